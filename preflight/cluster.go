@@ -56,18 +56,21 @@ func FromCluster(ctx context.Context, client kube.Client, namespace, service str
 	})
 	ofService := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service}
 	read(ctx, &r, EndpointsFact, "endpointslices.discovery.k8s.io", namespace, ofService, client.EndpointSlices(namespace).List, func(l *discoveryv1.EndpointSliceList) { s.Endpoints = endpointsOf(l.Items) })
+	keep := func(kind string, o metav1.Object) {
+		if w := workloadOf(kind, o); w.selected(svc).any() {
+			s.Workloads = append(s.Workloads, *w)
+		} else {
+			s.Others = append(s.Others, *w)
+		}
+	}
 	read(ctx, &r, WorkloadsFact, "deployments.apps", namespace, metav1.ListOptions{}, client.Deployments(namespace).List, func(l *appsv1.DeploymentList) {
-		for _, d := range l.Items {
-			if selects(svc, d.Spec.Template.Labels) {
-				s.Deployments = append(s.Deployments, d)
-			}
+		for i := range l.Items {
+			keep("Deployment", &l.Items[i])
 		}
 	})
 	read(ctx, &r, WorkloadsFact, "statefulsets.apps", namespace, metav1.ListOptions{}, client.StatefulSets(namespace).List, func(l *appsv1.StatefulSetList) {
-		for _, d := range l.Items {
-			if selects(svc, d.Spec.Template.Labels) {
-				s.StatefulSets = append(s.StatefulSets, d)
-			}
+		for i := range l.Items {
+			keep("StatefulSet", &l.Items[i])
 		}
 	})
 	read(ctx, &r, BudgetsFact, "poddisruptionbudgets.policy", namespace, metav1.ListOptions{}, client.PodDisruptionBudgets(namespace).List, func(l *policyv1.PodDisruptionBudgetList) { s.Budgets = l.Items })

@@ -69,7 +69,7 @@ func writeFile(t *testing.T, path, text string) {
 // readingOf is what was read, in lines.
 func readingOf(m *Manifests) string {
 	var b strings.Builder
-	for _, s := range m.services {
+	for _, s := range m.services() {
 		place, _ := m.place("Service", s.Namespace, s.Name, "spec.selector")
 		b.WriteString("Service/" + s.Name + " at " + place.String() + "\n")
 	}

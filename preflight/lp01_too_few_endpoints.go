@@ -24,18 +24,42 @@ var tooFewEndpoints = Rule{
 		}
 		n, evidence := s.count()
 		switch {
-		case n > 1:
+		case n.least > 1:
 			return nil
-		case n == 0:
-			return []Finding{{Severity: WillLose, ConfirmedBy: []string{"no-ready-endpoint"}, Prediction: "no endpoint is ready: all requests fail", Evidence: evidence, Fix: "run Pods that the Service selects and that become ready"}}
+		case n.most == 0:
+			return s.noEndpoint(evidence)
+		case n.most > n.least:
+			return []Finding{{
+				Severity: MayLose, Prediction: "the autoscaler may leave 1 Pod: if that crashes or its node fails, all requests fail until it is back or a new Pod is ready",
+				Evidence: evidence, Fix: "minReplicas: 2 or more, with a PodDisruptionBudget of maxUnavailable: 1",
+			}}
+		}
+		fix := "2 replicas or more on different nodes, with a PodDisruptionBudget of maxUnavailable: 1"
+		if templates := s.templates(); len(templates) == 1 && templates[0].workload != nil && templates[0].workload.selected(s.Service).one != "" {
+			fix = "nothing, if clients mean this very Pod and wait for it; else a selector that takes all Pods of the StatefulSet"
 		}
 		text := "if its Pod crashes or its node fails, all requests fail until it is back or a new Pod is ready. In a drain they do too, unless the old Pod serves on after SIGTERM until then"
 		if t, e := s.startTime(); t > 0 {
 			text += fmt.Sprintf(". This Pod was ready at most %s after it was created", quantity.Span(t))
 			evidence = append(evidence, e)
 		}
-		return []Finding{{Severity: WillLose, Prediction: text, Evidence: evidence, Fix: "2 replicas or more on different nodes, with a PodDisruptionBudget of maxUnavailable: 1"}}
+		return []Finding{{Severity: WillLose, Prediction: text, Evidence: evidence, Fix: fix}}
 	},
+}
+
+// noEndpoint is about a Service without a Pod that serves. What is wrong with the ports is LP21's.
+func (s *State) noEndpoint(evidence []Evidence) []Finding {
+	if len(s.templates()) == 0 && len(s.selected()) > 0 {
+		return nil
+	}
+	f := Finding{
+		Severity: WillLose, ConfirmedBy: []string{"no-ready-endpoint"}, Prediction: "no endpoint is ready: all requests fail",
+		Evidence: evidence, Fix: "run Pods that the Service selects and that become ready",
+	}
+	if s.Missing[EndpointsFact] != "" {
+		f.Prediction, f.Fix = "no Pod is asked for: all requests fail until somebody scales it up", "2 replicas or more, or remove the Service"
+	}
+	return []Finding{f}
 }
 
 // startTime is the longest that one of the Pods that were never restarted took from its creation until it was ready,

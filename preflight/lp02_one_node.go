@@ -15,13 +15,14 @@ var oneNode = Rule{
 	Doc:         "All endpoints, or all but one, are on one node or in one zone, or on the node to drain.",
 	ConfirmedBy: []string{"no-ready-endpoint/node-drained", "node-unreachable", "node-presumed-dead"}, Predicts: []string{"no-ready-endpoint/node-drained"},
 	Lacks: func(s *State) string {
-		if n, _ := s.count(); n > 1 && pinned(s, n) == nil {
+		if n, _ := s.count(); n.least > 1 && pinned(s, n.least) == nil {
 			return s.Missing[EndpointsFact]
 		}
 		return ""
 	},
 	Check: func(s *State) []Finding {
-		n, _ := s.count()
+		count, _ := s.count()
+		n := count.least
 		if n < 2 {
 			return nil // LP01's
 		}
@@ -93,9 +94,9 @@ func oneZone(s *State, n int) []Finding {
 func pinned(s *State, n int) (found []Finding) {
 	only := map[string]int{}
 	var evidence []Evidence
-	for _, t := range s.templates() {
+	for _, t := range s.running() {
 		node, field := pinnedTo(&t.spec)
-		only[node] += t.count
+		only[node] += t.count.least
 		if node != "" {
 			evidence = append(evidence, t.at(field, node))
 		}

@@ -16,7 +16,7 @@ var budgetBlocks = Rule{
 	Doc: "A PodDisruptionBudget allows no eviction, two cover one Pod, or one covers no Pod.",
 	Check: func(s *State) (found []Finding) {
 		listed := map[string]bool{}
-		for _, t := range s.templates() {
+		for _, t := range s.running() {
 			on := s.budgetsOn(t.meta.Labels)
 			if len(on) > 1 {
 				found = append(found, twoBudgets(&t, on))
@@ -50,15 +50,20 @@ func allowsNone(s *State, b *policyv1.PodDisruptionBudget) (Finding, bool) {
 	object := "PodDisruptionBudget/" + b.Name
 	expected := int(b.Status.ExpectedPods)
 	live := expected > 0 && b.Status.ObservedGeneration >= b.Generation
+	pods := quantity.Count(expected, "Pod")
 	if !live {
-		expected = s.coveredBy(b)
+		n, _ := s.coveredBy(b)
+		expected, pods = n.least, quantity.Count(n.least, "Pod")
+		if !n.known() { // what blocks very many Pods blocks any number
+			expected, pods = 1_000_000, "any number of Pods"
+		}
 	}
 	field, value, allowed, ok := allows(b, expected)
 	switch {
 	case ok && allowed <= 0:
 		return Finding{
-			Severity: WillBlock, When: timeline.EvictionAsked, Prediction: fmt.Sprintf("with %s, no eviction is allowed: a drain does not end, or takes all Pods once it is forced", quantity.Count(expected, "Pod")),
-			Evidence: []Evidence{{object, field, value}, {object, "Pods covered", fmt.Sprint(expected)}}, Fix: "maxUnavailable: 1 with 2 replicas or more",
+			Severity: WillBlock, When: timeline.EvictionAsked, Prediction: fmt.Sprintf("%s %s of %s: every eviction is refused, and kubectl drain of a node with one of them does not end, or takes all Pods once it is forced", strings.TrimPrefix(field, "spec."), value, pods),
+			Evidence: []Evidence{{object, field, value}, {object, "covers", pods}}, Fix: "maxUnavailable: 1 with 2 replicas or more",
 		}, true
 	case live && b.Status.DisruptionsAllowed == 0:
 		return Finding{
@@ -70,14 +75,22 @@ func allowsNone(s *State, b *policyv1.PodDisruptionBudget) (Finding, bool) {
 	return Finding{}, false
 }
 
-// coveredBy is how many of the known Pods a budget covers.
-func (s *State) coveredBy(b *policyv1.PodDisruptionBudget) (n int) {
-	for _, t := range s.templates() {
+// coveredBy is how many of the known Pods a budget covers, and whether there is anything that it covers. Pods of a Job
+// do not count: the budget's controller does not know how many there are to be.
+func (s *State) coveredBy(b *policyv1.PodDisruptionBudget) (n amount, some bool) {
+	templates := s.selected()
+	for i := range s.Others {
+		templates = append(templates, s.template(&s.Others[i]))
+	}
+	for _, t := range templates {
 		if covers(b, t.meta.Labels) {
-			n += t.count
+			some = true
+			if !t.ends() {
+				n = n.plus(t.count)
+			}
 		}
 	}
-	return n
+	return n, some
 }
 
 // allows is how many evictions a budget's spec allows where all of n Pods are healthy. Percentages are rounded up, as
@@ -100,6 +113,9 @@ func missed(s *State) (found []Finding) {
 	for i := range s.Budgets {
 		b := &s.Budgets[i]
 		if b.Status.ExpectedPods > 0 || b.Status.ObservedGeneration < b.Generation || b.Spec.Selector == nil {
+			continue
+		}
+		if _, some := s.coveredBy(b); some || len(s.Unread) > 0 {
 			continue
 		}
 		found = append(found, Finding{

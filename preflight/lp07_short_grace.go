@@ -13,7 +13,7 @@ var shortGrace = Rule{
 	ConfirmedBy: []string{"grace-too-short"}, When: timeline.PodEnds, Predicts: []string{"grace-too-short"},
 	Doc: "The grace period leaves no time to finish after the preStop hook, or is 0.",
 	Check: func(s *State) (found []Finding) {
-		for _, t := range s.templates() {
+		for _, t := range s.running() {
 			whole := grace(&t.spec)
 			evidence := []Evidence{t.at("terminationGracePeriodSeconds", whole)}
 			if whole == 0 {

@@ -26,7 +26,7 @@ var weakProbes = Rule{
 	},
 }
 
-func weak(t *template, c *corev1.Container, n int) (found []Finding) {
+func weak(t *template, c *corev1.Container, n amount) (found []Finding) {
 	ready, alive := c.ReadinessProbe, c.LivenessProbe
 	if ready == nil {
 		return []Finding{{

@@ -14,7 +14,7 @@ var sidecarEndsFirst = Rule{
 	ConfirmedBy: []string{"sidecar-first"}, When: timeline.PodEnds, Predicts: []string{"sidecar-first"},
 	Doc: "A Pod has several containers with ports that get SIGTERM together: one may be a proxy of the other.",
 	Check: func(s *State) (found []Finding) {
-		for _, t := range s.templates() {
+		for _, t := range s.running() {
 			var names []string
 			for i := range t.spec.Containers {
 				if c := &t.spec.Containers[i]; listens(c) && preStop(c) == nil {

@@ -9,7 +9,7 @@ var drainRefuses = Rule{
 	ID: "LP16", Name: "drain-refuses", Needs: []Fact{TemplatesFact},
 	Doc: "kubectl drain refuses these Pods or loses their data, or an autoscaler will not move them.",
 	Check: func(s *State) (found []Finding) {
-		for _, t := range s.templates() {
+		for _, t := range s.running() {
 			if t.owner == "" {
 				found = append(found, Finding{
 					Severity: WillBlock, Prediction: "kubectl drain refuses this Pod unless --force is given, and then nothing makes a new one",

@@ -1,14 +1,13 @@
 package preflight
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/hint"
@@ -30,12 +29,14 @@ func FromManifests(paths []string, in io.Reader, namespace, service string) (*St
 
 // manifests are the objects of the kinds that count.
 type manifests struct {
-	services     []corev1.Service
-	deployments  []appsv1.Deployment
-	statefulSets []appsv1.StatefulSet
-	pods         []corev1.Pod
-	budgets      []policyv1.PodDisruptionBudget
-	skipped      map[string]int // documents of other kinds
+	objects []object
+	skipped map[string]int // documents of other kinds
+}
+
+// An object is one of a kind that counts.
+type object struct {
+	metav1.Object
+	kind *kind
 }
 
 // add keeps an object of a kind that counts.
@@ -44,84 +45,56 @@ func (m *manifests) add(raw json.RawMessage) []error {
 	if err := json.Unmarshal(raw, &is); err != nil {
 		return []error{wrongType(err)}
 	}
-	switch is.APIVersion + " " + is.Kind {
-	case "v1 Service":
-		return keep(raw, &m.services)
-	case "apps/v1 Deployment":
-		return keep(raw, &m.deployments)
-	case "apps/v1 StatefulSet":
-		return keep(raw, &m.statefulSets)
-	case "v1 Pod":
-		return keep(raw, &m.pods)
-	case "policy/v1 PodDisruptionBudget":
-		return keep(raw, &m.budgets)
+	kind := kindNamed(is.APIVersion, is.Kind, raw)
+	if kind == nil {
+		m.skipped[strings.TrimSpace(is.APIVersion+" "+is.Kind)]++
+		return nil
 	}
-	m.skipped[strings.TrimSpace(is.APIVersion+" "+is.Kind)]++
-	return nil
-}
-
-func keep[T any](raw json.RawMessage, in *[]T) []error {
-	var object T
-	errs, ok := decodeStrict(raw, &object, false)
+	o := object{kind.object(), kind}
+	errs, ok := decodeStrict(raw, o.Object, kind.partial)
 	if ok {
-		*in = append(*in, object)
+		m.objects = append(m.objects, o)
 	}
 	return errs
 }
 
-// State is what the manifests have of a Service. Placement they have not. Of objects in several namespaces, those of
-// the one given are meant, and those that name none.
+// State is what the manifests have of a Service. Of objects in several namespaces, those of the one given are meant,
+// and those that name none.
 func (m *manifests) State(namespace, service string) (*State, error) {
 	svc, err := m.service(namespace, service)
 	if err != nil {
 		return nil, err
 	}
-	here := func(o metav1.Object) bool {
-		return o.GetNamespace() == "" || svc.Namespace == "" || o.GetNamespace() == svc.Namespace
-	}
-	const nowhere = "manifests do not say where Pods run"
-	s := &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{EndpointsFact: nowhere, NodesFact: "manifests have no nodes", ProxyFact: "manifests do not have the configuration of kube-proxy"}}
-	var other []map[string]string // labels of Pods of other Services
-	sort := func(o metav1.Object, set map[string]string) bool {
-		ours := here(o) && selects(svc, set)
-		if here(o) && !ours {
-			other = append(other, set)
+	return m.of(svc), nil
+}
+
+// services returns the Services, each once: the last of several documents counts. One without a namespace is the same
+// as one of its name with a namespace.
+func (m *manifests) services() (all []*corev1.Service) {
+	for _, o := range m.objects {
+		s, ok := o.Object.(*corev1.Service)
+		if !ok {
+			continue
 		}
-		return ours
-	}
-	for _, d := range m.deployments {
-		if sort(&d, d.Spec.Template.Labels) {
-			s.Deployments = append(s.Deployments, d)
+		i := slices.IndexFunc(all, func(other *corev1.Service) bool {
+			return other.Name == s.Name && (other.Namespace == s.Namespace || other.Namespace == "" || s.Namespace == "")
+		})
+		if i < 0 {
+			all = append(all, s)
+			continue
 		}
+		namespace := cmp.Or(s.Namespace, all[i].Namespace)
+		all[i] = s.DeepCopy()
+		all[i].Namespace = namespace
 	}
-	for _, d := range m.statefulSets {
-		if sort(&d, d.Spec.Template.Labels) {
-			s.StatefulSets = append(s.StatefulSets, d)
-		}
-	}
-	for _, p := range m.pods {
-		if sort(&p, p.Labels) {
-			s.Pods = append(s.Pods, p)
-		}
-	}
-	for _, b := range m.budgets {
-		if here(&b) && (s.coveredBy(&b) > 0 || !slices.ContainsFunc(other, func(set map[string]string) bool { return covers(&b, set) })) {
-			s.Budgets = append(s.Budgets, b)
-		}
-	}
-	if len(svc.Spec.Selector) == 0 {
-		s.Missing[PodsFact] = "the Service has no selector: which Pods are behind it is not known"
-		s.Missing[WorkloadsFact] = s.Missing[PodsFact]
-	}
-	return s, nil
+	return all
 }
 
 // service finds the Service that is meant.
 func (m *manifests) service(namespace, name string) (*corev1.Service, error) {
 	var found []*corev1.Service
 	var names []string
-	for i := range m.services {
-		s := &m.services[i]
+	for _, s := range m.services() {
 		names = append(names, "svc/"+s.Name)
 		if s.Name == name && (namespace == "" || s.Namespace == "" || s.Namespace == namespace) {
 			found = append(found, s)
@@ -131,7 +104,7 @@ func (m *manifests) service(namespace, name string) (*corev1.Service, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, hint.Errorf("name its namespace with -n, or read each file once", "the manifests have %d Services %q", len(found), name)
+		return nil, hint.Errorf("name its namespace with -n", "the manifests have %d Services %q", len(found), name)
 	case len(names) == 0:
 		return nil, hint.Errorf("add the file that has it with another -f", "the manifests have no Service")
 	}

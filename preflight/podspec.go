@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"path"
 	"reflect"
 	"slices"
@@ -36,41 +37,95 @@ func failsAfter(p *corev1.Probe) time.Duration {
 
 func seconds[N int32 | int64](n N) time.Duration { return time.Duration(n) * time.Second }
 
-// serving are the containers that a Service's ports lead to. Where the spec does not tell, they are all that are no
-// native sidecars.
+// targetOf is the port of Pods that a Service's port leads to.
+func targetOf(p corev1.ServicePort) intstr.IntOrString {
+	if p.TargetPort == (intstr.IntOrString{}) {
+		return intstr.FromInt32(p.Port)
+	}
+	return p.TargetPort
+}
+
+// listensOn reports whether the spec shows that a container listens where a Service's port leads to.
+func (t *template) listensOn(p corev1.ServicePort) bool { return len(listeners(&t.spec, p)) > 0 }
+
+// listeners returns the containers that declare the port which a Service's port leads to. If none does, it returns
+// those with a probe of it: containers share a network, so a probe may ask another one.
+func listeners(spec *corev1.PodSpec, p corev1.ServicePort) (found []*corev1.Container) {
+	target := targetOf(p)
+	declares := func(own corev1.ContainerPort) bool {
+		if target.Type == intstr.String {
+			return own.Name == target.StrVal && cmp.Or(own.Protocol, corev1.ProtocolTCP) == cmp.Or(p.Protocol, corev1.ProtocolTCP)
+		}
+		return own.ContainerPort == target.IntVal
+	}
+	for _, c := range lasting(spec) {
+		if slices.ContainsFunc(c.Ports, declares) {
+			found = append(found, c)
+		}
+	}
+	if len(found) > 0 || target.Type == intstr.String {
+		return found
+	}
+	for _, c := range lasting(spec) {
+		if slices.ContainsFunc(probes(c), func(probe *corev1.Probe) bool { return asks(probe) == target }) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// lasting returns the containers that run as long as the Pod: native sidecars are among them.
+func lasting(spec *corev1.PodSpec) (all []*corev1.Container) {
+	for i := range spec.Containers {
+		all = append(all, &spec.Containers[i])
+	}
+	for i := range spec.InitContainers {
+		if isSidecar(&spec.InitContainers[i]) {
+			all = append(all, &spec.InitContainers[i])
+		}
+	}
+	return all
+}
+
+// isSidecar reports whether an init container is a native sidecar, which ends after the containers.
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// probes returns those that a container has.
+func probes(c *corev1.Container) []*corev1.Probe {
+	return filter([]*corev1.Probe{c.ReadinessProbe, c.LivenessProbe, c.StartupProbe}, func(p *corev1.Probe) bool { return p != nil })
+}
+
+// asks is the port that a probe connects to, 0 if it does not.
+func asks(p *corev1.Probe) intstr.IntOrString {
+	switch {
+	case p.HTTPGet != nil:
+		return p.HTTPGet.Port
+	case p.TCPSocket != nil:
+		return p.TCPSocket.Port
+	case p.GRPC != nil:
+		return intstr.FromInt32(p.GRPC.Port)
+	}
+	return intstr.IntOrString{}
+}
+
+// serving returns the containers that a Service's ports lead to. Where the spec does not tell, or they are native
+// sidecars, these are all others.
 func serving(svc *corev1.Service, spec *corev1.PodSpec) (found []*corev1.Container) {
-	var all []*corev1.Container
 	for i := range spec.Containers {
 		c := &spec.Containers[i]
-		all = append(all, c)
-		if slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return opens(c, p) }) {
+		if slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return slices.Contains(listeners(spec, p), c) }) {
 			found = append(found, c)
 		}
 	}
 	if len(found) > 0 {
 		return found
 	}
-	return all
-}
-
-// opens reports whether the container's spec names the port that a Service's port leads to, as its own or in its
-// probes.
-func opens(c *corev1.Container, p corev1.ServicePort) bool {
-	target := p.TargetPort
-	if target == (intstr.IntOrString{}) {
-		target = intstr.FromInt32(p.Port)
+	for i := range spec.Containers {
+		found = append(found, &spec.Containers[i])
 	}
-	for _, own := range c.Ports {
-		if target.Type == intstr.String && own.Name == target.StrVal || target.Type == intstr.Int && own.ContainerPort == target.IntVal {
-			return true
-		}
-	}
-	for _, probe := range []*corev1.Probe{c.ReadinessProbe, c.LivenessProbe, c.StartupProbe} {
-		if probe != nil && probe.HTTPGet != nil && probe.HTTPGet.Port == target || probe != nil && probe.TCPSocket != nil && probe.TCPSocket.Port == target {
-			return true
-		}
-	}
-	return false
+	return found
 }
 
 // preStop is a container's hook, nil if it has none.

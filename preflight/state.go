@@ -9,25 +9,28 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"lapse/correlate/quantity"
 )
 
 // A State is all that is known of a Service: plain values, as a cluster's API or manifests have them.
 type State struct {
-	Service      *corev1.Service
-	Pods         []corev1.Pod // that the Service selects and that have not ended
-	Endpoints    []Endpoint
-	Deployments  []appsv1.Deployment // whose Pods the Service selects
-	StatefulSets []appsv1.StatefulSet
-	Budgets      []policyv1.PodDisruptionBudget // all of the namespace
-	Nodes        []corev1.Node
-	Proxy        Proxy
+	Service     *corev1.Service
+	Pods        []corev1.Pod // that the Service selects and that have not ended; of manifests, without those of Workloads
+	Endpoints   []Endpoint
+	Workloads   []Workload                     // whose Pods the Service selects
+	Others      []Workload                     // all others of the namespace
+	Autoscalers []Autoscaler                   // all of the namespace; only manifests are read for them
+	Budgets     []policyv1.PodDisruptionBudget // all of the namespace
+	Nodes       []corev1.Node
+	Proxy       Proxy
+	Refused     []Refused // objects of manifests that today's API servers refuse
+	Unread      []string  // objects that may make Pods, and were not read: "1 k8s.example.com/v1 Shop"
 
 	Node           string        // that will be drained; "" if none was named
 	RouteLag       Lag           // how long routes outlive a Pod
@@ -44,6 +47,9 @@ type Endpoint struct {
 	Zone  string
 	Ready bool
 }
+
+// A Refused object has an apiVersion that Kubernetes has removed.
+type Refused struct{ Kind, Name, APIVersion, Since string }
 
 // A Fact is something that a State knows or not.
 type Fact string
@@ -66,17 +72,38 @@ const (
 func (s *State) lacks(f Fact) string {
 	switch f {
 	case TemplatesFact:
-		if len(s.templates()) > 0 {
+		if len(s.selected()) > 0 {
 			return ""
 		}
-		return cmp.Or(s.Missing[PodsFact], s.Missing[WorkloadsFact], "the Service selects no Pod, and no Deployment or StatefulSet that makes one")
+		return cmp.Or(s.Missing[PodsFact], s.Missing[WorkloadsFact], s.selectsNothing())
 	case ReplicasFact:
-		if s.Missing[EndpointsFact] == "" || len(s.templates()) > 0 {
+		if s.Missing[EndpointsFact] == "" {
 			return ""
 		}
-		return s.lacks(TemplatesFact)
+		if why := s.lacks(TemplatesFact); why != "" {
+			return why
+		}
+		if n, evidence := s.count(); !n.known() && n.least < 2 {
+			return "how many Pods there will be is not known (" + evidence[0].String() + ")"
+		}
+		return ""
 	}
 	return s.Missing[f]
+}
+
+// selectsNothing says that no Pod is known which the Service selects, which labels are missing, and what was not read.
+func (s *State) selectsNothing() string {
+	text := "nothing that was read has the labels " + labelText(s.Service.Spec.Selector)
+	for i := range s.Others {
+		w := &s.Others[i]
+		if is := w.selected(s.Service); len(is.lacking) > 0 {
+			text += fmt.Sprintf("; %s lacks %s, and who sets it on its Pods is not known", w.object(), strings.Join(is.lacking, ", "))
+		}
+	}
+	if len(s.Unread) > 0 {
+		text += "; not read: " + strings.Join(s.Unread, ", ")
+	}
+	return text
 }
 
 func (s *State) lacksAny(facts []Fact) string {
@@ -113,12 +140,14 @@ func (l Lag) String() string {
 
 // A template is what Pods are made of: of those that run, one for each controller; of manifests, each workload's.
 type template struct {
-	object string // it was read from, such as Pod/web-7d4-x2kzq
-	field  string // where its spec is: spec, or spec.template.spec
-	meta   metav1.ObjectMeta
-	spec   corev1.PodSpec
-	count  int    // of Pods made of it, or asked for
-	owner  string // the kind of the controller of its Pods; "" if they have none
+	object   string // it was read from, such as Pod/web-7d4-x2kzq
+	field    string // where its spec is: spec, or spec.template.spec
+	meta     metav1.ObjectMeta
+	spec     corev1.PodSpec
+	count    amount   // of Pods made of it
+	evidence Evidence // for count
+	owner    string   // the kind of the controller of its Pods; "" if they have none
+	workload *Workload
 }
 
 // at is evidence from the template's spec.
@@ -131,9 +160,12 @@ func (t *template) of(c *corev1.Container, field string, value any) Evidence {
 	return t.at("containers["+c.Name+"]."+field, value)
 }
 
-// templates are those of the Pods that run, or if none does, of the workloads: what runs counts, also where something
-// was injected. Manifests have workloads and Pods beside each other.
-func (s *State) templates() (all []template) {
+// ends reports whether the Pods are a Job's.
+func (t *template) ends() bool { return t.owner == "Job" }
+
+// selected returns the templates of the Pods that run, or if none does, of the workloads: what runs counts, also where
+// something was injected. Manifests have workloads and Pods beside each other.
+func (s *State) selected() (all []template) {
 	byOwner := map[string]int{}
 	for i := range s.Pods {
 		p := &s.Pods[i]
@@ -142,30 +174,94 @@ func (s *State) templates() (all []template) {
 			owner = c.Kind + "/" + c.Name
 		}
 		if known, ok := byOwner[owner]; ok {
-			all[known].count++
+			all[known].count = all[known].count.plus(exactly(1))
 			continue
 		}
 		byOwner[owner] = len(all)
-		all = append(all, template{"Pod/" + p.Name, "spec", p.ObjectMeta, p.Spec, 1, controllerOf(p)})
+		all = append(all, template{object: "Pod/" + p.Name, field: "spec", meta: p.ObjectMeta, spec: p.Spec, count: exactly(1), owner: controllerOf(p)})
 	}
 	if s.Missing[EndpointsFact] == "" && len(s.Pods) > 0 {
 		return all
 	}
-	for i := range s.Deployments {
-		d := &s.Deployments[i]
-		all = append(all, template{"Deployment/" + d.Name, "spec.template.spec", d.Spec.Template.ObjectMeta, d.Spec.Template.Spec, replicas(d.Spec.Replicas), "ReplicaSet"})
-	}
-	for i := range s.StatefulSets {
-		d := &s.StatefulSets[i]
-		all = append(all, template{"StatefulSet/" + d.Name, "spec.template.spec", d.Spec.Template.ObjectMeta, d.Spec.Template.Spec, replicas(d.Spec.Replicas), "StatefulSet"})
+	return append(all, s.ofWorkloads()...)
+}
+
+func (s *State) ofWorkloads() (all []template) {
+	for i := range s.Workloads {
+		all = append(all, s.template(&s.Workloads[i]))
 	}
 	return all
+}
+
+// template returns that of a workload. The kind of its Pods' controller is its own, but for those that make others.
+func (s *State) template(w *Workload) template {
+	t := template{object: w.object(), field: w.Field + ".spec", meta: w.Template.ObjectMeta, spec: w.Template.Spec, owner: w.Kind, workload: w}
+	t.count, t.evidence = s.asked(w)
+	switch w.Kind {
+	case "Deployment", "Rollout":
+		t.owner = "ReplicaSet"
+	case "CronJob":
+		t.owner = "Job"
+	}
+	if label := w.selected(s.Service).one; label != "" {
+		t.count, t.evidence = exactly(1), Evidence{"Service/" + s.Service.Name, "spec.selector[" + label + "]", s.Service.Spec.Selector[label] + ": one Pod of " + w.object()}
+	}
+	return t
+}
+
+// templates returns the selected templates whose Pods serve. The Service may select other Pods as well.
+func (s *State) templates() []template {
+	serve, _ := s.split()
+	return serve
+}
+
+// split separates the selected templates as byPorts does.
+func (s *State) split() (serve, foreign []template) {
+	return byPorts(s.Service.Spec.Ports, s.selected())
+}
+
+// makers returns the templates of the workloads whose Pods serve.
+func (s *State) makers() []template {
+	serve, _ := byPorts(s.Service.Spec.Ports, s.ofWorkloads())
+	return serve
+}
+
+// byPorts separates the templates of Pods that listen on a port from those of Pods that do not. Where no spec shows
+// one of the ports, all but those of Jobs may listen there.
+func byPorts(ports []corev1.ServicePort, all []template) (serve, foreign []template) {
+	if len(ports) == 0 {
+		return all, nil
+	}
+	for _, t := range all {
+		if slices.ContainsFunc(ports, func(p corev1.ServicePort) bool { return t.listensOn(p) }) {
+			serve = append(serve, t)
+		} else {
+			foreign = append(foreign, t)
+		}
+	}
+	if len(serve) > 0 || !slices.ContainsFunc(ports, func(p corev1.ServicePort) bool { return targetOf(p).Type == intstr.Int }) {
+		return serve, foreign
+	}
+	mine := func(t template) bool { return !t.ends() }
+	if !slices.ContainsFunc(all, mine) {
+		return all, nil
+	}
+	return filter(all, mine), filter(all, func(t template) bool { return !mine(t) })
+}
+
+func filter[T any](all []T, keep func(T) bool) (kept []T) {
+	for _, e := range all {
+		if keep(e) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 // servers are the containers that the Service's ports lead to, each with its template.
 func (s *State) servers() iter.Seq2[*template, *corev1.Container] {
 	return func(yield func(*template, *corev1.Container) bool) {
-		for _, t := range s.templates() {
+		for _, t := range s.running() {
 			for _, c := range serving(s.Service, &t.spec) {
 				if !yield(&t, c) {
 					return
@@ -175,34 +271,43 @@ func (s *State) servers() iter.Seq2[*template, *corev1.Container] {
 	}
 }
 
-// replicas is what a workload asks for.
-// https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#replicas
-func replicas(n *int32) int {
-	if n == nil {
-		return 1
-	}
-	return int(*n)
+// running returns the templates of which there are, or may be, Pods that serve.
+func (s *State) running() []template {
+	return filter(s.templates(), func(t template) bool { return t.count != exactly(0) })
 }
 
-// ready are the ready endpoints.
+// ready returns the ready endpoints, without those of Pods that do not serve.
 func (s *State) ready() []Endpoint {
-	return slices.DeleteFunc(slices.Clone(s.Endpoints), func(e Endpoint) bool { return !e.Ready })
+	_, foreign := s.split()
+	return filter(s.Endpoints, func(e Endpoint) bool {
+		return e.Ready && !slices.ContainsFunc(s.Pods, func(p corev1.Pod) bool {
+			return p.Name == e.Pod && slices.ContainsFunc(foreign, func(t template) bool { return t.makes(&p) })
+		})
+	})
 }
 
-// count is how many endpoints the Service has or will have, and the evidence for it.
-func (s *State) count() (int, []Evidence) {
-	if s.Missing[EndpointsFact] == "" {
-		return len(s.ready()), []Evidence{{"Service/" + s.Service.Name, "ready endpoints", fmt.Sprint(len(s.ready()))}}
+// makes reports whether a Pod that runs is one of the template's.
+func (t *template) makes(p *corev1.Pod) bool {
+	a, b := metav1.GetControllerOf(p), metav1.GetControllerOf(&t.meta)
+	if a == nil || b == nil {
+		return t.object == "Pod/"+p.Name
 	}
-	n, evidence := 0, []Evidence(nil)
+	return a.UID == b.UID && a.Kind == b.Kind && a.Name == b.Name
+}
+
+// count returns how many endpoints that serve the Service has or will have, and the evidence for it.
+func (s *State) count() (n amount, evidence []Evidence) {
+	if s.Missing[EndpointsFact] == "" {
+		return exactly(len(s.ready())), []Evidence{{"Service/" + s.Service.Name, "ready endpoints", fmt.Sprint(len(s.ready()))}}
+	}
 	for _, t := range s.templates() {
-		n += t.count
-		if !strings.HasPrefix(t.object, "Pod/") {
-			evidence = append(evidence, Evidence{t.object, "spec.replicas", fmt.Sprint(t.count)})
+		n = n.plus(t.count)
+		if t.workload != nil {
+			evidence = append(evidence, t.evidence)
 		}
 	}
 	if evidence == nil {
-		evidence = []Evidence{{"Service/" + s.Service.Name, "Pods selected", fmt.Sprint(n)}}
+		evidence = []Evidence{{"Service/" + s.Service.Name, "Pods selected", fmt.Sprint(n.least)}}
 	}
 	return n, evidence
 }
@@ -221,11 +326,7 @@ func (s *State) byNode() map[string]int {
 // placement says in words how many endpoints there are, and where.
 func (s *State) placement() string {
 	if s.Missing[EndpointsFact] != "" {
-		n, _ := s.count()
-		if n == 0 {
-			return "no endpoints are known"
-		}
-		return fmt.Sprintf("%s asked for", quantity.Count(n, "endpoint"))
+		return s.replicas()
 	}
 	var where []string
 	nodes := s.byNode()
@@ -235,12 +336,35 @@ func (s *State) placement() string {
 	return strings.Join(slices.Concat([]string{quantity.Count(len(s.ready()), "ready endpoint")}, where), ", ")
 }
 
-// oneOf is the share of requests that one of n endpoints gets.
-func oneOf(n int) string {
-	if n <= 1 {
+// replicas says in words how many Pods there will be, by manifests.
+func (s *State) replicas() string {
+	n, _ := s.count()
+	what := "replica"
+	if len(s.Pods) > 0 {
+		what = "Pod"
+	}
+	switch {
+	case len(s.selected()) == 0:
+		return "no Pods are known"
+	case !n.known() && n.least == 0:
+		return "an unknown number of " + what + "s"
+	case !n.known():
+		return "at least " + quantity.Count(n.least, what)
+	case n.most > n.least:
+		return fmt.Sprintf("%d to %s", n.least, quantity.Count(n.most, what))
+	}
+	return quantity.Count(n.least, what)
+}
+
+// oneOf is the share of requests that one of the endpoints gets. An autoscaler may run more than so many.
+func oneOf(n amount) string {
+	switch {
+	case !n.known():
+		return "some requests"
+	case n.least <= 1:
 		return "all requests"
 	}
-	return fmt.Sprintf("1 in %d requests", n)
+	return fmt.Sprintf("1 in %d requests", n.least)
 }
 
 // budgetsOn are the budgets that cover Pods with these labels.
@@ -262,7 +386,7 @@ func covers(b *policyv1.PodDisruptionBudget, set map[string]string) bool {
 
 // covered reports whether a budget is about any of the Service's Pods.
 func (s *State) covered() bool {
-	return slices.ContainsFunc(s.templates(), func(t template) bool { return len(s.budgetsOn(t.meta.Labels)) > 0 })
+	return slices.ContainsFunc(s.running(), func(t template) bool { return len(s.budgetsOn(t.meta.Labels)) > 0 })
 }
 
 // selects reports whether a Service selects Pods with these labels.

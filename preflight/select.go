@@ -1,0 +1,151 @@
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// of returns what the manifests have of a Service. They do not say where Pods run.
+func (m *manifests) of(svc *corev1.Service) *State {
+	s := &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{
+		EndpointsFact: "manifests do not say where Pods run",
+		NodesFact:     "manifests have no nodes",
+		ProxyFact:     "manifests do not have the configuration of kube-proxy",
+	}}
+	for _, kind := range sortedKeys(m.skipped) {
+		if mayMakePods(kind) {
+			s.Unread = append(s.Unread, fmt.Sprintf("%d %s", m.skipped[kind], kind))
+		}
+	}
+	found := m.inNamespace(svc.Namespace)
+	made := map[string]*Workload{}
+	for _, o := range found {
+		if w := workloadOf(o.kind.name, o.Object); w != nil {
+			made[w.object()] = w
+		}
+	}
+	for _, o := range found {
+		switch is := o.Object.(type) {
+		case *policyv1.PodDisruptionBudget:
+			s.Budgets = append(s.Budgets, *is)
+		case *corev1.Pod:
+			s.addPod(is, made)
+		}
+		if a := autoscalerOf(o.Object); a != nil {
+			s.Autoscalers = append(s.Autoscalers, *a)
+		}
+		if w := made[o.kind.name+"/"+o.GetName()]; w != nil && w.Meta.Name != "" && ownerIn(o, made) == nil {
+			s.addWorkload(w, made)
+		}
+		if o.kind.refused != "" {
+			s.Refused = append(s.Refused, Refused{o.kind.name, o.GetName(), o.kind.apiVersion, o.kind.refused})
+		}
+	}
+	if len(svc.Spec.Selector) == 0 {
+		s.Missing[PodsFact] = "the Service has no selector: which Pods are behind it is not known"
+		s.Missing[WorkloadsFact] = s.Missing[PodsFact]
+	}
+	return s
+}
+
+// inNamespace returns the objects of a namespace and those that name none, each object once: as with kubectl apply,
+// the last of several documents counts.
+func (m *manifests) inNamespace(namespace string) (all []object) {
+	at := map[string]int{}
+	for _, o := range m.objects {
+		if o.GetNamespace() != "" && namespace != "" && o.GetNamespace() != namespace {
+			continue
+		}
+		key := o.kind.name + "/" + o.GetName()
+		if namespace == "" {
+			key = o.GetNamespace() + "/" + key
+		}
+		if o.GetName() == "" { // to be made with generateName
+			key = fmt.Sprint(len(all))
+		}
+		if i, ok := at[key]; ok {
+			all[i] = o
+			continue
+		}
+		at[key] = len(all)
+		all = append(all, o)
+	}
+	return all
+}
+
+// addPod keeps a Pod that the Service selects, unless its workload is known and selected as well.
+func (s *State) addPod(p *corev1.Pod, made map[string]*Workload) {
+	if ended(p) || !selects(s.Service, p.Labels) {
+		return
+	}
+	if w := ownerIn(p, made); w != nil && w.selected(s.Service).any() {
+		return
+	}
+	s.Pods = append(s.Pods, *p)
+}
+
+// addWorkload keeps a workload. An Argo Rollout may have its template from a Deployment, which then makes no Pods.
+func (s *State) addWorkload(w *Workload, made map[string]*Workload) {
+	for _, o := range made {
+		if o.like != nil && o.like.Kind == w.Kind && o.like.Name == w.Meta.Name {
+			return
+		}
+	}
+	if w.like != nil {
+		from := made[w.like.Kind+"/"+w.like.Name]
+		if from == nil {
+			s.Unread = append(s.Unread, fmt.Sprintf("%s %s, of which %s has its template", w.like.Kind, w.like.Name, w.object()))
+			return
+		}
+		w.Template = from.Template
+	}
+	if w.selected(s.Service).any() {
+		s.Workloads = append(s.Workloads, *w)
+	} else {
+		s.Others = append(s.Others, *w)
+	}
+}
+
+// ownerIn returns the known workload that controls an object. A ReplicaSet that is not known has the name of its
+// Deployment and the Pods' hash.
+func ownerIn(o metav1.Object, made map[string]*Workload) *Workload {
+	c := metav1.GetControllerOf(o)
+	if c == nil {
+		return nil
+	}
+	if w := made[c.Kind+"/"+c.Name]; w != nil {
+		if of := ownerIn(&w.Meta, made); of != nil {
+			return of
+		}
+		return w
+	}
+	for _, key := range []string{"pod-template-hash", "rollouts-pod-template-hash"} {
+		if name, ok := strings.CutSuffix(c.Name, "-"+o.GetLabels()[key]); ok && c.Kind == "ReplicaSet" {
+			for _, kind := range []string{"Deployment", "Rollout"} {
+				if w := made[kind+"/"+name]; w != nil {
+					return w
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// mayMakePods reports whether objects of a kind that is not read may make Pods: those of Kubernetes do not, nor do
+// those of well-known additions.
+func mayMakePods(apiVersionKind string) bool {
+	apiVersion, kind, _ := strings.Cut(apiVersionKind, " ")
+	group, _, _ := strings.Cut(apiVersion, "/")
+	if !strings.Contains(group, ".") || strings.HasSuffix(group, "k8s.io") || kind == "Application" || kind == "ApplicationSet" {
+		return false
+	}
+	return !slices.ContainsFunc([]string{
+		"cert-manager.io", "istio.io", "traefik.io", "traefik.containo.us", "cilium.io", "external-secrets.io", "bitnami.com",
+		"kyverno.io", "gatekeeper.sh", "getambassador.io", "projectcontour.io", "linkerd.io", "karpenter.sh", "keda.sh",
+	}, func(known string) bool { return group == known || strings.HasSuffix(group, "."+known) }) && !strings.HasSuffix(kind, "Monitor") && !strings.HasSuffix(kind, "Rule")
+}
