@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -73,13 +74,19 @@ func imagesKey(source string) (string, error) {
 
 func runLoad(ctx context.Context, a *app, args []string) error {
 	if len(args) != 1 {
-		return problemf("usage: sandbox load IMAGE.tar")
+		return problemf("usage: sandbox load IMAGE.tar, or sandbox load debian:PACKAGE")
 	}
 	s, err := loadUp(a.dir)
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(args[0]); err != nil {
+	image := args[0]
+	if strings.HasPrefix(image, "debian:") {
+		if image, err = debianImage(ctx, a.log, a.cache, image); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(image); err != nil {
 		return problemf("no image: %v", err)
 	}
 	runtime, err := containerRuntime.in(a.cache)
@@ -87,7 +94,7 @@ func runLoad(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	begin := time.Now()
-	if err := s.importEverywhere(ctx, runtime, args[0]); err != nil {
+	if err := s.importEverywhere(ctx, runtime, image); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "%s is on %d nodes (%.1f s)\n", filepath.Base(args[0]), s.Nodes, time.Since(begin).Seconds())

@@ -67,7 +67,7 @@ func init() { // not a literal: printing the usage reads the table
 		{name: "down", help: "end everything and leave nothing behind (works after a crash, works twice)", run: runDown},
 		{name: "status", help: "show what is running", run: runStatus},
 		{name: "kubeconfig", help: "print the path of the kubeconfig", run: runKubeconfig},
-		{name: "load", args: "IMAGE.tar", help: "import an image into every node", run: runLoad},
+		{name: "load", args: "IMAGE.tar|debian:PACKAGE", help: "import an image into every node; debian:nginx-light is made of this package and what it depends on", run: runLoad},
 		{name: "exec", args: "NODE -- CMD...", help: "run a command in a node's network (cp: the control plane, outside: a client that is no node)", run: runExec},
 		{name: "restart", args: "COMPONENT", help: "end a component (kubelet-node1, coredns) and start it again as it was", run: runRestart},
 		{name: "lb", args: "up|down|status", help: "a load balancer outside of the nodes, for Services of type LoadBalancer; `lb up -h` lists its flags", run: runLB},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"runtime"
 	"strings"
 	"time"
 
@@ -20,12 +21,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// An image is one static binary in an otherwise empty file system with a writable /tmp.
+// An image is one static binary in an otherwise empty file system with a writable /tmp, or a whole file system.
 type image struct {
 	Name       string // with tag; containerd and Docker complete a bare name with docker.io/library/
 	Entrypoint string // absolute; the binary's path in the image
 	User       string // numeric, so that Kubernetes can check runAsNonRoot without an /etc/passwd
 	Binary     []byte
+	Files      []byte // a whole file system as a tar, for this machine's architecture; there is no Binary and no Entrypoint then
 }
 
 // Write writes the tar, in the format of docker save.
@@ -33,11 +35,7 @@ func (img image) Write(w io.Writer) error {
 	if err := img.validate(); err != nil {
 		return err
 	}
-	arch, err := architecture(img.Binary)
-	if err != nil {
-		return err
-	}
-	files, err := img.layer()
+	arch, files, err := img.contents()
 	if err != nil {
 		return err
 	}
@@ -50,7 +48,7 @@ func (img image) Write(w io.Writer) error {
 		OS:           "linux",
 		Created:      v1.Time{Time: time.Unix(0, 0).UTC()},
 		RootFS:       v1.RootFS{Type: "layers"},
-		Config:       v1.Config{Entrypoint: []string{img.Entrypoint}, User: img.User, WorkingDir: "/"},
+		Config:       v1.Config{Entrypoint: img.entrypoint(), User: img.User, WorkingDir: "/"},
 	})
 	if err != nil {
 		return err
@@ -69,10 +67,31 @@ func (img image) validate() error {
 	switch {
 	case img.Name == "" || !strings.Contains(path.Base(img.Name), ":"):
 		return fmt.Errorf("-name %q: want a name with a tag, such as lapse:dev", img.Name)
+	case img.Files != nil:
+		return nil
 	case !path.IsAbs(img.Entrypoint) || path.Clean(img.Entrypoint) != img.Entrypoint || img.Entrypoint == "/":
 		return fmt.Errorf("-entrypoint %q: want an absolute path, such as /lapse", img.Entrypoint)
 	}
 	return nil
+}
+
+// contents returns the image's architecture, and its file system as a tar.
+func (img image) contents() (arch string, files []byte, err error) {
+	if img.Files != nil {
+		return runtime.GOARCH, img.Files, nil
+	}
+	if arch, err = architecture(img.Binary); err != nil {
+		return "", nil, err
+	}
+	files, err = img.layer()
+	return arch, files, err
+}
+
+func (img image) entrypoint() []string {
+	if img.Entrypoint == "" {
+		return nil
+	}
+	return []string{img.Entrypoint}
 }
 
 // architecture reads the ELF header, and refuses a binary that needs libraries the image does not have.
@@ -95,7 +114,7 @@ func architecture(binary []byte) (string, error) {
 	return "", fmt.Errorf("unknown machine %v", file.Machine)
 }
 
-// layer is the image's file system, as a tar.
+// layer is the file system with the binary, as a tar.
 func (img image) layer() ([]byte, error) {
 	var out bytes.Buffer
 	t := tar.NewWriter(&out)

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -106,6 +107,51 @@ func TestTheTarIsAValidImage(t *testing.T) {
 	}
 	if _, ok := files["tmp/"]; !ok {
 		t.Error("no /tmp for a program that is not root")
+	}
+}
+
+func TestAWholeFileSystemIsPackedAsItIs(t *testing.T) {
+	dir := t.TempDir()
+	root, out := filepath.Join(dir, "root.tar"), filepath.Join(dir, "image.tar")
+	var files bytes.Buffer
+	w := tar.NewWriter(&files)
+	if err := add(w, tar.Header{Typeflag: tar.TypeReg, Name: "usr/sbin/nginx", Mode: 0o755}, []byte("nginx")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Close(), os.WriteFile(root, files.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"-name", "debian:nginx", "-user", "0", "-files", root, "-o", out}, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	packed, err := tarball.ImageFromPath(out, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := packed.ConfigFile()
+	if err != nil || config.Config.Entrypoint != nil || config.Config.User != "0" {
+		t.Errorf("configuration %+v, error %v", config, err)
+	}
+	if err := validate.Image(packed); err != nil {
+		t.Error(err)
+	}
+	layers, err := packed.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers, %v", len(layers), err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	if got := untar(t, content); len(got) != 1 || string(got["usr/sbin/nginx"]) != "nginx" {
+		t.Errorf("files %q", got)
+	}
+	for _, args := range [][]string{{"-entrypoint", "/x", "-files", root}, {"-files", root, "binary"}} {
+		err := run(append([]string{"-name", "x:y", "-o", out}, args...), t.Output())
+		if err == nil || !strings.Contains(err.Error(), "usage") {
+			t.Errorf("%q: error %v, want the usage", args, err)
+		}
 	}
 }
 

@@ -6,6 +6,10 @@
 //	ctr -n k8s.io images import lapse.tar
 //	kind load image-archive lapse.tar
 //
+// With -files it packs a whole file system, that is a tar, for the sandbox's images of Debian packages:
+//
+//	go run ./deploy/mkimage -name debian:nginx-light -user 0 -files root.tar -o nginx.tar
+//
 // The same binary gives the same bytes: they depend on no time and no file order of this machine.
 package main
 
@@ -31,21 +35,27 @@ func main() {
 
 func run(args []string, stderr io.Writer) error {
 	var img image
-	var out string
+	var out, files string
 	flags := flag.NewFlagSet("mkimage", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&img.Name, "name", "", "image name with tag, such as lapse:dev")
 	flags.StringVar(&img.Entrypoint, "entrypoint", "", "where the binary lies in the image, and what runs")
 	flags.StringVar(&img.User, "user", "65532", "user the image runs as, in numbers")
+	flags.StringVar(&files, "files", "", "tar of a whole file system, instead of BINARY and -entrypoint")
 	flags.StringVar(&out, "o", "", "tar to write")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() != 1 || out == "" {
-		return errors.New("usage: mkimage -name NAME:TAG -entrypoint /PATH -o IMAGE.tar BINARY")
-	}
 	var err error
-	if img.Binary, err = os.ReadFile(flags.Arg(0)); err != nil {
+	switch {
+	case out != "" && files != "" && flags.NArg() == 0 && img.Entrypoint == "":
+		img.Files, err = os.ReadFile(files)
+	case out != "" && files == "" && flags.NArg() == 1:
+		img.Binary, err = os.ReadFile(flags.Arg(0))
+	default:
+		err = errors.New("usage: mkimage -name NAME:TAG -entrypoint /PATH -o IMAGE.tar BINARY, or mkimage -name NAME:TAG -files ROOT.tar -o IMAGE.tar")
+	}
+	if err != nil {
 		return err
 	}
 	return writeFile(out, img)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,7 +83,7 @@ func (r *result) outdated() error {
 	switch {
 	case err != nil:
 		return outdated("only another version can read its scenario: " + err.Error())
-	case played.Manifest != r.scenario.Manifest || !slices.Equal(played.Flags, r.scenario.Flags) || !slices.Equal(played.Targets, r.scenario.Targets) || !played.Outside.equal(r.scenario.Outside) || !slices.EqualFunc(played.Steps, r.scenario.Steps, same):
+	case played.Manifest != r.scenario.Manifest || played.GoodFor != r.scenario.GoodFor || !slices.Equal(played.Flags, r.scenario.Flags) || !slices.Equal(played.Targets, r.scenario.Targets) || !played.Outside.equal(r.scenario.Outside) || !maps.Equal(played.Further, r.scenario.Further) || !slices.EqualFunc(played.Steps, r.scenario.Steps, same):
 		return outdated("the scenario does something else now")
 	case !slices.EqualFunc(r.Steps, r.scenario.Steps, taken):
 		return outdated("it was cut off")

@@ -34,6 +34,7 @@
 //	The row of causes, and what is surprising.
 //	-- manifest.yaml --
 //	A Deployment and a Service web, in YAML. The image lapse-workload:dev is on every node; what it can do is in sandbox/workload.
+//	An image such as debian:nginx-light is made of Debian's package of that name, and put on every node before.
 //	-- outside --
 //	lb --interval 1s --unhealthy 2
 //	-- steps --
@@ -60,6 +61,13 @@
 // The fix, if there is one, puts lines in the place of the manifest's first line that says so; a section fix.yaml
 // adds objects.
 //
+// A server of Debian's has its configuration in a ConfigMap of the manifest, listens on port 8080, and runs as root.
+// Several packages in one image are debian:PACKAGE_PACKAGE. An image that cannot be made, because Debian's mirror does
+// not answer, keeps only the scenarios that need it from being played.
+//
+// Further sections NAME.yaml are manifests that steps apply. A section certificate, with a line `good for 75s`, makes
+// the certificate of $ca expire so long after it was made.
+//
 // The section outside, if there is one, says what stands before the nodes: `lb FLAG…` and `ingress FLAG…` are started
 // as `sandbox lb up FLAG…` and `sandbox ingress up FLAG…` do once all is deployed; $lb and $ingress are their
 // addresses, $lb6 and $ingress6 those of IPv6. With a line `families ipv4,ipv6` the sandbox has both families; it is
@@ -82,6 +90,8 @@
 //	until POD gone, until node2 ready, until node2 unknown
 //	drain NODE [FLAG…], cordon NODE, uncordon NODE, taint NODE KEY=VALUE:EFFECT
 //	rollout web, scale web 0, delete POD [FLAG…], force-delete POD, patch service/web {"spec":…}, kubectl ARG…
+//	apply NAME.yaml                     what a further section of the scenario says
+//	renew certificate                   put a fresh one into the Secret; nothing is restarted
 //	stop PROCESS, continue PROCESS, restart PROCESS, kill server of POD
 //	                                    a PROCESS is kube-proxy node2, kubelet node2, containerd node2, kube-apiserver, kube-scheduler,
 //	                                    kube-controller-manager, coredns, etcd, or `server of POD`

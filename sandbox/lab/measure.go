@@ -27,6 +27,7 @@ func measureAll(ctx context.Context, s settings, scenarios []Scenario) (results 
 		if err := l.begin(ctx); err != nil {
 			return l.results, 0, err
 		}
+		l.loadImages(ctx, scenarios)
 		sideBySide(ctx, s.together, together, func(p playing) { l.measure(ctx, p, min(s.together, len(together))) })
 		for _, p := range alone {
 			if err := l.withFamilies(ctx, p.Scenario); err != nil {
@@ -48,6 +49,7 @@ type laboratory struct {
 	base    string // folder of the runs
 	cluster *drill.Cluster
 	spaces  *spaces
+	missing map[string]error // images that could not be put on the nodes, and why
 
 	outside sync.Mutex // held while something stands before the nodes: the sandbox has one of each
 
@@ -114,11 +116,11 @@ func (l *laboratory) measured(ctx context.Context, played playing, together int,
 		Began: time.Now().UTC(), LoadAvg: drill.LoadAverage(), Machine: drill.Machine(), Vars: map[string]string{},
 	}
 	fmt.Fprintf(log, "\n%s: %s\n", scenario.Name, scenario.Title())
-	if r.err = errors.Join(err, os.MkdirAll(dir, 0o755)); r.err != nil {
+	if r.err = errors.Join(err, l.lacks(scenario), os.MkdirAll(dir, 0o755)); r.err != nil {
 		return r
 	}
 	own := *l.cluster // it has this run's log
-	p := &play{cluster: &own, log: log, vars: r.Vars, uids: map[string]string{}}
+	p := &play{cluster: &own, log: log, vars: r.Vars, uids: map[string]string{}, further: scenario.Further}
 	if p.state, r.err = readState(own.Dir); r.err != nil {
 		return r
 	}

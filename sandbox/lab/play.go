@@ -26,7 +26,9 @@ type play struct {
 	log       io.Writer // what the runner does
 	began     time.Time // the first step
 
-	overTLS bool // web's Pods speak TLS on their port of HTTP
+	further map[string]string // manifests that steps apply
+	renewed string            // a Secret with a fresh certificate, for `renew certificate`
+	overTLS bool              // web's Pods speak TLS on their port of HTTP
 
 	vars map[string]string
 	uids map[string]string // of Pods that variables name: the API server may be down when they are needed
@@ -134,6 +136,18 @@ func (p *play) kubectl(ctx context.Context, args ...string) error {
 	cmd.Stderr = io.MultiWriter(p.out, &talk)
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(talk.String()))
+	}
+	return nil
+}
+
+// applyFurther applies a further manifest of the scenario, as an operator does.
+func (p *play) applyFurther(ctx context.Context, name string) error {
+	cmd := p.command(ctx, "apply", "-f", "-")
+	cmd.Stdin = strings.NewReader(strings.ReplaceAll(p.further[name], "$"+namespaceVar, p.namespace))
+	var talk bytes.Buffer
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(p.out, &talk), io.MultiWriter(p.out, &talk)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("kubectl apply of %s: %w: %s", name, err, strings.TrimSpace(talk.String()))
 	}
 	return nil
 }
@@ -340,7 +354,10 @@ func (p *play) clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.ask(ctx, "delete", "deployments,statefulsets,daemonsets,replicasets,jobs,poddisruptionbudgets,services,endpointslices,resourcequotas,ingresses", "--all", "--wait=false"); err != nil {
+	if _, err := p.ask(ctx, "delete", "deployments,statefulsets,daemonsets,replicasets,jobs,poddisruptionbudgets,services,endpointslices,resourcequotas,ingresses,horizontalpodautoscalers", "--all", "--wait=false"); err != nil {
+		return err
+	}
+	if _, err := p.ask(ctx, "delete", "configmaps", "--field-selector", "metadata.name!=kube-root-ca.crt", "--wait=false"); err != nil {
 		return err
 	}
 	if _, err := p.ask(ctx, "delete", "secrets,roles,rolebindings,serviceaccounts", "-l", "app.kubernetes.io/managed-by=lapse", "--wait=false"); err != nil {

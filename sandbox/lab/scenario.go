@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/tools/txtar"
 )
@@ -23,6 +24,9 @@ type Scenario struct {
 	Flags    []string // further ones of `lapse run`
 	Outside  Outside
 	Expect   Expectation
+
+	GoodFor time.Duration     // of web's certificate; 0: a day
+	Further map[string]string // manifests that steps apply, by the name of their section
 
 	fix      []replacement // what the fix changes in the manifest
 	fixAdds  string        // what it adds to it
@@ -94,9 +98,12 @@ const (
 	lapseSection    = "lapse"
 	outsideSection  = "outside"
 	expectSection   = "expect"
+	goodForSection  = "certificate"
 	fixSection      = "fix"
 	fixAddsSection  = "fix.yaml"
 )
+
+var sections = []string{manifestSection, outsideSection, stepsSection, lapseSection, goodForSection, expectSection, fixSection, fixAddsSection}
 
 // Load reads the scenarios of those names from a folder; all of them if there are no names. NAME-fixed is the
 // scenario NAME with its fix.
@@ -153,6 +160,11 @@ func Parse(file string, data []byte) (Scenario, error) {
 	if s.Comment == "" {
 		p.wrong(1, "want a comment first: what the scenario shows, and the row of causes.md")
 	}
+	for _, section := range archive.Files {
+		if !slices.Contains(sections, section.Name) && strings.HasSuffix(section.Name, ".yaml") {
+			p.further = append(p.further, section.Name)
+		}
+	}
 	seen := map[string]int{}
 	for _, section := range archive.Files {
 		first := lineOf(data, section.Name, seen[section.Name]) + 1
@@ -180,12 +192,20 @@ func Parse(file string, data []byte) (Scenario, error) {
 			s.Outside = p.outside(lines)
 		case expectSection:
 			s.Expect = p.expectation(lines, s.Steps)
+		case goodForSection:
+			s.GoodFor = p.goodFor(lines)
 		case fixSection:
 			s.fix = p.replacements(lines)
 		case fixAddsSection:
 			s.fixAdds = string(section.Data)
 		default:
-			p.wrong(first-1, "unknown section %q: want %s, %s, %s, %s, %s, %s or %s", section.Name, manifestSection, outsideSection, stepsSection, lapseSection, expectSection, fixSection, fixAddsSection)
+			if !slices.Contains(p.further, section.Name) {
+				p.wrong(first-1, "unknown section %q: want %s, or NAME.yaml with what a step applies", section.Name, strings.Join(sections, ", "))
+			}
+			if s.Further == nil {
+				s.Further = map[string]string{}
+			}
+			s.Further[section.Name] = string(section.Data)
 		}
 	}
 	for _, r := range s.fix {
@@ -212,6 +232,20 @@ func Parse(file string, data []byte) (Scenario, error) {
 		p.wrong(end, "want a section %q with an incident, or `no failure`", expectSection)
 	}
 	return s, errors.Join(p.problems...)
+}
+
+// goodFor reads `good for 75s`.
+func (p *parser) goodFor(lines []line) time.Duration {
+	p.section = goodForSection
+	for _, l := range lines {
+		text, ok := strings.CutPrefix(l.text, "good for ")
+		d, err := time.ParseDuration(text)
+		if !ok || err != nil || d <= 0 || len(lines) > 1 {
+			p.wrong(l.number, "%q: want one line, `good for 75s`", l.text)
+		}
+		return d
+	}
+	return 0
 }
 
 // replacements reads `replace LINE` and, below it, `with LINE` for each line that comes in its place.
@@ -269,6 +303,7 @@ type parser struct {
 	file      string
 	defined   map[string]bool // variables
 	addresses map[string]bool // those of them that are a Pod's address
+	further   []string        // sections that steps can apply
 	problems  []error
 	sections  map[string]bool // in which something was wrong
 	section   string

@@ -127,6 +127,33 @@ func TestFixedScenario(t *testing.T) {
 	}
 }
 
+// Steps apply further manifests, which are sections of the scenario.
+func TestStepsApplyOnlyWhatTheScenarioHas(t *testing.T) {
+	const text = "Applied.\n-- manifest.yaml --\nkind: Deployment\n-- again.yaml --\nkind: Service\n-- certificate --\ngood for 75s\n" +
+		"-- steps --\napply again.yaml\nrenew certificate\n-- expect --\nno failure\n"
+	s, err := Parse("x/applied.txtar", []byte(text))
+	if err != nil || s.Further["again.yaml"] != "kind: Service\n" || s.GoodFor != 75*time.Second {
+		t.Errorf("%+v, error %v", s, err)
+	}
+	for old, put := range map[string]struct{ text, want string }{
+		"apply again.yaml":  {"apply other.yaml", ":9: \"apply other.yaml\": the scenario has no section other.yaml"},
+		"-- again.yaml --":  {"-- again --", `:4: unknown section "again"`},
+		"good for 75s":      {"good for ever", ":7: \"good for ever\": want one line"},
+		"renew certificate": {"renew lease", ":10: \"renew lease\": want `renew certificate"},
+	} {
+		if _, err := Parse("x/applied.txtar", []byte(strings.Replace(text, old, put.text, 1))); err == nil || !strings.Contains(err.Error(), put.want) {
+			t.Errorf("%s: error %v, want %q", put.text, err, put.want)
+		}
+	}
+}
+
+func TestImagesOfDebianPackagesAreFound(t *testing.T) {
+	s := Scenario{Manifest: "  - image: debian:nginx-light\n  - image: \"debian:php8.2-fpm\"\n  - image: debian:nginx-light\n  - image: lapse-workload:dev\n"}
+	if got := strings.Join(s.images(), " "); got != "debian:nginx-light debian:php8.2-fpm" {
+		t.Errorf("images %s", got)
+	}
+}
+
 func TestNoScenarioWithoutExpectation(t *testing.T) {
 	for name, expect := range map[string]string{"no section": "", "empty": "-- expect --\n", "only a comment": "-- expect --\n# later\n", "only never": "-- expect --\nnever pod-hung\n"} {
 		head, _, _ := strings.Cut(good, "-- expect --")

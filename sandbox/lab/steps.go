@@ -92,6 +92,10 @@ var verbs = []verb{
 		return kubectl("patch", slices.Concat(w, []string{""})[0], "--type=merge", "-p", w[min(1, len(w)):].rest()), len(w) > 1 && strings.Contains(w[0], "/")
 	}, namesANode},
 	{"kubectl", "kubectl ARG…", func(w words) (action, bool) { return kubectl(w...), len(w) > 0 }, namesANode},
+	{"apply", "apply NAME.yaml: a further section of the scenario", func(w words) (action, bool) {
+		return func(ctx context.Context, p *play) error { return p.applyFurther(ctx, w[0]) }, len(w) == 1
+	}, nil},
+	{"renew", "renew certificate: put a fresh one into the Secret; nothing is restarted", parseRenew, nil},
 	{"cordon", "cordon NODE", func(w words) (action, bool) { return kubectl("cordon", w.rest()), len(w) == 1 }, always},
 	{"uncordon", "uncordon NODE", func(w words) (action, bool) { return kubectl("uncordon", w.rest()), len(w) == 1 }, always},
 	{"taint", "taint NODE KEY=VALUE:EFFECT", parseTaint, always},
@@ -149,6 +153,9 @@ func (p *parser) step(l line) (Step, bool) {
 	if s.do, ok = verbs[i].parse(w[1:]); !ok {
 		p.wrong(l.number, "%q: want `%s`", l.text, verbs[i].usage)
 		return s, false
+	}
+	if w[0] == "apply" && !slices.Contains(p.further, w[1]) {
+		p.wrong(l.number, "%q: the scenario has no section %s", l.text, w[1])
 	}
 	s.Shared = verbs[i].shared != nil && verbs[i].shared(w[1:]) && !p.ofPodAddress(w)
 	if w[0] == "let" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -33,6 +34,9 @@ func (p *play) withCertificate(s Scenario, dir string) (manifest string, err err
 	if !s.overTLS() {
 		return s.Manifest, nil
 	}
+	if s.GoodFor > 0 {
+		return p.withExpiring(s, dir)
+	}
 	certificate, key, err := certificateOf(p.namespace)
 	if err != nil {
 		return "", err
@@ -43,6 +47,32 @@ func (p *play) withCertificate(s Scenario, dir string) (manifest string, err err
 	}
 	p.vars[caVar], p.overTLS = file, true
 	return strings.TrimRight(s.Manifest, "\n") + "\n---\n" + secretOf(certificate, key), os.WriteFile(file, certificate, 0o644)
+}
+
+// withExpiring is withCertificate for a certificate that expires while Lapse measures. The Secret has a name of its
+// own, for the reason that certificates gives. Lapse also trusts the certificate that `renew certificate` puts in its
+// place.
+func (p *play) withExpiring(s Scenario, dir string) (manifest string, err error) {
+	certificate, key, err := certify(time.Now(), s.GoodFor, namesOfWeb(p.namespace)...)
+	if err != nil {
+		return "", err
+	}
+	renewed, renewedKey, err := certify(time.Now(), aDay, namesOfWeb(p.namespace)...)
+	if err != nil {
+		return "", err
+	}
+	file, err := filepath.Abs(filepath.Join(dir, "ca.pem"))
+	if err != nil {
+		return "", err
+	}
+	name := fmt.Sprintf("%s-%d", tlsSecret, time.Now().Unix())
+	rename := func(text string) string { return strings.ReplaceAll(text, tlsSecret, name) }
+	p.vars[caVar], p.overTLS, p.renewed = file, true, rename(secretOf(renewed, renewedKey))
+	return rename(strings.TrimRight(s.Manifest, "\n") + "\n---\n" + secretOf(certificate, key)), os.WriteFile(file, append(certificate, renewed...), 0o644)
+}
+
+func parseRenew(w words) (action, bool) {
+	return func(ctx context.Context, p *play) error { return p.apply(ctx, p.renewed) }, w.is("certificate")
 }
 
 // certificates are those of web in each namespace. A kubelet may give a Pod what the Secret of that name held in the
@@ -59,11 +89,17 @@ func certificateOf(namespace string) (certificate, key []byte, err error) {
 	if made, ok := certificates.of[namespace]; ok {
 		return made[0], made[1], nil
 	}
-	certificate, key, err = certify(time.Now(), "web."+namespace+".svc.cluster.local", "web."+namespace+".svc", "web."+namespace, "web")
+	certificate, key, err = certify(time.Now(), aDay, namesOfWeb(namespace)...)
 	if err == nil {
 		certificates.of[namespace] = [2][]byte{certificate, key}
 	}
 	return certificate, key, err
+}
+
+const aDay = 24 * time.Hour
+
+func namesOfWeb(namespace string) []string {
+	return []string{"web." + namespace + ".svc.cluster.local", "web." + namespace + ".svc", "web." + namespace, "web"}
 }
 
 func secretOf(certificate, key []byte) string {
@@ -71,15 +107,15 @@ func secretOf(certificate, key []byte) string {
 		tlsSecret, base64.StdEncoding.EncodeToString(certificate), base64.StdEncoding.EncodeToString(key))
 }
 
-// certify makes a certificate for some names that is its own authority, good for a day.
-func certify(now time.Time, names ...string) (certificate, key []byte, err error) {
+// certify makes a certificate for some names that is its own authority, good for so long.
+func certify(now time.Time, good time.Duration, names ...string) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(good),
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		IsCA: true, BasicConstraintsValid: true,
 	}

@@ -32,7 +32,7 @@ func TestTheCertificateOfWebIsTrustedByTheFileThatLapseGets(t *testing.T) {
 	if !pool.AppendCertsFromPEM(trusted) {
 		t.Fatalf("no certificate in %s", p.vars["ca"])
 	}
-	certificate, key, err := certify(time.Now(), "web")
+	certificate, key, err := certify(time.Now(), aDay, "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,5 +54,33 @@ func TestAScenarioWithoutTLSGetsNoCertificate(t *testing.T) {
 	manifest, err := p.withCertificate(Scenario{Manifest: "kind: Service\n"}, t.TempDir())
 	if err != nil || manifest != "kind: Service\n" || len(p.vars) > 0 || p.overTLS {
 		t.Errorf("%q, %v, %v", manifest, p.vars, err)
+	}
+}
+
+func TestACertificateThatExpiresHasASecretOfItsOwn(t *testing.T) {
+	p := &play{namespace: "lab", vars: map[string]string{}}
+	s := Scenario{Manifest: "secretName: lab-tls\n", Flags: []string{"--ca-file", "$ca"}, GoodFor: 75 * time.Second}
+	manifest, err := p.withCertificate(s, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.Fields(manifest)[1]
+	if name == tlsSecret || !strings.Contains(manifest, "metadata: {name: "+name+"}") || !strings.Contains(p.renewed, "metadata: {name: "+name+"}") || p.renewed == manifest {
+		t.Errorf("manifest %q, renewed %q", manifest, p.renewed)
+	}
+	trusted, err := os.ReadFile(p.vars["ca"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []time.Duration
+	for block, rest := pem.Decode(trusted); block != nil; block, rest = pem.Decode(rest) {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, certificate.NotAfter.Sub(certificate.NotBefore)-time.Hour)
+	}
+	if len(left) != 2 || left[0] != 75*time.Second || left[1] != aDay {
+		t.Errorf("Lapse trusts certificates that are good for %v, want 75s and a day", left)
 	}
 }
