@@ -14,8 +14,9 @@ import (
 // several. It takes in whole, checked blocks only: at any moment it is a valid recording, and byte for
 // byte the beginning of the original.
 type Copy struct {
-	log log
-	u   *unpacker
+	log   log
+	u     *unpacker
+	order order
 }
 
 // CreateCopy begins a copy in a new file. It never overwrites one, and leaves none behind if it fails.
@@ -49,7 +50,7 @@ func (c *Copy) Receive(r io.Reader) iter.Seq2[timeline.Fact, error] {
 				return
 			}
 		}
-		decodeBlocks(in, c.u, c.log.append, yield)
+		decodeBlocks(in, c.u, &c.order, c.log.append, yield)
 	}
 }
 
@@ -66,6 +67,9 @@ func (c *Copy) Extend(facts ...timeline.Fact) error {
 		if err := c.log.append(header()); err != nil {
 			return err
 		}
+	}
+	if err := c.order.follows(facts); err != nil {
+		return err
 	}
 	b, err := newBlock()
 	if err != nil {

@@ -52,30 +52,52 @@ func headerIn(buf []byte) int {
 
 // An account says what the damaged stretches of a recording held, as far as the blocks around them show.
 type account struct {
+	order   order
 	losses  []loss
 	open    bool // nothing was read since the last of losses
 	instant time.Duration
-	nextSeq map[timeline.SourceID]uint64
 }
 
-// A loss is a stretch that cannot be read.
+// A loss is a stretch that cannot be read, or is left out.
 type loss struct {
 	at, bytes int64
+	leftOut   string        // why it is left out; "": it cannot be read
 	requests  uint64        // at least so many
 	from, to  time.Duration // what was recorded between these is missing; to is 0 where nothing follows
 }
 
-// lost notes a stretch. Several in a row are one.
-func (a *account) lost(at, n int64) {
-	if last := len(a.losses) - 1; a.open && last >= 0 {
-		a.losses[last].bytes += n
+// lost notes a stretch that cannot be read.
+func (a *account) lost(at, n int64) { a.note(loss{at: at, bytes: n, from: a.instant}) }
+
+// note adds a stretch. Several in a row are one.
+func (a *account) note(l loss) {
+	if last := len(a.losses) - 1; a.open && last >= 0 && a.losses[last].leftOut == l.leftOut {
+		a.losses[last].bytes += l.bytes
 		return
 	}
-	a.losses = append(a.losses, loss{at: at, bytes: n, from: a.instant})
+	a.losses = append(a.losses, l)
 	a.open = true
 }
 
-// read takes in a fact of an intact block.
+// block takes in the facts of an intact block of n bytes. It reports whether they count: those of a block that does
+// not follow on what was read before are left out.
+func (a *account) block(at, n int64, facts []timeline.Fact) bool {
+	missed, why := a.order.admit(facts)
+	if why != "" {
+		a.note(loss{at: at, bytes: n, leftOut: why})
+		return false
+	}
+	if last := len(a.losses) - 1; last >= 0 && a.losses[last].leftOut == "" {
+		a.losses[last].requests += missed
+	}
+	for _, fact := range facts {
+		a.read(fact)
+	}
+	a.close()
+	return true
+}
+
+// read notes how far in time a fact reaches.
 func (a *account) read(fact timeline.Fact) {
 	switch f := fact.(type) {
 	case timeline.Event:
@@ -88,13 +110,6 @@ func (a *account) read(fact timeline.Fact) {
 		for _, w := range f.Watermarks {
 			a.instant = max(a.instant, w.Due)
 		}
-		if missed := f.FirstSeq - a.nextSeq[f.Source]; f.FirstSeq > a.nextSeq[f.Source] && len(a.losses) > 0 {
-			a.losses[len(a.losses)-1].requests += missed
-		}
-		if a.nextSeq == nil {
-			a.nextSeq = map[timeline.SourceID]uint64{}
-		}
-		a.nextSeq[f.Source] = f.FirstSeq + f.size
 	}
 }
 
@@ -125,6 +140,9 @@ func (a *account) error() error {
 }
 
 func (l loss) String() string {
+	if l.leftOut != "" {
+		return fmt.Sprintf("%d bytes from byte %d on are left out: %s", l.bytes, l.at, l.leftOut)
+	}
 	text := fmt.Sprintf("%d bytes from byte %d on cannot be read, ", l.bytes, l.at)
 	if l.requests > 0 {
 		text += fmt.Sprintf("with %d requests ", l.requests)

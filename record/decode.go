@@ -26,17 +26,20 @@ func Decode(r io.Reader) iter.Seq2[timeline.Fact, error] {
 			return
 		}
 		defer u.close()
-		decodeBlocks(in, u, nil, yield)
+		decodeBlocks(in, u, &order{}, nil, yield)
 	}
 }
 
 // decodeBlocks yields the facts of the blocks in r. Before it yields those of a block it hands the
-// block's bytes to keep, if there is one.
-func decodeBlocks(r io.Reader, u *unpacker, keep func([]byte) error, yield func(timeline.Fact, error) bool) {
+// block's bytes to keep, if there is one. A block that does not follow on those before, by order, is damage.
+func decodeBlocks(r io.Reader, u *unpacker, order *order, keep func([]byte) error, yield func(timeline.Fact, error) bool) {
 	for {
 		facts, err := u.next(r)
 		if errors.Is(err, io.EOF) {
 			return
+		}
+		if err == nil {
+			err = order.follows(facts)
 		}
 		if err == nil && keep != nil {
 			err = keep(u.frame)

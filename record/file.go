@@ -78,15 +78,18 @@ func (f *File) Run() (timeline.Run, error) {
 		return run, fmt.Errorf("read recording: %w", err)
 	}
 	var missing account
-	end, err := f.walk(u, info.Size(), missing.lost, func(facts []timeline.Fact) bool {
+	leftOut := map[int64]bool{} // where the blocks begin that do not count
+	end, err := f.walk(u, info.Size(), missing.lost, func(at int64, facts []timeline.Fact) bool {
+		if !missing.block(at, int64(len(u.frame)), facts) {
+			leftOut[at] = true
+			return true
+		}
 		for _, fact := range facts {
-			missing.read(fact)
 			gather(&run, fact)
 		}
-		missing.close()
 		return true
 	})
-	run.Batches = f.batches(end)
+	run.Batches = f.batches(end, leftOut)
 	if err != nil && !errors.Is(err, ErrTruncated) {
 		return run, fmt.Errorf("%s, byte %d: %w", f.path, end, err)
 	}
@@ -135,8 +138,8 @@ func with[T any](list []T, fact T, isRepeat bool, key func(T) any) []T {
 	return append(list, fact)
 }
 
-// batches yields the batches of the file's first end bytes.
-func (f *File) batches(end int64) iter.Seq2[timeline.Batch, error] {
+// batches yields the batches of the file's first end bytes, but for those of the blocks at leftOut.
+func (f *File) batches(end int64, leftOut map[int64]bool) iter.Seq2[timeline.Batch, error] {
 	return func(yield func(timeline.Batch, error) bool) {
 		u, err := newUnpacker(batches)
 		if err != nil {
@@ -145,7 +148,10 @@ func (f *File) batches(end int64) iter.Seq2[timeline.Batch, error] {
 		}
 		defer u.close()
 		skip := func(int64, int64) {} // Run has said what is missing
-		_, err = f.walk(u, end, skip, func(facts []timeline.Fact) bool {
+		_, err = f.walk(u, end, skip, func(at int64, facts []timeline.Fact) bool {
+			if leftOut[at] {
+				return true
+			}
 			for _, fact := range facts {
 				if !yield(fact.(timeline.Batch), nil) {
 					return false
@@ -159,16 +165,17 @@ func (f *File) batches(end int64) iter.Seq2[timeline.Batch, error] {
 	}
 }
 
-// walk calls visit for the facts of every intact block in the file's first size bytes, and lost for each stretch
-// between them. It returns where it ended: at the end, or where the file breaks off or is unreadable.
-func (f *File) walk(u *unpacker, size int64, lost func(at, n int64), visit func([]timeline.Fact) bool) (end int64, err error) {
+// walk calls visit for the facts of every intact block in the file's first size bytes, and where the block begins, and
+// lost for each stretch between them. It returns where it ended: at the end, or where the file breaks off or is unreadable.
+func (f *File) walk(u *unpacker, size int64, lost func(at, n int64), visit func(at int64, facts []timeline.Fact) bool) (end int64, err error) {
 	at := int64(headerSize)
 	for in := section(f.file, at, size); ; {
 		facts, err := u.next(in)
 		switch {
 		case err == nil:
+			begin := at
 			at += int64(len(u.frame))
-			if !visit(facts) {
+			if !visit(begin, facts) {
 				return at, nil
 			}
 		case errors.Is(err, io.EOF):

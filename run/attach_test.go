@@ -69,7 +69,7 @@ func (r *heldRun) append(facts ...timeline.Fact) {
 
 // requests records requests from..to, one each 10 ms, of which those in the middle third fail.
 func (r *heldRun) requests(from, to int) {
-	var batch timeline.Batch
+	batch := timeline.Batch{FirstSeq: uint64(from)}
 	for i := from; i < to; i++ {
 		due := time.Duration(i) * 10 * time.Millisecond
 		q := timeline.Request{Target: 1, Seq: uint64(i), Due: due, Sent: due, Done: due + time.Millisecond}
