@@ -1,6 +1,8 @@
 package record
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
@@ -157,4 +159,54 @@ func BenchmarkHeld(b *testing.B) {
 		}
 		b.ReportMetric(float64(w.Size())/float64(n), "bytes/change")
 	}
+}
+
+// BenchmarkReadDefinitions reads a run of many targets and one of many sources, each of which is repeated as in a long
+// run: ns/definition must not grow with their number.
+func BenchmarkReadDefinitions(b *testing.B) {
+	for _, n := range []int{1000, 10_000, 50_000} {
+		b.Run(fmt.Sprintf("targets=%d", n), func(b *testing.B) {
+			benchmarkDefinitions(b, n, func(i int) timeline.Fact {
+				return timeline.Target{ID: timeline.TargetID(i + 1), Name: fmt.Sprintf("web-%d new", i), Kind: timeline.New, URL: "http://10.96.0.1/", Source: 1, Service: "shop/web", Rate: 10, Timeout: time.Second}
+			})
+		})
+		b.Run(fmt.Sprintf("sources=%d", n), func(b *testing.B) {
+			benchmarkDefinitions(b, n, func(i int) timeline.Fact {
+				return timeline.Source{ID: timeline.SourceID(i + 1), Name: fmt.Sprintf("prober-%d", i), Role: timeline.Prober, Node: fmt.Sprintf("node%d", i), T0: time.Unix(1767323045, 0)}
+			})
+		})
+	}
+}
+
+func benchmarkDefinitions(b *testing.B, n int, definition func(i int) timeline.Fact) {
+	path := filepath.Join(b.TempDir(), "run.lapse")
+	w, err := Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := newFake(1)
+	for _, fact := range []timeline.Fact{timeline.Meta{ID: "r1"}, timeline.Source{ID: 1}} {
+		err = errors.Join(err, w.Append(fact))
+	}
+	for i := range n {
+		err = errors.Join(err, w.Append(definition(i)))
+	}
+	for range 500 {
+		err = errors.Join(err, w.Append(f.batch(1, timeline.New, time.Millisecond, 1000)), w.Flush())
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		file, err := Open(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		run, err := file.Run()
+		if err != nil || len(run.Targets)+len(run.Sources) < n {
+			b.Fatal(len(run.Targets), len(run.Sources), err)
+		}
+		file.Close()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/definition")
 }

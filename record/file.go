@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"slices"
 
 	"lapse/hint"
 	"lapse/timeline"
@@ -67,16 +66,16 @@ func (f *File) Close() error { return f.file.Close() }
 // one. Both leave a run that can be judged: what is missing shows in it as gaps between sequence numbers. Any other
 // error leaves none.
 func (f *File) Run() (timeline.Run, error) {
-	var run timeline.Run
 	u, err := newUnpacker(heads)
 	if err != nil {
-		return run, err
+		return timeline.Run{}, err
 	}
 	defer u.close()
 	info, err := f.file.Stat()
 	if err != nil {
-		return run, fmt.Errorf("read recording: %w", err)
+		return timeline.Run{}, fmt.Errorf("read recording: %w", err)
 	}
+	var all gatherer
 	var missing account
 	leftOut := map[int64]bool{} // where the blocks begin that do not count
 	end, err := f.walk(u, info.Size(), missing.lost, func(at int64, facts []timeline.Fact) bool {
@@ -85,10 +84,11 @@ func (f *File) Run() (timeline.Run, error) {
 			return true
 		}
 		for _, fact := range facts {
-			gather(&run, fact)
+			all.add(fact)
 		}
 		return true
 	})
+	run := all.run
 	run.Batches = f.batches(end, leftOut)
 	if err != nil && !errors.Is(err, ErrTruncated) {
 		return run, fmt.Errorf("%s, byte %d: %w", f.path, end, err)
@@ -102,27 +102,41 @@ func (f *File) Run() (timeline.Run, error) {
 	return run, err
 }
 
-// gather adds a fact to the run. A repeat counts only if the first one was lost.
-func gather(run *timeline.Run, fact timeline.Fact) {
+// A gatherer puts facts together to a run. A repeat counts only if the first one was lost.
+type gatherer struct {
+	run   timeline.Run
+	known map[any]bool // the keys of the definitions in run
+}
+
+func (g *gatherer) add(fact timeline.Fact) {
 	again, isRepeat := fact.(repeat)
 	if isRepeat {
 		fact = again.Fact
 	}
+	run := &g.run
 	switch fact := fact.(type) {
 	case timeline.Meta:
 		if !isRepeat || run.Meta.ID == "" {
 			run.Meta = fact
 		}
 	case timeline.Source:
-		run.Sources = with(run.Sources, fact, isRepeat, func(s timeline.Source) any { return s.ID })
+		if g.wants(fact.ID, isRepeat) {
+			run.Sources = append(run.Sources, fact)
+		}
 	case timeline.Sync:
 		run.Syncs = append(run.Syncs, fact)
 	case timeline.Peer:
-		run.Peers = with(run.Peers, fact, isRepeat, func(p timeline.Peer) any { return p })
+		if g.wants(fact, isRepeat) {
+			run.Peers = append(run.Peers, fact)
+		}
 	case timeline.Target:
-		run.Targets = with(run.Targets, fact, isRepeat, func(t timeline.Target) any { return t.ID })
+		if g.wants(fact.ID, isRepeat) {
+			run.Targets = append(run.Targets, fact)
+		}
 	case timeline.Backend:
-		run.Backends = with(run.Backends, fact, isRepeat, func(b timeline.Backend) any { return b })
+		if g.wants(fact, isRepeat) {
+			run.Backends = append(run.Backends, fact)
+		}
 	case timeline.Event:
 		run.Events = append(run.Events, fact)
 	case timeline.HeldBatch:
@@ -130,12 +144,16 @@ func gather(run *timeline.Run, fact timeline.Fact) {
 	}
 }
 
-// with appends a fact to list, unless it is a repeat of one that is there by the same key.
-func with[T any](list []T, fact T, isRepeat bool, key func(T) any) []T {
-	if isRepeat && slices.ContainsFunc(list, func(have T) bool { return key(have) == key(fact) }) {
-		return list
+// wants reports whether a definition is to be added: it is no repeat of one that is there by the same key.
+func (g *gatherer) wants(key any, isRepeat bool) bool {
+	if isRepeat && g.known[key] {
+		return false
 	}
-	return append(list, fact)
+	if g.known == nil {
+		g.known = map[any]bool{}
+	}
+	g.known[key] = true
+	return true
 }
 
 // batches yields the batches of the file's first end bytes, but for those of the blocks at leftOut.
@@ -165,8 +183,9 @@ func (f *File) batches(end int64, leftOut map[int64]bool) iter.Seq2[timeline.Bat
 	}
 }
 
-// walk calls visit for the facts of every intact block in the file's first size bytes, and where the block begins, and
-// lost for each stretch between them. It returns where it ended: at the end, or where the file breaks off or is unreadable.
+// walk calls visit for every intact block in the file's first size bytes, with where it begins and its facts, and
+// lost for each stretch between blocks. It returns where it ended: at the end, or where the file breaks off or is
+// unreadable.
 func (f *File) walk(u *unpacker, size int64, lost func(at, n int64), visit func(at int64, facts []timeline.Fact) bool) (end int64, err error) {
 	at := int64(headerSize)
 	for in := section(f.file, at, size); ; {

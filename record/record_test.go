@@ -573,15 +573,15 @@ func TestFileIsReadInPassesOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want timeline.Run
+	var want gatherer
 	var batches []timeline.Batch
 	for _, fact := range facts {
-		gather(&want, fact)
+		want.add(fact)
 		if b, ok := fact.(timeline.Batch); ok {
 			batches = append(batches, b)
 		}
 	}
-	checkSame(t, run, want)
+	checkSame(t, run, want.run)
 	next, stop := iter.Pull2(run.Batches) // a pass that is under way while another is made
 	defer stop()
 	first, _, _ := next()
