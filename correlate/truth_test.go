@@ -321,11 +321,59 @@ func TestBracketsHoldTheTruthOfAStallLongerThanTheTimeout(t *testing.T) {
 			}
 			s := experiment{fail: stalling, length: 1500 * time.Millisecond, spread: spread, before: 2 * time.Second}.repeat(t, rate, repeats)
 			t.Logf("stall at %v/s, latency spread %v: %v", rate, spread, s)
-			if s.seen != s.repeats || s.missed > rare(s.repeats) || s.wrong > 0 {
-				t.Errorf("stall at %v/s, latency spread %v: %v; want every one seen, and brackets that hold in 99 %%, or always if they say so", rate, spread, s)
+			if s.seen != s.repeats || s.missed > rare(s.repeats) || s.wrong > 0 || s.kinds[model.Outage] < s.repeats*97/100 {
+				t.Errorf("stall at %v/s, latency spread %v: %v; want every one seen as an outage, and brackets that hold in 99 %%, or always if they say so", rate, spread, s)
 			}
 		}
 	}
+}
+
+// Some workers of a server hang, the others answer. None of the answers is proven to lie inside where an answer may
+// take as long as the fault lasts; all the same they were sent amid the time-outs.
+func TestShareOfTimeoutsIsOfWhatWasSentFromTheFirstToTheLast(t *testing.T) {
+	t.Parallel()
+	for _, share := range []float64{0.2, 0.5, 0.8} {
+		for seed := range uint64(seeds(200)) {
+			n := network{rng: rand.New(rand.NewPCG(seed, uint64(share*100))), median: 20 * time.Millisecond, spread: 0.9}
+			f := fault{start: 30 * time.Second, end: 30*time.Second + time.Duration(100+n.rng.IntN(400))*time.Millisecond}
+			requests := simulate(n, 100, 5*time.Second, 2*time.Second, f, hanging(share))
+			for _, w := range judgeRequests(t, 100, requests, 0) {
+				sent, lost := amidFailures(requests, w)
+				if w.Failed >= 3 && (w.Sent != sent || (w.Kind == model.Outage) != (sent == w.Failed)) {
+					t.Errorf("share %v, seed %d: %s with %d of %d, want %d of %d", share, seed, w.Kind, w.Failed, w.Sent, w.Failed, sent)
+				}
+				if w.Downtime.Min > lost+10*time.Millisecond || w.Downtime.Max < lost-10*time.Millisecond {
+					t.Errorf("share %v, seed %d: downtime %v to %v, requests of %v were lost", share, seed, w.Downtime.Min, w.Downtime.Max, lost)
+				}
+			}
+		}
+	}
+}
+
+// hanging never answers a share of what arrives during the fault.
+func hanging(share float64) behaviour {
+	return func(n network, f fault, arrives time.Duration) (time.Duration, timeline.Class) {
+		if f.holds(arrives) && n.rng.Float64() < share {
+			return arrives + time.Hour, timeline.OK
+		}
+		return arrives + n.work(), timeline.OK
+	}
+}
+
+// amidFailures returns how many requests were sent from the first failure of a window to its last one, and the time
+// in which as many as failed are sent at 100/s.
+func amidFailures(requests []timeline.Request, w model.Window) (sent int, lost time.Duration) {
+	first, last := -1, -1
+	for i, r := range requests {
+		if r.Class.Failed() && w.Start.Earliest <= r.Sent && r.Sent <= w.End.Latest {
+			if first < 0 {
+				first = i
+			}
+			last = i
+			lost += 10 * time.Millisecond
+		}
+	}
+	return last - first + 1, lost
 }
 
 // A prober that is stopped now and then sends less, and what it reads it reads late. At whatever resolution that is

@@ -228,7 +228,7 @@ type Window struct {
 	End    Instant    `json:"end"`
 	Length Length     `json:"length"`
 
-	Sent     int            `json:"sent"` // the failures and the requests amid them; of fewer than 3 failures with none amid them, all within the brackets
+	Sent     int            `json:"sent"` // the failures and the requests amid them, of time-outs all that were sent from the first to the last; of fewer than 3 failures with none amid them, all within the brackets
 	Failed   int            `json:"failed"`
 	Slow     int            `json:"slow,omitzero"` // in a window of kind slow, which has no failures: the slow successes
 	Share    float64        `json:"share"`         // failed ÷ sent; of kind slow: slow ÷ sent

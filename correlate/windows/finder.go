@@ -194,13 +194,14 @@ func (f *finder) certainFrom(r *Sample, answer time.Duration) time.Duration {
 func (f *finder) close(bound time.Duration) {
 	g := f.open
 	g.countCut(f.interval)
+	g.countAmid()
 	g.endRun(bound)
 	w := g.window
 	by := w.minSent
 	if w.cut != nil {
 		by, w.blackout = model.Never, nil // a success that was sent before the first failure proves health whenever it was done
 	}
-	w.needed = g.boundary.needed(w.failed, w.inside)
+	w.needed = g.boundary.needed(w.failed, w.amid)
 	w.start = model.Instant{Earliest: f.begin, Latest: w.minKnown}
 	sent, ok := f.recent.kthLast(w.needed.start, by)
 	switch {

@@ -151,6 +151,31 @@ func (g *openWindow) countCut(interval time.Duration) {
 	}
 }
 
+// countAmid counts the successes among the failures. Few are proven to lie inside where requests time out, because
+// nobody knows when those failed. So all successes that were sent between two of them count.
+//
+//	sent   x ok x ok x ok x        →   4 of 7 failed, although each ok was done before
+//	done    o    o    o     ....       the first x was known
+//
+// But where a target stops to answer at one instant, its slowest requests are still in flight then, and later ones were
+// answered before. Where it answers again, those that time out just then and those that do not alternate as well. So
+// none counts where 9 of 10 failures, and 20 or more, came in a row, and none is proven to lie inside:
+//
+//	sent   x ok ok x x x x x x … x x x ok x   →   all failed
+func (g *openWindow) countAmid() {
+	g.amid = g.inside
+	if g.cut != nil || g.timeouts() == 0 {
+		return
+	}
+	if run := g.boundary.mostInARow; g.inside == 0 && run >= stallFailures && run*10 >= g.failed*9 {
+		return
+	}
+	g.amid = max(g.inside, g.boundary.succeededAmid(g.failed))
+}
+
+// stallFailures is how many requests in a row must have timed out for a target that stopped to answer at one instant.
+const stallFailures = 20
+
 // atOnce reports whether all failures became known within so short a time that far fewer requests could have been
 // answered in it: one event failed all that were in flight.
 func (g *openWindow) atOnce(interval time.Duration) bool {

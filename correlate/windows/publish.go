@@ -15,8 +15,8 @@ func (w window) publish(slow bool, unobserved, unsure []Period, backends []strin
 	if w.clampToObserved(unobserved); w.confirmed != full.confirmed {
 		w.boundShare()
 	}
-	sent := w.failed + w.inside
-	if w.inside == 0 && w.failed < 3 && !slow {
+	sent := w.failed + w.amid
+	if w.amid == 0 && w.failed < 3 && !slow {
 		sent += w.confirmed.start + w.confirmed.end // too few for a share of their own
 	}
 	p := model.Window{
@@ -40,7 +40,7 @@ func (w window) publish(slow bool, unobserved, unsure []Period, backends []strin
 		p.Kind, p.Slow, p.Failed, p.Classes = model.Slow, w.failed, 0, map[string]int{}
 		return p
 	}
-	if w.inside == 0 && w.failed >= 3 {
+	if w.amid == 0 && w.failed >= 3 {
 		p.Kind = model.Outage
 	}
 	if w.blackout != nil { // no longer than the window, which may have been clamped

@@ -62,6 +62,9 @@ func (e *boundaryCounts) note(failed, succeeded int) {
 	e.last[failed%mostBoundaryFailures] = succeeded
 }
 
+// succeededAmid returns how many successes were sent between the first failure and the last.
+func (e *boundaryCounts) succeededAmid(failed int) int { return e.last[failed%mostBoundaryFailures] }
+
 // needed returns what the share in the whole window requires, or more where the share at one end is smaller. Where no
 // success is inside, one is enough only if enough failures came in a row: else the successes that were sent among
 // them may be those that a share spares.
@@ -72,7 +75,7 @@ func (e *boundaryCounts) needed(failed, inside int) confirmations {
 	if inside == 0 && e.mostInARow >= FewFailures {
 		return confirmations{1, 1}
 	}
-	succeeded := e.last[failed%mostBoundaryFailures]
+	succeeded := e.succeededAmid(failed)
 	all := ConfirmationsNeeded(failed, succeeded)
 	p := confirmations{all, all}
 	for _, n := range BoundaryFailures {
@@ -88,7 +91,7 @@ func (e *boundaryCounts) needed(failed, inside int) confirmations {
 
 // boundShare bounds the share of requests that failed.
 func (w *window) boundShare() {
-	w.shareLow, _ = ShareInterval(w.failed, w.failed+w.inside)
+	w.shareLow, _ = ShareInterval(w.failed, w.failed+w.amid)
 	_, w.shareHigh = ShareInterval(w.failed, w.failed+w.inside+w.confirmed.start+w.confirmed.end)
 }
 

@@ -42,11 +42,12 @@ type window struct {
 	statistical        bool          // minKnown or lastCertain rests on how soon answers usually come
 	failed             int           // |F|
 	inside             int           // successes between failures: see openWindow.isInside
+	amid               int           // successes that count among the failures: see openWindow.countAmid
 	classes            [timeline.NumClasses]int
 	backends           map[uint16]int // who answered the successes inside; nil if nobody did
 	blackout           *model.Length
 
-	shareLow, shareHigh float64       // bounds of the share of requests that failed. Low: failures ÷ (failures + inside). High: failures ÷ all within the brackets
+	shareLow, shareHigh float64       // bounds of the share of requests that failed. Low: failures ÷ (failures + amid). High: failures ÷ all within the brackets
 	needed              confirmations // k: how many successes in a row prove health before and after the window
 	confirmed           confirmations // how many of these lie within the brackets
 	start, end          model.Instant
@@ -54,15 +55,18 @@ type window struct {
 	cut                 *model.Instant // when its requests in flight failed all at once; nil if they did not
 }
 
-// timedOut reports whether all failures are requests that were not answered in time.
-func (w *window) timedOut() bool {
+// timeouts returns how many failures are requests that were not answered in time.
+func (w *window) timeouts() (sum int) {
 	for class, n := range w.classes {
-		if n > 0 && !timeline.Class(class).Timeout() {
-			return false
+		if timeline.Class(class).Timeout() {
+			sum += n
 		}
 	}
-	return true
+	return sum
 }
+
+// timedOut reports whether all failures are requests that were not answered in time.
+func (w *window) timedOut() bool { return w.timeouts() == w.failed }
 
 // A failureRun is a stretch of failures without a success that was sent after one of them was known and done before
 // the next was sent. Its fields mean what they mean in a window.

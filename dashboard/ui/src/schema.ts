@@ -937,7 +937,7 @@ export interface Window {
   end: Instant;
   length: Length;
   /**
-   * the failures and the requests amid them; of fewer than 3 failures with none amid them, all within the brackets
+   * the failures and the requests amid them, of time-outs all that were sent from the first to the last; of fewer than 3 failures with none amid them, all within the brackets
    */
   sent: number;
   failed: number;
@@ -1203,7 +1203,7 @@ export interface CutWindow {
   end: Instant;
   length: Length;
   /**
-   * the failures and the requests amid them; of fewer than 3 failures with none amid them, all within the brackets
+   * the failures and the requests amid them, of time-outs all that were sent from the first to the last; of fewer than 3 failures with none amid them, all within the brackets
    */
   sent: number;
   failed: number;
