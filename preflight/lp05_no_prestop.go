@@ -14,18 +14,25 @@ var noPreStop = Rule{
 	ID: "LP05", Name: "no-prestop", Needs: []Fact{TemplatesFact},
 	Doc:         "No preStop hook delays SIGTERM: a server that stops listening at SIGTERM is still sent requests.",
 	ConfirmedBy: staleRoutes, When: timeline.PodEnds, Predicts: []string{"route-outlives-pod"},
+	Unread: unreadHooks,
 	Check: func(s *State) (found []Finding) {
 		n, _ := s.count()
 		for t, c := range s.servers() {
-			if preStop(c) != nil {
+			d := delayOf(c)
+			if d.serves > 0 || d.unread != "" {
 				continue
 			}
-			found = append(found, Finding{
+			f := Finding{
 				Severity:   MayLose,
 				Prediction: fmt.Sprintf("whenever a Pod ends, %s may fail until routes to it are gone (%s), unless the server goes on serving after SIGTERM, which the spec does not show", oneOf(n), s.RouteLag.words()),
-				Evidence:   []Evidence{t.of(c, "lifecycle.preStop", "none"), s.RouteLag.evidence()},
+				Evidence:   []Evidence{t.of(c, "lifecycle.preStop", hookText(c)), s.RouteLag.evidence()},
 				Fix:        fmt.Sprintf("preStop: {sleep: {seconds: %d}}, or a server that serves on for that long after SIGTERM", s.RouteLag.cover()),
-			})
+			}
+			if d.stops != "" {
+				f.Prediction = fmt.Sprintf("whenever a Pod ends, %s may fail until routes to it are gone (%s): the preStop hook runs `%s`, which closes the listener at once", oneOf(n), s.RouteLag.words(), shown(d.stops))
+				f.Fix = fmt.Sprintf("sleep for %d s in the hook before that command", s.RouteLag.cover())
+			}
+			found = append(found, f)
 		}
 		return found
 	},

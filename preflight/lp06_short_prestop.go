@@ -11,18 +11,22 @@ var shortPreStop = Rule{
 	ID: "LP06", Name: "short-prestop", Needs: []Fact{TemplatesFact},
 	Doc:         "The preStop hook sleeps for less time than routes outlive a Pod.",
 	ConfirmedBy: staleRoutes, When: timeline.PodEnds, Predicts: []string{"route-outlives-pod"},
+	Unread: unreadHooks,
 	Check: func(s *State) (found []Finding) {
 		n, _ := s.count()
 		for t, c := range s.servers() {
-			h := preStop(c)
-			length, known := sleeps(h)
-			if h == nil || !known || length >= s.RouteLag.Most {
+			d := delayOf(c)
+			if d.serves == 0 || d.unread != "" || d.serves >= s.RouteLag.Most {
 				continue
+			}
+			until := "unless the server goes on serving after SIGTERM"
+			if d.stops != "" {
+				until = fmt.Sprintf("for then the hook runs `%s`", shown(d.stops))
 			}
 			found = append(found, Finding{
 				Severity:   MayLose,
-				Prediction: fmt.Sprintf("whenever a Pod ends, %s may still fail for up to %s after the sleep, unless the server goes on serving after SIGTERM", oneOf(n), quantity.Span(s.RouteLag.Most-length)),
-				Evidence:   []Evidence{t.of(c, "lifecycle.preStop."+kindOf(h), length), s.RouteLag.evidence()},
+				Prediction: fmt.Sprintf("whenever a Pod ends, %s may still fail for up to %s after the sleep, %s", oneOf(n), quantity.Span(s.RouteLag.Most-d.serves), until),
+				Evidence:   []Evidence{t.of(c, "lifecycle.preStop."+kindOf(preStop(c)), d.serves), s.RouteLag.evidence()},
 				Fix:        fmt.Sprintf("sleep for %d s", s.RouteLag.cover()),
 			})
 		}

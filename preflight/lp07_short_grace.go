@@ -11,7 +11,8 @@ import (
 var shortGrace = Rule{
 	ID: "LP07", Name: "short-grace", Needs: []Fact{TemplatesFact},
 	ConfirmedBy: []string{"grace-too-short"}, When: timeline.PodEnds, Predicts: []string{"grace-too-short"},
-	Doc: "The grace period leaves no time to finish after the preStop hook, or is 0.",
+	Doc:    "The grace period leaves no time to finish after the preStop hook, or is 0.",
+	Unread: unreadHooks,
 	Check: func(s *State) (found []Finding) {
 		for _, t := range s.running() {
 			whole := grace(&t.spec)
@@ -23,25 +24,25 @@ var shortGrace = Rule{
 				continue
 			}
 			for _, c := range serving(s.Service, &t.spec) {
-				h := preStop(c)
-				sleep, known := sleeps(h)
-				if !known {
+				d := delayOf(c)
+				left, needed := whole-d.lasts, max(0, s.RouteLag.Most-d.serves)+s.LongestRequest
+				if left > 0 && (left >= needed || d.unread != "") {
 					continue
 				}
-				left, needed := whole-sleep, max(0, s.RouteLag.Most-sleep)+s.LongestRequest
-				if left > 0 && left >= needed {
-					continue
+				with, fix := evidence, fmt.Sprintf("%s (routes) + your longest request", quantity.Span(s.RouteLag.Most))
+				if h := preStop(c); h != nil {
+					with = append(with, t.of(c, "lifecycle.preStop."+kindOf(h), hookText(c)))
 				}
-				with := evidence
-				if h != nil {
-					with = append(with, t.of(c, "lifecycle.preStop."+kindOf(h), sleep))
+				if d.lasts > 0 {
+					fix = fmt.Sprintf("%s (preStop and routes) + your longest request", quantity.Span(max(d.lasts, s.RouteLag.Most)))
 				}
 				if s.LongestRequest > 0 {
+					fix = fmt.Sprintf("%s: preStop and routes, and requests of up to %s", quantity.Span(d.lasts+needed), quantity.Span(s.LongestRequest))
 					with = append(with, Evidence{"requests", "longest", fmt.Sprintf("%s, as --longest-request says", quantity.Span(s.LongestRequest))})
 				}
 				found = append(found, Finding{
 					Severity: MayLose, Prediction: cut(left), Evidence: with,
-					Fix: fmt.Sprintf("terminationGracePeriodSeconds: more than %d s, the sleep, the route lag after it and the longest request together", int((sleep + needed).Round(time.Second).Seconds())),
+					Fix: "terminationGracePeriodSeconds: more than " + fix,
 				})
 			}
 		}

@@ -2,41 +2,90 @@ package preflight
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
 var sidecarEndsFirst = Rule{
 	ID: "LP15", Name: "sidecar-ends-first", Needs: []Fact{TemplatesFact},
 	ConfirmedBy: []string{"sidecar-first"}, When: timeline.PodEnds, Predicts: []string{"sidecar-first"},
-	Doc: "A Pod has several containers with ports that get SIGTERM together: one may be a proxy of the other.",
-	Check: func(s *State) (found []Finding) {
+	Doc:    "Of a Pod's containers with ports, one gets SIGTERM together with or before another that may be its proxy.",
+	Unread: func(s *State) string {
+		var all []string
 		for _, t := range s.running() {
-			var names []string
 			for i := range t.spec.Containers {
-				if c := &t.spec.Containers[i]; listens(c) && preStop(c) == nil {
-					names = append(names, c.Name)
+				if c := &t.spec.Containers[i]; len(t.spec.Containers) > 1 && listens(c) {
+					all = append(all, unreadHook(&t, c)...)
 				}
 			}
-			if len(names) < 2 {
-				continue
-			}
-			found = append(found, Finding{
-				Severity:   MayLose,
-				Prediction: fmt.Sprintf("when a Pod ends, %s get SIGTERM at the same time: if one is a proxy of the other and exits first, requests fail although the other still serves", strings.Join(names, " and ")),
-				Evidence:   []Evidence{t.at("containers", strings.Join(names, ", ")+": none a native sidecar, none with a preStop hook")},
-				Fix:        "make the proxy a native sidecar (an init container with restartPolicy: Always), which ends after the others",
-			})
+		}
+		return strings.Join(all, "; ")
+	},
+	Check: func(s *State) (found []Finding) {
+		for _, t := range s.running() {
+			found = append(found, endsFirst(s, &t)...)
 		}
 		return found
 	},
 }
 
+// endsFirst compares for how long the containers of a Pod surely go on. Requests come to those that the Service leads
+// to: a container behind them must not end earlier.
+func endsFirst(s *State, t *template) []Finding {
+	var behind []*corev1.Container // in a proxy, or proxies themselves
+	for i := range t.spec.Containers {
+		if c := &t.spec.Containers[i]; listens(c) && !exportsMetrics(c) && delayOf(c).unread == "" {
+			behind = append(behind, c)
+		}
+	}
+	front := filter(serving(s.Service, &t.spec), func(c *corev1.Container) bool { return slices.Contains(behind, c) })
+	var together []string
+	for _, c := range behind {
+		d := delayOf(c)
+		if d.serves == 0 {
+			together = append(together, c.Name)
+		}
+		for _, proxy := range front {
+			gap := delayOf(proxy).serves - d.serves
+			if gap <= 0 {
+				continue
+			}
+			return []Finding{{
+				Severity:   MayLose,
+				Prediction: fmt.Sprintf("when a Pod ends, %s is stopped %s before %s: if %s passes requests on to it, they fail for that time", c.Name, quantity.Span(gap), proxy.Name, proxy.Name),
+				Evidence:   []Evidence{t.of(proxy, "lifecycle.preStop", hookText(proxy)), t.of(c, "lifecycle.preStop", hookText(c))},
+				Fix:        fmt.Sprintf("the same preStop sleep for %s, or make it a native sidecar (an init container with restartPolicy: Always), which ends after the others", c.Name),
+			}}
+		}
+	}
+	if len(together) < 2 {
+		return nil
+	}
+	return []Finding{{
+		Severity:   MayLose,
+		Prediction: fmt.Sprintf("when a Pod ends, %s get SIGTERM at the same time: if one is a proxy of the other and exits first, requests fail although the other still serves", strings.Join(together, " and ")),
+		Evidence:   []Evidence{t.at("containers", strings.Join(together, ", ")+": none a native sidecar, none with a preStop hook that delays it")},
+		Fix:        "make the proxy a native sidecar (an init container with restartPolicy: Always), which ends after the others",
+	}}
+}
+
 // listens reports whether the spec shows a port of the container, of its own or in its probes.
 func listens(c *corev1.Container) bool {
-	p := c.ReadinessProbe
-	return len(c.Ports) > 0 || p != nil && (p.HTTPGet != nil || p.TCPSocket != nil || p.GRPC != nil)
+	return len(c.Ports) > 0 || slices.ContainsFunc(probes(c), func(p *corev1.Probe) bool { return p.HTTPGet != nil || p.TCPSocket != nil || p.GRPC != nil })
+}
+
+// exportsMetrics reports whether a container only has ports for metrics, by its name or theirs: nobody passes requests
+// on to it.
+func exportsMetrics(c *corev1.Container) bool {
+	if strings.HasSuffix(c.Name, "exporter") || strings.HasSuffix(c.Name, "metrics") {
+		return true
+	}
+	return len(c.Ports) > 0 && !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
+		return !strings.Contains(p.Name, "metrics") && !strings.HasPrefix(p.Name, "prom")
+	})
 }

@@ -2,10 +2,8 @@ package preflight
 
 import (
 	"cmp"
-	"path"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -136,30 +134,6 @@ func preStop(c *corev1.Container) *corev1.LifecycleHandler {
 	return c.Lifecycle.PreStop
 }
 
-// sleeps is how long a hook delays SIGTERM, where its spec says so: a sleep action, or an exec of nothing but sleep.
-func sleeps(h *corev1.LifecycleHandler) (length time.Duration, known bool) {
-	switch {
-	case h == nil:
-		return 0, true
-	case h.Sleep != nil:
-		return seconds(h.Sleep.Seconds), true
-	case h.Exec == nil:
-		return 0, false
-	}
-	command := h.Exec.Command
-	if len(command) == 3 && isShell(command[0]) && command[1] == "-c" {
-		command = strings.Fields(command[2])
-	}
-	if len(command) != 2 || path.Base(command[0]) != "sleep" {
-		return 0, false
-	}
-	length, err := time.ParseDuration(command[1])
-	if err != nil {
-		length, err = time.ParseDuration(command[1] + "s")
-	}
-	return length, err == nil
-}
-
 // kindOf names a hook's action as the spec does.
 func kindOf(h *corev1.LifecycleHandler) string {
 	switch {
@@ -171,10 +145,6 @@ func kindOf(h *corev1.LifecycleHandler) string {
 		return "tcpSocket"
 	}
 	return "sleep"
-}
-
-func isShell(command string) bool {
-	return slices.Contains([]string{"sh", "bash", "ash", "dash"}, path.Base(command))
 }
 
 // sameCheck reports whether two probes ask the same question.

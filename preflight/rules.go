@@ -45,8 +45,9 @@ type Rule struct {
 	When        timeline.Disturbance // what its findings are about; a finding may name another
 	Predicts    []string             // causes that it is there to predict: of an incident with one of them it should have had a finding
 
-	Lacks func(*State) string    // why it cannot judge although it has what it needs, "" if it can; may be nil
-	Check func(*State) []Finding // called only where all of Needs is known; the findings' Rule is filled in by Judge
+	Lacks  func(*State) string    // why it cannot judge although it has what it needs, "" if it can; may be nil
+	Unread func(*State) string    // what it leaves out beside what it judges, "" if nothing; may be nil
+	Check  func(*State) []Finding // called only where all of Needs is known; the findings' Rule is filled in by Judge
 }
 
 // A Severity says how sure a prediction is, and of what.
@@ -91,7 +92,7 @@ type Evidence struct {
 	Value  string `json:"value"`
 }
 
-// An Unjudged rule could not judge, for a fact that is missing.
+// An Unjudged rule could not judge, or not all of it, for a fact that is missing.
 type Unjudged struct {
 	Rule string `json:"rule"`
 	Name string `json:"name"`
@@ -124,6 +125,11 @@ func Judge(s *State) Result {
 		if why != "" {
 			r.Unjudged = append(r.Unjudged, Unjudged{rule.ID, rule.Name, why})
 			continue
+		}
+		if rule.Unread != nil {
+			if why := rule.Unread(s); why != "" {
+				r.Unjudged = append(r.Unjudged, Unjudged{rule.ID, rule.Name, why})
+			}
 		}
 		for _, f := range rule.Check(s) {
 			f.Rule, f.Name, f.When = rule.ID, rule.Name, cmp.Or(f.When, rule.When)
