@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -19,7 +20,7 @@ var fragileHook = Rule{
 	Check: func(s *State) (found []Finding) {
 		for t, c := range s.servers() {
 			h := preStop(c)
-			if h != nil && h.Exec != nil && len(h.Exec.Command) > 0 {
+			if h != nil && h.Exec != nil && len(h.Exec.Command) > 0 && !slices.Contains(programs(c), path.Base(h.Exec.Command[0])) {
 				found = append(found, Finding{
 					Severity:   MayLose,
 					Prediction: fmt.Sprintf("if the image has no %s, the hook fails and SIGTERM comes at once (event FailedPreStopHook); the spec does not show what is in the image", h.Exec.Command[0]),
@@ -34,17 +35,56 @@ var fragileHook = Rule{
 					Fix:      "name the port that the server listens on, or use a sleep",
 				})
 			}
-			if len(c.Command) >= 3 && isShell(c.Command[0]) && c.Command[1] == "-c" && !slices.Contains(strings.Fields(c.Command[2]), "exec") {
+			command := slices.Concat(c.Command, c.Args)
+			if script, _, ok := shellScript(command); ok && len(c.Command) > 0 && !passesSIGTERM(script) {
 				found = append(found, Finding{
 					Severity: MayLose, ConfirmedBy: []string{"grace-too-short"},
 					Prediction: fmt.Sprintf("process 1 may be a shell, which does not pass SIGTERM on: then the server runs on until it is killed at the end of the grace period (%s), and requests in flight are cut", quantity.Span(grace(&t.spec))),
-					Evidence:   []Evidence{t.of(c, "command", strings.Join(c.Command, " "))},
-					Fix:        "begin the command with exec, or name the server itself as the command",
+					Evidence:   []Evidence{t.of(c, "command", strings.Join(command, " "))},
+					Fix:        "put exec before the last command, or name the server itself as the command",
 				})
 			}
 		}
 		return found
 	},
+}
+
+// programs returns the names of the programs which a container's image has, as its spec proves: its own command, and
+// what its probes and its postStart hook run. Without them the Pod would not run.
+func programs(c *corev1.Container) (names []string) {
+	commands := [][]string{c.Command}
+	for _, p := range probes(c) {
+		if p.Exec != nil {
+			commands = append(commands, p.Exec.Command)
+		}
+	}
+	if c.Lifecycle != nil && c.Lifecycle.PostStart != nil && c.Lifecycle.PostStart.Exec != nil {
+		commands = append(commands, c.Lifecycle.PostStart.Exec.Command)
+	}
+	for _, command := range commands {
+		if len(command) > 0 {
+			names = append(names, path.Base(command[0]))
+		}
+	}
+	return names
+}
+
+// passesSIGTERM reports whether a script that process 1 runs ends in an exec, or traps SIGTERM.
+func passesSIGTERM(script string) bool {
+	var last []string
+	for _, s := range statements(script) {
+		if s.words[0] == "trap" && slices.ContainsFunc(s.words, func(w string) bool { return w == "TERM" || w == "SIGTERM" || w == "15" }) {
+			return true
+		}
+		words := s.words
+		for len(words) > 0 && (slices.Contains(compound, words[0]) || words[0] == "(" || words[0] == "{" || words[0] == ")" || words[0] == "}") {
+			words = words[1:]
+		}
+		if len(words) > 0 {
+			last = words
+		}
+	}
+	return len(last) > 1 && last[0] == "exec"
 }
 
 // declares reports whether any container declares the port.
