@@ -12,7 +12,7 @@ import (
 
 var unusualService = Rule{
 	ID: "LP13", Name: "unusual-service",
-	Doc: "Session affinity, publishNotReadyAddresses, a load balancer with externalTrafficPolicy Local, no selector, ExternalName, or headless.",
+	Doc: "Session affinity, publishNotReadyAddresses, externalTrafficPolicy Local, no selector, ExternalName, or headless.",
 	Check: func(s *State) (found []Finding) {
 		spec := &s.Service.Spec
 		add := func(severity Severity, when timeline.Disturbance, causes []string, field, value, prediction, fix string) {
@@ -30,13 +30,18 @@ var unusualService = Rule{
 				"when the last Pod on a node ends, the load balancer sends connections there until its health checks have failed: for its interval times its threshold, which are not known here",
 				"have Pods serve on after SIGTERM for longer than that; or more than one Pod on each node, and a load balancer that checks often")
 		}
+		if spec.Type == corev1.ServiceTypeNodePort && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+			add(MayLose, "", []string{"local-no-endpoint", "node-port-unreachable"}, "spec.externalTrafficPolicy", "Local",
+				"requests from outside to a node without a ready endpoint are dropped and time out: which nodes these are changes with each Pod that moves",
+				"externalTrafficPolicy: Cluster, a DaemonSet, or a load balancer that asks each node whether it has an endpoint")
+		}
 		switch {
 		case spec.Type == corev1.ServiceTypeExternalName:
 			add(Blind, "", nil, "spec.type", "ExternalName", "the Service only names "+spec.ExternalName+": nothing is known of what answers there", "measure what answers there: lapse run svc/"+s.Service.Name+":PORT")
 		case len(spec.Selector) == 0:
 			add(Blind, "", nil, "spec.selector", "none", "somebody else makes its endpoints: nothing is known of what ends or replaces them", "give it a selector; or measure it: its endpoints and their changes are seen")
 		case spec.ClusterIP == corev1.ClusterIPNone:
-			add(MayLose, "", nil, "spec.clusterIP", "None", "clients resolve and choose Pods themselves: they may go on to the address of a Pod that has gone for as long as they keep it", "a Service with a cluster IP beside it; clients that resolve again when they fail")
+			add(MayLose, "", nil, "spec.clusterIP", "None", "headless: clients get the addresses of Pods from DNS, and may go on to a Pod that is gone until they resolve again", "a Service with a cluster IP beside it; clients that resolve again when they fail")
 		}
 		return found
 	},

@@ -14,7 +14,7 @@ import (
 var sidecarEndsFirst = Rule{
 	ID: "LP15", Name: "sidecar-ends-first", Needs: []Fact{TemplatesFact},
 	ConfirmedBy: []string{"sidecar-first"}, When: timeline.PodEnds, Predicts: []string{"sidecar-first"},
-	Doc:    "Of a Pod's containers with ports, one gets SIGTERM together with or before another that may be its proxy.",
+	Doc: "Of a Pod's containers with ports, one gets SIGTERM together with or before another that may be its proxy.",
 	Unread: func(s *State) string {
 		var all []string
 		for _, t := range s.running() {

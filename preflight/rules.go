@@ -28,6 +28,9 @@ var rules = []Rule{
 	readinessGate,
 	slowProxy,
 	noPlaceToMeasure,
+	wrongPods,
+	applyScalesDown,
+	removedVersion,
 }
 
 // Rules lists the rules.

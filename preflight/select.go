@@ -32,6 +32,9 @@ func (m *manifests) of(svc *corev1.Service) *State {
 	for _, o := range found {
 		switch is := o.Object.(type) {
 		case *policyv1.PodDisruptionBudget:
+			if o.kind.refused != "" && is.Spec.Selector != nil && metav1.FormatLabelSelector(is.Spec.Selector) == "" {
+				is.Spec.Selector = nil // in policy/v1beta1 an empty one was about no Pod
+			}
 			s.Budgets = append(s.Budgets, *is)
 		case *corev1.Pod:
 			s.addPod(is, made)
@@ -46,6 +49,7 @@ func (m *manifests) of(svc *corev1.Service) *State {
 			s.Refused = append(s.Refused, Refused{o.kind.name, o.GetName(), o.kind.apiVersion, o.kind.refused})
 		}
 	}
+	s.Notes = s.resets()
 	if len(svc.Spec.Selector) == 0 {
 		s.Missing[PodsFact] = "the Service has no selector: which Pods are behind it is not known"
 		s.Missing[WorkloadsFact] = s.Missing[PodsFact]

@@ -346,6 +346,8 @@ func (s *State) replicas() string {
 	switch {
 	case len(s.selected()) == 0:
 		return "no Pods are known"
+	case len(s.templates()) == 0:
+		return "no Pod that serves"
 	case !n.known() && n.least == 0:
 		return "an unknown number of " + what + "s"
 	case !n.known():
