@@ -360,7 +360,7 @@ func TestRetrieveDoesNotAcknowledgeWhatItCouldNotKeep(t *testing.T) {
 type unsafe struct{ err error }
 
 func (unsafe) Write(p []byte) (int, error) { return len(p), nil }
-func (u unsafe) Sync() error               { return u.err }
+func (u unsafe) Keep(agent.Receipt) error  { return u.err }
 
 func TestWaitMeasuringReturnsWhenTheAgentMeasures(t *testing.T) {
 	run := newHeldRun()

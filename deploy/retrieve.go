@@ -33,7 +33,7 @@ type Retrieved struct {
 }
 
 // Retrieve brings a run's result home by the best way there is. The recording goes to w, behind what w already has of
-// it, which have reads (nil: nothing). If it comes whole, and w is safe (w.Sync, if it has that, succeeds), the agent
+// it, which have reads (nil: nothing). If it comes whole, and is safe (w.Keep, if w is a [Keeper], succeeds), the agent
 // gets leave to end. While the run still goes on, Retrieve follows it to its end. A recording that breaks off stays
 // in w as far as it came.
 func Retrieve(ctx context.Context, run *Run, have io.Reader, w io.Writer) (Retrieved, error) {
@@ -113,7 +113,7 @@ func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, have io.Reader, w
 	if err != nil {
 		return err
 	}
-	if err := makeSafe(w); err != nil {
+	if err := keepSafe(w, receipt); err != nil {
 		return err
 	}
 	result.From, result.Receipt = FromAgent, receipt
@@ -123,13 +123,16 @@ func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, have io.Reader, w
 	return nil
 }
 
-// makeSafe makes sure that what was written to w survives us, if w knows how to.
-func makeSafe(w io.Writer) error {
-	file, ok := w.(interface{ Sync() error })
+// A Keeper makes sure that what was written to it survives this process, and that it is the recording of which the
+// receipt is. Until it does, the Pod holds the only copy.
+type Keeper interface{ Keep(agent.Receipt) error }
+
+func keepSafe(w io.Writer, receipt agent.Receipt) error {
+	keeper, ok := w.(Keeper)
 	if !ok {
 		return nil
 	}
-	if err := file.Sync(); err != nil {
+	if err := keeper.Keep(receipt); err != nil {
 		return fmt.Errorf("%w: %w", agent.ErrKeep, err)
 	}
 	return nil

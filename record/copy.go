@@ -38,6 +38,9 @@ func (c *Copy) Size() int64 { return c.log.length() }
 // Sum is the SHA-256 of those bytes, in hex.
 func (c *Copy) Sum() string { return c.log.sum() }
 
+// Check reads the file again, at its path. It returns an error if that does not hold the bytes that were taken in.
+func (c *Copy) Check() error { return c.log.check() }
+
 // Receive takes in the bytes of r, which begin at byte Size of the original, and yields their facts.
 // A block is in the file before its facts are yielded. It ends as [Decode] does; after
 // [ErrTruncated] or an error of the connection, receive again from Size.

@@ -3,6 +3,8 @@ package record
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -126,5 +128,37 @@ func TestACopyTakesNoBlockTwice(t *testing.T) {
 	}
 	if err := c.Extend(timeline.Event{ID: 5, Source: 1}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestWhatIsNotOnDiskIsNoCopy(t *testing.T) {
+	_, data, _ := damaged(t)
+	for name, test := range map[string]struct {
+		change func(path string) error
+		closes bool
+	}{
+		"written to":  {func(path string) error { return os.WriteFile(path, data[:100], 0o644) }, true},
+		"appended to": {func(path string) error { return os.WriteFile(path, append(slices.Clone(data), 0), 0o644) }, true},
+		"removed":     {os.Remove, false},
+		"replaced":    {func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, data, 0o644)) }, false},
+	} {
+		path := filepath.Join(t.TempDir(), "copy.lapse")
+		c, err := CreateCopy(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = collect(c.Receive(bytes.NewReader(data)))
+		if err := errors.Join(err, c.Check()); err != nil {
+			t.Fatal(err)
+		}
+		if err := test.change(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Check(); (err == nil) != (name == "replaced") {
+			t.Errorf("%s: checked with %v", name, err)
+		}
+		if err := c.Close(); (err == nil) != test.closes {
+			t.Errorf("%s: closed with %v", name, err)
+		}
 	}
 }

@@ -197,6 +197,38 @@ func (l *log) failed() error {
 	return l.err
 }
 
+// check compares the file at path with what was written.
+func (l *log) check() error {
+	f, err := os.Open(l.path)
+	if err != nil {
+		return fmt.Errorf("read recording: %w", err)
+	}
+	defer f.Close()
+	read := sha256.New()
+	if n, err := io.Copy(read, f); err != nil {
+		return fmt.Errorf("read recording: %w", err)
+	} else if n != l.length() || hex.EncodeToString(read.Sum(nil)) != l.sum() {
+		return fmt.Errorf("recording %s is not what was written: something else has changed it", l.path)
+	}
+	return nil
+}
+
+// isThere returns an error if the file is no longer at its path: then nobody will find the recording.
+func (l *log) isThere() error {
+	f, ok := l.file.(*os.File)
+	if !ok {
+		return nil
+	}
+	have, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Stat(l.path); err != nil || !os.SameFile(have, there) {
+		return fmt.Errorf("recording %s was removed or replaced while it was written", l.path)
+	}
+	return nil
+}
+
 func (l *log) close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -204,6 +236,9 @@ func (l *log) close() error {
 	l.mu.Unlock()
 	if err := l.file.Sync(); err != nil {
 		return fmt.Errorf("sync recording %s: %w", l.path, errors.Join(err, l.file.Close()))
+	}
+	if err := l.isThere(); err != nil {
+		return errors.Join(err, l.file.Close())
 	}
 	if err := l.file.Close(); err != nil {
 		return fmt.Errorf("close recording %s: %w", l.path, err)

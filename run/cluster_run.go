@@ -72,9 +72,11 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 		s.screen.say(line)
 	}
 	r := newClusterRun(o, s)
-	if r.copy, err = beginRecording(r.dir, record.CreateCopy); err != nil {
+	var releaseDir func()
+	if r.copy, releaseDir, err = beginRecording(r.dir, record.CreateCopy); err != nil {
 		return err
 	}
+	defer releaseDir()
 	defer r.closeCopy()
 	cleanUp := sync.OnceFunc(func() { r.cleanUp(ctx) })
 	defer cleanUp()

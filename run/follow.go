@@ -102,7 +102,10 @@ func (r *clusterRun) onSignal(sig os.Signal, abort func(reason string)) (over bo
 // acknowledges the recording to the Pod.
 func (r *clusterRun) acknowledge(ctx context.Context) *model.Timeline {
 	receipt := agent.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
-	err := r.extend(r.placed(r.events.from(r.acked))...)
+	err := r.copy.Check()
+	if err == nil {
+		err = r.extend(r.placed(r.events.from(r.acked))...)
+	}
 	if closeErr := r.copy.Close(); err == nil {
 		err = closeErr
 	}

@@ -29,10 +29,11 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	}
 	m.printFound(s.screen.say)
 	dir := o.runDir(o.ID)
-	file, err := beginRecording(dir, record.Create)
+	file, releaseDir, err := beginRecording(dir, record.Create)
 	if err != nil {
 		return err
 	}
+	defer releaseDir()
 	m.rec = &recording{Writer: file, every: o.blockEvery(), log: m.log}
 	measured := false
 	defer func() {

@@ -121,9 +121,11 @@ func follows(t *testing.T, job *deploy.Run, lost error) (r *clusterRun, tl *mode
 	})
 	t.Cleanup(r.client.Close)
 	var err error
-	if r.copy, err = beginRecording(r.dir, record.CreateCopy); err != nil {
+	var release func()
+	if r.copy, release, err = beginRecording(r.dir, record.CreateCopy); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(release)
 	t.Cleanup(func() { r.copy.Close() })
 	if err := r.clock.compare(t.Context(), r.client.SyncClock); err != nil {
 		t.Fatal(err)
@@ -255,7 +257,7 @@ func fetching(t *testing.T, run *heldRun, bytes int64) fetcher {
 		}
 		receipt, err := client.Continue(ctx, have, w)
 		if err == nil {
-			err = w.(interface{ Sync() error }).Sync()
+			err = w.(deploy.Keeper).Keep(receipt)
 		}
 		if err != nil {
 			return deploy.Retrieved{}, err

@@ -30,30 +30,44 @@ const (
 	PartialFile  = "facts.partial.lapse" // as much of the recording as came, where the rest did not
 )
 
-// CreateDir makes the run's directory. It must hold neither file of a run yet: nothing there is overwritten.
-func CreateDir(dir string) error {
+// ClaimDir makes the run's directory and locks it: until release is called, or this process ends, no other lapse can
+// write a run there. It must hold neither file of a run yet: nothing there is overwritten.
+func ClaimDir(dir string) (release func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, Usagef("give another --out", "the run's directory: %w", err)
+	}
+	release, err = lockDir(dir)
+	if errors.Is(err, errLocked) {
+		return nil, Usagef("wait until it has ended, or give another --out", "another lapse writes its run into %s", dir)
+	}
+	if err != nil {
+		return nil, Usagef("give another --out", "the run's directory: %w", err)
+	}
 	for _, name := range []string{FactsFile, TimelineFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return Usagef("give another --out", "%s already holds a run: %s", dir, name)
+			release()
+			return nil, Usagef("give another --out", "%s already holds a run: %s", dir, name)
 		}
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return Usagef("give another --out", "the run's directory: %w", err)
-	}
-	return nil
+	return release, nil
 }
 
-// beginRecording makes the run's directory, and in it the recording, as create makes one. Where that fails it leaves
-// nothing behind.
-func beginRecording[R any](dir string, create func(path string) (R, error)) (rec R, err error) {
-	if err := CreateDir(dir); err != nil {
-		return rec, err
+// errLocked says that another process has locked a directory.
+var errLocked = errors.New("the directory is locked")
+
+// beginRecording claims the run's directory, and makes the recording in it, as create makes one. Where that fails it
+// leaves nothing behind.
+func beginRecording[R any](dir string, create func(path string) (R, error)) (rec R, release func(), err error) {
+	release, err = ClaimDir(dir)
+	if err != nil {
+		return rec, nil, err
 	}
 	if rec, err = create(filepath.Join(dir, FactsFile)); err != nil {
 		os.Remove(dir) // unless something else is in it
-		return rec, Usagef("give another --out", "%w", err)
+		release()
+		return rec, nil, Usagef("give another --out", "%w", err)
 	}
-	return rec, nil
+	return rec, release, nil
 }
 
 // discard removes the directory of a run that did not come about, if nothing else is in it.
@@ -151,8 +165,21 @@ func Print(w io.Writer, path string, as Output, tl *model.Timeline) error {
 	}
 	s := StyleOf(w)
 	return f.Write(w, report.Saved{Judged: tl}, report.Options{
-		Verbose: as.Verbose, Color: s.Color, Unicode: s.Unicode, Width: s.Width, RunDir: path, Page: dashboard.Files(),
+		Verbose: as.Verbose, Color: s.Color, Unicode: s.Unicode, Width: s.Width, RunDir: kept(path), Page: dashboard.Files(),
 	})
+}
+
+// kept returns path if there is a run, and "" if there is none: it could not be written, or was removed.
+func kept(path string) string {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return path
+	}
+	for _, name := range []string{FactsFile, TimelineFile, PartialFile} {
+		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
+			return path
+		}
+	}
+	return ""
 }
 
 // Export writes the facts of the saved run at path to the file out, whole or not at all, or to stdout if that is

@@ -25,9 +25,11 @@ type fetcher func(ctx context.Context, run *deploy.Run, have io.Reader, w io.Wri
 
 // Retrieve fetches a run's result into dir, and prints it. What it fetched it keeps, also if the rest does not come.
 func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, as Output, stdout, stderr io.Writer) error {
-	if err := CreateDir(dir); err != nil {
+	release, err := ClaimDir(dir)
+	if err != nil {
 		return err
 	}
+	defer release()
 	part, err := openPart(dir, run)
 	if err != nil {
 		return err
@@ -38,7 +40,7 @@ func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, a
 	}
 	kept := part.keep()
 	switch {
-	case isOther(err) && part.have != nil:
+	case isOther(err) && kept > 0:
 		return hint.Errorf("remove it, and try again", "%s is damaged, or a part of another run: %w", part.path, err)
 	case err != nil && kept > 0:
 		fmt.Fprintf(stderr, "kept the %d bytes that came, in %s: `lapse report` shows them, and `lapse retrieve -n %s %s --out %s` fetches the rest\n",
@@ -123,10 +125,21 @@ func idOf(path string) (id string, ok bool) {
 
 func (p *part) Write(b []byte) (int, error) { return p.file.Write(b) }
 
-// Sync makes the whole recording safe, under its name: the Pod is released after that.
-func (p *part) Sync() error {
+// Keep makes the whole recording safe, under its name, if the file is what the Pod holds: the Pod is released after
+// that.
+func (p *part) Keep(whole agent.Receipt) error {
 	if err := syncFile(p.file); err != nil {
 		return err
+	}
+	written, err := os.Open(p.path)
+	if err != nil {
+		return err
+	}
+	defer written.Close()
+	if got, err := agent.ReceiptOf(written); err != nil {
+		return err
+	} else if got != whole {
+		return &agent.ChecksumError{Got: got, Want: whole}
 	}
 	return renameFile(p.path, filepath.Join(filepath.Dir(p.path), FactsFile))
 }

@@ -65,3 +65,32 @@ func (p *unreadTerminal) text() string {
 	defer p.mu.Unlock()
 	return p.written.String()
 }
+
+// What was removed while it was measured is not on disk: the exit code and the report say so, and FILES names nothing
+// that is not there.
+func TestWhatIsRemovedInMidRunIsNotSaidToBeOnDisk(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	for name, test := range map[string]struct {
+		remove string
+		files  bool // timeline.json is there
+	}{
+		"the recording":        {"rm facts.lapse", true},
+		"another in its place": {"echo >x; mv x facts.lapse", true},
+		"the directory":        {"rm -r .", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			remove := "cd " + dir + " && " + strings.Replace(test.remove, "rm -r .", "rm -r "+dir, 1)
+			var out, errOut bytes.Buffer
+			code := lapse(t.Context(), []string{"lapse", "run", server.URL, "--rate=20", "--baseline=0s", "--settle=10ms", "--out=" + dir, "--", "sh", "-c", remove}, &out, &errOut)
+			// 4: the run is too short for a busy machine
+			if code != 1 && code != 4 || !strings.Contains(errOut.String(), "was removed or replaced while it was written") {
+				t.Errorf("exit code %d, printed:\n%s%s", code, &out, &errOut)
+			}
+			if files := strings.Contains(out.String(), "FILES"); files != test.files {
+				t.Errorf("FILES is there: %v, printed:\n%s", files, &out)
+			}
+		})
+	}
+}

@@ -117,7 +117,8 @@ func (f *selftestFlags) run(ctx context.Context, stdout, stderr io.Writer) error
 // directory is where the recording goes, and how to remove it unless it is to be kept.
 func (f *selftestFlags) directory() (dir string, clean func(), err error) {
 	if f.out != "" {
-		return f.out, func() {}, run.CreateDir(f.out)
+		clean, err = run.ClaimDir(f.out)
+		return f.out, clean, err
 	}
 	dir, err = os.MkdirTemp("", "lapse-selftest-")
 	if err != nil {

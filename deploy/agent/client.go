@@ -163,7 +163,7 @@ func (c *Client) Follow(ctx context.Context, w io.Writer) (Receipt, error) {
 // Continue does as [Client.Follow] does with a recording of which w has the beginning already, which have reads; nil
 // is nothing.
 func (c *Client) Continue(ctx context.Context, have io.Reader, w io.Writer) (Receipt, error) {
-	copied := &counted{w: io.Discard, hash: sha256.New()}
+	copied := newCounted(io.Discard)
 	if have != nil {
 		if _, err := io.Copy(copied, have); err != nil {
 			return Receipt{}, fmt.Errorf("%w: read what was fetched before: %w", ErrKeep, err)
@@ -272,6 +272,15 @@ type counted struct {
 	hash   hash.Hash
 	length int64
 	err    error // of w
+}
+
+func newCounted(w io.Writer) *counted { return &counted{w: w, hash: sha256.New()} }
+
+// ReceiptOf reads a recording to its end and returns the receipt for it.
+func ReceiptOf(r io.Reader) (Receipt, error) {
+	all := newCounted(io.Discard)
+	_, err := io.Copy(all, r)
+	return all.receipt(), err
 }
 
 func (c *counted) Write(p []byte) (int, error) {

@@ -27,9 +27,11 @@ const (
 // measureHeld holds connections to a server that cuts every third of them three times, closed or reset, and announces
 // the end of some.
 func (s *Settings) measureHeld(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (*selftest.HeldTrial, error) {
-	if err := run.CreateDir(dir); err != nil {
+	release, err := run.ClaimDir(dir)
+	if err != nil {
 		return nil, err
 	}
+	defer release()
 	clock := timeline.StartClock()
 	server, err := faultserver.Start(faultserver.Config{
 		T0: clock.T0(), Name: heldName, Number: true,
