@@ -66,11 +66,9 @@ type loss struct {
 	from, to  time.Duration // what was recorded between these is missing; to is 0 where nothing follows
 }
 
-// lost notes a stretch that cannot be read.
-func (a *account) lost(at, n int64) { a.note(loss{at: at, bytes: n, from: a.instant}) }
-
 // note adds a stretch. Several in a row are one.
 func (a *account) note(l loss) {
+	l.from = a.instant
 	if last := len(a.losses) - 1; a.open && last >= 0 && a.losses[last].leftOut == l.leftOut {
 		a.losses[last].bytes += l.bytes
 		return

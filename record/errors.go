@@ -24,6 +24,13 @@ func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
+// An impossible error is an [ErrCorrupt] of a block that is as it was written, but by no Lapse: it states what no run
+// can have.
+type impossible struct{ fact error }
+
+func (e *impossible) Error() string { return fmt.Sprintf("%v: %v", ErrCorrupt, e.fact) }
+func (e *impossible) Unwrap() error { return ErrCorrupt }
+
 // A FileError says which file could not be used as a recording, and why.
 type FileError struct {
 	what string

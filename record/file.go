@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -78,7 +79,11 @@ func (f *File) Run() (timeline.Run, error) {
 	var all gatherer
 	var missing account
 	leftOut := map[int64]bool{} // where the blocks begin that do not count
-	end, err := f.walk(u, info.Size(), missing.lost, func(at int64, facts []timeline.Fact) bool {
+	lost := func(l loss) {
+		leftOut[l.at] = true
+		missing.note(l)
+	}
+	end, err := f.walk(u, info.Size(), lost, func(at int64, facts []timeline.Fact) bool {
 		if !missing.block(at, int64(len(u.frame)), facts) {
 			leftOut[at] = true
 			return true
@@ -156,7 +161,8 @@ func (g *gatherer) wants(key any, isRepeat bool) bool {
 	return true
 }
 
-// batches yields the batches of the file's first end bytes, but for those of the blocks at leftOut.
+// batches yields the batches of the file's first end bytes, but for those of the blocks at leftOut. The error is of
+// what [File.Run] could not see: it reads no requests.
 func (f *File) batches(end int64, leftOut map[int64]bool) iter.Seq2[timeline.Batch, error] {
 	return func(yield func(timeline.Batch, error) bool) {
 		u, err := newUnpacker(batches)
@@ -165,19 +171,26 @@ func (f *File) batches(end int64, leftOut map[int64]bool) iter.Seq2[timeline.Bat
 			return
 		}
 		defer u.close()
-		skip := func(int64, int64) {} // Run has said what is missing
-		_, err = f.walk(u, end, skip, func(at int64, facts []timeline.Fact) bool {
+		var missing account
+		lost := func(l loss) {
+			if !leftOut[l.at] {
+				missing.note(l)
+			}
+		}
+		stopped := false
+		_, err = f.walk(u, end, lost, func(at int64, facts []timeline.Fact) bool {
 			if leftOut[at] {
 				return true
 			}
+			missing.close()
 			for _, fact := range facts {
-				if !yield(fact.(timeline.Batch), nil) {
+				if stopped = !yield(fact.(timeline.Batch), nil); stopped {
 					return false
 				}
 			}
 			return true
 		})
-		if err != nil {
+		if err = cmp.Or(err, missing.error()); err != nil && !stopped {
 			yield(timeline.Batch{}, fmt.Errorf("%s: %w", f.path, err))
 		}
 	}
@@ -186,7 +199,7 @@ func (f *File) batches(end int64, leftOut map[int64]bool) iter.Seq2[timeline.Bat
 // walk calls visit for every intact block in the file's first size bytes, with where it begins and its facts, and
 // lost for each stretch between blocks. It returns where it ended: at the end, or where the file breaks off or is
 // unreadable.
-func (f *File) walk(u *unpacker, size int64, lost func(at, n int64), visit func(at int64, facts []timeline.Fact) bool) (end int64, err error) {
+func (f *File) walk(u *unpacker, size int64, lost func(loss), visit func(at int64, facts []timeline.Fact) bool) (end int64, err error) {
 	at := int64(headerSize)
 	for in := section(f.file, at, size); ; {
 		facts, err := u.next(in)
@@ -202,13 +215,21 @@ func (f *File) walk(u *unpacker, size int64, lost func(at, n int64), visit func(
 		case !errors.Is(err, ErrCorrupt):
 			return at, err
 		default:
-			next, err := nextBlock(f.file, at+1, size)
-			if err != nil {
-				return at, err
+			next, nerr := nextBlock(f.file, at+1, size)
+			if nerr != nil {
+				return at, nerr
 			}
-			lost(at, next-at)
+			lost(loss{at: at, bytes: next - at, leftOut: impossibleIn(err)})
 			at = next
 			in = section(f.file, at, size)
 		}
 	}
+}
+
+// impossibleIn returns what a block states that no run can have; "" if the block cannot be read.
+func impossibleIn(err error) string {
+	if e, ok := errors.AsType[*impossible](err); ok {
+		return e.fact.Error()
+	}
+	return ""
 }

@@ -46,12 +46,31 @@ type headOnly struct {
 	size uint64
 }
 
+// check returns an error if no run can have stated the fact.
+func check(fact timeline.Fact) error {
+	switch f := fact.(type) {
+	case repeat:
+		return timeline.Check(f.Fact)
+	case headOnly:
+		return timeline.Check(f.Batch)
+	}
+	return timeline.Check(fact)
+}
+
 // next reads the next block from r, whole (u.frame) and as facts. The error is one of readFrame.
 func (u *unpacker) next(r io.Reader) (facts []timeline.Fact, err error) {
 	if u.frame, err = readFrame(r, u.frame); err != nil {
 		return nil, err
 	}
-	return u.facts(u.frame[blockHead:])
+	if facts, err = u.facts(u.frame[blockHead:]); err != nil {
+		return nil, err
+	}
+	for _, fact := range facts {
+		if err := check(fact); err != nil {
+			return nil, &impossible{err}
+		}
+	}
+	return facts, nil
 }
 
 // facts returns the facts of a block's payload in order. They do not point into it.
