@@ -94,6 +94,7 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 		return StoppedOr(setup, err)
 	}
 	r.measured = true
+	r.keep = true // until the end is in order: a panic must not delete what the Pod holds
 	tl := r.follow(ctx, signals)
 	leaveOutside()
 	unwritten := r.save(tl)

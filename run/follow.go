@@ -181,6 +181,7 @@ func (r *clusterRun) stopCommand() {
 // result is the timeline in the Pod's log. Else it is the part that came in: complete up to some instant, and
 // unobserved from there to the end of the command. After a signal to stop, the run ends now.
 func (r *clusterRun) conclude(ctx context.Context) *model.Timeline {
+	r.keep = false
 	if r.whole {
 		return r.acknowledge(ctx)
 	}

@@ -35,10 +35,10 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	}
 	defer releaseDir()
 	m.rec = &recording{Writer: file, every: o.blockEvery(), log: m.log}
-	measured := false
+	nothing := true // was measured
 	defer func() {
 		_ = file.Close() // the second Close of a run that was measured
-		if !measured {
+		if nothing {
 			discard(dir)
 		}
 	}()
@@ -56,13 +56,14 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	}
 	m.live = s.begin(ctx, o.gates, m.rec, agentPage)
 	m.command = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: s.screen.output(), event: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
+	nothing = false // a panic leaves what was measured until then
 	tl, err := m.run(ctx, signals)
 	dismiss() // now: an agent may hold its result for long
 	if err != nil {
+		nothing = true
 		m.live.end(nil)
 		return err
 	}
-	measured = true
 	if job != nil {
 		m.live.end(tl)
 		job.handOver(tl, signals, stdout)

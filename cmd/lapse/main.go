@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"lapse/hint"
@@ -28,7 +29,13 @@ func main() {
 }
 
 // lapse runs the command line args[1:] and returns the exit code.
-func lapse(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func lapse(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			tellBug(stderr, bug, debug.Stack())
+			code = 1
+		}
+	}()
 	root := newRoot(filepath.Base(args[0]), stdout, stderr)
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
@@ -50,6 +57,13 @@ func tell(stderr io.Writer, err error) {
 			fmt.Fprintf(stderr, "hint: %s\n", line)
 		}
 	}
+}
+
+// tellBug says that Lapse has panicked, and what to send to whom can mend it.
+func tellBug(stderr io.Writer, bug any, stack []byte) {
+	fmt.Fprintf(stderr, "lapse: this is a bug in Lapse: %v\n\n%s\n", bug, stack)
+	fmt.Fprintf(stderr, "hint: please report it, with the text above, the command line and the version (%s), and if you can with the recording\n", run.Version)
+	fmt.Fprintln(stderr, "hint: what was measured is kept: `lapse report DIR` shows it; `lapse status` lists a run that is still in the cluster")
 }
 
 func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
