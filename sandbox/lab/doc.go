@@ -59,7 +59,7 @@
 // $namespace is the scenario's namespace, also in the manifest.
 //
 // The fix, if there is one, puts lines in the place of the manifest's first line that says so; a section fix.yaml
-// adds objects.
+// adds objects. `allow cuts` below them allows that held connections end without an announcement.
 //
 // A server of Debian's has its configuration in a ConfigMap of the manifest, listens on port 8080, and runs as root.
 // Several packages in one image are debian:PACKAGE_PACKAGE. An image that cannot be made, because Debian's mirror does
@@ -115,6 +115,7 @@
 //	  also RULE                         it names this one as well, where two things happened at once
 //	  says TEXT                         in the cause's text or fix
 //	no failure                          nothing failed, and there is no incident but that held connections ended with an announcement
+//	allow cuts                          with `no failure`: held connections may end without an announcement
 //	no other incident                   but for those of a rule that `allow RULE` names
 //	never RULE                          not even as the last of an incident's causes
 //	lags hold                           no lag of a stale route that it names is contradicted by the servers' own words and

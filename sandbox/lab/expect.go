@@ -12,6 +12,7 @@ import (
 type Expectation struct {
 	Incidents []Incident
 	NoFailure bool // no request fails, and no incident
+	Cuts      bool // of NoFailure: held connections may end without an announcement
 	NoOther   bool // no incident beside those
 	Allow     []string
 	Never     []string // rules that no incident may name
@@ -63,6 +64,9 @@ type Exit struct {
 // A Score is what the run must say of a prediction: of one of the rule's, if it has several.
 type Score struct{ Rule, Outcome string }
 
+// allowCuts is the line that allows them.
+const allowCuts = "allow cuts"
+
 var scoreOutcomes = []string{"confirmed", "refuted", "not-tested"}
 
 var confidences = []string{"low", "medium", "high"}
@@ -84,6 +88,8 @@ func (p *parser) expectation(lines []line, steps []Step) (e Expectation) {
 			e.NoFailure = true
 		case l.text == "no other incident":
 			e.NoOther = true
+		case l.text == allowCuts:
+			e.Cuts = true
 		case l.text == "lags hold":
 			e.Lags = true
 		case w[0] == "allow" && len(w) > 1:

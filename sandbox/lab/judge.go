@@ -55,6 +55,9 @@ func judge(s Scenario, r record, t drill.Timeline) (names []named, checks []chec
 	j := &judgement{record: r, timeline: t}
 	rest := slices.DeleteFunc(slices.Clone(t.Incidents), func(i drill.Incident) bool { return i.Failed == 0 && i.Cut == 0 })
 	if s.Expect.NoFailure {
+		if s.Expect.Cuts {
+			rest = slices.DeleteFunc(rest, func(i drill.Incident) bool { return i.Failed == 0 })
+		}
 		names = append(names, j.silence(rest))
 	}
 	for _, want := range s.Expect.Incidents {

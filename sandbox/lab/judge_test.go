@@ -100,6 +100,8 @@ func TestWhatIsHeldAgainstAnExpectation(t *testing.T) {
 		{"invented", Expectation{NoFailure: true}, said(1, "unexplained low"), invented, "no failure; came 1 failed"},
 		{"announced ends are none", Expectation{NoFailure: true}, cuts(0), silent, ""},
 		{"one without an announcement", Expectation{NoFailure: true}, cuts(1), invented, "no failure; came 0 failed"},
+		{"which is allowed", Expectation{NoFailure: true, Cuts: true}, cuts(1), silent, ""},
+		{"a failure is not", Expectation{NoFailure: true, Cuts: true}, said(1, "pinned-connection high"), invented, "no failure; came 1 failed"},
 		{"exit", Expectation{NoFailure: true, Exits: []Exit{{"web", 137}}}, drill.Timeline{T0: t0}, silent, ""},
 		{"predicted", Expectation{NoFailure: true, Scores: []Score{{"LP04", "confirmed"}}}, predicted("LP05 refuted", "LP04 not-tested", "LP04 confirmed"), silent, ""},
 		{"predicted otherwise", Expectation{NoFailure: true, Scores: []Score{{"LP04", "confirmed"}}}, predicted("LP04 refuted"), silent, "LP04 predicted, and confirmed; came refuted: why"},

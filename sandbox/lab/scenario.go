@@ -29,6 +29,7 @@ type Scenario struct {
 	Further map[string]string // manifests that steps apply, by the name of their section
 
 	fix      []replacement // what the fix changes in the manifest
+	fixCuts  bool          // with the fix held connections may still end without an announcement
 	fixAdds  string        // what it adds to it
 	original string        // the scenario's name, of one with the fix
 }
@@ -50,7 +51,7 @@ func (s Scenario) fixed() Scenario {
 	if s.fixAdds != "" {
 		f.Manifest += "---\n" + s.fixAdds
 	}
-	f.Expect = Expectation{NoFailure: true}
+	f.Expect = Expectation{NoFailure: true, Cuts: s.fixCuts}
 	return f
 }
 
@@ -195,7 +196,7 @@ func Parse(file string, data []byte) (Scenario, error) {
 		case goodForSection:
 			s.GoodFor = p.goodFor(lines)
 		case fixSection:
-			s.fix = p.replacements(lines)
+			s.fix, s.fixCuts = p.replacements(lines)
 		case fixAddsSection:
 			s.fixAdds = string(section.Data)
 		default:
@@ -248,8 +249,9 @@ func (p *parser) goodFor(lines []line) time.Duration {
 	return 0
 }
 
-// replacements reads `replace LINE` and, below it, `with LINE` for each line that comes in its place.
-func (p *parser) replacements(lines []line) (all []replacement) {
+// replacements reads `replace LINE` and, below it, `with LINE` for each line that comes in its place. `allow cuts` says
+// that held connections may end without an announcement.
+func (p *parser) replacements(lines []line) (all []replacement, cuts bool) {
 	p.section = fixSection
 	for _, l := range lines {
 		verb, text, _ := strings.Cut(l.text, " ")
@@ -259,11 +261,13 @@ func (p *parser) replacements(lines []line) (all []replacement) {
 		case verb == "with" && text != "" && len(all) > 0:
 			last := &all[len(all)-1]
 			last.new = append(last.new, text)
+		case l.text == allowCuts:
+			cuts = true
 		default:
-			p.wrong(l.number, "%q: want `replace LINE`, and `with LINE` below it", l.text)
+			p.wrong(l.number, "%q: want `replace LINE`, and `with LINE` below it, or `%s`", l.text, allowCuts)
 		}
 	}
-	return all
+	return all, cuts
 }
 
 // A line is one line of a section that says something.

@@ -104,7 +104,7 @@ func TestWrongScenariosAreRefusedWithTheLine(t *testing.T) {
 // With its fix a scenario does the same on another manifest, and nothing may fail.
 func TestFixedScenario(t *testing.T) {
 	const text = "Cut off.\n-- manifest.yaml --\nkind: Deployment\nspec:\n  - args: [a]\n    grace: 2\n  - args: [a]\n" +
-		"-- steps --\nafter 1s\n-- expect --\nincident pod-hung\n-- fix --\nreplace args: [a]\nreplace - args: [a]\nwith - args: [b]\nwith   probe: c\n-- fix.yaml --\nkind: Budget\n"
+		"-- steps --\nafter 1s\n-- expect --\nincident pod-hung\n-- fix --\nreplace args: [a]\nreplace - args: [a]\nwith - args: [b]\nwith   probe: c\nallow cuts\n-- fix.yaml --\nkind: Budget\n"
 	if _, err := Parse("x/cut.txtar", []byte(text)); err == nil || !strings.Contains(err.Error(), `cut.txtar:13: the manifest has no line "args: [a]"`) {
 		t.Errorf("a line that is not there: error %v", err)
 	}
@@ -114,7 +114,7 @@ func TestFixedScenario(t *testing.T) {
 	}
 	f := s.fixed()
 	const want = "kind: Deployment\nspec:\n  - args: [b]\n    probe: c\n    grace: 2\n  - args: [a]\n---\nkind: Budget\n"
-	if f.Name != "cut-fixed" || f.Manifest != want || !f.Expect.NoFailure || len(f.Expect.Incidents) > 0 || len(f.Steps) != 1 {
+	if f.Name != "cut-fixed" || f.Manifest != want || !f.Expect.NoFailure || !f.Expect.Cuts || len(f.Expect.Incidents) > 0 || len(f.Steps) != 1 {
 		t.Errorf("%+v", f)
 	}
 	if s.Manifest == want || len(s.Expect.Incidents) != 1 {
