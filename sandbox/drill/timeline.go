@@ -168,6 +168,8 @@ type Incident struct {
 	Slow    int     `json:"slow"`
 	Cut     int     `json:"cut"`    // held connections
 	Causes  []Cause `json:"causes"` // each rule once, the one that explains most failures first
+
+	Triggers []struct{ Text string } `json:"triggers"` // the changes that set it off
 }
 
 // Window is one downtime window.

@@ -114,6 +114,7 @@
 //	  cut 10..200                       connections that were held (--held)
 //	  also RULE                         it names this one as well, where two things happened at once
 //	  says TEXT                         in the cause's text or fix
+//	  set off by TEXT                   in the words for a change that set it off
 //	no failure                          nothing failed, and there is no incident but that held connections ended with an announcement
 //	allow cuts                          with `no failure`: held connections may end without an announcement
 //	no other incident                   but for those of a rule that `allow RULE` names

@@ -34,6 +34,7 @@ type Incident struct {
 	Cut        *Range   // held connections
 	Also       []string // rules that it names as well, anywhere
 	Says       []string // what its text or its fix contains
+	SetOffBy   []string // what the words for the changes that set it off contain
 }
 
 // Near is an instant at most Within after a step.
@@ -173,8 +174,10 @@ func (p *parser) detail(l line, w words, i *Incident, steps []Step) {
 		i.Also = append(i.Also, rules(w[1:])...)
 	case w[0] == "says" && len(w) > 1:
 		i.Says = append(i.Says, w[1:].rest())
+	case len(w) > 3 && w[:3].rest() == "set off by":
+		i.SetOffBy = append(i.SetOffBy, w[3:].rest())
 	default:
-		p.wrong(l.number, "%q: want `begins within 2s of STEP`, `ends within 2s of STEP`, `failed 10..200`, `cut 10..200`, `also RULE` or `says TEXT`", l.text)
+		p.wrong(l.number, "%q: want `begins within 2s of STEP`, `ends within 2s of STEP`, `failed 10..200`, `cut 10..200`, `also RULE`, `says TEXT` or `set off by TEXT`", l.text)
 	}
 }
 

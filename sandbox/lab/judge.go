@@ -186,6 +186,9 @@ func (j *judgement) incident(want Incident, got drill.Incident) named {
 	for _, text := range want.Says {
 		j.says(text, first)
 	}
+	for _, text := range want.SetOffBy {
+		j.setOffBy(text, got)
+	}
 	return n
 }
 
@@ -223,13 +226,28 @@ func (j *judgement) near(edge string, want *Near, got drill.Instant) {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
-func (j *judgement) says(text string, c drill.Cause) {
-	text = expand([]string{text}, j.record.Vars)[0]
-	said := strings.ToLower(c.Text + " " + c.Fix)
-	short := text
-	if slices.ContainsFunc(j.record.Pods, func(p Pod) bool { return p.Name == text }) {
-		short = shortName(text)
+// setOffBy reports whether one of the changes that set an incident off is told in words that contain a text.
+func (j *judgement) setOffBy(text string, i drill.Incident) {
+	short := j.short(text)
+	var told []string
+	for _, t := range i.Triggers {
+		told = append(told, j.short(t.Text))
 	}
+	j.add(slices.ContainsFunc(told, func(t string) bool { return strings.Contains(strings.ToLower(t), strings.ToLower(short)) }),
+		"set off by "+short, cmp.Or(strings.Join(told, "; "), "not known"))
+}
+
+// short returns a text with its variables expanded; a Pod's name is shortened as Lapse may shorten it.
+func (j *judgement) short(text string) string {
+	text = expand([]string{text}, j.record.Vars)[0]
+	for _, p := range j.record.Pods {
+		text = strings.ReplaceAll(text, p.Name, shortName(p.Name))
+	}
+	return text
+}
+
+func (j *judgement) says(text string, c drill.Cause) {
+	said, short := strings.ToLower(c.Text+" "+c.Fix), j.short(text)
 	j.add(strings.Contains(said, strings.ToLower(short)), fmt.Sprintf("a text that says %q", short), fmt.Sprintf("%q, fix %q", c.Text, c.Fix))
 }
 

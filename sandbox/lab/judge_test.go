@@ -33,6 +33,7 @@ func said(failed int, causes ...string) drill.Timeline {
 		rule, confidence, _ := strings.Cut(c, " ")
 		i.Causes = append(i.Causes, drill.Cause{Rule: rule, Confidence: confidence, Text: "x2kzq crashed", Fix: "Find out why."})
 	}
+	i.Triggers = append(i.Triggers, struct{ Text string }{"deletion of web-7fc9-x2kzq"})
 	t.Incidents, t.Verdict.Failed = []drill.Incident{i}, failed
 	return t
 }
@@ -95,6 +96,8 @@ func TestWhatIsHeldAgainstAnExpectation(t *testing.T) {
 		{"says the short name", crash(func(i *Incident) { i.Says = []string{"$victim"} }), said(10, "pod-crashed high"), right, ""},
 		{"says it in the fix", crash(func(i *Incident) { i.Says = []string{"find out"} }), said(10, "pod-crashed high"), right, ""},
 		{"does not say", crash(func(i *Incident) { i.Says = []string{"137"} }), said(10, "pod-crashed high"), right, `says "137"`},
+		{"set off by", crash(func(i *Incident) { i.SetOffBy = []string{"deletion of $victim"} }), said(10, "pod-crashed high"), right, ""},
+		{"set off by another change", crash(func(i *Incident) { i.SetOffBy = []string{"rollout"} }), said(10, "pod-crashed high"), right, "set off by rollout; came deletion of x2kzq"},
 		{"silent", Expectation{NoFailure: true}, drill.Timeline{T0: t0}, silent, ""},
 		{"slow is no failure", Expectation{NoFailure: true}, slow, silent, ""},
 		{"invented", Expectation{NoFailure: true}, said(1, "unexplained low"), invented, "no failure; came 1 failed"},

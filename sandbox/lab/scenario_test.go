@@ -39,6 +39,7 @@ lags hold
 predicted LP04 refuted
 provoked $victim exits 137
   cut 20..
+  set off by deletion of $victim
 `
 
 func TestScenarioIsRead(t *testing.T) {
@@ -60,7 +61,7 @@ func TestScenarioIsRead(t *testing.T) {
 		*i.Ends != (Near{1, 500 * time.Millisecond}) || *i.Failed != (Range{10, 200}) || *s.Expect.Incidents[1].Cut != (Range{20, -1}) || i.Says[0] != "exit 137 of $victim" {
 		t.Errorf("incident %+v", i)
 	}
-	if got := s.Expect.Incidents[1]; got.Confidence != "medium" || got.Also[0] != "dns-path" {
+	if got := s.Expect.Incidents[1]; got.Confidence != "medium" || got.Also[0] != "dns-path" || got.SetOffBy[0] != "deletion of $victim" {
 		t.Errorf("%+v: want medium as the least confidence where nothing is said", got)
 	}
 }
