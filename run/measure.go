@@ -95,7 +95,7 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 			return nil, err
 		}
 	}
-	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.source.ID, Sink: m.queue.put, Logger: m.log, Pacing: loadgen.Pacing(m.opts.Pacing)})
+	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.source.ID, Sink: func(f timeline.Fact) { m.queue.put(maskHooks(f)) }, Logger: m.log, Pacing: loadgen.Pacing(m.opts.Pacing)})
 	if err := m.startTargets(); err != nil {
 		return nil, err
 	}

@@ -41,8 +41,9 @@ type Container struct {
 
 // A Hook runs before a container is asked to end.
 type Hook struct {
-	Kind  string        `json:"kind"`           // sleep, exec, httpGet, tcpSocket
-	Sleep time.Duration `json:"sleep,omitzero"` // of a sleep, and of an exec that is nothing but one
+	Kind    string        `json:"kind"`             // sleep, exec, httpGet, tcpSocket
+	Sleep   time.Duration `json:"sleep,omitzero"`   // of a sleep, and of an exec that is nothing but one
+	Command string        `json:"command,omitzero"` // of an exec that does more: what it runs, with credentials masked
 }
 
 // A Probe is how a kubelet asks a container whether it is well.

@@ -184,6 +184,16 @@ func TestWhetherAHookOnlySleeps(t *testing.T) {
 			t.Errorf("%q sleeps %v, want %v", text, got, want)
 		}
 	}
+	for command, want := range map[string]timeline.Hook{
+		"/bin/sh -c":       {Kind: "exec", Command: "sleep 5; nginx -s quit"},
+		"/bin/nginx -s":    {Kind: "exec", Command: "/bin/nginx -s 'sleep 5; nginx -s quit'"},
+		"/bin/sh -c trap;": {Kind: "exec", Command: "/bin/sh -c 'trap;' 'sleep 5; nginx -s quit'"},
+	} {
+		words := append(strings.Fields(command), "sleep 5; nginx -s quit")
+		if got := hookOf(&corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: words}}); *got != want {
+			t.Errorf("%q is %+v, want %+v", words, *got, want)
+		}
+	}
 	if got := sleepOf([]string{"sh", "-c", "sleep 5; nginx -s quit"}); got != 0 {
 		t.Errorf("a longer script sleeps %v", got)
 	}

@@ -87,7 +87,11 @@ func hookOf(h *corev1.LifecycleHandler) *timeline.Hook {
 	case h.Sleep != nil:
 		return &timeline.Hook{Kind: "sleep", Sleep: seconds(h.Sleep.Seconds)}
 	case h.Exec != nil:
-		return &timeline.Hook{Kind: "exec", Sleep: sleepOf(h.Exec.Command)}
+		hook := &timeline.Hook{Kind: "exec", Sleep: sleepOf(h.Exec.Command)}
+		if hook.Sleep == 0 {
+			hook.Command = scriptOf(h.Exec.Command)
+		}
+		return hook
 	case h.HTTPGet != nil:
 		return &timeline.Hook{Kind: "httpGet"}
 	case h.TCPSocket != nil:
@@ -96,10 +100,18 @@ func hookOf(h *corev1.LifecycleHandler) *timeline.Hook {
 	return nil
 }
 
+// scriptOf is what a command runs: a shell's script, or its words.
+func scriptOf(command []string) string {
+	if len(command) == 3 && slices.Contains([]string{"sh", "bash", "ash", "dash"}, path.Base(command[0])) && command[1] == "-c" {
+		return strings.TrimSpace(command[2])
+	}
+	return timeline.JoinCommand(command)
+}
+
 // sleepOf is how long a command sleeps that does nothing else: "sleep 5", or a shell's.
 func sleepOf(command []string) time.Duration {
-	if len(command) == 3 && slices.Contains([]string{"sh", "bash", "ash", "dash"}, path.Base(command[0])) && command[1] == "-c" {
-		command = strings.Fields(command[2])
+	if script := scriptOf(command); len(command) == 3 {
+		command = strings.Fields(script)
 	}
 	if len(command) != 2 || path.Base(command[0]) != "sleep" {
 		return 0
