@@ -21,6 +21,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
+	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 
@@ -33,6 +34,7 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //	new: every 5ms 0s..20s ok                a target and its steady stream; the first word is its kind
 //	new: 10s..10.04s refused 1 of 2          and where it did not go so: every second request
 //	new: at 11s 11.05s 11.2s refused         or single requests
+//	new: 12s..12.1s http_5xx status 502      with an HTTP status, or a grpc-status
 //	new: every 5ms 0s..20s ok by web-1       whom the answers name
 //	reused: every 5ms 0s..20s ok over 400    so many persistent connections
 //	direct web-1: every 5ms 0s..12s ok       a Pod's own address
@@ -346,6 +348,7 @@ type spell struct {
 	from, to time.Duration
 	n, of    int // n of so many requests
 	class    timeline.Class
+	code     uint16 // HTTP status or grpc-status; 0: none
 	took     time.Duration
 	peer     int    // the number of the Pod that was dialled; 0: not known
 	by       uint16 // the Pod that the answer names, by its number; 0: none
@@ -407,6 +410,9 @@ func (c *caseRun) requestLine(line string) {
 			words = words[2:]
 		case words[0] == "over":
 			s.target.Connections = must(strconv.Atoi(words[1]))
+			words = words[2:]
+		case words[0] == "status":
+			p.code = uint16(must(strconv.ParseUint(words[1], 10, 16)))
 			words = words[2:]
 		case words[0] == "by":
 			p.by = uint16(c.number(words[1]))
@@ -560,8 +566,11 @@ func (c *caseRun) eventLine(line string) {
 	if !slices.Contains(eventKinds, e.Kind) {
 		panic("no such kind of event")
 	}
-	c.nameObject(&e, words[2])
-	rest := words[3:]
+	name, rest := words[2], words[3:]
+	if e.Kind == timeline.RequestError && name == "direct" {
+		name, rest = name+" "+rest[0], rest[1:]
+	}
+	c.nameObject(&e, name)
 	if e.Kind == timeline.ServiceChanged { // its states are of several words
 		from, to, _ := strings.Cut(strings.Join(rest, " "), "->")
 		e.From, e.To, rest = strings.TrimSpace(from), strings.TrimSpace(to), nil
@@ -626,7 +635,8 @@ func newSnapshot(kind string) *timeline.Snapshot {
 
 // setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2
 // maxUnavailable=1 of a budget, published=true internal=Local external=Local affinity=ClientIP
-// distribution=PreferSameZone of a Service; id=t1 grace=30s prestop=5s readiness=2sx3 liveness=10sx3, or
+// distribution=PreferSameZone of a Service; id=t1 grace=30s prestop=5s hook=nginx_-s_quit readiness=2sx3
+// liveness=10sx3, or
 // servers=proxy,app others=shipper in place of its container main, of a template ("Template/web-abc").
 func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 	switch key {
@@ -658,6 +668,8 @@ func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 		s.Template.Grace = must(time.ParseDuration(value))
 	case "prestop":
 		s.Template.Containers[0].PreStop = &timeline.Hook{Kind: "sleep", Sleep: must(time.ParseDuration(value))}
+	case "hook": // a command, with _ for spaces
+		s.Template.Containers[0].PreStop = &timeline.Hook{Kind: "exec", Command: strings.ReplaceAll(value, "_", " ")}
 	case "servers", "others": // containers in place of main, with a readiness probe and without
 		if s.Template.Containers[0].Name == "main" {
 			s.Template.Containers = nil
@@ -770,6 +782,7 @@ func (s *stream) requests() []timeline.Request {
 		for _, p := range s.spells {
 			if p.from <= due && due < p.to && int(seq)%p.of < p.n {
 				r.Class, r.Done, r.Peer, r.Backend = p.class, due+p.took, uint16(p.peer), p.by
+				r.Code, r.Reused = p.code, s.target.Kind == timeline.Reused && !windows.Unconnected(p.class)
 			}
 		}
 		requests = append(requests, r)

@@ -13,8 +13,10 @@ import (
 // datagrams reports whether the window's target sends datagrams (UDP). Each is led by routes on its own; but those
 // from one source port go where the first of them went, for as long as the node's connection tracking keeps that in
 // mind.
-func (v *index) datagrams(w *model.Window) bool {
-	scheme, _, _ := strings.Cut(v.target(w).URL, "://")
+func (v *index) datagrams(w *model.Window) bool { return sendsDatagrams(v.target(w)) }
+
+func sendsDatagrams(t *model.Target) bool {
+	scheme, _, _ := strings.Cut(t.URL, "://")
 	return scheme == "udp" || scheme == "dns"
 }
 

@@ -95,12 +95,7 @@ func (c *Case) tooLateBy(rule string) (f Finding, s *podStop, r race, ok bool) {
 		{Name: model.RouteLag, Object: p.Name, Node: v.routerNode(w), Length: s.lag()},
 	}
 	f.against(alsoTroubled(r.troubled, w)...)
-	for _, p := range v.pods(w) {
-		if !p.TerminatingBy(w.End.Latest) && p.ReadyBy(w.Start.Latest) && v.directName(w, p) == "" {
-			f.missing(doubt(Measured, p.Name+", which was ready, has no direct target: it may have failed instead"))
-			break
-		}
-	}
+	f.missing(v.unasked(w)...)
 	fresh := w
 	if t := v.target(w); t.Kind == timeline.Reused { // where connections are kept, those that fail are more
 		fresh = v.windowNear(t, timeline.New, w.Span())

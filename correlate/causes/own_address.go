@@ -113,10 +113,14 @@ func (v *index) ownOutages(w *model.Window) []suspect {
 
 // canBeItsEnd reports whether an outage of a Pod's own address can be that the Pod ended: it may have been ending
 // when that began, and did not go on answering later. When a Pod was deleted is known to the second, so one that was
-// cut off may seem to have been ending.
+// cut off may seem to have been ending. One that was seen to be deleted before, and that packets reached, ends even if
+// it answers again: SIGTERM restarts some servers.
 func (v *index) canBeItsEnd(p *model.Pod, t *model.Target, u *model.Window) bool {
+	if !p.TerminatingBy(u.Start.Latest) {
+		return false
+	}
 	last := v.probed(t).FirstLast.LastOK
-	return p.TerminatingBy(u.Start.Latest) && (last == nil || last.Sent < u.Start.Latest+apart)
+	return last == nil || last.Sent < u.Start.Latest+apart || p.Deleted != nil && p.Deleted.Latest <= u.Start.Latest+moment && !unreached(u)
 }
 
 // routedTo reports whether the Pod's endpoint was ready at some time between two instants, as far as its lane and the

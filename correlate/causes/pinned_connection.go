@@ -1,7 +1,6 @@
 package causes
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,20 +21,13 @@ import (
 // drainMargin is added to the longest request seen: how much longer another one may take.
 const drainMargin = time.Second
 
-// A cutter is a Pod at whose end connections that were pinned to it were cut.
-type cutter struct {
-	pod    *model.Pod
-	target string          // of its own address; "" if there is none
-	ends   []model.Instant // when it stopped and when it exited, as far as known
-	proved bool            // by its own address
-	cut    int             // requests
-}
-
 var pinnedConnection = Rule{
 	Name: "pinned-connection",
-	Doc:  "Persistent connections were cut when the Pod they were pinned to ended.",
+	Doc:  "Persistent connections were cut, or their requests failed, when the Pod they were pinned to ended.",
 	Looks: `Only "reused" fails, with resets or closed connections, when a Pod ends; "new" is clean. Of connections that are kept
-open (--held), those that were on the Pod are closed after its deletion, or reset when it exits, and no others.`,
+open (--held), those that were on the Pod are closed after its deletion, or reset when it exits, and no others.
+Requests on connections to a Pod that ends may also be answered with errors, or not at all, until it has ended: its own
+address fails at that time. If that fails in another way, the confidence is at most *medium*.`,
 	Fix:  `Answer with "Connection: close" from SIGTERM on, and wait for what is in flight.`,
 	Test: testPinnedConnection,
 	Held: testHeldPinned,
@@ -46,19 +38,32 @@ func testPinnedConnection(c *Case) Finding {
 	switch {
 	case v.target(w).Kind != timeline.Reused:
 		return no("the connections were not persistent")
-	case some(w.Classes, timeline.Reset, timeline.EOF) == 0:
+	case some(w.Classes, timeline.Reset, timeline.EOF) == 0 && !v.anyEnding(w):
 		return no("no connection was cut")
 	}
 	cutters, cut := findCutters(v, w)
-	if len(cutters) == 0 {
+	if len(cutters) == 0 && some(w.Classes, timeline.Reset, timeline.EOF) == 0 {
+		return no("no connection was cut")
+	} else if len(cutters) == 0 {
 		return no("no Pod ended " + quantity.Between(w.Start))
 	}
-	f := Finding{For: cutSigns(v, w, cutters), Text: cutText(cutters, cut), Fix: pinnedFix(v, w, cutters, cut)}
+	f := Finding{For: cutSigns(v, w, cutters), Text: cutText(v, cutters, cut), Fix: pinnedFix(v, w, cutters, cut)}
+	stops := stopsOf(cutters)
+	if slices.ContainsFunc(stops, func(s *podStop) bool { return !s.quiet }) {
+		f.missing(v.unasked(w)...)
+		f.against(v.failedAsWell(w, stops)...)
+	}
 	for _, c := range cutters {
 		if !c.proved {
 			f.missing(doubt(Measured, c.pod.Name+"'s stop is only known from the watch: any change about that time fits as well"))
 		}
 		f.against(notKilled(c.pod)...)
+		if in := v.endedInParts(c.stop()); in != nil && c.as.most() == answersErrors {
+			f.against(doubt(Close, fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.last, c.pod.Name, quantity.Lowest(in.apart), in.first)))
+		}
+		if 2*c.unlike > c.cut {
+			f.missing(doubt(Measured, fmt.Sprintf("%s failed otherwise at its own address (%s): what became of connections that were kept is not measured there", c.pod.Name, quantity.ClassCounts(c.fails[0].outage.Classes))))
+		}
 	}
 	newConnections(v, w, cutters, &f)
 	f.explains(w, cut)
@@ -70,8 +75,9 @@ func cutSigns(v *index, w *model.Window, cutters []*cutter) []Sign {
 	began := Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched}
 	var signs []Sign
 	for _, c := range cutters[:min(len(cutters), mostNamed)] {
-		before, after := signsOfEnd(v, c.pod, c.ends[0])
-		signs = append(append(signs, context(before...)...), c.sign())
+		s := c.sign()
+		before, after := signsOfEnd(v, c.pod, *s.At)
+		signs = append(append(signs, context(before...)...), s)
 		if len(cutters) == 1 {
 			return append(append(signs, began), context(after...)...)
 		}
@@ -81,76 +87,21 @@ func cutSigns(v *index, w *model.Window, cutters []*cutter) []Sign {
 
 // sign is that the Pod stopped.
 func (c *cutter) sign() Sign {
-	s := Sign{model.Evidence{Target: c.target, At: &c.ends[0], Text: c.pod.Name + " stopped"}, Watched}
+	if stop := c.stop(); !stop.quiet && len(c.fails) > 0 {
+		return stop.signs()[0]
+	}
+	s := Sign{model.Evidence{Target: c.target, At: &c.starts()[0], Text: c.pod.Name + " stopped"}, Watched}
 	if c.proved {
 		s.Strength = Measured
 	}
 	return s
 }
 
-// findCutters finds the ending Pods whose ends cut the window's requests, each its own: those that were under way
-// then, and the next one on each connection. One of them ended at the window's onset.
-func findCutters(v *index, w *model.Window) (cutters []*cutter, cut int) {
-	t := v.target(w)
-	reach := time.Duration(float64(nextUse(t)) * float64(timeline.Target{Rate: t.Rate}.Interval()))
-	opens := false
-	for _, p := range v.pods(w) {
-		if !p.TerminatingBy(w.End.Latest) {
-			continue
-		}
-		if c := newCutter(v, w, p); c != nil {
-			cutters = append(cutters, c)
-			opens = opens || slices.ContainsFunc(c.ends, func(at model.Instant) bool {
-				at.Latest += reach
-				return at.Overlaps(v.onset(w))
-			})
-		}
+func cutText(v *index, cutters []*cutter, cut int) string {
+	if c := cutters[0]; len(cutters) == 1 && c.as.most() != cutsAll {
+		s := c.stop()
+		return fmt.Sprintf("%s on persistent connections to %s failed after it %s, as it was ending%s", quantity.Count(cut, "request"), c.pod.Name, c.as.begun(v, s.target), v.why(s, &c.as))
 	}
-	if !opens {
-		return nil, 0
-	}
-	for _, f := range v.failuresOf(w) {
-		if f.Class != timeline.Reset && f.Class != timeline.EOF {
-			continue
-		}
-		if c := cutterOf(cutters, f, reach); c != nil {
-			c.cut++
-			cut++
-		}
-	}
-	cutters = slices.DeleteFunc(cutters, func(c *cutter) bool { return c.cut == 0 })
-	slices.SortStableFunc(cutters, func(a, b *cutter) int { return cmp.Compare(a.ends[0].Earliest, b.ends[0].Earliest) })
-	return cutters, cut
-}
-
-func newCutter(v *index, w *model.Window, p *model.Pod) *cutter {
-	probe := v.probe(w, p)
-	c := &cutter{pod: p, target: probe.target, proved: probe.stopped != nil}
-	for _, at := range []*model.Instant{probe.stopped, p.Exited} {
-		if at != nil && p.TerminatingBy(at.Latest) { // else it ended before anybody had asked for it
-			c.ends = append(c.ends, *at)
-		}
-	}
-	if len(c.ends) == 0 || !v.wasEndpoint(w, p, w.End.Latest) {
-		return nil
-	}
-	return c
-}
-
-// cutterOf is the Pod that ended last before f was cut, nil if none ended so shortly before.
-func cutterOf(cutters []*cutter, f model.Failure, reach time.Duration) (found *cutter) {
-	var ended time.Duration
-	for _, c := range cutters {
-		for _, at := range c.ends {
-			if at.Earliest <= f.Latest() && f.Earliest() <= at.Latest+reach && (found == nil || at.Earliest > ended) {
-				found, ended = c, at.Earliest
-			}
-		}
-	}
-	return found
-}
-
-func cutText(cutters []*cutter, cut int) string {
 	if len(cutters) == 1 {
 		return fmt.Sprintf("%s cut %s on persistent connections when it stopped", cutters[0].pod.Name, quantity.Count(cut, "request"))
 	}
@@ -171,7 +122,10 @@ func newConnections(v *index, w *model.Window, cutters []*cutter, f *Finding) {
 		if fresh.Kind != timeline.New || !v.shareRoutes(&fresh, t) {
 			continue
 		}
-		if trouble := v.windowNear(t, timeline.New, w.Span()); trouble != nil {
+		if trouble := v.windowNear(t, timeline.New, w.Span()); trouble != nil && v.theirRoutes(trouble, cutters) {
+			f.For = append(f.For, context(model.Evidence{Target: fresh.Name, Text: "new connections failed only while they were routed to the same Pod"})...)
+			return
+		} else if trouble != nil {
 			if cut, others := v.cutOtherwise(trouble, cutters); cut > 0 && 2*others > cut {
 				f.against(doubt(Watched, fmt.Sprintf("%d of %d new connections were cut as well when no Pod stopped: something cuts others too", others, cut)))
 				return
@@ -183,6 +137,20 @@ func newConnections(v *index, w *model.Window, cutters []*cutter, f *Finding) {
 		return
 	}
 	f.missing(doubt(Measured, "no target opened new connections: the routes may have failed as well"))
+}
+
+// theirRoutes reports whether new connections failed only because they were routed to Pods that answered badly, or not
+// at all, on connections that were kept.
+func (v *index) theirRoutes(w *model.Window, cutters []*cutter) bool {
+	r := v.raceIn(w)
+	return len(r.stops) > 0 && r.explained >= w.Failed && !slices.ContainsFunc(r.stops, func(s *podStop) bool {
+		return s.quiet || !slices.ContainsFunc(cutters, func(c *cutter) bool { return c.pod == s.pod && c.as.most() != cutsAll })
+	})
+}
+
+// anyEnding reports whether a Pod was ending in the window.
+func (v *index) anyEnding(w *model.Window) bool {
+	return slices.ContainsFunc(v.pods(w), func(p *model.Pod) bool { return p.TerminatingBy(w.End.Latest) })
 }
 
 // cutOtherwise counts the requests of a window that were cut, and those of them that were under way when none of the
@@ -217,9 +185,16 @@ func pinnedFix(v *index, w *model.Window, cutters []*cutter, cut int) string {
 		who = quantity.Count(len(cutters), "Pod")
 	}
 	leave := "answer with Connection: close"
-	if strings.HasPrefix(v.target(w).URL, "tcp:") {
+	switch url := v.target(w).URL; {
+	case strings.HasPrefix(url, "tcp:"):
 		leave = "close connections between two requests"
+	case strings.HasPrefix(url, "grpc"):
+		leave = "send GOAWAY"
 	}
-	return fmt.Sprintf("from SIGTERM on %s, and keep serving ≥ %s before exiting, until every client has received it (the longest request took %s): %s cut %s",
+	every := ""
+	if c := cutters[0]; c.as.most() == answersErrors && c.as.asksAnother() && len(v.containersOf(c.pod)) > 1 {
+		every = fmt.Sprintf("let all containers that requests pass through end together, by the same preStop sleep: %s; ", v.sleeps(c.pod))
+	}
+	return every + fmt.Sprintf("from SIGTERM on %s, and keep serving ≥ %s before exiting, until every client has received it (the longest request took %s): %s cut %s",
 		leave, quantity.Span(quantity.RoundUp(longest+drainMargin)), quantity.Span(longest), who, quantity.Count(cut, "request"))
 }

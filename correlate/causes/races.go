@@ -10,7 +10,6 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 
@@ -26,6 +25,7 @@ type race struct {
 	doubtful  int        // of those explained, the ones that Pods can have made which were in trouble though they were ready
 	last      time.Duration
 	troubled  []trouble
+	as        map[*podStop]*formCount // how those of each failed
 }
 
 // A trouble is a Pod that failed at its own address though it was ready and not ending.
@@ -48,7 +48,7 @@ func (v *index) findRace(w *model.Window) race {
 	if v.target(w).Turns {
 		return race{whyNot: "connections go to the endpoints' own addresses: no node routes them"}
 	}
-	if len(v.pods(w)) == 0 || !dials(v, w) {
+	if len(v.pods(w)) == 0 || !dials(v, w) && !v.endedAs(w) {
 		return race{whyNot: "no new connection failed to be made"}
 	}
 	return v.episodeOf(w).attribute(w)
@@ -69,27 +69,31 @@ func dials(v *index, w *model.Window) bool {
 
 // attribute counts which failures of a window the stops can have made.
 func (e *episode) attribute(w *model.Window) race {
-	r := race{troubled: e.troubled, whyNot: e.whyNot + " " + quantity.Between(w.Start)}
+	r := race{troubled: e.troubled, whyNot: e.whyNot + " " + quantity.Between(w.Start), as: map[*podStop]*formCount{}}
 	own := e.view.undelivered(w)
 	last := lastRoutable(e.view, w)
+	long := e.view.longWait(w)
 	waiting := some(w.Classes, timeline.TimeoutConnect) > 0 || e.view.datagrams(w)
-	failed := map[*podStop]int{}
 	for i := range own {
 		f := &own[i]
+		var made []*podStop
+		if f.Earliest() <= last && routedAnew(f) && (f.Class != timeline.NoSlot || waiting) {
+			made = e.candidates(f)
+		}
+		for _, s := range made {
+			if r.as[s] == nil {
+				r.as[s] = &formCount{}
+			}
+			r.as[s].add(f, long)
+		}
 		switch {
 		case f.Earliest() > last:
-		case windows.Unconnected(f.Class), f.Class == timeline.NoSlot && waiting:
-			made := e.candidates(f)
-			for _, s := range made {
-				failed[s]++
-			}
-			if len(made) > 0 {
-				r.explained++
-				r.lost++
-				r.last = max(r.last, f.Earliest())
-				if e.madeByTrouble(f) {
-					r.doubtful++
-				}
+		case len(made) > 0:
+			r.explained++
+			r.lost++
+			r.last = max(r.last, f.Earliest())
+			if e.madeByTrouble(f) {
+				r.doubtful++
 			}
 		case slices.ContainsFunc(e.stops, func(s *podStop) bool { return s.cut(f) }):
 			r.explained++
@@ -100,7 +104,7 @@ func (e *episode) attribute(w *model.Window) race {
 		r.explained += max(0, w.Failed-len(own)) // beyond the cap of the list
 	}
 	for _, s := range e.stops {
-		if failed[s] > 0 || r.lost == 0 && s.cutsAny(own) {
+		if r.as[s] != nil && r.lost > 0 || r.lost == 0 && dials(e.view, w) && s.cutsAny(own) {
 			r.stops = append(r.stops, s)
 		}
 	}
@@ -115,11 +119,12 @@ func (e *episode) attribute(w *model.Window) race {
 	return r
 }
 
-// failedHooks are the Events of a race's Pods that a preStop hook failed, and the stops of these Pods.
+// failedHooks are the Events of a race's Pods that a preStop hook failed, and the stops of these Pods. A hook that
+// stopped its Pod is none: it was killed with its container.
 func (r *race) failedHooks(v *index) (failed []*model.Event, stops []*podStop) {
 	for _, s := range r.stops {
 		for _, e := range v.about[s.pod.UID] {
-			if e.Kind == timeline.KubeEvent && strings.EqualFold(e.To, "FailedPreStopHook") {
+			if e.Kind == timeline.KubeEvent && strings.EqualFold(e.To, "FailedPreStopHook") && v.effectOf(s, e) != isEffect {
 				failed, stops = append(failed, e), append(stops, s)
 				break
 			}

@@ -2,6 +2,7 @@ package causes
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -39,7 +40,8 @@ type episode struct {
 	routes   int             // endpoints that the node can have had routes to
 	k        int             // successes in a row that prove that the route to one of them is gone
 	fresh    *model.Target   // of kind new; nil if there is none
-	failures []model.Failure // of requests that got no connection, and that a stale route can have made fail
+	windows  []*model.Window // all of them
+	failures []model.Failure // of requests that a stale route can have made fail
 	stops    []*podStop      // of ending Pods, as they stopped
 	whyNot   string          // why there are none
 	troubled []trouble
@@ -68,16 +70,7 @@ func (v *index) episodeOf(w *model.Window) *episode {
 			all = append(all, e)
 		}
 		e.span.Latest = max(e.span.Latest, other.End.Latest)
-		v.episodes[other] = e
-		if v.keepsPorts(other) {
-			continue // which endpoint they go to, the routes of that time do not say
-		}
-		last := lastRoutable(v, other)
-		for _, f := range v.undelivered(other) {
-			if windows.Unconnected(f.Class) && f.Earliest() <= last {
-				e.failures = append(e.failures, f)
-			}
-		}
+		v.episodes[other], e.windows = e, append(e.windows, other)
 	}
 	for i := range v.Run.Targets {
 		if fresh := &v.Run.Targets[i]; fresh.Kind == timeline.New && v.shareRoutes(fresh, t) {
@@ -93,13 +86,34 @@ func (v *index) episodeOf(w *model.Window) *episode {
 }
 
 func (e *episode) judge() {
-	slices.SortStableFunc(e.failures, func(a, b model.Failure) int { return cmp.Compare(a.Sent, b.Sent) })
 	e.routes = e.view.routesIn(e.w, e.span)
 	e.k = windows.InARow(e.routes)
 	e.findStops()
+	e.findFailures()
 	e.findTrouble()
 	e.bound()
 }
+
+// findFailures finds the failures that a stale route can have made: of requests that got no connection, and of others
+// that got one and failed as a Pod's own address did while it ended.
+func (e *episode) findFailures() {
+	for _, w := range e.windows {
+		if e.view.keepsPorts(w) {
+			continue // which endpoint they go to, the routes of that time do not say
+		}
+		last := lastRoutable(e.view, w)
+		for _, f := range e.view.undelivered(w) {
+			if f.Earliest() <= last && (windows.Unconnected(f.Class) || routedAnew(&f) && len(e.candidates(&f)) > 0) {
+				e.failures = append(e.failures, f)
+			}
+		}
+	}
+	slices.SortStableFunc(e.failures, func(a, b model.Failure) int { return cmp.Compare(a.Sent, b.Sent) })
+}
+
+// routedAnew reports whether a request was to open a connection, or opened one: one that was kept tells nothing of
+// routes.
+func routedAnew(f *model.Failure) bool { return !f.Reused || windows.Unconnected(f.Class) }
 
 // lastRoutable is the last instant at which a request can have been sent that a stale route made fail: once no
 // endpoint is left, failures have another cause.
@@ -188,8 +202,19 @@ func (e *episode) wasLast(p *model.Pod) bool {
 // answering is cleared; without a probe, it stopped between its deletion and its exit.
 func (e *episode) stopOf(p *model.Pod) *podStop {
 	probe := e.view.probe(e.w, p)
-	s := &podStop{pod: p, target: probe.target, order: -1, routed: -1, gone: model.Never}
+	s := &podStop{pod: p, target: probe.target, order: -1, routed: -1, gone: model.Never, quiet: true}
+	fails := e.view.endFailures(e.w, p)
+	reach := e.reach(e.view.target(e.w))
+	first := slices.IndexFunc(fails, func(f endFailure) bool {
+		return !f.again || f.outage.End.Latest+reach >= e.span.Earliest
+	})
 	switch {
+	case first >= 0 && fails[first].from.Earliest <= e.span.Latest:
+		s.fails, s.target = fails[first:], fails[first].target
+		s.at, s.known, s.proved = s.fails[0].from, s.fails[0].outage.Start.Latest, true
+		s.answered = e.view.answeredBadly(s)
+		u := s.fails[0].outage
+		s.quiet = !s.fails[0].again && (e.view.datagrams(e.w) || only(u.Classes, append(cutClasses[:2:2], unconnected...)...))
 	case probe.stopped != nil:
 		s.at, s.proved = *probe.stopped, true
 	case probe.lastOK != nil && *probe.lastOK > e.span.Latest:
@@ -204,7 +229,7 @@ func (e *episode) stopOf(p *model.Pod) *podStop {
 		}
 		s.at, s.exited = at, p.Exited != nil
 	}
-	if s.at.Latest+e.reach(e.view.target(e.w)) < e.span.Earliest || s.at.Earliest > e.span.Latest {
+	if s.at.Latest+reach < e.span.Earliest || s.at.Earliest > e.span.Latest {
 		return nil
 	}
 	s.published, _ = e.view.publishes(e.w)
@@ -220,7 +245,7 @@ func (e *episode) stopOf(p *model.Pod) *podStop {
 // bound bounds until when each Pod was routed to.
 func (e *episode) bound() {
 	for _, s := range e.stops {
-		s.gone = min(e.goneBy(s, e.failures), e.view.end())
+		s.gone = min(e.goneBy(s, e.failures), s.until(), e.view.end())
 	}
 	e.inOrderOfLeaving()
 	for i := range e.failures {
@@ -251,7 +276,8 @@ func (e *episode) goneBy(s *podStop, failures []model.Failure) time.Duration {
 		return model.Never
 	}
 	streaks := e.view.probed(e.fresh).Streaks
-	own := streaks.Proof(3*e.k, s.at.Latest)
+	routes := int(math.Ceil(float64(e.routes) / s.share())) // a Pod that answers some makes successes of its own
+	own := streaks.Proof(3*windows.InARow(routes), s.at.Latest)
 	for _, other := range e.stops {
 		if other.at.Earliest > s.at.Latest {
 			own = min(own, other.at.Earliest)
@@ -261,7 +287,7 @@ func (e *episode) goneBy(s *podStop, failures []model.Failure) time.Duration {
 	var others []model.Failure
 	for i := range failures {
 		switch f := &failures[i]; {
-		case arrived(f) < s.at.Earliest:
+		case !s.canHaveMade(f):
 		case f.Earliest() < own:
 			from = max(from, f.Sent+f.Error)
 		default:
@@ -269,12 +295,12 @@ func (e *episode) goneBy(s *podStop, failures []model.Failure) time.Duration {
 		}
 	}
 	for i := range others {
-		if gone := streaks.Proof(windows.InARowOfTries(e.routes, i), from); gone <= others[i].Earliest() {
+		if gone := streaks.Proof(windows.InARowOfTries(routes, i), from); gone <= others[i].Earliest() {
 			return gone
 		}
 		from = max(from, others[i].Sent+others[i].Error)
 	}
-	return streaks.Proof(windows.InARowOfTries(e.routes, len(others)), from)
+	return streaks.Proof(windows.InARowOfTries(routes, len(others)), from)
 }
 
 // inOrderOfLeaving says of each Pod that its route was gone when that of one was gone which left with it or later.
@@ -292,7 +318,7 @@ func (e *episode) inOrderOfLeaving() {
 func (e *episode) candidates(f *model.Failure) []*podStop {
 	var all []*podStop
 	for _, s := range e.stops {
-		if s.at.Earliest <= arrived(f) && f.Earliest() <= s.gone {
+		if s.canHaveMade(f) {
 			all = append(all, s)
 		}
 	}

@@ -25,12 +25,15 @@ import (
 
 var routeOutlivesPod = Rule{
 	Name: "route-outlives-pod",
-	Doc:  "A Pod stopped before the prober's node stopped routing to it.",
+	Doc:  "A Pod stopped, or failed as it ended, before the prober's node stopped routing to it.",
 	Looks: `A Pod is deleted. Its own address (row "direct") stops answering, and for some milliseconds or seconds the node still
 routes to it. About one request in N fails, where N is the number of endpoints; the other Pods answer. If several Pods
 stop, as in a rolling restart, each is named with its own lag (how long it was routed to after it had stopped): "950
 ms ±40" is measured; "≥ 784 ms" is a lower bound, because later failures may be another Pod's; "≤ 780 ms" is only an
-upper bound.` + "`causes[].measures`" + ` in timeline.json has them. If the measured URL is not the Service's own address, something behind the URL does the routing (a load balancer, an ingress or DNS): no node is named, and the confidence is at most *medium*. [How they are computed](../decisions/0012-whose-stale-route.md).`,
+upper bound. A Pod that ends need not refuse: it may answer with errors, or accept connections and not answer. Requests
+count that failed as its own address did then. The confidence is at most *medium* then if another ready Pod's address
+was not asked, and *low* if it had failed so before.
+` + "`causes[].measures`" + ` in timeline.json has them. If the measured URL is not the Service's own address, something behind the URL does the routing (a load balancer, an ingress or DNS): no node is named, and the confidence is at most *medium*. [How they are computed](../decisions/0012-whose-stale-route.md).`,
 	Fix:   "Keep serving after SIGTERM for at least the time in the incident's fix: a preStop sleep, or a delay before the server shuts down.",
 	Needs: []Need{podsWatched},
 	Test:  testRouteOutlivesPod,
@@ -52,7 +55,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 	r.others(v, w, &f)
 	r.share(v, w, &f)
 	for _, s := range r.stops {
-		if in := v.endedInParts(s); in != nil && !in.forced && (in.serves || !in.known) {
+		if in := v.endedInParts(s); in != nil && !in.forced && (in.serves || !in.known || r.as[s].most() == answersErrors) {
 			f.against(doubt(Close, fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.last, s.pod.Name, quantity.Lowest(in.apart), in.first)))
 		}
 	}
@@ -79,6 +82,8 @@ func testRouteOutlivesPod(c *Case) Finding {
 	}
 	f.missing(r.nothingAfter(w)...)
 	f.against(r.notTheirs()...)
+	f.missing(r.notProbed(v, w)...)
+	f.against(r.failedBefore(v, w)...)
 	if r.lost == 0 {
 		for _, s := range r.stops {
 			f.against(notKilled(s.pod)...)
@@ -146,7 +151,7 @@ func longestRouted(stops []*podStop) *podStop {
 func (r *race) text(v *index, w *model.Window) string {
 	groups := r.groups()
 	if len(groups) == 1 {
-		return groupText(v, w, groups[0])
+		return r.groupText(v, w, groups[0])
 	}
 	parts := make([]string, 0, len(groups))
 	for _, g := range groups[:min(len(groups), mostNamed)] {
@@ -156,19 +161,19 @@ func (r *race) text(v *index, w *model.Window) string {
 	if len(groups) > mostNamed {
 		more = fmt.Sprintf(", and %d more", len(groups)-mostNamed)
 	}
-	return fmt.Sprintf("%s still routed to %s after they had stopped: %s%s", v.router(w), quantity.Count(len(r.stops), "Pod"), strings.Join(parts, ", "), more)
+	return fmt.Sprintf("%s still routed to %s after they %s: %s%s", v.router(w), quantity.Count(len(r.stops), "Pod"), r.begun(v, r.stops), strings.Join(parts, ", "), more)
 }
 
-func groupText(v *index, w *model.Window, g []*podStop) string {
+func (r *race) groupText(v *index, w *model.Window, g []*podStop) string {
 	if len(g) == 1 {
-		return stopText(v, w, g[0])
+		return r.stopText(v, w, g[0]) + v.why(g[0], r.as[g[0]])
 	}
 	what := quantity.Count(len(g), "endpoint")
 	if peers := v.service(w).peers(g); peers > 0 {
 		what = fmt.Sprintf("%d of %d endpoints", len(g), peers)
 	}
-	return fmt.Sprintf("%s were taken away at once, and %s still routed to them for %s after they had stopped: %s",
-		what, v.router(w), longestRouted(g).about(), surelyNamed(g))
+	return fmt.Sprintf("%s were taken away at once, and %s still routed to them for %s after they %s: %s",
+		what, v.router(w), longestRouted(g).about(), r.begun(v, g), surelyNamed(g))
 }
 
 // surelyNamed names Pods, and tells those of which no lag is proven from the others.
@@ -187,8 +192,8 @@ func surelyNamed(stops []*podStop) string {
 	return namedStops(surely) + ", and perhaps " + namedStops(perhaps)
 }
 
-func stopText(v *index, w *model.Window, s *podStop) string {
-	return fmt.Sprintf("%s still routed to %s for %s after it had stopped", v.router(w), s.pod.Name, s.about())
+func (r *race) stopText(v *index, w *model.Window, s *podStop) string {
+	return fmt.Sprintf("%s still routed to %s for %s after it %s", v.router(w), s.pod.Name, s.about(), r.begun(v, []*podStop{s}))
 }
 
 // signs are what happened, in the order in which one thing led to the next.
@@ -273,14 +278,15 @@ func raceFix(v *index, w *model.Window) string {
 		faster = "; its health checks, its deregistration delay or its TTL say how long that takes"
 	}
 	needs, limit := quantity.RoundUp(served+worst.length+margin), ""
+	r := v.raceIn(worst.window)
+	routed := r.stopText(v, worst.window, worst.stop)
 	switch grace, known := v.givenGrace(worst.stop.pod); {
 	case known && grace == 0:
-		return fmt.Sprintf("%s: %s had 2 s at most, whatever it does at SIGTERM; %s", v.giveGrace(worst.stop.pod), worst.stop.pod.Name, stopText(v, worst.window, worst.stop))
+		return fmt.Sprintf("%s: %s had 2 s at most, whatever it does at SIGTERM; %s", v.giveGrace(worst.stop.pod), worst.stop.pod.Name, routed)
 	case known && grace <= needs:
 		limit = fmt.Sprintf("; its grace period of %s must be longer than that", quantity.Span(grace))
 	}
-	return fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down): %s%s%s%s",
-		quantity.Span(needs), stopText(v, worst.window, worst.stop), alreadyServed(served), faster, limit)
+	return fmt.Sprintf("%s: %s%s%s%s", v.serveOn(worst.stop, r.as[worst.stop], needs), routed, alreadyServed(served), faster, limit)
 }
 
 func alreadyServed(d time.Duration) string {

@@ -1,6 +1,7 @@
 package causes
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -27,6 +28,11 @@ type podStop struct {
 	outside   bool          // no node leads requests to it, but what is behind a URL
 	published bool          // its endpoint counts as ready until the Pod has gone: publishNotReadyAddresses
 	shared    bool          // failed requests after that may have been routed to it, or to another Pod
+
+	fails    []endFailure  // how its own address failed from then on; empty if that was not measured
+	known    time.Duration // when that was known; 0 if it was not measured
+	answered time.Duration // until then it was there and answered, if badly; 0 if that is not known
+	quiet    bool          // its own address only refused connections, or cut them, and for good
 }
 
 // lag is for how long the Pod was routed to after it had stopped.
@@ -45,12 +51,16 @@ func (s *podStop) about() string {
 	return quantity.Length(lag, false)
 }
 
-// signs are that the Pod itself stopped answering, if that was measured.
+// signs are that the Pod itself stopped answering, or how it failed from then on, if that was measured.
 func (s *podStop) signs() []Sign {
 	if !s.proved {
 		return nil
 	}
-	return []Sign{{model.Evidence{Target: s.target, At: &s.at, Text: s.pod.Name + " itself stopped answering"}, Measured}}
+	text := s.pod.Name + " itself stopped answering"
+	if !s.quiet {
+		text = fmt.Sprintf("%s failed at its own address from then on: %s", s.pod.Name, quantity.ClassCounts(s.fails[0].outage.Classes))
+	}
+	return []Sign{{model.Evidence{Target: s.target, At: &s.at, Text: text}, Measured}}
 }
 
 // servedAfterKilling is how long the Pod is known to have served after its kubelet began to end it;
@@ -96,18 +106,17 @@ func (v *index) stoppedAt(w *model.Window) (stops []*podStop) {
 		if !known || !v.wasEndpoint(w, p, at.Latest) || w.Start.Latest < at.Earliest || w.Start.Earliest > at.Latest+followSlack {
 			continue
 		}
-		stops = append(stops, &podStop{pod: p, target: probe.target, at: at, proved: probe.stopped != nil, exited: p.Exited != nil})
+		stops = append(stops, &podStop{pod: p, target: probe.target, at: at, proved: probe.stopped != nil, exited: p.Exited != nil, quiet: true})
 	}
 	slices.SortStableFunc(stops, func(a, b *podStop) int { return int(b.at.Latest - a.at.Latest) })
 	return stops
 }
 
-// cut reports whether f was under way when the Pod stopped, so that its end can have cut it. A Pod that has stopped
-// accepts no connection on which an answer could be awaited.
+// cut reports whether f was under way when the Pod stopped, so that its end can have cut it.
 func (s *podStop) cut(f *model.Failure) bool {
 	switch f.Class {
 	case timeline.Reset, timeline.EOF:
-		return f.Earliest() <= s.at.Latest+moment && s.at.Earliest <= f.Latest() && f.Done-f.Error <= s.at.Latest+moment
+		return f.Earliest() <= s.at.Latest+moment && s.at.Earliest <= f.Latest() && f.Done-f.Error <= max(s.at.Latest, s.known)+moment
 	case timeline.TimeoutResponse:
 		return f.Earliest() <= s.at.Latest && s.at.Earliest <= f.Latest()
 	}

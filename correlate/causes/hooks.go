@@ -1,0 +1,127 @@
+package causes
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// This file is what several rules say of a Pod's preStop hooks.
+
+// hooked is a container of a Pod that has a preStop hook.
+type hooked struct {
+	container string
+	*timeline.Hook
+}
+
+// hooksOf returns the preStop hooks of a Pod, as far as its template is known.
+func (v *index) hooksOf(p *model.Pod) (all []hooked) {
+	if t := v.templates[p.Template]; t != nil {
+		for _, c := range t.Containers {
+			if c.PreStop != nil {
+				all = append(all, hooked{c.Name, c.PreStop})
+			}
+		}
+	}
+	return all
+}
+
+// stops are commands that end a server, or let it end.
+var stops = regexp.MustCompile(`(^|[\s/;&|'"(])(kill|killall5?|pkill|shutdown|stop|graceful-stop|quit|drain|halt|terminate|SIG(TERM|QUIT|INT|USR1|WINCH))\b`)
+
+// stopsServer reports whether the hook's command itself ends the server.
+func (h hooked) stopsServer() bool { return stops.MatchString(h.Command) }
+
+// firstSleep is a sleep that a command begins with.
+var firstSleep = regexp.MustCompile(`^(?:\S*sh -c )?["']?(?:/bin/|/usr/bin/)?sleep ([0-9.]+)s?\b`)
+
+// delays is for how long the hook surely leaves the server alone.
+func (h hooked) delays() time.Duration {
+	if m := firstSleep.FindStringSubmatch(h.Command); m != nil {
+		delay, _ := time.ParseDuration(m[1] + "s")
+		return delay
+	}
+	return h.Sleep
+}
+
+// runs names what the hook runs.
+func (h hooked) runs() string {
+	switch {
+	case h.Command != "":
+		return "`" + h.Command + "`"
+	case h.Kind == "exec" && h.Sleep > 0:
+		return fmt.Sprintf("`sleep %v`", h.Sleep.Seconds())
+	case h.Sleep > 0:
+		return "sleep " + quantity.Span(h.Sleep)
+	}
+	return h.Kind
+}
+
+// namedHooks names what the hooks of a Pod run: " (`sleep 5`)"; "" if that is not known.
+func (v *index) namedHooks(p *model.Pod) string {
+	var all []string
+	for _, h := range v.hooksOf(p) {
+		all = append(all, h.runs())
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " (" + namedOf(all) + ")"
+}
+
+// A hookEffect is what a hook that failed is to its Pod's stop.
+type hookEffect int
+
+const (
+	notKnown hookEffect = iota
+	isCause             // it was to delay the stop, and did not
+	isEffect            // it stopped the server, and was killed with its container
+)
+
+// effectOf is what the hook of a Pod that failed is to its stop. A hook that was to sleep for longer, or that could
+// not be run, did not stop the server; nor did one after whose failure the Pod answered.
+func (v *index) effectOf(s *podStop, failed *model.Event) hookEffect {
+	if s.proved && s.at.Earliest >= failed.At.Latest || strings.Contains(failed.Detail, "not found") || strings.Contains(failed.Detail, "no such file") {
+		return isCause
+	}
+	effect := notKnown
+	for _, h := range v.hooksOf(s.pod) {
+		switch {
+		case s.pod.Deleted != nil && s.at.Latest-s.pod.Deleted.Earliest < h.delays():
+			effect = max(effect, isCause)
+		case h.stopsServer():
+			return isEffect
+		default:
+			return notKnown
+		}
+	}
+	return effect
+}
+
+// stoppingHook returns the hook of the Pod that ends its server by itself; ok is false where none is known to.
+func (v *index) stoppingHook(p *model.Pod) (hook hooked, ok bool) {
+	for _, h := range v.hooksOf(p) {
+		if h.stopsServer() {
+			return h, true
+		}
+	}
+	return hooked{}, false
+}
+
+// endingHook says that a Pod's hook ends its server; "" where none is known to.
+func (v *index) endingHook(p *model.Pod) string {
+	h, ok := v.stoppingHook(p)
+	if !ok {
+		return ""
+	}
+	after := ", and delays nothing"
+	if d := h.delays(); d > 0 {
+		after = ", after " + quantity.Span(d)
+	}
+	return fmt.Sprintf("its preStop hook (%s) ends the server itself%s", h.runs(), after)
+}
