@@ -19,7 +19,9 @@ var preStopFailed = Rule{
 	Name: "prestop-failed",
 	Doc:  "A Pod's preStop hook failed, so the Pod stopped at once, before its node's routes had left it.",
 	Looks: `As route-outlives-pod, and an Event FailedPreStopHook of the Pod that stopped: the hook was to keep it serving. Often
-the image lacks the command, as "sleep" in a distroless image.`,
+the image lacks the command, as "sleep" in a distroless image. If the hook itself ends the server, as "nginx -s quit"
+does, it is killed with its container: then its failure is an effect, and the cause is route-outlives-pod. The
+confidence is at most *medium* where Lapse cannot tell which of both it is.`,
 	Fix:   "Use the hook kind sleep (preStop.sleep), which needs no command; or repair the command.",
 	Needs: []Need{podsWatched},
 	Test:  testPreStopFailed,
@@ -37,7 +39,7 @@ func testPreStopFailed(c *Case) Finding {
 	}
 	s := slices.MaxFunc(stops, func(a, b *podStop) int { return int(a.lag().Min - b.lag().Min) })
 	f := Finding{
-		Text: fmt.Sprintf("the preStop hook of %s failed, so %s, and %s still routed there for %s", namedStops(stops), stoppedAtOnce(stops, s.servedAfterKilling()), v.router(w), s.about()),
+		Text: fmt.Sprintf("the preStop hook of %s%s failed, so %s, and %s still routed there for %s", namedStops(stops), v.namedHooks(s.pod), stoppedAtOnce(stops, s.servedAfterKilling()), v.router(w), s.about()),
 		Fix: fmt.Sprintf("repair the hook, or use preStop.sleep, which needs no command: it must last ≥ %s, and failed (%s)%s",
 			quantity.Span(quantity.RoundUp(s.servedAfterKilling()+s.lag().Min+routeMargin)), failed[0].Detail, servedUntilThen(s)),
 	}
@@ -54,6 +56,12 @@ func testPreStopFailed(c *Case) Finding {
 	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched})
 	for _, s := range stops {
 		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.pod.Name, Node: v.routerNode(w), Length: s.lag()})
+	}
+	for i, e := range failed {
+		if v.effectOf(stops[i], e) == notKnown {
+			f.missing(doubt(Measured, fmt.Sprintf("what the hook of %s runs is not known, or not what that does: if it ends the server, it failed because it was killed with its container", stops[i].pod.Name)))
+			break
+		}
 	}
 	v.moreThanTheirShare(w, len(r.stops), &f)
 	f.against(r.notTheirs()...)
