@@ -35,10 +35,16 @@ var tooFewEndpoints = Rule{
 			}}
 		}
 		fix := "2 replicas or more on different nodes, with a PodDisruptionBudget of maxUnavailable: 1"
-		if templates := s.templates(); len(templates) == 1 && templates[0].workload != nil && templates[0].workload.selected(s.Service).one != "" {
+		templates := s.templates()
+		one := len(templates) == 1 && templates[0].workload != nil && templates[0].workload.selected(s.Service).one != ""
+		if one {
 			fix = "nothing, if clients mean this very Pod and wait for it; else a selector that takes all Pods of the StatefulSet"
 		}
-		text := "if its Pod crashes or its node fails, all requests fail until it is back or a new Pod is ready. In a drain they do too, unless the old Pod serves on after SIGTERM until then"
+		text := ""
+		if one {
+			text = "the selector takes one Pod only, so nobody takes over: "
+		}
+		text += "if its Pod crashes or its node fails, all requests fail until it is back or a new Pod is ready. In a drain they do too, unless the old Pod serves on after SIGTERM until then"
 		if t, e := s.startTime(); t > 0 {
 			text += fmt.Sprintf(". This Pod was ready at most %s after it was created", quantity.Span(t))
 			evidence = append(evidence, e)

@@ -96,6 +96,9 @@ func pinned(s *State, n int) (found []Finding) {
 	var evidence []Evidence
 	for _, t := range s.running() {
 		node, field := pinnedTo(&t.spec)
+		if field == "nodeName" && t.workload == nil && t.owner != "" {
+			node = "" // where a Pod runs that the scheduler placed
+		}
 		only[node] += t.count.least
 		if node != "" {
 			evidence = append(evidence, t.at(field, node))

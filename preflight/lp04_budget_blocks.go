@@ -54,6 +54,9 @@ func allowsNone(s *State, b *policyv1.PodDisruptionBudget) (Finding, bool) {
 	if !live {
 		n, _ := s.coveredBy(b)
 		expected, pods = n.least, quantity.Count(n.least, "Pod")
+		if n.most > n.least {
+			pods += ", which is what the autoscaler leaves at least"
+		}
 		if !n.known() { // what blocks very many Pods blocks any number
 			expected, pods = 1_000_000, "any number of Pods"
 		}

@@ -50,7 +50,8 @@ var fragileHook = Rule{
 }
 
 // programs returns the names of the programs which a container's image has, as its spec proves: its own command, and
-// what its probes and its postStart hook run. Without them the Pod would not run.
+// what its probes and its postStart hook run, without which the Pod would not run; and the one that the image is named
+// for.
 func programs(c *corev1.Container) (names []string) {
 	commands := [][]string{c.Command}
 	for _, p := range probes(c) {
@@ -61,6 +62,8 @@ func programs(c *corev1.Container) (names []string) {
 	if c.Lifecycle != nil && c.Lifecycle.PostStart != nil && c.Lifecycle.PostStart.Exec != nil {
 		commands = append(commands, c.Lifecycle.PostStart.Exec.Command)
 	}
+	image, _, _ := strings.Cut(path.Base(c.Image), ":")
+	names = append(names, image) // nginx is in nginx
 	for _, command := range commands {
 		if len(command) > 0 {
 			names = append(names, path.Base(command[0]))

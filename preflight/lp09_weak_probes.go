@@ -30,7 +30,7 @@ var weakProbes = Rule{
 func weak(t *template, c *corev1.Container, n amount) (found []Finding) {
 	ready, alive := c.ReadinessProbe, c.LivenessProbe
 	if ready == nil {
-		if slices.ContainsFunc(lasting(&t.spec), func(o *corev1.Container) bool { return o.ReadinessProbe != nil }) {
+		if slices.ContainsFunc(lasting(&t.spec), func(o *corev1.Container) bool { return o.ReadinessProbe != nil || o.StartupProbe != nil }) {
 			return nil // the Pod is not ready before that one succeeds
 		}
 		return []Finding{{

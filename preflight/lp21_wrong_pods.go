@@ -49,19 +49,22 @@ func notListening(s *State, t *template, ports []string, all []template) Finding
 	for _, o := range all {
 		total = total.plus(o.count)
 	}
-	listed := strings.Join(ports, " and ")
+	listed, who, while := strings.Join(ports, " and "), t.maker()+"'s Pods, which do", " while they run"
+	if t.owner == "" {
+		who, while = t.object+", which does", " while it runs"
+	}
 	f := Finding{
 		Severity:   WillLose,
-		Prediction: fmt.Sprintf("the selector also takes %s's Pods, which do not listen on %s: %s refused", t.maker(), listed, share(t.count, total)),
+		Prediction: fmt.Sprintf("the selector also takes %s not listen on %s: %s refused", who, listed, share(t.count, total)),
 		Evidence:   []Evidence{{"Service/" + s.Service.Name, "spec.selector", labelText(s.Service.Spec.Selector)}, t.at("containers[*].ports", portsOf(&t.spec))},
 		Fix:        "a selector with a label that only the servers have, or a targetPort by the name of a port that only they have",
 	}
 	switch {
 	case t.ends():
-		f.Prediction += " while they run"
+		f.Prediction += while
 	case portsOf(&t.spec) == "none":
 		f.Severity = MayLose
-		f.Prediction = fmt.Sprintf("the selector also takes %s's Pods, which declare no port: unless they listen on %s, %s refused", t.maker(), listed, share(t.count, total))
+		f.Prediction = fmt.Sprintf("the selector also takes %s not declare a port: unless a server listens on %s all the same, %s refused", who, listed, share(t.count, total))
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -116,7 +117,7 @@ func (s *State) addWorkload(w *Workload, made map[string]*Workload) {
 }
 
 // ownerIn returns the known workload that controls an object. A ReplicaSet that is not known has the name of its
-// Deployment and the Pods' hash.
+// Deployment and a hash.
 func ownerIn(o metav1.Object, made map[string]*Workload) *Workload {
 	c := metav1.GetControllerOf(o)
 	if c == nil {
@@ -128,16 +129,11 @@ func ownerIn(o metav1.Object, made map[string]*Workload) *Workload {
 		}
 		return w
 	}
-	for _, key := range []string{"pod-template-hash", "rollouts-pod-template-hash"} {
-		if name, ok := strings.CutSuffix(c.Name, "-"+o.GetLabels()[key]); ok && c.Kind == "ReplicaSet" {
-			for _, kind := range []string{"Deployment", "Rollout"} {
-				if w := made[kind+"/"+name]; w != nil {
-					return w
-				}
-			}
-		}
+	name, _, ok := cutLast(c.Name, "-")
+	if !ok || c.Kind != "ReplicaSet" {
+		return nil
 	}
-	return nil
+	return cmp.Or(made["Deployment/"+name], made["Rollout/"+name])
 }
 
 // mayMakePods reports whether objects of a kind that is not read may make Pods: those of Kubernetes do not, nor do

@@ -96,7 +96,11 @@ func (s *State) selectsNothing() string {
 	text := "nothing that was read has the labels " + labelText(s.Service.Spec.Selector)
 	for i := range s.Others {
 		w := &s.Others[i]
-		if is := w.selected(s.Service); len(is.lacking) > 0 {
+		is := w.selected(s.Service)
+		if is.beyond != "" {
+			text += fmt.Sprintf("; %s makes no Pod with %s", w.object(), is.beyond)
+		}
+		if len(is.lacking) > 0 {
 			text += fmt.Sprintf("; %s lacks %s, and who sets it on its Pods is not known", w.object(), strings.Join(is.lacking, ", "))
 		}
 	}
@@ -160,12 +164,19 @@ func (t *template) of(c *corev1.Container, field string, value any) Evidence {
 	return t.at("containers["+c.Name+"]."+field, value)
 }
 
-// ends reports whether the Pods are a Job's.
-func (t *template) ends() bool { return t.owner == "Job" }
+// ends reports whether the Pods are made to come to an end: a Job's, or one that is not restarted, such as that of a
+// chart's test.
+func (t *template) ends() bool {
+	return t.owner == "Job" || t.owner == "" && t.spec.RestartPolicy != "" && t.spec.RestartPolicy != corev1.RestartPolicyAlways
+}
 
 // selected returns the templates of the Pods that run, or if none does, of the workloads: what runs counts, also where
 // something was injected. Manifests have workloads and Pods beside each other.
 func (s *State) selected() (all []template) {
+	made, runs := map[string]*Workload{}, map[string]bool{}
+	for i := range s.Workloads {
+		made[s.Workloads[i].object()] = &s.Workloads[i]
+	}
 	byOwner := map[string]int{}
 	for i := range s.Pods {
 		p := &s.Pods[i]
@@ -178,12 +189,19 @@ func (s *State) selected() (all []template) {
 			continue
 		}
 		byOwner[owner] = len(all)
-		all = append(all, template{object: "Pod/" + p.Name, field: "spec", meta: p.ObjectMeta, spec: p.Spec, count: exactly(1), owner: controllerOf(p)})
+		t := template{object: "Pod/" + p.Name, field: "spec", meta: p.ObjectMeta, spec: p.Spec, count: exactly(1), owner: controllerOf(p)}
+		if w := ownerIn(p, made); w != nil {
+			if w.endsLike(&p.Spec) {
+				t.object, t.field = w.object(), w.Field+".spec"
+			}
+			runs[w.object()] = true
+		}
+		all = append(all, t)
 	}
 	if s.Missing[EndpointsFact] == "" && len(s.Pods) > 0 {
 		return all
 	}
-	return append(all, s.ofWorkloads()...)
+	return append(all, filter(s.ofWorkloads(), func(t template) bool { return !runs[t.object] })...)
 }
 
 func (s *State) ofWorkloads() (all []template) {
@@ -290,7 +308,7 @@ func (s *State) ready() []Endpoint {
 func (t *template) makes(p *corev1.Pod) bool {
 	a, b := metav1.GetControllerOf(p), metav1.GetControllerOf(&t.meta)
 	if a == nil || b == nil {
-		return t.object == "Pod/"+p.Name
+		return a == b && t.object == "Pod/"+p.Name
 	}
 	return a.UID == b.UID && a.Kind == b.Kind && a.Name == b.Name
 }
@@ -348,6 +366,8 @@ func (s *State) replicas() string {
 		return "no Pods are known"
 	case len(s.templates()) == 0:
 		return "no Pod that serves"
+	case !slices.ContainsFunc(s.templates(), func(t template) bool { return t.owner != "DaemonSet" }):
+		return "a Pod on each node that the DaemonSet selects"
 	case !n.known() && n.least == 0:
 		return "an unknown number of " + what + "s"
 	case !n.known():

@@ -11,6 +11,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -32,8 +33,23 @@ type Workload struct {
 
 func (w *Workload) object() string { return w.Kind + "/" + w.Meta.Name }
 
-// ends reports whether the Pods are made to come to an end by themselves.
-func (w *Workload) ends() bool { return w.Kind == "Job" || w.Kind == "CronJob" }
+// endsLike reports whether a Pod's containers start, serve and end as the template says: then it is the template that
+// one edits. Something may have been injected into the Pod, or the template may have changed since.
+func (w *Workload) endsLike(spec *corev1.PodSpec) bool {
+	template := &w.Template.Spec
+	if len(template.Containers) != len(spec.Containers) || grace(template) != grace(spec) {
+		return false
+	}
+	for i := range spec.Containers {
+		a, b := &template.Containers[i], &spec.Containers[i]
+		if a.Name != b.Name || a.Image != b.Image || !slices.Equal(a.Command, b.Command) || !slices.Equal(a.Args, b.Args) ||
+			!equality.Semantic.DeepEqual(a.Ports, b.Ports) || !equality.Semantic.DeepEqual(a.Lifecycle, b.Lifecycle) ||
+			!equality.Semantic.DeepEqual(probes(a), probes(b)) {
+			return false
+		}
+	}
+	return true
+}
 
 // workloadOf returns what makes Pods as a Workload, nil for other objects and for Pods.
 func workloadOf(kind string, o metav1.Object) *Workload {
@@ -177,6 +193,7 @@ type selection struct {
 	all      bool     // all of them
 	one      string   // the label that only one of them has, "" if it is not that
 	revision string   // the label that changes with each change of the template, "" if it is not that
+	beyond   string   // the label of a Pod that the workload does not make, "" if it is not that
 	lacking  []string // labels that the template does not have, where it has others of the selector
 }
 
@@ -197,7 +214,7 @@ func (w *Workload) selected(svc *corev1.Service) selection {
 			return selection{}
 		case w.Kind == "StatefulSet" && (key == appsv1.StatefulSetPodNameLabel || key == appsv1.PodIndexLabel):
 			if !w.numbers(key, value) {
-				return selection{}
+				return selection{beyond: key + "=" + value}
 			}
 			is.one = key
 		case w.revisionLabel() == key:
