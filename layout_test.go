@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 	"correlate/truth":           {"correlate/model"},
 	"correlate/verdict":         {"hint", "timeline", "correlate/cluster", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/windows"},
 	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/windows"},
-	"report":                    {"hint", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/compare"},
+	"report":                    {"hint", "timeline", "correlate/align", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/compare"},
 	"report/document":           {},
 	"report/junit":              {},
 	"report/schematest":         {"report"},

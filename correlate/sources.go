@@ -185,16 +185,8 @@ func (a aligned) streaks(s *windows.Streaks) *windows.Streaks {
 
 // failure places a failed request in the middle of what its clock allows.
 func (a aligned) failure(f model.Failure) model.Failure {
-	if a.shared {
-		return f
-	}
-	due, sent, done := a.at(f.Due), a.at(f.Sent), a.at(f.Done)
-	for _, at := range []model.Instant{due, sent, done} {
-		f.Error = max(f.Error, (at.Latest-at.Earliest+1)/2)
-	}
-	f.Sent = sent.Earliest + f.Error
-	f.Due = min(due.Earliest+f.Error, f.Sent)
-	f.Done = max(done.Earliest+f.Error, f.Sent)
+	p := a.clocks.Place(a.source, f.Due, f.Sent, f.Done)
+	f.Due, f.Sent, f.Done, f.Error = p.Due, p.Sent, p.Done, max(f.Error, p.Error)
 	return f
 }
 

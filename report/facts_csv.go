@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/align"
 	"lapse/timeline"
 )
 
@@ -31,18 +32,29 @@ type number struct {
 
 // requestColumns are the columns of [RequestsCSV].
 var requestColumns = []string{
-	"target", "kind", "seq", "due", "sent", "done", "class", "code", "backend", "peer", "reused", "delayed", "dns", "connect", "tls", "first_byte",
+	"target", "kind", "seq", "due", "sent", "done", "class", "code", "backend", "peer", "reused", "delayed", "dns", "connect", "tls", "first_byte", "clock_error",
 }
 
-// RequestsCSV writes a row for every request of a run, in the order recorded. Instants are nanoseconds
-// since the run's t0 and phases are nanoseconds, as in timeline.json. What was not measured is empty:
-// the status where none was read, a phase that did not happen, sent and done of what was never sent.
+// clocksOf returns how the clocks of a run's sources stood against the run's.
+func clocksOf(run timeline.Run) *align.Clocks {
+	clocks := &align.Clocks{}
+	for _, s := range run.Syncs {
+		clocks.Add(s)
+	}
+	return clocks
+}
+
+// RequestsCSV writes a row for every request of a run, in the order recorded. Instants are nanoseconds since the
+// run's t0 on the run's clock, each to clock_error, and phases are nanoseconds, as in timeline.json. What was not
+// measured is empty: the status where none was read, a phase that did not happen, sent and done of what was never
+// sent.
 //
-// It reads the run's batches once and holds one at a time. If they end with an error it is returned,
-// and the rows before it were written.
+// It reads the run's batches once and holds one at a time. If they end with an error it is returned, and the rows
+// before it were written.
 func RequestsCSV(w io.Writer, run timeline.Run) error {
 	out := newTable(w, requestColumns)
 	targets, backends, peers := namesOf(run)
+	clocks := clocksOf(run)
 	for batch, err := range run.Batches {
 		if err != nil {
 			return out.end(err)
@@ -50,16 +62,17 @@ func RequestsCSV(w io.Writer, run timeline.Run) error {
 		for _, r := range batch.Requests {
 			t := targets[r.Target]
 			out.text(t.Name, string(t.Kind))
-			out.number(int64(r.Seq), int64(r.Due))
+			at := clocks.Place(t.Source, r.Due, r.Sent, r.Done)
+			out.number(int64(r.Seq), int64(at.Due))
 			if r.Class == timeline.NotSent || r.Class == timeline.NoSlot {
 				out.text("", "")
 			} else {
-				out.number(int64(r.Sent), int64(r.Done))
+				out.number(int64(at.Sent), int64(at.Done))
 			}
 			out.text(r.Class.String())
 			out.some(int64(r.Code))
 			out.text(backends[number{t.Source, r.Backend}], peers[number{t.Source, r.Peer}], strconv.FormatBool(r.Reused), strconv.FormatBool(r.Delayed))
-			out.some(int64(r.DNS.Duration()), int64(r.Connect.Duration()), int64(r.TLS.Duration()), int64(r.FirstByte.Duration()))
+			out.some(int64(r.DNS.Duration()), int64(r.Connect.Duration()), int64(r.TLS.Duration()), int64(r.FirstByte.Duration()), int64(at.Error))
 			out.endRow()
 		}
 	}
@@ -88,13 +101,19 @@ var eventColumns = []string{
 }
 
 // EventsCSV writes a row for every event of a run, in the order recorded: seen and since are nanoseconds since the
-// run's t0, grace is in nanoseconds, stamp is what writer's clock said. What an event does not have is empty.
+// run's t0 on the run's clock, as late and as early as they can have been, grace is in nanoseconds, stamp is what
+// writer's clock said. What an event does not have is empty.
 func EventsCSV(w io.Writer, run timeline.Run) error {
 	out := newTable(w, eventColumns)
+	clocks := clocksOf(run)
 	for _, e := range run.Events {
 		out.number(int64(e.ID))
-		out.some(int64(e.Since))
-		out.number(int64(e.Seen))
+		if e.Since == 0 {
+			out.text("")
+		} else {
+			out.number(int64(max(1, clocks.At(e.Source, e.Since).Earliest)))
+		}
+		out.number(int64(clocks.At(e.Source, e.Seen).Latest))
 		out.text(string(e.Kind), e.From, e.To, e.Object.Kind, e.Object.Namespace, e.Object.Name, e.Object.UID, e.Object.Node)
 		out.text(address(e), e.Service, e.PortName)
 		out.some(int64(e.Port))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"lapse/correlate/align"
 	"lapse/timeline"
 )
 
@@ -25,7 +26,7 @@ const hlogInterval = time.Second
 // LatencyLog writes a run's latencies in HdrHistogram's log format: a histogram per target and second
 // with at least one answer, tagged with the target's name. Latency counts from when a request was due
 // (so no correction for coordinated omission is to be added), of requests that ended ok, and each
-// counts in the second in which it was due. Values are nanoseconds with 3 significant digits.
+// counts in the second of the run's clock in which it was due. Values are nanoseconds with 3 significant digits.
 //
 // It reads the run's batches once and holds the seconds that may still get answers. An answer that
 // comes later than that gets a line of its own for its second; tools add them up. If the batches end
@@ -47,6 +48,8 @@ func LatencyLog(w io.Writer, run timeline.Run) error {
 type latencyLog struct {
 	log    *hdrhistogram.HistogramLogWriter
 	run    timeline.Run
+	clocks *align.Clocks
+	source map[timeline.TargetID]timeline.SourceID
 	tags   map[timeline.TargetID]string
 	open   map[int64]map[timeline.TargetID][]time.Duration // latencies by slot and target
 	newest time.Duration                                   // the latest due instant
@@ -56,12 +59,12 @@ type latencyLog struct {
 
 func newLatencyLog(w io.Writer, run timeline.Run) *latencyLog {
 	l := &latencyLog{
-		log: hdrhistogram.NewHistogramLogWriter(w), run: run, tags: map[timeline.TargetID]string{},
+		log: hdrhistogram.NewHistogramLogWriter(w), run: run, clocks: clocksOf(run), source: map[timeline.TargetID]timeline.SourceID{}, tags: map[timeline.TargetID]string{},
 		open: map[int64]map[timeline.TargetID][]time.Duration{},
 		hist: hdrhistogram.New(1000, int64(time.Hour), 3),
 	}
 	for _, t := range run.Targets {
-		l.tags[t.ID] = tag(t.Name)
+		l.tags[t.ID], l.source[t.ID] = tag(t.Name), t.Source
 		l.wait = max(l.wait, t.Timeout+2*hlogInterval)
 	}
 	return l
@@ -119,11 +122,12 @@ func (l *latencyLog) slot(at time.Duration) int64 {
 
 func (l *latencyLog) add(requests []timeline.Request) {
 	for _, r := range requests {
-		l.newest = max(l.newest, r.Due)
+		due := l.clocks.Place(l.source[r.Target], r.Due, r.Sent, r.Done).Due
+		l.newest = max(l.newest, due)
 		if r.Class != timeline.OK {
 			continue
 		}
-		slot := l.slot(r.Due)
+		slot := l.slot(due)
 		if l.open[slot] == nil {
 			l.open[slot] = map[timeline.TargetID][]time.Duration{}
 		}

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"lapse/correlate/model"
 	"net/netip"
 	"reflect"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 
+	"lapse/correlate"
 	"lapse/timeline"
 )
 
@@ -46,11 +49,11 @@ func factsRun() timeline.Run {
 
 func TestEveryRequestIsARow(t *testing.T) {
 	want := strings.Join([]string{
-		`target,kind,seq,due,sent,done,class,code,backend,peer,reused,delayed,dns,connect,tls,first_byte`,
-		`"web, new",new,0,10000000,11000000,15000000,ok,200,"'=cmd|""/c calc""",10.96.0.7:80,false,false,,1500000,,20000`,
-		`"web, new",new,1,20000000,20000000,21000000,refused,,,10.96.0.7:80,false,false,,,,`,
-		`reused,reused,7,990000000,990000000,1400000000,ok,204,''quoted',,true,true,,,,`,
-		`reused,reused,8,1990000000,,,notsent,,,,false,false,,,,`,
+		`target,kind,seq,due,sent,done,class,code,backend,peer,reused,delayed,dns,connect,tls,first_byte,clock_error`,
+		`"web, new",new,0,10000000,11000000,15000000,ok,200,"'=cmd|""/c calc""",10.96.0.7:80,false,false,,1500000,,20000,`,
+		`"web, new",new,1,20000000,20000000,21000000,refused,,,10.96.0.7:80,false,false,,,,,`,
+		`reused,reused,7,990000000,990000000,1400000000,ok,204,''quoted',,true,true,,,,,`,
+		`reused,reused,8,1990000000,,,notsent,,,,false,false,,,,,`,
 	}, "\n") + "\n"
 	var got bytes.Buffer
 	if err := RequestsCSV(&got, factsRun()); err != nil {
@@ -59,6 +62,103 @@ func TestEveryRequestIsARow(t *testing.T) {
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// Probers whose clocks are seconds apart: what is exported is on the run's clock, as it is in timeline.json.
+func TestFactsOfSeveralSourcesAreOnTheRunsClock(t *testing.T) {
+	run := factsRun()
+	run.Backends, run.Peers = nil, nil
+	run.Sources = []timeline.Source{{ID: 1, Name: "east", Role: timeline.Prober, Node: "node1"}, {ID: 2, Name: "west", Role: timeline.Prober, Node: "node2"}}
+	run.Targets = nil
+	var requests []timeline.Request
+	for source := timeline.SourceID(1); source <= 2; source++ {
+		ahead := -time.Duration(source) * 3 * time.Second // the run's clock is ahead of the source's by so much
+		for at := time.Duration(0); at < 4*time.Second; at += time.Second {
+			run.Syncs = append(run.Syncs, timeline.Sync{Source: source, At: at - ahead, Min: ahead - 40*time.Microsecond, Max: ahead + 90*time.Microsecond})
+		}
+		run.Targets = append(run.Targets,
+			timeline.Target{ID: timeline.TargetID(source), Source: source, Name: fmt.Sprintf("new %d", source), Kind: timeline.New, Rate: 100, Timeout: time.Second},
+			timeline.Target{ID: timeline.TargetID(source) + 10, Source: source, Name: fmt.Sprintf("held %d", source), Kind: timeline.Held, Timeout: time.Second})
+		for i := range 300 {
+			due := time.Duration(i)*10*ms - ahead
+			r := timeline.Request{Target: timeline.TargetID(source), Seq: uint64(i), Due: due, Sent: due + ms, Done: due + 3*ms, Outcome: timeline.Outcome{Code: 200}}
+			if i%50 == 7 {
+				r.Outcome = timeline.Outcome{Class: timeline.Refused}
+			}
+			requests = append(requests, r)
+		}
+		run.Held = append(run.Held, timeline.HeldBatch{Source: source, Changes: []timeline.HeldChange{
+			{Target: timeline.TargetID(source) + 10, Kind: timeline.HeldOpened, From: 10*ms - ahead, At: 12*ms - ahead},
+			{Target: timeline.TargetID(source) + 10, Kind: timeline.HeldCut, Class: timeline.EOF, From: s - ahead, Answered: s + ms - ahead, At: s + 20*ms - ahead},
+		}})
+		run.Events = append(run.Events, timeline.Event{ID: uint32(10 + source), Source: source, Kind: timeline.ProberStall, Since: s - ahead, Seen: s + 30*ms - ahead})
+	}
+	run.Batches = func(yield func(timeline.Batch, error) bool) { yield(timeline.Batch{Requests: requests}, nil) }
+	tl, err := correlate.Analyze(run, correlate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := exported(t, RequestsCSV, run, "target", "seq")
+	for _, f := range tl.Failures {
+		row := rows[fmt.Sprint(f.Target, " ", f.Seq)]
+		want := map[string]string{"due": fmt.Sprint(int64(f.Due)), "sent": fmt.Sprint(int64(f.Sent)), "done": fmt.Sprint(int64(f.Done)), "clock_error": fmt.Sprint(int64(f.Error))}
+		for column, value := range want {
+			if row[column] != value {
+				t.Errorf("%s %d: %s is %q in the CSV, %s in timeline.json", f.Target, f.Seq, column, row[column], value)
+			}
+		}
+	}
+	if len(tl.Failures) != 12 {
+		t.Errorf("%d failures, want 12", len(tl.Failures))
+	}
+	events := exported(t, EventsCSV, run, "id")
+	for _, e := range tl.Events {
+		if row := events[fmt.Sprint(e.ID)]; e.Kind == timeline.ProberStall && row["seen"] != fmt.Sprint(int64(e.Seen)) {
+			t.Errorf("event %d: seen %s in the CSV, %d in timeline.json", e.ID, row["seen"], e.Seen)
+		}
+	}
+	for key, row := range exported(t, HeldCSV, run, "target", "change") {
+		for column, want := range map[string]time.Duration{"at": map[string]time.Duration{"opened": 12 * ms, "cut": s + 20*ms}[row["change"]], "from": map[string]time.Duration{"opened": 10 * ms, "cut": s}[row["change"]]} {
+			if at, err := strconv.ParseInt(row[column], 10, 64); err != nil || (time.Duration(at)-want).Abs() > 5*ms {
+				t.Errorf("held %s: %s is %s, want %d", key, column, row[column], want)
+			}
+		}
+	}
+	var log bytes.Buffer
+	if err := LatencyLog(&log, run); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(log.String()) {
+		if strings.HasPrefix(line, "Tag=") && !strings.Contains(line, ",0.") && !strings.Contains(line, ",1.") && !strings.Contains(line, ",2.") {
+			t.Errorf("a latency of another second than 0, 1 or 2: %s", line)
+		}
+	}
+}
+
+// exported returns the rows that export writes, by the values of some columns.
+func exported(t *testing.T, export func(io.Writer, timeline.Run) error, run timeline.Run, by ...string) map[string]map[string]string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := export(&out, run); err != nil {
+		t.Fatal(err)
+	}
+	records, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]map[string]string{}
+	for _, record := range records[1:] {
+		row := map[string]string{}
+		for i, column := range records[0] {
+			row[column] = record[i]
+		}
+		var key []string
+		for _, column := range by {
+			key = append(key, row[column])
+		}
+		rows[strings.Join(key, " ")] = row
+	}
+	return rows
 }
 
 func TestEveryEventIsARow(t *testing.T) {
@@ -98,11 +198,11 @@ func TestEveryChangeOfAHeldConnectionIsARow(t *testing.T) {
 		}},
 	}
 	want := strings.Join([]string{
-		"target,connection,change,class,from,answered,at,warned,stopped,backend,peer",
-		"held,0,opened,,0,,2000000,,,web-1,10.96.0.7:80",
-		"held,1,failed,refused,1000000,,3000000,,,,10.96.0.7:80",
-		"held,0,cut,eof,10000000,11000000,20000000,true,false,web-1,10.96.0.7:80",
-		"held,0,closed,,30000000,31000000,40000000,,,,10.96.0.7:80",
+		"target,connection,change,class,from,answered,at,warned,stopped,backend,peer,clock_error",
+		"held,0,opened,,0,,2000000,,,web-1,10.96.0.7:80,",
+		"held,1,failed,refused,1000000,,3000000,,,,10.96.0.7:80,",
+		"held,0,cut,eof,10000000,11000000,20000000,true,false,web-1,10.96.0.7:80,",
+		"held,0,closed,,30000000,31000000,40000000,,,,10.96.0.7:80,",
 	}, "\n") + "\n"
 	var got bytes.Buffer
 	if err := HeldCSV(&got, run); err != nil {

@@ -64,6 +64,25 @@ func (c *Clocks) At(source timeline.SourceID, instant time.Duration) model.Insta
 	return model.Instant{Earliest: instant + o.min, Latest: instant + o.max}
 }
 
+// A Placed is when a request was due, sent and done on the run's clock, each to Error.
+type Placed struct{ Due, Sent, Done, Error time.Duration }
+
+// Place places a request of a source in the middle of what its clock allows.
+func (c *Clocks) Place(source timeline.SourceID, due, sent, done time.Duration) Placed {
+	if c.Shared(source) {
+		return Placed{Due: due, Sent: sent, Done: done}
+	}
+	at := [...]model.Instant{c.At(source, due), c.At(source, sent), c.At(source, done)}
+	var p Placed
+	for _, i := range at {
+		p.Error = max(p.Error, (i.Latest-i.Earliest+1)/2)
+	}
+	p.Sent = at[1].Earliest + p.Error
+	p.Due = min(at[0].Earliest+p.Error, p.Sent)
+	p.Done = max(at[2].Earliest+p.Error, p.Sent)
+	return p
+}
+
 // From is the earliest instant of a source's clock at which the run's can have read so.
 func (c *Clocks) From(source timeline.SourceID, run time.Duration) time.Duration {
 	of := c.of[source]
