@@ -104,24 +104,32 @@ func (c course) blamesUs(class timeline.Class, err error, ph phase) bool {
 // missedLookUp reports whether a look-up without an answer may be our own fault: the prober was stopped for more than
 // a quarter of its time, or noticed as much too late that the time was over. A name server that has not answered in
 // the rest of it is silent: a short stop at its end says nothing else.
-func (c course) missedLookUp() bool {
+func (c course) missedLookUp() bool { return c.stoppedLong() }
+
+// stoppedLong reports whether the prober was stopped for more than a quarter of the request's time, or noticed as much
+// too late that it was over.
+func (c course) stoppedLong() bool {
 	return max(c.stopped, c.now-c.deadline) > (c.now-c.sent)/4
 }
 
-// missedConnection reports whether a timeout before the request was written may be our own fault. Whether the peer
-// did its part cannot be asked of a socket that is closed.
+// missedConnection reports whether a timeout before the request was written may be our own fault: the prober was
+// stopped at its end for more than a tenth of its time, or for most of it. Whether the peer did its part cannot be
+// asked of a socket that is closed. A peer that did not in the rest of the time is silent.
 func (c course) missedConnection() bool {
-	return c.overdue() || c.stopped > 0 && (c.stoppedAtDeadline() || c.stopped > (c.now-c.sent)*3/4)
+	waited := c.now - c.sent
+	atEnd := c.overdue() || c.stopped > 0 && c.stoppedAtDeadline()
+	return atEnd && max(c.stopped, c.now-c.deadline) > waited/10 || c.stopped > waited*3/4
 }
 
-// missedReply reports whether a timeout of the reply may be our own fault. A service that stalls keeps its timeouts:
-// whether it answered is known from the kernel, which was not stopped.
+// missedReply reports whether a timeout of the reply may be our own fault: the reply arrived and was not read, or stops
+// of more than a quarter of the time left the peer too little of it. A service that stalls keeps its timeouts: whether
+// it answered is known from the kernel, which was not stopped.
 func (c course) missedReply() bool {
 	if c.stopped == 0 && !c.overdue() {
 		return false
 	}
 	timeout := c.deadline - c.sent
-	return c.unread || c.now-c.written < timeout*3/4
+	return c.unread || c.stoppedLong() && c.now-c.written < timeout*3/4
 }
 
 // keptPeerWaiting reports whether a stop may have made the peer give up: the prober was stopped for most of the
