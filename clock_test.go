@@ -23,6 +23,8 @@ var readClock = map[string]string{
 	"run/live.go time.Since":       "when the run was last judged, and for how long, compared with nothing but itself",
 	"run/page.go time.Now":         "when somebody looked at the page, compared with nothing but itself",
 	"run/page.go time.Since":       "when somebody looked at the page, compared with nothing but itself",
+	"run/preflight.go time.Now":    "when preflight reads manifests or a cluster, which is no run",
+	"run/preflight.go time.Since":  "how long that took",
 	"run/runclock.go time.Now":     "whether the wall clock went on while the monotonic one stood still",
 
 	"loadgen/engine_polled.go time.Now":               "the wall clock beside the run's, which the kernel's stamps are placed by",

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,6 +38,8 @@ type Problem struct {
 	Object  string `json:"object,omitempty"` // such as Deployment/web; absent if it is not known
 	Text    string `json:"text"`
 	Warning bool   `json:"warning,omitempty"` // it does not fail the check
+
+	invalid bool // what --validate is about
 }
 
 func (p Problem) String() string {
@@ -49,6 +52,9 @@ func (p Problem) String() string {
 	}
 	return text + p.Text
 }
+
+// standardInput stands for a file's name.
+const standardInput = "standard input"
 
 // An objectKey names an object of the manifests.
 type objectKey struct{ kind, namespace, name string }
@@ -82,13 +88,11 @@ func ReadManifests(paths []string, in io.Reader, validation Validation) *Manifes
 	for _, path := range paths {
 		m.readPath(path, in)
 	}
-	if validation == Ignore {
-		m.Problems = slices.DeleteFunc(m.Problems, func(p Problem) bool { return p.Warning })
+	for i := range m.Problems {
+		m.Problems[i].Warning = m.Problems[i].invalid && validation == Warn
 	}
-	if validation == Strict {
-		for i := range m.Problems {
-			m.Problems[i].Warning = false
-		}
+	if validation == Ignore {
+		m.Problems = slices.DeleteFunc(m.Problems, func(p Problem) bool { return p.invalid })
 	}
 	return m
 }
@@ -109,10 +113,13 @@ func (m *Manifests) Err() error {
 
 // advice says what to try about the problems.
 func (m *Manifests) advice() string {
-	if len(m.rendered) > 0 {
-		return "render first: " + strings.Join(m.rendered, ", or ")
+	switch {
+	case len(m.rendered) > 0:
+		return "render first: " + some(m.rendered, 3)
+	case slices.ContainsFunc(m.Problems, func(p Problem) bool { return p.invalid }):
+		return "kubectl apply refuses the same; --validate=warn does not"
 	}
-	return "`kubectl apply --dry-run=server -f` refuses the same; --validate=warn judges all that can be read"
+	return ""
 }
 
 func (m *Manifests) problem(file, format string, args ...any) {
@@ -121,7 +128,7 @@ func (m *Manifests) problem(file, format string, args ...any) {
 
 func (m *Manifests) readPath(path string, in io.Reader) {
 	if path == "-" {
-		m.readAll("standard input", in, false)
+		m.readAll(standardInput, in, false)
 		return
 	}
 	info, err := os.Stat(path)
@@ -193,8 +200,27 @@ type header struct {
 		Name         string `json:"name"`
 		GenerateName string `json:"generateName"`
 		Namespace    string `json:"namespace"`
+		annotated
 	} `json:"metadata"`
+	Spec struct {
+		Template struct {
+			Metadata annotated `json:"metadata"`
+		} `json:"template"`
+	} `json:"spec"`
 	Items []json.RawMessage `json:"items"`
+}
+
+type annotated struct {
+	Annotations map[string]string `json:"annotations"`
+}
+
+// wrong says what cannot be read of the annotation that accepts findings.
+func (a annotated) wrong(field string) (errs []error) {
+	_, wrong := ignored(a.Annotations[IgnoreAnnotation])
+	for _, err := range wrong {
+		errs = append(errs, &fieldError{field: field + ".annotations." + IgnoreAnnotation, text: err.Error()})
+	}
+	return errs
 }
 
 func (m *Manifests) readObject(t *text, in string, raw json.RawMessage, errs []error, inTree bool) bool {
@@ -206,7 +232,7 @@ func (m *Manifests) readObject(t *text, in string, raw json.RawMessage, errs []e
 		return false
 	}
 	switch {
-	case is.APIVersion == "" && is.Kind == "", inTree && (is.APIVersion == "" || is.Kind == "") && !looksLikeObject(raw):
+	case is.APIVersion == "" && is.Kind == "", inTree && (is.Kind == "" || is.APIVersion == "" && !isKind(is.Kind)):
 		if !inTree {
 			m.report(t, in, "", []error{&fieldError{text: "this is no object of Kubernetes: it has neither apiVersion nor kind"}})
 		}
@@ -229,7 +255,7 @@ func (m *Manifests) readObject(t *text, in string, raw json.RawMessage, errs []e
 	}
 	before := m.skippedAll()
 	name := is.Kind + "/" + cmp.Or(is.Metadata.Name, is.Metadata.GenerateName)
-	errs = append(errs, m.add(raw)...)
+	errs = slices.Concat(errs, m.add(raw), is.Metadata.wrong("metadata"), is.Spec.Template.Metadata.wrong("spec.template.metadata"))
 	if m.skippedAll() > before { // of no interest: neither are its mistakes
 		return true
 	}
@@ -255,7 +281,7 @@ func (m *Manifests) report(t *text, in, object string, errs []error) {
 	for _, err := range errs {
 		p := Problem{Place: t.Place, Object: object, Text: err.Error()}
 		if e, ok := errors.AsType[*fieldError](err); ok {
-			p.Place, p.Warning = t.at(in, e), e.warn
+			p.Place, p.invalid = t.at(in, e), e.invalid
 		}
 		m.Problems = append(m.Problems, p)
 	}
@@ -275,14 +301,21 @@ func (m *Manifests) place(kind, namespace, name, field string) (Place, bool) {
 // isTemplate reports whether a text has the actions of a Go template, as charts have.
 func isTemplate(data []byte) bool { return bytes.Contains(data, []byte("{{")) }
 
-// looksLikeObject reports whether a text has the first keys of an object of Kubernetes.
-func looksLikeObject(data []byte) bool {
-	return has(data, "apiVersion") && has(data, "kind") || has(data, "kind") && has(data, "metadata") && has(data, "spec")
+// isKind reports whether a kind is one that is read.
+func isKind(name string) bool {
+	return slices.ContainsFunc(kinds, func(k kind) bool { return k.name == name })
 }
 
-func has(data []byte, key string) bool {
-	return bytes.HasPrefix(data, []byte(key+":")) || bytes.Contains(data, []byte("\n"+key+":")) || bytes.Contains(data, []byte(`"`+key+`":`))
+// looksLikeObject reports whether a text has the keys of an object of Kubernetes, wherever they stand in it.
+func looksLikeObject(data []byte) bool {
+	found := map[string]bool{}
+	for _, m := range objectKeys.FindAllSubmatch(data, -1) {
+		found[string(m[1])] = true
+	}
+	return found["kind"] && (found["apiVersion"] || found["metadata"] && found["spec"])
 }
+
+var objectKeys = regexp.MustCompile(`(?m)^[ \t]*"?(apiVersion|kind|metadata|spec)"?:`)
 
 // readTree reads the files of a directory and of those below it.
 func (m *Manifests) readTree(root string) {

@@ -93,21 +93,18 @@ func (m *manifests) services() (all []*corev1.Service) {
 // service finds the Service that is meant.
 func (m *manifests) service(namespace, name string) (*corev1.Service, error) {
 	var found []*corev1.Service
-	var names []string
 	for _, s := range m.services() {
-		names = append(names, "svc/"+s.Name)
-		if s.Name == name && (namespace == "" || s.Namespace == "" || s.Namespace == namespace) {
+		if s.Name == name && sameNamespace(s.Namespace, namespace) {
 			found = append(found, s)
 		}
 	}
-	switch {
+	switch names := m.serviceNames(); {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
 		return nil, hint.Errorf("name its namespace with -n", "the manifests have %d Services %q", len(found), name)
-	case len(names) == 0:
-		return nil, hint.Errorf("add the file that has it with another -f", "the manifests have no Service")
+	case len(names) > 0:
+		return nil, hint.Errorf("they have "+some(names, 12), "the manifests have no Service %q", cmp.Or(strings.TrimPrefix(namespace+"/"+name, "/")))
 	}
-	slices.Sort(names)
-	return nil, hint.Errorf("they have "+strings.Join(slices.Compact(names), ", "), "the manifests have no Service %q", name)
+	return nil, hint.Errorf("add the file that has it with another -f", "the manifests have no Service")
 }

@@ -86,6 +86,9 @@ type Finding struct {
 
 	When timeline.Disturbance `json:"when,omitempty"` // what it is about; absent if a run in which nothing came of it does not refute it
 	Node string               `json:"node,omitempty"` // where that is
+
+	Place *Place  `json:"place,omitempty"` // where it stands in the manifests
+	at    []Place // where each of the evidence does; its line is 0 where that is not known
 }
 
 // Evidence is one fact that a prediction rests on.
@@ -112,6 +115,12 @@ type Result struct {
 	Accepted  []Finding  `json:"accepted"` // findings that the baseline accepts
 	Unjudged  []Unjudged `json:"unjudged"`
 	Notes     []string   `json:"notes"` // what was skipped, and what else is to be known
+
+	Place *Place `json:"place,omitempty"` // of the Service, in the manifests
+
+	kind, namespace, name string // of what is judged: a Service, or a workload without one
+	blindFor              string // why nothing is known of the Pods; "" if something is
+	rules                 []Rule // that are chosen
 }
 
 // Judge asks every rule. The gravest findings come first.
@@ -119,9 +128,13 @@ func Judge(s *State) Result {
 	r := Result{
 		Service: s.name(), Node: s.Node, Endpoints: s.placement(), RouteLag: s.RouteLag.String(),
 		Findings: []Finding{}, Accepted: []Finding{}, Unjudged: []Unjudged{}, Notes: slices.Concat([]string{}, s.Notes),
+		kind: cmp.Or(s.Unrouted, "Service"), namespace: s.Service.Namespace, name: s.Service.Name, blindFor: s.blindFor(), rules: rules,
 	}
 	for _, rule := range rules {
 		why := s.lacksAny(rule.Needs)
+		if s.Unrouted != "" && !slices.Contains(aboutPods, rule.ID) {
+			why = s.Missing[EndpointsFact]
+		}
 		if why == "" && rule.Lacks != nil {
 			why = rule.Lacks(s)
 		}

@@ -35,6 +35,7 @@ type State struct {
 	Node           string        // that will be drained; "" if none was named
 	RouteLag       Lag           // how long routes outlive a Pod
 	LongestRequest time.Duration // 0: not known
+	Unrouted       string        // the kind of a workload that no Service selects: Service then stands in for one; "" if it is one
 
 	Missing map[Fact]string // what could not be read, and why
 	Notes   []string        // for people: what was skipped, for example

@@ -111,11 +111,11 @@ func jsonValues(file string, line int, data []byte) (all []text) {
 
 // A fieldError is about a field of an object, or a line of its document.
 type fieldError struct {
-	field string // such as spec.template.spec.containers[0].image; "" if only the line is known
-	line  int    // within the document, from 1; 0 if the field says it
-	text  string
-	warn  bool // kubectl refuses it only with --validate=strict, its default
-	fits  func(*goyaml.Node) bool
+	field   string // such as spec.template.spec.containers[0].image; "" if only the line is known
+	line    int    // within the document, from 1; 0 if the field says it
+	text    string
+	invalid bool // kubectl refuses it only with --validate=strict, its default
+	fits    func(*goyaml.Node) bool
 }
 
 func (e *fieldError) Error() string { return e.text }
@@ -139,7 +139,7 @@ func (t *text) json() (raw json.RawMessage, errs []error) {
 		for line := range strings.Lines(err.Error()) {
 			if m := duplicateKey.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 				n, _ := strconv.Atoi(m[1])
-				errs = append(errs, &fieldError{line: n, warn: true, text: fmt.Sprintf("the key %q is set a second time", m[2])})
+				errs = append(errs, &fieldError{line: n, invalid: true, text: fmt.Sprintf("the key %q is set a second time", m[2])})
 			}
 		}
 		if raw, err := yaml.YAMLToJSON(t.data); err == nil {
@@ -292,7 +292,7 @@ func strictErrors(fields fieldsOf, errs []error) (all []error) {
 		}
 		path := e.FieldPath()
 		parent, name := parentOf(path)
-		is := &fieldError{field: path, warn: true, text: fmt.Sprintf("%s is set a second time", path)}
+		is := &fieldError{field: path, invalid: true, text: fmt.Sprintf("%s is set a second time", path)}
 		if strings.HasPrefix(err.Error(), "unknown field") {
 			is.text = fmt.Sprintf("there is no field %s", path)
 			if near := nearest(name, fields(parent)); near != "" {

@@ -39,6 +39,8 @@ type Case struct {
 	Name     string `xml:"name,attr"`
 	Class    string `xml:"classname,attr"` // its suite's name
 	Time     string `xml:"time,attr,omitempty"`
+	File     string `xml:"file,attr,omitempty"` // of the repository that it is about
+	Line     int    `xml:"line,attr,omitempty"`
 	Failures []Note `xml:"failure"`
 	Error    *Note  `xml:"error"`
 	Skipped  *Note  `xml:"skipped"`
@@ -67,15 +69,24 @@ func (s *Suite) Add(c Case) {
 	}
 }
 
-// Write writes a document with a suite of Lapse's.
-func Write(w io.Writer, s Suite) error {
+// Write writes a document with suites of Lapse's. It has the time of the first.
+func Write(w io.Writer, suites ...Suite) error {
 	document := struct {
 		XMLName xml.Name `xml:"testsuites"`
 		Name    string   `xml:"name,attr"`
 		counts
-		Time  string `xml:"time,attr,omitempty"`
-		Suite Suite  `xml:"testsuite"`
-	}{Name: "lapse", counts: s.counts, Time: s.Time, Suite: s}
+		Time   string  `xml:"time,attr,omitempty"`
+		Suites []Suite `xml:"testsuite"`
+	}{Name: "lapse", Suites: suites}
+	for _, s := range suites {
+		document.Tests += s.Tests
+		document.Failures += s.Failures
+		document.Errors += s.Errors
+		document.Skipped += s.Skipped
+	}
+	if len(suites) > 0 {
+		document.Time = suites[0].Time
+	}
 	text, err := xml.MarshalIndent(document, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode JUnit: %w", err)

@@ -38,22 +38,24 @@ func predictAll(ctx context.Context, lapse string, results []result) error {
 
 // predict asks preflight about a manifest.
 func predict(ctx context.Context, lapse, manifest string) ([]prediction, error) {
-	cmd := exec.CommandContext(ctx, lapse, "preflight", "svc/web", "-n", firstNamespace, "-f", "-", "-o", "json")
+	cmd := exec.CommandContext(ctx, lapse, "preflight", "svc/web", "-n", firstNamespace, "-f", "-", "--skip", "LP00", "-o", "json")
 	cmd.Stdin = strings.NewReader(manifest)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	const nothingKnown, found = 2, 3 // its exit codes; the first is of wrong arguments as well, and then nothing is printed
+	const found, nothingKnown = 3, 4 // its exit codes
 	exit, ok := errors.AsType[*exec.ExitError](err)
-	if err != nil && (!ok || exit.ExitCode() != found && (exit.ExitCode() != nothingKnown || len(out) == 0)) {
+	if err != nil && (!ok || exit.ExitCode() != found && exit.ExitCode() != nothingKnown) {
 		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
 	}
-	var result struct{ Findings []prediction }
-	if err := json.Unmarshal(out, &result); err != nil {
+	var report struct {
+		Services []struct{ Findings []prediction }
+	}
+	if err := json.Unmarshal(out, &report); err != nil {
 		return nil, err
 	}
 	var all []prediction
-	for _, p := range result.Findings { // a rule may find something more than once
+	for _, p := range report.Services[0].Findings { // a rule may find something more than once
 		i := slices.IndexFunc(all, func(o prediction) bool { return o.Rule == p.Rule })
 		if i < 0 {
 			all = append(all, p)

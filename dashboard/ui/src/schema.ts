@@ -539,8 +539,22 @@ export interface ChosenService {
  * An Acceptance is about the findings of one rule.
  */
 export interface Acceptance {
+  /**
+   * by ID or name
+   */
   rule: string;
+  /**
+   * NAME or NAMESPACE/NAME; left out: of whatever Service
+   */
+  service?: string;
+  /**
+   * KIND/NAME; left out: of whatever object
+   */
   object?: string;
+  /**
+   * left out: of whatever container
+   */
+  container?: string;
   reason: string;
 }
 /**
