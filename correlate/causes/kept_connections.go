@@ -64,7 +64,7 @@ func findCutters(v *index, w *model.Window) (cutters []*cutter, cut int) {
 		return nil, 0 // most failed elsewhere, and nothing tells that these failed there
 	}
 	cutters = slices.DeleteFunc(cutters, func(c *cutter) bool { return c.cut == 0 })
-	slices.SortStableFunc(cutters, func(a, b *cutter) int { return cmp.Compare(a.ends[0].Earliest, b.ends[0].Earliest) })
+	slices.SortStableFunc(cutters, func(a, b *cutter) int { return cmp.Compare(a.starts()[0].Earliest, b.starts()[0].Earliest) })
 	return cutters, cut
 }
 
@@ -132,7 +132,7 @@ func failedOn(cutters []*cutter, f *model.Failure) (found *cutter) {
 
 // stop is the Pod's stop, as rules about routes know it.
 func (c *cutter) stop() *podStop {
-	s := &podStop{pod: c.pod, target: c.target, at: c.starts()[0], proved: c.proved, fails: c.fails, quiet: c.as.most() == cutsAll}
+	s := &podStop{pod: c.pod, target: c.target, at: c.starts()[0], proved: c.proved || len(c.fails) > 0, fails: c.fails, quiet: c.as.most() == cutsAll}
 	if len(c.fails) > 0 {
 		s.target, s.at = c.fails[0].target, c.fails[0].from
 	}
