@@ -172,7 +172,7 @@ sweep: sandbox
 paired: sandbox
 	$(call on-sandbox,paired,$(PAIRED))
 
-# Half an hour on two cores with nothing beside it (27 min 15 s and 27 min 42 s), three scenarios at a time where they touch only their own namespace
+# Half an hour on two cores with nothing beside it (27 min 15 s and 27 min 42 s, before the real servers came: 24 scenarios more), three scenarios at a time where they touch only their own namespace
 # (LAB="-together 1": one after the other). With REPEAT=n each scenario is played n times in each proxy mode, docs/measured/causes.md is written, and docs/causes shows these
 # runs. LAB takes arguments, such as the names of scenarios.
 lab: sandbox
