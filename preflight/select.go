@@ -25,7 +25,10 @@ func (m *manifests) of(svc *corev1.Service) *State {
 	}
 	found := m.inNamespace(svc.Namespace)
 	made := map[string]*Workload{}
-	for _, o := range found {
+	for i, o := range found {
+		if o.GetName() == "" { // made with generateName: each is another
+			o.SetName(fmt.Sprintf("%s%d", o.GetGenerateName(), i))
+		}
 		if w := workloadOf(o.kind.name, o.Object); w != nil {
 			made[w.object()] = w
 		}
@@ -43,8 +46,10 @@ func (m *manifests) of(svc *corev1.Service) *State {
 		if a := autoscalerOf(o.Object); a != nil {
 			s.Autoscalers = append(s.Autoscalers, *a)
 		}
-		if w := made[o.kind.name+"/"+o.GetName()]; w != nil && w.Meta.Name != "" && ownerIn(o, made) == nil {
-			s.addWorkload(w, made)
+		if w := made[o.kind.name+"/"+o.GetName()]; w != nil {
+			if owner := ownerIn(o, made); owner == nil || owner == w {
+				s.addWorkload(w, made)
+			}
 		}
 		if o.kind.refused != "" {
 			s.Refused = append(s.Refused, Refused{o.kind.name, o.GetName(), o.kind.apiVersion, o.kind.refused})
@@ -124,8 +129,8 @@ func ownerIn(o metav1.Object, made map[string]*Workload) *Workload {
 		return nil
 	}
 	if w := made[c.Kind+"/"+c.Name]; w != nil {
-		if of := ownerIn(&w.Meta, made); of != nil {
-			return of
+		if of := metav1.GetControllerOf(&w.Meta); of != nil && of.Kind != w.Kind { // a ReplicaSet or a Job may have one
+			return cmp.Or(made[of.Kind+"/"+of.Name], w)
 		}
 		return w
 	}
