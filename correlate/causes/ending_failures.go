@@ -80,6 +80,16 @@ func (e *endFailure) made(f *model.Failure) bool {
 // unconnected are the classes of requests that got no connection.
 var unconnected = []timeline.Class{timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable}
 
+// beganThen returns the outage of an ending Pod's own address that began in a time; nil if there is none.
+func (v *index) beganThen(w *model.Window, p *model.Pod, at model.Instant) *endFailure {
+	for _, e := range v.endFailures(w, p) {
+		if e.from.Earliest <= at.Latest+moment && at.Earliest <= e.from.Latest+moment {
+			return &e
+		}
+	}
+	return nil
+}
+
 // canHaveMade reports whether a request can have failed because it was sent to the Pod after it had stopped.
 func (s *podStop) canHaveMade(f *model.Failure) bool {
 	if s.at.Earliest > arrived(f) || f.Earliest() > s.gone {

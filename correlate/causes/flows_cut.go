@@ -60,6 +60,9 @@ func testFlowsCut(c *Case) Finding {
 			if ended := v.containerEnded(p, h.cuts[0].Cut); ended != nil {
 				f.against(Sign{model.Evidence{Event: ended.ID, At: &ended.At, Text: "a container of " + p.Name + " ended then: what it had open was cut with it"}, Watched})
 			}
+			if own := v.beganThen(w, p, h.cuts[0].Cut); own != nil {
+				f.against(Sign{model.Evidence{Target: own.target, At: &own.from, Text: p.Name + " failed at its own address from then on, and may have ended them itself"}, Watched})
+			}
 			if asked := h.unasked(v.beatOf(w)); asked > 0 {
 				f.missing(doubt(Measured, fmt.Sprintf("%s reset while no heartbeat was open: the Pod itself may have sent that", quantity.Count(asked, "connection")+" "+was(asked))))
 			}

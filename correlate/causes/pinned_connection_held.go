@@ -34,9 +34,13 @@ func testHeldPinned(c *Case) Finding {
 		f.For = append(f.For, pinnedSigns(before, h)...)
 		if stop != nil && h.at == *stop {
 			f.For = append(f.For, Sign{model.Evidence{Target: v.probe(w, h.pod).target, At: stop, Text: h.pod.Name + " stopped"}, Measured})
+		} else if own := v.beganThen(w, h.pod, h.at); own != nil {
+			f.For = append(f.For, Sign{model.Evidence{Target: own.target, At: &own.from, Text: fmt.Sprintf("%s failed at its own address from then on: %s", h.pod.Name, quantity.ClassCounts(own.outage.Classes))}, Measured})
 		}
 		f.For = append(f.For, h.sign(w, ""))
-		f.against(notKilled(h.pod)...)
+		if own := v.beganThen(w, h.pod, h.at); own == nil || !own.again { // else it was killed later
+			f.against(notKilled(h.pod)...)
+		}
 		f.missing(h.oneByOne()...)
 		h.unnamed(&f)
 		parts = append(parts, fmt.Sprintf("%s %d", h.pod.Name, cutConns(h.cuts)))
@@ -94,12 +98,17 @@ func (v *index) holdersEnding(w *model.Window) (holders []*holder) {
 
 // endedBy reports whether a Pod's end can have cut a connection, and when that was. A connection that was closed in
 // order may have been at any time from the Pod's deletion on: many servers close what is idle at SIGTERM. One that
-// was reset, or fell silent, was so as the Pod stopped.
+// was reset, or fell silent, was so as the Pod stopped, or as its own address began to fail: SIGTERM restarts some
+// servers.
 func (v *index) endedBy(w *model.Window, p *model.Pod, c *model.HeldCut) (at model.Instant, ends bool) {
 	if !mayBeOn(c, p) || !p.TerminatingBy(c.Cut.Latest) || !v.wasEndpoint(w, p, w.End.Latest) {
 		return at, false
 	}
-	for _, end := range []*model.Instant{v.probe(w, p).stopped, p.Exited} {
+	times := []*model.Instant{v.probe(w, p).stopped, p.Exited}
+	for _, f := range v.endFailures(w, p) {
+		times = append(times, &f.from)
+	}
+	for _, end := range times {
 		if end == nil || !p.TerminatingBy(end.Latest) {
 			continue
 		}
