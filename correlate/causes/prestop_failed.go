@@ -38,8 +38,15 @@ func testPreStopFailed(c *Case) Finding {
 		return no("its route was changed too late for any hook")
 	}
 	s := slices.MaxFunc(stops, func(a, b *podStop) int { return int(a.lag().Min - b.lag().Min) })
+	unclear := ""
+	for i, e := range failed {
+		if v.effectOf(stops[i], e) == notKnown {
+			unclear = stops[i].pod.Name
+			break
+		}
+	}
 	f := Finding{
-		Text: fmt.Sprintf("the preStop hook of %s%s failed, so %s, and %s still routed there for %s", namedStops(stops), v.namedHooks(s.pod), stoppedAtOnce(stops, s.servedAfterKilling()), v.router(w), s.about()),
+		Text: fmt.Sprintf("the preStop hook of %s%s failed, %s, and %s still routed there for %s", namedStops(stops), v.namedHooks(s.pod), stoppedAtOnce(stops, s.servedAfterKilling(), unclear != ""), v.router(w), s.about()),
 		Fix: fmt.Sprintf("repair the hook, or use preStop.sleep, which needs no command: it must last ≥ %s, and failed (%s)%s",
 			quantity.Span(quantity.RoundUp(s.servedAfterKilling()+s.lag().Min+routeMargin)), failed[0].Detail, servedUntilThen(s)),
 	}
@@ -57,11 +64,9 @@ func testPreStopFailed(c *Case) Finding {
 	for _, s := range stops {
 		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.pod.Name, Node: v.routerNode(w), Length: s.lag()})
 	}
-	for i, e := range failed {
-		if v.effectOf(stops[i], e) == notKnown {
-			f.missing(doubt(Measured, fmt.Sprintf("what the hook of %s runs is not known, or not what that does: if it ends the server, it failed because it was killed with its container", stops[i].pod.Name)))
-			break
-		}
+	if unclear != "" {
+		f.missing(doubt(Measured, fmt.Sprintf("whether the hook of %s ends the server itself is not known: then it failed because it was killed with its container", unclear)))
+		f.Fix = "if the hook ends the server itself, let it sleep first; else " + f.Fix
 	}
 	v.moreThanTheirShare(w, len(r.stops), &f)
 	f.against(r.notTheirs()...)
@@ -78,14 +83,18 @@ func servedUntilThen(s *podStop) string {
 	return ""
 }
 
-// stoppedAtOnce says when Pods stopped, one of which is known to have served for a time after its shutdown had begun.
-func stoppedAtOnce(stops []*podStop, served time.Duration) string {
-	who, when := "it", "at once"
+// stoppedAtOnce says when Pods stopped, one of which is known to have served for a time after its shutdown had begun,
+// and that this is what the hook's failure led to, unless that is unclear.
+func stoppedAtOnce(stops []*podStop, served time.Duration, unclear bool) string {
+	who, when, so := "it", "at once", "so"
 	if len(stops) > 1 {
 		who = "these"
 	}
 	if served > 0 {
 		when = "too early"
 	}
-	return who + " stopped " + when
+	if unclear {
+		when, so = "about then", "and"
+	}
+	return so + " " + who + " stopped " + when
 }
