@@ -1467,6 +1467,10 @@ export interface Hook {
    */
   kind: string;
   sleep?: Nanoseconds;
+  /**
+   * of an exec that does more: what it runs, with credentials masked
+   */
+  command?: string;
 }
 /**
  * A Probe is how a kubelet asks a container whether it is well.
