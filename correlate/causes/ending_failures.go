@@ -268,11 +268,22 @@ func (v *index) unasked(w *model.Window) []Sign {
 	return nil
 }
 
-// failedAsWell is the doubt that a Pod which was ready failed at its own address as the window's requests did.
+// failedAsWell is the doubt that a Pod which was ready failed at its own address as the window's requests did, or as a
+// part of them.
 func (v *index) failedAsWell(w *model.Window, stops []*podStop) []Sign {
 	for _, s := range v.suspects(w) {
-		if sharesClass(w, s.outage) && !slices.ContainsFunc(stops, func(o *podStop) bool { return o.pod == s.pod }) {
-			return []Sign{doubt(Watched, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", s.pod.Name, quantity.ClassCounts(s.outage.Classes)))}
+		alike := 0
+		for class, n := range w.Classes {
+			if s.outage.Classes[class] > 0 {
+				alike += n
+			}
+		}
+		if 10*alike >= w.Failed && !slices.ContainsFunc(stops, func(o *podStop) bool { return o.pod == s.pod }) {
+			strength := Close
+			if 2*alike >= w.Failed {
+				strength = Watched
+			}
+			return []Sign{doubt(strength, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", s.pod.Name, quantity.ClassCounts(s.outage.Classes)))}
 		}
 	}
 	return nil
