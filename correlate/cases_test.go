@@ -610,6 +610,8 @@ func (c *caseRun) eventLine(line string) {
 			}
 		case key == "template":
 			e.Template = value
+		case key == "actor":
+			e.Actor = value
 		case e.Kind == timeline.SnapshotTaken && setSnapshot(e.Snapshot, key, value):
 		case key == "port":
 			e.Port = uint16(must(strconv.ParseUint(value, 10, 16)))
@@ -633,8 +635,8 @@ func newSnapshot(kind string) *timeline.Snapshot {
 	return &timeline.Snapshot{Template: &timeline.PodTemplate{Containers: []timeline.Container{{Name: "main"}}}}
 }
 
-// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 of a workload, allowed=0 desired=2
-// maxUnavailable=1 of a budget, published=true internal=Local external=Local affinity=ClientIP
+// setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 autoscaled=true of a workload, allowed=0
+// desired=2 maxUnavailable=1 of a budget, published=true internal=Local external=Local affinity=ClientIP
 // distribution=PreferSameZone of a Service; id=t1 grace=30s prestop=5s hook=nginx_-s_quit readiness=2sx3
 // liveness=10sx3, or
 // servers=proxy,app others=shipper in place of its container main, of a template ("Template/web-abc").
@@ -652,6 +654,8 @@ func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 		s.Service.Affinity = value
 	case "distribution":
 		s.Service.Distribution = value
+	case "autoscaled":
+		s.Workload.Autoscaled = value == "true"
 	case "ready":
 		s.Workload.Status.Ready = must(strconv.Atoi(value))
 	case "allowed":

@@ -43,7 +43,7 @@ func recorded(e model.Event) timeline.Event {
 		ID: e.ID, Seen: e.Seen, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
 		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port,
 		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status, Services: e.Services,
-		Owner: e.Owner, Template: e.Template, Snapshot: e.Snapshot, Preflight: e.Preflight, Lookup: e.Lookup,
+		Owner: e.Owner, Template: e.Template, Actor: e.Actor, Snapshot: e.Snapshot, Preflight: e.Preflight, Lookup: e.Lookup,
 	}
 	fact.Addr, _ = netip.ParseAddr(e.Addr)
 	if e.Stamp != nil {

@@ -221,13 +221,17 @@ func incidentCauses(in model.Incident, windows []model.Window, listed map[string
 			break
 		}
 		causes = append(causes, document.Note{Label: "cause", Text: causeText(c, windows), Tone: document.Bold})
+		label := "fix"
+		if c.Rule == "unexplained" { // it says where to look
+			label = "next"
+		}
 		switch first, known := listed[c.Fix]; {
 		case c.Fix == "" || first == in.ID:
 		case known:
-			fixes = append(fixes, document.Note{Label: "fix", Text: fmt.Sprintf("that of incident %d", first), Tone: document.Green})
+			fixes = append(fixes, document.Note{Label: label, Text: fmt.Sprintf("that of incident %d", first), Tone: document.Green})
 		default:
 			listed[c.Fix] = in.ID
-			fixes = append(fixes, document.Note{Label: "fix", Text: c.Fix, Tone: document.Green})
+			fixes = append(fixes, document.Note{Label: label, Text: c.Fix, Tone: document.Green})
 		}
 	}
 	return append(causes, fixes...)

@@ -38,6 +38,7 @@ type Event struct {
 	Status   uint16         `json:"status,omitzero"`   // the HTTP status of a failed request, or its grpc-status if below 100; 0 if none was read
 	Owner    string         `json:"owner,omitzero"`    // KIND/NAME of a Pod's controller
 	Template string         `json:"template,omitzero"` // the ID of a Pod's [PodTemplate]
+	Actor    string         `json:"actor,omitzero"`    // the field manager that made this change of an object's spec, as its managedFields name it; empty if they do not tell
 	Snapshot *Snapshot      `json:"snapshot,omitzero"` // what an object is from then on
 
 	Preflight *Preflight `json:"preflight,omitzero"` // what was predicted of a Service

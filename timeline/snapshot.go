@@ -23,6 +23,7 @@ const (
 // template.
 type PodTemplate struct {
 	ID            string        `json:"id"`                     // as the pod-seen events of its Pods name it
+	Revision      string        `json:"revision,omitzero"`      // the label controller-revision-hash; absent where each template has a controller of its own, as in a Deployment
 	Grace         time.Duration `json:"grace"`                  // terminationGracePeriodSeconds
 	RestartPolicy string        `json:"restartPolicy,omitzero"` // Always, OnFailure, Never
 	HostNetwork   bool          `json:"hostNetwork,omitzero"`
@@ -65,7 +66,8 @@ type Workload struct {
 	Strategy       string        `json:"strategy,omitzero"` // Recreate, RollingUpdate, OnDelete; absent of a ReplicaSet
 	MaxSurge       string        `json:"maxSurge,omitzero"`
 	MaxUnavailable string        `json:"maxUnavailable,omitzero"`
-	MinReady       time.Duration `json:"minReady,omitzero"` // minReadySeconds
+	MinReady       time.Duration `json:"minReady,omitzero"`   // minReadySeconds
+	Autoscaled     bool          `json:"autoscaled,omitzero"` // an autoscaler has set Replicas; else it is not known whether one may
 	Status         Replicas      `json:"status"`
 }
 

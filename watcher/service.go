@@ -218,10 +218,13 @@ func diffService(old, new *corev1.Service, how origin) []timeline.Event {
 		return []timeline.Event{serviceEvent(new, "created", "absent", "present")}
 	}
 	var events []timeline.Event
+	actor := actorOf(new)
 	add := func(what, from, to string) {
 		if from != to {
 			from, to = cmp.Or(from, "none"), cmp.Or(to, "none")
-			events = append(events, serviceEvent(new, fmt.Sprintf("%s: %s → %s", what, from, to), from, to))
+			e := serviceEvent(new, fmt.Sprintf("%s: %s → %s", what, from, to), from, to)
+			e.Actor = actor
+			events = append(events, e)
 		}
 	}
 	add("selector", selectorOf(old), selectorOf(new))

@@ -44,7 +44,9 @@ func (s *snapshots[T]) change(old, new T, how origin) []timeline.Event {
 	case known && reflect.DeepEqual(last, now):
 		return nil
 	case known && len(s.changed(last, now)) > 0:
-		return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotChanged, strings.Join(s.changed(last, now), ", "), now)}
+		e := snapshotEvent(s.kind, new, timeline.SnapshotChanged, strings.Join(s.changed(last, now), ", "), now)
+		e.Actor = actorOf(new)
+		return []timeline.Event{e}
 	case known:
 		return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotStatus, s.words(now), now)}
 	case how == listed, any(old) != any(none):

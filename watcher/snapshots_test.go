@@ -221,3 +221,29 @@ func TestTaintsComeAndGo(t *testing.T) {
 	checkLines(t, diffTaints(tainted("a"), tainted("b", "node.kubernetes.io/unschedulable")),
 		"node-taint node1 present>absent (a:NoExecute)", "node-taint node1 absent>present (b:NoExecute)")
 }
+
+// A change is recorded with the field manager that made it, as far as managedFields tell one.
+func TestWhoChangedAWorkloadIsRecorded(t *testing.T) {
+	second := func(n int) *metav1.Time { return &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, n, 0, time.UTC)} }
+	entry := func(manager, subresource, fields string, n int) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields), Time: second(n)}
+	}
+	const replicas, template, status = `{"f:spec":{"f:replicas":{}}}`, `{"f:spec":{"f:template":{}}}`, `{"f:status":{"f:replicas":{}}}`
+	for name, tt := range map[string]struct {
+		fields     []metav1.ManagedFieldsEntry
+		actor      string
+		autoscaled bool
+	}{
+		"none":                   {nil, "", false},
+		"the latest":             {[]metav1.ManagedFieldsEntry{entry("helm", "", template, 1), entry("kubectl-client-side-apply", "", replicas, 5), entry("kube-controller-manager", "status", status, 9)}, "kubectl-client-side-apply", false},
+		"an autoscaler":          {[]metav1.ManagedFieldsEntry{entry("helm", "", template, 1), entry("kube-controller-manager", "scale", replicas, 5)}, "kube-controller-manager", true},
+		"kubectl scale":          {[]metav1.ManagedFieldsEntry{entry("helm", "", template, 1), entry("kubectl", "scale", replicas, 5)}, "kubectl", false},
+		"two in the same second": {[]metav1.ManagedFieldsEntry{entry("helm", "", template, 5), entry("kubectl", "", replicas, 5)}, "", false},
+	} {
+		d := deployment("web", "web", 2)
+		d.ManagedFields = tt.fields
+		if actor := actorOf(d); actor != tt.actor || autoscaled(d) != tt.autoscaled {
+			t.Errorf("%s: %q, autoscaled %v, want %q, %v", name, actor, autoscaled(d), tt.actor, tt.autoscaled)
+		}
+	}
+}

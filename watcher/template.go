@@ -50,7 +50,12 @@ func ownerOf(o metav1.Object) string {
 // that controller have the same.
 func templateOf(pod *corev1.Pod) timeline.PodTemplate {
 	spec := &pod.Spec
-	t := timeline.PodTemplate{RestartPolicy: string(spec.RestartPolicy), HostNetwork: spec.HostNetwork, Containers: []timeline.Container{}}
+	t := timeline.PodTemplate{
+		Revision:      pod.Labels["controller-revision-hash"], // of a StatefulSet and a DaemonSet
+		RestartPolicy: string(spec.RestartPolicy),
+		HostNetwork:   spec.HostNetwork,
+		Containers:    []timeline.Container{},
+	}
 	if spec.TerminationGracePeriodSeconds != nil {
 		t.Grace = seconds(*spec.TerminationGracePeriodSeconds)
 	}

@@ -63,7 +63,7 @@ func workloadReflector[T object, L runtime.Object](n *namespace, kind, resource 
 	}
 	s.take = func(o T) timeline.Snapshot {
 		_, w := read(o)
-		w.Generation, w.Owner = o.GetGeneration(), ownerOf(o)
+		w.Generation, w.Owner, w.Autoscaled = o.GetGeneration(), ownerOf(o), autoscaled(o)
 		return timeline.Snapshot{Workload: &w}
 	}
 	return &reflector[T]{
@@ -77,8 +77,8 @@ func workloadReflector[T object, L runtime.Object](n *namespace, kind, resource 
 			}
 			template, _ := read(new)
 			template.Spec = corev1.PodSpec{} // there may be thousands, and their Pods tell
-			new.SetManagedFields(nil)
 			events := s.change(old, new, how)
+			new.SetManagedFields(nil)
 			if _, ours := s.recorded[new.GetUID()]; ours {
 				events = append(events, n.about(new.GetUID())...)
 			}

@@ -2,6 +2,7 @@ package causes
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,6 +11,9 @@ import (
 )
 
 // This file is what several rules ask of changes: those about a time, and the event by which something is known.
+
+// nearBy is how far from a window's onset a change is still worth mentioning when no rule applies.
+const nearBy = 2 * time.Second
 
 // isChange reports whether the event can have had an effect on traffic, unlike our own bookkeeping.
 func isChange(e *model.Event) bool {
@@ -52,4 +56,25 @@ func (v *index) changeOf(p *model.Pod, kind timeline.EventKind, at *model.Instan
 		}
 	}
 	return 0
+}
+
+// describe says in a few words what an event was.
+func describe(e *model.Event) string {
+	if e.Kind == timeline.SnapshotTaken && e.Object != nil {
+		return fmt.Sprintf("%s %s %s (%s)", e.Object.Kind, e.Object.Name, e.To, e.Detail)
+	}
+	text := string(e.Kind)
+	if e.Object != nil && e.Object.Name != "" {
+		text += " " + e.Object.Name
+	}
+	switch {
+	case e.From != "" && e.To != "":
+		text += " " + e.From + " → " + e.To
+	case e.To != "":
+		text += " " + e.To
+	}
+	if e.Kind == timeline.NodeTaint {
+		text += " (" + e.Detail + ")"
+	}
+	return text
 }

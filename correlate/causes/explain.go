@@ -12,12 +12,21 @@ func Explain(s *Input) {
 	for i := range s.Run.Windows {
 		w := &s.Run.Windows[i]
 		w.Errors = v.errorsOf(w)
-		w.Causes = causesOf(&Case{index: v, Window: w})
+		v.explain(w)
 		w.Ended = v.endOf(w)
 	}
 	for _, w := range s.Run.HeldWindows() {
 		w.Errors = v.errorsOf(&w.Window)
-		w.Causes = causesOf(&Case{index: v, Window: &w.Window})
+		v.explain(&w.Window)
+	}
+}
+
+// explain fills a window's causes, and, where the likeliest is no more than close in time, the Pods that failed as it
+// did.
+func (v *index) explain(w *model.Window) {
+	w.Causes = causesOf(&Case{index: v, Window: w})
+	if c := w.Causes[0]; c.Rule == unexplained.Name || c.Confidence == model.Low {
+		w.Failing = v.failing(w)
 	}
 }
 

@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/timeline"
 )
-
-// nearBy is how far from a window's onset a change is still worth mentioning when no rule applies.
-const nearBy = 2 * time.Second
 
 // maxNear caps how many changes an unexplained window lists near its onset, and maxNearEnd near its end.
 const (
@@ -20,105 +17,66 @@ const (
 	maxNearEnd = 5
 )
 
-// unexplained is the answer where no rule applies, or none to most of the failures: what changed about the time, and
-// why each rule does not apply.
+// unexplained is the answer where no rule applies, or none to most of the failures: what is known, what changed about
+// the time, and why each rule does not apply.
 var unexplained = Rule{
 	Name: "unexplained",
-	Doc:  "No rule applies. What changed near the time is listed, and why each rule does not apply.",
-	Looks: `The text says which Pods failed the same way at their own addresses: then look at the Pods, and not at the way to
-them. The evidence lists which Pods failed at their own addresses, what changed near the window's onset (the nearest
-first) and near its end, and why each rule does not apply. It also comes first where a rule explains only the smaller
-part of the failures. A run on a URL watches no cluster: nearly every window is unexplained there.`,
-	Fix:  "Watch the cluster as well: --watch svc/NAME.",
+	Doc:  "No rule applies. What is known is listed, and why each rule does not apply.",
+	Looks: `The text says which Pods failed the same way at their own addresses, since when, and what changed of these Pods
+before: then look at the Pods, and not at the way to them. It says whether only kept or only new connections failed,
+what the error itself tells (a certificate that has expired, a proxy that answers for somebody behind it), which other
+Services' endpoints changed at the same time, and whether it happened again and again. The evidence lists what else
+changed near the window's onset (the nearest first) and near its end, and why each rule does not apply. It also comes
+first where a rule explains only the smaller part of the failures. A run on a URL watches no cluster: nearly every
+window is unexplained there.`,
+	Fix:  "Watch the cluster as well: --watch svc/NAME. In a run it says what to look at next.",
 	Test: testUnexplained,
 	Held: testUnexplained,
 }
 
 func testUnexplained(c *Case) Finding {
 	v, w := c.index, c.Window
-	alike := failedAlike(v, w)
-	alike.so += v.unselected(w)
-	f := Finding{Against: c.rejected}
-	unmatched := "no known cause matches"
+	f := Finding{Against: c.rejected, Text: "no known cause matches"}
 	if c.partly {
-		unmatched += fmt.Sprintf(" %d of %d failures", c.unmatched, w.Failed)
+		f.Text += fmt.Sprintf(" %d of %d failures", c.unmatched, w.Failed)
 	}
+	failing := v.failingPods(w)
+	uids := map[string]bool{}
+	for _, one := range failing {
+		uids[one.pod.UID] = one.outage.Span().Overlaps(v.onset(w))
+	}
+	for _, one := range failing[:min(len(failing), maxNear)] {
+		f.For = append(f.For, context(model.Evidence{
+			Target: one.target, At: &one.outage.Start,
+			Text: fmt.Sprintf("%s failed at its own address as well: %s", one.pod.Name, quantity.ClassCounts(one.outage.Classes)),
+		})...)
+	}
+	from := time.Duration(0)
 	if onset := v.onset(w); onset.Latest-onset.Earliest > nearBy {
-		f.Text = unmatched + ", and its onset is not known to within " + quantity.Span(nearBy) + alike.so
-		f.For = context(append(alike.evidence, nearEnd(v, w, 0)...)...)
-		return f
+		f.Text += ", and its onset is not known to within " + quantity.Span(nearBy)
+	} else {
+		near := nearOnset(v, w, uids)
+		if len(near) == 0 {
+			f.Text += ", and nothing changed within " + quantity.Span(nearBy) + " of its onset"
+		}
+		f.For = append(f.For, context(near...)...)
+		from = w.Start.Latest + nearBy
 	}
-	near, more := nearOnset(v, w, alike.uids)
-	f.Text = unmatched + ", and nothing changed within " + quantity.Span(nearBy) + " of its onset"
-	if len(near) > 0 {
-		f.Text = fmt.Sprintf("%s: %s within %s of its onset", unmatched, quantity.Count(len(near)+more, "change"), quantity.Span(nearBy))
+	var next []string
+	for _, known := range v.known(w) {
+		f.Text += "; " + known.text
+		if known.next != "" {
+			next = append(next, known.next)
+		}
 	}
-	f.Text += alike.so
-	f.For = context(append(append(alike.evidence, near...), nearEnd(v, w, w.Start.Latest+nearBy)...)...)
+	f.Fix = strings.Join(next, "; ")
+	f.For = append(f.For, context(nearEnd(v, w, from)...)...)
 	return f
 }
 
-// alike are the Pods whose own addresses failed during the window.
-type alike struct {
-	uids     map[string]bool  // of those that failed at its onset
-	evidence []model.Evidence // the Pod whose failures are most like the window's first
-	so       string           // which Pods failed as most requests of the window did; "" if none
-}
-
-func failedAlike(v *index, w *model.Window) alike {
-	found := alike{uids: map[string]bool{}, evidence: []model.Evidence{}}
-	type pod struct {
-		*model.Pod
-		like     int
-		at       time.Duration
-		evidence model.Evidence
-	}
-	var pods []pod
-	for _, p := range v.pods(w) {
-		name := v.directName(w, p)
-		trouble := v.outageNear(name, w.Span())
-		if trouble == nil || !p.ReadyWithin(0, trouble.End.Latest) {
-			continue
-		}
-		found.uids[p.UID] = trouble.Span().Overlaps(v.onset(w))
-		pods = append(pods, pod{p, likeness(w, trouble), trouble.Start.Latest, model.Evidence{
-			Target: name, At: &trouble.Start,
-			Text: fmt.Sprintf("%s failed at its own address as well: %s", p.Name, quantity.ClassCounts(trouble.Classes)),
-		}})
-	}
-	slices.SortStableFunc(pods, func(a, b pod) int { return cmp.Compare(b.like, a.like) })
-	var so []string
-	for _, p := range pods {
-		if 2*p.like >= w.Failed && w.Failed > 0 && !p.TerminatingBy(p.at) && !slices.Contains(so, p.Name) {
-			so = append(so, p.Name)
-		}
-	}
-	switch {
-	case len(so) == 1:
-		found.so = "; " + so[0] + " failed the same way at its own address"
-	case len(so) > 1:
-		found.so = "; " + namedOf(so) + " failed the same way at their own addresses"
-	}
-	for _, p := range pods[:min(len(pods), maxNear)] {
-		found.evidence = append(found.evidence, p.evidence)
-	}
-	return found
-}
-
-// likeness is how many failures of the window are of the classes of another.
-func likeness(w, other *model.Window) int {
-	n := 0
-	for class, failed := range w.Classes {
-		if other.Classes[class] > 0 {
-			n += failed
-		}
-	}
-	return n
-}
-
-// nearOnset lists the changes whose brackets come near the window's onset, and counts those beyond
-// the cap: those of the Pods that failed first, and then the nearest first.
-func nearOnset(v *index, w *model.Window, failing map[string]bool) (near []model.Evidence, more int) {
+// nearOnset lists the changes whose brackets come near the window's onset: those of the Pods that failed first, and
+// then the nearest first.
+func nearOnset(v *index, w *model.Window, failing map[string]bool) (near []model.Evidence) {
 	onset := v.onset(w)
 	changes := v.changesNear(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy})
 	slices.SortStableFunc(changes, func(a, b *model.Event) int {
@@ -127,11 +85,10 @@ func nearOnset(v *index, w *model.Window, failing map[string]bool) (near []model
 		}
 		return cmp.Compare(onset.Distance(a.Seen), onset.Distance(b.Seen))
 	})
-	shown := min(len(changes), maxNear)
-	for _, e := range changes[:shown] {
+	for _, e := range changes[:min(len(changes), maxNear)] {
 		near = append(near, model.Evidence{Event: e.ID, At: new(e.At), Text: describe(e)})
 	}
-	return near, len(changes) - shown
+	return near
 }
 
 // changeOfOther is 0 for a change of one of these Pods, else 1.
@@ -154,25 +111,4 @@ func nearEnd(v *index, w *model.Window, after time.Duration) []model.Evidence {
 		near = append(near, model.Evidence{Event: e.ID, At: new(e.At), Text: "near its end: " + describe(e)})
 	}
 	return near
-}
-
-// describe says in a few words what an event was.
-func describe(e *model.Event) string {
-	if e.Kind == timeline.SnapshotTaken && e.Object != nil {
-		return fmt.Sprintf("%s %s %s (%s)", e.Object.Kind, e.Object.Name, e.To, e.Detail)
-	}
-	text := string(e.Kind)
-	if e.Object != nil && e.Object.Name != "" {
-		text += " " + e.Object.Name
-	}
-	switch {
-	case e.From != "" && e.To != "":
-		text += " " + e.From + " → " + e.To
-	case e.To != "":
-		text += " " + e.To
-	}
-	if e.Kind == timeline.NodeTaint {
-		text += " (" + e.Detail + ")"
-	}
-	return text
 }

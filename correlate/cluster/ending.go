@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"lapse/correlate/model"
@@ -19,26 +20,33 @@ func setEndings(pods []model.Pod, builders []*podBuilder, events []model.Event) 
 
 // surroundings are the facts beside a Pod's own that tell who ended it.
 type surroundings struct {
-	templates map[string]map[string]bool // of the Pods that were seen, by NAMESPACE/KIND/NAME of their workload
-	deletions map[string]*model.Event    // by NAMESPACE/NAME of the Pod: its controller said that it deleted it
-	cordons   map[string]*model.Event    // by node: the last time it was cordoned in the run
-	taints    map[string][]*model.Event  // by node: those that came in the run, and evict
-	taken     map[string]*model.Event    // by UID of the Pod: an Event says that it is deleted because of a taint, or for a Pod of higher priority
+	siblings  map[string][]*model.Pod   // by NAMESPACE/KIND/NAME of their workload
+	deletions map[string]*model.Event   // by NAMESPACE/NAME of the Pod: its controller said that it deleted it
+	said      map[string]bool           // NAMESPACE/KIND/NAME of controllers that said of each Pod that they deleted it
+	nodes     map[string][]*model.Event // by node: when it was cordoned, and uncordoned
+	taints    map[string][]*model.Event // by node: those that came in the run, and evict
+	taken     map[string]*model.Event   // by UID of the Pod: an Event says that it is deleted because of a taint, or for a Pod of higher priority
 	states    Workloads
 }
 
 func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
-	s := &surroundings{templates: map[string]map[string]bool{}, deletions: map[string]*model.Event{}, cordons: map[string]*model.Event{}, taints: map[string][]*model.Event{}, taken: map[string]*model.Event{}, states: ReadWorkloads(events)}
+	s := &surroundings{
+		siblings:  map[string][]*model.Pod{},
+		deletions: map[string]*model.Event{},
+		said:      map[string]bool{},
+		nodes:     map[string][]*model.Event{},
+		taints:    map[string][]*model.Event{},
+		taken:     map[string]*model.Event{},
+		states:    ReadWorkloads(events),
+	}
 	for i := range events {
 		e := &events[i]
 		switch {
 		case e.Object == nil:
 		case e.Kind == timeline.KubeEvent && e.To == "SuccessfulDelete":
-			if name := deletedPod(e.Detail); name != "" {
-				s.deletions[e.Object.Namespace+"/"+name] = e
-			}
-		case e.Kind == timeline.NodeSchedulable && e.To == "false" && s.cordons[e.Object.Name] == nil:
-			s.cordons[e.Object.Name] = e
+			s.controllerDeleted(e)
+		case e.Kind == timeline.NodeSchedulable:
+			s.nodes[e.Object.Name] = append(s.nodes[e.Object.Name], e)
 		case e.Kind == timeline.NodeTaint && e.To == "present" && strings.HasSuffix(e.Detail, ":NoExecute"):
 			s.taints[e.Object.Name] = append(s.taints[e.Object.Name], e)
 		case e.Kind == timeline.KubeEvent && (e.To == "TaintManagerEviction" && strings.HasPrefix(e.Detail, "Marking for deletion") || e.To == "Preempted"):
@@ -48,12 +56,39 @@ func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
 	for i := range pods {
 		p := &pods[i]
 		key := p.Namespace + "/" + s.states.Top(p)
-		if s.templates[key] == nil {
-			s.templates[key] = map[string]bool{}
-		}
-		s.templates[key][p.Template] = true
+		s.siblings[key] = append(s.siblings[key], p)
 	}
 	return s
+}
+
+// combined begins the message of an Event that stands for several: the API client puts them together when one object
+// has many.
+const combined = "(combined from similar events): "
+
+// controllerDeleted takes in that a controller said it deleted a Pod. Once its Events are combined it no longer names
+// each.
+func (s *surroundings) controllerDeleted(e *model.Event) {
+	controller := e.Object.Namespace + "/" + e.Object.Kind + "/" + e.Object.Name
+	message, several := strings.CutPrefix(e.Detail, combined)
+	if _, known := s.said[controller]; !known || several {
+		s.said[controller] = !several
+	}
+	if name := deletedPod(message); name != "" {
+		s.deletions[e.Object.Namespace+"/"+name] = e
+	}
+}
+
+// cordon is the event by which a node was cordoned that was so at an instant; nil if it was not, as far as was seen.
+func (s *surroundings) cordon(node string, at model.Instant) (last *model.Event) {
+	for _, e := range s.nodes[node] {
+		if e.At.Earliest > at.Latest {
+			break
+		}
+		if last = e; e.To != "false" {
+			last = nil
+		}
+	}
+	return last
 }
 
 // deletedPod is the name in a controller's message: "Deleted pod: web-abc-x" of a ReplicaSet, "delete Pod web-0 in
@@ -109,13 +144,15 @@ func (s *surroundings) disruption(p *model.Pod, e *model.Event) *model.Ending {
 	if known.by == model.ByTaint {
 		return &model.Ending{By: known.by, Text: text + s.taintOf(p, e), Event: e.ID}
 	}
-	switch cordon := s.cordons[p.Node]; {
-	case known.by == model.ByEviction && cordon != nil && cordon.At.Earliest <= e.At.Latest:
-		text += fmt.Sprintf(", %s being cordoned (a drain)", p.Node)
+	ending := &model.Ending{By: known.by, Text: text, Event: e.ID}
+	switch cordon := s.cordon(p.Node, e.At); {
+	case known.by == model.ByEviction && cordon != nil:
+		ending.Text += fmt.Sprintf(", %s being cordoned (a drain)", p.Node)
+		ending.Of, ending.Change = nodeObject(p.Node), cordonedInRun(cordon)
 	case known.by == model.ByKubelet && e.Detail != "":
-		text += ": " + e.Detail
+		ending.Text += ": " + e.Detail
 	}
-	return &model.Ending{By: known.by, Text: text, Event: e.ID}
+	return ending
 }
 
 // taintOf names the taint that came last before a Pod was evicted for one; nothing if none was seen to come.
@@ -143,11 +180,18 @@ func phaseReason(reason string) string {
 	return reason
 }
 
-func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
-	by, text := model.ByRequest, "deleted"
-	if e.Grace != nil && *e.Grace == 0 {
-		text = "deleted by force (grace period 0)"
+// nodeObject names a node.
+func nodeObject(name string) *timeline.Object { return &timeline.Object{Kind: "Node", Name: name} }
+
+// cordonedInRun returns the ID of a cordon, 0 if the node was found cordoned: when that was, and why, is not known.
+func cordonedInRun(cordon *model.Event) uint32 {
+	if cordon.From != "true" {
+		return 0
 	}
+	return cordon.ID
+}
+
+func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
 	switch taken := s.taken[p.UID]; {
 	case taken == nil || taken.At.Earliest > e.At.Latest:
 	case taken.To == "Preempted":
@@ -157,25 +201,69 @@ func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
 		known := reasons["DeletionByTaintManager"]
 		return &model.Ending{By: known.by, Text: known.text + s.taintOf(p, e), Event: e.ID}
 	}
-	deletion := s.deletions[p.Namespace+"/"+p.Name]
-	if deletion == nil {
-		return &model.Ending{By: by, Text: text, Event: e.ID}
+	owner := s.states.Top(p)
+	said := s.deletions[p.Namespace+"/"+p.Name]
+	if owner == "" && said != nil {
+		owner = said.Object.Kind + "/" + said.Object.Name
 	}
-	owner := cmp.Or(s.states.Top(p), p.Owner, deletion.Object.Kind+"/"+deletion.Object.Name)
-	switch from, to := s.states.replicas(p.Namespace, owner, e); {
-	case to < from:
-		by, text = model.ByScaling, fmt.Sprintf("deleted because %s was scaled from %d to %d", WorkloadWords(owner), from, to)
-	case s.replaced(p, owner):
-		by, text = model.ByRollout, fmt.Sprintf("replaced in a rollout of %s", WorkloadWords(owner))
+	ending := &model.Ending{By: model.ByRequest, Text: "deleted", Event: e.ID}
+	switch controller := said != nil || owner != "" && !s.said[p.Namespace+"/"+p.Owner]; {
+	case controller && s.scaled(p, owner, e, ending):
+	case said != nil && s.replaced(p, owner), said == nil && controller && s.replacedBefore(p, owner, e):
+		ending.By, ending.Text = model.ByRollout, fmt.Sprintf("replaced in a rollout of %s", WorkloadWords(owner))
+		ending.Of = workloadObject(p.Namespace, owner)
+		if change := s.states.ChangedBefore(p.Namespace, owner, e); change != nil {
+			ending.Change = change.ID
+		}
+	case said != nil:
+		ending.Text = "deleted by " + WorkloadWords(cmp.Or(p.Owner, owner))
 	default:
-		text = fmt.Sprintf("deleted by %s", WorkloadWords(p.Owner))
+		if e.Grace != nil && *e.Grace == 0 {
+			ending.Text = "deleted by force (grace period 0)"
+		}
+		if cordon := s.cordon(p.Node, e.At); cordon != nil && cordonedInRun(cordon) != 0 { // as a drain without evictions does
+			ending.Of, ending.Change = nodeObject(p.Node), cordon.ID
+		}
 	}
-	return &model.Ending{By: by, Text: text, Event: e.ID}
+	return ending
 }
 
-// replaced reports whether the Pod's workload got Pods of another template.
+// workloadObject names a workload, KIND/NAME.
+func workloadObject(namespace, workload string) *timeline.Object {
+	kind, name, _ := strings.Cut(workload, "/")
+	return &timeline.Object{Kind: kind, Namespace: namespace, Name: name}
+}
+
+// scaled completes the ending of a Pod whose workload was scaled down shortly before, and reports whether that was so.
+// Where the workload itself is not watched, as one of a custom kind, its ReplicaSet is.
+func (s *surroundings) scaled(p *model.Pod, owner string, e *model.Event, ending *model.Ending) bool {
+	scaled := owner
+	change, from, to := s.states.Scaled(p.Namespace, owner, e)
+	if change == nil && len(s.states.Of(p.Namespace, owner)) == 0 && !s.replaced(p, owner) {
+		scaled = p.Owner
+		change, from, to = s.states.Scaled(p.Namespace, p.Owner, e)
+	}
+	if change == nil || to >= from {
+		return false
+	}
+	ending.By, ending.Text = model.ByScaling, fmt.Sprintf("deleted because %s was scaled from %d to %d", WorkloadWords(scaled), from, to)
+	ending.Of, ending.Change = workloadObject(p.Namespace, scaled), change.ID
+	return true
+}
+
+// replaced reports whether the Pod's workload has Pods of another template that are not known to be older than it.
 func (s *surroundings) replaced(p *model.Pod, owner string) bool {
-	return len(s.templates[p.Namespace+"/"+owner]) > 1
+	return slices.ContainsFunc(s.siblings[p.Namespace+"/"+owner], func(o *model.Pod) bool {
+		return o.Template != p.Template && (o.Created != nil || p.Created == nil)
+	})
+}
+
+// replacedBefore reports whether the Pod's workload got Pods of another template in the run, before this one was
+// deleted.
+func (s *surroundings) replacedBefore(p *model.Pod, owner string, deleted *model.Event) bool {
+	return slices.ContainsFunc(s.siblings[p.Namespace+"/"+owner], func(o *model.Pod) bool {
+		return o.Template != p.Template && o.Created != nil && o.Created.Earliest <= deleted.At.Latest && (p.Created == nil || p.Created.Earliest <= o.Created.Latest)
+	})
 }
 
 // ContainerEnd says how a container ended: "main ended with exit code 137 (OOMKilled)".

@@ -72,3 +72,67 @@ func TestWhoEndedAPod(t *testing.T) {
 		}
 	}
 }
+
+// What makes a Pod is told by owner references, snapshots and Events, never by names.
+func TestEveryKindOfOwnerIsKnownToHaveRolledOutOrScaled(t *testing.T) {
+	at := func(seconds int, e model.Event) model.Event {
+		e.ID, e.Seen = uint32(seconds), time.Duration(seconds)*time.Second
+		e.At = model.Instant{Earliest: e.Seen - time.Second, Latest: e.Seen}
+		return e
+	}
+	object := func(kind, name string) *timeline.Object {
+		return &timeline.Object{Kind: kind, Namespace: "shop", Name: name, UID: "uid-" + name, Node: "node2"}
+	}
+	pod := func(seconds int, name, owner, template string) model.Event {
+		e := at(seconds, model.Event{Kind: timeline.PodSeen, Owner: owner, Template: template, Object: object("Pod", name)})
+		if seconds == 1 {
+			e.At.Earliest = model.Unbounded
+		}
+		return e
+	}
+	workload := func(seconds int, kind, name, owner string, replicas int) model.Event {
+		return at(seconds, model.Event{Kind: timeline.SnapshotTaken, Object: object(kind, name), Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Owner: owner, Replicas: replicas}}})
+	}
+	says := func(kind, name, message string) model.Event {
+		return at(21, model.Event{Kind: timeline.KubeEvent, To: "SuccessfulDelete", Detail: message, Object: object(kind, name)})
+	}
+	cordon := func(seconds int, from, to string) model.Event {
+		return at(seconds, model.Event{Kind: timeline.NodeSchedulable, From: from, To: to, Object: &timeline.Object{Kind: "Node", Name: "node2"}})
+	}
+	deleted := at(20, model.Event{Kind: timeline.PodDeleted, Object: object("Pod", "a")})
+	evicted := at(19, model.Event{Kind: timeline.PodDisrupted, To: "EvictionByEvictionAPI", Object: object("Pod", "a")})
+	for name, tt := range map[string]struct {
+		events []model.Event
+		by     model.EndedBy
+		of     string
+	}{
+		"a StatefulSet's rollout":                         {[]model.Event{pod(1, "a", "StatefulSet/db", "t1"), deleted, says("StatefulSet", "db", "delete Pod a in StatefulSet db successful"), pod(25, "b", "StatefulSet/db", "t2")}, model.ByRollout, "StatefulSet/db"},
+		"a StatefulSet was scaled":                        {[]model.Event{pod(1, "a", "StatefulSet/db", "t1"), workload(2, "StatefulSet", "db", "", 3), workload(19, "StatefulSet", "db", "", 1), deleted, says("StatefulSet", "db", "delete Pod a in StatefulSet db successful")}, model.ByScaling, "StatefulSet/db"},
+		"a DaemonSet's rollout":                           {[]model.Event{pod(1, "a", "DaemonSet/agent", "t1"), deleted, says("DaemonSet", "agent", "Deleted pod: a"), pod(25, "b", "DaemonSet/agent", "t2")}, model.ByRollout, "DaemonSet/agent"},
+		"an Argo Rollout":                                 {[]model.Event{pod(1, "a", "ReplicaSet/shop-1", "t1"), workload(2, "ReplicaSet", "shop-1", "Rollout/shop", 3), workload(3, "ReplicaSet", "shop-2", "Rollout/shop", 0), pod(15, "b", "ReplicaSet/shop-2", "t2"), deleted, says("ReplicaSet", "shop-1", "Deleted pod: a")}, model.ByRollout, "Rollout/shop"},
+		"an Argo Rollout was scaled":                      {[]model.Event{pod(1, "a", "ReplicaSet/shop-1", "t1"), workload(2, "ReplicaSet", "shop-1", "Rollout/shop", 3), workload(19, "ReplicaSet", "shop-1", "Rollout/shop", 1), deleted, says("ReplicaSet", "shop-1", "Deleted pod: a")}, model.ByScaling, "ReplicaSet/shop-1"},
+		"a bare ReplicaSet was scaled":                    {[]model.Event{pod(1, "a", "ReplicaSet/plain", "t1"), workload(2, "ReplicaSet", "plain", "", 3), workload(19, "ReplicaSet", "plain", "", 1), deleted, says("ReplicaSet", "plain", "Deleted pod: a")}, model.ByScaling, "ReplicaSet/plain"},
+		"Events were combined":                            {[]model.Event{pod(1, "a", "ReplicaSet/plain", "t1"), workload(2, "ReplicaSet", "plain", "", 30), workload(19, "ReplicaSet", "plain", "", 1), deleted, says("ReplicaSet", "plain", "(combined from similar events): Deleted pod: z")}, model.ByScaling, "ReplicaSet/plain"},
+		"a Job's Pod":                                     {[]model.Event{pod(1, "a", "Job/migrate", "t1"), deleted, says("Job", "migrate", "Deleted pod: a")}, model.ByRequest, ""},
+		"of a custom kind, rolled out by its operator":    {[]model.Event{pod(1, "a", "CloneSet/shop", "t1"), pod(15, "b", "CloneSet/shop", "t2"), deleted}, model.ByRollout, "CloneSet/shop"},
+		"of a custom kind, deleted by hand":               {[]model.Event{pod(1, "a", "CloneSet/shop", "t1"), pod(1, "c", "CloneSet/shop", "t1"), deleted}, model.ByRequest, ""},
+		"another workload rolls":                          {[]model.Event{pod(1, "a", "ReplicaSet/web-1", "t1"), workload(2, "ReplicaSet", "web-1", "Deployment/web", 3), workload(2, "ReplicaSet", "web-api-1", "Deployment/web-api", 3), pod(15, "b", "ReplicaSet/web-api-1", "t2"), deleted}, model.ByRequest, ""},
+		"by hand while its controller scales others down": {[]model.Event{pod(1, "a", "ReplicaSet/plain", "t1"), workload(2, "ReplicaSet", "plain", "", 3), workload(19, "ReplicaSet", "plain", "", 2), deleted, says("ReplicaSet", "plain", "Deleted pod: c")}, model.ByRequest, ""},
+		"a drain":                   {[]model.Event{pod(1, "a", "", "t1"), cordon(18, "true", "false"), evicted, deleted}, model.ByEviction, "Node/node2"},
+		"evicted after an uncordon": {[]model.Event{pod(1, "a", "", "t1"), cordon(10, "true", "false"), cordon(12, "false", "true"), evicted, deleted}, model.ByEviction, ""},
+		"cordoned again":            {[]model.Event{pod(1, "a", "", "t1"), cordon(10, "true", "false"), cordon(12, "false", "true"), cordon(15, "true", "false"), deleted}, model.ByRequest, "Node/node2"},
+		"cordoned later":            {[]model.Event{pod(1, "a", "", "t1"), deleted, cordon(25, "true", "false")}, model.ByRequest, ""},
+	} {
+		got := model.Ending{}
+		if pods := Lifecycles(&model.Timeline{Events: tt.events}, nil); pods[0].Ending != nil {
+			got = *pods[0].Ending
+		}
+		of := ""
+		if got.Of != nil {
+			of = got.Of.Kind + "/" + got.Of.Name
+		}
+		if got.By != tt.by || of != tt.of {
+			t.Errorf("%s: %s of %q (%s), want %s of %q", name, got.By, of, got.Text, tt.by, tt.of)
+		}
+	}
+}

@@ -216,7 +216,7 @@ func published(e *timeline.Event, at model.Instant) model.Event {
 	p := model.Event{
 		ID: e.ID, Seen: e.Seen, At: at, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
 		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port, Services: e.Services,
-		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status, Owner: e.Owner, Template: e.Template, Snapshot: e.Snapshot, Preflight: e.Preflight, Lookup: e.Lookup,
+		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status, Owner: e.Owner, Template: e.Template, Actor: e.Actor, Snapshot: e.Snapshot, Preflight: e.Preflight, Lookup: e.Lookup,
 	}
 	if !e.Stamp.IsZero() {
 		p.Stamp = &e.Stamp

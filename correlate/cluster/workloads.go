@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -71,25 +72,37 @@ func hashed(part string) bool {
 // scaledLately is for how long after a change of a workload's replicas its controller is taken to delete Pods for it.
 const scaledLately = 10 * time.Second
 
-// replicas are how many were asked for before they were last changed, shortly before an event was seen, and then.
-// Where they were not changed lately both are the same, and 0 where that is not known.
-func (w Workloads) replicas(namespace, workload string, by *model.Event) (before, after int) {
-	known := false
-	var changed time.Duration
-	for _, e := range w.Of(namespace, workload) {
+// Scaled returns the last change of how many replicas were asked for before an event was seen, if it was shortly
+// before, and from how many to how many; nil if there was none.
+func (w Workloads) Scaled(namespace, workload string, by *model.Event) (change *model.Event, before, after int) {
+	for i, e := range w.Of(namespace, workload) {
 		if e.At.Earliest > by.At.Latest {
 			break
 		}
 		n := e.Snapshot.Workload.Replicas
-		switch {
-		case !known:
-			before, after, known = n, n, true
-		case n != after:
-			before, after, changed = after, n, e.At.Latest
+		if i > 0 && n != after {
+			change, before = e, after
+		}
+		after = n
+	}
+	if change == nil || change.At.Latest+scaledLately < by.At.Earliest {
+		return nil, 0, 0
+	}
+	return change, before, after
+}
+
+// ChangedBefore returns the last change of a workload's spec before an event was seen, nil if there was none in the
+// run.
+func (w Workloads) ChangedBefore(namespace, workload string, by *model.Event) (change *model.Event) {
+	for _, e := range w.Of(namespace, workload) {
+		if e.At.Earliest <= by.At.Latest && e.To == timeline.SnapshotChanged {
+			change = e
 		}
 	}
-	if changed+scaledLately < by.At.Earliest {
-		before = after
-	}
-	return before, after
+	return change
+}
+
+// Autoscaled reports whether an autoscaler is known to set how many replicas a workload wants.
+func (w Workloads) Autoscaled(namespace, workload string) bool {
+	return slices.ContainsFunc(w.Of(namespace, workload), func(e *model.Event) bool { return e.Snapshot.Workload.Autoscaled })
 }

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
+	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 
@@ -26,18 +28,36 @@ func (r *run) event(t time.Duration, kind timeline.EventKind, object timeline.Ob
 	return id
 }
 
-// pod adds a Pod that was created at an instant, and deleted at another; 0: before the run, and never.
+// pod adds a Pod that was created at an instant, and deleted at another; 0: before the run, and never. A name of three
+// parts is of a Deployment and of the hash of its template.
 func (r *run) pod(name, node string, created, deleted time.Duration) (deletion uint32) {
+	parts := strings.Split(name, "-")
 	object := timeline.Object{Kind: "Pod", Namespace: "shop", Name: name, UID: "uid-" + name, Node: node}
-	p := model.Pod{Namespace: "shop", Name: name, UID: object.UID, Node: node, Created: new(model.Instant{Earliest: model.Unbounded})}
-	if created > 0 {
-		p.Created = new(at(created))
+	r.event(created, timeline.PodSeen, object, "", "Pending")
+	seen := &r.Events[len(r.Events)-1]
+	if created == 0 {
+		seen.At.Earliest = model.Unbounded
+	}
+	if len(parts) == 3 {
+		seen.Owner, seen.Template = "ReplicaSet/"+parts[0]+"-"+parts[1], parts[1]
 	}
 	if deleted > 0 {
 		deletion = r.event(deleted, timeline.PodDeleted, object, "", "")
 	}
-	r.Pods = append(r.Pods, p)
 	return deletion
+}
+
+// made is the event by which a Pod was first seen.
+func (r *run) made(pod string) uint32 {
+	i := slices.IndexFunc(r.Events, func(e model.Event) bool { return e.Kind == timeline.PodSeen && e.Object.Name == pod })
+	return r.Events[i].ID
+}
+
+// incidents are those of the run, with the lives of its Pods.
+func (r *run) incidents() []model.Incident {
+	slices.SortStableFunc(r.Events, func(a, b model.Event) int { return int(a.Seen - b.Seen) })
+	r.Pods = cluster.Lifecycles(&r.Timeline, func(timeline.TargetID) windows.FirstLast { return windows.FirstLast{} })
+	return Of(&r.Timeline, s)
 }
 
 func (r *run) node(t time.Duration, name, from, to string) uint32 {
@@ -79,17 +99,15 @@ func TestWindowsThatBelongTogetherAreOneIncident(t *testing.T) {
 		"Pods that a rollout made": {func(r *run) {
 			r.pod("web-5c8d7f-zzzzz", "node1", 0, 0)
 			for i, name := range []string{"web-6b9d8f-bbbbb", "web-6b9d8f-ccccc"} {
-				made := r.event(time.Duration(1+i)*s, timeline.PodSeen, timeline.Object{Kind: "Pod", Namespace: "shop", Name: name, UID: "uid-" + name}, "", "Pending")
 				r.pod(name, "node2", time.Duration(1+i)*s, 0)
-				r.window("new", time.Duration(1+8*i)*s, 5, "startup-race", made)
+				r.window("new", time.Duration(1+8*i)*s, 5, "startup-race", r.made(name))
 			}
-		}, "[1 2] rollout of web (1)"},
+		}, "[1 2] rollout of web (2)"},
 		"Pods that replace others of their ReplicaSet": {func(r *run) {
 			r.pod("web-6b9d8f-zzzzz", "node1", 0, 0)
 			r.pod("web-5c8d7f-ddddd", "node1", 0, 0)
-			made := r.event(s, timeline.PodSeen, timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-6b9d8f-bbbbb", UID: "uid-web-6b9d8f-bbbbb"}, "", "Pending")
 			r.pod("web-6b9d8f-bbbbb", "node2", s, 0)
-			r.window("new", s, 5, "startup-race", made)
+			r.window("new", s, 5, "startup-race", r.made("web-6b9d8f-bbbbb"))
 		}, "[1]"},
 		"windows apart": {func(r *run) { r.window("new", 1*s, 5, unexplained); r.window("new", 9*s, 5, unexplained) }, "[1]; [2]"},
 		"windows of two targets that overlap": {func(r *run) {
@@ -110,14 +128,14 @@ func TestWindowsThatBelongTogetherAreOneIncident(t *testing.T) {
 			d := r.pod("web-0", "node1", 0, 1*s)
 			r.window("new", 1*s, 5, race, d)
 			r.window("reused", 8*s, 5, race, d)
-		}, "[1 2] deletion of web-0 (1)"},
+		}, "[1 2] deletion of web-0 (2)"},
 		"two Pods' ends": {func(r *run) {
 			r.window("new", 1*s, 5, race, r.pod("web-0", "node1", 0, 1*s))
 			r.window("new", 8*s, 5, race, r.pod("web-1", "node2", 0, 8*s))
-		}, "[1] deletion of web-0 (1); [2] deletion of web-1 (2)"},
+		}, "[1] deletion of web-0 (2); [2] deletion of web-1 (4)"},
 		"two Pods' ends in one window": {func(r *run) {
 			r.window("new", 1*s, 5, race, r.pod("web-0", "node1", 0, 1*s), r.pod("web-1", "node2", 0, 1*s))
-		}, "[1] deletion of 2 Pods: web-0, web-1 (1)"},
+		}, "[1] deletion of 2 Pods: web-0, web-1 (2)"},
 		"a drained node": {func(r *run) {
 			r.node(1*s, "node1", "true", "false")
 			r.window("a", 2*s, 5, race, r.pod("web-0", "node1", 0, 2*s))
@@ -126,27 +144,27 @@ func TestWindowsThatBelongTogetherAreOneIncident(t *testing.T) {
 		"another node was drained": {func(r *run) {
 			r.node(1*s, "node2", "true", "false")
 			r.window("a", 2*s, 5, race, r.pod("web-0", "node1", 0, 2*s))
-		}, "[1] deletion of web-0 (2)"},
+		}, "[1] deletion of web-0 (3)"},
 		"the node was uncordoned before": {func(r *run) {
 			r.node(1*s, "node1", "true", "false")
 			r.node(2*s, "node1", "false", "true")
 			r.window("a", 3*s, 5, race, r.pod("web-0", "node1", 0, 3*s))
-		}, "[1] deletion of web-0 (3)"},
+		}, "[1] deletion of web-0 (4)"},
 		"the node had been cordoned before the run": {func(r *run) {
 			r.node(0, "node1", "", "false")
 			r.window("a", 3*s, 5, race, r.pod("web-0", "node1", 0, 3*s))
-		}, "[1] deletion of web-0 (2)"},
+		}, "[1] deletion of web-0 (3)"},
 		"the node was cordoned later": {func(r *run) {
 			d := r.pod("web-0", "node1", 0, 3*s)
 			r.node(5*s, "node1", "true", "false")
 			r.window("a", 3*s, 5, race, d)
-		}, "[1] deletion of web-0 (1)"},
+		}, "[1] deletion of web-0 (2)"},
 		"a rollout, also on a cordoned node": {func(r *run) {
 			r.node(1*s, "node1", "true", "false")
 			r.pod("web-7d9f8b6c5d-x2kzq", "node3", 2*s, 0)
 			r.window("new", 3*s, 5, race, r.pod("web-5cd49476cf-b7wk4", "node1", 0, 3*s))
 			r.window("new", 13*s, 5, race, r.pod("web-5cd49476cf-7dg5v", "node2", 0, 13*s))
-		}, "[1 2] rollout of web (2)"},
+		}, "[1 2] rollout of web (4)"},
 		"an eviction is made good by the same ReplicaSet": {func(r *run) {
 			r.node(1*s, "node1", "true", "false")
 			r.pod("web-5cd49476cf-x2kzq", "node3", 3*s, 0)
@@ -155,7 +173,7 @@ func TestWindowsThatBelongTogetherAreOneIncident(t *testing.T) {
 		"another Deployment rolls": {func(r *run) {
 			r.pod("api-7d9f8b6c5d-x2kzq", "node3", 2*s, 0)
 			r.window("new", 3*s, 5, race, r.pod("web-5cd49476cf-b7wk4", "node1", 0, 3*s))
-		}, "[1] deletion of web-5cd49476cf-b7wk4 (1)"},
+		}, "[1] deletion of web-5cd49476cf-b7wk4 (3)"},
 		"changes near an unexplained window set nothing off": {func(r *run) {
 			d := r.pod("web-0", "node1", 0, 1*s)
 			r.window("new", 1*s, 5, unexplained, d)
@@ -169,7 +187,7 @@ func TestWindowsThatBelongTogetherAreOneIncident(t *testing.T) {
 			object := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-0", UID: "uid-web-0"}
 			r.event(1*s, timeline.PodContainer, object, "running", "terminated")
 			r.window("new", 2*s, 5, race, r.event(2*s, timeline.PodContainer, object, "running", "terminated"))
-		}, "[1] exit of web-0 (2)"},
+		}, "[1] exit of web-0 (3)"},
 		"a Service is changed, and later deleted": {func(r *run) {
 			web := timeline.Object{Kind: "Service", Namespace: "shop", Name: "web"}
 			r.window("new", 2*s, 5, "selector-switch", r.event(2*s, timeline.ServiceChanged, web, "app=web", "app=other"))
@@ -179,7 +197,7 @@ func TestWindowsThatBelongTogetherAreOneIncident(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &run{}
 			test.make(r)
-			if got := told(Of(&r.Timeline, s)); got != test.want {
+			if got := told(r.incidents()); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
 			}
 		})
@@ -194,7 +212,7 @@ func TestIncidentAddsUpAndTellsEachCauseOnce(t *testing.T) {
 	r.window("new", 2500*time.Millisecond, 7, "unexplained")
 	r.Windows[0].Downtime = model.Length{Min: 1, Max: 5 * s}
 	r.Windows[2].Open.End = true
-	list := Of(&r.Timeline, s)
+	list := r.incidents()
 	if len(list) != 1 {
 		t.Fatalf("%d incidents", len(list))
 	}
@@ -227,7 +245,7 @@ func TestTheCauseOfMostLossesLeads(t *testing.T) {
 		r.window("new", s, test.failed, "route-outlives-pod")
 		r.window("held", s, test.cut, "flows-cut")
 		r.Windows[1].Kind = model.CutKind
-		list := Of(&r.Timeline, s)
+		list := r.incidents()
 		if len(list) != 1 || list[0].Causes[0].Rule != test.want {
 			t.Errorf("%d failed and %d cut: %+v, want %s first", test.failed, test.cut, list, test.want)
 		}

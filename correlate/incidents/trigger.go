@@ -3,10 +3,10 @@ package incidents
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -18,6 +18,8 @@ type trigger struct {
 	object timeline.Object
 	event  *model.Event
 	pods   []string // names
+	text   string   // of those that have one of their own; else it follows from the rest
+	actor  string
 }
 
 func indexOf(triggers []trigger, key string) int {
@@ -44,7 +46,7 @@ func (s set) publishTriggers() []model.Trigger {
 	for _, t := range s.triggers {
 		i := slices.IndexFunc(list, func(o model.Trigger) bool { return o.Kind == model.PodsDeleted })
 		if t.kind != model.PodsDeleted || i < 0 {
-			list = append(list, model.Trigger{Kind: t.kind, Object: t.object, Event: t.event.ID, At: t.event.At, Pods: t.pods})
+			list = append(list, model.Trigger{Kind: t.kind, Object: t.object, Event: t.event.ID, At: t.event.At, Pods: t.pods, Actor: t.actor, Text: t.text})
 			continue
 		}
 		list[i].Object, list[i].Pods = timeline.Object{}, append(list[i].Pods, t.pods...)
@@ -53,22 +55,26 @@ func (s set) publishTriggers() []model.Trigger {
 		}
 	}
 	for i := range list {
-		list[i].Text = text(list[i])
+		list[i].Text = cmp.Or(list[i].Text, text(list[i]))
 	}
 	slices.SortStableFunc(list, func(a, b model.Trigger) int { return cmp.Compare(a.At.Latest, b.At.Latest) })
 	return list
 }
 
 func text(t model.Trigger) string {
+	by := ""
+	if t.Actor != "" {
+		by = " by " + t.Actor
+	}
 	switch t.Kind {
 	case model.NodeDrained:
 		return "drain of " + t.Object.Name
 	case model.RolledOut:
-		return "rollout of " + t.Object.Name
+		return "rollout of " + t.Object.Name + by
 	case model.PodExited:
 		return "exit of " + t.Object.Name
 	case model.ServiceChanged:
-		return "change of Service " + t.Object.Name
+		return "change of Service " + t.Object.Name + by
 	case model.ServiceDeleted:
 		return "deletion of Service " + t.Object.Name
 	}
@@ -83,10 +89,11 @@ type scope struct {
 	tl     *model.Timeline
 	events map[uint32]*model.Event
 	pods   map[string]*model.Pod // by UID
+	states cluster.Workloads
 }
 
 func newScope(tl *model.Timeline) scope {
-	s := scope{tl: tl, events: map[uint32]*model.Event{}, pods: map[string]*model.Pod{}}
+	s := scope{tl: tl, events: map[uint32]*model.Event{}, pods: map[string]*model.Pod{}, states: cluster.ReadWorkloads(tl.Events)}
 	for i := range tl.Events {
 		s.events[tl.Events[i].ID] = &tl.Events[i]
 	}
@@ -96,15 +103,18 @@ func newScope(tl *model.Timeline) scope {
 	return s
 }
 
-// triggersOf are the changes that set w off, as far as its most likely cause rests on what happened to Pods or the
-// Service, and on more than its time.
+// triggersOf returns the changes that set w off: what happened to the Service or the Pods that its most likely cause
+// rests on, or, where that rests on no more than its time, to the Pods whose own addresses failed as it did.
 func (s scope) triggersOf(w *model.Window) []trigger {
-	var all set
 	if len(w.Causes) == 0 {
 		return nil
 	}
+	if onlyNear(w.Causes[0]) {
+		return s.triggersOfFailing(w)
+	}
+	var all set
 	for _, e := range s.serviceChangesIn(w.Causes[0]) {
-		t := trigger{key: fmt.Sprint("service ", e.ID), kind: model.ServiceChanged, object: *e.Object, event: e}
+		t := trigger{key: fmt.Sprint("service ", e.ID), kind: model.ServiceChanged, object: *e.Object, event: e, actor: e.Actor}
 		if e.To == "absent" {
 			t.kind = model.ServiceDeleted
 		}
@@ -124,7 +134,7 @@ func onlyNear(c model.Cause) bool { return c.Rule == "unexplained" || c.Confiden
 // serviceChangesIn are the changes of a Service, and its deletion, that a cause has as evidence.
 func (s scope) serviceChangesIn(c model.Cause) (changes []*model.Event) {
 	for _, evidence := range c.Evidence {
-		if e := s.events[evidence.Event]; e != nil && e.Kind == timeline.ServiceChanged && e.Object != nil && !onlyNear(c) {
+		if e := s.events[evidence.Event]; e != nil && e.Kind == timeline.ServiceChanged && e.Object != nil {
 			changes = append(changes, e)
 		}
 	}
@@ -133,9 +143,6 @@ func (s scope) serviceChangesIn(c model.Cause) (changes []*model.Event) {
 
 // podsIn are the Pods whose events a cause has as evidence.
 func (s scope) podsIn(c model.Cause) (pods []*model.Pod) {
-	if onlyNear(c) {
-		return nil
-	}
 	for _, e := range c.Evidence {
 		event := s.events[e.Event]
 		if event == nil || event.Object == nil {
@@ -148,32 +155,122 @@ func (s scope) podsIn(c model.Cause) (pods []*model.Pod) {
 	return pods
 }
 
-// triggerOf is what ended a Pod that a cause names: a drain, a rollout, else its deletion, or, if nobody had asked
-// for that, the exit that the cause rests on, or the rollout that made the Pod. That a Pod was deleted later set
-// nothing off that began as it was added.
+// triggersOfFailing returns what ended or made the Pods whose own addresses failed as most requests of w did. If one of
+// them failed before that, or without it, all of them have something else in common: then it returns none.
+func (s scope) triggersOfFailing(w *model.Window) []trigger {
+	var all set
+	for _, f := range w.Failing {
+		pod := s.pods[f.UID]
+		if pod == nil {
+			return nil
+		}
+		t, ok := s.endOf(pod, f.Ending)
+		if !ok {
+			t, ok = s.startOf(pod)
+		}
+		if !ok {
+			return nil
+		}
+		all = all.with(set{triggers: []trigger{t}})
+	}
+	return all.triggers
+}
+
+// endOf returns what ended a Pod, as an event shows it; ok is false if there is none.
+func (s scope) endOf(pod *model.Pod, ending uint32) (t trigger, ok bool) {
+	e := s.events[ending]
+	if e == nil {
+		return trigger{}, false
+	}
+	if deleted := s.deletionOf(pod); deleted != nil && pod.Ending.By != model.ByItself {
+		return s.deletedBy(pod, deleted), true
+	}
+	return s.exit(pod, e), pod.Ending.By == model.ByItself
+}
+
+// exit is the end of one of a Pod's containers.
+func (s scope) exit(pod *model.Pod, e *model.Event) trigger {
+	return trigger{key: "exit " + pod.UID, kind: model.PodExited, object: podObject(pod), event: e, pods: []string{pod.Name}}
+}
+
+// startOf returns the rollout that made a Pod.
+func (s scope) startOf(pod *model.Pod) (trigger, bool) {
+	made := s.madeByRollout(pod)
+	if made == nil {
+		return trigger{}, false
+	}
+	return s.rollout(pod, made), true
+}
+
+func podObject(pod *model.Pod) timeline.Object {
+	return timeline.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Node: pod.Node}
+}
+
+// triggerOf is what ended a Pod that a cause names: a drain, a rollout, a workload that was scaled, else its deletion,
+// or, if nobody had asked for that, the exit that the cause rests on, or the rollout that made the Pod. That a Pod was
+// deleted later set nothing off that began as it was added.
 func (s scope) triggerOf(pod *model.Pod, c model.Cause) (trigger, bool) {
-	deleted := s.deletionOf(pod)
-	if deleted != nil && (s.addedIn(pod, c) || !s.follows(pod, c, deleted)) {
-		deleted = nil
+	if deleted := s.deletionOf(pod); deleted != nil && !s.addedIn(pod, c) && s.follows(pod, c, deleted) {
+		return s.deletedBy(pod, deleted), true
 	}
-	object := timeline.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Node: pod.Node}
-	switch made := s.madeByRollout(pod); {
-	case deleted == nil && made != nil:
-		d, _ := deploymentOf(pod)
-		object = timeline.Object{Kind: "Deployment", Namespace: pod.Namespace, Name: d.name}
-		return trigger{"rollout " + pod.Namespace + "/" + d.name, model.RolledOut, object, made, []string{pod.Name}}, true
-	case deleted == nil:
-		exited := s.exitOf(pod, c)
-		return trigger{"exit " + pod.UID, model.PodExited, object, exited, []string{pod.Name}}, exited != nil
-	case s.rolled(pod, deleted):
-		d, _ := deploymentOf(pod)
-		object = timeline.Object{Kind: "Deployment", Namespace: pod.Namespace, Name: d.name}
-		return trigger{"rollout " + pod.Namespace + "/" + d.name, model.RolledOut, object, deleted, []string{pod.Name}}, true
+	if t, ok := s.startOf(pod); ok {
+		return t, true
 	}
-	if cordon := s.cordonOf(pod.Node, deleted.At); cordon != nil {
-		return trigger{"drain " + pod.Node, model.NodeDrained, timeline.Object{Kind: "Node", Name: pod.Node}, cordon, []string{pod.Name}}, true
+	exited := s.exitOf(pod, c)
+	return s.exit(pod, exited), exited != nil
+}
+
+// deletedBy is for what a Pod was deleted.
+func (s scope) deletedBy(pod *model.Pod, deleted *model.Event) trigger {
+	t := trigger{key: "pod " + pod.UID, kind: model.PodsDeleted, object: podObject(pod), event: deleted, pods: []string{pod.Name}}
+	if pod.Ending == nil || pod.Ending.Of == nil {
+		return t
 	}
-	return trigger{"pod " + pod.UID, model.PodsDeleted, object, deleted, []string{pod.Name}}, true
+	change := s.events[pod.Ending.Change]
+	switch of := *pod.Ending.Of; {
+	case pod.Ending.By == model.ByRollout:
+		return s.rollout(pod, deleted)
+	case pod.Ending.By == model.ByScaling && change != nil:
+		t.key, t.kind, t.object, t.event, t.actor = "scale "+workloadKey(of), model.ScaledDown, of, change, change.Actor
+		t.text = s.scaledText(t)
+	case of.Kind == "Node":
+		t.key, t.kind, t.object = "drain "+of.Name, model.NodeDrained, of
+		if change != nil {
+			t.event = change
+		}
+	}
+	return t
+}
+
+func workloadKey(of timeline.Object) string { return of.Namespace + "/" + of.Kind + "/" + of.Name }
+
+// scaledText says from how many replicas to how many a workload was scaled, by whom, and whether an autoscaler does so
+// too: "Deployment web scaled from 6 to 1 by kubectl-client-side-apply, an autoscaler targets it".
+func (s scope) scaledText(t trigger) string {
+	workload := t.object.Kind + "/" + t.object.Name
+	_, from, to := s.states.Scaled(t.object.Namespace, workload, t.event)
+	text := fmt.Sprintf("%s scaled from %d to %d", cluster.WorkloadWords(workload), from, to)
+	switch autoscaler := t.event.Snapshot.Workload.Autoscaled; {
+	case autoscaler:
+		return text + " by an autoscaler"
+	case t.actor != "":
+		text += " by " + t.actor
+	}
+	if s.states.Autoscaled(t.object.Namespace, workload) {
+		text += ", an autoscaler targets it"
+	}
+	return text
+}
+
+// rollout is that of a Pod's workload, as an event of the Pod shows it.
+func (s scope) rollout(pod *model.Pod, shows *model.Event) trigger {
+	kind, name, _ := strings.Cut(s.states.Top(pod), "/")
+	of := timeline.Object{Kind: kind, Namespace: pod.Namespace, Name: name}
+	t := trigger{key: "rollout " + workloadKey(of), kind: model.RolledOut, object: of, event: shows, pods: []string{pod.Name}}
+	if change := s.states.ChangedBefore(of.Namespace, kind+"/"+name, shows); change != nil {
+		t.actor = change.Actor
+	}
+	return t
 }
 
 // deletionOf is the event by which a Pod's deletion was asked for, nil if it was not.
@@ -214,53 +311,20 @@ func (s scope) exitOf(pod *model.Pod, c model.Cause) *model.Event {
 	return nil
 }
 
-// cordonOf is the event by which a node turned unschedulable during the run, and was so when something happened. One
-// that was cordoned before has no such event: why is not known.
-func (s scope) cordonOf(node string, at model.Instant) (cordon *model.Event) {
-	for i := range s.tl.Events {
-		e := &s.tl.Events[i]
-		if e.Kind != timeline.NodeSchedulable || e.Object == nil || e.Object.Name != node || e.At.Earliest > at.Latest {
-			continue
-		}
-		cordon = nil
-		if e.From == "true" && e.To == "false" {
-			cordon = e
-		}
-	}
-	return cordon
-}
-
-// rolled reports whether Pods of another ReplicaSet of the Pod's Deployment were created in this run before the Pod
-// was deleted: an eviction is made good by Pods of the same one.
-func (s scope) rolled(pod *model.Pod, deleted *model.Event) bool {
-	own, ok := deploymentOf(pod)
-	return ok && !endedElse(pod) && slices.ContainsFunc(s.tl.Pods, func(o model.Pod) bool {
-		other, ok := deploymentOf(&o)
-		return ok && o.Namespace == pod.Namespace && other.name == own.name && other.hash != own.hash &&
-			o.Created != nil && o.Created.Bounded() && o.Created.Earliest <= deleted.At.Latest
-	})
-}
-
-// endedElse reports whether a Pod is known to have been ended for something else than a rollout.
-func endedElse(pod *model.Pod) bool {
-	return pod.Ending != nil && slices.Contains([]model.EndedBy{model.ByEviction, model.ByTaint, model.ByScheduler, model.ByKubelet, model.ByCollector, model.ByScaling}, pod.Ending.By)
-}
-
-// madeByRollout is the event by which a Pod was created, if its Deployment had only Pods of other ReplicaSets when
-// the run began; else nil.
+// madeByRollout is the event by which a Pod was created, if its workload had only Pods of other templates when the run
+// began; else nil.
 func (s scope) madeByRollout(pod *model.Pod) *model.Event {
-	own, ok := deploymentOf(pod)
-	if !ok || pod.Created == nil || !pod.Created.Bounded() {
+	top := s.states.Top(pod)
+	if top == "" || pod.Created == nil || !pod.Created.Bounded() {
 		return nil
 	}
 	older := false
 	for i := range s.tl.Pods {
 		o := &s.tl.Pods[i]
-		other, ok := deploymentOf(o)
-		if !ok || o.Namespace != pod.Namespace || other.name != own.name || o.Created != nil && o.Created.Bounded() {
+		if o.Namespace != pod.Namespace || o.Created != nil && o.Created.Bounded() || s.states.Top(o) != top {
 			continue
 		}
-		if older = true; other.hash == own.hash {
+		if older = true; o.Template == pod.Template {
 			return nil
 		}
 	}
@@ -270,20 +334,4 @@ func (s scope) madeByRollout(pod *model.Pod) *model.Event {
 		}
 	}
 	return nil
-}
-
-// podName is how a Deployment's Pods are called: its own name, the hash of the template, and five characters. Both
-// are of characters that make no words.
-// https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label
-var podName = regexp.MustCompile(`^(.+)-([bcdfghjklmnpqrstvwxz2456789]{6,10})-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
-
-type deployment struct{ name, hash string }
-
-// deploymentOf is what a Pod's name says of its Deployment.
-func deploymentOf(pod *model.Pod) (deployment, bool) {
-	m := podName.FindStringSubmatch(pod.Name)
-	if m == nil {
-		return deployment{}, false
-	}
-	return deployment{m[1], m[2]}, true
 }

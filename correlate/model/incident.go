@@ -28,7 +28,8 @@ type TriggerKind string
 
 const (
 	NodeDrained TriggerKind = "drain"        // Object is the node: it had been cordoned when the Pods that the causes name were deleted
-	RolledOut   TriggerKind = "rollout"      // Object is the Deployment: Pods of one ReplicaSet were deleted while another of its ReplicaSets got Pods
+	RolledOut   TriggerKind = "rollout"      // Object is the workload, such as a Deployment: it replaced its Pods by those of another template
+	ScaledDown  TriggerKind = "scaled-down"  // Object is the workload: fewer replicas were asked for
 	PodsDeleted TriggerKind = "pods-deleted" // Object is the Pod, if it is one only
 	PodExited   TriggerKind = "pod-exited"   // Object is the Pod: a container ended, and nobody had asked for it
 
@@ -40,10 +41,11 @@ const (
 type Trigger struct {
 	Kind   TriggerKind     `json:"kind"`
 	Object timeline.Object `json:"object,omitzero"`
-	Event  uint32          `json:"event"` // the ID of the event that shows it: the cordon, the first Pod's deletion, the exit, the Service's change
-	At     Instant         `json:"at"`    // when that happened
-	Pods   []string        `json:"pods"`  // the names of the Pods it ended, as far as the causes name them
-	Text   string          `json:"text"`  // "drain of node2"
+	Event  uint32          `json:"event"`          // the ID of the event that shows it: the cordon, the change of the replicas, the first Pod's deletion, the exit, the Service's change
+	At     Instant         `json:"at"`             // when that happened
+	Pods   []string        `json:"pods"`           // the names of the Pods it ended, as far as the causes name them
+	Actor  string          `json:"actor,omitzero"` // the field manager that made the change; absent if it is not known
+	Text   string          `json:"text"`           // "drain of node2"
 }
 
 // An IncidentCause is a cause of one or several windows of an incident, in the words it has where it was measured best.

@@ -236,6 +236,7 @@ type Window struct {
 	Blackout *Length        `json:"blackout,omitzero"` // the longest stretch of at least 3 failures without a success
 	Classes  map[string]int `json:"classes"`           // failures by class
 	Backends map[string]int `json:"backends,omitzero"` // who answered the successes inside
+	Failing  []FailingPod   `json:"failing,omitzero"`  // the Pods whose own addresses failed meanwhile as most of its requests did
 	Errors   []ErrorText    `json:"errors,omitzero"`   // what its failures said, where their class alone does not tell what was wrong
 	Cut      *Instant       `json:"cut,omitzero"`      // when requests in flight failed all at once, as when a server is killed, while others in flight did not: the failures became known then
 	Open     Open           `json:"open"`
@@ -252,6 +253,15 @@ type ErrorText struct {
 	Class string  `json:"class"`
 	Text  string  `json:"text"`
 	First Instant `json:"first"` // when the target's first request failed so, which may be before the window
+}
+
+// A FailingPod is a Pod whose own address failed during a window.
+type FailingPod struct {
+	Pod    string  `json:"pod"` // its name
+	UID    string  `json:"uid"`
+	Target string  `json:"target"`          // that asked it
+	Since  Instant `json:"since"`           // when it began to fail
+	Ending uint32  `json:"ending,omitzero"` // the ID of the event that shows what ended it, if that was before; absent if nothing had
 }
 
 // Open tells at which side a window's bracket ends for want of observation, not at a good request.
@@ -412,6 +422,7 @@ type Event struct {
 
 	Owner    string             `json:"owner,omitzero"`    // KIND/NAME of a Pod's controller
 	Template string             `json:"template,omitzero"` // the ID of a Pod's template, whose snapshot says what it has
+	Actor    string             `json:"actor,omitzero"`    // the field manager that made this change of an object's spec; absent if it is not known
 	Snapshot *timeline.Snapshot `json:"snapshot,omitzero"` // what an object is from then on
 
 	Preflight *timeline.Preflight `json:"preflight,omitzero"` // what was predicted of a Service
@@ -494,6 +505,9 @@ type Ending struct {
 	By    EndedBy `json:"by"`
 	Text  string  `json:"text"`  // "evicted through the API, node2 being cordoned (a drain)"
 	Event uint32  `json:"event"` // the ID of the event that shows it
+
+	Of     *timeline.Object `json:"of,omitzero"`     // what was scaled, rolled out or drained: the workload, or the node; absent of other endings
+	Change uint32           `json:"change,omitzero"` // the ID of the event by which that was asked for: the change of the workload, the cordon; absent if it was not seen
 }
 
 // EndedBy says who or what ended a Pod. The list is closed.

@@ -23,13 +23,14 @@ export type TargetKind = "new" | "reused" | "direct" | "held" | "control";
 /**
  * TriggerKind says what sort of change set an incident off. The list is closed.
  * - drain: Object is the node: it had been cordoned when the Pods that the causes name were deleted
- * - rollout: Object is the Deployment: Pods of one ReplicaSet were deleted while another of its ReplicaSets got Pods
+ * - rollout: Object is the workload, such as a Deployment: it replaced its Pods by those of another template
+ * - scaled-down: Object is the workload: fewer replicas were asked for
  * - pods-deleted: Object is the Pod, if it is one only
  * - pod-exited: Object is the Pod: a container ended, and nobody had asked for it
  * - service-changed: Object is the Service: its selector, ports, type or policies were changed
  * - service-deleted: Object is the Service
  */
-export type TriggerKind = "drain" | "rollout" | "pods-deleted" | "pod-exited" | "service-changed" | "service-deleted";
+export type TriggerKind = "drain" | "rollout" | "scaled-down" | "pods-deleted" | "pod-exited" | "service-changed" | "service-deleted";
 /**
  * Confidence of a cause.
  * - high: independent signs agree, and no rival fits as well
@@ -840,7 +841,7 @@ export interface Trigger {
   kind: TriggerKind;
   object?: Object;
   /**
-   * the ID of the event that shows it: the cordon, the first Pod's deletion, the exit, the Service's change
+   * the ID of the event that shows it: the cordon, the change of the replicas, the first Pod's deletion, the exit, the Service's change
    */
   event: number;
   at: Instant;
@@ -848,6 +849,10 @@ export interface Trigger {
    * the names of the Pods it ended, as far as the causes name them
    */
   pods: string[];
+  /**
+   * the field manager that made the change; absent if it is not known
+   */
+  actor?: string;
   /**
    * "drain of node2"
    */
@@ -978,6 +983,10 @@ export interface Window {
     [k: string]: number;
   };
   /**
+   * the Pods whose own addresses failed meanwhile as most of its requests did
+   */
+  failing?: FailingPod[];
+  /**
    * what its failures said, where their class alone does not tell what was wrong
    */
   errors?: ErrorText[];
@@ -993,6 +1002,25 @@ export interface Window {
    * most likely first; never empty in a judged window
    */
   causes: Cause[];
+}
+/**
+ * A FailingPod is a Pod whose own address failed during a window.
+ */
+export interface FailingPod {
+  /**
+   * its name
+   */
+  pod: string;
+  uid: string;
+  /**
+   * that asked it
+   */
+  target: string;
+  since: Instant;
+  /**
+   * the ID of the event that shows what ended it, if that was before; absent if nothing had
+   */
+  ending?: number;
 }
 /**
  * An ErrorText is why requests of a class failed. The first 3 different texts of each target and class are kept:
@@ -1244,6 +1272,10 @@ export interface CutWindow {
     [k: string]: number;
   };
   /**
+   * the Pods whose own addresses failed meanwhile as most of its requests did
+   */
+  failing?: FailingPod[];
+  /**
    * what its failures said, where their class alone does not tell what was wrong
    */
   errors?: ErrorText[];
@@ -1414,6 +1446,10 @@ export interface Event {
    * the ID of a Pod's template, whose snapshot says what it has
    */
   template?: string;
+  /**
+   * the field manager that made this change of an object's spec; absent if it is not known
+   */
+  actor?: string;
   snapshot?: Snapshot;
   preflight?: Preflight;
   lookup?: Lookup;
@@ -1436,6 +1472,10 @@ export interface PodTemplate {
    * as the pod-seen events of its Pods name it
    */
   id: string;
+  /**
+   * the label controller-revision-hash; absent where each template has a controller of its own, as in a Deployment
+   */
+  revision?: string;
   grace: Nanoseconds;
   /**
    * Always, OnFailure, Never
@@ -1516,6 +1556,10 @@ export interface Workload {
   maxSurge?: string;
   maxUnavailable?: string;
   minReady?: Nanoseconds;
+  /**
+   * an autoscaler has set Replicas; else it is not known whether one may
+   */
+  autoscaled?: boolean;
   status: Replicas;
 }
 /**
@@ -1897,6 +1941,11 @@ export interface Ending {
    * the ID of the event that shows it
    */
   event: number;
+  of?: Object;
+  /**
+   * the ID of the event by which that was asked for: the change of the workload, the cordon; absent if it was not seen
+   */
+  change?: number;
 }
 /**
  * PodState is a stretch of a Pod's lane. It lasts until the next one's Start.

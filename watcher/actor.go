@@ -1,0 +1,47 @@
+package watcher
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// actorOf returns the field manager that last changed an object's spec: "kubectl-client-side-apply". The API server
+// stamps an entry of managedFields when its manager changes a field, with the second. actorOf returns "" if two
+// managers did within one second, or if there are no managedFields.
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+func actorOf(o metav1.Object) string {
+	var actor string
+	var last time.Time
+	for _, m := range o.GetManagedFields() {
+		if m.Time == nil || m.Subresource == "status" || !owns(m, "f:spec") {
+			continue
+		}
+		switch {
+		case m.Time.After(last):
+			actor, last = m.Manager, m.Time.Time
+		case m.Time.Time.Equal(last) && m.Manager != actor:
+			actor = ""
+		}
+	}
+	return actor
+}
+
+// owns reports whether a manager set a field.
+func owns(m metav1.ManagedFieldsEntry, field string) bool {
+	return strings.Contains(m.FieldsV1.GetRawString(), `"`+field+`"`)
+}
+
+// controllers are the field managers by which the HorizontalPodAutoscaler's controller goes: the names of the programs
+// that it is part of.
+var controllers = []string{"kube-controller-manager", "k3s", "k3s-server"}
+
+// autoscaled reports whether an autoscaler last set how many replicas a workload wants: no other controller of these
+// programs uses the scale subresource.
+func autoscaled(o metav1.Object) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.Subresource == "scale" && owns(m, "f:replicas") && slices.Contains(controllers, m.Manager)
+	})
+}
