@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"correlate":                 {"timeline", "correlate/align", "correlate/held", "correlate/model", "correlate/windows", "correlate/cluster", "correlate/causes", "correlate/incidents"},
 	"correlate/held":            {"timeline", "correlate/model"},
 	"correlate/kubectl":         {},
-	"correlate/incidents":       {"timeline", "correlate/cluster", "correlate/model"},
+	"correlate/incidents":       {"timeline", "correlate/cluster", "correlate/model", "correlate/quantity"},
 	"correlate/model":           {"timeline"},
 	"correlate/quantity":        {"correlate/model"},
 	"correlate/windows":         {"timeline", "correlate/model"},

@@ -175,6 +175,7 @@ func readCase(t *testing.T, archive *txtar.Archive) *caseRun {
 // lines left out and added.
 func TestCausesSayInWhichOfTheirWaysTheyCameAbout(t *testing.T) {
 	want := map[string]struct{ file, without, with string }{
+		"failing-version/other-workload":       {"job_selected", "", ""},
 		"pod-crashed/liveness":                 {"liveness_kill", "", ""},
 		"pod-crashed/out-of-memory":            {"crash", "", ""},
 		"no-ready-endpoint/service-deleted":    {"service_deleted", "", ""},

@@ -267,7 +267,7 @@ func TestHeadlinesReadAsCommitted(t *testing.T) {
 			windows := v.windowsOf(in)
 			said := []string{lasted(in, windows), incidentDowntime(in, windows), incidentRequests(in), incidentErrors(in), triggerText(in), v.losses(in, windows)}
 			for _, c := range in.Causes {
-				said = append(said, causeText(c, windows))
+				said = append(said, causeText(c, windows, in.Recurs != nil))
 			}
 			l.Incidents = append(l.Incidents, said)
 		}

@@ -107,6 +107,9 @@ func lasted(in model.Incident, windows []model.Window) string {
 		return windowLength(windows[0])
 	}
 	length := model.Length{Min: max(0, in.End.Earliest-in.Start.Latest), Max: in.End.Latest - in.Start.Earliest}
+	if in.Recurs != nil {
+		return fmt.Sprintf("%d times in %s", in.Recurs.Times, quantity.Length(length, in.Open))
+	}
 	return quantity.Length(length, in.Open) + " in " + quantity.Count(len(in.Windows), "window")
 }
 
@@ -220,7 +223,7 @@ func incidentCauses(in model.Incident, windows []model.Window, listed map[string
 			causes = append(causes, document.Note{Label: "cause", Text: quantity.Count(len(in.Causes)-i, "more rule") + " for other windows: -v"})
 			break
 		}
-		causes = append(causes, document.Note{Label: "cause", Text: causeText(c, windows), Tone: document.Bold})
+		causes = append(causes, document.Note{Label: "cause", Text: causeText(c, windows, in.Recurs != nil), Tone: document.Bold})
 		label := "fix"
 		if c.Rule == "unexplained" { // it says where to look
 			label = "next"
@@ -239,10 +242,12 @@ func incidentCauses(in model.Incident, windows []model.Window, listed map[string
 
 // causeText is a cause with how sure it is, and of how many windows: its text is about the one where it was measured
 // best.
-func causeText(c model.IncidentCause, windows []model.Window) string {
+func causeText(c model.IncidentCause, windows []model.Window, recurs bool) string {
 	text := fmt.Sprintf("%s (%s confidence): %s", c.Rule, c.Confidence, c.Text)
 	switch {
 	case len(c.Windows) < 2:
+		return text
+	case c.Rule == "unexplained" && recurs:
 		return text
 	case c.Rule == "unexplained":
 		return fmt.Sprintf("%s; %d windows are unexplained", text, len(c.Windows))

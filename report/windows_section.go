@@ -180,21 +180,42 @@ func openText(tl *model.Timeline, w model.Window) string {
 	i := slices.IndexFunc(tl.Targets, func(t model.Target) bool { return t.Name == w.Target })
 	if w.Open.Start {
 		text := "its start was not observed" + whyNot(tl, w.Target, w.Start)
-		if i >= 0 && w.Start.Earliest <= tl.Targets[i].Measured.Earliest {
+		switch {
+		case i < 0 || w.Start.Earliest > tl.Targets[i].Measured.Earliest:
+		case answeredIn(tl, w.Target, 0, w.Start.Latest):
+			text = "when it began is not known: too few requests were answered before"
+		default:
 			text = "already " + failing + " when measuring began"
 		}
 		parts = append(parts, text)
 	}
 	if w.Open.End {
 		text := "its end was not observed" + whyNot(tl, w.Target, w.End)
-		if tl.Run.Live {
+		switch {
+		case tl.Run.Live:
 			text = "still " + failing
-		} else if i >= 0 && w.End.Latest >= tl.Targets[i].Measured.Latest {
+		case i < 0 || w.End.Latest < tl.Targets[i].Measured.Latest:
+		case answeredIn(tl, w.Target, w.End.Earliest, w.End.Latest):
+			text = "when it ended is not known: too few requests were answered after"
+		default:
 			text = "still " + failing + " when measuring ended"
 		}
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// answeredIn reports whether requests to a target that were sent between two instants were answered well: in a slot of
+// its series that lies wholly between them.
+func answeredIn(tl *model.Timeline, target string, from, to time.Duration) bool {
+	series, _ := tl.Buckets.Of(target)
+	for i := range series.Sent {
+		start := time.Duration(series.Start+i) * tl.Buckets.Width
+		if start >= from && start+tl.Buckets.Width <= to && series.Sent[i] > series.Failed[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // whyNot says what kept the prober from observing an end of a window, which lies somewhere in at or beyond it.

@@ -1,6 +1,7 @@
 package causes
 
 import (
+	"slices"
 	"strings"
 
 	"lapse/correlate/model"
@@ -30,11 +31,15 @@ func (v *index) explain(w *model.Window) {
 	}
 }
 
-// errorsOf are the texts of the window's target and classes that had been seen by its end.
+// errorsOf returns the different texts of the window's target and classes that had been seen by its end.
 func (v *index) errorsOf(w *model.Window) (texts []model.ErrorText) {
 	for _, e := range v.errors {
-		if e.Object.Name == w.Target && w.Classes[e.To] > 0 && e.At.Earliest <= w.End.Latest {
-			texts = append(texts, model.ErrorText{Class: e.To, Text: e.Detail, First: e.At})
+		if e.Object.Name != w.Target || w.Classes[e.To] == 0 || e.At.Earliest > w.End.Latest {
+			continue
+		}
+		text, _, _ := strings.Cut(e.Detail, ": current time ") // as crypto/x509 says of an expired certificate
+		if !slices.ContainsFunc(texts, func(t model.ErrorText) bool { return t.Class == e.To && t.Text == text }) {
+			texts = append(texts, model.ErrorText{Class: e.To, Text: text, First: e.At})
 		}
 	}
 	return texts

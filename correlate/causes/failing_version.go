@@ -1,11 +1,13 @@
 package causes
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
@@ -29,7 +31,12 @@ of them run on one node and no Pod that answers does.`,
 	Fix:   "Take the version back (`kubectl rollout undo`). A readiness probe that asks for what clients ask stops such a rollout at its first Pods.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testFailingVersion,
+
+	Reasons: []string{otherWorkload},
 }
+
+// otherWorkload is the reason where the Pods that fail are of another workload than those that answer.
+const otherWorkload = "other-workload"
 
 // slowestStart is for how long a Pod may fail that only starts slowly.
 const slowestStart = time.Minute
@@ -58,8 +65,15 @@ func testFailingVersion(c *Case) Finding {
 	}
 	longest := slices.MaxFunc(young, func(a, b suspect) int { return int(a.outage.Length.Min - b.outage.Length.Min) })
 	f := Finding{Text: v.failingText(failing, longest), Fix: v.failingFix(longest)}
+	taken := v.alsoTakes(w, failing, well)
+	if taken.text != "" {
+		f.Text, f.Fix, f.Reason = taken.text+": "+f.Text, taken.fix(f.Fix), otherWorkload
+	}
 	v.accuseYoung(w, young, &f)
 	f.For = append(f.For, context(model.Evidence{Target: v.directName(w, well[0]), Text: namedPods(well) + ", with another template, answered well"})...)
+	if taken.jobs { // nothing that ends is meant to serve: neither a slow start nor a crash
+		return f
+	}
 	if longest.outage.Length.Min < slowestStart {
 		f.missing(doubt(Measured, fmt.Sprintf("%s was observed for %s only: that it starts slowly fits as well", longest.pod.Name, quantity.Lowest(longest.outage.Length.Min))))
 	}
@@ -77,6 +91,51 @@ func testFailingVersion(c *Case) Finding {
 		}
 	}
 	return f
+}
+
+// A takenPods is what a Service's selector takes beside the Pods that answer.
+type takenPods struct {
+	text  string // "" if all are of one workload
+	owner string // of the Pods that fail
+	jobs  bool   // they are of Jobs
+}
+
+// alsoTakes compares the workloads of Pods that fail with those of Pods that answer well, before their templates tell
+// versions apart.
+func (v *index) alsoTakes(w *model.Window, failing, well []*model.Pod) takenPods {
+	owner := v.states.Top(failing[0])
+	known := func(p *model.Pod) bool { // of whom a ReplicaSet is, where that is not watched, its name may not tell
+		top := v.states.Top(p)
+		return !strings.HasPrefix(top, "ReplicaSet/") || len(v.states.Of(p.Namespace, top)) > 0
+	}
+	other := func(p *model.Pod) bool {
+		return v.states.Top(p) != owner && (known(p) || known(failing[0]))
+	}
+	if slices.ContainsFunc(failing, other) || !slices.ContainsFunc(well, other) || slices.ContainsFunc(well, func(p *model.Pod) bool { return !other(p) }) {
+		return takenPods{}
+	}
+	name := func(p *model.Pod) string {
+		return cluster.WorkloadWords(cmp.Or(v.states.Top(p), "Pod/"+p.Name))
+	}
+	_, service, _ := strings.Cut(v.target(w).Service, "/")
+	selector := "the selector of the Service"
+	if service != "" {
+		selector = "the selector of Service " + service
+	}
+	return takenPods{
+		text:  fmt.Sprintf("%s takes the Pods of %s beside those of %s", selector, name(failing[0]), name(well[0])),
+		owner: name(failing[0]),
+		jobs:  strings.HasPrefix(owner, "Job/"),
+	}
+}
+
+// fix says how the selector leaves the Pods out; undo is the fix of a version.
+func (t takenPods) fix(undo string) string {
+	narrow := "select by a label that only the Pods that serve have, or name the port of their container and use the name as the Service's targetPort: Pods without 1 of that name are no endpoints"
+	if t.jobs {
+		return narrow
+	}
+	return fmt.Sprintf("if %s is not meant to serve, %s; else %s", t.owner, narrow, undo)
 }
 
 // onOneNodeOnly is the doubt that all Pods that fail are on one node, and none that is well: then something of that

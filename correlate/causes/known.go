@@ -19,7 +19,7 @@ type fact struct{ text, next string }
 // known returns what is known of a window, the most telling first.
 func (v *index) known(w *model.Window) (facts []fact) {
 	failing := v.failingPods(w)
-	for _, find := range []func(*model.Window, []failed) fact{v.whichPods, v.whichConnections, v.saidWhat, v.behindProxy, v.otherServices, v.changedNear} {
+	for _, find := range []func(*model.Window, []failed) fact{v.whichPods, v.saidWhat, v.behindProxy, v.whichConnections, v.otherServices, v.changedNear} {
 		if f := find(w, failing); f.text != "" {
 			facts = append(facts, f)
 		}
@@ -127,7 +127,11 @@ func (v *index) whichConnections(w *model.Window, all []failed) fact {
 			return fact{"only requests on kept connections failed, new connections were well",
 				"look for what makes a server close or reset connections that are in use: a limit of requests or age per connection, workers that are recycled, a reload, an idle timeout"}
 		}
-		return fact{"only new connections failed, kept ones were well", "look for what accepts connections: a full queue, a limit of connections, routes to Pods"}
+		f := fact{text: "only new connections failed, kept ones were well"}
+		if 2*some(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Reset, timeline.EOF) > w.Failed {
+			f.next = "look for what accepts connections: a full queue, a limit of connections, routes to Pods"
+		}
+		return f
 	}
 	return fact{}
 }

@@ -26,10 +26,14 @@ func Of(tl *model.Timeline, join time.Duration) []model.Incident {
 	for i, w := range all {
 		sets[i] = set{windows: []*model.Window{w}, triggers: s.triggersOf(w)}
 	}
-	sets = unite(sets, join)
+	sets = recurring(unite(sets, join))
 	list := make([]model.Incident, 0, len(sets))
 	for _, one := range sets {
-		list = append(list, one.publish())
+		in := one.publish()
+		if in.Recurs != nil {
+			in.Causes[0].Text += "; " + recurrenceText(in.Recurs, s.quiet(&in))
+		}
+		list = append(list, in)
 	}
 	slices.SortStableFunc(list, func(a, b model.Incident) int { return cmp.Compare(a.Start.Earliest, b.Start.Earliest) })
 	for i := range list {
@@ -42,6 +46,7 @@ func Of(tl *model.Timeline, join time.Duration) []model.Incident {
 type set struct {
 	windows  []*model.Window
 	triggers []trigger
+	recurs   bool // the windows are of one sign
 }
 
 // unite joins sets until no two of them belong together.
@@ -76,7 +81,7 @@ func (s set) belongsWith(o set, join time.Duration) bool {
 
 // with is the union of two sets.
 func (s set) with(o set) set {
-	both := set{windows: slices.Concat(s.windows, o.windows)}
+	both := set{windows: slices.Concat(s.windows, o.windows), recurs: s.recurs}
 	for _, t := range slices.Concat(s.triggers, o.triggers) {
 		if i := indexOf(both.triggers, t.key); i >= 0 {
 			both.triggers[i] = both.triggers[i].with(t)
@@ -114,6 +119,7 @@ func (s set) publish() model.Incident {
 	})
 	in.Downtime = lost[in.Targets[0]]
 	in.Causes = causesOf(s.windows)
+	in.Recurs = s.recurrence()
 	return in
 }
 

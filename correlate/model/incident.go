@@ -1,6 +1,10 @@
 package model
 
-import "lapse/timeline"
+import (
+	"time"
+
+	"lapse/timeline"
+)
 
 // An Incident is the unit of a report: windows of any targets that overlap, or that the same change set off. Its
 // windows are the detail.
@@ -18,9 +22,17 @@ type Incident struct {
 	Open     bool     `json:"open,omitzero"`
 	Live     bool     `json:"live,omitzero"` // not final: later requests may change it
 
-	Classes  map[string]int  `json:"classes"`  // failures by class
-	Triggers []Trigger       `json:"triggers"` // what set it off, as far as its causes name Pods or a change of the Service, by time; empty if that is not known
-	Causes   []IncidentCause `json:"causes"`   // each rule once, first the one that explains most losses: failed requests and cut connections
+	Classes  map[string]int  `json:"classes"`         // failures by class
+	Triggers []Trigger       `json:"triggers"`        // what set it off, as far as its causes name Pods or a change of the Service, by time; empty if that is not known
+	Recurs   *Recurrence     `json:"recurs,omitzero"` // how its windows recur, of one that no rule explains and no change set off; absent if they do not
+	Causes   []IncidentCause `json:"causes"`          // each rule once, first the one that explains most losses: failed requests and cut connections
+}
+
+// A Recurrence is how failures of one sign happened again and again.
+type Recurrence struct {
+	Times  int           `json:"times"`           // how many windows of one target
+	Apart  Length        `json:"apart"`           // the shortest and the longest time from the beginning of one to that of the next
+	Period time.Duration `json:"period,omitzero"` // the time between them, if it is regular
 }
 
 // TriggerKind says what sort of change set an incident off. The list is closed.

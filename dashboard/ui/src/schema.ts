@@ -822,6 +822,7 @@ export interface Incident {
    * what set it off, as far as its causes name Pods or a change of the Service, by time; empty if that is not known
    */
   triggers: Trigger[];
+  recurs?: Recurrence;
   /**
    * each rule once, first the one that explains most losses: failed requests and cut connections
    */
@@ -857,6 +858,17 @@ export interface Trigger {
    * "drain of node2"
    */
   text: string;
+}
+/**
+ * A Recurrence is how failures of one sign happened again and again.
+ */
+export interface Recurrence {
+  /**
+   * how many windows of one target
+   */
+  times: number;
+  apart: Length;
+  period?: Nanoseconds;
 }
 /**
  * An IncidentCause is a cause of one or several windows of an incident, in the words it has where it was measured best.

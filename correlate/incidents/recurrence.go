@@ -1,0 +1,138 @@
+package incidents
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// This file finds failures without a known cause that happen again and again in the same way: what a server does by
+// itself, such as a worker that is recycled, has no change in the cluster.
+
+// fewestTimes is how often something must have happened to be said to recur.
+const fewestTimes = 3
+
+// recurring puts sets together that have the same sign, if there are windows enough: no rule explains them, nothing set
+// them off, the same targets failed, and mostly with the same class.
+func recurring(sets []set) []set {
+	times := map[string]int{}
+	for _, s := range sets {
+		times[s.sign()] += s.times()
+	}
+	var merged []set
+	at := map[string]int{} // by sign, the place of the set that takes the others in
+	for _, s := range sets {
+		sign := s.sign()
+		if sign == "" || times[sign] < fewestTimes {
+			merged = append(merged, s)
+			continue
+		}
+		if i, known := at[sign]; known {
+			merged[i] = merged[i].with(s)
+			continue
+		}
+		at[sign] = len(merged)
+		s.recurs = true
+		merged = append(merged, s)
+	}
+	return merged
+}
+
+// sign is the targets and the class of most failures of windows that no rule explains and no change set off; "" of
+// others.
+func (s set) sign() string {
+	if len(s.triggers) > 0 {
+		return ""
+	}
+	targets, classes := map[string]bool{}, map[string]int{}
+	for _, w := range s.windows {
+		if len(w.Causes) == 0 || w.Causes[0].Rule != "unexplained" || w.Kind == model.Slow {
+			return ""
+		}
+		targets[w.Target] = true
+		for class, n := range w.Classes {
+			classes[class] += n
+		}
+	}
+	if len(classes) == 0 {
+		return ""
+	}
+	most := slices.MaxFunc(slices.Sorted(maps.Keys(classes)), func(a, b string) int { return cmp.Compare(classes[a], classes[b]) })
+	return strings.Join(slices.Sorted(maps.Keys(targets)), " ") + " " + most
+}
+
+// times is how often the windows happened: the most windows of a target.
+func (s set) times() int { return len(s.begins()) }
+
+// begins are the middles of when the windows began of the target that has most of them, by time.
+func (s set) begins() []time.Duration {
+	of := map[string][]time.Duration{}
+	var most string
+	for _, w := range s.windows {
+		of[w.Target] = append(of[w.Target], w.Start.Earliest+(w.Start.Latest-w.Start.Earliest)/2)
+		if len(of[w.Target]) > len(of[most]) {
+			most = w.Target
+		}
+	}
+	slices.Sort(of[most])
+	return of[most]
+}
+
+// recurrence says how often windows happened, and how far apart; nil if they do not recur.
+func (s set) recurrence() *model.Recurrence {
+	begins := s.begins()
+	if !s.recurs || len(begins) < fewestTimes {
+		return nil
+	}
+	r := &model.Recurrence{Times: len(begins), Apart: model.Length{Min: model.Never}}
+	var apart []time.Duration
+	for i := range begins[1:] {
+		apart = append(apart, begins[i+1]-begins[i])
+	}
+	slices.Sort(apart)
+	r.Apart = model.Length{Min: apart[0], Max: apart[len(apart)-1]}
+	if median := apart[len(apart)/2]; len(apart) >= fewestTimes && r.Apart.Max-r.Apart.Min <= median/2 {
+		r.Period = median
+	}
+	return r
+}
+
+// recurrenceText says so: "again and again, 13 times, every 6.0 s, and nothing changed in the cluster meanwhile".
+func recurrenceText(r *model.Recurrence, quiet bool) string {
+	text := fmt.Sprintf("again and again, %d times, %s to %s apart", r.Times, quantity.Span(r.Apart.Min), quantity.Span(r.Apart.Max))
+	if r.Period > 0 {
+		text = fmt.Sprintf("again and again, %d times, every %s", r.Times, quantity.Span(r.Period))
+	}
+	if quiet {
+		text += ", and nothing changed in the cluster meanwhile"
+	}
+	return text
+}
+
+// quiet reports whether the cluster was watched, and nothing changed in it while an incident lasted.
+func (s scope) quiet(in *model.Incident) bool {
+	if len(s.tl.Pods) == 0 {
+		return false
+	}
+	for i := range s.tl.Events {
+		e := &s.tl.Events[i]
+		if e.At.Earliest > in.End.Latest || e.At.Latest < in.Start.Earliest || !e.At.Bounded() {
+			continue
+		}
+		switch {
+		case e.Kind == timeline.EndpointChanged, e.Kind == timeline.ServiceChanged, strings.HasPrefix(string(e.Kind), "pod-"),
+			strings.HasPrefix(string(e.Kind), "node-") && e.Kind != timeline.NodeChecked,
+			e.Kind == timeline.SnapshotTaken && (e.To == timeline.SnapshotChanged || e.To == timeline.SnapshotCreated || e.To == timeline.SnapshotDeleted),
+			e.Kind == timeline.WatchGap:
+			return false
+		}
+	}
+	return true
+}
