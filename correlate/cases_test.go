@@ -175,20 +175,21 @@ func readCase(t *testing.T, archive *txtar.Archive) *caseRun {
 // lines left out and added.
 func TestCausesSayInWhichOfTheirWaysTheyCameAbout(t *testing.T) {
 	want := map[string]struct{ file, without, with string }{
-		"failing-version/other-workload":       {"job_selected", "", ""},
-		"pod-crashed/liveness":                 {"liveness_kill", "", ""},
-		"pod-crashed/out-of-memory":            {"crash", "", ""},
-		"no-ready-endpoint/service-deleted":    {"service_deleted", "", ""},
-		"no-ready-endpoint/no-longer-selected": {"pods_relabelled", "", ""},
-		"no-ready-endpoint/scaled-to-0":        {"scaled_to_zero", "", ""},
-		"no-ready-endpoint/liveness":           {"liveness_kills", "", ""},
-		"no-ready-endpoint/ended-by-itself":    {"crashed_all", "", ""},
-		"no-ready-endpoint/readiness":          {"shared_readiness", "web-2", ""},
-		"no-ready-endpoint/node-drained":       {"drained_from_one_node", "", ""},
-		"no-ready-endpoint/one-node":           {"drained_from_one_node", "pod-disrupted", ""},
-		"no-ready-endpoint/taken-together":     {"drained_together", "", ""},
-		"no-ready-endpoint/not-ready-together": {"all_not_ready_and_dead", "", ""},
-		"no-ready-endpoint/one-replica":        {"no_ready_endpoint", "", ""},
+		"failing-version/other-workload":        {"job_selected", "", ""},
+		"pod-crashed/liveness":                  {"liveness_kill", "", ""},
+		"pod-crashed/out-of-memory":             {"crash", "", ""},
+		"no-ready-endpoint/service-deleted":     {"service_deleted", "", ""},
+		"no-ready-endpoint/no-longer-selected":  {"pods_relabelled", "", ""},
+		"no-ready-endpoint/scaled-to-0":         {"scaled_to_zero", "", ""},
+		"no-ready-endpoint/liveness":            {"liveness_kills", "", ""},
+		"no-ready-endpoint/ended-by-itself":     {"crashed_all", "", ""},
+		"no-ready-endpoint/readiness":           {"shared_readiness", "web-2", ""},
+		"no-ready-endpoint/node-drained":        {"drained_from_one_node", "", ""},
+		"no-ready-endpoint/one-node":            {"drained_from_one_node", "pod-disrupted", ""},
+		"no-ready-endpoint/taken-together":      {"drained_together", "", ""},
+		"no-ready-endpoint/not-ready-together":  {"all_not_ready_and_dead", "", ""},
+		"no-ready-endpoint/one-replica":         {"no_ready_endpoint", "", ""},
+		"no-ready-endpoint/too-little-capacity": {"too_little_capacity", "", ""},
 		"no-ready-endpoint/rolled-out": {"drained_from_one_node", "pod-disrupted", `
 9.9s kube-event ReplicaSet/web-abc SuccessfulDelete : Deleted pod: web-1
 9.9s kube-event ReplicaSet/web-abc SuccessfulDelete : Deleted pod: web-2

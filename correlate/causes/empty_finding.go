@@ -52,7 +52,7 @@ func nothingAnswered(w *model.Window) string {
 		length = &w.Length
 	}
 	switch {
-	case length == nil:
+	case length == nil, length.Min == 0 && w.Open != model.Open{}:
 		return ""
 	case w.Open != model.Open{}:
 		return "; nothing answered for ≥ " + quantity.Lowest(length.Min)

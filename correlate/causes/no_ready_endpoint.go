@@ -27,12 +27,14 @@ var noReadyEndpoint = Rule{
 	Looks: `All requests fail. Often they are refused first and then time out: kube-proxy rejects connections to a Service without
 endpoints, and Linux limits the rate of rejections. The row "endpoints" shows 0. The text begins with the reason, if
 it is known: the Service or its workload was deleted, scaled to 0, labels or ports that were changed, one replica, all
-replicas on one node, all taken away at once, a liveness probe, containers that ended by themselves.`,
+replicas on one node, all taken away at once, a liveness probe, containers that ended by themselves. Where Pods left
+for different reasons, it says when and why each did, and who was not ready; where some were taken away, answers were
+late and then the readiness probes of others timed out, that too little capacity was left.`,
 	Fix:   "It depends on the reason: two replicas or more on different nodes with a PodDisruptionBudget, or a probe that asks less.",
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testNoReadyEndpoint,
 
-	Reasons: []string{serviceAway, unlisted, scaledToZero, probeKilled, allEnded, readinessOnly, oneNode, nodeDrained, togetherGone, rolledOut, togetherUnready, oneReplica},
+	Reasons: []string{serviceAway, unlisted, scaledToZero, probeKilled, allEnded, readinessOnly, oneNode, nodeDrained, togetherGone, rolledOut, togetherUnready, tooLittleCapacity, oneReplica},
 }
 
 // Reasons for which no endpoint was ready.
@@ -48,6 +50,8 @@ const (
 	rolledOut       = "rolled-out"         // several were taken away together by a rollout
 	togetherUnready = "not-ready-together" // several turned not ready together
 	oneReplica      = "one-replica"        // there was one, and it went
+
+	tooLittleCapacity = "too-little-capacity" // some were taken away, and the probes of the others timed out
 )
 
 func testNoReadyEndpoint(c *Case) Finding {
@@ -67,7 +71,14 @@ func testNoReadyEndpoint(c *Case) Finding {
 			return f
 		}
 	}
+	if f, is := overloaded(e); is {
+		f.Text += e.eachLeft()
+		f.Reason = tooLittleCapacity
+		f.missing(workloadUnknown(e)...)
+		return f
+	}
 	f := e.finding(takenBy(e), tooFew(e), context(takenAway(e)...)...)
+	f.Text += e.eachLeft()
 	if e.readyBefore() == 1 {
 		f.Reason = oneReplica
 	}
