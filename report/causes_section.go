@@ -139,14 +139,13 @@ func causesSection(v *view) document.Section {
 	if slices.ContainsFunc(explained, func(f finding) bool { return len(f.Evidence) > 0 }) {
 		s.Remark = "T is the first failure of the first window named; instants in a text are seconds after the run began"
 	}
+	listed := map[string]string{} // the windows that rivals were listed with
 	for _, f := range explained {
 		n := document.Note{Label: windowList(f.windows), Text: f.text(), Tone: document.Bold, Details: evidence(f.first(), f.Evidence)}
 		if end := f.first().Ended; end != nil && !slices.ContainsFunc(f.Evidence, func(e model.Evidence) bool { return e.Event == end.Event }) {
 			n.Details = append(n.Details, document.Note{Label: "end", At: sinceStart(f.first(), end.At), Text: end.Text})
 		}
-		for _, rival := range f.Rivals {
-			n.Details = append(n.Details, document.Note{Label: "rival", Text: rival, Tone: document.Dim})
-		}
+		n.Details = append(n.Details, rivalsOf(f, listed)...)
 		s.Blocks = append(s.Blocks, n)
 	}
 	for _, f := range others {
@@ -159,6 +158,19 @@ func causesSection(v *view) document.Section {
 		s.Blocks = append(s.Blocks, document.Note{Label: "fix for " + windowList(f.windows), Text: f.text, Tone: document.Green})
 	}
 	return s
+}
+
+// rivalsOf lists the rivals of a cause, or refers to the windows that the same ones were listed with.
+func rivalsOf(f finding, listed map[string]string) (notes []document.Note) {
+	key := strings.Join(f.Rivals, "\n")
+	if first := listed[key]; first != "" && len(f.Rivals) > 1 {
+		return []document.Note{{Label: "rival", Text: "those of " + first, Tone: document.Dim}}
+	}
+	listed[key] = windowList(f.windows)
+	for _, rival := range f.Rivals {
+		notes = append(notes, document.Note{Label: "rival", Text: rival, Tone: document.Dim})
+	}
+	return notes
 }
 
 // evidence are the facts a cause rests on, each at its distance from the window's start.

@@ -30,8 +30,9 @@ func Of(tl *model.Timeline, join time.Duration) []model.Incident {
 	list := make([]model.Incident, 0, len(sets))
 	for _, one := range sets {
 		in := one.publish()
-		if in.Recurs != nil {
-			in.Causes[0].Text += "; " + recurrenceText(in.Recurs, s.quiet(&in))
+		if i := slices.IndexFunc(in.Causes, func(c model.IncidentCause) bool { return c.Rule == "unexplained" }); in.Recurs != nil {
+			in.Causes[i].Cause = one.typical()
+			in.Causes[i].Text += "; " + recurrenceText(in.Recurs, s.quiet(&in))
 		}
 		list = append(list, in)
 	}

@@ -1,7 +1,6 @@
 package incidents
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,12 +18,15 @@ import (
 // fewestTimes is how often something must have happened to be said to recur.
 const fewestTimes = 3
 
-// recurring puts sets together that have the same sign, if there are windows enough: no rule explains them, nothing set
-// them off, the same targets failed, and mostly with the same class.
+// strayShare is the most that windows of other signs may have of an incident's failures.
+const strayShare = 0.25
+
+// recurring puts sets together that have the same sign, if there are windows enough: no rule explains most of their
+// failures, nothing set them off, the same target failed, and mostly with the same class.
 func recurring(sets []set) []set {
 	times := map[string]int{}
 	for _, s := range sets {
-		times[s.sign()] += s.times()
+		times[s.sign()] += len(s.begins())
 	}
 	var merged []set
 	at := map[string]int{} // by sign, the place of the set that takes the others in
@@ -45,37 +47,54 @@ func recurring(sets []set) []set {
 	return merged
 }
 
-// sign is the targets and the class of most failures of windows that no rule explains and no change set off; "" of
+// nameless reports whether failures of a window have no known cause.
+func nameless(w *model.Window) bool {
+	return w.Kind != model.Slow && len(w.Causes) > 0 && w.Causes[0].Rule == "unexplained"
+}
+
+// sign is the target and the class of most failures of windows that no rule explains and no change set off; "" of
 // others.
 func (s set) sign() string {
 	if len(s.triggers) > 0 {
 		return ""
 	}
-	targets, classes := map[string]bool{}, map[string]int{}
+	all := 0
+	failed, classes := map[string]int{}, map[string]int{}
 	for _, w := range s.windows {
-		if len(w.Causes) == 0 || w.Causes[0].Rule != "unexplained" || w.Kind == model.Slow {
-			return ""
-		}
-		targets[w.Target] = true
-		for class, n := range w.Classes {
-			classes[class] += n
+		all += w.Failed
+		if nameless(w) {
+			failed[w.Target] += w.Failed
+			for class, n := range w.Classes {
+				classes[w.Target+" "+class] += n
+			}
 		}
 	}
-	if len(classes) == 0 {
+	target := mostOf(failed)
+	if target == "" || float64(all-failed[target]) > strayShare*float64(all) {
 		return ""
 	}
-	most := slices.MaxFunc(slices.Sorted(maps.Keys(classes)), func(a, b string) int { return cmp.Compare(classes[a], classes[b]) })
-	return strings.Join(slices.Sorted(maps.Keys(targets)), " ") + " " + most
+	maps.DeleteFunc(classes, func(class string, _ int) bool { return !strings.HasPrefix(class, target+" ") })
+	return mostOf(classes)
 }
 
-// times is how often the windows happened: the most windows of a target.
-func (s set) times() int { return len(s.begins()) }
+// mostOf is the key with the highest count, "" if there is none.
+func mostOf(counts map[string]int) (most string) {
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		if counts[key] > counts[most] {
+			most = key
+		}
+	}
+	return most
+}
 
-// begins are the middles of when the windows began of the target that has most of them, by time.
+// begins are the middles of when the windows began of the target that has most of them without a cause, by time.
 func (s set) begins() []time.Duration {
 	of := map[string][]time.Duration{}
 	var most string
 	for _, w := range s.windows {
+		if !nameless(w) {
+			continue
+		}
 		of[w.Target] = append(of[w.Target], w.Start.Earliest+(w.Start.Latest-w.Start.Earliest)/2)
 		if len(of[w.Target]) > len(of[most]) {
 			most = w.Target
@@ -83,6 +102,19 @@ func (s set) begins() []time.Duration {
 	}
 	slices.Sort(of[most])
 	return of[most]
+}
+
+// typical is what most of the windows without a cause have in common: the cause of which most have the text.
+func (s set) typical() model.Cause {
+	texts := map[string]int{}
+	for _, w := range s.windows {
+		if nameless(w) {
+			texts[w.Causes[0].Text]++
+		}
+	}
+	text := mostOf(texts)
+	i := slices.IndexFunc(s.windows, func(w *model.Window) bool { return nameless(w) && w.Causes[0].Text == text })
+	return s.windows[i].Causes[0]
 }
 
 // recurrence says how often windows happened, and how far apart; nil if they do not recur.
