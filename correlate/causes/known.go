@@ -60,6 +60,10 @@ func (v *index) failedAlike(pods []failed, names []string) fact {
 	text += fmt.Sprintf(" from %s on", quantity.Clock(first.outage.Start.Latest))
 	if len(pods) == 1 && !first.outage.Open.End {
 		text = strings.TrimSuffix(text, " on") + " to " + quantity.Clock(first.outage.End.Earliest)
+		if first.outage.End.Earliest <= first.outage.Start.Latest {
+			text = strings.Replace(text, " from ", " about ", 1)
+			text = text[:strings.LastIndex(text, " to ")]
+		}
 	}
 	var ways []string
 	of := map[string][]string{}
