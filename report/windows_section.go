@@ -182,7 +182,7 @@ func openText(tl *model.Timeline, w model.Window) string {
 		text := "its start was not observed" + whyNot(tl, w.Target, w.Start)
 		switch {
 		case i < 0 || w.Start.Earliest > tl.Targets[i].Measured.Earliest:
-		case answeredIn(tl, w.Target, 0, w.Start.Latest):
+		case !isSlow(w) && answeredIn(tl, w.Target, 0, w.Start.Latest):
 			text = "when it began is not known: too few requests were answered before"
 		default:
 			text = "already " + failing + " when measuring began"
@@ -195,7 +195,7 @@ func openText(tl *model.Timeline, w model.Window) string {
 		case tl.Run.Live:
 			text = "still " + failing
 		case i < 0 || w.End.Latest < tl.Targets[i].Measured.Latest:
-		case answeredIn(tl, w.Target, w.End.Earliest, w.End.Latest):
+		case !isSlow(w) && answeredIn(tl, w.Target, w.End.Earliest, w.End.Latest):
 			text = "when it ended is not known: too few requests were answered after"
 		default:
 			text = "still " + failing + " when measuring ended"
