@@ -17,8 +17,8 @@ import (
 // authority and one for another name are both tls. Of each target and class the first few different texts are recorded.
 type errorTexts struct {
 	mu       sync.Mutex
-	recorded map[errorKey][]string
-	new      []timeline.Event // not yet handed on
+	recorded map[errorKey][]string // without what varies
+	new      []timeline.Event      // not yet handed on
 }
 
 // errorKey is what texts are counted by.
@@ -28,7 +28,7 @@ type errorKey struct {
 }
 
 const (
-	maxTexts    = 3   // per target and class; some hold the time of day, and never repeat
+	maxTexts    = 3   // per target and class
 	longestText = 300 // bytes; longer ones are cut
 )
 
@@ -50,13 +50,14 @@ func (e *errorTexts) record(target string, r timeline.Request, err error) {
 		return
 	}
 	text := errorText(err)
-	if slices.Contains(e.recorded[which], text) {
+	form := varying.ReplaceAllString(text, "#")
+	if slices.Contains(e.recorded[which], form) {
 		return
 	}
 	if e.recorded == nil {
 		e.recorded = map[errorKey][]string{}
 	}
-	e.recorded[which] = append(e.recorded[which], text)
+	e.recorded[which] = append(e.recorded[which], form)
 	e.new = append(e.new, timeline.Event{
 		Kind: timeline.RequestError, Since: r.Sent, Seen: r.Done, To: r.Class.String(), Detail: text,
 		Object: timeline.Object{Kind: "Target", Name: target}, Status: r.Code,
@@ -86,6 +87,11 @@ func errorText(err error) string {
 	}
 	return text
 }
+
+// varying is what differs in texts that say the same: times of day, dates, durations, identifiers, long numbers. Short
+// numbers, such as a status, do say something.
+var varying = regexp.MustCompile(`\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}:\d{2}(:\d{2})?([.,]\d+)?|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|` +
+	`\b([0-9a-f]{8,}|[0-9A-F]{8,})\b|\d{4,}|\b\d+(\.\d+)?(ns|µs|us|ms|s)\b`)
 
 // localEnd is our own end of a connection in an error: "10.0.0.1:43210->".
 var localEnd = regexp.MustCompile(`(\[[^\]\s]*\]|[^\s\[\]:]+):\d+->`)

@@ -40,7 +40,7 @@ func TestFewErrorTextsAreToldPerTargetAndClass(t *testing.T) {
 	}
 	for range 2 {
 		for i := range 9 {
-			err := fmt.Errorf("certificate expired %d s ago", i)
+			err := fmt.Errorf("certificate expired: not %d", i)
 			e.record("new", failed(timeline.TLS), err)
 			e.record("reused", failed(timeline.TLS), err)
 		}
@@ -53,7 +53,7 @@ func TestFewErrorTextsAreToldPerTargetAndClass(t *testing.T) {
 		t.Errorf("%d texts: %v", len(told), told)
 	}
 	first := timeline.Event{
-		Kind: timeline.RequestError, Since: ms, Seen: 2 * ms, To: "tls", Detail: "certificate expired 0 s ago",
+		Kind: timeline.RequestError, Since: ms, Seen: 2 * ms, To: "tls", Detail: "certificate expired: not 0",
 		Object: timeline.Object{Kind: "Target", Name: "new"},
 	}
 	if !reflect.DeepEqual(told[0], first) {
@@ -61,5 +61,30 @@ func TestFewErrorTextsAreToldPerTargetAndClass(t *testing.T) {
 	}
 	if more := e.take(); more != nil {
 		t.Errorf("told twice: %v", more)
+	}
+}
+
+// A text with the time of day, or a request's own ID, is the same text each time. Other texts are told beside it, and
+// those with other statuses are other texts.
+func TestTextsThatDifferInTimesAndIdentifiersAreOne(t *testing.T) {
+	for name, texts := range map[string][]string{
+		"time":       {"down since 2026-11-25T16:30:00.123Z", "down since 2026-11-25T16:30:01.4Z", "down since 2026-11-26T06:30:01Z"},
+		"HTTP date":  {"Wed, 25 Nov 2026 16:30:00 GMT: busy", "Wed, 25 Nov 2026 16:30:07 GMT: busy"},
+		"duration":   {"gave up after 1.52s", "gave up after 803ms"},
+		"identifier": {"request 9f86d081884c7d65 failed", "request 60303ae22b998861 failed"},
+		"UUID":       {"id 123e4567-e89b-12d3-a456-426614174000", "id 00000000-e89b-12d3-a456-42661417400f"},
+		"counter":    {"attempt 100234", "attempt 100235"},
+	} {
+		var e errorTexts
+		for range 5 {
+			for _, text := range texts {
+				e.record("new", timeline.Request{Outcome: timeline.Outcome{Class: timeline.HTTP5xx}}, errors.New(text))
+			}
+		}
+		e.record("new", timeline.Request{Outcome: timeline.Outcome{Class: timeline.HTTP5xx}}, errors.New("status 502"))
+		e.record("new", timeline.Request{Outcome: timeline.Outcome{Class: timeline.HTTP5xx}}, errors.New("status 503"))
+		if told := e.take(); len(told) != 3 || told[0].Detail != texts[0] {
+			t.Errorf("%s: %d texts, want 3, the first as it came: %v", name, len(told), told)
+		}
 	}
 }

@@ -51,7 +51,7 @@ func testReplacementWaits(c *Case) Finding {
 	}
 	waited := length(*old.Deleted, *next.Created)
 	f.Measures = append(f.Measures, model.Measure{Name: replacementWait, Object: old.Name, Length: waited})
-	f.Fix += fmt.Sprintf(", of which %s to end took up to %s", old.Name, quantity.Span(waited.Max))
+	f.Fix += fmt.Sprintf("; %s took up to %s to end", old.Name, quantity.Span(waited.Max)) // from its deletion on: it may have served meanwhile
 	switch {
 	case e.span.next == nil:
 		f.Fix += fmt.Sprintf("; %s did not become ready before the run ended", next.Name)
@@ -59,7 +59,7 @@ func testReplacementWaits(c *Case) Finding {
 	case next.EndpointReady != nil:
 		start := length(*next.Created, *next.EndpointReady)
 		f.Measures = append(f.Measures, model.Measure{Name: startTime, Object: next.Name, Length: start})
-		f.Fix += fmt.Sprintf(", and %s to start up to %s", next.Name, quantity.Span(start.Max))
+		f.Fix += fmt.Sprintf(", and %s up to %s to start", next.Name, quantity.Span(start.Max))
 	}
 	switch ended := e.goneBy(old); {
 	case ended == nil:
