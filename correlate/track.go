@@ -171,7 +171,7 @@ func (s *snapshot) publish(source timeline.Source, clock aligned) model.Target {
 	f, t := s.target, &s.tally
 	p := model.Target{
 		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: source.Name, Node: source.Node, Service: f.Service, PortName: f.PortName,
-		Route: f.Route, RouteNode: f.RouteNode, Turns: f.Turns, Connections: f.Connections,
+		Route: f.Route, RouteNode: f.RouteNode, Turns: f.Turns, Proves: f.Proves, Blind: f.Blind, Connections: f.Connections,
 		Pod: f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
 		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late, Delayed: t.delayed,
 		Classes: t.classNames(), NewConnections: t.fresh,

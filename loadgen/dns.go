@@ -22,6 +22,7 @@ import (
 
 var dnsQuery = Protocol{
 	Scheme: "dns", Example: "dns://SERVER[:PORT]/NAME[?type=A]", Port: "53", Paths: true,
+	Proves:    func(Probe) Proof { return Proof{Text: "an answer of the DNS server that has a record"} },
 	datagrams: true, compile: newDNS,
 }
 

@@ -22,9 +22,16 @@ import (
 var (
 	grpcOptions = []string{"host", "header", "header-from", "expect-body", "backend-header", "ca-file", "grpc-method", "grpc-descriptors", "grpc-message"}
 
-	grpcPlain  = Protocol{Scheme: "grpc", Example: "grpc://HOST:PORT[/SERVICE]", Paths: true, Options: grpcOptions, streams: true, compile: newGRPC}
-	grpcSecure = Protocol{Scheme: "grpcs", Example: "grpcs://HOST[:PORT][/SERVICE]", Port: "443", Paths: true, Options: grpcOptions, secure: true, alpn: []string{http2.NextProtoTLS}, streams: true, compile: newGRPC}
+	grpcPlain  = Protocol{Scheme: "grpc", Example: "grpc://HOST:PORT[/SERVICE]", Paths: true, Options: grpcOptions, streams: true, Proves: provenByGRPC, compile: newGRPC}
+	grpcSecure = Protocol{Scheme: "grpcs", Example: "grpcs://HOST[:PORT][/SERVICE]", Port: "443", Paths: true, Options: grpcOptions, secure: true, alpn: []string{http2.NextProtoTLS}, streams: true, Proves: provenByGRPC, compile: newGRPC}
 )
+
+func provenByGRPC(p Probe) Proof {
+	if p.GRPCMethod == "" {
+		return Proof{Text: "the health check's answer SERVING"}
+	}
+	return Proof{Text: "a reply with grpc-status OK of " + p.GRPCMethod}
+}
 
 // grpcUnary calls a unary method of grpc:// and grpcs:// targets: by default the standard health check
 // (grpc.health.v1.Health/Check), of the service that the URL's path names, or of the server as a whole. Connections

@@ -16,9 +16,18 @@ import (
 var (
 	httpOptions = []string{"method", "host", "header", "header-from", "expect-status", "expect-body", "backend-header", "ca-file", "hammer"}
 
-	httpPlain  = Protocol{Scheme: "http", Example: "http://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: httpOptions, compile: newHTTP}
-	httpSecure = Protocol{Scheme: "https", Example: "https://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: httpOptions, secure: true, alpn: []string{"http/1.1"}, compile: newHTTP}
+	httpPlain  = Protocol{Scheme: "http", Example: "http://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: httpOptions, Proves: provenByHTTP, compile: newHTTP}
+	httpSecure = Protocol{Scheme: "https", Example: "https://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: httpOptions, secure: true, alpn: []string{"http/1.1"}, Proves: provenByHTTP, compile: newHTTP}
 )
+
+// provenByHTTP is what a success over any version of HTTP proves.
+func provenByHTTP(p Probe) Proof {
+	text := "a reply with status " + p.ExpectStatus.String()
+	if p.ExpectBody != "" {
+		text += fmt.Sprintf(" whose body has %q", p.ExpectBody)
+	}
+	return Proof{Text: text}
+}
 
 // httpOne speaks HTTP/1.1 to http:// and https:// targets. Replies are read by http1.go.
 type httpOne struct {

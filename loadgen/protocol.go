@@ -26,7 +26,7 @@ type Protocol struct {
 	// NewOnly says why.
 	Persistent func(Probe) bool
 	NewOnly    string
-	Proves     string // what a success is where no reply is awaited
+	Proves     func(Probe) Proof
 	// Beware says what a probe does not show of its target, if anything; nil: nothing.
 	Beware func(Probe) string
 
@@ -36,6 +36,25 @@ type Protocol struct {
 	secure  bool     // spoken over TLS
 	alpn    []string // what is offered by ALPN; none: no ALPN
 	compile func(Probe, *url.URL) (codec, error)
+}
+
+// A Proof is what a success of a probe proves of its target.
+type Proof struct {
+	Text  string // "a reply with status 200 to 399"
+	Blind bool   // no answer of the application is awaited: somebody accepted a connection, and no more is known
+}
+
+// ProofOf is what a success of p proves.
+func ProofOf(p Probe) Proof {
+	u, err := url.Parse(p.URL)
+	if err != nil {
+		return Proof{}
+	}
+	protocol, _ := ProtocolOf(u.Scheme)
+	if protocol.Proves == nil {
+		return Proof{}
+	}
+	return protocol.Proves(p)
 }
 
 // Protocols are those there are. A probe's fields that its protocol does not take are ignored.

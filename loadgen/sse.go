@@ -19,13 +19,15 @@ import (
 var (
 	eventsOptions = []string{"host", "header", "header-from", "expect-body", "backend-header", "ca-file"}
 
-	eventsPlain  = Protocol{Scheme: "sse", Example: "sse://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: eventsOptions, Persistent: neverPersistent, NewOnly: streamsGoOn, compile: newEvents}
-	eventsSecure = Protocol{Scheme: "sses", Example: "sses://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: eventsOptions, Persistent: neverPersistent, NewOnly: streamsGoOn, secure: true, alpn: []string{"http/1.1"}, compile: newEvents}
+	eventsPlain  = Protocol{Scheme: "sse", Example: "sse://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: eventsOptions, Persistent: neverPersistent, NewOnly: streamsGoOn, Proves: provenByEvent, compile: newEvents}
+	eventsSecure = Protocol{Scheme: "sses", Example: "sses://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: eventsOptions, Persistent: neverPersistent, NewOnly: streamsGoOn, secure: true, alpn: []string{"http/1.1"}, Proves: provenByEvent, compile: newEvents}
 )
 
 const streamsGoOn = "an event stream does not end, and its connection carries no second request"
 
 func neverPersistent(Probe) bool { return false }
+
+func provenByEvent(Probe) Proof { return Proof{Text: "the first event of a stream"} }
 
 // events speaks to sse:// and sses:// targets: server-sent events
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html) over HTTP/1.1. A request opens a stream on a

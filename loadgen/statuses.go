@@ -64,3 +64,19 @@ func (s Statuses) Contains(code int) bool {
 	}
 	return false
 }
+
+// String is the set as people read it: "200 to 399".
+func (s Statuses) String() string {
+	if len(s.ranges) == 0 {
+		return "200 to 399"
+	}
+	var list []string
+	for _, r := range s.ranges {
+		if r.low == r.high {
+			list = append(list, strconv.Itoa(r.low))
+		} else {
+			list = append(list, fmt.Sprintf("%d to %d", r.low, r.high))
+		}
+	}
+	return strings.Join(list, ", ")
+}

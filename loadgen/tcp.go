@@ -20,17 +20,27 @@ const longestEcho = longestInlineSend
 var (
 	tcpBare = Protocol{
 		Scheme: "tcp", Example: "tcp://HOST:PORT", Options: []string{"echo", "echo-from", "expect-body"},
-		Persistent: echoes, NewOnly: withoutEcho, Proves: "a connection that is accepted counts as good, whether or not the application answers on it",
+		Persistent: echoes, NewOnly: withoutEcho, Proves: provenBy("somebody accepted a connection, whether or not the application answers on it"),
 		compile: newTCP,
 	}
 	tcpSecure = Protocol{
 		Scheme: "tls", Example: "tls://HOST:PORT", Options: []string{"echo", "echo-from", "expect-body", "host", "ca-file"},
-		Persistent: echoes, NewOnly: withoutEcho, Proves: "a TLS handshake with a valid certificate counts as good, whether or not the application answers after it",
+		Persistent: echoes, NewOnly: withoutEcho, Proves: provenBy("somebody completed a TLS handshake with a valid certificate, whether or not the application answers after it"),
 		secure: true, compile: newTCP,
 	}
 )
 
 const withoutEcho = "nothing can be seen on reused ones without --echo"
+
+// provenBy says what a success proves where no text is awaited.
+func provenBy(connecting string) func(Probe) Proof {
+	return func(p Probe) Proof {
+		if p.Echo == "" && p.Reply == "" {
+			return Proof{Text: connecting, Blind: true}
+		}
+		return Proof{Text: "a reply that begins with the expected text"}
+	}
+}
 
 func echoes(p Probe) bool { return p.Echo != "" }
 
@@ -90,17 +100,28 @@ func (d *tcp) read(br *bufio.Reader, r *reply) error {
 		r.inBody = true
 		piece, _ := br.Peek(min(br.Buffered(), len(rest)))
 		if !bytes.HasPrefix(rest, piece) {
-			return otherText(piece)
+			got, _ := br.Peek(br.Buffered())
+			return otherText(slices.Concat(d.want[:len(d.want)-len(rest)], got))
 		}
 		rest = rest[len(piece):]
 		_, _ = br.Discard(len(piece)) // it is buffered
 	}
 	if d.whole && br.Buffered() > 0 {
 		more, _ := br.Peek(br.Buffered())
-		return otherText(append(slices.Clone(d.want), more...))
+		return surplus(d.want, more)
 	}
 	r.bodyAsExpected = true
 	return nil
+}
+
+// surplus is the error of a reply that has more than the expected text: on a connection that is kept, the rest would
+// count as the next reply.
+func surplus(want, more []byte) error {
+	noun := "bytes"
+	if len(more) == 1 {
+		noun = "byte"
+	}
+	return fmt.Errorf("%w alone: %d %s more came: %s", errUnexpected, len(more), noun, shown(slices.Concat(want, more)))
 }
 
 // otherText is the error of a reply that begins as got does.
@@ -108,11 +129,16 @@ func otherText(got []byte) error {
 	if bytes.HasPrefix(got, []byte{alertRecord, 3}) {
 		return fmt.Errorf("%w: a TLS alert: the server speaks TLS, as in tls://", errUnexpected)
 	}
-	const shown = 60 // bytes
-	if len(got) > shown {
-		return fmt.Errorf("%w: %q…", errUnexpected, got[:shown])
+	return fmt.Errorf("%w: %s", errUnexpected, shown(got))
+}
+
+// shown quotes a reply, of a longer one the first 60 bytes.
+func shown(got []byte) string {
+	const most = 60
+	if len(got) > most {
+		return fmt.Sprintf("%q…", got[:most])
 	}
-	return fmt.Errorf("%w: %q", errUnexpected, got)
+	return fmt.Sprintf("%q", got)
 }
 
 // cut is what the connection's end means: within a reply it is cut short, before it there is none.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -131,6 +132,26 @@ func TestTCPRepliesAreJudged(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// What a wrong reply was is quoted as far as it had come, and what came beyond the expected text is counted.
+func TestTCPRepliesAreQuotedWhole(t *testing.T) {
+	for _, test := range []struct {
+		want, got, text string
+		whole           bool
+	}{
+		{"+PONG", "+PONG\r\n", `not the expected text alone: 2 bytes more came: "+PONG\r\n"`, true},
+		{"+PONG", "-ERR busy, come back later\r\n", `not the expected text: "-ERR busy, come back later\r\n"`, false},
+		{"+PONG", "+PINK FLOYD\r\n", `not the expected text: "+PINK FLOYD\r\n"`, true},
+		{"+PONG", "+PONG\r\n", "", false},
+	} {
+		d := &tcp{want: []byte(test.want), whole: test.whole}
+		var r reply
+		err := d.read(bufio.NewReader(strings.NewReader(test.got)), &r)
+		if got := fmt.Sprint(err); got != test.text && (err != nil || test.text != "") {
+			t.Errorf("%q for %q: %s, want %s", test.got, test.want, got, test.text)
 		}
 	}
 }

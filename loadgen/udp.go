@@ -17,6 +17,7 @@ import (
 
 var udpBare = Protocol{
 	Scheme: "udp", Example: "udp://HOST:PORT", Options: []string{"echo", "echo-from", "expect-body"},
+	Proves: func(Probe) Proof { return Proof{Text: "a datagram that begins with the expected text"} },
 	Beware: withoutID, datagrams: true, compile: newUDP,
 }
 

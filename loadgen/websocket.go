@@ -24,9 +24,13 @@ import (
 var (
 	webSocketOptions = []string{"host", "header", "header-from", "backend-header", "ca-file"}
 
-	webSocketPlain  = Protocol{Scheme: "ws", Example: "ws://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: webSocketOptions, compile: newWebSocket}
-	webSocketSecure = Protocol{Scheme: "wss", Example: "wss://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: webSocketOptions, secure: true, alpn: []string{"http/1.1"}, compile: newWebSocket}
+	webSocketPlain  = Protocol{Scheme: "ws", Example: "ws://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: webSocketOptions, Proves: provenByPong, compile: newWebSocket}
+	webSocketSecure = Protocol{Scheme: "wss", Example: "wss://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: webSocketOptions, secure: true, alpn: []string{"http/1.1"}, Proves: provenByPong, compile: newWebSocket}
 )
+
+func provenByPong(Probe) Proof {
+	return Proof{Text: "a pong to a ping, whether or not the application sends anything"}
+}
 
 // webSocket speaks to ws:// and wss:// targets (RFC 6455): the upgrade, once per connection, and a ping for each
 // request, which the server must answer with a pong of the same payload. What the server sends besides is read and

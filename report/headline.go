@@ -35,8 +35,11 @@ func headline(tl *model.Timeline) string {
 	switch {
 	case v.Coverage < tl.MinCoverage():
 		parts = append(parts, "only "+quantity.Coverage(v.Coverage)+" was observed")
-	case v.Failed == 0 && !tooLittle(tl):
+	case v.Failed == 0 && !tooLittle(tl) && v.Blind == "":
 		parts = append(parts, detectable(tl))
+	}
+	if v.Blind != "" {
+		parts = append(parts, v.Blind)
 	}
 	parts = append(parts, leastOf(tl)...)
 	return withCommand(tl, strings.Join(parts, "; "))
@@ -315,6 +318,9 @@ func gateMark(tl *model.Timeline, g model.GateResult) (mark string, colour docum
 	case model.GatePass:
 		if why := unproven(tl); why != "" {
 			return "?", document.Yellow, "not broken, but " + why
+		}
+		if tl.Verdict.Blind != "" {
+			return "✓", document.Green, "pass, but blind"
 		}
 		return "✓", document.Green, "pass"
 	case model.GateFail:

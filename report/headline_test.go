@@ -80,6 +80,25 @@ func TestHeadlineNamesTheNodeThatObservedLeast(t *testing.T) {
 	}
 }
 
+// Over bare TCP nobody's answer was awaited: the headline does not say that an outage would have been seen.
+func TestHeadlineOverBareConnectionsClaimsNoMore(t *testing.T) {
+	tl := cleanRun()
+	tl.Verdict.Blind = "blind: a success shows only that somebody accepted a connection"
+	if got, want := headline(tl), "no failure seen in 6000 requests; blind: a success shows only that somebody accepted a connection"; got != want {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	if _, _, remark := gateMark(tl, model.GateResult{Outcome: model.GatePass}); remark != "pass, but blind" {
+		t.Errorf("a gate: %q", remark)
+	}
+	tl = cleanRun()
+	for i := range tl.Targets {
+		tl.Targets[i].Proves = "a reply with status 200 to 399"
+	}
+	if got := validityParts(tl, nil); !slices.Contains(got, "a success is a reply with status 200 to 399") {
+		t.Errorf("VALID: %q", got)
+	}
+}
+
 func TestDowntimeThatNothingBoundsIsUnknown(t *testing.T) {
 	tl := race()
 	tl.Verdict.Downtime = model.Downtime{Total: model.Length{Max: 9 * ms}, Open: true}

@@ -36,6 +36,7 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 		parts = append(parts, quantity.Count(v.NotProbed, "Pod")+" not probed directly")
 	}
 	parts = append(parts, probersMissing(tl)...)
+	parts = append(parts, successes(tl)...)
 	if tl.Run.Unsaved != "" {
 		parts = append(parts, "not all on disk: "+tl.Run.Unsaved)
 	}
@@ -46,6 +47,21 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 		parts = append(parts, skipped(tl, t.FailedAddresses, names[t.Name])...)
 	}
 	return parts
+}
+
+// successes are what a success proves, if all judged targets agree: the headline names those that are blind.
+func successes(tl *model.Timeline) []string {
+	proves := ""
+	for i, t := range judged(tl) {
+		if i > 0 && t.Proves != proves || t.Blind {
+			return nil
+		}
+		proves = t.Proves
+	}
+	if proves == "" {
+		return nil
+	}
+	return []string{"a success is " + proves}
 }
 
 // probersMissing are the nodes that were to be measured from, and were not from the beginning to the end.

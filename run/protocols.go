@@ -160,8 +160,10 @@ func (o *Options) checkPersistent() error {
 		return Usagef(advice, "%s is measured on new connections only: %s", newOnly[0], p.NewOnly)
 	}
 	note := p.Scheme + " targets are measured on new connections only: " + p.NewOnly
-	if o.Awaited == "" && p.Proves != "" {
-		note += ";\n" + p.Proves
+	if p.Proves != nil {
+		if proof := p.Proves(o.probe(timeline.Target{})); proof.Blind {
+			note += ";\na success is that " + proof.Text
+		}
 	}
 	o.Notes = append(o.Notes, note)
 	if len(newOnly) == len(o.targets) {

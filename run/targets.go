@@ -120,6 +120,8 @@ func (o *Options) probesOf(s service) (probes []loadgen.Probe) {
 			p := o.probeBy(s, way)
 			p.Kind = timeline.TargetKind(kind)
 			p.Name = strings.Join(slices.DeleteFunc([]string{o.label(s.target), way.Name(), kind}, func(part string) bool { return part == "" }), " ")
+			proof := loadgen.ProofOf(p)
+			p.Proves, p.Blind = proof.Text, proof.Blind
 			if p.Kind == timeline.Held {
 				o.hold(&p, o.Held)
 			}

@@ -52,6 +52,9 @@ type Target struct {
 	PodUID  string         `json:"podUID,omitzero"`  // direct: its UID
 	PodNode string         `json:"podNode,omitzero"` // direct: the node it runs on
 
+	Proves string `json:"proves,omitzero"` // what a success is: "a reply with status 200 to 399"; empty in recordings of older versions
+	Blind  bool   `json:"blind,omitzero"`  // a success shows only that somebody accepted a connection
+
 	Connections int `json:"connections,omitzero"` // reused, held: how many persistent ones are kept
 
 	Rate    float64       `json:"rate"`    // requests per second asked for

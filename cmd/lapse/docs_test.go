@@ -144,6 +144,9 @@ during the command was still being rolled out. With '--from', so is one of which
 | 'route.lag.max', 'route.lag.p99' | no upper end where nothing is known of a removal: no request from the node was answered by the Pod, too few followed, or its endpoint left more than once | of 30 removals as three nodes saw them one is not known: 'route.lag.max>2s' is undecided |
 | a limit that every run or no run can break | refused | 'errors.rate>1' means 100 %, not 1 % |
 
+Over bare TCP or TLS, without a text to await, a gate holds blindly: a success shows only that somebody accepted a connection. The
+report says 'pass, but blind', and 'verdict.blind' has the words.
+
 'coverage<99.9%' limits how much may be unobserved. A run without gates exits with 0 unless it was aborted, was inconclusive, or its command
 failed. See [gate a pipeline](../how-to/gate-a-pipeline.md).
 `, "'", "`"))

@@ -154,6 +154,9 @@ type Target struct {
 	PodNode   string              `json:"podNode,omitzero"`
 	Rate      float64             `json:"rate"` // asked for, requests per second
 
+	Proves string `json:"proves,omitzero"` // what a success is: "a reply with status 200 to 399"
+	Blind  bool   `json:"blind,omitzero"`  // a success shows only that somebody accepted a connection, not that the application answers
+
 	Connections int `json:"connections,omitzero"` // of kind reused: how many persistent ones are kept
 
 	Sent    int            `json:"sent"` // requests whose outcome tells something of the target: ok + failed
@@ -555,6 +558,7 @@ type Verdict struct {
 	Downtime        Downtime       `json:"downtime"`
 	LongestWindow   *Length        `json:"longestWindow,omitzero"`   // absent if there was none
 	LongestBlackout *Length        `json:"longestBlackout,omitzero"` // absent if there was none
+	Blind           string         `json:"blind,omitzero"`           // what a success proves of targets of which no answer is awaited, in words; absent if there is none
 	Held            string         `json:"held,omitzero"`            // what became of connections that were kept open, in a sentence; absent if none were
 	Notes           []string       `json:"notes,omitzero"`           // what is worth knowing and makes no window, in sentences
 	DetectionLimit  time.Duration  `json:"detectionLimit"`           // an outage of all requests shorter than this may have gone unseen

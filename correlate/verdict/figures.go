@@ -17,7 +17,35 @@ import (
 func figures(tl *model.Timeline) model.Verdict {
 	v := losses(tl)
 	v.Gates, v.Reasons, v.Validity, v.Nodes = []model.GateResult{}, []string{}, validity(tl), nodeCoverage(tl)
+	v.Blind = blindness(tl)
 	return v
+}
+
+// blindness says what a success proves of judged targets of which no answer is awaited: an outage of the application
+// behind them does not show. It is "" if there is none.
+func blindness(tl *model.Timeline) string {
+	var of, proofs []string
+	others := false
+	for i := range tl.Targets {
+		switch t := &tl.Targets[i]; {
+		case !t.Kind.Judged():
+		case !t.Blind:
+			others = true
+		default:
+			of = append(of, t.Name)
+			if !slices.Contains(proofs, t.Proves) {
+				proofs = append(proofs, t.Proves)
+			}
+		}
+	}
+	if len(of) == 0 {
+		return ""
+	}
+	text := "blind: a success shows only that " + strings.Join(proofs, ", or that ")
+	if others {
+		text += fmt.Sprintf(" (%s)", strings.Join(of, ", "))
+	}
+	return text
 }
 
 // losses are those of the figures that tell what was lost.

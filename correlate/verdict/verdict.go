@@ -195,7 +195,7 @@ func notes(tl *model.Timeline) []string {
 // requests can hide there.
 func (j judgement) finding() string {
 	if j.v.Failed == 0 {
-		return fmt.Sprintf("no failure seen in %s; %s", quantity.Count(j.v.Sent, "request"), j.detectable())
+		return fmt.Sprintf("no failure seen in %s; %s", quantity.Count(j.v.Sent, "request"), cmp.Or(j.v.Blind, j.detectable()))
 	}
 	downtime := quantity.Length(j.v.Downtime.Total, j.v.Downtime.Open)
 	return fmt.Sprintf("%d of %s failed: downtime %s in %s", j.v.Failed, quantity.Count(j.v.Sent, "request"), downtime, quantity.Count(j.v.Windows, "window"))

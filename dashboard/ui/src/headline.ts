@@ -23,7 +23,8 @@ export function headline(run: Found): string {
   const slow = windows.filter((w) => w.kind === "slow").length;
   if (slow) parts.push(`answers slower than ${duration(slowFrom(run))} in ${plural(slow, "window")}`);
   if (v.coverage < minCoverage(run.info)) parts.push(`only ${coverage(v.coverage)} was observed`);
-  else if (!v.failed && !tooLittle(run)) parts.push(detectable(run));
+  else if (!v.failed && !tooLittle(run) && !v.blind) parts.push(detectable(run));
+  if (v.blind) parts.push(v.blind);
   parts.push(...leastOf(run));
   return withCommand(run, parts.join("; "));
 }

@@ -689,6 +689,14 @@ export interface Target {
    */
   rate: number;
   /**
+   * what a success is: "a reply with status 200 to 399"
+   */
+  proves?: string;
+  /**
+   * a success shows only that somebody accepted a connection, not that the application answers
+   */
+  blind?: boolean;
+  /**
    * of kind reused: how many persistent ones are kept
    */
   connections?: number;
@@ -2024,6 +2032,10 @@ export interface Verdict {
   downtime: Downtime;
   longestWindow?: Length;
   longestBlackout?: Length;
+  /**
+   * what a success proves of targets of which no answer is awaited, in words; absent if there is none
+   */
+  blind?: string;
   /**
    * what became of connections that were kept open, in a sentence; absent if none were
    */
