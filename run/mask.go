@@ -9,34 +9,77 @@ import (
 const masked = "***"
 
 // maskCommand hides in a command's words what looks like credentials: they are recorded and reported. It cannot know
-// every program's ways: `tool -p secret` stays as it is.
+// every program's flags.
 func maskCommand(words []string) []string {
-	var shown []string
+	shown := make([]string, len(words))
 	for i, word := range words {
-		previous := ""
-		if i > 0 {
-			previous = words[i-1]
-		}
-		switch {
-		case headerFlag.MatchString(previous):
-			shown = append(shown, maskHeader(word))
-		case secretFlag.MatchString(previous) && !strings.HasPrefix(word, "-"):
-			shown = append(shown, masked)
-		case userFlag.MatchString(previous) && strings.Contains(word, ":"):
-			user, _, _ := strings.Cut(word, ":")
-			shown = append(shown, user+":"+masked)
-		default:
-			shown = append(shown, maskText(word))
-		}
+		shown[i] = maskWord(words[:i], word)
 	}
 	return shown
 }
 
+func maskWord(before []string, word string) string {
+	line := strings.Join(before, " ")
+	if n := len(before); n > 0 {
+		last := before[n-1]
+		if n > 1 && before[n-2] == "set" && isSecretName(last) {
+			return masked // aws configure set aws_secret_access_key VALUE
+		}
+		if !strings.HasPrefix(word, "-") {
+			if value, known := maskFlag(line, last, word); known {
+				return value
+			}
+		}
+	}
+	if flag, value, found := strings.Cut(word, "="); found && flagName.MatchString(flag) {
+		if value, known := maskFlag(line, flag, value); known {
+			return flag + "=" + value
+		}
+	}
+	return maskText(maskFlags(line+" ", word))
+}
+
 var (
-	headerFlag = regexp.MustCompile(`^(-H|--(proxy-)?header)$`)
-	secretFlag = regexp.MustCompile(`(?i)^--?[\w-]*(token|passw(or)?d|secret|api[-_]?key|credentials?)[\w-]*$`)
-	userFlag   = regexp.MustCompile(`^(-u|-U|--(proxy-)?user)$`)
+	flagName   = regexp.MustCompile(`^--?[A-Za-z][\w.-]*$`)
+	headerFlag = regexp.MustCompile(`^(-H|--([\w-]+-)?headers?)$`)
+	userFlag   = regexp.MustCompile(`^(-u|-U|--([\w-]+-)?user|--([\w-]+-)?auth|-E|--cert)$`)
+	cookieFlag = regexp.MustCompile(`^(-b|--cookie|--oauth2-bearer)$`)
+	// Programs, or verbs, after which -p, -a or -w is a password.
+	passwordFlag = map[string]*regexp.Regexp{
+		"-p": regexp.MustCompile(`\b(sshpass|mysql\w*|mariadb[\w-]*|mongo\w*|login)\b[^|;&]*$`),
+		"-a": regexp.MustCompile(`\bredis-cli\b[^|;&]*$`),
+		"-w": regexp.MustCompile(`\bldap\w+\b[^|;&]*$`),
+	}
+	curl = regexp.MustCompile(`\bcurl\b[^|;&]*$`)
+	ids  = regexp.MustCompile(`^\d+:\d+$`) // docker run -u 1000:1000
 )
+
+// passwordOf reports whether a short flag is a password after these words.
+func passwordOf(line, flag string) bool {
+	before := passwordFlag[flag]
+	return before != nil && before.MatchString(line)
+}
+
+// maskFlag returns the value of a flag as it is shown. known is false if the flag says nothing about its value.
+func maskFlag(line, flag, value string) (shown string, known bool) {
+	user, _, two := strings.Cut(value, ":")
+	switch {
+	case harmless(value):
+		return value, flagName.MatchString(flag) && isSecretName(flag)
+	case headerFlag.MatchString(flag):
+		return maskHeader(value), true
+	case userFlag.MatchString(flag) && two && !ids.MatchString(value) && !strings.Contains(user, "/"):
+		return user + ":" + masked, true
+	case flag == "--from-literal":
+		name, _, _ := strings.Cut(value, "=")
+		return name + "=" + masked, true
+	case cookieFlag.MatchString(flag) && (strings.HasPrefix(flag, "--") || curl.MatchString(line)),
+		passwordOf(line, flag) && !strings.HasPrefix(value, "{"),
+		flagName.MatchString(flag) && isSecretName(flag):
+		return masked, true
+	}
+	return "", false
+}
 
 func maskHeader(header string) string {
 	name, _, found := strings.Cut(header, ":")
@@ -44,27 +87,4 @@ func maskHeader(header string) string {
 		return masked
 	}
 	return name + ": " + masked
-}
-
-// maskText hides what looks like credentials in a script or in a line of output.
-func maskText(text string) string {
-	for _, m := range masks {
-		text = m.pattern.ReplaceAllString(text, m.with)
-	}
-	return text
-}
-
-var masks = []struct {
-	pattern *regexp.Regexp
-	with    string
-}{
-	// Headers whose value is one, up to the end of the line or the quote.
-	{regexp.MustCompile(`(?i)\b((?:proxy-)?authorization|cookie|set-cookie|(?:x-)?[\w-]*(?:token|api[-_]?key|secret)[\w-]*)(\s*:\s*)[^\s'"][^'"\r\n]*`), "$1$2" + masked},
-	// NAME=VALUE, --name=VALUE and ?name=VALUE.
-	{regexp.MustCompile(`(?i)([\w-]*(?:token|passw(?:or)?d|secret|api[-_]?key|credentials?)[\w-]*)=[^\s'"&;]+`), "$1=" + masked},
-	// --name VALUE within a script.
-	{regexp.MustCompile(`(?i)((?:^|\s)--?[\w-]*(?:token|passw(?:or)?d|secret|api[-_]?key)[\w-]*\s+)[^\s'"&;-][^\s'"&;]*`), "${1}" + masked},
-	{regexp.MustCompile(`(?i)\b(bearer)\s+[\w.~+/=-]{8,}`), "$1 " + masked},
-	{regexp.MustCompile(`(://[^/\s:@'"]*):[^/\s@'"]+@`), "$1:" + masked + "@"},
-	{regexp.MustCompile(`\beyJ[\w-]+\.[\w-]+\.[\w-]*`), masked}, // a JSON Web Token
 }
