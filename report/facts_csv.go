@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lapse/correlate/align"
+	"lapse/report/document"
 	"lapse/timeline"
 )
 
@@ -198,12 +199,13 @@ func (t *csvTable) end(err error) error {
 	return err
 }
 
-// inert keeps a spreadsheet from taking text for a formula: names of backends and lines of output are
-// whatever others made them. Such text gets an apostrophe in front, and so does text that begins with
-// one, so that taking one away gives what it was.
+// inert makes text from outside harmless on a terminal and in a CI runner's log, as in a report, and keeps a
+// spreadsheet from taking it for a formula: names of backends and lines of output are whatever others made them. A
+// formula gets an apostrophe in front, and so does text that begins with one.
 // https://owasp.org/www-community/attacks/CSV_Injection
 func inert(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r'", rune(text[0])) {
+	text = document.Clean(text)
+	if text != "" && strings.ContainsRune("=+-@'", rune(text[0])) {
 		return "'" + text
 	}
 	return text

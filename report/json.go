@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -117,11 +118,22 @@ func (p *partWriter) whole(indent string, entry bool, value any) {
 	if err := encoder.Encode(value); err != nil && p.err == nil {
 		p.err = err
 	}
-	l := layouter{in: bytes.TrimSpace(p.part.Bytes()), out: p.out}
+	l := layouter{in: noCommands(bytes.TrimSpace(p.part.Bytes())), out: p.out}
 	if len(l.in) > 0 {
 		l.value(indent, entry)
 	}
 }
+
+// noCommands spells JSON in another way where a CI runner would take it for a command, which "##[" is anywhere in a
+// line of output: it stays the same value.
+func noCommands(text []byte) []byte {
+	if !bytes.Contains(text, []byte("##")) {
+		return text
+	}
+	return runnerCommand.ReplaceAll(text, []byte(`#\u0023$1`))
+}
+
+var runnerCommand = regexp.MustCompile(`##([A-Za-z]*\[)`)
 
 func (p *partWriter) text(s string) { _, _ = p.out.WriteString(s) }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"lapse/correlate/model"
@@ -49,5 +50,17 @@ func TestPartsOfATimelineAreLaidOutAsAWhole(t *testing.T) {
 		if err := JSON(&made, &asked, Options{}); err != nil || kept != nil && !bytes.Equal(made.Bytes(), want.Bytes()) {
 			t.Errorf("%s: %v; with series that are made when they are asked for it reads otherwise", name, err)
 		}
+	}
+}
+
+func TestJSONHoldsNoCommandToARunner(t *testing.T) {
+	const text = "##[set-output name=v;]pass ##vso[task.complete]x ## heading"
+	var out strings.Builder
+	p := partWriter{out: bufio.NewWriter(&out)}
+	p.whole("", false, text)
+	p.out.Flush()
+	var got string
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got != text || strings.Contains(out.String(), "##[") || strings.Contains(out.String(), "##vso[") {
+		t.Errorf("%s is read as %q: %v", out.String(), got, err)
 	}
 }

@@ -10,9 +10,35 @@ import (
 	eastasian "golang.org/x/text/width"
 )
 
-// Clean makes text from outside harmless on a terminal: what would move the cursor, change colours or
-// reorder the line is spelled out ("\x1b", "\u202e"), line breaks and tabs become spaces.
-func Clean(s string) string {
+// Clean makes text from outside harmless on a terminal and in the log of a CI runner: what would move the cursor,
+// change colours or reorder the line is spelled out ("\x1b", "\u202e"), line breaks and tabs become spaces, and
+// commands to a runner get a space that breaks them.
+func Clean(s string) string { return noCommand(visible(s)) }
+
+// noCommand breaks what GitHub's (::set-output name=x::y, ##[error]), Azure's (##vso[), TeamCity's (##teamcity[),
+// GitLab's and Travis' runners take for a command in any line of output.
+// https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
+func noCommand(s string) string {
+	if strings.Contains(s, "::") {
+		s = wordCommand.ReplaceAllString(s, "$1: :$2")
+	}
+	if strings.Contains(s, "##") {
+		s = bracketCommand.ReplaceAllString(s, "# #$1[")
+	}
+	if strings.Contains(s, "section_") || strings.Contains(s, "travis_") {
+		s = foldCommand.ReplaceAllString(s, "$1 :")
+	}
+	return s
+}
+
+var (
+	wordCommand    = regexp.MustCompile(`(^|[^\w:])::([A-Za-z])`) // not an IPv6 address such as ::1, nor std::io
+	bracketCommand = regexp.MustCompile(`##([A-Za-z]*)\[`)
+	foldCommand    = regexp.MustCompile(`\b(section_(?:start|end)|travis_(?:fold|time)):`)
+)
+
+// visible spells out what is not.
+func visible(s string) string {
 	if !strings.ContainsFunc(s, hostile) && utf8.ValidString(s) {
 		return s
 	}
@@ -121,6 +147,15 @@ func CutMiddle(s string, width int, mark string) string {
 // separator.
 var glued = regexp.MustCompile(`([0-9]) (?:(?:ms|s|µs|us|min|h)\b|%)| ([·|]) `)
 
+// piece is the beginning of a word that is broken. The rest does not begin as a command to a CI runner does.
+func piece(word string, width int) string {
+	line := head(word, width)
+	if strings.HasPrefix(word[len(line):], "::") && len(line) > 1 {
+		line = line[:len(line)-1]
+	}
+	return line
+}
+
 // wrap breaks s into lines of at most width cells at its spaces; a word longer than that is broken
 // wherever it must be.
 func wrap(s string, width int) []string {
@@ -138,7 +173,7 @@ func wrap(s string, width int) []string {
 		if line != "" {
 			lines = append(lines, line)
 		}
-		for line = head(word, width); len(line) < len(word); line = head(word, width) {
+		for line = piece(word, width); len(line) < len(word); line = piece(word, width) {
 			lines = append(lines, line)
 			word = word[len(line):]
 		}

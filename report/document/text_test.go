@@ -23,6 +23,31 @@ func TestCleanSpellsOutWhatATerminalWouldObey(t *testing.T) {
 	}
 }
 
+func TestCleanBreaksCommandsToARunner(t *testing.T) {
+	for in, want := range map[string]string{
+		"::set-output name=v::pass":          ": :set-output name=v::pass",
+		"bye ::error::x":                     "bye : :error::x",
+		"a\n::add-mask::x":                   "a : :add-mask::x",
+		"x ##[set-output name=v;]pass":       "x # #[set-output name=v;]pass",
+		"##vso[task.setvariable]x":           "# #vso[task.setvariable]x",
+		"##teamcity[buildStatus]":            "# #teamcity[buildStatus]",
+		"section_start:1:a\r\x1b[0Kb":        `section_start :1:a \x1b[0Kb`,
+		"[::1]:8080 and ::1, fd00::10":       "[::1]:8080 and ::1, fd00::10",
+		"std::io::Error, ## heading, a[##1]": "std::io::Error, ## heading, a[##1]",
+	} {
+		if got := Clean(in); got != want {
+			t.Errorf("%q is shown as %q, want %q", in, got, want)
+		}
+	}
+	for width := 10; width < 40; width++ {
+		for _, line := range wrap(strings.Repeat("a", 30)+"::error::x", width) {
+			if strings.HasPrefix(line, "::") {
+				t.Errorf("at %d columns a line begins with %q", width, line)
+			}
+		}
+	}
+}
+
 func TestWrapKeepsFiguresAndUnitsTogether(t *testing.T) {
 	for _, test := range []struct {
 		text  string
