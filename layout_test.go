@@ -40,7 +40,8 @@ var mayImport = map[string][]string{
 	"report/document":           {},
 	"report/junit":              {},
 	"report/schematest":         {"report"},
-	"dashboard":                 {},
+	"dashboard/places":          {},
+	"dashboard":                 {"dashboard/places"},
 	"dashboard/internal/sample": {"timeline", "correlate", "correlate/model", "correlate/verdict"},
 	"dashboard/publish":         {"correlate/model", "timeline"},
 	"dashboard/ui/dev":          {"dashboard", "dashboard/internal/sample", "dashboard/publish", "correlate/model", "timeline"},
@@ -52,7 +53,7 @@ var mayImport = map[string][]string{
 	"deploy/mkimage":            {},
 	"preflight":                 {"hint", "kube", "timeline", "correlate/quantity", "report/document", "report/junit", "watcher"},
 	"run/runtest":               {},
-	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "report/document", "dashboard", "dashboard/publish", "deploy", "deploy/agent", "preflight"},
+	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "report/document", "dashboard", "dashboard/publish", "deploy", "deploy/agent", "dashboard/places", "preflight"},
 	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},

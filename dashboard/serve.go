@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/net/netutil"
+	"lapse/dashboard/places"
 )
 
 const (
@@ -30,7 +30,7 @@ func Serve(ctx context.Context, ln net.Listener, store *Store, opts Options) err
 	server.BaseContext = func(net.Listener) context.Context { return ctx }
 
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(limitConns(ln, cmp.Or(opts.MaxConns, 256))) }()
+	go func() { failed <- server.Serve(places.Limit(server, thriftyListener{ln}, cmp.Or(opts.MaxConns, 256))) }()
 	var err error
 	select {
 	case err = <-failed:
@@ -53,12 +53,6 @@ func shutdown(server *http.Server) error {
 		return nil
 	}
 	return server.Close()
-}
-
-// limitConns keeps ln from having more than n connections open, so that a flood of them cannot take
-// the process's file descriptors away from the measurement. Further ones wait in the kernel.
-func limitConns(ln net.Listener, n int) net.Listener {
-	return netutil.LimitListener(thriftyListener{ln}, n)
 }
 
 // A thriftyListener bounds what the kernel holds for each connection.

@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -209,6 +211,33 @@ func TestSlowRequestsAreCutOff(t *testing.T) {
 		}
 		conn.Close()
 	})
+}
+
+// More connections than there are places, each with half a request, do not keep a browser from the page.
+func TestHalfOpenConnectionsLockNobodyOut(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, ln, NewStore(), Options{}) }()
+	for range 300 {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprint(c, "GET / HTTP/1.1\r\n")
+	}
+	client := &http.Client{Timeout: 4 * time.Second} // half a request is cut off after 5 s
+	if resp, err := client.Get("http://" + ln.Addr().String() + "/not-there"); err != nil || resp.StatusCode != http.StatusNotFound {
+		t.Errorf("behind 300 half-open connections: %v, %v", resp, err)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
 }
 
 // Who keeps the store up to date is called before anything is read, and when it was.

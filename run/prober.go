@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"lapse/dashboard/places"
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/loadgen"
@@ -44,6 +45,9 @@ type prober struct {
 	over     chan struct{}     // closed when all is recorded
 	ended    bool              // it is
 }
+
+// maxProberConns is how many connections a prober's API holds open. The coordinator needs a handful.
+const maxProberConns = 64
 
 // RunProber measures for a coordinator, until a signal ends it.
 func RunProber(ctx context.Context, stderr io.Writer) error {
@@ -70,7 +74,7 @@ func RunProber(ctx context.Context, stderr io.Writer) error {
 	server := agent.NewProberServer(p, keys)
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := server.ServeTLS(ln, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.ServeTLS(places.Limit(server, ln, maxProberConns), "", ""); !errors.Is(err, http.ErrServerClosed) {
 			p.log.Error("the prober's API ended", "error", err)
 		}
 	})
