@@ -41,6 +41,8 @@ type Progress struct {
 	mu       sync.Mutex
 	w        io.Writer
 	block    []byte          // what stands on the terminal now
+	held     []byte          // the beginning of a line of the command's output, not shown above a block
+	midLine  bool            // the command's output, which is what was written last, did not end its line
 	latest   *model.Timeline // as the last Update gave it, at instant now
 	now      time.Duration
 	silent   time.Duration // how long nothing has come from where the run goes on; 0 if it does
@@ -103,8 +105,31 @@ func (p *Progress) silence() string {
 	return "no news from the Job for " + seconds(p.silent)
 }
 
-// Log writes a line that stays, such as one of the wrapped command's output: above the block, where
-// there is one.
+// maxHeld is how long a line may be that is held back.
+const maxHeld = 64 << 10
+
+// Pass writes output of the wrapped command as it is. Above a block it is written line by line.
+func (p *Progress) Pass(output []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.opts.Terminal {
+		_, _ = p.w.Write(output)
+		p.midLine = len(output) > 0 && output[len(output)-1] != '\n'
+		return
+	}
+	p.held = append(p.held, output...)
+	whole := p.held[:bytes.LastIndexByte(p.held, '\n')+1]
+	if len(p.held)-len(whole) > maxHeld {
+		p.held = append(p.held, '\n')
+		whole = p.held
+	}
+	if len(whole) > 0 {
+		p.show(whole, p.block)
+		p.held = slices.Clone(p.held[len(whole):])
+	}
+}
+
+// Log writes a line that stays: above the block, where there is one.
 func (p *Progress) Log(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,6 +161,10 @@ func (p *Progress) Done() {
 	if p.latest != nil {
 		text = p.changes(p.latest, p.now)
 	}
+	if len(p.held) > 0 {
+		text = slices.Concat(p.held, []byte("\n"), text)
+	}
+	p.held = nil
 	p.show(text, nil)
 }
 
@@ -150,6 +179,9 @@ func (p *Progress) show(lines, block []byte) {
 		erase = fmt.Appendf(nil, "\x1b[%dA\r\x1b[J", height) // up to where the block begins, and clear what is below
 	}
 	p.block = block
+	if p.midLine && len(lines) > 0 {
+		erase, p.midLine = []byte("\n"), false
+	}
 	if out := slices.Concat(erase, lines, block); len(out) > 0 {
 		_, _ = p.w.Write(out) // a terminal that went away ends no measurement
 	}

@@ -1,13 +1,14 @@
 package run
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,8 +22,15 @@ const maxLines = 10_000
 // maxLine is how much of an output line becomes an event, in bytes.
 const maxLine = 500
 
-// lingering is how long output is waited for once the command has exited: what it left in the background may hold
-// its output open for ever, and so may a terminal that is paused.
+// maxMasked is how much of an output line is searched for credentials, in bytes.
+const maxMasked = 2000
+
+// pipeSize is how much output may wait to be read, in bytes. Of what comes when the command has ended, it wrote no
+// more.
+const pipeSize = 64 << 10
+
+// lingering is how long output is waited for that does not come, once the command has exited: what it left in the
+// background may hold its output open for ever, and so may a terminal that is paused.
 const lingering = 250 * time.Millisecond
 
 // A wrappedCommand is the wrapped command. It runs in its own process group, so that a terminal's Ctrl-C
@@ -34,7 +42,8 @@ type wrappedCommand struct {
 	event   func(timeline.Event)
 	now     func() time.Duration
 
-	cmd *exec.Cmd
+	cmd  *exec.Cmd
+	read atomic.Int64 // bytes of its output
 }
 
 // start starts the command; done is called with its exit code, after its last output. It does not wait for whoever
@@ -57,19 +66,12 @@ func (c *wrappedCommand) start(done func(exitCode int)) error {
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
-		if c.capture {
-			c.copyLines(out)
-		} else {
-			_, _ = io.Copy(c.output, out) // whoever reads the output may have gone: the command goes on
-		}
+		c.copyOutput(out)
 	}()
 	go func() {
 		err := c.cmd.Wait()
 		ended := c.now()
-		select {
-		case <-copied:
-		case <-time.After(lingering):
-		}
+		c.awaitOutput(copied)
 		out.Close()
 		code := exitStatus(c.cmd, err)
 		c.event(timeline.Event{Seen: ended, Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse", ExitCode: &code})
@@ -90,24 +92,98 @@ func exitStatus(cmd *exec.Cmd, err error) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// copyLines passes the output on, line by line, each with its instant. A line of any length gets through.
-func (c *wrappedCommand) copyLines(r io.Reader) {
-	in := bufio.NewReader(r)
-	for marked := 0; ; {
-		line, err := in.ReadString('\n')
-		if line != "" {
-			text := line
-			if marked++; marked == maxLines {
-				text = "… (further output is not recorded)"
-			}
-			if marked <= maxLines { // before it is shown, which may take as long as it likes
-				c.event(timeline.Event{Seen: c.now(), Kind: timeline.CommandOutput, Writer: "lapse", Detail: clip(maskText(strings.TrimRight(text, "\r\n")))})
-			}
-			_, _ = io.WriteString(c.output, line)
+// copyOutput passes the output on as it comes, and marks its lines.
+func (c *wrappedCommand) copyOutput(r io.Reader) {
+	lines := outputLines{event: func(text string) {
+		c.event(timeline.Event{Seen: c.now(), Kind: timeline.CommandOutput, Writer: "lapse", Detail: text})
+	}}
+	buffer := make([]byte, pipeSize)
+	for {
+		n, err := r.Read(buffer)
+		c.read.Add(int64(n))
+		if c.capture { // before it is shown, which may take as long as it likes
+			lines.add(buffer[:n])
 		}
+		_, _ = c.output.Write(buffer[:n]) // whoever reads the output may have gone: the command goes on
 		if err != nil {
+			lines.end()
 			return
 		}
+	}
+}
+
+// awaitOutput waits until all is copied, or nothing more came for a while, or what came was written after the command
+// had ended: by what it left in the background.
+func (c *wrappedCommand) awaitOutput(copied <-chan struct{}) {
+	begin := c.read.Load()
+	for before := begin; ; before = c.read.Load() {
+		select {
+		case <-copied:
+			return
+		case <-time.After(lingering):
+		}
+		if now := c.read.Load(); now == before || now-begin > 2*pipeSize {
+			return
+		}
+	}
+}
+
+// outputLines makes events of output: one for each line, of its beginning. Of what a progress bar writes over with
+// carriage returns, it takes the last.
+type outputLines struct {
+	event  func(text string)
+	masker masker
+	line   []byte // what is read of it, up to maxMasked
+	cut    bool   // there was more
+	over   bool   // the last byte was a carriage return: what follows is written over the line
+	marked int
+}
+
+func (l *outputLines) add(output []byte) {
+	for len(output) > 0 && l.marked < maxLines {
+		piece, rest, whole := bytes.Cut(output, []byte("\n"))
+		l.extend(piece)
+		if whole {
+			l.mark()
+		}
+		output = rest
+	}
+}
+
+// extend adds a piece to the line.
+func (l *outputLines) extend(piece []byte) {
+	if len(piece) == 0 {
+		return
+	}
+	text := bytes.TrimRight(piece, "\r")
+	at := bytes.LastIndexByte(text, '\r')
+	if len(text) > 0 && (l.over || at >= 0) {
+		l.line, l.cut = l.line[:0], false
+	}
+	l.over = len(text) < len(piece)
+	text = text[at+1:]
+	room := min(len(text), maxMasked-len(l.line))
+	l.line, l.cut = append(l.line, text[:room]...), l.cut || room < len(text)
+}
+
+// mark makes an event of the line. It is clipped before it is masked: its length costs nothing.
+func (l *outputLines) mark() {
+	text := string(l.line)
+	if l.cut { // a credential that is cut has no known form
+		text = text[:max(strings.LastIndexByte(text, ' '), maxLine)] + "…"
+	}
+	text = clip(l.masker.line(text))
+	if l.marked++; l.marked == maxLines {
+		text = "… (further output is not recorded)"
+	}
+	l.event(text)
+	l.line, l.cut, l.over = l.line[:0], false, false
+}
+
+// end marks a last line without an end.
+func (l *outputLines) end() {
+	if len(l.line) > 0 && l.marked < maxLines {
+		l.mark()
 	}
 }
 

@@ -26,7 +26,7 @@ type screen struct {
 
 	mu       sync.Mutex
 	room     *sync.Cond // signalled when lines were written
-	lines    []string   // not written yet
+	lines    []piece    // not written yet
 	size     int        // bytes in lines, and of those that are being written
 	dropped  int
 	commands []timeline.Event // changes of the wrapped command that are not shown yet
@@ -51,7 +51,7 @@ func (s *screen) say(line string) {
 	case s.size > maxBacklog:
 		s.dropped++
 	default:
-		s.put(line)
+		s.put(piece{line, false})
 	}
 	s.mu.Unlock()
 	if closed {
@@ -62,22 +62,28 @@ func (s *screen) say(line string) {
 	s.awake()
 }
 
-// pass writes a line of the wrapped command. It waits while the backlog is full.
-func (s *screen) pass(line string) {
+// pass writes output of the wrapped command as it is. It waits while the backlog is full.
+func (s *screen) pass(output string) {
 	s.mu.Lock()
 	for s.size > maxBacklog && !s.closed {
 		s.room.Wait()
 	}
 	if !s.closed {
-		s.put(line)
+		s.put(piece{output, true})
 	}
 	s.mu.Unlock()
 	s.awake()
 }
 
-func (s *screen) put(line string) {
-	s.lines = append(s.lines, line)
-	s.size += len(line)
+// A piece is a line of Lapse, or output of the wrapped command.
+type piece struct {
+	text   string
+	output bool
+}
+
+func (s *screen) put(p piece) {
+	s.lines = append(s.lines, p)
+	s.size += len(p.text)
 }
 
 // showEvent shows a change of the wrapped command, or the phase in which it starts, before the event comes back in
@@ -135,8 +141,12 @@ func (s *screen) write() {
 			s.progress.Tell(e)
 		}
 		for _, line := range lines {
-			s.progress.Log(line)
-			s.written(len(line))
+			if line.output {
+				s.progress.Pass([]byte(line.text))
+			} else {
+				s.progress.Log(line.text)
+			}
+			s.written(len(line.text))
 		}
 		if dropped > 0 {
 			s.progress.Log(fmt.Sprintf("lapse: %d lines of its own were dropped, because nobody read them", dropped))
@@ -152,7 +162,7 @@ func (s *screen) write() {
 	}
 }
 
-func (s *screen) take() (commands []timeline.Event, lines []string, f *Judgement, dropped int, closed bool) {
+func (s *screen) take() (commands []timeline.Event, lines []piece, f *Judgement, dropped int, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	commands, lines, f, dropped, closed = s.commands, s.lines, s.frame, s.dropped, s.closed
@@ -171,7 +181,14 @@ func (s *screen) written(bytes int) {
 func (s *screen) talk() io.Writer { return lineWriter(s.say) }
 
 // output is the writer for the wrapped command's output.
-func (s *screen) output() io.Writer { return lineWriter(s.pass) }
+func (s *screen) output() io.Writer { return outputWriter(s.pass) }
+
+type outputWriter func(output string)
+
+func (pass outputWriter) Write(p []byte) (int, error) {
+	pass(string(p))
+	return len(p), nil
+}
 
 // A lineWriter takes each write as one line or several.
 type lineWriter func(line string)
