@@ -321,7 +321,11 @@ func TestRetrieveTakesTheBestWayThereIs(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer file.Close()
-			got, err := Retrieve(t.Context(), api.run(t), nil, file)
+			job := api.run(t)
+			if test.pod == nil {
+				job.Job.Status.Failed = 1
+			}
+			got, err := Retrieve(t.Context(), job, nil, file)
 			if got.From != test.want || (err == nil) != (test.want != "") {
 				t.Fatalf("from %q, %v", got.From, err)
 			}

@@ -75,12 +75,18 @@ func judgeContainer(status corev1.ContainerStatus) error {
 	return nil
 }
 
-// judgeEvent returns why an Event of the Job says that its Pod cannot be created.
+// creationFailed is the reason of an Event that says that a controller could not create a Pod.
+const creationFailed = "FailedCreate"
+
+// judgeEvent returns why an Event of a controller says that its Pod cannot be created, and nil where the next try may
+// succeed: a webhook or the API server did not answer.
 func judgeEvent(event *corev1.Event) error {
-	if event.Reason != "FailedCreate" {
+	if event.Reason != creationFailed {
 		return nil
 	}
 	switch {
+	case limited.MatchString(event.Message):
+		return refusal(event.Reason, event.Message, limitHint(event.Namespace))
 	case strings.Contains(event.Message, "violates PodSecurity"):
 		return refusal(event.Reason, event.Message, podSecurityHint)
 	case strings.Contains(event.Message, "must specify limits.cpu"):
@@ -89,8 +95,19 @@ func judgeEvent(event *corev1.Event) error {
 		return refusal(event.Reason, event.Message, quotaHint(event.Message, event.Namespace))
 	case strings.Contains(event.Message, "forbidden"), strings.Contains(event.Message, "denied"):
 		return refusal(event.Reason, event.Message, "an admission policy of the cluster refuses the agent's Pod")
+	case strings.Contains(event.Message, "is invalid"):
+		return refusal(event.Reason, event.Message, "something in the cluster changes the agent's Pod: a LimitRange of the namespace, or a webhook")
 	}
-	return nil // the Job controller tries again
+	return nil
+}
+
+// limited matches what the API server says of a Pod that a LimitRange does not take: "must be less than or equal to cpu
+// limit of 100m" where its default limit is below the request, "maximum cpu usage per Container is 200m" where that is.
+// https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limitranger/admission.go
+var limited = regexp.MustCompile(`must be less than or equal to cpu limit|(?:maximum|minimum) cpu usage per`)
+
+func limitHint(namespace string) string {
+	return fmt.Sprintf("a LimitRange bounds what the run's Pod may ask for: give --cpu a value that it allows, as in --cpu 100m; see `kubectl describe limitrange -n %s`", namespace)
 }
 
 func jobFailure(job *batchv1.Job) error {
@@ -149,8 +166,14 @@ func isRunning(pod *corev1.Pod) bool {
 	return false
 }
 
-// situation describes a Pod that a caller waits for.
+// toCreate is the situation while there is no Pod.
+const toCreate = "the Job to create its Pod"
+
+// situation describes a Pod that a caller waits for, nil for one that is not there yet.
 func situation(pod *corev1.Pod) string {
+	if pod == nil {
+		return toCreate
+	}
 	where := "Pod " + pod.Name
 	if pod.Spec.NodeName == "" {
 		return where + " to be scheduled"

@@ -34,10 +34,10 @@ type Retrieved struct {
 
 // Retrieve brings a run's result home by the best way there is. The recording goes to w, behind what w already has of
 // it, which have reads (nil: nothing). If it comes whole, and is safe (w.Keep, if w is a [Keeper], succeeds), the agent
-// gets leave to end. While the run still goes on, Retrieve follows it to its end. A recording that breaks off stays
-// in w as far as it came.
+// gets leave to end. Retrieve waits for a run that has not started, and follows one to its end. A recording that breaks
+// off stays in w as far as it came.
 func Retrieve(ctx context.Context, run *Run, have io.Reader, w io.Writer) (Retrieved, error) {
-	pod, err := run.Pod(ctx)
+	pod, err := run.startedPod(ctx)
 	if err != nil {
 		return Retrieved{}, err
 	}
@@ -48,6 +48,21 @@ func Retrieve(ctx context.Context, run *Run, have io.Reader, w io.Writer) (Retri
 		return fromAgent(ctx, run, pod, have, w, result)
 	}
 	return bring(ctx, run, pod, holder, fromLog, fromTermination)
+}
+
+// startedPod returns the run's Pod, nil for none. It waits for one that is not there or does not run yet.
+func (r *Run) startedPod(ctx context.Context) (*corev1.Pod, error) {
+	pod, err := r.Pod(ctx)
+	if err != nil || !r.isToStart(pod) {
+		return pod, err
+	}
+	r.notify(fmt.Sprintf("run %s has not started yet: waiting for %s", r.Name, situation(pod)))
+	_, failure := r.WaitRunning(ctx)
+	pod, err = r.Pod(ctx)
+	if failure != nil && (err != nil || r.isToStart(pod)) {
+		return nil, fmt.Errorf("retrieve run %s: %w", r.Name, failure)
+	}
+	return pod, err // it may have ended meanwhile
 }
 
 // RetrieveEnded brings home what a run's Pod has left that runs no more: the timeline in its log, else the verdict.

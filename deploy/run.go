@@ -24,6 +24,10 @@ type Cluster struct {
 	REST   *rest.Config
 	Logger *slog.Logger // optional
 	Notify func(string) // optional: gets a sentence about what a call waits for; it must not block
+
+	// CreateWait is how long to wait until the Job has created its Pod; 0: without limit. A Pod that is there may take
+	// as long as it needs to pull its image.
+	CreateWait time.Duration
 }
 
 func (c Cluster) logger() *slog.Logger {
@@ -130,18 +134,39 @@ func (r *Run) Agent(ctx context.Context) (*agent.Client, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case r.isToStart(pod):
+		return nil, &NotStartedError{Run: r.Name, WaitsFor: situation(pod)}
 	case pod == nil:
 		return nil, noPod(r)
-	case agentEnding(pod) != nil:
-		return nil, goneError(pod, ending(pod), true)
 	case !isRunning(pod):
-		return nil, fmt.Errorf("run %s does not measure yet: it waits for %s", r.Name, situation(pod))
+		return nil, goneError(pod, ending(pod), true)
 	}
 	tunnel, err := tunnelTo(r.REST, pod)
 	if err != nil {
 		return nil, err
 	}
 	return tunnel.Client(), nil
+}
+
+// A NotStartedError says that a run's Pod is not there yet, or does not run yet.
+type NotStartedError struct{ Run, WaitsFor string }
+
+func (e *NotStartedError) Error() string {
+	return fmt.Sprintf("run %s has not started yet: it waits for %s", e.Run, e.WaitsFor)
+}
+
+// HasEnded reports whether the Pod of a run's Job has ended, so that nothing can be asked of it.
+func HasEnded(job *batchv1.Job) bool {
+	return job.Status.Active == 0 && job.Status.Succeeded+job.Status.Failed > 0
+}
+
+// isToStart reports whether the run's agent has not run yet, and still may. pod is the run's Pod, nil for none.
+func (r *Run) isToStart(pod *corev1.Pod) bool {
+	if pod == nil {
+		return !HasEnded(r.Job)
+	}
+	begun := isRunning(pod) || agentEnding(pod) != nil
+	return !begun && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
 }
 
 func noPod(run *Run) error {

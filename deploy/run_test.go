@@ -418,6 +418,9 @@ func TestWhatKeepsARunFromStartingIsReportedAtOnce(t *testing.T) {
 			"the quota small leaves no room: the run asks for requests.cpu=100m,pods=1, in use is requests.cpu=950m,pods=3, allowed is requests.cpu=1,pods=3"},
 		{"CPU limit demanded", failedCreate(`Error creating: pods "x" is forbidden: failed quota: small: must specify limits.cpu for: lapse`), "FailedCreate", "LimitRange"},
 		{"policy", failedCreate(`Error creating: admission webhook "x" denied the request: no`), "FailedCreate", "admission policy"},
+		{"LimitRange with a low default limit", failedCreate(`Error creating: Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value: "300m": must be less than or equal to cpu limit of 100m`), "FailedCreate", "--cpu 100m"},
+		{"LimitRange with a low maximum", failedCreate(`Error creating: pods "x" is forbidden: maximum cpu usage per Container is 200m, but request is 300m`), "FailedCreate", "kubectl describe limitrange -n shop"},
+		{"invalid", failedCreate(`Error creating: Pod "x" is invalid: spec.priority: Forbidden: no`), "FailedCreate", "webhook"},
 		{"Job failed", failJob("DeadlineExceeded", "Job was active longer than specified deadline"), "DeadlineExceeded", "longer"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -478,6 +481,111 @@ func TestTransientCreateFailureIsWaitedOut(t *testing.T) {
 	if err != nil || took != 4*time.Second {
 		t.Errorf("after %s: %v", took, err)
 	}
+}
+
+const hangingWebhook = `Error creating: Internal error occurred: failed calling webhook "pods.example.com": context deadline exceeded`
+
+func TestWhatKeepsTheJobFromCreatingItsPodIsNamedWhileItTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, client := fakeCluster()
+		run := mustCreate(t, cluster)
+		var said []string
+		run.Notify = func(what string) { said = append(said, what) }
+		go func() {
+			time.Sleep(time.Second)
+			failedCreate(hangingWebhook)(t, client)
+			time.Sleep(time.Second)
+			createPod(waitingPod("ContainerCreating", ""))(t, client) // an image takes its time
+		}()
+		run.CreateWait = time.Minute
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Second)
+		defer cancel()
+		_, err := run.WaitRunning(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a Pod that is there was not waited for: %v", err)
+		}
+		if want := "waiting for the Job to create its Pod (FailedCreate: " + hangingWebhook + ")"; !slices.Contains(said, want) {
+			t.Errorf("the user reads %q, and not %q", said, want)
+		}
+		if last := said[len(said)-1]; !strings.Contains(last, "ContainerCreating") {
+			t.Errorf("the last that the user reads is %q", last)
+		}
+	})
+}
+
+func TestTheWaitForThePodsCreationEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		happen func(*testing.T, *fake.Clientset)
+		want   string
+	}{
+		"a webhook hangs": {failedCreate(hangingWebhook), "waited 1m0s (--wait) for the Job to create its Pod (FailedCreate: " + hangingWebhook + ")"},
+		"silence":         {func(*testing.T, *fake.Clientset) {}, "waited 1m0s (--wait) for the Job to create its Pod"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster, client := fakeCluster()
+			run := mustCreate(t, cluster)
+			run.CreateWait = time.Minute
+			test.happen(t, client)
+			began := time.Now()
+			_, err := run.WaitRunning(t.Context())
+			if err == nil || !strings.Contains(err.Error(), test.want) || time.Since(began) != time.Minute || !Refused(err) || hint.Of(err) == "" {
+				t.Errorf("%s: after %s: %v", name, time.Since(began), err)
+			}
+		})
+	}
+}
+
+// Right after `kubectl apply` there is no Pod, then one that does not run. Neither is gone.
+func TestARunThatHasNotStartedIsToldFromOneThatIsGone(t *testing.T) {
+	deleted := waitingPod("ContainerCreating", "")
+	deleted.DeletionTimestamp = new(metav1.Now())
+	for _, test := range []struct {
+		name    string
+		pod     *corev1.Pod
+		job     batchv1.JobStatus
+		toStart bool
+	}{
+		{"no Pod yet", nil, batchv1.JobStatus{}, true},
+		{"no Pod yet, but an active Job", nil, batchv1.JobStatus{Active: 1}, true},
+		{"no Pod any more", nil, batchv1.JobStatus{Failed: 1}, false},
+		{"unscheduled", unschedulablePod(), batchv1.JobStatus{Active: 1}, true},
+		{"its image comes", waitingPod("ContainerCreating", ""), batchv1.JobStatus{Active: 1}, true},
+		{"deleted before it ran", deleted, batchv1.JobStatus{Active: 1}, false},
+		{"it runs", runningPod(), batchv1.JobStatus{Active: 1}, false},
+		{"it has ended", endedPod("{}"), batchv1.JobStatus{Succeeded: 1}, false},
+	} {
+		run := &Run{Job: &batchv1.Job{Status: test.job}}
+		if got := run.isToStart(test.pod); got != test.toStart {
+			t.Errorf("%s: is to start: %v", test.name, got)
+		}
+	}
+}
+
+func TestRetrieveWaitsForARunThatHasNotStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, client := fakeCluster()
+		run := mustCreate(t, cluster)
+		var said []string
+		run.Notify = func(what string) { said = append(said, what) }
+		go func() {
+			time.Sleep(time.Second)
+			createPod(runningPod())(t, client)
+		}()
+		pod, err := run.startedPod(t.Context())
+		if err != nil || pod == nil || !isRunning(pod) {
+			t.Fatalf("Pod %v, %v", pod, err)
+		}
+		if want := "run lapse-x7k2p has not started yet: waiting for the Job to create its Pod"; said[0] != want {
+			t.Errorf("the user reads %q, want %q", said, want)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		cluster, _ := fakeCluster(waitingPod("ErrImagePull", "not found"))
+		run := mustCreate(t, cluster)
+		if _, err := run.startedPod(t.Context()); !isStartError(err) || hint.Of(err) == "" {
+			t.Errorf("a run that cannot start ends with %v", err)
+		}
+	})
 }
 
 func TestWaitingInVainSaysWhatForItWaited(t *testing.T) {

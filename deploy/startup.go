@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +29,7 @@ func (r *Run) WaitRunning(ctx context.Context) (*corev1.Pod, error) {
 	if _, err := r.Pod(ctx); err != nil {
 		return nil, err // without the right to read Pods there would be nothing to wait for
 	}
-	r.notify(waiting + "the Job to create its Pod")
+	r.notify(waiting + toCreate)
 	var running *corev1.Pod
 	err := r.watch(ctx, func(pod *corev1.Pod) bool {
 		if isRunning(pod) {
@@ -115,6 +117,9 @@ func (r *Run) waitCanary(ctx context.Context) error {
 			return false, fmt.Errorf("wait for the canary's Pods: %w", err)
 		}
 		last = strconv.Itoa(ready) + " of " + strconv.Itoa(canaryPods) + " are ready"
+		if len(pods.Items) == 0 {
+			return false, r.judgeCanary(ctx, &last)
+		}
 		for i := range pods.Items {
 			if why := judgePod(&pods.Items[i]); why != nil {
 				return false, why
@@ -126,6 +131,28 @@ func (r *Run) waitCanary(ctx context.Context) error {
 		return fmt.Errorf("waited for the Pods of Service %s (%s): %w", CanaryName(r.Name), last, context.Cause(ctx))
 	}
 	return err
+}
+
+// judgeCanary returns why the canary's Pods cannot be created, or puts into last what keeps them from it so far.
+func (r *Run) judgeCanary(ctx context.Context, last *string) error {
+	events, err := r.Client.Events(r.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + creationFailed})
+	if err != nil {
+		return nil // without the right to read Events nothing is known of it
+	}
+	for i := range events.Items {
+		event := &events.Items[i]
+		if of := event.InvolvedObject; of.Kind != "ReplicaSet" || !strings.HasPrefix(of.Name, CanaryName(r.Name)+"-") || event.Reason != creationFailed {
+			continue
+		}
+		if why := judgeEvent(event); why != nil {
+			return why
+		}
+		if text := "its Pods cannot be created: " + event.Message; *last != text {
+			*last = text
+			r.notify(waiting + "the Pods of Service " + CanaryName(r.Name) + because(event.Reason, event.Message))
+		}
+	}
+	return nil
 }
 
 // watch follows the run's Pod, Job and the Job's Events. It ends when done is true of the Pod, when one of them
@@ -140,7 +167,14 @@ func (r *Run) watch(ctx context.Context, done func(*corev1.Pod) bool) error {
 	for _, informer := range informers {
 		running.Go(func() { informer.RunWithContext(watching) })
 	}
-	waitingFor := "the Job to create its Pod"
+	waitingFor := toCreate
+	var tooLong <-chan time.Time // nil: there is a Pod, or no limit
+	if r.CreateWait > 0 {
+		limit := time.NewTimer(r.CreateWait)
+		defer limit.Stop()
+		tooLong = limit.C
+	}
+	seen := false // a Pod
 	for {
 		select {
 		case change := <-changes:
@@ -148,18 +182,36 @@ func (r *Run) watch(ctx context.Context, done func(*corev1.Pod) bool) error {
 			if err != nil {
 				return err
 			}
+			if event, ok := change.(*corev1.Event); ok && !seen && r.failsToCreate(event) {
+				waitingFor = toCreate + because(event.Reason, event.Message)
+				r.notify(waiting + waitingFor)
+			}
 			if pod == nil {
 				continue
 			}
 			if done(pod) {
 				return nil
 			}
+			seen, tooLong = true, nil
 			waitingFor = situation(pod)
 			r.notify(waiting + waitingFor)
+		case <-tooLong:
+			return r.notCreated(waitingFor)
 		case <-ctx.Done():
 			return fmt.Errorf("waited for %s: %w", waitingFor, context.Cause(ctx))
 		}
 	}
+}
+
+// failsToCreate reports whether an Event says that the run's Job could not create its Pod.
+func (r *Run) failsToCreate(event *corev1.Event) bool {
+	return event.InvolvedObject.UID == r.Job.UID && event.Reason == creationFailed
+}
+
+// notCreated is the error of a run whose Job has not created its Pod in time.
+func (r *Run) notCreated(waitedFor string) error {
+	return refusal(creationFailed, fmt.Sprintf("waited %s (--wait) for %s", r.CreateWait, waitedFor),
+		"what the message names has to answer again; --wait 5m waits longer. Without a message, ask whether the cluster's Job controller works")
 }
 
 // informers send each change of the run: a *corev1.Pod, a *batchv1.Job, a *corev1.Event, or one

@@ -146,7 +146,7 @@ func (r *clusterRun) startJob(ctx, setup context.Context, cluster deploy.Cluster
 	r.screen.say(fmt.Sprintf("creating Job %s/%s", config.Namespace, config.Name))
 	waiting := startWaiting(r.screen.say, "waiting for the API server to create it")
 	defer waiting.over()
-	cluster.Notify = waiting.is
+	cluster.Notify, cluster.CreateWait = waiting.is, r.opts.ProberWait
 	if r.job, err = deploy.Create(setup, cluster, config); err != nil {
 		return notBegun(err)
 	}

@@ -21,17 +21,17 @@ const fromHint = "as in --from all, --from 3, --from node1,node2 or --from topol
 
 // checkFrom checks --from as far as possible without the cluster.
 func (o *Options) checkFrom() error {
+	if o.ProberWait <= 0 && (o.From != "" || o.Changed("wait")) {
+		return Usagef("as in --wait 1m", "wait %v: must be greater than 0", o.ProberWait)
+	}
 	if o.From == "" {
-		if o.AgentListen == "" && o.Changed("wait") {
+		if o.YAML && o.Changed("wait") {
 			return Usagef(fromHint, "--wait is for the probers of --from, and there is none")
 		}
 		if o.AgentListen == "" && o.Changed("min-node-coverage") {
 			return Usagef(fromHint, "--min-node-coverage is for the nodes of --from, and there is none")
 		}
 		return nil
-	}
-	if o.ProberWait <= 0 {
-		return Usagef("as in --wait 1m", "wait %v: must be greater than 0", o.ProberWait)
 	}
 	if n, err := strconv.Atoi(o.From); err == nil && n < 1 {
 		return Usagef(fromHint, "from %s: at least one node", o.From)

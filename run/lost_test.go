@@ -351,7 +351,8 @@ func TestStatusSaysWhatARunIsDoing(t *testing.T) {
 		{agent.Status{Phase: timeline.PhaseEnded}, nil, "ended, holds its result"},
 		{agent.Status{Phase: timeline.PhaseEnded, Detail: "stopped by `lapse stop`"}, nil, "ended (stopped by `lapse stop`), holds its result"},
 		{agent.Status{}, podGone(true, "ended with exit code 3"), "its Pod ended with exit code 3"},
-		{agent.Status{}, errors.New("no route"), "its Pod does not answer: it begins, or ends"},
+		{agent.Status{}, errors.New("no route"), "its Pod runs, and does not answer: it begins, or ends"},
+		{agent.Status{}, &deploy.NotStartedError{WaitsFor: "Pod x to be scheduled"}, "not started yet: it waits for Pod x to be scheduled"},
 	} {
 		if got := stateOfPod(test.status, test.err); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
@@ -454,7 +455,7 @@ func TestARunThatHasEndedIsTold(t *testing.T) {
 		{batchv1.JobStatus{Succeeded: 1}, true},
 		{batchv1.JobStatus{Failed: 1}, true},
 	} {
-		if got := HasEnded(&batchv1.Job{Status: test.status}); got != test.ended {
+		if got := deploy.HasEnded(&batchv1.Job{Status: test.status}); got != test.ended {
 			t.Errorf("%+v: %v", test.status, got)
 		}
 	}

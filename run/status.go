@@ -10,8 +10,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
-
 	"lapse/correlate/quantity"
 	"lapse/deploy"
 	"lapse/deploy/agent"
@@ -69,11 +67,6 @@ func printNotListed(stderr io.Writer, kinds []string) {
 	}
 }
 
-// HasEnded reports whether the run's Pod has ended, so that nothing can be asked of it.
-func HasEnded(job *batchv1.Job) bool {
-	return job.Status.Active == 0 && job.Status.Succeeded+job.Status.Failed > 0
-}
-
 // stateOf is the state of a run. Where its Pod runs, the Pod is asked.
 func stateOf(ctx context.Context, r *deploy.Run) string {
 	switch s := r.Job.Status; {
@@ -89,7 +82,7 @@ func stateOf(ctx context.Context, r *deploy.Run) string {
 	case r.Job.Spec.Suspend != nil && *r.Job.Spec.Suspend:
 		return "suspended: it was not made whole, or somebody has suspended it"
 	}
-	return "waiting"
+	return "not started yet: it waits for the Job to create its Pod"
 }
 
 // statusTimeout is how long a run's Pod may take to answer.
@@ -98,11 +91,14 @@ const statusTimeout = 3 * time.Second
 // stateOfPod is the state of a run by its Pod's answer.
 func stateOfPod(status agent.Status, err error) string {
 	gone, isGone := errors.AsType[*agent.GoneError](err)
+	waits, isWaiting := errors.AsType[*deploy.NotStartedError](err)
 	switch {
+	case isWaiting:
+		return "not started yet: it waits for " + waits.WaitsFor
 	case isGone:
 		return "its Pod " + gone.Detail
 	case err != nil:
-		return "its Pod does not answer: it begins, or ends" // the error is of the tunnel, and long
+		return "its Pod runs, and does not answer: it begins, or ends" // the error is of the tunnel, and long
 	case status.Phase == timeline.PhaseEnded && status.Detail != "":
 		return "ended (" + status.Detail + "), holds its result"
 	case status.Phase == timeline.PhaseEnded:

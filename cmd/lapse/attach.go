@@ -5,9 +5,10 @@ import (
 	"os/signal"
 	"syscall"
 
-	"lapse/run"
-
 	"github.com/spf13/cobra"
+
+	"lapse/deploy"
+	"lapse/run"
 )
 
 func newAttach() *cobra.Command {
@@ -30,7 +31,7 @@ Watching changes nothing: the run is neither ended nor deleted, and its result s
 			if err != nil {
 				return err
 			}
-			if run.HasEnded(job.Job) {
+			if deploy.HasEnded(job.Job) {
 				return run.NothingToWatch(job)
 			}
 			agent, _, err := job.WaitMeasuring(ctx)

@@ -66,7 +66,7 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 	f.StringVar(&o.PreflightBaseline, "preflight-baseline", "", "a `FILE` of findings of preflight that are accepted, with reasons: they are predictions all the same")
 	f.BoolVar(&o.Here, "here", false, "send the requests to a svc/ target from this machine, not from a Job in the cluster")
 	f.StringVar(&o.From, "from", "", "measure from `NODES`: all, how many, their names, or a label selector; they share --rate (default: from the Job's node alone). With outside among them, as in all,outside, this machine measures too, by the Service's address outside of the cluster")
-	f.DurationVar(&o.ProberWait, "wait", time.Minute, "how long to wait for the probers of --from; the run then starts without those that are not ready")
+	f.DurationVar(&o.ProberWait, "wait", time.Minute, "how long to wait until the Job has created its Pod, and for the probers of --from; the run starts without probers that are not ready then")
 	f.StringVar(&o.Image, "image", image, "image of the Job that measures in the cluster")
 	f.StringVar(&o.ImagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
 	f.StringVar(&o.CPU, "cpu", deploy.DefaultCPU, "CPU the Job's Pod asks for: its share of a busy node; there is no limit")
