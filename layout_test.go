@@ -13,6 +13,7 @@ import (
 var mayImport = map[string][]string{
 	"timeline":                  {},
 	"hint":                      {},
+	"hint/input":                {},
 	"record":                    {"hint", "timeline"},
 	"timeline/stepped":          {},
 	"loadgen":                   {"hint", "timeline"},
@@ -36,7 +37,7 @@ var mayImport = map[string][]string{
 	"correlate/truth":           {"correlate/model"},
 	"correlate/verdict":         {"hint", "timeline", "correlate/cluster", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/windows"},
 	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/windows"},
-	"report":                    {"hint", "timeline", "correlate/align", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/compare"},
+	"report":                    {"hint", "hint/input", "timeline", "correlate/align", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/compare"},
 	"report/document":           {},
 	"report/junit":              {},
 	"report/schematest":         {"report"},
@@ -51,9 +52,9 @@ var mayImport = map[string][]string{
 	"deploy":                    {"hint", "timeline", "kube"},
 	"deploy/agent":              {"hint", "timeline", "kube"},
 	"deploy/mkimage":            {},
-	"preflight":                 {"hint", "kube", "timeline", "correlate/quantity", "report/document", "report/junit", "watcher"},
+	"preflight":                 {"hint", "hint/input", "kube", "timeline", "correlate/quantity", "report/document", "report/junit", "watcher"},
 	"run/runtest":               {},
-	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "report/document", "dashboard", "dashboard/publish", "deploy", "deploy/agent", "dashboard/places", "preflight"},
+	"run":                       {"hint", "hint/input", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "report/document", "dashboard", "dashboard/publish", "deploy", "deploy/agent", "dashboard/places", "preflight"},
 	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"lapse/hint"
+	"lapse/hint/input"
 )
 
 // A Baseline lists the findings that somebody has accepted, with the reason for each. Its file is YAML or JSON:
@@ -37,7 +37,7 @@ const baselineHint = "accepted is a list of {rule: LP05, object: Deployment/web,
 // ReadBaseline reads a file. One without a reason, or with a rule that does not exist, is refused.
 func ReadBaseline(path string) (Baseline, error) {
 	var b Baseline
-	text, err := os.ReadFile(path)
+	text, err := input.File(path, input.Manifests)
 	if err != nil {
 		return b, fmt.Errorf("read baseline: %w", err)
 	}

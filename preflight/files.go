@@ -20,6 +20,7 @@ import (
 
 	"lapse/correlate/quantity"
 	"lapse/hint"
+	"lapse/hint/input"
 )
 
 // Manifests are the objects of files, with the lines they were read from.
@@ -157,7 +158,7 @@ func (m *Manifests) readFile(path string, inTree bool) {
 
 // readAll reads a file of documents. In a tree a file without objects is passed over.
 func (m *Manifests) readAll(name string, in io.Reader, inTree bool) {
-	data, err := io.ReadAll(in)
+	data, err := input.All(in, name, input.Manifests)
 	if err != nil {
 		m.problem(name, "%v", err)
 		return
@@ -408,7 +409,7 @@ func (t *tree) kustomize(path string) {
 	}
 	dir := filepath.Dir(path)
 	t.kustomizations = append(t.kustomizations, dir)
-	data, err := os.ReadFile(path)
+	data, err := input.File(path, input.Manifests)
 	if err != nil || yaml.Unmarshal(data, &is) != nil {
 		return
 	}

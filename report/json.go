@@ -13,6 +13,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/hint"
+	"lapse/hint/input"
 )
 
 var jsonFormat = Format{Name: "json", Doc: "all that was judged: timeline.json", Ext: "json", Write: judgedBy(JSON), Diff: diffJSON}
@@ -139,7 +140,7 @@ func (p *partWriter) text(s string) { _, _ = p.out.WriteString(s) }
 
 // ReadJSON reads what [JSON] wrote. Fields it does not know are left out; another schema version is an error.
 func ReadJSON(r io.Reader) (*model.Timeline, error) {
-	text, err := io.ReadAll(r)
+	text, err := input.All(r, "timeline.json", input.Timeline)
 	if err != nil {
 		return nil, fmt.Errorf("read timeline: %w", err)
 	}

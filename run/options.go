@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"lapse/correlate/verdict"
 	"lapse/deploy"
 	"lapse/hint"
+	"lapse/hint/input"
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
 	"lapse/report"
@@ -354,7 +354,7 @@ func (o *Options) CheckRequest() error {
 		return Usagef("as in --expect-status 200,204,300-399", "expect-status: %w", err)
 	}
 	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
+		pem, err := input.File(o.CAFile, input.Certificates)
 		if err != nil {
 			return Usagef("it must be a file in PEM form", "ca-file: %w", err)
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
+	"lapse/hint/input"
 	"lapse/loadgen"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -100,7 +100,7 @@ func (o *Options) checkGRPC() error {
 	case o.GRPCDescriptors == "":
 		return Usagef("as in --grpc-descriptors shop.pb, of protoc --include_imports --descriptor_set_out=shop.pb", "--grpc-method %s: without a descriptor set nothing is known of it", o.GRPCMethod)
 	}
-	set, err := os.ReadFile(o.GRPCDescriptors)
+	set, err := input.File(o.GRPCDescriptors, input.Descriptors)
 	if err != nil {
 		return Usagef("as in protoc --include_imports --descriptor_set_out=FILE", "grpc-descriptors: %w", err)
 	}
