@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/correlate/model"
@@ -193,6 +194,10 @@ func (a *jobRun) overdue(now time.Duration) string {
 	return ""
 }
 
+// rightsGone is the reason of a signal after which the Pod may not even read itself. Its Job owns its rights: the
+// garbage collector deletes both.
+const rightsGone = "the measuring Pod was told to stop, and its rights are gone: somebody has deleted the run's Job"
+
 // removal is the reason in the API for this Pod's deletion, or "".
 func (a *jobRun) removal() string {
 	if a.m.client == nil {
@@ -201,7 +206,12 @@ func (a *jobRun) removal() string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	pod, err := a.m.client.Pods(os.Getenv(deploy.EnvNamespace)).Get(ctx, os.Getenv(deploy.EnvPod), metav1.GetOptions{})
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return "the measuring Pod was deleted"
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return rightsGone
+	case err != nil:
 		return ""
 	}
 	why := deploy.Removal(pod)

@@ -460,3 +460,24 @@ func TestARunThatHasEndedIsTold(t *testing.T) {
 		}
 	}
 }
+
+// The Job owns the run's rights: whoever deletes it takes them from the Pod before the Pod can ask why it ends.
+func TestAPodWithoutItsRightsKnowsThatItsJobWasDeleted(t *testing.T) {
+	for reason, want := range map[metav1.StatusReason]string{
+		metav1.StatusReasonForbidden: rightsGone, metav1.StatusReasonUnauthorized: rightsGone,
+		metav1.StatusReasonNotFound: "the measuring Pod was deleted", metav1.StatusReasonInternalError: "",
+	} {
+		code := map[metav1.StatusReason]int32{metav1.StatusReasonForbidden: 403, metav1.StatusReasonUnauthorized: 401, metav1.StatusReasonNotFound: 404, metav1.StatusReasonInternalError: 500}[reason]
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuseAPI(w, code, reason, "no") }))
+		client, err := kube.New(&rest.Config{Host: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(deploy.EnvNamespace, "shop")
+		t.Setenv(deploy.EnvPod, "lapse-x7k2p-abcde")
+		if got := (&jobRun{m: &measurement{client: client}}).removal(); got != want {
+			t.Errorf("%s: %q, want %q", reason, got, want)
+		}
+		server.Close()
+	}
+}

@@ -42,3 +42,21 @@ func TestARepeatedBlockIsDamageAndCountsOnce(t *testing.T) {
 		}
 	}
 }
+
+// A run that was killed in its first second has a recording without facts: that is no internal error.
+func TestARecordingWithoutFactsIsOfARunThatWasKilledAtOnce(t *testing.T) {
+	for name, run := range map[string]*heldRun{"before the first block": newHeldRun(t), "within it": newHeldRun(t)} {
+		path := filepath.Join(run.dir, FactsFile)
+		size := int64(8) // the header
+		if name == "within it" {
+			size = run.rec.Size() - 1
+		}
+		if err := os.Truncate(path, size); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(run.dir, correlate.Options{}, nil)
+		if ExitCodeOf(err) != 6 || !strings.Contains(err.Error(), "killed before it had written the first") {
+			t.Errorf("%s: exit code %d, %v", name, ExitCodeOf(err), err)
+		}
+	}
+}

@@ -247,6 +247,9 @@ func Load(path string, o correlate.Options, gateExprs []string) (*model.Timeline
 		return nil, err
 	}
 	defer saved.Close()
+	if saved.Broken != nil && !errors.Is(saved.Broken, record.ErrCorrupt) && saved.Meta.ID == "" {
+		return nil, Stopped("%s holds no facts: Lapse was killed before it had written the first, after a second, or has just begun", path)
+	}
 	tl, err := correlate.Analyze(saved.Run, o)
 	if err != nil {
 		return nil, fmt.Errorf("judge %s: %w", path, err)
