@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -93,18 +92,19 @@ type part struct {
 // openPart opens the part of the run's recording in dir, or begins one.
 func openPart(dir string, run *deploy.Run) (*part, error) {
 	p := &part{path: filepath.Join(dir, PartialFile)}
-	have, err := os.ReadFile(p.path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("continue the recording: %w", err)
-	}
 	if id, ok := idOf(p.path); ok && id != run.Name {
 		return nil, Usagef("give another --out", "%s is a part of run %s, not of %s", p.path, id, run.Name)
 	}
-	if len(have) > 0 {
-		p.have = bytes.NewReader(have)
-	}
-	if p.file, err = os.OpenFile(p.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644); err != nil {
+	var err error
+	if p.file, err = os.OpenFile(p.path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
 		return nil, fmt.Errorf("keep the recording: %w", err)
+	}
+	info, err := p.file.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("continue the recording: %w", err), p.file.Close())
+	}
+	if info.Size() > 0 {
+		p.have = io.NewSectionReader(p.file, 0, info.Size())
 	}
 	return p, nil
 }
