@@ -154,7 +154,7 @@ func (v *index) saidWhat(w *model.Window, all []failed) fact {
 // behindProxy says that a proxy answered for somebody behind it.
 // https://www.rfc-editor.org/rfc/rfc9110#name-502-bad-gateway
 func (v *index) behindProxy(w *model.Window, all []failed) fact {
-	if 2*some(w.Classes, timeline.HTTP5xx) < w.Failed {
+	if w.Failed == 0 || 2*some(w.Classes, timeline.HTTP5xx) < w.Failed {
 		return fact{}
 	}
 	var statuses []string
