@@ -19,7 +19,7 @@ var noPreStop = Rule{
 		n, _ := s.count()
 		for t, c := range s.servers() {
 			d := delayOf(c)
-			if d.serves > 0 || d.unread != "" {
+			if d.Serves > 0 || d.Unread != "" {
 				continue
 			}
 			f := Finding{
@@ -28,8 +28,8 @@ var noPreStop = Rule{
 				Evidence:   []Evidence{t.of(c, "lifecycle.preStop", hookText(c)), s.RouteLag.evidence()},
 				Fix:        fmt.Sprintf("preStop: {sleep: {seconds: %d}}, or a server that serves on for that long after SIGTERM", s.RouteLag.cover()),
 			}
-			if d.stops != "" {
-				f.Prediction = fmt.Sprintf("whenever a Pod ends, %s may fail until routes to it are gone (%s): the preStop hook runs `%s`, which closes the listener at once", oneOf(n), s.RouteLag.words(), shown(d.stops))
+			if d.Stops != "" {
+				f.Prediction = fmt.Sprintf("whenever a Pod ends, %s may fail until routes to it are gone (%s): the preStop hook runs `%s`, which closes the listener at once", oneOf(n), s.RouteLag.words(), shown(d.Stops))
 				f.Fix = fmt.Sprintf("sleep for %d s in the hook before that command", s.RouteLag.cover())
 			}
 			found = append(found, f)

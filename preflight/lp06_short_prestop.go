@@ -16,17 +16,17 @@ var shortPreStop = Rule{
 		n, _ := s.count()
 		for t, c := range s.servers() {
 			d := delayOf(c)
-			if d.serves == 0 || d.unread != "" || d.serves >= s.RouteLag.Most {
+			if d.Serves == 0 || d.Unread != "" || d.Serves >= s.RouteLag.Most {
 				continue
 			}
 			until := "unless the server goes on serving after SIGTERM"
-			if d.stops != "" {
-				until = fmt.Sprintf("for then the hook runs `%s`", shown(d.stops))
+			if d.Stops != "" {
+				until = fmt.Sprintf("for then the hook runs `%s`", shown(d.Stops))
 			}
 			found = append(found, Finding{
 				Severity:   MayLose,
-				Prediction: fmt.Sprintf("whenever a Pod ends, %s may still fail for up to %s after the sleep, %s", oneOf(n), quantity.Span(s.RouteLag.Most-d.serves), until),
-				Evidence:   []Evidence{t.of(c, "lifecycle.preStop."+kindOf(preStop(c)), d.serves), s.RouteLag.evidence()},
+				Prediction: fmt.Sprintf("whenever a Pod ends, %s may still fail for up to %s after the sleep, %s", oneOf(n), quantity.Span(s.RouteLag.Most-d.Serves), until),
+				Evidence:   []Evidence{t.of(c, "lifecycle.preStop."+kindOf(preStop(c)), d.Serves), s.RouteLag.evidence()},
 				Fix:        fmt.Sprintf("sleep for %d s", s.RouteLag.cover()),
 			})
 		}

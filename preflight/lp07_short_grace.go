@@ -25,19 +25,19 @@ var shortGrace = Rule{
 			}
 			for _, c := range serving(s.Service, &t.spec) {
 				d := delayOf(c)
-				left, needed := whole-d.lasts, max(0, s.RouteLag.Most-d.serves)+s.LongestRequest
-				if left > 0 && (left >= needed || d.unread != "") {
+				left, needed := whole-d.Lasts, max(0, s.RouteLag.Most-d.Serves)+s.LongestRequest
+				if left > 0 && (left >= needed || d.Unread != "") {
 					continue
 				}
 				with, fix := evidence, fmt.Sprintf("%s (routes) + your longest request", quantity.Span(s.RouteLag.Most))
 				if h := preStop(c); h != nil {
 					with = append(with, t.of(c, "lifecycle.preStop."+kindOf(h), hookText(c)))
 				}
-				if d.lasts > 0 {
-					fix = fmt.Sprintf("%s (preStop and routes) + your longest request", quantity.Span(max(d.lasts, s.RouteLag.Most)))
+				if d.Lasts > 0 {
+					fix = fmt.Sprintf("%s (preStop and routes) + your longest request", quantity.Span(max(d.Lasts, s.RouteLag.Most)))
 				}
 				if s.LongestRequest > 0 {
-					fix = fmt.Sprintf("%s: preStop and routes, and requests of up to %s", quantity.Span(d.lasts+needed), quantity.Span(s.LongestRequest))
+					fix = fmt.Sprintf("%s: preStop and routes, and requests of up to %s", quantity.Span(d.Lasts+needed), quantity.Span(s.LongestRequest))
 					with = append(with, Evidence{"requests", "longest", fmt.Sprintf("%s, as --longest-request says", quantity.Span(s.LongestRequest))})
 				}
 				found = append(found, Finding{

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"lapse/correlate/quantity"
+	"lapse/kube/hook"
 	"lapse/timeline"
 )
 
@@ -36,7 +37,7 @@ var fragileHook = Rule{
 				})
 			}
 			command := slices.Concat(c.Command, c.Args)
-			if script, _, ok := shellScript(command); ok && len(c.Command) > 0 && !passesSIGTERM(script) {
+			if script, _, ok := hook.Script(command); ok && len(c.Command) > 0 && !hook.PassesSIGTERM(script) {
 				found = append(found, Finding{
 					Severity: MayLose, ConfirmedBy: []string{"grace-too-short"},
 					Prediction: fmt.Sprintf("process 1 may be a shell, which does not pass SIGTERM on: then the server runs on until it is killed at the end of the grace period (%s), and requests in flight are cut", quantity.Span(grace(&t.spec))),
@@ -70,24 +71,6 @@ func programs(c *corev1.Container) (names []string) {
 		}
 	}
 	return names
-}
-
-// passesSIGTERM reports whether a script that process 1 runs ends in an exec, or traps SIGTERM.
-func passesSIGTERM(script string) bool {
-	var last []string
-	for _, s := range statements(script) {
-		if s.words[0] == "trap" && slices.ContainsFunc(s.words, func(w string) bool { return w == "TERM" || w == "SIGTERM" || w == "15" }) {
-			return true
-		}
-		words := s.words
-		for len(words) > 0 && (slices.Contains(compound, words[0]) || words[0] == "(" || words[0] == "{" || words[0] == ")" || words[0] == "}") {
-			words = words[1:]
-		}
-		if len(words) > 0 {
-			last = words
-		}
-	}
-	return len(last) > 1 && last[0] == "exec"
 }
 
 // declares reports whether any container declares the port.

@@ -39,7 +39,7 @@ var sidecarEndsFirst = Rule{
 func endsFirst(s *State, t *template) []Finding {
 	var behind []*corev1.Container // in a proxy, or proxies themselves
 	for i := range t.spec.Containers {
-		if c := &t.spec.Containers[i]; listens(c) && !exportsMetrics(c) && delayOf(c).unread == "" {
+		if c := &t.spec.Containers[i]; listens(c) && !exportsMetrics(c) && delayOf(c).Unread == "" {
 			behind = append(behind, c)
 		}
 	}
@@ -47,11 +47,11 @@ func endsFirst(s *State, t *template) []Finding {
 	var together []string
 	for _, c := range behind {
 		d := delayOf(c)
-		if d.serves == 0 {
+		if d.Serves == 0 {
 			together = append(together, c.Name)
 		}
 		for _, proxy := range front {
-			gap := delayOf(proxy).serves - d.serves
+			gap := delayOf(proxy).Serves - d.Serves
 			if gap <= 0 {
 				continue
 			}

@@ -43,7 +43,7 @@ type Container struct {
 // A Hook runs before a container is asked to end.
 type Hook struct {
 	Kind    string        `json:"kind"`             // sleep, exec, httpGet, tcpSocket
-	Sleep   time.Duration `json:"sleep,omitzero"`   // of a sleep, and of an exec that is nothing but one
+	Sleep   time.Duration `json:"sleep,omitzero"`   // of a sleep, and of an exec that does nothing else to the server
 	Command string        `json:"command,omitzero"` // of an exec that does more: what it runs, with credentials masked
 }
 

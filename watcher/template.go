@@ -4,14 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"path"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"lapse/kube/hook"
 	"lapse/timeline"
 )
 
@@ -92,11 +91,10 @@ func hookOf(h *corev1.LifecycleHandler) *timeline.Hook {
 	case h.Sleep != nil:
 		return &timeline.Hook{Kind: "sleep", Sleep: seconds(h.Sleep.Seconds)}
 	case h.Exec != nil:
-		hook := &timeline.Hook{Kind: "exec", Sleep: sleepOf(h.Exec.Command)}
-		if hook.Sleep == 0 {
-			hook.Command = scriptOf(h.Exec.Command)
+		if effect := hook.Read(h.Exec.Command); effect.Sure() && effect.Serves > 0 {
+			return &timeline.Hook{Kind: "exec", Sleep: effect.Serves}
 		}
-		return hook
+		return &timeline.Hook{Kind: "exec", Command: scriptOf(h.Exec.Command)}
 	case h.HTTPGet != nil:
 		return &timeline.Hook{Kind: "httpGet"}
 	case h.TCPSocket != nil:
@@ -105,30 +103,12 @@ func hookOf(h *corev1.LifecycleHandler) *timeline.Hook {
 	return nil
 }
 
-// scriptOf is what a command runs: a shell's script, or its words.
+// scriptOf returns what a command runs: a shell's script, or its words.
 func scriptOf(command []string) string {
-	if len(command) == 3 && slices.Contains([]string{"sh", "bash", "ash", "dash"}, path.Base(command[0])) && command[1] == "-c" {
-		return strings.TrimSpace(command[2])
+	if script, _, ok := hook.Script(command); ok && len(command) == 3 {
+		return strings.TrimSpace(script)
 	}
 	return timeline.JoinCommand(command)
-}
-
-// sleepOf is how long a command sleeps that does nothing else: "sleep 5", or a shell's.
-func sleepOf(command []string) time.Duration {
-	if script := scriptOf(command); len(command) == 3 {
-		command = strings.Fields(script)
-	}
-	if len(command) != 2 || path.Base(command[0]) != "sleep" {
-		return 0
-	}
-	length, err := time.ParseDuration(command[1])
-	if err != nil {
-		length, err = time.ParseDuration(command[1] + "s")
-	}
-	if err != nil {
-		return 0
-	}
-	return length
 }
 
 func probeOf(p *corev1.Probe) *timeline.Probe {

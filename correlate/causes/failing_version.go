@@ -96,6 +96,7 @@ func testFailingVersion(c *Case) Finding {
 // A takenPods is what a Service's selector takes beside the Pods that answer.
 type takenPods struct {
 	text  string // "" if all are of one workload
+	pods  string // those that fail, counted, and their owner
 	owner string // of the Pods that fail
 	jobs  bool   // they are of Jobs
 }
@@ -124,6 +125,7 @@ func (v *index) alsoTakes(w *model.Window, failing, well []*model.Pod) takenPods
 	}
 	return takenPods{
 		text:  fmt.Sprintf("%s takes the Pods of %s beside those of %s", selector, name(failing[0]), name(well[0])),
+		pods:  fmt.Sprintf("%s of %s", quantity.Count(len(failing), "Pod"), name(failing[0])),
 		owner: name(failing[0]),
 		jobs:  strings.HasPrefix(owner, "Job/"),
 	}
@@ -131,7 +133,8 @@ func (v *index) alsoTakes(w *model.Window, failing, well []*model.Pod) takenPods
 
 // fix says how the selector leaves the Pods out; undo is the fix of a version.
 func (t takenPods) fix(undo string) string {
-	narrow := "select by a label that only the Pods that serve have, or name the port of their container and use the name as the Service's targetPort: Pods without 1 of that name are no endpoints"
+	narrow := "leave " + t.pods + " out: select by a label that only the Pods that serve have, or name the port of " +
+		"their container and use the name as the Service's targetPort: a Pod without a port of that name is no endpoint"
 	if t.jobs {
 		return narrow
 	}

@@ -2,12 +2,12 @@ package causes
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/kube/hook"
 	"lapse/timeline"
 )
 
@@ -31,23 +31,19 @@ func (v *index) hooksOf(p *model.Pod) (all []hooked) {
 	return all
 }
 
-// stops are commands that end a server, or let it end.
-var stops = regexp.MustCompile(`(^|[\s/;&|'"(])(kill|killall5?|pkill|shutdown|stop|graceful-stop|quit|drain|halt|terminate|SIG(TERM|QUIT|INT|USR1|WINCH))\b`)
+// effect is what the hook surely does before SIGTERM comes.
+func (h hooked) effect() hook.Effect {
+	if h.Command == "" {
+		return hook.Effect{Serves: h.Sleep, Lasts: h.Sleep}
+	}
+	return hook.ReadScript(h.Command)
+}
 
 // stopsServer reports whether the hook's command itself ends the server.
-func (h hooked) stopsServer() bool { return stops.MatchString(h.Command) }
+func (h hooked) stopsServer() bool { return h.effect().Stops != "" }
 
-// firstSleep is a sleep that a command begins with.
-var firstSleep = regexp.MustCompile(`^(?:\S*sh -c )?["']?(?:/bin/|/usr/bin/)?sleep ([0-9.]+)s?\b`)
-
-// delays is for how long the hook surely leaves the server alone.
-func (h hooked) delays() time.Duration {
-	if m := firstSleep.FindStringSubmatch(h.Command); m != nil {
-		delay, _ := time.ParseDuration(m[1] + "s")
-		return delay
-	}
-	return h.Sleep
-}
+// delays returns for how long the hook surely leaves the server alone.
+func (h hooked) delays() time.Duration { return h.effect().Serves }
 
 // runs names what the hook runs.
 func (h hooked) runs() string {
@@ -104,7 +100,7 @@ func (v *index) effectOf(s *podStop, failed *model.Event) hookEffect {
 }
 
 // stoppingHook returns the hook of the Pod that ends its server by itself; ok is false where none is known to.
-func (v *index) stoppingHook(p *model.Pod) (hook hooked, ok bool) {
+func (v *index) stoppingHook(p *model.Pod) (stopping hooked, ok bool) {
 	for _, h := range v.hooksOf(p) {
 		if h.stopsServer() {
 			return h, true
