@@ -30,6 +30,9 @@ var weakProbes = Rule{
 func weak(t *template, c *corev1.Container, n amount) (found []Finding) {
 	ready, alive := c.ReadinessProbe, c.LivenessProbe
 	if ready == nil {
+		if len(t.spec.ReadinessGates) > 0 { // somebody else says when the Pod is ready
+			return nil
+		}
 		if slices.ContainsFunc(lasting(&t.spec), func(o *corev1.Container) bool { return o.ReadinessProbe != nil || o.StartupProbe != nil }) {
 			return nil // the Pod is not ready before that one succeeds
 		}
@@ -38,7 +41,7 @@ func weak(t *template, c *corev1.Container, n amount) (found []Finding) {
 			Evidence: []Evidence{t.of(c, "readinessProbe", "none")}, Fix: "a readinessProbe that succeeds only once the server answers",
 		}}
 	}
-	if alive != nil && sameCheck(ready, alive) && failsAfter(alive) <= failsAfter(ready) {
+	if alive != nil && sameCheck(c, ready, alive) && failsAfter(alive) <= failsAfter(ready) {
 		found = append(found, Finding{
 			Severity: MayLose, ConfirmedBy: []string{"pod-crashed/liveness", "no-ready-endpoint/liveness"}, When: timeline.LivenessFails,
 			Prediction: fmt.Sprintf("liveness asks the same as readiness and fails no later (%s): a Pod that is only slow is restarted instead of taken out of the Service, and if what they all wait for is slow, all restart together", quantity.Span(failsAfter(alive))),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -147,8 +148,34 @@ func kindOf(h *corev1.LifecycleHandler) string {
 	return "sleep"
 }
 
-// sameCheck reports whether two probes ask the same question.
-func sameCheck(a, b *corev1.Probe) bool { return reflect.DeepEqual(a.ProbeHandler, b.ProbeHandler) }
+// sameCheck reports whether two probes of a container ask the same question, however it is written.
+func sameCheck(c *corev1.Container, a, b *corev1.Probe) bool {
+	return reflect.DeepEqual(plainCheck(c, a.ProbeHandler), plainCheck(c, b.ProbeHandler))
+}
+
+// plainCheck fills in what an HTTP or TCP check leaves out and looks up its port. Of its headers only the host counts:
+// it may choose another server.
+func plainCheck(c *corev1.Container, h corev1.ProbeHandler) corev1.ProbeHandler {
+	number := func(port intstr.IntOrString) intstr.IntOrString {
+		for _, p := range c.Ports {
+			if port.Type == intstr.String && p.Name == port.StrVal {
+				return intstr.FromInt32(p.ContainerPort)
+			}
+		}
+		return port
+	}
+	if get := h.HTTPGet; get != nil {
+		hosts := filter(get.HTTPHeaders, func(h corev1.HTTPHeader) bool { return strings.EqualFold(h.Name, "Host") })
+		h.HTTPGet = &corev1.HTTPGetAction{
+			Path: "/" + strings.TrimPrefix(get.Path, "/"), Port: number(get.Port), Host: get.Host,
+			Scheme: cmp.Or(get.Scheme, corev1.URISchemeHTTP), HTTPHeaders: hosts,
+		}
+	}
+	if open := h.TCPSocket; open != nil {
+		h.TCPSocket = &corev1.TCPSocketAction{Port: number(open.Port), Host: open.Host}
+	}
+	return h
+}
 
 // pinnedTo is the only node that Pods of this spec may run on; "" if there may be others, or if that is not said by
 // the node's name.
