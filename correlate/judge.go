@@ -133,6 +133,9 @@ func (t *Tracker) fill(s *causes.Input, snapshots []*snapshot) {
 		}
 		tl.Windows = append(tl.Windows, p.Outages...)
 		for _, d := range t.aligned(snapshot.target.Source).periods(snapshot.unobserved) {
+			if proberLost(tl, p.target.Node, d) {
+				d.Reason = model.ReasonGone
+			}
 			tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: snapshot.target.Name, Start: d.From, End: d.To, Reason: d.Reason})
 		}
 	}
@@ -144,6 +147,13 @@ func (t *Tracker) fill(s *causes.Input, snapshots []*snapshot) {
 	}
 	t.shareCoverage(tl, snapshots)
 	tl.Failures, tl.FailuresTruncated = t.failures(snapshots)
+}
+
+// proberLost reports whether nothing came in a period because the prober on the node was lost.
+func proberLost(tl *model.Timeline, node string, d windows.Period) bool {
+	return (d.Reason == model.ReasonEnded || d.Reason == model.ReasonNotSent) && slices.ContainsFunc(tl.Events, func(e model.Event) bool {
+		return e.Kind == timeline.ProberChanged && e.To == "lost" && e.Object != nil && e.Object.Name == node && d.From <= e.At.Latest && e.At.Earliest <= d.To
+	})
 }
 
 // failures lists the failures of judged targets by Sent, as many as fit, and counts the others.

@@ -354,6 +354,22 @@ func TestTimeBeforeAKnownEndIsUnobserved(t *testing.T) {
 	}
 }
 
+// Of a prober that was lost no run ended early: the run went on, on other nodes.
+func TestTimeAfterALostProberSaysSo(t *testing.T) {
+	lostOn := func(node string) timeline.Event {
+		return timeline.Event{ID: 1, Seen: 200 * tick, Kind: timeline.ProberChanged, To: "lost", Object: timeline.Object{Kind: "Node", Name: node}, Detail: "Pod lapse-x: it was ended"}
+	}
+	for node, want := range map[string]string{"node2": "3..500 prober lost", "node3": "3..500 run ended early"} {
+		run := rowRun(row("ok ok ok ok"), lostOn(node))
+		run.Sources = []timeline.Source{{Name: "lapse-x", Role: timeline.Prober, Node: "node2"}}
+		run.Events[1].ID, run.Events[1].Seen = 2, 500*tick
+		tl := analyze(t, run)
+		if got := unobservedText(tl); got != want {
+			t.Errorf("lost on %s: unobserved %q, want %q", node, got, want)
+		}
+	}
+}
+
 func TestRunWithoutTargetsCannotBeJudged(t *testing.T) {
 	if tl, err := Analyze(timeline.Run{}, Options{}); err == nil {
 		t.Errorf("judged: %+v", tl)

@@ -127,6 +127,26 @@ func TestRunThatProvesTooLittleSaysWhatWouldHelp(t *testing.T) {
 	}
 }
 
+// Requests that the prober had no file descriptor for are no stall, and a prober that is gone is none either.
+func TestWhatIsNoStallIsNotCalledOne(t *testing.T) {
+	tl := cleanRun()
+	tl.Verdict.Validity.NotSent, tl.Verdict.Validity.Local, tl.Verdict.Validity.Shortage = 598, 598, "too many open files"
+	valid := strings.Join(validityParts(tl, nil), " · ")
+	if want := "late 0 % · prober failed itself: 598 requests without evidence (too many open files) · control ok"; !strings.Contains(valid, want) || strings.Contains(valid, proberStalled) {
+		t.Errorf("%q, want %q in it", valid, want)
+	}
+	tl.Verdict.Validity.NotSent, tl.Verdict.Validity.Stalls = 600, 1
+	valid = strings.Join(validityParts(tl, nil), " · ")
+	if want := "prober stalled: nothing unobserved, 2 requests without evidence, late 0 % · prober failed itself: 598 requests"; !strings.Contains(valid, want) {
+		t.Errorf("%q, want %q in it", valid, want)
+	}
+	t0 := tl.Targets[0].Name
+	tl.Targets[0].Coverage, tl.Unobserved = 0.6, []model.Unobserved{{Target: t0, Start: 10 * s, End: 22 * s, Reason: model.ReasonGone}, {Target: t0, Start: 2 * s, End: 3 * s, Reason: model.ReasonStalled}}
+	if got, want := strings.Join(health(tl), "; "), "prober lost: "+t0+" coverage 60 %"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestRecordingThatBreaksOffIsNotCalledAborted(t *testing.T) {
 	tl := aborted()
 	tl.Run.Truncated, tl.Run.Planned, tl.Run.Aborted = true, 3600*s, "killed, or still running"

@@ -9,6 +9,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/correlate/verdict"
 	"lapse/report/document"
 	"lapse/timeline"
 )
@@ -131,20 +132,27 @@ func readyNow(tl *model.Timeline) (ready int, known bool) {
 
 // health says what keeps the prober from measuring well; nothing if all is well.
 func health(tl *model.Timeline) []string {
-	var unwell, stalled []string
+	var unwell, reasons []string
+	short := map[string][]string{} // by reason, what each target misses
+	miss := func(reason, text string) {
+		if short[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		short[reason] = append(short[reason], text)
+	}
 	for _, t := range tl.Targets {
 		switch {
 		case t.Kind == timeline.Control && t.Failed > 0:
 			unwell = append(unwell, fmt.Sprintf("control failed %d", t.Failed))
 		case !t.Kind.Judged() || t.Sent == 0:
 		case t.Coverage < 0.99:
-			stalled = append(stalled, fmt.Sprintf("%s coverage %s", t.Name, quantity.Coverage(t.Coverage)))
+			miss(reasonText(verdict.WhyUnobserved(tl, t.Name)), fmt.Sprintf("%s coverage %s", t.Name, quantity.Coverage(t.Coverage)))
 		case t.Late*100 > t.Sent:
-			stalled = append(stalled, fmt.Sprintf("%s late %s", t.Name, quantity.Percent(float64(t.Late)/float64(t.Sent))))
+			miss(proberStalled, fmt.Sprintf("%s late %s", t.Name, quantity.Percent(float64(t.Late)/float64(t.Sent))))
 		}
 	}
-	if len(stalled) > 0 {
-		unwell = append([]string{proberStalled + ": " + strings.Join(stalled, ", ")}, unwell...)
+	for i, reason := range reasons {
+		reasons[i] = reason + ": " + strings.Join(short[reason], ", ")
 	}
-	return unwell
+	return append(reasons, unwell...)
 }

@@ -48,13 +48,16 @@ type gap struct {
 // proberStalled is why time was not observed in which the prober was late with a request, or did not run at all.
 const proberStalled = "prober stalled"
 
+// proberFailed is why time was not observed in which the prober itself could not make requests.
+const proberFailed = "prober failed itself"
+
 // reasonText says why time was not observed, in one word for one thing.
 func reasonText(reason string) string {
 	switch reason {
 	case "not sent":
 		return proberStalled
 	case "local fault":
-		return "prober failed itself"
+		return proberFailed
 	}
 	return reason
 }

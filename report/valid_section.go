@@ -26,9 +26,11 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 	parts := []string{
 		"coverage " + quantity.Coverage(tl.Verdict.Coverage),
 		lateness(tl, names),
-		"control " + cmp.Or(v.Control, "absent"),
-		fmt.Sprintf("watch gaps %d", v.WatchGaps),
 	}
+	if v.Local > 0 {
+		parts = append(parts, fmt.Sprintf("%s: %s without evidence (%s)", proberFailed, quantity.Count(v.Local, "request"), v.Shortage))
+	}
+	parts = append(parts, "control "+cmp.Or(v.Control, "absent"), fmt.Sprintf("watch gaps %d", v.WatchGaps))
 	if len(v.LanesOff) > 0 {
 		parts = append(parts, "not watched: "+strings.Join(v.LanesOff, ", "))
 	}
@@ -88,15 +90,15 @@ func probersMissing(tl *model.Timeline) (parts []string) {
 func lateness(tl *model.Timeline, names map[string]string) string {
 	v := tl.Verdict.Validity
 	late := "late " + quantity.Percent(v.Late)
-	if v.NotSent == 0 && v.Stalls == 0 {
+	if v.NotSent == v.Local && v.Stalls == 0 {
 		return late
 	}
 	parts := []string{"nothing unobserved"}
 	if unobserved := stalled(tl); unobserved > 0 {
 		parts[0] = quantity.Span(unobserved) + " unobserved"
 	}
-	if v.NotSent > 0 {
-		parts = append(parts, quantity.Count(v.NotSent, "request")+" without evidence")
+	if stalled := v.NotSent - v.Local; stalled > 0 {
+		parts = append(parts, quantity.Count(stalled, "request")+" without evidence")
 	}
 	parts = append(parts, late)
 	var slower []string

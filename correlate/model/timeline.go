@@ -333,7 +333,7 @@ type Unobserved struct {
 	Target string        `json:"target"`
 	Start  time.Duration `json:"start"`
 	End    time.Duration `json:"end"`
-	Reason string        `json:"reason"` // "not sent", "prober stalled", "local fault", "run ended early", "record damaged", "clock jumped"
+	Reason string        `json:"reason"` // "not sent", "prober stalled", "local fault", "run ended early", "prober lost", "record damaged", "clock jumped"
 }
 
 // Reasons of [Unobserved] time.
@@ -342,6 +342,7 @@ const (
 	ReasonStalled = "prober stalled"
 	ReasonLocal   = "local fault"
 	ReasonEnded   = "run ended early"
+	ReasonGone    = "prober lost"    // the prober of the node was lost before the run ended
 	ReasonLost    = "record damaged" // what was measured is not on record
 	ReasonJumped  = "clock jumped"   // when the source's clock jumped against the run's: when things happened is not known
 )
@@ -621,6 +622,8 @@ type Range struct {
 type Validity struct {
 	Late       float64       `json:"late"` // share of requests of judged targets sent late
 	NotSent    int           `json:"notSent"`
+	Local      int           `json:"local,omitzero"`    // of these, requests for which the prober had no file descriptor, port or memory
+	Shortage   string        `json:"shortage,omitzero"` // the system's error then, such as "too many open files"
 	WatchGaps  int           `json:"watchGaps"`
 	Unobserved time.Duration `json:"unobserved"` // the worst judged target's
 	Control    string        `json:"control"`    // "ok", "absent", or what went wrong

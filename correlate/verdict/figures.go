@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -139,6 +140,10 @@ func validity(tl *model.Timeline) model.Validity {
 		sent += t.Sent + t.NotSent
 		late += t.Late
 		val.NotSent += t.NotSent
+		if short := shortageOf(tl, t.Name); short != "" {
+			val.Local += t.Classes[timeline.Local.String()]
+			val.Shortage = cmp.Or(val.Shortage, short)
+		}
 		val.Unobserved = max(val.Unobserved, tl.UnobservedOf(t.Name))
 	}
 	if sent > 0 {

@@ -9,7 +9,8 @@ export function faults(run: { verdict: Verdict; info?: RunInfo }): string[] {
   return [
     tooLittle(run) && "low coverage",
     m.control !== "ok" && `control: ${m.control}`,
-    (m.stalls > 0 || m.notSent > 0) && "the prober stalled",
+    (m.stalls > 0 || m.notSent > (m.local ?? 0)) && "the prober stalled",
+    m.local && `the prober failed itself: ${m.shortage}`,
     m.watchGaps > 0 && plural(m.watchGaps, "watch gap"),
     !!m.lanesOff?.length && `not watched: ${m.lanesOff.join(", ")}`,
   ].filter((f) => typeof f === "string");
@@ -17,13 +18,14 @@ export function faults(run: { verdict: Verdict; info?: RunInfo }): string[] {
 
 /** healthLine says in one line how the prober fared. */
 export const healthLine = ({ validity: m, coverage: observed }: Verdict): string =>
-  `coverage ${coverage(observed)} · ${lateness(m)} · control ${m.control} · ${plural(m.watchGaps, "watch gap")}`;
+  `coverage ${coverage(observed)} · ${lateness(m)}${m.local ? ` · prober failed itself: ${plural(m.local, "request")} without evidence (${m.shortage})` : ""} · control ${m.control} · ${plural(m.watchGaps, "watch gap")}`;
 
 /** lateness says how far the prober fell behind: one thing, whether requests were late, were not sent or were spoiled by it. */
 function lateness(m: Verdict["validity"]): string {
   const late = `late ${percent(m.late)}`;
-  if (!m.notSent && !m.stalls) return late;
-  return `prober stalled: ${m.unobserved ? duration(m.unobserved) : "nothing"} unobserved, ${m.notSent ? `${plural(m.notSent, "request")} without evidence, ` : ""}${late}`;
+  const stalled = m.notSent - (m.local ?? 0);
+  if (!stalled && !m.stalls) return late;
+  return `prober stalled: ${m.unobserved ? duration(m.unobserved) : "nothing"} unobserved, ${stalled ? `${plural(stalled, "request")} without evidence, ` : ""}${late}`;
 }
 
 /** A stretch in which something could not be seen, and why. */

@@ -1109,7 +1109,7 @@ export interface Unobserved {
   start: Nanoseconds;
   end: Nanoseconds;
   /**
-   * "not sent", "prober stalled", "local fault", "run ended early", "record damaged", "clock jumped"
+   * "not sent", "prober stalled", "local fault", "run ended early", "prober lost", "record damaged", "clock jumped"
    */
   reason: string;
 }
@@ -2104,6 +2104,14 @@ export interface Validity {
    */
   late: number;
   notSent: number;
+  /**
+   * of these, requests for which the prober had no file descriptor, port or memory
+   */
+  local?: number;
+  /**
+   * the system's error then, such as "too many open files"
+   */
+  shortage?: string;
   watchGaps: number;
   unobserved: Nanoseconds;
   /**

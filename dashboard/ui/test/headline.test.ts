@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { type Found, caveats, headline, scorecardWords, soundness, unproven, windowLength, worstOf } from "../src/headline";
-import { faults } from "../src/health";
+import { faults, healthLine } from "../src/health";
 import { causeText, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setOffBy, windowsOf } from "../src/incidents";
 import { whole } from "../src/embedded";
 import type { TimelineFile } from "../src/model";
@@ -61,4 +61,11 @@ test("the prober is measured by the coverage that the run requires", () => {
   const partly = { ...verdict, coverage: 0.95 };
   assert.deepEqual(faults({ verdict: partly, info: { ...info!, minCoverage: 0.9 } }), []);
   assert.deepEqual(faults({ verdict: partly, info: { ...info!, minCoverage: 0.99 } }), ["low coverage"]);
+});
+
+test("requests that the prober had no file descriptor for are no stall", () => {
+  const { verdict } = foundIn(read("clean.json"));
+  const short = { ...verdict, validity: { ...verdict.validity, notSent: 598, local: 598, shortage: "too many open files" } };
+  assert.match(plain(healthLine(short)), /late 0 % · prober failed itself: 598 requests without evidence \(too many open files\) · control ok/);
+  assert.deepEqual(faults({ verdict: short }), ["the prober failed itself: too many open files"]);
 });
