@@ -41,6 +41,7 @@ func FromCluster(ctx context.Context, client kube.Client, namespace, service str
 	if err != nil {
 		return nil, watcher.NoService(get, client, namespace, service, err)
 	}
+	svc = routing(svc)
 	r := reading{missing: map[Fact][]string{}, state: &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{}}, Asking: asking}
 	s := r.state
 	if len(svc.Spec.Selector) == 0 {

@@ -30,7 +30,7 @@ var unusualService = Rule{
 				"when the last Pod on a node ends, the load balancer sends connections there until its health checks have failed: for its interval times its threshold, which are not known here",
 				"have Pods serve on after SIGTERM for longer than that; or more than one Pod on each node, and a load balancer that checks often")
 		}
-		if spec.Type == corev1.ServiceTypeNodePort && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+		if (spec.Type == corev1.ServiceTypeNodePort || len(spec.ExternalIPs) > 0) && spec.Type != corev1.ServiceTypeLoadBalancer && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
 			add(MayLose, "", []string{"local-no-endpoint", "node-port-unreachable"}, "spec.externalTrafficPolicy", "Local",
 				"requests from outside to a node without a ready endpoint are dropped and time out: which nodes these are changes with each Pod that moves",
 				"externalTrafficPolicy: Cluster, a DaemonSet, or a load balancer that asks each node whether it has an endpoint")

@@ -45,17 +45,13 @@ var wrongPods = Rule{
 
 // notListening is about Pods that the selector takes, and that are sent requests to ports on which they do not listen.
 func notListening(s *State, t *template, ports []string, all []template) Finding {
-	total := amount{}
-	for _, o := range all {
-		total = total.plus(o.count)
-	}
 	listed, who, while := strings.Join(ports, " and "), t.maker()+"'s Pods, which do", " while they run"
 	if t.owner == "" {
 		who, while = t.object+", which does", " while it runs"
 	}
 	f := Finding{
 		Severity:   WillLose,
-		Prediction: fmt.Sprintf("the selector also takes %s not listen on %s: %s refused", who, listed, share(t.count, total)),
+		Prediction: fmt.Sprintf("the selector also takes %s not listen on %s: %s refused", who, listed, share(t.count, total(all))),
 		Evidence:   []Evidence{{"Service/" + s.Service.Name, "spec.selector", labelText(s.Service.Spec.Selector)}, t.at("containers[*].ports", portsOf(&t.spec))},
 		Fix:        "a selector with a label that only the servers have, or a targetPort by the name of a port that only they have",
 	}
@@ -64,7 +60,7 @@ func notListening(s *State, t *template, ports []string, all []template) Finding
 		f.Prediction += while
 	case portsOf(&t.spec) == "none":
 		f.Severity = MayLose
-		f.Prediction = fmt.Sprintf("the selector also takes %s not declare a port: unless a server listens on %s all the same, %s refused", who, listed, share(t.count, total))
+		f.Prediction = fmt.Sprintf("the selector also takes %s not declare a port: unless a server listens on %s all the same, %s refused", who, listed, share(t.count, total(all)))
 	}
 	return f
 }

@@ -13,6 +13,7 @@ import (
 
 // of returns what the manifests have of a Service. They do not say where Pods run.
 func (m *manifests) of(svc *corev1.Service) *State {
+	svc = routing(svc)
 	s := &State{Service: svc, RouteLag: AssumedLag, Missing: map[Fact]string{
 		EndpointsFact: "manifests do not say where Pods run",
 		NodesFact:     "manifests have no nodes",
@@ -66,23 +67,18 @@ func (m *manifests) of(svc *corev1.Service) *State {
 // inNamespace returns the objects of a namespace and those that name none, each object once: as with kubectl apply,
 // the last of several documents counts.
 func (m *manifests) inNamespace(namespace string) (all []object) {
-	at := map[string]int{}
+	at := map[string][]int{}
 	for _, o := range m.objects {
-		if o.GetNamespace() != "" && namespace != "" && o.GetNamespace() != namespace {
+		if !sameNamespace(o.GetNamespace(), namespace) {
 			continue
 		}
 		key := o.kind.name + "/" + o.GetName()
-		if namespace == "" {
-			key = o.GetNamespace() + "/" + key
-		}
-		if o.GetName() == "" { // to be made with generateName
-			key = fmt.Sprint(len(all))
-		}
-		if i, ok := at[key]; ok {
-			all[i] = o
+		known := slices.IndexFunc(at[key], func(i int) bool { return sameNamespace(all[i].GetNamespace(), o.GetNamespace()) })
+		if known >= 0 && o.GetName() != "" { // without a name it is made with generateName: each is another
+			all[at[key][known]] = o
 			continue
 		}
-		at[key] = len(all)
+		at[key] = append(at[key], len(all))
 		all = append(all, o)
 	}
 	return all

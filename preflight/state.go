@@ -319,16 +319,40 @@ func (s *State) count() (n amount, evidence []Evidence) {
 	if s.Missing[EndpointsFact] == "" {
 		return exactly(len(s.ready())), []Evidence{{"Service/" + s.Service.Name, "ready endpoints", fmt.Sprint(len(s.ready()))}}
 	}
-	for _, t := range s.templates() {
-		n = n.plus(t.count)
+	all, only := s.rarest()
+	for _, t := range all {
 		if t.workload != nil {
 			evidence = append(evidence, t.evidence)
 		}
 	}
+	n = total(all)
 	if evidence == nil {
 		evidence = []Evidence{{"Service/" + s.Service.Name, "Pods selected", fmt.Sprint(n.least)}}
 	}
-	return n, evidence
+	return n, append(evidence, only...)
+}
+
+// rarest returns the templates whose Pods serve the port with the fewest: a port by name leads only to Pods that have
+// it. The evidence is of that port, if others have more.
+func (s *State) rarest() (fewest []template, evidence []Evidence) {
+	fewest = s.templates()
+	for _, p := range s.Service.Spec.Ports {
+		target := targetOf(p)
+		listen := filter(s.templates(), func(t template) bool { return t.listensOn(p) })
+		if a, b := total(listen), total(fewest); target.Type == intstr.String && len(listen) > 0 && a.known() && (!b.known() || a.least < b.least) {
+			fewest = listen
+			evidence = []Evidence{{"Service/" + s.Service.Name, fmt.Sprintf("spec.ports[%d].targetPort", p.Port), target.StrVal + ", which no other Pods have"}}
+		}
+	}
+	return fewest, evidence
+}
+
+// total is how many Pods are made of all templates.
+func total(all []template) (n amount) {
+	for _, t := range all {
+		n = n.plus(t.count)
+	}
+	return n
 }
 
 // byNode are how many ready endpoints each node has.
@@ -415,4 +439,13 @@ func (s *State) covered() bool {
 // selects reports whether a Service selects Pods with these labels.
 func selects(s *corev1.Service, set map[string]string) bool {
 	return len(s.Spec.Selector) > 0 && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(set))
+}
+
+// routing returns a Service without what does not count: one of type ExternalName has no endpoints.
+func routing(svc *corev1.Service) *corev1.Service {
+	if svc.Spec.Type == corev1.ServiceTypeExternalName && len(svc.Spec.Selector) > 0 {
+		svc = svc.DeepCopy()
+		svc.Spec.Selector = nil
+	}
+	return svc
 }
