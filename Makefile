@@ -131,7 +131,7 @@ test-e2e: sandbox bin/gotest
 	bin/sandbox down; exit $$status
 
 golden: $(UI)/node_modules
-	go test ./correlate ./record ./report ./deploy ./cmd/lapse -update
+	go test ./correlate ./record ./report ./report/schematest ./deploy ./cmd/lapse -update
 	go test ./dashboard -run TestProtocolIsDocumented -update
 	npm --prefix $(UI) run types
 

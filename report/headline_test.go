@@ -305,6 +305,9 @@ func TestHeadlinesReadAsCommitted(t *testing.T) {
 		for _, in := range mostHarmful(tl.Incidents) {
 			windows := v.windowsOf(in)
 			said := []string{lasted(in, windows), incidentDowntime(in, windows), incidentRequests(in), incidentErrors(in), triggerText(in), v.losses(in, windows)}
+			if text := setAsideText(in); text != "" {
+				said = append(said, text)
+			}
 			for _, c := range in.Causes {
 				said = append(said, causeText(c, windows, in.Recurs != nil))
 			}

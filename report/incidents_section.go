@@ -208,10 +208,22 @@ func (v *view) incidentDoubts(in model.Incident, windows []model.Window) []strin
 	if more := len(notes) - maxListed; more > 1 {
 		notes = append(notes[:maxListed:maxListed], fmt.Sprintf("and %d more: -v", more))
 	}
+	add(setAsideText(in))
 	if in.Live {
 		add("not final: later requests may change it")
 	}
 	return notes
+}
+
+// setAsideText says how many requests failed amid an incident that are no evidence; "" if there is none.
+func setAsideText(in model.Incident) string {
+	switch in.SetAside {
+	case 0:
+		return ""
+	case 1:
+		return "1 request more was set aside: the prober stood still while it waited, or had no socket for it"
+	}
+	return fmt.Sprintf("%d requests more were set aside: the prober stood still while they waited, or had no socket for them", in.SetAside)
 }
 
 // incidentCauses are the causes, the one that explains most losses first, and the fixes. A fix that was listed with

@@ -32,6 +32,35 @@ var samples = map[string]func() *model.Timeline{
 	"many":         many,
 	"predicted":    predicted,
 	"held":         heldConnections,
+	"blind":        blind,
+	"silent-node":  silentNode,
+}
+
+// blind is a run from two nodes over bare TCP, where no answer is awaited. One node observed a little less.
+func blind() *model.Timeline {
+	tl := cleanRun()
+	for i := range tl.Targets {
+		tl.Targets[i].Proves, tl.Targets[i].Blind = "somebody accepted a connection, whether or not the application answers on it", true
+	}
+	tl.Verdict.Blind = "blind: a success shows only that somebody accepted a connection"
+	tl.Verdict.Nodes = []model.NodeCoverage{
+		{Node: "node2", Coverage: 0.9983, Unobserved: 51 * ms, Target: "http://127.0.0.1:8080/healthz new"},
+		{Node: "node1", Coverage: 1},
+	}
+	return tl
+}
+
+// silentNode is a run from three nodes. Of two of them too little was observed, and amid the failures the prober stood
+// still.
+func silentNode() *model.Timeline {
+	tl := inconclusive()
+	tl.Windows[0].SetAside = 72
+	tl.Verdict.Nodes = []model.NodeCoverage{
+		{Node: "node3"},
+		{Node: "node2", Coverage: 0.9273, Unobserved: 4434 * ms, Target: "https://shop.example.com/ new"},
+		{Node: "node1", Coverage: 1},
+	}
+	return tl
 }
 
 // heldConnections is the drain seen by connections that are kept open, beside new ones: some were cut as the Pod

@@ -108,6 +108,7 @@ func (s set) publish() model.Incident {
 			continue
 		}
 		in.Sent, in.Failed, in.Slow = in.Sent+w.Sent, in.Failed+w.Failed, in.Slow+w.Slow
+		in.SetAside += w.SetAside
 		in.Open = in.Open || w.Open != model.Open{}
 		for class, n := range w.Classes {
 			in.Classes[class] += n

@@ -16,6 +16,7 @@ type Incident struct {
 	End      Instant  `json:"end"`     // when the last one ended
 	Sent     int      `json:"sent"`    // over its windows, as there
 	Failed   int      `json:"failed"`
+	SetAside int      `json:"setAside,omitzero"` // over its windows, as there
 	Slow     int      `json:"slow,omitzero"`
 	Cut      int      `json:"cut,omitzero"` // held connections that were cut, over its windows of kind cut, which have no part in Sent, Failed and Downtime
 	Downtime Length   `json:"downtime"`     // the worst target's: the sum over its windows

@@ -233,8 +233,9 @@ type Window struct {
 
 	Sent     int            `json:"sent"` // the failures and the requests amid them, of time-outs all that were sent from the first to the last; of fewer than 3 failures with none amid them, all within the brackets
 	Failed   int            `json:"failed"`
-	Slow     int            `json:"slow,omitzero"` // in a window of kind slow, which has no failures: the slow successes
-	Share    float64        `json:"share"`         // failed ÷ sent; of kind slow: slow ÷ sent
+	SetAside int            `json:"setAside,omitzero"` // requests of class local between the failures: counted neither as sent nor as failed, for the failure may be the prober's own
+	Slow     int            `json:"slow,omitzero"`     // in a window of kind slow, which has no failures: the slow successes
+	Share    float64        `json:"share"`             // failed ÷ sent; of kind slow: slow ÷ sent
 	Downtime Length         `json:"downtime"`
 	Blackout *Length        `json:"blackout,omitzero"` // the longest stretch of at least 3 failures without a success
 	Classes  map[string]int `json:"classes"`           // failures by class

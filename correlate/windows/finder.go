@@ -105,6 +105,14 @@ func (f *finder) skipped() {
 	}
 }
 
+// local notes a request whose failure may be the prober's own doing. It tells nothing of the target, but a window says
+// how many of these lie between its failures.
+func (f *finder) local() {
+	if g := f.open; g != nil {
+		g.local++
+	}
+}
+
 func (f *finder) success(r *Sample) {
 	if g := f.open; g != nil {
 		g.buffer(r)
@@ -132,6 +140,7 @@ func (f *finder) failure(r *Sample) {
 	sure := f.certainFrom(r, g.answer)
 
 	g.failed++
+	g.setAside, g.local = g.setAside+g.local, 0
 	g.classes[r.Class]++
 	g.statistical = g.statistical || f.Slow == 0 && known < r.Done && known < g.minKnown || sure < r.Sent
 	g.minKnown, g.maxKnown = min(g.minKnown, known), max(g.maxKnown, known)

@@ -13,6 +13,7 @@ type openWindow struct {
 	window
 	run       failureRun     // the last one
 	succeeded int            // successes sent since the first failure
+	local     int            // requests of class local since the last failure
 	boundary  boundaryCounts // how many failed and succeeded at either end of the window
 	answer    time.Duration  // L of the design: a healthy target answers within this time; Never if that is unknown
 

@@ -27,6 +27,7 @@ func (w window) publish(slow bool, unobserved, unsure []Period, backends []strin
 		Length:   model.Length{Min: max(0, w.end.Earliest-w.start.Latest), Max: w.end.Latest - w.start.Earliest},
 		Sent:     sent,
 		Failed:   w.failed,
+		SetAside: w.setAside,
 		Share:    float64(w.failed) / float64(sent),
 		Classes:  ClassNames(&w.classes),
 		Backends: backendNames(w.backends, backends),

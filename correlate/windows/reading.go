@@ -80,6 +80,9 @@ func (g *Reading) Take(r *Sample, begin time.Duration) {
 	case gap.longer:
 		g.failures.skipped()
 	}
+	if r.Class == timeline.Local {
+		g.failures.local()
+	}
 	if !r.Class.Observed() {
 		return
 	}

@@ -43,6 +43,7 @@ type window struct {
 	failed             int           // |F|
 	inside             int           // successes between failures: see openWindow.isInside
 	amid               int           // successes that count among the failures: see openWindow.countAmid
+	setAside           int           // requests of class local between failures
 	classes            [timeline.NumClasses]int
 	backends           map[uint16]int // who answered the successes inside; nil if nobody did
 	blackout           *model.Length

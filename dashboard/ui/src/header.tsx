@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { Clock } from "./clock";
 import { atMost, coverage, duration, length, number, percent, plural } from "./format";
-import { caveats, headline, open, saidFirst, soundness, tooLittle, unproven, worstOf } from "./headline";
+import { caveats, gateRemark, headline, open, saidFirst, soundness, tooLittle, unproven, worstOf } from "./headline";
 import { faults } from "./health";
 import type { Length, RunInfo, Verdict } from "./model";
 import type { Run } from "./run";
@@ -104,14 +104,14 @@ const outcomes = { pass: "✓", fail: "✗", undecided: "?" };
 
 function Gates({ verdict: v, info }: { verdict: Verdict; info: RunInfo | undefined }) {
   if (!v.gates?.length && !v.reasons?.length) return null;
-  const short = unproven({ verdict: v, ...(info && { info }) }); // why a gate that holds is no pass
+  const run = { verdict: v, ...(info && { info }) };
   return (
     <div class="gates">
       {v.gates?.map((g) => {
-        const outcome = g.outcome === "pass" && short ? "undecided" : g.outcome;
+        const outcome = g.outcome === "pass" && unproven(run) ? "undecided" : g.outcome;
         return (
           <span key={g.expr} class={`gate ${outcome}`} data-testid="gate" data-outcome={g.outcome} title={`Fails if ${g.expr}`}>
-            <b aria-hidden="true">{outcomes[outcome]}</b> fails if <code>{g.expr}</code>: {outcome === g.outcome ? g.outcome : `not broken, but ${short}`}
+            <b aria-hidden="true">{outcomes[outcome]}</b> fails if <code>{g.expr}</code>: {gateRemark(run, g)}
           </span>
         );
       })}

@@ -1,5 +1,5 @@
 import { atMost, coverage, duration, length, plural, unknownLength } from "./format";
-import { type Event, type Length, type NodeCoverage, type Ns, type RunInfo, type Scorecard, type Target, type Unobserved, type Verdict, type Window, judged } from "./model";
+import { type Event, type GateResult, type Length, type NodeCoverage, type Ns, type RunInfo, type Scorecard, type Target, type Unobserved, type Verdict, type Window, judged } from "./model";
 
 // What the page says first, in the words of report/headline.go: a test holds the two together.
 
@@ -145,6 +145,14 @@ export function unproven(run: Pick<Found, "verdict" | "info">): string {
   if (run.info?.truncated) return "the recording breaks off";
   if (run.info?.aborted) return "the run was aborted";
   return tooLittle(run) ? "not enough was observed" : "";
+}
+
+/** gateRemark says how a gate was decided. One that holds in a run that proves too little is no pass. */
+export function gateRemark(run: Pick<Found, "verdict" | "info">, { outcome }: GateResult): string {
+  if (outcome !== "pass") return outcome;
+  const short = unproven(run);
+  if (short) return `not broken, but ${short}`;
+  return run.verdict.blind ? "pass, but blind" : "pass";
 }
 
 /** windowLength is how long a window took. One whose end was not observed is no longer than what is known to be well beyond. */

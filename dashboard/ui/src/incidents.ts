@@ -64,6 +64,13 @@ export function losses(incident: Incident, windows: Window[]): string {
   }).join(", ");
 }
 
+/** setAsideText says how many requests failed amid an incident that are no evidence; nothing if there is none. */
+export function setAsideText({ setAside }: Incident): string {
+  if (!setAside) return "";
+  const [are, they, them] = setAside === 1 ? ["was", "it", "it"] : ["were", "they", "them"];
+  return `${plural(setAside, "request")} more ${are} set aside: the prober stood still while ${they} waited, or had no socket for ${them}`;
+}
+
 /** causeText is a cause with how sure it is, and of how many windows: its text tells of the one where it was measured best. */
 export function causeText(cause: IncidentCause, windows: Window[]): string {
   const text = `${cause.rule} (${cause.confidence} confidence): ${cause.text}`;

@@ -809,6 +809,10 @@ export interface Incident {
    */
   sent: number;
   failed: number;
+  /**
+   * over its windows, as there
+   */
+  setAside?: number;
   slow?: number;
   /**
    * held connections that were cut, over its windows of kind cut, which have no part in Sent, Failed and Downtime
@@ -980,6 +984,10 @@ export interface Window {
    */
   sent: number;
   failed: number;
+  /**
+   * requests of class local between the failures: counted neither as sent nor as failed, for the failure may be the prober's own
+   */
+  setAside?: number;
   /**
    * in a window of kind slow, which has no failures: the slow successes
    */
@@ -1269,6 +1277,10 @@ export interface CutWindow {
    */
   sent: number;
   failed: number;
+  /**
+   * requests of class local between the failures: counted neither as sent nor as failed, for the failure may be the prober's own
+   */
+  setAside?: number;
   /**
    * in a window of kind slow, which has no failures: the slow successes
    */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { type Found, caveats, headline, scorecardWords, soundness, unproven, windowLength, worstOf } from "../src/headline";
+import { type Found, caveats, gateRemark, headline, scorecardWords, soundness, windowLength, worstOf } from "../src/headline";
 import { faults, healthLine } from "../src/health";
-import { causeText, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setOffBy, windowsOf } from "../src/incidents";
+import { causeText, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setAsideText, setOffBy, windowsOf } from "../src/incidents";
 import { whole } from "../src/embedded";
 import type { TimelineFile } from "../src/model";
 import { Run } from "../src/run";
@@ -28,14 +28,13 @@ for (const [name, lead] of Object.entries(leads)) {
     assert.equal(plain(headline(run)), lead.headline);
     const page = caveats(run).map(plain);
     for (const line of lead.caveats.filter((l) => /^(it said|what would help|aborted|recorded)/.test(l))) assert.ok(page.includes(line), `${line} is not among ${page}`);
-    const short = unproven(run);
-    assert.deepEqual((run.verdict.gates ?? []).map((g) => (g.outcome === "pass" && short ? `not broken, but ${short}` : g.outcome)), lead.gates);
+    assert.deepEqual((run.verdict.gates ?? []).map((g) => gateRemark(run, g)), lead.gates);
     assert.deepEqual(run.windows.map((w) => plain(windowLength(w))), lead.lengths);
     assert.equal(soundness(run), lead.soundness);
     const tl = read(`${name}.json`) as TimelineFile;
     const incidents = mostHarmful(tl.incidents ?? []).map((i) => {
       const windows = windowsOf(i, [...run.windows, ...(tl.held ?? []).flatMap((h) => h.windows)]);
-      return [lasted(i, windows), incidentDowntime(i, windows), incidentRequests(i), incidentErrors(i), setOffBy(i), losses(i, windows), ...i.causes.map((c) => causeText(c, windows))];
+      return [lasted(i, windows), incidentDowntime(i, windows), incidentRequests(i), incidentErrors(i), setOffBy(i), losses(i, windows), ...(i.setAside ? [setAsideText(i)] : []), ...i.causes.map((c) => causeText(c, windows))];
     });
     assert.deepEqual(incidents.map((i) => i.map(plain)), lead.incidents);
     const { scorecard } = read(`${name}.json`) as TimelineFile;
