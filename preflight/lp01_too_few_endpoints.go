@@ -44,7 +44,11 @@ var tooFewEndpoints = Rule{
 		if one {
 			text = "the selector takes one Pod only, so nobody takes over: "
 		}
-		text += "if its Pod crashes or its node fails, all requests fail until it is back or a new Pod is ready. In a drain they do too, unless the old Pod serves on after SIGTERM until then"
+		requests := "all requests"
+		if _, port := s.rarest(s.Service.Spec.Ports); port != nil && s.Missing[EndpointsFact] != "" {
+			requests = fmt.Sprintf("all requests to port %d", port.Port)
+		}
+		text += "if its Pod crashes or its node fails, " + requests + " fail until it is back or a new Pod is ready. In a drain they do too, unless the old Pod serves on after SIGTERM until then"
 		if t, e := s.startTime(); t > 0 {
 			text += fmt.Sprintf(". This Pod was ready at most %s after it was created", quantity.Span(t))
 			evidence = append(evidence, e)

@@ -16,7 +16,6 @@ var noPreStop = Rule{
 	ConfirmedBy: staleRoutes, When: timeline.PodEnds, Predicts: []string{"route-outlives-pod"},
 	Unread: unreadHooks,
 	Check: func(s *State) (found []Finding) {
-		n, _ := s.count()
 		for t, c := range s.servers() {
 			d := delayOf(c)
 			if d.Serves > 0 || d.Unread != "" {
@@ -24,12 +23,12 @@ var noPreStop = Rule{
 			}
 			f := Finding{
 				Severity:   MayLose,
-				Prediction: fmt.Sprintf("whenever a Pod ends, %s may fail until routes to it are gone (%s), unless the server goes on serving after SIGTERM, which the spec does not show", oneOf(n), s.RouteLag.words()),
+				Prediction: fmt.Sprintf("whenever a Pod ends, %s may fail until routes to it are gone (%s), unless the server goes on serving after SIGTERM, which the spec does not show", oneOf(s.beside(t)), s.RouteLag.words()),
 				Evidence:   []Evidence{t.of(c, "lifecycle.preStop", hookText(c)), s.RouteLag.evidence()},
 				Fix:        fmt.Sprintf("preStop: {sleep: {seconds: %d}}, or a server that serves on for that long after SIGTERM", s.RouteLag.cover()),
 			}
 			if d.Stops != "" {
-				f.Prediction = fmt.Sprintf("whenever a Pod ends, %s may fail until routes to it are gone (%s): the preStop hook runs `%s`, which closes the listener at once", oneOf(n), s.RouteLag.words(), shown(d.Stops))
+				f.Prediction = fmt.Sprintf("whenever a Pod ends, %s may fail until routes to it are gone (%s): the preStop hook runs `%s`, which closes the listener at once", oneOf(s.beside(t)), s.RouteLag.words(), shown(d.Stops))
 				f.Fix = fmt.Sprintf("sleep for %d s in the hook before that command", s.RouteLag.cover())
 			}
 			found = append(found, f)

@@ -13,7 +13,6 @@ var shortPreStop = Rule{
 	ConfirmedBy: staleRoutes, When: timeline.PodEnds, Predicts: []string{"route-outlives-pod"},
 	Unread: unreadHooks,
 	Check: func(s *State) (found []Finding) {
-		n, _ := s.count()
 		for t, c := range s.servers() {
 			d := delayOf(c)
 			if d.Serves == 0 || d.Unread != "" || d.Serves >= s.RouteLag.Most {
@@ -25,7 +24,7 @@ var shortPreStop = Rule{
 			}
 			found = append(found, Finding{
 				Severity:   MayLose,
-				Prediction: fmt.Sprintf("whenever a Pod ends, %s may still fail for up to %s after the sleep, %s", oneOf(n), quantity.Span(s.RouteLag.Most-d.Serves), until),
+				Prediction: fmt.Sprintf("whenever a Pod ends, %s may still fail for up to %s after the sleep, %s", oneOf(s.beside(t)), quantity.Span(s.RouteLag.Most-d.Serves), until),
 				Evidence:   []Evidence{t.of(c, "lifecycle.preStop."+kindOf(preStop(c)), d.Serves), s.RouteLag.evidence()},
 				Fix:        fmt.Sprintf("sleep for %d s", s.RouteLag.cover()),
 			})

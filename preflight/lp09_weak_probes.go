@@ -19,9 +19,8 @@ var weakProbes = Rule{
 	Doc:         "No readiness probe, a liveness probe that is the same check and fails no later, or a readiness probe that takes more than 30 s to fail.",
 	ConfirmedBy: []string{"startup-race"}, Predicts: []string{"startup-race", "pod-crashed/liveness", "no-ready-endpoint/liveness"},
 	Check: func(s *State) (found []Finding) {
-		n, _ := s.count()
 		for t, c := range s.servers() {
-			found = append(found, weak(t, c, n)...)
+			found = append(found, weak(t, c, s.beside(t))...)
 		}
 		return found
 	},

@@ -319,7 +319,7 @@ func (s *State) count() (n amount, evidence []Evidence) {
 	if s.Missing[EndpointsFact] == "" {
 		return exactly(len(s.ready())), []Evidence{{"Service/" + s.Service.Name, "ready endpoints", fmt.Sprint(len(s.ready()))}}
 	}
-	all, only := s.rarest()
+	all, port := s.rarest(s.Service.Spec.Ports)
 	for _, t := range all {
 		if t.workload != nil {
 			evidence = append(evidence, t.evidence)
@@ -329,22 +329,36 @@ func (s *State) count() (n amount, evidence []Evidence) {
 	if evidence == nil {
 		evidence = []Evidence{{"Service/" + s.Service.Name, "Pods selected", fmt.Sprint(n.least)}}
 	}
-	return n, append(evidence, only...)
+	if port != nil {
+		evidence = append(evidence, Evidence{"Service/" + s.Service.Name, fmt.Sprintf("spec.ports[%d].targetPort", port.Port), port.TargetPort.StrVal + ", which no other Pods have"})
+	}
+	return n, evidence
 }
 
-// rarest returns the templates whose Pods serve the port with the fewest: a port by name leads only to Pods that have
-// it. The evidence is of that port, if others have more.
-func (s *State) rarest() (fewest []template, evidence []Evidence) {
+// rarest returns the templates whose Pods serve the one of the ports with the fewest: a port by name leads only to Pods
+// that have it. The port is nil if all Pods serve all of them.
+func (s *State) rarest(ports []corev1.ServicePort) (fewest []template, port *corev1.ServicePort) {
 	fewest = s.templates()
-	for _, p := range s.Service.Spec.Ports {
-		target := targetOf(p)
+	for _, p := range ports {
+		if targetOf(p).Type == intstr.Int {
+			continue
+		}
 		listen := filter(s.templates(), func(t template) bool { return t.listensOn(p) })
-		if a, b := total(listen), total(fewest); target.Type == intstr.String && len(listen) > 0 && a.known() && (!b.known() || a.least < b.least) {
-			fewest = listen
-			evidence = []Evidence{{"Service/" + s.Service.Name, fmt.Sprintf("spec.ports[%d].targetPort", p.Port), target.StrVal + ", which no other Pods have"}}
+		if a, b := total(listen), total(fewest); len(listen) > 0 && a.known() && (!b.known() || a.least < b.least) {
+			fewest, port = listen, &p
 		}
 	}
-	return fewest, evidence
+	return fewest, port
+}
+
+// beside is how many endpoints share the requests that a template's Pods get.
+func (s *State) beside(t *template) amount {
+	if s.Missing[EndpointsFact] == "" {
+		n, _ := s.count()
+		return n
+	}
+	all, _ := s.rarest(filter(s.Service.Spec.Ports, t.listensOn))
+	return total(all)
 }
 
 // total is how many Pods are made of all templates.
@@ -381,7 +395,7 @@ func (s *State) placement() string {
 
 // replicas says in words how many Pods there will be, by manifests.
 func (s *State) replicas() string {
-	n, _ := s.count()
+	n := total(s.templates())
 	what := "replica"
 	if len(s.Pods) > 0 {
 		what = "Pod"
@@ -399,6 +413,9 @@ func (s *State) replicas() string {
 		return "at least " + quantity.Count(n.least, what)
 	case n.most > n.least:
 		return fmt.Sprintf("%d to %s", n.least, quantity.Count(n.most, what))
+	}
+	if all, port := s.rarest(s.Service.Spec.Ports); port != nil {
+		return fmt.Sprintf("%s, %d of them with port %d", quantity.Count(n.least, what), total(all).least, port.Port)
 	}
 	return quantity.Count(n.least, what)
 }
