@@ -2,6 +2,7 @@ package run
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"lapse/deploy"
+	"lapse/deploy/agent"
 	"lapse/hint"
 )
 
@@ -110,6 +112,33 @@ func TestThePodIsKeptWhereTheFileIsNotItsRecording(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, FactsFile)); err == nil {
 		t.Error("a damaged recording has the name of a whole one")
+	}
+}
+
+// The Pod's log gives the result, but whoever keeps the recording must know that it is damaged.
+func TestADamagedPartIsNamedWhereTheResultCameFromTheLog(t *testing.T) {
+	timeline, err := deploy.ParseTimeline(bytes.NewReader(logged(t, 300)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, PartialFile)
+	if err := os.WriteFile(path, []byte("damaged"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fetch := func(context.Context, *deploy.Run, io.Reader, io.Writer) (deploy.Retrieved, error) {
+		return deploy.Retrieved{From: deploy.FromLog, Timeline: timeline, Failed: []error{fmt.Errorf("fetch: %w", &agent.ChecksumError{})}}, nil
+	}
+	var said strings.Builder
+	job := &deploy.Run{Namespace: "shop", Name: "x7k2p"}
+	if err := Retrieve(t.Context(), job, fetch, dir, Output{Format: "table"}, io.Discard, &said); ExitCodeOf(err) != 3 { // failed>0
+		t.Errorf("%v, want the exit code of the run", err)
+	}
+	if want := path + " is damaged, or a part of another run: the result is from the Pod's log. "; !strings.HasPrefix(said.String(), want) {
+		t.Errorf("it says %q, want %q first", said.String(), want)
 	}
 }
 

@@ -55,6 +55,11 @@ func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, a
 		}
 		return deliver(stdout, dir, as, tl)
 	case got.From == deploy.FromLog:
+		if kept > 0 && isOther(errors.Join(got.Failed...)) {
+			fmt.Fprintf(stderr, "%s is damaged, or a part of another run: the result is from the Pod's log. "+
+				"While the Pod holds its recording, remove the file, and `lapse retrieve -n %s %s --out %s` fetches it\n",
+				part.path, run.Namespace, run.Name, dir)
+		}
 		tl, err := report.ReadJSON(bytes.NewReader(got.Timeline))
 		if err != nil {
 			return err
