@@ -45,6 +45,9 @@ func (m *manifests) add(raw json.RawMessage) []error {
 	if err := json.Unmarshal(raw, &is); err != nil {
 		return []error{wrongType(err)}
 	}
+	if errs := misspelt(is.APIVersion, is.Kind); errs != nil {
+		return errs
+	}
 	kind := kindNamed(is.APIVersion, is.Kind, raw)
 	if kind == nil {
 		m.skipped[strings.TrimSpace(is.APIVersion+" "+is.Kind)]++
@@ -54,6 +57,9 @@ func (m *manifests) add(raw json.RawMessage) []error {
 	errs, ok := decodeStrict(raw, o.Object, kind.partial)
 	if ok {
 		m.objects = append(m.objects, o)
+		if !kind.partial {
+			errs = append(errs, invalid(o)...)
+		}
 	}
 	return errs
 }
