@@ -360,6 +360,18 @@ func TestRetrieveDoesNotAcknowledgeWhatItCouldNotKeep(t *testing.T) {
 	}
 }
 
+// A Pod that runs holds its recording: that it has written no result elsewhere yet is not the loss of it.
+func TestOfAPodThatRunsSomethingIsLeft(t *testing.T) {
+	run := newHeldRun()
+	run.record("facts")
+	run.end()
+	api := newFakeAPI(t, agent.NewServer(run, nil).Handler)
+	_, err := Retrieve(t.Context(), api.run(t), strings.NewReader("fakes"), io.Discard)
+	if _, ok := errors.AsType[*agent.ChecksumError](err); !ok || errors.Is(err, ErrNothingLeft) || len(run.told) > 0 {
+		t.Errorf("error is %v, told %v: the part that was there is damaged", err, run.told)
+	}
+}
+
 // unsafe takes everything and then cannot keep it.
 type unsafe struct{ err error }
 

@@ -99,7 +99,7 @@ func bring(ctx context.Context, run *Run, pod *corev1.Pod, ways ...way) (Retriev
 		}
 	}
 	failed := errors.Join(result.Failed...)
-	if errors.Is(failed, errNoTimeline) && errors.Is(failed, errNoVerdict) {
+	if !isRunning(pod) && errors.Is(failed, errNoTimeline) && errors.Is(failed, errNoVerdict) {
 		failed = hint.Add("nothing is left of it in the cluster: was it fetched before, or by somebody else?", errors.Join(ErrNothingLeft, failed))
 	}
 	return result, fmt.Errorf("retrieve run %s: %w", run.Name, failed)
