@@ -111,7 +111,7 @@ func (n *naive) windows() []naiveWindow {
 		spared := n.spared(failures)
 		inside += spared
 		startProofs, endProofs := 1, 1
-		if inside > 0 || len(failures) < windows.FewFailures {
+		if inside > 0 || mostInARow(failures) < windows.FewFailures {
 			for _, edge := range append([]int{len(failures)}, windows.BoundaryFailures[:]...) {
 				if edge <= len(failures) {
 					startProofs = max(startProofs, n.proofsNeeded(failures[:edge]))
@@ -193,6 +193,19 @@ func (n *naive) windows() []naiveWindow {
 		ws = append(ws, w)
 	}
 	return ws
+}
+
+// mostInARow is how many failures were sent one after the other at most, without a success between them.
+func mostInARow(failures []timeline.Request) (most int) {
+	row := 0
+	for i, f := range failures {
+		if i > 0 && f.Seq != failures[i-1].Seq+1 {
+			row = 0
+		}
+		row++
+		most = max(most, row)
+	}
+	return most
 }
 
 func (n *naive) proofsNeeded(failures []timeline.Request) int {

@@ -299,3 +299,16 @@ func TestWindows(t *testing.T) {
 		})
 	}
 }
+
+// Of requests sent at the same instant, which is read first means nothing: the success proves health all the same.
+func TestASuccessSentWithTheLastFailureBeforeAWindowProvesItsStart(t *testing.T) {
+	for _, first := range []int{30, 31} {
+		requests := row("ok*32 ok*24 x ok*30")
+		requests[first].Class = timeline.Refused
+		requests[30].Due, requests[30].Sent, requests[30].Done = requests[31].Due, requests[31].Sent, requests[31].Done
+		ws := analyze(t, rowRun(requests)).Windows
+		if len(ws) != 2 || ws[1].Start.Earliest != requests[30].Sent || ws[1].Sent != 49 {
+			t.Errorf("the failure is request %d: %+v, want one of 49 requests in the second window", first, ws)
+		}
+	}
+}

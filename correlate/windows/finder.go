@@ -229,7 +229,7 @@ func (f *finder) close(bound time.Duration) {
 	f.open = nil
 	f.closing = &closingWindow{window: w}
 	f.floor = w.maxSent
-	f.recent.reset()
+	f.recent.dropBefore(w.maxSent) // what was sent at the same instant was read before or after, by chance
 	for i := range g.buffered {
 		s := &g.buffered[i]
 		f.closing.confirm(s)

@@ -36,7 +36,21 @@ func (h *successHistory) rest() {
 	h.spans = append([]successSpan(nil), h.spans[max(0, len(h.spans)-restingHistory):]...)
 }
 
-func (h *successHistory) reset() { h.spans, h.older = h.spans[:0], nil }
+// dropBefore forgets the successes that were sent before an instant.
+func (h *successHistory) dropBefore(at time.Duration) {
+	var kept []successSpan
+	for part := h; part != nil; part = part.older {
+		from := len(part.spans)
+		for from > 0 && part.spans[from-1].sent >= at {
+			from--
+		}
+		kept = slices.Concat(part.spans[from:], kept)
+		if from > 0 {
+			break
+		}
+	}
+	h.spans, h.older = append(h.spans[:0], kept...), nil
+}
 
 // kthLast returns the Sent of the k-th last success that was done by an instant; false if fewer
 // are known.
