@@ -247,7 +247,7 @@ func Load(path string, o correlate.Options, gateExprs []string) (*model.Timeline
 		return nil, err
 	}
 	defer saved.Close()
-	if saved.Broken != nil && !errors.Is(saved.Broken, record.ErrCorrupt) && saved.Meta.ID == "" {
+	if saved.Broken != nil && !errors.Is(saved.Broken, record.ErrCorrupt) && saved.Meta.T0.IsZero() {
 		return nil, Stopped("%s holds no facts: Lapse was killed before it had written the first, after a second, or has just begun", path)
 	}
 	tl, err := correlate.Analyze(saved.Run, o)

@@ -63,7 +63,7 @@ func tell(stderr io.Writer, err error) {
 func tellBug(stderr io.Writer, bug any, stack []byte) {
 	fmt.Fprintf(stderr, "lapse: this is a bug in Lapse: %v\n\n%s\n", bug, stack)
 	fmt.Fprintf(stderr, "hint: please report it, with the text above, the command line and the version (%s), and if you can with the recording\n", run.Version)
-	fmt.Fprintln(stderr, "hint: what was measured is kept: `lapse report DIR` shows it; `lapse status` lists a run that is still in the cluster")
+	fmt.Fprintln(stderr, "hint: what was measured is kept: `lapse report DIR` shows it; `lapse status -n NAMESPACE` lists a run that is still in the cluster")
 }
 
 func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
