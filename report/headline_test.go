@@ -311,6 +311,11 @@ func TestHeadlinesReadAsCommitted(t *testing.T) {
 			for _, c := range in.Causes {
 				said = append(said, causeText(c, windows, in.Recurs != nil))
 			}
+			for _, n := range incidentCauses(in, windows, map[string]int{}) {
+				if n.Label != "cause" {
+					said = append(said, n.Label+": "+n.Text)
+				}
+			}
 			l.Incidents = append(l.Incidents, said)
 		}
 		if tl.Scorecard != nil {

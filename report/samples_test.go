@@ -28,6 +28,7 @@ var samples = map[string]func() *model.Timeline{
 	"live":         live,
 	"hostile":      hostileNames,
 	"refused":      refused,
+	"recurring":    recurring,
 	"rollout":      rollout,
 	"many":         many,
 	"predicted":    predicted,
@@ -257,6 +258,32 @@ func inconclusive() *model.Timeline {
 		Validity: model.Validity{Late: 0.083, NotSent: 820, Stalls: 1, Unobserved: 4434 * ms, Control: "stalled 1 time, 4.12 s in all"},
 	}
 	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "what would help: "+verdict.Help(tl))
+	return tl
+}
+
+// recurring is a run in which a worker is recycled every 6 s: nothing in the cluster says so.
+func recurring() *model.Timeline {
+	tl := base(30 * s)
+	tl.Run.URLs = []string{"https://shop.example.com/"}
+	const target = "https://shop.example.com/ new"
+	addTarget(tl, target, timeline.New, 100, fails{{4, 5}, {10, 5}, {16, 5}, {22, 5}})
+	for i := range 4 {
+		from := time.Duration(4+6*i) * s
+		tl.Windows = append(tl.Windows, model.Window{
+			ID: i + 1, Target: target, Kind: model.Outage, Basis: model.Exact, Start: model.Instant{Earliest: from - 9*ms, Latest: from}, End: model.Instant{Earliest: from + 40*ms, Latest: from + 50*ms},
+			Length: model.Length{Min: 40 * ms, Max: 59 * ms}, Downtime: model.Length{Min: 40 * ms, Max: 59 * ms}, Sent: 5, Failed: 5, Share: 1, Classes: map[string]int{"reset": 5},
+			Causes: []model.Cause{{
+				Rule: "unexplained", Confidence: model.Low, Text: "no known cause matches; the cluster was not watched", Fix: "watch the cluster as well: --watch svc/NAME",
+				Evidence: []model.Evidence{}, Rivals: []string{},
+			}},
+		})
+	}
+	tl.Verdict = model.Verdict{
+		Result: model.Fail, ExitCode: 3, Reasons: []string{"gate failed > 0 failed: 20"}, Sent: 3000, Failed: 20, ErrorRate: 20.0 / 3000, Windows: 4,
+		Gates:    []model.GateResult{{Expr: "failed > 0", Metric: "failed", Unit: model.Count, Outcome: model.GateFail, Value: &model.Range{Min: 20, Max: 20}}},
+		Downtime: model.Downtime{Total: model.Length{Min: 160 * ms, Max: 236 * ms}}, LongestWindow: &model.Length{Min: 40 * ms, Max: 59 * ms},
+		DetectionLimit: 11 * ms, Coverage: 1, LatencyP99: new(38 * ms), Validity: model.Validity{Control: "ok"},
+	}
 	return tl
 }
 

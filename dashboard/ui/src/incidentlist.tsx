@@ -1,5 +1,5 @@
 import type { Clock } from "./clock";
-import { begun, causeText, fixes, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setAsideText, setOffBy, windowsOf } from "./incidents";
+import { advice, begun, causeText, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setAsideText, setOffBy, windowsOf } from "./incidents";
 import type { Incident } from "./model";
 import type { Run } from "./run";
 import { Windows, type WindowActions } from "./windows";
@@ -42,8 +42,8 @@ function Card({ incident: i, run, clock, shown, onOpen, ...actions }: CardProps)
         {i.targets.length > 1 ? <><dt>Lost</dt><dd>{losses(i, windows)}</dd></> : <><dt>Seen by</dt><dd>{i.targets[0]}</dd></>}
         {!!i.setAside && <><dt>Note</dt><dd>{setAsideText(i)}</dd></>}
         {i.open && <><dt>Note</dt><dd>an end of it was not observed</dd></>}
-        {i.causes.map((c) => <><dt>Cause</dt><dd class="strong" data-testid="incident-cause">{causeText(c, windows)}</dd></>)}
-        {fixes(i).map((f) => <><dt>Fix</dt><dd class="fix" data-testid="incident-fix">{f}</dd></>)}
+        {i.causes.map((c) => <><dt>Cause</dt><dd class="strong" data-testid="incident-cause">{causeText(c, windows, !!i.recurs)}</dd></>)}
+        {advice(i).map((a) => <><dt>{a.label === "next" ? "Next" : "Fix"}</dt><dd class="fix" data-testid="incident-fix">{a.text}</dd></>)}
       </dl>
       {shown && <Windows windows={windows} run={run} clock={clock} {...actions} />}
     </article>

@@ -19,7 +19,7 @@ export function lasted(incident: Incident, windows: Window[]): string {
   if (windows.length === 1) return windowLength(windows[0]!);
   const { start, end } = incident;
   const text = length({ min: Math.max(0, end.earliest - start.latest), max: end.latest - start.earliest }, !!incident.open);
-  return `${text} in ${plural(incident.windows.length, "window")}`;
+  return incident.recurs ? `${incident.recurs.times} times in ${text}` : `${text} in ${plural(incident.windows.length, "window")}`;
 }
 
 /** incidentDowntime is the worst target's. */
@@ -72,10 +72,11 @@ export function setAsideText({ setAside }: Incident): string {
 }
 
 /** causeText is a cause with how sure it is, and of how many windows: its text tells of the one where it was measured best. */
-export function causeText(cause: IncidentCause, windows: Window[]): string {
+export function causeText(cause: IncidentCause, windows: Window[], recurs: boolean): string {
   const text = `${cause.rule} (${cause.confidence} confidence): ${cause.text}`;
   const n = cause.windows.length;
   if (n < 2) return text;
+  if (cause.rule === "unexplained" && recurs) return text;
   if (cause.rule === "unexplained") return `${text}; ${n} windows are unexplained`;
   const others: Record<string, number> = {};
   for (const w of windows) {
@@ -86,5 +87,14 @@ export function causeText(cause: IncidentCause, windows: Window[]): string {
   return `${text}; the best measured of ${n} windows with this cause${less.join("")}`;
 }
 
-/** fixes are what to change, each once. */
-export const fixes = (incident: Incident): string[] => [...new Set(incident.causes.map((c) => c.fix).filter((f) => f !== undefined))];
+/** Advice is what to change, or, where no rule explains the failures, what to look at next. */
+export interface Advice { label: "fix" | "next"; text: string }
+
+/** advice is what an incident's causes advise, each text once. */
+export function advice(incident: Incident): Advice[] {
+  const all: Advice[] = [];
+  for (const { rule, fix: text } of incident.causes) {
+    if (text && !all.some((a) => a.text === text)) all.push({ label: rule === "unexplained" ? "next" : "fix", text });
+  }
+  return all;
+}

@@ -118,7 +118,7 @@ function CauseStory({ cause: c, w, run, clock, first, onEvent }: CauseStoryProps
           </li>
         ))}
       </ol>
-      {c.fix && <p class="fix" data-testid="fix"><b>Fix</b> {c.fix}</p>}
+      {c.fix && <p class="fix" data-testid="fix"><b>{c.rule === "unexplained" ? "Next" : "Fix"}</b> {c.fix}</p>}
       {!!c.rivals?.length && (
         <div class="rivals" data-testid="rivals"><b>What else was considered</b><ul>{c.rivals.map((r) => <li key={r}>{r}</li>)}</ul></div>
       )}

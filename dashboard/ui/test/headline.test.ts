@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { type Found, caveats, gateRemark, headline, scorecardWords, soundness, windowLength, worstOf } from "../src/headline";
 import { faults, healthLine } from "../src/health";
-import { causeText, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setAsideText, setOffBy, windowsOf } from "../src/incidents";
+import { advice, causeText, incidentDowntime, incidentErrors, incidentRequests, lasted, losses, mostHarmful, setAsideText, setOffBy, windowsOf } from "../src/incidents";
 import { whole } from "../src/embedded";
 import type { TimelineFile } from "../src/model";
 import { Run } from "../src/run";
@@ -34,7 +34,7 @@ for (const [name, lead] of Object.entries(leads)) {
     const tl = read(`${name}.json`) as TimelineFile;
     const incidents = mostHarmful(tl.incidents ?? []).map((i) => {
       const windows = windowsOf(i, [...run.windows, ...(tl.held ?? []).flatMap((h) => h.windows)]);
-      return [lasted(i, windows), incidentDowntime(i, windows), incidentRequests(i), incidentErrors(i), setOffBy(i), losses(i, windows), ...(i.setAside ? [setAsideText(i)] : []), ...i.causes.map((c) => causeText(c, windows))];
+      return [lasted(i, windows), incidentDowntime(i, windows), incidentRequests(i), incidentErrors(i), setOffBy(i), losses(i, windows), ...(i.setAside ? [setAsideText(i)] : []), ...i.causes.map((c) => causeText(c, windows, !!i.recurs)), ...advice(i).map((a) => `${a.label}: ${a.text}`)];
     });
     assert.deepEqual(incidents.map((i) => i.map(plain)), lead.incidents);
     const { scorecard } = read(`${name}.json`) as TimelineFile;
