@@ -153,3 +153,16 @@ func holdLinks(t *testing.T, page string) {
 		}
 	}
 }
+
+// The page of what no rule explains shows what a report says of it: what is known, and what to look at next.
+func TestUnexplainedIsShownAsAReportSaysIt(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(guide, "unexplained.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"\n      cause  unexplained (low confidence): no known cause matches; ", "\n      next   look at "} {
+		if !strings.Contains(string(page), line) {
+			t.Errorf("the page has no line %q", line)
+		}
+	}
+}
