@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/net/http/httpguts"
 
+	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
 	"lapse/deploy"
 	"lapse/hint"
@@ -304,6 +305,10 @@ func (o *Options) checkCommand() error {
 	case len(o.Command) > 0 && o.Duration != 0:
 		return Usagef("drop one of them", "both a command and a --duration: a run lasts as long as its command")
 	}
+	if o.Duration > 0 && o.Rate*o.Duration.Seconds() < 1 && slices.ContainsFunc(o.Kinds, func(kind string) bool { return timeline.TargetKind(kind).Judged() }) {
+		return Usagef("raise --rate, or measure for longer", "rate %s: one request in %s, and --duration %v is shorter: it may measure nothing",
+			quantity.Number(o.Rate), quantity.Span(o.interval()), o.Duration)
+	}
 	if len(o.Command) > 0 {
 		if _, err := exec.LookPath(o.Command[0]); err != nil {
 			return Usagef("give the command's path, or check its spelling", "the command to wrap cannot be run: %w", err)
@@ -320,6 +325,23 @@ func (o *Options) checkCommand() error {
 // target was asked and has had the time to answer. Where several nodes share the rate, each of them has.
 func (o *Options) twoRequests(nodes int) time.Duration {
 	return time.Duration(min(2*float64(nodes)/o.Rate, 3600) * float64(time.Second))
+}
+
+// interval is the time between two requests to a target.
+func (o *Options) interval() time.Duration {
+	return time.Duration(min(1/o.Rate, 1e9) * float64(time.Second))
+}
+
+// longBaseline is from when on a baseline that nobody asked for is announced.
+const longBaseline = 30 * time.Second
+
+// baselineNote says how long the baseline takes, if few requests a second make it long; else "".
+func (o *Options) baselineNote() string {
+	if o.carried || o.Changed("baseline") || o.Baseline < longBaseline {
+		return ""
+	}
+	return fmt.Sprintf("the baseline takes %s: at --rate %s a target gets a request every %s, and is to answer before anything is disturbed; raise --rate, or set --baseline",
+		quantity.Span(o.Baseline), quantity.Number(o.Rate), quantity.Span(o.interval()))
 }
 
 const headerHint = "as in --header 'Authorization: Bearer …'"

@@ -191,8 +191,11 @@ func (o *Options) kindsOf(s targetSpec) []string {
 	return o.Kinds
 }
 
-// PrintNotes prints the limits of the run, one note a line.
+// PrintNotes prints the limits of the run, and that its baseline is long, one note a line.
 func (o *Options) PrintNotes(stderr io.Writer) {
+	if note := o.baselineNote(); note != "" {
+		fmt.Fprintf(stderr, "note: %s\n", note)
+	}
 	for _, note := range o.Notes {
 		fmt.Fprintf(stderr, "note: %s\n", note)
 	}

@@ -37,6 +37,42 @@ func TestPhasesFitTheRun(t *testing.T) {
 	}
 }
 
+// A baseline that a low rate makes long is announced before the run begins.
+func TestLongBaselineIsAnnounced(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--rate=0.001":               "note: the baseline takes 33 min 20 s: at --rate 0.001 a target gets a request every 16 min 40 s, and is to answer before anything is disturbed; raise --rate, or set --baseline\n",
+		"--rate=0.1":                 "",
+		"--rate=0.001 --baseline=1m": "",
+		"":                           "",
+	} {
+		o := parsed(t, strings.Fields(flags)...)
+		if err := o.Check([]string{"http://127.0.0.1/"}, []string{"true"}); err != nil {
+			t.Errorf("%q: %v", flags, err)
+		}
+		var notes strings.Builder
+		if o.PrintNotes(&notes); notes.String() != want {
+			t.Errorf("%q:\n got %swant %s", flags, &notes, want)
+		}
+	}
+}
+
+// A run that is shorter than the time between two requests is refused.
+func TestRunWithoutTimeForARequestIsRefused(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--rate=0.001 --duration=30s":               "rate 0.001: one request in 16 min 40 s, and --duration 30s is shorter: it may measure nothing",
+		"--rate=0.1 --duration=10s":                 "",
+		"--rate=0.001 --duration=30s --target=held": "",
+	} {
+		got := ""
+		if err := parsed(t, strings.Fields(flags)...).Check([]string{"http://127.0.0.1/"}, nil); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", flags, got, want)
+		}
+	}
+}
+
 // --direct-rate is --rate unless it is given, and 0 is none.
 func TestDirectRateOfZeroIsNone(t *testing.T) {
 	for flags, want := range map[string]float64{"": 50, "--direct-rate=7": 7, "--direct-rate=0": 0} {
