@@ -304,7 +304,17 @@ func (e *episode) goneBy(s *podStop, failures []model.Failure) time.Duration {
 }
 
 // inOrderOfLeaving says of each Pod that its route was gone when that of one was gone which left with it or later.
+//
+// Where requests failed by the route to s after the successes that seemed to show that a later one's was gone, these
+// were chance: that route stood as long.
 func (e *episode) inOrderOfLeaving() {
+	for _, s := range e.stops {
+		for _, later := range e.stops {
+			if s.order >= 0 && later.order > s.order && later.gone <= s.at.Latest && e.onlyBy(s) {
+				later.gone = max(later.gone, s.gone)
+			}
+		}
+	}
 	for _, s := range e.stops {
 		for _, later := range e.stops {
 			if s.order >= 0 && later.order >= s.order && later.gone > s.at.Latest {
@@ -312,6 +322,14 @@ func (e *episode) inOrderOfLeaving() {
 			}
 		}
 	}
+}
+
+// onlyBy reports whether a request failed that can have been routed to no other Pod that had stopped than s.
+func (e *episode) onlyBy(s *podStop) bool {
+	return slices.ContainsFunc(e.failures, func(f model.Failure) bool {
+		all := e.candidates(&f)
+		return f.Earliest() > s.at.Latest && len(all) == 1 && all[0] == s
+	})
 }
 
 // candidates are the stops of the Pods to which f can have been routed.
