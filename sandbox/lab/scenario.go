@@ -238,15 +238,15 @@ func Parse(file string, data []byte) (Scenario, error) {
 // goodFor reads `good for 75s`.
 func (p *parser) goodFor(lines []line) time.Duration {
 	p.section = goodForSection
-	for _, l := range lines {
-		text, ok := strings.CutPrefix(l.text, "good for ")
-		d, err := time.ParseDuration(text)
-		if !ok || err != nil || d <= 0 || len(lines) > 1 {
-			p.wrong(l.number, "%q: want one line, `good for 75s`", l.text)
-		}
-		return d
+	if len(lines) == 0 {
+		return 0
 	}
-	return 0
+	text, ok := strings.CutPrefix(lines[0].text, "good for ")
+	d, err := time.ParseDuration(text)
+	if !ok || err != nil || d <= 0 || len(lines) > 1 {
+		p.wrong(lines[0].number, "%q: want one line, `good for 75s`", lines[0].text)
+	}
+	return d
 }
 
 // replacements reads `replace LINE` and, below it, `with LINE` for each line that comes in its place. `allow cuts` says
