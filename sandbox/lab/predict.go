@@ -43,9 +43,9 @@ func predict(ctx context.Context, lapse, manifest string) ([]prediction, error) 
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	const found, nothingKnown = 3, 4 // its exit codes
+	const findings, nothingKnown = 3, 4 // its exit codes
 	exit, ok := errors.AsType[*exec.ExitError](err)
-	if err != nil && (!ok || exit.ExitCode() != found && exit.ExitCode() != nothingKnown) {
+	if err != nil && (!ok || exit.ExitCode() != findings && exit.ExitCode() != nothingKnown) {
 		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
 	}
 	var report struct {
@@ -55,7 +55,11 @@ func predict(ctx context.Context, lapse, manifest string) ([]prediction, error) 
 		return nil, err
 	}
 	var all []prediction
-	for _, p := range report.Services[0].Findings { // a rule may find something more than once
+	var found []prediction
+	for _, s := range report.Services {
+		found = append(found, s.Findings...)
+	}
+	for _, p := range found { // a rule may find something more than once
 		i := slices.IndexFunc(all, func(o prediction) bool { return o.Rule == p.Rule })
 		if i < 0 {
 			all = append(all, p)
