@@ -38,8 +38,8 @@ func TestEveryNodesRoutesAreMeasured(t *testing.T) {
 	defer watch.Close()
 	args := []string{"--from=all", "--rate=300", "--baseline=2s", "--settle=5s", "--avoid-node=" + drained, "--"}
 	run := measure(t, c, w, append(args, staleRoutes(t, c, w, podOn(t, c, w, drained), "kubectl drain "+drained+" --ignore-daemonsets", late)...)...)
-	if run.ExitCode != 0 {
-		t.Errorf("exit code %d, want 0: no gate was given", run.ExitCode)
+	if run.ExitCode != 0 && run.ExitCode != 4 { // a prober may have stood still for longer than a node may
+		t.Errorf("exit code %d, want 0, or 4 where a node observed too little: no gate was given", run.ExitCode)
 	}
 	for _, node := range nodes {
 		if measured := target(t, run, "web new from "+node); measured.Node != node || measured.OK == 0 || measured.Rate != 100 {
