@@ -247,11 +247,11 @@ func Load(path string, o correlate.Options, gateExprs []string) (*model.Timeline
 		return nil, err
 	}
 	defer saved.Close()
-	if saved.Broken != nil && !errors.Is(saved.Broken, record.ErrCorrupt) && saved.Meta.T0.IsZero() {
-		return nil, Stopped("%s holds no facts: Lapse was killed before it had written the first, after a second, or has just begun", path)
-	}
 	tl, err := correlate.Analyze(saved.Run, o)
-	if err != nil {
+	switch {
+	case err != nil && saved.Broken != nil && !errors.Is(saved.Broken, record.ErrCorrupt) && saved.Meta.T0.IsZero():
+		return nil, Stopped("%s holds no facts: Lapse was killed before it had written the first, after a second, or has just begun", path)
+	case err != nil:
 		return nil, fmt.Errorf("judge %s: %w", path, err)
 	}
 	if len(gateExprs) == 0 {
