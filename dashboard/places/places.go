@@ -16,21 +16,23 @@ import (
 
 // Limit returns a listener for a server that holds at most n connections open. Where all n are taken, the one that has
 // been without a request for the longest is closed. Where all of them have one, a new connection waits. Limit changes
-// the server's Handler and ConnContext: call it once, before the server serves.
+// the server's Handler, ConnContext and ConnState: call it once, before the server serves.
 func Limit(server *http.Server, ln net.Listener, n int) net.Listener {
 	l := &listener{Listener: ln, n: n}
 	l.changed.L = &l.mu
 	handler := server.Handler
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		if encrypted, ok := c.(interface{ NetConn() net.Conn }); ok {
-			c = encrypted.NetConn()
+		return context.WithValue(ctx, place{}, accepted(c))
+	}
+	// A connection is idle once the answer has been sent, which is after the handler has returned.
+	server.ConnState = func(c net.Conn, state http.ConnState) {
+		if c, ok := accepted(c).(*conn); ok && state == http.StateIdle {
+			l.idle(c)
 		}
-		return context.WithValue(ctx, place{}, c)
 	}
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(place{}).(*conn); ok {
 			l.begin(c)
-			defer l.end(c)
 		}
 		handler.ServeHTTP(w, r)
 	})
@@ -39,6 +41,14 @@ func Limit(server *http.Server, ln net.Listener, n int) net.Listener {
 
 // place is the key of a request's connection.
 type place struct{}
+
+// accepted returns the connection that the listener returned, without TLS.
+func accepted(c net.Conn) net.Conn {
+	if encrypted, ok := c.(interface{ NetConn() net.Conn }); ok {
+		return encrypted.NetConn()
+	}
+	return c
+}
 
 type listener struct {
 	net.Listener
@@ -54,13 +64,13 @@ type listener struct {
 // A conn is a connection that has a place.
 type conn struct {
 	net.Conn
-	l        *listener
-	requests int  // under way; guarded by l.mu
-	left     bool // guarded by l.mu
+	l    *listener
+	busy bool // has a request under way; guarded by l.mu
+	left bool // guarded by l.mu
 }
 
 func (l *listener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
+	raw, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +86,10 @@ func (l *listener) Accept() (net.Conn, error) {
 		_ = oldest.Conn.Close() // the server closes it as well
 	}
 	if l.closed {
-		_ = accepted.Close()
+		_ = raw.Close()
 		return nil, net.ErrClosed
 	}
-	c := &conn{Conn: accepted, l: l}
+	c := &conn{Conn: raw, l: l}
 	l.open++
 	l.waiting = append(l.waiting, c)
 	return c, nil
@@ -117,15 +127,16 @@ func (l *listener) remove(c *conn) {
 func (l *listener) begin(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.requests++
+	c.busy = true
 	l.remove(c)
 }
 
-func (l *listener) end(c *conn) {
+func (l *listener) idle(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.requests--; c.requests == 0 && !c.left {
+	if c.busy && !c.left {
 		l.waiting = append(l.waiting, c)
 		l.changed.Broadcast()
 	}
+	c.busy = false
 }

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 )
 
 // Half-open connections lock nobody out, and end no request that is under way, over HTTP and over TLS.
@@ -22,6 +24,7 @@ func TestConnectionsWithoutARequestMakeRoom(t *testing.T) {
 				}
 				fmt.Fprint(w, "answered")
 			}))
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
 			server.Listener = Limit(server.Config, server.Listener, 8)
 			if encrypted {
 				server.StartTLS()
@@ -51,37 +54,71 @@ func TestConnectionsWithoutARequestMakeRoom(t *testing.T) {
 	}
 }
 
-// Where every place has a request, a connection waits until one is over.
+// Where every place has a request, a connection waits until the answer to one has been sent.
 func TestConnectionWaitsWhereAllPlacesHaveARequest(t *testing.T) {
-	began, finish := make(chan bool), make(chan bool)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/long" {
-			began <- true
-			<-finish
+	synctest.Test(t, func(t *testing.T) {
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "answered") })}
+		ln := pipes{accept: make(chan net.Conn), sending: make(chan bool)}
+		done := make(chan bool)
+		go func() {
+			defer close(done)
+			_ = server.Serve(Limit(server, ln, 1)) // http.ErrServerClosed
+		}()
+		ask := func() *bufio.Reader {
+			c, accepted := net.Pipe()
+			t.Cleanup(func() { c.Close() })
+			ln.accept <- pipe{accepted, ln.sending}
+			go fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			return bufio.NewReader(c)
 		}
-	}))
-	server.Listener = Limit(server.Config, server.Listener, 1)
-	server.Start()
-	defer server.Close()
-	ask := func(path string) net.Conn {
-		c, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
+		first := ask()
+		synctest.Wait() // the handler has returned, and the server waits to send its answer
+		second := ask()
+		synctest.Wait()
+		for i, c := range []*bufio.Reader{first, second} {
+			ln.sending <- true
+			r, err := http.ReadResponse(c, nil)
+			if err != nil {
+				t.Fatalf("connection %d: %v", i, err)
+			}
+			if body, err := io.ReadAll(r.Body); string(body) != "answered" {
+				t.Errorf("connection %d: %q, %v", i, body, err)
+			}
 		}
-		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
-		return c
+		server.Close()
+		<-done
+	})
+}
+
+// pipes is a listener whose connections send when the test lets them.
+type pipes struct {
+	accept  chan net.Conn
+	sending chan bool
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, ok := <-p.accept
+	if !ok {
+		return nil, net.ErrClosed
 	}
-	first := ask("/long")
-	defer first.Close()
-	<-began
-	second := ask("/")
-	defer second.Close()
-	finish <- true
-	for _, c := range []net.Conn{first, second} {
-		if r, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || r.StatusCode != http.StatusOK {
-			t.Errorf("%v, %v", r, err)
-		}
-	}
+	return c, nil
+}
+
+func (p pipes) Close() error {
+	close(p.accept)
+	return nil
+}
+
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+type pipe struct {
+	net.Conn
+	sending chan bool
+}
+
+func (p pipe) Write(b []byte) (int, error) {
+	<-p.sending
+	return p.Conn.Write(b)
 }
 
 func get(t *testing.T, client *http.Client, url string) string {
