@@ -72,13 +72,13 @@ check: $(UI)/node_modules bin/gotest
 	$(MAKE) --no-print-directory lint
 	go test -race -run '^$$' $$(go list ./... | grep -vxF "$$(go list $(SERIAL))") >/dev/null
 	go -C sandbox test -run '^$$' ./... >/dev/null
-	bin/gotest $(SERIAL)
-	bin/gotest -race $$(go list ./... | grep -vxF "$$(go list $(REALTIME) $(SERIAL))")
-	bin/gotest -race -p 1 -timeout 20m $(REALTIME)
-	bin/gotest -C sandbox -p 1 ./...
-	bin/gotest -C loadgen/bench -p 1 ./...
-	bin/gotest -C sandbox/coredns -p 1 ./...
-	bin/gotest -C tools ./gotest
+	bin/gotest -- $(SERIAL)
+	bin/gotest -race -- $$(go list ./... | grep -vxF "$$(go list $(REALTIME) $(SERIAL))")
+	bin/gotest -race -p 1 -timeout 20m -- $(REALTIME)
+	bin/gotest -C sandbox -p 1 -- ./...
+	bin/gotest -C loadgen/bench -p 1 -- ./...
+	bin/gotest -C sandbox/coredns -p 1 -- ./...
+	bin/gotest -C tools -- ./gotest
 
 # staticcheck and errcheck of tools/go.mod, over every module; tools/errcheck.txt lists the calls whose error says nothing.
 lint: bin/staticcheck bin/errcheck
@@ -95,7 +95,7 @@ bin/errcheck: tools/go.mod
 	go -C tools build -o ../$@ github.com/kisielk/errcheck
 
 # go test that fails when a test was skipped.
-bin/gotest: tools/gotest/main.go
+bin/gotest: $(wildcard tools/gotest/*.go)
 	go -C tools build -o ../$@ ./gotest
 
 # make check runs a fifth of the seeds.
@@ -119,14 +119,14 @@ $(UI)/node_modules: $(UI)/package-lock.json
 test-sandbox: bin/sandbox bin/gotest
 	bin/sandbox setup
 	bin/sandbox down
-	bin/gotest -C sandbox -count=1 -timeout 20m -tags cluster .
+	bin/gotest -C sandbox -count=1 -timeout 20m -tags cluster -- .
 
 # The scenarios of the lab that make test plays, after the end-to-end tests and only if these pass, so that the log ends with what failed: a
 # minute and a half.
 LAB_TEST := control-graceful-rollout pod-crashed grace-too-short dns-path
 
 test-e2e: sandbox bin/gotest
-	@status=0; { LAPSE="$(CURDIR)/bin/lapse" bin/gotest -C sandbox -count=1 -timeout 40m -tags e2e -v ./e2e && \
+	@status=0; { LAPSE="$(CURDIR)/bin/lapse" bin/gotest -C sandbox -count=1 -timeout 40m -tags e2e -v -- ./e2e && \
 	go -C sandbox run ./lab -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" -runs "$(RUNS)" $(LAB_TEST); } || status=$$?; \
 	bin/sandbox down; exit $$status
 

@@ -5,10 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestASkippedTestFails(t *testing.T) {
-	err := run([]string{"-C", module(t, `func TestX(t *testing.T) { t.Skip("no rights") }`), "./..."}, new(strings.Builder))
+	err := run([]string{"-C", module(t, `func TestX(t *testing.T) { t.Skip("no rights") }`), "--", "./..."}, new(strings.Builder), quiet)
 	if err == nil || !strings.Contains(err.Error(), "skipped: [x.TestX]") {
 		t.Errorf("the error is %v, want one that names the skipped test", err)
 	}
@@ -18,7 +19,7 @@ func TestOnlyTheOutputOfFailedTestsIsPrinted(t *testing.T) {
 	var out strings.Builder
 	err := run([]string{"-C", module(t, `
 func TestGood(t *testing.T) { t.Log("all is well") }
-func TestBad(t *testing.T) { t.Error("seven of nine") }`), "./..."}, &out)
+func TestBad(t *testing.T) { t.Error("seven of nine") }`), "--", "./..."}, &out, quiet)
 	if err == nil || !strings.Contains(out.String(), "seven of nine") || strings.Contains(out.String(), "all is well") {
 		t.Errorf("error %v, printed:\n%s", err, &out)
 	}
@@ -26,7 +27,7 @@ func TestBad(t *testing.T) { t.Error("seven of nine") }`), "./..."}, &out)
 
 func TestATestThatEndsTheProcessIsPrinted(t *testing.T) {
 	var out strings.Builder
-	err := run([]string{"-C", module(t, `func TestX(t *testing.T) { println("the last words"); panic("gone") }`), "./..."}, &out)
+	err := run([]string{"-C", module(t, `func TestX(t *testing.T) { println("the last words"); panic("gone") }`), "--", "./..."}, &out, quiet)
 	if err == nil || !strings.Contains(out.String(), "the last words") || !strings.Contains(out.String(), "panic: gone") {
 		t.Errorf("error %v, printed:\n%s", err, &out)
 	}
@@ -49,7 +50,7 @@ func TestX(t *testing.T) { panic("seven of nine") }`},
 func TestX(t *testing.T) { sevenOfNine() }`},
 	} {
 		var out strings.Builder
-		err := run([]string{"-C", module(t, test.tests), test.flag, "./..."}, &out)
+		err := run([]string{"-C", module(t, test.tests), test.flag, "--", "./..."}, &out, quiet)
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		end := strings.ReplaceAll(strings.Join(lines[max(0, len(lines)-100):], "\n"), "sevenOfNine", "seven of nine")
 		_, repeated, found := strings.Cut(end, "\nFAILED x")
@@ -61,16 +62,58 @@ func TestX(t *testing.T) { sevenOfNine() }`},
 
 func TestPassedTestsPass(t *testing.T) {
 	var out strings.Builder
-	if err := run([]string{"-C", module(t, `func TestX(t *testing.T) {}`), "./..."}, &out); err != nil || !strings.HasPrefix(out.String(), "ok") {
+	if err := run([]string{"-C", module(t, `func TestX(t *testing.T) {}`), "--", "./..."}, &out, quiet); err != nil || !strings.HasPrefix(out.String(), "ok") {
 		t.Errorf("error %v, printed:\n%s", err, &out)
 	}
 }
 
-// module is the directory of a module with these tests.
+// A test that fails while the machine stands still runs again, and passes if it passes then. Without a stall it fails.
+func TestAFailureDuringAStallIsVoid(t *testing.T) {
+	const second = `
+func TestX(t *testing.T) { t.Run("part", func(t *testing.T) {
+	f, err := os.OpenFile("tries", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil { t.Fatal(err) }
+	defer f.Close()
+	f.WriteString("x")
+	if tries, _ := os.ReadFile("tries"); len(tries) < PASSES { FAILS }
+}) }
+func TestGood(t *testing.T) { f, _ := os.OpenFile("good", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); f.WriteString("x"); f.Close() }`
+	stood := func(from, to time.Time) stall { return stall{from, time.Second, 0} }
+	for _, test := range []struct {
+		name, fails, passes string
+		machine             machine
+		passed              bool
+		tries, good         int
+	}{
+		{"a stall", `t.Error("seven of nine")`, "2", stood, true, 2, 1},
+		{"two stalls", `t.Error("seven of nine")`, "3", stood, true, 3, 1},
+		{"a stall each time", `t.Error("seven of nine")`, "9", stood, false, 3, 1},
+		{"no stall", `t.Error("seven of nine")`, "2", quiet, false, 1, 1},
+		{"a stall and a panic", `panic("seven of nine")`, "2", stood, true, 2, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := module(t, strings.NewReplacer("PASSES", test.passes, "FAILS", test.fails).Replace(second))
+			var out strings.Builder
+			err := run([]string{"-C", dir, "--", "./..."}, &out, test.machine)
+			tries, _ := os.ReadFile(filepath.Join(dir, "tries"))
+			good, _ := os.ReadFile(filepath.Join(dir, "good"))
+			if (err == nil) != test.passed || len(tries) != test.tries || len(good) != test.good {
+				t.Errorf("error %v after %d tries, the test beside it ran %d times:\n%s", err, len(tries), len(good), &out)
+			}
+			if !strings.Contains(out.String(), "seven of nine") || test.tries > 1 != strings.Contains(out.String(), "VOID x TestX") && !strings.Contains(out.String(), "VOID x:") {
+				t.Errorf("printed:\n%s", &out)
+			}
+		})
+	}
+}
+
+func quiet(time.Time, time.Time) (none stall) { return none }
+
+// module returns the directory of a module with these tests.
 func module(t *testing.T, tests string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module x\n\ngo 1.26\n", "x_test.go": "package x\n\nimport \"testing\"\n\n" + tests} {
+	for name, text := range map[string]string{"go.mod": "module x\n\ngo 1.26\n", "x_test.go": "package x\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = os.Args\n\n" + tests} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
