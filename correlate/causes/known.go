@@ -151,10 +151,12 @@ func (v *index) saidWhat(w *model.Window, all []failed) fact {
 	return fact{}
 }
 
-// behindProxy says that a proxy answered for somebody behind it.
+// behindProxy says that a proxy answered for somebody behind it, if it answered at least a tenth of what failed: where
+// an address behind it is gone, most requests time out.
 // https://www.rfc-editor.org/rfc/rfc9110#name-502-bad-gateway
 func (v *index) behindProxy(w *model.Window, all []failed) fact {
-	if w.Failed == 0 || 2*some(w.Classes, timeline.HTTP5xx) < w.Failed {
+	n := some(w.Classes, timeline.HTTP5xx)
+	if n == 0 || 10*n < w.Failed {
 		return fact{}
 	}
 	var statuses []string
@@ -167,7 +169,11 @@ func (v *index) behindProxy(w *model.Window, all []failed) fact {
 		return fact{}
 	}
 	slices.Sort(statuses)
-	return fact{fmt.Sprintf("status %s is a proxy's answer: somebody behind it did not answer", strings.Join(slices.Compact(statuses), " and ")),
+	text := "status " + strings.Join(slices.Compact(statuses), " and ")
+	if 2*n < w.Failed {
+		text = fmt.Sprintf("%d of %d failed requests got %s, and that", n, w.Failed, text)
+	}
+	return fact{text + " is a proxy's answer: somebody behind it did not answer",
 		"look at whom the proxy passes requests to, in the same Pod or behind another Service: measure that together with this one"}
 }
 
