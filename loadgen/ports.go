@@ -195,6 +195,9 @@ func dialFrom(network string, port uint16, addr netip.AddrPort, until time.Time)
 	// Keep-alive probes would only cost system calls: requests are frequent.
 	dialer := net.Dialer{Deadline: until, KeepAlive: -1}
 	if network == "udp" && port != 0 {
+		if port == addr.Port() && addr.Addr().IsLoopback() {
+			return nil, errItself
+		}
 		return connected(dialer.DialUDP(context.Background(), network, netip.AddrPortFrom(netip.Addr{}, port), addr))
 	}
 	if port != 0 {
@@ -209,9 +212,13 @@ func dialFrom(network string, port uint16, addr netip.AddrPort, until time.Time)
 		if network != "udp" || c.LocalAddr().String() != c.RemoteAddr().String() {
 			return c.(transport), nil
 		}
-		defer c.Close() // of UDP: a socket connected to itself, where nobody listens. What it sends would come back.
+		defer c.Close() // it is connected to itself, see errItself
 	}
 }
+
+// errItself is the error of a local port from which a UDP socket would be connected to itself, where nobody listens:
+// what it sends would come back.
+var errItself = fmt.Errorf("the local port is the target's: %w", syscall.EADDRINUSE)
 
 // connected is c, or no transport at all after an error.
 func connected[C transport](c C, err error) (transport, error) {
@@ -241,9 +248,11 @@ func newPortAllocator() *portAllocator {
 	return &portAllocator{low: low, high: high, all: map[destination]*ports{}}
 }
 
-// dial connects to addr by until. Connections within this machine are not translated, so the kernel chooses their port.
+// dial connects to addr by until. TCP connections within this machine are not translated, so the kernel chooses their
+// port. A UDP socket there needs a port of ours all the same: from the port of a socket that was just closed, it would
+// receive the late reply to that socket's request.
 func (b *portAllocator) dial(network string, addr netip.AddrPort, until time.Time) (transport, error) {
-	if b.low == 0 || addr.Addr().IsLoopback() {
+	if b.low == 0 || network == "tcp" && addr.Addr().IsLoopback() {
 		return dialFrom(network, 0, addr, until)
 	}
 	c, err := b.of(destination{network, addr}).dial(network, addr, until)

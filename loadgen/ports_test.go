@@ -231,3 +231,62 @@ func usedPort(t *testing.T) uint16 {
 	t.Cleanup(func() { used.Close() })
 	return netip.MustParseAddrPort(used.Addr().String()).Port()
 }
+
+// The late reply to a UDP socket's request reaches whoever has its port next. On loopback too, that is another socket
+// only after all other ports: the kernel chooses at random, and so would give a socket the port of the one just closed
+// once in 28 000.
+func TestUDPPortsOnLoopbackComeBackAsLateAsPossible(t *testing.T) {
+	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	low := freeUDPPorts(t, 4)
+	b := &portAllocator{low: low, high: low + 3, all: map[destination]*ports{}}
+	for range 2 {
+		for want := low; want < low+4; want++ {
+			c, err := b.dial("udp", server.LocalAddr().(*net.UDPAddr).AddrPort(), time.Now().Add(time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.LocalAddr().(*net.UDPAddr).AddrPort().Port(); got != want {
+				t.Errorf("port %d, want %d", got, want)
+			}
+			c.Close()
+		}
+	}
+}
+
+// Where nobody listens, a UDP socket from the target's own port would be connected to itself.
+func TestNoUDPSocketIsConnectedToItself(t *testing.T) {
+	low := freeUDPPorts(t, 2)
+	b := &portAllocator{low: low, high: low + 1, all: map[destination]*ports{}}
+	for range 2 {
+		c, err := b.dial("udp", netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), low), time.Now().Add(time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.LocalAddr().(*net.UDPAddr).AddrPort().Port(); got != low+1 {
+			t.Errorf("from port %d, want %d", got, low+1)
+		}
+		c.Close()
+	}
+}
+
+// freeUDPPorts returns the first of n adjoining ports, below those that the kernel gives out, that nobody uses.
+func freeUDPPorts(t *testing.T, n uint16) uint16 {
+	t.Helper()
+search:
+	for low := uint16(20000); low < 30000; low += n {
+		for port := low; port < low+n; port++ {
+			c, err := net.ListenUDP("udp", &net.UDPAddr{Port: int(port)})
+			if err != nil {
+				continue search
+			}
+			defer c.Close()
+		}
+		return low
+	}
+	t.Fatal("no free UDP ports")
+	return 0
+}
