@@ -6,7 +6,7 @@ UI      := dashboard/ui
 RUNS    ?= $(CURDIR)/runs
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/run.Version=$(VERSION) -X main.image=$(IMAGE)"
 
-.PHONY: help build image sandbox demo test check lint truth test-ui test-sandbox test-e2e bench bench-go golden ui measure demo-series rollouts routes sweep paired lab scale clean FORCE
+.PHONY: help build image sandbox demo test check lint truth test-ui test-sandbox test-e2e bench bench-go golden ui rollouts routes sweep paired lab scale clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -21,8 +21,6 @@ help:
 ## make golden    rewrite the tests' expected outputs, to be reviewed as a diff
 ## make bench     Lapse against its targets and its peers, about an hour, into docs/benchmarks.md
 ## make bench-go  only the Go benchmarks
-## make measure   the drain, 10 times in each proxy mode, into docs/measured/
-## make demo-series  the demo, 10 times on a quiet machine and 10 times beside a busy process, into docs/measured/
 ## make scale     10 and 1000 ready endpoints behind 10 Services, half an hour each, into docs/measured/
 ## make lab       every cause provoked on that cluster, and what Lapse calls it; REPEAT=3 in both proxy modes, into docs/measured/ and docs/causes/
 ## make routes    each node's routes by lapse routes, held against the nodes' own rules and beside kube-proxy's own figure, into docs/measured/
@@ -148,13 +146,6 @@ define on-sandbox
   -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(2) || status=$$?; \
 bin/sandbox down; exit $$status
 endef
-
-measure: sandbox
-	$(call on-sandbox,measure,)
-
-# Half an hour. SERIES takes arguments, such as -n 1.
-demo-series:
-	go -C sandbox run ./demo/series -root "$(CURDIR)" -runs "$(RUNS)" -out "$(CURDIR)/docs/measured" $(SERIES)
 
 # Half an hour. ROLLOUTS takes arguments, such as -n 1.
 rollouts: sandbox

@@ -1,6 +1,6 @@
 // Package drill plays maintenance on the sandbox while Lapse measures: it deploys the workload, drains
-// a node or deletes a Pod under `lapse run`, and reads what Lapse made of it. The demo, the repeated
-// measurement and the end-to-end tests stand on it.
+// a node or deletes a Pod under `lapse run`, and reads what Lapse made of it. The demo, the studies
+// and the end-to-end tests stand on it.
 //
 // It uses Lapse as its users do, as a program with flags and a timeline.json, and so knows nothing of its code.
 package drill

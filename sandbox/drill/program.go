@@ -48,11 +48,6 @@ type Files struct {
 // Flags registers the flags -lapse and -runs.
 func (f *Files) Flags(flags *flag.FlagSet) {
 	flags.StringVar(&f.Lapse, "lapse", "../bin/lapse", "the lapse binary")
-	f.RunsFlag(flags)
-}
-
-// RunsFlag registers the flag -runs.
-func (f *Files) RunsFlag(flags *flag.FlagSet) {
 	flags.StringVar(&f.Runs, "runs", "../runs", "where the runs go")
 }
 
