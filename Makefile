@@ -22,7 +22,7 @@ help:
 ## make bench     Lapse against its targets and its peers, about an hour, into docs/benchmarks.md
 ## make bench-go  only the Go benchmarks
 ## make scale     10 and 1000 ready endpoints behind 10 Services, half an hour each, into docs/measured/
-## make lab       every cause provoked on that cluster, and what Lapse calls it; REPEAT=3 in both proxy modes, into docs/measured/ and docs/causes/
+## make lab       every cause provoked on that cluster, and what Lapse calls it; REPEAT=3 in both proxy modes, into docs/measured/
 ## make routes    each node's routes by lapse routes, held against the nodes' own rules and beside kube-proxy's own figure, into docs/measured/
 ## make sweep     the keep-serving curve, held against drains whose Pods do serve longer, into docs/measured/
 ## make paired    drains with Lapse and without it by turns: does measuring change them? Into docs/measured/
@@ -163,12 +163,12 @@ sweep: sandbox
 paired: sandbox
 	$(call on-sandbox,paired,$(PAIRED))
 
-# Half an hour on two cores with nothing beside it (27 min 15 s and 27 min 42 s, before the real servers came: 24 scenarios more), three scenarios at a time where they touch only their own namespace
-# (LAB="-together 1": one after the other). With REPEAT=n each scenario is played n times in each proxy mode, docs/measured/causes.md is written, and docs/causes shows these
-# runs. LAB takes arguments, such as the names of scenarios.
+# Half an hour on two cores with nothing beside it, three scenarios at a time where they touch only their own namespace
+# (LAB="-together 1": one after the other). With REPEAT=n each scenario is played n times in each proxy mode, and
+# docs/measured/causes.md is written. LAB takes arguments, such as the names of scenarios.
 lab: sandbox
 	@status=0; go -C sandbox run ./lab -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" -runs "$(RUNS)" \
-	  $(if $(REPEAT),-n $(REPEAT) -modes iptables$(comma)nftables -out "$(CURDIR)/docs/measured" -guide "$(CURDIR)/docs/causes" -reach "$(CURDIR)/docs/measured") $(LAB) || status=$$?; \
+	  $(if $(REPEAT),-n $(REPEAT) -modes iptables$(comma)nftables -out "$(CURDIR)/docs/measured") $(LAB) || status=$$?; \
 	bin/sandbox down; exit $$status
 
 comma := ,

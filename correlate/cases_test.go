@@ -63,9 +63,8 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //
 // The rest is what Lapse makes of it, written by go test -run TestCases -update, to be reviewed.
 //
-// The cases lab_… are cut from runs of the lab, by `go -C sandbox run ./lab -cases ../correlate/testdata`. They leave
-// out how late a request was sent and how the rate of a Pod's own address changed, so that a cause may have less
-// confidence than in the run.
+// The cases lab_… were cut from runs of the lab. They leave out how late a request was sent and how the rate of a Pod's
+// own address changed, so that a cause may have less confidence than in the run.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -21,7 +21,7 @@ const (
 )
 
 // The field guide has a page for each rule, and each says what the rule's own table says. The rest of a page is
-// written by hand, and what the lab showed put in by `go -C sandbox run ./lab -guide`.
+// written by hand.
 func TestGuideSaysWhatTheRulesSay(t *testing.T) {
 	want := []string{"README.md"}
 	for _, r := range causes.Rules() {

@@ -6,9 +6,6 @@
 //	go -C sandbox run ./lab -n 3 -modes iptables,nftables -out ../docs/measured
 //	go -C sandbox run ./lab -together 1                  one after the other
 //	go -C sandbox run ./lab -judge ../runs/lab-…         saved runs again, by a newer Lapse and the scenarios as they are now
-//	go -C sandbox run ./lab -judge ../runs/lab-… -guide ../docs/causes    what they showed, into the field guide
-//	go -C sandbox run ./lab -judge ../runs/lab-… -reach ../docs/measured  what was measured by which ways, with their reports
-//	go -C sandbox run ./lab -judge ../runs/lab-… -cases ../correlate/testdata pod-crashed    its facts, as a case for the rules
 //	go -C sandbox run ./lab -scenarios lab/heldout       those that no rule was written for
 //	go -C sandbox run ./lab -check                       are the scenarios' files right?
 //

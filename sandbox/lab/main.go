@@ -19,9 +19,6 @@ const table = "causes.md"
 type settings struct {
 	drill.Series
 	scenarios string
-	guide     string // folder of the field guide; empty: it stays as it is
-	reach     string // folder of reach.md; empty: it stays as it is
-	cases     string // folder for cases; empty: none are cut
 	names     []string
 	checkOnly bool
 	fixed     bool // play scenarios with their fix
@@ -36,9 +33,6 @@ func main() {
 	s.Modes, s.N, s.Rate = drill.List{""}, 1, 100
 	s.Flags(flag.CommandLine, "runs of each scenario in each mode")
 	s.OutFlag(flag.CommandLine, table)
-	flag.StringVar(&s.guide, "guide", "", "folder of the field guide, to show there what the runs showed (default: leave it)")
-	flag.StringVar(&s.reach, "reach", "", "folder for "+reachTable+", what was measured by which ways, with the runs' reports (default: leave it)")
-	flag.StringVar(&s.cases, "cases", "", "folder for cases cut from the runs, such as ../correlate/testdata (default: none)")
 	flag.StringVar(&s.scenarios, "scenarios", "lab/scenarios", "folder of the scenarios")
 	flag.BoolVar(&s.fixed, "fixed", false, "play each scenario that has a fix with it: no request may fail")
 	flag.IntVar(&s.together, "together", 3, "how many scenarios are played side by side, of those that touch only what is in their own namespace")
@@ -73,15 +67,6 @@ func lab(ctx context.Context, s settings) error {
 		return cmp.Or(err, errors.New("no runs"))
 	}
 	err = errors.Join(err, predictAll(ctx, s.Lapse, results), s.Publish(table, document(results, leftOut)))
-	if s.guide != "" {
-		err = errors.Join(err, fillGuide(ctx, s.Lapse, s.guide, results))
-	}
-	if s.reach != "" {
-		err = errors.Join(err, fillReach(ctx, s.Lapse, s.reach, results))
-	}
-	if s.cases != "" {
-		err = errors.Join(err, cutCases(ctx, s.Lapse, s.cases, results))
-	}
 	failed := 0
 	for _, r := range results {
 		if !r.ok() {
