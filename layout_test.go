@@ -55,6 +55,8 @@ var mayImport = map[string][]string{
 	"deploy/mkimage":            {},
 	"preflight":                 {"hint", "hint/input", "kube", "kube/hook", "timeline", "correlate/quantity", "report/document", "report/junit", "watcher"},
 	"run/runtest":               {},
+	"run/facts":                 {"timeline"},
+	"run/source":                {"timeline", "loadgen", "deploy/agent", "run/facts"},
 	"run":                       {"hint", "hint/input", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "report/document", "dashboard", "dashboard/publish", "deploy", "deploy/agent", "dashboard/places", "preflight"},
 	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
 

@@ -20,6 +20,7 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/report"
+	"lapse/run/source"
 	"lapse/timeline"
 )
 
@@ -35,10 +36,9 @@ const (
 // A jobRun is the run inside the Job, the agent: it measures like a run from this machine, takes requests from
 // the workstation, and holds the result until it was fetched.
 type jobRun struct {
-	m     *measurement
-	page  *page
-	acked chan struct{}
-	ack   sync.Once
+	m                *measurement
+	page             *page
+	*source.Delivery // of the recording; once it is fetched the agent may exit
 
 	mu        sync.Mutex
 	status    agent.Status
@@ -96,7 +96,7 @@ func (m *measurement) serveAgent() (*jobRun, func(), error) {
 		return nil, nil, fmt.Errorf("serve the agent's API: %w", err)
 	}
 	a := &jobRun{
-		m: m, page: newPage(), acked: make(chan struct{}),
+		m: m, page: newPage(), Delivery: source.NewDelivery(m.rec),
 		status: agent.Status{ID: m.opts.ID, Version: Version, Phase: timeline.PhaseStarting},
 	}
 	m.entered, m.overdue, m.removal = a.entered, a.overdue, a.removal
@@ -226,7 +226,7 @@ func (a *jobRun) Event(e timeline.Event) error {
 	if e.Kind != timeline.Command && e.Kind != timeline.CommandOutput && e.Kind != timeline.DeletionAsked {
 		return fmt.Errorf("events of kind %q are not the workstation's to report", e.Kind)
 	}
-	a.m.queue.put(e)
+	a.m.queue.Put(e)
 	return nil
 }
 
@@ -243,19 +243,6 @@ func (a *jobRun) Abort(reason string) error {
 	a.mu.Unlock()
 	a.m.request(phaseRequest{timeline.PhaseEnded, reason})
 	return nil
-}
-
-// Ack lets the agent exit: its recording is safe elsewhere.
-func (a *jobRun) Ack(r agent.Receipt) error {
-	if ours := a.receipt(); r != ours {
-		return fmt.Errorf("the recording has %d bytes with SHA-256 %s, not %d with %s", ours.Length, ours.SHA256, r.Length, r.SHA256)
-	}
-	a.ack.Do(func() { close(a.acked) })
-	return nil
-}
-
-func (a *jobRun) receipt() agent.Receipt {
-	return agent.Receipt{Length: a.m.rec.Size(), SHA256: a.m.rec.Sum()}
 }
 
 // handOver writes the verdict into the termination message and the timeline into the log. Then it
@@ -276,7 +263,7 @@ func (a *jobRun) stay(signals <-chan os.Signal) {
 	chance := time.Duration(0)
 	if !a.m.signalled {
 		select {
-		case <-a.acked:
+		case <-a.Acked():
 			return
 		case <-time.After(a.m.opts.Hold):
 		case <-signals:
@@ -309,7 +296,7 @@ func (a *jobRun) awaitFetch(chance time.Duration, signals <-chan os.Signal) (fet
 	defer tick.Stop()
 	for last := false; ; {
 		select {
-		case <-a.acked:
+		case <-a.Acked():
 			return true
 		case <-begun.C:
 			last = true

@@ -17,6 +17,7 @@ import (
 
 	"lapse/deploy"
 	"lapse/kube"
+	"lapse/run/source"
 	"lapse/timeline"
 )
 
@@ -24,7 +25,7 @@ import (
 func idleAgent(t *testing.T, o *Options) *jobRun {
 	m, _ := idleMeasurement(t, o)
 	m.phase = timeline.PhaseEnded
-	return &jobRun{m: m, acked: make(chan struct{})}
+	return &jobRun{m: m, Delivery: source.NewDelivery(m.rec)}
 }
 
 // A Pod that gets SIGTERM while it holds its result stays for whoever fetches it, within its grace period.
@@ -37,7 +38,7 @@ func TestAPodThatIsToldToGoWaitsForWhoFetches(t *testing.T) {
 		{"nobody comes, and the time to hold is over", func(*testing.T, *jobRun, chan os.Signal) {}, 10 * time.Minute},
 		{"somebody fetches", func(_ *testing.T, a *jobRun, _ chan os.Signal) {
 			time.Sleep(time.Minute)
-			close(a.acked)
+			a.Release()
 		}, time.Minute},
 		{"told to go, and nobody comes", func(_ *testing.T, _ *jobRun, signals chan os.Signal) { signals <- syscall.SIGTERM }, lastChance},
 		{"told to go twice", func(_ *testing.T, _ *jobRun, signals chan os.Signal) {
@@ -49,7 +50,7 @@ func TestAPodThatIsToldToGoWaitsForWhoFetches(t *testing.T) {
 			signals <- syscall.SIGTERM
 			time.Sleep(lastChance - time.Second)
 			fetch(t, a, 10*time.Second)
-			close(a.acked)
+			a.Release()
 		}, lastChance + 9*time.Second},
 		{"told to go while it is fetched, by somebody who does not say so", func(t *testing.T, a *jobRun, signals chan os.Signal) {
 			signals <- syscall.SIGTERM
@@ -66,7 +67,7 @@ func TestAPodThatIsToldToGoWaitsForWhoFetches(t *testing.T) {
 		{"the time to hold is over while it is fetched", func(t *testing.T, a *jobRun, _ chan os.Signal) {
 			time.Sleep(10*time.Minute - time.Second)
 			fetch(t, a, 10*time.Second)
-			close(a.acked)
+			a.Release()
 		}, 10*time.Minute + 9*time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {

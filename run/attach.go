@@ -77,7 +77,7 @@ func (a *attachment) watch(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		select {
-		case <-a.facts.ready:
+		case <-a.facts.Ready:
 			a.absorb(a.noteGates)
 		case <-a.live.begun:
 			a.show()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/run/facts"
 	"lapse/timeline"
 )
 
@@ -15,11 +16,11 @@ func runOutput(t testing.TB, capture bool, script string) (shown string, marked 
 	t.Helper()
 	var out strings.Builder
 	s := newScreen(&out, 0)
-	q := newQueue()
+	q := facts.NewQueue()
 	started := time.Now()
 	c := &wrappedCommand{
 		args: []string{"sh", "-c", script}, capture: capture, output: s.output(),
-		event: func(e timeline.Event) { q.put(e) }, now: func() time.Duration { return time.Since(started) },
+		event: func(e timeline.Event) { q.Put(e) }, now: func() time.Duration { return time.Since(started) },
 	}
 	done := make(chan int, 1)
 	if err := c.start(func(code int) { done <- code }); err != nil {
@@ -27,7 +28,7 @@ func runOutput(t testing.TB, capture bool, script string) (shown string, marked 
 	}
 	<-done
 	s.close()
-	for _, f := range q.take() {
+	for _, f := range q.Take() {
 		if e := f.(timeline.Event); e.Kind == timeline.CommandOutput {
 			marked = append(marked, e.Detail)
 		}

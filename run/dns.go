@@ -129,7 +129,7 @@ func (m *measurement) lookUp(ctx context.Context) {
 		asked = DNS{NotAsked: "the cluster's DNS domain is not in the search list of the Job's Pod"}
 	}
 	if asked.NotAsked != "" {
-		m.queue.put(timeline.Event{Seen: m.clock.Now(), Kind: timeline.NameAnswered, To: timeline.LookupNotAsked, Detail: asked.NotAsked})
+		m.queue.Put(timeline.Event{Seen: m.clock.Now(), Kind: timeline.NameAnswered, To: timeline.LookupNotAsked, Detail: asked.NotAsked})
 	}
 	if len(asked.Servers) == 0 {
 		return
@@ -141,7 +141,7 @@ func (m *measurement) lookUp(ctx context.Context) {
 	service := info.Service
 	err := lookup.Run(ctx, lookup.Config{
 		Name: fmt.Sprintf("%s.%s.svc.%s.", name, service.Namespace, domain), IPv6: info.Family == 6,
-		Service: serviceKey(service), Servers: asked.Servers, Clock: m.clock, Sink: m.queue.put,
+		Service: serviceKey(service), Servers: asked.Servers, Clock: m.clock, Sink: m.queue.Put,
 	})
 	if err != nil {
 		m.log.Warn("DNS servers are not asked", "error", err)

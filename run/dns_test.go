@@ -128,7 +128,7 @@ func TestDNSIsNotAskedWithoutTheClustersDomain(t *testing.T) {
 	m := newMeasurement(o, slog.New(slog.DiscardHandler))
 	m.clock = timeline.StartClock()
 	m.lookUp(t.Context())
-	facts := m.queue.take()
+	facts := m.queue.Take()
 	if len(facts) != 1 {
 		t.Fatalf("%d facts", len(facts))
 	}

@@ -29,7 +29,7 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 		signals, reason := make(chan os.Signal, 1), make(chan string, 1)
 		go func() { reason <- m.drain(&probing, probing.Done, signals, "") }()
 
-		m.queue.put(timeline.Batch{Requests: []timeline.Request{{Target: 1, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}, Done: time.Second}}})
+		m.queue.Put(timeline.Batch{Requests: []timeline.Request{{Target: 1, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}, Done: time.Second}}})
 		time.Sleep(time.Second) // of virtual time
 		synctest.Wait()
 		tl, err := Load(dir, correlate.Options{}, nil)

@@ -26,14 +26,13 @@ import (
 	"lapse/kube"
 	"lapse/loadgen"
 	"lapse/record"
+	"lapse/run/source"
 	"lapse/timeline"
 )
 
 const (
 	// findProbers is the time between two searches for the probers' Pods.
 	findProbers = time.Second
-	// exchangeClocks is the time between two comparisons of a prober's clock with the run's.
-	exchangeClocks = time.Second
 	// lastFacts is how long the end of the run waits for the probers' last facts, beyond the timeout of a request.
 	lastFacts = 10 * time.Second
 )
@@ -86,7 +85,7 @@ func (m *measurement) newFleet(ctx context.Context, namespace string) (*fleet, e
 	}
 	f := &fleet{
 		client: m.client, namespace: namespace, name: m.opts.ID, nodes: m.opts.Probers, keys: keys, wait: m.opts.ProberWait, timeout: m.opts.Timeout, clock: m.clock,
-		put: m.queue.put, log: m.log, joining: make(chan *joining), abandoned: make(chan struct{}), state: map[string]string{},
+		put: m.queue.Put, log: m.log, joining: make(chan *joining), abandoned: make(chan struct{}), state: map[string]string{},
 		processes: map[string]int{}, created: map[string]bool{}, zones: zonesOf(ctx, m.client),
 	}
 	for _, node := range f.nodes {
@@ -247,7 +246,7 @@ func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at
 	}
 	client.Only(status.Process)
 	client.Logger = f.log
-	first, err := synced(f.clock, func() (agent.ClockOffset, error) { return client.SyncClock(beginning, f.clock) })
+	first, err := source.SyncOther(f.clock, func() (agent.ClockOffset, error) { return client.SyncClock(beginning, f.clock) })
 	if err != nil {
 		return false, err
 	}
@@ -263,7 +262,9 @@ func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at
 	defer helpers.Wait()
 	helping, stop := context.WithCancel(ctx)
 	defer stop()
-	helpers.Go(func() { f.keepExchanging(helping, client, assignment.Source) })
+	exchange := func() (agent.ClockOffset, error) { return client.Exchange(helping, f.clock) }
+	compare := func() (timeline.Sync, error) { return source.SyncOther(f.clock, exchange) }
+	helpers.Go(func() { source.KeepComparing(helping, assignment.Source, compare, f.put) })
 	helpers.Go(func() {
 		select {
 		case <-running.Done():
@@ -280,41 +281,6 @@ func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at
 		err = client.Ack(ctx, agent.Receipt{Length: status.Size, SHA256: status.SHA256}) // [agent.Client.Follow] has checked both
 	}
 	return true, err
-}
-
-// keepExchanging compares clocks every [exchangeClocks] until ctx ends.
-func (f *fleet) keepExchanging(ctx context.Context, client *agent.Client, source timeline.SourceID) {
-	tick := time.NewTicker(exchangeClocks)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if s, err := exchangeWith(ctx, client, f.clock); err == nil {
-			s.Source = source
-			f.put(s)
-		}
-	}
-}
-
-// exchangeWith compares a prober's clock with the run's once.
-func exchangeWith(ctx context.Context, client *agent.Client, clock timeline.Clock) (timeline.Sync, error) {
-	return synced(clock, func() (agent.ClockOffset, error) { return client.Exchange(ctx, clock) })
-}
-
-// synced states a comparison of the clocks at the instant when compare has returned. compare bounds how far the
-// prober's clock is ahead of the run's, at some instant during its call.
-func synced(clock timeline.Clock, compare func() (agent.ClockOffset, error)) (timeline.Sync, error) {
-	asked := clock.Now()
-	ahead, err := compare()
-	if err != nil {
-		return timeline.Sync{}, err
-	}
-	answered := clock.Now()
-	slack := time.Duration(drift*float64(answered-asked+ahead.Width())) + 1
-	return timeline.Sync{At: answered + ahead.Max, Min: -ahead.Max - slack, Max: -ahead.Min + slack}, nil
 }
 
 // note records why there are no requests from a node; "": there are.
@@ -349,23 +315,34 @@ func (m *measurement) join(j *joining) {
 		m.add(timeline.Event{Seen: m.clock.Now(), Kind: timeline.ProberChanged, To: "lost", Object: node, Detail: "Pod " + j.pod + ": " + j.lost.Error()})
 		return
 	}
-	m.lastSource++
-	source := timeline.Source{
-		ID: m.lastSource, Name: j.pod, Role: timeline.Prober, Node: j.node, Zone: m.fleet.zones[j.node], Pod: m.fleet.namespace + "/" + j.pod, Version: j.status.Version, T0: j.status.T0,
-	}
-	j.sync.Source = source.ID
-	m.add(source)
-	m.add(j.sync)
-	a := agent.Assignment{Source: source.ID, Spec: mustMarshal(m.opts.assigned())}
+	var targets []agent.Assigned
 	for _, p := range m.probesFrom(j.node) {
-		m.nextTarget++
-		p.ID, p.Source = m.nextTarget, source.ID
-		m.register(p.Target)
-		a.Targets = append(a.Targets, agent.Assigned{Target: p.Target, Host: p.Host})
+		targets = append(targets, agent.Assigned{Target: p.Target, Host: p.Host})
 	}
+	a := m.admit(timeline.Source{
+		Name: j.pod, Role: timeline.Prober, Node: j.node, Zone: m.fleet.zones[j.node],
+		Pod: m.fleet.namespace + "/" + j.pod, Version: j.status.Version, T0: j.status.T0,
+	}, j.sync, targets)
+	a.Spec = mustMarshal(m.opts.assigned())
 	m.add(timeline.Event{Seen: m.clock.Now(), Kind: timeline.ProberChanged, To: "measuring", Object: node, Detail: "Pod " + j.pod})
 	m.fleet.note(j.node, "")
 	j.assigned <- a
+}
+
+// admit makes another process a source of the run, and numbers its targets.
+func (m *measurement) admit(s timeline.Source, sync timeline.Sync, targets []agent.Assigned) agent.Assignment {
+	m.lastSource++
+	s.ID, sync.Source = m.lastSource, m.lastSource
+	m.add(s)
+	m.add(sync)
+	a := agent.Assignment{Source: s.ID}
+	for _, t := range targets {
+		m.nextTarget++
+		t.ID, t.Source = m.nextTarget, s.ID
+		m.register(t.Target)
+		a.Targets = append(a.Targets, t)
+	}
+	return a
 }
 
 // assigned is the Spec for a prober. It contains the values from Secrets instead of their names.
@@ -387,16 +364,11 @@ func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
 			if p.Kind == timeline.Held {
 				if share := heldShare(m.opts.Held, slices.Index(m.fleet.nodes, node), len(m.fleet.nodes)); share > 0 {
 					m.opts.hold(&p, share)
-					p.Timeout = m.opts.Timeout
 					probes = append(probes, p)
 				}
 				continue
 			}
 			p.Rate /= float64(len(m.fleet.nodes))
-			p.Timeout = m.opts.Timeout
-			if p.Kind == timeline.Reused {
-				p.Target.Connections = cmp.Or(p.Connections, loadgen.DefaultConnections)
-			}
 			probes = append(probes, p)
 		}
 	}

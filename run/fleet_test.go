@@ -171,7 +171,7 @@ func TestProbersOfNodesMeasureOneRun(t *testing.T) {
 	}
 	for _, p := range []*probersPod{one, two} {
 		select {
-		case <-p.acked:
+		case <-p.Acked():
 		default:
 			t.Errorf("the prober on %s was not told that its recording is safe", p.pod.Spec.NodeName)
 		}

@@ -35,7 +35,7 @@ func (r *clusterRun) follow(ctx context.Context, signals <-chan os.Signal) *mode
 	defer tick.Stop()
 	for over := false; !over; {
 		select {
-		case <-r.facts.ready:
+		case <-r.facts.Ready:
 			r.absorb()
 		case <-r.live.begun:
 			r.show()

@@ -15,9 +15,9 @@ import (
 func followed(ended bool) *clusterRun {
 	r := &clusterRun{opts: &Options{}, log: slog.New(slog.DiscardHandler), command: &wrappedCommand{}, commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(nil)}
 	r.live = newLive(nil)
-	r.facts.put(timeline.Meta{ID: "x7k2p"})
+	r.facts.Put(timeline.Meta{ID: "x7k2p"})
 	if ended {
-		r.facts.put(timeline.PhaseChange(time.Second, timeline.PhaseMeasuring, timeline.PhaseEnded, ""))
+		r.facts.Put(timeline.PhaseChange(time.Second, timeline.PhaseMeasuring, timeline.PhaseEnded, ""))
 	}
 	return r
 }

@@ -55,7 +55,7 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 		agentPage = job.page
 	}
 	m.live = s.begin(ctx, o.gates, m.rec, agentPage)
-	m.command = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: s.screen.output(), event: func(e timeline.Event) { m.queue.put(e) }, now: m.clock.Now}
+	m.command = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: s.screen.output(), event: func(e timeline.Event) { m.queue.Put(e) }, now: m.clock.Now}
 	nothing = false // a panic leaves what was measured until then
 	tl, err := m.run(ctx, signals)
 	dismiss() // now: an agent may hold its result for long

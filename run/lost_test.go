@@ -402,12 +402,12 @@ func TestWhileTheFeedIsCutTheRunIsShownAsItStood(t *testing.T) {
 		screen := newScreen(&shown, 0)
 		r := &clusterRun{opts: &Options{}, feed: newFeed(nil)}
 		r.clock.known, r.live = []comparison{{}}, newLive(nil, screen)
-		r.facts.put(timeline.Meta{ID: "x7k2p", Options: timeline.Options{Rate: 100, Timeout: time.Second}})
-		r.facts.put(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100})
-		r.facts.put(timeline.Event{ID: 1, Kind: timeline.RunPhase, To: "measuring"})
+		r.facts.Put(timeline.Meta{ID: "x7k2p", Options: timeline.Options{Rate: 100, Timeout: time.Second}})
+		r.facts.Put(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100})
+		r.facts.Put(timeline.Event{ID: 1, Kind: timeline.RunPhase, To: "measuring"})
 		for i := range 300 {
 			due := time.Duration(i) * 10 * ms
-			r.facts.put(timeline.Batch{Requests: []timeline.Request{{Target: 1, Seq: uint64(i), Due: due, Sent: due, Done: due + ms}}})
+			r.facts.Put(timeline.Batch{Requests: []timeline.Request{{Target: 1, Seq: uint64(i), Due: due, Sent: due, Done: due + ms}}})
 		}
 		time.Sleep(3 * time.Second)
 		r.absorb()

@@ -14,6 +14,8 @@ import (
 	"lapse/deploy"
 	"lapse/kube"
 	"lapse/loadgen"
+	"lapse/run/facts"
+	"lapse/run/source"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -30,9 +32,9 @@ type measurement struct {
 	log      *slog.Logger
 	live     *live
 
-	queue       *queue
+	queue       *facts.Queue
 	rec         *recording
-	prober      *loadgen.Prober
+	prober      *source.Source
 	outside     *outsidePlace // for the prober on the workstation; nil: there is none
 	fleet       *fleet        // the probers on other nodes; nil: none
 	plans       []servicePlan // of the measured Services
@@ -61,7 +63,7 @@ type measurement struct {
 
 // newMeasurement returns a measurement without recording, clock and live judgement.
 func newMeasurement(o *Options, log *slog.Logger) *measurement {
-	m := &measurement{opts: o, log: log, longestStarved: longestStarved, queue: newQueue(), requests: make(chan phaseRequest, 4), commandExit: make(chan int, 1)}
+	m := &measurement{opts: o, log: log, longestStarved: longestStarved, queue: facts.NewQueue(), requests: make(chan phaseRequest, 4), commandExit: make(chan int, 1)}
 	if o.Outside {
 		m.outside = newOutsidePlace()
 	}
@@ -95,7 +97,10 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 			return nil, err
 		}
 	}
-	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Source: m.source.ID, Sink: func(f timeline.Fact) { m.queue.put(maskHooks(f)) }, Logger: m.log, Pacing: loadgen.Pacing(m.opts.Pacing)})
+	m.prober = source.New(source.Config{
+		ID: m.source.ID, Clock: m.clock, Pacing: loadgen.Pacing(m.opts.Pacing), Logger: m.log,
+		Sink: func(f timeline.Fact) { m.queue.Put(maskHooks(f)) },
+	})
 	if err := m.startTargets(); err != nil {
 		return nil, err
 	}
@@ -136,13 +141,9 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 func (m *measurement) start(ctx context.Context, probing, watching *sync.WaitGroup) (stopProbing, stopWatching func()) {
 	probeCtx, stopProbing := context.WithCancel(context.WithoutCancel(ctx))
 	watchCtx, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
-	control, err := loadgen.ServeControl(watchCtx)
-	if err != nil {
-		m.noControl(err)
-	} else if err := m.startTarget(loadgen.Probe{Target: timeline.Target{
-		Name: "control", Kind: timeline.Control, URL: "http://" + control.String() + "/", Rate: m.opts.controlRate(),
-	}}); err != nil {
-		m.noControl(err)
+	control := timeline.Target{Name: "control", Kind: timeline.Control, Rate: m.opts.controlRate()}
+	if err := m.startTarget(loadgen.Probe{Target: control}); err != nil {
+		m.log.Warn("no control target: a stall of this machine may pass for one of the service", "error", err)
 	}
 	if len(m.services) > 0 {
 		watching.Go(func() { m.watch(watchCtx) })
@@ -181,13 +182,9 @@ func (m *measurement) abandon() {
 	}
 }
 
-func (m *measurement) noControl(err error) {
-	m.log.Warn("no control target: a stall of this machine may pass for one of the service", "error", err)
-}
-
 // watch puts the events of all Services into the queue until ctx ends. If it fails, the run goes on without events.
 func (m *measurement) watch(ctx context.Context) {
-	config := watcher.Config{Client: m.client, Clock: m.clock, Sink: m.queue.put, Logger: m.log}
+	config := watcher.Config{Client: m.client, Clock: m.clock, Sink: m.queue.Put, Logger: m.log}
 	config.AllNamespaces = m.opts.AllNamespaces
 	for _, s := range m.distinct() {
 		config.Services = append(config.Services, watcher.Service{Namespace: s.Namespace, Name: s.Name, Ports: m.portsOf(s, false)})
@@ -222,7 +219,7 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 	defer tick.Stop()
 	for {
 		select {
-		case <-m.queue.ready:
+		case <-m.queue.Ready:
 			m.absorb()
 		case <-m.live.begun:
 			m.live.show(m.clock.Now())
@@ -332,7 +329,7 @@ func (m *measurement) drain(probing *sync.WaitGroup, abandon func(), signals <-c
 		select {
 		case <-over:
 			return reason
-		case <-m.queue.ready:
+		case <-m.queue.Ready:
 			m.absorb()
 		case <-tick.C:
 			m.upkeep()
@@ -399,7 +396,7 @@ func (m *measurement) upkeep() {
 
 // absorb takes in the facts of the queue.
 func (m *measurement) absorb() {
-	for _, f := range m.queue.take() {
+	for _, f := range m.queue.Take() {
 		m.add(f)
 		if e, ok := f.(timeline.Event); ok && !m.draining {
 			m.followEndpoints(e)

@@ -397,7 +397,6 @@ func (o *Options) checkProbes() error {
 	for _, s := range o.targets {
 		known := watcher.Info{Service: timeline.Service{Name: s.Service, ClusterIP: "192.0.2.1"}, Port: 80}
 		for _, p := range o.probesOf(service{target: s, info: known}) {
-			p.Timeout = o.Timeout
 			if err := p.Check(); err != nil {
 				return Usagef(cmp.Or(hint.Of(err), "see `lapse run --help`"), "%w", err)
 			}

@@ -1,13 +1,10 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -18,6 +15,7 @@ import (
 	"lapse/deploy/agent"
 	"lapse/kube"
 	"lapse/loadgen"
+	"lapse/run/source"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -59,11 +57,10 @@ func (o *Options) findOutside(ctx context.Context, client kube.Client, s targetS
 	if err != nil {
 		return err
 	}
-	for i, w := range ways {
+	for _, w := range ways {
 		if addr, err := netip.ParseAddr(w.Host); err == nil && !loadgen.HasRoute(addr) {
 			return Usagef("measure from a machine that has one, or leave out --from outside", "--from outside: this machine has no route to %s of Service %q, %s", w.Name(), s.Service, addr)
 		}
-		ways[i] = w
 	}
 	info.Ways = ways
 	o.outside = append(o.outside, service{target: s, info: info, measured: true})
@@ -90,10 +87,6 @@ func (o *Options) outsideProbes() (probes []loadgen.Probe) {
 	for _, s := range o.outside {
 		for _, p := range o.probesOf(s) {
 			p.Name += " from " + fromOutside
-			p.Timeout = o.Timeout
-			if p.Kind == timeline.Reused {
-				p.Target.Connections = cmp.Or(p.Connections, loadgen.DefaultConnections)
-			}
 			probes = append(probes, p)
 		}
 	}
@@ -104,21 +97,15 @@ func (o *Options) outsideProbes() (probes []loadgen.Probe) {
 
 // An outsideProber measures on this machine for the run in the Job.
 type outsideProber struct {
+	*source.Source
 	client *agent.Client
-	clock  timeline.Clock
-	log    *slog.Logger
-	source timeline.SourceID
-	facts  *queue
-	prober *loadgen.Prober
-	close  context.CancelFunc // of the echo server
-
 	handed int // how often something was handed over
 }
 
 // joinOutside makes this machine a prober of the run.
 func (r *clusterRun) joinOutside(ctx context.Context) (*outsideProber, error) {
-	p := &outsideProber{client: r.client, clock: r.clock.local, log: r.log, facts: newQueue()}
-	first, err := p.compare(ctx, p.client.SyncClock)
+	clock := r.clock.local
+	first, err := source.Sync(clock, func() (agent.ClockOffset, error) { return r.client.SyncClock(ctx, clock) })
 	if err != nil {
 		return nil, fmt.Errorf("compare clocks with the Pod: %w", err)
 	}
@@ -127,19 +114,23 @@ func (r *clusterRun) joinOutside(ctx context.Context) (*outsideProber, error) {
 		name = fromOutside
 	}
 	probes := r.opts.outsideProbes()
-	joining := agent.Joining{Name: name, Version: Version, T0: p.clock.T0(), Sync: first}
+	joining := agent.Joining{Name: name, Version: Version, T0: clock.T0(), Sync: first}
 	for _, probe := range probes {
 		joining.Targets = append(joining.Targets, agent.Assigned{Target: public(probe.Target), Host: probe.Host})
 	}
-	a, err := p.client.Join(ctx, joining)
+	a, err := r.client.Join(ctx, joining)
 	if err != nil {
 		return nil, err
 	}
 	if len(a.Targets) != len(probes) {
 		return nil, fmt.Errorf("the Pod numbered %d targets of %d", len(a.Targets), len(probes))
 	}
-	p.source = a.Source
-	return p, p.begin(a, probes)
+	for i := range probes {
+		probes[i].ID = a.Targets[i].ID
+	}
+	config := source.Config{ID: a.Source, Clock: clock, Pacing: loadgen.Pacing(r.opts.Pacing), Logger: r.log}
+	p := &outsideProber{Source: source.New(config), client: r.client}
+	return p, p.StartAll(probes)
 }
 
 // public is a target without what looks like credentials in its URL: it travels to the Pod to be recorded.
@@ -148,108 +139,36 @@ func public(t timeline.Target) timeline.Target {
 	return t
 }
 
-// begin starts the probes, as the run numbers them.
-func (p *outsideProber) begin(a agent.Assignment, probes []loadgen.Probe) error {
-	serving, stop := context.WithCancel(context.Background())
-	p.close = stop
-	control, err := loadgen.ServeControl(serving)
-	if err != nil {
-		stop()
-		return err
-	}
-	p.prober = loadgen.New(loadgen.Config{Clock: p.clock, Source: a.Source, Sink: p.facts.put, Logger: p.log})
-	for i, probe := range probes {
-		probe.ID, probe.Source = a.Targets[i].ID, a.Source
-		if probe.Kind == timeline.Control {
-			probe.URL = (&url.URL{Scheme: "http", Host: control.String(), Path: "/"}).String()
-		}
-		began := targetIs(probe.Name, "", "measuring", p.clock.Now())
-		if err := p.prober.Start(probe); err != nil {
-			stop()
-			return fmt.Errorf("measure %s: %w", probe.Name, err)
-		}
-		began.Source = a.Source
-		p.facts.put(began)
-	}
-	return nil
-}
-
 // run measures until the run or ctx has ended, and hands over what was measured.
 func (p *outsideProber) run(ctx context.Context) {
-	defer p.close()
 	probing, stop := context.WithCancel(ctx)
 	defer stop()
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		if err := p.prober.Run(probing); err != nil {
-			p.log.Error("probing from here failed", "error", err)
-		}
-	}()
+	exchange := func() (agent.ClockOffset, error) { return p.client.Exchange(probing, p.Clock) }
+	compare := func() (timeline.Sync, error) { return source.Sync(p.Clock, exchange) }
 	var comparing sync.WaitGroup
-	comparing.Go(func() { p.keepComparing(probing) })
-	tick := time.NewTicker(refresh)
-	defer tick.Stop()
-	for last := false; !last; {
-		select {
-		case <-tick.C:
-		case <-over:
-			last = true
-		}
-		ended, err := p.client.Hand(ctx, p.collect(last))
-		if err != nil {
-			if _, gone := errors.AsType[*agent.GoneError](err); !gone && ctx.Err() == nil {
-				p.log.Warn("from here on, what is measured outside of the cluster is lost", "error", err)
-			}
-			break
-		}
+	comparing.Go(func() { source.KeepComparing(probing, p.ID, compare, p.Facts.Put) })
+	err := p.Measure(probing, func(measured []timeline.Fact, last bool) error {
+		ended, err := p.client.Hand(ctx, p.handover(measured, last))
 		if ended {
 			stop()
 		}
+		return err
+	})
+	if _, gone := errors.AsType[*agent.GoneError](err); err != nil && !gone && ctx.Err() == nil {
+		p.Logger.Warn("from here on, what is measured outside of the cluster is lost", "error", err)
 	}
 	stop()
-	<-over
 	comparing.Wait()
 }
 
-// collect is what was measured since the last time.
-func (p *outsideProber) collect(last bool) agent.Handed {
-	h := agent.Handed{Source: p.source, Number: p.handed, Last: last}
+// handover returns what was measured since the last time as the Pod takes it.
+func (p *outsideProber) handover(measured []timeline.Fact, last bool) agent.Handed {
+	h := agent.Handed{Source: p.ID, Number: p.handed, Last: last}
 	p.handed++
-	for _, f := range p.facts.take() {
+	for _, f := range measured {
 		h.Add(f)
 	}
 	return h
-}
-
-// keepComparing compares the clocks again and again until ctx ends.
-func (p *outsideProber) keepComparing(ctx context.Context) {
-	tick := time.NewTicker(exchangeClocks)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if s, err := p.compare(ctx, p.client.Exchange); err == nil {
-			s.Source = p.source
-			p.facts.put(s)
-		}
-	}
-}
-
-// compare says how this machine's clock stands against the run's. The comparison was made at some instant while
-// exchange ran, and is stated of the latest.
-func (p *outsideProber) compare(ctx context.Context, exchange exchange) (timeline.Sync, error) {
-	asked := p.clock.Now()
-	ahead, err := exchange(ctx, p.clock)
-	if err != nil {
-		return timeline.Sync{}, err
-	}
-	answered := p.clock.Now()
-	slack := time.Duration(drift*float64(answered-asked)) + 1
-	return timeline.Sync{At: answered, Min: ahead.Min - slack, Max: ahead.Max + slack}, nil
 }
 
 // An outsidePlace is the place in a run for the prober on the workstation.
@@ -313,7 +232,7 @@ func (a *jobRun) Take(h agent.Handed) (over bool, err error) {
 		return false, fmt.Errorf("no prober outside of the cluster has joined as source %d", h.Source)
 	}
 	for _, f := range h.Facts() {
-		a.m.queue.put(f)
+		a.m.queue.Put(f)
 	}
 	if h.Last {
 		place.abandon()
@@ -323,18 +242,7 @@ func (a *jobRun) Take(h agent.Handed) (over bool, err error) {
 
 // joinOutside makes the prober on the workstation a source, and numbers its targets.
 func (m *measurement) joinOutside(j *outsideJoining) {
-	m.lastSource++
-	source := timeline.Source{ID: m.lastSource, Name: j.Name, Role: timeline.Workstation, Version: j.Version, T0: j.T0}
-	j.Sync.Source = source.ID
-	m.add(source)
-	m.add(j.Sync)
-	a := agent.Assignment{Source: source.ID}
-	for _, t := range j.Targets {
-		m.nextTarget++
-		t.ID, t.Source = m.nextTarget, source.ID
-		m.register(t.Target)
-		a.Targets = append(a.Targets, t)
-	}
-	m.outside.joined.Store(uint32(source.ID))
+	a := m.admit(timeline.Source{Name: j.Name, Role: timeline.Workstation, Version: j.Version, T0: j.T0}, j.Sync, j.Targets)
+	m.outside.joined.Store(uint32(a.Source))
 	j.assigned <- a
 }

@@ -14,7 +14,9 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/deploy/agent"
+	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
+	"lapse/run/source"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -32,7 +34,7 @@ func outsideRun(t *testing.T, server *faultserver.Server) (m *measurement, works
 		t.Fatal(err)
 	}
 	m, _ = idleMeasurement(t, &Options{Spec: spec, ID: "lapse-x", targets: []targetSpec{target}})
-	api := httptest.NewServer(agent.NewServer(&jobRun{m: m, acked: make(chan struct{})}, nil).Handler)
+	api := httptest.NewServer(agent.NewServer(&jobRun{m: m, Delivery: source.NewDelivery(m.rec)}, nil).Handler)
 	t.Cleanup(api.Close)
 	at := netip.MustParseAddrPort(strings.TrimSuffix(strings.TrimPrefix(server.URL(), "http://"), "/"))
 	web := targetSpec{Service: "web", Path: "/"}
@@ -157,5 +159,25 @@ func TestARunWithoutAPlaceOutsideTakesNobodyIn(t *testing.T) {
 	}
 	if _, err := a.Take(agent.Handed{}); err == nil {
 		t.Error("facts of nobody were taken")
+	}
+}
+
+// --pacing is the run's: it holds at each place that measures.
+func TestTheWorkstationKeepsTheRunsPacing(t *testing.T) {
+	server := startServer(t)
+	defer server.Close()
+	m, workstation, _ := outsideRun(t, server)
+	workstation.opts.Pacing = string(loadgen.Precise)
+	m.targets = map[timeline.TargetID]timeline.Target{}
+	var joining sync.WaitGroup
+	joining.Go(func() { m.joinOutside(<-m.outside.asking) })
+	defer joining.Wait()
+	p, err := workstation.joinOutside(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if p.Pacing != loadgen.Precise {
+		t.Errorf("it is paced %q", p.Pacing)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/kube/kubetest"
 	"lapse/loadgen"
+	"lapse/run/source"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -63,7 +64,7 @@ func watchPorts(t *testing.T, ports map[string]int32, families ...string) *ports
 		r.check(err)
 	}
 	m.client = kubetest.Client(r.api)
-	m.prober = loadgen.New(loadgen.Config{Clock: m.clock, Sink: m.queue.put})
+	m.prober = source.New(source.Config{Clock: m.clock, Sink: m.queue.Put})
 	m.targets = map[timeline.TargetID]timeline.Target{}
 	m.add(m.describe())
 	r.check(m.startTargets())

@@ -25,6 +25,7 @@ import (
 	"lapse/deploy/agent"
 	"lapse/loadgen"
 	"lapse/record"
+	"lapse/run/source"
 	"lapse/timeline"
 )
 
@@ -35,9 +36,7 @@ type prober struct {
 	clock   timeline.Clock
 	rec     *record.Writer
 	log     *slog.Logger
-	facts   *queue
-	acked   chan struct{} // closed when the whole recording is elsewhere
-	ack     sync.Once
+	*source.Delivery
 
 	mu       sync.Mutex
 	assigned *agent.Assignment // nil: nothing yet
@@ -97,12 +96,13 @@ func keysFromEnv() agent.KeyPair {
 }
 
 func newProber(dir string, log *slog.Logger) (*prober, error) {
-	p := &prober{process: rand.Text(), clock: timeline.StartClock(), log: log, facts: newQueue(), acked: make(chan struct{}), over: make(chan struct{})}
+	p := &prober{process: rand.Text(), clock: timeline.StartClock(), log: log, over: make(chan struct{})}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make a place for the recording: %w", err)
 	}
 	var err error
 	p.rec, err = record.Create(filepath.Join(dir, p.process+".lapse"))
+	p.Delivery = source.NewDelivery(p.rec)
 	return p, err
 }
 
@@ -126,15 +126,6 @@ func (p *prober) Now() time.Duration { return p.clock.Now() }
 // Facts reads the recording from offset on.
 func (p *prober) Facts(ctx context.Context, offset int64) (io.ReadCloser, error) {
 	return p.rec.Tail(ctx, offset)
-}
-
-// Ack notes that the whole recording is safe elsewhere.
-func (p *prober) Ack(r agent.Receipt) error {
-	if ours := (agent.Receipt{Length: p.rec.Size(), SHA256: p.rec.Sum()}); r != ours {
-		return fmt.Errorf("the recording has %d bytes with SHA-256 %s, not %d with %s", ours.Length, ours.SHA256, r.Length, r.SHA256)
-	}
-	p.ack.Do(func() { close(p.acked) })
-	return nil
 }
 
 // Assign begins to measure.
@@ -183,63 +174,44 @@ func optionsOf(spec []byte) (*Options, error) {
 
 // measure starts the assigned targets. All that goes wrong later is in the facts.
 func (p *prober) measure(ctx context.Context, o *Options, a agent.Assignment) error {
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx)) // the control server goes last: it must answer every request
-	control, err := loadgen.ServeControl(serving)
-	if err != nil {
-		stop()
+	measuring := source.New(source.Config{ID: a.Source, Clock: p.clock, Pacing: loadgen.Pacing(o.Pacing), Logger: p.log})
+	if err := measuring.StartAll(o.assignedProbes(a.Targets)); err != nil {
 		return err
 	}
-	measuring := loadgen.New(loadgen.Config{Clock: p.clock, Source: a.Source, Sink: p.facts.put, Logger: p.log, Pacing: loadgen.Pacing(o.Pacing)})
-	for _, t := range a.Targets {
-		probe := o.probe(t.Target)
-		probe.Host = t.Host
-		if t.Kind == timeline.Held {
-			probe.Connections = t.Connections
-		}
-		if t.Kind == timeline.Control {
-			probe = loadgen.Probe{Target: t.Target}
-			probe.URL = "http://" + control.String() + "/"
-		}
-		began := targetIs(t.Name, "", "measuring", p.clock.Now())
-		if err := measuring.Start(probe); err != nil {
-			stop()
-			return fmt.Errorf("measure %s: %w", t.Name, err)
-		}
-		began.Source = a.Source
-		p.facts.put(began)
-	}
-	done := make(chan struct{})
 	go func() {
-		defer close(done)
-		defer stop()
-		if err := measuring.Run(ctx); err != nil {
-			p.log.Error("probing failed", "error", err)
-		}
+		_ = measuring.Measure(ctx, p.record) // record returns no error
+		p.keep(p.rec.Close())
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.ended = true
+		close(p.over)
 	}()
-	go p.record(done)
 	return nil
 }
 
-// record records what was measured until done is closed, and then the rest.
-func (p *prober) record(done <-chan struct{}) {
-	tick := time.NewTicker(refresh)
-	defer tick.Stop()
-	for over := false; !over; {
-		select {
-		case <-done:
-			over = true
-		case <-tick.C:
+// assignedProbes returns the probes of the targets that the coordinator has assigned.
+func (o *Options) assignedProbes(targets []agent.Assigned) (probes []loadgen.Probe) {
+	for _, t := range targets {
+		probe := o.probe(t.Target)
+		probe.Host = t.Host
+		switch t.Kind {
+		case timeline.Held:
+			probe.Connections = t.Connections
+		case timeline.Control:
+			probe = loadgen.Probe{Target: t.Target}
 		}
-		for _, fact := range p.facts.take() {
-			p.keep(p.rec.Append(fact))
-		}
-		p.keep(p.rec.Flush())
+		probes = append(probes, probe)
 	}
-	p.keep(p.rec.Close())
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ended = true
-	close(p.over)
+	return probes
+}
+
+// record records what was measured.
+func (p *prober) record(measured []timeline.Fact, _ bool) error {
+	for _, fact := range measured {
+		p.keep(p.rec.Append(fact))
+	}
+	p.keep(p.rec.Flush())
+	return nil
 }
 
 func (p *prober) keep(err error) {
@@ -268,7 +240,7 @@ func (p *prober) leave(signals <-chan os.Signal) {
 	last := time.NewTimer(lastChance)
 	defer last.Stop()
 	select {
-	case <-p.acked:
+	case <-p.Acked():
 	case <-last.C:
 		p.log.Warn("the coordinator has not fetched all of the recording")
 	case <-signals:

@@ -7,15 +7,13 @@ import (
 	"time"
 
 	"lapse/deploy/agent"
+	"lapse/run/source"
 	"lapse/timeline"
 )
 
 const (
 	// compareClocks is how often the workstation's clock is compared with the run's.
 	compareClocks = 10 * time.Second
-	// drift is how far two clocks part at most, as a share of the time since they were compared. The kernel lets NTP
-	// make a clock faster or slower by 500 ppm (adjtimex(2)), and there are two of them.
-	drift = 1000e-6
 	// wallStep is a change between the wall clock and the monotonic one that is no inaccuracy of reading them. A
 	// suspended machine's monotonic clock stands still (CLOCK_MONOTONIC, clock_gettime(2)), and its wall clock goes
 	// on.
@@ -109,16 +107,7 @@ func (c *runClock) compareSince(ctx context.Context, instant time.Duration, exch
 // keepComparing compares the clocks again and again until ctx ends. Where the Pod does not answer, the last offset
 // goes on to widen.
 func (c *runClock) keepComparing(ctx context.Context, exchange exchange) {
-	tick := time.NewTicker(compareClocks)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			_ = c.compare(ctx, exchange)
-		}
-	}
+	source.Every(ctx, compareClocks, func() { _ = c.compare(ctx, exchange) })
 }
 
 // continued is a comparison in the light of the one before it: both offsets hold, unless one of the clocks jumped
@@ -167,7 +156,7 @@ func offsetOf(known []comparison, s stamp) agent.ClockOffset {
 
 // near is what is left of a comparison's offset at two other instants, earlier or later ones.
 func (c comparison) near(a, b time.Duration) agent.ClockOffset {
-	slack := time.Duration(drift * float64(max((a-c.at).Abs(), (b-c.at).Abs())))
+	slack := time.Duration(source.Drift * float64(max((a-c.at).Abs(), (b-c.at).Abs())))
 	return agent.ClockOffset{Min: c.offset.Min - slack, Max: c.offset.Max + slack}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"lapse/run/facts"
 	"lapse/timeline"
 )
 
@@ -99,12 +100,12 @@ func TestWhatIsWaitedForIsSaidWhereItTakesLong(t *testing.T) {
 func TestACommandsEndIsOnRecordThoughNobodyReadsItsOutput(t *testing.T) {
 	terminal := newPausedTerminal()
 	defer close(terminal.read)
-	q := newQueue()
+	q := facts.NewQueue()
 	started := time.Now()
 	for _, capture := range []bool{true, false} {
 		c := &wrappedCommand{
 			args: []string{"sh", "-c", "echo one; exit 3"}, capture: capture, output: terminal,
-			event: func(e timeline.Event) { q.put(e) }, now: func() time.Duration { return time.Since(started) },
+			event: func(e timeline.Event) { q.Put(e) }, now: func() time.Duration { return time.Since(started) },
 		}
 		done := make(chan int, 1)
 		if err := c.start(func(code int) { done <- code }); err != nil {
@@ -114,7 +115,7 @@ func TestACommandsEndIsOnRecordThoughNobodyReadsItsOutput(t *testing.T) {
 			t.Errorf("exit code %d", code)
 		}
 		var kinds []string
-		for _, f := range q.take() {
+		for _, f := range q.Take() {
 			kinds = append(kinds, string(f.(timeline.Event).Kind))
 		}
 		want := map[bool]string{true: "command command-output command", false: "command command"}[capture]

@@ -125,8 +125,8 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 		}
 		beside.Go(func() {
 			direct := timeline.Target{ID: 90, Name: "direct", Kind: timeline.Direct, URL: server.URL(), Addr: server.Addr(), Rate: 50, Timeout: time.Second}
-			m.queue.put(direct)
-			if err := m.prober.Start(loadgen.Probe{Target: direct}); err != nil {
+			m.queue.Put(direct)
+			if _, err := m.prober.Start(loadgen.Probe{Target: direct}); err != nil {
 				t.Error(err)
 			}
 			for rate := 100.0; rate <= 400; rate += 100 {

@@ -16,6 +16,7 @@ import (
 
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
+	"lapse/run/source"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -118,12 +119,15 @@ func (o *Options) probesOf(s service) (probes []loadgen.Probe) {
 	for _, way := range s.ways() {
 		for _, kind := range o.kindsOf(s.target) {
 			p := o.probeBy(s, way)
-			p.Kind = timeline.TargetKind(kind)
+			p.Kind, p.Timeout = timeline.TargetKind(kind), o.Timeout
 			p.Name = strings.Join(slices.DeleteFunc([]string{o.label(s.target), way.Name(), kind}, func(part string) bool { return part == "" }), " ")
 			proof := loadgen.ProofOf(p)
 			p.Proves, p.Blind = proof.Text, proof.Blind
-			if p.Kind == timeline.Held {
+			switch p.Kind {
+			case timeline.Held:
 				o.hold(&p, o.Held)
+			case timeline.Reused:
+				p.Target.Connections = cmp.Or(p.Connections, loadgen.DefaultConnections)
 			}
 			probes = append(probes, p)
 		}
@@ -205,16 +209,13 @@ func (m *measurement) startTarget(p loadgen.Probe) error {
 	p.ID = m.nextTarget + 1
 	p.Source = m.source.ID
 	p.Timeout = m.opts.Timeout
-	if p.Kind == timeline.Reused {
-		p.Target.Connections = cmp.Or(p.Connections, loadgen.DefaultConnections)
-	}
-	now := m.clock.Now()
-	if err := m.prober.Start(p); err != nil {
-		return fmt.Errorf("measure %s: %w", p.Name, err)
+	began, err := m.prober.Start(p)
+	if err != nil {
+		return err
 	}
 	m.nextTarget++
 	m.register(p.Target)
-	m.add(targetIs(p.Name, "", "measuring", now))
+	m.add(began)
 	return nil
 }
 
@@ -223,10 +224,6 @@ func (m *measurement) register(t timeline.Target) {
 	m.targets[t.ID] = t
 	t.URL = maskText(t.URL)
 	m.add(t)
-}
-
-func targetIs(name, from, to string, now time.Duration) timeline.Event {
-	return timeline.Event{Seen: now, Kind: timeline.TargetChanged, From: from, To: to, Object: timeline.Object{Kind: "Target", Name: name}}
 }
 
 // followEndpoints starts, speeds up and ends direct targets after a change of endpoints.
@@ -276,9 +273,10 @@ func (m *measurement) startDirect(service string, ep *directEndpoint, rate float
 	} else {
 		p.Target = m.targets[ep.target]
 		p.Rate = rate
-		now := m.clock.Now()
-		if err = m.prober.Start(p); err == nil {
-			m.add(targetIs(p.Name, "ended", "measuring", now))
+		var began timeline.Event
+		if began, err = m.prober.Start(p); err == nil {
+			began.From = "ended"
+			m.add(began)
 		}
 	}
 	if ep.probed, ep.refused = err == nil, err != nil; err != nil {
@@ -339,7 +337,7 @@ func (m *measurement) unused(name string) string {
 func (m *measurement) endDirect(ep *directEndpoint) {
 	m.prober.Stop(ep.target)
 	ep.probed = false
-	m.add(targetIs(m.targets[ep.target].Name, "measuring", "ended", m.clock.Now()))
+	m.add(source.TargetIs(m.targets[ep.target].Name, "measuring", "ended", m.clock.Now()))
 }
 
 // directURL is the URL base with addr in place of its host.
@@ -354,7 +352,7 @@ func directURL(base string, addr netip.AddrPort) string {
 
 // hammer runs the background load until ctx ends.
 func (m *measurement) hammer(ctx context.Context) {
-	err := hey.Hammer(ctx, hey.HammerConfig{Args: m.opts.Hammer, Probe: m.opts.probeOf(m.resolved()[0]), Clock: m.clock, Sink: m.queue.put})
+	err := hey.Hammer(ctx, hey.HammerConfig{Args: m.opts.Hammer, Probe: m.opts.probeOf(m.resolved()[0]), Clock: m.clock, Sink: m.queue.Put})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		m.log.Warn("the background load failed", "error", err)
 	}

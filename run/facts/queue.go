@@ -1,0 +1,39 @@
+// Package facts hands the facts of a run from the goroutines that find them to the one that owns the run.
+package facts
+
+import (
+	"sync"
+
+	"lapse/timeline"
+)
+
+// A Queue takes facts from any goroutine without making it wait, and hands them to one goroutine.
+type Queue struct {
+	Ready chan struct{} // holds a token while there may be facts to take
+
+	mu    sync.Mutex
+	facts []timeline.Fact
+}
+
+// NewQueue returns an empty queue.
+func NewQueue() *Queue { return &Queue{Ready: make(chan struct{}, 1)} }
+
+// Put adds a fact. It does not wait.
+func (q *Queue) Put(f timeline.Fact) {
+	q.mu.Lock()
+	q.facts = append(q.facts, f)
+	q.mu.Unlock()
+	select {
+	case q.Ready <- struct{}{}:
+	default:
+	}
+}
+
+// Take returns all facts put since the last call, oldest first.
+func (q *Queue) Take() []timeline.Fact {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	facts := q.facts
+	q.facts = nil
+	return facts
+}
