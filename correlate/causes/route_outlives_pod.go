@@ -77,6 +77,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 		f.missing(doubt(Measured, fmt.Sprintf("what leads requests from %s to the Pods is not watched: a change there fits as well", host)))
 	}
 	f.missing(unmeasuredStops(r.stops)...)
+	f.missing(r.unseenEnds(v)...)
 	if v.keepsPorts(w) && v.episodeOf(w).fresh == nil {
 		f.missing(doubt(Measured, "no datagrams from fresh source ports were measured beside: whether the routes or entries of connection tracking were stale is not known"))
 	}
