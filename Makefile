@@ -6,7 +6,7 @@ UI      := dashboard/ui
 RUNS    ?= $(CURDIR)/runs
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/run.Version=$(VERSION) -X main.image=$(IMAGE)"
 
-.PHONY: help build image sandbox demo test check lint truth test-ui test-sandbox test-e2e bench bench-go golden ui rollouts routes sweep paired lab scale clean FORCE
+.PHONY: help build image sandbox demo test check lint truth test-ui test-sandbox test-e2e bench bench-go golden ui rollouts routes sweep paired lab scale module clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -26,6 +26,7 @@ help:
 ## make routes    each node's routes by lapse routes, held against the nodes' own rules and beside kube-proxy's own figure, into docs/measured/
 ## make sweep     the keep-serving curve, held against drains whose Pods do serve longer, into docs/measured/
 ## make paired    drains with Lapse and without it by turns: does measuring change them? Into docs/measured/
+## make module MODULE=github.com/you/lapse  another path for the Go modules, everywhere it is named
 ## make rollouts  rolling restarts held against the truth, 10 in each proxy mode, quiet and busy, into docs/measured/
 
 build: bin/lapse
@@ -177,6 +178,10 @@ comma := ,
 scale: sandbox
 	@status=0; go -C sandbox build -o ../bin/scale ./scale && bin/scale -lapse "$(CURDIR)/bin/lapse" -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(SCALE) || status=$$?; \
 	bin/sandbox down; exit $$status
+
+# Variables of make are exported to what it runs, so that PATH= would hide the programs it needs.
+module:
+	go -C tools run ./module "$(MODULE)"
 
 clean:
 	rm -rf bin
