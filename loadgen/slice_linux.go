@@ -14,6 +14,12 @@ import (
 // slice is how long a thread of the prober wants to run at a time. Linux' scheduler (EEVDF, from 6.12 on) takes that
 // wish from anybody: it gives no more of the CPU, but sooner, for the deadline of who asks for little comes first.
 // 100 µs is the least it grants (sched_setattr(2), sched_runtime of SCHED_OTHER). An older kernel ignores it.
+//
+// Beside 2 and 4 busy processes on two cores it sent fewer requests late in 11 of 12 pairs of runs, fewer than half as
+// many in 8. Against it: the p99 latency was higher in 9 of the 12, because servers on the same machine are let in
+// later, and one trial of `make bench BENCH="--only beside"` on a machine with other work covered less with it. Repeat
+// that on a quiet machine, and remove the slice if it comes out the same. A wrapped command is started with the
+// system's slice; SCHED_FLAG_RESET_ON_FORK would reset the runtime's new threads too.
 const slice = 100 * time.Microsecond
 
 // wantsSlice is "no" in a build that benchmarks compare with (-ldflags '-X lapse/loadgen.wantsSlice=no').

@@ -42,6 +42,8 @@ func provenBy(connecting string) func(Probe) Proof {
 	}
 }
 
+// echoes reports whether a kept connection can be judged: without an echo it is as silent when its peer has vanished as
+// when it is well. Waiting a while for a reset would prove nothing either: a proxy may reset a moment later.
 func echoes(p Probe) bool { return p.Echo != "" }
 
 // tcp speaks to tcp:// and tls:// targets: connect, send a text and await one back, both optional.

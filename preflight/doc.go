@@ -7,4 +7,7 @@
 //
 // A prediction is no measurement. It says no more than its evidence shows: what depends on the application is "may
 // lose", and a length that is assumed is called an assumption.
+//
+// There is no LP10. It was to be "minReadySeconds 0 and a slow start", but minReadySeconds only delays a rollout: an
+// endpoint is ready as soon as its Pod is, and a probe that says yes too early is in no spec.
 package preflight

@@ -18,6 +18,10 @@ const predictWithin = 2 * time.Second
 
 // predict runs preflight for each Service that is measured or watched, before the run's clock starts. It fails no
 // run: a rule without its objects is not judged, and the event says so.
+//
+// The process that measures asks, and not the workstation: a Job that was applied by hand has none, and what is judged
+// is the cluster as it is when the baseline begins. The Job's Role lacks only the ConfigMap kube-proxy (LP19). It is
+// not done during the baseline, because decoding a namespace's objects takes CPU from the requests.
 func (m *measurement) predict(ctx context.Context) (events []timeline.Event) {
 	if m.opts.NoPreflight {
 		return nil

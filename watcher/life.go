@@ -16,8 +16,10 @@ import (
 
 // An idle watch looks the same whether nothing changes or the API server hangs: the connection itself is only given
 // up after 45 s (client-go's HTTP/2 ping). So the API server is asked for the Service, over the connection that the
-// watches share, and a time without any sign of life is a watch gap. docs/decisions/0011-signs-of-life.md argues for
-// the numbers.
+// watches share, and a time without any sign of life is a watch gap. Such a read is answered from the storage, as
+// kubelets' writes are; /livez is not, and says that all is well while nothing can be written. So a status of 500 or
+// more is no sign of life, and a refusal is one. Bookmarks come only once a minute. A shorter HTTP/2 ping would break
+// watches that are only late. A stall of our own process is a gap too: what came meanwhile was learned late.
 const (
 	askEvery       = 500 * time.Millisecond // from one question to the next, or longer if the answer takes longer
 	longestSilence = time.Second            // between two signs of life; correlate takes an unbroken watch to be no later (watchLag)

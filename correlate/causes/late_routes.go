@@ -14,7 +14,8 @@ import (
 
 // tooLate is how long the EndpointSlice controller, or a node's proxy, takes at most where nothing is wrong:
 // kube-proxy gathers changes for 1 s, and at the 99th percentile of large clusters 6.8 s were measured for the whole
-// way (kubernetes/kubernetes#124272).
+// way (kubernetes/kubernetes#124272). Only proven lags count. If neither the controller nor the node is proven late,
+// route-outlives-pod has medium confidence at most.
 const tooLate = 3 * time.Second
 
 // controllerLag is how long after the Pod's deletion its endpoint left the ready ones.

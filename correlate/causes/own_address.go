@@ -12,6 +12,11 @@ import (
 )
 
 // This file is what several rules ask of Pods that failed at their own addresses while requests were routed to them.
+//
+// Where a Pod fails alike at its own address and through the Service, and other Pods do not, the Pod is the cause and
+// no route is. How the address failed must leave one reading: the failures have its classes, at its times, and no more
+// than its share of the requests. On a busy machine a healthy Pod looks hung, so pod-hung needs half a timeout for more
+// than low. One Pod of a node that is cut off looks as one that a NetworkPolicy isolates: node-unreachable is low then.
 
 // A suspect is a Pod that failed at its own address while its endpoint was ready. That was not its end.
 type suspect struct {

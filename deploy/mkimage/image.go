@@ -30,7 +30,8 @@ type image struct {
 	Files      []byte // a whole file system as a tar, for this machine's architecture; there is no Binary and no Entrypoint then
 }
 
-// Write writes the tar, in the format of docker save.
+// Write writes the tar, in the format of docker save, which ctr images import and skopeo copy docker-archive: read too.
+// go-containerregistry stays at 0.21.6: later versions need a newer x/net than client-go asks for.
 func (img image) Write(w io.Writer) error {
 	if err := img.validate(); err != nil {
 		return err

@@ -4,6 +4,11 @@
 // The queries go straight to the server: no resolver, no Service and no cache of this machine is in between. That a
 // server answers from a cache of its own is part of what is measured, for its clients get the same. Queries are sent
 // when they are due, whether those before were answered or not.
+//
+// One prober asks, because servers differ and not the nodes' ways to them. The resolver of a Pod would ask whichever
+// server the Service's routes lead to, and wait 5 s for one that is gone. A node-local DNS cache is not asked. A TTL
+// stands beside the lag and is no part of it: clients may keep an answer for as long, and CoreDNS counts down the TTL
+// of what it has cached, so longest lag plus longest TTL is an upper bound.
 package lookup
 
 import (

@@ -87,6 +87,7 @@ var spelled = strings.NewReplacer(
 
 // Columns is the number of terminal cells s takes: two for a character of East Asian Width W or F, whatever the locale.
 // https://www.unicode.org/reports/tr11/
+// go-runewidth would read LC_ALL, so that a report depended on the locale of whoever prints it.
 func Columns(s string) int {
 	n := 0
 	for _, r := range s {

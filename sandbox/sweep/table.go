@@ -15,7 +15,7 @@ func document(drains []drain) string {
 	last := slices.MaxFunc(drains, func(a, b drain) int { return a.Began.Compare(b.Began) })
 	fmt.Fprintf(&b, `# Keep serving: the curve, held against drains
 
-From one run with failures, KEEP SERVING says how many requests would still have failed had each Pod served longer after SIGTERM ([how](../decisions/0020-keep-serving-counts-failures.md)). Here the Pods do serve longer,
+From one run with failures, KEEP SERVING says how many requests would still have failed had each Pod served longer after SIGTERM ([how](../explanation/error-bars.md#keep-serving)). Here the Pods do serve longer,
 and the requests that failed are counted.
 
 `+"```\n%s\n```"+`
