@@ -33,6 +33,7 @@ var samples = map[string]func() *model.Timeline{
 	"many":         many,
 	"predicted":    predicted,
 	"held":         heldConnections,
+	"held-only":    heldOnly,
 	"blind":        blind,
 	"silent-node":  silentNode,
 }
@@ -98,6 +99,17 @@ func heldConnections() *model.Timeline {
 		Causes: []model.IncidentCause{{Cause: window.Causes[0], Windows: []int{2}, Cut: 40}},
 	})
 	tl.Verdict.Held = verdict.HeldFound(tl)
+	return tl
+}
+
+// heldOnly is the drain seen by connections that are kept open alone: no request is judged, and none was sent.
+func heldOnly() *model.Timeline {
+	full := heldConnections()
+	tl := base(full.Run.Duration)
+	tl.Run.Services, tl.Run.Command, tl.Held = full.Run.Services, full.Run.Command, full.Held
+	addTarget(tl, "web held", timeline.Held, 20, nil).Connections = 100
+	addTarget(tl, "control", timeline.Control, 100, nil)
+	verdict.Judge(tl, nil)
 	return tl
 }
 

@@ -23,6 +23,7 @@ export async function unpack(text: string): Promise<TimelineFile> {
 export function whole(t: TimelineFile): Delta {
   const put: Record<string, unknown> = Object.create(null);
   Object.assign(put, { tool: t.tool, t0: t.t0, run: t.run, verdict: t.verdict, incidents: t.incidents, unobserved: t.unobserved, services: t.services, live: false, now: t.run.duration, bucketWidth: t.buckets.width });
+  if (t.held) put.held = t.held;
   if (t.sources) put.sources = t.sources;
   if (t.routes) Object.assign(put, { routes: t.routes, late: t.late });
   if (t.keepServing) put.keepServing = t.keepServing;

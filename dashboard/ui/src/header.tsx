@@ -3,7 +3,7 @@ import type { Clock } from "./clock";
 import { atMost, coverage, duration, length, number, percent, plural } from "./format";
 import { caveats, gateRemark, headline, open, saidFirst, soundness, tooLittle, unproven, worstOf } from "./headline";
 import { faults } from "./health";
-import type { Length, RunInfo, Verdict } from "./model";
+import type { Held, Length, RunInfo, Verdict } from "./model";
 import type { Run } from "./run";
 import type { TargetGroup } from "./sources";
 
@@ -19,7 +19,7 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
   const { verdict: v, info, live } = run;
   const result = (v && results[v.result]) ?? { symbol: "…", word: "Measuring" };
   const cut = run.windows.some((w) => w.kind !== "slow" && open(w)); // then only lower bounds are known
-  const found = v && { verdict: v, ...(info && { info }), targets: run.brief.targets, windows: run.windows, unobserved: run.brief.unobserved, events: run.events, live };
+  const found = v && { verdict: v, held: run.held, ...(info && { info }), targets: run.brief.targets, windows: run.windows, unobserved: run.brief.unobserved, events: run.events, live };
   const services = info?.services?.map((s) => `${s.namespace}/${s.name}`) ?? [];
   return (
     <section class={`panel verdict ${v?.result ?? "ungated"}`} data-testid="verdict" data-result={v?.result} aria-label="Verdict">
@@ -42,7 +42,7 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
         </div>
       </div>
       {v && <Figures verdict={v} info={info} run={run} cut={cut} />}
-      {v && <Gates verdict={v} info={info} />}
+      {v && <Gates verdict={v} info={info} held={run.held} />}
     </section>
   );
 }
@@ -55,7 +55,7 @@ const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.
 function Figures({ verdict: v, info, run, cut }: { verdict: Verdict; info: RunInfo | undefined; run: Run; cut: boolean }) {
   const ours = run.groupList;
   const worst = worstOf(run.brief.judged);
-  const little = tooLittle(info ? { verdict: v, info } : { verdict: v }); // then the least is said, which was seen
+  const little = tooLittle({ verdict: v, held: run.held, ...(info && { info }) }); // then the least is said, which was seen
   return (
     <dl class="figures">
       <Figure id="failed" name="Failed requests" bad={v.failed > 0} note={`of ${v.sent}`}>{v.failed}</Figure>
@@ -65,7 +65,7 @@ function Figures({ verdict: v, info, run, cut }: { verdict: Verdict; info: RunIn
       <Figure id="rate" name="Rate" note={`of ${sum(ours, (t) => t.rate)}/s asked for`}>{sum(ours, (t) => t.achievedRate)}/s</Figure>
       <Figure id="latency" name="Latency p99" worst={worst} note="from due">{v.latencyP99 === undefined ? "–" : duration(v.latencyP99)}</Figure>
       <Figure id="coverage" name="Coverage" worst={worst} bad={little} note={v.validity.unobserved ? `${duration(v.validity.unobserved)} unobserved` : "nothing unobserved"}>{coverage(v.coverage)}</Figure>
-      <Validity verdict={v} info={info} />
+      <Validity verdict={v} info={info} held={run.held} />
     </dl>
   );
 }
@@ -90,8 +90,8 @@ function Figure({ id, name, worst, note, bad, children }: { id: string; name: st
 }
 
 /** Validity says how good the measurement itself was. */
-function Validity({ verdict: v, info }: { verdict: Verdict; info: RunInfo | undefined }) {
-  const run = { verdict: v, ...(info && { info }) };
+function Validity({ verdict: v, info, held }: { verdict: Verdict; info: RunInfo | undefined; held: Held[] }) {
+  const run = { verdict: v, held, ...(info && { info }) };
   const sound = soundness(run);
   return (
     <Figure id="validity" name="Measurement" bad={sound !== "valid"} note={[...faults(run), `late ${percent(v.validity.late)}`].join(" · ")}>
@@ -102,9 +102,9 @@ function Validity({ verdict: v, info }: { verdict: Verdict; info: RunInfo | unde
 
 const outcomes = { pass: "✓", fail: "✗", undecided: "?" };
 
-function Gates({ verdict: v, info }: { verdict: Verdict; info: RunInfo | undefined }) {
+function Gates({ verdict: v, info, held }: { verdict: Verdict; info: RunInfo | undefined; held: Held[] }) {
   if (!v.gates?.length && !v.reasons?.length) return null;
-  const run = { verdict: v, ...(info && { info }) };
+  const run = { verdict: v, held, ...(info && { info }) };
   return (
     <div class="gates">
       {v.gates?.map((g) => {

@@ -1,5 +1,5 @@
 import { atMost, coverage, duration, length, plural, unknownLength } from "./format";
-import { type Event, type GateResult, type Length, type NodeCoverage, type Ns, type RunInfo, type Scorecard, type Target, type Unobserved, type Verdict, type Window, judged } from "./model";
+import { type Event, type GateResult, type Held, type Length, type NodeCoverage, type Ns, type RunInfo, type Scorecard, type Target, type Unobserved, type Verdict, type Window, judged } from "./model";
 
 // What the page says first, in the words of report/headline.go: a test holds the two together.
 
@@ -7,6 +7,7 @@ import { type Event, type GateResult, type Length, type NodeCoverage, type Ns, t
 export interface Found {
   verdict: Verdict;
   info?: RunInfo;
+  held: Pick<Held, "stood">[];
   targets: Pick<Target, "name" | "kind" | "slowFrom" | "gapLimit">[];
   windows: Window[];
   unobserved: Pick<Unobserved, "start" | "end">[];
@@ -94,13 +95,16 @@ function detectable({ verdict: v, unobserved, targets }: Found): string {
 export const minCoverage = (info: RunInfo | undefined): number => info?.minCoverage || 0.99;
 
 /** tooLittle tells whether so little was observed that the run cannot pass. */
-export const tooLittle = (run: Pick<Found, "verdict" | "info">): boolean =>
-  run.verdict.sent > 0 && (run.verdict.coverage < minCoverage(run.info) || shortNodes(run).length > 0);
+export const tooLittle = (run: Judged): boolean =>
+  (run.verdict.sent > 0 || run.held.length > 0) && (run.verdict.coverage < minCoverage(run.info) || shortNodes(run).length > 0);
+
+/** Judged is what tells how good the measurement was. */
+export type Judged = Pick<Found, "verdict" | "info" | "held">;
 
 /** soundness says in a word whether the instrument did its work. */
-export function soundness(run: Pick<Found, "verdict" | "info">): string {
+export function soundness(run: Judged): string {
   const { sent, validity: { control } } = run.verdict;
-  if (!sent) return "none";
+  if (!sent && !run.held.some((h) => h.stood > 0)) return "none";
   if (control && control !== "ok" && control !== "absent") return "doubtful";
   return tooLittle(run) ? "incomplete" : "valid";
 }
@@ -141,14 +145,14 @@ function lastWords(events: Event[]): string[] {
 }
 
 /** unproven says why a gate that holds is no pass; nothing if it is one. */
-export function unproven(run: Pick<Found, "verdict" | "info">): string {
+export function unproven(run: Judged): string {
   if (run.info?.truncated) return "the recording breaks off";
   if (run.info?.aborted) return "the run was aborted";
   return tooLittle(run) ? "not enough was observed" : "";
 }
 
 /** gateRemark says how a gate was decided. One that holds in a run that proves too little is no pass. */
-export function gateRemark(run: Pick<Found, "verdict" | "info">, { outcome }: GateResult): string {
+export function gateRemark(run: Judged, { outcome }: GateResult): string {
   if (outcome !== "pass") return outcome;
   const short = unproven(run);
   if (short) return `not broken, but ${short}`;

@@ -1,10 +1,10 @@
 import { coverage, duration, percent, plural } from "./format";
-import { reasonText, tooLittle } from "./headline";
-import { type Event, type Ns, type RunInfo, type Verdict, judged, type Target, type Unobserved } from "./model";
+import { type Judged, reasonText, tooLittle } from "./headline";
+import { type Event, type Ns, type Verdict, judged, type Target, type Unobserved } from "./model";
 import { place } from "./run";
 
 /** faults are what was wrong with the measurement itself, in words; empty if nothing does. */
-export function faults(run: { verdict: Verdict; info?: RunInfo }): string[] {
+export function faults(run: Judged): string[] {
   const m = run.verdict.validity;
   return [
     tooLittle(run) && "low coverage",

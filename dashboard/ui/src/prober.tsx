@@ -18,7 +18,7 @@ export function Prober({ frame, run }: { frame: Frame; run: Run }) {
   const rows = useMemo(() => (counts ? [...groupList, ...targets.filter((t) => !judged(t.kind))] : targets), [groupList, targets]);
   const figures = useMemo(() => <Targets targets={rows} least={minCoverage(info)} lazy={frame.lazy} />, [rows, info, frame.lazy]);
   if (!verdict) return null;
-  const found = { verdict, ...(info && { info }) };
+  const found = { verdict, held: run.held, ...(info && { info }) };
   const wrong = faults(found);
   const sound = soundness(found);
   const open = chosen ?? wrong.length > 0;

@@ -17,7 +17,7 @@ interface Lead { headline: string; caveats: string[]; gates: string[]; lengths: 
 const plain = (text: string): string => text.replaceAll("\u00a0", " ");
 
 const foundIn = (tl: TimelineFile): Found => ({
-  verdict: tl.verdict, info: tl.run, targets: tl.targets ?? [], windows: tl.windows ?? [], unobserved: tl.unobserved ?? [], events: tl.events ?? [], live: !!tl.run.live,
+  verdict: tl.verdict, info: tl.run, held: tl.held ?? [], targets: tl.targets ?? [], windows: tl.windows ?? [], unobserved: tl.unobserved ?? [], events: tl.events ?? [], live: !!tl.run.live,
 });
 
 const leads = read("words/headlines.json") as Record<string, Lead>;
@@ -42,6 +42,13 @@ for (const [name, lead] of Object.entries(leads)) {
   });
 }
 
+test("a saved report shows what became of held connections", () => {
+  const file = read("held-only.json") as TimelineFile;
+  const run = new Run();
+  run.apply(whole(file));
+  assert.deepEqual(run.held, file.held);
+});
+
 test("there are samples to compare", () => assert.ok(Object.keys(leads).length >= 8));
 
 test("figures of one target are not called the worst of several", () => {
@@ -58,13 +65,13 @@ test("figures of one target are not called the worst of several", () => {
 test("the prober is measured by the coverage that the run requires", () => {
   const { verdict, info } = foundIn(read("clean.json"));
   const partly = { ...verdict, coverage: 0.95 };
-  assert.deepEqual(faults({ verdict: partly, info: { ...info!, minCoverage: 0.9 } }), []);
-  assert.deepEqual(faults({ verdict: partly, info: { ...info!, minCoverage: 0.99 } }), ["low coverage"]);
+  assert.deepEqual(faults({ verdict: partly, held: [], info: { ...info!, minCoverage: 0.9 } }), []);
+  assert.deepEqual(faults({ verdict: partly, held: [], info: { ...info!, minCoverage: 0.99 } }), ["low coverage"]);
 });
 
 test("requests that the prober had no file descriptor for are no stall", () => {
   const { verdict } = foundIn(read("clean.json"));
   const short = { ...verdict, validity: { ...verdict.validity, notSent: 598, local: 598, shortage: "too many open files" } };
   assert.match(plain(healthLine(short)), /late 0 % · prober failed itself: 598 requests without evidence \(too many open files\) · control ok/);
-  assert.deepEqual(faults({ verdict: short }), ["the prober failed itself: too many open files"]);
+  assert.deepEqual(faults({ verdict: short, held: [] }), ["the prober failed itself: too many open files"]);
 });
