@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lapse/correlate/causes"
 	"lapse/correlate/verdict"
 	"lapse/report"
 	"lapse/run"
@@ -23,9 +22,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what is generated")
 
-// The reference says what the program does: it is generated from the commands, the gates and the rules.
+// The reference says what the program does: it is generated from the commands and the gates.
 func TestReferenceIsUpToDate(t *testing.T) {
-	for name, page := range map[string]func() string{"cli.md": cliPage, "gates.md": gatesPage, "causes.md": causesPage} {
+	for name, page := range map[string]func() string{"cli.md": cliPage, "gates.md": gatesPage} {
 		path, want := filepath.Join("../../docs/reference", name), generated+page()
 		if *update {
 			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -150,19 +149,5 @@ report says 'pass, but blind', and 'verdict.blind' has the words.
 'coverage<99.9%' limits how much may be unobserved. A run without gates exits with 0 unless it was aborted, was inconclusive, or its command
 failed. See [gate a pipeline](../how-to/gate-a-pipeline.md).
 `, "'", "`"))
-	return b.String()
-}
-
-func causesPage() string {
-	var b strings.Builder
-	b.WriteString(`# Causes
-
-Each window names its likely causes, the most confident first. *high* means that the link was measured, for example at the Pod's own
-address. *medium* and *low* name the evidence against it and the rivals. The evidence under "why" is what the judgement rests on. The
-[field guide](../causes/README.md) has a page for each: a real run, why it happens, what tells it from its rivals, and the fix.
-`)
-	for _, r := range causes.Rules() {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n%s\n\n%s [In the field guide](../causes/%[1]s.md).\n", r.Name, r.Doc, r.Looks, r.Fix)
-	}
 	return b.String()
 }
