@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -59,7 +60,7 @@ func (o *Kube) Connect(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, Usagef(kubeHint, "no cluster: %w", err)
 	}
-	config.UserAgent = "lapse/" + Version
+	config.UserAgent = fmt.Sprintf("lapse/%s", Version)
 	config.QPS, config.Burst = 50, cmp.Or(o.burst, 100)
 	namespace, err := o.NamespaceOrDefault()
 	if err != nil {

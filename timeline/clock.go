@@ -23,3 +23,14 @@ func (c Clock) T0() time.Time { return c.t0 }
 
 // Wall is the wall-clock time of instant d, as the wall stood at the clock's zero.
 func (c Clock) Wall(d time.Duration) time.Time { return c.t0.Add(d) }
+
+// A ClockOffset bounds how far the run's clock is ahead of a local one: run = local + offset.
+type ClockOffset struct{ Min, Max time.Duration }
+
+// Place puts what happened locally between two instants on the run's clock.
+func (o ClockOffset) Place(earliest, latest time.Duration) (since, seen time.Duration) {
+	return max(earliest+o.Min, 0), max(latest+o.Max, 0)
+}
+
+// Width returns the uncertainty: the round trip of the exchange it stems from.
+func (o ClockOffset) Width() time.Duration { return o.Max - o.Min }

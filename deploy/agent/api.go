@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"lapse/record"
 	"lapse/timeline"
 )
 
@@ -22,11 +23,8 @@ type Status struct {
 	T0      time.Time `json:"t0,omitzero"`      // the time of its wall clock at its instant 0
 }
 
-// A Receipt names a whole recording: its length in bytes and its SHA-256 in hex.
-type Receipt struct {
-	Length int64  `json:"length"`
-	SHA256 string `json:"sha256"`
-}
+// Receipt names a whole recording.
+type Receipt = record.Receipt
 
 // An Assignment is the task of a prober.
 type Assignment struct {

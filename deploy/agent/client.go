@@ -110,16 +110,8 @@ func (c *Client) Send(ctx context.Context, events ...timeline.Event) error {
 	return c.call(ctx, http.MethodPost, "/v1/events", header, events, nil)
 }
 
-// A ClockOffset bounds how far the run's clock is ahead of a local one: run = local + offset.
-type ClockOffset struct{ Min, Max time.Duration }
-
-// Place puts what happened locally between two instants on the run's clock.
-func (o ClockOffset) Place(earliest, latest time.Duration) (since, seen time.Duration) {
-	return max(earliest+o.Min, 0), max(latest+o.Max, 0)
-}
-
-// Width is the uncertainty: the round trip of the exchange it stems from.
-func (o ClockOffset) Width() time.Duration { return o.Max - o.Min }
+// ClockOffset is what a comparison with the run's clock returns.
+type ClockOffset = timeline.ClockOffset
 
 const clockExchanges = 8
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"lapse/deploy/agent"
+	"lapse/record"
 )
 
 // A Delivery is a recording that another process fetches.
@@ -23,8 +23,8 @@ type recording interface {
 func NewDelivery(r recording) *Delivery { return &Delivery{recording: r, acked: make(chan struct{})} }
 
 // Ack notes that the whole recording is safe elsewhere, unless the receipt is of something else.
-func (d *Delivery) Ack(r agent.Receipt) error {
-	ours := agent.Receipt{Length: d.recording.Size(), SHA256: d.recording.Sum()}
+func (d *Delivery) Ack(r record.Receipt) error {
+	ours := record.Receipt{Length: d.recording.Size(), SHA256: d.recording.Sum()}
 	if r != ours {
 		return fmt.Errorf("the recording has %d bytes with SHA-256 %s, not %d with %s", ours.Length, ours.SHA256, r.Length, r.SHA256)
 	}

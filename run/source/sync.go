@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"lapse/deploy/agent"
 	"lapse/timeline"
 )
 
@@ -18,7 +17,7 @@ const (
 
 // Sync states a comparison of clocks at the instant when compare returned. compare bounds how far the run's clock is
 // ahead of this process's clock, at some instant during its call.
-func Sync(clock timeline.Clock, compare func() (agent.ClockOffset, error)) (timeline.Sync, error) {
+func Sync(clock timeline.Clock, compare func() (timeline.ClockOffset, error)) (timeline.Sync, error) {
 	asked := clock.Now()
 	ahead, err := compare()
 	if err != nil {
@@ -31,9 +30,9 @@ func Sync(clock timeline.Clock, compare func() (agent.ClockOffset, error)) (time
 
 // SyncOther is [Sync] where the run's clock is this process's. compare bounds how far the other process's clock is
 // ahead of it.
-func SyncOther(clock timeline.Clock, compare func() (agent.ClockOffset, error)) (timeline.Sync, error) {
-	var ahead agent.ClockOffset
-	s, err := Sync(clock, func() (_ agent.ClockOffset, err error) {
+func SyncOther(clock timeline.Clock, compare func() (timeline.ClockOffset, error)) (timeline.Sync, error) {
+	var ahead timeline.ClockOffset
+	s, err := Sync(clock, func() (_ timeline.ClockOffset, err error) {
 		ahead, err = compare()
 		return ahead, err
 	})

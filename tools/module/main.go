@@ -83,7 +83,7 @@ func packagePaths(old string, files []string) (under, itself *regexp.Regexp) {
 		}
 	}
 	p := regexp.QuoteMeta(old)
-	under = regexp.MustCompile(`(?m)(^|[^\w/.-])` + p + `(/(?:` + strings.Join(folders, "|") + `)\b)`)
+	under = regexp.MustCompile(`(?m)(^|[^\w/.-])` + p + `(/(?:` + strings.Join(folders, "|") + `)\b|/")`)
 	return under, regexp.MustCompile(`(?m)^(\s*(?:import )?(?:[\w.]+ )?")` + p + `"$`)
 }
 
