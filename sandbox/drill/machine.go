@@ -5,8 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -26,15 +24,4 @@ func Machine() string {
 		kernel = []byte("kernel unknown")
 	}
 	return fmt.Sprintf("%s, %d cores, %s", strings.TrimSpace(string(kernel)), runtime.NumCPU(), runtime.Version())
-}
-
-// Spread gives minimum, median and maximum.
-func Spread(values []float64, digits int) string {
-	if len(values) == 0 {
-		return "–"
-	}
-	values = slices.Sorted(slices.Values(values))
-	median := (values[(len(values)-1)/2] + values[len(values)/2]) / 2
-	f := func(v float64) string { return strconv.FormatFloat(v, 'f', digits, 64) }
-	return f(values[0]) + " / " + f(median) + " / " + f(values[len(values)-1])
 }

@@ -3,15 +3,15 @@
 //
 //	go -C sandbox run ./lab                              all scenarios, on the sandbox that is up
 //	go -C sandbox run ./lab crash grace-too-short        two of them
-//	go -C sandbox run ./lab -n 3 -modes iptables,nftables -out ../docs/measured
+//	go -C sandbox run ./lab -n 2 -modes iptables,nftables -out ../docs/measured    the track record of each cause
 //	go -C sandbox run ./lab -together 1                  one after the other
 //	go -C sandbox run ./lab -judge ../runs/lab-…         saved runs again, by a newer Lapse and the scenarios as they are now
 //	go -C sandbox run ./lab -scenarios lab/heldout       those that no rule was written for
 //	go -C sandbox run ./lab -check                       are the scenarios' files right?
 //
-// It exits 1 if anything is not as a scenario expects. The runs are kept: RUNS/lab-TIME/MODE/SCENARIO/NUMBER has
-// Lapse's recording in run/ (`lapse report run -v`), what it printed (lapse.txt, lapse.log), and the truth: when each
-// step was taken and how containers ended (lab.json, pods.json).
+// It exits 1 if anything is not as a scenario expects, or if a saved run cannot be judged. The runs are kept:
+// RUNS/lab-TIME/MODE/SCENARIO/NUMBER has Lapse's recording in run/ (`lapse report run -v`), what it printed (lapse.txt,
+// lapse.log), and the truth: when each step was taken and how containers ended (lab.json, pods.json).
 //
 //	go -C sandbox run ./lab -fixed                       the scenarios that have a fix, with it: no request may fail
 //	go -C sandbox run ./lab crash-fixed                  one of them

@@ -85,7 +85,7 @@ func (p *parser) expectation(lines []line, steps []Step) (e Expectation) {
 			p.detail(l, w, &e.Incidents[len(e.Incidents)-1], steps)
 		case w[0] == "incident":
 			p.incident(l, w[1:], &e)
-		case l.text == "no failure":
+		case l.text == noFailure:
 			e.NoFailure = true
 		case l.text == "no other incident":
 			e.NoOther = true

@@ -48,6 +48,7 @@ type named struct {
 const (
 	theUnexplained = "unexplained"
 	highConfidence = "high"
+	noFailure      = "no failure" // what is wanted of a run that is to lose nothing
 )
 
 // judge holds what Lapse says against what a scenario expects. done are the steps as they were taken.
@@ -108,12 +109,14 @@ func (j *judgement) add(ok bool, want, got string) { j.checks = append(j.checks,
 
 func (j *judgement) silence(incidents []drill.Incident) named {
 	incidents = slices.DeleteFunc(slices.Clone(incidents), j.announced)
-	j.add(j.timeline.Verdict.Failed == 0 && len(incidents) == 0, "no failure", fmt.Sprintf("%d failed of %d, %d incidents", j.timeline.Verdict.Failed, j.timeline.Verdict.Sent, len(incidents)))
+	v := j.timeline.Verdict
+	j.add(v.Failed == 0 && len(incidents) == 0, noFailure,
+		fmt.Sprintf("%d failed of %d, %d incidents", v.Failed, v.Sent, len(incidents)))
 	if len(incidents) == 0 {
-		return named{outcome: silent, want: "no failure"}
+		return named{outcome: silent, want: noFailure}
 	}
 	first := firstCause(incidents[0])
-	return named{invented, "no failure", first.Rule, first.Confidence}
+	return named{invented, noFailure, first.Rule, first.Confidence}
 }
 
 // bestMatch finds the incident that an expectation is about: one that has the rule first, else among its causes, else

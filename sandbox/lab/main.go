@@ -62,11 +62,11 @@ func lab(ctx context.Context, s settings) error {
 	case s.fixed:
 		scenarios = withFix(scenarios)
 	}
-	results, leftOut, err := collect(ctx, s, scenarios)
+	results, left, err := collect(ctx, s, scenarios)
 	if len(results) == 0 {
 		return cmp.Or(err, errors.New("no runs"))
 	}
-	err = errors.Join(err, predictAll(ctx, s.Lapse, results), s.Publish(table, document(results, leftOut)))
+	err = errors.Join(err, predictAll(ctx, s.Lapse, results), publish(s, results, left))
 	failed := 0
 	for _, r := range results {
 		if !r.ok() {

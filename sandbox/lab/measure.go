@@ -17,30 +17,30 @@ import (
 	"lapse/sandbox/truth"
 )
 
-func measureAll(ctx context.Context, s settings, scenarios []Scenario) (results []result, leftOut int, err error) {
+func measureAll(ctx context.Context, s settings, scenarios []Scenario) (results []result, _ leftOut, err error) {
 	l := &laboratory{settings: s, base: s.Base("lab")}
 	together, alone := order(scenarios, s.N)
 	for _, mode := range s.Modes {
 		if l.cluster, err = s.Open(ctx, mode, io.Discard); err != nil {
-			return l.results, 0, err
+			return l.results, leftOut{}, err
 		}
 		if err := l.begin(ctx); err != nil {
-			return l.results, 0, err
+			return l.results, leftOut{}, err
 		}
 		l.loadImages(ctx, scenarios)
 		sideBySide(ctx, s.together, together, func(p playing) { l.measure(ctx, p, min(s.together, len(together))) })
 		for _, p := range alone {
 			if err := l.withFamilies(ctx, p.Scenario); err != nil {
-				return l.results, 0, err
+				return l.results, leftOut{}, err
 			}
 			l.measure(ctx, p, 1)
 		}
 		l.spaces.settle()
 		if ctx.Err() != nil {
-			return l.results, 0, ctx.Err()
+			return l.results, leftOut{}, ctx.Err()
 		}
 	}
-	return l.results, 0, nil
+	return l.results, leftOut{}, nil
 }
 
 // A laboratory measures scenarios on the cluster that is up.

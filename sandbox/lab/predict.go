@@ -86,32 +86,6 @@ func (p prediction) explains(i drill.Incident) bool {
 	})
 }
 
-// predictions says which rules predicted something in runs of one scenario, and in how many runs it came true.
-func predictions(g []result) string {
-	var words []string
-	for _, p := range g[0].predicted {
-		if len(p.ConfirmedBy) == 0 {
-			words = append(words, p.Rule)
-			continue
-		}
-		came, played := 0, 0
-		for _, r := range g {
-			if r.err != nil {
-				continue
-			}
-			played++
-			if p.cameTrue(r.run.Timeline.Incidents) {
-				came++
-			}
-		}
-		words = append(words, fmt.Sprintf("%s %d/%d", p.Rule, came, played))
-	}
-	if words == nil {
-		return "nothing"
-	}
-	return strings.Join(words, ", ")
-}
-
 // predictionSummary counts what came true of the predictions, and the incidents that were predicted.
 func predictionSummary(results []result) string {
 	predicted, came, incidents, foreseen := 0, 0, 0, 0

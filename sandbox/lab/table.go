@@ -2,7 +2,12 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,44 +16,62 @@ import (
 	"lapse/sandbox/drill"
 )
 
-// document is docs/measured/causes.md.
-func document(results []result, leftOut int) string {
+// byHand is the line of docs/measured/causes.md under which nothing is generated.
+const byHand = "<!-- make lab writes all above, and keeps what follows. -->\n"
+
+// publish writes the track record, and keeps what was written by hand.
+func publish(s settings, results []result, left leftOut) error {
+	file := filepath.Join(s.Out, table)
+	old, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, kept, _ := strings.Cut(string(old), byHand)
+	hasPage := func(cause string) bool {
+		_, err := os.Stat(filepath.Join(s.Out, pages, cause+".md"))
+		return err == nil
+	}
+	return s.Publish(table, document(results, left, hasPage)+"\n"+byHand+kept)
+}
+
+const (
+	// pages is the folder of the causes' pages, from that of the table.
+	pages = "../causes"
+
+	head = `# Track record of causes
+
+Each scenario of the [lab](../../sandbox/lab/scenarios) provokes one cause on a real cluster of three nodes, while this
+runs:
+
+` + "```\n%s\n```" + `
+
+%d runs, %s to %s. All of them count. %s, load average %s (minimum / median / maximum).%s
+%s
+
+- **2 of 2**: in two of two runs the cause that was provoked is the first that Lapse names.
+- **named X**: the scenario also allows the cause X, and Lapse named that.
+- **no failure**: nothing was to be lost. Right means that no request failed.
+- Repeat a row with ` + "`make lab LAB=\"SCENARIO…\"`, the whole table with `make lab REPEAT=2`" + `.
+
+`
+)
+
+// document returns docs/measured/causes.md down to what is written by hand. hasPage reports whether a cause has a page
+// in docs/causes.
+func document(results []result, left leftOut, hasPage func(cause string) bool) string {
 	var doc strings.Builder
 	began := func(a, b result) int { return a.Began.Compare(b.Began) }
 	first, last := slices.MinFunc(results, began), slices.MaxFunc(results, began)
-	fmt.Fprintf(&doc, `# Causes, held against what was done
-
-Each scenario of the [lab](../../sandbox/lab/scenarios) is played on a real cluster of three nodes while Lapse measures:
-
-`+"```\n%s\n```"+`
-
-%d runs, all of them counted, on %s to %s. %s, with a load average of %s (minimum / median / maximum).
-%s%s Made by `+"`make lab`"+`.
-
-The rules were written with these scenarios in view: the table says that they hold on a real cluster, not how they do where something
-else happens.
-
-- **right**: the cause that stands first for the incident is the one that was provoked. **not first**: it is named, after another one.
-  **unexplained**: Lapse says that it does not know. **wrong**: another cause stands first. **missed**: no incident was found.
-- **silent**: no failure where there was to be none. **invented**: failures where there were to be none.
-- **as**: what was named, with its confidence. **all held**: also counts, brackets, texts and all else that the scenario expects.
-- **predicted**: what `+"`lapse preflight -f`"+` says of the scenario's manifests, rule by rule, and in how many runs it came true: an incident has the cause, with
-  medium confidence or more. Where it did not come true, what it is about may not have happened. A rule without a number predicts what a run has no cause for. The rules are
-  in the [command line reference](../reference/cli.md#lapse-preflight).
-- **coverage**: the share of the time that was observed, the worst run's.
-
-`, command(first.record), len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("2006-01-02 15:04 UTC"), first.Machine, loads(results), sideBySideOf(results), versions(results, leftOut))
-	fmt.Fprintln(&doc, "| scenario | expected | kube-proxy | runs | outcome | as | all held | predicted | coverage (%) |")
-	fmt.Fprintln(&doc, "|---|---|---|---|---|---|---|---|---|")
-	for _, g := range groups(results) {
-		fmt.Fprintln(&doc, row(g))
-	}
+	const instant = "2006-01-02 15:04"
+	fmt.Fprintf(&doc, head, command(first.record), len(results), first.Began.Format(instant), last.Began.Format(instant+" UTC"),
+		first.Machine, loads(results), sideBySideOf(results), versions(results, left))
+	doc.WriteString(drill.Table(columns(results, hasPage), trackRecords(results)))
 	fmt.Fprint(&doc, "\n", summary(results), "\n", predictionSummary(results), "\n## What was not as expected\n\n", failures(results))
 	return doc.String()
 }
 
 // versions says which Lapse recorded and which judged, and how many saved runs the table does not have.
-func versions(results []result, leftOut int) string {
+func versions(results []result, left leftOut) string {
 	recorded, judged, voids := tally{}, tally{}, 0
 	for _, r := range results {
 		voids += r.voids
@@ -57,10 +80,13 @@ func versions(results []result, leftOut int) string {
 	}
 	text := fmt.Sprintf("Recorded by Lapse %s; judged by %s.", recorded, judged)
 	if voids > 0 {
-		text += fmt.Sprintf(" %d runs more are void: they were not as expected, on a machine that stood still.", voids)
+		text += fmt.Sprintf(" %d more runs are void: they were not as expected, on a machine that stood still.", voids)
 	}
-	if leftOut > 0 {
-		text += fmt.Sprintf(" %d saved runs were left out, for their scenario does something else now.", leftOut)
+	if left.outdated > 0 {
+		text += fmt.Sprintf(" %d saved runs were left out: their scenario does something else now.", left.outdated)
+	}
+	if left.unjudged > 0 {
+		text += fmt.Sprintf(" %d saved runs were not judged.", left.unjudged)
 	}
 	return text
 }
@@ -76,12 +102,12 @@ func sideBySideOf(results []result) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of them, whose scenarios touch only what is in their own namespace, were played up to %d at a time.\n", n, most)
+	return fmt.Sprintf(" %d runs were played up to %d at a time.", n, most)
 }
 
 var otherNamespace = regexp.MustCompile(` -n ` + firstNamespace + `-[0-9]+$`)
 
-// command is Lapse's, without the folder of one run and the flags of one scenario, in the first of the lab's
+// command returns Lapse's, without the folder of one run and the flags of one scenario, in the first of the lab's
 // namespaces.
 func command(r record) string {
 	before, after, _ := strings.Cut(r.Command, " --out ")
@@ -101,46 +127,87 @@ func loads(results []result) string {
 	return drill.Spread(all, 1)
 }
 
-// groups are the runs of one scenario and mode each, by name.
-func groups(results []result) (all [][]result) {
-	for _, r := range results {
-		i := slices.IndexFunc(all, func(g []result) bool { return g[0].scenario.Name == r.scenario.Name && g[0].Mode == r.Mode })
-		if i < 0 {
-			all = append(all, []result{r})
-			continue
-		}
-		all[i] = append(all[i], r)
+// A trackRecord is how often one cause was named when it was provoked.
+type trackRecord struct {
+	cause     string
+	modes     map[string]score // by kube-proxy's mode
+	scenarios map[string]tally // what else they were rightly named, by scenario
+}
+
+// A score is how many incidents were right, of all.
+type score struct{ right, all int }
+
+func (s score) String() string {
+	if s.all == 0 {
+		return "–"
 	}
-	slices.SortStableFunc(all, func(a, b []result) int {
-		return cmp.Or(cmp.Compare(a[0].scenario.Name, b[0].scenario.Name), cmp.Compare(a[0].Mode, b[0].Mode))
-	})
+	return fmt.Sprintf("%d of %d", s.right, s.all)
+}
+
+// trackRecords returns one for each cause, by name; that nothing fails comes last.
+func trackRecords(results []result) []trackRecord {
+	of := map[string]trackRecord{}
+	for _, r := range results {
+		for _, n := range r.names {
+			if _, known := of[n.want]; !known {
+				of[n.want] = trackRecord{n.want, map[string]score{}, map[string]tally{}}
+			}
+			of[n.want].count(r, n)
+		}
+	}
+	causes := slices.Sorted(maps.Keys(of))
+	if i, found := slices.BinarySearch(causes, noFailure); found {
+		causes = append(slices.Delete(causes, i, i+1), noFailure)
+	}
+	var all []trackRecord
+	for _, cause := range causes {
+		all = append(all, of[cause])
+	}
 	return all
 }
 
-func row(g []result) string {
-	outcomes, said := tally{}, tally{}
-	held, coverage := 0, 1.0
-	var want []string
-	for _, r := range g {
-		if r.err != nil {
-			outcomes.add("not played")
-			continue
+func (t trackRecord) count(r result, n named) {
+	s := t.modes[r.Mode]
+	s.all++
+	also := t.scenarios[r.scenario.Name]
+	if n.outcome == right || n.outcome == silent {
+		s.right++
+		if n.said != "" && n.said != n.want {
+			also.add(n.said)
 		}
-		for _, n := range r.names {
-			outcomes.add(string(n.outcome))
-			if n.said != "" {
-				said.add(n.said + " " + n.confidence)
-			}
-			if !slices.Contains(want, n.want) {
-				want = append(want, n.want)
-			}
-		}
-		if r.ok() {
-			held++
-		}
-		coverage = min(coverage, r.run.Timeline.Verdict.Coverage)
 	}
-	return fmt.Sprintf("| %s | %s | %s | %d | %s | %s | %d | %s | %.1f |", g[0].scenario.Name, strings.Join(want, ", "), g[0].Mode, len(g), outcomes, cmp.Or(said.String(), "–"), held, predictions(g), 100*coverage)
+	t.modes[r.Mode], t.scenarios[r.scenario.Name] = s, also
+}
+
+// columns returns those of the table: one for each mode of kube-proxy.
+func columns(results []result, hasPage func(cause string) bool) []drill.Column[trackRecord] {
+	all := []drill.Column[trackRecord]{{Head: "cause", Cell: func(t trackRecord) string {
+		if hasPage(t.cause) {
+			return fmt.Sprintf("[%s](%s/%[1]s.md)", t.cause, pages)
+		}
+		return t.cause
+	}}}
+	var modes []string
+	for _, r := range results {
+		modes = append(modes, r.Mode)
+	}
+	slices.Sort(modes)
+	for _, mode := range slices.Compact(modes) {
+		all = append(all, drill.Column[trackRecord]{Head: mode, Cell: func(t trackRecord) string { return t.modes[mode].String() }})
+	}
+	return append(all, drill.Column[trackRecord]{Head: "scenarios", Cell: trackRecord.played})
+}
+
+// played lists the scenarios, each with what else it was rightly named.
+func (t trackRecord) played() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(t.scenarios)) {
+		if also := t.scenarios[name]; len(also) > 0 {
+			name += " (named " + strings.Join(also.texts(), ", ") + ")"
+		}
+		all = append(all, name)
+	}
+	return strings.Join(all, ", ")
 }
 
 // A tally counts texts, in the order in which they came.
@@ -171,6 +238,13 @@ func (t tally) of(text string) int {
 	return 0
 }
 
+func (t tally) texts() (all []string) {
+	for _, e := range t {
+		all = append(all, e.text)
+	}
+	return all
+}
+
 func (t tally) String() string {
 	var parts []string
 	for _, e := range t {
@@ -183,6 +257,7 @@ func (t tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
+// summary counts how incidents were named, and runs in which there was to be none.
 func summary(results []result) string {
 	all := tally{}
 	sure, incidents, controls := 0, 0, 0
@@ -200,10 +275,12 @@ func summary(results []result) string {
 			}
 		}
 	}
-	return fmt.Sprintf("Of %d incidents: %d right, %d not first, %d unexplained, %d wrong (%d of them with high confidence), %d missed. Of %d runs that were to lose nothing: %d silent.\n",
-		incidents, all.of(string(right)), all.of(string(notFirst)), all.of(string(unexplained)), all.of(string(wrong)), sure, all.of(string(missed)), controls, all.of(string(silent)))
+	of := func(o outcome) int { return all.of(string(o)) }
+	return fmt.Sprintf("Of %d incidents: %d right, %d not first, %d unexplained, %d wrong (%d of them with high confidence), %d missed."+
+		" Of %d runs that were to lose nothing: %d silent.\n", incidents, of(right), of(notFirst), of(unexplained), of(wrong), sure, of(missed), controls, of(silent))
 }
 
+// failures lists what was not as a scenario expects.
 func failures(results []result) string {
 	var list strings.Builder
 	for _, r := range results {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,26 +27,77 @@ func TestTableCountsEveryRun(t *testing.T) {
 		r.run.Timeline.Incidents = []drill.Incident{{ID: 1, Failed: 3, Causes: []drill.Cause{{Rule: "pod-crashed", Reason: reason, Confidence: confidence}}}}
 		return r
 	}
+	calm := one("calm", "iptables", silent, "", "")
+	calm.names[0].want = noFailure
 	doc := document([]result{
 		crashed(one("crash", "nftables", right, "pod-crashed", "high"), "", "low"),
 		crashed(one("crash", "iptables", right, "pod-crashed", "high"), "liveness", "high"),
 		crashed(one("crash", "iptables", wrong, "pod-hung", "high", check{false, "pod-crashed, medium or surer", "pod-hung [high]"}), "", "medium"),
-		one("calm", "iptables", silent, "", ""),
+		one("crash-oom", "iptables", right, "pod-killed", "high"),
+		calm,
 		broken,
-	}, 3)
+	}, leftOut{outdated: 3, unjudged: 2}, func(cause string) bool { return cause == "pod-crashed" })
 	for _, want := range []string{
 		"lapse run svc/web -n lab --rate 100 --fail-if failed>0\n",
-		"(minimum / median / maximum).\n4 of them, whose scenarios touch only what is in their own namespace, were played up to 2 at a time.\nRecorded by Lapse 5 × v1; judged by 4 × v2, unknown. 3 saved runs were left out",
-		"| calm | pod-crashed | iptables | 1 | silent | – | 1 | nothing | 98.7 |\n| crash | pod-crashed | iptables | 2 | right, wrong | pod-crashed high, pod-hung high | 1 | LP01 2/2, LP05 0/2, LP16 | 98.7 |\n" +
-			"| crash | pod-crashed | nftables | 1 | right | pod-crashed high | 1 | LP01 0/1, LP05 0/1, LP16 | 98.7 |\n| hung |",
+		"\n6 runs, ", "(minimum / median / maximum). 5 runs were played up to 2 at a time.\nRecorded by Lapse 6 × v1; judged by 5 × v2, unknown.",
+		" 3 saved runs were left out: their scenario does something else now. 2 saved runs were not judged.\n",
+		"| cause | iptables | nftables | scenarios |\n|---|---|---|---|\n" +
+			"| [pod-crashed](../causes/pod-crashed.md) | 2 of 3 | 1 of 1 | crash, crash-oom (named pod-killed) |\n" +
+			"| no failure | 1 of 1 | – | calm |\n\n",
 		"Preflight, from the manifests alone, predicted 6 times something that a run can confirm; it came true 2 times. Of 3 incidents 2 have a cause that was predicted.\n",
-		"| hung |  | iptables | 1 | not played |",
-		"Of 3 incidents: 2 right, 0 not first, 0 unexplained, 1 wrong (1 of them with high confidence), 0 missed. Of 1 runs that were to lose nothing: 1 silent.",
+		"Of 4 incidents: 3 right, 0 not first, 0 unexplained, 1 wrong (1 of them with high confidence), 0 missed. Of 1 runs that were to lose nothing: 1 silent.",
 		"- crash, iptables, run 1: want pod-crashed, medium or surer; came pod-hung [high]\n",
 		"- hung, iptables, run 1: not played: no API server\n",
 	} {
 		if !strings.Contains(doc, want) {
 			t.Errorf("no %q in\n%s", want, doc)
 		}
+	}
+}
+
+func TestTheTableKeepsWhatIsWrittenByHand(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, table)
+	if err := os.WriteFile(file, []byte("old\n\n"+byHand+"\n## What the table does not show\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := settings{Series: drill.Series{Files: drill.Files{Out: dir}}}
+	if err := publish(s, []result{{record: record{Mode: "iptables"}}}, leftOut{}); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(doc); strings.Contains(text, "old") || !strings.HasSuffix(text, "Nothing.\n\n"+byHand+"\n## What the table does not show\n") {
+		t.Error(text)
+	}
+}
+
+func TestASavedRunWithoutATimelineIsNamedAndTheOthersAreJudged(t *testing.T) {
+	dir := t.TempDir()
+	scenario, err := Parse("crash.txtar", []byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := record{Scenario: "crash", Text: good, Mode: "iptables"}
+	for _, s := range scenario.Steps {
+		r.Steps = append(r.Steps, Done{Text: s.Text, Began: t0, Ended: t0})
+	}
+	for _, number := range []string{"1", "2"} {
+		run := filepath.Join(dir, "iptables", "crash", number, "run")
+		if err := errors.Join(os.MkdirAll(run, 0o755), r.save(filepath.Dir(run))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	timeline := filepath.Join(dir, "iptables", "crash", "2", "run", "timeline.json")
+	lapse := filepath.Join(dir, "lapse")
+	if err := errors.Join(os.WriteFile(timeline, []byte("{}"), 0o644), os.WriteFile(lapse, []byte("#!/bin/sh\necho {}\n"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	s := settings{Series: drill.Series{Judge: dir, Files: drill.Files{Lapse: lapse}}}
+	results, left, err := judgeAll(t.Context(), s, []Scenario{scenario})
+	if len(results) != 1 || left != (leftOut{unjudged: 1}) || err == nil || err.Error() != "1 of 2 saved runs were not judged" {
+		t.Errorf("%d results, %+v left out, %v", len(results), left, err)
 	}
 }
