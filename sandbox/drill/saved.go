@@ -19,25 +19,14 @@ func Save(dir, file string, known any) error {
 	return os.WriteFile(filepath.Join(dir, file), data, 0o644)
 }
 
-// Saved reads what [Save] wrote of several runs: the files that match a pattern, in the order of their paths. use is
-// called with each and its folder.
-func Saved[T any](pattern string, use func(dir string, known T) error) error {
-	files, err := filepath.Glob(pattern)
+// Read reads what [Save] wrote.
+func Read[T any](file string) (known T, err error) {
+	data, err := os.ReadFile(file)
 	if err != nil {
-		return err
+		return known, err
 	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		var known T
-		if err := json.Unmarshal(data, &known); err != nil {
-			return fmt.Errorf("read %s: %w", file, err)
-		}
-		if err := use(filepath.Dir(file), known); err != nil {
-			return err
-		}
+	if err := json.Unmarshal(data, &known); err != nil {
+		return known, fmt.Errorf("read %s: %w", file, err)
 	}
-	return nil
+	return known, nil
 }

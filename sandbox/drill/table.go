@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Column of a table has a heading, and a cell for each row.
@@ -18,7 +19,7 @@ func Table[T any](columns []Column[T], rows []T) string {
 	line := func(cell func(Column[T]) string) {
 		b.WriteString("|")
 		for _, c := range columns {
-			b.WriteString(" " + cell(c) + " |")
+			b.WriteString(strings.TrimRight(" "+cell(c), " ") + " |")
 		}
 		b.WriteString("\n")
 	}
@@ -44,3 +45,9 @@ func Spread(values []float64, digits int) string {
 	f := func(v float64) string { return strconv.FormatFloat(v, 'f', digits, 64) }
 	return f(slices.Min(values)) + " / " + f(Median(values)) + " / " + f(slices.Max(values))
 }
+
+// Millis returns a length in milliseconds.
+func Millis(d time.Duration) float64 { return d.Seconds() * 1000 }
+
+// Middle returns the middle of the bounds.
+func (l Length) Middle() time.Duration { return (l.Min + l.Max) / 2 }

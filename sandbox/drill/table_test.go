@@ -3,11 +3,12 @@ package drill
 import (
 	"strconv"
 	"testing"
+	"time"
 )
 
 func TestTableHasACellForEachRowAndColumn(t *testing.T) {
 	columns := []Column[int]{{"number", strconv.Itoa}, {"", func(n int) string { return strconv.Itoa(n * n) }}}
-	if got, want := Table(columns, []int{2, 3}), "| number |  |\n|---|---|\n| 2 | 4 |\n| 3 | 9 |\n"; got != want {
+	if got, want := Table(columns, []int{2, 3}), "| number | |\n|---|---|\n| 2 | 4 |\n| 3 | 9 |\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -19,5 +20,11 @@ func TestSpreadIsMinimumMedianAndMaximum(t *testing.T) {
 		if got := Spread(values, 1); got != want {
 			t.Errorf("of %v: %s, want %s", values, got, want)
 		}
+	}
+}
+
+func TestMedianIsTheMiddleOrTheMeanOfTheMiddleTwo(t *testing.T) {
+	if odd, even := Median([]time.Duration{9, 1, 4}), Median([]time.Duration{9, 1, 4, 2}); odd != 4 || even != 3 {
+		t.Error(odd, even)
 	}
 }

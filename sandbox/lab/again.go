@@ -62,7 +62,7 @@ func recordFiles(folder string) (files []string, err error) {
 
 // judgeAgain judges one saved run; its error is of a run that makes no sense any more, or of a file.
 func judgeAgain(ctx context.Context, lapse, file string, scenarios []Scenario) (r result, err error) {
-	if r.record, err = readRecord(file); err != nil {
+	if r.record, err = drill.Read[record](file); err != nil {
 		return r, err
 	}
 	i := slices.IndexFunc(scenarios, func(c Scenario) bool { return c.Name == r.Scenario })

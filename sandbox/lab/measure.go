@@ -150,7 +150,7 @@ func (l *laboratory) inside(ctx context.Context, r *result, p *play, dir string)
 	if r.scenario.alone() {
 		l.spaces.settle() // nothing of an earlier scenario is left on the nodes
 	}
-	return errors.Join(l.behind(ctx, r, p), r.save(dir))
+	return errors.Join(l.behind(ctx, r, p), drill.Save(dir, recordFile, r.record))
 }
 
 // behind plays a scenario behind what it wants before the nodes.

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -35,25 +33,6 @@ type record struct {
 }
 
 const recordFile = "lab.json"
-
-func (r record) save(dir string) error {
-	data, err := json.MarshalIndent(r, "", "\t")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, recordFile), data, 0o644)
-}
-
-func readRecord(file string) (r record, err error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("read %s: %w", file, err)
-	}
-	return r, nil
-}
 
 // Count is what a server says it has answered, see sandbox/workload.
 type Count struct {

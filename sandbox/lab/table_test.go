@@ -86,7 +86,7 @@ func TestASavedRunWithoutATimelineIsNamedAndTheOthersAreJudged(t *testing.T) {
 	}
 	for _, number := range []string{"1", "2"} {
 		run := filepath.Join(dir, "iptables", "crash", number, "run")
-		if err := errors.Join(os.MkdirAll(run, 0o755), r.save(filepath.Dir(run))); err != nil {
+		if err := errors.Join(os.MkdirAll(run, 0o755), drill.Save(filepath.Dir(run), recordFile, r)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,32 +8,32 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lapse/sandbox/drill"
 )
 
 // A pair is a drain with Lapse and one without.
 type pair struct{ with, without drain }
 
-// byMode are the whole pairs of each mode.
+// byMode returns the whole pairs of each mode.
 func byMode(drains []drain) (groups [][]pair) {
-	drains = slices.SortedStableFunc(slices.Values(drains), func(a, b drain) int { return cmp.Or(cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.Pair, b.Pair)) })
+	drains = slices.SortedStableFunc(slices.Values(drains), func(a, b drain) int {
+		return cmp.Or(cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.Pair, b.Pair))
+	})
+	var pairs []pair
 	for i := 1; i < len(drains); i++ {
-		a, b := drains[i-1], drains[i]
-		if a.Mode != b.Mode || a.Pair != b.Pair || a.Lapse == b.Lapse {
-			continue
+		switch a, b := drains[i-1], drains[i]; {
+		case a.Mode != b.Mode || a.Pair != b.Pair || a.Lapse == b.Lapse:
+		case a.Lapse:
+			pairs = append(pairs, pair{with: a, without: b})
+		default:
+			pairs = append(pairs, pair{with: b, without: a})
 		}
-		p := pair{with: a, without: b}
-		if b.Lapse {
-			p = pair{with: b, without: a}
-		}
-		if len(groups) == 0 || groups[len(groups)-1][0].with.Mode != a.Mode {
-			groups = append(groups, nil)
-		}
-		groups[len(groups)-1] = append(groups[len(groups)-1], p)
 	}
-	return groups
+	return drill.Group(pairs, func(p pair) string { return p.with.Mode })
 }
 
-// differences are in what the drains of a pair ended, but for how long it took.
+// differences returns how the drains of a pair ended differently, apart from the time it took.
 func (p pair) differences() (found []string) {
 	with, without := p.with.Outcome, p.without.Outcome
 	say := func(what string, with, without any) {
@@ -53,16 +53,16 @@ func (p pair) differences() (found []string) {
 
 // A measure is a length that drains have.
 type measure struct {
-	name string
-	of   func(outcome) time.Duration
+	name, short string
+	of          func(outcome) time.Duration
 }
 
 var measures = []measure{
-	{"`kubectl drain`", func(o outcome) time.Duration { return o.Command }},
-	{"first Pod told to end → last Pod gone", func(o outcome) time.Duration { return o.Pods }},
+	{"`kubectl drain`", "drain", func(o outcome) time.Duration { return o.Command }},
+	{"first Pod told to end → last Pod gone", "Pods", func(o outcome) time.Duration { return o.Pods }},
 }
 
-// differences are those of each pair, with Lapse less without.
+// differences returns one of each pair: with Lapse minus without.
 func (m measure) differences(pairs []pair) (all []time.Duration) {
 	for _, p := range pairs {
 		all = append(all, m.of(p.with.Outcome)-m.of(p.without.Outcome))
@@ -98,14 +98,11 @@ func medianInterval(values []time.Duration) (in interval, ok bool) {
 	return in, ok
 }
 
-// median is the middle value, or the mean of the middle two.
-func median(values []time.Duration) time.Duration {
-	values = slices.Sorted(slices.Values(values))
-	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
-}
-
-// judgement is an error for each difference, in any mode.
+// judgement returns an error for each difference, in any mode.
 func judgement(groups [][]pair) error {
+	if len(groups) == 0 {
+		return errors.New("no pairs")
+	}
 	var errs []error
 	for _, pairs := range groups {
 		mode := pairs[0].with.Mode
@@ -114,7 +111,8 @@ func judgement(groups [][]pair) error {
 				errs = append(errs, fmt.Errorf("%s: %s", mode, strings.Join(found, "; ")))
 			}
 			if len(p.without.Outcome.Asked) != len(servers) {
-				errs = append(errs, fmt.Errorf("%s: pair %d: without Lapse %d Pods were evicted, of %d", mode, p.without.Pair, len(p.without.Outcome.Asked), len(servers)))
+				errs = append(errs, fmt.Errorf("%s: pair %d: without Lapse %d Pods were evicted, of %d",
+					mode, p.without.Pair, len(p.without.Outcome.Asked), len(servers)))
 			}
 		}
 		for _, m := range measures {

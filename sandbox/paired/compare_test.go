@@ -43,12 +43,6 @@ func TestMedianInterval(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	if odd, even := median(lengths(9, 1, 4)), median(lengths(9, 1, 4, 2)); odd != 4*time.Millisecond || even != 3*time.Millisecond {
-		t.Error(odd, even)
-	}
-}
-
 func podChange(kind, uid, labels, metadata string) string {
 	return fmt.Sprintf(`{"type": %q, "object": {"metadata": {"uid": %q, "name": "pod-%s", "labels": {%s}%s}}}`, kind, uid, uid, labels, metadata)
 }
@@ -119,7 +113,7 @@ func sample(n int, longer func(pair int) time.Duration) (drains []drain) {
 	for i := range n {
 		took := 8*time.Second + time.Duration(i)*100*time.Millisecond
 		for turn := range 2 {
-			d := drain{Mode: "iptables", Pair: i + 1, First: turn == 0, Lapse: (i+turn)%2 == 1, Load: "0.50", Command: "kubectl drain node2", Outcome: outcome{Asked: all, Gone: all, Command: took, Pods: took - time.Second}}
+			d := drain{Conditions: drill.Conditions{Mode: "iptables", Command: "kubectl drain node2"}, Pair: i + 1, First: turn == 0, Lapse: (i+turn)%2 == 1, Load: "0.50", Outcome: outcome{Asked: all, Gone: all, Command: took, Pods: took - time.Second}}
 			if d.Lapse {
 				d.Outcome.Command += longer(i)
 				d.Outcome.Asked = []string{"second", "first", "third", "fourth"} // by chance
@@ -198,7 +192,7 @@ func TestDocumentListsAllPairs(t *testing.T) {
 }
 
 func TestPlayRefusesNoPairs(t *testing.T) {
-	if err := paired(context.Background(), drill.Series{}); err == nil || !strings.Contains(err.Error(), "at least one pair") {
+	if err := paired(context.Background(), settings{}); err == nil || !strings.Contains(err.Error(), "at least one pair") {
 		t.Error(err)
 	}
 }

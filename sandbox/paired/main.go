@@ -11,12 +11,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,10 +25,9 @@ import (
 )
 
 const (
-	namespace   = "paired"
-	table       = "no-influence.md"
-	outcomeFile = "outcome.json"
-	node        = "node2" // which is drained
+	namespace = "paired"
+	table     = "no-influence.md"
+	node      = "node2" // which is drained
 )
 
 // The Pods of the drained node, one of each Deployment: for how long each serves on after SIGTERM. They are so far
@@ -41,74 +38,44 @@ var servers = []struct {
 }{{"first", "0s"}, {"second", "2s"}, {"third", "4s"}, {"fourth", "6s"}}
 
 func main() {
-	s := drill.Series{Modes: drill.List{"iptables"}, N: 10, Rate: 100}
+	s := settings{drill.Series{Modes: drill.List{"iptables"}, N: 10, Rate: 100}}
 	s.Flags(flag.CommandLine, "pairs of drains in each mode, 6 or more to judge")
 	s.OutFlag(flag.CommandLine, table)
 	drill.Main("paired", func(ctx context.Context) error { return paired(ctx, s) })
 }
 
-func paired(ctx context.Context, s drill.Series) error {
+type settings struct{ drill.Series }
+
+func paired(ctx context.Context, s settings) error {
 	if s.N < 1 {
 		return fmt.Errorf("-n %d: at least one pair", s.N)
 	}
-	collect := drainAll
-	if s.Judge != "" {
-		collect = readAll
-	}
-	drains, err := collect(ctx, s)
-	groups := byMode(drains)
-	if len(groups) == 0 {
-		return cmp.Or(err, errors.New("no pairs"))
-	}
-	return errors.Join(err, s.Publish(table, document(groups)), judgement(groups))
+	return drill.Study[drain]{
+		Name:    "paired",
+		Table:   table,
+		File:    "outcome.json",
+		Plan:    s.plan,
+		Folder:  func(d drain) string { return filepath.Join(d.Mode, fmt.Sprintf("%d-%s", d.Pair, d.arm())) },
+		Measure: s.measure,
+		End: func(ctx context.Context, c *drill.Cluster) error {
+			return errors.Join(c.Uncordon(ctx), c.Remove(ctx, namespace))
+		},
+		Document: func(drains []drain) string { return document(byMode(drains)) },
+		Verdict:  func(drains []drain) error { return judgement(byMode(drains)) },
+	}.Run(ctx, s.Series)
 }
 
 // A drain is one drain, with Lapse or without it. It is saved as it is.
 type drain struct {
-	Mode    string // kube-proxy's
+	drill.Conditions
 	Pair    int
 	First   bool // of its pair
 	Lapse   bool
-	Began   time.Time
 	Load    string // as it began
-	Machine string
-	Command string
 	Outcome outcome
 }
 
-func drainAll(ctx context.Context, s drill.Series) (drains []drain, err error) {
-	base := s.Base("paired")
-	for _, mode := range s.Modes {
-		c, err := s.Open(ctx, mode, os.Stderr)
-		if err != nil {
-			return drains, err
-		}
-		for i := range s.N {
-			for turn := range 2 {
-				d := drain{Mode: c.ProxyMode(), Pair: i + 1, First: turn == 0, Lapse: (i+turn)%2 == 1, Machine: drill.Machine()}
-				dir := filepath.Join(base, d.Mode, fmt.Sprintf("%d-%s", d.Pair, d.arm()))
-				if err := d.play(ctx, s, c, dir); err != nil {
-					return drains, fmt.Errorf("pair %d, %s: %w", d.Pair, d.arm(), err)
-				}
-				drains = append(drains, d)
-				fmt.Fprintf(os.Stderr, "pair %d, %s: %+v\n", d.Pair, d.arm(), d.Outcome)
-			}
-		}
-		if err := errors.Join(c.Uncordon(ctx), c.Remove(ctx, namespace)); err != nil {
-			return drains, err
-		}
-	}
-	return drains, nil
-}
-
-// readAll reads saved drains.
-func readAll(_ context.Context, s drill.Series) (drains []drain, err error) {
-	err = drill.Saved(filepath.Join(s.Judge, "*", "*", outcomeFile), func(_ string, d drain) error {
-		drains = append(drains, d)
-		return nil
-	})
-	return drains, err
-}
+func (d drain) String() string { return fmt.Sprintf("pair %d, %s: %+v", d.Pair, d.arm(), d.Outcome) }
 
 func (d drain) arm() string {
 	if d.Lapse {
@@ -117,8 +84,22 @@ func (d drain) arm() string {
 	return "without"
 }
 
-// play deploys the workload anew, drains the node and observes what becomes of the Pods.
-func (d *drain) play(ctx context.Context, s drill.Series, c *drill.Cluster, dir string) error {
+func (s settings) plan(mode string) (all []drain) {
+	for i := range s.N {
+		for turn := range 2 {
+			all = append(all, drain{
+				Conditions: drill.Conditions{Mode: mode},
+				Pair:       i + 1,
+				First:      turn == 0,
+				Lapse:      (i+turn)%2 == 1,
+			})
+		}
+	}
+	return all
+}
+
+// measure deploys the workload anew, drains the node and observes what becomes of the Pods.
+func (s settings) measure(ctx context.Context, c *drill.Cluster, d *drain, dir string) error {
 	if err := deploy(ctx, c); err != nil {
 		return err
 	}
@@ -128,13 +109,13 @@ func (d *drain) play(ctx context.Context, s drill.Series, c *drill.Cluster, dir 
 		return err
 	}
 	defer func() { _ = end() }() // after an error; else it has ended
-	d.Began, d.Load = time.Now().UTC(), drill.LoadAverage()
 	command := []string{"kubectl", "drain", node, "--ignore-daemonsets"}
+	d.Load = drill.LoadAverage()
 	var of ended
 	if d.Lapse {
-		of, err = d.with(ctx, s, c, dir, command)
+		of, err = s.with(ctx, c, d, dir, command)
 	} else {
-		of, err = d.without(ctx, c, command)
+		of, err = without(ctx, c, d, command)
 	}
 	if err != nil {
 		return err
@@ -143,23 +124,23 @@ func (d *drain) play(ctx context.Context, s drill.Series, c *drill.Cluster, dir 
 		return err
 	}
 	d.Outcome = log.outcome(of)
-	return drill.Save(dir, outcomeFile, d)
+	return nil
 }
 
-// ended is how `kubectl drain` did.
+// ended says when `kubectl drain` ran, and its exit code.
 type ended struct {
 	from, to time.Time
 	code     int
 }
 
 // with drains while Lapse measures from every node.
-func (d *drain) with(ctx context.Context, s drill.Series, c *drill.Cluster, dir string, command []string) (ended, error) {
+func (s settings) with(ctx context.Context, c *drill.Cluster, d *drain, dir string, command []string) (ended, error) {
 	args := []string{"run"}
 	for _, server := range servers {
 		args = append(args, "svc/"+server.name)
 	}
 	args = append(args, "-n", namespace, "--from", "all", "--rate", strconv.Itoa(s.Rate), "--baseline", "3s", "--settle", "5s")
-	d.Command = "lapse " + strings.Join(slices.Concat(args, []string{"--"}, command), " ")
+	d.Begin("lapse " + strings.Join(slices.Concat(args, []string{"--"}, command), " "))
 	run, err := c.Command(ctx, slices.Concat(args, []string{"--out", dir, "--"}, command)...).Finish(dir)
 	if err != nil {
 		return ended{}, err
@@ -178,8 +159,8 @@ func (d *drain) with(ctx context.Context, s drill.Series, c *drill.Cluster, dir 
 }
 
 // without drains, and nothing else.
-func (d *drain) without(ctx context.Context, c *drill.Cluster, command []string) (ended, error) {
-	d.Command = strings.Join(command, " ")
+func without(ctx context.Context, c *drill.Cluster, d *drain, command []string) (ended, error) {
+	d.Begin(strings.Join(command, " "))
 	of := ended{from: time.Now()}
 	_, err := c.Kubectl(ctx, command[1:]...)
 	of.to = time.Now()
@@ -205,7 +186,12 @@ func deploy(ctx context.Context, c *drill.Cluster) error {
 		return err
 	}
 	for _, server := range servers {
-		w := drill.Workload{Namespace: namespace, Name: server.name, Replicas: 1, Args: []string{"--on-sigterm", "graceful", "--drain-for", server.drain}}
+		w := drill.Workload{
+			Namespace: namespace,
+			Name:      server.name,
+			Replicas:  1,
+			Args:      []string{"--on-sigterm", "graceful", "--drain-for", server.drain},
+		}
 		if err := c.Apply(ctx, w.Manifest()); err != nil {
 			return err
 		}

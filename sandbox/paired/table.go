@@ -7,35 +7,40 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"lapse/sandbox/drill"
 )
 
-// document is docs/measured/no-influence.md.
-func document(groups [][]pair) string {
-	var b strings.Builder
-	first := groups[0][0]
-	fmt.Fprintf(&b, `# A drain with Lapse, and without it
+const head = `# A drain with Lapse, and without it
 
 Does measuring change what it measures? One node is drained again and again, with Lapse measuring from every node and without Lapse, by turns:
 
-`+"```\n%s\n%s\n```"+`
+` + "```\n%s\n%s\n```" + `
 
-On %s. %s. Made by `+"`make paired`"+`.
+On %s. %s. Made by ` + "`make paired`" + `.
 
 - On %s run the Pods of %d Deployments, deployed anew for each drain. After SIGTERM they answer for %s. So far apart, the order in which they end is no chance.
 - With Lapse there are also its Job, and a prober on each node, also on the drained one: Pods of a DaemonSet, which a drain leaves alone. They ask the Services as long as Lapse runs. Without Lapse
   nothing is asked of the Pods but their readiness probes: the load is a part of what is compared.
-- **evicted**, **ended**: the Pods that were told to end while the drain ran, and those that were gone, in the order in which the API server said so, told apart by its watch alone. `+"`kubectl drain`"+` asks
+- **evicted**, **ended**: the Pods that were told to end while the drain ran, and those that were gone, in the order in which the API server said so, told apart by its watch alone. ` + "`kubectl drain`" + ` asks
   for all evictions at once, so the order of the first is chance.
-- **drain**: how long `+"`kubectl drain`"+` ran. It asks once a second whether a Pod is gone. **Pods**: from when the first Pod was told to end until the last was gone. In seconds: without Lapse, with it, the difference.
+- **drain**: how long ` + "`kubectl drain`" + ` ran. It asks once a second whether a Pod is gone. **Pods**: from when the first Pod was told to end until the last was gone. In seconds: without Lapse, with it, the difference.
 - The interval of the median difference is exact, between two of the differences, and supposes nothing of how they are distributed.
 
-`, first.with.Command, first.without.Command, first.with.Began.Format("2006-01-02 15:04 UTC"), first.with.Machine, node, len(servers), drainLengths())
+`
+
+// document returns docs/measured/no-influence.md.
+func document(groups [][]pair) string {
+	if len(groups) == 0 {
+		return "No pair is whole.\n"
+	}
+	var b strings.Builder
+	first := groups[0][0]
+	fmt.Fprintf(&b, head, first.with.Command, first.without.Command, first.with.Began.Format("2006-01-02 15:04 UTC"),
+		first.with.Machine, node, len(servers), drainLengths())
 	for _, pairs := range groups {
 		fmt.Fprintf(&b, "## kube-proxy in %s mode\n\n", pairs[0].with.Mode)
-		b.WriteString("| pair | first | load | exit code | evicted | ended | drain (s) | | | Pods (s) | | |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
-		for _, p := range pairs {
-			b.WriteString(p.row() + "\n")
-		}
+		b.WriteString(drill.Table(columns(), pairs))
 		b.WriteString(summary(pairs))
 	}
 	return b.String()
@@ -49,19 +54,25 @@ func drainLengths() string {
 	return strings.Join(all, ", ") + " s"
 }
 
-func (p pair) row() string {
-	with, without := p.with.Outcome, p.without.Outcome
-	first := "without"
-	if p.with.First {
-		first = "with"
+func columns() []drill.Column[pair] {
+	all := []drill.Column[pair]{
+		{Head: "pair", Cell: func(p pair) string { return strconv.Itoa(p.with.Pair) }},
+		{Head: "first", Cell: func(p pair) string { return map[bool]string{true: "with", false: "without"}[p.with.First] }},
+		{Head: "load", Cell: func(p pair) string { return both(p.without.Load, p.with.Load) }},
+		{Head: "exit code", Cell: func(p pair) string { return both(p.without.Outcome.ExitCode, p.with.Outcome.ExitCode) }},
+		{Head: "evicted", Cell: func(p pair) string { return both(names(p.without.Outcome.Asked), names(p.with.Outcome.Asked)) }},
+		{Head: "ended", Cell: func(p pair) string { return both(names(p.without.Outcome.Gone), names(p.with.Outcome.Gone)) }},
 	}
-	cells := []string{strconv.Itoa(p.with.Pair), first, both(p.without.Load, p.with.Load), both(without.ExitCode, with.ExitCode),
-		both(strings.Join(without.Asked, ", "), strings.Join(with.Asked, ", ")), both(strings.Join(without.Gone, ", "), strings.Join(with.Gone, ", "))}
 	for _, m := range measures {
-		cells = append(cells, seconds(m.of(without)), seconds(m.of(with)), signed(m.of(with)-m.of(without)))
+		all = append(all,
+			drill.Column[pair]{Head: m.short + " (s)", Cell: func(p pair) string { return seconds(m.of(p.without.Outcome)) }},
+			drill.Column[pair]{Cell: func(p pair) string { return seconds(m.of(p.with.Outcome)) }},
+			drill.Column[pair]{Cell: func(p pair) string { return signed(m.of(p.with.Outcome) - m.of(p.without.Outcome)) }})
 	}
-	return "| " + strings.Join(cells, " | ") + " |"
+	return all
 }
+
+func names(pods []string) string { return strings.Join(pods, ", ") }
 
 // both writes what holds without and with Lapse, once if it is the same.
 func both[T comparable](without, with T) string {
@@ -84,23 +95,39 @@ func summary(pairs []pair) string {
 	} else {
 		fmt.Fprintf(&b, "What differs:\n\n- %s\n", strings.Join(found, "\n- "))
 	}
-	fmt.Fprintf(&b, "\nThe order in which they were told to end: without Lapse %s; with it %s.\n", orders(pairs, func(p pair) drain { return p.without }), orders(pairs, func(p pair) drain { return p.with }))
-	b.WriteString("\n| length | median without (s) | with (s) | median difference (s) | its interval (s) | confidence | |\n|---|---|---|---|---|---|---|\n")
-	for _, m := range measures {
-		var with, without []time.Duration
-		for _, p := range pairs {
-			with, without = append(with, m.of(p.with.Outcome)), append(without, m.of(p.without.Outcome))
-		}
-		differences := m.differences(pairs)
-		in, ok := medianInterval(differences)
-		cells := []string{"–", "–", fmt.Sprintf("%d pairs are too few to tell", len(pairs))}
-		if ok {
-			cells = []string{signed(in.min) + " to " + signed(in.max), strconv.FormatFloat(100*in.confidence, 'f', 1, 64) + " %", in.meaning()}
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", m.name, seconds(median(without)), seconds(median(with)), signed(median(differences)), strings.Join(cells, " | "))
-	}
+	fmt.Fprintf(&b, "\nThe order in which they were told to end: without Lapse %s; with it %s.\n\n",
+		orders(pairs, func(p pair) drain { return p.without }), orders(pairs, func(p pair) drain { return p.with }))
+	b.WriteString(drill.Table(lengthColumns(pairs), measures))
 	b.WriteString("\n")
 	return b.String()
+}
+
+// lengthColumns returns those of the table that compares the lengths over all pairs.
+func lengthColumns(pairs []pair) []drill.Column[measure] {
+	middle := func(m measure, of func(pair) drain) string {
+		var all []time.Duration
+		for _, p := range pairs {
+			all = append(all, m.of(of(p).Outcome))
+		}
+		return seconds(drill.Median(all))
+	}
+	between := func(cell func(interval) string, tooFew string) func(measure) string {
+		return func(m measure) string {
+			if in, ok := medianInterval(m.differences(pairs)); ok {
+				return cell(in)
+			}
+			return tooFew
+		}
+	}
+	return []drill.Column[measure]{
+		{Head: "length", Cell: func(m measure) string { return m.name }},
+		{Head: "median without (s)", Cell: func(m measure) string { return middle(m, func(p pair) drain { return p.without }) }},
+		{Head: "with (s)", Cell: func(m measure) string { return middle(m, func(p pair) drain { return p.with }) }},
+		{Head: "median difference (s)", Cell: func(m measure) string { return signed(drill.Median(m.differences(pairs))) }},
+		{Head: "its interval (s)", Cell: between(func(in interval) string { return signed(in.min) + " to " + signed(in.max) }, "–")},
+		{Head: "confidence", Cell: between(func(in interval) string { return fmt.Sprintf("%.1f %%", 100*in.confidence) }, "–")},
+		{Cell: between(interval.meaning, fmt.Sprintf("%d pairs are too few to tell", len(pairs)))},
+	}
 }
 
 func (in interval) meaning() string {

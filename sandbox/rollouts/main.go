@@ -13,12 +13,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -49,38 +46,15 @@ func main() {
 	s.OutFlag(flag.CommandLine, table)
 	flag.StringVar(&s.namespace, "namespace", "rollouts", "Kubernetes namespace of the workload, made anew")
 	flag.Var(&s.loads, "loads", "what else the machine does")
-	drill.Main("rollouts", func(ctx context.Context) error { return rollouts(ctx, s) })
-}
-
-func rollouts(ctx context.Context, s settings) error {
-	collect := measureAll
-	if s.Judge != "" {
-		collect = judgeAll
-	}
-	results, err := collect(ctx, s)
-	if len(results) == 0 {
-		return cmp.Or(err, errors.New("no runs"))
-	}
-	err = errors.Join(err, s.Publish(table, document(results)))
-	var wrong int
-	for _, r := range results {
-		wrong += len(r.wrong)
-	}
-	if wrong > 0 {
-		err = errors.Join(err, fmt.Errorf("%d statements in %d runs are contradicted by the truth", wrong, len(results)))
-	}
-	return err
+	drill.Main("rollouts", func(ctx context.Context) error { return s.study().Run(ctx, s.Series) })
 }
 
 // A result is one run with its truth, compared. What is exported is saved beside the recording.
 type result struct {
-	Mode    string // kube-proxy's
+	drill.Conditions
 	Load    string // quiet or busy
 	Number  int
-	Began   time.Time
 	LoadAvg string // as the run began: /proc/loadavg
-	Machine string
-	Command string // Lapse's
 	Truth   []truth.Pod
 
 	run   drill.Run
@@ -89,86 +63,75 @@ type result struct {
 	wrong []string // statements that the truth contradicts
 }
 
-const truthFile = "truth.json"
-
-func measureAll(ctx context.Context, s settings) ([]result, error) {
-	base := s.Base("rollouts")
-	var results []result
-	for _, mode := range s.Modes {
-		c, err := s.Open(ctx, mode, os.Stderr)
-		if err != nil {
-			return results, err
-		}
-		w := drill.Workload{Namespace: s.namespace, Name: "web", Replicas: replicas, Args: []string{"--on-sigterm", "exit"}}
-		if err := c.Deploy(ctx, w); err != nil {
-			return results, err
-		}
-		for _, load := range s.loads {
-			got, err := series(ctx, s, c, w, load, filepath.Join(base, cmp.Or(mode, c.ProxyMode())+"-"+load))
-			results = append(results, got...)
-			if err != nil {
-				return results, err
+func (s settings) study() drill.Study[result] {
+	return drill.Study[result]{
+		Name:    "rollouts",
+		Table:   table,
+		File:    "truth.json",
+		Plan:    s.plan,
+		Folder:  func(r result) string { return filepath.Join(r.Mode+"-"+r.Load, strconv.Itoa(r.Number)) },
+		Begin:   func(ctx context.Context, c *drill.Cluster) error { return c.Deploy(ctx, s.workload()) },
+		Measure: s.measure,
+		End:     func(ctx context.Context, c *drill.Cluster) error { return c.Remove(ctx, s.namespace) },
+		Judge: func(ctx context.Context, r *result, dir string) (err error) {
+			if r.run, err = drill.Judge(ctx, s.Lapse, dir); err == nil {
+				r.compare()
 			}
-		}
-		if err := c.Remove(ctx, w.Namespace); err != nil {
-			return results, err
-		}
+			return err
+		},
+		Document: document,
+		Verdict:  verdict,
 	}
-	return results, nil
 }
 
-// series measures restarts under one load.
-func series(ctx context.Context, s settings, c *drill.Cluster, w drill.Workload, load, dir string) ([]result, error) {
-	var results []result
-	for i := range s.N {
-		r, err := measure(ctx, s, c, w, load, filepath.Join(dir, strconv.Itoa(i+1)))
-		if err != nil {
-			return results, err
+func (s settings) plan(mode string) (all []result) {
+	for _, load := range s.loads {
+		for i := range s.N {
+			all = append(all, result{Conditions: drill.Conditions{Mode: mode}, Load: load, Number: i + 1})
 		}
-		r.Number = i + 1
-		if err := drill.Save(r.run.Dir, truthFile, r); err != nil {
-			return results, err
-		}
-		results = append(results, r)
-		fmt.Fprintln(os.Stderr, r.String())
 	}
-	return results, nil
+	return all
+}
+
+func (s settings) workload() drill.Workload {
+	return drill.Workload{Namespace: s.namespace, Name: "web", Replicas: replicas, Args: []string{"--on-sigterm", "exit"}}
 }
 
 // measure restarts the Deployment once while Lapse measures, and takes the truth.
-func measure(ctx context.Context, s settings, c *drill.Cluster, w drill.Workload, load, dir string) (result, error) {
+func (s settings) measure(ctx context.Context, c *drill.Cluster, r *result, dir string) error {
+	w := s.workload()
 	if err := c.Ready(ctx, w); err != nil {
-		return result{}, err
+		return err
 	}
-	if load == busy {
+	if r.Load == busy {
 		end, err := drill.Busy(3 * time.Minute)
 		if err != nil {
-			return result{}, err
+			return err
 		}
 		defer end()
 	}
 	args := []string{"--rate", strconv.Itoa(s.Rate), "--settle", "15s", "--fail-if", "failed>0",
 		"--", "kubectl", "-n", w.Namespace, "rollout", "restart", "deployment/" + w.Name}
-	r := result{Mode: c.ProxyMode(), Load: load, Began: time.Now().UTC(), LoadAvg: drill.LoadAverage(), Machine: drill.Machine()}
-	r.Command = "lapse run svc/" + w.Name + " -n " + w.Namespace + " " + strings.Join(args, " ")
+	r.Begin("lapse run svc/" + w.Name + " -n " + w.Namespace + " " + strings.Join(args, " "))
+	r.LoadAvg = drill.LoadAverage()
 	watch, err := truth.Begin(ctx, c, w)
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer watch.Close()
 	r.run, err = c.Measure(ctx, w, dir, args...)
 	if err != nil {
-		return r, err
+		return err
 	}
 	// What had not ended within the run ends now, so that the truth is whole and the next run begins with ready Pods.
 	if err := c.Ready(ctx, w); err != nil {
-		return r, err
+		return err
 	}
 	if r.Truth, err = watch.End(r.run.Timeline.ProberNode()); err != nil {
-		return r, err
+		return err
 	}
 	r.compare()
-	return r, nil
+	return nil
 }
 
 func (r *result) compare() {
@@ -179,16 +142,14 @@ func (r *result) compare() {
 	}
 }
 
-// judgeAll has Lapse judge saved runs again, and compares anew.
-func judgeAll(ctx context.Context, s settings) (results []result, err error) {
-	err = drill.Saved(filepath.Join(s.Judge, "*", "*", truthFile), func(dir string, r result) (err error) {
-		if r.run, err = drill.Judge(ctx, s.Lapse, dir); err != nil {
-			return err
-		}
-		r.compare()
-		results = append(results, r)
-		fmt.Fprintln(os.Stderr, r.String())
-		return nil
-	})
-	return results, err
+// verdict returns an error if the truth contradicts a statement.
+func verdict(results []result) error {
+	wrong := 0
+	for _, r := range results {
+		wrong += len(r.wrong)
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d statements in %d runs are contradicted by the truth", wrong, len(results))
+	}
+	return nil
 }

@@ -38,16 +38,32 @@ func main() {
 	s.Flags(flag.CommandLine, "runs in each mode")
 	s.OutFlag(flag.CommandLine, table)
 	flag.IntVar(&s.changes, "changes", 35, "Pods that a run deletes")
-	drill.Main("routes", func(ctx context.Context) error { return measureAll(ctx, s) })
+	drill.Main("routes", func(ctx context.Context) error { return s.study().Run(ctx, s.Series) })
 }
 
 // A run is one `lapse routes`, compared.
 type run struct {
-	mode, command, machine, load, advice string
-	began                                time.Time
-	failed, sent                         int
-	compared                             []comparison
-	programmed                           programmed
+	drill.Conditions
+	number       int
+	load, advice string
+	failed, sent int
+	compared     []comparison
+	programmed   programmed
+}
+
+func (r run) String() string {
+	wrong, all := r.wrong()
+	return fmt.Sprintf("%s, run %d: %d of %d brackets miss the truth", r.Mode, r.number, wrong, all)
+}
+
+// wrong counts the brackets that miss the truth, of all changes.
+func (r run) wrong() (wrong, all int) {
+	for _, c := range r.compared {
+		if all++; !c.open && !c.right() {
+			wrong++
+		}
+	}
+	return wrong, all
 }
 
 // A comparison is when a node's routes changed, as Lapse says it, and as it was.
@@ -63,35 +79,31 @@ func (c comparison) right() bool {
 	return !c.was.Latest.Before(c.said.Earliest) && !c.said.Latest.Before(c.was.Earliest)
 }
 
-func measureAll(ctx context.Context, s settings) error {
-	if s.Judge != "" {
-		return errors.New("-judge: the truth of these runs is not saved, so they cannot be judged again")
+func (s settings) study() drill.Study[run] {
+	return drill.Study[run]{
+		Name:     "routes",
+		Table:    table,
+		Plan:     s.plan,
+		Folder:   func(r run) string { return filepath.Join(r.Mode, strconv.Itoa(r.number)) },
+		Measure:  s.measure,
+		Document: document,
+		Verdict:  verdict,
 	}
-	base := s.Base("routes")
-	var runs []run
-	for _, mode := range s.Modes {
-		c, err := s.Open(ctx, mode, os.Stderr)
-		if err != nil {
-			return err
-		}
-		for i := range s.N {
-			r, err := measure(ctx, s, c, filepath.Join(base, c.ProxyMode(), strconv.Itoa(i+1)))
-			if err != nil {
-				return err
-			}
-			runs = append(runs, r)
-		}
+}
+
+func (s settings) plan(mode string) (all []run) {
+	for i := range s.N {
+		all = append(all, run{Conditions: drill.Conditions{Mode: mode}, number: i + 1})
 	}
-	if err := s.Publish(table, document(runs)); err != nil {
-		return err
-	}
+	return all
+}
+
+// verdict returns an error if more than one in a hundred of the brackets misses the truth.
+func verdict(runs []run) error {
 	wrong, all := 0, 0
 	for _, r := range runs {
-		for _, c := range r.compared {
-			if all++; !c.open && !c.right() {
-				wrong++
-			}
-		}
+		w, n := r.wrong()
+		wrong, all = wrong+w, all+n
 	}
 	if 100*wrong > all {
 		return fmt.Errorf("%d of %d brackets miss the truth", wrong, all)
@@ -100,16 +112,17 @@ func measureAll(ctx context.Context, s settings) error {
 }
 
 // measure runs `lapse routes` once, and watches the nodes' rules meanwhile.
-func measure(ctx context.Context, s settings, c *drill.Cluster, dir string) (run, error) {
+func (s settings) measure(ctx context.Context, c *drill.Cluster, r *run, dir string) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
-		return run{}, err
+		return err
 	}
 	args := []string{"routes", "-n", "default", "--changes", strconv.Itoa(s.changes), "--rate", strconv.Itoa(s.Rate)}
-	r := run{mode: c.ProxyMode(), command: "lapse " + strings.Join(args, " "), machine: drill.Machine(), load: drill.LoadAverage(), began: time.Now().UTC()}
+	r.Begin("lapse " + strings.Join(args, " "))
+	r.load = drill.LoadAverage()
 	proxies, err := watchProgramming(ctx, c, nodes)
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer func() { _ = proxies.Close() }() // after an error; else it has ended
 	cmd := exec.CommandContext(ctx, c.Lapse, append(args, "--out", dir)...)
@@ -118,10 +131,10 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, dir string) (run
 	cmd.Stdout = &printed
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
-		return r, err
+		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return r, err
+		return err
 	}
 	var watch *truth.Routes
 	var service string
@@ -130,26 +143,26 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, dir string) (run
 		if job, ok := strings.CutPrefix(lines.Text(), "creating Job "); ok && watch == nil {
 			service = job + "-canary"
 			if watch, err = truth.WatchRoutes(nodes, service, "http"); err != nil {
-				return r, errors.Join(err, cmd.Wait())
+				return errors.Join(err, cmd.Wait())
 			}
 		}
 	}
 	if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() != 4 {
-		return r, fmt.Errorf("%s: %w", r.command, err)
+		return fmt.Errorf("%s: %w", r.Command, err)
 	}
 	if watch == nil {
-		return r, errors.New("it never said which Job it created")
+		return errors.New("it never said which Job it created")
 	}
 	seen, err := watch.End()
 	if err != nil {
-		return r, err
+		return err
 	}
 	if r.programmed, err = proxies.end(ctx, service); err != nil {
-		return r, err
+		return err
 	}
 	t, err := drill.ReadTimeline(dir)
 	if err != nil {
-		return r, err
+		return err
 	}
 	r.failed, r.sent = t.Verdict.Failed, t.Verdict.Sent
 	for line := range strings.Lines(printed.String()) {
@@ -158,7 +171,7 @@ func measure(ctx context.Context, s settings, c *drill.Cluster, dir string) (run
 		}
 	}
 	r.compare(t, seen)
-	return r, nil
+	return nil
 }
 
 func (r *run) compare(t drill.Timeline, seen map[string]truth.NodeRoutes) {
@@ -175,7 +188,8 @@ func (r *run) compare(t drill.Timeline, seen map[string]truth.NodeRoutes) {
 		if !known {
 			continue // it was there before the watch began, or still is
 		}
-		c := comparison{change: route.Change, node: route.Node, was: was, open: route.Open, said: truth.Bracket{Earliest: at(route.Changed.Earliest), Latest: at(route.Changed.Latest)}}
+		said := truth.Bracket{Earliest: at(route.Changed.Earliest), Latest: at(route.Changed.Latest)}
+		c := comparison{change: route.Change, node: route.Node, was: was, open: route.Open, said: said}
 		if route.Asked != nil {
 			c.asked = at(route.Asked.Latest)
 		}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
-	"strings"
+	"strconv"
+
+	"lapse/sandbox/drill"
 )
 
 // programmingText says what kube-proxy's own figure counts. It is read from the source of Kubernetes 1.36:
@@ -19,27 +21,40 @@ const programmingText = "kube-proxy has a figure of its own, the histogram `" + 
 	"belongs to the change from whose trigger time it counts, as the growth of the histogram's sum shows. The changes are of the Service that\n" +
 	"`lapse routes` brings, from its creation to its deletion; a change of several endpoints at once has one trigger time.\n"
 
-// table is what the figures of all nodes counted of one run.
+// table returns what the figures of all nodes counted in one run.
 func (p programmed) table() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "\nSamples of kube-proxy's own figure, by node and by the change of the EndpointSlice that they are of:\n\n| change | | changes | with a trigger time | %s |\n|---|---|---|---|%s\n",
-		strings.Join(p.nodes, " | "), strings.Repeat("---|", len(p.nodes)))
 	meaning := []string{"addition", "removal", ""}
+	type line struct {
+		programmedRow
+		meaning string
+		counts  bool // of changes
+	}
+	var lines []line
 	for _, r := range p.rows {
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %s |\n", r.kind, meaning[rank(r.kind)], r.changes, r.triggered, p.cells(r.samples))
+		lines = append(lines, line{r, meaning[rank(r.kind)], true})
 	}
-	fmt.Fprintf(&b, "| of other Services | | %d | %d | %s |\n", p.others.changes, p.others.triggered, p.cells(p.others.samples))
-	fmt.Fprintf(&b, "| that fit no change | | | | %s |\n\n", p.cells(p.unexplained))
-	fmt.Fprintf(&b, "%s %s\n", p.sentence("an addition", isAddition), p.sentence("a removal", isRemoval))
-	return b.String()
-}
-
-func (p programmed) cells(samples map[string]int) string {
-	cells := make([]string, len(p.nodes))
-	for i, node := range p.nodes {
-		cells[i] = fmt.Sprint(samples[node])
+	others := p.others
+	others.kind = "of other Services"
+	lines = append(lines, line{others, "", true}, line{programmedRow{kind: "that fit no change", samples: p.unexplained}, "", false})
+	count := func(of func(line) int) func(line) string {
+		return func(l line) string {
+			if !l.counts {
+				return ""
+			}
+			return strconv.Itoa(of(l))
+		}
 	}
-	return strings.Join(cells, " | ")
+	columns := []drill.Column[line]{
+		{Head: "change", Cell: func(l line) string { return l.kind }},
+		{Head: "", Cell: func(l line) string { return l.meaning }},
+		{Head: "changes", Cell: count(func(l line) int { return l.changes })},
+		{Head: "with a trigger time", Cell: count(func(l line) int { return l.triggered })},
+	}
+	for _, node := range p.nodes {
+		columns = append(columns, drill.Column[line]{Head: node, Cell: func(l line) string { return strconv.Itoa(l.samples[node]) }})
+	}
+	return "\nSamples of kube-proxy's own figure, by node and by the change of the EndpointSlice that they are of:\n\n" +
+		drill.Table(columns, lines) + "\n" + p.sentence("an addition", isAddition) + " " + p.sentence("a removal", isRemoval) + "\n"
 }
 
 // sentence says how many samples the changes of some kinds gave.
@@ -49,5 +64,6 @@ func (p programmed) sentence(name string, kind func(string) bool) string {
 	for _, n := range t.samples {
 		all += n
 	}
-	return fmt.Sprintf("%d changes with %s gave %d samples on %d nodes: %d were possible.", t.changes, name, all, len(p.nodes), t.changes*len(p.nodes))
+	return fmt.Sprintf("%d changes with %s gave %d samples on %d nodes: %d were possible.",
+		t.changes, name, all, len(p.nodes), t.changes*len(p.nodes))
 }

@@ -3,18 +3,16 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"lapse/sandbox/drill"
 )
 
-// document is the table of all runs.
-func document(runs []run) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `# Each node's routes, held against the truth
+const head = `# Each node's routes, held against the truth
 
-%s brings a Service of two Pods, deletes its Pods one after the other, and says from which Pods answered when each node's routes had followed. The truth is taken beside it: each node's netfilter
+` + "`lapse routes`" + ` brings a Service of two Pods, deletes its Pods one after the other, and says from which Pods answered when each node's routes had followed. The truth is taken beside it: each node's netfilter
 rules are looked at every 2 ms.
 
 - **removal**: a Pod's endpoint has left. **addition**: a new one is ready.
@@ -22,24 +20,50 @@ rules are looked at every 2 ms.
 - **said**: the middles of Lapse's brackets, counted alike. **bracket**: how wide these are.
 - **wrong**: brackets that miss the truth; Lapse promises fewer than 1 in 100. **not seen**: changes after which too few requests followed.
 
-%s
-`, "`lapse routes`", programmingText)
+`
+
+// document returns docs/measured/routes.md.
+func document(runs []run) string {
+	var b strings.Builder
+	b.WriteString(head + programmingText + "\n")
 	for _, r := range runs {
-		fmt.Fprintf(&b, "## kube-proxy in %s mode\n\n%s on %s. Load as it began: %s. %d of %d requests failed.\n\n    %s\n\n", r.mode, r.machine, r.began.Format("2006-01-02 15:04 UTC"), r.load, r.failed, r.sent, r.command)
-		b.WriteString("| node | change | compared | truth (ms) | said (ms) | bracket (ms) | wrong | not seen |\n|---|---|---|---|---|---|---|---|\n")
-		wrong, all := 0, 0
-		for _, change := range []string{"removal", "addition"} {
-			for _, node := range r.nodes() {
-				row := r.row(node, change)
-				wrong, all = wrong+row.wrong, all+row.n
-				fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %d | %d |\n", node, change, row.n, drill.Spread(row.truth, 0), drill.Spread(row.said, 0), drill.Spread(row.width, 0), row.wrong, row.open)
-			}
-		}
+		fmt.Fprintf(&b, "## kube-proxy in %s mode\n\n%s on %s. Load as it began: %s. %d of %d requests failed.\n\n    %s\n\n",
+			r.Mode, r.Machine, r.Began.Format("2006-01-02 15:04 UTC"), r.load, r.failed, r.sent, r.Command)
+		b.WriteString(drill.Table(columns, r.rows()))
 		b.WriteString(r.programmed.table())
+		wrong, all := r.wrong()
 		fmt.Fprintf(&b, "\n%d of %d brackets miss the truth. What it printed last:\n\n    %s\n\n", wrong, all, r.advice)
 	}
 	b.WriteString("Made by `make routes`.\n")
 	return b.String()
+}
+
+// A row is how one node followed changes of one kind. Lengths are in milliseconds.
+type row struct {
+	node, change       string
+	n, wrong, open     int
+	truth, said, width []float64
+}
+
+var columns = []drill.Column[row]{
+	{Head: "node", Cell: func(r row) string { return r.node }},
+	{Head: "change", Cell: func(r row) string { return r.change }},
+	{Head: "compared", Cell: func(r row) string { return strconv.Itoa(r.n) }},
+	{Head: "truth (ms)", Cell: func(r row) string { return drill.Spread(r.truth, 0) }},
+	{Head: "said (ms)", Cell: func(r row) string { return drill.Spread(r.said, 0) }},
+	{Head: "bracket (ms)", Cell: func(r row) string { return drill.Spread(r.width, 0) }},
+	{Head: "wrong", Cell: func(r row) string { return strconv.Itoa(r.wrong) }},
+	{Head: "not seen", Cell: func(r row) string { return strconv.Itoa(r.open) }},
+}
+
+// rows returns one for each kind of change and each node.
+func (r run) rows() (rows []row) {
+	for _, change := range []string{"removal", "addition"} {
+		for _, node := range r.nodes() {
+			rows = append(rows, r.row(node, change))
+		}
+	}
+	return rows
 }
 
 func (r run) nodes() (nodes []string) {
@@ -50,12 +74,8 @@ func (r run) nodes() (nodes []string) {
 	return slices.Compact(nodes)
 }
 
-type row struct {
-	n, wrong, open     int
-	truth, said, width []float64
-}
-
-func (r run) row(node, change string) (row row) {
+func (r run) row(node, change string) row {
+	row := row{node: node, change: change}
 	for _, c := range r.compared {
 		if c.node != node || c.change != change {
 			continue
@@ -67,15 +87,13 @@ func (r run) row(node, change string) (row row) {
 		if !c.right() {
 			row.wrong++
 		}
-		row.width = append(row.width, ms(c.said.Latest.Sub(c.said.Earliest)))
+		row.width = append(row.width, drill.Millis(c.said.Latest.Sub(c.said.Earliest)))
 		if !c.asked.IsZero() {
-			row.truth = append(row.truth, ms(middle(c.was.Earliest, c.was.Latest).Sub(c.asked)))
-			row.said = append(row.said, ms(middle(c.said.Earliest, c.said.Latest).Sub(c.asked)))
+			row.truth = append(row.truth, drill.Millis(middle(c.was.Earliest, c.was.Latest).Sub(c.asked)))
+			row.said = append(row.said, drill.Millis(middle(c.said.Earliest, c.said.Latest).Sub(c.asked)))
 		}
 	}
 	return row
 }
 
 func middle(a, b time.Time) time.Time { return a.Add(b.Sub(a) / 2) }
-
-func ms(d time.Duration) float64 { return d.Seconds() * 1000 }

@@ -37,14 +37,14 @@ type settings struct {
 	length, churn  time.Duration
 }
 
-// counts are the endpoints of each run.
-func (s settings) counts() (all []int, err error) {
+// plan returns the runs, by their numbers of endpoints.
+func (s settings) plan() (all []row, err error) {
 	for _, text := range s.endpoints {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < s.services {
 			return nil, fmt.Errorf("-endpoints %s: numbers of %d or more, separated by commas", s.endpoints.String(), s.services)
 		}
-		all = append(all, n)
+		all = append(all, row{endpoints: n})
 	}
 	return all, nil
 }
@@ -93,7 +93,7 @@ const (
 )
 
 func scale(ctx context.Context, s settings) error {
-	counts, err := s.counts()
+	counts, err := s.plan()
 	if err != nil {
 		return err
 	}
@@ -106,16 +106,16 @@ func scale(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	base := s.Base("scale")
-	var rows []row
-	for _, n := range counts {
-		r, err := measure(ctx, c, s, n, filepath.Join(base, strconv.Itoa(n)))
-		if err != nil {
-			return fmt.Errorf("with %d endpoints: %w", n, err)
-		}
-		rows = append(rows, r)
+	study := drill.Study[row]{
+		Name:     "scale",
+		Table:    table,
+		Plan:     func(string) []row { return counts },
+		Folder:   func(r row) string { return strconv.Itoa(r.endpoints) },
+		Measure:  s.measure,
+		Document: s.document,
+		Verdict:  func([]row) error { return nil },
 	}
-	return s.Publish(table, document(s, rows))
+	return study.Run(ctx, drill.Series{Files: s.Files, Modes: drill.List{""}}) // in the mode that is up
 }
 
 // serveAll has every node answer for the Pods' addresses, until end is called.
@@ -159,6 +159,7 @@ func serveAll(ctx context.Context, c *drill.Cluster) (end func(), err error) {
 
 // A row is what one run took.
 type row struct {
+	drill.Conditions
 	endpoints, targets  int
 	length              time.Duration
 	memory              float64 // MiB, the most that was resident
@@ -169,10 +170,13 @@ type row struct {
 	recording, document int64 // bytes
 }
 
-func measure(ctx context.Context, c *drill.Cluster, s settings, endpoints int, dir string) (row, error) {
-	r := row{endpoints: endpoints}
-	if err := deploy(ctx, c, s.services, endpoints); err != nil {
-		return r, err
+func (r row) String() string {
+	return fmt.Sprintf("%d endpoints: %.0f MiB, %.2f cores, %d of %d failed", r.endpoints, r.memory, r.cpu, r.failed, r.sent)
+}
+
+func (s settings) measure(ctx context.Context, c *drill.Cluster, r *row, dir string) error {
+	if err := deploy(ctx, c, s.services, r.endpoints); err != nil {
+		return err
 	}
 	defer func() {
 		_ = c.Remove(context.Background(), namespace)
@@ -182,28 +186,29 @@ func measure(ctx context.Context, c *drill.Cluster, s settings, endpoints int, d
 	for i := range s.services {
 		args = append(args, "svc/"+service(i))
 	}
+	r.Begin("lapse " + strings.Join(args, " "))
 	cmd := c.Command(ctx, args...)
 	cmd.Stdout = io.Discard
 	if err := cmd.Start(); err != nil {
-		return r, err
+		return err
 	}
 	alone, err := probeAlone(ctx, c, s, dir+"-alone")
 	if err != nil {
-		return r, err
+		return err
 	}
 	over, done := context.WithCancel(ctx)
 	churned, watched := make(chan error, 1), make(chan usage, 1)
-	go func() { churned <- churn(over, c, s, endpoints) }()
+	go func() { churned <- churn(over, c, s, r.endpoints) }()
 	go func() { watched <- watchAgent(over) }()
 	run, err := cmd.Finish(dir)
 	done()
 	reference, aloneErr := alone()
 	if err := errors.Join(err, <-churned, aloneErr); err != nil {
-		return r, err
+		return err
 	}
 	u := <-watched
 	if u.lived == 0 {
-		return r, errors.New("the agent's process was not found")
+		return errors.New("the agent's process was not found")
 	}
 	r.length, r.memory, r.cpu = s.length, float64(u.peak)/(1<<20), u.cpu.Seconds()/u.lived.Seconds()
 	for _, t := range run.Timeline.Targets {
@@ -220,7 +225,7 @@ func measure(ctx context.Context, c *drill.Cluster, s settings, endpoints int, d
 	var lateErr error
 	r.late, err = readLateness(ctx, c, run, from, to)
 	r.aloneLate, lateErr = readLateness(ctx, c, reference, from, to)
-	return r, errors.Join(err, lateErr)
+	return errors.Join(err, lateErr)
 }
 
 // probeAlone starts a prober that measures a server on the loopback, and nothing else, at the rate of one Service.
@@ -246,22 +251,34 @@ func probeAlone(ctx context.Context, c *drill.Cluster, s settings, dir string) (
 	}, nil
 }
 
-func document(s settings, rows []row) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `# Many endpoints
+const head = `# Many endpoints
 
-Made by `+"`make scale`"+` on %s: %s. %d Services; each run %v; every %v one Pod of each Service is deleted, serves on for %v, and
+Made by ` + "`make scale`" + ` on %s: %s. %d Services; each run %v; every %v one Pod of each Service is deleted, serves on for %v, and
 another takes its place. The Pods run nowhere: their status is written by hand, the sandbox's controllers make the EndpointSlices, and a
-server on each node answers for their addresses, with `+"`--rate %d`"+`, %d requests per second in all beside the direct ones. **Alone** is a prober beside it that measures one server on the loopback in the same time and
+server on each node answers for their addresses, with ` + "`--rate %d`" + `, %d requests per second in all beside the direct ones. **Alone** is a prober beside it that measures one server on the loopback in the same time and
 watches nothing. As late as that one, requests are sent because of all else that runs on these cores: the control plane, three kube-proxies that write
 the rules, the servers. The rest is Lapse's own.
 
-| ready endpoints | targets in all | memory, peak | CPU, mean | sent | failed | sent late, p50 | p99 | alone, p50 | p99 | coverage | recording | timeline.json |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|
-`, time.Now().UTC().Format(time.DateOnly), drill.Machine(), s.services, s.length, s.churn, (s.churn / 3).Round(time.Second), s.rate, 2*s.rate*s.services)
-	for _, r := range rows {
-		fmt.Fprintf(&b, "| %d | %d | %.0f MiB | %.2f cores | %d | %d | %v | %v | %v | %v | %.2f %% | %.1f MB | %.1f MB |\n", r.endpoints, r.targets, r.memory, r.cpu, r.sent, r.failed,
-			r.late.p50, r.late.p99, r.aloneLate.p50, r.aloneLate.p99, math.Floor(r.coverage*1e4)/1e2, float64(r.recording)/1e6, float64(r.document)/1e6)
-	}
-	return b.String()
+`
+
+// document returns docs/measured/scale.md.
+func (s settings) document(rows []row) string {
+	return fmt.Sprintf(head, rows[0].Began.Format(time.DateOnly), rows[0].Machine, s.services, s.length, s.churn,
+		(s.churn/3).Round(time.Second), s.rate, 2*s.rate*s.services) + drill.Table(columns, rows)
+}
+
+var columns = []drill.Column[row]{
+	{Head: "ready endpoints", Cell: func(r row) string { return strconv.Itoa(r.endpoints) }},
+	{Head: "targets in all", Cell: func(r row) string { return strconv.Itoa(r.targets) }},
+	{Head: "memory, peak", Cell: func(r row) string { return fmt.Sprintf("%.0f MiB", r.memory) }},
+	{Head: "CPU, mean", Cell: func(r row) string { return fmt.Sprintf("%.2f cores", r.cpu) }},
+	{Head: "sent", Cell: func(r row) string { return strconv.Itoa(r.sent) }},
+	{Head: "failed", Cell: func(r row) string { return strconv.Itoa(r.failed) }},
+	{Head: "sent late, p50", Cell: func(r row) string { return r.late.p50.String() }},
+	{Head: "p99", Cell: func(r row) string { return r.late.p99.String() }},
+	{Head: "alone, p50", Cell: func(r row) string { return r.aloneLate.p50.String() }},
+	{Head: "p99", Cell: func(r row) string { return r.aloneLate.p99.String() }},
+	{Head: "coverage", Cell: func(r row) string { return fmt.Sprintf("%.2f %%", math.Floor(r.coverage*1e4)/1e2) }},
+	{Head: "recording", Cell: func(r row) string { return fmt.Sprintf("%.1f MB", float64(r.recording)/1e6) }},
+	{Head: "timeline.json", Cell: func(r row) string { return fmt.Sprintf("%.1f MB", float64(r.document)/1e6) }},
 }

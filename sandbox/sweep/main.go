@@ -11,12 +11,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -39,86 +36,73 @@ const (
 
 	namespace = "sweep"
 	table     = "keep-serving.md"
-	drainFile = "drain.json"
 )
 
 func main() {
-	s := drill.Series{Modes: drill.List{"iptables"}, N: 6, Rate: 300}
+	s := settings{drill.Series{Modes: drill.List{"iptables"}, N: 6, Rate: 300}}
 	s.Flags(flag.CommandLine, "drains of each length in each mode, 6 or more to judge")
 	s.OutFlag(flag.CommandLine, table)
-	drill.Main("sweep", func(ctx context.Context) error { return sweep(ctx, s) })
+	drill.Main("sweep", func(ctx context.Context) error {
+		if s.N < 1 || s.N > mostDrains {
+			return fmt.Errorf("-n %d: from 1 to %d drains of each length", s.N, mostDrains)
+		}
+		return s.study().Run(ctx, s.Series)
+	})
 }
 
-func sweep(ctx context.Context, s drill.Series) error {
-	if s.N < 1 || s.N > mostDrains {
-		return fmt.Errorf("-n %d: from 1 to %d drains of each length", s.N, mostDrains)
-	}
-	collect := drainAll
-	if s.Judge != "" {
-		collect = judgeAll
-	}
-	drains, err := collect(ctx, s)
-	if len(drains) == 0 {
-		return cmp.Or(err, errors.New("no drains"))
-	}
-	return errors.Join(err, s.Publish(table, document(drains)), judgement(drains))
-}
+type settings struct{ drill.Series }
 
 // A drain is one run. What is exported is saved beside the recording.
 type drain struct {
-	Mode     string // kube-proxy's
+	drill.Conditions
 	ServesOn time.Duration
 	Number   int
-	Began    time.Time
 	Load     string // as it began
-	Machine  string
-	Command  string // Lapse's
 
 	timeline drill.Timeline
 }
 
-// drainAll drains with each length in turn, so that what changes on the machine meets them all.
-func drainAll(ctx context.Context, s drill.Series) (drains []drain, err error) {
-	base := s.Base("sweep")
-	for _, mode := range s.Modes {
-		c, err := s.Open(ctx, mode, os.Stderr)
-		if err != nil {
-			return drains, err
-		}
-		for i := range s.N {
-			for _, length := range servesOn {
-				d := drain{Mode: c.ProxyMode(), ServesOn: length, Number: i + 1, Machine: drill.Machine()}
-				if err := d.measure(ctx, s, c, filepath.Join(base, d.Mode, fmt.Sprintf("%v-%d", length, d.Number))); err != nil {
-					return drains, err
-				}
-				drains = append(drains, d)
-				fmt.Fprintln(os.Stderr, d.row())
-			}
-		}
-		if err := c.Remove(ctx, namespace); err != nil {
-			return drains, err
-		}
-	}
-	return drains, nil
+func (d drain) String() string {
+	return fmt.Sprintf("%v, drain %d: %d failed", d.ServesOn, d.Number, d.failed())
 }
 
-// judgeAll has Lapse judge saved runs again.
-func judgeAll(ctx context.Context, s drill.Series) (drains []drain, err error) {
-	err = drill.Saved(filepath.Join(s.Judge, "*", "*", drainFile), func(dir string, d drain) error {
-		run, err := drill.Judge(ctx, s.Lapse, dir)
-		if err != nil {
+func (s settings) study() drill.Study[drain] {
+	return drill.Study[drain]{
+		Name:    "sweep",
+		Table:   table,
+		File:    "drain.json",
+		Plan:    s.plan,
+		Folder:  func(d drain) string { return filepath.Join(d.Mode, fmt.Sprintf("%v-%d", d.ServesOn, d.Number)) },
+		Measure: s.measure,
+		End:     func(ctx context.Context, c *drill.Cluster) error { return c.Remove(ctx, namespace) },
+		Judge: func(ctx context.Context, d *drain, dir string) error {
+			run, err := drill.Judge(ctx, s.Lapse, dir)
+			d.timeline = run.Timeline
 			return err
+		},
+		Document: document,
+		Verdict:  judgement,
+	}
+}
+
+// plan takes the lengths in turn, so that what changes on the machine meets them all.
+func (s settings) plan(mode string) (all []drain) {
+	for i := range s.N {
+		for _, length := range servesOn {
+			all = append(all, drain{Conditions: drill.Conditions{Mode: mode}, ServesOn: length, Number: i + 1})
 		}
-		d.timeline = run.Timeline
-		drains = append(drains, d)
-		return nil
-	})
-	return drains, err
+	}
+	return all
 }
 
 // measure drains once, with a workload that is new.
-func (d *drain) measure(ctx context.Context, s drill.Series, c *drill.Cluster, dir string) error {
-	w := drill.Workload{Namespace: namespace, Name: "web", Replicas: 2, Args: []string{"--on-sigterm", "graceful", "--drain-for", d.ServesOn.String()}}
+func (s settings) measure(ctx context.Context, c *drill.Cluster, d *drain, dir string) error {
+	w := drill.Workload{
+		Namespace: namespace,
+		Name:      "web",
+		Replicas:  2,
+		Args:      []string{"--on-sigterm", "graceful", "--drain-for", d.ServesOn.String()},
+	}
 	if err := c.Deploy(ctx, w); err != nil {
 		return err
 	}
@@ -136,8 +120,8 @@ func (d *drain) measure(ctx context.Context, s drill.Series, c *drill.Cluster, d
 	}
 	defer resume()
 	args := append([]string{"--from", "all", "--rate", strconv.Itoa(s.Rate), "--baseline", "3s", "--settle", "4s", "--avoid-node", node, "--"}, words...)
-	d.Began, d.Load = time.Now().UTC(), drill.LoadAverage()
-	d.Command = "lapse run svc/" + w.Name + " -n " + w.Namespace + " " + strings.Join(args[:len(args)-1], " ") + " '" + words[len(words)-1] + "'"
+	d.Begin("lapse run svc/" + w.Name + " -n " + w.Namespace + " " + strings.Join(args[:len(args)-1], " ") + " '" + words[len(words)-1] + "'")
+	d.Load = drill.LoadAverage()
 	run, err := c.Measure(ctx, w, dir, args...)
 	if err != nil {
 		return err
@@ -146,10 +130,11 @@ func (d *drain) measure(ctx context.Context, s drill.Series, c *drill.Cluster, d
 		return fmt.Errorf("the drain did not end well (aborted: %q): see %s", of.Aborted, dir)
 	}
 	d.timeline = run.Timeline
-	return drill.Save(dir, drainFile, d)
+	return nil
 }
 
-// untilStale is the shell command that lasts until kube-proxy may go on.
+// untilStale returns the shell command that lasts until kube-proxy may go on.
 func untilStale(namespace, pod string) string {
-	return fmt.Sprintf("kubectl -n %s wait %s --for=jsonpath={.metadata.deletionTimestamp} --timeout=60s; sleep %g", namespace, pod, stale.Seconds())
+	const deleted = "kubectl -n %s wait %s --for=jsonpath={.metadata.deletionTimestamp} --timeout=60s; sleep %g"
+	return fmt.Sprintf(deleted, namespace, pod, stale.Seconds())
 }

@@ -23,8 +23,8 @@ func (c count) String() string {
 
 func (d drain) failed() int { return d.timeline.Verdict.Failed }
 
-// left is how many requests would still have failed, by the drain's own curve, had its Pod served so much longer.
-// Where the curve says nothing, it is any number of those that failed.
+// left returns how many requests would still have failed, by the drain's own curve, had its Pod served longer by this
+// much. If the curve says nothing, it is any number up to those that failed.
 func (d drain) left(longer time.Duration) count {
 	k := d.timeline.KeepServing
 	if k == nil || len(k.Left) == 0 {
@@ -46,7 +46,7 @@ type prediction struct {
 	was      []int   // in each drain of to
 }
 
-// predictions are those of one mode: of each pair of lengths whose difference is among them, too.
+// predictions returns one for each pair of lengths whose difference is a length, too. The drains are of one mode.
 func predictions(drains []drain) (all []prediction) {
 	of := func(length time.Duration) []drain {
 		return slices.DeleteFunc(slices.Clone(drains), func(d drain) bool { return d.ServesOn != length })
@@ -71,7 +71,7 @@ func predictions(drains []drain) (all []prediction) {
 	return all
 }
 
-// sums are what was said of all drains together, and what was.
+// sums returns what was said of all drains together, and what was.
 func (p prediction) sums() (said count, was int) {
 	for _, c := range p.said {
 		said.min, said.max = said.min+c.min, said.max+c.max
@@ -108,7 +108,7 @@ func (p prediction) outcome() string {
 	}
 }
 
-// chances are how likely so many more failed than the curves allow, and so many fewer.
+// chances returns how likely it is that chance alone made more requests fail than the curves allow, and fewer.
 func (p prediction) chances() (more, less float64) {
 	var least, most []int
 	for _, c := range p.said {
@@ -117,8 +117,8 @@ func (p prediction) chances() (more, less float64) {
 	return chance(p.was, most), chance(least, p.was)
 }
 
-// chance is how likely the sum of a is as large as it is, or larger, if which of all the values are in a is chance:
-// an exact permutation test.
+// chance returns the one-sided p-value of an exact permutation test: how likely the sum of a is at least as large as it
+// is, if the values are dealt out to a and b at random.
 func chance(a, b []int) float64 {
 	all := slices.Concat(a, b)
 	splits, asLarge := 0, 0
@@ -139,7 +139,7 @@ func chance(a, b []int) float64 {
 	return float64(asLarge) / float64(splits)
 }
 
-// lowestChance is what [chance] is where every one of a values is above every one of b: 1 in so many splits.
+// lowestChance returns what [chance] is if each of a values is above each of b.
 func lowestChance(a, b int) float64 {
 	splits := 1.
 	for i := range a {
@@ -155,7 +155,7 @@ func sum(values []int) (total int) {
 	return total
 }
 
-// judgement is an error for what does not hold, or shows nothing, in any mode.
+// judgement returns an error for what does not hold, or shows nothing, in any mode.
 func judgement(drains []drain) error {
 	var errs []error
 	for _, group := range byMode(drains) {
@@ -185,16 +185,9 @@ func judgement(drains []drain) error {
 	return errors.Join(errs...)
 }
 
-// byMode are the drains of each mode, by length and number.
-func byMode(drains []drain) (groups [][]drain) {
-	for _, d := range drains {
-		i := slices.IndexFunc(groups, func(g []drain) bool { return g[0].Mode == d.Mode })
-		if i < 0 {
-			groups = append(groups, []drain{d})
-			continue
-		}
-		groups[i] = append(groups[i], d)
-	}
+// byMode returns the drains of each mode, by length and number.
+func byMode(drains []drain) [][]drain {
+	groups := drill.Group(drains, func(d drain) string { return d.Mode })
 	for _, g := range groups {
 		slices.SortFunc(g, func(a, b drain) int {
 			return cmp.Or(cmp.Compare(a.ServesOn, b.ServesOn), cmp.Compare(a.Number, b.Number))

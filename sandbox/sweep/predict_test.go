@@ -12,7 +12,7 @@ import (
 const ms = time.Millisecond
 
 func lost(length time.Duration, number, failed int, curve *drill.KeepServing) drain {
-	d := drain{Mode: "iptables", ServesOn: length, Number: number, Load: "0.50"}
+	d := drain{Conditions: drill.Conditions{Mode: "iptables"}, ServesOn: length, Number: number, Load: "0.50"}
 	d.timeline.Verdict.Failed, d.timeline.KeepServing = failed, curve
 	return d
 }

@@ -2,25 +2,21 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"lapse/sandbox/drill"
 )
 
-// document is docs/measured/keep-serving.md.
-func document(drains []drain) string {
-	var b strings.Builder
-	first := slices.MinFunc(drains, func(a, b drain) int { return a.Began.Compare(b.Began) })
-	last := slices.MaxFunc(drains, func(a, b drain) int { return a.Began.Compare(b.Began) })
-	fmt.Fprintf(&b, `# Keep serving: the curve, held against drains
+const head = `# Keep serving: the curve, held against drains
 
 From one run with failures, KEEP SERVING says how many requests would still have failed had each Pod served longer after SIGTERM ([how](../explanation/error-bars.md#keep-serving)). Here the Pods do serve longer,
 and the requests that failed are counted.
 
-`+"```\n%s\n```"+`
+` + "```\n%s\n```" + `
 
-%d drains, all of them listed, on %s to %s. %s. Made by `+"`make sweep`"+`.
+%d drains, all of them listed, on %s to %s. %s. Made by ` + "`make sweep`" + `.
 
 - Two replicas on two of three nodes; one of the nodes is drained, and Lapse measures from all three. Each drain is of a workload that was deployed anew, and the lengths take turns.
 - The servers answer for 0 to 3 s after SIGTERM and then stop, as with a preStop sleep. (They do so by themselves: Kubernetes' sleep takes whole seconds.)
@@ -29,55 +25,62 @@ and the requests that failed are counted.
 - **failed**: requests of all targets. **coverage**: of the judged targets. **+ 0.5 s** and so on: how many the drain's own curve says would still have failed, had its Pod served so much longer than it did.
   A dash: it lost none, or has no curve and says nothing. **load**: the load average over a minute as it began.
 
-`, first.Command, len(drains), first.Began.Format("2006-01-02 15:04"), last.Began.Format("15:04 UTC"), first.Machine, seconds(stale))
+`
+
+// document returns docs/measured/keep-serving.md.
+func document(drains []drain) string {
+	var b strings.Builder
+	first, last := drains[0], drains[len(drains)-1]
+	fmt.Fprintf(&b, head, first.Command, len(drains), first.Began.Format("2006-01-02 15:04"), last.Began.Format("15:04 UTC"), first.Machine, seconds(stale))
 	for _, group := range byMode(drains) {
-		fmt.Fprintf(&b, "## kube-proxy in %s mode\n\n| serves on | drain | load | coverage (%%) | failed |", group[0].Mode)
-		for _, longer := range servesOn[1:] {
-			fmt.Fprintf(&b, " + %s |", seconds(longer))
-		}
-		fmt.Fprintf(&b, "\n|---|---|---|---|---|%s\n", strings.Repeat("---|", len(servesOn)-1))
-		for _, d := range group {
-			fmt.Fprintln(&b, d.row())
-		}
+		fmt.Fprintf(&b, "## kube-proxy in %s mode\n\n", group[0].Mode)
+		b.WriteString(drill.Table(columns(), group))
 		b.WriteString(held(predictions(group)))
 	}
 	return b.String()
 }
 
-func (d drain) row() string {
-	cells := []string{seconds(d.ServesOn), strconv.Itoa(d.Number), d.Load, strconv.FormatFloat(100*d.timeline.Verdict.Coverage, 'f', 2, 64), strconv.Itoa(d.failed())}
-	for _, longer := range servesOn[1:] {
-		cell := "–"
-		if d.timeline.KeepServing != nil {
-			cell = d.left(longer).String()
-		}
-		cells = append(cells, cell)
+func columns() []drill.Column[drain] {
+	all := []drill.Column[drain]{
+		{Head: "serves on", Cell: func(d drain) string { return seconds(d.ServesOn) }},
+		{Head: "drain", Cell: func(d drain) string { return strconv.Itoa(d.Number) }},
+		{Head: "load", Cell: func(d drain) string { return d.Load }},
+		{Head: "coverage (%)", Cell: func(d drain) string { return fmt.Sprintf("%.2f", 100*d.timeline.Verdict.Coverage) }},
+		{Head: "failed", Cell: func(d drain) string { return strconv.Itoa(d.failed()) }},
 	}
-	return "| " + strings.Join(cells, " | ") + " |"
+	for _, longer := range servesOn[1:] {
+		all = append(all, drill.Column[drain]{Head: "+ " + seconds(longer), Cell: func(d drain) string {
+			if d.timeline.KeepServing == nil {
+				return "–"
+			}
+			return d.left(longer).String()
+		}})
+	}
+	return all
 }
 
-// held is the comparison of what was said with what was.
-func held(all []prediction) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `
+const expected = `
 Expected: the curves of drains whose servers serve on for one length say how many requests fail in drains with a longer one. Both are summed over the drains, for drains differ. **Inside the bars**: the sum of what
 failed is one of those that the curves allow. Where it is not, a permutation test asks whether the drains of the two kinds differ more than drains of one kind do: **chance** is how often drains that are dealt out at random
 differ as much, on that side. A prediction does not hold at 1 in %d or less. If all are true, that happens in fewer than 1 of %.0f tables like this one.
 
-| curves of | say of | of each drain | in sum | failed | in sum | | chance |
-|---|---|---|---|---|---|---|---|
-`, int(1/level), 1/(2*level*float64(max(1, len(all)))))
+`
+
+// held compares what was said with what was.
+func held(all []prediction) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, expected, int(1/level), 1/(2*level*float64(max(1, len(all)))))
+	b.WriteString(drill.Table(predictionColumns, all))
 	outcomes, telling := map[string]int{}, 0
 	for _, p := range all {
 		said, was := p.sums()
-		is := p.outcome()
-		outcomes[is]++
+		outcomes[p.outcome()]++
 		if said.max > 0 || was > 0 {
 			telling++
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %v | %s | %d | %s | %s |\n", seconds(p.from), seconds(p.to), list(p.said), said, list(p.was), was, is, p.chanceCell(is))
 	}
-	fmt.Fprintf(&b, "\nOf %d predictions %d are inside the bars, %d outside them but within the scatter, %d do not hold", len(all), outcomes[inside], outcomes[scattered], outcomes[contradict])
+	fmt.Fprintf(&b, "\nOf %d predictions %d are inside the bars, %d outside them but within the scatter, %d do not hold",
+		len(all), outcomes[inside], outcomes[scattered], outcomes[contradict])
 	if n := outcomes[tooFew]; n > 0 {
 		fmt.Fprintf(&b, ", and of %d too few drains tell", n)
 	}
@@ -85,9 +88,20 @@ differ as much, on that side. A prediction does not hold at 1 in %d or less. If 
 	return b.String()
 }
 
-// chanceCell is the smaller chance of the two sides, of a prediction that is outside the bars.
-func (p prediction) chanceCell(outcome string) string {
-	if outcome == inside {
+var predictionColumns = []drill.Column[prediction]{
+	{Head: "curves of", Cell: func(p prediction) string { return seconds(p.from) }},
+	{Head: "say of", Cell: func(p prediction) string { return seconds(p.to) }},
+	{Head: "of each drain", Cell: func(p prediction) string { return list(p.said) }},
+	{Head: "in sum", Cell: func(p prediction) string { said, _ := p.sums(); return said.String() }},
+	{Head: "failed", Cell: func(p prediction) string { return list(p.was) }},
+	{Head: "in sum", Cell: func(p prediction) string { return strconv.Itoa(sum(p.was)) }},
+	{Head: "", Cell: prediction.outcome},
+	{Head: "chance", Cell: prediction.chanceCell},
+}
+
+// chanceCell returns the smaller chance of the two sides, of a prediction that is outside the bars.
+func (p prediction) chanceCell() string {
+	if p.outcome() == inside {
 		return "–"
 	}
 	more, less := p.chances()
