@@ -172,7 +172,7 @@ func (c *Case) routedCrashes(is func(crash) bool, none string) (all []crash, why
 	if len(all) == 0 {
 		return nil, none
 	}
-	if empty, _ := c.emptied(); empty != nil {
+	if empty, _ := c.emptyIn(c.Window); empty != nil {
 		return nil, "no endpoint was left that a request could have been routed to"
 	}
 	return all, ""

@@ -47,21 +47,11 @@ func (c *Case) emptied() (e *emptiness, whyNot string) {
 }
 
 func (c *Case) findEmpty() (e *emptiness, whyNot string) {
-	v, w := c.index, c.Window
-	if w.Kind == model.Slow {
-		return nil, "requests were answered, only late"
-	}
-	span := emptyNear(v, w)
+	span, whyNot := c.emptyIn(c.Window)
 	if span == nil {
-		return nil, "an endpoint was ready, or terminating and still serving, all the time"
+		return nil, whyNot
 	}
-	if last := whenLastLeft(v, w, span); !last.Overlaps(v.onset(w)) {
-		return nil, fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s", quantity.Between(span.whole()), quantity.Between(w.Start))
-	}
-	if why := answeredMeanwhile(w, span); why != "" {
-		return nil, why
-	}
-	e = &emptiness{view: v, window: w, span: span}
+	e = &emptiness{view: c.index, window: c.Window, span: span}
 	e.findLeavers()
 	e.findRule()
 	return e, ""
@@ -186,6 +176,25 @@ func (e *emptiness) names() []string {
 		names = append(names, p.Name)
 	}
 	return names
+}
+
+// emptyIn returns the time in which the window's Service had no endpoint to route to; nil, and why, if that does not
+// explain the window.
+func (v *index) emptyIn(w *model.Window) (span *emptySpan, whyNot string) {
+	if w.Kind == model.Slow {
+		return nil, "requests were answered, only late"
+	}
+	span = emptyNear(v, w)
+	if span == nil {
+		return nil, "an endpoint was ready, or terminating and still serving, all the time"
+	}
+	if last := whenLastLeft(v, w, span); !last.Overlaps(v.onset(w)) {
+		return nil, fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s", quantity.Between(span.whole()), quantity.Between(w.Start))
+	}
+	if why := answeredMeanwhile(w, span); why != "" {
+		return nil, why
+	}
+	return span, ""
 }
 
 // whenLastLeft is when a window must open to be blamed on the empty span: from the moment the last

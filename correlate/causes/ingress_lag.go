@@ -43,7 +43,7 @@ func testIngressLag(c *Case) Finding {
 	case len(w.Backends) == 0:
 		return no("good answers do not name their Pods, so that an error of a proxy's own cannot be told from a Pod's")
 	}
-	if empty, _ := c.emptied(); empty != nil {
+	if empty, _ := c.emptyIn(c.Window); empty != nil {
 		return no("the Service had no endpoint to send requests to")
 	}
 	stops := v.stoppedAt(w)

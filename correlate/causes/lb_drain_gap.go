@@ -49,7 +49,7 @@ func testLBDrainGap(c *Case) Finding {
 	if n == 0 {
 		return no("each failed request was answered by a Pod")
 	}
-	if empty, _ := c.emptied(); empty != nil {
+	if empty, _ := c.emptyIn(c.Window); empty != nil {
 		return no("the Service had no endpoint to send requests to")
 	}
 	if node := v.nodeAt(v.outside(w)); node != "" {

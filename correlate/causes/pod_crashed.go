@@ -44,7 +44,7 @@ func testPodCrashed(c *Case) Finding {
 	if code := crashes[0].event.ExitCode; f.Reason == "" && c.laneOff("event", c.Window) && code != nil && (*code == 0 || *code == 143) { // as SIGTERM ends a process
 		f.missing(doubt(Measured, "Events could not be watched: its kubelet may have ended it, as for a resize in place"))
 	}
-	if gap := c.silence(); gap != nil {
+	if gap := c.silence(c.Window); gap != nil {
 		f.For = append(f.For, context(model.Evidence{Event: gap.ID, At: new(gap.At), Text: "meanwhile " + gap.Detail})...)
 		f.Fix += fmt.Sprintf("; it was routed to for so long (%s) while the API server gave no sign of life, and so no EndpointSlice could be changed", quantity.Length(c.Window.Length, c.Window.Open != model.Open{}))
 	}

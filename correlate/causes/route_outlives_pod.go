@@ -68,7 +68,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 			return f
 		}
 		f.Fix = fmt.Sprintf("find out who was late with the route to %s, the EndpointSlice or %s: no Pod can be expected to serve for ≥ %s after SIGTERM", s.pod.Name, v.router(w), unclear)
-		if gap := c.silence(); gap != nil {
+		if gap := c.silence(c.Window); gap != nil {
 			f.Fix += "; meanwhile " + gap.Detail + ", and no route could be changed"
 		}
 		f.missing(doubt(Measured, fmt.Sprintf("whether the EndpointSlice or %s was late is not known", v.router(w))))

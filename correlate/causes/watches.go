@@ -54,9 +54,9 @@ func (v *index) gapBeside(w *model.Window) *model.Event {
 }
 
 // silence is the time during the window in which the API server stood still, nil if it did not.
-func (c *Case) silence() *model.Event {
-	for _, gap := range c.gaps {
-		if gap.At.Overlaps(c.Window.Span()) && strings.HasPrefix(gap.Detail, "the API server gave no sign of life") {
+func (v *index) silence(w *model.Window) *model.Event {
+	for _, gap := range v.gaps {
+		if gap.At.Overlaps(w.Span()) && strings.HasPrefix(gap.Detail, "the API server gave no sign of life") {
 			return gap
 		}
 	}
