@@ -147,15 +147,15 @@ func allFailed(v *index, w *model.Window) Finding {
 	if len(healthy) == 0 {
 		return Finding{}
 	}
-	evidence, lost := v.healthyFailed(w, healthy)
+	seen, lost := v.healthyFailed(w, healthy)
 	other, all := v.targetsFailed(w)
-	if evidence == nil || !all {
+	if seen == nil || !all {
 		return Finding{}
 	}
 	if lost == len(healthy) {
 		return no("every Pod that failed was on a node that was found to be lost")
 	}
-	signs := context(evidence...)
+	signs := context(seen...)
 	signs[0].Strength = Close
 	if len(healthy) > 1 {
 		signs[0].Strength = Watched
@@ -179,7 +179,7 @@ func allFailed(v *index, w *model.Window) Finding {
 
 // healthyFailed is the evidence that nothing got through to any of these Pods at their own addresses, nil if
 // something did; and how many of them were on a node that was found to be lost: then the fault is there.
-func (v *index) healthyFailed(w *model.Window, healthy []*model.Pod) (evidence []model.Evidence, lost int) {
+func (v *index) healthyFailed(w *model.Window, healthy []*model.Pod) (seen []model.Evidence, lost int) {
 	for _, p := range healthy {
 		if v.nodeLost(p.Node, w.Span()) != nil {
 			lost++
@@ -188,12 +188,12 @@ func (v *index) healthyFailed(w *model.Window, healthy []*model.Pod) (evidence [
 		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) || p.Ending != nil || 2*lostOnTheWay(trouble) < trouble.Failed {
 			return nil, 0
 		}
-		evidence = append(evidence, model.Evidence{
+		seen = append(seen, model.Evidence{
 			Target: v.directName(w, p), At: &trouble.Start,
 			Text: p.Name + ", ready and untouched, began to fail at its own address",
 		})
 	}
-	return evidence, lost
+	return seen, lost
 }
 
 // targetsFailed reports whether all judged targets of the window's source failed meanwhile, and names one of another
