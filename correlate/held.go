@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"lapse/correlate/causes"
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/held"
 	"lapse/correlate/model"
 	"lapse/correlate/windows"
@@ -54,7 +54,7 @@ func (t *Tracker) addHeld(b timeline.HeldBatch) {
 }
 
 // judgeHeld fills in what became of held connections. The windows of other targets have their IDs.
-func (t *Tracker) judgeHeld(s *causes.Input, snapshots []*snapshot) {
+func (t *Tracker) judgeHeld(s *evidence.Input, snapshots []*snapshot) {
 	tl, id := s.Run, len(s.Run.Windows)
 	for _, snapshot := range snapshots {
 		if snapshot.target.Kind != timeline.Held {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lapse/correlate/causes"
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/cluster"
 	"lapse/correlate/incidents"
 	"lapse/correlate/model"
@@ -63,7 +64,7 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	}
 	snapshots := t.snapshots()
 	t.widen(snapshots)
-	s := &causes.Input{Run: tl, Probed: make(map[timeline.TargetID]*causes.Probed, len(snapshots)), Cuts: map[timeline.TargetID][]model.HeldCut{}, Answered: t.answered}
+	s := &evidence.Input{Run: tl, Probed: make(map[timeline.TargetID]*evidence.Probed, len(snapshots)), Cuts: map[timeline.TargetID][]model.HeldCut{}, Answered: t.answered}
 	t.fill(s, snapshots)
 	t.judgeHeld(s, snapshots)
 	noteFailedAddresses(tl)
@@ -121,7 +122,7 @@ func (t *Tracker) snapshots() []*snapshot {
 }
 
 // fill publishes what was seen of the targets.
-func (t *Tracker) fill(s *causes.Input, snapshots []*snapshot) {
+func (t *Tracker) fill(s *evidence.Input, snapshots []*snapshot) {
 	tl := s.Run
 	tl.Targets = make([]model.Target, 0, len(snapshots))
 	for _, snapshot := range snapshots {

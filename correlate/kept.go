@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"lapse/correlate/causes"
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/windows"
 	"lapse/timeline"
@@ -29,7 +29,7 @@ type published struct {
 	unobserved, unsure []windows.Period // of the snapshot, which the windows rest on too
 
 	target model.Target
-	causes.Probed
+	evidence.Probed
 }
 
 // snapshotOf is a track's snapshot, the one of last time if it has ended and nothing has changed.
@@ -59,7 +59,7 @@ func (t *Tracker) publish(s *snapshot) *published {
 	firstLast := s.tally.edge(own) // before its windows are placed on the run's clock
 	p := &published{
 		unobserved: s.unobserved, unsure: s.unsure, target: s.publish(t.sources[source], clock),
-		Probed: causes.Probed{Outages: clock.windows(own), FirstLast: clock.firstLast(firstLast), Streaks: clock.streaks(&s.reading.Streaks)},
+		Probed: evidence.Probed{Outages: clock.windows(own), FirstLast: clock.firstLast(firstLast), Streaks: clock.streaks(&s.reading.Streaks)},
 	}
 	if s.kept == s {
 		s.published = p

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -29,43 +30,43 @@ that had answered there before is not meant: packets to it get lost.`,
 }
 
 func testAcceptStall(c *Case) Finding {
-	v, w := c.index, c.Window
-	young, slowest := v.youngWhere(w, func(s suspect) bool { return overflows(s.outage) && !v.answeredBefore(w, s) })
+	v, w := c.Evidence, c.Window
+	young, slowest := v.Suspects.YoungWhere(w, func(s evidence.Suspect) bool { return overflows(s.Outage) && !v.Suspects.AnsweredBefore(w, s) })
 	if len(young) == 0 {
-		if others, _ := v.youngThat(w, overflows); len(others) > 0 {
-			return no(fmt.Sprintf("%s had answered at its own address before: its queue of connections was not full from the start", others[0].pod.Name))
+		if others, _ := v.Suspects.YoungThat(w, overflows); len(others) > 0 {
+			return no(fmt.Sprintf("%s had answered at its own address before: its queue of connections was not full from the start", others[0].Pod.Name))
 		}
 		return no("no Pod that had just become ready made some connections at its own address and no more")
 	}
-	young = append(young, v.fullBefore(w, young)...)
-	whyNot, doubts := v.olderAlike(w, young)
+	young = append(young, fullBefore(v, w, young)...)
+	whyNot, doubts := v.Suspects.OlderAlike(w, young)
 	if whyNot != "" {
 		return no(whyNot)
 	}
-	queued, dropped := some(slowest.outage.Classes, timeline.TimeoutResponse), some(slowest.outage.Classes, timeline.TimeoutConnect)
-	took := quantity.Length(early(slowest), slowest.outage.Open.End)
+	queued, dropped := evidence.Count(slowest.Outage.Classes, timeline.TimeoutResponse), evidence.Count(slowest.Outage.Classes, timeline.TimeoutConnect)
+	took := quantity.Length(evidence.Early(slowest), slowest.Outage.Open.End)
 	f := Finding{
 		Text: fmt.Sprintf("%s had just become ready and did not accept connections: at the address of %s %d were made and not answered, and %d were not made, until %s after its endpoint was ready",
-			namedPods(suspectPods(young)), slowest.pod.Name, queued, dropped, took),
+			evidence.NamedPods(evidence.SuspectPods(young)), slowest.Pod.Name, queued, dropped, took),
 		Fix: fmt.Sprintf("let a readiness or startup probe of %s open a connection and await the answer, and give the Pod CPU to start with and a longer queue for connections (backlog, net.core.somaxconn): it took %s",
-			slowest.pod.Name, took),
+			slowest.Pod.Name, took),
 	}
-	v.accuseYoung(w, young, &f)
+	accuseYoung(v, w, young, &f)
 	f.against(doubts...)
 	return f
 }
 
 // fullBefore are young Pods of the same template whose addresses took no connection at all: requests to the Service
 // had filled their queues before.
-func (v *index) fullBefore(w *model.Window, young []suspect) []suspect {
-	alike, _ := v.youngThat(w, func(u *model.Window) bool { return only(u.Classes, timeline.TimeoutConnect, timeline.NoSlot) })
-	return slices.DeleteFunc(alike, func(s suspect) bool {
-		return s.pod.Template == "" || !slices.ContainsFunc(young, func(o suspect) bool { return o.pod.Template == s.pod.Template })
+func fullBefore(v *evidence.Evidence, w *model.Window, young []evidence.Suspect) []evidence.Suspect {
+	alike, _ := v.Suspects.YoungThat(w, func(u *model.Window) bool { return evidence.Only(u.Classes, timeline.TimeoutConnect, timeline.NoSlot) })
+	return slices.DeleteFunc(alike, func(s evidence.Suspect) bool {
+		return s.Pod.Template == "" || !slices.ContainsFunc(young, func(o evidence.Suspect) bool { return o.Pod.Template == s.Pod.Template })
 	})
 }
 
 // overflows reports whether an address took some connections, which were not answered, and then no more.
 func overflows(u *model.Window) bool {
-	queued := some(u.Classes, timeline.TimeoutResponse)
-	return queued > 0 && some(u.Classes, timeline.TimeoutConnect) > queued && only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
+	queued := evidence.Count(u.Classes, timeline.TimeoutResponse)
+	return queued > 0 && evidence.Count(u.Classes, timeline.TimeoutConnect) > queued && evidence.Only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
 }

@@ -1,41 +1,20 @@
 package causes
 
 import (
-	"time"
-
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
-	"lapse/timeline"
 )
-
-// An Input is a judged run whose windows have no causes yet, and what else of the measurement rules need.
-type Input struct {
-	Run    *model.Timeline                       // targets, events (placed), unobserved and published windows
-	Probed map[timeline.TargetID]*Probed         // of all targets, direct and control included
-	Cuts   map[timeline.TargetID][]model.HeldCut // of those of kind held: every one
-
-	// Answered counts the requests to a target that were sent between two instants, and those of them that were
-	// answered, good or bad. It leaves out up to a few 100 ms at either end.
-	Answered func(target timeline.TargetID, from, to time.Duration) (answered, sent int)
-}
-
-// A Probed is what is known of one target beside what is published.
-type Probed struct {
-	Outages   []model.Window // without causes
-	FirstLast windows.FirstLast
-	Streaks   *windows.Streaks // of one of kind new
-}
 
 // A Case is what a rule reads: one window, in its run.
 type Case struct {
-	*index
+	*evidence.Evidence
 	Window *model.Window
 
 	lookedForEmpty bool
 	empty          *emptiness // nil if the Service had an endpoint
 	notEmpty       string     // then why
 
-	rejected  []Sign // why each rule that was asked does not apply
-	partly    bool   // one applies, but not to most of the failures
-	unmatched int    // then: the failures that none explains
+	rejected  []evidence.Sign // why each rule that was asked does not apply
+	partly    bool            // one applies, but not to most of the failures
+	unmatched int             // then: the failures that none explains
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -21,7 +22,7 @@ func TestEveryRuleIsDescribed(t *testing.T) {
 }
 
 func TestStandstillExplainsOnlyWhatItCanMake(t *testing.T) {
-	v := newIndex(&Input{Run: &model.Timeline{Run: model.RunInfo{Timeout: 800 * time.Millisecond}, Targets: []model.Target{{SlowFrom: 500 * time.Millisecond}}}})
+	v := evidence.New(&evidence.Input{Run: &model.Timeline{Run: model.RunInfo{Timeout: 800 * time.Millisecond}, Targets: []model.Target{{SlowFrom: 500 * time.Millisecond}}}})
 	timeouts := map[string]int{"timeout_connect": 3, "no_slot": 1}
 	for _, tt := range []struct {
 		name  string
@@ -38,28 +39,6 @@ func TestStandstillExplainsOnlyWhatItCanMake(t *testing.T) {
 		why := cannotStall(v, &tt.w, tt.stall)
 		if why == "" != (tt.why == "") || !strings.Contains(why, tt.why) {
 			t.Errorf("%s: %q, want %q", tt.name, why, tt.why)
-		}
-	}
-}
-
-func TestOpenOnsetReachesIntoTheTimeNotObserved(t *testing.T) {
-	v := newIndex(&Input{Run: &model.Timeline{Unobserved: []model.Unobserved{
-		{Target: "new", Start: 1 * time.Second, End: 2 * time.Second},
-		{Target: "new", Start: 9 * time.Second, End: 10 * time.Second},
-		{Target: "reused", Start: 8 * time.Second, End: 10 * time.Second},
-	}}})
-	start := model.Instant{Earliest: 10 * time.Second, Latest: 11 * time.Second}
-	for _, tt := range []struct {
-		name string
-		w    model.Window
-		want time.Duration
-	}{
-		{"closed", model.Window{Target: "new", Start: start}, 10 * time.Second},
-		{"open to a gap", model.Window{Target: "new", Start: start, Open: model.Open{Start: true}}, 9 * time.Second},
-		{"open because nothing was ever well", model.Window{Target: "other", Start: start, Open: model.Open{Start: true}}, model.Unbounded},
-	} {
-		if got := v.onset(&tt.w); got.Earliest != tt.want || got.Latest != start.Latest {
-			t.Errorf("%s: onset %v, want from %v", tt.name, got, tt.want)
 		}
 	}
 }
@@ -99,6 +78,6 @@ func BenchmarkExplainThousandWindows(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		Explain(&Input{Run: tl})
+		Explain(&evidence.Input{Run: tl})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 )
 
@@ -26,35 +27,27 @@ func (f *Finding) cause(rule string) model.Cause {
 // confidence is what the strongest sign for the cause supports, or high if two were seen in different places, as far
 // as the signs against it and the missing ones leave that.
 func (f *Finding) confidence() model.Confidence {
-	strongest, places := Context, map[string]bool{}
+	strongest, places := evidence.Context, map[string]bool{}
 	for _, s := range f.For {
 		strongest = max(strongest, s.Strength)
-		if s.Strength > Context {
-			places[s.place()] = true
+		if s.Strength > evidence.Context {
+			places[s.Place()] = true
 		}
 	}
 	c := model.Low
 	switch {
-	case strongest == Measured, len(places) > 1:
+	case strongest == evidence.Measured, len(places) > 1:
 		c = model.High
-	case strongest == Watched:
+	case strongest == evidence.Watched:
 		c = model.Medium
 	}
 	for _, s := range f.Against {
-		c = lower(c, [...]model.Confidence{Context: model.High, Close: model.Medium, Watched: model.Low, Measured: model.Low}[s.Strength])
+		c = lower(c, [...]model.Confidence{evidence.Context: model.High, evidence.Close: model.Medium, evidence.Watched: model.Low, evidence.Measured: model.Low}[s.Strength])
 	}
 	for _, s := range f.Missing {
-		c = lower(c, [...]model.Confidence{Context: model.High, Close: model.Low, Watched: model.Low, Measured: model.Medium}[s.Strength])
+		c = lower(c, [...]model.Confidence{evidence.Context: model.High, evidence.Close: model.Low, evidence.Watched: model.Low, evidence.Measured: model.Medium}[s.Strength])
 	}
 	return c
-}
-
-// place is where a sign was seen: in the cluster, or at a target. Signs from two places do not depend on each other.
-func (s *Sign) place() string {
-	if s.Event > 0 {
-		return "cluster"
-	}
-	return "target " + s.Target
 }
 
 // explains says how many of a window's failures the cause can have made, and counts it as a doubt if these are not
@@ -68,11 +61,11 @@ func (f *Finding) explains(w *model.Window, n int) {
 		return
 	}
 	f.Explains = n
-	strength := Close
+	strength := evidence.Close
 	if 2*n < w.Failed {
-		strength = Watched
+		strength = evidence.Watched
 	}
-	f.against(doubt(strength, fmt.Sprintf("it can have made %d of %d failures: the others have another cause", n, w.Failed)))
+	f.against(evidence.Doubt(strength, fmt.Sprintf("it can have made %d of %d failures: the others have another cause", n, w.Failed)))
 }
 
 // rank sorts causes by confidence and makes each name the others. High means that no rival fits as

@@ -3,29 +3,32 @@ package causes
 import (
 	"testing"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 )
 
-func at(target string, s Strength) Sign { return Sign{model.Evidence{Target: target}, s} }
+func at(target string, s evidence.Strength) evidence.Sign {
+	return s.Sign(model.Evidence{Target: target})
+}
 
 func TestConfidenceFollowsFromTheSigns(t *testing.T) {
-	event := Sign{model.Evidence{Event: 7}, Watched}
+	event := evidence.Watched.Sign(model.Evidence{Event: 7})
 	for _, test := range []struct {
 		name string
 		f    Finding
 		want model.Confidence
 	}{
-		{"close in time and no more", Finding{For: []Sign{at("new", Close)}}, model.Low},
-		{"one sign of the watch", Finding{For: []Sign{event, at("new", Context)}}, model.Medium},
-		{"two signs of the watch are one", Finding{For: []Sign{event, event}}, model.Medium},
-		{"the watch and the traffic agree", Finding{For: []Sign{event, at("new", Watched)}}, model.High},
-		{"measured where it happened", Finding{For: []Sign{at("direct", Measured)}}, model.High},
-		{"another cause fits too", Finding{For: []Sign{at("direct", Measured)}, Against: []Sign{doubt(Close, "x")}}, model.Medium},
-		{"the cause can hardly be", Finding{For: []Sign{at("direct", Measured)}, Against: []Sign{doubt(Watched, "x")}}, model.Low},
-		{"a sign against it that decides nothing", Finding{For: []Sign{at("direct", Measured)}, Against: []Sign{says("x")}}, model.High},
-		{"the measurement is missing", Finding{For: []Sign{event, at("new", Watched)}, Missing: []Sign{doubt(Measured, "x")}}, model.Medium},
-		{"and what the watch would have said", Finding{For: []Sign{event, at("new", Watched)}, Missing: []Sign{doubt(Watched, "x")}}, model.Low},
-		{"doubts raise nothing", Finding{For: []Sign{at("new", Close)}, Against: []Sign{doubt(Close, "x")}}, model.Low},
+		{"close in time and no more", Finding{For: []evidence.Sign{at("new", evidence.Close)}}, model.Low},
+		{"one sign of the watch", Finding{For: []evidence.Sign{event, at("new", evidence.Context)}}, model.Medium},
+		{"two signs of the watch are one", Finding{For: []evidence.Sign{event, event}}, model.Medium},
+		{"the watch and the traffic agree", Finding{For: []evidence.Sign{event, at("new", evidence.Watched)}}, model.High},
+		{"measured where it happened", Finding{For: []evidence.Sign{at("direct", evidence.Measured)}}, model.High},
+		{"another cause fits too", Finding{For: []evidence.Sign{at("direct", evidence.Measured)}, Against: []evidence.Sign{evidence.Doubt(evidence.Close, "x")}}, model.Medium},
+		{"the cause can hardly be", Finding{For: []evidence.Sign{at("direct", evidence.Measured)}, Against: []evidence.Sign{evidence.Doubt(evidence.Watched, "x")}}, model.Low},
+		{"a sign against it that decides nothing", Finding{For: []evidence.Sign{at("direct", evidence.Measured)}, Against: []evidence.Sign{evidence.Says("x")}}, model.High},
+		{"the measurement is missing", Finding{For: []evidence.Sign{event, at("new", evidence.Watched)}, Missing: []evidence.Sign{evidence.Doubt(evidence.Measured, "x")}}, model.Medium},
+		{"and what the watch would have said", Finding{For: []evidence.Sign{event, at("new", evidence.Watched)}, Missing: []evidence.Sign{evidence.Doubt(evidence.Watched, "x")}}, model.Low},
+		{"doubts raise nothing", Finding{For: []evidence.Sign{at("new", evidence.Close)}, Against: []evidence.Sign{evidence.Doubt(evidence.Close, "x")}}, model.Low},
 	} {
 		if got := test.f.confidence(); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -29,44 +30,44 @@ on another node got answers meanwhile, the DNS server worked, and the path from 
 }
 
 func testDNSPath(c *Case) Finding {
-	v, w := c.index, c.Window
-	n := some(w.Classes, timeline.DNS)
-	if asked(v.target(w).URL) != "" && v.target(w).Service == "" { // nothing is between: a query without an answer is a look-up that failed
-		n += some(w.Classes, timeline.TimeoutResponse, timeline.Refused, timeline.Unreachable, timeline.NoSlot)
+	v, w := c.Evidence, c.Window
+	n := evidence.Count(w.Classes, timeline.DNS)
+	if asked(v.Traffic.Target(w).URL) != "" && v.Traffic.Target(w).Service == "" { // nothing is between: a query without an answer is a look-up that failed
+		n += evidence.Count(w.Classes, timeline.TimeoutResponse, timeline.Refused, timeline.Unreachable, timeline.NoSlot)
 	}
 	if n == 0 {
 		return no("every look-up was answered")
 	}
-	if gone := v.serviceGone(w); gone != nil {
+	if gone := v.Services.Deleted(w); gone != nil {
 		return no(fmt.Sprintf("Service %s was deleted, and its name with it", gone.Object.Name))
 	}
-	if v.target(w).Turns && emptyNear(v, w) != nil {
+	if v.Traffic.Target(w).Turns && evidence.EmptyNear(v.Services, w) != nil {
 		return no("no endpoint of the headless Service was ready, so its name had no address")
 	}
-	name := lookedUp(v.target(w).URL)
+	name := lookedUp(v.Traffic.Target(w).URL)
 	f := Finding{
-		Text: fmt.Sprintf("%s of %s failed %s", quantity.Count(n, "look-up"), name, lasted(w)),
+		Text: fmt.Sprintf("%s of %s failed %s", quantity.Count(n, "look-up"), name, evidence.Lasted(w)),
 		Fix: fmt.Sprintf("look at the cluster's DNS server %s: run ≥ 2 replicas of it on different nodes, with lameduck when they end, or a DNS cache on each node",
 			quantity.Between(w.Span())),
-		For: []Sign{{model.Evidence{Target: w.Target, At: &w.Start, Text: "look-ups of " + name + " began to fail" + firstText(w)}, Watched}},
+		For: []evidence.Sign{evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "look-ups of " + name + " began to fail" + firstText(w)})},
 	}
-	if server := asked(v.target(w).URL); server != "" {
+	if server := asked(v.Traffic.Target(w).URL); server != "" {
 		did := "the note says what it answered"
 		if w.Classes[timeline.DNS.String()] == 0 {
 			did = "it did not answer, or packets to it or from it were lost"
 		}
 		f.Fix = fmt.Sprintf("look at the DNS server %s %s: %s", server, quantity.Between(w.Span()), did)
-	} else if v.outside(w) != "" {
-		f.Fix = fmt.Sprintf("look at the name server that %s asks for %s %s, and at who publishes that name: it need not be the cluster's", v.from(w), name, quantity.Between(w.Span()))
+	} else if v.Services.Outside(w) != "" {
+		f.Fix = fmt.Sprintf("look at the name server that %s asks for %s %s, and at who publishes that name: it need not be the cluster's", v.Traffic.From(w), name, quantity.Between(w.Span()))
 	}
 	byAddress(v, w, &f)
 	byLookUp(v, w, name, &f)
-	if nodes := v.answeredFrom(w); len(nodes) > 0 {
-		f.Fix = fmt.Sprintf("look at the way from %s to the cluster's DNS server %s: the name was looked up from %s", v.from(w), quantity.Between(w.Span()), namedOf(nodes))
-		if went := v.wentOnBeside(w); went != nil {
-			f.For = append(f.For, Sign{model.Evidence{Target: went.Name, Text: "requests from " + v.from(w) + " that needed no look-up were answered"}, Measured})
+	if nodes := v.Traffic.AnsweredFrom(w); len(nodes) > 0 {
+		f.Fix = fmt.Sprintf("look at the way from %s to the cluster's DNS server %s: the name was looked up from %s", v.Traffic.From(w), quantity.Between(w.Span()), evidence.NamedOf(nodes))
+		if went := v.Traffic.WentOnBeside(w); went != nil {
+			f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: went.Name, Text: "requests from " + v.Traffic.From(w) + " that needed no look-up were answered"}))
 		} else {
-			f.against(doubt(Measured, fmt.Sprintf("requests from %s, which look up the same name, were answered meanwhile: the DNS server was well", namedOf(nodes))))
+			f.against(evidence.Doubt(evidence.Measured, fmt.Sprintf("requests from %s, which look up the same name, were answered meanwhile: the DNS server was well", evidence.NamedOf(nodes))))
 		}
 	}
 	f.explains(w, n)
@@ -75,13 +76,13 @@ func testDNSPath(c *Case) Finding {
 
 // byLookUp asks the DNS servers themselves, where the run has looked the name up there: a second and independent
 // sign. Were they all well, then what leads to them was not.
-func byLookUp(v *index, w *model.Window, name string, f *Finding) {
+func byLookUp(v *evidence.Evidence, w *model.Window, name string, f *Finding) {
 	var well, failed []string
-	for _, t := range v.targets {
-		if t.Kind != timeline.Direct || asked(t.URL) == "" || lookedUp(t.URL) != strings.TrimSuffix(name, ".") || t.Source != v.target(w).Source {
+	for _, t := range v.Traffic.Targets {
+		if t.Kind != timeline.Direct || asked(t.URL) == "" || lookedUp(t.URL) != strings.TrimSuffix(name, ".") || t.Source != v.Traffic.Target(w).Source {
 			continue
 		}
-		if trouble := v.outageNear(t.Name, w.Span()); trouble != nil && trouble.Length.Max > w.Length.Min/10 {
+		if trouble := v.Traffic.OutageNear(t.Name, w.Span()); trouble != nil && trouble.Length.Max > w.Length.Min/10 {
 			failed = append(failed, t.Name)
 		} else if t.OK > 0 {
 			well = append(well, t.Name)
@@ -91,10 +92,10 @@ func byLookUp(v *index, w *model.Window, name string, f *Finding) {
 	slices.Sort(failed)
 	switch {
 	case len(failed) > 0:
-		f.For = append(f.For, Sign{model.Evidence{Target: failed[0], Text: fmt.Sprintf("asked at %s, %s failed as well", itsAddress(failed), strings.Join(failed, " and "))}, Measured})
+		f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: failed[0], Text: fmt.Sprintf("asked at %s, %s failed as well", itsAddress(failed), strings.Join(failed, " and "))}))
 	case len(well) > 0:
 		f.Fix = fmt.Sprintf("look at the routes to the cluster's DNS Service %s: its servers answered at their own addresses, and look-ups by way of the Service failed", quantity.Between(w.Span()))
-		f.For = append(f.For, Sign{model.Evidence{Target: well[0], Text: fmt.Sprintf("asked at %s, %s answered: what leads to the servers was not well", itsAddress(well), strings.Join(well, " and "))}, Watched})
+		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: well[0], Text: fmt.Sprintf("asked at %s, %s answered: what leads to the servers was not well", itsAddress(well), strings.Join(well, " and "))}))
 	}
 }
 
@@ -137,30 +138,30 @@ func asked(address string) string {
 
 // byAddress asks what needs no look-up. Was it well on other nodes, then the network was; did it fail as well, then
 // more was wrong than DNS.
-func byAddress(v *index, w *model.Window, f *Finding) {
+func byAddress(v *evidence.Evidence, w *model.Window, f *Finding) {
 	var well, near, failed []*model.Pod
-	for _, p := range v.healthyOthers(w) {
-		if v.targets[v.directName(w, p)].Source != v.target(w).Source {
+	for _, p := range v.Addresses.HealthyOthers(w) {
+		if v.Traffic.Targets[v.Addresses.DirectName(w, p)].Source != v.Traffic.Target(w).Source {
 			continue // another node asked
 		}
-		switch trouble := v.outageNear(v.directName(w, p), w.Span()); {
+		switch trouble := v.Traffic.OutageNear(v.Addresses.DirectName(w, p), w.Span()); {
 		case trouble != nil && trouble.Length.Max > w.Length.Min/10:
 			failed = append(failed, p)
-		case p.Node != "" && p.Node == v.target(w).Node:
+		case p.Node != "" && p.Node == v.Traffic.Target(w).Node:
 			near = append(near, p)
 		default:
 			well = append(well, p)
 		}
 	}
 	if len(failed) > 0 {
-		f.against(doubt(Watched, "what goes straight to the address of "+namedPods(failed)+" failed as well: more was wrong than look-ups"))
+		f.against(evidence.Doubt(evidence.Watched, "what goes straight to the address of "+evidence.NamedPods(failed)+" failed as well: more was wrong than look-ups"))
 	}
 	switch {
 	case len(well) > 0:
-		f.For = append(f.For, Sign{model.Evidence{Target: v.directName(w, well[0]), Text: "what goes straight to the address of " + namedPods(well) + " was answered"}, Measured})
+		f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: v.Addresses.DirectName(w, well[0]), Text: "what goes straight to the address of " + evidence.NamedPods(well) + " was answered"}))
 	case len(near) > 0:
-		f.missing(doubt(Measured, "only Pods on the prober's own node were asked by address: the network of that node fits as well"))
+		f.missing(evidence.Doubt(evidence.Measured, "only Pods on the prober's own node were asked by address: the network of that node fits as well"))
 	case len(failed) == 0:
-		f.missing(doubt(Measured, "nothing was sent from "+v.from(w)+" to an address meanwhile: its network fits as well"))
+		f.missing(evidence.Doubt(evidence.Measured, "nothing was sent from "+v.Traffic.From(w)+" to an address meanwhile: its network fits as well"))
 	}
 }

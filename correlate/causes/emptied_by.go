@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -36,15 +37,15 @@ func (e *emptiness) findRule() {
 // selectorChanged reports whether the Service's selector was changed, and the last endpoint left though its Pod was
 // not ending.
 func (e *emptiness) selectorChanged() bool {
-	service := e.view.target(e.window).Service
-	for _, ev := range e.view.edits {
-		if !strings.HasPrefix(ev.Detail, selectorEdited) {
+	service := e.view.Traffic.Target(e.window).Service
+	for _, ev := range e.view.Services.Edits {
+		if !strings.HasPrefix(ev.Detail, evidence.SelectorEdited) {
 			continue
 		}
 		if service != "" && ev.Object.Namespace+"/"+ev.Object.Name != service || !ev.At.Overlaps(e.aboutStart(followed)) {
 			continue
 		}
-		if last := e.lastLeaver(); last != nil && e.span.last.To == timeline.EndpointAbsent && !last.TerminatingBy(e.span.start.Earliest) {
+		if last := e.lastLeaver(); last != nil && e.span.Last.To == timeline.EndpointAbsent && !last.TerminatingBy(e.span.Start.Earliest) {
 			e.event, e.object = ev, ev.Object.Kind+"/"+ev.Object.Name
 			return true
 		}
@@ -55,7 +56,7 @@ func (e *emptiness) selectorChanged() bool {
 // scaledToZero reports whether the workload of all Pods that left was scaled to 0, or deleted, before the last did.
 func (e *emptiness) scaledToZero() bool {
 	for _, p := range e.leavers {
-		if !p.wasDeleted() || e.view.states.Top(p.Pod) != e.view.states.Top(e.leavers[0].Pod) {
+		if !p.wasDeleted() || e.view.Changes.States.Top(p.Pod) != e.view.Changes.States.Top(e.leavers[0].Pod) {
 			return false
 		}
 	}
@@ -63,9 +64,9 @@ func (e *emptiness) scaledToZero() bool {
 	if last == nil {
 		return false
 	}
-	e.object = e.view.states.Top(last)
-	for _, ev := range e.view.states.Of(last.Namespace, e.object) {
-		if ev.At.Earliest > e.span.start.Latest {
+	e.object = e.view.Changes.States.Top(last)
+	for _, ev := range e.view.Changes.States.Of(last.Namespace, e.object) {
+		if ev.At.Earliest > e.span.Start.Latest {
 			break
 		}
 		if e.event = nil; ev.To == timeline.SnapshotDeleted || ev.To != timeline.SnapshotFound && ev.Snapshot.Workload.Replicas == 0 {
@@ -78,22 +79,22 @@ func (e *emptiness) scaledToZero() bool {
 // creationFailed reports whether the controller of the Pods that left could create no others.
 func (e *emptiness) creationFailed() bool {
 	last, next := e.lastLeaver(), e.nextPod()
-	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.start.Latest) {
+	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.Start.Latest) {
 		return false
 	}
-	if next != nil && next.Created != nil && 2*(next.Created.Latest-e.span.start.Earliest) < e.span.end.Earliest-e.span.start.Latest {
+	if next != nil && next.Created != nil && 2*(next.Created.Latest-e.span.Start.Earliest) < e.span.End.Earliest-e.span.Start.Latest {
 		return false // most of the time it was there, and was starting
 	}
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
-		if ev.Kind != timeline.KubeEvent || ev.To != "FailedCreate" || ev.Object == nil || ev.Object.Namespace != last.Namespace || !ev.At.Overlaps(e.span.whole()) {
+		if ev.Kind != timeline.KubeEvent || ev.To != "FailedCreate" || ev.Object == nil || ev.Object.Namespace != last.Namespace || !ev.At.Overlaps(e.span.Whole()) {
 			continue
 		}
 		key := ev.Object.Kind + "/" + ev.Object.Name
 		if key != last.Owner && next != nil && next.Owner == last.Owner {
 			continue // of another version: this one's next Pod was made
 		}
-		if key == last.Owner || e.view.states.Top(&model.Pod{Namespace: last.Namespace, Owner: key}) == e.view.states.Top(last) {
+		if key == last.Owner || e.view.Changes.States.Top(&model.Pod{Namespace: last.Namespace, Owner: key}) == e.view.Changes.States.Top(last) {
 			e.event, e.object = ev, key
 			return true
 		}
@@ -105,15 +106,15 @@ func (e *emptiness) creationFailed() bool {
 // them: a Deployment that rolls out with the strategy Recreate, or a StatefulSet of one.
 func (e *emptiness) replacementWaited() bool {
 	last, next := e.lastLeaver(), e.madeNext()
-	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.start.Latest) {
+	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.Start.Latest) {
 		return false
 	}
-	e.object = e.view.states.Top(last)
-	w := e.view.states.At(last.Namespace, e.object, e.span.start.Latest)
-	if w == nil || next != nil && e.view.states.Top(next) != e.object {
+	e.object = e.view.Changes.States.Top(last)
+	w := e.view.Changes.States.At(last.Namespace, e.object, e.span.Start.Latest)
+	if w == nil || next != nil && e.view.Changes.States.Top(next) != e.object {
 		return false
 	}
-	events := e.view.states.Of(last.Namespace, e.object)
+	events := e.view.Changes.States.Of(last.Namespace, e.object)
 	e.event = events[0]
 	switch {
 	case strings.HasPrefix(e.object, "StatefulSet/"):
@@ -146,7 +147,7 @@ func (e *emptiness) readinessLost() bool {
 // readinessSpread is how far apart Pods turn not ready whose probes share what they ask: two rounds of the probe, 20
 // s if it is not known.
 func readinessSpread(e *emptiness) time.Duration {
-	if p := e.view.readinessOf(e.leavers[0].Pod); p != nil {
+	if p := e.view.Templates.ReadinessOf(e.leavers[0].Pod); p != nil {
 		return time.Duration(p.Threshold+1) * p.Period
 	}
 	return 20 * time.Second
@@ -156,8 +157,8 @@ func readinessSpread(e *emptiness) time.Duration {
 // the Pods being deleted.
 func (e *emptiness) nodesPresumedDead() bool {
 	for _, p := range e.leavers {
-		ev := e.view.nodeLost(p.Node, model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest})
-		if ev == nil || p.TerminatingBy(e.span.start.Earliest) {
+		ev := e.view.Changes.NodeLost(p.Node, model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest})
+		if ev == nil || p.TerminatingBy(e.span.Start.Earliest) {
 			return false
 		}
 		e.event, e.object = ev, "Node/"+p.Node
@@ -172,7 +173,7 @@ func (e *emptiness) nodesDied() bool {
 		return false
 	}
 	for _, p := range e.leavers {
-		if e.view.directName(e.window, p.Pod) == "" || e.wentOnAnswering(p) {
+		if e.view.Addresses.DirectName(e.window, p.Pod) == "" || e.wentOnAnswering(p) {
 			return false
 		}
 	}

@@ -2,22 +2,21 @@ package causes
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
-	"lapse/correlate/quantity"
 )
 
 // This file is what several rules say of a Service that had no endpoint to route to.
 
 // An emptiness is a window in which a Service had no endpoint to route to, and what emptied it.
 type emptiness struct {
-	view    *index
+	view    *evidence.Evidence
 	window  *model.Window
-	span    *emptySpan
+	span    *evidence.EmptySpan
 	leavers []leaver     // the Pods whose endpoints had been ready before, the first to leave first
 	rule    string       // the one that knows what emptied it
 	event   *model.Event // which shows that; nil if a rule does without
@@ -47,11 +46,11 @@ func (c *Case) emptied() (e *emptiness, whyNot string) {
 }
 
 func (c *Case) findEmpty() (e *emptiness, whyNot string) {
-	span, whyNot := c.emptyIn(c.Window)
+	span, whyNot := c.Addresses.EmptyIn(c.Window)
 	if span == nil {
 		return nil, whyNot
 	}
-	e = &emptiness{view: c.index, window: c.Window, span: span}
+	e = &emptiness{view: c.Evidence, window: c.Window, span: span}
 	e.findLeavers()
 	e.findRule()
 	return e, ""
@@ -68,18 +67,18 @@ func (c *Case) emptiedBy(rule string) (e *emptiness, whyNot string) {
 
 // findLeavers finds the Pods whose endpoints were ready shortly before.
 func (e *emptiness) findLeavers() {
-	left, from := map[string]model.Instant{}, e.span.start.Latest-emptying
-	for _, before := range e.view.emptySpans(e.window) {
-		if before.start.Latest < e.span.start.Latest {
-			from = max(from, before.start.Latest+1) // those that had left by then were made good
+	left, from := map[string]model.Instant{}, e.span.Start.Latest-emptying
+	for _, before := range e.view.Services.EmptySpans(e.window) {
+		if before.Start.Latest < e.span.Start.Latest {
+			from = max(from, before.Start.Latest+1) // those that had left by then were made good
 		}
 	}
-	for _, ev := range e.view.service(e.window).endpoints {
-		if cluster.IsReady(ev.From) && !cluster.IsReady(ev.To) && from <= ev.At.Latest && ev.At.Latest <= e.span.start.Latest {
+	for _, ev := range e.view.Services.Service(e.window).Endpoints {
+		if cluster.IsReady(ev.From) && !cluster.IsReady(ev.To) && from <= ev.At.Latest && ev.At.Latest <= e.span.Start.Latest {
 			left[ev.Object.UID] = ev.At
 		}
 	}
-	for _, p := range e.view.pods(e.window) {
+	for _, p := range e.view.Services.Pods(e.window) {
 		if at, of := left[p.UID]; of {
 			e.leavers = append(e.leavers, leaver{p, at})
 		}
@@ -89,12 +88,12 @@ func (e *emptiness) findLeavers() {
 
 // apart is how far apart the first and the last of them left.
 func (e *emptiness) apart() model.Length {
-	return length(e.leavers[0].left, e.leavers[len(e.leavers)-1].left)
+	return evidence.Length(e.leavers[0].left, e.leavers[len(e.leavers)-1].left)
 }
 
 // aboutStart is when a change can have emptied the Service: its bracket, and a controller's time to follow before it.
 func (e *emptiness) aboutStart(controller time.Duration) model.Instant {
-	return model.Instant{Earliest: e.span.start.Earliest - controller, Latest: e.span.start.Latest}
+	return model.Instant{Earliest: e.span.Start.Earliest - controller, Latest: e.span.Start.Latest}
 }
 
 // followed is for how long controllers may take to follow a change.
@@ -103,7 +102,7 @@ const followed = 5 * time.Second
 // lastOfAll is the Pod whose endpoint left last, among those that left.
 func (e *emptiness) lastOfAll() (leaver, bool) {
 	for _, p := range e.leavers {
-		if p.UID == e.span.last.Object.UID {
+		if p.UID == e.span.Last.Object.UID {
 			return p, true
 		}
 	}
@@ -112,8 +111,8 @@ func (e *emptiness) lastOfAll() (leaver, bool) {
 
 // lastLeaver is the Pod whose endpoint left last, nil if it was not seen.
 func (e *emptiness) lastLeaver() *model.Pod {
-	for _, p := range e.view.pods(e.window) {
-		if p.UID == e.span.last.Object.UID {
+	for _, p := range e.view.Services.Pods(e.window) {
+		if p.UID == e.span.Last.Object.UID {
 			return p
 		}
 	}
@@ -122,11 +121,11 @@ func (e *emptiness) lastLeaver() *model.Pod {
 
 // nextPod is the one whose endpoint ended the emptiness, nil if none did.
 func (e *emptiness) nextPod() *model.Pod {
-	if e.span.next == nil {
+	if e.span.Next == nil {
 		return nil
 	}
-	for _, p := range e.view.pods(e.window) {
-		if p.UID == e.span.next.Object.UID {
+	for _, p := range e.view.Services.Pods(e.window) {
+		if p.UID == e.span.Next.Object.UID {
 			return p
 		}
 	}
@@ -137,11 +136,11 @@ func (e *emptiness) nextPod() *model.Pod {
 // made after that one's deletion; nil if none was seen.
 func (e *emptiness) madeNext() *model.Pod {
 	last, next := e.lastLeaver(), e.nextPod()
-	if e.span.next != nil || last == nil || last.Deleted == nil {
+	if e.span.Next != nil || last == nil || last.Deleted == nil {
 		return next
 	}
-	for _, p := range e.view.pods(e.window) {
-		if p.UID != last.UID && p.Created != nil && p.Created.Latest >= last.Deleted.Earliest && e.view.states.Top(p) == e.view.states.Top(last) && (next == nil || p.Created.Latest < next.Created.Latest) {
+	for _, p := range e.view.Services.Pods(e.window) {
+		if p.UID != last.UID && p.Created != nil && p.Created.Latest >= last.Deleted.Earliest && e.view.Changes.States.Top(p) == e.view.Changes.States.Top(last) && (next == nil || p.Created.Latest < next.Created.Latest) {
 			next = p
 		}
 	}
@@ -151,11 +150,11 @@ func (e *emptiness) madeNext() *model.Pod {
 // wentOnAnswering reports whether the Pod's own address answered at least half of what it was sent after its endpoint
 // had left and while there was none, good or bad.
 func (e *emptiness) wentOnAnswering(p leaver) bool {
-	probe := e.view.probe(e.window, p.Pod)
-	if probe.target == "" || p.TerminatingBy(e.span.start.Latest) || e.view.endedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: e.span.end.Latest}) != nil {
+	probe := e.view.Addresses.Probe(e.window, p.Pod)
+	if probe.Target == "" || p.TerminatingBy(e.span.Start.Latest) || e.view.Changes.EndedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: e.span.End.Latest}) != nil {
 		return false
 	}
-	answered, sent := e.view.Answered(e.view.targetNamed(probe.target).ID, p.left.Latest, e.span.end.Earliest)
+	answered, sent := e.view.Answered(e.view.Traffic.TargetNamed(probe.Target).ID, p.left.Latest, e.span.End.Earliest)
 	return answered >= 3 && 2*answered >= sent
 }
 
@@ -176,55 +175,4 @@ func (e *emptiness) names() []string {
 		names = append(names, p.Name)
 	}
 	return names
-}
-
-// emptyIn returns the time in which the window's Service had no endpoint to route to; nil, and why, if that does not
-// explain the window.
-func (v *index) emptyIn(w *model.Window) (span *emptySpan, whyNot string) {
-	if w.Kind == model.Slow {
-		return nil, "requests were answered, only late"
-	}
-	span = emptyNear(v, w)
-	if span == nil {
-		return nil, "an endpoint was ready, or terminating and still serving, all the time"
-	}
-	if last := whenLastLeft(v, w, span); !last.Overlaps(v.onset(w)) {
-		return nil, fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s", quantity.Between(span.whole()), quantity.Between(w.Start))
-	}
-	if why := answeredMeanwhile(w, span); why != "" {
-		return nil, why
-	}
-	return span, ""
-}
-
-// whenLastLeft is when a window must open to be blamed on the empty span: from the moment the last
-// Pod began to end (it may stop before its endpoint says so) to the end of the span.
-func whenLastLeft(v *index, w *model.Window, empty *emptySpan) model.Instant {
-	from := empty.whole()
-	if gone := v.serviceGone(w); gone != nil {
-		from.Earliest = min(from.Earliest, gone.At.Earliest)
-	}
-	for _, p := range v.pods(w) {
-		if p.UID != empty.last.Object.UID {
-			continue
-		}
-		for _, sign := range []*model.Instant{p.Deleted, v.probe(w, p).stopped, p.EndpointNotReady} {
-			if sign != nil {
-				from.Earliest = min(from.Earliest, sign.Earliest)
-			}
-		}
-	}
-	return from
-}
-
-// answeredMeanwhile says why the window is not the empty span's: requests were answered in it.
-func answeredMeanwhile(w *model.Window, empty *emptySpan) string {
-	if w.Kind == model.Outage {
-		return ""
-	}
-	certain := common(model.Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}, w.Span())
-	if w.Blackout == nil || w.Blackout.Max < certain/2 {
-		return "requests were answered while no endpoint was ready"
-	}
-	return ""
 }

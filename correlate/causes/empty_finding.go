@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -14,20 +15,20 @@ import (
 // This file is what all rules say of a Service that had no endpoint to route to, whatever emptied it.
 
 // finding is what all these rules say: that the Service had no endpoint, and what showed it. Text begins with why.
-func (e *emptiness) finding(why, fix string, deciding ...Sign) Finding {
+func (e *emptiness) finding(why, fix string, deciding ...evidence.Sign) Finding {
 	v, w := e.view, e.window
 	f := Finding{For: append(deciding, emptySigns(v, w, e.span)...), Text: why + e.text(), Fix: fix}
 	if refused, timedOut, ok := firstRefused(v, w); ok {
-		f.For = append(f.For, Sign{model.Evidence{
+		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{
 			Target: w.Target,
 			Text:   fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects connections without an endpoint, and Linux limits the rate of rejections", refused, timedOut),
-		}, Watched})
+		}))
 	}
 	if name := unansweredThroughout(v, w, e.span); name != "" {
-		f.For = append(f.For, Sign{model.Evidence{Target: name, Text: "no Pod answered at its own address meanwhile"}, Measured})
+		f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: name, Text: "no Pod answered at its own address meanwhile"}))
 	}
-	if v.gapNear("endpointslice", w) {
-		f.against(doubt(Close, "the watch of EndpointSlices had a gap: an endpoint may have been ready unseen"))
+	if v.Watches.GapNear("endpointslice", w) {
+		f.against(evidence.Doubt(evidence.Close, "the watch of EndpointSlices had a gap: an endpoint may have been ready unseen"))
 	}
 	return f
 }
@@ -36,12 +37,12 @@ func (e *emptiness) finding(why, fix string, deciding ...Sign) Finding {
 // watch does.
 func (e *emptiness) text() string {
 	v, w, span := e.view, e.window, e.span
-	service := cmp.Or(v.target(w).Service, "the Service")
-	text := fmt.Sprintf("no endpoint of %s was ready, or terminating and still serving: %s left last (%s)", service, span.last.Object.Name, quantity.Clock(span.start.Latest))
-	if span.next == nil {
+	service := cmp.Or(v.Traffic.Target(w).Service, "the Service")
+	text := fmt.Sprintf("no endpoint of %s was ready, or terminating and still serving: %s left last (%s)", service, span.Last.Object.Name, quantity.Clock(span.Start.Latest))
+	if span.Next == nil {
 		text += ", and none became ready before the run ended"
 	} else {
-		text += fmt.Sprintf(", %s became ready at %s", span.next.Object.Name, quantity.Clock(span.end.Latest))
+		text += fmt.Sprintf(", %s became ready at %s", span.Next.Object.Name, quantity.Clock(span.End.Latest))
 	}
 	return text + nothingAnswered(w) + routedLate(v, w, span)
 }
@@ -61,43 +62,43 @@ func nothingAnswered(w *model.Window) string {
 }
 
 // routedLate says that requests failed for long after an endpoint was ready again.
-func routedLate(v *index, w *model.Window, empty *emptySpan) string {
-	late := w.End.Earliest - empty.end.Latest
-	if empty.next == nil || w.Kind != model.Outage || late < moment || v.serviceGone(w) != nil { // a Service that is made anew may have another address
+func routedLate(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) string {
+	late := w.End.Earliest - empty.End.Latest
+	if empty.Next == nil || w.Kind != model.Outage || late < evidence.Moment || v.Services.Deleted(w) != nil { // a Service that is made anew may have another address
 		return ""
 	}
-	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.router(w), empty.next.Object.Name, quantity.Lowest(late))
+	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.Services.Router(w), empty.Next.Object.Name, quantity.Lowest(late))
 }
 
 // lasted is for how long nobody served, for a fix.
 func (e *emptiness) lasted() string { return quantity.Span(quantity.RoundUp(e.window.Length.Max)) }
 
 // emptySigns are what happened, in order. That the last endpoint left decides.
-func emptySigns(v *index, w *model.Window, empty *emptySpan) []Sign {
-	signs := []Sign{{model.Evidence{
-		Event: empty.last.ID, At: &empty.start,
-		Text: fmt.Sprintf("%s, the last endpoint, turned %s", empty.last.Object.Name, empty.last.To),
-	}, Watched}}
-	for _, p := range v.pods(w) {
-		if probe := v.probe(w, p); p.UID == empty.last.Object.UID && probe.stopped != nil {
-			signs = append(signs, context(model.Evidence{Target: probe.target, At: probe.stopped, Text: p.Name + " itself stopped answering"})...)
+func emptySigns(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) []evidence.Sign {
+	signs := []evidence.Sign{evidence.Watched.Sign(model.Evidence{
+		Event: empty.Last.ID, At: &empty.Start,
+		Text: fmt.Sprintf("%s, the last endpoint, turned %s", empty.Last.Object.Name, empty.Last.To),
+	})}
+	for _, p := range v.Services.Pods(w) {
+		if probe := v.Addresses.Probe(w, p); p.UID == empty.Last.Object.UID && probe.Stopped != nil {
+			signs = append(signs, evidence.Mention(model.Evidence{Target: probe.Target, At: probe.Stopped, Text: p.Name + " itself stopped answering"})...)
 		}
 	}
-	signs = append(signs, context(model.Evidence{
+	signs = append(signs, evidence.Mention(model.Evidence{
 		Target: w.Target, At: &w.Start,
 		Text: fmt.Sprintf("%d of %d requests failed: %s", w.Failed, w.Sent, quantity.ClassCounts(w.Classes)),
 	})...)
-	if empty.next != nil {
-		signs = append(signs, context(model.Evidence{
-			Event: empty.next.ID, At: &empty.end,
-			Text: empty.next.Object.Name + " became ready",
+	if empty.Next != nil {
+		signs = append(signs, evidence.Mention(model.Evidence{
+			Event: empty.Next.ID, At: &empty.End,
+			Text: empty.Next.Object.Name + " became ready",
 		})...)
 	}
 	return signs
 }
 
 // firstRefused recognises refusals followed by connect timeouts, looking at the failures one by one.
-func firstRefused(v *index, w *model.Window) (refused, timedOut int, ok bool) {
+func firstRefused(v *evidence.Evidence, w *model.Window) (refused, timedOut int, ok bool) {
 	var lastRefused, lastTimeout time.Duration
 	firstTimeout := model.Never
 	for _, f := range v.Run.Failures {
@@ -119,14 +120,14 @@ func firstRefused(v *index, w *model.Window) (refused, timedOut int, ok bool) {
 
 // unansweredThroughout names a direct target that had answered before and, as every other, did not
 // while there was certainly no endpoint; "" if one did, or none was probed.
-func unansweredThroughout(v *index, w *model.Window, empty *emptySpan) string {
-	certain := model.Instant{Earliest: empty.start.Latest, Latest: empty.end.Earliest}
+func unansweredThroughout(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) string {
+	certain := model.Instant{Earliest: empty.Start.Latest, Latest: empty.End.Earliest}
 	name := ""
-	for _, p := range v.pods(w) {
-		switch probe := v.probe(w, p); {
-		case probe.firstOK == nil || *probe.firstOK >= certain.Latest:
-		case *probe.lastOK < certain.Earliest:
-			name = probe.target
+	for _, p := range v.Services.Pods(w) {
+		switch probe := v.Addresses.Probe(w, p); {
+		case probe.FirstOK == nil || *probe.FirstOK >= certain.Latest:
+		case *probe.LastOK < certain.Earliest:
+			name = probe.Target
 		default:
 			return ""
 		}
@@ -135,34 +136,34 @@ func unansweredThroughout(v *index, w *model.Window, empty *emptySpan) string {
 }
 
 // sign is the event that shows what emptied the Service.
-func (e *emptiness) sign(text string) Sign {
-	return Sign{model.Evidence{Event: e.event.ID, At: new(e.event.At), Text: text}, Watched}
+func (e *emptiness) sign(text string) evidence.Sign {
+	return evidence.Watched.Sign(model.Evidence{Event: e.event.ID, At: new(e.event.At), Text: text})
 }
 
 // all is that requests failed as without endpoints: none was answered.
-func (e *emptiness) all() Sign {
-	return Sign{model.Evidence{Target: e.window.Target, At: &e.window.Start, Text: "from then on no request was answered"}, Watched}
+func (e *emptiness) all() evidence.Sign {
+	return evidence.Watched.Sign(model.Evidence{Target: e.window.Target, At: &e.window.Start, Text: "from then on no request was answered"})
 }
 
 // unhealthy are the first Events of the Pods that left which say that a readiness probe failed.
-func (e *emptiness) unhealthy() []Sign {
+func (e *emptiness) unhealthy() []evidence.Sign {
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
-		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") && ev.Object != nil && e.leaver(ev.Object.UID) != nil && ev.At.Earliest <= e.span.end.Latest && ev.At.Latest >= e.span.start.Earliest-emptying {
-			return []Sign{{model.Evidence{Event: ev.ID, At: new(ev.At), Text: ev.Object.Name + ": " + ev.Detail}, Watched}}
+		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") && ev.Object != nil && e.leaver(ev.Object.UID) != nil && ev.At.Earliest <= e.span.End.Latest && ev.At.Latest >= e.span.Start.Earliest-emptying {
+			return []evidence.Sign{evidence.Watched.Sign(model.Evidence{Event: ev.ID, At: new(ev.At), Text: ev.Object.Name + ": " + ev.Detail})}
 		}
 	}
 	return nil
 }
 
 // answeredBadly is the doubt that the Pods whose probes failed did not serve either: then the probes were right.
-func (e *emptiness) answeredBadly() []Sign {
+func (e *emptiness) answeredBadly() []evidence.Sign {
 	for _, p := range e.leavers {
-		name := e.view.directName(e.window, p.Pod)
-		bad := e.view.outageNear(name, model.Instant{Earliest: p.left.Latest, Latest: e.span.end.Earliest})
-		if bad == nil || 2*some(bad.Classes, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body, timeline.TLS) <= bad.Failed {
+		name := e.view.Addresses.DirectName(e.window, p.Pod)
+		bad := e.view.Traffic.OutageNear(name, model.Instant{Earliest: p.left.Latest, Latest: e.span.End.Earliest})
+		if bad == nil || 2*evidence.Count(bad.Classes, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body, timeline.TLS) <= bad.Failed {
 			return nil
 		}
 	}
-	return []Sign{doubt(Watched, "at their own addresses they answered badly: the probes may have been right")}
+	return []evidence.Sign{evidence.Doubt(evidence.Watched, "at their own addresses they answered badly: the probes may have been right")}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/timeline"
@@ -15,18 +16,18 @@ const endedWith = 2 * time.Second
 
 // endOf is the last change before a window was over that can have ended it: one of its Service's endpoints came or
 // left, the Service was changed, or a node was ready again. It is nil where the window is still open, or nothing did.
-func (v *index) endOf(w *model.Window) *model.Evidence {
+func endOf(v *evidence.Evidence, w *model.Window) *model.Evidence {
 	if w.Open.End || w.Live {
 		return nil
 	}
 	behind := map[string]bool{}
-	for _, p := range v.pods(w) {
+	for _, p := range v.Services.Pods(w) {
 		behind[p.UID] = true
 	}
 	var last *model.Event
 	text := ""
-	for _, e := range v.changesNear(w, model.Instant{Earliest: w.End.Earliest - endedWith, Latest: w.End.Latest}) {
-		if says := v.endingChange(w, e, behind); says != "" && e.Seen <= w.End.Latest+cluster.WatchLag && e.Seen > w.Start.Latest && (last == nil || e.Seen >= last.Seen) {
+	for _, e := range v.Changes.Near(w, model.Instant{Earliest: w.End.Earliest - endedWith, Latest: w.End.Latest}) {
+		if says := endingChange(v, w, e, behind); says != "" && e.Seen <= w.End.Latest+cluster.WatchLag && e.Seen > w.Start.Latest && (last == nil || e.Seen >= last.Seen) {
 			last, text = e, says
 		}
 	}
@@ -37,11 +38,11 @@ func (v *index) endOf(w *model.Window) *model.Evidence {
 }
 
 // endingChange says in words how a change can have ended a window of a Service, "" if it cannot.
-func (v *index) endingChange(w *model.Window, e *model.Event, behind map[string]bool) string {
+func endingChange(v *evidence.Evidence, w *model.Window, e *model.Event, behind map[string]bool) string {
 	if e.Object == nil {
 		return ""
 	}
-	service := v.target(w).Service
+	service := v.Traffic.Target(w).Service
 	switch e.Kind {
 	case timeline.EndpointChanged:
 		switch {

@@ -1,48 +1,34 @@
 package causes
 
 import (
-	"slices"
 	"strings"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 )
 
 // Explain fills the errors and causes of the run's windows, also of those that are not final, and what ended them.
-func Explain(s *Input) {
-	v := newIndex(s)
+func Explain(s *evidence.Input) {
+	v := evidence.New(s)
 	for i := range s.Run.Windows {
 		w := &s.Run.Windows[i]
-		w.Errors = v.errorsOf(w)
-		v.explain(w)
-		w.Ended = v.endOf(w)
+		w.Errors = v.Traffic.ErrorsOf(w)
+		explain(v, w)
+		w.Ended = endOf(v, w)
 	}
 	for _, w := range s.Run.HeldWindows() {
-		w.Errors = v.errorsOf(&w.Window)
-		v.explain(&w.Window)
+		w.Errors = v.Traffic.ErrorsOf(&w.Window)
+		explain(v, &w.Window)
 	}
 }
 
 // explain fills a window's causes, and, where the likeliest is no more than close in time, the Pods that failed as it
 // did.
-func (v *index) explain(w *model.Window) {
-	w.Causes = causesOf(&Case{index: v, Window: w})
+func explain(v *evidence.Evidence, w *model.Window) {
+	w.Causes = causesOf(&Case{Evidence: v, Window: w})
 	if c := w.Causes[0]; c.Rule == unexplained.Name || c.Confidence == model.Low {
-		w.Failing = v.failing(w)
+		w.Failing = v.Addresses.Failing(w)
 	}
-}
-
-// errorsOf returns the different texts of the window's target and classes that had been seen by its end.
-func (v *index) errorsOf(w *model.Window) (texts []model.ErrorText) {
-	for _, e := range v.errors {
-		if e.Object.Name != w.Target || w.Classes[e.To] == 0 || e.At.Earliest > w.End.Latest {
-			continue
-		}
-		text, _, _ := strings.Cut(e.Detail, ": current time ") // as crypto/x509 says of an expired certificate
-		if !slices.ContainsFunc(texts, func(t model.ErrorText) bool { return t.Class == e.To && t.Text == text }) {
-			texts = append(texts, model.ErrorText{Class: e.To, Text: text, First: e.At})
-		}
-	}
-	return texts
 }
 
 // causesOf asks every rule about one window. The most confident cause comes first, and each names the others as its
@@ -67,7 +53,7 @@ func causesOf(c *Case) []model.Cause {
 		named[not] = append(named[not], rules[i].Name)
 	}
 	for _, not := range why {
-		c.rejected = append(c.rejected, doubt(Context, strings.Join(named[not], ", ")+": "+not))
+		c.rejected = append(c.rejected, evidence.Doubt(evidence.Context, strings.Join(named[not], ", ")+": "+not))
 	}
 	least := unexplainedFailures(c.Window, found)
 	if len(found) > 0 && 2*least <= c.Window.Failed {

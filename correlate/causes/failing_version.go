@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -42,17 +43,17 @@ const otherWorkload = "other-workload"
 const slowestStart = time.Minute
 
 func testFailingVersion(c *Case) Finding {
-	v, w := c.index, c.Window
-	young := slices.DeleteFunc(v.youngSuspects(w), func(s suspect) bool {
-		return !answersBadly(s.outage) || s.pod.Template == "" || v.probe(w, s.pod).firstOK != nil
+	v, w := c.Evidence, c.Window
+	young := slices.DeleteFunc(v.Suspects.Young(w), func(s evidence.Suspect) bool {
+		return !evidence.AnswersBadly(s.Outage) || s.Pod.Template == "" || v.Addresses.Probe(w, s.Pod).FirstOK != nil
 	})
 	if len(young) == 0 {
 		return no("no Pod failed at its own address from its first request on and never answered well")
 	}
-	failing := suspectPods(young)
+	failing := evidence.SuspectPods(young)
 	var well []*model.Pod
-	for _, p := range v.pods(w) {
-		if v.probe(w, p).firstOK == nil || p.Template == "" {
+	for _, p := range v.Services.Pods(w) {
+		if v.Addresses.Probe(w, p).FirstOK == nil || p.Template == "" {
 			continue
 		}
 		if slices.ContainsFunc(failing, func(f *model.Pod) bool { return f.Template == p.Template }) {
@@ -63,31 +64,31 @@ func testFailingVersion(c *Case) Finding {
 	if len(well) == 0 {
 		return no("no Pod with another template than those that never answered well is known to have done so")
 	}
-	longest := slices.MaxFunc(young, func(a, b suspect) int { return int(a.outage.Length.Min - b.outage.Length.Min) })
-	f := Finding{Text: v.failingText(failing, longest), Fix: v.failingFix(longest)}
-	taken := v.alsoTakes(w, failing, well)
+	longest := slices.MaxFunc(young, func(a, b evidence.Suspect) int { return int(a.Outage.Length.Min - b.Outage.Length.Min) })
+	f := Finding{Text: failingText(v, failing, longest), Fix: failingFix(v, longest)}
+	taken := alsoTakes(v, w, failing, well)
 	if taken.text != "" {
 		f.Text, f.Fix, f.Reason = taken.text+": "+f.Text, taken.fix(f.Fix), otherWorkload
 	}
-	v.accuseYoung(w, young, &f)
-	f.For = append(f.For, context(model.Evidence{Target: v.directName(w, well[0]), Text: namedPods(well) + ", with another template, answered well"})...)
+	accuseYoung(v, w, young, &f)
+	f.For = append(f.For, evidence.Mention(model.Evidence{Target: v.Addresses.DirectName(w, well[0]), Text: evidence.NamedPods(well) + ", with another template, answered well"})...)
 	if taken.jobs { // nothing that ends is meant to serve: neither a slow start nor a crash
 		return f
 	}
-	if longest.outage.Length.Min < slowestStart {
-		f.missing(doubt(Measured, fmt.Sprintf("%s was observed for %s only: that it starts slowly fits as well", longest.pod.Name, quantity.Lowest(longest.outage.Length.Min))))
+	if longest.Outage.Length.Min < slowestStart {
+		f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("%s was observed for %s only: that it starts slowly fits as well", longest.Pod.Name, quantity.Lowest(longest.Outage.Length.Min))))
 	}
-	others := slices.DeleteFunc(v.failedAlso(w, young), func(p *model.Pod) bool {
-		first := v.probe(w, p).firstOK
-		return first == nil || *first > longest.outage.Start.Earliest // it is young as well, and started late
+	others := slices.DeleteFunc(v.Suspects.FailedAlso(w, young), func(p *model.Pod) bool {
+		first := v.Addresses.Probe(w, p).FirstOK
+		return first == nil || *first > longest.Outage.Start.Earliest // it is young as well, and started late
 	})
 	if len(others) > 0 {
-		f.against(doubt(Watched, namedPods(others)+" failed as well, and had answered before: what they share fits better"))
+		f.against(evidence.Doubt(evidence.Watched, evidence.NamedPods(others)+" failed as well, and had answered before: what they share fits better"))
 	}
 	f.against(onOneNodeOnly(failing, well)...)
 	for _, p := range failing {
-		if exitedItself(p) {
-			f.against(doubt(Watched, p.Name+" exited: it may have crashed"))
+		if evidence.ExitedItself(p) {
+			f.against(evidence.Doubt(evidence.Watched, p.Name+" exited: it may have crashed"))
 		}
 	}
 	return f
@@ -103,22 +104,22 @@ type takenPods struct {
 
 // alsoTakes compares the workloads of Pods that fail with those of Pods that answer well, before their templates tell
 // versions apart.
-func (v *index) alsoTakes(w *model.Window, failing, well []*model.Pod) takenPods {
-	owner := v.states.Top(failing[0])
+func alsoTakes(v *evidence.Evidence, w *model.Window, failing, well []*model.Pod) takenPods {
+	owner := v.Changes.States.Top(failing[0])
 	known := func(p *model.Pod) bool { // of whom a ReplicaSet is, where that is not watched, its name may not tell
-		top := v.states.Top(p)
-		return !strings.HasPrefix(top, "ReplicaSet/") || len(v.states.Of(p.Namespace, top)) > 0
+		top := v.Changes.States.Top(p)
+		return !strings.HasPrefix(top, "ReplicaSet/") || len(v.Changes.States.Of(p.Namespace, top)) > 0
 	}
 	other := func(p *model.Pod) bool {
-		return v.states.Top(p) != owner && (known(p) || known(failing[0]))
+		return v.Changes.States.Top(p) != owner && (known(p) || known(failing[0]))
 	}
 	if slices.ContainsFunc(failing, other) || !slices.ContainsFunc(well, other) || slices.ContainsFunc(well, func(p *model.Pod) bool { return !other(p) }) {
 		return takenPods{}
 	}
 	name := func(p *model.Pod) string {
-		return cluster.WorkloadWords(cmp.Or(v.states.Top(p), "Pod/"+p.Name))
+		return cluster.WorkloadWords(cmp.Or(v.Changes.States.Top(p), "Pod/"+p.Name))
 	}
-	_, service, _ := strings.Cut(v.target(w).Service, "/")
+	_, service, _ := strings.Cut(v.Traffic.Target(w).Service, "/")
 	selector := "the selector of the Service"
 	if service != "" {
 		selector = "the selector of Service " + service
@@ -143,39 +144,39 @@ func (t takenPods) fix(undo string) string {
 
 // onOneNodeOnly is the doubt that all Pods that fail are on one node, and none that is well: then something of that
 // node fits as well.
-func onOneNodeOnly(failing, well []*model.Pod) []Sign {
+func onOneNodeOnly(failing, well []*model.Pod) []evidence.Sign {
 	node := failing[0].Node
 	elsewhere := func(p *model.Pod) bool { return p.Node != node }
 	if node == "" || slices.ContainsFunc(failing, elsewhere) || !slices.ContainsFunc(well, elsewhere) || slices.ContainsFunc(well, func(p *model.Pod) bool { return !elsewhere(p) }) {
 		return nil
 	}
-	return []Sign{doubt(Close, fmt.Sprintf("only Pods on %s failed so, and none that answered was there: something of that node fits as well", node))}
+	return []evidence.Sign{evidence.Doubt(evidence.Close, fmt.Sprintf("only Pods on %s failed so, and none that answered was there: something of that node fits as well", node))}
 }
 
-func (v *index) failingText(failing []*model.Pod, longest suspect) string {
-	who := longest.pod.Name
+func failingText(v *evidence.Evidence, failing []*model.Pod, longest evidence.Suspect) string {
+	who := longest.Pod.Name
 	if len(failing) > 1 {
 		who = quantity.Count(len(failing), "Pod") + " of one version"
 	}
-	text := fmt.Sprintf("%s failed from the first request on (%s for %s)", who, longest.pod.Name, quantity.Length(longest.outage.Length, true))
+	text := fmt.Sprintf("%s failed from the first request on (%s for %s)", who, longest.Pod.Name, quantity.Length(longest.Outage.Length, true))
 	if len(failing) == 1 {
-		text = fmt.Sprintf("%s failed from its first request on, for %s", who, quantity.Length(longest.outage.Length, true))
+		text = fmt.Sprintf("%s failed from its first request on, for %s", who, quantity.Length(longest.Outage.Length, true))
 	} else {
-		text += ": " + namedPods(failing)
+		text += ": " + evidence.NamedPods(failing)
 	}
-	return fmt.Sprintf("%s; %s %s%s; Pods with another template answered", text, longest.pod.Name, v.failedHow(longest), v.askedFor(longest.pod))
+	return fmt.Sprintf("%s; %s %s%s; Pods with another template answered", text, longest.Pod.Name, v.Suspects.FailedHow(longest), v.Templates.AskedFor(longest.Pod))
 }
 
 // failingFix says how to be rid of the version.
-func (v *index) failingFix(longest suspect) string {
-	p, undo := longest.pod, "take this version back"
-	if kind, name, _ := strings.Cut(v.states.Top(p), "/"); kind == "Deployment" || kind == "StatefulSet" || kind == "DaemonSet" {
+func failingFix(v *evidence.Evidence, longest evidence.Suspect) string {
+	p, undo := longest.Pod, "take this version back"
+	if kind, name, _ := strings.Cut(v.Changes.States.Top(p), "/"); kind == "Deployment" || kind == "StatefulSet" || kind == "DaemonSet" {
 		undo += fmt.Sprintf(" (`kubectl rollout undo %s/%s`, or scale it to 0 if another workload serves; a ConfigMap or Secret that it reads is not taken back with it)", strings.ToLower(kind), name)
 	}
 	probe := "add a readiness probe that asks"
-	if v.readinessOf(p) != nil {
+	if v.Templates.ReadinessOf(p) != nil {
 		probe = "let the readiness probe ask"
 	}
 	return fmt.Sprintf("%s, and %s for what clients ask: a rollout stops at Pods that do not become ready (%s was ready, and failed, for %s)",
-		undo, probe, p.Name, quantity.Length(longest.outage.Length, true))
+		undo, probe, p.Name, quantity.Length(longest.Outage.Length, true))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -23,41 +24,44 @@ var familyBroken = Rule{
 servers that do not listen there; if they answer, it is the node's routes of that family. Clients that try both notice only a delay, or nothing.`,
 	Fix:   "Look at the network, the firewall and kube-proxy of that family; or take it out of the Service's ipFamilies until it works.",
 	Needs: []Need{requestsFailed},
-	Only:  func(c *Case) bool { route := c.index.target(c.Window).Route; return route == "ipv4" || route == "ipv6" },
-	Test:  testFamilyBroken,
+	Only: func(c *Case) bool {
+		route := c.Evidence.Traffic.Target(c.Window).Route
+		return route == "ipv4" || route == "ipv6"
+	},
+	Test: testFamilyBroken,
 }
 
 func testFamilyBroken(c *Case) Finding {
-	v, w := c.index, c.Window
-	own := v.target(w)
-	other := v.otherFamily(own)
+	v, w := c.Evidence, c.Window
+	own := v.Traffic.Target(w)
+	other := otherFamily(v, own)
 	switch {
 	case other == nil:
 		return no("the other address family was not asked")
-	case w.Share < nearlyAll:
+	case w.Share < evidence.NearlyAll:
 		return no("requests over " + familyText(own) + " were answered meanwhile")
-	case !v.answeredDuring(other, w):
+	case !v.Traffic.AnsweredDuring(other, w):
 		return no("requests over " + familyText(other) + " failed as well")
-	case emptyNear(v, w) != nil:
+	case evidence.EmptyNear(v.Services, w) != nil:
 		return no("no endpoint of this address family was ready")
 	}
 	f := Finding{
-		Text: fmt.Sprintf("every request over %s failed %s, and those over %s were answered", familyText(own), lasted(w), familyText(other)),
-		For: []Sign{
-			{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests over " + familyText(own) + " began to fail: " + quantity.ClassCounts(w.Classes)}, Watched},
-			{model.Evidence{Target: other.Name, Text: "requests over " + familyText(other) + " were answered meanwhile"}, Watched},
+		Text: fmt.Sprintf("every request over %s failed %s, and those over %s were answered", familyText(own), evidence.Lasted(w), familyText(other)),
+		For: []evidence.Sign{
+			evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests over " + familyText(own) + " began to fail: " + quantity.ClassCounts(w.Classes)}),
+			evidence.Watched.Sign(model.Evidence{Target: other.Name, Text: "requests over " + familyText(other) + " were answered meanwhile"}),
 		},
 	}
-	v.ownAddressesOf(w, &f)
+	ownAddressesOf(v, w, &f)
 	return f
 }
 
 // ownAddressesOf adds what the Pods answered at their own addresses of the window's family.
-func (v *index) ownAddressesOf(w *model.Window, f *Finding) {
-	family := familyText(v.target(w))
+func ownAddressesOf(v *evidence.Evidence, w *model.Window, f *Finding) {
+	family := familyText(v.Traffic.Target(w))
 	var well, failed []*model.Pod
-	for _, p := range v.healthyOthers(w) {
-		if v.outageNear(v.directName(w, p), w.Span()) != nil {
+	for _, p := range v.Addresses.HealthyOthers(w) {
+		if v.Traffic.OutageNear(v.Addresses.DirectName(w, p), w.Span()) != nil {
 			failed = append(failed, p)
 		} else {
 			well = append(well, p)
@@ -65,25 +69,25 @@ func (v *index) ownAddressesOf(w *model.Window, f *Finding) {
 	}
 	switch {
 	case len(failed) == 0 && len(well) == 0:
-		f.Fix = fmt.Sprintf("look at the network, the firewall and kube-proxy of %s on %s, where requests failed %s", family, v.router(w), lasted(w))
-		f.missing(doubt(Measured, "no Pod's own "+family+" address was asked"))
+		f.Fix = fmt.Sprintf("look at the network, the firewall and kube-proxy of %s on %s, where requests failed %s", family, v.Services.Router(w), evidence.Lasted(w))
+		f.missing(evidence.Doubt(evidence.Measured, "no Pod's own "+family+" address was asked"))
 	case len(failed) == 0:
-		f.Text += fmt.Sprintf("; the Pods answered at their own %s addresses, so the routes of %s did not", family, v.router(w))
-		f.Fix = fmt.Sprintf("look at kube-proxy and the firewall of %s on %s, where requests failed %s", family, v.router(w), lasted(w))
-		f.For = append(f.For, Sign{model.Evidence{Target: v.directName(w, well[0]), Text: namedPods(well) + " went on answering at their own " + family + " addresses"}, Measured})
+		f.Text += fmt.Sprintf("; the Pods answered at their own %s addresses, so the routes of %s did not", family, v.Services.Router(w))
+		f.Fix = fmt.Sprintf("look at kube-proxy and the firewall of %s on %s, where requests failed %s", family, v.Services.Router(w), evidence.Lasted(w))
+		f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: v.Addresses.DirectName(w, well[0]), Text: evidence.NamedPods(well) + " went on answering at their own " + family + " addresses"}))
 	case len(well) == 0:
 		f.Text += fmt.Sprintf("; the Pods did not answer at their own %s addresses either", family)
-		f.Fix = fmt.Sprintf("look at the network of %s between nodes, and whether the servers listen there: requests failed %s", family, lasted(w))
-		f.For = append(f.For, Sign{model.Evidence{Target: v.directName(w, failed[0]), Text: namedPods(failed) + " failed at their own " + family + " addresses"}, Measured})
+		f.Fix = fmt.Sprintf("look at the network of %s between nodes, and whether the servers listen there: requests failed %s", family, evidence.Lasted(w))
+		f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: v.Addresses.DirectName(w, failed[0]), Text: evidence.NamedPods(failed) + " failed at their own " + family + " addresses"}))
 	default:
-		f.Fix = fmt.Sprintf("look at the network of %s between nodes: requests failed %s", family, lasted(w))
-		f.against(doubt(Close, fmt.Sprintf("%s went on answering at their own %s addresses, and %s did not", namedPods(well), family, namedPods(failed))))
+		f.Fix = fmt.Sprintf("look at the network of %s between nodes: requests failed %s", family, evidence.Lasted(w))
+		f.against(evidence.Doubt(evidence.Close, fmt.Sprintf("%s went on answering at their own %s addresses, and %s did not", evidence.NamedPods(well), family, evidence.NamedPods(failed))))
 	}
 }
 
 // otherFamily is the target that asks the same of a Service's other address family, from the same place; nil if there
 // is none.
-func (v *index) otherFamily(own *model.Target) *model.Target {
+func otherFamily(v *evidence.Evidence, own *model.Target) *model.Target {
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
 		if (t.Route == "ipv4" || t.Route == "ipv6") && t.Route != own.Route && t.Kind == timeline.New && t.Service == own.Service && t.PortName == own.PortName && t.Source == own.Source {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -32,41 +33,41 @@ for longer. A connection that is closed in order is none of these: the Pod did t
 const flushLate = 2 * time.Second
 
 func testFlowsCut(c *Case) Finding {
-	v, w := c.index, c.Window
+	v, w := c.Evidence, c.Window
 	why := "no connection was reset or fell silent when an endpoint changed whose Pod still served"
-	for _, p := range v.pods(w) {
+	for _, p := range v.Services.Pods(w) {
 		for _, changed := range []*model.Instant{p.EndpointNotReady, p.EndpointRemoved} {
 			if changed == nil {
 				continue
 			}
-			h := v.cutAtChange(w, p, *changed)
-			if len(h.cuts) == 0 {
+			h := cutAtChange(v, w, p, *changed)
+			if len(h.Cuts) == 0 {
 				continue
 			}
-			alive, ok := v.aliveAfter(w, p, h.cuts[len(h.cuts)-1].Cut)
+			alive, ok := aliveAfter(v, w, p, h.Cuts[len(h.Cuts)-1].Cut)
 			if !ok {
 				why = p.Name + " is not known to have served after its connections were cut"
 				continue
 			}
-			n := cutConns(h.cuts)
+			n := evidence.CutConns(h.Cuts)
 			f := Finding{
-				Text: fmt.Sprintf("%s to %s %s cut when its endpoint changed, while it still served", quantity.Count(n, "connection"), p.Name, was(n)),
+				Text: fmt.Sprintf("%s to %s %s cut when its endpoint changed, while it still served", quantity.Count(n, "connection"), p.Name, evidence.Was(n)),
 				Fix:  fmt.Sprintf("use a proxy mode, or a version, that leaves established connections alone, as kube-proxy in iptables and nftables mode do: %d would have lived on", n),
-				For: []Sign{
-					{model.Evidence{Event: v.changeOf(p, timeline.EndpointChanged, changed), At: changed, Text: p.Name + "'s endpoint changed"}, Close},
-					h.sign(w, ""), alive,
+				For: []evidence.Sign{
+					evidence.Close.Sign(model.Evidence{Event: v.Changes.IDOf(p, timeline.EndpointChanged, changed), At: changed, Text: p.Name + "'s endpoint changed"}),
+					h.Sign(w, ""), alive,
 				},
 			}
-			if ended := v.containerEnded(p, h.cuts[0].Cut); ended != nil {
-				f.against(Sign{model.Evidence{Event: ended.ID, At: &ended.At, Text: "a container of " + p.Name + " ended then: what it had open was cut with it"}, Watched})
+			if ended := endedAfter(v, p, h.Cuts[0].Cut); ended != nil {
+				f.against(evidence.Watched.Sign(model.Evidence{Event: ended.ID, At: &ended.At, Text: "a container of " + p.Name + " ended then: what it had open was cut with it"}))
 			}
-			if own := v.beganThen(w, p, h.cuts[0].Cut); own != nil {
-				f.against(Sign{model.Evidence{Target: own.target, At: &own.from, Text: p.Name + " failed at its own address from then on, and may have ended them itself"}, Watched})
+			if own := v.Endings.BeganThen(w, p, h.Cuts[0].Cut); own != nil {
+				f.against(evidence.Watched.Sign(model.Evidence{Target: own.Target, At: &own.From, Text: p.Name + " failed at its own address from then on, and may have ended them itself"}))
 			}
-			if asked := h.unasked(v.beatOf(w)); asked > 0 {
-				f.missing(doubt(Measured, fmt.Sprintf("%s reset while no heartbeat was open: the Pod itself may have sent that", quantity.Count(asked, "connection")+" "+was(asked))))
+			if asked := holderUnasked(h, v.Traffic.BeatOf(w)); asked > 0 {
+				f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("%s reset while no heartbeat was open: the Pod itself may have sent that", quantity.Count(asked, "connection")+" "+evidence.Was(asked))))
 			}
-			h.unnamed(&f)
+			unnamed(h, &f)
 			f.explains(w, n)
 			return f
 		}
@@ -76,29 +77,29 @@ func testFlowsCut(c *Case) Finding {
 
 // cutAtChange are the connections of a Pod that were not closed in order after its endpoint changed, and within a
 // heartbeat: what a proxy has forgotten is noticed when it is used next.
-func (v *index) cutAtChange(w *model.Window, p *model.Pod, changed model.Instant) *holder {
-	h := &holder{pod: p, at: changed}
-	reach := flushLate + v.beatOf(w)
-	for _, c := range v.cutsIn(w) {
+func cutAtChange(v *evidence.Evidence, w *model.Window, p *model.Pod, changed model.Instant) *evidence.Holder {
+	h := &evidence.Holder{Pod: p, At: changed}
+	reach := flushLate + v.Traffic.BeatOf(w)
+	for _, c := range v.Traffic.CutsIn(w) {
 		late := reach
 		switch c.Class {
 		case timeline.Reset.String():
 		case timeline.TimeoutResponse.String():
-			late += v.beatOf(w)
+			late += v.Traffic.BeatOf(w)
 		default:
 			continue
 		}
-		if mayBeOn(&c, p) && changed.Earliest <= c.Cut.Latest && c.Cut.Latest <= changed.Latest+late {
-			h.cuts = append(h.cuts, c)
+		if evidence.MayBeOn(&c, p) && changed.Earliest <= c.Cut.Latest && c.Cut.Latest <= changed.Latest+late {
+			h.Cuts = append(h.Cuts, c)
 		}
 	}
 	return h
 }
 
-// unasked counts the connections that were reset while no heartbeat was open. What a proxy has forgotten is reset
+// holderUnasked counts the connections that were reset while no heartbeat was open. What a proxy has forgotten is reset
 // when it is used.
-func (h *holder) unasked(beat time.Duration) (n int) {
-	for _, c := range h.cuts {
+func holderUnasked(h *evidence.Holder, beat time.Duration) (n int) {
+	for _, c := range h.Cuts {
 		if c.Class == timeline.Reset.String() && c.Idle.Min < beat-beat/20 {
 			n++
 		}
@@ -107,22 +108,22 @@ func (h *holder) unasked(beat time.Duration) (n int) {
 }
 
 // aliveAfter is the sign that a Pod served after an instant.
-func (v *index) aliveAfter(w *model.Window, p *model.Pod, cut model.Instant) (Sign, bool) {
-	if own := v.probe(w, p); own.lastOK != nil && *own.lastOK > cut.Latest {
-		at := model.Instant{Earliest: *own.lastOK, Latest: *own.lastOK}
-		return Sign{model.Evidence{Target: own.target, At: &at, Text: p.Name + " still answered at its own address after that"}, Measured}, true
+func aliveAfter(v *evidence.Evidence, w *model.Window, p *model.Pod, cut model.Instant) (evidence.Sign, bool) {
+	if own := v.Addresses.Probe(w, p); own.LastOK != nil && *own.LastOK > cut.Latest {
+		at := model.Instant{Earliest: *own.LastOK, Latest: *own.LastOK}
+		return evidence.Measured.Sign(model.Evidence{Target: own.Target, At: &at, Text: p.Name + " still answered at its own address after that"}), true
 	}
 	if p.Exited != nil && p.Exited.Earliest > cut.Latest {
-		return Sign{model.Evidence{Event: v.changeOf(p, timeline.PodContainer, p.Exited), At: p.Exited, Text: p.Name + " exited only then"}, Watched}, true
+		return evidence.Watched.Sign(model.Evidence{Event: v.Changes.IDOf(p, timeline.PodContainer, p.Exited), At: p.Exited, Text: p.Name + " exited only then"}), true
 	}
-	return Sign{}, false
+	return evidence.Sign{}, false
 }
 
-// containerEnded is the end of a container of a Pod about when a connection was noticed to be cut; nil if none ended
+// endedAfter is the end of a container of a Pod about when a connection was noticed to be cut; nil if none ended
 // then.
-func (v *index) containerEnded(p *model.Pod, cut model.Instant) *model.Event {
-	for _, e := range v.about[p.UID] {
-		if e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest <= cut.Latest && cut.Earliest <= e.At.Latest+moment {
+func endedAfter(v *evidence.Evidence, p *model.Pod, cut model.Instant) *model.Event {
+	for _, e := range v.Changes.About[p.UID] {
+		if e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest <= cut.Latest && cut.Earliest <= e.At.Latest+evidence.Moment {
 			return e
 		}
 	}

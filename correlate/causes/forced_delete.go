@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -32,13 +33,13 @@ Pod's own address; without that, the confidence is *low* for cuts later than 6 s
 }
 
 func testForcedDelete(c *Case) Finding {
-	v, w := c.index, c.Window
+	v, w := c.Evidence, c.Window
 	var found *model.Pod
 	var deleted *model.Event
 	cut, others, stopped, late := 0, 0, false, time.Duration(0)
-	for _, p := range v.pods(w) {
-		e := v.event(v.changeOf(p, timeline.PodDeleted, p.Deleted))
-		if p.Deleted == nil || e == nil || e.Grace == nil || !v.wasEndpoint(w, p, w.End.Latest) {
+	for _, p := range v.Services.Pods(w) {
+		e := v.Changes.Event(v.Changes.IDOf(p, timeline.PodDeleted, p.Deleted))
+		if p.Deleted == nil || e == nil || e.Grace == nil || !v.Services.WasEndpoint(w, p, w.End.Latest) {
 			continue
 		}
 		if *e.Grace > 0 {
@@ -48,10 +49,10 @@ func testForcedDelete(c *Case) Finding {
 			continue
 		}
 		ended, measured := model.Instant{Earliest: e.At.Earliest, Latest: e.At.Latest + forcedEnd}, false
-		if own := v.probe(w, p); own.stopped != nil {
-			ended, measured = *own.stopped, true
+		if own := v.Addresses.Probe(w, p); own.Stopped != nil {
+			ended, measured = *own.Stopped, true
 		}
-		if n, last := v.cutBy(w, ended); n > cut {
+		if n, last := cutBy(v, w, ended); n > cut {
 			found, deleted, cut, stopped, late = p, e, n, measured, last-e.At.Latest
 		}
 	}
@@ -59,24 +60,24 @@ func testForcedDelete(c *Case) Finding {
 		return no("no Pod was deleted by force so that its end can have cut requests")
 	}
 	f := Finding{
-		Text: fmt.Sprintf("%s was deleted by force, and %s %s cut after it had gone from the API", found.Name, quantity.Count(cut, "request"), was(cut)),
-		Fix:  fmt.Sprintf("%s: %s had no time to let its clients go, and cut %s", v.giveGrace(found), found.Name, quantity.Count(cut, "request")),
-		For: []Sign{
-			{model.Evidence{Event: deleted.ID, At: new(deleted.At), Text: found.Name + " was deleted with grace period 0"}, Watched},
-			{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests that were under way were cut: " + quantity.ClassCounts(w.Classes)}, Watched},
+		Text: fmt.Sprintf("%s was deleted by force, and %s %s cut after it had gone from the API", found.Name, quantity.Count(cut, "request"), evidence.Was(cut)),
+		Fix:  fmt.Sprintf("%s: %s had no time to let its clients go, and cut %s", v.Templates.GiveGrace(found), found.Name, quantity.Count(cut, "request")),
+		For: []evidence.Sign{
+			evidence.Watched.Sign(model.Evidence{Event: deleted.ID, At: new(deleted.At), Text: found.Name + " was deleted with grace period 0"}),
+			evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests that were under way were cut: " + quantity.ClassCounts(w.Classes)}),
 		},
 	}
 	switch {
 	case stopped:
-		own := v.probe(w, found)
-		f.For = append(f.For, Sign{model.Evidence{Target: own.target, At: own.stopped, Text: found.Name + " itself stopped answering then"}, Measured})
+		own := v.Addresses.Probe(w, found)
+		f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: own.Target, At: own.Stopped, Text: found.Name + " itself stopped answering then"}))
 	case late > killedSoon:
-		f.missing(doubt(Watched, fmt.Sprintf("when its containers ended is not known, and they are killed 2 s after such a deletion: these requests were cut up to %s after it", quantity.Span(late))))
+		f.missing(evidence.Doubt(evidence.Watched, fmt.Sprintf("when its containers ended is not known, and they are killed 2 s after such a deletion: these requests were cut up to %s after it", quantity.Span(late))))
 	case found.Exited == nil:
-		f.missing(doubt(Measured, "when its containers ended is not known: it had gone from the API"))
+		f.missing(evidence.Doubt(evidence.Measured, "when its containers ended is not known: it had gone from the API"))
 	}
 	if others > 0 {
-		f.against(doubt(Close, fmt.Sprintf("%s ended at that time as well, not by force", quantity.Count(others, "Pod"))))
+		f.against(evidence.Doubt(evidence.Close, fmt.Sprintf("%s ended at that time as well, not by force", quantity.Count(others, "Pod"))))
 	}
 	f.explains(w, cut)
 	return f
@@ -88,15 +89,15 @@ const killedSoon = 6 * time.Second
 
 // cutBy counts the requests that the end of one Pod in a time can have cut, and says when the last of these was over:
 // all were under way at one instant, or the next on their connection.
-func (v *index) cutBy(w *model.Window, in model.Instant) (n int, last time.Duration) {
-	t := v.target(w)
-	reach := moment
+func cutBy(v *evidence.Evidence, w *model.Window, in model.Instant) (n int, last time.Duration) {
+	t := v.Traffic.Target(w)
+	reach := evidence.Moment
 	if t.Kind == timeline.Reused {
-		reach += time.Duration(float64(nextUse(t)) * float64(timeline.Target{Rate: t.Rate}.Interval()))
+		reach += time.Duration(float64(evidence.NextUse(t)) * float64(timeline.Target{Rate: t.Rate}.Interval()))
 	}
 	var first time.Duration
-	for _, f := range v.failuresOf(w) {
-		if !cutIn(&f, model.Instant{Earliest: in.Earliest, Latest: in.Latest + reach}) {
+	for _, f := range v.Traffic.Failures(w) {
+		if !evidence.CutIn(&f, model.Instant{Earliest: in.Earliest, Latest: in.Latest + reach}) {
 			continue
 		}
 		if n == 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -46,14 +47,14 @@ container ends with exit code 137 (SIGKILL) at that time. Only requests that wer
 }
 
 func testGraceTooShort(c *Case) Finding {
-	v, w := c.index, c.Window
-	kills := v.kills(w)
+	v, w := c.Evidence, c.Window
+	kills := kills(v, w)
 	if len(kills) == 0 {
 		return no("no Pod was killed at the end of its grace period")
 	}
 	cut := 0
 	for i := range kills {
-		kills[i].count(v.failuresOf(w))
+		kills[i].count(v.Traffic.Failures(w))
 		cut += kills[i].cut
 	}
 	kills = slices.DeleteFunc(kills, func(k kill) bool { return k.cut == 0 })
@@ -67,27 +68,27 @@ func testGraceTooShort(c *Case) Finding {
 		f.For = append(f.For, k.signs(v, w)...)
 	}
 	first := kills[0]
-	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: quantity.Count(cut, "request") + " in flight were cut then"}, Watched})
+	f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: quantity.Count(cut, "request") + " in flight were cut then"}))
 	if w.Cut == nil {
-		f.missing(doubt(Measured, "that they were cut in one instant is not seen"))
+		f.missing(evidence.Doubt(evidence.Measured, "that they were cut in one instant is not seen"))
 	}
-	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s in flight", namedOf(names), was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "request"))
-	f.Fix = v.graceFix(w, kills)
+	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s in flight", evidence.NamedOf(names), evidence.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "request"))
+	f.Fix = graceFix(v, w, kills)
 	f.explains(w, cut)
 	return f
 }
 
 // kills are the Pods behind the window that were killed at the end of their grace periods about it.
-func (v *index) kills(w *model.Window) (kills []kill) {
-	for _, p := range v.pods(w) {
-		deleted := v.event(v.changeOf(p, timeline.PodDeleted, p.Deleted))
-		if deleted == nil || deleted.Grace == nil || *deleted.Grace == 0 || !v.wasEndpoint(w, p, w.End.Latest) {
+func kills(v *evidence.Evidence, w *model.Window) (kills []kill) {
+	for _, p := range v.Services.Pods(w) {
+		deleted := v.Changes.Event(v.Changes.IDOf(p, timeline.PodDeleted, p.Deleted))
+		if deleted == nil || deleted.Grace == nil || *deleted.Grace == 0 || !v.Services.WasEndpoint(w, p, w.End.Latest) {
 			continue
 		}
 		k := kill{pod: p, grace: *deleted.Grace}
 		due := model.Instant{Earliest: p.Deleted.Earliest + k.grace, Latest: p.Deleted.Latest + k.grace + killLate}
-		for _, e := range v.about[p.UID] {
-			if e.Kind == timeline.PodContainer && e.To == "terminated" && e.ExitCode != nil && *e.ExitCode == killed && !strings.Contains(e.Detail, "OOMKilled") && e.At.Overlaps(due) {
+		for _, e := range v.Changes.About[p.UID] {
+			if e.Kind == timeline.PodContainer && e.To == "terminated" && e.ExitCode != nil && *e.ExitCode == evidence.Killed && !strings.Contains(e.Detail, "OOMKilled") && e.At.Overlaps(due) {
 				k.ended = e
 				k.at = model.Instant{Earliest: max(due.Earliest, e.At.Earliest), Latest: min(due.Latest, e.At.Latest)}
 			}
@@ -104,7 +105,7 @@ func (v *index) kills(w *model.Window) (kills []kill) {
 func (k *kill) count(failures []model.Failure) {
 	for i := range failures {
 		f := &failures[i]
-		if cutIn(f, k.at) && f.Earliest() < k.at.Latest {
+		if evidence.CutIn(f, k.at) && f.Earliest() < k.at.Latest {
 			k.cut++
 			k.taken = max(k.taken, f.Done-f.Sent)
 			k.sent = max(k.sent, f.Sent-k.pod.Deleted.Earliest)
@@ -114,31 +115,31 @@ func (k *kill) count(failures []model.Failure) {
 }
 
 // signs are the Pod's end, in the order in which one thing led to the next.
-func (k *kill) signs(v *index, w *model.Window) []Sign {
-	signs := context(model.Evidence{Event: v.changeOf(k.pod, timeline.PodDeleted, k.pod.Deleted), At: k.pod.Deleted,
+func (k *kill) signs(v *evidence.Evidence, w *model.Window) []evidence.Sign {
+	signs := evidence.Mention(model.Evidence{Event: v.Changes.IDOf(k.pod, timeline.PodDeleted, k.pod.Deleted), At: k.pod.Deleted,
 		Text: fmt.Sprintf("%s was deleted, with a grace period of %s", k.pod.Name, quantity.Span(k.grace))})
-	signs = append(signs, Sign{model.Evidence{Event: k.ended.ID, At: new(k.ended.At),
-		Text: fmt.Sprintf("%s was killed when that was over (exit code %d)", k.pod.Name, killed)}, Watched})
-	if own := v.probe(w, k.pod); own.stopped != nil && own.stopped.Overlaps(k.at) {
-		signs = append(signs, Sign{model.Evidence{Target: own.target, At: own.stopped, Text: k.pod.Name + " itself stopped answering then"}, Measured})
+	signs = append(signs, evidence.Watched.Sign(model.Evidence{Event: k.ended.ID, At: new(k.ended.At),
+		Text: fmt.Sprintf("%s was killed when that was over (exit code %d)", k.pod.Name, evidence.Killed)}))
+	if own := v.Addresses.Probe(w, k.pod); own.Stopped != nil && own.Stopped.Overlaps(k.at) {
+		signs = append(signs, evidence.Measured.Sign(model.Evidence{Target: own.Target, At: own.Stopped, Text: k.pod.Name + " itself stopped answering then"}))
 	}
 	return signs
 }
 
 // graceFix says how long a grace period the requests needed that were cut.
-func (v *index) graceFix(w *model.Window, kills []kill) string {
+func graceFix(v *evidence.Evidence, w *model.Window, kills []kill) string {
 	worst := slices.MaxFunc(kills, func(a, b kill) int { return cmp.Compare(a.sent, b.sent) })
 	longest := time.Duration(0)
 	for _, k := range kills {
 		longest = max(longest, k.taken)
 	}
 	for i := range v.Run.Targets {
-		if t := &v.Run.Targets[i]; t.Kind.Judged() && t.Service == v.target(w).Service && t.Latency != nil {
+		if t := &v.Run.Targets[i]; t.Kind.Judged() && t.Service == v.Traffic.Target(w).Service && t.Latency != nil {
 			longest = max(longest, t.Latency.Max)
 		}
 	}
 	hook := ""
-	if sleep := v.preStopSleep(worst.pod); sleep > 0 {
+	if sleep := preStopSleep(v, worst.pod); sleep > 0 {
 		hook = fmt.Sprintf(", its preStop hook took %s of that", quantity.Span(min(sleep, worst.grace)))
 	}
 	needs := worst.sent + longest + time.Second
@@ -155,7 +156,7 @@ func (v *index) graceFix(w *model.Window, kills []kill) string {
 	}
 	least := int((needs + time.Second - 1) / time.Second)
 	give := fmt.Sprintf("terminationGracePeriodSeconds ≥ %d (it is %s%s)", least, quantity.Span(worst.grace), hook)
-	if own := v.ownGrace(worst.pod); own > worst.grace {
+	if own := ownGrace(v, worst.pod); own > worst.grace {
 		give = fmt.Sprintf("delete with the Pod's own grace period of %s, and not with %s (--grace-period)", quantity.Span(own), quantity.Span(worst.grace))
 		if needs > own {
 			give += fmt.Sprintf(", and raise terminationGracePeriodSeconds to ≥ %d", least)
@@ -166,16 +167,16 @@ func (v *index) graceFix(w *model.Window, kills []kill) string {
 }
 
 // ownGrace is a Pod's terminationGracePeriodSeconds, 0 if that is not known.
-func (v *index) ownGrace(p *model.Pod) time.Duration {
-	if t := v.templates[p.Template]; t != nil {
+func ownGrace(v *evidence.Evidence, p *model.Pod) time.Duration {
+	if t := v.Templates[p.Template]; t != nil {
 		return t.Grace
 	}
 	return 0
 }
 
 // preStopSleep is for how long a Pod's hooks sleep, the longest; 0 if that is not known.
-func (v *index) preStopSleep(p *model.Pod) (longest time.Duration) {
-	if t := v.templates[p.Template]; t != nil {
+func preStopSleep(v *evidence.Evidence, p *model.Pod) (longest time.Duration) {
+	if t := v.Templates[p.Template]; t != nil {
 		for _, c := range t.Containers {
 			if c.PreStop != nil {
 				longest = max(longest, c.PreStop.Sleep)

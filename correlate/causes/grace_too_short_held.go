@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/quantity"
 )
 
@@ -12,8 +13,8 @@ import (
 // have.
 
 func testHeldGrace(c *Case) Finding {
-	v, w := c.index, c.Window
-	kills := v.kills(w)
+	v, w := c.Evidence, c.Window
+	kills := kills(v, w)
 	if len(kills) == 0 {
 		return no("no Pod was killed at the end of its grace period")
 	}
@@ -22,28 +23,28 @@ func testHeldGrace(c *Case) Finding {
 	cut := 0
 	for i := range kills {
 		k := &kills[i]
-		h := &holder{pod: k.pod, at: k.at}
-		for _, c := range v.cutsIn(w) {
-			if mayBeOn(&c, k.pod) && k.at.Earliest <= c.Cut.Latest && c.Cut.Latest <= k.at.Latest+moment {
-				h.cuts = append(h.cuts, c)
+		h := &evidence.Holder{Pod: k.pod, At: k.at}
+		for _, c := range v.Traffic.CutsIn(w) {
+			if evidence.MayBeOn(&c, k.pod) && k.at.Earliest <= c.Cut.Latest && c.Cut.Latest <= k.at.Latest+evidence.Moment {
+				h.Cuts = append(h.Cuts, c)
 			}
 		}
-		if len(h.cuts) == 0 {
+		if len(h.Cuts) == 0 {
 			continue
 		}
 		names = append(names, k.pod.Name)
-		cut += cutConns(h.cuts)
-		f.For = append(append(f.For, k.signs(v, w)...), h.sign(w, ""))
-		h.unnamed(&f)
+		cut += evidence.CutConns(h.Cuts)
+		f.For = append(append(f.For, k.signs(v, w)...), h.Sign(w, ""))
+		unnamed(h, &f)
 	}
 	if cut == 0 {
 		return no("no connection was cut when Pods were killed at the end of their grace periods")
 	}
 	first := kills[slices.IndexFunc(kills, func(k kill) bool { return k.pod.Name == names[0] })]
-	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s open", namedOf(names), was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "connection"))
+	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s open", evidence.NamedOf(names), evidence.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "connection"))
 	f.Fix = fmt.Sprintf("terminationGracePeriodSeconds > %s, as long as the last client may stay; or let the server close connections before that, with an announcement", quantity.Span(first.grace))
-	if v.preStopSleep(first.pod) >= first.grace {
-		f.Fix += fmt.Sprintf(" (its preStop hook alone takes %s)", quantity.Span(v.preStopSleep(first.pod)))
+	if preStopSleep(v, first.pod) >= first.grace {
+		f.Fix += fmt.Sprintf(" (its preStop hook alone takes %s)", quantity.Span(preStopSleep(v, first.pod)))
 	}
 	f.Fix = strings.TrimSpace(f.Fix)
 	f.explains(w, cut)

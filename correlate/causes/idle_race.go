@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -32,12 +33,12 @@ connections are cut as well while no Pod terminates, the confidence is *low*.`,
 const leastIdle = time.Second
 
 func testIdleRace(c *Case) Finding {
-	v, w := c.index, c.Window
-	t := v.target(w)
-	cut := some(w.Classes, timeline.Reset, timeline.EOF)
+	v, w := c.Evidence, c.Window
+	t := v.Traffic.Target(w)
+	cut := evidence.Count(w.Classes, timeline.Reset, timeline.EOF)
 	idle := time.Duration(0)
 	if t.Rate > 0 {
-		idle = time.Duration(float64(nextUse(t)-1) / t.Rate * float64(time.Second))
+		idle = time.Duration(float64(evidence.NextUse(t)-1) / t.Rate * float64(time.Second))
 	}
 	switch {
 	case t.Kind != timeline.Reused:
@@ -47,7 +48,7 @@ func testIdleRace(c *Case) Finding {
 	case idle < leastIdle:
 		return no("each connection is used about every " + quantity.Span(idle) + ": no server closes idle connections so soon")
 	}
-	for _, p := range v.pods(w) {
+	for _, p := range v.Services.Pods(w) {
 		if p.TerminatingBy(w.End.Latest) && !p.TerminatingBy(w.Start.Earliest-leastIdle) {
 			return no(p.Name + " was ending")
 		}
@@ -55,20 +56,20 @@ func testIdleRace(c *Case) Finding {
 			return no(p.Name + " exited")
 		}
 	}
-	others := v.othersAnswered(w, nil)
+	others := v.Suspects.OthersAnswered(w, nil)
 	f := Finding{
 		Text: fmt.Sprintf("%s on persistent connections that are used about every %s met a connection that the server was just closing, with no Pod ending: it keeps idle connections for about as long",
 			quantity.Count(cut, "request"), quantity.Span(idle)),
-		Fix: fmt.Sprintf("let the server keep idle connections for longer than the client does: here each of %d was idle for about %s between two requests", nextUse(t)-1, quantity.Span(idle)),
-		For: []Sign{{model.Evidence{Target: w.Target, At: &w.Start, Text: "persistent connections were cut: " + quantity.ClassCounts(w.Classes)}, Watched}},
+		Fix: fmt.Sprintf("let the server keep idle connections for longer than the client does: here each of %d was idle for about %s between two requests", evidence.NextUse(t)-1, quantity.Span(idle)),
+		For: []evidence.Sign{evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "persistent connections were cut: " + quantity.ClassCounts(w.Classes)})},
 	}
-	f.For = append(f.For, context(others...)...)
-	if name := v.freshCut(w); name != "" {
-		f.against(doubt(Watched, "connections of "+name+" were cut as well, and these are never idle: something cuts others too"))
+	f.For = append(f.For, evidence.Mention(others...)...)
+	if name := freshCut(v, w); name != "" {
+		f.against(evidence.Doubt(evidence.Watched, "connections of "+name+" were cut as well, and these are never idle: something cuts others too"))
 	}
-	f.missing(doubt(Measured, "for how long each connection had been idle was not measured"))
+	f.missing(evidence.Doubt(evidence.Measured, "for how long each connection had been idle was not measured"))
 	if len(others) == 0 {
-		f.missing(doubt(Watched, "no Pod is known to have answered at its own address meanwhile: one may have failed unseen"))
+		f.missing(evidence.Doubt(evidence.Watched, "no Pod is known to have answered at its own address meanwhile: one may have failed unseen"))
 	}
 	f.explains(w, cut)
 	return f
@@ -76,19 +77,19 @@ func testIdleRace(c *Case) Finding {
 
 // freshCut names a target that opens a connection for each request and was cut while no Pod of the Service was
 // ending, at any time in the run; "" if none was.
-func (v *index) freshCut(w *model.Window) string {
+func freshCut(v *evidence.Evidence, w *model.Window) string {
 	fresh := map[string]bool{}
 	for i := range v.Run.Targets {
-		if t := &v.Run.Targets[i]; t.Kind == timeline.New && v.shareRoutes(t, v.target(w)) {
+		if t := &v.Run.Targets[i]; t.Kind == timeline.New && v.Traffic.ShareRoutes(t, v.Traffic.Target(w)) {
 			fresh[t.Name] = true
 		}
 	}
-	for _, p := range v.pods(w) {
-		fresh[v.directName(w, p)] = true
+	for _, p := range v.Services.Pods(w) {
+		fresh[v.Addresses.DirectName(w, p)] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(fresh)) {
-		if slices.ContainsFunc(v.probed(v.targets[name]).Outages, func(u model.Window) bool {
-			return some(u.Classes, timeline.Reset, timeline.EOF) > 0 && !slices.ContainsFunc(v.pods(w), func(p *model.Pod) bool {
+		if slices.ContainsFunc(v.Traffic.Measured(v.Traffic.Targets[name]).Outages, func(u model.Window) bool {
+			return evidence.Count(u.Classes, timeline.Reset, timeline.EOF) > 0 && !slices.ContainsFunc(v.Services.Pods(w), func(p *model.Pod) bool {
 				return p.TerminatingBy(u.End.Latest) && (p.Gone == nil || p.Gone.Latest >= u.Start.Earliest) || p.Exited != nil && p.Exited.Overlaps(u.Span())
 			})
 		}) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -35,13 +36,13 @@ const (
 )
 
 func testIdleTimeout(c *Case) Finding {
-	v, w := c.index, c.Window
-	beat := v.beatOf(w)
-	ages := idleAges(v.cutsIn(w), beat)
+	v, w := c.Evidence, c.Window
+	beat := v.Traffic.BeatOf(w)
+	ages := idleAges(v.Traffic.CutsIn(w), beat)
 	switch {
 	case len(ages) < leastIdleCuts:
-		ages = idleAges(v.Cuts[v.target(w).ID], beat) // one window may hold too few
-		if len(ages) < leastIdleCuts || len(idleAges(v.cutsIn(w), beat)) == 0 {
+		ages = idleAges(v.Cuts[v.Traffic.Target(w).ID], beat) // one window may hold too few
+		if len(ages) < leastIdleCuts || len(idleAges(v.Traffic.CutsIn(w), beat)) == 0 {
 			return no("fewer than 3 connections were closed between two heartbeats")
 		}
 	}
@@ -51,17 +52,17 @@ func testIdleTimeout(c *Case) Finding {
 		return no(fmt.Sprintf("the connections were idle for different times when they were closed, %s to %s", quantity.Span(ages[0]), quantity.Span(ages[len(ages)-1])))
 	}
 	least, most := alike[0], alike[len(alike)-1]
-	own := len(idleAges(v.cutsIn(w), beat))
+	own := len(idleAges(v.Traffic.CutsIn(w), beat))
 	f := Finding{
 		Text: fmt.Sprintf("%s closed, %s, when the last answer was %s old (%s to %s): the server, or something on the way, keeps idle connections no longer",
-			quantity.Count(cutConns(v.cutsIn(w)), "connection")+" "+was(cutConns(v.cutsIn(w))), quantity.Count(len(alike), "time"), quantity.Span(age), quantity.Span(least), quantity.Span(most)),
+			quantity.Count(evidence.CutConns(v.Traffic.CutsIn(w)), "connection")+" "+evidence.Was(evidence.CutConns(v.Traffic.CutsIn(w))), quantity.Count(len(alike), "time"), quantity.Span(age), quantity.Span(least), quantity.Span(most)),
 		Fix:      fmt.Sprintf("let the server keep idle connections for longer than the %s between two heartbeats, or send these more often than every %s", quantity.Span(beat), quantity.Span(least)),
-		For:      []Sign{{model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("the ages of the last answers are within %s of each other, with heartbeats every %s", quantity.Span(most-least), quantity.Span(beat))}, Measured}},
+		For:      []evidence.Sign{evidence.Measured.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("the ages of the last answers are within %s of each other, with heartbeats every %s", quantity.Span(most-least), quantity.Span(beat))})},
 		Measures: []model.Measure{{Name: "idle-age", Object: w.Target, Length: model.Length{Min: least, Max: most}}},
 	}
-	for _, p := range v.pods(w) {
+	for _, p := range v.Services.Pods(w) {
 		if p.Exited != nil && p.Exited.Overlaps(w.Span()) && p.TerminatingBy(p.Exited.Latest) {
-			f.against(doubt(Close, p.Name+" exited meanwhile"))
+			f.against(evidence.Doubt(evidence.Close, p.Name+" exited meanwhile"))
 			break
 		}
 	}

@@ -3,6 +3,7 @@ package causes
 import (
 	"fmt"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -25,7 +26,7 @@ confidence is *high* only if the Service itself was measured in the same run and
 	Fix: `Keep serving after SIGTERM for longer than the ingress needs to update. Use an ingress that watches EndpointSlices
 instead of polling them, and let it retry another Pod when a connection fails.`,
 	Needs: []Need{podsWatched, requestsFailed},
-	Only:  func(c *Case) bool { return c.outside(c.Window) != "" },
+	Only:  func(c *Case) bool { return c.Services.Outside(c.Window) != "" },
 	Test:  testIngressLag,
 }
 
@@ -35,70 +36,70 @@ instead of polling them, and let it retry another Pod when a connection fails.`,
 var byProxy = []timeline.Class{timeline.TimeoutResponse, timeline.EOF, timeline.Reset}
 
 func testIngressLag(c *Case) Finding {
-	v, w := c.index, c.Window
-	unnamed := v.answeredByNobody(w)
+	v, w := c.Evidence, c.Window
+	unnamed := v.Traffic.AnsweredByNobody(w)
 	switch {
 	case unnamed == 0:
 		return no("no request was answered with an error that names no Pod")
 	case len(w.Backends) == 0:
 		return no("good answers do not name their Pods, so that an error of a proxy's own cannot be told from a Pod's")
 	}
-	if empty, _ := c.emptyIn(c.Window); empty != nil {
+	if empty, _ := c.Addresses.EmptyIn(c.Window); empty != nil {
 		return no("the Service had no endpoint to send requests to")
 	}
-	stops := v.stoppedAt(w)
+	stops := v.Endings.Stopped(w)
 	if len(stops) == 0 {
 		return no("no Pod was stopping when requests began to fail")
 	}
 	s := stops[0]
-	lag := model.Length{Min: max(0, w.End.Earliest-s.at.Latest), Max: w.End.Latest - s.at.Earliest}
+	lag := model.Length{Min: max(0, w.End.Earliest-s.At.Latest), Max: w.End.Latest - s.At.Earliest}
 	f := Finding{
 		Text: fmt.Sprintf("what leads requests from %s to the Pods still sent some to %s for %s after it had stopped, and answered itself: %s of class http_5xx named no Pod",
-			v.outside(w), s.pod.Name, quantity.Length(lag, w.Open.End), quantity.Count(unnamed, "error")),
+			v.Services.Outside(w), s.Pod.Name, quantity.Length(lag, w.Open.End), quantity.Count(unnamed, "error")),
 		Fix: fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down); or have the ingress follow sooner: one that watches EndpointSlices instead of asking for them, a shorter interval between reloads, or a try with another Pod where a connection fails",
-			quantity.Span(quantity.RoundUp(lag.Max+routeMargin))),
-		Measures: []model.Measure{{Name: "ingress-lag", Object: s.pod.Name, Length: lag}},
+			quantity.Span(quantity.RoundUp(lag.Max+evidence.RouteMargin))),
+		Measures: []model.Measure{{Name: "ingress-lag", Object: s.Pod.Name, Length: lag}},
 	}
-	f.For = append(f.For, v.signsOfStop(s)...)
-	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("%s of class http_5xx named no Pod; the good answers meanwhile named %s", quantity.Count(unnamed, "error"), quantity.Count(len(w.Backends), "Pod"))}, Watched})
-	v.besideTheProxy(w, &f)
-	if p := v.turnedReady(w); p != nil {
-		f.against(doubt(Close, p.Name+" became ready as requests began to fail: that it did not serve yet fits as well"))
+	f.For = append(f.For, signsOfStop(v, s)...)
+	f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("%s of class http_5xx named no Pod; the good answers meanwhile named %s", quantity.Count(unnamed, "error"), quantity.Count(len(w.Backends), "Pod"))}))
+	besideTheProxy(v, w, &f)
+	if p := turnedReady(v, w); p != nil {
+		f.against(evidence.Doubt(evidence.Close, p.Name+" became ready as requests began to fail: that it did not serve yet fits as well"))
 	}
-	f.explains(w, unnamed+some(w.Classes, byProxy...))
+	f.explains(w, unnamed+evidence.Count(w.Classes, byProxy...))
 	return f
 }
 
 // signsOfStop are what was seen of the Pod's end.
-func (v *index) signsOfStop(s *podStop) (signs []Sign) {
-	if s.proved {
-		signs = append(signs, Sign{model.Evidence{Target: s.target, At: &s.at, Text: s.pod.Name + " itself stopped answering"}, Watched})
+func signsOfStop(v *evidence.Evidence, s *evidence.PodStop) (signs []evidence.Sign) {
+	if s.Proved {
+		signs = append(signs, evidence.Watched.Sign(model.Evidence{Target: s.Target, At: &s.At, Text: s.Pod.Name + " itself stopped answering"}))
 	}
 	for _, seen := range []struct {
 		at   *model.Instant
 		kind timeline.EventKind
 		text string
 	}{
-		{s.pod.Deleted, timeline.PodDeleted, "was deleted"},
-		{s.pod.EndpointNotReady, timeline.EndpointChanged, "left the ready endpoints"},
-		{s.pod.Exited, timeline.PodContainer, "exited"},
+		{s.Pod.Deleted, timeline.PodDeleted, "was deleted"},
+		{s.Pod.EndpointNotReady, timeline.EndpointChanged, "left the ready endpoints"},
+		{s.Pod.Exited, timeline.PodContainer, "exited"},
 	} {
-		if event := v.changeOf(s.pod, seen.kind, seen.at); event > 0 {
-			signs = append(signs, Sign{model.Evidence{Event: event, At: seen.at, Text: s.pod.Name + " " + seen.text}, Watched})
+		if event := v.Changes.IDOf(s.Pod, seen.kind, seen.at); event > 0 {
+			signs = append(signs, evidence.Watched.Sign(model.Evidence{Event: event, At: seen.at, Text: s.Pod.Name + " " + seen.text}))
 		}
 	}
 	return signs
 }
 
 // besideTheProxy looks at targets of the same run whose requests go to the Service itself.
-func (v *index) besideTheProxy(w *model.Window, f *Finding) {
+func besideTheProxy(v *evidence.Evidence, w *model.Window, f *Finding) {
 	var well, ill []string
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
 		if t.Service == "" || t.Kind != timeline.New && t.Kind != timeline.Reused {
 			continue
 		}
-		if v.outageNear(t.Name, w.Span()) == nil {
+		if v.Traffic.OutageNear(t.Name, w.Span()) == nil {
 			well = append(well, t.Name)
 		} else {
 			ill = append(ill, t.Name)
@@ -110,9 +111,9 @@ func (v *index) besideTheProxy(w *model.Window, f *Finding) {
 
 // turnedReady is a Pod whose endpoint became ready as the window's requests began to fail, nil if none did. A proxy
 // sends to none before.
-func (v *index) turnedReady(w *model.Window) *model.Pod {
-	for _, p := range v.pods(w) {
-		if p.EndpointReady != nil && p.EndpointReady.Latest > 0 && p.EndpointReady.Overlaps(model.Instant{Earliest: w.Start.Earliest - followSlack, Latest: w.Start.Latest}) {
+func turnedReady(v *evidence.Evidence, w *model.Window) *model.Pod {
+	for _, p := range v.Services.Pods(w) {
+		if p.EndpointReady != nil && p.EndpointReady.Latest > 0 && p.EndpointReady.Overlaps(model.Instant{Earliest: w.Start.Earliest - evidence.FollowSlack, Latest: w.Start.Latest}) {
 			return p
 		}
 	}

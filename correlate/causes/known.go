@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -13,18 +15,23 @@ import (
 
 // This file is what is known of a window whose cause is not, and where to look next.
 
+// nearBy is how far from a window's onset a change is still worth mentioning when no rule applies.
+const nearBy = 2 * time.Second
+
 // A fact is a part of what is known: in words, and what to look at because of it.
 type fact struct{ text, next string }
 
 // known returns what is known of a window, the most telling first.
-func (v *index) known(w *model.Window) (facts []fact) {
-	failing := v.failingPods(w)
-	for _, find := range []func(*model.Window, []failed) fact{v.whichPods, v.saidWhat, v.behindProxy, v.whichConnections, v.otherServices, v.changedNear} {
-		if f := find(w, failing); f.text != "" {
+func known(v *evidence.Evidence, w *model.Window) (facts []fact) {
+	failing := v.Addresses.FailingPods(w)
+	for _, find := range []func(*evidence.Evidence, *model.Window, []evidence.Failed) fact{
+		whichPods, saidWhat, behindProxy, whichConnections, otherServices, changedNear,
+	} {
+		if f := find(v, w, failing); f.text != "" {
 			facts = append(facts, f)
 		}
 	}
-	if more := strings.TrimPrefix(v.unselected(w), "; "); more != "" {
+	if more := strings.TrimPrefix(v.Addresses.Unselected(w), "; "); more != "" {
 		facts = append(facts, fact{text: more})
 	}
 	return facts
@@ -32,18 +39,18 @@ func (v *index) known(w *model.Window) (facts []fact) {
 
 // whichPods says which Pods failed the same way at their own addresses, since when, and what changed of them. Where
 // none did, it says so, if their addresses are asked over connections such as those that failed.
-func (v *index) whichPods(w *model.Window, all []failed) fact {
-	var alike []failed
+func whichPods(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
+	var alike []evidence.Failed
 	var names []string
 	for _, f := range all {
-		if v.alike(w, f) && !slices.Contains(names, f.pod.Name) {
-			alike, names = append(alike, f), append(names, f.pod.Name)
+		if v.Addresses.Alike(w, f) && !slices.Contains(names, f.Pod.Name) {
+			alike, names = append(alike, f), append(names, f.Pod.Name)
 		}
 	}
 	switch {
 	case len(alike) > 0:
-		return v.failedAlike(alike, names)
-	case len(all) > 0 || len(v.healthyOthers(w)) == 0 || v.target(w).Kind != timeline.New:
+		return failedAlike(v, alike, names)
+	case len(all) > 0 || len(v.Addresses.HealthyOthers(w)) == 0 || v.Traffic.Target(w).Kind != timeline.New:
 		return fact{}
 	}
 	return fact{"no Pod failed at its own address", "look at what lies between clients and Pods: a proxy, a mesh, network policies, the nodes' routes"}
@@ -51,16 +58,16 @@ func (v *index) whichPods(w *model.Window, all []failed) fact {
 
 // failedAlike says of Pods that failed the same way since when, and what changed of them before. Those of which the
 // same changed are named together.
-func (v *index) failedAlike(pods []failed, names []string) fact {
-	first := slices.MinFunc(pods, func(a, b failed) int { return cmp.Compare(a.outage.Start.Latest, b.outage.Start.Latest) })
+func failedAlike(v *evidence.Evidence, pods []evidence.Failed, names []string) fact {
+	first := slices.MinFunc(pods, func(a, b evidence.Failed) int { return cmp.Compare(a.Outage.Start.Latest, b.Outage.Start.Latest) })
 	text := fmt.Sprintf("%s failed the same way at its own address", names[0])
 	if len(pods) > 1 {
-		text = namedOf(names) + " failed the same way at their own addresses"
+		text = evidence.NamedOf(names) + " failed the same way at their own addresses"
 	}
-	text += fmt.Sprintf(" from %s on", quantity.Clock(first.outage.Start.Latest))
-	if len(pods) == 1 && !first.outage.Open.End {
-		text = strings.TrimSuffix(text, " on") + " to " + quantity.Clock(first.outage.End.Earliest)
-		if first.outage.End.Earliest <= first.outage.Start.Latest {
+	text += fmt.Sprintf(" from %s on", quantity.Clock(first.Outage.Start.Latest))
+	if len(pods) == 1 && !first.Outage.Open.End {
+		text = strings.TrimSuffix(text, " on") + " to " + quantity.Clock(first.Outage.End.Earliest)
+		if first.Outage.End.Earliest <= first.Outage.Start.Latest {
 			text = strings.Replace(text, " from ", " about ", 1)
 			text = text[:strings.LastIndex(text, " to ")]
 		}
@@ -68,11 +75,11 @@ func (v *index) failedAlike(pods []failed, names []string) fact {
 	var ways []string
 	of := map[string][]string{}
 	for _, f := range pods {
-		way := v.afterWhat(f, len(pods) > 1)
+		way := afterWhat(v, f, len(pods) > 1)
 		if of[way] == nil {
 			ways = append(ways, way)
 		}
-		of[way] = append(of[way], f.pod.Name)
+		of[way] = append(of[way], f.Pod.Name)
 	}
 	const most = 3
 	for _, way := range ways[:min(len(ways), most)] {
@@ -80,51 +87,51 @@ func (v *index) failedAlike(pods []failed, names []string) fact {
 		case way == "" && len(ways) == 1:
 			text += ", and nothing had changed of " + map[bool]string{true: "it", false: "them"}[len(pods) == 1]
 		case way == "":
-			text += ", and nothing had changed of " + namedOf(of[way])
+			text += ", and nothing had changed of " + evidence.NamedOf(of[way])
 		case len(pods) == 1:
 			text += ", " + way
 		default:
-			text += fmt.Sprintf(", %s %s", namedOf(of[way]), way)
+			text += fmt.Sprintf(", %s %s", evidence.NamedOf(of[way]), way)
 		}
 	}
-	next := fmt.Sprintf("look at the logs of %s from %s on", first.pod.Name, quantity.Clock(first.outage.Start.Latest))
-	switch end := v.endBefore(first); {
-	case end != nil && first.pod.Ending.By == model.ByItself:
-		next = fmt.Sprintf("look why it ended: kubectl logs --previous %s", first.pod.Name)
+	next := fmt.Sprintf("look at the logs of %s from %s on", first.Pod.Name, quantity.Clock(first.Outage.Start.Latest))
+	switch end := v.Addresses.EndBefore(first); {
+	case end != nil && first.Pod.Ending.By == model.ByItself:
+		next = fmt.Sprintf("look why it ended: kubectl logs --previous %s", first.Pod.Name)
 	case end != nil:
-		next = fmt.Sprintf("find out what each container of %s does as the Pod ends: one may end before others that need it, or go on accepting what it does not answer", first.pod.Name)
+		next = fmt.Sprintf("find out what each container of %s does as the Pod ends: one may end before others that need it, or go on accepting what it does not answer", first.Pod.Name)
 	}
 	return fact{text, next}
 }
 
 // afterWhat says how long after what change of a Pod its address failed: "≤ 1.06 s after it was deleted"; of one of
 // several, only after what. Which of both came first is not always known. It returns "" if nothing had changed.
-func (v *index) afterWhat(f failed, several bool) string {
-	what, e := v.changeBefore(f)
-	switch since := f.outage.Start; {
+func afterWhat(v *evidence.Evidence, f evidence.Failed, several bool) string {
+	what, e := v.Addresses.ChangeBefore(f)
+	switch since := f.Outage.Start; {
 	case e == nil:
 		return ""
-	case e.At.Latest > since.Latest && e.At.Latest-e.At.Earliest > vagueEnd:
+	case e.At.Latest > since.Latest && e.At.Latest-e.At.Earliest > evidence.VagueEnd:
 		return "about when " + what
 	case several:
 		return "after " + what
 	}
-	return quantity.Length(length(e.At, f.outage.Start), false) + " after " + what
+	return quantity.Length(evidence.Length(e.At, f.Outage.Start), false) + " after " + what
 }
 
 // whichConnections says whether only kept connections failed, or only new ones.
-func (v *index) whichConnections(w *model.Window, all []failed) fact {
-	own := v.target(w)
+func whichConnections(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
+	own := v.Traffic.Target(w)
 	kept := own.Kind == timeline.Reused
 	if w.Kind == model.Slow || !kept && own.Kind != timeline.New {
 		return fact{}
 	}
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
-		if t.Kind == own.Kind || t.Kind != timeline.New && t.Kind != timeline.Reused || t.Sent == 0 || !v.shareRoutes(t, own) {
+		if t.Kind == own.Kind || t.Kind != timeline.New && t.Kind != timeline.Reused || t.Sent == 0 || !v.Traffic.ShareRoutes(t, own) {
 			continue
 		}
-		if v.windowNear(own, t.Kind, model.Instant{Earliest: w.Start.Earliest - nearBy, Latest: w.End.Latest + nearBy}) != nil {
+		if v.Traffic.WindowNear(own, t.Kind, model.Instant{Earliest: w.Start.Earliest - nearBy, Latest: w.End.Latest + nearBy}) != nil {
 			return fact{}
 		}
 		if kept {
@@ -132,7 +139,7 @@ func (v *index) whichConnections(w *model.Window, all []failed) fact {
 				"look for what makes a server close or reset connections that are in use: a limit of requests or age per connection, workers that are recycled, a reload, an idle timeout"}
 		}
 		f := fact{text: "only new connections failed, kept ones were well"}
-		if 2*some(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Reset, timeline.EOF) > w.Failed {
+		if 2*evidence.Count(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Reset, timeline.EOF) > w.Failed {
 			f.next = "look for what accepts connections: a full queue, a limit of connections, routes to Pods"
 		}
 		return f
@@ -141,8 +148,8 @@ func (v *index) whichConnections(w *model.Window, all []failed) fact {
 }
 
 // saidWhat says what the text of a failure tells beyond its class.
-func (v *index) saidWhat(w *model.Window, all []failed) fact {
-	for _, e := range v.errorsOf(w) {
+func saidWhat(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
+	for _, e := range v.Traffic.ErrorsOf(w) {
 		if strings.Contains(e.Text, "certificate has expired") || strings.Contains(e.Text, "certificate is not yet valid") {
 			return fact{"the server's certificate is not valid at this time: " + e.Text,
 				"compare the certificate that is served with the one in its Secret: a server that read it once goes on with the old one until it reloads"}
@@ -154,13 +161,13 @@ func (v *index) saidWhat(w *model.Window, all []failed) fact {
 // behindProxy says that a proxy answered for somebody behind it, if it answered at least a tenth of what failed: where
 // an address behind it is gone, most requests time out.
 // https://www.rfc-editor.org/rfc/rfc9110#name-502-bad-gateway
-func (v *index) behindProxy(w *model.Window, all []failed) fact {
-	n := some(w.Classes, timeline.HTTP5xx)
+func behindProxy(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
+	n := evidence.Count(w.Classes, timeline.HTTP5xx)
 	if n == 0 || 10*n < w.Failed {
 		return fact{}
 	}
 	var statuses []string
-	for _, e := range v.errors {
+	for _, e := range v.Traffic.Errors {
 		if e.Object.Name == w.Target && e.To == timeline.HTTP5xx.String() && e.At.Earliest <= w.End.Latest && (e.Status == 502 || e.Status == 504) {
 			statuses = append(statuses, fmt.Sprint(e.Status))
 		}
@@ -179,16 +186,16 @@ func (v *index) behindProxy(w *model.Window, all []failed) fact {
 
 // otherServices says which other Services' endpoints changed about the window's onset, the most changed first,
 // unless a Pod of this one failed as it ended.
-func (v *index) otherServices(w *model.Window, all []failed) fact {
-	own := v.target(w).Service
-	onset := v.onset(w)
-	changed := func(f failed) bool { return v.alike(w, f) && v.endBefore(f) != nil }
+func otherServices(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
+	own := v.Traffic.Target(w).Service
+	onset := v.Traffic.Onset(w)
+	changed := func(f evidence.Failed) bool { return v.Addresses.Alike(w, f) && v.Addresses.EndBefore(f) != nil }
 	if own == "" || !onset.Bounded() || onset.Latest-onset.Earliest > nearBy || slices.ContainsFunc(all, changed) {
 		return fact{}
 	}
 	changes := map[string]int{}
 	var names []string
-	for _, e := range v.changesNear(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy}) {
+	for _, e := range v.Changes.Near(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy}) {
 		if e.Kind != timeline.EndpointChanged || e.Service == "" || e.Service == own {
 			continue
 		}
@@ -200,17 +207,17 @@ func (v *index) otherServices(w *model.Window, all []failed) fact {
 		return fact{}
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(changes[b], changes[a]), cmp.Compare(a, b)) })
-	return fact{text: fmt.Sprintf("endpoints of %s changed within %s of its onset", namedOf(names), quantity.Span(nearBy))}
+	return fact{text: fmt.Sprintf("endpoints of %s changed within %s of its onset", evidence.NamedOf(names), quantity.Span(nearBy))}
 }
 
 // changedNear says of what something changed near the window's onset, where no Pod failed as its requests did.
-func (v *index) changedNear(w *model.Window, all []failed) fact {
-	onset := v.onset(w)
-	if onset.Latest-onset.Earliest > nearBy || slices.ContainsFunc(all, func(f failed) bool { return v.alike(w, f) }) {
+func changedNear(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
+	onset := v.Traffic.Onset(w)
+	if onset.Latest-onset.Earliest > nearBy || slices.ContainsFunc(all, func(f evidence.Failed) bool { return v.Addresses.Alike(w, f) }) {
 		return fact{}
 	}
 	var names []string
-	for _, e := range v.changesNear(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy}) {
+	for _, e := range v.Changes.Near(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy}) {
 		if e.Object != nil && e.Object.Name != "" && !slices.Contains(names, e.Object.Name) {
 			names = append(names, e.Object.Name)
 		}
@@ -218,5 +225,5 @@ func (v *index) changedNear(w *model.Window, all []failed) fact {
 	if len(names) == 0 {
 		return fact{}
 	}
-	return fact{text: fmt.Sprintf("within %s of its onset something changed of %s", quantity.Span(nearBy), namedOf(names))}
+	return fact{text: fmt.Sprintf("within %s of its onset something changed of %s", quantity.Span(nearBy), evidence.NamedOf(names))}
 }

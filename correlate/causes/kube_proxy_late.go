@@ -3,6 +3,7 @@ package causes
 import (
 	"fmt"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
@@ -14,7 +15,7 @@ import (
 //	svc        ok ok  x ok x ok x ok x ok x ok x ok x ok    long after
 
 var kubeProxyLate = Rule{
-	Name: lateProxy,
+	Name: evidence.LateProxy,
 	Doc:  "A node kept routing to an endpoint long after it had left its EndpointSlice: its kube-proxy did not apply the change.",
 	Looks: `As route-outlives-pod, but failures last for more than 3 s after the endpoint has left the EndpointSlice, as seen from
 one node. Other nodes may not be affected.`,
@@ -24,20 +25,20 @@ one node. Other nodes may not be affected.`,
 }
 
 func testKubeProxyLate(c *Case) Finding {
-	f, s, _, ok := c.tooLateBy(lateProxy)
+	f, s, _, ok := c.tooLateBy(evidence.LateProxy)
 	if !ok {
 		return f
 	}
-	v, w := c.index, c.Window
-	lag := s.proxyLag()
-	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.End, Text: fmt.Sprintf("requests from %s still failed ≥ %s after that", v.from(w), quantity.Lowest(lag.Min))}, Watched})
-	f.Measures = append(f.Measures, model.Measure{Name: "proxy-lag", Object: s.pod.Name, Node: v.routerNode(w), Length: lag})
-	if v.gapNear("endpointslice", w) {
-		f.against(doubt(Close, "the watch of EndpointSlices had a gap: the change may not have reached the node either, if the API server stood still"))
+	v, w := c.Evidence, c.Window
+	lag := s.ProxyLag()
+	f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.End, Text: fmt.Sprintf("requests from %s still failed ≥ %s after that", v.Traffic.From(w), quantity.Lowest(lag.Min))}))
+	f.Measures = append(f.Measures, model.Measure{Name: "proxy-lag", Object: s.Pod.Name, Node: v.Services.RouterNode(w), Length: lag})
+	if v.Watches.GapNear("endpointslice", w) {
+		f.against(evidence.Doubt(evidence.Close, "the watch of EndpointSlices had a gap: the change may not have reached the node either, if the API server stood still"))
 	}
 	f.Text = fmt.Sprintf("%s still routed to %s for %s after its endpoint had left the EndpointSlice: its kube-proxy, or the agent of its network, did not follow",
-		v.router(w), s.pod.Name, quantity.Length(lag, w.Open.End))
+		v.Services.Router(w), s.Pod.Name, quantity.Length(lag, w.Open.End))
 	f.Fix = fmt.Sprintf("look at kube-proxy on %s (or the agent of its network): its health, its CPU, its log; routes usually follow within 1 s or 2, and here took ≥ %s. A longer shutdown of the application would only hide that",
-		v.router(w), quantity.Lowest(lag.Min))
+		v.Services.Router(w), quantity.Lowest(lag.Min))
 	return f
 }

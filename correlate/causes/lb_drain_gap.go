@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -29,7 +30,7 @@ or its check failed: with externalTrafficPolicy: Local the health-check node por
 (drain, then wait for as long as the load balancer needs). With externalTrafficPolicy: Local, let Pods serve on after
 SIGTERM for longer than that.`,
 	Needs: []Need{requestsFailed},
-	Only:  func(c *Case) bool { return c.outside(c.Window) != "" },
+	Only:  func(c *Case) bool { return c.Services.Outside(c.Window) != "" },
 	Test:  testLBDrainGap,
 }
 
@@ -44,36 +45,36 @@ type nodeGap struct {
 }
 
 func testLBDrainGap(c *Case) Finding {
-	v, w := c.index, c.Window
-	n := some(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.Refused, timeline.Reset, timeline.EOF, timeline.NoSlot) + v.answeredByNobody(w)
+	v, w := c.Evidence, c.Window
+	n := evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.Refused, timeline.Reset, timeline.EOF, timeline.NoSlot) + v.Traffic.AnsweredByNobody(w)
 	if n == 0 {
 		return no("each failed request was answered by a Pod")
 	}
-	if empty, _ := c.emptyIn(c.Window); empty != nil {
+	if empty, _ := c.Addresses.EmptyIn(c.Window); empty != nil {
 		return no("the Service had no endpoint to send requests to")
 	}
-	if node := v.nodeAt(v.outside(w)); node != "" {
+	if node := nodeAt(v, v.Services.Outside(w)); node != "" {
 		return no("requests go to the address of " + node + " itself")
 	}
-	asked := v.checkedNodes(w)
+	asked := checkedNodes(v, w)
 	if len(asked) == 0 {
 		return no("no node's health check was asked")
 	}
-	gaps := v.gapsAt(w)
+	gaps := gapsAt(v, w)
 	if len(gaps) == 0 {
 		return no(fmt.Sprintf("the health checks of %s went on as before when requests began to fail", quantity.Count(len(asked), "node")))
 	}
-	f := v.lbGap(w, gaps)
-	v.nodesShare(w, len(nodesOf(gaps)), len(asked), &f)
-	v.besideTheBalancer(w, &f)
+	f := lbGap(v, w, gaps)
+	nodesShare(v, w, len(nodesOf(gaps)), len(asked), &f)
+	besideTheBalancer(v, w, &f)
 	f.explains(w, n)
 	return f
 }
 
 // checkedNodes are the nodes whose health checks were once good, by name.
-func (v *index) checkedNodes(w *model.Window) (nodes []string) {
-	for _, e := range v.checks {
-		if e.To == timeline.CheckHealthy && v.checkConcerns(w, e) && e.Seen <= w.End.Latest && !slices.Contains(nodes, e.Object.Name) {
+func checkedNodes(v *evidence.Evidence, w *model.Window) (nodes []string) {
+	for _, e := range v.Changes.Checks {
+		if e.To == timeline.CheckHealthy && checkConcerns(v, w, e) && e.Seen <= w.End.Latest && !slices.Contains(nodes, e.Object.Name) {
 			nodes = append(nodes, e.Object.Name)
 		}
 	}
@@ -81,8 +82,8 @@ func (v *index) checkedNodes(w *model.Window) (nodes []string) {
 }
 
 // nodeAt is the node that is asked at an address, "" if none is.
-func (v *index) nodeAt(host string) string {
-	for _, e := range v.checks {
+func nodeAt(v *evidence.Evidence, host string) string {
+	for _, e := range v.Changes.Checks {
 		if e.Object != nil && e.Addr == host {
 			return e.Object.Name
 		}
@@ -92,8 +93,8 @@ func (v *index) nodeAt(host string) string {
 
 // checkConcerns reports whether a load balancer before the window's Service can have asked this check. What stands
 // behind a bare URL can be any Service of the run.
-func (v *index) checkConcerns(w *model.Window, e *model.Event) bool {
-	service := v.target(w).Service
+func checkConcerns(v *evidence.Evidence, w *model.Window, e *model.Event) bool {
+	service := v.Traffic.Target(w).Service
 	return e.Object != nil && (e.Service == "" || service == "" || e.Service == service)
 }
 
@@ -102,19 +103,19 @@ const checkEvery = time.Second + 800*time.Millisecond
 
 // gapsAt are the gaps that began as the window's requests began to fail, and that no single lost check can have made:
 // one for each node, its Service's own port first.
-func (v *index) gapsAt(w *model.Window) (gaps []nodeGap) {
-	for i, e := range v.checks {
-		if e.From != timeline.CheckHealthy || e.To == timeline.CheckRefused || !v.checkConcerns(w, e) {
+func gapsAt(v *evidence.Evidence, w *model.Window) (gaps []nodeGap) {
+	for i, e := range v.Changes.Checks {
+		if e.From != timeline.CheckHealthy || e.To == timeline.CheckRefused || !checkConcerns(v, w, e) {
 			continue
 		}
-		g := nodeGap{node: e.Object.Name, service: e.Service, said: e, from: e.At, until: v.end()}
-		for _, later := range v.checks[i+1:] {
+		g := nodeGap{node: e.Object.Name, service: e.Service, said: e, from: e.At, until: v.Traffic.End()}
+		for _, later := range v.Changes.Checks[i+1:] {
 			if later.Object != nil && later.Object.Name == g.node && later.Service == e.Service && later.To != e.To {
 				g.back, g.until = later, later.At.Earliest
 				break
 			}
 		}
-		if v.beganWith(w, g) && g.until-g.from.Latest >= checkEvery/2 && g.until >= w.Start.Latest {
+		if beganWith(v, w, g) && g.until-g.from.Latest >= checkEvery/2 && g.until >= w.Start.Latest {
 			gaps = append(gaps, g)
 		}
 	}
@@ -130,14 +131,14 @@ func (v *index) gapsAt(w *model.Window) (gaps []nodeGap) {
 // beganWith reports whether requests began to fail as the gap began; or later, when the Pod stopped that the node had
 // been left with: with externalTrafficPolicy: Local the node says no as soon as its last endpoint is to end, and that
 // may serve on for a while.
-func (v *index) beganWith(w *model.Window, g nodeGap) bool {
+func beganWith(v *evidence.Evidence, w *model.Window, g nodeGap) bool {
 	switch {
 	case w.Start.Latest < g.from.Earliest || w.Start.Earliest > g.until:
 		return false
 	case w.Start.Earliest <= g.from.Latest:
 		return true
 	}
-	return g.service != "" && slices.ContainsFunc(v.stoppedAt(w), func(s *podStop) bool { return s.pod.Node == g.node })
+	return g.service != "" && slices.ContainsFunc(v.Endings.Stopped(w), func(s *evidence.PodStop) bool { return s.Pod.Node == g.node })
 }
 
 func nodesOf(gaps []nodeGap) (names []string) {
@@ -149,14 +150,14 @@ func nodesOf(gaps []nodeGap) (names []string) {
 }
 
 // lbGap is the finding without what other ways say.
-func (v *index) lbGap(w *model.Window, gaps []nodeGap) Finding {
-	g, names := gaps[0], namedOf(nodesOf(gaps))
+func lbGap(v *evidence.Evidence, w *model.Window, gaps []nodeGap) Finding {
+	g, names := gaps[0], evidence.NamedOf(nodesOf(gaps))
 	lag := model.Length{Min: max(0, w.End.Earliest-g.from.Latest), Max: max(0, w.End.Latest-g.from.Earliest)}
 	took := quantity.Length(lag, w.Open.End)
 	f := Finding{Measures: []model.Measure{{Name: "lb-lag", Object: g.node, Node: g.node, Length: lag}}}
-	f.For = []Sign{
-		{model.Evidence{Event: g.said.ID, At: &g.said.At, Text: g.says()}, Measured},
-		{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched},
+	f.For = []evidence.Sign{
+		evidence.Measured.Sign(model.Evidence{Event: g.said.ID, At: &g.said.At, Text: g.says()}),
+		evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}),
 	}
 	what := "did not answer its health check any more"
 	fix := "have the load balancer ask more often, or give up after fewer checks"
@@ -164,20 +165,20 @@ func (v *index) lbGap(w *model.Window, gaps []nodeGap) Finding {
 		what = "said at its health check that it takes no connections"
 		fix = fmt.Sprintf("take a node out of the load balancer %s before it goes", quantity.Lowest(lag.Min))
 	}
-	if left := v.leftNode(w, g); g.service != "" && left != nil {
+	if left := leftNode(v, w, g); g.service != "" && left != nil {
 		what = fmt.Sprintf("had no ready endpoint of its own any more (externalTrafficPolicy: Local; %s left last), and said so at its health-check node port", left.Object.Name)
-		fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM, for a load balancer needs that long to notice", quantity.Span(quantity.RoundUp(lag.Max+routeMargin)))
-		f.For = append(f.For, context(model.Evidence{Event: left.ID, At: &left.At, Text: left.Object.Name + ", the last ready endpoint on " + g.node + ", left"})...)
+		fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM, for a load balancer needs that long to notice", quantity.Span(quantity.RoundUp(lag.Max+evidence.RouteMargin)))
+		f.For = append(f.For, evidence.Mention(model.Evidence{Event: left.ID, At: &left.At, Text: left.Object.Name + ", the last ready endpoint on " + g.node + ", left"})...)
 	}
-	f.Text = fmt.Sprintf("%s still sent connections to %s for %s after it %s", v.router(w), names, took, what)
+	f.Text = fmt.Sprintf("%s still sent connections to %s for %s after it %s", v.Services.Router(w), names, took, what)
 	f.Fix = fmt.Sprintf("%s: connections to %s failed for %s; its interval, its threshold and its deregistration delay say how long that takes", fix, names, took)
 	switch {
 	case w.Open.End:
 	case g.back != nil && g.back.To == timeline.CheckHealthy && g.back.At.Overlaps(w.End):
 		f.Text += "; it ended when the node was back"
-		f.For = append(f.For, context(model.Evidence{Event: g.back.ID, At: &g.back.At, Text: g.node + " was healthy again"})...)
+		f.For = append(f.For, evidence.Mention(model.Evidence{Event: g.back.ID, At: &g.back.At, Text: g.node + " was healthy again"})...)
 	case g.until > w.End.Latest:
-		f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.End, Text: "requests failed no more, while the node's check still did: the load balancer had left it out"}, Watched})
+		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.End, Text: "requests failed no more, while the node's check still did: the load balancer had left it out"}))
 	}
 	return f
 }
@@ -186,7 +187,7 @@ func (v *index) lbGap(w *model.Window, gaps []nodeGap) Finding {
 func (g *nodeGap) says() string {
 	port := "its health check (kube-proxy's)"
 	if g.service != "" {
-		port = "its health-check node port of " + nameOf(g.service)
+		port = "its health-check node port of " + evidence.NameOf(g.service)
 	}
 	if g.said.To == timeline.CheckUnanswered {
 		return fmt.Sprintf("%s did not answer at %s: %s", g.node, port, cmp.Or(g.said.Detail, "no answer"))
@@ -204,8 +205,8 @@ func shortened(text string) string {
 }
 
 // leftNode is how the last ready endpoint on a node left, as the gap began; nil if that was not seen.
-func (v *index) leftNode(w *model.Window, g nodeGap) (last *model.Event) {
-	for _, e := range v.service(w).endpoints {
+func leftNode(v *evidence.Evidence, w *model.Window, g nodeGap) (last *model.Event) {
+	for _, e := range v.Services.Service(w).Endpoints {
 		if e.Object.Node == g.node && e.From == timeline.EndpointReady && e.Seen <= g.from.Latest {
 			last = e
 		}
@@ -214,32 +215,32 @@ func (v *index) leftNode(w *model.Window, g nodeGap) (last *model.Event) {
 }
 
 // nodesShare compares what failed with the share that so many of all nodes have.
-func (v *index) nodesShare(w *model.Window, gone, all int, f *Finding) {
-	if v.target(w).Kind != timeline.New || w.Kind == model.Slow {
+func nodesShare(v *evidence.Evidence, w *model.Window, gone, all int, f *Finding) {
+	if v.Traffic.Target(w).Kind != timeline.New || w.Kind == model.Slow {
 		return
 	}
 	share := min(1, float64(gone)/float64(all))
-	f.For = append(f.For, context(model.Evidence{Target: w.Target, Text: fmt.Sprintf("%d of %d requests failed (%s); %s of %s is %s",
+	f.For = append(f.For, evidence.Mention(model.Evidence{Target: w.Target, Text: fmt.Sprintf("%d of %d requests failed (%s); %s of %s is %s",
 		w.Failed, w.Sent, quantity.Percent(w.Share), number(gone), quantity.Count(all, "node"), quantity.Percent(share))})...)
 	switch {
-	case exceeds(w.Failed, w.Sent, share):
-		f.against(doubt(Close, "more failed than the share of "+quantity.Count(gone, "node")))
+	case evidence.Exceeds(w.Failed, w.Sent, share):
+		f.against(evidence.Doubt(evidence.Close, "more failed than the share of "+quantity.Count(gone, "node")))
 	case w.Share < share/4:
-		f.against(doubt(Close, "far fewer failed than the share of "+quantity.Count(gone, "node")))
+		f.against(evidence.Doubt(evidence.Close, "far fewer failed than the share of "+quantity.Count(gone, "node")))
 	}
 }
 
 // besideTheBalancer looks at targets of the same run whose requests go to the same Service, and not by way of the
 // load balancer.
-func (v *index) besideTheBalancer(w *model.Window, f *Finding) {
-	own := v.target(w)
+func besideTheBalancer(v *evidence.Evidence, w *model.Window, f *Finding) {
+	own := v.Traffic.Target(w)
 	var well, ill []string
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
-		if t.Service == "" || own.Service != "" && t.Service != own.Service || t.Kind != timeline.New || t.Name == own.Name || v.outside(&model.Window{Target: t.Name}) != "" {
+		if t.Service == "" || own.Service != "" && t.Service != own.Service || t.Kind != timeline.New || t.Name == own.Name || v.Services.Outside(&model.Window{Target: t.Name}) != "" {
 			continue
 		}
-		if answered, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest); v.outageNear(t.Name, w.Span()) == nil && sent > 0 && answered == sent {
+		if answered, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest); v.Traffic.OutageNear(t.Name, w.Span()) == nil && sent > 0 && answered == sent {
 			well = append(well, t.Name)
 		} else if sent > 0 {
 			ill = append(ill, t.Name)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
@@ -28,46 +29,46 @@ endpoint notice nothing.`,
 }
 
 func testLocalNoEndpoint(c *Case) Finding {
-	v, w := c.index, c.Window
-	policy, node := v.policy(w)
+	v, w := c.Evidence, c.Window
+	policy, node := v.Services.Policy(w)
 	setting, clients, nodes := "internalTrafficPolicy", "requests from "+node, "node that has clients"
-	if v.target(w).RouteNode != "" {
+	if v.Traffic.Target(w).RouteNode != "" {
 		setting, clients, nodes = "externalTrafficPolicy", "requests to the node port of "+node, "node whose port is asked"
 	}
 	switch {
-	case v.serviceSpec(w) == nil:
+	case v.Services.Spec(w) == nil:
 		return no("the Service's traffic policy is not known")
-	case policy != localPolicy:
+	case policy != evidence.LocalPolicy:
 		return no("the Service routes to endpoints on all nodes")
 	case node == "":
 		return no("the prober's node is not known")
 	}
-	spans := v.unrouted(w)
-	i := slices.IndexFunc(spans, func(empty emptySpan) bool { return empty.whole().Overlaps(w.Span()) })
+	spans := v.Services.Unrouted(w)
+	i := slices.IndexFunc(spans, func(empty evidence.EmptySpan) bool { return empty.Whole().Overlaps(w.Span()) })
 	if i < 0 {
 		return no("an endpoint on " + node + " was ready, or terminating and still serving, all the time")
 	}
 	empty := &spans[i]
-	elsewhere := v.service(w).mostReady(empty.start.Latest, min(empty.end.Latest, w.End.Latest))
+	elsewhere := v.Services.Service(w).MostReady(empty.Start.Latest, min(empty.End.Latest, w.End.Latest))
 	if elsewhere == 0 {
 		return no("no endpoint was ready on any node")
 	}
-	if last := whenLastLeft(v, w, empty); !last.Overlaps(v.onset(w)) {
-		return no(fmt.Sprintf("no endpoint was ready on %s %s, but requests began to fail %s", node, quantity.Between(empty.whole()), quantity.Between(w.Start)))
+	if last := evidence.WhenLastLeft(v.Addresses, w, empty); !last.Overlaps(v.Traffic.Onset(w)) {
+		return no(fmt.Sprintf("no endpoint was ready on %s %s, but requests began to fail %s", node, quantity.Between(empty.Whole()), quantity.Between(w.Start)))
 	}
-	if why := answeredMeanwhile(w, empty); why != "" {
+	if why := evidence.AnsweredMeanwhile(w, empty); why != "" {
 		return no(why)
 	}
 	f := Finding{
 		Text: fmt.Sprintf("%s had no endpoint of its own, and the Service routes only within a node (%s: Local): %s left last (%s); up to %s elsewhere",
-			node, setting, empty.last.Object.Name, quantity.Clock(empty.start.Latest), quantity.Count(elsewhere, "endpoint")),
-		Fix: fmt.Sprintf("run an endpoint on each %s (a DaemonSet, or spread constraints), or set %s: Cluster: %s failed %s", nodes, setting, clients, lasted(w)),
-		For: []Sign{
-			{model.Evidence{Event: v.serviceSpec(w).ID, Text: "the Service has " + setting + ": Local"}, Watched},
-			{model.Evidence{Event: empty.last.ID, At: &empty.start, Text: empty.last.Object.Name + ", the last ready endpoint on " + node + ", left"}, Watched},
-			{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched},
+			node, setting, empty.Last.Object.Name, quantity.Clock(empty.Start.Latest), quantity.Count(elsewhere, "endpoint")),
+		Fix: fmt.Sprintf("run an endpoint on each %s (a DaemonSet, or spread constraints), or set %s: Cluster: %s failed %s", nodes, setting, clients, evidence.Lasted(w)),
+		For: []evidence.Sign{
+			evidence.Watched.Sign(model.Evidence{Event: v.Services.Spec(w).ID, Text: "the Service has " + setting + ": Local"}),
+			evidence.Watched.Sign(model.Evidence{Event: empty.Last.ID, At: &empty.Start, Text: empty.Last.Object.Name + ", the last ready endpoint on " + node + ", left"}),
+			evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}),
 		},
 	}
-	f.For = append(f.For, context(v.othersAnswered(w, nil)...)...)
+	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, nil)...)...)
 	return f
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -34,7 +35,7 @@ late and then the readiness probes of others timed out, that too little capacity
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testNoReadyEndpoint,
 
-	Reasons: []string{serviceAway, unlisted, scaledToZero, probeKilled, allEnded, readinessOnly, oneNode, nodeDrained, togetherGone, rolledOut, togetherUnready, tooLittleCapacity, oneReplica},
+	Reasons: []string{serviceAway, unlisted, scaledToZero, evidence.ProbeKilled, allEnded, readinessOnly, oneNode, nodeDrained, togetherGone, rolledOut, togetherUnready, tooLittleCapacity, oneReplica},
 }
 
 // Reasons for which no endpoint was ready.
@@ -63,7 +64,7 @@ func testNoReadyEndpoint(c *Case) Finding {
 		reason string
 		find   func(*emptiness) (Finding, bool)
 	}{
-		{serviceAway, serviceDeleted}, {scaledToZero, scaledAway}, {probeKilled, killedByLiveness}, {allEnded, endedThemselves}, {readinessOnly, readinessFailed},
+		{serviceAway, serviceDeleted}, {scaledToZero, scaledAway}, {evidence.ProbeKilled, killedByLiveness}, {allEnded, endedThemselves}, {readinessOnly, readinessFailed},
 		{unlisted, leftAlive}, {oneNode, onOneNode}, {togetherGone, takenTogether}, {togetherUnready, notReadyTogether},
 	} {
 		if f, is := why.find(e); is {
@@ -77,7 +78,7 @@ func testNoReadyEndpoint(c *Case) Finding {
 		f.missing(workloadUnknown(e)...)
 		return f
 	}
-	f := e.finding(takenBy(e), tooFew(e), context(takenAway(e)...)...)
+	f := e.finding(takenBy(e), tooFew(e), evidence.Mention(takenAway(e)...)...)
 	f.Text += e.eachLeft()
 	if e.readyBefore() == 1 {
 		f.Reason = oneReplica
@@ -99,7 +100,7 @@ func takenAway(e *emptiness) []model.Evidence {
 		!slices.Contains([]model.EndedBy{model.ByEviction, model.ByTaint, model.ByKubelet, model.ByScheduler, model.ByCollector}, e.leavers[0].Ending.By) {
 		return nil
 	}
-	if ev := e.view.event(e.leavers[0].Ending.Event); ev == nil || ev.At.Earliest > e.leavers[0].left.Latest {
+	if ev := e.view.Changes.Event(e.leavers[0].Ending.Event); ev == nil || ev.At.Earliest > e.leavers[0].left.Latest {
 		return nil // that was later
 	}
 	return e.goings()
@@ -124,7 +125,7 @@ func (e *emptiness) wanted() int {
 	if !known || e.readyBefore() != 1 {
 		return 0
 	}
-	w := e.view.states.At(last.Namespace, e.view.states.Top(last.Pod), last.left.Earliest)
+	w := e.view.Changes.States.At(last.Namespace, e.view.Changes.States.Top(last.Pod), last.left.Earliest)
 	if w == nil || w.Replicas < 2 || w.Status.Ready != 1 {
 		return 0
 	}
@@ -135,7 +136,7 @@ func (e *emptiness) wanted() int {
 // there was none; nothing where none was evicted, or that is not known.
 func (e *emptiness) budgets() string {
 	evicted := slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Ending != nil && p.Ending.By == model.ByEviction })
-	if !evicted || e.view.templates[e.leavers[0].Template] == nil || e.view.laneOff("poddisruptionbudget", e.window) {
+	if !evicted || e.view.Templates[e.leavers[0].Template] == nil || e.view.Watches.LaneOff("poddisruptionbudget", e.window) {
 		return ""
 	}
 	before := map[string]*model.Event{}
@@ -164,36 +165,36 @@ func (e *emptiness) budgets() string {
 }
 
 func mustCarry(e *emptiness) string {
-	if e.span.next == nil {
+	if e.span.Next == nil {
 		return ""
 	}
 	text := fmt.Sprintf(": the others must carry the load for ≥ %s", e.lasted())
 	if p := e.nextPod(); p != nil && p.Created != nil && p.EndpointReady != nil {
-		text += fmt.Sprintf(" (%s took up to %s from created to ready)", p.Name, quantity.Span(length(*p.Created, *p.EndpointReady).Max))
+		text += fmt.Sprintf(" (%s took up to %s from created to ready)", p.Name, quantity.Span(evidence.Length(*p.Created, *p.EndpointReady).Max))
 	}
 	return text
 }
 
 // workloadUnknown says that what made the Pods go is not known because what makes them was not watched.
-func workloadUnknown(e *emptiness) []Sign {
+func workloadUnknown(e *emptiness) []evidence.Sign {
 	last := e.lastLeaver()
 	if last == nil || last.Deleted == nil || last.Owner == "" {
 		return nil
 	}
-	top := e.view.states.Top(last)
-	if len(e.view.states.Of(last.Namespace, top)) > 0 {
+	top := e.view.Changes.States.Top(last)
+	if len(e.view.Changes.States.Of(last.Namespace, top)) > 0 {
 		return nil
 	}
 	kind, _, _ := strings.Cut(top, "/")
-	if !e.view.laneOff(strings.ToLower(kind), e.window) {
+	if !e.view.Watches.LaneOff(strings.ToLower(kind), e.window) {
 		return nil
 	}
-	return []Sign{doubt(Context, fmt.Sprintf("%ss could not be watched: whether %s was scaled to 0, or replaces its Pods one after the other, is not known", kind, cluster.WorkloadWords(top)))}
+	return []evidence.Sign{evidence.Doubt(evidence.Context, fmt.Sprintf("%ss could not be watched: whether %s was scaled to 0, or replaces its Pods one after the other, is not known", kind, cluster.WorkloadWords(top)))}
 }
 
 // serviceDeleted: the Service itself had gone.
 func serviceDeleted(e *emptiness) (Finding, bool) {
-	gone := e.view.serviceGone(e.window)
+	gone := e.view.Services.Deleted(e.window)
 	if gone == nil {
 		return Finding{}, false
 	}
@@ -208,16 +209,16 @@ func serviceDeleted(e *emptiness) (Finding, bool) {
 // leftAlive: endpoints left though their Pods were neither ending nor found not ready: somebody changed labels, or an
 // EndpointSlice.
 func leftAlive(e *emptiness) (Finding, bool) {
-	if len(e.leavers) == 0 || len(e.leavers) < e.readyBefore() || e.span.last.To != timeline.EndpointAbsent {
+	if len(e.leavers) == 0 || len(e.leavers) < e.readyBefore() || e.span.Last.To != timeline.EndpointAbsent {
 		return Finding{}, false
 	}
 	for _, p := range e.leavers {
 		notReady := p.NotReady != nil && p.NotReady.Earliest <= p.left.Latest && p.left.Earliest <= p.NotReady.Latest+followed
-		if p.TerminatingBy(e.span.start.Latest) || notReady || e.endedAsItLeft(p) != nil || p.Ending != nil && p.Ending.By == model.ByKubelet {
+		if p.TerminatingBy(e.span.Start.Latest) || notReady || e.endedAsItLeft(p) != nil || p.Ending != nil && p.Ending.By == model.ByKubelet {
 			return Finding{}, false
 		}
 	}
-	if e.view.laneOff("pod", e.window) {
+	if e.view.Watches.LaneOff("pod", e.window) {
 		return Finding{}, false // then that is not known
 	}
 	what := every(len(e.leavers))
@@ -226,27 +227,27 @@ func leftAlive(e *emptiness) (Finding, bool) {
 	}
 	if e.event = e.portsChanged(); e.event != nil {
 		at := quantity.Clock(e.event.At.Latest)
-		return e.finding(fmt.Sprintf("the Service's ports were changed (%s, %s), %s left the endpoints though neither ending nor found not ready, and ", strings.TrimPrefix(e.event.Detail, portsEdited), at, what),
+		return e.finding(fmt.Sprintf("the Service's ports were changed (%s, %s), %s left the endpoints though neither ending nor found not ready, and ", strings.TrimPrefix(e.event.Detail, evidence.PortsEdited), at, what),
 			fmt.Sprintf("change a Service's ports only to a targetPort that its Pods have, and keep the port and its name while clients need them: it was at %s", at),
-			e.sign("the Service's ports were changed: "+strings.TrimPrefix(e.event.Detail, portsEdited))), true
+			e.sign("the Service's ports were changed: "+strings.TrimPrefix(e.event.Detail, evidence.PortsEdited))), true
 	}
-	var signs []Sign
+	var signs []evidence.Sign
 	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
-		for _, ev := range e.view.about[p.UID] {
+		for _, ev := range e.view.Changes.About[p.UID] {
 			if ev.Kind == timeline.PodGone && ev.Detail == "no longer selected" && ev.At.Overlaps(model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest + followed}) {
-				signs = append(signs, context(model.Evidence{Event: ev.ID, At: new(ev.At), Text: p.Name + " was no longer selected by the Service"})...)
+				signs = append(signs, evidence.Mention(model.Evidence{Event: ev.ID, At: new(ev.At), Text: p.Name + " was no longer selected by the Service"})...)
 			}
 		}
 	}
 	return e.finding(fmt.Sprintf("%s left the endpoints though neither ending nor found not ready, and ", what),
-		fmt.Sprintf("find out who changed the labels of these Pods, or the EndpointSlices: more replicas do not help against that; it was at %s", quantity.Clock(e.span.start.Latest)), signs...), true
+		fmt.Sprintf("find out who changed the labels of these Pods, or the EndpointSlices: more replicas do not help against that; it was at %s", quantity.Clock(e.span.Start.Latest)), signs...), true
 }
 
 // portsChanged is the change of the Service's ports that can have emptied it, nil if there was none.
 func (e *emptiness) portsChanged() (last *model.Event) {
-	service := e.view.target(e.window).Service
-	for _, ev := range e.view.edits {
-		if strings.HasPrefix(ev.Detail, portsEdited) &&
+	service := e.view.Traffic.Target(e.window).Service
+	for _, ev := range e.view.Services.Edits {
+		if strings.HasPrefix(ev.Detail, evidence.PortsEdited) &&
 			(service == "" || ev.Object.Namespace+"/"+ev.Object.Name == service) && ev.At.Overlaps(e.aboutStart(followed)) {
 			last = ev
 		}
@@ -273,7 +274,7 @@ func scaledAway(e *emptiness) (Finding, bool) {
 
 // scaledBack is the first change after which the workload that was scaled to 0 wants Pods again, nil if there was none.
 func (e *emptiness) scaledBack() *model.Event {
-	for _, ev := range e.view.states.Of(e.event.Object.Namespace, e.object) {
+	for _, ev := range e.view.Changes.States.Of(e.event.Object.Namespace, e.object) {
 		if ev.Seen > e.event.Seen && ev.Snapshot.Workload.Replicas > 0 {
 			return ev
 		}
@@ -294,9 +295,9 @@ func killedByLiveness(e *emptiness) (Finding, bool) {
 		if ev.Kind != timeline.KubeEvent || ev.To != "Killing" || !strings.Contains(ev.Detail, "failed liveness probe") || ev.Object == nil {
 			continue
 		}
-		if p := e.leaver(ev.Object.UID); p != nil && !p.TerminatingBy(ev.At.Latest) && e.span.start.Earliest-recently <= ev.At.Latest && ev.At.Earliest <= e.span.end.Latest {
+		if p := e.leaver(ev.Object.UID); p != nil && !p.TerminatingBy(ev.At.Latest) && e.span.Start.Earliest-recently <= ev.At.Latest && ev.At.Earliest <= e.span.End.Latest {
 			kills, killed[p.Name], last = kills+1, true, ev
-			if known && p == left.Pod && ev.At.Earliest <= left.left.Latest && !e.view.startedBetween(p, ev, left.left.Earliest) {
+			if known && p == left.Pod && ev.At.Earliest <= left.left.Latest && !e.view.Changes.StartedBetween(p, ev, left.left.Earliest) {
 				decides = ev // one that came later did not take the endpoint away, and one before its last start was made good
 			}
 		}
@@ -313,17 +314,17 @@ func killedByLiveness(e *emptiness) (Finding, bool) {
 	}
 	times := quantity.Count(kills, "time")
 	limit := ""
-	if p := e.view.livenessOf(e.lastLeaver()); p != nil {
+	if p := livenessOf(e.view, e.lastLeaver()); p != nil {
 		limit = fmt.Sprintf(" (it is %d failures, one each %s)", p.Threshold, quantity.Span(p.Period))
 	}
-	return e.finding(fmt.Sprintf("the liveness probe ended containers of %s, %s, and ", namedOf(names), times),
+	return e.finding(fmt.Sprintf("the liveness probe ended containers of %s, %s, and ", evidence.NamedOf(names), times),
 		fmt.Sprintf("let the liveness probe ask only whether the process must be restarted, and give it more time%s: it ended containers %s, and more replicas do not help against that", limit, times),
 		e.sign("the liveness probe of "+names[len(names)-1]+" failed, and its kubelet ended the container")), true
 }
 
 // livenessOf is the liveness probe of a Pod's first container that has one, nil if that is not known.
-func (v *index) livenessOf(p *model.Pod) *timeline.Probe {
-	if t := v.templates[p.Template]; t != nil {
+func livenessOf(v *evidence.Evidence, p *model.Pod) *timeline.Probe {
+	if t := v.Templates[p.Template]; t != nil {
 		for _, c := range t.Containers {
 			if c.Liveness != nil {
 				return c.Liveness
@@ -346,7 +347,7 @@ func endedThemselves(e *emptiness) (Finding, bool) {
 	}
 	e.event = e.endedAsItLeft(last)
 	how := "its container " + cluster.ContainerEnd(e.event)
-	return e.finding(fmt.Sprintf("%s ended though nobody had asked for it (%s: %s), and ", namedOf(e.names()), last.Name, how),
+	return e.finding(fmt.Sprintf("%s ended though nobody had asked for it (%s: %s), and ", evidence.NamedOf(e.names()), last.Name, how),
 		fmt.Sprintf("find out why with kubectl logs --previous: %s ended; of %s, %s", quantity.Count(len(e.leavers), "Pod"), last.Name, how),
 		e.sign(last.Name+": "+how)), true
 }
@@ -354,33 +355,33 @@ func endedThemselves(e *emptiness) (Finding, bool) {
 // endedAsItLeft is the end of a container for which a Pod's endpoint can have left; nil if none ended by itself then.
 // An earlier one was made good.
 func (e *emptiness) endedAsItLeft(p leaver) *model.Event {
-	return e.view.endedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest})
+	return e.view.Changes.EndedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest})
 }
 
 // readinessFailed: the only Pod turned not ready, and went on answering.
 func readinessFailed(e *emptiness) (Finding, bool) {
 	last, known := e.lastOfAll()
-	if !known || len(e.leavers) != 1 || last.TerminatingBy(e.span.start.Latest) || last.NotReady == nil {
+	if !known || len(e.leavers) != 1 || last.TerminatingBy(e.span.Start.Latest) || last.NotReady == nil {
 		return Finding{}, false
 	}
 	if !e.wentOnAnswering(last) {
 		return Finding{}, false
 	}
-	probe := e.view.probe(e.window, last.Pod)
+	probe := e.view.Addresses.Probe(e.window, last.Pod)
 	fix := "let the readiness probe fail only where the Pod cannot serve"
 	if len(e.unhealthy()) == 0 {
 		fix = "find out what set it not ready, its probe, a readiness gate or its kubelet"
 	}
 	f := e.finding(fmt.Sprintf("%s turned not ready though it went on answering at its own address, and ", last.Name),
 		fix+", and run ≥ 2 replicas"+mustCarry(e),
-		Sign{model.Evidence{Target: probe.target, At: &last.left, Text: last.Name + " went on answering at its own address"}, Measured})
+		evidence.Measured.Sign(model.Evidence{Target: probe.Target, At: &last.left, Text: last.Name + " went on answering at its own address"}))
 	f.against(e.answeredBadly()...)
 	return f, true
 }
 
 // readyBefore is how many endpoints were ready at most while the Service was being emptied.
 func (e *emptiness) readyBefore() int {
-	return e.view.service(e.window).mostReady(e.span.start.Latest-emptying, e.span.start.Latest)
+	return e.view.Services.Service(e.window).MostReady(e.span.Start.Latest-emptying, e.span.Start.Latest)
 }
 
 // goings are who or what ended the Pods that left.
@@ -389,7 +390,7 @@ func (e *emptiness) goings() (all []model.Evidence) {
 		if p.Ending == nil {
 			continue
 		}
-		if ev := e.view.event(p.Ending.Event); ev != nil {
+		if ev := e.view.Changes.Event(p.Ending.Event); ev != nil {
 			all = append(all, model.Evidence{Event: ev.ID, At: new(ev.At), Text: fmt.Sprintf("%s on %s was %s", p.Name, p.Node, p.Ending.Text)})
 		}
 	}

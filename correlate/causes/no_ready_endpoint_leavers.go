@@ -35,7 +35,7 @@ func (e *emptiness) leftFor(p leaver) string {
 // probeFailure is the Event of a leaver's last readiness probe that failed before its endpoint left, nil if there is
 // none.
 func (e *emptiness) probeFailure(p leaver) (last *model.Event) {
-	for _, ev := range e.view.about[p.UID] {
+	for _, ev := range e.view.Changes.About[p.UID] {
 		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") &&
 			ev.At.Earliest <= p.left.Latest && ev.At.Latest >= p.left.Earliest-emptying {
 			last = ev
@@ -73,10 +73,10 @@ func (e *emptiness) eachLeft() string {
 
 // missing are the Pods that were there when the Service was emptied, and were not ready before.
 func (e *emptiness) missing() (pods []*model.Pod) {
-	for _, p := range e.view.pods(e.window) {
-		there := p.Created == nil || p.Created.Latest <= e.span.start.Latest
-		never := p.EndpointReady == nil || p.EndpointReady.Earliest >= e.span.start.Earliest
-		if there && never && !p.TerminatingBy(e.span.start.Latest) && e.leaver(p.UID) == nil && len(pods) < mostNamed {
+	for _, p := range e.view.Services.Pods(e.window) {
+		there := p.Created == nil || p.Created.Latest <= e.span.Start.Latest
+		never := p.EndpointReady == nil || p.EndpointReady.Earliest >= e.span.Start.Earliest
+		if there && never && !p.TerminatingBy(e.span.Start.Latest) && e.leaver(p.UID) == nil && len(pods) < mostNamed {
 			pods = append(pods, p)
 		}
 	}

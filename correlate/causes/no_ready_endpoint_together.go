@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -31,7 +32,7 @@ func onOneNode(e *emptiness) (Finding, bool) {
 	}
 	f := e.finding(fmt.Sprintf("%s were on %s%s, and ", every(n), node, drained),
 		fmt.Sprintf("spread the replicas over nodes (topologySpreadConstraints over kubernetes.io/hostname), with a PodDisruptionBudget that lets only 1 go at a time%s: %s were on %s%s",
-			e.budgets(), every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)), context(e.goings()...)...)
+			e.budgets(), every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)), evidence.Mention(e.goings()...)...)
 	f.Reason = reason
 	return f, true
 }
@@ -82,7 +83,7 @@ func takenTogether(e *emptiness) (Finding, bool) {
 		fix = fmt.Sprintf("a PodDisruptionBudget that lets only 1 go at a time%s: %s went within %s", e.budgets(), every(n), within)
 	}
 	f := e.finding(fmt.Sprintf("%s on %s were taken away within %s, and ", every(n), quantity.Count(len(nodes), "node"), within),
-		fix+strings.Replace(mustCarry(e), ": the", "; the", 1), context(e.goings()...)...)
+		fix+strings.Replace(mustCarry(e), ": the", "; the", 1), evidence.Mention(e.goings()...)...)
 	f.Reason = e.rolledOutReason()
 	f.missing(workloadUnknown(e)...)
 	return f, true
@@ -99,7 +100,7 @@ func (e *emptiness) rolledOutReason() string {
 // notReadyTogether: there were several, none was taken away, and all turned not ready.
 func notReadyTogether(e *emptiness) (Finding, bool) {
 	n := len(e.leavers)
-	if n < 2 || n < e.readyBefore() || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.TerminatingBy(e.span.start.Latest) }) {
+	if n < 2 || n < e.readyBefore() || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.TerminatingBy(e.span.Start.Latest) }) {
 		return Finding{}, false
 	}
 	within := quantity.Span(max(time.Millisecond, e.apart().Max))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -26,64 +27,66 @@ Kubernetes nor the addresses of Pods on the node show that it failed, the confid
 well.`,
 	Fix:   "Take such a node out of what clients are given: a load balancer with health checks (kube-proxy's :10256/healthz), or several nodes and clients that try another.",
 	Needs: []Need{requestsFailed},
-	Only:  func(c *Case) bool { return c.index.target(c.Window).RouteNode != "" },
+	Only:  func(c *Case) bool { return c.Evidence.Traffic.Target(c.Window).RouteNode != "" },
 	Test:  testNodePortUnreachable,
 }
 
 func testNodePortUnreachable(c *Case) Finding {
-	v, w := c.index, c.Window
-	node := v.target(w).RouteNode
-	beside, failing := v.otherWays(w)
+	v, w := c.Evidence, c.Window
+	node := v.Traffic.Target(w).RouteNode
+	beside, failing := otherWays(v, w)
 	switch {
-	case w.Share < nearlyAll || !only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.NoSlot):
+	case w.Share < evidence.NearlyAll || !evidence.Only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.NoSlot):
 		return no("some requests to the port of " + node + " were answered, refused or cut: the node could be reached")
 	case len(beside) == 0 && failing:
 		return no("the other ways to the Service failed as well")
 	}
-	if policy, _ := v.policy(w); policy == localPolicy && slices.ContainsFunc(v.unrouted(w), func(e emptySpan) bool { return e.whole().Overlaps(w.Span()) }) {
+	if policy, _ := v.Services.Policy(w); policy == evidence.LocalPolicy && slices.ContainsFunc(v.Services.Unrouted(w), func(e evidence.EmptySpan) bool { return e.Whole().Overlaps(w.Span()) }) {
 		return no("no endpoint was ready on " + node + ", and the Service routes requests to its port only within it")
 	}
 	f := Finding{
-		Text: fmt.Sprintf("%s, whose port was asked, could not be reached: every request there failed %s", node, lasted(w)),
+		Text: fmt.Sprintf("%s, whose port was asked, could not be reached: every request there failed %s", node, evidence.Lasted(w)),
 		Fix: fmt.Sprintf("take such a node out of what clients are given: a load balancer whose health checks (kube-proxy's :10256/healthz) find it in less than the %s that requests failed here, or clients that try another node",
 			quantity.Lowest(max(w.Length.Min, 0))),
-		For: []Sign{{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests to the port of " + node + " began to fail: " + quantity.ClassCounts(w.Classes)}, Watched}},
+		For: []evidence.Sign{evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests to the port of " + node + " began to fail: " + quantity.ClassCounts(w.Classes)})},
 	}
 	for _, t := range beside[:min(len(beside), mostNamed)] {
-		f.For = append(f.For, Sign{model.Evidence{Target: t.Name, Text: "requests by another way were answered meanwhile"}, Watched})
+		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: t.Name, Text: "requests by another way were answered meanwhile"}))
 	}
 	if len(beside) == 0 {
-		f.missing(doubt(Measured, "no other way to the Service was asked meanwhile: it may have failed by all of them"))
+		f.missing(evidence.Doubt(evidence.Measured, "no other way to the Service was asked meanwhile: it may have failed by all of them"))
 	}
-	v.nodeItself(w, node, &f)
+	nodeItself(v, w, node, &f)
 	return f
 }
 
 // nodeItself adds what was seen of a node besides its port.
-func (v *index) nodeItself(w *model.Window, node string, f *Finding) {
-	noticed := v.nodeNotReady(w, node)
+func nodeItself(v *evidence.Evidence, w *model.Window, node string, f *Finding) {
+	noticed := v.Changes.NodeNotReady(w, node)
 	if noticed != nil {
-		f.For = append(f.For, Sign{model.Evidence{Event: noticed.ID, At: &noticed.At, Text: fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"), noticed.To)}, Watched})
+		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Event: noticed.ID, At: &noticed.At, Text: fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"), noticed.To)}))
 	}
-	cut := v.suspectsThat(w, func(s suspect) bool { return s.pod.Node == node && !answersBadly(s.outage) && s.whole() })
+	cut := v.Suspects.That(w, func(s evidence.Suspect) bool {
+		return s.Pod.Node == node && !evidence.AnswersBadly(s.Outage) && s.Whole()
+	})
 	for _, s := range cut[:min(len(cut), mostNamed)] {
-		f.For = append(f.For, Sign{model.Evidence{Target: s.target, At: &s.outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address as well", s.pod.Name, node)}, Measured})
+		f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: s.Target, At: &s.Outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address as well", s.Pod.Name, node)}))
 	}
-	for _, p := range v.healthyOthers(w) {
-		if p.Node == node && v.outageNear(v.directName(w, p), w.Span()) == nil {
-			f.against(doubt(Watched, fmt.Sprintf("%s on %s went on answering at its own address: the node could be reached, and only its port failed (kube-proxy there, or a firewall)", p.Name, node)))
+	for _, p := range v.Addresses.HealthyOthers(w) {
+		if p.Node == node && v.Traffic.OutageNear(v.Addresses.DirectName(w, p), w.Span()) == nil {
+			f.against(evidence.Doubt(evidence.Watched, fmt.Sprintf("%s on %s went on answering at its own address: the node could be reached, and only its port failed (kube-proxy there, or a firewall)", p.Name, node)))
 			return
 		}
 	}
 	if noticed == nil && len(cut) == 0 {
-		f.missing(doubt(Measured, "nothing was seen of "+node+" itself: a firewall before its port fits as well"))
+		f.missing(evidence.Doubt(evidence.Measured, "nothing was seen of "+node+" itself: a firewall before its port fits as well"))
 	}
 }
 
 // otherWays are the targets that send new connections from the same place to the same Service by other ways, and that
 // were answered at least half of the time during the window. failing reports whether there are some that were not.
-func (v *index) otherWays(w *model.Window) (answered []*model.Target, failing bool) {
-	own := v.target(w)
+func otherWays(v *evidence.Evidence, w *model.Window) (answered []*model.Target, failing bool) {
+	own := v.Traffic.Target(w)
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
 		if t.Kind != timeline.New || t.Service != own.Service || t.PortName != own.PortName || t.Source != own.Source || t.Route == own.Route && t.RouteNode == own.RouteNode {

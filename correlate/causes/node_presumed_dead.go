@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
@@ -33,11 +34,11 @@ func testNodePresumedDead(c *Case) Finding {
 	node := strings.TrimPrefix(e.object, "Node/")
 	at := quantity.Clock(e.event.At.Latest)
 	nodes := map[string]bool{}
-	var signs []Sign
+	var signs []evidence.Sign
 	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
 		nodes[p.Node] = true
 		if e.wentOnAnswering(p) {
-			signs = append(signs, Sign{model.Evidence{Target: e.view.directName(e.window, p.Pod), At: new(p.left), Text: p.Name + " left the ready endpoints, and went on answering at its own address"}, Measured})
+			signs = append(signs, evidence.Measured.Sign(model.Evidence{Target: e.view.Addresses.DirectName(e.window, p.Pod), At: new(p.left), Text: p.Name + " left the ready endpoints, and went on answering at its own address"}))
 		}
 	}
 	what := node
@@ -51,7 +52,7 @@ func testNodePresumedDead(c *Case) Finding {
 	f := e.finding(fmt.Sprintf("%s %s (%s, ready → %s), with %s on it, and ", what, did, at, e.event.To, quantity.Count(len(e.leavers), "ready Pod")),
 		fmt.Sprintf("look at the kubelet of %s and %s, and spread the replicas over more nodes: %s on %s left the endpoints",
 			what, look, quantity.Count(len(e.leavers), "Pod"), quantity.Count(len(nodes), "node")),
-		append([]Sign{e.sign(node + " turned from ready to " + e.event.To)}, signs...)...)
+		append([]evidence.Sign{e.sign(node + " turned from ready to " + e.event.To)}, signs...)...)
 	f.For = append(f.For, e.all())
 	return f
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
@@ -34,9 +35,9 @@ NetworkPolicy for them may be at fault.`,
 }
 
 func testNodeUnreachable(c *Case) Finding {
-	v, w := c.index, c.Window
-	unreachable, answering := v.unreachableNodes(w)
-	elsewhere := slices.DeleteFunc(slices.Sorted(maps.Keys(answering)), func(node string) bool { return node == v.target(w).Node })
+	v, w := c.Evidence, c.Window
+	unreachable, answering := v.Suspects.UnreachableNodes(w)
+	elsewhere := slices.DeleteFunc(slices.Sorted(maps.Keys(answering)), func(node string) bool { return node == v.Traffic.Target(w).Node })
 	switch {
 	case len(unreachable) == 0:
 		return no("on no node were all Pods unreachable at their own addresses")
@@ -44,44 +45,44 @@ func testNodeUnreachable(c *Case) Finding {
 		return no("Pods on several nodes were unreachable at their own addresses: " + strings.Join(slices.Sorted(maps.Keys(unreachable)), ", "))
 	}
 	node := slices.Collect(maps.Keys(unreachable))[0]
-	cut, noticed := unreachable[node], v.nodeNotReady(w, node)
+	cut, noticed := unreachable[node], v.Changes.NodeNotReady(w, node)
 	if len(answering) == 0 && noticed == nil {
 		return no("no Pod on another node answered at its own address meanwhile")
 	}
 	f := Finding{Fix: nodeFix(w, node)}
 	for _, s := range cut[:min(len(cut), mostNamed)] {
-		f.For = append(f.For, Sign{model.Evidence{Target: s.target, At: &s.outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address: %s", s.pod.Name, node, quantity.ClassCounts(s.outage.Classes))}, Watched})
+		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: s.Target, At: &s.Outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address: %s", s.Pod.Name, node, quantity.ClassCounts(s.Outage.Classes))}))
 	}
-	f.For = append(f.For, context(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)})...)
-	f.For = append(f.For, context(v.othersAnswered(w, cut)...)...)
+	f.For = append(f.For, evidence.Mention(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)})...)
+	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, cut)...)...)
 	switch {
 	case noticed != nil:
-		f.For = append(f.For, Sign{model.Evidence{Event: noticed.ID, At: &noticed.At, Text: fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"), noticed.To)}, Watched})
-	case v.onlyOfTheirTemplate(w, cut):
-		f.missing(doubt(Watched, "no Pod with their template answered on another node, and nothing was seen of the node itself: what their template shares, as a NetworkPolicy, fits as well"))
-	case len(suspectPods(cut)) == 1:
-		f.missing(doubt(Watched, "it is the only Pod on "+node+", and nothing was seen of the node itself: the Pod's own network fits as well"))
+		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Event: noticed.ID, At: &noticed.At, Text: fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"), noticed.To)}))
+	case onlyOfTheirTemplate(v, w, cut):
+		f.missing(evidence.Doubt(evidence.Watched, "no Pod with their template answered on another node, and nothing was seen of the node itself: what their template shares, as a NetworkPolicy, fits as well"))
+	case len(evidence.SuspectPods(cut)) == 1:
+		f.missing(evidence.Doubt(evidence.Watched, "it is the only Pod on "+node+", and nothing was seen of the node itself: the Pod's own network fits as well"))
 	}
-	if i := slices.IndexFunc(cut, v.hangs); i >= 0 {
-		f.against(doubt(Watched, fmt.Sprintf("connections to %s were made, and not answered: %s could be reached", cut[i].pod.Name, node)))
+	if i := slices.IndexFunc(cut, v.Suspects.Hangs); i >= 0 {
+		f.against(evidence.Doubt(evidence.Watched, fmt.Sprintf("connections to %s were made, and not answered: %s could be reached", cut[i].Pod.Name, node)))
 	}
 	if len(elsewhere) == 0 && noticed == nil {
-		f.against(doubt(Close, "no Pod on a third node was asked: that the prober's own node was cut off fits as well"))
+		f.against(evidence.Doubt(evidence.Close, "no Pod on a third node was asked: that the prober's own node was cut off fits as well"))
 	}
-	v.moreThanTheirShare(w, len(suspectPods(cut)), &f)
-	f.explains(w, v.madeBy(w, cut))
+	moreThanTheirShare(v, w, len(evidence.SuspectPods(cut)), &f)
+	f.explains(w, v.Suspects.MadeBy(w, cut))
 	f.Text = nodeText(w, node, cut, noticed)
 	return f
 }
 
 // onlyOfTheirTemplate reports whether suspects have one template, and all Pods that went on answering have others.
-func (v *index) onlyOfTheirTemplate(w *model.Window, cut []suspect) bool {
-	template, others := cut[0].pod.Template, 0
-	if template == "" || slices.ContainsFunc(cut, func(s suspect) bool { return s.pod.Template != template }) {
+func onlyOfTheirTemplate(v *evidence.Evidence, w *model.Window, cut []evidence.Suspect) bool {
+	template, others := cut[0].Pod.Template, 0
+	if template == "" || slices.ContainsFunc(cut, func(s evidence.Suspect) bool { return s.Pod.Template != template }) {
 		return false
 	}
-	for _, p := range v.healthyOthers(w) {
-		if v.outageNear(v.directName(w, p), w.Span()) != nil {
+	for _, p := range v.Addresses.HealthyOthers(w) {
+		if v.Traffic.OutageNear(v.Addresses.DirectName(w, p), w.Span()) != nil {
 			continue
 		}
 		if p.Template == template {
@@ -92,8 +93,8 @@ func (v *index) onlyOfTheirTemplate(w *model.Window, cut []suspect) bool {
 	return others > 0
 }
 
-func nodeText(w *model.Window, node string, cut []suspect, noticed *model.Event) string {
-	text := fmt.Sprintf("%s could not be reached: %s on it stopped answering", node, namedPods(suspectPods(cut)))
+func nodeText(w *model.Window, node string, cut []evidence.Suspect, noticed *model.Event) string {
+	text := fmt.Sprintf("%s could not be reached: %s on it stopped answering", node, evidence.NamedPods(evidence.SuspectPods(cut)))
 	if noticed != nil {
 		text += ", and Kubernetes noticed within " + quantity.Highest(noticed.At.Latest-w.Start.Earliest)
 	}
@@ -102,5 +103,5 @@ func nodeText(w *model.Window, node string, cut []suspect, noticed *model.Event)
 
 func nodeFix(w *model.Window, node string) string {
 	return fmt.Sprintf("find out what became of %s or its network; Kubernetes takes a lost node's endpoints out after 40 to 50 s (node-monitor-grace-period), here requests failed %s: spread replicas over ≥ 3 nodes, and give clients a short connect timeout and a retry",
-		node, lasted(w))
+		node, evidence.Lasted(w))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -30,31 +31,31 @@ been reached before could not be reached either.`,
 }
 
 func testNotYetReachable(c *Case) Finding {
-	v, w := c.index, c.Window
-	young, slowest := v.youngWhere(w, func(s suspect) bool {
-		return wholly(unreached)(s.outage) || wholly(cutMidway)(s.outage) && v.answeredBefore(w, s)
+	v, w := c.Evidence, c.Window
+	young, slowest := v.Suspects.YoungWhere(w, func(s evidence.Suspect) bool {
+		return evidence.Wholly(evidence.Unreached)(s.Outage) || evidence.Wholly(cutMidway)(s.Outage) && v.Suspects.AnsweredBefore(w, s)
 	})
 	if len(young) == 0 {
-		if parts, _ := v.youngThat(w, unreached); len(parts) > 0 {
-			return no(inParts(parts, "packets to it get lost, and it is not that they cannot reach it yet")[0].Text)
+		if parts, _ := v.Suspects.YoungThat(w, evidence.Unreached); len(parts) > 0 {
+			return no(evidence.InParts(parts, "packets to it get lost, and it is not that they cannot reach it yet")[0].Text)
 		}
-		return no(v.noneLate(w, "no Pod was ready before it could be reached at its own address "))
+		return no(v.Suspects.NoneLate(w, "no Pod was ready before it could be reached at its own address "))
 	}
-	if i := slices.IndexFunc(young, func(s suspect) bool { return v.answeredFirst(w, s) }); i >= 0 {
-		return no(fmt.Sprintf("%s had answered at its own address when its endpoint turned ready: it could be reached", young[i].pod.Name))
+	if i := slices.IndexFunc(young, func(s evidence.Suspect) bool { return v.Suspects.AnsweredFirst(w, s) }); i >= 0 {
+		return no(fmt.Sprintf("%s had answered at its own address when its endpoint turned ready: it could be reached", young[i].Pod.Name))
 	}
-	took := early(slowest)
+	took := evidence.Early(slowest)
 	f := Finding{
-		Text: fmt.Sprintf("%s could not reach %s until %s after its endpoint was ready", v.from(w), namedPods(suspectPods(young)), quantity.Length(took, slowest.outage.Open.End)),
+		Text: fmt.Sprintf("%s could not reach %s until %s after its endpoint was ready", v.Traffic.From(w), evidence.NamedPods(evidence.SuspectPods(young)), quantity.Length(took, slowest.Outage.Open.End)),
 		Fix: fmt.Sprintf("find out what programs the network for new Pods late (CNI plugin, NetworkPolicy, routes to a new node): it took up to %s; a readiness gate can hold the endpoint back until then",
 			quantity.Highest(took.Max)),
 	}
-	v.accuseYoung(w, young, &f)
-	f.missing(v.neverWell(w, young, "that it was only late is not known, a NetworkPolicy may keep others out for good")...)
-	if others := v.failedAlso(w, young); len(others) > 0 {
-		f.against(doubt(Watched, namedPods(others)+" could not be reached either, though ready for long: what they share fits better"))
-	} else if len(v.othersAnswered(w, young)) == 0 {
-		f.missing(doubt(Measured, "no other Pod was reached meanwhile: the prober's own network fits as well"))
+	accuseYoung(v, w, young, &f)
+	f.missing(v.Suspects.NeverWell(w, young, "that it was only late is not known, a NetworkPolicy may keep others out for good")...)
+	if others := v.Suspects.FailedAlso(w, young); len(others) > 0 {
+		f.against(evidence.Doubt(evidence.Watched, evidence.NamedPods(others)+" could not be reached either, though ready for long: what they share fits better"))
+	} else if len(v.Suspects.OthersAnswered(w, young)) == 0 {
+		f.missing(evidence.Doubt(evidence.Measured, "no other Pod was reached meanwhile: the prober's own network fits as well"))
 	}
 	return f
 }
@@ -62,7 +63,7 @@ func testNotYetReachable(c *Case) Finding {
 // cutMidway reports whether packets to an address got lost while a few requests were on their way, whose connections
 // had been made.
 func cutMidway(u *model.Window) bool {
-	midway := some(u.Classes, timeline.TimeoutResponse)
-	return only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot, timeline.TimeoutResponse) &&
-		some(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) >= 10*midway
+	midway := evidence.Count(u.Classes, timeline.TimeoutResponse)
+	return evidence.Only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot, timeline.TimeoutResponse) &&
+		evidence.Count(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) >= 10*midway
 }

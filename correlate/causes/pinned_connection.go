@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -34,35 +35,35 @@ address fails at that time. If that fails in another way, the confidence is at m
 }
 
 func testPinnedConnection(c *Case) Finding {
-	v, w := c.index, c.Window
+	v, w := c.Evidence, c.Window
 	switch {
-	case v.target(w).Kind != timeline.Reused:
+	case v.Traffic.Target(w).Kind != timeline.Reused:
 		return no("the connections were not persistent")
-	case some(w.Classes, timeline.Reset, timeline.EOF) == 0 && !v.anyEnding(w):
+	case evidence.Count(w.Classes, timeline.Reset, timeline.EOF) == 0 && !anyEnding(v, w):
 		return no("no connection was cut")
 	}
-	cutters, cut := findCutters(v, w)
-	if len(cutters) == 0 && some(w.Classes, timeline.Reset, timeline.EOF) == 0 {
+	cutters, cut := evidence.FindCutters(v.Endings, w)
+	if len(cutters) == 0 && evidence.Count(w.Classes, timeline.Reset, timeline.EOF) == 0 {
 		return no("no connection was cut")
 	} else if len(cutters) == 0 {
 		return no("no Pod ended " + quantity.Between(w.Start))
 	}
 	f := Finding{For: cutSigns(v, w, cutters), Text: cutText(v, cutters, cut), Fix: pinnedFix(v, w, cutters, cut)}
-	stops := stopsOf(cutters)
-	if slices.ContainsFunc(stops, func(s *podStop) bool { return !s.quiet }) {
-		f.missing(v.unasked(w)...)
-		f.against(v.failedAsWell(w, stops)...)
+	stops := evidence.StopsOf(cutters)
+	if slices.ContainsFunc(stops, func(s *evidence.PodStop) bool { return !s.Quiet }) {
+		f.missing(v.Addresses.Unasked(w)...)
+		f.against(v.Suspects.FailedAsWell(w, stops)...)
 	}
 	for _, c := range cutters {
-		if !c.proved {
-			f.missing(doubt(Measured, c.pod.Name+"'s stop is only known from the watch: any change about that time fits as well"))
+		if !c.Proved {
+			f.missing(evidence.Doubt(evidence.Measured, c.Pod.Name+"'s stop is only known from the watch: any change about that time fits as well"))
 		}
-		f.against(notKilled(c.pod)...)
-		if in := v.endedInParts(c.stop()); in != nil && c.as.most() == answersErrors {
-			f.against(doubt(Close, fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.last, c.pod.Name, quantity.Lowest(in.apart), in.first)))
+		f.against(evidence.NotKilled(c.Pod)...)
+		if in := v.Endings.EndedInParts(c.Stop()); in != nil && c.As.Most() == evidence.AnswersErrors {
+			f.against(evidence.Doubt(evidence.Close, fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.Last, c.Pod.Name, quantity.Lowest(in.Apart), in.First)))
 		}
-		if 2*c.unlike > c.cut {
-			f.missing(doubt(Measured, fmt.Sprintf("%s failed otherwise at its own address (%s): what became of connections that were kept is not measured there", c.pod.Name, quantity.ClassCounts(c.fails[0].outage.Classes))))
+		if 2*c.Unlike > c.Cut {
+			f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("%s failed otherwise at its own address (%s): what became of connections that were kept is not measured there", c.Pod.Name, quantity.ClassCounts(c.Fails[0].Outage.Classes))))
 		}
 	}
 	newConnections(v, w, cutters, &f)
@@ -71,43 +72,43 @@ func testPinnedConnection(c *Case) Finding {
 }
 
 // cutSigns are what happened, in order.
-func cutSigns(v *index, w *model.Window, cutters []*cutter) []Sign {
-	began := Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched}
-	var signs []Sign
+func cutSigns(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter) []evidence.Sign {
+	began := evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)})
+	var signs []evidence.Sign
 	for _, c := range cutters[:min(len(cutters), mostNamed)] {
-		s := c.sign()
-		before, after := signsOfEnd(v, c.pod, *s.At)
-		signs = append(append(signs, context(before...)...), s)
+		s := cutterSign(c)
+		before, after := evidence.SignsOfEnd(v.Changes, c.Pod, *s.At)
+		signs = append(append(signs, evidence.Mention(before...)...), s)
 		if len(cutters) == 1 {
-			return append(append(signs, began), context(after...)...)
+			return append(append(signs, began), evidence.Mention(after...)...)
 		}
 	}
 	return append(signs, began)
 }
 
-// sign is that the Pod stopped.
-func (c *cutter) sign() Sign {
-	if stop := c.stop(); !stop.quiet && len(c.fails) > 0 {
-		return stop.signs()[0]
+// cutterSign is that the Pod stopped.
+func cutterSign(c *evidence.Cutter) evidence.Sign {
+	if stop := c.Stop(); !stop.Quiet && len(c.Fails) > 0 {
+		return stop.Signs()[0]
 	}
-	s := Sign{model.Evidence{Target: c.target, At: &c.starts()[0], Text: c.pod.Name + " stopped"}, Watched}
-	if c.proved {
-		s.Strength = Measured
+	s := evidence.Watched.Sign(model.Evidence{Target: c.Target, At: &c.Starts()[0], Text: c.Pod.Name + " stopped"})
+	if c.Proved {
+		s.Strength = evidence.Measured
 	}
 	return s
 }
 
-func cutText(v *index, cutters []*cutter, cut int) string {
-	if c := cutters[0]; len(cutters) == 1 && c.as.most() != cutsAll {
-		s := c.stop()
-		return fmt.Sprintf("%s on persistent connections to %s failed after it %s, as it was ending%s", quantity.Count(cut, "request"), c.pod.Name, c.as.begun(v, s.target), v.why(s, &c.as))
+func cutText(v *evidence.Evidence, cutters []*evidence.Cutter, cut int) string {
+	if c := cutters[0]; len(cutters) == 1 && c.As.Most() != evidence.CutsAll {
+		s := c.Stop()
+		return fmt.Sprintf("%s on persistent connections to %s failed after it %s, as it was ending%s", quantity.Count(cut, "request"), c.Pod.Name, c.As.Begun(v.Traffic, s.Target), v.Endings.Why(s, &c.As))
 	}
 	if len(cutters) == 1 {
-		return fmt.Sprintf("%s cut %s on persistent connections when it stopped", cutters[0].pod.Name, quantity.Count(cut, "request"))
+		return fmt.Sprintf("%s cut %s on persistent connections when it stopped", cutters[0].Pod.Name, quantity.Count(cut, "request"))
 	}
 	var parts []string
 	for _, c := range cutters[:min(len(cutters), mostNamed)] {
-		parts = append(parts, fmt.Sprintf("%s %d", c.pod.Name, c.cut))
+		parts = append(parts, fmt.Sprintf("%s %d", c.Pod.Name, c.Cut))
 	}
 	if len(cutters) > mostNamed {
 		parts = append(parts, fmt.Sprintf("and %d more", len(cutters)-mostNamed))
@@ -116,54 +117,54 @@ func cutText(v *index, cutters []*cutter, cut int) string {
 }
 
 // newConnections asks the target that opens a new connection per request: if it was well, the routes were.
-func newConnections(v *index, w *model.Window, cutters []*cutter, f *Finding) {
-	t := v.target(w)
+func newConnections(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter, f *Finding) {
+	t := v.Traffic.Target(w)
 	for _, fresh := range v.Run.Targets {
-		if fresh.Kind != timeline.New || !v.shareRoutes(&fresh, t) {
+		if fresh.Kind != timeline.New || !v.Traffic.ShareRoutes(&fresh, t) {
 			continue
 		}
-		if trouble := v.windowNear(t, timeline.New, w.Span()); trouble != nil && v.theirRoutes(trouble, cutters) {
-			f.For = append(f.For, context(model.Evidence{Target: fresh.Name, Text: "new connections failed only while they were routed to the same Pod"})...)
+		if trouble := v.Traffic.WindowNear(t, timeline.New, w.Span()); trouble != nil && theirRoutes(v, trouble, cutters) {
+			f.For = append(f.For, evidence.Mention(model.Evidence{Target: fresh.Name, Text: "new connections failed only while they were routed to the same Pod"})...)
 			return
 		} else if trouble != nil {
-			if cut, others := v.cutOtherwise(trouble, cutters); cut > 0 && 2*others > cut {
-				f.against(doubt(Watched, fmt.Sprintf("%d of %d new connections were cut as well when no Pod stopped: something cuts others too", others, cut)))
+			if cut, others := cutOtherwise(v, trouble, cutters); cut > 0 && 2*others > cut {
+				f.against(evidence.Doubt(evidence.Watched, fmt.Sprintf("%d of %d new connections were cut as well when no Pod stopped: something cuts others too", others, cut)))
 				return
 			}
-			f.against(doubt(Close, "new connections failed as well: "+quantity.ClassCounts(trouble.Classes)))
+			f.against(evidence.Doubt(evidence.Close, "new connections failed as well: "+quantity.ClassCounts(trouble.Classes)))
 			return
 		}
-		f.For = append(f.For, context(model.Evidence{Target: fresh.Name, Text: "new connections did not fail"})...)
+		f.For = append(f.For, evidence.Mention(model.Evidence{Target: fresh.Name, Text: "new connections did not fail"})...)
 		return
 	}
-	f.missing(doubt(Measured, "no target opened new connections: the routes may have failed as well"))
+	f.missing(evidence.Doubt(evidence.Measured, "no target opened new connections: the routes may have failed as well"))
 }
 
 // theirRoutes reports whether new connections failed only because they were routed to Pods that answered badly, or not
 // at all, on connections that were kept.
-func (v *index) theirRoutes(w *model.Window, cutters []*cutter) bool {
-	r := v.raceIn(w)
-	return len(r.stops) > 0 && r.explained >= w.Failed && !slices.ContainsFunc(r.stops, func(s *podStop) bool {
-		return s.quiet || !slices.ContainsFunc(cutters, func(c *cutter) bool { return c.pod == s.pod && c.as.most() != cutsAll })
+func theirRoutes(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter) bool {
+	r := v.Routes.Race(w)
+	return len(r.Stops) > 0 && r.Explained >= w.Failed && !slices.ContainsFunc(r.Stops, func(s *evidence.PodStop) bool {
+		return s.Quiet || !slices.ContainsFunc(cutters, func(c *evidence.Cutter) bool { return c.Pod == s.Pod && c.As.Most() != evidence.CutsAll })
 	})
 }
 
 // anyEnding reports whether a Pod was ending in the window.
-func (v *index) anyEnding(w *model.Window) bool {
-	return slices.ContainsFunc(v.pods(w), func(p *model.Pod) bool { return p.TerminatingBy(w.End.Latest) })
+func anyEnding(v *evidence.Evidence, w *model.Window) bool {
+	return slices.ContainsFunc(v.Services.Pods(w), func(p *model.Pod) bool { return p.TerminatingBy(w.End.Latest) })
 }
 
 // cutOtherwise counts the requests of a window that were cut, and those of them that were under way when none of the
 // Pods stopped.
-func (v *index) cutOtherwise(w *model.Window, cutters []*cutter) (cut, others int) {
-	for _, f := range v.failuresOf(w) {
+func cutOtherwise(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter) (cut, others int) {
+	for _, f := range v.Traffic.Failures(w) {
 		if f.Class != timeline.Reset && f.Class != timeline.EOF {
 			continue
 		}
 		cut++
-		if !slices.ContainsFunc(cutters, func(c *cutter) bool {
-			return slices.ContainsFunc(c.ends, func(at model.Instant) bool {
-				return f.Earliest() <= at.Latest+moment && cutIn(&f, model.Instant{Earliest: at.Earliest, Latest: at.Latest + moment})
+		if !slices.ContainsFunc(cutters, func(c *evidence.Cutter) bool {
+			return slices.ContainsFunc(c.Ends, func(at model.Instant) bool {
+				return f.Earliest() <= at.Latest+evidence.Moment && evidence.CutIn(&f, model.Instant{Earliest: at.Earliest, Latest: at.Latest + evidence.Moment})
 			})
 		}) {
 			others++
@@ -173,27 +174,27 @@ func (v *index) cutOtherwise(w *model.Window, cutters []*cutter) (cut, others in
 }
 
 // pinnedFix says how to let clients go: tell them, and wait for what is in flight.
-func pinnedFix(v *index, w *model.Window, cutters []*cutter, cut int) string {
+func pinnedFix(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter, cut int) string {
 	longest := time.Duration(0)
 	for _, t := range v.Run.Targets {
-		if t.Kind.Judged() && t.Service == v.target(w).Service && t.Latency != nil {
+		if t.Kind.Judged() && t.Service == v.Traffic.Target(w).Service && t.Latency != nil {
 			longest = max(longest, t.Latency.Max)
 		}
 	}
-	who := cutters[0].pod.Name
+	who := cutters[0].Pod.Name
 	if len(cutters) > 1 {
 		who = quantity.Count(len(cutters), "Pod")
 	}
 	leave := "answer with Connection: close"
-	switch url := v.target(w).URL; {
+	switch url := v.Traffic.Target(w).URL; {
 	case strings.HasPrefix(url, "tcp:"):
 		leave = "close connections between two requests"
 	case strings.HasPrefix(url, "grpc"):
 		leave = "send GOAWAY"
 	}
 	every := ""
-	if c := cutters[0]; c.as.most() == answersErrors && c.as.asksAnother() && len(v.containersOf(c.pod)) > 1 {
-		every = fmt.Sprintf("let all containers that requests pass through end together, by the same preStop sleep: %s; ", v.sleeps(c.pod))
+	if c := cutters[0]; c.As.Most() == evidence.AnswersErrors && c.As.AsksAnother() && len(v.Templates.ContainersOf(c.Pod)) > 1 {
+		every = fmt.Sprintf("let all containers that requests pass through end together, by the same preStop sleep: %s; ", v.Templates.Sleeps(c.Pod))
 	}
 	return every + fmt.Sprintf("from SIGTERM on %s, and keep serving ≥ %s before exiting, until every client has received it (the longest request took %s): %s cut %s",
 		leave, quantity.Span(quantity.RoundUp(longest+drainMargin)), quantity.Span(longest), who, quantity.Count(cut, "request"))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
@@ -28,62 +29,62 @@ may have restarted the container.`,
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testPodCrashed,
 
-	Reasons: []string{probeKilled, outOfMemory},
+	Reasons: []string{evidence.ProbeKilled, outOfMemory},
 }
 
 // outOfMemory is the reason of a crash: the container had used up its memory limit.
 const outOfMemory = "out-of-memory"
 
 func testPodCrashed(c *Case) Finding {
-	crashes, whyNot := c.routedCrashes(func(cr crash) bool { return cr.ended == nil && cr.anew == nil }, "no container ended by itself while its Pod was routed to")
+	crashes, whyNot := c.routedCrashes(func(cr evidence.Crash) bool { return cr.Ended == nil && cr.Anew == nil }, "no container ended by itself while its Pod was routed to")
 	if whyNot != "" {
 		return no(whyNot)
 	}
-	f := Finding{Text: crashText(crashes), Fix: crashFix(crashes), Reason: crashes[0].reason()}
+	f := Finding{Text: crashText(crashes), Fix: crashFix(crashes), Reason: crashReason(crashes[0])}
 	c.crashed(crashes, &f)
-	if code := crashes[0].event.ExitCode; f.Reason == "" && c.laneOff("event", c.Window) && code != nil && (*code == 0 || *code == 143) { // as SIGTERM ends a process
-		f.missing(doubt(Measured, "Events could not be watched: its kubelet may have ended it, as for a resize in place"))
+	if code := crashes[0].Event.ExitCode; f.Reason == "" && c.Watches.LaneOff("event", c.Window) && code != nil && (*code == 0 || *code == 143) { // as SIGTERM ends a process
+		f.missing(evidence.Doubt(evidence.Measured, "Events could not be watched: its kubelet may have ended it, as for a resize in place"))
 	}
-	if gap := c.silence(c.Window); gap != nil {
-		f.For = append(f.For, context(model.Evidence{Event: gap.ID, At: new(gap.At), Text: "meanwhile " + gap.Detail})...)
+	if gap := c.Watches.Silence(c.Window); gap != nil {
+		f.For = append(f.For, evidence.Mention(model.Evidence{Event: gap.ID, At: new(gap.At), Text: "meanwhile " + gap.Detail})...)
 		f.Fix += fmt.Sprintf("; it was routed to for so long (%s) while the API server gave no sign of life, and so no EndpointSlice could be changed", quantity.Length(c.Window.Length, c.Window.Open != model.Open{}))
 	}
 	return f
 }
 
-func crashText(crashes []crash) string {
+func crashText(crashes []evidence.Crash) string {
 	var names []string
 	for _, cr := range crashes {
-		if !slices.Contains(names, cr.pod.Name) {
-			names = append(names, cr.pod.Name)
+		if !slices.Contains(names, cr.Pod.Name) {
+			names = append(names, cr.Pod.Name)
 		}
 	}
 	first := crashes[0]
 	if len(names) == 1 {
-		return fmt.Sprintf("%s's container %s, and requests were still routed to the Pod", first.pod.Name, first.how())
+		return fmt.Sprintf("%s's container %s, and requests were still routed to the Pod", first.Pod.Name, first.How())
 	}
-	return fmt.Sprintf("containers of %s ended, and requests were still routed to these Pods (%s: %s)", namedOf(names), first.pod.Name, first.how())
+	return fmt.Sprintf("containers of %s ended, and requests were still routed to these Pods (%s: %s)", evidence.NamedOf(names), first.Pod.Name, first.How())
 }
 
-// reason is why a container ended, as far as its kubelet says.
-func (cr crash) reason() string {
+// crashReason is why a container ended, as far as its kubelet says.
+func crashReason(cr evidence.Crash) string {
 	switch {
-	case cr.kill != nil:
-		return probeKilled
-	case strings.Contains(cr.event.Detail, "OOMKilled"):
+	case cr.Kill != nil:
+		return evidence.ProbeKilled
+	case strings.Contains(cr.Event.Detail, "OOMKilled"):
 		return outOfMemory
 	}
 	return ""
 }
 
-func crashFix(crashes []crash) string {
+func crashFix(crashes []evidence.Crash) string {
 	cr := crashes[0]
 	what := quantity.Count(len(crashes), "container")
-	switch cr.reason() {
-	case probeKilled:
+	switch crashReason(cr) {
+	case evidence.ProbeKilled:
 		return fmt.Sprintf("let such a probe ask only whether the process must be restarted, and give it more time: it ended %s", what)
 	case outOfMemory:
 		return fmt.Sprintf("raise the memory limit, or use less: %s ran out of memory", what)
 	}
-	return fmt.Sprintf("find out why with kubectl logs --previous %s: %s ended, and nobody had asked for it", cr.pod.Name, what)
+	return fmt.Sprintf("find out why with kubectl logs --previous %s: %s ended, and nobody had asked for it", cr.Pod.Name, what)
 }

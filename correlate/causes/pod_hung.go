@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -31,28 +32,28 @@ nodes.`,
 }
 
 func testPodHung(c *Case) Finding {
-	v, w := c.index, c.Window
-	hung := v.suspectsThat(w, v.hangs)
+	v, w := c.Evidence, c.Window
+	hung := v.Suspects.That(w, v.Suspects.Hangs)
 	if len(hung) == 0 {
 		return no("no Pod that was ready accepted connections at its own address and did not answer")
 	}
-	certain := slices.DeleteFunc(slices.Clone(hung), func(s suspect) bool { return s.outage.Length.Min < v.Run.Run.Timeout/2 })
+	certain := slices.DeleteFunc(slices.Clone(hung), func(s evidence.Suspect) bool { return s.Outage.Length.Min < v.Run.Run.Timeout/2 })
 	if len(certain) > 0 {
 		hung = certain
 	}
-	worst := slices.MaxFunc(hung, func(a, b suspect) int { return cmp.Compare(a.outage.Length.Max, b.outage.Length.Max) })
-	together := len(suspectPods(hung)) > 1 && w.Share >= nearlyAll && len(v.othersAnswered(w, hung)) == 0
+	worst := slices.MaxFunc(hung, func(a, b evidence.Suspect) int { return cmp.Compare(a.Outage.Length.Max, b.Outage.Length.Max) })
+	together := len(evidence.SuspectPods(hung)) > 1 && w.Share >= evidence.NearlyAll && len(v.Suspects.OthersAnswered(w, hung)) == 0
 	f := Finding{Text: hungText(hung, worst), Fix: hungFix(worst, together)}
-	v.accuse(w, hung, &f)
-	f.against(inParts(hung, "it was slow rather than hung")...)
-	f.against(v.onOtherNodes(w, hung)...)
+	accuse(v, w, hung, &f)
+	f.against(evidence.InParts(hung, "it was slow rather than hung")...)
+	f.against(onOtherNodes(v, w, hung)...)
 	if len(certain) == 0 {
-		f.missing(doubt(Watched, "it was too short to tell a Pod that hangs from one that is slow"))
+		f.missing(evidence.Doubt(evidence.Watched, "it was too short to tell a Pod that hangs from one that is slow"))
 	}
 	for _, s := range hung {
-		p := s.pod
-		if at := p.EndpointNotReady; at != nil && !p.TerminatingBy(at.Latest) && at.Latest >= s.outage.Start.Earliest && at.Earliest <= s.outage.End.Latest {
-			f.For = append(f.For, context(model.Evidence{Event: v.changeOf(p, timeline.EndpointChanged, at), At: at, Text: p.Name + " left the ready endpoints"})...)
+		p := s.Pod
+		if at := p.EndpointNotReady; at != nil && !p.TerminatingBy(at.Latest) && at.Latest >= s.Outage.Start.Earliest && at.Earliest <= s.Outage.End.Latest {
+			f.For = append(f.For, evidence.Mention(model.Evidence{Event: v.Changes.IDOf(p, timeline.EndpointChanged, at), At: at, Text: p.Name + " left the ready endpoints"})...)
 		}
 	}
 	return f
@@ -60,13 +61,13 @@ func testPodHung(c *Case) Finding {
 
 // onOtherNodes is the doubt that several Pods hang, all on other nodes than the prober's, and none but the prober's
 // own answers: then their replies may get lost between nodes, as large ones do where the MTU is wrong.
-func (v *index) onOtherNodes(w *model.Window, hung []suspect) []Sign {
-	own, near := v.target(w).Node, false
-	if own == "" || len(suspectPods(hung)) < 2 || slices.ContainsFunc(hung, func(s suspect) bool { return s.pod.Node == "" || s.pod.Node == own }) {
+func onOtherNodes(v *evidence.Evidence, w *model.Window, hung []evidence.Suspect) []evidence.Sign {
+	own, near := v.Traffic.Target(w).Node, false
+	if own == "" || len(evidence.SuspectPods(hung)) < 2 || slices.ContainsFunc(hung, func(s evidence.Suspect) bool { return s.Pod.Node == "" || s.Pod.Node == own }) {
 		return nil
 	}
-	for _, p := range v.healthyOthers(w) {
-		if v.outageNear(v.directName(w, p), w.Span()) != nil {
+	for _, p := range v.Addresses.HealthyOthers(w) {
+		if v.Traffic.OutageNear(v.Addresses.DirectName(w, p), w.Span()) != nil {
 			continue
 		}
 		if p.Node != own {
@@ -77,31 +78,31 @@ func (v *index) onOtherNodes(w *model.Window, hung []suspect) []Sign {
 	if !near {
 		return nil
 	}
-	return []Sign{doubt(Close, fmt.Sprintf("only Pods on %s answered: that replies from other nodes got lost on their way fits as well", own))}
+	return []evidence.Sign{evidence.Doubt(evidence.Close, fmt.Sprintf("only Pods on %s answered: that replies from other nodes got lost on their way fits as well", own))}
 }
 
-func hungText(hung []suspect, worst suspect) string {
-	pods, did := suspectPods(hung), "did not answer"
-	if slices.ContainsFunc(hung, func(s suspect) bool { return !s.whole() }) {
+func hungText(hung []evidence.Suspect, worst evidence.Suspect) string {
+	pods, did := evidence.SuspectPods(hung), "did not answer"
+	if slices.ContainsFunc(hung, func(s evidence.Suspect) bool { return !s.Whole() }) {
 		did = "did not answer all of them in time"
 	}
 	if len(pods) == 1 {
-		return fmt.Sprintf("%s accepted connections and %s %s", worst.pod.Name, did, lasted(worst.outage))
+		return fmt.Sprintf("%s accepted connections and %s %s", worst.Pod.Name, did, evidence.Lasted(worst.Outage))
 	}
 	return fmt.Sprintf("%s accepted connections and %s, %s for longest (%s): %s", quantity.Count(len(pods), "Pod"),
-		did, worst.pod.Name, lasted(worst.outage), namedPods(pods))
+		did, worst.Pod.Name, evidence.Lasted(worst.Outage), evidence.NamedPods(pods))
 }
 
 // noticed is how soon a readiness probe with the shortest period, its default timeout and two failures takes a Pod out.
 const noticed = 3 * time.Second
 
 // hungFix does not ask for a quicker probe where all Pods hung together: it would have taken out all of them.
-func hungFix(worst suspect, together bool) string {
-	fix := fmt.Sprintf("find out what the process of %s waited for, or whether it got CPU, %s (%d requests)", worst.pod.Name, lasted(worst.outage), worst.outage.Failed)
+func hungFix(worst evidence.Suspect, together bool) string {
+	fix := fmt.Sprintf("find out what the process of %s waited for, or whether it got CPU, %s (%d requests)", worst.Pod.Name, evidence.Lasted(worst.Outage), worst.Outage.Failed)
 	switch {
 	case together:
 		fix += "; all hung at once: look for what they share, as a database or a node"
-	case worst.outage.Length.Min > noticed:
+	case worst.Outage.Length.Min > noticed:
 		fix += fmt.Sprintf("; a readiness probe with periodSeconds 1, timeoutSeconds 1 and failureThreshold 2 takes it out of the endpoints after about %s", quantity.Span(noticed))
 	}
 	return fix

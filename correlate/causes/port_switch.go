@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -32,43 +33,43 @@ first request on. Requests on connections that were there before are answered. O
 and every new request to the one before fails.`,
 	Fix:   "Give `targetPort` the name of a container port, which each Pod resolves for itself, or let the Pods serve on both ports before the Service is changed. Keep a Service's port beside its new one while clients use it.",
 	Needs: []Need{endpointSlices, endpointsWatched, requestsFailed},
-	Only:  func(c *Case) bool { return c.serviceChange(c.Window, portsEdited) != nil },
+	Only:  func(c *Case) bool { return c.Services.Changed(c.Window, evidence.PortsEdited) != nil },
 	Test:  testPortSwitch,
 }
 
 func testPortSwitch(c *Case) Finding {
-	v, w := c.index, c.Window
-	change := v.serviceChange(w, portsEdited)
-	if port := ownPort(v.target(w)); hasPort(change.From, port) && !hasPort(change.To, port) {
-		return v.portGone(w, change, port)
+	v, w := c.Evidence, c.Window
+	change := v.Services.Changed(w, evidence.PortsEdited)
+	if port := ownPort(v.Traffic.Target(w)); hasPort(change.From, port) && !hasPort(change.To, port) {
+		return portGone(v, w, change, port)
 	}
-	moved := v.movedWith(w, change)
-	failing := v.suspectsThat(w, func(s suspect) bool {
-		first := v.probed(v.targets[s.target]).FirstLast.FirstOK
-		return portOf(v.targetNamed(s.target).Addr) == moved[s.pod.UID].to && (first == nil || first.Done > s.outage.End.Earliest)
+	moved := movedWith(v, w, change)
+	failing := v.Suspects.That(w, func(s evidence.Suspect) bool {
+		first := v.Traffic.Measured(v.Traffic.Targets[s.Target]).FirstLast.FirstOK
+		return evidence.PortOf(v.Traffic.TargetNamed(s.Target).Addr) == moved[s.Pod.UID].to && (first == nil || first.Done > s.Outage.End.Earliest)
 	})
 	if len(failing) == 0 {
 		return no("no Pod failed from the first request on at the port that the Service was changed to")
 	}
-	pods := suspectPods(failing)
+	pods := evidence.SuspectPods(failing)
 	ports := moved[pods[0].UID]
 	f := Finding{
 		Text: fmt.Sprintf("the Service was changed to send to port %s in the place of %s (%s), and %s did not serve there: %s %s",
-			ports.to, ports.from, quantity.Clock(change.At.Latest), namedPods(pods), pods[0].Name, v.failedHow(failing[0])),
+			ports.to, ports.from, quantity.Clock(change.At.Latest), evidence.NamedPods(pods), pods[0].Name, v.Suspects.FailedHow(failing[0])),
 		Fix: fmt.Sprintf("let the Pods serve on port %s before the Service sends to it, or give targetPort the name of a container port, which each Pod resolves for itself", ports.to),
-		For: []Sign{{model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To)}, Watched}},
+		For: []evidence.Sign{evidence.Watched.Sign(model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To)})},
 	}
 	for i := range failing { // whatever was routed there failed, also before its own address was first asked
-		failing[i].from, failing[i].until = change.At.Earliest, max(failing[i].until, w.End.Latest)
+		failing[i].From, failing[i].Until = change.At.Earliest, max(failing[i].Until, w.End.Latest)
 	}
-	v.accuse(w, failing, &f)
-	f.For = append(f.For, context(v.keptWell(w)...)...)
-	if classes := failing[0].outage.Classes; 2*some(classes, timeline.HTTP4xx, timeline.HTTP5xx) > failing[0].outage.Failed {
-		f.missing(doubt(Measured, fmt.Sprintf("it answered there, with errors: whether it would have answered well on port %s is not known", ports.from)))
+	accuse(v, w, failing, &f)
+	f.For = append(f.For, evidence.Mention(keptWell(v, w)...)...)
+	if classes := failing[0].Outage.Classes; 2*evidence.Count(classes, timeline.HTTP4xx, timeline.HTTP5xx) > failing[0].Outage.Failed {
+		f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("it answered there, with errors: whether it would have answered well on port %s is not known", ports.from)))
 	}
-	for _, p := range v.pods(w) {
-		if !slices.Contains(pods, p) && p.Template == pods[0].Template && v.answeredAt(w, p, ports.to) {
-			f.against(doubt(Watched, p.Name+", of the same version, answered on that port"))
+	for _, p := range v.Services.Pods(w) {
+		if !slices.Contains(pods, p) && p.Template == pods[0].Template && answeredAt(v, w, p, ports.to) {
+			f.against(evidence.Doubt(evidence.Watched, p.Name+", of the same version, answered on that port"))
 			break
 		}
 	}
@@ -76,17 +77,17 @@ func testPortSwitch(c *Case) Finding {
 }
 
 // portGone is the finding that the Service no longer has the port that is asked.
-func (v *index) portGone(w *model.Window, change *model.Event, port string) Finding {
-	if w.Share < nearlyAll {
+func portGone(v *evidence.Evidence, w *model.Window, change *model.Event, port string) Finding {
+	if w.Share < evidence.NearlyAll {
 		return no("some requests were answered: the Service went on having port " + port)
 	}
 	at := quantity.Clock(change.At.Latest)
 	return Finding{
 		Text: fmt.Sprintf("port %s was taken from the Service (%s): it was %s, and then %s", port, at, change.From, change.To),
 		Fix:  fmt.Sprintf("keep port %s while clients need it, beside the new one: a Service can have several; it was taken at %s", port, at),
-		For: []Sign{
-			{model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To)}, Watched},
-			{model.Evidence{Target: w.Target, At: &w.Start, Text: "every request began to fail: " + quantity.ClassCounts(w.Classes)}, Watched},
+		For: []evidence.Sign{
+			evidence.Watched.Sign(model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To)}),
+			evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "every request began to fail: " + quantity.ClassCounts(w.Classes)}),
 		},
 	}
 }
@@ -109,10 +110,10 @@ func hasPort(ports, port string) bool {
 type portMove struct{ from, to string }
 
 // movedWith are the endpoints that moved with a change of the Service, by the UID of their Pod.
-func (v *index) movedWith(w *model.Window, change *model.Event) map[string]portMove {
+func movedWith(v *evidence.Evidence, w *model.Window, change *model.Event) map[string]portMove {
 	moved := map[string]portMove{}
-	for _, e := range v.service(w).endpoints {
-		if !v.moves[e.ID] || (e.Seen-change.Seen).Abs() > cluster.WatchLag {
+	for _, e := range v.Services.Service(w).Endpoints {
+		if !v.Services.Moves[e.ID] || (e.Seen-change.Seen).Abs() > cluster.WatchLag {
 			continue
 		}
 		m := moved[e.Object.UID]
@@ -127,10 +128,10 @@ func (v *index) movedWith(w *model.Window, change *model.Event) map[string]portM
 }
 
 // keptWell is that requests on connections which were there before went on being answered.
-func (v *index) keptWell(w *model.Window) []model.Evidence {
+func keptWell(v *evidence.Evidence, w *model.Window) []model.Evidence {
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
-		if t.Kind != timeline.Reused || t.Name == w.Target || !v.shareRoutes(t, v.target(w)) {
+		if t.Kind != timeline.Reused || t.Name == w.Target || !v.Traffic.ShareRoutes(t, v.Traffic.Target(w)) {
 			continue
 		}
 		if answered, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest); sent > 0 && answered == sent {
@@ -141,9 +142,9 @@ func (v *index) keptWell(w *model.Window) []model.Evidence {
 }
 
 // answeredAt reports whether a Pod answered well on a port within a window.
-func (v *index) answeredAt(w *model.Window, p *model.Pod, port string) bool {
-	return slices.ContainsFunc(v.directOf(w, p), func(t *model.Target) bool {
-		first := v.probed(t).FirstLast.FirstOK
-		return portOf(t.Addr) == port && first != nil && first.Done <= w.End.Earliest
+func answeredAt(v *evidence.Evidence, w *model.Window, p *model.Pod, port string) bool {
+	return slices.ContainsFunc(v.Addresses.DirectOf(w, p), func(t *model.Target) bool {
+		first := v.Traffic.Measured(t).FirstLast.FirstOK
+		return evidence.PortOf(t.Addr) == port && first != nil && first.Done <= w.End.Earliest
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
@@ -28,64 +29,64 @@ confidence is at most *medium* where Lapse cannot tell which of both it is.`,
 }
 
 func testPreStopFailed(c *Case) Finding {
-	v, w := c.index, c.Window
-	r := v.raceIn(w)
-	failed, stops := r.failedHooks(v)
+	v, w := c.Evidence, c.Window
+	r := v.Routes.Race(w)
+	failed, stops := r.FailedHooks(v.Endings)
 	if len(stops) == 0 {
 		return no("no preStop hook of a Pod that stopped is known to have failed")
 	}
-	if r.latest() != nil {
+	if r.Latest() != nil {
 		return no("its route was changed too late for any hook")
 	}
-	s := slices.MaxFunc(stops, func(a, b *podStop) int { return int(a.lag().Min - b.lag().Min) })
+	s := slices.MaxFunc(stops, func(a, b *evidence.PodStop) int { return int(a.Lag().Min - b.Lag().Min) })
 	unclear := ""
 	for i, e := range failed {
-		if v.effectOf(stops[i], e) == notKnown {
-			unclear = stops[i].pod.Name
+		if v.Endings.EffectOf(stops[i], e) == evidence.NotKnown {
+			unclear = stops[i].Pod.Name
 			break
 		}
 	}
 	f := Finding{
-		Text: fmt.Sprintf("the preStop hook of %s%s failed, %s, and %s still routed there for %s", namedStops(stops), v.namedHooks(s.pod), stoppedAtOnce(stops, s.servedAfterKilling(), unclear != ""), v.router(w), s.about()),
+		Text: fmt.Sprintf("the preStop hook of %s%s failed, %s, and %s still routed there for %s", evidence.NamedStops(stops), v.Templates.NamedHooks(s.Pod), stoppedAtOnce(stops, s.ServedAfterKilling(), unclear != ""), v.Services.Router(w), s.About()),
 		Fix: fmt.Sprintf("repair the hook, or use preStop.sleep, which needs no command: it must last ≥ %s, and failed (%s)%s",
-			quantity.Span(quantity.RoundUp(s.servedAfterKilling()+s.lag().Min+routeMargin)), failed[0].Detail, servedUntilThen(s)),
+			quantity.Span(quantity.RoundUp(s.ServedAfterKilling()+s.Lag().Min+evidence.RouteMargin)), failed[0].Detail, servedUntilThen(s)),
 	}
 	for _, e := range failed[:min(len(failed), mostNamed)] {
-		f.For = append(f.For, Sign{model.Evidence{Event: e.ID, At: new(e.At), Text: e.Object.Name + ": FailedPreStopHook, " + e.Detail}, Watched})
+		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Event: e.ID, At: new(e.At), Text: e.Object.Name + ": FailedPreStopHook, " + e.Detail}))
 	}
 	for _, s := range stops[:min(len(stops), mostNamed)] {
-		if s.proved {
-			f.For = append(f.For, Sign{model.Evidence{Target: s.target, At: &s.at, Text: s.pod.Name + " itself stopped answering"}, Measured})
+		if s.Proved {
+			f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: s.Target, At: &s.At, Text: s.Pod.Name + " itself stopped answering"}))
 			continue
 		}
-		f.missing(doubt(Measured, s.pod.Name+" has no direct target, so its stop is only known from the watch"))
+		f.missing(evidence.Doubt(evidence.Measured, s.Pod.Name+" has no direct target, so its stop is only known from the watch"))
 	}
-	f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched})
+	f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}))
 	for _, s := range stops {
-		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.pod.Name, Node: v.routerNode(w), Length: s.lag()})
+		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.Pod.Name, Node: v.Services.RouterNode(w), Length: s.Lag()})
 	}
 	if unclear != "" {
-		f.missing(doubt(Measured, fmt.Sprintf("whether the hook of %s ends the server itself is not known: then it failed because it was killed with its container", unclear)))
+		f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("whether the hook of %s ends the server itself is not known: then it failed because it was killed with its container", unclear)))
 		f.Fix = "if the hook ends the server itself, let it sleep first; else " + f.Fix
 	}
-	v.moreThanTheirShare(w, len(r.stops), &f)
-	f.against(r.notTheirs()...)
-	f.explains(w, r.explained)
+	moreThanTheirShare(v, w, len(r.Stops), &f)
+	f.against(r.NotTheirs()...)
+	f.explains(w, r.Explained)
 	return f
 }
 
 // servedUntilThen says for how long a Pod is known to have served before it stopped; nothing where that is not known,
 // or short.
-func servedUntilThen(s *podStop) string {
-	if served := s.servedAfterKilling(); served > 0 {
-		return fmt.Sprintf("; %s served for ≥ %s before it stopped", s.pod.Name, quantity.Lowest(served))
+func servedUntilThen(s *evidence.PodStop) string {
+	if served := s.ServedAfterKilling(); served > 0 {
+		return fmt.Sprintf("; %s served for ≥ %s before it stopped", s.Pod.Name, quantity.Lowest(served))
 	}
 	return ""
 }
 
 // stoppedAtOnce says when Pods stopped, one of which is known to have served for a time after its shutdown had begun,
 // and that this is what the hook's failure led to, unless that is unclear.
-func stoppedAtOnce(stops []*podStop, served time.Duration, unclear bool) string {
+func stoppedAtOnce(stops []*evidence.PodStop, served time.Duration, unclear bool) string {
 	who, when, so := "it", "at once", "so"
 	if len(stops) > 1 {
 		who = "these"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -31,8 +32,8 @@ timeouts and cut connections near the stall are attributed to the prober: a refu
 // the fix.
 func testProberFault(c *Case) Finding {
 	found := no("the control target and the prober had no trouble")
-	for _, sign := range []func(*index, *model.Window) Finding{controlFailed, stoodStill, allFailed, localFaults} {
-		f := sign(c.index, c.Window)
+	for _, sign := range []func(*evidence.Evidence, *model.Window) Finding{controlFailed, stoodStill, allFailed, localFaults} {
+		f := sign(c.Evidence, c.Window)
 		switch {
 		case found.applies():
 			found.For = append(found.For, f.For...)
@@ -47,12 +48,12 @@ const proberFix = "nothing to change in the Service: count this time as unobserv
 
 // controlFailed looks at the echo server inside the prober. It explains no more than a prober that stands still does,
 // and for no longer than it failed.
-func controlFailed(v *index, w *model.Window) Finding {
+func controlFailed(v *evidence.Evidence, w *model.Window) Finding {
 	for _, t := range v.Run.Targets {
-		if t.Kind != timeline.Control || t.Source != v.target(w).Source {
+		if t.Kind != timeline.Control || t.Source != v.Traffic.Target(w).Source {
 			continue
 		}
-		trouble := v.troubleNear(t.Name, v.onset(w), w.Kind == model.Slow)
+		trouble := v.Traffic.TroubleNear(t.Name, v.Traffic.Onset(w), w.Kind == model.Slow)
 		if trouble == nil {
 			continue
 		}
@@ -65,9 +66,9 @@ func controlFailed(v *index, w *model.Window) Finding {
 		}
 		return Finding{
 			Text: fmt.Sprintf("the prober on %s got no good answer from its own echo server at the same time: %s",
-				v.from(w), troubleText(trouble)),
+				v.Traffic.From(w), troubleText(trouble)),
 			Fix: proberFix + fmt.Sprintf("and give the prober CPU and file descriptors of its own: it had trouble for up to %s", quantity.Span(trouble.Length.Max)),
-			For: []Sign{{model.Evidence{Target: t.Name, At: &trouble.Start, Text: "the trouble of the control target began"}, Measured}},
+			For: []evidence.Sign{evidence.Measured.Sign(model.Evidence{Target: t.Name, At: &trouble.Start, Text: "the trouble of the control target began"})},
 		}
 	}
 	return Finding{}
@@ -76,11 +77,11 @@ func controlFailed(v *index, w *model.Window) Finding {
 // madeByProber counts the failures that a prober which does not run can make of good answers. A refusal and a bad
 // answer are answers.
 func madeByProber(w *model.Window) int {
-	return some(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot, timeline.Reset, timeline.EOF, timeline.Unreachable, timeline.Other)
+	return evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot, timeline.Reset, timeline.EOF, timeline.Unreachable, timeline.Other)
 }
 
 // outlasts says that the window went on for longer than requests can wait that were sent while the prober was unwell.
-func outlasts(v *index, w *model.Window, unwell time.Duration) string {
+func outlasts(v *evidence.Evidence, w *model.Window, unwell time.Duration) string {
 	if w.Length.Min <= unwell+v.Run.Run.Timeout {
 		return ""
 	}
@@ -96,9 +97,9 @@ func troubleText(w *model.Window) string {
 
 // stoodStill looks for a time in which the prober did not run. It explains only timeouts and late
 // answers, and only a standstill long enough to make them: a refusal is an answer.
-func stoodStill(v *index, w *model.Window) Finding {
-	for _, e := range v.stalls {
-		if e.Source != "" && e.Source != v.target(w).Source || !e.At.Overlaps(v.onset(w)) {
+func stoodStill(v *evidence.Evidence, w *model.Window) Finding {
+	for _, e := range v.Changes.Stalls {
+		if e.Source != "" && e.Source != v.Traffic.Target(w).Source || !e.At.Overlaps(v.Traffic.Onset(w)) {
 			continue
 		}
 		stall := e.At.Latest - e.At.Earliest
@@ -106,23 +107,23 @@ func stoodStill(v *index, w *model.Window) Finding {
 			return no(fmt.Sprintf("the prober stood still for %s, but %s", quantity.Span(stall), why))
 		}
 		return Finding{
-			Text: fmt.Sprintf("the prober on %s did not run for %s: it read answers too late", v.from(w), quantity.Span(stall)),
+			Text: fmt.Sprintf("the prober on %s did not run for %s: it read answers too late", v.Traffic.From(w), quantity.Span(stall)),
 			Fix:  proberFix + fmt.Sprintf("and give the prober CPU: no CPU limit, and a request that keeps others from starving it for %s", quantity.Span(stall)),
-			For:  []Sign{{model.Evidence{Event: e.ID, At: new(e.At), Text: "the prober did not run"}, Watched}},
+			For:  []evidence.Sign{evidence.Watched.Sign(model.Evidence{Event: e.ID, At: new(e.At), Text: "the prober did not run"})},
 		}
 	}
 	return Finding{}
 }
 
 // cannotStall says why a standstill of this length cannot have made the window.
-func cannotStall(v *index, w *model.Window, stall time.Duration) string {
+func cannotStall(v *evidence.Evidence, w *model.Window, stall time.Duration) string {
 	if w.Kind == model.Slow {
-		if stall < v.target(w).SlowFrom/2 {
+		if stall < v.Traffic.Target(w).SlowFrom/2 {
 			return "that is too short to make answers this slow"
 		}
 		return ""
 	}
-	if !only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot) {
+	if !evidence.Only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot) {
 		return "that makes no " + quantity.ClassCounts(w.Classes)
 	}
 	if stall < v.Run.Run.Timeout/2 {
@@ -135,61 +136,61 @@ func cannotStall(v *index, w *model.Window, stall time.Duration) string {
 // Pods that nothing had happened to included, then what they share is the prober and its network. But Pods of one
 // Service share more: a NetworkPolicy, a node's network, a version. So there must be something beside them that
 // failed too. A bad answer, or a connection that was made, got through.
-func allFailed(v *index, w *model.Window) Finding {
+func allFailed(v *evidence.Evidence, w *model.Window) Finding {
 	lostInAll := lostOnTheWay(w)
-	if v.target(w).Kind == timeline.Reused { // its connections were open before
-		lostInAll = max(lostInAll, some(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.NoSlot))
+	if v.Traffic.Target(w).Kind == timeline.Reused { // its connections were open before
+		lostInAll = max(lostInAll, evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.NoSlot))
 	}
 	if w.Kind == model.Slow || 2*lostInAll < w.Failed {
 		return Finding{}
 	}
-	healthy := v.healthyOthers(w)
+	healthy := v.Addresses.HealthyOthers(w)
 	if len(healthy) == 0 {
 		return Finding{}
 	}
-	seen, lost := v.healthyFailed(w, healthy)
-	other, all := v.targetsFailed(w)
+	seen, lost := healthyFailed(v, w, healthy)
+	other, all := targetsFailed(v, w)
 	if seen == nil || !all {
 		return Finding{}
 	}
 	if lost == len(healthy) {
 		return no("every Pod that failed was on a node that was found to be lost")
 	}
-	signs := context(seen...)
-	signs[0].Strength = Close
+	signs := evidence.Mention(seen...)
+	signs[0].Strength = evidence.Close
 	if len(healthy) > 1 {
-		signs[0].Strength = Watched
+		signs[0].Strength = evidence.Watched
 	}
 	f := Finding{
 		Text: fmt.Sprintf("everything the prober on %s sends failed at once, what goes straight to the address of %s included",
-			v.from(w), quantity.Count(len(healthy), "healthy Pod")),
+			v.Traffic.From(w), quantity.Count(len(healthy), "healthy Pod")),
 		Fix: proberFix + fmt.Sprintf("and probe from ≥ 2 nodes to tell the prober's network from the Pods': %s cannot", quantity.Count(len(healthy), "direct target")),
 		For: signs,
 	}
-	switch gap := v.gapBeside(w); {
+	switch gap := v.Watches.GapBeside(w); {
 	case gap != nil:
-		f.For = append(f.For, Sign{model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches brought nothing meanwhile either"}, Watched})
+		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches brought nothing meanwhile either"}))
 	case other != "":
-		f.For = append(f.For, Sign{model.Evidence{Target: other, Text: "requests to another Service failed as well"}, Watched})
+		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: other, Text: "requests to another Service failed as well"}))
 	default:
-		f.against(doubt(Watched, "nothing but these Pods was asked: what they share, as a NetworkPolicy or their nodes' network, fits as well"))
+		f.against(evidence.Doubt(evidence.Watched, "nothing but these Pods was asked: what they share, as a NetworkPolicy or their nodes' network, fits as well"))
 	}
 	return f
 }
 
 // healthyFailed is the evidence that nothing got through to any of these Pods at their own addresses, nil if
 // something did; and how many of them were on a node that was found to be lost: then the fault is there.
-func (v *index) healthyFailed(w *model.Window, healthy []*model.Pod) (seen []model.Evidence, lost int) {
+func healthyFailed(v *evidence.Evidence, w *model.Window, healthy []*model.Pod) (seen []model.Evidence, lost int) {
 	for _, p := range healthy {
-		if v.nodeLost(p.Node, w.Span()) != nil {
+		if v.Changes.NodeLost(p.Node, w.Span()) != nil {
 			lost++
 		}
-		trouble := v.outageNear(v.directName(w, p), v.onset(w))
+		trouble := v.Traffic.OutageNear(v.Addresses.DirectName(w, p), v.Traffic.Onset(w))
 		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) || p.Ending != nil || 2*lostOnTheWay(trouble) < trouble.Failed {
 			return nil, 0
 		}
 		seen = append(seen, model.Evidence{
-			Target: v.directName(w, p), At: &trouble.Start,
+			Target: v.Addresses.DirectName(w, p), At: &trouble.Start,
 			Text: p.Name + ", ready and untouched, began to fail at its own address",
 		})
 	}
@@ -198,15 +199,15 @@ func (v *index) healthyFailed(w *model.Window, healthy []*model.Pod) (seen []mod
 
 // targetsFailed reports whether all judged targets of the window's source failed meanwhile, and names one of another
 // Service, if there is one.
-func (v *index) targetsFailed(w *model.Window) (other string, all bool) {
+func targetsFailed(v *evidence.Evidence, w *model.Window) (other string, all bool) {
 	for _, t := range v.Run.Targets {
-		if !t.Kind.Judged() || t.Source != v.target(w).Source {
+		if !t.Kind.Judged() || t.Source != v.Traffic.Target(w).Source {
 			continue
 		}
-		if v.outageNear(t.Name, w.Span()) == nil {
+		if v.Traffic.OutageNear(t.Name, w.Span()) == nil {
 			return "", false
 		}
-		if t.Service != v.target(w).Service {
+		if t.Service != v.Traffic.Target(w).Service {
 			other = t.Name
 		}
 	}
@@ -215,22 +216,22 @@ func (v *index) targetsFailed(w *model.Window) (other string, all bool) {
 
 // lostOnTheWay counts the failures of which nothing tells that anything arrived.
 func lostOnTheWay(w *model.Window) int {
-	return some(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) + lostReplies(w)
+	return evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) + lostReplies(w)
 }
 
 // lostReplies counts the timeouts of a window in which connections could not be made either: those were open before.
 func lostReplies(w *model.Window) int {
-	if some(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot) == 0 {
+	if evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot) == 0 {
 		return 0
 	}
-	return some(w.Classes, timeline.TimeoutResponse)
+	return evidence.Count(w.Classes, timeline.TimeoutResponse)
 }
 
 // localFaults looks for requests that our own system refused to send, or that a standstill of the prober made
 // worthless. They explain only timeouts, and no more of them than there are such requests.
-func localFaults(v *index, w *model.Window) Finding {
-	t := v.target(w)
-	about := v.onset(w)
+func localFaults(v *evidence.Evidence, w *model.Window) Finding {
+	t := v.Traffic.Target(w)
+	about := v.Traffic.Onset(w)
 	about.Latest = w.End.Latest
 	var at *model.Instant
 	n := 0
@@ -240,7 +241,7 @@ func localFaults(v *index, w *model.Window) Finding {
 			continue
 		}
 		n += max(1, int(float64(gap.End-gap.Start)/float64(time.Second)*t.Rate+0.5))
-		if at == nil && in.Overlaps(v.onset(w)) {
+		if at == nil && in.Overlaps(v.Traffic.Onset(w)) {
 			at = &in
 		}
 	}
@@ -248,7 +249,7 @@ func localFaults(v *index, w *model.Window) Finding {
 	switch {
 	case at == nil:
 		return Finding{}
-	case !only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot):
+	case !evidence.Only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot):
 		return no(fmt.Sprintf("%s failed on our side, but that makes no %s", quantity.Count(n, "request"), quantity.ClassCounts(w.Classes)))
 	case n < w.Failed:
 		return no(fmt.Sprintf("only %s failed on our side, but %d otherwise", quantity.Count(n, "request"), w.Failed))
@@ -258,8 +259,8 @@ func localFaults(v *index, w *model.Window) Finding {
 		tells = "tells"
 	}
 	return Finding{
-		Text: fmt.Sprintf("%s had no ports or file descriptors left, or the prober stood still: %s failed on our side", v.from(w), quantity.Count(n, "request")),
+		Text: fmt.Sprintf("%s had no ports or file descriptors left, or the prober stood still: %s failed on our side", v.Traffic.From(w), quantity.Count(n, "request")),
 		Fix:  proberFix + fmt.Sprintf("and lower --rate, raise the limit of open files or give the prober CPU: %s %s nothing", quantity.Count(n, "request"), tells),
-		For:  []Sign{{model.Evidence{Target: w.Target, At: at, Text: "requests failed on our side"}, Close}},
+		For:  []evidence.Sign{evidence.Close.Sign(model.Evidence{Target: w.Target, At: at, Text: "requests failed on our side"})},
 	}
 }

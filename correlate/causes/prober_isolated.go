@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -35,12 +36,12 @@ the others do. The confidence is *medium*: something that separates only this no
 }
 
 func testProberIsolated(c *Case) Finding {
-	v, w := c.index, c.Window
-	if nodes := v.answeredFrom(w); len(nodes) > 0 {
-		return v.isolatedAlone(w, nodes)
+	v, w := c.Evidence, c.Window
+	if nodes := v.Traffic.AnsweredFrom(w); len(nodes) > 0 {
+		return isolatedAlone(v, w, nodes)
 	}
-	own := v.target(w).Node
-	unreachable, answering := v.unreachableNodes(w)
+	own := v.Traffic.Target(w).Node
+	unreachable, answering := v.Suspects.UnreachableNodes(w)
 	switch {
 	case own == "" || !answering[own]:
 		return no("no Pod on the prober's own node went on answering while others did not")
@@ -49,55 +50,55 @@ func testProberIsolated(c *Case) Finding {
 	case len(unreachable) == 0:
 		return no("no Pod on another node failed at its own address")
 	}
-	nodes, gap := slices.Sorted(maps.Keys(unreachable)), v.gapBeside(w)
+	nodes, gap := slices.Sorted(maps.Keys(unreachable)), v.Watches.GapBeside(w)
 	if len(nodes) == 1 && gap == nil {
 		return no("only one other node has Pods, and the watches went on: that " + nodes[0] + " was cut off fits as well")
 	}
 	f := Finding{
-		Text: fmt.Sprintf("%s was cut off from the other nodes: no Pod on %s could be reached, and a Pod on %s itself went on answering", own, namedOf(nodes), own),
+		Text: fmt.Sprintf("%s was cut off from the other nodes: no Pod on %s could be reached, and a Pod on %s itself went on answering", own, evidence.NamedOf(nodes), own),
 		Fix: fmt.Sprintf("look at the network of %s; nothing is known of the Service as others saw it %s: measure from ≥ 2 nodes",
-			own, lasted(w)),
+			own, evidence.Lasted(w)),
 	}
-	var cut []suspect
+	var cut []evidence.Suspect
 	for _, node := range nodes {
 		cut = append(cut, unreachable[node]...)
 	}
 	for _, s := range cut[:min(len(cut), mostNamed)] {
-		f.For = append(f.For, Sign{model.Evidence{Target: s.target, At: &s.outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address: %s", s.pod.Name, s.pod.Node, quantity.ClassCounts(s.outage.Classes))}, Watched})
+		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: s.Target, At: &s.Outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address: %s", s.Pod.Name, s.Pod.Node, quantity.ClassCounts(s.Outage.Classes))}))
 	}
-	f.For = append(f.For, context(v.othersAnswered(w, cut)...)...)
+	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, cut)...)...)
 	switch {
 	case gap == nil:
-		f.against(doubt(Close, "the watches went on: that only Pods of different nodes could not reach each other fits as well"))
+		f.against(evidence.Doubt(evidence.Close, "the watches went on: that only Pods of different nodes could not reach each other fits as well"))
 	case len(nodes) == 1:
-		f.against(doubt(Close, "only one other node has Pods: that "+nodes[0]+" was cut off fits as well"))
+		f.against(evidence.Doubt(evidence.Close, "only one other node has Pods: that "+nodes[0]+" was cut off fits as well"))
 		fallthrough
 	default:
-		f.For = append(f.For, Sign{model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches brought nothing meanwhile either"}, Watched})
+		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches brought nothing meanwhile either"}))
 	}
-	f.explains(w, v.madeBy(w, cut)+some(w.Classes, timeline.DNS))
+	f.explains(w, v.Suspects.MadeBy(w, cut)+evidence.Count(w.Classes, timeline.DNS))
 	return f
 }
 
 // isolatedAlone says that one node was cut off, where other nodes were answered.
-func (v *index) isolatedAlone(w *model.Window, others []string) Finding {
-	own := v.target(w)
+func isolatedAlone(v *evidence.Evidence, w *model.Window, others []string) Finding {
+	own := v.Traffic.Target(w)
 	kinds := map[timeline.TargetKind]timeline.TargetKind{timeline.New: timeline.Reused, timeline.Reused: timeline.New}
-	beside := v.windowNear(own, kinds[own.Kind], w.Span())
+	beside := v.Traffic.WindowNear(own, kinds[own.Kind], w.Span())
 	silent := func(w *model.Window) bool {
-		return w.Share >= nearlyAll && only(w.Classes, timeline.DNS, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable)
+		return w.Share >= evidence.NearlyAll && evidence.Only(w.Classes, timeline.DNS, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable)
 	}
-	if beside == nil || !silent(w) || !silent(beside) || some(w.Classes, timeline.DNS)+some(beside.Classes, timeline.DNS) == 0 {
-		return no(fmt.Sprintf("%s was not cut off from everything: some requests were answered or refused there, or names were looked up", v.from(w)))
+	if beside == nil || !silent(w) || !silent(beside) || evidence.Count(w.Classes, timeline.DNS)+evidence.Count(beside.Classes, timeline.DNS) == 0 {
+		return no(fmt.Sprintf("%s was not cut off from everything: some requests were answered or refused there, or names were looked up", v.Traffic.From(w)))
 	}
 	f := Finding{
-		Text: fmt.Sprintf("%s was cut off: nothing was answered there %s, on new and persistent connections, and no name was looked up, while %s were answered", v.from(w), lasted(w), namedOf(others)),
-		Fix:  fmt.Sprintf("look at the network of %s %s: what failed there says nothing about clients on other nodes", v.from(w), quantity.Between(w.Span())),
-		For: []Sign{
-			{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched},
-			{model.Evidence{Target: beside.Target, At: &beside.Start, Text: "and on the other connections: " + quantity.ClassCounts(beside.Classes)}, Measured},
+		Text: fmt.Sprintf("%s was cut off: nothing was answered there %s, on new and persistent connections, and no name was looked up, while %s were answered", v.Traffic.From(w), evidence.Lasted(w), evidence.NamedOf(others)),
+		Fix:  fmt.Sprintf("look at the network of %s %s: what failed there says nothing about clients on other nodes", v.Traffic.From(w), quantity.Between(w.Span())),
+		For: []evidence.Sign{
+			evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}),
+			evidence.Measured.Sign(model.Evidence{Target: beside.Target, At: &beside.Start, Text: "and on the other connections: " + quantity.ClassCounts(beside.Classes)}),
 		},
 	}
-	f.missing(doubt(Measured, "nothing else was sent from "+v.from(w)+": that only the Service and its name were kept from it fits as well"))
+	f.missing(evidence.Doubt(evidence.Measured, "nothing else was sent from "+v.Traffic.From(w)+": that only the Service and its name were kept from it fits as well"))
 	return f
 }

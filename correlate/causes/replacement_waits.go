@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -46,28 +47,28 @@ func testReplacementWaits(c *Case) Finding {
 	f := e.finding(why, fix+"nobody served for up to "+e.lasted(), e.sign(strings.TrimRight(strings.TrimSuffix(why, ", and "), ": ")))
 	old, next := e.lastLeaver(), e.madeNext()
 	if next == nil || next.Created == nil {
-		f.missing(doubt(Close, "when the next Pod was made was not seen"))
+		f.missing(evidence.Doubt(evidence.Close, "when the next Pod was made was not seen"))
 		return f
 	}
-	waited := length(*old.Deleted, *next.Created)
+	waited := evidence.Length(*old.Deleted, *next.Created)
 	f.Measures = append(f.Measures, model.Measure{Name: replacementWait, Object: old.Name, Length: waited})
 	f.Fix += fmt.Sprintf("; %s took up to %s to end", old.Name, quantity.Span(waited.Max)) // from its deletion on: it may have served meanwhile
 	switch {
-	case e.span.next == nil:
+	case e.span.Next == nil:
 		f.Fix += fmt.Sprintf("; %s did not become ready before the run ended", next.Name)
-		f.missing(doubt(Measured, "why "+next.Name+" did not become ready is not known"))
+		f.missing(evidence.Doubt(evidence.Measured, "why "+next.Name+" did not become ready is not known"))
 	case next.EndpointReady != nil:
-		start := length(*next.Created, *next.EndpointReady)
+		start := evidence.Length(*next.Created, *next.EndpointReady)
 		f.Measures = append(f.Measures, model.Measure{Name: startTime, Object: next.Name, Length: start})
 		f.Fix += fmt.Sprintf(", and %s up to %s to start", next.Name, quantity.Span(start.Max))
 	}
 	switch ended := e.goneBy(old); {
 	case ended == nil:
-		f.missing(doubt(Close, "when "+old.Name+" had gone was not seen"))
+		f.missing(evidence.Doubt(evidence.Close, "when "+old.Name+" had gone was not seen"))
 	case next.Created.Latest < ended.Earliest:
-		f.against(doubt(Watched, fmt.Sprintf("%s was created before %s had gone", next.Name, old.Name)))
+		f.against(evidence.Doubt(evidence.Watched, fmt.Sprintf("%s was created before %s had gone", next.Name, old.Name)))
 	default:
-		f.For = append(f.For, context(model.Evidence{Event: e.view.changeOf(next, timeline.PodSeen, next.Created), At: next.Created, Text: next.Name + " was created"})...)
+		f.For = append(f.For, evidence.Mention(model.Evidence{Event: e.view.Changes.IDOf(next, timeline.PodSeen, next.Created), At: next.Created, Text: next.Name + " was created"})...)
 	}
 	f.For = append(f.For, e.all())
 	return f

@@ -3,7 +3,10 @@
 // place: confidence.go.
 package causes
 
-import "lapse/correlate/model"
+import (
+	"lapse/correlate/causes/evidence"
+	"lapse/correlate/model"
+)
 
 // rules lists every rule. Where two are equally confident the upper one is named first.
 var rules = []Rule{
@@ -70,10 +73,10 @@ type Need struct {
 // What rules need.
 var (
 	requestsFailed   = Need{"requests were answered, only late", func(c *Case) bool { return c.Window.Kind != model.Slow }}
-	requestsCut      = Need{"no request was cut", func(c *Case) bool { return some(c.Window.Classes, cutClasses...) > 0 }}
-	podsWatched      = Need{"no Pods were watched", func(c *Case) bool { return len(c.pods(c.Window)) > 0 }}
-	endpointsWatched = Need{"no endpoints were watched", func(c *Case) bool { return len(c.service(c.Window).endpoints) > 0 }}
-	endpointSlices   = Need{"EndpointSlices could not be watched", func(c *Case) bool { return !c.laneOff("endpointslice", c.Window) }}
+	requestsCut      = Need{"no request was cut", func(c *Case) bool { return evidence.Count(c.Window.Classes, evidence.CutClasses...) > 0 }}
+	podsWatched      = Need{"no Pods were watched", func(c *Case) bool { return len(c.Services.Pods(c.Window)) > 0 }}
+	endpointsWatched = Need{"no endpoints were watched", func(c *Case) bool { return len(c.Services.Service(c.Window).Endpoints) > 0 }}
+	endpointSlices   = Need{"EndpointSlices could not be watched", func(c *Case) bool { return !c.Watches.LaneOff("endpointslice", c.Window) }}
 )
 
 // about reports whether the rule is about windows such as that of a case.
@@ -88,7 +91,7 @@ func (r *Rule) about(c *Case) bool {
 func (r *Rule) find(c *Case) Finding {
 	for _, need := range r.Needs {
 		if !need.Met(c) {
-			return Finding{Missing: []Sign{says(need.Missing)}}
+			return Finding{Missing: []evidence.Sign{evidence.Says(need.Missing)}}
 		}
 	}
 	if c.Window.Kind == model.CutKind {

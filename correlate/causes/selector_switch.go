@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -40,7 +41,7 @@ func testSelectorSwitch(c *Case) Finding {
 		e.sign("the Service's selector was changed: "+change))
 	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
 		if e.wentOnAnswering(p) {
-			f.For = append(f.For, Sign{model.Evidence{Target: e.view.directName(e.window, p.Pod), Text: p.Name + " went on answering at its own address"}, Measured})
+			f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: e.view.Addresses.DirectName(e.window, p.Pod), Text: p.Name + " went on answering at its own address"}))
 		}
 	}
 	f.For = append(f.For, e.all())
@@ -50,20 +51,20 @@ func testSelectorSwitch(c *Case) Finding {
 // switchedTooEarly: others took the place of the Pods that the selector had named, and these were taken away while
 // nodes still routed to them.
 func switchedTooEarly(c *Case, whyNot string) Finding {
-	v, w := c.index, c.Window
-	change, left := v.switched(w)
+	v, w := c.Evidence, c.Window
+	change, left := switched(v, w)
 	if change == nil || len(left) == 0 {
 		return no(whyNot)
 	}
-	scaled := v.scaledDown(left, model.Instant{Earliest: change.At.Earliest, Latest: w.End.Latest})
+	scaled := scaledDown(v, left, model.Instant{Earliest: change.At.Earliest, Latest: w.End.Latest})
 	if scaled == nil {
 		return no("the Pods that the selector had named were not taken away")
 	}
 	made, last := 0, change.At.Latest
-	for _, f := range v.failuresOf(w) {
+	for _, f := range v.Traffic.Failures(w) {
 		lost := f.Class == timeline.Refused || f.Class == timeline.TimeoutConnect || f.Class == timeline.Unreachable || f.Class == timeline.NoSlot
 		cut := f.Class == timeline.Reset || f.Class == timeline.EOF
-		if (lost || cut) && arrived(&f) >= scaled.At.Earliest && f.Earliest() <= change.At.Latest+switchReach {
+		if (lost || cut) && evidence.Arrived(&f) >= scaled.At.Earliest && f.Earliest() <= change.At.Latest+evidence.SwitchReach {
 			made++
 			if lost {
 				last = max(last, f.Earliest())
@@ -75,18 +76,18 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 	}
 	what := cluster.WorkloadWords(scaled.Object.Kind + "/" + scaled.Object.Name)
 	f := Finding{
-		Text: fmt.Sprintf("the Service's selector was changed (%s → %s, %s), and %s was scaled down while %s still routed to its Pods", change.From, change.To, quantity.Clock(change.At.Latest), what, v.router(w)),
+		Text: fmt.Sprintf("the Service's selector was changed (%s → %s, %s), and %s was scaled down while %s still routed to its Pods", change.From, change.To, quantity.Clock(change.At.Latest), what, v.Services.Router(w)),
 		Fix: fmt.Sprintf("scale %s down later, ≥ %s after the selector was changed: requests were still sent to its Pods up to %s after that",
 			what, quantity.Span(quantity.RoundUp(last-change.At.Earliest+time.Second)), quantity.Span(last-change.At.Earliest)),
-		For: []Sign{
-			{model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's selector was changed: %s → %s", change.From, change.To)}, Watched},
-			{model.Evidence{Event: scaled.ID, At: new(scaled.At), Text: what + " " + scaled.To + " (" + scaled.Detail + ")"}, Watched},
-			{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}, Watched},
+		For: []evidence.Sign{
+			evidence.Watched.Sign(model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's selector was changed: %s → %s", change.From, change.To)}),
+			evidence.Watched.Sign(model.Evidence{Event: scaled.ID, At: new(scaled.At), Text: what + " " + scaled.To + " (" + scaled.Detail + ")"}),
+			evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}),
 		},
 	}
-	f.missing(doubt(Measured, fmt.Sprintf("when the %s stopped is not measured: Pods that no selector names are not probed", quantity.Count(len(left), "Pod"))))
-	if n := len(suspectPods(v.suspects(w))); n > 0 {
-		f.against(doubt(Close, fmt.Sprintf("%s that the selector names now failed at their own addresses as well", quantity.Count(n, "Pod"))))
+	f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("when the %s stopped is not measured: Pods that no selector names are not probed", quantity.Count(len(left), "Pod"))))
+	if n := len(evidence.SuspectPods(v.Suspects.All(w))); n > 0 {
+		f.against(evidence.Doubt(evidence.Close, fmt.Sprintf("%s that the selector names now failed at their own addresses as well", quantity.Count(n, "Pod"))))
 	}
 	f.explains(w, made)
 	return f
@@ -94,15 +95,15 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 
 // switched is the change of the window's Service's selector that was seen last before its onset, and the Pods whose
 // endpoints left with it though they were not ending.
-func (v *index) switched(w *model.Window) (change *model.Event, left []*model.Pod) {
-	if change = v.serviceChange(w, selectorEdited); change == nil {
+func switched(v *evidence.Evidence, w *model.Window) (change *model.Event, left []*model.Pod) {
+	if change = v.Services.Changed(w, evidence.SelectorEdited); change == nil {
 		return nil, nil
 	}
 	pods := map[string]*model.Pod{}
-	for _, p := range v.pods(w) {
+	for _, p := range v.Services.Pods(w) {
 		pods[p.UID] = p
 	}
-	for _, e := range v.service(w).endpoints {
+	for _, e := range v.Services.Service(w).Endpoints {
 		p := pods[e.Object.UID]
 		if p != nil && cluster.IsReady(e.From) && !cluster.IsReady(e.To) && (e.Seen-change.Seen).Abs() <= cluster.WatchLag && !p.TerminatingBy(e.At.Earliest) {
 			left = append(left, p)
@@ -113,10 +114,10 @@ func (v *index) switched(w *model.Window) (change *model.Event, left []*model.Po
 
 // scaledDown is the change by which the workload of one of these Pods was to have fewer, or was deleted, in a time;
 // nil if none was.
-func (v *index) scaledDown(pods []*model.Pod, in model.Instant) *model.Event {
+func scaledDown(v *evidence.Evidence, pods []*model.Pod, in model.Instant) *model.Event {
 	for _, p := range pods {
 		before := -1
-		for _, e := range v.states.Of(p.Namespace, v.states.Top(p)) {
+		for _, e := range v.Changes.States.Of(p.Namespace, v.Changes.States.Top(p)) {
 			n := e.Snapshot.Workload.Replicas
 			if e.At.Overlaps(in) && (e.To == timeline.SnapshotDeleted || e.To == timeline.SnapshotChanged && n < before) {
 				return e

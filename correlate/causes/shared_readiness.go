@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
@@ -35,13 +36,13 @@ func testSharedReadiness(c *Case) Finding {
 	}
 	n := len(e.leavers)
 	limit := ""
-	if p := e.view.readinessOf(e.leavers[0].Pod); p != nil {
+	if p := e.view.Templates.ReadinessOf(e.leavers[0].Pod); p != nil {
 		limit = fmt.Sprintf(" than %s, one each %s,", quantity.Count(p.Threshold, "failure"), quantity.Span(p.Period))
 	}
-	var signs []Sign
+	var signs []evidence.Sign
 	for _, p := range e.leavers[:min(n, mostNamed)] {
-		probe := e.view.probe(e.window, p.Pod)
-		signs = append(signs, Sign{model.Evidence{Target: probe.target, At: new(p.left), Text: p.Name + " left the ready endpoints, and went on answering at its own address"}, Measured})
+		probe := e.view.Addresses.Probe(e.window, p.Pod)
+		signs = append(signs, evidence.Measured.Sign(model.Evidence{Target: probe.Target, At: new(p.left), Text: p.Name + " left the ready endpoints, and went on answering at its own address"}))
 	}
 	why := fmt.Sprintf("the readiness probes of %s failed though these went on answering, and ", every(n))
 	fix := fmt.Sprintf("let readiness ask only about the Pod itself, or allow more%s before it counts: %d Pods turned not ready together", limit, n)
@@ -60,10 +61,10 @@ func testSharedReadiness(c *Case) Finding {
 }
 
 // timedOut is the doubt that a probe failed for want of an answer in time, as its Event says.
-func timedOut(unhealthy []Sign) []Sign {
+func timedOut(unhealthy []evidence.Sign) []evidence.Sign {
 	for _, s := range unhealthy {
 		if strings.Contains(s.Text, "deadline exceeded") || strings.Contains(s.Text, "Timeout exceeded") || strings.Contains(s.Text, "timed out") {
-			return []Sign{doubt(Close, "a probe got no answer in time: Pods or nodes with too little CPU fit as well")}
+			return []evidence.Sign{evidence.Doubt(evidence.Close, "a probe got no answer in time: Pods or nodes with too little CPU fit as well")}
 		}
 	}
 	return nil
@@ -71,10 +72,10 @@ func timedOut(unhealthy []Sign) []Sign {
 
 // noProbeFailed is that no Event tells that a readiness probe failed. A kubelet that is restarted may set all Pods of
 // its node not ready.
-func (e *emptiness) noProbeFailed() Sign {
+func (e *emptiness) noProbeFailed() evidence.Sign {
 	node := e.leavers[0].Node
 	if node == "" || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Node != node }) {
-		return doubt(Measured, "no Event tells that a readiness probe failed: a readiness gate fits as well")
+		return evidence.Doubt(evidence.Measured, "no Event tells that a readiness probe failed: a readiness gate fits as well")
 	}
-	return doubt(Watched, fmt.Sprintf("no Event tells that a readiness probe failed, and all were on %s: a restart of its kubelet fits as well", node))
+	return evidence.Doubt(evidence.Watched, fmt.Sprintf("no Event tells that a readiness probe failed, and all were on %s: a restart of its kubelet fits as well", node))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -35,66 +36,66 @@ such an answer the confidence is at most *medium*, and *low* if the last contain
 }
 
 func testSidecarFirst(c *Case) Finding {
-	v, w := c.index, c.Window
-	r := v.raceIn(w)
-	stops, as, explained := r.stops, map[*podStop]*formCount{}, r.explained
-	maps.Copy(as, r.as)
-	cutters, cut := findCutters(v, w)
+	v, w := c.Evidence, c.Window
+	r := v.Routes.Race(w)
+	stops, as, explained := r.Stops, map[*evidence.PodStop]*evidence.FormCount{}, r.Explained
+	maps.Copy(as, r.As)
+	cutters, cut := evidence.FindCutters(v.Endings, w)
 	for _, c := range cutters {
-		s := c.stop()
-		if s.quiet || v.target(w).Kind != timeline.Reused {
+		s := c.Stop()
+		if s.Quiet || v.Traffic.Target(w).Kind != timeline.Reused {
 			continue
 		}
-		explained = min(w.Failed, r.lost+cut)
-		if i := slices.IndexFunc(stops, func(o *podStop) bool { return o.pod == c.pod }); i < 0 {
-			stops, as[s] = append(stops[:len(stops):len(stops)], s), &c.as
+		explained = min(w.Failed, r.Lost+cut)
+		if i := slices.IndexFunc(stops, func(o *evidence.PodStop) bool { return o.Pod == c.Pod }); i < 0 {
+			stops, as[s] = append(stops[:len(stops):len(stops)], s), &c.As
 		} else {
-			as[stops[i]] = &c.as
+			as[stops[i]] = &c.As
 		}
 	}
 	if len(stops) == 0 {
-		return no(r.whyNot)
+		return no(r.WhyNot)
 	}
 	for _, s := range stops {
-		in := v.endedInParts(s)
+		in := v.Endings.EndedInParts(s)
 		if in == nil {
 			continue
 		}
-		answers := as[s].most() == answersErrors
-		if in.known && !in.serves && !answers {
-			return no(fmt.Sprintf("%s of %s, which ended last, has no probe that asks over the network: it is no server that others could have gone through %s to", in.last, s.pod.Name, in.first))
+		answers := as[s].Most() == evidence.AnswersErrors
+		if in.Known && !in.Serves && !answers {
+			return no(fmt.Sprintf("%s of %s, which ended last, has no probe that asks over the network: it is no server that others could have gone through %s to", in.Last, s.Pod.Name, in.First))
 		}
 		f := Finding{
-			Text: fmt.Sprintf("container %s of %s ended ≥ %s before %s did, and %s from then on", in.first, s.pod.Name, quantity.Lowest(in.apart), in.last, answered(v, s, as[s])),
+			Text: fmt.Sprintf("container %s of %s ended ≥ %s before %s did, and %s from then on", in.First, s.Pod.Name, quantity.Lowest(in.Apart), in.Last, answered(v, s, as[s])),
 			Fix: fmt.Sprintf("run %s as a native sidecar (an init container with restartPolicy: Always), which ends after the others, or let it serve on in a preStop hook for ≥ %s",
-				in.first, quantity.Span(quantity.RoundUp(in.apart+time.Second))),
-			For: []Sign{{model.Evidence{Event: in.event.ID, At: &in.event.At, Text: fmt.Sprintf("container %s of %s ended at %s by its kubelet's clock, %s at %s", in.first, s.pod.Name, in.from.Format(time.TimeOnly), in.last, in.to.Format(time.TimeOnly))}, Watched}},
+				in.First, quantity.Span(quantity.RoundUp(in.Apart+time.Second))),
+			For: []evidence.Sign{evidence.Watched.Sign(model.Evidence{Event: in.Event.ID, At: &in.Event.At, Text: fmt.Sprintf("container %s of %s ended at %s by its kubelet's clock, %s at %s", in.First, s.Pod.Name, in.From.Format(time.TimeOnly), in.Last, in.To.Format(time.TimeOnly))})},
 		}
-		f.For = append(f.For, s.signs()...)
-		if !s.proved {
-			f.missing(doubt(Measured, "the Pod's own address was not probed: when it stopped is not measured"))
+		f.For = append(f.For, s.Signs()...)
+		if !s.Proved {
+			f.missing(evidence.Doubt(evidence.Measured, "the Pod's own address was not probed: when it stopped is not measured"))
 		}
-		if answers && len(v.hooksOf(s.pod)) > 0 {
-			f.Fix += ": " + v.sleeps(s.pod)
+		if answers && len(v.Templates.HooksOf(s.Pod)) > 0 {
+			f.Fix += ": " + v.Templates.Sleeps(s.Pod)
 		}
-		if !s.quiet && s.lag().Min > 0 {
-			f.Text += fmt.Sprintf("; %s still routed to it for %s", v.router(w), s.about())
-			f.Measures = []model.Measure{{Name: model.RouteLag, Object: s.pod.Name, Node: v.routerNode(w), Length: s.lag()}}
+		if !s.Quiet && s.Lag().Min > 0 {
+			f.Text += fmt.Sprintf("; %s still routed to it for %s", v.Services.Router(w), s.About())
+			f.Measures = []model.Measure{{Name: model.RouteLag, Object: s.Pod.Name, Node: v.Services.RouterNode(w), Length: s.Lag()}}
 		}
-		if !in.known && !answers {
-			f.missing(doubt(Watched, fmt.Sprintf("whether %s serves at all is not known, for the Pod's template was not recorded: %s may be the server, and not a proxy", in.last, in.first)))
+		if !in.Known && !answers {
+			f.missing(evidence.Doubt(evidence.Watched, fmt.Sprintf("whether %s serves at all is not known, for the Pod's template was not recorded: %s may be the server, and not a proxy", in.Last, in.First)))
 		}
-		if in.forced {
-			f.against(doubt(Watched, fmt.Sprintf("%s did not end until it was killed (exit code %d): nothing tells that it was to serve on, and %s may be the server", in.last, killed, in.first)))
+		if in.Forced {
+			f.against(evidence.Doubt(evidence.Watched, fmt.Sprintf("%s did not end until it was killed (exit code %d): nothing tells that it was to serve on, and %s may be the server", in.Last, evidence.Killed, in.First)))
 		}
-		if !as[s].cannotReach() {
-			f.missing(doubt(Measured, fmt.Sprintf("that requests pass through %s to %s is not seen: if %s is the server itself, its routes outlived it", in.first, in.last, in.first)))
+		if !as[s].CannotReach() {
+			f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("that requests pass through %s to %s is not seen: if %s is the server itself, its routes outlived it", in.First, in.Last, in.First)))
 		}
-		if !s.quiet {
-			f.missing(v.unasked(w)...)
-			f.against(v.failedAsWell(w, stops)...)
+		if !s.Quiet {
+			f.missing(v.Addresses.Unasked(w)...)
+			f.against(v.Suspects.FailedAsWell(w, stops)...)
 		}
-		f.against(r.notTheirs()...)
+		f.against(r.NotTheirs()...)
 		f.explains(w, explained)
 		return f
 	}
@@ -102,9 +103,9 @@ func testSidecarFirst(c *Case) Finding {
 }
 
 // answered says what the Pod's address did once a container had ended.
-func answered(v *index, s *podStop, c *formCount) string {
-	if c.most() == answersErrors {
-		return fmt.Sprintf("the Pod answered with %s", c.answer(v, s.target))
+func answered(v *evidence.Evidence, s *evidence.PodStop, c *evidence.FormCount) string {
+	if c.Most() == evidence.AnswersErrors {
+		return fmt.Sprintf("the Pod answered with %s", c.Answer(v.Traffic, s.Target))
 	}
 	return "nothing answered at the Pod's address"
 }

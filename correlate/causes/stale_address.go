@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -30,7 +31,7 @@ address whose endpoint was no longer ready (` + "`failures[].peer`" + ` in timel
 longer (TTL).`,
 	Fix:   "Keep serving after SIGTERM for at least the time in the incident's fix, and for the name's TTL more if clients cache answers. Clients should look the name up again when a connection fails.",
 	Needs: []Need{requestsFailed, endpointSlices, endpointsWatched},
-	Only:  func(c *Case) bool { return c.index.target(c.Window).Turns },
+	Only:  func(c *Case) bool { return c.Evidence.Traffic.Target(c.Window).Turns },
 	Test:  testStaleAddress,
 }
 
@@ -47,8 +48,8 @@ type staleDial struct {
 }
 
 func testStaleAddress(c *Case) Finding {
-	v, w := c.index, c.Window
-	dials, whyNot := v.staleDials(w)
+	v, w := c.Evidence, c.Window
+	dials, whyNot := staleDials(v, w)
 	if len(dials) == 0 {
 		return no(whyNot)
 	}
@@ -62,12 +63,12 @@ func testStaleAddress(c *Case) Finding {
 	}
 	longest := slices.MaxFunc(dials, func(a, b staleDial) int { return int(a.lag(w).Min - b.lag(w).Min) })
 	if after > 0 {
-		f.For = append(f.For, Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("%s went to %s after that, and failed", quantity.Count(after, "connection"), namesOfDials(dials))}, Measured})
+		f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("%s went to %s after that, and failed", quantity.Count(after, "connection"), namesOfDials(dials))}))
 	} else {
-		f.missing(doubt(Measured, "whether the endpoint had left when the connection was begun is not known: it was about the same time"))
+		f.missing(evidence.Doubt(evidence.Measured, "whether the endpoint had left when the connection was begun is not known: it was about the same time"))
 	}
-	f.For = append(f.For, context(v.othersAnswered(w, nil)...)...)
-	name := v.router(w)
+	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, nil)...)...)
+	name := v.Services.Router(w)
 	f.Text = fmt.Sprintf("%s still led to %s for ≥ %s after its endpoint had left, and %d of %d failed requests went there", name, longest.name(), quantity.Lowest(longest.lag(w).Min), explained, w.Failed)
 	if after == 0 {
 		f.Text = fmt.Sprintf("%s still led to %s when it had stopped, and %d of %d failed requests went there", name, longest.name(), explained, w.Failed)
@@ -76,7 +77,7 @@ func testStaleAddress(c *Case) Finding {
 		f.Text = fmt.Sprintf("%s still led to %s after their endpoints had left, to %s for ≥ %s, and %d of %d failed requests went there", name, namesOfDials(dials),
 			longest.name(), quantity.Lowest(longest.lag(w).Min), explained, w.Failed)
 	}
-	worst, of := v.longestDialled(w)
+	worst, of := longestDialled(v, w)
 	f.Fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down), and longer where clients keep what DNS has answered", quantity.Span(worst.needed()))
 	if lag := worst.lag(of).Min; lag > 0 {
 		f.Fix += fmt.Sprintf(": %s still led to %s ≥ %s after its endpoint had left", name, worst.name(), quantity.Lowest(lag))
@@ -87,17 +88,17 @@ func testStaleAddress(c *Case) Finding {
 
 // staleDials are the addresses that failed connections of a window went to after their endpoints had left, or why
 // there are none.
-func (v *index) staleDials(w *model.Window) (dials []staleDial, whyNot string) {
+func staleDials(v *evidence.Evidence, w *model.Window) (dials []staleDial, whyNot string) {
 	whyNot = "where the failed connections went is not known"
 	dialled := func(class timeline.Class) bool { // each request of kind new is a connection of its own
-		return windows.Unconnected(class) || v.target(w).Kind == timeline.New && slices.Contains(cutClasses, class)
+		return windows.Unconnected(class) || v.Traffic.Target(w).Kind == timeline.New && slices.Contains(evidence.CutClasses, class)
 	}
-	for _, f := range v.failuresOf(w) {
+	for _, f := range v.Traffic.Failures(w) {
 		peer, err := netip.ParseAddrPort(f.Peer)
 		if err != nil || !dialled(f.Class) {
 			continue
 		}
-		left := v.leftBefore(w, peer.Addr(), f.Latest())
+		left := leftBefore(v, w, peer.Addr(), f.Latest())
 		if left == nil {
 			whyNot = fmt.Sprintf("%s was a ready endpoint when connections to it failed", peer.Addr())
 			continue
@@ -105,13 +106,13 @@ func (v *index) staleDials(w *model.Window) (dials []staleDial, whyNot string) {
 		i := slices.IndexFunc(dials, func(d staleDial) bool { return d.left == left })
 		if i < 0 {
 			d := staleDial{addr: peer.Addr(), left: left}
-			d.pod, whyNot = v.endedBehind(w, left)
+			d.pod, whyNot = endedBehind(v, w, left)
 			if whyNot != "" {
 				continue
 			}
 			if d.pod != nil {
-				probe := v.probe(w, d.pod)
-				d.target, d.stopped = probe.target, probe.stopped
+				probe := v.Addresses.Probe(w, d.pod)
+				d.target, d.stopped = probe.Target, probe.Stopped
 			}
 			i, dials = len(dials), append(dials, d)
 		}
@@ -131,13 +132,13 @@ func (v *index) staleDials(w *model.Window) (dials []staleDial, whyNot string) {
 
 // longestDialled is the address that connections to the window's Service went to for longest after its endpoint had
 // left, in any window of the run, and that window.
-func (v *index) longestDialled(w *model.Window) (worst staleDial, of *model.Window) {
+func longestDialled(v *evidence.Evidence, w *model.Window) (worst staleDial, of *model.Window) {
 	for i := range v.Run.Windows {
 		other := &v.Run.Windows[i]
-		if t := v.target(other); !t.Turns || t.Service != v.target(w).Service || other.Kind == model.Slow {
+		if t := v.Traffic.Target(other); !t.Turns || t.Service != v.Traffic.Target(w).Service || other.Kind == model.Slow {
 			continue
 		}
-		dials, _ := v.staleDials(other)
+		dials, _ := staleDials(v, other)
 		for _, d := range dials {
 			if of == nil || d.lag(other).Min > worst.lag(of).Min {
 				worst, of = d, other
@@ -149,8 +150,8 @@ func (v *index) longestDialled(w *model.Window) (worst staleDial, of *model.Wind
 
 // leftBefore is the event by which an address was no ready endpoint of the window's Service at an instant; nil if it
 // was one, or was never seen to be.
-func (v *index) leftBefore(w *model.Window, addr netip.Addr, at time.Duration) (left *model.Event) {
-	for _, e := range v.service(w).endpoints {
+func leftBefore(v *evidence.Evidence, w *model.Window, addr netip.Addr, at time.Duration) (left *model.Event) {
+	for _, e := range v.Services.Service(w).Endpoints {
 		if e.Addr != addr.String() || e.At.Earliest > at {
 			continue
 		}
@@ -166,11 +167,11 @@ func (v *index) leftBefore(w *model.Window, addr netip.Addr, at time.Duration) (
 
 // endedBehind is the Pod whose endpoint left because the Pod was to end. Of an endpoint without a Pod nothing is
 // known; one that left for another reason has another cause.
-func (v *index) endedBehind(w *model.Window, left *model.Event) (pod *model.Pod, whyNot string) {
+func endedBehind(v *evidence.Evidence, w *model.Window, left *model.Event) (pod *model.Pod, whyNot string) {
 	if left.Object == nil || left.Object.Kind != "Pod" {
 		return nil, ""
 	}
-	for _, p := range v.pods(w) {
+	for _, p := range v.Services.Pods(w) {
 		if p.UID != left.Object.UID {
 			continue
 		}
@@ -199,26 +200,26 @@ func (d *staleDial) lag(w *model.Window) model.Length {
 // least.
 func (d *staleDial) needed() time.Duration {
 	since := max(0, d.lastSent-d.left.At.Earliest)
-	return quantity.RoundUp(since + max(routeMargin, since/4))
+	return quantity.RoundUp(since + max(evidence.RouteMargin, since/4))
 }
 
-func (d *staleDial) signs(v *index, w *model.Window) (signs []Sign) {
+func (d *staleDial) signs(v *evidence.Evidence, w *model.Window) (signs []evidence.Sign) {
 	if p := d.pod; p != nil && p.Deleted != nil {
-		signs = context(model.Evidence{Event: v.changeOf(p, timeline.PodDeleted, p.Deleted), At: p.Deleted, Text: p.Name + " was deleted"})
+		signs = evidence.Mention(model.Evidence{Event: v.Changes.IDOf(p, timeline.PodDeleted, p.Deleted), At: p.Deleted, Text: p.Name + " was deleted"})
 	}
-	signs = append(signs, Sign{model.Evidence{Event: d.left.ID, At: &d.left.At, Text: fmt.Sprintf("%s (%s) left the ready endpoints", d.name(), d.addr)}, Watched})
+	signs = append(signs, evidence.Watched.Sign(model.Evidence{Event: d.left.ID, At: &d.left.At, Text: fmt.Sprintf("%s (%s) left the ready endpoints", d.name(), d.addr)}))
 	if d.stopped != nil {
-		signs = append(signs, Sign{model.Evidence{Target: d.target, At: d.stopped, Text: d.name() + " itself stopped answering"}, Measured})
+		signs = append(signs, evidence.Measured.Sign(model.Evidence{Target: d.target, At: d.stopped, Text: d.name() + " itself stopped answering"}))
 	}
 	return signs
 }
 
 // doubts are that the address still answered its own probe.
-func (d *staleDial) doubts(v *index) []Sign {
+func (d *staleDial) doubts(v *evidence.Evidence) []evidence.Sign {
 	if d.target == "" || d.stopped != nil {
 		return nil
 	}
-	return []Sign{doubt(Watched, fmt.Sprintf("%s went on answering at its own address", d.name()))}
+	return []evidence.Sign{evidence.Doubt(evidence.Watched, fmt.Sprintf("%s went on answering at its own address", d.name()))}
 }
 
 func namesOfDials(dials []staleDial) string {
@@ -228,5 +229,5 @@ func namesOfDials(dials []staleDial) string {
 			names = append(names, d.name())
 		}
 	}
-	return namedOf(names)
+	return evidence.NamedOf(names)
 }

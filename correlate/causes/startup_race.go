@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
@@ -30,68 +31,68 @@ version may be bad. It is also not named if the Pod answers some requests, or if
 }
 
 func testStartupRace(c *Case) Finding {
-	v, w := c.index, c.Window
-	young, slowest := v.youngThat(w, wholly(answersBadly))
+	v, w := c.Evidence, c.Window
+	young, slowest := v.Suspects.YoungThat(w, evidence.Wholly(evidence.AnswersBadly))
 	if len(young) == 0 {
-		if parts, _ := v.youngThat(w, answersBadly); len(parts) > 0 {
-			return no(inParts(parts, "it fails in part rather than starts late")[0].Text)
+		if parts, _ := v.Suspects.YoungThat(w, evidence.AnswersBadly); len(parts) > 0 {
+			return no(evidence.InParts(parts, "it fails in part rather than starts late")[0].Text)
 		}
-		return no(v.noneLate(w, "no Pod was ready before it answered at its own address "))
+		return no(v.Suspects.NoneLate(w, "no Pod was ready before it answered at its own address "))
 	}
-	whyNot, doubts := v.olderAlike(w, young)
+	whyNot, doubts := v.Suspects.OlderAlike(w, young)
 	if whyNot != "" {
 		return no(whyNot)
 	}
-	f := Finding{Text: startupText(young, slowest, v.unready(w, slowest)) + v.meanwhile(slowest), Fix: startupFix(v, slowest, v.unready(w, slowest))}
+	f := Finding{Text: startupText(young, slowest, unready(v, w, slowest)) + meanwhile(v, slowest), Fix: startupFix(v, slowest, unready(v, w, slowest))}
 	for _, s := range young[:min(len(young), mostNamed)] {
-		f.Measures = append(f.Measures, model.Measure{Name: model.ReadyEarly, Object: s.pod.Name, Length: early(s)})
+		f.Measures = append(f.Measures, model.Measure{Name: model.ReadyEarly, Object: s.Pod.Name, Length: evidence.Early(s)})
 	}
-	v.accuseYoung(w, young, &f)
-	f.missing(v.neverWell(w, young, "that it starts slowly is not known, its version or its configuration may be bad")...)
+	accuseYoung(v, w, young, &f)
+	f.missing(v.Suspects.NeverWell(w, young, "that it starts slowly is not known, its version or its configuration may be bad")...)
 	f.against(doubts...)
-	for _, p := range suspectPods(young) {
-		if exitedItself(p) {
-			f.against(doubt(Watched, p.Name+" exited: it may have crashed rather than started late"))
+	for _, p := range evidence.SuspectPods(young) {
+		if evidence.ExitedItself(p) {
+			f.against(evidence.Doubt(evidence.Watched, p.Name+" exited: it may have crashed rather than started late"))
 		}
 	}
 	return f
 }
 
-func startupText(young []suspect, slowest suspect, unready string) string {
-	pods := suspectPods(young)
+func startupText(young []evidence.Suspect, slowest evidence.Suspect, unready string) string {
+	pods := evidence.SuspectPods(young)
 	if len(pods) == 1 {
-		return fmt.Sprintf("%s was ready for %s before it answered at its own address%s", slowest.pod.Name, quantity.Length(early(slowest), slowest.outage.Open.End), unready)
+		return fmt.Sprintf("%s was ready for %s before it answered at its own address%s", slowest.Pod.Name, quantity.Length(evidence.Early(slowest), slowest.Outage.Open.End), unready)
 	}
 	return fmt.Sprintf("%s were ready before they answered at their own addresses, %s for longest (%s)%s: %s", quantity.Count(len(pods), "Pod"),
-		slowest.pod.Name, quantity.Length(early(slowest), slowest.outage.Open.End), unready, namedPods(pods))
+		slowest.Pod.Name, quantity.Length(evidence.Early(slowest), slowest.Outage.Open.End), unready, evidence.NamedPods(pods))
 }
 
 // unready says that only the endpoint was ready, and not the Pod, as far as Pods were watched and the Service may
 // have it so.
-func (v *index) unready(w *model.Window, s suspect) string {
-	if ready := s.pod.Ready; ready != nil && ready.Earliest <= s.pod.EndpointReady.Latest || v.laneOff("pod", w) {
+func unready(v *evidence.Evidence, w *model.Window, s evidence.Suspect) string {
+	if ready := s.Pod.Ready; ready != nil && ready.Earliest <= s.Pod.EndpointReady.Latest || v.Watches.LaneOff("pod", w) {
 		return ""
 	}
-	if does, known := v.publishes(w); known && !does {
+	if does, known := v.Services.Publishes(w); known && !does {
 		return ""
 	}
 	return " (its endpoint was, the Pod itself was not: the Service may publish Pods that are not ready)"
 }
 
 // meanwhile says what the Pod did before it answered, and what its readiness rested on.
-func (v *index) meanwhile(s suspect) string {
-	return fmt.Sprintf("; until then %s %s%s", s.pod.Name, v.failedHow(s), v.askedFor(s.pod))
+func meanwhile(v *evidence.Evidence, s evidence.Suspect) string {
+	return fmt.Sprintf("; until then %s %s%s", s.Pod.Name, v.Suspects.FailedHow(s), v.Templates.AskedFor(s.Pod))
 }
 
 // startupFix gives the time that a probe has to cover.
-func startupFix(v *index, slowest suspect, unready string) string {
-	least := quantity.Span(quantity.RoundUp(early(slowest).Max.Round(time.Millisecond)))
+func startupFix(v *evidence.Evidence, slowest evidence.Suspect, unready string) string {
+	least := quantity.Span(quantity.RoundUp(evidence.Early(slowest).Max.Round(time.Millisecond)))
 	if unready != "" {
-		return fmt.Sprintf("set publishNotReadyAddresses to false, or let clients wait: %s took up to %s to answer", slowest.pod.Name, least)
+		return fmt.Sprintf("set publishNotReadyAddresses to false, or let clients wait: %s took up to %s to answer", slowest.Pod.Name, least)
 	}
 	what := "add a readiness probe that asks"
-	if v.readinessOf(slowest.pod) != nil {
+	if v.Templates.ReadinessOf(slowest.Pod) != nil {
 		what = "let the readiness probe ask"
 	}
-	return fmt.Sprintf("%s for what clients ask: it would have kept %s out of the endpoints for up to %s (minReadySeconds does not: it delays the rollout, not the endpoint)", what, slowest.pod.Name, least)
+	return fmt.Sprintf("%s for what clients ask: it would have kept %s out of the endpoints for up to %s (minReadySeconds does not: it delays the rollout, not the endpoint)", what, slowest.Pod.Name, least)
 }

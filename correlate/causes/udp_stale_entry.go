@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -34,8 +35,10 @@ hangs fails both kinds. Send` + "`{id}`" + ` with ` + "`--echo`" + `: without it
 UDP on for some seconds: kube-proxy removes the entries when the endpoint stops serving, and the next datagrams go
 elsewhere.`,
 	Needs: []Need{podsWatched, requestsFailed},
-	Only:  func(c *Case) bool { return c.datagrams(c.Window) && c.index.target(c.Window).Kind == timeline.Reused },
-	Test:  testUDPStaleEntry,
+	Only: func(c *Case) bool {
+		return c.Traffic.Datagrams(c.Window) && c.Evidence.Traffic.Target(c.Window).Kind == timeline.Reused
+	},
+	Test: testUDPStaleEntry,
 }
 
 // fewestKept is how many datagrams from fixed source ports must be lost after the routes had followed: fewer may have
@@ -43,18 +46,18 @@ elsewhere.`,
 const fewestKept = 5
 
 func testUDPStaleEntry(c *Case) Finding {
-	v, w := c.index, c.Window
-	e := v.episodeOf(w)
+	v, w := c.Evidence, c.Window
+	e := v.Routes.Episode(w)
 	switch {
-	case e.fresh == nil:
+	case e.Fresh == nil:
 		return no("fresh source ports were not measured beside the fixed ones")
-	case len(e.stops) == 0:
-		return no(e.whyNot + " " + quantity.Between(w.Start))
+	case len(e.Stops) == 0:
+		return no(e.WhyNot + " " + quantity.Between(w.Start))
 	}
-	var s *podStop
+	var s *evidence.PodStop
 	var kept []model.Failure
-	for _, stop := range e.stops {
-		if lost := v.lostAfter(w, v.followed(e, stop)); s == nil || len(lost) > len(kept) {
+	for _, stop := range e.Stops {
+		if lost := lostAfter(v, w, routesFollowed(v, e, stop)); s == nil || len(lost) > len(kept) {
 			s, kept = stop, lost
 		}
 	}
@@ -62,21 +65,21 @@ func testUDPStaleEntry(c *Case) Finding {
 		return no("datagrams from fresh source ports were lost for as long as those from fixed ones")
 	}
 	after := model.Instant{Earliest: kept[0].Sent, Latest: kept[len(kept)-1].Sent}
-	if v.outageNear(e.fresh.Name, after) != nil {
+	if v.Traffic.OutageNear(e.Fresh.Name, after) != nil {
 		return no("datagrams from fresh source ports were lost meanwhile as well")
 	}
-	if answered, sent := v.Answered(e.fresh.ID, after.Earliest, after.Latest); sent < fewestKept || answered < sent {
+	if answered, sent := v.Answered(e.Fresh.ID, after.Earliest, after.Latest); sent < fewestKept || answered < sent {
 		return no(fmt.Sprintf("of %d datagrams from fresh source ports meanwhile %d were answered", sent, answered))
 	}
-	return v.staleEntry(w, e, s, after)
+	return staleEntry(v, w, e, s, after)
 }
 
-// followed is the instant from which the routes had followed a Pod's stop for sure: datagrams from fresh source ports
-// were lost no more. Those from fixed ones that are lost say nothing of the routes here.
-func (v *index) followed(e *episode, s *podStop) time.Duration {
-	gone := e.goneBy(s, slices.DeleteFunc(slices.Clone(e.failures), func(f model.Failure) bool { return f.Target != e.fresh.Name }))
+// routesFollowed returns when the routes had certainly followed a Pod's stop: no datagram from a fresh source port was
+// lost after that. Lost datagrams from fixed ports say nothing about routes here.
+func routesFollowed(v *evidence.Evidence, e *evidence.Episode, s *evidence.PodStop) time.Duration {
+	gone := e.GoneBy(s, slices.DeleteFunc(slices.Clone(e.Failures), func(f model.Failure) bool { return f.Target != e.Fresh.Name }))
 	at := gone
-	for _, u := range v.probed(e.fresh).Outages {
+	for _, u := range v.Traffic.Measured(e.Fresh).Outages {
 		if u.Kind != model.Slow && u.Start.Earliest <= gone {
 			at = max(at, u.End.Latest)
 		}
@@ -85,8 +88,8 @@ func (v *index) followed(e *episode, s *podStop) time.Duration {
 }
 
 // lostAfter are the datagrams of a window that nothing answered and that were sent after an instant.
-func (v *index) lostAfter(w *model.Window, at time.Duration) (lost []model.Failure) {
-	for _, f := range v.undelivered(w) {
+func lostAfter(v *evidence.Evidence, w *model.Window, at time.Duration) (lost []model.Failure) {
+	for _, f := range v.Traffic.Undelivered(w) {
 		if f.Earliest() > at && slices.Contains(lostClasses, f.Class) {
 			lost = append(lost, f)
 		}
@@ -99,49 +102,49 @@ var lostClasses = []timeline.Class{timeline.Refused, timeline.TimeoutConnect, ti
 
 // staleEntry is the finding that datagrams went on to a Pod which had stopped, from some source ports, at times when
 // the routes had followed.
-func (v *index) staleEntry(w *model.Window, e *episode, s *podStop, after model.Instant) Finding {
-	p, node := s.pod, v.router(w)
-	lasted := model.Length{Min: max(0, after.Latest-s.at.Latest), Max: max(0, w.End.Latest-s.at.Earliest)}
+func staleEntry(v *evidence.Evidence, w *model.Window, e *evidence.Episode, s *evidence.PodStop, after model.Instant) Finding {
+	p, node := s.Pod, v.Services.Router(w)
+	lasted := model.Length{Min: max(0, after.Latest-s.At.Latest), Max: max(0, w.End.Latest-s.At.Earliest)}
 	f := Finding{
 		Text: fmt.Sprintf("datagrams from some source ports still went to %s for %s after it had stopped: connection tracking on %s kept them there, while those from fresh ports were answered",
 			p.Name, quantity.Length(lasted, w.Open.End), node),
-		Measures: []model.Measure{{Name: "stale-entry", Object: p.Name, Node: v.routerNode(w), Length: lasted}},
+		Measures: []model.Measure{{Name: "stale-entry", Object: p.Name, Node: v.Services.RouterNode(w), Length: lasted}},
 	}
-	before, ended := signsOfEnd(v, p, s.at)
-	f.For = append(f.For, context(before...)...)
-	f.For = append(f.For, s.signs()...)
+	before, ended := evidence.SignsOfEnd(v.Changes, p, s.At)
+	f.For = append(f.For, evidence.Mention(before...)...)
+	f.For = append(f.For, s.Signs()...)
 	f.For = append(f.For,
-		Sign{model.Evidence{Target: w.Target, At: &w.Start, Text: "requests from fixed source ports began to fail: " + quantity.ClassCounts(w.Classes)}, Watched},
-		Sign{model.Evidence{Target: e.fresh.Name, At: &after, Text: fmt.Sprintf("all requests from fresh source ports were answered for ≥ %s meanwhile", quantity.Lowest(after.Latest-after.Earliest))}, Watched})
-	f.For = append(f.For, context(ended...)...)
-	f.For = append(f.For, context(v.othersAnswered(w, nil)...)...)
-	f.Fix = v.staleEntryFix(w, s, lasted.Min)
-	f.missing(unmeasuredStops([]*podStop{s})...)
-	f.against(alsoTroubled(e.troubled, w)...)
-	if peers := v.service(w).peers([]*podStop{s}); peers > 1 && morePorts(v.target(w), w.Share, peers) {
-		f.against(doubt(Close, fmt.Sprintf("%s of requests failed: more source ports than one of %d endpoints can be expected to have had", quantity.Percent(w.Share), peers)))
+		evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests from fixed source ports began to fail: " + quantity.ClassCounts(w.Classes)}),
+		evidence.Watched.Sign(model.Evidence{Target: e.Fresh.Name, At: &after, Text: fmt.Sprintf("all requests from fresh source ports were answered for ≥ %s meanwhile", quantity.Lowest(after.Latest-after.Earliest))}))
+	f.For = append(f.For, evidence.Mention(ended...)...)
+	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, nil)...)...)
+	f.Fix = staleEntryFix(v, w, s, lasted.Min)
+	f.missing(evidence.UnmeasuredStops([]*evidence.PodStop{s})...)
+	f.against(evidence.AlsoTroubled(e.Troubled, w)...)
+	if peers := v.Services.Service(w).Peers([]*evidence.PodStop{s}); peers > 1 && morePorts(v.Traffic.Target(w), w.Share, peers) {
+		f.against(evidence.Doubt(evidence.Close, fmt.Sprintf("%s of requests failed: more source ports than one of %d endpoints can be expected to have had", quantity.Percent(w.Share), peers)))
 	}
-	f.explains(w, len(v.lostAfter(w, s.at.Earliest-1)))
+	f.explains(w, len(lostAfter(v, w, s.At.Earliest-1)))
 	return f
 }
 
 // staleEntryFix tells an endpoint that goes on serving by its readiness from one that had left, of which kube-proxy
 // keeps the entries against its own rules.
-func (v *index) staleEntryFix(w *model.Window, s *podStop, lasted time.Duration) string {
+func staleEntryFix(v *evidence.Evidence, w *model.Window, s *evidence.PodStop, lasted time.Duration) string {
 	client := fmt.Sprintf("have clients take another source port once a reply is overdue: here some waited ≥ %s", quantity.Lowest(lasted))
-	left := v.stoppedServing(s.pod)
+	left := stoppedServing(v, s.Pod)
 	switch {
-	case left == nil || left.Earliest >= w.End.Earliest-cluster.WatchLag-routeMargin:
-		return fmt.Sprintf("at SIGTERM fail the readiness probe of %s first, and serve UDP on until its endpoint has stopped serving: kube-proxy keeps the entries of an endpoint that is terminating and serves; or %s", s.pod.Name, client)
+	case left == nil || left.Earliest >= w.End.Earliest-cluster.WatchLag-evidence.RouteMargin:
+		return fmt.Sprintf("at SIGTERM fail the readiness probe of %s first, and serve UDP on until its endpoint has stopped serving: kube-proxy keeps the entries of an endpoint that is terminating and serves; or %s", s.Pod.Name, client)
 	default:
 		return fmt.Sprintf("look at kube-proxy on %s: it has not removed the entries that lead to %s, whose endpoint had stopped serving (its version, its log; `conntrack -D -p udp --reply-src ADDRESS` removes them by hand); or %s",
-			v.router(w), s.pod.Name, client)
+			v.Services.Router(w), s.Pod.Name, client)
 	}
 }
 
 // stoppedServing is when the Pod's endpoint was seen neither ready nor serving any more; nil if that was not seen.
-func (v *index) stoppedServing(p *model.Pod) *model.Instant {
-	for _, e := range v.about[p.UID] {
+func stoppedServing(v *evidence.Evidence, p *model.Pod) *model.Instant {
+	for _, e := range v.Changes.About[p.UID] {
 		if e.Kind == timeline.EndpointChanged && (e.To == timeline.EndpointAbsent || e.To == timeline.EndpointTerminating || e.To == timeline.EndpointNotReady) && p.TerminatingBy(e.Seen) {
 			return &e.At
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
@@ -31,21 +32,21 @@ keep serving. Roll out what needs a restart, in the place of changing Pods that 
 }
 
 func testUndeclaredTermination(c *Case) Finding {
-	crashes, whyNot := c.routedCrashes(func(cr crash) bool { return cr.ended != nil || cr.anew != nil }, "no kubelet ended a Pod while it was routed to")
+	crashes, whyNot := c.routedCrashes(func(cr evidence.Crash) bool { return cr.Ended != nil || cr.Anew != nil }, "no kubelet ended a Pod while it was routed to")
 	if whyNot != "" {
 		return no(whyNot)
 	}
 	cr := crashes[0]
-	if cr.ended == nil {
-		f := Finding{Text: fmt.Sprintf("the kubelet of %s ended a container of %s to start it anew (%s), and requests were still routed to it", cr.pod.Node, cr.pod.Name, cr.anew.Detail), Fix: anewFix(cr.anew, len(crashes))}
+	if cr.Ended == nil {
+		f := Finding{Text: fmt.Sprintf("the kubelet of %s ended a container of %s to start it anew (%s), and requests were still routed to it", cr.Pod.Node, cr.Pod.Name, cr.Anew.Detail), Fix: anewFix(cr.Anew, len(crashes))}
 		c.crashed(crashes, &f)
 		return f
 	}
-	reason := cmp.Or(strings.TrimSuffix(strings.TrimSpace(cr.ended.Detail), "."), cr.ended.To) // it stands in brackets
+	reason := cmp.Or(strings.TrimSuffix(strings.TrimSpace(cr.Ended.Detail), "."), cr.Ended.To) // it stands in brackets
 	f := Finding{
-		Text: fmt.Sprintf("the kubelet of %s ended %s without a deletion (%s), and requests were still routed to it", cr.pod.Node, cr.pod.Name, reason),
-		Fix:  undeclaredFix(cr.pod, len(crashes), reason),
-		For:  []Sign{{model.Evidence{Event: cr.ended.ID, At: new(cr.ended.At), Text: cr.pod.Name + " was ended by its kubelet: " + reason}, Watched}},
+		Text: fmt.Sprintf("the kubelet of %s ended %s without a deletion (%s), and requests were still routed to it", cr.Pod.Node, cr.Pod.Name, reason),
+		Fix:  undeclaredFix(cr.Pod, len(crashes), reason),
+		For:  []evidence.Sign{evidence.Watched.Sign(model.Evidence{Event: cr.Ended.ID, At: new(cr.Ended.At), Text: cr.Pod.Name + " was ended by its kubelet: " + reason})},
 	}
 	c.crashed(crashes, &f)
 	return f

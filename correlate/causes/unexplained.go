@@ -7,9 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
+
+// This file is what several rules ask of changes: those about a time, and the event by which something is known.
 
 // maxNear caps how many changes an unexplained window lists near its onset, and maxNearEnd near its end.
 const (
@@ -35,50 +38,50 @@ window is unexplained there.`,
 }
 
 func testUnexplained(c *Case) Finding {
-	v, w := c.index, c.Window
+	v, w := c.Evidence, c.Window
 	f := Finding{Against: c.rejected, Text: "no known cause matches"}
 	if c.partly {
 		f.Text += fmt.Sprintf(" %d of %d failures", c.unmatched, w.Failed)
 	}
-	failing := v.failingPods(w)
+	failing := v.Addresses.FailingPods(w)
 	uids := map[string]bool{}
 	for _, one := range failing {
-		uids[one.pod.UID] = one.outage.Span().Overlaps(v.onset(w))
+		uids[one.Pod.UID] = one.Outage.Span().Overlaps(v.Traffic.Onset(w))
 	}
 	for _, one := range failing[:min(len(failing), maxNear)] {
-		f.For = append(f.For, context(model.Evidence{
-			Target: one.target, At: &one.outage.Start,
-			Text: fmt.Sprintf("%s failed at its own address as well: %s", one.pod.Name, quantity.ClassCounts(one.outage.Classes)),
+		f.For = append(f.For, evidence.Mention(model.Evidence{
+			Target: one.Target, At: &one.Outage.Start,
+			Text: fmt.Sprintf("%s failed at its own address as well: %s", one.Pod.Name, quantity.ClassCounts(one.Outage.Classes)),
 		})...)
 	}
 	from := time.Duration(0)
-	if onset := v.onset(w); onset.Latest-onset.Earliest > nearBy {
+	if onset := v.Traffic.Onset(w); onset.Latest-onset.Earliest > nearBy {
 		f.Text += ", and its onset is not known to within " + quantity.Span(nearBy)
 	} else {
 		near := nearOnset(v, w, uids)
 		if len(near) == 0 {
 			f.Text += ", and nothing changed within " + quantity.Span(nearBy) + " of its onset"
 		}
-		f.For = append(f.For, context(near...)...)
+		f.For = append(f.For, evidence.Mention(near...)...)
 		from = w.Start.Latest + nearBy
 	}
 	var next []string
-	for _, known := range v.known(w) {
+	for _, known := range known(v, w) {
 		f.Text += "; " + known.text
 		if known.next != "" {
 			next = append(next, known.next)
 		}
 	}
 	f.Fix = strings.Join(next, "; ")
-	f.For = append(f.For, context(nearEnd(v, w, from)...)...)
+	f.For = append(f.For, evidence.Mention(nearEnd(v, w, from)...)...)
 	return f
 }
 
 // nearOnset lists the changes whose brackets come near the window's onset: those of the Pods that failed first, and
 // then the nearest first.
-func nearOnset(v *index, w *model.Window, failing map[string]bool) (near []model.Evidence) {
-	onset := v.onset(w)
-	changes := v.changesNear(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy})
+func nearOnset(v *evidence.Evidence, w *model.Window, failing map[string]bool) (near []model.Evidence) {
+	onset := v.Traffic.Onset(w)
+	changes := v.Changes.Near(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy})
 	slices.SortStableFunc(changes, func(a, b *model.Event) int {
 		if of := changeOfOther(a, failing) - changeOfOther(b, failing); of != 0 {
 			return of
@@ -86,7 +89,7 @@ func nearOnset(v *index, w *model.Window, failing map[string]bool) (near []model
 		return cmp.Compare(onset.Distance(a.Seen), onset.Distance(b.Seen))
 	})
 	for _, e := range changes[:min(len(changes), maxNear)] {
-		near = append(near, model.Evidence{Event: e.ID, At: new(e.At), Text: describe(e)})
+		near = append(near, model.Evidence{Event: e.ID, At: new(e.At), Text: evidence.Describe(e)})
 	}
 	return near
 }
@@ -100,15 +103,15 @@ func changeOfOther(e *model.Event, pods map[string]bool) int {
 }
 
 // nearEnd lists the changes seen nearest to the window's end, of those seen after an instant.
-func nearEnd(v *index, w *model.Window, after time.Duration) []model.Evidence {
+func nearEnd(v *evidence.Evidence, w *model.Window, after time.Duration) []model.Evidence {
 	if w.Open.End {
 		return nil
 	}
-	changes := slices.DeleteFunc(v.changesNear(w, model.Instant{Earliest: w.End.Earliest - nearBy, Latest: w.End.Latest + nearBy}), func(e *model.Event) bool { return e.Seen <= after })
+	changes := slices.DeleteFunc(v.Changes.Near(w, model.Instant{Earliest: w.End.Earliest - nearBy, Latest: w.End.Latest + nearBy}), func(e *model.Event) bool { return e.Seen <= after })
 	slices.SortStableFunc(changes, func(a, b *model.Event) int { return cmp.Compare(w.End.Distance(a.Seen), w.End.Distance(b.Seen)) })
 	var near []model.Evidence
 	for _, e := range changes[:min(len(changes), maxNearEnd)] {
-		near = append(near, model.Evidence{Event: e.ID, At: new(e.At), Text: "near its end: " + describe(e)})
+		near = append(near, model.Evidence{Event: e.ID, At: new(e.At), Text: "near its end: " + evidence.Describe(e)})
 	}
 	return near
 }

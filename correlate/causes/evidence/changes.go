@@ -1,4 +1,4 @@
-package causes
+package evidence
 
 import (
 	"cmp"
@@ -9,11 +9,6 @@ import (
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
-
-// This file is what several rules ask of changes: those about a time, and the event by which something is known.
-
-// nearBy is how far from a window's onset a change is still worth mentioning when no rule applies.
-const nearBy = 2 * time.Second
 
 // isChange reports whether the event can have had an effect on traffic, unlike our own bookkeeping.
 func isChange(e *model.Event) bool {
@@ -28,10 +23,10 @@ func isChange(e *model.Event) bool {
 	return true
 }
 
-// changesNear are the changes whose brackets overlap this one, without the watch gaps of other Services than the
+// Near are the changes whose brackets overlap this one, without the watch gaps of other Services than the
 // window's.
-func (v *index) changesNear(w *model.Window, at model.Instant) []*model.Event {
-	service := v.target(w).Service
+func (v *Changes) Near(w *model.Window, at model.Instant) []*model.Event {
+	service := v.traffic.Target(w).Service
 	from, _ := slices.BinarySearchFunc(v.changes, at.Earliest, func(e *model.Event, t time.Duration) int { return cmp.Compare(e.Seen, t) })
 	var near []*model.Event
 	for _, e := range v.changes[from:] {
@@ -45,12 +40,12 @@ func (v *index) changesNear(w *model.Window, at model.Instant) []*model.Event {
 	return near
 }
 
-// changeOf finds the event by which a Pod's instant is known, so that evidence can point at it.
-func (v *index) changeOf(p *model.Pod, kind timeline.EventKind, at *model.Instant) uint32 {
+// IDOf finds the event by which a Pod's instant is known, so that evidence can point at it.
+func (v *Changes) IDOf(p *model.Pod, kind timeline.EventKind, at *model.Instant) uint32 {
 	if at == nil {
 		return 0
 	}
-	for _, e := range v.about[p.UID] {
+	for _, e := range v.About[p.UID] {
 		if e.Kind == kind && e.At.Latest == at.Latest {
 			return e.ID
 		}
@@ -58,8 +53,8 @@ func (v *index) changeOf(p *model.Pod, kind timeline.EventKind, at *model.Instan
 	return 0
 }
 
-// describe says in a few words what an event was.
-func describe(e *model.Event) string {
+// Describe says in a few words what an event was.
+func Describe(e *model.Event) string {
 	if e.Kind == timeline.SnapshotTaken && e.Object != nil {
 		return fmt.Sprintf("%s %s %s (%s)", e.Object.Kind, e.Object.Name, e.To, e.Detail)
 	}
@@ -78,3 +73,6 @@ func describe(e *model.Event) string {
 	}
 	return text
 }
+
+// Event is the one with an ID, nil if there is none.
+func (v *Changes) Event(id uint32) *model.Event { return v.events[id] }

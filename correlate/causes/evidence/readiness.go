@@ -1,4 +1,4 @@
-package causes
+package evidence
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 
 // This file is what several rules ask of the readiness probe of a Pod.
 
-// readinessOf is the readiness probe of a Pod, the slowest if several containers have one; nil if there is none or it
+// ReadinessOf is the readiness probe of a Pod, the slowest if several containers have one; nil if there is none or it
 // is not known.
-func (v *index) readinessOf(p *model.Pod) (slowest *timeline.Probe) {
-	t := v.templates[p.Template]
+func (v Templates) ReadinessOf(p *model.Pod) (slowest *timeline.Probe) {
+	t := v[p.Template]
 	if t == nil {
 		return nil
 	}
@@ -26,13 +26,13 @@ func (v *index) readinessOf(p *model.Pod) (slowest *timeline.Probe) {
 	return slowest
 }
 
-// askedFor says what a Pod's readiness probe asks; nothing where that is not known.
-func (v *index) askedFor(p *model.Pod) string {
-	probe := v.readinessOf(p)
+// AskedFor says what a Pod's readiness probe asks; nothing where that is not known.
+func (v Templates) AskedFor(p *model.Pod) string {
+	probe := v.ReadinessOf(p)
 	switch {
 	case probe != nil:
 		return fmt.Sprintf(", and its readiness probe (%s) said yes", strings.TrimSpace(probe.Kind+" "+probe.Path))
-	case v.templates[p.Template] != nil:
+	case v[p.Template] != nil:
 		return ", and it has no readiness probe"
 	}
 	return ""

@@ -1,4 +1,4 @@
-package causes
+package evidence
 
 import (
 	"cmp"
@@ -26,56 +26,56 @@ import (
 //
 // Of b it is proven. Of a it is proven up to b's stop, and possible as long as b's.
 
-// routeMargin is added to the longest time a route was seen to outlive its Pod. One drain is one
+// RouteMargin is added to the longest time a route was seen to outlive its Pod. One drain is one
 // sample: kube-proxy gathers changes for up to its minSyncPeriod, 1 s by default, before it
 // rewrites the routes (kubernetes/kubernetes#92836), and how much of that a Pod's end meets is luck.
-const routeMargin = time.Second
+const RouteMargin = time.Second
 
-// An episode is a window with those that are near it, of all targets that go over the same routes. So what is found
+// An Episode is a window with those that are near it, of all targets that go over the same routes. So what is found
 // does not depend on how windows are joined.
-type episode struct {
-	view     *index
+type Episode struct {
+	view     *Routes
 	w        *model.Window // the first
 	span     model.Instant
 	routes   int             // endpoints that the node can have had routes to
 	k        int             // successes in a row that prove that the route to one of them is gone
-	fresh    *model.Target   // of kind new; nil if there is none
+	Fresh    *model.Target   // of kind new; nil if there is none
 	windows  []*model.Window // all of them
-	failures []model.Failure // of requests that a stale route can have made fail
-	stops    []*podStop      // of ending Pods, as they stopped
-	whyNot   string          // why there are none
-	troubled []trouble
+	Failures []model.Failure // of requests that a stale route can have made fail
+	Stops    []*PodStop      // of ending Pods, as they stopped
+	WhyNot   string          // why there are none
+	Troubled []trouble
 }
 
 // apart is how far windows of one episode lie apart at most: as far as runs of failures in one window do by default.
 const apart = time.Second
 
-func (v *index) episodeOf(w *model.Window) *episode {
+func (v *Routes) Episode(w *model.Window) *Episode {
 	if e := v.episodes[w]; e != nil {
 		return e
 	}
-	t := v.target(w)
+	t := v.traffic.Target(w)
 	var alike []*model.Window
 	for i := range v.Run.Windows {
-		if other := &v.Run.Windows[i]; other.Kind != model.Slow && v.shareRoutes(v.target(other), t) {
+		if other := &v.Run.Windows[i]; other.Kind != model.Slow && v.traffic.ShareRoutes(v.traffic.Target(other), t) {
 			alike = append(alike, other)
 		}
 	}
 	slices.SortStableFunc(alike, func(a, b *model.Window) int { return cmp.Compare(a.Start.Earliest, b.Start.Earliest) })
-	var e *episode
-	var all []*episode
+	var e *Episode
+	var all []*Episode
 	for _, other := range alike {
 		if e == nil || other.Start.Earliest > e.span.Latest+apart {
-			e = &episode{view: v, w: other, span: other.Span()}
+			e = &Episode{view: v, w: other, span: other.Span()}
 			all = append(all, e)
 		}
 		e.span.Latest = max(e.span.Latest, other.End.Latest)
 		v.episodes[other], e.windows = e, append(e.windows, other)
 	}
 	for i := range v.Run.Targets {
-		if fresh := &v.Run.Targets[i]; fresh.Kind == timeline.New && v.shareRoutes(fresh, t) {
+		if fresh := &v.Run.Targets[i]; fresh.Kind == timeline.New && v.traffic.ShareRoutes(fresh, t) {
 			for _, e := range all {
-				e.fresh = fresh
+				e.Fresh = fresh
 			}
 		}
 	}
@@ -85,8 +85,8 @@ func (v *index) episodeOf(w *model.Window) *episode {
 	return v.episodes[w]
 }
 
-func (e *episode) judge() {
-	e.routes = e.view.routesIn(e.w, e.span)
+func (e *Episode) judge() {
+	e.routes = e.view.services.routesIn(e.w, e.span)
 	e.k = windows.InARow(e.routes)
 	e.findStops()
 	e.findFailures()
@@ -96,19 +96,19 @@ func (e *episode) judge() {
 
 // findFailures finds the failures that a stale route can have made: of requests that got no connection, and of others
 // that got one and failed as a Pod's own address did while it ended.
-func (e *episode) findFailures() {
+func (e *Episode) findFailures() {
 	for _, w := range e.windows {
-		if e.view.keepsPorts(w) {
+		if e.view.traffic.KeepsPorts(w) {
 			continue // which endpoint they go to, the routes of that time do not say
 		}
-		last := lastRoutable(e.view, w)
-		for _, f := range e.view.undelivered(w) {
+		last := lastRoutable(e.view.services, w)
+		for _, f := range e.view.traffic.Undelivered(w) {
 			if f.Earliest() <= last && (windows.Unconnected(f.Class) || routedAnew(&f) && len(e.candidates(&f)) > 0) {
-				e.failures = append(e.failures, f)
+				e.Failures = append(e.Failures, f)
 			}
 		}
 	}
-	slices.SortStableFunc(e.failures, func(a, b model.Failure) int { return cmp.Compare(a.Sent, b.Sent) })
+	slices.SortStableFunc(e.Failures, func(a, b model.Failure) int { return cmp.Compare(a.Sent, b.Sent) })
 }
 
 // routedAnew reports whether a request was to open a connection, or opened one: one that was kept tells nothing of
@@ -117,11 +117,11 @@ func routedAnew(f *model.Failure) bool { return !f.Reused || windows.Unconnected
 
 // lastRoutable is the last instant at which a request can have been sent that a stale route made fail: once no
 // endpoint is left, failures have another cause.
-func lastRoutable(v *index, w *model.Window) time.Duration {
+func lastRoutable(v *Services, w *model.Window) time.Duration {
 	last := model.Never
-	for _, empty := range v.unrouted(w) {
-		if empty.whole().Overlaps(w.Span()) {
-			last = min(last, max(empty.start.Latest, w.Start.Latest))
+	for _, empty := range v.Unrouted(w) {
+		if empty.Whole().Overlaps(w.Span()) {
+			last = min(last, max(empty.Start.Latest, w.Start.Latest))
 		}
 	}
 	return last
@@ -129,69 +129,69 @@ func lastRoutable(v *index, w *model.Window) time.Duration {
 
 // routesIn is how many endpoints the node can have had routes to at most: as many as were ready at one time, or
 // before one of those left that the node may still route to. A node that follows late has the routes of back then.
-func (v *index) routesIn(w *model.Window, at model.Instant) int {
-	svc := v.service(w)
-	n := svc.mostReady(at.Earliest-cluster.WatchLag, at.Latest)
+func (v *Services) routesIn(w *model.Window, at model.Instant) int {
+	svc := v.Service(w)
+	n := svc.MostReady(at.Earliest-cluster.WatchLag, at.Latest)
 	for i, left := range svc.leaves {
 		if left.Seen <= at.Latest {
 			n = max(n, svc.before[i])
 		}
 	}
-	if n == 0 || v.laneOff("endpointslice", w) {
-		return max(n, len(v.pods(w)))
+	if n == 0 || v.watches.LaneOff("endpointslice", w) {
+		return max(n, len(v.Pods(w)))
 	}
 	return n
 }
 
-// arrived is when the first packet of a request that got no connection had arrived at the latest, or was lost.
-func arrived(f *model.Failure) time.Duration {
+// Arrived is when the first packet of a request that got no connection had arrived at the latest, or was lost.
+func Arrived(f *model.Failure) time.Duration {
 	return windows.Arrival(f.Class, f.Sent, f.Done) + f.Error
 }
 
 // reach is by how much the first failure can follow a stop: requests met other routes before. A persistent connection
 // notices that its Pod stopped when it is used next.
-func (e *episode) reach(t *model.Target) time.Duration {
+func (e *Episode) reach(t *model.Target) time.Duration {
 	if t.Rate <= 0 {
 		return 0
 	}
 	n := 2 * e.k
 	if t.Kind == timeline.Reused {
-		n = nextUse(t)
+		n = NextUse(t)
 	}
 	return time.Duration(float64(n) / t.Rate * float64(time.Second))
 }
 
 // findStops finds the ending Pods that stopped when failures can be their doing, as they stopped.
-func (e *episode) findStops() {
-	e.whyNot = "no Pod was ending"
-	for _, p := range e.view.pods(e.w) {
+func (e *Episode) findStops() {
+	e.WhyNot = "no Pod was ending"
+	for _, p := range e.view.services.Pods(e.w) {
 		if !p.TerminatingBy(e.span.Latest) {
 			continue
 		}
 		s := e.stopOf(p)
 		switch {
 		case s == nil:
-			e.whyNot = p.Name + " was ending, but did not stop"
-		case !e.view.wasEndpoint(e.w, p, s.at.Latest):
-			e.whyNot = p.Name + " was ending, and had never been a ready endpoint"
+			e.WhyNot = p.Name + " was ending, but did not stop"
+		case !e.view.services.WasEndpoint(e.w, p, s.At.Latest):
+			e.WhyNot = p.Name + " was ending, and had never been a ready endpoint"
 		case e.wasLast(p):
-			e.whyNot = p.Name + " was the last endpoint, and there was no other to route to"
+			e.WhyNot = p.Name + " was the last endpoint, and there was no other to route to"
 		default:
-			e.stops = append(e.stops, s)
+			e.Stops = append(e.Stops, s)
 		}
 	}
-	slices.SortStableFunc(e.stops, func(a, b *podStop) int {
-		return cmp.Or(cmp.Compare(a.at.Earliest, b.at.Earliest), cmp.Compare(a.at.Latest, b.at.Latest))
+	slices.SortStableFunc(e.Stops, func(a, b *PodStop) int {
+		return cmp.Or(cmp.Compare(a.At.Earliest, b.At.Earliest), cmp.Compare(a.At.Latest, b.At.Latest))
 	})
 }
 
 // wasLast reports whether no endpoint was left by the update that turned the Pod's own away.
-func (e *episode) wasLast(p *model.Pod) bool {
-	svc := e.view.service(e.w)
+func (e *Episode) wasLast(p *model.Pod) bool {
+	svc := e.view.services.Service(e.w)
 	order, left := svc.order[p.UID]
-	for _, empty := range e.view.unrouted(e.w) {
-		together := left && svc.leaves[order].Seen == empty.last.Seen
-		if (together || empty.last.Object.UID == p.UID) && empty.whole().Overlaps(e.span) {
+	for _, empty := range e.view.services.Unrouted(e.w) {
+		together := left && svc.leaves[order].Seen == empty.Last.Seen
+		if (together || empty.Last.Object.UID == p.UID) && empty.Whole().Overlaps(e.span) {
 			return true
 		}
 	}
@@ -200,42 +200,42 @@ func (e *episode) wasLast(p *model.Pod) bool {
 
 // stopOf is the Pod's stop, nil if it did not stop about the window. A Pod whose own address was probed and went on
 // answering is cleared; without a probe, it stopped between its deletion and its exit.
-func (e *episode) stopOf(p *model.Pod) *podStop {
-	probe := e.view.probe(e.w, p)
-	s := &podStop{pod: p, target: probe.target, order: -1, routed: -1, gone: model.Never, quiet: true}
-	fails := e.view.endFailures(e.w, p)
-	reach := e.reach(e.view.target(e.w))
+func (e *Episode) stopOf(p *model.Pod) *PodStop {
+	probe := e.view.addresses.Probe(e.w, p)
+	s := &PodStop{Pod: p, Target: probe.Target, order: -1, routed: -1, gone: model.Never, Quiet: true}
+	fails := e.view.endings.EndFailures(e.w, p)
+	reach := e.reach(e.view.traffic.Target(e.w))
 	first := slices.IndexFunc(fails, func(f endFailure) bool {
-		return !f.again || f.outage.End.Latest+reach >= e.span.Earliest
+		return !f.Again || f.Outage.End.Latest+reach >= e.span.Earliest
 	})
 	switch {
-	case first >= 0 && fails[first].from.Earliest <= e.span.Latest:
-		s.fails, s.target = fails[first:], fails[first].target
-		s.at, s.known, s.proved = s.fails[0].from, s.fails[0].outage.Start.Latest, true
-		s.answered = e.view.answeredBadly(s)
-		u := s.fails[0].outage
-		s.quiet = !s.fails[0].again && (e.view.datagrams(e.w) || only(u.Classes, append(cutClasses[:2:2], unconnected...)...))
-	case probe.stopped != nil:
-		s.at, s.proved = *probe.stopped, true
-	case probe.lastOK != nil && *probe.lastOK > e.span.Latest:
+	case first >= 0 && fails[first].From.Earliest <= e.span.Latest:
+		s.fails, s.Target = fails[first:], fails[first].Target
+		s.At, s.known, s.Proved = s.fails[0].From, s.fails[0].Outage.Start.Latest, true
+		s.answered = e.view.endings.answeredBadly(s)
+		u := s.fails[0].Outage
+		s.Quiet = !s.fails[0].Again && (e.view.traffic.Datagrams(e.w) || Only(u.Classes, append(CutClasses[:2:2], unconnected...)...))
+	case probe.Stopped != nil:
+		s.At, s.Proved = *probe.Stopped, true
+	case probe.LastOK != nil && *probe.LastOK > e.span.Latest:
 		return nil
 	default:
 		at, known := stopByWatch(p)
 		if !known {
 			return nil
 		}
-		if probe.lastOK != nil {
-			cluster.NotBefore(&at, *probe.lastOK)
+		if probe.LastOK != nil {
+			cluster.NotBefore(&at, *probe.LastOK)
 		}
-		s.at, s.exited = at, p.Exited != nil
+		s.At, s.exited = at, p.Exited != nil
 	}
-	if s.at.Latest+reach < e.span.Earliest || s.at.Earliest > e.span.Latest {
+	if s.At.Latest+reach < e.span.Earliest || s.At.Earliest > e.span.Latest {
 		return nil
 	}
-	s.published, _ = e.view.publishes(e.w)
-	s.unwatched = e.view.laneOff("endpointslice", e.w)
-	s.outside = e.view.outside(e.w) != ""
-	svc := e.view.service(e.w)
+	s.Published, _ = e.view.services.Publishes(e.w)
+	s.unwatched = e.view.watches.LaneOff("endpointslice", e.w)
+	s.Outside = e.view.services.Outside(e.w) != ""
+	svc := e.view.services.Service(e.w)
 	if order, known := svc.order[p.UID]; known {
 		s.order, s.left = order, svc.leaves[order].Seen
 	}
@@ -243,13 +243,13 @@ func (e *episode) stopOf(p *model.Pod) *podStop {
 }
 
 // bound bounds until when each Pod was routed to.
-func (e *episode) bound() {
-	for _, s := range e.stops {
-		s.gone = min(e.goneBy(s, e.failures), s.until(), e.view.end())
+func (e *Episode) bound() {
+	for _, s := range e.Stops {
+		s.gone = min(e.GoneBy(s, e.Failures), s.until(), e.view.traffic.End())
 	}
 	e.inOrderOfLeaving()
-	for i := range e.failures {
-		f := &e.failures[i]
+	for i := range e.Failures {
+		f := &e.Failures[i]
 		if e.doubtful(f) {
 			continue
 		}
@@ -257,33 +257,33 @@ func (e *episode) bound() {
 			s.routed = max(s.routed, f.Earliest())
 		}
 	}
-	for i := range e.failures {
-		f := &e.failures[i]
+	for i := range e.Failures {
+		f := &e.Failures[i]
 		for _, s := range e.candidates(f) {
 			s.shared = s.shared || f.Earliest() > s.routed
 		}
 	}
 }
 
-// goneBy is when k requests in a row had succeeded since the Pod had stopped and since the last of these failures
+// GoneBy is when k requests in a row had succeeded since the Pod had stopped and since the last of these failures
 // that was its own: one before another Pod's stop, and not after so many successes that the route was gone for sure.
 // Only requests that open a connection tell.
 //
 // Right after that failure, k successes in a row prove it. Where other failures follow, each begins another try to
 // have so many by chance: more are needed with each.
-func (e *episode) goneBy(s *podStop, failures []model.Failure) time.Duration {
-	if e.fresh == nil {
+func (e *Episode) GoneBy(s *PodStop, failures []model.Failure) time.Duration {
+	if e.Fresh == nil {
 		return model.Never
 	}
-	streaks := e.view.probed(e.fresh).Streaks
+	streaks := e.view.traffic.Measured(e.Fresh).Streaks
 	routes := int(math.Ceil(float64(e.routes) / s.share())) // a Pod that answers some makes successes of its own
-	own := streaks.Proof(3*windows.InARow(routes), s.at.Latest)
-	for _, other := range e.stops {
-		if other.at.Earliest > s.at.Latest {
-			own = min(own, other.at.Earliest)
+	own := streaks.Proof(3*windows.InARow(routes), s.At.Latest)
+	for _, other := range e.Stops {
+		if other.At.Earliest > s.At.Latest {
+			own = min(own, other.At.Earliest)
 		}
 	}
-	from := s.at.Latest
+	from := s.At.Latest
 	var others []model.Failure
 	for i := range failures {
 		switch f := &failures[i]; {
@@ -307,17 +307,17 @@ func (e *episode) goneBy(s *podStop, failures []model.Failure) time.Duration {
 //
 // Where requests failed by the route to s after the successes that seemed to show that a later one's was gone, these
 // were chance: that route stood as long.
-func (e *episode) inOrderOfLeaving() {
-	for _, s := range e.stops {
-		for _, later := range e.stops {
-			if s.order >= 0 && later.order > s.order && later.gone <= s.at.Latest && e.onlyBy(s) {
+func (e *Episode) inOrderOfLeaving() {
+	for _, s := range e.Stops {
+		for _, later := range e.Stops {
+			if s.order >= 0 && later.order > s.order && later.gone <= s.At.Latest && e.onlyBy(s) {
 				later.gone = max(later.gone, s.gone)
 			}
 		}
 	}
-	for _, s := range e.stops {
-		for _, later := range e.stops {
-			if s.order >= 0 && later.order >= s.order && later.gone > s.at.Latest {
+	for _, s := range e.Stops {
+		for _, later := range e.Stops {
+			if s.order >= 0 && later.order >= s.order && later.gone > s.At.Latest {
 				s.gone = min(s.gone, later.gone)
 			}
 		}
@@ -325,17 +325,17 @@ func (e *episode) inOrderOfLeaving() {
 }
 
 // onlyBy reports whether a request failed that can have been routed to no other Pod that had stopped than s.
-func (e *episode) onlyBy(s *podStop) bool {
-	return slices.ContainsFunc(e.failures, func(f model.Failure) bool {
+func (e *Episode) onlyBy(s *PodStop) bool {
+	return slices.ContainsFunc(e.Failures, func(f model.Failure) bool {
 		all := e.candidates(&f)
-		return f.Earliest() > s.at.Latest && len(all) == 1 && all[0] == s
+		return f.Earliest() > s.At.Latest && len(all) == 1 && all[0] == s
 	})
 }
 
 // candidates are the stops of the Pods to which f can have been routed.
-func (e *episode) candidates(f *model.Failure) []*podStop {
-	var all []*podStop
-	for _, s := range e.stops {
+func (e *Episode) candidates(f *model.Failure) []*PodStop {
+	var all []*PodStop
+	for _, s := range e.Stops {
 		if s.canHaveMade(f) {
 			all = append(all, s)
 		}
@@ -345,12 +345,12 @@ func (e *episode) candidates(f *model.Failure) []*podStop {
 
 // lastToLeave are those of the Pods whose endpoints left last, in one update. Where that is not known of one, a lone
 // Pod is it, and of several none.
-func lastToLeave(stops []*podStop) []*podStop {
+func lastToLeave(stops []*PodStop) []*PodStop {
 	if len(stops) < 2 {
 		return stops
 	}
-	last := slices.MaxFunc(stops, func(a, b *podStop) int { return cmp.Compare(a.order, b.order) }).order
-	var found []*podStop
+	last := slices.MaxFunc(stops, func(a, b *PodStop) int { return cmp.Compare(a.order, b.order) }).order
+	var found []*PodStop
 	for _, s := range stops {
 		switch s.order {
 		case -1:
@@ -363,13 +363,13 @@ func lastToLeave(stops []*podStop) []*podStop {
 }
 
 // findTrouble finds the Pods that failed at their own addresses while they were ready, where that was not their end.
-func (e *episode) findTrouble() {
-	for _, p := range e.view.pods(e.w) {
-		for _, t := range e.view.directOf(e.w, p) {
-			for i := range e.view.probed(t).Outages {
-				u := &e.view.probed(t).Outages[i]
-				if u.Kind != model.Slow && u.Span().Overlaps(e.span) && !e.view.canBeItsEnd(p, t, u) && p.ReadyWithin(u.Start.Latest, u.End.Earliest) {
-					e.troubled = append(e.troubled, trouble{p, u})
+func (e *Episode) findTrouble() {
+	for _, p := range e.view.services.Pods(e.w) {
+		for _, t := range e.view.addresses.DirectOf(e.w, p) {
+			for i := range e.view.traffic.Measured(t).Outages {
+				u := &e.view.traffic.Measured(t).Outages[i]
+				if u.Kind != model.Slow && u.Span().Overlaps(e.span) && !e.view.addresses.canBeItsEnd(p, t, u) && p.ReadyWithin(u.Start.Latest, u.End.Earliest) {
+					e.Troubled = append(e.Troubled, trouble{p, u})
 				}
 			}
 		}
@@ -377,19 +377,19 @@ func (e *episode) findTrouble() {
 }
 
 // doubtful reports whether f may have been routed to a Pod that was ready and failed all the same.
-func (e *episode) doubtful(f *model.Failure) bool {
-	return slices.ContainsFunc(e.troubled, func(t trouble) bool {
-		return t.window.Start.Earliest <= arrived(f) && f.Earliest() <= t.window.End.Latest
+func (e *Episode) doubtful(f *model.Failure) bool {
+	return slices.ContainsFunc(e.Troubled, func(t trouble) bool {
+		return t.window.Start.Earliest <= Arrived(f) && f.Earliest() <= t.window.End.Latest
 	})
 }
 
 // madeByTrouble reports whether a Pod that was ready failed at its own address as f did, at that time.
-func (e *episode) madeByTrouble(f *model.Failure) bool {
+func (e *Episode) madeByTrouble(f *model.Failure) bool {
 	class := f.Class
-	if class == timeline.TimeoutConnect && e.view.datagrams(e.w) {
+	if class == timeline.TimeoutConnect && e.view.traffic.Datagrams(e.w) {
 		class = timeline.TimeoutResponse
 	}
-	return slices.ContainsFunc(e.troubled, func(t trouble) bool {
-		return t.window.Classes[class.String()] > 0 && t.window.Start.Earliest <= arrived(f) && f.Earliest() <= t.window.End.Latest
+	return slices.ContainsFunc(e.Troubled, func(t trouble) bool {
+		return t.window.Classes[class.String()] > 0 && t.window.Start.Earliest <= Arrived(f) && f.Earliest() <= t.window.End.Latest
 	})
 }

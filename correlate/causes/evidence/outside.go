@@ -1,4 +1,4 @@
-package causes
+package evidence
 
 import (
 	"cmp"
@@ -10,12 +10,12 @@ import (
 	"lapse/timeline"
 )
 
-// outside is the host of a window's URL from which something unseen leads requests on to the Pods, such as a load
+// Outside is the host of a window's URL from which something unseen leads requests on to the Pods, such as a load
 // balancer, an ingress or DNS. It is "" where the prober's own node does so: the target is a Service, or its URL
 // names a watched Service's address. A prober outside of the cluster is on no node: what leads its requests on from a
 // load balancer's address or an external IP is not seen.
-func (v *index) outside(w *model.Window) string {
-	t := v.target(w)
+func (v *Services) Outside(w *model.Window) string {
+	t := v.traffic.Target(w)
 	if t.Service != "" && (t.Node != "" || t.Route != "loadbalancer" && t.Route != "externalip") {
 		return ""
 	}
@@ -37,40 +37,40 @@ func isNameOf(host string, s timeline.Service) bool {
 	return host == s.Name || host == full || strings.HasPrefix(host, full+".svc")
 }
 
-// router is who leads the window's requests to Pods: the node they are sent from, the one whose port is asked, the
+// Router is who leads the window's requests to Pods: the node they are sent from, the one whose port is asked, the
 // Service's name, or what is behind the URL's host.
-func (v *index) router(w *model.Window) string {
-	t := v.target(w)
-	switch host := v.outside(w); {
+func (v *Services) Router(w *model.Window) string {
+	t := v.traffic.Target(w)
+	switch host := v.Outside(w); {
 	case host != "":
 		return "the load balancer, ingress or DNS of " + host
 	case t.Turns:
-		return "the name of " + nameOf(t.Service)
+		return "the name of " + NameOf(t.Service)
 	case t.RouteNode != "":
 		return t.RouteNode
 	}
-	return v.from(w)
+	return v.traffic.From(w)
 }
 
-// nameOf is the name of a Service, NAMESPACE/NAME, without its namespace.
-func nameOf(service string) string { return service[strings.IndexByte(service, '/')+1:] }
+// NameOf is the name of a Service, NAMESPACE/NAME, without its namespace.
+func NameOf(service string) string { return service[strings.IndexByte(service, '/')+1:] }
 
-// routerNode is the node that leads the window's requests to Pods, "" if that is not known.
-func (v *index) routerNode(w *model.Window) string {
-	t := v.target(w)
-	if v.outside(w) != "" || t.Turns {
+// RouterNode is the node that leads the window's requests to Pods, "" if that is not known.
+func (v *Services) RouterNode(w *model.Window) string {
+	t := v.traffic.Target(w)
+	if v.Outside(w) != "" || t.Turns {
 		return ""
 	}
 	return cmp.Or(t.RouteNode, t.Node)
 }
 
-// policy is the traffic policy that the window's requests are under, and the node whose endpoints it means; "" where
+// Policy is the traffic policy that the window's requests are under, and the node whose endpoints it means; "" where
 // there is none. Requests of Pods to a load balancer's address or an external IP go to all endpoints, whatever the
-// policy. https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
-func (v *index) policy(w *model.Window) (policy, node string) {
-	spec, t := v.serviceSpec(w), v.target(w)
+// Policy. https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
+func (v *Services) Policy(w *model.Window) (policy, node string) {
+	spec, t := v.Spec(w), v.traffic.Target(w)
 	switch {
-	case spec == nil || t.Turns || v.outside(w) != "":
+	case spec == nil || t.Turns || v.Outside(w) != "":
 		return "", ""
 	case t.RouteNode != "":
 		return spec.Snapshot.Service.External, t.RouteNode
@@ -78,14 +78,4 @@ func (v *index) policy(w *model.Window) (policy, node string) {
 		return "", ""
 	}
 	return spec.Snapshot.Service.Internal, t.Node
-}
-
-// answeredByNobody counts the window's failures that are answers with a status of 500 or more, and carry no Pod's name.
-func (v *index) answeredByNobody(w *model.Window) (n int) {
-	for _, f := range v.failuresOf(w) {
-		if f.Class == timeline.HTTP5xx && f.Backend == "" {
-			n++
-		}
-	}
-	return n
 }

@@ -1,4 +1,4 @@
-package causes
+package evidence
 
 import (
 	"cmp"
@@ -12,12 +12,12 @@ import (
 
 // readEndpoints derives what is asked of the endpoints from how they changed; moves are those that only moved to
 // another port.
-func (s *service) readEndpoints(end time.Duration, moves map[uint32]bool) {
+func (s *Service) readEndpoints(end time.Duration, moves map[uint32]bool) {
 	// Several watches are not in order by the microsecond.
-	slices.SortStableFunc(s.endpoints, func(a, b *model.Event) int { return cmp.Compare(a.Seen, b.Seen) })
-	s.empty = emptySpans(s.endpoints, end)
-	s.order, s.steps = map[string]int{}, cluster.EndpointSteps(s.endpoints)
-	for _, e := range s.endpoints {
+	slices.SortStableFunc(s.Endpoints, func(a, b *model.Event) int { return cmp.Compare(a.Seen, b.Seen) })
+	s.empty = emptySpans(s.Endpoints, end)
+	s.order, s.steps = map[string]int{}, cluster.EndpointSteps(s.Endpoints)
+	for _, e := range s.Endpoints {
 		if !cluster.IsReady(e.From) || cluster.IsReady(e.To) || moves[e.ID] {
 			continue
 		}
@@ -29,7 +29,7 @@ func (s *service) readEndpoints(end time.Duration, moves map[uint32]bool) {
 }
 
 // readyBefore is how many endpoints were ready just before an instant.
-func (s *service) readyBefore(at time.Duration) int {
+func (s *Service) readyBefore(at time.Duration) int {
 	next, _ := slices.BinarySearchFunc(s.steps, at, func(step model.EndpointStep, at time.Duration) int { return cmp.Compare(step.At.Latest, at) })
 	if next == 0 {
 		return 0
@@ -37,12 +37,12 @@ func (s *service) readyBefore(at time.Duration) int {
 	return s.steps[next-1].Ready
 }
 
-// mostReady is how many endpoints were ready at most at one time between two instants.
-func (s *service) mostReady(from, to time.Duration) int { return model.MostReady(s.steps, from, to) }
+// MostReady is how many endpoints were ready at most at one time between two instants.
+func (s *Service) MostReady(from, to time.Duration) int { return model.MostReady(s.steps, from, to) }
 
-// leastReady is how many endpoints were ready at least between two instants, before the last of which something
+// LeastReady is how many endpoints were ready at least between two instants, before the last of which something
 // changed.
-func (s *service) leastReady(from, to time.Duration) int {
+func (s *Service) LeastReady(from, to time.Duration) int {
 	before, least := 0, math.MaxInt
 	for _, step := range s.steps {
 		if step.At.Latest >= to {
@@ -56,11 +56,11 @@ func (s *service) leastReady(from, to time.Duration) int {
 	return min(least, before)
 }
 
-// wasEndpoint reports whether a Pod was a ready endpoint at some time before an instant, as far as is known: only
+// WasEndpoint reports whether a Pod was a ready endpoint at some time before an instant, as far as is known: only
 // then can requests have been sent to it.
-func (v *index) wasEndpoint(w *model.Window, p *model.Pod, by time.Duration) bool {
-	all := v.service(w).endpoints
-	return len(all) == 0 || v.laneOff("endpointslice", w) || slices.ContainsFunc(all, func(e *model.Event) bool {
+func (v *Services) WasEndpoint(w *model.Window, p *model.Pod, by time.Duration) bool {
+	all := v.Service(w).Endpoints
+	return len(all) == 0 || v.watches.LaneOff("endpointslice", w) || slices.ContainsFunc(all, func(e *model.Event) bool {
 		return e.Object.UID == p.UID && (cluster.IsReady(e.From) || cluster.IsReady(e.To)) && e.At.Earliest <= by
 	})
 }

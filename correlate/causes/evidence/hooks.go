@@ -1,4 +1,4 @@
-package causes
+package evidence
 
 import (
 	"fmt"
@@ -19,9 +19,9 @@ type hooked struct {
 	*timeline.Hook
 }
 
-// hooksOf returns the preStop hooks of a Pod, as far as its template is known.
-func (v *index) hooksOf(p *model.Pod) (all []hooked) {
-	if t := v.templates[p.Template]; t != nil {
+// HooksOf returns the preStop hooks of a Pod, as far as its template is known.
+func (v Templates) HooksOf(p *model.Pod) (all []hooked) {
+	if t := v[p.Template]; t != nil {
 		for _, c := range t.Containers {
 			if c.PreStop != nil {
 				all = append(all, hooked{c.Name, c.PreStop})
@@ -58,50 +58,50 @@ func (h hooked) runs() string {
 	return h.Kind
 }
 
-// namedHooks names what the hooks of a Pod run: " (`sleep 5`)"; "" if that is not known.
-func (v *index) namedHooks(p *model.Pod) string {
+// NamedHooks names what the hooks of a Pod run: " (`sleep 5`)"; "" if that is not known.
+func (v Templates) NamedHooks(p *model.Pod) string {
 	var all []string
-	for _, h := range v.hooksOf(p) {
+	for _, h := range v.HooksOf(p) {
 		all = append(all, h.runs())
 	}
 	if len(all) == 0 {
 		return ""
 	}
-	return " (" + namedOf(all) + ")"
+	return " (" + NamedOf(all) + ")"
 }
 
 // A hookEffect is what a hook that failed is to its Pod's stop.
 type hookEffect int
 
 const (
-	notKnown hookEffect = iota
+	NotKnown hookEffect = iota
 	isCause             // it was to delay the stop, and did not
 	isEffect            // it stopped the server, and was killed with its container
 )
 
-// effectOf is what the hook of a Pod that failed is to its stop. A hook that was to sleep for longer, or that could
+// EffectOf is what the hook of a Pod that failed is to its stop. A hook that was to sleep for longer, or that could
 // not be run, did not stop the server; nor did one after whose failure the Pod answered.
-func (v *index) effectOf(s *podStop, failed *model.Event) hookEffect {
-	if s.proved && s.at.Earliest >= failed.At.Latest || strings.Contains(failed.Detail, "not found") || strings.Contains(failed.Detail, "no such file") {
+func (v *Endings) EffectOf(s *PodStop, failed *model.Event) hookEffect {
+	if s.Proved && s.At.Earliest >= failed.At.Latest || strings.Contains(failed.Detail, "not found") || strings.Contains(failed.Detail, "no such file") {
 		return isCause
 	}
-	effect := notKnown
-	for _, h := range v.hooksOf(s.pod) {
+	effect := NotKnown
+	for _, h := range v.templates.HooksOf(s.Pod) {
 		switch {
-		case s.pod.Deleted != nil && s.at.Latest-s.pod.Deleted.Earliest < h.delays():
+		case s.Pod.Deleted != nil && s.At.Latest-s.Pod.Deleted.Earliest < h.delays():
 			effect = max(effect, isCause)
 		case h.stopsServer():
 			return isEffect
 		default:
-			return notKnown
+			return NotKnown
 		}
 	}
 	return effect
 }
 
 // stoppingHook returns the hook of the Pod that ends its server by itself; ok is false where none is known to.
-func (v *index) stoppingHook(p *model.Pod) (stopping hooked, ok bool) {
-	for _, h := range v.hooksOf(p) {
+func (v Templates) stoppingHook(p *model.Pod) (stopping hooked, ok bool) {
+	for _, h := range v.HooksOf(p) {
 		if h.stopsServer() {
 			return h, true
 		}
@@ -110,7 +110,7 @@ func (v *index) stoppingHook(p *model.Pod) (stopping hooked, ok bool) {
 }
 
 // endingHook says that a Pod's hook ends its server; "" where none is known to.
-func (v *index) endingHook(p *model.Pod) string {
+func (v Templates) endingHook(p *model.Pod) string {
 	h, ok := v.stoppingHook(p)
 	if !ok {
 		return ""

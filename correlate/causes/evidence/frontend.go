@@ -1,0 +1,65 @@
+package evidence
+
+import (
+	"net/netip"
+	"net/url"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+// A frontend is what a judged target sends to: one port of a Service at one of its addresses. A bare URL has no
+// Service.
+type frontend struct {
+	service, port string
+	family        family
+}
+
+// A family is that of IP addresses; 0 if it is not known.
+type family int
+
+func familyOf(addr netip.Addr) family {
+	switch {
+	case addr.Unmap().Is4():
+		return 4
+	case addr.IsValid():
+		return 6
+	}
+	return 0
+}
+
+// frontendOf is what t sends to. The family is known of an endpoint, and where the URL names an address, as that of a
+// Service does.
+func frontendOf(t *model.Target) frontend {
+	f := frontend{service: t.Service, port: t.PortName}
+	if t.Kind == timeline.Direct {
+		addr, _ := netip.ParseAddrPort(t.Addr)
+		f.family = familyOf(addr.Addr())
+	} else if u, err := url.Parse(t.URL); err == nil {
+		addr, _ := netip.ParseAddr(u.Hostname())
+		f.family = familyOf(addr)
+	}
+	return f
+}
+
+// frontend is what t sends to.
+func (v *Traffic) frontend(t *model.Target) frontend {
+	f, known := v.frontends[t.ID]
+	if !known {
+		f = frontendOf(t)
+		v.frontends[t.ID] = f
+	}
+	return f
+}
+
+// reaches reports whether requests to f may get to an endpoint of this Service and port, at an address of this
+// family. What is not known rules nothing out.
+func (f frontend) reaches(o frontend) bool {
+	return (f.service == "" || o.service == "" || f.service == o.service) && (f.port == "" || o.port == "" || f.port == o.port) &&
+		(f.family == 0 || o.family == 0 || f.family == o.family)
+}
+
+func frontendOfEndpoint(e *model.Event) frontend {
+	addr, _ := netip.ParseAddr(e.Addr)
+	return frontend{service: e.Service, port: e.PortName, family: familyOf(addr)}
+}

@@ -1,0 +1,105 @@
+package evidence
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// This file is what several rules say of the windows of held targets, in which connections were cut and not requests.
+
+// CutsIn are the cuts of a held target's window, by when they were noticed.
+func (v *Traffic) CutsIn(w *model.Window) (cuts []model.HeldCut) {
+	for _, c := range v.Cuts[v.Target(w).ID] {
+		if c.Window == w.ID {
+			cuts = append(cuts, c)
+		}
+	}
+	return cuts
+}
+
+// MayBeOn reports whether a connection may have been on a Pod: by the replies' own word, if they have one.
+func MayBeOn(c *model.HeldCut, p *model.Pod) bool { return c.From == "" || c.From == p.Name }
+
+// Unselected says which Pods connections were on that the Service had ceased to select when they were cut: those are
+// watched no more. It is empty of other windows, and where there is none.
+func (v *Addresses) Unselected(w *model.Window) string {
+	if w.Kind != model.CutKind {
+		return ""
+	}
+	var names []string
+	for _, c := range v.traffic.CutsIn(w) {
+		for _, p := range v.services.Pods(w) {
+			if c.From == p.Name && !slices.Contains(names, p.Name) && slices.ContainsFunc(v.changes.About[p.UID], func(e *model.Event) bool {
+				return e.Kind == timeline.PodGone && e.Detail == timeline.NoLongerSelected && e.At.Earliest <= c.Cut.Latest
+			}) {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return "; the connections were on " + NamedOf(names) + ", which the Service no longer selected: what becomes of such Pods is not watched"
+}
+
+// CutConns is how many connections some cuts are of.
+func CutConns(cuts []model.HeldCut) int {
+	conns := map[int]bool{}
+	for _, c := range cuts {
+		conns[c.Conn] = true
+	}
+	return len(conns)
+}
+
+// Unwarned is how many of some cuts were not announced.
+func Unwarned(cuts []model.HeldCut) (n int) {
+	for _, c := range cuts {
+		if !c.Warned {
+			n++
+		}
+	}
+	return n
+}
+
+// A Holder is a Pod whose connections were cut.
+type Holder struct {
+	Pod  *model.Pod
+	Cuts []model.HeldCut
+	At   model.Instant // when what cut them happened
+}
+
+// Named reports whether replies had said of each cut connection that it was on the Pod.
+func (h *Holder) Named() bool {
+	return !slices.ContainsFunc(h.Cuts, func(c model.HeldCut) bool { return c.From == "" })
+}
+
+// Sign is that the Pod's connections were cut, as the target saw it.
+func (h *Holder) Sign(w *model.Window, on string) Sign {
+	noticed := model.Instant{Earliest: h.Cuts[0].Cut.Latest, Latest: h.Cuts[len(h.Cuts)-1].Cut.Latest}
+	text := fmt.Sprintf("%s cut: %s", quantity.Count(CutConns(h.Cuts), "connection")+" "+Was(len(h.Cuts)), quantity.ClassCounts(classesOf(h.Cuts)))
+	strength := Close
+	if h.Named() {
+		text, strength = text+", all on "+h.Pod.Name+" by the replies' own word", Watched
+	}
+	return strength.Sign(model.Evidence{Target: w.Target, At: &noticed, Text: text + on})
+}
+
+func classesOf(cuts []model.HeldCut) map[string]int {
+	classes := map[string]int{}
+	for _, c := range cuts {
+		classes[c.Class]++
+	}
+	return classes
+}
+
+// BeatOf is the time between two heartbeats on a connection of a held target.
+func (v *Traffic) BeatOf(w *model.Window) time.Duration {
+	t := v.Target(w)
+	return timeline.Target{Connections: t.Connections, Rate: t.Rate}.Heartbeat()
+}

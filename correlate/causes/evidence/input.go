@@ -1,0 +1,27 @@
+package evidence
+
+import (
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/windows"
+	"lapse/timeline"
+)
+
+// An Input is a judged run whose windows have no causes yet, and what else of the measurement rules need.
+type Input struct {
+	Run    *model.Timeline                       // targets, events (placed), unobserved and published windows
+	Probed map[timeline.TargetID]*Probed         // of all targets, direct and control included
+	Cuts   map[timeline.TargetID][]model.HeldCut // of those of kind held: every one
+
+	// Answered counts the requests to a target that were sent between two instants, and those of them that were
+	// answered, good or bad. It leaves out up to a few 100 ms at either end.
+	Answered func(target timeline.TargetID, from, to time.Duration) (answered, sent int)
+}
+
+// A Probed is what is known of one target beside what is published.
+type Probed struct {
+	Outages   []model.Window // without causes
+	FirstLast windows.FirstLast
+	Streaks   *windows.Streaks // of one of kind new
+}

@@ -1,0 +1,46 @@
+package evidence
+
+import (
+	"fmt"
+	"strings"
+
+	"lapse/correlate/model"
+)
+
+// NamedOf lists names: "a", "a, b and c", "a, b and 4 more".
+func NamedOf(names []string) string {
+	const most = 3
+	if len(names) > most {
+		names = append(names[:most-1:most-1], fmt.Sprintf("%d more", len(names)-most+1))
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// NamedPods names Pods: "a", "a, b and c", "a, b and 4 more".
+func NamedPods(pods []*model.Pod) string {
+	names := make([]string, len(pods))
+	for i, p := range pods {
+		names[i] = p.Name
+	}
+	return NamedOf(names)
+}
+
+// NamedStops names the Pods that stopped.
+func NamedStops(stops []*PodStop) string {
+	pods := make([]*model.Pod, len(stops))
+	for i, s := range stops {
+		pods[i] = s.Pod
+	}
+	return NamedPods(pods)
+}
+
+// Was is the verb of so many.
+func Was(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}

@@ -1,0 +1,69 @@
+package evidence
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+// This file is what several rules ask of nodes: which could be reached, and what Kubernetes found of them.
+
+// UnreachableNodes are the nodes of which all ready Pods turned unreachable at their own addresses at once during the
+// window, with these, and the nodes of which at least one went on answering then.
+func (v *Suspects) UnreachableNodes(w *model.Window) (unreachable map[string][]Suspect, answering map[string]bool) {
+	unreachable, answering = map[string][]Suspect{}, map[string]bool{}
+	if Count(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) == 0 {
+		return unreachable, answering
+	}
+	lost := v.That(w, func(s Suspect) bool { return !AnswersBadly(s.Outage) && v.silent(w, &s) })
+	if len(lost) == 0 {
+		return unreachable, answering
+	}
+	first := slices.MinFunc(lost, func(a, b Suspect) int { return cmp.Compare(a.Outage.Start.Earliest, b.Outage.Start.Earliest) })
+	at := first.Outage.Start
+	of := map[string]Suspect{}
+	for _, s := range lost {
+		if s.Outage.Span().Overlaps(at) {
+			of[s.Pod.UID] = s
+		}
+	}
+	for _, p := range v.services.Pods(w) {
+		probe := v.addresses.Probe(w, p)
+		s, cut := of[p.UID]
+		ended := p.TerminatingBy(at.Latest) && (probe.LastOK == nil || *probe.LastOK <= at.Latest)
+		if !cut && ended || !p.ReadyBy(at.Latest) || probe.FirstOK == nil || *probe.FirstOK >= at.Latest {
+			continue
+		}
+		if cut {
+			unreachable[p.Node] = append(unreachable[p.Node], s)
+		} else if v.traffic.OutageNear(probe.Target, at) == nil {
+			answering[p.Node] = true
+		}
+	}
+	maps.DeleteFunc(unreachable, func(node string, _ []Suspect) bool { return node == "" || answering[node] })
+	return unreachable, answering
+}
+
+// NodeNotReady is that the node was found not to be ready after the window had begun, nil if it was not.
+func (v *Changes) NodeNotReady(w *model.Window, node string) *model.Event {
+	for _, e := range v.changes {
+		if e.Kind == timeline.NodeReady && e.Object != nil && e.Object.Name == node && e.To != "true" && e.At.Latest >= w.Start.Earliest && e.At.Earliest <= w.End.Latest {
+			return e
+		}
+	}
+	return nil
+}
+
+// NodeLost is the event by which a node was found not ready in a time, nil if there is none.
+func (v *Changes) NodeLost(node string, at model.Instant) *model.Event {
+	for i := range v.Run.Events {
+		e := &v.Run.Events[i]
+		if e.Kind == timeline.NodeReady && e.From == "true" && e.To != "true" && e.Object != nil && e.Object.Name == node && e.At.Overlaps(at) {
+			return e
+		}
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+package evidence
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// This file is what several rules ask of Pods that failed at their own addresses while requests were routed to them.
+//
+// Where a Pod fails alike at its own address and through the Service, and other Pods do not, the Pod is the cause and
+// no route is. How the address failed must leave one reading: the failures have its classes, at its times, and no more
+// than its share of the requests. On a busy machine a healthy Pod looks hung, so pod-hung needs half a timeout for more
+// than low. One Pod of a node that is cut off looks as one that a NetworkPolicy isolates: node-unreachable is low then.
+
+// A Suspect is a Pod that failed at its own address while its endpoint was ready. That was not its end.
+type Suspect struct {
+	Pod    *model.Pod
+	Target string        // of its own address
+	Outage *model.Window // of that target
+	From   time.Duration // requests can have been routed to it while it failed from then
+	Until  time.Duration // until then
+}
+
+// NearlyAll is the share of its requests that an address fails which does not answer at all: more than chance leaves
+// of what was under way.
+const NearlyAll = 0.9
+
+// Whole reports whether the address failed all the time, and not only some of its requests.
+func (s *Suspect) Whole() bool { return s.Outage.Share >= NearlyAll }
+
+// longSilence is for how long an address must have been silent within a window that is less than its outage.
+const longSilence = time.Second
+
+// silent reports whether a suspect's address failed all the time, or all the time of its outage that is within the
+// window: a Pod that can be reached again may fail again at once, because it ends.
+func (v *Suspects) silent(w *model.Window, s *Suspect) bool {
+	from, to := max(s.Outage.Start.Latest, w.Start.Latest), min(s.Outage.End.Earliest, w.End.Earliest)
+	if s.Whole() || to-from < longSilence {
+		return s.Whole()
+	}
+	answered, sent := v.Answered(v.traffic.TargetNamed(s.Target).ID, from, to)
+	return sent > 0 && float64(sent-answered) >= NearlyAll*float64(sent)
+}
+
+// Wholly adds to what an outage is to be that the address failed all the time.
+func Wholly(is func(*model.Window) bool) func(*model.Window) bool {
+	return func(u *model.Window) bool { return is(u) && u.Share >= NearlyAll }
+}
+
+// InParts is the doubt that the addresses of suspects answered most or some requests meanwhile.
+func InParts(suspects []Suspect, text string) []Sign {
+	for i := range suspects {
+		if s := &suspects[i]; !s.Whole() {
+			answered := s.Outage.Sent - s.Outage.Failed
+			return []Sign{Doubt(Watched, fmt.Sprintf("%s answered %d of %d requests to its own address meanwhile: %s", s.Pod.Name, answered, s.Outage.Sent, text))}
+		}
+	}
+	return nil
+}
+
+// All are the Pods behind a window that failed at their own addresses during it, one for each outage. The
+// prober's own trouble is none.
+func (v *Suspects) All(w *model.Window) []Suspect {
+	if known, ok := v.suspected[w]; ok {
+		return known
+	}
+	var found []Suspect
+	for _, s := range v.ownOutages(w) {
+		if s.Outage.Span().Overlaps(w.Span()) {
+			found = append(found, s)
+		}
+	}
+	v.suspected[w] = found
+	return found
+}
+
+// That are those of which is holds.
+func (v *Suspects) That(w *model.Window, is func(Suspect) bool) []Suspect {
+	var found []Suspect
+	for _, s := range v.All(w) {
+		if is(s) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// ownOutages are all of the Pods behind the window's Service.
+func (v *Suspects) ownOutages(w *model.Window) []Suspect {
+	svc := v.services.Service(w)
+	if svc.outages != nil {
+		return svc.outages
+	}
+	svc.outages = []Suspect{}
+	for _, p := range svc.pods {
+		for _, t := range v.addresses.DirectOf(w, p) {
+			for i := range v.traffic.Measured(t).Outages {
+				u := &v.traffic.Measured(t).Outages[i]
+				if u.Kind == model.Slow || v.addresses.canBeItsEnd(p, t, u) || !routedTo(p, u.Start.Latest, u.End.Earliest) || v.addresses.proberMade(t, u) {
+					continue
+				}
+				s := Suspect{Pod: p, Target: t.Name, Outage: u, From: u.Start.Earliest, Until: u.End.Latest}
+				if p.EndpointReady != nil && !p.ReadyBy(u.Start.Earliest) { // else it is the time when it came back
+					s.From = max(s.From, p.EndpointReady.Earliest)
+				}
+				svc.outages = append(svc.outages, s)
+			}
+		}
+	}
+	return svc.outages
+}
+
+// canBeItsEnd reports whether an outage of a Pod's own address can be that the Pod ended: it may have been ending
+// when that began, and did not go on answering later. When a Pod was deleted is known to the second, so one that was
+// cut off may seem to have been ending. One that was seen to be deleted before, and that packets reached, ends even if
+// it answers again: SIGTERM restarts some servers.
+func (v *Addresses) canBeItsEnd(p *model.Pod, t *model.Target, u *model.Window) bool {
+	if !p.TerminatingBy(u.Start.Latest) {
+		return false
+	}
+	last := v.traffic.Measured(t).FirstLast.LastOK
+	return last == nil || last.Sent < u.Start.Latest+apart || p.Deleted != nil && p.Deleted.Latest <= u.Start.Latest+Moment && !Unreached(u)
+}
+
+// routedTo reports whether the Pod's endpoint was ready at some time between two instants, as far as its lane and the
+// watch tell.
+func routedTo(p *model.Pod, from, to time.Duration) bool {
+	if p.ReadyWithin(from, to) {
+		return true
+	}
+	return p.EndpointReady != nil && p.EndpointReady.Earliest <= to && (p.EndpointNotReady == nil || p.EndpointNotReady.Latest >= from || p.EndpointNotReady.Latest < p.EndpointReady.Earliest)
+}
+
+// proberMade reports whether the outage of a target is no longer than what a standstill of its prober, or trouble of
+// the control target, can have made of good answers.
+func (v *Addresses) proberMade(t *model.Target, u *model.Window) bool {
+	if Count(u.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot) == 0 {
+		return false
+	}
+	made := func(unwell time.Duration) bool { return u.Length.Min <= unwell+v.Run.Run.Timeout }
+	for _, e := range v.changes.Stalls {
+		stall := e.At.Latest - e.At.Earliest
+		if (e.Source == "" || e.Source == t.Source) && e.At.Overlaps(u.Span()) && stall >= v.Run.Run.Timeout/2 && made(stall) {
+			return true
+		}
+	}
+	for i := range v.Run.Targets {
+		control := &v.Run.Targets[i]
+		if control.Kind != timeline.Control || control.Source != t.Source {
+			continue
+		}
+		if trouble := v.traffic.OutageNear(control.Name, u.Span()); trouble != nil && made(trouble.Length.Max) {
+			return true
+		}
+	}
+	return false
+}
+
+// MadeBy counts the failures of a window that the suspects can have made: each failed as one of their own addresses
+// did, at a time when requests were routed to it.
+func (v *Suspects) MadeBy(w *model.Window, suspects []Suspect) int {
+	n := 0
+	own := v.traffic.Failures(w)
+	for i := range own {
+		for _, s := range suspects {
+			if s.canHaveMade(&own[i], v.traffic.Target(w).Kind) {
+				n++
+				break
+			}
+		}
+	}
+	if n > 0 {
+		n += max(0, w.Failed-len(own)) // beyond the cap of the list
+	}
+	return n
+}
+
+// canHaveMade reports whether a request to a target of this kind can have failed for what ailed the Pod: as its own
+// address did, or on a connection that was there before the address could not be reached any more.
+func (s *Suspect) canHaveMade(f *model.Failure, kind timeline.TargetKind) bool {
+	if f.Earliest() > s.Until || Arrived(f) < s.From {
+		return false
+	}
+	if s.Outage.Classes[f.Class.String()] > 0 {
+		return true
+	}
+	lost := Count(s.Outage.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable) > 0
+	return lost && (f.Class == timeline.NoSlot || f.Class == timeline.TimeoutResponse && (kind == timeline.Reused || f.Earliest() <= s.Outage.Start.Latest))
+}
+
+// FailedAlso are the other Pods that were ready before, and failed at their own addresses while these did.
+func (v *Suspects) FailedAlso(w *model.Window, suspects []Suspect) []*model.Pod {
+	return SuspectPods(v.Beside(w, suspects))
+}
+
+// Beside are those of other Pods, which failed while these did.
+func (v *Suspects) Beside(w *model.Window, suspects []Suspect) []Suspect {
+	return v.That(w, func(s Suspect) bool {
+		return !slices.ContainsFunc(suspects, func(o Suspect) bool { return o.Pod == s.Pod }) && slices.ContainsFunc(suspects, func(o Suspect) bool { return o.Outage.Span().Overlaps(s.Outage.Span()) })
+	})
+}
+
+// SuspectPods are the Pods of suspects, each once.
+func SuspectPods(suspects []Suspect) []*model.Pod {
+	var pods []*model.Pod
+	seen := map[string]bool{}
+	for _, s := range suspects {
+		if !seen[s.Pod.UID] {
+			seen[s.Pod.UID] = true
+			pods = append(pods, s.Pod)
+		}
+	}
+	return pods
+}
+
+// OthersAnswered is that the other Pods answered at their own addresses all the time.
+func (v *Suspects) OthersAnswered(w *model.Window, suspects []Suspect) []model.Evidence {
+	accused := map[string]bool{}
+	for _, s := range suspects {
+		accused[s.Pod.UID] = true
+	}
+	var clean []model.Evidence
+	for _, p := range v.addresses.HealthyOthers(w) {
+		if name := v.addresses.DirectName(w, p); !accused[p.UID] && v.traffic.OutageNear(name, w.Span()) == nil {
+			clean = append(clean, model.Evidence{Target: name, Text: p.Name + " went on answering at its own address"})
+		}
+	}
+	if len(clean) > 3 {
+		return []model.Evidence{{Text: fmt.Sprintf("%d other Pods went on answering at their own addresses", len(clean))}}
+	}
+	return clean
+}
+
+// Unreached reports whether nothing tells that a packet to an address arrived.
+func Unreached(u *model.Window) bool {
+	return Only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot) && Count(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) > 0
+}
+
+// AnswersBadly reports whether an address was there and answered, if badly: no packet to it was lost.
+func AnswersBadly(u *model.Window) bool {
+	return 2*Count(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) < u.Failed
+}
+
+// Hangs reports whether an address accepted connections and did not answer. Once nobody takes them from its queue,
+// and it is full, further ones time out.
+func (v *Suspects) Hangs(s Suspect) bool {
+	u := s.Outage
+	answers, connects := Count(u.Classes, timeline.TimeoutResponse), Count(u.Classes, timeline.TimeoutConnect)
+	return answers > 0 && (answers >= connects || answers > v.traffic.underWay(s.Target)) && Only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
+}
+
+// underWay is how many requests to a target can have been under way at one time while it answered.
+func (v *Traffic) underWay(target string) int {
+	t := v.Targets[target]
+	if t == nil || t.Latency == nil {
+		return math.MaxInt
+	}
+	return 2 + int(2*t.Rate*t.Latency.P99.Seconds())
+}
+
+// FailedHow says what a Pod did instead of answering well.
+func (v *Suspects) FailedHow(s Suspect) string {
+	did := "failed: " + quantity.ClassCounts(s.Outage.Classes)
+	if 2*Count(s.Outage.Classes, timeline.Refused) > s.Outage.Failed {
+		did = "refused connections"
+	}
+	for _, e := range v.traffic.Errors {
+		if e.Object.Name == s.Target && e.Status > 0 && 2*s.Outage.Classes[e.To] > s.Outage.Failed {
+			did = "answered with " + e.Detail
+		}
+	}
+	return did
+}
+
+// Lasted says for how long a window went on: "for 3 s"; in words where nothing is known of it.
+func Lasted(w *model.Window) string {
+	length := quantity.Length(w.Length, w.Open != model.Open{})
+	if length == quantity.UnknownLength {
+		return "for a time that is not known"
+	}
+	return "for " + length
+}
+
+// ExitedItself reports whether a Pod's containers ended before anybody asked it to end.
+func ExitedItself(p *model.Pod) bool { return p.Exited != nil && !p.TerminatingBy(p.Exited.Latest) }

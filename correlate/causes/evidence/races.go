@@ -1,0 +1,283 @@
+package evidence
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// This file is what several rules say of a window in which requests were routed to Pods that had stopped. For how
+// long each was routed to is worked out in route_lags.go.
+
+// A Race is a window in which requests were routed to Pods that had stopped.
+type Race struct {
+	WhyNot    string     // why it is none
+	Stops     []*PodStop // of the Pods whose routes can have made failures, as they stopped
+	Explained int        // failures of the window that these can have made
+	Lost      int        // of these, the ones of requests that got no connection; the others were cut
+	doubtful  int        // of those explained, the ones that Pods can have made which were in trouble though they were ready
+	Last      time.Duration
+	Troubled  []trouble
+	As        map[*PodStop]*FormCount // how those of each failed
+}
+
+// A trouble is a Pod that failed at its own address though it was ready and not ending.
+type trouble struct {
+	pod    *model.Pod
+	window *model.Window
+}
+
+// Race finds the Pods whose stale routes can have made the window.
+func (v *Routes) Race(w *model.Window) Race {
+	if r, known := v.races[w]; known {
+		return r
+	}
+	r := v.findRace(w)
+	v.races[w] = r
+	return r
+}
+
+func (v *Routes) findRace(w *model.Window) Race {
+	if v.traffic.Target(w).Turns {
+		return Race{WhyNot: "connections go to the endpoints' own addresses: no node routes them"}
+	}
+	if len(v.services.Pods(w)) == 0 || !dials(v.traffic, w) && !v.endings.endedAs(w) {
+		return Race{WhyNot: "no new connection failed to be made"}
+	}
+	return v.Episode(w).attribute(w)
+}
+
+// dials reports whether the window tells of connections that could not be made, or were cut before
+// they carried a reply. On persistent connections only a failed dial does.
+func dials(v *Traffic, w *model.Window) bool {
+	failedDials := Count(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable)
+	if v.Datagrams(w) {
+		failedDials += Count(w.Classes, timeline.TimeoutResponse)
+	}
+	if v.Target(w).Kind == timeline.Reused || w.Kind == model.Slow {
+		return failedDials > 0
+	}
+	return failedDials+Count(w.Classes, timeline.Reset, timeline.EOF) > 0
+}
+
+// attribute counts which failures of a window the stops can have made.
+func (e *Episode) attribute(w *model.Window) Race {
+	r := Race{Troubled: e.Troubled, WhyNot: e.WhyNot + " " + quantity.Between(w.Start), As: map[*PodStop]*FormCount{}}
+	own := e.view.traffic.Undelivered(w)
+	last := lastRoutable(e.view.services, w)
+	long := e.view.traffic.longWait(w)
+	waiting := Count(w.Classes, timeline.TimeoutConnect) > 0 || e.view.traffic.Datagrams(w)
+	for i := range own {
+		f := &own[i]
+		var made []*PodStop
+		if f.Earliest() <= last && routedAnew(f) && (f.Class != timeline.NoSlot || waiting) {
+			made = e.candidates(f)
+		}
+		for _, s := range made {
+			if r.As[s] == nil {
+				r.As[s] = &FormCount{}
+			}
+			r.As[s].add(f, long)
+		}
+		switch {
+		case f.Earliest() > last:
+		case len(made) > 0:
+			r.Explained++
+			r.Lost++
+			r.Last = max(r.Last, f.Earliest())
+			if e.madeByTrouble(f) {
+				r.doubtful++
+			}
+		case slices.ContainsFunc(e.Stops, func(s *PodStop) bool { return s.cut(f) }):
+			r.Explained++
+			r.Last = max(r.Last, f.Earliest())
+		}
+	}
+	if r.Lost > 0 {
+		r.Explained += max(0, w.Failed-len(own)) // beyond the cap of the list
+	}
+	for _, s := range e.Stops {
+		if r.As[s] != nil && r.Lost > 0 || r.Lost == 0 && dials(e.view.traffic, w) && s.cutsAny(own) {
+			r.Stops = append(r.Stops, s)
+		}
+	}
+	if r.Explained > 0 && r.doubtful == r.Explained {
+		t := TroubledIn(r.Troubled, w)
+		r.Stops, r.WhyNot = nil, fmt.Sprintf("all that routes to Pods which had stopped can have made, %s can have made as well, which failed at its own address though it was ready", t[0].pod.Name)
+		return r
+	}
+	if len(r.Stops) == 0 && len(e.Stops) > 0 {
+		r.WhyNot = fmt.Sprintf("%s stopped %s: no request failed so that its route can have made it", e.Stops[0].Pod.Name, quantity.Between(e.Stops[0].At))
+	}
+	return r
+}
+
+// FailedHooks are the Events of a race's Pods that a preStop hook failed, and the stops of these Pods. A hook that
+// stopped its Pod is none: it was killed with its container.
+func (r *Race) FailedHooks(v *Endings) (failed []*model.Event, stops []*PodStop) {
+	for _, s := range r.Stops {
+		for _, e := range v.changes.About[s.Pod.UID] {
+			if e.Kind == timeline.KubeEvent && strings.EqualFold(e.To, "FailedPreStopHook") && v.EffectOf(s, e) != isEffect {
+				failed, stops = append(failed, e), append(stops, s)
+				break
+			}
+		}
+	}
+	return failed, stops
+}
+
+// TroubledIn are the Pods that failed at their own addresses during the window, though they were ready.
+func TroubledIn(troubled []trouble, w *model.Window) (all []trouble) {
+	for _, t := range troubled {
+		if t.window.Span().Overlaps(w.Span()) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// AlsoTroubled are the doubts that such Pods failed during the window: then more was wrong than stale routes.
+func AlsoTroubled(troubled []trouble, w *model.Window) (doubts []Sign) {
+	for _, t := range TroubledIn(troubled, w) {
+		doubts = append(doubts, Doubt(Close, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, quantity.ClassCounts(t.window.Classes))))
+	}
+	return doubts
+}
+
+// NotTheirs is the doubt that most failures which stale routes can have made can as well be those of Pods that failed
+// though they were ready.
+func (r *Race) NotTheirs() []Sign {
+	if r.doubtful == 0 || 2*r.doubtful < r.Explained {
+		return nil
+	}
+	return []Sign{Doubt(Watched, fmt.Sprintf("%d of %d such failures can be those of Pods that failed at their own addresses though they were ready", r.doubtful, r.Explained))}
+}
+
+// MoreThanTheirShare reports whether more of the window's requests failed than the share of the endpoints that had
+// stopped.
+func (r *Race) MoreThanTheirShare(v *Services, w *model.Window) bool {
+	return Exceeds(w.Failed, w.Sent, r.LeastShare(v, w))
+}
+
+func (r *Race) LeastShare(v *Services, w *model.Window) float64 {
+	return min(1, float64(r.DeadAtOnce())/float64(r.leastPeers(v.Service(w))))
+}
+
+// DeadAtOnce is how many of the Pods may have been routed to at one time after they had stopped.
+func (r *Race) DeadAtOnce() int {
+	most := 0
+	for _, s := range r.Stops {
+		n := 0
+		for _, other := range r.Stops {
+			if other.At.Earliest <= s.At.Latest && s.At.Earliest <= other.gone {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// leastPeers is the smallest number of endpoints that the routes to these Pods can have been among.
+func (r *Race) leastPeers(s *Service) int {
+	least := math.MaxInt
+	for _, g := range r.Groups() {
+		if peers := s.Peers(g); peers > 0 {
+			least = min(least, peers, s.LeastReady(g[0].left-RouteMargin, g[0].left))
+		}
+	}
+	return max(1, least)
+}
+
+// atOnce is how close together endpoints leave that were taken away at once.
+const atOnce = 250 * time.Millisecond
+
+// Groups puts together the Pods whose endpoints were taken away at once. All are in the order in which they stopped.
+func (r *Race) Groups() [][]*PodStop {
+	byLeaving := slices.Clone(r.Stops)
+	slices.SortStableFunc(byLeaving, func(a, b *PodStop) int { return cmp.Compare(a.order, b.order) })
+	var groups [][]*PodStop
+	for i, s := range byLeaving {
+		if i > 0 && s.order >= 0 && byLeaving[i-1].order >= 0 && s.left-byLeaving[i-1].left <= atOnce {
+			groups[len(groups)-1] = append(groups[len(groups)-1], s)
+			continue
+		}
+		groups = append(groups, []*PodStop{s})
+	}
+	slices.SortStableFunc(groups, func(a, b []*PodStop) int { return cmp.Compare(a[0].At.Earliest, b[0].At.Earliest) })
+	return groups
+}
+
+// Peers is how many endpoints were ready before the first of these Pods left; 0 if the watch did not tell.
+func (s *Service) Peers(stops []*PodStop) int {
+	most := 0
+	for _, stop := range stops {
+		if stop.order >= 0 {
+			most = max(most, s.before[stop.order])
+		}
+	}
+	return most
+}
+
+// A LongestLag is the Pod of a Service that was routed to for longest after it had stopped, and the window in which
+// it was.
+type LongestLag struct {
+	Stop   *PodStop
+	Window *model.Window
+	Length time.Duration
+}
+
+// LongestLag is that of the window's Service. What is proven goes before what is possible, and a stop that was measured
+// before one that was not.
+func (v *Routes) LongestLag(w *model.Window) LongestLag {
+	svc := v.services.Service(w)
+	if svc.longest != nil {
+		return *svc.longest
+	}
+	svc.longest = &LongestLag{}
+	for i := range v.Run.Windows {
+		other := &v.Run.Windows[i]
+		if v.traffic.frontend(v.traffic.TargetNamed(other.Target)) != svc.frontend {
+			continue
+		}
+		r := v.Race(other)
+		for _, s := range r.Stops {
+			if s.Late() != "" || s.Unclear() {
+				continue // no Pod can serve for so long
+			}
+			if lag := (LongestLag{s, other, s.length(&r)}); svc.longest.weaker(lag) {
+				*svc.longest = lag
+			}
+		}
+	}
+	return *svc.longest
+}
+
+func (l *LongestLag) weaker(o LongestLag) bool {
+	switch {
+	case l.Stop == nil:
+		return true
+	case l.Stop.Proved != o.Stop.Proved:
+		return o.Stop.Proved
+	case (l.Stop.routed >= 0) != (o.Stop.routed >= 0):
+		return o.Stop.routed >= 0
+	}
+	return o.Length > l.Length
+}
+
+// length is for how long the Pod was routed to by the last request that it is proven of, else by the last that may
+// have been sent to it, at most.
+func (s *PodStop) length(r *Race) time.Duration {
+	last := s.routed
+	if last < 0 {
+		last = min(s.gone, r.Last)
+	}
+	return max(0, last-s.At.Earliest)
+}

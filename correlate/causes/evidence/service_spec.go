@@ -1,0 +1,65 @@
+package evidence
+
+import (
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+)
+
+// This file is what several rules ask of the Service itself: how it was set, and what of that was changed.
+
+// How the words of an event begin by which a Service's ports or its selector were changed.
+const (
+	PortsEdited    = "ports: "
+	SelectorEdited = "selector: "
+)
+
+// SwitchReach is for how long after a change of the Service nodes may still route as before.
+const SwitchReach = 10 * time.Second
+
+// Changed is the last change of the window's Service that was seen before its onset, of those whose detail
+// begins so.
+func (v *Services) Changed(w *model.Window, detail string) (change *model.Event) {
+	service := v.traffic.Target(w).Service
+	for _, e := range v.Edits {
+		if strings.HasPrefix(e.Detail, detail) && (service == "" || e.Object.Namespace+"/"+e.Object.Name == service) &&
+			e.At.Earliest <= v.traffic.Onset(w).Latest && w.Start.Earliest <= e.At.Latest+SwitchReach {
+			change = e
+		}
+	}
+	return change
+}
+
+// Deleted is the deletion of the window's Service, if that was seen shortly before its onset was over; else nil.
+func (v *Services) Deleted(w *model.Window) *model.Event {
+	service := v.traffic.Target(w).Service
+	for _, e := range v.Edits {
+		if e.To == "absent" && e.Detail == "deleted" &&
+			(service == "" || e.Object.Namespace+"/"+e.Object.Name == service) && e.At.Earliest <= v.traffic.Onset(w).Latest && w.Start.Earliest <= e.At.Latest+serviceGoes {
+			return e
+		}
+	}
+	return nil
+}
+
+// serviceGoes is for how long a name server and the nodes may go on knowing a Service that was deleted.
+const serviceGoes = 60 * time.Second
+
+// Spec is the last snapshot of the window's Service from before the window's onset was over; nil if there is
+// none.
+func (v *Services) Spec(w *model.Window) (spec *model.Event) {
+	for _, e := range v.specs {
+		if e.Object != nil && e.Object.Namespace+"/"+e.Object.Name == v.traffic.Target(w).Service && (spec == nil || e.Seen <= w.Start.Latest) {
+			spec = e
+		}
+	}
+	return spec
+}
+
+// Publishes reports whether the window's Service keeps endpoints of Pods that end, or are not ready, as if they were
+// ready (publishNotReadyAddresses); known is false where its spec was not recorded.
+func (v *Services) Publishes(w *model.Window) (does, known bool) {
+	spec := v.Spec(w)
+	return spec != nil && spec.Snapshot.Service.PublishNotReady, spec != nil
+}

@@ -1,0 +1,55 @@
+package evidence
+
+import (
+	"lapse/correlate/model"
+)
+
+// Place is where a sign was seen: in the cluster, or at a target. Signs from two places do not depend on each other.
+func (s *Sign) Place() string {
+	if s.Event > 0 {
+		return "cluster"
+	}
+	return "target " + s.Target
+}
+
+// A Sign is something that was seen, or that should have been: what, where and when, and how much it says.
+type Sign struct {
+	model.Evidence
+	Strength Strength
+}
+
+// Strength is how much a sign says.
+//
+//	             for the cause           against it                       missing
+//	Measured     alone it makes high     the cause can hardly be: low     leaves medium
+//	Watched      alone it makes medium   the cause can hardly be: low     leaves low
+//	Close        alone it makes low      another cause fits too: medium   leaves low
+//	Context      decides nothing         decides nothing                  decides nothing
+type Strength int
+
+const (
+	Context  Strength = iota // tells what happened
+	Close                    // close in time, and no more
+	Watched                  // from the API server, or by which requests failed how
+	Measured                 // measured where it happened: at the Pod's own address, or at the prober's own echo server
+)
+
+// Sign returns a sign that says so much.
+func (s Strength) Sign(e model.Evidence) Sign { return Sign{Evidence: e, Strength: s} }
+
+// Says is a sign that has only words.
+func Says(text string) Sign { return Sign{Evidence: model.Evidence{Text: text}} }
+
+// Doubt is a sign against a cause, or a missing one.
+func Doubt(strength Strength, text string) Sign {
+	return Sign{Evidence: model.Evidence{Text: text}, Strength: strength}
+}
+
+// Mention are signs that decide nothing.
+func Mention(evidence ...model.Evidence) []Sign {
+	signs := make([]Sign, len(evidence))
+	for i, e := range evidence {
+		signs[i] = Sign{Evidence: e}
+	}
+	return signs
+}

@@ -1,0 +1,165 @@
+package evidence
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/timeline"
+)
+
+// ErrorsOf returns the different texts of the window's target and classes that had been seen by its end.
+func (v *Traffic) ErrorsOf(w *model.Window) (texts []model.ErrorText) {
+	for _, e := range v.Errors {
+		if e.Object.Name != w.Target || w.Classes[e.To] == 0 || e.At.Earliest > w.End.Latest {
+			continue
+		}
+		text, _, _ := strings.Cut(e.Detail, ": current time ") // as crypto/x509 says of an expired certificate
+		if !slices.ContainsFunc(texts, func(t model.ErrorText) bool { return t.Class == e.To && t.Text == text }) {
+			texts = append(texts, model.ErrorText{Class: e.To, Text: text, First: e.At})
+		}
+	}
+	return texts
+}
+
+// Measured is what is known of t beside what is published; nothing where there is no such target.
+func (v *Traffic) Measured(t *model.Target) *Probed {
+	if t == nil || v.Probed[t.ID] == nil {
+		return &Probed{}
+	}
+	return v.Probed[t.ID]
+}
+
+// Target is the judged target of a window.
+func (v *Traffic) Target(w *model.Window) *model.Target { return v.TargetNamed(w.Target) }
+
+func (v *Traffic) TargetNamed(name string) *model.Target {
+	if t := v.Targets[name]; t != nil {
+		return t
+	}
+	return &model.Target{Name: name}
+}
+
+// From says where a window was seen from: the prober's node, or the machine Lapse ran on.
+func (v *Traffic) From(w *model.Window) string {
+	if node := v.Target(w).Node; node != "" {
+		return node
+	}
+	return "the prober's machine"
+}
+
+// Onset is when the window's trouble can have begun: its start bracket, and where that is open, the
+// unobserved time before it too.
+func (v *Traffic) Onset(w *model.Window) model.Instant {
+	onset := w.Start
+	if w.Kind == model.CutKind { // each cut has a bracket as long as a heartbeat, but what is closed or reset is noticed at once
+		onset = model.Instant{Earliest: w.Start.Latest, Latest: w.Start.Latest}
+		if w.Cut != nil {
+			onset = *w.Cut
+		}
+		return onset
+	}
+	if !w.Open.Start {
+		return onset
+	}
+	onset.Earliest = model.Unbounded // no success was ever seen before
+	for _, gap := range v.Run.Unobserved {
+		if gap.Target == w.Target && gap.Start <= w.Start.Earliest && w.Start.Earliest <= gap.End {
+			onset.Earliest = max(onset.Earliest, gap.Start)
+		}
+	}
+	return onset
+}
+
+// OutageNear returns a target's outage that overlaps the bracket, nil if there is none.
+func (v *Traffic) OutageNear(target string, at model.Instant) *model.Window {
+	return v.TroubleNear(target, at, false)
+}
+
+// TroubleNear is like outageNear; slow answers count too if wanted.
+func (v *Traffic) TroubleNear(target string, at model.Instant, slow bool) *model.Window {
+	for i, w := range v.Measured(v.Targets[target]).Outages {
+		if (slow || w.Kind != model.Slow) && w.Span().Overlaps(at) {
+			return &v.Measured(v.Targets[target]).Outages[i]
+		}
+	}
+	return nil
+}
+
+// Only reports whether all the failures are of these classes.
+func Only(failures map[string]int, classes ...timeline.Class) bool {
+	for class, n := range failures {
+		if n > 0 && !slices.ContainsFunc(classes, func(c timeline.Class) bool { return c.String() == class }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Count counts the failures of these classes.
+func Count(failures map[string]int, classes ...timeline.Class) int {
+	n := 0
+	for _, class := range classes {
+		n += failures[class.String()]
+	}
+	return n
+}
+
+// Length is how long the time between two brackets is.
+func Length(from, to model.Instant) model.Length {
+	return model.Length{Min: max(0, to.Earliest-from.Latest), Max: max(0, to.Latest-from.Earliest)}
+}
+
+// common is the time two stretches share, at most.
+func common(a, b model.Instant) time.Duration {
+	return max(0, min(a.Latest, b.Latest)-max(a.Earliest, b.Earliest))
+}
+
+// Failures are the failures of a window, by Sent. Those beyond the cap of the list are stood in for by the first
+// and the last.
+func (v *Traffic) Failures(w *model.Window) []model.Failure {
+	list := v.failures[w.Target]
+	after := func(at time.Duration) int {
+		i, _ := slices.BinarySearchFunc(list, at+1, func(f model.Failure, t time.Duration) int { return cmp.Compare(f.Earliest(), t) })
+		return i
+	}
+	end := w.End.Earliest // the last was sent then, or later if it waited for a connection
+	if Count(w.Classes, timeline.NoSlot) > 0 {
+		end = w.End.Latest
+	}
+	to := after(end)
+	list = list[max(min(after(w.Start.Earliest-1), to), to-w.Failed):to]
+	if len(list) < w.Failed && Only(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable) {
+		first, last := w.Start.Latest, max(w.Start.Latest, w.End.Earliest)
+		list = slices.Clip(list)
+		if len(list) == 0 {
+			list = append(list, model.Failure{Target: w.Target, Sent: first, Done: first, Class: timeline.Refused})
+		}
+		list = append(list, model.Failure{Target: w.Target, Sent: last, Done: last, Class: timeline.Refused})
+	}
+	return list
+}
+
+// End is how far the run has come.
+func (v *Traffic) End() time.Duration {
+	end := v.Run.Run.Duration
+	for _, e := range v.Run.Events {
+		end = max(end, e.Seen)
+	}
+	for _, w := range v.Run.Windows {
+		end = max(end, w.End.Latest)
+	}
+	return end
+}
+
+// AnsweredByNobody counts the window's failures that are answers with a status of 500 or more, and carry no Pod's name.
+func (v *Traffic) AnsweredByNobody(w *model.Window) (n int) {
+	for _, f := range v.Failures(w) {
+		if f.Class == timeline.HTTP5xx && f.Backend == "" {
+			n++
+		}
+	}
+	return n
+}

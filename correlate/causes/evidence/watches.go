@@ -1,0 +1,64 @@
+package evidence
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/cluster"
+	"lapse/correlate/model"
+)
+
+// This file is what several rules ask of the watches: which were on, and when they brought nothing.
+
+// LaneOff reports whether this kind, in lower case ("endpointslice"), was not watched for the window's Service when
+// it ended.
+func (v *Watches) LaneOff(kind string, w *model.Window) bool {
+	return v.lanesAt(w.End.Latest).Off(kind, v.traffic.Target(w).Service)
+}
+
+// watched is what was watched from an instant on.
+type watched struct {
+	from  time.Duration
+	lanes model.Lanes
+}
+
+// lanesAt are the watches that were off at an instant.
+func (v *Watches) lanesAt(at time.Duration) model.Lanes {
+	for _, w := range slices.Backward(v.lanes) {
+		if w.from <= at {
+			return w.lanes
+		}
+	}
+	return nil
+}
+
+// GapNear reports whether changes of this kind that concern the window's Service may have been missed about the window.
+func (v *Watches) GapNear(kind string, w *model.Window) bool {
+	for _, e := range v.gaps {
+		if e.At.Overlaps(w.Span()) && model.Concerns(e.Services, v.traffic.Target(w).Service) && (e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, kind)) {
+			return true
+		}
+	}
+	return false
+}
+
+// GapBeside is a gap of a watch during the window, nil if there is none.
+func (v *Watches) GapBeside(w *model.Window) *model.Event {
+	for _, e := range v.gaps {
+		if e.At.Overlaps(w.Span()) && model.Concerns(e.Services, v.traffic.Target(w).Service) {
+			return e
+		}
+	}
+	return nil
+}
+
+// Silence is the time during the window in which the API server stood still, nil if it did not.
+func (v *Watches) Silence(w *model.Window) *model.Event {
+	for _, gap := range v.gaps {
+		if gap.At.Overlaps(w.Span()) && strings.HasPrefix(gap.Detail, "the API server gave no sign of life") {
+			return gap
+		}
+	}
+	return nil
+}
