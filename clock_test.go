@@ -27,7 +27,7 @@ var readClock = map[string]string{
 	"run/preflight.go time.Since":  "how long that took",
 	"run/runclock.go time.Now":     "whether the wall clock went on while the monotonic one stood still",
 
-	"loadgen/engine_polled.go time.Now":               "the wall clock beside the run's, which the kernel's stamps are placed by",
+	"loadgen/polled.go time.Now":                      "the wall clock beside the run's, which the kernel's stamps are placed by",
 	"loadgen/pacing.go time.Now":                      "how long a short wait has lasted, compared with nothing but itself",
 	"loadgen/pacing.go time.Since":                    "how long a short wait has lasted, compared with nothing but itself",
 	"loadgen/hey/cpu.go time.Now":                     "the length of a closed-loop step, which is no fact of a run",

@@ -8,8 +8,6 @@ import (
 	"lapse/timeline"
 )
 
-const longestBackendName = 256 // bytes; longer names are cut
-
 // backends numbers the names by which replies tell who served them. Number 0 stands for unknown,
 // and for every name after the 65 535th.
 type backends struct {

@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -152,3 +154,30 @@ func isPeersAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error"
 }
+
+func statusClass(status int) timeline.Class {
+	switch status / 100 {
+	case 4:
+		return timeline.HTTP4xx
+	case 5:
+		return timeline.HTTP5xx
+	}
+	return timeline.Body
+}
+
+// unexpectedStatus is a status code that is no success.
+type unexpectedStatus int
+
+func (s unexpectedStatus) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("status %d %s", int(s), http.StatusText(int(s))))
+}
+
+// An announcedEnd is the end of a connection, or of one exchange on it, in the words of the peer. As an error, it is
+// [io.EOF].
+type announcedEnd string
+
+func (e announcedEnd) Error() string { return string(e) }
+func (e announcedEnd) Unwrap() error { return io.EOF }
+
+// malformed returns an error of what a reply has wrong with it.
+func malformed(what string) error { return fmt.Errorf("%w: %s", errMalformed, what) }

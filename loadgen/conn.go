@@ -2,8 +2,10 @@ package loadgen
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -18,36 +20,37 @@ type conn struct {
 	below    transport // what lies below
 	br       *bufio.Reader
 	peer     uint16 // the number of its remote address
-	dialog   dialog // nil where the protocol is not stateful
 	clock    timeline.Clock
 	socket   socket
-	reading  beingRead
+	patience patience // of who reads a reply; nil for none
 }
 
-// A beingRead is the reply that is being read from a connection. Its zero value is none.
-type beingRead struct {
-	requester *requester
-	attempt   *attempt
+// A patience says whether a read that has timed out is to go on, and until when.
+type patience interface {
+	extend() (until time.Time, ok bool)
 }
 
-// extend gives the reply some more time, if the time for it is over because of a stop. See [requester.lastChance].
-func (r beingRead) extend(c *conn) bool {
-	if r.requester == nil {
-		return false
-	}
-	until, ok := r.requester.lastChance(r.attempt, r.requester.clock.Now())
-	return ok && c.SetReadDeadline(r.requester.clock.Wall(until)) == nil
-}
-
-// Read reads what has come next. Within a reply, it goes on for some more time where that is due after a stop.
+// Read reads what has come next. After its deadline it goes on as long as the connection's patience extends it.
 func (c *conn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
-		if n > 0 || err == nil || !isTimeout(err) || !c.reading.extend(c) {
+		if n > 0 || err == nil || !isTimeout(err) || !c.extend() {
 			return n, err
 		}
 	}
 }
+
+// extend sets a later deadline for reading, if there is one.
+func (c *conn) extend() bool {
+	if c.patience == nil {
+		return false
+	}
+	until, ok := c.patience.extend()
+	return ok && c.SetReadDeadline(until) == nil
+}
+
+// readBuffer is how many bytes a connection's read buffer has. Of HTTP/1.1 it bounds a chunk line and a trailer.
+const readBuffer = 4096
 
 // A transport is a connection as the kernel has it: a *net.TCPConn, a *net.UDPConn or a *polledSocket.
 type transport interface {
@@ -66,10 +69,10 @@ type socket struct {
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
 
-func newConn(below transport) *conn {
-	c := &conn{Conn: below, below: below, br: readers.Get().(*bufio.Reader)}
-	c.br.Reset(c)
-	return c
+// start makes c the connection on below, with a read buffer.
+func (c *conn) start(below transport) {
+	*c = conn{Conn: below, below: below}
+	c.unshelve()
 }
 
 func (c *conn) handshake(config *tls.Config, until time.Time) error {
@@ -101,31 +104,6 @@ func reset(c transport) {
 	_ = c.Close()
 }
 
-// carriedBy is the same connection on another transport, without a read buffer. c is not to be used any more.
-func (c *conn) carriedBy(below transport) *conn {
-	c.release()
-	return &conn{Conn: below, below: below, peer: c.peer, dialog: c.dialog, clock: c.clock}
-}
-
-// polled reports whether the pacing thread reads from c.
-func (c *conn) polled() bool {
-	_, ok := c.below.(*polledSocket)
-	return ok
-}
-
-// takeLeave says farewell on a connection that nobody else uses and that is closed next.
-func (c *conn) takeLeave(clock timeline.Clock) {
-	if c.dialog == nil {
-		return
-	}
-	farewell := c.dialog.farewell()
-	if len(farewell) == 0 {
-		return
-	}
-	_ = c.SetWriteDeadline(clock.Wall(clock.Now() + time.Second)) // its send buffer is empty: it does not wait
-	_, _ = c.Write(farewell)
-}
-
 // await waits until something has arrived, or the connection has ended. Without a read buffer, it only looks. Only
 // who reads from c may call it.
 func (c *conn) await() error {
@@ -153,6 +131,12 @@ func (c *conn) unshelve() {
 	}
 }
 
+// startWith gets a read buffer for a connection that has none. Its first bytes are text, which was read before.
+func (c *conn) startWith(text []byte) {
+	c.br = readers.Get().(*bufio.Reader)
+	c.br.Reset(io.MultiReader(bytes.NewReader(bytes.Clone(text)), c))
+}
+
 // release gives the read buffer back, if there is one. Only who reads from c may call it.
 func (c *conn) release() {
 	if c.br == nil {
@@ -163,9 +147,9 @@ func (c *conn) release() {
 	c.br = nil
 }
 
-// dead reports whether an idle connection cannot carry another request: the peer has closed or
-// reset it, or has sent bytes without a request. In a dialog it may, but what was not read yet may announce the end.
-func (c *conn) dead() bool {
+// dead reports whether an idle connection cannot carry another request: the peer has closed or reset it, or has sent
+// bytes without a request. Over TLS records without a meaning for us may have arrived, unless each counts.
+func (c *conn) dead(eachCounts bool) bool {
 	if c.outlivesFailures() {
 		return false
 	}
@@ -177,7 +161,7 @@ func (c *conn) dead() bool {
 		return true
 	}
 	_, secure := c.Conn.(*tls.Conn)
-	return !secure || c.dialog != nil || isAlert(c.socket.ahead[:c.socket.length])
+	return !secure || eachCounts || isAlert(c.socket.ahead[:c.socket.length])
 }
 
 // outlivesFailures reports whether the connection can carry further requests after one without an answer: it is a UDP

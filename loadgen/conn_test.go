@@ -15,7 +15,7 @@ import (
 )
 
 // pair returns both ends of a connection over loopback.
-func pair(t *testing.T) (ours *conn, theirs *net.TCPConn) {
+func pair(t *testing.T) (ours *link, theirs *net.TCPConn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,7 +31,7 @@ func pair(t *testing.T) (ours *conn, theirs *net.TCPConn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close(); server.Close() })
-	return newConn(client.(*net.TCPConn)), server.(*net.TCPConn)
+	return newLink(client.(*net.TCPConn)), server.(*net.TCPConn)
 }
 
 // What the peer did to an idle connection is known from the kernel, also before any goroutine of ours

@@ -1,14 +1,7 @@
 package loadgen
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/netip"
-	"slices"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"lapse/timeline"
@@ -22,7 +15,7 @@ type dialled struct {
 }
 
 // dial connects to the target. After an error, the phase is the one in which it came.
-func (q *requester) dial(deadline time.Duration) (_ *conn, d dialled, err error) {
+func (q *requester) dial(deadline time.Duration) (_ *link, d dialled, err error) {
 	until := q.clock.Wall(deadline)
 	d.phase = resolving
 	addrs, resolved, err := q.resolve(q.clock, until)
@@ -42,7 +35,7 @@ func (q *requester) dial(deadline time.Duration) (_ *conn, d dialled, err error)
 		return nil, d, err
 	}
 	q.noteFailovers(passed)
-	c := newConn(below)
+	c := newLink(below)
 	c.peer, c.clock = d.peer, q.clock
 	if q.tls != nil {
 		d.phase = handshaking
@@ -62,11 +55,11 @@ func (q *requester) dial(deadline time.Duration) (_ *conn, d dialled, err error)
 }
 
 // begin makes the exchange with which the protocol begins a connection.
-func (q *requester) begin(c *conn, until time.Time) (err error) {
+func (q *requester) begin(c *link, until time.Time) (err error) {
 	if err := c.SetDeadline(until); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
 	}
-	c.dialog, err = q.stateful.begin(c)
+	c.dialog, err = q.stateful.begin(&c.conn)
 	return err
 }
 
@@ -78,44 +71,4 @@ func (q *requester) noteFailovers(failed []failedAddress) {
 			q.failovers.note(q.name, f)
 		}
 	}
-}
-
-// resolve looks the host up, every time: a name that stops resolving is a failure like another.
-// Numeric hosts need no look-up.
-func (p *compiledProbe) resolve(clock timeline.Clock, until time.Time) ([]netip.AddrPort, timeline.Micros, error) {
-	if p.addr.IsValid() {
-		return p.addrs, 0, nil
-	}
-	begun := clock.Now()
-	ctx, cancel := context.WithDeadline(context.Background(), until)
-	defer cancel()
-	ips, err := lookUp(ctx, p.host, new(net.Dialer).DialContext)
-	took := timeline.MicrosOf(clock.Now() - begun)
-	addrs := make([]netip.AddrPort, 0, len(ips))
-	for _, ip := range ips {
-		addrs = append(addrs, netip.AddrPortFrom(ip.Unmap(), p.port))
-	}
-	if err == nil && len(addrs) == 0 {
-		err = &net.DNSError{Err: "no address", Name: p.host, IsNotFound: true}
-	}
-	return addrs, took, err
-}
-
-// lookUp asks for the addresses of a host. A look-up asks several questions, and its error is that of one of them:
-// where this process could not ask one for a shortage of its own, the answers to the others do not tell what a whole
-// look-up would have found, and the shortage is the error.
-func lookUp(ctx context.Context, host string, dial func(ctx context.Context, network, address string) (net.Conn, error)) ([]netip.Addr, error) {
-	var short atomic.Pointer[error]
-	own := net.Resolver{Dial: func(ctx context.Context, network, address string) (net.Conn, error) { // one that is shared lets requests wait for each other's look-ups
-		c, err := dial(ctx, network, address)
-		if errno, ok := errors.AsType[syscall.Errno](err); ok && slices.Contains(lookUpShortages, errno) {
-			short.Store(&err)
-		}
-		return c, err
-	}}
-	ips, err := own.LookupNetIP(ctx, "ip", host)
-	if why := short.Load(); err != nil && why != nil {
-		return nil, *why
-	}
-	return ips, err
 }

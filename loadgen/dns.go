@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"lapse/hint"
+	"lapse/loadgen/lookup"
 	"lapse/timeline"
 )
 
@@ -128,7 +129,8 @@ type dnsDialog struct {
 	server string
 	ids    [16]uint16 // of the last queries, whose answers may be overdue
 	asked  int
-	texts  []string // of the last answer: records that are no addresses
+	addrs  []netip.Addr // of the last answer, lowest first
+	texts  []string     // of the last answer: records that are no addresses
 }
 
 func (d *dnsDialog) request() []byte {
@@ -149,7 +151,8 @@ func (d *dnsDialog) farewell() []byte { return nil }
 
 // read reads the answer, which is one datagram.
 func (d *dnsDialog) read(br *bufio.Reader, r *reply) error {
-	*r = reply{backend: r.backend[:0], lengthText: r.lengthText[:0], addrs: r.addrs[:0]}
+	r.reset()
+	d.addrs = d.addrs[:0]
 	datagram, err := readDatagram(br)
 	if err != nil {
 		return err
@@ -176,10 +179,10 @@ func (d *dnsDialog) parse(datagram []byte, r *reply) error {
 	question, err := p.Question()
 	switch {
 	case errors.Is(err, dnsmessage.ErrSectionDone) && header.RCode != dnsmessage.RCodeSuccess: // a server that could not read the query
-		return d.refusal(codeName(header.RCode))
+		return d.refusal(lookup.CodeName(header.RCode))
 	case err != nil:
 		return notDNS(err)
-	case question.Type != d.question.Type || question.Class != d.question.Class || !sameName(question.Name, d.question.Name):
+	case question.Type != d.question.Type || question.Class != d.question.Class || !lookup.SameName(question.Name, d.question.Name):
 		return fmt.Errorf("%w: an answer to another question", errUnexpected)
 	case !errors.Is(p.SkipQuestion(), dnsmessage.ErrSectionDone):
 		return fmt.Errorf("%w: an answer to several questions", errUnexpected)
@@ -187,7 +190,7 @@ func (d *dnsDialog) parse(datagram []byte, r *reply) error {
 		r.backend = append(r.backend, noSuchName...)
 		return d.refusal(noSuchName)
 	case header.RCode != dnsmessage.RCodeSuccess:
-		return d.refusal(codeName(header.RCode))
+		return d.refusal(lookup.CodeName(header.RCode))
 	case header.Truncated:
 		return fmt.Errorf("%w: the answer was cut off (TC): it is longer than %d bytes", errUnexpected, dnsPayload)
 	}
@@ -198,28 +201,9 @@ const noSuchName = "NXDOMAIN"
 
 func notDNS(err error) error { return fmt.Errorf("%w: not DNS: %v", errMalformed, err) }
 
-func sameName(a, b dnsmessage.Name) bool {
-	return bytes.EqualFold(a.Data[:a.Length], b.Data[:b.Length])
-}
-
 // refusal is the error of an answer without records. It is the same from every server: that is known by the target.
 func (d *dnsDialog) refusal(text string) error {
 	return &net.DNSError{Err: text, Name: strings.TrimSuffix(d.asksFor(), "."), IsNotFound: text == noSuchName}
-}
-
-// codeName is how the field calls a response code (RFC 1035, section 4.1.1, and RFC 2136).
-func codeName(code dnsmessage.RCode) string {
-	switch code {
-	case dnsmessage.RCodeServerFailure:
-		return "SERVFAIL"
-	case dnsmessage.RCodeRefused:
-		return "REFUSED"
-	case dnsmessage.RCodeFormatError:
-		return "FORMERR"
-	case dnsmessage.RCodeNotImplemented:
-		return "NOTIMP"
-	}
-	return fmt.Sprintf("response code %d", code)
 }
 
 // records reads the records of the type that was asked for, those too that a CNAME leads to.
@@ -235,7 +219,7 @@ func (d *dnsDialog) records(p *dnsmessage.Parser, r *reply) error {
 		case header.Type != d.question.Type || header.Class != d.question.Class:
 			err = p.SkipAnswer()
 		default:
-			err = d.record(p, r)
+			err = d.record(p)
 		}
 		if err != nil {
 			return notDNS(err)
@@ -243,15 +227,18 @@ func (d *dnsDialog) records(p *dnsmessage.Parser, r *reply) error {
 	}
 }
 
-func (d *dnsDialog) record(p *dnsmessage.Parser, r *reply) error {
+// found returns the addresses in the last answer, lowest first.
+func (d *dnsDialog) found() []netip.Addr { return d.addrs }
+
+func (d *dnsDialog) record(p *dnsmessage.Parser) error {
 	switch d.question.Type {
 	case dnsmessage.TypeA:
 		a, err := p.AResource()
-		r.addrs = append(r.addrs, netip.AddrFrom4(a.A))
+		d.addrs = append(d.addrs, netip.AddrFrom4(a.A))
 		return err
 	case dnsmessage.TypeAAAA:
 		a, err := p.AAAAResource()
-		r.addrs = append(r.addrs, netip.AddrFrom16(a.AAAA))
+		d.addrs = append(d.addrs, netip.AddrFrom16(a.AAAA))
 		return err
 	}
 	text, err := recordText(p, d.question.Type)
@@ -284,10 +271,10 @@ func recordText(p *dnsmessage.Parser, kind dnsmessage.Type) (string, error) {
 
 // name names the answer by its records.
 func (d *dnsDialog) name(r *reply) error {
-	slices.SortFunc(r.addrs, netip.Addr.Compare)
-	r.addrs = slices.Compact(r.addrs)
+	slices.SortFunc(d.addrs, netip.Addr.Compare)
+	d.addrs = slices.Compact(d.addrs)
 	slices.Sort(d.texts)
-	for i, addr := range r.addrs {
+	for i, addr := range d.addrs {
 		if i > 0 {
 			r.backend = append(r.backend, ", "...)
 		}
@@ -298,7 +285,7 @@ func (d *dnsDialog) name(r *reply) error {
 		r.backend = append(append(r.backend, "no record of type "...), d.typeName...)
 		return d.refusal(string(r.backend))
 	}
-	if n := len(r.addrs) + len(d.texts); len(r.backend) > longestBackendName {
+	if n := len(d.addrs) + len(d.texts); len(r.backend) > longestBackendName {
 		sum := crc32.ChecksumIEEE(r.backend)
 		r.backend = fmt.Appendf(r.backend[:0], "%d records, checksum %08x", n, sum)
 	}

@@ -82,20 +82,7 @@ func spread(d time.Duration) time.Duration {
 // prepare opens the connections. It waits until each was tried once, but no longer than [longestOpening]: heartbeats
 // on those that have not been opened by then are not sent.
 func (e *held) prepare() {
-	var tried sync.WaitGroup
-	tried.Add(len(e.conns))
-	for i := range e.conns {
-		e.wg.Go(func() { e.conns[i].hold(tried.Done) })
-	}
-	all := make(chan struct{})
-	e.wg.Go(func() {
-		tried.Wait()
-		close(all)
-	})
-	select {
-	case <-all:
-	case <-time.After(max(longestOpening, 2*e.timeout)):
-	}
+	tryEach(&e.wg, len(e.conns), max(longestOpening, 2*e.timeout), func(i int, tried func()) { e.conns[i].hold(tried) })
 }
 
 // send sends a heartbeat on the connection whose turn it is.
@@ -140,7 +127,7 @@ type heldConn struct {
 	state    heldState
 	tried    bool // it was opened once, or an attempt to that has failed
 	leaving  bool // it is to be closed as soon as no heartbeat is open
-	conn     *conn
+	conn     *link
 	attempt  attempt // while awaitingAnswer or overdue
 	put      *job    // a heartbeat that waits until a message is read that came without one
 	broken   error   // how it ended
@@ -223,7 +210,7 @@ func (h *heldConn) open() bool {
 
 // greet connects, and makes the first heartbeat. Without a connection, it says of what class the attempt is and why
 // it failed.
-func (e *held) greet(a *attempt, r *reply) (*conn, timeline.Class, error) {
+func (e *held) greet(a *attempt, r *reply) (*link, timeline.Class, error) {
 	c, d, err := e.dial(e.deadline(a))
 	a.outcome.Phases, a.outcome.Peer = d.took, d.peer
 	if err != nil {
@@ -238,7 +225,7 @@ func (e *held) greet(a *attempt, r *reply) (*conn, timeline.Class, error) {
 	return c, timeline.OK, nil
 }
 
-func (e *held) firstBeat(a *attempt, c *conn, r *reply) (timeline.Class, error) {
+func (e *held) firstBeat(a *attempt, c *link, r *reply) (timeline.Class, error) {
 	ph, err := sending, e.write(a, c)
 	if err == nil {
 		ph = awaiting
@@ -510,7 +497,7 @@ func (h *heldConn) cut(err error) {
 	change.Stopped = h.keptWaiting(now).byAStop(change.Class)
 	h.note(change)
 	e.explain(change, 0, err)
-	h.drop((*conn).reset)
+	h.drop(func(c *link) { c.reset() })
 }
 
 // A heldWait is what a peer saw of us until a connection was cut.
@@ -552,7 +539,7 @@ func (h *heldConn) leave() {
 	}
 	h.mu.Unlock()
 	h.note(change)
-	h.drop(func(c *conn) { _ = c.below.Close() })
+	h.drop(func(c *link) { _ = c.below.Close() })
 }
 
 // end is the end of the connection, known at an instant.
@@ -564,7 +551,7 @@ func (h *heldConn) end(kind timeline.HeldKind, now time.Duration) timeline.HeldC
 }
 
 // drop closes the connection and releases its memory.
-func (h *heldConn) drop(closing func(*conn)) {
+func (h *heldConn) drop(closing func(*link)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c, j := h.conn, h.put
@@ -574,38 +561,4 @@ func (h *heldConn) drop(closing func(*conn)) {
 	}
 	closing(c)
 	c.release()
-}
-
-// heldChanges are those of all targets that were not handed on yet.
-type heldChanges struct {
-	mu       sync.Mutex
-	list     []timeline.HeldChange
-	seq      uint64                              // handed on
-	promised map[timeline.TargetID]time.Duration // by target: no change of before will be handed on any more
-}
-
-// note takes a change in. Whoever knew of it may not have run for a while since then, and what was handed on
-// meanwhile promised that no change of before comes: it is known at that instant then.
-func (c *heldChanges) note(change timeline.HeldChange) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	change.At = max(change.At, c.promised[change.Target])
-	c.list = append(c.list, change)
-}
-
-// take returns what was noted since the last call, and notes what is promised with it.
-func (c *heldChanges) take(promised []timeline.Watermark) timeline.HeldBatch {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.promised == nil {
-		c.promised = map[timeline.TargetID]time.Duration{}
-	}
-	clear(c.promised)
-	for _, w := range promised {
-		c.promised[w.Target] = w.Due
-	}
-	batch := timeline.HeldBatch{FirstSeq: c.seq, Changes: c.list}
-	c.seq += uint64(len(c.list))
-	c.list = nil
-	return batch
 }

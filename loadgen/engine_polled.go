@@ -2,12 +2,9 @@ package loadgen
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
-	"io"
 	"net"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -15,109 +12,24 @@ import (
 )
 
 // This file is about sessions whose replies the pacing thread itself reads: plain TCP, and a protocol without a state
-// of its own. Such a request costs one wake-up of one thread: a reply waits in the kernel until the thread wakes for
-// the next request, a millisecond at most, and the kernel's stamp tells when it came. A reply is taken when it is
-// here whole, up to the size of the read buffer. A target with longer ones goes back to goroutines.
+// of its own. A reply is taken when it is here whole, up to the size of the read buffer. A target with longer ones goes
+// back to goroutines.
 
-// polling is what the pacing thread and the sessions that it reads share. Most of it belongs to that thread.
+// polling is what the pools of a prober share whose replies the pacing thread reads. It belongs to that thread.
 type polling struct {
-	poller  *poller // nil before Run, and where there is none
-	stamps  stamps
-	resting bool // in the last wait, a reply would not have woken the thread
-	arrived []*session
-	text    [readBuffer]byte
-	rest    received
-	br      *bufio.Reader
-	reply   reply
-
-	mu    sync.Mutex
-	pools []*pool // those with sessions that are polled, or that were
+	*polledReader
+	text  [readBuffer]byte
+	rest  received
+	br    *bufio.Reader
+	reply reply
 }
-
-// mostArrived is how many sockets are read from before the pacing thread looks at its schedule again: a reply takes
-// it some 5 µs.
-const mostArrived = 32
 
 func newPolling(clock timeline.Clock) *polling {
-	return &polling{stamps: newStamps(clock), br: bufio.NewReaderSize(nil, readBuffer)}
-}
-
-// open readies y for the run. After an error there is no polling.
-func (y *polling) open() (err error) {
-	y.poller, err = newPoller()
-	return err
+	return &polling{polledReader: newPolledReader(clock), br: bufio.NewReaderSize(nil, readBuffer)}
 }
 
 // works reports whether there is polling.
-func (y *polling) works() bool { return y != nil && y.poller != nil }
-
-// wait waits for d, or until a connection has ended, or, where the kernel's stamps do not tell when it comes, until
-// there is a reply.
-func (y *polling) wait(d time.Duration) {
-	if y.resting = y.stamps.reliable(); y.resting {
-		y.poller.waitForEnds(d)
-		return
-	}
-	y.arrived = y.poller.wait(d, y.arrived[:0])
-}
-
-// read reads what has arrived, for at most mostArrived sessions. It reports whether there may be more.
-func (y *polling) read() (more bool) {
-	if y.resting {
-		y.arrived = y.poller.wait(0, y.arrived[:0])
-	}
-	y.stamps.look(time.Now())
-	for _, s := range y.arrived {
-		s.readable()
-	}
-	more = len(y.arrived) == mostArrived
-	y.arrived = y.arrived[:0]
-	return more
-}
-
-// expire ends the requests whose time is over, and returns when that of the next one is.
-func (y *polling) expire(now time.Duration) (next time.Duration) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	next = never
-	for _, p := range y.pools {
-		next = min(next, p.expire(now))
-	}
-	return next
-}
-
-// close ends what is still open: the requests of a Prober that was abandoned.
-func (y *polling) close() {
-	for _, s := range y.poller.close() {
-		s.mu.Lock()
-		if s.state != over {
-			s.leave()
-		}
-		s.mu.Unlock()
-	}
-}
-
-func (y *polling) add(p *pool) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	for _, known := range y.pools {
-		if known == p {
-			return
-		}
-	}
-	y.pools = append(y.pools, p)
-}
-
-func (y *polling) remove(p *pool) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	for i, known := range y.pools {
-		if known == p {
-			y.pools = append(y.pools[:i:i], y.pools[i+1:]...)
-			return
-		}
-	}
-}
+func (y *polling) works() bool { return y != nil && y.polledReader.works() }
 
 // errNotYet is the error of reading further than what has arrived.
 var errNotYet = errors.New("not arrived yet")
@@ -137,6 +49,12 @@ func (r *received) Read(into []byte) (int, error) {
 	return n, nil
 }
 
+// polled reports whether the pacing thread reads from c.
+func polled(c *link) bool {
+	_, ok := c.below.(*polledSocket)
+	return ok
+}
+
 // polls reports whether the pacing thread shall read the replies of p.
 func (p *pool) polls() bool {
 	return p.polling.works() && p.tls == nil && p.stateful == nil && p.network == "tcp" &&
@@ -152,7 +70,7 @@ func (s *session) adopt() bool {
 	if !ok || !p.polls() || s.conn.br.Buffered() > 0 {
 		return false
 	}
-	o, err := p.polling.poller.polled(tcp, p.wg.Done)
+	o, err := p.polling.adopt(tcp, p.wg.Done)
 	if err != nil {
 		p.log.Debug("cannot poll a connection", "err", err)
 		return false
@@ -167,7 +85,7 @@ func (s *session) adopt() bool {
 // connection ends.
 func (s *session) watch() {
 	o := s.conn.below.(*polledSocket)
-	err := o.poller.watch(o, s)
+	err := s.pool.polling.watch(o, s)
 	if err == nil {
 		return
 	}
@@ -176,6 +94,15 @@ func (s *session) watch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leave()
+}
+
+// abandon ends s and what is open on it: nothing is read any more.
+func (s *session) abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != over {
+		s.leave()
+	}
 }
 
 // readable takes what has arrived on s, which is polled.
@@ -201,7 +128,8 @@ func (s *session) read() {
 	}
 	if n > 0 {
 		now := s.pool.clock.Now()
-		y.stamps.place(&s.attempt, stamp, now, y.resting)
+		at, delayed := y.came(s.attempt.sent, stamp, now)
+		s.attempt.arrived, s.attempt.delayed = at, s.attempt.delayed || delayed
 		if len(s.partial) == 0 {
 			s.attempt.outcome.FirstByte = timeline.MicrosOf(s.attempt.over(now) - s.attempt.written)
 		}
@@ -257,8 +185,7 @@ func (s *session) unpoll(text []byte) {
 		return
 	}
 	s.conn = s.conn.carriedBy(tcp)
-	s.conn.br = readers.Get().(*bufio.Reader)
-	s.conn.br.Reset(io.MultiReader(bytes.NewReader(bytes.Clone(text)), s.conn))
+	s.conn.startWith(text)
 	s.partial = nil
 	_ = s.conn.SetDeadline(p.clock.Wall(p.deadline(&s.attempt))) // an error shows when it is read from
 	go func() {
@@ -339,5 +266,5 @@ func (p *pool) expireReprieved(now time.Duration) (next time.Duration) {
 func (s *session) awaits(seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state == busy && s.attempt.seq == seq && s.conn.polled()
+	return s.state == busy && s.attempt.seq == seq && polled(s.conn)
 }

@@ -26,7 +26,7 @@ func polledSessions(p *Prober) (n int) {
 	defer pool.mu.Unlock()
 	for i := range pool.idle.n {
 		s := pool.idle.slots[(pool.idle.head+i)%len(pool.idle.slots)].session.Load()
-		if s != nil && s.conn.polled() {
+		if s != nil && polled(s.conn) {
 			n++
 		}
 	}

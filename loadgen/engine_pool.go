@@ -61,23 +61,10 @@ func newPool(q *requester) engine {
 // prepare connects all kept slots. It waits until they are connected or have failed, but not for long: requests that
 // are due meanwhile open connections of their own, so a service that does not accept connections is measured too.
 func (p *pool) prepare() {
-	var dials sync.WaitGroup
-	for range p.keep {
-		dials.Add(1)
-		p.wg.Go(func() {
-			defer dials.Done()
-			p.connectAhead(&connSlot{kept: true})
-		})
-	}
-	connected := make(chan struct{})
-	p.wg.Go(func() {
-		dials.Wait()
-		close(connected)
+	tryEach(&p.wg, p.keep, timeline.MaxLateness(p.interval()), func(_ int, tried func()) {
+		defer tried()
+		p.connectAhead(&connSlot{kept: true})
 	})
-	select {
-	case <-connected:
-	case <-time.After(timeline.MaxLateness(p.interval())):
-	}
 }
 
 // connectAhead connects s for its first request, which tries again if this fails.
@@ -112,7 +99,7 @@ func (p *pool) ready(s *connSlot) {
 }
 
 func (p *pool) send(j job) {
-	if p.polling != nil && p.polling.resting && p.exhausted() {
+	if p.polling != nil && p.polling.rested() && p.exhausted() {
 		p.polling.read() // for some replies may be here
 	}
 	s, class := p.take()
@@ -246,7 +233,7 @@ func (p *pool) shut() (idle []*session) {
 type session struct {
 	pool *pool
 	slot *connSlot
-	conn *conn
+	conn *link
 
 	mu      sync.Mutex
 	state   sessionState
@@ -290,7 +277,7 @@ func (s *session) send(j job) bool {
 		return true
 	}
 	s.state = busy
-	if s.conn.polled() {
+	if polled(s.conn) {
 		s.pool.expect(s)
 	}
 	return true

@@ -73,24 +73,13 @@ func newStreams(q *requester) engine {
 // prepare connects all that are kept. It waits until they are connected or have failed, but not for long, as that of
 // a pool.
 func (e *streams) prepare() {
-	var dials sync.WaitGroup
 	for i := range e.kept {
-		dials.Add(1)
 		e.kept[i].dialling.Store(true)
-		e.wg.Go(func() {
-			defer dials.Done()
-			e.connectAhead(&e.kept[i])
-		})
 	}
-	connected := make(chan struct{})
-	e.wg.Go(func() {
-		dials.Wait()
-		close(connected)
+	tryEach(&e.wg, len(e.kept), timeline.MaxLateness(e.interval()), func(i int, tried func()) {
+		defer tried()
+		e.connectAhead(&e.kept[i])
 	})
-	select {
-	case <-connected:
-	case <-time.After(timeline.MaxLateness(e.interval())):
-	}
 }
 
 // connectAhead connects s for its first request, which tries again if this fails.
@@ -181,7 +170,7 @@ func (e *streams) sendAnew(s *streamSlot, j job) {
 }
 
 // newConn readies a connection, which nothing else uses yet. s is nil for a spare one.
-func (e *streams) newConn(s *streamSlot, below *conn) *streamConn {
+func (e *streams) newConn(s *streamSlot, below *link) *streamConn {
 	c := &streamConn{engine: e, slot: s, conn: below, http2: below.dialog.(*http2Conn)}
 	_ = below.SetDeadline(time.Time{}) // an error shows at the first use
 	if tcp, ok := below.below.(interface{ SetWriteBuffer(int) error }); ok {
@@ -229,18 +218,18 @@ func (e *streams) close() {
 type streamConn struct {
 	engine *streams
 	slot   *streamSlot // nil for a spare one
-	conn   *conn       // its read buffer belongs to the goroutine that serves it
+	conn   *link       // its read buffer belongs to the goroutine that serves it
 
 	mu     sync.Mutex
 	http2  *http2Conn
-	free   []*http2Stream // to be used again
-	used   bool           // has carried a request
-	ending bool           // takes no further request, and ends with the last that is open
-	over   bool           // has ended
-	unused time.Duration  // since when no request is open
-	timer  *time.Timer    // calls expire
-	timing bool           // timer is set,
-	wakes  time.Duration  // for this instant
+	free   []*call       // to be used again
+	used   bool          // has carried a request
+	ending bool          // takes no further request, and ends with the last that is open
+	over   bool          // has ended
+	unused time.Duration // since when no request is open
+	timer  *time.Timer   // calls expire
+	timing bool          // timer is set,
+	wakes  time.Duration // for this instant
 }
 
 // send sends j on a new stream, unless the connection takes no request now; then it reports false, and nothing was
@@ -307,8 +296,8 @@ func (c *streamConn) write(attempt attempt) {
 	a := &s.attempt
 	a.outcome.Reused, a.outcome.Peer = c.used, c.conn.peer
 	c.used = true
-	message := c.http2.begin(s)
-	s.startReply(&s.own)
+	message := c.http2.begin(&s.http2Stream)
+	s.startReply(&s.reply)
 	_, err := c.Write(message)
 	a.written = e.clock.Now()
 	a.held = e.stalls.stopped(a.written) - a.stopped
@@ -317,7 +306,7 @@ func (c *streamConn) write(attempt attempt) {
 		return
 	}
 	c.http2.torn = true
-	c.http2.giveUp(s)
+	c.http2.giveUp(&s.http2Stream)
 	e.failed(a, err, sending, nil)
 	c.release(s)
 	c.depart()
@@ -335,18 +324,27 @@ func (c *streamConn) Write(message []byte) (int, error) {
 	return c.conn.Write(message)
 }
 
-// stream is one for a further request. The caller holds mu.
-func (c *streamConn) stream() *http2Stream {
+// A call is one request on a stream of its own.
+type call struct {
+	http2Stream
+	attempt attempt
+	reply   reply
+}
+
+// stream returns a call for a further request. The caller holds mu.
+func (c *streamConn) stream() *call {
 	if last := len(c.free) - 1; last >= 0 {
 		s := c.free[last]
 		c.free = c.free[:last]
 		return s
 	}
-	return &http2Stream{parser: c.http2.only.parser.another()}
+	s := &call{http2Stream: http2Stream{parser: c.http2.only.parser.another()}}
+	s.owner = s
+	return s
 }
 
 // release ends what a request took. The caller holds mu.
-func (c *streamConn) release(s *http2Stream) {
+func (c *streamConn) release(s *call) {
 	c.free = append(c.free, s)
 	c.unused = c.engine.clock.Now()
 	c.engine.inUse.Add(-1)
@@ -359,7 +357,7 @@ func (c *streamConn) step() bool {
 	defer c.mu.Unlock()
 	err = c.http2.take(f, err)
 	for _, s := range c.http2.ended {
-		c.finish(s, s.err)
+		c.finish(s.owner.(*call), s.err)
 	}
 	if err != nil {
 		c.lost(err)
@@ -374,8 +372,8 @@ func (c *streamConn) step() bool {
 }
 
 // finish ends a request whose reply is whole, or is not because of err. The caller holds mu.
-func (c *streamConn) finish(s *http2Stream, err error) {
-	c.engine.received(&s.attempt, c.conn, s.reply, err)
+func (c *streamConn) finish(s *call, err error) {
+	c.engine.received(&s.attempt, c.conn, &s.reply, err)
 	c.release(s)
 }
 
@@ -385,7 +383,7 @@ func (c *streamConn) lost(err error) {
 		return
 	}
 	for _, s := range c.http2.open {
-		c.finish(s, c.http2.cut(err, s.reply))
+		c.finish(s.owner.(*call), c.http2.cut(err, s.reply))
 	}
 	c.http2.open = nil
 	c.end()
@@ -454,7 +452,8 @@ func (c *streamConn) expire() {
 		return
 	}
 	next := never
-	for _, s := range slices.Clone(c.http2.open) {
+	for _, open := range slices.Clone(c.http2.open) {
+		s := open.owner.(*call)
 		if until := c.awaited(s); until > 0 {
 			next = min(next, until)
 		} else {
@@ -474,7 +473,7 @@ func (c *streamConn) expire() {
 }
 
 // awaited is until when the reply to s is awaited; 0 if its time is over.
-func (c *streamConn) awaited(s *http2Stream) time.Duration {
+func (c *streamConn) awaited(s *call) time.Duration {
 	e, now := c.engine, c.engine.clock.Now()
 	if until := e.deadline(&s.attempt); now < until {
 		return until
@@ -487,12 +486,12 @@ func (c *streamConn) awaited(s *http2Stream) time.Duration {
 }
 
 // giveUp ends a request whose reply did not come in time, and cancels it at the peer. The caller holds mu.
-func (c *streamConn) giveUp(s *http2Stream) {
-	message := c.http2.giveUp(s)
+func (c *streamConn) giveUp(s *call) {
+	message := c.http2.giveUp(&s.http2Stream)
 	if !c.http2.torn && c.http2.silent <= mostUnread {
 		_, err := c.Write(message)
 		c.http2.torn = c.http2.torn || err != nil
 	}
-	c.engine.failed(&s.attempt, os.ErrDeadlineExceeded, replyPhase(s.reply), c.conn)
+	c.engine.failed(&s.attempt, os.ErrDeadlineExceeded, replyPhase(&s.reply), c.conn)
 	c.release(s)
 }

@@ -395,7 +395,7 @@ func TestUnusedSpareConnectionsOfStreamsAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target, _ := newSink(timeline.StartClock(), 100)
 		e := newStreams(target.requester).(*streams)
-		c := &streamConn{engine: e, conn: newConn(ours), http2: newHTTP2Conn(request, &httpTwoReply{want: &wanted{}}, io.Discard, nil)}
+		c := &streamConn{engine: e, conn: newLink(ours), http2: newHTTP2Conn(request, &httpTwoReply{want: &wanted{}}, io.Discard, nil)}
 		c.mu.Lock()
 		c.await(target.timeout)
 		c.mu.Unlock()

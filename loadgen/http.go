@@ -77,23 +77,6 @@ func (e *httpExpectation) judge(r *reply) (timeline.Class, error) {
 	return timeline.OK, nil
 }
 
-func statusClass(status int) timeline.Class {
-	switch status / 100 {
-	case 4:
-		return timeline.HTTP4xx
-	case 5:
-		return timeline.HTTP5xx
-	}
-	return timeline.Body
-}
-
-// unexpectedStatus is a status code that is no success.
-type unexpectedStatus int
-
-func (s unexpectedStatus) Error() string {
-	return strings.TrimSpace(fmt.Sprintf("status %d %s", int(s), http.StatusText(int(s))))
-}
-
 func checkHTTP(p Probe) error {
 	if !validToken(cmp.Or(p.Method, http.MethodGet)) || p.Method == http.MethodConnect {
 		return fmt.Errorf("method %q cannot be sent", p.Method)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"unicode/utf8"
@@ -17,7 +16,6 @@ import (
 // below 100 and header lines longer than 256 KiB, which net/http takes, are no replies to us.
 
 const (
-	readBuffer    = 4096      // bytes per connection; also the longest chunk line and trailer
 	headerLimit   = 10 << 20  // bytes in status lines and headers of one reply, interim ones included: as in net/http
 	lineLimit     = 256 << 10 // bytes in one of their lines, which is held in memory whole
 	searchedBytes = 1 << 20   // ExpectBody is looked for in so much of the body
@@ -30,8 +28,6 @@ type wanted struct {
 	body          []byte // a part of the body; empty for any body
 	kind          bool   // note the content-type
 }
-
-func malformed(what string) error { return fmt.Errorf("%w: %s", errMalformed, what) }
 
 // read reads the next reply, and skips interim ones (100 Continue, 103 Early Hints). Errors are
 // errMalformed, errTruncated, io.EOF where the reply did not begin or its header is incomplete, or
@@ -52,7 +48,7 @@ func (r *reply) read(br *bufio.Reader, want *wanted) error {
 func (in *replyReader) finalHeader() error {
 	r := in.reply
 	for {
-		*r = reply{backend: r.backend[:0], lengthText: r.lengthText[:0]}
+		r.reset()
 		in.fields = fields{length: -1}
 		if err := in.header(); err != nil {
 			return err
@@ -81,6 +77,7 @@ type replyReader struct {
 type fields struct {
 	oldest     bool   // HTTP/1.0
 	length     int64  // Content-Length; -1 if there is none
+	digits     int    // how many it was written with
 	encodings  int    // how many Transfer-Encoding fields there are
 	chunked    bool   // the last of them is "chunked"
 	close      bool   // Connection: close
@@ -282,18 +279,16 @@ func (in *replyReader) field(name, value []byte) error {
 	return nil
 }
 
+// contentLength notes the length of the body. A second one must be the same text.
 func (in *replyReader) contentLength(value []byte) error {
-	if in.length >= 0 {
-		if !bytes.Equal(value, in.reply.lengthText) {
-			return malformed("two different Content-Length")
-		}
-		return nil
-	}
-	in.reply.lengthText = append(in.reply.lengthText, value...)
-	var ok bool
-	if in.length, ok = decimal(value); !ok {
+	n, ok := decimal(value)
+	switch {
+	case in.length >= 0 && (!ok || n != in.length || len(value) != in.digits):
+		return malformed("two different Content-Length")
+	case !ok:
 		return malformed("bad Content-Length")
 	}
+	in.length, in.digits = n, len(value)
 	return nil
 }
 

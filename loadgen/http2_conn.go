@@ -128,9 +128,7 @@ type http2Stream struct {
 	reply  *reply
 	taken  int   // bytes of data that were not acknowledged by a WINDOW_UPDATE
 	err    error // why the reply is not whole, once it has ended
-
-	attempt attempt // of an engine that opens several
-	own     reply   // likewise
+	owner  any   // of an engine that opens several: what it keeps with the stream
 }
 
 // A http2Input is what a connection's frames are read from. Its read buffer may be another one for each reply: one
@@ -255,7 +253,8 @@ func (h *http2Conn) begin(s *http2Stream) []byte {
 
 // startReply readies s for the frames of its reply, which goes into r.
 func (s *http2Stream) startReply(r *reply) {
-	*r = reply{backend: r.backend[:0], lengthText: r.lengthText[:0], timed: true}
+	r.reset()
+	r.timed = true
 	s.reply = r
 	s.parser.start()
 }

@@ -24,23 +24,24 @@ const mostNameChanges = 1000
 type nameHistory struct {
 	since   time.Duration // when the last query was sent whose answer was as in the last event
 	seen    time.Duration // when the answer of the last event came
-	backend string        // what that answer says, in words
+	text    string        // what that answer says
 	changes int
 	lookup  timeline.Lookup
 }
 
-// note takes in an answer, or that the query had none that says what the name has. Answers to queries before the last
+// note takes in an answer, as a text and as the addresses in it. The text is empty where the query had no answer that
+// says what the name has. Answers to queries before the last
 // one that changed something are late, and change nothing: the answers are taken in the order of their queries. Nor
 // does one that was sent before the answer that changed something had come: the server may have answered it first.
 // The next one will show it.
 //
 //	sent 0 {a b}, sent 5 ms {a b}, sent 10 ms lost, sent 15 ms {a}, answered at 16 ms   →   answered {a}, Since 5 ms, Seen 16 ms
-func (n *names) note(target, name string, sent, done time.Duration, r *reply) {
+func (n *names) note(target, name string, sent, done time.Duration, text []byte, addrs []netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h := n.of(target, name)
 	h.lookup.Asked++
-	if r == nil || len(r.backend) == 0 {
+	if len(text) == 0 {
 		return
 	}
 	h.lookup.Answered++
@@ -50,7 +51,7 @@ func (n *names) note(target, name string, sent, done time.Duration, r *reply) {
 		return
 	case h.lookup.Answered == 1:
 		h.since = sent
-	case h.backend == string(r.backend) && slices.Equal(h.lookup.Addrs, r.addrs):
+	case h.text == string(text) && slices.Equal(h.lookup.Addrs, addrs):
 		h.since = sent
 		return
 	case sent < h.seen:
@@ -63,10 +64,10 @@ func (n *names) note(target, name string, sent, done time.Duration, r *reply) {
 	if h.changes > 0 {
 		e.From = timeline.LookupAnswered
 	}
-	if h.lookup.Addrs = slices.Clone(r.addrs); len(r.addrs) == 0 {
-		e.Detail = string(r.backend)
+	if h.lookup.Addrs = slices.Clone(addrs); len(addrs) == 0 {
+		e.Detail = string(text)
 	}
-	h.since, h.seen, h.backend = sent, done, string(r.backend)
+	h.since, h.seen, h.text = sent, done, string(text)
 	lookup := h.lookup
 	e.Lookup = &lookup
 	switch h.changes++; {

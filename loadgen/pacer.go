@@ -18,7 +18,7 @@ type pacer struct {
 	sleep   func(time.Duration)
 	spin    func(time.Duration) // as sleep, but awake
 	early   time.Duration       // before this is left of a wait it is slept, then spun; 0: all of it is slept
-	polling *polling            // nil: sleep alone
+	polling *polledReader       // nil: sleep alone
 	changes *changes
 	stalls  *stallDetector
 	stalled func(timeline.Event) // takes stalls
@@ -114,7 +114,7 @@ func (p *pacer) wait(d time.Duration) {
 	switch {
 	case p.polling != nil:
 		p.polling.wait(d - p.early)
-		if !p.polling.resting {
+		if !p.polling.rested() {
 			p.read()
 		}
 	case d > p.early:
@@ -149,10 +149,10 @@ func (p *pacer) step(now time.Duration) time.Duration {
 func (p *pacer) untilNext(now, next time.Duration) time.Duration {
 	switch {
 	case p.polling == nil:
-	case p.polling.resting && p.read():
+	case p.polling.rested() && p.read():
 		return 0 // a reply that is still to be read may be one whose time is over
 	default:
-		next = min(next, p.polling.expire(now))
+		next = p.polling.expire(now, next)
 	}
 	return max(0, next-p.clock.Now())
 }

@@ -13,11 +13,6 @@ import (
 // several threads at once; 1 ns turns that off (prctl(2), PR_SET_TIMERSLACK).
 func preciseSleep() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
-// shortestSleep is from where on a wait is left to the kernel. Going to sleep and being woken costs 13 to 18 µs of
-// CPU in a virtual machine, even for no time at all, and ends 15 µs late (measured; on bare metal it is some 2 µs).
-// So what is shorter than this is waited for on the CPU: that costs no more, and is exact.
-const shortestSleep = 10 * time.Microsecond
-
 // sleep blocks the calling thread in the kernel for d, or less if a signal comes.
 //
 // Go's own timers round waits up to whole milliseconds. RawSyscall keeps the scheduler's processor

@@ -13,15 +13,15 @@ type poller struct{}
 
 func newPoller() (*poller, error) { return nil, errors.ErrUnsupported }
 
-func (*poller) wait(_ time.Duration, arrived []*session) []*session { return arrived }
+func (*poller) wait(_ time.Duration, arrived []polledConn) []polledConn { return arrived }
 
 func (*poller) waitForEnds(time.Duration) {}
 
-func (*poller) close() []*session { return nil }
+func (*poller) close() []polledConn { return nil }
 
 func (*poller) polled(*net.TCPConn, func()) (*polledSocket, error) { return nil, errors.ErrUnsupported }
 
-func (*poller) watch(*polledSocket, *session) error { return errors.ErrUnsupported }
+func (*poller) watch(*polledSocket, polledConn) error { return errors.ErrUnsupported }
 
 type polledSocket struct {
 	*net.TCPConn

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,22 +68,15 @@ type compiledProbe struct {
 	name     string
 	kind     timeline.TargetKind
 	timeout  time.Duration
-	codec                     // what is said
-	stateful stateful         // the codec, if its connections have a state
-	asksFor  string           // the name that each request looks up, if that is the protocol
-	message  []byte           // its request
-	addr     netip.AddrPort   // where to connect; invalid if host must be resolved first
-	addrs    []netip.AddrPort // it alone
-	host     string
-	port     uint16
-	network  string         // tcp or udp
-	streams  bool           // a connection carries several requests at once
-	family   int            // of the addresses of host that are used; 0: any
-	turns    *turns         // nil: the first of them that accepts is used
-	tls      *tls.Config    // nil for none
-	ports    *portAllocator // local ports to connect from
-	keep     int            // connections kept
-	maxInUse int            // 0: follows from the rate
+	codec                // what is said
+	stateful stateful    // the codec, if its connections have a state
+	asksFor  string      // the name that each request looks up, if that is the protocol
+	message  []byte      // its request
+	dialer               // where to connect
+	streams  bool        // a connection carries several requests at once
+	tls      *tls.Config // nil for none
+	keep     int         // connections kept
+	maxInUse int         // 0: follows from the rate
 }
 
 // compile checks p. Errors say which of its parts is wrong.
@@ -110,7 +104,7 @@ func compile(p Probe) (*compiledProbe, error) {
 		message:  codec.request(),
 		keep:     cmp.Or(p.Connections, DefaultConnections),
 		maxInUse: p.MaxConnections,
-		network:  protocol.Transport(),
+		dialer:   dialer{network: protocol.Transport()},
 		streams:  protocol.streams,
 	}
 	if err := compiled.setAddress(p, u, protocol.Port); err != nil {
@@ -136,8 +130,11 @@ func checkRate(rate float64) error {
 	return nil
 }
 
+// kinds are the kinds of targets there are.
+var kinds = []timeline.TargetKind{timeline.New, timeline.Reused, timeline.Direct, timeline.Held, timeline.Control}
+
 func checkProbe(p Probe) error {
-	if engines[p.Kind] == nil {
+	if !slices.Contains(kinds, p.Kind) {
 		return fmt.Errorf("no target kind %q", p.Kind)
 	}
 	if p.Kind == timeline.Direct && !p.Addr.IsValid() {

@@ -31,23 +31,18 @@ type Config struct {
 // A Prober measures targets. It emits no Target facts and no TargetChanged events: that is for whoever numbers
 // the targets.
 type Prober struct {
-	clock     timeline.Clock
-	source    timeline.SourceID
-	sink      func(timeline.Fact)
-	log       *slog.Logger
-	pacing    Pacing
-	changes   changes
-	detector  stallDetector
-	backends  backends
-	peers     peers
-	errors    errorTexts
-	names     names
-	failovers failovers
-	held      heldChanges
-	ports     *portAllocator
-	polling   *polling
-	sent      uint64 // requests handed on; belongs to deliver, as does
-	usual     int    // how many the last batch held
+	clock    timeline.Clock
+	source   timeline.SourceID
+	sink     func(timeline.Fact)
+	log      *slog.Logger
+	pacing   Pacing
+	changes  changes
+	detector stallDetector
+	notes    notes
+	ports    *portAllocator
+	polling  *polling
+	sent     uint64 // requests handed on; belongs to deliver, as does
+	usual    int    // how many the last batch held
 
 	abandoning sync.Once
 	abandoned  chan struct{} // closed by Abandon
@@ -76,8 +71,15 @@ func New(c Config) *Prober {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Prober{
-		clock: c.Clock, source: c.Source, sink: c.Sink, log: log, pacing: c.Pacing, ports: newPortAllocator(), polling: newPolling(c.Clock),
-		targets: map[timeline.TargetID]*target{}, abandoned: make(chan struct{}),
+		clock:     c.Clock,
+		source:    c.Source,
+		sink:      c.Sink,
+		log:       log,
+		pacing:    c.Pacing,
+		ports:     newPortAllocator(),
+		polling:   newPolling(c.Clock),
+		targets:   map[timeline.TargetID]*target{},
+		abandoned: make(chan struct{}),
 	}
 }
 
@@ -92,7 +94,7 @@ func (p *Prober) Run(ctx context.Context) error {
 		changes: &p.changes, stalls: &p.detector, stalled: p.noteStall,
 	}
 	if p.polling.works() {
-		pacer.polling = p.polling
+		pacer.polling = p.polling.polledReader
 	}
 	if err := shortenSlices(); err != nil {
 		p.log.Debug("no short slice from the scheduler", "err", err)
@@ -153,13 +155,10 @@ func (p *Prober) Start(probe Probe) error {
 		return err
 	}
 	compiled.ports = p.ports
-	q := &requester{
-		compiledProbe: compiled, clock: p.clock, log: p.log.With("target", probe.Name), stalls: &p.detector,
-		backends: &p.backends, peers: &p.peers, errors: &p.errors, names: &p.names, failovers: &p.failovers, changes: &p.held, inflight: newInflight(),
-		polling: p.polling,
-	}
-	q.setRate(probe.Rate)
-	t := &target{requester: q, engine: engines[probe.Kind](q), prepared: make(chan struct{})}
+	t := &target{prepared: make(chan struct{})}
+	t.requester, t.engine = newRequester(compiled, probe.Rate, shared{
+		clock: p.clock, log: p.log, stalls: &p.detector, polling: p.polling, notes: &p.notes,
+	})
 	return p.register(t)
 }
 
@@ -312,17 +311,17 @@ func (p *Prober) deliver(end bool) {
 	stalls, targets := p.stalls, p.draining
 	p.stalls = nil
 	p.mu.Unlock()
-	for _, event := range slices.Concat(stalls, p.errors.take(), p.names.take(), p.failovers.take(end)) {
+	for _, event := range slices.Concat(stalls, p.notes.errors.take(), p.notes.names.take(), p.notes.failovers.take(end)) {
 		event.Source = p.source
 		p.sink(event)
 	}
 	batch, finished := p.batch(targets)
-	held := p.held.take(batch.Watermarks) // after the batch, and handed on before it: its watermarks hold for them too
-	for _, backend := range p.backends.take() {
+	held := p.notes.changes.take(batch.Watermarks) // after the batch, and handed on before it: its watermarks hold for them too
+	for _, backend := range p.notes.backends.take() {
 		backend.Source = p.source
 		p.sink(backend)
 	}
-	for _, peer := range p.peers.take() {
+	for _, peer := range p.notes.peers.take() {
 		peer.Source = p.source
 		p.sink(peer)
 	}

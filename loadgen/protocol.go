@@ -3,7 +3,6 @@ package loadgen
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -134,9 +133,14 @@ type dialog interface {
 	farewell() []byte
 }
 
-// A naming codec looks a name up by each request. Its replies say what the name has.
+// A naming codec looks a name up by each request. Its dialogs are [nameDialog].
 type naming interface {
 	asksFor() string // the name, with a dot at its end
+}
+
+// A nameDialog knows what the name has.
+type nameDialog interface {
+	found() []netip.Addr // the addresses in the last reply, lowest first; valid until the next one
 }
 
 // A canceller is a dialog that can give up its open request and keep the connection, as HTTP/2 does.
@@ -146,28 +150,24 @@ type canceller interface {
 	cancel() []byte
 }
 
-// An announcedEnd is the end of a connection, or of one exchange on it, in the words of the peer. As an error, it is
-// [io.EOF].
-type announcedEnd string
-
-func (e announcedEnd) Error() string { return string(e) }
-func (e announcedEnd) Unwrap() error { return io.EOF }
+// longestBackendName is how many bytes of a backend's name are kept.
+const longestBackendName = 256
 
 // A reply is what was read of one.
 type reply struct {
-	status         int          // 0 where the protocol has none
-	inBody         bool         // what precedes the body was whole
-	last           bool         // the connection carries no further reply
-	backend        []byte       // who served it, in its own words
-	addrs          []netip.Addr // of DNS: what the name has, lowest first
+	status         int    // 0 where the protocol has none
+	inBody         bool   // what precedes the body was whole
+	last           bool   // the connection carries no further reply
+	backend        []byte // who served it, in its own words
 	bodyAsExpected bool
 	timed          bool           // began tells when the reply began. Otherwise it did with the first byte that came
 	began          time.Duration  // 0 if it did not
 	class          timeline.Class // of a protocol that judges while it reads: how a reply that was read whole counts
 	fault          error          // and what it has wrong with it
-
-	lengthText []byte // of HTTP: as first read, to compare others with
 }
+
+// reset empties r for the next reply. Its buffer stays.
+func (r *reply) reset() { *r = reply{backend: r.backend[:0]} }
 
 // ParseURL reads a target's URL, of whatever protocol.
 func ParseURL(text string) (*url.URL, error) {

@@ -64,7 +64,7 @@ func TestReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 				defer ours.Close()
 				defer theirs.Close()
 				target, a := stoodStill(t)
-				c := &conn{Conn: ours, br: bufio.NewReader(ours)}
+				c := &link{conn: conn{Conn: ours, br: bufio.NewReader(ours)}}
 				_ = ours.SetDeadline(target.clock.Wall(target.deadline(&a)))
 				begun := target.clock.Now()
 				if row.replies > 0 {
@@ -102,7 +102,7 @@ func TestPolledReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 			}
 			defer target.polling.close()
 			p := newPool(target.requester).(*pool)
-			s := &session{pool: p, slot: &connSlot{}, conn: newConn(ours)}
+			s := &session{pool: p, slot: &connSlot{}, conn: newLink(ours)}
 			if !s.adopt() {
 				t.Fatal("not adopted")
 			}
@@ -139,7 +139,7 @@ func TestServedReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 		defer theirs.Close()
 		target, a := stoodStill(t)
 		p := newPool(target.requester).(*pool)
-		s := &session{pool: p, slot: &connSlot{}, conn: &conn{Conn: ours}, state: busy, attempt: a}
+		s := &session{pool: p, slot: &connSlot{}, conn: &link{conn: conn{Conn: ours}}, state: busy, attempt: a}
 		if got := s.woke(os.ErrDeadlineExceeded); got != parked {
 			t.Errorf("%d after the stop", got)
 		}
@@ -188,7 +188,7 @@ func TestRestOfAReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 				defer ours.Close()
 				defer theirs.Close()
 				target, a := stoodStill(t)
-				c := &conn{Conn: ours, below: quiet}
+				c := &link{conn: conn{Conn: ours, below: quiet}}
 				c.br = bufio.NewReader(c)
 				_ = ours.SetReadDeadline(time.Time{})
 				go func() { _, _ = theirs.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe")) }()
@@ -220,7 +220,7 @@ func heldStill(t *testing.T, ours *net.TCPConn, state heldState) (*heldConn, *ta
 	e := newHeld(target.requester).(*held)
 	e.conns = make([]heldConn, 50)
 	h := &e.conns[0]
-	h.held, h.state, h.attempt, h.conn = e, state, a, newConn(ours)
+	h.held, h.state, h.attempt, h.conn = e, state, a, newLink(ours)
 	if next := a.sent + e.beat(); next > target.clock.Now() {
 		t.Fatalf("the next heartbeat is due at %v", next)
 	}
@@ -285,12 +285,12 @@ func TestStreamIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target, a := stoodStill(t)
 		e := newStreams(target.requester).(*streams)
-		c := &streamConn{engine: e, conn: newConn(ours)}
+		c := &streamConn{engine: e, conn: newLink(ours)}
 		c.http2 = newHTTP2Conn(request, &httpTwoReply{want: &wanted{}}, io.Discard, c.conn.br)
 		s := c.stream()
 		s.attempt = a
-		c.http2.begin(s)
-		s.startReply(&s.own)
+		c.http2.begin(&s.http2Stream)
+		s.startReply(&s.reply)
 		e.wg.Add(1)
 		begun := target.clock.Now()
 		c.expire()

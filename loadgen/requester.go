@@ -14,18 +14,26 @@ import (
 // A requester makes the requests of one target and books how they end. Engines choose the connections for it.
 type requester struct {
 	*compiledProbe
-	clock     timeline.Clock
-	log       *slog.Logger
-	stalls    *stallDetector
-	backends  *backends
-	peers     *peers
-	errors    *errorTexts
-	names     *names
-	failovers *failovers
-	changes   *heldChanges
+	shared
 	inflight  *inflight
-	polling   *polling      // nil for none
 	perSecond atomic.Uint64 // the rate, as math.Float64bits
+}
+
+// A shared is what the requesters of a prober have in common.
+type shared struct {
+	clock   timeline.Clock
+	log     *slog.Logger
+	stalls  *stallDetector
+	polling *polling // nil for none
+	*notes
+}
+
+// newRequester returns the requester of a target, and its engine.
+func newRequester(probe *compiledProbe, rate float64, s shared) (*requester, engine) {
+	q := &requester{compiledProbe: probe, shared: s, inflight: newInflight()}
+	q.log = s.log.With("target", probe.name)
+	q.setRate(rate)
+	return q, engines[probe.kind](q)
 }
 
 func (q *requester) rate() float64        { return math.Float64frombits(q.perSecond.Load()) }
@@ -63,6 +71,13 @@ type attempt struct {
 	arrived   time.Duration // when what is here of the reply came; 0 if that is not known
 	delayed   bool          // it was read only when the thread woke, and when it came is not known
 	outcome   timeline.Outcome
+	asker     *requester // while its reply is read
+}
+
+// extend gives the reply some more time, if its time is over because of a stop. See [requester.lastChance].
+func (a *attempt) extend() (time.Time, bool) {
+	until, ok := a.asker.lastChance(a, a.asker.clock.Now())
+	return a.asker.clock.Wall(until), ok
 }
 
 // over is when a, whose reply was read whole at now, was over.
@@ -99,7 +114,7 @@ func (q *requester) lastChanceAfter(a *attempt, over, now time.Duration) (until 
 }
 
 // awaitReply waits for the first byte of the reply to a.
-func (q *requester) awaitReply(a *attempt, c *conn) error {
+func (q *requester) awaitReply(a *attempt, c *link) error {
 	for {
 		_, err := c.br.Peek(1)
 		if err == nil || !isTimeout(err) {
@@ -122,7 +137,7 @@ func (q *requester) course(a *attempt, now time.Duration) course {
 
 // open dials and writes the first request on the new connection. After a failure the attempt is over,
 // and no connection is returned.
-func (q *requester) open(j job) (attempt, *conn) {
+func (q *requester) open(j job) (attempt, *link) {
 	a, c := q.connect(j)
 	if c == nil {
 		return a, nil
@@ -136,7 +151,7 @@ func (q *requester) open(j job) (attempt, *conn) {
 }
 
 // connect dials for a request, which is over if no connection is returned.
-func (q *requester) connect(j job) (attempt, *conn) {
+func (q *requester) connect(j job) (attempt, *link) {
 	a := q.attempt(j, q.clock.Now())
 	if tooLate(a.due, a.sent, q.interval()) {
 		q.finish(a.job, a.sent, a.sent, timeline.Outcome{Class: timeline.NotSent})
@@ -155,7 +170,7 @@ func (q *requester) connect(j job) (attempt, *conn) {
 }
 
 // write writes the request, if there is one to write, and sets the time by which its reply must be here.
-func (q *requester) write(a *attempt, c *conn) error {
+func (q *requester) write(a *attempt, c *link) error {
 	if err := c.SetDeadline(q.clock.Wall(q.deadline(a))); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
 	}
@@ -174,7 +189,7 @@ func (q *requester) write(a *attempt, c *conn) error {
 
 // exchange reads the reply to a request that was written, if one is awaited, and ends the request. It reports whether
 // the connection can carry another.
-func (q *requester) exchange(a *attempt, c *conn, r *reply) (again bool) {
+func (q *requester) exchange(a *attempt, c *link, r *reply) (again bool) {
 	if !q.awaits() {
 		q.answered(a, r)
 		return false
@@ -189,7 +204,7 @@ func (q *requester) exchange(a *attempt, c *conn, r *reply) (again bool) {
 
 // receive reads a reply whose first byte is here. It reports whether the connection can carry another request, and
 // the error with which reading ended.
-func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool, err error) {
+func (q *requester) receive(a *attempt, c *link, r *reply) (again bool, err error) {
 	if a.outcome.FirstByte == 0 {
 		a.outcome.FirstByte = timeline.MicrosOf(q.clock.Now() - a.written)
 	}
@@ -198,15 +213,15 @@ func (q *requester) receive(a *attempt, c *conn, r *reply) (again bool, err erro
 }
 
 // readReplyTo reads the reply to a, which gets some more time after a stop that its time was over in.
-func (q *requester) readReplyTo(a *attempt, c *conn, r *reply) error {
-	c.reading = beingRead{q, a}
-	defer func() { c.reading = beingRead{} }()
+func (q *requester) readReplyTo(a *attempt, c *link, r *reply) error {
+	a.asker, c.patience = q, a
+	defer func() { c.patience = nil }()
 	return q.readReply(c, r)
 }
 
 // received ends an attempt whose reply was read until err, nil if it was read whole. It reports whether the
 // connection can carry another request.
-func (q *requester) received(a *attempt, c *conn, r *reply, err error) (again bool) {
+func (q *requester) received(a *attempt, c *link, r *reply, err error) (again bool) {
 	if r.timed {
 		a.outcome.FirstByte = timeline.MicrosOf(max(0, r.began-a.written))
 	}
@@ -215,7 +230,7 @@ func (q *requester) received(a *attempt, c *conn, r *reply, err error) (again bo
 	}
 	a.outcome.Backend = q.backends.id(r.backend)
 	if q.asksFor != "" {
-		q.names.note(q.name, q.asksFor, a.sent, q.clock.Now(), r)
+		q.names.note(q.name, q.asksFor, a.sent, q.clock.Now(), r.backend, c.dialog.(nameDialog).found())
 	}
 	if err != nil {
 		q.failed(a, err, replyPhase(r), c)
@@ -225,7 +240,7 @@ func (q *requester) received(a *attempt, c *conn, r *reply, err error) (again bo
 	return !r.last && (c.dialog != nil || c.br.Buffered() == 0)
 }
 
-func (q *requester) readReply(c *conn, r *reply) error {
+func (q *requester) readReply(c *link, r *reply) error {
 	if c.dialog != nil {
 		return c.dialog.read(c.br, r)
 	}
@@ -254,18 +269,18 @@ func (q *requester) answered(a *attempt, r *reply) {
 }
 
 // failed ends an attempt that met an error in phase ph. c is its connection, if it has one.
-func (q *requester) failed(a *attempt, err error, ph phase, c *conn) {
+func (q *requester) failed(a *attempt, err error, ph phase, c *link) {
 	done := q.clock.Now()
 	a.outcome.Class, err = q.classOf(a, done, err, ph, c)
 	if q.asksFor != "" && ph <= awaiting {
-		q.names.note(q.name, q.asksFor, a.sent, done, nil)
+		q.names.note(q.name, q.asksFor, a.sent, done, nil, nil)
 	}
 	q.errors.record(q.name, q.finish(a.job, a.sent, done, a.outcome), err)
 }
 
 // classOf is the class of an attempt that met an error in phase ph, and the error to explain it by. c is its
 // connection, if it has one.
-func (q *requester) classOf(a *attempt, done time.Duration, err error, ph phase, c *conn) (timeline.Class, error) {
+func (q *requester) classOf(a *attempt, done time.Duration, err error, ph phase, c *link) (timeline.Class, error) {
 	class := classify(err, ph)
 	course := q.course(a, done)
 	course.unread = class.Timeout() && c != nil && c.waiting()

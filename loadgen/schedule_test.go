@@ -96,8 +96,9 @@ func (s *sink) send(j job) {
 
 func newSink(clock timeline.Clock, rate float64) (*target, *sink) {
 	t := &target{requester: &requester{
-		compiledProbe: &compiledProbe{id: 1, timeout: DefaultTimeout}, clock: clock, stalls: &stallDetector{},
-		backends: &backends{}, peers: &peers{}, errors: &errorTexts{}, failovers: &failovers{}, inflight: newInflight(),
+		compiledProbe: &compiledProbe{id: 1, timeout: DefaultTimeout},
+		shared:        shared{clock: clock, stalls: &stallDetector{}, notes: &notes{}},
+		inflight:      newInflight(),
 	}}
 	t.setRate(rate)
 	s := &sink{t: t}

@@ -204,14 +204,14 @@ func TestOwnStopsAreNoFailuresOfAnAddress(t *testing.T) {
 // A requester asks for the course of its requests, and what a stop may have done is local.
 func TestRequestsEndedByAStopAreLocal(t *testing.T) {
 	for name, test := range map[string]struct {
-		end  func(*requester, *attempt, *conn)
+		end  func(*requester, *attempt, *link)
 		want timeline.Class
 	}{
-		"a reset while we did not write":      {func(q *requester, a *attempt, _ *conn) { q.failed(a, dialError(syscall.ECONNRESET), connecting, nil) }, timeline.Local},
-		"a refusal":                           {func(q *requester, a *attempt, _ *conn) { q.failed(a, dialError(syscall.ECONNREFUSED), connecting, nil) }, timeline.Refused},
-		"an answer after its time, in a stop": {func(q *requester, a *attempt, _ *conn) { q.answered(a, &reply{}) }, timeline.Local},
-		"a timeout with an unread answer":     {func(q *requester, a *attempt, c *conn) { q.failed(a, os.ErrDeadlineExceeded, awaiting, c) }, timeline.Local},
-		"a timeout of a reply, none unread":   {func(q *requester, a *attempt, _ *conn) { q.failed(a, os.ErrDeadlineExceeded, awaiting, nil) }, timeline.TimeoutResponse},
+		"a reset while we did not write":      {func(q *requester, a *attempt, _ *link) { q.failed(a, dialError(syscall.ECONNRESET), connecting, nil) }, timeline.Local},
+		"a refusal":                           {func(q *requester, a *attempt, _ *link) { q.failed(a, dialError(syscall.ECONNREFUSED), connecting, nil) }, timeline.Refused},
+		"an answer after its time, in a stop": {func(q *requester, a *attempt, _ *link) { q.answered(a, &reply{}) }, timeline.Local},
+		"a timeout with an unread answer":     {func(q *requester, a *attempt, c *link) { q.failed(a, os.ErrDeadlineExceeded, awaiting, c) }, timeline.Local},
+		"a timeout of a reply, none unread":   {func(q *requester, a *attempt, _ *link) { q.failed(a, os.ErrDeadlineExceeded, awaiting, nil) }, timeline.TimeoutResponse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := pair(t)

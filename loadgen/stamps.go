@@ -40,20 +40,18 @@ func (t *stamps) look(now time.Time) {
 	t.steady = (t.offset - before).Abs() <= wallTolerance
 }
 
-// place notes when a reply to a, or a part of it, that was read at now had arrived: at the kernel's stamp, 0 for
-// none. rested tells that it may have waited for some time before it was read. A stamp from before the request or
-// after now is none of its arrival: what a stamp means is changed by programs that shape packets.
-func (t *stamps) place(a *attempt, stamp int64, now time.Duration, rested bool) {
-	at := time.Duration(stamp) - t.offset
-	if !t.steady || stamp == 0 || at < a.sent-wallTolerance || at > now+wallTolerance {
-		a.arrived = 0
-		a.delayed = a.delayed || rested
+// place returns when a reply, or a part of it, that was read at now had arrived: at the kernel's stamp, 0 for none. A
+// stamp from before the request was sent or after now is none of its arrival: what a stamp means is changed by programs
+// that shape packets.
+func (t *stamps) place(sent time.Duration, stamp int64, now time.Duration) (at time.Duration, known bool) {
+	at = time.Duration(stamp) - t.offset
+	if !t.steady || stamp == 0 || at < sent-wallTolerance || at > now+wallTolerance {
 		if t.reliable() {
 			t.enough = min(2*t.enough, mostEnough)
 		}
 		t.known = 0
-		return
+		return 0, false
 	}
-	a.arrived = at + wallTolerance // never before it did
 	t.known = min(t.known+1, mostEnough)
+	return at + wallTolerance, true // never before it did
 }

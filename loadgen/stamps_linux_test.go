@@ -105,7 +105,7 @@ func aPolledSession(t *testing.T, clock timeline.Clock) (*pool, *session, *net.T
 	t.Cleanup(target.polling.close)
 	awaitStamps(t, target.polling.poller)
 	p := newPool(target.requester).(*pool)
-	s := &session{pool: p, slot: &connSlot{kept: true}, conn: newConn(ours)}
+	s := &session{pool: p, slot: &connSlot{kept: true}, conn: newLink(ours)}
 	if !s.adopt() {
 		t.Fatal("not adopted")
 	}
@@ -161,7 +161,7 @@ func TestReplyInTimeIsReadBeforeItsRequestExpires(t *testing.T) {
 	p.timeout = clock.Now() - s.attempt.sent + 2*wallTolerance
 	p.deadlines = deadlines{}
 	p.expect(s)
-	pacing := &pacer{clock: clock, polling: p.polling, stalls: &stallDetector{}, stalled: func(timeline.Event) {}}
+	pacing := &pacer{clock: clock, polling: p.polling.polledReader, stalls: &stallDetector{}, stalled: func(timeline.Event) {}}
 	pacing.last = clock.Now()
 	for clock.Now() <= s.attempt.sent+p.timeout+wallTolerance {
 	}
@@ -197,12 +197,14 @@ func TestPoolReadsRepliesBeforeItOpensAConnection(t *testing.T) {
 // thread reads at once for a while, and the longer the more often that happens.
 func TestStampsCountOnlyWhileTheWallClockIsSteady(t *testing.T) {
 	clock := timeline.StartClock()
-	stamps := newStamps(clock)
+	y := newPolledReader(clock)
+	stamps := &y.stamps
 	a := &attempt{sent: clock.Now()}
 	at := func(now time.Time, stamp int64, rested bool) {
 		stamps.look(now)
 		*a = attempt{sent: a.sent}
-		stamps.place(a, stamp, now.Sub(clock.T0()), rested)
+		y.resting = rested
+		a.arrived, a.delayed = y.came(a.sent, stamp, now.Sub(clock.T0()))
 	}
 	place := func(now time.Time, rested bool) { at(now, now.UnixNano(), rested) }
 	place(time.Now(), false)

@@ -94,7 +94,7 @@ func (d *tcp) awaits() bool { return len(d.want) > 0 }
 
 // read reads as many bytes as are expected, or up to the first that is not.
 func (d *tcp) read(br *bufio.Reader, r *reply) error {
-	*r = reply{backend: r.backend[:0], lengthText: r.lengthText[:0]}
+	r.reset()
 	for rest := d.want; len(rest) > 0; {
 		if _, err := br.Peek(1); err != nil {
 			return d.cut(err, r)

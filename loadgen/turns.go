@@ -27,7 +27,7 @@ func (t *turns) next(addrs []netip.AddrPort) netip.AddrPort {
 }
 
 // choose are those of the addresses of the target's name that a connection may go to. There is at least one.
-func (p *compiledProbe) choose(addrs []netip.AddrPort) ([]netip.AddrPort, error) {
+func (p *dialer) choose(addrs []netip.AddrPort) ([]netip.AddrPort, error) {
 	if p.family != 0 {
 		addrs = slices.DeleteFunc(addrs, func(addr netip.AddrPort) bool { return addr.Addr().Is4() != (p.family == 4) })
 		if len(addrs) == 0 {

@@ -12,7 +12,7 @@ import (
 
 // Of a name with 50 addresses, each gets every 50th connection, in whatever order the resolver lists them.
 func TestEachAddressOfANameHasItsTurn(t *testing.T) {
-	p := &compiledProbe{turns: new(turns)}
+	p := &dialer{turns: new(turns)}
 	got := map[netip.AddrPort]int{}
 	for n := range 500 {
 		var addrs []netip.AddrPort
@@ -41,7 +41,7 @@ func TestAddressesWithoutARouteHaveNoTurn(t *testing.T) {
 	if routable(far) {
 		t.Fatalf("%v has a route", far)
 	}
-	p := &compiledProbe{turns: new(turns)}
+	p := &dialer{turns: new(turns)}
 	for range 4 {
 		if chosen, err := p.choose([]netip.AddrPort{far, near}); err != nil || chosen[0] != near {
 			t.Errorf("chosen %v, %v; want %v", chosen, err, near)
@@ -55,13 +55,13 @@ func TestAddressesWithoutARouteHaveNoTurn(t *testing.T) {
 func TestAddressesOfAnotherFamilyAreNotAsked(t *testing.T) {
 	four, six := netip.MustParseAddrPort("127.0.0.1:80"), netip.MustParseAddrPort("[::1]:80")
 	for family, want := range map[int][]netip.AddrPort{0: {six, four}, 4: {four}, 6: {six}} {
-		p := &compiledProbe{family: family}
+		p := &dialer{family: family}
 		chosen, err := p.choose([]netip.AddrPort{six, four})
 		if err != nil || fmt.Sprint(chosen) != fmt.Sprint(want) {
 			t.Errorf("family %d: %v, %v; want %v", family, chosen, err, want)
 		}
 	}
-	p := &compiledProbe{family: 6, host: "web.test"}
+	p := &dialer{family: 6, host: "web.test"}
 	_, err := p.choose([]netip.AddrPort{four})
 	if dns, ok := errors.AsType[*net.DNSError](err); !ok || classify(dns, resolving) != timeline.DNS {
 		t.Errorf("no address of the family: %v, want a failed look-up", err)

@@ -152,7 +152,7 @@ func (d *udpDialog) request() []byte {
 
 // read reads the reply, which is one datagram.
 func (d *udpDialog) read(br *bufio.Reader, r *reply) error {
-	*r = reply{backend: r.backend[:0], lengthText: r.lengthText[:0]}
+	r.reset()
 	datagram, err := readDatagram(br)
 	if err != nil {
 		return err

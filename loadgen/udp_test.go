@@ -261,7 +261,8 @@ func TestUDPRefusalIsOfTheDatagramItQuotes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer below.Close()
-			c := newConn(below)
+			c := new(conn)
+			c.start(below)
 			s := newDatagramSocket(c, matching{idEnd: 1, answers: func(sent, datagram []byte) bool { return datagram[0] == sent[0] }})
 			server.Close()
 			write := func(text string) {

@@ -197,7 +197,8 @@ func (d *webSocketDialog) masked(kind byte, payload []byte) []byte {
 }
 
 func (d *webSocketDialog) read(br *bufio.Reader, r *reply) error {
-	*r = reply{backend: append(r.backend[:0], d.backend...), lengthText: r.lengthText[:0]}
+	r.reset()
+	r.backend = append(r.backend, d.backend...)
 	for {
 		if pong, err := d.frame(br); err != nil || bytes.Equal(pong, d.asked[:]) {
 			return err

@@ -1,10 +1,11 @@
 package lookup
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -42,7 +43,7 @@ func parse(message []byte, asked dnsmessage.Question) (id uint16, o outcome, isR
 		return 0, o, false
 	}
 	questions, err := p.AllQuestions()
-	if err != nil || len(questions) != 1 || questions[0].Type != asked.Type || questions[0].Class != asked.Class || !sameName(questions[0].Name, asked.Name) {
+	if err != nil || len(questions) != 1 || questions[0].Type != asked.Type || questions[0].Class != asked.Class || !SameName(questions[0].Name, asked.Name) {
 		return 0, o, false
 	}
 	switch {
@@ -51,7 +52,7 @@ func parse(message []byte, asked dnsmessage.Question) (id uint16, o outcome, isR
 	case header.RCode == dnsmessage.RCodeNameError:
 		return header.ID, o, true
 	case header.RCode != dnsmessage.RCodeSuccess:
-		return header.ID, outcome{why: codeName(header.RCode)}, true
+		return header.ID, outcome{why: CodeName(header.RCode)}, true
 	}
 	answers, err := p.AllAnswers()
 	if err != nil {
@@ -65,7 +66,7 @@ func parse(message []byte, asked dnsmessage.Question) (id uint16, o outcome, isR
 		case *dnsmessage.AAAAResource:
 			addr = netip.AddrFrom16(body.AAAA)
 		}
-		if !addr.IsValid() || a.Header.Type != asked.Type || !sameName(a.Header.Name, asked.Name) {
+		if !addr.IsValid() || a.Header.Type != asked.Type || !SameName(a.Header.Name, asked.Name) {
 			continue
 		}
 		ttl := time.Duration(a.Header.TTL) * time.Second
@@ -79,10 +80,13 @@ func parse(message []byte, asked dnsmessage.Question) (id uint16, o outcome, isR
 	return header.ID, o, true
 }
 
-func sameName(a, b dnsmessage.Name) bool { return strings.EqualFold(a.String(), b.String()) }
+// SameName reports whether two names are equal, in whatever letters they are written.
+func SameName(a, b dnsmessage.Name) bool {
+	return bytes.EqualFold(a.Data[:a.Length], b.Data[:b.Length])
+}
 
-// codeName is how the field calls a response code.
-func codeName(code dnsmessage.RCode) string {
+// CodeName returns the usual name of a response code (RFC 1035, section 4.1.1, and RFC 2136).
+func CodeName(code dnsmessage.RCode) string {
 	switch code {
 	case dnsmessage.RCodeServerFailure:
 		return "SERVFAIL"
@@ -93,7 +97,7 @@ func codeName(code dnsmessage.RCode) string {
 	case dnsmessage.RCodeNotImplemented:
 		return "NOTIMP"
 	}
-	return code.String()
+	return fmt.Sprintf("response code %d", code)
 }
 
 // reason is why nothing could be sent or received, in few words.
