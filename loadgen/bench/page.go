@@ -27,7 +27,7 @@ type page struct {
 	LoadBefore string // of the machine, before this began
 
 	Exact     string
-	Beside    []string // a table for each number of busy processes
+	Beside    []string // a table for each number of busy processes; the page shows the last
 	Forgiven  string
 	Stepped   bool
 	Stall     string
@@ -53,7 +53,9 @@ func (p *page) claim(figures []figure, results map[string][]result) {
 		}
 		for _, t := range []tool{lapseEngine, lapseRun} {
 			s := f.spreadOver(results[t.name])
-			p.Claims = append(p.Claims, claim{Figure: f.name + ": " + t.name, Must: f.must, Measured: s.format(f.digits), Held: f.holds(s.Median)})
+			p.Claims = append(p.Claims, claim{
+				Figure: f.name + ": " + t.name, Must: f.must, Measured: s.format(f.digits), Held: f.holds(s.Median), Tabled: true,
+			})
 		}
 	}
 }
@@ -69,7 +71,7 @@ func (p *page) claimBesideHey(results map[string][]result) {
 		}
 		s := spreadOf(ratios)
 		p.Claims = append(p.Claims, claim{
-			Figure: "CPU per request, every fact recorded to disk, over hey's in the run beside it: " + t.name,
+			Figure: "CPU per request, over hey's in the run beside it: " + t.name,
 			Must:   fmt.Sprintf("≤ %.2f", most), Measured: s.format(2), Held: s.Median <= most,
 		})
 	}
@@ -82,16 +84,29 @@ func claimTable(p *page, prefix string, figures []figure, results []result) stri
 		s := f.spreadOver(results)
 		rows = append(rows, []string{f.name, s.format(f.digits), f.must})
 		if f.holds != nil {
-			p.Claims = append(p.Claims, claim{Figure: prefix + f.name, Must: f.must, Measured: s.format(f.digits), Held: f.holds(s.Median)})
+			p.Claims = append(p.Claims, claim{
+				Figure: prefix + f.name, Must: f.must, Measured: s.format(f.digits), Held: f.holds(s.Median), Tabled: true,
+			})
 		}
 	}
 	return table([]string{"figure", "median (min..max)", "must"}, rows)
 }
 
-// Summary is the table of targets.
+// Busiest returns the table of the most busy processes.
+func (p *page) Busiest() string {
+	if len(p.Beside) == 0 {
+		return ""
+	}
+	return p.Beside[len(p.Beside)-1]
+}
+
+// Summary returns the table of targets: those that no other table has, and those that were missed or not measured.
 func (p *page) Summary() string {
 	var rows [][]string
 	for _, c := range p.Claims {
+		if c.Tabled && c.Held {
+			continue
+		}
 		rows = append(rows, c.row())
 	}
 	return table([]string{"figure", "must", "measured: median (min..max)", ""}, rows)

@@ -56,6 +56,30 @@ func TestPageTellsWhatWasMissed(t *testing.T) {
 	}
 }
 
+func TestSummaryLeavesOutWhatATableBelowShowsAsHeld(t *testing.T) {
+	p := page{Claims: []claim{{Figure: "alone", Held: true}, {Figure: "held", Held: true, Tabled: true}, {Figure: "missed", Tabled: true}}}
+	if got := p.Summary(); strings.Contains(got, "| held |  |") || !strings.Contains(got, "| alone |") || !strings.Contains(got, "| missed |") {
+		t.Error(got)
+	}
+}
+
+func TestSelftestIsCutToItsResultAndItsErrors(t *testing.T) {
+	const printed = "PASS\n\nOUTAGES\nmany\n\nHOW WRONG CAN A NUMBER BE?\n  little\n"
+	for _, test := range []struct {
+		code     int
+		accuracy bool
+		want     string
+	}{
+		{0, true, "PASS\n\nHOW WRONG CAN A NUMBER BE?\n  little\n"},
+		{0, false, "PASS\n"},
+		{3, false, printed},
+	} {
+		if got := excerpt(printed, test.code, test.accuracy); got != test.want {
+			t.Errorf("exit %d: %q, want %q", test.code, got, test.want)
+		}
+	}
+}
+
 // Lapse's CPU is held against hey's of the same run, not against the median of all.
 func TestCPUIsHeldAgainstHeysOfTheSameRun(t *testing.T) {
 	costs := func(micros ...int) (of []result) {

@@ -68,7 +68,7 @@ func runAnalysis(ctx context.Context, b *bench, page *page, _ *settings) error {
 		}
 	}
 	lines := parseBench(out.String())
-	page.Analysis = analysisTable(lines)
+	page.Analysis = recordingTable(lines)
 	for _, c := range analysisClaims {
 		page.Claims = append(page.Claims, c.judge(lines))
 	}
@@ -108,16 +108,16 @@ func linearity(lines []benchLine) claim {
 	return c
 }
 
-// analysisTable has a row for each figure of each benchmark.
-func analysisTable(lines []benchLine) string {
+// recordingTable returns a row for each figure of writing and reading a recording.
+func recordingTable(lines []benchLine) string {
 	var rows [][]string
 	seen := map[string]bool{}
 	for _, l := range lines {
-		if seen[l.name] {
+		if seen[l.name] || !strings.HasPrefix(l.name, "Write") && l.name != "Read" {
 			continue
 		}
 		seen[l.name] = true
-		for _, unit := range []string{"ns/op", "ns/request", "bytes/request", "MiB-heap", "MiB", "CPU-s/h"} {
+		for _, unit := range []string{"ns/request", "bytes/request"} {
 			if found := values(lines, l.name, unit, 1); len(found) > 0 {
 				rows = append(rows, []string{l.name, unit, spreadOf(found).format(1)})
 			}

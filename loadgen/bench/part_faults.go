@@ -25,7 +25,6 @@ var cutPlan = serverPlan{CutFrom: 1000, CutEvery: 40, CutCount: 120}
 func runCut(ctx context.Context, b *bench, page *page, _ *settings) error {
 	failed := []figure{
 		{"of 120 requests whose reused connection was cut without a reply, reported as failed", 0, func(r *result) float64 { return float64(r.Failed) }, "120", func(v float64) bool { return v == 120 }},
-		{"requests that the server cut", 0, func(r *result) float64 { return float64(r.server.Cuts) }, "", nil},
 	}
 	t := trial{load: load{Rate: peerRate, Connections: peerConnections, For: 5 * time.Second, CPU: -1}, plan: cutPlan}
 	return b.faults(ctx, page, t, failed, &page.Cut)
@@ -49,7 +48,6 @@ func runCore(ctx context.Context, b *bench, page *page, _ *settings) error {
 		{"schedule error p50, read by the server, ms", 3, coreErrorAt(0.5), "", nil},
 		{"schedule error p99, read by the server, ms", 3, coreErrorAt(0.99), "≤ 1", atMost(1)},
 		{"not sent", 0, func(r *result) float64 { return float64(r.NotSent) }, "0", atMost(0)},
-		{"sent late", 0, func(r *result) float64 { return float64(r.Late) }, "", nil},
 		{"failed", 0, func(r *result) float64 { return float64(r.Failed) }, "0", atMost(0)},
 		{"requests per second that arrived", 0, achieved, "≥ 19 990", atLeast(19_990)},
 		{"CPU per request, every fact recorded to disk, µs", 1, (*result).cpuPerRequest, "", nil},

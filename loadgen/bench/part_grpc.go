@@ -30,7 +30,6 @@ func runGRPC(ctx context.Context, b *bench, page *page, _ *settings) error {
 	}
 	cut := []figure{
 		{"of 120 requests whose reused connection was cut without a reply, reported as failed", 0, func(r *result) float64 { return float64(r.Failed) }, "120", func(v float64) bool { return v == 120 }},
-		{"requests that the server cut", 0, func(r *result) float64 { return float64(r.server.Cuts) }, "", nil},
 	}
 	t.plan, t.load.For = grpcCutPlan, 8*time.Second
 	return b.grpc(ctx, page, t, cut, &page.GRPCCut)

@@ -46,6 +46,7 @@ type claim struct {
 	Figure, Must string
 	Measured     string
 	Held         bool
+	Tabled       bool   // stands in a table of its own part
 	Missing      string // why there is no figure; "" if there is one
 }
 
