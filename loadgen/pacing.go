@@ -11,7 +11,7 @@ import (
 // turned off, and both follow the same absolute schedule: neither drifts, and what is late is stored as late. On
 // other systems Go's timers are used, which are exact to about a millisecond.
 //
-// Measured figures are in docs/measured/pacing.md.
+// Measured figures are in docs/measured/cost.md.
 type Pacing string
 
 const (
