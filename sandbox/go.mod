@@ -6,6 +6,7 @@ require k8s.io/kubernetes v1.36.3 // indirect
 
 require (
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674
+	github.com/vishvananda/netlink v1.3.1
 	golang.org/x/sys v0.40.0
 	golang.org/x/tools v0.41.0
 	google.golang.org/grpc v1.79.3
@@ -111,7 +112,6 @@ require (
 	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/stoewer/go-strcase v1.3.0 // indirect
 	github.com/tmc/grpc-websocket-proxy v0.0.0-20220101234140-673ab2c3ae75 // indirect
-	github.com/vishvananda/netlink v1.3.1 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xiang90/probing v0.0.0-20221125231312-a49e3df8f510 // indirect

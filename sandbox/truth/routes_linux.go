@@ -49,7 +49,7 @@ func (w *routeWatch) end() (map[string]Bracket, error) {
 	return w.removed, w.err
 }
 
-func (w *routeWatch) follow(ctx context.Context, n *netfilter, service, port string) error {
+func (w *routeWatch) follow(ctx context.Context, n netfilter, service, port string) error {
 	var known map[string]bool
 	var generation uint32
 	var unchanged time.Time // when the known routes were certainly in force
@@ -89,7 +89,7 @@ func (w *routeWatch) follow(ctx context.Context, n *netfilter, service, port str
 }
 
 // routes are the addresses that the Service's new connections go to.
-func routes(n *netfilter, service, port string) (map[string]bool, error) {
+func routes(n netfilter, service, port string) (map[string]bool, error) {
 	rules, err := n.rules("nat")
 	if err != nil {
 		return nil, err
