@@ -59,16 +59,29 @@ type laboratory struct {
 
 // begin clears what a runner that was killed has left on a cluster.
 func (l *laboratory) begin(ctx context.Context) (err error) {
-	p := &play{cluster: l.cluster, log: os.Stderr}
-	if p.state, err = readState(l.cluster.Dir); err != nil {
+	m := machine{dir: l.cluster.Dir, log: os.Stderr}
+	if m.state, err = readState(m.dir); err != nil {
 		return err
 	}
-	if err := p.heal(ctx); err != nil {
+	if err := m.heal(ctx); err != nil {
 		return err
 	}
 	l.spaces = newSpaces(ctx, l.cluster, l.together)
 	l.spaces.settle()
 	return nil
+}
+
+// withFamilies brings the sandbox up anew where a scenario needs families that it does not have.
+func (l *laboratory) withFamilies(ctx context.Context, scenario Scenario) error {
+	state, err := readState(l.cluster.Dir)
+	if err != nil || scenario.Outside.Families == "" || state.DualStack {
+		return err
+	}
+	l.spaces.settle()
+	if l.cluster, err = l.Open(ctx, state.ProxyMode, l.cluster.Log, "--families", scenario.Outside.Families); err != nil {
+		return err
+	}
+	return l.begin(ctx)
 }
 
 // limit is how long one scenario may take in all.
@@ -120,7 +133,13 @@ func (l *laboratory) measured(ctx context.Context, played playing, together int,
 		return r
 	}
 	own := *l.cluster // it has this run's log
-	p := &play{cluster: &own, log: log, vars: r.Vars, uids: map[string]string{}, further: scenario.Further}
+	p := &play{
+		scope:   scope{cluster: &own},
+		machine: machine{dir: own.Dir, log: log},
+		further: scenario.Further,
+		vars:    r.Vars,
+		uids:    map[string]string{},
+	}
 	if p.state, r.err = readState(own.Dir); r.err != nil {
 		return r
 	}
@@ -263,13 +282,4 @@ func (r *result) steps(ctx context.Context, p *play, gate *gate) error {
 	}
 	r.Steps, err = p.steps(ctx, r.scenario.Steps)
 	return err
-}
-
-// prober names the node that Lapse's Job runs on.
-func (p *play) prober(ctx context.Context) (string, error) {
-	out, err := p.ask(ctx, "get", "pods", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "jsonpath={.items[*].spec.nodeName}")
-	if fields := strings.Fields(out); err == nil && len(fields) == 1 {
-		return fields[0], nil
-	}
-	return "", fmt.Errorf("which node does the prober run on? %q, %w", out, err)
 }

@@ -2,12 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -79,19 +75,6 @@ func (s Scenario) from() string {
 	return ""
 }
 
-// withFamilies brings the sandbox up anew where a scenario needs families that it does not have.
-func (l *laboratory) withFamilies(ctx context.Context, scenario Scenario) error {
-	state, err := readState(l.cluster.Dir)
-	if err != nil || scenario.Outside.Families == "" || state.DualStack {
-		return err
-	}
-	l.spaces.settle()
-	if l.cluster, err = l.Open(ctx, state.ProxyMode, l.cluster.Log, "--families", scenario.Outside.Families); err != nil {
-		return err
-	}
-	return l.begin(ctx)
-}
-
 // beginOutside starts what a scenario wants outside of the nodes, and waits until it leads to web.
 func (p *play) beginOutside(ctx context.Context, o Outside) error {
 	if o.Balancer != nil {
@@ -158,31 +141,4 @@ func (p *play) untilBalanced(ctx context.Context) error {
 			return fmt.Errorf("the load balancer does not call every node of Service web healthy: %+v, %w", status, errors.Join(err, ctx.Err()))
 		}
 	}
-}
-
-func (p *play) outsideState(file string, into any) error {
-	data, err := os.ReadFile(filepath.Join(p.cluster.Dir, file))
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, into)
-}
-
-// endOutside ends the load balancer and the ingress, where they run.
-func (p *play) endOutside(ctx context.Context) (err error) {
-	state, err := readState(p.cluster.Dir)
-	for _, c := range state.Processes {
-		if c.Name == "lb" || c.Name == "ingress" {
-			err = errors.Join(err, p.runSandbox(ctx, c.Name, "down"))
-		}
-	}
-	return err
-}
-
-func (p *play) runSandbox(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, p.sandbox(), append([]string{"--dir", p.cluster.Dir}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("sandbox %s: %w: %s", strings.Join(args, " "), err, out)
-	}
-	return nil
 }

@@ -29,7 +29,7 @@ func TestAStepThatFailsEndsTheScenarioAndAllIsPutRight(t *testing.T) {
 	broken := errors.New("broken")
 	refused := noting(&log, "refused", broken)
 	refused.Try = true
-	p := &play{log: io.Discard}
+	p := &play{machine: machine{log: io.Discard}}
 	done, err := p.steps(t.Context(), []Step{noting(&log, "a", nil), refused, noting(&log, "b", broken), noting(&log, "never", nil)})
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "b: broken") {
 		t.Errorf("error %v", err)
@@ -49,7 +49,7 @@ func TestAStepThatFailsEndsTheScenarioAndAllIsPutRight(t *testing.T) {
 
 func TestWhatWasPutRightIsNotPutRightAgain(t *testing.T) {
 	var log []string
-	p := &play{log: io.Discard}
+	p := &play{machine: machine{log: io.Discard}}
 	if _, err := p.steps(t.Context(), []Step{noting(&log, "a", nil), noting(&log, "b", nil)}); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestABackgroundStepGoesOnBesideTheNext(t *testing.T) {
 		}
 	}}
 	after := Step{Text: "next", do: func(context.Context, *play) error { close(next); return nil }}
-	if _, err := (&play{log: io.Discard}).steps(t.Context(), []Step{background, after}); err != nil {
+	if _, err := (&play{machine: machine{log: io.Discard}}).steps(t.Context(), []Step{background, after}); err != nil {
 		t.Error(err)
 	}
 }
@@ -89,7 +89,7 @@ func TestAStoppedProcessIsContinuedAtTheEnd(t *testing.T) {
 		child.Process.Kill()
 		child.Wait()
 	})
-	p := &play{log: io.Discard}
+	p := &play{machine: machine{log: io.Discard}}
 	if err := stopProcess(t.Context(), p, []int{child.Process.Pid}, "sleep"); err != nil {
 		t.Fatal(err)
 	}

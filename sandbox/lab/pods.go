@@ -37,8 +37,12 @@ type podWatch struct {
 }
 
 // watchPods begins to follow the Pods; every change goes to a file as well.
-func (p *play) watchPods(ctx context.Context, file string) (*podWatch, error) {
-	w := &podWatch{cmd: p.command(context.WithoutCancel(ctx), "get", "pods", "-w", "--output-watch-events", "-o", "json"), pods: map[string]*Pod{}, done: make(chan struct{})}
+func (s scope) watchPods(ctx context.Context, file string) (*podWatch, error) {
+	w := &podWatch{
+		cmd:  s.command(context.WithoutCancel(ctx), "get", "pods", "-w", "--output-watch-events", "-o", "json"),
+		pods: map[string]*Pod{},
+		done: make(chan struct{}),
+	}
 	out, err := w.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

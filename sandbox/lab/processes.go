@@ -1,64 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 )
-
-// sandboxState is what sandbox.json says of the sandbox that is up.
-type sandboxState struct {
-	Nodes     int    `json:"nodes"`
-	ProxyMode string `json:"proxyMode"`
-	DualStack bool   `json:"dualStack"`
-	Processes []component
-}
-
-// A component is a process that the sandbox has started. The start time tells it from a later process with the same
-// pid.
-type component struct {
-	Name  string `json:"name"` // kube-proxy-node1, coredns
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"`
-}
-
-func readState(dir string) (s sandboxState, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, "sandbox.json"))
-	if err != nil {
-		return s, err
-	}
-	return s, json.Unmarshal(data, &s)
-}
-
-func (s sandboxState) nodes() (names []string) {
-	for i := range s.Nodes {
-		names = append(names, "node"+strconv.Itoa(i+1))
-	}
-	return names
-}
-
-// stat is a process's state and start, as in proc_pid_stat(5).
-func stat(pid int) (state byte, start uint64, err error) {
-	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0, 0, err
-	}
-	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-	if len(fields) < 20 {
-		return 0, 0, fmt.Errorf("process %d: not a stat line", pid)
-	}
-	start, err = strconv.ParseUint(fields[19], 10, 64)
-	return fields[0][0], start, err
-}
 
 const processUsage = "kube-proxy, kubelet or containerd and its NODE, kube-apiserver, kube-controller-manager, kube-scheduler, coredns, etcd, or `server of POD`"
 
@@ -140,15 +92,6 @@ func (p *play) servers(ctx context.Context, pod string) (pids []int, err error) 
 	return pids, nil
 }
 
-func send(pids []int, s syscall.Signal) error {
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, s); err != nil {
-			return fmt.Errorf("signal process %d: %w", pid, err)
-		}
-	}
-	return nil
-}
-
 func stopProcess(_ context.Context, p *play, pids []int, name string) error {
 	starts := map[int]uint64{}
 	for _, pid := range pids {
@@ -180,39 +123,6 @@ func killProcess(_ context.Context, _ *play, pids []int, _ string) error {
 func parseRestart(w words) (action, bool) {
 	return func(ctx context.Context, p *play) error { return p.restart(ctx, p.expand(w)...) }, isComponent(w)
 }
-
-// restart has the sandbox end a component, if it runs, and start it again as it was.
-func (p *play) restart(ctx context.Context, component ...string) error {
-	cmd := exec.CommandContext(ctx, p.sandbox(), "--dir", p.cluster.Dir, "restart", strings.Join(component, "-"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("sandbox restart %s: %w: %s", strings.Join(component, "-"), err, out)
-	}
-	return nil
-}
-
-func (p *play) sandbox() string { return filepath.Join(p.cluster.Dir, "bin", "sandbox") }
-
-// heal continues what a runner that was killed has left stopped, and ends its cuts.
-func (p *play) heal(ctx context.Context) error {
-	for _, c := range p.state.Processes {
-		if state, start, err := stat(c.PID); err == nil && start == c.Start && state == 'T' {
-			if err := send([]int{c.PID}, syscall.SIGCONT); err != nil {
-				return err
-			}
-			fmt.Fprintf(p.log, "%s was stopped: it goes on\n", c.Name)
-		}
-	}
-	for _, node := range p.state.nodes() {
-		if err := errors.Join(p.plug(ctx, node), p.inNode(ctx, node, "", "bash", "-c", "nft list tables | grep ' "+cutTable+"' | sed 's/^/delete /' | nft -f -")); err != nil {
-			return err
-		}
-	}
-	return p.endOutside(ctx)
-}
-
-// A cut of a node from others is a table in that node's netfilter, which begins like this and ends with the play's
-// namespace; a cut from all is its cable.
-const cutTable = "lapse-cut-"
 
 func parseCut(w words) (action, bool) {
 	ok := len(w) == 3 && w[1] == "from"
@@ -282,21 +192,6 @@ func (p *play) restoreNode(ctx context.Context, node string) error {
 	return errors.Join(
 		p.plug(ctx, node),
 		p.inNode(ctx, node, fmt.Sprintf("table ip %[1]s\ndelete table ip %[1]s\ntable ip6 %[1]s\ndelete table ip6 %[1]s\n", cutTable+p.namespace), "nft", "-f", "-"))
-}
-
-// plug puts a node's cable in.
-func (p *play) plug(ctx context.Context, node string) error {
-	return p.inNode(ctx, "cp", "", "ip", "link", "set", "to-"+node, "up")
-}
-
-// inNode runs a command in a node's network.
-func (p *play) inNode(ctx context.Context, node, stdin string, command ...string) error {
-	cmd := exec.CommandContext(ctx, p.sandbox(), append([]string{"--dir", p.cluster.Dir, "exec", node, "--"}, command...)...)
-	cmd.Stdin = strings.NewReader(stdin)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s in %s: %w: %s", strings.Join(command, " "), node, err, out)
-	}
-	return nil
 }
 
 // addresses of a peer: the API server's, a node's and its Pods', or the address itself.

@@ -1,13 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"context"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"lapse/sandbox/truth"
@@ -33,39 +26,3 @@ type record struct {
 }
 
 const recordFile = "lab.json"
-
-// Count is what a server says it has answered, see sandbox/workload.
-type Count struct {
-	Pod    string `json:"pod"`
-	Served int    `json:"served"`
-}
-
-// counts asks each server of an app. Those that do not answer are left out.
-func (p *play) counts(ctx context.Context, app string) (all []Count) {
-	out, err := p.ask(ctx, "get", "pods", "-l", "app="+app, "-o", "name")
-	if err != nil {
-		return nil
-	}
-	var mu sync.Mutex
-	_ = eachOf(strings.Fields(strings.ReplaceAll(out, "pod/", "")), func(name string) error {
-		text, err := p.get(ctx, name, "/count")
-		var c Count
-		if err == nil && json.Unmarshal([]byte(text), &c) == nil {
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, c)
-		}
-		return nil
-	})
-	slices.SortFunc(all, func(a, b Count) int { return strings.Compare(a.Pod, b.Pod) })
-	return all
-}
-
-// busiest names the Pod that has answered most since Lapse began.
-func (p *play) busiest(ctx context.Context, app string) (string, error) {
-	all := p.counts(ctx, app)
-	if len(all) == 0 {
-		return "", fmt.Errorf("no server of %s says what it has answered", app)
-	}
-	return slices.MaxFunc(all, func(a, b Count) int { return cmp.Compare(a.Served, b.Served) }).Pod, nil
-}

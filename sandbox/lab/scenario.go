@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -82,15 +81,6 @@ func (s Scenario) Title() string {
 	title, _, _ := strings.Cut(s.Comment, "\n")
 	return title
 }
-
-// A Problem is something wrong in a scenario's file.
-type Problem struct {
-	File string
-	Line int
-	Text string
-}
-
-func (p Problem) Error() string { return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text) }
 
 // The sections of a scenario's file.
 const (
@@ -173,48 +163,64 @@ func Parse(file string, data []byte) (Scenario, error) {
 			p.wrong(first-1, "a second section %q", section.Name)
 			continue
 		}
-		lines := lines(string(section.Data), first)
-		switch section.Name {
-		case manifestSection:
-			s.Manifest = string(section.Data)
-		case stepsSection:
-			s.Steps = p.steps(lines)
-		case lapseSection:
-			for _, l := range lines {
-				w := strings.Fields(l.text)
-				flags := slices.IndexFunc(w, func(word string) bool { return strings.HasPrefix(word, "-") })
-				if flags < 0 {
-					flags = len(w)
-				}
-				s.Targets = append(s.Targets, w[:flags]...)
-				s.Flags = append(s.Flags, w[flags:]...)
-			}
-		case outsideSection:
-			s.Outside = p.outside(lines)
-		case expectSection:
-			s.Expect = p.expectation(lines, s.Steps)
-		case goodForSection:
-			s.GoodFor = p.goodFor(lines)
-		case fixSection:
-			s.fix, s.fixCuts = p.replacements(lines)
-		case fixAddsSection:
-			s.fixAdds = string(section.Data)
-		default:
-			if !slices.Contains(p.further, section.Name) {
-				p.wrong(first-1, "unknown section %q: want %s, or NAME.yaml with what a step applies", section.Name, strings.Join(sections, ", "))
-			}
-			if s.Further == nil {
-				s.Further = map[string]string{}
-			}
-			s.Further[section.Name] = string(section.Data)
-		}
+		p.read(&s, section, first)
 	}
+	p.check(s, strings.Count(string(data), "\n"))
+	return s, errors.Join(p.problems...)
+}
+
+// read reads a section, whose text begins at a line.
+func (p *parser) read(s *Scenario, section txtar.File, first int) {
+	lines := lines(string(section.Data), first)
+	switch section.Name {
+	case manifestSection:
+		s.Manifest = string(section.Data)
+	case stepsSection:
+		s.Steps = p.steps(lines)
+	case lapseSection:
+		s.Targets, s.Flags = lapseCommand(lines)
+	case outsideSection:
+		s.Outside = p.outside(lines)
+	case expectSection:
+		s.Expect = p.expectation(lines, s.Steps)
+	case goodForSection:
+		s.GoodFor = p.goodFor(lines)
+	case fixSection:
+		s.fix, s.fixCuts = p.replacements(lines)
+	case fixAddsSection:
+		s.fixAdds = string(section.Data)
+	default:
+		if !slices.Contains(p.further, section.Name) {
+			p.wrong(first-1, "unknown section %q: want %s, or NAME.yaml with what a step applies",
+				section.Name, strings.Join(sections, ", "))
+		}
+		if s.Further == nil {
+			s.Further = map[string]string{}
+		}
+		s.Further[section.Name] = string(section.Data)
+	}
+}
+
+// lapseCommand reads what `lapse run` measures, and its flags.
+func lapseCommand(lines []line) (targets, flags []string) {
+	for _, l := range lines {
+		w := strings.Fields(l.text)
+		first := slices.IndexFunc(w, func(word string) bool { return strings.HasPrefix(word, "-") })
+		if first < 0 {
+			first = len(w)
+		}
+		targets, flags = append(targets, w[:first]...), append(flags, w[first:]...)
+	}
+	return targets, flags
+}
+
+// check looks for what is wrong in the scenario as a whole, whose file has its last line at end.
+func (p *parser) check(s Scenario, end int) {
 	for _, r := range s.fix {
 		if r.in(s.Manifest) == s.Manifest {
 			p.wrong(r.line, "the manifest has no line %q, or it stays as it is", r.old)
 		}
 	}
-	end := strings.Count(string(data), "\n")
 	if strings.TrimSpace(s.Manifest) == "" {
 		p.wrong(end, "want a section %q: what to deploy", manifestSection)
 	}
@@ -232,7 +238,6 @@ func Parse(file string, data []byte) (Scenario, error) {
 	if !p.failed(expectSection) && s.Expect.empty() {
 		p.wrong(end, "want a section %q with an incident, or `no failure`", expectSection)
 	}
-	return s, errors.Join(p.problems...)
 }
 
 // goodFor reads `good for 75s`.
@@ -268,66 +273,4 @@ func (p *parser) replacements(lines []line) (all []replacement, cuts bool) {
 		}
 	}
 	return all, cuts
-}
-
-// A line is one line of a section that says something.
-type line struct {
-	number int
-	indent bool
-	text   string
-}
-
-func lines(text string, first int) (all []line) {
-	for i, raw := range strings.Split(text, "\n") {
-		trimmed := strings.TrimSpace(raw)
-		if trimmed == "" || strings.HasPrefix(trimmed, "#") {
-			continue
-		}
-		all = append(all, line{number: first + i, indent: raw[0] == ' ' || raw[0] == '\t', text: trimmed})
-	}
-	return all
-}
-
-// lineOf is the number of the line that begins a section, after so many of the same name.
-func lineOf(data []byte, section string, before int) int {
-	for i, l := range strings.Split(string(data), "\n") {
-		if strings.TrimSpace(l) != "-- "+section+" --" {
-			continue
-		}
-		if before == 0 {
-			return i + 1
-		}
-		before--
-	}
-	return 0
-}
-
-// A parser collects what is wrong, to tell all of it at once.
-type parser struct {
-	file      string
-	defined   map[string]bool // variables
-	addresses map[string]bool // those of them that are a Pod's address
-	further   []string        // sections that steps can apply
-	problems  []error
-	sections  map[string]bool // in which something was wrong
-	section   string
-}
-
-func (p *parser) wrong(line int, format string, args ...any) {
-	p.problems = append(p.problems, Problem{filepath.Base(p.file), line, fmt.Sprintf(format, args...)})
-	if p.sections == nil {
-		p.sections = map[string]bool{}
-	}
-	p.sections[p.section] = true
-}
-
-func (p *parser) failed(section string) bool { return p.sections[section] }
-
-// variables checks that each variable of a text was set before.
-func (p *parser) variables(l line) {
-	for _, name := range variable.FindAllString(l.text, -1) {
-		if !p.defined[name[1:]] {
-			p.wrong(l.number, "%s is not set: want `let %s = pod of APP` before", name, cmp.Or(name[1:], "NAME"))
-		}
-	}
 }

@@ -19,9 +19,6 @@ type Step struct {
 	do         action
 }
 
-// An action does what a step says.
-type action func(ctx context.Context, p *play) error
-
 // A verb is the first word of a step.
 type verb struct {
 	name  string
@@ -33,25 +30,6 @@ type verb struct {
 
 // always is for a verb that acts on what all namespaces share, whatever its words.
 func always(words) bool { return true }
-
-// words are those behind a verb.
-type words []string
-
-func (w words) rest() string { return strings.Join(w, " ") }
-
-// is reports whether the words are those of the pattern, where a word in capital letters stands for any.
-func (w words) is(pattern string) bool {
-	want := strings.Fields(pattern)
-	if len(want) != len(w) {
-		return false
-	}
-	for i := range want {
-		if want[i] != strings.ToUpper(want[i]) && want[i] != w[i] {
-			return false
-		}
-	}
-	return true
-}
 
 // proberVar is the variable that names the prober's node.
 const proberVar = "prober"
@@ -195,17 +173,6 @@ func parseAt(w words) (action, bool) {
 	return func(ctx context.Context, p *play) error { return sleep(ctx, time.Until(p.began.Add(d))) }, err == nil && d > 0
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func parseTaint(w words) (action, bool) {
 	if len(w) != 2 || !strings.Contains(w[1], ":") {
 		return nil, false
@@ -275,7 +242,3 @@ func parseUntil(w words) (action, bool) {
 	}
 	return nil, false
 }
-
-var nodeName = regexp.MustCompile(`^node[0-9]+$`)
-
-func isNode(word string) bool { return nodeName.MatchString(word) }

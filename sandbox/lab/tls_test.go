@@ -11,7 +11,7 @@ import (
 )
 
 func TestTheCertificateOfWebIsTrustedByTheFileThatLapseGets(t *testing.T) {
-	p := &play{namespace: "lab", vars: map[string]string{}}
+	p := &play{scope: scope{namespace: "lab"}, vars: map[string]string{}}
 	s := Scenario{Manifest: "kind: Service\n", Flags: []string{"--scheme", "h2", "--ca-file", "$ca"}}
 	manifest, err := p.withCertificate(s, t.TempDir())
 	if err != nil {
@@ -20,7 +20,7 @@ func TestTheCertificateOfWebIsTrustedByTheFileThatLapseGets(t *testing.T) {
 	if !strings.HasPrefix(manifest, "kind: Service\n---\n") || !strings.Contains(manifest, "metadata: {name: lab-tls}") {
 		t.Errorf("manifest %q", manifest)
 	}
-	next := &play{namespace: "lab", vars: map[string]string{}}
+	next := &play{scope: scope{namespace: "lab"}, vars: map[string]string{}}
 	if again, err := next.withCertificate(s, t.TempDir()); err != nil || again != manifest {
 		t.Errorf("the next scenario of the namespace gets another Secret: %q, %v", again, err)
 	}
@@ -58,7 +58,7 @@ func TestAScenarioWithoutTLSGetsNoCertificate(t *testing.T) {
 }
 
 func TestACertificateThatExpiresHasASecretOfItsOwn(t *testing.T) {
-	p := &play{namespace: "lab", vars: map[string]string{}}
+	p := &play{scope: scope{namespace: "lab"}, vars: map[string]string{}}
 	s := Scenario{Manifest: "secretName: lab-tls\n", Flags: []string{"--ca-file", "$ca"}, GoodFor: 75 * time.Second}
 	manifest, err := p.withCertificate(s, t.TempDir())
 	if err != nil {

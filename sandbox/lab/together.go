@@ -123,8 +123,8 @@ func (s *spaces) take(ctx context.Context) (string, error) {
 // giveBack has a namespace cleared, while others go on.
 func (s *spaces) giveBack(ctx context.Context, name string) {
 	s.clearing.Go(func() {
-		p := &play{cluster: s.cluster, namespace: name}
-		s.ready <- space{name, p.clear(ctx)}
+		own := scope{cluster: s.cluster, namespace: name}
+		s.ready <- space{name, own.clear(ctx)}
 	})
 }
 

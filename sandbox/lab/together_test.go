@@ -156,7 +156,7 @@ func fakeKubectl(t *testing.T, script string) *play {
 	if err := os.WriteFile(filepath.Join(c.Dir, "bin", "kubectl"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return &play{cluster: c, log: io.Discard}
+	return &play{scope: scope{cluster: c}, machine: machine{log: io.Discard}}
 }
 
 func TestANamespaceIsClearedBeforeItIsTakenAgain(t *testing.T) {
