@@ -58,9 +58,6 @@ test: check test-ui test-sandbox test-e2e
 # package at a time, after the others: no test runs beside a compiler, and a prober never waits for another package's tests.
 REALTIME := ./loadgen/faultserver ./loadgen ./loadgen/hey ./run ./cmd/lapse ./dashboard
 
-# What starts no goroutine, as a test holds: the race detector could find nothing there, and makes the simulations several times as long.
-SERIAL := ./correlate/...
-
 check: $(UI)/node_modules bin/gotest
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
 	sandbox/needs.sh
@@ -69,10 +66,9 @@ check: $(UI)/node_modules bin/gotest
 	go -C loadgen/bench vet ./...
 	go -C tools vet ./gotest
 	$(MAKE) --no-print-directory lint
-	go test -race -run '^$$' $$(go list ./... | grep -vxF "$$(go list $(SERIAL))") >/dev/null
+	go test -race -run '^$$' ./... >/dev/null
 	go -C sandbox test -run '^$$' ./... >/dev/null
-	bin/gotest -- $(SERIAL)
-	bin/gotest -race -- $$(go list ./... | grep -vxF "$$(go list $(REALTIME) $(SERIAL))")
+	bin/gotest -race -- $$(go list ./... | grep -vxF "$$(go list $(REALTIME))")
 	bin/gotest -race -p 1 -timeout 20m -- $(REALTIME)
 	bin/gotest -C sandbox -p 1 -- ./...
 	bin/gotest -C loadgen/bench -p 1 -- ./...
