@@ -18,13 +18,8 @@ import (
 //	direct            r r t t t t t ok ok      first no answers (as many as the queue holds), then no connections
 
 var acceptStall = Rule{
-	Name: "accept-stall",
-	Doc:  "A Pod that had just become ready accepted connections too slowly: its queue of new connections was full.",
-	Looks: `A Pod is added to the endpoints. At its own address the first connections are made and not answered, and then
-connections time out. Those that succeed after a while took 1, 3 or 7 s, the times at which Linux sends a SYN again.
-At a Pod of the same version no connection may be made at all: those to the Service had filled its queue before. A Pod
-that had answered there before is not meant: packets to it get lost.`,
-	Fix:   "Let the Pod be ready only when it accepts connections, give it CPU to start with, and a longer queue (the backlog of listen, net.core.somaxconn).",
+	Name:  "accept-stall",
+	Doc:   "A Pod that had just become ready accepted connections too slowly: its queue of new connections was full.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testAcceptStall,
 }

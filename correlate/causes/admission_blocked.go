@@ -15,11 +15,8 @@ import (
 //	ReplicaSet      FailedCreate, FailedCreate, …
 
 var admissionBlocked = Rule{
-	Name: "admission-blocked",
-	Doc:  "No Pod could be created in place of those that went: an admission webhook failed or refused, or a quota was used up.",
-	Looks: `All requests fail, as without endpoints, until Pods can be created again. The ReplicaSet or StatefulSet has
-FailedCreate Events, whose message says who refused.`,
-	Fix:   "Let Pods be created again: repair the webhook or raise the quota that the message names.",
+	Name:  "admission-blocked",
+	Doc:   "No Pod could be created in place of those that went: an admission webhook failed or refused, or a quota was used up.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
 	Test:  testAdmissionBlocked,
 }

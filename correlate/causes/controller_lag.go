@@ -16,11 +16,8 @@ import (
 //	svc        ok ok   x ok x ok x ok x ok x ok  ok ok ok
 
 var controllerLag = Rule{
-	Name: evidence.LateController,
-	Doc:  "The EndpointSlice was changed late after a Pod's deletion: the controller manager was slow, stopped or changing its leader.",
-	Looks: `As route-outlives-pod, for longer than 3 s. The Pod's endpoint stayed ready for most of that time after the Pod's
-deletion, and failures end about when it leaves: the node is not to blame. All nodes fail alike, and end together.`,
-	Fix:   "Look at kube-controller-manager: its leader election, its CPU, its connection to the API server. No Pod can serve for as long as that may take.",
+	Name:  evidence.LateController,
+	Doc:   "The EndpointSlice was changed late after a Pod's deletion: the controller manager was slow, stopped or changing its leader.",
 	Needs: []Need{podsWatched, endpointSlices, endpointsWatched},
 	Test:  testControllerLag,
 }

@@ -19,12 +19,8 @@ import (
 //	direct       ok ok ok ok ok ok ok      by address
 
 var dnsPath = Rule{
-	Name: "dns-path",
-	Doc:  "The target's name could not be looked up. Its addresses worked.",
-	Looks: `All failures are of class dns. The Pods answer at their own addresses, and persistent connections, which need no
-look-up, go on. Look at CoreDNS, at what runs between it and the prober's node, and at its own rollouts. If a prober
-on another node got answers meanwhile, the DNS server worked, and the path from this node to it did not.`,
-	Fix:   "Run two replicas or more of the cluster's DNS server on different nodes, let it end gracefully (lameduck), or cache on each node (NodeLocal DNSCache).",
+	Name:  "dns-path",
+	Doc:   "The target's name could not be looked up. Its addresses worked.",
 	Needs: []Need{requestsFailed},
 	Test:  testDNSPath,
 }

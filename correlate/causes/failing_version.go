@@ -23,13 +23,8 @@ import (
 //	others    ok ok ok ok ok ok . . .          Pods of the other template, while they are there
 
 var failingVersion = Rule{
-	Name: "failing-version",
-	Doc:  "Pods of one version never answered successfully, and Pods of another version did.",
-	Looks: `Pods with another template than those before are added to the endpoints, and their own addresses refuse connections or
-answer with errors, from their first request to their last. The failures grow with each Pod that is replaced. The
-confidence is at most *medium* if the Pods were observed for less than a minute (a slow start fits as well), or if all
-of them run on one node and no Pod that answers does.`,
-	Fix:   "Take the version back (`kubectl rollout undo`). A readiness probe that asks for what clients ask stops such a rollout at its first Pods.",
+	Name:  "failing-version",
+	Doc:   "Pods of one version never answered successfully, and Pods of another version did.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testFailingVersion,
 

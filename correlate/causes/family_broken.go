@@ -18,11 +18,8 @@ import (
 //	direct ipv6   ok ok ok ok ok ok       or else the node's routes of that family
 
 var familyBroken = Rule{
-	Name: "family-broken",
-	Doc:  "One address family of a dual-stack Service failed, and the other was answered.",
-	Looks: `With ` + "`?route=ipv4,ipv6`" + ` all requests of one family fail, and those of the other are answered. If the Pods' own addresses of that family fail too, it is the network of that family, or
-servers that do not listen there; if they answer, it is the node's routes of that family. Clients that try both notice only a delay, or nothing.`,
-	Fix:   "Look at the network, the firewall and kube-proxy of that family; or take it out of the Service's ipFamilies until it works.",
+	Name:  "family-broken",
+	Doc:   "One address family of a dual-stack Service failed, and the other was answered.",
 	Needs: []Need{requestsFailed},
 	Only: func(c *Case) bool {
 		route := c.Evidence.Traffic.Target(c.Window).Route

@@ -18,12 +18,8 @@ import (
 //	conn      ok ok ok x                              reset, or silent, from the next heartbeat on
 
 var flowsCut = Rule{
-	Name: "flows-cut",
-	Doc:  "Established connections were cut when their Pod's endpoint changed, while the Pod still served.",
-	Looks: `Connections that are kept open (--held) are reset, or get no more answers, within a heartbeat of when the endpoint of
-the Pod they were on turns not ready or leaves the EndpointSlice. The Pod answers at its own address at that time, and
-for longer. A connection that is closed in order is none of these: the Pod did that.`,
-	Fix:   "Use a proxy mode, or a version, that leaves established connections alone: kube-proxy in iptables or nftables mode does.",
+	Name:  "flows-cut",
+	Doc:   "Established connections were cut when their Pod's endpoint changed, while the Pod still served.",
 	Needs: []Need{podsWatched, endpointsWatched, endpointSlices},
 	Held:  testFlowsCut,
 }

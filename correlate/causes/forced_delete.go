@@ -22,12 +22,8 @@ import (
 const forcedEnd = 35 * time.Second
 
 var forcedDelete = Rule{
-	Name: "forced-delete",
-	Doc:  "A Pod was deleted by force, and connections that it had accepted were cut after it had gone from the API.",
-	Looks: `Requests on connections that were open are cut, often 2 s after a Pod was deleted with grace period 0
-(--grace-period=0 --force) and had gone from the API in the same moment. When its containers ended is seen only at the
-Pod's own address; without that, the confidence is *low* for cuts later than 6 s after the deletion.`,
-	Fix:   "Delete without --force: a Pod that has a grace period can let its clients go.",
+	Name:  "forced-delete",
+	Doc:   "A Pod was deleted by force, and connections that it had accepted were cut after it had gone from the API.",
 	Needs: []Need{podsWatched, requestsCut},
 	Test:  testForcedDelete,
 }

@@ -36,11 +36,8 @@ type kill struct {
 }
 
 var graceTooShort = Rule{
-	Name: "grace-too-short",
-	Doc:  "A Pod was killed at the end of its grace period with requests in flight.",
-	Looks: `Requests are cut, with resets or closed connections, all in the instant in which the Pod's grace period ends. Its
-container ends with exit code 137 (SIGKILL) at that time. Only requests that were in flight at that time fail.`,
-	Fix:   "Set terminationGracePeriodSeconds to at least the value in the incident's fix, or make the Pod terminate faster.",
+	Name:  "grace-too-short",
+	Doc:   "A Pod was killed at the end of its grace period with requests in flight.",
 	Needs: []Need{podsWatched, requestsCut},
 	Test:  testGraceTooShort,
 	Held:  testHeldGrace,

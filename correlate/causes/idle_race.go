@@ -19,12 +19,8 @@ import (
 //	direct  ok ok ok ok ok ok ok ok ok ok
 
 var idleRace = Rule{
-	Name: "idle-race",
-	Doc:  "The server closed idle connections at the moment at which they were used again.",
-	Looks: `Only "reused" fails, with resets or closed connections, a few at a time and again and again. No Pod ends, and all
-answer at their own addresses. Each connection is idle for about --connections ÷ --rate between two requests. If new
-connections are cut as well while no Pod terminates, the confidence is *low*.`,
-	Fix:   "Let the server keep idle connections for longer than the client does, or let the client close them first.",
+	Name:  "idle-race",
+	Doc:   "The server closed idle connections at the moment at which they were used again.",
 	Needs: []Need{podsWatched},
 	Test:  testIdleRace,
 }

@@ -20,10 +20,6 @@ import (
 var idleTimeout = Rule{
 	Name: "idle-timeout",
 	Doc:  "Connections were closed because they had been idle for some time, always the same.",
-	Looks: `Held connections (--held) are closed or reset one at a time, again and again. The time since the last answer is about
-the same for each, and is shorter than the heartbeat interval. If something cuts many connections at once, these times
-differ.`,
-	Fix:  "Let the server keep idle connections for longer than the clients' heartbeats are apart, or let the clients send them more often.",
 	Held: testIdleTimeout,
 }
 

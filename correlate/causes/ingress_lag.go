@@ -17,14 +17,8 @@ import (
 //	web.shop       ok ok ok  ok ok  ok ok ok ok  ok ok ok    if the Service is measured beside
 
 var ingressLag = Rule{
-	Name: "ingress-lag",
-	Doc:  "An ingress, or another proxy behind the URL, had not followed yet when a Pod stopped: it answered with errors of its own.",
-	Looks: `A URL is measured that leads through a proxy. When a Pod stops, some requests get 502, 503 or 504 without a Pod name
-in the reply, while successful replies name their Pod. Others may time out because the proxy waits for the Pod, or
-their connection is closed. This ends when the ingress controller has read the change, or the proxy has reloaded. The
-confidence is *high* only if the Service itself was measured in the same run and did not fail.`,
-	Fix: `Keep serving after SIGTERM for longer than the ingress needs to update. Use an ingress that watches EndpointSlices
-instead of polling them, and let it retry another Pod when a connection fails.`,
+	Name:  "ingress-lag",
+	Doc:   "An ingress, or another proxy behind the URL, had not followed yet when a Pod stopped: it answered with errors of its own.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Only:  func(c *Case) bool { return c.Services.Outside(c.Window) != "" },
 	Test:  testIngressLag,

@@ -15,11 +15,8 @@ import (
 //	svc        ok ok  x ok x ok x ok x ok x ok x ok x ok    long after
 
 var kubeProxyLate = Rule{
-	Name: evidence.LateProxy,
-	Doc:  "A node kept routing to an endpoint long after it had left its EndpointSlice: its kube-proxy did not apply the change.",
-	Looks: `As route-outlives-pod, but failures last for more than 3 s after the endpoint has left the EndpointSlice, as seen from
-one node. Other nodes may not be affected.`,
-	Fix:   "Look at kube-proxy of that node, or at its network's agent. A longer shutdown of the application would only hide it.",
+	Name:  evidence.LateProxy,
+	Doc:   "A node kept routing to an endpoint long after it had left its EndpointSlice: its kube-proxy did not apply the change.",
 	Needs: []Need{podsWatched, endpointSlices, endpointsWatched},
 	Test:  testKubeProxyLate,
 }

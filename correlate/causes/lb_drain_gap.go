@@ -21,14 +21,8 @@ import (
 //	svc            ok ok ok ok ok ok ok ok ok ok ok ok ok     if the Service is measured beside
 
 var lbDrainGap = Rule{
-	Name: "lb-drain-gap",
-	Doc:  "A load balancer kept sending connections to a node that could no longer take them.",
-	Looks: `Only requests to the load balancer's address fail, about the share of one node. The node itself stopped answering the
-health check that load balancers ask (kube-proxy's` + "`:10256/healthz`" + `),
-or its check failed: with externalTrafficPolicy: Local the health-check node port fails as soon as the node has no ready endpoint, even while Pods on it still terminate. It ends when the load balancer's own checks have failed often enough, or the node is back. The confidence is *high* only if the Service was measured by another route in the same run and did not fail.`,
-	Fix: `Have the load balancer check more often, or give up after fewer checks; take a node out of it before the node goes
-(drain, then wait for as long as the load balancer needs). With externalTrafficPolicy: Local, let Pods serve on after
-SIGTERM for longer than that.`,
+	Name:  "lb-drain-gap",
+	Doc:   "A load balancer kept sending connections to a node that could no longer take them.",
 	Needs: []Need{requestsFailed},
 	Only:  func(c *Case) bool { return c.Services.Outside(c.Window) != "" },
 	Test:  testLBDrainGap,

@@ -18,12 +18,8 @@ import (
 //	svc                   ok t t t ok
 
 var localNoEndpoint = Rule{
-	Name: "local-no-endpoint",
-	Doc:  "The Service routes only within a node, and no endpoint was ready on the prober's.",
-	Looks: `All requests fail, and after the first moments they time out. Endpoints are ready, but on other nodes: the Service has
-internalTrafficPolicy: Local, or externalTrafficPolicy: Local and the node's port is asked. Clients on nodes with an
-endpoint notice nothing.`,
-	Fix:   "Run an endpoint on each node that has clients (a DaemonSet, or spread constraints), or set internalTrafficPolicy to Cluster.",
+	Name:  "local-no-endpoint",
+	Doc:   "The Service routes only within a node, and no endpoint was ready on the prober's.",
 	Needs: []Need{endpointSlices, endpointsWatched, requestsFailed},
 	Test:  testLocalNoEndpoint,
 }

@@ -23,15 +23,8 @@ import (
 //	svc        ok ok x x x x … x x x x ok      first refused, then timing out
 
 var noReadyEndpoint = Rule{
-	Name: "no-ready-endpoint",
-	Doc:  "The Service had no endpoint that was ready, and none that was terminating and still serving.",
-	Looks: `All requests fail. Often they are refused first and then time out: kube-proxy rejects connections to a Service without
-endpoints, and Linux limits the rate of rejections. The row "endpoints" shows 0. The text begins with the reason, if
-it is known: the Service or its workload was deleted, scaled to 0, labels or ports that were changed, one replica, all
-replicas on one node, all taken away at once, a liveness probe, containers that ended by themselves. Where Pods left
-for different reasons, it says when and why each did, and who was not ready; where some were taken away, answers were
-late and then the readiness probes of others timed out, that too little capacity was left.`,
-	Fix:   "It depends on the reason: two replicas or more on different nodes with a PodDisruptionBudget, or a probe that asks less.",
+	Name:  "no-ready-endpoint",
+	Doc:   "The Service had no endpoint that was ready, and none that was terminating and still serving.",
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testNoReadyEndpoint,
 

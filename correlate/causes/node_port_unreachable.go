@@ -19,13 +19,8 @@ import (
 //	svc clusterip        ok ok ok ok ok …
 
 var nodePortUnreachable = Rule{
-	Name: "node-port-unreachable",
-	Doc:  "The node whose port was asked died or was cut off. The Service answered on its other routes.",
-	Looks: `All requests to the port of one node time out or are unreachable, and those to other nodes' ports or to the cluster IP
-are answered meanwhile, but for the share of Pods on that node. The node need not run a Pod of the Service. If neither
-Kubernetes nor the addresses of Pods on the node show that it failed, the confidence is *medium*: a firewall fits as
-well.`,
-	Fix:   "Take such a node out of what clients are given: a load balancer with health checks (kube-proxy's :10256/healthz), or several nodes and clients that try another.",
+	Name:  "node-port-unreachable",
+	Doc:   "The node whose port was asked died or was cut off. The Service answered on its other routes.",
 	Needs: []Need{requestsFailed},
 	Only:  func(c *Case) bool { return c.Evidence.Traffic.Target(c.Window).RouteNode != "" },
 	Test:  testNodePortUnreachable,

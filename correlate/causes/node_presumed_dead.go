@@ -17,11 +17,8 @@ import (
 //	endpoints 2 2 2 2 2 2  0 0 0 0
 
 var nodePresumedDead = Rule{
-	Name: "node-presumed-dead",
-	Doc:  "The nodes of all Pods were taken for dead because their kubelets did not report, and no endpoint was left.",
-	Looks: `All requests fail, as without endpoints. Just before, the nodes of all ready Pods turned from ready to unknown or not
-ready; the Pods were not deleted, and often kept answering at their own addresses.`,
-	Fix:   "Look at the kubelets of these nodes and at what connects them with the API server; spread replicas over more nodes.",
+	Name:  "node-presumed-dead",
+	Doc:   "The nodes of all Pods were taken for dead because their kubelets did not report, and no endpoint was left.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
 	Test:  testNodePresumedDead,
 }

@@ -22,14 +22,8 @@ import (
 //	node2          . . . . . . . . . NotReady      40 s later
 
 var nodeUnreachable = Rule{
-	Name: "node-unreachable",
-	Doc:  "A node died or was cut off, and the Service kept routing to the Pods on it.",
-	Looks: `Connections to all Pods on one node time out or are unreachable, also to their own addresses; Pods on other nodes
-answer. 40 to 50 s later Kubernetes calls the node unknown and takes its endpoints out, which ends the window. The
-confidence is *low* if only one Pod runs on the node and Kubernetes reports no change of the node: the Pod's own
-network may be at fault. It is also *low* if all Pods on the node share a template that no other Pod has: a
-NetworkPolicy for them may be at fault.`,
-	Fix:   "Spread replicas over nodes, and give clients short connect timeouts and a retry. Kubernetes' own detection is set by node-monitor-grace-period.",
+	Name:  "node-unreachable",
+	Doc:   "A node died or was cut off, and the Service kept routing to the Pods on it.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testNodeUnreachable,
 }

@@ -18,14 +18,8 @@ import (
 //	direct            t t t t t ok ok ok ok      timeouts, where a server that is not up yet would refuse
 
 var notYetReachable = Rule{
-	Name: "not-yet-reachable",
-	Doc:  "A Pod was ready before the prober's node could reach it over the network.",
-	Looks: `A Pod is added to the endpoints, and connections to its own address time out or are unreachable until some time later.
-A server that is not up yet would refuse them. A few requests may have been in flight when packets began to be lost.
-Other nodes may reach the Pod: measure from them with --from. The cause is not named if the Pod answered when its
-endpoint became ready: it was cut off later. The confidence is *low* if the Pod was never reached, or if Pods that had
-been reached before could not be reached either.`,
-	Fix:   "Find out what programs the network of new Pods late: the CNI plugin, a NetworkPolicy, a new node's routes. A readiness gate holds the endpoint back until then.",
+	Name:  "not-yet-reachable",
+	Doc:   "A Pod was ready before the prober's node could reach it over the network.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testNotYetReachable,
 }

@@ -25,11 +25,6 @@ const drainMargin = time.Second
 var pinnedConnection = Rule{
 	Name: "pinned-connection",
 	Doc:  "Persistent connections were cut, or their requests failed, when the Pod they were pinned to ended.",
-	Looks: `Only "reused" fails, with resets or closed connections, when a Pod ends; "new" is clean. Of connections that are kept
-open (--held), those that were on the Pod are closed after its deletion, or reset when it exits, and no others.
-Requests on connections to a Pod that ends may also be answered with errors, or not at all, until it has ended: its own
-address fails at that time. If that fails in another way, the confidence is at most *medium*.`,
-	Fix:  `Answer with "Connection: close" from SIGTERM on, and wait for what is in flight.`,
 	Test: testPinnedConnection,
 	Held: testHeldPinned,
 }

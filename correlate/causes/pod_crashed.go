@@ -18,14 +18,8 @@ import (
 //	svc      ok ok ok  x ok x ok  ok ok ok ok ok     1/N, until the endpoint has left
 
 var podCrashed = Rule{
-	Name: "pod-crashed",
-	Doc:  "A Pod's container ended without having been asked to, and requests were still routed to the Pod.",
-	Looks: `About one request in N fails from the container's end until the Pod's endpoint has left; what was in flight is cut.
-The container ended with an exit code (137 and OOMKilled: out of memory), or because its liveness probe failed, and
-the Pod was not being deleted. If the Pod had never answered at its own address, the confidence is at most *medium*,
-and an exit with code 0 is not a crash. Without Events, an exit with code 0 or 143 is at most *medium*: the kubelet
-may have restarted the container.`,
-	Fix:   "Find out why it ended: `kubectl logs --previous`, the exit code, the memory limit, the liveness probe.",
+	Name:  "pod-crashed",
+	Doc:   "A Pod's container ended without having been asked to, and requests were still routed to the Pod.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testPodCrashed,
 

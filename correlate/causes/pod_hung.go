@@ -19,14 +19,8 @@ import (
 //	direct  ok ok ok t t  t t  t  t ok ok ok
 
 var podHung = Rule{
-	Name: "pod-hung",
-	Doc:  "A Pod that was ready accepted connections and did not answer.",
-	Looks: `Requests time out after they have been connected (timeout_response), about one in N, and so they do at the Pod's own
-address. Nothing changed in the cluster: the Pod was ready, and it did not exit. Its readiness probe may take it out
-of the endpoints after a while. A Pod that answers some of what it is sent is slow rather than hung: then the
-confidence is *low*. If only Pods on other nodes than the prober's hang, it is *medium*: replies may be lost between
-nodes.`,
-	Fix:   "Find out what the process waited for. A readiness probe with a short period and timeout takes a Pod that hangs out of the endpoints.",
+	Name:  "pod-hung",
+	Doc:   "A Pod that was ready accepted connections and did not answer.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testPodHung,
 }

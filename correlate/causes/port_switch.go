@@ -25,13 +25,8 @@ import (
 //	reused       ok ok ok ok ok    ok ok ok ok     on connections that were there before
 
 var portSwitch = Rule{
-	Name: "port-switch",
-	Doc:  "The Service's port was taken away, or its targetPort was changed to one on which its Pods did not serve.",
-	Looks: `New requests fail from when the Service's targetPort was changed, most of them refused: all of them, or during a
-rollout those to Pods of the version that does not listen there. The Pods' own addresses fail at the new port from the
-first request on. Requests on connections that were there before are answered. Or the Service's own port was changed,
-and every new request to the one before fails.`,
-	Fix:   "Give `targetPort` the name of a container port, which each Pod resolves for itself, or let the Pods serve on both ports before the Service is changed. Keep a Service's port beside its new one while clients use it.",
+	Name:  "port-switch",
+	Doc:   "The Service's port was taken away, or its targetPort was changed to one on which its Pods did not serve.",
 	Needs: []Need{endpointSlices, endpointsWatched, requestsFailed},
 	Only:  func(c *Case) bool { return c.Services.Changed(c.Window, evidence.PortsEdited) != nil },
 	Test:  testPortSwitch,

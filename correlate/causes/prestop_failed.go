@@ -17,13 +17,8 @@ import (
 //	svc     ok ok    x ok x ok x        ok ok
 
 var preStopFailed = Rule{
-	Name: "prestop-failed",
-	Doc:  "A Pod's preStop hook failed, so the Pod stopped at once, before its node's routes had left it.",
-	Looks: `As route-outlives-pod, and an Event FailedPreStopHook of the Pod that stopped: the hook was to keep it serving. Often
-the image lacks the command, as "sleep" in a distroless image. If the hook itself ends the server, as "nginx -s quit"
-does, it is killed with its container: then its failure is an effect, and the cause is route-outlives-pod. The
-confidence is at most *medium* where Lapse cannot tell which of both it is.`,
-	Fix:   "Use the hook kind sleep (preStop.sleep), which needs no command; or repair the command.",
+	Name:  "prestop-failed",
+	Doc:   "A Pod's preStop hook failed, so the Pod stopped at once, before its node's routes had left it.",
 	Needs: []Need{podsWatched},
 	Test:  testPreStopFailed,
 }

@@ -20,11 +20,6 @@ import (
 var proberFault = Rule{
 	Name: "prober-fault",
 	Doc:  "The prober itself stalled or failed: nothing is known about the Service.",
-	Looks: `The control target, an echo server inside the prober, fails or is late at the same time; or the prober did not run; or
-nothing got through to any target, healthy Pods at their own addresses included, and the watches were silent or
-another Service failed as well (else the confidence is *low*: Pods of one Service share more than their prober). Only
-timeouts and cut connections near the stall are attributed to the prober: a refusal and a bad reply are answers.`,
-	Fix:  "Count the time as unobserved. Give the prober CPU, or lower --rate.",
 	Test: testProberFault,
 }
 

@@ -24,13 +24,8 @@ import (
 //	new, from other nodes  ok ok ok ok ok
 
 var proberIsolated = Rule{
-	Name: "prober-isolated",
-	Doc:  "The prober's node was cut off from the other nodes: the Service may have worked for all other clients.",
-	Looks: `Everything that leaves the prober's node fails at once: the addresses of all Pods on other nodes, look-ups of names,
-often the watches. A Pod on the prober's own node keeps answering. If the watches continue, the confidence is at most
-*medium*. With probers on several nodes (--from): one prober gets no answer on any connection and no DNS answer, while
-the others do. The confidence is *medium*: something that separates only this node from the Service fits as well.`,
-	Fix:   "Look at that node's network. What failed there says nothing about clients on other nodes: measure from a second one.",
+	Name:  "prober-isolated",
+	Doc:   "The prober's node was cut off from the other nodes: the Service may have worked for all other clients.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testProberIsolated,
 }

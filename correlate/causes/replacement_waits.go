@@ -25,11 +25,8 @@ const (
 )
 
 var replacementWaits = Rule{
-	Name: "replacement-waits",
-	Doc:  "The next Pod was made only when the last one had gone: strategy Recreate, or a StatefulSet of one.",
-	Looks: `All requests fail, as without endpoints, for as long as the old Pod takes to end and the new one to start. The
-workload's spec says why: strategy Recreate and a new template, or a StatefulSet with 1 replica.`,
-	Fix:   "A Deployment: strategy RollingUpdate. A StatefulSet: 2 replicas or more. Otherwise let the Pod terminate and start faster.",
+	Name:  "replacement-waits",
+	Doc:   "The next Pod was made only when the last one had gone: strategy Recreate, or a StatefulSet of one.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
 	Test:  testReplacementWaits,
 }

@@ -25,17 +25,8 @@ import (
 // For how long each of several Pods was routed to is worked out in route_lags.go.
 
 var routeOutlivesPod = Rule{
-	Name: "route-outlives-pod",
-	Doc:  "A Pod stopped, or failed as it ended, before the prober's node stopped routing to it.",
-	Looks: `A Pod is deleted. Its own address (row "direct") stops answering, and for some milliseconds or seconds the node still
-routes to it. About one request in N fails, where N is the number of endpoints; the other Pods answer. If several Pods
-stop, as in a rolling restart, each is named with its own lag (how long it was routed to after it had stopped): "950
-ms ±40" is measured; "≥ 784 ms" is a lower bound, because later failures may be another Pod's; "≤ 780 ms" is only an
-upper bound. A Pod that ends need not refuse: it may answer with errors, or accept connections and not answer. Requests
-count that failed as its own address did then. The confidence is at most *medium* then if another ready Pod's address
-was not asked, and *low* if it had failed so before.
-` + "`causes[].measures`" + ` in timeline.json has them. If the measured URL is not the Service's own address, something behind the URL does the routing (a load balancer, an ingress or DNS): no node is named, and the confidence is at most *medium*. [How they are computed](../decisions/0012-whose-stale-route.md).`,
-	Fix:   "Keep serving after SIGTERM for at least the time in the incident's fix: a preStop sleep, or a delay before the server shuts down.",
+	Name:  "route-outlives-pod",
+	Doc:   "A Pod stopped, or failed as it ended, before the prober's node stopped routing to it.",
 	Needs: []Need{podsWatched},
 	Test:  testRouteOutlivesPod,
 }

@@ -51,9 +51,7 @@ var rules = []Rule{
 // A Rule knows one way in which a window comes about.
 type Rule struct {
 	Name  string
-	Doc   string // what it holds responsible, in one sentence
-	Looks string // how to recognise it, for the reference
-	Fix   string // what to do about it, for the reference; the fix of a window has numbers in it
+	Doc   string // what it holds responsible, in one sentence; symptom and fix are on its page in docs/causes
 	Needs []Need // facts without which the rule cannot judge a window
 
 	Only func(*Case) bool // windows that the rule can be about: of others it is not asked, and does not say why it does not apply; nil: all

@@ -19,12 +19,8 @@ import (
 //	direct     ok ok ok ok ok ok  ok ok ok ok      the Pods are as well as before
 
 var selectorSwitch = Rule{
-	Name: "selector-switch",
-	Doc:  "The Service's selector was changed to labels of no ready Pod, or the Pods that it had were taken away while nodes still routed to them.",
-	Looks: `All requests fail, as without endpoints. The Service's selector was changed just before, and its endpoints left though
-their Pods were not ending; often these still answer at their own addresses. Or about one request in N fails: other
-Pods took their place, and they were scaled down before all nodes had followed.`,
-	Fix:   "Change a selector only to labels of ready Pods. Scale the old Pods down after all nodes have applied the change.",
+	Name:  "selector-switch",
+	Doc:   "The Service's selector was changed to labels of no ready Pod, or the Pods that it had were taken away while nodes still routed to them.",
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testSelectorSwitch,
 }

@@ -18,13 +18,8 @@ import (
 //	direct     ok ok ok ok ok ok ok ok      or 5xx: the Pods answer
 
 var sharedReadiness = Rule{
-	Name: "shared-readiness",
-	Doc:  "All Pods turned not ready at once, though they still answered: their readiness probes depend on the same thing.",
-	Looks: `All requests fail, as without endpoints. All Pods became not ready within one or two probe periods. None of them was
-terminating, and all kept answering at their own addresses. The confidence is *low* if all of them answered with
-errors: the probes may have been right. If no Event reports a failed probe, it is at most *medium* (a readiness gate
-fits as well), and *low* if all Pods run on one node (its kubelet may have restarted).`,
-	Fix:   "Let a readiness probe ask only about the Pod itself, or let it fail more often in a row before it counts.",
+	Name:  "shared-readiness",
+	Doc:   "All Pods turned not ready at once, though they still answered: their readiness probes depend on the same thing.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
 	Test:  testSharedReadiness,
 }

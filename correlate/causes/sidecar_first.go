@@ -22,15 +22,8 @@ import (
 // Or the server exits at once, and a proxy before it goes on: it answers 502.
 
 var sidecarFirst = Rule{
-	Name: "sidecar-first",
-	Doc:  "A container that requests need ended before the others of its Pod did.",
-	Looks: `A Pod is deleted and stops answering at once, although one of its containers keeps running for seconds. The
-containers' termination times show which ended first. Or the container that ended first is the server, and a proxy in
-front of it answers with errors: that confidence can be *high* if these are 502 or 504. Otherwise the container that keeps running must be a server, with an HTTP,
-TCP or gRPC probe; a log shipper is not one. The cause is not named if another port of the Pod keeps answering: then
-each container serves its own port. Lapse cannot see that requests pass from one container to the other, so without
-such an answer the confidence is at most *medium*, and *low* if the last container had to be killed.`,
-	Fix:   "Run the container that ended first as a native sidecar (an init container with restartPolicy: Always): it ends after the others. Or give it the same preStop sleep as the others.",
+	Name:  "sidecar-first",
+	Doc:   "A container that requests need ended before the others of its Pod did.",
 	Needs: []Need{podsWatched},
 	Test:  testSidecarFirst,
 }

@@ -24,12 +24,8 @@ import (
 // Which address each connection went to is known, so nothing is inferred from shares.
 
 var staleAddress = Rule{
-	Name: "stale-address",
-	Doc:  "The name of a headless Service still had the address of a Pod that was no endpoint any more.",
-	Looks: `The target is a headless Service, whose clients take one of the addresses of its name. Failed connections went to an
-address whose endpoint was no longer ready (` + "`failures[].peer`" + ` in timeline.json); those to other addresses were answered. It lasts until the DNS server has the change, and until answers that were given before are used no
-longer (TTL).`,
-	Fix:   "Keep serving after SIGTERM for at least the time in the incident's fix, and for the name's TTL more if clients cache answers. Clients should look the name up again when a connection fails.",
+	Name:  "stale-address",
+	Doc:   "The name of a headless Service still had the address of a Pod that was no endpoint any more.",
 	Needs: []Need{requestsFailed, endpointSlices, endpointsWatched},
 	Only:  func(c *Case) bool { return c.Evidence.Traffic.Target(c.Window).Turns },
 	Test:  testStaleAddress,

@@ -19,13 +19,8 @@ import (
 //	others    ok ok ok ok …
 
 var startupRace = Rule{
-	Name: "startup-race",
-	Doc:  "A Pod's endpoint was ready before the Pod could serve.",
-	Looks: `A Pod is added to the endpoints, and its own address refuses connections or answers with errors until some time later.
-About one request in N fails meanwhile; the other Pods answer. It is common in rollouts of Pods without a readiness
-probe. If the Pod never answers successfully, the confidence is *low*; after 10 s this cause is not named, because the
-version may be bad. It is also not named if the Pod answers some requests, or if older Pods fail in the same way.`,
-	Fix:   "Add a readiness probe that asks for what clients ask. minReadySeconds does not help: it delays the rollout, not the endpoint.",
+	Name:  "startup-race",
+	Doc:   "A Pod's endpoint was ready before the Pod could serve.",
 	Needs: []Need{podsWatched, endpointSlices, requestsFailed},
 	Test:  testStartupRace,
 }

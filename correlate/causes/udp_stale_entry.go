@@ -25,15 +25,8 @@ import (
 // (kubernetes/kubernetes#125467, #126130, #139628).
 
 var udpStaleEntry = Rule{
-	Name: "udp-stale-entry",
-	Doc:  "UDP from fixed source ports kept going to a Pod that had stopped, because of connection tracking; from fresh ports it was answered.",
-	Looks: `A Pod stops answering at its own address, as it ends. Requests of kind new, each from another source port, are
-answered again as soon as the routes have followed. Some of those of kind reused, whose ports stay, keep failing for
-much longer, all from such a port: until the entries are removed, or the client takes another port. A server that
-hangs fails both kinds. Send` + "`{id}`" + ` with ` + "`--echo`" + `: without it, Lapse takes another port itself once a reply is overdue.`,
-	Fix: `Let a client take another source port once a reply is overdue. At SIGTERM fail the readiness probe first, and serve
-UDP on for some seconds: kube-proxy removes the entries when the endpoint stops serving, and the next datagrams go
-elsewhere.`,
+	Name:  "udp-stale-entry",
+	Doc:   "UDP from fixed source ports kept going to a Pod that had stopped, because of connection tracking; from fresh ports it was answered.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Only: func(c *Case) bool {
 		return c.Traffic.Datagrams(c.Window) && c.Evidence.Traffic.Target(c.Window).Kind == timeline.Reused

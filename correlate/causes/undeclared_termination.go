@@ -19,14 +19,8 @@ import (
 //	svc        ok ok     x ok x ok              ok ok
 
 var undeclaredTermination = Rule{
-	Name: "undeclared-termination",
-	Doc:  "A kubelet ended a Pod, or a container of it, without a deletion, and its endpoint was ready until it had ended.",
-	Looks: `About one request in N fails from the Pod's end until its endpoint has left. The Pod was not deleted: its phase turned
-Failed, with the reason (Evicted, Terminated, DeadlineExceeded), or its condition DisruptionTarget says
-TerminationByKubelet. Or only a container ended and was started anew, and an Event of the kubelet says why: a resize
-in place that requires a restart, or a definition that was changed in the Pod itself.`,
-	Fix: `Drain a node before it shuts down; request the memory that a Pod uses. Fail the readiness probe from SIGTERM on, and
-keep serving. Roll out what needs a restart, in the place of changing Pods that serve.`,
+	Name:  "undeclared-termination",
+	Doc:   "A kubelet ended a Pod, or a container of it, without a deletion, and its endpoint was ready until it had ended.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testUndeclaredTermination,
 }

@@ -25,14 +25,6 @@ const (
 var unexplained = Rule{
 	Name: "unexplained",
 	Doc:  "No rule applies. What is known is listed, and why each rule does not apply.",
-	Looks: `The text says which Pods failed the same way at their own addresses, since when, and what changed of these Pods
-before: then look at the Pods, and not at the way to them. It says whether only kept or only new connections failed,
-what the error itself tells (a certificate that has expired, a proxy that answers for somebody behind it), which other
-Services' endpoints changed at the same time, and whether it happened again and again. The evidence lists what else
-changed near the window's onset (the nearest first) and near its end, and why each rule does not apply. It also comes
-first where a rule explains only the smaller part of the failures. A run on a URL watches no cluster: nearly every
-window is unexplained there.`,
-	Fix:  "Watch the cluster as well: --watch svc/NAME. In a run it says what to look at next.",
 	Test: testUnexplained,
 	Held: testUnexplained,
 }
