@@ -56,7 +56,7 @@ test: check test-ui test-sandbox test-e2e
 
 # What measures over real sockets, in real time, or looks at the page in a browser. Everything is compiled before; then these run one
 # package at a time, after the others: no test runs beside a compiler, and a prober never waits for another package's tests.
-REALTIME := ./loadgen/faultserver ./loadgen ./loadgen/hey ./run ./cmd/lapse ./dashboard
+REALTIME := ./loadgen/faultserver ./loadgen ./loadgen/engine ./loadgen/polled ./loadgen/wire ./loadgen/hey ./run ./cmd/lapse ./dashboard
 
 check: $(UI)/node_modules bin/gotest
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
@@ -135,7 +135,7 @@ bench:
 	go -C loadgen/bench run . --root ../.. --out ../../docs/benchmarks.md $(BENCH)
 
 bench-go:
-	go test -run '^$$' -bench . -benchmem ./record ./loadgen ./correlate/...
+	go test -run '^$$' -bench . -benchmem ./record ./loadgen ./loadgen/protocol ./correlate/...
 
 # A program of sandbox/ that measures on the sandbox's cluster, which ends with it: its name, its arguments.
 define on-sandbox

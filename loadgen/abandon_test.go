@@ -11,11 +11,8 @@ import (
 // underWay is how many requests of a target are open.
 func underWay(p *Prober, id timeline.TargetID) int {
 	p.mu.Lock()
-	b := p.targets[id].inflight
-	p.mu.Unlock()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.open) - b.head
+	defer p.mu.Unlock()
+	return p.targets[id].Inflight.Awaited()
 }
 
 // What was not waited for is neither good nor failed, whatever becomes of it, and each request is reported once.

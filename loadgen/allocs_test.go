@@ -12,6 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"lapse/loadgen/engine"
+	"lapse/loadgen/protocol"
+	"lapse/loadgen/stall"
+	"lapse/loadgen/wire"
 	"lapse/timeline"
 )
 
@@ -44,7 +48,7 @@ func replyTo(t *testing.T, addr, request string) string {
 	if _, err := c.Write([]byte(request)); err != nil {
 		t.Fatal(err)
 	}
-	text := make([]byte, readBuffer)
+	text := make([]byte, wire.ReadBuffer)
 	n, err := c.Read(text) // which the server wrote at once
 	if err != nil {
 		t.Fatal(err)
@@ -95,36 +99,35 @@ func allocations(t *testing.T, p Probe) float64 {
 }
 
 // allocationsOf is as allocations, with the polling that the pacing thread would do.
-func allocationsOf(t *testing.T, p Probe, polling *polling) float64 {
+func allocationsOf(t *testing.T, p Probe, polling *engine.Polling) float64 {
 	t.Helper()
 	p.Connections, p.Timeout = 1, 10*time.Second
-	plan, err := compile(p)
+	plan, err := protocol.Compile(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan.ports = newPortAllocator()
-	target, _ := newSink(timeline.StartClock(), p.Rate)
-	target.compiledProbe, target.log = plan, slog.New(slog.DiscardHandler)
-	target.polling = polling
-	target.engine = engines[p.Kind](target.requester)
-	target.engine.prepare()
-	defer target.engine.close()
+	plan.Ports = wire.NewPortAllocator()
+	target, e := engine.New(plan, p.Rate, engine.Shared{
+		Clock: timeline.StartClock(), Log: slog.New(slog.DiscardHandler), Stalls: &stall.Detector{}, Polling: polling, Notes: &engine.Notes{},
+	})
+	e.Prepare()
+	defer e.Close()
 	requests := make([]timeline.Request, 0, 16)
 	var seq uint64
 	ask := func() {
-		j := job{seq: seq, due: floorMicros(target.clock.Now())}
-		target.inflight.opened(j.seq, j.due, j.due+time.Millisecond)
-		target.engine.send(j)
+		j := engine.Job{Seq: seq, Due: engine.FloorMicros(target.Clock.Now())}
+		target.Inflight.Opened(j.Seq, j.Due, j.Due+time.Millisecond)
+		e.Send(j)
 		seq++
-		for requests = requests[:0]; len(requests) == 0; requests, _, _ = target.inflight.take(requests, target.clock.Now()) {
+		for requests = requests[:0]; len(requests) == 0; requests, _, _ = target.Inflight.Take(requests, target.Clock.Now()) {
 			if polling == nil {
 				time.Sleep(20 * time.Microsecond) // with one processor, only an idle scheduler looks at sockets at once
 				continue
 			}
-			polling.wait(20 * time.Microsecond)
-			polling.read()
+			polling.Wait(20 * time.Microsecond)
+			polling.Read()
 		}
-		for inUse(target.engine) {
+		for engine.InUse(e) {
 			runtime.Gosched()
 		}
 		if requests[0].Class != timeline.OK && requests[0].Class != timeline.NotSent { // it was late, as this machine stood still: one of 300 changes nothing
@@ -137,38 +140,25 @@ func allocationsOf(t *testing.T, p Probe, polling *polling) float64 {
 	return testing.AllocsPerRun(300, ask)
 }
 
-// inUse reports whether e has not quite finished with its last request.
-func inUse(e engine) bool {
-	switch e := e.(type) {
-	case *pool:
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return e.inUse > 0
-	case *perRequest:
-		return e.idle.Load() == 0
-	}
-	return false
-}
-
 // allocationsOfTLS is how many the bare exchange of the same bytes takes.
 func allocationsOfTLS(t *testing.T, p Probe) float64 {
 	t.Helper()
-	plan, err := compile(p)
+	plan, err := protocol.Compile(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := tls.Dial("tcp", plan.addr.String(), plan.tls)
+	c, err := tls.Dial("tcp", plan.Addr.String(), plan.Tls)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	replies := bufio.NewReaderSize(c, readBuffer)
-	var r reply
+	replies := bufio.NewReaderSize(c, wire.ReadBuffer)
+	var r protocol.Reply
 	return testing.AllocsPerRun(300, func() {
-		if _, err := c.Write(plan.message); err != nil {
+		if _, err := c.Write(plan.Message); err != nil {
 			t.Fatal(err)
 		}
-		if err := plan.read(replies, &r); err != nil {
+		if err := plan.Read(replies, &r); err != nil {
 			t.Fatal(err)
 		}
 	})

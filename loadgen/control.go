@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"lapse/loadgen/wire"
 )
 
 // A control is the server behind the control target.
@@ -69,7 +71,7 @@ func (c *control) keep(conn net.Conn) bool {
 // serve answers every request, of which it only looks for the end of the header.
 func (c *control) serve(conn net.Conn) {
 	defer c.drop(conn)
-	requests := bufio.NewReaderSize(conn, readBuffer)
+	requests := bufio.NewReaderSize(conn, wire.ReadBuffer)
 	for {
 		line, err := requests.ReadSlice('\n')
 		if err == bufio.ErrBufferFull {

@@ -1,14 +1,8 @@
 package loadgen
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -227,95 +221,4 @@ func TestDNSAnswersThatChangeAreEvents(t *testing.T) {
 			t.Errorf("%s: between %v and %v, but it changed at %v", got, e.Since, e.Seen, changed[i])
 		}
 	}
-}
-
-// Answers are taken in the order of their queries, however they arrive.
-func TestLateDNSAnswersChangeNothing(t *testing.T) {
-	var n names
-	ms := func(ms int) time.Duration { return time.Duration(ms) * time.Millisecond }
-	n.note("a", "web.", ms(0), ms(1), []byte("x"), nil)
-	n.note("a", "web.", ms(10), ms(11), []byte("x"), nil)
-	n.note("a", "web.", ms(30), ms(31), []byte("y"), nil)
-	n.note("a", "web.", ms(20), ms(32), []byte("x"), nil) // late
-	n.note("a", "web.", ms(25), ms(125), nil, nil)
-	n.note("b", "web.", ms(31), ms(33), []byte("x"), nil)
-	n.note("a", "web.", ms(40), ms(41), []byte("y"), nil)
-	n.note("c", "web.", ms(0), ms(1), []byte("x"), nil)
-	n.note("c", "web.", ms(10), ms(60), []byte("y"), nil)
-	n.note("c", "web.", ms(50), ms(61), []byte("x"), nil) // both were sent before an answer came: it may be the older one
-	n.note("c", "web.", ms(70), ms(71), []byte("y"), nil)
-	n.note("c", "web.", ms(80), ms(81), []byte("x"), nil)
-	var got []string
-	for _, e := range n.take() {
-		got = append(got, fmt.Sprintf("%s %s %v-%v %d of %d", e.Object.Name, e.Detail, e.Since, e.Seen, e.Lookup.Answered, e.Lookup.Asked))
-	}
-	want := []string{"a x 0s-1ms 1 of 1", "a y 10ms-31ms 3 of 3", "b x 31ms-33ms 1 of 1", "c x 0s-1ms 1 of 1", "c y 0s-60ms 2 of 2", "c x 70ms-81ms 5 of 5"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-func TestDNSProbesAreChecked(t *testing.T) {
-	for u, want := range map[string]string{
-		"dns://10.96.0.10":               "no name to look up",
-		"dns://10.96.0.10/.":             "no name to look up",
-		"dns://10.96.0.10/web?type=X":    "record type \"X\" is not known",
-		"dns://10.96.0.10/web?class=CH":  "more than a name and a type",
-		"dns://10.96.0.10/web#x":         "more than a name and a type",
-		"dns://10.96.0.10/web..shop":     "cannot be looked up",
-		"dns://10.96.0.10/a/b":           "cannot be looked up",
-		"dns://10.96.0.10/b%C3%BCcher":   "cannot be looked up",
-		"dns:///web":                     "names no host",
-		"dns://10.96.0.10/" + long("a."): "cannot be looked up",
-		"dns://10.96.0.10/" + long("a"):  "cannot be looked up",
-	} {
-		if _, err := compile(probe(1, timeline.New, u, 10)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", u, err, want)
-		}
-	}
-}
-
-func long(label string) string { return strings.Repeat(label, 300) }
-
-// Whatever bytes come, they are judged, and good only if they are an answer to this query with records.
-func FuzzDNSAnswers(f *testing.F) {
-	u, err := url.Parse("dns://10.96.0.10/web.shop")
-	if err != nil {
-		f.Fatal(err)
-	}
-	codec, err := newDNS(Probe{}, u)
-	if err != nil {
-		f.Fatal(err)
-	}
-	d := codec.(*dns)
-	query := string(d.packed)
-	for _, change := range []func(*dnsmessage.Message){having("10.0.0.1"), having(), having("fd00::1"), having(many(60)...), func(m *dnsmessage.Message) { m.RCode = 3 }, func(m *dnsmessage.Message) { m.Truncated = true }} {
-		f.Add([]byte(answerTo(f, query, change)))
-	}
-	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n"))
-	f.Fuzz(func(t *testing.T, datagram []byte) {
-		if len(datagram) > longestDatagram {
-			return
-		}
-		dialog := &dnsDialog{dns: d, sent: bytes.Clone(d.packed)}
-		framed := append(binary.BigEndian.AppendUint16(nil, uint16(len(datagram))), datagram...)
-		var r reply
-		err := dialog.read(bufio.NewReaderSize(bytes.NewReader(framed), readBuffer), &r)
-		_, isDNS := errors.AsType[*net.DNSError](err)
-		switch {
-		case err == nil && (len(dialog.found()) == 0 || len(r.backend) == 0 || !r.bodyAsExpected):
-			t.Errorf("%q is good: %+v", datagram, r)
-		case err == nil:
-			var m dnsmessage.Parser
-			header, err := m.Start(datagram)
-			if err != nil || header.ID != 0 || !header.Response || header.RCode != dnsmessage.RCodeSuccess || header.Truncated {
-				t.Errorf("%q is good", datagram)
-			}
-		case !isDNS && !errors.Is(err, errMalformed) && !errors.Is(err, errUnexpected):
-			t.Errorf("%q: %v", datagram, err)
-		}
-		if class := classify(err, receiving); err != nil && class != timeline.DNS && class != timeline.Body {
-			t.Errorf("%q: %v is %v", datagram, err, class)
-		}
-	})
 }

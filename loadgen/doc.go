@@ -1,14 +1,16 @@
 // Package loadgen sends requests at a steady rate, whether or not earlier ones were answered, and turns each
 // into a fact: when it was due, when it was sent, how and when it ended.
 //
-// A [Prober] paces any number of targets from one thread. Each target has an engine for its kind: a connection for
-// each request (engine_perrequest.go), a pool of persistent connections (engine_pool.go), or such connections that
-// carry several requests at once (engine_streams.go). A connection is of TCP, of TLS over it, or a UDP socket
-// (datagram.go). The bytes on a connection are the protocol's (protocol.go has the table). HTTP replies are read by a
-// reader of our own (http1.go), because net/http's client silently sends some requests again and reports only the
-// success.
+// A [Prober] paces any number of targets from one thread. What it stands on is in packages of its own, and each imports
+// only those below it:
 //
-// Calls go one way through the files: prober, pacer, target, schedule, engine_*, requester, dial, failover, ports,
-// conn; then what all of these use: inflight, backends, errors, stall, lateness; and probe, protocol, one file for
-// each protocol, classify.
+//	loadgen    the prober: its pacing thread, schedules, the control server
+//	engine     which connection a request takes, and how it ended
+//	protocol   what is said on a connection, one file for each protocol
+//	stall      stops of the prober, and what they may have done to a request
+//	polled     replies that the pacing thread itself reads
+//	wire       connections: looking up, dialling, local ports, how they fail
+//
+// HTTP replies are read by a reader of our own, because net/http's client silently sends some requests again and
+// reports only the success.
 package loadgen

@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lapse/loadgen/engine"
+	"lapse/loadgen/polled"
+	"lapse/loadgen/stall"
 	"lapse/timeline"
 )
 
@@ -18,9 +21,9 @@ type pacer struct {
 	sleep   func(time.Duration)
 	spin    func(time.Duration) // as sleep, but awake
 	early   time.Duration       // before this is left of a wait it is slept, then spun; 0: all of it is slept
-	polling *polledReader       // nil: sleep alone
+	polling *polled.Reader      // nil: sleep alone
 	changes *changes
-	stalls  *stallDetector
+	stalls  *stall.Detector
 	stalled func(timeline.Event) // takes stalls
 
 	targets []*target // those that are being measured
@@ -80,11 +83,11 @@ func (p *pacer) awaitLast(over <-chan struct{}) {
 	for !closed(over) {
 		now := p.clock.Now()
 		p.watch(now)
-		p.wait(p.untilNext(now, now+longestSleep))
+		p.wait(p.untilNext(now, now+stall.LongestSleep))
 	}
 	p.watch(p.clock.Now()) // answers that came in a stop may have been read by others before this thread runs
 	if p.polling != nil {
-		p.polling.close()
+		p.polling.Close()
 	}
 }
 
@@ -113,9 +116,10 @@ func addProcessors(n int) {
 func (p *pacer) wait(d time.Duration) {
 	switch {
 	case p.polling != nil:
-		p.polling.wait(d - p.early)
-		if !p.polling.rested() {
-			p.read()
+		p.polling.Wait(d - p.early)
+		if !p.polling.Rested() {
+			p.watchNow() // before it is judged how long the replies took
+			p.polling.Read()
 		}
 	case d > p.early:
 		p.sleep(d - p.early)
@@ -124,19 +128,13 @@ func (p *pacer) wait(d time.Duration) {
 	}
 }
 
-// read reads what has arrived, and reports whether there may be more.
-func (p *pacer) read() (more bool) {
-	p.watch(p.clock.Now()) // before it is judged how long they took
-	return p.polling.read()
-}
-
 // step does what is due at now, and returns for how long nothing else is.
 func (p *pacer) step(now time.Duration) time.Duration {
 	p.watch(now)
 	for _, change := range p.changes.take() {
 		change(p, now)
 	}
-	next := now + longestSleep
+	next := now + stall.LongestSleep
 	for _, t := range p.targets {
 		t.send(now)
 		next = min(next, t.schedule.next)
@@ -147,12 +145,8 @@ func (p *pacer) step(now time.Duration) time.Duration {
 // untilNext reads the replies that have come, ends the requests whose time is over, and returns how long it is until
 // next, or until the next one's time is over.
 func (p *pacer) untilNext(now, next time.Duration) time.Duration {
-	switch {
-	case p.polling == nil:
-	case p.polling.rested() && p.read():
-		return 0 // a reply that is still to be read may be one whose time is over
-	default:
-		next = p.polling.expire(now, next)
+	if p.polling != nil {
+		next = p.polling.Until(now, next, p.watchNow)
 	}
 	return max(0, next-p.clock.Now())
 }
@@ -170,11 +164,14 @@ func (p *pacer) finish(now time.Duration) {
 func (p *pacer) watch(now time.Duration) {
 	since := p.last
 	p.last = now
-	p.stalls.beat(now)
+	p.stalls.Beat(now)
 	if now-since > p.maxLateness() {
-		p.stalled(timeline.Event{Kind: timeline.ProberStall, Since: floorMicros(since), Seen: ceilMicros(now)})
+		p.stalled(timeline.Event{Kind: timeline.ProberStall, Since: engine.FloorMicros(since), Seen: engine.CeilMicros(now)})
 	}
 }
+
+// watchNow is watch at this moment.
+func (p *pacer) watchNow() { p.watch(p.clock.Now()) }
 
 // maxLateness is the least of all targets.
 func (p *pacer) maxLateness() time.Duration {
@@ -189,7 +186,7 @@ func (p *pacer) maxLateness() time.Duration {
 
 // add begins measuring t.
 func (p *pacer) add(t *target, now time.Duration) {
-	t.schedule = newSchedule(t.rate(), t.place, now)
+	t.schedule = newSchedule(t.Rate(), t.place, now)
 	if t.before != nil {
 		t.schedule.seq = t.before.schedule.seq
 	}
@@ -199,7 +196,7 @@ func (p *pacer) add(t *target, now time.Duration) {
 
 // setRate changes t's rate, now or for when it begins.
 func (p *pacer) setRate(t *target, rate float64, now time.Duration) {
-	t.setRate(rate)
+	t.SetRate(rate)
 	if slices.Contains(p.targets, t) {
 		t.schedule.rerate(rate, now)
 		t.announce()

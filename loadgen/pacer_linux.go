@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"lapse/loadgen/polled"
 )
 
 // preciseSleep prepares the calling thread, which must stay locked, for sleeping to the microsecond.
@@ -19,7 +21,7 @@ func preciseSleep() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 // (P) while it sleeps, where Syscall would hand it on and fetch it back every time, at twice the CPU. See
 // [pacer.run] for what that asks of the rest of the program.
 func sleep(d time.Duration) {
-	if d < shortestSleep {
+	if d < polled.ShortestSleep {
 		spin(d)
 		return
 	}

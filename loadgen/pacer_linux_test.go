@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lapse/loadgen/polled"
 )
 
 // Whoever is behind schedule, or all but due, must not go to sleep for it.
@@ -14,7 +16,7 @@ func TestShortWaitsDoNotLeaveTheCPU(t *testing.T) {
 	if n := gaveUp(0, times) + gaveUp(time.Microsecond, times); n > times/10 {
 		t.Errorf("left the CPU %d times in %d waits", n, 2*times)
 	}
-	if n := gaveUp(2*shortestSleep, times); n < times/2 {
+	if n := gaveUp(2*polled.ShortestSleep, times); n < times/2 {
 		t.Errorf("left the CPU %d times in %d longer waits", n, times)
 	}
 }

@@ -35,7 +35,7 @@ func TestPrecisePacingMakesUpForLateWakeUps(t *testing.T) {
 				time.Sleep(time.Millisecond) // nothing has been waited for at the clock's zero
 				p.add(target, clock.Now())
 				p.runFor(10 * time.Second)
-				requests, _, _ := target.inflight.take(nil, clock.Now())
+				requests, _, _ := target.Inflight.Take(nil, clock.Now())
 				if len(requests) < 2999 {
 					t.Errorf("%d requests", len(requests))
 				}

@@ -10,6 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"lapse/loadgen/engine"
+	"lapse/loadgen/protocol"
+	"lapse/loadgen/stall"
+	"lapse/loadgen/wire"
 	"lapse/timeline"
 )
 
@@ -37,10 +41,10 @@ type Prober struct {
 	log      *slog.Logger
 	pacing   Pacing
 	changes  changes
-	detector stallDetector
-	notes    notes
-	ports    *portAllocator
-	polling  *polling
+	detector stall.Detector
+	notes    engine.Notes
+	ports    *wire.PortAllocator
+	polling  *engine.Polling
 	sent     uint64 // requests handed on; belongs to deliver, as does
 	usual    int    // how many the last batch held
 
@@ -76,8 +80,8 @@ func New(c Config) *Prober {
 		sink:      c.Sink,
 		log:       log,
 		pacing:    c.Pacing,
-		ports:     newPortAllocator(),
-		polling:   newPolling(c.Clock),
+		ports:     wire.NewPortAllocator(),
+		polling:   engine.NewPolling(c.Clock),
 		targets:   map[timeline.TargetID]*target{},
 		abandoned: make(chan struct{}),
 	}
@@ -93,8 +97,8 @@ func (p *Prober) Run(ctx context.Context) error {
 		clock: p.clock, sleep: sleep, spin: spin, early: p.pacing.early(),
 		changes: &p.changes, stalls: &p.detector, stalled: p.noteStall,
 	}
-	if p.polling.works() {
-		pacer.polling = p.polling.polledReader
+	if p.polling.Works() {
+		pacer.polling = p.polling.Reader
 	}
 	if err := shortenSlices(); err != nil {
 		p.log.Debug("no short slice from the scheduler", "err", err)
@@ -122,7 +126,7 @@ func (p *Prober) begin() error {
 	}
 	p.state = running
 	if p.polling != nil {
-		if err := p.polling.open(); err != nil {
+		if err := p.polling.Open(); err != nil {
 			p.log.Debug("goroutines read all replies", "err", err)
 		}
 	}
@@ -141,7 +145,7 @@ const fewFiles = 8192
 func (p *Prober) mostFiles() int {
 	n := fewFiles
 	for _, t := range p.draining {
-		n += 2 * t.maxOpen()
+		n += 2 * t.MaxOpen()
 	}
 	return n
 }
@@ -150,14 +154,14 @@ func (p *Prober) mostFiles() int {
 // request when they are connected or have failed to, but no more than 100 ms later. A target that was stopped may be
 // started again: its requests are counted on. Errors say what is wrong with the probe.
 func (p *Prober) Start(probe Probe) error {
-	compiled, err := compile(probe)
+	compiled, err := protocol.Compile(probe)
 	if err != nil {
 		return err
 	}
-	compiled.ports = p.ports
+	compiled.Ports = p.ports
 	t := &target{prepared: make(chan struct{})}
-	t.requester, t.engine = newRequester(compiled, probe.Rate, shared{
-		clock: p.clock, log: p.log, stalls: &p.detector, polling: p.polling, notes: &p.notes,
+	t.Requester, t.engine = engine.New(compiled, probe.Rate, engine.Shared{
+		Clock: p.clock, Log: p.log, Stalls: &p.detector, Polling: p.polling, Notes: &p.notes,
 	})
 	return p.register(t)
 }
@@ -168,11 +172,11 @@ func (p *Prober) register(t *target) error {
 	if p.state == done {
 		return errors.New("the prober has ended")
 	}
-	if t.before = p.targets[t.id]; t.before != nil && !t.before.stopped.Load() {
-		return fmt.Errorf("target %d was started before", t.id)
+	if t.before = p.targets[t.ID]; t.before != nil && !t.before.stopped.Load() {
+		return fmt.Errorf("target %d was started before", t.ID)
 	}
 	t.place = p.places.take() // in the order of Start: which is prepared first is chance
-	p.targets[t.id] = t
+	p.targets[t.ID] = t
 	if t.before == nil {
 		p.draining = append(p.draining, t)
 	}
@@ -200,7 +204,7 @@ func (p *Prober) prepare(t *target) {
 }
 
 func (p *Prober) ready(t *target) {
-	t.engine.prepare()
+	t.engine.Prepare()
 	close(t.prepared)
 	p.changes.add(func(pacer *pacer, now time.Duration) {
 		if !t.stopped.Load() {
@@ -231,7 +235,7 @@ func (p *Prober) SetRate(id timeline.TargetID, rate float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.targets[id]
-	if t == nil || checkRate(rate) != nil {
+	if t == nil || protocol.CheckRate(rate) != nil {
 		return
 	}
 	p.changes.add(func(pacer *pacer, now time.Duration) { pacer.setRate(t, rate, now) })
@@ -277,7 +281,7 @@ func (p *Prober) endAllOrAbandon() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for t := range p.all() {
-			t.inflight.abandon(t.id, p.clock.Now())
+			t.Inflight.Abandon(t.ID, p.clock.Now())
 		}
 	}
 }
@@ -311,17 +315,17 @@ func (p *Prober) deliver(end bool) {
 	stalls, targets := p.stalls, p.draining
 	p.stalls = nil
 	p.mu.Unlock()
-	for _, event := range slices.Concat(stalls, p.notes.errors.take(), p.notes.names.take(), p.notes.failovers.take(end)) {
+	for _, event := range slices.Concat(stalls, p.notes.Errors.Take(), p.notes.Names.Take(), p.notes.Failovers.Take(end)) {
 		event.Source = p.source
 		p.sink(event)
 	}
 	batch, finished := p.batch(targets)
-	held := p.notes.changes.take(batch.Watermarks) // after the batch, and handed on before it: its watermarks hold for them too
-	for _, backend := range p.notes.backends.take() {
+	held := p.notes.Changes.Take(batch.Watermarks) // after the batch, and handed on before it: its watermarks hold for them too
+	for _, backend := range p.notes.Backends.Take() {
 		backend.Source = p.source
 		p.sink(backend)
 	}
-	for _, peer := range p.notes.peers.take() {
+	for _, peer := range p.notes.Peers.Take() {
 		peer.Source = p.source
 		p.sink(peer)
 	}
@@ -341,9 +345,9 @@ func (p *Prober) deliver(end bool) {
 func (p *Prober) batch(targets []*target) (_ timeline.Batch, finished bool) {
 	batch := timeline.Batch{Source: p.source, FirstSeq: p.sent, Requests: make([]timeline.Request, 0, p.usual)}
 	for _, t := range targets {
-		requests, watermark, over := t.inflight.take(batch.Requests, p.clock.Now())
+		requests, watermark, over := t.Inflight.Take(batch.Requests, p.clock.Now())
 		batch.Requests = requests
-		batch.Watermarks = append(batch.Watermarks, timeline.Watermark{Target: t.id, Due: watermark})
+		batch.Watermarks = append(batch.Watermarks, timeline.Watermark{Target: t.ID, Due: watermark})
 		t.delivered = over
 		finished = finished || over
 	}

@@ -513,28 +513,6 @@ func TestIdleConnectionCutIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestKeptConnectionsTakeTurns(t *testing.T) {
-	t.Parallel()
-	target, _ := newSink(timeline.StartClock(), 100)
-	target.compiledProbe.keep = 4
-	p := newPool(target.requester).(*pool)
-	number := map[*connSlot]int{}
-	for n := range 4 {
-		s := &connSlot{kept: true}
-		number[s] = n
-		p.ready(s)
-	}
-	var order []int
-	for range 8 {
-		s, _ := p.take()
-		order = append(order, number[s])
-		p.put(s)
-	}
-	if want := []int{0, 1, 2, 3, 0, 1, 2, 3}; !slices.Equal(order, want) {
-		t.Errorf("order %v, want %v", order, want)
-	}
-}
-
 // As many connections as are counted as new are opened, and no more: a connection carries its first request once.
 func TestReusedRequestsOpenNoConnection(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,8 @@ package loadgen
 import (
 	"math/bits"
 	"time"
+
+	"lapse/loadgen/engine"
 )
 
 // A schedule knows when a target's requests are due: at offset + k intervals, for every whole k,
@@ -70,4 +72,4 @@ func (s *schedule) advance() {
 
 // due is when the next request is due, in whole microseconds. The schedule itself keeps the
 // nanoseconds, so that the rounding adds up to nothing.
-func (s *schedule) due() time.Duration { return floorMicros(s.next) }
+func (s *schedule) due() time.Duration { return engine.FloorMicros(s.next) }

@@ -1,10 +1,14 @@
 package loadgen
 
 import (
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"lapse/loadgen/engine"
+	"lapse/loadgen/protocol"
+	"lapse/loadgen/stall"
 	"lapse/timeline"
 )
 
@@ -64,43 +68,30 @@ func TestRateChangesAtOnce(t *testing.T) {
 	}
 }
 
-func TestLatenessBound(t *testing.T) {
-	tests := []struct {
-		late, interval time.Duration
-		want           bool
-	}{
-		{10 * ms, ms, false}, {11 * ms, ms, true},
-		{60 * ms, 20 * ms, false}, {61 * ms, 20 * ms, true},
-		{100 * ms, 10 * time.Second, false}, {101 * ms, 10 * time.Second, true}, // however rare, what we held up is not latency
-	}
-	for _, test := range tests {
-		if got := tooLate(time.Second, time.Second+test.late, test.interval); got != test.want {
-			t.Errorf("%v late at an interval of %v: %v", test.late, test.interval, got)
-		}
-	}
-}
-
 // sink is an engine that answers at once.
 type sink struct {
 	t    *target
-	sent []job
+	sent []engine.Job
 }
 
-func (s *sink) prepare() {}
-func (s *sink) close()   {}
-func (s *sink) send(j job) {
+func (s *sink) Prepare() {}
+
+func (s *sink) Close() {}
+
+func (s *sink) Send(j engine.Job) {
 	s.sent = append(s.sent, j)
-	now := s.t.clock.Now()
-	s.t.finish(j, now, now, timeline.Outcome{})
+	s.t.Refuse(j, timeline.OK)
 }
 
 func newSink(clock timeline.Clock, rate float64) (*target, *sink) {
-	t := &target{requester: &requester{
-		compiledProbe: &compiledProbe{id: 1, timeout: DefaultTimeout},
-		shared:        shared{clock: clock, stalls: &stallDetector{}, notes: &notes{}},
-		inflight:      newInflight(),
-	}}
-	t.setRate(rate)
+	plan, err := protocol.Compile(probe(1, timeline.New, "http://web/", rate))
+	if err != nil {
+		panic(err)
+	}
+	t := &target{}
+	t.Requester, _ = engine.New(plan, rate, engine.Shared{
+		Clock: clock, Log: slog.New(slog.DiscardHandler), Stalls: &stall.Detector{}, Notes: &engine.Notes{},
+	})
 	s := &sink{t: t}
 	t.engine = s
 	return t, s
@@ -110,7 +101,7 @@ func newSink(clock timeline.Clock, rate float64) (*target, *sink) {
 func testPacer(clock timeline.Clock) (*pacer, *[]timeline.Event) {
 	var stalls []timeline.Event
 	return &pacer{
-		clock: clock, sleep: time.Sleep, spin: time.Sleep, changes: &changes{}, stalls: &stallDetector{},
+		clock: clock, sleep: time.Sleep, spin: time.Sleep, changes: &changes{}, stalls: &stall.Detector{},
 		stalled: func(e timeline.Event) { stalls = append(stalls, e) },
 	}, &stalls
 }
@@ -128,7 +119,7 @@ func TestEveryDueInstantIsServedOnTime(t *testing.T) {
 		target, engine := newSink(clock, 400)
 		p.add(target, 0)
 		p.runFor(10 * time.Second)
-		requests, _, _ := target.inflight.take(nil, clock.Now())
+		requests, _, _ := target.Inflight.Take(nil, clock.Now())
 		if len(engine.sent) != 4000 || len(requests) != 4000 {
 			t.Errorf("%d sent, %d done", len(engine.sent), len(requests))
 		}
@@ -158,7 +149,7 @@ func TestStoppedProberIsUnobservedNotDown(t *testing.T) {
 		if burst := len(engine.sent) - before; burst > 11 {
 			t.Errorf("%d requests at once", burst)
 		}
-		requests, _, _ := target.inflight.take(nil, clock.Now())
+		requests, _, _ := target.Inflight.Take(nil, clock.Now())
 		if n := classes(requests); n[timeline.NotSent] < 485 || n[timeline.NotSent]+n[timeline.OK] != 601 {
 			t.Errorf("classes %v", n)
 		}
@@ -178,7 +169,7 @@ func TestASlowProberNoticesThatItWasStopped(t *testing.T) {
 		p.runFor(time.Second)
 		time.Sleep(2 * time.Second) // over the instant at 2 s
 		p.step(clock.Now())
-		requests, _, _ := target.inflight.take(nil, clock.Now())
+		requests, _, _ := target.Inflight.Take(nil, clock.Now())
 		if n := classes(requests); len(engine.sent) != 1 || n[timeline.NotSent] != 1 || len(*stalls) != 1 {
 			t.Errorf("%d sent, classes %v, stalls %v", len(engine.sent), n, *stalls)
 		}
@@ -195,7 +186,7 @@ func TestAStopUntilAfterTheEndIsUnobserved(t *testing.T) {
 		p.runFor(100 * ms)
 		time.Sleep(500 * ms)
 		p.finish(clock.Now())
-		requests, watermark, _ := target.inflight.take(nil, clock.Now())
+		requests, watermark, _ := target.Inflight.Take(nil, clock.Now())
 		if n := classes(requests); n[timeline.NotSent] < 485 || len(requests) != 601 || watermark < 600*ms || len(*stalls) != 1 {
 			t.Errorf("classes %v until %v, stalls %v", n, watermark, *stalls)
 		}
@@ -229,7 +220,7 @@ func TestRateChangeBreaksNoWatermark(t *testing.T) {
 		for i := range 2000 {
 			now := clock.Now()
 			time.Sleep(time.Duration(i%3) * 400 * time.Microsecond) // the watermark may be newer than the pacer's now
-			requests, next, _ := target.inflight.take(nil, clock.Now())
+			requests, next, _ := target.Inflight.Take(nil, clock.Now())
 			for _, r := range requests {
 				if r.Due < watermark {
 					t.Fatalf("request due %v after watermark %v", r.Due, watermark)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,7 +53,9 @@ func TestTheThreadsOfAProberAskForAShortSlice(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	waitFor(t, "the pacing thread to run", func() bool { return p.detector.last.Load() > 0 })
+	var ran atomic.Bool
+	p.changes.add(func(*pacer, time.Duration) { ran.Store(true) })
+	waitFor(t, "the pacing thread to run", ran.Load)
 	more := make(chan struct{})
 	for range 4 { // each on a thread of its own
 		running.Go(func() {

@@ -1,19 +1,13 @@
 package loadgen
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"net/url"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"lapse/timeline"
@@ -109,61 +103,4 @@ func TestEventStreamsOverTLSNameTheirPod(t *testing.T) {
 			t.Fatalf("%+v: %q", r, f.blames(p.Name))
 		}
 	}
-}
-
-func TestEventStreamsAreForNewConnections(t *testing.T) {
-	p := probe(1, timeline.Reused, "sse://web/news", 10)
-	if err := p.Check(); err == nil || !strings.Contains(err.Error(), streamsGoOn) {
-		t.Error(err)
-	}
-}
-
-// Whatever comes, it is read alike however it arrives, and an event is one to a parser that reads line by line.
-func FuzzEventsAreReadAsByLines(f *testing.F) {
-	for _, seed := range []string{"data: a\n\n", ": a\r\n\r\nid\rdata\rdata:b\r\r", "\ufeffdata:tea\n\n", "data: a\ndata: tea\n\nmore", "data\n\n", "data: \n\n", "DATA: tea\n\n"} {
-		f.Add(seed, "tea")
-	}
-	f.Fuzz(func(t *testing.T, stream, part string) {
-		if strings.ContainsAny(part, "\r\x00") || len(stream) >= searchedBytes {
-			return
-		}
-		text := "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + stream
-		p := probe(1, timeline.New, "sse://web/", 10)
-		p.ExpectBody = part
-		codec, err := newEvents(p, &url.URL{Scheme: "sse", Host: "web"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var whole, slow reply
-		ours := codec.read(bufio.NewReaderSize(strings.NewReader(text), readBuffer), &whole)
-		late := codec.read(bufio.NewReaderSize(iotest.OneByteReader(strings.NewReader(text)), readBuffer), &slow)
-		if fmt.Sprint(ours) != fmt.Sprint(late) || (ours == nil) != hasEvent(stream, part) {
-			t.Errorf("%q with %q: %v, byte by byte %v, by lines %v", stream, part, ours, late, hasEvent(stream, part))
-		}
-		if ours != nil && !errors.Is(ours, errTruncated) {
-			t.Error(ours)
-		}
-	})
-}
-
-// hasEvent reports whether a stream has an event with part in its data.
-func hasEvent(stream, part string) bool {
-	stream = strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(stream, "\ufeff"), "\r\n", "\n"), "\r", "\n")
-	var data bytes.Buffer
-	for line := range strings.Lines(stream) {
-		text, whole := strings.CutSuffix(line, "\n")
-		name, value, _ := strings.Cut(text, ":")
-		switch {
-		case !whole:
-			return false
-		case text == "" && data.Len() > 0:
-			if strings.Contains(strings.TrimSuffix(data.String(), "\n"), part) {
-				return true
-			}
-			data.Reset()
-		case text != "" && name == "data":
-			data.WriteString(strings.TrimPrefix(value, " ") + "\n")
-		}
-	}
-	return false
 }

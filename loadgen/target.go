@@ -5,13 +5,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lapse/loadgen/engine"
 	"lapse/timeline"
 )
 
 // A target is one target being measured: its schedule, and the engine that sends what is due.
 type target struct {
-	*requester
-	engine   engine
+	*engine.Requester
+	engine   engine.Engine
 	prepared chan struct{} // closed when the engine is
 	stopped  atomic.Bool   // Stop was called
 	before   *target       // which had the same ID until it was stopped; nil if there was none
@@ -27,7 +28,7 @@ type target struct {
 // announce notes when the next request is due. Where a watermark has already passed that
 // instant, the next one after it is taken.
 func (t *target) announce() {
-	for !t.inflight.expect(t.schedule.due()) {
+	for !t.Inflight.Expect(t.schedule.due()) {
 		t.schedule.next += t.schedule.interval
 	}
 }
@@ -35,14 +36,14 @@ func (t *target) announce() {
 // send sends what is due at now. The pacing thread calls it.
 func (t *target) send(now time.Duration) {
 	for t.schedule.next <= now {
-		j := job{seq: t.schedule.seq, due: t.schedule.due()}
+		j := engine.Job{Seq: t.schedule.seq, Due: t.schedule.due()}
 		t.schedule.advance()
-		t.inflight.opened(j.seq, j.due, t.schedule.due())
-		if tooLate(j.due, now, t.schedule.interval) {
-			t.refuse(j, timeline.NotSent)
+		t.Inflight.Opened(j.Seq, j.Due, t.schedule.due())
+		if engine.TooLate(j.Due, now, t.schedule.interval) {
+			t.Refuse(j, timeline.NotSent)
 			continue
 		}
-		t.engine.send(j)
+		t.engine.Send(j)
 	}
 }
 
@@ -50,7 +51,7 @@ func (t *target) send(now time.Duration) {
 func (t *target) end() {
 	t.ending.Do(func() {
 		<-t.prepared
-		t.engine.close()
-		t.inflight.ended(t.clock.Now())
+		t.engine.Close()
+		t.Inflight.Ended(t.Clock.Now())
 	})
 }

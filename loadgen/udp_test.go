@@ -1,18 +1,11 @@
 package loadgen
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -63,7 +56,8 @@ func (s *udpServer) end() {
 }
 
 func (s *udpServer) addr() netip.AddrPort { return s.LocalAddr().(*net.UDPAddr).AddrPort() }
-func (s *udpServer) url() string          { return "udp://" + s.addr().String() }
+
+func (s *udpServer) url() string { return "udp://" + s.addr().String() }
 
 // sources counts the source ports that datagrams came from, and the datagrams.
 func (s *udpServer) sources() (ports, datagrams int) {
@@ -246,84 +240,6 @@ func TestUDPSourcePorts(t *testing.T) {
 	}
 }
 
-// A port that is refused answers each of its own datagrams, and none that is sent to it when it is open again.
-func TestUDPRefusalIsOfTheDatagramItQuotes(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Log("only Linux says which datagram an ICMP error quotes")
-		return
-	}
-	for _, host := range []string{"127.0.0.1", "::1"} {
-		t.Run(host, func(t *testing.T) {
-			server := serveUDPAt(t, netip.AddrPortFrom(netip.MustParseAddr(host), 0), echoed)
-			at := server.addr()
-			below, err := dialFrom("udp", 0, at, time.Now().Add(10*time.Second))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer below.Close()
-			c := new(conn)
-			c.start(below)
-			s := newDatagramSocket(c, matching{idEnd: 1, answers: func(sent, datagram []byte) bool { return datagram[0] == sent[0] }})
-			server.Close()
-			write := func(text string) {
-				t.Helper()
-				if _, err := s.Write([]byte(text)); err != nil {
-					t.Fatalf("%s: %v", text, err)
-				}
-			}
-			read := func(wait time.Duration) (string, error) {
-				s.SetReadDeadline(time.Now().Add(wait))
-				datagram, err := readDatagram(c.br)
-				return string(datagram), err
-			}
-			write("a, to a closed port")
-			if _, err := read(10 * time.Second); !errors.Is(err, syscall.ECONNREFUSED) {
-				t.Fatalf("a: %v", err)
-			}
-			write("b, whose error nobody reads in time")
-			s.opened([]byte("c, which is on its way when that error is read"))
-			if got, err := read(50 * time.Millisecond); !isTimeout(err) {
-				t.Errorf("c: %q, %v: it is b that was refused", got, err)
-			}
-			write("d, whose error is still there when")
-			again := serveUDPAt(t, at, echoed)
-			write("e, is sent to an open port")
-			if got, err := read(10 * time.Second); err != nil || got != "e, is sent to an open port" {
-				t.Errorf("e: %q, %v", got, err)
-			}
-			if _, datagrams := again.sources(); datagrams != 1 {
-				t.Errorf("%d datagrams arrived, want e alone, once", datagrams)
-			}
-			again.Close()
-			write("f, to a port that is closed again")
-			if _, err := read(10 * time.Second); !errors.Is(err, syscall.ECONNREFUSED) {
-				t.Errorf("f: %v", err)
-			}
-		})
-	}
-}
-
-func TestUDPProbesAreChecked(t *testing.T) {
-	tests := map[string]func(*Probe){
-		"names no port":         func(p *Probe) { p.URL = "udp://web" },
-		"more than a host":      func(p *Probe) { p.URL = "udp://web:1/health" },
-		"nothing is seen":       func(p *Probe) { p.Echo = "" },
-		"its answer awaited":    func(p *Probe) { p.Echo, p.Reply = "", "220" },
-		"longer than":           func(p *Probe) { p.Echo = strings.Repeat("x", longestUDP+1) },
-		"the text to send has ": func(p *Probe) { p.Echo, p.Reply = "ping", "pong {id}" },
-	}
-	for want, spoil := range tests {
-		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
-			p := probe(1, kind, "udp://web:1", 10)
-			p.Echo = "ping"
-			spoil(&p)
-			if _, err := compile(p); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v", want, err)
-			}
-		}
-	}
-}
-
 func TestReusedUDPRequestsAllocateNothing(t *testing.T) {
 	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -346,64 +262,4 @@ func TestReusedUDPRequestsAllocateNothing(t *testing.T) {
 			t.Errorf("%s: %v allocations per request", echo, n)
 		}
 	}
-}
-
-// Datagrams are handed on as they came, one by one, also where several are read before they are looked at.
-func FuzzDatagramsKeepTheirBounds(f *testing.F) {
-	f.Add([]byte("one"), []byte(""), []byte("three"))
-	f.Add([]byte{0, 1}, bytes.Repeat([]byte{255}, 1500), []byte{2})
-	f.Fuzz(func(t *testing.T, a, b, c []byte) {
-		var framed []byte
-		all := [][]byte{a, b, c}
-		for i, d := range all {
-			all[i] = d[:min(len(d), longestDatagram)]
-			framed = append(binary.BigEndian.AppendUint16(framed, uint16(len(all[i]))), all[i]...)
-		}
-		br := bufio.NewReaderSize(bytes.NewReader(framed), readBuffer)
-		for _, want := range all {
-			if got, err := readDatagram(br); err != nil || !bytes.Equal(got, want) {
-				t.Fatalf("%q, %v, want %q", got, err, want)
-			}
-		}
-		if _, err := readDatagram(br); err == nil {
-			t.Error("one more datagram than were sent")
-		}
-	})
-}
-
-// A reply is good if it begins with what is expected, in which the digits are those sent, and holds them.
-func FuzzUDPRepliesAreComparedWithTheirRequest(f *testing.F) {
-	f.Add("ping {id}", "", []byte("ping 01234567"), true)
-	f.Add("a {id}{id}", "b {id}", []byte("b 01234567, and more"), false)
-	f.Add("ping", "pong", []byte("pong"), false)
-	f.Fuzz(func(t *testing.T, echo, want string, datagram []byte, sendBack bool) {
-		codec, err := newUDP(Probe{Echo: echo, Reply: want}, nil)
-		if err != nil {
-			return
-		}
-		d := codec.(*udp)
-		dialog := &udpDialog{udp: d, sent: slices.Clone(d.send.text), awaited: slices.Clone(d.want.text)}
-		sent := bytes.Clone(dialog.request())
-		id := d.send.id(sent)
-		if string(sent) != strings.ReplaceAll(echo, RequestID, string(id)) {
-			t.Fatalf("sent %q for %q", sent, echo)
-		}
-		if sendBack {
-			datagram = sent
-		}
-		datagram = datagram[:min(len(datagram), longestDatagram)]
-		framed := append(binary.BigEndian.AppendUint16(nil, uint16(len(datagram))), datagram...)
-		var r reply
-		err = dialog.read(bufio.NewReaderSize(bytes.NewReader(framed), readBuffer), &r)
-		awaited := strings.ReplaceAll(want, RequestID, string(id))
-		if want == "" {
-			awaited = string(sent)
-		}
-		if good := bytes.HasPrefix(datagram, []byte(awaited)) && bytes.Contains(datagram, id); good != (err == nil) || good != r.bodyAsExpected {
-			t.Errorf("%q for %q, which awaits %q: %v", datagram, sent, awaited, err)
-		}
-		if err != nil && !errors.Is(err, errUnexpected) {
-			t.Error(err)
-		}
-	})
 }

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package loadgen
-
-// localPorts leaves the choice to the system: only Linux translates connections to Services.
-func localPorts() (low, high uint16) { return 0, 0 }

@@ -1,0 +1,7 @@
+package stall
+
+import (
+	"time"
+)
+
+const ms = time.Millisecond
