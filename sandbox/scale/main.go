@@ -261,7 +261,7 @@ the rules, the servers. The rest is Lapse's own.
 
 `
 
-// document returns docs/measured/scale.md.
+// document returns the measurement as Markdown: docs/measured/cost.md has what it says.
 func (s settings) document(rows []row) string {
 	return fmt.Sprintf(head, rows[0].Began.Format(time.DateOnly), rows[0].Machine, s.services, s.length, s.churn,
 		(s.churn/3).Round(time.Second), s.rate, 2*s.rate*s.services) + drill.Table(columns, rows)
