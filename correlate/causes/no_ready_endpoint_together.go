@@ -9,7 +9,6 @@ import (
 	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/timeline"
 )
 
 // no-ready-endpoint, of several Pods that went together: more replicas alone do not help.
@@ -23,7 +22,7 @@ func onOneNode(e *emptiness) (Finding, bool) {
 	node := e.leavers[0].Node
 	drained, reason := "", e.rolledOutReason()
 	for _, p := range e.leavers {
-		if p.Node != node || node == "" || !p.wasDeleted() || !e.nodeBound(p) {
+		if p.Node != node || node == "" || !p.wasDeleted() || !nodeBound(p) {
 			return Finding{}, false
 		}
 		if p.Ending != nil && p.Ending.By == model.ByEviction {
@@ -38,27 +37,8 @@ func onOneNode(e *emptiness) (Finding, bool) {
 }
 
 // nodeBound reports whether a Pod may have been taken away because of its node: who was on another would have stayed.
-func (e *emptiness) nodeBound(p leaver) bool {
-	if p.Ending == nil {
-		return true
-	}
-	switch p.Ending.By {
-	case model.ByEviction, model.ByTaint, model.ByScheduler, model.ByKubelet, model.ByCollector:
-		return true
-	case model.ByRequest: // as a drain without evictions does
-		return e.cordoned(p.Node, p.left.Latest)
-	}
-	return false
-}
-
-// cordoned reports whether a node was cordoned at an instant, as far as was seen.
-func (e *emptiness) cordoned(node string, at time.Duration) (is bool) {
-	for i := range e.view.Run.Events {
-		if ev := &e.view.Run.Events[i]; ev.Kind == timeline.NodeSchedulable && ev.Object != nil && ev.Object.Name == node && ev.Seen <= at {
-			is = ev.To == "false"
-		}
-	}
-	return is
+func nodeBound(p leaver) bool {
+	return p.Ending == nil || p.Ending.By == model.ByScheduler || p.Ending.LeftNode()
 }
 
 // takenTogether: there were several, and all were taken away.

@@ -40,8 +40,8 @@ func (w Workloads) At(namespace, workload string, at time.Duration) *timeline.Wo
 	return last
 }
 
-// Top is the workload that somebody scales and rolls out, KIND/NAME: a Pod's controller, or the Deployment of its
-// ReplicaSet. It is empty if the Pod has none.
+// Top returns the workload that somebody scales and rolls out, KIND/NAME: a Pod's controller, or the owner of its
+// ReplicaSet; "" if the Pod has none. Only of a ReplicaSet that was not watched, the owner is guessed by its name.
 func (w Workloads) Top(p *model.Pod) string {
 	name, of := strings.CutPrefix(p.Owner, "ReplicaSet/")
 	if !of {
@@ -53,7 +53,7 @@ func (w Workloads) Top(p *model.Pod) string {
 		}
 		return p.Owner
 	}
-	// Its name is that of the Deployment and a hash:
+	// Nothing else is known of it. A Deployment names its ReplicaSets by its own name and a hash:
 	// https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label
 	if i := strings.LastIndexByte(name, '-'); i > 0 && (len(w.Of(p.Namespace, "Deployment/"+name[:i])) > 0 || hashed(name[i+1:])) {
 		return "Deployment/" + name[:i]

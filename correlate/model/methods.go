@@ -113,6 +113,19 @@ func (p *Pod) TerminatingBy(t time.Duration) bool {
 	return false
 }
 
+// LeftNode reports whether a Pod ended because it had to leave its node. A drain without evictions deletes Pods: then
+// Of is the node.
+func (e *Ending) LeftNode() bool {
+	if e == nil {
+		return false
+	}
+	switch e.By {
+	case ByEviction, ByTaint, ByCollector, ByKubelet:
+		return true
+	}
+	return e.Of != nil && e.Of.Kind == "Node"
+}
+
 // ReadyBy reports whether the Pod was ready at instant t, as far as its lane tells.
 func (p *Pod) ReadyBy(t time.Duration) bool {
 	ready := false

@@ -171,23 +171,7 @@ func (s *scorer) endsOf(those func(*model.Pod) bool) (all []happening) {
 }
 
 func (s *scorer) drained(node string) []happening {
-	return s.endsOf(func(p *model.Pod) bool { return (node == "" || p.Node == node) && s.evicted(p) })
-}
-
-// evicted reports whether a Pod had to leave its node.
-func (s *scorer) evicted(p *model.Pod) bool {
-	if p.Ending == nil {
-		return false
-	}
-	switch p.Ending.By {
-	case model.ByEviction, model.ByTaint, model.ByCollector, model.ByKubelet:
-		return true
-	case model.ByRequest: // as `kubectl drain --disable-eviction` does
-		return p.Deleted != nil && slices.ContainsFunc(s.tl.Events, func(e model.Event) bool {
-			return e.Kind == timeline.NodeSchedulable && e.To == "false" && e.Object != nil && e.Object.Name == p.Node && e.At.Earliest <= p.Deleted.Latest
-		})
-	}
-	return false
+	return s.endsOf(func(p *model.Pod) bool { return (node == "" || p.Node == node) && p.Ending.LeftNode() })
 }
 
 func (s *scorer) replaced(string) []happening {

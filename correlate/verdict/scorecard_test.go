@@ -240,9 +240,14 @@ func TestPredictionsAreScored(t *testing.T) {
 		{"another node was drained", onNode2(about(timeline.NodeDrained, "no-ready-endpoint/node-drained")), func(r scored) { r.ends("web-1", 20*sec, model.ByEviction) }, model.NotTested, "evicted from its node (node2)"},
 		{"a Pod was deleted", onNode2(about(timeline.NodeDrained, "no-ready-endpoint/node-drained")), func(r scored) { r.ends("web-2", 20*sec, model.ByRequest) }, model.NotTested, "evicted from its node"},
 		{"a Pod of a cordoned node was deleted", onNode2(about(timeline.NodeDrained, "no-ready-endpoint/node-drained")), func(r scored) {
-			r.event(19*sec, timeline.NodeSchedulable, "true", "false", &timeline.Object{Kind: "Node", Name: "node2"})
 			r.ends("web-2", 20*sec, model.ByRequest)
+			r.pod("web-2").Ending.Of = &timeline.Object{Kind: "Node", Name: "node2"}
 		}, model.Refuted, ""},
+		{"a Pod was deleted after its node was uncordoned", onNode2(about(timeline.NodeDrained, "no-ready-endpoint/node-drained")), func(r scored) {
+			r.event(17*sec, timeline.NodeSchedulable, "true", "false", &timeline.Object{Kind: "Node", Name: "node2"})
+			r.event(18*sec, timeline.NodeSchedulable, "false", "true", &timeline.Object{Kind: "Node", Name: "node2"})
+			r.ends("web-2", 20*sec, model.ByRequest)
+		}, model.NotTested, "evicted from its node"},
 		{"a Pod of a node that was tainted was deleted", onNode2(about(timeline.NodeDrained, "no-ready-endpoint/node-drained")), func(r scored) {
 			r.event(19*sec, timeline.NodeReady, "true", "false", &timeline.Object{Kind: "Node", Name: "node2"})
 			r.ends("web-2", 20*sec, model.ByRequest)
