@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   := lapse:dev
 UI      := dashboard/ui
 RUNS    ?= $(CURDIR)/runs
-GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/run.Version=$(VERSION) -X main.image=$(IMAGE)"
+GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/run/version.Version=$(VERSION) -X main.image=$(IMAGE)"
 
 .PHONY: help build image sandbox demo test check lint truth test-ui test-sandbox test-e2e bench bench-go golden ui rollouts routes sweep paired lab scale module clean FORCE
 

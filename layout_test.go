@@ -65,11 +65,19 @@ var mayImport = map[string][]string{
 	"run/runtest":               {},
 	"run/facts":                 {"timeline"},
 	"run/source":                {"timeline", "record", "loadgen", "run/facts"},
-	"run":                       {"hint", "hint/input", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "report/document", "dashboard", "dashboard/publish", "deploy", "deploy/agent", "dashboard/places", "preflight"},
-	"cmd/lapse":                 {"hint", "run", "timeline", "record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
+	"run/version":               {},
+	"run/exit":                  {"hint", "correlate/verdict"},
+	"run/mask":                  {"timeline"},
+	"run/terminal":              {"report/document"},
+	"run/judging":               {"correlate/model", "correlate/verdict", "report", "run/exit", "run/version"},
+	"run/live":                  {"timeline", "record", "correlate", "correlate/model", "correlate/verdict", "deploy", "run/judging"},
+	"run/screen":                {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "dashboard", "dashboard/publish", "report", "run/exit", "run/live", "run/terminal"},
+	"run/saved":                 {"hint", "timeline", "record", "correlate", "correlate/model", "correlate/verdict", "dashboard", "report", "run/exit", "run/judging", "run/terminal"},
+	"run":                       {"hint", "hint/input", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "deploy", "deploy/agent", "dashboard/places", "preflight"},
+	"cmd/lapse":                 {"hint", "run", "run/exit", "run/judging", "run/saved", "run/screen", "run/terminal", "run/version", "timeline", "record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
-	"cmd/lapse/internal/trials":   {"timeline", "record", "loadgen/faultserver", "correlate/model", "run", "cmd/lapse/internal/selftest"},
+	"cmd/lapse/internal/trials":   {"timeline", "record", "loadgen/faultserver", "correlate/model", "run", "run/exit", "run/saved", "cmd/lapse/internal/selftest"},
 }
 
 // The only packages that may know of Kubernetes.

@@ -20,7 +20,11 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/report"
+	"lapse/run/exit"
+	"lapse/run/live"
+	"lapse/run/screen"
 	"lapse/run/source"
+	"lapse/run/version"
 	"lapse/timeline"
 )
 
@@ -37,7 +41,7 @@ const (
 // the workstation, and holds the result until it was fetched.
 type jobRun struct {
 	m                *measurement
-	page             *page
+	page             *screen.Page
 	*source.Delivery // of the recording; once it is fetched the agent may exit
 
 	mu        sync.Mutex
@@ -58,7 +62,7 @@ func (o *Options) agentEnv() error {
 	var err error
 	if text := os.Getenv(deploy.EnvSpec); text != "" {
 		if len(o.Targets) > 0 || o.anyGiven() {
-			return Usagef("edit "+deploy.EnvSpec+", or remove it and write all flags as arguments", "the container has both arguments and %s", deploy.EnvSpec)
+			return exit.Usagef("edit "+deploy.EnvSpec+", or remove it and write all flags as arguments", "the container has both arguments and %s", deploy.EnvSpec)
 		}
 		if o.Spec, err = ReadSpec(text, os.Getenv(deploy.EnvPrivate)); err != nil {
 			return err
@@ -73,11 +77,11 @@ func (o *Options) agentEnv() error {
 	o.Out = os.Getenv(deploy.EnvDir)
 	o.ExternalCommand = o.Duration == 0
 	if o.Hold, err = time.ParseDuration(os.Getenv(deploy.EnvHold)); err != nil {
-		return Usagef("the Job sets it", "%s: %w", deploy.EnvHold, err)
+		return exit.Usagef("the Job sets it", "%s: %w", deploy.EnvHold, err)
 	}
 	deadline, err := time.ParseDuration(os.Getenv(deploy.EnvDeadline))
 	if err != nil {
-		return Usagef("the Job sets it", "%s: %w", deploy.EnvDeadline, err)
+		return exit.Usagef("the Job sets it", "%s: %w", deploy.EnvDeadline, err)
 	}
 	// Kubernetes deletes the Pod at the deadline, with all it holds: the run ends well before.
 	o.MaxDuration = deadline - o.Hold
@@ -96,11 +100,11 @@ func (m *measurement) serveAgent() (*jobRun, func(), error) {
 		return nil, nil, fmt.Errorf("serve the agent's API: %w", err)
 	}
 	a := &jobRun{
-		m: m, page: newPage(), Delivery: source.NewDelivery(m.rec),
-		status: agent.Status{ID: m.opts.ID, Version: Version, Phase: timeline.PhaseStarting},
+		m: m, page: screen.NewPage(), Delivery: source.NewDelivery(m.rec),
+		status: agent.Status{ID: m.opts.ID, Version: version.Version, Phase: timeline.PhaseStarting},
 	}
 	m.entered, m.overdue, m.removal = a.entered, a.overdue, a.removal
-	server := agent.NewServer(a, a.page.handler())
+	server := agent.NewServer(a, a.page.Handler())
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
@@ -292,7 +296,7 @@ func (a *jobRun) awaitFetch(chance time.Duration, signals <-chan os.Signal) (fet
 	begun, over := time.NewTimer(chance), time.NewTimer(lastBytes)
 	defer begun.Stop()
 	defer over.Stop()
-	tick := time.NewTicker(refresh)
+	tick := time.NewTicker(live.Refresh)
 	defer tick.Stop()
 	for last := false; ; {
 		select {

@@ -17,6 +17,7 @@ import (
 
 	"lapse/deploy"
 	"lapse/kube"
+	"lapse/run/live"
 	"lapse/run/source"
 	"lapse/timeline"
 )
@@ -73,12 +74,12 @@ func TestAPodThatIsToldToGoWaitsForWhoFetches(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := idleAgent(t, &Options{Spec: Spec{Hold: 10 * time.Minute}})
-				defer a.m.live.end(nil)
+				defer a.m.live.End(nil)
 				signals := make(chan os.Signal, 1)
 				go test.do(t, a, signals)
 				started := time.Now()
 				a.stay(signals)
-				if took := time.Since(started); took < test.want || took > test.want+refresh {
+				if took := time.Since(started); took < test.want || took > test.want+live.Refresh {
 					t.Errorf("it stayed for %v, want %v", took, test.want)
 				}
 				time.Sleep(2 * time.Hour) // whoever fetches is done too
@@ -115,7 +116,7 @@ func TestARunOfACommandEndsWhenItsWorkstationIsNotHeardOf(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := idleAgent(t, &Options{ExternalCommand: true, Spec: Spec{WorkstationTimeout: test.limit, MaxDuration: 2 * time.Hour, Baseline: time.Nanosecond}})
-				defer a.m.live.end(nil)
+				defer a.m.live.End(nil)
 				a.m.overdue = a.overdue
 				a.m.add(timeline.Meta{T0: a.m.clock.T0()})
 				a.m.phase = timeline.PhaseBaseline
@@ -167,7 +168,7 @@ func TestAnEvictedAgentSaysByWhom(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := idleAgent(t, &Options{})
-	defer a.m.live.end(nil)
+	defer a.m.live.End(nil)
 	a.m.client = client
 	if got := a.removal(); got != "the measuring Pod was evicted from node2, as a drain does (EvictionByEvictionAPI: Eviction API: evicting)" {
 		t.Errorf("got %q", got)

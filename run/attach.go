@@ -11,6 +11,10 @@ import (
 	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/record"
+	"lapse/run/judging"
+	"lapse/run/live"
+	"lapse/run/saved"
+	"lapse/run/screen"
 	"lapse/timeline"
 )
 
@@ -29,20 +33,20 @@ func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr str
 	if status.Phase == timeline.PhaseEnded {
 		return NothingToWatch(run)
 	}
-	s, err := newSession(addr, stderr, 0)
+	s, err := screen.Open(addr, stderr, 0)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	a := &attachment{newFeed(nil)}
 	a.client = client
 	if err := a.clock.compare(ctx, client.SyncClock); err != nil {
 		return Quiet(ctx, fmt.Errorf("compare clocks with the Pod: %w", err))
 	}
-	a.live = s.begin(ctx, nil, nil, nil)
+	a.live = s.Begin(ctx, nil, nil, nil)
 	err = a.watch(ctx)
-	tl := a.live.timeline()
-	a.live.end(tl)
+	tl := a.live.Timeline()
+	a.live.End(tl)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -52,7 +56,7 @@ func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr str
 		return fmt.Errorf("watch run %s: its recording breaks off before its end", run.Name)
 	}
 	fmt.Fprintf(stderr, "run %s has ended; `lapse retrieve -n %s %s` fetches its result, if nobody else does\n", run.Name, run.Namespace, run.Name)
-	return Print(stdout, "", Output{Format: "table"}, tl)
+	return saved.Print(stdout, "", saved.Output{Format: "table"}, tl)
 }
 
 // Quiet drops the error of a call that the user has interrupted.
@@ -73,13 +77,13 @@ func (a *attachment) watch(ctx context.Context) error {
 	defer workers.Wait()
 	defer cancel()
 	fetched := a.begin(ctx, &workers, record.Decode)
-	tick := time.NewTicker(refresh)
+	tick := time.NewTicker(live.Refresh)
 	defer tick.Stop()
 	for {
 		select {
 		case <-a.facts.Ready:
 			a.absorb(a.noteGates)
-		case <-a.live.begun:
+		case <-a.live.Begun:
 			a.show()
 		case <-tick.C:
 			a.show()
@@ -93,6 +97,6 @@ func (a *attachment) watch(ctx context.Context) error {
 // noteGates judges the run by the gates that it was started with.
 func (a *attachment) noteGates(f timeline.Fact) {
 	if meta, ok := f.(timeline.Meta); ok {
-		a.live.gates, _ = ParseGates(meta.Options.Gates) // gates of a later version: shown without
+		a.live.Gates, _ = judging.ParseGates(meta.Options.Gates) // gates of a later version: shown without
 	}
 }

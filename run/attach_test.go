@@ -20,6 +20,8 @@ import (
 	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/record"
+	"lapse/run/exit"
+	"lapse/run/saved"
 	"lapse/timeline"
 )
 
@@ -39,7 +41,7 @@ type heldRun struct {
 func newHeldRun(t *testing.T) *heldRun {
 	t.Helper()
 	dir := t.TempDir()
-	rec, err := record.Create(filepath.Join(dir, FactsFile))
+	rec, err := record.Create(filepath.Join(dir, saved.FactsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +224,7 @@ func TestSeveralMayWatchARunAndNoneChangesIt(t *testing.T) {
 
 	// The result is still there, and there is nothing more to watch.
 	err := Attach(t.Context(), agents(), watchedRun, "127.0.0.1:0", io.Discard, io.Discard)
-	if _, usage := errors.AsType[usageError](err); usage || !strings.Contains(hint.Of(err), "`lapse retrieve -n shop lapse-x7k2p`") {
+	if _, usage := errors.AsType[exit.UsageError](err); usage || !strings.Contains(hint.Of(err), "`lapse retrieve -n shop lapse-x7k2p`") {
 		t.Errorf("an ended run: %v, hint %q, usage error: %v", err, hint.Of(err), usage)
 	}
 }
@@ -235,7 +237,7 @@ func TestAPageThatCannotBeServedIsRefused(t *testing.T) {
 	}
 	defer taken.Close()
 	err = Attach(t.Context(), run.serve()(), watchedRun, taken.Addr().String(), io.Discard, io.Discard)
-	if _, ok := errors.AsType[usageError](err); !ok || !strings.Contains(hint.Of(err), "another --dashboard") {
+	if _, ok := errors.AsType[exit.UsageError](err); !ok || !strings.Contains(hint.Of(err), "another --dashboard") {
 		t.Errorf("an address that is taken: %v", err)
 	}
 }

@@ -32,7 +32,7 @@ type baselineProblem struct {
 func (m *measurement) judgeBaseline() *baselineProblem {
 	m.absorb()
 	now := m.clock.Now()
-	tl := m.live.tracker.Brief()
+	tl := m.live.Tracker.Brief()
 	within, stopped := quantity.Span(now.Round(10*time.Millisecond)), stoppedFor(tl)
 	starved := stopped*2 > now || m.controlSilent(tl, now)
 	var unknown *baselineProblem // of the first such target

@@ -19,6 +19,7 @@ import (
 	"lapse/correlate/quantity"
 	"lapse/hint"
 	"lapse/report"
+	"lapse/run/exit"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -57,24 +58,24 @@ func (o *Options) checkChoice() error {
 	given := o.choiceText()
 	switch {
 	case len(o.Targets) > 0:
-		return Usagef("drop one of them: "+given+" finds the Services to measure", "both %s and a named target, %s", given, o.Targets[0])
+		return exit.Usagef("drop one of them: "+given+" finds the Services to measure", "both %s and a named target, %s", given, o.Targets[0])
 	case o.AgentListen != "" && len(o.Chosen) == 0:
-		return Usagef("name the Services, as in `run svc/web`", "%s: Services are chosen on the workstation, and a Job that was written by hand has none", given)
+		return exit.Usagef("name the Services, as in `run svc/web`", "%s: Services are chosen on the workstation, and a Job that was written by hand has none", given)
 	case o.OnNode != "" && o.AllNamespaces:
-		return Usagef("drop -A: --on-node looks in every namespace, unless -n names one", "both --on-node and -A")
+		return exit.Usagef("drop -A: --on-node looks in every namespace, unless -n names one", "both --on-node and -A")
 	case o.AgentListen == "" && o.AllNamespaces && o.Kube.Namespace != "":
-		return Usagef("drop one of them; -n with --selector measures some Services of one namespace", "both -A and -n %s", o.Kube.Namespace)
+		return exit.Usagef("drop one of them; -n with --selector measures some Services of one namespace", "both -A and -n %s", o.Kube.Namespace)
 	case o.Watch != "":
-		return Usagef("drop --watch: chosen Services are watched as well as measured", "both %s and --watch %s", given, o.Watch)
+		return exit.Usagef("drop --watch: chosen Services are watched as well as measured", "both %s and --watch %s", given, o.Watch)
 	case o.Hammer != "":
-		return Usagef("name the Service to load, and measure that", "--hammer loads one Service, and %s chooses several", given)
+		return exit.Usagef("name the Service to load, and measure that", "--hammer loads one Service, and %s chooses several", given)
 	}
 	o.OnNode = strings.TrimPrefix(o.OnNode, "node/")
 	if o.OnNode != "" && len(validation.IsDNS1123Subdomain(o.OnNode)) > 0 {
-		return Usagef("`kubectl get nodes` lists them", "--on-node %q is no name of a node", o.OnNode)
+		return exit.Usagef("`kubectl get nodes` lists them", "--on-node %q is no name of a node", o.OnNode)
 	}
 	if _, err := labels.Parse(o.Selector); err != nil {
-		return Usagef("as in --selector app=web", "selector %q: %w", o.Selector, err)
+		return exit.Usagef("as in --selector app=web", "selector %q: %w", o.Selector, err)
 	}
 	o.targets = o.chosenTargets()
 	return nil
@@ -154,7 +155,7 @@ func (o *Options) chooseServices(ctx context.Context, c *cluster, log *slog.Logg
 		return fmt.Errorf("%s: %w", o.choiceText(), err)
 	}
 	if len(found) == 0 {
-		return Usagef("`kubectl get services -A` lists what there is; "+choiceHint, "%s: %s", o.choiceText(), nothingToMeasure(aside))
+		return exit.Usagef("`kubectl get services -A` lists what there is; "+choiceHint, "%s: %s", o.choiceText(), nothingToMeasure(aside))
 	}
 	o.Chosen, o.SetAside = nil, aside
 	for _, info := range found {
@@ -192,7 +193,7 @@ func (o *Options) nodeExists(ctx context.Context, c *cluster) error {
 	names := nodeNamesOf(nodes.Items)
 	slices.Sort(names)
 	if !slices.Contains(names, o.OnNode) {
-		return Usagef("the cluster has "+strings.Join(names, ", "), "--on-node %s: there is no such node", o.OnNode)
+		return exit.Usagef("the cluster has "+strings.Join(names, ", "), "--on-node %s: there is no such node", o.OnNode)
 	}
 	return nil
 }
@@ -262,7 +263,7 @@ func (o *Options) shareRate() error {
 		if o.Chooses() {
 			advice += ", or choose fewer Services with --selector or -n"
 		}
-		return Usagef(advice, "%d targets would get %s requests per second each, and need %d: an outage shorter than the time between two requests may go unseen",
+		return exit.Usagef(advice, "%d targets would get %s requests per second each, and need %d: an outage shorter than the time between two requests may go unseen",
 			targets, quantity.Number(o.Rate), leastRate)
 	}
 	if !o.Changed("direct-rate") {
@@ -280,11 +281,11 @@ func (o *Options) checkTotalRate() error {
 	case !o.Changed("total-rate"):
 		return nil
 	case !(o.TotalRate > 0) || math.IsInf(o.TotalRate, 0):
-		return Usagef("as in --total-rate 1000", "total-rate %v: must be greater than 0", o.TotalRate)
+		return exit.Usagef("as in --total-rate 1000", "total-rate %v: must be greater than 0", o.TotalRate)
 	case slices.ContainsFunc(o.targets, func(s targetSpec) bool { return s.routes != "" }):
-		return Usagef("give --rate, which each of them gets", "--total-rate with ?route=: how many addresses share it is known only later")
+		return exit.Usagef("give --rate, which each of them gets", "--total-rate with ?route=: how many addresses share it is known only later")
 	case o.Changed("rate"):
-		return Usagef("drop one of them: --rate is of each target, --total-rate is shared by all", "both --rate and --total-rate")
+		return exit.Usagef("drop one of them: --rate is of each target, --total-rate is shared by all", "both --rate and --total-rate")
 	}
 	return nil
 }

@@ -21,6 +21,8 @@ import (
 	"lapse/hint"
 	"lapse/kube/kubetest"
 	"lapse/loadgen"
+	"lapse/run/exit"
+	"lapse/run/terminal"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -77,7 +79,7 @@ func TestServicesAreEitherNamedOrChosen(t *testing.T) {
 		if o.Chooses() {
 			err = o.CheckTargets()
 		}
-		if err == nil || !strings.Contains(err.Error(), test.what) || hint.Of(err) == "" || ExitCodeOf(err) != ExitUsage {
+		if err == nil || !strings.Contains(err.Error(), test.what) || hint.Of(err) == "" || exit.CodeOf(err) != exit.Usage {
 			t.Errorf("%s: %v, hint %q; want %q", name, err, hint.Of(err), test.what)
 		}
 	}
@@ -91,7 +93,7 @@ func TestChosenServicesShareTheRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Baseline = 100 * time.Millisecond
-	if err := o.chooseServices(t.Context(), shops(100), NewLogger(io.Discard)); err != nil {
+	if err := o.chooseServices(t.Context(), shops(100), terminal.NewLogger(io.Discard)); err != nil {
 		t.Fatal(err)
 	}
 	if len(o.Chosen) != 100 || o.Rate != 5 || o.DirectRate != 5 || o.Baseline != 400*time.Millisecond || !o.NoPreflight {
@@ -109,7 +111,7 @@ func TestChosenServicesShareTheRate(t *testing.T) {
 func TestChosenServicesHaveNoMoreThanTheDefaultRateEach(t *testing.T) {
 	o := choosing()
 	o.AllNamespaces = true
-	if err := o.chooseServices(t.Context(), shops(1), NewLogger(io.Discard)); err != nil {
+	if err := o.chooseServices(t.Context(), shops(1), terminal.NewLogger(io.Discard)); err != nil {
 		t.Fatal(err)
 	}
 	config := o.JobConfig("tools")
@@ -131,8 +133,8 @@ func TestAChoiceThatCannotBeSaysWhy(t *testing.T) {
 	} {
 		o := choosing()
 		test.change(o)
-		err := o.chooseServices(t.Context(), shops(3), NewLogger(io.Discard))
-		if err == nil || !strings.Contains(err.Error(), test.what) || !strings.Contains(hint.Of(err), test.help) || ExitCodeOf(err) != ExitUsage {
+		err := o.chooseServices(t.Context(), shops(3), terminal.NewLogger(io.Discard))
+		if err == nil || !strings.Contains(err.Error(), test.what) || !strings.Contains(hint.Of(err), test.help) || exit.CodeOf(err) != exit.Usage {
 			t.Errorf("%s: %v, hint %q; want %q, hint %q", name, err, hint.Of(err), test.what, test.help)
 		}
 	}
@@ -173,7 +175,7 @@ func TestAChosenServiceThatDoesNotAnswerIsSetAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Method = http.MethodGet
-	m := newMeasurement(o, NewLogger(io.Discard))
+	m := newMeasurement(o, terminal.NewLogger(io.Discard))
 	for i, s := range []*httptest.Server{server, broken} {
 		at := netip.MustParseAddrPort(s.Listener.Addr().String())
 		info := watcher.Info{Service: timeline.Service{Namespace: "shop", Name: o.Chosen[i].Name, ClusterIP: at.Addr().String()}, Port: int32(at.Port())}

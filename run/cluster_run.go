@@ -19,6 +19,9 @@ import (
 	"lapse/hint"
 	"lapse/kube"
 	"lapse/record"
+	"lapse/run/exit"
+	"lapse/run/saved"
+	"lapse/run/screen"
 	"lapse/watcher"
 )
 
@@ -30,7 +33,7 @@ type clusterRun struct {
 	job         *deploy.Run
 	dir         string
 	copy        *record.Copy
-	screen      *screen
+	screen      *screen.Screen
 	log         *slog.Logger
 	command     work     // nil: a duration is measured
 	commandExit chan int // the command's exit code
@@ -54,44 +57,44 @@ type clusterRun struct {
 func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
 	setup, release := Interruptible(ctx, signals)
 	defer release()
-	s, err := newSession(o.Dashboard, stderr, o.total())
+	s, err := screen.Open(o.Dashboard, stderr, o.total())
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	c, err := o.Kube.Connect(setup)
 	if err != nil {
-		return StoppedOr(setup, err)
+		return exit.StoppedOr(setup, err)
 	}
-	config, err := o.preflight(setup, c, s.log)
+	config, err := o.preflight(setup, c, s.Log)
 	if err != nil {
-		return StoppedOr(setup, AsUsage(err))
+		return exit.StoppedOr(setup, exit.AsUsage(err))
 	}
-	o.printChoice(s.screen.say)
+	o.printChoice(s.Screen.Say)
 	for _, line := range o.notCovered {
-		s.screen.say(line)
+		s.Screen.Say(line)
 	}
 	r := newClusterRun(o, s)
 	var releaseDir func()
-	if r.copy, releaseDir, err = beginRecording(r.dir, record.CreateCopy); err != nil {
+	if r.copy, releaseDir, err = saved.BeginRecording(r.dir, record.CreateCopy); err != nil {
 		return err
 	}
 	defer releaseDir()
 	defer r.closeCopy()
 	cleanUp := sync.OnceFunc(func() { r.cleanUp(ctx) })
 	defer cleanUp()
-	if err := r.startJob(ctx, setup, c.Deploy(s.log), config); err != nil {
-		return StoppedOr(setup, err)
+	if err := r.startJob(ctx, setup, c.Deploy(s.Log), config); err != nil {
+		return exit.StoppedOr(setup, err)
 	}
 	defer r.client.Close()
 	if release(); setup.Err() != nil {
-		return StoppedOr(setup, nil)
+		return exit.StoppedOr(setup, nil)
 	}
-	r.live = s.begin(ctx, o.gates, nil, nil)
+	r.live = s.Begin(ctx, o.gates, nil, nil)
 	r.command = r.newWork(c.client)
 	leaveOutside, err := r.measureOutside(ctx)
 	if err != nil {
-		return StoppedOr(setup, err)
+		return exit.StoppedOr(setup, err)
 	}
 	r.measured = true
 	r.keep = true // until the end is in order: a panic must not delete what the Pod holds
@@ -100,16 +103,16 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	unwritten := r.save(tl)
 	cleanUp()
 	signal.Reset(stopSignals...) // from here on a signal may end the process at once
-	r.live.end(tl)
+	r.live.End(tl)
 	if o.Changes > 0 {
 		return presentRoutes(stdout, r.dir, o.Output, tl, unwritten)
 	}
-	return present(stdout, r.dir, o.Output, tl, unwritten)
+	return saved.Present(stdout, r.dir, o.Output, tl, unwritten)
 }
 
 // newClusterRun returns a run without a copy of its recording, a Job and a live judgement.
-func newClusterRun(o *Options, s *session) *clusterRun {
-	return &clusterRun{opts: o, log: s.log, screen: s.screen, dir: o.runDir(o.ID), commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(s.log)}
+func newClusterRun(o *Options, s *screen.Session) *clusterRun {
+	return &clusterRun{opts: o, log: s.Log, screen: s.Screen, dir: o.runDir(o.ID), commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(s.Log)}
 }
 
 // newWork returns what this machine does while the Job measures; nil: it only waits.
@@ -118,7 +121,7 @@ func (r *clusterRun) newWork(client kube.Client) work {
 	case o.Changes > 0:
 		return r.newPodChanger(client)
 	case len(o.Command) > 0:
-		return &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: r.screen.output(), event: r.sendLater, now: r.clock.local.Now}
+		return &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: r.screen.Output(), event: r.sendLater, now: r.clock.local.Now}
 	}
 	return nil
 }
@@ -129,7 +132,7 @@ func (r *clusterRun) closeCopy() {
 		r.log.Warn("the copy of the recording may be incomplete", "error", err)
 	}
 	if !r.measured {
-		discard(r.dir)
+		saved.Discard(r.dir)
 	}
 }
 
@@ -143,10 +146,10 @@ type work interface {
 
 // startJob creates the Job, waits until its Pod measures, and compares the clocks.
 func (r *clusterRun) startJob(ctx, setup context.Context, cluster deploy.Cluster, config deploy.Config) (err error) {
-	r.screen.say(fmt.Sprintf("creating Job %s/%s", config.Namespace, config.Name))
-	waiting := startWaiting(r.screen.say, "waiting for the API server to create it")
-	defer waiting.over()
-	cluster.Notify, cluster.CreateWait = waiting.is, r.opts.ProberWait
+	r.screen.Say(fmt.Sprintf("creating Job %s/%s", config.Namespace, config.Name))
+	waiting := screen.StartWaiting(r.screen.Say, "waiting for the API server to create it")
+	defer waiting.Over()
+	cluster.Notify, cluster.CreateWait = waiting.Is, r.opts.ProberWait
 	if r.job, err = deploy.Create(setup, cluster, config); err != nil {
 		return notBegun(err)
 	}
@@ -164,12 +167,12 @@ func (r *clusterRun) startJob(ctx, setup context.Context, cluster deploy.Cluster
 // save writes the result to disk. Where the result is the timeline from the Pod's log, the incomplete recording stays
 // beside it under another name: the run must not be judged by it.
 func (r *clusterRun) save(tl *model.Timeline) error {
-	err := saveTimeline(r.dir, tl)
+	err := saved.Save(r.dir, tl)
 	if !r.logged {
 		return err
 	}
 	if err == nil {
-		err = renameFile(filepath.Join(r.dir, FactsFile), filepath.Join(r.dir, PartialFile))
+		err = saved.RenameFile(filepath.Join(r.dir, saved.FactsFile), filepath.Join(r.dir, saved.PartialFile))
 	}
 	r.keep = err != nil // only the Pod's log has the result then
 	return err
@@ -246,7 +249,7 @@ func (o *Options) checkRights(ctx context.Context, c *cluster, config *deploy.Co
 		log.Warn("no right to let the Job read " + strings.Join(unwatched, ", ") + ": these will not be watched, and causes are judged without them")
 	}
 	if slices.ContainsFunc(o.targets, targetSpec.needsNodes) && !config.NodesAccess {
-		return Usagef("ask for the right to list nodes and to grant it, or measure by another route", "?route=nodeport: no right to let the Job list nodes, whose addresses it needs")
+		return exit.Usagef("ask for the right to list nodes and to grant it, or measure by another route", "?route=nodeport: no right to let the Job list nodes, whose addresses it needs")
 	}
 	return nil
 }
@@ -318,4 +321,13 @@ func (r *clusterRun) cleanUp(ctx context.Context) {
 	if err := r.job.WaitGone(ctx); err != nil {
 		r.log.Warn("the Job is deleted, its Pod still ends", "error", err)
 	}
+}
+
+// notBegun is what to return where a run in the cluster did not begin: a usageError if the cluster does not take it
+// as it was asked for.
+func notBegun(err error) error {
+	if deploy.Refused(err) {
+		return exit.AsUsage(err)
+	}
+	return err
 }

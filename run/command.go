@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lapse/loadgen"
+	"lapse/run/mask"
 	"lapse/timeline"
 )
 
@@ -62,7 +63,7 @@ func (c *wrappedCommand) start(done func(exitCode int)) error {
 		out.Close()
 		return fmt.Errorf("start %s: %w", c.args[0], err)
 	}
-	c.event(timeline.Event{Seen: c.now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: timeline.JoinCommand(maskCommand(c.args))})
+	c.event(timeline.Event{Seen: c.now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: timeline.JoinCommand(mask.Command(c.args))})
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -132,7 +133,7 @@ func (c *wrappedCommand) awaitOutput(copied <-chan struct{}) {
 // carriage returns, it takes the last.
 type outputLines struct {
 	event  func(text string)
-	masker masker
+	masker mask.Lines
 	line   []byte // what is read of it, up to maxMasked
 	cut    bool   // there was more
 	over   bool   // the last byte was a carriage return: what follows is written over the line
@@ -172,7 +173,7 @@ func (l *outputLines) mark() {
 	if l.cut { // a credential that is cut has no known form
 		text = text[:max(strings.LastIndexByte(text, ' '), maxLine)] + "…"
 	}
-	text = clip(l.masker.line(text))
+	text = clip(l.masker.Mask(text))
 	if l.marked++; l.marked == maxLines {
 		text = "… (further output is not recorded)"
 	}

@@ -54,7 +54,7 @@ func (r *clusterRun) sendLater(e timeline.Event) {
 	if e.Kind == timeline.Command && e.To == "running" && r.screen != nil {
 		shown := e
 		shown.Seen = r.clock.now()
-		r.screen.showEvent(shown) // the event comes back with the recording, but later
+		r.screen.ShowEvent(shown) // the event comes back with the recording, but later
 	}
 	r.events.put(commandEvent{e, r.clock.stamp(e.Seen-detectionLag, e.Seen)})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/run/facts"
+	"lapse/run/screen"
 	"lapse/timeline"
 )
 
@@ -15,11 +16,11 @@ import (
 func runOutput(t testing.TB, capture bool, script string) (shown string, marked []string) {
 	t.Helper()
 	var out strings.Builder
-	s := newScreen(&out, 0)
+	s := screen.New(&out, 0)
 	q := facts.NewQueue()
 	started := time.Now()
 	c := &wrappedCommand{
-		args: []string{"sh", "-c", script}, capture: capture, output: s.output(),
+		args: []string{"sh", "-c", script}, capture: capture, output: s.Output(),
 		event: func(e timeline.Event) { q.Put(e) }, now: func() time.Duration { return time.Since(started) },
 	}
 	done := make(chan int, 1)
@@ -27,7 +28,7 @@ func runOutput(t testing.TB, capture bool, script string) (shown string, marked 
 		t.Fatal(err)
 	}
 	<-done
-	s.close()
+	s.Close(nil)
 	for _, f := range q.Take() {
 		if e := f.(timeline.Event); e.Kind == timeline.CommandOutput {
 			marked = append(marked, e.Detail)

@@ -4,18 +4,20 @@ import (
 	"os"
 	"strings"
 
+	"lapse/run/mask"
+	"lapse/run/version"
 	"lapse/timeline"
 )
 
 // describe is the first fact of the run.
 func (m *measurement) describe() timeline.Meta {
 	meta := timeline.Meta{
-		ID: m.opts.ID, Tool: Version, T0: m.clock.T0(), Options: m.opts.Recorded(), Spec: mustMarshal(m.opts.Spec),
-		Command: maskCommand(m.opts.Command), // an agent gets it later, in the event of its start
+		ID: m.opts.ID, Tool: version.Version, T0: m.clock.T0(), Options: m.opts.Recorded(), Spec: mustMarshal(m.opts.Spec),
+		Command: mask.Command(m.opts.Command), // an agent gets it later, in the event of its start
 	}
 	for _, s := range m.opts.targets {
 		if s.URL != nil {
-			meta.URLs = append(meta.URLs, maskText(s.URL.Redacted()))
+			meta.URLs = append(meta.URLs, mask.Text(s.URL.Redacted()))
 		}
 	}
 	meta.Services, meta.SetAside = m.distinct(), m.opts.SetAside
@@ -27,7 +29,7 @@ func (m *measurement) describe() timeline.Meta {
 
 // describeSource is this process as a source of facts. Other sources may join the run.
 func (m *measurement) describeSource() timeline.Source {
-	s := timeline.Source{ID: 1, Name: "here", Role: timeline.Workstation, Version: Version, T0: m.clock.T0(), Node: os.Getenv("NODE_NAME")}
+	s := timeline.Source{ID: 1, Name: "here", Role: timeline.Workstation, Version: version.Version, T0: m.clock.T0(), Node: os.Getenv("NODE_NAME")}
 	if m.opts.AgentListen != "" {
 		s.Role = timeline.Coordinator
 	}

@@ -14,6 +14,10 @@ import (
 
 	"lapse/correlate"
 	"lapse/record"
+	"lapse/run/live"
+	"lapse/run/saved"
+	"lapse/run/screen"
+	"lapse/run/terminal"
 	"lapse/timeline"
 )
 
@@ -21,7 +25,7 @@ import (
 func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, dir := idleMeasurement(t, &Options{Spec: Spec{Timeout: time.Hour}})
-		defer m.live.end(nil)
+		defer m.live.End(nil)
 		m.add(timeline.Meta{T0: m.clock.T0()})
 		m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Hour})
 		var probing sync.WaitGroup
@@ -32,7 +36,7 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 		m.queue.Put(timeline.Batch{Requests: []timeline.Request{{Target: 1, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}, Done: time.Second}}})
 		time.Sleep(time.Second) // of virtual time
 		synctest.Wait()
-		tl, err := Load(dir, correlate.Options{}, nil)
+		tl, err := saved.Load(dir, correlate.Options{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +55,7 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 func TestAnOrderEndsTheWaitForTheLastAnswersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := idleMeasurement(t, &Options{Spec: Spec{Timeout: time.Hour}})
-		defer m.live.end(nil)
+		defer m.live.End(nil)
 		var probing sync.WaitGroup
 		probing.Add(1)
 		m.request(phaseRequest{timeline.PhaseSettling, ""})
@@ -84,7 +88,7 @@ func TestTheSecondSignalEndsARunAtOnce(t *testing.T) {
 	m, _ := idleMeasurement(t, &Options{targets: []targetSpec{at}, Spec: Spec{
 		Rate: 100, Timeout: timeout, Kinds: []string{"new", "reused"}, Baseline: time.Second, Duration: time.Second, Connections: 1,
 	}})
-	defer m.live.end(nil)
+	defer m.live.End(nil)
 	signals := make(chan os.Signal, 2)
 	signals <- syscall.SIGINT
 	signals <- syscall.SIGINT
@@ -133,7 +137,7 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 		if (got.text == "") != (test.want == "") || !strings.Contains(got.text, test.want) || got.unknown != test.unknown {
 			t.Errorf("%s: %+v, want %q", test.name, got, test.want)
 		}
-		m.live.end(nil)
+		m.live.End(nil)
 	}
 }
 
@@ -142,7 +146,7 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 func TestBaselineWaitsForAStoppedProber(t *testing.T) {
 	const length = 20 * time.Millisecond
 	m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: length}})
-	defer m.live.end(nil)
+	defer m.live.End(nil)
 	m.longestStarved = 10 * length
 	m.add(timeline.Meta{T0: m.clock.T0()})
 	m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
@@ -178,7 +182,7 @@ func TestSilentControlTargetIsAStoppedProber(t *testing.T) {
 		if problem := m.judgeBaseline(); problem == nil || !strings.Contains(problem.text, test.want) || !problem.unknown || problem.starved == test.answers && test.rate > 1 {
 			t.Errorf("%s: %+v, want %q", test.name, problem, test.want)
 		}
-		m.live.end(nil)
+		m.live.End(nil)
 	}
 }
 
@@ -186,13 +190,13 @@ func TestSilentControlTargetIsAStoppedProber(t *testing.T) {
 func idleMeasurement(t *testing.T, o *Options) (*measurement, string) {
 	t.Helper()
 	dir := t.TempDir()
-	rec, err := record.Create(filepath.Join(dir, FactsFile))
+	rec, err := record.Create(filepath.Join(dir, saved.FactsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rec.Close() })
-	m := newMeasurement(o, NewLogger(io.Discard))
-	m.rec, m.clock = &recording{Writer: rec, every: time.Second, log: m.log}, timeline.StartClock()
-	m.live = newLive(nil, observers(newScreen(io.Discard, 0), nil, m.rec)...)
+	m := newMeasurement(o, terminal.NewLogger(io.Discard))
+	m.rec, m.clock = &live.Recording{Writer: rec, Every: time.Second, Log: m.log}, timeline.StartClock()
+	m.live = live.New(nil, screen.Observers(screen.New(io.Discard, 0), nil, m.rec)...)
 	return m, dir
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/correlate/kubectl"
+	"lapse/run/mask"
 	"lapse/timeline"
 )
 
@@ -143,7 +144,7 @@ func (o *Options) AvoidDrained() {
 	d := drains(o.Command)
 	o.AvoidNodes, o.avoidSelector = d.nodes, d.selector
 	if d.unknown != "" {
-		o.Notes = append(o.Notes, "which nodes `"+timeline.JoinCommand(maskCommand(o.Command))+"` takes Pods from is not known here ("+d.unknown+
+		o.Notes = append(o.Notes, "which nodes `"+timeline.JoinCommand(mask.Command(o.Command))+"` takes Pods from is not known here ("+d.unknown+
 			"):\nif it drains one, name it with --avoid-node NODE, or the Job may be evicted with it and end the run")
 	}
 }

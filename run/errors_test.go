@@ -16,6 +16,8 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/hint"
+	"lapse/run/exit"
+	"lapse/run/saved"
 )
 
 // A hint is advice: only what stopped a verb before anything had started ends it with 2, with or without one.
@@ -25,11 +27,11 @@ func TestTheExitCodeDoesNotDependOnAHint(t *testing.T) {
 		err  error
 		want int
 	}{
-		{Usagef("try this", "no"), 2},
-		{Usagef("", "no"), 2},
-		{AsUsage(errors.New("no")), 2},
-		{AsUsage(hint.Errorf("try this", "no")), 2},
-		{fmt.Errorf("begin: %w", Usagef("", "no")), 2},
+		{exit.Usagef("try this", "no"), 2},
+		{exit.Usagef("", "no"), 2},
+		{exit.AsUsage(errors.New("no")), 2},
+		{exit.AsUsage(hint.Errorf("try this", "no")), 2},
+		{fmt.Errorf("begin: %w", exit.Usagef("", "no")), 2},
 		{hint.Errorf("try this", "broken"), 1},
 		{errors.New("broken"), 1},
 		{&agent.ChecksumError{}, 1},
@@ -38,9 +40,9 @@ func TestTheExitCodeDoesNotDependOnAHint(t *testing.T) {
 		{notBegun(fmt.Errorf("create: %w", apierrors.NewNotFound(jobs, "a"))), 2},
 		{notBegun(apierrors.NewInternalError(errors.New("etcd"))), 1},
 		{notBegun(&deploy.StartError{Reason: "Error"}), 1},
-		{ExitCode{3, errors.New("and more")}, 3},
+		{exit.Code{Code: 3, Trouble: errors.New("and more")}, 3},
 	} {
-		if got := ExitCodeOf(test.err); got != test.want {
+		if got := exit.CodeOf(test.err); got != test.want {
 			t.Errorf("%T %v: exit code %d, want %d", test.err, test.err, got, test.want)
 		}
 	}
@@ -57,13 +59,13 @@ func TestAVerdictAloneStillSaysTheExitCode(t *testing.T) {
 // A recording of another version is none that the user named by mistake.
 func TestARecordingOfAnotherVersionIsNoUsageError(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, FactsFile)
+	path := filepath.Join(dir, saved.FactsFile)
 	for _, version := range []byte{2, 200} {
 		if err := os.WriteFile(path, append([]byte("LAPSE\x1a\n"), version), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Load(dir, correlate.Options{}, nil); ExitCodeOf(err) != exitInternal || hint.Of(err) == "" {
-			t.Errorf("version %d: %v, hint %q, exit code %d", version, err, hint.Of(err), ExitCodeOf(err))
+		if _, err := saved.Load(dir, correlate.Options{}, nil); exit.CodeOf(err) != exit.Internal || hint.Of(err) == "" {
+			t.Errorf("version %d: %v, hint %q, exit code %d", version, err, hint.Of(err), exit.CodeOf(err))
 		}
 	}
 }

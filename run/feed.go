@@ -10,6 +10,7 @@ import (
 
 	"lapse/deploy/agent"
 	"lapse/run/facts"
+	"lapse/run/live"
 	"lapse/timeline"
 )
 
@@ -18,7 +19,7 @@ type feed struct {
 	client *agent.Client
 	clock  runClock     // of the run, as seen from here
 	facts  *facts.Queue // received, and not taken in yet
-	live   *live
+	live   *live.Run
 	news   time.Duration // when a fact last came in, on the local clock
 }
 
@@ -41,19 +42,12 @@ func (f *feed) absorb(note func(timeline.Fact)) {
 	for _, fact := range f.facts.Take() {
 		f.news = f.clock.local.Now()
 		note(fact)
-		f.live.add(fact)
+		f.live.Add(fact)
 	}
 }
 
-// The Pod sends its facts every quarter of a second. If nothing comes in for the length `late`, the last judgement is
-// shown again, and after `silence` with a notice.
-const (
-	late    = time.Second
-	silence = 3 * time.Second
-)
-
 // show renews what people look at.
-func (f *feed) show() { f.live.showAfter(f.clock.local.Now()-f.news, f.clock.now()) }
+func (f *feed) show() { f.live.ShowAfter(f.clock.local.Now()-f.news, f.clock.now()) }
 
 // receive puts the facts of the agent's recording, as decode reads them, until the run has ended. The error is the
 // reason for an incomplete recording. A broken connection is opened again where it broke.

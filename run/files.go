@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"lapse/loadgen/hey"
+	"lapse/run/exit"
 	"lapse/timeline"
 )
 
@@ -20,7 +21,7 @@ func CheckFileLimit(what string, need float64, flags string) error {
 		return nil // a request that finds no file fails, and is shown
 	}
 	if need > float64(limit.Cur) {
-		return Usagef("raise the limit with `ulimit -n`, or lower "+flags, "%s takes up to %.0f open files, and %d are allowed", what, need, limit.Cur)
+		return exit.Usagef("raise the limit with `ulimit -n`, or lower "+flags, "%s takes up to %.0f open files, and %d are allowed", what, need, limit.Cur)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lapse/loadgen"
+	"lapse/run/exit"
 	"lapse/watcher"
 )
 
@@ -18,17 +19,17 @@ func (m *measurement) find(ctx context.Context, signals <-chan os.Signal) error 
 	setup, release := Interruptible(ctx, signals)
 	defer release()
 	if err := m.findServices(setup); err != nil {
-		return StoppedOr(setup, AsUsage(err))
+		return exit.StoppedOr(setup, exit.AsUsage(err))
 	}
 	if err := m.resolve(setup); err != nil {
-		return StoppedOr(setup, err)
+		return exit.StoppedOr(setup, err)
 	}
 	if err := m.opts.chooseProbers(setup, m.client); err != nil {
-		return StoppedOr(setup, err)
+		return exit.StoppedOr(setup, err)
 	}
 	m.predicts = m.predict(setup)
 	if release(); setup.Err() != nil {
-		return StoppedOr(setup, nil)
+		return exit.StoppedOr(setup, nil)
 	}
 	return nil
 }
@@ -73,7 +74,7 @@ func (m *measurement) resolve(ctx context.Context) error {
 		for _, way := range s.ways() {
 			u, err := url.Parse(m.opts.probeBy(s, way).URL)
 			if err != nil {
-				return Usagef(TargetHint, "%w", err)
+				return exit.Usagef(TargetHint, "%w", err)
 			}
 			if err := m.reachable(ctx, s, way, u.Hostname()); err != nil {
 				return err
@@ -87,15 +88,15 @@ func (m *measurement) resolve(ctx context.Context) error {
 func (m *measurement) reachable(ctx context.Context, s service, way watcher.Way, host string) error {
 	name := s.target.Service
 	if way.Turns && clusterDomain() == "" {
-		return Usagef("measure it in the cluster: drop --here", "Service %q is headless, and its name resolves only in the cluster", name)
+		return exit.Usagef("measure it in the cluster: drop --here", "Service %q is headless, and its name resolves only in the cluster", name)
 	}
 	if err := resolvable(ctx, host); err != nil && s.info.Service.ExternalName != "" {
-		return Usagef("check its spec.externalName, and who resolves that name", "Service %q only names another host: %w", name, err)
+		return exit.Usagef("check its spec.externalName, and who resolves that name", "Service %q only names another host: %w", name, err)
 	} else if err != nil {
 		return err
 	}
 	if addr, err := netip.ParseAddr(host); err == nil && name != "" && len(m.opts.Probers) == 0 && !loadgen.HasRoute(addr) {
-		return Usagef("measure where that family is routed: --from chooses nodes, and ?route=ipv4 or ?route=ipv6 the family",
+		return exit.Usagef("measure where that family is routed: --from chooses nodes, and ?route=ipv4 or ?route=ipv6 the family",
 			"Service %q is asked at %s, and this machine has no route to that address", name, host)
 	}
 	return nil
@@ -106,7 +107,7 @@ func resolvable(ctx context.Context, host string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if _, err := net.DefaultResolver.LookupHost(ctx, host); err != nil {
-		return Usagef("check its spelling, and that this machine can resolve it", "host %q does not resolve: %w", host, err)
+		return exit.Usagef("check its spelling, and that this machine can resolve it", "host %q does not resolve: %w", host, err)
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/kube/kubetest"
+	"lapse/run/live"
+	"lapse/run/terminal"
 	"lapse/timeline"
 )
 
@@ -41,7 +43,7 @@ type probersPod struct {
 // startProber starts a prober that listens on an address of the loopback network, as if its Pod ran on a node.
 func startProber(t *testing.T, keys deploy.Keys, node, addr string) *probersPod {
 	t.Helper()
-	p, err := newProber(t.TempDir(), NewLogger(io.Discard))
+	p, err := newProber(t.TempDir(), terminal.NewLogger(io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +127,7 @@ func TestProbersOfNodesMeasureOneRun(t *testing.T) {
 		}
 	}
 	failed, answered := map[timeline.SourceID]int{}, map[timeline.SourceID]int{}
-	m.live.observers = append(m.live.observers, factObserver(func(f timeline.Fact) { // the outage lasts until both have seen it, and the run until both have seen its end
+	m.live.Observers = append(m.live.Observers, factObserver(func(f timeline.Fact) { // the outage lasts until both have seen it, and the run until both have seen its end
 		b, ok := f.(timeline.Batch)
 		for i := 0; ok && i < len(b.Requests); i++ {
 			switch r := b.Requests[i]; {
@@ -142,7 +144,7 @@ func TestProbersOfNodesMeasureOneRun(t *testing.T) {
 		}
 	}))
 	tl, err := m.run(t.Context(), nil)
-	m.live.end(tl)
+	m.live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +184,8 @@ func TestProbersOfNodesMeasureOneRun(t *testing.T) {
 type factObserver func(timeline.Fact)
 
 func (o factObserver) Fact(f timeline.Fact)  { o(f) }
-func (o factObserver) Wants() Detail         { return Seldom }
-func (o factObserver) Judged(Judgement)      {}
+func (o factObserver) Wants() live.Detail    { return live.Seldom }
+func (o factObserver) Judged(live.Judgement) {}
 func (o factObserver) Close(*model.Timeline) {}
 
 func targetNamed(t *testing.T, tl *model.Timeline, name string) model.Target {
@@ -208,7 +210,7 @@ func TestBaselineLastsUntilEachNodeHasAsked(t *testing.T) {
 	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod)
 	m.opts.Rate, m.opts.Kinds = 1, []string{"new", "reused"} // each node asks for the first time within 2 s, and four baselines are 400 ms
 	tl, err := m.run(t.Context(), nil)
-	m.live.end(tl)
+	m.live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +234,7 @@ func TestBaselineEndsWhereNoNodeGetsAnAnswer(t *testing.T) {
 	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod)
 	m.opts.Rate = 5
 	tl, err := m.run(t.Context(), nil)
-	m.live.end(tl)
+	m.live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +279,7 @@ func TestRunBeginsWithoutAProberThatDoesNotStart(t *testing.T) {
 	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two)
 	m.opts.ProberWait = 8 * time.Second
 	tl, err := m.run(t.Context(), nil)
-	m.live.end(tl)
+	m.live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +311,7 @@ func TestRunBeginsWithoutAProberThatAQuotaRefuses(t *testing.T) {
 	}))
 	m.opts.ProberWait = 8 * time.Second
 	tl, err := m.run(t.Context(), nil)
-	m.live.end(tl)
+	m.live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +350,7 @@ func TestAppliedRunMakesItsKeysAndDismissesItsProbers(t *testing.T) {
 	})
 	tl, err := m.run(t.Context(), nil)
 	m.dismissProbers()
-	m.live.end(tl)
+	m.live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +367,7 @@ func TestAppliedRunMakesItsKeysAndDismissesItsProbers(t *testing.T) {
 func TestAppliedRunFindsItsNodes(t *testing.T) {
 	node := func(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 	m := fleetMeasurement(t, newKeys(t), "http://127.0.0.1:1", nil)
-	defer m.live.end(nil)
+	defer m.live.End(nil)
 	m.client = kubetest.Client(fake.NewSimpleClientset(node("node2"), node("node1")))
 	for from, want := range map[string]string{"all": "node1 node2", "node2": "node2"} {
 		m.opts.From = from
@@ -385,7 +387,7 @@ func TestAttendedRunDismissesNobody(t *testing.T) {
 	set := fake.NewSimpleClientset(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-probers", Namespace: "shop"}})
 	m.client = kubetest.Client(set)
 	m.dismissProbers()
-	m.live.end(nil)
+	m.live.End(nil)
 	if sets, err := set.AppsV1().DaemonSets("shop").List(t.Context(), metav1.ListOptions{}); err != nil || len(sets.Items) != 1 {
 		t.Errorf("%d DaemonSets, %v", len(sets.Items), err)
 	}
@@ -421,7 +423,7 @@ func TestProberOutOfReachIsNamed(t *testing.T) {
 	m := fleetMeasurement(t, keys, "http://127.0.0.1:1", []string{"node1"}, silent)
 	m.opts.ProberWait = 5 * time.Second
 	tl, err := m.run(t.Context(), nil)
-	m.live.end(tl)
+	m.live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +437,7 @@ func TestRunWithoutAnyProberDoesNotBegin(t *testing.T) {
 	m := fleetMeasurement(t, newKeys(t), "http://127.0.0.1:1", []string{"node1"})
 	m.opts.ProberWait = 10 * time.Millisecond
 	tl, err := m.run(t.Context(), nil)
-	m.live.end(tl)
+	m.live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -462,13 +464,13 @@ func TestRestartedProberIsAnotherSource(t *testing.T) {
 			})
 		}
 	}
-	m.live.observers = append(m.live.observers, factObserver(func(f timeline.Fact) {
+	m.live.Observers = append(m.live.Observers, factObserver(func(f timeline.Fact) {
 		if b, ok := f.(timeline.Batch); ok && len(b.Requests) > 0 && strings.HasSuffix(m.targets[b.Requests[0].Target].Name, "(prober 2)") {
 			m.request(phaseRequest{timeline.PhaseSettling, ""})
 		}
 	}))
 	tl, err := m.run(t.Context(), nil)
-	m.live.end(tl)
+	m.live.End(tl)
 	restarted.Wait()
 	if err != nil {
 		t.Fatal(err)
@@ -496,7 +498,7 @@ func TestProberIsLostOnce(t *testing.T) {
 	m.opts.Duration = patience
 	var lost []string
 	var gone sync.WaitGroup
-	m.live.observers = append(m.live.observers, factObserver(func(f timeline.Fact) {
+	m.live.Observers = append(m.live.Observers, factObserver(func(f timeline.Fact) {
 		e, ok := f.(timeline.Event)
 		if !ok || e.Kind != timeline.ProberChanged || e.To != "lost" {
 			return
@@ -523,7 +525,7 @@ func TestProberIsLostOnce(t *testing.T) {
 		}
 	}
 	tl, err := m.run(t.Context(), nil)
-	m.live.end(tl)
+	m.live.End(tl)
 	gone.Wait()
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,8 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/report"
+	"lapse/run/live"
+	"lapse/run/saved"
 	"lapse/timeline"
 )
 
@@ -31,13 +33,13 @@ func (r *clusterRun) follow(ctx context.Context, signals <-chan os.Signal) *mode
 	workers.Go(func() { r.sendEvents(working, commandEnded) })
 	abort := func(reason string) { workers.Go(func() { r.abort(working, reason) }) }
 
-	tick := time.NewTicker(refresh)
+	tick := time.NewTicker(live.Refresh)
 	defer tick.Stop()
 	for over := false; !over; {
 		select {
 		case <-r.facts.Ready:
 			r.absorb()
-		case <-r.live.begun:
+		case <-r.live.Begun:
 			r.show()
 		case <-tick.C:
 			r.show()
@@ -64,7 +66,7 @@ func (r *clusterRun) isFetched() bool { return r.whole || r.lost != nil }
 // for an incomplete recording.
 func (r *clusterRun) onFetched(err error) (over bool) {
 	r.absorb()
-	run := r.live.timeline().Run
+	run := r.live.Timeline().Run
 	if err == nil && run.Live {
 		err = errors.New("the Pod's recording breaks off before the run's end")
 	}
@@ -109,7 +111,7 @@ func (r *clusterRun) acknowledge(ctx context.Context) *model.Timeline {
 	if closeErr := r.copy.Close(); err == nil {
 		err = closeErr
 	}
-	tl := r.live.timeline()
+	tl := r.live.Timeline()
 	if err != nil {
 		r.log.Error("the recording is not safe here", "error", err)
 		verdict.Unsaved(tl, err)
@@ -141,7 +143,7 @@ func (r *clusterRun) noteFact(f timeline.Fact) {
 		case timeline.Command, timeline.CommandOutput, timeline.DeletionAsked:
 			r.acked++
 		case timeline.Predicted:
-			r.screen.say(predictedLine(f))
+			r.screen.Say(predictedLine(f))
 		}
 	}
 }
@@ -151,7 +153,7 @@ func (r *clusterRun) enter(f timeline.Event) {
 	if timeline.Phase(f.To) != timeline.PhaseMeasuring || r.command == nil {
 		return
 	}
-	r.screen.showEvent(f) // before the screen shows the command
+	r.screen.ShowEvent(f) // before the screen shows the command
 	r.running = true
 	if err := r.command.start(func(code int) { r.commandExit <- code }); err != nil {
 		r.log.Error("the command did not start", "error", err)
@@ -209,11 +211,11 @@ func (r *clusterRun) conclude(ctx context.Context) *model.Timeline {
 	default:
 		end = max(end, r.clock.now())
 	}
-	r.live.tracker.SetEnd(end)
+	r.live.Tracker.SetEnd(end)
 	last := timeline.PhaseChange(end, "", timeline.PhaseEnded, why)
 	last.Writer = "lapse"
 	err := r.extend(append(own, last)...)
-	tl := r.live.timeline()
+	tl := r.live.Timeline()
 	if err != nil {
 		r.log.Error("the recording lacks the run's end; the report does not", "error", err)
 		verdict.Unsaved(tl, err)
@@ -231,7 +233,7 @@ func (r *clusterRun) extend(events ...timeline.Event) error {
 		r.lastEvent++
 		e.ID = r.lastEvent
 		facts = append(facts, e)
-		r.live.add(e)
+		r.live.Add(e)
 	}
 	return r.copy.Extend(facts...)
 }
@@ -253,7 +255,7 @@ func (r *clusterRun) fromLog(ctx context.Context) (*model.Timeline, error) {
 	}
 	r.logged = true
 	r.log.Warn("the Pod had ended before its whole recording was here: this is the run as the Pod judged it, from its log",
-		"partial recording", filepath.Join(r.dir, PartialFile))
+		"partial recording", filepath.Join(r.dir, saved.PartialFile))
 	if untold := len(r.events.from(r.acked)); untold > 0 {
 		r.log.Warn("the Pod did not learn of the last that the command did", "events", untold)
 	}

@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"lapse/run/live"
 	"lapse/timeline"
 )
 
 // followed returns a run that has come in as far as it was to, with no command.
 func followed(ended bool) *clusterRun {
 	r := &clusterRun{opts: &Options{}, log: slog.New(slog.DiscardHandler), command: &wrappedCommand{}, commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(nil)}
-	r.live = newLive(nil)
+	r.live = live.New(nil)
 	r.facts.Put(timeline.Meta{ID: "x7k2p"})
 	if ended {
 		r.facts.Put(timeline.PhaseChange(time.Second, timeline.PhaseMeasuring, timeline.PhaseEnded, ""))

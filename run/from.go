@@ -15,6 +15,7 @@ import (
 
 	"lapse/correlate/kubectl"
 	"lapse/kube"
+	"lapse/run/exit"
 )
 
 const fromHint = "as in --from all, --from 3, --from node1,node2 or --from topology.kubernetes.io/zone=a"
@@ -22,23 +23,23 @@ const fromHint = "as in --from all, --from 3, --from node1,node2 or --from topol
 // checkFrom checks --from as far as possible without the cluster.
 func (o *Options) checkFrom() error {
 	if o.ProberWait <= 0 && (o.From != "" || o.Changed("wait")) {
-		return Usagef("as in --wait 1m", "wait %v: must be greater than 0", o.ProberWait)
+		return exit.Usagef("as in --wait 1m", "wait %v: must be greater than 0", o.ProberWait)
 	}
 	if o.From == "" {
 		if o.YAML && o.Changed("wait") {
-			return Usagef(fromHint, "--wait is for the probers of --from, and there is none")
+			return exit.Usagef(fromHint, "--wait is for the probers of --from, and there is none")
 		}
 		if o.AgentListen == "" && o.Changed("min-node-coverage") {
-			return Usagef(fromHint, "--min-node-coverage is for the nodes of --from, and there is none")
+			return exit.Usagef(fromHint, "--min-node-coverage is for the nodes of --from, and there is none")
 		}
 		return nil
 	}
 	if n, err := strconv.Atoi(o.From); err == nil && n < 1 {
-		return Usagef(fromHint, "from %s: at least one node", o.From)
+		return exit.Usagef(fromHint, "from %s: at least one node", o.From)
 	}
 	if isSelector(o.From) {
 		if _, err := labels.Parse(o.From); err != nil {
-			return Usagef(fromHint, "from %q: %w", o.From, err)
+			return exit.Usagef(fromHint, "from %q: %w", o.From, err)
 		}
 	}
 	return o.checkDaemonSets()
@@ -59,7 +60,7 @@ func (o *Options) checkDaemonSets() error {
 	}) {
 		return nil
 	}
-	return Usagef("add --ignore-daemonsets to the command", "`kubectl drain` refuses nodes with Pods of a DaemonSet, and --from %s puts such Pods there", o.From)
+	return exit.Usagef("add --ignore-daemonsets to the command", "`kubectl drain` refuses nodes with Pods of a DaemonSet, and --from %s puts such Pods there", o.From)
 }
 
 // chooseProbers sets Spec.Probers to the nodes that --from chooses.
@@ -73,7 +74,7 @@ func (o *Options) chooseProbers(ctx context.Context, client kube.Client) error {
 	}
 	nodes, err := client.Nodes().List(ctx, options)
 	if apierrors.IsForbidden(err) {
-		return Usagef("ask for the right to list nodes, or leave out --from", "--from %s: no right to list nodes: %w", o.From, err)
+		return exit.Usagef("ask for the right to list nodes, or leave out --from", "--from %s: no right to list nodes: %w", o.From, err)
 	}
 	if err != nil {
 		return fmt.Errorf("--from %s: list nodes: %w", o.From, err)
@@ -92,22 +93,22 @@ func chosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, 
 	n, err := strconv.Atoi(from)
 	switch {
 	case from == "all" && len(all) == 0:
-		return nil, Usagef("does `kubectl get nodes` list any?", "--from all: the cluster has no nodes")
+		return nil, exit.Usagef("does `kubectl get nodes` list any?", "--from all: the cluster has no nodes")
 	case from == "all":
 		return all, nil
 	case isSelector(from) && len(all) == 0:
-		return nil, Usagef("`kubectl get nodes --show-labels` lists them", "--from %q: no node has these labels", from)
+		return nil, exit.Usagef("`kubectl get nodes --show-labels` lists them", "--from %q: no node has these labels", from)
 	case isSelector(from):
 		return all, nil
 	case err == nil && n > len(all):
-		return nil, Usagef("--from all takes them all", "--from %d: the cluster has %d nodes", n, len(all))
+		return nil, exit.Usagef("--from all takes them all", "--from %d: the cluster has %d nodes", n, len(all))
 	case err == nil:
 		return mostInformative(nodes, drained)[:n], nil
 	}
 	named := namedNodes(from)
 	for _, name := range named {
 		if !slices.Contains(all, name) {
-			return nil, Usagef("the cluster has "+strings.Join(all, ", "), "--from %s: there is no node %q", from, name)
+			return nil, exit.Usagef("the cluster has "+strings.Join(all, ", "), "--from %s: there is no node %q", from, name)
 		}
 	}
 	return named, nil

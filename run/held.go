@@ -8,6 +8,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/loadgen"
+	"lapse/run/exit"
 	"lapse/timeline"
 )
 
@@ -27,13 +28,13 @@ func (o *Options) checkHeld() error {
 	}
 	switch {
 	case o.Held < 0 || o.Held == 0 && o.Changed("held"):
-		return Usagef("as in --held 100", "held %d: must be at least 1 connection", o.Held)
+		return exit.Usagef("as in --held 100", "held %d: must be at least 1 connection", o.Held)
 	case o.Held > MostHeld:
-		return Usagef("hold them from several nodes, with --from", "held %d: at most %d connections", o.Held, MostHeld)
+		return exit.Usagef("hold them from several nodes, with --from", "held %d: at most %d connections", o.Held, MostHeld)
 	case o.Held > 0 && !o.holds():
 		o.Kinds = append(slices.Clone(o.Kinds), string(timeline.Held))
 	case o.Held == 0 && o.Changed("heartbeat") && !o.holds():
-		return Usagef("add --held 100, or drop it", "--heartbeat is for connections that are held, and there are none")
+		return exit.Usagef("add --held 100, or drop it", "--heartbeat is for connections that are held, and there are none")
 	}
 	if !o.holds() {
 		o.Heartbeat = 0
@@ -42,11 +43,11 @@ func (o *Options) checkHeld() error {
 	o.Held = cmp.Or(o.Held, DefaultHeld)
 	switch {
 	case o.Heartbeat < o.Timeout:
-		return Usagef("as in --heartbeat 5s, or a shorter --timeout", "heartbeat %v: must not be shorter than the timeout of %v, so that one heartbeat is open on a connection at most", o.Heartbeat, o.Timeout)
+		return exit.Usagef("as in --heartbeat 5s, or a shorter --timeout", "heartbeat %v: must not be shorter than the timeout of %v, so that one heartbeat is open on a connection at most", o.Heartbeat, o.Timeout)
 	case o.Heartbeat > time.Hour:
-		return Usagef("as in --heartbeat 5s", "heartbeat %v: must be at most 1h", o.Heartbeat)
+		return exit.Usagef("as in --heartbeat 5s", "heartbeat %v: must be at most 1h", o.Heartbeat)
 	case float64(o.Held)/o.Heartbeat.Seconds() > loadgen.MaxRate:
-		return Usagef("hold fewer, or ask them less often", "%d connections with a heartbeat every %v are more than %d heartbeats per second", o.Held, o.Heartbeat, loadgen.MaxRate)
+		return exit.Usagef("hold fewer, or ask them less often", "%d connections with a heartbeat every %v are more than %d heartbeats per second", o.Held, o.Heartbeat, loadgen.MaxRate)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/loadgen/faultserver"
 	"lapse/report"
+	"lapse/run/saved"
 )
 
 // patience is how long a test waits on a machine that has much else to do.
@@ -39,7 +40,7 @@ func startServer(t *testing.T, faults ...faultserver.Fault) *faultserver.Server 
 // readTimeline reads a run's timeline.json.
 func readTimeline(t *testing.T, dir string) *model.Timeline {
 	t.Helper()
-	file, err := os.Open(filepath.Join(dir, TimelineFile))
+	file, err := os.Open(filepath.Join(dir, saved.TimelineFile))
 	if err != nil {
 		t.Fatal(err)
 	}

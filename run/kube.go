@@ -15,6 +15,8 @@ import (
 
 	"lapse/deploy"
 	"lapse/kube"
+	"lapse/run/exit"
+	"lapse/run/version"
 )
 
 // Kube say which cluster is meant, in kubectl's own flags.
@@ -40,7 +42,7 @@ func (o *Kube) NamespaceOrDefault() (string, error) {
 	}
 	namespace, _, err := o.loader().Namespace()
 	if err != nil {
-		return "", Usagef(kubeHint, "no namespace: %w", err)
+		return "", exit.Usagef(kubeHint, "no namespace: %w", err)
 	}
 	return namespace, nil
 }
@@ -58,9 +60,9 @@ const kubeHint = "set KUBECONFIG or --kubeconfig, and check that `kubectl get na
 func (o *Kube) Connect(ctx context.Context) (*cluster, error) {
 	config, err := o.loader().ClientConfig()
 	if err != nil {
-		return nil, Usagef(kubeHint, "no cluster: %w", err)
+		return nil, exit.Usagef(kubeHint, "no cluster: %w", err)
 	}
-	config.UserAgent = fmt.Sprintf("lapse/%s", Version)
+	config.UserAgent = fmt.Sprintf("lapse/%s", version.Version)
 	config.QPS, config.Burst = 50, cmp.Or(o.burst, 100)
 	namespace, err := o.NamespaceOrDefault()
 	if err != nil {
@@ -68,7 +70,7 @@ func (o *Kube) Connect(ctx context.Context) (*cluster, error) {
 	}
 	client, err := kube.New(config)
 	if err != nil {
-		return nil, Usagef(kubeHint, "no cluster: %w", err)
+		return nil, exit.Usagef(kubeHint, "no cluster: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -82,19 +84,19 @@ func (o *Kube) Connect(ctx context.Context) (*cluster, error) {
 func unanswered(host string, err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return Usagef("log in to the cluster again, for a token or a certificate may have expired; or name other credentials with --context or --kubeconfig",
+		return exit.Usagef("log in to the cluster again, for a token or a certificate may have expired; or name other credentials with --context or --kubeconfig",
 			"the API server at %s rejected the credentials: %w", host, err)
 	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
-		return Usagef(kubeHint, "the API server at %s refused to be asked: %w", host, err)
+		return exit.Usagef(kubeHint, "the API server at %s refused to be asked: %w", host, err)
 	}
-	return Usagef(kubeHint, "the API server at %s does not answer: %w", host, err)
+	return exit.Usagef(kubeHint, "the API server at %s does not answer: %w", host, err)
 }
 
 // namespaceExists returns an error if there surely is no namespace of that name. Who may not look is believed.
 func (c *cluster) namespaceExists(ctx context.Context) error {
 	_, err := c.client.Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return Usagef("name another one with -n; kubectl get namespaces lists them", "there is no namespace %q", c.Namespace)
+		return exit.Usagef("name another one with -n; kubectl get namespaces lists them", "there is no namespace %q", c.Namespace)
 	}
 	return nil
 }
@@ -112,7 +114,7 @@ func (o *Kube) FindRun(ctx context.Context, name string, log *slog.Logger) (*dep
 // NoRun says of an error that there is no run of that name that the user named the wrong one.
 func (c *cluster) NoRun(ctx context.Context, err error) error {
 	if _, none := errors.AsType[*deploy.NoRunError](err); none {
-		return cmp.Or(c.namespaceExists(ctx), AsUsage(err))
+		return cmp.Or(c.namespaceExists(ctx), exit.AsUsage(err))
 	}
 	return err
 }

@@ -16,6 +16,8 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/hint"
+	"lapse/run/exit"
+	"lapse/run/saved"
 )
 
 // claimer is the environment variable by which this test's binary claims a directory until it is killed.
@@ -23,7 +25,7 @@ const claimer = "LAPSE_TEST_CLAIM"
 
 func init() {
 	if dir := os.Getenv(claimer); dir != "" {
-		if _, err := ClaimDir(dir); err != nil {
+		if _, err := saved.ClaimDir(dir); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -48,25 +50,25 @@ func TestADirectoryHasOneWriterUntilThatIsKilled(t *testing.T) {
 	}
 	refused := func(name string, err error) {
 		t.Helper()
-		if ExitCodeOf(err) != ExitUsage || !strings.Contains(err.Error(), "another lapse writes its run into "+dir) || !strings.Contains(hint.Of(err), "--out") {
+		if exit.CodeOf(err) != exit.Usage || !strings.Contains(err.Error(), "another lapse writes its run into "+dir) || !strings.Contains(hint.Of(err), "--out") {
 			t.Errorf("%s: %v, hint %q", name, err, hint.Of(err))
 		}
 	}
-	_, err = ClaimDir(dir)
+	_, err = saved.ClaimDir(dir)
 	refused("claim", err)
 	fetch := func(context.Context, *deploy.Run, io.Reader, io.Writer) (deploy.Retrieved, error) {
 		t.Error("something is fetched")
 		return deploy.Retrieved{}, nil
 	}
-	refused("retrieve", Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: "x7k2p"}, fetch, dir, Output{Format: "table"}, io.Discard, io.Discard))
-	_, _, err = beginRecording(dir, func(string) (int, error) { t.Error("a recording is begun"); return 0, nil })
+	refused("retrieve", Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: "x7k2p"}, fetch, dir, saved.Output{Format: "table"}, io.Discard, io.Discard))
+	_, _, err = saved.BeginRecording(dir, func(string) (int, error) { t.Error("a recording is begun"); return 0, nil })
 	refused("run", err)
 
 	if err := other.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = other.Wait() // it was killed
-	release, err := ClaimDir(dir)
+	release, err := saved.ClaimDir(dir)
 	if err != nil {
 		t.Fatalf("the lock of a killed process stays: %v", err)
 	}
@@ -81,16 +83,16 @@ func TestOfTwoThatRetrieveOneRunOnlyTheFirstWrites(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	fetched := fetching(t, run, 0)
 	err := Retrieve(t.Context(), job, func(ctx context.Context, r *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error) {
-		if err := Retrieve(ctx, job, fetched, dir, Output{Format: "table"}, io.Discard, io.Discard); ExitCodeOf(err) != ExitUsage {
+		if err := Retrieve(ctx, job, fetched, dir, saved.Output{Format: "table"}, io.Discard, io.Discard); exit.CodeOf(err) != exit.Usage {
 			t.Errorf("the second ends with %v", err)
 		}
 		return fetched(ctx, r, have, w)
-	}, dir, Output{Format: "table"}, io.Discard, io.Discard)
-	if code := ExitCodeOf(err); code != 3 { // failed>0
+	}, dir, saved.Output{Format: "table"}, io.Discard, io.Discard)
+	if code := exit.CodeOf(err); code != 3 { // failed>0
 		t.Errorf("the first ends with %v", err)
 	}
-	whole, _ := os.ReadFile(filepath.Join(run.dir, FactsFile))
-	if got, err := os.ReadFile(filepath.Join(dir, FactsFile)); err != nil || !slices.Equal(got, whole) {
+	whole, _ := os.ReadFile(filepath.Join(run.dir, saved.FactsFile))
+	if got, err := os.ReadFile(filepath.Join(dir, saved.FactsFile)); err != nil || !slices.Equal(got, whole) {
 		t.Errorf("%d bytes came of %d: %v", len(got), len(whole), err)
 	}
 }
@@ -101,16 +103,16 @@ func TestThePodIsKeptWhereTheFileIsNotItsRecording(t *testing.T) {
 	run.requests(0, 300)
 	run.end(300)
 	dir := filepath.Join(t.TempDir(), "run")
-	path := filepath.Join(dir, PartialFile)
+	path := filepath.Join(dir, saved.PartialFile)
 	fetched := fetching(t, run, 0)
 	fetch := func(ctx context.Context, r *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error) {
 		return fetched(ctx, r, have, disturbed{w.(*part)})
 	}
-	err := Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: "x7k2p"}, fetch, dir, Output{Format: "table"}, io.Discard, io.Discard)
+	err := Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: "x7k2p"}, fetch, dir, saved.Output{Format: "table"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), path+" is damaged") || hint.Of(err) != "remove it, and try again" {
 		t.Errorf("%v, hint %q", err, hint.Of(err))
 	}
-	if _, err := os.Stat(filepath.Join(dir, FactsFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, saved.FactsFile)); err == nil {
 		t.Error("a damaged recording has the name of a whole one")
 	}
 }
@@ -125,7 +127,7 @@ func TestADamagedPartIsNamedWhereTheResultCameFromTheLog(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, PartialFile)
+	path := filepath.Join(dir, saved.PartialFile)
 	if err := os.WriteFile(path, []byte("damaged"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +136,7 @@ func TestADamagedPartIsNamedWhereTheResultCameFromTheLog(t *testing.T) {
 	}
 	var said strings.Builder
 	job := &deploy.Run{Namespace: "shop", Name: "x7k2p"}
-	if err := Retrieve(t.Context(), job, fetch, dir, Output{Format: "table"}, io.Discard, &said); ExitCodeOf(err) != 3 { // failed>0
+	if err := Retrieve(t.Context(), job, fetch, dir, saved.Output{Format: "table"}, io.Discard, &said); exit.CodeOf(err) != 3 { // failed>0
 		t.Errorf("%v, want the exit code of the run", err)
 	}
 	if want := path + " is damaged, or a part of another run: the result is from the Pod's log. "; !strings.HasPrefix(said.String(), want) {

@@ -31,7 +31,11 @@ import (
 	"lapse/kube"
 	"lapse/record"
 	"lapse/report"
+	"lapse/run/exit"
+	"lapse/run/live"
 	"lapse/run/runtest"
+	"lapse/run/saved"
+	"lapse/run/screen"
 	"lapse/timeline"
 )
 
@@ -88,7 +92,7 @@ func logged(t *testing.T, requests int) []byte {
 	run := newHeldRun(t)
 	run.requests(0, requests)
 	run.end(requests)
-	tl, err := Load(run.dir, correlate.Options{}, nil)
+	tl, err := saved.Load(run.dir, correlate.Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +126,7 @@ func follows(t *testing.T, job *deploy.Run, lost error) (r *clusterRun, tl *mode
 	t.Cleanup(r.client.Close)
 	var err error
 	var release func()
-	if r.copy, release, err = beginRecording(r.dir, record.CreateCopy); err != nil {
+	if r.copy, release, err = saved.BeginRecording(r.dir, record.CreateCopy); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(release)
@@ -130,9 +134,9 @@ func follows(t *testing.T, job *deploy.Run, lost error) (r *clusterRun, tl *mode
 	if err := r.clock.compare(t.Context(), r.client.SyncClock); err != nil {
 		t.Fatal(err)
 	}
-	screen := newScreen(io.Discard, 0)
-	t.Cleanup(screen.close)
-	r.live = newLive(nil, screen)
+	screen := screen.New(io.Discard, 0)
+	t.Cleanup(func() { screen.Close(nil) })
+	r.live = live.New(nil, screen)
 	followed := make(chan *model.Timeline, 1)
 	go func() { followed <- r.follow(t.Context(), nil) }()
 	waitFor(t, "what was measured to come home", func() bool { return r.copy.Size() == run.rec.Size() })
@@ -160,10 +164,10 @@ func TestAWorkstationThatComesBackAfterTheHoldTakesTheResultFromTheLog(t *testin
 	if again := readTimeline(t, r.dir); again.Targets[0].Sent != 300 {
 		t.Errorf("timeline.json has %d requests", again.Targets[0].Sent)
 	}
-	if saved, err := Load(r.dir, correlate.Options{}, nil); err != nil || saved.Targets[0].Sent != 300 {
+	if saved, err := saved.Load(r.dir, correlate.Options{}, nil); err != nil || saved.Targets[0].Sent != 300 {
 		t.Errorf("the run is not what `lapse report` reads: %v", err)
 	}
-	if part, err := Load(filepath.Join(r.dir, PartialFile), correlate.Options{}, nil); err != nil || part.Targets[0].Sent != 90 {
+	if part, err := saved.Load(filepath.Join(r.dir, saved.PartialFile), correlate.Options{}, nil); err != nil || part.Targets[0].Sent != 90 {
 		t.Errorf("what had come before is not beside it: %v", err)
 	}
 	if cluster.deleted.Load() == 0 {
@@ -286,16 +290,16 @@ func TestWhatRetrieveHasFetchedIsKeptAndContinued(t *testing.T) {
 	run := newHeldRun(t)
 	run.requests(0, 300)
 	run.end(300)
-	whole, err := os.ReadFile(filepath.Join(run.dir, FactsFile))
+	whole, err := os.ReadFile(filepath.Join(run.dir, saved.FactsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	job := &deploy.Run{Namespace: "shop", Name: "x7k2p"}
 	dir := filepath.Join(t.TempDir(), "run")
-	part := filepath.Join(dir, PartialFile)
+	part := filepath.Join(dir, saved.PartialFile)
 	for _, bytes := range []int{100, len(whole) - 200} {
 		var said strings.Builder
-		err := Retrieve(t.Context(), job, fetching(t, run, int64(bytes)), dir, Output{Format: "table"}, io.Discard, &said)
+		err := Retrieve(t.Context(), job, fetching(t, run, int64(bytes)), dir, saved.Output{Format: "table"}, io.Discard, &said)
 		if err == nil || !strings.Contains(said.String(), "lapse retrieve -n shop x7k2p --out "+dir) {
 			t.Errorf("after %d bytes: %v, and the user reads %q", bytes, err, said.String())
 		}
@@ -303,10 +307,10 @@ func TestWhatRetrieveHasFetchedIsKeptAndContinued(t *testing.T) {
 			t.Fatalf("%d of %d bytes are kept: %v", len(kept), bytes, err)
 		}
 	}
-	if err := Retrieve(t.Context(), job, fetching(t, run, 0), dir, Output{Format: "table"}, io.Discard, io.Discard); ExitCodeOf(err) == exitInternal {
+	if err := Retrieve(t.Context(), job, fetching(t, run, 0), dir, saved.Output{Format: "table"}, io.Discard, io.Discard); exit.CodeOf(err) == exit.Internal {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(filepath.Join(dir, FactsFile)); err != nil || !slices.Equal(got, whole) {
+	if got, err := os.ReadFile(filepath.Join(dir, saved.FactsFile)); err != nil || !slices.Equal(got, whole) {
 		t.Errorf("%d bytes came of %d: %v", len(got), len(whole), err)
 	}
 	if _, err := os.Stat(part); err == nil {
@@ -321,21 +325,21 @@ func TestRetrieveDoesNotTouchWhatIsNotItsOwn(t *testing.T) {
 	run.end(300)
 	for _, test := range []struct{ name, id string }{{"a part of another run", "y8l3q"}, {"a part that differs", "x7k2p"}} {
 		dir := t.TempDir()
-		before, err := os.ReadFile(filepath.Join(other.dir, FactsFile))
+		before, err := os.ReadFile(filepath.Join(other.dir, saved.FactsFile))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, PartialFile), before, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, saved.PartialFile), before, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		err = Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: test.id}, fetching(t, run, 0), dir, Output{Format: "table"}, io.Discard, io.Discard)
+		err = Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: test.id}, fetching(t, run, 0), dir, saved.Output{Format: "table"}, io.Discard, io.Discard)
 		if err == nil || hint.Of(err) == "" {
 			t.Errorf("%s: %v", test.name, err)
 		}
-		if after, _ := os.ReadFile(filepath.Join(dir, PartialFile)); !slices.Equal(after[:len(before)], before) {
+		if after, _ := os.ReadFile(filepath.Join(dir, saved.PartialFile)); !slices.Equal(after[:len(before)], before) {
 			t.Errorf("%s was changed", test.name)
 		}
-		if _, err := os.Stat(filepath.Join(dir, FactsFile)); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, saved.FactsFile)); err == nil {
 			t.Errorf("%s passes for a whole run", test.name)
 		}
 	}
@@ -399,9 +403,9 @@ func TestStopEndsARunAndSaysHowToFetchIt(t *testing.T) {
 func TestWhileTheFeedIsCutTheRunIsShownAsItStood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shown runtest.Buffer
-		screen := newScreen(&shown, 0)
+		screen := screen.New(&shown, 0)
 		r := &clusterRun{opts: &Options{}, feed: newFeed(nil)}
-		r.clock.known, r.live = []comparison{{}}, newLive(nil, screen)
+		r.clock.known, r.live = []comparison{{}}, live.New(nil, screen)
 		r.facts.Put(timeline.Meta{ID: "x7k2p", Options: timeline.Options{Rate: 100, Timeout: time.Second}})
 		r.facts.Put(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100})
 		r.facts.Put(timeline.Event{ID: 1, Kind: timeline.RunPhase, To: "measuring"})
@@ -415,12 +419,12 @@ func TestWhileTheFeedIsCutTheRunIsShownAsItStood(t *testing.T) {
 			r.show()
 			time.Sleep(time.Second)
 		}
-		screen.close()
+		screen.Close(nil)
 		if text := shown.String(); !strings.Contains(text, "no news from the Job for 7 s · until then measuring · sent 300, failed 0") &&
 			!strings.Contains(text, "no news from the Job for 7 s | until then measuring | sent 300, failed 0") {
 			t.Errorf("shown:\n%s", text)
 		}
-		if covered := r.live.shown.Targets[0].Coverage; covered < 0.7 {
+		if covered := r.live.Shown.Targets[0].Coverage; covered < 0.7 {
 			t.Errorf("the coverage is shown as %v, because nobody knows", covered)
 		}
 	})

@@ -15,6 +15,8 @@ import (
 	"lapse/kube"
 	"lapse/loadgen"
 	"lapse/run/facts"
+	"lapse/run/live"
+	"lapse/run/mask"
 	"lapse/run/source"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -30,10 +32,10 @@ type measurement struct {
 	client   kube.Client      // nil: nothing to watch
 	predicts []timeline.Event // of preflight, about the Services
 	log      *slog.Logger
-	live     *live
+	live     *live.Run
 
 	queue       *facts.Queue
-	rec         *recording
+	rec         *live.Recording
 	prober      *source.Source
 	outside     *outsidePlace // for the prober on the workstation; nil: there is none
 	fleet       *fleet        // the probers on other nodes; nil: none
@@ -99,7 +101,7 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 	}
 	m.prober = source.New(source.Config{
 		ID: m.source.ID, Clock: m.clock, Pacing: loadgen.Pacing(m.opts.Pacing), Logger: m.log,
-		Sink: func(f timeline.Fact) { m.queue.Put(maskHooks(f)) },
+		Sink: func(f timeline.Fact) { m.queue.Put(mask.Hooks(f)) },
 	})
 	if err := m.startTargets(); err != nil {
 		return nil, err
@@ -125,14 +127,14 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 		reason = cmp.Or(m.removal(), reason)
 	}
 	m.add(timeline.PhaseChange(end, m.phase, timeline.PhaseEnded, reason))
-	m.live.tracker.SetEnd(end)
-	m.rec.end()
+	m.live.Tracker.SetEnd(end)
+	m.rec.End()
 	if m.entered != nil {
 		m.entered(timeline.PhaseEnded, reason)
 	}
-	tl := m.live.last()
-	if m.rec.err != nil {
-		verdict.Unsaved(tl, m.rec.err)
+	tl := m.live.Last()
+	if m.rec.Err != nil {
+		verdict.Unsaved(tl, m.rec.Err)
 	}
 	return tl, nil
 }
@@ -215,14 +217,14 @@ func (m *measurement) loop(ctx context.Context, signals <-chan os.Signal) (reaso
 		outsiders = m.outside.asking
 	}
 	defer m.timer.Stop()
-	tick := time.NewTicker(refresh)
+	tick := time.NewTicker(live.Refresh)
 	defer tick.Stop()
 	for {
 		select {
 		case <-m.queue.Ready:
 			m.absorb()
-		case <-m.live.begun:
-			m.live.show(m.clock.Now())
+		case <-m.live.Begun:
+			m.live.Show(m.clock.Now())
 		case <-tick.C:
 			m.upkeep()
 			if why := m.commandOverdue(); why != "" {
@@ -323,7 +325,7 @@ func (m *measurement) drain(probing *sync.WaitGroup, abandon func(), signals <-c
 	m.draining = true
 	over := make(chan struct{})
 	go func() { probing.Wait(); close(over) }()
-	tick := time.NewTicker(refresh)
+	tick := time.NewTicker(live.Refresh)
 	defer tick.Stop()
 	for {
 		select {
@@ -387,11 +389,11 @@ func (m *measurement) enter(phase timeline.Phase, detail string) {
 // upkeep, called at every refresh, writes the recording, changes direct targets, and shows the run.
 func (m *measurement) upkeep() {
 	now := m.clock.Now()
-	m.rec.flushDue(now)
+	m.rec.FlushDue(now)
 	if !m.draining {
 		m.followPlans(now)
 	}
-	m.live.show(now)
+	m.live.Show(now)
 }
 
 // absorb takes in the facts of the queue.
@@ -414,5 +416,5 @@ func (m *measurement) add(f timeline.Fact) {
 			m.errors[which] = e.Detail
 		}
 	}
-	m.live.add(f)
+	m.live.Add(f)
 }

@@ -23,6 +23,10 @@ import (
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
 	"lapse/report"
+	"lapse/run/exit"
+	"lapse/run/judging"
+	"lapse/run/live"
+	"lapse/run/saved"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -34,13 +38,13 @@ type Options struct {
 
 	Command []string // to wrap, and to run here
 
-	Out       string // directory for the run's files
-	Output           // how the result is printed on standard output
-	Dashboard string // address to serve the page on
-	NoCapture bool
-	From      string // which nodes to measure from: all, how many, which, or by which labels; Spec.Probers are read from it
-	Changes   int    // how often an endpoint of a Service of the run's own is changed; 0: there is none
-	Here      bool   // the requests to a Service are sent from this machine
+	Out          string // directory for the run's files
+	saved.Output        // how the result is printed on standard output
+	Dashboard    string // address to serve the page on
+	NoCapture    bool
+	From         string // which nodes to measure from: all, how many, which, or by which labels; Spec.Probers are read from it
+	Changes      int    // how often an endpoint of a Service of the run's own is changed; 0: there is none
+	Here         bool   // the requests to a Service are sent from this machine
 
 	// Of the Job, for the API server.
 	Image           string
@@ -108,7 +112,7 @@ func (o *Options) CheckTargets() error {
 		return o.checkChoice()
 	}
 	if len(o.Targets) == 0 {
-		return Usagef(TargetHint+", or --on-node NODE or -A to choose Services", "nothing to measure: no target given")
+		return exit.Usagef(TargetHint+", or --on-node NODE or -A to choose Services", "nothing to measure: no target given")
 	}
 	for i, arg := range o.Targets {
 		t, err := ParseTarget(arg)
@@ -125,17 +129,17 @@ func (o *Options) CheckTargets() error {
 			if s.routes+other.routes != "" && s.Service == other.Service && s.port == other.port {
 				advice = "name all routes at once, as in svc/" + s.Service + routeMark + "clusterip,nodeport"
 			}
-			return Usagef(advice, "targets %s and %s would both be called %q", other, s, label)
+			return exit.Usagef(advice, "targets %s and %s would both be called %q", other, s, label)
 		}
 		labels[label] = s
 	}
 	if o.Watch != "" {
 		if s, err := ParseTarget(o.Watch); err != nil || s.Service == "" {
-			return Usagef("as in --watch svc/web", "--watch %q is not a Service", o.Watch)
+			return exit.Usagef("as in --watch svc/web", "--watch %q is not a Service", o.Watch)
 		}
 	}
 	if o.CountServices() > 0 && o.CountServices() < len(o.targets) && !o.Here {
-		return Usagef("run them one after the other, or add --here", "Services and URLs cannot be measured from the cluster and from here at once")
+		return exit.Usagef("run them one after the other, or add --here", "Services and URLs cannot be measured from the cluster and from here at once")
 	}
 	return nil
 }
@@ -176,56 +180,56 @@ func (o *Options) InCluster() bool { return o.CountServices() > 0 && !o.Here }
 func (o *Options) CheckNumbers() error {
 	switch {
 	case !(o.Rate > 0) || math.IsInf(o.Rate, 0):
-		return Usagef("--rate is in requests per second, such as --rate 200", "rate %v: must be greater than 0", o.Rate)
+		return exit.Usagef("--rate is in requests per second, such as --rate 200", "rate %v: must be greater than 0", o.Rate)
 	case o.Rate > loadgen.MaxRate:
-		return Usagef("", "rate %v: at most %d requests per second", o.Rate, loadgen.MaxRate)
+		return exit.Usagef("", "rate %v: at most %d requests per second", o.Rate, loadgen.MaxRate)
 	case math.IsNaN(o.DirectRate) || o.DirectRate > loadgen.MaxRate:
-		return Usagef("", "direct-rate %v: at most %d requests per second", o.DirectRate, loadgen.MaxRate)
+		return exit.Usagef("", "direct-rate %v: at most %d requests per second", o.DirectRate, loadgen.MaxRate)
 	case o.Timeout < time.Millisecond:
-		return Usagef("as in --timeout 800ms", "timeout %v: must be at least 1ms", o.Timeout)
+		return exit.Usagef("as in --timeout 800ms", "timeout %v: must be at least 1ms", o.Timeout)
 	case o.Connections < 1:
-		return Usagef("", "connections %d: must be at least 1", o.Connections)
+		return exit.Usagef("", "connections %d: must be at least 1", o.Connections)
 	case o.Join == 0:
-		return Usagef(JoinHint, "join 0s: must be greater than 0")
+		return exit.Usagef(judging.JoinHint, "join 0s: must be greater than 0")
 	case o.Join < 0 || o.Duration < 0 || o.Baseline < 0 || o.Settle < 0 || o.WorkstationTimeout < 0:
-		return Usagef("", "durations must not be negative")
+		return exit.Usagef("", "durations must not be negative")
 	case o.Slow < 0 || o.Slow == 0 && o.Changed("slow"):
-		return Usagef("as in --slow 500ms", "slow %v: must be greater than 0", o.Slow)
+		return exit.Usagef("as in --slow 500ms", "slow %v: must be greater than 0", o.Slow)
 	case o.Hold <= 0:
-		return Usagef("", "--hold must be greater than 0")
+		return exit.Usagef("", "--hold must be greater than 0")
 	case o.MaxDuration <= 0:
-		return Usagef("", "max-duration %v: must be greater than 0", o.MaxDuration)
+		return exit.Usagef("", "max-duration %v: must be greater than 0", o.MaxDuration)
 	}
 	if err := o.checkTotalRate(); err != nil {
 		return err
 	}
 	if err := deploy.CheckCPU(o.CPU); err != nil {
-		return Usagef("as in --cpu 500m, half a core, or --cpu 1", "%w", err)
+		return exit.Usagef("as in --cpu 500m, half a core, or --cpu 1", "%w", err)
 	}
 	var err error
-	if o.observed, err = ParseCoverage(o.Coverage); err != nil {
+	if o.observed, err = judging.ParseCoverage(o.Coverage); err != nil {
 		return err
 	}
-	if o.nodeObserved, err = ParseNodeCoverage(o.NodeCoverage); err != nil {
+	if o.nodeObserved, err = judging.ParseNodeCoverage(o.NodeCoverage); err != nil {
 		return err
 	}
-	if err := CheckResolution(o.Resolution, o.Changed("resolution")); err != nil {
+	if err := judging.CheckResolution(o.Resolution, o.Changed("resolution")); err != nil {
 		return err
 	}
 	for _, kind := range o.Kinds {
 		if k := timeline.TargetKind(kind); !k.Judged() && k != timeline.Held {
-			return Usagef("as in --target new,reused", "target kind %q is not one of new, reused, held", kind)
+			return exit.Usagef("as in --target new,reused", "target kind %q is not one of new, reused, held", kind)
 		}
 	}
 	if err := o.checkHeld(); err != nil {
 		return err
 	}
 	if _, err := loadgen.ParsePacing(o.Pacing); err != nil {
-		return Usagef("as in --pacing precise", "%w", err)
+		return exit.Usagef("as in --pacing precise", "%w", err)
 	}
 	o.Kinds = slices.Compact(slices.Sorted(slices.Values(o.Kinds)))
 	if len(o.Kinds) == 0 {
-		return Usagef("as in --target new,reused", "no target kind given")
+		return exit.Usagef("as in --target new,reused", "no target kind given")
 	}
 	return nil
 }
@@ -261,62 +265,27 @@ const anyAnswer = "200-499"
 // lastsAsCommand reports whether the run lasts as long as a command, here or on the workstation.
 func (o *Options) lastsAsCommand() bool { return len(o.Command) > 0 || o.ExternalCommand }
 
-// CheckResolution refuses a --resolution that was given and is none.
-func CheckResolution(d time.Duration, given bool) error {
-	if d < 0 || given && d == 0 {
-		return Usagef("as in --resolution 50ms; what is less than 3 intervals between requests counts as 3", "resolution %v: must be greater than 0", d)
-	}
-	return nil
-}
-
-// ParseCoverage reads a --min-coverage.
-func ParseCoverage(text string) (float64, error) {
-	share, problem := verdict.ParseRatio(text)
-	switch {
-	case problem != "":
-		return 0, Usagef("as in --min-coverage 99%", "min-coverage: %s", problem)
-	case share == 0:
-		return 0, Usagef("as in --min-coverage 90%", "min-coverage %s: a run that observed nothing proves nothing", text)
-	}
-	return share, nil
-}
-
-// ParseNodeCoverage reads a --min-node-coverage; nil if it is empty. 0 accepts nodes that observed nothing.
-func ParseNodeCoverage(text string) (*float64, error) {
-	if text == "" {
-		return nil, nil
-	}
-	share, problem := verdict.ParseRatio(text)
-	if problem != "" {
-		return nil, Usagef("as in --min-node-coverage 90%, or 0 to accept silent nodes", "min-node-coverage: %s", problem)
-	}
-	return &share, nil
-}
-
-// JoinHint says how to keep windows apart.
-const JoinHint = "--join 1ns keeps every run of failures separate"
-
 func (o *Options) checkCommand() error {
 	switch {
 	case !o.lastsAsCommand() && o.Duration == 0:
-		return Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "give either a command after -- or a --duration")
+		return exit.Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "give either a command after -- or a --duration")
 	case o.WorkstationTimeout > 0 && o.WorkstationTimeout < 3*compareClocks:
-		return Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*compareClocks), "workstation-timeout %v: too short: this machine reports every %v", o.WorkstationTimeout, compareClocks)
+		return exit.Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*compareClocks), "workstation-timeout %v: too short: this machine reports every %v", o.WorkstationTimeout, compareClocks)
 	case len(o.Command) > 0 && o.Duration != 0:
-		return Usagef("drop one of them", "both a command and a --duration: a run lasts as long as its command")
+		return exit.Usagef("drop one of them", "both a command and a --duration: a run lasts as long as its command")
 	}
 	if o.Duration > 0 && o.Rate*o.Duration.Seconds() < 1 && slices.ContainsFunc(o.Kinds, func(kind string) bool { return timeline.TargetKind(kind).Judged() }) {
-		return Usagef("raise --rate, or measure for longer", "rate %s: one request in %s, and --duration %v is shorter: it may measure nothing",
+		return exit.Usagef("raise --rate, or measure for longer", "rate %s: one request in %s, and --duration %v is shorter: it may measure nothing",
 			quantity.Number(o.Rate), quantity.Span(o.interval()), o.Duration)
 	}
 	if len(o.Command) > 0 {
 		if _, err := exec.LookPath(o.Command[0]); err != nil {
-			return Usagef("give the command's path, or check its spelling", "the command to wrap cannot be run: %w", err)
+			return exit.Usagef("give the command's path, or check its spelling", "the command to wrap cannot be run: %w", err)
 		}
 		o.AvoidDrained()
 	}
 	if o.InCluster() && o.total() > o.MaxDuration {
-		return Usagef(fmt.Sprintf("raise it, as in --max-duration %v", o.total()), "the run takes %v, and the Job ends itself after --max-duration %v", o.total(), o.MaxDuration)
+		return exit.Usagef(fmt.Sprintf("raise it, as in --max-duration %v", o.total()), "the run takes %v, and the Job ends itself after --max-duration %v", o.total(), o.MaxDuration)
 	}
 	return nil
 }
@@ -348,13 +317,13 @@ const headerHint = "as in --header 'Authorization: Bearer …'"
 
 func (o *Options) CheckRequest() error {
 	if _, known := loadgen.ProtocolOf(o.Scheme); !known {
-		return Usagef("", "scheme %q: must be %s", o.Scheme, loadgen.Schemes(""))
+		return exit.Usagef("", "scheme %q: must be %s", o.Scheme, loadgen.Schemes(""))
 	}
 	if !httpguts.ValidHeaderFieldName(o.Method) {
-		return Usagef("as in --method HEAD", "method %q is not an HTTP method", o.Method)
+		return exit.Usagef("as in --method HEAD", "method %q is not an HTTP method", o.Method)
 	}
 	if o.Method == http.MethodHead && o.ExpectBody != "" {
-		return Usagef("drop one of them", "--expect-body %q is in no reply to --method HEAD: it has no body", o.ExpectBody)
+		return exit.Usagef("drop one of them", "--expect-body %q is in no reply to --method HEAD: it has no body", o.ExpectBody)
 	}
 	o.Header = http.Header{}
 	for _, h := range o.Headers {
@@ -362,23 +331,23 @@ func (o *Options) CheckRequest() error {
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		switch {
 		case !ok || !httpguts.ValidHeaderFieldName(name):
-			return Usagef(headerHint, "header %q is not of the form 'Name: value'", name)
+			return exit.Usagef(headerHint, "header %q is not of the form 'Name: value'", name)
 		case !httpguts.ValidHeaderFieldValue(value):
-			return Usagef(headerHint, "header %q has a value that cannot be sent, with control characters", name)
+			return exit.Usagef(headerHint, "header %q has a value that cannot be sent, with control characters", name)
 		}
 		o.Header.Add(name, value)
 	}
 	var err error
 	if o.Host, err = AsciiHost(o.Host); err != nil {
-		return Usagef("as in --host shop.example", "--host: %w", err)
+		return exit.Usagef("as in --host shop.example", "--host: %w", err)
 	}
 	if o.statuses, err = loadgen.ParseStatuses(o.ExpectStatus); err != nil {
-		return Usagef("as in --expect-status 200,204,300-399", "expect-status: %w", err)
+		return exit.Usagef("as in --expect-status 200,204,300-399", "expect-status: %w", err)
 	}
 	if o.CAFile != "" {
 		pem, err := input.File(o.CAFile, input.Certificates)
 		if err != nil {
-			return Usagef("it must be a file in PEM form", "ca-file: %w", err)
+			return exit.Usagef("it must be a file in PEM form", "ca-file: %w", err)
 		}
 		o.CAPEM = string(pem)
 	}
@@ -386,7 +355,7 @@ func (o *Options) CheckRequest() error {
 		return nil
 	}
 	if o.roots = x509.NewCertPool(); !o.roots.AppendCertsFromPEM([]byte(o.CAPEM)) {
-		return Usagef("it must hold certificates in PEM form", "ca-file %s: no certificate found", o.CAFile)
+		return exit.Usagef("it must hold certificates in PEM form", "ca-file %s: no certificate found", o.CAFile)
 	}
 	return nil
 }
@@ -398,7 +367,7 @@ func (o *Options) checkProbes() error {
 		known := watcher.Info{Service: timeline.Service{Name: s.Service, ClusterIP: "192.0.2.1"}, Port: 80}
 		for _, p := range o.probesOf(service{target: s, info: known}) {
 			if err := p.Check(); err != nil {
-				return Usagef(cmp.Or(hint.Of(err), "see `lapse run --help`"), "%w", err)
+				return exit.Usagef(cmp.Or(hint.Of(err), "see `lapse run --help`"), "%w", err)
 			}
 		}
 	}
@@ -407,12 +376,12 @@ func (o *Options) checkProbes() error {
 
 func (o *Options) checkGates() error {
 	var err error
-	if o.gates, err = ParseGates(o.GateExprs); err != nil || o.carried {
+	if o.gates, err = judging.ParseGates(o.GateExprs); err != nil || o.carried {
 		return err
 	}
 	for _, g := range o.gates {
 		if metric, _ := verdict.MetricNamed(g.Metric); metric.Held && !o.holds() {
-			return Usagef("add --held 100", "--fail-if '%s': %s is measured on connections that are held, and there are none", g, g.Metric)
+			return exit.Usagef("add --held 100", "--fail-if '%s': %s is measured on connections that are held, and there are none", g, g.Metric)
 		}
 	}
 	if o.From != "" {
@@ -420,42 +389,13 @@ func (o *Options) checkGates() error {
 	}
 	for _, g := range o.gates {
 		if metric, _ := verdict.MetricNamed(g.Metric); metric.From {
-			return Usagef("add --from all, or see `lapse routes --help`", "--fail-if '%s': %s is measured by the probers of --from, and there is none", g, g.Metric)
+			return exit.Usagef("add --from all, or see `lapse routes --help`", "--fail-if '%s': %s is measured by the probers of --from, and there is none", g, g.Metric)
 		}
 	}
 	return nil
 }
 
-func ParseGates(exprs []string) ([]verdict.Gate, error) {
-	var gates []verdict.Gate
-	for _, expr := range exprs {
-		g, err := verdict.ParseGate(expr)
-		if err != nil {
-			return nil, AsUsage(fmt.Errorf("--fail-if %w", err))
-		}
-		gates = append(gates, g)
-	}
-	return gates, nil
-}
-
-func (o *Options) checkFormat() error { return CheckFormat(report.Formats, o.Format) }
-
-// FormatNames lists formats for people.
-func FormatNames(formats []report.Format) string {
-	names := make([]string, len(formats))
-	for i, f := range formats {
-		names[i] = f.Name
-	}
-	return strings.Join(names, ", ")
-}
-
-// CheckFormat returns a usage error if none of formats has this name.
-func CheckFormat(formats []report.Format, format string) error {
-	if _, ok := report.FormatNamed(formats, format); !ok {
-		return Usagef("one of: "+FormatNames(formats), "unknown output format %q", format)
-	}
-	return nil
-}
+func (o *Options) checkFormat() error { return judging.CheckFormat(report.Formats, o.Format) }
 
 func (o *Options) checkHammer() error {
 	if o.Hammer == "" {
@@ -464,9 +404,9 @@ func (o *Options) checkHammer() error {
 	_, err := hey.ParseFlags(o.Hammer)
 	switch {
 	case err != nil:
-		return Usagef("hey's flags, as in --hammer '-c 50 -q 20'", "hammer: %w", err)
+		return exit.Usagef("hey's flags, as in --hammer '-c 50 -q 20'", "hammer: %w", err)
 	case o.YAML && hey.Hides(o.Hammer):
-		return Usagef("the load has the headers of the probes too: "+SecretHint, "--hammer: what -H and -d say would be printed, for all to read")
+		return exit.Usagef("the load has the headers of the probes too: "+SecretHint, "--hammer: what -H and -d say would be printed, for all to read")
 	}
 	return nil
 }
@@ -474,7 +414,7 @@ func (o *Options) checkHammer() error {
 // checkPrinted refuses to print secrets: `lapse gen` prints the run's Secret too.
 func (o *Options) checkPrinted() error {
 	if o.YAML && o.Secrets() != nil {
-		return Usagef("put it into a header, and give --header-from secret/NAME", "a target's query has what looks like a secret, and would be printed for all to read")
+		return exit.Usagef("put it into a header, and give --header-from secret/NAME", "a target's query has what looks like a secret, and would be printed for all to read")
 	}
 	return nil
 }
@@ -486,7 +426,7 @@ func (o *Options) runDir(id string) string { return cmp.Or(o.Out, filepath.Join(
 // larger blocks are denser, but soon where a workstation follows it.
 func (o *Options) blockEvery() time.Duration {
 	if o.AgentListen != "" {
-		return refresh
+		return live.Refresh
 	}
 	return time.Second
 }

@@ -15,7 +15,10 @@ import (
 	"lapse/deploy/agent"
 	"lapse/kube"
 	"lapse/loadgen"
+	"lapse/run/exit"
+	"lapse/run/mask"
 	"lapse/run/source"
+	"lapse/run/version"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -37,13 +40,13 @@ func (o *Options) readOutside() error {
 	const advice = "as in `lapse run svc/web --from all,outside -- kubectl drain node1 --ignore-daemonsets`"
 	switch {
 	case o.Changes > 0:
-		return Usagef("drop it from --from", "--from outside: the Service of `lapse routes` has no address outside of the cluster")
+		return exit.Usagef("drop it from --from", "--from outside: the Service of `lapse routes` has no address outside of the cluster")
 	case o.YAML, o.AgentListen != "":
-		return Usagef("`lapse run` measures from here besides", "--from outside: a Job that is applied by hand has no workstation")
+		return exit.Usagef("`lapse run` measures from here besides", "--from outside: a Job that is applied by hand has no workstation")
 	case o.Chooses():
-		return Usagef("name the Services; "+advice, "--from outside: chosen Services need not have an address outside of the cluster")
+		return exit.Usagef("name the Services; "+advice, "--from outside: chosen Services need not have an address outside of the cluster")
 	case !o.InCluster():
-		return Usagef("drop it, or name a Service; "+advice, "--from outside: what is measured here is measured from nowhere else")
+		return exit.Usagef("drop it, or name a Service; "+advice, "--from outside: what is measured here is measured from nowhere else")
 	}
 	return nil
 }
@@ -59,7 +62,7 @@ func (o *Options) findOutside(ctx context.Context, client kube.Client, s targetS
 	}
 	for _, w := range ways {
 		if addr, err := netip.ParseAddr(w.Host); err == nil && !loadgen.HasRoute(addr) {
-			return Usagef("measure from a machine that has one, or leave out --from outside", "--from outside: this machine has no route to %s of Service %q, %s", w.Name(), s.Service, addr)
+			return exit.Usagef("measure from a machine that has one, or leave out --from outside", "--from outside: this machine has no route to %s of Service %q, %s", w.Name(), s.Service, addr)
 		}
 	}
 	info.Ways = ways
@@ -114,7 +117,7 @@ func (r *clusterRun) joinOutside(ctx context.Context) (*outsideProber, error) {
 		name = fromOutside
 	}
 	probes := r.opts.outsideProbes()
-	joining := agent.Joining{Name: name, Version: Version, T0: clock.T0(), Sync: first}
+	joining := agent.Joining{Name: name, Version: version.Version, T0: clock.T0(), Sync: first}
 	for _, probe := range probes {
 		joining.Targets = append(joining.Targets, agent.Assigned{Target: public(probe.Target), Host: probe.Host})
 	}
@@ -135,7 +138,7 @@ func (r *clusterRun) joinOutside(ctx context.Context) (*outsideProber, error) {
 
 // public is a target without what looks like credentials in its URL: it travels to the Pod to be recorded.
 func public(t timeline.Target) timeline.Target {
-	t.URL = maskText(t.URL)
+	t.URL = mask.Text(t.URL)
 	return t
 }
 

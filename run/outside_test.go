@@ -17,6 +17,7 @@ import (
 	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
 	"lapse/run/source"
+	"lapse/run/terminal"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -40,7 +41,7 @@ func outsideRun(t *testing.T, server *faultserver.Server) (m *measurement, works
 	web := targetSpec{Service: "web", Path: "/"}
 	info := watcher.Info{Service: timeline.Service{Namespace: "shop", Name: "web"}, Ways: []watcher.Way{{Route: "nodeport", At: "node2", Node: "node2", Host: at.Addr().String(), Port: int32(at.Port())}}}
 	o := &Options{Spec: spec, targets: []targetSpec{web}, outside: []service{{target: web, info: info, measured: true}}}
-	workstation = &clusterRun{opts: o, log: NewLogger(io.Discard), feed: newFeed(nil)}
+	workstation = &clusterRun{opts: o, log: terminal.NewLogger(io.Discard), feed: newFeed(nil)}
 	workstation.client = agent.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", api.Listener.Addr().String())
 	})
@@ -61,7 +62,7 @@ func TestTheWorkstationMeasuresBesideTheJob(t *testing.T) {
 		}
 	}
 	failed, answered := map[timeline.SourceID]int{}, map[timeline.SourceID]int{}
-	m.live.observers = append(m.live.observers, factObserver(func(f timeline.Fact) { // the outage lasts until both have seen it, and the run until both have seen its end
+	m.live.Observers = append(m.live.Observers, factObserver(func(f timeline.Fact) { // the outage lasts until both have seen it, and the run until both have seen its end
 		b, ok := f.(timeline.Batch)
 		for i := 0; ok && i < len(b.Requests); i++ {
 			switch r := b.Requests[i]; {
@@ -111,7 +112,7 @@ func runWith(t *testing.T, m *measurement, workstation *clusterRun) *model.Timel
 		t.Cleanup(leave)
 	})
 	tl, err := m.run(t.Context(), nil)
-	m.live.end(tl)
+	m.live.End(tl)
 	joining.Wait()
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +128,7 @@ func TestALostWorkstationIsUnobserved(t *testing.T) {
 	m.opts.Timeout = 5 * time.Second // longer than this machine stands still
 	sever := sync.OnceFunc(cut)
 	var severed time.Duration
-	m.live.observers = append(m.live.observers, factObserver(func(f timeline.Fact) {
+	m.live.Observers = append(m.live.Observers, factObserver(func(f timeline.Fact) {
 		switch f := f.(type) {
 		case timeline.Batch:
 			answered := func(r timeline.Request) bool {
@@ -153,7 +154,7 @@ func TestALostWorkstationIsUnobserved(t *testing.T) {
 // A run that was not to be measured from outside takes nobody in.
 func TestARunWithoutAPlaceOutsideTakesNobodyIn(t *testing.T) {
 	a := idleAgent(t, &Options{Spec: Spec{Hold: time.Minute}})
-	defer a.m.live.end(nil)
+	defer a.m.live.End(nil)
 	if _, err := a.Join(agent.Joining{Name: "laptop"}); err == nil {
 		t.Error("somebody joined")
 	}

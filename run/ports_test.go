@@ -144,8 +144,8 @@ func (r *portsRun) judge(failed func(target string, at time.Duration) bool) *mod
 		r.add(batch)
 	}
 	r.add(timeline.Event{Seen: end, Kind: timeline.RunPhase, To: string(timeline.PhaseEnded)})
-	r.live.end(nil)
-	return r.live.timeline()
+	r.live.End(nil)
+	return r.live.Timeline()
 }
 
 func namesOf(targets map[timeline.TargetID]timeline.Target) []string {

@@ -9,6 +9,8 @@ import (
 
 	"lapse/correlate/quantity"
 	"lapse/preflight"
+	"lapse/run/exit"
+	"lapse/run/mask"
 	"lapse/timeline"
 )
 
@@ -35,7 +37,7 @@ func (m *measurement) predict(ctx context.Context) (events []timeline.Event) {
 		}
 		state, err := preflight.FromCluster(ctx, m.client, s.Namespace, s.Name, preflight.Asking{Timeout: predictWithin})
 		if err != nil {
-			e.To, e.Detail = timeline.PreflightNotDone, maskText(err.Error())
+			e.To, e.Detail = timeline.PreflightNotDone, mask.Text(err.Error())
 			if ctx.Err() != nil {
 				e.Detail = fmt.Sprintf("the API server did not answer within %s", quantity.Span(2*predictWithin))
 			}
@@ -67,11 +69,11 @@ func predictions(node string, r *preflight.Result) *timeline.Preflight {
 	}
 	for _, f := range slices.Concat(r.Findings, r.Accepted) {
 		is := timeline.Prediction{
-			Rule: f.Rule, Name: f.Name, Severity: string(f.Severity), Text: maskText(f.Prediction), Evidence: []string{}, Fix: f.Fix,
+			Rule: f.Rule, Name: f.Name, Severity: string(f.Severity), Text: mask.Text(f.Prediction), Evidence: []string{}, Fix: f.Fix,
 			Causes: f.ConfirmedBy, When: f.When, Node: f.Node, Accepted: f.Accepted,
 		}
 		for _, e := range f.Evidence {
-			is.Evidence = append(is.Evidence, maskText(e.String()))
+			is.Evidence = append(is.Evidence, mask.Text(e.String()))
 		}
 		p.Predictions = append(p.Predictions, is)
 	}
@@ -128,12 +130,12 @@ func (o *Options) checkPreflight() error {
 	if o.PreflightBaseline != "" {
 		b, err := preflight.ReadBaseline(o.PreflightBaseline)
 		if err != nil {
-			return AsUsage(err)
+			return exit.AsUsage(err)
 		}
 		o.Accepted = b.Accepted
 	}
 	if o.NoPreflight && o.PreflightBaseline != "" {
-		return Usagef("drop one of them", "--preflight-baseline has no effect with --no-preflight")
+		return exit.Usagef("drop one of them", "--preflight-baseline has no effect with --no-preflight")
 	}
 	if d := drains(o.Command); len(d.nodes) == 1 && d.selector == "" {
 		o.Drains = d.nodes[0]

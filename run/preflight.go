@@ -16,6 +16,9 @@ import (
 	"lapse/correlate/quantity"
 	"lapse/hint"
 	"lapse/preflight"
+	"lapse/run/exit"
+	"lapse/run/terminal"
+	"lapse/run/version"
 )
 
 // Preflight predicts what will go wrong with Services.
@@ -40,16 +43,16 @@ func (o *Preflight) Run(ctx context.Context, args []string, in io.Reader, stdout
 	start := time.Now()
 	targets, err := o.check(args)
 	if err != nil {
-		return AsUsage(err)
+		return exit.AsUsage(err)
 	}
 	chosen, err := preflight.Choose(o.Rules, o.Skip)
 	if err != nil {
-		return AsUsage(hint.Add("`lapse preflight --help` lists them", err))
+		return exit.AsUsage(hint.Add("`lapse preflight --help` lists them", err))
 	}
 	var baseline preflight.Baseline
 	if o.Baseline != "" {
 		if baseline, err = preflight.ReadBaseline(o.Baseline); err != nil {
-			return AsUsage(err)
+			return exit.AsUsage(err)
 		}
 	}
 	report, trouble := o.judge(ctx, targets, chosen, in)
@@ -57,7 +60,7 @@ func (o *Preflight) Run(ctx context.Context, args []string, in io.Reader, stdout
 		return trouble
 	}
 	report.Accept(baseline)
-	report.Tool = preflight.Tool{Name: "lapse", Version: Version}
+	report.Tool = preflight.Tool{Name: "lapse", Version: version.Version}
 	report.At, report.Took = start, time.Since(start)
 	report.Conclude(preflight.Threshold(o.FailOn))
 	if o.WriteBaseline != "" && trouble == nil {
@@ -65,19 +68,19 @@ func (o *Preflight) Run(ctx context.Context, args []string, in io.Reader, stdout
 	}
 	format := preflight.Formats[slices.IndexFunc(preflight.Formats, func(f preflight.Format) bool { return f.Name == o.Format })]
 	if o.Format != "table" || len(report.Services) > 0 { // what is wrong with the files is on standard error
-		if err := format.Write(stdout, report, StyleOf(stdout).Screen); err != nil {
+		if err := format.Write(stdout, report, terminal.StyleOf(stdout).Screen); err != nil {
 			return err
 		}
 	}
 	switch report.Verdict.Result {
 	case preflight.Unreadable:
-		return ExitWith(ExitUsage, trouble)
+		return exit.With(exit.Usage, trouble)
 	case preflight.Unknown:
-		return ExitWith(report.Verdict.ExitCode, hint.Errorf(
+		return exit.With(report.Verdict.ExitCode, hint.Errorf(
 			"add what makes these Pods with another -f, or accept it: the annotation "+preflight.IgnoreAnnotation+", --baseline, or --skip LP00",
 			"nothing is known of the Pods behind %s", quantity.Count(report.Verdict.Unknown, "Service")))
 	}
-	return ExitWith(report.Verdict.ExitCode, nil)
+	return exit.With(report.Verdict.ExitCode, nil)
 }
 
 // judge reads what is asked for and asks the rules. What could not be read is in the report, and the error; without a
@@ -102,10 +105,10 @@ func (o *Preflight) judge(ctx context.Context, targets []preflight.Target, chose
 		}
 		states, err = preflight.ClusterStates(ctx, c.client, c.Namespace, targets, preflight.Asking{Timeout: o.RequestTimeout, Advise: true})
 		if ctx.Err() != nil {
-			return nil, Stopped("stopped before the cluster was read")
+			return nil, exit.Stopped("stopped before the cluster was read")
 		}
 		if err != nil {
-			return nil, AsUsage(err)
+			return nil, exit.AsUsage(err)
 		}
 	}
 	for _, s := range states {
@@ -114,7 +117,7 @@ func (o *Preflight) judge(ctx context.Context, targets []preflight.Target, chose
 		}
 		s.Node, s.LongestRequest = o.Node, o.LongestRequest
 		if err := s.CheckNode(); err != nil {
-			return nil, AsUsage(err)
+			return nil, exit.AsUsage(err)
 		}
 	}
 	report := preflight.JudgeAll(states, chosen)

@@ -25,7 +25,10 @@ import (
 	"lapse/deploy/agent"
 	"lapse/loadgen"
 	"lapse/record"
+	"lapse/run/exit"
 	"lapse/run/source"
+	"lapse/run/terminal"
+	"lapse/run/version"
 	"lapse/timeline"
 )
 
@@ -55,13 +58,13 @@ func RunProber(ctx context.Context, stderr io.Writer) error {
 	defer signal.Stop(signals)
 	listen := os.Getenv(deploy.EnvProbe)
 	if listen == "" {
-		return Usagef("`lapse run svc/NAME --from all` starts probers", "%s is not set: this verb is for the Pods of a run's DaemonSet", deploy.EnvProbe)
+		return exit.Usagef("`lapse run svc/NAME --from all` starts probers", "%s is not set: this verb is for the Pods of a run's DaemonSet", deploy.EnvProbe)
 	}
 	keys, err := keysFromEnv().Server()
 	if err != nil {
 		return err
 	}
-	p, err := newProber(cmp.Or(os.Getenv(deploy.EnvDir), deploy.DefaultDir), NewLogger(stderr))
+	p, err := newProber(cmp.Or(os.Getenv(deploy.EnvDir), deploy.DefaultDir), terminal.NewLogger(stderr))
 	if err != nil {
 		return err
 	}
@@ -110,7 +113,7 @@ func newProber(dir string, log *slog.Logger) (*prober, error) {
 func (p *prober) Status() agent.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := agent.Status{ID: os.Getenv(deploy.EnvRun), Version: Version, Process: p.process, T0: p.clock.T0(), Now: p.clock.Now(), Size: p.rec.Size(), Phase: timeline.PhaseStarting}
+	s := agent.Status{ID: os.Getenv(deploy.EnvRun), Version: version.Version, Process: p.process, T0: p.clock.T0(), Now: p.clock.Now(), Size: p.rec.Size(), Phase: timeline.PhaseStarting}
 	switch {
 	case p.ended:
 		s.Phase, s.SHA256 = timeline.PhaseEnded, p.rec.Sum()

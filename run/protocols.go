@@ -14,6 +14,7 @@ import (
 
 	"lapse/hint/input"
 	"lapse/loadgen"
+	"lapse/run/exit"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -61,16 +62,16 @@ func (o *Options) checkProtocols() error {
 	for _, p := range loadgen.Protocols {
 		for _, flag := range p.Options {
 			if o.asksFor(flag) && !o.spoken(flag) {
-				return Usagef("drop it, or name such a target: "+p.Example, "--%s is for targets of %s, and there is none", flag, loadgen.Schemes(flag))
+				return exit.Usagef("drop it, or name such a target: "+p.Example, "--%s is for targets of %s, and there is none", flag, loadgen.Schemes(flag))
 			}
 		}
 	}
 	if first := o.targets[0]; o.Hammer != "" && !o.protocolOf(first).Takes("hammer") {
-		return Usagef("name the http:// target first", "--hammer speaks HTTP, and the first target, %s, is %s", first, o.protocolOf(first).Scheme)
+		return exit.Usagef("name the http:// target first", "--hammer speaks HTTP, and the first target, %s, is %s", first, o.protocolOf(first).Scheme)
 	}
 	for _, s := range o.targets {
 		if p := o.protocolOf(s); !p.Paths && s.Service != "" && s.Path != "/" {
-			return Usagef("as in svc/"+s.Service+" --scheme "+p.Scheme, "target %s: %s has no path", s, p.Scheme)
+			return exit.Usagef("as in svc/"+s.Service+" --scheme "+p.Scheme, "target %s: %s has no path", s, p.Scheme)
 		}
 	}
 	if err := o.checkGRPC(); err != nil {
@@ -94,18 +95,18 @@ func (o *Options) checkGRPC() error {
 	case o.AgentListen != "":
 		return nil
 	case o.GRPCMethod == "" && (o.GRPCDescriptors != "" || o.GRPCMessage != ""):
-		return Usagef("as in --grpc-method shop.Cart/Get; without it the standard health check is called", "--grpc-descriptors and --grpc-message say how to call a --grpc-method, and there is none")
+		return exit.Usagef("as in --grpc-method shop.Cart/Get; without it the standard health check is called", "--grpc-descriptors and --grpc-message say how to call a --grpc-method, and there is none")
 	case o.GRPCMethod == "":
 		return nil
 	case o.GRPCDescriptors == "":
-		return Usagef("as in --grpc-descriptors shop.pb, of protoc --include_imports --descriptor_set_out=shop.pb", "--grpc-method %s: without a descriptor set nothing is known of it", o.GRPCMethod)
+		return exit.Usagef("as in --grpc-descriptors shop.pb, of protoc --include_imports --descriptor_set_out=shop.pb", "--grpc-method %s: without a descriptor set nothing is known of it", o.GRPCMethod)
 	}
 	set, err := input.File(o.GRPCDescriptors, input.Descriptors)
 	if err != nil {
-		return Usagef("as in protoc --include_imports --descriptor_set_out=FILE", "grpc-descriptors: %w", err)
+		return exit.Usagef("as in protoc --include_imports --descriptor_set_out=FILE", "grpc-descriptors: %w", err)
 	}
 	if o.GRPCMethod, o.GRPCRequest, err = loadgen.GRPCRequest(o.GRPCMethod, set, o.GRPCMessage); err != nil {
-		return Usagef("", "grpc-method: %w", err)
+		return exit.Usagef("", "grpc-method: %w", err)
 	}
 	if len(o.GRPCRequest) == 0 {
 		o.GRPCRequest = nil // as the agent reads it
@@ -118,13 +119,13 @@ func (o *Options) checkEcho() error {
 	const hint = `escapes are those of Go: \r \n \t \\ \x00; as in --echo 'PING\r\n'`
 	var err error
 	if o.Sent, err = Unescape(o.Echo); err != nil {
-		return Usagef(hint, "echo: %w", err)
+		return exit.Usagef(hint, "echo: %w", err)
 	}
 	if o.EchoFrom != "" && o.Echo == "" {
 		o.Sent = "the text of a Secret" // stands for it here: only the agent knows it
 	}
 	if o.Awaited, err = Unescape(o.ExpectBody); err != nil {
-		return Usagef(hint, "expect-body %q: %w", o.ExpectBody, err)
+		return exit.Usagef(hint, "expect-body %q: %w", o.ExpectBody, err)
 	}
 	return nil
 }
@@ -157,7 +158,7 @@ func (o *Options) checkPersistent() error {
 		if p.Takes("echo") {
 			advice = "give it a text to echo, as in --echo ping, or --target new"
 		}
-		return Usagef(advice, "%s is measured on new connections only: %s", newOnly[0], p.NewOnly)
+		return exit.Usagef(advice, "%s is measured on new connections only: %s", newOnly[0], p.NewOnly)
 	}
 	note := p.Scheme + " targets are measured on new connections only: " + p.NewOnly
 	if p.Proves != nil {

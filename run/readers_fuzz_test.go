@@ -10,6 +10,7 @@ import (
 	"lapse/correlate"
 	"lapse/record"
 	"lapse/report"
+	"lapse/run/saved"
 	"lapse/timeline"
 )
 
@@ -45,7 +46,7 @@ func FuzzAnyRecordingIsJudgedOrRefused(f *testing.F) {
 			timeline.Event{ID: 5, Source: 1, Seen: time.Duration(mark), Kind: timeline.RunPhase, From: "measuring", To: "ended"},
 		}
 		dir := t.TempDir()
-		w, err := record.Create(filepath.Join(dir, FactsFile))
+		w, err := record.Create(filepath.Join(dir, saved.FactsFile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,12 +61,12 @@ func FuzzAnyRecordingIsJudgedOrRefused(f *testing.F) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		tl, err := Load(dir, correlate.Options{}, []string{"failed>0"})
+		tl, err := saved.Load(dir, correlate.Options{}, []string{"failed>0"})
 		if err != nil {
 			return
 		}
 		for _, format := range report.Formats {
-			_ = Print(io.Discard, dir, Output{Format: format.Name, Verbose: true}, tl) // a format may refuse a value
+			_ = saved.Print(io.Discard, dir, saved.Output{Format: format.Name, Verbose: true}, tl) // a format may refuse a value
 		}
 	})
 }

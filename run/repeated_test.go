@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"lapse/correlate"
+	"lapse/run/exit"
+	"lapse/run/saved"
 )
 
 // A block that was copied into a recording once more must not make a gate fail, and must not go unnoticed.
@@ -18,7 +20,7 @@ func TestARepeatedBlockIsDamageAndCountsOnce(t *testing.T) {
 	r.requests(300, 600)
 	end := r.rec.Size()
 	r.end(600)
-	path := filepath.Join(r.dir, FactsFile)
+	path := filepath.Join(r.dir, saved.FactsFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +32,7 @@ func TestARepeatedBlockIsDamageAndCountsOnce(t *testing.T) {
 		if err := os.WriteFile(path, file, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		tl, err := Load(r.dir, correlate.Options{}, []string{"failed>250"})
+		tl, err := saved.Load(r.dir, correlate.Options{}, []string{"failed>250"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +48,7 @@ func TestARepeatedBlockIsDamageAndCountsOnce(t *testing.T) {
 // A run that was killed in its first second has a recording without facts: that is no internal error.
 func TestARecordingWithoutFactsIsOfARunThatWasKilledAtOnce(t *testing.T) {
 	for name, run := range map[string]*heldRun{"before the first block": newHeldRun(t), "within it": newHeldRun(t)} {
-		path := filepath.Join(run.dir, FactsFile)
+		path := filepath.Join(run.dir, saved.FactsFile)
 		size := int64(8) // the header
 		if name == "within it" {
 			size = run.rec.Size() - 1
@@ -54,9 +56,9 @@ func TestARecordingWithoutFactsIsOfARunThatWasKilledAtOnce(t *testing.T) {
 		if err := os.Truncate(path, size); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Load(run.dir, correlate.Options{}, nil)
-		if ExitCodeOf(err) != 6 || !strings.Contains(err.Error(), "killed before it had written the first") {
-			t.Errorf("%s: exit code %d, %v", name, ExitCodeOf(err), err)
+		_, err := saved.Load(run.dir, correlate.Options{}, nil)
+		if exit.CodeOf(err) != 6 || !strings.Contains(err.Error(), "killed before it had written the first") {
+			t.Errorf("%s: exit code %d, %v", name, exit.CodeOf(err), err)
 		}
 	}
 }

@@ -17,14 +17,16 @@ import (
 	"lapse/hint"
 	"lapse/record"
 	"lapse/report"
+	"lapse/run/exit"
+	"lapse/run/saved"
 )
 
 // A fetcher brings a run's result home as [deploy.Retrieve] does.
 type fetcher func(ctx context.Context, run *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error)
 
 // Retrieve fetches a run's result into dir, and prints it. What it fetched it keeps, also if the rest does not come.
-func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, as Output, stdout, stderr io.Writer) error {
-	release, err := ClaimDir(dir)
+func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, as saved.Output, stdout, stderr io.Writer) error {
+	release, err := saved.ClaimDir(dir)
 	if err != nil {
 		return err
 	}
@@ -44,16 +46,16 @@ func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, a
 	case err != nil && kept > 0:
 		fmt.Fprintf(stderr, "kept the %d bytes that came, in %s: `lapse report` shows them, and `lapse retrieve -n %s %s --out %s` fetches the rest\n",
 			kept, part.path, run.Namespace, run.Name, dir)
-		return StoppedOr(ctx, err)
+		return exit.StoppedOr(ctx, err)
 	case err != nil:
 		os.Remove(dir) // only if nothing else is in it
-		return StoppedOr(ctx, err)
+		return exit.StoppedOr(ctx, err)
 	case got.From == deploy.FromAgent:
-		tl, err := Load(dir, correlate.Options{}, nil)
+		tl, err := saved.Load(dir, correlate.Options{}, nil)
 		if err != nil {
 			return err
 		}
-		return deliver(stdout, dir, as, tl)
+		return saved.Deliver(stdout, dir, as, tl)
 	case got.From == deploy.FromLog:
 		if kept > 0 && isOther(errors.Join(got.Failed...)) {
 			fmt.Fprintf(stderr, "%s is damaged, or a part of another run: the result is from the Pod's log. "+
@@ -64,17 +66,17 @@ func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, a
 		if err != nil {
 			return err
 		}
-		return deliver(stdout, dir, as, tl)
+		return saved.Deliver(stdout, dir, as, tl)
 	}
 	fmt.Fprintf(stdout, "%s\n", got.Verdict)
-	return ExitWith(verdictCode(got.Verdict), fmt.Errorf("only the verdict of run %s is left: the Pod was gone before its result was fetched", run.Name))
+	return exit.With(verdictCode(got.Verdict), fmt.Errorf("only the verdict of run %s is left: the Pod was gone before its result was fetched", run.Name))
 }
 
 // verdictCode is the exit code that a run's verdict names, else that of something broken.
 func verdictCode(verdict json.RawMessage) int {
 	var v struct{ ExitCode *int }
 	if err := json.Unmarshal(verdict, &v); err != nil || v.ExitCode == nil {
-		return exitInternal
+		return exit.Internal
 	}
 	return *v.ExitCode
 }
@@ -96,9 +98,9 @@ type part struct {
 
 // openPart opens the part of the run's recording in dir, or begins one.
 func openPart(dir string, run *deploy.Run) (*part, error) {
-	p := &part{path: filepath.Join(dir, PartialFile)}
+	p := &part{path: filepath.Join(dir, saved.PartialFile)}
 	if id, ok := idOf(p.path); ok && id != run.Name {
-		return nil, Usagef("give another --out", "%s is a part of run %s, not of %s", p.path, id, run.Name)
+		return nil, exit.Usagef("give another --out", "%s is a part of run %s, not of %s", p.path, id, run.Name)
 	}
 	var err error
 	if p.file, err = os.OpenFile(p.path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
@@ -122,7 +124,7 @@ func idOf(path string) (id string, ok bool) {
 	}
 	defer f.Close()
 	run, err := f.Run()
-	if err != nil && !IsDamage(err) || run.Meta.ID == "" {
+	if err != nil && !saved.IsDamage(err) || run.Meta.ID == "" {
 		return "", false
 	}
 	return run.Meta.ID, true
@@ -133,7 +135,7 @@ func (p *part) Write(b []byte) (int, error) { return p.file.Write(b) }
 // Keep makes the whole recording safe, under its name, if the file is what the Pod holds: the Pod is released after
 // that.
 func (p *part) Keep(whole agent.Receipt) error {
-	if err := syncFile(p.file); err != nil {
+	if err := saved.SyncFile(p.file); err != nil {
 		return err
 	}
 	written, err := os.Open(p.path)
@@ -146,7 +148,7 @@ func (p *part) Keep(whole agent.Receipt) error {
 	} else if got != whole {
 		return &agent.ChecksumError{Got: got, Want: whole}
 	}
-	return renameFile(p.path, filepath.Join(filepath.Dir(p.path), FactsFile))
+	return saved.RenameFile(p.path, filepath.Join(filepath.Dir(p.path), saved.FactsFile))
 }
 
 // keep returns how many bytes are there of a recording that is not whole. A part of nothing is removed.

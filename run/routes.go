@@ -22,6 +22,9 @@ import (
 	"lapse/deploy"
 	"lapse/kube"
 	"lapse/report"
+	"lapse/run/exit"
+	"lapse/run/saved"
+	"lapse/run/terminal"
 	"lapse/timeline"
 )
 
@@ -53,7 +56,7 @@ type podChanger struct {
 func (r *clusterRun) newPodChanger(client kube.Client) *podChanger {
 	c := &podChanger{
 		client: client, namespace: r.job.Namespace, selector: deploy.CanarySelector(r.job.Name), changes: r.opts.Changes, between: betweenChanges, clock: r.clock.local,
-		event: r.sendLater, say: r.screen.say,
+		event: r.sendLater, say: r.screen.Say,
 		asked: func(pod *corev1.Pod, from, to time.Duration) {
 			r.events.put(commandEvent{timeline.Event{
 				Seen: to, Kind: timeline.DeletionAsked, Writer: "lapse",
@@ -141,11 +144,11 @@ func isReadyPod(p *corev1.Pod) bool {
 }
 
 // presentRoutes prints the figures of each node's routes, and returns the exit code.
-func presentRoutes(stdout io.Writer, dir string, as Output, tl *model.Timeline, unwritten error) error {
+func presentRoutes(stdout io.Writer, dir string, as saved.Output, tl *model.Timeline, unwritten error) error {
 	if as.Format != report.Formats[0].Name {
-		return present(stdout, dir, as, tl, unwritten)
+		return saved.Present(stdout, dir, as, tl, unwritten)
 	}
-	return ExitWith(tl.Verdict.ExitCode, errors.Join(unwritten, report.Routes(stdout, tl, dir, StyleOf(stdout).Screen)))
+	return exit.With(tl.Verdict.ExitCode, errors.Join(unwritten, report.Routes(stdout, tl, dir, terminal.StyleOf(stdout).Screen)))
 }
 
 // ServeCanary answers every request with the name of this Pod, until the time serveOn after SIGTERM.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"lapse/run/facts"
+	"lapse/run/live"
+	"lapse/run/screen"
 	"lapse/timeline"
 )
 
@@ -38,13 +40,13 @@ func (p *pausedTerminal) text() string {
 func TestNobodyWaitsForAPausedTerminalButTheCommandsOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		terminal := newPausedTerminal()
-		s := newScreen(terminal, 0)
+		s := screen.New(terminal, 0)
 		line := strings.Repeat("x", 1000)
 		passed := make(chan int, 1)
 		go func() {
 			n := 0
 			for ; n < 3000; n++ {
-				s.pass(line)
+				s.Pass(line)
 			}
 			passed <- n
 		}()
@@ -55,22 +57,22 @@ func TestNobodyWaitsForAPausedTerminalButTheCommandsOutput(t *testing.T) {
 		default:
 		}
 		for range 3000 {
-			s.say("a warning") // must return
+			s.Say("a warning") // must return
 		}
-		s.Judged(Judgement{})
-		s.mu.Lock()
-		s.frame = nil // nothing of a run to draw
-		s.mu.Unlock()
+		s.Judged(live.Judgement{})
+		s.Mu.Lock()
+		s.Frame = nil // nothing of a run to draw
+		s.Mu.Unlock()
 		close(terminal.read)
 		<-passed
-		s.close()
+		s.Close(nil)
 		if got := strings.Count(terminal.text(), line); got != 3000 {
 			t.Errorf("%d of 3000 lines of output came", got)
 		}
 		if !strings.Contains(terminal.text(), "lines of its own were dropped") {
 			t.Error("the warnings that were dropped are not counted")
 		}
-		s.say("late") // no more is drawn: it may wait
+		s.Say("late") // no more is drawn: it may wait
 		if !strings.HasSuffix(terminal.text(), "late\n") {
 			t.Error("what is said after the end is lost")
 		}
@@ -80,19 +82,19 @@ func TestNobodyWaitsForAPausedTerminalButTheCommandsOutput(t *testing.T) {
 func TestWhatIsWaitedForIsSaidWhereItTakesLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said []string
-		w := startWaiting(func(line string) { said = append(said, line) }, "waiting for the API server")
-		time.Sleep(sayWaiting + time.Second)
-		w.is("waiting for Pod lapse-1 to start (ContainerCreating)")
-		time.Sleep(2 * sayWaiting)
-		w.over()
+		w := screen.StartWaiting(func(line string) { said = append(said, line) }, "waiting for the API server")
+		time.Sleep(screen.SayWaiting + time.Second)
+		w.Is("waiting for Pod lapse-1 to start (ContainerCreating)")
+		time.Sleep(2 * screen.SayWaiting)
+		w.Over()
 		time.Sleep(time.Hour)
-		w.over()
+		w.Over()
 		want := "waiting for the API server (5 s so far)\nwaiting for Pod lapse-1 to start (ContainerCreating) (10 s so far)\nwaiting for Pod lapse-1 to start (ContainerCreating) (15 s so far)"
 		if got := strings.Join(said, "\n"); got != want {
 			t.Errorf("said:\n%s\nwant:\n%s", got, want)
 		}
-		quick := startWaiting(func(line string) { t.Errorf("said %q", line) }, "waiting")
-		quick.over()
+		quick := screen.StartWaiting(func(line string) { t.Errorf("said %q", line) }, "waiting")
+		quick.Over()
 	})
 }
 
@@ -128,11 +130,11 @@ func TestACommandsEndIsOnRecordThoughNobodyReadsItsOutput(t *testing.T) {
 // The start of the command comes home with the recording, which may be far behind.
 func TestScreenTellsOfTheCommandBeforeItComesHome(t *testing.T) {
 	var out strings.Builder
-	s := newScreen(&out, 0)
+	s := screen.New(&out, 0)
 	r := &clusterRun{screen: s, events: newCommandEvents(), feed: newFeed(nil)}
 	r.clock.known = []comparison{{}}
 	r.sendLater(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "running", Detail: "kubectl drain node2"})
-	s.close()
+	s.Close(nil)
 	if got := out.String(); strings.Count(got, "command running: kubectl drain node2\n") != 1 {
 		t.Errorf("%q", got)
 	}

@@ -38,11 +38,3 @@ func Interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Con
 	})
 	return ctx, sync.OnceFunc(func() { close(released); watching.Wait() })
 }
-
-// StoppedOr returns err, or that the user has stopped what was under way: nothing was measured then.
-func StoppedOr(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		return err
-	}
-	return StoppedError{context.Cause(ctx)}
-}

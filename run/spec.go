@@ -15,6 +15,8 @@ import (
 	"lapse/deploy"
 	"lapse/loadgen/hey"
 	"lapse/preflight"
+	"lapse/run/exit"
+	"lapse/run/mask"
 	"lapse/timeline"
 )
 
@@ -101,16 +103,16 @@ func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(plainSpec(s.pu
 func (s Spec) public() Spec {
 	s.Targets, s.Headers = slices.Clone(s.Targets), slices.Clone(s.Headers)
 	for i, target := range s.Targets {
-		s.Targets[i] = maskText(target) // a token in a query
+		s.Targets[i] = mask.Text(target) // a token in a query
 	}
 	for i, header := range s.Headers {
-		s.Headers[i] = maskHeader(header)
+		s.Headers[i] = mask.Header(header)
 	}
 	if s.Echo != "" {
-		s.Echo = masked
+		s.Echo = mask.Hidden
 	}
 	if len(s.GRPCRequest) > 0 {
-		s.GRPCRequest = []byte(masked)
+		s.GRPCRequest = []byte(mask.Hidden)
 	}
 	if hey.Hides(s.Hammer) {
 		s.Hammer = hey.Public(s.Hammer)
@@ -152,10 +154,10 @@ func ReadSpec(public, secrets string) (Spec, error) {
 	decoder := json.NewDecoder(strings.NewReader(public))
 	decoder.DisallowUnknownFields() // a flag that this version does not know would be ignored
 	if err := decoder.Decode(&s); err != nil {
-		return Spec{}, Usagef(hint, "%s: %w", deploy.EnvSpec, err)
+		return Spec{}, exit.Usagef(hint, "%s: %w", deploy.EnvSpec, err)
 	}
 	if secrets != "" && json.Unmarshal([]byte(secrets), &s) != nil {
-		return Spec{}, Usagef(hint, "the run's Secret cannot be read")
+		return Spec{}, exit.Usagef(hint, "the run's Secret cannot be read")
 	}
 	return Spec(s), nil
 }
@@ -180,7 +182,7 @@ func (s *Spec) AddSecrets(environ []string) {
 // CheckSecrets reads which Secrets are meant.
 func (o *Options) CheckSecrets() error {
 	if o.AgentListen == "" && o.Echo != "" && o.EchoFrom != "" { // the agent has the text from the Secret
-		return Usagef("drop one of them", "both --echo and --echo-from: which text shall be sent?")
+		return exit.Usagef("drop one of them", "both --echo and --echo-from: which text shall be sent?")
 	}
 	var err error
 	for i, given := range o.HeadersFrom {
@@ -197,7 +199,7 @@ func (o *Options) CheckSecrets() error {
 func secretName(flag, given string) (string, error) {
 	name := strings.TrimPrefix(given, "secret/")
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return "", Usagef(fmt.Sprintf("as in --%s secret/web-auth", flag), "--%s %q is no name of a Secret: %s", flag, given, problems[0])
+		return "", exit.Usagef(fmt.Sprintf("as in --%s secret/web-auth", flag), "--%s %q is no name of a Secret: %s", flag, given, problems[0])
 	}
 	return name, nil
 }

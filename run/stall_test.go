@@ -13,6 +13,10 @@ import (
 	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
 	"lapse/record"
+	"lapse/run/live"
+	"lapse/run/saved"
+	"lapse/run/screen"
+	"lapse/run/terminal"
 	"lapse/timeline"
 )
 
@@ -97,7 +101,7 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	server := startServer(t, faultserver.Fault{Kind: faultserver.Reset, To: time.Hour, Every: 7})
 	m := newMeasurement(&Options{Spec: Spec{
 		Rate: 100, Timeout: 400 * time.Millisecond, Kinds: []string{"new", "reused"}, Duration: time.Second, Baseline: 300 * time.Millisecond, Connections: 3,
-	}}, NewLogger(t.Output()))
+	}}, terminal.NewLogger(t.Output()))
 	m.clock = timeline.StartClock()
 	at, err := ParseTarget(server.URL())
 	if err != nil {
@@ -105,19 +109,19 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	}
 	m.opts.targets = []targetSpec{at}
 	dir := t.TempDir()
-	file, err := record.Create(filepath.Join(dir, FactsFile))
+	file, err := record.Create(filepath.Join(dir, saved.FactsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.rec = &recording{Writer: file, every: time.Second, log: m.log}
+	m.rec = &live.Recording{Writer: file, Every: time.Second, Log: m.log}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	page, err := ListenForPage("127.0.0.1:0")
+	page, err := screen.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	shown, closePage := page.Serve(ctx, t.Output())
-	m.live = newLive(nil, observers(newScreen(t.Output(), time.Second), shown, m.rec)...)
+	m.live = live.New(nil, screen.Observers(screen.New(t.Output(), time.Second), shown, m.rec)...)
 	var beside sync.WaitGroup
 	m.entered = func(phase timeline.Phase, _ string) {
 		if phase != timeline.PhaseBaseline {
@@ -138,7 +142,7 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	}
 	tl, err := m.run(ctx, nil)
 	beside.Wait()
-	m.live.end(tl)
+	m.live.End(tl)
 	closePage()
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +160,7 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	if met := server.Count(faultserver.Reset); failed > met || met > failed+missed || met == 0 { // a busy machine reads some too late
 		t.Errorf("%d requests were reset, the server counts %d, and the end of %d was not seen", failed, met, missed)
 	}
-	saved, err := Load(dir, correlate.Options{}, nil)
+	saved, err := saved.Load(dir, correlate.Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
+	"lapse/run/mask"
 	"lapse/run/source"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -222,7 +223,7 @@ func (m *measurement) startTarget(p loadgen.Probe) error {
 // register records a target. The queue is read later, so that the target comes before its requests.
 func (m *measurement) register(t timeline.Target) {
 	m.targets[t.ID] = t
-	t.URL = maskText(t.URL)
+	t.URL = mask.Text(t.URL)
 	m.add(t)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"lapse/hint"
 	"lapse/loadgen"
+	"lapse/run/exit"
 	"lapse/watcher"
 )
 
@@ -84,22 +85,22 @@ func ParseTarget(arg string) (targetSpec, error) {
 	}
 	u, err := url.Parse(arg)
 	if err != nil {
-		return targetSpec{}, Usagef(TargetHint, "target %q: %w", arg, err)
+		return targetSpec{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
 	}
 	p, known := loadgen.ProtocolOf(u.Scheme)
 	switch {
 	case !known:
-		return targetSpec{}, Usagef(TargetHint, "target %q is neither a Service nor an %s URL", arg, loadgen.Schemes(""))
+		return targetSpec{}, exit.Usagef(TargetHint, "target %q is neither a Service nor an %s URL", arg, loadgen.Schemes(""))
 	case u.Hostname() == "":
-		return targetSpec{}, Usagef(TargetHint, "target %q names no host", arg)
+		return targetSpec{}, exit.Usagef(TargetHint, "target %q names no host", arg)
 	case u.Port() != "" && !validPort(u.Port()):
-		return targetSpec{}, Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
+		return targetSpec{}, exit.Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
 	}
 	if u.Host, err = AsciiHost(u.Host); err != nil {
-		return targetSpec{}, Usagef(TargetHint, "target %q: %w", arg, err)
+		return targetSpec{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
 	}
 	if p.Port == "" && u.Port() == "" || !p.Paths && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
-		return targetSpec{}, Usagef(TargetHint, "target %q: a target of %s is %s", arg, p.Scheme, p.Example)
+		return targetSpec{}, exit.Usagef(TargetHint, "target %q: a target of %s is %s", arg, p.Scheme, p.Example)
 	}
 	return targetSpec{URL: u}, nil
 }
@@ -122,15 +123,15 @@ func parseService(arg, rest string) (targetSpec, error) {
 	name, port, hasPort := strings.Cut(name, ":")
 	switch {
 	case name == "":
-		return targetSpec{}, Usagef(TargetHint, "target %q names no Service", arg)
+		return targetSpec{}, exit.Usagef(TargetHint, "target %q names no Service", arg)
 	case hasPort && port == "":
-		return targetSpec{}, Usagef(TargetHint, "target %q: no port after the colon", arg)
+		return targetSpec{}, exit.Usagef(TargetHint, "target %q: no port after the colon", arg)
 	}
 	if _, err := strconv.Atoi(port); err == nil && !validPort(port) {
-		return targetSpec{}, Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, port)
+		return targetSpec{}, exit.Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, port)
 	}
 	if _, err := url.ParseRequestURI(path); err != nil {
-		return targetSpec{}, Usagef(TargetHint, "target %q: %w", arg, err)
+		return targetSpec{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
 	}
 	spec := targetSpec{Service: name, port: port, Path: path}
 	if hasRoutes {
@@ -138,7 +139,7 @@ func parseService(arg, rest string) (targetSpec, error) {
 	}
 	if _, query, _ := strings.Cut(path, routeMark); query != "" {
 		if _, err := watcher.ParseRoutes(query); err == nil {
-			return targetSpec{}, Usagef("as in "+targetSpec{Service: name, port: port, routes: query, Path: strings.TrimSuffix(path, routeMark+query)}.String(),
+			return targetSpec{}, exit.Usagef("as in "+targetSpec{Service: name, port: port, routes: query, Path: strings.TrimSuffix(path, routeMark+query)}.String(),
 				"target %q: routes come before the path", arg)
 		}
 	}
@@ -149,11 +150,11 @@ func parseService(arg, rest string) (targetSpec, error) {
 func (s targetSpec) by(arg, query string) (targetSpec, error) {
 	routes, ok := strings.CutPrefix("?"+query, routeMark)
 	if !ok {
-		return targetSpec{}, Usagef("as in svc/"+s.Service+routeMark+"nodeport", "target %q: a Service takes %s and nothing else", arg, strings.TrimPrefix(routeMark, "?"))
+		return targetSpec{}, exit.Usagef("as in svc/"+s.Service+routeMark+"nodeport", "target %q: a Service takes %s and nothing else", arg, strings.TrimPrefix(routeMark, "?"))
 	}
 	asked, err := watcher.ParseRoutes(routes)
 	if err != nil {
-		return targetSpec{}, Usagef(hint.Of(err), "target %q: %w", arg, err)
+		return targetSpec{}, exit.Usagef(hint.Of(err), "target %q: %w", arg, err)
 	}
 	names := make([]string, len(asked))
 	for i, a := range asked {

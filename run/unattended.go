@@ -11,6 +11,7 @@ import (
 
 	"lapse/deploy"
 	"lapse/deploy/agent"
+	"lapse/run/exit"
 )
 
 // PrintedJob is the Job that measures what the flags ask for, for somebody to apply. With --from its agent does what
@@ -37,7 +38,7 @@ func (o *Options) PrintedJob(ctx context.Context, namespace string, readNodes bo
 		config.ProberLabels = labels.Everything()
 	case isSelector(o.ProberNodes):
 		if config.ProberLabels, err = labels.Parse(o.ProberNodes); err != nil {
-			return config, Usagef(fromHint, "from %q: %w", o.From, err)
+			return config, exit.Usagef(fromHint, "from %q: %w", o.From, err)
 		}
 	default:
 		config.Probers = namedNodes(o.ProberNodes)

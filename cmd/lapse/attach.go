@@ -9,6 +9,7 @@ import (
 
 	"lapse/deploy"
 	"lapse/run"
+	"lapse/run/terminal"
 )
 
 func newAttach() *cobra.Command {
@@ -27,7 +28,7 @@ Watching changes nothing: the run is neither ended nor deleted, and its result s
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			job, err := kube.FindRun(ctx, args[0], run.NewLogger(cmd.ErrOrStderr()))
+			job, err := kube.FindRun(ctx, args[0], terminal.NewLogger(cmd.ErrOrStderr()))
 			if err != nil {
 				return err
 			}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"lapse/run"
+	"lapse/run/version"
 )
 
 type panicking struct{}
@@ -18,7 +18,7 @@ func TestAPanicIsSaidToBeABug(t *testing.T) {
 	if code := lapse(t.Context(), []string{"lapse", "--version"}, panicking{}, &said); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	for _, want := range []string{"lapse: this is a bug in Lapse: index out of range", "bug_test.go", "hint: please report it", run.Version, "`lapse report DIR`"} {
+	for _, want := range []string{"lapse: this is a bug in Lapse: index out of range", "bug_test.go", "hint: please report it", version.Version, "`lapse report DIR`"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &said)
 		}

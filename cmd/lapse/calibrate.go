@@ -17,6 +17,8 @@ import (
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
 	"lapse/run"
+	"lapse/run/exit"
+	"lapse/run/terminal"
 	"lapse/timeline"
 )
 
@@ -68,12 +70,12 @@ func (c *calibrateFlags) config(arg string) (hey.CalibrateConfig, error) {
 	case err != nil:
 		return config, err
 	case s.Service != "":
-		return config, run.Usagef(fmt.Sprintf("where it answers, give its URL, as in `lapse calibrate http://%s.NAMESPACE.svc%s` in a Pod of the cluster; a port-forward would measure itself", s.Service, s.Path),
+		return config, exit.Usagef(fmt.Sprintf("where it answers, give its URL, as in `lapse calibrate http://%s.NAMESPACE.svc%s` in a Pod of the cluster; a port-forward would measure itself", s.Service, s.Path),
 			"target %s: a Service is not loaded from here", s)
 	case s.URL.Scheme != "http" && s.URL.Scheme != "https":
-		return config, run.Usagef("as in `lapse calibrate http://127.0.0.1:8080/`", "target %s: only http and https can be calibrated", s)
+		return config, exit.Usagef("as in `lapse calibrate http://127.0.0.1:8080/`", "target %s: only http and https can be calibrated", s)
 	case c.format != "table" && c.format != "json":
-		return config, run.Usagef("one of: json, table", "unknown output format %q", c.format)
+		return config, exit.Usagef("one of: json, table", "unknown output format %q", c.format)
 	}
 	if err := c.request.CheckRequest(); err != nil {
 		return config, err
@@ -85,7 +87,7 @@ func (c *calibrateFlags) config(arg string) (hey.CalibrateConfig, error) {
 		Duration: c.duration, Workers: c.workers,
 	}
 	if err := config.Check(); err != nil {
-		return config, run.Usagef("see `lapse calibrate --help`", "%w", err)
+		return config, exit.Usagef("see `lapse calibrate --help`", "%w", err)
 	}
 	return config, nil
 }
@@ -105,9 +107,9 @@ func (c *calibrateFlags) run(ctx context.Context, arg string, stdout, stderr io.
 	found, err := hey.Calibrate(ctx, config)
 	switch {
 	case ctx.Err() != nil:
-		return run.Stopped("calibrate %s: stopped", u.Redacted())
+		return exit.Stopped("calibrate %s: stopped", u.Redacted())
 	case err != nil:
-		return run.Usagef("is the address right, and does it answer a plain request well? --header, --host and --method say how to ask", "calibrate %s: %w", u.Redacted(), err)
+		return exit.Usagef("is the address right, and does it answer a plain request well? --header, --host and --method say how to ask", "calibrate %s: %w", u.Redacted(), err)
 	}
 	if hey.IsThisMachine(u.Hostname()) {
 		found.Notes = append(found.Notes, "the target is on this machine: it and the load share its processors, alone it may answer more")
@@ -126,7 +128,7 @@ func (c *calibrateFlags) print(stdout io.Writer, result calibrated) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(result)
 	}
-	return result.Print(stdout, result.URL, defaultRate, run.StyleOf(stdout).Unicode)
+	return result.Print(stdout, result.URL, defaultRate, terminal.StyleOf(stdout).Unicode)
 }
 
 // calibrated is the result. Lengths of time are in nanoseconds.
@@ -139,7 +141,7 @@ type calibrated struct {
 // verdict is inconclusive where there is no rate to go by.
 func (c calibrated) verdict() error {
 	if len(c.Suggestions) == 0 {
-		return run.ExitWith(verdict.ExitInconclusive, nil)
+		return exit.With(verdict.ExitInconclusive, nil)
 	}
 	return nil
 }

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"lapse/loadgen/hey"
-	"lapse/run"
+	"lapse/run/exit"
 )
 
 func TestCalibrationWithoutARateIsInconclusive(t *testing.T) {
 	if err := (calibrated{Calibration: hey.Calibration{Suggestions: []hey.Suggestion{{}}}}).verdict(); err != nil {
 		t.Error(err)
 	}
-	if e, ok := errors.AsType[run.ExitCode]((calibrated{}).verdict()); !ok || e.Code != 4 {
+	if e, ok := errors.AsType[exit.Code]((calibrated{}).verdict()); !ok || e.Code != 4 {
 		t.Errorf("%+v, want exit code 4", e)
 	}
 }

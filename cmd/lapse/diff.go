@@ -5,7 +5,9 @@ import (
 
 	"lapse/correlate"
 	"lapse/report"
-	"lapse/run"
+	"lapse/run/judging"
+	"lapse/run/saved"
+	"lapse/run/terminal"
 )
 
 func newDiff() *cobra.Command {
@@ -24,22 +26,22 @@ The exit code is 0 whatever is found: one run of each is no gate. A pipeline tha
 		Example: "  lapse diff runs/before runs/after",
 		Args:    exactly(2, "two runs, A and B: the DIR of each, such as runs/…, or its timeline.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := run.CheckFormat(report.DiffFormats(), format); err != nil {
+			if err := judging.CheckFormat(report.DiffFormats(), format); err != nil {
 				return err
 			}
 			f, _ := report.FormatNamed(report.Formats, format)
-			a, err := run.Load(args[0], correlate.Options{}, nil)
+			a, err := saved.Load(args[0], correlate.Options{}, nil)
 			if err != nil {
 				return err
 			}
-			b, err := run.Load(args[1], correlate.Options{}, nil)
+			b, err := saved.Load(args[1], correlate.Options{}, nil)
 			if err != nil {
 				return err
 			}
-			s := run.StyleOf(cmd.OutOrStdout())
+			s := terminal.StyleOf(cmd.OutOrStdout())
 			return f.Diff(cmd.OutOrStdout(), report.Compare(a, b, args[0], args[1]), report.Options{Color: s.Color, Unicode: s.Unicode, Width: s.Width})
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+run.FormatNames(report.DiffFormats()))
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+judging.FormatNames(report.DiffFormats()))
 	return cmd
 }

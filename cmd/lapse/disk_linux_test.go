@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"lapse/run"
+	"lapse/run/exit"
 	"lapse/run/runtest"
 
 	"golang.org/x/sys/unix"
@@ -51,7 +51,7 @@ func TestRunOnAFullDiskLeavesNothing(t *testing.T) {
 	dir := filepath.Join(disk, "run")
 	var stdout, stderr bytes.Buffer
 	code := lapse(t.Context(), []string{"lapse", "run", "http://127.0.0.1:1/", "--duration", "100ms", "--out", dir}, &stdout, &stderr)
-	if code != run.ExitUsage || !strings.Contains(stderr.String(), "no space left on device") || !strings.Contains(stderr.String(), "hint: give another --out") {
+	if code != exit.Usage || !strings.Contains(stderr.String(), "no space left on device") || !strings.Contains(stderr.String(), "hint: give another --out") {
 		t.Errorf("code %d, stderr %q", code, stderr.String())
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {

@@ -17,7 +17,7 @@ import (
 
 	"lapse/correlate/verdict"
 	"lapse/report"
-	"lapse/run"
+	"lapse/run/judging"
 )
 
 var update = flag.Bool("update", false, "rewrite what is generated")
@@ -52,7 +52,7 @@ func cliPage() string {
 	for _, c := range root.Commands() {
 		fmt.Fprintf(&b, "| [%s](#lapse-%s) | %s |\n", c.Name(), c.Name(), c.Short)
 	}
-	b.WriteString("\n## Formats\n\n`-o` of run, report, retrieve and export takes these, that of diff " + run.FormatNames(report.DiffFormats()) + ":\n\n| format | file | what it is |\n|---|---|---|\n")
+	b.WriteString("\n## Formats\n\n`-o` of run, report, retrieve and export takes these, that of diff " + judging.FormatNames(report.DiffFormats()) + ":\n\n| format | file | what it is |\n|---|---|---|\n")
 	for _, f := range report.Formats {
 		fmt.Fprintf(&b, "| `%s` | .%s | %s |\n", f.Name, f.Ext, f.Doc)
 	}

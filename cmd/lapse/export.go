@@ -7,7 +7,9 @@ import (
 
 	"lapse/correlate"
 	"lapse/report"
-	"lapse/run"
+	"lapse/run/exit"
+	"lapse/run/judging"
+	"lapse/run/saved"
 )
 
 const exportHelp = `Export writes a saved run in any format, to standard output or into a file.
@@ -20,7 +22,7 @@ The other formats are those of "lapse report", judged as the run was; the exit c
 
 func newExport() *cobra.Command {
 	var out string
-	var as run.Output
+	var as saved.Output
 	cmd := &cobra.Command{
 		Use:     "export DIR",
 		Short:   "Write a saved run's requests, events, held connections or latencies for other tools",
@@ -31,17 +33,17 @@ func newExport() *cobra.Command {
 			f, ok := report.FormatNamed(report.Formats, as.Format)
 			switch {
 			case as.Format == "":
-				return run.Usagef("-o csv for the requests, -o events for the events, -o held for held connections, -o hlog for latencies", "export what? -o is needed")
+				return exit.Usagef("-o csv for the requests, -o events for the events, -o held for held connections, -o hlog for latencies", "export what? -o is needed")
 			case !ok:
-				return run.CheckFormat(report.Formats, as.Format)
+				return judging.CheckFormat(report.Formats, as.Format)
 			case f.Facts:
-				return run.Export(cmd.OutOrStdout(), args[0], out, f)
+				return saved.Export(cmd.OutOrStdout(), args[0], out, f)
 			}
-			tl, err := run.Load(args[0], correlate.Options{}, nil)
+			tl, err := saved.Load(args[0], correlate.Options{}, nil)
 			if err != nil {
 				return err
 			}
-			return run.ToFile(cmd.OutOrStdout(), out, func(w io.Writer) error { return run.Print(w, args[0], as, tl) })
+			return saved.ToFile(cmd.OutOrStdout(), out, func(w io.Writer) error { return saved.Print(w, args[0], as, tl) })
 		},
 	}
 	outputFlags(&as, cmd.Flags())

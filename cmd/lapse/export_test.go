@@ -11,14 +11,14 @@ import (
 
 	"lapse/correlate"
 	"lapse/record"
-	"lapse/run"
+	"lapse/run/saved"
 	"lapse/timeline"
 )
 
 // recordFacts makes the recording of a run with one good request and then what else there is.
 func recordFacts(t *testing.T, more ...timeline.Fact) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), run.FactsFile)
+	path := filepath.Join(t.TempDir(), saved.FactsFile)
 	w, err := record.Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -42,10 +42,10 @@ func recordFacts(t *testing.T, more ...timeline.Fact) string {
 // What has come of a run that was not fetched whole is shown like any run that breaks off.
 func TestARunOfWhichOnlyAPartCameIsRead(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Rename(recordFacts(t), filepath.Join(dir, run.PartialFile)); err != nil {
+	if err := os.Rename(recordFacts(t), filepath.Join(dir, saved.PartialFile)); err != nil {
 		t.Fatal(err)
 	}
-	tl, err := run.Load(dir, correlate.Options{}, nil)
+	tl, err := saved.Load(dir, correlate.Options{}, nil)
 	if err != nil || !tl.Run.Truncated || tl.Targets[0].Sent != 1 {
 		t.Fatalf("%+v, %v", tl, err)
 	}

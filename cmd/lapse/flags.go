@@ -12,6 +12,8 @@ import (
 	"lapse/loadgen"
 	"lapse/report"
 	"lapse/run"
+	"lapse/run/judging"
+	"lapse/run/saved"
 )
 
 // runFlags gives cmd the flags of a run, which fill in o.
@@ -77,8 +79,8 @@ func runFlags(o *run.Options, cmd *cobra.Command) {
 }
 
 // outputFlags gives f the flags that say how a result is printed.
-func outputFlags(as *run.Output, f *pflag.FlagSet) {
-	f.StringVarP(&as.Format, "output", "o", "table", "result on standard output: "+run.FormatNames(report.Formats))
+func outputFlags(as *saved.Output, f *pflag.FlagSet) {
+	f.StringVarP(&as.Format, "output", "o", "table", "result on standard output: "+judging.FormatNames(report.Formats))
 	f.BoolVarP(&as.Verbose, "verbose", "v", false, "show each window of an incident, with its evidence and rivals")
 }
 

@@ -339,7 +339,7 @@ func (p *process) met(class timeline.Class, n int) bool {
 
 // checkOwnFault demands that nothing failed, that requests of new connections were put down to ourselves, and that this
 // is shown as time without data.
-func (s *saved) checkOwnFault(t *testing.T) {
+func (s *savedRun) checkOwnFault(t *testing.T) {
 	t.Helper()
 	for _, target := range s.judged() {
 		t.Logf("%s: %v, coverage %.3f, unobserved %v", target.Name, target.Classes, target.Coverage, s.unobserved(target.Name))
@@ -385,7 +385,7 @@ func serveAt(t *testing.T, addr string, state func(net.Conn, http.ConnState)) (u
 }
 
 // place puts what was noted in nanoseconds of the wall clock on the run's clock.
-func (s *saved) place(wall faultserver.Span) faultserver.Span {
+func (s *savedRun) place(wall faultserver.Span) faultserver.Span {
 	t0 := time.Duration(s.tl.T0.UnixNano())
 	return faultserver.Span{From: wall.From - t0, To: wall.To - t0}
 }

@@ -20,7 +20,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/report"
-	"lapse/run"
+	"lapse/run/saved"
 )
 
 // TestSavedReportOpensFromAFileAndAsksNobody makes a run with failures, saves its page, and opens the file in a
@@ -125,7 +125,7 @@ func windowIDs(t *testing.T, dir string) []string {
 // readTimeline reads a run's timeline.json.
 func readTimeline(tb testing.TB, dir string) *model.Timeline {
 	tb.Helper()
-	file, err := os.Open(filepath.Join(dir, run.TimelineFile))
+	file, err := os.Open(filepath.Join(dir, saved.TimelineFile))
 	if err != nil {
 		tb.Fatal(err)
 	}

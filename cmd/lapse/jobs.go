@@ -13,6 +13,10 @@ import (
 	"lapse/deploy"
 	"lapse/report"
 	"lapse/run"
+	"lapse/run/exit"
+	"lapse/run/judging"
+	"lapse/run/saved"
+	"lapse/run/terminal"
 )
 
 func newGen() *cobra.Command {
@@ -31,13 +35,13 @@ drain ends the run.`,
 		Example: "  lapse gen svc/web -n shop --duration 5m | kubectl apply -f -\n  lapse gen svc/web -n shop --duration 5m --from all | kubectl apply -f -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() >= 0 || o.Duration == 0 {
-				return run.Usagef("as in `lapse gen svc/web --duration 5m`", "a Job wraps no command: it measures for a --duration")
+				return exit.Usagef("as in `lapse gen svc/web --duration 5m`", "a Job wraps no command: it measures for a --duration")
 			}
 			if err := o.Check(args, nil); err != nil {
 				return err
 			}
 			if o.CountServices() == 0 {
-				return run.Usagef(run.TargetHint, "only Services are measured by a Job")
+				return exit.Usagef(run.TargetHint, "only Services are measured by a Job")
 			}
 			o.PrintNotes(cmd.ErrOrStderr())
 			o.ID = run.NewID()
@@ -47,7 +51,7 @@ drain ends the run.`,
 			}
 			config, err := o.PrintedJob(cmd.Context(), namespace, readNodes)
 			if err != nil {
-				return run.AsUsage(err)
+				return exit.AsUsage(err)
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "the rights stay in the cluster when the Job is gone: `lapse delete -n %s %s` removes all of it\n", namespace, config.Name)
 			return deploy.WriteYAML(cmd.OutOrStdout(), config.Objects().All()...)
@@ -79,7 +83,7 @@ func newStatus() *cobra.Command {
 func newRetrieve() *cobra.Command {
 	var kube run.Kube
 	var out string
-	var as run.Output
+	var as saved.Output
 	cmd := &cobra.Command{
 		Use:   "retrieve RUN",
 		Short: "Fetch the result of a run in the cluster",
@@ -90,12 +94,12 @@ facts.partial.lapse. Run the same command again to continue.`,
 		Example: "  lapse retrieve lapse -n shop --out runs/nightly",
 		Args:    exactly(1, "the RUN to fetch, as `lapse status` lists it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := run.CheckFormat(report.Formats, as.Format); err != nil {
+			if err := judging.CheckFormat(report.Formats, as.Format); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			job, err := kube.FindRun(ctx, args[0], run.NewLogger(cmd.ErrOrStderr()))
+			job, err := kube.FindRun(ctx, args[0], terminal.NewLogger(cmd.ErrOrStderr()))
 			if err != nil {
 				return err
 			}
@@ -121,7 +125,7 @@ holds its result for --hold: fetch it with "lapse retrieve". A command that stil
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			job, err := kube.FindRun(ctx, args[0], run.NewLogger(cmd.ErrOrStderr()))
+			job, err := kube.FindRun(ctx, args[0], terminal.NewLogger(cmd.ErrOrStderr()))
 			if err != nil {
 				return err
 			}

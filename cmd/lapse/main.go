@@ -16,7 +16,8 @@ import (
 	"strings"
 
 	"lapse/hint"
-	"lapse/run"
+	"lapse/run/exit"
+	"lapse/run/version"
 
 	"github.com/spf13/cobra"
 )
@@ -40,12 +41,12 @@ func lapse(ctx context.Context, args []string, stdout, stderr io.Writer) (code i
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
 	tell(stderr, err)
-	return run.ExitCodeOf(err)
+	return exit.CodeOf(err)
 }
 
 // tell says what went wrong, and what to do about it.
 func tell(stderr io.Writer, err error) {
-	if e, ok := errors.AsType[run.ExitCode](err); ok {
+	if e, ok := errors.AsType[exit.Code](err); ok {
 		err = e.Trouble
 	}
 	if err == nil {
@@ -62,7 +63,7 @@ func tell(stderr io.Writer, err error) {
 // tellBug says that Lapse has panicked, and what to send to whom can mend it.
 func tellBug(stderr io.Writer, bug any, stack []byte) {
 	fmt.Fprintf(stderr, "lapse: this is a bug in Lapse: %v\n\n%s\n", bug, stack)
-	fmt.Fprintf(stderr, "hint: please report it, with the text above, the command line and the version (%s), and if you can with the recording\n", run.Version)
+	fmt.Fprintf(stderr, "hint: please report it, with the text above, the command line and the version (%s), and if you can with the recording\n", version.Version)
 	fmt.Fprintln(stderr, "hint: what was measured is kept: `lapse report DIR` shows it; `lapse status -n NAMESPACE` lists a run that is still in the cluster")
 }
 
@@ -75,7 +76,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 		Use:           use,
 		Short:         "When, for how long and why did a Service drop requests?",
 		Long:          rootHelp,
-		Version:       run.Version,
+		Version:       version.Version,
 		Args:          noSuchVerb,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
@@ -85,7 +86,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return run.Usagef("see `"+cmd.CommandPath()+" --help`", "%w", err)
+		return exit.Usagef("see `"+cmd.CommandPath()+" --help`", "%w", err)
 	})
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -107,7 +108,7 @@ func noSuchVerb(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return run.Usagef(hint, "unknown verb %q", args[0])
+	return exit.Usagef(hint, "unknown verb %q", args[0])
 }
 
 const rootHelp = `Lapse sends requests to a Service at a constant rate and watches the Service's Pods and endpoints on the

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"lapse/run"
+	"lapse/run/saved"
 )
 
 // Ctrl-S on the terminal, or a pipe that nobody reads: the run ends, and its result is on disk.
@@ -28,7 +28,7 @@ func TestTheResultIsOnDiskBeforeAnybodyReadsIt(t *testing.T) {
 			go func() {
 				exited <- lapse(t.Context(), append([]string{"lapse", "run", server.URL, "--rate=20", "--baseline=0s", "--out=" + dir}, args...), terminal, terminal)
 			}()
-			waitFor(t, "timeline.json", func() bool { _, err := os.Stat(filepath.Join(dir, run.TimelineFile)); return err == nil })
+			waitFor(t, "timeline.json", func() bool { _, err := os.Stat(filepath.Join(dir, saved.TimelineFile)); return err == nil })
 			select {
 			case code := <-exited:
 				t.Errorf("it ended with exit code %d before its result was read", code)

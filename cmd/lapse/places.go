@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"lapse/run"
+	"lapse/run/exit"
 
 	"github.com/spf13/pflag"
 )
@@ -128,19 +129,19 @@ func checkPlace(o *run.Options) error {
 			hint = other
 		}
 		if at == inYAML && slices.Contains([]string{"header", "echo", "grpc-message"}, unused[0]) {
-			return run.Usagef(hint, "--%s would be printed, for all to read", unused[0])
+			return exit.Usagef(hint, "--%s would be printed, for all to read", unused[0])
 		}
 		has := "has"
 		if len(unused) > 1 {
 			has = "have"
 		}
-		return run.Usagef(hint, "--%s %s no effect on %s", strings.Join(unused, ", --"), has, at)
+		return exit.Usagef(hint, "--%s %s no effect on %s", strings.Join(unused, ", --"), has, at)
 	case o.Changed("no-capture") && len(o.Command) == 0:
-		return run.Usagef("drop it", "--no-capture has no effect without a command")
+		return exit.Usagef("drop it", "--no-capture has no effect without a command")
 	case o.Changed("workstation-timeout") && len(o.Command) == 0:
-		return run.Usagef("drop it: the run ends after --duration", "--workstation-timeout has no effect without a command")
+		return exit.Usagef("drop it: the run ends after --duration", "--workstation-timeout has no effect without a command")
 	case o.Changed("scheme") && o.CountServices() == 0:
-		return run.Usagef(instead["scheme"], "--scheme has no effect on %s", o.Targets[0])
+		return exit.Usagef(instead["scheme"], "--scheme has no effect on %s", o.Targets[0])
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"lapse/hint"
 	"lapse/run"
+	"lapse/run/exit"
 )
 
 // sample is a value of a flag that is not its default.
@@ -82,7 +83,7 @@ func TestAFlagWithoutEffectIsRefused(t *testing.T) {
 			if err == nil && used&got == 0 {
 				t.Errorf("--%s is ignored on %s without a word", f.Name, got)
 			}
-			if err != nil && (used&got != 0 && f.Name != "scheme" || !strings.Contains(err.Error(), "--"+f.Name) || hint.Of(err) == "" || run.ExitCodeOf(err) != run.ExitUsage) {
+			if err != nil && (used&got != 0 && f.Name != "scheme" || !strings.Contains(err.Error(), "--"+f.Name) || hint.Of(err) == "" || exit.CodeOf(err) != exit.Usage) {
 				t.Errorf("--%s on %s: %v, hint %q", f.Name, got, err, hint.Of(err))
 			}
 		})

@@ -11,7 +11,10 @@ import (
 	"lapse/correlate"
 	"lapse/correlate/model"
 	"lapse/report"
-	"lapse/run"
+	"lapse/run/exit"
+	"lapse/run/judging"
+	"lapse/run/saved"
+	"lapse/run/screen"
 )
 
 // reportFlags are the flags with which a saved run is judged anew.
@@ -42,54 +45,54 @@ func (f *reportFlags) add(cmd *cobra.Command) {
 func (f *reportFlags) load(path string) (*model.Timeline, error) {
 	switch {
 	case f.join < 0 || f.slow < 0:
-		return nil, run.Usagef("", "durations must not be negative")
+		return nil, exit.Usagef("", "durations must not be negative")
 	case f.join == 0 && f.changed("join"):
-		return nil, run.Usagef(run.JoinHint, "join 0s: must be greater than 0")
+		return nil, exit.Usagef(judging.JoinHint, "join 0s: must be greater than 0")
 	case f.slow == 0 && f.changed("slow"):
-		return nil, run.Usagef("", "slow 0s: must be greater than 0")
+		return nil, exit.Usagef("", "slow 0s: must be greater than 0")
 	}
-	if err := run.CheckResolution(f.resolution, f.changed("resolution")); err != nil {
+	if err := judging.CheckResolution(f.resolution, f.changed("resolution")); err != nil {
 		return nil, err
 	}
 	o := correlate.Options{Join: f.join, Slow: f.slow, Resolution: f.resolution}
 	if f.changed("min-coverage") {
-		share, err := run.ParseCoverage(f.coverage)
+		share, err := judging.ParseCoverage(f.coverage)
 		if err != nil {
 			return nil, err
 		}
 		o.MinCoverage = share
 	}
-	share, err := run.ParseNodeCoverage(f.nodeCoverage)
+	share, err := judging.ParseNodeCoverage(f.nodeCoverage)
 	if err != nil {
 		return nil, err
 	}
 	o.MinNodeCoverage = share
-	if _, err := run.ParseGates(f.gates); err != nil {
+	if _, err := judging.ParseGates(f.gates); err != nil {
 		return nil, err
 	}
-	return run.Load(path, o, f.gates)
+	return saved.Load(path, o, f.gates)
 }
 
 func newReport() *cobra.Command {
 	var flags reportFlags
-	var as run.Output
+	var as saved.Output
 	cmd := &cobra.Command{
 		Use:     "report DIR",
 		Short:   "Judge and print a saved run again",
 		Example: "  lapse report runs/lapse-20261121-101500-ab3d --join 500ms -o json",
 		Args:    exactly(1, "the DIR of the run to report, such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := run.CheckFormat(report.Formats, as.Format); err != nil {
+			if err := judging.CheckFormat(report.Formats, as.Format); err != nil {
 				return err
 			}
 			tl, err := flags.load(args[0])
 			if err != nil {
 				return err
 			}
-			if err := run.Print(cmd.OutOrStdout(), args[0], as, tl); err != nil {
+			if err := saved.Print(cmd.OutOrStdout(), args[0], as, tl); err != nil {
 				return err
 			}
-			return run.ExitWith(tl.Verdict.ExitCode, nil)
+			return exit.With(tl.Verdict.ExitCode, nil)
 		},
 	}
 	flags.add(cmd)
@@ -112,7 +115,7 @@ func newServe() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			address, err := run.ListenForPage(addr)
+			address, err := screen.Listen(addr)
 			if err != nil {
 				return err
 			}
@@ -149,7 +152,7 @@ func newSchema() *cobra.Command {
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return run.Usagef("see `"+cmd.CommandPath()+" --help`", "%s needs %s (got %d arguments)", cmd.CommandPath(), what, len(args))
+			return exit.Usagef("see `"+cmd.CommandPath()+" --help`", "%s needs %s (got %d arguments)", cmd.CommandPath(), what, len(args))
 		}
 		return nil
 	}

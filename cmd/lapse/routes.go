@@ -8,6 +8,7 @@ import (
 
 	"lapse/deploy"
 	"lapse/run"
+	"lapse/run/exit"
 )
 
 // Of `lapse routes`: how often each node asks, and how long it is measured before and after the changes.
@@ -34,7 +35,7 @@ answers take to change.`,
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Changes < 1 {
-				return run.Usagef("as in --changes 10", "changes %d: at least 1", o.Changes)
+				return exit.Usagef("as in --changes 10", "changes %d: at least 1", o.Changes)
 			}
 			set := []string{"direct-rate", "baseline", "settle", "target"}
 			o.Changed = func(flag string) bool { return slices.Contains(set, flag) || cmd.Flags().Changed(flag) }

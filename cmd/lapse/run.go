@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/run"
+	"lapse/run/exit"
 )
 
 func newRun() *cobra.Command {
@@ -27,7 +28,7 @@ svc/NAME?route=ROUTE,... sends requests over other routes than the default one: 
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				args, command = args[:dash], args[dash:]
 				if len(command) == 0 {
-					return run.Usagef("as in `-- kubectl drain node1`", "no command after --")
+					return exit.Usagef("as in `-- kubectl drain node1`", "no command after --")
 				}
 			}
 			if err := o.Check(args, command); err != nil {

@@ -19,6 +19,9 @@ import (
 	"lapse/cmd/lapse/internal/trials"
 	"lapse/loadgen"
 	"lapse/run"
+	"lapse/run/exit"
+	"lapse/run/judging"
+	"lapse/run/saved"
 )
 
 // selftestFlags are those of `lapse selftest`.
@@ -50,7 +53,7 @@ was found to judge. The outages are a function of --seed, --rate and --duration.
   lapse selftest --rate 1000 --duration 2m --seed 7 -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return run.Usagef("to measure a target: `lapse run`", "the selftest measures a server of its own, not %q", args[0])
+				return exit.Usagef("to measure a target: `lapse run`", "the selftest measures a server of its own, not %q", args[0])
 			}
 			return nil
 		},
@@ -76,20 +79,20 @@ was found to judge. The outages are a function of --seed, --rate and --duration.
 func (f *selftestFlags) check() error {
 	i := slices.IndexFunc(trials.Protocols, func(p trials.Protocol) bool { return p.Name == f.protocol })
 	if i < 0 {
-		return run.Usagef("one of: "+trials.Names(), "no known outages of protocol %q", f.protocol)
+		return exit.Usagef("one of: "+trials.Names(), "no known outages of protocol %q", f.protocol)
 	}
 	f.Protocol = trials.Protocols[i]
 	switch {
 	case !(f.Rate >= selftest.MinRate):
-		return run.Usagef("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", f.Rate, selftest.MinRate)
+		return exit.Usagef("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", f.Rate, selftest.MinRate)
 	case f.Rate > loadgen.MaxRate || math.IsInf(f.Rate, 0):
-		return run.Usagef("", "rate %v: at most %d requests per second", f.Rate, loadgen.MaxRate)
+		return exit.Usagef("", "rate %v: at most %d requests per second", f.Rate, loadgen.MaxRate)
 	case f.Duration < selftest.MinDuration:
-		return run.Usagef("each kind of outage needs its time", "duration %v: must be at least %v", f.Duration, selftest.MinDuration)
+		return exit.Usagef("each kind of outage needs its time", "duration %v: must be at least %v", f.Duration, selftest.MinDuration)
 	case f.format != "table" && f.format != "json":
-		return run.Usagef("one of: json, table", "unknown output format %q", f.format)
+		return exit.Usagef("one of: json, table", "unknown output format %q", f.format)
 	}
-	if err := run.CheckResolution(f.Resolution, false); err != nil {
+	if err := judging.CheckResolution(f.Resolution, false); err != nil {
 		return err
 	}
 	// In a stall every request of both targets stays open, at both ends.
@@ -111,13 +114,13 @@ func (f *selftestFlags) run(ctx context.Context, stdout, stderr io.Writer) error
 		return err
 	}
 	r := selftest.Judge(trial)
-	return run.ExitWith(r.ExitCode, f.deliver(stdout, dir, r))
+	return exit.With(r.ExitCode, f.deliver(stdout, dir, r))
 }
 
 // directory is where the recording goes, and how to remove it unless it is to be kept.
 func (f *selftestFlags) directory() (dir string, clean func(), err error) {
 	if f.out != "" {
-		clean, err = run.ClaimDir(f.out)
+		clean, err = saved.ClaimDir(f.out)
 		return f.out, clean, err
 	}
 	dir, err = os.MkdirTemp("", "lapse-selftest-")

@@ -12,7 +12,7 @@ import (
 	"lapse/cmd/lapse/internal/selftest"
 	"lapse/cmd/lapse/internal/trials"
 	"lapse/correlate/verdict"
-	"lapse/run"
+	"lapse/run/saved"
 )
 
 // keptAnywhere are the promises that must be kept on any machine, however busy. The first is undecided where the
@@ -61,11 +61,11 @@ func keepsItsPromises(t *testing.T, protocol string) {
 			t.Errorf("%s: %q, promise %d: not kept", protocol, text, i)
 		}
 	}
-	live, err := os.ReadFile(filepath.Join(dir, run.TimelineFile))
+	live, err := os.ReadFile(filepath.Join(dir, saved.TimelineFile))
 	if again, _ := reported(t, dir); err != nil || !bytes.Equal(live, again) {
-		t.Errorf("%s: the recording, judged again, is not %s (%v)", protocol, run.TimelineFile, err)
+		t.Errorf("%s: the recording, judged again, is not %s (%v)", protocol, saved.TimelineFile, err)
 	}
-	for _, name := range []string{run.FactsFile, "selftest.json"} {
+	for _, name := range []string{saved.FactsFile, "selftest.json"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}

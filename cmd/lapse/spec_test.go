@@ -20,6 +20,8 @@ import (
 	"lapse/deploy"
 	"lapse/loadgen/faultserver"
 	"lapse/run"
+	"lapse/run/exit"
+	"lapse/run/saved"
 )
 
 // localFlags concern the workstation, or the Job as the API server knows it. All others are in the Spec.
@@ -177,7 +179,7 @@ func TestAnAgentTakesArgumentsOrASpec(t *testing.T) {
 		}
 	}
 	t.Setenv(deploy.EnvSpec, `{"targets":["svc/web"],"ofALaterVersion":true}`)
-	if err := parsed(t).Check(nil, nil); err == nil || run.ExitCodeOf(err) != run.ExitUsage {
+	if err := parsed(t).Check(nil, nil); err == nil || exit.CodeOf(err) != exit.Usage {
 		t.Errorf("a flag that the agent does not know: %v", err)
 	}
 }
@@ -232,7 +234,7 @@ func TestGenRefusesSecrets(t *testing.T) {
 	} {
 		var stdout, stderr bytes.Buffer
 		code := lapse(t.Context(), append([]string{"lapse", "gen", "--duration=1s", "-n=shop"}, args...), &stdout, &stderr)
-		if code != run.ExitUsage || strings.Contains(stdout.String()+stderr.String(), "s3cret") {
+		if code != exit.Usage || strings.Contains(stdout.String()+stderr.String(), "s3cret") {
 			t.Errorf("%q: exit code %d\n%s%s", args, code, &stdout, &stderr)
 		}
 	}
@@ -249,10 +251,10 @@ func TestARunKeepsItsSpecAndNoSecret(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := lapse(t.Context(), []string{"lapse", "run", server.URL() + "/?token=s3cret", "--baseline=100ms", "--settle=100ms", "--rate=50", "--out=" + dir,
 		"-H", "Authorization: Bearer s3cret", "--hammer", "-c 1 -q 5 -H 'Cookie: s3cret'", "--", "sh", "-c", "echo --token s3cret"}, &stdout, &stderr)
-	if code == 1 || code == run.ExitUsage { // what was measured does not matter
+	if code == 1 || code == exit.Usage { // what was measured does not matter
 		t.Fatalf("exit code %d: %s", code, &stderr)
 	}
-	saved, err := run.Open(dir)
+	saved, err := saved.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

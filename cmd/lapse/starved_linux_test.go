@@ -116,7 +116,7 @@ func (s *sleeper) note(from, to time.Time) {
 }
 
 // slept reports whether the server did not run for a while between two instants of a run.
-func (s *sleeper) slept(run *saved, from, to time.Duration) bool {
+func (s *sleeper) slept(run *savedRun, from, to time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.late, func(wall faultserver.Span) bool {

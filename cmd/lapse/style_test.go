@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"lapse/run"
+	"lapse/run/terminal"
 )
 
 func TestLogReadsAsSentences(t *testing.T) {
 	var out strings.Builder
-	log := run.NewLogger(&out)
+	log := terminal.NewLogger(&out)
 	log.Info("a connection broke and is tried again")
 	log.Error("from here on, nothing is measured", "error", errors.New("the Pod was evicted"))
 	log.With("service", "web").Warn("the cluster is no longer watched", slog.Any("error", errors.New("forbidden")))

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"lapse/record"
-	"lapse/run"
+	"lapse/run/saved"
 	"lapse/timeline"
 )
 
@@ -22,7 +22,7 @@ type facts struct {
 // there, once, as far as the recording promises.
 func readFacts(t *testing.T, dir string) facts {
 	t.Helper()
-	file, err := record.Open(filepath.Join(dir, run.FactsFile))
+	file, err := record.Open(filepath.Join(dir, saved.FactsFile))
 	if err != nil {
 		t.Fatal(err)
 	}

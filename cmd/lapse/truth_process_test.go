@@ -15,7 +15,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/loadgen/faultserver"
-	"lapse/run"
+	"lapse/run/saved"
 	"lapse/timeline"
 )
 
@@ -69,13 +69,13 @@ func TestTruthSurvivesSIGKILL(t *testing.T) {
 }
 
 // unfinished is the report of a run that was not finished, which it must say.
-func (p *process) unfinished(t *testing.T, dir string) saved {
+func (p *process) unfinished(t *testing.T, dir string) savedRun {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(dir, run.TimelineFile)); err == nil {
-		t.Errorf("%s: a run that was killed has a %s", dir, run.TimelineFile)
+	if _, err := os.Stat(filepath.Join(dir, saved.TimelineFile)); err == nil {
+		t.Errorf("%s: a run that was killed has a %s", dir, saved.TimelineFile)
 	}
 	document, code := reported(t, dir)
-	s := saved{dir: dir, document: document, tl: parseTimeline(t, document), facts: readFacts(t, dir)}
+	s := savedRun{dir: dir, document: document, tl: parseTimeline(t, document), facts: readFacts(t, dir)}
 	s.checkAccount(t)
 	if code != verdict.ExitAborted || s.tl.Verdict.Result != model.Inconclusive || s.tl.Run.Aborted == "" {
 		t.Errorf("exit code %d, %s, aborted %q; want an aborted, inconclusive run", code, s.tl.Verdict.Result, s.tl.Run.Aborted)
@@ -86,12 +86,12 @@ func (p *process) unfinished(t *testing.T, dir string) saved {
 // cutRun copies a run with so many bytes of its recording.
 func cutRun(t *testing.T, dir string, size int64) string {
 	t.Helper()
-	recording, err := os.ReadFile(filepath.Join(dir, run.FactsFile))
+	recording, err := os.ReadFile(filepath.Join(dir, saved.FactsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cut := t.TempDir()
-	if err := os.WriteFile(filepath.Join(cut, run.FactsFile), recording[:size], 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(cut, saved.FactsFile), recording[:size], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return cut
@@ -174,11 +174,11 @@ func startWrapping(t *testing.T, manner string, args ...string) (p *process, scr
 // settles reports whether the recording says that the run settles.
 func (p *process) settles() bool {
 	tl := p.peek()
-	return tl != nil && slices.Contains((&saved{tl: tl}).phases(), "settling")
+	return tl != nil && slices.Contains((&savedRun{tl: tl}).phases(), "settling")
 }
 
 // phases are the phases the run went through.
-func (s *saved) phases() (phases []string) {
+func (s *savedRun) phases() (phases []string) {
 	for _, e := range s.tl.Events {
 		if e.Kind == timeline.RunPhase {
 			phases = append(phases, e.To)
@@ -272,7 +272,7 @@ func (p *process) wait(t *testing.T) int {
 }
 
 // ended waits for a run that writes a report, and demands its exit code to be one of those.
-func (p *process) ended(t *testing.T, want ...int) saved {
+func (p *process) ended(t *testing.T, want ...int) savedRun {
 	t.Helper()
 	s := p.robbed(t, want...)
 	s.checkOurOwn(t)
@@ -280,7 +280,7 @@ func (p *process) ended(t *testing.T, want ...int) saved {
 }
 
 // robbed is ended for a prober that was robbed of something it needs.
-func (p *process) robbed(t *testing.T, want ...int) saved {
+func (p *process) robbed(t *testing.T, want ...int) savedRun {
 	t.Helper()
 	code := p.wait(t)
 	s := loadSaved(t, p.dir)
@@ -293,7 +293,7 @@ func (p *process) robbed(t *testing.T, want ...int) saved {
 
 // recorded is how long the recording is by now.
 func (p *process) recorded() int64 {
-	info, err := os.Stat(filepath.Join(p.dir, run.FactsFile))
+	info, err := os.Stat(filepath.Join(p.dir, saved.FactsFile))
 	if err != nil {
 		return 0
 	}
@@ -302,7 +302,7 @@ func (p *process) recorded() int64 {
 
 // peek is what the recording holds of the run by now; nil if nothing can be said.
 func (p *process) peek() *model.Timeline {
-	tl, err := run.Load(p.dir, correlate.Options{}, nil)
+	tl, err := saved.Load(p.dir, correlate.Options{}, nil)
 	if err != nil {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 	"lapse/correlate/verdict"
 	"lapse/loadgen/faultserver"
 	"lapse/report/schematest"
-	"lapse/run"
+	"lapse/run/saved"
 	"lapse/timeline"
 )
 
@@ -127,7 +127,7 @@ func TestTruthOfConnectionsClosedWhileIdle(t *testing.T) {
 
 // besideStops counts the requests of a class during which this machine stood still for as long as the timeout, the
 // server with it.
-func (s *saved) besideStops(class timeline.Class) (n int) {
+func (s *savedRun) besideStops(class timeline.Class) (n int) {
 	stops := slices.DeleteFunc(s.stops(), func(stop faultserver.Span) bool { return stop.To-stop.From < s.facts.run.Meta.Options.Timeout*9/10 })
 	for _, target := range s.judged() {
 		for _, q := range s.facts.requests[target.Name] {
@@ -141,7 +141,7 @@ func (s *saved) besideStops(class timeline.Class) (n int) {
 
 // A trial is one run against a server, with all that is to be compared.
 type trial struct {
-	saved
+	savedRun
 	server *faultserver.Server
 	offset time.Duration // the zero of the server's clock on the run's
 	drift  time.Duration // how much the wall clock, on which both zeros are known, moved against the monotonic one
@@ -178,7 +178,7 @@ func measuredWith(t *testing.T, c faultserver.Config, meanwhile func(*faultserve
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r := &trial{saved: loadSaved(t, dir), server: server, drift: drift}
+	r := &trial{savedRun: loadSaved(t, dir), server: server, drift: drift}
 	r.offset = c.T0.Round(0).Sub(r.tl.T0)
 	r.check(t, code, stdout.Bytes())
 	r.checkOurOwn(t)
@@ -344,7 +344,7 @@ func (r *trial) checkCounts(t *testing.T, kinds map[faultserver.Kind]timeline.Cl
 
 // checkAnswered demands that those requests are good that the server answered, but for those put down to ourselves,
 // and those that it answered too late where it had not run.
-func (s *saved) checkAnswered(t *testing.T, server *faultserver.Server) {
+func (s *savedRun) checkAnswered(t *testing.T, server *faultserver.Server) {
 	t.Helper()
 	ok, ours, answered := s.count(timeline.OK), s.count(timeline.Local), server.Answered()
 	for _, target := range s.judged() {
@@ -360,7 +360,7 @@ func (s *saved) checkAnswered(t *testing.T, server *faultserver.Server) {
 }
 
 // A saved run is what `lapse run` left in a directory.
-type saved struct {
+type savedRun struct {
 	dir      string
 	document []byte
 	tl       *model.Timeline
@@ -373,13 +373,13 @@ var resolutions = []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 
 // at is the run judged again, at a resolution.
 func (r *trial) at(t *testing.T, resolution time.Duration) *trial {
 	again := *r
-	again.saved = r.saved.at(t, resolution)
+	again.savedRun = r.savedRun.at(t, resolution)
 	return &again
 }
 
-func (s *saved) at(t *testing.T, resolution time.Duration) saved {
+func (s *savedRun) at(t *testing.T, resolution time.Duration) savedRun {
 	t.Helper()
-	tl, err := run.Load(s.dir, correlate.Options{Resolution: resolution}, nil)
+	tl, err := saved.Load(s.dir, correlate.Options{Resolution: resolution}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func (s *saved) at(t *testing.T, resolution time.Duration) saved {
 	return again
 }
 
-func (s *saved) named(t *testing.T, target string) model.Target {
+func (s *savedRun) named(t *testing.T, target string) model.Target {
 	t.Helper()
 	i := slices.IndexFunc(s.tl.Targets, func(known model.Target) bool { return known.Name == target })
 	if i < 0 {
@@ -397,13 +397,13 @@ func (s *saved) named(t *testing.T, target string) model.Target {
 	return s.tl.Targets[i]
 }
 
-func loadSaved(t *testing.T, dir string) saved {
+func loadSaved(t *testing.T, dir string) savedRun {
 	t.Helper()
-	document, err := os.ReadFile(filepath.Join(dir, run.TimelineFile))
+	document, err := os.ReadFile(filepath.Join(dir, saved.TimelineFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return saved{dir: dir, document: document, tl: parseTimeline(t, document), facts: readFacts(t, dir)}
+	return savedRun{dir: dir, document: document, tl: parseTimeline(t, document), facts: readFacts(t, dir)}
 }
 
 func parseTimeline(t *testing.T, document []byte) *model.Timeline {
@@ -424,7 +424,7 @@ func reported(t *testing.T, dir string) (document []byte, code int) {
 }
 
 // check demands what must hold of every run that ended with an exit code and a result on standard output.
-func (s *saved) check(t *testing.T, code int, stdout []byte) {
+func (s *savedRun) check(t *testing.T, code int, stdout []byte) {
 	t.Helper()
 	if !bytes.Equal(stdout, s.document) {
 		t.Error("standard output is not timeline.json")
@@ -444,7 +444,7 @@ func (s *saved) check(t *testing.T, code int, stdout []byte) {
 
 // checkOurOwn demands that a request is put down to the prober only where the prober did not run, or looked for the
 // reply when it was more than 10 ms overdue. (These tests take no other resource of the machine from it.)
-func (s *saved) checkOurOwn(t *testing.T) {
+func (s *savedRun) checkOurOwn(t *testing.T) {
 	t.Helper()
 	overdue := s.facts.run.Meta.Options.Timeout + 10*time.Millisecond
 	stops := s.stops()
@@ -461,7 +461,7 @@ func (s *saved) checkOurOwn(t *testing.T) {
 
 // stops are when the prober did not run for more than 10 ms. Those of less than three intervals it does not write
 // down as events, but they show in requests that were sent late: in these tests one is due every 5 ms or more often.
-func (s *saved) stops() (spans []faultserver.Span) {
+func (s *savedRun) stops() (spans []faultserver.Span) {
 	for _, e := range s.facts.run.Events {
 		if e.Kind == timeline.ProberStall {
 			spans = append(spans, faultserver.Span{From: e.Since, To: e.Seen})
@@ -484,14 +484,14 @@ func meets(stops []faultserver.Span, q timeline.Request) bool {
 
 // afterALongStop reports whether the prober did not run for longer than replies are awaited after that (100 ms),
 // while a request was under way or in the 300 ms before. As a rule the server did not run then either.
-func (s *saved) afterALongStop(q timeline.Request) bool {
+func (s *savedRun) afterALongStop(q timeline.Request) bool {
 	stops := slices.DeleteFunc(s.stops(), func(stop faultserver.Span) bool { return stop.To-stop.From < 100*time.Millisecond })
 	q.Sent -= 300 * time.Millisecond
 	return meets(stops, q)
 }
 
 // checkAccount demands that a timeline follows its schema, and that its figures are those of the recorded requests.
-func (s *saved) checkAccount(t *testing.T) {
+func (s *savedRun) checkAccount(t *testing.T) {
 	t.Helper()
 	if err := schematest.Validate(s.document); err != nil {
 		t.Error(err)
@@ -504,7 +504,7 @@ func (s *saved) checkAccount(t *testing.T) {
 }
 
 // checkFigures demands that a timeline's figures are those of the recorded requests.
-func (s *saved) checkFigures(t *testing.T) {
+func (s *savedRun) checkFigures(t *testing.T) {
 	t.Helper()
 	failed := 0
 	for _, target := range s.tl.Targets {
@@ -520,7 +520,7 @@ func (s *saved) checkFigures(t *testing.T) {
 	}
 }
 
-func (s *saved) checkTarget(t *testing.T, target model.Target) {
+func (s *savedRun) checkTarget(t *testing.T, target model.Target) {
 	t.Helper()
 	classes := map[string]int{}
 	for _, q := range s.facts.requests[target.Name] {
@@ -542,7 +542,7 @@ func (s *saved) checkTarget(t *testing.T, target model.Target) {
 }
 
 // checkWindows demands that every failure lies in one window.
-func (s *saved) checkWindows(t *testing.T, target model.Target) {
+func (s *savedRun) checkWindows(t *testing.T, target model.Target) {
 	t.Helper()
 	inWindows := map[string]int{}
 	for _, w := range s.windows(target.Name) {
@@ -569,7 +569,7 @@ func (s *saved) checkWindows(t *testing.T, target model.Target) {
 }
 
 // checkLight demands that a bracket which is not open reaches over no unobserved time.
-func (s *saved) checkLight(t *testing.T, target model.Target, w model.Window) {
+func (s *savedRun) checkLight(t *testing.T, target model.Target, w model.Window) {
 	t.Helper()
 	first, last := time.Duration(math.MaxInt64), time.Duration(0)
 	for _, q := range s.failures(target.Name) {
@@ -588,7 +588,7 @@ func (s *saved) checkLight(t *testing.T, target model.Target, w model.Window) {
 // checkSilence demands that no time counts as observed in which nothing was asked and no answer awaited for longer
 // than a gap may be, and that the detection limit is no less than the longest time from one request to the next that
 // counts as observed.
-func (s *saved) checkSilence(t *testing.T, target model.Target) {
+func (s *savedRun) checkSilence(t *testing.T, target model.Target) {
 	t.Helper()
 	unobserved := time.Duration(0)
 	for _, u := range s.unobserved(target.Name) {
@@ -611,7 +611,7 @@ func (s *saved) checkSilence(t *testing.T, target model.Target) {
 }
 
 // judged are the targets with a part in the verdict.
-func (s *saved) judged() (targets []model.Target) {
+func (s *savedRun) judged() (targets []model.Target) {
 	for _, target := range s.tl.Targets {
 		if target.Kind.Judged() {
 			targets = append(targets, target)
@@ -620,7 +620,7 @@ func (s *saved) judged() (targets []model.Target) {
 	return targets
 }
 
-func (s *saved) windows(target string) (windows []model.Window) {
+func (s *savedRun) windows(target string) (windows []model.Window) {
 	for _, w := range s.tl.Windows {
 		if w.Target == target && w.Kind != model.Slow {
 			windows = append(windows, w)
@@ -629,7 +629,7 @@ func (s *saved) windows(target string) (windows []model.Window) {
 	return windows
 }
 
-func (s *saved) unobserved(target string) (list []model.Unobserved) {
+func (s *savedRun) unobserved(target string) (list []model.Unobserved) {
 	for _, u := range s.tl.Unobserved {
 		if u.Target == target {
 			list = append(list, u)
@@ -639,17 +639,17 @@ func (s *saved) unobserved(target string) (list []model.Unobserved) {
 }
 
 // hasGap reports whether some of the time between two instants was unobserved.
-func (s *saved) hasGap(target string, from, to time.Duration) bool {
+func (s *savedRun) hasGap(target string, from, to time.Duration) bool {
 	return slices.ContainsFunc(s.unobserved(target), func(u model.Unobserved) bool { return u.Start < to && from < u.End })
 }
 
 // covers reports whether all of the time between two instants is one unobserved period.
-func (s *saved) covers(target string, from, to time.Duration) bool {
+func (s *savedRun) covers(target string, from, to time.Duration) bool {
 	return slices.ContainsFunc(s.unobserved(target), func(u model.Unobserved) bool { return u.Start <= from && to <= u.End })
 }
 
 // failures are a target's failed requests, by Sent.
-func (s *saved) failures(target string) (failed []timeline.Request) {
+func (s *savedRun) failures(target string) (failed []timeline.Request) {
 	for _, q := range s.facts.requests[target] {
 		if q.Class.Failed() {
 			failed = append(failed, q)
@@ -659,7 +659,7 @@ func (s *saved) failures(target string) (failed []timeline.Request) {
 }
 
 // good counts the requests that succeeded wholly between two instants.
-func (s *saved) good(target string, from, to time.Duration) (n int) {
+func (s *savedRun) good(target string, from, to time.Duration) (n int) {
 	for _, q := range s.facts.requests[target] {
 		if q.Class == timeline.OK && q.Sent >= from && q.Done <= to {
 			n++
@@ -669,7 +669,7 @@ func (s *saved) good(target string, from, to time.Duration) (n int) {
 }
 
 // count counts the requests of a class, over the judged targets.
-func (s *saved) count(class timeline.Class) (n int) {
+func (s *savedRun) count(class timeline.Class) (n int) {
 	for _, target := range s.judged() {
 		n += target.Classes[class.String()]
 	}
@@ -677,7 +677,7 @@ func (s *saved) count(class timeline.Class) (n int) {
 }
 
 // roundTrip is how long a request of target took at most of those sent between two instants.
-func (s *saved) roundTrip(target string, from, to time.Duration) (longest time.Duration) {
+func (s *savedRun) roundTrip(target string, from, to time.Duration) (longest time.Duration) {
 	for _, q := range s.facts.requests[target] {
 		if from <= q.Sent && q.Sent <= to {
 			longest = max(longest, q.Done-q.Sent)

@@ -18,7 +18,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"lapse/record"
-	"lapse/run"
+	"lapse/run/saved"
 )
 
 // BenchmarkRunWithViewers measures what looking on costs the measurement: a run of 10 s at 2000 requests per second
@@ -116,7 +116,7 @@ func look(b *testing.B, page string, viewers, silent int) func() int64 {
 func scheduleError(b *testing.B, dir string) map[string]float64 {
 	b.Helper()
 	tl := readTimeline(b, dir)
-	f, err := record.Open(filepath.Join(dir, run.FactsFile))
+	f, err := record.Open(filepath.Join(dir, saved.FactsFile))
 	if err != nil {
 		b.Fatal(err)
 	}

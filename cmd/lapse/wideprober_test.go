@@ -22,7 +22,7 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/record"
-	"lapse/run"
+	"lapse/run/version"
 	"lapse/timeline"
 )
 
@@ -71,7 +71,7 @@ func newWideProber(dir string) (*wideProber, error) {
 func (p *wideProber) Status() agent.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := agent.Status{Version: run.Version, Process: p.process, T0: p.clock.T0(), Now: p.clock.Now(), Size: p.rec.Size(), Phase: timeline.PhaseStarting}
+	s := agent.Status{Version: version.Version, Process: p.process, T0: p.clock.T0(), Now: p.clock.Now(), Size: p.rec.Size(), Phase: timeline.PhaseStarting}
 	switch {
 	case p.ended:
 		s.Phase, s.SHA256 = timeline.PhaseEnded, p.rec.Sum()

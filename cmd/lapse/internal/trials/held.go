@@ -12,7 +12,8 @@ import (
 
 	"lapse/cmd/lapse/internal/selftest"
 	"lapse/loadgen/faultserver"
-	"lapse/run"
+	"lapse/run/exit"
+	"lapse/run/saved"
 	"lapse/timeline"
 )
 
@@ -27,7 +28,7 @@ const (
 // measureHeld holds connections to a server that cuts every third of them three times, closed or reset, and announces
 // the end of some.
 func (s *Settings) measureHeld(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (*selftest.HeldTrial, error) {
-	release, err := run.ClaimDir(dir)
+	release, err := saved.ClaimDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (s *Settings) measureHeld(ctx context.Context, dir string, signals <-chan o
 		return nil, err
 	}
 	if t.Run.Run.Aborted != "" {
-		return nil, run.Stopped("the selftest was not finished: %s", t.Run.Run.Aborted)
+		return nil, exit.Stopped("the selftest was not finished: %s", t.Run.Run.Aborted)
 	}
 	t.Cuts, t.Accepted, t.Goodbyes = server.Cuts(), server.Accepted(), map[string]faultserver.Act{}
 	for _, act := range server.Acts() {

@@ -18,6 +18,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/loadgen/faultserver"
 	"lapse/run"
+	"lapse/run/exit"
 )
 
 // measureStalled runs `lapse run` as a process of its own against a server without faults, and stops that process for
@@ -50,7 +51,7 @@ func (s *Settings) measureStalled(ctx context.Context, dir string, signals <-cha
 		err = nil // the exit code tells
 	}
 	if ctx.Err() != nil {
-		return nil, run.StoppedOr(ctx, ctx.Err())
+		return nil, exit.StoppedOr(ctx, ctx.Err())
 	}
 	if err := errors.Join(stopErr, err); err != nil {
 		return nil, fmt.Errorf("a prober that is stopped: %w", err)

@@ -15,6 +15,8 @@ import (
 	"lapse/loadgen/faultserver"
 	"lapse/record"
 	"lapse/run"
+	"lapse/run/exit"
+	"lapse/run/saved"
 	"lapse/timeline"
 )
 
@@ -58,14 +60,14 @@ func (s *Settings) measureOutages(ctx context.Context, dir string, signals <-cha
 		return t, err
 	}
 	if tl.Run.Aborted != "" {
-		return t, run.Stopped("the selftest was not finished: %s", tl.Run.Aborted)
+		return t, exit.Stopped("the selftest was not finished: %s", tl.Run.Aborted)
 	}
 	t.Run, t.Outages = tl, selftest.Outages(t.Plan, server.Outages())
 	t.Ledger = selftest.NewLedger(t.Protocol, t.Outages, server.Acts(), server.Answered())
-	if err := run.WriteTimeline(dir, tl); err != nil {
+	if err := saved.WriteTimeline(dir, tl); err != nil {
 		return t, err
 	}
-	return t, enterAll(filepath.Join(dir, run.FactsFile), t.Ledger)
+	return t, enterAll(filepath.Join(dir, saved.FactsFile), t.Ledger)
 }
 
 func (s *Settings) measureServer(ctx context.Context, url string, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {

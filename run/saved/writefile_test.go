@@ -1,4 +1,4 @@
-package run
+package saved
 
 import (
 	"io"
@@ -14,7 +14,7 @@ func TestAFilesDirectoryIsSyncedOnceTheFileHasItsName(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, TimelineFile)
 	var synced []string
-	syncFile = func(f *os.File) error {
+	SyncFile = func(f *os.File) error {
 		_, err := os.Stat(path)
 		switch info, _ := f.Stat(); {
 		case info.IsDir() && err == nil:
@@ -24,7 +24,7 @@ func TestAFilesDirectoryIsSyncedOnceTheFileHasItsName(t *testing.T) {
 		}
 		return nil
 	}
-	t.Cleanup(func() { syncFile = (*os.File).Sync })
+	t.Cleanup(func() { SyncFile = (*os.File).Sync })
 	if err := WriteFile(path, func(w io.Writer) error { _, err := io.WriteString(w, "facts"[:4]); return err }); err != nil {
 		t.Fatal(err)
 	}

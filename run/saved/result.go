@@ -1,4 +1,6 @@
-package run
+// Package saved is a run on disk: its directory, which one process at a time may write, its recording and its
+// judgement.
+package saved
 
 import (
 	"cmp"
@@ -20,6 +22,9 @@ import (
 	"lapse/hint"
 	"lapse/record"
 	"lapse/report"
+	"lapse/run/exit"
+	"lapse/run/judging"
+	"lapse/run/terminal"
 	"lapse/timeline"
 )
 
@@ -34,19 +39,19 @@ const (
 // write a run there. It must hold neither file of a run yet: nothing there is overwritten.
 func ClaimDir(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, Usagef("give another --out", "the run's directory: %w", err)
+		return nil, exit.Usagef("give another --out", "the run's directory: %w", err)
 	}
 	release, err = lockDir(dir)
 	if errors.Is(err, errLocked) {
-		return nil, Usagef("wait until it has ended, or give another --out", "another lapse writes its run into %s", dir)
+		return nil, exit.Usagef("wait until it has ended, or give another --out", "another lapse writes its run into %s", dir)
 	}
 	if err != nil {
-		return nil, Usagef("give another --out", "the run's directory: %w", err)
+		return nil, exit.Usagef("give another --out", "the run's directory: %w", err)
 	}
 	for _, name := range []string{FactsFile, TimelineFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			release()
-			return nil, Usagef("give another --out", "%s already holds a run: %s", dir, name)
+			return nil, exit.Usagef("give another --out", "%s already holds a run: %s", dir, name)
 		}
 	}
 	return release, nil
@@ -55,9 +60,9 @@ func ClaimDir(dir string) (release func(), err error) {
 // errLocked says that another process has locked a directory.
 var errLocked = errors.New("the directory is locked")
 
-// beginRecording claims the run's directory, and makes the recording in it, as create makes one. Where that fails it
+// BeginRecording claims the run's directory, and makes the recording in it, as create makes one. Where that fails it
 // leaves nothing behind.
-func beginRecording[R any](dir string, create func(path string) (R, error)) (rec R, release func(), err error) {
+func BeginRecording[R any](dir string, create func(path string) (R, error)) (rec R, release func(), err error) {
 	release, err = ClaimDir(dir)
 	if err != nil {
 		return rec, nil, err
@@ -65,13 +70,13 @@ func beginRecording[R any](dir string, create func(path string) (R, error)) (rec
 	if rec, err = create(filepath.Join(dir, FactsFile)); err != nil {
 		os.Remove(dir) // unless something else is in it
 		release()
-		return rec, nil, Usagef("give another --out", "%w", err)
+		return rec, nil, exit.Usagef("give another --out", "%w", err)
 	}
 	return rec, release, nil
 }
 
-// discard removes the directory of a run that did not come about, if nothing else is in it.
-func discard(dir string) {
+// Discard removes the directory of a run that did not come about, if nothing else is in it.
+func Discard(dir string) {
 	os.Remove(filepath.Join(dir, FactsFile))
 	os.Remove(dir)
 }
@@ -107,8 +112,8 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	return syncDir(filepath.Dir(path)) // which renameio leaves out
 }
 
-// renameFile renames a file within its directory, and syncs that, so that the new name survives a crash of the machine.
-func renameFile(from, to string) error {
+// RenameFile renames a file within its directory, and syncs that, so that the new name survives a crash of the machine.
+func RenameFile(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
@@ -122,22 +127,22 @@ func syncDir(path string) error {
 		return err
 	}
 	defer dir.Close()
-	if err := syncFile(dir); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
+	if err := SyncFile(dir); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
 		return err // EINVAL: a file system that cannot sync a directory
 	}
 	return nil
 }
 
-// syncFile is what makes a file durable; a test looks over its shoulder.
-var syncFile = (*os.File).Sync
+// SyncFile is what makes a file durable; a test looks over its shoulder.
+var SyncFile = (*os.File).Sync
 
-// deliver writes and prints a judged run, and returns its exit code as an error.
-func deliver(stdout io.Writer, dir string, as Output, tl *model.Timeline) error {
-	return present(stdout, dir, as, tl, saveTimeline(dir, tl))
+// Deliver writes and prints a judged run, and returns its exit code as an error.
+func Deliver(stdout io.Writer, dir string, as Output, tl *model.Timeline) error {
+	return Present(stdout, dir, as, tl, Save(dir, tl))
 }
 
-// saveTimeline writes the run's timeline.json. If that fails the run is marked so.
-func saveTimeline(dir string, tl *model.Timeline) error {
+// Save writes the run's timeline.json. If that fails the run is marked so.
+func Save(dir string, tl *model.Timeline) error {
 	err := WriteTimeline(dir, tl)
 	if err != nil {
 		verdict.Unsaved(tl, err)
@@ -145,10 +150,10 @@ func saveTimeline(dir string, tl *model.Timeline) error {
 	return err
 }
 
-// present prints a judged run, and returns its exit code as an error. What could not be written makes it 1 at most: a
+// Present prints a judged run, and returns its exit code as an error. What could not be written makes it 1 at most: a
 // gate that failed has failed.
-func present(stdout io.Writer, dir string, as Output, tl *model.Timeline, unwritten error) error {
-	return ExitWith(tl.Verdict.ExitCode, errors.Join(unwritten, Print(stdout, dir, as, tl)))
+func Present(stdout io.Writer, dir string, as Output, tl *model.Timeline, unwritten error) error {
+	return exit.With(tl.Verdict.ExitCode, errors.Join(unwritten, Print(stdout, dir, as, tl)))
 }
 
 // An Output is how a judged run is printed.
@@ -163,7 +168,7 @@ func Print(w io.Writer, path string, as Output, tl *model.Timeline) error {
 	if f.Facts {
 		return Export(w, path, "", f)
 	}
-	s := StyleOf(w)
+	s := terminal.StyleOf(w)
 	return f.Write(w, report.Saved{Judged: tl}, report.Options{
 		Verbose: as.Verbose, Color: s.Color, Unicode: s.Unicode, Width: s.Width, RunDir: kept(path), Page: dashboard.Files(),
 	})
@@ -201,7 +206,7 @@ func Export(stdout io.Writer, path, out string, f report.Format) error {
 	if err := ToFile(stdout, out, write); err != nil || broken == nil {
 		return err
 	}
-	return Stopped("exported only %w", broken)
+	return exit.Stopped("exported only %w", broken)
 }
 
 // ToFile lets write fill the file out, whole or not at all, or stdout if out is empty.
@@ -210,7 +215,7 @@ func ToFile(stdout io.Writer, out string, write func(io.Writer) error) error {
 		return write(stdout)
 	}
 	if info, err := os.Stat(out); err == nil && !info.Mode().IsRegular() {
-		return Usagef("name a file", "--out %s is not a file", out)
+		return exit.Usagef("name a file", "--out %s is not a file", out)
 	}
 	return WriteFile(out, write)
 }
@@ -231,7 +236,7 @@ func openFacts(path string, f report.Format) (Saved, error) {
 		return Saved{}, err
 	}
 	if f.Left == "" {
-		return Saved{}, Usagef("-o csv and -o events write what it holds", "-o %s needs the run's recording, %s: %s does not hold it", f.Name, FactsFile, file)
+		return Saved{}, exit.Usagef("-o csv and -o events write what it holds", "-o %s needs the run's recording, %s: %s does not hold it", f.Name, FactsFile, file)
 	}
 	return Saved{Run: report.Facts(tl), Broken: fmt.Errorf("%s: %s holds no more, and its recording is not here", f.Left, file)}, nil
 }
@@ -250,18 +255,18 @@ func Load(path string, o correlate.Options, gateExprs []string) (*model.Timeline
 	tl, err := correlate.Analyze(saved.Run, o)
 	switch {
 	case err != nil && saved.Broken != nil && !errors.Is(saved.Broken, record.ErrCorrupt) && saved.Meta.T0.IsZero():
-		return nil, Stopped("%s holds no facts: Lapse was killed before it had written the first, after a second, or has just begun", path)
+		return nil, exit.Stopped("%s holds no facts: Lapse was killed before it had written the first, after a second, or has just begun", path)
 	case err != nil:
 		return nil, fmt.Errorf("judge %s: %w", path, err)
 	}
 	if len(gateExprs) == 0 {
 		gateExprs = saved.Meta.Options.Gates
 	}
-	gates, err := ParseGates(gateExprs)
+	gates, err := judging.ParseGates(gateExprs)
 	if err != nil {
 		return nil, err
 	}
-	tl.Tool = thisTool()
+	tl.Tool = judging.Tool()
 	verdict.Judge(tl, gates)
 	return tl, nil
 }
@@ -286,14 +291,14 @@ func TimelineOnly(path string) (file string, ok bool) {
 // loadTimeline reads a judged run. Other options than it was judged by need its recording.
 func loadTimeline(file string, o correlate.Options, gateExprs []string) (*model.Timeline, error) {
 	if o != (correlate.Options{}) {
-		return nil, Usagef("without these flags it is shown as it was judged; --fail-if can be given",
+		return nil, exit.Usagef("without these flags it is shown as it was judged; --fail-if can be given",
 			"%s: a run cannot be judged by other options without its recording, %s", file, FactsFile)
 	}
 	tl, err := OpenTimeline(file)
 	if err != nil || len(gateExprs) == 0 {
 		return tl, err
 	}
-	gates, err := ParseGates(gateExprs)
+	gates, err := judging.ParseGates(gateExprs)
 	if err != nil {
 		return nil, err
 	}
@@ -304,12 +309,12 @@ func loadTimeline(file string, o correlate.Options, gateExprs []string) (*model.
 func OpenTimeline(file string) (*model.Timeline, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, Usagef(dirHint, "not a run: %w", err)
+		return nil, exit.Usagef(dirHint, "not a run: %w", err)
 	}
 	defer f.Close()
 	tl, err := report.ReadJSON(f)
 	if err != nil {
-		return nil, Usagef(dirHint, "%s: %w", file, err)
+		return nil, exit.Usagef(dirHint, "%s: %w", file, err)
 	}
 	return tl, nil
 }
@@ -332,14 +337,14 @@ func (s Saved) Close() error {
 func Open(path string) (Saved, error) {
 	file := path
 	if info, err := os.Stat(path); err != nil {
-		return Saved{}, Usagef(dirHint, "%w", err)
+		return Saved{}, exit.Usagef(dirHint, "%w", err)
 	} else if info.IsDir() {
 		file = filepath.Join(path, FactsFile)
 		if _, err := os.Stat(file); err != nil {
 			file = filepath.Join(path, PartialFile) // what came of a run, where the rest did not
 		}
 		if _, err := os.Stat(file); err != nil {
-			return Saved{}, Usagef(dirHint, "%s is not a run: it holds neither %s nor %s", path, FactsFile, TimelineFile)
+			return Saved{}, exit.Usagef(dirHint, "%s is not a run: it holds neither %s nor %s", path, FactsFile, TimelineFile)
 		}
 	}
 	f, err := record.Open(file)
@@ -347,7 +352,7 @@ func Open(path string) (Saved, error) {
 		return Saved{}, err
 	}
 	if err != nil {
-		return Saved{}, Usagef(cmp.Or(hint.Of(err), dirHint), "%w", err)
+		return Saved{}, exit.Usagef(cmp.Or(hint.Of(err), dirHint), "%w", err)
 	}
 	run, err := f.Run()
 	switch {

@@ -1,4 +1,4 @@
-package run
+package mask
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 func TestTheCommandOfAHookIsRecordedWithoutCredentials(t *testing.T) {
 	hook := &timeline.Hook{Kind: "exec", Command: "curl -H 'Authorization: Bearer abcdefghijkl' localhost/quit; sleep 5"}
-	maskHooks(timeline.Event{Kind: timeline.SnapshotTaken, Snapshot: &timeline.Snapshot{
+	Hooks(timeline.Event{Kind: timeline.SnapshotTaken, Snapshot: &timeline.Snapshot{
 		Template: &timeline.PodTemplate{Containers: []timeline.Container{{Name: "app"}, {Name: "web", PreStop: hook}}},
 	}})
 	if strings.Contains(hook.Command, "abcdefghijkl") || !strings.Contains(hook.Command, "localhost/quit; sleep 5") {

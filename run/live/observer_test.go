@@ -1,4 +1,4 @@
-package run
+package live
 
 import (
 	"testing"
@@ -27,22 +27,22 @@ func (s *slowSink) Close(tl *model.Timeline) { s.end = tl }
 func TestASlowObserverDelaysNobodyAndLearnsWhatItLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &slowSink{released: make(chan struct{})}
-		l := newLive(nil, newQueued(sink, 10))
-		l.add(timeline.Event{ID: 1})
+		l := New(nil, NewQueued(sink, 10))
+		l.Add(timeline.Event{ID: 1})
 		synctest.Wait() // the sink has it, and is stuck
 		for id := range uint32(25) {
-			l.add(timeline.Event{ID: id + 2})
+			l.Add(timeline.Event{ID: id + 2})
 		}
 		begun := time.Now()
 		for now := range 5 {
-			l.show(time.Duration(now) * time.Second)
+			l.Show(time.Duration(now) * time.Second)
 		}
 		if waited := time.Since(begun); waited > 0 {
 			t.Errorf("the run waited for %v", waited)
 		}
 		close(sink.released)
-		tl := l.timeline()
-		l.end(tl)
+		tl := l.Timeline()
+		l.End(tl)
 		if sink.facts != 11 || sink.last.Lost != 15 || sink.last.Now != 4*time.Second || sink.end != tl {
 			t.Errorf("%d facts, last judgement at %v with %d lost", sink.facts, sink.last.Now, sink.last.Lost)
 		}

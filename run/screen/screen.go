@@ -1,4 +1,5 @@
-package run
+// Package screen is what people see of a run while it goes on: the terminal, the log on it, and the page.
+package screen
 
 import (
 	"fmt"
@@ -9,6 +10,8 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/report"
+	"lapse/run/live"
+	"lapse/run/terminal"
 	"lapse/timeline"
 )
 
@@ -16,35 +19,35 @@ import (
 // counted. Further lines of the wrapped command wait for room.
 const maxBacklog = 1 << 20
 
-// A screen shows the progress of a run on stderr. Its own goroutine writes: a paused terminal (Ctrl-S), or a full
+// A Screen shows the progress of a run on stderr. Its own goroutine writes: a paused terminal (Ctrl-S), or a full
 // pipe, delays only the wrapped command, as any full pipe does.
-type screen struct {
+type Screen struct {
 	progress *report.Progress
 	writing  sync.WaitGroup
 	wake     chan struct{} // holds a token while there may be something to write
 	redraws  bool          // it is a terminal, on which a block is redrawn
 
-	mu       sync.Mutex
+	Mu       sync.Mutex
 	room     *sync.Cond // signalled when lines were written
 	lines    []piece    // not written yet
 	size     int        // bytes in lines, and of those that are being written
 	dropped  int
 	commands []timeline.Event // changes of the wrapped command that are not shown yet
-	frame    *Judgement       // the newest that is not drawn yet
+	Frame    *live.Judgement  // the newest that is not drawn yet
 	closed   bool
 }
 
-// newScreen returns a screen that writes to w, for a run of length total; 0 if that is unknown.
-func newScreen(w io.Writer, total time.Duration) *screen {
-	s := &screen{progress: newProgress(w, total), wake: make(chan struct{}, 1), redraws: StyleOf(w).terminal}
-	s.room = sync.NewCond(&s.mu)
+// New returns a screen that writes to w, for a run of length total; 0 if that is unknown.
+func New(w io.Writer, total time.Duration) *Screen {
+	s := &Screen{progress: newProgress(w, total), wake: make(chan struct{}, 1), redraws: terminal.StyleOf(w).Terminal}
+	s.room = sync.NewCond(&s.Mu)
 	s.writing.Go(s.write)
 	return s
 }
 
-// say writes a line of Lapse itself. It never waits, unless the screen is closed.
-func (s *screen) say(line string) {
-	s.mu.Lock()
+// Say writes a line of Lapse itself. It never waits, unless the screen is closed.
+func (s *Screen) Say(line string) {
+	s.Mu.Lock()
 	closed := s.closed
 	switch {
 	case closed:
@@ -53,7 +56,7 @@ func (s *screen) say(line string) {
 	default:
 		s.put(piece{line, false})
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if closed {
 		s.writing.Wait()
 		s.progress.Log(line)
@@ -62,16 +65,16 @@ func (s *screen) say(line string) {
 	s.awake()
 }
 
-// pass writes output of the wrapped command as it is. It waits while the backlog is full.
-func (s *screen) pass(output string) {
-	s.mu.Lock()
+// Pass writes output of the wrapped command as it is. It waits while the backlog is full.
+func (s *Screen) Pass(output string) {
+	s.Mu.Lock()
 	for s.size > maxBacklog && !s.closed {
 		s.room.Wait()
 	}
 	if !s.closed {
 		s.put(piece{output, true})
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	s.awake()
 }
 
@@ -81,60 +84,58 @@ type piece struct {
 	output bool
 }
 
-func (s *screen) put(p piece) {
+func (s *Screen) put(p piece) {
 	s.lines = append(s.lines, p)
 	s.size += len(p.text)
 }
 
-// showEvent shows a change of the wrapped command, or the phase in which it starts, before the event comes back in
+// ShowEvent shows a change of the wrapped command, or the phase in which it starts, before the event comes back in
 // the recording. It never waits.
-func (s *screen) showEvent(e timeline.Event) {
-	s.mu.Lock()
+func (s *Screen) ShowEvent(e timeline.Event) {
+	s.Mu.Lock()
 	s.commands = append(s.commands, e)
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	s.awake()
 }
 
 // Judged replaces the next frame, if that is not drawn yet. It never waits.
-func (s *screen) Judged(j Judgement) {
-	s.mu.Lock()
-	s.frame = &j
-	s.mu.Unlock()
+func (s *Screen) Judged(j live.Judgement) {
+	s.Mu.Lock()
+	s.Frame = &j
+	s.Mu.Unlock()
 	s.awake()
 }
 
 // A screen shows totals, and no single facts.
 
-func (s *screen) Fact(timeline.Fact) {}
+func (s *Screen) Fact(timeline.Fact) {}
 
-func (s *screen) Wants() Detail {
+func (s *Screen) Wants() live.Detail {
 	if s.redraws {
-		return Totals
+		return live.Totals
 	}
-	return Seldom
+	return live.Seldom
 }
 
-func (s *screen) Close(*model.Timeline) { s.close() }
-
-func (s *screen) awake() {
+func (s *Screen) awake() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// close writes the rest and leaves the terminal clean. It waits for both: do first what must not wait.
-func (s *screen) close() {
-	s.mu.Lock()
+// Close writes the rest and leaves the terminal clean. It waits for both: do first what must not wait.
+func (s *Screen) Close(*model.Timeline) {
+	s.Mu.Lock()
 	s.closed = true
 	s.room.Broadcast()
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	s.awake()
 	s.writing.Wait()
 }
 
 // write writes lines and frames until the screen is closed.
-func (s *screen) write() {
+func (s *Screen) write() {
 	for range s.wake {
 		commands, lines, f, dropped, closed := s.take()
 		for _, e := range commands {
@@ -162,26 +163,26 @@ func (s *screen) write() {
 	}
 }
 
-func (s *screen) take() (commands []timeline.Event, lines []piece, f *Judgement, dropped int, closed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	commands, lines, f, dropped, closed = s.commands, s.lines, s.frame, s.dropped, s.closed
-	s.commands, s.lines, s.frame, s.dropped = nil, nil, nil, 0
+func (s *Screen) take() (commands []timeline.Event, lines []piece, f *live.Judgement, dropped int, closed bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	commands, lines, f, dropped, closed = s.commands, s.lines, s.Frame, s.dropped, s.closed
+	s.commands, s.lines, s.Frame, s.dropped = nil, nil, nil, 0
 	return commands, lines, f, dropped, closed
 }
 
-func (s *screen) written(bytes int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Screen) written(bytes int) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.size -= bytes
 	s.room.Broadcast()
 }
 
 // talk is the writer for Lapse's own log.
-func (s *screen) talk() io.Writer { return lineWriter(s.say) }
+func (s *Screen) talk() io.Writer { return lineWriter(s.Say) }
 
-// output is the writer for the wrapped command's output.
-func (s *screen) output() io.Writer { return outputWriter(s.pass) }
+// Output is the writer for the wrapped command's output.
+func (s *Screen) Output() io.Writer { return outputWriter(s.Pass) }
 
 type outputWriter func(output string)
 
@@ -196,4 +197,12 @@ type lineWriter func(line string)
 func (put lineWriter) Write(p []byte) (int, error) {
 	put(strings.TrimRight(string(p), "\r\n"))
 	return len(p), nil
+}
+
+// newProgress returns the progress display fit for w: redrawn in place on a terminal, lines elsewhere.
+func newProgress(w io.Writer, total time.Duration) *report.Progress {
+	style := terminal.StyleOf(w)
+	return report.NewProgress(w, report.ProgressOptions{
+		Terminal: style.Terminal, Color: style.Color, Unicode: style.Unicode, Width: style.Width, Total: total,
+	})
 }

@@ -1,4 +1,4 @@
-package run
+package screen
 
 import (
 	"context"
@@ -9,38 +9,39 @@ import (
 	"sync"
 
 	"lapse/dashboard"
+	"lapse/run/exit"
 )
 
-// An address is where the page will be served: bound before anything is created or measured, so that one in use is
+// An Address is where the page will be served: bound before anything is created or measured, so that one in use is
 // found in time. The nil address is of a run without a page.
-type address struct {
+type Address struct {
 	ln    net.Listener
 	given string // the host as the user wrote it, by which a browser asks for the page
 }
 
-// ListenForPage binds addr, or nothing if it is empty.
+// Listen binds addr, or nothing if it is empty.
 //
 // All addresses of this machine at once ("0.0.0.0", "[::]", ":8080") are refused: the page answers only to names that
 // it knows (a page of another site must not read it through a name that leads here), and such an address is none of
 // them.
-func ListenForPage(addr string) (*address, error) {
+func Listen(addr string) (*Address, error) {
 	if addr == "" {
 		return nil, nil
 	}
 	const hint = "as in --dashboard 127.0.0.1:8080"
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, Usagef(hint, "--dashboard %s: %w", addr, err)
+		return nil, exit.Usagef(hint, "--dashboard %s: %w", addr, err)
 	}
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.Unmap().IsUnspecified() {
-		return nil, Usagef("name one address of this machine, as in --dashboard 127.0.0.1:"+port+" or --dashboard "+reachableAddress()+":"+port,
+		return nil, exit.Usagef("name one address of this machine, as in --dashboard 127.0.0.1:"+port+" or --dashboard "+reachableAddress()+":"+port,
 			"--dashboard %s: the page answers only to an address that it knows by name, and this means all of them", addr)
 	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, Usagef("give another --dashboard address, such as 127.0.0.1:0", "serve the page: %w", err)
+		return nil, exit.Usagef("give another --dashboard address, such as 127.0.0.1:0", "serve the page: %w", err)
 	}
-	return &address{ln: ln, given: host}, nil
+	return &Address{ln: ln, given: host}, nil
 }
 
 // reachableAddress is an address of this machine that others may reach.
@@ -55,24 +56,24 @@ func reachableAddress() string {
 }
 
 // Close gives the address back, if nothing is served there any more.
-func (a *address) Close() {
+func (a *Address) Close() {
 	if a != nil {
 		a.ln.Close()
 	}
 }
 
 // Serve serves a page until the returned function is called: none, and a nil page, where there is no address.
-func (a *address) Serve(ctx context.Context, stderr io.Writer) (*page, func()) {
+func (a *Address) Serve(ctx context.Context, stderr io.Writer) (*Page, func()) {
 	if a == nil {
 		return nil, func() {}
 	}
-	p := newPage()
+	p := NewPage()
 	options := p.options()
 	options.Hosts = []string{a.given}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := dashboard.Serve(ctx, a.ln, p.store, options); err != nil {
+		if err := dashboard.Serve(ctx, a.ln, p.Store, options); err != nil {
 			fmt.Fprintf(stderr, "lapse: %v\n", err)
 		}
 	})
@@ -81,7 +82,7 @@ func (a *address) Serve(ctx context.Context, stderr io.Writer) (*page, func()) {
 }
 
 // url is what to open in a browser: by the name that was given, and with the port that was found.
-func (a *address) url() string {
+func (a *Address) url() string {
 	_, port, _ := net.SplitHostPort(a.ln.Addr().String())
 	return "http://" + net.JoinHostPort(a.given, port) + "/"
 }

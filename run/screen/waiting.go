@@ -1,4 +1,4 @@
-package run
+package screen
 
 import (
 	"fmt"
@@ -9,26 +9,26 @@ import (
 	"lapse/timeline"
 )
 
-// sayWaiting is how often a waiting prints its line.
-const sayWaiting = 5 * time.Second
+// SayWaiting is how often a waiting prints its line.
+const SayWaiting = 5 * time.Second
 
 // A waiting prints the awaited condition every few seconds until it is over.
 type waiting struct {
-	over func() // ends it; a second call does nothing
+	Over func() // ends it; a second call does nothing
 
 	mu   sync.Mutex
 	what string
 }
 
-// startWaiting begins to wait for a condition. It calls say, which must not block, after the first [sayWaiting].
-func startWaiting(say func(line string), what string) *waiting {
+// StartWaiting begins to wait for a condition. It calls say, which must not block, after the first [sayWaiting].
+func StartWaiting(say func(line string), what string) *waiting {
 	w := &waiting{what: what}
 	ended := make(chan struct{})
 	var printing sync.WaitGroup
-	w.over = sync.OnceFunc(func() { close(ended); printing.Wait() })
+	w.Over = sync.OnceFunc(func() { close(ended); printing.Wait() })
 	clock := timeline.StartClock()
 	printing.Go(func() {
-		tick := time.NewTicker(sayWaiting)
+		tick := time.NewTicker(SayWaiting)
 		defer tick.Stop()
 		for {
 			select {
@@ -42,8 +42,8 @@ func startWaiting(say func(line string), what string) *waiting {
 	return w
 }
 
-// is replaces the awaited condition.
-func (w *waiting) is(what string) {
+// Is replaces the awaited condition.
+func (w *waiting) Is(what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.what = what

@@ -1,6 +1,6 @@
 //go:build unix && !aix && !solaris
 
-package run
+package saved
 
 import (
 	"errors"

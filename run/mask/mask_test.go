@@ -1,4 +1,4 @@
-package run
+package mask
 
 import (
 	"strings"
@@ -23,7 +23,7 @@ func TestWhatLooksLikeCredentialsInACommandIsNotRecorded(t *testing.T) {
 		{[]string{"login", "eyJhbGciOi.eyJzdWIi.s3cret"}, []string{"login", "***"}},
 		{[]string{"tool", "--password-stdin", "--verbose"}, []string{"tool", "--password-stdin", "--verbose"}},
 	} {
-		got, want := timeline.JoinCommand(maskCommand(test.words)), timeline.JoinCommand(test.want)
+		got, want := timeline.JoinCommand(Command(test.words)), timeline.JoinCommand(test.want)
 		if got != want || strings.Contains(got, "s3cret") {
 			t.Errorf("%q is shown as\n\t%s, want\n\t%s", test.words, got, want)
 		}
@@ -40,7 +40,7 @@ func TestOutputLosesWhatLooksLikeCredentialsAndNothingElse(t *testing.T) {
 		"deployment.apps/web image updated":                       "deployment.apps/web image updated",
 		"error: cannot delete Pods with local storage: web/web-1": "error: cannot delete Pods with local storage: web/web-1",
 	} {
-		if got := maskText(line); got != want {
+		if got := Text(line); got != want {
 			t.Errorf("%q is recorded as %q, want %q", line, got, want)
 		}
 	}
@@ -97,7 +97,7 @@ func TestSpellingsOfCredentialsAreMasked(t *testing.T) {
 		} else if !strings.Contains(test[0], secret) {
 			secret = test[0]
 		}
-		if got := maskText(test[0]); strings.Contains(got, secret) || strings.Contains(got, "s3cret") || !strings.Contains(got, masked) {
+		if got := Text(test[0]); strings.Contains(got, secret) || strings.Contains(got, "s3cret") || !strings.Contains(got, Hidden) {
 			t.Errorf("%s\n\tis shown as %s", test[0], got)
 		}
 	}
@@ -125,7 +125,7 @@ func TestCredentialsInArgumentsAreMasked(t *testing.T) {
 		{[]string{"tool", "--token-file", "/run/token", "--token-ttl=5m"}, []string{"tool", "--token-file", "/run/token", "--token-ttl=5m"}},
 		{[]string{"sh", "-c", "tool --password=$PASSWORD"}, []string{"sh", "-c", "tool --password=$PASSWORD"}},
 	} {
-		got, want := timeline.JoinCommand(maskCommand(test.words)), timeline.JoinCommand(test.want)
+		got, want := timeline.JoinCommand(Command(test.words)), timeline.JoinCommand(test.want)
 		if got != want {
 			t.Errorf("%q is shown as\n\t%s, want\n\t%s", test.words, got, want)
 		}
@@ -146,12 +146,12 @@ func TestCredentialsOfSeveralLinesAreMasked(t *testing.T) {
 		"stringData:\n  any: s3cret\n  config: |\n    s3cret\n  other: s3cret\nkind: after it",
 		"\"stringData\": {\n    \"any\": \"s3cret\"\n},\n\"kind\": \"after it\"",
 	} {
-		if got := maskText(text); strings.Contains(got, "s3cret") || !strings.Contains(got, "after it") {
+		if got := Text(text); strings.Contains(got, "s3cret") || !strings.Contains(got, "after it") {
 			t.Errorf("%s\n\tis shown as\n%s", text, got)
 		}
 	}
 	data := "data:\n  user: YWRtaW5pc3RyYXRvcg==\n  any.key: czNjcmV0czNj\nkind: Secret"
-	if got, want := maskText(data), "data:\n  user: ***\n  any.key: ***\nkind: Secret"; got != want {
+	if got, want := Text(data), "data:\n  user: ***\n  any.key: ***\nkind: Secret"; got != want {
 		t.Errorf("a Secret is shown as\n%s", got)
 	}
 }
@@ -172,7 +172,7 @@ func TestWhatIsNoCredentialStaysReadable(t *testing.T) {
 		"Warning: ignoring DaemonSet-managed Pods: kube-system/kube-proxy-abc12", "time=10:11:12 level=info msg=\"secret rotated\"", "12 tokens, 3 secrets and 1 password",
 		"waiting for deployment \"auth\" rollout to finish: 1 old replicas are pending termination...", "the key 'password' of secret db is missing", "sk-learn and task-runner",
 	} {
-		if got := maskText(line); got != line {
+		if got := Text(line); got != line {
 			t.Errorf("%s\n\tis shown as %s", line, got)
 		}
 	}
@@ -182,7 +182,7 @@ func FuzzMaskingTakesAnyText(f *testing.F) {
 	f.Add("password: \"x\\\" y\ntoken: |\n  z")
 	f.Add("--header=X: 'a -uroot:b -----BEGIN X----- data: {")
 	f.Fuzz(func(t *testing.T, text string) {
-		maskText(text)
-		maskCommand(strings.Split(text, " "))
+		Text(text)
+		Command(strings.Split(text, " "))
 	})
 }

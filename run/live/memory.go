@@ -1,4 +1,4 @@
-package run
+package live
 
 import (
 	"math"
@@ -10,16 +10,16 @@ import (
 	"lapse/timeline"
 )
 
-// A memoryLimit is an observer that raises the runtime's soft memory limit when what is alive comes near it: a
+// A MemoryLimit is an observer that raises the runtime's soft memory limit when what is alive comes near it: a
 // collector that has to keep to a limit takes the CPU that measuring needs. It does nothing where GOMEMLIMIT is not
 // set. See https://go.dev/doc/gc-guide#Memory_limit.
-type memoryLimit struct{}
+type MemoryLimit struct{}
 
-func (memoryLimit) Fact(timeline.Fact) {}
+func (MemoryLimit) Fact(timeline.Fact) {}
 
-func (memoryLimit) Wants() Detail { return Seldom }
+func (MemoryLimit) Wants() Detail { return Seldom }
 
-func (memoryLimit) Judged(Judgement) {
+func (MemoryLimit) Judged(Judgement) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}} // as of the last collection
 	metrics.Read(sample)
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
@@ -27,7 +27,7 @@ func (memoryLimit) Judged(Judgement) {
 	}
 }
 
-func (memoryLimit) Close(*model.Timeline) {}
+func (MemoryLimit) Close(*model.Timeline) {}
 
 // softLimit is what a limit becomes when so many bytes are alive: half as much again once they take seven eighths of
 // it, and never more than the container leaves room for.

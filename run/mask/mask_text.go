@@ -1,23 +1,23 @@
-package run
+package mask
 
 import (
 	"regexp"
 	"strings"
 )
 
-// maskText hides what looks like credentials in a script or in output of any number of lines.
-func maskText(text string) string {
-	var m masker
+// Text hides what looks like credentials in a script or in output of any number of lines.
+func Text(text string) string {
+	var m Lines
 	var shown strings.Builder
 	for line := range strings.Lines(text) {
-		shown.WriteString(m.line(line))
+		shown.WriteString(m.Mask(line))
 	}
 	return shown.String()
 }
 
-// A masker hides what looks like credentials in lines of text: values of flags and of names, however they are quoted
+// A Lines hides what looks like credentials in lines of text: values of flags and of names, however they are quoted
 // and separated, and tokens of known forms. It remembers what continues on the next line.
-type masker struct {
+type Lines struct {
 	pem   bool   // between BEGIN and END
 	quote string // that ends a credential
 	named bool   // "name: DB_PASSWORD" was read, and its "value: x" is next
@@ -46,32 +46,32 @@ var (
 	pemInLine = regexp.MustCompile(`(-----BEGIN [A-Z0-9 ]+-----).+?(-----END [A-Z0-9 ]+-----)`)
 )
 
-// line returns a line without what looks like credentials. Its end stays.
-func (m *masker) line(line string) string {
+// Mask returns a line without what looks like credentials. Its end stays.
+func (m *Lines) Mask(line string) string {
 	text := strings.TrimRight(line, "\r\n")
 	return m.begun(text) + line[len(text):]
 }
 
 // begun hides what belongs to a credential that began on a line before, and then the line's own.
-func (m *masker) begun(text string) string {
+func (m *Lines) begun(text string) string {
 	if m.lines++; m.lines > maxContinued {
-		*m = masker{}
+		*m = Lines{}
 	}
 	if m.pem {
 		at := pemEnd.FindStringIndex(text)
 		if m.pem = at == nil; m.pem {
-			return masked
+			return Hidden
 		}
-		return masked + m.own(text[at[0]:])
+		return Hidden + m.own(text[at[0]:])
 	}
 	if m.quote != "" {
 		_, rest, found := strings.Cut(text, m.quote)
 		if !found {
-			return masked
+			return Hidden
 		}
 		closed := m.quote
 		m.quote = ""
-		return masked + closed + m.own(rest)
+		return Hidden + closed + m.own(rest)
 	}
 	if strings.TrimSpace(text) == "" {
 		return text
@@ -82,7 +82,7 @@ func (m *masker) begun(text string) string {
 	if m.text.open {
 		m.text.open = !m.text.oneLine
 		if m.text.open || !strings.ContainsAny(text, ":={[") && !strings.Contains(text[:indent], "-") {
-			return text[:indent] + masked
+			return text[:indent] + Hidden
 		}
 	}
 	return m.own(text)
@@ -92,12 +92,12 @@ func (m *masker) begun(text string) string {
 func leading(text string) int { return len(text) - len(strings.TrimLeft(text, " \t+-")) }
 
 // own hides the credentials of one line.
-func (m *masker) own(text string) string {
+func (m *Lines) own(text string) string {
 	if strings.Contains(text, "-----") {
-		text = pemInLine.ReplaceAllString(text, "$1"+masked+"$2")
+		text = pemInLine.ReplaceAllString(text, "$1"+Hidden+"$2")
 		if at := pemBegin.FindStringIndex(text); at != nil && !pemEnd.MatchString(text[at[1]:]) {
 			m.pem, m.lines = true, 0
-			return m.values(text[:at[0]]) + text[at[0]:at[1]] + masked
+			return m.values(text[:at[0]]) + text[at[0]:at[1]] + Hidden
 		}
 	}
 	for _, t := range tokens {
@@ -146,7 +146,7 @@ func replaceValue(before, text string, form *regexp.Regexp) string {
 }
 
 // values hides the values of names such as password.
-func (m *masker) values(text string) string {
+func (m *Lines) values(text string) string {
 	var shown strings.Builder
 	written := 0
 	for at := 0; ; {
@@ -159,12 +159,12 @@ func (m *masker) values(text string) string {
 		if from >= to || harmless(text[from:to]) {
 			continue
 		}
-		shown.WriteString(text[written:from] + masked)
+		shown.WriteString(text[written:from] + Hidden)
 		written = to
 		if more := changed.FindString(text[to:]); more != "" {
 			n.value = to + len(more)
 			from, to = m.extent(n)
-			shown.WriteString(text[written:from] + masked)
+			shown.WriteString(text[written:from] + Hidden)
 			written = to
 		}
 		at = written
@@ -241,7 +241,7 @@ func (n keyedName) full() string {
 }
 
 // value returns where the credential is that belongs to a name, if it is one's. It remembers what the next lines are.
-func (m *masker) value(n keyedName) (from, to int) {
+func (m *Lines) value(n keyedName) (from, to int) {
 	name := n.full()
 	switch {
 	case n.separator == ">":
@@ -269,7 +269,7 @@ func (m *masker) value(n keyedName) (from, to int) {
 }
 
 // nest remembers what the lines are that are indented more, or the values in the braces that open here.
-func (m *masker) nest(n keyedName) {
+func (m *Lines) nest(n keyedName) {
 	b := block{open: true, indent: leading(n.text)}
 	switch {
 	case n.is("data") || n.is("stringData"):
@@ -338,7 +338,7 @@ func (n keyedName) element() (from, to int) {
 }
 
 // extent returns where a value begins and ends. One that does not end on this line continues on the next.
-func (m *masker) extent(n keyedName) (from, to int) {
+func (m *Lines) extent(n keyedName) (from, to int) {
 	rest := n.rest()
 	if n.first && scalar.MatchString(rest) {
 		m.text, m.lines = block{open: true, indent: leading(n.text)}, 0

@@ -1,4 +1,4 @@
-package run
+package live
 
 import (
 	"sync"
@@ -41,9 +41,9 @@ type Judgement struct {
 	Lost     int             // facts that this Observer did not get so far, because it was too slow
 }
 
-// queued is an Observer that hands on what it gets from a goroutine of its own, so that whoever calls it never waits.
+// Queued is an Observer that hands on what it gets from a goroutine of its own, so that whoever calls it never waits.
 // At most capacity facts wait: what comes beyond them is lost, and counted. Of judgements only the newest waits.
-type queued struct {
+type Queued struct {
 	Observer
 	capacity int
 	wake     chan struct{} // holds a token while there may be something to hand on
@@ -57,14 +57,14 @@ type queued struct {
 	closed bool
 }
 
-// newQueued returns a queue in front of o, for so many facts; 0 for an Observer that looks at none.
-func newQueued(o Observer, capacity int) *queued {
-	q := &queued{Observer: o, capacity: capacity, wake: make(chan struct{}, 1)}
+// NewQueued returns a queue in front of o, for so many facts; 0 for an Observer that looks at none.
+func NewQueued(o Observer, capacity int) *Queued {
+	q := &Queued{Observer: o, capacity: capacity, wake: make(chan struct{}, 1)}
 	q.handing.Go(q.handOn)
 	return q
 }
 
-func (q *queued) Fact(f timeline.Fact) {
+func (q *Queued) Fact(f timeline.Fact) {
 	q.change(func() {
 		if len(q.facts) < q.capacity {
 			q.facts = append(q.facts, f)
@@ -75,7 +75,7 @@ func (q *queued) Fact(f timeline.Fact) {
 }
 
 // Wants does not want all of a run while the last Judgement is still being handed on: it would be in vain.
-func (q *queued) Wants() Detail {
+func (q *Queued) Wants() Detail {
 	q.mu.Lock()
 	busy := q.busy || q.judged != nil
 	q.mu.Unlock()
@@ -85,16 +85,16 @@ func (q *queued) Wants() Detail {
 	return Totals
 }
 
-func (q *queued) Judged(j Judgement) { q.change(func() { q.judged = &j }) }
+func (q *Queued) Judged(j Judgement) { q.change(func() { q.judged = &j }) }
 
 // Close hands on what waits, and then tl.
-func (q *queued) Close(tl *model.Timeline) {
+func (q *Queued) Close(tl *model.Timeline) {
 	q.change(func() { q.closed = true })
 	q.handing.Wait()
 	q.Observer.Close(tl)
 }
 
-func (q *queued) change(change func()) {
+func (q *Queued) change(change func()) {
 	q.mu.Lock()
 	change()
 	q.mu.Unlock()
@@ -104,7 +104,7 @@ func (q *queued) change(change func()) {
 	}
 }
 
-func (q *queued) handOn() {
+func (q *Queued) handOn() {
 	for range q.wake {
 		q.mu.Lock()
 		facts, judged, lost, closed := q.facts, q.judged, q.lost, q.closed

@@ -1,4 +1,4 @@
-package run
+package screen
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 func TestThePageAnswersToTheAddressThatIsPrinted(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:0", "localhost:0", "127.0.0.2:0"} {
 		t.Run(addr, func(t *testing.T) {
-			a, err := ListenForPage(addr)
+			a, err := Listen(addr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +43,7 @@ func TestThePageAnswersToTheAddressThatIsPrinted(t *testing.T) {
 // The page must know the name it is asked for by, so it cannot be served on all addresses at once.
 func TestAllAddressesAtOnceAreRefusedForThePage(t *testing.T) {
 	for _, host := range []string{"0.0.0.0", "[::]", "", "[::ffff:0.0.0.0]"} {
-		_, err := ListenForPage(host + ":0")
+		_, err := Listen(host + ":0")
 		if err == nil {
 			t.Errorf("%q is taken", host)
 			continue

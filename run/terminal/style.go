@@ -1,4 +1,5 @@
-package run
+// Package terminal says what a stream can show, and writes a log in sentences.
+package terminal
 
 import (
 	"context"
@@ -14,20 +15,20 @@ import (
 	"lapse/report/document"
 )
 
-// A style is what a stream can show.
-type style struct {
+// A Style is what a stream can show.
+type Style struct {
 	document.Screen
-	terminal bool
+	Terminal bool
 }
 
 // StyleOf looks at what w is, at NO_COLOR (https://no-color.org) and at the locale.
-func StyleOf(w io.Writer) style {
-	s := style{Screen: document.Screen{Width: 120, Unicode: utf8Locale()}}
+func StyleOf(w io.Writer) Style {
+	s := Style{Screen: document.Screen{Width: 120, Unicode: utf8Locale()}}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return s
 	}
-	s.terminal = true
+	s.Terminal = true
 	s.Color = os.Getenv("NO_COLOR") == ""
 	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 		s.Width = width

@@ -1,4 +1,4 @@
-package run
+package mask
 
 import (
 	"regexp"
@@ -119,33 +119,33 @@ func tokenOf(hints, form, with string) token { return token{hints, regexp.MustCo
 
 var tokens = []token{
 	// User information of a URL: the password, or all of it where the user is likely a token.
-	tokenOf("://", `(://[^/\s:@'"]*):[^/\s'"]*@`, "$1:"+masked+"@"),
-	tokenOf("://", `(://[^/\s:@'"]*):[^\s'"@]+@`, "$1:"+masked+"@"),
-	tokenOf("://", `\b((?:git\+)?https?://)(?:[^/\s:@'"]{4,})@`, "$1"+masked+"@"),
-	tokenOf("hooks.slack", `(hooks\.slack\.com/(?:services|workflows)/)[\w/-]+`, "$1"+masked),
-	tokenOf("?key= &key= ?code= &code= ?s= &s= sig= X-Amz-Cred", `([?&](?:key|code|s|sv?ig|X-Amz-Credential)=)[^\s'"&#]+`, "$1"+masked),
+	tokenOf("://", `(://[^/\s:@'"]*):[^/\s'"]*@`, "$1:"+Hidden+"@"),
+	tokenOf("://", `(://[^/\s:@'"]*):[^\s'"@]+@`, "$1:"+Hidden+"@"),
+	tokenOf("://", `\b((?:git\+)?https?://)(?:[^/\s:@'"]{4,})@`, "$1"+Hidden+"@"),
+	tokenOf("hooks.slack", `(hooks\.slack\.com/(?:services|workflows)/)[\w/-]+`, "$1"+Hidden),
+	tokenOf("?key= &key= ?code= &code= ?s= &s= sig= X-Amz-Cred", `([?&](?:key|code|s|sv?ig|X-Amz-Credential)=)[^\s'"&#]+`, "$1"+Hidden),
 	// Schemes of the header Authorization.
-	tokenOf("earer EARER", `(?i)\b(bearer)\s+(?:[\w.~+/=-]*[\d.~+/=_][\w.~+/=-]*|[\w-]{15,})`, "$1 "+masked),
+	tokenOf("earer EARER", `(?i)\b(bearer)\s+(?:[\w.~+/=-]*[\d.~+/=_][\w.~+/=-]*|[\w-]{15,})`, "$1 "+Hidden),
 	tokenOf("asic ASIC egotiate piKey pikey", `\b((?i:basic|negotiate|apikey))\s+(?:[A-Za-z0-9+/]*[\d+/=]+[A-Za-z0-9+/=]{3,}|`+
-		`[A-Za-z0-9+/]{5,}=+|[A-Za-z]+[a-z][A-Z][A-Za-z]{3,})`, "$1 "+masked),
+		`[A-Za-z0-9+/]{5,}=+|[A-Za-z]+[a-z][A-Z][A-Za-z]{3,})`, "$1 "+Hidden),
 	// JSON Web Tokens, and base64 of any JSON object.
-	tokenOf("eyJ", `\beyJ[\w-]{5,}(?:\.[\w-]*){1,4}|\beyJ[\w+/-]{20,}=*`, masked),
+	tokenOf("eyJ", `\beyJ[\w-]{5,}(?:\.[\w-]*){1,4}|\beyJ[\w+/-]{20,}=*`, Hidden),
 	// Tokens of GitHub, GitLab, Slack, AWS, Google, OpenAI, Anthropic, Stripe, npm, PyPI, Vault, OpenShift and others.
-	tokenOf("gho_ ghp_ ghr_ ghs_ ghu_ github_pat_", `\bgh[oprsu]_\w{6,}|\bgithub_pat_\w{6,}`, masked),
-	tokenOf("glpat- glptt- gldt- glrt- glcbt- glft- glsoat- glagent- glimt- glsa_", `\bgl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|imt)-[\w.-]{6,}|\bglsa_\w{16,}`, masked),
-	tokenOf("xox xapp-", `\bxox[a-z](?:\.xox[a-z])?-[\w-]{6,}|\bxapp-[\w-]{6,}`, masked),
-	tokenOf("AKIA ASIA ABIA ACCA", `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{8,}\b`, masked),
-	tokenOf("AIza ya29. GOCSPX-", `\bAIza[\w-]{16,}|\bya29\.[\w-]{6,}|\bGOCSPX-[\w-]{6,}`, masked),
-	tokenOf("sk- k_live_ k_test_ whsec_", `\bsk-(?:[a-z]+-)*\w*(?:\d|[a-z][A-Z])[\w-]{6,}|\b[srp]k_(?:live|test)_\w{6,}|\bwhsec_\w{6,}`, masked),
-	tokenOf("npm_ pypi- hvs. hvb. hvr.", `\bnpm_[A-Za-z0-9]{16,}|\bpypi-[\w-]{16,}|\bhv[sbr]\.[\w-]{6,}`, masked),
-	tokenOf("sha256~ SG. shpat_ shpca_ shppa_ shpss_ dckr_pat_", `\bsha256~[\w-]{10,}|\bSG\.[\w-]{8,}\.[\w-]{8,}|\bshp(?:at|ca|pa|ss)_\w{8,}|\bdckr_pat_[\w-]{8,}`, masked),
-	tokenOf("hf_ dop_v1_ dapi lin_api_", `\bhf_[A-Za-z0-9]{16,}|\bdop_v1_\w{8,}|\bdapi[0-9a-f]{24,}|\blin_api_\w{8,}`, masked),
-	tokenOf("AGE-SECRET sntrys_ ATATT", `\bAGE-SECRET-KEY-1[A-Z0-9]+|\bsntrys_\w{8,}|\bATATT[\w-]{16,}`, masked),
+	tokenOf("gho_ ghp_ ghr_ ghs_ ghu_ github_pat_", `\bgh[oprsu]_\w{6,}|\bgithub_pat_\w{6,}`, Hidden),
+	tokenOf("glpat- glptt- gldt- glrt- glcbt- glft- glsoat- glagent- glimt- glsa_", `\bgl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|imt)-[\w.-]{6,}|\bglsa_\w{16,}`, Hidden),
+	tokenOf("xox xapp-", `\bxox[a-z](?:\.xox[a-z])?-[\w-]{6,}|\bxapp-[\w-]{6,}`, Hidden),
+	tokenOf("AKIA ASIA ABIA ACCA", `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{8,}\b`, Hidden),
+	tokenOf("AIza ya29. GOCSPX-", `\bAIza[\w-]{16,}|\bya29\.[\w-]{6,}|\bGOCSPX-[\w-]{6,}`, Hidden),
+	tokenOf("sk- k_live_ k_test_ whsec_", `\bsk-(?:[a-z]+-)*\w*(?:\d|[a-z][A-Z])[\w-]{6,}|\b[srp]k_(?:live|test)_\w{6,}|\bwhsec_\w{6,}`, Hidden),
+	tokenOf("npm_ pypi- hvs. hvb. hvr.", `\bnpm_[A-Za-z0-9]{16,}|\bpypi-[\w-]{16,}|\bhv[sbr]\.[\w-]{6,}`, Hidden),
+	tokenOf("sha256~ SG. shpat_ shpca_ shppa_ shpss_ dckr_pat_", `\bsha256~[\w-]{10,}|\bSG\.[\w-]{8,}\.[\w-]{8,}|\bshp(?:at|ca|pa|ss)_\w{8,}|\bdckr_pat_[\w-]{8,}`, Hidden),
+	tokenOf("hf_ dop_v1_ dapi lin_api_", `\bhf_[A-Za-z0-9]{16,}|\bdop_v1_\w{8,}|\bdapi[0-9a-f]{24,}|\blin_api_\w{8,}`, Hidden),
+	tokenOf("AGE-SECRET sntrys_ ATATT", `\bAGE-SECRET-KEY-1[A-Z0-9]+|\bsntrys_\w{8,}|\bATATT[\w-]{16,}`, Hidden),
 	// netrc, a pipe to a login, and sentences.
-	tokenOf("login", `\b(login\s+\S+\s+password\s+)\S+`, "${1}"+masked),
-	tokenOf("--password-stdin", `\b((?:echo|printf)\s+(?:-\w+\s+)*)(?:"[^"$]*"|'[^']*'|[^\s"'$]+)(\s*\|[^|]*--password-stdin)`, "${1}"+masked+"${2}"),
-	tokenOf("assword assphrase token Token ecret", `(?i)\b((?:password|passphrase|token|secret)(?: (?:for|of) [\w@./'"-]+)?(?: is| was)?:? )(?:\S{3,}\d\S*|\d\S{5,})`, "${1}"+masked),
-	tokenOf("assword assphrase", `(?i)\b((?:password|passphrase) (?:for|of) [\w@./'"-]+(?: is)?: )\S+`, "${1}"+masked),
+	tokenOf("login", `\b(login\s+\S+\s+password\s+)\S+`, "${1}"+Hidden),
+	tokenOf("--password-stdin", `\b((?:echo|printf)\s+(?:-\w+\s+)*)(?:"[^"$]*"|'[^']*'|[^\s"'$]+)(\s*\|[^|]*--password-stdin)`, "${1}"+Hidden+"${2}"),
+	tokenOf("assword assphrase token Token ecret", `(?i)\b((?:password|passphrase|token|secret)(?: (?:for|of) [\w@./'"-]+)?(?: is| was)?:? )(?:\S{3,}\d\S*|\d\S{5,})`, "${1}"+Hidden),
+	tokenOf("assword assphrase", `(?i)\b((?:password|passphrase) (?:for|of) [\w@./'"-]+(?: is)?: )\S+`, "${1}"+Hidden),
 }
 
 // in hides the token in a text.

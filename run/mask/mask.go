@@ -1,16 +1,17 @@
-package run
+// Package mask hides what looks like a credential in commands, output and URLs: they are recorded and reported.
+package mask
 
 import (
 	"regexp"
 	"strings"
 )
 
-// masked stands for what must not be read.
-const masked = "***"
+// Hidden stands for what must not be read.
+const Hidden = "***"
 
-// maskCommand hides in a command's words what looks like credentials: they are recorded and reported. It cannot know
+// Command hides in a command's words what looks like credentials: they are recorded and reported. It cannot know
 // every program's flags.
-func maskCommand(words []string) []string {
+func Command(words []string) []string {
 	shown := make([]string, len(words))
 	for i, word := range words {
 		shown[i] = maskWord(words[:i], word)
@@ -23,7 +24,7 @@ func maskWord(before []string, word string) string {
 	if n := len(before); n > 0 {
 		last := before[n-1]
 		if n > 1 && before[n-2] == "set" && isSecretName(last) {
-			return masked // aws configure set aws_secret_access_key VALUE
+			return Hidden // aws configure set aws_secret_access_key VALUE
 		}
 		if !strings.HasPrefix(word, "-") {
 			if value, known := maskFlag(line, last, word); known {
@@ -36,7 +37,7 @@ func maskWord(before []string, word string) string {
 			return flag + "=" + value
 		}
 	}
-	return maskText(maskFlags(line+" ", word))
+	return Text(maskFlags(line+" ", word))
 }
 
 var (
@@ -67,24 +68,24 @@ func maskFlag(line, flag, value string) (shown string, known bool) {
 	case harmless(value):
 		return value, flagName.MatchString(flag) && isSecretName(flag)
 	case headerFlag.MatchString(flag):
-		return maskHeader(value), true
+		return Header(value), true
 	case userFlag.MatchString(flag) && two && !ids.MatchString(value) && !strings.Contains(user, "/"):
-		return user + ":" + masked, true
+		return user + ":" + Hidden, true
 	case flag == "--from-literal":
 		name, _, _ := strings.Cut(value, "=")
-		return name + "=" + masked, true
+		return name + "=" + Hidden, true
 	case cookieFlag.MatchString(flag) && (strings.HasPrefix(flag, "--") || curl.MatchString(line)),
 		passwordOf(line, flag) && !strings.HasPrefix(value, "{"),
 		flagName.MatchString(flag) && isSecretName(flag):
-		return masked, true
+		return Hidden, true
 	}
 	return "", false
 }
 
-func maskHeader(header string) string {
+func Header(header string) string {
 	name, _, found := strings.Cut(header, ":")
 	if !found {
-		return masked
+		return Hidden
 	}
-	return name + ": " + masked
+	return name + ": " + Hidden
 }
