@@ -13,11 +13,12 @@ import (
 var (
 	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)|<img [^>]*src="([^"]+)"|srcset="([^"]+)"`)
 	namedPage    = regexp.MustCompile(`(?:^|[\s("])((?:docs|sandbox|dashboard|CONTRIBUTING|README)[\w/.-]*\.md)`)
+	namedSource  = regexp.MustCompile("`((?:[a-z][a-z0-9_-]*/)+[a-z0-9_]+\\.go)`")
 	notInAnchor  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// A link within the project leads to a file, and to a heading of it if the link names one. A page that Go code names
-// exists.
+// A link within the project leads to a file, and to a heading of it if the link names one. Pages that Go code names and
+// Go files that pages name exist.
 func TestLinksLeadSomewhere(t *testing.T) {
 	tracked, err := exec.Command("git", "ls-files", "-co", "--exclude-standard", "*.md", "*.go").Output()
 	if err != nil {
@@ -52,6 +53,13 @@ func checkNamedPages(t *testing.T, file, text string) {
 }
 
 func checkLinks(t *testing.T, file, text string) {
+	for _, m := range namedSource.FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat(m[1]); err != nil {
+			if _, err := os.Stat(path.Join(path.Dir(file), m[1])); err != nil {
+				t.Errorf("%s names %s, which does not exist", file, m[1])
+			}
+		}
+	}
 	for _, m := range markdownLink.FindAllStringSubmatch(prose(text), -1) {
 		link := m[1] + m[2] + m[3]
 		if strings.Contains(link, "://") || strings.HasPrefix(link, "mailto:") {
