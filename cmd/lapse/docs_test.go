@@ -6,8 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,13 +58,37 @@ func cliPage() string {
 	for _, f := range report.Formats {
 		fmt.Fprintf(&b, "| `%s` | .%s | %s |\n", f.Name, f.Ext, f.Doc)
 	}
+	shared := sharedFlags(root)
+	b.WriteString("\n## Shared flags\n\n| flag | default | |\n|---|---|---|\n")
+	for _, row := range slices.Sorted(maps.Keys(shared)) {
+		b.WriteString(row)
+	}
 	for _, c := range root.Commands() {
-		writeCommand(&b, c)
+		writeCommand(&b, c, shared)
 	}
 	return b.String()
 }
 
-func writeCommand(b *strings.Builder, c *cobra.Command) {
+// sharedFlags returns the rows of flags that three verbs or more have alike.
+func sharedFlags(root *cobra.Command) map[string]bool {
+	verbs := map[string]int{}
+	for _, c := range root.Commands() {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && f.Name != "help" && c.Name() != "gen" {
+				verbs[flagRow(f)]++
+			}
+		})
+	}
+	shared := map[string]bool{}
+	for row, n := range verbs {
+		if n >= 3 {
+			shared[row] = true
+		}
+	}
+	return shared
+}
+
+func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]bool) {
 	fmt.Fprintf(b, "\n## lapse %s\n\n%s\n\n```\n%s\n", c.Name(), cmp.Or(c.Long, c.Short), c.UseLine())
 	if c.Example != "" {
 		fmt.Fprintf(b, "\n%s\n", c.Example)
@@ -83,18 +109,27 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 		})
 		fmt.Fprintf(b, "\nThe flags are those of [lapse run](#lapse-run) without %s, and:\n", strings.Join(without, ", "))
 	}
+	var also []string
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || known.Lookup(f.Name) != nil {
+			return
+		}
+		if shared[flagRow(f)] {
+			also = append(also, "`--"+f.Name+"`")
 			return
 		}
 		if rows++; rows == 1 {
 			b.WriteString("\n| flag | default | |\n|---|---|---|\n")
 		}
-		writeFlag(b, f)
+		b.WriteString(flagRow(f))
 	})
+	if len(also) > 0 {
+		fmt.Fprintf(b, "\n[Shared flags](#shared-flags): %s.\n", strings.Join(also, ", "))
+	}
 }
 
-func writeFlag(b *strings.Builder, f *pflag.Flag) {
+// flagRow returns a flag as a row of a table.
+func flagRow(f *pflag.Flag) string {
 	kind, usage := pflag.UnquoteUsage(f)
 	name := strings.TrimSpace("--" + f.Name + " " + kind)
 	if f.Shorthand != "" {
@@ -106,7 +141,7 @@ func writeFlag(b *strings.Builder, f *pflag.Flag) {
 	default:
 		value = "`" + f.DefValue + "`"
 	}
-	fmt.Fprintf(b, "| `%s` | %s | %s |\n", name, value, strings.ReplaceAll(usage, "|", `\|`))
+	return fmt.Sprintf("| `%s` | %s | %s |\n", name, value, strings.ReplaceAll(usage, "|", `\|`))
 }
 
 func gatesPage() string {
