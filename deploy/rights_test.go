@@ -184,7 +184,7 @@ To measure from several nodes (` + "`--from`, `lapse routes`" + `) these are nee
 `)
 	writeRights(&page, neededRights(Needs{Probers: true}), neededRights(Needs{}))
 	page.WriteString(`
-Who applies what ` + "`lapse gen --from`" + ` prints grants the Job two rights besides: to patch the Secret that the probers' keys go into, and to get and delete their DaemonSet, each by its name. The role ` + "`admin`" + ` has these.
+Who applies what ` + "`lapse gen --from`" + ` prints grants the Job two more rights: to patch the Secret that the probers' keys go into, and to get and delete their DaemonSet, each by its name. The role ` + "`admin`" + ` has these.
 
 And for ` + "`lapse routes`" + `:
 
@@ -229,21 +229,37 @@ As a Role:
 	return page.String()
 }
 
-// writeRights writes a row for each object of the rights that are not among known.
+// writeRights writes the rights that are not among known: a row for all objects with the same verbs and purpose.
 func writeRights(page *bytes.Buffer, rights, known []Right) {
 	rights = slices.DeleteFunc(slices.Clone(rights), func(r Right) bool { return slices.Contains(known, r) })
-	for _, rule := range grouped(rights) {
-		name := rule.resource
-		if rule.group != "" {
-			name += "." + rule.group
+	for _, row := range alike(grouped(rights), func(g groupedRight) string { return g.purpose + g.allVerbs() }) {
+		var names []string
+		for _, g := range row {
+			names = append(names, "`"+strings.TrimSuffix(g.resource+"."+g.group, ".")+"`")
 		}
-		fmt.Fprintf(page, "| `%s` | %s | %s |\n", name, strings.Join(rule.verbs, ", "), rule.purpose)
+		fmt.Fprintf(page, "| %s | %s | %s |\n", strings.Join(names, ", "), row[0].allVerbs(), row[0].purpose)
 	}
 }
 
 type groupedRight struct {
 	group, resource, purpose string
 	verbs                    []string
+}
+
+func (g groupedRight) allVerbs() string { return strings.Join(g.verbs, ", ") }
+
+// alike puts together what has the same key, where the first of it stood.
+func alike(all []groupedRight, key func(groupedRight) string) (groups [][]groupedRight) {
+	at := map[string]int{}
+	for _, g := range all {
+		i, known := at[key(g)]
+		if !known {
+			i = len(groups)
+			at[key(g)], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], g)
+	}
+	return groups
 }
 
 // grouped puts the verbs of the same resource together.
@@ -262,8 +278,12 @@ func grouped(rights []Right) []groupedRight {
 
 func asRules(rights []Right) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
-	for _, g := range grouped(rights) {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{g.group}, Resources: []string{g.resource}, Verbs: g.verbs})
+	for _, row := range alike(grouped(rights), func(g groupedRight) string { return g.group + " " + g.allVerbs() }) {
+		rule := rbacv1.PolicyRule{APIGroups: []string{row[0].group}, Verbs: row[0].verbs}
+		for _, g := range row {
+			rule.Resources = append(rule.Resources, g.resource)
+		}
+		rules = append(rules, rule)
 	}
 	return rules
 }
