@@ -15,18 +15,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
-	"lapse/correlate"
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/loadgen"
 	"lapse/record"
-	"lapse/run/source"
+	"lapse/run/measure"
 	"lapse/timeline"
 )
 
@@ -62,35 +58,27 @@ type Spec struct {
 //
 // Measure writes no file but Recording, reads no environment, prints nothing and takes no signals. While it runs, it
 // raises GOMAXPROCS by one, for the thread that sends on time.
-func Measure(ctx context.Context, s Spec, during func(ctx context.Context) error) (tl *model.Timeline, err error) {
+func Measure(ctx context.Context, s Spec, during func(ctx context.Context) error) (*model.Timeline, error) {
 	gates, err := s.complete()
 	if err != nil {
 		return nil, err
 	}
-	m := &measurement{
-		Spec: s, clock: timeline.StartClock(), tracker: correlate.NewTracker(correlate.Options{}),
-		firstError: map[string]string{},
+	config := measure.Config{
+		Meta: timeline.Meta{
+			URLs: s.Targets, Options: timeline.Options{Rate: s.Rate, Slow: s.Slow, MinCoverage: s.MinCoverage},
+		},
+		Probes: s.probes(), Baseline: s.Baseline, Settle: s.Settle, Timeout: s.Timeout, Gates: gates,
 	}
 	if s.Recording != "" {
-		if m.recording, err = record.Create(s.Recording); err != nil {
+		if config.Recording, err = record.Create(s.Recording); err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, m.recording.Close()) }()
 	}
-	if err := m.start(); err != nil {
-		return nil, err
+	tl, err := measure.Measure(ctx, config, during)
+	if sick, ok := errors.AsType[*measure.NotWellError](err); ok {
+		return nil, fmt.Errorf("lapse: a target did not answer before anything was done to it: %w", sick)
 	}
-	problem := m.run(ctx, during)
-	if m.baseline != nil {
-		return nil, m.baseline
-	}
-	tl = m.tracker.Last()
-	tl.Tool = model.Tool{Name: "lapse"}
-	verdict.Judge(tl, gates)
-	if m.unwritten != nil {
-		verdict.Unsaved(tl, m.unwritten)
-	}
-	return tl, errors.Join(problem, m.unwritten)
+	return tl, err
 }
 
 // complete checks s and sets what it does not say.
@@ -155,160 +143,4 @@ func (s *Spec) probes() (probes []loadgen.Probe) {
 		}
 	}
 	return probes
-}
-
-// A measurement is a Spec being measured. But for the source's queue it belongs to one goroutine at a time.
-type measurement struct {
-	Spec
-	clock     timeline.Clock
-	source    *source.Source
-	tracker   *correlate.Tracker
-	recording *record.Writer // nil: none
-	unwritten error          // why facts are missing in the recording
-
-	lastEvent  uint32
-	firstError map[string]string // the text of a target's first failure, by its name
-	baseline   error             // a target did not answer before during began
-}
-
-const here timeline.SourceID = 1
-
-// start records what is measured, and begins to measure it.
-func (m *measurement) start() error {
-	m.add(timeline.Meta{
-		ID: m.clock.T0().UTC().Format("20060102-150405"), T0: m.clock.T0(), URLs: m.Targets,
-		Options: timeline.Options{
-			Rate: m.Rate, Timeout: m.Timeout, Baseline: m.Baseline, Settle: m.Settle, Slow: m.Slow,
-			MinCoverage: m.MinCoverage, Gates: m.Gates,
-		},
-	})
-	m.add(timeline.Source{ID: here, Name: "here", Role: timeline.Workstation, T0: m.clock.T0()})
-	probes := m.probes()
-	control := timeline.Target{ID: timeline.TargetID(len(probes) + 1), Name: "control", Kind: timeline.Control, Rate: min(m.Rate, 100), Timeout: m.Timeout}
-	m.source = source.New(source.Config{ID: here, Clock: m.clock, Logger: slog.New(slog.DiscardHandler)})
-	for _, p := range append(probes, loadgen.Probe{Target: control}) {
-		began, err := m.source.Start(p)
-		if err != nil {
-			m.source.Close()
-			return err
-		}
-		p.Target.Source = here
-		m.add(p.Target)
-		m.add(began)
-	}
-	return nil
-}
-
-// run measures before, during and after, and returns during's error. It has taken in all facts when it returns.
-func (m *measurement) run(ctx context.Context, during func(context.Context) error) (problem error) {
-	probing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	awaited := make(chan struct{}) // closed when the baseline is over
-	well := make(chan error, 1)    // what it says
-	phases := make(chan error, 1)
-	go func() {
-		problem := errors.New("lapse: during ended its goroutine") // as by t.FailNow
-		defer func() {
-			phases <- problem
-			stop()
-		}()
-		problem = m.phases(ctx, awaited, well, during)
-	}()
-	asked := awaited
-	_ = m.source.Measure(probing, func(measured []timeline.Fact, _ bool) error { // the function returns no error
-		for _, f := range measured {
-			m.add(f)
-		}
-		m.tracker.SetEnd(m.clock.Now())
-		select {
-		case <-asked:
-			asked = nil
-			well <- m.judgeBaseline()
-		default:
-		}
-		return nil
-	})
-	problem = <-phases
-	for _, f := range m.source.Facts.Take() {
-		m.add(f)
-	}
-	m.tracker.SetEnd(m.clock.Now())
-	return problem
-}
-
-// phases goes through the phases of the run. It sends requests to judge the baseline over awaited, and reads the answer
-// from well.
-func (m *measurement) phases(ctx context.Context, awaited chan struct{}, well chan error, during func(context.Context) error) (problem error) {
-	phase := timeline.Phase("")
-	enter := func(next timeline.Phase, why string) {
-		m.source.Facts.Put(timeline.PhaseChange(m.clock.Now(), phase, next, why))
-		phase = next
-	}
-	enter(timeline.PhaseBaseline, "")
-	wait(ctx, m.Baseline)
-	close(awaited)
-	if err := <-well; err != nil || ctx.Err() != nil {
-		m.baseline = cmp.Or(err, context.Cause(ctx))
-		return nil
-	}
-	enter(timeline.PhaseMeasuring, "")
-	problem = during(ctx)
-	enter(timeline.PhaseSettling, "")
-	wait(ctx, m.Settle)
-	why := ""
-	if err := context.Cause(ctx); err != nil {
-		why, problem = err.Error(), cmp.Or(problem, err)
-	}
-	enter(timeline.PhaseEnded, why)
-	return problem
-}
-
-// wait waits for d, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// judgeBaseline returns an error if a target did not answer most of its requests.
-func (m *measurement) judgeBaseline() error {
-	tl := m.tracker.Brief()
-	for _, t := range tl.Targets {
-		if !t.Kind.Judged() || t.OK > t.Failed {
-			continue
-		}
-		why := cmp.Or(m.firstError[t.Name], commonest(t.Classes), "no answer came")
-		return fmt.Errorf("lapse: %s did not answer before anything was done to it: %d of %d requests failed (%s)",
-			t.URL, t.Failed, t.Sent, why)
-	}
-	return nil
-}
-
-// commonest returns the class of most failures, "" if there are none.
-func commonest(failures map[string]int) (class string) {
-	for _, c := range slices.Sorted(maps.Keys(failures)) {
-		if failures[c] > failures[class] {
-			class = c
-		}
-	}
-	return class
-}
-
-// add judges and records a fact, and numbers it if it is an event.
-func (m *measurement) add(f timeline.Fact) {
-	if e, ok := f.(timeline.Event); ok {
-		m.lastEvent++
-		e.ID, e.Source = m.lastEvent, here
-		if e.Kind == timeline.RequestError {
-			m.firstError[e.Object.Name] = cmp.Or(m.firstError[e.Object.Name], e.To+": "+e.Detail)
-		}
-		f = e
-	}
-	m.tracker.Add(f)
-	if m.recording != nil && m.unwritten == nil {
-		m.unwritten = m.recording.Append(f)
-	}
 }

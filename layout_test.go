@@ -10,7 +10,7 @@ import (
 // mayImport are the arrows of the design: which of our packages a package may import. What is not
 // listed may import none.
 var mayImport = map[string][]string{
-	"lapse":     {"timeline", "record", "loadgen", "correlate", "correlate/model", "correlate/verdict", "run/source"},
+	"lapse":     {"timeline", "record", "loadgen", "correlate/model", "correlate/verdict", "run/measure"},
 	"lapsetest": {"lapse", "timeline", "correlate/model", "correlate/verdict", "report"},
 
 	"timeline":                  {},
@@ -70,7 +70,9 @@ var mayImport = map[string][]string{
 	"run/mask":                  {"timeline"},
 	"run/terminal":              {"report/document"},
 	"run/judging":               {"correlate/model", "correlate/verdict", "report", "run/exit", "run/version"},
-	"run/live":                  {"timeline", "record", "correlate", "correlate/model", "correlate/verdict", "deploy", "run/judging"},
+	"run/live":                  {"timeline", "record", "correlate", "correlate/model", "correlate/verdict", "run/judging"},
+	"run/measure":               {"timeline", "record", "loadgen", "correlate/model", "correlate/quantity", "correlate/verdict", "run/exit", "run/facts", "run/live", "run/mask", "run/source"},
+	"run/command":               {"timeline", "loadgen", "run/mask"},
 	"run/screen":                {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "dashboard", "dashboard/publish", "report", "run/exit", "run/live", "run/terminal"},
 	"run/saved":                 {"hint", "timeline", "record", "correlate", "correlate/model", "correlate/verdict", "dashboard", "report", "run/exit", "run/judging", "run/terminal"},
 	"run":                       {"hint", "hint/input", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "deploy", "deploy/agent", "dashboard/places", "preflight"},

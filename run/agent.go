@@ -22,6 +22,7 @@ import (
 	"lapse/report"
 	"lapse/run/exit"
 	"lapse/run/live"
+	"lapse/run/measure"
 	"lapse/run/screen"
 	"lapse/run/source"
 	"lapse/run/version"
@@ -100,10 +101,10 @@ func (m *measurement) serveAgent() (*jobRun, func(), error) {
 		return nil, nil, fmt.Errorf("serve the agent's API: %w", err)
 	}
 	a := &jobRun{
-		m: m, page: screen.NewPage(), Delivery: source.NewDelivery(m.rec),
+		m: m, page: screen.NewPage(), Delivery: source.NewDelivery(m.Rec),
 		status: agent.Status{ID: m.opts.ID, Version: version.Version, Phase: timeline.PhaseStarting},
 	}
-	m.entered, m.overdue, m.removal = a.entered, a.overdue, a.removal
+	m.Entered, m.Overdue, m.Removal = a.entered, a.overdue, a.removal
 	server := agent.NewServer(a, a.page.Handler())
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -136,19 +137,19 @@ func (a *jobRun) Status() agent.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.status
-	s.Now, s.Size = a.m.clock.Now(), a.m.rec.Size()
+	s.Now, s.Size = a.m.Clock.Now(), a.m.Rec.Size()
 	if s.Phase == timeline.PhaseEnded {
-		s.SHA256 = a.m.rec.Sum()
+		s.SHA256 = a.m.Rec.Sum()
 	}
 	return s
 }
 
 // Now is the instant on the run's clock.
-func (a *jobRun) Now() time.Duration { return a.m.clock.Now() }
+func (a *jobRun) Now() time.Duration { return a.m.Clock.Now() }
 
 // Facts reads the recording from offset on.
 func (a *jobRun) Facts(ctx context.Context, offset int64) (io.ReadCloser, error) {
-	tail, err := a.m.rec.Tail(ctx, offset)
+	tail, err := a.m.Rec.Tail(ctx, offset)
 	if err != nil {
 		return nil, err
 	}
@@ -171,21 +172,21 @@ func (a *jobRun) transferring(more int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.transfers += more
-	a.fetched = a.m.clock.Now()
+	a.fetched = a.m.Clock.Now()
 }
 
 // isFetched reports whether a transfer is in flight, or has just ended and may still be acknowledged.
 func (a *jobRun) isFetched() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.transfers > 0 || a.fetched > 0 && a.m.clock.Now()-a.fetched < ackWithin
+	return a.transfers > 0 || a.fetched > 0 && a.m.Clock.Now()-a.fetched < ackWithin
 }
 
 // SignOfLife records a call of the workstation that runs the command.
 func (a *jobRun) SignOfLife() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lastCall = a.m.clock.Now()
+	a.lastCall = a.m.Clock.Now()
 }
 
 // overdue is the reason to stop waiting for the end of the command, or "".
@@ -230,13 +231,13 @@ func (a *jobRun) Event(e timeline.Event) error {
 	if e.Kind != timeline.Command && e.Kind != timeline.CommandOutput && e.Kind != timeline.DeletionAsked {
 		return fmt.Errorf("events of kind %q are not the workstation's to report", e.Kind)
 	}
-	a.m.queue.Put(e)
+	a.m.Queue.Put(e)
 	return nil
 }
 
 // Settle ends the measuring phase: the command has ended.
 func (a *jobRun) Settle(reason string) error {
-	a.m.request(phaseRequest{timeline.PhaseSettling, reason})
+	a.m.Request(measure.PhaseRequest{Phase: timeline.PhaseSettling, Reason: reason})
 	return nil
 }
 
@@ -245,7 +246,7 @@ func (a *jobRun) Abort(reason string) error {
 	a.mu.Lock()
 	a.aborted = true
 	a.mu.Unlock()
-	a.m.request(phaseRequest{timeline.PhaseEnded, reason})
+	a.m.Request(measure.PhaseRequest{Phase: timeline.PhaseEnded, Reason: reason})
 	return nil
 }
 
@@ -265,7 +266,7 @@ func (a *jobRun) handOver(tl *model.Timeline, signals <-chan os.Signal, stdout i
 // stay waits until the recording was fetched, or --hold is over. After SIGTERM it waits for a last transfer only.
 func (a *jobRun) stay(signals <-chan os.Signal) {
 	chance := time.Duration(0)
-	if !a.m.signalled {
+	if !a.m.Signalled {
 		select {
 		case <-a.Acked():
 			return
@@ -285,7 +286,7 @@ func (a *jobRun) stay(signals <-chan os.Signal) {
 func (a *jobRun) chance() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.aborted || a.m.phase == timeline.PhaseBaseline {
+	if a.aborted || a.m.Phase == timeline.PhaseBaseline {
 		return min(briefChance, a.m.opts.Hold)
 	}
 	return min(lastChance, a.m.opts.Hold)

@@ -25,8 +25,8 @@ import (
 // idleAgent is an agent whose run is over.
 func idleAgent(t *testing.T, o *Options) *jobRun {
 	m, _ := idleMeasurement(t, o)
-	m.phase = timeline.PhaseEnded
-	return &jobRun{m: m, Delivery: source.NewDelivery(m.rec)}
+	m.Phase = timeline.PhaseEnded
+	return &jobRun{m: m, Delivery: source.NewDelivery(m.Rec)}
 }
 
 // A Pod that gets SIGTERM while it holds its result stays for whoever fetches it, within its grace period.
@@ -74,7 +74,7 @@ func TestAPodThatIsToldToGoWaitsForWhoFetches(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := idleAgent(t, &Options{Spec: Spec{Hold: 10 * time.Minute}})
-				defer a.m.live.End(nil)
+				defer a.m.Live.End(nil)
 				signals := make(chan os.Signal, 1)
 				go test.do(t, a, signals)
 				started := time.Now()
@@ -116,13 +116,13 @@ func TestARunOfACommandEndsWhenItsWorkstationIsNotHeardOf(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := idleAgent(t, &Options{ExternalCommand: true, Spec: Spec{WorkstationTimeout: test.limit, MaxDuration: 2 * time.Hour, Baseline: time.Nanosecond}})
-				defer a.m.live.End(nil)
-				a.m.overdue = a.overdue
-				a.m.add(timeline.Meta{T0: a.m.clock.T0()})
-				a.m.phase = timeline.PhaseBaseline
+				defer a.m.Live.End(nil)
+				a.m.Overdue = a.overdue
+				a.m.Add(timeline.Meta{T0: a.m.Clock.T0()})
+				a.m.Phase = timeline.PhaseBaseline
 				started := time.Now()
 				var settled time.Duration
-				a.m.entered = func(phase timeline.Phase, _ string) {
+				a.m.Entered = func(phase timeline.Phase, _ string) {
 					if phase == timeline.PhaseSettling {
 						settled = time.Since(started)
 					}
@@ -137,7 +137,7 @@ func TestARunOfACommandEndsWhenItsWorkstationIsNotHeardOf(t *testing.T) {
 					}
 					_ = a.Settle("")
 				}()
-				reason := a.m.loop(t.Context(), nil)
+				reason := a.m.Phases(t.Context(), nil)
 				if reason != test.reason || settled < test.want-11*time.Second || settled > test.want+time.Second {
 					t.Errorf("it settled after %v: %q", settled, reason)
 				}
@@ -168,7 +168,7 @@ func TestAnEvictedAgentSaysByWhom(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := idleAgent(t, &Options{})
-	defer a.m.live.End(nil)
+	defer a.m.Live.End(nil)
 	a.m.client = client
 	if got := a.removal(); got != "the measuring Pod was evicted from node2, as a drain does (EvictionByEvictionAPI: Eviction API: evicting)" {
 		t.Errorf("got %q", got)

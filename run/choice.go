@@ -291,17 +291,17 @@ func (o *Options) checkTotalRate() error {
 }
 
 // findChosen looks the chosen Services up again, where the requests are sent from. What has gone since is set aside.
-func (m *measurement) findChosen(ctx context.Context) error {
-	scopes := m.opts.chosenNamespaces()
-	if m.opts.AllNamespaces {
+func (r *found) findChosen(ctx context.Context) error {
+	scopes := r.opts.chosenNamespaces()
+	if r.opts.AllNamespaces {
 		scopes = []string{metav1.NamespaceAll}
 	}
-	m.opts.Kube.burst = 100 + watchesOf*len(scopes)
-	c, err := m.opts.Kube.Connect(ctx)
+	r.opts.Kube.burst = 100 + watchesOf*len(scopes)
+	c, err := r.opts.Kube.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	m.client = c.client
+	r.client = c.client
 	infos, why := map[string]watcher.Info{}, map[string]string{}
 	for _, scope := range scopes {
 		found, aside, err := watcher.Find(ctx, c.client, watcher.Query{Namespace: scope})
@@ -316,31 +316,31 @@ func (m *measurement) findChosen(ctx context.Context) error {
 		}
 	}
 	about := watcher.DescribeCluster(ctx, c.client)
-	for _, s := range m.opts.targets {
+	for _, s := range r.opts.targets {
 		key := s.namespace + "/" + s.Service
 		if info, ok := infos[key]; ok {
 			info.Cluster = about
-			m.services = append(m.services, service{target: s, info: info, measured: true})
+			r.services = append(r.services, service{target: s, info: info, measured: true})
 			continue
 		}
-		m.setAside(s, cmp.Or(why[key], "it was deleted before the run began"))
+		r.setAside(s, cmp.Or(why[key], "it was deleted before the run began"))
 	}
-	return m.keepFound()
+	return r.keepFound()
 }
 
 // setAside notes that a chosen Service is not measured.
-func (m *measurement) setAside(s targetSpec, why string) {
-	m.opts.SetAside = append(m.opts.SetAside, timeline.SetAside{Namespace: s.namespace, Name: s.Service, Why: why})
-	m.log.Warn("not measured", "service", s.namespace+"/"+s.Service, "why", why)
+func (r *found) setAside(s targetSpec, why string) {
+	r.opts.SetAside = append(r.opts.SetAside, timeline.SetAside{Namespace: s.namespace, Name: s.Service, Why: why})
+	r.logger.Warn("not measured", "service", s.namespace+"/"+s.Service, "why", why)
 }
 
 // keepFound makes the run do without the Services that were set aside. The error says that none is left.
-func (m *measurement) keepFound() error {
-	m.opts.targets = slices.DeleteFunc(m.opts.targets, func(s targetSpec) bool {
-		return !slices.ContainsFunc(m.services, func(have service) bool { return have.target == s })
+func (r *found) keepFound() error {
+	r.opts.targets = slices.DeleteFunc(r.opts.targets, func(s targetSpec) bool {
+		return !slices.ContainsFunc(r.services, func(have service) bool { return have.target == s })
 	})
-	if len(m.opts.targets) == 0 {
-		return errors.New(nothingToMeasure(m.opts.SetAside))
+	if len(r.opts.targets) == 0 {
+		return errors.New(nothingToMeasure(r.opts.SetAside))
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"lapse/correlate/model"
@@ -19,7 +18,9 @@ import (
 	"lapse/hint"
 	"lapse/kube"
 	"lapse/record"
+	"lapse/run/command"
 	"lapse/run/exit"
+	"lapse/run/measure"
 	"lapse/run/saved"
 	"lapse/run/screen"
 	"lapse/watcher"
@@ -35,8 +36,8 @@ type clusterRun struct {
 	copy        *record.Copy
 	screen      *screen.Screen
 	log         *slog.Logger
-	command     work     // nil: a duration is measured
-	commandExit chan int // the command's exit code
+	command     measure.Work // nil: a duration is measured
+	commandExit chan int     // the command's exit code
 	events      *commandEvents
 
 	measured bool   // the Pod measures, or has
@@ -55,7 +56,7 @@ type clusterRun struct {
 // runInCluster measures from a Job. At the end it deletes all of the run's objects in the cluster, unless the Job
 // holds facts that are not safe here.
 func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
-	setup, release := Interruptible(ctx, signals)
+	setup, release := exit.Interruptible(ctx, signals)
 	defer release()
 	s, err := screen.Open(o.Dashboard, stderr, o.total())
 	if err != nil {
@@ -102,7 +103,7 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	leaveOutside()
 	unwritten := r.save(tl)
 	cleanUp()
-	signal.Reset(stopSignals...) // from here on a signal may end the process at once
+	signal.Reset(exit.StopSignals...) // from here on a signal may end the process at once
 	r.live.End(tl)
 	if o.Changes > 0 {
 		return presentRoutes(stdout, r.dir, o.Output, tl, unwritten)
@@ -116,12 +117,12 @@ func newClusterRun(o *Options, s *screen.Session) *clusterRun {
 }
 
 // newWork returns what this machine does while the Job measures; nil: it only waits.
-func (r *clusterRun) newWork(client kube.Client) work {
+func (r *clusterRun) newWork(client kube.Client) measure.Work {
 	switch o := r.opts; {
 	case o.Changes > 0:
 		return r.newPodChanger(client)
 	case len(o.Command) > 0:
-		return &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: r.screen.Output(), event: r.sendLater, now: r.clock.local.Now}
+		return &command.Wrapped{Args: o.Command, Capture: !o.NoCapture, Output: r.screen.Output(), Event: r.sendLater, Now: r.clock.local.Now}
 	}
 	return nil
 }
@@ -134,14 +135,6 @@ func (r *clusterRun) closeCopy() {
 	if !r.measured {
 		saved.Discard(r.dir)
 	}
-}
-
-// A work is what this machine does while a run in the cluster measures: a wrapped command, or changes of the run's
-// own Service.
-type work interface {
-	start(done func(exitCode int)) error // begins, and calls done at the end
-	signal(syscall.Signal)               // asks for an early end
-	stop(done <-chan int)                // ends it, and waits a few seconds for the end
 }
 
 // startJob creates the Job, waits until its Pod measures, and compares the clocks.

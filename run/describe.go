@@ -9,10 +9,10 @@ import (
 	"lapse/timeline"
 )
 
-// describe is the first fact of the run.
-func (m *measurement) describe() timeline.Meta {
+// meta returns the first fact of the run.
+func (m *measurement) meta() timeline.Meta {
 	meta := timeline.Meta{
-		ID: m.opts.ID, Tool: version.Version, T0: m.clock.T0(), Options: m.opts.Recorded(), Spec: mustMarshal(m.opts.Spec),
+		ID: m.opts.ID, Tool: version.Version, T0: m.Clock.T0(), Options: m.opts.Recorded(), Spec: mustMarshal(m.opts.Spec),
 		Command: mask.Command(m.opts.Command), // an agent gets it later, in the event of its start
 	}
 	for _, s := range m.opts.targets {
@@ -29,7 +29,7 @@ func (m *measurement) describe() timeline.Meta {
 
 // describeSource is this process as a source of facts. Other sources may join the run.
 func (m *measurement) describeSource() timeline.Source {
-	s := timeline.Source{ID: 1, Name: "here", Role: timeline.Workstation, Version: version.Version, T0: m.clock.T0(), Node: os.Getenv("NODE_NAME")}
+	s := timeline.Source{ID: 1, Name: "here", Role: timeline.Workstation, Version: version.Version, T0: m.Clock.T0(), Node: os.Getenv("NODE_NAME")}
 	if m.opts.AgentListen != "" {
 		s.Role = timeline.Coordinator
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lapse/loadgen"
+	"lapse/run/measure"
 	"lapse/timeline"
 )
 
@@ -187,8 +188,8 @@ func TestEndpointWithoutPodEndsWithItsRemoval(t *testing.T) {
 }
 
 func TestARunOutOfTargetIDsStartsNoFurtherTarget(t *testing.T) {
-	m := &measurement{nextTarget: math.MaxUint32}
-	if err := m.startTarget(loadgen.Probe{}); err == nil || !strings.Contains(err.Error(), "4294967295 targets") {
+	m := &measure.Loop{NextTarget: math.MaxUint32}
+	if err := m.StartTarget(loadgen.Probe{}); err == nil || !strings.Contains(err.Error(), "4294967295 targets") {
 		t.Errorf("one target more: %v", err)
 	}
 }

@@ -113,12 +113,12 @@ func dnsPort(ports []discoveryv1.EndpointPort) (port uint16, ok bool) {
 }
 
 // headless is the first headless Service that is measured, nil if there is none.
-func (m *measurement) headless() *watcher.Info {
-	i := slices.IndexFunc(m.services, func(s service) bool { return s.measured && isHeadless(s.info) })
+func (r *found) headless() *watcher.Info {
+	i := slices.IndexFunc(r.services, func(s service) bool { return s.measured && isHeadless(s.info) })
 	if i < 0 {
 		return nil
 	}
-	return &m.services[i].info
+	return &r.services[i].info
 }
 
 // lookUp asks the DNS servers for the name of the first headless Service, or the twin of the run's own, until ctx
@@ -129,7 +129,7 @@ func (m *measurement) lookUp(ctx context.Context) {
 		asked = DNS{NotAsked: "the cluster's DNS domain is not in the search list of the Job's Pod"}
 	}
 	if asked.NotAsked != "" {
-		m.queue.Put(timeline.Event{Seen: m.clock.Now(), Kind: timeline.NameAnswered, To: timeline.LookupNotAsked, Detail: asked.NotAsked})
+		m.Queue.Put(timeline.Event{Seen: m.Clock.Now(), Kind: timeline.NameAnswered, To: timeline.LookupNotAsked, Detail: asked.NotAsked})
 	}
 	if len(asked.Servers) == 0 {
 		return
@@ -141,7 +141,7 @@ func (m *measurement) lookUp(ctx context.Context) {
 	service := info.Service
 	err := lookup.Run(ctx, lookup.Config{
 		Name: fmt.Sprintf("%s.%s.svc.%s.", name, service.Namespace, domain), IPv6: info.Family == 6,
-		Service: serviceKey(service), Servers: asked.Servers, Clock: m.clock, Sink: m.queue.Put,
+		Service: serviceKey(service), Servers: asked.Servers, Clock: m.Clock, Sink: m.Queue.Put,
 	})
 	if err != nil {
 		m.log.Warn("DNS servers are not asked", "error", err)

@@ -126,9 +126,9 @@ func TestDNSIsNotAskedWithoutTheClustersDomain(t *testing.T) {
 	o := &Options{}
 	o.DNS = &DNS{Servers: []lookup.Server{{Addr: netip.MustParseAddrPort("127.0.0.1:1")}}}
 	m := newMeasurement(o, slog.New(slog.DiscardHandler))
-	m.clock = timeline.StartClock()
+	m.Clock = timeline.StartClock()
 	m.lookUp(t.Context())
-	facts := m.queue.Take()
+	facts := m.Queue.Take()
 	if len(facts) != 1 {
 		t.Fatalf("%d facts", len(facts))
 	}

@@ -15,6 +15,7 @@ import (
 	"lapse/correlate"
 	"lapse/record"
 	"lapse/run/live"
+	"lapse/run/measure"
 	"lapse/run/saved"
 	"lapse/run/screen"
 	"lapse/run/terminal"
@@ -25,15 +26,15 @@ import (
 func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, dir := idleMeasurement(t, &Options{Spec: Spec{Timeout: time.Hour}})
-		defer m.live.End(nil)
-		m.add(timeline.Meta{T0: m.clock.T0()})
-		m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Hour})
+		defer m.Live.End(nil)
+		m.Add(timeline.Meta{T0: m.Clock.T0()})
+		m.Add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Hour})
 		var probing sync.WaitGroup
 		probing.Add(1) // one answer never comes
 		signals, reason := make(chan os.Signal, 1), make(chan string, 1)
-		go func() { reason <- m.drain(&probing, probing.Done, signals, "") }()
+		go func() { reason <- m.AwaitLast(&probing, probing.Done, signals, "") }()
 
-		m.queue.Put(timeline.Batch{Requests: []timeline.Request{{Target: 1, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}, Done: time.Second}}})
+		m.Queue.Put(timeline.Batch{Requests: []timeline.Request{{Target: 1, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}, Done: time.Second}}})
 		time.Sleep(time.Second) // of virtual time
 		synctest.Wait()
 		tl, err := saved.Load(dir, correlate.Options{}, nil)
@@ -44,8 +45,8 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 			t.Errorf("after a second %d failures are on record, not 1", got)
 		}
 		signals <- syscall.SIGTERM
-		if got := <-reason; got != "stopped by SIGTERM"+notAwaited || !m.signalled {
-			t.Errorf("the run ended %q, signalled: %v", got, m.signalled)
+		if got := <-reason; got != "stopped by SIGTERM"+measure.NotAwaited || !m.Signalled {
+			t.Errorf("the run ended %q, signalled: %v", got, m.Signalled)
 		}
 	})
 }
@@ -55,19 +56,19 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 func TestAnOrderEndsTheWaitForTheLastAnswersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := idleMeasurement(t, &Options{Spec: Spec{Timeout: time.Hour}})
-		defer m.live.End(nil)
+		defer m.Live.End(nil)
 		var probing sync.WaitGroup
 		probing.Add(1)
-		m.request(phaseRequest{timeline.PhaseSettling, ""})
-		m.request(phaseRequest{timeline.PhaseEnded, "enough"})
-		if got := m.drain(&probing, probing.Done, nil, ""); got != "enough"+notAwaited {
+		m.Request(measure.PhaseRequest{Phase: timeline.PhaseSettling, Reason: ""})
+		m.Request(measure.PhaseRequest{Phase: timeline.PhaseEnded, Reason: "enough"})
+		if got := m.AwaitLast(&probing, probing.Done, nil, ""); got != "enough"+measure.NotAwaited {
 			t.Errorf("the run ended %q", got)
 		}
 		probing.Add(1)
-		m.request(phaseRequest{timeline.PhaseEnded, "enough"})
+		m.Request(measure.PhaseRequest{Phase: timeline.PhaseEnded, Reason: "enough"})
 		time.AfterFunc(time.Minute, probing.Done)
-		if got := m.drain(&probing, probing.Done, nil, "enough"); got != "enough" || m.clock.Now() < time.Minute {
-			t.Errorf("the run ended %q after %v", got, m.clock.Now())
+		if got := m.AwaitLast(&probing, probing.Done, nil, "enough"); got != "enough" || m.Clock.Now() < time.Minute {
+			t.Errorf("the run ended %q after %v", got, m.Clock.Now())
 		}
 	})
 }
@@ -88,7 +89,7 @@ func TestTheSecondSignalEndsARunAtOnce(t *testing.T) {
 	m, _ := idleMeasurement(t, &Options{targets: []targetSpec{at}, Spec: Spec{
 		Rate: 100, Timeout: timeout, Kinds: []string{"new", "reused"}, Baseline: time.Second, Duration: time.Second, Connections: 1,
 	}})
-	defer m.live.End(nil)
+	defer m.Live.End(nil)
 	signals := make(chan os.Signal, 2)
 	signals <- syscall.SIGINT
 	signals <- syscall.SIGINT
@@ -96,7 +97,7 @@ func TestTheSecondSignalEndsARunAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := m.clock.Now(); took > timeout/2 {
+	if took := m.Clock.Now(); took > timeout/2 {
 		t.Errorf("it ran for %v", took)
 	}
 	if !strings.HasPrefix(tl.Run.Aborted, "stopped by SIGINT") || tl.Verdict.ExitCode != 6 {
@@ -121,23 +122,23 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 		{"never asked, for the prober was stopped", nil, "it was stopped for 1 h", true, time.Hour},
 	} {
 		m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: time.Second}})
-		m.add(timeline.Meta{T0: m.clock.T0()})
-		m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
+		m.Add(timeline.Meta{T0: m.Clock.T0()})
+		m.Add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
 		for i, class := range test.classes {
 			at := time.Duration(i) * 100 * time.Millisecond
-			m.add(timeline.Batch{Requests: []timeline.Request{{Target: 1, Seq: uint64(i), Due: at, Sent: at, Done: at + time.Millisecond, Outcome: timeline.Outcome{Class: class}}}})
+			m.Add(timeline.Batch{Requests: []timeline.Request{{Target: 1, Seq: uint64(i), Due: at, Sent: at, Done: at + time.Millisecond, Outcome: timeline.Outcome{Class: class}}}})
 		}
 		if test.stall > 0 {
-			m.add(timeline.Event{Kind: timeline.ProberStall, Since: time.Millisecond, Seen: time.Millisecond + test.stall})
+			m.Add(timeline.Event{Kind: timeline.ProberStall, Since: time.Millisecond, Seen: time.Millisecond + test.stall})
 		}
-		var got baselineProblem
-		if problem := m.judgeBaseline(); problem != nil {
+		var got measure.Problem
+		if problem := m.JudgeBaseline(); problem != nil {
 			got = *problem
 		}
-		if (got.text == "") != (test.want == "") || !strings.Contains(got.text, test.want) || got.unknown != test.unknown {
+		if (got.Text == "") != (test.want == "") || !strings.Contains(got.Text, test.want) || got.Unknown != test.unknown {
 			t.Errorf("%s: %+v, want %q", test.name, got, test.want)
 		}
-		m.live.End(nil)
+		m.Live.End(nil)
 	}
 }
 
@@ -146,16 +147,16 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 func TestBaselineWaitsForAStoppedProber(t *testing.T) {
 	const length = 20 * time.Millisecond
 	m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: length}})
-	defer m.live.End(nil)
-	m.longestStarved = 10 * length
-	m.add(timeline.Meta{T0: m.clock.T0()})
-	m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
-	m.add(timeline.Event{Kind: timeline.ProberStall, Since: time.Millisecond, Seen: time.Hour})
-	m.enter(timeline.PhaseBaseline, "")
-	if reason := m.loop(t.Context(), nil); !strings.HasPrefix(reason, "baseline inconclusive for new") {
+	defer m.Live.End(nil)
+	m.LongestStarved = 10 * length
+	m.Add(timeline.Meta{T0: m.Clock.T0()})
+	m.Add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
+	m.Add(timeline.Event{Kind: timeline.ProberStall, Since: time.Millisecond, Seen: time.Hour})
+	m.Enter(timeline.PhaseBaseline, "")
+	if reason := m.Phases(t.Context(), nil); !strings.HasPrefix(reason, "baseline inconclusive for new") {
 		t.Errorf("the run ended: %q", reason)
 	}
-	if waited := m.clock.Now(); waited < m.longestStarved {
+	if waited := m.Clock.Now(); waited < m.LongestStarved {
 		t.Errorf("it waited for %v", waited)
 	}
 }
@@ -173,16 +174,16 @@ func TestSilentControlTargetIsAStoppedProber(t *testing.T) {
 		{"no request to it was due", 1e-6, false, "new gave no good answer"},
 	} {
 		m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: time.Second}})
-		m.add(timeline.Meta{T0: m.clock.T0()})
-		m.add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
-		m.add(timeline.Target{ID: 2, Name: "control", Kind: timeline.Control, Rate: test.rate, Timeout: time.Second})
+		m.Add(timeline.Meta{T0: m.Clock.T0()})
+		m.Add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
+		m.Add(timeline.Target{ID: 2, Name: "control", Kind: timeline.Control, Rate: test.rate, Timeout: time.Second})
 		if test.answers {
-			m.add(timeline.Batch{Requests: []timeline.Request{{Target: 2, Sent: 1, Done: 2, Outcome: timeline.Outcome{Class: timeline.OK}}}})
+			m.Add(timeline.Batch{Requests: []timeline.Request{{Target: 2, Sent: 1, Done: 2, Outcome: timeline.Outcome{Class: timeline.OK}}}})
 		}
-		if problem := m.judgeBaseline(); problem == nil || !strings.Contains(problem.text, test.want) || !problem.unknown || problem.starved == test.answers && test.rate > 1 {
+		if problem := m.JudgeBaseline(); problem == nil || !strings.Contains(problem.Text, test.want) || !problem.Unknown || problem.Starved == test.answers && test.rate > 1 {
 			t.Errorf("%s: %+v, want %q", test.name, problem, test.want)
 		}
-		m.live.End(nil)
+		m.Live.End(nil)
 	}
 }
 
@@ -196,7 +197,7 @@ func idleMeasurement(t *testing.T, o *Options) (*measurement, string) {
 	}
 	t.Cleanup(func() { rec.Close() })
 	m := newMeasurement(o, terminal.NewLogger(io.Discard))
-	m.rec, m.clock = &live.Recording{Writer: rec, Every: time.Second, Log: m.log}, timeline.StartClock()
-	m.live = live.New(nil, screen.Observers(screen.New(io.Discard, 0), nil, m.rec)...)
+	m.Rec, m.Clock = &live.Recording{Writer: rec, Every: time.Second, Log: m.log}, timeline.StartClock()
+	m.Live = live.New(nil, screen.Observers(screen.New(io.Discard, 0), nil, m.Rec)...)
 	return m, dir
 }

@@ -75,7 +75,7 @@ func TestASignalIsCalledByItsName(t *testing.T) {
 	for sig, want := range map[os.Signal]string{
 		syscall.SIGTERM: "stopped by SIGTERM", syscall.SIGINT: "stopped by SIGINT (Ctrl-C)", syscall.SIGHUP: "stopped by SIGHUP (the terminal went away)",
 	} {
-		if got := stoppedBy(sig); got != want {
+		if got := exit.StoppedBy(sig); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -2,46 +2,52 @@ package run
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"time"
 
+	"lapse/kube"
 	"lapse/loadgen"
 	"lapse/run/exit"
+	"lapse/timeline"
 	"lapse/watcher"
 )
 
-// find looks up the Services and hosts of the run, and asks preflight. A signal ends it.
-func (m *measurement) find(ctx context.Context, signals <-chan os.Signal) error {
-	setup, release := Interruptible(ctx, signals)
-	defer release()
-	if err := m.findServices(setup); err != nil {
-		return exit.StoppedOr(setup, exit.AsUsage(err))
+// found is what was found before the run begins: the Services that are measured or watched, and what preflight predicts of them.
+type found struct {
+	opts     *Options
+	logger   *slog.Logger
+	client   kube.Client // nil: nothing to watch
+	services []service
+	predicts []timeline.Event
+}
+
+// find looks up the Services and hosts of the run, and asks preflight.
+func (r *found) find(ctx context.Context) error {
+	if err := r.findServices(ctx); err != nil {
+		return exit.AsUsage(err)
 	}
-	if err := m.resolve(setup); err != nil {
-		return exit.StoppedOr(setup, err)
+	if err := r.resolve(ctx); err != nil {
+		return err
 	}
-	if err := m.opts.chooseProbers(setup, m.client); err != nil {
-		return exit.StoppedOr(setup, err)
+	if err := r.opts.chooseProbers(ctx, r.client); err != nil {
+		return err
 	}
-	m.predicts = m.predict(setup)
-	if release(); setup.Err() != nil {
-		return exit.StoppedOr(setup, nil)
-	}
+	r.predicts = r.predict(ctx)
 	return nil
 }
 
 // findServices looks up each Service that is measured or watched.
-func (m *measurement) findServices(ctx context.Context) error {
-	if len(m.opts.Chosen) > 0 {
-		return m.findChosen(ctx)
+func (r *found) findServices(ctx context.Context) error {
+	if len(r.opts.Chosen) > 0 {
+		return r.findChosen(ctx)
 	}
-	targets := slices.Clone(m.opts.targets)
-	if m.opts.Watch != "" {
-		watched, err := ParseTarget(m.opts.Watch)
+	targets := slices.Clone(r.opts.targets)
+	if r.opts.Watch != "" {
+		watched, err := ParseTarget(r.opts.Watch)
 		if err != nil {
 			return err
 		}
@@ -51,32 +57,32 @@ func (m *measurement) findServices(ctx context.Context) error {
 		if s.Service == "" {
 			continue
 		}
-		c, err := m.opts.Kube.Connect(ctx)
+		c, err := r.opts.Kube.Connect(ctx)
 		if err != nil {
 			return err
 		}
-		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, m.opts.asked(s))
+		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, r.opts.asked(s))
 		if err != nil {
 			return err
 		}
-		m.client = c.client
-		m.services = append(m.services, service{target: s, info: info, measured: i < len(m.opts.targets)})
+		r.client = c.client
+		r.services = append(r.services, service{target: s, info: info, measured: i < len(r.opts.targets)})
 	}
 	return nil
 }
 
 // resolve refuses hosts that do not resolve. Chosen Services get trial requests instead: some of them may fail.
-func (m *measurement) resolve(ctx context.Context) error {
-	if len(m.opts.Chosen) > 0 {
-		return m.tryChosen(ctx)
+func (r *found) resolve(ctx context.Context) error {
+	if len(r.opts.Chosen) > 0 {
+		return r.tryChosen(ctx)
 	}
-	for _, s := range m.resolved() {
+	for _, s := range r.resolved() {
 		for _, way := range s.ways() {
-			u, err := url.Parse(m.opts.probeBy(s, way).URL)
+			u, err := url.Parse(r.opts.probeBy(s, way).URL)
 			if err != nil {
 				return exit.Usagef(TargetHint, "%w", err)
 			}
-			if err := m.reachable(ctx, s, way, u.Hostname()); err != nil {
+			if err := r.reachable(ctx, s, way, u.Hostname()); err != nil {
 				return err
 			}
 		}
@@ -85,7 +91,7 @@ func (m *measurement) resolve(ctx context.Context) error {
 }
 
 // reachable refuses a way whose host does not resolve here, or to whose address this machine has no route.
-func (m *measurement) reachable(ctx context.Context, s service, way watcher.Way, host string) error {
+func (r *found) reachable(ctx context.Context, s service, way watcher.Way, host string) error {
 	name := s.target.Service
 	if way.Turns && clusterDomain() == "" {
 		return exit.Usagef("measure it in the cluster: drop --here", "Service %q is headless, and its name resolves only in the cluster", name)
@@ -95,7 +101,7 @@ func (m *measurement) reachable(ctx context.Context, s service, way watcher.Way,
 	} else if err != nil {
 		return err
 	}
-	if addr, err := netip.ParseAddr(host); err == nil && name != "" && len(m.opts.Probers) == 0 && !loadgen.HasRoute(addr) {
+	if addr, err := netip.ParseAddr(host); err == nil && name != "" && len(r.opts.Probers) == 0 && !loadgen.HasRoute(addr) {
 		return exit.Usagef("measure where that family is routed: --from chooses nodes, and ?route=ipv4 or ?route=ipv6 the family",
 			"Service %q is asked at %s, and this machine has no route to that address", name, host)
 	}

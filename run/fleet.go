@@ -51,7 +51,8 @@ type fleet struct {
 	clock     timeline.Clock
 	put       func(timeline.Fact)
 	log       *slog.Logger
-	joining   chan *joining // processes that are ready to measure, or were lost
+	calls     chan<- func()  // to the loop
+	join      func(*joining) // called by the loop for a process that is ready to measure, or was lost
 
 	abandoned chan struct{}
 	abandonIt sync.Once
@@ -84,8 +85,8 @@ func (m *measurement) newFleet(ctx context.Context, namespace string) (*fleet, e
 		return nil, err
 	}
 	f := &fleet{
-		client: m.client, namespace: namespace, name: m.opts.ID, nodes: m.opts.Probers, keys: keys, wait: m.opts.ProberWait, timeout: m.opts.Timeout, clock: m.clock,
-		put: m.queue.Put, log: m.log, joining: make(chan *joining), abandoned: make(chan struct{}), state: map[string]string{},
+		client: m.client, namespace: namespace, name: m.opts.ID, nodes: m.opts.Probers, keys: keys, wait: m.opts.ProberWait, timeout: m.opts.Timeout, clock: m.Clock,
+		put: m.Queue.Put, log: m.log, calls: m.Calls, join: m.join, abandoned: make(chan struct{}), state: map[string]string{},
 		processes: map[string]int{}, created: map[string]bool{}, zones: zonesOf(ctx, m.client),
 	}
 	for _, node := range f.nodes {
@@ -224,7 +225,7 @@ func (f *fleet) follow(running, ctx context.Context, node, pod string, at netip.
 // hand gives the loop a joining. It reports whether the loop has taken it.
 func (f *fleet) hand(running context.Context, j *joining) bool {
 	select {
-	case f.joining <- j:
+	case f.calls <- func() { f.join(j) }:
 		return true
 	case <-running.Done():
 		return false
@@ -312,7 +313,7 @@ func (f *fleet) missing() map[string]string {
 func (m *measurement) join(j *joining) {
 	node := timeline.Object{Kind: "Node", Name: j.node, Node: j.node}
 	if j.lost != nil {
-		m.add(timeline.Event{Seen: m.clock.Now(), Kind: timeline.ProberChanged, To: "lost", Object: node, Detail: "Pod " + j.pod + ": " + j.lost.Error()})
+		m.Add(timeline.Event{Seen: m.Clock.Now(), Kind: timeline.ProberChanged, To: "lost", Object: node, Detail: "Pod " + j.pod + ": " + j.lost.Error()})
 		return
 	}
 	var targets []agent.Assigned
@@ -324,22 +325,22 @@ func (m *measurement) join(j *joining) {
 		Pod: m.fleet.namespace + "/" + j.pod, Version: j.status.Version, T0: j.status.T0,
 	}, j.sync, targets)
 	a.Spec = mustMarshal(m.opts.assigned())
-	m.add(timeline.Event{Seen: m.clock.Now(), Kind: timeline.ProberChanged, To: "measuring", Object: node, Detail: "Pod " + j.pod})
+	m.Add(timeline.Event{Seen: m.Clock.Now(), Kind: timeline.ProberChanged, To: "measuring", Object: node, Detail: "Pod " + j.pod})
 	m.fleet.note(j.node, "")
 	j.assigned <- a
 }
 
 // admit makes another process a source of the run, and numbers its targets.
 func (m *measurement) admit(s timeline.Source, sync timeline.Sync, targets []agent.Assigned) agent.Assignment {
-	m.lastSource++
-	s.ID, sync.Source = m.lastSource, m.lastSource
-	m.add(s)
-	m.add(sync)
+	m.LastSource++
+	s.ID, sync.Source = m.LastSource, m.LastSource
+	m.Add(s)
+	m.Add(sync)
 	a := agent.Assignment{Source: s.ID}
 	for _, t := range targets {
-		m.nextTarget++
-		t.ID, t.Source = m.nextTarget, s.ID
-		m.register(t.Target)
+		m.NextTarget++
+		t.ID, t.Source = m.NextTarget, s.ID
+		m.Register(t.Target)
 		a.Targets = append(a.Targets, t)
 	}
 	return a
@@ -383,8 +384,8 @@ func (m *measurement) missingProbers() string {
 	var lines []string
 	for _, node := range slices.Sorted(maps.Keys(missing)) {
 		lines = append(lines, node+": "+missing[node])
-		m.add(timeline.Event{
-			Seen: m.clock.Now(), Kind: timeline.ProberChanged, To: "missing", Object: timeline.Object{Kind: "Node", Name: node, Node: node}, Detail: missing[node],
+		m.Add(timeline.Event{
+			Seen: m.Clock.Now(), Kind: timeline.ProberChanged, To: "missing", Object: timeline.Object{Kind: "Node", Name: node, Node: node}, Detail: missing[node],
 		})
 	}
 	if len(missing) == len(m.fleet.nodes) {

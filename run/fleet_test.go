@@ -28,6 +28,7 @@ import (
 	"lapse/deploy/agent"
 	"lapse/kube/kubetest"
 	"lapse/run/live"
+	"lapse/run/measure"
 	"lapse/run/terminal"
 	"lapse/timeline"
 )
@@ -121,30 +122,30 @@ func TestProbersOfNodesMeasureOneRun(t *testing.T) {
 	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod, unasked.pod)
 	m.opts.Duration = patience
 	reopen := func() {}
-	m.entered = func(phase timeline.Phase, _ string) {
+	m.Entered = func(phase timeline.Phase, _ string) {
 		if phase == timeline.PhaseMeasuring {
 			reopen = sync.OnceFunc(server.Refuse())
 		}
 	}
 	failed, answered := map[timeline.SourceID]int{}, map[timeline.SourceID]int{}
-	m.live.Observers = append(m.live.Observers, factObserver(func(f timeline.Fact) { // the outage lasts until both have seen it, and the run until both have seen its end
+	m.Live.Observers = append(m.Live.Observers, factObserver(func(f timeline.Fact) { // the outage lasts until both have seen it, and the run until both have seen its end
 		b, ok := f.(timeline.Batch)
 		for i := 0; ok && i < len(b.Requests); i++ {
 			switch r := b.Requests[i]; {
-			case m.targets[r.Target].Kind != timeline.New:
+			case m.Targets[r.Target].Kind != timeline.New:
 			case r.Class.Failed():
 				if failed[b.Source]++; len(failed) == 2 {
 					reopen()
 				}
 			case len(failed) == 2:
 				if answered[b.Source]++; len(answered) == 2 {
-					m.request(phaseRequest{timeline.PhaseSettling, ""})
+					m.Request(measure.PhaseRequest{Phase: timeline.PhaseSettling, Reason: ""})
 				}
 			}
 		}
 	}))
 	tl, err := m.run(t.Context(), nil)
-	m.live.End(tl)
+	m.Live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +211,7 @@ func TestBaselineLastsUntilEachNodeHasAsked(t *testing.T) {
 	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod)
 	m.opts.Rate, m.opts.Kinds = 1, []string{"new", "reused"} // each node asks for the first time within 2 s, and four baselines are 400 ms
 	tl, err := m.run(t.Context(), nil)
-	m.live.End(tl)
+	m.Live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func TestBaselineEndsWhereNoNodeGetsAnAnswer(t *testing.T) {
 	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod)
 	m.opts.Rate = 5
 	tl, err := m.run(t.Context(), nil)
-	m.live.End(tl)
+	m.Live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +280,7 @@ func TestRunBeginsWithoutAProberThatDoesNotStart(t *testing.T) {
 	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two)
 	m.opts.ProberWait = 8 * time.Second
 	tl, err := m.run(t.Context(), nil)
-	m.live.End(tl)
+	m.Live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +312,7 @@ func TestRunBeginsWithoutAProberThatAQuotaRefuses(t *testing.T) {
 	}))
 	m.opts.ProberWait = 8 * time.Second
 	tl, err := m.run(t.Context(), nil)
-	m.live.End(tl)
+	m.Live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +351,7 @@ func TestAppliedRunMakesItsKeysAndDismissesItsProbers(t *testing.T) {
 	})
 	tl, err := m.run(t.Context(), nil)
 	m.dismissProbers()
-	m.live.End(tl)
+	m.Live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,16 +368,16 @@ func TestAppliedRunMakesItsKeysAndDismissesItsProbers(t *testing.T) {
 func TestAppliedRunFindsItsNodes(t *testing.T) {
 	node := func(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 	m := fleetMeasurement(t, newKeys(t), "http://127.0.0.1:1", nil)
-	defer m.live.End(nil)
+	defer m.Live.End(nil)
 	m.client = kubetest.Client(fake.NewSimpleClientset(node("node2"), node("node1")))
 	for from, want := range map[string]string{"all": "node1 node2", "node2": "node2"} {
 		m.opts.From = from
-		if err := m.find(t.Context(), nil); err != nil || strings.Join(m.opts.Probers, " ") != want {
+		if err := m.find(t.Context()); err != nil || strings.Join(m.opts.Probers, " ") != want {
 			t.Errorf("--from %s: %q, %v", from, m.opts.Probers, err)
 		}
 	}
 	m.opts.From = "node1,node9"
-	if err := m.find(t.Context(), nil); err == nil || !strings.Contains(err.Error(), `there is no node "node9"`) {
+	if err := m.find(t.Context()); err == nil || !strings.Contains(err.Error(), `there is no node "node9"`) {
 		t.Errorf("--from node1,node9: %v", err)
 	}
 }
@@ -387,7 +388,7 @@ func TestAttendedRunDismissesNobody(t *testing.T) {
 	set := fake.NewSimpleClientset(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-probers", Namespace: "shop"}})
 	m.client = kubetest.Client(set)
 	m.dismissProbers()
-	m.live.End(nil)
+	m.Live.End(nil)
 	if sets, err := set.AppsV1().DaemonSets("shop").List(t.Context(), metav1.ListOptions{}); err != nil || len(sets.Items) != 1 {
 		t.Errorf("%d DaemonSets, %v", len(sets.Items), err)
 	}
@@ -406,7 +407,7 @@ func TestBaselineOfOneNodeAloneIsTold(t *testing.T) {
 		"another node's control's answers":  {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.Control, OK: 9, Sent: 9}, false},
 		"the node's own persistent answers": {model.Target{Node: "node2", Service: "shop/web", Kind: timeline.New, OK: 9, Sent: 9}, false},
 	} {
-		if got := answersElsewhere(&model.Timeline{Targets: []model.Target{cut, test.other}}, cut); got != test.want {
+		if got := measure.AnswersElsewhere(&model.Timeline{Targets: []model.Target{cut, test.other}}, cut); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -423,7 +424,7 @@ func TestProberOutOfReachIsNamed(t *testing.T) {
 	m := fleetMeasurement(t, keys, "http://127.0.0.1:1", []string{"node1"}, silent)
 	m.opts.ProberWait = 5 * time.Second
 	tl, err := m.run(t.Context(), nil)
-	m.live.End(tl)
+	m.Live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,7 +438,7 @@ func TestRunWithoutAnyProberDoesNotBegin(t *testing.T) {
 	m := fleetMeasurement(t, newKeys(t), "http://127.0.0.1:1", []string{"node1"})
 	m.opts.ProberWait = 10 * time.Millisecond
 	tl, err := m.run(t.Context(), nil)
-	m.live.End(tl)
+	m.Live.End(tl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,7 +456,7 @@ func TestRestartedProberIsAnotherSource(t *testing.T) {
 	m := fleetMeasurement(t, keys, server.URL(), []string{"node1"}, one.pod)
 	m.opts.Duration = patience
 	var restarted sync.WaitGroup
-	m.entered = func(phase timeline.Phase, _ string) {
+	m.Entered = func(phase timeline.Phase, _ string) {
 		if phase == timeline.PhaseMeasuring {
 			restarted.Go(func() {
 				one.server.Close()
@@ -464,13 +465,13 @@ func TestRestartedProberIsAnotherSource(t *testing.T) {
 			})
 		}
 	}
-	m.live.Observers = append(m.live.Observers, factObserver(func(f timeline.Fact) {
-		if b, ok := f.(timeline.Batch); ok && len(b.Requests) > 0 && strings.HasSuffix(m.targets[b.Requests[0].Target].Name, "(prober 2)") {
-			m.request(phaseRequest{timeline.PhaseSettling, ""})
+	m.Live.Observers = append(m.Live.Observers, factObserver(func(f timeline.Fact) {
+		if b, ok := f.(timeline.Batch); ok && len(b.Requests) > 0 && strings.HasSuffix(m.Targets[b.Requests[0].Target].Name, "(prober 2)") {
+			m.Request(measure.PhaseRequest{Phase: timeline.PhaseSettling, Reason: ""})
 		}
 	}))
 	tl, err := m.run(t.Context(), nil)
-	m.live.End(tl)
+	m.Live.End(tl)
 	restarted.Wait()
 	if err != nil {
 		t.Fatal(err)
@@ -498,7 +499,7 @@ func TestProberIsLostOnce(t *testing.T) {
 	m.opts.Duration = patience
 	var lost []string
 	var gone sync.WaitGroup
-	m.live.Observers = append(m.live.Observers, factObserver(func(f timeline.Fact) {
+	m.Live.Observers = append(m.Live.Observers, factObserver(func(f timeline.Fact) {
 		e, ok := f.(timeline.Event)
 		if !ok || e.Kind != timeline.ProberChanged || e.To != "lost" {
 			return
@@ -514,10 +515,10 @@ func TestProberIsLostOnce(t *testing.T) {
 				t.Error(err)
 			}
 			waitFor(t, "the prober's Pod is known to be gone", func() bool { return strings.Contains(m.fleet.missing()["node1"], "its Pod was deleted") })
-			m.request(phaseRequest{timeline.PhaseSettling, ""})
+			m.Request(measure.PhaseRequest{Phase: timeline.PhaseSettling, Reason: ""})
 		})
 	}))
-	m.entered = func(phase timeline.Phase, _ string) {
+	m.Entered = func(phase timeline.Phase, _ string) {
 		if phase == timeline.PhaseMeasuring {
 			if err := one.End(""); err != nil {
 				t.Error(err)
@@ -525,7 +526,7 @@ func TestProberIsLostOnce(t *testing.T) {
 		}
 	}
 	tl, err := m.run(t.Context(), nil)
-	m.live.End(tl)
+	m.Live.End(tl)
 	gone.Wait()
 	if err != nil {
 		t.Fatal(err)

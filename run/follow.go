@@ -17,6 +17,7 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/report"
+	"lapse/run/exit"
 	"lapse/run/live"
 	"lapse/run/saved"
 	"lapse/timeline"
@@ -87,9 +88,9 @@ func (r *clusterRun) onFetched(err error) (over bool) {
 // not wait for the Pod.
 func (r *clusterRun) onSignal(sig os.Signal, abort func(reason string)) (over bool) {
 	again := r.stopped != ""
-	r.stopped = stoppedBy(sig)
+	r.stopped = exit.StoppedBy(sig)
 	if r.running && !again && sig == syscall.SIGINT {
-		r.command.signal(syscall.SIGINT)
+		r.command.Signal(syscall.SIGINT)
 		return false
 	}
 	r.stopCommand()
@@ -155,7 +156,7 @@ func (r *clusterRun) enter(f timeline.Event) {
 	}
 	r.screen.ShowEvent(f) // before the screen shows the command
 	r.running = true
-	if err := r.command.start(func(code int) { r.commandExit <- code }); err != nil {
+	if err := r.command.Start(func(code int) { r.commandExit <- code }); err != nil {
 		r.log.Error("the command did not start", "error", err)
 		r.sendLater(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "exited", Writer: "lapse", ExitCode: new(127), Detail: err.Error()})
 		r.commandExit <- 127
@@ -174,7 +175,7 @@ func (r *clusterRun) abort(ctx context.Context, reason string) {
 // stopCommand ends the command, if it runs.
 func (r *clusterRun) stopCommand() {
 	if r.running {
-		r.command.stop(r.commandExit)
+		r.command.Stop(r.commandExit)
 		r.running = false
 	}
 }

@@ -8,13 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"lapse/run/command"
+	"lapse/run/exit"
 	"lapse/run/live"
 	"lapse/timeline"
 )
 
 // followed returns a run that has come in as far as it was to, with no command.
 func followed(ended bool) *clusterRun {
-	r := &clusterRun{opts: &Options{}, log: slog.New(slog.DiscardHandler), command: &wrappedCommand{}, commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(nil)}
+	r := &clusterRun{opts: &Options{}, log: slog.New(slog.DiscardHandler), command: &command.Wrapped{}, commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(nil)}
 	r.live = live.New(nil)
 	r.facts.Put(timeline.Meta{ID: "x7k2p"})
 	if ended {
@@ -72,7 +74,7 @@ func TestSignalsEndAFollowedRunInOrder(t *testing.T) {
 		for _, sig := range test.signals {
 			over = r.onSignal(sig, func(string) { aborts++ })
 		}
-		if over != test.over || aborts != test.aborts || r.stopped != stoppedBy(test.signals[len(test.signals)-1]) {
+		if over != test.over || aborts != test.aborts || r.stopped != exit.StoppedBy(test.signals[len(test.signals)-1]) {
 			t.Errorf("%s: over %v, the Pod was asked to end the run %d times, stopped %q", test.name, over, aborts, r.stopped)
 		}
 	}

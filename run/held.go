@@ -2,11 +2,9 @@ package run
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
-	"lapse/correlate/model"
 	"lapse/loadgen"
 	"lapse/run/exit"
 	"lapse/timeline"
@@ -65,23 +63,4 @@ func heldShare(all, i, n int) int {
 		share++
 	}
 	return share
-}
-
-// judgeHeld returns why a run must not go on whose connections do not even stand at the beginning.
-func (m *measurement) judgeHeld(tl *model.Timeline) *baselineProblem {
-	for _, h := range tl.Held {
-		if h.Stood > 0 {
-			continue
-		}
-		class := commonest(h.Failed)
-		if class == "" {
-			return &baselineProblem{unknown: true, text: fmt.Sprintf("baseline failed: none of the %d connections of %s has been opened: give it a longer --baseline", h.Connections, h.Target)}
-		}
-		why := class
-		if text := m.errors[errorKey{h.Target, class}]; text != "" {
-			why += ": " + text
-		}
-		return &baselineProblem{text: fmt.Sprintf("baseline failed: none of the %d connections of %s stands (%s): %s", h.Connections, h.Target, why, cmp.Or(baselineHints[class], "is the address right, and is it up?"))}
-	}
-	return nil
 }

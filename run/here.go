@@ -7,10 +7,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"lapse/correlate/model"
+	"lapse/deploy"
 	"lapse/record"
+	"lapse/run/command"
 	"lapse/run/exit"
 	"lapse/run/live"
 	"lapse/run/saved"
@@ -28,8 +31,13 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	m := newMeasurement(o, s.Log)
 	dismiss := sync.OnceFunc(m.dismissProbers)
 	defer dismiss()
-	if err := m.find(ctx, signals); err != nil {
-		return err
+	setup, release := exit.Interruptible(ctx, signals)
+	defer release()
+	if err := m.find(setup); err != nil {
+		return exit.StoppedOr(setup, err)
+	}
+	if release(); setup.Err() != nil {
+		return exit.StoppedOr(setup, nil)
 	}
 	m.printFound(s.Screen.Say)
 	dir := o.runDir(o.ID)
@@ -38,7 +46,7 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 		return err
 	}
 	defer releaseDir()
-	m.rec = &live.Recording{Writer: file, Every: o.blockEvery(), Log: m.log}
+	m.Rec = &live.Recording{Writer: file, Every: o.blockEvery(), Log: m.log}
 	nothing := true // was measured
 	defer func() {
 		_ = file.Close() // the second Close of a run that was measured
@@ -46,7 +54,7 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 			saved.Discard(dir)
 		}
 	}()
-	m.clock = timeline.StartClock()
+	m.Clock = timeline.StartClock()
 
 	var job *jobRun // nil: this process is no agent
 	var agentPage *screen.Page
@@ -58,24 +66,33 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 		defer closeAgent()
 		agentPage = job.page
 	}
-	m.live = s.Begin(ctx, o.gates, m.rec, agentPage)
-	m.command = &wrappedCommand{args: o.Command, capture: !o.NoCapture, output: s.Screen.Output(), event: func(e timeline.Event) { m.queue.Put(e) }, now: m.clock.Now}
+	m.Live = s.Begin(ctx, o.gates, m.Rec, agentPage)
+	if job != nil {
+		limit := live.MemoryLimit{Most: deploy.MostMemory}
+		m.Live.Observers = slices.Insert(m.Live.Observers, 0, live.Observer(limit))
+	}
+	if len(o.Command) > 0 {
+		m.Work = &command.Wrapped{
+			Args: o.Command, Capture: !o.NoCapture, Output: s.Screen.Output(),
+			Event: func(e timeline.Event) { m.Queue.Put(e) }, Now: m.Clock.Now,
+		}
+	}
 	nothing = false // a panic leaves what was measured until then
 	tl, err := m.run(ctx, signals)
 	dismiss() // now: an agent may hold its result for long
 	if err != nil {
 		nothing = true
-		m.live.End(nil)
+		m.Live.End(nil)
 		return err
 	}
 	if job != nil {
-		m.live.End(tl)
+		m.Live.End(tl)
 		job.handOver(tl, signals, stdout)
 		return exit.With(tl.Verdict.ExitCode, nil)
 	}
 	unwritten := saved.Save(dir, tl)
-	signal.Reset(stopSignals...) // from here on a signal may end the process at once
-	m.live.End(tl)
+	signal.Reset(exit.StopSignals...) // from here on a signal may end the process at once
+	m.Live.End(tl)
 	return saved.Present(stdout, dir, o.Output, tl, unwritten)
 }
 
@@ -105,9 +122,9 @@ func (o *Options) MeasureOn(ctx context.Context, clock timeline.Clock, dir strin
 	}
 	defer s.Close()
 	m := newMeasurement(o, s.Log)
-	m.rec, m.clock = &live.Recording{Writer: file, Every: o.blockEvery(), Log: m.log}, clock
-	m.live = s.Begin(ctx, nil, m.rec, nil)
+	m.Rec, m.Clock = &live.Recording{Writer: file, Every: o.blockEvery(), Log: m.log}, clock
+	m.Live = s.Begin(ctx, nil, m.Rec, nil)
 	tl, err := m.run(ctx, signals)
-	m.live.End(tl)
-	return tl, errors.Join(err, m.rec.Err)
+	m.Live.End(tl)
+	return tl, errors.Join(err, m.Rec.Err)
 }

@@ -479,7 +479,7 @@ func TestAPodWithoutItsRightsKnowsThatItsJobWasDeleted(t *testing.T) {
 		}
 		t.Setenv(deploy.EnvNamespace, "shop")
 		t.Setenv(deploy.EnvPod, "lapse-x7k2p-abcde")
-		if got := (&jobRun{m: &measurement{client: client}}).removal(); got != want {
+		if got := (&jobRun{m: &measurement{found: found{client: client}}}).removal(); got != want {
 			t.Errorf("%s: %q, want %q", reason, got, want)
 		}
 		server.Close()

@@ -43,7 +43,7 @@ func (m *measurement) startNames() {
 		servers = nameServers(string(conf))
 	}
 	for _, p := range namesProbes(m.measuredServices(), servers, domain) {
-		if err := m.startTarget(p); err != nil {
+		if err := m.StartTarget(p); err != nil {
 			m.log.Warn("a name is not looked up", "target", p.Name, "error", err)
 			return
 		}
@@ -51,9 +51,9 @@ func (m *measurement) startNames() {
 }
 
 // measuredServices are the Services that requests go to, each once.
-func (m *measurement) measuredServices() (infos []watcher.Info) {
+func (r *found) measuredServices() (infos []watcher.Info) {
 	seen := map[string]bool{}
-	for _, s := range m.services {
+	for _, s := range r.services {
 		if key := serviceKey(s.info.Service); s.measured && !seen[key] {
 			seen[key] = true
 			infos = append(infos, s.info)

@@ -29,9 +29,9 @@ func (m *measurement) checkNodes(ctx context.Context) {
 		return
 	}
 	if notAsked != "" {
-		m.queue.Put(timeline.Event{Seen: m.clock.Now(), Kind: timeline.NodeChecked, To: timeline.CheckNotAsked, Detail: notAsked})
+		m.Queue.Put(timeline.Event{Seen: m.Clock.Now(), Kind: timeline.NodeChecked, To: timeline.CheckNotAsked, Detail: notAsked})
 	}
-	nodecheck.Run(ctx, nodecheck.Config{Checks: checks, Clock: m.clock, Sink: m.queue.Put})
+	nodecheck.Run(ctx, nodecheck.Config{Checks: checks, Clock: m.Clock, Sink: m.Queue.Put})
 }
 
 // nodeChecks are the ports of nodes to ask; notAsked says in words why there are none, or which are not among them.

@@ -176,10 +176,9 @@ func (p *outsideProber) handover(measured []timeline.Fact, last bool) agent.Hand
 
 // An outsidePlace is the place in a run for the prober on the workstation.
 type outsidePlace struct {
-	asking    chan *outsideJoining // to the loop
-	joined    atomic.Uint32        // its source; 0: nobody joined
-	ending    atomic.Bool          // nothing more is to be measured
-	over      chan struct{}        // closed when the last was handed over, or nobody waits for it
+	joined    atomic.Uint32 // its source; 0: nobody joined
+	ending    atomic.Bool   // nothing more is to be measured
+	over      chan struct{} // closed when the last was handed over, or nobody waits for it
 	closeOver sync.Once
 }
 
@@ -190,7 +189,7 @@ type outsideJoining struct {
 }
 
 func newOutsidePlace() *outsidePlace {
-	return &outsidePlace{asking: make(chan *outsideJoining), over: make(chan struct{})}
+	return &outsidePlace{over: make(chan struct{})}
 }
 
 func (o *outsidePlace) abandon() { o.closeOver.Do(func() { close(o.over) }) }
@@ -221,7 +220,7 @@ func (a *jobRun) Join(j agent.Joining) (agent.Assignment, error) {
 	}
 	asking := &outsideJoining{j, make(chan agent.Assignment, 1)}
 	select {
-	case place.asking <- asking:
+	case a.m.Calls <- func() { a.m.joinOutside(asking) }:
 		return <-asking.assigned, nil
 	case <-time.After(5 * time.Second):
 		return agent.Assignment{}, errors.New("the run does not measure")
@@ -235,7 +234,7 @@ func (a *jobRun) Take(h agent.Handed) (over bool, err error) {
 		return false, fmt.Errorf("no prober outside of the cluster has joined as source %d", h.Source)
 	}
 	for _, f := range h.Facts() {
-		a.m.queue.Put(f)
+		a.m.Queue.Put(f)
 	}
 	if h.Last {
 		place.abandon()

@@ -16,6 +16,7 @@ import (
 	"lapse/deploy/agent"
 	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
+	"lapse/run/measure"
 	"lapse/run/source"
 	"lapse/run/terminal"
 	"lapse/timeline"
@@ -35,7 +36,7 @@ func outsideRun(t *testing.T, server *faultserver.Server) (m *measurement, works
 		t.Fatal(err)
 	}
 	m, _ = idleMeasurement(t, &Options{Spec: spec, ID: "lapse-x", targets: []targetSpec{target}})
-	api := httptest.NewServer(agent.NewServer(&jobRun{m: m, Delivery: source.NewDelivery(m.rec)}, nil).Handler)
+	api := httptest.NewServer(agent.NewServer(&jobRun{m: m, Delivery: source.NewDelivery(m.Rec)}, nil).Handler)
 	t.Cleanup(api.Close)
 	at := netip.MustParseAddrPort(strings.TrimSuffix(strings.TrimPrefix(server.URL(), "http://"), "/"))
 	web := targetSpec{Service: "web", Path: "/"}
@@ -56,24 +57,24 @@ func TestTheWorkstationMeasuresBesideTheJob(t *testing.T) {
 	defer server.Close()
 	m, workstation, _ := outsideRun(t, server)
 	reopen := func() {}
-	m.entered = func(phase timeline.Phase, _ string) {
+	m.Entered = func(phase timeline.Phase, _ string) {
 		if phase == timeline.PhaseMeasuring {
 			reopen = sync.OnceFunc(server.Refuse())
 		}
 	}
 	failed, answered := map[timeline.SourceID]int{}, map[timeline.SourceID]int{}
-	m.live.Observers = append(m.live.Observers, factObserver(func(f timeline.Fact) { // the outage lasts until both have seen it, and the run until both have seen its end
+	m.Live.Observers = append(m.Live.Observers, factObserver(func(f timeline.Fact) { // the outage lasts until both have seen it, and the run until both have seen its end
 		b, ok := f.(timeline.Batch)
 		for i := 0; ok && i < len(b.Requests); i++ {
 			switch r := b.Requests[i]; {
-			case m.targets[r.Target].Kind != timeline.New:
+			case m.Targets[r.Target].Kind != timeline.New:
 			case r.Class.Failed():
 				if failed[b.Source]++; len(failed) == 2 {
 					reopen()
 				}
 			case len(failed) == 2:
 				if answered[b.Source]++; len(answered) == 2 {
-					m.request(phaseRequest{timeline.PhaseSettling, ""})
+					m.Request(measure.PhaseRequest{Phase: timeline.PhaseSettling, Reason: ""})
 				}
 			}
 		}
@@ -106,13 +107,13 @@ func runWith(t *testing.T, m *measurement, workstation *clusterRun) *model.Timel
 		leave, err := workstation.measureOutside(t.Context())
 		if err != nil {
 			t.Error(err)
-			m.request(phaseRequest{timeline.PhaseEnded, "nobody joined"})
+			m.Request(measure.PhaseRequest{Phase: timeline.PhaseEnded, Reason: "nobody joined"})
 			return
 		}
 		t.Cleanup(leave)
 	})
 	tl, err := m.run(t.Context(), nil)
-	m.live.End(tl)
+	m.Live.End(tl)
 	joining.Wait()
 	if err != nil {
 		t.Fatal(err)
@@ -128,19 +129,19 @@ func TestALostWorkstationIsUnobserved(t *testing.T) {
 	m.opts.Timeout = 5 * time.Second // longer than this machine stands still
 	sever := sync.OnceFunc(cut)
 	var severed time.Duration
-	m.live.Observers = append(m.live.Observers, factObserver(func(f timeline.Fact) {
+	m.Live.Observers = append(m.Live.Observers, factObserver(func(f timeline.Fact) {
 		switch f := f.(type) {
 		case timeline.Batch:
 			answered := func(r timeline.Request) bool {
-				return r.Class == timeline.OK && m.targets[r.Target].Kind == timeline.New
+				return r.Class == timeline.OK && m.Targets[r.Target].Kind == timeline.New
 			}
 			if f.Source == 2 && severed == 0 && slices.ContainsFunc(f.Requests, answered) {
-				severed = m.clock.Now()
+				severed = m.Clock.Now()
 				sever()
 			}
 			if severed > 0 && f.Source == 1 && len(f.Requests) > 0 && f.Requests[len(f.Requests)-1].Done > severed+2*time.Second {
 				m.outside.abandon() // nobody waits for the rest: it cannot come
-				m.request(phaseRequest{timeline.PhaseSettling, ""})
+				m.Request(measure.PhaseRequest{Phase: timeline.PhaseSettling, Reason: ""})
 			}
 		}
 	}))
@@ -154,7 +155,7 @@ func TestALostWorkstationIsUnobserved(t *testing.T) {
 // A run that was not to be measured from outside takes nobody in.
 func TestARunWithoutAPlaceOutsideTakesNobodyIn(t *testing.T) {
 	a := idleAgent(t, &Options{Spec: Spec{Hold: time.Minute}})
-	defer a.m.live.End(nil)
+	defer a.m.Live.End(nil)
 	if _, err := a.Join(agent.Joining{Name: "laptop"}); err == nil {
 		t.Error("somebody joined")
 	}
@@ -169,9 +170,9 @@ func TestTheWorkstationKeepsTheRunsPacing(t *testing.T) {
 	defer server.Close()
 	m, workstation, _ := outsideRun(t, server)
 	workstation.opts.Pacing = string(loadgen.Precise)
-	m.targets = map[timeline.TargetID]timeline.Target{}
+	m.Targets = map[timeline.TargetID]timeline.Target{}
 	var joining sync.WaitGroup
-	joining.Go(func() { m.joinOutside(<-m.outside.asking) })
+	joining.Go(func() { (<-m.Calls)() })
 	defer joining.Wait()
 	p, err := workstation.joinOutside(t.Context())
 	if err != nil {

@@ -64,15 +64,15 @@ func watchPorts(t *testing.T, ports map[string]int32, families ...string) *ports
 		r.check(err)
 	}
 	m.client = kubetest.Client(r.api)
-	m.prober = source.New(source.Config{Clock: m.clock, Sink: m.queue.Put})
-	m.targets = map[timeline.TargetID]timeline.Target{}
-	m.add(m.describe())
+	m.Prober = source.New(source.Config{Clock: m.Clock, Sink: m.Queue.Put})
+	m.Targets = map[timeline.TargetID]timeline.Target{}
+	m.Add(m.meta())
 	r.check(m.startTargets())
 	ctx, stop := context.WithCancel(t.Context())
 	r.stop = stop
 	r.watched.Go(func() { m.watch(ctx) })
 	synctest.Wait()
-	m.absorb()
+	m.Absorb()
 	return r
 }
 
@@ -121,17 +121,17 @@ func (r *portsRun) endWeb0(ports map[string]int32, families ...string) {
 		r.check(err)
 	}
 	synctest.Wait()
-	r.absorb()
+	r.Absorb()
 }
 
 // judge ends the run, in which every target was asked each 10 ms and failed where the test says so.
 func (r *portsRun) judge(failed func(target string, at time.Duration) bool) *model.Timeline {
 	r.t.Helper()
-	end := r.clock.Now()
+	end := r.Clock.Now()
 	r.stop()
 	r.watched.Wait()
-	r.absorb()
-	for id, target := range r.targets {
+	r.Absorb()
+	for id, target := range r.Targets {
 		var batch timeline.Batch
 		for at := time.Duration(0); at < end; at += 10 * time.Millisecond {
 			request := timeline.Request{Target: id, Seq: uint64(at / (10 * time.Millisecond)), Due: at, Sent: at, Done: at + time.Millisecond}
@@ -141,11 +141,11 @@ func (r *portsRun) judge(failed func(target string, at time.Duration) bool) *mod
 			batch.Requests = append(batch.Requests, request)
 		}
 		batch.Watermarks = []timeline.Watermark{{Target: id, Due: end}}
-		r.add(batch)
+		r.Add(batch)
 	}
-	r.add(timeline.Event{Seen: end, Kind: timeline.RunPhase, To: string(timeline.PhaseEnded)})
-	r.live.End(nil)
-	return r.live.Timeline()
+	r.Add(timeline.Event{Seen: end, Kind: timeline.RunPhase, To: string(timeline.PhaseEnded)})
+	r.Live.End(nil)
+	return r.Live.Timeline()
 }
 
 func namesOf(targets map[timeline.TargetID]timeline.Target) []string {
@@ -188,7 +188,7 @@ func TestTwoPortsOfAServiceAreJudgedByTheirOwnProbes(t *testing.T) {
 			"web:http direct web-0", "web:http direct web-1", "web:http new",
 			"web:metrics direct web-0", "web:metrics direct web-1", "web:metrics new",
 		}
-		if diff := cmp.Diff(want, namesOf(r.targets)); diff != "" {
+		if diff := cmp.Diff(want, namesOf(r.Targets)); diff != "" {
 			t.Errorf("targets (-want +got):\n%s", diff)
 		}
 		time.Sleep(10 * time.Second)
@@ -220,7 +220,7 @@ func TestPodsOfADualStackCountOnce(t *testing.T) {
 		ports := map[string]int32{"http": 8080}
 		r := watchPorts(t, ports, "10.0.0.", "fd00::")
 		byAddr := map[netip.AddrPort]string{}
-		for _, target := range r.targets {
+		for _, target := range r.Targets {
 			if target.Kind == timeline.Direct {
 				byAddr[target.Addr] = target.Pod
 			}
@@ -231,14 +231,14 @@ func TestPodsOfADualStackCountOnce(t *testing.T) {
 				want[netip.AddrPortFrom(netip.MustParseAddr(fmt.Sprint(family, n)), 8080)] = pod
 			}
 		}
-		if !maps.Equal(byAddr, want) || len(slices.Compact(namesOf(r.targets))) != 5 {
-			t.Errorf("direct targets %v named %q, want %v, each with a name of its own", byAddr, namesOf(r.targets), want)
+		if !maps.Equal(byAddr, want) || len(slices.Compact(namesOf(r.Targets))) != 5 {
+			t.Errorf("direct targets %v named %q, want %v, each with a name of its own", byAddr, namesOf(r.Targets), want)
 		}
 		time.Sleep(10 * time.Second)
 		r.endWeb0(ports, "10.0.0.", "fd00::")
 		time.Sleep(6 * time.Second)
 		stopped := map[string]bool{}
-		for _, target := range r.targets {
+		for _, target := range r.Targets {
 			stopped[target.Name] = target.PodUID == string(podUID(0))
 		}
 		tl := r.judge(func(target string, at time.Duration) bool {
@@ -273,17 +273,17 @@ func TestTargetThatCannotBeStartedIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ports := map[string]int32{"http": 8080}
 		r := watchPorts(t, ports, "10.0.0.")
-		before := len(r.targets)
-		if err := r.startTarget(loadgen.Probe{Target: timeline.Target{Name: "web broken", Kind: timeline.New, URL: "http://10.96.0.9/", Rate: -1}}); err == nil {
+		before := len(r.Targets)
+		if err := r.StartTarget(loadgen.Probe{Target: timeline.Target{Name: "web broken", Kind: timeline.New, URL: "http://10.96.0.9/", Rate: -1}}); err == nil {
 			t.Fatal("a rate of -1 was taken")
 		}
 		r.plans[0].order[0].refused = true
-		r.prober.Stop(r.plans[0].order[0].target)
+		r.Prober.Stop(r.plans[0].order[0].target)
 		time.Sleep(time.Second)
 		r.endWeb0(ports, "10.0.0.")
 		tl := r.judge(func(string, time.Duration) bool { return false })
-		if len(r.targets) != before || len(tl.Targets) != before {
-			t.Errorf("targets %q, want no more than the %d that were started", namesOf(r.targets), before)
+		if len(r.Targets) != before || len(tl.Targets) != before {
+			t.Errorf("targets %q, want no more than the %d that were started", namesOf(r.Targets), before)
 		}
 		for _, e := range tl.Events {
 			if e.Kind == timeline.TargetChanged && e.Object.Name == "web broken" {

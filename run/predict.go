@@ -24,18 +24,18 @@ const predictWithin = 2 * time.Second
 // The process that measures asks, and not the workstation: a Job that was applied by hand has none, and what is judged
 // is the cluster as it is when the baseline begins. The Job's Role lacks only the ConfigMap kube-proxy (LP19). It is
 // not done during the baseline, because decoding a namespace's objects takes CPU from the requests.
-func (m *measurement) predict(ctx context.Context) (events []timeline.Event) {
-	if m.opts.NoPreflight {
+func (r *found) predict(ctx context.Context) (events []timeline.Event) {
+	if r.opts.NoPreflight {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*predictWithin)
 	defer cancel()
-	for _, s := range m.distinct() {
+	for _, s := range r.distinct() {
 		e := timeline.Event{
 			Kind: timeline.Predicted, Writer: "lapse", Object: timeline.Object{Kind: "Service", Namespace: s.Namespace, Name: s.Name},
 			To: timeline.PreflightDone,
 		}
-		state, err := preflight.FromCluster(ctx, m.client, s.Namespace, s.Name, preflight.Asking{Timeout: predictWithin})
+		state, err := preflight.FromCluster(ctx, r.client, s.Namespace, s.Name, preflight.Asking{Timeout: predictWithin})
 		if err != nil {
 			e.To, e.Detail = timeline.PreflightNotDone, mask.Text(err.Error())
 			if ctx.Err() != nil {
@@ -44,11 +44,11 @@ func (m *measurement) predict(ctx context.Context) (events []timeline.Event) {
 			events = append(events, e)
 			continue
 		}
-		if state.Node = m.opts.Drains; state.CheckNode() != nil {
+		if state.Node = r.opts.Drains; state.CheckNode() != nil {
 			state.Node = "" // no node of the cluster: the command will fail
 		}
 		result := preflight.Judge(state)
-		result.Accept(preflight.Baseline{Accepted: m.opts.Accepted})
+		result.Accept(preflight.Baseline{Accepted: r.opts.Accepted})
 		e.Preflight = predictions(state.Node, &result)
 		e.Detail = predictedWords(e.Preflight)
 		events = append(events, e)

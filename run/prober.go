@@ -54,7 +54,7 @@ const maxProberConns = 64
 // RunProber measures for a coordinator, until a signal ends it.
 func RunProber(ctx context.Context, stderr io.Writer) error {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, stopSignals...)
+	signal.Notify(signals, exit.StopSignals...)
 	defer signal.Stop(signals)
 	listen := os.Getenv(deploy.EnvProbe)
 	if listen == "" {

@@ -68,7 +68,7 @@ func (r *clusterRun) newPodChanger(client kube.Client) *podChanger {
 	return c
 }
 
-func (c *podChanger) start(done func(exitCode int)) error {
+func (c *podChanger) Start(done func(exitCode int)) error {
 	c.event(timeline.Event{Seen: c.clock.Now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: "delete " + quantity.Count(c.changes, "Pod") + ", one after the other"})
 	go func() {
 		code := 0
@@ -82,9 +82,9 @@ func (c *podChanger) start(done func(exitCode int)) error {
 	return nil
 }
 
-func (c *podChanger) signal(syscall.Signal) { c.cancel() }
+func (c *podChanger) Signal(syscall.Signal) { c.cancel() }
 
-func (c *podChanger) stop(done <-chan int) {
+func (c *podChanger) Stop(done <-chan int) {
 	c.cancel()
 	select {
 	case <-done:
@@ -157,7 +157,7 @@ func ServeCanary(ctx context.Context, address string, serveOn time.Duration) err
 	if err != nil {
 		return fmt.Errorf("the Pod's name: %w", err)
 	}
-	ctx, stop := signal.NotifyContext(ctx, stopSignals...)
+	ctx, stop := signal.NotifyContext(ctx, exit.StopSignals...)
 	defer stop()
 	server := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Pod", host)

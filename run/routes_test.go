@@ -63,7 +63,7 @@ func TestPodsAreChangedOneByOne(t *testing.T) {
 			asked = append(asked, pod.Name)
 		},
 	}
-	if err := c.start(func(code int) { exited <- code }); err != nil {
+	if err := c.Start(func(code int) { exited <- code }); err != nil {
 		t.Fatal(err)
 	}
 	if code := <-exited; code != 0 || !slices.Equal(asked, []string{"canary-1", "canary-2", "canary-3"}) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"lapse/run/command"
 	"lapse/run/facts"
 	"lapse/run/live"
 	"lapse/run/screen"
@@ -105,12 +106,12 @@ func TestACommandsEndIsOnRecordThoughNobodyReadsItsOutput(t *testing.T) {
 	q := facts.NewQueue()
 	started := time.Now()
 	for _, capture := range []bool{true, false} {
-		c := &wrappedCommand{
-			args: []string{"sh", "-c", "echo one; exit 3"}, capture: capture, output: terminal,
-			event: func(e timeline.Event) { q.Put(e) }, now: func() time.Duration { return time.Since(started) },
+		c := &command.Wrapped{
+			Args: []string{"sh", "-c", "echo one; exit 3"}, Capture: capture, Output: terminal,
+			Event: func(e timeline.Event) { q.Put(e) }, Now: func() time.Duration { return time.Since(started) },
 		}
 		done := make(chan int, 1)
-		if err := c.start(func(code int) { done <- code }); err != nil {
+		if err := c.Start(func(code int) { done <- code }); err != nil {
 			t.Fatal(err)
 		}
 		if code := <-done; code != 3 {

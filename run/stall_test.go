@@ -102,7 +102,7 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	m := newMeasurement(&Options{Spec: Spec{
 		Rate: 100, Timeout: 400 * time.Millisecond, Kinds: []string{"new", "reused"}, Duration: time.Second, Baseline: 300 * time.Millisecond, Connections: 3,
 	}}, terminal.NewLogger(t.Output()))
-	m.clock = timeline.StartClock()
+	m.Clock = timeline.StartClock()
 	at, err := ParseTarget(server.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.rec = &live.Recording{Writer: file, Every: time.Second, Log: m.log}
+	m.Rec = &live.Recording{Writer: file, Every: time.Second, Log: m.log}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	page, err := screen.Listen("127.0.0.1:0")
@@ -121,28 +121,28 @@ func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown, closePage := page.Serve(ctx, t.Output())
-	m.live = live.New(nil, screen.Observers(screen.New(t.Output(), time.Second), shown, m.rec)...)
+	m.Live = live.New(nil, screen.Observers(screen.New(t.Output(), time.Second), shown, m.Rec)...)
 	var beside sync.WaitGroup
-	m.entered = func(phase timeline.Phase, _ string) {
+	m.Entered = func(phase timeline.Phase, _ string) {
 		if phase != timeline.PhaseBaseline {
 			return
 		}
 		beside.Go(func() {
 			direct := timeline.Target{ID: 90, Name: "direct", Kind: timeline.Direct, URL: server.URL(), Addr: server.Addr(), Rate: 50, Timeout: time.Second}
-			m.queue.Put(direct)
-			if _, err := m.prober.Start(loadgen.Probe{Target: direct}); err != nil {
+			m.Queue.Put(direct)
+			if _, err := m.Prober.Start(loadgen.Probe{Target: direct}); err != nil {
 				t.Error(err)
 			}
 			for rate := 100.0; rate <= 400; rate += 100 {
 				time.Sleep(100 * time.Millisecond)
-				m.prober.SetRate(90, rate)
+				m.Prober.SetRate(90, rate)
 			}
-			m.prober.Stop(90)
+			m.Prober.Stop(90)
 		})
 	}
 	tl, err := m.run(ctx, nil)
 	beside.Wait()
-	m.live.End(tl)
+	m.Live.End(tl)
 	closePage()
 	if err != nil {
 		t.Fatal(err)

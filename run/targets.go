@@ -5,18 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
-	"lapse/run/mask"
+	"lapse/run/measure"
 	"lapse/run/source"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -30,28 +27,22 @@ type service struct {
 }
 
 // resolved are the targets of the run, in order, each with the description of its Service.
-func (m *measurement) resolved() []service {
+func (r *found) resolved() []service {
 	byTarget := map[targetSpec]service{}
-	for _, s := range slices.Backward(m.services) { // the first of two counts
+	for _, s := range slices.Backward(r.services) { // the first of two counts
 		byTarget[s.target] = s
 	}
-	all := make([]service, len(m.opts.targets))
-	for i, target := range m.opts.targets {
+	all := make([]service, len(r.opts.targets))
+	for i, target := range r.opts.targets {
 		all[i] = service{target: target, info: byTarget[target].info, measured: true}
 	}
 	return all
 }
 
-// A servicePlan decides which endpoints of one Service are direct targets.
-type servicePlan struct {
-	service string // NAMESPACE/NAME
-	*directPlan
-}
-
 // distinct are the Services of the run, each once, with their measured ports.
-func (m *measurement) distinct() []timeline.Service {
+func (r *found) distinct() []timeline.Service {
 	var all []timeline.Service
-	for _, s := range m.services {
+	for _, s := range r.services {
 		i := slices.IndexFunc(all, func(have timeline.Service) bool { return serviceKey(have) == serviceKey(s.info.Service) })
 		if i < 0 {
 			i, all = len(all), append(all, s.info.Service)
@@ -75,9 +66,9 @@ func (s service) portText() string {
 }
 
 // portsOf are the names of a Service's ports in the run: all, or the measured ones.
-func (m *measurement) portsOf(of timeline.Service, measured bool) []string {
+func (r *found) portsOf(of timeline.Service, measured bool) []string {
 	var ports []string
-	for _, s := range m.services {
+	for _, s := range r.services {
 		if serviceKey(s.info.Service) == serviceKey(of) && (s.measured || !measured) && !slices.Contains(ports, s.info.PortName) {
 			ports = append(ports, s.info.PortName)
 		}
@@ -92,25 +83,22 @@ func (m *measurement) startTargets() error {
 			break
 		}
 		for _, p := range m.opts.probesOf(s) {
-			if err := m.startTarget(p); err != nil {
+			if err := m.StartTarget(p); err != nil {
 				return err
 			}
 		}
 	}
-	for _, s := range m.distinct() {
-		if len(s.Measured) > 0 && m.opts.DirectRate > 0 {
-			m.plans = append(m.plans, servicePlan{serviceKey(s), newDirectPlan(m.opts.DirectRate, max(1, mostDirect/len(m.services)), m.portsOf(s, true)...)})
-		}
-	}
+	m.planDirects()
+	m.Parts = append(m.Parts, measure.Part{Event: m.followEndpoints, Refresh: m.followPlans})
 	return nil
 }
 
-// controlRate is the rate of the control target: 100 requests per second, or that of a single target if it is less.
+// controlRate returns the rate of the control target: that of a single target, and at most [source.MostControl].
 func (o *Options) controlRate() float64 {
 	if o.Chooses() {
-		return 100
+		return source.MostControl
 	}
-	return min(o.Rate, 100)
+	return min(o.Rate, source.MostControl)
 }
 
 func serviceKey(s timeline.Service) string { return s.Namespace + "/" + s.Name }
@@ -202,158 +190,9 @@ func wayHost(info watcher.Info, way watcher.Way, byClusterIP bool) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(way.Port)))
 }
 
-// startTarget numbers a target, starts its probe and records it.
-func (m *measurement) startTarget(p loadgen.Probe) error {
-	if m.nextTarget == math.MaxUint32 {
-		return fmt.Errorf("measure %s: a run has at most %d targets", p.Name, uint32(math.MaxUint32))
-	}
-	p.ID = m.nextTarget + 1
-	p.Source = m.source.ID
-	p.Timeout = m.opts.Timeout
-	began, err := m.prober.Start(p)
-	if err != nil {
-		return err
-	}
-	m.nextTarget++
-	m.register(p.Target)
-	m.add(began)
-	return nil
-}
-
-// register records a target. The queue is read later, so that the target comes before its requests.
-func (m *measurement) register(t timeline.Target) {
-	m.targets[t.ID] = t
-	t.URL = mask.Text(t.URL)
-	m.add(t)
-}
-
-// followEndpoints starts, speeds up and ends direct targets after a change of endpoints.
-func (m *measurement) followEndpoints(e timeline.Event) {
-	for _, plan := range m.plans {
-		if (e.Kind != timeline.EndpointChanged || e.Service == plan.service) && plan.learn(e) {
-			m.follow(plan, m.clock.Now())
-		}
-	}
-}
-
-// followPlans makes the changes of direct targets that are due by now.
-func (m *measurement) followPlans(now time.Duration) {
-	for _, plan := range m.plans {
-		m.follow(plan, now)
-	}
-}
-
-func (m *measurement) follow(plan servicePlan, now time.Duration) {
-	for _, c := range plan.changes(now) {
-		switch {
-		case !c.probe:
-			m.endDirect(c.directEndpoint)
-			c.turned = now
-		case !c.probed:
-			m.startDirect(plan.service, c.directEndpoint, c.rate)
-			c.turned = now
-		default:
-			m.prober.SetRate(c.target, c.rate)
-		}
-		c.directEndpoint.rate = c.rate
-	}
-}
-
-// startDirect starts an endpoint's target, or starts it again.
-func (m *measurement) startDirect(service string, ep *directEndpoint, rate float64) {
-	p, ok := m.directProbe(service, ep, rate)
-	if !ok {
-		ep.refused = true
-		return
-	}
-	var err error
-	if ep.target == 0 {
-		if err = m.startTarget(p); err == nil {
-			ep.target = m.nextTarget
-		}
-	} else {
-		p.Target = m.targets[ep.target]
-		p.Rate = rate
-		var began timeline.Event
-		if began, err = m.prober.Start(p); err == nil {
-			began.From = "ended"
-			m.add(began)
-		}
-	}
-	if ep.probed, ep.refused = err == nil, err != nil; err != nil {
-		m.log.Warn("a Pod's own address is not measured", "pod", p.Pod, "error", err)
-	}
-}
-
-// directProbe is the probe of an endpoint's own address, otherwise equal to the Service's probe on that port.
-func (m *measurement) directProbe(service string, ep *directEndpoint, rate float64) (loadgen.Probe, bool) {
-	for _, s := range m.services {
-		if serviceKey(s.info.Service) != service || s.info.PortName != ep.port || !s.measured {
-			continue
-		}
-		p := m.opts.probeOf(s)
-		p.Kind, p.Rate, p.Addr = timeline.Direct, rate, ep.addr
-		p.Route, p.RouteNode, p.Family, p.Turns = "", "", 0, false
-		p.URL = directURL(p.URL, ep.addr)
-		if p.PodNode = ep.pod.Node; ep.pod.Kind == "Pod" { // and not an EndpointSlice made by hand
-			p.Pod, p.PodUID = ep.pod.Namespace+"/"+ep.pod.Name, ep.pod.UID
-		}
-		p.Name = m.directName(s, ep)
-		return p, true
-	}
-	return loadgen.Probe{}, false
-}
-
-// directName is the unique name of an endpoint's target. It has the port if several ports of the Service are
-// measured, and the address if the Pod has two addresses or is unknown.
-func (m *measurement) directName(s service, ep *directEndpoint) string {
-	name := cmp.Or(s.target.label, s.info.Service.Name)
-	if len(m.portsOf(s.info.Service, true)) > 1 {
-		name = m.opts.label(s.target)
-	}
-	if ep.pod.Kind != "Pod" {
-		return m.unused(name + " direct " + ep.addr.String())
-	}
-	name += " direct " + ep.pod.Name
-	if m.unused(name) == name {
-		return name
-	}
-	return m.unused(name + " " + ep.addr.String())
-}
-
-// unused is a name that no target has: this one, or with a number behind it. A Pod that comes back under its name and
-// at its address, as one of a StatefulSet may, is another target.
-func (m *measurement) unused(name string) string {
-	taken := map[string]bool{}
-	for _, t := range m.targets {
-		taken[t.Name] = true
-	}
-	free := name
-	for n := 2; taken[free]; n++ {
-		free = fmt.Sprintf("%s (%d)", name, n)
-	}
-	return free
-}
-
-func (m *measurement) endDirect(ep *directEndpoint) {
-	m.prober.Stop(ep.target)
-	ep.probed = false
-	m.add(source.TargetIs(m.targets[ep.target].Name, "measuring", "ended", m.clock.Now()))
-}
-
-// directURL is the URL base with addr in place of its host.
-func directURL(base string, addr netip.AddrPort) string {
-	u, err := url.Parse(base)
-	if err != nil {
-		return base
-	}
-	u.Host = addr.String()
-	return u.String()
-}
-
 // hammer runs the background load until ctx ends.
 func (m *measurement) hammer(ctx context.Context) {
-	err := hey.Hammer(ctx, hey.HammerConfig{Args: m.opts.Hammer, Probe: m.opts.probeOf(m.resolved()[0]), Clock: m.clock, Sink: m.queue.Put})
+	err := hey.Hammer(ctx, hey.HammerConfig{Args: m.opts.Hammer, Probe: m.opts.probeOf(m.resolved()[0]), Clock: m.Clock, Sink: m.Queue.Put})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		m.log.Warn("the background load failed", "error", err)
 	}

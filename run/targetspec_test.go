@@ -80,7 +80,7 @@ func TestEachWayToAServiceIsATarget(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	m.targets = map[timeline.TargetID]timeline.Target{}
+	m.Targets = map[timeline.TargetID]timeline.Target{}
 	byHand := &directEndpoint{endpointKey: endpointKey{addr: netip.MustParseAddrPort("192.0.2.9:8080"), port: "http"}, pod: timeline.Object{Kind: "EndpointSlice", Namespace: "shop", Name: "web-1"}}
 	if p, ok := m.directProbe("shop/web", byHand, 1); !ok || p.Pod != "" || p.Name != "web direct 192.0.2.9:8080" {
 		t.Errorf("an endpoint that was made by hand is %q of Pod %q", p.Name, p.Pod)
@@ -95,7 +95,7 @@ func TestEachWayToAServiceIsATarget(t *testing.T) {
 		if !ok || p.Name != want {
 			t.Errorf("the Pod that was there %d times before is %q, want %q", id, p.Name, want)
 		}
-		m.targets[timeline.TargetID(id+1)] = p.Target
+		m.Targets[timeline.TargetID(id+1)] = p.Target
 	}
 }
 

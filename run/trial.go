@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lapse/loadgen"
+	"lapse/run/measure"
 	"lapse/timeline"
 )
 
@@ -26,18 +27,18 @@ type trial struct {
 }
 
 // tryChosen sets aside each chosen Service without a good response. A Service to which no request was sent stays.
-func (m *measurement) tryChosen(ctx context.Context) error {
-	trials, err := m.try(ctx)
+func (r *found) tryChosen(ctx context.Context) error {
+	trials, err := r.try(ctx)
 	if err != nil {
 		return err
 	}
 	for _, t := range trials {
-		if class := commonest(t.failed); t.ok == 0 && class != "" {
-			m.setAside(t.target, "it gave no good answer before the run began: "+because(class, t.because))
-			m.forget(t.target)
+		if class := measure.Commonest(t.failed); t.ok == 0 && class != "" {
+			r.setAside(t.target, "it gave no good answer before the run began: "+because(class, t.because))
+			r.forget(t.target)
 		}
 	}
-	return m.keepFound()
+	return r.keepFound()
 }
 
 func because(class, text string) string {
@@ -48,19 +49,19 @@ func because(class, text string) string {
 }
 
 // forget removes a Service from the run.
-func (m *measurement) forget(s targetSpec) {
-	m.services = slices.DeleteFunc(m.services, func(have service) bool { return have.target == s })
+func (r *found) forget(s targetSpec) {
+	r.services = slices.DeleteFunc(r.services, func(have service) bool { return have.target == s })
 }
 
 // try sends a few requests to each Service, on new connections.
-func (m *measurement) try(ctx context.Context) ([]*trial, error) {
-	trials := make([]*trial, len(m.opts.targets))
+func (r *found) try(ctx context.Context) ([]*trial, error) {
+	trials := make([]*trial, len(r.opts.targets))
 	byName := map[string]*trial{}
-	prober := loadgen.New(loadgen.Config{Clock: timeline.StartClock(), Source: 1, Logger: m.log, Sink: func(f timeline.Fact) {
+	prober := loadgen.New(loadgen.Config{Clock: timeline.StartClock(), Source: 1, Logger: r.logger, Sink: func(f timeline.Fact) {
 		switch f := f.(type) {
 		case timeline.Batch:
-			for _, r := range f.Requests {
-				trials[r.Target-1].take(r.Class)
+			for _, request := range f.Requests {
+				trials[request.Target-1].take(request.Class)
 			}
 		case timeline.Event:
 			if t := byName[f.Object.Name]; t != nil && t.because == "" && f.Kind == timeline.RequestError {
@@ -68,9 +69,9 @@ func (m *measurement) try(ctx context.Context) ([]*trial, error) {
 			}
 		}
 	}})
-	for i, s := range m.resolved() {
-		p := m.opts.probeOf(s)
-		p.ID, p.Kind, p.Name, p.Rate, p.Timeout = timeline.TargetID(i+1), timeline.New, m.opts.label(s.target), trialRate, m.opts.Timeout
+	for i, s := range r.resolved() {
+		p := r.opts.probeOf(s)
+		p.ID, p.Kind, p.Name, p.Rate, p.Timeout = timeline.TargetID(i+1), timeline.New, r.opts.label(s.target), trialRate, r.opts.Timeout
 		trials[i] = &trial{target: s.target, failed: map[string]int{}}
 		byName[p.Name] = trials[i]
 		if err := prober.Start(p); err != nil {

@@ -6,34 +6,35 @@ import (
 	"runtime/metrics"
 
 	"lapse/correlate/model"
-	"lapse/deploy"
 	"lapse/timeline"
 )
 
 // A MemoryLimit is an observer that raises the runtime's soft memory limit when what is alive comes near it: a
 // collector that has to keep to a limit takes the CPU that measuring needs. It does nothing where GOMEMLIMIT is not
 // set. See https://go.dev/doc/gc-guide#Memory_limit.
-type MemoryLimit struct{}
+type MemoryLimit struct {
+	Most int64 // bytes that this process may use in all
+}
 
 func (MemoryLimit) Fact(timeline.Fact) {}
 
 func (MemoryLimit) Wants() Detail { return Seldom }
 
-func (MemoryLimit) Judged(Judgement) {
+func (m MemoryLimit) Judged(Judgement) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}} // as of the last collection
 	metrics.Read(sample)
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
-		debug.SetMemoryLimit(softLimit(limit, int64(sample[0].Value.Uint64())))
+		debug.SetMemoryLimit(softLimit(limit, int64(sample[0].Value.Uint64()), m.Most))
 	}
 }
 
 func (MemoryLimit) Close(*model.Timeline) {}
 
-// softLimit is what a limit becomes when so many bytes are alive: half as much again once they take seven eighths of
-// it, and never more than the container leaves room for.
-func softLimit(limit, alive int64) int64 {
-	for limit < deploy.MostMemory && alive > limit/8*7 {
-		limit = min(limit/2*3, deploy.MostMemory)
+// softLimit returns what a limit becomes when so many bytes are alive: half as much again once they take seven eighths of
+// it, and at most most.
+func softLimit(limit, alive, most int64) int64 {
+	for limit < most && alive > limit/8*7 {
+		limit = min(limit/2*3, most)
 	}
 	return limit
 }

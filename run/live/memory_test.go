@@ -16,7 +16,7 @@ func TestTheMemoryLimitRisesBeforeItCostsCPU(t *testing.T) {
 		{deploy.MostMemory, 500 * mib, deploy.MostMemory},
 		{600 * mib, 500 * mib, 600 * mib}, // a limit that somebody has set higher
 	} {
-		if got := softLimit(test.limit, test.alive); got != test.want {
+		if got := softLimit(test.limit, test.alive, deploy.MostMemory); got != test.want {
 			t.Errorf("limit %d MiB, %d MiB alive: %d MiB, want %d", test.limit/mib, test.alive/mib, got/mib, test.want/mib)
 		}
 	}

@@ -57,5 +57,5 @@ func Observers(terminal *Screen, shown *Page, rec *live.Recording) (all []live.O
 	if shown != nil {
 		all = append(all, live.NewQueued(shown, 0))
 	}
-	return append(all, live.MemoryLimit{}, terminal)
+	return append(all, terminal)
 }

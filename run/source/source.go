@@ -17,6 +17,9 @@ import (
 // Refresh is the time between two deliveries of what was measured.
 const Refresh = 250 * time.Millisecond
 
+// MostControl is how many requests per second a control target gets at most.
+const MostControl = 100.0
+
 // A Config says who measures, and how.
 type Config struct {
 	ID     timeline.SourceID

@@ -17,14 +17,13 @@ import (
 	"lapse/cmd/lapse/internal/selftest"
 	"lapse/correlate/model"
 	"lapse/loadgen/faultserver"
-	"lapse/run"
 	"lapse/run/exit"
 )
 
 // measureStalled runs `lapse run` as a process of its own against a server without faults, and stops that process for
 // longer than the timeout. Answers take 30 ms, so that some requests are in flight when it is stopped.
 func (s *Settings) measureStalled(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (*selftest.StalledProber, error) {
-	ctx, release := run.Interruptible(ctx, signals)
+	ctx, release := exit.Interruptible(ctx, signals)
 	defer release()
 	server, url, err := s.Protocol.serve(faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}}})
 	if err != nil {

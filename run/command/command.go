@@ -1,4 +1,4 @@
-package run
+package command
 
 import (
 	"bytes"
@@ -34,36 +34,36 @@ const pipeSize = 64 << 10
 // background may hold its output open for ever, and so may a terminal that is paused.
 const lingering = 250 * time.Millisecond
 
-// A wrappedCommand is the wrapped command. It runs in its own process group, so that a terminal's Ctrl-C
+// A Wrapped is the wrapped command. It runs in its own process group, so that a terminal's Ctrl-C
 // reaches it once, through us.
-type wrappedCommand struct {
-	args    []string
-	capture bool      // each line of output also becomes an event
-	output  io.Writer // where its output goes
-	event   func(timeline.Event)
-	now     func() time.Duration
+type Wrapped struct {
+	Args    []string
+	Capture bool      // each line of output also becomes an event
+	Output  io.Writer // where its output goes
+	Event   func(timeline.Event)
+	Now     func() time.Duration
 
 	cmd  *exec.Cmd
 	read atomic.Int64 // bytes of its output
 }
 
-// start starts the command; done is called with its exit code, after its last output. It does not wait for whoever
+// Start starts the command; done is called with its exit code, after its last output. It does not wait for whoever
 // reads that output.
-func (c *wrappedCommand) start(done func(exitCode int)) error {
-	c.cmd = exec.Command(c.args[0], c.args[1:]...)
+func (c *Wrapped) Start(done func(exitCode int)) error {
+	c.cmd = exec.Command(c.Args[0], c.Args[1:]...)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, in, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("start %s: %w", c.args[0], err)
+		return fmt.Errorf("start %s: %w", c.Args[0], err)
 	}
 	c.cmd.Stdout, c.cmd.Stderr = in, in
 	err = loadgen.WithUsualSlice(c.cmd.Start)
 	in.Close()
 	if err != nil {
 		out.Close()
-		return fmt.Errorf("start %s: %w", c.args[0], err)
+		return fmt.Errorf("start %s: %w", c.Args[0], err)
 	}
-	c.event(timeline.Event{Seen: c.now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: timeline.JoinCommand(mask.Command(c.args))})
+	c.Event(timeline.Event{Seen: c.Now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: timeline.JoinCommand(mask.Command(c.Args))})
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -71,11 +71,11 @@ func (c *wrappedCommand) start(done func(exitCode int)) error {
 	}()
 	go func() {
 		err := c.cmd.Wait()
-		ended := c.now()
+		ended := c.Now()
 		c.awaitOutput(copied)
 		out.Close()
 		code := exitStatus(c.cmd, err)
-		c.event(timeline.Event{Seen: ended, Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse", ExitCode: &code})
+		c.Event(timeline.Event{Seen: ended, Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse", ExitCode: &code})
 		done(code)
 	}()
 	return nil
@@ -94,18 +94,18 @@ func exitStatus(cmd *exec.Cmd, err error) int {
 }
 
 // copyOutput passes the output on as it comes, and marks its lines.
-func (c *wrappedCommand) copyOutput(r io.Reader) {
+func (c *Wrapped) copyOutput(r io.Reader) {
 	lines := outputLines{event: func(text string) {
-		c.event(timeline.Event{Seen: c.now(), Kind: timeline.CommandOutput, Writer: "lapse", Detail: text})
+		c.Event(timeline.Event{Seen: c.Now(), Kind: timeline.CommandOutput, Writer: "lapse", Detail: text})
 	}}
 	buffer := make([]byte, pipeSize)
 	for {
 		n, err := r.Read(buffer)
 		c.read.Add(int64(n))
-		if c.capture { // before it is shown, which may take as long as it likes
+		if c.Capture { // before it is shown, which may take as long as it likes
 			lines.add(buffer[:n])
 		}
-		_, _ = c.output.Write(buffer[:n]) // whoever reads the output may have gone: the command goes on
+		_, _ = c.Output.Write(buffer[:n]) // whoever reads the output may have gone: the command goes on
 		if err != nil {
 			lines.end()
 			return
@@ -115,7 +115,7 @@ func (c *wrappedCommand) copyOutput(r io.Reader) {
 
 // awaitOutput waits until all is copied, or nothing more came for a while, or what came was written after the command
 // had ended: by what it left in the background.
-func (c *wrappedCommand) awaitOutput(copied <-chan struct{}) {
+func (c *Wrapped) awaitOutput(copied <-chan struct{}) {
 	begin := c.read.Load()
 	for before := begin; ; before = c.read.Load() {
 		select {
@@ -195,19 +195,19 @@ func clip(line string) string {
 	return strings.ToValidUTF8(line[:maxLine], "") + "…"
 }
 
-// signal sends sig to the command and all it started.
-func (c *wrappedCommand) signal(sig syscall.Signal) {
+// Signal sends sig to the command and all it started.
+func (c *Wrapped) Signal(sig syscall.Signal) {
 	if c.cmd != nil && c.cmd.Process != nil {
 		_ = syscall.Kill(-c.cmd.Process.Pid, sig) // it may just have ended
 	}
 }
 
-// stop ends the command, and waits a little for it: the end of a run is not the place to hang.
-func (c *wrappedCommand) stop(done <-chan int) {
-	c.signal(syscall.SIGTERM)
+// Stop ends the command, and waits a little for it: the end of a run is not the place to hang.
+func (c *Wrapped) Stop(done <-chan int) {
+	c.Signal(syscall.SIGTERM)
 	select {
 	case <-done:
 	case <-time.After(3 * time.Second):
-		c.signal(syscall.SIGKILL)
+		c.Signal(syscall.SIGKILL)
 	}
 }

@@ -1,4 +1,4 @@
-package run
+package measure
 
 import (
 	"cmp"
@@ -19,25 +19,25 @@ const (
 	longestStarved = 10 * time.Second
 )
 
-// A baselineProblem is why a run must not go on after its baseline.
-type baselineProblem struct {
-	text    string
-	unknown bool // no request is over: the prober was stopped, or the target is slow
-	starved bool // it was the prober
+// A Problem is why a run must not go on after its baseline.
+type Problem struct {
+	Text    string
+	Unknown bool // no request is over: the prober was stopped, or the target is slow
+	Starved bool // it was the prober
 }
 
-// judgeBaseline returns nil if the run may go on. A target is well that answered at least half of the requests that
+// JudgeBaseline returns nil if the run may go on. A target is well that answered at least half of the requests that
 // are over, and one of them at least: where answers are awaited for longer than the baseline lasts, none has failed
 // yet. Without a baseline nobody wants to know.
-func (m *measurement) judgeBaseline() *baselineProblem {
-	m.absorb()
-	now := m.clock.Now()
-	tl := m.live.Tracker.Brief()
+func (l *Loop) JudgeBaseline() *Problem {
+	l.Absorb()
+	now := l.Clock.Now()
+	tl := l.Live.Tracker.Brief()
 	within, stopped := quantity.Span(now.Round(10*time.Millisecond)), stoppedFor(tl)
-	starved := stopped*2 > now || m.controlSilent(tl, now)
-	var unknown *baselineProblem // of the first such target
-	if m.opts.Baseline > 0 {
-		if held := m.judgeHeld(tl); held != nil && !held.unknown {
+	starved := stopped*2 > now || controlSilent(tl, now)
+	var unknown *Problem // of the first such target
+	if l.Baseline > 0 {
+		if held := l.judgeHeld(tl); held != nil && !held.Unknown {
 			return held
 		} else {
 			unknown = held
@@ -45,39 +45,41 @@ func (m *measurement) judgeBaseline() *baselineProblem {
 	}
 	for _, t := range tl.Targets {
 		switch {
-		case !t.Kind.Judged(), m.opts.Baseline == 0:
+		case !t.Kind.Judged(), l.Baseline == 0:
 		case t.Failed*2 > t.Sent:
-			class := commonest(t.Classes)
+			class := Commonest(t.Classes)
 			why := class
-			if text := m.errors[errorKey{t.Name, class}]; text != "" {
+			if text := l.errors[errorKey{t.Name, class}]; text != "" {
 				why += ": " + text
 			}
 			advice := cmp.Or(baselineHints[class], "is the address right, and is it up?")
-			if answersElsewhere(tl, t) {
+			if AnswersElsewhere(tl, t) {
 				advice = fmt.Sprintf("other nodes get answers: does a NetworkPolicy, or the network of %s, keep its prober from them? --from can leave %[1]s out", t.Node)
 				if t.Node == "" {
 					advice = fmt.Sprintf("others get answers: does %s lead to this Service from outside of the cluster, and may this machine ask there? --from can leave outside out", t.URL)
 				}
 			}
-			return &baselineProblem{text: fmt.Sprintf("baseline failed: %d of %d requests to %s failed (%s): %s", t.Failed, t.Sent, t.Name, why, advice)}
+			return &Problem{Text: fmt.Sprintf("baseline failed: %d of %d requests to %s failed (%s): %s", t.Failed, t.Sent, t.Name, why, advice)}
 		case t.OK > 0:
 		case t.NotSent > 0 || starved:
-			unknown = cmp.Or(unknown, &baselineProblem{unknown: true, starved: true, text: fmt.Sprintf("baseline inconclusive for %s: within %s the prober was starved: %s. "+
+			unknown = cmp.Or(unknown, &Problem{Unknown: true, Starved: true, Text: fmt.Sprintf("baseline inconclusive for %s: within %s the prober was starved: %s. "+
 				"Give it CPU, or a longer --baseline", t.Name, within, starvation(stopped, t.NotSent))})
 		default:
-			rate := fmt.Sprintf("--rate %v", m.opts.Rate)
-			if m.fleet != nil {
-				rate += " shared by " + quantity.Count(len(m.fleet.nodes), "node")
-			}
-			unknown = cmp.Or(unknown, &baselineProblem{unknown: true, text: fmt.Sprintf("baseline failed: %s gave no good answer within %s: is the address right, and is it up? "+
-				"If it is slow, or hardly asked at %s, give it a longer --baseline", t.Name, within, rate)})
+			unknown = cmp.Or(unknown, &Problem{Unknown: true, Text: fmt.Sprintf("baseline failed: %s gave no good answer within %s: is the address right, and is it up? "+
+				"If it is slow, or hardly asked at %s, give it a longer --baseline", t.Name, within, l.AskedAt)})
 		}
 	}
 	return unknown
 }
 
-// answersElsewhere reports whether what one node's prober asks answers that of another node.
-func answersElsewhere(tl *model.Timeline, t model.Target) bool {
+// waitsLonger reports whether the baseline goes on although a target is unknown.
+func (l *Loop) waitsLonger(p *Problem) bool {
+	now := l.Clock.Now()
+	return l.baselines < mostBaselines || p.Starved && now < l.LongestStarved || now < l.allAsked
+}
+
+// AnswersElsewhere reports whether what one node's prober asks answers that of another node.
+func AnswersElsewhere(tl *model.Timeline, t model.Target) bool {
 	return slices.ContainsFunc(tl.Targets, func(other model.Target) bool {
 		return other.Node != "" && other.Node != t.Node && other.Kind == t.Kind && other.Service == t.Service && other.OK > other.Failed
 	})
@@ -85,7 +87,7 @@ func answersElsewhere(tl *model.Timeline, t model.Target) bool {
 
 // controlSilent reports whether not even the prober's own control target answered, although several requests to it
 // were due.
-func (m *measurement) controlSilent(tl *model.Timeline, now time.Duration) bool {
+func controlSilent(tl *model.Timeline, now time.Duration) bool {
 	return slices.ContainsFunc(tl.Targets, func(t model.Target) bool {
 		return t.Kind == timeline.Control && t.OK == 0 && t.Rate*now.Seconds() >= 3
 	})
@@ -127,8 +129,8 @@ var baselineHints = map[string]string{
 
 const statusHint = "check the path, --header, --host and --method; if that is a good answer, --expect-status says so"
 
-// commonest is the class of most failures; of several as common, always the same. What was our own fault is none.
-func commonest(classes map[string]int) string {
+// Commonest is the class of most failures; of several as common, always the same. What was our own fault is none.
+func Commonest(classes map[string]int) string {
 	name, most := "", 0
 	for class := range timeline.NumClasses {
 		if n := classes[class.String()]; class.Failed() && n > most {
@@ -136,4 +138,23 @@ func commonest(classes map[string]int) string {
 		}
 	}
 	return name
+}
+
+// judgeHeld returns why a run must not go on whose connections do not even stand at the beginning.
+func (l *Loop) judgeHeld(tl *model.Timeline) *Problem {
+	for _, h := range tl.Held {
+		if h.Stood > 0 {
+			continue
+		}
+		class := Commonest(h.Failed)
+		if class == "" {
+			return &Problem{Unknown: true, Text: fmt.Sprintf("baseline failed: none of the %d connections of %s has been opened: give it a longer --baseline", h.Connections, h.Target)}
+		}
+		why := class
+		if text := l.errors[errorKey{h.Target, class}]; text != "" {
+			why += ": " + text
+		}
+		return &Problem{Text: fmt.Sprintf("baseline failed: none of the %d connections of %s stands (%s): %s", h.Connections, h.Target, why, cmp.Or(baselineHints[class], "is the address right, and is it up?"))}
+	}
+	return nil
 }

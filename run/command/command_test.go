@@ -1,4 +1,4 @@
-package run
+package command
 
 import (
 	"io"
@@ -19,12 +19,12 @@ func runOutput(t testing.TB, capture bool, script string) (shown string, marked 
 	s := screen.New(&out, 0)
 	q := facts.NewQueue()
 	started := time.Now()
-	c := &wrappedCommand{
-		args: []string{"sh", "-c", script}, capture: capture, output: s.Output(),
-		event: func(e timeline.Event) { q.Put(e) }, now: func() time.Duration { return time.Since(started) },
+	c := &Wrapped{
+		Args: []string{"sh", "-c", script}, Capture: capture, Output: s.Output(),
+		Event: func(e timeline.Event) { q.Put(e) }, Now: func() time.Duration { return time.Since(started) },
 	}
 	done := make(chan int, 1)
-	if err := c.start(func(code int) { done <- code }); err != nil {
+	if err := c.Start(func(code int) { done <- code }); err != nil {
 		t.Fatal(err)
 	}
 	<-done
@@ -81,7 +81,7 @@ func TestCutLineShowsNoPartOfACredential(t *testing.T) {
 func BenchmarkHundredMegabytesOfOutput(b *testing.B) {
 	chunk := []byte(strings.Repeat("y\n", 32<<10))
 	for b.Loop() {
-		c := &wrappedCommand{capture: true, output: io.Discard, event: func(timeline.Event) {}, now: func() time.Duration { return 0 }}
+		c := &Wrapped{Capture: true, Output: io.Discard, Event: func(timeline.Event) {}, Now: func() time.Duration { return 0 }}
 		c.copyOutput(io.LimitReader(repeated(chunk), 100_000_000))
 	}
 }

@@ -1,4 +1,4 @@
-package run
+package exit
 
 import (
 	"context"
@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// stopSignals end a run in order, or its command.
-var stopSignals = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+// StopSignals end a run in order, or its command.
+var StopSignals = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
-// stoppedBy says which signal ended a run.
-func stoppedBy(sig os.Signal) string {
+// StoppedBy says which signal ended a run.
+func StoppedBy(sig os.Signal) string {
 	switch sig {
 	case syscall.SIGINT:
 		return "stopped by SIGINT (Ctrl-C)"
@@ -32,7 +32,7 @@ func Interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Con
 	watching.Go(func() {
 		select {
 		case sig := <-signals:
-			cancel(errors.New(stoppedBy(sig)))
+			cancel(errors.New(StoppedBy(sig)))
 		case <-released:
 		}
 	})
