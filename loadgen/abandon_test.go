@@ -8,7 +8,7 @@ import (
 	"lapse/timeline"
 )
 
-// underWay is how many requests of a target are open.
+// underWay returns how many requests of a target are open.
 func underWay(p *Prober, id timeline.TargetID) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,7 +37,7 @@ func TestReusedTCPRequestsAllocateNothing(t *testing.T) {
 	}
 }
 
-// replyTo is what the server at addr replies to a request.
+// replyTo returns what the server at addr replies to a request.
 func replyTo(t *testing.T, addr, request string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -92,7 +92,7 @@ func TestNewRequestsAllocateLittle(t *testing.T) {
 	}
 }
 
-// allocations is how many a request of p takes on average, rounded down: other goroutines allocate as well.
+// allocations returns how many a request of p takes on average, rounded down: other goroutines allocate as well.
 func allocations(t *testing.T, p Probe) float64 {
 	t.Helper()
 	return allocationsOf(t, p, nil)
@@ -140,14 +140,14 @@ func allocationsOf(t *testing.T, p Probe, polling *engine.Polling) float64 {
 	return testing.AllocsPerRun(300, ask)
 }
 
-// allocationsOfTLS is how many the bare exchange of the same bytes takes.
+// allocationsOfTLS returns how many the bare exchange of the same bytes takes.
 func allocationsOfTLS(t *testing.T, p Probe) float64 {
 	t.Helper()
 	plan, err := protocol.Compile(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := tls.Dial("tcp", plan.Addr.String(), plan.Tls)
+	c, err := tls.Dial("tcp", plan.Addr.String(), plan.TLS)
 	if err != nil {
 		t.Fatal(err)
 	}

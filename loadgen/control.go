@@ -68,7 +68,7 @@ func (c *control) keep(conn net.Conn) bool {
 	return true
 }
 
-// serve answers every request, of which it only looks for the end of the header.
+// serve answers every request. It only looks for the end of its header.
 func (c *control) serve(conn net.Conn) {
 	defer c.drop(conn)
 	requests := bufio.NewReaderSize(conn, wire.ReadBuffer)

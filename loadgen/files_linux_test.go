@@ -27,7 +27,7 @@ func TestProberMakesRoomForTheConnectionsOfAStall(t *testing.T) {
 	}
 }
 
-// tableSize is for how many open files this process has room without growing.
+// tableSize returns for how many open files this process has room without growing.
 func tableSize(t *testing.T) (size int) {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -75,7 +75,7 @@ func BenchmarkHeld(b *testing.B) {
 	}
 }
 
-// residentKB is how much memory this process has.
+// residentKB returns how much memory this process has.
 func residentKB(b *testing.B) (kb int) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

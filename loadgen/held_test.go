@@ -35,7 +35,7 @@ func (f *facts) changes(b timeline.HeldBatch) {
 	}
 }
 
-// lives are the changes of each of a target's connections, in order.
+// lives returns the changes of each of a target's connections, in order.
 func (f *facts) lives(id timeline.TargetID) map[uint32][]timeline.HeldChange {
 	lives := map[uint32][]timeline.HeldChange{}
 	for _, c := range f.held {

@@ -118,8 +118,8 @@ func TestWhatHidesFailuresIsFound(t *testing.T) {
 	}
 }
 
-// naiveView is what a client sees that asks twice and heeds nothing but the error and the status code: "error", or the
-// second answer's status.
+// naiveView returns what a client sees that asks twice and heeds nothing but the error and the status code: "error",
+// or the second answer's status.
 func naiveView(t *testing.T, url string) (seen string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{}}

@@ -44,7 +44,7 @@ func startInHTTP2(t *testing.T, scheme string, s *httptest.Server) {
 	t.Cleanup(s.Close)
 }
 
-// http2Probe is a probe of a path of s.
+// http2Probe returns a probe of a path of s.
 func http2Probe(kind timeline.TargetKind, scheme string, s *httptest.Server, path string, rate float64) Probe {
 	p := webSocketProbe(kind, s, rate)
 	p.URL = scheme + "://" + s.Listener.Addr().String() + path

@@ -19,7 +19,7 @@ const (
 	wallTolerance      = 10 * time.Microsecond
 )
 
-// framed is a gRPC message as it is sent: not compressed.
+// framed returns a gRPC message as it is sent: not compressed.
 func framed(message []byte) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 }

@@ -66,7 +66,7 @@ func (p *pacer) run(ctx context.Context, paced chan<- struct{}, over <-chan stru
 		addProcessors(1)
 		defer addProcessors(-1)
 	}
-	// The thread is not unlocked, and so ends with the goroutine: nobody else shall inherit its timer slack.
+	// The thread is not unlocked, and so ends with the goroutine: no other shall inherit its timer slack.
 	runtime.LockOSThread()
 	preciseSleep()
 	p.last = p.clock.Now()
@@ -166,14 +166,18 @@ func (p *pacer) watch(now time.Duration) {
 	p.last = now
 	p.stalls.Beat(now)
 	if now-since > p.maxLateness() {
-		p.stalled(timeline.Event{Kind: timeline.ProberStall, Since: engine.FloorMicros(since), Seen: engine.CeilMicros(now)})
+		p.stalled(timeline.Event{
+			Kind:  timeline.ProberStall,
+			Since: engine.FloorMicros(since),
+			Seen:  engine.CeilMicros(now),
+		})
 	}
 }
 
-// watchNow is watch at this moment.
+// watchNow notices, at this moment, where this thread itself did not run.
 func (p *pacer) watchNow() { p.watch(p.clock.Now()) }
 
-// maxLateness is the least of all targets.
+// maxLateness returns the least of all targets.
 func (p *pacer) maxLateness() time.Duration {
 	fastest := time.Duration(0)
 	for _, t := range p.targets {

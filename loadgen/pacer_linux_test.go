@@ -21,7 +21,7 @@ func TestShortWaitsDoNotLeaveTheCPU(t *testing.T) {
 	}
 }
 
-// gaveUp is how often the thread left the CPU of its own will while it waited so many times for d.
+// gaveUp returns how often the thread left the CPU of its own will while it waited so many times for d.
 func gaveUp(d time.Duration, times int) int64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -49,7 +49,7 @@ func pacingNames() string {
 // µs), and not as long as its worst case, which would cost more than it gains.
 const spinning = 50 * time.Microsecond
 
-// early is how long before a due instant the pacing thread wakes.
+// early returns how long before a due instant the pacing thread wakes.
 func (p Pacing) early() time.Duration {
 	if p == Precise {
 		return spinning

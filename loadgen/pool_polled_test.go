@@ -57,7 +57,7 @@ func TestRepliesInPieces(t *testing.T) {
 	f := run(t, timeline.StartClock(), func(p *Prober, f *facts) {
 		waitFor(t, "replies cut at each place", func() bool { return f.ended(1, timeline.OK) >= 2*len(text) })
 		if holdsProcessor && polledConns(p) == 0 {
-			waitFor(t, "a polled session", func() bool { return polledConns(p) > 0 })
+			waitFor(t, "a polled connection", func() bool { return polledConns(p) > 0 })
 		}
 	}, p)
 	allReused(t, f, p.Connections)
@@ -103,7 +103,7 @@ func TestLongRepliesAreReadByGoroutines(t *testing.T) {
 	allReused(t, f, p.Connections)
 }
 
-// A request on a session that is polled fails when its time is over, not before, and so does one whose reply has
+// A request on a connection that is polled fails when its time is over, not before, and so does one whose reply has
 // begun. How much later is the machine's doing, but of 30 not each is late.
 func TestPolledRequestsTimeOut(t *testing.T) {
 	t.Parallel()
@@ -188,7 +188,7 @@ func TestWithoutAPollerGoroutinesReadTheReplies(t *testing.T) {
 	f := runProber(t, p, func(p *Prober, f *facts) {
 		waitFor(t, "200 observed requests", func() bool { return f.observed(1) >= 200 })
 		if n := polledConns(p); n > 0 {
-			t.Errorf("%d sessions are polled", n)
+			t.Errorf("%d connections are polled", n)
 		}
 	}, probe(1, timeline.Reused, s.URL(), 400))
 	closeServer(t, s)

@@ -140,8 +140,8 @@ func (p *Prober) begin() error {
 // fewFiles is room for what is started later and for the rest of the program.
 const fewFiles = 8192
 
-// mostFiles is how many open files a stall of all targets may take: a connection for each request that waits, and as
-// many for the server, if it is in this process. The caller holds mu.
+// mostFiles returns how many open files a stall of all targets may take: a connection for each request that waits, and
+// as many for the server, if it is in this process. The caller holds mu.
 func (p *Prober) mostFiles() int {
 	n := fewFiles
 	for _, t := range p.draining {
@@ -255,7 +255,7 @@ func (p *Prober) endAll() {
 	p.active.Wait()
 }
 
-// all are the targets that were ever started, those too that were started again. The caller holds mu.
+// all returns the targets that were ever started, those too that were started again. The caller holds mu.
 func (p *Prober) all() iter.Seq[*target] {
 	return func(yield func(*target) bool) {
 		for _, t := range p.targets {
@@ -315,17 +315,19 @@ func (p *Prober) deliver(end bool) {
 	stalls, targets := p.stalls, p.draining
 	p.stalls = nil
 	p.mu.Unlock()
-	for _, event := range slices.Concat(stalls, p.notes.Errors.Take(), p.notes.Names.Take(), p.notes.Failovers.Take(end)) {
+	n := &p.notes
+	for _, event := range slices.Concat(stalls, n.Errors.Take(), n.Names.Take(), n.Failovers.Take(end)) {
 		event.Source = p.source
 		p.sink(event)
 	}
 	batch, finished := p.batch(targets)
-	held := p.notes.Changes.Take(batch.Watermarks) // after the batch, and handed on before it: its watermarks hold for them too
-	for _, backend := range p.notes.Backends.Take() {
+	// after the batch, and handed on before it: its watermarks hold for them too
+	held := n.Changes.Take(batch.Watermarks)
+	for _, backend := range n.Backends.Take() {
 		backend.Source = p.source
 		p.sink(backend)
 	}
-	for _, peer := range p.notes.Peers.Take() {
+	for _, peer := range n.Peers.Take() {
 		peer.Source = p.source
 		p.sink(peer)
 	}

@@ -136,7 +136,7 @@ func (f *facts) ended(id timeline.TargetID, class timeline.Class) int {
 	return classes(f.requests[id])[class]
 }
 
-// blames are the texts of a target's errors, without those of our own.
+// blames returns the texts of a target's errors, without those of our own.
 func (f *facts) blames(target string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -226,8 +226,8 @@ func waitFor(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// probe is patient, so that no machine is so busy that a server in the same process answers too late. Tests of
-// timeouts say their own.
+// probe returns a patient probe, so that no machine is so busy that a server in the same process answers too late.
+// Tests of timeouts say their own.
 func probe(id timeline.TargetID, kind timeline.TargetKind, url string, rate float64) Probe {
 	return Probe{Target: timeline.Target{ID: id, Name: fmt.Sprint(kind, " ", id), Kind: kind, URL: url, Rate: rate, Timeout: 20 * time.Second}}
 }

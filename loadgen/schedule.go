@@ -20,7 +20,7 @@ type schedule struct {
 }
 
 // newSchedule begins with the first due instant at or after now. place is the target's place among
-// those that run beside it, from 0.
+// those that run at the same time, from 0.
 func newSchedule(rate float64, place int, now time.Duration) schedule {
 	s := schedule{share: evenShare(place)}
 	s.rerate(rate, now)
@@ -70,6 +70,6 @@ func (s *schedule) advance() {
 	s.next += s.interval
 }
 
-// due is when the next request is due, in whole microseconds. The schedule itself keeps the
+// due returns when the next request is due, in whole microseconds. The schedule itself keeps the
 // nanoseconds, so that the rounding adds up to nothing.
 func (s *schedule) due() time.Duration { return engine.FloorMicros(s.next) }

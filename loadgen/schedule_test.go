@@ -97,7 +97,7 @@ func newSink(clock timeline.Clock, rate float64) (*target, *sink) {
 	return t, s
 }
 
-// testPacer is a pacer on virtual time.
+// testPacer returns a pacer on virtual time.
 func testPacer(clock timeline.Clock) (*pacer, *[]timeline.Event) {
 	var stalls []timeline.Event
 	return &pacer{

@@ -13,7 +13,7 @@ import (
 	"lapse/timeline"
 )
 
-// testTLS is a certificate for example.com and 127.0.0.1, and the pool that trusts it.
+// testTLS returns a certificate for example.com and 127.0.0.1, and the pool that trusts it.
 func testTLS(t *testing.T) (*tls.Config, *x509.CertPool) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())

@@ -9,6 +9,12 @@ import (
 	"lapse/timeline"
 )
 
+// A connector connects to one target.
+type connector struct {
+	*protocol.Compiled
+	Shared
+}
+
 // A dialled is how far the way to a connection led, and how long it took.
 type dialled struct {
 	phase wire.Phase // the last one
@@ -17,7 +23,7 @@ type dialled struct {
 }
 
 // dial connects to the target. After an error, the phase is the one in which it came.
-func (q *Requester) dial(deadline time.Duration) (_ *protocol.Conn, d dialled, err error) {
+func (q *connector) dial(deadline time.Duration) (_ *protocol.Conn, d dialled, err error) {
 	until := q.Clock.Wall(deadline)
 	d.phase = wire.Resolving
 	addrs, resolved, err := q.Resolve(q.Clock, until)
@@ -39,10 +45,10 @@ func (q *Requester) dial(deadline time.Duration) (_ *protocol.Conn, d dialled, e
 	q.noteFailovers(passed)
 	c := protocol.NewConn(below)
 	c.Peer, c.Clock = d.peer, q.Clock
-	if q.Tls != nil {
+	if q.TLS != nil {
 		d.phase = wire.Handshaking
 		begun = q.Clock.Now()
-		err = c.Handshake(q.Tls, until)
+		err = c.Handshake(q.TLS, until)
 		d.took.TLS = timeline.MicrosOf(q.Clock.Now() - begun)
 	}
 	if err == nil && q.Stateful != nil {
@@ -57,7 +63,7 @@ func (q *Requester) dial(deadline time.Duration) (_ *protocol.Conn, d dialled, e
 }
 
 // begin makes the exchange with which the protocol begins a connection.
-func (q *Requester) begin(c *protocol.Conn, until time.Time) (err error) {
+func (q *connector) begin(c *protocol.Conn, until time.Time) (err error) {
 	if err := c.SetDeadline(until); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
 	}
@@ -67,7 +73,7 @@ func (q *Requester) begin(c *protocol.Conn, until time.Time) (err error) {
 
 // noteFailovers notes which addresses failed before another one accepted, except where a stop of the prober may be
 // the reason.
-func (q *Requester) noteFailovers(failed []wire.FailedAddress) {
+func (q *connector) noteFailovers(failed []wire.FailedAddress) {
 	for _, f := range failed {
 		if !q.Stalls.Latest(f.Over).Excuses(f.Begun, f.Over) {
 			q.Failovers.note(q.Name, f)

@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"sync"
-	"time"
-
+	"lapse/loadgen/protocol"
 	"lapse/timeline"
 )
 
@@ -17,32 +15,24 @@ type Engine interface {
 	Close()
 }
 
-// engines make the engine of a target, by its kind.
-var engines = map[timeline.TargetKind]func(*Requester) Engine{
-	timeline.New:     newPerRequest,
-	timeline.Direct:  newPerRequest,
-	timeline.Reused:  newReused,
-	timeline.Held:    newHeld,
-	timeline.Control: newPool,
+// New returns the requester of a target, and its engine.
+func New(probe *protocol.Compiled, rate float64, s Shared) (*Requester, Engine) {
+	s.Log = s.Log.With("target", probe.Name)
+	q := &Requester{connector: connector{probe, s}, Inflight: newInflight()}
+	q.SetRate(rate)
+	return q, engineOf(q)
 }
 
-// tryEach runs try for 0 to n-1, each in a goroutine of wg. It waits until each has called tried, but no longer than
-// most.
-func tryEach(wg *sync.WaitGroup, n int, most time.Duration, try func(i int, tried func())) {
-	var all sync.WaitGroup
-	all.Add(n)
-	for i := range n {
-		wg.Go(func() { try(i, all.Done) })
+func engineOf(q *Requester) Engine {
+	switch {
+	case q.Kind == timeline.New, q.Kind == timeline.Direct:
+		return newPerRequest(q)
+	case q.Kind == timeline.Held:
+		return newHeld(q)
+	case q.Kind == timeline.Reused && q.Streams:
+		return newStreams(q)
 	}
-	done := make(chan struct{})
-	wg.Go(func() {
-		all.Wait()
-		close(done)
-	})
-	select {
-	case <-done:
-	case <-time.After(most):
-	}
+	return newPool(q)
 }
 
 // InUse reports whether e has not quite finished with its last request.
@@ -56,4 +46,21 @@ func InUse(e Engine) bool {
 		return e.idle.Load() == 0
 	}
 	return false
+}
+
+// PolledIdle returns how many connections of e the pacing thread reads, of those that wait for a request.
+func PolledIdle(e Engine) (n int) {
+	p, ok := e.(*pool)
+	if !ok {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.idle.n {
+		s := p.idle.slots[(p.idle.head+i)%len(p.idle.slots)].live.Load()
+		if s != nil && isPolled(s.conn) {
+			n++
+		}
+	}
+	return n
 }

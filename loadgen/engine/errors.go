@@ -74,7 +74,7 @@ func (e *errorTexts) Take() []timeline.Event {
 	return taken
 }
 
-// errorText is an error without what differs from connection to connection.
+// errorText returns an error without what differs from connection to connection.
 func errorText(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Net != "" {
 		err = cmp.Or(op.Err, err)
@@ -91,7 +91,8 @@ func errorText(err error) string {
 
 // varying is what differs in texts that say the same: times of day, dates, durations, identifiers, long numbers. Short
 // numbers, such as a status, do say something.
-var varying = regexp.MustCompile(`\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}:\d{2}(:\d{2})?([.,]\d+)?|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|` +
+var varying = regexp.MustCompile(`\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}:\d{2}(:\d{2})?([.,]\d+)?|` +
+	`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|` +
 	`\b([0-9a-f]{8,}|[0-9A-F]{8,})\b|\d{4,}|\b\d+(\.\d+)?(ns|µs|us|ms|s)\b`)
 
 // localEnd is our own end of a connection in an error: "10.0.0.1:43210->".
@@ -100,8 +101,8 @@ var localEnd = regexp.MustCompile(`(\[[^\]\s]*\]|[^\s\[\]:]+):\d+->`)
 // requestPrefix is what net/http puts in front of an error: `Get "http://host/": `.
 var requestPrefix = regexp.MustCompile(`^[A-Z][a-z]* "[^"]*": `)
 
-// PlainError is an error's text without what differs from connection to connection: local ports, and the request that
-// net/http puts first.
+// PlainError returns an error's text without what differs from connection to connection: local ports, and the request
+// that net/http puts first.
 func PlainError(text string) string {
 	return localEnd.ReplaceAllString(requestPrefix.ReplaceAllString(text, ""), "")
 }

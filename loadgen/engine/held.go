@@ -50,19 +50,24 @@ const (
 	longestBackoff = time.Second
 )
 
-func newHeld(q *Requester) Engine {
-	e := &held{Requester: q, conns: make([]heldConn, q.Keep), opening: make(chan struct{}, mostOpening), over: make(chan struct{})}
+func newHeld(q *Requester) *held {
+	e := &held{
+		Requester: q,
+		conns:     make([]heldConn, q.Keep),
+		opening:   make(chan struct{}, mostOpening),
+		over:      make(chan struct{}),
+	}
 	for i := range e.conns {
 		e.conns[i].held, e.conns[i].index = e, uint32(i)
 	}
 	return e
 }
 
-// beat is the time between two heartbeats on one connection.
+// beat returns the time between two heartbeats on one connection.
 func (e *held) beat() time.Duration { return time.Duration(len(e.conns)) * e.interval() }
 
-// backoff is how long to wait before another attempt when the last n have failed, before it is spread: 0, 10 ms, 20
-// ms, 40 ms, … up to a bound.
+// backoff returns how long to wait before another attempt when the last n have failed, before it is spread: 0, 10 ms,
+// 20 ms, 40 ms, … up to a bound.
 func backoff(n, conns int) time.Duration {
 	longest := max(longestBackoff, time.Duration(conns)*time.Millisecond)
 	switch {
@@ -74,7 +79,7 @@ func backoff(n, conns int) time.Duration {
 	return min(firstBackoff<<(n-1), longest)
 }
 
-// spread is a time between half of d and all of it: what was cut together does not come back in step.
+// spread returns a time between half of d and all of it: what was cut together does not come back in step.
 func spread(d time.Duration) time.Duration {
 	if d < 2 {
 		return d
@@ -85,7 +90,8 @@ func spread(d time.Duration) time.Duration {
 // Prepare opens the connections. It waits until each was tried once, but no longer than [longestOpening]: heartbeats
 // on those that have not been opened by then are not sent.
 func (e *held) Prepare() {
-	tryEach(&e.wg, len(e.conns), max(longestOpening, 2*e.Timeout), func(i int, tried func()) { e.conns[i].hold(tried) })
+	most := max(longestOpening, 2*e.Timeout)
+	tryEach(&e.wg, len(e.conns), most, func(i int, tried func()) { e.conns[i].hold(tried) })
 }
 
 // Send sends a heartbeat on the connection whose turn it is.
@@ -155,7 +161,7 @@ const (
 	ended                           // it has ended, or a heartbeat could not be written
 )
 
-// hold opens the connection and opens it anew each time it has been cut, until the measuring ends. tried is called
+// hold opens the connection, and again each time it has been cut, until the measuring ends. tried is called
 // after the first attempt.
 func (h *heldConn) hold(tried func()) {
 	for failures := 0; h.held.wait(spread(backoff(failures, len(h.held.conns)))); {
@@ -192,7 +198,13 @@ func (h *heldConn) open() bool {
 	var r protocol.Reply
 	c, class, err := e.greet(&a, &r)
 	done := e.Clock.Now()
-	change := timeline.HeldChange{Class: class, From: FloorMicros(begun), At: CeilMicros(done), Peer: a.outcome.Peer, Backend: e.Backends.id(r.Backend)}
+	change := timeline.HeldChange{
+		Class:   class,
+		From:    FloorMicros(begun),
+		At:      CeilMicros(done),
+		Peer:    a.outcome.Peer,
+		Backend: e.Backends.id(r.Backend),
+	}
 	if c == nil {
 		change.Kind = timeline.HeldFailed
 		h.note(change)
@@ -256,7 +268,8 @@ func (e *held) firstBeat(a *attempt, c *protocol.Conn, r *protocol.Reply) (timel
 }
 
 // errNotKept is the error of a connection that is over after one reply, and of one whose server says so later.
-var errNotKept = wire.AnnouncedEnd("the server has announced that it closes the connection (Connection: close, or GOAWAY)")
+const errNotKept = wire.AnnouncedEnd(
+	"the server has announced that it closes the connection (Connection: close, or GOAWAY)")
 
 // note hands a change on.
 func (h *heldConn) note(c timeline.HeldChange) {
@@ -266,7 +279,8 @@ func (h *heldConn) note(c timeline.HeldChange) {
 
 // explain records why a connection failed or was cut, where the class does not say it all.
 func (e *held) explain(c timeline.HeldChange, status uint16, err error) {
-	e.Errors.record(e.Name, timeline.Request{Sent: c.From, Done: c.At, Outcome: timeline.Outcome{Class: c.Class, Code: status}}, err)
+	outcome := timeline.Outcome{Class: c.Class, Code: status}
+	e.Errors.record(e.Name, timeline.Request{Sent: c.From, Done: c.At, Outcome: outcome}, err)
 }
 
 // rest makes the connection wait for its next heartbeat. The caller holds mu.
@@ -391,7 +405,8 @@ func (h *heldConn) lost(err error, ph wire.Phase) {
 	}
 }
 
-// expired is the end of a wait: that for the answer to a heartbeat, or that for a late one. The caller holds mu.
+// expired decides what the end of a wait means: the wait for the answer to a heartbeat, or for a late one. The caller
+// holds mu.
 func (h *heldConn) expired(err error) (heldStep, error) {
 	e := h.held
 	switch next := h.attempt.sent + e.beat(); {
@@ -401,7 +416,8 @@ func (h *heldConn) expired(err error) (heldStep, error) {
 			h.write(*h.put)
 			h.put = nil
 		}
-	case h.state == awaitingAnswer && e.Clock.Now() < e.deadline(&h.attempt): // that of the heartbeat before, which a new one has replaced meanwhile
+	// the deadline of the heartbeat before, which a new one has replaced meanwhile
+	case h.state == awaitingAnswer && e.Clock.Now() < e.deadline(&h.attempt):
 	case h.state == awaitingAnswer && h.extended(e.deadline(&h.attempt)):
 	case h.state == awaitingAnswer:
 		h.lost(err, wire.Awaiting)
@@ -439,7 +455,9 @@ func (h *heldConn) readAnswer(r *protocol.Reply) (heldStep, error) {
 		return giveUp, err
 	}
 	if h.state == awaitingAnswer {
-		a.outcome.FirstByte, a.outcome.Backend, a.outcome.Code = timeline.MicrosOf(came-a.written), e.Backends.id(r.Backend), uint16(r.Status)
+		a.outcome.FirstByte = timeline.MicrosOf(came - a.written)
+		a.outcome.Backend = e.Backends.id(r.Backend)
+		a.outcome.Code = uint16(r.Status)
 		e.answered(a, r)
 	}
 	done := e.Clock.Now()
@@ -505,14 +523,18 @@ func (h *heldConn) cut(err error) {
 
 // A heldWait is what a peer saw of us until a connection was cut.
 type heldWait struct {
-	beat    time.Duration // so often a heartbeat is sent
+	beat    time.Duration // time between two heartbeats
 	silence time.Duration // since the last one was
-	late    time.Duration // by so much later than due
-	stopped time.Duration // for so long the prober was stopped since the last answer
+	late    time.Duration // how much later than due
+	stopped time.Duration // how long the prober was stopped since the last answer
 }
 
 func (h *heldConn) keptWaiting(now time.Duration) heldWait {
-	w := heldWait{beat: h.held.beat(), silence: now - h.answered.sent, stopped: h.held.Stalls.Stopped(now) - h.answered.stopped}
+	w := heldWait{
+		beat:    h.held.beat(),
+		silence: now - h.answered.sent,
+		stopped: h.held.Stalls.Stopped(now) - h.answered.stopped,
+	}
 	if a := &h.attempt; a.sent > h.answered.sent {
 		w.silence, w.late = now-a.sent, a.sent-a.Due
 	}
@@ -545,11 +567,16 @@ func (h *heldConn) leave() {
 	h.drop(func(c *protocol.Conn) { _ = c.Below.Close() })
 }
 
-// end is the end of the connection, known at an instant.
+// end returns the change by which the connection ends, known at an instant.
 func (h *heldConn) end(kind timeline.HeldKind, now time.Duration) timeline.HeldChange {
 	last := h.answered
 	return timeline.HeldChange{
-		Kind: kind, From: FloorMicros(last.sent), Answered: CeilMicros(last.at), At: CeilMicros(now), Peer: h.conn.Peer, Backend: last.backend,
+		Kind:     kind,
+		From:     FloorMicros(last.sent),
+		Answered: CeilMicros(last.at),
+		At:       CeilMicros(now),
+		Peer:     h.conn.Peer,
+		Backend:  last.backend,
 	}
 }
 

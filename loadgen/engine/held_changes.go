@@ -7,12 +7,12 @@ import (
 	"lapse/timeline"
 )
 
-// heldChanges are those of all targets that were not handed on yet.
+// heldChanges keep the changes of all targets that were not handed on yet.
 type heldChanges struct {
 	mu       sync.Mutex
 	list     []timeline.HeldChange
 	seq      uint64                              // handed on
-	promised map[timeline.TargetID]time.Duration // by target: no change of before will be handed on any more
+	promised map[timeline.TargetID]time.Duration // by target: earlier changes will not be handed on any more
 }
 
 // note takes a change in. Whoever knew of it may not have run for a while since then, and what was handed on

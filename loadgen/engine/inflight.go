@@ -31,7 +31,7 @@ type entry struct {
 
 const never = time.Duration(math.MaxInt64)
 
-// newInflight is that of a target whose first due instant is not known yet.
+// newInflight returns the requests of a target whose first due instant is not known yet.
 func newInflight() *Inflight { return &Inflight{next: never} }
 
 // Opened notes that request seq is due at due, and that the one after it will be due at next.
@@ -101,14 +101,19 @@ func (f *Inflight) endAt(now time.Duration) {
 	f.end = min(CeilMicros(now)+time.Microsecond, FloorMicros(f.next))
 }
 
-// Abandon ends as ended does while requests of target are open. They are local, because nobody waited for them.
+// Abandon ends as Ended does, while requests of the target are open: they are local, because they were not waited for.
 func (f *Inflight) Abandon(target timeline.TargetID, now time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, e := range f.open {
 		if !e.over {
 			f.done = append(f.done, timeline.Request{
-				Target: target, Seq: f.first + uint64(i), Due: e.due, Sent: e.due, Done: CeilMicros(now), Outcome: timeline.Outcome{Class: timeline.Local},
+				Target:  target,
+				Seq:     f.first + uint64(i),
+				Due:     e.due,
+				Sent:    e.due,
+				Done:    CeilMicros(now),
+				Outcome: timeline.Outcome{Class: timeline.Local},
 			})
 		}
 	}
@@ -118,7 +123,9 @@ func (f *Inflight) Abandon(target timeline.TargetID, now time.Duration) {
 
 // Take appends what is done to requests, and returns the watermark that goes with it. over is true
 // for the last of them.
-func (f *Inflight) Take(requests []timeline.Request, now time.Duration) (_ []timeline.Request, watermark time.Duration, over bool) {
+func (f *Inflight) Take(requests []timeline.Request, now time.Duration) (
+	_ []timeline.Request, watermark time.Duration, over bool,
+) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	requests = append(requests, f.done...)

@@ -21,7 +21,7 @@ type perRequest struct {
 // maxIdle is how many goroutines wait for the next request: a stall leaves many behind.
 const maxIdle = 16
 
-func newPerRequest(q *Requester) Engine { return &perRequest{Requester: q, next: make(chan Job)} }
+func newPerRequest(q *Requester) *perRequest { return &perRequest{Requester: q, next: make(chan Job)} }
 
 func (f *perRequest) Prepare() {}
 

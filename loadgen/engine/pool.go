@@ -2,11 +2,13 @@ package engine
 
 import (
 	"errors"
+	"net"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"lapse/loadgen/polled"
 	"lapse/loadgen/protocol"
 	"lapse/loadgen/wire"
 	"lapse/timeline"
@@ -31,10 +33,10 @@ type pool struct {
 	*Requester
 	wg       sync.WaitGroup
 	starting atomic.Int64 // requests that wait for their goroutine to begin connecting
-	unpolled atomic.Bool  // no session is adopted by the pacing thread any more
+	unpolled atomic.Bool  // no connection is adopted by the pacing thread any more
 
-	deadlines deadlines // of the requests on sessions that are polled; belongs to the pacing thread, as do
-	reprieves deadlines // those of requests that were given some more time
+	deadlines deadlines // of the requests on connections that are polled; belongs to the pacing thread, as do
+	reprieves deadlines // of requests that were given some more time
 
 	mu      sync.Mutex
 	idle    ring        // kept slots, the one unused for longest first
@@ -48,12 +50,12 @@ const spareIdle = 5 * time.Second
 
 // A slot is a place for one connection.
 type connSlot struct {
-	kept    bool
-	session atomic.Pointer[poolConn] // nil while there is none
-	since   time.Duration
+	kept  bool
+	live  atomic.Pointer[poolConn] // nil while there is none
+	since time.Duration
 }
 
-func newPool(q *Requester) Engine {
+func newPool(q *Requester) *pool {
 	if q.MaxInUse > 0 {
 		q.Keep = min(q.Keep, q.MaxInUse)
 	}
@@ -77,14 +79,14 @@ func (p *pool) connectAhead(s *connSlot) {
 		p.Log.Debug("cannot connect ahead of need", "err", err)
 		return
 	}
-	session := &poolConn{pool: p, slot: s, conn: c}
-	s.session.Store(session)
+	pc := &poolConn{pool: p, slot: s, conn: c}
+	s.live.Store(pc)
 	_ = c.SetDeadline(time.Time{}) // an error shows at the first use of c
-	if session.adopt() {
-		session.watch()
+	if pc.adopt() {
+		pc.watch()
 		return
 	}
-	p.wg.Go(session.serve)
+	p.wg.Go(pc.serve)
 }
 
 // ready puts a new slot where take finds it, unless the measuring has ended meanwhile.
@@ -95,8 +97,8 @@ func (p *pool) ready(s *connSlot) {
 		p.idle.push(s)
 	}
 	p.mu.Unlock()
-	if session := s.session.Load(); closing && session != nil {
-		session.retire()
+	if pc := s.live.Load(); closing && pc != nil {
+		pc.retire()
 	}
 }
 
@@ -109,7 +111,7 @@ func (p *pool) Send(j Job) {
 		p.Refuse(j, class)
 		return
 	}
-	if session := s.session.Load(); session != nil && len(p.Message) <= protocol.LongestInlineSend && session.send(j) {
+	if pc := s.live.Load(); pc != nil && len(p.Message) <= protocol.LongestInlineSend && pc.send(j) {
 		return
 	}
 	p.starting.Add(1)
@@ -121,7 +123,7 @@ func (p *pool) Send(j Job) {
 
 // sendAnew sends on whatever connection s has, or on a new one.
 func (p *pool) sendAnew(s *connSlot, j Job) {
-	if session := s.session.Load(); session != nil && session.send(j) {
+	if pc := s.live.Load(); pc != nil && pc.send(j) {
 		return
 	}
 	a, c := p.open(j)
@@ -129,9 +131,9 @@ func (p *pool) sendAnew(s *connSlot, j Job) {
 		p.put(s)
 		return
 	}
-	session := &poolConn{pool: p, slot: s, conn: c, state: busy, attempt: a}
-	s.session.Store(session)
-	session.serve()
+	pc := &poolConn{pool: p, slot: s, conn: c, state: busy, attempt: a}
+	s.live.Store(pc)
+	pc.serve()
 }
 
 // exhausted reports whether a request now would need a new connection, or be refused.
@@ -168,32 +170,32 @@ func (p *pool) put(s *connSlot) {
 	}
 }
 
-// shelve puts s where take finds it, and returns a session that has become too many.
+// shelve puts s where take finds it, and returns a connection that has become too many.
 func (p *pool) shelve(s *connSlot) (unused *poolConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inUse--
 	switch {
 	case p.closing:
-		return s.session.Load()
+		return s.live.Load()
 	case s.kept:
 		p.idle.push(s)
-	case s.session.Load() != nil:
+	case s.live.Load() != nil:
 		s.since = p.Clock.Now()
 		p.spare = append(p.spare, s)
 	}
 	if len(p.spare) > 0 && p.Clock.Now()-p.spare[0].since > spareIdle {
-		unused = p.spare[0].session.Load()
+		unused = p.spare[0].live.Load()
 		p.spare = p.spare[1:]
 	}
 	return unused
 }
 
-// forget notes that the idle session of s is dead.
+// forget notes that the idle connection of s is dead.
 func (p *pool) forget(s *connSlot, dead *poolConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !s.session.CompareAndSwap(dead, nil) {
+	if !s.live.CompareAndSwap(dead, nil) {
 		return
 	}
 	for i := range p.spare {
@@ -214,7 +216,7 @@ func (p *pool) Close() {
 	}
 }
 
-// shut lets no session become idle any more, and returns those that are.
+// shut lets no connection become idle any more, and returns those that are.
 func (p *pool) shut() (idle []*poolConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,8 +225,8 @@ func (p *pool) shut() (idle []*poolConn) {
 		p.spare = append(p.spare, s)
 	}
 	for _, s := range p.spare {
-		if session := s.session.Load(); session != nil {
-			idle = append(idle, session)
+		if pc := s.live.Load(); pc != nil {
+			idle = append(idle, pc)
 		}
 	}
 	p.spare = nil
@@ -250,11 +252,11 @@ const (
 	parked  poolConnState = iota // no request is open
 	heeding                      // nor is one, and a message is read that came without
 	busy                         // the reply to attempt is awaited
-	over                         // closed, and nobody's any more
+	over                         // closed, and out of its slot
 )
 
 // send writes a request, unless the connection turns out to be dead; then it reports false, and nothing
-// was written. Whoever took the session's slot calls it.
+// was written. Whoever took the connection's slot calls it.
 func (s *poolConn) send(j Job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,14 +287,14 @@ func (s *poolConn) send(j Job) bool {
 	return true
 }
 
-// leave parts the session from its slot and wakes serve, which ends. The caller holds mu and the slot.
+// leave parts the connection from its slot and wakes serve, which ends. The caller holds mu and the slot.
 func (s *poolConn) leave() {
 	s.state = over
-	s.slot.session.Store(nil)
+	s.slot.live.Store(nil)
 	s.conn.Reset()
 }
 
-// retire closes a session that was parked and whose slot is nobody's any more.
+// retire closes a connection that was parked and has no slot any more.
 func (s *poolConn) retire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,7 +341,7 @@ func (s *poolConn) woke(err error) poolConnState {
 		_ = s.conn.SetDeadline(time.Time{})
 		return parked
 	case s.state == parked && err == nil && s.conn.Dialog != nil:
-		_ = s.conn.SetDeadline(time.Time{}) // that of the request before
+		_ = s.conn.SetDeadline(time.Time{}) // the deadline of the request before
 		s.state = heeding
 	case s.state == parked:
 		s.end()
@@ -369,7 +371,7 @@ func (s *poolConn) heed() bool {
 	return s.state == parked
 }
 
-// end closes the session, which the peer has ended while no request was open. The caller holds mu.
+// end closes the connection, which the peer has ended while no request was open. The caller holds mu.
 func (s *poolConn) end() {
 	s.state = over
 	_ = s.conn.Below.Close()
@@ -389,7 +391,7 @@ func (s *poolConn) reply(err error, r *protocol.Reply) bool {
 }
 
 // goOn frees the slot after a request, which ended with err or with a reply. It reports whether the caller, if it
-// serves the session, goes on doing so.
+// serves the connection, goes on doing so.
 func (s *poolConn) goOn(again bool, err error) bool {
 	if again || s.giveUp(err) || s.conn.OutlivesFailures() {
 		return s.park()
@@ -413,7 +415,7 @@ func (s *poolConn) giveUp(err error) bool {
 	return err == nil
 }
 
-// park makes the session idle. It reports whether a goroutine is to serve it.
+// park makes the connection idle. It reports whether a goroutine is to serve it.
 func (s *poolConn) park() bool {
 	adopted := s.adopt()
 	s.mu.Lock()
@@ -427,12 +429,109 @@ func (s *poolConn) park() bool {
 	return !adopted
 }
 
-// part ends the session after its request.
+// part ends the connection after its request.
 func (s *poolConn) part() {
 	s.mu.Lock()
 	s.leave()
 	s.mu.Unlock()
 	s.pool.put(s.slot)
+}
+
+// isPolled reports whether the pacing thread reads from c.
+func isPolled(c *protocol.Conn) bool {
+	_, ok := c.Below.(*polled.Socket)
+	return ok
+}
+
+// polls reports whether the pacing thread shall read the replies of p.
+func (p *pool) polls() bool {
+	return p.Polling.Works() && p.TLS == nil && p.Stateful == nil && p.Network == "tcp" &&
+		len(p.Message) <= protocol.LongestInlineSend && !p.unpolled.Load()
+}
+
+// adopt takes the connection of s out of Go's poller, where the pacing thread shall read its replies, and reports
+// whether it did. Then there must be no goroutine that serves s, and watch is to be called once s is parked. Nobody
+// but the caller may know s yet.
+func (s *poolConn) adopt() bool {
+	p := s.pool
+	tcp, ok := s.conn.Below.(*net.TCPConn)
+	if !ok || !p.polls() || s.conn.Br.Buffered() > 0 {
+		return false
+	}
+	o, err := p.Polling.Adopt(tcp, p.wg.Done)
+	if err != nil {
+		p.Log.Debug("cannot poll a connection", "err", err)
+		return false
+	}
+	p.wg.Add(1)
+	p.Polling.Add(p)
+	s.conn = s.conn.CarriedBy(o)
+	return true
+}
+
+// watch begins the polling of s, which was adopted, is parked and whose slot is the caller's. If that cannot be, its
+// connection ends.
+func (s *poolConn) watch() {
+	o := s.conn.Below.(*polled.Socket)
+	err := s.pool.Polling.Watch(o, s)
+	if err == nil {
+		return
+	}
+	s.pool.Log.Debug("cannot poll a connection", "err", err)
+	s.pool.unpolled.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave()
+}
+
+// A deadline is when a request has failed for want of a reply.
+type deadline struct {
+	conn *poolConn
+	seq  uint64
+	at   time.Duration
+}
+
+// deadlines are a queue, the first one to end first.
+type deadlines struct {
+	list []deadline
+	head int
+}
+
+func (q *deadlines) push(d deadline) { q.list = append(q.list, d) }
+
+// pop takes the first deadline of a request whose reply is still awaited, if it is over at now. Otherwise it returns
+// when it is.
+func (q *deadlines) pop(now time.Duration) (d deadline, over bool, next time.Duration) {
+	for q.head < len(q.list) {
+		d = q.list[q.head]
+		awaited := d.conn.awaits(d.seq)
+		if awaited && d.at > now {
+			return d, false, d.at
+		}
+		q.head++
+		if q.head >= len(q.list)/2 {
+			q.list = append(q.list[:0], q.list[q.head:]...)
+			q.head = 0
+		}
+		if awaited {
+			return d, true, 0
+		}
+	}
+	return d, false, never
+}
+
+// expect notes the deadline of the request that was sent on s. As all requests of a target have the same time, they
+// end in the order in which they were sent.
+func (p *pool) expect(s *poolConn) {
+	p.deadlines.push(deadline{s, s.attempt.Seq, p.deadline(&s.attempt)})
+}
+
+// awaits reports whether the pacing thread awaits the reply to request seq on s: it has not come, and no goroutine
+// reads it.
+func (s *poolConn) awaits(seq uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state == busy && s.attempt.Seq == seq && isPolled(s.conn)
 }
 
 // A ring is a queue of at most as many slots as it was made for.

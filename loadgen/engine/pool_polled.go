@@ -1,120 +1,19 @@
 package engine
 
 import (
-	"bufio"
 	"errors"
-	"net"
 	"os"
 	"syscall"
 	"time"
 
 	"lapse/loadgen/polled"
-	"lapse/loadgen/protocol"
 	"lapse/loadgen/wire"
 	"lapse/timeline"
 )
 
-// This file is about sessions whose replies the pacing thread itself reads: plain TCP, and a protocol without a state
-// of its own. A reply is taken when it is here whole, up to the size of the read buffer. A target with longer ones goes
-// back to goroutines.
-
-// Polling is what the pools of a prober share whose replies the pacing thread reads. It belongs to that thread.
-type Polling struct {
-	*polled.Reader
-	text  [wire.ReadBuffer]byte
-	rest  received
-	br    *bufio.Reader
-	reply protocol.Reply
-}
-
-func NewPolling(clock timeline.Clock) *Polling {
-	return &Polling{Reader: polled.NewReader(clock), br: bufio.NewReaderSize(nil, wire.ReadBuffer)}
-}
-
-// Works reports whether there is polling.
-func (y *Polling) Works() bool { return y != nil && y.Reader.Works() }
-
-// errNotYet is the error of reading further than what has arrived.
-var errNotYet = errors.New("not arrived yet")
-
-// received is a part of what a connection brings, and how it ends.
-type received struct {
-	text []byte
-	end  error
-}
-
-func (r *received) Read(into []byte) (int, error) {
-	if len(r.text) == 0 {
-		return 0, r.end
-	}
-	n := copy(into, r.text)
-	r.text = r.text[n:]
-	return n, nil
-}
-
-// isPolled reports whether the pacing thread reads from c.
-func isPolled(c *protocol.Conn) bool {
-	_, ok := c.Below.(*polled.Socket)
-	return ok
-}
-
-// PolledIdle returns how many connections of e the pacing thread reads, of those that wait for a request.
-func PolledIdle(e Engine) (n int) {
-	p, ok := e.(*pool)
-	if !ok {
-		return 0
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.idle.n {
-		s := p.idle.slots[(p.idle.head+i)%len(p.idle.slots)].session.Load()
-		if s != nil && isPolled(s.conn) {
-			n++
-		}
-	}
-	return n
-}
-
-// polls reports whether the pacing thread shall read the replies of p.
-func (p *pool) polls() bool {
-	return p.Polling.Works() && p.Tls == nil && p.Stateful == nil && p.Network == "tcp" &&
-		len(p.Message) <= protocol.LongestInlineSend && !p.unpolled.Load()
-}
-
-// adopt takes the connection of s out of Go's poller, where the pacing thread shall read its replies, and reports
-// whether it did. Then there must be no goroutine that serves s, and watch is to be called once s is parked. Nobody
-// but the caller may know s yet.
-func (s *poolConn) adopt() bool {
-	p := s.pool
-	tcp, ok := s.conn.Below.(*net.TCPConn)
-	if !ok || !p.polls() || s.conn.Br.Buffered() > 0 {
-		return false
-	}
-	o, err := p.Polling.Adopt(tcp, p.wg.Done)
-	if err != nil {
-		p.Log.Debug("cannot poll a connection", "err", err)
-		return false
-	}
-	p.wg.Add(1)
-	p.Polling.Add(p)
-	s.conn = s.conn.CarriedBy(o)
-	return true
-}
-
-// watch begins the polling of s, which was adopted, is parked and whose slot is the caller's. If that cannot be, its
-// connection ends.
-func (s *poolConn) watch() {
-	o := s.conn.Below.(*polled.Socket)
-	err := s.pool.Polling.Watch(o, s)
-	if err == nil {
-		return
-	}
-	s.pool.Log.Debug("cannot poll a connection", "err", err)
-	s.pool.unpolled.Store(true)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leave()
-}
+// This file is about connections whose replies the pacing thread itself reads: plain TCP, and a protocol without a
+// state of its own. A reply is taken when it is here whole, up to the size of the read buffer. A target with longer
+// ones goes back to goroutines.
 
 // Abandon ends s and what is open on it: nothing is read any more.
 func (s *poolConn) Abandon() {
@@ -214,48 +113,6 @@ func (s *poolConn) unpoll(text []byte) {
 	}()
 }
 
-// A deadline is when a request has failed for want of a reply.
-type deadline struct {
-	session *poolConn
-	seq     uint64
-	at      time.Duration
-}
-
-// deadlines are a queue, the first one to end first.
-type deadlines struct {
-	list []deadline
-	head int
-}
-
-func (q *deadlines) push(d deadline) { q.list = append(q.list, d) }
-
-// pop takes the first deadline of a request whose reply is still awaited, if it is over at now. Otherwise it returns
-// when it is.
-func (q *deadlines) pop(now time.Duration) (d deadline, over bool, next time.Duration) {
-	for q.head < len(q.list) {
-		d = q.list[q.head]
-		awaited := d.session.awaits(d.seq)
-		if awaited && d.at > now {
-			return d, false, d.at
-		}
-		q.head++
-		if q.head >= len(q.list)/2 {
-			q.list = append(q.list[:0], q.list[q.head:]...)
-			q.head = 0
-		}
-		if awaited {
-			return d, true, 0
-		}
-	}
-	return d, false, never
-}
-
-// expect notes the deadline of the request that was sent on s. As all requests of a target have the same time, they
-// end in the order in which they were sent.
-func (p *pool) expect(s *poolConn) {
-	p.deadlines.push(deadline{s, s.attempt.Seq, p.deadline(&s.attempt)})
-}
-
 // Expire ends the requests whose time is over, and returns when that of the next one is.
 func (p *pool) Expire(now time.Duration) (next time.Duration) {
 	for {
@@ -263,11 +120,11 @@ func (p *pool) Expire(now time.Duration) (next time.Duration) {
 		if !over {
 			return min(next, p.expireReprieved(now))
 		}
-		if until, ok := p.lastChance(&d.session.attempt, now); ok {
-			p.reprieves.push(deadline{d.session, d.seq, until})
+		if until, ok := p.lastChance(&d.conn.attempt, now); ok {
+			p.reprieves.push(deadline{d.conn, d.seq, until})
 			continue
 		}
-		d.session.take(d.session.partial, os.ErrDeadlineExceeded)
+		d.conn.take(d.conn.partial, os.ErrDeadlineExceeded)
 	}
 }
 
@@ -277,14 +134,6 @@ func (p *pool) expireReprieved(now time.Duration) (next time.Duration) {
 		if !over {
 			return next
 		}
-		d.session.take(d.session.partial, os.ErrDeadlineExceeded)
+		d.conn.take(d.conn.partial, os.ErrDeadlineExceeded)
 	}
-}
-
-// awaits reports whether the pacing thread awaits the reply to request seq on s: it has not come, and no goroutine
-// reads it.
-func (s *poolConn) awaits(seq uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state == busy && s.attempt.Seq == seq && isPolled(s.conn)
 }

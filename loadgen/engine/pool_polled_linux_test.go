@@ -10,8 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// aPolledSession is a session of a pool of one connection which is polled, and is busy with a request that was sent
-// just now.
+// aPolledSession returns a connection of a pool of one connection which is polled, and is busy with a request that was
+// sent just now.
 func aPolledSession(t *testing.T, clock timeline.Clock) (*pool, *poolConn, *net.TCPConn) {
 	t.Helper()
 	ours, theirs := tcpPair(t)
@@ -28,12 +28,12 @@ func aPolledSession(t *testing.T, clock timeline.Clock) (*pool, *poolConn, *net.
 	}
 	t.Cleanup(target.Polling.Close)
 	relyOnStamps(t, target.Polling, clock)
-	p := newPool(target).(*pool)
+	p := newPool(target)
 	s := &poolConn{pool: p, slot: &connSlot{kept: true}, conn: protocol.NewConn(ours)}
 	if !s.adopt() {
 		t.Fatal("not adopted")
 	}
-	s.slot.session.Store(s)
+	s.slot.live.Store(s)
 	s.watch()
 	p.inUse, s.state = 1, busy
 	s.attempt = target.attempt(Job{}, clock.Now())
@@ -68,7 +68,7 @@ func relyOnStamps(t *testing.T, y *Polling, clock timeline.Clock) {
 	})
 }
 
-// done is the requests of p that are over.
+// done returns the requests of p that are over.
 func (p *pool) done() []timeline.Request {
 	requests, _, _ := p.Inflight.Take(nil, p.Clock.Now())
 	return requests
@@ -112,6 +112,6 @@ func TestPoolReadsRepliesBeforeItOpensAConnection(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	if s.state != busy || s.attempt.Seq != 2 {
-		t.Errorf("the session is in state %d with request %d", s.state, s.attempt.Seq)
+		t.Errorf("the connection is in state %d with request %d", s.state, s.attempt.Seq)
 	}
 }

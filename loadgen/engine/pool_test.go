@@ -20,8 +20,8 @@ func waitFor(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// probe is patient, so that no machine is so busy that a server in the same process answers too late. Tests of
-// timeouts say their own.
+// probe returns a patient probe, so that no machine is so busy that a server in the same process answers too late.
+// Tests of timeouts say their own.
 func probe(id timeline.TargetID, kind timeline.TargetKind, url string, rate float64) protocol.Probe {
 	return protocol.Probe{Target: timeline.Target{ID: id, Name: fmt.Sprint(kind, " ", id), Kind: kind, URL: url, Rate: rate, Timeout: 20 * time.Second}}
 }
@@ -30,7 +30,7 @@ func TestKeptConnectionsTakeTurns(t *testing.T) {
 	t.Parallel()
 	target := aRequester(timeline.StartClock(), 100)
 	target.Compiled.Keep = 4
-	p := newPool(target).(*pool)
+	p := newPool(target)
 	number := map[*connSlot]int{}
 	for n := range 4 {
 		s := &connSlot{kept: true}

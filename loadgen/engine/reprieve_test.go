@@ -16,8 +16,8 @@ import (
 	"lapse/timeline"
 )
 
-// stoodStill is a target whose prober has stood still from 1 ms to 600 ms, and a request to it that was sent at 10 ms
-// and had 100 ms.
+// stoodStill returns a target whose prober has stood still from 1 ms to 600 ms, and a request to it that was sent at
+// 10 ms and had 100 ms.
 func stoodStill(t *testing.T) (*Requester, attempt) {
 	t.Helper()
 	clock := timeline.StartClock()
@@ -40,7 +40,7 @@ func stoodStill(t *testing.T) (*Requester, attempt) {
 	return target, a
 }
 
-// onlyOutcome is how the target's only request ended; nil if it has not.
+// onlyOutcome returns how the target's only request ended; nil if it has not.
 func (t *Requester) onlyOutcome() *timeline.Request {
 	requests, _, _ := t.Inflight.Take(nil, t.Clock.Now())
 	if len(requests) == 0 {
@@ -90,7 +90,7 @@ func TestReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	}
 }
 
-// The same on a session that the pacing thread reads.
+// The same on a connection that the pacing thread reads.
 func TestPolledReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // nothing is polled on this system
@@ -104,7 +104,7 @@ func TestPolledReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer target.Polling.Close()
-			p := newPool(target).(*pool)
+			p := newPool(target)
 			s := &poolConn{pool: p, slot: &connSlot{}, conn: protocol.NewConn(ours)}
 			if !s.adopt() {
 				t.Fatal("not adopted")
@@ -134,14 +134,14 @@ func TestPolledReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	}
 }
 
-// A session that a goroutine serves waits on as well, once.
+// A connection that a goroutine serves waits on as well, once.
 func TestServedReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer ours.Close()
 		defer theirs.Close()
 		target, a := stoodStill(t)
-		p := newPool(target).(*pool)
+		p := newPool(target)
 		s := &poolConn{pool: p, slot: &connSlot{}, conn: &protocol.Conn{Conn: wire.Conn{Conn: ours}}, state: busy, attempt: a}
 		if got := s.woke(os.ErrDeadlineExceeded); got != parked {
 			t.Errorf("%d after the stop", got)
@@ -153,7 +153,7 @@ func TestServedReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	})
 }
 
-// tcpPair is both ends of a connection.
+// tcpPair returns both ends of a connection.
 func tcpPair(t *testing.T) (ours, theirs *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -215,12 +215,12 @@ func TestRestOfAReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	}
 }
 
-// heldStill is a held connection of a target that has stood still: see stoodStill. Its next heartbeat was due in the
-// stop as well.
+// heldStill returns a held connection of a target that has stood still: see stoodStill. Its next heartbeat was due in
+// the stop as well.
 func heldStill(t *testing.T, ours *net.TCPConn, state heldState) (*heldConn, *Requester) {
 	t.Helper()
 	target, a := stoodStill(t)
-	e := newHeld(target).(*held)
+	e := newHeld(target)
 	e.conns = make([]heldConn, 50)
 	h := &e.conns[0]
 	h.held, h.state, h.attempt, h.conn = e, state, a, protocol.NewConn(ours)
@@ -286,7 +286,7 @@ func TestStreamIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	ours, _ := overHTTP2(t)
 	synctest.Test(t, func(t *testing.T) {
 		target, a := stoodStill(t)
-		e := newStreams(target).(*streams)
+		e := newStreams(target)
 		c := &streamConn{engine: e, conn: ours, http2: ours.Dialog.(*protocol.HTTP2Conn)}
 		s := c.stream()
 		s.attempt = a

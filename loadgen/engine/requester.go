@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"sync/atomic"
 	"time"
@@ -16,40 +15,25 @@ import (
 
 // A Requester makes the requests of one target and books how they end. Engines choose the connections for it.
 type Requester struct {
-	*protocol.Compiled
-	Shared
+	connector
 	Inflight  *Inflight
 	perSecond atomic.Uint64 // the rate, as math.Float64bits
 }
 
-// A Shared is what the requesters of a prober have in common.
-type Shared struct {
-	Clock   timeline.Clock
-	Log     *slog.Logger
-	Stalls  *stall.Detector
-	Polling *Polling // nil for none
-	*Notes
-}
+// Rate returns how many requests are due per second.
+func (q *Requester) Rate() float64 { return math.Float64frombits(q.perSecond.Load()) }
 
-// New returns the requester of a target, and its engine.
-func New(probe *protocol.Compiled, rate float64, s Shared) (*Requester, Engine) {
-	q := &Requester{Compiled: probe, Shared: s, Inflight: newInflight()}
-	q.Log = s.Log.With("target", probe.Name)
-	q.SetRate(rate)
-	return q, engines[probe.Kind](q)
-}
-
-func (q *Requester) Rate() float64        { return math.Float64frombits(q.perSecond.Load()) }
+// SetRate changes it.
 func (q *Requester) SetRate(rate float64) { q.perSecond.Store(math.Float64bits(rate)) }
 
-// interval is the time between two due instants.
+// interval returns the time between two due instants.
 func (q *Requester) interval() time.Duration {
 	return time.Duration(float64(time.Second) / q.Rate())
 }
 
-// MaxOpen is how many requests may be open at once. In an honest open loop a stalled service collects rate × timeout
-// of them, and some more after a stop of the prober (see reprieve); what exceeds this cap is a sign that the service
-// lets us wait.
+// MaxOpen returns how many requests may be open at once. In an honest open loop a stalled service collects rate ×
+// timeout of them, and some more after a stop of the prober (see reprieve); what exceeds this cap is a sign that the
+// service lets us wait.
 func (q *Requester) MaxOpen() int {
 	if q.MaxInUse > 0 {
 		return q.MaxInUse
@@ -83,7 +67,7 @@ func (a *attempt) Extend() (time.Time, bool) {
 	return a.asker.Clock.Wall(until), ok
 }
 
-// over is when a, whose reply was read whole at now, was over.
+// over returns when the attempt was over, if its reply was read whole at now.
 func (a *attempt) over(now time.Duration) time.Duration {
 	if a.arrived > 0 {
 		return min(a.arrived, now)
@@ -91,22 +75,22 @@ func (a *attempt) over(now time.Duration) time.Duration {
 	return now
 }
 
-// attempt is one of j that is sent at sent.
+// attempt returns a new attempt at j, sent at sent.
 func (q *Requester) attempt(j Job, sent time.Duration) attempt {
 	return attempt{Job: j, sent: sent, stopped: q.Stalls.Stopped(sent)}
 }
 
-// deadline is when the attempt has failed for want of an answer.
+// deadline returns when the attempt has failed for want of an answer.
 func (q *Requester) deadline(a *attempt) time.Duration { return a.sent + q.Timeout }
 
-// lastChance is until when the reply to a is awaited, whose time is over at now. ok is false if it is not: only where
-// the prober was stopped as the time ended does it get some more. A reply that comes in it is no success: see
-// [Course.Answer].
+// lastChance returns the extended deadline of an attempt whose time is over at now, and false if there is none: only
+// where the prober was stopped as the time ended is a reply awaited for longer. A reply that comes then is no success:
+// see [stall.Course.Answer].
 func (q *Requester) lastChance(a *attempt, now time.Duration) (until time.Duration, ok bool) {
 	return q.lastChanceAfter(a, q.deadline(a), now)
 }
 
-// lastChanceAfter is as lastChance, where the reply was awaited until over.
+// lastChanceAfter is lastChance for a reply that was awaited until over.
 func (q *Requester) lastChanceAfter(a *attempt, over, now time.Duration) (until time.Duration, ok bool) {
 	course := q.course(a, now)
 	course.Deadline = over
@@ -130,11 +114,17 @@ func (q *Requester) awaitReply(a *attempt, c *protocol.Conn) error {
 	}
 }
 
-// course is what happened to a until now.
+// course returns what happened to a until now.
 func (q *Requester) course(a *attempt, now time.Duration) stall.Course {
 	return stall.Course{
-		Sent: a.sent, Written: a.written, Answered: a.written + a.outcome.FirstByte.Duration(), Deadline: q.deadline(a), Now: now,
-		Held: a.held, Stopped: q.Stalls.Stopped(now) - a.stopped, Latest: q.Stalls.Latest(now),
+		Sent:     a.sent,
+		Written:  a.written,
+		Answered: a.written + a.outcome.FirstByte.Duration(),
+		Deadline: q.deadline(a),
+		Now:      now,
+		Held:     a.held,
+		Stopped:  q.Stalls.Stopped(now) - a.stopped,
+		Latest:   q.Stalls.Latest(now),
 	}
 }
 
@@ -281,9 +271,11 @@ func (q *Requester) failed(a *attempt, err error, ph wire.Phase, c *protocol.Con
 	q.Errors.record(q.Name, q.finish(a.Job, a.sent, done, a.outcome), err)
 }
 
-// classOf is the class of an attempt that met an error in phase ph, and the error to explain it by. c is its
+// classOf returns the class of an attempt that met an error in phase ph, and the error to explain it by. c is its
 // connection, if it has one.
-func (q *Requester) classOf(a *attempt, done time.Duration, err error, ph wire.Phase, c *protocol.Conn) (timeline.Class, error) {
+func (q *Requester) classOf(
+	a *attempt, done time.Duration, err error, ph wire.Phase, c *protocol.Conn,
+) (timeline.Class, error) {
 	class := wire.Classify(err, ph)
 	course := q.course(a, done)
 	course.Unread = class.Timeout() && c != nil && c.Waiting()
@@ -299,8 +291,8 @@ func (q *Requester) Refuse(j Job, class timeline.Class) {
 	q.finish(j, now, now, timeline.Outcome{Class: class})
 }
 
-// refusal is the class of a request that the cap on open requests refused. If as many requests wait for the target, the
-// target does not answer; otherwise we had no time to send them.
+// refusal returns the class of a request that the cap on open requests refused. If as many requests wait for the
+// target, the target does not answer; otherwise we had no time to send them.
 func refusal(waiting, most int64) timeline.Class {
 	if waiting >= most {
 		return timeline.NoSlot

@@ -15,11 +15,9 @@ import (
 
 // aRequester returns a requester of target 1, which shares nothing with others.
 func aRequester(clock timeline.Clock, rate float64) *Requester {
-	q := &Requester{
-		Compiled: &protocol.Compiled{ID: 1, Timeout: protocol.DefaultTimeout},
-		Shared:   Shared{Clock: clock, Log: slog.New(slog.DiscardHandler), Stalls: &stall.Detector{}, Notes: &Notes{}},
-		Inflight: newInflight(),
-	}
+	q := &Requester{Inflight: newInflight()}
+	q.Compiled = &protocol.Compiled{ID: 1, Timeout: protocol.DefaultTimeout}
+	q.Shared = Shared{Clock: clock, Log: slog.New(slog.DiscardHandler), Stalls: &stall.Detector{}, Notes: &Notes{}}
 	q.SetRate(rate)
 	return q
 }

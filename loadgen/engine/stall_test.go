@@ -13,7 +13,7 @@ import (
 	"lapse/timeline"
 )
 
-// dialError is what package net makes of an errno.
+// dialError returns what package net makes of an errno.
 func dialError(errno syscall.Errno) error { return &net.OpError{Op: "dial", Err: errno} }
 
 // A requester asks for the course of its requests, and what a stop may have done is local.

@@ -1,12 +1,10 @@
 package engine
 
 import (
-	"errors"
 	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"lapse/loadgen/protocol"
@@ -27,7 +25,7 @@ import (
 // own end:
 //
 //	the connection ends            every request that is open on it has failed
-//	GOAWAY                         those above its last stream have failed, the others may finish; the next request connects anew
+//	GOAWAY                         those above its last stream have failed, the others may finish
 //	RST_STREAM, a malformed reply  that request has failed, and the connection goes on
 //	no reply in time               that request is given up by RST_STREAM, and the connection goes on
 type streams struct {
@@ -60,20 +58,12 @@ const (
 	longestWrite = time.Second
 )
 
-// newReused is the engine of reused targets.
-func newReused(q *Requester) Engine {
-	if q.Streams {
-		return newStreams(q)
-	}
-	return newPool(q)
-}
-
-func newStreams(q *Requester) Engine {
+func newStreams(q *Requester) *streams {
 	return &streams{Requester: q, kept: make([]streamSlot, q.Keep), conns: map[*streamConn]bool{}}
 }
 
-// Prepare connects all that are kept. It waits until they are connected or have failed, but not for long, as that of
-// a pool.
+// Prepare connects all that are kept. It waits until they are connected or have failed, but not for long, as a pool
+// does.
 func (e *streams) Prepare() {
 	for i := range e.kept {
 		e.kept[i].dialling.Store(true)
@@ -142,7 +132,7 @@ func (e *streams) place(j Job) (s *streamSlot, sent bool) {
 	return nil, false
 }
 
-// spares are the connections beyond those kept.
+// spares returns the connections beyond those kept.
 func (e *streams) spares() (spares []*streamConn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -253,17 +243,17 @@ func (c *streamConn) send(j Job) bool {
 // room reports whether another stream may be opened. The caller holds mu.
 func (c *streamConn) room() bool {
 	h := c.http2
-	return !c.ending && h.GoAway == "" && !h.Torn && !h.Spent() && len(h.Open) < int(h.Most) && (h.Silent == 0 || h.Silent+len(c.engine.Message) <= mostUnread)
+	return !c.ending && h.GoAway == "" && !h.Torn && !h.Spent() && len(h.Open) < int(h.Most) &&
+		(h.Silent == 0 || h.Silent+len(c.engine.Message) <= mostUnread)
 }
 
 // gone looks whether the peer has closed the connection, or may have announced that, and nobody has read it yet.
 // Where requests are open, what has arrived is a reply to them. The caller holds mu.
 func (c *streamConn) gone() bool {
-	c.conn.Peek()
-	switch s := &c.conn.Socket; {
-	case errors.Is(s.Err, syscall.EAGAIN):
+	switch c.conn.Look() {
+	case wire.Nothing:
 		return false
-	case s.Err != nil || s.Length == 0:
+	case wire.End:
 		c.depart() // the goroutine that reads finds out how
 		return true
 	}
@@ -283,7 +273,7 @@ func (c *streamConn) occupy() {
 	c.slot.dialling.Store(false)
 }
 
-// depart leaves the slot, so that its next request connects anew. The caller holds mu.
+// depart leaves the slot, so that its next request opens a connection. The caller holds mu.
 func (c *streamConn) depart() {
 	c.ending = true
 	if c.slot != nil {
@@ -474,7 +464,7 @@ func (c *streamConn) expire() {
 	}
 }
 
-// awaited is until when the reply to s is awaited; 0 if its time is over.
+// awaited returns until when the reply to s is awaited; 0 if its time is over.
 func (c *streamConn) awaited(s *call) time.Duration {
 	e, now := c.engine, c.engine.Clock.Now()
 	if until := e.deadline(&s.attempt); now < until {

@@ -17,7 +17,7 @@ func TestUnusedSpareConnectionsOfStreamsAreClosed(t *testing.T) {
 	ours, theirs := overHTTP2(t)
 	synctest.Test(t, func(t *testing.T) {
 		target := aRequester(timeline.StartClock(), 100)
-		e := newStreams(target).(*streams)
+		e := newStreams(target)
 		c := &streamConn{engine: e, conn: ours, http2: ours.Dialog.(*protocol.HTTP2Conn)}
 		c.mu.Lock()
 		c.await(target.Timeout)

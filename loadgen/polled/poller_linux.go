@@ -32,10 +32,16 @@ type poller struct {
 	conns  map[int]Conn // by their socket
 }
 
-// newPoller is a poller, or an error where the kernel has none that waits to the microsecond: epoll_pwait2(2) came
+// newPoller returns a poller, or an error where the kernel has none that waits to the microsecond: epoll_pwait2(2) came
 // with Linux 5.11, and a container's seccomp profile may be older than that.
 func newPoller() (*poller, error) {
-	p := &poller{replies: -1, ends: -1, stamper: newStamper(), arrived: make([]unix.EpollEvent, mostArrived), conns: map[int]Conn{}}
+	p := &poller{
+		replies: -1,
+		ends:    -1,
+		stamper: newStamper(),
+		arrived: make([]unix.EpollEvent, mostArrived),
+		conns:   map[int]Conn{},
+	}
 	err := p.open()
 	if err != nil {
 		p.closeAll()
@@ -70,9 +76,10 @@ func (p *poller) closeAll() {
 // signal comes. It returns how many sockets something has arrived on. As in [sleep], RawSyscall keeps the scheduler's
 // processor.
 func (p *poller) poll(epoll int, d time.Duration) (int, syscall.Errno) {
-	timeout := struct{ sec, nsec int64 }{int64(d / time.Second), int64(d % time.Second)} // __kernel_timespec, of 64 bits everywhere
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epoll), uintptr(unsafe.Pointer(&p.arrived[0])), uintptr(len(p.arrived)),
-		uintptr(unsafe.Pointer(&timeout)), 0, 0)
+	// __kernel_timespec, of 64 bits everywhere
+	timeout := struct{ sec, nsec int64 }{int64(d / time.Second), int64(d % time.Second)}
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epoll),
+		uintptr(unsafe.Pointer(&p.arrived[0])), uintptr(len(p.arrived)), uintptr(unsafe.Pointer(&timeout)), 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -216,7 +223,8 @@ func (o *Socket) Receive(b []byte) (n int, stamp int64, err error) {
 // Write writes all of b or fails. It never has to wait where the reply to the last request is here, for that says
 // that the peer's kernel has all that was sent before: where the kernel takes less than b, it is short of memory.
 func (o *Socket) Write(b []byte) (int, error) {
-	n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(o.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+	n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(o.fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
 	switch {
 	case errno == syscall.EAGAIN, errno == 0 && int(n) < len(b):
 		return int(n), o.failed("write", syscall.ENOBUFS)
@@ -242,7 +250,8 @@ func (o *Socket) Close() error {
 }
 
 func (o *Socket) SetLinger(seconds int) error {
-	return os.NewSyscallError("setsockopt", unix.SetsockoptLinger(o.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: int32(seconds)}))
+	linger := &unix.Linger{Onoff: 1, Linger: int32(seconds)}
+	return os.NewSyscallError("setsockopt", unix.SetsockoptLinger(o.fd, unix.SOL_SOCKET, unix.SO_LINGER, linger))
 }
 
 func (o *Socket) LocalAddr() net.Addr  { return o.local }

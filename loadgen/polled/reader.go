@@ -22,24 +22,13 @@ type Reader struct {
 	owners []Owner // those with connections that are polled, or that were
 }
 
-// A Conn is a connection that the pacing thread reads.
-type Conn interface {
-	// Readable takes what has arrived. The pacing thread calls it.
-	Readable()
-	// Abandon ends what is open on it: nothing is read any more.
-	Abandon()
-}
-
-// A Owner has connections that the pacing thread reads.
+// An Owner has connections that the pacing thread reads.
 type Owner interface {
 	// Expire ends the requests whose time is over, and returns when that of the next one is.
 	Expire(now time.Duration) (next time.Duration)
 }
 
-// mostArrived is how many sockets are read from before the pacing thread looks at its schedule again: a reply takes
-// it some 5 µs.
-const mostArrived = 32
-
+// NewReader returns a reader of replies, before [Reader.Open].
 func NewReader(clock timeline.Clock) *Reader {
 	return &Reader{stamps: newStamps(clock)}
 }

@@ -14,8 +14,8 @@ type stamps struct {
 	offset time.Duration // of the wall clock from the prober's, at the latest look
 	steady bool          // it was the same at the look before
 
-	known  int // of how many replies in a row it was known when they came
-	enough int // for so many the thread relies on stamps
+	known  int // replies in a row of which it was known when they came
+	enough int // how many the thread wants before it relies on stamps
 }
 
 const (

@@ -13,8 +13,8 @@ import (
 // stamp has the kernel tell when what is read from a socket arrived.
 func stamp(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1) }
 
-// newStamper is a socket that wants stamps, or -1. The kernel stamps packets while there is one, and begins a little
-// after the first is there: so a TCP connection that is the first would have none on its first replies.
+// newStamper returns a socket that wants stamps, or -1. The kernel stamps packets while there is one, and begins a
+// little after the first is there: so a TCP connection that is the first would have none on its first replies.
 func newStamper() int {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -51,7 +51,7 @@ func (m *stampedMessage) receive(fd int, into []byte) (n int, stamp int64, _ sys
 	return int(got), m.stamp(), 0
 }
 
-// stamp is the one in the control message that was received, 0 if there is none.
+// stamp returns the one in the control message that was received, 0 if there is none.
 func (m *stampedMessage) stamp() int64 {
 	const size = 16 // of a __kernel_timespec
 	if int(m.header.Controllen) < unix.CmsgLen(size) {

@@ -23,15 +23,25 @@ import (
 )
 
 var dnsQuery = Protocol{
-	Scheme: "dns", Example: "dns://SERVER[:PORT]/NAME[?type=A]", Port: "53", Paths: true,
+	Scheme:    "dns",
+	Example:   "dns://SERVER[:PORT]/NAME[?type=A]",
+	Port:      "53",
+	Paths:     true,
 	Proves:    func(Probe) Proof { return Proof{Text: "an answer of the DNS server that has a record"} },
-	datagrams: true, compile: newDNS,
+	datagrams: true,
+	compile:   newDNS,
 }
 
 // dnsTypes are the types of records that can be asked for.
 var dnsTypes = map[string]dnsmessage.Type{
-	"A": dnsmessage.TypeA, "AAAA": dnsmessage.TypeAAAA, "CNAME": dnsmessage.TypeCNAME, "SRV": dnsmessage.TypeSRV, "PTR": dnsmessage.TypePTR,
-	"TXT": dnsmessage.TypeTXT, "MX": dnsmessage.TypeMX, "NS": dnsmessage.TypeNS,
+	"A":     dnsmessage.TypeA,
+	"AAAA":  dnsmessage.TypeAAAA,
+	"CNAME": dnsmessage.TypeCNAME,
+	"SRV":   dnsmessage.TypeSRV,
+	"PTR":   dnsmessage.TypePTR,
+	"TXT":   dnsmessage.TypeTXT,
+	"MX":    dnsmessage.TypeMX,
+	"NS":    dnsmessage.TypeNS,
 }
 
 // dnsPayload is how long an answer may be, in bytes: so much fits into one packet of any network. Go's resolver says
@@ -75,7 +85,8 @@ func newDNS(_ Probe, u *url.URL) (Codec, error) {
 	case strings.ContainsFunc(name, func(r rune) bool { return r > '~' || r <= ' ' || r == '/' }):
 		return nil, hint.Errorf("a name with other letters is written xn--…", "name %q cannot be looked up", name)
 	case !known:
-		return nil, hint.Errorf("one of A, AAAA, CNAME, MX, NS, PTR, SRV, TXT", "record type %q is not known", typeName)
+		return nil, hint.Errorf("one of A, AAAA, CNAME, MX, NS, PTR, SRV, TXT", "record type %q is not known",
+			typeName)
 	case len(query) > 0 || u.Fragment != "":
 		return nil, hint.Errorf("only ?type= may follow the name", "more than a name and a type to look up")
 	}
@@ -114,13 +125,18 @@ func (d *dns) Read(*bufio.Reader, *Reply) error { return wire.ErrMalformed }
 // Judge: read lets only records pass.
 func (d *dns) Judge(*Reply) (timeline.Class, error) { return timeline.OK, nil }
 
-// asksFor is the name that is looked up.
+// asksFor returns the name that is looked up.
 func (d *dns) asksFor() string { return d.question.Name.String() }
 
 // Begin makes a socket of queries of the connection. Nothing is sent.
 func (d *dns) Begin(c *wire.Conn) (Dialog, error) {
-	wire.NewDatagramSocket(c, wire.Matching{IdEnd: 2, Answers: func(sent, datagram []byte) bool { return len(datagram) >= 2 && bytes.Equal(sent[:2], datagram[:2]) }})
+	wire.NewDatagramSocket(c, wire.Matching{IDEnd: 2, Answers: sameID})
 	return &dnsDialog{dns: d, sent: bytes.Clone(d.packed), server: c.RemoteAddr().String()}, nil
+}
+
+// sameID reports whether an answer has the ID of a query.
+func sameID(sent, datagram []byte) bool {
+	return len(datagram) >= 2 && bytes.Equal(sent[:2], datagram[:2])
 }
 
 // A dnsDialog is the queries of one socket and their answers.
@@ -167,7 +183,8 @@ func (d *dnsDialog) Read(br *bufio.Reader, r *Reply) error {
 // parse reads an answer to the last query. The backend says what the name has, also that it has nothing.
 func (d *dnsDialog) parse(datagram []byte, r *Reply) error {
 	if len(datagram) == wire.LongestDatagram {
-		return fmt.Errorf("%w: an answer of %d bytes or more, to a query that allows %d", wire.ErrUnexpected, wire.LongestDatagram, dnsPayload)
+		return fmt.Errorf("%w: an answer of %d bytes or more, to a query that allows %d", wire.ErrUnexpected,
+			wire.LongestDatagram, dnsPayload)
 	}
 	var p dnsmessage.Parser
 	header, err := p.Start(datagram)
@@ -179,11 +196,13 @@ func (d *dnsDialog) parse(datagram []byte, r *Reply) error {
 	}
 	question, err := p.Question()
 	switch {
-	case errors.Is(err, dnsmessage.ErrSectionDone) && header.RCode != dnsmessage.RCodeSuccess: // a server that could not read the query
+	// a server that could not read the query
+	case errors.Is(err, dnsmessage.ErrSectionDone) && header.RCode != dnsmessage.RCodeSuccess:
 		return d.refusal(lookup.CodeName(header.RCode))
 	case err != nil:
 		return notDNS(err)
-	case question.Type != d.question.Type || question.Class != d.question.Class || !lookup.SameName(question.Name, d.question.Name):
+	case question.Type != d.question.Type || question.Class != d.question.Class ||
+		!lookup.SameName(question.Name, d.question.Name):
 		return fmt.Errorf("%w: an answer to another question", wire.ErrUnexpected)
 	case !errors.Is(p.SkipQuestion(), dnsmessage.ErrSectionDone):
 		return fmt.Errorf("%w: an answer to several questions", wire.ErrUnexpected)
@@ -193,7 +212,8 @@ func (d *dnsDialog) parse(datagram []byte, r *Reply) error {
 	case header.RCode != dnsmessage.RCodeSuccess:
 		return d.refusal(lookup.CodeName(header.RCode))
 	case header.Truncated:
-		return fmt.Errorf("%w: the answer was cut off (TC): it is longer than %d bytes", wire.ErrUnexpected, dnsPayload)
+		return fmt.Errorf("%w: the answer was cut off (TC): it is longer than %d bytes", wire.ErrUnexpected,
+			dnsPayload)
 	}
 	return d.records(&p, r)
 }
@@ -202,7 +222,8 @@ const noSuchName = "NXDOMAIN"
 
 func notDNS(err error) error { return fmt.Errorf("%w: not DNS: %v", wire.ErrMalformed, err) }
 
-// refusal is the error of an answer without records. It is the same from every server: that is known by the target.
+// refusal returns the error of an answer without records. It is the same from every server: that is known by the
+// target.
 func (d *dnsDialog) refusal(text string) error {
 	return &net.DNSError{Err: text, Name: strings.TrimSuffix(d.asksFor(), "."), IsNotFound: text == noSuchName}
 }
@@ -247,7 +268,7 @@ func (d *dnsDialog) record(p *dnsmessage.Parser) error {
 	return err
 }
 
-// recordText is a record that is no address, as zone files write it.
+// recordText returns a record that is no address, as zone files write it.
 func recordText(p *dnsmessage.Parser, kind dnsmessage.Type) (string, error) {
 	switch kind {
 	case dnsmessage.TypeCNAME:

@@ -35,7 +35,7 @@ func answerTo(t testing.TB, query string, change func(*dnsmessage.Message)) stri
 	return string(packed)
 }
 
-// having is an answer with these addresses.
+// having returns an answer with these addresses.
 func having(addrs ...string) func(*dnsmessage.Message) {
 	return func(m *dnsmessage.Message) {
 		for _, text := range addrs {

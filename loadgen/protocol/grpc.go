@@ -21,10 +21,30 @@ import (
 )
 
 var (
-	grpcOptions = []string{"host", "header", "header-from", "expect-body", "backend-header", "ca-file", "grpc-method", "grpc-descriptors", "grpc-message"}
+	grpcOptions = []string{"host", "header", "header-from", "expect-body", "backend-header", "ca-file", "grpc-method",
+		"grpc-descriptors", "grpc-message"}
 
-	grpcPlain  = Protocol{Scheme: "grpc", Example: "grpc://HOST:PORT[/SERVICE]", Paths: true, Options: grpcOptions, streams: true, Proves: provenByGRPC, compile: newGRPC}
-	grpcSecure = Protocol{Scheme: "grpcs", Example: "grpcs://HOST[:PORT][/SERVICE]", Port: "443", Paths: true, Options: grpcOptions, secure: true, alpn: []string{http2.NextProtoTLS}, streams: true, Proves: provenByGRPC, compile: newGRPC}
+	grpcPlain = Protocol{
+		Scheme:  "grpc",
+		Example: "grpc://HOST:PORT[/SERVICE]",
+		Paths:   true,
+		Options: grpcOptions,
+		streams: true,
+		Proves:  provenByGRPC,
+		compile: newGRPC,
+	}
+	grpcSecure = Protocol{
+		Scheme:  "grpcs",
+		Example: "grpcs://HOST[:PORT][/SERVICE]",
+		Port:    "443",
+		Paths:   true,
+		Options: grpcOptions,
+		secure:  true,
+		alpn:    []string{http2.NextProtoTLS},
+		streams: true,
+		Proves:  provenByGRPC,
+		compile: newGRPC,
+	}
 )
 
 func provenByGRPC(p Probe) Proof {
@@ -79,7 +99,8 @@ func newGRPC(p Probe, u *url.URL) (Codec, error) {
 	service := strings.Trim(u.Path, "/")
 	switch {
 	case p.GRPCMethod != "" && service != "":
-		return nil, hint.Errorf("drop one of them", "the path %s names a service for the health check, but the method is %s", u.Path, p.GRPCMethod)
+		return nil, hint.Errorf("drop one of them",
+			"the path %s names a service for the health check, but the method is %s", u.Path, p.GRPCMethod)
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("URL %s: of gRPC, a path names a service, and nothing follows it", u.Redacted())
 	case len(p.GRPCMessage) > longestGRPCMessage:
@@ -103,14 +124,16 @@ func newGRPC(p Probe, u *url.URL) (Codec, error) {
 		message = healthQuestion(service)
 	}
 	fields := []hpack.HeaderField{
-		{Name: ":method", Value: http.MethodPost}, {Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"},
+		{Name: ":method", Value: http.MethodPost},
+		{Name: "content-type", Value: "application/grpc"},
+		{Name: "te", Value: "trailers"},
 	}
 	var err error
 	d.http2Request, err = newHTTP2Request(p, u, "/"+cmp.Or(p.GRPCMethod, healthMethod), fields, framed(message))
 	return d, err
 }
 
-// healthQuestion is a grpc.health.v1.HealthCheckRequest.
+// healthQuestion returns a grpc.health.v1.HealthCheckRequest.
 func healthQuestion(service string) []byte {
 	if service == "" {
 		return nil
@@ -118,7 +141,7 @@ func healthQuestion(service string) []byte {
 	return protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), service)
 }
 
-// framed is a message as it is sent: not compressed.
+// framed returns a message as it is sent: not compressed.
 func framed(message []byte) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 }
@@ -218,7 +241,8 @@ func (g *grpcReply) end(r *Reply) error {
 func (g *grpcReply) outcome() (code int, class timeline.Class, fault error) {
 	switch {
 	case g.http != http.StatusOK:
-		return g.http, wire.StatusClass(g.http), fmt.Errorf("%w, in HTTP and not in gRPC", wire.UnexpectedStatus(g.http))
+		fault = fmt.Errorf("%w, in HTTP and not in gRPC", wire.UnexpectedStatus(g.http))
+		return g.http, wire.StatusClass(g.http), fault
 	case !strings.HasPrefix(g.kind, "application/grpc"):
 		return 0, timeline.Body, wire.Malformed(fmt.Sprintf("no gRPC: its content-type is %q", g.kind))
 	case g.code == "":
@@ -235,7 +259,7 @@ func (g *grpcReply) outcome() (code int, class timeline.Class, fault error) {
 	return 0, class, fault
 }
 
-// status is the error of a grpc-status: "grpc-status 14 UNAVAILABLE: message".
+// status returns the error of a grpc-status: "grpc-status 14 UNAVAILABLE: message".
 func (g *grpcReply) status(code int) error {
 	text := fmt.Sprintf("grpc-status %d %s", code, grpcName(code))
 	if g.text != "" {
@@ -321,9 +345,23 @@ var grpcCodes = []struct {
 	name string
 	http int
 }{
-	{"OK", 200}, {"CANCELLED", 499}, {"UNKNOWN", 500}, {"INVALID_ARGUMENT", 400}, {"DEADLINE_EXCEEDED", 504}, {"NOT_FOUND", 404},
-	{"ALREADY_EXISTS", 409}, {"PERMISSION_DENIED", 403}, {"RESOURCE_EXHAUSTED", 429}, {"FAILED_PRECONDITION", 400}, {"ABORTED", 409},
-	{"OUT_OF_RANGE", 400}, {"UNIMPLEMENTED", 501}, {"INTERNAL", 500}, {"UNAVAILABLE", 503}, {"DATA_LOSS", 500}, {"UNAUTHENTICATED", 401},
+	{"OK", 200},
+	{"CANCELLED", 499},
+	{"UNKNOWN", 500},
+	{"INVALID_ARGUMENT", 400},
+	{"DEADLINE_EXCEEDED", 504},
+	{"NOT_FOUND", 404},
+	{"ALREADY_EXISTS", 409},
+	{"PERMISSION_DENIED", 403},
+	{"RESOURCE_EXHAUSTED", 429},
+	{"FAILED_PRECONDITION", 400},
+	{"ABORTED", 409},
+	{"OUT_OF_RANGE", 400},
+	{"UNIMPLEMENTED", 501},
+	{"INTERNAL", 500},
+	{"UNAVAILABLE", 503},
+	{"DATA_LOSS", 500},
+	{"UNAUTHENTICATED", 401},
 }
 
 func grpcName(code int) string {
@@ -343,7 +381,7 @@ func grpcClass(code int) timeline.Class {
 	return timeline.HTTP5xx
 }
 
-// percentDecoded is a grpc-message as it was meant. What is no escape stays as it is.
+// percentDecoded returns a grpc-message as it was meant. What is no escape stays as it is.
 func percentDecoded(text string) string {
 	if decoded, err := url.PathUnescape(text); err == nil {
 		return decoded

@@ -16,7 +16,8 @@ import (
 	"lapse/hint"
 )
 
-const descriptorsHint = "make one of .proto files, with all that they import: protoc --include_imports --descriptor_set_out=FILE, or buf build -o FILE"
+const descriptorsHint = "make one of .proto files, with all that they import: protoc --include_imports " +
+	"--descriptor_set_out=FILE, or buf build -o FILE"
 
 // GRPCRequest finds a unary method in a descriptor set, a serialised google.protobuf.FileDescriptorSet, and encodes
 // the message to call it with from its JSON; an empty text is the empty message. The method is "pkg.Service/Method",
@@ -76,12 +77,13 @@ func unaryMethods(files *protoregistry.Files) (names []string) {
 	return names
 }
 
-// encode is a message of a type, from its JSON.
+// encode returns a message of a type, from its JSON.
 func encode(kind protoreflect.MessageDescriptor, text string, types *dynamicpb.Types) ([]byte, error) {
 	m := dynamicpb.NewMessage(kind)
 	if strings.TrimSpace(text) != "" {
 		if err := (protojson.UnmarshalOptions{Resolver: types}).Unmarshal([]byte(text), m); err != nil {
-			return nil, hint.Errorf("as in --grpc-message '"+example(kind)+"'", "the message is no %s in JSON: %w", kind.FullName(), err)
+			return nil, hint.Errorf("as in --grpc-message '"+example(kind)+"'", "the message is no %s in JSON: %w",
+				kind.FullName(), err)
 		}
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
@@ -91,7 +93,7 @@ func encode(kind protoreflect.MessageDescriptor, text string, types *dynamicpb.T
 	return b, nil
 }
 
-// example is a message with the names of its first fields.
+// example returns a message with the names of its first fields.
 func example(kind protoreflect.MessageDescriptor) string {
 	var fields []string
 	for i := range min(3, kind.Fields().Len()) {

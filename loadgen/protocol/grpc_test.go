@@ -66,7 +66,7 @@ func TestGRPCProbesAreChecked(t *testing.T) {
 	}
 }
 
-// shop is a descriptor set of a package shop: what protoc makes of
+// shop returns a descriptor set of a package shop: what protoc makes of
 //
 //	message Query { string name = 1; int32 count = 2; }
 //	service Cart { rpc Get(Query) returns (Query); rpc Watch(Query) returns (stream Query); }
@@ -171,7 +171,7 @@ func FuzzGRPCReplies(f *testing.F) {
 
 func readGRPC(t *testing.T, source io.Reader) (r Reply, message []byte, err error) {
 	g := &grpcReply{call: &grpcUnary{health: true}}
-	h := NewHTTP2Conn(testRequest(t, "grpc://web:80"), g, io.Discard, bufio.NewReaderSize(source, wire.ReadBuffer))
+	h := newHTTP2Conn(testRequest(t, "grpc://web:80"), g, io.Discard, bufio.NewReaderSize(source, wire.ReadBuffer))
 	h.Request()
 	err = h.Read(h.in.Reader, &r)
 	return r, g.message, err

@@ -15,13 +15,32 @@ import (
 )
 
 var (
-	httpOptions = []string{"method", "host", "header", "header-from", "expect-status", "expect-body", "backend-header", "ca-file", "hammer"}
+	httpOptions = []string{"method", "host", "header", "header-from", "expect-status", "expect-body", "backend-header",
+		"ca-file", "hammer"}
 
-	httpPlain  = Protocol{Scheme: "http", Example: "http://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: httpOptions, Proves: provenByHTTP, compile: newHTTP}
-	httpSecure = Protocol{Scheme: "https", Example: "https://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: httpOptions, secure: true, alpn: []string{"http/1.1"}, Proves: provenByHTTP, compile: newHTTP}
+	httpPlain = Protocol{
+		Scheme:  "http",
+		Example: "http://HOST[:PORT][/PATH]",
+		Port:    "80",
+		Paths:   true,
+		Options: httpOptions,
+		Proves:  provenByHTTP,
+		compile: newHTTP,
+	}
+	httpSecure = Protocol{
+		Scheme:  "https",
+		Example: "https://HOST[:PORT][/PATH]",
+		Port:    "443",
+		Paths:   true,
+		Options: httpOptions,
+		secure:  true,
+		alpn:    []string{"http/1.1"},
+		Proves:  provenByHTTP,
+		compile: newHTTP,
+	}
 )
 
-// provenByHTTP is what a success over any version of HTTP proves.
+// provenByHTTP returns what a success over any version of HTTP proves.
 func provenByHTTP(p Probe) Proof {
 	text := "a reply with status " + p.ExpectStatus.String()
 	if p.ExpectBody != "" {
@@ -113,8 +132,8 @@ func validToken(name string) bool {
 	return validName([]byte(name)) && !strings.Contains(name, " ")
 }
 
-// HostHeader is the URL's host without the final dot, which only spares the resolver its search list, and without a
-// zone.
+// HostHeader returns the URL's host without the final dot, which only spares the resolver its search list, and without
+// a zone.
 func HostHeader(u *url.URL) string {
 	host := strings.TrimSuffix(withoutZone(u.Hostname()), ".")
 	if strings.Contains(host, ":") {
@@ -126,7 +145,7 @@ func HostHeader(u *url.URL) string {
 	return host
 }
 
-// withoutZone is a host without the zone of an IPv6 address, which has a meaning only on this machine (RFC 6874,
+// withoutZone returns a host without the zone of an IPv6 address, which has a meaning only on this machine (RFC 6874,
 // section 1).
 func withoutZone(host string) string {
 	if strings.Contains(host, ":") {

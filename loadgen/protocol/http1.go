@@ -20,7 +20,9 @@ import (
 const (
 	headerLimit   = 10 << 20  // bytes in status lines and headers of one reply, interim ones included: as in net/http
 	lineLimit     = 256 << 10 // bytes in one of their lines, which is held in memory whole
-	searchedBytes = 1 << 20   // ExpectBody is looked for in so much of the body
+	searchedBytes = 1 << 20   // ExpectBody is looked for in the first bytes of the body, as many as these
+
+	http2FrameHeader = 9 // bytes (RFC 9113, section 4.1)
 )
 
 // wanted is what to look for in a reply.
@@ -118,10 +120,11 @@ func (in *replyReader) line() ([]byte, error) {
 	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
 }
 
-// inHTTP2 is the error of a line that did not end. A server that speaks HTTP/2 alone sends SETTINGS, and then waits
-// or leaves.
+// inHTTP2 returns the error of a line that did not end. A server that speaks HTTP/2 alone sends SETTINGS, and then
+// waits or leaves.
 func inHTTP2(line []byte, err error) error {
-	if len(line) >= http2FrameHeader && line[0] == 0 && http2.FrameType(line[3]) == http2.FrameSettings && bytes.Count(line[4:http2FrameHeader], []byte{0}) == 5 {
+	if len(line) >= http2FrameHeader && line[0] == 0 && http2.FrameType(line[3]) == http2.FrameSettings &&
+		bytes.Count(line[4:http2FrameHeader], []byte{0}) == 5 {
 		return wire.Malformed("it begins with SETTINGS: the server speaks HTTP/2 alone, as in h2c:// and grpc://")
 	}
 	return err

@@ -17,10 +17,31 @@ import (
 )
 
 var (
-	httpTwoOptions = []string{"method", "host", "header", "header-from", "expect-status", "expect-body", "backend-header", "ca-file"}
+	httpTwoOptions = []string{"method", "host", "header", "header-from", "expect-status", "expect-body",
+		"backend-header", "ca-file"}
 
-	httpTwoPlain  = Protocol{Scheme: "h2c", Example: "h2c://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: httpTwoOptions, streams: true, Proves: provenByHTTP, compile: newHTTPTwo}
-	httpTwoSecure = Protocol{Scheme: "h2", Example: "h2://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: httpTwoOptions, secure: true, alpn: []string{http2.NextProtoTLS}, streams: true, Proves: provenByHTTP, compile: newHTTPTwo}
+	httpTwoPlain = Protocol{
+		Scheme:  "h2c",
+		Example: "h2c://HOST[:PORT][/PATH]",
+		Port:    "80",
+		Paths:   true,
+		Options: httpTwoOptions,
+		streams: true,
+		Proves:  provenByHTTP,
+		compile: newHTTPTwo,
+	}
+	httpTwoSecure = Protocol{
+		Scheme:  "h2",
+		Example: "h2://HOST[:PORT][/PATH]",
+		Port:    "443",
+		Paths:   true,
+		Options: httpTwoOptions,
+		secure:  true,
+		alpn:    []string{http2.NextProtoTLS},
+		streams: true,
+		Proves:  provenByHTTP,
+		compile: newHTTPTwo,
+	}
 )
 
 // httpTwo speaks HTTP/2 (RFC 9113) to h2c:// targets, with prior knowledge, and to h2:// targets, over TLS with ALPN.
@@ -36,7 +57,7 @@ var (
 //	the preface is answered in HTTP/1.1, or in no HTTP                         body
 //	the server does not choose h2 by ALPN                                      tls
 //	no answer in time, to the preface or to the request                        timeout_response
-//	no connection, no TLS                                                      as of every protocol: refused, reset, tls, …
+//	no connection, no TLS                                                      as everywhere: refused, reset, tls, …
 //
 // A GOAWAY lets the requests up to its last stream finish: they are no failures, and the connection carries no other.
 // On an idle connection it is no failure either. A request whose reply does not come in time is given up by
@@ -111,7 +132,7 @@ func (h *httpTwoReply) header(f *http2.MetaHeadersFrame, r *Reply) error {
 	return nil
 }
 
-// http2Status is the status of a header. Below 200 it is interim, and the header another's forerunner.
+// http2Status returns the status of a header. Below 200 it is interim, and the header another's forerunner.
 func http2Status(f *http2.MetaHeadersFrame) (int, error) {
 	status, ok := statusCode([]byte(f.PseudoValue("status")))
 	switch {

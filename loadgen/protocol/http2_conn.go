@@ -25,9 +25,9 @@ import (
 // golang.org/x/net/http2's; its Transport is not used, because it sends requests again unseen.
 
 const (
-	http2FrameHeader = 9         // bytes (RFC 9113, section 4.1)
-	http2FrameSize   = 16 << 10  // the least that a peer must take, and what we take, in bytes
-	http2Window      = 1 << 20   // bytes that a server may send ahead of our WINDOW_UPDATE, per stream and per connection
+	http2FrameSize = 16 << 10 // the least that a peer must take, and what we take, in bytes
+	// bytes that a server may send ahead of our WINDOW_UPDATE, per stream and per connection
+	http2Window      = 1 << 20
 	http2FirstWindow = 1<<16 - 1 // bytes: each connection's window before any WINDOW_UPDATE
 	http2LastStream  = 1<<31 - 1
 
@@ -77,7 +77,8 @@ func headerBlock(fields []hpack.HeaderField) []byte {
 	var block bytes.Buffer
 	compress := hpack.NewEncoder(&block)
 	compress.SetMaxDynamicTableSize(0)
-	_ = compress.WriteField(hpack.HeaderField{Name: ":method", Value: "GET"}) // which takes the note that the table is empty: the table need not be
+	// which takes the note that the table is empty: the table need not be
+	_ = compress.WriteField(hpack.HeaderField{Name: ":method", Value: "GET"})
 	block.Reset()
 	for _, field := range fields {
 		_ = compress.WriteField(field) // to memory
@@ -95,7 +96,12 @@ func (d *http2Request) Request() []byte {
 // write writes the request on a stream.
 func (d *http2Request) write(framer *http2.Framer, stream uint32) {
 	first, rest := cutAt(d.block, http2FrameSize)
-	_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: first, EndStream: len(d.body) == 0, EndHeaders: len(rest) == 0}) // to memory
+	_ = framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID:      stream,
+		BlockFragment: first,
+		EndStream:     len(d.body) == 0,
+		EndHeaders:    len(rest) == 0,
+	}) // to memory
 	for len(rest) > 0 {
 		first, rest = cutAt(rest, http2FrameSize)
 		_ = framer.WriteContinuation(stream, len(rest) == 0, first)
@@ -111,12 +117,13 @@ func cutAt(b []byte, n int) (first, rest []byte) {
 	return b[:n], b[n:]
 }
 
-// A http2Reply reads replies, one after the other: what a protocol makes of the frames of a stream. Errors are those
-// of codec's read. What is wrong with a reply that leaves its stream well is the reply's fault.
+// A http2Reply reads the replies of a stream, one after the other: it is what a protocol makes of frames. Its errors
+// are as of [Codec]'s Read. What is wrong with a reply that leaves its stream well is the reply's fault.
 type http2Reply interface {
 	Another() http2Reply // reads the replies of another stream
 	start()
-	header(*http2.MetaHeadersFrame, *Reply) error // the first, and as long as it sets inBody not; one that ends the stream too
+	// the first, and as long as it sets inBody not; one that ends the stream too
+	header(*http2.MetaHeadersFrame, *Reply) error
 	data(piece []byte, r *Reply) error
 	trailer(*http2.MetaHeadersFrame, *Reply) error
 	end(*Reply) error
@@ -161,13 +168,13 @@ type HTTP2Conn struct {
 	taken  int               // bytes of data on the connection that were not acknowledged by a WINDOW_UPDATE
 }
 
-// begin sends the preface, and waits for that of the server: its SETTINGS (RFC 9113, section 3.4). Only they show
+// begin sends the preface, and waits for the server's: its SETTINGS (RFC 9113, section 3.4). Only they show
 // that it speaks HTTP/2.
 func (d *http2Request) begin(c *wire.Conn, parser http2Reply) (Dialog, error) {
 	if secure, ok := c.Conn.(*tls.Conn); ok && secure.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
 		return nil, wire.ErrNoHTTP2
 	}
-	h := NewHTTP2Conn(d, parser, c, c.Br)
+	h := newHTTP2Conn(d, parser, c, c.Br)
 	h.clock = c.Clock
 	h.out.WriteString(http2.ClientPreface)
 	_ = h.framer.WriteSettings(
@@ -181,8 +188,16 @@ func (d *http2Request) begin(c *wire.Conn, parser http2Reply) (Dialog, error) {
 	return h, h.greeting()
 }
 
-func NewHTTP2Conn(d *http2Request, parser http2Reply, w io.Writer, br *bufio.Reader) *HTTP2Conn {
-	h := &HTTP2Conn{http2Request: d, W: w, in: http2Input{br}, toSend: http2FirstWindow, peers: http2FirstWindow, next: 1, Most: math.MaxUint32}
+func newHTTP2Conn(d *http2Request, parser http2Reply, w io.Writer, br *bufio.Reader) *HTTP2Conn {
+	h := &HTTP2Conn{
+		http2Request: d,
+		W:            w,
+		in:           http2Input{br},
+		toSend:       http2FirstWindow,
+		peers:        http2FirstWindow,
+		next:         1,
+		Most:         math.MaxUint32,
+	}
 	h.Only.Parser = parser
 	h.framer = http2.NewFramer(&h.out, &h.in)
 	h.framer.SetReuseFrames()
@@ -195,11 +210,13 @@ func NewHTTP2Conn(d *http2Request, parser http2Reply, w io.Writer, br *bufio.Rea
 // greeting reads the server's preface.
 func (h *HTTP2Conn) greeting() error {
 	ahead, err := h.in.Peek(http2FrameHeader)
-	if len(ahead) > 0 && len(ahead) < http2FrameHeader || err == nil && http2.FrameType(ahead[3]) != http2.FrameSettings {
+	part := len(ahead) > 0 && len(ahead) < http2FrameHeader
+	if part || err == nil && http2.FrameType(ahead[3]) != http2.FrameSettings {
 		return noHTTP2(ahead)
 	}
 	if errors.Is(err, io.EOF) {
-		return wire.AnnouncedEnd("the connection was closed in answer to the preface of HTTP/2: a server that speaks TLS, or only HTTP/1.1, may do so")
+		return wire.AnnouncedEnd("the connection was closed in answer to the preface of HTTP/2: a server that " +
+			"speaks TLS, or only HTTP/1.1, may do so")
 	}
 	if err != nil {
 		return err
@@ -219,12 +236,13 @@ func (h *HTTP2Conn) greeting() error {
 		return fmt.Errorf("%w: the server's SETTINGS allow no request at all", wire.ErrUnexpected)
 	}
 	if h.peers < int64(len(h.http2Request.body)) {
-		return fmt.Errorf("%w: the server's SETTINGS allow messages of %d bytes, and the request's has %d", wire.ErrUnexpected, h.peers, len(h.http2Request.body))
+		return fmt.Errorf("%w: the server's SETTINGS allow messages of %d bytes, and the request's has %d",
+			wire.ErrUnexpected, h.peers, len(h.http2Request.body))
 	}
 	return nil
 }
 
-// noHTTP2 is the error of an answer to the preface that begins as got does.
+// noHTTP2 returns the error of an answer to the preface that begins as got does.
 func noHTTP2(got []byte) error {
 	switch {
 	case bytes.HasPrefix(got, []byte("HTTP/")):
@@ -309,7 +327,7 @@ func (h *HTTP2Conn) Read(br *bufio.Reader, r *Reply) error {
 	}
 }
 
-// Cut is what the connection's end means within a reply or before it.
+// Cut returns what the connection's end means within a reply or before it.
 func (h *HTTP2Conn) Cut(err error, r *Reply) error {
 	switch {
 	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
@@ -346,7 +364,7 @@ func (h *HTTP2Conn) step() error {
 func (h *HTTP2Conn) Frame() (http2.Frame, error) { return h.framer.ReadFrame() }
 
 // Take does what a frame asks for, or an error instead of one. What streams it ends is in ended until the next call.
-// The error is that of the whole connection.
+// The error concerns the whole connection.
 func (h *HTTP2Conn) Take(f http2.Frame, err error) error {
 	h.Ended = h.Ended[:0]
 	h.out.Reset()
@@ -409,16 +427,17 @@ func (h *HTTP2Conn) end(s *HTTP2Stream, err error) {
 	h.Ended = append(h.Ended, s)
 }
 
-// find is the open stream of a number; nil if there is none.
+// find returns the open stream of a number; nil if there is none.
 func (h *HTTP2Conn) find(id uint32) *HTTP2Stream {
-	i, found := slices.BinarySearchFunc(h.Open, id, func(s *HTTP2Stream, id uint32) int { return cmp.Compare(s.id, id) })
+	i, found := slices.BinarySearchFunc(h.Open, id,
+		func(s *HTTP2Stream, id uint32) int { return cmp.Compare(s.id, id) })
 	if !found {
 		return nil
 	}
 	return h.Open[i]
 }
 
-// awaited is the open stream that a frame belongs to. Frames of a request that was given up may still come: they
+// awaited returns the open stream that a frame belongs to. Frames of a request that was given up may still come: they
 // belong to none.
 func (h *HTTP2Conn) awaited(id uint32) (*HTTP2Stream, error) {
 	if id%2 == 0 || id > h.stream {

@@ -51,7 +51,7 @@ func (c *http2Script) ok(stream uint32) { c.header(stream, true, "status: 200", 
 // A connection whose peer sends nothing at all is not kept for ever: what is written to it must never wait.
 func TestSilentHTTP2ConnectionsAreGivenUpAtLast(t *testing.T) {
 	var r Reply
-	h := NewHTTP2Conn(testRequest(t, "h2c://web/"), &httpTwoReply{want: &wanted{}}, io.Discard, bufio.NewReader(iotest.ErrReader(errGone)))
+	h := newHTTP2Conn(testRequest(t, "h2c://web/"), &httpTwoReply{want: &wanted{}}, io.Discard, bufio.NewReader(iotest.ErrReader(errGone)))
 	for written := 0; written <= 2*mostUnanswered; {
 		written += len(h.Request())
 		if err := h.Read(h.in.Reader, &r); !errors.Is(err, errGone) {
@@ -98,7 +98,7 @@ func TestHTTP2ProbesAreChecked(t *testing.T) {
 
 // The streams of a connection have an end.
 func TestHTTP2ConnectionsEndWithTheirStreams(t *testing.T) {
-	h := NewHTTP2Conn(testRequest(t, "h2c://web/"), &httpTwoReply{want: &wanted{}}, io.Discard, bufio.NewReader(strings.NewReader("")))
+	h := newHTTP2Conn(testRequest(t, "h2c://web/"), &httpTwoReply{want: &wanted{}}, io.Discard, bufio.NewReader(strings.NewReader("")))
 	for h.next = http2LastStream - 2; !h.Spent(); {
 		h.Request()
 	}
@@ -155,12 +155,13 @@ func FuzzHTTP2RepliesAreReadAsByNetHTTP2(f *testing.F) {
 }
 
 func readHTTP2(t *testing.T, source io.Reader, r *Reply) error {
-	h := NewHTTP2Conn(testRequest(t, "h2c://web/"), &httpTwoReply{want: &wanted{backendHeader: "x-pod"}}, io.Discard, bufio.NewReaderSize(source, wire.ReadBuffer))
+	h := newHTTP2Conn(testRequest(t, "h2c://web/"), &httpTwoReply{want: &wanted{backendHeader: "x-pod"}}, io.Discard, bufio.NewReaderSize(source, wire.ReadBuffer))
 	h.Request()
 	return h.Read(h.in.Reader, r)
 }
 
-// netHTTP2Reads is what net/http2's client reads on its first stream of a server that sends SETTINGS and then data.
+// netHTTP2Reads returns what net/http2's client reads on its first stream of a server that sends SETTINGS and then
+// data.
 func netHTTP2Reads(t *testing.T, data []byte) (status int, err error) {
 	server := &repliesHTTP2{asked: make(chan struct{}), data: io.MultiReader(strings.NewReader("\x00\x00\x00\x04\x00\x00\x00\x00\x00"), bytes.NewReader(data))}
 	c, err := (&http2.Transport{AllowHTTP: true, DisableCompression: true}).NewClientConn(server)

@@ -1,18 +1,13 @@
 package protocol
 
 import (
-	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"lapse/loadgen/wire"
@@ -30,7 +25,8 @@ const (
 	// MaxRate is the highest Rate of a target, in requests per second. Due instants are whole microseconds.
 	MaxRate = 1_000_000
 
-	LongestInlineSend = 4096 // bytes; longer requests are not written by the pacing thread
+	// LongestInlineSend is how many bytes a request may have that the pacing thread writes.
+	LongestInlineSend = 4096
 )
 
 // A Probe is a target and how to ask it.
@@ -49,18 +45,14 @@ type Probe struct {
 
 	RootCAs *x509.CertPool // whom to trust; nil for the system's
 
-	Connections    int // reused: how many are kept; default 10
-	MaxConnections int // how many requests may be open at once, each on a connection of its own if its protocol has one at a time; default ⌈Rate × (Timeout + 100 ms)⌉ + Connections
+	Connections int // reused: how many are kept; default 10
+	// MaxConnections is how many requests may be open at once, each on a connection of its own if its protocol has one
+	// at a time; default ⌈Rate × (Timeout + 100 ms)⌉ + Connections
+	MaxConnections int
 
 	ExpectStatus  Statuses // HTTP: which status codes are a success; the zero value is 200 to 399
 	ExpectBody    string   // HTTP: what a successful reply's body has in its first MiB; "" for anything
 	BackendHeader string   // HTTP: the reply header that names the backend; default X-Pod
-}
-
-// Check reports what [Prober.Start] would refuse about p.
-func (p Probe) Check() error {
-	_, err := Compile(p)
-	return err
 }
 
 // A Compiled is a Probe checked and prepared: everything a request needs that does not change.
@@ -75,55 +67,12 @@ type Compiled struct {
 	Message     []byte      // its request
 	wire.Dialer             // where to connect
 	Streams     bool        // a connection carries several requests at once
-	Tls         *tls.Config // nil for none
+	TLS         *tls.Config // nil for none
 	Keep        int         // connections kept
 	MaxInUse    int         // 0: follows from the rate
 }
 
-// Compile checks p. Errors say which of its parts is wrong.
-func Compile(p Probe) (*Compiled, error) {
-	u, err := ParseURL(p.URL)
-	if err != nil {
-		return nil, fmt.Errorf("target %q: %w", p.Name, err)
-	}
-	if err := errors.Join(CheckRate(p.Rate), checkProbe(p)); err != nil {
-		return nil, fmt.Errorf("target %q: %w", p.Name, err)
-	}
-	protocol, _ := ProtocolOf(u.Scheme)
-	codec, err := protocol.compile(p, u)
-	if err != nil {
-		return nil, fmt.Errorf("target %q: %w", p.Name, err)
-	}
-	stateful, _ := codec.(Stateful)
-	compiled := &Compiled{
-		ID:       p.ID,
-		Name:     p.Name,
-		Kind:     p.Kind,
-		Timeout:  cmp.Or(p.Timeout, DefaultTimeout),
-		Codec:    codec,
-		Stateful: stateful,
-		Message:  codec.Request(),
-		Keep:     cmp.Or(p.Connections, DefaultConnections),
-		MaxInUse: p.MaxConnections,
-		Dialer:   wire.Dialer{Network: protocol.Transport()},
-		Streams:  protocol.streams,
-	}
-	if err := compiled.setAddress(p, u, protocol.Port); err != nil {
-		return nil, fmt.Errorf("target %q: %w", p.Name, err)
-	}
-	compiled.Addrs = []netip.AddrPort{compiled.Addr}
-	if naming, ok := codec.(Naming); ok {
-		compiled.AsksFor = naming.asksFor()
-	}
-	if compiled.Family = p.Family; p.Turns {
-		compiled.Turns = new(wire.Turns)
-	}
-	if protocol.secure {
-		compiled.Tls = tlsConfig(p, u, protocol.alpn)
-	}
-	return compiled, nil
-}
-
+// CheckRate reports what is wrong with a rate.
 func CheckRate(rate float64) error {
 	if !(rate > 0) || rate > MaxRate {
 		return fmt.Errorf("rate %v is not above 0 and at most %d requests per second", rate, MaxRate)
@@ -151,35 +100,4 @@ func checkProbe(p Probe) error {
 		return errors.New("a number of connections is negative")
 	}
 	return nil
-}
-
-// setAddress decides where connections go: to the endpoint itself for a direct target, else to the
-// URL's host.
-func (p *Compiled) setAddress(probe Probe, u *url.URL, defaultPort string) error {
-	if probe.Kind == timeline.Direct {
-		p.Addr = probe.Addr
-		return nil
-	}
-	port, err := net.LookupPort("tcp", cmp.Or(u.Port(), defaultPort))
-	if err != nil {
-		return fmt.Errorf("URL %s: %w", u, err)
-	}
-	p.Host, p.Port = u.Hostname(), uint16(port)
-	if ip, err := netip.ParseAddr(p.Host); err == nil {
-		p.Addr = netip.AddrPortFrom(ip, p.Port)
-	}
-	return nil
-}
-
-// tlsConfig resumes no session, so that every handshake is a full one.
-func tlsConfig(p Probe, u *url.URL, alpn []string) *tls.Config {
-	name := cmp.Or(p.Host, u.Host)
-	if host, _, err := net.SplitHostPort(name); err == nil {
-		name = host
-	}
-	return &tls.Config{
-		ServerName: strings.TrimSuffix(withoutZone(strings.Trim(name, "[]")), "."),
-		RootCAs:    p.RootCAs,
-		NextProtos: alpn,
-	}
 }

@@ -66,8 +66,8 @@ func TestDirectTargetKeepsTheServicesName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan.Addr != p.Addr || plan.Tls.ServerName != "web.shop" || !strings.Contains(string(plan.Message), "\r\nHost: web.shop:443\r\n") {
-		t.Errorf("%v %q %q", plan.Addr, plan.Tls.ServerName, plan.Message)
+	if plan.Addr != p.Addr || plan.TLS.ServerName != "web.shop" || !strings.Contains(string(plan.Message), "\r\nHost: web.shop:443\r\n") {
+		t.Errorf("%v %q %q", plan.Addr, plan.TLS.ServerName, plan.Message)
 	}
 }
 
@@ -94,8 +94,8 @@ func TestTheZoneOfAnAddressStaysHere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(string(plan.Message), "\r\nHost: "+host+"\r\n") || plan.Tls.ServerName != "fe80::1" || plan.Addr.Addr().Zone() != "eth0" {
-			t.Errorf("%s: %q, server name %q, address %v", url, plan.Message, plan.Tls.ServerName, plan.Addr)
+		if !strings.Contains(string(plan.Message), "\r\nHost: "+host+"\r\n") || plan.TLS.ServerName != "fe80::1" || plan.Addr.Addr().Zone() != "eth0" {
+			t.Errorf("%s: %q, server name %q, address %v", url, plan.Message, plan.TLS.ServerName, plan.Addr)
 		}
 	}
 }

@@ -20,8 +20,30 @@ import (
 var (
 	eventsOptions = []string{"host", "header", "header-from", "expect-body", "backend-header", "ca-file"}
 
-	eventsPlain  = Protocol{Scheme: "sse", Example: "sse://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: eventsOptions, Persistent: neverPersistent, NewOnly: streamsGoOn, Proves: provenByEvent, compile: newEvents}
-	eventsSecure = Protocol{Scheme: "sses", Example: "sses://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: eventsOptions, Persistent: neverPersistent, NewOnly: streamsGoOn, secure: true, alpn: []string{"http/1.1"}, Proves: provenByEvent, compile: newEvents}
+	eventsPlain = Protocol{
+		Scheme:     "sse",
+		Example:    "sse://HOST[:PORT][/PATH]",
+		Port:       "80",
+		Paths:      true,
+		Options:    eventsOptions,
+		Persistent: neverPersistent,
+		NewOnly:    streamsGoOn,
+		Proves:     provenByEvent,
+		compile:    newEvents,
+	}
+	eventsSecure = Protocol{
+		Scheme:     "sses",
+		Example:    "sses://HOST[:PORT][/PATH]",
+		Port:       "443",
+		Paths:      true,
+		Options:    eventsOptions,
+		Persistent: neverPersistent,
+		NewOnly:    streamsGoOn,
+		secure:     true,
+		alpn:       []string{"http/1.1"},
+		Proves:     provenByEvent,
+		compile:    newEvents,
+	}
 )
 
 const streamsGoOn = "an event stream does not end, and its connection carries no second request"
@@ -44,7 +66,7 @@ func provenByEvent(Probe) Proof { return Proof{Text: "the first event of a strea
 //	the stream ends, or the connection, before such an event has come         body
 //	the connection ends before the header                                     eof, reset
 //	no such event in time                                                     timeout_response
-//	no connection, no TLS                                                     as of every protocol: refused, reset, tls, …
+//	no connection, no TLS                                                     as everywhere: refused, reset, tls, …
 type events struct {
 	text []byte
 	want wanted
@@ -89,7 +111,7 @@ func (d *events) Read(br *bufio.Reader, r *Reply) error {
 	return d.await(in.stream())
 }
 
-// stream is the body, however it is framed.
+// stream returns the body, however it is framed.
 func (in *replyReader) stream() io.Reader {
 	switch {
 	case in.chunked:

@@ -65,7 +65,7 @@ func (s Statuses) Contains(code int) bool {
 	return false
 }
 
-// String is the set as people read it: "200 to 399".
+// String returns the set as people read it: "200 to 399".
 func (s Statuses) String() string {
 	if len(s.ranges) == 0 {
 		return "200 to 399"

@@ -20,18 +20,33 @@ const longestEcho = LongestInlineSend
 
 var (
 	tcpBare = Protocol{
-		Scheme: "tcp", Example: "tcp://HOST:PORT", Options: []string{"echo", "echo-from", "expect-body"},
-		Persistent: echoes, NewOnly: withoutEcho, Proves: provenBy("somebody accepted a connection, whether or not the application answers on it"),
-		compile: newTCP,
+		Scheme:     "tcp",
+		Example:    "tcp://HOST:PORT",
+		Options:    []string{"echo", "echo-from", "expect-body"},
+		Persistent: echoes,
+		NewOnly:    withoutEcho,
+		Proves:     provenBy(tcpAccepted),
+		compile:    newTCP,
 	}
 	tcpSecure = Protocol{
-		Scheme: "tls", Example: "tls://HOST:PORT", Options: []string{"echo", "echo-from", "expect-body", "host", "ca-file"},
-		Persistent: echoes, NewOnly: withoutEcho, Proves: provenBy("somebody completed a TLS handshake with a valid certificate, whether or not the application answers after it"),
-		secure: true, compile: newTCP,
+		Scheme:     "tls",
+		Example:    "tls://HOST:PORT",
+		Options:    []string{"echo", "echo-from", "expect-body", "host", "ca-file"},
+		Persistent: echoes,
+		NewOnly:    withoutEcho,
+		Proves:     provenBy(tlsCompleted),
+		secure:     true,
+		compile:    newTCP,
 	}
 )
 
-const withoutEcho = "nothing can be seen on reused ones without --echo"
+const (
+	withoutEcho = "nothing can be seen on reused ones without --echo"
+	tcpAccepted = "somebody accepted a connection, whether or not the application answers on it"
+
+	tlsCompleted = "somebody completed a TLS handshake with a valid certificate, " +
+		"whether or not the application answers after it"
+)
 
 // provenBy says what a success proves where no text is awaited.
 func provenBy(connecting string) func(Probe) Proof {
@@ -65,7 +80,7 @@ func echoes(p Probe) bool { return p.Echo != "" }
 //	nothing, or not all of it, in time; a handshake that hangs      timeout_response
 //	no TLS spoken, certificate not trusted or of another name,
 //	an alert of the server, which may come after the handshake      tls
-//	no connection                                                   as of every protocol: refused, unreachable, timeout_connect, dns
+//	no connection                                                   as everywhere: refused, unreachable, timeout_connect, dns
 //
 // TLS 1.3 lets the client finish before the server has looked at it: a server that wants a client certificate says so
 // after the handshake. Where nothing is awaited that is not seen.
@@ -80,7 +95,8 @@ func newTCP(p Probe, _ *url.URL) (Codec, error) {
 	case len(p.Echo) > longestEcho || len(p.Reply) > longestEcho:
 		return nil, fmt.Errorf("the text to send or to await is longer than %d bytes", longestEcho)
 	case persistent && p.Echo == "":
-		return nil, hint.Errorf("give one, as in --echo ping, or measure new connections only", "on a persistent connection nothing is seen unless a text is sent and awaited")
+		return nil, hint.Errorf("give one, as in --echo ping, or measure new connections only",
+			"on a persistent connection nothing is seen unless a text is sent and awaited")
 	}
 	want := p.Reply
 	if want == "" {
@@ -117,17 +133,18 @@ func (d *tcp) Read(br *bufio.Reader, r *Reply) error {
 	return nil
 }
 
-// surplus is the error of a reply that has more than the expected text: on a connection that is kept, the rest would
-// count as the next reply.
+// surplus returns the error of a reply that has more than the expected text: on a connection that is kept, the rest
+// would count as the next reply.
 func surplus(want, more []byte) error {
 	noun := "bytes"
 	if len(more) == 1 {
 		noun = "byte"
 	}
-	return fmt.Errorf("%w alone: %d %s more came: %s", wire.ErrUnexpected, len(more), noun, shown(slices.Concat(want, more)))
+	return fmt.Errorf("%w alone: %d %s more came: %s", wire.ErrUnexpected, len(more), noun,
+		shown(slices.Concat(want, more)))
 }
 
-// otherText is the error of a reply that begins as got does.
+// otherText returns the error of a reply that begins as got does.
 func otherText(got []byte) error {
 	if bytes.HasPrefix(got, []byte{wire.AlertRecord, 3}) {
 		return fmt.Errorf("%w: a TLS alert: the server speaks TLS, as in tls://", wire.ErrUnexpected)
@@ -144,7 +161,7 @@ func shown(got []byte) string {
 	return fmt.Sprintf("%q", got)
 }
 
-// cut is what the connection's end means: within a reply it is cut short, before it there is none.
+// cut returns what the connection's end means: within a reply it is cut short, before it there is none.
 func (d *tcp) cut(err error, r *Reply) error {
 	if errors.Is(err, io.EOF) && r.InBody {
 		return wire.ErrTruncated

@@ -17,9 +17,13 @@ import (
 )
 
 var udpBare = Protocol{
-	Scheme: "udp", Example: "udp://HOST:PORT", Options: []string{"echo", "echo-from", "expect-body"},
-	Proves: func(Probe) Proof { return Proof{Text: "a datagram that begins with the expected text"} },
-	Beware: withoutID, datagrams: true, compile: newUDP,
+	Scheme:    "udp",
+	Example:   "udp://HOST:PORT",
+	Options:   []string{"echo", "echo-from", "expect-body"},
+	Proves:    func(Probe) Proof { return Proof{Text: "a datagram that begins with the expected text"} },
+	Beware:    withoutID,
+	datagrams: true,
+	compile:   newUDP,
 }
 
 // withoutID says what reused sockets do not show without {id}.
@@ -27,7 +31,9 @@ func withoutID(p Probe) string {
 	if p.Kind != timeline.Reused || strings.Contains(p.Echo, RequestID) {
 		return ""
 	}
-	return "without " + RequestID + " in --echo a reused socket is closed once a reply on it is overdue: what stays wrong for one source port shows as single failures"
+	return "without " + RequestID +
+		" in --echo a reused socket is closed once a reply on it is overdue: what stays wrong for one source port " +
+		"shows as single failures"
 }
 
 // RequestID is what a text to send over UDP may hold. It stands for 8 hexadecimal digits, different ones in each
@@ -69,13 +75,16 @@ type udp struct {
 func newUDP(p Probe, _ *url.URL) (Codec, error) {
 	switch {
 	case p.Echo == "":
-		return nil, hint.Errorf("give a text that the server answers, as in --echo ping, or --echo 'ping "+RequestID+"'", "over UDP nothing is seen unless a text is sent and its answer awaited")
+		return nil, hint.Errorf(
+			"give a text that the server answers, as in --echo ping, or --echo 'ping "+RequestID+"'",
+			"over UDP nothing is seen unless a text is sent and its answer awaited")
 	case len(p.Echo) > longestUDP || len(p.Reply) > longestUDP:
 		return nil, fmt.Errorf("the text to send or to await is longer than %d bytes", longestUDP)
 	}
 	d := &udp{send: newTemplate(p.Echo), want: newTemplate(cmp.Or(p.Reply, p.Echo))}
 	if len(d.want.ids) > 0 && len(d.send.ids) == 0 {
-		return nil, hint.Errorf("as in --echo 'PING "+RequestID+"' --expect-body 'PONG "+RequestID+"'", "%s in the expected text stands for digits that were sent, and the text to send has none", RequestID)
+		return nil, hint.Errorf("as in --echo 'PING "+RequestID+"' --expect-body 'PONG "+RequestID+"'",
+			"%s in the expected text stands for digits that were sent, and the text to send has none", RequestID)
 	}
 	return d, nil
 }
@@ -106,7 +115,7 @@ func (t template) fill(text, id []byte) {
 	}
 }
 
-// id is the ID in a text that was made from t; empty if it has none.
+// id returns the ID in a text that was made from t; empty if it has none.
 func (t template) id(text []byte) []byte {
 	if len(t.ids) == 0 || len(text) < t.ids[0]+idLength {
 		return nil
@@ -127,7 +136,8 @@ func (d *udp) Judge(*Reply) (timeline.Class, error) { return timeline.OK, nil }
 func (d *udp) Begin(c *wire.Conn) (Dialog, error) {
 	var m wire.Matching
 	if len(d.send.ids) > 0 {
-		m = wire.Matching{IdEnd: d.send.ids[0] + idLength, Answers: func(sent, datagram []byte) bool { return bytes.Contains(datagram, d.send.id(sent)) }}
+		m.IDEnd = d.send.ids[0] + idLength
+		m.Answers = func(sent, datagram []byte) bool { return bytes.Contains(datagram, d.send.id(sent)) }
 	}
 	wire.NewDatagramSocket(c, m)
 	return &udpDialog{udp: d, sent: bytes.Clone(d.send.text), awaited: bytes.Clone(d.want.text)}, nil
@@ -163,7 +173,8 @@ func (d *udpDialog) Read(br *bufio.Reader, r *Reply) error {
 	case !bytes.HasPrefix(datagram, d.awaited):
 		return otherText(datagram)
 	case !bytes.Contains(datagram, d.send.id(d.sent)):
-		return fmt.Errorf("%w, which has to hold the %s of the request: %q", wire.ErrUnexpected, RequestID, datagram[:min(len(datagram), 60)])
+		return fmt.Errorf("%w, which has to hold the %s of the request: %q", wire.ErrUnexpected, RequestID,
+			datagram[:min(len(datagram), 60)])
 	}
 	r.bodyAsExpected = true
 	return nil

@@ -25,8 +25,26 @@ import (
 var (
 	webSocketOptions = []string{"host", "header", "header-from", "backend-header", "ca-file"}
 
-	webSocketPlain  = Protocol{Scheme: "ws", Example: "ws://HOST[:PORT][/PATH]", Port: "80", Paths: true, Options: webSocketOptions, Proves: provenByPong, compile: newWebSocket}
-	webSocketSecure = Protocol{Scheme: "wss", Example: "wss://HOST[:PORT][/PATH]", Port: "443", Paths: true, Options: webSocketOptions, secure: true, alpn: []string{"http/1.1"}, Proves: provenByPong, compile: newWebSocket}
+	webSocketPlain = Protocol{
+		Scheme:  "ws",
+		Example: "ws://HOST[:PORT][/PATH]",
+		Port:    "80",
+		Paths:   true,
+		Options: webSocketOptions,
+		Proves:  provenByPong,
+		compile: newWebSocket,
+	}
+	webSocketSecure = Protocol{
+		Scheme:  "wss",
+		Example: "wss://HOST[:PORT][/PATH]",
+		Port:    "443",
+		Paths:   true,
+		Options: webSocketOptions,
+		secure:  true,
+		alpn:    []string{"http/1.1"},
+		Proves:  provenByPong,
+		compile: newWebSocket,
+	}
 )
 
 func provenByPong(Probe) Proof {
@@ -43,7 +61,7 @@ func provenByPong(Probe) Proof {
 //	the handshake's answer is not to our key; bytes that are no frames             body
 //	a close frame, or the connection's end, instead of the pong                    eof, of the close frame with its code and reason
 //	no pong in time, no answer to the upgrade                                      timeout_response
-//	no connection, no TLS                                                          as of every protocol: refused, reset, tls, …
+//	no connection, no TLS                                                          as everywhere: refused, reset, tls, …
 //
 // A close frame while no request is open is no failure: the next request connects anew.
 type webSocket struct {
@@ -60,14 +78,16 @@ func newWebSocket(p Probe, u *url.URL) (Codec, error) {
 	if header == nil {
 		header = http.Header{}
 	}
-	for _, name := range []string{"Upgrade", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions"} {
+	ours := []string{"Upgrade", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions"}
+	for _, name := range ours {
 		if header.Get(name) != "" {
 			return nil, fmt.Errorf("header %s is set by Lapse and cannot be overridden", name)
 		}
 	}
 	header.Set("Host", cmp.Or(header.Get("Host"), p.Host, HostHeader(u)))
 	header.Set("User-Agent", cmp.Or(header.Get("User-Agent"), "lapse"))
-	return &webSocket{url: u.String(), header: header, backendHeader: cmp.Or(p.BackendHeader, DefaultBackendHeader)}, nil
+	backendHeader := cmp.Or(p.BackendHeader, DefaultBackendHeader)
+	return &webSocket{url: u.String(), header: header, backendHeader: backendHeader}, nil
 }
 
 func (d *webSocket) Request() []byte { return nil }
@@ -85,7 +105,13 @@ var upgradeBuffers sync.Pool // of gorilla's, which are not needed after the upg
 func (d *webSocket) Begin(c *wire.Conn) (Dialog, error) {
 	below := &upgrading{Conn: c.Conn, br: c.Br}
 	dial := func(context.Context, string, string) (net.Conn, error) { return below, nil }
-	upgrade := websocket.Dialer{NetDialContext: dial, NetDialTLSContext: dial, ReadBufferSize: 1024, WriteBufferSize: 1024, WriteBufferPool: &upgradeBuffers}
+	upgrade := websocket.Dialer{
+		NetDialContext:    dial,
+		NetDialTLSContext: dial,
+		ReadBufferSize:    1024,
+		WriteBufferSize:   1024,
+		WriteBufferPool:   &upgradeBuffers,
+	}
 	_, answer, err := upgrade.Dial(d.url, d.header)
 	switch {
 	case err == nil:
@@ -100,7 +126,7 @@ func (d *webSocket) Begin(c *wire.Conn) (Dialog, error) {
 	return nil, wire.Malformed(err.Error())
 }
 
-// refusedUpgrade is the error of an upgrade that was answered by another status than 101.
+// refusedUpgrade returns the error of an upgrade that was answered by another status than 101.
 func refusedUpgrade(status int) error {
 	why := "the upgrade was refused"
 	switch {
@@ -185,7 +211,7 @@ func (d *webSocketDialog) Farewell() []byte {
 	return d.masked(closeFrame, binary.BigEndian.AppendUint16(nil, websocket.CloseNormalClosure))
 }
 
-// masked is a control frame as clients send it.
+// masked returns a control frame as clients send it.
 func (d *webSocketDialog) masked(kind byte, payload []byte) []byte {
 	var mask [4]byte
 	binary.BigEndian.PutUint32(mask[:], rand.Uint32())
@@ -261,7 +287,7 @@ func (d *webSocketDialog) header(br *bufio.Reader) (kind byte, length uint64, er
 	return kind, length, err
 }
 
-// extended is a length that may follow in further bytes.
+// extended returns a length that may follow in further bytes.
 func (d *webSocketDialog) extended(br *bufio.Reader, length uint64) (uint64, error) {
 	switch length {
 	case lengthIn16:
@@ -289,7 +315,7 @@ func skip(br *bufio.Reader, length uint64) error {
 	return nil
 }
 
-// closedBy is the error of a close frame: "closed by the server: 1001 going away: deploy".
+// closedBy returns the error of a close frame: "closed by the server: 1001 going away: deploy".
 func closedBy(payload []byte) error {
 	if len(payload) < 2 {
 		return wire.AnnouncedEnd("closed by the server, without a code")

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// LongestSleep is how long the pacing thread sleeps at most: so long a new target or the end of the
-	// run may wait, and so exactly a stop of the prober is known.
+	// LongestSleep is how long the pacing thread sleeps at most. A new target and the end of the run may wait as long,
+	// and a stop of the prober is known to this precision.
 	LongestSleep = time.Millisecond
 	// PeersPatience is how long a peer waits for a client at the very least. Servers' time limits for handshakes and
 	// headers are seconds; no shorter stop excuses a connection that was closed on us.
@@ -36,6 +36,7 @@ type Detector struct {
 	total atomic.Int64 // of all stops
 }
 
+// Beat notes that the pacing thread runs.
 func (d *Detector) Beat(now time.Duration) {
 	last := d.last.Swap(int64(now))
 	if last > 0 && int64(now)-last > int64(timeline.ShortestStop) {
@@ -45,13 +46,13 @@ func (d *Detector) Beat(now time.Duration) {
 	}
 }
 
-// current is the stop that has ended just now, if the caller runs before the pacing thread does.
+// current returns the stop that has ended just now, if the caller runs before the pacing thread does.
 func (d *Detector) current(now time.Duration) (Stop, bool) {
 	last := time.Duration(d.last.Load())
 	return Stop{last, now}, last > 0 && now-last > timeline.ShortestStop
 }
 
-// Stopped is for how long the prober had been stopped by now, in all.
+// Stopped returns how long the prober had been stopped by now, in all.
 func (d *Detector) Stopped(now time.Duration) time.Duration {
 	total := time.Duration(d.total.Load())
 	if s, ok := d.current(now); ok {
@@ -60,7 +61,7 @@ func (d *Detector) Stopped(now time.Duration) time.Duration {
 	return total
 }
 
-// Latest is the latest stop as of now.
+// Latest returns the latest stop as of now.
 func (d *Detector) Latest(now time.Duration) Stop {
 	if s, ok := d.current(now); ok {
 		return s
@@ -148,8 +149,8 @@ func (c Course) StoppedAtDeadline() bool {
 	return c.Latest.since < c.Deadline && c.Deadline <= c.Latest.seen+LongestSleep
 }
 
-// Answer is the class of a good answer, and whether a stop may have delayed when it was read. It is an answer all the
-// same, unless it was read after the timeout because of a stop: whether it came in time is not known then.
+// Answer returns the class of a good answer, and whether a stop may have delayed when it was read. It is an answer all
+// the same, unless it was read after the timeout because of a stop: whether it came in time is not known then.
 func (c Course) Answer() (class timeline.Class, delayed bool) {
 	switch late := c.Now > c.Deadline; {
 	case c.overdue(), late && c.overslept():
@@ -166,7 +167,7 @@ func (c Course) overslept() bool {
 	return c.added() > max(timeline.ShortestStop, (c.Now-c.Sent)/10)
 }
 
-// added is by how much longer a request may seem to have taken than it did, because the prober was stopped. A stop
+// added returns how much longer a request may seem to have taken than it did, because the prober was stopped. A stop
 // while an answer was awaited adds nothing where the prober ran again well before that came; one before the request
 // was written always does.
 //
@@ -174,7 +175,8 @@ func (c Course) overslept() bool {
 //	|.........|-------------|............|............
 //	    known     not known: it lay there     known
 func (c Course) added() time.Duration {
-	caughtUp := c.Latest.seen + max(timeline.ShortestStop, (c.Latest.seen-c.Latest.since)/4) // what had piled up is read by then
+	// what had piled up is read by then
+	caughtUp := c.Latest.seen + max(timeline.ShortestStop, (c.Latest.seen-c.Latest.since)/4)
 	if c.Answered > caughtUp {
 		return c.Held
 	}

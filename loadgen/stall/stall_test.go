@@ -36,7 +36,7 @@ func TestStopIsKnownFromEitherSide(t *testing.T) {
 	}
 }
 
-// dialError is what package net makes of an errno.
+// dialError returns what package net makes of an errno.
 func dialError(errno syscall.Errno) error { return &net.OpError{Op: "dial", Err: errno} }
 
 func TestFailureIsOursOnlyWhereAStopMayHaveMadeIt(t *testing.T) {

@@ -35,10 +35,14 @@ var (
 	ErrMalformed  = errors.New("malformed reply")
 	ErrTruncated  = errors.New("reply ended within its body")
 	ErrUnexpected = errors.New("not the expected text")
-	ErrNoHTTP2    = errors.New("the server does not choose h2 by ALPN: it speaks no HTTP/2 over TLS, or only HTTP/1.1 as in https://")
+	ErrNoHTTP2    = errors.New("the server does not choose h2 by ALPN: " +
+		"it speaks no HTTP/2 over TLS, or only HTTP/1.1 as in https://")
 )
 
-// Classify is the class of a request that ended with err in phase ph.
+// errLate: this process was so slow that an address had no time to accept a connection.
+var errLate = errors.New("no time was left for it: the prober was slow")
+
+// Classify returns the class of a request that ended with err in phase ph.
 func Classify(err error, ph Phase) timeline.Class {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		if class, known := errnoClass(errno, ph); known {
@@ -69,7 +73,8 @@ func Classify(err error, ph Phase) timeline.Class {
 }
 
 // shortages are the system's errors that say that this process or machine ran out of something.
-var shortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.ENOBUFS, syscall.ENOMEM}
+var shortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE,
+	syscall.ENOBUFS, syscall.ENOMEM}
 
 // lookUpShortages are those of a look-up, which connects a UDP socket without binding it: EAGAIN says that no local
 // port is free (inet_autobind in Linux). EADDRNOTAVAIL is not one of them: it says that there is no route to the name
@@ -79,9 +84,9 @@ var lookUpShortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EA
 // resolvingClass: a resolver that could open no socket says nothing about the name. net.DNSError keeps only the text of
 // such an error (newDNSError in package net).
 func resolvingClass(err error) timeline.Class {
-	if failure, ok := errors.AsType[*net.DNSError](err); ok && slices.ContainsFunc(lookUpShortages, func(errno syscall.Errno) bool {
-		return strings.HasSuffix(failure.Err, errno.Error())
-	}) {
+	failure, ok := errors.AsType[*net.DNSError](err)
+	short := func(errno syscall.Errno) bool { return strings.HasSuffix(failure.Err, errno.Error()) }
+	if ok && slices.ContainsFunc(lookUpShortages, short) {
 		return timeline.Local
 	}
 	return timeline.DNS
@@ -89,7 +94,9 @@ func resolvingClass(err error) timeline.Class {
 
 func errnoClass(errno syscall.Errno, ph Phase) (_ timeline.Class, known bool) {
 	switch {
-	case ph != Resolving && slices.Contains(shortages, errno), ph == Resolving && slices.Contains(lookUpShortages, errno):
+	case ph != Resolving && slices.Contains(shortages, errno):
+		return timeline.Local, true
+	case ph == Resolving && slices.Contains(lookUpShortages, errno):
 		return timeline.Local, true
 	case ph == Resolving: // an error of the connection to the name server says nothing about the target
 		return timeline.DNS, true

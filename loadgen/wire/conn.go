@@ -16,12 +16,12 @@ import (
 
 // A Conn is a connection to a target.
 type Conn struct {
-	net.Conn           // requests and replies: TCP, TLS over it, or a datagramSocket
-	Below    Transport // what lies below
-	Br       *bufio.Reader
-	Peer     uint16 // the number of its remote address
+	net.Conn               // requests and replies: TCP, TLS over it, or a [DatagramSocket]
+	Below    Transport     // what lies below
+	Br       *bufio.Reader // nil while the connection holds no read buffer
+	Peer     uint16        // the number of its remote address
 	Clock    timeline.Clock
-	Socket   socket
+	socket   socket
 	Patience patience // of who reads a reply; nil for none
 }
 
@@ -52,19 +52,10 @@ func (c *Conn) extend() bool {
 // ReadBuffer is how many bytes a connection's read buffer has. Of HTTP/1.1 it bounds a chunk line and a trailer.
 const ReadBuffer = 4096
 
-// A Transport is a connection as the kernel has it: a *net.TCPConn, a *net.UDPConn or a *polledSocket.
+// A Transport is a connection as the kernel has it: a *net.TCPConn, a *net.UDPConn or a polled socket.
 type Transport interface {
 	net.Conn
 	syscall.Conn
-}
-
-// A socket looks at what has arrived on a connection, without taking it and without waiting.
-type socket struct {
-	raw    syscall.RawConn
-	look   func(fd uintptr)
-	ahead  [5]byte // what has arrived: enough for the head of a TLS record
-	Length int     // of ahead; 0 if the peer closed
-	Err    error   // EAGAIN if nothing has arrived
 }
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, ReadBuffer) }}
@@ -75,6 +66,7 @@ func (c *Conn) Start(below Transport) {
 	c.Unshelve()
 }
 
+// Handshake begins TLS.
 func (c *Conn) Handshake(config *tls.Config, until time.Time) error {
 	secure := tls.Client(c.Below, config)
 	if err := secure.SetDeadline(until); err != nil {
@@ -111,13 +103,13 @@ func (c *Conn) Await() error {
 		_, err := c.Br.Peek(1)
 		return err
 	}
-	return c.Socket.await()
+	return c.socket.await()
 }
 
 // Shelve gives the read buffer back while nothing is expected, where the connection can be waited for without one:
 // TLS may have read more than it has handed on.
 func (c *Conn) Shelve() {
-	if _, secure := c.Conn.(*tls.Conn); secure || c.Br == nil || c.Br.Buffered() > 0 || !c.Socket.ready(c.Below) {
+	if _, secure := c.Conn.(*tls.Conn); secure || c.Br == nil || c.Br.Buffered() > 0 || !c.socket.ready(c.Below) {
 		return
 	}
 	c.Release()
@@ -153,33 +145,50 @@ func (c *Conn) Dead(eachCounts bool) bool {
 	if c.OutlivesFailures() {
 		return false
 	}
-	c.Peek()
-	switch {
-	case errors.Is(c.Socket.Err, syscall.EAGAIN):
+	switch c.Look() {
+	case Nothing:
 		return false
-	case c.Socket.Err != nil || c.Socket.Length == 0:
+	case End:
 		return true
 	}
 	_, secure := c.Conn.(*tls.Conn)
-	return !secure || eachCounts || isAlert(c.Socket.ahead[:c.Socket.Length])
+	return !secure || eachCounts || isAlert(c.socket.ahead[:c.socket.length])
 }
 
 // OutlivesFailures reports whether the connection can carry further requests after one without an answer: it is a UDP
 // socket, and what is still to come in for former requests is not taken for the answer to a later one.
 func (c *Conn) OutlivesFailures() bool {
-	datagrams, ok := c.Conn.(*DatagramSocket)
+	datagrams, ok := c.Conn.(interface{ identified() bool })
 	return ok && datagrams.identified()
 }
 
-// Peek looks at what has arrived. Most connections that are used once are never looked at.
-func (c *Conn) Peek() {
-	if c.Socket.raw == nil {
-		c.Socket.init(c.Below)
+// An Arrival says what is to be read from a connection.
+type Arrival uint8
+
+const (
+	Nothing Arrival = iota // yet
+	Bytes
+	End // the peer has closed or reset it
+)
+
+// Look looks at what has arrived, without taking it and without waiting. Most connections that are used once are never
+// looked at.
+func (c *Conn) Look() Arrival {
+	if c.socket.raw == nil {
+		c.socket.init(c.Below)
 	}
-	c.Socket.peek()
+	c.socket.peek()
+	switch {
+	case errors.Is(c.socket.err, syscall.EAGAIN):
+		return Nothing
+	case c.socket.err != nil || c.socket.length == 0:
+		return End
+	}
+	return Bytes
 }
 
-const AlertRecord = 21 // the type of a TLS record (RFC 8446, section 5.1)
+// AlertRecord is the type of a TLS record (RFC 8446, section 5.1).
+const AlertRecord = 21
 
 // isAlert tells the close_notify that ends a TLS connection from records that may come at any time, such
 // as session tickets. In TLS 1.3 both pass as application data, but an alert is always 2 bytes
@@ -193,7 +202,4 @@ func isAlert(record []byte) bool {
 }
 
 // Waiting reports whether bytes have arrived that were not read yet.
-func (c *Conn) Waiting() bool {
-	c.Peek()
-	return c.Socket.Err == nil && c.Socket.Length > 0
-}
+func (c *Conn) Waiting() bool { return c.Look() == Bytes }

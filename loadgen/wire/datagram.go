@@ -37,7 +37,8 @@ type DatagramSocket struct {
 
 // A Matching says which datagrams belong together. The zero value matches all of them.
 type Matching struct {
-	IdEnd   int                              // how many bytes at the beginning of a request tell it from all others; 0: none do
+	// how many bytes at the beginning of a request tell it from all others; 0: none do
+	IDEnd   int
 	Answers func(sent, datagram []byte) bool // whether a datagram is the reply to one that was sent
 }
 
@@ -51,7 +52,7 @@ func NewDatagramSocket(c *Conn, m Matching) *DatagramSocket {
 }
 
 // identified reports whether the replies to different requests can be told apart.
-func (m Matching) identified() bool { return m.IdEnd > 0 }
+func (m Matching) identified() bool { return m.IDEnd > 0 }
 
 // pendingErrors is how many errors of former datagrams may be in the way of one request.
 const pendingErrors = 4
@@ -164,7 +165,7 @@ func (s *DatagramSocket) quotes(quoted []byte) bool {
 	if len(s.sent) == 0 {
 		return false
 	}
-	if len(quoted) < s.IdEnd {
+	if len(quoted) < s.IDEnd {
 		return !s.owes
 	}
 	return bytes.HasPrefix(s.sent, quoted)
@@ -178,8 +179,8 @@ func isICMP(err error) bool {
 }
 
 var fromICMP = []syscall.Errno{
-	syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENOPROTOOPT, syscall.EMSGSIZE, syscall.EACCES,
-	syscall.EOPNOTSUPP, syscall.EPROTO,
+	syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENOPROTOOPT,
+	syscall.EMSGSIZE, syscall.EACCES, syscall.EOPNOTSUPP, syscall.EPROTO,
 }
 
 // ReadDatagram reads what Read of a datagramSocket gives. The datagram is valid until the next call.

@@ -84,7 +84,7 @@ func TestUDPRefusalIsOfTheDatagramItQuotes(t *testing.T) {
 			defer below.Close()
 			c := new(Conn)
 			c.Start(below)
-			s := NewDatagramSocket(c, Matching{IdEnd: 1, Answers: func(sent, datagram []byte) bool { return datagram[0] == sent[0] }})
+			s := NewDatagramSocket(c, Matching{IDEnd: 1, Answers: func(sent, datagram []byte) bool { return datagram[0] == sent[0] }})
 			server.Close()
 			write := func(text string) {
 				t.Helper()

@@ -37,7 +37,7 @@ func TestLookUpThatCouldNotAskAllIsLocal(t *testing.T) {
 	}
 }
 
-// noSuchHost is the address of a name server that knows no name.
+// noSuchHost returns the address of a name server that knows no name.
 func noSuchHost(t *testing.T) string {
 	t.Helper()
 	listener, err := net.ListenPacket("udp", "127.0.0.1:0")

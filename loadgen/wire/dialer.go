@@ -46,12 +46,16 @@ func (p *Dialer) Resolve(clock timeline.Clock, until time.Time) ([]netip.AddrPor
 	return addrs, took, err
 }
 
-// lookUp asks for the addresses of a host. A look-up asks several questions, and its error is that of one of them:
-// where this process could not ask one for a shortage of its own, the answers to the others do not tell what a whole
-// look-up would have found, and the shortage is the error.
-func lookUp(ctx context.Context, host string, dial func(ctx context.Context, network, address string) (net.Conn, error)) ([]netip.Addr, error) {
+// A dialFunc connects to a name server.
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// lookUp returns the addresses of a host. A look-up asks several questions, and its error is the error of one of them.
+// If this process could not ask one of them for a shortage of its own, the answers to the others do not say what a
+// whole look-up would have found: the shortage is the error then.
+func lookUp(ctx context.Context, host string, dial dialFunc) ([]netip.Addr, error) {
 	var short atomic.Pointer[error]
-	own := net.Resolver{Dial: func(ctx context.Context, network, address string) (net.Conn, error) { // one that is shared lets requests wait for each other's look-ups
+	// one that is shared lets requests wait for each other's look-ups
+	own := net.Resolver{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
 		if errno, ok := errors.AsType[syscall.Errno](err); ok && slices.Contains(lookUpShortages, errno) {
 			short.Store(&err)
@@ -63,4 +67,19 @@ func lookUp(ctx context.Context, host string, dial func(ctx context.Context, net
 		return nil, *why
 	}
 	return ips, err
+}
+
+// Choose returns those addresses of the target's name that a connection may go to. There is at least one.
+func (p *Dialer) Choose(addrs []netip.AddrPort) ([]netip.AddrPort, error) {
+	if p.Family != 0 {
+		other := func(addr netip.AddrPort) bool { return addr.Addr().Is4() != (p.Family == 4) }
+		addrs = slices.DeleteFunc(addrs, other)
+		if len(addrs) == 0 {
+			return nil, &net.DNSError{Err: "no address of this family", Name: p.Host, IsNotFound: true}
+		}
+	}
+	if p.Turns == nil || len(addrs) == 1 {
+		return addrs, nil
+	}
+	return []netip.AddrPort{p.Turns.next(addrs)}, nil
 }

@@ -39,7 +39,8 @@ func (q *errorQueue) drain(each func(errno syscall.Errno, quoted []byte)) (told 
 	var control [512]byte
 	err := q.raw.Control(func(fd uintptr) {
 		for {
-			n, controls, _, _, err := syscall.Recvmsg(int(fd), quoted[:], control[:], syscall.MSG_ERRQUEUE|syscall.MSG_DONTWAIT)
+			n, controls, _, _, err := syscall.Recvmsg(int(fd), quoted[:], control[:],
+				syscall.MSG_ERRQUEUE|syscall.MSG_DONTWAIT)
 			if err != nil {
 				return
 			}
@@ -51,7 +52,7 @@ func (q *errorQueue) drain(each func(errno syscall.Errno, quoted []byte)) (told 
 	return err == nil
 }
 
-// extendedError is the error in a message of the error queue: struct sock_extended_err begins with it.
+// extendedError returns the error in a message of the error queue: struct sock_extended_err begins with it.
 func extendedError(control []byte) (syscall.Errno, bool) {
 	messages, err := syscall.ParseSocketControlMessage(control)
 	if err != nil {

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -18,7 +17,9 @@ import (
 // address could not be tried because of a local shortage, or for want of time that this process took, that is the
 // error: the answer of another address does not stand for it. peer is the address of the connection or of the error.
 // A UDP socket is connected as soon as there is a route.
-func (b *PortAllocator) DialFallback(network string, addrs []netip.AddrPort, clock timeline.Clock, deadline time.Duration) (_ Transport, peer netip.AddrPort, passed []FailedAddress, _ error) {
+func (b *PortAllocator) DialFallback(
+	network string, addrs []netip.AddrPort, clock timeline.Clock, deadline time.Duration,
+) (_ Transport, peer netip.AddrPort, passed []FailedAddress, _ error) {
 	if len(addrs) == 1 {
 		c, err := b.dial(network, addrs[0], clock.Wall(deadline))
 		return c, addrs[0], nil, err
@@ -51,10 +52,7 @@ type FailedAddress struct {
 	late        bool // it had less than half of its share of the time: this process was too slow with the others
 }
 
-// errLate: this process was so slow that an address had no time to accept a connection.
-var errLate = errors.New("no time was left for it: the prober was slow")
-
-// failureOf is the error of a connection that no address accepted, and whose it is. That one address refuses says
+// failureOf returns the error of a connection that no address accepted, and whose it is. That one address refuses says
 // nothing of another that had no time to answer. Where nothing has answered, nothing answered in time, whoever had
 // how much of it.
 func failureOf(failed []FailedAddress) (netip.AddrPort, error) {
@@ -76,7 +74,7 @@ func routableOnly(addrs []netip.AddrPort) []netip.AddrPort {
 	return addrs
 }
 
-// localFailure is the error of the first address that has a route and was not tried because of a local shortage.
+// localFailure returns the error of the first address that has a route and was not tried because of a local shortage.
 func localFailure(failed []FailedAddress) (netip.AddrPort, error) {
 	for _, f := range failed {
 		if isOurOwn(f.Err) && routable(f.Addr) {
@@ -86,8 +84,8 @@ func localFailure(failed []FailedAddress) (netip.AddrPort, error) {
 	return netip.AddrPort{}, nil
 }
 
-// mostInformative is the first of those whose errors say most about the target: an answer of the host says more than
-// an error of the route to it, and that more than a local shortage.
+// mostInformative returns the first of those whose errors say most about the target: an answer of the host says more
+// than an error of the route to it, and that more than a local shortage.
 func mostInformative(failed []FailedAddress) FailedAddress {
 	tells := func(err error) int {
 		switch Classify(err, Connecting) {

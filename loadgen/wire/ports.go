@@ -19,7 +19,8 @@ import (
 const quarantine = 125 * time.Second
 
 // errNoPort: every local port is in quarantine, or all but those spared for later. Nothing was sent.
-var errNoPort = fmt.Errorf("no usable local port, all are cooling down after unanswered SYNs: %w", syscall.EADDRNOTAVAIL)
+var errNoPort = fmt.Errorf("no usable local port, all are cooling down after unanswered SYNs: %w",
+	syscall.EADDRNOTAVAIL)
 
 // ports chooses the local ports of connections to one Service or address, each used again as late as possible. Of UDP
 // too: there connection tracking keeps the translation of a single query and its answer for 30 s

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// localPorts is the range the kernel gives local ports from, or zeros if it does not say.
+// localPorts returns the range the kernel gives local ports from, or zeros if it does not say.
 func localPorts() (low, high uint16) {
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {

@@ -35,8 +35,8 @@ func TestConnectEndsAtItsDeadline(t *testing.T) {
 	}
 }
 
-// fullListener is the address of a listener that accepts nothing and whose backlog is full: the kernel drops further
-// SYNs.
+// fullListener returns the address of a listener that accepts nothing and whose backlog is full: the kernel drops
+// further SYNs.
 func fullListener(t *testing.T) netip.AddrPort {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

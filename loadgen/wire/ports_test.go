@@ -198,7 +198,7 @@ func TestKernelChoosesOnlyWhileNoPortRests(t *testing.T) {
 	}
 }
 
-// usedPort is a local port that another socket uses until the test ends.
+// usedPort returns a local port that another socket uses until the test ends.
 func usedPort(t *testing.T) uint16 {
 	t.Helper()
 	used, err := net.Listen("tcp", ":0")

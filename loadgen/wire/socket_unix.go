@@ -21,10 +21,10 @@ func (s *socket) init(below Transport) {
 		// Mostly nothing has arrived, and Recvfrom allocates memory to say so.
 		polled[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 		if n, err := unix.Poll(polled, 0); n == 0 && err == nil {
-			s.Length, s.Err = 0, unix.EAGAIN
+			s.length, s.err = 0, unix.EAGAIN
 			return
 		}
-		s.Length, _, s.Err = unix.Recvfrom(int(fd), s.ahead[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		s.length, _, s.err = unix.Recvfrom(int(fd), s.ahead[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	}
 }
 
@@ -41,14 +41,14 @@ func (s *socket) ready(below Transport) bool {
 func (s *socket) await() error {
 	err := s.raw.Read(func(fd uintptr) bool {
 		s.look(fd)
-		return !errors.Is(s.Err, unix.EAGAIN)
+		return !errors.Is(s.err, unix.EAGAIN)
 	})
 	switch {
 	case err != nil:
 		return err
-	case s.Err != nil:
-		return s.Err
-	case s.Length == 0:
+	case s.err != nil:
+		return s.err
+	case s.length == 0:
 		return io.EOF
 	}
 	return nil
@@ -57,10 +57,10 @@ func (s *socket) await() error {
 // peek asks the kernel what has arrived. Control does not wait for a Read in progress, as Read does.
 func (s *socket) peek() {
 	if s.raw == nil {
-		s.Err = net.ErrClosed
+		s.err = net.ErrClosed
 		return
 	}
 	if err := s.raw.Control(s.look); err != nil {
-		s.Err = err
+		s.err = err
 	}
 }

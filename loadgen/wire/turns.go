@@ -1,13 +1,12 @@
 package wire
 
 import (
-	"net"
 	"net/netip"
 	"slices"
 	"sync/atomic"
 )
 
-// This file is about names with an address for each endpoint, as those of headless Services.
+// This file is about names with an address for each endpoint, such as the names of headless Services.
 
 // Turns chooses where each connection goes, of the addresses that a name has at that moment: to each in turn, by
 // their order, so that each gets the same share of the connections, and one that fails is the failure of its own
@@ -15,8 +14,8 @@ import (
 // same share.
 type Turns struct{ last atomic.Uint64 }
 
-// next is the address whose turn it is. Those without a route from here get none, unless none has one: clients do not
-// try them either (RFC 6724, section 6, rule 1).
+// next returns the address whose turn it is. Those without a route from here get none, unless none has one: clients do
+// not try them either (RFC 6724, section 6, rule 1).
 func (t *Turns) next(addrs []netip.AddrPort) netip.AddrPort {
 	usable := slices.DeleteFunc(slices.Clone(addrs), func(addr netip.AddrPort) bool { return !routable(addr) })
 	if len(usable) == 0 {
@@ -24,18 +23,4 @@ func (t *Turns) next(addrs []netip.AddrPort) netip.AddrPort {
 	}
 	slices.SortFunc(usable, netip.AddrPort.Compare)
 	return usable[(t.last.Add(1)-1)%uint64(len(usable))]
-}
-
-// Choose are those of the addresses of the target's name that a connection may go to. There is at least one.
-func (p *Dialer) Choose(addrs []netip.AddrPort) ([]netip.AddrPort, error) {
-	if p.Family != 0 {
-		addrs = slices.DeleteFunc(addrs, func(addr netip.AddrPort) bool { return addr.Addr().Is4() != (p.Family == 4) })
-		if len(addrs) == 0 {
-			return nil, &net.DNSError{Err: "no address of this family", Name: p.Host, IsNotFound: true}
-		}
-	}
-	if p.Turns == nil || len(addrs) == 1 {
-		return addrs, nil
-	}
-	return []netip.AddrPort{p.Turns.next(addrs)}, nil
 }
