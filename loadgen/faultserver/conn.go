@@ -33,7 +33,7 @@ func newConn(s *Server, tcp *net.TCPConn, number int) *conn {
 	return c
 }
 
-// name is who we are, as replies on the connection say.
+// name returns who we are, as replies on the connection say.
 func (c *conn) name() string {
 	if c.server.config.Number {
 		return c.server.config.Name + "-" + strconv.Itoa(c.number)

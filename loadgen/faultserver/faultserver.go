@@ -145,10 +145,10 @@ func Start(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Addr is where the server listens, when it does.
+// Addr returns where the server listens, when it does.
 func (s *Server) Addr() netip.AddrPort { return s.addr }
 
-// URL is the server's address as a URL.
+// URL returns the server's address as a URL.
 func (s *Server) URL() string {
 	scheme := cmp.Or(s.config.Protocol, "http")
 	if s.config.TLS != nil {
@@ -196,7 +196,7 @@ func (s *Server) Close() error {
 	return s.failure
 }
 
-// Answered is how many requests were given a whole, good answer. A client can have its answer a moment
+// Answered returns how many requests were given a whole, good answer. A client can have its answer a moment
 // before it is counted; after Close the count is final.
 func (s *Server) Answered() int {
 	s.mu.Lock()
@@ -204,7 +204,7 @@ func (s *Server) Answered() int {
 	return s.answered
 }
 
-// Accepted is how many connections there were.
+// Accepted returns how many connections there were.
 func (s *Server) Accepted() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +219,7 @@ func (s *Server) Acts() []Act {
 	return append([]Act(nil), s.acts...)
 }
 
-// Count is how many requests met a fault of a kind.
+// Count returns how many requests met a fault of a kind.
 func (s *Server) Count(k Kind) (n int) {
 	for _, act := range s.Acts() {
 		if act.Kind == k {

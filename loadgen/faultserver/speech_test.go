@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// client is net/http's, which speaks HTTP/2 with prior knowledge where it is to.
+// client returns net/http's, which speaks HTTP/2 with prior knowledge where it is to.
 func client(protocol string) *http.Client {
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	if protocol == "sse" {

@@ -59,7 +59,7 @@ func StartUDP(c Config, reply func(request []byte, good bool) []byte) (*UDPServe
 	return s, nil
 }
 
-// Addr is where the server listens, when it does.
+// Addr returns where the server listens, when it does.
 func (s *UDPServer) Addr() netip.AddrPort { return s.addr }
 
 // Close ends the server and waits until all of it has ended. The error is that of an outage which could not be begun
@@ -73,7 +73,7 @@ func (s *UDPServer) Close() error {
 	return s.failure
 }
 
-// Answered is how many requests were given a good answer, late ones too.
+// Answered returns how many requests were given a good answer, late ones too.
 func (s *UDPServer) Answered() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +214,7 @@ func newSchedule(c Config) schedule {
 
 func (s *schedule) now() time.Duration { return time.Since(s.t0) }
 
-// meeting is the fault that a request meets at now, and its number, or −1.
+// meeting returns the fault that a request meets at now, and its number, or −1.
 func (s *schedule) meeting(now time.Duration) (int, Fault) {
 	for i, f := range s.faults {
 		if f.Kind != Refuse && f.From <= now && now < f.To {

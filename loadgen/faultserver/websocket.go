@@ -111,7 +111,7 @@ func (w *webSocket) reply(good, last bool) []byte {
 	return frame(pongFrame, w.ping)
 }
 
-// cut is a pong without its last byte.
+// cut returns a pong without its last byte.
 func (w *webSocket) cut() []byte {
 	pong := frame(pongFrame, w.ping)
 	return pong[:len(pong)-1]

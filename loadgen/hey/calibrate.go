@@ -19,13 +19,15 @@ import (
 // steps, each with twice the workers of the one before, and then repetitions of the best, whose median is the capacity.
 
 const (
-	shortestStep       = time.Second
-	longestStep        = 2 * time.Second
-	stepRequests       = 100_000 // at most, in a step on kept connections
-	perRequestRequests = 4_000   // at most, in a step with a connection for each: each takes a local port, for a minute
-	repeats            = 5       // steps at the limit; the median lies between the least and the most of 5 in 94 % of cases
-	perRequestRepeats  = 3
-	stepTimeout        = 10 // seconds, hey counts in whole ones
+	shortestStep = time.Second
+	longestStep  = 2 * time.Second
+	stepRequests = 100_000 // at most, in a step on kept connections
+	// at most, in a step with a connection for each: each takes a local port, for a minute
+	perRequestRequests = 4_000
+	// steps at the limit; the median lies between the least and the most of 5 in 94 % of cases
+	repeats           = 5
+	perRequestRepeats = 3
+	stepTimeout       = 10 // seconds, hey counts in whole ones
 
 	worthwhile = 1.10 // a doubling of the workers that raises the throughput by less than this factor did not help
 	allBusy    = 0.95 // share of this machine's processors in use from which on they may have been the limit
@@ -35,7 +37,8 @@ const (
 )
 
 // stepOutput keeps results in their order, so that Lats, Offsets and StatusCodes belong together.
-const stepOutput = `{"Lats":{{jsonify .Lats}},"Offsets":{{jsonify .Offsets}},"StatusCodes":{{jsonify .StatusCodes}},"ErrorDist":{{jsonify .ErrorDist}}}`
+const stepOutput = `{"Lats":{{jsonify .Lats}},"Offsets":{{jsonify .Offsets}},` +
+	`"StatusCodes":{{jsonify .StatusCodes}},"ErrorDist":{{jsonify .ErrorDist}}}`
 
 // CalibrateConfig says what to load, and how much at most.
 type CalibrateConfig struct {
@@ -47,18 +50,22 @@ type CalibrateConfig struct {
 
 // A Step is one closed-loop measurement: Workers send, each its next request when the last one has ended.
 type Step struct {
-	Workers    int           `json:"workers"`
-	PerRequest bool          `json:"perRequest"`          // a connection for each request, not kept ones
-	Duration   time.Duration `json:"duration"`            // of the part that counts: without the warm-up and the end, in which some have no work
-	Requests   int           `json:"requests"`            // good replies in that part
-	Rate       float64       `json:"rate"`                // Requests ÷ Duration, per second
-	P50        time.Duration `json:"p50,omitzero"`        // of all good replies, from when they were sent
-	P99        time.Duration `json:"p99,omitzero"`        //
-	Failed     int           `json:"failed"`              // requests without a reply, or with a status of 400 and more
-	Error      string        `json:"error,omitzero"`      // the commonest of these
-	Unanswered int           `json:"unanswered,omitzero"` // requests cut off without a reply a second after the step's end
-	CPU        float64       `json:"cpu,omitzero"`        // share of the processors that this process used, 0 to 1; absent if not known
-	Machine    float64       `json:"machine,omitzero"`    // share of this machine's processors in use; absent if not known
+	Workers    int  `json:"workers"`
+	PerRequest bool `json:"perRequest"` // a connection for each request, not kept ones
+	// of the part that counts: without the warm-up and the end, in which some have no work
+	Duration time.Duration `json:"duration"`
+	Requests int           `json:"requests"`       // good replies in that part
+	Rate     float64       `json:"rate"`           // Requests ÷ Duration, per second
+	P50      time.Duration `json:"p50,omitzero"`   // of all good replies, from when they were sent
+	P99      time.Duration `json:"p99,omitzero"`   //
+	Failed   int           `json:"failed"`         // requests without a reply, or with a status of 400 and more
+	Error    string        `json:"error,omitzero"` // the commonest of these
+	// requests cut off without a reply a second after the step's end
+	Unanswered int `json:"unanswered,omitzero"`
+	// share of the processors that this process used, 0 to 1; absent if not known
+	CPU float64 `json:"cpu,omitzero"`
+	// share of this machine's processors in use; absent if not known
+	Machine float64 `json:"machine,omitzero"`
 }
 
 // good reports whether a step says something about the target's capacity.
@@ -75,22 +82,24 @@ type Capacity struct {
 
 // A Suggestion is a rate that costs the target no more than [ProbeCost] of what it can answer.
 type Suggestion struct {
-	Targets        []string      `json:"targets"`        // what a run starts, each at this rate
-	Rate           float64       `json:"rate"`           // requests per second, for each
-	DetectionLimit time.Duration `json:"detectionLimit"` // an outage of all requests shorter than this can go unseen at a target
+	Targets []string `json:"targets"` // what a run starts, each at this rate
+	Rate    float64  `json:"rate"`    // requests per second, for each
+	// an outage of all requests shorter than this can go unseen at a target
+	DetectionLimit time.Duration `json:"detectionLimit"`
 }
 
 // A Calibration is what a target can answer, and what to measure it with.
 type Calibration struct {
-	Ladder      []Step       `json:"ladder"`               // doubling workers, on kept connections
-	Repeats     []Step       `json:"repeats"`              // of the best, on kept connections, then on one for each request
+	Ladder []Step `json:"ladder"` // doubling workers, on kept connections
+	// of the best, on kept connections, then on one for each request
+	Repeats     []Step       `json:"repeats"`
 	Kept        Capacity     `json:"kept,omitzero"`        // on kept connections
 	PerRequest  Capacity     `json:"perRequest,omitzero"`  // with a connection for each request
 	Suggestions []Suggestion `json:"suggestions,omitzero"` // none where a capacity is not known
 	Notes       []string     `json:"notes,omitzero"`       // what the figures rest on, and what is missing
 }
 
-// Bound is the most a calibration sends: steps, and requests in all.
+// Bound returns the most a calibration sends: steps, and requests in all.
 func (c CalibrateConfig) Bound() (steps, requests int) {
 	rungs := len(ladder(c.Workers))
 	return rungs + repeats + perRequestRepeats, (rungs+repeats)*stepRequests + perRequestRepeats*perRequestRequests
@@ -103,7 +112,8 @@ func (c CalibrateConfig) Check() error {
 	}
 	steps, _ := c.Bound()
 	if least := time.Duration(steps) * shortestStep * 11 / 10; c.Duration < least {
-		return fmt.Errorf("%v is too short for %d steps of at least %v: give it %v, or fewer workers", c.Duration, steps, shortestStep, least)
+		return fmt.Errorf("%v is too short for %d steps of at least %v: give it %v, or fewer workers", c.Duration,
+			steps, shortestStep, least)
 	}
 	_, err := newLoad(Flags{}, c.Probe)
 	return err
@@ -145,9 +155,10 @@ func (c CalibrateConfig) ask(ctx context.Context, patience time.Duration) error 
 	if err != nil {
 		return err
 	}
+	config := &tls.Config{InsecureSkipVerify: true, ServerName: l.server} // as hey does
 	client := http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: l.server}}, // as hey does
+		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: config},
 	}
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -223,7 +234,7 @@ func gained(steps []Step) bool {
 	return n == 1 || steps[n-1].Rate >= worthwhile*best(steps[:n-1]).Rate
 }
 
-// best is the step with the highest throughput among those without a failure; a zero Step if there is none.
+// best returns the step with the highest throughput among those without a failure; a zero Step if there is none.
 func best(steps []Step) Step {
 	var top Step
 	for _, s := range steps {
@@ -248,17 +259,23 @@ func (c Calibration) concluded() Calibration {
 	last := c.Ladder[len(c.Ladder)-1]
 	switch {
 	case slices.ContainsFunc(c.Repeats, bad):
-		c.Notes = append(c.Notes, "no rate is suggested: requests failed or stayed unanswered in some of the repeated steps. It may be broken or have a quota; if it was too much, try fewer --max-workers")
+		c.Notes = append(c.Notes,
+			"no rate is suggested: requests failed or stayed unanswered in some of the repeated steps. It may be "+
+				"broken or have a quota; if it was too much, try fewer --max-workers")
 	case len(perRequest) == 0:
-		c.Notes = append(c.Notes, "no rate is suggested: there was no time for a step with a connection for each request. Try a longer --duration")
+		c.Notes = append(c.Notes,
+			"no rate is suggested: there was no time for a step with a connection for each request. Try a longer "+
+				"--duration")
 	}
 	switch {
 	case last.Failed > 0:
-		c.Notes = append(c.Notes, fmt.Sprintf("at %d at once, %d requests failed: %s", last.Workers, last.Failed, last.Error))
+		c.Notes = append(c.Notes, fmt.Sprintf("at %d at once, %d requests failed: %s", last.Workers, last.Failed,
+			last.Error))
 	case slices.ContainsFunc(c.Repeats, busy):
 		c.Notes = append(c.Notes, "this machine's processors were all in use: the target may answer more")
 	case !levelled(c.Ladder):
-		c.Notes = append(c.Notes, fmt.Sprintf("%d workers did not reach its limit: the target may answer more", last.Workers))
+		c.Notes = append(c.Notes, fmt.Sprintf("%d workers did not reach its limit: the target may answer more",
+			last.Workers))
 	}
 	return c
 }
@@ -271,7 +288,8 @@ func capacity(steps []Step) Capacity {
 	}
 	steps = slices.SortedFunc(slices.Values(steps), func(a, b Step) int { return cmp.Compare(a.Rate, b.Rate) })
 	n := len(steps)
-	return Capacity{Median: (steps[(n-1)/2].Rate + steps[n/2].Rate) / 2, Min: steps[0].Rate, Max: steps[n-1].Rate, Steps: n}
+	median := (steps[(n-1)/2].Rate + steps[n/2].Rate) / 2
+	return Capacity{Median: median, Min: steps[0].Rate, Max: steps[n-1].Rate, Steps: n}
 }
 
 // suggest divides what the probes may cost among them: a request on a kept connection costs the kept-th part of a
@@ -301,7 +319,9 @@ func roundDown(x float64) float64 {
 }
 
 // step loads the target with workers.
-func (c CalibrateConfig) step(ctx context.Context, length time.Duration, workers int, perRequest bool) (Step, bool, error) {
+func (c CalibrateConfig) step(
+	ctx context.Context, length time.Duration, workers int, perRequest bool,
+) (_ Step, ok bool, _ error) {
 	if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < length {
 		return Step{}, false, nil
 	}
@@ -310,7 +330,8 @@ func (c CalibrateConfig) step(ctx context.Context, length time.Duration, workers
 		limit = perRequestRequests
 	}
 	limit -= limit % workers
-	l, err := newLoad(Flags{Workers: workers, Timeout: stepTimeout, Method: c.Probe.Method, PerRequest: perRequest}, c.Probe)
+	flags := Flags{Workers: workers, Timeout: stepTimeout, Method: c.Probe.Method, PerRequest: perRequest}
+	l, err := newLoad(flags, c.Probe)
 	if err != nil {
 		return Step{}, false, err
 	}
@@ -358,7 +379,8 @@ func readStep(l *load, output []byte, length time.Duration, limit int) (Step, er
 	slices.Sort(ends)
 	slices.Sort(took)
 	from, to := countable(begins, ends, length, len(raw.Lats) >= limit)
-	s := Step{Duration: to - from, Unanswered: int(l.unanswered(raw.ErrorDist)), P50: quantile(took, 0.5), P99: quantile(took, 0.99)}
+	s := Step{Duration: to - from, Unanswered: int(l.unanswered(raw.ErrorDist)), P50: quantile(took, 0.5),
+		P99: quantile(took, 0.99)}
 	for _, end := range ends {
 		if end > from && end <= to {
 			s.Requests++
@@ -378,8 +400,8 @@ func readStep(l *load, output []byte, length time.Duration, limit int) (Step, er
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// countable is the part of a step that counts: all workers are at work in it. It begins when a fifth of the time is
-// over, for connections are made and caches filled before; it ends with the step's time, or, where the number of
+// countable returns the part of a step that counts: all workers are at work in it. It begins when a fifth of the time
+// is over, for connections are made and caches filled before; it ends with the step's time, or, where the number of
 // requests was the limit, when nine in ten had been answered, for some workers have done all theirs then.
 //
 // begins and ends are when requests began and were answered, on one clock. ends are sorted.
@@ -395,7 +417,7 @@ func countable(begins, ends []time.Duration, length time.Duration, limited bool)
 	return begin + (to-begin)/5, to
 }
 
-// quantile is the least of sorted values that at least the share q of all do not exceed; 0 if there is none.
+// quantile returns the least of sorted values that at least the share q of all do not exceed; 0 if there is none.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

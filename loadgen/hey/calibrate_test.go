@@ -41,7 +41,7 @@ func limitedServer(t *testing.T, servers int, each time.Duration) string {
 	return s.URL
 }
 
-// calibrated is what is concluded of a target of which each step is known: the nth, from 0, with so many workers.
+// calibrated returns what is concluded of a target of which each step is known: the nth, from 0, with so many workers.
 func calibrated(t *testing.T, workers int, model func(n, workers int, perRequest bool) Step) Calibration {
 	t.Helper()
 	steps := 0

@@ -37,14 +37,14 @@ func (m *cpuMeter) stop() {
 	})
 }
 
-// cpuUsed is the processor time this process has used so far.
+// cpuUsed returns the processor time this process has used so far.
 func cpuUsed() time.Duration {
 	var usage syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // it fails only for bad arguments
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// cpuTimes is how long all processors were busy, and how long they were there, in some unit; false where it is not
+// cpuTimes returns how long all processors were busy, and how long they were there, in some unit; false where it is not
 // Linux.
 func cpuTimes() (busy, all float64, ok bool) {
 	text, err := os.ReadFile("/proc/stat")

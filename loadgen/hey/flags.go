@@ -62,7 +62,8 @@ func ParseFlags(args string) (Flags, error) {
 		return Flags{}, explained(err)
 	}
 	if set.NArg() > 0 {
-		return Flags{}, fmt.Errorf("%q is not a flag: the hammer needs no URL, it loads what the run measures", set.Arg(0))
+		return Flags{}, fmt.Errorf("%q is not a flag: the hammer needs no URL, it loads what the run measures",
+			set.Arg(0))
 	}
 	f.Method = strings.ToUpper(f.Method)
 	f.Header.Set("User-Agent", strings.TrimSpace(f.Header.Get("User-Agent")+" hey/0.0.1")) // as hey does
@@ -74,7 +75,8 @@ func explained(err error) error {
 	if errors.Is(err, flag.ErrHelp) {
 		err = errors.New("-h is not a flag of the hammer")
 	}
-	return fmt.Errorf("%w; the hammer takes these flags of hey: -c workers, -q requests per second of each, -n, -z, -t, -m, -H, -d, -disable-keepalive; "+
+	return fmt.Errorf("%w; the hammer takes these flags of hey: -c workers, -q requests per second of each, -n, "+
+		"-z, -t, -m, -H, -d, -disable-keepalive; "+
 		"for -host, -a, -A, -T and -U give the header with -H, for -D the body with -d", err)
 }
 
@@ -103,9 +105,11 @@ func (f *Flags) check() error {
 	case f.Workers < 1 || f.Workers > mostWorkers:
 		return fmt.Errorf("-c %d is not from 1 to %d workers", f.Workers, mostWorkers)
 	case f.PerWorker != 0 && !(f.PerWorker >= slowestWorker && f.PerWorker <= fastestWorker):
-		return fmt.Errorf("-q %v is not from %v to %v requests per second and worker: for less load, take fewer workers (-c)", f.PerWorker, slowestWorker, fastestWorker)
+		return fmt.Errorf("-q %v is not from %v to %v requests per second and worker: for less load, take fewer "+
+			"workers (-c)", f.PerWorker, slowestWorker, fastestWorker)
 	case f.Requests < 0 || f.Requests > mostRequests:
-		return fmt.Errorf("-n %d is not from 1 to %d requests; without -n the load goes on as long as the run", f.Requests, mostRequests)
+		return fmt.Errorf("-n %d is not from 1 to %d requests; without -n the load goes on as long as the run",
+			f.Requests, mostRequests)
 	case f.Requests > 0 && f.Duration == 0 && f.Requests < f.Workers:
 		return fmt.Errorf("-n %d cannot be less than -c %d", f.Requests, f.Workers)
 	case f.Duration < 0:
@@ -121,7 +125,7 @@ func (f *Flags) check() error {
 // masked stands for what may be a secret.
 const masked = "***"
 
-// Public is args without what may be a secret: the values of headers, and the body.
+// Public returns args without what may be a secret: the values of headers, and the body.
 func Public(args string) string {
 	words, err := shellquote.Split(args)
 	if err != nil {
@@ -149,7 +153,7 @@ func Hides(args string) bool {
 	return err != nil || Public(args) != timeline.JoinCommand(words)
 }
 
-// hide is the value of a flag without what may be a secret.
+// hide returns the value of a flag without what may be a secret.
 func hide(flag, value string) string {
 	name, _, found := strings.Cut(value, ":")
 	if flag == "H" && found {

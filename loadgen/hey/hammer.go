@@ -100,7 +100,7 @@ func hammerRun(ctx context.Context, c HammerConfig) (Summary, error) {
 	return results.summary(c.Clock.Now() - begun), nil
 }
 
-// detail is the end of the hammer in an event: the summary as JSON, or else an error's text.
+// detail returns the end of the hammer in an event: the summary as JSON, or else an error's text.
 func detail(summary Summary, err error) string {
 	text, marshalErr := json.Marshal(summary)
 	switch {
@@ -112,7 +112,7 @@ func detail(summary Summary, err error) string {
 	return string(text)
 }
 
-// total is how many requests are to be made. As with hey, -z overrides -n.
+// total returns how many requests are to be made. As with hey, -z overrides -n.
 func (f Flags) total() int {
 	if f.Requests > 0 && f.Duration == 0 {
 		return f.Requests
@@ -120,7 +120,7 @@ func (f Flags) total() int {
 	return math.MaxInt
 }
 
-// roundOf is how many of the requests left are made next: as many by each worker, or one by each of fewer workers.
+// roundOf returns how many of the requests left are made next: as many by each worker, or one by each of fewer workers.
 //
 //	left 100, workers 30   →   90, then 10
 func roundOf(left, workers int) int {
@@ -179,7 +179,8 @@ func (r *results) summary(took time.Duration) Summary {
 	}
 	s.Average, s.Fastest, s.Slowest = r.latency.Mean()/1e6, float64(r.latency.Min())/1e6, float64(r.latency.Max())/1e6
 	for _, percent := range []float64{10, 25, 50, 75, 90, 95, 99} {
-		s.LatencyDistribution = append(s.LatencyDistribution, Latency{percent, float64(r.latency.ValueAtQuantile(percent)) / 1e6})
+		s.LatencyDistribution = append(s.LatencyDistribution,
+			Latency{percent, float64(r.latency.ValueAtQuantile(percent)) / 1e6})
 	}
 	return s
 }

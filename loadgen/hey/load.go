@@ -117,7 +117,7 @@ func stop(ctx context.Context, work *requester.Work, ended <-chan struct{}, cutO
 	}
 }
 
-// next is the next request, to be made in the context requests. When ctx has ended it is one that is not sent.
+// next returns the next request, to be made in the context requests. When ctx has ended it is one that is not sent.
 func (l *load) next(ctx, requests context.Context) *http.Request {
 	if ctx.Err() != nil {
 		l.unsent.Add(1)
@@ -146,7 +146,7 @@ func (l *load) traced(ctx context.Context) context.Context {
 	})
 }
 
-// unanswered is how many requests of a run were cut off, by the errors that hey counted.
+// unanswered returns how many requests of a run were cut off, by the errors that hey counted.
 func (l *load) unanswered(errors map[string]int64) int64 {
 	n := -l.unsent.Swap(0)
 	for text, count := range errors {

@@ -81,7 +81,7 @@ func (s *nameServer) answers(answer func(n int, query dnsmessage.Message) []dnsm
 
 func (s *nameServer) addr() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-// reply is a good answer to a query.
+// reply returns a good answer to a query.
 func reply(query dnsmessage.Message, ttl uint32, addrs ...netip.Addr) dnsmessage.Message {
 	r := dnsmessage.Message{Header: dnsmessage.Header{ID: query.ID, Response: true, Authoritative: true}, Questions: query.Questions}
 	for _, addr := range addrs {
@@ -119,7 +119,7 @@ func start(t *testing.T, c Config) (events chan timeline.Event, stop func()) {
 	}
 }
 
-// one is the only server.
+// one returns the only server.
 func (s *nameServer) one() []Server {
 	return []Server{{Addr: s.addr(), Pod: timeline.Object{Kind: "Pod", Namespace: "kube-system", Name: "coredns-1", Node: "node2"}}}
 }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// packed is a query on the wire.
+// packed returns a query on the wire.
 func packed(id uint16, asked dnsmessage.Question) []byte {
 	b := dnsmessage.NewBuilder(nil, dnsmessage.Header{ID: id, RecursionDesired: true})
 	// None of these fails: the name was checked, and the message is short.
@@ -43,7 +43,8 @@ func parse(message []byte, asked dnsmessage.Question) (id uint16, o outcome, isR
 		return 0, o, false
 	}
 	questions, err := p.AllQuestions()
-	if err != nil || len(questions) != 1 || questions[0].Type != asked.Type || questions[0].Class != asked.Class || !SameName(questions[0].Name, asked.Name) {
+	if err != nil || len(questions) != 1 || questions[0].Type != asked.Type || questions[0].Class != asked.Class ||
+		!SameName(questions[0].Name, asked.Name) {
 		return 0, o, false
 	}
 	switch {
@@ -100,7 +101,7 @@ func CodeName(code dnsmessage.RCode) string {
 	return fmt.Sprintf("response code %d", code)
 }
 
-// reason is why nothing could be sent or received, in few words.
+// reason returns why nothing could be sent or received, in few words.
 func reason(err error) string {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno.Error()

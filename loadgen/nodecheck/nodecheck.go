@@ -108,13 +108,14 @@ func ask(ctx context.Context, client *http.Client, check Check) (state, detail s
 	if response.StatusCode == http.StatusOK {
 		return timeline.CheckHealthy, response.Status
 	}
-	return timeline.CheckUnhealthy, strings.TrimSpace(response.Status + " " + strings.Join(strings.Fields(string(body)), " "))
+	return timeline.CheckUnhealthy, strings.TrimSpace(response.Status + " " +
+		strings.Join(strings.Fields(string(body)), " "))
 }
 
 // longestDetail bounds how much of an answer is kept, in bytes.
 const longestDetail = 300
 
-// withoutURL is an error's text without the request that it begins with.
+// withoutURL returns an error's text without the request that it begins with.
 func withoutURL(err error) string {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
@@ -139,7 +140,10 @@ func (h *history) next(sent, done time.Duration, state, detail string) (e timeli
 	}
 	e = timeline.Event{
 		Kind: timeline.NodeChecked, Seen: done, From: h.state, To: state, Detail: detail,
-		Object: timeline.Object{Kind: "Node", Name: h.check.Node, Node: h.check.Node}, Addr: h.check.Addr.Addr(), Port: h.check.Addr.Port(), Service: h.check.Service,
+		Object:  timeline.Object{Kind: "Node", Name: h.check.Node, Node: h.check.Node},
+		Addr:    h.check.Addr.Addr(),
+		Port:    h.check.Addr.Port(),
+		Service: h.check.Service,
 	}
 	if h.state != "" {
 		e.Since = h.since
