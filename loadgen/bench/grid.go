@@ -113,6 +113,7 @@ func percentile[T any](sorted []T, p float64) T {
 		var zero T
 		return zero
 	}
-	rank := int(math.Ceil(p*float64(len(sorted)) - 1e-6)) // where the product is whole, rounding may have put it just above
+	// where the product is whole, rounding may have put it just above
+	rank := int(math.Ceil(p*float64(len(sorted)) - 1e-6))
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }

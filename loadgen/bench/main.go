@@ -39,19 +39,23 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.role, "role", "", "be a tool's process or the server's; for our own use, as are --load and --plan")
+	flag.StringVar(&s.role, "role", "",
+		"be a tool's process or the server's; for our own use, as are --load and --plan")
 	flag.StringVar(&s.load, "load", "", "")
 	flag.StringVar(&s.plan, "plan", "{}", "")
 	flag.StringVar(&s.root, "root", "../..", "the repository")
 	flag.StringVar(&s.out, "out", "-", "the file the page goes to; -: standard output")
-	flag.StringVar(&s.profile, "profile", "", "write CPU profiles of Lapse's engine into this folder; they cost it time")
+	flag.StringVar(&s.profile, "profile", "",
+		"write CPU profiles of Lapse's engine into this folder; they cost it time")
 	flag.StringVar(&s.only, "only", "", "only these parts, by comma: "+partNames())
-	flag.StringVar(&s.note, "note", "", "what a reader of the page must know of this run, such as what else ran on the machine")
+	flag.StringVar(&s.note, "note", "",
+		"what a reader of the page must know of this run, such as what else ran on the machine")
 	flag.IntVar(&s.runs, "runs", 5, "runs of each tool in each part")
 	flag.DurationVar(&s.length, "length", 21*time.Second, "length of a run at 2000 requests per second")
 	flag.DurationVar(&s.soak, "soak", 10*time.Minute, "length of the soak")
 	flag.DurationVar(&s.selftest, "selftest", 60*time.Second, "length of each selftest")
-	flag.DurationVar(&s.coordinator, "coordinator", 3*time.Minute, "for how long the coordinator of 100 nodes is measured while nobody looks at its page")
+	flag.DurationVar(&s.coordinator, "coordinator", 3*time.Minute,
+		"for how long the coordinator of 100 nodes is measured while nobody looks at its page")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -121,7 +125,8 @@ func (s *settings) bench(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(b.scratch)
-	page := &page{Runs: s.runs, Length: s.length, SoakFor: s.soak, Machine: machineNow(), LoadBefore: loadNow(), Peers: peerVersions(), Command: s.arguments(), Note: s.note}
+	page := &page{Runs: s.runs, Length: s.length, SoakFor: s.soak, Machine: machineNow(), LoadBefore: loadNow(),
+		Peers: peerVersions(), Command: s.arguments(), Note: s.note}
 	for _, p := range chosen {
 		fmt.Fprintf(b.talk, "%s %s\n", time.Now().Format(time.TimeOnly), p.name)
 		if err := p.run(ctx, b, page, s); err != nil {
@@ -133,7 +138,8 @@ func (s *settings) bench(ctx context.Context) error {
 
 // arguments are those that decide what is measured.
 func (s *settings) arguments() string {
-	text := fmt.Sprintf("--runs %d --length %v --soak %v --selftest %v --coordinator %v", s.runs, s.length, s.soak, s.selftest, s.coordinator)
+	text := fmt.Sprintf("--runs %d --length %v --soak %v --selftest %v --coordinator %v", s.runs, s.length, s.soak,
+		s.selftest, s.coordinator)
 	if s.only != "" {
 		text = "--only " + s.only + " " + text
 	}
@@ -159,7 +165,8 @@ func choose(names string) ([]part, error) {
 // prepare checks the settings, and builds lapse in a folder for scratch.
 func (s *settings) prepare(ctx context.Context) (*bench, error) {
 	if s.runs < 1 || s.length < 3*time.Second || s.soak < 10*time.Second || s.coordinator < 20*time.Second {
-		return nil, fmt.Errorf("--runs %d, --length %v, --soak %v, --coordinator %v: at least 1, 3s, 10s and 20s", s.runs, s.length, s.soak, s.coordinator)
+		return nil, fmt.Errorf("--runs %d, --length %v, --soak %v, --coordinator %v: at least 1, 3s, 10s and 20s",
+			s.runs, s.length, s.soak, s.coordinator)
 	}
 	b := &bench{runs: s.runs, length: s.length, talk: os.Stderr}
 	var err error

@@ -54,7 +54,11 @@ func (p *page) claim(figures []figure, results map[string][]result) {
 		for _, t := range []tool{lapseEngine, lapseRun} {
 			s := f.spreadOver(results[t.name])
 			p.Claims = append(p.Claims, claim{
-				Figure: f.name + ": " + t.name, Must: f.must, Measured: s.format(f.digits), Held: f.holds(s.Median), Tabled: true,
+				Figure:   f.name + ": " + t.name,
+				Must:     f.must,
+				Measured: s.format(f.digits),
+				Held:     f.holds(s.Median),
+				Tabled:   true,
 			})
 		}
 	}
@@ -85,7 +89,11 @@ func claimTable(p *page, prefix string, figures []figure, results []result) stri
 		rows = append(rows, []string{f.name, s.format(f.digits), f.must})
 		if f.holds != nil {
 			p.Claims = append(p.Claims, claim{
-				Figure: prefix + f.name, Must: f.must, Measured: s.format(f.digits), Held: f.holds(s.Median), Tabled: true,
+				Figure:   prefix + f.name,
+				Must:     f.must,
+				Measured: s.format(f.digits),
+				Held:     f.holds(s.Median),
+				Tabled:   true,
 			})
 		}
 	}
@@ -144,8 +152,12 @@ func machineNow() machine {
 	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
 	meminfo, _ := os.ReadFile("/proc/meminfo")
 	return machine{
-		CPU: procField(string(cpuinfo), "model name"), Cores: runtime.NumCPU(), Memory: gib(procField(string(meminfo), "MemTotal")),
-		Kernel: kernelVersion(), Go: runtime.Version(), Date: time.Now().UTC().Format(time.DateOnly),
+		CPU:    procField(string(cpuinfo), "model name"),
+		Cores:  runtime.NumCPU(),
+		Memory: gib(procField(string(meminfo), "MemTotal")),
+		Kernel: kernelVersion(),
+		Go:     runtime.Version(),
+		Date:   time.Now().UTC().Format(time.DateOnly),
 	}
 }
 

@@ -125,7 +125,12 @@ func TestSoakSeesMemoryGrow(t *testing.T) {
 
 func TestCoordinatorIsHeldAgainstItsTargets(t *testing.T) {
 	var p page
-	p.tellCoordinator(parseBench("BenchmarkCoordinator-2 \t 1 \t 0 ns/op \t 0.50 cores \t 600 MiB-peak \t 1.40 s-verdict \t 3 lost\n"))
+	const text = "BenchmarkCoordinator-2 \t 1 \t 0 ns/op \t 0.50 cores \t 600 MiB-peak \t 1.40 s-verdict \t 3 lost\n"
+	lines, err := readBench(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.tellCoordinator(lines)
 	got := map[string]string{}
 	for _, c := range p.Claims {
 		row := c.row()

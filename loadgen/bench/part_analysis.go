@@ -1,42 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"io"
-	"os/exec"
 	"strconv"
 	"strings"
+
+	"golang.org/x/perf/benchfmt"
 )
-
-// A benchLine is a line of `go test -bench`: a name without its -GOMAXPROCS, and its figures by unit.
-type benchLine struct {
-	name    string
-	figures map[string]float64
-}
-
-// parseBench reads the lines of benchmarks from what `go test -bench` prints.
-func parseBench(text string) []benchLine {
-	var found []benchLine
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
-			continue
-		}
-		b := benchLine{name: strings.TrimPrefix(fields[0], "Benchmark"), figures: map[string]float64{}}
-		if dash := strings.LastIndex(b.name, "-"); dash > 0 {
-			b.name = b.name[:dash]
-		}
-		for i := 2; i+1 < len(fields); i += 2 {
-			if v, err := strconv.ParseFloat(fields[i], 64); err == nil {
-				b.figures[fields[i+1]] = v
-			}
-		}
-		found = append(found, b)
-	}
-	return found
-}
 
 // A benchClaim is a target for a figure of a Go benchmark.
 type benchClaim struct {
@@ -45,12 +15,36 @@ type benchClaim struct {
 }
 
 var analysisClaims = []benchClaim{
-	{"Analyze10M", "ns/op", "analysis of 10 M requests and 10 k events, s", "≤ 2", 2, 1e-9},
-	{"Analyze10M", "MiB-heap", "analysis of 10 M requests and 10 k events, heap, MiB", "≤ 500", 500, 1},
-	{"TrackerAdd/facts_only", "ns/op", "Tracker, per request, µs", "≤ 1", 1, 1e-3},
-	{"TrackerAdd/with_Timeline_at_5_Hz", "ns/op", "Tracker with a look at it five times a second, per request, µs", "≤ 1", 1, 1e-3},
-	{"Scale/1000", "MiB", "judging 10 Services with 1000 ready endpoints for ten minutes: memory held, MiB", "≤ 256", 256, 1},
-	{"Scale/1000", "CPU-s/h", "judging them once a second, cores", "≤ 1", 1, 1.0 / 3600},
+	{
+		"Analyze10M", "ns/op",
+		"analysis of 10 M requests and 10 k events, s",
+		"≤ 2", 2, 1e-9,
+	},
+	{
+		"Analyze10M", "MiB-heap",
+		"analysis of 10 M requests and 10 k events, heap, MiB",
+		"≤ 500", 500, 1,
+	},
+	{
+		"TrackerAdd/facts_only", "ns/op",
+		"Tracker, per request, µs",
+		"≤ 1", 1, 1e-3,
+	},
+	{
+		"TrackerAdd/with_Timeline_at_5_Hz", "ns/op",
+		"Tracker with a look at it five times a second, per request, µs",
+		"≤ 1", 1, 1e-3,
+	},
+	{
+		"Scale/1000", "MiB",
+		"judging 10 Services with 1000 ready endpoints for ten minutes: memory held, MiB",
+		"≤ 256", 256, 1,
+	},
+	{
+		"Scale/1000", "CPU-s/h",
+		"judging them once a second, cores",
+		"≤ 1", 1, 1.0 / 3600,
+	},
 }
 
 // analysisBenchmarks are those that are run, in a process each: the heap is that of the process.
@@ -58,16 +52,14 @@ var analysisBenchmarks = []string{"Analyze|TrackerAdd|Write|Read$", "Scale"}
 
 // runAnalysis runs the Go benchmarks that need no load.
 func runAnalysis(ctx context.Context, b *bench, page *page, _ *settings) error {
-	var out bytes.Buffer
+	var lines []*benchfmt.Result
 	for _, benchmarks := range analysisBenchmarks {
-		cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", benchmarks, "-count", strconv.Itoa(b.runs), "./correlate", "./record")
-		cmd.Dir = b.root
-		cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, b.talk), b.talk
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("go test -bench %s: %w", benchmarks, err)
+		more, err := b.goBench(ctx, benchmarks, "-count", strconv.Itoa(b.runs), "./correlate", "./record")
+		if err != nil {
+			return err
 		}
+		lines = append(lines, more...)
 	}
-	lines := parseBench(out.String())
 	page.Analysis = recordingTable(lines)
 	for _, c := range analysisClaims {
 		page.Claims = append(page.Claims, c.judge(lines))
@@ -76,17 +68,7 @@ func runAnalysis(ctx context.Context, b *bench, page *page, _ *settings) error {
 	return nil
 }
 
-// values are a figure of all runs of a benchmark.
-func values(lines []benchLine, name, unit string, scale float64) (found []float64) {
-	for _, l := range lines {
-		if v, ok := l.figures[unit]; ok && l.name == name {
-			found = append(found, v*scale)
-		}
-	}
-	return found
-}
-
-func (c benchClaim) judge(lines []benchLine) claim {
+func (c benchClaim) judge(lines []*benchfmt.Result) claim {
 	found := values(lines, c.bench, c.unit, c.scale)
 	if len(found) == 0 {
 		return claim{Figure: c.figure, Must: c.must, Missing: "there is no benchmark " + c.bench + " with " + c.unit}
@@ -96,7 +78,7 @@ func (c benchClaim) judge(lines []benchLine) claim {
 }
 
 // linearity holds ten times as many requests against ten times the time.
-func linearity(lines []benchLine) claim {
+func linearity(lines []*benchfmt.Result) claim {
 	c := claim{Figure: "analysis, time per request at 10 M over that at 1 M", Must: "≤ 1.25 (linear)"}
 	small, large := values(lines, "Analyze1M", "ns/request", 1), values(lines, "Analyze10M", "ns/request", 1)
 	if len(small) == 0 || len(large) == 0 {
@@ -109,17 +91,18 @@ func linearity(lines []benchLine) claim {
 }
 
 // recordingTable returns a row for each figure of writing and reading a recording.
-func recordingTable(lines []benchLine) string {
+func recordingTable(lines []*benchfmt.Result) string {
 	var rows [][]string
 	seen := map[string]bool{}
 	for _, l := range lines {
-		if seen[l.name] || !strings.HasPrefix(l.name, "Write") && l.name != "Read" {
+		name := nameOf(l)
+		if seen[name] || !strings.HasPrefix(name, "Write") && name != "Read" {
 			continue
 		}
-		seen[l.name] = true
+		seen[name] = true
 		for _, unit := range []string{"ns/request", "bytes/request"} {
-			if found := values(lines, l.name, unit, 1); len(found) > 0 {
-				rows = append(rows, []string{l.name, unit, spreadOf(found).format(1)})
+			if found := values(lines, name, unit, 1); len(found) > 0 {
+				rows = append(rows, []string{name, unit, spreadOf(found).format(1)})
 			}
 		}
 	}

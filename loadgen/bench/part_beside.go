@@ -28,10 +28,13 @@ func besideFigures() []figure {
 	return []figure{
 		{"behind its due instant p50, in the server's kernel, ms", 2, behindAt(0.5), "", nil},
 		{"behind p99, ms", 1, behindAt(0.99), "", nil},
-		{"longest gap between two arrivals, ms", 0, func(r *result) float64 { return longestGap(middle(r.server.kernel())).Seconds() * 1000 }, "", nil},
+		{"longest gap between two arrivals, ms", 0,
+			func(r *result) float64 { return longestGap(middle(r.server.kernel())).Seconds() * 1000 }, "", nil},
 		{"time in gaps longer than 10 ms, %", 2, gapsOver(10 * time.Millisecond), "", nil},
-		{"requests that arrived, of those due, %", 1, func(r *result) float64 { return 100 * rateOf(middle(r.server.kernel())) / besideRate }, "", nil},
-		{"CPU of the tool, % of one core", 0, func(r *result) float64 { return 100 * r.cpu.Seconds() / r.length.Seconds() }, "", nil},
+		{"requests that arrived, of those due, %", 1,
+			func(r *result) float64 { return 100 * rateOf(middle(r.server.kernel())) / besideRate }, "", nil},
+		{"CPU of the tool, % of one core", 0,
+			func(r *result) float64 { return 100 * r.cpu.Seconds() / r.length.Seconds() }, "", nil},
 		{"coverage by its own word, %", 2, func(r *result) float64 { return 100 * r.Coverage }, "", nil},
 	}
 }
@@ -48,7 +51,8 @@ func gapsOver(limit time.Duration) func(*result) float64 {
 
 // runBeside makes runs of every tool, in turn, beside busy processes.
 func runBeside(ctx context.Context, b *bench, page *page, _ *settings) error {
-	t := trial{load: load{Rate: besideRate, Connections: peerConnections, For: min(b.length, 10*time.Second), CPU: -1}, record: true}
+	t := trial{load: load{Rate: besideRate, Connections: peerConnections, For: min(b.length, 10*time.Second), CPU: -1},
+		record: true}
 	for _, n := range neighbours {
 		results, err := b.beside(ctx, n, t)
 		if err != nil {
@@ -83,7 +87,8 @@ func (b *bench) beside(ctx context.Context, n int, t trial) (results map[string]
 				return nil, err
 			}
 			r.length = t.load.For
-			fmt.Fprintf(b.talk, "  run %d beside %d, %s: %.2f ms behind at p99, %.2f %% in gaps over 10 ms, load %s\n", i+1, n, tool.name, behindAt(0.99)(&r), gapsOver(10*time.Millisecond)(&r), loadNow())
+			fmt.Fprintf(b.talk, "  run %d beside %d, %s: %.2f ms behind at p99, %.2f %% in gaps over 10 ms, load %s\n",
+				i+1, n, tool.name, behindAt(0.99)(&r), gapsOver(10*time.Millisecond)(&r), loadNow())
 			results[tool.name] = append(results[tool.name], r)
 		}
 	}

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"io"
-	"os/exec"
 	"time"
+
+	"golang.org/x/perf/benchfmt"
 )
 
 // A coordinatorFigure is one of BenchmarkCoordinator's, and what it must be.
@@ -30,7 +28,10 @@ var coordinatorFigures = []coordinatorFigure{
 	{"scroll-fps", "page: frames per second while scrolling", "≥ 30", 1, atLeast(30)},
 	{"pan-fps", "page: frames per second while panning", "≥ 30", 1, atLeast(30)},
 	{"zoom-fps", "page: frames per second while zooming", "≥ 30", 1, atLeast(30)},
-	{"served-s-verdict", "page of the recorded run, nothing else running: until the verdict is shown, s", "≤ 1.5", 2, atMost(1.5)},
+	{
+		"served-s-verdict", "page of the recorded run, nothing else running: until the verdict is shown, s",
+		"≤ 1.5", 2, atMost(1.5),
+	},
 	{"served-scroll-fps", "the same: frames per second while scrolling", "≥ 30", 1, atLeast(30)},
 	{"served-pan-fps", "the same: frames per second while panning", "≥ 30", 1, atLeast(30)},
 	{"served-zoom-fps", "the same: frames per second while zooming", "≥ 30", 1, atLeast(30)},
@@ -42,21 +43,20 @@ const coordinatorSlack = 15 * time.Minute
 
 // runCoordinator runs the coordinator of a run of many nodes and Services once.
 func runCoordinator(ctx context.Context, b *bench, page *page, s *settings) error {
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "Coordinator", "-benchtime", "1x", "-timeout", (s.coordinator + coordinatorSlack).String(),
-		"./cmd/lapse", "-wide.for", s.coordinator.String())
-	cmd.Dir = b.root
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, b.talk), b.talk
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("go test -bench Coordinator: %w", err)
+	length := s.coordinator.String()
+	timeout := (s.coordinator + coordinatorSlack).String()
+	lines, err := b.goBench(ctx, "Coordinator", "-benchtime", "1x", "-timeout", timeout, "./cmd/lapse", "-wide.for",
+		length)
+	if err != nil {
+		return err
 	}
 	page.CoordinatorFor = s.coordinator
-	page.tellCoordinator(parseBench(out.String()))
+	page.tellCoordinator(lines)
 	return nil
 }
 
 // tellCoordinator makes the part of the page, and its claims.
-func (p *page) tellCoordinator(lines []benchLine) {
+func (p *page) tellCoordinator(lines []*benchfmt.Result) {
 	var rows [][]string
 	for _, f := range coordinatorFigures {
 		c := claim{

@@ -22,6 +22,11 @@ type figure struct {
 	holds func(float64) bool
 }
 
+// bytesPerRequest returns the size of the recording over the requests that arrived.
+func bytesPerRequest(r *result) float64 {
+	return float64(r.bytes) / float64(max(1, len(r.server.Arrivals)))
+}
+
 func atMost(limit float64) func(float64) bool  { return func(v float64) bool { return v <= limit } }
 func atLeast(limit float64) func(float64) bool { return func(v float64) bool { return v >= limit } }
 
@@ -30,13 +35,18 @@ func exactFigures() []figure {
 	return []figure{
 		{"schedule error p50, read by the server, ms", 3, errorAt(0.5, (*serverReport).read), "≤ 0.06", atMost(0.06)},
 		{"schedule error p99, read by the server, ms", 3, errorAt(0.99, (*serverReport).read), "≤ 0.15", atMost(0.15)},
-		{"schedule error p50, in the server's kernel, ms", 3, errorAt(0.5, (*serverReport).kernel), "≤ 0.06", atMost(0.06)},
-		{"schedule error p99, in the server's kernel, ms", 3, errorAt(0.99, (*serverReport).kernel), "≤ 0.15", atMost(0.15)},
-		{"milliseconds with no request at all, %", 1, func(r *result) float64 { return 100 * evenAt(r.server.read()).Empty }, "≤ 1", atMost(1)},
+		{"schedule error p50, in the server's kernel, ms", 3, errorAt(0.5, (*serverReport).kernel), "≤ 0.06",
+			atMost(0.06)},
+		{"schedule error p99, in the server's kernel, ms", 3, errorAt(0.99, (*serverReport).kernel), "≤ 0.15",
+			atMost(0.15)},
+		{"milliseconds with no request at all, %", 1,
+			func(r *result) float64 { return 100 * evenAt(r.server.read()).Empty }, "≤ 1", atMost(1)},
 		{"CPU per request, every fact recorded to disk, µs", 1, (*result).cpuPerRequest, "≤ 45", atMost(45)},
-		{"resident memory after 20 s, MB", 1, func(r *result) float64 { return float64(r.memory.after20s) / 1e6 }, "≤ 40", atMost(40)},
-		{"of it its own, not pages of the program's file, MB", 1, func(r *result) float64 { return float64(r.memory.own) / 1e6 }, "", nil},
-		{"recorded, bytes per request", 2, func(r *result) float64 { return float64(r.bytes) / float64(max(1, len(r.server.Arrivals))) }, "", nil},
+		{"resident memory after 20 s, MB", 1, func(r *result) float64 { return float64(r.memory.after20s) / 1e6 },
+			"≤ 40", atMost(40)},
+		{"of it its own, not pages of the program's file, MB", 1,
+			func(r *result) float64 { return float64(r.memory.own) / 1e6 }, "", nil},
+		{"recorded, bytes per request", 2, bytesPerRequest, "", nil},
 	}
 }
 
@@ -79,7 +89,9 @@ func (b *bench) compare(ctx context.Context, t trial) (map[string][]result, erro
 			if err != nil {
 				return nil, err
 			}
-			fmt.Fprintf(b.talk, "  run %d, %s: %d requests arrived, %d failed, %.1f µs of CPU each, late %d, not sent %d\n", i+1, tool.name, len(r.server.Arrivals), r.Failed, r.cpuPerRequest(), r.Late, r.NotSent)
+			fmt.Fprintf(b.talk,
+				"  run %d, %s: %d requests arrived, %d failed, %.1f µs of CPU each, late %d, not sent "+
+					"%d\n", i+1, tool.name, len(r.server.Arrivals), r.Failed, r.cpuPerRequest(), r.Late, r.NotSent)
 			results[tool.name] = append(results[tool.name], r)
 		}
 	}
@@ -124,5 +136,6 @@ func forgiven(results []result) string {
 		}
 	}
 	slices.Sort(behind)
-	return fmt.Sprintf("%.3f ms (p50), %.3f ms (p99)", percentile(behind, 0.5).Seconds()*1000, percentile(behind, 0.99).Seconds()*1000)
+	return fmt.Sprintf("%.3f ms (p50), %.3f ms (p99)", percentile(behind, 0.5).Seconds()*1000,
+		percentile(behind, 0.99).Seconds()*1000)
 }

@@ -11,7 +11,8 @@ var stallPlan = serverPlan{StallAfter: 1500 * time.Millisecond, StallFor: time.S
 
 func runStall(ctx context.Context, b *bench, page *page, _ *settings) error {
 	sent := []figure{{"of 2000 requests due during a 1 s stall, sent", 0, sentInStall, "≥ 1995", atLeast(1995)}}
-	t := trial{load: load{Rate: peerRate, Connections: peerConnections, For: 5 * time.Second, CPU: -1}, plan: stallPlan}
+	t := trial{load: load{Rate: peerRate, Connections: peerConnections, For: 5 * time.Second, CPU: -1},
+		plan: stallPlan}
 	return b.faults(ctx, page, t, sent, &page.Stall)
 }
 
@@ -24,7 +25,8 @@ var cutPlan = serverPlan{CutFrom: 1000, CutEvery: 40, CutCount: 120}
 
 func runCut(ctx context.Context, b *bench, page *page, _ *settings) error {
 	failed := []figure{
-		{"of 120 requests whose reused connection was cut without a reply, reported as failed", 0, func(r *result) float64 { return float64(r.Failed) }, "120", func(v float64) bool { return v == 120 }},
+		{"of 120 requests whose reused connection was cut without a reply, reported as failed", 0,
+			func(r *result) float64 { return float64(r.Failed) }, "120", func(v float64) bool { return v == 120 }},
 	}
 	t := trial{load: load{Rate: peerRate, Connections: peerConnections, For: 5 * time.Second, CPU: -1}, plan: cutPlan}
 	return b.faults(ctx, page, t, failed, &page.Cut)
@@ -52,7 +54,8 @@ func runCore(ctx context.Context, b *bench, page *page, _ *settings) error {
 		{"requests per second that arrived", 0, achieved, "≥ 19 990", atLeast(19_990)},
 		{"CPU per request, every fact recorded to disk, µs", 1, (*result).cpuPerRequest, "", nil},
 	}
-	t := trial{tool: lapseEngine, record: true, load: load{Rate: coreRate, Connections: peerConnections, For: min(b.length, 10*time.Second), CPU: 0}}
+	t := trial{tool: lapseEngine, record: true, load: load{Rate: coreRate, Connections: peerConnections,
+		For: min(b.length, 10*time.Second), CPU: 0}}
 	var results []result
 	for i := range b.runs {
 		r, err := b.run(ctx, t)

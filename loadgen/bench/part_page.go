@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"io"
-	"os/exec"
+
+	"golang.org/x/perf/benchfmt"
 )
 
 // pageClaims are the targets of the page on a run of an hour.
@@ -14,10 +12,11 @@ var pageClaims = []struct {
 	scale              float64
 	held               func(float64) bool
 }{
-	{"load-ms", "page on an hour's run: until all of it is drawn, s", "≤ 1.5", 1e-3, func(v float64) bool { return v <= 1.5 }},
-	{"pan-fps", "page on an hour's run: frames per second while panning", "≥ 30", 1, func(v float64) bool { return v >= 30 }},
-	{"zoom-fps", "page on an hour's run: frames per second while zooming", "≥ 30", 1, func(v float64) bool { return v >= 30 }},
-	{"renderer-MB", "page on an hour's run: resident memory of the browser's process for it, MB", "≤ 200", 1, func(v float64) bool { return v <= 200 }},
+	{"load-ms", "page on an hour's run: until all of it is drawn, s", "≤ 1.5", 1e-3, atMost(1.5)},
+	{"pan-fps", "page on an hour's run: frames per second while panning", "≥ 30", 1, atLeast(30)},
+	{"zoom-fps", "page on an hour's run: frames per second while zooming", "≥ 30", 1, atLeast(30)},
+	{"renderer-MB", "page on an hour's run: resident memory of the browser's process for it, MB", "≤ 200", 1,
+		atMost(200)},
 }
 
 // viewerFigures are what a run tells with and without viewers.
@@ -25,33 +24,33 @@ var viewerFigures = []string{"p50-late-µs", "p99-late-µs", "p99.9-late-µs", "
 
 // runPage runs the page's benchmarks, in a real browser and with 50 viewers, in turn.
 func runPage(ctx context.Context, b *bench, page *page, _ *settings) error {
-	var out bytes.Buffer
+	var lines []*benchfmt.Result
 	for range b.runs {
 		for _, of := range [][2]string{{"PageOnALargeRun", "./dashboard"}, {"RunWithViewers", "./cmd/lapse"}} {
-			cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", of[0], "-benchtime", "1x", of[1])
-			cmd.Dir = b.root
-			cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, b.talk), b.talk
-			if err := cmd.Run(); err != nil {
-				return fmt.Errorf("go test -bench %s: %w", of[0], err)
+			more, err := b.goBench(ctx, of[0], "-benchtime", "1x", of[1])
+			if err != nil {
+				return err
 			}
+			lines = append(lines, more...)
 		}
 	}
-	lines := parseBench(out.String())
 	for _, c := range pageClaims {
 		found := values(lines, "PageOnALargeRun", c.unit, c.scale)
 		if len(found) == 0 {
-			page.Claims = append(page.Claims, claim{Figure: c.figure, Must: c.must, Missing: "the benchmark did not measure it"})
+			missing := claim{Figure: c.figure, Must: c.must, Missing: "the benchmark did not measure it"}
+			page.Claims = append(page.Claims, missing)
 			continue
 		}
 		s := spreadOf(found)
-		page.Claims = append(page.Claims, claim{Figure: c.figure, Must: c.must, Measured: s.format(2), Held: c.held(s.Median)})
+		measured := claim{Figure: c.figure, Must: c.must, Measured: s.format(2), Held: c.held(s.Median)}
+		page.Claims = append(page.Claims, measured)
 	}
 	page.Viewers = viewersTable(lines)
 	return nil
 }
 
 // viewersTable has a column for each of the runs that are compared.
-func viewersTable(lines []benchLine) string {
+func viewersTable(lines []*benchfmt.Result) string {
 	columns := []string{"rate=2000/viewers=0", "rate=2000/viewers=50", "rate=200/viewers=50"}
 	var rows [][]string
 	for _, unit := range viewerFigures {
@@ -65,5 +64,6 @@ func viewersTable(lines []benchLine) string {
 		}
 		rows = append(rows, row)
 	}
-	return table([]string{"figure: median (min..max)", "2000 rps, nobody looks", "2000 rps, 50 viewers", "200 rps, 50 viewers"}, rows)
+	return table([]string{"figure: median (min..max)", "2000 rps, nobody looks", "2000 rps, 50 viewers",
+		"200 rps, 50 viewers"}, rows)
 }

@@ -31,5 +31,6 @@ func kernelVersion() string {
 	if err := unix.Uname(&name); err != nil {
 		return "unknown"
 	}
-	return unix.ByteSliceToString(name.Sysname[:]) + " " + unix.ByteSliceToString(name.Release[:]) + " " + unix.ByteSliceToString(name.Machine[:])
+	return unix.ByteSliceToString(name.Sysname[:]) + " " + unix.ByteSliceToString(name.Release[:]) + " " +
+		unix.ByteSliceToString(name.Machine[:])
 }

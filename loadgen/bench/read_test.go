@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -59,7 +60,10 @@ PASS
 `
 
 func TestGoBenchmarksAreRead(t *testing.T) {
-	lines := parseBench(benchText)
+	lines, err := readBench(strings.NewReader(benchText))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got := values(lines, "Analyze10M", "ns/op", 1e-9); !slices.Equal(got, []float64{1.5, 2.5}) {
 		t.Errorf("%v", got)
 	}

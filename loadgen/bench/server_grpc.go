@@ -67,7 +67,8 @@ func (s *grpcServer) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-func (s *grpcServer) intercept(ctx context.Context, in any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (s *grpcServer) intercept(ctx context.Context, in any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any,
+	error) {
 	p, ok := grpcpeer.FromContext(ctx)
 	if ok && s.note(p.Addr.String()) {
 		<-ctx.Done() // the connection is closed: no answer leaves

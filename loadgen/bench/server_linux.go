@@ -64,7 +64,8 @@ func serve(plan serverPlan, in interface{ Fd() uintptr }, out io.Writer) error {
 
 // open listens on the loopback interface, with kernel stamps on what arrives.
 func (s *server) open() (addr netip.AddrPort, err error) {
-	if s.listen, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0); err != nil {
+	if s.listen, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+		0); err != nil {
 		return addr, err
 	}
 	if err := unix.Bind(s.listen, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
@@ -84,7 +85,8 @@ func (s *server) open() (addr netip.AddrPort, err error) {
 		return addr, err
 	}
 	port := name.(*unix.SockaddrInet4).Port
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), errors.Join(s.watch(s.listen), s.watch(s.stop))
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), errors.Join(s.watch(s.listen),
+		s.watch(s.stop))
 }
 
 func (s *server) watch(fd int) error {

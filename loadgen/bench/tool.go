@@ -122,7 +122,8 @@ func readTimeline(stdout []byte) (o outcome, err error) {
 	}
 	for _, t := range tl.Targets {
 		if t.Name == "reused" {
-			return outcome{Requests: t.Sent, Failed: t.Failed, NotSent: t.NotSent, Late: t.Late, Coverage: tl.Verdict.Coverage}, nil
+			return outcome{Requests: t.Sent, Failed: t.Failed, NotSent: t.NotSent, Late: t.Late,
+				Coverage: tl.Verdict.Coverage}, nil
 		}
 	}
 	return o, fmt.Errorf("lapse reports no target named reused")
