@@ -136,7 +136,7 @@ const maxOpenBuckets = 16
 // speak of. Where many nodes ask many Services, a target is asked every few seconds, and there are thousands of them.
 const seldom = time.Second
 
-// openBuckets is how many buckets requests can be sent in before the first of them is answered.
+// openBuckets returns how many buckets requests can be sent in before the first of them is answered.
 func (s *series) openBuckets() int {
 	return int(min(s.timeout/s.width+2, maxOpenBuckets))
 }
@@ -272,7 +272,7 @@ func noteClasses(b *model.BucketSeries, i int, classes *[timeline.NumClasses]uin
 	}
 }
 
-// bucketsWide is the smallest width a bucket can have that brings end within maxBuckets, and holds two
+// bucketsWide returns the smallest width a bucket can have that brings end within maxBuckets, and holds two
 // requests of a target whose interval is the longest that matters.
 func bucketsWide(end, longest time.Duration) time.Duration {
 	width := bucketWidth

@@ -27,8 +27,8 @@ type dnsServer struct {
 	stretches []stretch
 }
 
-// dnsOf is how the servers that were asked for the run's own name followed the changes of its endpoints; nil if none
-// was to be asked. end is where the run has come to.
+// dnsOf returns how the servers that were asked for the run's own name followed the changes of its endpoints; nil if
+// none was to be asked. end is where the run has come to.
 func dnsOf(events []model.Event, end time.Duration) *model.DNS {
 	var dns *model.DNS
 	var servers []*dnsServer
@@ -77,7 +77,7 @@ func newDNSServer(e *model.Event) *dnsServer {
 	return s
 }
 
-// portOf is the port by which the changes of a Service's endpoints are counted: each has the same.
+// portOf returns the port by which the changes of a Service's endpoints are counted: each has the same.
 func portOf(events []model.Event, service string) string {
 	i := slices.IndexFunc(events, func(e model.Event) bool { return e.Kind == timeline.EndpointChanged && e.Service == service })
 	if i < 0 {
@@ -142,8 +142,8 @@ func (s *dnsServer) follow(changes []endpointChange, asked map[string]model.Inst
 	return list
 }
 
-// startOf is what the lag of a change counts from: when the Pod's deletion was asked for, where Lapse did, else when
-// its endpoint changed.
+// startOf returns what the lag of a change counts from: when the Pod's deletion was asked for, where Lapse did, else
+// when its endpoint changed.
 func startOf(c endpointChange, asked map[string]model.Instant) model.Instant {
 	if at, known := asked[c.event.Object.UID]; known && c.change == model.Removal {
 		return at

@@ -51,7 +51,7 @@ func (l *events) any(is func(*timeline.Event) bool) bool {
 	return false
 }
 
-// places are the events of a run on its clock. They are made once, and anew only when something that was learned
+// places are the events of a run on its clock. They are made once, and again only when something that was learned
 // later changes them: a long run has many events, and is judged often.
 type places struct {
 	placer *cluster.Placer
@@ -83,7 +83,7 @@ func (t *Tracker) place() []model.Event {
 	return placed
 }
 
-// forgetPlaces makes place begin anew, with all that is known now.
+// forgetPlaces makes place start over, with all that is known now.
 func (t *Tracker) forgetPlaces() {
 	t.places = places{placer: cluster.NewPlacer(t.meta.T0), placed: make([]model.Event, 0, t.events.n), syncs: t.clocks.Len(), sources: len(t.sources)}
 	for e := range t.events.all() {
@@ -110,8 +110,8 @@ func (t *Tracker) withSource(e model.Event, source timeline.SourceID) model.Even
 	return e
 }
 
-// onRunClock is an event on the run's clock, seen as late as that can have been; wide is by how much earlier it can
-// have been.
+// onRunClock returns an event on the run's clock, seen as late as that can have been; wide is by how much earlier it
+// can have been.
 func (t *Tracker) onRunClock(e *timeline.Event) (on *timeline.Event, wide time.Duration) {
 	if t.clocks.Shared(e.Source) {
 		return e, 0
@@ -125,7 +125,7 @@ func (t *Tracker) onRunClock(e *timeline.Event) (on *timeline.Event, wide time.D
 	return &moved, seen.Latest - seen.Earliest
 }
 
-// unwatched is the watch gap from the last sign of the prober's process to the end of a run that broke off. Its
+// unwatched returns the watch gap from the last sign of the prober's process to the end of a run that broke off. Its
 // watches ended with it, and what they said last is not true for ever.
 func (t *Tracker) unwatched() (timeline.Event, bool) {
 	watching := func(e *timeline.Event) bool { return cluster.WatchedKind(e) != "" || e.Kind == timeline.WatchLane }

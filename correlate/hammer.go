@@ -62,7 +62,7 @@ func readHammer(detail string) (*model.HammerSummary, string) {
 
 func inSeconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 
-// orEmpty is m, but never nil, which JSON would write as null.
+// orEmpty returns m, but never nil, which JSON would write as null.
 func orEmpty(m map[string]int) map[string]int {
 	if m == nil {
 		return map[string]int{}

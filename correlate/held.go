@@ -90,7 +90,7 @@ func (t *Tracker) judgeHeld(s *evidence.Input, snapshots []*snapshot) {
 	}
 }
 
-// backendName is who answered by the reply's own word; "" if it does not say.
+// backendName returns who answered by the reply's own word; "" if it does not say.
 func (t *Tracker) backendName(source timeline.SourceID, id uint16) string {
 	if id == 0 {
 		return ""

@@ -24,7 +24,7 @@ func (t *Tracker) Timeline() *model.Timeline {
 	return tl
 }
 
-// Last returns the whole run, of which no more fact is added. Its series are made when they are asked for, by one
+// Last returns the whole run, to which no more facts are added. Its series are made when they are asked for, by one
 // goroutine at a time: see [model.MadeWhenAsked].
 func (t *Tracker) Last() *model.Timeline {
 	tl, snapshots := t.judge()
@@ -217,7 +217,7 @@ func (t *Tracker) widen(snapshots []*snapshot) {
 	t.width = width
 }
 
-// bucketsTo is where the last bucket ends that something was measured in.
+// bucketsTo returns where the last bucket ends that something was measured in.
 func (t *Tracker) bucketsTo(snapshots []*snapshot) (end time.Duration) {
 	for _, s := range snapshots {
 		last := max(s.measured.To, s.tally.lastSent+1)
@@ -226,7 +226,7 @@ func (t *Tracker) bucketsTo(snapshots []*snapshot) (end time.Duration) {
 	return end
 }
 
-// slots is how many buckets every target has.
+// slots returns how many buckets every target has.
 func (t *Tracker) slots(snapshots []*snapshot) int {
 	return int((t.bucketsTo(snapshots) + t.width - 1) / t.width)
 }

@@ -99,7 +99,7 @@ func routesOutlived(w *model.Window) bool {
 	return w.Kind != model.Slow && len(w.Causes) > 0 && w.Causes[0].Confidence != model.Low && len(lagsIn(w)) > 0
 }
 
-// lagsIn are for how long routes led to Pods after they had stopped, by the Pods' names, as far as a window's first
+// lagsIn returns how long routes led to Pods after they had stopped, by the Pods' names, as far as a window's first
 // cause measured it.
 func lagsIn(w *model.Window) map[string]model.Length {
 	lags := map[string]model.Length{}
@@ -117,7 +117,7 @@ type podStopped struct {
 	routed  time.Duration
 }
 
-// stopsAround are the Pods that requests of a window can have been routed to after they had stopped: those of its
+// stopsAround returns the Pods that requests of a window can have been routed to after they had stopped: those of its
 // Service that stopped in it.
 func stopsAround(tl *model.Timeline, w *model.Window, mayServe func(*model.Pod) bool) (stops []podStopped) {
 	lags := lagsIn(w)
@@ -142,8 +142,8 @@ func stopsAround(tl *model.Timeline, w *model.Window, mayServe func(*model.Pod) 
 	return stops
 }
 
-// neededBy is for how much longer the Pod that a failed request was routed to would have had to serve: at least until
-// it was sent, and at most until it was answered.
+// neededBy returns for how much longer the Pod that a failed request was routed to would have had to serve: at least
+// until it was sent, and at most until it was answered.
 func neededBy(f *model.Failure, answer time.Duration, stops []podStopped) model.Length {
 	l := model.Length{Min: model.Never}
 	for _, s := range stops {

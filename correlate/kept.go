@@ -32,7 +32,7 @@ type published struct {
 	evidence.Probed
 }
 
-// snapshotOf is a track's snapshot, the one of last time if it has ended and nothing has changed.
+// snapshotOf returns a track's snapshot, the one of last time if it has ended and nothing has changed.
 func (t *Tracker) snapshotOf(tr *track, stop time.Duration) *snapshot {
 	source := tr.target.Source
 	on := restsOn{facts: tr.changes, stop: stop, live: t.live(), clocks: t.clocks.Len(), backends: len(t.backends[source]), source: t.sources[source]}

@@ -47,12 +47,12 @@ func (r routeRow) first() model.Instant {
 	return first
 }
 
-// behind is how long after the first node a cell's node followed.
+// behind returns how long after the first node a cell's node followed.
 func (c routeCell) behind(first model.Instant) model.Length {
 	return model.Length{Min: max(0, c.changed.Earliest-first.Latest), Max: max(0, c.changed.Latest-first.Earliest)}
 }
 
-// lateRoutes are the zones, the nodes and then the changes that stand out.
+// lateRoutes returns the zones, the nodes and then the changes that stand out.
 func lateRoutes(routes []model.Route, sources []model.Source) []model.LateRoutes {
 	zones := map[string]string{} // by node
 	for _, s := range sources {
@@ -118,7 +118,7 @@ func (l *standouts) note(of model.LateOf, name string, late bool, behind model.L
 	}
 }
 
-// late are those that were late at least once.
+// late returns the routes that were late at least once.
 func (l *standouts) late() []model.LateRoutes {
 	late := slices.DeleteFunc(l.list, func(s model.LateRoutes) bool { return s.Changes == 0 })
 	if len(late) == 0 {
@@ -134,7 +134,7 @@ func (l *standouts) late() []model.LateRoutes {
 	return late
 }
 
-// routeRows are the routes by change, of each node the cell that followed last.
+// routeRows returns the routes by change, of each node the cell that followed last.
 func routeRows(routes []model.Route) (rows []routeRow) {
 	at := map[uint32]int{}
 	for _, r := range routes {
@@ -170,7 +170,7 @@ func (r routeRow) sharedLag() (least, most time.Duration, open bool) {
 	return least, most, open
 }
 
-// lateZone is the zone of which two nodes or more are late, and none is in time, where no node of another zone is
+// lateZone returns the zone in which two nodes or more are late, and none is in time, where no node of another zone is
 // late. Empty if there is none.
 func (r routeRow) lateZone(first model.Instant, zones map[string]string) string {
 	zone, late := "", 0

@@ -46,7 +46,7 @@ func (l *latencies) add(d time.Duration) {
 	_ = l.many.RecordValue(us)
 }
 
-// quantiles are nil if there are no latencies.
+// quantiles returns nil if there are no latencies.
 func (l *latencies) quantiles() *model.Latency {
 	if l.published != nil || l.many == nil && len(l.few) == 0 {
 		return l.published
@@ -61,7 +61,7 @@ func (l *latencies) quantiles() *model.Latency {
 	return l.published
 }
 
-// quantile is that of a few: what an HdrHistogram says, the highest latency of the slot.
+// quantile returns a quantile of a few latencies as an HdrHistogram does: the highest latency of the slot.
 func (l *latencies) quantile(percent float64) time.Duration {
 	rank := min(max(1, int(percent/100*float64(len(l.few))+0.5)), len(l.few))
 	us := uint64(l.few[rank-1])

@@ -30,7 +30,7 @@ func addLost(pods []model.Pod, routes []model.Route) {
 	}
 }
 
-// askedFor is when a Pod's deletion was asked for. Of one that nobody deleted before its endpoint left, it is when
+// askedFor returns when a Pod's deletion was asked for. Of one that nobody deleted before its endpoint left, it is when
 // that left: nobody waited for it until then.
 func askedFor(p *model.Pod, r *model.Route) model.Instant {
 	switch {
@@ -82,7 +82,7 @@ func at(i model.Instant) func(bound) time.Duration {
 	}
 }
 
-// mostly is the part that took longest, if it is known which.
+// mostly returns the part that took longest, if it is known which.
 func mostly(l model.LostTime) model.LostPart {
 	parts := []struct {
 		part   model.LostPart

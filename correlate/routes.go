@@ -13,9 +13,9 @@ import (
 
 // This file says when the routes of each node followed the changes of endpoints, by which Pods answered.
 
-// routes are those of all targets that probers send new connections to. Of a Pod whose endpoint came or went more
-// than once nothing is said: which of its answers belong to which change is not known. Nor is it of Pods of one name,
-// as those of a StatefulSet that follow each other: they answer by that name.
+// routes returns the routes of all targets that probers send new connections to. Of a Pod whose endpoint came or went
+// more than once nothing is said: which of its answers belong to which change is not known. Nor is it of Pods of one
+// name, as those of a StatefulSet that follow each other: they answer by that name.
 func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Route {
 	asking := slices.DeleteFunc(slices.Clone(snapshots), func(s *snapshot) bool {
 		return s.reading.Answers == nil || s.target.Service == "" || s.target.Turns // no node routes to the addresses of a name
@@ -50,7 +50,7 @@ func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Rout
 	return list
 }
 
-// podsNamed are the UIDs of the Pods behind endpoints, by NAMESPACE/NAME.
+// podsNamed returns the UIDs of the Pods behind endpoints, by NAMESPACE/NAME.
 func podsNamed(events []model.Event) map[string]map[string]bool {
 	named := map[string]map[string]bool{}
 	for i := range events {
@@ -76,7 +76,7 @@ type endpointChange struct {
 // A servicePort names a port of a Service.
 type servicePort struct{ service, port string }
 
-// endpointChanges are the changes of the endpoints of each Service and port that were watched, of each Pod at most
+// endpointChanges returns the changes of the endpoints of each Service and port that were watched, of each Pod at most
 // one of each kind.
 func endpointChanges(events []model.Event) map[servicePort][]endpointChange {
 	type key struct {
@@ -116,7 +116,7 @@ func endpointChanges(events []model.Event) map[servicePort][]endpointChange {
 	return changes
 }
 
-// mostReady is how many endpoints a Service had at one time at most.
+// mostReady returns how many endpoints a Service had at one time at most.
 func mostReady(tl *model.Timeline, service string) (most int) {
 	for _, s := range tl.Services {
 		if s.Name == service {
@@ -160,7 +160,7 @@ func (s *snapshot) follow(c endpointChange, backends []string, clock aligned, k 
 	return route, true
 }
 
-// deletionsAsked are when Lapse itself asked for the deletions of Pods, by UID.
+// deletionsAsked returns when Lapse itself asked for the deletions of Pods, by UID.
 func deletionsAsked(events []model.Event) map[string]model.Instant {
 	at := map[string]model.Instant{}
 	for i := range events {

@@ -26,7 +26,7 @@ func (r *reached) reach(at time.Duration, sign bool) {
 	}
 }
 
-// reachedBy is how far a source's facts have come.
+// reachedBy returns how far a source's facts have come.
 func (t *Tracker) reachedBy(source timeline.SourceID) *reached {
 	if t.reached[source] == nil {
 		t.reached[source] = &reached{}
@@ -34,8 +34,8 @@ func (t *Tracker) reachedBy(source timeline.SourceID) *reached {
 	return t.reached[source]
 }
 
-// come is how far time has come, by every source's facts, and the last instant at which a source's process is known
-// to have run.
+// come returns how far time has come, by every source's facts, and the last instant at which a source's process is
+// known to have run.
 func (t *Tracker) come() (now, lastSign time.Duration) {
 	now = t.now
 	for source, r := range t.reached {
@@ -51,7 +51,7 @@ type moment struct {
 	at     time.Duration
 }
 
-// on is a moment on another source's clock: no later than it was.
+// on returns a moment on another source's clock: no later than it was.
 func (t *Tracker) on(source timeline.SourceID, m moment) time.Duration {
 	if m.source == source {
 		return m.at
@@ -67,7 +67,7 @@ type aligned struct {
 	jumps  []align.Jump
 }
 
-// An alignedBy keeps what was aligned by so many comparisons of clocks of so many sources.
+// An alignedBy caches alignments. It is valid for this number of clock comparisons and sources.
 type alignedBy struct {
 	syncs, sources int
 	of             map[timeline.SourceID]aligned
@@ -91,7 +91,7 @@ func (t *Tracker) aligned(source timeline.SourceID) aligned {
 
 func (a aligned) at(instant time.Duration) model.Instant { return a.clocks.At(a.source, instant) }
 
-// bracket is a bracket of the source's clock on the run's.
+// bracket returns a bracket of the source's clock on the run's.
 func (a aligned) bracket(i model.Instant) model.Instant {
 	if a.shared {
 		return i
@@ -99,7 +99,7 @@ func (a aligned) bracket(i model.Instant) model.Instant {
 	return model.Instant{Earliest: a.at(i.Earliest).Earliest, Latest: a.at(i.Latest).Latest}
 }
 
-// missed is by how much the run's clock can have gone ahead in jumps between two instants: the source did not run
+// missed returns how much the run's clock can have gone ahead in jumps between two instants: the source did not run
 // meanwhile.
 func (a aligned) missed(from, to time.Duration) time.Duration {
 	missed := time.Duration(0)
@@ -136,7 +136,7 @@ func (a aligned) windows(list []model.Window) []model.Window {
 	return list
 }
 
-// drifted is a length by another clock.
+// drifted returns a length by another clock.
 func drifted(l model.Length, missed time.Duration) model.Length {
 	return model.Length{
 		Min: max(0, l.Min-time.Duration(align.Drift*float64(l.Min))-1),
@@ -222,7 +222,7 @@ func (a aligned) series(s model.BucketSeries, width time.Duration) model.BucketS
 	return placed
 }
 
-// placedPairs are counts by slot where the slots lie elsewhere.
+// placedPairs returns counts by slot where the slots lie elsewhere.
 func placedPairs(pairs model.SparseCounts, to []int) model.SparseCounts {
 	counts := map[int]int{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -244,7 +244,7 @@ func sortedKeys(counts map[int]int) []int {
 	return keys
 }
 
-// publishSources are the run's sources, by ID. It goes over what was measured by each.
+// publishSources returns the run's sources, by ID. It goes over what was measured by each.
 func (t *Tracker) publishSources(snapshots []*snapshot) []model.Source {
 	var list []model.Source
 	judged := map[timeline.SourceID][]*snapshot{}
@@ -294,7 +294,8 @@ type sends struct {
 	url           string
 }
 
-// alikeTo is the number of the targets that send what a target does; -1 for one that is not judged, or is not known.
+// alikeTo returns the number of the targets that send what a target does; -1 for one that is not judged, or is not
+// known.
 func (t *Tracker) alikeTo(target timeline.Target) int {
 	key := sends{target.Kind, target.Service, target.PortName, target.URL}
 	if !target.Kind.Judged() || key.service+key.url == "" {

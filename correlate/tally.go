@@ -18,7 +18,7 @@ type tally struct {
 	due       int // requests
 	classes   [timeline.NumClasses]int
 	late      int
-	delayed   int // ok ones of which only an upper bound of their latency is known
+	delayed   int // ok ones whose latency has only an upper bound
 	fresh     int // ok ones that were the first on their connection, where connections are kept
 	firstDue  time.Duration
 	lastSent  time.Duration
@@ -113,7 +113,7 @@ func (t *tally) edge(own []model.Window) windows.FirstLast {
 // rest lets go of what is needed only while requests come.
 func (t *tally) rest() { t.few = append([]uint32(nil), t.few...) }
 
-// classNames is how many requests ended in each class. The map is never changed again.
+// classNames returns how many requests ended in each class. The map is never changed again.
 func (t *tally) classNames() map[string]int {
 	if t.named == nil || t.namedOf != t.due {
 		t.named, t.namedOf = windows.ClassNames(&t.classes), t.due

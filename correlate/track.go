@@ -99,10 +99,10 @@ func (t *track) sort() {
 	}
 }
 
-// begin is when measuring began: at the first due instant, unless that came later than getting ready explains. Then
-// what kept the prober from it is part of the run.
+// begin returns when measuring began: at the first due instant, unless that came later than getting ready explains.
+// Then what kept the prober from it is part of the run.
 func (t *track) begin() time.Duration {
-	if t.began != nil && t.began.source == t.target.Source && t.tally.firstDue-t.began.at > gettingReady && t.target.Kind != timeline.Held { // of which opening the connections is on record
+	if t.began != nil && t.began.source == t.target.Source && t.tally.firstDue-t.began.at > gettingReady && t.target.Kind != timeline.Held { // the opening of held connections is on record
 		return t.began.at
 	}
 	return t.tally.firstDue
@@ -111,7 +111,7 @@ func (t *track) begin() time.Duration {
 // gettingReady is how long a prober may take until a target's first request is due.
 const gettingReady = 150 * time.Millisecond
 
-// known is the instant up to which t is known to have been measured.
+// known returns the instant up to which t is known to have been measured.
 func (t *track) known() time.Duration { return max(t.mark, t.tally.lastSent) }
 
 // A snapshot is a track read to its end, though more may come.
@@ -157,7 +157,7 @@ func (s *snapshot) windows(backends []string) []model.Window {
 	return list
 }
 
-// coverage is the share of the measured time that was observed; 0 if none was measured.
+// coverage returns the share of the measured time that was observed; 0 if none was measured.
 func (s *snapshot) coverage(clock aligned) float64 {
 	measured := clock.bracket(model.Instant{Earliest: s.measured.From, Latest: s.measured.To})
 	if s.measured.To <= s.measured.From || measured.Latest <= measured.Earliest {

@@ -130,10 +130,10 @@ func (t *Tracker) name(tr *track) {
 
 func (t *Tracker) join() time.Duration { return cmp.Or(t.opts.Join, t.meta.Options.Join, time.Second) }
 
-// slow is 0 if nothing was asked for: then it depends on what the target takes, see slowFinder.
+// slow returns --slow; 0 if it was not given: then it depends on what the target takes, see slowFinder.
 func (t *Tracker) slow() time.Duration { return cmp.Or(t.opts.Slow, t.meta.Options.Slow) }
 
-// resolution is 0 if nothing was asked for: then it depends on the target, see gapLimit.
+// resolution returns --resolution; 0 if it was not given: then it depends on the target, see gapLimit.
 func (t *Tracker) resolution() time.Duration {
 	return cmp.Or(t.opts.Resolution, t.meta.Options.Resolution)
 }
@@ -155,7 +155,7 @@ type peerKey struct {
 	id     uint16
 }
 
-// peerOf is the address of a failed request's connection, where the target has several.
+// peerOf returns the address of a failed request's connection, where the target has several.
 func (t *Tracker) peerOf(target *timeline.Target, id uint16) string {
 	if !target.Turns {
 		return ""
@@ -244,7 +244,7 @@ func (t *Tracker) commandChanged(e timeline.Event) {
 // live reports whether more facts may come.
 func (t *Tracker) live() bool { return t.ended == nil && !t.closed }
 
-// end is when the run ended; while it is live, how far it has come. Of a recording that ends before its run
+// end returns when the run ended; while it is live, how far it has come. Of a recording that ends before its run
 // did, it is the last instant on record: whether the run went on, and for how long, is not known.
 func (t *Tracker) end() time.Duration {
 	if t.ended != nil {
@@ -254,7 +254,7 @@ func (t *Tracker) end() time.Duration {
 	return now
 }
 
-// planned is how long the run was to take; 0 if that depends on its command.
+// planned returns how long the run was to take; 0 if that depends on its command.
 func (t *Tracker) planned() time.Duration {
 	o := t.meta.Options
 	if o.Duration <= 0 {

@@ -129,7 +129,7 @@ func TestVerdictSumsFailuresAndTakesTheWorstTargetOtherwise(t *testing.T) {
 	if want := (model.Length{Min: 40 * ms, Max: 206 * ms}); v.Downtime.Total != want { // at least the worse target's, at most with what was not observed of the other
 		t.Errorf("downtime %v, want %v", v.Downtime.Total, want)
 	}
-	if want := (model.Length{Min: 40 * ms, Max: 109 * ms}); *v.LongestWindow != want { // 30 ms nobody looked at, 9 ms to the next request, 70 ms an answer takes
+	if want := (model.Length{Min: 40 * ms, Max: 109 * ms}); *v.LongestWindow != want { // 30 ms unobserved, 9 ms to the next request, 70 ms an answer takes
 		t.Errorf("longest window %v, want bounds %v: either may be the longest, and so may one that was not observed", *v.LongestWindow, want)
 	}
 	if want := (model.Length{Min: 40 * ms, Max: 109 * ms}); *v.LongestBlackout != want {

@@ -79,7 +79,7 @@ func TestSlowIsMeasuredAgainstTheBaseline(t *testing.T) {
 }
 
 // Until what is slow is known, requests wait to be judged by it: live and offline agree.
-// Of an answer that our own stop delayed nobody knows whether it was slow. It makes no window, and parts none.
+// An answer that the prober's own stall delayed may not have been slow. It makes no window, and parts none.
 func TestAnswerThatWeDelayedIsNeitherSlowNorQuick(t *testing.T) {
 	for text, want := range map[string]int{
 		"ok*20 delayed+6*5 ok*20":                 0,

@@ -48,13 +48,13 @@ func (c *Clocks) Add(s timeline.Sync) {
 	c.n++
 }
 
-// Len is how many comparisons were added.
+// Len returns how many comparisons were added.
 func (c *Clocks) Len() int { return c.n }
 
 // Shared reports whether the source has the run's clock: every instant is what it is.
 func (c *Clocks) Shared(source timeline.SourceID) bool { return c.of[source] == nil }
 
-// At is when something happened, on the run's clock, that happened at an instant of a source's.
+// At returns when something happened, on the run's clock, that happened at an instant of a source's.
 func (c *Clocks) At(source timeline.SourceID, instant time.Duration) model.Instant {
 	of := c.of[source]
 	if of == nil {
@@ -83,7 +83,7 @@ func (c *Clocks) Place(source timeline.SourceID, due, sent, done time.Duration) 
 	return p
 }
 
-// From is the earliest instant of a source's clock at which the run's can have read so.
+// From returns the earliest instant of a source's clock at which the run's can have read so.
 func (c *Clocks) From(source timeline.SourceID, run time.Duration) time.Duration {
 	of := c.of[source]
 	if of == nil {
@@ -132,13 +132,13 @@ func (c *Clocks) Summary(source timeline.SourceID) (Summary, bool) {
 // A bound is what holds of an offset at an instant.
 type bound struct{ at, min, max time.Duration }
 
-// near is what is left of b at another instant.
+// near returns what is left of b at another instant.
 func (b bound) near(at time.Duration) bound {
 	slack := spread((at - b.at).Abs())
 	return bound{at, b.min - slack, b.max + slack}
 }
 
-// spread is how far two clocks can part meanwhile, rounded up.
+// spread returns how far two clocks can part meanwhile, rounded up.
 func spread(meanwhile time.Duration) time.Duration {
 	return time.Duration(Drift*float64(meanwhile)) + 1
 }
@@ -164,7 +164,7 @@ type span struct {
 func (s *span) first() time.Duration { return s.syncs[0].at }
 func (s *span) last() time.Duration  { return s.syncs[len(s.syncs)-1].at }
 
-// offset is what the span leaves at an instant.
+// offset returns what the span leaves at an instant.
 func (s *span) offset(at time.Duration) bound {
 	next := sort.Search(len(s.syncs), func(i int) bool { return s.syncs[i].at > at })
 	switch {

@@ -51,8 +51,8 @@ func testAcceptStall(c *Case) Finding {
 	return f
 }
 
-// fullBefore are young Pods of the same template whose addresses took no connection at all: requests to the Service
-// had filled their queues before.
+// fullBefore returns young Pods of the same template whose addresses accepted no connection at all: requests to the
+// Service had filled their queues before.
 func fullBefore(v *evidence.Evidence, w *model.Window, young []evidence.Suspect) []evidence.Suspect {
 	alike, _ := v.Suspects.YoungThat(w, func(u *model.Window) bool { return evidence.Only(u.Classes, timeline.TimeoutConnect, timeline.NoSlot) })
 	return slices.DeleteFunc(alike, func(s evidence.Suspect) bool {

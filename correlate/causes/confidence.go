@@ -9,7 +9,7 @@ import (
 	"lapse/correlate/model"
 )
 
-// cause is what a finding of a rule says, with the confidence that follows from its signs.
+// cause returns what a finding of a rule says, with the confidence that follows from its signs.
 func (f *Finding) cause(rule string) model.Cause {
 	c := model.Cause{
 		Rule: rule, Reason: f.Reason, Confidence: f.confidence(), Text: f.Text, Fix: f.Fix,
@@ -24,8 +24,8 @@ func (f *Finding) cause(rule string) model.Cause {
 	return c
 }
 
-// confidence is what the strongest sign for the cause supports, or high if two were seen in different places, as far
-// as the signs against it and the missing ones leave that.
+// confidence returns what the strongest sign for the cause supports, or high if two were seen in different places, as
+// far as the signs against it and the missing ones leave that.
 func (f *Finding) confidence() model.Confidence {
 	strongest, places := evidence.Context, map[string]bool{}
 	for _, s := range f.For {
@@ -100,7 +100,7 @@ func Grade(c model.Confidence) int {
 	return slices.Index([]model.Confidence{model.Low, model.Medium, model.High}, c)
 }
 
-// lower is the less confident of the two.
+// lower returns the less confident of the two.
 func lower(a, b model.Confidence) model.Confidence {
 	if Grade(a) < Grade(b) {
 		return a

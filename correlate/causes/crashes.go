@@ -6,8 +6,8 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// routedCrashes are those of the window's crashes of which is holds, where the Service had an endpoint to route to.
-// If there are none, whyNot says so, or none does.
+// routedCrashes returns the window's crashes that satisfy is, if the Service had an endpoint. If it returns none,
+// whyNot says why: there was no endpoint, or else none.
 func (c *Case) routedCrashes(is func(evidence.Crash) bool, none string) (all []evidence.Crash, whyNot string) {
 	for _, cr := range c.Crashes.In(c.Window) {
 		if is(cr) {

@@ -111,7 +111,7 @@ func firstText(w *model.Window) string {
 	return ""
 }
 
-// lookedUp is the name in a URL: its host, or what a DNS server is asked for.
+// lookedUp returns the name in a URL: its host, or what a DNS server is asked for.
 func lookedUp(address string) string {
 	u, err := url.Parse(address)
 	switch {
@@ -124,7 +124,7 @@ func lookedUp(address string) string {
 	return "the target's name"
 }
 
-// asked is the DNS server that a target asks itself; empty if it is another target.
+// asked returns the DNS server that a target asks itself; empty if it is another target.
 func asked(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Scheme == "dns" {
 		return u.Host

@@ -144,8 +144,8 @@ func (e *emptiness) readinessLost() bool {
 	return true
 }
 
-// readinessSpread is how far apart Pods turn not ready whose probes share what they ask: two rounds of the probe, 20
-// s if it is not known.
+// readinessSpread returns how far apart Pods turn not ready whose probes share what they ask: two rounds of the probe,
+// 20 s if it is not known.
 func readinessSpread(e *emptiness) time.Duration {
 	if p := e.view.Templates.ReadinessOf(e.leavers[0].Pod); p != nil {
 		return time.Duration(p.Threshold+1) * p.Period

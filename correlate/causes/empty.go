@@ -10,7 +10,7 @@ import (
 	"lapse/correlate/model"
 )
 
-// This file is what several rules say of a Service that had no endpoint to route to.
+// This file is about a Service that had no endpoint to route to.
 
 // An emptiness is a window in which a Service had no endpoint to route to, and what emptied it.
 type emptiness struct {
@@ -29,11 +29,10 @@ type leaver struct {
 	left model.Instant // the last time before that
 }
 
-// wasDeleted reports whether the Pod's deletion can have made its endpoint leave. One that was asked for later is
-// what somebody did about it.
+// wasDeleted reports whether the Pod's deletion can have made its endpoint leave: a later one was a reaction.
 func (p *leaver) wasDeleted() bool { return p.Deleted != nil && p.Deleted.Earliest <= p.left.Latest }
 
-// emptying is how long before a Service was empty Pods left that are counted.
+// emptying is how long before a Service was empty the Pods that left count.
 const emptying = 30 * time.Second
 
 // emptied finds whether the window's Service had no endpoint to route to, and what emptied it. Else it says why not.
@@ -56,7 +55,7 @@ func (c *Case) findEmpty() (e *emptiness, whyNot string) {
 	return e, ""
 }
 
-// emptiedBy is the emptiness that a rule knows the reason of.
+// emptiedBy returns the emptiness that a rule knows the reason of.
 func (c *Case) emptiedBy(rule string) (e *emptiness, whyNot string) {
 	e, whyNot = c.emptied()
 	if e != nil && e.rule != rule {
@@ -86,20 +85,21 @@ func (e *emptiness) findLeavers() {
 	slices.SortStableFunc(e.leavers, func(a, b leaver) int { return cmp.Compare(a.left.Latest, b.left.Latest) })
 }
 
-// apart is how far apart the first and the last of them left.
+// apart returns how far apart the first and the last of them left.
 func (e *emptiness) apart() model.Length {
 	return evidence.Length(e.leavers[0].left, e.leavers[len(e.leavers)-1].left)
 }
 
-// aboutStart is when a change can have emptied the Service: its bracket, and a controller's time to follow before it.
+// aboutStart returns when a change can have emptied the Service: its bracket, and a controller's time to follow before
+// it.
 func (e *emptiness) aboutStart(controller time.Duration) model.Instant {
 	return model.Instant{Earliest: e.span.Start.Earliest - controller, Latest: e.span.Start.Latest}
 }
 
-// followed is for how long controllers may take to follow a change.
+// followed is how long controllers may take to follow a change.
 const followed = 5 * time.Second
 
-// lastOfAll is the Pod whose endpoint left last, among those that left.
+// lastOfAll returns the Pod whose endpoint left last, among those that left.
 func (e *emptiness) lastOfAll() (leaver, bool) {
 	for _, p := range e.leavers {
 		if p.UID == e.span.Last.Object.UID {
@@ -109,7 +109,7 @@ func (e *emptiness) lastOfAll() (leaver, bool) {
 	return leaver{}, false
 }
 
-// lastLeaver is the Pod whose endpoint left last, nil if it was not seen.
+// lastLeaver returns the Pod whose endpoint left last, nil if it was not seen.
 func (e *emptiness) lastLeaver() *model.Pod {
 	for _, p := range e.view.Services.Pods(e.window) {
 		if p.UID == e.span.Last.Object.UID {
@@ -119,7 +119,7 @@ func (e *emptiness) lastLeaver() *model.Pod {
 	return nil
 }
 
-// nextPod is the one whose endpoint ended the emptiness, nil if none did.
+// nextPod returns the Pod whose endpoint ended the emptiness, nil if none did.
 func (e *emptiness) nextPod() *model.Pod {
 	if e.span.Next == nil {
 		return nil
@@ -132,8 +132,8 @@ func (e *emptiness) nextPod() *model.Pod {
 	return nil
 }
 
-// madeNext is the Pod whose endpoint ended the emptiness; where none did, the first that the workload of the last Pod
-// made after that one's deletion; nil if none was seen.
+// madeNext returns the Pod whose endpoint ended the emptiness; where none did, the first that the workload of the last
+// Pod made after that one's deletion; nil if none was seen.
 func (e *emptiness) madeNext() *model.Pod {
 	last, next := e.lastLeaver(), e.nextPod()
 	if e.span.Next != nil || last == nil || last.Deleted == nil {
@@ -158,7 +158,7 @@ func (e *emptiness) wentOnAnswering(p leaver) bool {
 	return answered >= 3 && 2*answered >= sent
 }
 
-// leaver is the one of the Pods that left which has this UID, nil if none has.
+// leaver returns the Pod that left with this UID, nil if there is none.
 func (e *emptiness) leaver(uid string) *model.Pod {
 	for _, p := range e.leavers {
 		if p.UID == uid {
@@ -168,7 +168,7 @@ func (e *emptiness) leaver(uid string) *model.Pod {
 	return nil
 }
 
-// names are those of the Pods that left.
+// names returns the names of the Pods that left.
 func (e *emptiness) names() []string {
 	var names []string
 	for _, p := range e.leavers {

@@ -14,7 +14,7 @@ import (
 
 // This file is what all rules say of a Service that had no endpoint to route to, whatever emptied it.
 
-// finding is what all these rules say: that the Service had no endpoint, and what showed it. Text begins with why.
+// finding returns what all these rules say: that the Service had no endpoint, and what showed it. Text begins with why.
 func (e *emptiness) finding(why, fix string, deciding ...evidence.Sign) Finding {
 	v, w := e.view, e.window
 	f := Finding{For: append(deciding, emptySigns(v, w, e.span)...), Text: why + e.text(), Fix: fix}
@@ -33,8 +33,8 @@ func (e *emptiness) finding(why, fix string, deciding ...evidence.Sign) Finding 
 	return f
 }
 
-// text is that the Service had no endpoint, and for how long nothing answered: the traffic tells that better than the
-// watch does.
+// text says that the Service had no endpoint, and how long nothing answered. The traffic measures that better than the
+// watch.
 func (e *emptiness) text() string {
 	v, w, span := e.view, e.window, e.span
 	service := cmp.Or(v.Traffic.Target(w).Service, "the Service")
@@ -64,16 +64,16 @@ func nothingAnswered(w *model.Window) string {
 // routedLate says that requests failed for long after an endpoint was ready again.
 func routedLate(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) string {
 	late := w.End.Earliest - empty.End.Latest
-	if empty.Next == nil || w.Kind != model.Outage || late < evidence.Moment || v.Services.Deleted(w) != nil { // a Service that is made anew may have another address
+	if empty.Next == nil || w.Kind != model.Outage || late < evidence.Moment || v.Services.Deleted(w) != nil { // a recreated Service may have another address
 		return ""
 	}
 	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.Services.Router(w), empty.Next.Object.Name, quantity.Lowest(late))
 }
 
-// lasted is for how long nobody served, for a fix.
+// lasted returns how long nothing served, in the words of a fix.
 func (e *emptiness) lasted() string { return quantity.Span(quantity.RoundUp(e.window.Length.Max)) }
 
-// emptySigns are what happened, in order. That the last endpoint left decides.
+// emptySigns returns what happened, in order. The last endpoint's leaving decides.
 func emptySigns(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) []evidence.Sign {
 	signs := []evidence.Sign{evidence.Watched.Sign(model.Evidence{
 		Event: empty.Last.ID, At: &empty.Start,
@@ -97,7 +97,7 @@ func emptySigns(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan
 	return signs
 }
 
-// firstRefused recognises refusals followed by connect timeouts, looking at the failures one by one.
+// firstRefused recognises refusals followed by connect timeouts.
 func firstRefused(v *evidence.Evidence, w *model.Window) (refused, timedOut int, ok bool) {
 	var lastRefused, lastTimeout time.Duration
 	firstTimeout := model.Never
@@ -135,17 +135,17 @@ func unansweredThroughout(v *evidence.Evidence, w *model.Window, empty *evidence
 	return name
 }
 
-// sign is the event that shows what emptied the Service.
+// sign returns the event that shows what emptied the Service.
 func (e *emptiness) sign(text string) evidence.Sign {
 	return evidence.Watched.Sign(model.Evidence{Event: e.event.ID, At: new(e.event.At), Text: text})
 }
 
-// all is that requests failed as without endpoints: none was answered.
+// all returns the sign that no request was answered, as without endpoints.
 func (e *emptiness) all() evidence.Sign {
 	return evidence.Watched.Sign(model.Evidence{Target: e.window.Target, At: &e.window.Start, Text: "from then on no request was answered"})
 }
 
-// unhealthy are the first Events of the Pods that left which say that a readiness probe failed.
+// unhealthy returns the first Event of a failed readiness probe of a Pod that left.
 func (e *emptiness) unhealthy() []evidence.Sign {
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
@@ -156,7 +156,7 @@ func (e *emptiness) unhealthy() []evidence.Sign {
 	return nil
 }
 
-// answeredBadly is the doubt that the Pods whose probes failed did not serve either: then the probes were right.
+// answeredBadly returns the doubt that the Pods with failed probes did not serve: then the probes were right.
 func (e *emptiness) answeredBadly() []evidence.Sign {
 	for _, p := range e.leavers {
 		name := e.view.Addresses.DirectName(e.window, p.Pod)

@@ -10,11 +10,10 @@ import (
 	"lapse/timeline"
 )
 
-// endedWith is for how long after a change that ends an outage requests may go on failing, as far as this is still
-// said.
+// endedWith is how long after a change requests may go on failing for the change to count as the outage's end.
 const endedWith = 2 * time.Second
 
-// endOf is the last change before a window was over that can have ended it: one of its Service's endpoints came or
+// endOf returns the last change before a window was over that can have ended it: one of its Service's endpoints came or
 // left, the Service was changed, or a node was ready again. It is nil where the window is still open, or nothing did.
 func endOf(v *evidence.Evidence, w *model.Window) *model.Evidence {
 	if w.Open.End || w.Live {

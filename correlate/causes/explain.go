@@ -64,7 +64,7 @@ func causesOf(c *Case) []model.Cause {
 	return append([]model.Cause{f.cause(unexplained.Name)}, rank(found)...)
 }
 
-// unexplainedFailures are those that the cause which explains most cannot have made.
+// unexplainedFailures returns how many failures the cause that explains most of them leaves unexplained.
 func unexplainedFailures(w *model.Window, found []model.Cause) int {
 	least := w.Failed
 	for _, c := range found {

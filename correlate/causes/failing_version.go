@@ -34,7 +34,7 @@ var failingVersion = Rule{
 // otherWorkload is the reason where the Pods that fail are of another workload than those that answer.
 const otherWorkload = "other-workload"
 
-// slowestStart is for how long a Pod may fail that only starts slowly.
+// slowestStart is how long a Pod that only starts slowly may fail.
 const slowestStart = time.Minute
 
 func testFailingVersion(c *Case) Finding {
@@ -89,7 +89,7 @@ func testFailingVersion(c *Case) Finding {
 	return f
 }
 
-// A takenPods is what a Service's selector takes beside the Pods that answer.
+// A takenPods is the other Pods that a Service's selector selects, besides those that answer.
 type takenPods struct {
 	text  string // "" if all are of one workload
 	pods  string // those that fail, counted, and their owner
@@ -137,8 +137,8 @@ func (t takenPods) fix(undo string) string {
 	return fmt.Sprintf("if %s is not meant to serve, %s; else %s", t.owner, narrow, undo)
 }
 
-// onOneNodeOnly is the doubt that all Pods that fail are on one node, and none that is well: then something of that
-// node fits as well.
+// onOneNodeOnly returns the doubt that all Pods that fail are on one node, and none that is well: then something of
+// that node fits as well.
 func onOneNodeOnly(failing, well []*model.Pod) []evidence.Sign {
 	node := failing[0].Node
 	elsewhere := func(p *model.Pod) bool { return p.Node != node }

@@ -82,8 +82,8 @@ func ownAddressesOf(v *evidence.Evidence, w *model.Window, f *Finding) {
 	}
 }
 
-// otherFamily is the target that asks the same of a Service's other address family, from the same place; nil if there
-// is none.
+// otherFamily returns the target that asks the same of a Service's other address family, from the same place; nil if
+// there is none.
 func otherFamily(v *evidence.Evidence, own *model.Target) *model.Target {
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
@@ -94,5 +94,5 @@ func otherFamily(v *evidence.Evidence, own *model.Target) *model.Target {
 	return nil
 }
 
-// familyText is the address family that a target asks by itself, as people write it: IPv6.
+// familyText returns the address family that a target asks by itself, as people write it: IPv6.
 func familyText(t *model.Target) string { return strings.Replace(t.Route, "ip", "IP", 1) }

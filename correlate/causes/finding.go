@@ -8,9 +8,9 @@ import (
 	"lapse/correlate/model"
 )
 
-// beside says what targets of the same run tell whose requests do not go by what stands before the Service: that they
-// were well supports the finding; that some failed too, in which %s are their names, speaks against it; and without
-// any it is less sure.
+// beside adds what the targets say whose requests bypass what stands before the Service. If all were well, that
+// supports the finding; if some failed too, that speaks against it (%s in failedToo is their names); without any, the
+// finding is less sure.
 func (f *Finding) beside(well, ill []string, wereWell, failedToo, unmeasured string) {
 	switch {
 	case len(ill) > 0:
@@ -34,7 +34,7 @@ type Finding struct {
 	Reason   string // one of the rule's Reasons; empty if it has none, or if none of them was seen
 }
 
-// no is the finding that a rule does not apply.
+// no returns the finding that a rule does not apply.
 func no(why string) Finding { return Finding{Against: []evidence.Sign{evidence.Says(why)}} }
 
 // against adds doubts.

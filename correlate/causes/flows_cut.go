@@ -71,7 +71,7 @@ func testFlowsCut(c *Case) Finding {
 	return no(why)
 }
 
-// cutAtChange are the connections of a Pod that were not closed in order after its endpoint changed, and within a
+// cutAtChange returns the connections of a Pod that were not closed in order after its endpoint changed, and within a
 // heartbeat: what a proxy has forgotten is noticed when it is used next.
 func cutAtChange(v *evidence.Evidence, w *model.Window, p *model.Pod, changed model.Instant) *evidence.Holder {
 	h := &evidence.Holder{Pod: p, At: changed}
@@ -103,7 +103,7 @@ func holderUnasked(h *evidence.Holder, beat time.Duration) (n int) {
 	return n
 }
 
-// aliveAfter is the sign that a Pod served after an instant.
+// aliveAfter returns the sign that a Pod served after an instant.
 func aliveAfter(v *evidence.Evidence, w *model.Window, p *model.Pod, cut model.Instant) (evidence.Sign, bool) {
 	if own := v.Addresses.Probe(w, p); own.LastOK != nil && *own.LastOK > cut.Latest {
 		at := model.Instant{Earliest: *own.LastOK, Latest: *own.LastOK}
@@ -115,7 +115,7 @@ func aliveAfter(v *evidence.Evidence, w *model.Window, p *model.Pod, cut model.I
 	return evidence.Sign{}, false
 }
 
-// endedAfter is the end of a container of a Pod about when a connection was noticed to be cut; nil if none ended
+// endedAfter returns the end of a container of a Pod about when a connection was noticed to be cut; nil if none ended
 // then.
 func endedAfter(v *evidence.Evidence, p *model.Pod, cut model.Instant) *model.Event {
 	for _, e := range v.Changes.About[p.UID] {

@@ -79,8 +79,8 @@ func testForcedDelete(c *Case) Finding {
 	return f
 }
 
-// killedSoon is by when a kubelet that is well has killed the containers of a Pod that was deleted by force, and what
-// their end cut has been noticed.
+// killedSoon is how long after a forced deletion a healthy kubelet has killed the Pod's containers and clients have
+// noticed.
 const killedSoon = 6 * time.Second
 
 // cutBy counts the requests that the end of one Pod in a time can have cut, and says when the last of these was over:

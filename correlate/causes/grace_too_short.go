@@ -75,7 +75,7 @@ func testGraceTooShort(c *Case) Finding {
 	return f
 }
 
-// kills are the Pods behind the window that were killed at the end of their grace periods about it.
+// kills returns the Pods behind the window that were killed at the end of their grace periods about it.
 func kills(v *evidence.Evidence, w *model.Window) (kills []kill) {
 	for _, p := range v.Services.Pods(w) {
 		deleted := v.Changes.Event(v.Changes.IDOf(p, timeline.PodDeleted, p.Deleted))
@@ -111,7 +111,7 @@ func (k *kill) count(failures []model.Failure) {
 	}
 }
 
-// signs are the Pod's end, in the order in which one thing led to the next.
+// signs returns the Pod's end, in the order in which one thing led to the next.
 func (k *kill) signs(v *evidence.Evidence, w *model.Window) []evidence.Sign {
 	signs := evidence.Mention(model.Evidence{Event: v.Changes.IDOf(k.pod, timeline.PodDeleted, k.pod.Deleted), At: k.pod.Deleted,
 		Text: fmt.Sprintf("%s was deleted, with a grace period of %s", k.pod.Name, quantity.Span(k.grace))})
@@ -163,7 +163,7 @@ func graceFix(v *evidence.Evidence, w *model.Window, kills []kill) string {
 		give, worst.pod.Name, quantity.Span(worst.sent), took, quantity.Span(longest), toTheEnd)
 }
 
-// ownGrace is a Pod's terminationGracePeriodSeconds, 0 if that is not known.
+// ownGrace returns a Pod's terminationGracePeriodSeconds, 0 if that is not known.
 func ownGrace(v *evidence.Evidence, p *model.Pod) time.Duration {
 	if t := v.Templates[p.Template]; t != nil {
 		return t.Grace
@@ -171,7 +171,7 @@ func ownGrace(v *evidence.Evidence, p *model.Pod) time.Duration {
 	return 0
 }
 
-// preStopSleep is for how long a Pod's hooks sleep, the longest; 0 if that is not known.
+// preStopSleep returns how long a Pod's hooks sleep, the longest; 0 if that is not known.
 func preStopSleep(v *evidence.Evidence, p *model.Pod) (longest time.Duration) {
 	if t := v.Templates[p.Template]; t != nil {
 		for _, c := range t.Containers {

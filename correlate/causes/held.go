@@ -4,7 +4,7 @@ import (
 	"lapse/correlate/causes/evidence"
 )
 
-// unnamed is what is missing where the replies do not say who sent them.
+// unnamed returns what is missing where the replies do not say who sent them.
 func unnamed(h *evidence.Holder, f *Finding) {
 	if !h.Named() {
 		f.missing(evidence.Doubt(evidence.Measured, "which Pod the connections were on is not known: the replies do not name it (X-Pod, or --backend-header)"))

@@ -25,7 +25,7 @@ var idleRace = Rule{
 	Test:  testIdleRace,
 }
 
-// leastIdle is for how long a server keeps an idle connection at least: those in use close them after seconds.
+// leastIdle is the shortest time that a server keeps an idle connection: common servers close them after seconds.
 const leastIdle = time.Second
 
 func testIdleRace(c *Case) Finding {

@@ -23,8 +23,8 @@ var idleTimeout = Rule{
 	Held: testIdleTimeout,
 }
 
-// So many cuts at ages that are so near to each other, as a part of the heartbeat, are no chance: of three cuts at
-// any ages, 1 in 130 times.
+// This many cuts at ages this close to each other, relative to the heartbeat, are no chance: three cuts at random ages
+// are so 1 in 130 times.
 const (
 	leastAge      = 500 * time.Millisecond // no server closes idle connections sooner
 	leastIdleCuts = 3
@@ -66,7 +66,7 @@ func testIdleTimeout(c *Case) Finding {
 	return f
 }
 
-// idleAges are the ages of the last answer on connections that were closed while no heartbeat was open, sorted. A
+// idleAges returns the ages of the last answer on connections that were closed while no heartbeat was open, sorted. A
 // connection that was found dead by a heartbeat may have been so for as long as it was idle.
 func idleAges(cuts []model.HeldCut, beat time.Duration) (ages []time.Duration) {
 	for _, c := range cuts {

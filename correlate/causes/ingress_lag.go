@@ -12,9 +12,9 @@ import (
 // ingress-lag: a proxy before the Pods, as an ingress, went on sending requests to a Pod that had stopped, and
 // answered them with errors of its own. The nodes' routes may have followed long before.
 //
-//	url            ok ok 503 ok 503 ok t ok 503 ok ok ok     by nobody's name; t: it waits for the Pod for too long
+//	url            ok ok 503 ok 503 ok t ok 503 ok ok ok     without a Pod's name; t: it waits too long for the Pod
 //	endpoint       R  R  T   T  -
-//	web.shop       ok ok ok  ok ok  ok ok ok ok  ok ok ok    if the Service is measured beside
+//	web.shop       ok ok ok  ok ok  ok ok ok ok  ok ok ok    if the Service is measured too
 
 var ingressLag = Rule{
 	Name:  "ingress-lag",
@@ -64,7 +64,7 @@ func testIngressLag(c *Case) Finding {
 	return f
 }
 
-// signsOfStop are what was seen of the Pod's end.
+// signsOfStop returns what was seen of the Pod's end.
 func signsOfStop(v *evidence.Evidence, s *evidence.PodStop) (signs []evidence.Sign) {
 	if s.Proved {
 		signs = append(signs, evidence.Watched.Sign(model.Evidence{Target: s.Target, At: &s.At, Text: s.Pod.Name + " itself stopped answering"}))
@@ -103,8 +103,8 @@ func besideTheProxy(v *evidence.Evidence, w *model.Window, f *Finding) {
 		"the Service itself was not measured beside the URL: whether its routes were well is not known")
 }
 
-// turnedReady is a Pod whose endpoint became ready as the window's requests began to fail, nil if none did. A proxy
-// sends to none before.
+// turnedReady returns a Pod whose endpoint became ready as the window's requests began to fail, nil if none did. A
+// proxy sends to none before.
 func turnedReady(v *evidence.Evidence, w *model.Window) *model.Pod {
 	for _, p := range v.Services.Pods(w) {
 		if p.EndpointReady != nil && p.EndpointReady.Latest > 0 && p.EndpointReady.Overlaps(model.Instant{Earliest: w.Start.Earliest - evidence.FollowSlack, Latest: w.Start.Latest}) {

@@ -13,7 +13,7 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what is known of a window whose cause is not, and where to look next.
+// This file says what is known of a window without a known cause, and where to look next.
 
 // nearBy is how far from a window's onset a change is still worth mentioning when no rule applies.
 const nearBy = 2 * time.Second
@@ -37,8 +37,8 @@ func known(v *evidence.Evidence, w *model.Window) (facts []fact) {
 	return facts
 }
 
-// whichPods says which Pods failed the same way at their own addresses, since when, and what changed of them. Where
-// none did, it says so, if their addresses are asked over connections such as those that failed.
+// whichPods says which Pods failed the same way at their own addresses, since when, and what changed of them. If none
+// did, it says so, provided their addresses are probed over the same kind of connection.
 func whichPods(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
 	var alike []evidence.Failed
 	var names []string
@@ -56,8 +56,7 @@ func whichPods(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fac
 	return fact{"no Pod failed at its own address", "look at what lies between clients and Pods: a proxy, a mesh, network policies, the nodes' routes"}
 }
 
-// failedAlike says of Pods that failed the same way since when, and what changed of them before. Those of which the
-// same changed are named together.
+// failedAlike says since when Pods failed the same way, and what changed of them before. It groups them by that change.
 func failedAlike(v *evidence.Evidence, pods []evidence.Failed, names []string) fact {
 	first := slices.MinFunc(pods, func(a, b evidence.Failed) int { return cmp.Compare(a.Outage.Start.Latest, b.Outage.Start.Latest) })
 	text := fmt.Sprintf("%s failed the same way at its own address", names[0])
@@ -147,7 +146,7 @@ func whichConnections(v *evidence.Evidence, w *model.Window, all []evidence.Fail
 	return fact{}
 }
 
-// saidWhat says what the text of a failure tells beyond its class.
+// saidWhat says what an error's text adds to its class.
 func saidWhat(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
 	for _, e := range v.Traffic.ErrorsOf(w) {
 		if strings.Contains(e.Text, "certificate has expired") || strings.Contains(e.Text, "certificate is not yet valid") {
@@ -158,7 +157,7 @@ func saidWhat(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact
 	return fact{}
 }
 
-// behindProxy says that a proxy answered for somebody behind it, if it answered at least a tenth of what failed: where
+// behindProxy says that a proxy answered for a server behind it, if it answered at least a tenth of what failed: where
 // an address behind it is gone, most requests time out.
 // https://www.rfc-editor.org/rfc/rfc9110#name-502-bad-gateway
 func behindProxy(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
@@ -210,7 +209,7 @@ func otherServices(v *evidence.Evidence, w *model.Window, all []evidence.Failed)
 	return fact{text: fmt.Sprintf("endpoints of %s changed within %s of its onset", evidence.NamedOf(names), quantity.Span(nearBy))}
 }
 
-// changedNear says of what something changed near the window's onset, where no Pod failed as its requests did.
+// changedNear names the objects that changed near the window's onset, if no Pod failed as its requests did.
 func changedNear(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
 	onset := v.Traffic.Onset(w)
 	if onset.Latest-onset.Earliest > nearBy || slices.ContainsFunc(all, func(f evidence.Failed) bool { return v.Addresses.Alike(w, f) }) {

@@ -9,8 +9,8 @@ import (
 	"lapse/timeline"
 )
 
-// tooLateBy is the finding of a rule that names who was too late, without its text and its fix; ok is false where it
-// was not them.
+// tooLateBy returns the finding of a rule that names who was too late, without its text and its fix; ok is false where
+// it was not them.
 func (c *Case) tooLateBy(rule string) (f Finding, s *evidence.PodStop, r evidence.Race, ok bool) {
 	r = c.Routes.Race(c.Window)
 	if s = r.Latest(); s == nil {

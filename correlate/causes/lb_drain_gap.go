@@ -18,7 +18,7 @@ import (
 //
 //	lb address     ok ok t  ok t  ok ok t  ok ok ok ok ok     the node's share
 //	node's check   ok ok -  -  -  -  -  -  -  -  -  -  -      asked by Lapse, once per second
-//	svc            ok ok ok ok ok ok ok ok ok ok ok ok ok     if the Service is measured beside
+//	svc            ok ok ok ok ok ok ok ok ok ok ok ok ok     if the Service is measured too
 
 var lbDrainGap = Rule{
 	Name:  "lb-drain-gap",
@@ -65,7 +65,7 @@ func testLBDrainGap(c *Case) Finding {
 	return f
 }
 
-// checkedNodes are the nodes whose health checks were once good, by name.
+// checkedNodes returns the nodes whose health checks were once good, by name.
 func checkedNodes(v *evidence.Evidence, w *model.Window) (nodes []string) {
 	for _, e := range v.Changes.Checks {
 		if e.To == timeline.CheckHealthy && checkConcerns(v, w, e) && e.Seen <= w.End.Latest && !slices.Contains(nodes, e.Object.Name) {
@@ -75,7 +75,7 @@ func checkedNodes(v *evidence.Evidence, w *model.Window) (nodes []string) {
 	return nodes
 }
 
-// nodeAt is the node that is asked at an address, "" if none is.
+// nodeAt returns the node that is asked at an address, "" if none is.
 func nodeAt(v *evidence.Evidence, host string) string {
 	for _, e := range v.Changes.Checks {
 		if e.Object != nil && e.Addr == host {
@@ -95,8 +95,8 @@ func checkConcerns(v *evidence.Evidence, w *model.Window, e *model.Event) bool {
 // checkEvery is how far apart Lapse's checks of one node are, and for how long it awaits an answer at most.
 const checkEvery = time.Second + 800*time.Millisecond
 
-// gapsAt are the gaps that began as the window's requests began to fail, and that no single lost check can have made:
-// one for each node, its Service's own port first.
+// gapsAt returns the gaps that began as the window's requests began to fail, and that no single lost check can have
+// made: one for each node, its Service's own port first.
 func gapsAt(v *evidence.Evidence, w *model.Window) (gaps []nodeGap) {
 	for i, e := range v.Changes.Checks {
 		if e.From != timeline.CheckHealthy || e.To == timeline.CheckRefused || !checkConcerns(v, w, e) {
@@ -143,7 +143,7 @@ func nodesOf(gaps []nodeGap) (names []string) {
 	return names
 }
 
-// lbGap is the finding without what other ways say.
+// lbGap returns the finding without what other ways say.
 func lbGap(v *evidence.Evidence, w *model.Window, gaps []nodeGap) Finding {
 	g, names := gaps[0], evidence.NamedOf(nodesOf(gaps))
 	lag := model.Length{Min: max(0, w.End.Earliest-g.from.Latest), Max: max(0, w.End.Latest-g.from.Earliest)}
@@ -177,7 +177,7 @@ func lbGap(v *evidence.Evidence, w *model.Window, gaps []nodeGap) Finding {
 	return f
 }
 
-// says is what a node's health check said as the gap began.
+// says returns what a node's health check said as the gap began.
 func (g *nodeGap) says() string {
 	port := "its health check (kube-proxy's)"
 	if g.service != "" {
@@ -189,7 +189,7 @@ func (g *nodeGap) says() string {
 	return fmt.Sprintf("%s said no at %s: %s", g.node, port, shortened(g.said.Detail))
 }
 
-// shortened keeps the first line's worth of a text.
+// shortened returns the first line of a text.
 func shortened(text string) string {
 	const most = 80
 	if len(text) <= most {
@@ -198,7 +198,7 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// leftNode is how the last ready endpoint on a node left, as the gap began; nil if that was not seen.
+// leftNode returns how the last ready endpoint on a node left, as the gap began; nil if that was not seen.
 func leftNode(v *evidence.Evidence, w *model.Window, g nodeGap) (last *model.Event) {
 	for _, e := range v.Services.Service(w).Endpoints {
 		if e.Object.Node == g.node && e.From == timeline.EndpointReady && e.Seen <= g.from.Latest {
@@ -208,7 +208,7 @@ func leftNode(v *evidence.Evidence, w *model.Window, g nodeGap) (last *model.Eve
 	return last
 }
 
-// nodesShare compares what failed with the share that so many of all nodes have.
+// nodesShare compares the share of failed requests with the share of the nodes that are gone.
 func nodesShare(v *evidence.Evidence, w *model.Window, gone, all int, f *Finding) {
 	if v.Traffic.Target(w).Kind != timeline.New || w.Kind == model.Slow {
 		return

@@ -17,7 +17,7 @@ func number(n int) string {
 	return fmt.Sprint(n)
 }
 
-// every is all of n replicas.
+// every returns all of n replicas.
 func every(n int) string {
 	if n == 2 {
 		return "both replicas"

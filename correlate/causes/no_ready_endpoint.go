@@ -111,7 +111,7 @@ func tooFew(e *emptiness) string {
 	return "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time" + e.budgets() + mustCarry(e)
 }
 
-// wanted is how many replicas the workload of the last Pod wanted where that Pod was the only one of them that was
+// wanted returns how many replicas the workload of the last Pod wanted where that Pod was the only one of them that was
 // ready; 0 where it wanted no more, or that is not known.
 func (e *emptiness) wanted() int {
 	last, known := e.lastOfAll()
@@ -236,7 +236,7 @@ func leftAlive(e *emptiness) (Finding, bool) {
 		fmt.Sprintf("find out who changed the labels of these Pods, or the EndpointSlices: more replicas do not help against that; it was at %s", quantity.Clock(e.span.Start.Latest)), signs...), true
 }
 
-// portsChanged is the change of the Service's ports that can have emptied it, nil if there was none.
+// portsChanged returns the change of the Service's ports that can have emptied it, nil if there was none.
 func (e *emptiness) portsChanged() (last *model.Event) {
 	service := e.view.Traffic.Target(e.window).Service
 	for _, ev := range e.view.Services.Edits {
@@ -265,7 +265,8 @@ func scaledAway(e *emptiness) (Finding, bool) {
 	return e.finding(fmt.Sprintf("%s was scaled to 0 (%s), and ", what, at), fix, e.sign(what+" was scaled to 0")), true
 }
 
-// scaledBack is the first change after which the workload that was scaled to 0 wants Pods again, nil if there was none.
+// scaledBack returns the first change after which the workload that was scaled to 0 wants Pods again, nil if there was
+// none.
 func (e *emptiness) scaledBack() *model.Event {
 	for _, ev := range e.view.Changes.States.Of(e.event.Object.Namespace, e.object) {
 		if ev.Seen > e.event.Seen && ev.Snapshot.Workload.Replicas > 0 {
@@ -275,10 +276,10 @@ func (e *emptiness) scaledBack() *model.Event {
 	return nil
 }
 
-// recently is for how long before the Service was empty kills and ends of its Pods are counted.
+// recently is how long before the Service was empty the kills of its Pods count.
 const recently = 2 * time.Minute
 
-// killedByLiveness: nobody asked for the Pods' end but the probe.
+// killedByLiveness: only the liveness probe ended the Pods' containers.
 func killedByLiveness(e *emptiness) (Finding, bool) {
 	kills, killed := 0, map[string]bool{}
 	var last, decides *model.Event
@@ -315,7 +316,7 @@ func killedByLiveness(e *emptiness) (Finding, bool) {
 		e.sign("the liveness probe of "+names[len(names)-1]+" failed, and its kubelet ended the container")), true
 }
 
-// livenessOf is the liveness probe of a Pod's first container that has one, nil if that is not known.
+// livenessOf returns the liveness probe of a Pod's first container that has one, nil if that is not known.
 func livenessOf(v *evidence.Evidence, p *model.Pod) *timeline.Probe {
 	if t := v.Templates[p.Template]; t != nil {
 		for _, c := range t.Containers {
@@ -327,7 +328,7 @@ func livenessOf(v *evidence.Evidence, p *model.Pod) *timeline.Probe {
 	return nil
 }
 
-// endedThemselves: the containers of all Pods that left had ended, and nobody had asked for it.
+// endedThemselves: the containers of all Pods that left had ended unasked.
 func endedThemselves(e *emptiness) (Finding, bool) {
 	for _, p := range e.leavers {
 		if p.Ending != nil && p.Ending.By == model.ByKubelet || e.endedAsItLeft(p) == nil {
@@ -345,8 +346,8 @@ func endedThemselves(e *emptiness) (Finding, bool) {
 		e.sign(last.Name+": "+how)), true
 }
 
-// endedAsItLeft is the end of a container for which a Pod's endpoint can have left; nil if none ended by itself then.
-// An earlier one was made good.
+// endedAsItLeft returns the end of a container for which a Pod's endpoint can have left; nil if none ended by itself
+// then. An earlier one was made good.
 func (e *emptiness) endedAsItLeft(p leaver) *model.Event {
 	return e.view.Changes.EndedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest})
 }
@@ -372,12 +373,12 @@ func readinessFailed(e *emptiness) (Finding, bool) {
 	return f, true
 }
 
-// readyBefore is how many endpoints were ready at most while the Service was being emptied.
+// readyBefore returns how many endpoints were ready at most while the Service was being emptied.
 func (e *emptiness) readyBefore() int {
 	return e.view.Services.Service(e.window).MostReady(e.span.Start.Latest-emptying, e.span.Start.Latest)
 }
 
-// goings are who or what ended the Pods that left.
+// goings returns what ended the Pods that left.
 func (e *emptiness) goings() (all []model.Evidence) {
 	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
 		if p.Ending == nil {

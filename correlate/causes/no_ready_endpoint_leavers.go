@@ -32,8 +32,8 @@ func (e *emptiness) leftFor(p leaver) string {
 	return "its readiness probe failed"
 }
 
-// probeFailure is the Event of a leaver's last readiness probe that failed before its endpoint left, nil if there is
-// none.
+// probeFailure returns the Event of a leaver's last readiness probe that failed before its endpoint left, nil if there
+// is none.
 func (e *emptiness) probeFailure(p leaver) (last *model.Event) {
 	for _, ev := range e.view.Changes.About[p.UID] {
 		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") &&
@@ -71,7 +71,7 @@ func (e *emptiness) eachLeft() string {
 	return "; " + strings.Join(each, ", ")
 }
 
-// missing are the Pods that were there when the Service was emptied, and were not ready before.
+// missing returns the Pods that were there when the Service was emptied, and were not ready before.
 func (e *emptiness) missing() (pods []*model.Pod) {
 	for _, p := range e.view.Services.Pods(e.window) {
 		there := p.Created == nil || p.Created.Latest <= e.span.Start.Latest

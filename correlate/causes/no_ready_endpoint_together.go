@@ -69,7 +69,7 @@ func takenTogether(e *emptiness) (Finding, bool) {
 	return f, true
 }
 
-// rolledOutReason is the reason where a rollout took all of the Pods away, else "".
+// rolledOutReason returns the reason where a rollout took all of the Pods away, else "".
 func (e *emptiness) rolledOutReason() string {
 	if slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Ending == nil || p.Ending.By != model.ByRollout }) {
 		return ""

@@ -78,8 +78,8 @@ func nodeItself(v *evidence.Evidence, w *model.Window, node string, f *Finding) 
 	}
 }
 
-// otherWays are the targets that send new connections from the same place to the same Service by other ways, and that
-// were answered at least half of the time during the window. failing reports whether there are some that were not.
+// otherWays returns the targets that send new connections from the same place to the same Service by other ways, and
+// that were answered at least half of the time during the window. failing reports whether there are some that were not.
 func otherWays(v *evidence.Evidence, w *model.Window) (answered []*model.Target, failing bool) {
 	own := v.Traffic.Target(w)
 	for i := range v.Run.Targets {

@@ -12,7 +12,7 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// node-unreachable: a node is dead, or cut off. Its Pods are ready for as long as nobody has noticed: the node
+// node-unreachable: a node is dead, or cut off. Its Pods are ready until that is noticed: the node
 // controller waits for 40 to 50 s without a sign of the node's kubelet before it calls the node unknown and takes its
 // endpoints out.
 //

@@ -66,7 +66,7 @@ func testPinnedConnection(c *Case) Finding {
 	return f
 }
 
-// cutSigns are what happened, in order.
+// cutSigns returns what happened, in order.
 func cutSigns(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter) []evidence.Sign {
 	began := evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)})
 	var signs []evidence.Sign
@@ -81,7 +81,7 @@ func cutSigns(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter)
 	return append(signs, began)
 }
 
-// cutterSign is that the Pod stopped.
+// cutterSign returns the sign that the Pod stopped.
 func cutterSign(c *evidence.Cutter) evidence.Sign {
 	if stop := c.Stop(); !stop.Quiet && len(c.Fails) > 0 {
 		return stop.Signs()[0]

@@ -58,7 +58,7 @@ func testHeldPinned(c *Case) Finding {
 	return f
 }
 
-// pinnedSigns are how the Pod came to its end. That its deletion was asked for is a sign of its own.
+// pinnedSigns returns how the Pod came to its end. That its deletion was asked for is a sign of its own.
 func pinnedSigns(before []model.Evidence, h *evidence.Holder) []evidence.Sign {
 	signs := evidence.Mention(before...)
 	if len(signs) > 0 && signs[0].Event > 0 {
@@ -74,7 +74,7 @@ func unwarnedOf(cuts []model.HeldCut) string {
 	return "all of them"
 }
 
-// holdersEnding are the Pods that were ending when connections that may have been on them were cut, each cut by one
+// holdersEnding returns the Pods that were ending when connections that may have been on them were cut, each cut by one
 // of them.
 func holdersEnding(v *evidence.Evidence, w *model.Window) (holders []*evidence.Holder) {
 	cuts := v.Traffic.CutsIn(w)

@@ -10,7 +10,7 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// pod-crashed: a container ended though nobody had asked for it. The Pod's endpoint is ready until its kubelet has
+// pod-crashed: a container ended unasked. The Pod's endpoint is ready until its kubelet has
 // noticed and the EndpointSlice was changed, and requests go on being sent there.
 //
 //	Pod      running   terminated (exit code 1)      running
@@ -60,7 +60,7 @@ func crashText(crashes []evidence.Crash) string {
 	return fmt.Sprintf("containers of %s ended, and requests were still routed to these Pods (%s: %s)", evidence.NamedOf(names), first.Pod.Name, first.How())
 }
 
-// crashReason is why a container ended, as far as its kubelet says.
+// crashReason returns why a container ended, as far as its kubelet says.
 func crashReason(cr evidence.Crash) string {
 	switch {
 	case cr.Kill != nil:

@@ -53,8 +53,8 @@ func testPodHung(c *Case) Finding {
 	return f
 }
 
-// onOtherNodes is the doubt that several Pods hang, all on other nodes than the prober's, and none but the prober's
-// own answers: then their replies may get lost between nodes, as large ones do where the MTU is wrong.
+// onOtherNodes returns the doubt that several Pods hang, all on other nodes than the prober's, and none but the
+// prober's own answers: then their replies may get lost between nodes, as large ones do where the MTU is wrong.
 func onOtherNodes(v *evidence.Evidence, w *model.Window, hung []evidence.Suspect) []evidence.Sign {
 	own, near := v.Traffic.Target(w).Node, false
 	if own == "" || len(evidence.SuspectPods(hung)) < 2 || slices.ContainsFunc(hung, func(s evidence.Suspect) bool { return s.Pod.Node == "" || s.Pod.Node == own }) {

@@ -71,7 +71,7 @@ func testPortSwitch(c *Case) Finding {
 	return f
 }
 
-// portGone is the finding that the Service no longer has the port that is asked.
+// portGone returns the finding that the Service no longer has the port that is asked.
 func portGone(v *evidence.Evidence, w *model.Window, change *model.Event, port string) Finding {
 	if w.Share < evidence.NearlyAll {
 		return no("some requests were answered: the Service went on having port " + port)
@@ -87,7 +87,7 @@ func portGone(v *evidence.Evidence, w *model.Window, change *model.Event, port s
 	}
 }
 
-// ownPort is the port of the Service that a target asks.
+// ownPort returns the port of the Service that a target asks.
 func ownPort(t *model.Target) string {
 	u, err := url.Parse(t.URL)
 	if err != nil || t.Route != "" && t.Route != "clusterip" {
@@ -96,15 +96,15 @@ func ownPort(t *model.Target) string {
 	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
-// hasPort reports whether a Service has a port, by the words of its change: "80/TCP → 8080, 443/TCP → 8443".
+// hasPort reports whether a Service has a port, by the detail of its change: "80/TCP → 8080, 443/TCP → 8443".
 func hasPort(ports, port string) bool {
 	return port != "" && slices.ContainsFunc(strings.Split(ports, ", "), func(p string) bool { return strings.HasPrefix(p, port+"/") })
 }
 
-// A portMove is that of an endpoint from one port to another.
+// A portMove is the move of an endpoint from one port to another.
 type portMove struct{ from, to string }
 
-// movedWith are the endpoints that moved with a change of the Service, by the UID of their Pod.
+// movedWith returns the endpoints that moved with a change of the Service, by the UID of their Pod.
 func movedWith(v *evidence.Evidence, w *model.Window, change *model.Event) map[string]portMove {
 	moved := map[string]portMove{}
 	for _, e := range v.Services.Service(w).Endpoints {
@@ -122,7 +122,7 @@ func movedWith(v *evidence.Evidence, w *model.Window, change *model.Event) map[s
 	return moved
 }
 
-// keptWell is that requests on connections which were there before went on being answered.
+// keptWell returns the evidence that requests on older connections went on being answered.
 func keptWell(v *evidence.Evidence, w *model.Window) []model.Evidence {
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]

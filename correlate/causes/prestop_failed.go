@@ -79,8 +79,8 @@ func servedUntilThen(s *evidence.PodStop) string {
 	return ""
 }
 
-// stoppedAtOnce says when Pods stopped, one of which is known to have served for a time after its shutdown had begun,
-// and that this is what the hook's failure led to, unless that is unclear.
+// stoppedAtOnce says that Pods stopped because the hook had failed: at once, or too early if one served for a time. If
+// the reason is unclear, it says only when.
 func stoppedAtOnce(stops []*evidence.PodStop, served time.Duration, unclear bool) string {
 	who, when, so := "it", "at once", "so"
 	if len(stops) > 1 {

@@ -173,7 +173,7 @@ func allFailed(v *evidence.Evidence, w *model.Window) Finding {
 	return f
 }
 
-// healthyFailed is the evidence that nothing got through to any of these Pods at their own addresses, nil if
+// healthyFailed returns the evidence that nothing got through to any of these Pods at their own addresses, nil if
 // something did; and how many of them were on a node that was found to be lost: then the fault is there.
 func healthyFailed(v *evidence.Evidence, w *model.Window, healthy []*model.Pod) (seen []model.Evidence, lost int) {
 	for _, p := range healthy {
@@ -209,7 +209,7 @@ func targetsFailed(v *evidence.Evidence, w *model.Window) (other string, all boo
 	return other, true
 }
 
-// lostOnTheWay counts the failures of which nothing tells that anything arrived.
+// lostOnTheWay counts the failures that do not prove that anything arrived.
 func lostOnTheWay(w *model.Window) int {
 	return evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) + lostReplies(w)
 }

@@ -71,7 +71,7 @@ func testReplacementWaits(c *Case) Finding {
 	return f
 }
 
-// goneBy is when nothing of a Pod was left: its containers had ended, or it was gone; nil if that was not seen.
+// goneBy returns when nothing of a Pod was left: its containers had ended, or it was gone; nil if that was not seen.
 func (e *emptiness) goneBy(p *model.Pod) *model.Instant {
 	if p.Exited != nil {
 		return p.Exited

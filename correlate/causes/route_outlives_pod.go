@@ -91,7 +91,7 @@ func pinsClients(v *evidence.Evidence, w *model.Window) bool {
 	return spec != nil && spec.Snapshot.Service.Affinity == "ClientIP" && !v.Traffic.Target(w).Turns
 }
 
-// narrowed is the setting by which the Service leads the window's requests to some of its endpoints only, and what
+// narrowed returns the setting by which the Service leads the window's requests to some of its endpoints only, and what
 // that means; "" if it has none.
 func narrowed(v *evidence.Evidence, w *model.Window) (setting, effect string) {
 	spec := v.Services.Spec(w)
@@ -124,7 +124,7 @@ func racePinned(r *evidence.Race, v *evidence.Evidence, w *model.Window) string 
 	return "; with " + setting + " " + effect
 }
 
-// raceMeasures are for how long each Pod was routed to.
+// raceMeasures returns how long each Pod was routed to.
 func raceMeasures(r *evidence.Race, v *evidence.Evidence, w *model.Window) []model.Measure {
 	var all []model.Measure
 	for _, s := range r.Stops {
@@ -133,7 +133,7 @@ func raceMeasures(r *evidence.Race, v *evidence.Evidence, w *model.Window) []mod
 	return all
 }
 
-// longestRouted is the Pod of which the longest lag is proven.
+// longestRouted returns the Pod with the longest proven lag.
 func longestRouted(stops []*evidence.PodStop) *evidence.PodStop {
 	return slices.MaxFunc(stops, func(a, b *evidence.PodStop) int {
 		la, lb := a.Lag(), b.Lag()
@@ -169,7 +169,7 @@ func raceGroupText(r *evidence.Race, v *evidence.Evidence, w *model.Window, g []
 		what, v.Services.Router(w), longestRouted(g).About(), r.Begun(v.Traffic, g), surelyNamed(g))
 }
 
-// surelyNamed names Pods, and tells those of which no lag is proven from the others.
+// surelyNamed names Pods, those without a proven lag apart from the others.
 func surelyNamed(stops []*evidence.PodStop) string {
 	var surely, perhaps []*evidence.PodStop
 	for _, s := range stops {
@@ -189,7 +189,7 @@ func raceStopText(r *evidence.Race, v *evidence.Evidence, w *model.Window, s *ev
 	return fmt.Sprintf("%s still routed to %s for %s after it %s", v.Services.Router(w), s.Pod.Name, s.About(), r.Begun(v.Traffic, []*evidence.PodStop{s}))
 }
 
-// raceSigns are what happened, in the order in which one thing led to the next.
+// raceSigns returns what happened, in the order in which one thing led to the next.
 func raceSigns(r *evidence.Race, v *evidence.Evidence, w *model.Window) []evidence.Sign {
 	began := evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)})
 	if len(r.Stops) == 1 {

@@ -68,7 +68,7 @@ type Need struct {
 	Met     func(*Case) bool
 }
 
-// What rules need.
+// The facts that rules need.
 var (
 	requestsFailed   = Need{"requests were answered, only late", func(c *Case) bool { return c.Window.Kind != model.Slow }}
 	requestsCut      = Need{"no request was cut", func(c *Case) bool { return evidence.Count(c.Window.Classes, evidence.CutClasses...) > 0 }}
@@ -77,7 +77,7 @@ var (
 	endpointSlices   = Need{"EndpointSlices could not be watched", func(c *Case) bool { return !c.Watches.LaneOff("endpointslice", c.Window) }}
 )
 
-// about reports whether the rule is about windows such as that of a case.
+// about reports whether the rule applies to windows of this kind.
 func (r *Rule) about(c *Case) bool {
 	if c.Window.Kind == model.CutKind {
 		return r.Held != nil
@@ -85,7 +85,7 @@ func (r *Rule) about(c *Case) bool {
 	return r.Test != nil
 }
 
-// find tests a case, if all facts are there that the rule needs.
+// find tests a case if all facts that the rule needs are there.
 func (r *Rule) find(c *Case) Finding {
 	for _, need := range r.Needs {
 		if !need.Met(c) {

@@ -89,8 +89,8 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 	return f
 }
 
-// switched is the change of the window's Service's selector that was seen last before its onset, and the Pods whose
-// endpoints left with it though they were not ending.
+// switched returns the change of the window's Service's selector that was seen last before its onset, and the Pods
+// whose endpoints left with it though they were not ending.
 func switched(v *evidence.Evidence, w *model.Window) (change *model.Event, left []*model.Pod) {
 	if change = v.Services.Changed(w, evidence.SelectorEdited); change == nil {
 		return nil, nil
@@ -108,8 +108,8 @@ func switched(v *evidence.Evidence, w *model.Window) (change *model.Event, left 
 	return change, left
 }
 
-// scaledDown is the change by which the workload of one of these Pods was to have fewer, or was deleted, in a time;
-// nil if none was.
+// scaledDown returns the change by which the workload of one of these Pods was to have fewer, or was deleted, in a
+// time; nil if none was.
 func scaledDown(v *evidence.Evidence, pods []*model.Pod, in model.Instant) *model.Event {
 	for _, p := range pods {
 		before := -1

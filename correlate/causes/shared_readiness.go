@@ -55,7 +55,7 @@ func testSharedReadiness(c *Case) Finding {
 	return f
 }
 
-// timedOut is the doubt that a probe failed for want of an answer in time, as its Event says.
+// timedOut returns the doubt that a probe timed out, as its Event says.
 func timedOut(unhealthy []evidence.Sign) []evidence.Sign {
 	for _, s := range unhealthy {
 		if strings.Contains(s.Text, "deadline exceeded") || strings.Contains(s.Text, "Timeout exceeded") || strings.Contains(s.Text, "timed out") {
@@ -65,8 +65,8 @@ func timedOut(unhealthy []evidence.Sign) []evidence.Sign {
 	return nil
 }
 
-// noProbeFailed is that no Event tells that a readiness probe failed. A kubelet that is restarted may set all Pods of
-// its node not ready.
+// noProbeFailed returns the doubt that no Event reports a failed readiness probe. A kubelet that is restarted may set
+// all Pods of its node not ready.
 func (e *emptiness) noProbeFailed() evidence.Sign {
 	node := e.leavers[0].Node
 	if node == "" || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Node != node }) {

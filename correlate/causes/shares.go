@@ -12,7 +12,7 @@ import (
 
 // This file compares how many requests failed with the share that Pods have of the endpoints.
 
-// moreThanTheirShare has a doubt if more failed than the share that n Pods had of the endpoints.
+// moreThanTheirShare adds a doubt if more requests failed than n Pods' share of the endpoints.
 func moreThanTheirShare(v *evidence.Evidence, w *model.Window, n int, f *Finding) {
 	if v.Traffic.Target(w).Kind != timeline.New || v.Watches.LaneOff("endpointslice", w) {
 		return
@@ -23,8 +23,8 @@ func moreThanTheirShare(v *evidence.Evidence, w *model.Window, n int, f *Finding
 	}
 }
 
-// byHowMuch is what it says against a cause that more failed than the share of the endpoints that it is about: if it
-// is twice as much, most had another cause, unless the Service prefers some endpoints.
+// byHowMuch returns how strongly it speaks against a cause that more requests failed than its share of the endpoints.
+// If it is twice as many, most had another cause, unless the Service prefers some endpoints.
 func byHowMuch(v *evidence.Evidence, w *model.Window, share float64) evidence.Strength {
 	spec := v.Services.Spec(w)
 	prefers := spec != nil && (spec.Snapshot.Service.Affinity != "" || spec.Snapshot.Service.Internal == evidence.LocalPolicy || spec.Snapshot.Service.Distribution != "")

@@ -12,8 +12,8 @@ import (
 	"lapse/timeline"
 )
 
-// sidecar-first: a Pod's requests come in through a proxy beside the server. At SIGTERM the proxy exits at once,
-// while the server goes on serving: nobody reaches it any more.
+// sidecar-first: a Pod's requests come in through a proxy next to the server. At SIGTERM the proxy exits at once,
+// while the server goes on serving: no request reaches it any more.
 //
 //	proxy   R R R -
 //	server  R R R R R R R R -      as it should

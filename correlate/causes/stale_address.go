@@ -82,7 +82,7 @@ func testStaleAddress(c *Case) Finding {
 	return f
 }
 
-// staleDials are the addresses that failed connections of a window went to after their endpoints had left, or why
+// staleDials returns the addresses that failed connections of a window went to after their endpoints had left, or why
 // there are none.
 func staleDials(v *evidence.Evidence, w *model.Window) (dials []staleDial, whyNot string) {
 	whyNot = "where the failed connections went is not known"
@@ -126,8 +126,8 @@ func staleDials(v *evidence.Evidence, w *model.Window) (dials []staleDial, whyNo
 	return dials, whyNot
 }
 
-// longestDialled is the address that connections to the window's Service went to for longest after its endpoint had
-// left, in any window of the run, and that window.
+// longestDialled returns the address that connections to the window's Service went to for longest after its endpoint
+// had left, in any window of the run, and that window.
 func longestDialled(v *evidence.Evidence, w *model.Window) (worst staleDial, of *model.Window) {
 	for i := range v.Run.Windows {
 		other := &v.Run.Windows[i]
@@ -144,8 +144,8 @@ func longestDialled(v *evidence.Evidence, w *model.Window) (worst staleDial, of 
 	return worst, of
 }
 
-// leftBefore is the event by which an address was no ready endpoint of the window's Service at an instant; nil if it
-// was one, or was never seen to be.
+// leftBefore returns the event by which an address was no ready endpoint of the window's Service at an instant; nil if
+// it was one, or was never seen to be.
 func leftBefore(v *evidence.Evidence, w *model.Window, addr netip.Addr, at time.Duration) (left *model.Event) {
 	for _, e := range v.Services.Service(w).Endpoints {
 		if e.Addr != addr.String() || e.At.Earliest > at {
@@ -161,7 +161,7 @@ func leftBefore(v *evidence.Evidence, w *model.Window, addr netip.Addr, at time.
 	return left
 }
 
-// endedBehind is the Pod whose endpoint left because the Pod was to end. Of an endpoint without a Pod nothing is
+// endedBehind returns the Pod whose endpoint left because the Pod was to end. Of an endpoint without a Pod nothing is
 // known; one that left for another reason has another cause.
 func endedBehind(v *evidence.Evidence, w *model.Window, left *model.Event) (pod *model.Pod, whyNot string) {
 	if left.Object == nil || left.Object.Kind != "Pod" {
@@ -186,14 +186,14 @@ func (d *staleDial) name() string {
 	return d.addr.String()
 }
 
-// lag is for how long connections went to the address after its endpoint had left.
+// lag returns how long connections went to the address after its endpoint had left.
 func (d *staleDial) lag(w *model.Window) model.Length {
 	least := max(0, d.lastSent-d.left.At.Latest)
 	return model.Length{Min: least, Max: max(least, w.End.Latest-d.left.At.Earliest)}
 }
 
-// needed is for how long after its end had begun the Pod would have had to serve: so long connections went to it at
-// least.
+// needed returns how long after its end had begun the Pod would have had to serve: so long connections went to it
+// at least.
 func (d *staleDial) needed() time.Duration {
 	since := max(0, d.lastSent-d.left.At.Earliest)
 	return quantity.RoundUp(since + max(evidence.RouteMargin, since/4))
@@ -210,7 +210,7 @@ func (d *staleDial) signs(v *evidence.Evidence, w *model.Window) (signs []eviden
 	return signs
 }
 
-// doubts are that the address still answered its own probe.
+// doubts returns a doubt if the address still answered its own probe.
 func (d *staleDial) doubts(v *evidence.Evidence) []evidence.Sign {
 	if d.target == "" || d.stopped != nil {
 		return nil

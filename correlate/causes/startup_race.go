@@ -62,8 +62,8 @@ func startupText(young []evidence.Suspect, slowest evidence.Suspect, unready str
 		slowest.Pod.Name, quantity.Length(evidence.Early(slowest), slowest.Outage.Open.End), unready, evidence.NamedPods(pods))
 }
 
-// unready says that only the endpoint was ready, and not the Pod, as far as Pods were watched and the Service may
-// have it so.
+// unready says that only the endpoint was ready, not the Pod, if Pods were watched and the Service may publish such
+// Pods.
 func unready(v *evidence.Evidence, w *model.Window, s evidence.Suspect) string {
 	if ready := s.Pod.Ready; ready != nil && ready.Earliest <= s.Pod.EndpointReady.Latest || v.Watches.LaneOff("pod", w) {
 		return ""

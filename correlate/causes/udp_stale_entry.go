@@ -17,7 +17,7 @@ import (
 // tracking sent them before. Datagrams from other ports are led by the node's routes, which have followed.
 //
 //	svc new       ok ok x ok ok ok ok ok ok ok ok ok     a fresh source port each: at most until the routes follow
-//	svc reused    ok ok x ok x  ok x  ok x  ok x  ok     ports that are kept: those which went to the Pod, all of the time
+//	svc reused    ok ok x ok x  ok x  ok x  ok x  ok     fixed ports: those that went to the Pod, all the time
 //	direct        ok ok x x  x  x  x  x  x  x  x  x      the Pod has stopped
 //
 // kube-proxy removes such an entry once the endpoint does not serve any more, by its readiness, and not before: a Pod
@@ -80,7 +80,7 @@ func routesFollowed(v *evidence.Evidence, e *evidence.Episode, s *evidence.PodSt
 	return at
 }
 
-// lostAfter are the datagrams of a window that nothing answered and that were sent after an instant.
+// lostAfter returns the datagrams of a window that nothing answered and that were sent after an instant.
 func lostAfter(v *evidence.Evidence, w *model.Window, at time.Duration) (lost []model.Failure) {
 	for _, f := range v.Traffic.Undelivered(w) {
 		if f.Earliest() > at && slices.Contains(lostClasses, f.Class) {
@@ -90,11 +90,11 @@ func lostAfter(v *evidence.Evidence, w *model.Window, at time.Duration) (lost []
 	return lost
 }
 
-// lostClasses are how a datagram fails that no server took.
+// lostClasses are the classes of datagrams that no server got.
 var lostClasses = []timeline.Class{timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot}
 
-// staleEntry is the finding that datagrams went on to a Pod which had stopped, from some source ports, at times when
-// the routes had followed.
+// staleEntry returns the finding that datagrams went on to a Pod which had stopped, from some source ports, at times
+// when the routes had followed.
 func staleEntry(v *evidence.Evidence, w *model.Window, e *evidence.Episode, s *evidence.PodStop, after model.Instant) Finding {
 	p, node := s.Pod, v.Services.Router(w)
 	lasted := model.Length{Min: max(0, after.Latest-s.At.Latest), Max: max(0, w.End.Latest-s.At.Earliest)}
@@ -121,8 +121,8 @@ func staleEntry(v *evidence.Evidence, w *model.Window, e *evidence.Episode, s *e
 	return f
 }
 
-// staleEntryFix tells an endpoint that goes on serving by its readiness from one that had left, of which kube-proxy
-// keeps the entries against its own rules.
+// staleEntryFix distinguishes an endpoint that still serves by its readiness from one that had left: kube-proxy should
+// have removed the entries of the latter.
 func staleEntryFix(v *evidence.Evidence, w *model.Window, s *evidence.PodStop, lasted time.Duration) string {
 	client := fmt.Sprintf("have clients take another source port once a reply is overdue: here some waited ≥ %s", quantity.Lowest(lasted))
 	left := stoppedServing(v, s.Pod)
@@ -135,7 +135,7 @@ func staleEntryFix(v *evidence.Evidence, w *model.Window, s *evidence.PodStop, l
 	}
 }
 
-// stoppedServing is when the Pod's endpoint was seen neither ready nor serving any more; nil if that was not seen.
+// stoppedServing returns when the Pod's endpoint was seen neither ready nor serving any more; nil if that was not seen.
 func stoppedServing(v *evidence.Evidence, p *model.Pod) *model.Instant {
 	for _, e := range v.Changes.About[p.UID] {
 		if e.Kind == timeline.EndpointChanged && (e.To == timeline.EndpointAbsent || e.To == timeline.EndpointTerminating || e.To == timeline.EndpointNotReady) && p.TerminatingBy(e.Seen) {

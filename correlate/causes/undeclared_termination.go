@@ -46,7 +46,7 @@ func testUndeclaredTermination(c *Case) Finding {
 	return f
 }
 
-// undeclaredFix is what helps against such an end. A kubelet that preempts a Pod waits for its end and meanwhile
+// undeclaredFix returns what helps against such an end. A kubelet that preempts a Pod waits for its end and meanwhile
 // reports nothing that probes say (kubernetes, pkg/kubelet/preemption: "a blocking call" of its main loop): only room
 // for both helps, or a priority.
 func undeclaredFix(p *model.Pod, containers int, reason string) string {
@@ -57,7 +57,7 @@ func undeclaredFix(p *model.Pod, containers int, reason string) string {
 	return fmt.Sprintf("let %s fail its readiness probe from SIGTERM on, and go on serving until its endpoint has left: %s", p.Name, ended)
 }
 
-// anewFix is what helps where a container was started anew in a Pod that goes on.
+// anewFix returns what helps if a container was restarted in a Pod that goes on.
 func anewFix(said *model.Event, containers int) string {
 	instead := "change the Pod's template, which is rolled out with new Pods"
 	if strings.HasSuffix(said.Detail, " resize requires restart") {

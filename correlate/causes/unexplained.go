@@ -12,8 +12,6 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// This file is what several rules ask of changes: those about a time, and the event by which something is known.
-
 // maxNear caps how many changes an unexplained window lists near its onset, and maxNearEnd near its end.
 const (
 	maxNear    = 10
@@ -86,7 +84,7 @@ func nearOnset(v *evidence.Evidence, w *model.Window, failing map[string]bool) (
 	return near
 }
 
-// changeOfOther is 0 for a change of one of these Pods, else 1.
+// changeOfOther returns 0 for a change of one of these Pods, else 1.
 func changeOfOther(e *model.Event, pods map[string]bool) int {
 	if e.Object != nil && pods[e.Object.UID] {
 		return 0

@@ -18,7 +18,7 @@ func setEndings(pods []model.Pod, builders []*podBuilder, events []model.Event) 
 	}
 }
 
-// surroundings are the facts beside a Pod's own that tell who ended it.
+// surroundings are the facts, other than the Pod's own, that tell who ended it.
 type surroundings struct {
 	siblings  map[string][]*model.Pod   // by NAMESPACE/KIND/NAME of their workload
 	deletions map[string]*model.Event   // by NAMESPACE/NAME of the Pod: its controller said that it deleted it
@@ -78,7 +78,8 @@ func (s *surroundings) controllerDeleted(e *model.Event) {
 	}
 }
 
-// cordon is the event by which a node was cordoned that was so at an instant; nil if it was not, as far as was seen.
+// cordon returns the event by which a node was cordoned that was so at an instant; nil if it was not, as far as was
+// seen.
 func (s *surroundings) cordon(node string, at model.Instant) (last *model.Event) {
 	for _, e := range s.nodes[node] {
 		if e.At.Earliest > at.Latest {
@@ -91,7 +92,7 @@ func (s *surroundings) cordon(node string, at model.Instant) (last *model.Event)
 	return last
 }
 
-// deletedPod is the name in a controller's message: "Deleted pod: web-abc-x" of a ReplicaSet, "delete Pod web-0 in
+// deletedPod returns the name in a controller's message: "Deleted pod: web-abc-x" of a ReplicaSet, "delete Pod web-0 in
 // StatefulSet web successful".
 func deletedPod(message string) string {
 	if name, of := strings.CutPrefix(message, "Deleted pod: "); of {
@@ -104,7 +105,7 @@ func deletedPod(message string) string {
 	return ""
 }
 
-// reasons are those of the condition DisruptionTarget.
+// reasons are the reasons of the condition DisruptionTarget.
 // https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
 var reasons = map[string]struct {
 	by   model.EndedBy

@@ -33,8 +33,8 @@ func Services(events []model.Event) []model.WatchedService {
 	return services
 }
 
-// EndpointSteps are how many endpoints there were from when on, by how they changed. Changes seen in the same instant
-// came in one update and are one step.
+// EndpointSteps returns how many endpoints there were from when on, by how they changed. Changes seen in the same
+// instant came in one update and are one step.
 func EndpointSteps(changes []*model.Event) (steps []model.EndpointStep) {
 	var states timeline.Endpoints
 	for _, e := range changes {
@@ -62,7 +62,7 @@ func SetEndpoint(of *timeline.Endpoints, e *model.Event) {
 	of.Set(*e.Object, addr, e.Port, e.To)
 }
 
-// Moves are the changes, by their ID, with which endpoints only moved from one port to another, as where the
+// Moves returns the changes, by their ID, with which endpoints only moved from one port to another, as where the
 // Service's targetPort was changed: with one update each turned absent at the one port and ready at the other. Its
 // Pod neither came nor left.
 func Moves(events []model.Event) map[uint32]bool {

@@ -123,8 +123,9 @@ func (p *Placer) earliest(e *timeline.Event) time.Duration {
 // ClocksApart is how far another machine's clock may be from ours, where nothing is known of it.
 const ClocksApart = time.Second
 
-// stamped is the lower bound at, or an earlier one, where whoever wrote the event says that it happened before: what
-// is assumed of lags does not hold then. A kubelet that could not write tries again after 10 s; nothing else tells.
+// stamped returns the lower bound at, or an earlier one, where whoever wrote the event says that it happened before:
+// what is assumed of lags does not hold then. A kubelet that could not write tries again after 10 s; nothing else
+// tells.
 func (p *Placer) stamped(e *timeline.Event, at time.Duration) time.Duration {
 	lag, watched := lags[e.Kind]
 	if !watched || e.Stamp.IsZero() || p.t0.IsZero() {
@@ -165,7 +166,7 @@ func (p *Placer) foundByList(e *timeline.Event) bool {
 	return false
 }
 
-// WatchedKind is the kind of object, in lower case, whose watch an event came from.
+// WatchedKind returns the kind of object, in lower case, whose watch an event came from.
 func WatchedKind(e *timeline.Event) string {
 	switch e.Kind {
 	case timeline.SnapshotTaken:

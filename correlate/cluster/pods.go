@@ -61,7 +61,7 @@ type endpointKey struct {
 type podBuilder struct {
 	pod    model.Pod
 	events []*model.Event
-	moves  map[uint32]bool // those of its endpoints that only moved to another port
+	moves  map[uint32]bool // changes by which its endpoints only moved to another port
 
 	containers map[string]string      // by name: waiting, running, terminated
 	ended      map[string]bool        // by name: it has ended before
@@ -75,7 +75,7 @@ type podBuilder struct {
 
 	deleted, disrupted *model.Event // deletion was requested, and announced
 	failed             *model.Event // its phase turned Failed, with the reason of its kubelet
-	crash              *model.Event // a container ended, and nobody had asked for it: the last time
+	crash              *model.Event // the last unrequested end of a container
 	crashes            int          // how often
 }
 
@@ -352,7 +352,7 @@ func values(m map[string]string) []string {
 	return vs
 }
 
-// host is the address without its port.
+// host returns the address without its port.
 func host(addr string) string {
 	i := strings.LastIndexByte(addr, ':')
 	if i < 0 {

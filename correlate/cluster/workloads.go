@@ -25,10 +25,10 @@ func ReadWorkloads(events []model.Event) Workloads {
 	return all
 }
 
-// Of are the snapshots of a workload, KIND/NAME.
+// Of returns the snapshots of a workload, KIND/NAME.
 func (w Workloads) Of(namespace, workload string) []*model.Event { return w[namespace+"/"+workload] }
 
-// At is what a workload was at an instant, as far as was seen by then; nil if nothing was.
+// At returns what a workload was at an instant, as far as was seen by then; nil if nothing was.
 func (w Workloads) At(namespace, workload string, at time.Duration) *timeline.Workload {
 	var last *timeline.Workload
 	for _, e := range w.Of(namespace, workload) {

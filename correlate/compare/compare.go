@@ -128,7 +128,7 @@ func change(metric string, a, b *Estimate) Change {
 	return c
 }
 
-// failedShare is the Clopper-Pearson interval of the share of requests that fail.
+// failedShare returns the Clopper-Pearson interval of the share of requests that fail.
 func failedShare(t *model.Target) *Estimate {
 	if t.Sent == 0 {
 		return nil
@@ -180,7 +180,7 @@ func lengthEstimate(l model.Length, open bool) *Estimate {
 	return e
 }
 
-// troubles are a target's windows with downtime.
+// troubles returns a target's windows with downtime.
 func troubles(tl *model.Timeline, target string) []model.Window {
 	return slices.DeleteFunc(slices.Clone(tl.Windows), func(w model.Window) bool { return w.Target != target || w.Kind == model.Slow })
 }
@@ -215,7 +215,7 @@ func causeChanges(a, b *model.Timeline) []CauseChange {
 	return list
 }
 
-// unlike lists in what two runs differ beside what they found.
+// unlike lists how two runs differ, apart from what they found.
 func unlike(a, b *model.Timeline) []string {
 	list := []string{}
 	differ := func(what, x, y string) {
@@ -285,7 +285,7 @@ func judgedNames(tl *model.Timeline) string {
 	return strings.Join(names, ", ")
 }
 
-// ratesOf are those of the targets that other has too.
+// ratesOf returns the rates of the targets that other has too.
 func ratesOf(tl, other *model.Timeline) string {
 	var list []string
 	for _, t := range tl.Targets {
@@ -314,7 +314,7 @@ func clusterOf(tl *model.Timeline) string {
 // Known tells whether both runs measured the figure.
 func (c Change) Known() bool { return c.A != nil && c.B != nil }
 
-// Length is an estimated length; open if it has no upper bound.
+// Length returns an estimated length; open if it has no upper bound.
 func (e Estimate) Length() (l model.Length, open bool) {
 	l.Min = time.Duration(e.Min)
 	if e.Max == nil {

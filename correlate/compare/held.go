@@ -14,7 +14,7 @@ const (
 	DiffBack     = "held.back.max" // the longest that it took one to stand again
 )
 
-// heldChanges are the changes of the targets whose connections both runs held.
+// heldChanges returns the changes of the targets whose connections both runs held.
 func heldChanges(a, b *model.Timeline) (list []Change) {
 	for _, h := range a.Held {
 		i := slices.IndexFunc(b.Held, func(other model.Held) bool { return other.Target == h.Target })
@@ -30,8 +30,8 @@ func heldChanges(a, b *model.Timeline) (list []Change) {
 	return list
 }
 
-// heldFigure is one figure of a target, by its gate. A number of connections is a share of those that stood, so that
-// runs which held more or fewer compare.
+// heldFigure returns one figure of a target, by its gate. A number of connections is a share of those that stood, so
+// that runs which held more or fewer compare.
 func heldFigure(tl *model.Timeline, h model.Held, metric string) *Estimate {
 	only := *tl
 	only.Held = []model.Held{h}

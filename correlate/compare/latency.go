@@ -55,7 +55,7 @@ func (s spread) quantile(q float64) *Estimate {
 	return e
 }
 
-// slotOf is the slot of the rank-th smallest latency, counted from 1.
+// slotOf returns the slot of the rank-th smallest latency, counted from 1.
 func (s spread) slotOf(rank int) int {
 	for i, n := range s.counts {
 		if rank -= n; rank <= 0 {
@@ -65,18 +65,18 @@ func (s spread) slotOf(rank int) int {
 	return s.slots[len(s.slots)-1]
 }
 
-// quantileRanks are the ranks, among n values counted from 1, between which the quantile q lies with a probability of
-// at least 99 %. A rank of 0 or n+1 says that no value bounds it.
+// quantileRanks returns the ranks, among n values counted from 1, between which the quantile q lies with a probability
+// of at least 99 %. A rank of 0 or n+1 says that no value bounds it.
 func quantileRanks(n int, q float64) (below, above int) {
 	const tail = 0.005
-	// The first k with P(at most k of n lie below) above the tail: of so many no more can be said.
+	// The first k with P(at most k of n lie below) above the tail: n samples bound no more than that.
 	below = sort.Search(n, func(k int) bool { return binomialAtMost(k, n, q) > tail })
 	// The first r with P(at least r lie below) within the tail.
 	above = sort.Search(n+1, func(r int) bool { return r > 0 && 1-binomialAtMost(r-1, n, q) <= tail })
 	return below, above
 }
 
-// binomialAtMost is the probability of at most k successes in n trials.
+// binomialAtMost returns the probability of at most k successes in n trials.
 // https://dlmf.nist.gov/8.17#E5
 func binomialAtMost(k, n int, p float64) float64 {
 	if k >= n {

@@ -33,7 +33,7 @@ func (l *Ledger) Add(seq uint64, c timeline.HeldChange) {
 	l.changes = append(l.changes, numbered{seq, c})
 }
 
-// Len is how many changes were taken in.
+// Len returns how many changes were taken in.
 func (l *Ledger) Len() int { return len(l.changes) }
 
 // inOrder sorts the changes as they were numbered.
@@ -171,7 +171,7 @@ func (b *book) cut(at *conn, c timeline.HeldChange) {
 // close counts what is left when the last change was read.
 func (b *book) close() {
 	for _, at := range b.conns {
-		if at.standing { // nobody has closed it: the run goes on, or its record breaks off
+		if at.standing { // not closed: the run goes on, or its record breaks off
 			b.h.Standing++
 			b.h.After = counted(b.h.After, b.o.Backend(at.backend))
 		}
@@ -208,7 +208,7 @@ func counted(counts map[string]int, key string) map[string]int {
 	return counts
 }
 
-// groups are the cuts that share a window, each: one begins less than join after another's connection stood again.
+// groups returns the cuts that share a window, each: one begins less than join after another's connection stood again.
 // The cuts are sorted.
 func (b *book) groups() (groups [][]*cut) {
 	var until time.Duration
@@ -227,7 +227,7 @@ func (b *book) groups() (groups [][]*cut) {
 	return groups
 }
 
-// over is when a cut's connection stood again, or when measuring ended.
+// over returns when a cut's connection stood again, or when measuring ended.
 func (b *book) over(c *cut) time.Duration {
 	if c.Back == nil {
 		return max(b.o.End, c.Cut.Latest)
@@ -235,7 +235,7 @@ func (b *book) over(c *cut) time.Duration {
 	return c.Back.Latest
 }
 
-// window is that of some cuts, by when they were noticed.
+// window returns the window of some cuts, by when they were noticed.
 func (b *book) window(group []*cut) model.CutWindow {
 	first := group[0]
 	w := model.CutWindow{Window: model.Window{
@@ -285,7 +285,7 @@ func (b *book) window(group []*cut) model.CutWindow {
 	return w
 }
 
-// busiest is the most instants that lie within one second.
+// busiest returns the most instants that lie within one second.
 func busiest(instants []time.Duration) (most int) {
 	slices.Sort(instants)
 	from := 0

@@ -62,7 +62,7 @@ func Unwrap(words []string) []string {
 	return words
 }
 
-// flagsOf are kubectl's own flags, and those of the verbs that Lapse knows.
+// flagsOf returns kubectl's own flags, and those of the verbs that Lapse knows.
 func flagsOf() (flags *pflag.FlagSet, selector *string) {
 	flags = pflag.NewFlagSet("kubectl", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -115,7 +115,7 @@ func spread(lo, hi time.Duration) (middle, half, step time.Duration) {
 	}
 }
 
-// unit is the unit in which people read a length of size d.
+// unit returns the unit in which people read a length of size d.
 func unit(d time.Duration) (size time.Duration, name string) {
 	switch {
 	case d == 0, d >= time.Second:
@@ -126,10 +126,10 @@ func unit(d time.Duration) (size time.Duration, name string) {
 	return time.Millisecond, "ms"
 }
 
-// thirdDigit is the value of the third digit of d, at least a nanosecond.
+// thirdDigit returns the value of the third digit of d, at least a nanosecond.
 func thirdDigit(d time.Duration) time.Duration { return max(powerOfTen(d.Abs())/100, 1) }
 
-// powerOfTen is the largest power of ten not above d, and at least 1.
+// powerOfTen returns the largest power of ten not above d, and at least 1.
 func powerOfTen(d time.Duration) time.Duration {
 	power := time.Duration(1)
 	for power <= d/10 {
@@ -174,7 +174,7 @@ func Percent(share float64) string {
 	return percentText(share, math.Round)
 }
 
-// Percents prints a share of which the bounds are known, rounded outward: "0.51 % to 5.6 %".
+// Percents prints a share with its bounds, rounded outward: "0.51 % to 5.6 %".
 func Percents(lo, hi float64) string {
 	if lo == hi {
 		return Percent(lo)
@@ -224,7 +224,7 @@ func Rate(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// decimalText prints x with so many decimals at most.
+// decimalText prints x with at most this many decimals.
 func decimalText(x float64, decimals int) string {
 	text := strconv.FormatFloat(x, 'f', decimals, 64)
 	if decimals == 0 {

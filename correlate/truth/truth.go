@@ -20,7 +20,7 @@ import (
 // A Span is the earliest and the latest instant, both included, at which something happened.
 type Span struct{ From, To time.Duration }
 
-// At is an instant that is known exactly.
+// At returns an instant that is known exactly.
 func At(instant time.Duration) Span { return Span{From: instant, To: instant} }
 
 // An Outage is a time in which something was wrong. Its edges are instants on the run's clock.
@@ -29,7 +29,7 @@ type Outage struct {
 	Slow       bool // answers were late, and did not fail
 }
 
-// Length is how long it lasted at least.
+// Length returns how long it lasted at least.
 func (o Outage) Length() time.Duration { return max(0, o.End.From-o.Start.To) }
 
 // Touches reports whether some of the time between two instants may belong to it.
@@ -42,12 +42,12 @@ func (o Outage) Shows(w model.Window) bool {
 	return (w.Kind == model.Slow) == o.Slow && o.Touches(Core(w))
 }
 
-// Core is the time between a window's inner bounds.
+// Core returns the time between a window's inner bounds.
 func Core(w model.Window) (from, to time.Duration) {
 	return min(w.Start.Latest, w.End.Earliest), max(w.Start.Latest, w.End.Earliest)
 }
 
-// An Edge is one end of an outage: what a window says of it, beside the truth.
+// An Edge is one end of an outage: what a window says of it, and the truth.
 type Edge struct {
 	Bracket model.Instant
 	Basis   model.Basis
@@ -56,7 +56,7 @@ type Edge struct {
 	Held    bool
 }
 
-// Width is how far apart the bounds are. It has no meaning where the window is open.
+// Width returns how far apart the bounds are. It has no meaning where the window is open.
 func (e Edge) Width() time.Duration { return e.Bracket.Latest - e.Bracket.Earliest }
 
 // Edges compares an outage with the windows that show it, at least one, by time. If there are several, it begins with

@@ -72,7 +72,7 @@ const aftermath = 5 * time.Second
 // disturbances are in the order of [timeline.Disturbance]: what is said of them, and how they are found.
 var disturbances = map[timeline.Disturbance]struct {
 	happened, none string
-	needs          []string // kinds that must have been watched, beside endpoints
+	needs          []string // kinds that must have been watched, in addition to endpoints
 	find           func(*scorer, string) []happening
 }{
 	timeline.PodEnds:          {"a Pod with a ready endpoint was deleted", "no Pod with a ready endpoint was deleted", []string{"pod"}, (*scorer).podEnds},
@@ -86,7 +86,7 @@ var disturbances = map[timeline.Disturbance]struct {
 	timeline.NodeWithout:      {"the prober's node had no ready endpoint", "the prober's node had a ready endpoint all the time", []string{"pod"}, (*scorer).nodeWithout},
 }
 
-// happened are the times that what a prediction is about happened to the Service, or why that is not known.
+// happened returns the times that what a prediction is about happened to the Service, or why that is not known.
 func (s *scorer) happened(p *timeline.Prediction) (all []happening, unknown string) {
 	kind, known := disturbances[p.When]
 	if !known {
@@ -187,10 +187,10 @@ func (s *scorer) podStarts(string) (all []happening) {
 	return all
 }
 
-// after is something that happened then.
+// after returns something that happened then.
 func after(at model.Instant) happening { return happening{at.Earliest, at.Latest + aftermath, true} }
 
-// emptied are the times in which no endpoint was ready, after one had been.
+// emptied returns the times in which no endpoint was ready, after one had been.
 func (s *scorer) emptied(string) (all []happening) {
 	for _, of := range s.tl.Services {
 		if of.Name != s.service {
@@ -236,7 +236,7 @@ func (s *scorer) livenessFails(string) (all []happening) {
 	return all
 }
 
-// nodeWithout are the times in which a prober's node had no ready endpoint.
+// nodeWithout returns the times in which a prober's node had no ready endpoint.
 func (s *scorer) nodeWithout(string) (all []happening) {
 	probers := map[string]bool{}
 	for _, t := range s.targets {

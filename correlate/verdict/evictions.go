@@ -16,7 +16,7 @@ import (
 // https://github.com/kubernetes/kubectl/blob/master/pkg/drain/drain.go
 var kubectlEvicts = regexp.MustCompile(`error when evicting pods/"([^"]+)" -n "([^"]+)"`)
 
-// budgetRefuses are the API's reasons of which a PodDisruptionBudget is the cause: it allows no eviction, or there
+// budgetRefuses are the API's reasons that a PodDisruptionBudget causes: it allows no eviction, or there
 // are two. https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/storage/eviction.go
 var budgetRefuses = []string{"would violate the pod's disruption budget", "more than one PodDisruptionBudget"}
 
@@ -48,7 +48,8 @@ func (s *scorer) evictions() (outcome model.PredictionOutcome, why string) {
 	return model.NotTested, "no eviction of a Pod is known of"
 }
 
-// refusedPod is the Service's Pod that a line of output says was not evicted because of a PodDisruptionBudget, or "".
+// refusedPod returns the Service's Pod that a line of output says was not evicted because of a PodDisruptionBudget, or
+// "".
 func (s *scorer) refusedPod(line string) string {
 	found := kubectlEvicts.FindStringSubmatch(line)
 	if found == nil || !refusedByBudget(line) {

@@ -90,7 +90,7 @@ func unfinished(tl *model.Timeline) string {
 	return ""
 }
 
-// exposure are the changes since an instant by which an endpoint of a Service turned ready, or was no longer, and
+// exposure returns the changes since an instant by which an endpoint of a Service turned ready, or was no longer, and
 // whether every such change was seen. The Service is NAMESPACE/NAME, or "" for all of the run.
 func exposure(tl *model.Timeline, begin time.Duration, service string) (changed []*model.Event, watched bool) {
 	lanes, missed := model.Lanes{}, false

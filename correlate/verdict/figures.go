@@ -22,7 +22,7 @@ func figures(tl *model.Timeline) model.Verdict {
 	return v
 }
 
-// blindness says what a success proves of judged targets of which no answer is awaited: an outage of the application
+// blindness says what a success proves of judged targets that await no answer: an outage of the application
 // behind them does not show. It is "" if there is none.
 func blindness(tl *model.Timeline) string {
 	var of, proofs []string
@@ -49,7 +49,7 @@ func blindness(tl *model.Timeline) string {
 	return text
 }
 
-// losses are those of the figures that tell what was lost.
+// losses returns the figures that tell what was lost.
 func losses(tl *model.Timeline) (v model.Verdict) {
 	first := true
 	for i := range tl.Targets {
@@ -117,8 +117,8 @@ func addWindows(v *model.Verdict, tl *model.Timeline, target string) {
 	v.Downtime.Total = *model.Longer(&v.Downtime.Total, total)
 }
 
-// blackout is the window's longest stretch without a success; an outage is one from end to end. Where unobserved time
-// parts its failures, so that fewer than three follow each other, it need not be one at all.
+// blackout returns the window's longest stretch without a success; an outage is one from end to end. Where unobserved
+// time parts its failures, so that fewer than three follow each other, it need not be one at all.
 func blackout(tl *model.Timeline, w *model.Window) *model.Length {
 	if w.Blackout != nil || w.Kind != model.Outage {
 		return w.Blackout

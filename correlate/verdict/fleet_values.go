@@ -10,8 +10,8 @@ import (
 
 // This file is what gates compare of runs that measure from several nodes.
 
-// routeLag is the lag that a share of all removals, as each node saw them, do not exceed. Of each only a bracket is
-// known, so it lies between that of the lower and that of the upper ends. Where nothing is known of a removal, and
+// routeLag returns the lag that a share of all removals, as each node saw them, do not exceed. Of each only a bracket
+// is known, so it lies between that of the lower and that of the upper ends. Where nothing is known of a removal, and
 // where a node was not seen to follow it, it may be of any length.
 func routeLag(share float64) func(*model.Timeline, *model.Verdict) (model.Range, bool) {
 	return func(tl *model.Timeline, _ *model.Verdict) (model.Range, bool) {
@@ -44,7 +44,7 @@ func routeLag(share float64) func(*model.Timeline, *model.Verdict) (model.Range,
 	}
 }
 
-// unknownRemovals counts, for each node that measured, the endpoints of which nothing says when its routes followed
+// unknownRemovals counts, for each node that measured, the endpoints for which nothing says when its routes followed
 // their removal: no request from there was answered by the Pod, or its endpoint left more than once.
 func unknownRemovals(tl *model.Timeline) (n int) {
 	type removal struct {
@@ -82,7 +82,7 @@ func fromProber(tl *model.Timeline, t *model.Target) bool {
 	return slices.ContainsFunc(tl.Sources, func(s model.Source) bool { return s.Name == t.Source && s.Role == timeline.Prober })
 }
 
-// sourcesCoverage is that of the source, or of the node that was to have one, that observed least.
+// sourcesCoverage returns the coverage of the source, or of the node that was to have one, that observed least.
 func sourcesCoverage(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
 	least := v.Coverage
 	for _, n := range v.Nodes {

@@ -22,7 +22,7 @@ type Gate struct {
 	text   string  // the limit as it was written
 }
 
-// String is the gate as [ParseGate] reads it.
+// String returns the gate as [ParseGate] reads it.
 func (g Gate) String() string { return g.Metric + " " + g.Op + " " + g.text }
 
 // A GateMetric is something a gate can limit.
@@ -189,7 +189,7 @@ func unknownHint(name string) string {
 	return "known are " + strings.Join(metricNames(), ", ")
 }
 
-// example is a gate on the metric that makes sense.
+// example returns a gate on the metric that makes sense.
 func example(m GateMetric) string {
 	switch {
 	case isCoverage(m.Name):

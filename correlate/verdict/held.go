@@ -104,7 +104,7 @@ func imbalance(before, after map[string]int) string {
 	return fmt.Sprintf("%s of the connections are on %s now, and no Pod had more than %s before", quantity.Percent(share), pod, quantity.Percent(was))
 }
 
-// most is the Pod with the most connections, of several always the same, and its share of all.
+// most returns the Pod with the most connections, of several always the same, and its share of all.
 func most(of map[string]int) (pod string, share float64) {
 	sum := 0
 	for name, n := range of {
@@ -118,7 +118,8 @@ func most(of map[string]int) (pod string, share float64) {
 	return pod, float64(of[pod]) / float64(sum)
 }
 
-// heldDoubts are the reasons for which a run does not pass whose held connections did not stand, or are not on record.
+// heldDoubts returns the reasons for which a run does not pass whose held connections did not stand, or are not on
+// record.
 func heldDoubts(tl *model.Timeline) (doubts []string) {
 	s := sumHeld(tl)
 	if s.stood < s.connections {
@@ -130,8 +131,8 @@ func heldDoubts(tl *model.Timeline) (doubts []string) {
 	return doubts
 }
 
-// heldCount is a gate's value that counts connections that were cut. Those may be more that a stop of the prober may
-// have cut, and those whose last heartbeats were not answered.
+// heldCount returns a gate's value that counts connections that were cut. Those may be more that a stop of the prober
+// may have cut, and those whose last heartbeats were not answered.
 func heldCount(count func(heldSum) int) func(*model.Timeline, *model.Verdict) (model.Range, bool) {
 	return func(tl *model.Timeline, _ *model.Verdict) (model.Range, bool) {
 		s := sumHeld(tl)
@@ -140,7 +141,7 @@ func heldCount(count func(heldSum) int) func(*model.Timeline, *model.Verdict) (m
 	}
 }
 
-// heldBack is the longest time until a connection that was cut stood again. One that has not had at least the time
+// heldBack returns the longest time until a connection that was cut stood again. One that has not had at least the time
 // until the end.
 func heldBack(tl *model.Timeline, _ *model.Verdict) (model.Range, bool) {
 	s := sumHeld(tl)

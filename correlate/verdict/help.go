@@ -51,8 +51,8 @@ func (j judgement) help() string {
 	return ""
 }
 
-// enough is the --resolution at which enough of the time would have been observed; 0 if that would take more than a
-// second.
+// enough returns the --resolution at which enough of the time would have been observed; 0 if that would take more than
+// a second.
 func (j judgement) enough() time.Duration {
 	enough := time.Duration(0)
 	for _, t := range j.tl.Targets {

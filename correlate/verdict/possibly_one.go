@@ -9,14 +9,14 @@ import (
 // A possiblyOne is windows of one target, by start, that may be one: what parts them is unobserved time.
 type possiblyOne []*model.Window
 
-// blackouts are windows that may have been one stretch without a success: each ends, and the next begins, in the same
-// unobserved time.
+// blackouts returns windows that may have been one stretch without a success: each ends, and the next begins, in the
+// same unobserved time.
 func blackouts(tl *model.Timeline) []possiblyOne {
 	return grouped(tl, func(a, b *model.Window) bool { return sameGap(tl, a, b) })
 }
 
-// joinable are stretches that may be one window: unobserved time lies between, and what was seen to be well there is
-// too short to part two windows, had requests failed in the rest.
+// joinable returns stretches that may be one window: unobserved time lies between, and what was seen to be well there
+// is too short to part two windows, had requests failed in the rest.
 func joinable(tl *model.Timeline) []possiblyOne {
 	return grouped(tl, func(a, b *model.Window) bool {
 		observed, gap := observedBetween(tl, a, b)
@@ -45,8 +45,8 @@ func sameGap(tl *model.Timeline, a, b *model.Window) bool {
 	return a.Open.End && b.Open.Start && gap && observed <= 0
 }
 
-// observedBetween is the longest time observed without a break between the brackets of two neighbouring windows, and
-// whether any time between their failures was not.
+// observedBetween returns the longest time observed without a break between the brackets of two neighbouring windows,
+// and whether any time between their failures was not.
 func observedBetween(tl *model.Timeline, a, b *model.Window) (observed time.Duration, gap bool) {
 	from := a.End.Latest
 	for _, u := range tl.Unobserved {
@@ -62,7 +62,7 @@ func observedBetween(tl *model.Timeline, a, b *model.Window) (observed time.Dura
 
 func (s possiblyOne) last() *model.Window { return s[len(s)-1] }
 
-// upperBound is how long a stretch and its downtime can be; open if nothing bounds them.
+// upperBound returns how long a stretch and its downtime can be; open if nothing bounds them.
 func (s possiblyOne) upperBound() (length, downtime time.Duration, open bool) {
 	if len(s) == 1 {
 		return upperBound(s[0])
@@ -77,7 +77,7 @@ func (s possiblyOne) upperBound() (length, downtime time.Duration, open bool) {
 	return to - from, min(downtime, to-from), open
 }
 
-// upperBound is how long a window and its downtime can be; open if nothing bounds them.
+// upperBound returns how long a window and its downtime can be; open if nothing bounds them.
 func upperBound(w *model.Window) (length, downtime time.Duration, open bool) {
 	switch {
 	case w.Open == (model.Open{}):
@@ -88,8 +88,8 @@ func upperBound(w *model.Window) (length, downtime time.Duration, open bool) {
 	return w.Length.Max, w.Downtime.Max, true
 }
 
-// bounds is from where to where a window can last: from the good requests beyond unobserved time to those, as far as
-// any bound it. Of a window that is open at both ends it is not recorded how much of the unobserved time lies on
+// bounds returns from where to where a window can last: from the good requests beyond unobserved time to those, as far
+// as any bound it. Of a window that is open at both ends it is not recorded how much of the unobserved time lies on
 // which side: all of it may.
 func bounds(w *model.Window) (from, to time.Duration) {
 	from, to = w.Start.Earliest, w.End.Latest

@@ -14,7 +14,7 @@ import (
 // blind is the severity of a finding that predicts nothing: Lapse cannot see something.
 const blind = "blind"
 
-// score holds what was predicted before the run against what happened in it. It is nil if nobody asked preflight, and
+// score compares what was predicted before the run with what happened in it. It is nil without a preflight, and
 // while the run goes on.
 //
 // The words are strict. A prediction is confirmed by an incident that has its cause with medium confidence or more,
@@ -124,7 +124,7 @@ func sure(c model.Confidence) bool { return c == model.Medium || c == model.High
 
 func unsure(c model.Confidence) bool { return !sure(c) }
 
-// having are the causes of the Service's incidents with one of these names, and a confidence that is asked for.
+// having returns the causes of the Service's incidents with one of these names, and a confidence that is asked for.
 func (s *scorer) having(names []string, enough func(model.Confidence) bool) (found []foundCause) {
 	for _, in := range s.incidents {
 		for i := range in.Causes {
@@ -153,7 +153,7 @@ func (s *scorer) elsewhere(windows []int) bool {
 	return others > 0
 }
 
-// outcome is what the run says of a prediction, and why.
+// outcome returns what the run says of a prediction, and why.
 func (s *scorer) outcome(p *timeline.Prediction) (model.PredictionOutcome, string, []int) {
 	if p.When == timeline.EvictionAsked {
 		outcome, why := s.evictions()
@@ -232,7 +232,7 @@ func (s *scorer) untestable(p *timeline.Prediction) string {
 	return ""
 }
 
-// atNode is where a prediction says that something happens.
+// atNode returns where a prediction says that something happens.
 func atNode(p *timeline.Prediction) string {
 	if p.Node == "" {
 		return ""
@@ -240,7 +240,7 @@ func atNode(p *timeline.Prediction) string {
 	return " (" + p.Node + ")"
 }
 
-// ruleNames are the rules of causes, each once.
+// ruleNames returns the rules of causes, each once.
 func ruleNames(causes []string) string {
 	var names []string
 	for _, c := range causes {
@@ -251,7 +251,7 @@ func ruleNames(causes []string) string {
 	return strings.Join(names, " or ")
 }
 
-// allPredicted are the causes that rules of preflight are there to predict.
+// allPredicted returns the causes that rules of preflight are there to predict.
 func allPredicted(rules []timeline.AskedRule) (causes []string) {
 	for _, r := range rules {
 		causes = append(causes, r.Predicts...)

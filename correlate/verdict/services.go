@@ -38,7 +38,7 @@ func onlyWatched(v *model.ServiceVerdict) int {
 	return 0
 }
 
-// partsOf are the parts of a run that are about one Service each, by NAMESPACE/NAME: its judged targets, their
+// partsOf returns the parts of a run that are about one Service each, by NAMESPACE/NAME: its judged targets, their
 // windows and unobserved time.
 func partsOf(tl *model.Timeline) map[string]*model.Timeline {
 	parts, of := map[string]*model.Timeline{}, map[string]*model.Timeline{}
@@ -79,8 +79,8 @@ func serviceVerdict(tl, part *model.Timeline) *model.ServiceVerdict {
 	return v
 }
 
-// worstCause is the likeliest cause of most of the failures, in the words that it has where most failed; nil if there
-// is none.
+// worstCause returns the likeliest cause of most of the failures, in the words that it has where most failed; nil if
+// there is none.
 func worstCause(part *model.Timeline) *model.ServiceCause {
 	byRule, worst := map[string]*model.ServiceCause{}, map[string]int{}
 	var first *model.ServiceCause

@@ -51,7 +51,7 @@ func longestBlackout(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
 	return r, true
 }
 
-// windowCount is the worst target's. As many were seen; those that unobserved time parts may be one.
+// windowCount returns the worst target's. As many were seen; those that unobserved time parts may be one.
 func windowCount(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
 	counts := map[string]int{}
 	for _, s := range joinable(tl) {
@@ -64,7 +64,7 @@ func windowCount(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
 	return r, true
 }
 
-// widenByGaps widens a length by the longest outage that nobody looked at.
+// widenByGaps widens a length by the longest outage that unobserved time can hide.
 func widenByGaps(tl *model.Timeline, v *model.Verdict, r model.Range) model.Range {
 	for u := range outsideWindows(tl) {
 		r.Max = max(r.Max, float64(longestIn(v, u)))
@@ -72,9 +72,9 @@ func widenByGaps(tl *model.Timeline, v *model.Verdict, r model.Range) model.Rang
 	return r
 }
 
-// longestIn is how long an outage can be that lies in unobserved time and shows nowhere else: it reaches to when the
-// requests before and after met the Service. These may have been sent as long before and after as any two are apart,
-// and have taken as long as an answer: as 99 % of them do.
+// longestIn returns how long an outage can be that lies in unobserved time and shows nowhere else: it reaches to when
+// the requests before and after met the Service. These may have been sent as long before and after as any two are
+// apart, and have taken as long as an answer: as 99 % of them do.
 func longestIn(v *model.Verdict, u model.Unobserved) time.Duration {
 	length := u.End - u.Start + v.DetectionLimit
 	if v.LatencyP99 != nil {
@@ -83,7 +83,7 @@ func longestIn(v *model.Verdict, u model.Unobserved) time.Duration {
 	return length
 }
 
-// outsideWindows is the unobserved time that no window has in its own bar.
+// outsideWindows returns the unobserved time that no window has in its own bar.
 func outsideWindows(tl *model.Timeline) func(yield func(model.Unobserved) bool) {
 	return func(yield func(model.Unobserved) bool) {
 		for _, u := range tl.Unobserved {
@@ -104,7 +104,7 @@ func inWindow(tl *model.Timeline, u model.Unobserved) bool {
 	return false
 }
 
-// downtimes are the windows that make a downtime, of every judged target.
+// downtimes returns the windows that make a downtime, of every judged target.
 func downtimes(tl *model.Timeline) func(yield func(*model.Window) bool) {
 	return func(yield func(*model.Window) bool) {
 		for i := range tl.Windows {
@@ -147,8 +147,8 @@ func orZero(l *model.Length) model.Length {
 	return *l
 }
 
-// latencyP99 is the worst target's. It tells of the requests that were answered, and is as exact as the histogram it is
-// taken from. A target that answered none has no latency, and none is known to be less than a limit.
+// latencyP99 returns the worst target's. It tells of the requests that were answered, and is as exact as the histogram
+// it is taken from. A target that answered none has no latency, and none is known to be less than a limit.
 func latencyP99(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
 	if v.LatencyP99 == nil {
 		return model.Range{}, false

@@ -56,7 +56,7 @@ type judgement struct {
 
 func (j judgement) aborted() bool { return j.tl.Run.Aborted != "" }
 
-// commandExit is the wrapped command's exit code; 0 if there was none, or if it has not ended.
+// commandExit returns the wrapped command's exit code; 0 if there was none, or if it has not ended.
 func (j judgement) commandExit() int {
 	if c := j.tl.Run.Command; c != nil && c.ExitCode != nil {
 		return *c.ExitCode
@@ -90,7 +90,7 @@ func (j judgement) has(outcome model.GateOutcome) bool {
 	return slices.ContainsFunc(j.v.Gates, func(g model.GateResult) bool { return g.Outcome == outcome })
 }
 
-// doubts are the reasons for which a run that fails no gate does not pass either.
+// doubts returns the reasons for which a run that fails no gate does not pass either.
 func (j judgement) doubts() []string {
 	if j.v.Sent == 0 && sumHeld(j.tl).stood == 0 {
 		return []string{"nothing was measured: no request had a result that counts"}
@@ -229,5 +229,5 @@ func (j judgement) cause() string {
 	return fmt.Sprintf("%s [%s]: %s", c.Rule, c.Confidence, c.Text)
 }
 
-// Doubts are the reasons for which a judged run that fails no gate does not pass either.
+// Doubts returns the reasons for which a judged run that fails no gate does not pass either.
 func Doubts(tl *model.Timeline) []string { return judgement{tl: tl, v: &tl.Verdict}.doubts() }

@@ -14,7 +14,7 @@ import (
 // (1−1/N)^k: enough of them prove that there is none.
 type Answers struct {
 	n    int
-	ring []answer // the latest, of which number i lies at i % mostAround
+	ring []answer // the latest; number i lies at i % mostAround
 	of   map[uint16]answered
 }
 
@@ -76,7 +76,7 @@ func (a *Answers) take(r *Sample) {
 	a.n++
 }
 
-// since are the answers from number i on, as far as the ring has them.
+// since returns the answers from number i on, as far as the ring has them.
 func (a *Answers) since(i int) []answer {
 	var list []answer
 	for i = max(i, a.n-len(a.ring)); i < a.n; i++ {
@@ -85,7 +85,7 @@ func (a *Answers) since(i int) []answer {
 	return list
 }
 
-// rowsBefore are the rows of successes that end with the last of a list.
+// rowsBefore returns the rows of successes that end with the last of a list.
 func rowsBefore(list []answer) []row {
 	rows, next := []row{}, 1
 	for i, before := range slices.Backward(list) {
@@ -99,8 +99,8 @@ func rowsBefore(list []answer) []row {
 	return rows
 }
 
-// rowsAfter are the first rows of each length after the last failure. A row before it may have come by chance, while
-// a route that makes requests fail was there.
+// rowsAfter returns the first rows of each length after the last failure. A row before it may have come by chance,
+// while a route that makes requests fail was there.
 func rowsAfter(list []answer) []row {
 	rows, next, n, done := []row{}, 1, 0, time.Duration(0)
 	for _, after := range list {
@@ -117,7 +117,7 @@ func rowsAfter(list []answer) []row {
 
 func longer(n int) int { return n + 1 + n/4 }
 
-// ofLength is the shortest row of n or more.
+// ofLength returns the shortest row of n or more.
 func ofLength(rows []row, n int) (at time.Duration, ok bool) {
 	i := slices.IndexFunc(rows, func(r row) bool { return r.n >= n })
 	if i < 0 {

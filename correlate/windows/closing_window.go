@@ -12,9 +12,9 @@ type closingWindow struct {
 	sents []time.Duration // only if requests in flight were cut: Sent of the successes with Sent ≥ max Known, rising
 }
 
-// latest is the instant by which the window had ended: when the k-th next success was done. After a cut, k successes
-// must have been sent (new requests are well) and k must be done (those in flight are well). It is not known while
-// there are fewer.
+// latest returns the instant by which the window had ended: when the k-th next success was done. After a cut, k
+// successes must have been sent (new requests are well) and k must be done (those in flight are well). It is not known
+// while there are fewer.
 func (e *closingWindow) latest() (time.Duration, bool) {
 	k := e.needed.end
 	switch {
@@ -26,7 +26,7 @@ func (e *closingWindow) latest() (time.Duration, bool) {
 	return e.dones[k-1], true
 }
 
-// lastDone is the latest of dones.
+// lastDone returns the latest of dones.
 func (e *closingWindow) lastDone() time.Duration {
 	if len(e.dones) == 0 {
 		return 0

@@ -174,8 +174,8 @@ func (f *finder) openAt(r *Sample) *openWindow {
 	}
 }
 
-// known is the instant by which r proves the fault: its Done. For a timeout it is Sent + L, for a slow success Sent +
-// --slow: a healthy target would have answered by then.
+// known returns the instant by which r proves the fault: its Done. For a timeout it is Sent + L, for a slow success
+// Sent + --slow: a healthy target would have answered by then.
 func (f *finder) known(r *Sample, answer time.Duration) time.Duration {
 	switch {
 	case f.Slow > 0:
@@ -186,9 +186,9 @@ func (f *finder) known(r *Sample, answer time.Duration) time.Duration {
 	return r.Done
 }
 
-// certainFrom is an instant at which the fault that r met still lasted: r's Sent. A request without a free connection
-// (no_slot) was never sent: it shows only that no answer to an earlier request had arrived, and a healthy answer
-// takes up to answer.
+// certainFrom returns an instant at which the fault that r met still lasted: r's Sent. A request without a free
+// connection (no_slot) was never sent: it shows only that no answer to an earlier request had arrived, and a healthy
+// answer takes up to answer.
 func (f *finder) certainFrom(r *Sample, answer time.Duration) time.Duration {
 	if r.Class == timeline.NoSlot {
 		return max(f.begin, r.Sent-min(answer, f.timeout))
@@ -198,7 +198,8 @@ func (f *finder) certainFrom(r *Sample, answer time.Duration) time.Duration {
 
 // close ends the open window at the last failure read. Nothing is known of the time after bound.
 //
-//	ok ok ok x x x ok ok ok   with k = 2: the start lies between the second ok from the left and the first x, the end between the last x
+//	ok ok ok x x x ok ok ok   with k = 2: the start lies between the second ok from the left and the first x, the end
+//	                          between the last x
 //	                          and the second ok after it
 func (f *finder) close(bound time.Duration) {
 	g := f.open

@@ -13,7 +13,7 @@ type FirstLast struct {
 	Stopped                   *model.Instant // when the target stopped answering for good; nil if that was not seen
 }
 
-// Stop is when a target stopped answering for good, by its windows: no earlier than its last answered
+// Stop returns when a target stopped answering for good, by its windows: no earlier than its last answered
 // request was sent, no later than the first failure after it was known. It is nil if the target
 // never answered, or if no failure came after its last answer.
 //

@@ -115,7 +115,7 @@ func (h *LatencyProfile) clone() LatencyProfile {
 	return c
 }
 
-// Answer is L of the design: by then an answer would have come, had the target been healthy. It is
+// Answer returns L of the design: by then an answer would have come, had the target been healthy. It is
 // the p99.9 latency, or more: so much that requests that waited longer were in flight for less than
 // a quarter of a percent of the time watched. Else the oldest request that a stall catches would, at a high
 // rate, too often be one that had waited longer already:

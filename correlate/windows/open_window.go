@@ -37,7 +37,7 @@ func (g *openWindow) buffer(r *Sample) {
 	}
 }
 
-// lastProof is the latest Sent of a buffered success that was done by now.
+// lastProof returns the latest Sent of a buffered success that was done by now.
 func (g *openWindow) lastProof(now time.Duration) time.Duration {
 	for _, s := range slices.Backward(g.buffered) {
 		if s.Done <= now {
@@ -153,7 +153,7 @@ func (g *openWindow) countCut(interval time.Duration) {
 }
 
 // countAmid counts the successes among the failures. Few are proven to lie inside where requests time out, because
-// nobody knows when those failed. So all successes that were sent between two of them count.
+// it is not known when those failed. So all successes that were sent between two of them count.
 //
 //	sent   x ok x ok x ok x        →   4 of 7 failed, although each ok was done before
 //	done    o    o    o     ....       the first x was known
@@ -189,7 +189,7 @@ func (g *openWindow) atOnce(interval time.Duration) bool {
 	return interval > 0 && g.failed >= 3 && took >= 0 && took*2 < time.Duration(g.failed-2)*interval
 }
 
-// inFlight reports whether a request that failed so had reached somebody, and failed when that became known.
+// inFlight reports whether a request of this class had arrived somewhere, and failed only later.
 func inFlight(class timeline.Class) bool {
 	return class == timeline.Reset || class == timeline.EOF || class == timeline.Body || class == timeline.HTTP5xx
 }
@@ -199,7 +199,7 @@ func Unconnected(class timeline.Class) bool {
 	return class == timeline.Refused || class == timeline.TimeoutConnect || class == timeline.Unreachable
 }
 
-// Arrival is the instant by which the first packet of a request that got no connection had arrived, or was lost.
+// Arrival returns the instant by which the first packet of a request that got no connection had arrived, or was lost.
 func Arrival(class timeline.Class, sent, known time.Duration) time.Duration {
 	if class == timeline.TimeoutConnect {
 		return sent + MaxReorder

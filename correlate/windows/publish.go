@@ -69,7 +69,7 @@ func (w *window) clampToObserved(unobserved []Period) {
 	}
 }
 
-// downtime is how long a service that fails every request would need to be down to lose as many. Unobserved time
+// downtime returns how long a service that fails every request would need to be down to lose as many. Unobserved time
 // counts in full at the upper end and not at all at the lower end. Gaps that are longer than usual do not count at
 // the lower end either: the target may have been well in them.
 //
@@ -84,7 +84,7 @@ func (w window) downtime(p model.Window, unobserved, unsure []Period) model.Leng
 	return model.Length{Min: scale(least, w.shareLow), Max: scale(p.Length.Max-unseen, w.shareHigh) + unseen}
 }
 
-// within is how much of the time between two instants lies in these periods.
+// within returns how much of the time between two instants lies in these periods.
 func within(unobserved []Period, from, to time.Duration) time.Duration {
 	sum := time.Duration(0)
 	for _, d := range touching(unobserved, from, to) {
@@ -97,7 +97,7 @@ func scale(d time.Duration, share float64) time.Duration {
 	return time.Duration(float64(d) * share)
 }
 
-// backendNames returns nil if nobody answered by name.
+// backendNames returns nil if no reply named its sender.
 func backendNames(counts map[uint16]int, names []string) map[string]int {
 	if len(counts) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func Failure(r timeline.Request, target string, backends []string, peer string) 
 	}
 }
 
-// ClassNames are counts by the name of their class, without those that are 0.
+// ClassNames returns counts by the name of their class, without those that are 0.
 func ClassNames(counts *[timeline.NumClasses]int) map[string]int {
 	named := map[string]int{}
 	for c, n := range counts {

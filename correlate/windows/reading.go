@@ -55,7 +55,7 @@ func NewReading(t timeline.Target, o Options) Reading {
 	}
 }
 
-// historyNeeded is how many successes before a window its start may have to count back: k is at
+// historyNeeded returns how many successes before a window its start may have to count back: k is at
 // most 6.91 ÷ p̃, and p̃ about one failure per join and timeout. A window that needs more is open.
 func historyNeeded(t timeline.Target, join time.Duration) int {
 	between := t.Rate * (join + t.Timeout).Seconds()
@@ -142,9 +142,9 @@ func (g *Reading) Finish(end time.Duration, early bool) (tail []Period) {
 	return tail
 }
 
-// Unobserved is the time within bounds that was not observed, sorted and disjoint: the gaps between sends, what the
-// control target showed of the prober, and others that all targets share. unsure is that, and gaps that are none but
-// longer than usual.
+// Unobserved returns the time within bounds that was not observed, sorted and disjoint: the gaps between sends, what
+// the control target showed of the prober, and others that all targets share. unsure is that, and gaps that are none
+// but longer than usual.
 func (g *Reading) Unobserved(within Period, tail, stalls, slow, failed []Period) (unobserved, unsure []Period) {
 	limit := g.Gaps.Limit
 	unobserved = merge(within, g.Gaps.unobserved, tail, longerThan(limit, stalls), longerThan(limit, slow), failed)

@@ -6,13 +6,13 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// ConfirmationsNeeded is k of the design: how many successes in a row prove health, if so many requests failed and so
-// many succeeded from the first failure to the last.
+// ConfirmationsNeeded returns k of the design: how many successes in a row prove health, if so many requests failed and
+// so many succeeded from the first failure to the last.
 //
 // While a fault fails a share p of requests, k successes in a row have a probability of (1−p)^k. The measured share,
 // failed ÷ sent, is too large, because a window begins and ends with a failure: one failure less corrects this. The
-// limit of 0.1 % leaves room for the uncertainty of p in few requests, so that both brackets hold in 99 % of cases:
-// see docs/decisions/0003-how-many-successes-prove-health.md.
+// limit of 0.1 % leaves room for the uncertainty of p in few requests, so that both brackets hold in 99 % of cases: see
+// docs/decisions/0003-how-many-successes-prove-health.md.
 //
 // If no request succeeded, half a request counts as a success. From [FewFailures] failures on, one success is enough.
 func ConfirmationsNeeded(failed, succeeded int) int {
@@ -43,7 +43,7 @@ const mostBoundaryFailures = 20
 //
 //	x x x x x x ok x ok ok ok x ok ok ok ok x ok   →   at the start one success proves health, at the end one does not
 type boundaryCounts struct {
-	first [mostBoundaryFailures + 1]int // successes inside when so many had failed
+	first [mostBoundaryFailures + 1]int // successes inside, by the number of failures so far
 	last  [mostBoundaryFailures]int     // successes inside when the last ones had failed, in turn
 
 	inARow, mostInARow int // failures without a success sent between them: the last ones, and at most
@@ -95,7 +95,7 @@ func (w *window) boundShare() {
 	_, w.shareHigh = ShareInterval(w.failed, w.failed+w.inside+w.confirmed.start+w.confirmed.end)
 }
 
-// ShareInterval is the Clopper-Pearson interval for the share of requests that fail, if failed of n
+// ShareInterval returns the Clopper-Pearson interval for the share of requests that fail, if failed of n
 // did. It holds the truth with a probability of at least 99 %, whatever the truth is.
 func ShareInterval(failed, n int) (low, high float64) {
 	const tail = 0.005

@@ -18,7 +18,7 @@ const (
 	slowFactor  = 3
 	usualAnswer = 0.9         // the quantile that says what the target takes
 	mostAnswers = 1000        // of them tell
-	leastStart  = time.Second // and those sent for so long, or in the baseline, if that is longer
+	leastStart  = time.Second // and the requests sent within it, or within the baseline, if that is longer
 )
 
 // A slowFinder finds windows of slow successes. It keeps the first requests until it knows what is slow.

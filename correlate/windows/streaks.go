@@ -160,7 +160,7 @@ func (s *Streaks) Proof(k int, from time.Duration) time.Duration {
 }
 
 func (c *streak) proof(k int, from time.Duration) time.Duration {
-	before := 0 // at most so many were sent before from
+	before := 0 // an upper bound of those sent before from
 	if c.from < from {
 		m, ok := c.first(func(m mark) bool { return m.sent >= from })
 		if !ok {
@@ -178,7 +178,7 @@ func (c *streak) proof(k int, from time.Duration) time.Duration {
 	return model.Never
 }
 
-// first is the first mark known for which ok holds, as it does for all after it.
+// first returns the first mark known for which ok holds, as it does for all after it.
 func (c *streak) first(ok func(mark) bool) (best mark, found bool) {
 	for _, marks := range [][]mark{c.head, c.mid, c.tail} {
 		i, _ := slices.BinarySearchFunc(marks, true, func(m mark, _ bool) int {
@@ -194,11 +194,11 @@ func (c *streak) first(ok func(mark) bool) (best mark, found bool) {
 	return best, found
 }
 
-// InARow is k: how many successes in a row show with 99.9 % confidence that none of n routes leads to one Pod.
+// InARow returns k: how many successes in a row show with 99.9 % confidence that none of n routes leads to one Pod.
 func InARow(n int) int { return InARowOfTries(n, 0) }
 
-// InARowOfTries is k where so many rows of successes have been looked at before that were too short: the confidence
-// is that of all together.
+// InARowOfTries returns k after this many rows of successes that were too short: the confidence holds for all of them
+// together.
 func InARowOfTries(n, before int) int {
 	if n < 2 {
 		return ShortestStreak

@@ -51,7 +51,7 @@ func (w *gapFinder) space(r *Sample) {
 	w.seq, w.due = r.Seq, r.Due
 }
 
-// limits are what a gap may be, and what it usually is, at the rate there was in it.
+// limits returns what a gap may be, and what it usually is, at the rate there was in it.
 func (w *gapFinder) limits() (limit, usual time.Duration) {
 	if w.spacing == 0 {
 		return w.Limit, w.usual
@@ -104,7 +104,7 @@ func reasonOf(c timeline.Class) string {
 	return model.ReasonNotSent
 }
 
-// gapBefore is the time from the last request to now.
+// gapBefore returns the time from the last request to now.
 func (w *gapFinder) gapBefore(now time.Duration) gap {
 	idle := max(w.sent, w.done)
 	limit, usual := w.limits()
@@ -114,7 +114,7 @@ func (w *gapFinder) gapBefore(now time.Duration) gap {
 	return gap{longer: now-w.sent > usual}
 }
 
-// Resolution is the longest time between two sends while observed, or between the last one and the end. A longer
+// Resolution returns the longest time between two sends while observed, or between the last one and the end. A longer
 // outage of every request cannot have gone unseen. unobserved is everything unobserved.
 func (w *gapFinder) Resolution(end time.Duration, unobserved []Period) time.Duration {
 	longest := w.reach
@@ -126,7 +126,7 @@ func (w *gapFinder) Resolution(end time.Duration, unobserved []Period) time.Dura
 	return longest
 }
 
-// longerThan are the periods that take longer than limit.
+// longerThan returns the periods that take longer than limit.
 func longerThan(limit time.Duration, all []Period) []Period {
 	var long []Period
 	for _, p := range all {

@@ -45,7 +45,7 @@ type window struct {
 	amid               int           // successes that count among the failures: see openWindow.countAmid
 	setAside           int           // requests of class local between failures
 	classes            [timeline.NumClasses]int
-	backends           map[uint16]int // who answered the successes inside; nil if nobody did
+	backends           map[uint16]int // who answered the successes inside; nil if no reply named its sender
 	blackout           *model.Length
 
 	shareLow, shareHigh float64       // bounds of the share of requests that failed. Low: failures ÷ (failures + amid). High: failures ÷ all within the brackets

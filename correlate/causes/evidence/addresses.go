@@ -6,7 +6,7 @@ import (
 	"lapse/correlate/model"
 )
 
-// DirectOf are the targets that probe the Pod's own address at the window's port, and in its address family.
+// DirectOf returns the targets that probe the Pod's own address at the window's port, and in its address family.
 func (v *Addresses) DirectOf(w *model.Window, p *model.Pod) []*model.Target {
 	var found []*model.Target
 	f := v.traffic.frontend(v.traffic.Target(w))
@@ -25,8 +25,8 @@ type Probe struct {
 	FirstOK, LastOK *time.Duration
 }
 
-// Probe is what the Pod's own address answered. Of several targets, as where the Pod came back after it had been
-// gone, the one that was answered last tells.
+// Probe returns what the Pod's own address answered. If it has several targets, because the Pod was gone and came back,
+// the one answered last counts.
 func (v *Addresses) Probe(w *model.Window, p *model.Pod) Probe {
 	svc := v.services.Service(w)
 	best, known := svc.probes[p.UID]
@@ -46,10 +46,10 @@ func (v *Addresses) Probe(w *model.Window, p *model.Pod) Probe {
 	return best
 }
 
-// DirectName is the target that probes the Pod's own address at the window's port, "" if there is none.
+// DirectName returns the target that probes the Pod's own address at the window's port, "" if there is none.
 func (v *Addresses) DirectName(w *model.Window, p *model.Pod) string { return v.Probe(w, p).Target }
 
-// HealthyOthers are the Pods that were ready before and not ending, and that were probed directly.
+// HealthyOthers returns the Pods that were ready before and not ending, and that were probed directly.
 func (v *Addresses) HealthyOthers(w *model.Window) []*model.Pod {
 	others, known := v.healthy[w]
 	if known {

@@ -7,10 +7,10 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules ask of the other targets of a run: how requests to them went during the window.
+// This file is about the other targets of a run: how requests to them went during the window.
 
-// AnsweredFrom are other nodes from which the same Service was asked by its name during the window, and answered
-// nearly always.
+// AnsweredFrom returns the other nodes from which nearly all requests to the same Service were answered during the
+// window.
 func (v *Traffic) AnsweredFrom(w *model.Window) (nodes []string) {
 	own := v.Target(w)
 	for i := range v.Run.Targets {
@@ -23,8 +23,8 @@ func (v *Traffic) AnsweredFrom(w *model.Window) (nodes []string) {
 	return slices.Compact(nodes)
 }
 
-// WentOnBeside is the target of the other kind of connections from the same place, if it was answered nearly always
-// during the window.
+// WentOnBeside returns the target with the other kind of connections from the same place, if nearly all its requests
+// were answered during the window.
 func (v *Traffic) WentOnBeside(w *model.Window) *model.Target {
 	own := v.Target(w)
 	for i := range v.Run.Targets {
@@ -36,7 +36,7 @@ func (v *Traffic) WentOnBeside(w *model.Window) *model.Target {
 	return nil
 }
 
-// AnsweredDuring reports whether a target was answered nearly always during the window, well or badly.
+// AnsweredDuring reports whether nearly all requests to a target were answered during the window, well or badly.
 func (v *Traffic) AnsweredDuring(t *model.Target, w *model.Window) bool {
 	answered, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest)
 	return answered >= 3 && float64(answered) >= NearlyAll*float64(sent)

@@ -10,7 +10,7 @@ import (
 	"lapse/timeline"
 )
 
-// isChange reports whether the event can have had an effect on traffic, unlike our own bookkeeping.
+// isChange reports whether the event can have affected traffic, unlike Lapse's own bookkeeping.
 func isChange(e *model.Event) bool {
 	switch e.Kind {
 	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.WatchLane, timeline.RequestError, timeline.AddressFailed, timeline.NameAnswered:
@@ -23,7 +23,7 @@ func isChange(e *model.Event) bool {
 	return true
 }
 
-// Near are the changes whose brackets overlap this one, without the watch gaps of other Services than the
+// Near returns the changes whose brackets overlap this one, without the watch gaps of other Services than the
 // window's.
 func (v *Changes) Near(w *model.Window, at model.Instant) []*model.Event {
 	service := v.traffic.Target(w).Service
@@ -40,7 +40,7 @@ func (v *Changes) Near(w *model.Window, at model.Instant) []*model.Event {
 	return near
 }
 
-// IDOf finds the event by which a Pod's instant is known, so that evidence can point at it.
+// IDOf returns the ID of the event that shows a Pod's instant, for evidence to point at; 0 if there is none.
 func (v *Changes) IDOf(p *model.Pod, kind timeline.EventKind, at *model.Instant) uint32 {
 	if at == nil {
 		return 0
@@ -74,5 +74,5 @@ func Describe(e *model.Event) string {
 	return text
 }
 
-// Event is the one with an ID, nil if there is none.
+// Event returns the event with an ID, nil if there is none.
 func (v *Changes) Event(id uint32) *model.Event { return v.events[id] }

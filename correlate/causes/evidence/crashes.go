@@ -12,12 +12,12 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules say of Pods whose containers ended though nobody had asked the API server for it.
+// This file is about Pods whose containers ended without a request to the API server.
 
 // ProbeKilled is the reason of crashes, and of there being no endpoint: the liveness probe ended the container.
 const ProbeKilled = "liveness"
 
-// A Crash is the end of a container that nobody had asked for.
+// A Crash is the unrequested end of a container.
 type Crash struct {
 	Pod   *model.Pod
 	Event *model.Event
@@ -26,11 +26,11 @@ type Crash struct {
 	at    model.Instant // when it ended
 	until time.Duration // requests can have been routed to it until then
 	Kill  *model.Event  // of its kubelet, because a probe failed; nil if it ended by itself
-	Anew  *model.Event  // of its kubelet, because the container has to be started anew, as for a resize in place; nil if that is not so
+	Anew  *model.Event  // of its kubelet, because the container must be restarted, as for a resize in place; nil if that is not so
 	Ended *model.Event  // its kubelet ended the whole Pod, for its own reasons; nil if it did not
 }
 
-// In are the ends of containers that can have made failures of the window, as they happened.
+// In returns the crashes that can explain failures of the window, in order.
 func (v *Crashes) In(w *model.Window) (all []Crash) {
 	for _, p := range v.services.Pods(w) {
 		all = append(all, v.crashesOf(w, p)...)
@@ -39,7 +39,7 @@ func (v *Crashes) In(w *model.Window) (all []Crash) {
 	return all
 }
 
-// crashesOf are those of one Pod.
+// crashesOf returns the crashes of one Pod.
 func (v *Crashes) crashesOf(w *model.Window, p *model.Pod) (all []Crash) {
 	for _, e := range v.changes.About[p.UID] {
 		if e.Kind != timeline.PodContainer || e.From != "running" || e.To != "terminated" || !e.At.Bounded() || p.TerminatingBy(e.At.Latest) {
@@ -72,13 +72,13 @@ func (v *Crashes) neverServed(w *model.Window, p *model.Pod, until time.Duration
 	return own.Target != "" && (own.FirstOK == nil || *own.FirstOK > until)
 }
 
-// crashed reports whether an address failed as one whose process is gone: its kernel refuses or nobody answers, and
-// what was under way is cut.
+// crashed reports whether an address failed as if its process were gone: connections are refused or time out, and
+// requests in flight are cut.
 func crashed(u *model.Window) bool {
 	return Count(u.Classes, timeline.Refused, timeline.Unreachable, timeline.TimeoutConnect, timeline.Reset, timeline.EOF) > 0
 }
 
-// routedAt reports whether the Pod was an endpoint that was routed to at some time in a bracket, as far as is known.
+// routedAt reports whether the Pod may have been a ready endpoint at some time in a bracket.
 func (v *Services) routedAt(w *model.Window, p *model.Pod, at model.Instant) bool {
 	if v.watches.LaneOff("endpointslice", w) || len(v.Service(w).Endpoints) == 0 {
 		return true
@@ -95,7 +95,7 @@ func (v *Services) routedAt(w *model.Window, p *model.Pod, at model.Instant) boo
 	return false
 }
 
-// leftAfter is when the Pod's endpoint was seen to leave after an instant; the end of the run if it was not.
+// leftAfter returns when the Pod's endpoint was seen to leave after an instant; the end of the run if it was not.
 func (v *Services) leftAfter(w *model.Window, p *model.Pod, at time.Duration) time.Duration {
 	for _, e := range v.Service(w).Endpoints {
 		if e.Object.UID == p.UID && cluster.IsReady(e.From) && !cluster.IsReady(e.To) && e.At.Latest >= at {
@@ -105,19 +105,19 @@ func (v *Services) leftAfter(w *model.Window, p *model.Pod, at time.Duration) ti
 	return v.traffic.End()
 }
 
-// isProbeKill reports whether a kubelet's words say that it ends a container because a probe of it failed: "Container
-// main failed liveness probe, will be restarted".
+// isProbeKill reports whether a kubelet ends a container because a probe failed, by its words: "Container main failed
+// liveness probe, will be restarted".
 func isProbeKill(words string) bool { return strings.HasSuffix(words, " probe, will be restarted") }
 
-// isRestart reports whether they say that it ends a container to start it anew, because its spec was changed:
-// "Container main resize requires restart", "Container main definition changed, will be restarted" (kubernetes,
+// isRestart reports whether a kubelet restarts a container because its spec was changed, by its words: "Container main
+// resize requires restart", "Container main definition changed, will be restarted" (kubernetes,
 // pkg/kubelet/kuberuntime/kuberuntime_manager.go, computePodActions).
 func isRestart(words string) bool {
 	return strings.HasSuffix(words, " resize requires restart") || strings.HasSuffix(words, " definition changed, will be restarted")
 }
 
-// killing is the Event by which a kubelet said that it would end the container, with words that say why; nil if there
-// is none.
+// killing returns the Event by which a kubelet said that it would end the container, with words that say why; nil if
+// there is none.
 func (v *Changes) killing(p *model.Pod, ended *model.Event, why func(words string) bool) *model.Event {
 	for _, e := range v.About[p.UID] {
 		if e.Kind == timeline.KubeEvent && e.To == "Killing" && why(e.Detail) && strings.HasPrefix(e.Detail, "Container "+containerOf(ended)+" ") &&
@@ -136,8 +136,7 @@ func (v *Changes) StartedBetween(p *model.Pod, after *model.Event, before time.D
 	})
 }
 
-// EndedItself is the last time that a container of a Pod ended in a time without anybody having asked for it; nil if
-// none did.
+// EndedItself returns the last unrequested end of a container of the Pod within a bracket; nil if there is none.
 func (v *Changes) EndedItself(p *model.Pod, in model.Instant) (last *model.Event) {
 	for _, e := range v.About[p.UID] {
 		if e.Kind == timeline.PodContainer && e.From == "running" && e.To == "terminated" && e.At.Bounded() && e.At.Overlaps(in) && !p.TerminatingBy(e.At.Latest) && v.killing(p, e, isRestart) == nil {
@@ -147,8 +146,8 @@ func (v *Changes) EndedItself(p *model.Pod, in model.Instant) (last *model.Event
 	return last
 }
 
-// endedByKubelet is the event by which a Pod is known to have been ended as a whole, without a deletion: a condition
-// that says so, or its phase. It is nil if there is none.
+// endedByKubelet returns the event that shows that a kubelet ended the whole Pod without a deletion: a condition or the
+// Pod's phase. It is nil if there is none.
 func (v *Changes) endedByKubelet(p *model.Pod, ended *model.Event) *model.Event {
 	for _, e := range v.About[p.UID] {
 		if (e.Seen - ended.Seen).Abs() > time.Minute {
@@ -161,15 +160,15 @@ func (v *Changes) endedByKubelet(p *model.Pod, ended *model.Event) *model.Event 
 	return nil
 }
 
-// FailedAbout reports whether one of a Pod's own addresses failed about a time, whether or not it was routed to.
+// FailedAbout reports whether one of a Pod's own addresses failed at about this time, routed to or not.
 func (v *Crashes) FailedAbout(w *model.Window, p *model.Pod, at model.Instant) bool {
 	return slices.ContainsFunc(v.addresses.DirectOf(w, p), func(t *model.Target) bool {
 		return v.traffic.OutageNear(t.Name, model.Instant{Earliest: at.Earliest, Latest: at.Latest + cluster.KubeletLag}) != nil
 	})
 }
 
-// MadeByCrashes counts the failures of a window that the crashes can have made: of connections that were refused or
-// lost while the Pod was routed to, and what was in flight when it crashed.
+// MadeByCrashes returns how many failures of a window the crashes can explain: connections that were refused or lost
+// while the Pod was routed to, and requests in flight when it crashed.
 func (v *Crashes) MadeByCrashes(w *model.Window, crashes []Crash) int {
 	own := v.traffic.Failures(w)
 	n := 0

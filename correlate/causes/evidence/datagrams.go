@@ -8,11 +8,10 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what sets targets apart that send datagrams (UDP).
+// This file is about targets that send datagrams (UDP).
 
-// Datagrams reports whether the window's target sends datagrams (UDP). Each is led by routes on its own; but those
-// from one source port go where the first of them went, for as long as the node's connection tracking keeps that in
-// mind.
+// Datagrams reports whether the window's target sends datagrams (UDP). Each is routed on its own; but datagrams from
+// one source port go where the first of them went while the node's connection tracking has an entry.
 func (v *Traffic) Datagrams(w *model.Window) bool { return sendsDatagrams(v.Target(w)) }
 
 func sendsDatagrams(t *model.Target) bool {
@@ -20,13 +19,13 @@ func sendsDatagrams(t *model.Target) bool {
 	return scheme == "udp" || scheme == "dns"
 }
 
-// KeepsPorts reports whether the window's target sends datagrams from source ports that stay.
+// KeepsPorts reports whether the window's target sends datagrams from fixed source ports.
 func (v *Traffic) KeepsPorts(w *model.Window) bool {
 	return v.Target(w).Kind == timeline.Reused && v.Datagrams(w)
 }
 
-// Undelivered are the window's failures. Of a datagram without an answer nothing tells that it arrived: it counts as
-// a connection that was not made.
+// Undelivered returns the window's failures. A datagram without an answer may not have arrived: it counts as a
+// connection that could not be opened.
 func (v *Traffic) Undelivered(w *model.Window) []model.Failure {
 	own := v.Failures(w)
 	if !v.Datagrams(w) {

@@ -10,8 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// EmptyIn returns the time in which the window's Service had no endpoint to route to; nil, and why, if that does not
-// explain the window.
+// EmptyIn returns the time without an endpoint to route to that explains the window. If there is none, it returns nil
+// and says why.
 func (v *Addresses) EmptyIn(w *model.Window) (span *EmptySpan, whyNot string) {
 	if w.Kind == model.Slow {
 		return nil, "requests were answered, only late"
@@ -29,8 +29,8 @@ func (v *Addresses) EmptyIn(w *model.Window) (span *EmptySpan, whyNot string) {
 	return span, ""
 }
 
-// WhenLastLeft is when a window must open to be blamed on the empty span: from the moment the last
-// Pod began to end (it may stop before its endpoint says so) to the end of the span.
+// WhenLastLeft returns when a window must open for the empty span to explain it: from when the last Pod began to end
+// (it may stop before its endpoint says so) to the end of the span.
 func WhenLastLeft(v *Addresses, w *model.Window, empty *EmptySpan) model.Instant {
 	from := empty.Whole()
 	if gone := v.services.Deleted(w); gone != nil {
@@ -49,7 +49,8 @@ func WhenLastLeft(v *Addresses, w *model.Window, empty *EmptySpan) model.Instant
 	return from
 }
 
-// AnsweredMeanwhile says why the window is not the empty span's: requests were answered in it.
+// AnsweredMeanwhile says why the empty span does not explain the window: requests were answered. It returns "" if it
+// does.
 func AnsweredMeanwhile(w *model.Window, empty *EmptySpan) string {
 	if w.Kind == model.Outage {
 		return ""
@@ -70,7 +71,7 @@ type EmptySpan struct {
 	Next       *model.Event // the one that ended it, nil if it went on to the end of what is known
 }
 
-// Whole is all the time the span can have taken.
+// Whole returns all the time the span can have taken.
 func (e EmptySpan) Whole() model.Instant {
 	return model.Instant{Earliest: e.Start.Earliest, Latest: e.End.Latest}
 }
@@ -98,8 +99,8 @@ func emptySpans(endpoints []*model.Event, end time.Duration) []EmptySpan {
 	return spans
 }
 
-// EmptySpans are those of the window's Service; none where EndpointSlices could not be watched, for
-// then the last state proves nothing.
+// EmptySpans returns the empty spans of the window's Service, and none if EndpointSlices could not be watched: then the
+// last state proves nothing.
 func (v *Services) EmptySpans(w *model.Window) []EmptySpan {
 	if v.watches.LaneOff("endpointslice", w) {
 		return nil
@@ -110,8 +111,8 @@ func (v *Services) EmptySpans(w *model.Window) []EmptySpan {
 // LocalPolicy is an internalTrafficPolicy or externalTrafficPolicy.
 const LocalPolicy = "Local"
 
-// Unrouted is when the window's prober had no endpoint to be routed to: none at all, or none on the node that leads
-// requests on where the Service routes only there.
+// Unrouted returns when no endpoint could get the prober's requests: there was none at all, or none on the node that
+// routes them if the Service routes only within a node.
 func (v *Services) Unrouted(w *model.Window) []EmptySpan {
 	policy, node := v.Policy(w)
 	svc := v.Service(w)
@@ -132,7 +133,7 @@ func (v *Services) Unrouted(w *model.Window) []EmptySpan {
 	return spans
 }
 
-// EmptyNear is the first span without endpoints that overlaps the window, nil if there is none.
+// EmptyNear returns the first span without endpoints that overlaps the window, nil if there is none.
 func EmptyNear(v *Services, w *model.Window) *EmptySpan {
 	for _, empty := range v.EmptySpans(w) {
 		if empty.Whole().Overlaps(w.Span()) {

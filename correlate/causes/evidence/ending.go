@@ -13,26 +13,26 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules say of a Pod that ends.
+// This file is about Pods that end.
 
-// CutClasses are how requests fail whose connection ends under them.
+// CutClasses are the classes of requests whose connection ended before the answer was complete.
 var CutClasses = []timeline.Class{timeline.Reset, timeline.EOF, timeline.Body}
 
-// CutIn reports whether a failed request was cut in a time.
+// CutIn reports whether a failed request was cut within a bracket.
 func CutIn(f *model.Failure, in model.Instant) bool {
 	return slices.Contains(CutClasses, f.Class) && f.Latest() >= in.Earliest && f.Done-f.Error <= in.Latest
 }
 
-// Moment is for how long after a Pod stopped listening the connections it had accepted may be reset.
+// Moment is how long after a Pod stopped listening the connections it had accepted may be reset.
 const Moment = 100 * time.Millisecond
 
-// NextUse is after how many requests each of a target's connections has been used.
+// NextUse returns the number of requests after which each of a target's connections has been used.
 func NextUse(t *model.Target) int { return cmp.Or(t.Connections, usualConnections) + 1 }
 
-// usualConnections is how many persistent connections are kept where a recording does not say.
+// usualConnections is the number of persistent connections if a recording does not say.
 const usualConnections = 10
 
-// SignsOfEnd are a Pod's end as it was watched: what came before its stop, or may have, and what came after.
+// SignsOfEnd returns what was watched of a Pod's end: what came before its stop, or may have, and what came after.
 func SignsOfEnd(v *Changes, p *model.Pod, stop model.Instant) (before, after []model.Evidence) {
 	add := func(to *[]model.Evidence, at *model.Instant, kind timeline.EventKind, text string) {
 		if at != nil {
@@ -56,7 +56,7 @@ func SignsOfEnd(v *Changes, p *model.Pod, stop model.Instant) (before, after []m
 // Killed is the exit code of a process that SIGKILL ended.
 const Killed = 137
 
-// NotKilled has a doubt if the Pod was killed: then its requests in flight were cut, whatever else went on.
+// NotKilled returns a doubt if the Pod was killed: then its requests in flight were cut in any case.
 func NotKilled(p *model.Pod) []Sign {
 	if p.ExitCode == nil || *p.ExitCode != Killed {
 		return nil
@@ -64,7 +64,7 @@ func NotKilled(p *model.Pod) []Sign {
 	return []Sign{Doubt(Watched, fmt.Sprintf("%s was killed (exit code %d), perhaps because its grace period was over: that cuts all that is in flight", p.Name, Killed))}
 }
 
-// A PartialEnd is that the first container of a Pod ended some time before the last, by its kubelet's clock.
+// A PartialEnd is a Pod whose first container ended some time before the last, by its kubelet's clock.
 type PartialEnd struct {
 	First, Last string
 	From, To    time.Time
@@ -75,12 +75,12 @@ type PartialEnd struct {
 	Forced      bool          // the last one did not end until it was killed
 }
 
-// apartAtLeast is how far apart containers of a Pod end that do not end together.
+// apartAtLeast is how far apart the ends of a Pod's containers must be to count as separate.
 const apartAtLeast = 2 * time.Second
 
-// EndedInParts is how the containers of a Pod ended whose first one ended when the Pod stopped; nil if they ended
-// together, or the first did at another time, or there is only one. Containers that serve a port each do not count:
-// neither stands before the other.
+// EndedInParts returns how a Pod's containers ended one after the other, the first when the Pod stopped. It returns nil
+// if they ended together, if the first ended at another time, or if there is only one. Containers that serve a port
+// each do not count: no request passes through both.
 func (v *Endings) EndedInParts(s *PodStop) *PartialEnd {
 	var first, last *model.Event
 	for _, e := range v.changes.Ends[s.Pod.UID] {
@@ -110,7 +110,7 @@ func (v *Endings) EndedInParts(s *PodStop) *PartialEnd {
 	return p
 }
 
-// otherPortServed reports whether another port of the Pod went on answering at its own address when one had stopped.
+// otherPortServed reports whether another port of the Pod still answered after one had stopped.
 func (v *Endings) otherPortServed(s *PodStop) bool {
 	stopped := v.traffic.Targets[s.Target]
 	if stopped == nil {
@@ -122,16 +122,16 @@ func (v *Endings) otherPortServed(s *PodStop) bool {
 	})
 }
 
-// PortOf is the port of an address; empty if it has none.
+// PortOf returns the port of an address; empty if it has none.
 func PortOf(addr string) string {
 	_, port, _ := net.SplitHostPort(addr)
 	return port
 }
 
-// AsksNetwork reports whether a probe asks over the network, and not by a command.
+// AsksNetwork reports whether a probe asks over the network: it is no command.
 func AsksNetwork(p *timeline.Probe) bool { return p != nil && p.Kind != "exec" }
 
-// containerOf is the name of the container that an event is about.
+// containerOf returns the name of the container that an event is about.
 func containerOf(e *model.Event) string {
 	name, _, _ := strings.Cut(e.Detail, " ")
 	return name
@@ -145,8 +145,8 @@ func (v Templates) GiveGrace(p *model.Pod) string {
 	return "delete without --force --grace-period=0"
 }
 
-// GivenGrace is the grace period that a Pod was deleted with; known is false where it was not deleted, or that is not
-// known.
+// GivenGrace returns the grace period that a Pod was deleted with; known is false if it is not known or the Pod was not
+// deleted.
 func (v *Changes) GivenGrace(p *model.Pod) (grace time.Duration, known bool) {
 	deleted := v.Event(v.IDOf(p, timeline.PodDeleted, p.Deleted))
 	if deleted == nil || deleted.Grace == nil {

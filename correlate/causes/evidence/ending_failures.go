@@ -41,8 +41,8 @@ func (v *Endings) EndFailures(w *model.Window, p *model.Pod) (all []endFailure) 
 	return all
 }
 
-// beganToFail is from when on requests to an address failed. That a request is not answered, or is cut while it waits,
-// is known only later: what was sent a usual answer's time after the last that was answered had failed by then.
+// beganToFail returns when requests to an address began to fail. A request that times out or is cut while it waits is
+// known to fail only later; so those sent a usual answer's time after the last answered request count from then.
 func (v *Endings) beganToFail(t *model.Target, u *model.Window) model.Instant {
 	from, last := u.Start, v.traffic.Measured(t).FirstLast.LastOK
 	if last == nil || last.Sent < from.Earliest || last.Sent > from.Latest {
@@ -55,7 +55,7 @@ func (v *Endings) beganToFail(t *model.Target, u *model.Window) model.Instant {
 	return from
 }
 
-// made reports whether a request failed as the Pod's own address did at that time. Where the address was asked no
+// made reports whether a request failed as the Pod's own address did at that time. If the address was not probed any
 // more, a request that got no connection counts.
 func (e *endFailure) made(f *model.Failure) bool {
 	if Arrived(f) < e.From.Earliest || e.Again && f.Earliest() > e.Outage.End.Latest {
@@ -114,10 +114,12 @@ func (s *PodStop) canHaveMade(f *model.Failure) bool {
 	return slices.ContainsFunc(s.fails, func(e endFailure) bool { return e.made(f) })
 }
 
-// answeredFor is the time after a Pod began to fail by which is known whether it is there and answers badly.
+// answeredFor is how long after a Pod began to fail its answers are watched to tell whether it is there but answers
+// badly.
 const answeredFor = 2 * time.Second
 
-// answeredBadly is until when the Pod is known to have answered, if badly, since it began to fail; 0 if it is not.
+// answeredBadly returns until when the Pod is known to have answered, if badly, after it began to fail; 0 if that is
+// not known.
 func (v *Endings) answeredBadly(s *PodStop) time.Duration {
 	if len(s.fails) == 0 || Count(s.fails[0].Outage.Classes, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body, timeline.Other) == 0 {
 		return 0
@@ -129,7 +131,7 @@ func (v *Endings) answeredBadly(s *PodStop) time.Duration {
 	return until
 }
 
-// endedAs reports whether a Pod that was ending failed at its own address as requests of the window did.
+// endedAs reports whether an ending Pod failed at its own address in the same way as requests of the window.
 func (v *Endings) endedAs(w *model.Window) bool {
 	for _, p := range v.services.Pods(w) {
 		if !p.TerminatingBy(w.End.Latest) {
@@ -169,16 +171,16 @@ func formOf(class timeline.Class) form {
 	return listensNoMore
 }
 
-// A FormCount counts the failures that an ending Pod can have made, by how they failed.
+// A FormCount counts, by form, the failures that an ending Pod can explain.
 type FormCount struct {
 	forms  map[form]int
 	status map[uint16]int // of those that were answered
 }
 
-// longWait is for how long a request waits at least that nobody took.
+// longWait is how long a request must wait to count as one that no process accepted, if no latency is known.
 const longWait = 200 * time.Millisecond
 
-// longWait is for how long a request to the window's target waits at least of which is said that nobody took it.
+// longWait returns how long a request to the window's target must wait to count as one that no process accepted.
 func (v *Traffic) longWait(w *model.Window) time.Duration {
 	if t := v.Target(w); t.Latency != nil {
 		return max(longWait, 2*t.Latency.P99)
@@ -200,7 +202,7 @@ func (c *FormCount) add(f *model.Failure, long time.Duration) {
 	}
 }
 
-// Most is how most of them failed. Those that say more than that nobody listened go first.
+// Most returns the most frequent form. Of several, one that says more than that the Pod did not listen.
 func (c *FormCount) Most() form {
 	if c == nil {
 		return listensNoMore
@@ -249,8 +251,8 @@ func (r *Race) Begun(v *Traffic, stops []*PodStop) string {
 	return said
 }
 
-// NotProbed is the doubt, where a Pod that ended was there and failed, that another one that was ready did so as well:
-// its own address was not asked.
+// NotProbed returns the doubt, where a Pod that ended was there and failed, that another one that was ready did so as
+// well: its own address was not asked.
 func (r *Race) NotProbed(v *Addresses, w *model.Window) []Sign {
 	if !slices.ContainsFunc(r.Stops, func(s *PodStop) bool { return !s.Quiet }) {
 		return nil
@@ -258,7 +260,7 @@ func (r *Race) NotProbed(v *Addresses, w *model.Window) []Sign {
 	return v.Unasked(w)
 }
 
-// Unasked is the doubt that a Pod which was ready failed instead, as its own address was not asked.
+// Unasked returns the doubt that a Pod which was ready failed instead, as its own address was not asked.
 func (v *Addresses) Unasked(w *model.Window) []Sign {
 	for _, p := range v.services.Pods(w) {
 		if !p.TerminatingBy(w.End.Latest) && p.ReadyBy(w.Start.Latest) && v.DirectName(w, p) == "" {
@@ -268,8 +270,8 @@ func (v *Addresses) Unasked(w *model.Window) []Sign {
 	return nil
 }
 
-// FailedAsWell is the doubt that a Pod which was ready failed at its own address as the window's requests did, or as a
-// part of them.
+// FailedAsWell returns the doubt that a Pod which was ready failed at its own address as the window's requests did, or
+// as a part of them.
 func (v *Suspects) FailedAsWell(w *model.Window, stops []*PodStop) []Sign {
 	for _, s := range v.All(w) {
 		alike := 0
@@ -289,7 +291,7 @@ func (v *Suspects) FailedAsWell(w *model.Window, stops []*PodStop) []Sign {
 	return nil
 }
 
-// FailedBefore is the doubt that a Pod had failed in the same way before it was asked to end.
+// FailedBefore returns the doubt that a Pod had failed in the same way before it was asked to end.
 func (r *Race) FailedBefore(v *Endings, w *model.Window) []Sign {
 	for _, s := range r.Stops {
 		if len(s.fails) == 0 || s.Quiet {
@@ -303,8 +305,8 @@ func (r *Race) FailedBefore(v *Endings, w *model.Window) []Sign {
 	return nil
 }
 
-// failedSo returns an outage of a Pod's own address before its deletion in which it failed as it did while it ended;
-// nil if there was none.
+// failedSo returns an outage of the Pod's own address before its deletion with the same kind of failures as while it
+// ended; nil if there is none.
 func (v *Endings) failedSo(w *model.Window, p *model.Pod, e endFailure) *model.Window {
 	for _, t := range v.addresses.DirectOf(w, p) {
 		for i := range v.traffic.Measured(t).Outages {
@@ -317,7 +319,7 @@ func (v *Endings) failedSo(w *model.Window, p *model.Pod, e endFailure) *model.W
 	return nil
 }
 
-// sharesClass reports whether requests failed alike in two windows.
+// sharesClass reports whether two windows have a class of failures in common.
 func sharesClass(w, o *model.Window) bool {
 	for class, n := range w.Classes {
 		if n > 0 && o.Classes[class] > 0 {
@@ -327,7 +329,7 @@ func sharesClass(w, o *model.Window) bool {
 	return false
 }
 
-// ServeOn says how a Pod is to serve for so long after it was asked to end.
+// ServeOn says how a Pod can keep serving this long after it was asked to end.
 func (v *Endings) ServeOn(s *PodStop, c *FormCount, needs time.Duration) string {
 	least := quantity.Span(needs)
 	hook, stops := v.templates.stoppingHook(s.Pod)
@@ -360,7 +362,7 @@ func (v Templates) Sleeps(p *model.Pod) string {
 	return NamedOf(names)
 }
 
-// Begun says what the Pod, or Pods, had done when requests to them began to fail: "had stopped".
+// Begun says what a Pod had done when requests to it began to fail: "had stopped".
 func (c *FormCount) Begun(v *Traffic, target string) string {
 	if c == nil {
 		return "had stopped"
@@ -378,7 +380,7 @@ func (c *FormCount) Begun(v *Traffic, target string) string {
 	return "had stopped"
 }
 
-// Why says what a Pod that ends so is like, as far as that is known; it begins with a semicolon.
+// Why explains how the Pod ended, as far as that is known; the text begins with a semicolon.
 func (v *Endings) Why(s *PodStop, c *FormCount) string {
 	if c == nil {
 		return s.afterwards()
@@ -400,16 +402,16 @@ func (v *Endings) Why(s *PodStop, c *FormCount) string {
 	return text + s.afterwards()
 }
 
-// AsksAnother reports whether the answers are those of a proxy that cannot reach what is behind it.
+// AsksAnother reports whether a proxy that cannot reach its server answers like this.
 func (c *FormCount) AsksAnother() bool {
 	const unavailable = 14 // grpc-status
 	return c.status[502]+c.status[503]+c.status[504]+c.status[unavailable] > 0
 }
 
-// CannotReach reports whether the answers are those of a proxy, and of nobody else, that cannot reach its server.
+// CannotReach reports whether only a proxy that cannot reach its server answers like this.
 func (c *FormCount) CannotReach() bool { return c != nil && c.status[502]+c.status[504] > 0 }
 
-// restarted reports whether the Pod listened again after it had ceased to, before it ended.
+// restarted reports whether the Pod stopped listening and then listened again before it ended.
 func (s *PodStop) restarted() bool {
 	return slices.ContainsFunc(s.fails, func(e endFailure) bool { return e.Again && Count(e.Outage.Classes, timeline.Refused) > 0 })
 }
@@ -439,7 +441,7 @@ func (v Templates) ContainersOf(p *model.Pod) (names []string) {
 	return names
 }
 
-// share is for how much of its requests the Pod failed at its own address: 1 if that is not known.
+// share returns the share of the requests to its own address that the Pod failed; 1 if that is not known.
 func (s *PodStop) share() float64 {
 	sent, failed := 0, 0
 	for _, e := range s.fails {
@@ -451,7 +453,7 @@ func (s *PodStop) share() float64 {
 	return float64(failed) / float64(sent)
 }
 
-// until is until when the Pod failed at its own address; never to end if it did not answer well again.
+// until returns when the Pod answered well again at its own address; Never if it did not.
 func (s *PodStop) until() time.Duration {
 	if n := len(s.fails); n > 0 && s.fails[n-1].Again {
 		return s.fails[n-1].Outage.End.Latest

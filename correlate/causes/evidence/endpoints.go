@@ -10,8 +10,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// readEndpoints derives what is asked of the endpoints from how they changed; moves are those that only moved to
-// another port.
+// readEndpoints derives what rules ask of the endpoints from their changes; moves are the changes by which an endpoint
+// only moved to another port.
 func (s *Service) readEndpoints(end time.Duration, moves map[uint32]bool) {
 	// Several watches are not in order by the microsecond.
 	slices.SortStableFunc(s.Endpoints, func(a, b *model.Event) int { return cmp.Compare(a.Seen, b.Seen) })
@@ -28,7 +28,7 @@ func (s *Service) readEndpoints(end time.Duration, moves map[uint32]bool) {
 	}
 }
 
-// readyBefore is how many endpoints were ready just before an instant.
+// readyBefore returns how many endpoints were ready just before an instant.
 func (s *Service) readyBefore(at time.Duration) int {
 	next, _ := slices.BinarySearchFunc(s.steps, at, func(step model.EndpointStep, at time.Duration) int { return cmp.Compare(step.At.Latest, at) })
 	if next == 0 {
@@ -37,11 +37,11 @@ func (s *Service) readyBefore(at time.Duration) int {
 	return s.steps[next-1].Ready
 }
 
-// MostReady is how many endpoints were ready at most at one time between two instants.
+// MostReady returns the largest number of endpoints that were ready at one time between two instants.
 func (s *Service) MostReady(from, to time.Duration) int { return model.MostReady(s.steps, from, to) }
 
-// LeastReady is how many endpoints were ready at least between two instants, before the last of which something
-// changed.
+// LeastReady returns the smallest number of endpoints that were ready between two instants. Something changed before
+// the second.
 func (s *Service) LeastReady(from, to time.Duration) int {
 	before, least := 0, math.MaxInt
 	for _, step := range s.steps {
@@ -56,8 +56,8 @@ func (s *Service) LeastReady(from, to time.Duration) int {
 	return min(least, before)
 }
 
-// WasEndpoint reports whether a Pod was a ready endpoint at some time before an instant, as far as is known: only
-// then can requests have been sent to it.
+// WasEndpoint reports whether a Pod may have been a ready endpoint before an instant: only then can requests have been
+// sent to it.
 func (v *Services) WasEndpoint(w *model.Window, p *model.Pod, by time.Duration) bool {
 	all := v.Service(w).Endpoints
 	return len(all) == 0 || v.watches.LaneOff("endpointslice", w) || slices.ContainsFunc(all, func(e *model.Event) bool {

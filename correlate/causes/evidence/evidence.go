@@ -240,7 +240,7 @@ type Endings struct {
 	addresses *Addresses
 }
 
-// Crashes is the containers that ended though nobody had asked for it.
+// Crashes is the containers that ended unasked.
 type Crashes struct {
 	traffic   *Traffic
 	watches   *Watches

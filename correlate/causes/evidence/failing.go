@@ -10,7 +10,7 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what is known of Pods whose own addresses failed during a window, whatever a rule says of them.
+// This file is about Pods whose own addresses failed during a window.
 
 // A Failed is a Pod whose own address failed during a window.
 type Failed struct {
@@ -20,8 +20,8 @@ type Failed struct {
 	like   int           // how many of the window's failures are of the outage's classes
 }
 
-// FailingPods returns the Pods whose own addresses failed during a window, the one first whose failures are most like
-// the window's. A Pod that was never ready before its address failed is none.
+// FailingPods returns the Pods whose own addresses failed during a window, sorted by how similar their failures are to
+// the window's. It leaves out Pods that were never ready before that.
 func (v *Addresses) FailingPods(w *model.Window) []Failed {
 	var found []Failed
 	for _, p := range v.services.Pods(w) {
@@ -36,7 +36,7 @@ func (v *Addresses) FailingPods(w *model.Window) []Failed {
 	return found
 }
 
-// likeness is how many failures of the window are of the classes of another.
+// likeness returns how many failures of the window have a class that the other window has too.
 func likeness(w, other *model.Window) int {
 	n := 0
 	for class, failed := range w.Classes {
@@ -47,11 +47,11 @@ func likeness(w, other *model.Window) int {
 	return n
 }
 
-// stillRouted is for how long after its endpoint has left requests may still be sent to a Pod.
+// stillRouted is how long requests may still be sent to a Pod after its endpoint has left.
 const stillRouted = 5 * time.Second
 
-// Alike reports whether a Pod's own address failed as at least half of the window's requests did, and began to do so at
-// a time for which the window's onset is no surprise: while requests were sent to the Pod.
+// Alike reports whether a Pod's own address failed in the same way as at least half of the window's requests, while
+// requests could be sent to the Pod.
 func (v *Addresses) Alike(w *model.Window, f Failed) bool {
 	if w.Failed == 0 || 2*f.like < w.Failed {
 		return false
@@ -60,7 +60,7 @@ func (v *Addresses) Alike(w *model.Window, f Failed) bool {
 	return left == nil || left.Latest+stillRouted >= w.Start.Earliest || f.Pod.EndpointReady != nil && f.Pod.EndpointReady.Latest > left.Latest
 }
 
-// Failing returns the Pods whose own addresses failed as most of the window's requests did.
+// Failing returns the Pods whose own addresses failed in the same way as most of the window's requests.
 func (v *Addresses) Failing(w *model.Window) (all []model.FailingPod) {
 	for _, f := range v.FailingPods(w) {
 		if v.Alike(w, f) {
@@ -74,13 +74,14 @@ func (v *Addresses) Failing(w *model.Window) (all []model.FailingPod) {
 	return all
 }
 
-// nearestChange is how long before its address failed a change of a Pod is still named.
+// nearestChange is how long before the failure a change of the Pod is still named.
 const nearestChange = 10 * time.Second
 
-// VagueEnd is the widest bracket of a change, such as a container's end, that is taken to be before a failure in it.
+// VagueEnd is the widest bracket of a change that still counts as before a failure within the bracket.
 const VagueEnd = 1500 * time.Millisecond
 
-// EndBefore is the event that shows what ended a failing Pod, if that was before its address failed; nil if it was not.
+// EndBefore returns the event that shows what ended a failing Pod, if it came before the Pod's address failed; else
+// nil.
 func (v *Addresses) EndBefore(f Failed) *model.Event {
 	if f.Pod.Ending == nil {
 		return nil

@@ -15,7 +15,7 @@ type frontend struct {
 	family        family
 }
 
-// A family is that of IP addresses; 0 if it is not known.
+// A family is an IP address family, 4 or 6; 0 if it is not known.
 type family int
 
 func familyOf(addr netip.Addr) family {
@@ -28,8 +28,7 @@ func familyOf(addr netip.Addr) family {
 	return 0
 }
 
-// frontendOf is what t sends to. The family is known of an endpoint, and where the URL names an address, as that of a
-// Service does.
+// frontendOf returns what t sends to. The family is known for endpoints and for URLs that name an address.
 func frontendOf(t *model.Target) frontend {
 	f := frontend{service: t.Service, port: t.PortName}
 	if t.Kind == timeline.Direct {
@@ -42,7 +41,7 @@ func frontendOf(t *model.Target) frontend {
 	return f
 }
 
-// frontend is what t sends to.
+// frontend returns what t sends to.
 func (v *Traffic) frontend(t *model.Target) frontend {
 	f, known := v.frontends[t.ID]
 	if !known {

@@ -10,9 +10,9 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules say of the windows of held targets, in which connections were cut and not requests.
+// This file is about the windows of held targets: connections were cut in them, not requests.
 
-// CutsIn are the cuts of a held target's window, by when they were noticed.
+// CutsIn returns the cuts of a held target's window, by when they were noticed.
 func (v *Traffic) CutsIn(w *model.Window) (cuts []model.HeldCut) {
 	for _, c := range v.Cuts[v.Target(w).ID] {
 		if c.Window == w.ID {
@@ -25,8 +25,8 @@ func (v *Traffic) CutsIn(w *model.Window) (cuts []model.HeldCut) {
 // MayBeOn reports whether a connection may have been on a Pod: by the replies' own word, if they have one.
 func MayBeOn(c *model.HeldCut, p *model.Pod) bool { return c.From == "" || c.From == p.Name }
 
-// Unselected says which Pods connections were on that the Service had ceased to select when they were cut: those are
-// watched no more. It is empty of other windows, and where there is none.
+// Unselected names the Pods of cut connections that the Service no longer selected: they are not watched any more. It
+// returns "" if there is none, and for windows of other targets.
 func (v *Addresses) Unselected(w *model.Window) string {
 	if w.Kind != model.CutKind {
 		return ""
@@ -48,7 +48,7 @@ func (v *Addresses) Unselected(w *model.Window) string {
 	return "; the connections were on " + NamedOf(names) + ", which the Service no longer selected: what becomes of such Pods is not watched"
 }
 
-// CutConns is how many connections some cuts are of.
+// CutConns returns how many connections were cut.
 func CutConns(cuts []model.HeldCut) int {
 	conns := map[int]bool{}
 	for _, c := range cuts {
@@ -57,7 +57,7 @@ func CutConns(cuts []model.HeldCut) int {
 	return len(conns)
 }
 
-// Unwarned is how many of some cuts were not announced.
+// Unwarned returns how many cuts were not announced.
 func Unwarned(cuts []model.HeldCut) (n int) {
 	for _, c := range cuts {
 		if !c.Warned {
@@ -74,12 +74,12 @@ type Holder struct {
 	At   model.Instant // when what cut them happened
 }
 
-// Named reports whether replies had said of each cut connection that it was on the Pod.
+// Named reports whether replies named the Pod on every cut connection.
 func (h *Holder) Named() bool {
 	return !slices.ContainsFunc(h.Cuts, func(c model.HeldCut) bool { return c.From == "" })
 }
 
-// Sign is that the Pod's connections were cut, as the target saw it.
+// Sign returns the sign that the Pod's connections were cut, as the target saw it.
 func (h *Holder) Sign(w *model.Window, on string) Sign {
 	noticed := model.Instant{Earliest: h.Cuts[0].Cut.Latest, Latest: h.Cuts[len(h.Cuts)-1].Cut.Latest}
 	text := fmt.Sprintf("%s cut: %s", quantity.Count(CutConns(h.Cuts), "connection")+" "+Was(len(h.Cuts)), quantity.ClassCounts(classesOf(h.Cuts)))
@@ -98,7 +98,7 @@ func classesOf(cuts []model.HeldCut) map[string]int {
 	return classes
 }
 
-// BeatOf is the time between two heartbeats on a connection of a held target.
+// BeatOf returns the time between two heartbeats on a connection of a held target.
 func (v *Traffic) BeatOf(w *model.Window) time.Duration {
 	t := v.Target(w)
 	return timeline.Target{Connections: t.Connections, Rate: t.Rate}.Heartbeat()

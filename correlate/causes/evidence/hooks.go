@@ -11,7 +11,7 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules say of a Pod's preStop hooks.
+// This file is about Pods' preStop hooks.
 
 // hooked is a container of a Pod that has a preStop hook.
 type hooked struct {
@@ -31,7 +31,7 @@ func (v Templates) HooksOf(p *model.Pod) (all []hooked) {
 	return all
 }
 
-// effect is what the hook surely does before SIGTERM comes.
+// effect returns what the hook certainly does before SIGTERM.
 func (h hooked) effect() hook.Effect {
 	if h.Command == "" {
 		return hook.Effect{Serves: h.Sleep, Lasts: h.Sleep}
@@ -42,7 +42,7 @@ func (h hooked) effect() hook.Effect {
 // stopsServer reports whether the hook's command itself ends the server.
 func (h hooked) stopsServer() bool { return h.effect().Stops != "" }
 
-// delays returns for how long the hook surely leaves the server alone.
+// delays returns how long the hook certainly leaves the server running.
 func (h hooked) delays() time.Duration { return h.effect().Serves }
 
 // runs names what the hook runs.
@@ -70,7 +70,7 @@ func (v Templates) NamedHooks(p *model.Pod) string {
 	return " (" + NamedOf(all) + ")"
 }
 
-// A hookEffect is what a hook that failed is to its Pod's stop.
+// A hookEffect says how a failed hook relates to its Pod's stop.
 type hookEffect int
 
 const (
@@ -79,8 +79,8 @@ const (
 	isEffect            // it stopped the server, and was killed with its container
 )
 
-// EffectOf is what the hook of a Pod that failed is to its stop. A hook that was to sleep for longer, or that could
-// not be run, did not stop the server; nor did one after whose failure the Pod answered.
+// EffectOf returns how a Pod's failed hook relates to its stop. The hook did not stop the server if it was to sleep for
+// longer, could not be run, or if the Pod answered after the hook had failed.
 func (v *Endings) EffectOf(s *PodStop, failed *model.Event) hookEffect {
 	if s.Proved && s.At.Earliest >= failed.At.Latest || strings.Contains(failed.Detail, "not found") || strings.Contains(failed.Detail, "no such file") {
 		return isCause
@@ -99,7 +99,7 @@ func (v *Endings) EffectOf(s *PodStop, failed *model.Event) hookEffect {
 	return effect
 }
 
-// stoppingHook returns the hook of the Pod that ends its server by itself; ok is false where none is known to.
+// stoppingHook returns the Pod's hook that ends the server itself; ok is false if none is known.
 func (v Templates) stoppingHook(p *model.Pod) (stopping hooked, ok bool) {
 	for _, h := range v.HooksOf(p) {
 		if h.stopsServer() {
@@ -109,7 +109,7 @@ func (v Templates) stoppingHook(p *model.Pod) (stopping hooked, ok bool) {
 	return hooked{}, false
 }
 
-// endingHook says that a Pod's hook ends its server; "" where none is known to.
+// endingHook says that a Pod's hook ends its server; "" if none is known to.
 func (v Templates) endingHook(p *model.Pod) string {
 	h, ok := v.stoppingHook(p)
 	if !ok {

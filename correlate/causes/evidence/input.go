@@ -12,14 +12,14 @@ import (
 type Input struct {
 	Run    *model.Timeline                       // targets, events (placed), unobserved and published windows
 	Probed map[timeline.TargetID]*Probed         // of all targets, direct and control included
-	Cuts   map[timeline.TargetID][]model.HeldCut // of those of kind held: every one
+	Cuts   map[timeline.TargetID][]model.HeldCut // of the targets of kind held: every cut
 
 	// Answered counts the requests to a target that were sent between two instants, and those of them that were
 	// answered, good or bad. It leaves out up to a few 100 ms at either end.
 	Answered func(target timeline.TargetID, from, to time.Duration) (answered, sent int)
 }
 
-// A Probed is what is known of one target beside what is published.
+// A Probed is what is known of one target in addition to what is published.
 type Probed struct {
 	Outages   []model.Window // without causes
 	FirstLast windows.FirstLast

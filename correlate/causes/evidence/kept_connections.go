@@ -10,9 +10,9 @@ import (
 	"lapse/timeline"
 )
 
-// This file tells which Pods' ends made requests on persistent connections fail.
+// This file finds the Pods whose end made requests on persistent connections fail.
 
-// A Cutter is a Pod at whose end connections that were pinned to it were cut, or failed otherwise.
+// A Cutter is a Pod whose end cut the connections that were pinned to it, or made requests on them fail.
 type Cutter struct {
 	Pod    *model.Pod
 	Target string          // of its own address; "" if there is none
@@ -24,9 +24,9 @@ type Cutter struct {
 	Unlike int             // of them, those that failed otherwise than its own address did
 }
 
-// FindCutters finds the ending Pods whose ends made the window's requests fail, each its own: those that were under
-// way then, the next one on each connection, and those that were answered badly, or not at all, until the Pod had
-// ended. One of them ended, or began to fail, at the window's onset.
+// FindCutters returns the ending Pods that made the window's requests fail, and how many. Each explains the requests in
+// flight when it ended, the next one on each connection, and those it answered badly or not at all until it had ended.
+// One of them ended, or began to fail, at the window's onset.
 func FindCutters(v *Endings, w *model.Window) (cutters []*Cutter, cut int) {
 	t := v.traffic.Target(w)
 	reach := time.Duration(float64(NextUse(t)) * float64(timeline.Target{Rate: t.Rate}.Interval()))
@@ -82,7 +82,7 @@ func newCutter(v *Endings, w *model.Window, p *model.Pod) *Cutter {
 	return c
 }
 
-// cutterOf is the Pod that ended last before f was cut, nil if none ended so shortly before.
+// cutterOf returns the Pod that ended last before f was cut, nil if none ended so shortly before.
 func cutterOf(cutters []*Cutter, f model.Failure, reach time.Duration) (found *Cutter) {
 	var ended time.Duration
 	for _, c := range cutters {
@@ -95,8 +95,8 @@ func cutterOf(cutters []*Cutter, f model.Failure, reach time.Duration) (found *C
 	return found
 }
 
-// Starts are when requests on the Pod's connections can have begun to fail: as it stopped, as it exited, and each time
-// its own address began to fail.
+// Starts returns when requests on the Pod's connections can have begun to fail: as it stopped, as it exited, and each
+// time its own address began to fail.
 func (c *Cutter) Starts() []model.Instant {
 	starts := slices.Clone(c.Ends)
 	for _, e := range c.Fails {
@@ -105,8 +105,8 @@ func (c *Cutter) Starts() []model.Instant {
 	return starts
 }
 
-// failedOn is the Pod that can have made a request fail which was sent on a connection that is kept, and not only cut
-// it: its own address failed at that time, in the same way if possible.
+// failedOn returns the Pod that can have made a request on a kept connection fail without cutting it: its own address
+// failed at that time, in the same way if possible.
 func failedOn(cutters []*Cutter, f *model.Failure) (found *Cutter) {
 	if !f.Reused && f.Class != timeline.NoSlot || f.Class == timeline.DNS || windows.Unconnected(f.Class) {
 		return nil
@@ -116,7 +116,7 @@ func failedOn(cutters []*Cutter, f *model.Failure) (found *Cutter) {
 			switch {
 			case f.Latest() < e.From.Earliest || e.Again && f.Earliest() > e.Outage.End.Latest:
 			case c.Pod.Exited != nil && f.Earliest() > c.Pod.Exited.Latest+Moment:
-			case f.Class == timeline.NoSlot && Count(e.Outage.Classes, timeline.TimeoutResponse) == 0: // nobody was silent
+			case f.Class == timeline.NoSlot && Count(e.Outage.Classes, timeline.TimeoutResponse) == 0: // its address did not time out
 			case e.made(f):
 				return c
 			default:
@@ -130,7 +130,7 @@ func failedOn(cutters []*Cutter, f *model.Failure) (found *Cutter) {
 	return found
 }
 
-// Stop is the Pod's stop, as rules about routes know it.
+// Stop returns the Pod's stop in the form that rules about routes use.
 func (c *Cutter) Stop() *PodStop {
 	s := &PodStop{Pod: c.Pod, Target: c.Target, At: c.Starts()[0], Proved: c.Proved || len(c.Fails) > 0, fails: c.Fails, Quiet: c.As.Most() == CutsAll}
 	if len(c.Fails) > 0 {

@@ -6,16 +6,16 @@ import (
 	"lapse/correlate/model"
 )
 
-// This file tells a Pod that stopped too early from routes that were changed too late, and says who was late: whoever
-// changes EndpointSlices, or the node. No Pod can be expected to serve until they have caught up.
+// This file tells a Pod that stopped too early from routes that were changed too late, and says what was late: the
+// EndpointSlice controller or the node. No Pod can be expected to serve until they have caught up.
 
-// TooLate is how long the EndpointSlice controller, or a node's proxy, takes at most where nothing is wrong:
+// TooLate is how long the EndpointSlice controller, or a node's proxy, takes at most if nothing is wrong:
 // kube-proxy gathers changes for 1 s, and at the 99th percentile of large clusters 6.8 s were measured for the whole
 // way (kubernetes/kubernetes#124272). Only proven lags count. If neither the controller nor the node is proven late,
 // route-outlives-pod has medium confidence at most.
 const TooLate = 3 * time.Second
 
-// ControllerLag is how long after the Pod's deletion its endpoint left the ready ones.
+// ControllerLag returns how long after the Pod's deletion its endpoint left the ready ones.
 func (s *PodStop) ControllerLag() model.Length {
 	if s.Pod.Deleted == nil || s.Pod.EndpointNotReady == nil || s.Published {
 		return model.Length{}
@@ -23,7 +23,7 @@ func (s *PodStop) ControllerLag() model.Length {
 	return Length(*s.Pod.Deleted, *s.Pod.EndpointNotReady)
 }
 
-// ProxyLag is for how long after its endpoint had left the Pod was routed to. Its Min is proven.
+// ProxyLag returns how long the Pod was routed to after its endpoint had left. Its Min is proven.
 func (s *PodStop) ProxyLag() model.Length {
 	if s.Pod.EndpointNotReady == nil {
 		return model.Length{}
@@ -38,7 +38,7 @@ const (
 	LateProxy      = "kube-proxy-late"
 )
 
-// Late names the rule of whoever was too late with the route to the Pod, "" if nobody was.
+// Late returns the rule that names what was too late with the route to the Pod, "" if nothing was.
 func (s *PodStop) Late() string {
 	controller, proxy := s.ControllerLag().Min, s.ProxyLag().Min
 	if s.Outside {
@@ -53,11 +53,11 @@ func (s *PodStop) Late() string {
 	return LateProxy
 }
 
-// Unclear reports whether the Pod was routed to for so long that somebody was too late, without it being known who.
-// What is behind a URL may take so long: a load balancer, until its health checks have failed.
+// Unclear reports whether something was too late with the route to the Pod, but it is not known what. Behind a URL that
+// is no lateness: a load balancer takes as long, until its health checks have failed.
 func (s *PodStop) Unclear() bool { return s.Late() == "" && s.Lag().Min >= TooLate && !s.Outside }
 
-// Latest is the Pod of the race that was routed to for longest because somebody was too late, nil if nobody was.
+// Latest returns the Pod that was routed to for longest because something was too late, nil if nothing was.
 func (r *Race) Latest() *PodStop {
 	var worst *PodStop
 	for _, s := range r.Stops {

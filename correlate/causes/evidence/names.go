@@ -37,7 +37,7 @@ func NamedStops(stops []*PodStop) string {
 	return NamedPods(pods)
 }
 
-// Was is the verb of so many.
+// Was returns "was" or "were".
 func Was(n int) string {
 	if n == 1 {
 		return "was"

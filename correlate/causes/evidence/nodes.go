@@ -9,10 +9,10 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules ask of nodes: which could be reached, and what Kubernetes found of them.
+// This file is about nodes: which could be reached, and what Kubernetes reported of them.
 
-// UnreachableNodes are the nodes of which all ready Pods turned unreachable at their own addresses at once during the
-// window, with these, and the nodes of which at least one went on answering then.
+// UnreachableNodes returns the nodes whose ready Pods all became unreachable at their own addresses at once during
+// the window, with these Pods, and the nodes where at least one Pod went on answering then.
 func (v *Suspects) UnreachableNodes(w *model.Window) (unreachable map[string][]Suspect, answering map[string]bool) {
 	unreachable, answering = map[string][]Suspect{}, map[string]bool{}
 	if Count(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) == 0 {
@@ -47,7 +47,7 @@ func (v *Suspects) UnreachableNodes(w *model.Window) (unreachable map[string][]S
 	return unreachable, answering
 }
 
-// NodeNotReady is that the node was found not to be ready after the window had begun, nil if it was not.
+// NodeNotReady returns the event by which the node turned not ready after the window had begun, nil if it did not.
 func (v *Changes) NodeNotReady(w *model.Window, node string) *model.Event {
 	for _, e := range v.changes {
 		if e.Kind == timeline.NodeReady && e.Object != nil && e.Object.Name == node && e.To != "true" && e.At.Latest >= w.Start.Earliest && e.At.Earliest <= w.End.Latest {
@@ -57,7 +57,7 @@ func (v *Changes) NodeNotReady(w *model.Window, node string) *model.Event {
 	return nil
 }
 
-// NodeLost is the event by which a node was found not ready in a time, nil if there is none.
+// NodeLost returns the event by which a node was found not ready in a time, nil if there is none.
 func (v *Changes) NodeLost(node string, at model.Instant) *model.Event {
 	for i := range v.Run.Events {
 		e := &v.Run.Events[i]

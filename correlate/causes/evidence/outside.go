@@ -10,10 +10,10 @@ import (
 	"lapse/timeline"
 )
 
-// Outside is the host of a window's URL from which something unseen leads requests on to the Pods, such as a load
-// balancer, an ingress or DNS. It is "" where the prober's own node does so: the target is a Service, or its URL
-// names a watched Service's address. A prober outside of the cluster is on no node: what leads its requests on from a
-// load balancer's address or an external IP is not seen.
+// Outside returns the host of the window's URL if something unseen routes its requests to Pods, such as a load
+// balancer, an ingress or DNS. It returns "" if the prober's own node does: the target is a Service, or its URL names a
+// watched Service. A prober outside of the cluster is on no node: what routes its requests from a load balancer's
+// address or an external IP is not seen.
 func (v *Services) Outside(w *model.Window) string {
 	t := v.traffic.Target(w)
 	if t.Service != "" && (t.Node != "" || t.Route != "loadbalancer" && t.Route != "externalip") {
@@ -37,7 +37,7 @@ func isNameOf(host string, s timeline.Service) bool {
 	return host == s.Name || host == full || strings.HasPrefix(host, full+".svc")
 }
 
-// Router is who leads the window's requests to Pods: the node they are sent from, the one whose port is asked, the
+// Router returns who leads the window's requests to Pods: the node they are sent from, the one whose port is asked, the
 // Service's name, or what is behind the URL's host.
 func (v *Services) Router(w *model.Window) string {
 	t := v.traffic.Target(w)
@@ -52,10 +52,10 @@ func (v *Services) Router(w *model.Window) string {
 	return v.traffic.From(w)
 }
 
-// NameOf is the name of a Service, NAMESPACE/NAME, without its namespace.
+// NameOf returns the name of a Service, NAMESPACE/NAME, without its namespace.
 func NameOf(service string) string { return service[strings.IndexByte(service, '/')+1:] }
 
-// RouterNode is the node that leads the window's requests to Pods, "" if that is not known.
+// RouterNode returns the node that leads the window's requests to Pods, "" if that is not known.
 func (v *Services) RouterNode(w *model.Window) string {
 	t := v.traffic.Target(w)
 	if v.Outside(w) != "" || t.Turns {
@@ -64,9 +64,9 @@ func (v *Services) RouterNode(w *model.Window) string {
 	return cmp.Or(t.RouteNode, t.Node)
 }
 
-// Policy is the traffic policy that the window's requests are under, and the node whose endpoints it means; "" where
-// there is none. Requests of Pods to a load balancer's address or an external IP go to all endpoints, whatever the
-// Policy. https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
+// Policy returns the traffic policy that the window's requests are under, and the node whose endpoints it means; ""
+// where there is none. Requests of Pods to a load balancer's address or an external IP go to all endpoints, whatever
+// the Policy. https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
 func (v *Services) Policy(w *model.Window) (policy, node string) {
 	spec, t := v.Spec(w), v.traffic.Target(w)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules ask of Pods that failed at their own addresses while requests were routed to them.
+// This file is about Pods that failed at their own addresses while requests were routed to them.
 //
 // Where a Pod fails alike at its own address and through the Service, and other Pods do not, the Pod is the cause and
 // no route is. How the address failed must leave one reading: the failures have its classes, at its times, and no more
@@ -27,18 +27,18 @@ type Suspect struct {
 	Until  time.Duration // until then
 }
 
-// NearlyAll is the share of its requests that an address fails which does not answer at all: more than chance leaves
-// of what was under way.
+// NearlyAll is the share of failed requests from which on an address counts as not answering at all. The rest allows
+// for requests in flight.
 const NearlyAll = 0.9
 
 // Whole reports whether the address failed all the time, and not only some of its requests.
 func (s *Suspect) Whole() bool { return s.Outage.Share >= NearlyAll }
 
-// longSilence is for how long an address must have been silent within a window that is less than its outage.
+// longSilence is how long an address must have been silent within a window that covers only part of its outage.
 const longSilence = time.Second
 
-// silent reports whether a suspect's address failed all the time, or all the time of its outage that is within the
-// window: a Pod that can be reached again may fail again at once, because it ends.
+// silent reports whether a suspect's address failed all the time, or all of its outage within the window: a Pod that
+// can be reached again may fail again at once, because it ends.
 func (v *Suspects) silent(w *model.Window, s *Suspect) bool {
 	from, to := max(s.Outage.Start.Latest, w.Start.Latest), min(s.Outage.End.Earliest, w.End.Earliest)
 	if s.Whole() || to-from < longSilence {
@@ -48,12 +48,12 @@ func (v *Suspects) silent(w *model.Window, s *Suspect) bool {
 	return sent > 0 && float64(sent-answered) >= NearlyAll*float64(sent)
 }
 
-// Wholly adds to what an outage is to be that the address failed all the time.
+// Wholly returns a condition that also requires that the address failed all the time.
 func Wholly(is func(*model.Window) bool) func(*model.Window) bool {
 	return func(u *model.Window) bool { return is(u) && u.Share >= NearlyAll }
 }
 
-// InParts is the doubt that the addresses of suspects answered most or some requests meanwhile.
+// InParts returns the doubt that a suspect's address answered some requests meanwhile.
 func InParts(suspects []Suspect, text string) []Sign {
 	for i := range suspects {
 		if s := &suspects[i]; !s.Whole() {
@@ -64,7 +64,7 @@ func InParts(suspects []Suspect, text string) []Sign {
 	return nil
 }
 
-// All are the Pods behind a window that failed at their own addresses during it, one for each outage. The
+// All returns the Pods behind a window that failed at their own addresses during it, one for each outage. The
 // prober's own trouble is none.
 func (v *Suspects) All(w *model.Window) []Suspect {
 	if known, ok := v.suspected[w]; ok {
@@ -80,7 +80,7 @@ func (v *Suspects) All(w *model.Window) []Suspect {
 	return found
 }
 
-// That are those of which is holds.
+// That returns the suspects that satisfy is.
 func (v *Suspects) That(w *model.Window, is func(Suspect) bool) []Suspect {
 	var found []Suspect
 	for _, s := range v.All(w) {
@@ -91,7 +91,7 @@ func (v *Suspects) That(w *model.Window, is func(Suspect) bool) []Suspect {
 	return found
 }
 
-// ownOutages are all of the Pods behind the window's Service.
+// ownOutages returns the outages of all Pods behind the window's Service.
 func (v *Suspects) ownOutages(w *model.Window) []Suspect {
 	svc := v.services.Service(w)
 	if svc.outages != nil {
@@ -116,10 +116,10 @@ func (v *Suspects) ownOutages(w *model.Window) []Suspect {
 	return svc.outages
 }
 
-// canBeItsEnd reports whether an outage of a Pod's own address can be that the Pod ended: it may have been ending
-// when that began, and did not go on answering later. When a Pod was deleted is known to the second, so one that was
-// cut off may seem to have been ending. One that was seen to be deleted before, and that packets reached, ends even if
-// it answers again: SIGTERM restarts some servers.
+// canBeItsEnd reports whether the Pod's end can explain an outage of its own address: the Pod may have been ending when
+// the outage began, and did not go on answering later. A deletion is known only to the second, so a Pod that was cut
+// off may seem to have been ending. A Pod that was deleted before and could be reached ends even if it answers again:
+// SIGTERM restarts some servers.
 func (v *Addresses) canBeItsEnd(p *model.Pod, t *model.Target, u *model.Window) bool {
 	if !p.TerminatingBy(u.Start.Latest) {
 		return false
@@ -137,8 +137,7 @@ func routedTo(p *model.Pod, from, to time.Duration) bool {
 	return p.EndpointReady != nil && p.EndpointReady.Earliest <= to && (p.EndpointNotReady == nil || p.EndpointNotReady.Latest >= from || p.EndpointNotReady.Latest < p.EndpointReady.Earliest)
 }
 
-// proberMade reports whether the outage of a target is no longer than what a standstill of its prober, or trouble of
-// the control target, can have made of good answers.
+// proberMade reports whether a stall of the prober, or trouble of the control target, can explain a target's outage.
 func (v *Addresses) proberMade(t *model.Target, u *model.Window) bool {
 	if Count(u.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot) == 0 {
 		return false
@@ -162,8 +161,8 @@ func (v *Addresses) proberMade(t *model.Target, u *model.Window) bool {
 	return false
 }
 
-// MadeBy counts the failures of a window that the suspects can have made: each failed as one of their own addresses
-// did, at a time when requests were routed to it.
+// MadeBy returns how many failures of a window the suspects can explain: each failed as one of their own addresses did,
+// while requests were routed to it.
 func (v *Suspects) MadeBy(w *model.Window, suspects []Suspect) int {
 	n := 0
 	own := v.traffic.Failures(w)
@@ -181,8 +180,8 @@ func (v *Suspects) MadeBy(w *model.Window, suspects []Suspect) int {
 	return n
 }
 
-// canHaveMade reports whether a request to a target of this kind can have failed for what ailed the Pod: as its own
-// address did, or on a connection that was there before the address could not be reached any more.
+// canHaveMade reports whether the Pod's trouble can explain a failed request to a target of this kind: it failed as the
+// Pod's own address did, or on a connection from before the address became unreachable.
 func (s *Suspect) canHaveMade(f *model.Failure, kind timeline.TargetKind) bool {
 	if f.Earliest() > s.Until || Arrived(f) < s.From {
 		return false
@@ -194,19 +193,19 @@ func (s *Suspect) canHaveMade(f *model.Failure, kind timeline.TargetKind) bool {
 	return lost && (f.Class == timeline.NoSlot || f.Class == timeline.TimeoutResponse && (kind == timeline.Reused || f.Earliest() <= s.Outage.Start.Latest))
 }
 
-// FailedAlso are the other Pods that were ready before, and failed at their own addresses while these did.
+// FailedAlso returns the other Pods that were ready before, and failed at their own addresses while these did.
 func (v *Suspects) FailedAlso(w *model.Window, suspects []Suspect) []*model.Pod {
 	return SuspectPods(v.Beside(w, suspects))
 }
 
-// Beside are those of other Pods, which failed while these did.
+// Beside returns the suspects of other Pods that failed at the same time as these.
 func (v *Suspects) Beside(w *model.Window, suspects []Suspect) []Suspect {
 	return v.That(w, func(s Suspect) bool {
 		return !slices.ContainsFunc(suspects, func(o Suspect) bool { return o.Pod == s.Pod }) && slices.ContainsFunc(suspects, func(o Suspect) bool { return o.Outage.Span().Overlaps(s.Outage.Span()) })
 	})
 }
 
-// SuspectPods are the Pods of suspects, each once.
+// SuspectPods returns the Pods of suspects, each once.
 func SuspectPods(suspects []Suspect) []*model.Pod {
 	var pods []*model.Pod
 	seen := map[string]bool{}
@@ -219,7 +218,7 @@ func SuspectPods(suspects []Suspect) []*model.Pod {
 	return pods
 }
 
-// OthersAnswered is that the other Pods answered at their own addresses all the time.
+// OthersAnswered returns the evidence that the other Pods answered at their own addresses all the time.
 func (v *Suspects) OthersAnswered(w *model.Window, suspects []Suspect) []model.Evidence {
 	accused := map[string]bool{}
 	for _, s := range suspects {
@@ -237,25 +236,25 @@ func (v *Suspects) OthersAnswered(w *model.Window, suspects []Suspect) []model.E
 	return clean
 }
 
-// Unreached reports whether nothing tells that a packet to an address arrived.
+// Unreached reports whether nothing shows that a packet to the address arrived.
 func Unreached(u *model.Window) bool {
 	return Only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot) && Count(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) > 0
 }
 
-// AnswersBadly reports whether an address was there and answered, if badly: no packet to it was lost.
+// AnswersBadly reports whether an address answered, if badly: packets to it were not lost.
 func AnswersBadly(u *model.Window) bool {
 	return 2*Count(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) < u.Failed
 }
 
-// Hangs reports whether an address accepted connections and did not answer. Once nobody takes them from its queue,
-// and it is full, further ones time out.
+// Hangs reports whether an address accepted connections and did not answer. Once its queue is full, further connections
+// time out.
 func (v *Suspects) Hangs(s Suspect) bool {
 	u := s.Outage
 	answers, connects := Count(u.Classes, timeline.TimeoutResponse), Count(u.Classes, timeline.TimeoutConnect)
 	return answers > 0 && (answers >= connects || answers > v.traffic.underWay(s.Target)) && Only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
 }
 
-// underWay is how many requests to a target can have been under way at one time while it answered.
+// underWay returns how many requests to a target can have been under way at one time while it answered.
 func (v *Traffic) underWay(target string) int {
 	t := v.Targets[target]
 	if t == nil || t.Latency == nil {
@@ -278,7 +277,7 @@ func (v *Suspects) FailedHow(s Suspect) string {
 	return did
 }
 
-// Lasted says for how long a window went on: "for 3 s"; in words where nothing is known of it.
+// Lasted says how long a window lasted: "for 3 s", or "for an unknown time".
 func Lasted(w *model.Window) string {
 	length := quantity.Length(w.Length, w.Open != model.Open{})
 	if length == quantity.UnknownLength {
@@ -287,5 +286,5 @@ func Lasted(w *model.Window) string {
 	return "for " + length
 }
 
-// ExitedItself reports whether a Pod's containers ended before anybody asked it to end.
+// ExitedItself reports whether a Pod's containers ended before its end was requested.
 func ExitedItself(p *model.Pod) bool { return p.Exited != nil && !p.TerminatingBy(p.Exited.Latest) }

@@ -13,8 +13,8 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules say of a window in which requests were routed to Pods that had stopped. For how
-// long each was routed to is worked out in route_lags.go.
+// This file is about windows in which requests were routed to Pods that had stopped. route_lags.go bounds how long each
+// was routed to.
 
 // A Race is a window in which requests were routed to Pods that had stopped.
 type Race struct {
@@ -25,7 +25,7 @@ type Race struct {
 	doubtful  int        // of those explained, the ones that Pods can have made which were in trouble though they were ready
 	Last      time.Duration
 	Troubled  []trouble
-	As        map[*PodStop]*FormCount // how those of each failed
+	As        map[*PodStop]*FormCount // how the requests to each failed
 }
 
 // A trouble is a Pod that failed at its own address though it was ready and not ending.
@@ -54,8 +54,8 @@ func (v *Routes) findRace(w *model.Window) Race {
 	return v.Episode(w).attribute(w)
 }
 
-// dials reports whether the window tells of connections that could not be made, or were cut before
-// they carried a reply. On persistent connections only a failed dial does.
+// dials reports whether failures of the window show connections that could not be opened, or were cut before they
+// carried a reply. On persistent connections only a failed dial does.
 func dials(v *Traffic, w *model.Window) bool {
 	failedDials := Count(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable)
 	if v.Datagrams(w) {
@@ -67,7 +67,7 @@ func dials(v *Traffic, w *model.Window) bool {
 	return failedDials+Count(w.Classes, timeline.Reset, timeline.EOF) > 0
 }
 
-// attribute counts which failures of a window the stops can have made.
+// attribute counts the failures of a window that the stops can explain.
 func (e *Episode) attribute(w *model.Window) Race {
 	r := Race{Troubled: e.Troubled, WhyNot: e.WhyNot + " " + quantity.Between(w.Start), As: map[*PodStop]*FormCount{}}
 	own := e.view.traffic.Undelivered(w)
@@ -119,8 +119,8 @@ func (e *Episode) attribute(w *model.Window) Race {
 	return r
 }
 
-// FailedHooks are the Events of a race's Pods that a preStop hook failed, and the stops of these Pods. A hook that
-// stopped its Pod is none: it was killed with its container.
+// FailedHooks returns the Events of failed preStop hooks of a race's Pods, and the stops of these Pods. It leaves out
+// hooks that stopped the Pod themselves: they were killed with their container.
 func (r *Race) FailedHooks(v *Endings) (failed []*model.Event, stops []*PodStop) {
 	for _, s := range r.Stops {
 		for _, e := range v.changes.About[s.Pod.UID] {
@@ -133,7 +133,7 @@ func (r *Race) FailedHooks(v *Endings) (failed []*model.Event, stops []*PodStop)
 	return failed, stops
 }
 
-// TroubledIn are the Pods that failed at their own addresses during the window, though they were ready.
+// TroubledIn returns the ready Pods that failed at their own addresses during the window.
 func TroubledIn(troubled []trouble, w *model.Window) (all []trouble) {
 	for _, t := range troubled {
 		if t.window.Span().Overlaps(w.Span()) {
@@ -143,7 +143,7 @@ func TroubledIn(troubled []trouble, w *model.Window) (all []trouble) {
 	return all
 }
 
-// AlsoTroubled are the doubts that such Pods failed during the window: then more was wrong than stale routes.
+// AlsoTroubled returns a doubt for each of them: then more was wrong than stale routes.
 func AlsoTroubled(troubled []trouble, w *model.Window) (doubts []Sign) {
 	for _, t := range TroubledIn(troubled, w) {
 		doubts = append(doubts, Doubt(Close, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, quantity.ClassCounts(t.window.Classes))))
@@ -151,8 +151,8 @@ func AlsoTroubled(troubled []trouble, w *model.Window) (doubts []Sign) {
 	return doubts
 }
 
-// NotTheirs is the doubt that most failures which stale routes can have made can as well be those of Pods that failed
-// though they were ready.
+// NotTheirs returns the doubt that most failures which stale routes can explain may as well come from Pods that
+// failed though they were ready.
 func (r *Race) NotTheirs() []Sign {
 	if r.doubtful == 0 || 2*r.doubtful < r.Explained {
 		return nil
@@ -170,7 +170,7 @@ func (r *Race) LeastShare(v *Services, w *model.Window) float64 {
 	return min(1, float64(r.DeadAtOnce())/float64(r.leastPeers(v.Service(w))))
 }
 
-// DeadAtOnce is how many of the Pods may have been routed to at one time after they had stopped.
+// DeadAtOnce returns how many of the Pods may have been routed to at one time after they had stopped.
 func (r *Race) DeadAtOnce() int {
 	most := 0
 	for _, s := range r.Stops {
@@ -185,7 +185,7 @@ func (r *Race) DeadAtOnce() int {
 	return most
 }
 
-// leastPeers is the smallest number of endpoints that the routes to these Pods can have been among.
+// leastPeers returns the smallest number of endpoints that the routes to these Pods can have been among.
 func (r *Race) leastPeers(s *Service) int {
 	least := math.MaxInt
 	for _, g := range r.Groups() {
@@ -196,10 +196,10 @@ func (r *Race) leastPeers(s *Service) int {
 	return max(1, least)
 }
 
-// atOnce is how close together endpoints leave that were taken away at once.
+// atOnce is how close together endpoints must leave to count as taken away at once.
 const atOnce = 250 * time.Millisecond
 
-// Groups puts together the Pods whose endpoints were taken away at once. All are in the order in which they stopped.
+// Groups returns the Pods grouped by endpoints that left at once, in the order in which they stopped.
 func (r *Race) Groups() [][]*PodStop {
 	byLeaving := slices.Clone(r.Stops)
 	slices.SortStableFunc(byLeaving, func(a, b *PodStop) int { return cmp.Compare(a.order, b.order) })
@@ -215,7 +215,7 @@ func (r *Race) Groups() [][]*PodStop {
 	return groups
 }
 
-// Peers is how many endpoints were ready before the first of these Pods left; 0 if the watch did not tell.
+// Peers returns how many endpoints were ready before the first of these Pods left; 0 if that was not watched.
 func (s *Service) Peers(stops []*PodStop) int {
 	most := 0
 	for _, stop := range stops {
@@ -234,8 +234,8 @@ type LongestLag struct {
 	Length time.Duration
 }
 
-// LongestLag is that of the window's Service. What is proven goes before what is possible, and a stop that was measured
-// before one that was not.
+// LongestLag returns the longest lag of the window's Service. Proven lags rank above possible ones, and measured stops
+// above watched ones.
 func (v *Routes) LongestLag(w *model.Window) LongestLag {
 	svc := v.services.Service(w)
 	if svc.longest != nil {
@@ -272,8 +272,8 @@ func (l *LongestLag) weaker(o LongestLag) bool {
 	return o.Length > l.Length
 }
 
-// length is for how long the Pod was routed to by the last request that it is proven of, else by the last that may
-// have been sent to it, at most.
+// length returns how long the Pod was routed to, by the last request that proves it, else by the last that may have
+// been sent to it.
 func (s *PodStop) length(r *Race) time.Duration {
 	last := s.routed
 	if last < 0 {

@@ -9,10 +9,10 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules ask of the readiness probe of a Pod.
+// This file is about Pods' readiness probes.
 
-// ReadinessOf is the readiness probe of a Pod, the slowest if several containers have one; nil if there is none or it
-// is not known.
+// ReadinessOf returns the readiness probe of a Pod, the slowest if several containers have one; nil if there is none or
+// it is not known.
 func (v Templates) ReadinessOf(p *model.Pod) (slowest *timeline.Probe) {
 	t := v[p.Template]
 	if t == nil {

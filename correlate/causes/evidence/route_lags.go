@@ -12,27 +12,26 @@ import (
 	"lapse/timeline"
 )
 
-// This file bounds for how long a node routed to Pods after they had stopped.
+// This file bounds how long a node routed to Pods after they had stopped.
 //
-// A failed request was sent over a route to a Pod that had stopped. Which one that was, it does not tell where
-// several had. But a node takes endpoints out in the order in which they left their EndpointSlice: while the one that
-// left first is still routed to, so are all that left after it. So each failure proves how long the route to the last
-// of them lived:
+// A failed request was sent over a route to a Pod that had stopped; if several had, it does not show which. But a node
+// takes endpoints out in the order in which they left their EndpointSlice: while the one that left first is still
+// routed to, so are all that left after it. So each failure proves how long the route to the last of them lived:
 //
 //	a stopped    |
 //	b stopped    .     .  |
 //	requests     x  .  x  .  x  x  .  x  .  .  .  .  .  .
 //	             └──── a ─┘  └─── b ──┘     └ k successes in a row: the routes are gone
 //
-// Of b it is proven. Of a it is proven up to b's stop, and possible as long as b's.
+// For b this is proven. For a it is proven up to b's stop, and possible for as long as b's.
 
 // RouteMargin is added to the longest time a route was seen to outlive its Pod. One drain is one
 // sample: kube-proxy gathers changes for up to its minSyncPeriod, 1 s by default, before it
 // rewrites the routes (kubernetes/kubernetes#92836), and how much of that a Pod's end meets is luck.
 const RouteMargin = time.Second
 
-// An Episode is a window with those that are near it, of all targets that go over the same routes. So what is found
-// does not depend on how windows are joined.
+// An Episode is a window and those near it, of all targets that use the same routes. So findings do not depend on how
+// windows are joined.
 type Episode struct {
 	view     *Routes
 	w        *model.Window // the first
@@ -47,7 +46,7 @@ type Episode struct {
 	Troubled []trouble
 }
 
-// apart is how far windows of one episode lie apart at most: as far as runs of failures in one window do by default.
+// apart is the largest distance between windows of one episode: the default distance of runs of failures in one window.
 const apart = time.Second
 
 func (v *Routes) Episode(w *model.Window) *Episode {
@@ -94,8 +93,8 @@ func (e *Episode) judge() {
 	e.bound()
 }
 
-// findFailures finds the failures that a stale route can have made: of requests that got no connection, and of others
-// that got one and failed as a Pod's own address did while it ended.
+// findFailures finds the failures that a stale route can explain: requests that got no connection, and requests that
+// failed as a Pod's own address did while it ended.
 func (e *Episode) findFailures() {
 	for _, w := range e.windows {
 		if e.view.traffic.KeepsPorts(w) {
@@ -111,12 +110,11 @@ func (e *Episode) findFailures() {
 	slices.SortStableFunc(e.Failures, func(a, b model.Failure) int { return cmp.Compare(a.Sent, b.Sent) })
 }
 
-// routedAnew reports whether a request was to open a connection, or opened one: one that was kept tells nothing of
-// routes.
+// routedAnew reports whether a request had to open a connection: one on a kept connection says nothing about routes.
 func routedAnew(f *model.Failure) bool { return !f.Reused || windows.Unconnected(f.Class) }
 
-// lastRoutable is the last instant at which a request can have been sent that a stale route made fail: once no
-// endpoint is left, failures have another cause.
+// lastRoutable returns the last instant at which a stale route can explain a failed request: once no endpoint is left,
+// failures have another cause.
 func lastRoutable(v *Services, w *model.Window) time.Duration {
 	last := model.Never
 	for _, empty := range v.Unrouted(w) {
@@ -127,8 +125,8 @@ func lastRoutable(v *Services, w *model.Window) time.Duration {
 	return last
 }
 
-// routesIn is how many endpoints the node can have had routes to at most: as many as were ready at one time, or
-// before one of those left that the node may still route to. A node that follows late has the routes of back then.
+// routesIn returns the largest number of endpoints that the node can have had routes to: as many as were ready at one
+// time, or before an endpoint left that the node may still route to. A node that follows late has older routes.
 func (v *Services) routesIn(w *model.Window, at model.Instant) int {
 	svc := v.Service(w)
 	n := svc.MostReady(at.Earliest-cluster.WatchLag, at.Latest)
@@ -143,13 +141,13 @@ func (v *Services) routesIn(w *model.Window, at model.Instant) int {
 	return n
 }
 
-// Arrived is when the first packet of a request that got no connection had arrived at the latest, or was lost.
+// Arrived returns when the first packet of a request that got no connection had arrived at the latest, or was lost.
 func Arrived(f *model.Failure) time.Duration {
 	return windows.Arrival(f.Class, f.Sent, f.Done) + f.Error
 }
 
-// reach is by how much the first failure can follow a stop: requests met other routes before. A persistent connection
-// notices that its Pod stopped when it is used next.
+// reach returns how long after a stop the first failure can come: requests may take other routes first, and a
+// persistent connection fails only when it is used next.
 func (e *Episode) reach(t *model.Target) time.Duration {
 	if t.Rate <= 0 {
 		return 0
@@ -161,7 +159,7 @@ func (e *Episode) reach(t *model.Target) time.Duration {
 	return time.Duration(float64(n) / t.Rate * float64(time.Second))
 }
 
-// findStops finds the ending Pods that stopped when failures can be their doing, as they stopped.
+// findStops finds the ending Pods whose stop can explain failures, in the order in which they stopped.
 func (e *Episode) findStops() {
 	e.WhyNot = "no Pod was ending"
 	for _, p := range e.view.services.Pods(e.w) {
@@ -185,7 +183,7 @@ func (e *Episode) findStops() {
 	})
 }
 
-// wasLast reports whether no endpoint was left by the update that turned the Pod's own away.
+// wasLast reports whether the update that took the Pod's endpoint away left no endpoint.
 func (e *Episode) wasLast(p *model.Pod) bool {
 	svc := e.view.services.Service(e.w)
 	order, left := svc.order[p.UID]
@@ -198,8 +196,8 @@ func (e *Episode) wasLast(p *model.Pod) bool {
 	return false
 }
 
-// stopOf is the Pod's stop, nil if it did not stop about the window. A Pod whose own address was probed and went on
-// answering is cleared; without a probe, it stopped between its deletion and its exit.
+// stopOf returns the Pod's stop, nil if it did not stop near the window. A Pod whose own address went on answering did
+// not stop; without a probe, it stopped between its deletion and its exit.
 func (e *Episode) stopOf(p *model.Pod) *PodStop {
 	probe := e.view.addresses.Probe(e.w, p)
 	s := &PodStop{Pod: p, Target: probe.Target, order: -1, routed: -1, gone: model.Never, Quiet: true}
@@ -242,7 +240,7 @@ func (e *Episode) stopOf(p *model.Pod) *PodStop {
 	return s
 }
 
-// bound bounds until when each Pod was routed to.
+// bound bounds how long each Pod was routed to.
 func (e *Episode) bound() {
 	for _, s := range e.Stops {
 		s.gone = min(e.GoneBy(s, e.Failures), s.until(), e.view.traffic.End())
@@ -265,12 +263,12 @@ func (e *Episode) bound() {
 	}
 }
 
-// GoneBy is when k requests in a row had succeeded since the Pod had stopped and since the last of these failures
-// that was its own: one before another Pod's stop, and not after so many successes that the route was gone for sure.
-// Only requests that open a connection tell.
+// GoneBy returns when k requests in a row had succeeded after the Pod's stop and after the last failure that was its
+// own: one before another Pod's stop, and not after enough successes to prove the route gone. Only requests that open a
+// connection count.
 //
-// Right after that failure, k successes in a row prove it. Where other failures follow, each begins another try to
-// have so many by chance: more are needed with each.
+// Right after that failure, k successes in a row prove it. Each failure that follows starts another try to reach k by
+// chance: more successes are needed with each.
 func (e *Episode) GoneBy(s *PodStop, failures []model.Failure) time.Duration {
 	if e.Fresh == nil {
 		return model.Never
@@ -303,10 +301,11 @@ func (e *Episode) GoneBy(s *PodStop, failures []model.Failure) time.Duration {
 	return streaks.Proof(windows.InARowOfTries(routes, len(others)), from)
 }
 
-// inOrderOfLeaving says of each Pod that its route was gone when that of one was gone which left with it or later.
+// inOrderOfLeaving bounds each Pod's route by those of the Pods that left with it or later: once one of these is gone,
+// so is the Pod's.
 //
-// Where requests failed by the route to s after the successes that seemed to show that a later one's was gone, these
-// were chance: that route stood as long.
+// If requests failed on the route to s after successes seemed to prove a later Pod's route gone, the successes were
+// chance: that route stood as long.
 func (e *Episode) inOrderOfLeaving() {
 	for _, s := range e.Stops {
 		for _, later := range e.Stops {
@@ -324,7 +323,7 @@ func (e *Episode) inOrderOfLeaving() {
 	}
 }
 
-// onlyBy reports whether a request failed that can have been routed to no other Pod that had stopped than s.
+// onlyBy reports whether a request failed that can have been routed to no other stopped Pod than s.
 func (e *Episode) onlyBy(s *PodStop) bool {
 	return slices.ContainsFunc(e.Failures, func(f model.Failure) bool {
 		all := e.candidates(&f)
@@ -332,7 +331,7 @@ func (e *Episode) onlyBy(s *PodStop) bool {
 	})
 }
 
-// candidates are the stops of the Pods to which f can have been routed.
+// candidates returns the stops of the Pods that f can have been routed to.
 func (e *Episode) candidates(f *model.Failure) []*PodStop {
 	var all []*PodStop
 	for _, s := range e.Stops {
@@ -343,8 +342,8 @@ func (e *Episode) candidates(f *model.Failure) []*PodStop {
 	return all
 }
 
-// lastToLeave are those of the Pods whose endpoints left last, in one update. Where that is not known of one, a lone
-// Pod is it, and of several none.
+// lastToLeave returns the Pods whose endpoints left in the last update. If the order is not known, it returns the only
+// Pod, or none of several.
 func lastToLeave(stops []*PodStop) []*PodStop {
 	if len(stops) < 2 {
 		return stops
@@ -362,7 +361,7 @@ func lastToLeave(stops []*PodStop) []*PodStop {
 	return found
 }
 
-// findTrouble finds the Pods that failed at their own addresses while they were ready, where that was not their end.
+// findTrouble finds the Pods that failed at their own addresses while they were ready and not ending.
 func (e *Episode) findTrouble() {
 	for _, p := range e.view.services.Pods(e.w) {
 		for _, t := range e.view.addresses.DirectOf(e.w, p) {
@@ -376,14 +375,14 @@ func (e *Episode) findTrouble() {
 	}
 }
 
-// doubtful reports whether f may have been routed to a Pod that was ready and failed all the same.
+// doubtful reports whether f may have been routed to a Pod that was ready but failed.
 func (e *Episode) doubtful(f *model.Failure) bool {
 	return slices.ContainsFunc(e.Troubled, func(t trouble) bool {
 		return t.window.Start.Earliest <= Arrived(f) && f.Earliest() <= t.window.End.Latest
 	})
 }
 
-// madeByTrouble reports whether a Pod that was ready failed at its own address as f did, at that time.
+// madeByTrouble reports whether a ready Pod failed at its own address in the same way as f, at that time.
 func (e *Episode) madeByTrouble(f *model.Failure) bool {
 	class := f.Class
 	if class == timeline.TimeoutConnect && e.view.traffic.Datagrams(e.w) {

@@ -7,19 +7,18 @@ import (
 	"lapse/correlate/model"
 )
 
-// This file is what several rules ask of the Service itself: how it was set, and what of that was changed.
+// This file is about the Service itself: how it was set, and what of that was changed.
 
-// How the words of an event begin by which a Service's ports or its selector were changed.
+// How the detail of an event begins that changed a Service's ports or its selector.
 const (
 	PortsEdited    = "ports: "
 	SelectorEdited = "selector: "
 )
 
-// SwitchReach is for how long after a change of the Service nodes may still route as before.
+// SwitchReach is how long after a change of the Service nodes may still route as before.
 const SwitchReach = 10 * time.Second
 
-// Changed is the last change of the window's Service that was seen before its onset, of those whose detail
-// begins so.
+// Changed returns the last change of the window's Service before its onset whose detail begins with detail.
 func (v *Services) Changed(w *model.Window, detail string) (change *model.Event) {
 	service := v.traffic.Target(w).Service
 	for _, e := range v.Edits {
@@ -31,7 +30,7 @@ func (v *Services) Changed(w *model.Window, detail string) (change *model.Event)
 	return change
 }
 
-// Deleted is the deletion of the window's Service, if that was seen shortly before its onset was over; else nil.
+// Deleted returns the deletion of the window's Service, if that was seen shortly before its onset was over; else nil.
 func (v *Services) Deleted(w *model.Window) *model.Event {
 	service := v.traffic.Target(w).Service
 	for _, e := range v.Edits {
@@ -43,10 +42,10 @@ func (v *Services) Deleted(w *model.Window) *model.Event {
 	return nil
 }
 
-// serviceGoes is for how long a name server and the nodes may go on knowing a Service that was deleted.
+// serviceGoes is how long name servers and nodes may still know a Service after its deletion.
 const serviceGoes = 60 * time.Second
 
-// Spec is the last snapshot of the window's Service from before the window's onset was over; nil if there is
+// Spec returns the last snapshot of the window's Service from before the window's onset was over; nil if there is
 // none.
 func (v *Services) Spec(w *model.Window) (spec *model.Event) {
 	for _, e := range v.specs {
@@ -57,8 +56,8 @@ func (v *Services) Spec(w *model.Window) (spec *model.Event) {
 	return spec
 }
 
-// Publishes reports whether the window's Service keeps endpoints of Pods that end, or are not ready, as if they were
-// ready (publishNotReadyAddresses); known is false where its spec was not recorded.
+// Publishes reports whether the window's Service keeps Pods that end, or are not ready, as ready endpoints
+// (publishNotReadyAddresses); known is false if its spec was not recorded.
 func (v *Services) Publishes(w *model.Window) (does, known bool) {
 	spec := v.Spec(w)
 	return spec != nil && spec.Snapshot.Service.PublishNotReady, spec != nil

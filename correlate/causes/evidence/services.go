@@ -24,7 +24,7 @@ type Service struct {
 	outages   []Suspect              // of its Pods at their own addresses; nil until asked for
 }
 
-// Service is what stands behind the window's target.
+// Service returns what stands behind the window's target.
 func (v *Services) Service(w *model.Window) *Service {
 	if known := v.served[w.Target]; known != nil {
 		return known
@@ -56,7 +56,7 @@ func (v *Services) Service(w *model.Window) *Service {
 	return svc
 }
 
-// Pods are the Pods that may stand behind the window's Service.
+// Pods returns the Pods that may stand behind the window's Service.
 func (v *Services) Pods(w *model.Window) []*model.Pod { return v.Service(w).pods }
 
 // behind reports whether the Pod may serve the target: its direct target says for which Services it

@@ -4,7 +4,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// Place is where a sign was seen: in the cluster, or at a target. Signs from two places do not depend on each other.
+// Place returns where a sign was seen: in the cluster, or at a target. Signs from two places do not depend on each
+// other.
 func (s *Sign) Place() string {
 	if s.Event > 0 {
 		return "cluster"
@@ -37,15 +38,15 @@ const (
 // Sign returns a sign that says so much.
 func (s Strength) Sign(e model.Evidence) Sign { return Sign{Evidence: e, Strength: s} }
 
-// Says is a sign that has only words.
+// Says returns a sign that has only words.
 func Says(text string) Sign { return Sign{Evidence: model.Evidence{Text: text}} }
 
-// Doubt is a sign against a cause, or a missing one.
+// Doubt returns a sign against a cause, or a missing one.
 func Doubt(strength Strength, text string) Sign {
 	return Sign{Evidence: model.Evidence{Text: text}, Strength: strength}
 }
 
-// Mention are signs that decide nothing.
+// Mention returns signs that decide nothing.
 func Mention(evidence ...model.Evidence) []Sign {
 	signs := make([]Sign, len(evidence))
 	for i, e := range evidence {

@@ -10,9 +10,9 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules say of a Pod's stop: when it was, and for how long requests were still routed there.
+// This file is about a Pod's stop: when it was, and how long requests were still routed to the Pod.
 
-// A PodStop is a Pod that ended: what bounds its stop, and for how long requests were still routed to it.
+// A PodStop is a Pod that ended: when it stopped, and how long requests were still routed to it.
 type PodStop struct {
 	Pod    *model.Pod
 	Target string        // of the Pod's own address; "" if there is none
@@ -35,14 +35,13 @@ type PodStop struct {
 	Quiet    bool          // its own address only refused connections, or cut them, and for good
 }
 
-// Lag is for how long the Pod was routed to after it had stopped.
+// Lag returns how long the Pod was routed to after it had stopped.
 func (s *PodStop) Lag() model.Length {
 	least := max(0, s.routed-s.At.Latest)
 	return model.Length{Min: least, Max: max(least, s.gone-s.At.Earliest)}
 }
 
-// About says the lag in words. Where a part of it may be another Pod's, only what is proven is said, or what is
-// possible.
+// About says the lag in words. If a part of it may be another Pod's, it says only the proven part.
 func (s *PodStop) About() string {
 	lag := s.Lag()
 	if s.shared && lag.Min > 0 {
@@ -51,7 +50,7 @@ func (s *PodStop) About() string {
 	return quantity.Length(lag, false)
 }
 
-// Signs are that the Pod itself stopped answering, or how it failed from then on, if that was measured.
+// Signs returns the sign that the Pod itself stopped answering, or how it failed from then on, if that was measured.
 func (s *PodStop) Signs() []Sign {
 	if !s.Proved {
 		return nil
@@ -63,8 +62,8 @@ func (s *PodStop) Signs() []Sign {
 	return []Sign{Measured.Sign(model.Evidence{Target: s.Target, At: &s.At, Text: text})}
 }
 
-// ServedAfterKilling is how long the Pod is known to have served after its kubelet began to end it;
-// 0 if that is not known, or so little that the margin holds it.
+// ServedAfterKilling returns how long the Pod is known to have served after its kubelet began to end it; 0 if that is
+// not known, or within the margin.
 func (s *PodStop) ServedAfterKilling() time.Duration {
 	if s.Pod.Killing == nil || s.At.Earliest-s.Pod.Killing.Latest < RouteMargin/10 {
 		return 0
@@ -72,8 +71,8 @@ func (s *PodStop) ServedAfterKilling() time.Duration {
 	return s.At.Earliest - s.Pod.Killing.Latest
 }
 
-// stopByWatch bounds a Pod's stop by what the watch saw: not before its deletion was asked for, for
-// it may stop listening long before it exits, and not after its containers had ended or it was gone.
+// stopByWatch bounds a Pod's stop by what was watched: not before its deletion (it may stop listening long before it
+// exits), and not after its containers had ended or it was gone.
 func stopByWatch(p *model.Pod) (stop model.Instant, known bool) {
 	if p.Deleted == nil {
 		return model.Instant{}, false
@@ -90,12 +89,11 @@ func stopByWatch(p *model.Pod) (stop model.Instant, known bool) {
 	return stop, stop.Earliest <= stop.Latest
 }
 
-// FollowSlack is how long after a Pod's stop the first request can have met it: a proxy that keeps connections to it
-// notices when it uses one.
+// FollowSlack is how long after a Pod's stop the first request can fail: a proxy notices when it next uses a connection
+// that it keeps to the Pod.
 const FollowSlack = time.Second
 
-// Stopped are the Pods that stopped, once they were to, as the window's requests began to fail; the last to stop
-// first.
+// Stopped returns the ending Pods that stopped as the window's requests began to fail, the last to stop first.
 func (v *Endings) Stopped(w *model.Window) (stops []*PodStop) {
 	for _, p := range v.services.Pods(w) {
 		at, known := stopByWatch(p)
@@ -112,7 +110,7 @@ func (v *Endings) Stopped(w *model.Window) (stops []*PodStop) {
 	return stops
 }
 
-// cut reports whether f was under way when the Pod stopped, so that its end can have cut it.
+// cut reports whether f was in flight when the Pod stopped, so that the stop can have cut it.
 func (s *PodStop) cut(f *model.Failure) bool {
 	switch f.Class {
 	case timeline.Reset, timeline.EOF:
@@ -132,7 +130,7 @@ func (s *PodStop) cutsAny(failures []model.Failure) bool {
 	return false
 }
 
-// UnmeasuredStops are the Pods whose own address does not tell when they stopped.
+// UnmeasuredStops returns a doubt for each Pod whose own address does not show when it stopped.
 func UnmeasuredStops(stops []*PodStop) (missing []Sign) {
 	for _, s := range stops {
 		switch {

@@ -24,7 +24,7 @@ func (v *Traffic) ErrorsOf(w *model.Window) (texts []model.ErrorText) {
 	return texts
 }
 
-// Measured is what is known of t beside what is published; nothing where there is no such target.
+// Measured returns what is known of t in addition to what is published; nothing if there is no such target.
 func (v *Traffic) Measured(t *model.Target) *Probed {
 	if t == nil || v.Probed[t.ID] == nil {
 		return &Probed{}
@@ -32,7 +32,7 @@ func (v *Traffic) Measured(t *model.Target) *Probed {
 	return v.Probed[t.ID]
 }
 
-// Target is the judged target of a window.
+// Target returns the judged target of a window.
 func (v *Traffic) Target(w *model.Window) *model.Target { return v.TargetNamed(w.Target) }
 
 func (v *Traffic) TargetNamed(name string) *model.Target {
@@ -50,7 +50,7 @@ func (v *Traffic) From(w *model.Window) string {
 	return "the prober's machine"
 }
 
-// Onset is when the window's trouble can have begun: its start bracket, and where that is open, the
+// Onset returns when the window's trouble can have begun: its start bracket, and where that is open, the
 // unobserved time before it too.
 func (v *Traffic) Onset(w *model.Window) model.Instant {
 	onset := w.Start
@@ -78,7 +78,7 @@ func (v *Traffic) OutageNear(target string, at model.Instant) *model.Window {
 	return v.TroubleNear(target, at, false)
 }
 
-// TroubleNear is like outageNear; slow answers count too if wanted.
+// TroubleNear is like OutageNear; slow answers count too if wanted.
 func (v *Traffic) TroubleNear(target string, at model.Instant, slow bool) *model.Window {
 	for i, w := range v.Measured(v.Targets[target]).Outages {
 		if (slow || w.Kind != model.Slow) && w.Span().Overlaps(at) {
@@ -107,18 +107,18 @@ func Count(failures map[string]int, classes ...timeline.Class) int {
 	return n
 }
 
-// Length is how long the time between two brackets is.
+// Length returns the time between two brackets.
 func Length(from, to model.Instant) model.Length {
 	return model.Length{Min: max(0, to.Earliest-from.Latest), Max: max(0, to.Latest-from.Earliest)}
 }
 
-// common is the time two stretches share, at most.
+// common returns the time two stretches share, at most.
 func common(a, b model.Instant) time.Duration {
 	return max(0, min(a.Latest, b.Latest)-max(a.Earliest, b.Earliest))
 }
 
-// Failures are the failures of a window, by Sent. Those beyond the cap of the list are stood in for by the first
-// and the last.
+// Failures returns the failures of a window, by Sent. If the list is capped, it has the first and the last for the
+// rest.
 func (v *Traffic) Failures(w *model.Window) []model.Failure {
 	list := v.failures[w.Target]
 	after := func(at time.Duration) int {
@@ -142,7 +142,7 @@ func (v *Traffic) Failures(w *model.Window) []model.Failure {
 	return list
 }
 
-// End is how far the run has come.
+// End returns how far the run has come.
 func (v *Traffic) End() time.Duration {
 	end := v.Run.Run.Duration
 	for _, e := range v.Run.Events {

@@ -9,7 +9,7 @@ import (
 	"lapse/correlate/model"
 )
 
-// This file is what several rules ask of the watches: which were on, and when they brought nothing.
+// This file is about the watches: which were on, and when they had gaps.
 
 // LaneOff reports whether this kind, in lower case ("endpointslice"), was not watched for the window's Service when
 // it ended.
@@ -17,13 +17,13 @@ func (v *Watches) LaneOff(kind string, w *model.Window) bool {
 	return v.lanesAt(w.End.Latest).Off(kind, v.traffic.Target(w).Service)
 }
 
-// watched is what was watched from an instant on.
+// watched says which watches were on from an instant on.
 type watched struct {
 	from  time.Duration
 	lanes model.Lanes
 }
 
-// lanesAt are the watches that were off at an instant.
+// lanesAt returns the watches that were off at an instant.
 func (v *Watches) lanesAt(at time.Duration) model.Lanes {
 	for _, w := range slices.Backward(v.lanes) {
 		if w.from <= at {
@@ -43,7 +43,7 @@ func (v *Watches) GapNear(kind string, w *model.Window) bool {
 	return false
 }
 
-// GapBeside is a gap of a watch during the window, nil if there is none.
+// GapBeside returns a gap of a watch during the window, nil if there is none.
 func (v *Watches) GapBeside(w *model.Window) *model.Event {
 	for _, e := range v.gaps {
 		if e.At.Overlaps(w.Span()) && model.Concerns(e.Services, v.traffic.Target(w).Service) {
@@ -53,7 +53,7 @@ func (v *Watches) GapBeside(w *model.Window) *model.Event {
 	return nil
 }
 
-// Silence is the time during the window in which the API server stood still, nil if it did not.
+// Silence returns the gap during the window in which the API server stood still, nil if it did not.
 func (v *Watches) Silence(w *model.Window) *model.Event {
 	for _, gap := range v.gaps {
 		if gap.At.Overlaps(w.Span()) && strings.HasPrefix(gap.Detail, "the API server gave no sign of life") {

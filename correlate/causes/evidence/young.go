@@ -11,12 +11,11 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what several rules ask of Pods whose endpoints had just become ready, and that failed at their own
-// addresses.
+// This file is about Pods whose endpoints had just become ready and that failed at their own addresses.
 
-// Young are those that failed at their own addresses when their endpoints first turned ready, or had not
-// answered there before. A Pod from before the run that had answered, and of which no container was started
-// meanwhile, is not young: its endpoint only came back. What failed before it was ready has another cause.
+// Young returns the suspects that failed when their endpoints first turned ready, or had not answered before. A Pod
+// from before the run that had answered, and without a container started meanwhile, is not young: its endpoint only
+// came back. What failed before it was ready has another cause.
 func (v *Suspects) Young(w *model.Window) []Suspect {
 	young := v.That(w, func(s Suspect) bool {
 		ready := s.Pod.EndpointReady
@@ -49,19 +48,19 @@ func (v *Suspects) AnsweredBefore(w *model.Window, s Suspect) bool {
 	return first != nil && *first <= s.Outage.Start.Earliest
 }
 
-// startedIn reports whether a container of the Pod may have been started in a time.
+// startedIn reports whether a container of the Pod may have been started within a bracket.
 func (v *Changes) startedIn(p *model.Pod, in model.Instant) bool {
 	return slices.ContainsFunc(v.About[p.UID], func(e *model.Event) bool {
 		return e.Kind == timeline.PodContainer && e.To == "running" && e.At.Bounded() && e.At.Overlaps(in)
 	})
 }
 
-// YoungThat are those that were late whose outages are of a kind, and the one of them that took longest.
+// YoungThat returns the late young Pods whose outages satisfy is, and the slowest of them.
 func (v *Suspects) YoungThat(w *model.Window, is func(*model.Window) bool) (young []Suspect, slowest Suspect) {
 	return v.YoungWhere(w, func(s Suspect) bool { return is(s.Outage) })
 }
 
-// YoungWhere is youngThat, where more than the outage tells of which kind it is.
+// YoungWhere is like YoungThat, for conditions on more than the outage.
 func (v *Suspects) YoungWhere(w *model.Window, is func(Suspect) bool) (young []Suspect, slowest Suspect) {
 	young = v.late(w, slices.DeleteFunc(v.Young(w), func(s Suspect) bool { return !is(s) }))
 	if len(young) > 0 {
@@ -70,7 +69,7 @@ func (v *Suspects) YoungWhere(w *model.Window, is func(Suspect) bool) (young []S
 	return young, slowest
 }
 
-// NoneLate says why no Pod was late: a young one that never answered well may be bad.
+// NoneLate says why no Pod counts as late: one that never answered well may be bad.
 func (v *Suspects) NoneLate(w *model.Window, none string) string {
 	for _, s := range v.Young(w) {
 		if len(v.late(w, []Suspect{s})) == 0 {
@@ -80,8 +79,8 @@ func (v *Suspects) NoneLate(w *model.Window, none string) string {
 	return none + quantity.Between(w.Start)
 }
 
-// NeverWell is the doubt that young Pods did not answer well for as long as they were observed: then they may never
-// do so.
+// NeverWell returns the doubt that young Pods did not answer well for as long as they were observed: then they may
+// never do so.
 func (v *Suspects) NeverWell(w *model.Window, young []Suspect, text string) []Sign {
 	if i := slices.IndexFunc(young, func(s Suspect) bool { return v.neverAnswered(w, s) }); i >= 0 {
 		return []Sign{Doubt(Watched, fmt.Sprintf("%s did not answer well for as long as it was observed: %s", young[i].Pod.Name, text))}
@@ -95,21 +94,19 @@ func (v *Suspects) neverAnswered(w *model.Window, s Suspect) bool {
 	return first == nil || *first < s.Outage.Start.Latest && s.Outage.Open.End
 }
 
-// forGood is for how long a Pod fails at least of which is not said that it was late: it may do so for good.
+// A Pod that fails for forGood or longer is not called late: it may never recover.
 const forGood = 10 * time.Second
 
-// late leaves out the young Pods that never answered well, for so long that nothing tells them from Pods which never
-// will.
+// late leaves out the young Pods that failed for so long that they may never answer well.
 func (v *Suspects) late(w *model.Window, young []Suspect) []Suspect {
 	return slices.DeleteFunc(slices.Clone(young), func(s Suspect) bool { return v.neverAnswered(w, s) && s.Outage.Length.Min >= forGood })
 }
 
-// Early is for how long the Pod's endpoint was ready before the Pod answered.
+// Early returns how long the Pod's endpoint was ready before the Pod answered.
 func Early(s Suspect) model.Length { return Length(*s.Pod.EndpointReady, s.Outage.End) }
 
-// OlderAlike compares young Pods with others that failed as they did, and had answered before. If these can have made
-// as many of the window's failures, it says why it is not that Pods are young; if they can have made half as many,
-// that is a doubt.
+// OlderAlike compares young Pods with Pods that failed in the same way but had answered before. If these explain as
+// many failures, it says why youth is not the cause; if they explain at least half as many, it returns a doubt.
 func (v *Suspects) OlderAlike(w *model.Window, young []Suspect) (whyNot string, doubts []Sign) {
 	older := slices.DeleteFunc(v.Beside(w, young), func(s Suspect) bool {
 		first := v.addresses.Probe(w, s.Pod).FirstOK
