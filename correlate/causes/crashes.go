@@ -32,7 +32,7 @@ func (c *Case) crashed(crashes []evidence.Crash, f *Finding) {
 		switch {
 		case cr.Own != nil:
 		case cr.Never:
-			f.missing(evidence.Doubt(evidence.Measured, cr.Pod.Name+" had not answered at its own address before: that it did not serve at all fits as well"))
+			f.missing(evidence.Doubt(evidence.Measured, cr.Pod.Name+" had not answered at its own address before: it may never have served"))
 			continue
 		case v.Crashes.FailedAbout(w, cr.Pod, cr.Event.At):
 			f.missing(evidence.Doubt(evidence.Measured, cr.Pod.Name+" failed at its own address only while its endpoint was not ready: when it stopped is known from the watch, and any change about that time fits as well"))

@@ -57,7 +57,7 @@ func testFailingVersion(c *Case) Finding {
 		well = append(well, p)
 	}
 	if len(well) == 0 {
-		return no("no Pod with another template than those that never answered well is known to have done so")
+		return no("no Pod with another template is known to have answered well")
 	}
 	longest := slices.MaxFunc(young, func(a, b evidence.Suspect) int { return int(a.Outage.Length.Min - b.Outage.Length.Min) })
 	f := Finding{Text: failingText(v, failing, longest), Fix: failingFix(v, longest)}
@@ -71,7 +71,7 @@ func testFailingVersion(c *Case) Finding {
 		return f
 	}
 	if longest.Outage.Length.Min < slowestStart {
-		f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("%s was observed for %s only: that it starts slowly fits as well", longest.Pod.Name, quantity.Lowest(longest.Outage.Length.Min))))
+		f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("%s was observed for %s only: it may just start slowly", longest.Pod.Name, quantity.Lowest(longest.Outage.Length.Min))))
 	}
 	others := slices.DeleteFunc(v.Suspects.FailedAlso(w, young), func(p *model.Pod) bool {
 		first := v.Addresses.Probe(w, p).FirstOK
@@ -120,7 +120,7 @@ func alsoTakes(v *evidence.Evidence, w *model.Window, failing, well []*model.Pod
 		selector = "the selector of Service " + service
 	}
 	return takenPods{
-		text:  fmt.Sprintf("%s takes the Pods of %s beside those of %s", selector, name(failing[0]), name(well[0])),
+		text:  fmt.Sprintf("%s selects the Pods of %s in addition to those of %s", selector, name(failing[0]), name(well[0])),
 		pods:  fmt.Sprintf("%s of %s", quantity.Count(len(failing), "Pod"), name(failing[0])),
 		owner: name(failing[0]),
 		jobs:  strings.HasPrefix(owner, "Job/"),

@@ -49,7 +49,7 @@ func (f *Finding) applies() bool { return len(f.For) > 0 && f.Explains >= 0 }
 // whyNot says why a rule does not apply.
 func (f *Finding) whyNot() string {
 	if f.Explains < 0 {
-		return "what it would blame can have made none of the failures"
+		return "it cannot explain any of the failures"
 	}
 	for _, signs := range [][]evidence.Sign{f.Missing, f.Against} {
 		if len(signs) > 0 {

@@ -53,7 +53,7 @@ func testForcedDelete(c *Case) Finding {
 		}
 	}
 	if found == nil {
-		return no("no Pod was deleted by force so that its end can have cut requests")
+		return no("no Pod was deleted by force when its end could have cut requests")
 	}
 	f := Finding{
 		Text: fmt.Sprintf("%s was deleted by force, and %s %s cut after it had gone from the API", found.Name, quantity.Count(cut, "request"), evidence.Was(cut)),

@@ -67,7 +67,7 @@ func testGraceTooShort(c *Case) Finding {
 	first := kills[0]
 	f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: quantity.Count(cut, "request") + " in flight were cut then"}))
 	if w.Cut == nil {
-		f.missing(evidence.Doubt(evidence.Measured, "that they were cut in one instant is not seen"))
+		f.missing(evidence.Doubt(evidence.Measured, "whether they were cut at the same moment was not seen"))
 	}
 	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s in flight", evidence.NamedOf(names), evidence.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "request"))
 	f.Fix = graceFix(v, w, kills)

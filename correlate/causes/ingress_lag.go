@@ -58,7 +58,7 @@ func testIngressLag(c *Case) Finding {
 	f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("%s of class http_5xx named no Pod; the good answers meanwhile named %s", quantity.Count(unnamed, "error"), quantity.Count(len(w.Backends), "Pod"))}))
 	besideTheProxy(v, w, &f)
 	if p := turnedReady(v, w); p != nil {
-		f.against(evidence.Doubt(evidence.Close, p.Name+" became ready as requests began to fail: that it did not serve yet fits as well"))
+		f.against(evidence.Doubt(evidence.Close, p.Name+" became ready as requests began to fail: it may not have served yet"))
 	}
 	f.explains(w, unnamed+evidence.Count(w.Classes, byProxy...))
 	return f
@@ -100,7 +100,7 @@ func besideTheProxy(v *evidence.Evidence, w *model.Window, f *Finding) {
 		}
 	}
 	f.beside(well, ill, "requests to the Service itself did not fail meanwhile", "requests to the Service itself failed as well (%s): its routes were late, too",
-		"the Service itself was not measured beside the URL: whether its routes were well is not known")
+		"the Service itself was not measured: whether its routes were well is not known")
 }
 
 // turnedReady returns a Pod whose endpoint became ready as the window's requests began to fail, nil if none did. A

@@ -179,8 +179,8 @@ func behindProxy(v *evidence.Evidence, w *model.Window, all []evidence.Failed) f
 	if 2*n < w.Failed {
 		text = fmt.Sprintf("%d of %d failed requests got %s, and that", n, w.Failed, text)
 	}
-	return fact{text + " is a proxy's answer: somebody behind it did not answer",
-		"look at whom the proxy passes requests to, in the same Pod or behind another Service: measure that together with this one"}
+	return fact{text + " is a proxy's answer: a server behind it did not answer",
+		"look at what the proxy passes requests to, in the same Pod or behind another Service: measure that together with this one"}
 }
 
 // otherServices says which other Services' endpoints changed about the window's onset, the most changed first,

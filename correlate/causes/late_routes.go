@@ -17,7 +17,7 @@ func (c *Case) tooLateBy(rule string) (f Finding, s *evidence.PodStop, r evidenc
 		return no("no route was changed later than " + quantity.Span(evidence.TooLate) + " after it should have been"), nil, r, false
 	}
 	if s.Late() != rule {
-		return no(fmt.Sprintf("of %s, somebody else was late: %s", s.Pod.Name, s.Late())), nil, r, false
+		return no(fmt.Sprintf("for %s, another component was late: %s", s.Pod.Name, s.Late())), nil, r, false
 	}
 	v, w, p := c.Evidence, c.Window, s.Pod
 	if p.Deleted != nil {

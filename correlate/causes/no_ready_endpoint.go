@@ -102,7 +102,7 @@ func takenAway(e *emptiness) []model.Evidence {
 // tooFew gives the time that a second replica has to bridge, and how much of it is the replacement's own slowness.
 func tooFew(e *emptiness) string {
 	if wanted := e.wanted(); wanted > 0 {
-		return fmt.Sprintf("find out why only 1 of %d replicas was ready before: more do not help while they do not become ready", wanted) + strings.Replace(mustCarry(e), ": the", "; the", 1)
+		return fmt.Sprintf("find out why only 1 of %d replicas was ready before: more replicas do not help while they do not become ready", wanted) + strings.Replace(mustCarry(e), ": the", "; the", 1)
 	}
 	if n := len(e.leavers); n > 1 {
 		return fmt.Sprintf("run more replicas than may go at a time: %s left within %s, for different reasons", every(n), quantity.Span(max(time.Millisecond, e.apart().Max))) +
@@ -194,7 +194,7 @@ func serviceDeleted(e *emptiness) (Finding, bool) {
 	e.event = gone
 	at := quantity.Clock(gone.At.Latest)
 	f := e.finding(fmt.Sprintf("Service %s was deleted (%s), and ", gone.Object.Name, at),
-		fmt.Sprintf("keep the Service while clients need it, and change it instead of making it anew: it was deleted at %s", at), e.sign("Service "+gone.Object.Name+" was deleted"))
+		fmt.Sprintf("keep the Service while clients need it, and change it instead of recreating it: it was deleted at %s", at), e.sign("Service "+gone.Object.Name+" was deleted"))
 	f.For = append(f.For, e.all())
 	return f, true
 }
@@ -221,7 +221,7 @@ func leftAlive(e *emptiness) (Finding, bool) {
 	if e.event = e.portsChanged(); e.event != nil {
 		at := quantity.Clock(e.event.At.Latest)
 		return e.finding(fmt.Sprintf("the Service's ports were changed (%s, %s), %s left the endpoints though neither ending nor found not ready, and ", strings.TrimPrefix(e.event.Detail, evidence.PortsEdited), at, what),
-			fmt.Sprintf("change a Service's ports only to a targetPort that its Pods have, and keep the port and its name while clients need them: it was at %s", at),
+			fmt.Sprintf("change a Service's ports only to a targetPort that its Pods have, and keep the port and its name while clients need them: they were changed at %s", at),
 			e.sign("the Service's ports were changed: "+strings.TrimPrefix(e.event.Detail, evidence.PortsEdited))), true
 	}
 	var signs []evidence.Sign
@@ -233,7 +233,7 @@ func leftAlive(e *emptiness) (Finding, bool) {
 		}
 	}
 	return e.finding(fmt.Sprintf("%s left the endpoints though neither ending nor found not ready, and ", what),
-		fmt.Sprintf("find out who changed the labels of these Pods, or the EndpointSlices: more replicas do not help against that; it was at %s", quantity.Clock(e.span.Start.Latest)), signs...), true
+		fmt.Sprintf("find out who changed the labels of these Pods, or the EndpointSlices: more replicas do not help against that; it happened at %s", quantity.Clock(e.span.Start.Latest)), signs...), true
 }
 
 // portsChanged returns the change of the Service's ports that can have emptied it, nil if there was none.

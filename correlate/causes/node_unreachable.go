@@ -61,7 +61,7 @@ func testNodeUnreachable(c *Case) Finding {
 		f.against(evidence.Doubt(evidence.Watched, fmt.Sprintf("connections to %s were made, and not answered: %s could be reached", cut[i].Pod.Name, node)))
 	}
 	if len(elsewhere) == 0 && noticed == nil {
-		f.against(evidence.Doubt(evidence.Close, "no Pod on a third node was asked: that the prober's own node was cut off fits as well"))
+		f.against(evidence.Doubt(evidence.Close, "no Pod on a third node was asked: the prober's own node may have been cut off"))
 	}
 	moreThanTheirShare(v, w, len(evidence.SuspectPods(cut)), &f)
 	f.explains(w, v.Suspects.MadeBy(w, cut))

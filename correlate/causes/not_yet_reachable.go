@@ -31,7 +31,7 @@ func testNotYetReachable(c *Case) Finding {
 	})
 	if len(young) == 0 {
 		if parts, _ := v.Suspects.YoungThat(w, evidence.Unreached); len(parts) > 0 {
-			return no(evidence.InParts(parts, "packets to it get lost, and it is not that they cannot reach it yet")[0].Text)
+			return no(evidence.InParts(parts, "some packets reach it and some get lost, so it is not merely late")[0].Text)
 		}
 		return no(v.Suspects.NoneLate(w, "no Pod was ready before it could be reached at its own address "))
 	}
@@ -45,7 +45,7 @@ func testNotYetReachable(c *Case) Finding {
 			quantity.Highest(took.Max)),
 	}
 	accuseYoung(v, w, young, &f)
-	f.missing(v.Suspects.NeverWell(w, young, "that it was only late is not known, a NetworkPolicy may keep others out for good")...)
+	f.missing(v.Suspects.NeverWell(w, young, "it may be more than late: a NetworkPolicy may keep others out for good")...)
 	if others := v.Suspects.FailedAlso(w, young); len(others) > 0 {
 		f.against(evidence.Doubt(evidence.Watched, evidence.NamedPods(others)+" could not be reached either, though ready for long: what they share fits better"))
 	} else if len(v.Suspects.OthersAnswered(w, young)) == 0 {

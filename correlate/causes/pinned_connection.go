@@ -58,7 +58,7 @@ func testPinnedConnection(c *Case) Finding {
 			f.against(evidence.Doubt(evidence.Close, fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.Last, c.Pod.Name, quantity.Lowest(in.Apart), in.First)))
 		}
 		if 2*c.Unlike > c.Cut {
-			f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("%s failed otherwise at its own address (%s): what became of connections that were kept is not measured there", c.Pod.Name, quantity.ClassCounts(c.Fails[0].Outage.Classes))))
+			f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("%s failed in another way at its own address (%s): kept connections are not measured there", c.Pod.Name, quantity.ClassCounts(c.Fails[0].Outage.Classes))))
 		}
 	}
 	newConnections(v, w, cutters, &f)

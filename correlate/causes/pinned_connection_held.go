@@ -140,7 +140,7 @@ func oneByOne(h *evidence.Holder) []evidence.Sign {
 	if h.At.Latest-h.At.Earliest < closedTogether && first >= h.At.Earliest && last <= h.At.Latest+evidence.Moment || last-first < closedTogether && len(h.Cuts) > 1 || evidence.Unwarned(h.Cuts) == 0 {
 		return nil
 	}
-	return []evidence.Sign{evidence.Doubt(evidence.Measured, fmt.Sprintf("%s closed while %s was ending, and not as it stopped: that it closed them itself is not seen", quantity.Count(len(h.Cuts), "connection")+" "+evidence.Was(len(h.Cuts)), h.Pod.Name))}
+	return []evidence.Sign{evidence.Doubt(evidence.Measured, fmt.Sprintf("%s closed while %s was ending, and not as it stopped: whether it closed them itself was not seen", quantity.Count(len(h.Cuts), "connection")+" "+evidence.Was(len(h.Cuts)), h.Pod.Name))}
 }
 
 // heldPinnedFix says how to let such clients go.

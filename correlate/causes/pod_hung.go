@@ -72,7 +72,7 @@ func onOtherNodes(v *evidence.Evidence, w *model.Window, hung []evidence.Suspect
 	if !near {
 		return nil
 	}
-	return []evidence.Sign{evidence.Doubt(evidence.Close, fmt.Sprintf("only Pods on %s answered: that replies from other nodes got lost on their way fits as well", own))}
+	return []evidence.Sign{evidence.Doubt(evidence.Close, fmt.Sprintf("only Pods on %s answered: replies from other nodes may have been lost on the way", own))}
 }
 
 func hungText(hung []evidence.Suspect, worst evidence.Suspect) string {

@@ -74,12 +74,12 @@ func testPortSwitch(c *Case) Finding {
 // portGone returns the finding that the Service no longer has the port that is asked.
 func portGone(v *evidence.Evidence, w *model.Window, change *model.Event, port string) Finding {
 	if w.Share < evidence.NearlyAll {
-		return no("some requests were answered: the Service went on having port " + port)
+		return no("some requests were answered: the Service still had port " + port)
 	}
 	at := quantity.Clock(change.At.Latest)
 	return Finding{
 		Text: fmt.Sprintf("port %s was taken from the Service (%s): it was %s, and then %s", port, at, change.From, change.To),
-		Fix:  fmt.Sprintf("keep port %s while clients need it, beside the new one: a Service can have several; it was taken at %s", port, at),
+		Fix:  fmt.Sprintf("keep port %s next to the new one while clients need it: a Service can have several; it was taken at %s", port, at),
 		For: []evidence.Sign{
 			evidence.Watched.Sign(model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To)}),
 			evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "every request began to fail: " + quantity.ClassCounts(w.Classes)}),

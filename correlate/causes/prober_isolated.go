@@ -47,7 +47,7 @@ func testProberIsolated(c *Case) Finding {
 	}
 	nodes, gap := slices.Sorted(maps.Keys(unreachable)), v.Watches.GapBeside(w)
 	if len(nodes) == 1 && gap == nil {
-		return no("only one other node has Pods, and the watches went on: that " + nodes[0] + " was cut off fits as well")
+		return no("only one other node has Pods, and the watches went on: " + nodes[0] + " may have been cut off")
 	}
 	f := Finding{
 		Text: fmt.Sprintf("%s was cut off from the other nodes: no Pod on %s could be reached, and a Pod on %s itself went on answering", own, evidence.NamedOf(nodes), own),
@@ -64,9 +64,9 @@ func testProberIsolated(c *Case) Finding {
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, cut)...)...)
 	switch {
 	case gap == nil:
-		f.against(evidence.Doubt(evidence.Close, "the watches went on: that only Pods of different nodes could not reach each other fits as well"))
+		f.against(evidence.Doubt(evidence.Close, "the watches went on: it may be that only Pods of different nodes could not reach each other"))
 	case len(nodes) == 1:
-		f.against(evidence.Doubt(evidence.Close, "only one other node has Pods: that "+nodes[0]+" was cut off fits as well"))
+		f.against(evidence.Doubt(evidence.Close, "only one other node has Pods: "+nodes[0]+" may have been cut off"))
 		fallthrough
 	default:
 		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches brought nothing meanwhile either"}))
@@ -94,6 +94,6 @@ func isolatedAlone(v *evidence.Evidence, w *model.Window, others []string) Findi
 			evidence.Measured.Sign(model.Evidence{Target: beside.Target, At: &beside.Start, Text: "and on the other connections: " + quantity.ClassCounts(beside.Classes)}),
 		},
 	}
-	f.missing(evidence.Doubt(evidence.Measured, "nothing else was sent from "+v.Traffic.From(w)+": that only the Service and its name were kept from it fits as well"))
+	f.missing(evidence.Doubt(evidence.Measured, "nothing else was sent from "+v.Traffic.From(w)+": only the Service and its name may have been unreachable"))
 	return f
 }

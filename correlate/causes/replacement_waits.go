@@ -41,7 +41,7 @@ func testReplacementWaits(c *Case) Finding {
 	if strings.HasPrefix(e.object, "StatefulSet/") {
 		why, fix = what+" has 1 replica, and made its next Pod only when the last one had gone: ", "run ≥ 2 replicas: "
 	}
-	f := e.finding(why, fix+"nobody served for up to "+e.lasted(), e.sign(strings.TrimRight(strings.TrimSuffix(why, ", and "), ": ")))
+	f := e.finding(why, fix+"nothing served for up to "+e.lasted(), e.sign(strings.TrimRight(strings.TrimSuffix(why, ", and "), ": ")))
 	old, next := e.lastLeaver(), e.madeNext()
 	if next == nil || next.Created == nil {
 		f.missing(evidence.Doubt(evidence.Close, "when the next Pod was made was not seen"))

@@ -71,7 +71,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 	f.missing(evidence.UnmeasuredStops(r.Stops)...)
 	f.missing(unseenEnds(&r, v)...)
 	if v.Traffic.KeepsPorts(w) && v.Routes.Episode(w).Fresh == nil {
-		f.missing(evidence.Doubt(evidence.Measured, "no datagrams from fresh source ports were measured beside: whether the routes or entries of connection tracking were stale is not known"))
+		f.missing(evidence.Doubt(evidence.Measured, "no datagrams from fresh source ports were measured: whether routes or connection-tracking entries were stale is not known"))
 	}
 	f.missing(nothingAfter(&r, w)...)
 	f.against(r.NotTheirs()...)
@@ -214,7 +214,7 @@ func nothingAfter(r *evidence.Race, w *model.Window) []evidence.Sign {
 		return nil
 	}
 	if len(r.Stops) > 1 {
-		return []evidence.Sign{evidence.Doubt(evidence.Measured, "of none of the Pods is it certain that a failed request was sent to it after it had stopped")}
+		return []evidence.Sign{evidence.Doubt(evidence.Measured, "no failed request was certainly sent to a stopped Pod")}
 	}
 	return []evidence.Sign{evidence.Doubt(evidence.Measured, "no failed request was certainly sent after it had stopped: it may have cut those under way when it exited")}
 }
@@ -232,7 +232,7 @@ func raceShare(r *evidence.Race, v *evidence.Evidence, w *model.Window, f *Findi
 	}
 	peers := v.Services.Service(w).Peers(r.Stops)
 	if peers == 0 || v.Watches.LaneOff("endpointslice", w) {
-		unknown := evidence.Doubt(evidence.Measured, "how many endpoints were ready is not known: that there was none fits as well")
+		unknown := evidence.Doubt(evidence.Measured, "how many endpoints were ready is not known: there may have been none")
 		if w.Kind == model.Outage {
 			unknown.Strength = evidence.Watched
 		}

@@ -68,7 +68,7 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 		}
 	}
 	if made == 0 || w.Start.Latest < change.At.Earliest {
-		return no("no request failed as where the Pods that the selector had named are gone")
+		return no("no request failed as if the Pods selected before were gone")
 	}
 	what := cluster.WorkloadWords(scaled.Object.Kind + "/" + scaled.Object.Name)
 	f := Finding{

@@ -30,7 +30,7 @@ func testStartupRace(c *Case) Finding {
 	young, slowest := v.Suspects.YoungThat(w, evidence.Wholly(evidence.AnswersBadly))
 	if len(young) == 0 {
 		if parts, _ := v.Suspects.YoungThat(w, evidence.AnswersBadly); len(parts) > 0 {
-			return no(evidence.InParts(parts, "it fails in part rather than starts late")[0].Text)
+			return no(evidence.InParts(parts, "it fails some requests, so it is not merely late")[0].Text)
 		}
 		return no(v.Suspects.NoneLate(w, "no Pod was ready before it answered at its own address "))
 	}
@@ -43,7 +43,7 @@ func testStartupRace(c *Case) Finding {
 		f.Measures = append(f.Measures, model.Measure{Name: model.ReadyEarly, Object: s.Pod.Name, Length: evidence.Early(s)})
 	}
 	accuseYoung(v, w, young, &f)
-	f.missing(v.Suspects.NeverWell(w, young, "that it starts slowly is not known, its version or its configuration may be bad")...)
+	f.missing(v.Suspects.NeverWell(w, young, "it may be more than slow to start: its version or its configuration may be bad")...)
 	f.against(doubts...)
 	for _, p := range evidence.SuspectPods(young) {
 		if evidence.ExitedItself(p) {

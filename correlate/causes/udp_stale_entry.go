@@ -43,7 +43,7 @@ func testUDPStaleEntry(c *Case) Finding {
 	e := v.Routes.Episode(w)
 	switch {
 	case e.Fresh == nil:
-		return no("fresh source ports were not measured beside the fixed ones")
+		return no("only fixed source ports were measured, no fresh ones")
 	case len(e.Stops) == 0:
 		return no(e.WhyNot + " " + quantity.Between(w.Start))
 	}

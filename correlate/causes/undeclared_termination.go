@@ -32,7 +32,7 @@ func testUndeclaredTermination(c *Case) Finding {
 	}
 	cr := crashes[0]
 	if cr.Ended == nil {
-		f := Finding{Text: fmt.Sprintf("the kubelet of %s ended a container of %s to start it anew (%s), and requests were still routed to it", cr.Pod.Node, cr.Pod.Name, cr.Anew.Detail), Fix: anewFix(cr.Anew, len(crashes))}
+		f := Finding{Text: fmt.Sprintf("the kubelet of %s ended a container of %s to restart it (%s), and requests were still routed to it", cr.Pod.Node, cr.Pod.Name, cr.Anew.Detail), Fix: anewFix(cr.Anew, len(crashes))}
 		c.crashed(crashes, &f)
 		return f
 	}
@@ -63,5 +63,5 @@ func anewFix(said *model.Event, containers int) string {
 	if strings.HasSuffix(said.Detail, " resize requires restart") {
 		instead = "set its resizePolicy to NotRequired if the server takes another size without a restart, else change the size in the Pod's template, which is rolled out with new Pods"
 	}
-	return fmt.Sprintf("%s: %s started anew while the Pod was routed to", instead, quantity.Count(containers, "container"))
+	return fmt.Sprintf("%s: %s restarted while the Pod was routed to", instead, quantity.Count(containers, "container"))
 }

@@ -28,7 +28,7 @@ type Held struct {
 	Back      *Length        `json:"back,omitzero"`      // how long it took from when a cut was noticed until the connection stood again: the shortest (Min) and the longest (Max); absent if none came back
 	Attempts  int            `json:"attempts"`           // how often a connection was to be opened, the first time included
 	Failed    map[string]int `json:"failed,omitzero"`    // attempts that failed, by class
-	Before    map[string]int `json:"before,omitzero"`    // how many connections were on which Pod, by the replies' own word, just before the first cut; "" is one that did not say
+	Before    map[string]int `json:"before,omitzero"`    // how many connections were on which Pod, according to the replies, just before the first cut; "" is one that did not say
 	After     map[string]int `json:"after,omitzero"`     // the same when measuring ended, or now
 	List      []HeldCut      `json:"list"`               // each cut, by when it was noticed, up to a cap
 	Truncated int            `json:"truncated,omitzero"` // how many cuts the cap left out

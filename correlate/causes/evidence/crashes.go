@@ -216,7 +216,7 @@ func (cr *Crash) How() string {
 		how = strings.Replace(how, "ended by itself", "was ended because its "+probe+" probe failed", 1)
 	}
 	if cr.Anew != nil {
-		how = strings.Replace(how, "ended by itself", "was ended to be started anew", 1)
+		how = strings.Replace(how, "ended by itself", "was ended to be restarted", 1)
 	}
 	return how
 }

@@ -394,7 +394,7 @@ func (v *Endings) Why(s *PodStop, c *FormCount) string {
 	case c.Most() == AnswersErrors:
 		text = "; its server answers so while it ends"
 	case c.Most() == isSilent:
-		text = "; a process of it that was busy may still have held the socket"
+		text = "; a busy process of the Pod may still have held the socket"
 	}
 	if hook := v.templates.endingHook(s.Pod); hook != "" && c.Most() != AnswersErrors {
 		text += "; " + hook

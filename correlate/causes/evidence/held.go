@@ -22,7 +22,7 @@ func (v *Traffic) CutsIn(w *model.Window) (cuts []model.HeldCut) {
 	return cuts
 }
 
-// MayBeOn reports whether a connection may have been on a Pod: by the replies' own word, if they have one.
+// MayBeOn reports whether a connection may have been on a Pod: according to the replies, if they have one.
 func MayBeOn(c *model.HeldCut, p *model.Pod) bool { return c.From == "" || c.From == p.Name }
 
 // Unselected names the Pods of cut connections that the Service no longer selected: they are not watched any more. It
@@ -85,7 +85,7 @@ func (h *Holder) Sign(w *model.Window, on string) Sign {
 	text := fmt.Sprintf("%s cut: %s", quantity.Count(CutConns(h.Cuts), "connection")+" "+Was(len(h.Cuts)), quantity.ClassCounts(classesOf(h.Cuts)))
 	strength := Close
 	if h.Named() {
-		text, strength = text+", all on "+h.Pod.Name+" by the replies' own word", Watched
+		text, strength = text+", all on "+h.Pod.Name+" according to the replies", Watched
 	}
 	return strength.Sign(model.Evidence{Target: w.Target, At: &noticed, Text: text + on})
 }

@@ -281,7 +281,7 @@ func (v *Suspects) FailedHow(s Suspect) string {
 func Lasted(w *model.Window) string {
 	length := quantity.Length(w.Length, w.Open != model.Open{})
 	if length == quantity.UnknownLength {
-		return "for a time that is not known"
+		return "for an unknown time"
 	}
 	return "for " + length
 }

@@ -49,7 +49,7 @@ func (v *Routes) findRace(w *model.Window) Race {
 		return Race{WhyNot: "connections go to the endpoints' own addresses: no node routes them"}
 	}
 	if len(v.services.Pods(w)) == 0 || !dials(v.traffic, w) && !v.endings.endedAs(w) {
-		return Race{WhyNot: "no new connection failed to be made"}
+		return Race{WhyNot: "no new connection failed to open"}
 	}
 	return v.Episode(w).attribute(w)
 }
@@ -110,11 +110,11 @@ func (e *Episode) attribute(w *model.Window) Race {
 	}
 	if r.Explained > 0 && r.doubtful == r.Explained {
 		t := TroubledIn(r.Troubled, w)
-		r.Stops, r.WhyNot = nil, fmt.Sprintf("all that routes to Pods which had stopped can have made, %s can have made as well, which failed at its own address though it was ready", t[0].pod.Name)
+		r.Stops, r.WhyNot = nil, fmt.Sprintf("every failure that a stale route could explain is also explained by %s, which was ready but failed at its own address", t[0].pod.Name)
 		return r
 	}
 	if len(r.Stops) == 0 && len(e.Stops) > 0 {
-		r.WhyNot = fmt.Sprintf("%s stopped %s: no request failed so that its route can have made it", e.Stops[0].Pod.Name, quantity.Between(e.Stops[0].At))
+		r.WhyNot = fmt.Sprintf("%s stopped %s, but no request failed in a way that a stale route to it explains", e.Stops[0].Pod.Name, quantity.Between(e.Stops[0].At))
 	}
 	return r
 }
@@ -157,7 +157,7 @@ func (r *Race) NotTheirs() []Sign {
 	if r.doubtful == 0 || 2*r.doubtful < r.Explained {
 		return nil
 	}
-	return []Sign{Doubt(Watched, fmt.Sprintf("%d of %d such failures can be those of Pods that failed at their own addresses though they were ready", r.doubtful, r.Explained))}
+	return []Sign{Doubt(Watched, fmt.Sprintf("%d of %d such failures may come from Pods that were ready but failed at their own addresses", r.doubtful, r.Explained))}
 }
 
 // MoreThanTheirShare reports whether more of the window's requests failed than the share of the endpoints that had

@@ -1187,7 +1187,7 @@ export interface Held {
     [k: string]: number;
   };
   /**
-   * how many connections were on which Pod, by the replies' own word, just before the first cut; "" is one that did not say
+   * how many connections were on which Pod, according to the replies, just before the first cut; "" is one that did not say
    */
   before?: {
     [k: string]: number;
