@@ -65,7 +65,7 @@ func (f *Finding) explains(w *model.Window, n int) {
 	if 2*n < w.Failed {
 		strength = evidence.Watched
 	}
-	f.against(evidence.Doubt(strength, fmt.Sprintf("it explains at most %d of %d failures; the rest have another cause", n, w.Failed)))
+	f.against(strength.Doubt(fmt.Sprintf("it explains at most %d of %d failures; the rest have another cause", n, w.Failed)))
 }
 
 // rank sorts causes by confidence and makes each name the others. High means that no rival fits as

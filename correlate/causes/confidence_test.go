@@ -8,11 +8,11 @@ import (
 )
 
 func at(target string, s evidence.Strength) evidence.Sign {
-	return s.Sign(model.Evidence{Target: target})
+	return s.Target(target, nil, "")
 }
 
 func TestConfidenceFollowsFromTheSigns(t *testing.T) {
-	event := evidence.Watched.Sign(model.Evidence{Event: 7})
+	event := evidence.Watched.Event(7, nil, "")
 	for _, test := range []struct {
 		name string
 		f    Finding
@@ -23,12 +23,12 @@ func TestConfidenceFollowsFromTheSigns(t *testing.T) {
 		{"two signs of the watch are one", Finding{For: []evidence.Sign{event, event}}, model.Medium},
 		{"the watch and the traffic agree", Finding{For: []evidence.Sign{event, at("new", evidence.Watched)}}, model.High},
 		{"measured where it happened", Finding{For: []evidence.Sign{at("direct", evidence.Measured)}}, model.High},
-		{"another cause fits too", Finding{For: []evidence.Sign{at("direct", evidence.Measured)}, Against: []evidence.Sign{evidence.Doubt(evidence.Close, "x")}}, model.Medium},
-		{"the cause can hardly be", Finding{For: []evidence.Sign{at("direct", evidence.Measured)}, Against: []evidence.Sign{evidence.Doubt(evidence.Watched, "x")}}, model.Low},
+		{"another cause fits too", Finding{For: []evidence.Sign{at("direct", evidence.Measured)}, Against: []evidence.Sign{evidence.Close.Doubt("x")}}, model.Medium},
+		{"the cause can hardly be", Finding{For: []evidence.Sign{at("direct", evidence.Measured)}, Against: []evidence.Sign{evidence.Watched.Doubt("x")}}, model.Low},
 		{"a sign against it that decides nothing", Finding{For: []evidence.Sign{at("direct", evidence.Measured)}, Against: []evidence.Sign{evidence.Says("x")}}, model.High},
-		{"the measurement is missing", Finding{For: []evidence.Sign{event, at("new", evidence.Watched)}, Missing: []evidence.Sign{evidence.Doubt(evidence.Measured, "x")}}, model.Medium},
-		{"and what the watch would have said", Finding{For: []evidence.Sign{event, at("new", evidence.Watched)}, Missing: []evidence.Sign{evidence.Doubt(evidence.Watched, "x")}}, model.Low},
-		{"doubts raise nothing", Finding{For: []evidence.Sign{at("new", evidence.Close)}, Against: []evidence.Sign{evidence.Doubt(evidence.Close, "x")}}, model.Low},
+		{"the measurement is missing", Finding{For: []evidence.Sign{event, at("new", evidence.Watched)}, Missing: []evidence.Sign{evidence.Measured.Doubt("x")}}, model.Medium},
+		{"and what the watch would have said", Finding{For: []evidence.Sign{event, at("new", evidence.Watched)}, Missing: []evidence.Sign{evidence.Watched.Doubt("x")}}, model.Low},
+		{"doubts raise nothing", Finding{For: []evidence.Sign{at("new", evidence.Close)}, Against: []evidence.Sign{evidence.Close.Doubt("x")}}, model.Low},
 	} {
 		if got := test.f.confidence(); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)

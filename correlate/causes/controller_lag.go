@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"lapse/correlate/causes/evidence"
-	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
 
@@ -30,12 +29,12 @@ func testControllerLag(c *Case) Finding {
 	v, w := c.Evidence, c.Window
 	after := max(0, r.Last-s.Pod.EndpointNotReady.Earliest)
 	text := fmt.Sprintf("requests failed until ≤ %s after that", quantity.Span(after))
-	f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.End, Text: text}))
+	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.End, text))
 	if v.Watches.GapNear("endpointslice", w) {
-		f.against(evidence.Doubt(evidence.Close, "the watch of EndpointSlices had a gap: the endpoint may have left earlier than was seen, and the API server may have stood still"))
+		f.against(evidence.Close.Doubt("the watch of EndpointSlices had a gap: the endpoint may have left earlier than was seen, and the API server may have stood still"))
 	}
 	if _, known := v.Services.Publishes(w); !known {
-		f.missing(evidence.Doubt(evidence.Measured, "whether the Service publishes addresses that are not ready is not known: it would keep the endpoint of an ending Pod"))
+		f.missing(evidence.Measured.Doubt("whether the Service publishes addresses that are not ready is not known: it would keep the endpoint of an ending Pod"))
 	}
 	f.Text = fmt.Sprintf("the endpoint of %s stayed ready for %s after its deletion: the EndpointSlice was changed late, and %s followed it within %s",
 		s.Pod.Name, quantity.Length(s.ControllerLag(), false), v.Services.Router(w), quantity.Span(after))

@@ -19,16 +19,13 @@ func (e *emptiness) finding(why, fix string, deciding ...evidence.Sign) Finding 
 	v, w := e.view, e.window
 	f := Finding{For: append(deciding, emptySigns(v, w, e.span)...), Text: why + e.text(), Fix: fix}
 	if refused, timedOut, ok := firstRefused(v, w); ok {
-		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{
-			Target: w.Target,
-			Text:   fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects connections without an endpoint, and Linux limits the rate of rejections", refused, timedOut),
-		}))
+		f.For = append(f.For, evidence.Watched.Target(w.Target, nil, fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects connections without an endpoint, and Linux limits the rate of rejections", refused, timedOut)))
 	}
 	if name := unansweredThroughout(v, w, e.span); name != "" {
-		f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: name, Text: "no Pod answered at its own address meanwhile"}))
+		f.For = append(f.For, evidence.Measured.Target(name, nil, "no Pod answered at its own address meanwhile"))
 	}
 	if v.Watches.GapNear("endpointslice", w) {
-		f.against(evidence.Doubt(evidence.Close, "the watch of EndpointSlices had a gap: an endpoint may have been ready unseen"))
+		f.against(evidence.Close.Doubt("the watch of EndpointSlices had a gap: an endpoint may have been ready unseen"))
 	}
 	return f
 }
@@ -75,24 +72,15 @@ func (e *emptiness) lasted() string { return quantity.Span(quantity.RoundUp(e.wi
 
 // emptySigns returns what happened, in order. The last endpoint's leaving decides.
 func emptySigns(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) []evidence.Sign {
-	signs := []evidence.Sign{evidence.Watched.Sign(model.Evidence{
-		Event: empty.Last.ID, At: &empty.Start,
-		Text: fmt.Sprintf("%s, the last endpoint, turned %s", empty.Last.Object.Name, empty.Last.To),
-	})}
+	signs := []evidence.Sign{evidence.Watched.Event(empty.Last.ID, &empty.Start, fmt.Sprintf("%s, the last endpoint, turned %s", empty.Last.Object.Name, empty.Last.To))}
 	for _, p := range v.Services.Pods(w) {
 		if probe := v.Addresses.Probe(w, p); p.UID == empty.Last.Object.UID && probe.Stopped != nil {
-			signs = append(signs, evidence.Mention(model.Evidence{Target: probe.Target, At: probe.Stopped, Text: p.Name + " itself stopped answering"})...)
+			signs = append(signs, evidence.Context.Target(probe.Target, probe.Stopped, p.Name+" itself stopped answering"))
 		}
 	}
-	signs = append(signs, evidence.Mention(model.Evidence{
-		Target: w.Target, At: &w.Start,
-		Text: fmt.Sprintf("%d of %d requests failed: %s", w.Failed, w.Sent, quantity.ClassCounts(w.Classes)),
-	})...)
+	signs = append(signs, evidence.Context.Target(w.Target, &w.Start, fmt.Sprintf("%d of %d requests failed: %s", w.Failed, w.Sent, quantity.ClassCounts(w.Classes))))
 	if empty.Next != nil {
-		signs = append(signs, evidence.Mention(model.Evidence{
-			Event: empty.Next.ID, At: &empty.End,
-			Text: empty.Next.Object.Name + " became ready",
-		})...)
+		signs = append(signs, evidence.Context.Event(empty.Next.ID, &empty.End, empty.Next.Object.Name+" became ready"))
 	}
 	return signs
 }
@@ -137,12 +125,12 @@ func unansweredThroughout(v *evidence.Evidence, w *model.Window, empty *evidence
 
 // sign returns the event that shows what emptied the Service.
 func (e *emptiness) sign(text string) evidence.Sign {
-	return evidence.Watched.Sign(model.Evidence{Event: e.event.ID, At: new(e.event.At), Text: text})
+	return evidence.Watched.Seen(e.event, text)
 }
 
 // all returns the sign that no request was answered, as without endpoints.
 func (e *emptiness) all() evidence.Sign {
-	return evidence.Watched.Sign(model.Evidence{Target: e.window.Target, At: &e.window.Start, Text: "from then on no request was answered"})
+	return evidence.Watched.Target(e.window.Target, &e.window.Start, "from then on no request was answered")
 }
 
 // unhealthy returns the first Event of a failed readiness probe of a Pod that left.
@@ -150,7 +138,7 @@ func (e *emptiness) unhealthy() []evidence.Sign {
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
 		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") && ev.Object != nil && e.leaver(ev.Object.UID) != nil && ev.At.Earliest <= e.span.End.Latest && ev.At.Latest >= e.span.Start.Earliest-emptying {
-			return []evidence.Sign{evidence.Watched.Sign(model.Evidence{Event: ev.ID, At: new(ev.At), Text: ev.Object.Name + ": " + ev.Detail})}
+			return []evidence.Sign{evidence.Watched.Seen(ev, ev.Object.Name+": "+ev.Detail)}
 		}
 	}
 	return nil
@@ -165,5 +153,5 @@ func (e *emptiness) answeredBadly() []evidence.Sign {
 			return nil
 		}
 	}
-	return []evidence.Sign{evidence.Doubt(evidence.Watched, "at their own addresses they answered badly: the probes may have been right")}
+	return []evidence.Sign{evidence.Watched.Doubt("at their own addresses they answered badly: the probes may have been right")}
 }

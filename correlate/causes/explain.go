@@ -53,7 +53,7 @@ func causesOf(c *Case) []model.Cause {
 		named[not] = append(named[not], rules[i].Name)
 	}
 	for _, not := range why {
-		c.rejected = append(c.rejected, evidence.Doubt(evidence.Context, strings.Join(named[not], ", ")+": "+not))
+		c.rejected = append(c.rejected, evidence.Context.Doubt(strings.Join(named[not], ", ")+": "+not))
 	}
 	least := unexplainedFailures(c.Window, found)
 	if len(found) > 0 && 2*least <= c.Window.Failed {

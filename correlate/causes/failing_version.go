@@ -66,24 +66,24 @@ func testFailingVersion(c *Case) Finding {
 		f.Text, f.Fix, f.Reason = taken.text+": "+f.Text, taken.fix(f.Fix), otherWorkload
 	}
 	accuseYoung(v, w, young, &f)
-	f.For = append(f.For, evidence.Mention(model.Evidence{Target: v.Addresses.DirectName(w, well[0]), Text: evidence.NamedPods(well) + ", with another template, answered well"})...)
+	f.For = append(f.For, evidence.Context.Target(v.Addresses.DirectName(w, well[0]), nil, evidence.NamedPods(well)+", with another template, answered well"))
 	if taken.jobs { // nothing that ends is meant to serve: neither a slow start nor a crash
 		return f
 	}
 	if longest.Outage.Length.Min < slowestStart {
-		f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("%s was observed for %s only: it may just start slowly", longest.Pod.Name, quantity.Lowest(longest.Outage.Length.Min))))
+		f.missing(evidence.Measured.Doubt(fmt.Sprintf("%s was observed for %s only: it may just start slowly", longest.Pod.Name, quantity.Lowest(longest.Outage.Length.Min))))
 	}
 	others := slices.DeleteFunc(v.Suspects.FailedAlso(w, young), func(p *model.Pod) bool {
 		first := v.Addresses.Probe(w, p).FirstOK
 		return first == nil || *first > longest.Outage.Start.Earliest // it is young as well, and started late
 	})
 	if len(others) > 0 {
-		f.against(evidence.Doubt(evidence.Watched, evidence.NamedPods(others)+" failed as well, and had answered before: what they share fits better"))
+		f.against(evidence.Watched.Doubt(evidence.NamedPods(others) + " failed as well, and had answered before: what they share fits better"))
 	}
 	f.against(onOneNodeOnly(failing, well)...)
 	for _, p := range failing {
 		if evidence.ExitedItself(p) {
-			f.against(evidence.Doubt(evidence.Watched, p.Name+" exited: it may have crashed"))
+			f.against(evidence.Watched.Doubt(p.Name + " exited: it may have crashed"))
 		}
 	}
 	return f
@@ -145,7 +145,7 @@ func onOneNodeOnly(failing, well []*model.Pod) []evidence.Sign {
 	if node == "" || slices.ContainsFunc(failing, elsewhere) || !slices.ContainsFunc(well, elsewhere) || slices.ContainsFunc(well, func(p *model.Pod) bool { return !elsewhere(p) }) {
 		return nil
 	}
-	return []evidence.Sign{evidence.Doubt(evidence.Close, fmt.Sprintf("only Pods on %s failed so, and none that answered was there: something of that node fits as well", node))}
+	return []evidence.Sign{evidence.Close.Doubt(fmt.Sprintf("only Pods on %s failed so, and none that answered was there: something of that node fits as well", node))}
 }
 
 func failingText(v *evidence.Evidence, failing []*model.Pod, longest evidence.Suspect) string {

@@ -14,11 +14,11 @@ import (
 func (f *Finding) beside(well, ill []string, wereWell, failedToo, unmeasured string) {
 	switch {
 	case len(ill) > 0:
-		f.against(evidence.Doubt(evidence.Close, fmt.Sprintf(failedToo, strings.Join(ill, ", "))))
+		f.against(evidence.Close.Doubt(fmt.Sprintf(failedToo, strings.Join(ill, ", "))))
 	case len(well) > 0:
-		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: well[0], Text: wereWell}))
+		f.For = append(f.For, evidence.Watched.Target(well[0], nil, wereWell))
 	default:
-		f.missing(evidence.Doubt(evidence.Measured, unmeasured))
+		f.missing(evidence.Measured.Doubt(unmeasured))
 	}
 }
 

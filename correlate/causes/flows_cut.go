@@ -50,18 +50,18 @@ func testFlowsCut(c *Case) Finding {
 				Text: fmt.Sprintf("%s to %s %s cut when its endpoint changed, while it still served", quantity.Count(n, "connection"), p.Name, evidence.Was(n)),
 				Fix:  fmt.Sprintf("use a proxy mode, or a version, that leaves established connections alone, as kube-proxy in iptables and nftables mode do: %d would have lived on", n),
 				For: []evidence.Sign{
-					evidence.Close.Sign(model.Evidence{Event: v.Changes.IDOf(p, timeline.EndpointChanged, changed), At: changed, Text: p.Name + "'s endpoint changed"}),
+					evidence.Close.Event(v.Changes.IDOf(p, timeline.EndpointChanged, changed), changed, p.Name+"'s endpoint changed"),
 					h.Sign(w, ""), alive,
 				},
 			}
 			if ended := endedAfter(v, p, h.Cuts[0].Cut); ended != nil {
-				f.against(evidence.Watched.Sign(model.Evidence{Event: ended.ID, At: &ended.At, Text: "a container of " + p.Name + " ended then: what it had open was cut with it"}))
+				f.against(evidence.Watched.Seen(ended, "a container of "+p.Name+" ended then: what it had open was cut with it"))
 			}
 			if own := v.Endings.BeganThen(w, p, h.Cuts[0].Cut); own != nil {
-				f.against(evidence.Watched.Sign(model.Evidence{Target: own.Target, At: &own.From, Text: p.Name + " failed at its own address from then on, and may have ended them itself"}))
+				f.against(evidence.Watched.Target(own.Target, &own.From, p.Name+" failed at its own address from then on, and may have ended them itself"))
 			}
 			if asked := holderUnasked(h, v.Traffic.BeatOf(w)); asked > 0 {
-				f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("%s reset while no heartbeat was open: the Pod itself may have sent that", quantity.Count(asked, "connection")+" "+evidence.Was(asked))))
+				f.missing(evidence.Measured.Doubt(fmt.Sprintf("%s reset while no heartbeat was open: the Pod itself may have sent that", quantity.Count(asked, "connection")+" "+evidence.Was(asked))))
 			}
 			unnamed(h, &f)
 			f.explains(w, n)
@@ -107,10 +107,10 @@ func holderUnasked(h *evidence.Holder, beat time.Duration) (n int) {
 func aliveAfter(v *evidence.Evidence, w *model.Window, p *model.Pod, cut model.Instant) (evidence.Sign, bool) {
 	if own := v.Addresses.Probe(w, p); own.LastOK != nil && *own.LastOK > cut.Latest {
 		at := model.Instant{Earliest: *own.LastOK, Latest: *own.LastOK}
-		return evidence.Measured.Sign(model.Evidence{Target: own.Target, At: &at, Text: p.Name + " still answered at its own address after that"}), true
+		return evidence.Measured.Target(own.Target, &at, p.Name+" still answered at its own address after that"), true
 	}
 	if p.Exited != nil && p.Exited.Earliest > cut.Latest {
-		return evidence.Watched.Sign(model.Evidence{Event: v.Changes.IDOf(p, timeline.PodContainer, p.Exited), At: p.Exited, Text: p.Name + " exited only then"}), true
+		return evidence.Watched.Event(v.Changes.IDOf(p, timeline.PodContainer, p.Exited), p.Exited, p.Name+" exited only then"), true
 	}
 	return evidence.Sign{}, false
 }

@@ -59,21 +59,21 @@ func testForcedDelete(c *Case) Finding {
 		Text: fmt.Sprintf("%s was deleted by force, and %s %s cut after it had gone from the API", found.Name, quantity.Count(cut, "request"), evidence.Was(cut)),
 		Fix:  fmt.Sprintf("%s: %s had no time to let its clients go, and cut %s", v.Templates.GiveGrace(found), found.Name, quantity.Count(cut, "request")),
 		For: []evidence.Sign{
-			evidence.Watched.Sign(model.Evidence{Event: deleted.ID, At: new(deleted.At), Text: found.Name + " was deleted with grace period 0"}),
-			evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests that were under way were cut: " + quantity.ClassCounts(w.Classes)}),
+			evidence.Watched.Seen(deleted, found.Name+" was deleted with grace period 0"),
+			evidence.Watched.Target(w.Target, &w.Start, "requests that were under way were cut: "+quantity.ClassCounts(w.Classes)),
 		},
 	}
 	switch {
 	case stopped:
 		own := v.Addresses.Probe(w, found)
-		f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: own.Target, At: own.Stopped, Text: found.Name + " itself stopped answering then"}))
+		f.For = append(f.For, evidence.Measured.Target(own.Target, own.Stopped, found.Name+" itself stopped answering then"))
 	case late > killedSoon:
-		f.missing(evidence.Doubt(evidence.Watched, fmt.Sprintf("when its containers ended is not known, and they are killed 2 s after such a deletion: these requests were cut up to %s after it", quantity.Span(late))))
+		f.missing(evidence.Watched.Doubt(fmt.Sprintf("when its containers ended is not known, and they are killed 2 s after such a deletion: these requests were cut up to %s after it", quantity.Span(late))))
 	case found.Exited == nil:
-		f.missing(evidence.Doubt(evidence.Measured, "when its containers ended is not known: it had gone from the API"))
+		f.missing(evidence.Measured.Doubt("when its containers ended is not known: it had gone from the API"))
 	}
 	if others > 0 {
-		f.against(evidence.Doubt(evidence.Close, fmt.Sprintf("%s ended at that time as well, not by force", quantity.Count(others, "Pod"))))
+		f.against(evidence.Close.Doubt(fmt.Sprintf("%s ended at that time as well, not by force", quantity.Count(others, "Pod"))))
 	}
 	f.explains(w, cut)
 	return f

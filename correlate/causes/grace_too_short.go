@@ -65,9 +65,9 @@ func testGraceTooShort(c *Case) Finding {
 		f.For = append(f.For, k.signs(v, w)...)
 	}
 	first := kills[0]
-	f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: quantity.Count(cut, "request") + " in flight were cut then"}))
+	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, quantity.Count(cut, "request")+" in flight were cut then"))
 	if w.Cut == nil {
-		f.missing(evidence.Doubt(evidence.Measured, "whether they were cut at the same moment was not seen"))
+		f.missing(evidence.Measured.Doubt("whether they were cut at the same moment was not seen"))
 	}
 	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s in flight", evidence.NamedOf(names), evidence.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "request"))
 	f.Fix = graceFix(v, w, kills)
@@ -113,12 +113,14 @@ func (k *kill) count(failures []model.Failure) {
 
 // signs returns the Pod's end, in the order in which one thing led to the next.
 func (k *kill) signs(v *evidence.Evidence, w *model.Window) []evidence.Sign {
-	signs := evidence.Mention(model.Evidence{Event: v.Changes.IDOf(k.pod, timeline.PodDeleted, k.pod.Deleted), At: k.pod.Deleted,
-		Text: fmt.Sprintf("%s was deleted, with a grace period of %s", k.pod.Name, quantity.Span(k.grace))})
-	signs = append(signs, evidence.Watched.Sign(model.Evidence{Event: k.ended.ID, At: new(k.ended.At),
-		Text: fmt.Sprintf("%s was killed when that was over (exit code %d)", k.pod.Name, evidence.Killed)}))
+	deleted := fmt.Sprintf("%s was deleted, with a grace period of %s", k.pod.Name, quantity.Span(k.grace))
+	killed := fmt.Sprintf("%s was killed when that was over (exit code %d)", k.pod.Name, evidence.Killed)
+	signs := []evidence.Sign{
+		evidence.Context.Event(v.Changes.IDOf(k.pod, timeline.PodDeleted, k.pod.Deleted), k.pod.Deleted, deleted),
+		evidence.Watched.Seen(k.ended, killed),
+	}
 	if own := v.Addresses.Probe(w, k.pod); own.Stopped != nil && own.Stopped.Overlaps(k.at) {
-		signs = append(signs, evidence.Measured.Sign(model.Evidence{Target: own.Target, At: own.Stopped, Text: k.pod.Name + " itself stopped answering then"}))
+		signs = append(signs, evidence.Measured.Target(own.Target, own.Stopped, k.pod.Name+" itself stopped answering then"))
 	}
 	return signs
 }

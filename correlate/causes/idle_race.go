@@ -57,15 +57,15 @@ func testIdleRace(c *Case) Finding {
 		Text: fmt.Sprintf("%s on persistent connections that are used about every %s met a connection that the server was just closing, with no Pod ending: it keeps idle connections for about as long",
 			quantity.Count(cut, "request"), quantity.Span(idle)),
 		Fix: fmt.Sprintf("let the server keep idle connections for longer than the client does: here each of %d was idle for about %s between two requests", evidence.NextUse(t)-1, quantity.Span(idle)),
-		For: []evidence.Sign{evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "persistent connections were cut: " + quantity.ClassCounts(w.Classes)})},
+		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "persistent connections were cut: "+quantity.ClassCounts(w.Classes))},
 	}
 	f.For = append(f.For, evidence.Mention(others...)...)
 	if name := freshCut(v, w); name != "" {
-		f.against(evidence.Doubt(evidence.Watched, "connections of "+name+" were cut as well, and these are never idle: something cuts others too"))
+		f.against(evidence.Watched.Doubt("connections of " + name + " were cut as well, and these are never idle: something cuts others too"))
 	}
-	f.missing(evidence.Doubt(evidence.Measured, "for how long each connection had been idle was not measured"))
+	f.missing(evidence.Measured.Doubt("for how long each connection had been idle was not measured"))
 	if len(others) == 0 {
-		f.missing(evidence.Doubt(evidence.Watched, "no Pod is known to have answered at its own address meanwhile: one may have failed unseen"))
+		f.missing(evidence.Watched.Doubt("no Pod is known to have answered at its own address meanwhile: one may have failed unseen"))
 	}
 	f.explains(w, cut)
 	return f

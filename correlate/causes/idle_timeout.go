@@ -53,12 +53,12 @@ func testIdleTimeout(c *Case) Finding {
 		Text: fmt.Sprintf("%s closed, %s, when the last answer was %s old (%s to %s): the server, or something on the way, keeps idle connections no longer",
 			quantity.Count(evidence.CutConns(v.Traffic.CutsIn(w)), "connection")+" "+evidence.Was(evidence.CutConns(v.Traffic.CutsIn(w))), quantity.Count(len(alike), "time"), quantity.Span(age), quantity.Span(least), quantity.Span(most)),
 		Fix:      fmt.Sprintf("let the server keep idle connections for longer than the %s between two heartbeats, or send these more often than every %s", quantity.Span(beat), quantity.Span(least)),
-		For:      []evidence.Sign{evidence.Measured.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("the ages of the last answers are within %s of each other, with heartbeats every %s", quantity.Span(most-least), quantity.Span(beat))})},
+		For:      []evidence.Sign{evidence.Measured.Target(w.Target, &w.Start, fmt.Sprintf("the ages of the last answers are within %s of each other, with heartbeats every %s", quantity.Span(most-least), quantity.Span(beat)))},
 		Measures: []model.Measure{{Name: "idle-age", Object: w.Target, Length: model.Length{Min: least, Max: most}}},
 	}
 	for _, p := range v.Services.Pods(w) {
 		if p.Exited != nil && p.Exited.Overlaps(w.Span()) && p.TerminatingBy(p.Exited.Latest) {
-			f.against(evidence.Doubt(evidence.Close, p.Name+" exited meanwhile"))
+			f.against(evidence.Close.Doubt(p.Name + " exited meanwhile"))
 			break
 		}
 	}

@@ -55,10 +55,10 @@ func testIngressLag(c *Case) Finding {
 		Measures: []model.Measure{{Name: "ingress-lag", Object: s.Pod.Name, Length: lag}},
 	}
 	f.For = append(f.For, signsOfStop(v, s)...)
-	f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("%s of class http_5xx named no Pod; the good answers meanwhile named %s", quantity.Count(unnamed, "error"), quantity.Count(len(w.Backends), "Pod"))}))
+	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, fmt.Sprintf("%s of class http_5xx named no Pod; the good answers meanwhile named %s", quantity.Count(unnamed, "error"), quantity.Count(len(w.Backends), "Pod"))))
 	besideTheProxy(v, w, &f)
 	if p := turnedReady(v, w); p != nil {
-		f.against(evidence.Doubt(evidence.Close, p.Name+" became ready as requests began to fail: it may not have served yet"))
+		f.against(evidence.Close.Doubt(p.Name + " became ready as requests began to fail: it may not have served yet"))
 	}
 	f.explains(w, unnamed+evidence.Count(w.Classes, byProxy...))
 	return f
@@ -67,7 +67,7 @@ func testIngressLag(c *Case) Finding {
 // signsOfStop returns what was seen of the Pod's end.
 func signsOfStop(v *evidence.Evidence, s *evidence.PodStop) (signs []evidence.Sign) {
 	if s.Proved {
-		signs = append(signs, evidence.Watched.Sign(model.Evidence{Target: s.Target, At: &s.At, Text: s.Pod.Name + " itself stopped answering"}))
+		signs = append(signs, evidence.Watched.Target(s.Target, &s.At, s.Pod.Name+" itself stopped answering"))
 	}
 	for _, seen := range []struct {
 		at   *model.Instant
@@ -79,7 +79,7 @@ func signsOfStop(v *evidence.Evidence, s *evidence.PodStop) (signs []evidence.Si
 		{s.Pod.Exited, timeline.PodContainer, "exited"},
 	} {
 		if event := v.Changes.IDOf(s.Pod, seen.kind, seen.at); event > 0 {
-			signs = append(signs, evidence.Watched.Sign(model.Evidence{Event: event, At: seen.at, Text: s.Pod.Name + " " + seen.text}))
+			signs = append(signs, evidence.Watched.Event(event, seen.at, s.Pod.Name+" "+seen.text))
 		}
 	}
 	return signs

@@ -28,10 +28,10 @@ func testKubeProxyLate(c *Case) Finding {
 	}
 	v, w := c.Evidence, c.Window
 	lag := s.ProxyLag()
-	f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.End, Text: fmt.Sprintf("requests from %s still failed ≥ %s after that", v.Traffic.From(w), quantity.Lowest(lag.Min))}))
+	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.End, fmt.Sprintf("requests from %s still failed ≥ %s after that", v.Traffic.From(w), quantity.Lowest(lag.Min))))
 	f.Measures = append(f.Measures, model.Measure{Name: "proxy-lag", Object: s.Pod.Name, Node: v.Services.RouterNode(w), Length: lag})
 	if v.Watches.GapNear("endpointslice", w) {
-		f.against(evidence.Doubt(evidence.Close, "the watch of EndpointSlices had a gap: the change may not have reached the node either, if the API server stood still"))
+		f.against(evidence.Close.Doubt("the watch of EndpointSlices had a gap: the change may not have reached the node either, if the API server stood still"))
 	}
 	f.Text = fmt.Sprintf("%s still routed to %s for %s after its endpoint had left the EndpointSlice: its kube-proxy, or the agent of its network, did not follow",
 		v.Services.Router(w), s.Pod.Name, quantity.Length(lag, w.Open.End))

@@ -21,14 +21,16 @@ func (c *Case) tooLateBy(rule string) (f Finding, s *evidence.PodStop, r evidenc
 	}
 	v, w, p := c.Evidence, c.Window, s.Pod
 	if p.Deleted != nil {
-		f.For = evidence.Mention(model.Evidence{Event: v.Changes.IDOf(p, timeline.PodDeleted, p.Deleted), At: p.Deleted, Text: p.Name + " was deleted"})
+		f.For = []evidence.Sign{
+			evidence.Context.Event(v.Changes.IDOf(p, timeline.PodDeleted, p.Deleted), p.Deleted, p.Name+" was deleted"),
+		}
 	}
 	if s.Proved {
-		f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: s.Target, At: &s.At, Text: p.Name + " itself stopped answering"}))
+		f.For = append(f.For, evidence.Measured.Target(s.Target, &s.At, p.Name+" itself stopped answering"))
 	} else {
-		f.missing(evidence.Doubt(evidence.Measured, p.Name+" has no direct target, so its stop is only known from the watch"))
+		f.missing(evidence.Measured.Doubt(p.Name + " has no direct target, so its stop is only known from the watch"))
 	}
-	f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Event: v.Changes.IDOf(p, timeline.EndpointChanged, p.EndpointNotReady), At: p.EndpointNotReady, Text: p.Name + " left the ready endpoints"}))
+	f.For = append(f.For, evidence.Watched.Event(v.Changes.IDOf(p, timeline.EndpointChanged, p.EndpointNotReady), p.EndpointNotReady, p.Name+" left the ready endpoints"))
 	f.Measures = []model.Measure{
 		{Name: evidence.LateController, Object: p.Name, Length: s.ControllerLag()},
 		{Name: model.RouteLag, Object: p.Name, Node: v.Services.RouterNode(w), Length: s.Lag()},
@@ -40,7 +42,7 @@ func (c *Case) tooLateBy(rule string) (f Finding, s *evidence.PodStop, r evidenc
 		fresh = v.Traffic.WindowNear(t, timeline.New, w.Span())
 	}
 	if fresh != nil && r.MoreThanTheirShare(v.Services, fresh) {
-		f.against(evidence.Doubt(evidence.Watched, fmt.Sprintf("%d of %d requests failed on new connections: more than the share of the Pods that had stopped, so more than their routes was wrong", fresh.Failed, fresh.Sent)))
+		f.against(evidence.Watched.Doubt(fmt.Sprintf("%d of %d requests failed on new connections: more than the share of the Pods that had stopped, so more than their routes was wrong", fresh.Failed, fresh.Sent)))
 	}
 	f.explains(w, r.Explained)
 	return f, s, r, true

@@ -150,8 +150,8 @@ func lbGap(v *evidence.Evidence, w *model.Window, gaps []nodeGap) Finding {
 	took := quantity.Length(lag, w.Open.End)
 	f := Finding{Measures: []model.Measure{{Name: "lb-lag", Object: g.node, Node: g.node, Length: lag}}}
 	f.For = []evidence.Sign{
-		evidence.Measured.Sign(model.Evidence{Event: g.said.ID, At: &g.said.At, Text: g.says()}),
-		evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}),
+		evidence.Measured.Seen(g.said, g.says()),
+		evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)),
 	}
 	what := "did not answer its health check any more"
 	fix := "have the load balancer ask more often, or give up after fewer checks"
@@ -162,7 +162,7 @@ func lbGap(v *evidence.Evidence, w *model.Window, gaps []nodeGap) Finding {
 	if left := leftNode(v, w, g); g.service != "" && left != nil {
 		what = fmt.Sprintf("had no ready endpoint of its own any more (externalTrafficPolicy: Local; %s left last), and said so at its health-check node port", left.Object.Name)
 		fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM, for a load balancer needs that long to notice", quantity.Span(quantity.RoundUp(lag.Max+evidence.RouteMargin)))
-		f.For = append(f.For, evidence.Mention(model.Evidence{Event: left.ID, At: &left.At, Text: left.Object.Name + ", the last ready endpoint on " + g.node + ", left"})...)
+		f.For = append(f.For, evidence.Context.Seen(left, left.Object.Name+", the last ready endpoint on "+g.node+", left"))
 	}
 	f.Text = fmt.Sprintf("%s still sent connections to %s for %s after it %s", v.Services.Router(w), names, took, what)
 	f.Fix = fmt.Sprintf("%s: connections to %s failed for %s; its interval, its threshold and its deregistration delay say how long that takes", fix, names, took)
@@ -170,9 +170,9 @@ func lbGap(v *evidence.Evidence, w *model.Window, gaps []nodeGap) Finding {
 	case w.Open.End:
 	case g.back != nil && g.back.To == timeline.CheckHealthy && g.back.At.Overlaps(w.End):
 		f.Text += "; it ended when the node was back"
-		f.For = append(f.For, evidence.Mention(model.Evidence{Event: g.back.ID, At: &g.back.At, Text: g.node + " was healthy again"})...)
+		f.For = append(f.For, evidence.Context.Seen(g.back, g.node+" was healthy again"))
 	case g.until > w.End.Latest:
-		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.End, Text: "requests failed no more, while the node's check still did: the load balancer had left it out"}))
+		f.For = append(f.For, evidence.Watched.Target(w.Target, &w.End, "requests failed no more, while the node's check still did: the load balancer had left it out"))
 	}
 	return f
 }
@@ -214,13 +214,12 @@ func nodesShare(v *evidence.Evidence, w *model.Window, gone, all int, f *Finding
 		return
 	}
 	share := min(1, float64(gone)/float64(all))
-	f.For = append(f.For, evidence.Mention(model.Evidence{Target: w.Target, Text: fmt.Sprintf("%d of %d requests failed (%s); %s of %s is %s",
-		w.Failed, w.Sent, quantity.Percent(w.Share), number(gone), quantity.Count(all, "node"), quantity.Percent(share))})...)
+	f.For = append(f.For, evidence.Context.Target(w.Target, nil, fmt.Sprintf("%d of %d requests failed (%s); %s of %s is %s", w.Failed, w.Sent, quantity.Percent(w.Share), number(gone), quantity.Count(all, "node"), quantity.Percent(share))))
 	switch {
 	case evidence.Exceeds(w.Failed, w.Sent, share):
-		f.against(evidence.Doubt(evidence.Close, "more failed than the share of "+quantity.Count(gone, "node")))
+		f.against(evidence.Close.Doubt("more failed than the share of " + quantity.Count(gone, "node")))
 	case w.Share < share/4:
-		f.against(evidence.Doubt(evidence.Close, "far fewer failed than the share of "+quantity.Count(gone, "node")))
+		f.against(evidence.Close.Doubt("far fewer failed than the share of " + quantity.Count(gone, "node")))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"lapse/correlate/causes/evidence"
-	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
 
@@ -60,9 +59,9 @@ func testLocalNoEndpoint(c *Case) Finding {
 			node, setting, empty.Last.Object.Name, quantity.Clock(empty.Start.Latest), quantity.Count(elsewhere, "endpoint")),
 		Fix: fmt.Sprintf("run an endpoint on each %s (a DaemonSet, or spread constraints), or set %s: Cluster: %s failed %s", nodes, setting, clients, evidence.Lasted(w)),
 		For: []evidence.Sign{
-			evidence.Watched.Sign(model.Evidence{Event: v.Services.Spec(w).ID, Text: "the Service has " + setting + ": Local"}),
-			evidence.Watched.Sign(model.Evidence{Event: empty.Last.ID, At: &empty.Start, Text: empty.Last.Object.Name + ", the last ready endpoint on " + node + ", left"}),
-			evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}),
+			evidence.Watched.Event(v.Services.Spec(w).ID, nil, "the Service has "+setting+": Local"),
+			evidence.Watched.Event(empty.Last.ID, &empty.Start, empty.Last.Object.Name+", the last ready endpoint on "+node+", left"),
+			evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)),
 		},
 	}
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, nil)...)...)

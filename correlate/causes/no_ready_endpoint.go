@@ -182,7 +182,7 @@ func workloadUnknown(e *emptiness) []evidence.Sign {
 	if !e.view.Watches.LaneOff(strings.ToLower(kind), e.window) {
 		return nil
 	}
-	return []evidence.Sign{evidence.Doubt(evidence.Context, fmt.Sprintf("%ss could not be watched: whether %s was scaled to 0, or replaces its Pods one after the other, is not known", kind, cluster.WorkloadWords(top)))}
+	return []evidence.Sign{evidence.Context.Doubt(fmt.Sprintf("%ss could not be watched: whether %s was scaled to 0, or replaces its Pods one after the other, is not known", kind, cluster.WorkloadWords(top)))}
 }
 
 // serviceDeleted: the Service itself had gone.
@@ -228,7 +228,7 @@ func leftAlive(e *emptiness) (Finding, bool) {
 	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
 		for _, ev := range e.view.Changes.About[p.UID] {
 			if ev.Kind == timeline.PodGone && ev.Detail == "no longer selected" && ev.At.Overlaps(model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest + followed}) {
-				signs = append(signs, evidence.Mention(model.Evidence{Event: ev.ID, At: new(ev.At), Text: p.Name + " was no longer selected by the Service"})...)
+				signs = append(signs, evidence.Context.Seen(ev, p.Name+" was no longer selected by the Service"))
 			}
 		}
 	}
@@ -368,7 +368,7 @@ func readinessFailed(e *emptiness) (Finding, bool) {
 	}
 	f := e.finding(fmt.Sprintf("%s turned not ready though it went on answering at its own address, and ", last.Name),
 		fix+", and run ≥ 2 replicas"+mustCarry(e),
-		evidence.Measured.Sign(model.Evidence{Target: probe.Target, At: &last.left, Text: last.Name + " went on answering at its own address"}))
+		evidence.Measured.Target(probe.Target, &last.left, last.Name+" went on answering at its own address"))
 	f.against(e.answeredBadly()...)
 	return f, true
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"lapse/correlate/causes/evidence"
-	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
 
@@ -35,7 +34,7 @@ func testNodePresumedDead(c *Case) Finding {
 	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
 		nodes[p.Node] = true
 		if e.wentOnAnswering(p) {
-			signs = append(signs, evidence.Measured.Sign(model.Evidence{Target: e.view.Addresses.DirectName(e.window, p.Pod), At: new(p.left), Text: p.Name + " left the ready endpoints, and went on answering at its own address"}))
+			signs = append(signs, evidence.Measured.Target(e.view.Addresses.DirectName(e.window, p.Pod), new(p.left), p.Name+" left the ready endpoints, and went on answering at its own address"))
 		}
 	}
 	what := node

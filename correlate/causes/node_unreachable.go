@@ -45,23 +45,23 @@ func testNodeUnreachable(c *Case) Finding {
 	}
 	f := Finding{Fix: nodeFix(w, node)}
 	for _, s := range cut[:min(len(cut), mostNamed)] {
-		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: s.Target, At: &s.Outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address: %s", s.Pod.Name, node, quantity.ClassCounts(s.Outage.Classes))}))
+		f.For = append(f.For, evidence.Watched.Target(s.Target, &s.Outage.Start, fmt.Sprintf("%s on %s failed at its own address: %s", s.Pod.Name, node, quantity.ClassCounts(s.Outage.Classes))))
 	}
-	f.For = append(f.For, evidence.Mention(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)})...)
+	f.For = append(f.For, evidence.Context.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)))
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, cut)...)...)
 	switch {
 	case noticed != nil:
-		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Event: noticed.ID, At: &noticed.At, Text: fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"), noticed.To)}))
+		f.For = append(f.For, evidence.Watched.Seen(noticed, fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"), noticed.To)))
 	case onlyOfTheirTemplate(v, w, cut):
-		f.missing(evidence.Doubt(evidence.Watched, "no Pod with their template answered on another node, and nothing was seen of the node itself: what their template shares, as a NetworkPolicy, fits as well"))
+		f.missing(evidence.Watched.Doubt("no Pod with their template answered on another node, and nothing was seen of the node itself: what their template shares, as a NetworkPolicy, fits as well"))
 	case len(evidence.SuspectPods(cut)) == 1:
-		f.missing(evidence.Doubt(evidence.Watched, "it is the only Pod on "+node+", and nothing was seen of the node itself: the Pod's own network fits as well"))
+		f.missing(evidence.Watched.Doubt("it is the only Pod on " + node + ", and nothing was seen of the node itself: the Pod's own network fits as well"))
 	}
 	if i := slices.IndexFunc(cut, v.Suspects.Hangs); i >= 0 {
-		f.against(evidence.Doubt(evidence.Watched, fmt.Sprintf("connections to %s were made, and not answered: %s could be reached", cut[i].Pod.Name, node)))
+		f.against(evidence.Watched.Doubt(fmt.Sprintf("connections to %s were made, and not answered: %s could be reached", cut[i].Pod.Name, node)))
 	}
 	if len(elsewhere) == 0 && noticed == nil {
-		f.against(evidence.Doubt(evidence.Close, "no Pod on a third node was asked: the prober's own node may have been cut off"))
+		f.against(evidence.Close.Doubt("no Pod on a third node was asked: the prober's own node may have been cut off"))
 	}
 	moreThanTheirShare(v, w, len(evidence.SuspectPods(cut)), &f)
 	f.explains(w, v.Suspects.MadeBy(w, cut))

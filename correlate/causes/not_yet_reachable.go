@@ -47,9 +47,9 @@ func testNotYetReachable(c *Case) Finding {
 	accuseYoung(v, w, young, &f)
 	f.missing(v.Suspects.NeverWell(w, young, "it may be more than late: a NetworkPolicy may keep others out for good")...)
 	if others := v.Suspects.FailedAlso(w, young); len(others) > 0 {
-		f.against(evidence.Doubt(evidence.Watched, evidence.NamedPods(others)+" could not be reached either, though ready for long: what they share fits better"))
+		f.against(evidence.Watched.Doubt(evidence.NamedPods(others) + " could not be reached either, though ready for long: what they share fits better"))
 	} else if len(v.Suspects.OthersAnswered(w, young)) == 0 {
-		f.missing(evidence.Doubt(evidence.Measured, "no other Pod was reached meanwhile: the prober's own network fits as well"))
+		f.missing(evidence.Measured.Doubt("no other Pod was reached meanwhile: the prober's own network fits as well"))
 	}
 	return f
 }

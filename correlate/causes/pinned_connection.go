@@ -51,14 +51,14 @@ func testPinnedConnection(c *Case) Finding {
 	}
 	for _, c := range cutters {
 		if !c.Proved {
-			f.missing(evidence.Doubt(evidence.Measured, c.Pod.Name+"'s stop is only known from the watch: any change about that time fits as well"))
+			f.missing(evidence.Measured.Doubt(c.Pod.Name + "'s stop is only known from the watch: any change about that time fits as well"))
 		}
 		f.against(evidence.NotKilled(c.Pod)...)
 		if in := v.Endings.EndedInParts(c.Stop()); in != nil && c.As.Most() == evidence.AnswersErrors {
-			f.against(evidence.Doubt(evidence.Close, fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.Last, c.Pod.Name, quantity.Lowest(in.Apart), in.First)))
+			f.against(evidence.Close.Doubt(fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.Last, c.Pod.Name, quantity.Lowest(in.Apart), in.First)))
 		}
 		if 2*c.Unlike > c.Cut {
-			f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("%s failed in another way at its own address (%s): kept connections are not measured there", c.Pod.Name, quantity.ClassCounts(c.Fails[0].Outage.Classes))))
+			f.missing(evidence.Measured.Doubt(fmt.Sprintf("%s failed in another way at its own address (%s): kept connections are not measured there", c.Pod.Name, quantity.ClassCounts(c.Fails[0].Outage.Classes))))
 		}
 	}
 	newConnections(v, w, cutters, &f)
@@ -68,7 +68,7 @@ func testPinnedConnection(c *Case) Finding {
 
 // cutSigns returns what happened, in order.
 func cutSigns(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter) []evidence.Sign {
-	began := evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)})
+	began := evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes))
 	var signs []evidence.Sign
 	for _, c := range cutters[:min(len(cutters), mostNamed)] {
 		s := cutterSign(c)
@@ -86,7 +86,7 @@ func cutterSign(c *evidence.Cutter) evidence.Sign {
 	if stop := c.Stop(); !stop.Quiet && len(c.Fails) > 0 {
 		return stop.Signs()[0]
 	}
-	s := evidence.Watched.Sign(model.Evidence{Target: c.Target, At: &c.Starts()[0], Text: c.Pod.Name + " stopped"})
+	s := evidence.Watched.Target(c.Target, &c.Starts()[0], c.Pod.Name+" stopped")
 	if c.Proved {
 		s.Strength = evidence.Measured
 	}
@@ -119,20 +119,20 @@ func newConnections(v *evidence.Evidence, w *model.Window, cutters []*evidence.C
 			continue
 		}
 		if trouble := v.Traffic.WindowNear(t, timeline.New, w.Span()); trouble != nil && theirRoutes(v, trouble, cutters) {
-			f.For = append(f.For, evidence.Mention(model.Evidence{Target: fresh.Name, Text: "new connections failed only while they were routed to the same Pod"})...)
+			f.For = append(f.For, evidence.Context.Target(fresh.Name, nil, "new connections failed only while they were routed to the same Pod"))
 			return
 		} else if trouble != nil {
 			if cut, others := cutOtherwise(v, trouble, cutters); cut > 0 && 2*others > cut {
-				f.against(evidence.Doubt(evidence.Watched, fmt.Sprintf("%d of %d new connections were cut as well when no Pod stopped: something cuts others too", others, cut)))
+				f.against(evidence.Watched.Doubt(fmt.Sprintf("%d of %d new connections were cut as well when no Pod stopped: something cuts others too", others, cut)))
 				return
 			}
-			f.against(evidence.Doubt(evidence.Close, "new connections failed as well: "+quantity.ClassCounts(trouble.Classes)))
+			f.against(evidence.Close.Doubt("new connections failed as well: " + quantity.ClassCounts(trouble.Classes)))
 			return
 		}
-		f.For = append(f.For, evidence.Mention(model.Evidence{Target: fresh.Name, Text: "new connections did not fail"})...)
+		f.For = append(f.For, evidence.Context.Target(fresh.Name, nil, "new connections did not fail"))
 		return
 	}
-	f.missing(evidence.Doubt(evidence.Measured, "no target opened new connections: the routes may have failed as well"))
+	f.missing(evidence.Measured.Doubt("no target opened new connections: the routes may have failed as well"))
 }
 
 // theirRoutes reports whether new connections failed only because they were routed to Pods that answered badly, or not

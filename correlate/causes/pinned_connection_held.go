@@ -34,9 +34,9 @@ func testHeldPinned(c *Case) Finding {
 		before, _ := evidence.SignsOfEnd(v.Changes, h.Pod, h.At)
 		f.For = append(f.For, pinnedSigns(before, h)...)
 		if stop != nil && h.At == *stop {
-			f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: v.Addresses.Probe(w, h.Pod).Target, At: stop, Text: h.Pod.Name + " stopped"}))
+			f.For = append(f.For, evidence.Measured.Target(v.Addresses.Probe(w, h.Pod).Target, stop, h.Pod.Name+" stopped"))
 		} else if own := v.Endings.BeganThen(w, h.Pod, h.At); own != nil {
-			f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: own.Target, At: &own.From, Text: fmt.Sprintf("%s failed at its own address from then on: %s", h.Pod.Name, quantity.ClassCounts(own.Outage.Classes))}))
+			f.For = append(f.For, evidence.Measured.Target(own.Target, &own.From, fmt.Sprintf("%s failed at its own address from then on: %s", h.Pod.Name, quantity.ClassCounts(own.Outage.Classes))))
 		}
 		f.For = append(f.For, h.Sign(w, ""))
 		if own := v.Endings.BeganThen(w, h.Pod, h.At); own == nil || !own.Again { // else it was killed later
@@ -140,7 +140,7 @@ func oneByOne(h *evidence.Holder) []evidence.Sign {
 	if h.At.Latest-h.At.Earliest < closedTogether && first >= h.At.Earliest && last <= h.At.Latest+evidence.Moment || last-first < closedTogether && len(h.Cuts) > 1 || evidence.Unwarned(h.Cuts) == 0 {
 		return nil
 	}
-	return []evidence.Sign{evidence.Doubt(evidence.Measured, fmt.Sprintf("%s closed while %s was ending, and not as it stopped: whether it closed them itself was not seen", quantity.Count(len(h.Cuts), "connection")+" "+evidence.Was(len(h.Cuts)), h.Pod.Name))}
+	return []evidence.Sign{evidence.Measured.Doubt(fmt.Sprintf("%s closed while %s was ending, and not as it stopped: whether it closed them itself was not seen", quantity.Count(len(h.Cuts), "connection")+" "+evidence.Was(len(h.Cuts)), h.Pod.Name))}
 }
 
 // heldPinnedFix says how to let such clients go.

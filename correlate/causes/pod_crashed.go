@@ -37,10 +37,10 @@ func testPodCrashed(c *Case) Finding {
 	f := Finding{Text: crashText(crashes), Fix: crashFix(crashes), Reason: crashReason(crashes[0])}
 	c.crashed(crashes, &f)
 	if code := crashes[0].Event.ExitCode; f.Reason == "" && c.Watches.LaneOff("event", c.Window) && code != nil && (*code == 0 || *code == 143) { // as SIGTERM ends a process
-		f.missing(evidence.Doubt(evidence.Measured, "Events could not be watched: its kubelet may have ended it, as for a resize in place"))
+		f.missing(evidence.Measured.Doubt("Events could not be watched: its kubelet may have ended it, as for a resize in place"))
 	}
 	if gap := c.Watches.Silence(c.Window); gap != nil {
-		f.For = append(f.For, evidence.Mention(model.Evidence{Event: gap.ID, At: new(gap.At), Text: "meanwhile " + gap.Detail})...)
+		f.For = append(f.For, evidence.Context.Seen(gap, "meanwhile "+gap.Detail))
 		f.Fix += fmt.Sprintf("; it was routed to for so long (%s) while the API server gave no sign of life, and so no EndpointSlice could be changed", quantity.Length(c.Window.Length, c.Window.Open != model.Open{}))
 	}
 	return f

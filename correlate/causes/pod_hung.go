@@ -42,12 +42,12 @@ func testPodHung(c *Case) Finding {
 	f.against(evidence.InParts(hung, "it was slow rather than hung")...)
 	f.against(onOtherNodes(v, w, hung)...)
 	if len(certain) == 0 {
-		f.missing(evidence.Doubt(evidence.Watched, "it was too short to tell a Pod that hangs from one that is slow"))
+		f.missing(evidence.Watched.Doubt("it was too short to tell a Pod that hangs from one that is slow"))
 	}
 	for _, s := range hung {
 		p := s.Pod
 		if at := p.EndpointNotReady; at != nil && !p.TerminatingBy(at.Latest) && at.Latest >= s.Outage.Start.Earliest && at.Earliest <= s.Outage.End.Latest {
-			f.For = append(f.For, evidence.Mention(model.Evidence{Event: v.Changes.IDOf(p, timeline.EndpointChanged, at), At: at, Text: p.Name + " left the ready endpoints"})...)
+			f.For = append(f.For, evidence.Context.Event(v.Changes.IDOf(p, timeline.EndpointChanged, at), at, p.Name+" left the ready endpoints"))
 		}
 	}
 	return f
@@ -72,7 +72,7 @@ func onOtherNodes(v *evidence.Evidence, w *model.Window, hung []evidence.Suspect
 	if !near {
 		return nil
 	}
-	return []evidence.Sign{evidence.Doubt(evidence.Close, fmt.Sprintf("only Pods on %s answered: replies from other nodes may have been lost on the way", own))}
+	return []evidence.Sign{evidence.Close.Doubt(fmt.Sprintf("only Pods on %s answered: replies from other nodes may have been lost on the way", own))}
 }
 
 func hungText(hung []evidence.Suspect, worst evidence.Suspect) string {

@@ -52,7 +52,7 @@ func testPortSwitch(c *Case) Finding {
 		Text: fmt.Sprintf("the Service was changed to send to port %s in the place of %s (%s), and %s did not serve there: %s %s",
 			ports.to, ports.from, quantity.Clock(change.At.Latest), evidence.NamedPods(pods), pods[0].Name, v.Suspects.FailedHow(failing[0])),
 		Fix: fmt.Sprintf("let the Pods serve on port %s before the Service sends to it, or give targetPort the name of a container port, which each Pod resolves for itself", ports.to),
-		For: []evidence.Sign{evidence.Watched.Sign(model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To)})},
+		For: []evidence.Sign{evidence.Watched.Seen(change, fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To))},
 	}
 	for i := range failing { // whatever was routed there failed, also before its own address was first asked
 		failing[i].From, failing[i].Until = change.At.Earliest, max(failing[i].Until, w.End.Latest)
@@ -60,11 +60,11 @@ func testPortSwitch(c *Case) Finding {
 	accuse(v, w, failing, &f)
 	f.For = append(f.For, evidence.Mention(keptWell(v, w)...)...)
 	if classes := failing[0].Outage.Classes; 2*evidence.Count(classes, timeline.HTTP4xx, timeline.HTTP5xx) > failing[0].Outage.Failed {
-		f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("it answered there, with errors: whether it would have answered well on port %s is not known", ports.from)))
+		f.missing(evidence.Measured.Doubt(fmt.Sprintf("it answered there, with errors: whether it would have answered well on port %s is not known", ports.from)))
 	}
 	for _, p := range v.Services.Pods(w) {
 		if !slices.Contains(pods, p) && p.Template == pods[0].Template && answeredAt(v, w, p, ports.to) {
-			f.against(evidence.Doubt(evidence.Watched, p.Name+", of the same version, answered on that port"))
+			f.against(evidence.Watched.Doubt(p.Name + ", of the same version, answered on that port"))
 			break
 		}
 	}
@@ -81,8 +81,8 @@ func portGone(v *evidence.Evidence, w *model.Window, change *model.Event, port s
 		Text: fmt.Sprintf("port %s was taken from the Service (%s): it was %s, and then %s", port, at, change.From, change.To),
 		Fix:  fmt.Sprintf("keep port %s next to the new one while clients need it: a Service can have several; it was taken at %s", port, at),
 		For: []evidence.Sign{
-			evidence.Watched.Sign(model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To)}),
-			evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "every request began to fail: " + quantity.ClassCounts(w.Classes)}),
+			evidence.Watched.Seen(change, fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To)),
+			evidence.Watched.Target(w.Target, &w.Start, "every request began to fail: "+quantity.ClassCounts(w.Classes)),
 		},
 	}
 }

@@ -47,21 +47,21 @@ func testPreStopFailed(c *Case) Finding {
 			quantity.Span(quantity.RoundUp(s.ServedAfterKilling()+s.Lag().Min+evidence.RouteMargin)), failed[0].Detail, servedUntilThen(s)),
 	}
 	for _, e := range failed[:min(len(failed), mostNamed)] {
-		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Event: e.ID, At: new(e.At), Text: e.Object.Name + ": FailedPreStopHook, " + e.Detail}))
+		f.For = append(f.For, evidence.Watched.Seen(e, e.Object.Name+": FailedPreStopHook, "+e.Detail))
 	}
 	for _, s := range stops[:min(len(stops), mostNamed)] {
 		if s.Proved {
-			f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: s.Target, At: &s.At, Text: s.Pod.Name + " itself stopped answering"}))
+			f.For = append(f.For, evidence.Measured.Target(s.Target, &s.At, s.Pod.Name+" itself stopped answering"))
 			continue
 		}
-		f.missing(evidence.Doubt(evidence.Measured, s.Pod.Name+" has no direct target, so its stop is only known from the watch"))
+		f.missing(evidence.Measured.Doubt(s.Pod.Name + " has no direct target, so its stop is only known from the watch"))
 	}
-	f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}))
+	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)))
 	for _, s := range stops {
 		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.Pod.Name, Node: v.Services.RouterNode(w), Length: s.Lag()})
 	}
 	if unclear != "" {
-		f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("whether the hook of %s ends the server itself is not known: then it failed because it was killed with its container", unclear)))
+		f.missing(evidence.Measured.Doubt(fmt.Sprintf("whether the hook of %s ends the server itself is not known: then it failed because it was killed with its container", unclear)))
 		f.Fix = "if the hook ends the server itself, let it sleep first; else " + f.Fix
 	}
 	moreThanTheirShare(v, w, len(r.Stops), &f)

@@ -63,7 +63,7 @@ func controlFailed(v *evidence.Evidence, w *model.Window) Finding {
 			Text: fmt.Sprintf("the prober on %s got no good answer from its own echo server at the same time: %s",
 				v.Traffic.From(w), troubleText(trouble)),
 			Fix: proberFix + fmt.Sprintf("and give the prober CPU and file descriptors of its own: it had trouble for up to %s", quantity.Span(trouble.Length.Max)),
-			For: []evidence.Sign{evidence.Measured.Sign(model.Evidence{Target: t.Name, At: &trouble.Start, Text: "the trouble of the control target began"})},
+			For: []evidence.Sign{evidence.Measured.Target(t.Name, &trouble.Start, "the trouble of the control target began")},
 		}
 	}
 	return Finding{}
@@ -104,7 +104,7 @@ func stoodStill(v *evidence.Evidence, w *model.Window) Finding {
 		return Finding{
 			Text: fmt.Sprintf("the prober on %s did not run for %s: it read answers too late", v.Traffic.From(w), quantity.Span(stall)),
 			Fix:  proberFix + fmt.Sprintf("and give the prober CPU: no CPU limit, and a request that keeps others from starving it for %s", quantity.Span(stall)),
-			For:  []evidence.Sign{evidence.Watched.Sign(model.Evidence{Event: e.ID, At: new(e.At), Text: "the prober did not run"})},
+			For:  []evidence.Sign{evidence.Watched.Seen(e, "the prober did not run")},
 		}
 	}
 	return Finding{}
@@ -164,11 +164,11 @@ func allFailed(v *evidence.Evidence, w *model.Window) Finding {
 	}
 	switch gap := v.Watches.GapBeside(w); {
 	case gap != nil:
-		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches brought nothing meanwhile either"}))
+		f.For = append(f.For, evidence.Watched.Seen(gap, "the watches brought nothing meanwhile either"))
 	case other != "":
-		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: other, Text: "requests to another Service failed as well"}))
+		f.For = append(f.For, evidence.Watched.Target(other, nil, "requests to another Service failed as well"))
 	default:
-		f.against(evidence.Doubt(evidence.Watched, "nothing but these Pods was asked: what they share, as a NetworkPolicy or their nodes' network, fits as well"))
+		f.against(evidence.Watched.Doubt("nothing but these Pods was asked: what they share, as a NetworkPolicy or their nodes' network, fits as well"))
 	}
 	return f
 }
@@ -256,6 +256,6 @@ func localFaults(v *evidence.Evidence, w *model.Window) Finding {
 	return Finding{
 		Text: fmt.Sprintf("%s had no ports or file descriptors left, or the prober stood still: %s failed on our side", v.Traffic.From(w), quantity.Count(n, "request")),
 		Fix:  proberFix + fmt.Sprintf("and lower --rate, raise the limit of open files or give the prober CPU: %s %s nothing", quantity.Count(n, "request"), tells),
-		For:  []evidence.Sign{evidence.Close.Sign(model.Evidence{Target: w.Target, At: at, Text: "requests failed on our side"})},
+		For:  []evidence.Sign{evidence.Close.Target(w.Target, at, "requests failed on our side")},
 	}
 }

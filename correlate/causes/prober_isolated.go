@@ -59,17 +59,17 @@ func testProberIsolated(c *Case) Finding {
 		cut = append(cut, unreachable[node]...)
 	}
 	for _, s := range cut[:min(len(cut), mostNamed)] {
-		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Target: s.Target, At: &s.Outage.Start, Text: fmt.Sprintf("%s on %s failed at its own address: %s", s.Pod.Name, s.Pod.Node, quantity.ClassCounts(s.Outage.Classes))}))
+		f.For = append(f.For, evidence.Watched.Target(s.Target, &s.Outage.Start, fmt.Sprintf("%s on %s failed at its own address: %s", s.Pod.Name, s.Pod.Node, quantity.ClassCounts(s.Outage.Classes))))
 	}
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, cut)...)...)
 	switch {
 	case gap == nil:
-		f.against(evidence.Doubt(evidence.Close, "the watches went on: it may be that only Pods of different nodes could not reach each other"))
+		f.against(evidence.Close.Doubt("the watches went on: it may be that only Pods of different nodes could not reach each other"))
 	case len(nodes) == 1:
-		f.against(evidence.Doubt(evidence.Close, "only one other node has Pods: "+nodes[0]+" may have been cut off"))
+		f.against(evidence.Close.Doubt("only one other node has Pods: " + nodes[0] + " may have been cut off"))
 		fallthrough
 	default:
-		f.For = append(f.For, evidence.Watched.Sign(model.Evidence{Event: gap.ID, At: &gap.At, Text: "the watches brought nothing meanwhile either"}))
+		f.For = append(f.For, evidence.Watched.Seen(gap, "the watches brought nothing meanwhile either"))
 	}
 	f.explains(w, v.Suspects.MadeBy(w, cut)+evidence.Count(w.Classes, timeline.DNS))
 	return f
@@ -90,10 +90,10 @@ func isolatedAlone(v *evidence.Evidence, w *model.Window, others []string) Findi
 		Text: fmt.Sprintf("%s was cut off: nothing was answered there %s, on new and persistent connections, and no name was looked up, while %s were answered", v.Traffic.From(w), evidence.Lasted(w), evidence.NamedOf(others)),
 		Fix:  fmt.Sprintf("look at the network of %s %s: what failed there says nothing about clients on other nodes", v.Traffic.From(w), quantity.Between(w.Span())),
 		For: []evidence.Sign{
-			evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}),
-			evidence.Measured.Sign(model.Evidence{Target: beside.Target, At: &beside.Start, Text: "and on the other connections: " + quantity.ClassCounts(beside.Classes)}),
+			evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)),
+			evidence.Measured.Target(beside.Target, &beside.Start, "and on the other connections: "+quantity.ClassCounts(beside.Classes)),
 		},
 	}
-	f.missing(evidence.Doubt(evidence.Measured, "nothing else was sent from "+v.Traffic.From(w)+": only the Service and its name may have been unreachable"))
+	f.missing(evidence.Measured.Doubt("nothing else was sent from " + v.Traffic.From(w) + ": only the Service and its name may have been unreachable"))
 	return f
 }

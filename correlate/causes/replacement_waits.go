@@ -44,7 +44,7 @@ func testReplacementWaits(c *Case) Finding {
 	f := e.finding(why, fix+"nothing served for up to "+e.lasted(), e.sign(strings.TrimRight(strings.TrimSuffix(why, ", and "), ": ")))
 	old, next := e.lastLeaver(), e.madeNext()
 	if next == nil || next.Created == nil {
-		f.missing(evidence.Doubt(evidence.Close, "when the next Pod was made was not seen"))
+		f.missing(evidence.Close.Doubt("when the next Pod was made was not seen"))
 		return f
 	}
 	waited := evidence.Length(*old.Deleted, *next.Created)
@@ -53,7 +53,7 @@ func testReplacementWaits(c *Case) Finding {
 	switch {
 	case e.span.Next == nil:
 		f.Fix += fmt.Sprintf("; %s did not become ready before the run ended", next.Name)
-		f.missing(evidence.Doubt(evidence.Measured, "why "+next.Name+" did not become ready is not known"))
+		f.missing(evidence.Measured.Doubt("why " + next.Name + " did not become ready is not known"))
 	case next.EndpointReady != nil:
 		start := evidence.Length(*next.Created, *next.EndpointReady)
 		f.Measures = append(f.Measures, model.Measure{Name: startTime, Object: next.Name, Length: start})
@@ -61,11 +61,11 @@ func testReplacementWaits(c *Case) Finding {
 	}
 	switch ended := e.goneBy(old); {
 	case ended == nil:
-		f.missing(evidence.Doubt(evidence.Close, "when "+old.Name+" had gone was not seen"))
+		f.missing(evidence.Close.Doubt("when " + old.Name + " had gone was not seen"))
 	case next.Created.Latest < ended.Earliest:
-		f.against(evidence.Doubt(evidence.Watched, fmt.Sprintf("%s was created before %s had gone", next.Name, old.Name)))
+		f.against(evidence.Watched.Doubt(fmt.Sprintf("%s was created before %s had gone", next.Name, old.Name)))
 	default:
-		f.For = append(f.For, evidence.Mention(model.Evidence{Event: e.view.Changes.IDOf(next, timeline.PodSeen, next.Created), At: next.Created, Text: next.Name + " was created"})...)
+		f.For = append(f.For, evidence.Context.Event(e.view.Changes.IDOf(next, timeline.PodSeen, next.Created), next.Created, next.Name+" was created"))
 	}
 	f.For = append(f.For, e.all())
 	return f

@@ -48,7 +48,7 @@ func testRouteOutlivesPod(c *Case) Finding {
 	raceShare(&r, v, w, &f)
 	for _, s := range r.Stops {
 		if in := v.Endings.EndedInParts(s); in != nil && !in.Forced && (in.Serves || !in.Known || r.As[s].Most() == evidence.AnswersErrors) {
-			f.against(evidence.Doubt(evidence.Close, fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.Last, s.Pod.Name, quantity.Lowest(in.Apart), in.First)))
+			f.against(evidence.Close.Doubt(fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.Last, s.Pod.Name, quantity.Lowest(in.Apart), in.First)))
 		}
 	}
 	f.explains(w, r.Explained)
@@ -63,15 +63,15 @@ func testRouteOutlivesPod(c *Case) Finding {
 		if gap := c.Watches.Silence(c.Window); gap != nil {
 			f.Fix += "; meanwhile " + gap.Detail + ", and no route could be changed"
 		}
-		f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("whether the EndpointSlice or %s was late is not known", v.Services.Router(w))))
+		f.missing(evidence.Measured.Doubt(fmt.Sprintf("whether the EndpointSlice or %s was late is not known", v.Services.Router(w))))
 	}
 	if host := v.Services.Outside(w); host != "" {
-		f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("what leads requests from %s to the Pods is not watched: a change there fits as well", host)))
+		f.missing(evidence.Measured.Doubt(fmt.Sprintf("what leads requests from %s to the Pods is not watched: a change there fits as well", host)))
 	}
 	f.missing(evidence.UnmeasuredStops(r.Stops)...)
 	f.missing(unseenEnds(&r, v)...)
 	if v.Traffic.KeepsPorts(w) && v.Routes.Episode(w).Fresh == nil {
-		f.missing(evidence.Doubt(evidence.Measured, "no datagrams from fresh source ports were measured: whether routes or connection-tracking entries were stale is not known"))
+		f.missing(evidence.Measured.Doubt("no datagrams from fresh source ports were measured: whether routes or connection-tracking entries were stale is not known"))
 	}
 	f.missing(nothingAfter(&r, w)...)
 	f.against(r.NotTheirs()...)
@@ -191,7 +191,7 @@ func raceStopText(r *evidence.Race, v *evidence.Evidence, w *model.Window, s *ev
 
 // raceSigns returns what happened, in the order in which one thing led to the next.
 func raceSigns(r *evidence.Race, v *evidence.Evidence, w *model.Window) []evidence.Sign {
-	began := evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)})
+	began := evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes))
 	if len(r.Stops) == 1 {
 		s := r.Stops[0]
 		before, after := evidence.SignsOfEnd(v.Changes, s.Pod, s.At)
@@ -200,7 +200,7 @@ func raceSigns(r *evidence.Race, v *evidence.Evidence, w *model.Window) []eviden
 	var signs []evidence.Sign
 	for _, s := range r.Stops[:min(len(r.Stops), mostNamed)] {
 		if at := s.Pod.EndpointNotReady; at != nil {
-			signs = append(signs, evidence.Mention(model.Evidence{Event: v.Changes.IDOf(s.Pod, timeline.EndpointChanged, at), At: at, Text: s.Pod.Name + " left the ready endpoints"})...)
+			signs = append(signs, evidence.Context.Event(v.Changes.IDOf(s.Pod, timeline.EndpointChanged, at), at, s.Pod.Name+" left the ready endpoints"))
 		}
 		signs = append(signs, s.Signs()...)
 	}
@@ -214,9 +214,9 @@ func nothingAfter(r *evidence.Race, w *model.Window) []evidence.Sign {
 		return nil
 	}
 	if len(r.Stops) > 1 {
-		return []evidence.Sign{evidence.Doubt(evidence.Measured, "no failed request was certainly sent to a stopped Pod")}
+		return []evidence.Sign{evidence.Measured.Doubt("no failed request was certainly sent to a stopped Pod")}
 	}
-	return []evidence.Sign{evidence.Doubt(evidence.Measured, "no failed request was certainly sent after it had stopped: it may have cut those under way when it exited")}
+	return []evidence.Sign{evidence.Measured.Doubt("no failed request was certainly sent after it had stopped: it may have cut those under way when it exited")}
 }
 
 // raceOthers asks the other Pods' own addresses: if ready ones failed too, more was wrong than stale routes.
@@ -232,7 +232,7 @@ func raceShare(r *evidence.Race, v *evidence.Evidence, w *model.Window, f *Findi
 	}
 	peers := v.Services.Service(w).Peers(r.Stops)
 	if peers == 0 || v.Watches.LaneOff("endpointslice", w) {
-		unknown := evidence.Doubt(evidence.Measured, "how many endpoints were ready is not known: there may have been none")
+		unknown := evidence.Measured.Doubt("how many endpoints were ready is not known: there may have been none")
 		if w.Kind == model.Outage {
 			unknown.Strength = evidence.Watched
 		}
@@ -245,16 +245,15 @@ func raceShare(r *evidence.Race, v *evidence.Evidence, w *model.Window, f *Findi
 	if 1 < dead && dead < len(r.Stops) {
 		upTo = "up to "
 	}
-	f.For = append(f.For, evidence.Mention(model.Evidence{Target: w.Target, Text: fmt.Sprintf("%d of %d requests failed (%s); %s%s of %d endpoints is %s",
-		w.Failed, w.Sent, quantity.Percent(w.Share), upTo, number(dead), peers, quantity.Percent(expected))})...)
+	f.For = append(f.For, evidence.Context.Target(w.Target, nil, fmt.Sprintf("%d of %d requests failed (%s); %s%s of %d endpoints is %s", w.Failed, w.Sent, quantity.Percent(w.Share), upTo, number(dead), peers, quantity.Percent(expected))))
 	if !r.MoreThanTheirShare(v.Services, w) {
 		return
 	}
 	if setting, effect := narrowed(v, w); setting != "" {
-		f.For = append(f.For, evidence.Mention(model.Evidence{Event: v.Services.Spec(w).ID, Text: fmt.Sprintf("the Service has %s: %s", setting, effect)})...)
+		f.For = append(f.For, evidence.Context.Event(v.Services.Spec(w).ID, nil, fmt.Sprintf("the Service has %s: %s", setting, effect)))
 		return
 	}
-	f.against(evidence.Doubt(byHowMuch(v, w, r.LeastShare(v.Services, w)), "more failed than the share of the endpoints that had stopped"))
+	f.against(byHowMuch(v, w, r.LeastShare(v.Services, w)).Doubt("more failed than the share of the endpoints that had stopped"))
 }
 
 // raceFix says how long to keep serving: the longest time any route was seen to outlive a Pod of

@@ -37,7 +37,7 @@ func testSelectorSwitch(c *Case) Finding {
 		e.sign("the Service's selector was changed: "+change))
 	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
 		if e.wentOnAnswering(p) {
-			f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: e.view.Addresses.DirectName(e.window, p.Pod), Text: p.Name + " went on answering at its own address"}))
+			f.For = append(f.For, evidence.Measured.Target(e.view.Addresses.DirectName(e.window, p.Pod), nil, p.Name+" went on answering at its own address"))
 		}
 	}
 	f.For = append(f.For, e.all())
@@ -76,14 +76,14 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 		Fix: fmt.Sprintf("scale %s down later, ≥ %s after the selector was changed: requests were still sent to its Pods up to %s after that",
 			what, quantity.Span(quantity.RoundUp(last-change.At.Earliest+time.Second)), quantity.Span(last-change.At.Earliest)),
 		For: []evidence.Sign{
-			evidence.Watched.Sign(model.Evidence{Event: change.ID, At: new(change.At), Text: fmt.Sprintf("the Service's selector was changed: %s → %s", change.From, change.To)}),
-			evidence.Watched.Sign(model.Evidence{Event: scaled.ID, At: new(scaled.At), Text: what + " " + scaled.To + " (" + scaled.Detail + ")"}),
-			evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests began to fail: " + quantity.ClassCounts(w.Classes)}),
+			evidence.Watched.Seen(change, fmt.Sprintf("the Service's selector was changed: %s → %s", change.From, change.To)),
+			evidence.Watched.Seen(scaled, what+" "+scaled.To+" ("+scaled.Detail+")"),
+			evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)),
 		},
 	}
-	f.missing(evidence.Doubt(evidence.Measured, fmt.Sprintf("when the %s stopped is not measured: Pods that no selector names are not probed", quantity.Count(len(left), "Pod"))))
+	f.missing(evidence.Measured.Doubt(fmt.Sprintf("when the %s stopped is not measured: Pods that no selector names are not probed", quantity.Count(len(left), "Pod"))))
 	if n := len(evidence.SuspectPods(v.Suspects.All(w))); n > 0 {
-		f.against(evidence.Doubt(evidence.Close, fmt.Sprintf("%s that the selector names now failed at their own addresses as well", quantity.Count(n, "Pod"))))
+		f.against(evidence.Close.Doubt(fmt.Sprintf("%s that the selector names now failed at their own addresses as well", quantity.Count(n, "Pod"))))
 	}
 	f.explains(w, made)
 	return f

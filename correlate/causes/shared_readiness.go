@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"lapse/correlate/causes/evidence"
-	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
 
@@ -37,7 +36,7 @@ func testSharedReadiness(c *Case) Finding {
 	var signs []evidence.Sign
 	for _, p := range e.leavers[:min(n, mostNamed)] {
 		probe := e.view.Addresses.Probe(e.window, p.Pod)
-		signs = append(signs, evidence.Measured.Sign(model.Evidence{Target: probe.Target, At: new(p.left), Text: p.Name + " left the ready endpoints, and went on answering at its own address"}))
+		signs = append(signs, evidence.Measured.Target(probe.Target, new(p.left), p.Name+" left the ready endpoints, and went on answering at its own address"))
 	}
 	why := fmt.Sprintf("the readiness probes of %s failed though these went on answering, and ", every(n))
 	fix := fmt.Sprintf("let readiness ask only about the Pod itself, or allow more%s before it counts: %d Pods turned not ready together", limit, n)
@@ -59,7 +58,7 @@ func testSharedReadiness(c *Case) Finding {
 func timedOut(unhealthy []evidence.Sign) []evidence.Sign {
 	for _, s := range unhealthy {
 		if strings.Contains(s.Text, "deadline exceeded") || strings.Contains(s.Text, "Timeout exceeded") || strings.Contains(s.Text, "timed out") {
-			return []evidence.Sign{evidence.Doubt(evidence.Close, "a probe got no answer in time: Pods or nodes with too little CPU fit as well")}
+			return []evidence.Sign{evidence.Close.Doubt("a probe got no answer in time: Pods or nodes with too little CPU fit as well")}
 		}
 	}
 	return nil
@@ -70,7 +69,7 @@ func timedOut(unhealthy []evidence.Sign) []evidence.Sign {
 func (e *emptiness) noProbeFailed() evidence.Sign {
 	node := e.leavers[0].Node
 	if node == "" || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Node != node }) {
-		return evidence.Doubt(evidence.Measured, "no Event tells that a readiness probe failed: a readiness gate fits as well")
+		return evidence.Measured.Doubt("no Event tells that a readiness probe failed: a readiness gate fits as well")
 	}
-	return evidence.Doubt(evidence.Watched, fmt.Sprintf("no Event tells that a readiness probe failed, and all were on %s: a restart of its kubelet fits as well", node))
+	return evidence.Watched.Doubt(fmt.Sprintf("no Event tells that a readiness probe failed, and all were on %s: a restart of its kubelet fits as well", node))
 }

@@ -19,7 +19,9 @@ func moreThanTheirShare(v *evidence.Evidence, w *model.Window, n int, f *Finding
 	}
 	least := v.Services.Service(w).LeastReady(w.Start.Earliest-cluster.WatchLag, w.End.Latest)
 	if least > 0 && evidence.Exceeds(w.Failed, w.Sent, min(1, float64(n)/float64(least))) {
-		f.against(evidence.Doubt(byHowMuch(v, w, min(1, float64(n)/float64(least))), fmt.Sprintf("%d of %d requests failed: more than the share of %s of %d", w.Failed, w.Sent, quantity.Count(n, "endpoint"), least)))
+		f.against(byHowMuch(v, w, min(1, float64(n)/float64(least))).Doubt(fmt.Sprintf(
+			"%d of %d requests failed: more than the share of %s of %d",
+			w.Failed, w.Sent, quantity.Count(n, "endpoint"), least)))
 	}
 }
 

@@ -59,9 +59,9 @@ func testStaleAddress(c *Case) Finding {
 	}
 	longest := slices.MaxFunc(dials, func(a, b staleDial) int { return int(a.lag(w).Min - b.lag(w).Min) })
 	if after > 0 {
-		f.For = append(f.For, evidence.Measured.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: fmt.Sprintf("%s went to %s after that, and failed", quantity.Count(after, "connection"), namesOfDials(dials))}))
+		f.For = append(f.For, evidence.Measured.Target(w.Target, &w.Start, fmt.Sprintf("%s went to %s after that, and failed", quantity.Count(after, "connection"), namesOfDials(dials))))
 	} else {
-		f.missing(evidence.Doubt(evidence.Measured, "whether the endpoint had left when the connection was begun is not known: it was about the same time"))
+		f.missing(evidence.Measured.Doubt("whether the endpoint had left when the connection was begun is not known: it was about the same time"))
 	}
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, nil)...)...)
 	name := v.Services.Router(w)
@@ -201,11 +201,13 @@ func (d *staleDial) needed() time.Duration {
 
 func (d *staleDial) signs(v *evidence.Evidence, w *model.Window) (signs []evidence.Sign) {
 	if p := d.pod; p != nil && p.Deleted != nil {
-		signs = evidence.Mention(model.Evidence{Event: v.Changes.IDOf(p, timeline.PodDeleted, p.Deleted), At: p.Deleted, Text: p.Name + " was deleted"})
+		signs = []evidence.Sign{
+			evidence.Context.Event(v.Changes.IDOf(p, timeline.PodDeleted, p.Deleted), p.Deleted, p.Name+" was deleted"),
+		}
 	}
-	signs = append(signs, evidence.Watched.Sign(model.Evidence{Event: d.left.ID, At: &d.left.At, Text: fmt.Sprintf("%s (%s) left the ready endpoints", d.name(), d.addr)}))
+	signs = append(signs, evidence.Watched.Seen(d.left, fmt.Sprintf("%s (%s) left the ready endpoints", d.name(), d.addr)))
 	if d.stopped != nil {
-		signs = append(signs, evidence.Measured.Sign(model.Evidence{Target: d.target, At: d.stopped, Text: d.name() + " itself stopped answering"}))
+		signs = append(signs, evidence.Measured.Target(d.target, d.stopped, d.name()+" itself stopped answering"))
 	}
 	return signs
 }
@@ -215,7 +217,7 @@ func (d *staleDial) doubts(v *evidence.Evidence) []evidence.Sign {
 	if d.target == "" || d.stopped != nil {
 		return nil
 	}
-	return []evidence.Sign{evidence.Doubt(evidence.Watched, fmt.Sprintf("%s went on answering at its own address", d.name()))}
+	return []evidence.Sign{evidence.Watched.Doubt(fmt.Sprintf("%s went on answering at its own address", d.name()))}
 }
 
 func namesOfDials(dials []staleDial) string {

@@ -47,7 +47,7 @@ func testStartupRace(c *Case) Finding {
 	f.against(doubts...)
 	for _, p := range evidence.SuspectPods(young) {
 		if evidence.ExitedItself(p) {
-			f.against(evidence.Doubt(evidence.Watched, p.Name+" exited: it may have crashed rather than started late"))
+			f.against(evidence.Watched.Doubt(p.Name + " exited: it may have crashed rather than started late"))
 		}
 	}
 	return f

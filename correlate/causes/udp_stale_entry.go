@@ -107,15 +107,15 @@ func staleEntry(v *evidence.Evidence, w *model.Window, e *evidence.Episode, s *e
 	f.For = append(f.For, evidence.Mention(before...)...)
 	f.For = append(f.For, s.Signs()...)
 	f.For = append(f.For,
-		evidence.Watched.Sign(model.Evidence{Target: w.Target, At: &w.Start, Text: "requests from fixed source ports began to fail: " + quantity.ClassCounts(w.Classes)}),
-		evidence.Watched.Sign(model.Evidence{Target: e.Fresh.Name, At: &after, Text: fmt.Sprintf("all requests from fresh source ports were answered for ≥ %s meanwhile", quantity.Lowest(after.Latest-after.Earliest))}))
+		evidence.Watched.Target(w.Target, &w.Start, "requests from fixed source ports began to fail: "+quantity.ClassCounts(w.Classes)),
+		evidence.Watched.Target(e.Fresh.Name, &after, fmt.Sprintf("all requests from fresh source ports were answered for ≥ %s meanwhile", quantity.Lowest(after.Latest-after.Earliest))))
 	f.For = append(f.For, evidence.Mention(ended...)...)
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, nil)...)...)
 	f.Fix = staleEntryFix(v, w, s, lasted.Min)
 	f.missing(evidence.UnmeasuredStops([]*evidence.PodStop{s})...)
 	f.against(evidence.AlsoTroubled(e.Troubled, w)...)
 	if peers := v.Services.Service(w).Peers([]*evidence.PodStop{s}); peers > 1 && morePorts(v.Traffic.Target(w), w.Share, peers) {
-		f.against(evidence.Doubt(evidence.Close, fmt.Sprintf("%s of requests failed: more source ports than one of %d endpoints can be expected to have had", quantity.Percent(w.Share), peers)))
+		f.against(evidence.Close.Doubt(fmt.Sprintf("%s of requests failed: more source ports than one of %d endpoints can be expected to have had", quantity.Percent(w.Share), peers)))
 	}
 	f.explains(w, len(lostAfter(v, w, s.At.Earliest-1)))
 	return f

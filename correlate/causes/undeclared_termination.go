@@ -40,7 +40,7 @@ func testUndeclaredTermination(c *Case) Finding {
 	f := Finding{
 		Text: fmt.Sprintf("the kubelet of %s ended %s without a deletion (%s), and requests were still routed to it", cr.Pod.Node, cr.Pod.Name, reason),
 		Fix:  undeclaredFix(cr.Pod, len(crashes), reason),
-		For:  []evidence.Sign{evidence.Watched.Sign(model.Evidence{Event: cr.Ended.ID, At: new(cr.Ended.At), Text: cr.Pod.Name + " was ended by its kubelet: " + reason})},
+		For:  []evidence.Sign{evidence.Watched.Seen(cr.Ended, cr.Pod.Name+" was ended by its kubelet: "+reason)},
 	}
 	c.crashed(crashes, &f)
 	return f

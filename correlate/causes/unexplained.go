@@ -39,10 +39,7 @@ func testUnexplained(c *Case) Finding {
 		uids[one.Pod.UID] = one.Outage.Span().Overlaps(v.Traffic.Onset(w))
 	}
 	for _, one := range failing[:min(len(failing), maxNear)] {
-		f.For = append(f.For, evidence.Mention(model.Evidence{
-			Target: one.Target, At: &one.Outage.Start,
-			Text: fmt.Sprintf("%s failed at its own address as well: %s", one.Pod.Name, quantity.ClassCounts(one.Outage.Classes)),
-		})...)
+		f.For = append(f.For, evidence.Context.Target(one.Target, &one.Outage.Start, fmt.Sprintf("%s failed at its own address as well: %s", one.Pod.Name, quantity.ClassCounts(one.Outage.Classes))))
 	}
 	from := time.Duration(0)
 	if onset := v.Traffic.Onset(w); onset.Latest-onset.Earliest > nearBy {

@@ -196,13 +196,13 @@ func (cr *Crash) Signs() []Sign {
 	var signs []Sign
 	for _, said := range []*model.Event{cr.Kill, cr.Anew} {
 		if said != nil {
-			signs = append(signs, Watched.Sign(model.Evidence{Event: said.ID, At: new(said.At), Text: cr.Pod.Name + ": " + said.Detail}))
+			signs = append(signs, Watched.Seen(said, cr.Pod.Name+": "+said.Detail))
 		}
 	}
 	if cr.Own != nil {
-		signs = append(signs, Measured.Sign(model.Evidence{Target: cr.Own.Target, At: &cr.Own.Outage.Start, Text: cr.Pod.Name + " itself stopped answering: " + quantity.ClassCounts(cr.Own.Outage.Classes)}))
+		signs = append(signs, Measured.Target(cr.Own.Target, &cr.Own.Outage.Start, cr.Pod.Name+" itself stopped answering: "+quantity.ClassCounts(cr.Own.Outage.Classes)))
 	}
-	return append(signs, Watched.Sign(model.Evidence{Event: cr.Event.ID, At: new(cr.Event.At), Text: cr.Pod.Name + ": " + cr.How()}))
+	return append(signs, Watched.Seen(cr.Event, cr.Pod.Name+": "+cr.How()))
 }
 
 // How says how the container ended: "main ended by itself, exit code 137 (OOMKilled)".

@@ -61,7 +61,7 @@ func NotKilled(p *model.Pod) []Sign {
 	if p.ExitCode == nil || *p.ExitCode != Killed {
 		return nil
 	}
-	return []Sign{Doubt(Watched, fmt.Sprintf("%s was killed (exit code %d), perhaps because its grace period was over: that cuts all that is in flight", p.Name, Killed))}
+	return []Sign{Watched.Doubt(fmt.Sprintf("%s was killed (exit code %d), perhaps because its grace period was over: that cuts all that is in flight", p.Name, Killed))}
 }
 
 // A PartialEnd is a Pod whose first container ended some time before the last, by its kubelet's clock.

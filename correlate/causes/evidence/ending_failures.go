@@ -264,7 +264,7 @@ func (r *Race) NotProbed(v *Addresses, w *model.Window) []Sign {
 func (v *Addresses) Unasked(w *model.Window) []Sign {
 	for _, p := range v.services.Pods(w) {
 		if !p.TerminatingBy(w.End.Latest) && p.ReadyBy(w.Start.Latest) && v.DirectName(w, p) == "" {
-			return []Sign{Doubt(Measured, p.Name+", which was ready, has no direct target: it may have failed instead")}
+			return []Sign{Measured.Doubt(p.Name + ", which was ready, has no direct target: it may have failed instead")}
 		}
 	}
 	return nil
@@ -285,7 +285,7 @@ func (v *Suspects) FailedAsWell(w *model.Window, stops []*PodStop) []Sign {
 			if 2*alike >= w.Failed {
 				strength = Watched
 			}
-			return []Sign{Doubt(strength, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", s.Pod.Name, quantity.ClassCounts(s.Outage.Classes)))}
+			return []Sign{strength.Doubt(fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", s.Pod.Name, quantity.ClassCounts(s.Outage.Classes)))}
 		}
 	}
 	return nil
@@ -298,8 +298,7 @@ func (r *Race) FailedBefore(v *Endings, w *model.Window) []Sign {
 			continue
 		}
 		if e := v.failedSo(w, s.Pod, s.fails[0]); e != nil {
-			return []Sign{Watched.Sign(model.Evidence{Target: s.Target, At: &e.Start,
-				Text: fmt.Sprintf("%s had failed at its own address before its deletion as well: %s", s.Pod.Name, quantity.ClassCounts(e.Classes))})}
+			return []Sign{Watched.Target(s.Target, &e.Start, fmt.Sprintf("%s had failed at its own address before its deletion as well: %s", s.Pod.Name, quantity.ClassCounts(e.Classes)))}
 		}
 	}
 	return nil

@@ -87,7 +87,7 @@ func (h *Holder) Sign(w *model.Window, on string) Sign {
 	if h.Named() {
 		text, strength = text+", all on "+h.Pod.Name+" according to the replies", Watched
 	}
-	return strength.Sign(model.Evidence{Target: w.Target, At: &noticed, Text: text + on})
+	return strength.Target(w.Target, &noticed, text+on)
 }
 
 func classesOf(cuts []model.HeldCut) map[string]int {

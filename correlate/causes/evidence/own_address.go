@@ -58,7 +58,7 @@ func InParts(suspects []Suspect, text string) []Sign {
 	for i := range suspects {
 		if s := &suspects[i]; !s.Whole() {
 			answered := s.Outage.Sent - s.Outage.Failed
-			return []Sign{Doubt(Watched, fmt.Sprintf("%s answered %d of %d requests to its own address meanwhile: %s", s.Pod.Name, answered, s.Outage.Sent, text))}
+			return []Sign{Watched.Doubt(fmt.Sprintf("%s answered %d of %d requests to its own address meanwhile: %s", s.Pod.Name, answered, s.Outage.Sent, text))}
 		}
 	}
 	return nil

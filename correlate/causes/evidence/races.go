@@ -146,7 +146,7 @@ func TroubledIn(troubled []trouble, w *model.Window) (all []trouble) {
 // AlsoTroubled returns a doubt for each of them: then more was wrong than stale routes.
 func AlsoTroubled(troubled []trouble, w *model.Window) (doubts []Sign) {
 	for _, t := range TroubledIn(troubled, w) {
-		doubts = append(doubts, Doubt(Close, fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, quantity.ClassCounts(t.window.Classes))))
+		doubts = append(doubts, Close.Doubt(fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, quantity.ClassCounts(t.window.Classes))))
 	}
 	return doubts
 }
@@ -157,7 +157,7 @@ func (r *Race) NotTheirs() []Sign {
 	if r.doubtful == 0 || 2*r.doubtful < r.Explained {
 		return nil
 	}
-	return []Sign{Doubt(Watched, fmt.Sprintf("%d of %d such failures may come from Pods that were ready but failed at their own addresses", r.doubtful, r.Explained))}
+	return []Sign{Watched.Doubt(fmt.Sprintf("%d of %d such failures may come from Pods that were ready but failed at their own addresses", r.doubtful, r.Explained))}
 }
 
 // MoreThanTheirShare reports whether more of the window's requests failed than the share of the endpoints that had

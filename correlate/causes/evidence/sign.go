@@ -35,16 +35,24 @@ const (
 	Measured                 // measured where it happened: at the Pod's own address, or at the prober's own echo server
 )
 
-// Sign returns a sign that says so much.
-func (s Strength) Sign(e model.Evidence) Sign { return Sign{Evidence: e, Strength: s} }
+// Seen returns a sign of this strength: an event.
+func (s Strength) Seen(e *model.Event, text string) Sign { return s.Event(e.ID, new(e.At), text) }
+
+// Event returns a sign of this strength: the event with an ID, and when it was.
+func (s Strength) Event(id uint32, at *model.Instant, text string) Sign {
+	return Sign{model.Evidence{Event: id, At: at, Text: text}, s}
+}
+
+// Target returns a sign of this strength: what was seen at a target; at may be nil.
+func (s Strength) Target(name string, at *model.Instant, text string) Sign {
+	return Sign{model.Evidence{Target: name, At: at, Text: text}, s}
+}
 
 // Says returns a sign that has only words.
 func Says(text string) Sign { return Sign{Evidence: model.Evidence{Text: text}} }
 
-// Doubt returns a sign against a cause, or a missing one.
-func Doubt(strength Strength, text string) Sign {
-	return Sign{Evidence: model.Evidence{Text: text}, Strength: strength}
-}
+// Doubt returns a sign of this strength against a cause, or one that is missing.
+func (s Strength) Doubt(text string) Sign { return Sign{model.Evidence{Text: text}, s} }
 
 // Mention returns signs that decide nothing.
 func Mention(evidence ...model.Evidence) []Sign {

@@ -59,7 +59,7 @@ func (s *PodStop) Signs() []Sign {
 	if !s.Quiet {
 		text = fmt.Sprintf("%s failed at its own address from then on: %s", s.Pod.Name, quantity.ClassCounts(s.fails[0].Outage.Classes))
 	}
-	return []Sign{Measured.Sign(model.Evidence{Target: s.Target, At: &s.At, Text: text})}
+	return []Sign{Measured.Target(s.Target, &s.At, text)}
 }
 
 // ServedAfterKilling returns how long the Pod is known to have served after its kubelet began to end it; 0 if that is
@@ -136,9 +136,9 @@ func UnmeasuredStops(stops []*PodStop) (missing []Sign) {
 		switch {
 		case s.Proved:
 		case s.exited:
-			missing = append(missing, Doubt(Measured, s.Pod.Name+" has no direct target, so its stop is only known from the watch: any change about that time fits as well"))
+			missing = append(missing, Measured.Doubt(s.Pod.Name+" has no direct target, so its stop is only known from the watch: any change about that time fits as well"))
 		default:
-			missing = append(missing, Doubt(Watched, "only closeness in time: neither a direct target nor its container's end tells when "+s.Pod.Name+" stopped"))
+			missing = append(missing, Watched.Doubt("only closeness in time: neither a direct target nor its container's end tells when "+s.Pod.Name+" stopped"))
 		}
 	}
 	return missing

@@ -83,7 +83,7 @@ func (v *Suspects) NoneLate(w *model.Window, none string) string {
 // never do so.
 func (v *Suspects) NeverWell(w *model.Window, young []Suspect, text string) []Sign {
 	if i := slices.IndexFunc(young, func(s Suspect) bool { return v.neverAnswered(w, s) }); i >= 0 {
-		return []Sign{Doubt(Watched, fmt.Sprintf("%s did not answer well for as long as it was observed: %s", young[i].Pod.Name, text))}
+		return []Sign{Watched.Doubt(fmt.Sprintf("%s did not answer well for as long as it was observed: %s", young[i].Pod.Name, text))}
 	}
 	return nil
 }
@@ -120,5 +120,5 @@ func (v *Suspects) OlderAlike(w *model.Window, young []Suspect) (whyNot string, 
 	if alike >= made {
 		return why, nil
 	}
-	return "", []Sign{Doubt(Watched, why)}
+	return "", []Sign{Watched.Doubt(why)}
 }
