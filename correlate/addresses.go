@@ -21,7 +21,9 @@ func noteFailedAddresses(tl *model.Timeline) {
 		}
 		failed := model.FailedAddress{Addr: e.Addr, Class: e.To, Text: e.Detail, Connections: e.Count, During: e.At}
 		list := &tl.Targets[t].FailedAddresses
-		known := slices.IndexFunc(*list, func(f model.FailedAddress) bool { return f.Addr == failed.Addr && f.Class == failed.Class })
+		known := slices.IndexFunc(*list, func(f model.FailedAddress) bool {
+			return f.Addr == failed.Addr && f.Class == failed.Class
+		})
 		if known < 0 {
 			*list = append(*list, failed)
 		} else {

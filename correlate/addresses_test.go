@@ -15,14 +15,17 @@ import (
 func TestFailedAddressesCarryTheirLastCount(t *testing.T) {
 	event := func(from, to, n int, addr string, class timeline.Class, target string) timeline.Event {
 		return timeline.Event{
-			Kind: timeline.AddressFailed, Since: time.Duration(from) * tick, Seen: time.Duration(to) * tick, Addr: netip.MustParseAddr(addr), To: class.String(),
+			Kind: timeline.AddressFailed, Since: time.Duration(from) * tick, Seen: time.Duration(to) * tick,
+			Addr: netip.MustParseAddr(addr), To: class.String(),
 			Count: n, Detail: "i/o timeout", Object: timeline.Object{Kind: "Target", Name: target},
 		}
 	}
 	run := rowRun(row("ok*100"),
-		event(2, 3, 1, "10.0.0.9", timeline.TimeoutConnect, "new"), event(2, 12, 10, "10.0.0.9", timeline.TimeoutConnect, "new"),
+		event(2, 3, 1, "10.0.0.9", timeline.TimeoutConnect, "new"),
+		event(2, 12, 10, "10.0.0.9", timeline.TimeoutConnect, "new"),
 		event(20, 21, 1, "10.0.0.9", timeline.Refused, "new"), event(22, 23, 1, "2001:db8::9", timeline.Refused, "new"),
-		event(2, 90, 60, "10.0.0.9", timeline.TimeoutConnect, "new"), event(2, 90, 60, "10.0.0.9", timeline.TimeoutConnect, "another"))
+		event(2, 90, 60, "10.0.0.9", timeline.TimeoutConnect, "new"),
+		event(2, 90, 60, "10.0.0.9", timeline.TimeoutConnect, "another"))
 	tl := analyze(t, run)
 	at := func(from, to int) model.Instant {
 		return model.Instant{Earliest: time.Duration(from) * tick, Latest: time.Duration(to) * tick}

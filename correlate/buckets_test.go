@@ -23,7 +23,8 @@ func TestLatencyBinsTouchAndAreNarrow(t *testing.T) {
 			t.Fatalf("slot %d is [%v, %v), the one before ends at %v", slot, low, high, end)
 		}
 		if model.LatencyBin(low) != slot || model.LatencyBin(high-1) != slot {
-			t.Fatalf("slot %d is [%v, %v), but LatencyBin says %d and %d", slot, low, high, model.LatencyBin(low), model.LatencyBin(high-1))
+			t.Fatalf("slot %d is [%v, %v), but LatencyBin says %d and %d", slot, low, high, model.LatencyBin(low),
+				model.LatencyBin(high-1))
 		}
 		if slot >= 8 && float64(high-low) > 0.125*float64(low) {
 			t.Errorf("slot %d is [%v, %v): wider than 12.5 %%", slot, low, high)
@@ -44,7 +45,8 @@ func TestBucketsHoldEveryRequestOnce(t *testing.T) {
 		var requests []timeline.Request
 		for i := range n {
 			at := time.Duration(i) * test.every
-			r := timeline.Request{Target: 1, Seq: uint64(i), Due: at, Sent: at, Done: at + time.Duration(i%7)*time.Millisecond}
+			r := timeline.Request{Target: 1, Seq: uint64(i), Due: at, Sent: at,
+				Done: at + time.Duration(i%7)*time.Millisecond}
 			if i%10 == 3 {
 				r.Class = timeline.Reset
 			}
@@ -156,7 +158,8 @@ func TestBucketsTellTheClassOfEachFailure(t *testing.T) {
 
 func TestBucketsTellWhatWasNotObserved(t *testing.T) {
 	series := analyze(t, rowRun(row("ok*5 -*10 ok*5"))).Buckets.Targets["new"]
-	if len(series.Unobserved) != 2 || series.Unobserved[0] < 0.59 || series.Unobserved[0] > 0.61 || series.Unobserved[1] < 0.49 || series.Unobserved[1] > 0.51 {
+	if len(series.Unobserved) != 2 || series.Unobserved[0] < 0.59 || series.Unobserved[0] > 0.61 ||
+		series.Unobserved[1] < 0.49 || series.Unobserved[1] > 0.51 {
 		t.Errorf("unobserved %v, want 0.6 and 0.5", series.Unobserved)
 	}
 }
@@ -190,23 +193,27 @@ func TestATargetThatJoinsLaterTakesNoMoreMemory(t *testing.T) {
 	tracker := NewTracker(Options{})
 	tracker.Add(benchMeta)
 	for id := timeline.TargetID(1); id <= 2; id++ {
-		tracker.Add(timeline.Target{ID: id, Name: fmt.Sprintf("web new from node%d", id), Kind: timeline.New, Service: "shop/web", Rate: 0.05, Timeout: simTimeout})
+		tracker.Add(timeline.Target{ID: id, Name: fmt.Sprintf("web new from node%d", id), Kind: timeline.New,
+			Service: "shop/web", Rate: 0.05, Timeout: simTimeout})
 		for seq := range uint64(5) {
 			due := time.Duration(seq) * 20 * time.Second
-			tracker.Add(timeline.Batch{Requests: []timeline.Request{{Target: id, Seq: seq, Due: due, Sent: due, Done: due + time.Millisecond}}})
+			tracker.Add(timeline.Batch{Requests: []timeline.Request{{Target: id, Seq: seq, Due: due, Sent: due,
+				Done: due + time.Millisecond}}})
 		}
 		tracker.SetEnd(100 * time.Second)
 		tracker.Brief()
 	}
 	first, second := &tracker.targets[1].series, &tracker.targets[2].series
 	if first.width != 51200*time.Millisecond || second.width != first.width || len(second.chunks) != len(first.chunks) {
-		t.Errorf("buckets of the first are %v wide in %d chunks, of the second %v in %d", first.width, len(first.chunks), second.width, len(second.chunks))
+		t.Errorf("buckets of the first are %v wide in %d chunks, of the second %v in %d", first.width,
+			len(first.chunks), second.width, len(second.chunks))
 	}
 	if first.open != nil || second.open != nil {
 		t.Error("a target that is asked every 20 s has open buckets")
 	}
 	for name, series := range tracker.Timeline().Buckets.Targets {
-		if want := []model.Histogram{latenciesOf(3, time.Millisecond), latenciesOf(2, time.Millisecond)}; !slices.Equal(series.Latency, want) {
+		if want := []model.Histogram{latenciesOf(3, time.Millisecond),
+			latenciesOf(2, time.Millisecond)}; !slices.Equal(series.Latency, want) {
 			t.Errorf("%s: latencies %q, want %q", name, series.Latency, want)
 		}
 	}

@@ -85,7 +85,8 @@ func runCase(t *testing.T, file string) {
 	}
 	tl := judgeCase(t, archive)
 	checkCauses(t, tl)
-	got := map[string]string{"incidents": printIncidents(tl), "windows": printWindows(tl), "pods": printPods(tl), "verdict": printVerdict(tl)}
+	got := map[string]string{"incidents": printIncidents(tl), "windows": printWindows(tl), "pods": printPods(tl),
+		"verdict": printVerdict(tl)}
 	if len(tl.Held) > 0 {
 		got["connections"] = printConnections(tl)
 	}
@@ -436,7 +437,8 @@ func (c *caseRun) single(s *stream, words []string) {
 	n := slices.IndexFunc(words, func(w string) bool { return w[0] < '0' || w[0] > '9' })
 	for _, at := range words[:n] {
 		from := must(time.ParseDuration(at))
-		c.requestLine(fmt.Sprintf("%s: %v..%v %s", s.target.Name, from, from+s.target.Interval(), strings.Join(words[n:], " ")))
+		c.requestLine(fmt.Sprintf("%s: %v..%v %s", s.target.Name, from, from+s.target.Interval(),
+			strings.Join(words[n:], " ")))
 	}
 }
 
@@ -481,7 +483,8 @@ func (c *caseRun) stream(name string) *stream {
 	}
 	switch s.target.Kind {
 	case timeline.Direct:
-		if server, lookup := strings.CutPrefix(pod, "dns "); lookup { // a look-up of the Service's name, at a DNS server's own address
+		// a look-up of the Service's name, at a DNS server's own address
+		if server, lookup := strings.CutPrefix(pod, "dns "); lookup {
 			s.target.Service, s.target.PortName = "", ""
 			s.target.Addr = netip.AddrPortFrom(must(netip.ParseAddr(server)), 53)
 			s.target.URL = "dns://" + s.target.Addr.String() + "/web.shop?type=A"
@@ -688,7 +691,8 @@ func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 		}
 	case "readiness", "liveness":
 		period, threshold, _ := strings.Cut(value, "x")
-		p := &timeline.Probe{Kind: "httpGet", Period: must(time.ParseDuration(period)), Threshold: must(strconv.Atoi(threshold))}
+		p := &timeline.Probe{Kind: "httpGet", Period: must(time.ParseDuration(period)),
+			Threshold: must(strconv.Atoi(threshold))}
 		if s.Template.Containers[0].Readiness = p; key == "liveness" {
 			s.Template.Containers[0].Readiness, s.Template.Containers[0].Liveness = nil, p
 		}
@@ -723,7 +727,8 @@ func (c *caseRun) nameObject(e *timeline.Event, name string) {
 func (c *caseRun) run() timeline.Run {
 	run := timeline.Run{Meta: timeline.Meta{
 		ID: "case", T0: caseZero,
-		Options: timeline.Options{Timeout: caseTimeout, Join: time.Second, Slow: 500 * time.Millisecond, Duration: c.end},
+		Options: timeline.Options{Timeout: caseTimeout, Join: time.Second, Slow: 500 * time.Millisecond,
+			Duration: c.end},
 	}}
 	if c.url != "" {
 		run.Meta.Services = []timeline.Service{{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.7"}}
@@ -741,8 +746,10 @@ func (c *caseRun) run() timeline.Run {
 	for _, s := range c.streams {
 		run.Targets = append(run.Targets, s.target)
 		events = append(events,
-			timeline.Event{Seen: s.spells[0].from, Kind: timeline.TargetChanged, To: "measuring", Object: timeline.Object{Name: s.target.Name}, Source: s.target.Source},
-			timeline.Event{Seen: s.spells[0].to, Kind: timeline.TargetChanged, To: "ended", Object: timeline.Object{Name: s.target.Name}, Source: s.target.Source})
+			timeline.Event{Seen: s.spells[0].from, Kind: timeline.TargetChanged, To: "measuring",
+				Object: timeline.Object{Name: s.target.Name}, Source: s.target.Source},
+			timeline.Event{Seen: s.spells[0].to, Kind: timeline.TargetChanged, To: "ended",
+				Object: timeline.Object{Name: s.target.Name}, Source: s.target.Source})
 	}
 	slices.SortStableFunc(events, func(a, b timeline.Event) int { return int(a.Seen - b.Seen) })
 	for i := range events {
@@ -753,7 +760,8 @@ func (c *caseRun) run() timeline.Run {
 	}
 	run.Events = events
 	for pod, n := range c.pods {
-		run.Peers = append(run.Peers, timeline.Peer{Source: 1, ID: uint16(n), Addr: netip.AddrPortFrom(c.addr(pod, false), 8080)})
+		run.Peers = append(run.Peers,
+			timeline.Peer{Source: 1, ID: uint16(n), Addr: netip.AddrPortFrom(c.addr(pod, false), 8080)})
 	}
 	if c.held != nil {
 		run.Held, run.Backends = c.held.facts(c.end)
@@ -800,8 +808,10 @@ func (s *stream) requests() []timeline.Request {
 func printIncidents(tl *model.Timeline) string {
 	var b strings.Builder
 	for _, in := range tl.Incidents {
-		fmt.Fprintf(&b, "%d: windows %v of %s, %d/%d failed, downtime %s\n", in.ID, in.Windows, strings.Join(in.Targets, ", "),
-			in.Failed, in.Sent, quantity.Length(in.Downtime, false)+map[bool]string{true: fmt.Sprintf(", %d connections cut", in.Cut)}[in.Cut > 0])
+		fmt.Fprintf(&b, "%d: windows %v of %s, %d/%d failed, downtime %s\n", in.ID, in.Windows,
+			strings.Join(in.Targets, ", "),
+			in.Failed, in.Sent, quantity.Length(in.Downtime, false)+
+				map[bool]string{true: fmt.Sprintf(", %d connections cut", in.Cut)}[in.Cut > 0])
 		for _, t := range in.Triggers {
 			fmt.Fprintf(&b, "  set off by: %s (event %d)\n", t.Text, t.Event)
 		}
@@ -819,7 +829,8 @@ func printWindows(tl *model.Timeline) string {
 	var b strings.Builder
 	for _, w := range tl.Windows {
 		fmt.Fprintf(&b, "%s: %s %s, start %s, end %s, length %s, %d/%d failed: %s\n", w.Target, w.Basis, w.Kind,
-			bracket(w.Start), bracket(w.End), quantity.Length(w.Length, false), w.Failed, w.Sent, quantity.ClassCounts(w.Classes))
+			bracket(w.Start), bracket(w.End), quantity.Length(w.Length, false), w.Failed, w.Sent,
+			quantity.ClassCounts(w.Classes))
 		for _, e := range w.Errors {
 			fmt.Fprintf(&b, "  %s: %s (first %s)\n", e.Class, e.Text, bracket(e.First))
 		}
@@ -872,8 +883,10 @@ func printInstants(b *strings.Builder, p model.Pod) {
 		name string
 		at   *model.Instant
 	}{
-		{"created", p.Created}, {"scheduled", p.Scheduled}, {"started", p.Started}, {"ready", p.Ready}, {"endpoint ready", p.EndpointReady},
-		{"deleted", p.Deleted}, {"killing", p.Killing}, {"endpoint not ready", p.EndpointNotReady}, {"stopped", p.Stopped},
+		{"created", p.Created}, {"scheduled", p.Scheduled}, {"started", p.Started}, {"ready", p.Ready},
+		{"endpoint ready", p.EndpointReady},
+		{"deleted", p.Deleted}, {"killing", p.Killing}, {"endpoint not ready", p.EndpointNotReady},
+		{"stopped", p.Stopped},
 		{"not ready", p.NotReady}, {"exited", p.Exited}, {"endpoint removed", p.EndpointRemoved}, {"gone", p.Gone},
 	} {
 		if entry.at != nil {

@@ -62,7 +62,9 @@ func dnsOf(events []model.Event, end time.Duration) *model.DNS {
 		s.Changes = s.follow(changes[servicePort{s.service, portOf(events, s.service)}], asked, end)
 		dns.Servers = append(dns.Servers, s.DNSServer)
 	}
-	slices.SortFunc(dns.Servers, func(a, b model.DNSServer) int { return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Addr, b.Addr)) })
+	slices.SortFunc(dns.Servers, func(a, b model.DNSServer) int {
+		return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Addr, b.Addr))
+	})
 	return dns
 }
 
@@ -79,7 +81,9 @@ func newDNSServer(e *model.Event) *dnsServer {
 
 // portOf returns the port by which the changes of a Service's endpoints are counted: each has the same.
 func portOf(events []model.Event, service string) string {
-	i := slices.IndexFunc(events, func(e model.Event) bool { return e.Kind == timeline.EndpointChanged && e.Service == service })
+	i := slices.IndexFunc(events, func(e model.Event) bool {
+		return e.Kind == timeline.EndpointChanged && e.Service == service
+	})
 	if i < 0 {
 		return ""
 	}
@@ -104,14 +108,16 @@ func (s *dnsServer) learn(e *model.Event) {
 }
 
 // follow says of each change when the server had followed it.
-func (s *dnsServer) follow(changes []endpointChange, asked map[string]model.Instant, end time.Duration) []model.DNSChange {
+func (s *dnsServer) follow(changes []endpointChange, asked map[string]model.Instant,
+	end time.Duration) []model.DNSChange {
 	list := []model.DNSChange{}
 	for _, c := range changes {
 		addr, err := netip.ParseAddr(c.event.Addr)
 		if err != nil {
 			continue
 		}
-		followed := model.DNSChange{Change: c.change, Pod: c.event.Object.Name, PodUID: c.event.Object.UID, Event: c.event.ID, API: c.event.At}
+		followed := model.DNSChange{Change: c.change, Pod: c.event.Object.Name, PodUID: c.event.Object.UID,
+			Event: c.event.ID, API: c.event.At}
 		start := startOf(c, asked)
 		if at, known := asked[followed.PodUID]; known && c.change == model.Removal {
 			followed.Asked = &at
@@ -153,8 +159,10 @@ func startOf(c endpointChange, asked map[string]model.Instant) model.Instant {
 
 // settled says when the answers began to have the address, or not to have it any more, for good. The change began at
 // start, and is the address's only one between since and until.
-func (s *dnsServer) settled(addr netip.Addr, change model.RouteChange, start model.Instant, since, until time.Duration) (at model.Instant, open, known bool) {
-	first, last := -1, model.Unbounded // the stretch from which on it is so; when the last query was sent that it was not
+func (s *dnsServer) settled(addr netip.Addr, change model.RouteChange, start model.Instant, since,
+	until time.Duration) (at model.Instant, open, known bool) {
+	// the stretch from which on it is so; when the last query was sent that it was not
+	first, last := -1, model.Unbounded
 	for i, p := range s.stretches {
 		if p.from.Earliest >= until || first >= 0 && p.from.Latest >= until {
 			break

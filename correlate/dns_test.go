@@ -27,7 +27,8 @@ func (c *dnsCase) add(e timeline.Event) {
 // endpoint changes the state of a Pod's endpoint, whose address is given.
 func (c *dnsCase) endpoint(at int, pod, addr, from, to string) {
 	c.add(timeline.Event{
-		Kind: timeline.EndpointChanged, Since: millis(at - 5), Seen: millis(at + 5), From: from, To: to, Service: "shop/canary", PortName: "http", Addr: netip.MustParseAddr(addr), Port: 8080,
+		Kind: timeline.EndpointChanged, Since: millis(at - 5), Seen: millis(at + 5), From: from, To: to,
+		Service: "shop/canary", PortName: "http", Addr: netip.MustParseAddr(addr), Port: 8080,
 		Object: timeline.Object{Kind: "Pod", Namespace: "shop", Name: pod, UID: pod},
 	})
 }
@@ -38,18 +39,21 @@ func (c *dnsCase) comes(at int, pod, addr string) {
 
 // deleted is asked for at an instant; the endpoint leaves 40 ms later.
 func (c *dnsCase) deleted(at int, pod, addr string) {
-	c.add(timeline.Event{Kind: timeline.DeletionAsked, Writer: "lapse", Since: millis(at - 5), Seen: millis(at + 5), Object: timeline.Object{Kind: "Pod", Namespace: "shop", Name: pod, UID: pod}})
+	c.add(timeline.Event{Kind: timeline.DeletionAsked, Writer: "lapse", Since: millis(at - 5), Seen: millis(at + 5),
+		Object: timeline.Object{Kind: "Pod", Namespace: "shop", Name: pod, UID: pod}})
 	c.endpoint(at+40, pod, addr, timeline.EndpointReady, timeline.EndpointTerminatingServing)
 }
 
 // dns is what the server did from some instant between since and seen on.
 func (c *dnsCase) dns(since, seen int, from, to, addrs string) {
-	lookup := timeline.Lookup{Name: "canary-twin.shop.svc.cluster.local.", Asked: 25, Answered: 24, Shortest: new(millis(1000)), Longest: new(millis(5000))}
+	lookup := timeline.Lookup{Name: "canary-twin.shop.svc.cluster.local.", Asked: 25, Answered: 24,
+		Shortest: new(millis(1000)), Longest: new(millis(5000))}
 	for addr := range strings.FieldsSeq(addrs) {
 		lookup.Addrs = append(lookup.Addrs, netip.MustParseAddr(addr))
 	}
 	c.add(timeline.Event{
-		Kind: timeline.NameAnswered, Since: millis(since), Seen: millis(seen), From: from, To: to, Service: "shop/canary", Addr: netip.MustParseAddr("10.244.0.2"), Lookup: &lookup,
+		Kind: timeline.NameAnswered, Since: millis(since), Seen: millis(seen), From: from, To: to,
+		Service: "shop/canary", Addr: netip.MustParseAddr("10.244.0.2"), Lookup: &lookup,
 		Object: timeline.Object{Kind: "Pod", Namespace: "kube-system", Name: "coredns-1", UID: "dns", Node: "node1"},
 	})
 }
@@ -57,7 +61,8 @@ func (c *dnsCase) dns(since, seen int, from, to, addrs string) {
 func (c *dnsCase) judge(t *testing.T) *model.DNS {
 	t.Helper()
 	c.add(timeline.Event{Kind: timeline.RunPhase, Seen: millis(20_000), From: "settling", To: "ended"})
-	run := timeline.Run{Meta: timeline.Meta{ID: "dns"}, Sources: []timeline.Source{{ID: 1, Name: "coordinator", Role: timeline.Coordinator}}, Events: c.events}
+	run := timeline.Run{Meta: timeline.Meta{ID: "dns"},
+		Sources: []timeline.Source{{ID: 1, Name: "coordinator", Role: timeline.Coordinator}}, Events: c.events}
 	for i := range run.Events {
 		run.Events[i].Source = 1
 	}
@@ -197,13 +202,15 @@ func TestDNSLagIsBetweenTheLastAnswerBeforeAndTheFirstAfter(t *testing.T) {
 				t.Fatalf("%+v", dns)
 			}
 			s := dns.Servers[0]
-			if s.Addr != "10.244.0.2" || s.Pod != "kube-system/coredns-1" || s.Node != "node1" || s.Asked != 25 || s.Answered != 24 || *s.TTL != (model.Length{Min: time.Second, Max: 5 * time.Second}) {
+			if s.Addr != "10.244.0.2" || s.Pod != "kube-system/coredns-1" || s.Node != "node1" || s.Asked != 25 ||
+				s.Answered != 24 || *s.TTL != (model.Length{Min: time.Second, Max: 5 * time.Second}) {
 				t.Errorf("server %+v", s)
 			}
 			got := map[model.RouteChange]string{}
 			for _, change := range s.Changes {
 				got[change.Change] = lagText(change)
-				if (change.Asked != nil) != (change.Change == model.Removal) || change.Event == 0 || change.Pod != change.PodUID {
+				if (change.Asked != nil) != (change.Change == model.Removal) || change.Event == 0 ||
+					change.Pod != change.PodUID {
 					t.Errorf("%+v", change)
 				}
 			}
@@ -237,7 +244,8 @@ func TestDNSThatWasNotAsked(t *testing.T) {
 		t.Errorf("nobody was asked: %+v", dns)
 	}
 	c = dnsCase{}
-	c.add(timeline.Event{Kind: timeline.NameAnswered, Seen: millis(100), To: timeline.LookupNotAsked, Detail: "no right"})
+	c.add(timeline.Event{Kind: timeline.NameAnswered, Seen: millis(100), To: timeline.LookupNotAsked,
+		Detail: "no right"})
 	c.deleted(5000, "pod1", addr1)
 	if dns := c.judge(t); dns == nil || dns.NotAsked != "no right" || len(dns.Servers) > 0 {
 		t.Errorf("%+v", dns)

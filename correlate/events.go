@@ -85,7 +85,8 @@ func (t *Tracker) place() []model.Event {
 
 // forgetPlaces makes place start over, with all that is known now.
 func (t *Tracker) forgetPlaces() {
-	t.places = places{placer: cluster.NewPlacer(t.meta.T0), placed: make([]model.Event, 0, t.events.n), syncs: t.clocks.Len(), sources: len(t.sources)}
+	t.places = places{placer: cluster.NewPlacer(t.meta.T0), placed: make([]model.Event, 0, t.events.n),
+		syncs: t.clocks.Len(), sources: len(t.sources)}
 	for e := range t.events.all() {
 		on, _ := t.onRunClock(e)
 		t.places.placer.Note(on)

@@ -80,8 +80,10 @@ func (k known) run() timeline.Run {
 		}
 	}
 	return timeline.Run{
-		Meta:    timeline.Meta{Options: timeline.Options{Join: truthJoin, Slow: time.Minute, Timeout: truthTimeout, Resolution: k.resolution}},
-		Targets: []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: float64(time.Second / truthInterval), Timeout: truthTimeout}},
+		Meta: timeline.Meta{Options: timeline.Options{Join: truthJoin, Slow: time.Minute, Timeout: truthTimeout,
+			Resolution: k.resolution}},
+		Targets: []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: float64(time.Second / truthInterval),
+			Timeout: truthTimeout}},
 		Events:  events,
 		Batches: func(yield func(timeline.Batch, error) bool) { yield(timeline.Batch{Requests: requests}, nil) },
 	}
@@ -110,10 +112,13 @@ func TestOutageThatAStopOfTheProberCutsInTwoMayBeOne(t *testing.T) {
 		t.Fatalf("%d windows, want one on either side of the stop: %+v", len(tl.Windows), tl.Windows)
 	}
 	for expr, want := range map[string]model.GateOutcome{
-		"window.longest>2.5s": model.GateUndecided, "window.longest>2.82s": model.GatePass, "window.longest>600ms": model.GateFail,
-		"blackout.longest>2.5s": model.GateUndecided, "blackout.longest>2.82s": model.GatePass, "blackout.longest>600ms": model.GateFail,
-		"downtime.total>2.5s": model.GateUndecided, "downtime.total>2.82s": model.GatePass, "downtime.total>1.2s": model.GateFail,
-		"windows>1": model.GateUndecided, "windows>0": model.GateFail, "windows>2": model.GatePass,
+		"window.longest>2.5s": model.GateUndecided, "window.longest>2.82s": model.GatePass,
+		"window.longest>600ms":  model.GateFail,
+		"blackout.longest>2.5s": model.GateUndecided, "blackout.longest>2.82s": model.GatePass,
+		"blackout.longest>600ms": model.GateFail,
+		"downtime.total>2.5s":    model.GateUndecided, "downtime.total>2.82s": model.GatePass,
+		"downtime.total>1.2s": model.GateFail,
+		"windows>1":           model.GateUndecided, "windows>0": model.GateFail, "windows>2": model.GatePass,
 	} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
@@ -137,7 +142,9 @@ func (d draw) run() known {
 	k.outages = d.outages(k.end - truthJoin)
 	for range 1 + d.IntN(4) {
 		stop := d.stop(k)
-		if stop.To < k.end-truthJoin && !slices.ContainsFunc(k.stops, func(s windows.Period) bool { return s.From <= stop.To && stop.From <= s.To }) {
+		if stop.To < k.end-truthJoin && !slices.ContainsFunc(k.stops, func(s windows.Period) bool {
+			return s.From <= stop.To && stop.From <= s.To
+		}) {
 			k.stops = append(k.stops, stop)
 		}
 	}
@@ -167,7 +174,8 @@ func (d draw) stop(k known) windows.Period {
 	from := d.between(0, k.end)
 	switch d.IntN(4) {
 	case 0:
-		return windows.Period{From: o.From + d.between(-truthInterval, k.answer/2), To: o.To + d.between(-k.answer/2, truthInterval)}
+		return windows.Period{From: o.From + d.between(-truthInterval, k.answer/2),
+			To: o.To + d.between(-k.answer/2, truthInterval)}
 	case 1, 2:
 		from = d.between(o.From-truthJoin, o.To)
 	}
@@ -303,7 +311,8 @@ func TestBarsOfGatesHoldTheTruthWheneverTheProberStood(t *testing.T) {
 			verdict.Judge(tl, nil)
 			for metric, truth := range k.truths() {
 				if got := bar(t, tl, metric); got.Min > truth.most || got.AtMost() < truth.least {
-					t.Errorf("--resolution %v, seed %d: %s is %+v, which does not hold %+v\n%+v\nwindows %+v\nunobserved %+v", resolution, seed, metric, got, truth, k, tl.Windows, tl.Unobserved)
+					t.Errorf("--resolution %v, seed %d: %s is %+v, which does not hold %+v\n%+v\nwindows "+
+						"%+v\nunobserved %+v", resolution, seed, metric, got, truth, k, tl.Windows, tl.Unobserved)
 				}
 			}
 			if len(tl.Windows) > len(k.windows()) {

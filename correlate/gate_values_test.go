@@ -23,9 +23,11 @@ func TestNoLengthOfAWindowThatDidNotEndKeepsALimit(t *testing.T) {
 		tl := wellRun(failing(8))
 		tl.Windows[0].Open = side
 		for expr, want := range map[string]model.GateOutcome{
-			"downtime.total>1h": model.GateUndecided, "window.longest>1h": model.GateUndecided, "blackout.longest>1h": model.GateUndecided,
-			"downtime.total>39ms": model.GateFail, "window.longest>39ms": model.GateFail, "blackout.longest>39ms": model.GateFail,
-			"window.longest<40ms": model.GatePass, "window.longest<1h": model.GateUndecided,
+			"downtime.total>1h": model.GateUndecided, "window.longest>1h": model.GateUndecided,
+			"blackout.longest>1h": model.GateUndecided,
+			"downtime.total>39ms": model.GateFail, "window.longest>39ms": model.GateFail,
+			"blackout.longest>39ms": model.GateFail,
+			"window.longest<40ms":   model.GatePass, "window.longest<1h": model.GateUndecided,
 			"failed>8": model.GatePass, "windows>1": model.GatePass,
 		} {
 			if got := outcome(t, tl, expr); got.Outcome != want {
@@ -33,7 +35,8 @@ func TestNoLengthOfAWindowThatDidNotEndKeepsALimit(t *testing.T) {
 			}
 		}
 		outcome(t, tl, "downtime.total>1h")
-		if got := strings.Join(tl.Verdict.Reasons, "; "); tl.Verdict.ExitCode != verdict.ExitInconclusive || !strings.Contains(got, "(≥ 40 ms)") {
+		if got := strings.Join(tl.Verdict.Reasons, "; "); tl.Verdict.ExitCode != verdict.ExitInconclusive ||
+			!strings.Contains(got, "(≥ 40 ms)") {
 			t.Errorf("exit %d, reasons %q", tl.Verdict.ExitCode, got)
 		}
 	}
@@ -43,11 +46,13 @@ func TestNoLengthOfAWindowThatDidNotEndKeepsALimit(t *testing.T) {
 func TestUnobservedTimeCountsAgainstALengthAsIfAllOfItWasDown(t *testing.T) {
 	tl := analyze(t, rowRun(row("ok*100 -*10 x*20 ok*3000")))
 	w := onlyWindow(t, tl)
-	if !w.Open.Start || w.Length.Max > 21*tick || w.Most == nil || w.Most.Length != 31*tick || w.Most.Downtime != 31*tick {
+	if !w.Open.Start || w.Length.Max > 21*tick || w.Most == nil || w.Most.Length != 31*tick ||
+		w.Most.Downtime != 31*tick {
 		t.Fatalf("%+v, most %+v", w, w.Most)
 	}
 	for expr, want := range map[string]model.GateOutcome{
-		"window.longest>250ms": model.GateUndecided, "window.longest>310ms": model.GatePass, "window.longest>180ms": model.GateFail,
+		"window.longest>250ms": model.GateUndecided, "window.longest>310ms": model.GatePass,
+		"window.longest>180ms": model.GateFail,
 		"downtime.total>250ms": model.GateUndecided, "downtime.total>310ms": model.GatePass,
 		"blackout.longest>250ms": model.GateUndecided, "blackout.longest>310ms": model.GatePass,
 	} {
@@ -64,9 +69,11 @@ func TestUnobservedTimeAwayFromWindowsCountsAgainstALength(t *testing.T) {
 		t.Fatalf("%+v, unobserved %+v", w, tl.Unobserved)
 	}
 	for expr, want := range map[string]model.GateOutcome{
-		"window.longest>119ms": model.GateUndecided, "window.longest>130ms": model.GatePass, "window.longest>10ms": model.GateFail,
+		"window.longest>119ms": model.GateUndecided, "window.longest>130ms": model.GatePass,
+		"window.longest>10ms":    model.GateFail,
 		"blackout.longest>119ms": model.GateUndecided, "blackout.longest>130ms": model.GatePass,
-		"downtime.total>289ms": model.GateUndecided, "downtime.total>290ms": model.GatePass, "downtime.total>10ms": model.GateFail,
+		"downtime.total>289ms": model.GateUndecided, "downtime.total>290ms": model.GatePass,
+		"downtime.total>10ms": model.GateFail,
 	} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
@@ -81,27 +88,34 @@ func TestWindowsOnEitherSideOfUnobservedTimeMayBeOne(t *testing.T) {
 		"ok*900 -*10 x*20 -*10 x*20 ok*900": {
 			"window.longest>600ms": model.GateUndecided, "window.longest>730ms": model.GatePass,
 			"blackout.longest>600ms": model.GateUndecided, "blackout.longest>730ms": model.GatePass,
-			"downtime.total>600ms": model.GateUndecided, "downtime.total>730ms": model.GatePass, "windows>1": model.GateUndecided,
+			"downtime.total>600ms": model.GateUndecided, "downtime.total>730ms": model.GatePass,
+			"windows>1": model.GateUndecided,
 		},
 		"ok*900 x*20 -*10 x*20 -*10 x*20 ok*900": {
 			"window.longest>800ms": model.GateUndecided, "window.longest>810ms": model.GatePass,
-			"blackout.longest>800ms": model.GateUndecided, "blackout.longest>810ms": model.GatePass, "windows>1": model.GateUndecided, "windows>0": model.GateFail,
+			"blackout.longest>800ms": model.GateUndecided, "blackout.longest>810ms": model.GatePass,
+			"windows>1": model.GateUndecided, "windows>0": model.GateFail,
 		},
 		"ok*900 x*20 ok -*10 x*20 ok*900": {
 			"window.longest>510ms": model.GateUndecided, "window.longest>520ms": model.GatePass,
-			"blackout.longest>300ms": model.GateUndecided, "blackout.longest>310ms": model.GatePass, "windows>1": model.GateUndecided,
+			"blackout.longest>300ms": model.GateUndecided, "blackout.longest>310ms": model.GatePass,
+			"windows>1": model.GateUndecided,
 		},
 		"ok*900 x*20 ok*2 -*10 ok*2 x*20 ok*900": {
-			"window.longest>540ms": model.GateUndecided, "window.longest>550ms": model.GatePass, "blackout.longest>210ms": model.GatePass, "windows>1": model.GateUndecided,
+			"window.longest>540ms": model.GateUndecided, "window.longest>550ms": model.GatePass,
+			"blackout.longest>210ms": model.GatePass, "windows>1": model.GateUndecided,
 		},
 		"ok*900 x*20 ok*9 -*10 x*20 ok*900": {
-			"window.longest>300ms": model.GateUndecided, "window.longest>310ms": model.GatePass, "windows>1": model.GateFail,
+			"window.longest>300ms": model.GateUndecided, "window.longest>310ms": model.GatePass,
+			"windows>1": model.GateFail,
 		},
 		"ok*900 x*20 ok*4 x*20 ok*900": { // a join apart, all of it observed
-			"window.longest>200ms": model.GateUndecided, "window.longest>210ms": model.GatePass, "windows>1": model.GateFail,
+			"window.longest>200ms": model.GateUndecided, "window.longest>210ms": model.GatePass,
+			"windows>1": model.GateFail,
 		},
 		"ok*900 x*20 ok*9 x*20 -*10 ok*900": {
-			"window.longest>300ms": model.GateUndecided, "window.longest>310ms": model.GatePass, "windows>1": model.GateFail,
+			"window.longest>300ms": model.GateUndecided, "window.longest>310ms": model.GatePass,
+			"windows>1": model.GateFail,
 		},
 	} {
 		tl := analyze(t, rowRun(row(text)))
@@ -120,7 +134,8 @@ func TestFewFailuresAboutUnobservedTimeAreNotKnownToBeABlackout(t *testing.T) {
 		t.Fatalf("%+v", w)
 	}
 	for expr, want := range map[string]model.GateOutcome{
-		"blackout.longest>50ms": model.GateUndecided, "blackout.longest>230ms": model.GatePass, "window.longest>50ms": model.GateFail,
+		"blackout.longest>50ms": model.GateUndecided, "blackout.longest>230ms": model.GatePass,
+		"window.longest>50ms": model.GateFail,
 	} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
@@ -130,12 +145,14 @@ func TestFewFailuresAboutUnobservedTimeAreNotKnownToBeABlackout(t *testing.T) {
 
 // A good answer that comes while the prober stands still bounds a window, but not the rest of that time.
 func TestOutageMayLieInTheRestOfTheTimeThatCutsAWindow(t *testing.T) {
-	tl := analyze(t, rowRun(row("ok*900 x*8 ok+3 -*20 ok*900"), timeline.Event{Kind: timeline.ProberStall, Since: 9085 * ms, Seen: 9290 * ms}))
+	tl := analyze(t, rowRun(row("ok*900 x*8 ok+3 -*20 ok*900"), timeline.Event{Kind: timeline.ProberStall,
+		Since: 9085 * ms, Seen: 9290 * ms}))
 	if w := onlyWindow(t, tl); !w.Open.End || w.Most == nil || w.Most.Length != 12*tick {
 		t.Fatalf("%+v, most %+v", w, w.Most)
 	}
 	for expr, want := range map[string]model.GateOutcome{
-		"window.longest>180ms": model.GateUndecided, "blackout.longest>180ms": model.GateUndecided, "downtime.total>250ms": model.GateUndecided,
+		"window.longest>180ms": model.GateUndecided, "blackout.longest>180ms": model.GateUndecided,
+		"downtime.total>250ms": model.GateUndecided,
 	} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
@@ -159,8 +176,10 @@ func TestUnobservedTimeInsideAPartialWindowMayHaveBeenDownWhole(t *testing.T) {
 	const some = "x ok ok ok ok ok ok ok ok x ok ok ok ok ok ok ok ok "
 	observed := onlyWindow(t, analyze(t, joined(some+some)))
 	cut := onlyWindow(t, analyze(t, joined(some+"-*40 "+some)))
-	if more := cut.Downtime.Max - observed.Downtime.Max; observed.Kind != model.Partial || cut.Kind != model.Partial || more < 39*tick {
-		t.Errorf("40 ticks nobody saw added %v to the most it can be: %v, then %v", more, observed.Downtime, cut.Downtime)
+	if more := cut.Downtime.Max - observed.Downtime.Max; observed.Kind != model.Partial || cut.Kind != model.Partial ||
+		more < 39*tick {
+		t.Errorf("40 ticks nobody saw added %v to the most it can be: %v, then %v", more, observed.Downtime,
+			cut.Downtime)
 	}
 }
 
@@ -173,8 +192,10 @@ func joined(text string) timeline.Run {
 
 func TestLatencyOfATargetThatNeverAnsweredIsNotKept(t *testing.T) {
 	tl := wellRun(failing(8))
-	tl.Targets = append(tl.Targets, model.Target{Name: "web reused", Kind: timeline.Reused, Sent: 100, Failed: 100, Coverage: 1})
-	for expr, want := range map[string]model.GateOutcome{"latency.p99>1s": model.GateUndecided, "latency.p99>10ms": model.GateFail} {
+	tl.Targets = append(tl.Targets, model.Target{Name: "web reused", Kind: timeline.Reused, Sent: 100, Failed: 100,
+		Coverage: 1})
+	for expr, want := range map[string]model.GateOutcome{"latency.p99>1s": model.GateUndecided,
+		"latency.p99>10ms": model.GateFail} {
 		if got := outcome(t, tl, expr); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
 		}
@@ -187,7 +208,8 @@ func TestLatencyBoundsHoldWhatTheHistogramRounded(t *testing.T) {
 		var counted tally
 		counted.latencies.add(d)
 		counted.slowest = time.Hour // else the one value would be known exactly
-		if least, most := verdict.LatencyBounds(counted.quantiles().P99); d < least || d > most || most-least > d/500+3*time.Microsecond {
+		if least, most := verdict.LatencyBounds(counted.quantiles().P99); d < least || d > most ||
+			most-least > d/500+3*time.Microsecond {
 			t.Fatalf("%v is not within %v and %v", d, least, most)
 		}
 	}

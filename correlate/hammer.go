@@ -50,8 +50,10 @@ func readHammer(detail string) (*model.HammerSummary, string) {
 	if hey.Slowest <= 0 {
 		return s, ""
 	}
-	s.Latency = &model.HammerLatency{Mean: inSeconds(hey.Average), Min: inSeconds(hey.Fastest), Max: inSeconds(hey.Slowest)}
-	quantiles := map[float64]*time.Duration{50: &s.Latency.P50, 90: &s.Latency.P90, 95: &s.Latency.P95, 99: &s.Latency.P99}
+	s.Latency = &model.HammerLatency{Mean: inSeconds(hey.Average), Min: inSeconds(hey.Fastest),
+		Max: inSeconds(hey.Slowest)}
+	quantiles := map[float64]*time.Duration{50: &s.Latency.P50, 90: &s.Latency.P90, 95: &s.Latency.P95,
+		99: &s.Latency.P99}
 	for _, q := range hey.LatencyDistribution {
 		if into := quantiles[q.Percentage]; into != nil {
 			*into = inSeconds(q.Latency)

@@ -24,7 +24,8 @@ type heldFacts struct {
 
 func newHeldFacts() heldFacts {
 	return heldFacts{
-		of: map[timeline.TargetID]*held.Ledger{}, next: map[timeline.SourceID]uint64{}, have: map[timeline.SourceID]uint64{}, peers: map[timeline.SourceID]map[uint16]string{},
+		of: map[timeline.TargetID]*held.Ledger{}, next: map[timeline.SourceID]uint64{},
+		have: map[timeline.SourceID]uint64{}, peers: map[timeline.SourceID]map[uint16]string{},
 	}
 }
 
@@ -71,7 +72,9 @@ func (t *Tracker) judgeHeld(s *evidence.Input, snapshots []*snapshot) {
 			Peer:    func(id uint16) string { return t.held.peers[target.Source][id] },
 		})
 		h.NotOnRecord = int(t.held.next[target.Source] - t.held.have[target.Source])
-		h.Open = h.NotOnRecord > 0 || slices.ContainsFunc(snapshot.unobserved, func(p windows.Period) bool { return p.Reason == model.ReasonLost || p.Reason == model.ReasonEnded })
+		h.Open = h.NotOnRecord > 0 || slices.ContainsFunc(snapshot.unobserved, func(p windows.Period) bool {
+			return p.Reason == model.ReasonLost || p.Reason == model.ReasonEnded
+		})
 		clock := t.aligned(target.Source)
 		h.Coverage = snapshot.coverage(clock)
 		clock.held(&h, cuts)

@@ -58,7 +58,8 @@ func (h *heldCase) begin(words []string) {
 	h.target.Connections, h.target.Rate = n, float64(n)/h.beat.Seconds()
 	for i := range n {
 		h.on = append(h.on, pods[i%len(pods)])
-		h.changes = append(h.changes, timeline.HeldChange{Target: h.target.ID, Conn: uint32(i), From: time.Millisecond, At: 2 * time.Millisecond, Backend: h.backend(h.on[i])})
+		h.changes = append(h.changes, timeline.HeldChange{Target: h.target.ID, Conn: uint32(i), From: time.Millisecond,
+			At: 2 * time.Millisecond, Backend: h.backend(h.on[i])})
 	}
 }
 
@@ -109,23 +110,27 @@ func (h *heldCase) cut(i int, at time.Duration, how string, args map[string]stri
 	case how == "silent":
 		at = last + 2*h.beat
 	}
-	class := map[string]timeline.Class{"eof": timeline.EOF, "reset": timeline.Reset, "silent": timeline.TimeoutResponse}[how]
+	class := map[string]timeline.Class{"eof": timeline.EOF, "reset": timeline.Reset,
+		"silent": timeline.TimeoutResponse}[how]
 	_, warned := args["warned"]
 	c := timeline.HeldChange{
-		Target: h.target.ID, Conn: uint32(i), Kind: timeline.HeldCut, Class: class, From: last, Answered: last + time.Millisecond, At: at, Warned: warned, Backend: h.backend(h.on[i]),
+		Target: h.target.ID, Conn: uint32(i), Kind: timeline.HeldCut, Class: class, From: last,
+		Answered: last + time.Millisecond, At: at, Warned: warned, Backend: h.backend(h.on[i]),
 	}
 	h.changes = append(h.changes, c)
 	failed, _ := strconv.Atoi(args["failed"])
 	for n := range failed {
 		from := at + time.Duration(n)*10*time.Millisecond
-		h.changes = append(h.changes, timeline.HeldChange{Target: h.target.ID, Conn: uint32(i), Kind: timeline.HeldFailed, Class: timeline.Refused, From: from, At: from + time.Millisecond})
+		h.changes = append(h.changes, timeline.HeldChange{Target: h.target.ID, Conn: uint32(i),
+			Kind: timeline.HeldFailed, Class: timeline.Refused, From: from, At: from + time.Millisecond})
 	}
 	if args["back"] == "" {
 		return
 	}
 	back := must(time.ParseDuration(args["back"]))
 	h.on[i] = cmp.Or(args["to"], h.on[i])
-	h.changes = append(h.changes, timeline.HeldChange{Target: h.target.ID, Conn: uint32(i), Kind: timeline.HeldOpened, From: at + back - min(back, time.Millisecond), At: at + back, Backend: h.backend(h.on[i])})
+	h.changes = append(h.changes, timeline.HeldChange{Target: h.target.ID, Conn: uint32(i), Kind: timeline.HeldOpened,
+		From: at + back - min(back, time.Millisecond), At: at + back, Backend: h.backend(h.on[i])})
 }
 
 // facts are those of the case's held connections: they come in order, as a prober hands them on.
@@ -145,7 +150,8 @@ func (h *heldCase) facts(end time.Duration) (held []timeline.HeldBatch, backends
 	for i := range h.on {
 		if c, standing := open[uint32(i)]; standing {
 			last := max(c.From, h.lastBeat(i, end))
-			changes = append(changes, timeline.HeldChange{Target: h.target.ID, Conn: c.Conn, Kind: timeline.HeldClosed, From: last, Answered: max(last+time.Millisecond, c.At), At: end, Backend: c.Backend})
+			changes = append(changes, timeline.HeldChange{Target: h.target.ID, Conn: c.Conn, Kind: timeline.HeldClosed,
+				From: last, Answered: max(last+time.Millisecond, c.At), At: end, Backend: c.Backend})
 		}
 	}
 	seq := uint64(0)
@@ -161,7 +167,8 @@ func printConnections(tl *model.Timeline) string {
 	for _, h := range tl.Held {
 		fmt.Fprintf(&b, "%s: %s\n", h.Target, verdict.HeldFound(&model.Timeline{Held: []model.Held{h}}))
 		for _, w := range h.Windows {
-			fmt.Fprintf(&b, "window %d, start %s, end %s: %d/%d cut: %s, %d unwarned, %d missing; %d attempts, at most %d in a second", w.ID, bracket(w.Start), bracket(w.End),
+			fmt.Fprintf(&b, "window %d, start %s, end %s: %d/%d cut: %s, %d unwarned, %d missing; %d attempts, at "+
+				"most %d in a second", w.ID, bracket(w.Start), bracket(w.End),
 				w.Failed, w.Sent, quantity.ClassCounts(w.Classes), w.Unwarned, w.Missing, w.Attempts, w.Busiest)
 			if w.Back != nil {
 				fmt.Fprintf(&b, "; back after %s", verdict.BackText(*w.Back))

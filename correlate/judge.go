@@ -64,7 +64,8 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	}
 	snapshots := t.snapshots()
 	t.widen(snapshots)
-	s := &evidence.Input{Run: tl, Probed: make(map[timeline.TargetID]*evidence.Probed, len(snapshots)), Cuts: map[timeline.TargetID][]model.HeldCut{}, Answered: t.answered}
+	s := &evidence.Input{Run: tl, Probed: make(map[timeline.TargetID]*evidence.Probed, len(snapshots)),
+		Cuts: map[timeline.TargetID][]model.HeldCut{}, Answered: t.answered}
 	t.fill(s, snapshots)
 	t.judgeHeld(s, snapshots)
 	noteFailedAddresses(tl)
@@ -109,14 +110,16 @@ func (t *Tracker) snapshots() []*snapshot {
 		}
 		snapshots = append(snapshots, s)
 	}
-	slow, failed := map[timeline.SourceID][]windows.Period{}, map[timeline.SourceID][]windows.Period{} // by each source's own control target
+	// by each source's own control target
+	slow, failed := map[timeline.SourceID][]windows.Period{}, map[timeline.SourceID][]windows.Period{}
 	for _, s := range snapshots {
 		slow[s.target.Source] = append(slow[s.target.Source], s.reading.Stalls...)
 		failed[s.target.Source] = append(failed[s.target.Source], s.reading.Faults...)
 	}
 	for _, s := range snapshots {
 		stalls, faults := slow[s.target.Source], failed[s.target.Source]
-		s.unobserved, s.unsure = s.reading.Unobserved(s.measured, s.tail, t.stalls[s.target.Source], stalls, slices.Concat(faults, t.losses.of(s.target, s.measured)))
+		s.unobserved, s.unsure = s.reading.Unobserved(s.measured, s.tail, t.stalls[s.target.Source], stalls,
+			slices.Concat(faults, t.losses.of(s.target, s.measured)))
 	}
 	return snapshots
 }
@@ -137,7 +140,8 @@ func (t *Tracker) fill(s *evidence.Input, snapshots []*snapshot) {
 			if proberLost(tl, p.target.Node, d) {
 				d.Reason = model.ReasonGone
 			}
-			tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: snapshot.target.Name, Start: d.From, End: d.To, Reason: d.Reason})
+			tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: snapshot.target.Name, Start: d.From,
+				End: d.To, Reason: d.Reason})
 		}
 	}
 	slices.SortStableFunc(tl.Windows, func(a, b model.Window) int {
@@ -152,9 +156,11 @@ func (t *Tracker) fill(s *evidence.Input, snapshots []*snapshot) {
 
 // proberLost reports whether nothing came in a period because the prober on the node was lost.
 func proberLost(tl *model.Timeline, node string, d windows.Period) bool {
-	return (d.Reason == model.ReasonEnded || d.Reason == model.ReasonNotSent) && slices.ContainsFunc(tl.Events, func(e model.Event) bool {
-		return e.Kind == timeline.ProberChanged && e.To == "lost" && e.Object != nil && e.Object.Name == node && d.From <= e.At.Latest && e.At.Earliest <= d.To
-	})
+	return (d.Reason == model.ReasonEnded || d.Reason == model.ReasonNotSent) &&
+		slices.ContainsFunc(tl.Events, func(e model.Event) bool {
+			return e.Kind == timeline.ProberChanged && e.To == "lost" && e.Object != nil && e.Object.Name == node &&
+				d.From <= e.At.Latest && e.At.Earliest <= d.To
+		})
 }
 
 // failures lists the failures of judged targets by Sent, as many as fit, and counts the others.
@@ -183,7 +189,8 @@ func (t *Tracker) listFailures(snapshots []*snapshot) []model.Failure {
 	list := make([]model.Failure, min(len(all), maxFailures))
 	for i := range list {
 		target := &t.targets[all[i].Target].target
-		list[i] = t.aligned(target.Source).failure(windows.Failure(all[i], target.Name, t.backends[target.Source], t.peerOf(target, all[i].Peer)))
+		list[i] = t.aligned(target.Source).failure(windows.Failure(all[i], target.Name, t.backends[target.Source],
+			t.peerOf(target, all[i].Peer)))
 	}
 	slices.SortStableFunc(list, func(a, b model.Failure) int { return cmp.Compare(a.Sent, b.Sent) })
 	return list
@@ -254,15 +261,17 @@ func (t *Tracker) bucketSeries(s *snapshot, slots int) model.BucketSeries {
 // fromWorkstation reports whether the workstation may have recorded an event, which then says nothing of the prober
 // in the cluster: what the command did, and that the prober was lost.
 func fromWorkstation(e timeline.Event) bool {
-	return e.Kind == timeline.RunPhase && e.Writer != "" || e.Kind == timeline.Command || e.Kind == timeline.CommandOutput || e.Kind == timeline.DeletionAsked
+	return e.Kind == timeline.RunPhase && e.Writer != "" || e.Kind == timeline.Command ||
+		e.Kind == timeline.CommandOutput || e.Kind == timeline.DeletionAsked
 }
 
 func (t *Tracker) runInfo() model.RunInfo {
 	m := t.meta
 	info := model.RunInfo{
 		ID: m.ID, Spec: m.Spec, Services: m.Services, SetAside: m.SetAside, URLs: m.URLs,
-		Duration: t.end(), Planned: t.planned(), Baseline: m.Options.Baseline, Settle: m.Options.Settle, Timeout: m.Options.Timeout,
-		Join: t.join(), Slow: t.slow(), Resolution: t.resolution(), MinCoverage: t.minCoverage(),
+		Duration: t.end(), Planned: t.planned(), Baseline: m.Options.Baseline, Settle: m.Options.Settle,
+		Timeout: m.Options.Timeout,
+		Join:    t.join(), Slow: t.slow(), Resolution: t.resolution(), MinCoverage: t.minCoverage(),
 		MinNodeCoverage: cmp.Or(t.opts.MinNodeCoverage, m.Options.MinNodeCoverage), Live: t.live(),
 	}
 	if m.Cluster != (timeline.Cluster{}) {

@@ -17,7 +17,8 @@ func TestKeepServingHoldsWhatWouldHaveBeen(t *testing.T) {
 			replicas, batch int
 			pause           time.Duration
 			slow            bool
-		}{{2, 1, 3 * time.Second, false}, {3, 1, 2 * time.Second, false}, {12, 6, 3 * time.Second, false}, {4, 2, 20 * time.Second, true}} {
+		}{{2, 1, 3 * time.Second, false}, {3, 1, 2 * time.Second, false}, {12, 6, 3 * time.Second, false},
+			{4, 2, 20 * time.Second, true}} {
 			r := newRollout(seed, shape.replicas, shape.batch, shape.pause, shape.slow)
 			tl, err := Analyze(r.run(), Options{})
 			if err != nil {
@@ -42,12 +43,15 @@ func TestKeepServingHoldsWhatWouldHaveBeen(t *testing.T) {
 				}
 				points, width = points+1, width+left.Max-left.Min
 				if truth < left.Min || truth > left.Max+k.Others {
-					t.Errorf("seed %d, %d Pods, %d at once: serving %v longer leaves %d of %d, said to be %d to %d, and %d others", seed, shape.replicas, shape.batch, left.Longer, truth, len(r.needed), left.Min, left.Max, k.Others)
+					t.Errorf("seed %d, %d Pods, %d at once: serving %v longer leaves %d of %d, said to be %d to %d, "+
+						"and %d others", seed, shape.replicas, shape.batch, left.Longer, truth, len(r.needed),
+						left.Min, left.Max, k.Others)
 				}
 			}
 		}
 	}
-	t.Logf("%d points of %d failures, %.1f wide in the mean; nothing is said of %d failures", points, failed, float64(width)/float64(max(1, points)), without)
+	t.Logf("%d points of %d failures, %.1f wide in the mean; nothing is said of %d failures", points, failed,
+		float64(width)/float64(max(1, points)), without)
 	if failed < 9*without {
 		t.Errorf("it is about %d failures, and not about %d", failed, without)
 	}
@@ -57,15 +61,20 @@ func TestKeepServingHoldsWhatWouldHaveBeen(t *testing.T) {
 // window's failures, the others may be left.
 func TestKeepServingCountsWhatItKnows(t *testing.T) {
 	tl := &model.Timeline{
-		Pods:    []model.Pod{{Name: "web-1", Stopped: &model.Instant{Earliest: time.Second, Latest: time.Second + 20*time.Millisecond}}},
+		Pods: []model.Pod{{Name: "web-1", Stopped: &model.Instant{Earliest: time.Second, Latest: time.Second +
+			20*time.Millisecond}}},
 		Targets: []model.Target{{Name: "web new", Latency: &model.Latency{P99: 10 * time.Millisecond}}},
 		Windows: []model.Window{{
-			Target: "web new", Start: model.Instant{Earliest: time.Second}, End: model.Instant{Latest: 3 * time.Second}, Failed: 3,
-			Causes: []model.Cause{{Rule: "route-outlives-pod", Confidence: model.High, Measures: []model.Measure{{Name: model.RouteLag, Object: "web-1", Length: model.Length{Max: 5 * time.Second}}}}},
+			Target: "web new", Start: model.Instant{Earliest: time.Second},
+			End: model.Instant{Latest: 3 * time.Second}, Failed: 3,
+			Causes: []model.Cause{{Rule: "route-outlives-pod", Confidence: model.High,
+				Measures: []model.Measure{{Name: model.RouteLag, Object: "web-1",
+					Length: model.Length{Max: 5 * time.Second}}}}},
 		}},
 	}
 	for _, sent := range []time.Duration{1100, 1310, 1900, 9000} {
-		tl.Failures = append(tl.Failures, model.Failure{Target: "web new", Sent: sent * time.Millisecond, Done: (sent + 1) * time.Millisecond})
+		tl.Failures = append(tl.Failures, model.Failure{Target: "web new", Sent: sent * time.Millisecond,
+			Done: (sent + 1) * time.Millisecond})
 	}
 	left := func(longer time.Duration) (at model.ServedLonger) {
 		for _, l := range keepServing(tl).Left {

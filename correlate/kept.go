@@ -35,7 +35,8 @@ type published struct {
 // snapshotOf returns a track's snapshot, the one of last time if it has ended and nothing has changed.
 func (t *Tracker) snapshotOf(tr *track, stop time.Duration) *snapshot {
 	source := tr.target.Source
-	on := restsOn{facts: tr.changes, stop: stop, live: t.live(), clocks: t.clocks.Len(), backends: len(t.backends[source]), source: t.sources[source]}
+	on := restsOn{facts: tr.changes, stop: stop, live: t.live(), clocks: t.clocks.Len(),
+		backends: len(t.backends[source]), source: t.sources[source]}
 	if tr.kept != nil && tr.kept.on == on {
 		return tr.kept
 	}
@@ -59,7 +60,8 @@ func (t *Tracker) publish(s *snapshot) *published {
 	firstLast := s.tally.edge(own) // before its windows are placed on the run's clock
 	p := &published{
 		unobserved: s.unobserved, unsure: s.unsure, target: s.publish(t.sources[source], clock),
-		Probed: evidence.Probed{Outages: clock.windows(own), FirstLast: clock.firstLast(firstLast), Streaks: clock.streaks(&s.reading.Streaks)},
+		Probed: evidence.Probed{Outages: clock.windows(own), FirstLast: clock.firstLast(firstLast),
+			Streaks: clock.streaks(&s.reading.Streaks)},
 	}
 	if s.kept == s {
 		s.published = p

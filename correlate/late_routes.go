@@ -113,7 +113,8 @@ func (l *standouts) note(of model.LateOf, name string, late bool, behind model.L
 	if !late {
 		return
 	}
-	if s.Changes++; s.Changes == 1 || cmp.Or(cmp.Compare(behind.Min, s.Behind.Min), cmp.Compare(behind.Max, s.Behind.Max)) > 0 {
+	if s.Changes++; s.Changes == 1 || cmp.Or(cmp.Compare(behind.Min, s.Behind.Min),
+		cmp.Compare(behind.Max, s.Behind.Max)) > 0 {
 		s.Behind, s.Open = behind, open
 	}
 }
@@ -129,7 +130,8 @@ func (l *standouts) late() []model.LateRoutes {
 	}
 	order := []model.LateOf{model.LateZone, model.LateNode, model.LateChange}
 	slices.SortFunc(late, func(a, b model.LateRoutes) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Of), slices.Index(order, b.Of)), cmp.Compare(b.Changes, a.Changes), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Of), slices.Index(order, b.Of)),
+			cmp.Compare(b.Changes, a.Changes), cmp.Compare(a.Name, b.Name))
 	})
 	return late
 }
@@ -195,9 +197,12 @@ func lateText(l model.LateRoutes) string {
 	by := quantity.Length(l.Behind, l.Open)
 	switch l.Of {
 	case model.LateZone:
-		return fmt.Sprintf("the nodes of zone %s followed %s up to %s behind those of other zones: what they share there, as the way to the API server", l.Name, quantity.Count(l.Changes, "change"), by)
+		return fmt.Sprintf("the nodes of zone %s followed %s up to %s behind those of other zones: what they share "+
+			"there, as the way to the API server", l.Name, quantity.Count(l.Changes, "change"), by)
 	case model.LateNode:
-		return fmt.Sprintf("%s followed %d of %s up to %s behind the first node: its own proxy or network, or its way to the API server", l.Name, l.Changes, quantity.Count(l.Known, "change"), by)
+		return fmt.Sprintf("%s followed %d of %s up to %s behind the first node: its own proxy or network, or its "+
+			"way to the API server", l.Name, l.Changes, quantity.Count(l.Known, "change"), by)
 	}
-	return fmt.Sprintf("no node followed the change of Pod %s for %s: what they share, as the API server or how often their proxies write", l.Name, by)
+	return fmt.Sprintf("no node followed the change of Pod %s for %s: what they share, as the API server or how "+
+		"often their proxies write", l.Name, by)
 }

@@ -84,7 +84,8 @@ func (l *losses) before(e timeline.Event) (gap timeline.Event, lost bool) {
 		return gap, false
 	}
 	return timeline.Event{
-		ID: e.ID - 1, Source: e.Source, Since: last.Seen, Seen: max(last.Seen, e.Seen), Kind: timeline.WatchGap, Writer: "lapse",
+		ID: e.ID - 1, Source: e.Source, Since: last.Seen, Seen: max(last.Seen, e.Seen), Kind: timeline.WatchGap,
+		Writer: "lapse",
 		Detail: "the record is damaged: what was seen meanwhile is lost",
 	}, true
 }

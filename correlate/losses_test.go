@@ -17,12 +17,15 @@ func lossy(lost func(source timeline.SourceID, second int) bool) timeline.Run {
 	var batches []timeline.Batch
 	for id := timeline.SourceID(1); id <= 2; id++ {
 		run.Sources = append(run.Sources, timeline.Source{ID: id, Name: []string{"east", "west"}[id-1]})
-		run.Targets = append(run.Targets, timeline.Target{ID: timeline.TargetID(id), Name: []string{"east new", "west new"}[id-1], Kind: timeline.New, Source: id, Rate: 100, Timeout: time.Second})
+		run.Targets = append(run.Targets, timeline.Target{ID: timeline.TargetID(id),
+			Name: []string{"east new", "west new"}[id-1], Kind: timeline.New, Source: id, Rate: 100,
+			Timeout: time.Second})
 		for s := range 5 {
 			b := timeline.Batch{Source: id, FirstSeq: uint64(100 * s)}
 			for i := range 100 {
 				due := time.Duration(s)*time.Second + time.Duration(i)*10*time.Millisecond
-				b.Requests = append(b.Requests, timeline.Request{Target: timeline.TargetID(id), Seq: uint64(100*s + i), Due: due, Sent: due, Done: due + time.Millisecond})
+				b.Requests = append(b.Requests, timeline.Request{Target: timeline.TargetID(id), Seq: uint64(100*s + i),
+					Due: due, Sent: due, Done: due + time.Millisecond})
 			}
 			b.Watermarks = []timeline.Watermark{{Target: timeline.TargetID(id), Due: time.Duration(s+1) * time.Second}}
 			if !lost(id, s) {
@@ -32,7 +35,8 @@ func lossy(lost func(source timeline.SourceID, second int) bool) timeline.Run {
 	}
 	run.Events = []timeline.Event{
 		{ID: 1, Kind: timeline.RunPhase, To: "measuring"},
-		{ID: 2, Seen: time.Second, Kind: timeline.PodReady, To: "true", Object: timeline.Object{Kind: "Pod", Name: "web-1", UID: "u1"}},
+		{ID: 2, Seen: time.Second, Kind: timeline.PodReady, To: "true",
+			Object: timeline.Object{Kind: "Pod", Name: "web-1", UID: "u1"}},
 		{ID: 3, Seen: 5 * time.Second, Kind: timeline.RunPhase, From: "measuring", To: "ended"},
 	}
 	run.Batches = func(yield func(timeline.Batch, error) bool) {
@@ -56,9 +60,12 @@ func TestALostBatchIsUnobservedTimeOfItsSource(t *testing.T) {
 		want []model.Unobserved
 	}{
 		{"none", nil, []model.Unobserved{}},
-		{"one", []int{2}, []model.Unobserved{{Target: "west new", Start: 2 * time.Second, End: 4 * time.Second, Reason: model.ReasonLost}}},
-		{"two in a row", []int{1, 2}, []model.Unobserved{{Target: "west new", Start: time.Second, End: 4 * time.Second, Reason: model.ReasonLost}}},
-		{"the first", []int{0}, []model.Unobserved{{Target: "west new", Start: time.Second, End: 2 * time.Second, Reason: model.ReasonLost}}},
+		{"one", []int{2}, []model.Unobserved{{Target: "west new", Start: 2 * time.Second, End: 4 * time.Second,
+			Reason: model.ReasonLost}}},
+		{"two in a row", []int{1, 2}, []model.Unobserved{{Target: "west new", Start: time.Second, End: 4 * time.Second,
+			Reason: model.ReasonLost}}},
+		{"the first", []int{0}, []model.Unobserved{{Target: "west new", Start: time.Second, End: 2 * time.Second,
+			Reason: model.ReasonLost}}},
 	} {
 		tl, err := Analyze(lossy(func(source timeline.SourceID, second int) bool {
 			return source == 2 && slices.Contains(test.lost, second)
@@ -69,7 +76,8 @@ func TestALostBatchIsUnobservedTimeOfItsSource(t *testing.T) {
 		verdict.Judge(tl, []verdict.Gate{gate})
 		near := func(a, b time.Duration) bool { return (a - b).Abs() <= 20*time.Millisecond }
 		if !slices.EqualFunc(tl.Unobserved, test.want, func(a, b model.Unobserved) bool {
-			return a.Target == b.Target && a.Reason == b.Reason && near(a.End, b.End) && (near(a.Start, b.Start) || a.Start > b.Start)
+			return a.Target == b.Target && a.Reason == b.Reason && near(a.End, b.End) &&
+				(near(a.Start, b.Start) || a.Start > b.Start)
 		}) {
 			t.Errorf("%s lost: unobserved %+v, want %+v", test.name, tl.Unobserved, test.want)
 		}

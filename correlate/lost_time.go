@@ -37,7 +37,8 @@ func askedFor(p *model.Pod, r *model.Route) model.Instant {
 	case r.Asked != nil:
 		return *r.Asked
 	case p.Deleted != nil && p.Deleted.Earliest <= r.API.Latest:
-		return model.Instant{Earliest: min(p.Deleted.Earliest, r.API.Earliest), Latest: min(p.Deleted.Latest, r.API.Latest)}
+		return model.Instant{Earliest: min(p.Deleted.Earliest, r.API.Earliest),
+			Latest: min(p.Deleted.Latest, r.API.Latest)}
 	}
 	return r.API
 }

@@ -16,14 +16,18 @@ func TestLostTimeIsSplitByWhatTheNodeWaitedFor(t *testing.T) {
 		early, controller, proxy, sum time.Duration
 		mostly                        model.LostPart
 	}{
-		"it exits at SIGTERM, the proxy is slow":      {120 * ms, 100 * ms, 110 * ms, 900 * ms, 0, 0, 780 * ms, 780 * ms, model.LostProxy},
-		"it exits before the controller has written":  {105 * ms, 100 * ms, 600 * ms, 620 * ms, 0, 495 * ms, 20 * ms, 515 * ms, model.LostController},
-		"it stops by itself, and is deleted after it": {0, 800 * ms, 810 * ms, 830 * ms, 800 * ms, 10 * ms, 20 * ms, 830 * ms, model.LostAppEarly},
-		"it serves for long enough":                   {2000 * ms, 100 * ms, 110 * ms, 900 * ms, 0, 0, 0, 0, ""},
+		"it exits at SIGTERM, the proxy is slow": {120 * ms, 100 * ms, 110 * ms, 900 * ms, 0, 0, 780 * ms,
+			780 * ms, model.LostProxy},
+		"it exits before the controller has written": {105 * ms, 100 * ms, 600 * ms, 620 * ms, 0, 495 * ms, 20 * ms,
+			515 * ms, model.LostController},
+		"it stops by itself, and is deleted after it": {0, 800 * ms, 810 * ms, 830 * ms, 800 * ms, 10 * ms, 20 * ms,
+			830 * ms, model.LostAppEarly},
+		"it serves for long enough": {2000 * ms, 100 * ms, 110 * ms, 900 * ms, 0, 0, 0, 0, ""},
 	} {
 		got := lostTime(exactly(c.stopped), exactly(c.asked), exactly(c.api), exactly(c.routed))
 		of := func(d time.Duration) model.Length { return model.Length{Min: d, Max: d} }
-		want := model.LostTime{Length: of(c.sum), AppEarly: of(c.early), Controller: of(c.controller), Proxy: of(c.proxy), Mostly: c.mostly}
+		want := model.LostTime{Length: of(c.sum), AppEarly: of(c.early), Controller: of(c.controller),
+			Proxy: of(c.proxy), Mostly: c.mostly}
 		if got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
@@ -55,7 +59,8 @@ func TestLostTimeHoldsTheTruth(t *testing.T) {
 		for _, part := range []struct {
 			was time.Duration
 			is  model.Length
-		}{{early, got.AppEarly}, {controller, got.Controller}, {proxy, got.Proxy}, {length(stopped, routed), got.Length}} {
+		}{{early, got.AppEarly}, {controller, got.Controller}, {proxy, got.Proxy},
+			{length(stopped, routed), got.Length}} {
 			if part.was < part.is.Min || part.was > part.is.Max {
 				t.Fatalf("%v is not in %+v: %+v", part.was, part.is, got)
 			}
@@ -64,7 +69,8 @@ func TestLostTimeHoldsTheTruth(t *testing.T) {
 			continue
 		}
 		named++
-		if is := map[model.LostPart]time.Duration{model.LostAppEarly: early, model.LostController: controller, model.LostProxy: proxy}[got.Mostly]; is < max(early, controller, proxy) {
+		if is := map[model.LostPart]time.Duration{model.LostAppEarly: early, model.LostController: controller,
+			model.LostProxy: proxy}[got.Mostly]; is < max(early, controller, proxy) {
 			t.Fatalf("most is said to be %s: %v of %v, %v and %v", got.Mostly, is, early, controller, proxy)
 		}
 	}
@@ -82,7 +88,8 @@ func TestPodThatNobodyDeletedStoppedEarly(t *testing.T) {
 		{Change: model.Addition, PodUID: "a", API: exactly(3 * time.Second), Changed: exactly(3100 * ms)},
 	}
 	addLost(pods, routes)
-	if l := routes[0].Lost; l == nil || l.AppEarly.Min != 2*time.Second || l.Controller.Max != 0 || l.Proxy.Min != 100*ms || l.Mostly != model.LostAppEarly {
+	if l := routes[0].Lost; l == nil || l.AppEarly.Min != 2*time.Second || l.Controller.Max != 0 ||
+		l.Proxy.Min != 100*ms || l.Mostly != model.LostAppEarly {
 		t.Errorf("%+v", l)
 	}
 	if routes[1].Lost != nil || routes[2].Lost != nil {

@@ -42,10 +42,12 @@ func TestOnlyTheWatchesOfTheWindowsServiceMatter(t *testing.T) {
 			gaps := []timeline.Event{
 				{Kind: timeline.WatchLane, To: "off", Object: timeline.Object{Kind: "EndpointSlice"}},
 				{Kind: timeline.WatchGap, Since: time.Millisecond, Seen: 14 * time.Second},
-				{Kind: timeline.WatchGap, Since: time.Millisecond, Seen: 14 * time.Second, Object: timeline.Object{Kind: "EndpointSlice"}},
+				{Kind: timeline.WatchGap, Since: time.Millisecond, Seen: 14 * time.Second,
+					Object: timeline.Object{Kind: "EndpointSlice"}},
 			}
 			for i := range gaps {
-				gaps[i].ID, gaps[i].Source, gaps[i].Writer, gaps[i].Services = uint32(1000+i), 1, "lapse", []string{service}
+				gaps[i].ID, gaps[i].Source, gaps[i].Writer, gaps[i].Services = uint32(1000+i), 1, "lapse",
+					[]string{service}
 			}
 			return gaps
 		}

@@ -20,15 +20,24 @@ func TestEventHappenedNoLaterThanSeenAndNoEarlierThanItsLagAllows(t *testing.T) 
 		event timeline.Event
 		want  model.Instant
 	}{
-		{"written by the API server", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 10 * time.Second}, model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}},
-		{"noticed by a kubelet", timeline.Event{Kind: timeline.PodContainer, Object: pod, Seen: 10 * time.Second}, model.Instant{Earliest: 7 * time.Second, Latest: 10 * time.Second}},
-		{"proved by Since", timeline.Event{Kind: timeline.PodGone, Object: pod, Since: 2 * time.Second, Seen: 10 * time.Second}, model.Instant{Earliest: 2 * time.Second, Latest: 10 * time.Second}},
-		{"a stall", timeline.Event{Kind: timeline.ProberStall, Since: 9 * time.Second, Seen: 10 * time.Second}, model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}},
-		{"our own doing", timeline.Event{Kind: timeline.RunPhase, Seen: 10 * time.Second}, model.Instant{Earliest: 10 * time.Second, Latest: 10 * time.Second}},
-		{"a stamp narrows nothing", timeline.Event{Kind: timeline.KubeEvent, Object: pod, Seen: 10 * time.Second, Stamp: time.Unix(9, 999)}, model.Instant{Earliest: 7 * time.Second, Latest: 10 * time.Second}},
-		{"just after the start", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 100 * ms}, model.Instant{Earliest: -900 * ms, Latest: 100 * ms}},
-		{"an endpoint as first listed", timeline.Event{Kind: timeline.EndpointChanged, To: "ready", Object: pod, Seen: 10 * time.Second}, model.Instant{Earliest: model.Unbounded, Latest: 10 * time.Second}},
-		{"an endpoint that came", timeline.Event{Kind: timeline.EndpointChanged, From: "absent", To: "ready", Object: pod, Seen: 10 * time.Second}, model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}},
+		{"written by the API server", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 10 * time.Second},
+			model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}},
+		{"noticed by a kubelet", timeline.Event{Kind: timeline.PodContainer, Object: pod, Seen: 10 * time.Second},
+			model.Instant{Earliest: 7 * time.Second, Latest: 10 * time.Second}},
+		{"proved by Since", timeline.Event{Kind: timeline.PodGone, Object: pod, Since: 2 * time.Second,
+			Seen: 10 * time.Second}, model.Instant{Earliest: 2 * time.Second, Latest: 10 * time.Second}},
+		{"a stall", timeline.Event{Kind: timeline.ProberStall, Since: 9 * time.Second, Seen: 10 * time.Second},
+			model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}},
+		{"our own doing", timeline.Event{Kind: timeline.RunPhase, Seen: 10 * time.Second},
+			model.Instant{Earliest: 10 * time.Second, Latest: 10 * time.Second}},
+		{"a stamp narrows nothing", timeline.Event{Kind: timeline.KubeEvent, Object: pod, Seen: 10 * time.Second,
+			Stamp: time.Unix(9, 999)}, model.Instant{Earliest: 7 * time.Second, Latest: 10 * time.Second}},
+		{"just after the start", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 100 * ms},
+			model.Instant{Earliest: -900 * ms, Latest: 100 * ms}},
+		{"an endpoint as first listed", timeline.Event{Kind: timeline.EndpointChanged, To: "ready", Object: pod,
+			Seen: 10 * time.Second}, model.Instant{Earliest: model.Unbounded, Latest: 10 * time.Second}},
+		{"an endpoint that came", timeline.Event{Kind: timeline.EndpointChanged, From: "absent", To: "ready",
+			Object: pod, Seen: 10 * time.Second}, model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}},
 	} {
 		if got := cluster.Place(time.Time{}, []timeline.Event{tt.event})[0].At; got != tt.want {
 			t.Errorf("%s: at %v, want %v", tt.name, got, tt.want)
@@ -46,7 +55,8 @@ func TestStateOfAListedPodMayBeOlderThanTheRun(t *testing.T) {
 		{Kind: timeline.EndpointChanged, From: "absent", To: "ready", Object: pod, Seen: 30 * ms},
 		{Kind: timeline.EndpointChanged, From: "absent", To: "ready", Object: pod, Seen: 5 * time.Second},
 	})
-	for i, want := range []time.Duration{model.Unbounded, model.Unbounded, 7 * time.Second, ms - cluster.WatchLag, model.Unbounded, 4 * time.Second} {
+	for i, want := range []time.Duration{model.Unbounded, model.Unbounded, 7 * time.Second, ms - cluster.WatchLag,
+		model.Unbounded, 4 * time.Second} {
 		if placed[i].At.Earliest != want {
 			t.Errorf("event %d: no earlier than %v, want %v", i, placed[i].At.Earliest, want)
 		}
@@ -66,7 +76,8 @@ func TestPodThatComesBackIsToldAnewAndHasNotChanged(t *testing.T) {
 			{Kind: timeline.PodReady, To: "true", Object: pod, Seen: 9 * time.Second},
 			{Kind: timeline.EndpointChanged, From: "absent", To: "ready", Object: pod, Seen: 9 * time.Second},
 		})
-		for i, want := range []time.Duration{model.Unbounded, model.Unbounded, 4 * time.Second, model.Unbounded, model.Unbounded, 8 * time.Second} {
+		for i, want := range []time.Duration{model.Unbounded, model.Unbounded, 4 * time.Second, model.Unbounded,
+			model.Unbounded, 8 * time.Second} {
 			if placed[i].At.Earliest != want {
 				t.Errorf("%s, event %d: no earlier than %v, want %v", detail, i, placed[i].At.Earliest, want)
 			}
@@ -77,24 +88,31 @@ func TestPodThatComesBackIsToldAnewAndHasNotChanged(t *testing.T) {
 // The watch that stood still had no gap of its own, but the whole API server did.
 func TestGapOfEverythingStretchesEveryWatch(t *testing.T) {
 	gap := timeline.Event{Kind: timeline.WatchGap, Since: 5 * time.Second, Seen: 20 * time.Second}
-	crash := timeline.Event{Kind: timeline.PodContainer, From: "running", To: "terminated", Object: timeline.Object{Kind: "Pod", UID: "u1"}, Seen: 20750 * ms}
-	if got := cluster.Place(time.Time{}, []timeline.Event{gap, crash})[1].At; got != (model.Instant{Earliest: 2 * time.Second, Latest: 20750 * ms}) {
+	crash := timeline.Event{Kind: timeline.PodContainer, From: "running", To: "terminated",
+		Object: timeline.Object{Kind: "Pod", UID: "u1"}, Seen: 20750 * ms}
+	if got := cluster.Place(time.Time{},
+		[]timeline.Event{gap, crash})[1].At; got != (model.Instant{Earliest: 2 * time.Second, Latest: 20750 * ms}) {
 		t.Errorf("a crash seen after it happened in %v, want 2 s to 20.75 s", got)
 	}
 }
 
 func TestWatchGapStretchesWhatComesInItsWake(t *testing.T) {
-	gap := timeline.Event{Kind: timeline.WatchGap, Since: 2 * time.Second, Seen: 8 * time.Second, Object: timeline.Object{Kind: "Pod"}}
+	gap := timeline.Event{Kind: timeline.WatchGap, Since: 2 * time.Second, Seen: 8 * time.Second,
+		Object: timeline.Object{Kind: "Pod"}}
 	pod := timeline.Object{Kind: "Pod", UID: "u1"}
 	for _, tt := range []struct {
 		name  string
 		event timeline.Event
 		want  time.Duration
 	}{
-		{"in its wake, or on its way when the gap began", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 8500 * ms}, time.Second},
-		{"in its wake, noticed by a kubelet", timeline.Event{Kind: timeline.PodContainer, Object: pod, Seen: 8500 * ms}, -time.Second},
-		{"long after", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 20 * time.Second}, 19 * time.Second},
-		{"another watch", timeline.Event{Kind: timeline.EndpointChanged, From: "ready", Object: pod, Seen: 8500 * ms}, 7500 * ms},
+		{"in its wake, or on its way when the gap began", timeline.Event{Kind: timeline.PodDeleted, Object: pod,
+			Seen: 8500 * ms}, time.Second},
+		{"in its wake, noticed by a kubelet", timeline.Event{Kind: timeline.PodContainer, Object: pod,
+			Seen: 8500 * ms}, -time.Second},
+		{"long after", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 20 * time.Second},
+			19 * time.Second},
+		{"another watch", timeline.Event{Kind: timeline.EndpointChanged, From: "ready", Object: pod, Seen: 8500 * ms},
+			7500 * ms},
 	} {
 		if got := cluster.Place(time.Time{}, []timeline.Event{gap, tt.event})[1].At.Earliest; got != tt.want {
 			t.Errorf("%s: no earlier than %v, want %v", tt.name, got, tt.want)
@@ -104,10 +122,12 @@ func TestWatchGapStretchesWhatComesInItsWake(t *testing.T) {
 
 func TestPlacingKeepsWhatTheFactSays(t *testing.T) {
 	stamp := time.Unix(1700000000, 5)
-	e := timeline.Event{ID: 7, Seen: time.Second, Stamp: stamp, Writer: "kubelet/node1", Kind: timeline.KubeEvent, From: "a", To: "Killing", Object: timeline.Object{Kind: "Pod", UID: "u1"}, ExitCode: new(3), Detail: "why"}
+	e := timeline.Event{ID: 7, Seen: time.Second, Stamp: stamp, Writer: "kubelet/node1", Kind: timeline.KubeEvent,
+		From: "a", To: "Killing", Object: timeline.Object{Kind: "Pod", UID: "u1"}, ExitCode: new(3), Detail: "why"}
 	bare := cluster.Place(time.Time{}, []timeline.Event{{ID: 8, Kind: timeline.RunPhase}})[0]
 	p := cluster.Place(time.Time{}, []timeline.Event{e})[0]
-	if p.ID != 7 || p.Seen != e.Seen || !p.Stamp.Equal(stamp) || p.Writer != e.Writer || p.Kind != e.Kind || p.From != "a" || p.To != "Killing" || *p.Object != e.Object || *p.ExitCode != 3 || p.Detail != "why" {
+	if p.ID != 7 || p.Seen != e.Seen || !p.Stamp.Equal(stamp) || p.Writer != e.Writer || p.Kind != e.Kind ||
+		p.From != "a" || p.To != "Killing" || *p.Object != e.Object || *p.ExitCode != 3 || p.Detail != "why" {
 		t.Errorf("%+v became %+v", e, p)
 	}
 	if bare.Object != nil || bare.Stamp != nil || bare.Addr != "" {
@@ -131,8 +151,10 @@ func TestStampFarBeforeTheBracketWidensIt(t *testing.T) {
 		{"as far before as two clocks may be apart", 18500 * ms, 20750 * ms, 0, 17500 * ms},
 		{"after", 30 * time.Second, 20750 * ms, 0, 17750 * ms},
 	} {
-		e := timeline.Event{Kind: timeline.PodContainer, To: "terminated", Object: timeline.Object{Kind: "Pod", UID: "u1"}, Seen: tt.seen, Since: tt.since, Stamp: t0.Add(tt.stamp)}
-		if got := cluster.Place(t0, []timeline.Event{e})[0].At; got != (model.Instant{Earliest: tt.want, Latest: tt.seen}) {
+		e := timeline.Event{Kind: timeline.PodContainer, To: "terminated",
+			Object: timeline.Object{Kind: "Pod", UID: "u1"}, Seen: tt.seen, Since: tt.since, Stamp: t0.Add(tt.stamp)}
+		if got := cluster.Place(t0, []timeline.Event{e})[0].At; got != (model.Instant{Earliest: tt.want,
+			Latest: tt.seen}) {
 			t.Errorf("%s: at %v, want [%v %v]", tt.name, got, tt.want, tt.seen)
 		}
 	}
@@ -178,11 +200,13 @@ func TestPlaceHoldsTheTruthWheneverTheAPIServerStoodStill(t *testing.T) {
 			if thaws(written) > written {
 				written = thaws(written) + d.between(0, 10*time.Second)
 			}
-			add(timeline.Event{Kind: timeline.PodContainer, To: "terminated", Stamp: t0.Add(at + skew).Truncate(time.Second)}, at, written)
+			add(timeline.Event{Kind: timeline.PodContainer, To: "terminated",
+				Stamp: t0.Add(at + skew).Truncate(time.Second)}, at, written)
 		}
 		for _, f := range freezes {
 			if f.To-f.From > time.Second {
-				events = append(events, timeline.Event{Kind: timeline.WatchGap, Since: f.From - d.between(0, 500*ms), Seen: f.To})
+				events = append(events, timeline.Event{Kind: timeline.WatchGap, Since: f.From - d.between(0, 500*ms),
+					Seen: f.To})
 			}
 		}
 		slices.SortStableFunc(events, func(a, b timeline.Event) int {
@@ -194,7 +218,8 @@ func TestPlaceHoldsTheTruthWheneverTheAPIServerStoodStill(t *testing.T) {
 		for _, e := range cluster.Place(t0, events) {
 			truth, known := truths[e.ID]
 			if known && (e.At.Earliest > truth || truth > e.At.Latest) {
-				t.Errorf("seed %d: %s happened at %v, seen at %v, which is placed at %v; freezes %v", seed, e.Kind, truth, e.Seen, e.At, freezes)
+				t.Errorf("seed %d: %s happened at %v, seen at %v, which is placed at %v; freezes %v", seed, e.Kind,
+					truth, e.Seen, e.At, freezes)
 			}
 			if known && e.Seen-truth > cluster.KubeletLag {
 				late++
@@ -215,7 +240,8 @@ func TestEventsThatArePlacedAsTheyComeAreWhereTheyAreAtTheEnd(t *testing.T) {
 		tracker, whole := NewTracker(Options{}), NewTracker(Options{})
 		var shown, copies [][]model.Event
 		for i := range 40 {
-			e := timeline.Event{ID: uint32(i + 1), Seen: time.Duration(i) * 300 * ms, Object: timeline.Object{Kind: "Pod", UID: []string{"u1", "u2", "u3"}[d.IntN(3)]}}
+			e := timeline.Event{ID: uint32(i + 1), Seen: time.Duration(i) * 300 * ms,
+				Object: timeline.Object{Kind: "Pod", UID: []string{"u1", "u2", "u3"}[d.IntN(3)]}}
 			switch d.IntN(5) {
 			case 0:
 				e.Kind, e.Detail = timeline.PodSeen, []string{"listed", "watched"}[d.IntN(2)]
@@ -235,7 +261,8 @@ func TestEventsThatArePlacedAsTheyComeAreWhereTheyAreAtTheEnd(t *testing.T) {
 				facts = append(facts, timeline.Source{ID: 1, Name: "here"}, timeline.Source{ID: 2, Name: "there"})
 			}
 			if d.IntN(15) == 0 && seed%3 != 1 {
-				facts = append(facts, timeline.Sync{Source: 2, At: e.Seen, Min: 5 * time.Second, Max: 5*time.Second + d.between(0, 50*ms)})
+				facts = append(facts, timeline.Sync{Source: 2, At: e.Seen, Min: 5 * time.Second, Max: 5*time.Second +
+					d.between(0, 50*ms)})
 			}
 			for _, f := range facts {
 				tracker.Add(f)

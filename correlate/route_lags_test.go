@@ -24,7 +24,8 @@ type rollout struct {
 	syncs []simSync // of the node's routes
 	end   time.Duration
 
-	needed []time.Duration // by each request to the Service that failed: for how much longer its Pod would have had to serve
+	// by each request to the Service that failed: for how much longer its Pod would have had to serve
+	needed []time.Duration
 }
 
 // A simPod serves from one instant to another. Its endpoint is ready, by the API server, from one to another too.
@@ -49,7 +50,8 @@ func newRollout(seed uint64, replicas, batch int, pause time.Duration, slow bool
 	r := &rollout{rng: rand.New(rand.NewPCG(seed, 7)), end: 30 * time.Second}
 	r.rate = []float64{100, 200, 500}[r.rng.IntN(3)]
 	for i := range replicas {
-		r.pods = append(r.pods, &simPod{name: fmt.Sprintf("old-%d", i), ready: -2 * time.Second, deleted: model.Never, left: model.Never, stopped: model.Never, gone: model.Never})
+		r.pods = append(r.pods, &simPod{name: fmt.Sprintf("old-%d", i), ready: -2 * time.Second, deleted: model.Never,
+			left: model.Never, stopped: model.Never, gone: model.Never})
 	}
 	at := 8*time.Second + r.upTo(time.Second)
 	for i := 0; i < replicas && at < r.end-10*time.Second; i += batch {
@@ -65,7 +67,8 @@ func newRollout(seed uint64, replicas, batch int, pause time.Duration, slow bool
 				old.gone += 1500 * time.Millisecond
 				ready = at + 9*time.Second
 			}
-			r.pods = append(r.pods, &simPod{name: fmt.Sprintf("new-%d", j), ready: ready, deleted: model.Never, left: model.Never, stopped: model.Never, gone: model.Never})
+			r.pods = append(r.pods, &simPod{name: fmt.Sprintf("new-%d", j), ready: ready, deleted: model.Never,
+				left: model.Never, stopped: model.Never, gone: model.Never})
 		}
 		at += pause/2 + r.upTo(pause)
 	}
@@ -131,10 +134,12 @@ func (r *rollout) answer(p *simPod, req *timeline.Request) {
 
 func (r *rollout) run() timeline.Run {
 	run := timeline.Run{Meta: timeline.Meta{
-		ID: "rollout", Options: timeline.Options{Timeout: caseTimeout, Join: time.Second, Slow: 500 * time.Millisecond, Duration: r.end},
+		ID: "rollout", Options: timeline.Options{Timeout: caseTimeout, Join: time.Second, Slow: 500 * time.Millisecond,
+			Duration: r.end},
 	}}
 	run.Sources = []timeline.Source{{ID: 1, Name: "prober", Role: timeline.Coordinator, Node: "node1"}}
-	run.Targets = []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, URL: "http://10.9.9.9/", Source: 1, Service: "shop/web", Rate: r.rate, Timeout: caseTimeout}}
+	run.Targets = []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, URL: "http://10.9.9.9/", Source: 1,
+		Service: "shop/web", Rate: r.rate, Timeout: caseTimeout}}
 	requests := [][]timeline.Request{r.requests(1, r.rate, 0, r.end, func(t time.Duration) *simPod {
 		routes := r.routesAt(t)
 		return routes[r.rng.IntN(len(routes))]
@@ -147,7 +152,10 @@ func (r *rollout) run() timeline.Run {
 			ID: id, Name: "direct " + p.name, Kind: timeline.Direct, Source: 1, Service: "shop/web",
 			Addr: netip.AddrPortFrom(addr, 80), Pod: "shop/" + p.name, PodUID: p.name, Rate: 100, Timeout: caseTimeout,
 		})
-		requests = append(requests, r.requests(id, 100, max(0, p.ready-time.Second), min(p.gone, r.end), func(time.Duration) *simPod { return p }))
+		requests = append(requests, r.requests(id, 100, max(0, p.ready-time.Second), min(p.gone, r.end),
+			func(time.Duration) *simPod {
+				return p
+			}))
 		pod := timeline.Object{Kind: "Pod", Namespace: "shop", Name: p.name, UID: p.name}
 		add := func(at time.Duration, e timeline.Event) {
 			if at != model.Never {
@@ -162,7 +170,8 @@ func (r *rollout) run() timeline.Run {
 		} else {
 			add(p.ready-time.Second, timeline.Event{Kind: timeline.PodSeen})
 			add(p.ready, timeline.Event{Kind: timeline.PodReady, From: "false", To: "true"})
-			add(p.ready, timeline.Event{Kind: timeline.EndpointChanged, From: timeline.EndpointNotReady, To: timeline.EndpointReady})
+			add(p.ready, timeline.Event{Kind: timeline.EndpointChanged, From: timeline.EndpointNotReady,
+				To: timeline.EndpointReady})
 		}
 		add(p.deleted, timeline.Event{Kind: timeline.PodDeleted, Grace: new(30 * time.Second)})
 		add(p.gone, timeline.Event{Kind: timeline.PodGone})
@@ -175,7 +184,8 @@ func (r *rollout) run() timeline.Run {
 	}
 	run.Batches = func(yield func(timeline.Batch, error) bool) {
 		for i, rs := range requests {
-			if !yield(timeline.Batch{Requests: rs, Watermarks: []timeline.Watermark{{Target: timeline.TargetID(i + 1), Due: r.end}}}, nil) {
+			if !yield(timeline.Batch{Requests: rs,
+				Watermarks: []timeline.Watermark{{Target: timeline.TargetID(i + 1), Due: r.end}}}, nil) {
 				return
 			}
 		}
@@ -195,16 +205,19 @@ func (r *rollout) leave(events *[]timeline.Event) {
 		seen = max(seen+1, p.left+r.upTo(5*time.Millisecond))
 		*events = append(*events, timeline.Event{
 			Seen: seen, Kind: timeline.EndpointChanged, From: timeline.EndpointReady, To: timeline.EndpointTerminating,
-			Object: timeline.Object{Kind: "Pod", Namespace: "shop", Name: p.name, UID: p.name}, Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + slices.Index(r.pods, p))}),
+			Object: timeline.Object{Kind: "Pod", Namespace: "shop", Name: p.name, UID: p.name},
+			Addr:   netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + slices.Index(r.pods, p))}),
 		})
 	}
 }
 
-func (r *rollout) requests(target timeline.TargetID, rate float64, from, to time.Duration, route func(time.Duration) *simPod) []timeline.Request {
+func (r *rollout) requests(target timeline.TargetID, rate float64, from, to time.Duration,
+	route func(time.Duration) *simPod) []timeline.Request {
 	var all []timeline.Request
 	interval := time.Duration(float64(time.Second) / rate)
 	for due := from + r.upTo(interval); due < to; due += interval {
-		req := timeline.Request{Target: target, Seq: uint64(len(all)), Due: due, Sent: due + r.upTo(100*time.Microsecond)}
+		req := timeline.Request{Target: target, Seq: uint64(len(all)), Due: due,
+			Sent: due + r.upTo(100*time.Microsecond)}
 		r.answer(route(req.Sent), &req)
 		all = append(all, req)
 	}
@@ -233,7 +246,8 @@ func (s *lagScore) add(t *testing.T, r *rollout, seed uint64) {
 	longest := time.Duration(0)
 	for _, p := range r.pods {
 		if p.stopped != model.Never {
-			truth[p.name], others["proxy-lag"][p.name], others["controller-lag"][p.name] = p.lag(), p.routed-p.left, p.left-p.deleted
+			truth[p.name], others["proxy-lag"][p.name], others["controller-lag"][p.name] = p.lag(), p.routed-p.left,
+				p.left-p.deleted
 			longest = max(longest, p.lag(), p.routed-p.left)
 		}
 	}
@@ -306,7 +320,8 @@ func TestLagsOfARolloutHoldTheTruth(t *testing.T) {
 		}
 		n := time.Duration(max(1, s.high))
 		t.Logf("%s: %+v; mean of the high ones: lag %v, width %v", shape.name, s, s.lag/n, s.width/n)
-		if s.belowAny > s.measures/500 || s.above > s.high/200 || s.exaggerated > 0 || s.twice > 0 || s.missed > s.measures/100 && !shape.slow || s.high == 0 {
+		if s.belowAny > s.measures/500 || s.above > s.high/200 || s.exaggerated > 0 || s.twice > 0 ||
+			s.missed > s.measures/100 && !shape.slow || s.high == 0 {
 			t.Errorf("%s: %+v", shape.name, s)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 // name, as those of a StatefulSet that follow each other: they answer by that name.
 func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Route {
 	asking := slices.DeleteFunc(slices.Clone(snapshots), func(s *snapshot) bool {
-		return s.reading.Answers == nil || s.target.Service == "" || s.target.Turns // no node routes to the addresses of a name
+		// no node routes to the addresses of a name
+		return s.reading.Answers == nil || s.target.Service == "" || s.target.Turns
 	})
 	if len(asking) == 0 {
 		return nil
@@ -38,14 +39,16 @@ func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Rout
 		for _, c := range changes[service] {
 			if route, ok := s.follow(c, t.backends[s.target.Source], clock, k); ok {
 				stale(tl, s.target.Name, &route)
-				route.Service, route.Node, route.Target = s.target.Service, cmp.Or(s.target.RouteNode, source.Node), s.target.Name
+				route.Service, route.Node, route.Target = s.target.Service, cmp.Or(s.target.RouteNode, source.Node),
+					s.target.Name
 				list = append(list, route)
 			}
 		}
 	}
 	asked(tl.Events, list)
 	slices.SortStableFunc(list, func(a, b model.Route) int {
-		return cmp.Or(cmp.Compare(a.API.Latest, b.API.Latest), cmp.Compare(a.Event, b.Event), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Target, b.Target))
+		return cmp.Or(cmp.Compare(a.API.Latest, b.API.Latest), cmp.Compare(a.Event, b.Event),
+			cmp.Compare(a.Node, b.Node), cmp.Compare(a.Target, b.Target))
 	})
 	return list
 }
@@ -154,7 +157,8 @@ func (s *snapshot) follow(c endpointChange, backends []string, clock aligned, k 
 	// A node follows what the API server says, and does not precede it.
 	route.Changed.Earliest = max(route.Changed.Earliest, route.API.Earliest)
 	if route.Changed.Latest < route.Changed.Earliest {
-		return model.Route{}, false // the Pod answered before its endpoint was ready: it is not what answers by that name
+		// the Pod answered before its endpoint was ready: it is not what answers by that name
+		return model.Route{}, false
 	}
 	route.Lag = lagOf(route)
 	return route, true
@@ -208,7 +212,8 @@ func stale(tl *model.Timeline, target string, r *model.Route) {
 			if m.Name != model.RouteLag || m.Object != r.Pod || m.Length.Min == 0 {
 				continue
 			}
-			at := model.Instant{Earliest: max(r.Changed.Earliest, stopped.Latest+m.Length.Min), Latest: min(r.Changed.Latest, stopped.Earliest+m.Length.Max)}
+			at := model.Instant{Earliest: max(r.Changed.Earliest, stopped.Latest+m.Length.Min),
+				Latest: min(r.Changed.Latest, stopped.Earliest+m.Length.Max)}
 			if at.Earliest <= at.Latest {
 				r.Changed, r.Open = at, false
 				r.Lag = lagOf(*r)

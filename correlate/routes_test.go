@@ -79,9 +79,11 @@ func TestRoutesOfPodsOfOneNameAreNotKnown(t *testing.T) {
 func TestAnEndpointThatMovesToAnotherPortChangesNoRoute(t *testing.T) {
 	run := newSeveralNodes(1).run()
 	stays := run.Events[0].Object
-	for port, change := range map[uint16][2]string{8080: {timeline.EndpointReady, timeline.EndpointAbsent}, 8081: {timeline.EndpointAbsent, timeline.EndpointReady}} {
+	for port, change := range map[uint16][2]string{8080: {timeline.EndpointReady, timeline.EndpointAbsent},
+		8081: {timeline.EndpointAbsent, timeline.EndpointReady}} {
 		run.Events = append(run.Events, timeline.Event{
-			ID: uint32(len(run.Events) + 1), Source: 1, Seen: 12 * time.Second, Kind: timeline.EndpointChanged, From: change[0], To: change[1], Service: "shop/web", Object: stays, Port: port,
+			ID: uint32(len(run.Events) + 1), Source: 1, Seen: 12 * time.Second, Kind: timeline.EndpointChanged,
+			From: change[0], To: change[1], Service: "shop/web", Object: stays, Port: port,
 		})
 	}
 	tl, err := Analyze(run, Options{})
@@ -112,7 +114,8 @@ const (
 )
 
 func newSeveralNodes(seed uint64) *severalNodes {
-	s := &severalNodes{random: rand.New(rand.NewPCG(seed, 3)), nodes: []string{"node1", "node2", "node3"}, ahead: map[string]time.Duration{}, left: map[string]time.Duration{}, came: map[string]time.Duration{}}
+	s := &severalNodes{random: rand.New(rand.NewPCG(seed, 3)), nodes: []string{"node1", "node2", "node3"},
+		ahead: map[string]time.Duration{}, left: map[string]time.Duration{}, came: map[string]time.Duration{}}
 	for _, node := range s.nodes {
 		s.ahead[node] = time.Duration(s.random.Int64N(int64(4 * time.Second)))
 		s.left[node] = nodesLeave + time.Duration(s.random.Int64N(int64(2*time.Second)))
@@ -122,13 +125,16 @@ func newSeveralNodes(seed uint64) *severalNodes {
 }
 
 func (s *severalNodes) run() timeline.Run {
-	run := timeline.Run{Meta: timeline.Meta{ID: "nodes", Options: timeline.Options{Rate: 300, Timeout: caseTimeout, Join: time.Second, Duration: nodesEnd}}}
+	run := timeline.Run{Meta: timeline.Meta{ID: "nodes", Options: timeline.Options{Rate: 300, Timeout: caseTimeout,
+		Join: time.Second, Duration: nodesEnd}}}
 	run.Sources = []timeline.Source{{ID: 1, Name: "coordinator", Role: timeline.Coordinator, Node: "node1"}}
 	var batches []timeline.Batch
 	for i, node := range s.nodes {
 		source, id := timeline.SourceID(i+2), timeline.TargetID(i+1)
-		run.Sources = append(run.Sources, timeline.Source{ID: source, Name: "prober-" + node, Role: timeline.Prober, Node: node})
-		run.Targets = append(run.Targets, timeline.Target{ID: id, Name: "new from " + node, Kind: timeline.New, Source: source, Service: "shop/web", Rate: 100, Timeout: caseTimeout})
+		run.Sources = append(run.Sources, timeline.Source{ID: source, Name: "prober-" + node, Role: timeline.Prober,
+			Node: node})
+		run.Targets = append(run.Targets, timeline.Target{ID: id, Name: "new from " + node, Kind: timeline.New,
+			Source: source, Service: "shop/web", Rate: 100, Timeout: caseTimeout})
 		for b, pod := range []string{"", "stays", "leaves", "comes"} {
 			if pod != "" {
 				run.Backends = append(run.Backends, timeline.Backend{Source: source, ID: uint16(b), Name: pod})
@@ -136,7 +142,8 @@ func (s *severalNodes) run() timeline.Run {
 		}
 		for at := time.Duration(0); at < nodesEnd; at += time.Second {
 			ahead := s.ahead[node]
-			run.Syncs = append(run.Syncs, timeline.Sync{Source: source, At: at, Min: ahead - time.Millisecond, Max: ahead + time.Millisecond})
+			run.Syncs = append(run.Syncs, timeline.Sync{Source: source, At: at, Min: ahead - time.Millisecond,
+				Max: ahead + time.Millisecond})
 		}
 		var requests []timeline.Request
 		for due := time.Duration(0); due+s.ahead[node] < nodesEnd; due += 10 * time.Millisecond {
@@ -152,7 +159,8 @@ func (s *severalNodes) run() timeline.Run {
 				Outcome: timeline.Outcome{Class: timeline.OK, Backend: routes[s.random.IntN(len(routes))]},
 			})
 		}
-		batches = append(batches, timeline.Batch{Source: source, Requests: requests, Watermarks: []timeline.Watermark{{Target: id, Due: nodesEnd}}})
+		batches = append(batches, timeline.Batch{Source: source, Requests: requests,
+			Watermarks: []timeline.Watermark{{Target: id, Due: nodesEnd}}})
 	}
 	change := func(at time.Duration, pod, from, to string) {
 		run.Events = append(run.Events, timeline.Event{

@@ -64,11 +64,14 @@ type fleetPod struct {
 const fleetServices = 10
 
 func newFleet(endpoints int) *fleet {
-	f := &fleet{tracker: NewTracker(Options{}), random: rand.New(rand.NewPCG(1, 2)), pods: make([][]*fleetPod, fleetServices)}
+	f := &fleet{tracker: NewTracker(Options{}), random: rand.New(rand.NewPCG(1, 2)),
+		pods: make([][]*fleetPod, fleetServices)}
 	f.tracker.Add(benchMeta)
 	for service := range fleetServices {
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
-			target := timeline.Target{ID: timeline.TargetID(len(f.judged) + 1), Name: fmt.Sprintf("web-%d %s", service, kind), Kind: kind, Service: serviceOf(service), Rate: 100, Timeout: simTimeout}
+			target := timeline.Target{ID: timeline.TargetID(len(f.judged) + 1),
+				Name: fmt.Sprintf("web-%d %s", service, kind), Kind: kind, Service: serviceOf(service), Rate: 100,
+				Timeout: simTimeout}
 			f.judged = append(f.judged, target)
 			f.tracker.Add(target)
 		}
@@ -85,7 +88,8 @@ func (f *fleet) now() time.Duration { return time.Duration(f.second) * time.Seco
 
 func (f *fleet) tell(p *fleetPod, kind timeline.EventKind, from, to, detail string) {
 	f.event++
-	e := timeline.Event{ID: f.event, Seen: f.now(), Kind: kind, From: from, To: to, Detail: detail, Object: p.object, Addr: p.addr, Writer: "apiserver"}
+	e := timeline.Event{ID: f.event, Seen: f.now(), Kind: kind, From: from, To: to, Detail: detail, Object: p.object,
+		Addr: p.addr, Writer: "apiserver"}
 	if kind == timeline.EndpointChanged {
 		e.Service, e.Port = serviceOf(p.service), 8080
 	}
@@ -171,8 +175,10 @@ func (f *fleet) probe() {
 		if p.target.ID == 0 {
 			f.made++
 			p.target = timeline.Target{
-				ID: timeline.TargetID(1000 + f.made), Name: "direct " + p.object.Name, Kind: timeline.Direct, Service: serviceOf(p.service), Rate: 10, Timeout: simTimeout,
-				Addr: netip.AddrPortFrom(p.addr, 8080), Pod: "shop/" + p.object.Name, PodUID: p.object.UID, PodNode: "node1",
+				ID: timeline.TargetID(1000 + f.made), Name: "direct " + p.object.Name, Kind: timeline.Direct,
+				Service: serviceOf(p.service), Rate: 10, Timeout: simTimeout,
+				Addr: netip.AddrPortFrom(p.addr, 8080), Pod: "shop/" + p.object.Name, PodUID: p.object.UID,
+				PodNode: "node1",
 			}
 			f.tracker.Add(p.target)
 		}
@@ -186,7 +192,8 @@ func (f *fleet) probe() {
 
 func (f *fleet) changed(p *fleetPod, to string) {
 	f.event++
-	f.tracker.Add(timeline.Event{ID: f.event, Seen: f.now(), Kind: timeline.TargetChanged, To: to, Object: timeline.Object{Kind: "Target", Name: p.target.Name}})
+	f.tracker.Add(timeline.Event{ID: f.event, Seen: f.now(), Kind: timeline.TargetChanged, To: to,
+		Object: timeline.Object{Kind: "Target", Name: p.target.Name}})
 }
 
 // BenchmarkSources judges ten minutes in virtual time of 100 Services with 1000 ready endpoints as 100 nodes see
@@ -218,17 +225,21 @@ type wideFleet struct {
 }
 
 func newWideFleet(sources, services, endpoints int) *wideFleet {
-	f := &wideFleet{fleet: fleet{tracker: NewTracker(Options{}), random: rand.New(rand.NewPCG(1, 2)), pods: make([][]*fleetPod, services)}, sources: sources, rate: 1000}
+	f := &wideFleet{fleet: fleet{tracker: NewTracker(Options{}), random: rand.New(rand.NewPCG(1, 2)),
+		pods: make([][]*fleetPod, services)}, sources: sources, rate: 1000}
 	f.tracker.Add(benchMeta)
 	f.tracker.Add(timeline.Source{ID: 1, Name: "coordinator", Role: timeline.Coordinator, T0: benchMeta.T0})
 	for source := range sources {
 		node := fmt.Sprintf("node%d", source+1)
-		f.tracker.Add(timeline.Source{ID: timeline.SourceID(source + 2), Name: node, Role: timeline.Prober, Node: node, T0: benchMeta.T0})
+		f.tracker.Add(timeline.Source{ID: timeline.SourceID(source + 2), Name: node, Role: timeline.Prober, Node: node,
+			T0: benchMeta.T0})
 		for service := range services {
 			for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 				target := timeline.Target{
-					ID: timeline.TargetID(len(f.judged) + 1), Name: fmt.Sprintf("web-%d %s from %s", service, kind, node), Kind: kind, Source: timeline.SourceID(source + 2),
-					Service: serviceOf(service), Rate: float64(f.rate) / float64(2*sources*services), Timeout: simTimeout,
+					ID: timeline.TargetID(len(f.judged) + 1), Name: fmt.Sprintf("web-%d %s from %s", service, kind,
+						node), Kind: kind, Source: timeline.SourceID(source + 2),
+					Service: serviceOf(service), Rate: float64(f.rate) / float64(2*sources*services),
+					Timeout: simTimeout,
 				}
 				f.judged = append(f.judged, target)
 				f.tracker.Add(target)
@@ -249,7 +260,8 @@ func (f *wideFleet) next() {
 	}
 	if f.second%10 == 0 {
 		for source := range f.sources {
-			f.tracker.Add(timeline.Sync{Source: timeline.SourceID(source + 2), At: f.now(), Min: -200 * time.Microsecond, Max: 200 * time.Microsecond})
+			f.tracker.Add(timeline.Sync{Source: timeline.SourceID(source + 2), At: f.now(),
+				Min: -200 * time.Microsecond, Max: 200 * time.Microsecond})
 		}
 	}
 	batch := timeline.Batch{}

@@ -130,7 +130,8 @@ func (a aligned) windows(list []model.Window) []model.Window {
 			w.Cut = new(a.bracket(*w.Cut))
 		}
 		if w.Most != nil {
-			w.Most = &model.Most{Length: drifted(model.Length{Max: w.Most.Length}, missed).Max, Downtime: drifted(model.Length{Max: w.Most.Downtime}, missed).Max}
+			w.Most = &model.Most{Length: drifted(model.Length{Max: w.Most.Length}, missed).Max,
+				Downtime: drifted(model.Length{Max: w.Most.Downtime}, missed).Max}
 		}
 	}
 	return list
@@ -155,7 +156,8 @@ func (a aligned) periods(list []windows.Period) []windows.Period {
 	}
 	placed := make([]windows.Period, 0, len(list))
 	for _, p := range list {
-		placed = append(placed, windows.Period{From: max(0, a.at(p.From).Earliest), To: a.at(p.To).Latest, Reason: p.Reason})
+		placed = append(placed, windows.Period{From: max(0, a.at(p.From).Earliest), To: a.at(p.To).Latest,
+			Reason: p.Reason})
 	}
 	return windows.Merge(placed)
 }
@@ -197,7 +199,8 @@ func (a aligned) series(s model.BucketSeries, width time.Duration) model.BucketS
 		return s
 	}
 	placed := model.BucketSeries{
-		Sent: make([]int, len(s.Sent)), Failed: make([]int, len(s.Sent)), Unobserved: make([]float64, len(s.Sent)), Latency: make([]model.Histogram, len(s.Sent)),
+		Sent: make([]int, len(s.Sent)), Failed: make([]int, len(s.Sent)), Unobserved: make([]float64, len(s.Sent)),
+		Latency: make([]model.Histogram, len(s.Sent)),
 	}
 	to := make([]int, len(s.Sent)) // where each slot lies
 	for i := range s.Sent {
@@ -319,7 +322,9 @@ func (t *Tracker) shareCoverage(tl *model.Timeline, snapshots []*snapshot) {
 		}
 	}
 	for _, group := range groups {
-		if !slices.ContainsFunc(group, func(i int) bool { return snapshots[i].target.Source != snapshots[group[0]].target.Source }) {
+		if !slices.ContainsFunc(group, func(i int) bool {
+			return snapshots[i].target.Source != snapshots[group[0]].target.Source
+		}) {
 			continue
 		}
 		var measured, observed []windows.Period

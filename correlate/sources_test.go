@@ -14,14 +14,17 @@ func TestASourceHasItsOwnStallsAndBackends(t *testing.T) {
 		Meta:     timeline.Meta{ID: "two"},
 		Sources:  []timeline.Source{{ID: 1, Name: "east", Node: "node1"}, {ID: 2, Name: "west", Node: "node2"}},
 		Backends: []timeline.Backend{{Source: 1, ID: 1, Name: "web-1"}, {Source: 2, ID: 1, Name: "web-2"}},
-		Events:   []timeline.Event{{ID: 1, Source: 1, Kind: timeline.ProberStall, Since: time.Second, Seen: 2 * time.Second}},
+		Events: []timeline.Event{{ID: 1, Source: 1, Kind: timeline.ProberStall, Since: time.Second,
+			Seen: 2 * time.Second}},
 	}
 	var requests []timeline.Request
 	for id := timeline.TargetID(1); id <= 2; id++ {
-		run.Targets = append(run.Targets, timeline.Target{ID: id, Name: []string{"east new", "west new"}[id-1], Kind: timeline.New, Source: timeline.SourceID(id), Rate: 100, Timeout: time.Second})
+		run.Targets = append(run.Targets, timeline.Target{ID: id, Name: []string{"east new", "west new"}[id-1],
+			Kind: timeline.New, Source: timeline.SourceID(id), Rate: 100, Timeout: time.Second})
 		for i := range 300 {
 			due := time.Duration(i) * interval
-			r := timeline.Request{Target: id, Seq: uint64(i), Due: due, Sent: due, Done: due + time.Millisecond, Outcome: timeline.Outcome{Code: 200, Backend: 1}}
+			r := timeline.Request{Target: id, Seq: uint64(i), Due: due, Sent: due, Done: due + time.Millisecond,
+				Outcome: timeline.Outcome{Code: 200, Backend: 1}}
 			if i == 250 {
 				r.Class, r.Code = timeline.HTTP5xx, 503
 			}

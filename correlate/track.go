@@ -34,9 +34,11 @@ type measuredTime struct{ began, ended *moment }
 // newTrack begins the track of a target that is judged as o says, in a run with a baseline. answers asks for who
 // answered.
 func newTrack(t timeline.Target, o Options, baseline time.Duration, answers bool) *track {
-	return &track{target: t, interval: t.Interval(), series: series{timeout: t.Timeout, seldom: t.Interval() >= seldom}, Reading: windows.NewReading(t, windows.Options{
-		Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, Baseline: baseline, Answers: answers,
-	})}
+	return &track{target: t, interval: t.Interval(),
+		series: series{timeout: t.Timeout, seldom: t.Interval() >= seldom},
+		Reading: windows.NewReading(t, windows.Options{
+			Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, Baseline: baseline, Answers: answers,
+		})}
 }
 
 func (t *track) add(r timeline.Request) {
@@ -48,7 +50,8 @@ func (t *track) add(r timeline.Request) {
 	if r.Class.Observed() {
 		t.series.add(&r)
 	}
-	t.waiting = append(t.waiting, windows.Sample{Sent: r.Sent, Done: r.Done, Due: r.Due, Seq: r.Seq, Backend: r.Backend, Class: r.Class, Delayed: r.Delayed})
+	t.waiting = append(t.waiting, windows.Sample{Sent: r.Sent, Done: r.Done, Due: r.Due, Seq: r.Seq,
+		Backend: r.Backend, Class: r.Class, Delayed: r.Delayed})
 }
 
 // passed takes a watermark: everything sent before it is final, for Sent is never before Due.
@@ -102,7 +105,9 @@ func (t *track) sort() {
 // begin returns when measuring began: at the first due instant, unless that came later than getting ready explains.
 // Then what kept the prober from it is part of the run.
 func (t *track) begin() time.Duration {
-	if t.began != nil && t.began.source == t.target.Source && t.tally.firstDue-t.began.at > gettingReady && t.target.Kind != timeline.Held { // the opening of held connections is on record
+	// the opening of held connections is on record
+	if t.began != nil && t.began.source == t.target.Source && t.tally.firstDue-t.began.at > gettingReady &&
+		t.target.Kind != timeline.Held {
 		return t.began.at
 	}
 	return t.tally.firstDue
@@ -170,10 +175,13 @@ func (s *snapshot) coverage(clock aligned) float64 {
 func (s *snapshot) publish(source timeline.Source, clock aligned) model.Target {
 	f, t := s.target, &s.tally
 	p := model.Target{
-		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: source.Name, Node: source.Node, Service: f.Service, PortName: f.PortName,
-		Route: f.Route, RouteNode: f.RouteNode, Turns: f.Turns, Proves: f.Proves, Blind: f.Blind, Connections: f.Connections,
-		Pod: f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
-		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late, Delayed: t.delayed,
+		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: source.Name, Node: source.Node, Service: f.Service,
+		PortName: f.PortName,
+		Route:    f.Route, RouteNode: f.RouteNode, Turns: f.Turns, Proves: f.Proves, Blind: f.Blind,
+		Connections: f.Connections,
+		Pod:         f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
+		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late,
+		Delayed: t.delayed,
 		Classes: t.classNames(), NewConnections: t.fresh,
 		Measured: clock.bracket(model.Instant{Earliest: s.measured.From, Latest: s.measured.To}),
 		Latency:  t.quantiles(),

@@ -19,7 +19,8 @@ import (
 // Options say how a run is judged.
 type Options struct {
 	Join time.Duration // runs of failures less than this apart are one window; 0: as the run was asked to
-	Slow time.Duration // a success that took longer is slow; 0: as the run was asked to, else measured against the target's first answers
+	// a success that took longer is slow; 0: as the run was asked to, else measured against the target's first answers
+	Slow time.Duration
 
 	Resolution  time.Duration // a gap between sends that is no longer is no hole; 0: as the run was asked to
 	MinCoverage float64       // the share of time that must have been observed for a pass; 0: as the run was asked to
@@ -68,8 +69,10 @@ type Tracker struct {
 // NewTracker returns a Tracker that knows nothing.
 func NewTracker(o Options) *Tracker {
 	return &Tracker{
-		opts: o, targets: map[timeline.TargetID]*track{}, named: map[string]timeline.TargetID{}, early: map[string]measuredTime{},
-		sources: map[timeline.SourceID]timeline.Source{}, backends: map[timeline.SourceID][]string{}, peers: map[peerKey]string{}, stalls: map[timeline.SourceID][]windows.Period{},
+		opts: o, targets: map[timeline.TargetID]*track{}, named: map[string]timeline.TargetID{},
+		early:   map[string]measuredTime{},
+		sources: map[timeline.SourceID]timeline.Source{}, backends: map[timeline.SourceID][]string{},
+		peers: map[peerKey]string{}, stalls: map[timeline.SourceID][]windows.Period{},
 		losses: newLosses(), held: newHeldFacts(), reached: map[timeline.SourceID]*reached{}, alike: map[sends]int{},
 	}
 }
@@ -111,7 +114,8 @@ func (t *Tracker) addTarget(target timeline.Target) {
 		t.name(tr)
 		return
 	}
-	tr := newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()}, t.meta.Options.Baseline, t.sources[target.Source].Role == timeline.Prober)
+	tr := newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()},
+		t.meta.Options.Baseline, t.sources[target.Source].Role == timeline.Prober)
 	tr.series.width, tr.source, tr.alike = t.width, t.reachedBy(target.Source), t.alikeTo(target)
 	t.targets[target.ID] = tr
 	t.order = append(t.order, target.ID)
@@ -200,7 +204,8 @@ func (t *Tracker) addEvent(e timeline.Event) {
 	case timeline.TargetChanged:
 		t.targetChanged(e)
 	case timeline.ProberStall:
-		t.stalls[e.Source] = append(t.stalls[e.Source], windows.Period{From: e.Since, To: e.Seen, Reason: model.ReasonStalled})
+		t.stalls[e.Source] = append(t.stalls[e.Source], windows.Period{From: e.Since, To: e.Seen,
+			Reason: model.ReasonStalled})
 	case timeline.Command:
 		t.commandChanged(e)
 	case timeline.Hammer:

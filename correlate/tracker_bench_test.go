@@ -64,7 +64,8 @@ func benchBatches(n int) iter.Seq2[timeline.Batch, error] {
 // benchEvents are n events of the kinds a rollout brings, spread over a time.
 func benchEvents(n int, over time.Duration) []timeline.Event {
 	events := make([]timeline.Event, n)
-	states := []string{timeline.EndpointReady, timeline.EndpointTerminatingServing, timeline.EndpointTerminating, timeline.EndpointAbsent}
+	states := []string{timeline.EndpointReady, timeline.EndpointTerminatingServing, timeline.EndpointTerminating,
+		timeline.EndpointAbsent}
 	for i := range events {
 		pod := string(rune('a' + i/100%26))
 		events[i] = timeline.Event{
@@ -84,8 +85,10 @@ func BenchmarkAnalyze1M(b *testing.B) { benchmarkAnalyze(b, 1_000_000, 1000) }
 
 func benchmarkAnalyze(b *testing.B, n, events int) {
 	over := time.Duration(n/5000) * time.Second
-	run := timeline.Run{Meta: benchMeta, Targets: benchTargets, Events: benchEvents(events, over), Batches: benchBatches(n)}
-	run.Events = append(run.Events, timeline.Event{ID: uint32(events + 1), Seen: over, Kind: timeline.RunPhase, To: "ended"})
+	run := timeline.Run{Meta: benchMeta, Targets: benchTargets, Events: benchEvents(events, over),
+		Batches: benchBatches(n)}
+	run.Events = append(run.Events, timeline.Event{ID: uint32(events + 1), Seen: over, Kind: timeline.RunPhase,
+		To: "ended"})
 	var peak uint64
 	for b.Loop() {
 		tl, err := Analyze(run, Options{})

@@ -39,7 +39,8 @@ func watermarks(rest []timeline.Request, end time.Duration) []timeline.Watermark
 // requestsToTwo are requests to the targets 1 and 2, and the end of their run.
 func requestsToTwo(data []byte) (requests []timeline.Request, end time.Duration) {
 	half := len(data) / 2
-	classes := []timeline.Class{timeline.Refused, timeline.TimeoutResponse, timeline.NoSlot, timeline.NotSent, timeline.Local, timeline.HTTP5xx, timeline.TimeoutConnect}
+	classes := []timeline.Class{timeline.Refused, timeline.TimeoutResponse, timeline.NoSlot, timeline.NotSent,
+		timeline.Local, timeline.HTTP5xx, timeline.TimeoutConnect}
 	requests = readFlights(data[:half], classes...)
 	for _, r := range readFlights(data[half:], classes[:2]...) {
 		r.Target = 2
@@ -61,7 +62,8 @@ func FuzzTracker(f *testing.F) {
 			return
 		}
 		run := fuzzRun(requests, 30*time.Millisecond)
-		run.Targets = append(run.Targets, timeline.Target{ID: 2, Name: "reused", Kind: timeline.Reused, Rate: 200, Timeout: 80 * time.Millisecond})
+		run.Targets = append(run.Targets, timeline.Target{ID: 2, Name: "reused", Kind: timeline.Reused, Rate: 200,
+			Timeout: 80 * time.Millisecond})
 		run.Events = []timeline.Event{
 			{ID: 1, Seen: end / 2, Since: end/2 - 30*time.Millisecond, Kind: timeline.ProberStall},
 			{ID: 2, Seen: end, Kind: timeline.RunPhase, To: "ended"},
@@ -112,8 +114,10 @@ func FuzzKeptJudgement(f *testing.F) {
 			tr := NewTracker(Options{})
 			tr.Add(run.Meta)
 			tr.Add(run.Targets[0])
-			tr.Add(timeline.Target{ID: 2, Name: "direct", Kind: timeline.Direct, Rate: 200, Timeout: 80 * time.Millisecond})
-			ended := timeline.Event{Seen: end / 2, Kind: timeline.TargetChanged, To: "ended", Object: timeline.Object{Name: "direct"}}
+			tr.Add(timeline.Target{ID: 2, Name: "direct", Kind: timeline.Direct, Rate: 200,
+				Timeout: 80 * time.Millisecond})
+			ended := timeline.Event{Seen: end / 2, Kind: timeline.TargetChanged, To: "ended",
+				Object: timeline.Object{Name: "direct"}}
 			others := []timeline.Fact{
 				ended,
 				timeline.Event{Seen: end / 2, Since: end/2 - 80*time.Millisecond, Kind: timeline.ProberStall},
@@ -122,7 +126,8 @@ func FuzzKeptJudgement(f *testing.F) {
 				timeline.Source{Name: "lapse-0", Node: "node1"},
 				timeline.Event{Seen: end / 2, Kind: timeline.TargetChanged, To: "measuring", Object: ended.Object},
 				ended,
-				timeline.Target{ID: 2, Name: "direct", Kind: timeline.Direct, Rate: 200, Timeout: 80 * time.Millisecond, Pod: "shop/web-1"},
+				timeline.Target{ID: 2, Name: "direct", Kind: timeline.Direct, Rate: 200,
+					Timeout: 80 * time.Millisecond, Pod: "shop/web-1"},
 			}
 			check := func(f timeline.Fact) {
 				tr.Add(f)
@@ -131,7 +136,8 @@ func FuzzKeptJudgement(f *testing.F) {
 					track.kept = nil
 				}
 				if anew := tr.Timeline(); !reflect.DeepEqual(anew, again) { // far quicker than Diff
-					t.Fatalf("order %d: after %+v what was kept differs (-judged anew +kept):\n%s", seed, f, gocmp.Diff(anew, again))
+					t.Fatalf("order %d: after %+v what was kept differs (-judged anew +kept):\n%s", seed, f,
+						gocmp.Diff(anew, again))
 				}
 			}
 			deliver(rng, requests, end, func(b timeline.Batch) {
@@ -172,7 +178,8 @@ func checkLive(t *testing.T, live, final *model.Timeline) {
 	for _, w := range live.Windows {
 		w.ID, w.Causes = 0, nil
 		if !w.Live && !gocmp.Equal(w, known[key{w.Target, w.Kind == model.Slow, w.Start}]) {
-			t.Errorf("a window that was final changed: %+v\nnow: %+v", w, known[key{w.Target, w.Kind == model.Slow, w.Start}])
+			t.Errorf("a window that was final changed: %+v\nnow: %+v", w,
+				known[key{w.Target, w.Kind == model.Slow, w.Start}])
 		}
 	}
 }

@@ -71,7 +71,8 @@ func healthySecond(targets []timeline.Target, second int) timeline.Batch {
 	var b timeline.Batch
 	for _, target := range targets {
 		for due := start; due < start+time.Second; due += target.Interval() {
-			r := timeline.Request{Target: target.ID, Seq: uint64(due / target.Interval()), Due: due, Sent: due + 30*time.Microsecond}
+			r := timeline.Request{Target: target.ID, Seq: uint64(due / target.Interval()), Due: due,
+				Sent: due + 30*time.Microsecond}
 			r.Done = r.Sent + time.Duration(math.Exp(random.NormFloat64())*float64(300*time.Microsecond))
 			b.Requests = append(b.Requests, r)
 		}

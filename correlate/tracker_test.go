@@ -22,7 +22,8 @@ func trackRow(text string, complete int) *Tracker {
 	tr := NewTracker(Options{})
 	tr.Add(run.Meta)
 	tr.Add(run.Targets[0])
-	tr.Add(timeline.Batch{Requests: row(text), Watermarks: []timeline.Watermark{{Target: 1, Due: time.Duration(complete) * tick}}})
+	tr.Add(timeline.Batch{Requests: row(text),
+		Watermarks: []timeline.Watermark{{Target: 1, Due: time.Duration(complete) * tick}}})
 	return tr
 }
 
@@ -54,7 +55,8 @@ func TestWindowIsLiveUntilNoRequestCanChangeIt(t *testing.T) {
 		{16, false}, // none can
 	} {
 		w := onlyWindow(t, trackRow(text, test.complete).Timeline())
-		if got := inTicks(w); w.Live != test.live || got != "outage exact start 1..2 end 9..10 length 7..9 8/8 blackout 7..9" {
+		if got := inTicks(w); w.Live != test.live || got != "outage exact start 1..2 end 9..10 length 7..9 8/8 "+
+			"blackout 7..9" {
 			t.Errorf("complete up to %d: live %v, %s", test.complete, w.Live, got)
 		}
 	}
@@ -92,7 +94,8 @@ func TestTimelineOnceReturnedNeverChanges(t *testing.T) {
 }
 
 func TestTimelineSurvivesJSON(t *testing.T) {
-	run := rowRun(row("ok*20 x x ok x late ok+5 - - - - - - - - ok*20"), timeline.Event{Seen: 5 * tick, Since: 2 * tick, Kind: timeline.ProberStall})
+	run := rowRun(row("ok*20 x x ok x late ok+5 - - - - - - - - ok*20"),
+		timeline.Event{Seen: 5 * tick, Since: 2 * tick, Kind: timeline.ProberStall})
 	run.Meta.T0 = time.Date(2026, 7, 1, 2, 20, 58, 310_000_001, time.UTC)
 	want := analyze(t, run)
 	var got model.Timeline
@@ -106,7 +109,8 @@ func TestTimelineSurvivesJSON(t *testing.T) {
 
 func TestUnobserved(t *testing.T) {
 	stall := func(from, to int) timeline.Event {
-		return timeline.Event{Since: time.Duration(from) * tick, Seen: time.Duration(to) * tick, Kind: timeline.ProberStall}
+		return timeline.Event{Since: time.Duration(from) * tick, Seen: time.Duration(to) * tick,
+			Kind: timeline.ProberStall}
 	}
 	for _, test := range []struct {
 		name, row  string
@@ -119,18 +123,25 @@ func TestUnobserved(t *testing.T) {
 		{"more may not", "ok ok - - - ok ok", nil, "1..5 not sent", 1},
 		{"unobserved time begins when the last answer came", "ok ok+0.5 - - - - ok", nil, "1.5..6 not sent", 1},
 		{"a service that does not answer is observed", "ok ok+7 - - - - - - ok", nil, "", 7},
-		{"a service that has used up all connections is observed", "ok t+8 t+8 slot slot slot slot slot slot slot ok", nil, "", 1},
+		{"a service that has used up all connections is observed", "ok t+8 t+8 slot slot slot slot slot slot slot ok",
+			nil, "", 1},
 		{"what we could not send is a gap like any other", "ok late late ok", nil, "", 3},
 		{"and a hole as any other", "ok late late late ok", nil, "0..4 not sent", 1},
 		{"so is what tells nothing by our own fault", "ok local local ok ok", nil, "", 3},
 		{"and that is called so", "ok local local local ok ok", nil, "0..4 local fault", 1},
 		{"our own faults while an answer is awaited are not", "ok ok+5 local local ok ok", nil, "", 3},
-		{"answers that we read late show that it was up when they were sent", "ok delayed+5 delayed+4 delayed+3 delayed+2 ok", nil, "", 1},
-		{"and no longer: they may have come at once", "ok delayed+5 late late late late ok ok", nil, "1..6 not sent", 1},
-		{"a stalled prober observes nothing, even if an answer was awaited", "ok ok+6 - - - - - - ok ok", []timeline.Event{stall(2, 7)}, "2..7 prober stalled", 1},
-		{"a stall no longer than a gap may be is none", "ok ok+6 - - ok ok ok ok ok", []timeline.Event{stall(1, 4)}, "", 3},
-		{"an answer awaited before a hole tells nothing of other requests", "ok ok+4 - - - - - - - - ok", nil, "5..10 not sent", 4},
-		{"stalls and gaps are counted once", "ok ok - - - - - - ok ok", []timeline.Event{stall(3, 9)}, "1..9 prober stalled", 1},
+		{"answers that we read late show that it was up when they were sent",
+			"ok delayed+5 delayed+4 delayed+3 delayed+2 ok", nil, "", 1},
+		{"and no longer: they may have come at once", "ok delayed+5 late late late late ok ok", nil, "1..6 not sent",
+			1},
+		{"a stalled prober observes nothing, even if an answer was awaited", "ok ok+6 - - - - - - ok ok",
+			[]timeline.Event{stall(2, 7)}, "2..7 prober stalled", 1},
+		{"a stall no longer than a gap may be is none", "ok ok+6 - - ok ok ok ok ok", []timeline.Event{stall(1, 4)},
+			"", 3},
+		{"an answer awaited before a hole tells nothing of other requests", "ok ok+4 - - - - - - - - ok", nil,
+			"5..10 not sent", 4},
+		{"stalls and gaps are counted once", "ok ok - - - - - - ok ok", []timeline.Event{stall(3, 9)},
+			"1..9 prober stalled", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tl := analyze(t, rowRun(row(test.row), test.events...))
@@ -159,21 +170,25 @@ func TestTargetWhoseRateChangesIsJudgedByTheRateOfTheTime(t *testing.T) {
 		var requests []timeline.Request
 		add := func(from, to, interval time.Duration) {
 			for at := from; at < to; at += interval {
-				requests = append(requests, timeline.Request{Target: 1, Seq: uint64(len(requests)), Due: at, Sent: at, Done: at + ms})
+				requests = append(requests, timeline.Request{Target: 1, Seq: uint64(len(requests)), Due: at, Sent: at,
+					Done: at + ms})
 			}
 		}
 		add(0, 5*time.Second, 125*ms)
 		add(5*time.Second, 10*time.Second, 20*ms)
 		for i := range requests { // 300 ms in which none was sent, at either rate
-			if r := &requests[i]; r.Due >= 2*time.Second && r.Due < 2300*ms || r.Due >= 7*time.Second && r.Due < 7300*ms {
+			if r := &requests[i]; r.Due >= 2*time.Second && r.Due < 2300*ms || r.Due >= 7*time.Second &&
+				r.Due < 7300*ms {
 				r.Class = timeline.NotSent
 			}
 		}
 		run := rowRun(requests)
-		run.Targets[0].Kind, run.Targets[0].Rate, run.Meta.Options.Resolution = timeline.Direct, float64(time.Second)/float64(last), 0
+		run.Targets[0].Kind, run.Targets[0].Rate, run.Meta.Options.Resolution = timeline.Direct,
+			float64(time.Second)/float64(last), 0
 		target := analyze(t, run).Targets[0]
 		if want := 1 - 0.319/10; math.Abs(target.Coverage-want) > 0.001 {
-			t.Errorf("at %v/s on record: coverage %v, want %v: 300 ms are a hole where a request was due every 20 ms, and none at 125 ms", run.Targets[0].Rate, target.Coverage, want)
+			t.Errorf("at %v/s on record: coverage %v, want %v: 300 ms are a hole where a request was due every 20 "+
+				"ms, and none at 125 ms", run.Targets[0].Rate, target.Coverage, want)
 		}
 	}
 }
@@ -198,7 +213,8 @@ func TestNothingIsKnownOfTheClusterOnceTheProberIsLost(t *testing.T) {
 		if gaps == 0 {
 			continue
 		}
-		if e := tl.Events[len(tl.Events)-1]; e.Kind != timeline.WatchGap || e.ID != 5 || e.At != (model.Instant{Earliest: 100 * tick, Latest: 800 * tick}) {
+		if e := tl.Events[len(tl.Events)-1]; e.Kind != timeline.WatchGap || e.ID != 5 ||
+			e.At != (model.Instant{Earliest: 100 * tick, Latest: 800 * tick}) {
 			t.Errorf("%+v, want a watch gap from the last sign of the prober to the end", e)
 		}
 		if got := unobservedText(tl); got != "94..100 prober stalled, 100..800 run ended early" {
@@ -210,10 +226,12 @@ func TestNothingIsKnownOfTheClusterOnceTheProberIsLost(t *testing.T) {
 func TestStallOfTheControlTargetIsUnobservedForAll(t *testing.T) {
 	requests := row("ok*40")
 	run := rowRun(requests)
-	run.Targets = append(run.Targets, timeline.Target{ID: 2, Name: "control", Kind: timeline.Control, Rate: 100, Timeout: time.Second})
+	run.Targets = append(run.Targets, timeline.Target{ID: 2, Name: "control", Kind: timeline.Control, Rate: 100,
+		Timeout: time.Second})
 	slow := timeline.Request{Target: 2, Due: 5 * tick, Sent: 5 * tick, Done: 25 * tick}
 	run.Batches = func(yield func(timeline.Batch, error) bool) {
-		yield(timeline.Batch{Requests: append(requests, slow), Watermarks: []timeline.Watermark{{Target: 1, Due: 40 * tick}, {Target: 2, Due: 40 * tick}}}, nil)
+		yield(timeline.Batch{Requests: append(requests, slow),
+			Watermarks: []timeline.Watermark{{Target: 1, Due: 40 * tick}, {Target: 2, Due: 40 * tick}}}, nil)
 	}
 	tl := analyze(t, run)
 	if got := unobservedText(tl); got != "5..25 prober stalled" {
@@ -274,14 +292,17 @@ func TestTimeBeforeTheFirstRequest(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			requests := row("ok ok ok ok")
 			for i := range requests {
-				requests[i].Due, requests[i].Sent, requests[i].Done = requests[i].Due+shift*tick, requests[i].Sent+shift*tick, requests[i].Done+shift*tick
+				requests[i].Due, requests[i].Sent, requests[i].Done = requests[i].Due+shift*tick,
+					requests[i].Sent+shift*tick, requests[i].Done+shift*tick
 			}
 			run := rowRun(requests, timeline.Event{
-				Seen: time.Duration(test.begun) * tick, Kind: timeline.TargetChanged, To: "measuring", Object: timeline.Object{Kind: "Target", Name: "new"},
+				Seen: time.Duration(test.begun) * tick, Kind: timeline.TargetChanged, To: "measuring",
+				Object: timeline.Object{Kind: "Target", Name: "new"},
 			})
 			run.Events[1].Seen = (shift + 4) * tick
 			tl := analyze(t, run)
-			if got := unobservedText(tl); got != test.unobserved || tl.Targets[0].Measured.Earliest != time.Duration(test.from)*tick {
+			if got := unobservedText(tl); got != test.unobserved ||
+				tl.Targets[0].Measured.Earliest != time.Duration(test.from)*tick {
 				t.Errorf("unobserved %q, %+v", got, tl.Targets[0])
 			}
 		})
@@ -293,7 +314,8 @@ func TestTheLeadOfASlowTargetCountsInItsResolution(t *testing.T) {
 	slow := timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 0.1, Timeout: time.Second}
 	tr := NewTracker(Options{})
 	tr.Add(slow)
-	tr.Add(timeline.Event{Kind: timeline.TargetChanged, To: "measuring", Object: timeline.Object{Kind: "Target", Name: "new"}})
+	tr.Add(timeline.Event{Kind: timeline.TargetChanged, To: "measuring",
+		Object: timeline.Object{Kind: "Target", Name: "new"}})
 	at := 9 * time.Second
 	tr.Add(timeline.Batch{
 		Requests:   []timeline.Request{{Target: 1, Due: at, Sent: at, Done: at + tick}},
@@ -313,7 +335,8 @@ func TestARecordingThatBreaksOffIsJudgedUpToItsEnd(t *testing.T) {
 	brokenOff.Meta.Options.Duration = 500 * tick
 	damaged := brokenOff
 	damaged.Batches = func(yield func(timeline.Batch, error) bool) {
-		if yield(timeline.Batch{Requests: row("ok ok x ok"), Watermarks: []timeline.Watermark{{Target: 1, Due: 4 * tick}}}, nil) {
+		if yield(timeline.Batch{Requests: row("ok ok x ok"),
+			Watermarks: []timeline.Watermark{{Target: 1, Due: 4 * tick}}}, nil) {
 			yield(timeline.Batch{}, errors.New("block 7 is cut short"))
 		}
 	}
@@ -357,7 +380,8 @@ func TestTimeBeforeAKnownEndIsUnobserved(t *testing.T) {
 // Of a prober that was lost no run ended early: the run went on, on other nodes.
 func TestTimeAfterALostProberSaysSo(t *testing.T) {
 	lostOn := func(node string) timeline.Event {
-		return timeline.Event{ID: 1, Seen: 200 * tick, Kind: timeline.ProberChanged, To: "lost", Object: timeline.Object{Kind: "Node", Name: node}, Detail: "Pod lapse-x: it was ended"}
+		return timeline.Event{ID: 1, Seen: 200 * tick, Kind: timeline.ProberChanged, To: "lost",
+			Object: timeline.Object{Kind: "Node", Name: node}, Detail: "Pod lapse-x: it was ended"}
 	}
 	for node, want := range map[string]string{"node2": "3..500 prober lost", "node3": "3..500 run ended early"} {
 		run := rowRun(row("ok ok ok ok"), lostOn(node))
@@ -389,10 +413,12 @@ func TestSilenceOfALiveProberShowsAsUnobserved(t *testing.T) {
 }
 
 func TestTargetIsMeasuredUntilItEnds(t *testing.T) {
-	run := rowRun(row("ok ok ok ok"), timeline.Event{Seen: 4 * tick, Kind: timeline.TargetChanged, To: "ended", Object: timeline.Object{Name: "new"}})
+	run := rowRun(row("ok ok ok ok"), timeline.Event{Seen: 4 * tick, Kind: timeline.TargetChanged, To: "ended",
+		Object: timeline.Object{Name: "new"}})
 	run.Events[1].Seen = 1000 * tick
 	tl := analyze(t, run)
-	if target := tl.Targets[0]; target.Measured != (model.Instant{Earliest: 0, Latest: 4 * tick}) || target.Coverage != 1 {
+	if target := tl.Targets[0]; target.Measured != (model.Instant{Earliest: 0, Latest: 4 * tick}) ||
+		target.Coverage != 1 {
 		t.Errorf("%+v", target)
 	}
 }
@@ -402,7 +428,8 @@ func TestTargetTotals(t *testing.T) {
 	requests[3].Sent = requests[3].Due + 2*tick // late
 	requests[3].Done = requests[3].Sent + tick/10
 	target := analyze(t, rowRun(requests)).Targets[0]
-	if target.Sent != 104 || target.OK != 101 || target.Delayed != 1 || target.Failed != 3 || target.NotSent != 2 || target.Late != 1 {
+	if target.Sent != 104 || target.OK != 101 || target.Delayed != 1 || target.Failed != 3 || target.NotSent != 2 ||
+		target.Late != 1 {
 		t.Errorf("%+v", target)
 	}
 	want := map[string]int{"ok": 101, "refused": 2, "timeout_response": 1, "notsent": 1, "local": 1}
@@ -411,7 +438,8 @@ func TestTargetTotals(t *testing.T) {
 	}
 	near := func(got, want time.Duration) bool { return got >= want && got <= want+want/500+time.Microsecond }
 	l := target.Latency
-	if !near(l.P50, tick/10) || !near(l.P90, tick/10) && !near(l.P90, tick) || !near(l.P99, 2*tick+tick/10) || !near(l.P999, 3*tick) || l.Max != 3*tick {
+	if !near(l.P50, tick/10) || !near(l.P90, tick/10) && !near(l.P90, tick) || !near(l.P99, 2*tick+tick/10) ||
+		!near(l.P999, 3*tick) || l.Max != 3*tick {
 		t.Errorf("latency %+v", l)
 	}
 }
@@ -420,7 +448,8 @@ func TestFailuresAreListedUpToACap(t *testing.T) {
 	requests := row("x*12000 ok")
 	slices.Reverse(requests)
 	tl := analyze(t, rowRun(requests))
-	if len(tl.Failures) != 10_000 || tl.FailuresTruncated != 2000 || tl.Failures[0].Seq != 0 || tl.Failures[9_999].Seq != 9_999 {
+	if len(tl.Failures) != 10_000 || tl.FailuresTruncated != 2000 || tl.Failures[0].Seq != 0 ||
+		tl.Failures[9_999].Seq != 9_999 {
 		t.Errorf("%d listed, %d not, first %+v", len(tl.Failures), tl.FailuresTruncated, tl.Failures[0])
 	}
 }
@@ -439,7 +468,8 @@ func TestCommandIsTold(t *testing.T) {
 		timeline.Event{Seen: 8 * tick, Kind: timeline.Command, To: "exited", ExitCode: new(1)})
 	run.Meta.Command = []string{"kubectl", "drain"}
 	tl := analyze(t, run)
-	want := &model.Command{Args: []string{"kubectl", "drain"}, Start: new(2 * tick), End: new(8 * tick), ExitCode: new(1)}
+	want := &model.Command{Args: []string{"kubectl", "drain"}, Start: new(2 * tick), End: new(8 * tick),
+		ExitCode: new(1)}
 	if diff := gocmp.Diff(want, tl.Run.Command); diff != "" {
 		t.Error(diff)
 	}

@@ -110,7 +110,8 @@ func simulate(n network, rate float64, before, after time.Duration, f fault, fai
 				r.Class = timeline.TimeoutResponse
 			}
 		}
-		r.Due, r.Sent, r.Done = r.Due.Truncate(time.Microsecond), r.Sent.Truncate(time.Microsecond), r.Done.Truncate(time.Microsecond)
+		r.Due, r.Sent, r.Done = r.Due.Truncate(time.Microsecond), r.Sent.Truncate(time.Microsecond),
+			r.Done.Truncate(time.Microsecond)
 		sent = append(sent, r)
 	}
 	return sent
@@ -120,7 +121,8 @@ func simulate(n network, rate float64, before, after time.Duration, f fault, fai
 func judgeRequests(tb testing.TB, rate float64, requests []timeline.Request, resolution time.Duration) []model.Window {
 	tb.Helper()
 	run := timeline.Run{
-		Meta:    timeline.Meta{Options: timeline.Options{Join: time.Second, Slow: 10 * time.Second, Timeout: simTimeout, Resolution: resolution}},
+		Meta: timeline.Meta{Options: timeline.Options{Join: time.Second, Slow: 10 * time.Second,
+			Timeout: simTimeout, Resolution: resolution}},
 		Targets: []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: rate, Timeout: simTimeout}},
 		Batches: func(yield func(timeline.Batch, error) bool) {
 			yield(timeline.Batch{Requests: requests}, nil)
@@ -147,7 +149,8 @@ type score struct {
 func (s score) String() string {
 	n := time.Duration(max(1, s.seen))
 	return fmt.Sprintf("seen %d of %d, truth missed %d times, brackets %v and %v wide in the mean, %v",
-		s.seen, s.repeats, s.missed, (s.startWidth / n).Round(10*time.Microsecond), (s.endWidth / n).Round(10*time.Microsecond), s.kinds)
+		s.seen, s.repeats, s.missed, (s.startWidth / n).Round(10*time.Microsecond),
+		(s.endWidth / n).Round(10*time.Microsecond), s.kinds)
 }
 
 // An experiment repeats one kind of fault with many seeds.
@@ -166,7 +169,8 @@ func (e experiment) repeat(t *testing.T, rate float64, repeats int) score {
 	t.Helper()
 	s := score{repeats: repeats, kinds: map[model.WindowKind]int{}}
 	for seed := range uint64(repeats) {
-		n := network{rng: rand.New(rand.NewPCG(seed, uint64(rate))), median: cmp.Or(e.median, time.Millisecond), spread: e.spread}
+		n := network{rng: rand.New(rand.NewPCG(seed, uint64(rate))), median: cmp.Or(e.median, time.Millisecond),
+			spread: e.spread}
 		start := 30*time.Second + time.Duration(n.rng.Int64N(int64(time.Second)))
 		f := fault{start, start + e.length}
 		before := e.before + time.Duration(n.rng.Int64N(int64(e.before)))
@@ -239,7 +243,8 @@ func repeatsAt(rate float64) int { return seeds(int(min(500, 200_000/rate))) }
 func TestBracketsHoldTheTruthOfATotalOutage(t *testing.T) {
 	t.Parallel()
 	for _, rate := range rates {
-		s := experiment{fail: refusing, length: 500 * time.Millisecond, spread: 0.5, before: time.Second}.repeat(t, rate, repeatsAt(rate))
+		s := experiment{fail: refusing, length: 500 * time.Millisecond, spread: 0.5, before: time.Second}.repeat(t,
+			rate, repeatsAt(rate))
 		t.Logf("500 ms outage at %v/s: %v", rate, s)
 		if s.seen != s.repeats || s.missed > 0 || s.kinds[model.Outage] != s.repeats {
 			t.Errorf("500 ms outage at %v/s: %v; want every one seen as an outage, with brackets that hold", rate, s)
@@ -250,10 +255,12 @@ func TestBracketsHoldTheTruthOfATotalOutage(t *testing.T) {
 func TestBracketsHoldTheTruthWhenEverySecondRequestFailsAtRandom(t *testing.T) {
 	t.Parallel()
 	for _, rate := range rates {
-		s := experiment{fail: resetting(0.5), length: 300 * time.Millisecond, spread: 0.5, before: time.Second}.repeat(t, rate, repeatsAt(rate))
+		s := experiment{fail: resetting(0.5), length: 300 * time.Millisecond, spread: 0.5,
+			before: time.Second}.repeat(t, rate, repeatsAt(rate))
 		t.Logf("half of requests for 300 ms at %v/s: %v", rate, s)
 		if s.seen != s.repeats || s.missed > rare(s.repeats) {
-			t.Errorf("half of requests for 300 ms at %v/s: %v; want every one seen, and brackets that hold in 99 %%", rate, s)
+			t.Errorf("half of requests for 300 ms at %v/s: %v; want every one seen, and brackets that hold in 99 %%",
+				rate, s)
 		}
 	}
 }
@@ -262,10 +269,12 @@ func TestBracketsHoldTheTruthWhenEverySecondRequestFailsAtRandom(t *testing.T) {
 func TestPartialFaultShorterThanAnAnswerIsNoOutage(t *testing.T) {
 	t.Parallel()
 	for _, rate := range rates[1:] {
-		s := experiment{fail: resetting(0.5), length: 80 * time.Millisecond, median: 60 * time.Millisecond, spread: 0.3, before: 5 * time.Second}.repeat(t, rate, repeatsAt(rate)/2)
+		s := experiment{fail: resetting(0.5), length: 80 * time.Millisecond, median: 60 * time.Millisecond,
+			spread: 0.3, before: 5 * time.Second}.repeat(t, rate, repeatsAt(rate)/2)
 		t.Logf("half of requests for 80 ms at %v/s, answers take 60 ms: %v", rate, s)
 		if s.seen != s.repeats || s.missed > s.repeats/50 || s.kinds[model.Outage] > rare(s.repeats) {
-			t.Errorf("half of requests for 80 ms at %v/s: %v; want every one seen as partial, with brackets that hold", rate, s)
+			t.Errorf("half of requests for 80 ms at %v/s: %v; want every one seen as partial, with brackets that hold",
+				rate, s)
 		}
 	}
 }
@@ -282,16 +291,22 @@ func TestShareOfFailuresAsSlowAsAnswersIsNoOutage(t *testing.T) {
 		length time.Duration
 	}{
 		{"half of requests fail when answered", answeringBadly(0.5), 200, 60 * time.Millisecond, 90 * time.Millisecond},
-		{"half of requests fail when answered", answeringBadly(0.5), 1000, 60 * time.Millisecond, 80 * time.Millisecond},
-		{"a tenth of requests fail when answered", answeringBadly(0.1), 1000, 60 * time.Millisecond, 110 * time.Millisecond},
-		{"a fifth of requests fail when answered", answeringBadly(0.2), 200, 200 * time.Millisecond, 500 * time.Millisecond},
+		{"half of requests fail when answered", answeringBadly(0.5), 1000, 60 * time.Millisecond,
+			80 * time.Millisecond},
+		{"a tenth of requests fail when answered", answeringBadly(0.1), 1000, 60 * time.Millisecond,
+			110 * time.Millisecond},
+		{"a fifth of requests fail when answered", answeringBadly(0.2), 200, 200 * time.Millisecond,
+			500 * time.Millisecond},
 		{"a third of connections are lost", dropping(0.33), 200, 60 * time.Millisecond, 200 * time.Millisecond},
 		{"half of connections are lost", dropping(0.5), 1000, 60 * time.Millisecond, 80 * time.Millisecond},
 	} {
-		s := experiment{fail: test.fail, length: test.length, median: test.answer, spread: 0.3, before: 6 * time.Second}.repeat(t, test.rate, seeds(int(min(200, 60_000/test.rate))))
+		s := experiment{fail: test.fail, length: test.length, median: test.answer, spread: 0.3,
+			before: 6 * time.Second}.repeat(t, test.rate, seeds(int(min(200, 60_000/test.rate))))
 		t.Logf("%s for %v at %v/s, answers take %v: %v", test.name, test.length, test.rate, test.answer, s)
-		if s.seen != s.repeats || s.missed > s.repeats/50 || s.kinds[model.Outage] > s.repeats/50 || s.wrong > 0 || s.invented > 0 {
-			t.Errorf("%s for %v at %v/s, answers take %v: %v, of them %d exact, %d downtimes too long; want every one seen as partial, with brackets that hold",
+		if s.seen != s.repeats || s.missed > s.repeats/50 || s.kinds[model.Outage] > s.repeats/50 || s.wrong > 0 ||
+			s.invented > 0 {
+			t.Errorf("%s for %v at %v/s, answers take %v: %v, of them %d exact, %d downtimes too long; want every "+
+				"one seen as partial, with brackets that hold",
 				test.name, test.length, test.rate, test.answer, s, s.wrong, s.invented)
 		}
 	}
@@ -301,11 +316,14 @@ func TestShareOfFailuresAsSlowAsAnswersIsNoOutage(t *testing.T) {
 // as few.
 func TestBracketsHoldTheTruthOfAShareOfFewRequests(t *testing.T) {
 	t.Parallel()
-	for length, share := range map[time.Duration]float64{40 * time.Millisecond: 0.5, 60 * time.Millisecond: 0.33, 80 * time.Millisecond: 0.5} {
-		s := experiment{fail: resetting(share), length: length, spread: 0.3, before: time.Second}.repeat(t, 200, seeds(1000))
+	for length, share := range map[time.Duration]float64{40 * time.Millisecond: 0.5, 60 * time.Millisecond: 0.33,
+		80 * time.Millisecond: 0.5} {
+		s := experiment{fail: resetting(share), length: length, spread: 0.3, before: time.Second}.repeat(t, 200,
+			seeds(1000))
 		t.Logf("%v of requests for %v at 200/s: %v, %d of them exact", share, length, s, s.wrong)
 		if s.seen < s.repeats*98/100 || s.missed > rare(s.repeats) || s.wrong > s.repeats/200 || s.invented > 0 {
-			t.Errorf("%v of requests for %v at 200/s: %v, %d of them exact; want brackets that hold in 99 %%", share, length, s, s.wrong)
+			t.Errorf("%v of requests for %v at 200/s: %v, %d of them exact; want brackets that hold in 99 %%", share,
+				length, s, s.wrong)
 		}
 	}
 }
@@ -317,12 +335,16 @@ func TestBracketsHoldTheTruthOfAStallLongerThanTheTimeout(t *testing.T) {
 		for _, rate := range rates {
 			repeats := repeatsAt(rate)
 			if spread > 1 && rate > 1000 {
-				repeats = 40 // only at a high rate, and in one of ten, does a stall meet an answer that takes long anyway
+				// only at a high rate, and in one of ten, does a stall meet an answer that takes long anyway
+				repeats = 40
 			}
-			s := experiment{fail: stalling, length: 1500 * time.Millisecond, spread: spread, before: 2 * time.Second}.repeat(t, rate, repeats)
+			s := experiment{fail: stalling, length: 1500 * time.Millisecond, spread: spread,
+				before: 2 * time.Second}.repeat(t, rate, repeats)
 			t.Logf("stall at %v/s, latency spread %v: %v", rate, spread, s)
-			if s.seen != s.repeats || s.missed > rare(s.repeats) || s.wrong > 0 || s.kinds[model.Outage] < s.repeats*97/100 {
-				t.Errorf("stall at %v/s, latency spread %v: %v; want every one seen as an outage, and brackets that hold in 99 %%, or always if they say so", rate, spread, s)
+			if s.seen != s.repeats || s.missed > rare(s.repeats) || s.wrong > 0 ||
+				s.kinds[model.Outage] < s.repeats*97/100 {
+				t.Errorf("stall at %v/s, latency spread %v: %v; want every one seen as an outage, and brackets that "+
+					"hold in 99 %%, or always if they say so", rate, spread, s)
 			}
 		}
 	}
@@ -334,16 +356,20 @@ func TestShareOfTimeoutsIsOfWhatWasSentFromTheFirstToTheLast(t *testing.T) {
 	t.Parallel()
 	for _, share := range []float64{0.2, 0.5, 0.8} {
 		for seed := range uint64(seeds(200)) {
-			n := network{rng: rand.New(rand.NewPCG(seed, uint64(share*100))), median: 20 * time.Millisecond, spread: 0.9}
-			f := fault{start: 30 * time.Second, end: 30*time.Second + time.Duration(100+n.rng.IntN(400))*time.Millisecond}
+			n := network{rng: rand.New(rand.NewPCG(seed, uint64(share*100))), median: 20 * time.Millisecond,
+				spread: 0.9}
+			f := fault{start: 30 * time.Second, end: 30*time.Second +
+				time.Duration(100+n.rng.IntN(400))*time.Millisecond}
 			requests := simulate(n, 100, 5*time.Second, 2*time.Second, f, hanging(share))
 			for _, w := range judgeRequests(t, 100, requests, 0) {
 				sent, lost := amidFailures(requests, w)
 				if w.Failed >= 3 && (w.Sent != sent || (w.Kind == model.Outage) != (sent == w.Failed)) {
-					t.Errorf("share %v, seed %d: %s with %d of %d, want %d of %d", share, seed, w.Kind, w.Failed, w.Sent, w.Failed, sent)
+					t.Errorf("share %v, seed %d: %s with %d of %d, want %d of %d", share, seed, w.Kind, w.Failed,
+						w.Sent, w.Failed, sent)
 				}
 				if w.Downtime.Min > lost+10*time.Millisecond || w.Downtime.Max < lost-10*time.Millisecond {
-					t.Errorf("share %v, seed %d: downtime %v to %v, requests of %v were lost", share, seed, w.Downtime.Min, w.Downtime.Max, lost)
+					t.Errorf("share %v, seed %d: downtime %v to %v, requests of %v were lost", share, seed,
+						w.Downtime.Min, w.Downtime.Max, lost)
 				}
 			}
 		}
@@ -387,16 +413,20 @@ func TestBracketsHoldTheTruthWhileTheProberIsStoppedNowAndThen(t *testing.T) {
 	} {
 		for _, e.stopped = range []time.Duration{30 * time.Millisecond, 120 * time.Millisecond} {
 			stopped, open := seeds(250), map[time.Duration]int{}
-			for _, e.resolution = range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
+			for _, e.resolution = range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond,
+				200 * time.Millisecond} {
 				s := e.repeat(t, 200, stopped)
-				t.Logf("%s, stops of up to %v, --resolution %v: %v, %d edges open", name, e.stopped, e.resolution, s, s.open)
+				t.Logf("%s, stops of up to %v, --resolution %v: %v, %d edges open", name, e.stopped, e.resolution, s,
+					s.open)
 				if s.seen != s.repeats || s.missed > rare(s.repeats) || s.wrong > 0 {
-					t.Errorf("%s, stops of up to %v, --resolution %v: %v, %d of them exact; want every one seen, and brackets that hold", name, e.stopped, e.resolution, s, s.wrong)
+					t.Errorf("%s, stops of up to %v, --resolution %v: %v, %d of them exact; want every one seen, and "+
+						"brackets that hold", name, e.stopped, e.resolution, s, s.wrong)
 				}
 				open[e.resolution] = s.open
 			}
 			if open[200*time.Millisecond] > stopped/30 || open[10*time.Millisecond] < stopped/10 {
-				t.Errorf("%s, stops of up to %v: %v edges open; want hardly any where no stop is longer than the resolution, and many where most are", name, e.stopped, open)
+				t.Errorf("%s, stops of up to %v: %v edges open; want hardly any where no stop is longer than the "+
+					"resolution, and many where most are", name, e.stopped, open)
 			}
 		}
 	}
@@ -449,14 +479,19 @@ func TestRequestsCutInFlightAreAShareOfThoseInFlight(t *testing.T) {
 	for _, length := range []time.Duration{0, 20 * time.Millisecond} {
 		for _, servers := range []int{2, 3} {
 			for _, rate := range []float64{100, 200} {
-				e := experiment{fail: killing(servers), length: length, median: 300 * time.Millisecond, spread: 0.2, before: 2 * time.Second}
+				e := experiment{fail: killing(servers), length: length, median: 300 * time.Millisecond, spread: 0.2,
+					before: 2 * time.Second}
 				s := e.repeat(t, rate, seeds(200))
 				t.Logf("one of %d servers is killed, and missed for %v, at %v/s: %v", servers, length, rate, s)
-				if s.seen != s.repeats || s.missed > rare(s.repeats) || s.wrong > 0 || s.invented > 0 || s.kinds[model.Outage] > rare(s.repeats) {
-					t.Errorf("one of %d servers is killed, and missed for %v, at %v/s: %v; want every one seen as partial, with brackets that hold", servers, length, rate, s)
+				if s.seen != s.repeats || s.missed > rare(s.repeats) || s.wrong > 0 || s.invented > 0 ||
+					s.kinds[model.Outage] > rare(s.repeats) {
+					t.Errorf("one of %d servers is killed, and missed for %v, at %v/s: %v; want every one seen as "+
+						"partial, with brackets that hold", servers, length, rate, s)
 				}
 				if mean := (s.startWidth + s.endWidth) / time.Duration(s.repeats); mean > 1200*time.Millisecond {
-					t.Errorf("one of %d servers is killed, and missed for %v, at %v/s: windows of up to %v in the mean", servers, length, rate, mean)
+					t.Errorf(
+						"one of %d servers is killed, and missed for %v, at %v/s: windows of up to %v in the mean",
+						servers, length, rate, mean)
 				}
 			}
 		}
@@ -468,10 +503,12 @@ func TestBracketsHoldTheTruthOfAShareJoinedToATotalOutage(t *testing.T) {
 	t.Parallel()
 	for _, share := range []float64{0.5, 0.2, 0.1} {
 		for rate, repeats := range map[float64]int{200: seeds(300), 1000: seeds(100)} {
-			s := experiment{fail: worsening(share), length: 3500 * time.Millisecond, spread: 0.5, before: 2 * time.Second}.repeat(t, rate, repeats)
+			s := experiment{fail: worsening(share), length: 3500 * time.Millisecond, spread: 0.5,
+				before: 2 * time.Second}.repeat(t, rate, repeats)
 			t.Logf("%v of requests after a total outage at %v/s: %v", share, rate, s)
 			if s.seen != s.repeats || s.missed > rare(s.repeats) {
-				t.Errorf("%v of requests after a total outage at %v/s: %v; want every one seen, and brackets that hold in 99 %%", share, rate, s)
+				t.Errorf("%v of requests after a total outage at %v/s: %v; want every one seen, and brackets that "+
+					"hold in 99 %%", share, rate, s)
 			}
 		}
 	}
@@ -484,10 +521,12 @@ func TestBracketsHoldTheTruthOfAFewFailuresAfterATotalOutage(t *testing.T) {
 	for share, few := range map[float64]float64{0.5: 6, 0.33: 6, 0.2: 6, 0.1: 12} {
 		for _, rate := range []float64{200, 1000} {
 			tail := time.Duration(few / share / rate * float64(time.Second))
-			s := experiment{fail: tapering(share, outage), length: outage + tail, spread: 0.5, before: 2 * time.Second}.repeat(t, rate, seeds(int(min(1000, 200_000/rate))))
+			s := experiment{fail: tapering(share, outage), length: outage + tail, spread: 0.5,
+				before: 2 * time.Second}.repeat(t, rate, seeds(int(min(1000, 200_000/rate))))
 			t.Logf("a total outage, then %v of requests for %v at %v/s: %v", share, tail, rate, s)
 			if s.seen != s.repeats || s.missed > rare(s.repeats) {
-				t.Errorf("a total outage, then %v of requests for %v at %v/s: %v; want every one seen, and brackets that hold in 99 %%", share, tail, rate, s)
+				t.Errorf("a total outage, then %v of requests for %v at %v/s: %v; want every one seen, and brackets "+
+					"that hold in 99 %%", share, tail, rate, s)
 			}
 		}
 	}

@@ -25,7 +25,8 @@ func addWaited(pods []model.Pod, routes []model.Route) {
 // becameReady reports whether a Pod that was created in the run had not been ready before the change: one that was
 // waits for something else, and one that was there when the run began may have been.
 func becameReady(p *model.Pod, r *model.Route) bool {
-	if p.Created == nil || p.Started == nil || p.Ready == nil || p.Ready.Earliest > r.API.Latest || p.Started.Earliest < p.Created.Earliest {
+	if p.Created == nil || p.Started == nil || p.Ready == nil || p.Ready.Earliest > r.API.Latest ||
+		p.Started.Earliest < p.Created.Earliest {
 		return false
 	}
 	times := 0
@@ -40,7 +41,8 @@ func becameReady(p *model.Pod, r *model.Route) bool {
 // waitedTime bounds the parts of the time from S to R, as [lostTime] does.
 func waitedTime(started, ready *model.Instant, r *model.Route) *model.WaitedTime {
 	t := lostTime(*started, *ready, r.API, r.Changed)
-	waited := &model.WaitedTime{Length: t.Length, StartUp: t.AppEarly, Controller: t.Controller, Proxy: t.Proxy, Mostly: t.Mostly}
+	waited := &model.WaitedTime{Length: t.Length, StartUp: t.AppEarly, Controller: t.Controller, Proxy: t.Proxy,
+		Mostly: t.Mostly}
 	if waited.Mostly == model.LostAppEarly {
 		waited.Mostly = model.LostStartUp
 	}

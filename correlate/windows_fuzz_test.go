@@ -28,7 +28,8 @@ func readFlights(data []byte, classes ...timeline.Class) []timeline.Request {
 		if how < 128 {
 			class = classes[how%len(classes)]
 		}
-		r := timeline.Request{Target: 1, Seq: uint64(i / 3), Due: at, Sent: at, Done: at + (took*took*took/1000+1)*10*time.Microsecond}
+		r := timeline.Request{Target: 1, Seq: uint64(i / 3), Due: at, Sent: at,
+			Done: at + (took*took*took/1000+1)*10*time.Microsecond}
 		r.Class, r.Backend = class, uint16(how%3)
 		requests = append(requests, r)
 	}
@@ -57,7 +58,9 @@ func newNaive(requests []timeline.Request, join, limit time.Duration) *naive {
 
 // parted reports whether a success or unobserved time lies wholly between two instants.
 func (n *naive) parted(from, to time.Duration) bool {
-	return slices.ContainsFunc(n.requests, func(r timeline.Request) bool { return r.Class == timeline.OK && r.Sent >= from && r.Done <= to }) ||
+	return slices.ContainsFunc(n.requests, func(r timeline.Request) bool {
+		return r.Class == timeline.OK && r.Sent >= from && r.Done <= to
+	}) ||
 		slices.ContainsFunc(n.unobserved, func(d windows.Period) bool { return d.From >= from && d.To <= to })
 }
 
@@ -90,7 +93,8 @@ func bounds(failures []timeline.Request) (minSent, maxSent, minKnown, maxKnown t
 	}
 	sent := by(func(r timeline.Request) time.Duration { return r.Sent })
 	done := by(func(r timeline.Request) time.Duration { return r.Done })
-	return slices.MinFunc(failures, sent).Sent, slices.MaxFunc(failures, sent).Sent, slices.MinFunc(failures, done).Done, slices.MaxFunc(failures, done).Done
+	return slices.MinFunc(failures, sent).Sent, slices.MaxFunc(failures, sent).Sent,
+		slices.MinFunc(failures, done).Done, slices.MaxFunc(failures, done).Done
 }
 
 // A naiveWindow is what can be compared with a [model.Window].
@@ -120,7 +124,8 @@ func (n *naive) windows() []naiveWindow {
 			}
 		}
 		w := naiveWindow{Failed: len(failures), Sent: len(failures) + inside}
-		w.Start, w.End = model.Instant{Earliest: n.begin, Latest: minKnown}, model.Instant{Earliest: maxSent, Latest: model.Never}
+		w.Start, w.End = model.Instant{Earliest: n.begin, Latest: minKnown},
+			model.Instant{Earliest: maxSent, Latest: model.Never}
 
 		floor := time.Duration(-1)
 		if i > 0 {
@@ -129,7 +134,8 @@ func (n *naive) windows() []naiveWindow {
 		besideStart, besideEnd := 0, 0 // successes within the brackets
 		var before []time.Duration
 		for _, r := range n.requests {
-			if r.Class == timeline.OK && r.Sent >= floor && (r.Done <= minSent || spared > 0 && r.Seq < failures[0].Seq) {
+			if r.Class == timeline.OK && r.Sent >= floor &&
+				(r.Done <= minSent || spared > 0 && r.Seq < failures[0].Seq) {
 				before = append(before, r.Sent)
 			}
 		}
@@ -156,7 +162,8 @@ func (n *naive) windows() []naiveWindow {
 		}
 		slices.Sort(after)
 		var sents []time.Duration
-		if spared > 0 { // over for what arrives as soon as so many were sent, for what is in flight as soon as so many were done
+		// over for what arrives as soon as so many were sent, for what is in flight as soon as so many were done
+		if spared > 0 {
 			after = nil
 			for _, r := range n.requests {
 				if r.Class == timeline.OK && r.Done >= maxKnown && r.Seq > failures[0].Seq && r.Seq < nextSeq {
@@ -226,7 +233,8 @@ func (n *naive) spared(failures []timeline.Request) (spared int) {
 		return 0
 	}
 	for _, r := range n.requests {
-		if r.Class == timeline.OK && r.Sent > minSent+windows.MaxReorder && r.Sent+windows.MaxReorder < minKnown && r.Done > lastDone+windows.MaxReorder {
+		if r.Class == timeline.OK && r.Sent > minSent+windows.MaxReorder && r.Sent+windows.MaxReorder < minKnown &&
+			r.Done > lastDone+windows.MaxReorder {
 			spared++
 		}
 	}
@@ -247,8 +255,10 @@ func (n *naive) inside(failures []timeline.Request, answer time.Duration) (insid
 	}
 	for _, r := range n.requests {
 		usual := func(f timeline.Request) bool { return r.Sent <= f.Sent-(f.Done-f.Sent) && r.Done-r.Sent <= answer }
-		after := r.Sent >= minKnown && (r.Done <= maxSent || answer != model.Never && slices.ContainsFunc(failures, usual))
-		among := r.Sent > minSent+windows.MaxReorder && r.Sent < maxSent-windows.MaxReorder && r.Done > minKnown+windows.MaxReorder && r.Done+windows.MaxReorder < lastDone
+		after := r.Sent >= minKnown && (r.Done <= maxSent || answer != model.Never &&
+			slices.ContainsFunc(failures, usual))
+		among := r.Sent > minSent+windows.MaxReorder && r.Sent < maxSent-windows.MaxReorder &&
+			r.Done > minKnown+windows.MaxReorder && r.Done+windows.MaxReorder < lastDone
 		arrived := r.Sent > firstArrival && r.Sent+windows.MaxReorder < lastArrival
 		if r.Class == timeline.OK && (after || among || arrived) {
 			inside++
@@ -292,7 +302,8 @@ func (n *naive) clamp(w *naiveWindow, minSent, maxKnown time.Duration) {
 func fuzzRun(requests []timeline.Request, resolution time.Duration) timeline.Run {
 	last := requests[len(requests)-1].Sent
 	return timeline.Run{
-		Meta:    timeline.Meta{Options: timeline.Options{Join: 100 * time.Millisecond, Slow: 50 * time.Millisecond, Timeout: 80 * time.Millisecond, Resolution: resolution}},
+		Meta: timeline.Meta{Options: timeline.Options{Join: 100 * time.Millisecond, Slow: 50 * time.Millisecond,
+			Timeout: 80 * time.Millisecond, Resolution: resolution}},
 		Targets: []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: 100, Timeout: 80 * time.Millisecond}},
 		Events:  []timeline.Event{{Seen: last + 1, Kind: timeline.RunPhase, To: "ended"}},
 		Batches: func(yield func(timeline.Batch, error) bool) {
@@ -317,9 +328,11 @@ func checkWindows(t *testing.T, tl *model.Timeline) {
 			t.Errorf("window %d has ID %d", i+1, w.ID)
 		case w.Start.Earliest > w.Start.Latest || w.End.Earliest > w.End.Latest || w.Start.Earliest > w.End.Latest:
 			t.Errorf("brackets of %+v are not ordered", w)
-		case w.Length.Min > w.Length.Max || w.Length.Min < 0 || w.Downtime.Min > w.Downtime.Max || w.Downtime.Min < 0 || w.Downtime.Max > w.Length.Max:
+		case w.Length.Min > w.Length.Max || w.Length.Min < 0 || w.Downtime.Min > w.Downtime.Max ||
+			w.Downtime.Min < 0 || w.Downtime.Max > w.Length.Max:
 			t.Errorf("lengths of %+v are not ordered", w)
-		case w.Blackout != nil && (w.Blackout.Min > w.Blackout.Max || w.Blackout.Min > w.Length.Min || w.Blackout.Max > w.Length.Max):
+		case w.Blackout != nil && (w.Blackout.Min > w.Blackout.Max || w.Blackout.Min > w.Length.Min ||
+			w.Blackout.Max > w.Length.Max):
 			t.Errorf("blackout %+v of %+v does not lie in it", *w.Blackout, w)
 		case w.Share <= 0 || w.Share > 1 || w.Sent < w.Failed+w.Slow:
 			t.Errorf("share of %+v", w)
@@ -332,7 +345,8 @@ func checkWindows(t *testing.T, tl *model.Timeline) {
 	}
 	for _, target := range tl.Targets {
 		if target.Kind.Judged() && failed[target.Name] != target.Failed {
-			t.Errorf("windows of %s hold %d failures, %d requests failed", target.Name, failed[target.Name], target.Failed)
+			t.Errorf("windows of %s hold %d failures, %d requests failed", target.Name, failed[target.Name],
+				target.Failed)
 		}
 		if target.Coverage < 0 || target.Coverage > 1 {
 			t.Errorf("coverage %v of %s", target.Coverage, target.Name)
@@ -340,7 +354,8 @@ func checkWindows(t *testing.T, tl *model.Timeline) {
 	}
 	for _, f := range tl.Failures {
 		holds := func(w model.Window) bool {
-			return w.Target == f.Target && w.Kind != model.Slow && w.Start.Earliest <= f.Sent && f.Sent <= max(w.End.Latest, w.Start.Latest)
+			return w.Target == f.Target && w.Kind != model.Slow && w.Start.Earliest <= f.Sent &&
+				f.Sent <= max(w.End.Latest, w.Start.Latest)
 		}
 		if !slices.ContainsFunc(tl.Windows, holds) {
 			t.Errorf("no window holds the failure sent at %v", f.Sent)
@@ -414,7 +429,8 @@ func FuzzWindows(f *testing.F) {
 		if len(requests) == 0 {
 			return
 		}
-		for asked, limit := range map[time.Duration]time.Duration{10 * ms: 30 * ms, 50 * ms: 50 * ms, 200 * ms: 200 * ms} {
+		for asked, limit := range map[time.Duration]time.Duration{10 * ms: 30 * ms, 50 * ms: 50 * ms,
+			200 * ms: 200 * ms} {
 			compareWithRules(t, requests, asked, limit)
 		}
 	})

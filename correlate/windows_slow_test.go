@@ -17,10 +17,12 @@ import (
 func slowRun(asked time.Duration, took func(at time.Duration) time.Duration) timeline.Run {
 	var requests []timeline.Request
 	for at := time.Duration(0); at < 10*time.Second; at += tick {
-		requests = append(requests, timeline.Request{Target: 1, Seq: uint64(len(requests)), Due: at, Sent: at, Done: at + took(at)})
+		requests = append(requests, timeline.Request{Target: 1, Seq: uint64(len(requests)), Due: at, Sent: at,
+			Done: at + took(at)})
 	}
 	run := rowRun(requests)
-	run.Meta.Options = timeline.Options{Join: time.Second, Slow: asked, Timeout: 10 * time.Second, Baseline: 2 * time.Second}
+	run.Meta.Options = timeline.Options{Join: time.Second, Slow: asked, Timeout: 10 * time.Second,
+		Baseline: 2 * time.Second}
 	return run
 }
 
@@ -58,20 +60,27 @@ func TestSlowIsMeasuredAgainstTheBaseline(t *testing.T) {
 	}{
 		{"quick answers", 0, steady(2 * ms), 500 * ms, 0, ""},
 		{"quick answers, then slow ones", 0, then(steady(2*ms), 700*ms), 500 * ms, 1, ""},
-		{"answers that take 300 ms are usual, twice as long is not slow", 0, then(steady(300*ms), 600*ms), 900 * ms, 0, ""},
-		{"every answer takes 1.5 s", 0, steady(1500 * ms), 4500 * ms, 0, "new: every answer takes about 1.5 s; slow is what takes longer than 4.5 s"},
-		{"every answer takes 1.5 s, some 6 s", 0, then(steady(1500*ms), 6*time.Second), 4500 * ms, 1, "new: every answer takes about 1.5 s; slow is what takes longer than 4.5 s"},
+		{"answers that take 300 ms are usual, twice as long is not slow", 0, then(steady(300*ms), 600*ms), 900 * ms, 0,
+			""},
+		{"every answer takes 1.5 s", 0, steady(1500 * ms), 4500 * ms, 0,
+			"new: every answer takes about 1.5 s; slow is what takes longer than 4.5 s"},
+		{"every answer takes 1.5 s, some 6 s", 0, then(steady(1500*ms), 6*time.Second), 4500 * ms, 1,
+			"new: every answer takes about 1.5 s; slow is what takes longer than 4.5 s"},
 		{"a hiccup in the baseline is not the usual", 0, then(hiccup, 700*ms), 500 * ms, 2, ""},
 		{"an explicit --slow is what was asked for", 100 * ms, then(steady(2*ms), 200*ms), 100 * ms, 1, ""},
-		{"but every answer being slow is no window", 500 * ms, steady(1500 * ms), 500 * ms, 0, "new: every answer takes about 1.5 s; slow is what takes longer than 500 ms"},
+		{"but every answer being slow is no window", 500 * ms, steady(1500 * ms), 500 * ms, 0,
+			"new: every answer takes about 1.5 s; slow is what takes longer than 500 ms"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tl := analyze(t, slowRun(test.asked, test.took))
 			verdict.Judge(tl, nil)
-			if target := tl.Targets[0]; len(tl.Windows) != test.windows || target.SlowFrom != test.from || target.AlwaysSlow != (test.note != "") {
-				t.Errorf("%d windows, slow from %v, always slow %v; want %d, %v\n%+v", len(tl.Windows), target.SlowFrom, target.AlwaysSlow, test.windows, test.from, tl.Windows)
+			if target := tl.Targets[0]; len(tl.Windows) != test.windows || target.SlowFrom != test.from ||
+				target.AlwaysSlow != (test.note != "") {
+				t.Errorf("%d windows, slow from %v, always slow %v; want %d, %v\n%+v", len(tl.Windows),
+					target.SlowFrom, target.AlwaysSlow, test.windows, test.from, tl.Windows)
 			}
-			if notes := tl.Verdict.Notes; test.note == "" && len(notes) > 0 || test.note != "" && !slices.Equal(notes, []string{test.note}) {
+			if notes := tl.Verdict.Notes; test.note == "" && len(notes) > 0 || test.note != "" &&
+				!slices.Equal(notes, []string{test.note}) {
 				t.Errorf("notes %q, want %q", notes, test.note)
 			}
 		})

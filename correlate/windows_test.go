@@ -43,7 +43,8 @@ func row(text string) []timeline.Request {
 					ticks = must(strconv.ParseFloat(took, 64))
 				}
 				done := due + time.Duration(ticks*float64(tick))
-				requests = append(requests, timeline.Request{Target: 1, Seq: uint64(at), Due: due, Sent: due, Done: done, Outcome: timeline.Outcome{Class: rowClasses[word], Delayed: word == "delayed"}})
+				requests = append(requests, timeline.Request{Target: 1, Seq: uint64(at), Due: due, Sent: due,
+					Done: done, Outcome: timeline.Outcome{Class: rowClasses[word], Delayed: word == "delayed"}})
 			}
 			at++
 		}
@@ -60,9 +61,11 @@ func rowRun(requests []timeline.Request, events ...timeline.Event) timeline.Run 
 		end = max(end, r.Due+tick)
 	}
 	return timeline.Run{
-		Meta:    timeline.Meta{Options: timeline.Options{Join: 5 * tick, Slow: 4 * tick, Timeout: 8 * tick, Resolution: 3 * tick}},
-		Targets: []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: float64(time.Second / tick), Timeout: 8 * tick}},
-		Events:  append(slices.Clone(events), timeline.Event{Seen: end, Kind: timeline.RunPhase, To: "ended"}),
+		Meta: timeline.Meta{Options: timeline.Options{Join: 5 * tick, Slow: 4 * tick, Timeout: 8 * tick,
+			Resolution: 3 * tick}},
+		Targets: []timeline.Target{{ID: 1, Name: "new", Kind: timeline.New, Rate: float64(time.Second / tick),
+			Timeout: 8 * tick}},
+		Events: append(slices.Clone(events), timeline.Event{Seen: end, Kind: timeline.RunPhase, To: "ended"}),
 		Batches: func(yield func(timeline.Batch, error) bool) {
 			yield(timeline.Batch{Requests: requests, Watermarks: []timeline.Watermark{{Target: 1, Due: end}}}, nil)
 		},
@@ -87,7 +90,8 @@ func ticks(d time.Duration) string {
 func inTicks(w model.Window) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s start %s..%s end %s..%s length %s..%s", w.Kind, w.Basis,
-		ticks(w.Start.Earliest), ticks(w.Start.Latest), ticks(w.End.Earliest), ticks(w.End.Latest), ticks(w.Length.Min), ticks(w.Length.Max))
+		ticks(w.Start.Earliest), ticks(w.Start.Latest), ticks(w.End.Earliest), ticks(w.End.Latest),
+		ticks(w.Length.Min), ticks(w.Length.Max))
 	if w.Kind == model.Slow {
 		fmt.Fprintf(&b, " %d/%d", w.Slow, w.Sent)
 	} else {
@@ -113,7 +117,8 @@ func TestGapWithinTheResolutionOnlyWidensBrackets(t *testing.T) {
 		{Since: 41 * tick, Seen: 46 * tick, Kind: timeline.ProberStall},
 	}
 	for resolution, want := range map[time.Duration]string{
-		5 * tick: "outage exact start 19..20 end 27..27 length 7..8 8/8 blackout 7..8 open-end + outage exact start 33..33 end 40..40 length 7..7 8/8 blackout 7..7 open-start open-end",
+		5 * tick: "outage exact start 19..20 end 27..27 length 7..8 8/8 blackout 7..8 open-end + outage exact start " +
+			"33..33 end 40..40 length 7..7 8/8 blackout 7..7 open-start open-end",
 		6 * tick: "outage exact start 19..20 end 40..46 length 20..27 16/16 blackout 7..27",
 	} {
 		run := rowRun(row(text), stalls...)
@@ -129,9 +134,11 @@ func TestGapWithinTheResolutionOnlyWidensBrackets(t *testing.T) {
 		target := tl.Targets[0]
 		switch {
 		case resolution == 6*tick && (target.Coverage != 1 || target.Resolution != 6*tick):
-			t.Errorf("coverage %v, detection limit %v; want all of it observed, and the longest gap", target.Coverage, target.Resolution)
+			t.Errorf("coverage %v, detection limit %v; want all of it observed, and the longest gap", target.Coverage,
+				target.Resolution)
 		case resolution == 6*tick && tl.Windows[0].Downtime != model.Length{Min: 14 * tick, Max: 27 * tick}:
-			t.Errorf("downtime %+v; want no least in the gap, where the target may have been well", tl.Windows[0].Downtime)
+			t.Errorf("downtime %+v; want no least in the gap, where the target may have been well",
+				tl.Windows[0].Downtime)
 		case resolution == 5*tick && (target.Coverage == 1 || target.Resolution != 1*tick):
 			t.Errorf("coverage %v, detection limit %v; want two holes", target.Coverage, target.Resolution)
 		}
@@ -143,14 +150,18 @@ func TestWindowOfTimeoutsLongerThanTheRunLiesWithinIt(t *testing.T) {
 	run := rowRun(nil)
 	var requests []timeline.Request
 	for at := time.Duration(0); at < 2*time.Second; at += 500 * ms {
-		requests = append(requests, timeline.Request{Target: 1, Seq: uint64(len(requests)), Due: at, Sent: at, Done: at + 15*time.Second, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}})
+		requests = append(requests, timeline.Request{Target: 1, Seq: uint64(len(requests)), Due: at, Sent: at,
+			Done: at + 15*time.Second, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}})
 	}
 	run.Targets[0].Rate, run.Targets[0].Timeout = 2, 15*time.Second
 	run.Events[0].Seen = 2 * time.Second
 	run.Batches = func(yield func(timeline.Batch, error) bool) { yield(timeline.Batch{Requests: requests}, nil) }
 	w := onlyWindow(t, analyze(t, run))
-	if w.Start != (model.Instant{Earliest: 0, Latest: 2 * time.Second}) || w.End != (model.Instant{Earliest: 1500 * ms, Latest: 2 * time.Second}) || w.Open != (model.Open{Start: true, End: true}) || w.Length != (model.Length{Min: 0, Max: 2 * time.Second}) {
-		t.Errorf("start %v, end %v, length %v, open %v; want all of it within the 2 s of the run", w.Start, w.End, w.Length, w.Open)
+	if w.Start != (model.Instant{Earliest: 0, Latest: 2 * time.Second}) ||
+		w.End != (model.Instant{Earliest: 1500 * ms, Latest: 2 * time.Second}) ||
+		w.Open != (model.Open{Start: true, End: true}) || w.Length != (model.Length{Min: 0, Max: 2 * time.Second}) {
+		t.Errorf("start %v, end %v, length %v, open %v; want all of it within the 2 s of the run", w.Start, w.End,
+			w.Length, w.Open)
 	}
 }
 
@@ -218,7 +229,8 @@ func TestWindows(t *testing.T) {
 		{"a success sent amid failures lies inside although its answer takes longer than they last",
 			"ok+3*200 x x ok+3 ok+3 x x ok+3*60",
 			[]string{"partial statistical start 184..200 end 205..222 length 5..38 4/6 blackout 0..12"}},
-		{"a success sent and done amid failures as slow as it lies inside, though the first was not known when it was sent",
+		{"a success sent and done amid failures as slow as it lies inside, though the first was not known when it was " +
+			"sent",
 			"ok+3*200 e+3 e+3 ok+3 ok+3 e+3 e+3 ok+3*60",
 			[]string{"partial statistical start 184..203 end 205..224 length 2..40 4/6 blackout 0..14"}},
 		{"a success that overtook the first failure, or that the last one overtook, does not",
@@ -278,7 +290,8 @@ func TestWindows(t *testing.T) {
 			[]string{"outage statistical start 499..500.05 end 507..508.05 length 6.95..9.05 8/8 blackout 6.95..9.05"}},
 		{"a request refused for want of a connection fails the target",
 			"ok+0.05*500 t+8 slot*7 ok+0.05*20",
-			[]string{"outage statistical start 499..500.05 end 506.95..508.05 length 6.9..9.05 8/8 blackout 6.9..9.05"}},
+			[]string{
+				"outage statistical start 499..500.05 end 506.95..508.05 length 6.9..9.05 8/8 blackout 6.9..9.05"}},
 		{"slow successes are windows of their own",
 			"ok*20 ok+5*7 ok+6 ok*30 x ok*30",
 			[]string{
@@ -294,7 +307,8 @@ func TestWindows(t *testing.T) {
 				got = append(got, inTicks(w))
 			}
 			if !slices.Equal(got, test.want) {
-				t.Errorf("%s\n got %s\nwant %s", test.row, strings.Join(got, "\n     "), strings.Join(test.want, "\n     "))
+				t.Errorf("%s\n got %s\nwant %s", test.row, strings.Join(got, "\n     "),
+					strings.Join(test.want, "\n     "))
 			}
 		})
 	}

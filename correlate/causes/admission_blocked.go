@@ -15,8 +15,9 @@ import (
 //	ReplicaSet      FailedCreate, FailedCreate, …
 
 var admissionBlocked = Rule{
-	Name:  "admission-blocked",
-	Doc:   "No Pod could be created in place of those that went: an admission webhook failed or refused, or a quota was used up.",
+	Name: "admission-blocked",
+	Doc: "No Pod could be created in place of those that went: an admission webhook failed or refused, or a quota " +
+		"was used up.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
 	Test:  testAdmissionBlocked,
 }
@@ -28,7 +29,8 @@ func testAdmissionBlocked(c *Case) Finding {
 	}
 	what, n := cluster.WorkloadWords(e.object), 0
 	for i := range e.view.Run.Events {
-		if ev := &e.view.Run.Events[i]; ev.Kind == timeline.KubeEvent && ev.To == "FailedCreate" && ev.Object != nil && ev.Object.UID == e.event.Object.UID {
+		if ev := &e.view.Run.Events[i]; ev.Kind == timeline.KubeEvent && ev.To == "FailedCreate" && ev.Object != nil &&
+			ev.Object.UID == e.event.Object.UID {
 			n++
 		}
 	}

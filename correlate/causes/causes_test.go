@@ -22,7 +22,8 @@ func TestEveryRuleIsDescribed(t *testing.T) {
 }
 
 func TestStandstillExplainsOnlyWhatItCanMake(t *testing.T) {
-	v := evidence.New(&evidence.Input{Run: &model.Timeline{Run: model.RunInfo{Timeout: 800 * time.Millisecond}, Targets: []model.Target{{SlowFrom: 500 * time.Millisecond}}}})
+	v := evidence.New(&evidence.Input{Run: &model.Timeline{Run: model.RunInfo{Timeout: 800 * time.Millisecond},
+		Targets: []model.Target{{SlowFrom: 500 * time.Millisecond}}}})
 	timeouts := map[string]int{"timeout_connect": 3, "no_slot": 1}
 	for _, tt := range []struct {
 		name  string
@@ -31,10 +32,14 @@ func TestStandstillExplainsOnlyWhatItCanMake(t *testing.T) {
 		why   string
 	}{
 		{"long enough to time out", model.Window{Kind: model.Outage, Classes: timeouts}, 700 * time.Millisecond, ""},
-		{"too short to time out", model.Window{Kind: model.Outage, Classes: timeouts}, 20 * time.Millisecond, "too short to make requests time out"},
-		{"a refusal is an answer", model.Window{Kind: model.Outage, Classes: map[string]int{"timeout_connect": 3, "refused": 1}}, time.Second, "makes no 3 timeout_connect, 1 refused"},
+		{"too short to time out", model.Window{Kind: model.Outage, Classes: timeouts}, 20 * time.Millisecond,
+			"too short to make requests time out"},
+		{"a refusal is an answer",
+			model.Window{Kind: model.Outage, Classes: map[string]int{"timeout_connect": 3, "refused": 1}}, time.Second,
+			"makes no 3 timeout_connect, 1 refused"},
 		{"late answers", model.Window{Kind: model.Slow, Slow: 4}, time.Second, ""},
-		{"answers later than it was long", model.Window{Kind: model.Slow, Slow: 4}, 100 * time.Millisecond, "too short to make answers this slow"},
+		{"answers later than it was long", model.Window{Kind: model.Slow, Slow: 4}, 100 * time.Millisecond,
+			"too short to make answers this slow"},
 	} {
 		why := cannotStall(v, &tt.w, tt.stall)
 		if why == "" != (tt.why == "") || !strings.Contains(why, tt.why) {
@@ -44,7 +49,8 @@ func TestStandstillExplainsOnlyWhatItCanMake(t *testing.T) {
 }
 
 func TestTwoCausesThatFitEquallyWellKeepNoHighConfidence(t *testing.T) {
-	ranked := rank([]model.Cause{{Rule: "a", Confidence: model.Low, Text: "A"}, {Rule: "b", Confidence: model.High, Text: "B"}, {Rule: "c", Confidence: model.High, Text: "C"}})
+	ranked := rank([]model.Cause{{Rule: "a", Confidence: model.Low, Text: "A"},
+		{Rule: "b", Confidence: model.High, Text: "B"}, {Rule: "c", Confidence: model.High, Text: "C"}})
 	var got []string
 	for _, c := range ranked {
 		got = append(got, c.Rule+" "+string(c.Confidence))
@@ -72,9 +78,15 @@ func BenchmarkExplainThousandWindows(b *testing.B) {
 	}}
 	for i := range 1000 {
 		at := time.Duration(i) * 10 * time.Second
-		tl.Windows = append(tl.Windows, model.Window{Target: "new", Kind: model.Partial, Start: model.Instant{Earliest: at, Latest: at + time.Millisecond}, End: model.Instant{Earliest: at + 50*time.Millisecond, Latest: at + 60*time.Millisecond}, Sent: 20, Failed: 10, Classes: map[string]int{"refused": 10}})
+		tl.Windows = append(tl.Windows, model.Window{Target: "new", Kind: model.Partial,
+			Start: model.Instant{Earliest: at, Latest: at + time.Millisecond},
+			End:   model.Instant{Earliest: at + 50*time.Millisecond, Latest: at + 60*time.Millisecond}, Sent: 20,
+			Failed: 10, Classes: map[string]int{"refused": 10}})
 		for j := range 10 {
-			tl.Events = append(tl.Events, model.Event{ID: uint32(i*10 + j), Seen: at, At: model.Instant{Earliest: at - time.Second, Latest: at}, Kind: timeline.EndpointChanged, From: "ready", To: "terminating", Object: &timeline.Object{Kind: "Pod", Namespace: "shop", UID: "u" + string(rune('a'+j))}})
+			tl.Events = append(tl.Events, model.Event{ID: uint32(i*10 + j), Seen: at,
+				At: model.Instant{Earliest: at - time.Second, Latest: at}, Kind: timeline.EndpointChanged,
+				From: "ready", To: "terminating", Object: &timeline.Object{Kind: "Pod", Namespace: "shop",
+					UID: "u" + string(rune('a'+j))}})
 		}
 	}
 	for b.Loop() {

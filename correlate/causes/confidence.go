@@ -42,10 +42,12 @@ func (f *Finding) confidence() model.Confidence {
 		c = model.Medium
 	}
 	for _, s := range f.Against {
-		c = lower(c, [...]model.Confidence{evidence.Context: model.High, evidence.Close: model.Medium, evidence.Watched: model.Low, evidence.Measured: model.Low}[s.Strength])
+		c = lower(c, [...]model.Confidence{evidence.Context: model.High, evidence.Close: model.Medium,
+			evidence.Watched: model.Low, evidence.Measured: model.Low}[s.Strength])
 	}
 	for _, s := range f.Missing {
-		c = lower(c, [...]model.Confidence{evidence.Context: model.High, evidence.Close: model.Low, evidence.Watched: model.Low, evidence.Measured: model.Medium}[s.Strength])
+		c = lower(c, [...]model.Confidence{evidence.Context: model.High, evidence.Close: model.Low,
+			evidence.Watched: model.Low, evidence.Measured: model.Medium}[s.Strength])
 	}
 	return c
 }
@@ -65,13 +67,16 @@ func (f *Finding) explains(w *model.Window, n int) {
 	if 2*n < w.Failed {
 		strength = evidence.Watched
 	}
-	f.against(strength.Doubt(fmt.Sprintf("it explains at most %d of %d failures; the rest have another cause", n, w.Failed)))
+	f.against(strength.Doubt(fmt.Sprintf("it explains at most %d of %d failures; the rest have another cause", n,
+		w.Failed)))
 }
 
 // rank sorts causes by confidence and makes each name the others. High means that no rival fits as
 // well: where two claim it, neither keeps it.
 func rank(causes []model.Cause) []model.Cause {
-	slices.SortStableFunc(causes, func(a, b model.Cause) int { return cmp.Compare(Grade(b.Confidence), Grade(a.Confidence)) })
+	slices.SortStableFunc(causes, func(a, b model.Cause) int {
+		return cmp.Compare(Grade(b.Confidence), Grade(a.Confidence))
+	})
 	if len(causes) > 1 && causes[1].Confidence == model.High {
 		for i := range causes {
 			causes[i].Confidence = lower(causes[i].Confidence, model.Medium)

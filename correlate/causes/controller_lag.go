@@ -15,8 +15,9 @@ import (
 //	svc        ok ok   x ok x ok x ok x ok x ok  ok ok ok
 
 var controllerLag = Rule{
-	Name:  evidence.LateController,
-	Doc:   "The EndpointSlice was changed late after a Pod's deletion: the controller manager was slow, stopped or changing its leader.",
+	Name: evidence.LateController,
+	Doc: "The EndpointSlice was changed late after a Pod's deletion: the controller manager was slow, stopped or " +
+		"changing its leader.",
 	Needs: []Need{podsWatched, endpointSlices, endpointsWatched},
 	Test:  testControllerLag,
 }
@@ -31,14 +32,18 @@ func testControllerLag(c *Case) Finding {
 	text := fmt.Sprintf("requests failed until ≤ %s after that", quantity.Span(after))
 	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.End, text))
 	if v.Watches.GapNear("endpointslice", w) {
-		f.against(evidence.Close.Doubt("the watch of EndpointSlices had a gap: the endpoint may have left earlier than was seen, and the API server may have stood still"))
+		f.against(evidence.Close.Doubt("the watch of EndpointSlices had a gap: the endpoint may have left earlier " +
+			"than was seen, and the API server may have stood still"))
 	}
 	if _, known := v.Services.Publishes(w); !known {
-		f.missing(evidence.Measured.Doubt("whether the Service publishes addresses that are not ready is not known: it would keep the endpoint of an ending Pod"))
+		f.missing(evidence.Measured.Doubt("whether the Service publishes addresses that are not ready is not known: " +
+			"it would keep the endpoint of an ending Pod"))
 	}
-	f.Text = fmt.Sprintf("the endpoint of %s stayed ready for %s after its deletion: the EndpointSlice was changed late, and %s followed it within %s",
+	f.Text = fmt.Sprintf("the endpoint of %s stayed ready for %s after its deletion: the EndpointSlice was changed "+
+		"late, and %s followed it within %s",
 		s.Pod.Name, quantity.Length(s.ControllerLag(), false), v.Services.Router(w), quantity.Span(after))
-	f.Fix = fmt.Sprintf("look at kube-controller-manager (its leader, its CPU, its API server): it usually changes an EndpointSlice within a second, and took ≥ %s; no delay before shutting down is long enough for that",
+	f.Fix = fmt.Sprintf("look at kube-controller-manager (its leader, its CPU, its API server): it usually changes "+
+		"an EndpointSlice within a second, and took ≥ %s; no delay before shutting down is long enough for that",
 		quantity.Lowest(s.ControllerLag().Min))
 	return f
 }

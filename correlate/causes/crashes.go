@@ -31,21 +31,26 @@ func (c *Case) crashed(crashes []evidence.Crash, f *Finding) {
 		switch {
 		case cr.Own != nil:
 		case cr.Never:
-			f.missing(evidence.Measured.Doubt(cr.Pod.Name + " had not answered at its own address before: it may never have served"))
+			f.missing(evidence.Measured.Doubt(cr.Pod.Name + " had not answered at its own address before: it may " +
+				"never have served"))
 			continue
 		case v.Crashes.FailedAbout(w, cr.Pod, cr.Event.At):
-			f.missing(evidence.Measured.Doubt(cr.Pod.Name + " failed at its own address only while its endpoint was not ready: when it stopped is known from the watch, and any change about that time fits as well"))
+			f.missing(evidence.Measured.Doubt(cr.Pod.Name + " failed at its own address only while its endpoint was " +
+				"not ready: when it stopped is known from the watch, and any change about that time fits as well"))
 			continue
 		case v.Addresses.DirectName(w, cr.Pod) != "":
-			f.against(evidence.Watched.Doubt(cr.Pod.Name + " was not seen to fail at its own address: the container that ended may not be the one that serves"))
+			f.against(evidence.Watched.Doubt(cr.Pod.Name + " was not seen to fail at its own address: the container " +
+				"that ended may not be the one that serves"))
 			continue
 		default:
-			f.missing(evidence.Measured.Doubt(cr.Pod.Name + " has no direct target, so when it stopped is only known from the watch: any change about that time fits as well"))
+			f.missing(evidence.Measured.Doubt(cr.Pod.Name + " has no direct target, so when it stopped is only known " +
+				"from the watch: any change about that time fits as well"))
 			continue
 		}
 		accused = append(accused, *cr.Own)
 	}
-	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)))
+	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+
+		quantity.ClassCounts(w.Classes)))
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, accused)...)...)
 	moreThanTheirShare(v, w, len(crashes), f)
 	f.explains(w, v.Crashes.MadeByCrashes(w, crashes))

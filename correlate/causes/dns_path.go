@@ -28,8 +28,10 @@ var dnsPath = Rule{
 func testDNSPath(c *Case) Finding {
 	v, w := c.Evidence, c.Window
 	n := evidence.Count(w.Classes, timeline.DNS)
-	if asked(v.Traffic.Target(w).URL) != "" && v.Traffic.Target(w).Service == "" { // nothing is between: a query without an answer is a look-up that failed
-		n += evidence.Count(w.Classes, timeline.TimeoutResponse, timeline.Refused, timeline.Unreachable, timeline.NoSlot)
+	// nothing is between: a query without an answer is a look-up that failed
+	if asked(v.Traffic.Target(w).URL) != "" && v.Traffic.Target(w).Service == "" {
+		n += evidence.Count(w.Classes, timeline.TimeoutResponse, timeline.Refused, timeline.Unreachable,
+			timeline.NoSlot)
 	}
 	if n == 0 {
 		return no("every look-up was answered")
@@ -43,9 +45,11 @@ func testDNSPath(c *Case) Finding {
 	name := lookedUp(v.Traffic.Target(w).URL)
 	f := Finding{
 		Text: fmt.Sprintf("%s of %s failed %s", quantity.Count(n, "look-up"), name, evidence.Lasted(w)),
-		Fix: fmt.Sprintf("look at the cluster's DNS server %s: run ≥ 2 replicas of it on different nodes, with lameduck when they end, or a DNS cache on each node",
+		Fix: fmt.Sprintf("look at the cluster's DNS server %s: run ≥ 2 replicas of it on different nodes, with "+
+			"lameduck when they end, or a DNS cache on each node",
 			quantity.Between(w.Span())),
-		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "look-ups of "+name+" began to fail"+firstText(w))},
+		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "look-ups of "+name+" began to fail"+
+			firstText(w))},
 	}
 	if server := asked(v.Traffic.Target(w).URL); server != "" {
 		did := "the note says what it answered"
@@ -54,16 +58,20 @@ func testDNSPath(c *Case) Finding {
 		}
 		f.Fix = fmt.Sprintf("look at the DNS server %s %s: %s", server, quantity.Between(w.Span()), did)
 	} else if v.Services.Outside(w) != "" {
-		f.Fix = fmt.Sprintf("look at the name server that %s asks for %s %s, and at who publishes that name: it need not be the cluster's", v.Traffic.From(w), name, quantity.Between(w.Span()))
+		f.Fix = fmt.Sprintf("look at the name server that %s asks for %s %s, and at who publishes that name: it need "+
+			"not be the cluster's", v.Traffic.From(w), name, quantity.Between(w.Span()))
 	}
 	byAddress(v, w, &f)
 	byLookUp(v, w, name, &f)
 	if nodes := v.Traffic.AnsweredFrom(w); len(nodes) > 0 {
-		f.Fix = fmt.Sprintf("look at the way from %s to the cluster's DNS server %s: the name was looked up from %s", v.Traffic.From(w), quantity.Between(w.Span()), evidence.NamedOf(nodes))
+		f.Fix = fmt.Sprintf("look at the way from %s to the cluster's DNS server %s: the name was looked up from %s",
+			v.Traffic.From(w), quantity.Between(w.Span()), evidence.NamedOf(nodes))
 		if went := v.Traffic.WentOnBeside(w); went != nil {
-			f.For = append(f.For, evidence.Measured.Target(went.Name, nil, "requests from "+v.Traffic.From(w)+" that needed no look-up were answered"))
+			f.For = append(f.For, evidence.Measured.Target(went.Name, nil, "requests from "+v.Traffic.From(w)+
+				" that needed no look-up were answered"))
 		} else {
-			f.against(evidence.Measured.Doubt(fmt.Sprintf("requests from %s, which look up the same name, were answered meanwhile: the DNS server was well", evidence.NamedOf(nodes))))
+			f.against(evidence.Measured.Doubt(fmt.Sprintf("requests from %s, which look up the same name, were "+
+				"answered meanwhile: the DNS server was well", evidence.NamedOf(nodes))))
 		}
 	}
 	f.explains(w, n)
@@ -75,7 +83,8 @@ func testDNSPath(c *Case) Finding {
 func byLookUp(v *evidence.Evidence, w *model.Window, name string, f *Finding) {
 	var well, failed []string
 	for _, t := range v.Traffic.Targets {
-		if t.Kind != timeline.Direct || asked(t.URL) == "" || lookedUp(t.URL) != strings.TrimSuffix(name, ".") || t.Source != v.Traffic.Target(w).Source {
+		if t.Kind != timeline.Direct || asked(t.URL) == "" || lookedUp(t.URL) != strings.TrimSuffix(name, ".") ||
+			t.Source != v.Traffic.Target(w).Source {
 			continue
 		}
 		if trouble := v.Traffic.OutageNear(t.Name, w.Span()); trouble != nil && trouble.Length.Max > w.Length.Min/10 {
@@ -88,10 +97,15 @@ func byLookUp(v *evidence.Evidence, w *model.Window, name string, f *Finding) {
 	slices.Sort(failed)
 	switch {
 	case len(failed) > 0:
-		f.For = append(f.For, evidence.Measured.Target(failed[0], nil, fmt.Sprintf("asked at %s, %s failed as well", itsAddress(failed), strings.Join(failed, " and "))))
+		f.For = append(f.For, evidence.Measured.Target(failed[0], nil, fmt.Sprintf("asked at %s, %s failed as well",
+			itsAddress(failed), strings.Join(failed, " and "))))
 	case len(well) > 0:
-		f.Fix = fmt.Sprintf("look at the routes to the cluster's DNS Service %s: its servers answered at their own addresses, and look-ups by way of the Service failed", quantity.Between(w.Span()))
-		f.For = append(f.For, evidence.Watched.Target(well[0], nil, fmt.Sprintf("asked at %s, %s answered: what leads to the servers was not well", itsAddress(well), strings.Join(well, " and "))))
+		f.Fix = fmt.Sprintf("look at the routes to the cluster's DNS Service %s: its servers answered at their own "+
+			"addresses, and look-ups by way of the Service failed", quantity.Between(w.Span()))
+		f.For = append(f.For,
+			evidence.Watched.Target(well[0], nil,
+				fmt.Sprintf("asked at %s, %s answered: what leads to the servers was not well", itsAddress(well),
+					strings.Join(well, " and "))))
 	}
 }
 
@@ -150,14 +164,18 @@ func byAddress(v *evidence.Evidence, w *model.Window, f *Finding) {
 		}
 	}
 	if len(failed) > 0 {
-		f.against(evidence.Watched.Doubt("what goes straight to the address of " + evidence.NamedPods(failed) + " failed as well: more was wrong than look-ups"))
+		f.against(evidence.Watched.Doubt("what goes straight to the address of " + evidence.NamedPods(failed) +
+			" failed as well: more was wrong than look-ups"))
 	}
 	switch {
 	case len(well) > 0:
-		f.For = append(f.For, evidence.Measured.Target(v.Addresses.DirectName(w, well[0]), nil, "what goes straight to the address of "+evidence.NamedPods(well)+" was answered"))
+		f.For = append(f.For, evidence.Measured.Target(v.Addresses.DirectName(w, well[0]), nil,
+			"what goes straight to the address of "+evidence.NamedPods(well)+" was answered"))
 	case len(near) > 0:
-		f.missing(evidence.Measured.Doubt("only Pods on the prober's own node were asked by address: the network of that node fits as well"))
+		f.missing(evidence.Measured.Doubt("only Pods on the prober's own node were asked by address: the network of " +
+			"that node fits as well"))
 	case len(failed) == 0:
-		f.missing(evidence.Measured.Doubt("nothing was sent from " + v.Traffic.From(w) + " to an address meanwhile: its network fits as well"))
+		f.missing(evidence.Measured.Doubt("nothing was sent from " + v.Traffic.From(w) +
+			" to an address meanwhile: its network fits as well"))
 	}
 }

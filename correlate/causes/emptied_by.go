@@ -42,10 +42,12 @@ func (e *emptiness) selectorChanged() bool {
 		if !strings.HasPrefix(ev.Detail, evidence.SelectorEdited) {
 			continue
 		}
-		if service != "" && ev.Object.Namespace+"/"+ev.Object.Name != service || !ev.At.Overlaps(e.aboutStart(followed)) {
+		if service != "" && ev.Object.Namespace+"/"+ev.Object.Name != service ||
+			!ev.At.Overlaps(e.aboutStart(followed)) {
 			continue
 		}
-		if last := e.lastLeaver(); last != nil && e.span.Last.To == timeline.EndpointAbsent && !last.TerminatingBy(e.span.Start.Earliest) {
+		if last := e.lastLeaver(); last != nil && e.span.Last.To == timeline.EndpointAbsent &&
+			!last.TerminatingBy(e.span.Start.Earliest) {
 			e.event, e.object = ev, ev.Object.Kind+"/"+ev.Object.Name
 			return true
 		}
@@ -69,7 +71,8 @@ func (e *emptiness) scaledToZero() bool {
 		if ev.At.Earliest > e.span.Start.Latest {
 			break
 		}
-		if e.event = nil; ev.To == timeline.SnapshotDeleted || ev.To != timeline.SnapshotFound && ev.Snapshot.Workload.Replicas == 0 {
+		if e.event = nil; ev.To == timeline.SnapshotDeleted || ev.To != timeline.SnapshotFound &&
+			ev.Snapshot.Workload.Replicas == 0 {
 			e.event = ev
 		}
 	}
@@ -82,19 +85,23 @@ func (e *emptiness) creationFailed() bool {
 	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.Start.Latest) {
 		return false
 	}
-	if next != nil && next.Created != nil && 2*(next.Created.Latest-e.span.Start.Earliest) < e.span.End.Earliest-e.span.Start.Latest {
+	if next != nil && next.Created != nil &&
+		2*(next.Created.Latest-e.span.Start.Earliest) < e.span.End.Earliest-e.span.Start.Latest {
 		return false // most of the time it was there, and was starting
 	}
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
-		if ev.Kind != timeline.KubeEvent || ev.To != "FailedCreate" || ev.Object == nil || ev.Object.Namespace != last.Namespace || !ev.At.Overlaps(e.span.Whole()) {
+		if ev.Kind != timeline.KubeEvent || ev.To != "FailedCreate" || ev.Object == nil ||
+			ev.Object.Namespace != last.Namespace || !ev.At.Overlaps(e.span.Whole()) {
 			continue
 		}
 		key := ev.Object.Kind + "/" + ev.Object.Name
 		if key != last.Owner && next != nil && next.Owner == last.Owner {
 			continue // of another version: this one's next Pod was made
 		}
-		if key == last.Owner || e.view.Changes.States.Top(&model.Pod{Namespace: last.Namespace, Owner: key}) == e.view.Changes.States.Top(last) {
+		if key == last.Owner ||
+			e.view.Changes.States.Top(&model.Pod{Namespace: last.Namespace, Owner: key}) == e.view.Changes.States.Top(
+				last) {
 			e.event, e.object = ev, key
 			return true
 		}
@@ -157,7 +164,8 @@ func readinessSpread(e *emptiness) time.Duration {
 // the Pods being deleted.
 func (e *emptiness) nodesPresumedDead() bool {
 	for _, p := range e.leavers {
-		ev := e.view.Changes.NodeLost(p.Node, model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest})
+		ev := e.view.Changes.NodeLost(p.Node, model.Instant{Earliest: p.left.Earliest - followed,
+			Latest: p.left.Latest})
 		if ev == nil || p.TerminatingBy(e.span.Start.Earliest) {
 			return false
 		}

@@ -73,7 +73,8 @@ func (e *emptiness) findLeavers() {
 		}
 	}
 	for _, ev := range e.view.Services.Service(e.window).Endpoints {
-		if cluster.IsReady(ev.From) && !cluster.IsReady(ev.To) && from <= ev.At.Latest && ev.At.Latest <= e.span.Start.Latest {
+		if cluster.IsReady(ev.From) && !cluster.IsReady(ev.To) && from <= ev.At.Latest &&
+			ev.At.Latest <= e.span.Start.Latest {
 			left[ev.Object.UID] = ev.At
 		}
 	}
@@ -140,7 +141,9 @@ func (e *emptiness) madeNext() *model.Pod {
 		return next
 	}
 	for _, p := range e.view.Services.Pods(e.window) {
-		if p.UID != last.UID && p.Created != nil && p.Created.Latest >= last.Deleted.Earliest && e.view.Changes.States.Top(p) == e.view.Changes.States.Top(last) && (next == nil || p.Created.Latest < next.Created.Latest) {
+		if p.UID != last.UID && p.Created != nil && p.Created.Latest >= last.Deleted.Earliest &&
+			e.view.Changes.States.Top(p) == e.view.Changes.States.Top(last) &&
+			(next == nil || p.Created.Latest < next.Created.Latest) {
 			next = p
 		}
 	}
@@ -151,7 +154,9 @@ func (e *emptiness) madeNext() *model.Pod {
 // had left and while there was none, good or bad.
 func (e *emptiness) wentOnAnswering(p leaver) bool {
 	probe := e.view.Addresses.Probe(e.window, p.Pod)
-	if probe.Target == "" || p.TerminatingBy(e.span.Start.Latest) || e.view.Changes.EndedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: e.span.End.Latest}) != nil {
+	if probe.Target == "" || p.TerminatingBy(e.span.Start.Latest) ||
+		e.view.Changes.EndedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed,
+			Latest: e.span.End.Latest}) != nil {
 		return false
 	}
 	answered, sent := e.view.Answered(e.view.Traffic.TargetNamed(probe.Target).ID, p.left.Latest, e.span.End.Earliest)

@@ -19,7 +19,10 @@ func (e *emptiness) finding(why, fix string, deciding ...evidence.Sign) Finding 
 	v, w := e.view, e.window
 	f := Finding{For: append(deciding, emptySigns(v, w, e.span)...), Text: why + e.text(), Fix: fix}
 	if refused, timedOut, ok := firstRefused(v, w); ok {
-		f.For = append(f.For, evidence.Watched.Target(w.Target, nil, fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects connections without an endpoint, and Linux limits the rate of rejections", refused, timedOut)))
+		f.For = append(f.For,
+			evidence.Watched.Target(w.Target, nil,
+				fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects connections without an endpoint, "+
+					"and Linux limits the rate of rejections", refused, timedOut)))
 	}
 	if name := unansweredThroughout(v, w, e.span); name != "" {
 		f.For = append(f.For, evidence.Measured.Target(name, nil, "no Pod answered at its own address meanwhile"))
@@ -35,7 +38,8 @@ func (e *emptiness) finding(why, fix string, deciding ...evidence.Sign) Finding 
 func (e *emptiness) text() string {
 	v, w, span := e.view, e.window, e.span
 	service := cmp.Or(v.Traffic.Target(w).Service, "the Service")
-	text := fmt.Sprintf("no endpoint of %s was ready, or terminating and still serving: %s left last (%s)", service, span.Last.Object.Name, quantity.Clock(span.Start.Latest))
+	text := fmt.Sprintf("no endpoint of %s was ready, or terminating and still serving: %s left last (%s)", service,
+		span.Last.Object.Name, quantity.Clock(span.Start.Latest))
 	if span.Next == nil {
 		text += ", and none became ready before the run ended"
 	} else {
@@ -61,10 +65,12 @@ func nothingAnswered(w *model.Window) string {
 // routedLate says that requests failed for long after an endpoint was ready again.
 func routedLate(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) string {
 	late := w.End.Earliest - empty.End.Latest
-	if empty.Next == nil || w.Kind != model.Outage || late < evidence.Moment || v.Services.Deleted(w) != nil { // a recreated Service may have another address
+	// a recreated Service may have another address
+	if empty.Next == nil || w.Kind != model.Outage || late < evidence.Moment || v.Services.Deleted(w) != nil {
 		return ""
 	}
-	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.Services.Router(w), empty.Next.Object.Name, quantity.Lowest(late))
+	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.Services.Router(w),
+		empty.Next.Object.Name, quantity.Lowest(late))
 }
 
 // lasted returns how long nothing served, in the words of a fix.
@@ -72,13 +78,16 @@ func (e *emptiness) lasted() string { return quantity.Span(quantity.RoundUp(e.wi
 
 // emptySigns returns what happened, in order. The last endpoint's leaving decides.
 func emptySigns(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) []evidence.Sign {
-	signs := []evidence.Sign{evidence.Watched.Event(empty.Last.ID, &empty.Start, fmt.Sprintf("%s, the last endpoint, turned %s", empty.Last.Object.Name, empty.Last.To))}
+	signs := []evidence.Sign{evidence.Watched.Event(empty.Last.ID, &empty.Start,
+		fmt.Sprintf("%s, the last endpoint, turned %s", empty.Last.Object.Name, empty.Last.To))}
 	for _, p := range v.Services.Pods(w) {
 		if probe := v.Addresses.Probe(w, p); p.UID == empty.Last.Object.UID && probe.Stopped != nil {
-			signs = append(signs, evidence.Context.Target(probe.Target, probe.Stopped, p.Name+" itself stopped answering"))
+			signs = append(signs, evidence.Context.Target(probe.Target, probe.Stopped,
+				p.Name+" itself stopped answering"))
 		}
 	}
-	signs = append(signs, evidence.Context.Target(w.Target, &w.Start, fmt.Sprintf("%d of %d requests failed: %s", w.Failed, w.Sent, quantity.ClassCounts(w.Classes))))
+	signs = append(signs, evidence.Context.Target(w.Target, &w.Start, fmt.Sprintf("%d of %d requests failed: %s",
+		w.Failed, w.Sent, quantity.ClassCounts(w.Classes))))
 	if empty.Next != nil {
 		signs = append(signs, evidence.Context.Event(empty.Next.ID, &empty.End, empty.Next.Object.Name+" became ready"))
 	}
@@ -103,7 +112,8 @@ func firstRefused(v *evidence.Evidence, w *model.Window) (refused, timedOut int,
 			lastTimeout = f.Sent
 		}
 	}
-	return refused, timedOut, refused > 0 && timedOut > refused && lastTimeout > lastRefused && firstTimeout > w.Start.Earliest
+	return refused, timedOut, refused > 0 && timedOut > refused && lastTimeout > lastRefused &&
+		firstTimeout > w.Start.Earliest
 }
 
 // unansweredThroughout names a direct target that had answered before and, as every other, did not
@@ -137,7 +147,9 @@ func (e *emptiness) all() evidence.Sign {
 func (e *emptiness) unhealthy() []evidence.Sign {
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
-		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") && ev.Object != nil && e.leaver(ev.Object.UID) != nil && ev.At.Earliest <= e.span.End.Latest && ev.At.Latest >= e.span.Start.Earliest-emptying {
+		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") &&
+			ev.Object != nil && e.leaver(ev.Object.UID) != nil && ev.At.Earliest <= e.span.End.Latest &&
+			ev.At.Latest >= e.span.Start.Earliest-emptying {
 			return []evidence.Sign{evidence.Watched.Seen(ev, ev.Object.Name+": "+ev.Detail)}
 		}
 	}
@@ -149,9 +161,11 @@ func (e *emptiness) answeredBadly() []evidence.Sign {
 	for _, p := range e.leavers {
 		name := e.view.Addresses.DirectName(e.window, p.Pod)
 		bad := e.view.Traffic.OutageNear(name, model.Instant{Earliest: p.left.Latest, Latest: e.span.End.Earliest})
-		if bad == nil || 2*evidence.Count(bad.Classes, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body, timeline.TLS) <= bad.Failed {
+		if bad == nil || 2*evidence.Count(bad.Classes, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body,
+			timeline.TLS) <= bad.Failed {
 			return nil
 		}
 	}
-	return []evidence.Sign{evidence.Watched.Doubt("at their own addresses they answered badly: the probes may have been right")}
+	return []evidence.Sign{evidence.Watched.Doubt("at their own addresses they answered badly: the probes may have " +
+		"been right")}
 }

@@ -26,7 +26,8 @@ func endOf(v *evidence.Evidence, w *model.Window) *model.Evidence {
 	var last *model.Event
 	text := ""
 	for _, e := range v.Changes.Near(w, model.Instant{Earliest: w.End.Earliest - endedWith, Latest: w.End.Latest}) {
-		if says := endingChange(v, w, e, behind); says != "" && e.Seen <= w.End.Latest+cluster.WatchLag && e.Seen > w.Start.Latest && (last == nil || e.Seen >= last.Seen) {
+		if says := endingChange(v, w, e, behind); says != "" && e.Seen <= w.End.Latest+cluster.WatchLag &&
+			e.Seen > w.Start.Latest && (last == nil || e.Seen >= last.Seen) {
 			last, text = e, says
 		}
 	}

@@ -59,26 +59,31 @@ func testFailingVersion(c *Case) Finding {
 	if len(well) == 0 {
 		return no("no Pod with another template is known to have answered well")
 	}
-	longest := slices.MaxFunc(young, func(a, b evidence.Suspect) int { return int(a.Outage.Length.Min - b.Outage.Length.Min) })
+	longest := slices.MaxFunc(young, func(a, b evidence.Suspect) int {
+		return int(a.Outage.Length.Min - b.Outage.Length.Min)
+	})
 	f := Finding{Text: failingText(v, failing, longest), Fix: failingFix(v, longest)}
 	taken := alsoTakes(v, w, failing, well)
 	if taken.text != "" {
 		f.Text, f.Fix, f.Reason = taken.text+": "+f.Text, taken.fix(f.Fix), otherWorkload
 	}
 	accuseYoung(v, w, young, &f)
-	f.For = append(f.For, evidence.Context.Target(v.Addresses.DirectName(w, well[0]), nil, evidence.NamedPods(well)+", with another template, answered well"))
+	f.For = append(f.For, evidence.Context.Target(v.Addresses.DirectName(w, well[0]), nil, evidence.NamedPods(well)+
+		", with another template, answered well"))
 	if taken.jobs { // nothing that ends is meant to serve: neither a slow start nor a crash
 		return f
 	}
 	if longest.Outage.Length.Min < slowestStart {
-		f.missing(evidence.Measured.Doubt(fmt.Sprintf("%s was observed for %s only: it may just start slowly", longest.Pod.Name, quantity.Lowest(longest.Outage.Length.Min))))
+		f.missing(evidence.Measured.Doubt(fmt.Sprintf("%s was observed for %s only: it may just start slowly",
+			longest.Pod.Name, quantity.Lowest(longest.Outage.Length.Min))))
 	}
 	others := slices.DeleteFunc(v.Suspects.FailedAlso(w, young), func(p *model.Pod) bool {
 		first := v.Addresses.Probe(w, p).FirstOK
 		return first == nil || *first > longest.Outage.Start.Earliest // it is young as well, and started late
 	})
 	if len(others) > 0 {
-		f.against(evidence.Watched.Doubt(evidence.NamedPods(others) + " failed as well, and had answered before: what they share fits better"))
+		f.against(evidence.Watched.Doubt(evidence.NamedPods(others) + " failed as well, and had answered before: " +
+			"what they share fits better"))
 	}
 	f.against(onOneNodeOnly(failing, well)...)
 	for _, p := range failing {
@@ -108,7 +113,10 @@ func alsoTakes(v *evidence.Evidence, w *model.Window, failing, well []*model.Pod
 	other := func(p *model.Pod) bool {
 		return v.Changes.States.Top(p) != owner && (known(p) || known(failing[0]))
 	}
-	if slices.ContainsFunc(failing, other) || !slices.ContainsFunc(well, other) || slices.ContainsFunc(well, func(p *model.Pod) bool { return !other(p) }) {
+	if slices.ContainsFunc(failing, other) || !slices.ContainsFunc(well, other) ||
+		slices.ContainsFunc(well, func(p *model.Pod) bool {
+			return !other(p)
+		}) {
 		return takenPods{}
 	}
 	name := func(p *model.Pod) string {
@@ -120,7 +128,8 @@ func alsoTakes(v *evidence.Evidence, w *model.Window, failing, well []*model.Pod
 		selector = "the selector of Service " + service
 	}
 	return takenPods{
-		text:  fmt.Sprintf("%s selects the Pods of %s in addition to those of %s", selector, name(failing[0]), name(well[0])),
+		text: fmt.Sprintf("%s selects the Pods of %s in addition to those of %s", selector, name(failing[0]),
+			name(well[0])),
 		pods:  fmt.Sprintf("%s of %s", quantity.Count(len(failing), "Pod"), name(failing[0])),
 		owner: name(failing[0]),
 		jobs:  strings.HasPrefix(owner, "Job/"),
@@ -142,10 +151,14 @@ func (t takenPods) fix(undo string) string {
 func onOneNodeOnly(failing, well []*model.Pod) []evidence.Sign {
 	node := failing[0].Node
 	elsewhere := func(p *model.Pod) bool { return p.Node != node }
-	if node == "" || slices.ContainsFunc(failing, elsewhere) || !slices.ContainsFunc(well, elsewhere) || slices.ContainsFunc(well, func(p *model.Pod) bool { return !elsewhere(p) }) {
+	if node == "" || slices.ContainsFunc(failing, elsewhere) || !slices.ContainsFunc(well, elsewhere) ||
+		slices.ContainsFunc(well, func(p *model.Pod) bool {
+			return !elsewhere(p)
+		}) {
 		return nil
 	}
-	return []evidence.Sign{evidence.Close.Doubt(fmt.Sprintf("only Pods on %s failed so, and none that answered was there: something of that node fits as well", node))}
+	return []evidence.Sign{evidence.Close.Doubt(fmt.Sprintf("only Pods on %s failed so, and none that answered was "+
+		"there: something of that node fits as well", node))}
 }
 
 func failingText(v *evidence.Evidence, failing []*model.Pod, longest evidence.Suspect) string {
@@ -153,25 +166,31 @@ func failingText(v *evidence.Evidence, failing []*model.Pod, longest evidence.Su
 	if len(failing) > 1 {
 		who = quantity.Count(len(failing), "Pod") + " of one version"
 	}
-	text := fmt.Sprintf("%s failed from the first request on (%s for %s)", who, longest.Pod.Name, quantity.Length(longest.Outage.Length, true))
+	text := fmt.Sprintf("%s failed from the first request on (%s for %s)", who, longest.Pod.Name,
+		quantity.Length(longest.Outage.Length, true))
 	if len(failing) == 1 {
-		text = fmt.Sprintf("%s failed from its first request on, for %s", who, quantity.Length(longest.Outage.Length, true))
+		text = fmt.Sprintf("%s failed from its first request on, for %s", who,
+			quantity.Length(longest.Outage.Length, true))
 	} else {
 		text += ": " + evidence.NamedPods(failing)
 	}
-	return fmt.Sprintf("%s; %s %s%s; Pods with another template answered", text, longest.Pod.Name, v.Suspects.FailedHow(longest), v.Templates.AskedFor(longest.Pod))
+	return fmt.Sprintf("%s; %s %s%s; Pods with another template answered", text, longest.Pod.Name,
+		v.Suspects.FailedHow(longest), v.Templates.AskedFor(longest.Pod))
 }
 
 // failingFix says how to be rid of the version.
 func failingFix(v *evidence.Evidence, longest evidence.Suspect) string {
 	p, undo := longest.Pod, "take this version back"
-	if kind, name, _ := strings.Cut(v.Changes.States.Top(p), "/"); kind == "Deployment" || kind == "StatefulSet" || kind == "DaemonSet" {
-		undo += fmt.Sprintf(" (`kubectl rollout undo %s/%s`, or scale it to 0 if another workload serves; a ConfigMap or Secret that it reads is not taken back with it)", strings.ToLower(kind), name)
+	if kind, name, _ := strings.Cut(v.Changes.States.Top(p), "/"); kind == "Deployment" || kind == "StatefulSet" ||
+		kind == "DaemonSet" {
+		undo += fmt.Sprintf(" (`kubectl rollout undo %s/%s`, or scale it to 0 if another workload serves; a "+
+			"ConfigMap or Secret that it reads is not taken back with it)", strings.ToLower(kind), name)
 	}
 	probe := "add a readiness probe that asks"
 	if v.Templates.ReadinessOf(p) != nil {
 		probe = "let the readiness probe ask"
 	}
-	return fmt.Sprintf("%s, and %s for what clients ask: a rollout stops at Pods that do not become ready (%s was ready, and failed, for %s)",
+	return fmt.Sprintf("%s, and %s for what clients ask: a rollout stops at Pods that do not become ready (%s was "+
+		"ready, and failed, for %s)",
 		undo, probe, p.Name, quantity.Length(longest.Outage.Length, true))
 }

@@ -43,9 +43,11 @@ func testFamilyBroken(c *Case) Finding {
 		return no("no endpoint of this address family was ready")
 	}
 	f := Finding{
-		Text: fmt.Sprintf("every request over %s failed %s, and those over %s were answered", familyText(own), evidence.Lasted(w), familyText(other)),
+		Text: fmt.Sprintf("every request over %s failed %s, and those over %s were answered", familyText(own),
+			evidence.Lasted(w), familyText(other)),
 		For: []evidence.Sign{
-			evidence.Watched.Target(w.Target, &w.Start, "requests over "+familyText(own)+" began to fail: "+quantity.ClassCounts(w.Classes)),
+			evidence.Watched.Target(w.Target, &w.Start, "requests over "+familyText(own)+" began to fail: "+
+				quantity.ClassCounts(w.Classes)),
 			evidence.Watched.Target(other.Name, nil, "requests over "+familyText(other)+" were answered meanwhile"),
 		},
 	}
@@ -66,19 +68,27 @@ func ownAddressesOf(v *evidence.Evidence, w *model.Window, f *Finding) {
 	}
 	switch {
 	case len(failed) == 0 && len(well) == 0:
-		f.Fix = fmt.Sprintf("look at the network, the firewall and kube-proxy of %s on %s, where requests failed %s", family, v.Services.Router(w), evidence.Lasted(w))
+		f.Fix = fmt.Sprintf("look at the network, the firewall and kube-proxy of %s on %s, where requests failed %s",
+			family, v.Services.Router(w), evidence.Lasted(w))
 		f.missing(evidence.Measured.Doubt("no Pod's own " + family + " address was asked"))
 	case len(failed) == 0:
-		f.Text += fmt.Sprintf("; the Pods answered at their own %s addresses, so the routes of %s did not", family, v.Services.Router(w))
-		f.Fix = fmt.Sprintf("look at kube-proxy and the firewall of %s on %s, where requests failed %s", family, v.Services.Router(w), evidence.Lasted(w))
-		f.For = append(f.For, evidence.Measured.Target(v.Addresses.DirectName(w, well[0]), nil, evidence.NamedPods(well)+" went on answering at their own "+family+" addresses"))
+		f.Text += fmt.Sprintf("; the Pods answered at their own %s addresses, so the routes of %s did not", family,
+			v.Services.Router(w))
+		f.Fix = fmt.Sprintf("look at kube-proxy and the firewall of %s on %s, where requests failed %s", family,
+			v.Services.Router(w), evidence.Lasted(w))
+		f.For = append(f.For, evidence.Measured.Target(v.Addresses.DirectName(w, well[0]), nil,
+			evidence.NamedPods(well)+" went on answering at their own "+family+" addresses"))
 	case len(well) == 0:
 		f.Text += fmt.Sprintf("; the Pods did not answer at their own %s addresses either", family)
-		f.Fix = fmt.Sprintf("look at the network of %s between nodes, and whether the servers listen there: requests failed %s", family, evidence.Lasted(w))
-		f.For = append(f.For, evidence.Measured.Target(v.Addresses.DirectName(w, failed[0]), nil, evidence.NamedPods(failed)+" failed at their own "+family+" addresses"))
+		f.Fix = fmt.Sprintf(
+			"look at the network of %s between nodes, and whether the servers listen there: requests failed %s",
+			family, evidence.Lasted(w))
+		f.For = append(f.For, evidence.Measured.Target(v.Addresses.DirectName(w, failed[0]), nil,
+			evidence.NamedPods(failed)+" failed at their own "+family+" addresses"))
 	default:
 		f.Fix = fmt.Sprintf("look at the network of %s between nodes: requests failed %s", family, evidence.Lasted(w))
-		f.against(evidence.Close.Doubt(fmt.Sprintf("%s went on answering at their own %s addresses, and %s did not", evidence.NamedPods(well), family, evidence.NamedPods(failed))))
+		f.against(evidence.Close.Doubt(fmt.Sprintf("%s went on answering at their own %s addresses, and %s did not",
+			evidence.NamedPods(well), family, evidence.NamedPods(failed))))
 	}
 }
 
@@ -87,7 +97,8 @@ func ownAddressesOf(v *evidence.Evidence, w *model.Window, f *Finding) {
 func otherFamily(v *evidence.Evidence, own *model.Target) *model.Target {
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
-		if (t.Route == "ipv4" || t.Route == "ipv6") && t.Route != own.Route && t.Kind == timeline.New && t.Service == own.Service && t.PortName == own.PortName && t.Source == own.Source {
+		if (t.Route == "ipv4" || t.Route == "ipv6") && t.Route != own.Route && t.Kind == timeline.New &&
+			t.Service == own.Service && t.PortName == own.PortName && t.Source == own.Source {
 			return t
 		}
 	}

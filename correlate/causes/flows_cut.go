@@ -47,21 +47,27 @@ func testFlowsCut(c *Case) Finding {
 			}
 			n := evidence.CutConns(h.Cuts)
 			f := Finding{
-				Text: fmt.Sprintf("%s to %s %s cut when its endpoint changed, while it still served", quantity.Count(n, "connection"), p.Name, evidence.Was(n)),
-				Fix:  fmt.Sprintf("use a proxy mode, or a version, that leaves established connections alone, as kube-proxy in iptables and nftables mode do: %d would have lived on", n),
+				Text: fmt.Sprintf("%s to %s %s cut when its endpoint changed, while it still served",
+					quantity.Count(n, "connection"), p.Name, evidence.Was(n)),
+				Fix: fmt.Sprintf("use a proxy mode, or a version, that leaves established connections alone, as "+
+					"kube-proxy in iptables and nftables mode do: %d would have lived on", n),
 				For: []evidence.Sign{
-					evidence.Close.Event(v.Changes.IDOf(p, timeline.EndpointChanged, changed), changed, p.Name+"'s endpoint changed"),
+					evidence.Close.Event(v.Changes.IDOf(p, timeline.EndpointChanged, changed), changed,
+						p.Name+"'s endpoint changed"),
 					h.Sign(w, ""), alive,
 				},
 			}
 			if ended := endedAfter(v, p, h.Cuts[0].Cut); ended != nil {
-				f.against(evidence.Watched.Seen(ended, "a container of "+p.Name+" ended then: what it had open was cut with it"))
+				f.against(evidence.Watched.Seen(ended, "a container of "+p.Name+" ended then: what it had open was "+
+					"cut with it"))
 			}
 			if own := v.Endings.BeganThen(w, p, h.Cuts[0].Cut); own != nil {
-				f.against(evidence.Watched.Target(own.Target, &own.From, p.Name+" failed at its own address from then on, and may have ended them itself"))
+				f.against(evidence.Watched.Target(own.Target, &own.From,
+					p.Name+" failed at its own address from then on, and may have ended them itself"))
 			}
 			if asked := holderUnasked(h, v.Traffic.BeatOf(w)); asked > 0 {
-				f.missing(evidence.Measured.Doubt(fmt.Sprintf("%s reset while no heartbeat was open: the Pod itself may have sent that", quantity.Count(asked, "connection")+" "+evidence.Was(asked))))
+				f.missing(evidence.Measured.Doubt(fmt.Sprintf("%s reset while no heartbeat was open: the Pod itself "+
+					"may have sent that", quantity.Count(asked, "connection")+" "+evidence.Was(asked))))
 			}
 			unnamed(h, &f)
 			f.explains(w, n)
@@ -110,7 +116,8 @@ func aliveAfter(v *evidence.Evidence, w *model.Window, p *model.Pod, cut model.I
 		return evidence.Measured.Target(own.Target, &at, p.Name+" still answered at its own address after that"), true
 	}
 	if p.Exited != nil && p.Exited.Earliest > cut.Latest {
-		return evidence.Watched.Event(v.Changes.IDOf(p, timeline.PodContainer, p.Exited), p.Exited, p.Name+" exited only then"), true
+		return evidence.Watched.Event(v.Changes.IDOf(p, timeline.PodContainer, p.Exited), p.Exited,
+			p.Name+" exited only then"), true
 	}
 	return evidence.Sign{}, false
 }
@@ -119,7 +126,8 @@ func aliveAfter(v *evidence.Evidence, w *model.Window, p *model.Pod, cut model.I
 // then.
 func endedAfter(v *evidence.Evidence, p *model.Pod, cut model.Instant) *model.Event {
 	for _, e := range v.Changes.About[p.UID] {
-		if e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest <= cut.Latest && cut.Earliest <= e.At.Latest+evidence.Moment {
+		if e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest <= cut.Latest &&
+			cut.Earliest <= e.At.Latest+evidence.Moment {
 			return e
 		}
 	}

@@ -56,24 +56,30 @@ func testForcedDelete(c *Case) Finding {
 		return no("no Pod was deleted by force when its end could have cut requests")
 	}
 	f := Finding{
-		Text: fmt.Sprintf("%s was deleted by force, and %s %s cut after it had gone from the API", found.Name, quantity.Count(cut, "request"), evidence.Was(cut)),
-		Fix:  fmt.Sprintf("%s: %s had no time to let its clients go, and cut %s", v.Templates.GiveGrace(found), found.Name, quantity.Count(cut, "request")),
+		Text: fmt.Sprintf("%s was deleted by force, and %s %s cut after it had gone from the API", found.Name,
+			quantity.Count(cut, "request"), evidence.Was(cut)),
+		Fix: fmt.Sprintf("%s: %s had no time to let its clients go, and cut %s", v.Templates.GiveGrace(found),
+			found.Name, quantity.Count(cut, "request")),
 		For: []evidence.Sign{
 			evidence.Watched.Seen(deleted, found.Name+" was deleted with grace period 0"),
-			evidence.Watched.Target(w.Target, &w.Start, "requests that were under way were cut: "+quantity.ClassCounts(w.Classes)),
+			evidence.Watched.Target(w.Target, &w.Start, "requests that were under way were cut: "+
+				quantity.ClassCounts(w.Classes)),
 		},
 	}
 	switch {
 	case stopped:
 		own := v.Addresses.Probe(w, found)
-		f.For = append(f.For, evidence.Measured.Target(own.Target, own.Stopped, found.Name+" itself stopped answering then"))
+		f.For = append(f.For, evidence.Measured.Target(own.Target, own.Stopped,
+			found.Name+" itself stopped answering then"))
 	case late > killedSoon:
-		f.missing(evidence.Watched.Doubt(fmt.Sprintf("when its containers ended is not known, and they are killed 2 s after such a deletion: these requests were cut up to %s after it", quantity.Span(late))))
+		f.missing(evidence.Watched.Doubt(fmt.Sprintf("when its containers ended is not known, and they are killed 2 "+
+			"s after such a deletion: these requests were cut up to %s after it", quantity.Span(late))))
 	case found.Exited == nil:
 		f.missing(evidence.Measured.Doubt("when its containers ended is not known: it had gone from the API"))
 	}
 	if others > 0 {
-		f.against(evidence.Close.Doubt(fmt.Sprintf("%s ended at that time as well, not by force", quantity.Count(others, "Pod"))))
+		f.against(evidence.Close.Doubt(fmt.Sprintf("%s ended at that time as well, not by force",
+			quantity.Count(others, "Pod"))))
 	}
 	f.explains(w, cut)
 	return f

@@ -65,11 +65,13 @@ func testGraceTooShort(c *Case) Finding {
 		f.For = append(f.For, k.signs(v, w)...)
 	}
 	first := kills[0]
-	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, quantity.Count(cut, "request")+" in flight were cut then"))
+	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, quantity.Count(cut, "request")+
+		" in flight were cut then"))
 	if w.Cut == nil {
 		f.missing(evidence.Measured.Doubt("whether they were cut at the same moment was not seen"))
 	}
-	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s in flight", evidence.NamedOf(names), evidence.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "request"))
+	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s in flight",
+		evidence.NamedOf(names), evidence.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "request"))
 	f.Fix = graceFix(v, w, kills)
 	f.explains(w, cut)
 	return f
@@ -79,13 +81,15 @@ func testGraceTooShort(c *Case) Finding {
 func kills(v *evidence.Evidence, w *model.Window) (kills []kill) {
 	for _, p := range v.Services.Pods(w) {
 		deleted := v.Changes.Event(v.Changes.IDOf(p, timeline.PodDeleted, p.Deleted))
-		if deleted == nil || deleted.Grace == nil || *deleted.Grace == 0 || !v.Services.WasEndpoint(w, p, w.End.Latest) {
+		if deleted == nil || deleted.Grace == nil || *deleted.Grace == 0 ||
+			!v.Services.WasEndpoint(w, p, w.End.Latest) {
 			continue
 		}
 		k := kill{pod: p, grace: *deleted.Grace}
 		due := model.Instant{Earliest: p.Deleted.Earliest + k.grace, Latest: p.Deleted.Latest + k.grace + killLate}
 		for _, e := range v.Changes.About[p.UID] {
-			if e.Kind == timeline.PodContainer && e.To == "terminated" && e.ExitCode != nil && *e.ExitCode == evidence.Killed && !strings.Contains(e.Detail, "OOMKilled") && e.At.Overlaps(due) {
+			if e.Kind == timeline.PodContainer && e.To == "terminated" && e.ExitCode != nil &&
+				*e.ExitCode == evidence.Killed && !strings.Contains(e.Detail, "OOMKilled") && e.At.Overlaps(due) {
 				k.ended = e
 				k.at = model.Instant{Earliest: max(due.Earliest, e.At.Earliest), Latest: min(due.Latest, e.At.Latest)}
 			}
@@ -120,7 +124,8 @@ func (k *kill) signs(v *evidence.Evidence, w *model.Window) []evidence.Sign {
 		evidence.Watched.Seen(k.ended, killed),
 	}
 	if own := v.Addresses.Probe(w, k.pod); own.Stopped != nil && own.Stopped.Overlaps(k.at) {
-		signs = append(signs, evidence.Measured.Target(own.Target, own.Stopped, k.pod.Name+" itself stopped answering then"))
+		signs = append(signs, evidence.Measured.Target(own.Target, own.Stopped,
+			k.pod.Name+" itself stopped answering then"))
 	}
 	return signs
 }
@@ -151,12 +156,14 @@ func graceFix(v *evidence.Evidence, w *model.Window, kills []kill) string {
 		end = min(end, w.Cut.Latest)
 	}
 	if worst.last >= end-time.Second/2 {
-		toTheEnd = "; it took new ones until it was killed: if it does not stop by itself, SIGTERM may not reach its server (a shell as process 1 passes none on), and no grace period is long enough"
+		toTheEnd = "; it took new ones until it was killed: if it does not stop by itself, SIGTERM may not reach its " +
+			"server (a shell as process 1 passes none on), and no grace period is long enough"
 	}
 	least := int((needs + time.Second - 1) / time.Second)
 	give := fmt.Sprintf("terminationGracePeriodSeconds ≥ %d (it is %s%s)", least, quantity.Span(worst.grace), hook)
 	if own := ownGrace(v, worst.pod); own > worst.grace {
-		give = fmt.Sprintf("delete with the Pod's own grace period of %s, and not with %s (--grace-period)", quantity.Span(own), quantity.Span(worst.grace))
+		give = fmt.Sprintf("delete with the Pod's own grace period of %s, and not with %s (--grace-period)",
+			quantity.Span(own), quantity.Span(worst.grace))
 		if needs > own {
 			give += fmt.Sprintf(", and raise terminationGracePeriodSeconds to ≥ %d", least)
 		}

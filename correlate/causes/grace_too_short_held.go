@@ -25,7 +25,8 @@ func testHeldGrace(c *Case) Finding {
 		k := &kills[i]
 		h := &evidence.Holder{Pod: k.pod, At: k.at}
 		for _, c := range v.Traffic.CutsIn(w) {
-			if evidence.MayBeOn(&c, k.pod) && k.at.Earliest <= c.Cut.Latest && c.Cut.Latest <= k.at.Latest+evidence.Moment {
+			if evidence.MayBeOn(&c, k.pod) && k.at.Earliest <= c.Cut.Latest &&
+				c.Cut.Latest <= k.at.Latest+evidence.Moment {
 				h.Cuts = append(h.Cuts, c)
 			}
 		}
@@ -41,8 +42,10 @@ func testHeldGrace(c *Case) Finding {
 		return no("no connection was cut when Pods were killed at the end of their grace periods")
 	}
 	first := kills[slices.IndexFunc(kills, func(k kill) bool { return k.pod.Name == names[0] })]
-	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s open", evidence.NamedOf(names), evidence.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "connection"))
-	f.Fix = fmt.Sprintf("terminationGracePeriodSeconds > %s, as long as the last client may stay; or let the server close connections before that, with an announcement", quantity.Span(first.grace))
+	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s open", evidence.NamedOf(names),
+		evidence.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "connection"))
+	f.Fix = fmt.Sprintf("terminationGracePeriodSeconds > %s, as long as the last client may stay; or let the server "+
+		"close connections before that, with an announcement", quantity.Span(first.grace))
 	if preStopSleep(v, first.pod) >= first.grace {
 		f.Fix += fmt.Sprintf(" (its preStop hook alone takes %s)", quantity.Span(preStopSleep(v, first.pod)))
 	}

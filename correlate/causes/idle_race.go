@@ -42,7 +42,8 @@ func testIdleRace(c *Case) Finding {
 	case cut == 0:
 		return no("no connection was cut")
 	case idle < leastIdle:
-		return no("each connection is used about every " + quantity.Span(idle) + ": no server closes idle connections so soon")
+		return no("each connection is used about every " + quantity.Span(idle) +
+			": no server closes idle connections so soon")
 	}
 	for _, p := range v.Services.Pods(w) {
 		if p.TerminatingBy(w.End.Latest) && !p.TerminatingBy(w.Start.Earliest-leastIdle) {
@@ -54,18 +55,23 @@ func testIdleRace(c *Case) Finding {
 	}
 	others := v.Suspects.OthersAnswered(w, nil)
 	f := Finding{
-		Text: fmt.Sprintf("%s on persistent connections that are used about every %s met a connection that the server was just closing, with no Pod ending: it keeps idle connections for about as long",
+		Text: fmt.Sprintf("%s on persistent connections that are used about every %s met a connection that the "+
+			"server was just closing, with no Pod ending: it keeps idle connections for about as long",
 			quantity.Count(cut, "request"), quantity.Span(idle)),
-		Fix: fmt.Sprintf("let the server keep idle connections for longer than the client does: here each of %d was idle for about %s between two requests", evidence.NextUse(t)-1, quantity.Span(idle)),
-		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "persistent connections were cut: "+quantity.ClassCounts(w.Classes))},
+		Fix: fmt.Sprintf("let the server keep idle connections for longer than the client does: here each of %d was "+
+			"idle for about %s between two requests", evidence.NextUse(t)-1, quantity.Span(idle)),
+		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "persistent connections were cut: "+
+			quantity.ClassCounts(w.Classes))},
 	}
 	f.For = append(f.For, evidence.Mention(others...)...)
 	if name := freshCut(v, w); name != "" {
-		f.against(evidence.Watched.Doubt("connections of " + name + " were cut as well, and these are never idle: something cuts others too"))
+		f.against(evidence.Watched.Doubt("connections of " + name + " were cut as well, and these are never idle: " +
+			"something cuts others too"))
 	}
 	f.missing(evidence.Measured.Doubt("for how long each connection had been idle was not measured"))
 	if len(others) == 0 {
-		f.missing(evidence.Watched.Doubt("no Pod is known to have answered at its own address meanwhile: one may have failed unseen"))
+		f.missing(evidence.Watched.Doubt("no Pod is known to have answered at its own address meanwhile: one may " +
+			"have failed unseen"))
 	}
 	f.explains(w, cut)
 	return f
@@ -85,9 +91,11 @@ func freshCut(v *evidence.Evidence, w *model.Window) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(fresh)) {
 		if slices.ContainsFunc(v.Traffic.Measured(v.Traffic.Targets[name]).Outages, func(u model.Window) bool {
-			return evidence.Count(u.Classes, timeline.Reset, timeline.EOF) > 0 && !slices.ContainsFunc(v.Services.Pods(w), func(p *model.Pod) bool {
-				return p.TerminatingBy(u.End.Latest) && (p.Gone == nil || p.Gone.Latest >= u.Start.Earliest) || p.Exited != nil && p.Exited.Overlaps(u.Span())
-			})
+			return evidence.Count(u.Classes, timeline.Reset, timeline.EOF) > 0 &&
+				!slices.ContainsFunc(v.Services.Pods(w), func(p *model.Pod) bool {
+					return p.TerminatingBy(u.End.Latest) && (p.Gone == nil || p.Gone.Latest >= u.Start.Earliest) ||
+						p.Exited != nil && p.Exited.Overlaps(u.Span())
+				})
 		}) {
 			return name
 		}

@@ -43,17 +43,26 @@ func testIdleTimeout(c *Case) Finding {
 		}
 	}
 	age := ages[len(ages)/2]
-	alike := slices.DeleteFunc(slices.Clone(ages), func(a time.Duration) bool { return (a - age).Abs() > beat/alikeAges/2 })
+	alike := slices.DeleteFunc(slices.Clone(ages), func(a time.Duration) bool {
+		return (a - age).Abs() > beat/alikeAges/2
+	})
 	if 10*len(alike) < 9*len(ages) {
-		return no(fmt.Sprintf("the connections were idle for different times when they were closed, %s to %s", quantity.Span(ages[0]), quantity.Span(ages[len(ages)-1])))
+		return no(fmt.Sprintf("the connections were idle for different times when they were closed, %s to %s",
+			quantity.Span(ages[0]), quantity.Span(ages[len(ages)-1])))
 	}
 	least, most := alike[0], alike[len(alike)-1]
 	own := len(idleAges(v.Traffic.CutsIn(w), beat))
 	f := Finding{
-		Text: fmt.Sprintf("%s closed, %s, when the last answer was %s old (%s to %s): the server, or something on the way, keeps idle connections no longer",
-			quantity.Count(evidence.CutConns(v.Traffic.CutsIn(w)), "connection")+" "+evidence.Was(evidence.CutConns(v.Traffic.CutsIn(w))), quantity.Count(len(alike), "time"), quantity.Span(age), quantity.Span(least), quantity.Span(most)),
-		Fix:      fmt.Sprintf("let the server keep idle connections for longer than the %s between two heartbeats, or send these more often than every %s", quantity.Span(beat), quantity.Span(least)),
-		For:      []evidence.Sign{evidence.Measured.Target(w.Target, &w.Start, fmt.Sprintf("the ages of the last answers are within %s of each other, with heartbeats every %s", quantity.Span(most-least), quantity.Span(beat)))},
+		Text: fmt.Sprintf("%s closed, %s, when the last answer was %s old (%s to %s): the server, or something on "+
+			"the way, keeps idle connections no longer",
+			quantity.Count(evidence.CutConns(v.Traffic.CutsIn(w)), "connection")+" "+
+				evidence.Was(evidence.CutConns(v.Traffic.CutsIn(w))), quantity.Count(len(alike), "time"),
+			quantity.Span(age), quantity.Span(least), quantity.Span(most)),
+		Fix: fmt.Sprintf("let the server keep idle connections for longer than the %s between two heartbeats, "+
+			"or send these more often than every %s", quantity.Span(beat), quantity.Span(least)),
+		For: []evidence.Sign{evidence.Measured.Target(w.Target, &w.Start,
+			fmt.Sprintf("the ages of the last answers are within %s of each other, with heartbeats every %s",
+				quantity.Span(most-least), quantity.Span(beat)))},
 		Measures: []model.Measure{{Name: "idle-age", Object: w.Target, Length: model.Length{Min: least, Max: most}}},
 	}
 	for _, p := range v.Services.Pods(w) {

@@ -17,8 +17,9 @@ import (
 //	web.shop       ok ok ok  ok ok  ok ok ok ok  ok ok ok    if the Service is measured too
 
 var ingressLag = Rule{
-	Name:  "ingress-lag",
-	Doc:   "An ingress, or another proxy behind the URL, had not followed yet when a Pod stopped: it answered with errors of its own.",
+	Name: "ingress-lag",
+	Doc: "An ingress, or another proxy behind the URL, had not followed yet when a Pod stopped: it answered with " +
+		"errors of its own.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Only:  func(c *Case) bool { return c.Services.Outside(c.Window) != "" },
 	Test:  testIngressLag,
@@ -48,14 +49,19 @@ func testIngressLag(c *Case) Finding {
 	s := stops[0]
 	lag := model.Length{Min: max(0, w.End.Earliest-s.At.Latest), Max: w.End.Latest - s.At.Earliest}
 	f := Finding{
-		Text: fmt.Sprintf("what leads requests from %s to the Pods still sent some to %s for %s after it had stopped, and answered itself: %s of class http_5xx named no Pod",
+		Text: fmt.Sprintf("what leads requests from %s to the Pods still sent some to %s for %s after it had "+
+			"stopped, and answered itself: %s of class http_5xx named no Pod",
 			v.Services.Outside(w), s.Pod.Name, quantity.Length(lag, w.Open.End), quantity.Count(unnamed, "error")),
-		Fix: fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down); or have the ingress follow sooner: one that watches EndpointSlices instead of asking for them, a shorter interval between reloads, or a try with another Pod where a connection fails",
+		Fix: fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down); or "+
+			"have the ingress follow sooner: one that watches EndpointSlices instead of asking for them, a shorter "+
+			"interval between reloads, or a try with another Pod where a connection fails",
 			quantity.Span(quantity.RoundUp(lag.Max+evidence.RouteMargin))),
 		Measures: []model.Measure{{Name: "ingress-lag", Object: s.Pod.Name, Length: lag}},
 	}
 	f.For = append(f.For, signsOfStop(v, s)...)
-	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, fmt.Sprintf("%s of class http_5xx named no Pod; the good answers meanwhile named %s", quantity.Count(unnamed, "error"), quantity.Count(len(w.Backends), "Pod"))))
+	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start,
+		fmt.Sprintf("%s of class http_5xx named no Pod; the good answers meanwhile named %s",
+			quantity.Count(unnamed, "error"), quantity.Count(len(w.Backends), "Pod"))))
 	besideTheProxy(v, w, &f)
 	if p := turnedReady(v, w); p != nil {
 		f.against(evidence.Close.Doubt(p.Name + " became ready as requests began to fail: it may not have served yet"))
@@ -99,7 +105,8 @@ func besideTheProxy(v *evidence.Evidence, w *model.Window, f *Finding) {
 			ill = append(ill, t.Name)
 		}
 	}
-	f.beside(well, ill, "requests to the Service itself did not fail meanwhile", "requests to the Service itself failed as well (%s): its routes were late, too",
+	f.beside(well, ill, "requests to the Service itself did not fail meanwhile",
+		"requests to the Service itself failed as well (%s): its routes were late, too",
 		"the Service itself was not measured: whether its routes were well is not known")
 }
 
@@ -107,7 +114,9 @@ func besideTheProxy(v *evidence.Evidence, w *model.Window, f *Finding) {
 // proxy sends to none before.
 func turnedReady(v *evidence.Evidence, w *model.Window) *model.Pod {
 	for _, p := range v.Services.Pods(w) {
-		if p.EndpointReady != nil && p.EndpointReady.Latest > 0 && p.EndpointReady.Overlaps(model.Instant{Earliest: w.Start.Earliest - evidence.FollowSlack, Latest: w.Start.Latest}) {
+		if p.EndpointReady != nil && p.EndpointReady.Latest > 0 &&
+			p.EndpointReady.Overlaps(model.Instant{Earliest: w.Start.Earliest - evidence.FollowSlack,
+				Latest: w.Start.Latest}) {
 			return p
 		}
 	}

@@ -53,12 +53,15 @@ func whichPods(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fac
 	case len(all) > 0 || len(v.Addresses.HealthyOthers(w)) == 0 || v.Traffic.Target(w).Kind != timeline.New:
 		return fact{}
 	}
-	return fact{"no Pod failed at its own address", "look at what lies between clients and Pods: a proxy, a mesh, network policies, the nodes' routes"}
+	return fact{"no Pod failed at its own address", "look at what lies between clients and Pods: a proxy, a mesh, " +
+		"network policies, the nodes' routes"}
 }
 
 // failedAlike says since when Pods failed the same way, and what changed of them before. It groups them by that change.
 func failedAlike(v *evidence.Evidence, pods []evidence.Failed, names []string) fact {
-	first := slices.MinFunc(pods, func(a, b evidence.Failed) int { return cmp.Compare(a.Outage.Start.Latest, b.Outage.Start.Latest) })
+	first := slices.MinFunc(pods, func(a, b evidence.Failed) int {
+		return cmp.Compare(a.Outage.Start.Latest, b.Outage.Start.Latest)
+	})
 	text := fmt.Sprintf("%s failed the same way at its own address", names[0])
 	if len(pods) > 1 {
 		text = evidence.NamedOf(names) + " failed the same way at their own addresses"
@@ -98,7 +101,8 @@ func failedAlike(v *evidence.Evidence, pods []evidence.Failed, names []string) f
 	case end != nil && first.Pod.Ending.By == model.ByItself:
 		next = fmt.Sprintf("look why it ended: kubectl logs --previous %s", first.Pod.Name)
 	case end != nil:
-		next = fmt.Sprintf("find out what each container of %s does as the Pod ends: one may end before others that need it, or go on accepting what it does not answer", first.Pod.Name)
+		next = fmt.Sprintf("find out what each container of %s does as the Pod ends: one may end before others that "+
+			"need it, or go on accepting what it does not answer", first.Pod.Name)
 	}
 	return fact{text, next}
 }
@@ -127,18 +131,22 @@ func whichConnections(v *evidence.Evidence, w *model.Window, all []evidence.Fail
 	}
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
-		if t.Kind == own.Kind || t.Kind != timeline.New && t.Kind != timeline.Reused || t.Sent == 0 || !v.Traffic.ShareRoutes(t, own) {
+		if t.Kind == own.Kind || t.Kind != timeline.New && t.Kind != timeline.Reused || t.Sent == 0 ||
+			!v.Traffic.ShareRoutes(t, own) {
 			continue
 		}
-		if v.Traffic.WindowNear(own, t.Kind, model.Instant{Earliest: w.Start.Earliest - nearBy, Latest: w.End.Latest + nearBy}) != nil {
+		if v.Traffic.WindowNear(own, t.Kind, model.Instant{Earliest: w.Start.Earliest - nearBy, Latest: w.End.Latest +
+			nearBy}) != nil {
 			return fact{}
 		}
 		if kept {
 			return fact{"only requests on kept connections failed, new connections were well",
-				"look for what makes a server close or reset connections that are in use: a limit of requests or age per connection, workers that are recycled, a reload, an idle timeout"}
+				"look for what makes a server close or reset connections that are in use: a limit of requests or age " +
+					"per connection, workers that are recycled, a reload, an idle timeout"}
 		}
 		f := fact{text: "only new connections failed, kept ones were well"}
-		if 2*evidence.Count(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Reset, timeline.EOF) > w.Failed {
+		if 2*evidence.Count(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Reset,
+			timeline.EOF) > w.Failed {
 			f.next = "look for what accepts connections: a full queue, a limit of connections, routes to Pods"
 		}
 		return f
@@ -149,9 +157,11 @@ func whichConnections(v *evidence.Evidence, w *model.Window, all []evidence.Fail
 // saidWhat says what an error's text adds to its class.
 func saidWhat(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
 	for _, e := range v.Traffic.ErrorsOf(w) {
-		if strings.Contains(e.Text, "certificate has expired") || strings.Contains(e.Text, "certificate is not yet valid") {
+		if strings.Contains(e.Text, "certificate has expired") ||
+			strings.Contains(e.Text, "certificate is not yet valid") {
 			return fact{"the server's certificate is not valid at this time: " + e.Text,
-				"compare the certificate that is served with the one in its Secret: a server that read it once goes on with the old one until it reloads"}
+				"compare the certificate that is served with the one in its Secret: a server that read it once goes " +
+					"on with the old one until it reloads"}
 		}
 	}
 	return fact{}
@@ -167,7 +177,8 @@ func behindProxy(v *evidence.Evidence, w *model.Window, all []evidence.Failed) f
 	}
 	var statuses []string
 	for _, e := range v.Traffic.Errors {
-		if e.Object.Name == w.Target && e.To == timeline.HTTP5xx.String() && e.At.Earliest <= w.End.Latest && (e.Status == 502 || e.Status == 504) {
+		if e.Object.Name == w.Target && e.To == timeline.HTTP5xx.String() && e.At.Earliest <= w.End.Latest &&
+			(e.Status == 502 || e.Status == 504) {
 			statuses = append(statuses, fmt.Sprint(e.Status))
 		}
 	}
@@ -180,7 +191,8 @@ func behindProxy(v *evidence.Evidence, w *model.Window, all []evidence.Failed) f
 		text = fmt.Sprintf("%d of %d failed requests got %s, and that", n, w.Failed, text)
 	}
 	return fact{text + " is a proxy's answer: a server behind it did not answer",
-		"look at what the proxy passes requests to, in the same Pod or behind another Service: measure that together with this one"}
+		"look at what the proxy passes requests to, in the same Pod or behind another Service: measure that together " +
+			"with this one"}
 }
 
 // otherServices says which other Services' endpoints changed about the window's onset, the most changed first,
@@ -194,7 +206,8 @@ func otherServices(v *evidence.Evidence, w *model.Window, all []evidence.Failed)
 	}
 	changes := map[string]int{}
 	var names []string
-	for _, e := range v.Changes.Near(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy}) {
+	for _, e := range v.Changes.Near(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest +
+		nearBy}) {
 		if e.Kind != timeline.EndpointChanged || e.Service == "" || e.Service == own {
 			continue
 		}
@@ -205,18 +218,24 @@ func otherServices(v *evidence.Evidence, w *model.Window, all []evidence.Failed)
 	if len(names) == 0 {
 		return fact{}
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(changes[b], changes[a]), cmp.Compare(a, b)) })
-	return fact{text: fmt.Sprintf("endpoints of %s changed within %s of its onset", evidence.NamedOf(names), quantity.Span(nearBy))}
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(changes[b], changes[a]), cmp.Compare(a, b))
+	})
+	return fact{text: fmt.Sprintf("endpoints of %s changed within %s of its onset", evidence.NamedOf(names),
+		quantity.Span(nearBy))}
 }
 
 // changedNear names the objects that changed near the window's onset, if no Pod failed as its requests did.
 func changedNear(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
 	onset := v.Traffic.Onset(w)
-	if onset.Latest-onset.Earliest > nearBy || slices.ContainsFunc(all, func(f evidence.Failed) bool { return v.Addresses.Alike(w, f) }) {
+	if onset.Latest-onset.Earliest > nearBy || slices.ContainsFunc(all, func(f evidence.Failed) bool {
+		return v.Addresses.Alike(w, f)
+	}) {
 		return fact{}
 	}
 	var names []string
-	for _, e := range v.Changes.Near(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy}) {
+	for _, e := range v.Changes.Near(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest +
+		nearBy}) {
 		if e.Object != nil && e.Object.Name != "" && !slices.Contains(names, e.Object.Name) {
 			names = append(names, e.Object.Name)
 		}
@@ -224,5 +243,6 @@ func changedNear(v *evidence.Evidence, w *model.Window, all []evidence.Failed) f
 	if len(names) == 0 {
 		return fact{}
 	}
-	return fact{text: fmt.Sprintf("within %s of its onset something changed of %s", quantity.Span(nearBy), evidence.NamedOf(names))}
+	return fact{text: fmt.Sprintf("within %s of its onset something changed of %s", quantity.Span(nearBy),
+		evidence.NamedOf(names))}
 }

@@ -15,8 +15,9 @@ import (
 //	svc        ok ok  x ok x ok x ok x ok x ok x ok x ok    long after
 
 var kubeProxyLate = Rule{
-	Name:  evidence.LateProxy,
-	Doc:   "A node kept routing to an endpoint long after it had left its EndpointSlice: its kube-proxy did not apply the change.",
+	Name: evidence.LateProxy,
+	Doc: "A node kept routing to an endpoint long after it had left its EndpointSlice: its kube-proxy did not " +
+		"apply the change.",
 	Needs: []Need{podsWatched, endpointSlices, endpointsWatched},
 	Test:  testKubeProxyLate,
 }
@@ -28,14 +29,20 @@ func testKubeProxyLate(c *Case) Finding {
 	}
 	v, w := c.Evidence, c.Window
 	lag := s.ProxyLag()
-	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.End, fmt.Sprintf("requests from %s still failed ≥ %s after that", v.Traffic.From(w), quantity.Lowest(lag.Min))))
-	f.Measures = append(f.Measures, model.Measure{Name: "proxy-lag", Object: s.Pod.Name, Node: v.Services.RouterNode(w), Length: lag})
+	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.End,
+		fmt.Sprintf("requests from %s still failed ≥ %s after that", v.Traffic.From(w), quantity.Lowest(lag.Min))))
+	f.Measures = append(f.Measures, model.Measure{Name: "proxy-lag", Object: s.Pod.Name,
+		Node: v.Services.RouterNode(w), Length: lag})
 	if v.Watches.GapNear("endpointslice", w) {
-		f.against(evidence.Close.Doubt("the watch of EndpointSlices had a gap: the change may not have reached the node either, if the API server stood still"))
+		f.against(evidence.Close.Doubt("the watch of EndpointSlices had a gap: the change may not have reached the " +
+			"node either, if the API server stood still"))
 	}
-	f.Text = fmt.Sprintf("%s still routed to %s for %s after its endpoint had left the EndpointSlice: its kube-proxy, or the agent of its network, did not follow",
+	f.Text = fmt.Sprintf("%s still routed to %s for %s after its endpoint had left the EndpointSlice: its "+
+		"kube-proxy, or the agent of its network, did not follow",
 		v.Services.Router(w), s.Pod.Name, quantity.Length(lag, w.Open.End))
-	f.Fix = fmt.Sprintf("look at kube-proxy on %s (or the agent of its network): its health, its CPU, its log; routes usually follow within 1 s or 2, and here took ≥ %s. A longer shutdown of the application would only hide that",
+	f.Fix = fmt.Sprintf("look at kube-proxy on %s (or the agent of its network): its health, its CPU, its log; "+
+		"routes usually follow within 1 s or 2, and here took ≥ %s. A longer shutdown of the application would "+
+		"only hide that",
 		v.Services.Router(w), quantity.Lowest(lag.Min))
 	return f
 }

@@ -14,7 +14,8 @@ import (
 func (c *Case) tooLateBy(rule string) (f Finding, s *evidence.PodStop, r evidence.Race, ok bool) {
 	r = c.Routes.Race(c.Window)
 	if s = r.Latest(); s == nil {
-		return no("no route was changed later than " + quantity.Span(evidence.TooLate) + " after it should have been"), nil, r, false
+		return no("no route was changed later than " + quantity.Span(evidence.TooLate) + " after it should have been"),
+			nil, r, false
 	}
 	if s.Late() != rule {
 		return no(fmt.Sprintf("for %s, another component was late: %s", s.Pod.Name, s.Late())), nil, r, false
@@ -30,7 +31,8 @@ func (c *Case) tooLateBy(rule string) (f Finding, s *evidence.PodStop, r evidenc
 	} else {
 		f.missing(evidence.Measured.Doubt(p.Name + " has no direct target, so its stop is only known from the watch"))
 	}
-	f.For = append(f.For, evidence.Watched.Event(v.Changes.IDOf(p, timeline.EndpointChanged, p.EndpointNotReady), p.EndpointNotReady, p.Name+" left the ready endpoints"))
+	f.For = append(f.For, evidence.Watched.Event(v.Changes.IDOf(p, timeline.EndpointChanged, p.EndpointNotReady),
+		p.EndpointNotReady, p.Name+" left the ready endpoints"))
 	f.Measures = []model.Measure{
 		{Name: evidence.LateController, Object: p.Name, Length: s.ControllerLag()},
 		{Name: model.RouteLag, Object: p.Name, Node: v.Services.RouterNode(w), Length: s.Lag()},
@@ -42,7 +44,8 @@ func (c *Case) tooLateBy(rule string) (f Finding, s *evidence.PodStop, r evidenc
 		fresh = v.Traffic.WindowNear(t, timeline.New, w.Span())
 	}
 	if fresh != nil && r.MoreThanTheirShare(v.Services, fresh) {
-		f.against(evidence.Watched.Doubt(fmt.Sprintf("%d of %d requests failed on new connections: more than the share of the Pods that had stopped, so more than their routes was wrong", fresh.Failed, fresh.Sent)))
+		f.against(evidence.Watched.Doubt(fmt.Sprintf("%d of %d requests failed on new connections: more than the "+
+			"share of the Pods that had stopped, so more than their routes was wrong", fresh.Failed, fresh.Sent)))
 	}
 	f.explains(w, r.Explained)
 	return f, s, r, true

@@ -40,7 +40,8 @@ type nodeGap struct {
 
 func testLBDrainGap(c *Case) Finding {
 	v, w := c.Evidence, c.Window
-	n := evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.Refused, timeline.Reset, timeline.EOF, timeline.NoSlot) + v.Traffic.AnsweredByNobody(w)
+	n := evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable,
+		timeline.Refused, timeline.Reset, timeline.EOF, timeline.NoSlot) + v.Traffic.AnsweredByNobody(w)
 	if n == 0 {
 		return no("each failed request was answered by a Pod")
 	}
@@ -56,7 +57,8 @@ func testLBDrainGap(c *Case) Finding {
 	}
 	gaps := gapsAt(v, w)
 	if len(gaps) == 0 {
-		return no(fmt.Sprintf("the health checks of %s went on as before when requests began to fail", quantity.Count(len(asked), "node")))
+		return no(fmt.Sprintf("the health checks of %s went on as before when requests began to fail",
+			quantity.Count(len(asked), "node")))
 	}
 	f := lbGap(v, w, gaps)
 	nodesShare(v, w, len(nodesOf(gaps)), len(asked), &f)
@@ -68,7 +70,8 @@ func testLBDrainGap(c *Case) Finding {
 // checkedNodes returns the nodes whose health checks were once good, by name.
 func checkedNodes(v *evidence.Evidence, w *model.Window) (nodes []string) {
 	for _, e := range v.Changes.Checks {
-		if e.To == timeline.CheckHealthy && checkConcerns(v, w, e) && e.Seen <= w.End.Latest && !slices.Contains(nodes, e.Object.Name) {
+		if e.To == timeline.CheckHealthy && checkConcerns(v, w, e) && e.Seen <= w.End.Latest &&
+			!slices.Contains(nodes, e.Object.Name) {
 			nodes = append(nodes, e.Object.Name)
 		}
 	}
@@ -132,7 +135,9 @@ func beganWith(v *evidence.Evidence, w *model.Window, g nodeGap) bool {
 	case w.Start.Earliest <= g.from.Latest:
 		return true
 	}
-	return g.service != "" && slices.ContainsFunc(v.Endings.Stopped(w), func(s *evidence.PodStop) bool { return s.Pod.Node == g.node })
+	return g.service != "" && slices.ContainsFunc(v.Endings.Stopped(w), func(s *evidence.PodStop) bool {
+		return s.Pod.Node == g.node
+	})
 }
 
 func nodesOf(gaps []nodeGap) (names []string) {
@@ -160,19 +165,24 @@ func lbGap(v *evidence.Evidence, w *model.Window, gaps []nodeGap) Finding {
 		fix = fmt.Sprintf("take a node out of the load balancer %s before it goes", quantity.Lowest(lag.Min))
 	}
 	if left := leftNode(v, w, g); g.service != "" && left != nil {
-		what = fmt.Sprintf("had no ready endpoint of its own any more (externalTrafficPolicy: Local; %s left last), and said so at its health-check node port", left.Object.Name)
-		fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM, for a load balancer needs that long to notice", quantity.Span(quantity.RoundUp(lag.Max+evidence.RouteMargin)))
-		f.For = append(f.For, evidence.Context.Seen(left, left.Object.Name+", the last ready endpoint on "+g.node+", left"))
+		what = fmt.Sprintf("had no ready endpoint of its own any more (externalTrafficPolicy: Local; %s left last), "+
+			"and said so at its health-check node port", left.Object.Name)
+		fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM, for a load balancer needs that long to notice",
+			quantity.Span(quantity.RoundUp(lag.Max+evidence.RouteMargin)))
+		f.For = append(f.For, evidence.Context.Seen(left, left.Object.Name+", the last ready endpoint on "+
+			g.node+", left"))
 	}
 	f.Text = fmt.Sprintf("%s still sent connections to %s for %s after it %s", v.Services.Router(w), names, took, what)
-	f.Fix = fmt.Sprintf("%s: connections to %s failed for %s; its interval, its threshold and its deregistration delay say how long that takes", fix, names, took)
+	f.Fix = fmt.Sprintf("%s: connections to %s failed for %s; its interval, its threshold and its deregistration "+
+		"delay say how long that takes", fix, names, took)
 	switch {
 	case w.Open.End:
 	case g.back != nil && g.back.To == timeline.CheckHealthy && g.back.At.Overlaps(w.End):
 		f.Text += "; it ended when the node was back"
 		f.For = append(f.For, evidence.Context.Seen(g.back, g.node+" was healthy again"))
 	case g.until > w.End.Latest:
-		f.For = append(f.For, evidence.Watched.Target(w.Target, &w.End, "requests failed no more, while the node's check still did: the load balancer had left it out"))
+		f.For = append(f.For, evidence.Watched.Target(w.Target, &w.End,
+			"requests failed no more, while the node's check still did: the load balancer had left it out"))
 	}
 	return f
 }
@@ -214,7 +224,9 @@ func nodesShare(v *evidence.Evidence, w *model.Window, gone, all int, f *Finding
 		return
 	}
 	share := min(1, float64(gone)/float64(all))
-	f.For = append(f.For, evidence.Context.Target(w.Target, nil, fmt.Sprintf("%d of %d requests failed (%s); %s of %s is %s", w.Failed, w.Sent, quantity.Percent(w.Share), number(gone), quantity.Count(all, "node"), quantity.Percent(share))))
+	f.For = append(f.For,
+		evidence.Context.Target(w.Target, nil, fmt.Sprintf("%d of %d requests failed (%s); %s of %s is %s", w.Failed,
+			w.Sent, quantity.Percent(w.Share), number(gone), quantity.Count(all, "node"), quantity.Percent(share))))
 	switch {
 	case evidence.Exceeds(w.Failed, w.Sent, share):
 		f.against(evidence.Close.Doubt("more failed than the share of " + quantity.Count(gone, "node")))
@@ -230,15 +242,18 @@ func besideTheBalancer(v *evidence.Evidence, w *model.Window, f *Finding) {
 	var well, ill []string
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
-		if t.Service == "" || own.Service != "" && t.Service != own.Service || t.Kind != timeline.New || t.Name == own.Name || v.Services.Outside(&model.Window{Target: t.Name}) != "" {
+		if t.Service == "" || own.Service != "" && t.Service != own.Service || t.Kind != timeline.New ||
+			t.Name == own.Name || v.Services.Outside(&model.Window{Target: t.Name}) != "" {
 			continue
 		}
-		if answered, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest); v.Traffic.OutageNear(t.Name, w.Span()) == nil && sent > 0 && answered == sent {
+		if answered, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest); v.Traffic.OutageNear(t.Name,
+			w.Span()) == nil && sent > 0 && answered == sent {
 			well = append(well, t.Name)
 		} else if sent > 0 {
 			ill = append(ill, t.Name)
 		}
 	}
-	f.beside(well, ill, "requests to the Service by another way were answered meanwhile", "requests that do not go by the load balancer failed as well (%s)",
+	f.beside(well, ill, "requests to the Service by another way were answered meanwhile",
+		"requests that do not go by the load balancer failed as well (%s)",
 		"the Service was not measured by another way: whether its routes and Pods were well is not known")
 }

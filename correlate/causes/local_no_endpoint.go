@@ -28,7 +28,8 @@ func testLocalNoEndpoint(c *Case) Finding {
 	policy, node := v.Services.Policy(w)
 	setting, clients, nodes := "internalTrafficPolicy", "requests from "+node, "node that has clients"
 	if v.Traffic.Target(w).RouteNode != "" {
-		setting, clients, nodes = "externalTrafficPolicy", "requests to the node port of "+node, "node whose port is asked"
+		setting, clients, nodes = "externalTrafficPolicy", "requests to the node port of "+node,
+			"node whose port is asked"
 	}
 	switch {
 	case v.Services.Spec(w) == nil:
@@ -49,18 +50,24 @@ func testLocalNoEndpoint(c *Case) Finding {
 		return no("no endpoint was ready on any node")
 	}
 	if last := evidence.WhenLastLeft(v.Addresses, w, empty); !last.Overlaps(v.Traffic.Onset(w)) {
-		return no(fmt.Sprintf("no endpoint was ready on %s %s, but requests began to fail %s", node, quantity.Between(empty.Whole()), quantity.Between(w.Start)))
+		return no(fmt.Sprintf("no endpoint was ready on %s %s, but requests began to fail %s", node,
+			quantity.Between(empty.Whole()), quantity.Between(w.Start)))
 	}
 	if why := evidence.AnsweredMeanwhile(w, empty); why != "" {
 		return no(why)
 	}
 	f := Finding{
-		Text: fmt.Sprintf("%s had no endpoint of its own, and the Service routes only within a node (%s: Local): %s left last (%s); up to %s elsewhere",
-			node, setting, empty.Last.Object.Name, quantity.Clock(empty.Start.Latest), quantity.Count(elsewhere, "endpoint")),
-		Fix: fmt.Sprintf("run an endpoint on each %s (a DaemonSet, or spread constraints), or set %s: Cluster: %s failed %s", nodes, setting, clients, evidence.Lasted(w)),
+		Text: fmt.Sprintf("%s had no endpoint of its own, and the Service routes only within a node (%s: Local): %s "+
+			"left last (%s); up to %s elsewhere",
+			node, setting, empty.Last.Object.Name, quantity.Clock(empty.Start.Latest),
+			quantity.Count(elsewhere, "endpoint")),
+		Fix: fmt.Sprintf(
+			"run an endpoint on each %s (a DaemonSet, or spread constraints), or set %s: Cluster: %s failed %s", nodes,
+			setting, clients, evidence.Lasted(w)),
 		For: []evidence.Sign{
 			evidence.Watched.Event(v.Services.Spec(w).ID, nil, "the Service has "+setting+": Local"),
-			evidence.Watched.Event(empty.Last.ID, &empty.Start, empty.Last.Object.Name+", the last ready endpoint on "+node+", left"),
+			evidence.Watched.Event(empty.Last.ID, &empty.Start, empty.Last.Object.Name+", the last ready endpoint on "+
+				node+", left"),
 			evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)),
 		},
 	}

@@ -28,7 +28,8 @@ var noReadyEndpoint = Rule{
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testNoReadyEndpoint,
 
-	Reasons: []string{serviceAway, unlisted, scaledToZero, evidence.ProbeKilled, allEnded, readinessOnly, oneNode, nodeDrained, togetherGone, rolledOut, togetherUnready, tooLittleCapacity, oneReplica},
+	Reasons: []string{serviceAway, unlisted, scaledToZero, evidence.ProbeKilled, allEnded, readinessOnly, oneNode,
+		nodeDrained, togetherGone, rolledOut, togetherUnready, tooLittleCapacity, oneReplica},
 }
 
 // Reasons for which no endpoint was ready.
@@ -57,7 +58,8 @@ func testNoReadyEndpoint(c *Case) Finding {
 		reason string
 		find   func(*emptiness) (Finding, bool)
 	}{
-		{serviceAway, serviceDeleted}, {scaledToZero, scaledAway}, {evidence.ProbeKilled, killedByLiveness}, {allEnded, endedThemselves}, {readinessOnly, readinessFailed},
+		{serviceAway, serviceDeleted}, {scaledToZero, scaledAway}, {evidence.ProbeKilled, killedByLiveness},
+		{allEnded, endedThemselves}, {readinessOnly, readinessFailed},
 		{unlisted, leftAlive}, {oneNode, onOneNode}, {togetherGone, takenTogether}, {togetherUnready, notReadyTogether},
 	} {
 		if f, is := why.find(e); is {
@@ -90,7 +92,8 @@ func takenBy(e *emptiness) string {
 
 func takenAway(e *emptiness) []model.Evidence {
 	if len(e.leavers) != 1 || e.leavers[0].Ending == nil ||
-		!slices.Contains([]model.EndedBy{model.ByEviction, model.ByTaint, model.ByKubelet, model.ByScheduler, model.ByCollector}, e.leavers[0].Ending.By) {
+		!slices.Contains([]model.EndedBy{model.ByEviction, model.ByTaint, model.ByKubelet, model.ByScheduler,
+			model.ByCollector}, e.leavers[0].Ending.By) {
 		return nil
 	}
 	if ev := e.view.Changes.Event(e.leavers[0].Ending.Event); ev == nil || ev.At.Earliest > e.leavers[0].left.Latest {
@@ -102,13 +105,16 @@ func takenAway(e *emptiness) []model.Evidence {
 // tooFew gives the time that a second replica has to bridge, and how much of it is the replacement's own slowness.
 func tooFew(e *emptiness) string {
 	if wanted := e.wanted(); wanted > 0 {
-		return fmt.Sprintf("find out why only 1 of %d replicas was ready before: more replicas do not help while they do not become ready", wanted) + strings.Replace(mustCarry(e), ": the", "; the", 1)
+		return fmt.Sprintf("find out why only 1 of %d replicas was ready before: more replicas do not help while "+
+			"they do not become ready", wanted) + strings.Replace(mustCarry(e), ": the", "; the", 1)
 	}
 	if n := len(e.leavers); n > 1 {
-		return fmt.Sprintf("run more replicas than may go at a time: %s left within %s, for different reasons", every(n), quantity.Span(max(time.Millisecond, e.apart().Max))) +
+		return fmt.Sprintf("run more replicas than may go at a time: %s left within %s, for different reasons",
+			every(n), quantity.Span(max(time.Millisecond, e.apart().Max))) +
 			strings.Replace(mustCarry(e), ": the", "; the", 1)
 	}
-	return "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time" + e.budgets() + mustCarry(e)
+	return "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time" +
+		e.budgets() + mustCarry(e)
 }
 
 // wanted returns how many replicas the workload of the last Pod wanted where that Pod was the only one of them that was
@@ -128,14 +134,18 @@ func (e *emptiness) wanted() int {
 // budgets says in brackets which PodDisruptionBudgets let Pods be evicted that left, and how many at once, or that
 // there was none; nothing where none was evicted, or that is not known.
 func (e *emptiness) budgets() string {
-	evicted := slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Ending != nil && p.Ending.By == model.ByEviction })
-	if !evicted || e.view.Templates[e.leavers[0].Template] == nil || e.view.Watches.LaneOff("poddisruptionbudget", e.window) {
+	evicted := slices.ContainsFunc(e.leavers, func(p leaver) bool {
+		return p.Ending != nil && p.Ending.By == model.ByEviction
+	})
+	if !evicted || e.view.Templates[e.leavers[0].Template] == nil || e.view.Watches.LaneOff("poddisruptionbudget",
+		e.window) {
 		return ""
 	}
 	before := map[string]*model.Event{}
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
-		if ev.Kind == timeline.SnapshotTaken && ev.Object != nil && ev.Snapshot != nil && ev.Snapshot.Budget != nil && ev.Object.Namespace == e.leavers[0].Namespace &&
+		if ev.Kind == timeline.SnapshotTaken && ev.Object != nil && ev.Snapshot != nil && ev.Snapshot.Budget != nil &&
+			ev.Object.Namespace == e.leavers[0].Namespace &&
 			(before[ev.Object.Name] == nil || ev.Seen < e.leavers[0].left.Earliest) {
 			before[ev.Object.Name] = ev
 		}
@@ -163,7 +173,8 @@ func mustCarry(e *emptiness) string {
 	}
 	text := fmt.Sprintf(": the others must carry the load for ≥ %s", e.lasted())
 	if p := e.nextPod(); p != nil && p.Created != nil && p.EndpointReady != nil {
-		text += fmt.Sprintf(" (%s took up to %s from created to ready)", p.Name, quantity.Span(evidence.Length(*p.Created, *p.EndpointReady).Max))
+		text += fmt.Sprintf(" (%s took up to %s from created to ready)", p.Name,
+			quantity.Span(evidence.Length(*p.Created, *p.EndpointReady).Max))
 	}
 	return text
 }
@@ -182,7 +193,8 @@ func workloadUnknown(e *emptiness) []evidence.Sign {
 	if !e.view.Watches.LaneOff(strings.ToLower(kind), e.window) {
 		return nil
 	}
-	return []evidence.Sign{evidence.Context.Doubt(fmt.Sprintf("%ss could not be watched: whether %s was scaled to 0, or replaces its Pods one after the other, is not known", kind, cluster.WorkloadWords(top)))}
+	return []evidence.Sign{evidence.Context.Doubt(fmt.Sprintf("%ss could not be watched: whether %s was scaled to 0, "+
+		"or replaces its Pods one after the other, is not known", kind, cluster.WorkloadWords(top)))}
 }
 
 // serviceDeleted: the Service itself had gone.
@@ -194,7 +206,9 @@ func serviceDeleted(e *emptiness) (Finding, bool) {
 	e.event = gone
 	at := quantity.Clock(gone.At.Latest)
 	f := e.finding(fmt.Sprintf("Service %s was deleted (%s), and ", gone.Object.Name, at),
-		fmt.Sprintf("keep the Service while clients need it, and change it instead of recreating it: it was deleted at %s", at), e.sign("Service "+gone.Object.Name+" was deleted"))
+		fmt.Sprintf(
+			"keep the Service while clients need it, and change it instead of recreating it: it was deleted at %s",
+			at), e.sign("Service "+gone.Object.Name+" was deleted"))
 	f.For = append(f.For, e.all())
 	return f, true
 }
@@ -206,8 +220,10 @@ func leftAlive(e *emptiness) (Finding, bool) {
 		return Finding{}, false
 	}
 	for _, p := range e.leavers {
-		notReady := p.NotReady != nil && p.NotReady.Earliest <= p.left.Latest && p.left.Earliest <= p.NotReady.Latest+followed
-		if p.TerminatingBy(e.span.Start.Latest) || notReady || e.endedAsItLeft(p) != nil || p.Ending != nil && p.Ending.By == model.ByKubelet {
+		notReady := p.NotReady != nil && p.NotReady.Earliest <= p.left.Latest &&
+			p.left.Earliest <= p.NotReady.Latest+followed
+		if p.TerminatingBy(e.span.Start.Latest) || notReady || e.endedAsItLeft(p) != nil || p.Ending != nil &&
+			p.Ending.By == model.ByKubelet {
 			return Finding{}, false
 		}
 	}
@@ -220,20 +236,25 @@ func leftAlive(e *emptiness) (Finding, bool) {
 	}
 	if e.event = e.portsChanged(); e.event != nil {
 		at := quantity.Clock(e.event.At.Latest)
-		return e.finding(fmt.Sprintf("the Service's ports were changed (%s, %s), %s left the endpoints though neither ending nor found not ready, and ", strings.TrimPrefix(e.event.Detail, evidence.PortsEdited), at, what),
-			fmt.Sprintf("change a Service's ports only to a targetPort that its Pods have, and keep the port and its name while clients need them: they were changed at %s", at),
+		return e.finding(fmt.Sprintf("the Service's ports were changed (%s, %s), %s left the endpoints though "+
+			"neither ending nor found not ready, and ", strings.TrimPrefix(e.event.Detail, evidence.PortsEdited), at,
+			what),
+			fmt.Sprintf("change a Service's ports only to a targetPort that its Pods have, and keep the port and its "+
+				"name while clients need them: they were changed at %s", at),
 			e.sign("the Service's ports were changed: "+strings.TrimPrefix(e.event.Detail, evidence.PortsEdited))), true
 	}
 	var signs []evidence.Sign
 	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
 		for _, ev := range e.view.Changes.About[p.UID] {
-			if ev.Kind == timeline.PodGone && ev.Detail == "no longer selected" && ev.At.Overlaps(model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest + followed}) {
+			if ev.Kind == timeline.PodGone && ev.Detail == "no longer selected" &&
+				ev.At.Overlaps(model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest + followed}) {
 				signs = append(signs, evidence.Context.Seen(ev, p.Name+" was no longer selected by the Service"))
 			}
 		}
 	}
 	return e.finding(fmt.Sprintf("%s left the endpoints though neither ending nor found not ready, and ", what),
-		fmt.Sprintf("find out who changed the labels of these Pods, or the EndpointSlices: more replicas do not help against that; it happened at %s", quantity.Clock(e.span.Start.Latest)), signs...), true
+		fmt.Sprintf("find out who changed the labels of these Pods, or the EndpointSlices: more replicas do not help "+
+			"against that; it happened at %s", quantity.Clock(e.span.Start.Latest)), signs...), true
 }
 
 // portsChanged returns the change of the Service's ports that can have emptied it, nil if there was none.
@@ -241,7 +262,8 @@ func (e *emptiness) portsChanged() (last *model.Event) {
 	service := e.view.Traffic.Target(e.window).Service
 	for _, ev := range e.view.Services.Edits {
 		if strings.HasPrefix(ev.Detail, evidence.PortsEdited) &&
-			(service == "" || ev.Object.Namespace+"/"+ev.Object.Name == service) && ev.At.Overlaps(e.aboutStart(followed)) {
+			(service == "" || ev.Object.Namespace+"/"+ev.Object.Name == service) &&
+			ev.At.Overlaps(e.aboutStart(followed)) {
 			last = ev
 		}
 	}
@@ -256,7 +278,10 @@ func scaledAway(e *emptiness) (Finding, bool) {
 	what := cluster.WorkloadWords(e.object)
 	at := quantity.Clock(e.event.At.Latest)
 	if e.event.To == timeline.SnapshotDeleted {
-		return e.finding(fmt.Sprintf("%s was deleted (%s), and ", what, at), fmt.Sprintf("keep %s while clients need it: it was deleted at %s", what, at), e.sign(what+" was deleted")), true
+		return e.finding(fmt.Sprintf("%s was deleted (%s), and ", what, at),
+				fmt.Sprintf("keep %s while clients need it: it was deleted at %s", what, at),
+				e.sign(what+" was deleted")),
+			true
 	}
 	fix := fmt.Sprintf("keep ≥ 1 replica while clients need it: %s was scaled to 0 at %s", what, at)
 	if back := e.scaledBack(); back != nil {
@@ -286,13 +311,17 @@ func killedByLiveness(e *emptiness) (Finding, bool) {
 	left, known := e.lastOfAll()
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
-		if ev.Kind != timeline.KubeEvent || ev.To != "Killing" || !strings.Contains(ev.Detail, "failed liveness probe") || ev.Object == nil {
+		if ev.Kind != timeline.KubeEvent || ev.To != "Killing" ||
+			!strings.Contains(ev.Detail, "failed liveness probe") || ev.Object == nil {
 			continue
 		}
-		if p := e.leaver(ev.Object.UID); p != nil && !p.TerminatingBy(ev.At.Latest) && e.span.Start.Earliest-recently <= ev.At.Latest && ev.At.Earliest <= e.span.End.Latest {
+		if p := e.leaver(ev.Object.UID); p != nil && !p.TerminatingBy(ev.At.Latest) &&
+			e.span.Start.Earliest-recently <= ev.At.Latest && ev.At.Earliest <= e.span.End.Latest {
 			kills, killed[p.Name], last = kills+1, true, ev
-			if known && p == left.Pod && ev.At.Earliest <= left.left.Latest && !e.view.Changes.StartedBetween(p, ev, left.left.Earliest) {
-				decides = ev // one that came later did not take the endpoint away, and one before its last start was made good
+			if known && p == left.Pod && ev.At.Earliest <= left.left.Latest && !e.view.Changes.StartedBetween(p, ev,
+				left.left.Earliest) {
+				// one that came later did not take the endpoint away, and one before its last start was made good
+				decides = ev
 			}
 		}
 	}
@@ -312,7 +341,8 @@ func killedByLiveness(e *emptiness) (Finding, bool) {
 		limit = fmt.Sprintf(" (it is %d failures, one each %s)", p.Threshold, quantity.Span(p.Period))
 	}
 	return e.finding(fmt.Sprintf("the liveness probe ended containers of %s, %s, and ", evidence.NamedOf(names), times),
-		fmt.Sprintf("let the liveness probe ask only whether the process must be restarted, and give it more time%s: it ended containers %s, and more replicas do not help against that", limit, times),
+		fmt.Sprintf("let the liveness probe ask only whether the process must be restarted, and give it more time%s: "+
+			"it ended containers %s, and more replicas do not help against that", limit, times),
 		e.sign("the liveness probe of "+names[len(names)-1]+" failed, and its kubelet ended the container")), true
 }
 
@@ -341,8 +371,10 @@ func endedThemselves(e *emptiness) (Finding, bool) {
 	}
 	e.event = e.endedAsItLeft(last)
 	how := "its container " + cluster.ContainerEnd(e.event)
-	return e.finding(fmt.Sprintf("%s ended though nobody had asked for it (%s: %s), and ", evidence.NamedOf(e.names()), last.Name, how),
-		fmt.Sprintf("find out why with kubectl logs --previous: %s ended; of %s, %s", quantity.Count(len(e.leavers), "Pod"), last.Name, how),
+	return e.finding(fmt.Sprintf("%s ended though nobody had asked for it (%s: %s), and ", evidence.NamedOf(e.names()),
+		last.Name, how),
+		fmt.Sprintf("find out why with kubectl logs --previous: %s ended; of %s, %s",
+			quantity.Count(len(e.leavers), "Pod"), last.Name, how),
 		e.sign(last.Name+": "+how)), true
 }
 
@@ -385,7 +417,8 @@ func (e *emptiness) goings() (all []model.Evidence) {
 			continue
 		}
 		if ev := e.view.Changes.Event(p.Ending.Event); ev != nil {
-			all = append(all, model.Evidence{Event: ev.ID, At: new(ev.At), Text: fmt.Sprintf("%s on %s was %s", p.Name, p.Node, p.Ending.Text)})
+			all = append(all, model.Evidence{Event: ev.ID, At: new(ev.At), Text: fmt.Sprintf("%s on %s was %s", p.Name,
+				p.Node, p.Ending.Text)})
 		}
 	}
 	return all

@@ -46,7 +46,8 @@ func (e *emptiness) probeFailure(p leaver) (last *model.Event) {
 
 // probeTimedOut reports whether a probe was not answered in time, by its kubelet's words.
 func probeTimedOut(e *model.Event) bool {
-	return strings.Contains(e.Detail, "deadline exceeded") || strings.Contains(e.Detail, "Client.Timeout") || strings.Contains(e.Detail, "timed out")
+	return strings.Contains(e.Detail, "deadline exceeded") || strings.Contains(e.Detail, "Client.Timeout") ||
+		strings.Contains(e.Detail, "timed out")
 }
 
 // eachLeft says when and why each Pod left, and which Pods had been made and were not ready.
@@ -114,7 +115,11 @@ func overloaded(e *emptiness) (Finding, bool) {
 		return Finding{}, false
 	}
 	n := len(e.leavers)
-	return e.finding(fmt.Sprintf("with %d of %d replicas away requests were answered late from %s on, then the readiness probes of %d others timed out: too little capacity was left, and ", away, n, quantity.Clock(from), timeouts),
-		fmt.Sprintf("keep the capacity: maxUnavailable 0 and maxSurge 1 or more, or more replicas than the load needs (with %d of %d away it was too little); a readiness probe that waits behind requests needs a longer timeout, or a way of its own", away, n),
+	return e.finding(fmt.Sprintf("with %d of %d replicas away requests were answered late from %s on, then the "+
+		"readiness probes of %d others timed out: too little capacity was left, and ", away, n, quantity.Clock(from),
+		timeouts),
+		fmt.Sprintf("keep the capacity: maxUnavailable 0 and maxSurge 1 or more, or more replicas than the load "+
+			"needs (with %d of %d away it was too little); a readiness probe that waits behind requests needs a "+
+			"longer timeout, or a way of its own", away, n),
 		e.unhealthy()...), true
 }

@@ -30,8 +30,10 @@ func onOneNode(e *emptiness) (Finding, bool) {
 		}
 	}
 	f := e.finding(fmt.Sprintf("%s were on %s%s, and ", every(n), node, drained),
-		fmt.Sprintf("spread the replicas over nodes (topologySpreadConstraints over kubernetes.io/hostname), with a PodDisruptionBudget that lets only 1 go at a time%s: %s were on %s%s",
-			e.budgets(), every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)), evidence.Mention(e.goings()...)...)
+		fmt.Sprintf("spread the replicas over nodes (topologySpreadConstraints over kubernetes.io/hostname), with a "+
+			"PodDisruptionBudget that lets only 1 go at a time%s: %s were on %s%s",
+			e.budgets(), every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)),
+		evidence.Mention(e.goings()...)...)
 	f.Reason = reason
 	return f, true
 }
@@ -60,9 +62,11 @@ func takenTogether(e *emptiness) (Finding, bool) {
 	within := quantity.Span(max(time.Millisecond, e.apart().Max))
 	fix := fmt.Sprintf("take away 1 at a time, and wait until the next is ready: %s went within %s", every(n), within)
 	if evicted > 0 {
-		fix = fmt.Sprintf("a PodDisruptionBudget that lets only 1 go at a time%s: %s went within %s", e.budgets(), every(n), within)
+		fix = fmt.Sprintf("a PodDisruptionBudget that lets only 1 go at a time%s: %s went within %s", e.budgets(),
+			every(n), within)
 	}
-	f := e.finding(fmt.Sprintf("%s on %s were taken away within %s, and ", every(n), quantity.Count(len(nodes), "node"), within),
+	f := e.finding(fmt.Sprintf("%s on %s were taken away within %s, and ", every(n),
+		quantity.Count(len(nodes), "node"), within),
 		fix+strings.Replace(mustCarry(e), ": the", "; the", 1), evidence.Mention(e.goings()...)...)
 	f.Reason = e.rolledOutReason()
 	f.missing(workloadUnknown(e)...)
@@ -71,7 +75,9 @@ func takenTogether(e *emptiness) (Finding, bool) {
 
 // rolledOutReason returns the reason where a rollout took all of the Pods away, else "".
 func (e *emptiness) rolledOutReason() string {
-	if slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Ending == nil || p.Ending.By != model.ByRollout }) {
+	if slices.ContainsFunc(e.leavers, func(p leaver) bool {
+		return p.Ending == nil || p.Ending.By != model.ByRollout
+	}) {
 		return ""
 	}
 	return rolledOut
@@ -80,10 +86,13 @@ func (e *emptiness) rolledOutReason() string {
 // notReadyTogether: there were several, none was taken away, and all turned not ready.
 func notReadyTogether(e *emptiness) (Finding, bool) {
 	n := len(e.leavers)
-	if n < 2 || n < e.readyBefore() || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.TerminatingBy(e.span.Start.Latest) }) {
+	if n < 2 || n < e.readyBefore() || slices.ContainsFunc(e.leavers, func(p leaver) bool {
+		return p.TerminatingBy(e.span.Start.Latest)
+	}) {
 		return Finding{}, false
 	}
 	within := quantity.Span(max(time.Millisecond, e.apart().Max))
 	return e.finding(fmt.Sprintf("%s turned not ready within %s, and ", every(n), within),
-		fmt.Sprintf("look for what they share: none was taken away, and %s turned not ready within %s", every(n), within), e.unhealthy()...), true
+		fmt.Sprintf("look for what they share: none was taken away, and %s turned not ready within %s", every(n),
+			within), e.unhealthy()...), true
 }

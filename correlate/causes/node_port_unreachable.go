@@ -31,25 +31,34 @@ func testNodePortUnreachable(c *Case) Finding {
 	node := v.Traffic.Target(w).RouteNode
 	beside, failing := otherWays(v, w)
 	switch {
-	case w.Share < evidence.NearlyAll || !evidence.Only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.NoSlot):
+	case w.Share < evidence.NearlyAll || !evidence.Only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse,
+		timeline.Unreachable, timeline.NoSlot):
 		return no("some requests to the port of " + node + " were answered, refused or cut: the node could be reached")
 	case len(beside) == 0 && failing:
 		return no("the other ways to the Service failed as well")
 	}
-	if policy, _ := v.Services.Policy(w); policy == evidence.LocalPolicy && slices.ContainsFunc(v.Services.Unrouted(w), func(e evidence.EmptySpan) bool { return e.Whole().Overlaps(w.Span()) }) {
+	if policy, _ := v.Services.Policy(w); policy == evidence.LocalPolicy && slices.ContainsFunc(v.Services.Unrouted(w),
+		func(e evidence.EmptySpan) bool {
+			return e.Whole().Overlaps(w.Span())
+		}) {
 		return no("no endpoint was ready on " + node + ", and the Service routes requests to its port only within it")
 	}
 	f := Finding{
-		Text: fmt.Sprintf("%s, whose port was asked, could not be reached: every request there failed %s", node, evidence.Lasted(w)),
-		Fix: fmt.Sprintf("take such a node out of what clients are given: a load balancer whose health checks (kube-proxy's :10256/healthz) find it in less than the %s that requests failed here, or clients that try another node",
+		Text: fmt.Sprintf("%s, whose port was asked, could not be reached: every request there failed %s", node,
+			evidence.Lasted(w)),
+		Fix: fmt.Sprintf("take such a node out of what clients are given: a load balancer whose health checks "+
+			"(kube-proxy's :10256/healthz) find it in less than the %s that requests failed here, or clients that "+
+			"try another node",
 			quantity.Lowest(max(w.Length.Min, 0))),
-		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "requests to the port of "+node+" began to fail: "+quantity.ClassCounts(w.Classes))},
+		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "requests to the port of "+
+			node+" began to fail: "+quantity.ClassCounts(w.Classes))},
 	}
 	for _, t := range beside[:min(len(beside), mostNamed)] {
 		f.For = append(f.For, evidence.Watched.Target(t.Name, nil, "requests by another way were answered meanwhile"))
 	}
 	if len(beside) == 0 {
-		f.missing(evidence.Measured.Doubt("no other way to the Service was asked meanwhile: it may have failed by all of them"))
+		f.missing(evidence.Measured.Doubt("no other way to the Service was asked meanwhile: it may have failed by " +
+			"all of them"))
 	}
 	nodeItself(v, w, node, &f)
 	return f
@@ -59,22 +68,27 @@ func testNodePortUnreachable(c *Case) Finding {
 func nodeItself(v *evidence.Evidence, w *model.Window, node string, f *Finding) {
 	noticed := v.Changes.NodeNotReady(w, node)
 	if noticed != nil {
-		f.For = append(f.For, evidence.Watched.Seen(noticed, fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"), noticed.To)))
+		f.For = append(f.For,
+			evidence.Watched.Seen(noticed, fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"),
+				noticed.To)))
 	}
 	cut := v.Suspects.That(w, func(s evidence.Suspect) bool {
 		return s.Pod.Node == node && !evidence.AnswersBadly(s.Outage) && s.Whole()
 	})
 	for _, s := range cut[:min(len(cut), mostNamed)] {
-		f.For = append(f.For, evidence.Measured.Target(s.Target, &s.Outage.Start, fmt.Sprintf("%s on %s failed at its own address as well", s.Pod.Name, node)))
+		f.For = append(f.For, evidence.Measured.Target(s.Target, &s.Outage.Start,
+			fmt.Sprintf("%s on %s failed at its own address as well", s.Pod.Name, node)))
 	}
 	for _, p := range v.Addresses.HealthyOthers(w) {
 		if p.Node == node && v.Traffic.OutageNear(v.Addresses.DirectName(w, p), w.Span()) == nil {
-			f.against(evidence.Watched.Doubt(fmt.Sprintf("%s on %s went on answering at its own address: the node could be reached, and only its port failed (kube-proxy there, or a firewall)", p.Name, node)))
+			f.against(evidence.Watched.Doubt(fmt.Sprintf("%s on %s went on answering at its own address: the node "+
+				"could be reached, and only its port failed (kube-proxy there, or a firewall)", p.Name, node)))
 			return
 		}
 	}
 	if noticed == nil && len(cut) == 0 {
-		f.missing(evidence.Measured.Doubt("nothing was seen of " + node + " itself: a firewall before its port fits as well"))
+		f.missing(evidence.Measured.Doubt("nothing was seen of " + node +
+			" itself: a firewall before its port fits as well"))
 	}
 }
 
@@ -84,7 +98,8 @@ func otherWays(v *evidence.Evidence, w *model.Window) (answered []*model.Target,
 	own := v.Traffic.Target(w)
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
-		if t.Kind != timeline.New || t.Service != own.Service || t.PortName != own.PortName || t.Source != own.Source || t.Route == own.Route && t.RouteNode == own.RouteNode {
+		if t.Kind != timeline.New || t.Service != own.Service || t.PortName != own.PortName ||
+			t.Source != own.Source || t.Route == own.Route && t.RouteNode == own.RouteNode {
 			continue
 		}
 		if n, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest); n >= 3 && 2*n >= sent {

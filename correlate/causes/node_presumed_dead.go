@@ -34,7 +34,8 @@ func testNodePresumedDead(c *Case) Finding {
 	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
 		nodes[p.Node] = true
 		if e.wentOnAnswering(p) {
-			signs = append(signs, evidence.Measured.Target(e.view.Addresses.DirectName(e.window, p.Pod), new(p.left), p.Name+" left the ready endpoints, and went on answering at its own address"))
+			signs = append(signs, evidence.Measured.Target(e.view.Addresses.DirectName(e.window, p.Pod), new(p.left),
+				p.Name+" left the ready endpoints, and went on answering at its own address"))
 		}
 	}
 	what := node
@@ -43,10 +44,13 @@ func testNodePresumedDead(c *Case) Finding {
 	}
 	did, look := "stopped reporting", "at its connection to the API server"
 	if e.event.To == "false" { // that is a report
-		did, look = "reported that it was not ready", "at what it says is not ready (its container runtime, its network; kubectl describe node)"
+		did, look = "reported that it was not ready", "at what it says is not ready (its container runtime, its "+
+			"network; kubectl describe node)"
 	}
-	f := e.finding(fmt.Sprintf("%s %s (%s, ready → %s), with %s on it, and ", what, did, at, e.event.To, quantity.Count(len(e.leavers), "ready Pod")),
-		fmt.Sprintf("look at the kubelet of %s and %s, and spread the replicas over more nodes: %s on %s left the endpoints",
+	f := e.finding(fmt.Sprintf("%s %s (%s, ready → %s), with %s on it, and ", what, did, at, e.event.To,
+		quantity.Count(len(e.leavers), "ready Pod")),
+		fmt.Sprintf(
+			"look at the kubelet of %s and %s, and spread the replicas over more nodes: %s on %s left the endpoints",
 			what, look, quantity.Count(len(e.leavers), "Pod"), quantity.Count(len(nodes), "node")),
 		append([]evidence.Sign{e.sign(node + " turned from ready to " + e.event.To)}, signs...)...)
 	f.For = append(f.For, e.all())

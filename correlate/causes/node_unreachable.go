@@ -31,12 +31,15 @@ var nodeUnreachable = Rule{
 func testNodeUnreachable(c *Case) Finding {
 	v, w := c.Evidence, c.Window
 	unreachable, answering := v.Suspects.UnreachableNodes(w)
-	elsewhere := slices.DeleteFunc(slices.Sorted(maps.Keys(answering)), func(node string) bool { return node == v.Traffic.Target(w).Node })
+	elsewhere := slices.DeleteFunc(slices.Sorted(maps.Keys(answering)), func(node string) bool {
+		return node == v.Traffic.Target(w).Node
+	})
 	switch {
 	case len(unreachable) == 0:
 		return no("on no node were all Pods unreachable at their own addresses")
 	case len(unreachable) > 1:
-		return no("Pods on several nodes were unreachable at their own addresses: " + strings.Join(slices.Sorted(maps.Keys(unreachable)), ", "))
+		return no("Pods on several nodes were unreachable at their own addresses: " +
+			strings.Join(slices.Sorted(maps.Keys(unreachable)), ", "))
 	}
 	node := slices.Collect(maps.Keys(unreachable))[0]
 	cut, noticed := unreachable[node], v.Changes.NodeNotReady(w, node)
@@ -45,20 +48,29 @@ func testNodeUnreachable(c *Case) Finding {
 	}
 	f := Finding{Fix: nodeFix(w, node)}
 	for _, s := range cut[:min(len(cut), mostNamed)] {
-		f.For = append(f.For, evidence.Watched.Target(s.Target, &s.Outage.Start, fmt.Sprintf("%s on %s failed at its own address: %s", s.Pod.Name, node, quantity.ClassCounts(s.Outage.Classes))))
+		f.For = append(f.For, evidence.Watched.Target(s.Target, &s.Outage.Start,
+			fmt.Sprintf("%s on %s failed at its own address: %s", s.Pod.Name, node,
+				quantity.ClassCounts(s.Outage.Classes))))
 	}
-	f.For = append(f.For, evidence.Context.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)))
+	f.For = append(f.For, evidence.Context.Target(w.Target, &w.Start, "requests began to fail: "+
+		quantity.ClassCounts(w.Classes)))
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, cut)...)...)
 	switch {
 	case noticed != nil:
-		f.For = append(f.For, evidence.Watched.Seen(noticed, fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"), noticed.To)))
+		f.For = append(f.For,
+			evidence.Watched.Seen(noticed, fmt.Sprintf("%s turned %s → %s", node, cmp.Or(noticed.From, "ready"),
+				noticed.To)))
 	case onlyOfTheirTemplate(v, w, cut):
-		f.missing(evidence.Watched.Doubt("no Pod with their template answered on another node, and nothing was seen of the node itself: what their template shares, as a NetworkPolicy, fits as well"))
+		f.missing(evidence.Watched.Doubt("no Pod with their template answered on another node, and nothing was seen " +
+			"of the node itself: what their template shares, as a NetworkPolicy, fits as well"))
 	case len(evidence.SuspectPods(cut)) == 1:
-		f.missing(evidence.Watched.Doubt("it is the only Pod on " + node + ", and nothing was seen of the node itself: the Pod's own network fits as well"))
+		f.missing(evidence.Watched.Doubt("it is the only Pod on " + node + ", and nothing was seen of the node " +
+			"itself: the Pod's own network fits as well"))
 	}
 	if i := slices.IndexFunc(cut, v.Suspects.Hangs); i >= 0 {
-		f.against(evidence.Watched.Doubt(fmt.Sprintf("connections to %s were made, and not answered: %s could be reached", cut[i].Pod.Name, node)))
+		f.against(
+			evidence.Watched.Doubt(fmt.Sprintf("connections to %s were made, and not answered: %s could be reached",
+				cut[i].Pod.Name, node)))
 	}
 	if len(elsewhere) == 0 && noticed == nil {
 		f.against(evidence.Close.Doubt("no Pod on a third node was asked: the prober's own node may have been cut off"))
@@ -88,7 +100,8 @@ func onlyOfTheirTemplate(v *evidence.Evidence, w *model.Window, cut []evidence.S
 }
 
 func nodeText(w *model.Window, node string, cut []evidence.Suspect, noticed *model.Event) string {
-	text := fmt.Sprintf("%s could not be reached: %s on it stopped answering", node, evidence.NamedPods(evidence.SuspectPods(cut)))
+	text := fmt.Sprintf("%s could not be reached: %s on it stopped answering", node,
+		evidence.NamedPods(evidence.SuspectPods(cut)))
 	if noticed != nil {
 		text += ", and Kubernetes noticed within " + quantity.Highest(noticed.At.Latest-w.Start.Earliest)
 	}
@@ -96,6 +109,8 @@ func nodeText(w *model.Window, node string, cut []evidence.Suspect, noticed *mod
 }
 
 func nodeFix(w *model.Window, node string) string {
-	return fmt.Sprintf("find out what became of %s or its network; Kubernetes takes a lost node's endpoints out after 40 to 50 s (node-monitor-grace-period), here requests failed %s: spread replicas over ≥ 3 nodes, and give clients a short connect timeout and a retry",
+	return fmt.Sprintf("find out what became of %s or its network; Kubernetes takes a lost node's endpoints out "+
+		"after 40 to 50 s (node-monitor-grace-period), here requests failed %s: spread replicas over ≥ 3 nodes, and "+
+		"give clients a short connect timeout and a retry",
 		node, evidence.Lasted(w))
 }

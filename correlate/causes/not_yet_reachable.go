@@ -27,27 +27,34 @@ var notYetReachable = Rule{
 func testNotYetReachable(c *Case) Finding {
 	v, w := c.Evidence, c.Window
 	young, slowest := v.Suspects.YoungWhere(w, func(s evidence.Suspect) bool {
-		return evidence.Wholly(evidence.Unreached)(s.Outage) || evidence.Wholly(cutMidway)(s.Outage) && v.Suspects.AnsweredBefore(w, s)
+		return evidence.Wholly(evidence.Unreached)(s.Outage) || evidence.Wholly(cutMidway)(s.Outage) &&
+			v.Suspects.AnsweredBefore(w, s)
 	})
 	if len(young) == 0 {
 		if parts, _ := v.Suspects.YoungThat(w, evidence.Unreached); len(parts) > 0 {
-			return no(evidence.InParts(parts, "some packets reach it and some get lost, so it is not merely late")[0].Text)
+			return no(evidence.InParts(parts,
+				"some packets reach it and some get lost, so it is not merely late")[0].Text)
 		}
 		return no(v.Suspects.NoneLate(w, "no Pod was ready before it could be reached at its own address "))
 	}
 	if i := slices.IndexFunc(young, func(s evidence.Suspect) bool { return v.Suspects.AnsweredFirst(w, s) }); i >= 0 {
-		return no(fmt.Sprintf("%s had answered at its own address when its endpoint turned ready: it could be reached", young[i].Pod.Name))
+		return no(fmt.Sprintf("%s had answered at its own address when its endpoint turned ready: it could be reached",
+			young[i].Pod.Name))
 	}
 	took := evidence.Early(slowest)
 	f := Finding{
-		Text: fmt.Sprintf("%s could not reach %s until %s after its endpoint was ready", v.Traffic.From(w), evidence.NamedPods(evidence.SuspectPods(young)), quantity.Length(took, slowest.Outage.Open.End)),
-		Fix: fmt.Sprintf("find out what programs the network for new Pods late (CNI plugin, NetworkPolicy, routes to a new node): it took up to %s; a readiness gate can hold the endpoint back until then",
+		Text: fmt.Sprintf("%s could not reach %s until %s after its endpoint was ready", v.Traffic.From(w),
+			evidence.NamedPods(evidence.SuspectPods(young)), quantity.Length(took, slowest.Outage.Open.End)),
+		Fix: fmt.Sprintf("find out what programs the network for new Pods late (CNI plugin, NetworkPolicy, routes to "+
+			"a new node): it took up to %s; a readiness gate can hold the endpoint back until then",
 			quantity.Highest(took.Max)),
 	}
 	accuseYoung(v, w, young, &f)
-	f.missing(v.Suspects.NeverWell(w, young, "it may be more than late: a NetworkPolicy may keep others out for good")...)
+	f.missing(v.Suspects.NeverWell(w, young,
+		"it may be more than late: a NetworkPolicy may keep others out for good")...)
 	if others := v.Suspects.FailedAlso(w, young); len(others) > 0 {
-		f.against(evidence.Watched.Doubt(evidence.NamedPods(others) + " could not be reached either, though ready for long: what they share fits better"))
+		f.against(evidence.Watched.Doubt(evidence.NamedPods(others) + " could not be reached either, though ready " +
+			"for long: what they share fits better"))
 	} else if len(v.Suspects.OthersAnswered(w, young)) == 0 {
 		f.missing(evidence.Measured.Doubt("no other Pod was reached meanwhile: the prober's own network fits as well"))
 	}
@@ -58,6 +65,7 @@ func testNotYetReachable(c *Case) Finding {
 // had been made.
 func cutMidway(u *model.Window) bool {
 	midway := evidence.Count(u.Classes, timeline.TimeoutResponse)
-	return evidence.Only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot, timeline.TimeoutResponse) &&
+	return evidence.Only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot,
+		timeline.TimeoutResponse) &&
 		evidence.Count(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) >= 10*midway
 }

@@ -14,9 +14,11 @@ import (
 func accuse(v *evidence.Evidence, w *model.Window, suspects []evidence.Suspect, f *Finding) {
 	for i := range suspects[:min(len(suspects), mostNamed)] {
 		s := &suspects[i]
-		f.For = append(f.For, evidence.Measured.Target(s.Target, &s.Outage.Start, fmt.Sprintf("%s failed at its own address: %s", s.Pod.Name, quantity.ClassCounts(s.Outage.Classes))))
+		f.For = append(f.For, evidence.Measured.Target(s.Target, &s.Outage.Start,
+			fmt.Sprintf("%s failed at its own address: %s", s.Pod.Name, quantity.ClassCounts(s.Outage.Classes))))
 	}
-	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)))
+	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+
+		quantity.ClassCounts(w.Classes)))
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, suspects)...)...)
 	moreThanTheirShare(v, w, len(evidence.SuspectPods(suspects)), f)
 	f.explains(w, v.Suspects.MadeBy(w, suspects))
@@ -25,7 +27,9 @@ func accuse(v *evidence.Evidence, w *model.Window, suspects []evidence.Suspect, 
 // accuseYoung completes a finding that names suspects which had just become ready.
 func accuseYoung(v *evidence.Evidence, w *model.Window, young []evidence.Suspect, f *Finding) {
 	for _, s := range young[:min(len(young), mostNamed)] {
-		f.For = append(f.For, evidence.Context.Event(v.Changes.IDOf(s.Pod, timeline.EndpointChanged, s.Pod.EndpointReady), s.Pod.EndpointReady, s.Pod.Name+" was added to the ready endpoints"))
+		f.For = append(f.For,
+			evidence.Context.Event(v.Changes.IDOf(s.Pod, timeline.EndpointChanged, s.Pod.EndpointReady),
+				s.Pod.EndpointReady, s.Pod.Name+" was added to the ready endpoints"))
 	}
 	accuse(v, w, young, f)
 }

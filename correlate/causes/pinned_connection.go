@@ -51,14 +51,17 @@ func testPinnedConnection(c *Case) Finding {
 	}
 	for _, c := range cutters {
 		if !c.Proved {
-			f.missing(evidence.Measured.Doubt(c.Pod.Name + "'s stop is only known from the watch: any change about that time fits as well"))
+			f.missing(evidence.Measured.Doubt(c.Pod.Name + "'s stop is only known from the watch: any change about " +
+				"that time fits as well"))
 		}
 		f.against(evidence.NotKilled(c.Pod)...)
 		if in := v.Endings.EndedInParts(c.Stop()); in != nil && c.As.Most() == evidence.AnswersErrors {
-			f.against(evidence.Close.Doubt(fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.Last, c.Pod.Name, quantity.Lowest(in.Apart), in.First)))
+			f.against(evidence.Close.Doubt(fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.Last,
+				c.Pod.Name, quantity.Lowest(in.Apart), in.First)))
 		}
 		if 2*c.Unlike > c.Cut {
-			f.missing(evidence.Measured.Doubt(fmt.Sprintf("%s failed in another way at its own address (%s): kept connections are not measured there", c.Pod.Name, quantity.ClassCounts(c.Fails[0].Outage.Classes))))
+			f.missing(evidence.Measured.Doubt(fmt.Sprintf("%s failed in another way at its own address (%s): kept "+
+				"connections are not measured there", c.Pod.Name, quantity.ClassCounts(c.Fails[0].Outage.Classes))))
 		}
 	}
 	newConnections(v, w, cutters, &f)
@@ -96,10 +99,12 @@ func cutterSign(c *evidence.Cutter) evidence.Sign {
 func cutText(v *evidence.Evidence, cutters []*evidence.Cutter, cut int) string {
 	if c := cutters[0]; len(cutters) == 1 && c.As.Most() != evidence.CutsAll {
 		s := c.Stop()
-		return fmt.Sprintf("%s on persistent connections to %s failed after it %s, as it was ending%s", quantity.Count(cut, "request"), c.Pod.Name, c.As.Begun(v.Traffic, s.Target), v.Endings.Why(s, &c.As))
+		return fmt.Sprintf("%s on persistent connections to %s failed after it %s, as it was ending%s",
+			quantity.Count(cut, "request"), c.Pod.Name, c.As.Begun(v.Traffic, s.Target), v.Endings.Why(s, &c.As))
 	}
 	if len(cutters) == 1 {
-		return fmt.Sprintf("%s cut %s on persistent connections when it stopped", cutters[0].Pod.Name, quantity.Count(cut, "request"))
+		return fmt.Sprintf("%s cut %s on persistent connections when it stopped", cutters[0].Pod.Name,
+			quantity.Count(cut, "request"))
 	}
 	var parts []string
 	for _, c := range cutters[:min(len(cutters), mostNamed)] {
@@ -108,7 +113,8 @@ func cutText(v *evidence.Evidence, cutters []*evidence.Cutter, cut int) string {
 	if len(cutters) > mostNamed {
 		parts = append(parts, fmt.Sprintf("and %d more", len(cutters)-mostNamed))
 	}
-	return fmt.Sprintf("%s cut %s on persistent connections when they stopped: %s", quantity.Count(len(cutters), "Pod"), quantity.Count(cut, "request"), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s cut %s on persistent connections when they stopped: %s",
+		quantity.Count(len(cutters), "Pod"), quantity.Count(cut, "request"), strings.Join(parts, ", "))
 }
 
 // newConnections asks the target that opens a new connection per request: if it was well, the routes were.
@@ -118,12 +124,15 @@ func newConnections(v *evidence.Evidence, w *model.Window, cutters []*evidence.C
 		if fresh.Kind != timeline.New || !v.Traffic.ShareRoutes(&fresh, t) {
 			continue
 		}
-		if trouble := v.Traffic.WindowNear(t, timeline.New, w.Span()); trouble != nil && theirRoutes(v, trouble, cutters) {
-			f.For = append(f.For, evidence.Context.Target(fresh.Name, nil, "new connections failed only while they were routed to the same Pod"))
+		if trouble := v.Traffic.WindowNear(t, timeline.New, w.Span()); trouble != nil &&
+			theirRoutes(v, trouble, cutters) {
+			f.For = append(f.For, evidence.Context.Target(fresh.Name, nil,
+				"new connections failed only while they were routed to the same Pod"))
 			return
 		} else if trouble != nil {
 			if cut, others := cutOtherwise(v, trouble, cutters); cut > 0 && 2*others > cut {
-				f.against(evidence.Watched.Doubt(fmt.Sprintf("%d of %d new connections were cut as well when no Pod stopped: something cuts others too", others, cut)))
+				f.against(evidence.Watched.Doubt(fmt.Sprintf("%d of %d new connections were cut as well when no Pod "+
+					"stopped: something cuts others too", others, cut)))
 				return
 			}
 			f.against(evidence.Close.Doubt("new connections failed as well: " + quantity.ClassCounts(trouble.Classes)))
@@ -140,7 +149,9 @@ func newConnections(v *evidence.Evidence, w *model.Window, cutters []*evidence.C
 func theirRoutes(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter) bool {
 	r := v.Routes.Race(w)
 	return len(r.Stops) > 0 && r.Explained >= w.Failed && !slices.ContainsFunc(r.Stops, func(s *evidence.PodStop) bool {
-		return s.Quiet || !slices.ContainsFunc(cutters, func(c *evidence.Cutter) bool { return c.Pod == s.Pod && c.As.Most() != evidence.CutsAll })
+		return s.Quiet || !slices.ContainsFunc(cutters, func(c *evidence.Cutter) bool {
+			return c.Pod == s.Pod && c.As.Most() != evidence.CutsAll
+		})
 	})
 }
 
@@ -159,7 +170,8 @@ func cutOtherwise(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cut
 		cut++
 		if !slices.ContainsFunc(cutters, func(c *evidence.Cutter) bool {
 			return slices.ContainsFunc(c.Ends, func(at model.Instant) bool {
-				return f.Earliest() <= at.Latest+evidence.Moment && evidence.CutIn(&f, model.Instant{Earliest: at.Earliest, Latest: at.Latest + evidence.Moment})
+				return f.Earliest() <= at.Latest+evidence.Moment &&
+					evidence.CutIn(&f, model.Instant{Earliest: at.Earliest, Latest: at.Latest + evidence.Moment})
 			})
 		}) {
 			others++
@@ -188,9 +200,14 @@ func pinnedFix(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter
 		leave = "send GOAWAY"
 	}
 	every := ""
-	if c := cutters[0]; c.As.Most() == evidence.AnswersErrors && c.As.AsksAnother() && len(v.Templates.ContainersOf(c.Pod)) > 1 {
-		every = fmt.Sprintf("let all containers that requests pass through end together, by the same preStop sleep: %s; ", v.Templates.Sleeps(c.Pod))
+	if c := cutters[0]; c.As.Most() == evidence.AnswersErrors && c.As.AsksAnother() &&
+		len(v.Templates.ContainersOf(c.Pod)) > 1 {
+		every = fmt.Sprintf(
+			"let all containers that requests pass through end together, by the same preStop sleep: %s; ",
+			v.Templates.Sleeps(c.Pod))
 	}
-	return every + fmt.Sprintf("from SIGTERM on %s, and keep serving ≥ %s before exiting, until every client has received it (the longest request took %s): %s cut %s",
-		leave, quantity.Span(quantity.RoundUp(longest+drainMargin)), quantity.Span(longest), who, quantity.Count(cut, "request"))
+	return every + fmt.Sprintf("from SIGTERM on %s, and keep serving ≥ %s before exiting, until every client has "+
+		"received it (the longest request took %s): %s cut %s",
+		leave, quantity.Span(quantity.RoundUp(longest+drainMargin)), quantity.Span(longest), who,
+		quantity.Count(cut, "request"))
 }

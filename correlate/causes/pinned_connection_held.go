@@ -34,9 +34,12 @@ func testHeldPinned(c *Case) Finding {
 		before, _ := evidence.SignsOfEnd(v.Changes, h.Pod, h.At)
 		f.For = append(f.For, pinnedSigns(before, h)...)
 		if stop != nil && h.At == *stop {
-			f.For = append(f.For, evidence.Measured.Target(v.Addresses.Probe(w, h.Pod).Target, stop, h.Pod.Name+" stopped"))
+			f.For = append(f.For, evidence.Measured.Target(v.Addresses.Probe(w, h.Pod).Target, stop,
+				h.Pod.Name+" stopped"))
 		} else if own := v.Endings.BeganThen(w, h.Pod, h.At); own != nil {
-			f.For = append(f.For, evidence.Measured.Target(own.Target, &own.From, fmt.Sprintf("%s failed at its own address from then on: %s", h.Pod.Name, quantity.ClassCounts(own.Outage.Classes))))
+			f.For = append(f.For, evidence.Measured.Target(own.Target, &own.From,
+				fmt.Sprintf("%s failed at its own address from then on: %s", h.Pod.Name,
+					quantity.ClassCounts(own.Outage.Classes))))
 		}
 		f.For = append(f.For, h.Sign(w, ""))
 		if own := v.Endings.BeganThen(w, h.Pod, h.At); own == nil || !own.Again { // else it was killed later
@@ -47,12 +50,15 @@ func testHeldPinned(c *Case) Finding {
 		parts = append(parts, fmt.Sprintf("%s %d", h.Pod.Name, evidence.CutConns(h.Cuts)))
 	}
 	first := holders[0]
-	f.Text = fmt.Sprintf("%s ended the %s that %s pinned to it, %s without a warning", first.Pod.Name, quantity.Count(all, "connection"), evidence.Was(all), unwarnedOf(first.Cuts))
+	f.Text = fmt.Sprintf("%s ended the %s that %s pinned to it, %s without a warning", first.Pod.Name,
+		quantity.Count(all, "connection"), evidence.Was(all), unwarnedOf(first.Cuts))
 	if evidence.Unwarned(first.Cuts) == 0 {
-		f.Text = fmt.Sprintf("%s ended the %s that %s pinned to it, and announced that", first.Pod.Name, quantity.Count(all, "connection"), evidence.Was(all))
+		f.Text = fmt.Sprintf("%s ended the %s that %s pinned to it, and announced that", first.Pod.Name,
+			quantity.Count(all, "connection"), evidence.Was(all))
 	}
 	if len(holders) > 1 {
-		f.Text = fmt.Sprintf("%s ended the %s that were pinned to them: %s", quantity.Count(len(holders), "Pod"), quantity.Count(all, "connection"), strings.Join(parts[:min(len(parts), mostNamed)], ", "))
+		f.Text = fmt.Sprintf("%s ended the %s that were pinned to them: %s", quantity.Count(len(holders), "Pod"),
+			quantity.Count(all, "connection"), strings.Join(parts[:min(len(parts), mostNamed)], ", "))
 	}
 	f.explains(w, all)
 	return f
@@ -89,11 +95,15 @@ func holdersEnding(v *evidence.Evidence, w *model.Window) (holders []*evidence.H
 			}
 		}
 		if len(h.Cuts) > 0 {
-			cuts = slices.DeleteFunc(slices.Clone(cuts), func(c model.HeldCut) bool { return slices.Contains(h.Cuts, c) })
+			cuts = slices.DeleteFunc(slices.Clone(cuts), func(c model.HeldCut) bool {
+				return slices.Contains(h.Cuts, c)
+			})
 			holders = append(holders, h)
 		}
 	}
-	slices.SortStableFunc(holders, func(a, b *evidence.Holder) int { return cmp.Compare(a.Cuts[0].Cut.Latest, b.Cuts[0].Cut.Latest) })
+	slices.SortStableFunc(holders, func(a, b *evidence.Holder) int {
+		return cmp.Compare(a.Cuts[0].Cut.Latest, b.Cuts[0].Cut.Latest)
+	})
 	return holders
 }
 
@@ -137,10 +147,13 @@ const closedTogether = 2 * time.Second
 // something else that closes connections fits, too. An announcement is the Pod's own.
 func oneByOne(h *evidence.Holder) []evidence.Sign {
 	first, last := h.Cuts[0].Cut.Latest, h.Cuts[len(h.Cuts)-1].Cut.Latest
-	if h.At.Latest-h.At.Earliest < closedTogether && first >= h.At.Earliest && last <= h.At.Latest+evidence.Moment || last-first < closedTogether && len(h.Cuts) > 1 || evidence.Unwarned(h.Cuts) == 0 {
+	if h.At.Latest-h.At.Earliest < closedTogether && first >= h.At.Earliest && last <= h.At.Latest+evidence.Moment ||
+		last-first < closedTogether && len(h.Cuts) > 1 || evidence.Unwarned(h.Cuts) == 0 {
 		return nil
 	}
-	return []evidence.Sign{evidence.Measured.Doubt(fmt.Sprintf("%s closed while %s was ending, and not as it stopped: whether it closed them itself was not seen", quantity.Count(len(h.Cuts), "connection")+" "+evidence.Was(len(h.Cuts)), h.Pod.Name))}
+	return []evidence.Sign{evidence.Measured.Doubt(fmt.Sprintf("%s closed while %s was ending, and not as it "+
+		"stopped: whether it closed them itself was not seen", quantity.Count(len(h.Cuts), "connection")+" "+
+		evidence.Was(len(h.Cuts)), h.Pod.Name))}
 }
 
 // heldPinnedFix says how to let such clients go.
@@ -154,8 +167,12 @@ func heldPinnedFix(v *evidence.Evidence, w *model.Window, holders []*evidence.Ho
 		all = append(all, h.Cuts...)
 	}
 	if evidence.Unwarned(all) == 0 {
-		return fmt.Sprintf("none is needed for clients that heed it: %s announced to end; where all come back at once, announce it to one after the other", quantity.Count(len(all), "connection")+" "+evidence.Was(len(all)))
+		return fmt.Sprintf("none is needed for clients that heed it: %s announced to end; where all come back at "+
+			"once, announce it to one after the other", quantity.Count(len(all), "connection")+" "+
+			evidence.Was(len(all)))
 	}
-	return fmt.Sprintf("from SIGTERM on %s, to one client after the other, and exit when the last has left (%d of %s cut without a warning); or keep the old Pods until their connections have left: docs/how-to/measure-held-connections.md",
+	return fmt.Sprintf("from SIGTERM on %s, to one client after the other, and exit when the last has left (%d of %s "+
+		"cut without a warning); or keep the old Pods until their connections have left: "+
+		"docs/how-to/measure-held-connections.md",
 		how, evidence.Unwarned(all), quantity.Count(len(all), "connection")+" "+evidence.Was(len(all)))
 }

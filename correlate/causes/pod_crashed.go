@@ -30,18 +30,24 @@ var podCrashed = Rule{
 const outOfMemory = "out-of-memory"
 
 func testPodCrashed(c *Case) Finding {
-	crashes, whyNot := c.routedCrashes(func(cr evidence.Crash) bool { return cr.Ended == nil && cr.Anew == nil }, "no container ended by itself while its Pod was routed to")
+	crashes, whyNot := c.routedCrashes(func(cr evidence.Crash) bool {
+		return cr.Ended == nil && cr.Anew == nil
+	}, "no container ended by itself while its Pod was routed to")
 	if whyNot != "" {
 		return no(whyNot)
 	}
 	f := Finding{Text: crashText(crashes), Fix: crashFix(crashes), Reason: crashReason(crashes[0])}
 	c.crashed(crashes, &f)
-	if code := crashes[0].Event.ExitCode; f.Reason == "" && c.Watches.LaneOff("event", c.Window) && code != nil && (*code == 0 || *code == 143) { // as SIGTERM ends a process
-		f.missing(evidence.Measured.Doubt("Events could not be watched: its kubelet may have ended it, as for a resize in place"))
+	// as SIGTERM ends a process
+	if code := crashes[0].Event.ExitCode; f.Reason == "" && c.Watches.LaneOff("event", c.Window) && code != nil &&
+		(*code == 0 || *code == 143) {
+		f.missing(evidence.Measured.Doubt("Events could not be watched: its kubelet may have ended it, as for a " +
+			"resize in place"))
 	}
 	if gap := c.Watches.Silence(c.Window); gap != nil {
 		f.For = append(f.For, evidence.Context.Seen(gap, "meanwhile "+gap.Detail))
-		f.Fix += fmt.Sprintf("; it was routed to for so long (%s) while the API server gave no sign of life, and so no EndpointSlice could be changed", quantity.Length(c.Window.Length, c.Window.Open != model.Open{}))
+		f.Fix += fmt.Sprintf("; it was routed to for so long (%s) while the API server gave no sign of life, and so "+
+			"no EndpointSlice could be changed", quantity.Length(c.Window.Length, c.Window.Open != model.Open{}))
 	}
 	return f
 }
@@ -57,7 +63,8 @@ func crashText(crashes []evidence.Crash) string {
 	if len(names) == 1 {
 		return fmt.Sprintf("%s's container %s, and requests were still routed to the Pod", first.Pod.Name, first.How())
 	}
-	return fmt.Sprintf("containers of %s ended, and requests were still routed to these Pods (%s: %s)", evidence.NamedOf(names), first.Pod.Name, first.How())
+	return fmt.Sprintf("containers of %s ended, and requests were still routed to these Pods (%s: %s)",
+		evidence.NamedOf(names), first.Pod.Name, first.How())
 }
 
 // crashReason returns why a container ended, as far as its kubelet says.
@@ -76,9 +83,11 @@ func crashFix(crashes []evidence.Crash) string {
 	what := quantity.Count(len(crashes), "container")
 	switch crashReason(cr) {
 	case evidence.ProbeKilled:
-		return fmt.Sprintf("let such a probe ask only whether the process must be restarted, and give it more time: it ended %s", what)
+		return fmt.Sprintf("let such a probe ask only whether the process must be restarted, and give it more time: "+
+			"it ended %s", what)
 	case outOfMemory:
 		return fmt.Sprintf("raise the memory limit, or use less: %s ran out of memory", what)
 	}
-	return fmt.Sprintf("find out why with kubectl logs --previous %s: %s ended, and nobody had asked for it", cr.Pod.Name, what)
+	return fmt.Sprintf("find out why with kubectl logs --previous %s: %s ended, and nobody had asked for it",
+		cr.Pod.Name, what)
 }

@@ -31,12 +31,17 @@ func testPodHung(c *Case) Finding {
 	if len(hung) == 0 {
 		return no("no Pod that was ready accepted connections at its own address and did not answer")
 	}
-	certain := slices.DeleteFunc(slices.Clone(hung), func(s evidence.Suspect) bool { return s.Outage.Length.Min < v.Run.Run.Timeout/2 })
+	certain := slices.DeleteFunc(slices.Clone(hung), func(s evidence.Suspect) bool {
+		return s.Outage.Length.Min < v.Run.Run.Timeout/2
+	})
 	if len(certain) > 0 {
 		hung = certain
 	}
-	worst := slices.MaxFunc(hung, func(a, b evidence.Suspect) int { return cmp.Compare(a.Outage.Length.Max, b.Outage.Length.Max) })
-	together := len(evidence.SuspectPods(hung)) > 1 && w.Share >= evidence.NearlyAll && len(v.Suspects.OthersAnswered(w, hung)) == 0
+	worst := slices.MaxFunc(hung, func(a, b evidence.Suspect) int {
+		return cmp.Compare(a.Outage.Length.Max, b.Outage.Length.Max)
+	})
+	together := len(evidence.SuspectPods(hung)) > 1 && w.Share >= evidence.NearlyAll &&
+		len(v.Suspects.OthersAnswered(w, hung)) == 0
 	f := Finding{Text: hungText(hung, worst), Fix: hungFix(worst, together)}
 	accuse(v, w, hung, &f)
 	f.against(evidence.InParts(hung, "it was slow rather than hung")...)
@@ -46,8 +51,10 @@ func testPodHung(c *Case) Finding {
 	}
 	for _, s := range hung {
 		p := s.Pod
-		if at := p.EndpointNotReady; at != nil && !p.TerminatingBy(at.Latest) && at.Latest >= s.Outage.Start.Earliest && at.Earliest <= s.Outage.End.Latest {
-			f.For = append(f.For, evidence.Context.Event(v.Changes.IDOf(p, timeline.EndpointChanged, at), at, p.Name+" left the ready endpoints"))
+		if at := p.EndpointNotReady; at != nil && !p.TerminatingBy(at.Latest) &&
+			at.Latest >= s.Outage.Start.Earliest && at.Earliest <= s.Outage.End.Latest {
+			f.For = append(f.For, evidence.Context.Event(v.Changes.IDOf(p, timeline.EndpointChanged, at), at,
+				p.Name+" left the ready endpoints"))
 		}
 	}
 	return f
@@ -57,7 +64,9 @@ func testPodHung(c *Case) Finding {
 // prober's own answers: then their replies may get lost between nodes, as large ones do where the MTU is wrong.
 func onOtherNodes(v *evidence.Evidence, w *model.Window, hung []evidence.Suspect) []evidence.Sign {
 	own, near := v.Traffic.Target(w).Node, false
-	if own == "" || len(evidence.SuspectPods(hung)) < 2 || slices.ContainsFunc(hung, func(s evidence.Suspect) bool { return s.Pod.Node == "" || s.Pod.Node == own }) {
+	if own == "" || len(evidence.SuspectPods(hung)) < 2 || slices.ContainsFunc(hung, func(s evidence.Suspect) bool {
+		return s.Pod.Node == "" || s.Pod.Node == own
+	}) {
 		return nil
 	}
 	for _, p := range v.Addresses.HealthyOthers(w) {
@@ -72,7 +81,8 @@ func onOtherNodes(v *evidence.Evidence, w *model.Window, hung []evidence.Suspect
 	if !near {
 		return nil
 	}
-	return []evidence.Sign{evidence.Close.Doubt(fmt.Sprintf("only Pods on %s answered: replies from other nodes may have been lost on the way", own))}
+	return []evidence.Sign{evidence.Close.Doubt(fmt.Sprintf("only Pods on %s answered: replies from other nodes may "+
+		"have been lost on the way", own))}
 }
 
 func hungText(hung []evidence.Suspect, worst evidence.Suspect) string {
@@ -92,12 +102,14 @@ const noticed = 3 * time.Second
 
 // hungFix does not ask for a quicker probe where all Pods hung together: it would have taken out all of them.
 func hungFix(worst evidence.Suspect, together bool) string {
-	fix := fmt.Sprintf("find out what the process of %s waited for, or whether it got CPU, %s (%d requests)", worst.Pod.Name, evidence.Lasted(worst.Outage), worst.Outage.Failed)
+	fix := fmt.Sprintf("find out what the process of %s waited for, or whether it got CPU, %s (%d requests)",
+		worst.Pod.Name, evidence.Lasted(worst.Outage), worst.Outage.Failed)
 	switch {
 	case together:
 		fix += "; all hung at once: look for what they share, as a database or a node"
 	case worst.Outage.Length.Min > noticed:
-		fix += fmt.Sprintf("; a readiness probe with periodSeconds 1, timeoutSeconds 1 and failureThreshold 2 takes it out of the endpoints after about %s", quantity.Span(noticed))
+		fix += fmt.Sprintf("; a readiness probe with periodSeconds 1, timeoutSeconds 1 and failureThreshold 2 takes "+
+			"it out of the endpoints after about %s", quantity.Span(noticed))
 	}
 	return fix
 }

@@ -41,7 +41,8 @@ func testPortSwitch(c *Case) Finding {
 	moved := movedWith(v, w, change)
 	failing := v.Suspects.That(w, func(s evidence.Suspect) bool {
 		first := v.Traffic.Measured(v.Traffic.Targets[s.Target]).FirstLast.FirstOK
-		return evidence.PortOf(v.Traffic.TargetNamed(s.Target).Addr) == moved[s.Pod.UID].to && (first == nil || first.Done > s.Outage.End.Earliest)
+		return evidence.PortOf(v.Traffic.TargetNamed(s.Target).Addr) == moved[s.Pod.UID].to &&
+			(first == nil || first.Done > s.Outage.End.Earliest)
 	})
 	if len(failing) == 0 {
 		return no("no Pod failed from the first request on at the port that the Service was changed to")
@@ -49,18 +50,24 @@ func testPortSwitch(c *Case) Finding {
 	pods := evidence.SuspectPods(failing)
 	ports := moved[pods[0].UID]
 	f := Finding{
-		Text: fmt.Sprintf("the Service was changed to send to port %s in the place of %s (%s), and %s did not serve there: %s %s",
-			ports.to, ports.from, quantity.Clock(change.At.Latest), evidence.NamedPods(pods), pods[0].Name, v.Suspects.FailedHow(failing[0])),
-		Fix: fmt.Sprintf("let the Pods serve on port %s before the Service sends to it, or give targetPort the name of a container port, which each Pod resolves for itself", ports.to),
-		For: []evidence.Sign{evidence.Watched.Seen(change, fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To))},
+		Text: fmt.Sprintf("the Service was changed to send to port %s in the place of %s (%s), and %s did not serve "+
+			"there: %s %s",
+			ports.to, ports.from, quantity.Clock(change.At.Latest), evidence.NamedPods(pods), pods[0].Name,
+			v.Suspects.FailedHow(failing[0])),
+		Fix: fmt.Sprintf("let the Pods serve on port %s before the Service sends to it, or give targetPort the name "+
+			"of a container port, which each Pod resolves for itself", ports.to),
+		For: []evidence.Sign{evidence.Watched.Seen(change, fmt.Sprintf("the Service's port was changed: %s, then %s",
+			change.From, change.To))},
 	}
 	for i := range failing { // whatever was routed there failed, also before its own address was first asked
 		failing[i].From, failing[i].Until = change.At.Earliest, max(failing[i].Until, w.End.Latest)
 	}
 	accuse(v, w, failing, &f)
 	f.For = append(f.For, evidence.Mention(keptWell(v, w)...)...)
-	if classes := failing[0].Outage.Classes; 2*evidence.Count(classes, timeline.HTTP4xx, timeline.HTTP5xx) > failing[0].Outage.Failed {
-		f.missing(evidence.Measured.Doubt(fmt.Sprintf("it answered there, with errors: whether it would have answered well on port %s is not known", ports.from)))
+	if classes := failing[0].Outage.Classes; 2*evidence.Count(classes, timeline.HTTP4xx,
+		timeline.HTTP5xx) > failing[0].Outage.Failed {
+		f.missing(evidence.Measured.Doubt(fmt.Sprintf("it answered there, with errors: whether it would have "+
+			"answered well on port %s is not known", ports.from)))
 	}
 	for _, p := range v.Services.Pods(w) {
 		if !slices.Contains(pods, p) && p.Template == pods[0].Template && answeredAt(v, w, p, ports.to) {
@@ -78,11 +85,15 @@ func portGone(v *evidence.Evidence, w *model.Window, change *model.Event, port s
 	}
 	at := quantity.Clock(change.At.Latest)
 	return Finding{
-		Text: fmt.Sprintf("port %s was taken from the Service (%s): it was %s, and then %s", port, at, change.From, change.To),
-		Fix:  fmt.Sprintf("keep port %s next to the new one while clients need it: a Service can have several; it was taken at %s", port, at),
+		Text: fmt.Sprintf("port %s was taken from the Service (%s): it was %s, and then %s", port, at, change.From,
+			change.To),
+		Fix: fmt.Sprintf("keep port %s next to the new one while clients need it: a Service can have several; it "+
+			"was taken at %s", port, at),
 		For: []evidence.Sign{
-			evidence.Watched.Seen(change, fmt.Sprintf("the Service's port was changed: %s, then %s", change.From, change.To)),
-			evidence.Watched.Target(w.Target, &w.Start, "every request began to fail: "+quantity.ClassCounts(w.Classes)),
+			evidence.Watched.Seen(change, fmt.Sprintf("the Service's port was changed: %s, then %s", change.From,
+				change.To)),
+			evidence.Watched.Target(w.Target, &w.Start, "every request began to fail: "+
+				quantity.ClassCounts(w.Classes)),
 		},
 	}
 }
@@ -98,7 +109,9 @@ func ownPort(t *model.Target) string {
 
 // hasPort reports whether a Service has a port, by the detail of its change: "80/TCP → 8080, 443/TCP → 8443".
 func hasPort(ports, port string) bool {
-	return port != "" && slices.ContainsFunc(strings.Split(ports, ", "), func(p string) bool { return strings.HasPrefix(p, port+"/") })
+	return port != "" && slices.ContainsFunc(strings.Split(ports, ", "), func(p string) bool {
+		return strings.HasPrefix(p, port+"/")
+	})
 }
 
 // A portMove is the move of an endpoint from one port to another.
@@ -130,7 +143,8 @@ func keptWell(v *evidence.Evidence, w *model.Window) []model.Evidence {
 			continue
 		}
 		if answered, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest); sent > 0 && answered == sent {
-			return []model.Evidence{{Target: t.Name, Text: "requests on connections that were there before were answered"}}
+			return []model.Evidence{{Target: t.Name,
+				Text: "requests on connections that were there before were answered"}}
 		}
 	}
 	return nil

@@ -42,9 +42,13 @@ func testPreStopFailed(c *Case) Finding {
 		}
 	}
 	f := Finding{
-		Text: fmt.Sprintf("the preStop hook of %s%s failed, %s, and %s still routed there for %s", evidence.NamedStops(stops), v.Templates.NamedHooks(s.Pod), stoppedAtOnce(stops, s.ServedAfterKilling(), unclear != ""), v.Services.Router(w), s.About()),
-		Fix: fmt.Sprintf("repair the hook, or use preStop.sleep, which needs no command: it must last ≥ %s, and failed (%s)%s",
-			quantity.Span(quantity.RoundUp(s.ServedAfterKilling()+s.Lag().Min+evidence.RouteMargin)), failed[0].Detail, servedUntilThen(s)),
+		Text: fmt.Sprintf("the preStop hook of %s%s failed, %s, and %s still routed there for %s",
+			evidence.NamedStops(stops), v.Templates.NamedHooks(s.Pod), stoppedAtOnce(stops, s.ServedAfterKilling(),
+				unclear != ""), v.Services.Router(w), s.About()),
+		Fix: fmt.Sprintf("repair the hook, or use preStop.sleep, which needs no command: it must last ≥ %s, and "+
+			"failed (%s)%s",
+			quantity.Span(quantity.RoundUp(s.ServedAfterKilling()+s.Lag().Min+evidence.RouteMargin)), failed[0].Detail,
+			servedUntilThen(s)),
 	}
 	for _, e := range failed[:min(len(failed), mostNamed)] {
 		f.For = append(f.For, evidence.Watched.Seen(e, e.Object.Name+": FailedPreStopHook, "+e.Detail))
@@ -54,14 +58,18 @@ func testPreStopFailed(c *Case) Finding {
 			f.For = append(f.For, evidence.Measured.Target(s.Target, &s.At, s.Pod.Name+" itself stopped answering"))
 			continue
 		}
-		f.missing(evidence.Measured.Doubt(s.Pod.Name + " has no direct target, so its stop is only known from the watch"))
+		f.missing(evidence.Measured.Doubt(s.Pod.Name +
+			" has no direct target, so its stop is only known from the watch"))
 	}
-	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)))
+	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+
+		quantity.ClassCounts(w.Classes)))
 	for _, s := range stops {
-		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.Pod.Name, Node: v.Services.RouterNode(w), Length: s.Lag()})
+		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.Pod.Name,
+			Node: v.Services.RouterNode(w), Length: s.Lag()})
 	}
 	if unclear != "" {
-		f.missing(evidence.Measured.Doubt(fmt.Sprintf("whether the hook of %s ends the server itself is not known: then it failed because it was killed with its container", unclear)))
+		f.missing(evidence.Measured.Doubt(fmt.Sprintf("whether the hook of %s ends the server itself is not known: "+
+			"then it failed because it was killed with its container", unclear)))
 		f.Fix = "if the hook ends the server itself, let it sleep first; else " + f.Fix
 	}
 	moreThanTheirShare(v, w, len(r.Stops), &f)

@@ -27,7 +27,8 @@ var proberFault = Rule{
 // the fix.
 func testProberFault(c *Case) Finding {
 	found := no("the control target and the prober had no trouble")
-	for _, sign := range []func(*evidence.Evidence, *model.Window) Finding{controlFailed, stoodStill, allFailed, localFaults} {
+	for _, sign := range []func(*evidence.Evidence, *model.Window) Finding{controlFailed, stoodStill, allFailed,
+		localFaults} {
 		f := sign(c.Evidence, c.Window)
 		switch {
 		case found.applies():
@@ -54,7 +55,8 @@ func controlFailed(v *evidence.Evidence, w *model.Window) Finding {
 		}
 		what := "the control target failed for up to " + quantity.Span(trouble.Length.Max)
 		if made := madeByProber(w); w.Kind != model.Slow && 2*made < w.Failed {
-			return no(fmt.Sprintf("%s, but %d of %d requests were answered, if badly, or refused", what, w.Failed-made, w.Failed))
+			return no(fmt.Sprintf("%s, but %d of %d requests were answered, if badly, or refused", what, w.Failed-made,
+				w.Failed))
 		}
 		if why := outlasts(v, w, trouble.Length.Max); why != "" {
 			return no(what + ", but " + why)
@@ -62,8 +64,10 @@ func controlFailed(v *evidence.Evidence, w *model.Window) Finding {
 		return Finding{
 			Text: fmt.Sprintf("the prober on %s got no good answer from its own echo server at the same time: %s",
 				v.Traffic.From(w), troubleText(trouble)),
-			Fix: proberFix + fmt.Sprintf("and give the prober CPU and file descriptors of its own: it had trouble for up to %s", quantity.Span(trouble.Length.Max)),
-			For: []evidence.Sign{evidence.Measured.Target(t.Name, &trouble.Start, "the trouble of the control target began")},
+			Fix: proberFix + fmt.Sprintf("and give the prober CPU and file descriptors of its own: it had trouble "+
+				"for up to %s", quantity.Span(trouble.Length.Max)),
+			For: []evidence.Sign{evidence.Measured.Target(t.Name, &trouble.Start,
+				"the trouble of the control target began")},
 		}
 	}
 	return Finding{}
@@ -72,7 +76,8 @@ func controlFailed(v *evidence.Evidence, w *model.Window) Finding {
 // madeByProber counts the failures that a prober which does not run can make of good answers. A refusal and a bad
 // answer are answers.
 func madeByProber(w *model.Window) int {
-	return evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot, timeline.Reset, timeline.EOF, timeline.Unreachable, timeline.Other)
+	return evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot,
+		timeline.Reset, timeline.EOF, timeline.Unreachable, timeline.Other)
 }
 
 // outlasts says that the window went on for longer than requests can wait that were sent while the prober was unwell.
@@ -102,9 +107,11 @@ func stoodStill(v *evidence.Evidence, w *model.Window) Finding {
 			return no(fmt.Sprintf("the prober stood still for %s, but %s", quantity.Span(stall), why))
 		}
 		return Finding{
-			Text: fmt.Sprintf("the prober on %s did not run for %s: it read answers too late", v.Traffic.From(w), quantity.Span(stall)),
-			Fix:  proberFix + fmt.Sprintf("and give the prober CPU: no CPU limit, and a request that keeps others from starving it for %s", quantity.Span(stall)),
-			For:  []evidence.Sign{evidence.Watched.Seen(e, "the prober did not run")},
+			Text: fmt.Sprintf("the prober on %s did not run for %s: it read answers too late", v.Traffic.From(w),
+				quantity.Span(stall)),
+			Fix: proberFix + fmt.Sprintf("and give the prober CPU: no CPU limit, and a request that keeps others "+
+				"from starving it for %s", quantity.Span(stall)),
+			For: []evidence.Sign{evidence.Watched.Seen(e, "the prober did not run")},
 		}
 	}
 	return Finding{}
@@ -134,7 +141,8 @@ func cannotStall(v *evidence.Evidence, w *model.Window, stall time.Duration) str
 func allFailed(v *evidence.Evidence, w *model.Window) Finding {
 	lostInAll := lostOnTheWay(w)
 	if v.Traffic.Target(w).Kind == timeline.Reused { // its connections were open before
-		lostInAll = max(lostInAll, evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.NoSlot))
+		lostInAll = max(lostInAll, evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse,
+			timeline.Unreachable, timeline.NoSlot))
 	}
 	if w.Kind == model.Slow || 2*lostInAll < w.Failed {
 		return Finding{}
@@ -157,9 +165,11 @@ func allFailed(v *evidence.Evidence, w *model.Window) Finding {
 		signs[0].Strength = evidence.Watched
 	}
 	f := Finding{
-		Text: fmt.Sprintf("everything the prober on %s sends failed at once, what goes straight to the address of %s included",
+		Text: fmt.Sprintf(
+			"everything the prober on %s sends failed at once, what goes straight to the address of %s included",
 			v.Traffic.From(w), quantity.Count(len(healthy), "healthy Pod")),
-		Fix: proberFix + fmt.Sprintf("and probe from ≥ 2 nodes to tell the prober's network from the Pods': %s cannot", quantity.Count(len(healthy), "direct target")),
+		Fix: proberFix + fmt.Sprintf("and probe from ≥ 2 nodes to tell the prober's network from the Pods': %s cannot",
+			quantity.Count(len(healthy), "direct target")),
 		For: signs,
 	}
 	switch gap := v.Watches.GapBeside(w); {
@@ -168,7 +178,8 @@ func allFailed(v *evidence.Evidence, w *model.Window) Finding {
 	case other != "":
 		f.For = append(f.For, evidence.Watched.Target(other, nil, "requests to another Service failed as well"))
 	default:
-		f.against(evidence.Watched.Doubt("nothing but these Pods was asked: what they share, as a NetworkPolicy or their nodes' network, fits as well"))
+		f.against(evidence.Watched.Doubt("nothing but these Pods was asked: what they share, as a NetworkPolicy or " +
+			"their nodes' network, fits as well"))
 	}
 	return f
 }
@@ -181,7 +192,8 @@ func healthyFailed(v *evidence.Evidence, w *model.Window, healthy []*model.Pod) 
 			lost++
 		}
 		trouble := v.Traffic.OutageNear(v.Addresses.DirectName(w, p), v.Traffic.Onset(w))
-		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) || p.Ending != nil || 2*lostOnTheWay(trouble) < trouble.Failed {
+		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) || p.Ending != nil ||
+			2*lostOnTheWay(trouble) < trouble.Failed {
 			return nil, 0
 		}
 		seen = append(seen, model.Evidence{
@@ -211,7 +223,8 @@ func targetsFailed(v *evidence.Evidence, w *model.Window) (other string, all boo
 
 // lostOnTheWay counts the failures that do not prove that anything arrived.
 func lostOnTheWay(w *model.Window) int {
-	return evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) + lostReplies(w)
+	return evidence.Count(w.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.DNS, timeline.NoSlot) +
+		lostReplies(w)
 }
 
 // lostReplies counts the timeouts of a window in which connections could not be made either: those were open before.
@@ -245,7 +258,8 @@ func localFaults(v *evidence.Evidence, w *model.Window) Finding {
 	case at == nil:
 		return Finding{}
 	case !evidence.Only(w.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot):
-		return no(fmt.Sprintf("%s failed on our side, but that makes no %s", quantity.Count(n, "request"), quantity.ClassCounts(w.Classes)))
+		return no(fmt.Sprintf("%s failed on our side, but that makes no %s", quantity.Count(n, "request"),
+			quantity.ClassCounts(w.Classes)))
 	case n < w.Failed:
 		return no(fmt.Sprintf("only %s failed on our side, but %d otherwise", quantity.Count(n, "request"), w.Failed))
 	}
@@ -254,8 +268,11 @@ func localFaults(v *evidence.Evidence, w *model.Window) Finding {
 		tells = "tells"
 	}
 	return Finding{
-		Text: fmt.Sprintf("%s had no ports or file descriptors left, or the prober stood still: %s failed on our side", v.Traffic.From(w), quantity.Count(n, "request")),
-		Fix:  proberFix + fmt.Sprintf("and lower --rate, raise the limit of open files or give the prober CPU: %s %s nothing", quantity.Count(n, "request"), tells),
-		For:  []evidence.Sign{evidence.Close.Target(w.Target, at, "requests failed on our side")},
+		Text: fmt.Sprintf("%s had no ports or file descriptors left, or the prober stood still: %s failed on our side",
+			v.Traffic.From(w), quantity.Count(n, "request")),
+		Fix: proberFix +
+			fmt.Sprintf("and lower --rate, raise the limit of open files or give the prober CPU: %s %s nothing",
+				quantity.Count(n, "request"), tells),
+		For: []evidence.Sign{evidence.Close.Target(w.Target, at, "requests failed on our side")},
 	}
 }

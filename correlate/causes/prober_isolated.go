@@ -50,8 +50,10 @@ func testProberIsolated(c *Case) Finding {
 		return no("only one other node has Pods, and the watches went on: " + nodes[0] + " may have been cut off")
 	}
 	f := Finding{
-		Text: fmt.Sprintf("%s was cut off from the other nodes: no Pod on %s could be reached, and a Pod on %s itself went on answering", own, evidence.NamedOf(nodes), own),
-		Fix: fmt.Sprintf("look at the network of %s; nothing is known of the Service as others saw it %s: measure from ≥ 2 nodes",
+		Text: fmt.Sprintf("%s was cut off from the other nodes: no Pod on %s could be reached, and a Pod on %s "+
+			"itself went on answering", own, evidence.NamedOf(nodes), own),
+		Fix: fmt.Sprintf("look at the network of %s; nothing is known of the Service as others saw it %s: measure "+
+			"from ≥ 2 nodes",
 			own, evidence.Lasted(w)),
 	}
 	var cut []evidence.Suspect
@@ -59,12 +61,15 @@ func testProberIsolated(c *Case) Finding {
 		cut = append(cut, unreachable[node]...)
 	}
 	for _, s := range cut[:min(len(cut), mostNamed)] {
-		f.For = append(f.For, evidence.Watched.Target(s.Target, &s.Outage.Start, fmt.Sprintf("%s on %s failed at its own address: %s", s.Pod.Name, s.Pod.Node, quantity.ClassCounts(s.Outage.Classes))))
+		f.For = append(f.For, evidence.Watched.Target(s.Target, &s.Outage.Start,
+			fmt.Sprintf("%s on %s failed at its own address: %s", s.Pod.Name, s.Pod.Node,
+				quantity.ClassCounts(s.Outage.Classes))))
 	}
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, cut)...)...)
 	switch {
 	case gap == nil:
-		f.against(evidence.Close.Doubt("the watches went on: it may be that only Pods of different nodes could not reach each other"))
+		f.against(evidence.Close.Doubt("the watches went on: it may be that only Pods of different nodes could not " +
+			"reach each other"))
 	case len(nodes) == 1:
 		f.against(evidence.Close.Doubt("only one other node has Pods: " + nodes[0] + " may have been cut off"))
 		fallthrough
@@ -81,19 +86,27 @@ func isolatedAlone(v *evidence.Evidence, w *model.Window, others []string) Findi
 	kinds := map[timeline.TargetKind]timeline.TargetKind{timeline.New: timeline.Reused, timeline.Reused: timeline.New}
 	beside := v.Traffic.WindowNear(own, kinds[own.Kind], w.Span())
 	silent := func(w *model.Window) bool {
-		return w.Share >= evidence.NearlyAll && evidence.Only(w.Classes, timeline.DNS, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable)
+		return w.Share >= evidence.NearlyAll && evidence.Only(w.Classes, timeline.DNS, timeline.TimeoutConnect,
+			timeline.TimeoutResponse, timeline.Unreachable)
 	}
-	if beside == nil || !silent(w) || !silent(beside) || evidence.Count(w.Classes, timeline.DNS)+evidence.Count(beside.Classes, timeline.DNS) == 0 {
-		return no(fmt.Sprintf("%s was not cut off from everything: some requests were answered or refused there, or names were looked up", v.Traffic.From(w)))
+	if beside == nil || !silent(w) || !silent(beside) || evidence.Count(w.Classes, timeline.DNS)+
+		evidence.Count(beside.Classes, timeline.DNS) == 0 {
+		return no(fmt.Sprintf("%s was not cut off from everything: some requests were answered or refused there, or "+
+			"names were looked up", v.Traffic.From(w)))
 	}
 	f := Finding{
-		Text: fmt.Sprintf("%s was cut off: nothing was answered there %s, on new and persistent connections, and no name was looked up, while %s were answered", v.Traffic.From(w), evidence.Lasted(w), evidence.NamedOf(others)),
-		Fix:  fmt.Sprintf("look at the network of %s %s: what failed there says nothing about clients on other nodes", v.Traffic.From(w), quantity.Between(w.Span())),
+		Text: fmt.Sprintf("%s was cut off: nothing was answered there %s, on new and persistent connections, and no "+
+			"name was looked up, while %s were answered", v.Traffic.From(w), evidence.Lasted(w),
+			evidence.NamedOf(others)),
+		Fix: fmt.Sprintf("look at the network of %s %s: what failed there says nothing about clients on other nodes",
+			v.Traffic.From(w), quantity.Between(w.Span())),
 		For: []evidence.Sign{
 			evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)),
-			evidence.Measured.Target(beside.Target, &beside.Start, "and on the other connections: "+quantity.ClassCounts(beside.Classes)),
+			evidence.Measured.Target(beside.Target, &beside.Start, "and on the other connections: "+
+				quantity.ClassCounts(beside.Classes)),
 		},
 	}
-	f.missing(evidence.Measured.Doubt("nothing else was sent from " + v.Traffic.From(w) + ": only the Service and its name may have been unreachable"))
+	f.missing(evidence.Measured.Doubt("nothing else was sent from " + v.Traffic.From(w) +
+		": only the Service and its name may have been unreachable"))
 	return f
 }

@@ -37,11 +37,13 @@ func testReplacementWaits(c *Case) Finding {
 		return no(whyNot)
 	}
 	what := cluster.WorkloadWords(e.object)
-	why, fix := what+" has the strategy Recreate: it made new Pods only when the old ones had gone, and ", "use the strategy RollingUpdate with maxUnavailable 0: "
+	why, fix := what+" has the strategy Recreate: it made new Pods only when the old ones had gone, and ",
+		"use the strategy RollingUpdate with maxUnavailable 0: "
 	if strings.HasPrefix(e.object, "StatefulSet/") {
 		why, fix = what+" has 1 replica, and made its next Pod only when the last one had gone: ", "run ≥ 2 replicas: "
 	}
-	f := e.finding(why, fix+"nothing served for up to "+e.lasted(), e.sign(strings.TrimRight(strings.TrimSuffix(why, ", and "), ": ")))
+	f := e.finding(why, fix+"nothing served for up to "+e.lasted(),
+		e.sign(strings.TrimRight(strings.TrimSuffix(why, ", and "), ": ")))
 	old, next := e.lastLeaver(), e.madeNext()
 	if next == nil || next.Created == nil {
 		f.missing(evidence.Close.Doubt("when the next Pod was made was not seen"))
@@ -49,7 +51,8 @@ func testReplacementWaits(c *Case) Finding {
 	}
 	waited := evidence.Length(*old.Deleted, *next.Created)
 	f.Measures = append(f.Measures, model.Measure{Name: replacementWait, Object: old.Name, Length: waited})
-	f.Fix += fmt.Sprintf("; %s took up to %s to end", old.Name, quantity.Span(waited.Max)) // from its deletion on: it may have served meanwhile
+	// from its deletion on: it may have served meanwhile
+	f.Fix += fmt.Sprintf("; %s took up to %s to end", old.Name, quantity.Span(waited.Max))
 	switch {
 	case e.span.Next == nil:
 		f.Fix += fmt.Sprintf("; %s did not become ready before the run ended", next.Name)
@@ -65,7 +68,8 @@ func testReplacementWaits(c *Case) Finding {
 	case next.Created.Latest < ended.Earliest:
 		f.against(evidence.Watched.Doubt(fmt.Sprintf("%s was created before %s had gone", next.Name, old.Name)))
 	default:
-		f.For = append(f.For, evidence.Context.Event(e.view.Changes.IDOf(next, timeline.PodSeen, next.Created), next.Created, next.Name+" was created"))
+		f.For = append(f.For, evidence.Context.Event(e.view.Changes.IDOf(next, timeline.PodSeen, next.Created),
+			next.Created, next.Name+" was created"))
 	}
 	f.For = append(f.For, e.all())
 	return f

@@ -38,17 +38,21 @@ func testRouteOutlivesPod(c *Case) Finding {
 		return no(r.WhyNot)
 	}
 	if s := r.Latest(); s != nil {
-		return no(fmt.Sprintf("the route to %s was changed so late that no Pod can be expected to serve for as long", s.Pod.Name))
+		return no(fmt.Sprintf("the route to %s was changed so late that no Pod can be expected to serve for as long",
+			s.Pod.Name))
 	}
 	if _, stops := r.FailedHooks(v.Endings); len(stops) > 0 {
 		return no(fmt.Sprintf("the preStop hook of %s failed, which was to keep it serving", stops[0].Pod.Name))
 	}
-	f := Finding{For: raceSigns(&r, v, w), Text: raceText(&r, v, w) + racePinned(&r, v, w), Fix: raceFix(v, w), Measures: raceMeasures(&r, v, w)}
+	f := Finding{For: raceSigns(&r, v, w), Text: raceText(&r, v, w) + racePinned(&r, v, w), Fix: raceFix(v, w),
+		Measures: raceMeasures(&r, v, w)}
 	raceOthers(&r, v, w, &f)
 	raceShare(&r, v, w, &f)
 	for _, s := range r.Stops {
-		if in := v.Endings.EndedInParts(s); in != nil && !in.Forced && (in.Serves || !in.Known || r.As[s].Most() == evidence.AnswersErrors) {
-			f.against(evidence.Close.Doubt(fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.Last, s.Pod.Name, quantity.Lowest(in.Apart), in.First)))
+		if in := v.Endings.EndedInParts(s); in != nil && !in.Forced &&
+			(in.Serves || !in.Known || r.As[s].Most() == evidence.AnswersErrors) {
+			f.against(evidence.Close.Doubt(fmt.Sprintf("%s of %s ran on for ≥ %s: only %s had ended", in.Last,
+				s.Pod.Name, quantity.Lowest(in.Apart), in.First)))
 		}
 	}
 	f.explains(w, r.Explained)
@@ -56,22 +60,27 @@ func testRouteOutlivesPod(c *Case) Finding {
 		s := r.Stops[i]
 		unclear := quantity.Lowest(s.Lag().Min)
 		if s.Published {
-			f.Fix = fmt.Sprintf("set publishNotReadyAddresses of the Service to false: it kept the endpoint of %s for ≥ %s after the Pod had stopped", s.Pod.Name, unclear)
+			f.Fix = fmt.Sprintf("set publishNotReadyAddresses of the Service to false: it kept the endpoint of %s "+
+				"for ≥ %s after the Pod had stopped", s.Pod.Name, unclear)
 			return f
 		}
-		f.Fix = fmt.Sprintf("find out who was late with the route to %s, the EndpointSlice or %s: no Pod can be expected to serve for ≥ %s after SIGTERM", s.Pod.Name, v.Services.Router(w), unclear)
+		f.Fix = fmt.Sprintf("find out who was late with the route to %s, the EndpointSlice or %s: no Pod can be "+
+			"expected to serve for ≥ %s after SIGTERM", s.Pod.Name, v.Services.Router(w), unclear)
 		if gap := c.Watches.Silence(c.Window); gap != nil {
 			f.Fix += "; meanwhile " + gap.Detail + ", and no route could be changed"
 		}
-		f.missing(evidence.Measured.Doubt(fmt.Sprintf("whether the EndpointSlice or %s was late is not known", v.Services.Router(w))))
+		f.missing(evidence.Measured.Doubt(fmt.Sprintf("whether the EndpointSlice or %s was late is not known",
+			v.Services.Router(w))))
 	}
 	if host := v.Services.Outside(w); host != "" {
-		f.missing(evidence.Measured.Doubt(fmt.Sprintf("what leads requests from %s to the Pods is not watched: a change there fits as well", host)))
+		f.missing(evidence.Measured.Doubt(fmt.Sprintf("what leads requests from %s to the Pods is not watched: a "+
+			"change there fits as well", host)))
 	}
 	f.missing(evidence.UnmeasuredStops(r.Stops)...)
 	f.missing(unseenEnds(&r, v)...)
 	if v.Traffic.KeepsPorts(w) && v.Routes.Episode(w).Fresh == nil {
-		f.missing(evidence.Measured.Doubt("no datagrams from fresh source ports were measured: whether routes or connection-tracking entries were stale is not known"))
+		f.missing(evidence.Measured.Doubt("no datagrams from fresh source ports were measured: whether routes or " +
+			"connection-tracking entries were stale is not known"))
 	}
 	f.missing(nothingAfter(&r, w)...)
 	f.against(r.NotTheirs()...)
@@ -103,14 +112,23 @@ func narrowed(v *evidence.Evidence, w *model.Window) (setting, effect string) {
 	case v.Traffic.Target(w).Turns:
 		return "", ""
 	case pinsClients(v, w):
-		return "sessionAffinity ClientIP", fmt.Sprintf("all connections from %s go to one Pod, and other clients' to others", v.Traffic.From(w))
-	case slices.ContainsFunc(v.Addresses.HealthyOthers(w), func(p *model.Pod) bool { return p.Node == v.Services.RouterNode(w) }): // none is nearer
+		return "sessionAffinity ClientIP",
+			fmt.Sprintf("all connections from %s go to one Pod, and other clients' to others", v.Traffic.From(w))
+	// none is nearer
+	case slices.ContainsFunc(v.Addresses.HealthyOthers(w), func(p *model.Pod) bool {
+		return p.Node == v.Services.RouterNode(w)
+	}):
 	case policy == evidence.LocalPolicy && v.Traffic.Target(w).RouteNode != "":
-		return "externalTrafficPolicy Local", fmt.Sprintf("requests to %s go only to Pods on it, and those to other nodes to theirs", node)
+		return "externalTrafficPolicy Local",
+			fmt.Sprintf("requests to %s go only to Pods on it, and those to other nodes to theirs", node)
 	case policy == evidence.LocalPolicy:
-		return "internalTrafficPolicy Local", fmt.Sprintf("requests from %s go only to Pods on it, and other nodes' to theirs", v.Traffic.From(w))
+		return "internalTrafficPolicy Local",
+			fmt.Sprintf("requests from %s go only to Pods on it, and other nodes' to theirs", v.Traffic.From(w))
 	case s.Distribution != "":
-		return "trafficDistribution " + s.Distribution, fmt.Sprintf("requests from %s go only to Pods near it while there are any, and those from elsewhere to others", v.Traffic.From(w))
+		return "trafficDistribution " + s.Distribution,
+			fmt.Sprintf(
+				"requests from %s go only to Pods near it while there are any, and those from elsewhere to others",
+				v.Traffic.From(w))
 	}
 	return "", ""
 }
@@ -118,7 +136,8 @@ func narrowed(v *evidence.Evidence, w *model.Window) (setting, effect string) {
 // racePinned says that this prober saw only some of the Pods.
 func racePinned(r *evidence.Race, v *evidence.Evidence, w *model.Window) string {
 	setting, effect := narrowed(v, w)
-	if setting == "" || !pinsClients(v, w) && (v.Traffic.Target(w).Kind != timeline.New || !r.MoreThanTheirShare(v.Services, w)) {
+	if setting == "" || !pinsClients(v, w) && (v.Traffic.Target(w).Kind != timeline.New ||
+		!r.MoreThanTheirShare(v.Services, w)) {
 		return ""
 	}
 	return "; with " + setting + " " + effect
@@ -128,7 +147,8 @@ func racePinned(r *evidence.Race, v *evidence.Evidence, w *model.Window) string 
 func raceMeasures(r *evidence.Race, v *evidence.Evidence, w *model.Window) []model.Measure {
 	var all []model.Measure
 	for _, s := range r.Stops {
-		all = append(all, model.Measure{Name: model.RouteLag, Object: s.Pod.Name, Node: v.Services.RouterNode(w), Length: s.Lag()})
+		all = append(all, model.Measure{Name: model.RouteLag, Object: s.Pod.Name, Node: v.Services.RouterNode(w),
+			Length: s.Lag()})
 	}
 	return all
 }
@@ -154,7 +174,8 @@ func raceText(r *evidence.Race, v *evidence.Evidence, w *model.Window) string {
 	if len(groups) > mostNamed {
 		more = fmt.Sprintf(", and %d more", len(groups)-mostNamed)
 	}
-	return fmt.Sprintf("%s still routed to %s after they %s: %s%s", v.Services.Router(w), quantity.Count(len(r.Stops), "Pod"), r.Begun(v.Traffic, r.Stops), strings.Join(parts, ", "), more)
+	return fmt.Sprintf("%s still routed to %s after they %s: %s%s", v.Services.Router(w),
+		quantity.Count(len(r.Stops), "Pod"), r.Begun(v.Traffic, r.Stops), strings.Join(parts, ", "), more)
 }
 
 func raceGroupText(r *evidence.Race, v *evidence.Evidence, w *model.Window, g []*evidence.PodStop) string {
@@ -186,7 +207,8 @@ func surelyNamed(stops []*evidence.PodStop) string {
 }
 
 func raceStopText(r *evidence.Race, v *evidence.Evidence, w *model.Window, s *evidence.PodStop) string {
-	return fmt.Sprintf("%s still routed to %s for %s after it %s", v.Services.Router(w), s.Pod.Name, s.About(), r.Begun(v.Traffic, []*evidence.PodStop{s}))
+	return fmt.Sprintf("%s still routed to %s for %s after it %s", v.Services.Router(w), s.Pod.Name, s.About(),
+		r.Begun(v.Traffic, []*evidence.PodStop{s}))
 }
 
 // raceSigns returns what happened, in the order in which one thing led to the next.
@@ -200,7 +222,8 @@ func raceSigns(r *evidence.Race, v *evidence.Evidence, w *model.Window) []eviden
 	var signs []evidence.Sign
 	for _, s := range r.Stops[:min(len(r.Stops), mostNamed)] {
 		if at := s.Pod.EndpointNotReady; at != nil {
-			signs = append(signs, evidence.Context.Event(v.Changes.IDOf(s.Pod, timeline.EndpointChanged, at), at, s.Pod.Name+" left the ready endpoints"))
+			signs = append(signs, evidence.Context.Event(v.Changes.IDOf(s.Pod, timeline.EndpointChanged, at), at,
+				s.Pod.Name+" left the ready endpoints"))
 		}
 		signs = append(signs, s.Signs()...)
 	}
@@ -210,13 +233,16 @@ func raceSigns(r *evidence.Race, v *evidence.Evidence, w *model.Window) []eviden
 // nothingAfter says that no request was certainly sent after a Pod had stopped: all of them may have been on their
 // way when it exited, with its route as it should be.
 func nothingAfter(r *evidence.Race, w *model.Window) []evidence.Sign {
-	if slices.ContainsFunc(r.Stops, func(s *evidence.PodStop) bool { return s.Lag().Min > 0 }) || len(evidence.TroubledIn(r.Troubled, w)) > 0 {
+	if slices.ContainsFunc(r.Stops, func(s *evidence.PodStop) bool {
+		return s.Lag().Min > 0
+	}) || len(evidence.TroubledIn(r.Troubled, w)) > 0 {
 		return nil
 	}
 	if len(r.Stops) > 1 {
 		return []evidence.Sign{evidence.Measured.Doubt("no failed request was certainly sent to a stopped Pod")}
 	}
-	return []evidence.Sign{evidence.Measured.Doubt("no failed request was certainly sent after it had stopped: it may have cut those under way when it exited")}
+	return []evidence.Sign{evidence.Measured.Doubt("no failed request was certainly sent after it had stopped: it " +
+		"may have cut those under way when it exited")}
 }
 
 // raceOthers asks the other Pods' own addresses: if ready ones failed too, more was wrong than stale routes.
@@ -245,15 +271,19 @@ func raceShare(r *evidence.Race, v *evidence.Evidence, w *model.Window, f *Findi
 	if 1 < dead && dead < len(r.Stops) {
 		upTo = "up to "
 	}
-	f.For = append(f.For, evidence.Context.Target(w.Target, nil, fmt.Sprintf("%d of %d requests failed (%s); %s%s of %d endpoints is %s", w.Failed, w.Sent, quantity.Percent(w.Share), upTo, number(dead), peers, quantity.Percent(expected))))
+	f.For = append(f.For,
+		evidence.Context.Target(w.Target, nil, fmt.Sprintf("%d of %d requests failed (%s); %s%s of %d endpoints is %s",
+			w.Failed, w.Sent, quantity.Percent(w.Share), upTo, number(dead), peers, quantity.Percent(expected))))
 	if !r.MoreThanTheirShare(v.Services, w) {
 		return
 	}
 	if setting, effect := narrowed(v, w); setting != "" {
-		f.For = append(f.For, evidence.Context.Event(v.Services.Spec(w).ID, nil, fmt.Sprintf("the Service has %s: %s", setting, effect)))
+		f.For = append(f.For, evidence.Context.Event(v.Services.Spec(w).ID, nil,
+			fmt.Sprintf("the Service has %s: %s", setting, effect)))
 		return
 	}
-	f.against(byHowMuch(v, w, r.LeastShare(v.Services, w)).Doubt("more failed than the share of the endpoints that had stopped"))
+	f.against(byHowMuch(v, w, r.LeastShare(v.Services, w)).Doubt("more failed than the share of the endpoints that " +
+		"had stopped"))
 }
 
 // raceFix says how long to keep serving: the longest time any route was seen to outlive a Pod of
@@ -274,11 +304,13 @@ func raceFix(v *evidence.Evidence, w *model.Window) string {
 	routed := raceStopText(&r, v, worst.Window, worst.Stop)
 	switch grace, known := v.Changes.GivenGrace(worst.Stop.Pod); {
 	case known && grace == 0:
-		return fmt.Sprintf("%s: %s had 2 s at most, whatever it does at SIGTERM; %s", v.Templates.GiveGrace(worst.Stop.Pod), worst.Stop.Pod.Name, routed)
+		return fmt.Sprintf("%s: %s had 2 s at most, whatever it does at SIGTERM; %s",
+			v.Templates.GiveGrace(worst.Stop.Pod), worst.Stop.Pod.Name, routed)
 	case known && grace <= needs:
 		limit = fmt.Sprintf("; its grace period of %s must be longer than that", quantity.Span(grace))
 	}
-	return fmt.Sprintf("%s: %s%s%s%s", v.Endings.ServeOn(worst.Stop, r.As[worst.Stop], needs), routed, alreadyServed(served), faster, limit)
+	return fmt.Sprintf("%s: %s%s%s%s", v.Endings.ServeOn(worst.Stop, r.As[worst.Stop], needs), routed,
+		alreadyServed(served), faster, limit)
 }
 
 func alreadyServed(d time.Duration) string {

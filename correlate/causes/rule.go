@@ -54,12 +54,14 @@ type Rule struct {
 	Doc   string // what it holds responsible, in one sentence; symptom and fix are on its page in docs/causes
 	Needs []Need // facts without which the rule cannot judge a window
 
-	Only func(*Case) bool // windows that the rule can be about: of others it is not asked, and does not say why it does not apply; nil: all
+	// windows that the rule can be about: of others it is not asked, and does not say why it does not apply; nil: all
+	Only func(*Case) bool
 
 	Reasons []string // the ways in which it comes about that it knows apart
 
 	Test func(*Case) Finding // called only where all needs are met; nil: it is about held connections alone
-	Held func(*Case) Finding // the same of a window of a held target, in which connections were cut; nil: it is about requests alone
+	// the same of a window of a held target, in which connections were cut; nil: it is about requests alone
+	Held func(*Case) Finding
 }
 
 // A Need is a fact that a rule cannot do without.
@@ -70,11 +72,19 @@ type Need struct {
 
 // The facts that rules need.
 var (
-	requestsFailed   = Need{"requests were answered, only late", func(c *Case) bool { return c.Window.Kind != model.Slow }}
-	requestsCut      = Need{"no request was cut", func(c *Case) bool { return evidence.Count(c.Window.Classes, evidence.CutClasses...) > 0 }}
+	requestsFailed = Need{"requests were answered, only late", func(c *Case) bool {
+		return c.Window.Kind != model.Slow
+	}}
+	requestsCut = Need{"no request was cut", func(c *Case) bool {
+		return evidence.Count(c.Window.Classes, evidence.CutClasses...) > 0
+	}}
 	podsWatched      = Need{"no Pods were watched", func(c *Case) bool { return len(c.Services.Pods(c.Window)) > 0 }}
-	endpointsWatched = Need{"no endpoints were watched", func(c *Case) bool { return len(c.Services.Service(c.Window).Endpoints) > 0 }}
-	endpointSlices   = Need{"EndpointSlices could not be watched", func(c *Case) bool { return !c.Watches.LaneOff("endpointslice", c.Window) }}
+	endpointsWatched = Need{"no endpoints were watched", func(c *Case) bool {
+		return len(c.Services.Service(c.Window).Endpoints) > 0
+	}}
+	endpointSlices = Need{"EndpointSlices could not be watched", func(c *Case) bool {
+		return !c.Watches.LaneOff("endpointslice", c.Window)
+	}}
 )
 
 // about reports whether the rule applies to windows of this kind.

@@ -19,8 +19,9 @@ import (
 //	direct     ok ok ok ok ok ok  ok ok ok ok      the Pods are as well as before
 
 var selectorSwitch = Rule{
-	Name:  "selector-switch",
-	Doc:   "The Service's selector was changed to labels of no ready Pod, or the Pods that it had were taken away while nodes still routed to them.",
+	Name: "selector-switch",
+	Doc: "The Service's selector was changed to labels of no ready Pod, or the Pods that it had were taken away " +
+		"while nodes still routed to them.",
 	Needs: []Need{endpointSlices, endpointsWatched},
 	Test:  testSelectorSwitch,
 }
@@ -37,7 +38,8 @@ func testSelectorSwitch(c *Case) Finding {
 		e.sign("the Service's selector was changed: "+change))
 	for _, p := range e.leavers[:min(len(e.leavers), mostNamed)] {
 		if e.wentOnAnswering(p) {
-			f.For = append(f.For, evidence.Measured.Target(e.view.Addresses.DirectName(e.window, p.Pod), nil, p.Name+" went on answering at its own address"))
+			f.For = append(f.For, evidence.Measured.Target(e.view.Addresses.DirectName(e.window, p.Pod), nil,
+				p.Name+" went on answering at its own address"))
 		}
 	}
 	f.For = append(f.For, e.all())
@@ -58,9 +60,11 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 	}
 	made, last := 0, change.At.Latest
 	for _, f := range v.Traffic.Failures(w) {
-		lost := f.Class == timeline.Refused || f.Class == timeline.TimeoutConnect || f.Class == timeline.Unreachable || f.Class == timeline.NoSlot
+		lost := f.Class == timeline.Refused || f.Class == timeline.TimeoutConnect || f.Class == timeline.Unreachable ||
+			f.Class == timeline.NoSlot
 		cut := f.Class == timeline.Reset || f.Class == timeline.EOF
-		if (lost || cut) && evidence.Arrived(&f) >= scaled.At.Earliest && f.Earliest() <= change.At.Latest+evidence.SwitchReach {
+		if (lost || cut) && evidence.Arrived(&f) >= scaled.At.Earliest &&
+			f.Earliest() <= change.At.Latest+evidence.SwitchReach {
 			made++
 			if lost {
 				last = max(last, f.Earliest())
@@ -72,18 +76,25 @@ func switchedTooEarly(c *Case, whyNot string) Finding {
 	}
 	what := cluster.WorkloadWords(scaled.Object.Kind + "/" + scaled.Object.Name)
 	f := Finding{
-		Text: fmt.Sprintf("the Service's selector was changed (%s → %s, %s), and %s was scaled down while %s still routed to its Pods", change.From, change.To, quantity.Clock(change.At.Latest), what, v.Services.Router(w)),
-		Fix: fmt.Sprintf("scale %s down later, ≥ %s after the selector was changed: requests were still sent to its Pods up to %s after that",
-			what, quantity.Span(quantity.RoundUp(last-change.At.Earliest+time.Second)), quantity.Span(last-change.At.Earliest)),
+		Text: fmt.Sprintf("the Service's selector was changed (%s → %s, %s), and %s was scaled down while %s still "+
+			"routed to its Pods", change.From, change.To, quantity.Clock(change.At.Latest), what, v.Services.Router(w)),
+		Fix: fmt.Sprintf("scale %s down later, ≥ %s after the selector was changed: requests were still sent to its "+
+			"Pods up to %s after that",
+			what, quantity.Span(quantity.RoundUp(last-change.At.Earliest+time.Second)),
+			quantity.Span(last-change.At.Earliest)),
 		For: []evidence.Sign{
-			evidence.Watched.Seen(change, fmt.Sprintf("the Service's selector was changed: %s → %s", change.From, change.To)),
+			evidence.Watched.Seen(change, fmt.Sprintf("the Service's selector was changed: %s → %s", change.From,
+				change.To)),
 			evidence.Watched.Seen(scaled, what+" "+scaled.To+" ("+scaled.Detail+")"),
 			evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)),
 		},
 	}
-	f.missing(evidence.Measured.Doubt(fmt.Sprintf("when the %s stopped is not measured: Pods that no selector names are not probed", quantity.Count(len(left), "Pod"))))
+	f.missing(evidence.Measured.Doubt(fmt.Sprintf("when the %s stopped is not measured: Pods that no selector names "+
+		"are not probed", quantity.Count(len(left), "Pod"))))
 	if n := len(evidence.SuspectPods(v.Suspects.All(w))); n > 0 {
-		f.against(evidence.Close.Doubt(fmt.Sprintf("%s that the selector names now failed at their own addresses as well", quantity.Count(n, "Pod"))))
+		f.against(
+			evidence.Close.Doubt(fmt.Sprintf("%s that the selector names now failed at their own addresses as well",
+				quantity.Count(n, "Pod"))))
 	}
 	f.explains(w, made)
 	return f
@@ -101,7 +112,8 @@ func switched(v *evidence.Evidence, w *model.Window) (change *model.Event, left 
 	}
 	for _, e := range v.Services.Service(w).Endpoints {
 		p := pods[e.Object.UID]
-		if p != nil && cluster.IsReady(e.From) && !cluster.IsReady(e.To) && (e.Seen-change.Seen).Abs() <= cluster.WatchLag && !p.TerminatingBy(e.At.Earliest) {
+		if p != nil && cluster.IsReady(e.From) && !cluster.IsReady(e.To) &&
+			(e.Seen-change.Seen).Abs() <= cluster.WatchLag && !p.TerminatingBy(e.At.Earliest) {
 			left = append(left, p)
 		}
 	}
@@ -115,7 +127,8 @@ func scaledDown(v *evidence.Evidence, pods []*model.Pod, in model.Instant) *mode
 		before := -1
 		for _, e := range v.Changes.States.Of(p.Namespace, v.Changes.States.Top(p)) {
 			n := e.Snapshot.Workload.Replicas
-			if e.At.Overlaps(in) && (e.To == timeline.SnapshotDeleted || e.To == timeline.SnapshotChanged && n < before) {
+			if e.At.Overlaps(in) && (e.To == timeline.SnapshotDeleted || e.To == timeline.SnapshotChanged &&
+				n < before) {
 				return e
 			}
 			before = n

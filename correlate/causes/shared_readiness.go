@@ -36,14 +36,17 @@ func testSharedReadiness(c *Case) Finding {
 	var signs []evidence.Sign
 	for _, p := range e.leavers[:min(n, mostNamed)] {
 		probe := e.view.Addresses.Probe(e.window, p.Pod)
-		signs = append(signs, evidence.Measured.Target(probe.Target, new(p.left), p.Name+" left the ready endpoints, and went on answering at its own address"))
+		signs = append(signs, evidence.Measured.Target(probe.Target, new(p.left),
+			p.Name+" left the ready endpoints, and went on answering at its own address"))
 	}
 	why := fmt.Sprintf("the readiness probes of %s failed though these went on answering, and ", every(n))
-	fix := fmt.Sprintf("let readiness ask only about the Pod itself, or allow more%s before it counts: %d Pods turned not ready together", limit, n)
+	fix := fmt.Sprintf("let readiness ask only about the Pod itself, or allow more%s before it counts: %d Pods "+
+		"turned not ready together", limit, n)
 	unhealthy := e.unhealthy()
 	if len(unhealthy) == 0 {
 		why = every(n) + " turned not ready though they went on answering, and "
-		fix = "find out what set them not ready, their probes, a readiness gate or their kubelet; if it was the probes, " + fix
+		fix = "find out what set them not ready, their probes, a readiness gate or their kubelet; " +
+			"if it was the probes, " + fix
 	}
 	f := e.finding(why, fix, append(signs, unhealthy...)...)
 	if len(unhealthy) == 0 {
@@ -57,8 +60,10 @@ func testSharedReadiness(c *Case) Finding {
 // timedOut returns the doubt that a probe timed out, as its Event says.
 func timedOut(unhealthy []evidence.Sign) []evidence.Sign {
 	for _, s := range unhealthy {
-		if strings.Contains(s.Text, "deadline exceeded") || strings.Contains(s.Text, "Timeout exceeded") || strings.Contains(s.Text, "timed out") {
-			return []evidence.Sign{evidence.Close.Doubt("a probe got no answer in time: Pods or nodes with too little CPU fit as well")}
+		if strings.Contains(s.Text, "deadline exceeded") || strings.Contains(s.Text, "Timeout exceeded") ||
+			strings.Contains(s.Text, "timed out") {
+			return []evidence.Sign{evidence.Close.Doubt("a probe got no answer in time: Pods or nodes with too " +
+				"little CPU fit as well")}
 		}
 	}
 	return nil
@@ -71,5 +76,6 @@ func (e *emptiness) noProbeFailed() evidence.Sign {
 	if node == "" || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Node != node }) {
 		return evidence.Measured.Doubt("no Event tells that a readiness probe failed: a readiness gate fits as well")
 	}
-	return evidence.Watched.Doubt(fmt.Sprintf("no Event tells that a readiness probe failed, and all were on %s: a restart of its kubelet fits as well", node))
+	return evidence.Watched.Doubt(fmt.Sprintf("no Event tells that a readiness probe failed, and all were on %s: a "+
+		"restart of its kubelet fits as well", node))
 }

@@ -56,13 +56,18 @@ func testSidecarFirst(c *Case) Finding {
 		}
 		answers := as[s].Most() == evidence.AnswersErrors
 		if in.Known && !in.Serves && !answers {
-			return no(fmt.Sprintf("%s of %s, which ended last, has no probe that asks over the network: it is no server that others could have gone through %s to", in.Last, s.Pod.Name, in.First))
+			return no(fmt.Sprintf("%s of %s, which ended last, has no probe that asks over the network: it is no "+
+				"server that others could have gone through %s to", in.Last, s.Pod.Name, in.First))
 		}
 		f := Finding{
-			Text: fmt.Sprintf("container %s of %s ended ≥ %s before %s did, and %s from then on", in.First, s.Pod.Name, quantity.Lowest(in.Apart), in.Last, answered(v, s, as[s])),
-			Fix: fmt.Sprintf("run %s as a native sidecar (an init container with restartPolicy: Always), which ends after the others, or let it serve on in a preStop hook for ≥ %s",
+			Text: fmt.Sprintf("container %s of %s ended ≥ %s before %s did, and %s from then on", in.First, s.Pod.Name,
+				quantity.Lowest(in.Apart), in.Last, answered(v, s, as[s])),
+			Fix: fmt.Sprintf("run %s as a native sidecar (an init container with restartPolicy: Always), which ends "+
+				"after the others, or let it serve on in a preStop hook for ≥ %s",
 				in.First, quantity.Span(quantity.RoundUp(in.Apart+time.Second))),
-			For: []evidence.Sign{evidence.Watched.Seen(in.Event, fmt.Sprintf("container %s of %s ended at %s by its kubelet's clock, %s at %s", in.First, s.Pod.Name, in.From.Format(time.TimeOnly), in.Last, in.To.Format(time.TimeOnly)))},
+			For: []evidence.Sign{evidence.Watched.Seen(in.Event,
+				fmt.Sprintf("container %s of %s ended at %s by its kubelet's clock, %s at %s", in.First, s.Pod.Name,
+					in.From.Format(time.TimeOnly), in.Last, in.To.Format(time.TimeOnly)))},
 		}
 		f.For = append(f.For, s.Signs()...)
 		if !s.Proved {
@@ -73,16 +78,20 @@ func testSidecarFirst(c *Case) Finding {
 		}
 		if !s.Quiet && s.Lag().Min > 0 {
 			f.Text += fmt.Sprintf("; %s still routed to it for %s", v.Services.Router(w), s.About())
-			f.Measures = []model.Measure{{Name: model.RouteLag, Object: s.Pod.Name, Node: v.Services.RouterNode(w), Length: s.Lag()}}
+			f.Measures = []model.Measure{{Name: model.RouteLag, Object: s.Pod.Name, Node: v.Services.RouterNode(w),
+				Length: s.Lag()}}
 		}
 		if !in.Known && !answers {
-			f.missing(evidence.Watched.Doubt(fmt.Sprintf("whether %s serves at all is not known, for the Pod's template was not recorded: %s may be the server, and not a proxy", in.Last, in.First)))
+			f.missing(evidence.Watched.Doubt(fmt.Sprintf("whether %s serves at all is not known, for the Pod's "+
+				"template was not recorded: %s may be the server, and not a proxy", in.Last, in.First)))
 		}
 		if in.Forced {
-			f.against(evidence.Watched.Doubt(fmt.Sprintf("%s did not end until it was killed (exit code %d): nothing tells that it was to serve on, and %s may be the server", in.Last, evidence.Killed, in.First)))
+			f.against(evidence.Watched.Doubt(fmt.Sprintf("%s did not end until it was killed (exit code %d): nothing "+
+				"tells that it was to serve on, and %s may be the server", in.Last, evidence.Killed, in.First)))
 		}
 		if !as[s].CannotReach() {
-			f.missing(evidence.Measured.Doubt(fmt.Sprintf("that requests pass through %s to %s is not seen: if %s is the server itself, its routes outlived it", in.First, in.Last, in.First)))
+			f.missing(evidence.Measured.Doubt(fmt.Sprintf("that requests pass through %s to %s is not seen: if %s is "+
+				"the server itself, its routes outlived it", in.First, in.Last, in.First)))
 		}
 		if !s.Quiet {
 			f.missing(v.Addresses.Unasked(w)...)

@@ -59,24 +59,33 @@ func testStaleAddress(c *Case) Finding {
 	}
 	longest := slices.MaxFunc(dials, func(a, b staleDial) int { return int(a.lag(w).Min - b.lag(w).Min) })
 	if after > 0 {
-		f.For = append(f.For, evidence.Measured.Target(w.Target, &w.Start, fmt.Sprintf("%s went to %s after that, and failed", quantity.Count(after, "connection"), namesOfDials(dials))))
+		f.For = append(f.For, evidence.Measured.Target(w.Target, &w.Start,
+			fmt.Sprintf("%s went to %s after that, and failed", quantity.Count(after, "connection"),
+				namesOfDials(dials))))
 	} else {
-		f.missing(evidence.Measured.Doubt("whether the endpoint had left when the connection was begun is not known: it was about the same time"))
+		f.missing(evidence.Measured.Doubt("whether the endpoint had left when the connection was begun is not known: " +
+			"it was about the same time"))
 	}
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, nil)...)...)
 	name := v.Services.Router(w)
-	f.Text = fmt.Sprintf("%s still led to %s for ≥ %s after its endpoint had left, and %d of %d failed requests went there", name, longest.name(), quantity.Lowest(longest.lag(w).Min), explained, w.Failed)
+	f.Text = fmt.Sprintf(
+		"%s still led to %s for ≥ %s after its endpoint had left, and %d of %d failed requests went there", name,
+		longest.name(), quantity.Lowest(longest.lag(w).Min), explained, w.Failed)
 	if after == 0 {
-		f.Text = fmt.Sprintf("%s still led to %s when it had stopped, and %d of %d failed requests went there", name, longest.name(), explained, w.Failed)
+		f.Text = fmt.Sprintf("%s still led to %s when it had stopped, and %d of %d failed requests went there", name,
+			longest.name(), explained, w.Failed)
 	}
 	if len(dials) > 1 {
-		f.Text = fmt.Sprintf("%s still led to %s after their endpoints had left, to %s for ≥ %s, and %d of %d failed requests went there", name, namesOfDials(dials),
+		f.Text = fmt.Sprintf("%s still led to %s after their endpoints had left, to %s for ≥ %s, and %d of %d failed "+
+			"requests went there", name, namesOfDials(dials),
 			longest.name(), quantity.Lowest(longest.lag(w).Min), explained, w.Failed)
 	}
 	worst, of := longestDialled(v, w)
-	f.Fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down), and longer where clients keep what DNS has answered", quantity.Span(worst.needed()))
+	f.Fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down), and "+
+		"longer where clients keep what DNS has answered", quantity.Span(worst.needed()))
 	if lag := worst.lag(of).Min; lag > 0 {
-		f.Fix += fmt.Sprintf(": %s still led to %s ≥ %s after its endpoint had left", name, worst.name(), quantity.Lowest(lag))
+		f.Fix += fmt.Sprintf(": %s still led to %s ≥ %s after its endpoint had left", name, worst.name(),
+			quantity.Lowest(lag))
 	}
 	f.explains(w, explained)
 	return f
@@ -87,7 +96,8 @@ func testStaleAddress(c *Case) Finding {
 func staleDials(v *evidence.Evidence, w *model.Window) (dials []staleDial, whyNot string) {
 	whyNot = "where the failed connections went is not known"
 	dialled := func(class timeline.Class) bool { // each request of kind new is a connection of its own
-		return windows.Unconnected(class) || v.Traffic.Target(w).Kind == timeline.New && slices.Contains(evidence.CutClasses, class)
+		return windows.Unconnected(class) || v.Traffic.Target(w).Kind == timeline.New &&
+			slices.Contains(evidence.CutClasses, class)
 	}
 	for _, f := range v.Traffic.Failures(w) {
 		peer, err := netip.ParseAddrPort(f.Peer)
@@ -120,7 +130,9 @@ func staleDials(v *evidence.Evidence, w *model.Window) (dials []staleDial, whyNo
 		}
 	}
 	// One that may have been begun before tells something only of a Pod that had surely stopped.
-	if dials = slices.DeleteFunc(dials, func(d staleDial) bool { return d.after == 0 && d.stopped == nil }); len(dials) == 0 && whyNot == "" {
+	if dials = slices.DeleteFunc(dials, func(d staleDial) bool {
+		return d.after == 0 && d.stopped == nil
+	}); len(dials) == 0 && whyNot == "" {
 		whyNot = "no connection that failed was surely begun after an endpoint had left"
 	}
 	return dials, whyNot
@@ -131,7 +143,8 @@ func staleDials(v *evidence.Evidence, w *model.Window) (dials []staleDial, whyNo
 func longestDialled(v *evidence.Evidence, w *model.Window) (worst staleDial, of *model.Window) {
 	for i := range v.Run.Windows {
 		other := &v.Run.Windows[i]
-		if t := v.Traffic.Target(other); !t.Turns || t.Service != v.Traffic.Target(w).Service || other.Kind == model.Slow {
+		if t := v.Traffic.Target(other); !t.Turns || t.Service != v.Traffic.Target(w).Service ||
+			other.Kind == model.Slow {
 			continue
 		}
 		dials, _ := staleDials(v, other)
@@ -205,7 +218,8 @@ func (d *staleDial) signs(v *evidence.Evidence, w *model.Window) (signs []eviden
 			evidence.Context.Event(v.Changes.IDOf(p, timeline.PodDeleted, p.Deleted), p.Deleted, p.Name+" was deleted"),
 		}
 	}
-	signs = append(signs, evidence.Watched.Seen(d.left, fmt.Sprintf("%s (%s) left the ready endpoints", d.name(), d.addr)))
+	signs = append(signs, evidence.Watched.Seen(d.left, fmt.Sprintf("%s (%s) left the ready endpoints", d.name(),
+		d.addr)))
 	if d.stopped != nil {
 		signs = append(signs, evidence.Measured.Target(d.target, d.stopped, d.name()+" itself stopped answering"))
 	}

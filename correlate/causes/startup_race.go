@@ -38,12 +38,15 @@ func testStartupRace(c *Case) Finding {
 	if whyNot != "" {
 		return no(whyNot)
 	}
-	f := Finding{Text: startupText(young, slowest, unready(v, w, slowest)) + meanwhile(v, slowest), Fix: startupFix(v, slowest, unready(v, w, slowest))}
+	f := Finding{Text: startupText(young, slowest, unready(v, w, slowest)) + meanwhile(v, slowest),
+		Fix: startupFix(v, slowest, unready(v, w, slowest))}
 	for _, s := range young[:min(len(young), mostNamed)] {
-		f.Measures = append(f.Measures, model.Measure{Name: model.ReadyEarly, Object: s.Pod.Name, Length: evidence.Early(s)})
+		f.Measures = append(f.Measures, model.Measure{Name: model.ReadyEarly, Object: s.Pod.Name,
+			Length: evidence.Early(s)})
 	}
 	accuseYoung(v, w, young, &f)
-	f.missing(v.Suspects.NeverWell(w, young, "it may be more than slow to start: its version or its configuration may be bad")...)
+	f.missing(v.Suspects.NeverWell(w, young, "it may be more than slow to start: its version or its configuration "+
+		"may be bad")...)
 	f.against(doubts...)
 	for _, p := range evidence.SuspectPods(young) {
 		if evidence.ExitedItself(p) {
@@ -56,16 +59,20 @@ func testStartupRace(c *Case) Finding {
 func startupText(young []evidence.Suspect, slowest evidence.Suspect, unready string) string {
 	pods := evidence.SuspectPods(young)
 	if len(pods) == 1 {
-		return fmt.Sprintf("%s was ready for %s before it answered at its own address%s", slowest.Pod.Name, quantity.Length(evidence.Early(slowest), slowest.Outage.Open.End), unready)
+		return fmt.Sprintf("%s was ready for %s before it answered at its own address%s", slowest.Pod.Name,
+			quantity.Length(evidence.Early(slowest), slowest.Outage.Open.End), unready)
 	}
-	return fmt.Sprintf("%s were ready before they answered at their own addresses, %s for longest (%s)%s: %s", quantity.Count(len(pods), "Pod"),
-		slowest.Pod.Name, quantity.Length(evidence.Early(slowest), slowest.Outage.Open.End), unready, evidence.NamedPods(pods))
+	return fmt.Sprintf("%s were ready before they answered at their own addresses, %s for longest (%s)%s: %s",
+		quantity.Count(len(pods), "Pod"),
+		slowest.Pod.Name, quantity.Length(evidence.Early(slowest), slowest.Outage.Open.End), unready,
+		evidence.NamedPods(pods))
 }
 
 // unready says that only the endpoint was ready, not the Pod, if Pods were watched and the Service may publish such
 // Pods.
 func unready(v *evidence.Evidence, w *model.Window, s evidence.Suspect) string {
-	if ready := s.Pod.Ready; ready != nil && ready.Earliest <= s.Pod.EndpointReady.Latest || v.Watches.LaneOff("pod", w) {
+	if ready := s.Pod.Ready; ready != nil && ready.Earliest <= s.Pod.EndpointReady.Latest ||
+		v.Watches.LaneOff("pod", w) {
 		return ""
 	}
 	if does, known := v.Services.Publishes(w); known && !does {
@@ -83,11 +90,13 @@ func meanwhile(v *evidence.Evidence, s evidence.Suspect) string {
 func startupFix(v *evidence.Evidence, slowest evidence.Suspect, unready string) string {
 	least := quantity.Span(quantity.RoundUp(evidence.Early(slowest).Max.Round(time.Millisecond)))
 	if unready != "" {
-		return fmt.Sprintf("set publishNotReadyAddresses to false, or let clients wait: %s took up to %s to answer", slowest.Pod.Name, least)
+		return fmt.Sprintf("set publishNotReadyAddresses to false, or let clients wait: %s took up to %s to answer",
+			slowest.Pod.Name, least)
 	}
 	what := "add a readiness probe that asks"
 	if v.Templates.ReadinessOf(slowest.Pod) != nil {
 		what = "let the readiness probe ask"
 	}
-	return fmt.Sprintf("%s for what clients ask: it would have kept %s out of the endpoints for up to %s (minReadySeconds does not: it delays the rollout, not the endpoint)", what, slowest.Pod.Name, least)
+	return fmt.Sprintf("%s for what clients ask: it would have kept %s out of the endpoints for up to %s "+
+		"(minReadySeconds does not: it delays the rollout, not the endpoint)", what, slowest.Pod.Name, least)
 }

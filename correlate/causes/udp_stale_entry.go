@@ -25,8 +25,9 @@ import (
 // (kubernetes/kubernetes#125467, #126130, #139628).
 
 var udpStaleEntry = Rule{
-	Name:  "udp-stale-entry",
-	Doc:   "UDP from fixed source ports kept going to a Pod that had stopped, because of connection tracking; from fresh ports it was answered.",
+	Name: "udp-stale-entry",
+	Doc: "UDP from fixed source ports kept going to a Pod that had stopped, because of connection tracking; from " +
+		"fresh ports it was answered.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Only: func(c *Case) bool {
 		return c.Traffic.Datagrams(c.Window) && c.Evidence.Traffic.Target(c.Window).Kind == timeline.Reused
@@ -70,7 +71,9 @@ func testUDPStaleEntry(c *Case) Finding {
 // routesFollowed returns when the routes had certainly followed a Pod's stop: no datagram from a fresh source port was
 // lost after that. Lost datagrams from fixed ports say nothing about routes here.
 func routesFollowed(v *evidence.Evidence, e *evidence.Episode, s *evidence.PodStop) time.Duration {
-	gone := e.GoneBy(s, slices.DeleteFunc(slices.Clone(e.Failures), func(f model.Failure) bool { return f.Target != e.Fresh.Name }))
+	gone := e.GoneBy(s, slices.DeleteFunc(slices.Clone(e.Failures), func(f model.Failure) bool {
+		return f.Target != e.Fresh.Name
+	}))
 	at := gone
 	for _, u := range v.Traffic.Measured(e.Fresh).Outages {
 		if u.Kind != model.Slow && u.Start.Earliest <= gone {
@@ -95,27 +98,35 @@ var lostClasses = []timeline.Class{timeline.Refused, timeline.TimeoutConnect, ti
 
 // staleEntry returns the finding that datagrams went on to a Pod which had stopped, from some source ports, at times
 // when the routes had followed.
-func staleEntry(v *evidence.Evidence, w *model.Window, e *evidence.Episode, s *evidence.PodStop, after model.Instant) Finding {
+func staleEntry(v *evidence.Evidence, w *model.Window, e *evidence.Episode, s *evidence.PodStop,
+	after model.Instant) Finding {
 	p, node := s.Pod, v.Services.Router(w)
 	lasted := model.Length{Min: max(0, after.Latest-s.At.Latest), Max: max(0, w.End.Latest-s.At.Earliest)}
 	f := Finding{
-		Text: fmt.Sprintf("datagrams from some source ports still went to %s for %s after it had stopped: connection tracking on %s kept them there, while those from fresh ports were answered",
+		Text: fmt.Sprintf("datagrams from some source ports still went to %s for %s after it had stopped: connection "+
+			"tracking on %s kept them there, while those from fresh ports were answered",
 			p.Name, quantity.Length(lasted, w.Open.End), node),
-		Measures: []model.Measure{{Name: "stale-entry", Object: p.Name, Node: v.Services.RouterNode(w), Length: lasted}},
+		Measures: []model.Measure{{Name: "stale-entry", Object: p.Name, Node: v.Services.RouterNode(w),
+			Length: lasted}},
 	}
 	before, ended := evidence.SignsOfEnd(v.Changes, p, s.At)
 	f.For = append(f.For, evidence.Mention(before...)...)
 	f.For = append(f.For, s.Signs()...)
 	f.For = append(f.For,
-		evidence.Watched.Target(w.Target, &w.Start, "requests from fixed source ports began to fail: "+quantity.ClassCounts(w.Classes)),
-		evidence.Watched.Target(e.Fresh.Name, &after, fmt.Sprintf("all requests from fresh source ports were answered for ≥ %s meanwhile", quantity.Lowest(after.Latest-after.Earliest))))
+		evidence.Watched.Target(w.Target, &w.Start, "requests from fixed source ports began to fail: "+
+			quantity.ClassCounts(w.Classes)),
+		evidence.Watched.Target(e.Fresh.Name, &after,
+			fmt.Sprintf("all requests from fresh source ports were answered for ≥ %s meanwhile",
+				quantity.Lowest(after.Latest-after.Earliest))))
 	f.For = append(f.For, evidence.Mention(ended...)...)
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, nil)...)...)
 	f.Fix = staleEntryFix(v, w, s, lasted.Min)
 	f.missing(evidence.UnmeasuredStops([]*evidence.PodStop{s})...)
 	f.against(evidence.AlsoTroubled(e.Troubled, w)...)
-	if peers := v.Services.Service(w).Peers([]*evidence.PodStop{s}); peers > 1 && morePorts(v.Traffic.Target(w), w.Share, peers) {
-		f.against(evidence.Close.Doubt(fmt.Sprintf("%s of requests failed: more source ports than one of %d endpoints can be expected to have had", quantity.Percent(w.Share), peers)))
+	if peers := v.Services.Service(w).Peers([]*evidence.PodStop{s}); peers > 1 &&
+		morePorts(v.Traffic.Target(w), w.Share, peers) {
+		f.against(evidence.Close.Doubt(fmt.Sprintf("%s of requests failed: more source ports than one of %d "+
+			"endpoints can be expected to have had", quantity.Percent(w.Share), peers)))
 	}
 	f.explains(w, len(lostAfter(v, w, s.At.Earliest-1)))
 	return f
@@ -124,13 +135,18 @@ func staleEntry(v *evidence.Evidence, w *model.Window, e *evidence.Episode, s *e
 // staleEntryFix distinguishes an endpoint that still serves by its readiness from one that had left: kube-proxy should
 // have removed the entries of the latter.
 func staleEntryFix(v *evidence.Evidence, w *model.Window, s *evidence.PodStop, lasted time.Duration) string {
-	client := fmt.Sprintf("have clients take another source port once a reply is overdue: here some waited ≥ %s", quantity.Lowest(lasted))
+	client := fmt.Sprintf("have clients take another source port once a reply is overdue: here some waited ≥ %s",
+		quantity.Lowest(lasted))
 	left := stoppedServing(v, s.Pod)
 	switch {
 	case left == nil || left.Earliest >= w.End.Earliest-cluster.WatchLag-evidence.RouteMargin:
-		return fmt.Sprintf("at SIGTERM fail the readiness probe of %s first, and serve UDP on until its endpoint has stopped serving: kube-proxy keeps the entries of an endpoint that is terminating and serves; or %s", s.Pod.Name, client)
+		return fmt.Sprintf("at SIGTERM fail the readiness probe of %s first, and serve UDP on until its endpoint has "+
+			"stopped serving: kube-proxy keeps the entries of an endpoint that is terminating and serves; or %s",
+			s.Pod.Name, client)
 	default:
-		return fmt.Sprintf("look at kube-proxy on %s: it has not removed the entries that lead to %s, whose endpoint had stopped serving (its version, its log; `conntrack -D -p udp --reply-src ADDRESS` removes them by hand); or %s",
+		return fmt.Sprintf("look at kube-proxy on %s: it has not removed the entries that lead to %s, whose endpoint "+
+			"had stopped serving (its version, its log; `conntrack -D -p udp --reply-src ADDRESS` removes them by "+
+			"hand); or %s",
 			v.Services.Router(w), s.Pod.Name, client)
 	}
 }
@@ -138,7 +154,8 @@ func staleEntryFix(v *evidence.Evidence, w *model.Window, s *evidence.PodStop, l
 // stoppedServing returns when the Pod's endpoint was seen neither ready nor serving any more; nil if that was not seen.
 func stoppedServing(v *evidence.Evidence, p *model.Pod) *model.Instant {
 	for _, e := range v.Changes.About[p.UID] {
-		if e.Kind == timeline.EndpointChanged && (e.To == timeline.EndpointAbsent || e.To == timeline.EndpointTerminating || e.To == timeline.EndpointNotReady) && p.TerminatingBy(e.Seen) {
+		if e.Kind == timeline.EndpointChanged && (e.To == timeline.EndpointAbsent ||
+			e.To == timeline.EndpointTerminating || e.To == timeline.EndpointNotReady) && p.TerminatingBy(e.Seen) {
 			return &e.At
 		}
 	}

@@ -26,21 +26,25 @@ var undeclaredTermination = Rule{
 }
 
 func testUndeclaredTermination(c *Case) Finding {
-	crashes, whyNot := c.routedCrashes(func(cr evidence.Crash) bool { return cr.Ended != nil || cr.Anew != nil }, "no kubelet ended a Pod while it was routed to")
+	crashes, whyNot := c.routedCrashes(func(cr evidence.Crash) bool {
+		return cr.Ended != nil || cr.Anew != nil
+	}, "no kubelet ended a Pod while it was routed to")
 	if whyNot != "" {
 		return no(whyNot)
 	}
 	cr := crashes[0]
 	if cr.Ended == nil {
-		f := Finding{Text: fmt.Sprintf("the kubelet of %s ended a container of %s to restart it (%s), and requests were still routed to it", cr.Pod.Node, cr.Pod.Name, cr.Anew.Detail), Fix: anewFix(cr.Anew, len(crashes))}
+		f := Finding{Text: fmt.Sprintf("the kubelet of %s ended a container of %s to restart it (%s), and requests "+
+			"were still routed to it", cr.Pod.Node, cr.Pod.Name, cr.Anew.Detail), Fix: anewFix(cr.Anew, len(crashes))}
 		c.crashed(crashes, &f)
 		return f
 	}
 	reason := cmp.Or(strings.TrimSuffix(strings.TrimSpace(cr.Ended.Detail), "."), cr.Ended.To) // it stands in brackets
 	f := Finding{
-		Text: fmt.Sprintf("the kubelet of %s ended %s without a deletion (%s), and requests were still routed to it", cr.Pod.Node, cr.Pod.Name, reason),
-		Fix:  undeclaredFix(cr.Pod, len(crashes), reason),
-		For:  []evidence.Sign{evidence.Watched.Seen(cr.Ended, cr.Pod.Name+" was ended by its kubelet: "+reason)},
+		Text: fmt.Sprintf("the kubelet of %s ended %s without a deletion (%s), and requests were still routed to it",
+			cr.Pod.Node, cr.Pod.Name, reason),
+		Fix: undeclaredFix(cr.Pod, len(crashes), reason),
+		For: []evidence.Sign{evidence.Watched.Seen(cr.Ended, cr.Pod.Name+" was ended by its kubelet: "+reason)},
 	}
 	c.crashed(crashes, &f)
 	return f
@@ -52,16 +56,20 @@ func testUndeclaredTermination(c *Case) Finding {
 func undeclaredFix(p *model.Pod, containers int, reason string) string {
 	ended := fmt.Sprintf("its kubelet ended %s (%s), without notice", quantity.Count(containers, "container"), reason)
 	if strings.Contains(strings.ToLower(reason), "preempt") {
-		return fmt.Sprintf("leave room on %s for critical Pods, or give %s a priority class that they do not preempt: %s, and reports no probe until it has ended", p.Node, p.Name, ended)
+		return fmt.Sprintf("leave room on %s for critical Pods, or give %s a priority class that they do not "+
+			"preempt: %s, and reports no probe until it has ended", p.Node, p.Name, ended)
 	}
-	return fmt.Sprintf("let %s fail its readiness probe from SIGTERM on, and go on serving until its endpoint has left: %s", p.Name, ended)
+	return fmt.Sprintf(
+		"let %s fail its readiness probe from SIGTERM on, and go on serving until its endpoint has left: %s", p.Name,
+		ended)
 }
 
 // anewFix returns what helps if a container was restarted in a Pod that goes on.
 func anewFix(said *model.Event, containers int) string {
 	instead := "change the Pod's template, which is rolled out with new Pods"
 	if strings.HasSuffix(said.Detail, " resize requires restart") {
-		instead = "set its resizePolicy to NotRequired if the server takes another size without a restart, else change the size in the Pod's template, which is rolled out with new Pods"
+		instead = "set its resizePolicy to NotRequired if the server takes another size without a restart, else " +
+			"change the size in the Pod's template, which is rolled out with new Pods"
 	}
 	return fmt.Sprintf("%s: %s restarted while the Pod was routed to", instead, quantity.Count(containers, "container"))
 }

@@ -39,7 +39,9 @@ func testUnexplained(c *Case) Finding {
 		uids[one.Pod.UID] = one.Outage.Span().Overlaps(v.Traffic.Onset(w))
 	}
 	for _, one := range failing[:min(len(failing), maxNear)] {
-		f.For = append(f.For, evidence.Context.Target(one.Target, &one.Outage.Start, fmt.Sprintf("%s failed at its own address as well: %s", one.Pod.Name, quantity.ClassCounts(one.Outage.Classes))))
+		f.For = append(f.For, evidence.Context.Target(one.Target, &one.Outage.Start,
+			fmt.Sprintf("%s failed at its own address as well: %s", one.Pod.Name,
+				quantity.ClassCounts(one.Outage.Classes))))
 	}
 	from := time.Duration(0)
 	if onset := v.Traffic.Onset(w); onset.Latest-onset.Earliest > nearBy {
@@ -94,8 +96,13 @@ func nearEnd(v *evidence.Evidence, w *model.Window, after time.Duration) []model
 	if w.Open.End {
 		return nil
 	}
-	changes := slices.DeleteFunc(v.Changes.Near(w, model.Instant{Earliest: w.End.Earliest - nearBy, Latest: w.End.Latest + nearBy}), func(e *model.Event) bool { return e.Seen <= after })
-	slices.SortStableFunc(changes, func(a, b *model.Event) int { return cmp.Compare(w.End.Distance(a.Seen), w.End.Distance(b.Seen)) })
+	changes := slices.DeleteFunc(v.Changes.Near(w, model.Instant{Earliest: w.End.Earliest - nearBy,
+		Latest: w.End.Latest + nearBy}), func(e *model.Event) bool {
+		return e.Seen <= after
+	})
+	slices.SortStableFunc(changes, func(a, b *model.Event) int {
+		return cmp.Compare(w.End.Distance(a.Seen), w.End.Distance(b.Seen))
+	})
 	var near []model.Evidence
 	for _, e := range changes[:min(len(changes), maxNearEnd)] {
 		near = append(near, model.Evidence{Event: e.ID, At: new(e.At), Text: "near its end: " + evidence.Describe(e)})

@@ -13,11 +13,13 @@ import (
 func unseenEnds(r *evidence.Race, v *evidence.Evidence) (missing []evidence.Sign) {
 	for _, s := range r.Stops {
 		t := v.Templates[s.Pod.Template]
-		if t == nil || len(t.Containers) < 2 || len(v.Changes.Ends[s.Pod.UID]) > 0 || !mayServe(t) || r.As[s].Most() == evidence.AnswersErrors {
+		if t == nil || len(t.Containers) < 2 || len(v.Changes.Ends[s.Pod.UID]) > 0 || !mayServe(t) ||
+			r.As[s].Most() == evidence.AnswersErrors {
 			continue
 		}
 		missing = append(missing, evidence.Measured.Doubt(fmt.Sprintf(
-			"%s has %d containers, and the run ended before its kubelet said how they ended: which of them had stopped is not known",
+			"%s has %d containers, and the run ended before its kubelet said how they ended: which of them had "+
+				"stopped is not known",
 			s.Pod.Name, len(t.Containers))))
 	}
 	return missing

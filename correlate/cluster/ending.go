@@ -25,8 +25,9 @@ type surroundings struct {
 	said      map[string]bool           // NAMESPACE/KIND/NAME of controllers that said of each Pod that they deleted it
 	nodes     map[string][]*model.Event // by node: when it was cordoned, and uncordoned
 	taints    map[string][]*model.Event // by node: those that came in the run, and evict
-	taken     map[string]*model.Event   // by UID of the Pod: an Event says that it is deleted because of a taint, or for a Pod of higher priority
-	states    Workloads
+	// by UID of the Pod: an Event says that it is deleted because of a taint, or for a Pod of higher priority
+	taken  map[string]*model.Event
+	states Workloads
 }
 
 func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
@@ -49,7 +50,9 @@ func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
 			s.nodes[e.Object.Name] = append(s.nodes[e.Object.Name], e)
 		case e.Kind == timeline.NodeTaint && e.To == "present" && strings.HasSuffix(e.Detail, ":NoExecute"):
 			s.taints[e.Object.Name] = append(s.taints[e.Object.Name], e)
-		case e.Kind == timeline.KubeEvent && (e.To == "TaintManagerEviction" && strings.HasPrefix(e.Detail, "Marking for deletion") || e.To == "Preempted"):
+		case e.Kind == timeline.KubeEvent &&
+			(e.To == "TaintManagerEviction" && strings.HasPrefix(e.Detail, "Marking for deletion") ||
+				e.To == "Preempted"):
 			s.taken[e.Object.UID] = e
 		}
 	}
@@ -123,7 +126,8 @@ func (s *surroundings) endingOf(p *model.Pod, b *podBuilder) *model.Ending {
 	case b.disrupted != nil:
 		return s.disruption(p, b.disrupted)
 	case b.failed != nil && (b.deleted == nil || b.failed.Seen < b.deleted.Seen):
-		return &model.Ending{By: model.ByKubelet, Text: reasons["TerminationByKubelet"].text + ": " + phaseReason(b.failed.Detail), Event: b.failed.ID}
+		return &model.Ending{By: model.ByKubelet, Text: reasons["TerminationByKubelet"].text + ": " +
+			phaseReason(b.failed.Detail), Event: b.failed.ID}
 	case b.deleted != nil:
 		return s.deletion(p, b.deleted)
 	case b.crash != nil:
@@ -169,7 +173,8 @@ func (s *surroundings) taintOf(p *model.Pod, evicted *model.Event) string {
 
 // kubeletReasons are why a kubelet sets a Pod's phase to Failed.
 var kubeletReasons = map[string]string{
-	"Evicted": "the node was short of memory, disk or processes", "NodeShutdown": "the node was shutting down", "Terminated": "the node was shutting down",
+	"Evicted": "the node was short of memory, disk or processes", "NodeShutdown": "the node was shutting down",
+	"Terminated":       "the node was shutting down",
 	"DeadlineExceeded": "its activeDeadlineSeconds were over", "Preempting": "for a Pod of higher priority",
 }
 
@@ -222,7 +227,8 @@ func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
 		if e.Grace != nil && *e.Grace == 0 {
 			ending.Text = "deleted by force (grace period 0)"
 		}
-		if cordon := s.cordon(p.Node, e.At); cordon != nil && cordonedInRun(cordon) != 0 { // as a drain without evictions does
+		// as a drain without evictions does
+		if cordon := s.cordon(p.Node, e.At); cordon != nil && cordonedInRun(cordon) != 0 {
 			ending.Of, ending.Change = nodeObject(p.Node), cordon.ID
 		}
 	}
@@ -247,7 +253,8 @@ func (s *surroundings) scaled(p *model.Pod, owner string, e *model.Event, ending
 	if change == nil || to >= from {
 		return false
 	}
-	ending.By, ending.Text = model.ByScaling, fmt.Sprintf("deleted because %s was scaled from %d to %d", WorkloadWords(scaled), from, to)
+	ending.By, ending.Text = model.ByScaling, fmt.Sprintf("deleted because %s was scaled from %d to %d",
+		WorkloadWords(scaled), from, to)
 	ending.Of, ending.Change = workloadObject(p.Namespace, scaled), change.ID
 	return true
 }
@@ -263,7 +270,8 @@ func (s *surroundings) replaced(p *model.Pod, owner string) bool {
 // deleted.
 func (s *surroundings) replacedBefore(p *model.Pod, owner string, deleted *model.Event) bool {
 	return slices.ContainsFunc(s.siblings[p.Namespace+"/"+owner], func(o *model.Pod) bool {
-		return o.Template != p.Template && o.Created != nil && o.Created.Earliest <= deleted.At.Latest && (p.Created == nil || p.Created.Earliest <= o.Created.Latest)
+		return o.Template != p.Template && o.Created != nil && o.Created.Earliest <= deleted.At.Latest &&
+			(p.Created == nil || p.Created.Earliest <= o.Created.Latest)
 	})
 }
 

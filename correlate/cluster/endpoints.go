@@ -75,7 +75,8 @@ func Moves(events []model.Event) map[uint32]bool {
 	moves := map[uint32]bool{}
 	for i := range events {
 		e := &events[i]
-		if e.Kind != timeline.EndpointChanged || !(IsReady(e.From) && e.To == timeline.EndpointAbsent || IsReady(e.To) && e.From == timeline.EndpointAbsent) {
+		if e.Kind != timeline.EndpointChanged || !(IsReady(e.From) && e.To == timeline.EndpointAbsent ||
+			IsReady(e.To) && e.From == timeline.EndpointAbsent) {
 			continue
 		}
 		if other, ok := halves[half{e.Seen, e.Addr, e.Service, e.PortName, e.To}]; ok {

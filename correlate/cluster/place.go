@@ -14,9 +14,10 @@ import (
 // How long before we saw it a change may have happened, where nothing better is known. These are
 // assumptions, and named as such; docs/decisions/0004-placing-events.md argues for them.
 const (
-	WatchLag   = time.Second     // written by the API server, sent down an unbroken watch
-	KubeletLag = 3 * time.Second // noticed by a kubelet first: its relist period (1 s), its status update, then the watch
-	childLag   = time.Second     // the wrapped command: its buffers, its pipe, our being scheduled
+	WatchLag = time.Second // written by the API server, sent down an unbroken watch
+	// noticed by a kubelet first: its relist period (1 s), its status update, then the watch
+	KubeletLag = 3 * time.Second
+	childLag   = time.Second // the wrapped command: its buffers, its pipe, our being scheduled
 )
 
 // lags says for every kind of event how long before it was seen it may have happened. A kind that is
@@ -133,7 +134,8 @@ func (p *Placer) stamped(e *timeline.Event, at time.Duration) time.Duration {
 	}
 	least := e.Stamp.Sub(p.t0) - ClocksApart
 	if lag == WatchLag {
-		least += ClocksApart + time.Second // a stamp is rounded down to a whole second, as long as this lag is: only one far before it says more
+		// a stamp is rounded down to a whole second, as long as this lag is: only one far before it says more
+		least += ClocksApart + time.Second
 	}
 	if least < at {
 		return max(e.Stamp.Sub(p.t0)-ClocksApart, model.Unbounded)
@@ -159,7 +161,8 @@ func (p *Placer) foundByList(e *timeline.Event) bool {
 		switch {
 		case e.Kind != timeline.EndpointChanged && e.Seen == found.seen:
 			return true
-		case e.Kind == timeline.EndpointChanged && e.From == timeline.EndpointAbsent && found.first && (e.Seen-found.seen).Abs() <= WatchLag:
+		case e.Kind == timeline.EndpointChanged && e.From == timeline.EndpointAbsent && found.first &&
+			(e.Seen-found.seen).Abs() <= WatchLag:
 			return true
 		}
 	}
@@ -203,7 +206,9 @@ func mayTell(services []string, e *timeline.Event) bool {
 		return model.Concerns(services, e.Service)
 	}
 	in := e.Object.Namespace
-	return in == "" || len(services) == 0 || slices.ContainsFunc(services, func(s string) bool { return strings.HasPrefix(s, in+"/") })
+	return in == "" || len(services) == 0 || slices.ContainsFunc(services, func(s string) bool {
+		return strings.HasPrefix(s, in+"/")
+	})
 }
 
 // SameKind compares the name of a watched kind as events carry it ("EndpointSlice",
@@ -217,7 +222,8 @@ func published(e *timeline.Event, at model.Instant) model.Event {
 	p := model.Event{
 		ID: e.ID, Seen: e.Seen, At: at, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
 		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port, Services: e.Services,
-		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status, Owner: e.Owner, Template: e.Template, Actor: e.Actor, Snapshot: e.Snapshot, Preflight: e.Preflight, Lookup: e.Lookup,
+		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status, Owner: e.Owner, Template: e.Template,
+		Actor: e.Actor, Snapshot: e.Snapshot, Preflight: e.Preflight, Lookup: e.Lookup,
 	}
 	if !e.Stamp.IsZero() {
 		p.Stamp = &e.Stamp

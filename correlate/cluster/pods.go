@@ -27,7 +27,8 @@ func Lifecycles(run *model.Timeline, firstLast func(timeline.TargetID) windows.F
 			if e.Kind == timeline.KubeEvent {
 				continue // an Event can outlive its Pod by an hour
 			}
-			b = &podBuilder{pod: model.Pod{Namespace: e.Object.Namespace, Name: e.Object.Name, UID: e.Object.UID, States: []model.PodState{}}, moves: moves}
+			b = &podBuilder{pod: model.Pod{Namespace: e.Object.Namespace, Name: e.Object.Name, UID: e.Object.UID,
+				States: []model.PodState{}}, moves: moves}
 			builders[e.Object.UID] = b
 			order = append(order, b)
 		}
@@ -98,7 +99,8 @@ func (b *podBuilder) replay(direct []*model.Target, firstLast func(timeline.Targ
 func (b *podBuilder) narrow() {
 	p := &b.pod
 	if p.Created != nil {
-		for _, at := range []*model.Instant{p.Scheduled, p.Started, p.Ready, p.NotReady, p.EndpointReady, p.EndpointNotReady, p.Deleted, p.Killing, p.Exited} {
+		for _, at := range []*model.Instant{p.Scheduled, p.Started, p.Ready, p.NotReady, p.EndpointReady,
+			p.EndpointNotReady, p.Deleted, p.Killing, p.Exited} {
 			NotBefore(at, p.Created.Earliest)
 		}
 	}
@@ -140,7 +142,8 @@ func (b *podBuilder) answered(firstOK, lastOK time.Duration, stop *model.Instant
 	case stop == nil:
 		p.Stopped = nil
 	case p.Stopped != nil:
-		p.Stopped = &model.Instant{Earliest: max(p.Stopped.Earliest, stop.Earliest), Latest: max(p.Stopped.Latest, stop.Latest)}
+		p.Stopped = &model.Instant{Earliest: max(p.Stopped.Earliest, stop.Earliest),
+			Latest: max(p.Stopped.Latest, stop.Latest)}
 	}
 	p.FirstOK, p.LastOK = new(min(*p.FirstOK, firstOK)), latest(p.LastOK, lastOK)
 }
@@ -286,7 +289,8 @@ func (b *podBuilder) endpointState(e *model.Event) {
 
 // endpointStates are the states of an endpoint, the best first.
 var endpointStates = []string{
-	timeline.EndpointReady, timeline.EndpointTerminatingServing, timeline.EndpointNotReady, timeline.EndpointTerminating, timeline.EndpointAbsent,
+	timeline.EndpointReady, timeline.EndpointTerminatingServing, timeline.EndpointNotReady,
+	timeline.EndpointTerminating, timeline.EndpointAbsent,
 }
 
 // appendState adds the state of now to the lane if it is a new one.

@@ -15,23 +15,29 @@ import (
 func TestPodThatBacksOffAfterACrashIsCrashed(t *testing.T) {
 	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	event := func(at time.Duration, kind timeline.EventKind, to, detail string) model.Event {
-		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: kind, To: to, Detail: detail, Object: web}
+		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: kind, To: to, Detail: detail,
+			Object: web}
 	}
 	for about, test := range map[string]struct {
 		events []model.Event
 		want   string
 	}{
 		"crashes, waits and is started again": {[]model.Event{
-			event(0, timeline.PodSeen, "Running", ""), event(0, timeline.PodScheduled, "node1", ""), event(0, timeline.PodContainer, "running", "app"), event(0, timeline.PodReady, "true", ""),
-			event(5*time.Second, timeline.PodContainer, "terminated", "app Error"), event(5*time.Second, timeline.PodReady, "false", ""),
+			event(0, timeline.PodSeen, "Running", ""), event(0, timeline.PodScheduled, "node1", ""),
+			event(0, timeline.PodContainer, "running", "app"), event(0, timeline.PodReady, "true", ""),
+			event(5*time.Second, timeline.PodContainer, "terminated", "app Error"),
+			event(5*time.Second, timeline.PodReady, "false", ""),
 			event(6*time.Second, timeline.PodContainer, "waiting", "app CrashLoopBackOff"),
-			event(16*time.Second, timeline.PodContainer, "running", "app"), event(17*time.Second, timeline.PodReady, "true", ""),
+			event(16*time.Second, timeline.PodContainer, "running", "app"), event(17*time.Second, timeline.PodReady,
+				"true", ""),
 		}, "0s ready, 5s crashed, 16s running, 17s ready"},
 		"was backing off when first seen": {[]model.Event{
-			event(0, timeline.PodSeen, "Running", "listed"), event(0, timeline.PodScheduled, "node1", ""), event(0, timeline.PodContainer, "waiting", "app CrashLoopBackOff"),
+			event(0, timeline.PodSeen, "Running", "listed"), event(0, timeline.PodScheduled, "node1", ""),
+			event(0, timeline.PodContainer, "waiting", "app CrashLoopBackOff"),
 		}, "0s crashed"},
 		"is only coming up": {[]model.Event{
-			event(0, timeline.PodSeen, "Pending", ""), event(0, timeline.PodScheduled, "node1", ""), event(0, timeline.PodContainer, "waiting", "app ContainerCreating"),
+			event(0, timeline.PodSeen, "Pending", ""), event(0, timeline.PodScheduled, "node1", ""),
+			event(0, timeline.PodContainer, "waiting", "app ContainerCreating"),
 		}, "0s creating"},
 	} {
 		pods := Lifecycles(&model.Timeline{Events: test.events}, nil)
@@ -49,14 +55,20 @@ func TestPodThatBacksOffAfterACrashIsCrashed(t *testing.T) {
 func TestPodThatComesBackIsNotGone(t *testing.T) {
 	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	event := func(at time.Duration, kind timeline.EventKind, from, to string) model.Event {
-		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: kind, From: from, To: to, Object: web, Addr: "10.0.0.1", Port: 8080}
+		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: kind, From: from, To: to,
+			Object: web, Addr: "10.0.0.1", Port: 8080}
 	}
 	pod := Lifecycles(&model.Timeline{Events: []model.Event{
-		event(0, timeline.PodSeen, "", "Running"), event(0, timeline.PodReady, "", "true"), event(0, timeline.EndpointChanged, "", "ready"),
-		event(5*time.Second, timeline.EndpointChanged, "ready", "absent"), event(5*time.Second, timeline.PodGone, "", ""),
-		event(9*time.Second, timeline.PodSeen, "", "Running"), event(9*time.Second, timeline.PodReady, "", "true"), event(9*time.Second, timeline.EndpointChanged, "absent", "ready"),
+		event(0, timeline.PodSeen, "", "Running"), event(0, timeline.PodReady, "", "true"),
+		event(0, timeline.EndpointChanged, "", "ready"),
+		event(5*time.Second, timeline.EndpointChanged, "ready", "absent"), event(5*time.Second, timeline.PodGone, "",
+			""),
+		event(9*time.Second, timeline.PodSeen, "", "Running"), event(9*time.Second, timeline.PodReady, "", "true"),
+		event(9*time.Second, timeline.EndpointChanged, "absent", "ready"),
 	}}, nil)[0]
-	if got, want := fmt.Sprint(pod.States), fmt.Sprint([]model.PodState{{Start: 0, State: "ready"}, {Start: 5 * time.Second, State: "gone"}, {Start: 9 * time.Second, State: "ready"}}); got != want {
+	if got, want := fmt.Sprint(pod.States),
+		fmt.Sprint([]model.PodState{{Start: 0, State: "ready"}, {Start: 5 * time.Second, State: "gone"},
+			{Start: 9 * time.Second, State: "ready"}}); got != want {
 		t.Errorf("states %s, want %s", got, want)
 	}
 	if pod.Gone != nil || pod.EndpointRemoved != nil {
@@ -69,20 +81,26 @@ func TestPodThatComesBackIsNotGone(t *testing.T) {
 func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {
 	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	event := func(at time.Duration, addr string, from, to string) model.Event {
-		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged, From: from, To: to, Object: web, Addr: addr, Port: 8080}
+		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged,
+			From: from, To: to, Object: web, Addr: addr, Port: 8080}
 	}
 	events := []model.Event{
 		{Kind: timeline.PodSeen, Object: web}, {Kind: timeline.PodReady, To: "true", Object: web},
 		event(0, "10.0.0.1", "", "ready"), event(0, "fd00::1", "", "ready"),
-		event(5*time.Second, "fd00::1", "ready", "terminating"), event(5*time.Second, "fd00::1", "terminating", "absent"),
+		event(5*time.Second, "fd00::1", "ready", "terminating"), event(5*time.Second, "fd00::1", "terminating",
+			"absent"),
 	}
 	pod := Lifecycles(&model.Timeline{Events: events}, nil)[0]
-	if got, want := fmt.Sprint(pod.States), fmt.Sprint([]model.PodState{{Start: 0, State: "ready"}}); got != want || pod.EndpointNotReady != nil || pod.EndpointRemoved != nil {
-		t.Errorf("with one of two endpoints gone: states %s, not ready %v, removed %v; want ready all the time", got, pod.EndpointNotReady, pod.EndpointRemoved)
+	if got, want := fmt.Sprint(pod.States), fmt.Sprint([]model.PodState{{Start: 0, State: "ready"}}); got != want ||
+		pod.EndpointNotReady != nil || pod.EndpointRemoved != nil {
+		t.Errorf("with one of two endpoints gone: states %s, not ready %v, removed %v; want ready all the time", got,
+			pod.EndpointNotReady, pod.EndpointRemoved)
 	}
 	events = append(events, event(6*time.Second, "10.0.0.1", "ready", "absent"))
-	if pod = Lifecycles(&model.Timeline{Events: events}, nil)[0]; pod.EndpointNotReady == nil || pod.EndpointNotReady.Latest != 6*time.Second || pod.EndpointRemoved == nil {
-		t.Errorf("with both gone: not ready %v, removed %v; want both at 6 s", pod.EndpointNotReady, pod.EndpointRemoved)
+	if pod = Lifecycles(&model.Timeline{Events: events}, nil)[0]; pod.EndpointNotReady == nil ||
+		pod.EndpointNotReady.Latest != 6*time.Second || pod.EndpointRemoved == nil {
+		t.Errorf("with both gone: not ready %v, removed %v; want both at 6 s", pod.EndpointNotReady,
+			pod.EndpointRemoved)
 	}
 }
 
@@ -90,18 +108,23 @@ func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {
 func TestPodThatOnlyMovesToAnotherPortDoesNotLeave(t *testing.T) {
 	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	event := func(id uint32, at time.Duration, port uint16, from, to string) model.Event {
-		return model.Event{ID: id, Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged, From: from, To: to, Object: web, Addr: "10.0.0.1", Port: port}
+		return model.Event{ID: id, Seen: at, At: model.Instant{Earliest: at, Latest: at},
+			Kind: timeline.EndpointChanged, From: from, To: to, Object: web, Addr: "10.0.0.1", Port: port}
 	}
 	events := []model.Event{
-		{ID: 1, Kind: timeline.PodSeen, Object: web}, {ID: 2, Kind: timeline.PodReady, To: "true", Object: web}, event(3, time.Second, 8080, "not-ready", "ready"),
+		{ID: 1, Kind: timeline.PodSeen, Object: web}, {ID: 2, Kind: timeline.PodReady, To: "true", Object: web},
+		event(3, time.Second, 8080, "not-ready", "ready"),
 		event(4, 5*time.Second, 8080, "ready", "absent"), event(5, 5*time.Second, 8081, "absent", "ready"),
 	}
 	pod := Lifecycles(&model.Timeline{Events: events}, nil)[0]
-	if pod.EndpointNotReady != nil || pod.EndpointRemoved != nil || pod.EndpointReady == nil || pod.EndpointReady.Latest != time.Second {
-		t.Errorf("ready %v, not ready %v, removed %v; want ready from 1 s on", pod.EndpointReady, pod.EndpointNotReady, pod.EndpointRemoved)
+	if pod.EndpointNotReady != nil || pod.EndpointRemoved != nil || pod.EndpointReady == nil ||
+		pod.EndpointReady.Latest != time.Second {
+		t.Errorf("ready %v, not ready %v, removed %v; want ready from 1 s on", pod.EndpointReady, pod.EndpointNotReady,
+			pod.EndpointRemoved)
 	}
 	events = append(events, event(6, 8*time.Second, 8081, "ready", "absent"))
-	if pod = Lifecycles(&model.Timeline{Events: events}, nil)[0]; pod.EndpointNotReady == nil || pod.EndpointNotReady.Latest != 8*time.Second || pod.EndpointRemoved == nil {
+	if pod = Lifecycles(&model.Timeline{Events: events}, nil)[0]; pod.EndpointNotReady == nil ||
+		pod.EndpointNotReady.Latest != 8*time.Second || pod.EndpointRemoved == nil {
 		t.Errorf("not ready %v, removed %v; want both at 8 s", pod.EndpointNotReady, pod.EndpointRemoved)
 	}
 }
@@ -115,17 +138,21 @@ func TestPodHasStoppedWhenNoneOfItsAddressesAnswers(t *testing.T) {
 	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	run := &model.Timeline{Events: []model.Event{{Kind: timeline.PodSeen, Object: web}}}
 	edges := map[timeline.TargetID]windows.FirstLast{
-		1: {FirstOK: second(1), LastOK: second(9)}, 2: {FirstOK: second(0), LastOK: second(5), LastFailure: second(6), Stopped: &model.Instant{Earliest: 5 * time.Second, Latest: 6*time.Second + time.Millisecond}},
+		1: {FirstOK: second(1), LastOK: second(9)}, 2: {FirstOK: second(0), LastOK: second(5), LastFailure: second(6),
+			Stopped: &model.Instant{Earliest: 5 * time.Second, Latest: 6*time.Second + time.Millisecond}},
 	}
 	for id := range timeline.TargetID(2) {
 		run.Targets = append(run.Targets, model.Target{ID: id + 1, Kind: timeline.Direct, PodUID: "u1"})
 	}
 	firstLast := func(id timeline.TargetID) windows.FirstLast { return edges[id] }
-	if pod := Lifecycles(run, firstLast)[0]; pod.Stopped != nil || *pod.FirstOK != time.Millisecond || *pod.LastOK != 9*time.Second || *pod.LastFailure != 6*time.Second {
+	if pod := Lifecycles(run, firstLast)[0]; pod.Stopped != nil || *pod.FirstOK != time.Millisecond ||
+		*pod.LastOK != 9*time.Second || *pod.LastFailure != 6*time.Second {
 		t.Errorf("one of two ports stopped: %+v", pod)
 	}
-	edges[1] = windows.FirstLast{FirstOK: second(1), LastOK: second(9), LastFailure: second(10), Stopped: &model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}}
-	if pod := Lifecycles(run, firstLast)[0]; pod.Stopped == nil || *pod.Stopped != (model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}) {
+	edges[1] = windows.FirstLast{FirstOK: second(1), LastOK: second(9), LastFailure: second(10),
+		Stopped: &model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}}
+	if pod := Lifecycles(run, firstLast)[0]; pod.Stopped == nil ||
+		*pod.Stopped != (model.Instant{Earliest: 9 * time.Second, Latest: 10*time.Second + time.Millisecond}) {
 		t.Errorf("both stopped: %+v, want it stopped when the later one did", pod.Stopped)
 	}
 }

@@ -17,7 +17,8 @@ type Workloads map[string][]*model.Event
 func ReadWorkloads(events []model.Event) Workloads {
 	all := Workloads{}
 	for i := range events {
-		if e := &events[i]; e.Kind == timeline.SnapshotTaken && e.Object != nil && e.Snapshot != nil && e.Snapshot.Workload != nil {
+		if e := &events[i]; e.Kind == timeline.SnapshotTaken && e.Object != nil && e.Snapshot != nil &&
+			e.Snapshot.Workload != nil {
 			key := e.Object.Namespace + "/" + e.Object.Kind + "/" + e.Object.Name
 			all[key] = append(all[key], e)
 		}
@@ -55,7 +56,8 @@ func (w Workloads) Top(p *model.Pod) string {
 	}
 	// Nothing else is known of it. A Deployment names its ReplicaSets by its own name and a hash:
 	// https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label
-	if i := strings.LastIndexByte(name, '-'); i > 0 && (len(w.Of(p.Namespace, "Deployment/"+name[:i])) > 0 || hashed(name[i+1:])) {
+	if i := strings.LastIndexByte(name, '-'); i > 0 && (len(w.Of(p.Namespace, "Deployment/"+name[:i])) > 0 ||
+		hashed(name[i+1:])) {
 		return "Deployment/" + name[:i]
 	}
 	return p.Owner
@@ -104,5 +106,7 @@ func (w Workloads) ChangedBefore(namespace, workload string, by *model.Event) (c
 
 // Autoscaled reports whether an autoscaler is known to set how many replicas a workload wants.
 func (w Workloads) Autoscaled(namespace, workload string) bool {
-	return slices.ContainsFunc(w.Of(namespace, workload), func(e *model.Event) bool { return e.Snapshot.Workload.Autoscaled })
+	return slices.ContainsFunc(w.Of(namespace, workload), func(e *model.Event) bool {
+		return e.Snapshot.Workload.Autoscaled
+	})
 }

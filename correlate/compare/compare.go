@@ -22,9 +22,11 @@ import (
 // The bounds are those of the measurement. How much one drain differs from the next, a single run of
 // each cannot tell.
 type Diff struct {
-	NotComparable []string      `json:"notComparable"` // in what the runs are unlike, in sentences; what differs may come from there
-	Changes       []Change      `json:"changes"`       // of every target that both runs judge, or whose connections both held
-	Causes        []CauseChange `json:"causes"`        // by rule
+	// in what the runs are unlike, in sentences; what differs may come from there
+	NotComparable []string `json:"notComparable"`
+	// of every target that both runs judge, or whose connections both held
+	Changes []Change      `json:"changes"`
+	Causes  []CauseChange `json:"causes"` // by rule
 }
 
 // Direction is where B went from A.
@@ -182,7 +184,9 @@ func lengthEstimate(l model.Length, open bool) *Estimate {
 
 // troubles returns a target's windows with downtime.
 func troubles(tl *model.Timeline, target string) []model.Window {
-	return slices.DeleteFunc(slices.Clone(tl.Windows), func(w model.Window) bool { return w.Target != target || w.Kind == model.Slow })
+	return slices.DeleteFunc(slices.Clone(tl.Windows), func(w model.Window) bool {
+		return w.Target != target || w.Kind == model.Slow
+	})
 }
 
 // causeChanges counts windows by the rule that explains each best.
@@ -234,7 +238,8 @@ func unlike(a, b *model.Timeline) []string {
 	differ("cluster", clusterOf(a), clusterOf(b))
 	differ("judged by Lapse", a.Tool.Version, b.Tool.Version)
 	if long, short := max(a.Run.Duration, b.Run.Duration), min(a.Run.Duration, b.Run.Duration); long-short > long/4 {
-		differ("duration, and a share of all requests is smaller in a longer run", quantity.Span(a.Run.Duration), quantity.Span(b.Run.Duration))
+		differ("duration, and a share of all requests is smaller in a longer run", quantity.Span(a.Run.Duration),
+			quantity.Span(b.Run.Duration))
 	}
 	return append(list, append(doubtful("A", a), doubtful("B", b)...)...)
 }

@@ -15,8 +15,10 @@ import (
 // runOf is a run of one target, "web new", at 100/s.
 func runOf(sent, failed int, windows ...model.Window) *model.Timeline {
 	tl := &model.Timeline{
-		Tool: model.Tool{Version: "1"}, Run: model.RunInfo{Duration: time.Minute, Timeout: 800 * time.Millisecond, Join: time.Second, Slow: 500 * time.Millisecond},
-		Targets: []model.Target{{Name: "web new", Kind: timeline.New, Rate: 100, Sent: sent, Failed: failed, Resolution: 12 * time.Millisecond, Coverage: 1}},
+		Tool: model.Tool{Version: "1"}, Run: model.RunInfo{Duration: time.Minute, Timeout: 800 * time.Millisecond,
+			Join: time.Second, Slow: 500 * time.Millisecond},
+		Targets: []model.Target{{Name: "web new", Kind: timeline.New, Rate: 100, Sent: sent, Failed: failed,
+			Resolution: 12 * time.Millisecond, Coverage: 1}},
 		Windows: windows,
 		Buckets: model.Buckets{Width: time.Second, Targets: map[string]model.BucketSeries{}},
 		Verdict: model.Verdict{Sent: sent, Failed: failed, Coverage: 1, Validity: model.Validity{Control: "ok"}},
@@ -28,7 +30,8 @@ func runOf(sent, failed int, windows ...model.Window) *model.Timeline {
 }
 
 func windowOf(from, to time.Duration) model.Window {
-	return model.Window{Kind: model.Outage, Length: model.Length{Min: from, Max: to}, Downtime: model.Length{Min: from, Max: to}}
+	return model.Window{Kind: model.Outage, Length: model.Length{Min: from, Max: to},
+		Downtime: model.Length{Min: from, Max: to}}
 }
 
 // directions are what was found of each metric, but latency where there is none.
@@ -49,21 +52,40 @@ func TestAChangeIsWhatTheErrorBarsCannotExplain(t *testing.T) {
 		a, b  *model.Timeline
 		want  string
 	}{
-		{"nothing failed in either", runOf(6000, 0), runOf(600, 0), "failed unclear, downtime.total unclear, window.longest unclear"},
-		{"an outage is gone", runOf(6000, 100, windowOf(990*ms, 1010*ms)), runOf(6000, 0), "failed less, downtime.total less, window.longest less"},
-		{"an outage came", runOf(6000, 0), runOf(6000, 100, windowOf(990*ms, 1010*ms)), "failed more, downtime.total more, window.longest more"},
-		{"an outage is a little shorter", runOf(6000, 100, windowOf(990*ms, 1010*ms)), runOf(6000, 98, windowOf(975*ms, 995*ms)), "failed unclear, downtime.total unclear, window.longest unclear"},
-		{"bounds that only touch overlap", runOf(6000, 100, windowOf(990*ms, 1010*ms)), runOf(6000, 98, windowOf(970*ms, 990*ms)), "failed unclear, downtime.total unclear, window.longest unclear"},
-		{"two short windows for a long one", runOf(6000, 100, windowOf(990*ms, 1010*ms)), runOf(6000, 100, windowOf(495*ms, 505*ms), windowOf(495*ms, 505*ms)), "failed unclear, downtime.total unclear, window.longest less"},
-		{"one failure is gone", runOf(6000, 1, windowOf(0, 20*ms)), runOf(6000, 0), "failed unclear, downtime.total unclear, window.longest unclear"},
-		{"the same share of ten times as many", runOf(600, 6, windowOf(50*ms, 70*ms)), runOf(6000, 60, windowOf(590*ms, 610*ms)), "failed unclear, downtime.total more, window.longest more"},
-		{"a window that did not end has no upper bound", runOf(6000, 100, open(windowOf(990*ms, 1010*ms))), runOf(6000, 200, windowOf(1990*ms, 2010*ms)), "failed more, downtime.total unclear, window.longest unclear"},
-		{"and a lower one", runOf(6000, 100, open(windowOf(990*ms, 1010*ms))), runOf(6000, 0), "failed less, downtime.total less, window.longest less"},
-		{"shorter than what may hide in time not observed", runOf(6000, 100, windowOf(990*ms, 1010*ms)), withGap(runOf(5900, 0), time.Second), "failed less, downtime.total unclear, window.longest unclear"},
-		{"longer than that", runOf(6000, 100, windowOf(990*ms, 1010*ms)), withGap(runOf(5900, 0), 900*ms), "failed less, downtime.total less, window.longest less"},
-		{"shorter than the time between two requests", runOf(6000, 1, windowOf(5*ms, 11*ms)), runOf(6000, 0), "failed unclear, downtime.total unclear, window.longest unclear"},
+		{"nothing failed in either", runOf(6000, 0), runOf(600, 0),
+			"failed unclear, downtime.total unclear, window.longest unclear"},
+		{"an outage is gone", runOf(6000, 100, windowOf(990*ms, 1010*ms)), runOf(6000, 0),
+			"failed less, downtime.total less, window.longest less"},
+		{"an outage came", runOf(6000, 0), runOf(6000, 100, windowOf(990*ms, 1010*ms)),
+			"failed more, downtime.total more, window.longest more"},
+		{"an outage is a little shorter", runOf(6000, 100, windowOf(990*ms, 1010*ms)),
+			runOf(6000, 98, windowOf(975*ms, 995*ms)),
+			"failed unclear, downtime.total unclear, window.longest unclear"},
+		{"bounds that only touch overlap", runOf(6000, 100, windowOf(990*ms, 1010*ms)),
+			runOf(6000, 98, windowOf(970*ms, 990*ms)),
+			"failed unclear, downtime.total unclear, window.longest unclear"},
+		{"two short windows for a long one", runOf(6000, 100, windowOf(990*ms, 1010*ms)),
+			runOf(6000, 100, windowOf(495*ms, 505*ms), windowOf(495*ms, 505*ms)),
+			"failed unclear, downtime.total unclear, window.longest less"},
+		{"one failure is gone", runOf(6000, 1, windowOf(0, 20*ms)), runOf(6000, 0),
+			"failed unclear, downtime.total unclear, window.longest unclear"},
+		{"the same share of ten times as many", runOf(600, 6, windowOf(50*ms, 70*ms)),
+			runOf(6000, 60, windowOf(590*ms, 610*ms)), "failed unclear, downtime.total more, window.longest more"},
+		{"a window that did not end has no upper bound", runOf(6000, 100, open(windowOf(990*ms, 1010*ms))),
+			runOf(6000, 200, windowOf(1990*ms, 2010*ms)),
+			"failed more, downtime.total unclear, window.longest unclear"},
+		{"and a lower one", runOf(6000, 100, open(windowOf(990*ms, 1010*ms))), runOf(6000, 0),
+			"failed less, downtime.total less, window.longest less"},
+		{"shorter than what may hide in time not observed", runOf(6000, 100, windowOf(990*ms, 1010*ms)),
+			withGap(runOf(5900, 0), time.Second), "failed less, downtime.total unclear, window.longest unclear"},
+		{"longer than that", runOf(6000, 100, windowOf(990*ms, 1010*ms)), withGap(runOf(5900, 0), 900*ms),
+			"failed less, downtime.total less, window.longest less"},
+		{"shorter than the time between two requests", runOf(6000, 1, windowOf(5*ms, 11*ms)), runOf(6000, 0),
+			"failed unclear, downtime.total unclear, window.longest unclear"},
 		{"nothing was measured", runOf(6000, 100, windowOf(990*ms, 1010*ms)), runOf(0, 0), ""},
-		{"slow answers are no downtime", runOf(6000, 0), runOf(6000, 0, model.Window{Kind: model.Slow, Length: model.Length{Min: time.Second, Max: time.Second}}), "failed unclear, downtime.total unclear, window.longest unclear"},
+		{"slow answers are no downtime", runOf(6000, 0),
+			runOf(6000, 0, model.Window{Kind: model.Slow, Length: model.Length{Min: time.Second, Max: time.Second}}),
+			"failed unclear, downtime.total unclear, window.longest unclear"},
 	} {
 		if got := directions(Compare(test.a, test.b)); got != test.want {
 			t.Errorf("%s: %s, want %s", test.about, got, test.want)
@@ -84,14 +106,18 @@ func withGap(tl *model.Timeline, d time.Duration) *model.Timeline {
 
 func TestRunsThatAreUnlikeAreSaidToBe(t *testing.T) {
 	for want, spoil := range map[string]func(*model.Timeline){
-		"what was measured":           func(tl *model.Timeline) { tl.Run.URLs = []string{"http://other/"} },
-		"judged targets":              func(tl *model.Timeline) { tl.Targets[0].Name = "api new" },
-		"requests per second":         func(tl *model.Timeline) { tl.Targets[0].Rate = 50 },
-		"timeout":                     func(tl *model.Timeline) { tl.Run.Timeout *= 2 },
-		"join":                        func(tl *model.Timeline) { tl.Run.Join *= 2 },
-		"slow":                        func(tl *model.Timeline) { tl.Run.Slow *= 2 },
-		"command":                     func(tl *model.Timeline) { tl.Run.Command = &model.Command{Args: []string{"kubectl"}} },
-		"cluster":                     func(tl *model.Timeline) { tl.Run.Cluster = &timeline.Cluster{Version: "v1.37"} },
+		"what was measured":   func(tl *model.Timeline) { tl.Run.URLs = []string{"http://other/"} },
+		"judged targets":      func(tl *model.Timeline) { tl.Targets[0].Name = "api new" },
+		"requests per second": func(tl *model.Timeline) { tl.Targets[0].Rate = 50 },
+		"timeout":             func(tl *model.Timeline) { tl.Run.Timeout *= 2 },
+		"join":                func(tl *model.Timeline) { tl.Run.Join *= 2 },
+		"slow":                func(tl *model.Timeline) { tl.Run.Slow *= 2 },
+		"command": func(tl *model.Timeline) {
+			tl.Run.Command = &model.Command{Args: []string{"kubectl"}}
+		},
+		"cluster": func(tl *model.Timeline) {
+			tl.Run.Cluster = &timeline.Cluster{Version: "v1.37"}
+		},
 		"judged by Lapse":             func(tl *model.Timeline) { tl.Tool.Version = "2" },
 		"duration":                    func(tl *model.Timeline) { tl.Run.Duration *= 2 },
 		"B goes on":                   func(tl *model.Timeline) { tl.Run.Live = true },

@@ -25,15 +25,26 @@ func TestHeldConnectionsAreCompared(t *testing.T) {
 		want  string
 	}{
 		{"the same", cut, cut, "held.cut unclear, held.unwarned unclear, held.back.max unclear"},
-		{"nothing is cut any more", cut, heldRun(model.Held{}), "held.cut less, held.unwarned less, held.back.max less"},
-		{"all cuts are announced now", cut, heldRun(model.Held{Cut: 40, Cuts: 40, Back: back(time.Second)}), "held.cut unclear, held.unwarned less, held.back.max unclear"},
-		{"more are cut, and are back later", cut, heldRun(model.Held{Cut: 60, Unwarned: 38, Cuts: 60, Back: back(3 * time.Second)}), "held.cut more, held.unwarned unclear, held.back.max more"},
-		{"some may have been cut by a stop of the prober", cut, heldRun(model.Held{Cut: 30, Unwarned: 30, Cuts: 45, Stopped: 15, Back: back(time.Second)}), "held.cut unclear, held.unwarned unclear, held.back.max unclear"},
-		{"what became of them is not all on record", cut, heldRun(model.Held{Cut: 30, Unwarned: 30, Cuts: 30, Open: true, Back: back(time.Millisecond)}), "held.cut unclear, held.unwarned unclear, held.back.max unclear"},
-		{"one did not come back", cut, heldRun(model.Held{Cut: 40, Unwarned: 38, Cuts: 40, Missing: 1, Back: back(time.Millisecond)}), "held.cut unclear, held.unwarned unclear, held.back.max unclear"},
+		{"nothing is cut any more", cut, heldRun(model.Held{}),
+			"held.cut less, held.unwarned less, held.back.max less"},
+		{"all cuts are announced now", cut, heldRun(model.Held{Cut: 40, Cuts: 40, Back: back(time.Second)}),
+			"held.cut unclear, held.unwarned less, held.back.max unclear"},
+		{"more are cut, and are back later", cut,
+			heldRun(model.Held{Cut: 60, Unwarned: 38, Cuts: 60, Back: back(3 * time.Second)}),
+			"held.cut more, held.unwarned unclear, held.back.max more"},
+		{"some may have been cut by a stop of the prober", cut,
+			heldRun(model.Held{Cut: 30, Unwarned: 30, Cuts: 45, Stopped: 15, Back: back(time.Second)}),
+			"held.cut unclear, held.unwarned unclear, held.back.max unclear"},
+		{"what became of them is not all on record", cut,
+			heldRun(model.Held{Cut: 30, Unwarned: 30, Cuts: 30, Open: true, Back: back(time.Millisecond)}),
+			"held.cut unclear, held.unwarned unclear, held.back.max unclear"},
+		{"one did not come back", cut,
+			heldRun(model.Held{Cut: 40, Unwarned: 38, Cuts: 40, Missing: 1, Back: back(time.Millisecond)}),
+			"held.cut unclear, held.unwarned unclear, held.back.max unclear"},
 		{"one of them held none", cut, runOf(6000, 0), ""},
 	} {
-		if got := directions(Compare(test.a, test.b)); strings.TrimPrefix(strings.TrimPrefix(got, "failed unclear, downtime.total unclear, window.longest unclear"), ", ") != test.want {
+		if got := directions(Compare(test.a, test.b)); strings.TrimPrefix(strings.TrimPrefix(got,
+			"failed unclear, downtime.total unclear, window.longest unclear"), ", ") != test.want {
 			t.Errorf("%s: %s, want %s", test.about, got, test.want)
 		}
 	}

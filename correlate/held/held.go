@@ -57,7 +57,8 @@ type Options struct {
 
 // Judge returns what became of the connections. Cuts are by when they were noticed; windows have no IDs yet.
 func (l *Ledger) Judge(o Options) (h model.Held, cuts []model.HeldCut) {
-	h = model.Held{Target: o.Target.Name, Connections: o.Target.Connections, Heartbeat: o.Target.Heartbeat(), List: []model.HeldCut{}, Windows: []model.CutWindow{}}
+	h = model.Held{Target: o.Target.Name, Connections: o.Target.Connections, Heartbeat: o.Target.Heartbeat(),
+		List: []model.HeldCut{}, Windows: []model.CutWindow{}}
 	b := newBook(o, &h)
 	for _, c := range l.inOrder() {
 		b.take(c.HeldChange)
@@ -156,8 +157,10 @@ func (b *book) cut(at *conn, c timeline.HeldChange) {
 		}
 	}
 	found := &cut{HeldCut: model.HeldCut{
-		Conn: int(c.Conn), Cut: model.Instant{Earliest: c.From, Latest: c.At}, Class: c.Class.String(), Warned: c.Warned, Stopped: c.Stopped,
-		Idle: model.Length{Min: c.At - c.Answered, Max: c.At - c.From}, From: b.o.Backend(c.Backend), FromAddr: b.o.Peer(c.Peer),
+		Conn: int(c.Conn), Cut: model.Instant{Earliest: c.From, Latest: c.At}, Class: c.Class.String(),
+		Warned: c.Warned, Stopped: c.Stopped,
+		Idle: model.Length{Min: c.At - c.Answered, Max: c.At - c.From}, From: b.o.Backend(c.Backend),
+		FromAddr: b.o.Peer(c.Peer),
 	}}
 	if c.Stopped {
 		b.h.Stopped++
@@ -239,7 +242,8 @@ func (b *book) over(c *cut) time.Duration {
 func (b *book) window(group []*cut) model.CutWindow {
 	first := group[0]
 	w := model.CutWindow{Window: model.Window{
-		Target: b.o.Target.Name, Kind: model.CutKind, Basis: model.Exact, Sent: b.o.Target.Connections, Classes: map[string]int{}, Causes: []model.Cause{},
+		Target: b.o.Target.Name, Kind: model.CutKind, Basis: model.Exact, Sent: b.o.Target.Connections,
+		Classes: map[string]int{}, Causes: []model.Cause{},
 		Start: first.Cut, Cut: new(first.Cut),
 	}}
 	conns, unwarned := map[int]bool{}, map[int]bool{}
@@ -248,7 +252,8 @@ func (b *book) window(group []*cut) model.CutWindow {
 		w.Start.Earliest = min(w.Start.Earliest, c.Cut.Earliest)
 		w.End.Earliest, w.End.Latest = max(w.End.Earliest, c.Cut.Latest), max(w.End.Latest, b.over(c))
 		if w.Cut != nil {
-			if w.Cut.Earliest, w.Cut.Latest = max(w.Cut.Earliest, c.Cut.Earliest), min(w.Cut.Latest, c.Cut.Latest); w.Cut.Earliest > w.Cut.Latest {
+			if w.Cut.Earliest, w.Cut.Latest = max(w.Cut.Earliest, c.Cut.Earliest),
+				min(w.Cut.Latest, c.Cut.Latest); w.Cut.Earliest > w.Cut.Latest {
 				w.Cut = nil
 			}
 		}

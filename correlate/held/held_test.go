@@ -20,7 +20,11 @@ func judge(end time.Duration, changes ...timeline.HeldChange) (model.Held, []mod
 	for i, c := range changes {
 		l.Add(uint64(i), c)
 	}
-	return l.Judge(Options{Target: target, Join: second, End: end, Backend: func(id uint16) string { return []string{"", "a", "b"}[id] }, Peer: func(uint16) string { return "" }})
+	return l.Judge(Options{Target: target, Join: second, End: end, Backend: func(id uint16) string {
+		return []string{"", "a", "b"}[id]
+	}, Peer: func(uint16) string {
+		return ""
+	}})
 }
 
 func opened(conn uint32, at time.Duration, backend uint16) timeline.HeldChange {
@@ -28,7 +32,8 @@ func opened(conn uint32, at time.Duration, backend uint16) timeline.HeldChange {
 }
 
 func cutAt(conn uint32, at time.Duration, class timeline.Class) timeline.HeldChange {
-	return timeline.HeldChange{Conn: conn, Kind: timeline.HeldCut, Class: class, From: at - 1500*ms, Answered: at - 1499*ms, At: at, Backend: 1}
+	return timeline.HeldChange{Conn: conn, Kind: timeline.HeldCut, Class: class, From: at - 1500*ms,
+		Answered: at - 1499*ms, At: at, Backend: 1}
 }
 
 func failedAt(conn uint32, at time.Duration) timeline.HeldChange {
@@ -47,17 +52,21 @@ func TestCutsShareAWindowUntilAllHaveBeenBackForAWhile(t *testing.T) {
 		cutAt(0, 10*second, timeline.EOF), failedAt(0, 10*second), opened(0, 10*second+500*ms, 2),
 		cutAt(1, 11*second+400*ms, timeline.Reset), opened(1, 11*second+410*ms, 2),
 		cutAt(2, 13*second, timeline.EOF))
-	if len(h.Windows) != 2 || h.Windows[0].Failed != 2 || h.Windows[1].Failed != 1 || h.Windows[0].Attempts != 3 || h.Windows[0].Refused["refused"] != 1 {
+	if len(h.Windows) != 2 || h.Windows[0].Failed != 2 || h.Windows[1].Failed != 1 || h.Windows[0].Attempts != 3 ||
+		h.Windows[0].Refused["refused"] != 1 {
 		t.Fatalf("windows %+v", h.Windows)
 	}
 	first := h.Windows[0]
-	if first.Start != (model.Instant{Earliest: 8500 * ms, Latest: 10 * second}) || first.End != (model.Instant{Earliest: 11*second + 409*ms, Latest: 11*second + 410*ms}) || *first.Back != (model.Length{Min: 10 * ms, Max: 500 * ms}) {
+	if first.Start != (model.Instant{Earliest: 8500 * ms, Latest: 10 * second}) ||
+		first.End != (model.Instant{Earliest: 11*second + 409*ms, Latest: 11*second + 410*ms}) ||
+		*first.Back != (model.Length{Min: 10 * ms, Max: 500 * ms}) {
 		t.Errorf("start %v, end %v, back %v", first.Start, first.End, first.Back)
 	}
 	if last := h.Windows[1]; !last.Open.End || last.Missing != 1 || last.Back != nil || last.End.Latest != 20*second {
 		t.Errorf("%+v: its connection did not stand again", last)
 	}
-	if h.Cut != 3 || h.Unwarned != 3 || h.Missing != 1 || h.Standing != 3 || h.Before["a"] != 3 || h.Before["b"] != 1 || h.After["b"] != 3 || len(cuts) != 3 {
+	if h.Cut != 3 || h.Unwarned != 3 || h.Missing != 1 || h.Standing != 3 || h.Before["a"] != 3 ||
+		h.Before["b"] != 1 || h.After["b"] != 3 || len(cuts) != 3 {
 		t.Errorf("%+v", h)
 	}
 }
@@ -67,7 +76,8 @@ func TestACutAfterAStopIsNotCounted(t *testing.T) {
 	c := cutAt(0, 10*second, timeline.EOF)
 	c.Stopped = true
 	h, cuts := judge(20*second, opened(0, ms, 1), c, opened(0, 11*second, 1))
-	if h.Cut != 0 || h.Unwarned != 0 || h.Stopped != 1 || h.Cuts != 1 || len(h.Windows) != 0 || h.Back != nil || len(cuts) != 1 || cuts[0].Window != 0 {
+	if h.Cut != 0 || h.Unwarned != 0 || h.Stopped != 1 || h.Cuts != 1 || len(h.Windows) != 0 || h.Back != nil ||
+		len(cuts) != 1 || cuts[0].Window != 0 {
 		t.Errorf("%+v, %+v", h, cuts)
 	}
 }
@@ -76,7 +86,8 @@ func TestACutAfterAStopIsNotCounted(t *testing.T) {
 func TestAConnectionThatIsCutTwiceCountsOnce(t *testing.T) {
 	warned := cutAt(0, 10*second, timeline.EOF)
 	warned.Warned = true
-	h, _ := judge(20*second, opened(0, ms, 1), warned, opened(0, 10*second+ms, 1), cutAt(0, 12*second, timeline.Reset), opened(0, 12*second+ms, 1))
+	h, _ := judge(20*second, opened(0, ms, 1), warned, opened(0, 10*second+ms, 1), cutAt(0, 12*second, timeline.Reset),
+		opened(0, 12*second+ms, 1))
 	if h.Cut != 1 || h.Unwarned != 1 || h.Cuts != 2 {
 		t.Errorf("%+v", h)
 	}
@@ -86,7 +97,8 @@ func TestBusiestSecond(t *testing.T) {
 	for _, test := range []struct {
 		at   []time.Duration
 		want int
-	}{{nil, 0}, {[]time.Duration{3 * second}, 1}, {[]time.Duration{3 * second, second, 2 * second}, 2}, {[]time.Duration{0, 400 * ms, 900 * ms, 1100 * ms, 5 * second}, 3}} {
+	}{{nil, 0}, {[]time.Duration{3 * second}, 1}, {[]time.Duration{3 * second, second, 2 * second}, 2},
+		{[]time.Duration{0, 400 * ms, 900 * ms, 1100 * ms, 5 * second}, 3}} {
 		if got := busiest(test.at); got != test.want {
 			t.Errorf("%v: %d, want %d", test.at, got, test.want)
 		}
@@ -108,28 +120,36 @@ func FuzzCutsAndWindows(f *testing.F) {
 			}
 			counted++
 			w := h.Windows[c.Window-1]
-			if c.Cut.Latest < w.Start.Latest || c.Cut.Earliest < w.Start.Earliest || c.Cut.Latest > w.End.Latest || c.Back != nil && c.Back.Latest > w.End.Latest {
+			if c.Cut.Latest < w.Start.Latest || c.Cut.Earliest < w.Start.Earliest || c.Cut.Latest > w.End.Latest ||
+				c.Back != nil && c.Back.Latest > w.End.Latest {
 				t.Fatalf("%+v is not within %+v", c, w)
 			}
 		}
 		sum := 0
 		for i, w := range h.Windows {
 			sum += w.Cuts
-			if w.Start.Earliest > w.Start.Latest || w.End.Earliest > w.End.Latest || w.Failed > w.Cuts || w.Length.Min > w.Length.Max {
+			if w.Start.Earliest > w.Start.Latest || w.End.Earliest > w.End.Latest || w.Failed > w.Cuts ||
+				w.Length.Min > w.Length.Max {
 				t.Fatalf("%+v", w)
 			}
 			if i > 0 && w.Start.Latest < h.Windows[i-1].End.Latest+second {
 				t.Fatalf("windows %d and %d are less than a second apart", i-1, i)
 			}
 		}
-		if sum != counted || h.Cuts != len(cuts) || h.Unwarned > h.Cut || h.Cut > h.Connections || h.Standing > h.Stood {
+		if sum != counted || h.Cuts != len(cuts) || h.Unwarned > h.Cut || h.Cut > h.Connections ||
+			h.Standing > h.Stood {
 			t.Fatalf("%d cuts in windows of %d: %+v", sum, counted, h)
 		}
 		var l Ledger
 		for _, i := range rand.New(rand.NewPCG(seed, 2)).Perm(len(changes)) {
 			l.Add(uint64(i), changes[i])
 		}
-		if again, _ := l.Judge(Options{Target: target, Join: second, End: end, Backend: func(uint16) string { return "" }, Peer: func(uint16) string { return "" }}); again.Cuts != h.Cuts || again.Cut != h.Cut || again.Missing != h.Missing || len(again.Windows) != len(h.Windows) || again.Attempts != h.Attempts {
+		if again, _ := l.Judge(Options{Target: target, Join: second, End: end, Backend: func(uint16) string {
+			return ""
+		}, Peer: func(uint16) string {
+			return ""
+		}}); again.Cuts != h.Cuts || again.Cut != h.Cut || again.Missing != h.Missing ||
+			len(again.Windows) != len(h.Windows) || again.Attempts != h.Attempts {
 			t.Fatalf("in another order %+v, want %+v", again, h)
 		}
 	})
@@ -145,7 +165,8 @@ func someLives(seed uint64, n int) (changes []timeline.HeldChange, end time.Dura
 		switch {
 		case standing[conn]:
 			c := cutAt(conn, at, []timeline.Class{timeline.EOF, timeline.Reset, timeline.TimeoutResponse}[rng.IntN(3)])
-			c.From, c.Answered, c.Warned, c.Stopped = max(0, c.From), max(0, c.Answered), rng.IntN(3) == 0, rng.IntN(5) == 0
+			c.From, c.Answered, c.Warned, c.Stopped = max(0, c.From), max(0, c.Answered), rng.IntN(3) == 0,
+				rng.IntN(5) == 0
 			changes = append(changes, c)
 			standing[conn] = false
 		case rng.IntN(2) == 0:

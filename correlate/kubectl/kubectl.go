@@ -52,7 +52,8 @@ func Is(program string) bool {
 
 // Unwrap leaves out programs that only run another one.
 func Unwrap(words []string) []string {
-	for len(words) > 0 && slices.Contains([]string{"sudo", "doas", "env", "time", "nice", "nohup", "timeout", "stdbuf", "xargs"}, filepath.Base(words[0])) {
+	for len(words) > 0 && slices.Contains([]string{"sudo", "doas", "env", "time", "nice", "nohup", "timeout", "stdbuf",
+		"xargs"}, filepath.Base(words[0])) {
 		next := slices.IndexFunc(words[1:], Is)
 		if next < 0 {
 			return words
@@ -68,29 +69,36 @@ func flagsOf() (flags *pflag.FlagSet, selector *string) {
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
 	for _, name := range []string{ // of every verb
-		"as", "as-group", "as-uid", "as-user-extra", "cache-dir", "certificate-authority", "client-certificate", "client-key", "cluster", "context", "kubeconfig",
-		"kuberc", "log-flush-frequency", "password", "profile", "profile-output", "request-timeout", "tls-server-name", "token", "username", "vmodule",
+		"as", "as-group", "as-uid", "as-user-extra", "cache-dir", "certificate-authority", "client-certificate",
+		"client-key", "cluster", "context", "kubeconfig",
+		"kuberc", "log-flush-frequency", "password", "profile", "profile-output", "request-timeout", "tls-server-name",
+		"token", "username", "vmodule",
 	} {
 		flags.String(name, "", "")
 	}
 	for _, name := range []string{ // of drain, cordon, delete and taint, of rollout and scale
-		"chunk-size", "grace-period", "pod-selector", "skip-wait-for-delete-timeout", "timeout", "field-selector", "raw", "field-manager", "template",
+		"chunk-size", "grace-period", "pod-selector", "skip-wait-for-delete-timeout", "timeout", "field-selector",
+		"raw", "field-manager", "template",
 		"to-revision", "revision", "replicas", "current-replicas", "resource-version",
 	} {
 		flags.String(name, "", "")
 	}
-	for short, name := range map[string]string{"n": "namespace", "s": "server", "v": "v", "o": "output", "f": "filename", "k": "kustomize"} {
+	for short, name := range map[string]string{"n": "namespace", "s": "server", "v": "v", "o": "output",
+		"f": "filename", "k": "kustomize"} {
 		flags.StringP(name, short, "", "")
 	}
 	flags.String("user", "", "")
 	selector = flags.StringP("selector", "l", "", "")
 	for _, name := range []string{
-		"disable-compression", "insecure-skip-tls-verify", "match-server-version", "warnings-as-errors", "delete-emptydir-data", "delete-local-data", "disable-eviction",
-		"force", "ignore-daemonsets", "all", "ignore-not-found", "now", "wait", "overwrite", "allow-missing-template-keys", "show-managed-fields",
+		"disable-compression", "insecure-skip-tls-verify", "match-server-version", "warnings-as-errors",
+		"delete-emptydir-data", "delete-local-data", "disable-eviction",
+		"force", "ignore-daemonsets", "all", "ignore-not-found", "now", "wait", "overwrite",
+		"allow-missing-template-keys", "show-managed-fields",
 	} {
 		flags.Bool(name, false, "")
 	}
-	for short, name := range map[string]string{"A": "all-namespaces", "i": "interactive", "R": "recursive", "w": "watch"} {
+	for short, name := range map[string]string{"A": "all-namespaces", "i": "interactive", "R": "recursive",
+		"w": "watch"} {
 		flags.BoolP(name, short, false, "")
 	}
 	for name, alone := range map[string]string{"dry-run": "unchanged", "cascade": "background", "validate": "strict"} {

@@ -89,7 +89,8 @@ func TestBoundsOfSharesAreRoundedOutward(t *testing.T) {
 		lo, hi float64
 		want   string
 	}{
-		{0.00519, 0.0552, "0.51 % to 5.6 %"}, {0, 0.0141, "0 % to 1.5 %"}, {0.99119, 0.99991, "99.11 % to 100 %"}, {0.5, 0.5, "50 %"}, {0.499, 1, "49 % to 100 %"},
+		{0.00519, 0.0552, "0.51 % to 5.6 %"}, {0, 0.0141, "0 % to 1.5 %"}, {0.99119, 0.99991, "99.11 % to 100 %"},
+		{0.5, 0.5, "50 %"}, {0.499, 1, "49 % to 100 %"},
 	} {
 		if got := Percents(test.lo, test.hi); got != test.want {
 			t.Errorf("[%v, %v] reads %q, want %q", test.lo, test.hi, got, test.want)
@@ -98,7 +99,8 @@ func TestBoundsOfSharesAreRoundedOutward(t *testing.T) {
 }
 
 func TestMeasuredRatesHaveThreeDigits(t *testing.T) {
-	for rate, want := range map[float64]string{0: "0", 0.98765: "0.988", 66.67: "66.7", 99.97: "100", 998.2: "998", 12345.6: "12346"} {
+	for rate, want := range map[float64]string{0: "0", 0.98765: "0.988", 66.67: "66.7", 99.97: "100", 998.2: "998",
+		12345.6: "12346"} {
 		if got := Rate(rate); got != want {
 			t.Errorf("%v reads %q, want %q", rate, got, want)
 		}

@@ -10,15 +10,18 @@ import (
 
 // Where nobody's answer was awaited, a clean run does not say that an outage would have been seen.
 func TestAVerdictOverBareConnectionsSaysSo(t *testing.T) {
-	bare := model.Target{Name: "tcp://db new", Kind: timeline.New, Sent: 100, OK: 100, Coverage: 1, Proves: "somebody accepted a connection", Blind: true}
-	page := model.Target{Name: "web new", Kind: timeline.New, Sent: 100, OK: 100, Coverage: 1, Proves: "a reply with status 200 to 399"}
+	bare := model.Target{Name: "tcp://db new", Kind: timeline.New, Sent: 100, OK: 100, Coverage: 1,
+		Proves: "somebody accepted a connection", Blind: true}
+	page := model.Target{Name: "web new", Kind: timeline.New, Sent: 100, OK: 100, Coverage: 1,
+		Proves: "a reply with status 200 to 399"}
 	for _, tt := range []struct {
 		name    string
 		targets []model.Target
 		blind   string
 	}{
 		{"all are bare", []model.Target{bare}, "blind: a success shows only that somebody accepted a connection"},
-		{"one of two is", []model.Target{page, bare}, "blind: a success shows only that somebody accepted a connection (tcp://db new)"},
+		{"one of two is", []model.Target{page, bare}, "blind: a success shows only that somebody accepted a " +
+			"connection (tcp://db new)"},
 		{"none is", []model.Target{page}, ""},
 	} {
 		tl := &model.Timeline{Targets: tt.targets}
@@ -27,7 +30,8 @@ func TestAVerdictOverBareConnectionsSaysSo(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, tl.Verdict.Blind, tt.blind)
 		}
 		said := strings.Join(tl.Verdict.Reasons, "\n")
-		if claims := strings.Contains(said, "would have been seen"); claims != (tt.blind == "") || !strings.Contains(said, tt.blind) {
+		if claims := strings.Contains(said, "would have been seen"); claims != (tt.blind == "") ||
+			!strings.Contains(said, tt.blind) {
 			t.Errorf("%s: %s", tt.name, said)
 		}
 	}

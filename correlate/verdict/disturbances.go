@@ -37,7 +37,8 @@ func newScorer(tl *model.Timeline, service string) *scorer {
 		}
 		s.targets, names[t.Name] = append(s.targets, t), true
 		s.measured = s.measured || t.Sent > 0
-		s.during = model.Instant{Earliest: min(s.during.Earliest, t.Measured.Earliest), Latest: max(s.during.Latest, t.Measured.Latest)}
+		s.during = model.Instant{Earliest: min(s.during.Earliest, t.Measured.Earliest),
+			Latest: max(s.during.Latest, t.Measured.Latest)}
 	}
 	for i := range tl.Incidents {
 		if in := &tl.Incidents[i]; slices.ContainsFunc(in.Targets, func(t string) bool { return names[t] }) {
@@ -75,15 +76,24 @@ var disturbances = map[timeline.Disturbance]struct {
 	needs          []string // kinds that must have been watched, in addition to endpoints
 	find           func(*scorer, string) []happening
 }{
-	timeline.PodEnds:          {"a Pod with a ready endpoint was deleted", "no Pod with a ready endpoint was deleted", []string{"pod"}, (*scorer).podEnds},
-	timeline.PodStarts:        {"a new Pod became a ready endpoint", "no new Pod became a ready endpoint", []string{"pod"}, (*scorer).podStarts},
-	timeline.LastEndpointGoes: {"the last ready endpoint left", "an endpoint was ready all the time", nil, (*scorer).emptied},
-	timeline.NodeDrained:      {"a Pod with a ready endpoint was evicted", "no Pod with a ready endpoint was evicted from its node", []string{"pod"}, (*scorer).drained},
-	timeline.NodeFails:        {"a node with a ready endpoint failed", "no node with a ready endpoint failed", []string{"pod", "node"}, (*scorer).nodeFails},
-	timeline.NodeLost:         {"a node with a ready endpoint failed or was drained", "no node with a ready endpoint failed or was drained", []string{"pod", "node"}, (*scorer).nodeLost},
-	timeline.PodsReplaced:     {"a rollout replaced a Pod with a ready endpoint", "no rollout replaced a Pod with a ready endpoint", []string{"pod"}, (*scorer).replaced},
-	timeline.LivenessFails:    {"a liveness probe ended a container", "no liveness probe ended a container", []string{"pod", "event"}, (*scorer).livenessFails},
-	timeline.NodeWithout:      {"the prober's node had no ready endpoint", "the prober's node had a ready endpoint all the time", []string{"pod"}, (*scorer).nodeWithout},
+	timeline.PodEnds: {"a Pod with a ready endpoint was deleted", "no Pod with a ready endpoint was deleted",
+		[]string{"pod"}, (*scorer).podEnds},
+	timeline.PodStarts: {"a new Pod became a ready endpoint", "no new Pod became a ready endpoint",
+		[]string{"pod"}, (*scorer).podStarts},
+	timeline.LastEndpointGoes: {"the last ready endpoint left", "an endpoint was ready all the time", nil,
+		(*scorer).emptied},
+	timeline.NodeDrained: {"a Pod with a ready endpoint was evicted",
+		"no Pod with a ready endpoint was evicted from its node", []string{"pod"}, (*scorer).drained},
+	timeline.NodeFails: {"a node with a ready endpoint failed", "no node with a ready endpoint failed",
+		[]string{"pod", "node"}, (*scorer).nodeFails},
+	timeline.NodeLost: {"a node with a ready endpoint failed or was drained",
+		"no node with a ready endpoint failed or was drained", []string{"pod", "node"}, (*scorer).nodeLost},
+	timeline.PodsReplaced: {"a rollout replaced a Pod with a ready endpoint",
+		"no rollout replaced a Pod with a ready endpoint", []string{"pod"}, (*scorer).replaced},
+	timeline.LivenessFails: {"a liveness probe ended a container", "no liveness probe ended a container",
+		[]string{"pod", "event"}, (*scorer).livenessFails},
+	timeline.NodeWithout: {"the prober's node had no ready endpoint",
+		"the prober's node had a ready endpoint all the time", []string{"pod"}, (*scorer).nodeWithout},
 }
 
 // happened returns the times that what a prediction is about happened to the Service, or why that is not known.
@@ -141,7 +151,9 @@ func (s *scorer) hidden(h happening) string {
 // hides reports whether an incident is one in which a further cause could go unseen: for a while all requests failed,
 // or why they did is not known.
 func (s *scorer) hides(in *model.Incident) bool {
-	return slices.ContainsFunc(in.Causes, func(c model.IncidentCause) bool { return unsure(c.Confidence) || c.Rule == "unexplained" }) ||
+	return slices.ContainsFunc(in.Causes, func(c model.IncidentCause) bool {
+		return unsure(c.Confidence) || c.Rule == "unexplained"
+	}) ||
 		slices.ContainsFunc(s.tl.Windows, func(w model.Window) bool {
 			return (w.Kind == model.Outage || w.Blackout != nil) && slices.Contains(in.Windows, w.ID)
 		})
@@ -155,7 +167,8 @@ func (s *scorer) endsOf(those func(*model.Pod) bool) (all []happening) {
 	counted := map[string]bool{}
 	for _, e := range s.changed {
 		p := s.pods[e.Object.UID]
-		if !cluster.IsReady(e.From) || p == nil || p.Deleted == nil || !p.Deleted.Bounded() || counted[p.UID] || !those(p) {
+		if !cluster.IsReady(e.From) || p == nil || p.Deleted == nil || !p.Deleted.Bounded() || counted[p.UID] ||
+			!those(p) {
 			continue
 		}
 		counted[p.UID] = true
@@ -215,7 +228,8 @@ func (s *scorer) nodeFails(node string) (all []happening) {
 	}
 	for i := range s.tl.Events {
 		e := &s.tl.Events[i]
-		if e.Kind == timeline.NodeReady && e.From == "true" && e.To != "true" && e.Object != nil && hosts[e.Object.Name] && (node == "" || e.Object.Name == node) {
+		if e.Kind == timeline.NodeReady && e.From == "true" && e.To != "true" && e.Object != nil &&
+			hosts[e.Object.Name] && (node == "" || e.Object.Name == node) {
 			all = append(all, after(e.At))
 		}
 	}
@@ -229,7 +243,8 @@ func (s *scorer) nodeLost(node string) []happening {
 func (s *scorer) livenessFails(string) (all []happening) {
 	for i := range s.tl.Events {
 		e := &s.tl.Events[i]
-		if e.Kind == timeline.KubeEvent && e.To == "Killing" && strings.Contains(e.Detail, "failed liveness probe") && e.Object != nil && s.pods[e.Object.UID] != nil && e.At.Bounded() {
+		if e.Kind == timeline.KubeEvent && e.To == "Killing" && strings.Contains(e.Detail, "failed liveness probe") &&
+			e.Object != nil && s.pods[e.Object.UID] != nil && e.At.Bounded() {
 			all = append(all, after(e.At))
 		}
 	}
@@ -255,7 +270,8 @@ func (s *scorer) withoutOn(node string) (all []happening) {
 	since := s.during.Earliest
 	for i := range s.tl.Events {
 		e := &s.tl.Events[i]
-		if e.Kind != timeline.EndpointChanged || e.Service != s.service || e.Object == nil || s.pods[e.Object.UID] == nil || s.pods[e.Object.UID].Node != node {
+		if e.Kind != timeline.EndpointChanged || e.Service != s.service || e.Object == nil ||
+			s.pods[e.Object.UID] == nil || s.pods[e.Object.UID].Node != node {
 			continue
 		}
 		before := len(ready)

@@ -34,14 +34,16 @@ func (s *scorer) evictions() (outcome model.PredictionOutcome, why string) {
 		}
 	}
 	if times > 0 {
-		return model.Confirmed, fmt.Sprintf("evictions of %s were refused for it (%s)", quantity.Count(len(refused), "Pod"), quantity.Count(times, "time"))
+		return model.Confirmed, fmt.Sprintf("evictions of %s were refused for it (%s)",
+			quantity.Count(len(refused), "Pod"), quantity.Count(times, "time"))
 	}
 	for _, p := range s.pods {
 		if p.Ending == nil || p.Ending.By != model.ByEviction {
 			continue
 		}
 		if !captured || !s.drains() {
-			return model.NotTested, "a Pod was evicted, and whether that was refused before is not known: only the output of a wrapped `kubectl drain` says so"
+			return model.NotTested, "a Pod was evicted, and whether that was refused before is not known: only the " +
+				"output of a wrapped `kubectl drain` says so"
 		}
 		return model.Refuted, "a Pod was evicted, and the command's output says of no eviction that it was refused"
 	}

@@ -33,7 +33,8 @@ func untested(tl *model.Timeline) string {
 	if len(changed) > 0 || !watched {
 		return ""
 	}
-	return fmt.Sprintf("nothing was tested: no endpoint of %s left or came after `%s` began", servicesOf(tl), timeline.JoinCommand(command.Args)) + refusal(tl, *command.Start)
+	return fmt.Sprintf("nothing was tested: no endpoint of %s left or came after `%s` began", servicesOf(tl),
+		timeline.JoinCommand(command.Args)) + refusal(tl, *command.Start)
 }
 
 // refusal says which PodDisruptionBudgets allowed no eviction from an instant on, and whether the wrapped command was
@@ -54,7 +55,9 @@ func refusal(tl *model.Timeline, since time.Duration) string {
 	text := ""
 	for _, name := range slices.Sorted(maps.Keys(last)) {
 		if b := last[name].Snapshot.Budget; !open[name] {
-			text += fmt.Sprintf("; PodDisruptionBudget %s allowed no eviction: of %d Pods %d were healthy, and %d must be", last[name].Object.Name, b.Expected, b.Healthy, b.Desired)
+			text += fmt.Sprintf(
+				"; PodDisruptionBudget %s allowed no eviction: of %d Pods %d were healthy, and %d must be",
+				last[name].Object.Name, b.Expected, b.Healthy, b.Desired)
 		}
 	}
 	if text != "" && refused {
@@ -73,7 +76,8 @@ func unfinished(tl *model.Timeline) string {
 	last, rolled := map[string]*model.Event{}, []string{}
 	for i := range tl.Events {
 		e := &tl.Events[i]
-		if e.Kind != timeline.SnapshotTaken || e.Object == nil || e.Snapshot == nil || e.Snapshot.Workload == nil || e.Object.Kind == "ReplicaSet" {
+		if e.Kind != timeline.SnapshotTaken || e.Object == nil || e.Snapshot == nil || e.Snapshot.Workload == nil ||
+			e.Object.Kind == "ReplicaSet" {
 			continue
 		}
 		name := e.Object.Kind + " " + e.Object.Name
@@ -83,8 +87,12 @@ func unfinished(tl *model.Timeline) string {
 		last[name] = e
 	}
 	for _, name := range rolled {
-		if w, status := last[name].Snapshot.Workload, last[name].Snapshot.Workload.Status; last[name].To != timeline.SnapshotDeleted && (status.Updated < w.Replicas || status.Available < w.Replicas || status.Existing > w.Replicas) {
-			return fmt.Sprintf("the rollout of %s had not finished when the run ended: of %d Pods %d were of the newest template, %d available, %d there", name, w.Replicas, status.Updated, status.Available, status.Existing)
+		w, status := last[name].Snapshot.Workload, last[name].Snapshot.Workload.Status
+		if last[name].To != timeline.SnapshotDeleted &&
+			(status.Updated < w.Replicas || status.Available < w.Replicas || status.Existing > w.Replicas) {
+			return fmt.Sprintf("the rollout of %s had not finished when the run ended: of %d Pods %d were of the "+
+				"newest template, %d available, %d there", name, w.Replicas, status.Updated, status.Available,
+				status.Existing)
 		}
 	}
 	return ""
@@ -99,7 +107,8 @@ func exposure(tl *model.Timeline, begin time.Duration, service string) (changed 
 		lanes.Learn(e)
 		switch since := e.Seen >= begin; e.Kind {
 		case timeline.WatchGap:
-			missed = missed || since && (e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, "endpointslice")) && model.Concerns(e.Services, service)
+			missed = missed || since && (e.Object == nil || e.Object.Kind == "" ||
+				cluster.SameKind(e.Object.Kind, "endpointslice")) && model.Concerns(e.Services, service)
 		case timeline.EndpointChanged:
 			if service != "" && e.Service != service {
 				continue

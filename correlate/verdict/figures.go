@@ -169,7 +169,8 @@ func controlHealth(tl *model.Timeline) string {
 		case t.Failed > 0:
 			failures := map[string]int{}
 			for class, n := range t.Classes {
-				if class != timeline.OK.String() && class != timeline.NotSent.String() && class != timeline.Local.String() {
+				if class != timeline.OK.String() && class != timeline.NotSent.String() &&
+					class != timeline.Local.String() {
 					failures[class] = n
 				}
 			}
@@ -209,7 +210,8 @@ func notProbed(tl *model.Timeline) int {
 		}
 	}
 	for _, e := range tl.Events {
-		if e.Kind == timeline.EndpointChanged && e.Object != nil && e.Object.Kind == "Pod" && len(probed) > 0 && !probed[e.Object.UID] {
+		if e.Kind == timeline.EndpointChanged && e.Object != nil && e.Object.Kind == "Pod" && len(probed) > 0 &&
+			!probed[e.Object.UID] {
 			seen[e.Object.UID] = true
 		}
 	}

@@ -72,14 +72,17 @@ func unknownRemovals(tl *model.Timeline) (n int) {
 // leftEndpoint reports whether an event is a Pod's endpoint that left the target's Service while the target was
 // measured.
 func leftEndpoint(e model.Event, t *model.Target) bool {
-	return e.Kind == timeline.EndpointChanged && e.Object != nil && e.Object.Kind == "Pod" && e.Service == t.Service && e.PortName == t.PortName &&
+	return e.Kind == timeline.EndpointChanged && e.Object != nil && e.Object.Kind == "Pod" && e.Service == t.Service &&
+		e.PortName == t.PortName &&
 		e.From == timeline.EndpointReady && e.To != timeline.EndpointReady &&
 		t.Measured.Earliest <= e.At.Earliest && e.At.Latest <= t.Measured.Latest
 }
 
 // fromProber reports whether a prober of --from sends the target's requests.
 func fromProber(tl *model.Timeline, t *model.Target) bool {
-	return slices.ContainsFunc(tl.Sources, func(s model.Source) bool { return s.Name == t.Source && s.Role == timeline.Prober })
+	return slices.ContainsFunc(tl.Sources, func(s model.Source) bool {
+		return s.Name == t.Source && s.Role == timeline.Prober
+	})
 }
 
 // sourcesCoverage returns the coverage of the source, or of the node that was to have one, that observed least.

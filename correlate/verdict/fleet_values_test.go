@@ -19,7 +19,8 @@ func fleetRun() *model.Timeline {
 	for i := range 3 {
 		pod := fmt.Sprintf("web-%d", i+1)
 		tl.Events = append(tl.Events, model.Event{
-			ID: uint32(i + 1), Kind: timeline.EndpointChanged, From: timeline.EndpointReady, To: timeline.EndpointTerminatingServing, Service: "shop/web",
+			ID: uint32(i + 1), Kind: timeline.EndpointChanged, From: timeline.EndpointReady,
+			To: timeline.EndpointTerminatingServing, Service: "shop/web",
 			Object: &timeline.Object{Kind: "Pod", Name: pod, UID: pod}, At: at(time.Duration(i+1) * 5 * time.Second),
 		})
 	}
@@ -27,23 +28,29 @@ func fleetRun() *model.Timeline {
 		node := fmt.Sprintf("node%d", i+1)
 		source := model.Source{Name: "prober-" + node, Role: timeline.Prober, Coverage: new(1 - float64(i)/100)}
 		tl.Sources = append(tl.Sources, source)
-		target := model.Target{Name: "new from " + node, Kind: timeline.New, Service: "shop/web", Source: source.Name, Measured: model.Instant{Latest: 30 * time.Second}}
+		target := model.Target{Name: "new from " + node, Kind: timeline.New, Service: "shop/web", Source: source.Name,
+			Measured: model.Instant{Latest: 30 * time.Second}}
 		tl.Targets = append(tl.Targets, target)
 		for j, e := range tl.Events {
 			lag := time.Duration(3*i+j+1) * 100 * time.Millisecond
 			tl.Routes = append(tl.Routes, model.Route{
-				Change: model.Removal, Service: "shop/web", Node: node, Target: target.Name, Event: e.ID, Pod: e.Object.Name,
+				Change: model.Removal, Service: "shop/web", Node: node, Target: target.Name, Event: e.ID,
+				Pod: e.Object.Name,
 				Lag: model.Length{Min: lag - 50*time.Millisecond, Max: lag + 50*time.Millisecond},
 			})
 		}
 	}
-	tl.Routes = append(tl.Routes, model.Route{Change: model.Addition, Target: "new from node1", Event: 99, Lag: model.Length{Min: time.Hour, Max: time.Hour}})
+	tl.Routes = append(tl.Routes, model.Route{Change: model.Addition, Target: "new from node1", Event: 99,
+		Lag: model.Length{Min: time.Hour, Max: time.Hour}})
 	return tl
 }
 
 func TestRouteGatesHoldTheLagsOfAllNodes(t *testing.T) {
-	all := map[string]model.GateOutcome{"route.lag.max>849ms": model.GateFail, "route.lag.max>900ms": model.GateUndecided, "route.lag.max>950ms": model.GatePass, "route.lag.p99>950ms": model.GatePass}
-	unknown := map[string]model.GateOutcome{"route.lag.max>849ms": model.GateFail, "route.lag.max>900ms": model.GateUndecided, "route.lag.max>1h": model.GateUndecided}
+	all := map[string]model.GateOutcome{"route.lag.max>849ms": model.GateFail,
+		"route.lag.max>900ms": model.GateUndecided, "route.lag.max>950ms": model.GatePass,
+		"route.lag.p99>950ms": model.GatePass}
+	unknown := map[string]model.GateOutcome{"route.lag.max>849ms": model.GateFail,
+		"route.lag.max>900ms": model.GateUndecided, "route.lag.max>1h": model.GateUndecided}
 	for _, tt := range []struct {
 		name   string
 		change func(*model.Timeline)
@@ -62,7 +69,10 @@ func TestRouteGatesHoldTheLagsOfAllNodes(t *testing.T) {
 			e.ID, e.Service = 77, "shop/other"
 			tl.Events = append(tl.Events, e)
 		}, all},
-		{"no routes", func(tl *model.Timeline) { tl.Routes = nil }, map[string]model.GateOutcome{"route.lag.max>1h": model.GateUndecided, "route.lag.p99>0": model.GateUndecided}},
+		{"no routes", func(tl *model.Timeline) {
+			tl.Routes = nil
+		}, map[string]model.GateOutcome{"route.lag.max>1h": model.GateUndecided,
+			"route.lag.p99>0": model.GateUndecided}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tl := fleetRun()
@@ -79,14 +89,17 @@ func TestRouteLagP99LeavesOneInAHundredOut(t *testing.T) {
 		tl.Routes = append(tl.Routes, tl.Routes[:9]...)
 	}
 	tl.Routes[0].Open, tl.Routes[10].Open = true, true
-	judgeGates(t, tl, map[string]model.GateOutcome{"route.lag.p99>849ms": model.GateFail, "route.lag.p99>950ms": model.GatePass, "route.lag.max>950ms": model.GateUndecided})
+	judgeGates(t, tl, map[string]model.GateOutcome{"route.lag.p99>849ms": model.GateFail,
+		"route.lag.p99>950ms": model.GatePass, "route.lag.max>950ms": model.GateUndecided})
 	tl.Routes[20].Open = true
 	judgeGates(t, tl, map[string]model.GateOutcome{"route.lag.p99>950ms": model.GateUndecided})
 }
 
 func TestSourcesCoverageIsThatOfTheWorst(t *testing.T) {
-	judgeGates(t, fleetRun(), map[string]model.GateOutcome{"sources.coverage<97.9%": model.GatePass, "sources.coverage<98.1%": model.GateFail, "coverage<98.1%": model.GatePass})
-	judgeGates(t, &model.Timeline{}, map[string]model.GateOutcome{"sources.coverage<99.8%": model.GatePass, "sources.coverage<100%": model.GateFail})
+	judgeGates(t, fleetRun(), map[string]model.GateOutcome{"sources.coverage<97.9%": model.GatePass,
+		"sources.coverage<98.1%": model.GateFail, "coverage<98.1%": model.GatePass})
+	judgeGates(t, &model.Timeline{}, map[string]model.GateOutcome{"sources.coverage<99.8%": model.GatePass,
+		"sources.coverage<100%": model.GateFail})
 }
 
 func judgeGates(t *testing.T, tl *model.Timeline, want map[string]model.GateOutcome) {

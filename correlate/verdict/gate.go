@@ -39,20 +39,43 @@ type GateMetric struct {
 // GateMetrics lists what a gate can limit. Failed adds over the judged targets, the others are the
 // worst target's.
 var GateMetrics = []GateMetric{
-	{Name: "failed", Unit: model.Count, Doc: "requests that failed", Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(float64(v.Failed)), true }},
-	{Name: "errors.rate", Unit: model.Ratio, Doc: "failed ÷ sent", Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.ErrorRate), true }},
-	{Name: "downtime.total", Unit: model.Duration, Doc: "request-weighted downtime of all windows", Value: totalDowntime},
+	{Name: "failed", Unit: model.Count, Doc: "requests that failed",
+		Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) {
+			return exactly(float64(v.Failed)), true
+		}},
+	{Name: "errors.rate", Unit: model.Ratio, Doc: "failed ÷ sent",
+		Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) {
+			return exactly(v.ErrorRate), true
+		}},
+	{Name: "downtime.total", Unit: model.Duration, Doc: "request-weighted downtime of all windows",
+		Value: totalDowntime},
 	{Name: "window.longest", Unit: model.Duration, Doc: "the longest window", Value: longestWindow},
-	{Name: "blackout.longest", Unit: model.Duration, Doc: "the longest stretch of three failures or more without one success", Value: longestBlackout},
+	{Name: "blackout.longest", Unit: model.Duration,
+		Doc: "the longest stretch of three failures or more without one success", Value: longestBlackout},
 	{Name: "windows", Unit: model.Count, Doc: "windows of kind outage or partial", Value: windowCount},
-	{Name: "latency.p99", Unit: model.Duration, Doc: "99 % of answered requests took no longer, from when they were due", Value: latencyP99},
-	{Name: "coverage", Unit: model.Ratio, Doc: "observed ÷ measured time", Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) { return exactly(v.Coverage), true }},
-	{Name: "held.cut", Unit: model.Count, Doc: "held connections that were cut", Held: true, Value: heldCount(func(s heldSum) int { return s.cut })},
-	{Name: "held.unwarned", Unit: model.Count, Doc: "held connections that were cut without an announcement by the server", Held: true, Value: heldCount(func(s heldSum) int { return s.unwarned })},
-	{Name: "held.back.max", Unit: model.Duration, Doc: "the longest time from when the client noticed a cut until the held connection was re-established", Held: true, Value: heldBack},
-	{Name: "route.lag.max", Unit: model.Duration, Doc: "the longest time that a node kept routing to a Pod after its endpoint was removed", From: true, Value: routeLag(1)},
-	{Name: "route.lag.p99", Unit: model.Duration, Doc: "99 % of these lags, of all nodes and endpoints, were no longer", From: true, Value: routeLag(0.99)},
-	{Name: "sources.coverage", Unit: model.Ratio, Doc: "observed ÷ measured time of the source that observed least, where `coverage` counts what any of them observed", Value: sourcesCoverage},
+	{Name: "latency.p99", Unit: model.Duration,
+		Doc: "99 % of answered requests took no longer, from when they were due", Value: latencyP99},
+	{Name: "coverage", Unit: model.Ratio, Doc: "observed ÷ measured time",
+		Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) {
+			return exactly(v.Coverage), true
+		}},
+	{Name: "held.cut", Unit: model.Count, Doc: "held connections that were cut", Held: true,
+		Value: heldCount(func(s heldSum) int {
+			return s.cut
+		})},
+	{Name: "held.unwarned", Unit: model.Count,
+		Doc: "held connections that were cut without an announcement by the server", Held: true,
+		Value: heldCount(func(s heldSum) int {
+			return s.unwarned
+		})},
+	{Name: "held.back.max", Unit: model.Duration, Doc: "the longest time from when the client noticed a cut until " +
+		"the held connection was re-established", Held: true, Value: heldBack},
+	{Name: "route.lag.max", Unit: model.Duration, Doc: "the longest time that a node kept routing to a Pod after its " +
+		"endpoint was removed", From: true, Value: routeLag(1)},
+	{Name: "route.lag.p99", Unit: model.Duration,
+		Doc: "99 % of these lags, of all nodes and endpoints, were no longer", From: true, Value: routeLag(0.99)},
+	{Name: "sources.coverage", Unit: model.Ratio, Doc: "observed ÷ measured time of the source that observed least, " +
+		"where `coverage` counts what any of them observed", Value: sourcesCoverage},
 }
 
 func MetricNamed(name string) (GateMetric, bool) {
@@ -158,7 +181,8 @@ func (p *gateParser) skipSpace() {
 }
 
 func (p *gateParser) wrong(at word, problem, advice string) error {
-	return hint.Add(advice, &GateError{Expr: p.expr, Column: utf8.RuneCountInString(p.expr[:at.pos]) + 1, Problem: problem})
+	return hint.Add(advice, &GateError{Expr: p.expr, Column: utf8.RuneCountInString(p.expr[:at.pos]) + 1,
+		Problem: problem})
 }
 
 func validOp(op string) bool { return op == ">" || op == ">=" || op == "<" || op == "<=" }

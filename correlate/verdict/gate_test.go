@@ -12,21 +12,22 @@ import (
 
 func TestGateStatesWhenTheRunFails(t *testing.T) {
 	for expr, want := range map[string]Gate{
-		"failed>0":                 {Metric: "failed", Op: ">", Limit: 0},
-		"  failed   >=  12 ":       {Metric: "failed", Op: ">=", Limit: 12},
-		"errors.rate>0.1%":         {Metric: "errors.rate", Op: ">", Limit: 0.001},
-		"errors.rate > 0.001":      {Metric: "errors.rate", Op: ">", Limit: 0.001},
-		"downtime.total>500ms":     {Metric: "downtime.total", Op: ">", Limit: float64(500 * time.Millisecond)},
-		"window.longest > 1m30s":   {Metric: "window.longest", Op: ">", Limit: float64(90 * time.Second)},
-		"blackout.longest>0":       {Metric: "blackout.longest", Op: ">", Limit: 0},
-		"failed > 4294967296":      {Metric: "failed", Op: ">", Limit: 1 << 32},
-		"windows > 3":              {Metric: "windows", Op: ">", Limit: 3},
-		"latency.p99>1.5s":         {Metric: "latency.p99", Op: ">", Limit: float64(1500 * time.Millisecond)},
-		"coverage<99.9%":           {Metric: "coverage", Op: "<", Limit: 0.999},
-		"coverage\t<=\t0.999":      {Metric: "coverage", Op: "<=", Limit: 0.999},
-		"coverage < 99.9 %":        {Metric: "coverage", Op: "<", Limit: 0.999},
-		"errors.rate>=100%":        {Metric: "errors.rate", Op: ">=", Limit: 1},
-		"latency.p99 > 1h2m3.004s": {Metric: "latency.p99", Op: ">", Limit: float64(time.Hour + 2*time.Minute + 3004*time.Millisecond)},
+		"failed>0":               {Metric: "failed", Op: ">", Limit: 0},
+		"  failed   >=  12 ":     {Metric: "failed", Op: ">=", Limit: 12},
+		"errors.rate>0.1%":       {Metric: "errors.rate", Op: ">", Limit: 0.001},
+		"errors.rate > 0.001":    {Metric: "errors.rate", Op: ">", Limit: 0.001},
+		"downtime.total>500ms":   {Metric: "downtime.total", Op: ">", Limit: float64(500 * time.Millisecond)},
+		"window.longest > 1m30s": {Metric: "window.longest", Op: ">", Limit: float64(90 * time.Second)},
+		"blackout.longest>0":     {Metric: "blackout.longest", Op: ">", Limit: 0},
+		"failed > 4294967296":    {Metric: "failed", Op: ">", Limit: 1 << 32},
+		"windows > 3":            {Metric: "windows", Op: ">", Limit: 3},
+		"latency.p99>1.5s":       {Metric: "latency.p99", Op: ">", Limit: float64(1500 * time.Millisecond)},
+		"coverage<99.9%":         {Metric: "coverage", Op: "<", Limit: 0.999},
+		"coverage\t<=\t0.999":    {Metric: "coverage", Op: "<=", Limit: 0.999},
+		"coverage < 99.9 %":      {Metric: "coverage", Op: "<", Limit: 0.999},
+		"errors.rate>=100%":      {Metric: "errors.rate", Op: ">=", Limit: 1},
+		"latency.p99 > 1h2m3.004s": {Metric: "latency.p99", Op: ">",
+			Limit: float64(time.Hour + 2*time.Minute + 3004*time.Millisecond)},
 	} {
 		got, err := ParseGate(expr)
 		if err != nil {
@@ -80,7 +81,8 @@ func TestMalformedGateNamesPlaceAndRemedy(t *testing.T) {
 		{"failed>0%", 8, `bad count "0%"`, "whole number"},
 		{"failed>1e3", 8, `bad count "1e3"`, "whole number"},
 		{"failed>9007199254740993", 8, `count "9007199254740993" is more than 9007199254740992`, "whole number"},
-		{"failed>99999999999999999999", 8, `count "99999999999999999999" is more than 9007199254740992`, "whole number"},
+		{"failed>99999999999999999999", 8, `count "99999999999999999999" is more than 9007199254740992`,
+			"whole number"},
 		{"latency.p99>200", 13, `bad duration "200"`, "with a unit"},
 		{"latency.p99>200MS", 13, "bad duration", "with a unit"},
 		{"downtime>1s", 1, `unknown metric "downtime"`, "did you mean downtime.total?"},
@@ -94,8 +96,10 @@ func TestMalformedGateNamesPlaceAndRemedy(t *testing.T) {
 			t.Errorf("%q: error is %v, want a GateError", tt.expr, err)
 			continue
 		}
-		if gateErr.Column != tt.column || !strings.Contains(gateErr.Problem, tt.problem) || !strings.Contains(hint.Of(err), tt.hint) {
-			t.Errorf("%q: %v\nhint: %s\nwant column %d, %q, hint with %q", tt.expr, gateErr, hint.Of(err), tt.column, tt.problem, tt.hint)
+		if gateErr.Column != tt.column || !strings.Contains(gateErr.Problem, tt.problem) ||
+			!strings.Contains(hint.Of(err), tt.hint) {
+			t.Errorf("%q: %v\nhint: %s\nwant column %d, %q, hint with %q", tt.expr, gateErr, hint.Of(err), tt.column,
+				tt.problem, tt.hint)
 		}
 	}
 }
@@ -118,22 +122,33 @@ func TestGateIsUndecidedWhereTheErrorBarsHoldItsLimit(t *testing.T) {
 	for expr, want := range map[string]model.GateOutcome{
 		"failed>0": model.GateFail, "failed>4": model.GateFail, "failed>5": model.GatePass, "failed>=5": model.GateFail,
 		"errors.rate>0.1%": model.GateFail, "errors.rate>0.5%": model.GatePass,
-		"downtime.total>39ms": model.GateFail, "downtime.total>40ms": model.GateUndecided, "downtime.total>=40ms": model.GateFail,
-		"downtime.total>45ms": model.GateUndecided, "downtime.total>=50ms": model.GateUndecided, "downtime.total>50ms": model.GatePass,
-		"window.longest>79ms": model.GateFail, "window.longest>85ms": model.GateUndecided, "window.longest>1s": model.GatePass,
-		"window.longest<80ms": model.GatePass, "window.longest<85ms": model.GateUndecided, "window.longest<91ms": model.GateFail,
-		"blackout.longest>4ms": model.GateUndecided, "blackout.longest>5ms": model.GatePass, // none seen, but one of < 5 ms may have gone unseen
+		"downtime.total>39ms": model.GateFail, "downtime.total>40ms": model.GateUndecided,
+		"downtime.total>=40ms": model.GateFail,
+		"downtime.total>45ms":  model.GateUndecided, "downtime.total>=50ms": model.GateUndecided,
+		"downtime.total>50ms": model.GatePass,
+		"window.longest>79ms": model.GateFail, "window.longest>85ms": model.GateUndecided,
+		"window.longest>1s":   model.GatePass,
+		"window.longest<80ms": model.GatePass, "window.longest<85ms": model.GateUndecided,
+		"window.longest<91ms": model.GateFail,
+		// none seen, but one of < 5 ms may have gone unseen
+		"blackout.longest>4ms": model.GateUndecided, "blackout.longest>5ms": model.GatePass,
 		"windows>0": model.GateFail, "windows>1": model.GatePass,
-		"latency.p99>30ms": model.GateUndecided, "latency.p99>30.1ms": model.GatePass, "latency.p99>29.9ms": model.GateFail, // three digits are kept of it
-		"failed<6": model.GateFail, "failed<5": model.GatePass, "failed<=5": model.GateFail, "failed<=4": model.GatePass,
-		"errors.rate>=0.5%": model.GateFail, "errors.rate<0.5%": model.GatePass, "windows>=1": model.GateFail, "windows<1": model.GatePass,
-		"coverage<99.9%": model.GatePass, "coverage<99.95%": model.GatePass, "coverage<=99.95%": model.GateFail, "coverage<99.99%": model.GateFail,
+		// three digits are kept of it
+		"latency.p99>30ms": model.GateUndecided, "latency.p99>30.1ms": model.GatePass,
+		"latency.p99>29.9ms": model.GateFail,
+		"failed<6":           model.GateFail, "failed<5": model.GatePass, "failed<=5": model.GateFail,
+		"failed<=4":         model.GatePass,
+		"errors.rate>=0.5%": model.GateFail, "errors.rate<0.5%": model.GatePass, "windows>=1": model.GateFail,
+		"windows<1":      model.GatePass,
+		"coverage<99.9%": model.GatePass, "coverage<99.95%": model.GatePass, "coverage<=99.95%": model.GateFail,
+		"coverage<99.99%": model.GateFail,
 	} {
 		gate, err := ParseGate(expr)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := gate.judge(&model.Timeline{Windows: []model.Window{{Kind: model.Partial}}}, &measured); got.Outcome != want {
+		if got := gate.judge(&model.Timeline{Windows: []model.Window{{Kind: model.Partial}}},
+			&measured); got.Outcome != want {
 			t.Errorf("%s: %s with %+v, want %s", expr, got.Outcome, got.Value, want)
 		}
 	}
@@ -145,21 +160,24 @@ func TestGateOnNothingMeasuredIsUndecided(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := gate.judge(&model.Timeline{}, &model.Verdict{}); got.Outcome != model.GateUndecided || got.Value != nil || got.Metric != m.Name || got.Unit != m.Unit {
+		if got := gate.judge(&model.Timeline{}, &model.Verdict{}); got.Outcome != model.GateUndecided ||
+			got.Value != nil || got.Metric != m.Name || got.Unit != m.Unit {
 			t.Errorf("%s: %+v, want undecided without a value, in %s", gate, got, m.Unit)
 		}
 	}
 }
 
 func FuzzParseGate(f *testing.F) {
-	for _, seed := range []string{"failed>0", "errors.rate > 0.1%", "coverage<=99.9 %", "window.longest>=1m2.5s", "x", "failed>>0", "é≥\x80%", "coverage<1e-2", "coverage<-0"} {
+	for _, seed := range []string{"failed>0", "errors.rate > 0.1%", "coverage<=99.9 %", "window.longest>=1m2.5s", "x",
+		"failed>>0", "é≥\x80%", "coverage<1e-2", "coverage<-0"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, expr string) {
 		gate, err := ParseGate(expr)
 		if err != nil {
 			gateErr, ok := errors.AsType[*GateError](err)
-			if !ok || gateErr.Column < 1 || gateErr.Column > len(expr)+1 || hint.Of(err) == "" || gateErr.Problem == "" {
+			if !ok || gateErr.Column < 1 || gateErr.Column > len(expr)+1 || hint.Of(err) == "" ||
+				gateErr.Problem == "" {
 				t.Fatalf("%q: a poor error: %#v", expr, err)
 			}
 			return

@@ -23,8 +23,10 @@ type heldSum struct {
 func sumHeld(tl *model.Timeline) heldSum {
 	s := heldSum{before: map[string]int{}, after: map[string]int{}}
 	for _, h := range tl.Held {
-		s.connections, s.stood, s.cut, s.unwarned = s.connections+h.Connections, s.stood+h.Stood, s.cut+h.Cut, s.unwarned+h.Unwarned
-		s.missing, s.stopped, s.unproven, s.open = s.missing+h.Missing, s.stopped+h.Stopped, s.unproven+h.Unproven, s.open || h.Open
+		s.connections, s.stood, s.cut, s.unwarned = s.connections+h.Connections, s.stood+h.Stood, s.cut+h.Cut,
+			s.unwarned+h.Unwarned
+		s.missing, s.stopped, s.unproven, s.open = s.missing+h.Missing, s.stopped+h.Stopped, s.unproven+h.Unproven,
+			s.open || h.Open
 		for pod, n := range h.Before {
 			s.before[pod] += n
 		}
@@ -51,11 +53,13 @@ func HeldFound(tl *model.Timeline) string {
 	case s.stood == 0:
 		return fmt.Sprintf("none of %d held connections ever stood", s.connections)
 	case s.cut == 0 && s.stood < s.connections:
-		return fmt.Sprintf("%d of %d held connections never stood, none of the others was cut", s.connections-s.stood, s.connections)
+		return fmt.Sprintf("%d of %d held connections never stood, none of the others was cut", s.connections-s.stood,
+			s.connections)
 	case s.cut == 0:
 		return fmt.Sprintf("none of %d held connections was cut", s.connections)
 	}
-	parts := []string{fmt.Sprintf("%d of %d held connections %s cut, %s without a warning", s.cut, s.connections, wereOrWas(s.cut), allOr(s.unwarned, s.cut))}
+	parts := []string{fmt.Sprintf("%d of %d held connections %s cut, %s without a warning", s.cut, s.connections,
+		wereOrWas(s.cut), allOr(s.unwarned, s.cut))}
 	if s.back != nil {
 		parts = append(parts, "back after "+BackText(*s.back))
 	}
@@ -101,7 +105,8 @@ func imbalance(before, after map[string]int) string {
 	if pod == "" || share <= was {
 		return ""
 	}
-	return fmt.Sprintf("%s of the connections are on %s now, and no Pod had more than %s before", quantity.Percent(share), pod, quantity.Percent(was))
+	return fmt.Sprintf("%s of the connections are on %s now, and no Pod had more than %s before",
+		quantity.Percent(share), pod, quantity.Percent(was))
 }
 
 // most returns the Pod with the most connections, of several always the same, and its share of all.
@@ -123,10 +128,13 @@ func most(of map[string]int) (pod string, share float64) {
 func heldDoubts(tl *model.Timeline) (doubts []string) {
 	s := sumHeld(tl)
 	if s.stood < s.connections {
-		doubts = append(doubts, fmt.Sprintf("%d of %d held connections never stood: what would have become of them is not known", s.connections-s.stood, s.connections))
+		doubts = append(doubts,
+			fmt.Sprintf("%d of %d held connections never stood: what would have become of them is not known",
+				s.connections-s.stood, s.connections))
 	}
 	if s.open {
-		doubts = append(doubts, "what became of held connections is not wholly on record: more of them may have been cut")
+		doubts = append(doubts,
+			"what became of held connections is not wholly on record: more of them may have been cut")
 	}
 	return doubts
 }

@@ -20,19 +20,23 @@ import (
 func Help(tl *model.Timeline) string { return judgement{tl: tl, v: &tl.Verdict}.help() }
 
 func (j judgement) help() string {
-	undecided := slices.ContainsFunc(j.v.Gates, func(g model.GateResult) bool { return g.Outcome == model.GateUndecided && g.Value != nil })
+	undecided := slices.ContainsFunc(j.v.Gates, func(g model.GateResult) bool {
+		return g.Outcome == model.GateUndecided && g.Value != nil
+	})
 	switch {
 	case j.tl.Run.Live, j.aborted(), j.v.Result != model.Inconclusive, j.v.Sent == 0:
 		return ""
 	case untested(j.tl) != "":
 		return "see what the command printed; disturb a node or workload that the Service's Pods belong to"
 	case unfinished(j.tl) != "":
-		return "measure until the rollout is over: `kubectl rollout status` as a part of the command, or a longer --settle"
+		return "measure until the rollout is over: `kubectl rollout status` as a part of the command, " +
+			"or a longer --settle"
 	case j.v.Coverage < j.tl.MinCoverage():
 		gaps := unobservedTime(j.tl, nil)
 		help := gaps.advice(j.tl)
 		if enough := j.enough(); enough > 0 && gaps.shorten() {
-			help += fmt.Sprintf("; where only outages longer than %v matter, judge it with --resolution %v", enough, enough)
+			help += fmt.Sprintf("; where only outages longer than %v matter, judge it with --resolution %v", enough,
+				enough)
 		}
 		return help
 	case len(j.tl.ShortNodes()) > 0:
@@ -44,7 +48,8 @@ func (j judgement) help() string {
 	case undecided && sumHeld(j.tl).missing > 0:
 		return "measure until every connection is back: a longer --settle"
 	case undecided && len(j.tl.Unobserved) > 0:
-		return unobservedTime(j.tl, nil).advice(j.tl) + ": what was not observed widens the error bars; a higher --rate narrows them"
+		return unobservedTime(j.tl, nil).advice(j.tl) + ": what was not observed widens the error bars; a higher " +
+			"--rate narrows them"
 	case undecided:
 		return "a higher --rate narrows the error bars"
 	}
@@ -146,7 +151,9 @@ func WhyUnobserved(tl *model.Timeline, target string) string {
 
 // shorten reports whether a higher --resolution may count all of the time as observed: gaps between requests do.
 func (s shares) shorten() bool {
-	return !slices.ContainsFunc(s, func(s share) bool { return s.reason != model.ReasonStalled && s.reason != model.ReasonLocal })
+	return !slices.ContainsFunc(s, func(s share) bool {
+		return s.reason != model.ReasonStalled && s.reason != model.ReasonLocal
+	})
 }
 
 // advice returns what to change, the largest reason first.
@@ -167,7 +174,8 @@ func (s share) advice(tl *model.Timeline) string {
 	case model.ReasonGone:
 		return "leave every prober running until the run is over: " + lostProbers(tl)
 	case model.ReasonEnded:
-		return fmt.Sprintf("measure again to the end: nothing came from %s after %s", s.first.Target, quantity.Span(s.first.Start))
+		return fmt.Sprintf("measure again to the end: nothing came from %s after %s", s.first.Target,
+			quantity.Span(s.first.Start))
 	case model.ReasonLost:
 		return "judge a whole copy of the recording, or measure again: a part of it is damaged or missing"
 	case model.ReasonJumped:
@@ -205,7 +213,8 @@ var (
 func shortageOf(tl *model.Timeline, target string) string {
 	for i := range tl.Events {
 		e := &tl.Events[i]
-		if e.Kind != timeline.RequestError || e.To != timeline.Local.String() || e.Object == nil || e.Object.Name != target {
+		if e.Kind != timeline.RequestError || e.To != timeline.Local.String() || e.Object == nil ||
+			e.Object.Name != target {
 			continue
 		}
 		for _, text := range slices.Concat(noFiles, noPorts, noMemory) {

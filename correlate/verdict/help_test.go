@@ -13,9 +13,11 @@ import (
 func TestAdviceIsThatOfTheLargestReason(t *testing.T) {
 	const second = time.Second
 	local := func(text string) model.Event {
-		return model.Event{Kind: timeline.RequestError, To: "local", Detail: text, Object: &timeline.Object{Kind: "Target", Name: "web new"}}
+		return model.Event{Kind: timeline.RequestError, To: "local", Detail: text,
+			Object: &timeline.Object{Kind: "Target", Name: "web new"}}
 	}
-	lost := model.Event{Kind: timeline.ProberChanged, To: "lost", Detail: "Pod lapse-x: it was ended", Object: &timeline.Object{Kind: "Node", Name: "node2"}}
+	lost := model.Event{Kind: timeline.ProberChanged, To: "lost", Detail: "Pod lapse-x: it was ended",
+		Object: &timeline.Object{Kind: "Node", Name: "node2"}}
 	gone := func(reason string, from, to time.Duration) model.Unobserved {
 		return model.Unobserved{Target: "web new", Start: from, End: to, Reason: reason}
 	}
@@ -27,32 +29,43 @@ func TestAdviceIsThatOfTheLargestReason(t *testing.T) {
 		want   string
 	}{
 		{"stalls", []model.Unobserved{gone(model.ReasonStalled, 2*second, 5*second)}, nil, stallAdvice},
-		{"stalls that a coarser resolution counts as observed", []model.Unobserved{gone(model.ReasonNotSent, 2*second, 2500*time.Millisecond), gone(model.ReasonNotSent, 3*second, 3500*time.Millisecond)}, nil,
+		{"stalls that a coarser resolution counts as observed",
+			[]model.Unobserved{gone(model.ReasonNotSent, 2*second, 2500*time.Millisecond),
+				gone(model.ReasonNotSent, 3*second, 3500*time.Millisecond)}, nil,
 			stallAdvice + "; where only outages longer than 500ms matter, judge it with --resolution 500ms"},
-		{"no file descriptors", []model.Unobserved{gone(model.ReasonLocal, 2*second, 5*second)}, []model.Event{local("socket: too many open files")}, files},
-		{"no ports", []model.Unobserved{gone(model.ReasonLocal, 2*second, 5*second)}, []model.Event{local("connect: cannot assign requested address")},
+		{"no file descriptors", []model.Unobserved{gone(model.ReasonLocal, 2*second, 5*second)},
+			[]model.Event{local("socket: too many open files")}, files},
+		{"no ports", []model.Unobserved{gone(model.ReasonLocal, 2*second, 5*second)},
+			[]model.Event{local("connect: cannot assign requested address")},
 			"free local ports where the prober runs, or lower --rate: cannot assign requested address"},
-		{"no memory", []model.Unobserved{gone(model.ReasonLocal, 2*second, 5*second)}, []model.Event{local("connect: no buffer space available")},
+		{"no memory", []model.Unobserved{gone(model.ReasonLocal, 2*second, 5*second)},
+			[]model.Event{local("connect: no buffer space available")},
 			"give the prober memory, or lower --rate: no buffer space available"},
-		{"a fault of the prober's own that is not known", []model.Unobserved{gone(model.ReasonLocal, 2*second, 5*second)}, nil,
+		{"a fault of the prober's own that is not known",
+			[]model.Unobserved{gone(model.ReasonLocal, 2*second, 5*second)}, nil,
 			"raise the prober's limit of open files, lower --rate or give the prober CPU: requests failed on its side"},
 		{"a prober that is lost", []model.Unobserved{gone(model.ReasonGone, 2*second, 20*second)}, []model.Event{lost},
 			"leave every prober running until the run is over: that on node2 was lost (Pod lapse-x: it was ended)"},
-		{"two that are lost", []model.Unobserved{gone(model.ReasonGone, 2*second, 20*second)}, []model.Event{lost, lost},
-			"leave every prober running until the run is over: that on node2 was lost (Pod lapse-x: it was ended), and 1 more"},
+		{"two that are lost", []model.Unobserved{gone(model.ReasonGone, 2*second, 20*second)},
+			[]model.Event{lost, lost},
+			"leave every prober running until the run is over: that on node2 was lost (Pod lapse-x: it was ended), " +
+				"and 1 more"},
 		{"a damaged record", []model.Unobserved{gone(model.ReasonLost, 2*second, 2500*time.Millisecond)}, nil,
 			"judge a whole copy of the recording, or measure again: a part of it is damaged or missing"},
 		{"a clock that jumped", []model.Unobserved{gone(model.ReasonJumped, 2*second, 9*second)}, nil,
 			"measure again while nothing sets the prober's clock or suspends its machine"},
 		{"an end that came early", []model.Unobserved{gone(model.ReasonEnded, 12*second, 20*second)}, nil,
 			"measure again to the end: nothing came from web new after 12 s"},
-		{"a short stall beside it", []model.Unobserved{gone(model.ReasonStalled, second, 1100*time.Millisecond), gone(model.ReasonLost, 2*second, 5*second)}, nil,
+		{"a short stall beside it", []model.Unobserved{gone(model.ReasonStalled, second, 1100*time.Millisecond),
+			gone(model.ReasonLost, 2*second, 5*second)}, nil,
 			"judge a whole copy of the recording, or measure again: a part of it is damaged or missing"},
-		{"two reasons, each enough", []model.Unobserved{gone(model.ReasonStalled, second, 2*second), gone(model.ReasonLocal, 5*second, 9*second)}, []model.Event{local("socket: too many open files")},
+		{"two reasons, each enough", []model.Unobserved{gone(model.ReasonStalled, second, 2*second),
+			gone(model.ReasonLocal, 5*second, 9*second)}, []model.Event{local("socket: too many open files")},
 			files + "; " + stallAdvice},
 	} {
 		tl := &model.Timeline{Events: tt.events, Unobserved: tt.gaps, Targets: []model.Target{{
-			Name: "web new", Kind: timeline.New, Sent: 1000, OK: 1000, Coverage: 0.9, Measured: model.Instant{Latest: 20 * second},
+			Name: "web new", Kind: timeline.New, Sent: 1000, OK: 1000, Coverage: 0.9,
+			Measured: model.Instant{Latest: 20 * second},
 		}}}
 		if Judge(tl, nil); Help(tl) != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.what, Help(tl), tt.want)
@@ -63,12 +76,16 @@ func TestAdviceIsThatOfTheLargestReason(t *testing.T) {
 // The nodes that observed too little get the advice of what they missed, and not that of the others.
 func TestAdviceForNodesIsThatOfWhatTheyMissed(t *testing.T) {
 	tl := fleetOf()
-	tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "lost", Detail: "Pod lapse-x: it was ended", Object: &timeline.Object{Kind: "Node", Name: "node2"}})
+	tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "lost",
+		Detail: "Pod lapse-x: it was ended", Object: &timeline.Object{Kind: "Node", Name: "node2"}})
 	for _, target := range []string{"web new from node2", "web reused from node2"} {
-		tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: target, Start: 10 * time.Second, End: 23 * time.Second, Reason: model.ReasonGone})
+		tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: target, Start: 10 * time.Second,
+			End: 23 * time.Second, Reason: model.ReasonGone})
 	}
-	tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: "web new from node1", Start: 10 * time.Second, End: 10100 * time.Millisecond, Reason: model.ReasonStalled})
-	const want = "leave every prober running until the run is over: that on node2 was lost (Pod lapse-x: it was ended); a lower --min-node-coverage accepts it"
+	tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: "web new from node1", Start: 10 * time.Second,
+		End: 10100 * time.Millisecond, Reason: model.ReasonStalled})
+	const want = "leave every prober running until the run is over: that on node2 was lost (Pod lapse-x: it was " +
+		"ended); a lower --min-node-coverage accepts it"
 	if Judge(tl, nil); Help(tl) != want {
 		t.Errorf("\n got %s\nwant %s", Help(tl), want)
 	}
@@ -76,11 +93,13 @@ func TestAdviceForNodesIsThatOfWhatTheyMissed(t *testing.T) {
 
 // Requests that the prober had no file descriptor for are counted apart from those that a stall kept back.
 func TestShortageOfTheProberIsNoStall(t *testing.T) {
-	tl := &model.Timeline{Targets: []model.Target{{Name: "web new", Kind: timeline.New, Sent: 100, NotSent: 30, Classes: map[string]int{"ok": 100, "local": 20, "notsent": 10}}}}
+	tl := &model.Timeline{Targets: []model.Target{{Name: "web new", Kind: timeline.New, Sent: 100, NotSent: 30,
+		Classes: map[string]int{"ok": 100, "local": 20, "notsent": 10}}}}
 	if v := validity(tl); v.Local != 0 || v.NotSent != 30 {
 		t.Errorf("%+v: no error says that anything was short", v)
 	}
-	tl.Events = []model.Event{{Kind: timeline.RequestError, To: "local", Detail: "socket: too many open files", Object: &timeline.Object{Kind: "Target", Name: "web new"}}}
+	tl.Events = []model.Event{{Kind: timeline.RequestError, To: "local", Detail: "socket: too many open files",
+		Object: &timeline.Object{Kind: "Target", Name: "web new"}}}
 	if v := validity(tl); v.Local != 20 || v.NotSent != 30 || v.Shortage != "too many open files" {
 		t.Errorf("%+v", v)
 	}

@@ -33,7 +33,9 @@ func nodeCoverage(tl *model.Timeline) []model.NodeCoverage {
 		holes[u.Target] = append(holes[u.Target], windows.Period{From: u.Start, To: u.End})
 	}
 	for _, byNode := range parts {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(byNode)), func(node string) bool { return nodes[node] != nil }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(byNode)), func(node string) bool {
+			return nodes[node] != nil
+		}) {
 			continue // measured from elsewhere
 		}
 		whole := wholeOf(tl, byNode)
@@ -44,7 +46,8 @@ func nodeCoverage(tl *model.Timeline) []model.NodeCoverage {
 	for i := range tl.Targets {
 		t := &tl.Targets[i]
 		if n := nodes[placeOf(t)]; n != nil && t.Kind == timeline.Held {
-			n.atMost(model.NodeCoverage{Coverage: t.Coverage, Target: t.Name, Unobserved: time.Duration((1 - t.Coverage) * float64(t.Measured.Latest-t.Measured.Earliest))})
+			n.atMost(model.NodeCoverage{Coverage: t.Coverage, Target: t.Name,
+				Unobserved: time.Duration((1 - t.Coverage) * float64(t.Measured.Latest-t.Measured.Earliest))})
 		}
 	}
 	list := make([]model.NodeCoverage, 0, len(nodes))
@@ -145,7 +148,8 @@ func wholeOf(tl *model.Timeline, byNode map[string][]*model.Target) []windows.Pe
 
 // observedBy returns what targets of one node observed of a part. While the run goes on, what is not known yet does
 // not count.
-func observedBy(targets []*model.Target, whole []windows.Period, holes map[string][]windows.Period, live bool) model.NodeCoverage {
+func observedBy(targets []*model.Target, whole []windows.Period, holes map[string][]windows.Period,
+	live bool) model.NodeCoverage {
 	c := model.NodeCoverage{Coverage: 1}
 	var seen []windows.Period
 	for i, t := range targets {
@@ -168,7 +172,9 @@ func observedBy(targets []*model.Target, whole []windows.Period, holes map[strin
 	total := time.Duration(0)
 	for _, w := range whole {
 		if live && len(targets) > 0 {
-			w.To = min(w.To, slices.MaxFunc(targets, func(a, b *model.Target) int { return cmp.Compare(a.Measured.Latest, b.Measured.Latest) }).Measured.Latest)
+			w.To = min(w.To, slices.MaxFunc(targets, func(a, b *model.Target) int {
+				return cmp.Compare(a.Measured.Latest, b.Measured.Latest)
+			}).Measured.Latest)
 		}
 		if w.To > w.From {
 			total += w.To - w.From
@@ -212,5 +218,6 @@ func Silence(n model.NodeCoverage) string {
 	if n.Target == "" {
 		return n.Node + " observed nothing"
 	}
-	return fmt.Sprintf("%s observed %s and was silent for %s (%s)", n.Node, quantity.Coverage(n.Coverage), quantity.Span(n.Unobserved), n.Target)
+	return fmt.Sprintf("%s observed %s and was silent for %s (%s)", n.Node, quantity.Coverage(n.Coverage),
+		quantity.Span(n.Unobserved), n.Target)
 }

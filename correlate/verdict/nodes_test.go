@@ -14,15 +14,20 @@ import (
 // ready after 3 s.
 func fleetOf() *model.Timeline {
 	tl := &model.Timeline{Run: model.RunInfo{Duration: 23 * time.Second}}
-	tl.Events = append(tl.Events, model.Event{Kind: timeline.RunPhase, To: string(timeline.PhaseBaseline), At: model.Instant{Earliest: 3 * time.Second, Latest: 3 * time.Second}})
+	tl.Events = append(tl.Events, model.Event{Kind: timeline.RunPhase, To: string(timeline.PhaseBaseline),
+		At: model.Instant{Earliest: 3 * time.Second, Latest: 3 * time.Second}})
 	for i := range 3 {
 		node := fmt.Sprintf("node%d", i+1)
-		tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "measuring", Object: &timeline.Object{Kind: "Node", Name: node}})
+		tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "measuring",
+			Object: &timeline.Object{Kind: "Node", Name: node}})
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 			tl.Targets = append(tl.Targets, model.Target{
-				Name: fmt.Sprintf("web %s from %s", kind, node), Kind: kind, Service: "shop/web", URL: "http://web.shop/", Node: node, Source: "prober-" + node,
+				Name: fmt.Sprintf("web %s from %s", kind, node), Kind: kind, Service: "shop/web",
+				URL: "http://web.shop/", Node: node, Source: "prober-" + node,
 				Sent: 1000, OK: 1000, Coverage: 1, SharedCoverage: new(1.0), GapLimit: 50 * time.Millisecond,
-				Measured: model.Instant{Earliest: time.Duration(i)*time.Second + 5*time.Millisecond, Latest: 23 * time.Second}, // each begins when it is ready
+				// each begins when it is ready
+				Measured: model.Instant{Earliest: time.Duration(i)*time.Second + 5*time.Millisecond,
+					Latest: 23 * time.Second},
 			})
 		}
 	}
@@ -31,7 +36,8 @@ func fleetOf() *model.Timeline {
 
 // unseen adds time in which a target was not observed.
 func unseen(tl *model.Timeline, target string, from, to time.Duration) {
-	tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: target, Start: from, End: to, Reason: model.ReasonLost})
+	tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: target, Start: from, End: to,
+		Reason: model.ReasonLost})
 }
 
 // A run from several nodes passes only if each node observed enough, whatever the others saw.
@@ -48,11 +54,16 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 			unseen(tl, "web new from node2", 8*second, 23*second)
 			unseen(tl, "web reused from node2", 8*second, 23*second)
 		}, ExitInconclusive, "node2 observed 25 % and was silent for 15 s (web"},
-		{"one target's view was lost", func(tl *model.Timeline) { unseen(tl, "web reused from node3", 5*second, 6*second) },
+		{"one target's view was lost", func(tl *model.Timeline) {
+			unseen(tl, "web reused from node3", 5*second, 6*second)
+		},
 			ExitInconclusive, "node3 observed 95 % and was silent for 1 s (web reused from node3)"},
-		{"a node has no target of a kind", func(tl *model.Timeline) { tl.Targets = tl.Targets[:5] }, ExitInconclusive, "node3 observed nothing"},
+		{"a node has no target of a kind", func(tl *model.Timeline) {
+			tl.Targets = tl.Targets[:5]
+		}, ExitInconclusive, "node3 observed nothing"},
 		{"a prober never started", func(tl *model.Timeline) {
-			tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "missing", Object: &timeline.Object{Kind: "Node", Name: "node4"}})
+			tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "missing",
+				Object: &timeline.Object{Kind: "Node", Name: "node4"}})
 		}, ExitInconclusive, "node4 observed nothing"},
 		{"all but one never started", func(tl *model.Timeline) {
 			tl.Targets = tl.Targets[:2]
@@ -60,7 +71,9 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 				tl.Events[i+1].To = "missing"
 			}
 		}, ExitInconclusive, "node2 observed nothing; node3 observed nothing"},
-		{"a prober was lost and another took over at once", func(tl *model.Timeline) { again(tl, 10*second, 10100*time.Millisecond) }, ExitPassed, ""},
+		{"a prober was lost and another took over at once", func(tl *model.Timeline) {
+			again(tl, 10*second, 10100*time.Millisecond)
+		}, ExitPassed, ""},
 		{"a prober was lost and another took over late", func(tl *model.Timeline) { again(tl, 10*second, 12*second) },
 			ExitInconclusive, "node1 observed 90.25 % and was silent for 1.95 s"},
 		{"less is accepted", func(tl *model.Timeline) {
@@ -68,12 +81,14 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 			tl.Run.MinNodeCoverage = new(0.2)
 		}, ExitPassed, ""},
 		{"silent nodes are accepted", func(tl *model.Timeline) {
-			tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "missing", Object: &timeline.Object{Kind: "Node", Name: "node4"}})
+			tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "missing",
+				Object: &timeline.Object{Kind: "Node", Name: "node4"}})
 			tl.Run.MinNodeCoverage = new(0.0)
 		}, ExitPassed, ""},
 		{"the machine outside measures by itself", func(tl *model.Timeline) {
 			tl.Targets = append(tl.Targets, model.Target{
-				Name: "web outside", Kind: timeline.New, Service: "shop/web", URL: "http://192.0.2.1/", Source: "laptop", Sent: 100, OK: 100, Coverage: 1,
+				Name: "web outside", Kind: timeline.New, Service: "shop/web", URL: "http://192.0.2.1/",
+				Source: "laptop", Sent: 100, OK: 100, Coverage: 1,
 				Measured: model.Instant{Earliest: 4 * second, Latest: 23 * second},
 			})
 		}, ExitPassed, ""},
@@ -113,7 +128,8 @@ func mustGate(t *testing.T, expr string) Gate {
 
 func TestSourcesCoverageCountsANodeThatNeverMeasured(t *testing.T) {
 	tl := fleetOf()
-	tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "missing", Object: &timeline.Object{Kind: "Node", Name: "node4"}})
+	tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "missing",
+		Object: &timeline.Object{Kind: "Node", Name: "node4"}})
 	tl.Run.MinNodeCoverage = new(0.0)
 	Judge(tl, []Gate{mustGate(t, "sources.coverage<99%")})
 	if tl.Verdict.ExitCode != ExitGateFailed {

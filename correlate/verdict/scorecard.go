@@ -32,7 +32,8 @@ func score(tl *model.Timeline) *model.Scorecard {
 			continue
 		}
 		if card == nil {
-			card = &model.Scorecard{Predictions: []model.ScoredPrediction{}, Misses: []model.Miss{}, Unjudged: []model.UnjudgedRule{}}
+			card = &model.Scorecard{Predictions: []model.ScoredPrediction{}, Misses: []model.Miss{},
+				Unjudged: []model.UnjudgedRule{}}
 		}
 		s := newScorer(tl, e.Object.Namespace+"/"+e.Object.Name)
 		if e.Preflight == nil {
@@ -82,12 +83,14 @@ func (s *scorer) judge(p *timeline.Preflight, card *model.Scorecard) {
 	}
 	for _, rule := range p.Rules {
 		if rule.Unjudged != "" {
-			card.Unjudged = append(card.Unjudged, model.UnjudgedRule{Service: s.service, Rule: rule.ID, Why: rule.Unjudged})
+			card.Unjudged = append(card.Unjudged, model.UnjudgedRule{Service: s.service, Rule: rule.ID,
+				Why: rule.Unjudged})
 		}
 	}
 	for _, found := range s.having(allPredicted(p.Rules), sure) {
 		if !explained[found.key()] {
-			card.Misses = append(card.Misses, model.Miss{Service: s.service, Incident: found.incident.ID, Cause: found.name(), Why: whyMissed(p.Rules, found.cause)})
+			card.Misses = append(card.Misses, model.Miss{Service: s.service, Incident: found.incident.ID,
+				Cause: found.name(), Why: whyMissed(p.Rules, found.cause)})
 		}
 	}
 }
@@ -199,7 +202,8 @@ func (s *scorer) outcome(p *timeline.Prediction) (model.PredictionOutcome, strin
 	if shown < len(happened) {
 		times += fmt.Sprintf(", %d of them measured to the end", shown)
 	}
-	return model.Refuted, fmt.Sprintf("%s (%s), and no incident has the cause %s", words.happened, times, ruleNames(p.Causes)), nil
+	return model.Refuted, fmt.Sprintf("%s (%s), and no incident has the cause %s", words.happened, times,
+		ruleNames(p.Causes)), nil
 }
 
 // cameTrueUnharmed says that what was predicted did happen, but no request was lost by it: that is no refutation. It
@@ -209,7 +213,8 @@ func (s *scorer) cameTrueUnharmed(p *timeline.Prediction) string {
 		return ""
 	}
 	for i := range s.tl.Events {
-		if e := &s.tl.Events[i]; e.Kind == timeline.KubeEvent && e.To == "FailedPreStopHook" && e.Object != nil && s.pods[e.Object.UID] != nil {
+		if e := &s.tl.Events[i]; e.Kind == timeline.KubeEvent && e.To == "FailedPreStopHook" && e.Object != nil &&
+			s.pods[e.Object.UID] != nil {
 			return "the hook of " + e.Object.Name + " failed, but no incident shows that a request was lost by it"
 		}
 	}

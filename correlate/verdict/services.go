@@ -70,9 +70,12 @@ func partsOf(tl *model.Timeline) map[string]*model.Timeline {
 func serviceVerdict(tl, part *model.Timeline) *model.ServiceVerdict {
 	whole := losses(part)
 	bound(&whole, part)
-	v := &model.ServiceVerdict{Sent: whole.Sent, Failed: whole.Failed, Downtime: whole.Downtime, Coverage: whole.Coverage, Cause: worstCause(part)}
+	v := &model.ServiceVerdict{Sent: whole.Sent, Failed: whole.Failed, Downtime: whole.Downtime,
+		Coverage: whole.Coverage, Cause: worstCause(part)}
 	for _, in := range tl.Incidents {
-		if slices.ContainsFunc(part.Windows, func(w model.Window) bool { return w.Kind != model.Slow && slices.Contains(in.Windows, w.ID) }) {
+		if slices.ContainsFunc(part.Windows, func(w model.Window) bool {
+			return w.Kind != model.Slow && slices.Contains(in.Windows, w.ID)
+		}) {
 			v.Incidents++
 		}
 	}

@@ -15,22 +15,28 @@ import (
 func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 	const ms = time.Millisecond
 	target := func(service, name string, failed int) model.Target {
-		return model.Target{Name: name, Kind: timeline.New, Service: service, Sent: 100, OK: 100 - failed, Failed: failed, Coverage: 1, Resolution: ms}
+		return model.Target{Name: name, Kind: timeline.New, Service: service, Sent: 100, OK: 100 - failed,
+			Failed: failed, Coverage: 1, Resolution: ms}
 	}
 	window := func(id int, target string, failed int, lost time.Duration, rule string) model.Window {
 		length := model.Length{Min: lost, Max: lost + ms}
-		return model.Window{ID: id, Target: target, Kind: model.Outage, Failed: failed, Sent: failed, Length: length, Downtime: length,
-			Causes: []model.Cause{{Rule: rule, Confidence: model.High, Text: rule + " in window " + target, Fix: "mend it"}}}
+		return model.Window{ID: id, Target: target, Kind: model.Outage, Failed: failed, Sent: failed, Length: length,
+			Downtime: length,
+			Causes: []model.Cause{{Rule: rule, Confidence: model.High, Text: rule + " in window " + target,
+				Fix: "mend it"}}}
 	}
 	tl := &model.Timeline{
-		Services: []model.WatchedService{{Name: "shop/well"}, {Name: "shop/watched"}, {Name: "shop/bad"}, {Name: "shop/worst"}},
+		Services: []model.WatchedService{{Name: "shop/well"}, {Name: "shop/watched"}, {Name: "shop/bad"},
+			{Name: "shop/worst"}},
 		Targets: []model.Target{
-			target("shop/well", "well new", 0), target("shop/bad", "bad new", 2), target("shop/worst", "worst new", 9), target("shop/worst", "worst reused", 30),
+			target("shop/well", "well new", 0), target("shop/bad", "bad new", 2), target("shop/worst", "worst new", 9),
+			target("shop/worst", "worst reused", 30),
 			{Name: "watched direct", Kind: timeline.Direct, Service: "shop/watched", Sent: 5, Failed: 5},
 		},
 		Windows: []model.Window{
 			window(1, "bad new", 2, 20*ms, "idle-race"), window(2, "worst new", 9, 90*ms, "idle-race"),
-			window(3, "worst reused", 10, 10*ms, "route-outlives-pod"), window(4, "worst reused", 20, 30*ms, "route-outlives-pod"),
+			window(3, "worst reused", 10, 10*ms, "route-outlives-pod"),
+			window(4, "worst reused", 20, 30*ms, "route-outlives-pod"),
 		},
 		Incidents: []model.Incident{{ID: 1, Windows: []int{1, 2}}, {ID: 2, Windows: []int{3, 4}}},
 	}
@@ -45,11 +51,16 @@ func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	want := map[string]*model.ServiceVerdict{
-		"shop/worst": {Sent: 200, Failed: 39, Coverage: 1, Incidents: 2, Downtime: model.Downtime{Total: model.Length{Min: 90 * ms, Max: 91 * ms}},
-			Cause: &model.ServiceCause{Rule: "route-outlives-pod", Confidence: model.High, Text: "route-outlives-pod in window worst reused", Fix: "mend it", Failed: 30}},
-		"shop/bad": {Sent: 100, Failed: 2, Coverage: 1, Incidents: 1, Downtime: model.Downtime{Total: model.Length{Min: 20 * ms, Max: 21 * ms}},
-			Cause: &model.ServiceCause{Rule: "idle-race", Confidence: model.High, Text: "idle-race in window bad new", Fix: "mend it", Failed: 2}},
-		"shop/well":    {Sent: 100, Coverage: 1, Downtime: model.Downtime{Total: model.Length{Max: ms}}}, // as short as may have gone unseen
+		"shop/worst": {Sent: 200, Failed: 39, Coverage: 1, Incidents: 2,
+			Downtime: model.Downtime{Total: model.Length{Min: 90 * ms, Max: 91 * ms}},
+			Cause: &model.ServiceCause{Rule: "route-outlives-pod", Confidence: model.High,
+				Text: "route-outlives-pod in window worst reused", Fix: "mend it", Failed: 30}},
+		"shop/bad": {Sent: 100, Failed: 2, Coverage: 1, Incidents: 1,
+			Downtime: model.Downtime{Total: model.Length{Min: 20 * ms, Max: 21 * ms}},
+			Cause: &model.ServiceCause{Rule: "idle-race", Confidence: model.High, Text: "idle-race in window bad new",
+				Fix: "mend it", Failed: 2}},
+		// as short as may have gone unseen
+		"shop/well":    {Sent: 100, Coverage: 1, Downtime: model.Downtime{Total: model.Length{Max: ms}}},
 		"shop/watched": nil,
 	}
 	if diff := cmp.Diff(want, verdicts); diff != "" {

@@ -154,7 +154,8 @@ func latencyP99(tl *model.Timeline, v *model.Verdict) (model.Range, bool) {
 		return model.Range{}, false
 	}
 	least, most := LatencyBounds(*v.LatencyP99)
-	r := model.Range{Min: float64(least), Max: float64(most), Open: *v.LatencyP99 >= time.Minute} // where the histogram ends
+	// where the histogram ends
+	r := model.Range{Min: float64(least), Max: float64(most), Open: *v.LatencyP99 >= time.Minute}
 	for i := range tl.Targets {
 		t := &tl.Targets[i]
 		r.Open = r.Open || t.Kind.Judged() && t.Sent > 0 && t.Latency == nil

@@ -15,10 +15,11 @@ import (
 
 // Exit codes of a judged run. 1 and 2 are errors of ours and of the user's; they have no verdict, but for [Unsaved].
 const (
-	ExitPassed       = 0 // passed, or ungated
-	ExitUnsaved      = 1 // as 0, but not all of the run is on disk
-	ExitGateFailed   = 3
-	ExitInconclusive = 4 // coverage below --min-coverage, a gate the error bars cannot decide, or nothing measured or tested
+	ExitPassed     = 0 // passed, or ungated
+	ExitUnsaved    = 1 // as 0, but not all of the run is on disk
+	ExitGateFailed = 3
+	// coverage below --min-coverage, a gate the error bars cannot decide, or nothing measured or tested
+	ExitInconclusive = 4
 	ExitCommand      = 5 // the wrapped command failed
 	ExitAborted      = 6
 )
@@ -103,7 +104,9 @@ func (j judgement) doubts() []string {
 		doubts = append(doubts, why)
 	}
 	if needed := j.tl.MinCoverage(); j.v.Coverage < needed {
-		doubts = append(doubts, fmt.Sprintf("coverage %s is below the required %s: downtime in unobserved time cannot be excluded", quantity.Coverage(j.v.Coverage), quantity.Percent(needed)))
+		doubts = append(doubts,
+			fmt.Sprintf("coverage %s is below the required %s: downtime in unobserved time cannot be excluded",
+				quantity.Coverage(j.v.Coverage), quantity.Percent(needed)))
 	}
 	if short := shortOf(j.tl); short != "" {
 		doubts = append(doubts, short)
@@ -186,7 +189,8 @@ func notes(tl *model.Timeline) []string {
 		if !t.Kind.Judged() || !t.AlwaysSlow || t.Latency == nil {
 			continue
 		}
-		notes = append(notes, fmt.Sprintf("%s: every answer takes about %s; slow is what takes longer than %s", t.Name, quantity.Span(t.Latency.P50), quantity.Span(t.SlowFrom)))
+		notes = append(notes, fmt.Sprintf("%s: every answer takes about %s; slow is what takes longer than %s", t.Name,
+			quantity.Span(t.Latency.P50), quantity.Span(t.SlowFrom)))
 	}
 	return notes
 }
@@ -195,10 +199,12 @@ func notes(tl *model.Timeline) []string {
 // requests can hide there.
 func (j judgement) finding() string {
 	if j.v.Failed == 0 {
-		return fmt.Sprintf("no failure seen in %s; %s", quantity.Count(j.v.Sent, "request"), cmp.Or(j.v.Blind, j.detectable()))
+		return fmt.Sprintf("no failure seen in %s; %s", quantity.Count(j.v.Sent, "request"),
+			cmp.Or(j.v.Blind, j.detectable()))
 	}
 	downtime := quantity.Length(j.v.Downtime.Total, j.v.Downtime.Open)
-	return fmt.Sprintf("%d of %s failed: downtime %s in %s", j.v.Failed, quantity.Count(j.v.Sent, "request"), downtime, quantity.Count(j.v.Windows, "window"))
+	return fmt.Sprintf("%d of %s failed: downtime %s in %s", j.v.Failed, quantity.Count(j.v.Sent, "request"), downtime,
+		quantity.Count(j.v.Windows, "window"))
 }
 
 // detectable says which outage would have been seen, and how much of the time.
@@ -211,7 +217,8 @@ func (j judgement) detectable() string {
 	for _, u := range j.tl.Unobserved {
 		longest = max(longest, u.End-u.Start)
 	}
-	return fmt.Sprintf("an outage of %s or longer would have been seen in %s of the time; the longest gap was %s", limit, quantity.Coverage(j.v.Coverage), quantity.Highest(longest))
+	return fmt.Sprintf("an outage of %s or longer would have been seen in %s of the time; the longest gap was %s",
+		limit, quantity.Coverage(j.v.Coverage), quantity.Highest(longest))
 }
 
 // cause says why the window with the most failures opened, if that is known.

@@ -47,7 +47,8 @@ func TestAnswersBoundWhenRoutesChanged(t *testing.T) {
 				unknown++
 			case instant < at.Earliest || at.Latest < instant-interval:
 				outside++
-				t.Logf("seed %d, %d backends: %s at %v, not in [%v, %v]", seed, n, name, instant, at.Earliest, at.Latest)
+				t.Logf("seed %d, %d backends: %s at %v, not in [%v, %v]", seed, n, name, instant, at.Earliest,
+					at.Latest)
 			}
 		}
 		left, ok := a.Left(1, k)
@@ -112,7 +113,8 @@ func TestAnswersKeepWhatFollowedTheLast(t *testing.T) {
 		}
 		a.take(&Sample{Sent: time.Duration(i), Done: time.Duration(i) + 1, Backend: backend, Class: timeline.OK})
 	}
-	if left, ok := a.Left(1, 10); !ok || left != (model.Instant{Earliest: 100, Latest: 112}) { // the row of 11 is the shortest that is kept
+	// the row of 11 is the shortest that is kept
+	if left, ok := a.Left(1, 10); !ok || left != (model.Instant{Earliest: 100, Latest: 112}) {
 		t.Errorf("left at %v, %v", left, ok)
 	}
 	if len(a.ring) != mostAround {

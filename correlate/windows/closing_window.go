@@ -8,7 +8,9 @@ import (
 // A closingWindow takes in no more failures. Its end is known when the k-th next success is done.
 type closingWindow struct {
 	window
-	dones []time.Duration // Done of the successes with Sent ≥ max Known, rising; if requests in flight were cut, of those with Done ≥ max Known
+	// Done of the successes with Sent ≥ max Known, rising; if requests in flight were cut, of those with Done ≥ max
+	// Known
+	dones []time.Duration
 	sents []time.Duration // only if requests in flight were cut: Sent of the successes with Sent ≥ max Known, rising
 }
 

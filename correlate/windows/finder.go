@@ -20,8 +20,9 @@ type finder struct {
 	join, Slow, timeout time.Duration
 	interval            time.Duration // between due instants; 0 if not known
 
-	begin      time.Duration  // when observing began
-	floor      time.Duration  // end of the window before: nothing before it belongs to the next one; -1 if there is none
+	begin time.Duration // when observing began
+	// end of the window before: nothing before it belongs to the next one; -1 if there is none
+	floor      time.Duration
 	recent     successHistory // successes since floor and before the open window
 	lastGapEnd time.Duration  // the end of the last unobserved time
 	profile    LatencyProfile
@@ -146,7 +147,8 @@ func (f *finder) failure(r *Sample) {
 	g.minKnown, g.maxKnown = min(g.minKnown, known), max(g.maxKnown, known)
 	g.maxSent, g.lastCertain = r.Sent, max(g.lastCertain, sure)
 	g.run.failed++
-	g.run.minKnown, g.run.partKnown, g.run.lastCertain = min(g.run.minKnown, known), min(g.run.partKnown, known), max(g.run.lastCertain, sure)
+	g.run.minKnown, g.run.partKnown, g.run.lastCertain = min(g.run.minKnown, known), min(g.run.partKnown, known),
+		max(g.run.lastCertain, sure)
 	g.gapFollows = false
 	if !r.Class.Timeout() {
 		g.lastDone = max(g.lastDone, known)
@@ -209,7 +211,8 @@ func (f *finder) close(bound time.Duration) {
 	w := g.window
 	by := w.minSent
 	if w.cut != nil {
-		by, w.blackout = model.Never, nil // a success that was sent before the first failure proves health whenever it was done
+		// a success that was sent before the first failure proves health whenever it was done
+		by, w.blackout = model.Never, nil
 	}
 	w.needed = g.boundary.needed(w.failed, w.amid)
 	w.start = model.Instant{Earliest: f.begin, Latest: w.minKnown}

@@ -17,8 +17,9 @@ type openWindow struct {
 	boundary  boundaryCounts // how many failed and succeeded at either end of the window
 	answer    time.Duration  // L of the design: a healthy target answers within this time; Never if that is unknown
 
-	lastDone                  time.Duration // the latest Known of a failure that did not time out
-	firstArrival, lastArrival time.Duration // failures to connect: when the first had arrived, when the last was sent; Never and -1 if there were none
+	lastDone time.Duration // the latest Known of a failure that did not time out
+	// failures to connect: when the first had arrived, when the last was sent; Never and -1 if there were none
+	firstArrival, lastArrival time.Duration
 
 	buffered   []Sample      // successes since the first failure that are not known to be inside, by Sent
 	soonest    time.Duration // the earliest Done in buffered
@@ -68,7 +69,8 @@ func (g *openWindow) endRun(bound time.Duration) {
 func (g *openWindow) classify(roundTrip time.Duration) {
 	defer g.findProof()
 	before := g.maxSent - roundTrip
-	if len(g.buffered) == 0 || g.soonest > max(g.maxSent, g.lastDone) && g.buffered[0].Sent > max(before, g.lastArrival) {
+	if len(g.buffered) == 0 || g.soonest > max(g.maxSent, g.lastDone) &&
+		g.buffered[0].Sent > max(before, g.lastArrival) {
 		return
 	}
 	final := g.maxSent >= g.minKnown // no later failure was known sooner
@@ -92,14 +94,22 @@ func (g *openWindow) classify(roundTrip time.Duration) {
 //
 //   - It was in flight only after the first failure was known and before the last was sent:
 //     x (ok) x.
-//   - It was sent in that time, at least a failure's round trip before the last failure, and took no longer than a healthy answer. This
-//     finds successes where failures are quick and answers are slow.
-//   - It was sent between two failures to connect. Those are decided when the first packet arrives, whenever that becomes known.
-//   - It was sent between failures and done between failures. Whether the target decides at arrival, at the answer or for all in flight at
-//     once, others failed meanwhile. This finds successes where failures and answers are slow.
+//
+// - It was sent in that time, at least a failure's round trip before the last failure, and took no longer than a
+// healthy answer. This
+//
+//	finds successes where failures are quick and answers are slow.
+//
+// - It was sent between two failures to connect. Those are decided when the first packet arrives, whenever that becomes
+// known.
+// - It was sent between failures and done between failures. Whether the target decides at arrival, at the answer or for
+// all in flight at
+//
+//	once, others failed meanwhile. This finds successes where failures and answers are slow.
 func (g *openWindow) isInside(s Sample, before time.Duration) bool {
 	switch {
-	case s.Sent >= g.minKnown && (s.Done <= g.maxSent || s.Sent <= before && s.Done-s.Sent <= g.answer && g.answer != model.Never):
+	case s.Sent >= g.minKnown && (s.Done <= g.maxSent || s.Sent <= before && s.Done-s.Sent <= g.answer &&
+		g.answer != model.Never):
 		return true
 	case s.Sent > g.firstArrival && s.Sent+MaxReorder < g.lastArrival:
 		return true

@@ -46,9 +46,10 @@ func NewReading(t timeline.Target, o Options) Reading {
 		}
 	}
 	return Reading{
-		kind:     t.Kind,
-		asked:    o.Slow,
-		Gaps:     gapFinder{Limit: timeline.GapLimit(t.Interval(), o.Resolution), usual: timeline.UsualGap(t.Interval()), varies: t.Kind == timeline.Direct, asked: o.Resolution},
+		kind:  t.Kind,
+		asked: o.Slow,
+		Gaps: gapFinder{Limit: timeline.GapLimit(t.Interval(), o.Resolution),
+			usual: timeline.UsualGap(t.Interval()), varies: t.Kind == timeline.Direct, asked: o.Resolution},
 		failures: find(0),
 		Answers:  answers,
 		Slow:     slowFinder{finder: find(o.Slow), start: max(o.Baseline, leastStart)},
@@ -153,7 +154,8 @@ func (g *Reading) Unobserved(within Period, tail, stalls, slow, failed []Period)
 
 // Windows publishes the windows: of failures, then of slow successes. Those that before had found already are final,
 // the others as live as the run is.
-func (g *Reading) Windows(before *Reading, unobserved, unsure []Period, fastest time.Duration, live bool, backends []string) []model.Window {
+func (g *Reading) Windows(before *Reading, unobserved, unsure []Period, fastest time.Duration, live bool,
+	backends []string) []model.Window {
 	list := []model.Window{}
 	publish := func(w window, slow, live bool) {
 		p := w.publish(slow, unobserved, unsure, backends)

@@ -16,7 +16,8 @@ func TestProofsNeeded(t *testing.T) {
 		{50, 950, 138},
 	} {
 		if got := ConfirmationsNeeded(test.failed, test.inside); got != test.want {
-			t.Errorf("%d failed, %d successes inside: %d successes in a row prove health, want %d", test.failed, test.inside, got, test.want)
+			t.Errorf("%d failed, %d successes inside: %d successes in a row prove health, want %d", test.failed,
+				test.inside, got, test.want)
 		}
 	}
 }
@@ -31,8 +32,10 @@ func TestProofsAtTheEdges(t *testing.T) {
 		{"every request failed: one success is proof", failures(500, 1), 0, confirmations{1, 1}},
 		{"so few failed that half of them may have", failures(7, 1), 0, confirmations{8, 8}},
 		{"every second request failed", failures(100, 2), 99, confirmations{14, 14}},
-		{"every request failed, then every tenth, six times", append(failures(100, 1), append(make([]bool, 9), failures(6, 10)...)...), 54, confirmations{8, 70}},
-		{"every tenth failed, six times, then every one", append(append(failures(6, 10), make([]bool, 9)...), failures(100, 1)...), 54, confirmations{70, 8}},
+		{"every request failed, then every tenth, six times",
+			append(failures(100, 1), append(make([]bool, 9), failures(6, 10)...)...), 54, confirmations{8, 70}},
+		{"every tenth failed, six times, then every one", append(append(failures(6, 10), make([]bool, 9)...),
+			failures(100, 1)...), 54, confirmations{70, 8}},
 	} {
 		var e boundaryCounts
 		failed, succeeded := 0, 0
@@ -61,7 +64,8 @@ func failures(n, every int) (row []bool) {
 // The bounds of Clopper and Pearson are the shares at which what was seen, or more, or less, has a probability of 0.5
 // %.
 func TestShareInterval(t *testing.T) {
-	for _, test := range []struct{ failed, n int }{{0, 10}, {1, 10}, {5, 10}, {10, 10}, {1, 1}, {3, 1000}, {500, 1000}, {64, 128}} {
+	for _, test := range []struct{ failed, n int }{{0, 10}, {1, 10}, {5, 10}, {10, 10}, {1, 1}, {3, 1000}, {500, 1000},
+		{64, 128}} {
 		low, high := ShareInterval(test.failed, test.n)
 		if p := atLeast(test.failed, test.n, low); test.failed > 0 && math.Abs(p-0.005) > 1e-6 {
 			t.Errorf("%d of %d: at %v so many or more have a probability of %v", test.failed, test.n, low, p)
@@ -69,7 +73,8 @@ func TestShareInterval(t *testing.T) {
 		if p := 1 - atLeast(test.failed+1, test.n, high); test.failed < test.n && math.Abs(p-0.005) > 1e-6 {
 			t.Errorf("%d of %d: at %v so many or fewer have a probability of %v", test.failed, test.n, high, p)
 		}
-		if test.failed == 0 && low != 0 || test.failed == test.n && high != 1 || low > float64(test.failed)/float64(test.n) || high < float64(test.failed)/float64(test.n) {
+		if test.failed == 0 && low != 0 || test.failed == test.n && high != 1 ||
+			low > float64(test.failed)/float64(test.n) || high < float64(test.failed)/float64(test.n) {
 			t.Errorf("%d of %d: [%v, %v]", test.failed, test.n, low, high)
 		}
 	}

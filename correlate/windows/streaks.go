@@ -108,7 +108,8 @@ func (c *streak) thin(marks []mark) {
 func (s *Streaks) clone() Streaks {
 	c := *s
 	c.ended = slices.Clip(c.ended)
-	c.current.head, c.current.mid, c.current.tail = slices.Clone(c.current.head), slices.Clone(c.current.mid), slices.Clone(c.current.tail)
+	c.current.head, c.current.mid, c.current.tail = slices.Clone(c.current.head), slices.Clone(c.current.mid),
+		slices.Clone(c.current.tail)
 	return c
 }
 

@@ -30,7 +30,9 @@ func TestStreaksKnowWhenSoManySucceededInARow(t *testing.T) {
 		for range 300 {
 			k, from := ShortestStreak+rng.IntN(40), time.Duration(rng.Int64N(int64(40*time.Second)))
 			soonest, got := inARowSince(all, k, from), s.Proof(k, from)
-			near := from > 39*time.Second || slices.ContainsFunc(all, func(r Sample) bool { return r.Class != timeline.OK && (r.Sent-from).Abs() < 500*time.Millisecond })
+			near := from > 39*time.Second || slices.ContainsFunc(all, func(r Sample) bool {
+				return r.Class != timeline.OK && (r.Sent-from).Abs() < 500*time.Millisecond
+			})
 			latest := inARowSince(all, k+8, from)
 			if got < soonest || near && latest < model.Never && got > latest+30*time.Millisecond {
 				t.Errorf("seed %d: %d in a row since %v by %v, want %v to %v", seed, k, from, got, soonest, latest)

@@ -188,7 +188,8 @@ func merge(within Period, all ...[]Period) []Period {
 			continue
 		}
 		merged[last].To = max(merged[last].To, s.To)
-		if s.Reason == model.ReasonStalled || s.Reason == model.ReasonLost { // they say why nothing was sent, or nothing is known of it
+		// they say why nothing was sent, or nothing is known of it
+		if s.Reason == model.ReasonStalled || s.Reason == model.ReasonLost {
 			merged[last].Reason = s.Reason
 		}
 	}

@@ -38,17 +38,21 @@ func (a *Sample) Before(b *Sample) bool {
 type window struct {
 	minSent, maxSent   time.Duration // of F
 	minKnown, maxKnown time.Duration // of F
-	lastCertain        time.Duration // the fault lasted at least until then: max Sent(F), or earlier for a request that was never sent (see finder.certainFrom)
-	statistical        bool          // minKnown or lastCertain rests on how soon answers usually come
-	failed             int           // |F|
-	inside             int           // successes between failures: see openWindow.isInside
-	amid               int           // successes that count among the failures: see openWindow.countAmid
-	setAside           int           // requests of class local between failures
-	classes            [timeline.NumClasses]int
-	backends           map[uint16]int // who answered the successes inside; nil if no reply named its sender
-	blackout           *model.Length
+	// the fault lasted at least until then: max Sent(F), or earlier for a request that was never sent (see
+	// finder.certainFrom)
+	lastCertain time.Duration
+	statistical bool // minKnown or lastCertain rests on how soon answers usually come
+	failed      int  // |F|
+	inside      int  // successes between failures: see openWindow.isInside
+	amid        int  // successes that count among the failures: see openWindow.countAmid
+	setAside    int  // requests of class local between failures
+	classes     [timeline.NumClasses]int
+	backends    map[uint16]int // who answered the successes inside; nil if no reply named its sender
+	blackout    *model.Length
 
-	shareLow, shareHigh float64       // bounds of the share of requests that failed. Low: failures ÷ (failures + amid). High: failures ÷ all within the brackets
+	// bounds of the share of requests that failed. Low: failures ÷ (failures + amid). High: failures ÷ all within the
+	// brackets
+	shareLow, shareHigh float64
 	needed              confirmations // k: how many successes in a row prove health before and after the window
 	confirmed           confirmations // how many of these lie within the brackets
 	start, end          model.Instant
@@ -84,7 +88,8 @@ type failureRun struct {
 }
 
 func newFailureRun(sent, before time.Duration) failureRun {
-	return failureRun{before: before, minSent: sent, minKnown: model.Never, partKnown: model.Never, lastCertain: math.MinInt64}
+	return failureRun{before: before, minSent: sent, minKnown: model.Never, partKnown: model.Never,
+		lastCertain: math.MinInt64}
 }
 
 // split begins a new part of r.

@@ -15,7 +15,8 @@ func (v *Traffic) AnsweredFrom(w *model.Window) (nodes []string) {
 	own := v.Target(w)
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
-		if t.Kind == timeline.New && t.Source != own.Source && t.Node != "" && t.Node != own.Node && t.URL == own.URL && v.frontend(t) == v.frontend(own) && v.AnsweredDuring(t, w) {
+		if t.Kind == timeline.New && t.Source != own.Source && t.Node != "" && t.Node != own.Node &&
+			t.URL == own.URL && v.frontend(t) == v.frontend(own) && v.AnsweredDuring(t, w) {
 			nodes = append(nodes, t.Node)
 		}
 	}
@@ -45,7 +46,8 @@ func (v *Traffic) AnsweredDuring(t *model.Target, w *model.Window) bool {
 // ShareRoutes reports whether both targets send to the same port and address of a Service, from one place and by one
 // way.
 func (v *Traffic) ShareRoutes(t, o *model.Target) bool {
-	return t.Source == o.Source && t.Route == o.Route && t.RouteNode == o.RouteNode && t.Turns == o.Turns && v.frontend(t) == v.frontend(o)
+	return t.Source == o.Source && t.Route == o.Route && t.RouteNode == o.RouteNode && t.Turns == o.Turns &&
+		v.frontend(t) == v.frontend(o)
 }
 
 // WindowNear returns a judged window of another target kind of the same Service that overlaps the

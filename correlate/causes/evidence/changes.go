@@ -13,12 +13,15 @@ import (
 // isChange reports whether the event can have affected traffic, unlike Lapse's own bookkeeping.
 func isChange(e *model.Event) bool {
 	switch e.Kind {
-	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.WatchLane, timeline.RequestError, timeline.AddressFailed, timeline.NameAnswered:
+	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.WatchLane, timeline.RequestError,
+		timeline.AddressFailed, timeline.NameAnswered:
 		return false
 	case timeline.NodeChecked:
 		return e.From != ""
-	case timeline.SnapshotTaken: // a status is what came of a change, and of a Service or a Pod there are events of their own
-		return e.To != timeline.SnapshotFound && e.To != timeline.SnapshotStatus && e.Snapshot != nil && (e.Snapshot.Workload != nil || e.Snapshot.Budget != nil)
+	// a status is what came of a change, and of a Service or a Pod there are events of their own
+	case timeline.SnapshotTaken:
+		return e.To != timeline.SnapshotFound && e.To != timeline.SnapshotStatus && e.Snapshot != nil &&
+			(e.Snapshot.Workload != nil || e.Snapshot.Budget != nil)
 	}
 	return true
 }
@@ -27,7 +30,9 @@ func isChange(e *model.Event) bool {
 // window's.
 func (v *Changes) Near(w *model.Window, at model.Instant) []*model.Event {
 	service := v.traffic.Target(w).Service
-	from, _ := slices.BinarySearchFunc(v.changes, at.Earliest, func(e *model.Event, t time.Duration) int { return cmp.Compare(e.Seen, t) })
+	from, _ := slices.BinarySearchFunc(v.changes, at.Earliest, func(e *model.Event, t time.Duration) int {
+		return cmp.Compare(e.Seen, t)
+	})
 	var near []*model.Event
 	for _, e := range v.changes[from:] {
 		if e.Seen > at.Latest+v.widest {

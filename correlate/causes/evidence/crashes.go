@@ -26,8 +26,9 @@ type Crash struct {
 	at    model.Instant // when it ended
 	until time.Duration // requests can have been routed to it until then
 	Kill  *model.Event  // of its kubelet, because a probe failed; nil if it ended by itself
-	Anew  *model.Event  // of its kubelet, because the container must be restarted, as for a resize in place; nil if that is not so
-	Ended *model.Event  // its kubelet ended the whole Pod, for its own reasons; nil if it did not
+	// of its kubelet, because the container must be restarted, as for a resize in place; nil if that is not so
+	Anew  *model.Event
+	Ended *model.Event // its kubelet ended the whole Pod, for its own reasons; nil if it did not
 }
 
 // In returns the crashes that can explain failures of the window, in order.
@@ -42,7 +43,8 @@ func (v *Crashes) In(w *model.Window) (all []Crash) {
 // crashesOf returns the crashes of one Pod.
 func (v *Crashes) crashesOf(w *model.Window, p *model.Pod) (all []Crash) {
 	for _, e := range v.changes.About[p.UID] {
-		if e.Kind != timeline.PodContainer || e.From != "running" || e.To != "terminated" || !e.At.Bounded() || p.TerminatingBy(e.At.Latest) {
+		if e.Kind != timeline.PodContainer || e.From != "running" || e.To != "terminated" || !e.At.Bounded() ||
+			p.TerminatingBy(e.At.Latest) {
 			continue
 		}
 		if !v.services.routedAt(w, p, e.At) {
@@ -52,14 +54,19 @@ func (v *Crashes) crashesOf(w *model.Window, p *model.Pod) (all []Crash) {
 		if never && e.ExitCode != nil && *e.ExitCode == 0 {
 			continue // it was done, as a Job's is
 		}
-		cr := Crash{Pod: p, Event: e, Never: never, at: e.At, until: v.services.leftAfter(w, p, e.At.Earliest) + TooLate, Kill: v.changes.killing(p, e, isProbeKill), Anew: v.changes.killing(p, e, isRestart), Ended: v.changes.endedByKubelet(p, e)}
+		cr := Crash{Pod: p, Event: e, Never: never, at: e.At, until: v.services.leftAfter(w, p, e.At.Earliest) +
+			TooLate, Kill: v.changes.killing(p, e, isProbeKill), Anew: v.changes.killing(p, e, isRestart),
+			Ended: v.changes.endedByKubelet(p, e)}
 		for _, s := range v.suspects.ownOutages(w) { // the last one that fits: a clock may be slow
-			if s.Pod == p && !never && crashed(s.Outage) && e.At.Overlaps(model.Instant{Earliest: s.Outage.Start.Earliest, Latest: s.Outage.Start.Latest + cluster.KubeletLag}) &&
+			if s.Pod == p && !never && crashed(s.Outage) &&
+				e.At.Overlaps(model.Instant{Earliest: s.Outage.Start.Earliest, Latest: s.Outage.Start.Latest +
+					cluster.KubeletLag}) &&
 				(cr.Own == nil || s.Outage.Start.Latest > cr.Own.Outage.Start.Latest) {
 				cr.Own, cr.at, cr.until = &s, s.Outage.Start, min(cr.until, s.Until)
 			}
 		}
-		if cr.at.Earliest <= v.traffic.Onset(w).Latest && w.Start.Earliest <= cr.until && v.MadeByCrashes(w, []Crash{cr}) > 0 {
+		if cr.at.Earliest <= v.traffic.Onset(w).Latest && w.Start.Earliest <= cr.until &&
+			v.MadeByCrashes(w, []Crash{cr}) > 0 {
 			all = append(all, cr)
 		}
 	}
@@ -75,7 +82,8 @@ func (v *Crashes) neverServed(w *model.Window, p *model.Pod, until time.Duration
 // crashed reports whether an address failed as if its process were gone: connections are refused or time out, and
 // requests in flight are cut.
 func crashed(u *model.Window) bool {
-	return Count(u.Classes, timeline.Refused, timeline.Unreachable, timeline.TimeoutConnect, timeline.Reset, timeline.EOF) > 0
+	return Count(u.Classes, timeline.Refused, timeline.Unreachable, timeline.TimeoutConnect, timeline.Reset,
+		timeline.EOF) > 0
 }
 
 // routedAt reports whether the Pod may have been a ready endpoint at some time in a bracket.
@@ -113,15 +121,18 @@ func isProbeKill(words string) bool { return strings.HasSuffix(words, " probe, w
 // resize requires restart", "Container main definition changed, will be restarted" (kubernetes,
 // pkg/kubelet/kuberuntime/kuberuntime_manager.go, computePodActions).
 func isRestart(words string) bool {
-	return strings.HasSuffix(words, " resize requires restart") || strings.HasSuffix(words, " definition changed, will be restarted")
+	return strings.HasSuffix(words, " resize requires restart") ||
+		strings.HasSuffix(words, " definition changed, will be restarted")
 }
 
 // killing returns the Event by which a kubelet said that it would end the container, with words that say why; nil if
 // there is none.
 func (v *Changes) killing(p *model.Pod, ended *model.Event, why func(words string) bool) *model.Event {
 	for _, e := range v.About[p.UID] {
-		if e.Kind == timeline.KubeEvent && e.To == "Killing" && why(e.Detail) && strings.HasPrefix(e.Detail, "Container "+containerOf(ended)+" ") &&
-			ended.At.Earliest-time.Minute <= e.At.Latest && e.At.Earliest <= ended.At.Latest && !v.StartedBetween(p, e, ended.Seen) {
+		if e.Kind == timeline.KubeEvent && e.To == "Killing" && why(e.Detail) &&
+			strings.HasPrefix(e.Detail, "Container "+containerOf(ended)+" ") &&
+			ended.At.Earliest-time.Minute <= e.At.Latest && e.At.Earliest <= ended.At.Latest &&
+			!v.StartedBetween(p, e, ended.Seen) {
 			return e
 		}
 	}
@@ -139,7 +150,8 @@ func (v *Changes) StartedBetween(p *model.Pod, after *model.Event, before time.D
 // EndedItself returns the last unrequested end of a container of the Pod within a bracket; nil if there is none.
 func (v *Changes) EndedItself(p *model.Pod, in model.Instant) (last *model.Event) {
 	for _, e := range v.About[p.UID] {
-		if e.Kind == timeline.PodContainer && e.From == "running" && e.To == "terminated" && e.At.Bounded() && e.At.Overlaps(in) && !p.TerminatingBy(e.At.Latest) && v.killing(p, e, isRestart) == nil {
+		if e.Kind == timeline.PodContainer && e.From == "running" && e.To == "terminated" && e.At.Bounded() &&
+			e.At.Overlaps(in) && !p.TerminatingBy(e.At.Latest) && v.killing(p, e, isRestart) == nil {
 			last = e
 		}
 	}
@@ -153,7 +165,8 @@ func (v *Changes) endedByKubelet(p *model.Pod, ended *model.Event) *model.Event 
 		if (e.Seen - ended.Seen).Abs() > time.Minute {
 			continue
 		}
-		if e.Kind == timeline.PodDisrupted && e.To == "TerminationByKubelet" || e.Kind == timeline.PodPhase && e.To == "Failed" && e.Detail != "" {
+		if e.Kind == timeline.PodDisrupted && e.To == "TerminationByKubelet" || e.Kind == timeline.PodPhase &&
+			e.To == "Failed" && e.Detail != "" {
 			return e
 		}
 	}
@@ -163,7 +176,8 @@ func (v *Changes) endedByKubelet(p *model.Pod, ended *model.Event) *model.Event 
 // FailedAbout reports whether one of a Pod's own addresses failed at about this time, routed to or not.
 func (v *Crashes) FailedAbout(w *model.Window, p *model.Pod, at model.Instant) bool {
 	return slices.ContainsFunc(v.addresses.DirectOf(w, p), func(t *model.Target) bool {
-		return v.traffic.OutageNear(t.Name, model.Instant{Earliest: at.Earliest, Latest: at.Latest + cluster.KubeletLag}) != nil
+		return v.traffic.OutageNear(t.Name,
+			model.Instant{Earliest: at.Earliest, Latest: at.Latest + cluster.KubeletLag}) != nil
 	})
 }
 
@@ -200,7 +214,8 @@ func (cr *Crash) Signs() []Sign {
 		}
 	}
 	if cr.Own != nil {
-		signs = append(signs, Measured.Target(cr.Own.Target, &cr.Own.Outage.Start, cr.Pod.Name+" itself stopped answering: "+quantity.ClassCounts(cr.Own.Outage.Classes)))
+		signs = append(signs, Measured.Target(cr.Own.Target, &cr.Own.Outage.Start,
+			cr.Pod.Name+" itself stopped answering: "+quantity.ClassCounts(cr.Own.Outage.Classes)))
 	}
 	return append(signs, Watched.Seen(cr.Event, cr.Pod.Name+": "+cr.How()))
 }

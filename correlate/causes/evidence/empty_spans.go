@@ -21,7 +21,8 @@ func (v *Addresses) EmptyIn(w *model.Window) (span *EmptySpan, whyNot string) {
 		return nil, "an endpoint was ready, or terminating and still serving, all the time"
 	}
 	if last := WhenLastLeft(v, w, span); !last.Overlaps(v.traffic.Onset(w)) {
-		return nil, fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s", quantity.Between(span.Whole()), quantity.Between(w.Start))
+		return nil, fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s",
+			quantity.Between(span.Whole()), quantity.Between(w.Start))
 	}
 	if why := AnsweredMeanwhile(w, span); why != "" {
 		return nil, why
@@ -88,7 +89,8 @@ func emptySpans(endpoints []*model.Event, end time.Duration) []EmptySpan {
 		now := states.Serving()
 		switch open := len(spans) > 0 && spans[len(spans)-1].Next == nil; {
 		case was > 0 && now == 0:
-			spans = append(spans, EmptySpan{Start: e.At, End: model.Instant{Earliest: e.At.Latest, Latest: end}, Last: e})
+			spans = append(spans, EmptySpan{Start: e.At, End: model.Instant{Earliest: e.At.Latest, Latest: end},
+				Last: e})
 		case open && was == 0 && now > 0 && spans[len(spans)-1].Last.Seen == e.Seen:
 			spans = spans[:len(spans)-1]
 		case open && was == 0 && now > 0:

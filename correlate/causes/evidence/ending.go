@@ -61,7 +61,8 @@ func NotKilled(p *model.Pod) []Sign {
 	if p.ExitCode == nil || *p.ExitCode != Killed {
 		return nil
 	}
-	return []Sign{Watched.Doubt(fmt.Sprintf("%s was killed (exit code %d), perhaps because its grace period was over: that cuts all that is in flight", p.Name, Killed))}
+	return []Sign{Watched.Doubt(fmt.Sprintf("%s was killed (exit code %d), perhaps because its grace period was "+
+		"over: that cuts all that is in flight", p.Name, Killed))}
 }
 
 // A PartialEnd is a Pod whose first container ended some time before the last, by its kubelet's clock.
@@ -95,7 +96,9 @@ func (v *Endings) EndedInParts(s *PodStop) *PartialEnd {
 		return nil
 	}
 	const second = time.Second // stamps are rounded down to it
-	p := &PartialEnd{First: containerOf(first), Last: containerOf(last), From: *first.Stamp, To: *last.Stamp, Apart: last.Stamp.Sub(*first.Stamp) - second, Event: first, Forced: last.ExitCode != nil && *last.ExitCode == Killed}
+	p := &PartialEnd{First: containerOf(first), Last: containerOf(last), From: *first.Stamp, To: *last.Stamp,
+		Apart: last.Stamp.Sub(*first.Stamp) - second, Event: first, Forced: last.ExitCode != nil &&
+			*last.ExitCode == Killed}
 	at := first.Stamp.Sub(v.Run.T0)
 	about := model.Instant{Earliest: at - cluster.ClocksApart, Latest: at + second + cluster.ClocksApart}
 	if p.First == p.Last || p.Apart < apartAtLeast || !about.Overlaps(s.At) {
@@ -104,7 +107,8 @@ func (v *Endings) EndedInParts(s *PodStop) *PartialEnd {
 	if t := v.templates[s.Pod.Template]; t != nil {
 		p.Known = true
 		for _, c := range t.Containers {
-			p.Serves = p.Serves || c.Name == p.Last && (AsksNetwork(c.Readiness) || AsksNetwork(c.Liveness) || AsksNetwork(c.Startup))
+			p.Serves = p.Serves || c.Name == p.Last && (AsksNetwork(c.Readiness) || AsksNetwork(c.Liveness) ||
+				AsksNetwork(c.Startup))
 		}
 	}
 	return p

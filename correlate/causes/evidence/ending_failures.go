@@ -34,7 +34,8 @@ func (v *Endings) EndFailures(w *model.Window, p *model.Pod) (all []endFailure) 
 				continue
 			}
 			last := v.traffic.Measured(t).FirstLast.LastOK
-			all = append(all, endFailure{Target: t.Name, From: v.beganToFail(t, u), Outage: u, Again: last != nil && last.Sent >= u.End.Earliest && !u.Open.End})
+			all = append(all, endFailure{Target: t.Name, From: v.beganToFail(t, u), Outage: u, Again: last != nil &&
+				last.Sent >= u.End.Earliest && !u.Open.End})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b endFailure) int { return cmp.Compare(a.From.Earliest, b.From.Earliest) })
@@ -49,7 +50,8 @@ func (v *Endings) beganToFail(t *model.Target, u *model.Window) model.Instant {
 		return from
 	}
 	from.Earliest = last.Sent
-	if late := Count(u.Classes, timeline.TimeoutResponse) + Count(u.Classes, CutClasses...); late > 0 && t.Rate > 0 && t.Latency != nil && !sendsDatagrams(t) {
+	if late := Count(u.Classes, timeline.TimeoutResponse) + Count(u.Classes, CutClasses...); late > 0 && t.Rate > 0 &&
+		t.Latency != nil && !sendsDatagrams(t) {
 		from.Latest = min(from.Latest, from.Earliest+2*timeline.Target{Rate: t.Rate}.Interval()+t.Latency.Max)
 	}
 	return from
@@ -66,11 +68,13 @@ func (e *endFailure) made(f *model.Failure) bool {
 	case timeline.Refused, timeline.Unreachable:
 		return Count(classes, unconnected...) > 0 || !e.Again && f.Earliest() > e.Outage.End.Earliest
 	case timeline.TimeoutConnect: // also once the queue of a silent server is full
-		return Count(classes, unconnected...)+Count(classes, timeline.TimeoutResponse) > 0 || !e.Again && f.Earliest() > e.Outage.End.Earliest
+		return Count(classes, unconnected...)+Count(classes, timeline.TimeoutResponse) > 0 || !e.Again &&
+			f.Earliest() > e.Outage.End.Earliest
 	case timeline.Reset, timeline.EOF, timeline.Body:
 		return Count(classes, CutClasses...) > 0
 	case timeline.NoSlot:
-		return Count(classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable, timeline.NoSlot) > 0
+		return Count(classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable,
+			timeline.NoSlot) > 0
 	case timeline.DNS:
 		return false
 	}
@@ -121,11 +125,13 @@ const answeredFor = 2 * time.Second
 // answeredBadly returns until when the Pod is known to have answered, if badly, after it began to fail; 0 if that is
 // not known.
 func (v *Endings) answeredBadly(s *PodStop) time.Duration {
-	if len(s.fails) == 0 || Count(s.fails[0].Outage.Classes, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body, timeline.Other) == 0 {
+	if len(s.fails) == 0 || Count(s.fails[0].Outage.Classes, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body,
+		timeline.Other) == 0 {
 		return 0
 	}
 	until := s.At.Latest + answeredFor
-	if answered, sent := v.Answered(v.traffic.TargetNamed(s.Target).ID, s.At.Latest, until); sent < 3 || float64(answered) < NearlyAll*float64(sent) {
+	if answered, sent := v.Answered(v.traffic.TargetNamed(s.Target).ID, s.At.Latest, until); sent < 3 ||
+		float64(answered) < NearlyAll*float64(sent) {
 		return 0
 	}
 	return until
@@ -264,7 +270,8 @@ func (r *Race) NotProbed(v *Addresses, w *model.Window) []Sign {
 func (v *Addresses) Unasked(w *model.Window) []Sign {
 	for _, p := range v.services.Pods(w) {
 		if !p.TerminatingBy(w.End.Latest) && p.ReadyBy(w.Start.Latest) && v.DirectName(w, p) == "" {
-			return []Sign{Measured.Doubt(p.Name + ", which was ready, has no direct target: it may have failed instead")}
+			return []Sign{Measured.Doubt(p.Name +
+				", which was ready, has no direct target: it may have failed instead")}
 		}
 	}
 	return nil
@@ -285,7 +292,8 @@ func (v *Suspects) FailedAsWell(w *model.Window, stops []*PodStop) []Sign {
 			if 2*alike >= w.Failed {
 				strength = Watched
 			}
-			return []Sign{strength.Doubt(fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", s.Pod.Name, quantity.ClassCounts(s.Outage.Classes)))}
+			return []Sign{strength.Doubt(fmt.Sprintf("%s failed at its own address as well (%s), though it was ready",
+				s.Pod.Name, quantity.ClassCounts(s.Outage.Classes)))}
 		}
 	}
 	return nil
@@ -298,7 +306,9 @@ func (r *Race) FailedBefore(v *Endings, w *model.Window) []Sign {
 			continue
 		}
 		if e := v.failedSo(w, s.Pod, s.fails[0]); e != nil {
-			return []Sign{Watched.Target(s.Target, &e.Start, fmt.Sprintf("%s had failed at its own address before its deletion as well: %s", s.Pod.Name, quantity.ClassCounts(e.Classes)))}
+			return []Sign{Watched.Target(s.Target, &e.Start,
+				fmt.Sprintf("%s had failed at its own address before its deletion as well: %s", s.Pod.Name,
+					quantity.ClassCounts(e.Classes)))}
 		}
 	}
 	return nil
@@ -310,7 +320,8 @@ func (v *Endings) failedSo(w *model.Window, p *model.Pod, e endFailure) *model.W
 	for _, t := range v.addresses.DirectOf(w, p) {
 		for i := range v.traffic.Measured(t).Outages {
 			u := &v.traffic.Measured(t).Outages[i]
-			if u.Kind != model.Slow && u.Start.Latest < e.From.Earliest && !v.addresses.canBeItsEnd(p, t, u) && (p.Ready == nil || u.End.Earliest > p.Ready.Earliest) && sharesClass(u, e.Outage) {
+			if u.Kind != model.Slow && u.Start.Latest < e.From.Earliest && !v.addresses.canBeItsEnd(p, t, u) &&
+				(p.Ready == nil || u.End.Earliest > p.Ready.Earliest) && sharesClass(u, e.Outage) {
 				return u
 			}
 		}
@@ -334,11 +345,14 @@ func (v *Endings) ServeOn(s *PodStop, c *FormCount, needs time.Duration) string 
 	hook, stops := v.templates.stoppingHook(s.Pod)
 	switch {
 	case s.restarted():
-		return fmt.Sprintf("let SIGTERM end the server and not restart it (STOPSIGNAL of the image, or a preStop hook with the right signal), and keep serving ≥ %s before that (a preStop sleep)", least)
+		return fmt.Sprintf("let SIGTERM end the server and not restart it (STOPSIGNAL of the image, or a preStop "+
+			"hook with the right signal), and keep serving ≥ %s before that (a preStop sleep)", least)
 	case stops && hook.delays() == 0:
-		return fmt.Sprintf("let the preStop hook of %s sleep ≥ %s before it runs %s", hook.container, least, hook.runs())
+		return fmt.Sprintf("let the preStop hook of %s sleep ≥ %s before it runs %s", hook.container, least,
+			hook.runs())
 	case c.Most() == AnswersErrors && len(v.templates.ContainersOf(s.Pod)) > 1:
-		return fmt.Sprintf("keep serving ≥ %s after SIGTERM in every container that requests pass through: the same preStop sleep for %s", least, v.templates.Sleeps(s.Pod))
+		return fmt.Sprintf("keep serving ≥ %s after SIGTERM in every container that requests pass through: the same "+
+			"preStop sleep for %s", least, v.templates.Sleeps(s.Pod))
 	}
 	return fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down)", least)
 }
@@ -387,9 +401,11 @@ func (v *Endings) Why(s *PodStop, c *FormCount) string {
 	text := ""
 	switch names := v.templates.ContainersOf(s.Pod); {
 	case c.Most() == AnswersErrors && c.AsksAnother() && len(names) > 1:
-		text = fmt.Sprintf("; a proxy answers so when it cannot reach its server: one of the Pod's containers (%s) ended before the other", strings.Join(names, ", "))
+		text = fmt.Sprintf("; a proxy answers so when it cannot reach its server: one of the Pod's containers (%s) "+
+			"ended before the other", strings.Join(names, ", "))
 	case c.Most() == AnswersErrors && len(names) > 1:
-		text = fmt.Sprintf("; one of its containers (%s) may have ended before the other, or its server answers so while it ends", strings.Join(names, ", "))
+		text = fmt.Sprintf("; one of its containers (%s) may have ended before the other, or its server answers so "+
+			"while it ends", strings.Join(names, ", "))
 	case c.Most() == AnswersErrors:
 		text = "; its server answers so while it ends"
 	case c.Most() == isSilent:
@@ -412,7 +428,9 @@ func (c *FormCount) CannotReach() bool { return c != nil && c.status[502]+c.stat
 
 // restarted reports whether the Pod stopped listening and then listened again before it ended.
 func (s *PodStop) restarted() bool {
-	return slices.ContainsFunc(s.fails, func(e endFailure) bool { return e.Again && Count(e.Outage.Classes, timeline.Refused) > 0 })
+	return slices.ContainsFunc(s.fails, func(e endFailure) bool {
+		return e.Again && Count(e.Outage.Classes, timeline.Refused) > 0
+	})
 }
 
 // afterwards says that the Pod answered again before it ended, or answered some requests meanwhile; "" if it did not.

@@ -30,7 +30,9 @@ func (s *Service) readEndpoints(end time.Duration, moves map[uint32]bool) {
 
 // readyBefore returns how many endpoints were ready just before an instant.
 func (s *Service) readyBefore(at time.Duration) int {
-	next, _ := slices.BinarySearchFunc(s.steps, at, func(step model.EndpointStep, at time.Duration) int { return cmp.Compare(step.At.Latest, at) })
+	next, _ := slices.BinarySearchFunc(s.steps, at, func(step model.EndpointStep, at time.Duration) int {
+		return cmp.Compare(step.At.Latest, at)
+	})
 	if next == 0 {
 		return 0
 	}
@@ -60,7 +62,8 @@ func (s *Service) LeastReady(from, to time.Duration) int {
 // sent to it.
 func (v *Services) WasEndpoint(w *model.Window, p *model.Pod, by time.Duration) bool {
 	all := v.Service(w).Endpoints
-	return len(all) == 0 || v.watches.LaneOff("endpointslice", w) || slices.ContainsFunc(all, func(e *model.Event) bool {
-		return e.Object.UID == p.UID && (cluster.IsReady(e.From) || cluster.IsReady(e.To)) && e.At.Earliest <= by
-	})
+	return len(all) == 0 || v.watches.LaneOff("endpointslice", w) ||
+		slices.ContainsFunc(all, func(e *model.Event) bool {
+			return e.Object.UID == p.UID && (cluster.IsReady(e.From) || cluster.IsReady(e.To)) && e.At.Earliest <= by
+		})
 }

@@ -57,7 +57,8 @@ func (v *Addresses) Alike(w *model.Window, f Failed) bool {
 		return false
 	}
 	left := f.Pod.EndpointNotReady
-	return left == nil || left.Latest+stillRouted >= w.Start.Earliest || f.Pod.EndpointReady != nil && f.Pod.EndpointReady.Latest > left.Latest
+	return left == nil || left.Latest+stillRouted >= w.Start.Earliest || f.Pod.EndpointReady != nil &&
+		f.Pod.EndpointReady.Latest > left.Latest
 }
 
 // Failing returns the Pods whose own addresses failed in the same way as most of the window's requests.
@@ -107,7 +108,8 @@ func (v *Addresses) ChangeBefore(f Failed) (what string, event *model.Event) {
 		return "it was " + f.Pod.Ending.Text, e
 	}
 	for _, e := range v.changes.About[f.Pod.UID] {
-		if isChange(e) && e.Kind != timeline.PodGone && e.Kind != timeline.PodContainer && e.At.Bounded() && e.At.Earliest <= since.Latest && since.Earliest <= e.At.Latest+nearestChange {
+		if isChange(e) && e.Kind != timeline.PodGone && e.Kind != timeline.PodContainer && e.At.Bounded() &&
+			e.At.Earliest <= since.Latest && since.Earliest <= e.At.Latest+nearestChange {
 			what, event = plainly(e), e
 		}
 	}

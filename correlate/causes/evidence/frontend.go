@@ -54,7 +54,8 @@ func (v *Traffic) frontend(t *model.Target) frontend {
 // reaches reports whether requests to f may get to an endpoint of this Service and port, at an address of this
 // family. What is not known rules nothing out.
 func (f frontend) reaches(o frontend) bool {
-	return (f.service == "" || o.service == "" || f.service == o.service) && (f.port == "" || o.port == "" || f.port == o.port) &&
+	return (f.service == "" || o.service == "" || f.service == o.service) &&
+		(f.port == "" || o.port == "" || f.port == o.port) &&
 		(f.family == 0 || o.family == 0 || f.family == o.family)
 }
 

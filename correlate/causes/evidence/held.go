@@ -34,9 +34,11 @@ func (v *Addresses) Unselected(w *model.Window) string {
 	var names []string
 	for _, c := range v.traffic.CutsIn(w) {
 		for _, p := range v.services.Pods(w) {
-			if c.From == p.Name && !slices.Contains(names, p.Name) && slices.ContainsFunc(v.changes.About[p.UID], func(e *model.Event) bool {
-				return e.Kind == timeline.PodGone && e.Detail == timeline.NoLongerSelected && e.At.Earliest <= c.Cut.Latest
-			}) {
+			if c.From == p.Name && !slices.Contains(names, p.Name) && slices.ContainsFunc(v.changes.About[p.UID],
+				func(e *model.Event) bool {
+					return e.Kind == timeline.PodGone && e.Detail == timeline.NoLongerSelected &&
+						e.At.Earliest <= c.Cut.Latest
+				}) {
 				names = append(names, p.Name)
 			}
 		}
@@ -45,7 +47,8 @@ func (v *Addresses) Unselected(w *model.Window) string {
 		return ""
 	}
 	slices.Sort(names)
-	return "; the connections were on " + NamedOf(names) + ", which the Service no longer selected: what becomes of such Pods is not watched"
+	return "; the connections were on " + NamedOf(names) + ", which the Service no longer selected: what becomes of " +
+		"such Pods is not watched"
 }
 
 // CutConns returns how many connections were cut.
@@ -82,7 +85,8 @@ func (h *Holder) Named() bool {
 // Sign returns the sign that the Pod's connections were cut, as the target saw it.
 func (h *Holder) Sign(w *model.Window, on string) Sign {
 	noticed := model.Instant{Earliest: h.Cuts[0].Cut.Latest, Latest: h.Cuts[len(h.Cuts)-1].Cut.Latest}
-	text := fmt.Sprintf("%s cut: %s", quantity.Count(CutConns(h.Cuts), "connection")+" "+Was(len(h.Cuts)), quantity.ClassCounts(classesOf(h.Cuts)))
+	text := fmt.Sprintf("%s cut: %s", quantity.Count(CutConns(h.Cuts), "connection")+" "+Was(len(h.Cuts)),
+		quantity.ClassCounts(classesOf(h.Cuts)))
 	strength := Close
 	if h.Named() {
 		text, strength = text+", all on "+h.Pod.Name+" according to the replies", Watched

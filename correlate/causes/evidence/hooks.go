@@ -82,7 +82,8 @@ const (
 // EffectOf returns how a Pod's failed hook relates to its stop. The hook did not stop the server if it was to sleep for
 // longer, could not be run, or if the Pod answered after the hook had failed.
 func (v *Endings) EffectOf(s *PodStop, failed *model.Event) hookEffect {
-	if s.Proved && s.At.Earliest >= failed.At.Latest || strings.Contains(failed.Detail, "not found") || strings.Contains(failed.Detail, "no such file") {
+	if s.Proved && s.At.Earliest >= failed.At.Latest || strings.Contains(failed.Detail, "not found") ||
+		strings.Contains(failed.Detail, "no such file") {
 		return isCause
 	}
 	effect := NotKnown

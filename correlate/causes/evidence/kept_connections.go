@@ -60,11 +60,15 @@ func FindCutters(v *Endings, w *model.Window) (cutters []*Cutter, cut int) {
 			c.As.add(&f, model.Never)
 		}
 	}
-	if none := slices.IndexFunc(cutters, func(c *Cutter) bool { return 2*c.Unlike > c.Cut }); none >= 0 && 2*cut < w.Failed {
+	if none := slices.IndexFunc(cutters, func(c *Cutter) bool {
+		return 2*c.Unlike > c.Cut
+	}); none >= 0 && 2*cut < w.Failed {
 		return nil, 0 // most failed elsewhere, and nothing tells that these failed there
 	}
 	cutters = slices.DeleteFunc(cutters, func(c *Cutter) bool { return c.Cut == 0 })
-	slices.SortStableFunc(cutters, func(a, b *Cutter) int { return cmp.Compare(a.Starts()[0].Earliest, b.Starts()[0].Earliest) })
+	slices.SortStableFunc(cutters, func(a, b *Cutter) int {
+		return cmp.Compare(a.Starts()[0].Earliest, b.Starts()[0].Earliest)
+	})
 	return cutters, cut
 }
 
@@ -116,7 +120,8 @@ func failedOn(cutters []*Cutter, f *model.Failure) (found *Cutter) {
 			switch {
 			case f.Latest() < e.From.Earliest || e.Again && f.Earliest() > e.Outage.End.Latest:
 			case c.Pod.Exited != nil && f.Earliest() > c.Pod.Exited.Latest+Moment:
-			case f.Class == timeline.NoSlot && Count(e.Outage.Classes, timeline.TimeoutResponse) == 0: // its address did not time out
+			// its address did not time out
+			case f.Class == timeline.NoSlot && Count(e.Outage.Classes, timeline.TimeoutResponse) == 0:
 			case e.made(f):
 				return c
 			default:
@@ -132,7 +137,8 @@ func failedOn(cutters []*Cutter, f *model.Failure) (found *Cutter) {
 
 // Stop returns the Pod's stop in the form that rules about routes use.
 func (c *Cutter) Stop() *PodStop {
-	s := &PodStop{Pod: c.Pod, Target: c.Target, At: c.Starts()[0], Proved: c.Proved || len(c.Fails) > 0, fails: c.Fails, Quiet: c.As.Most() == CutsAll}
+	s := &PodStop{Pod: c.Pod, Target: c.Target, At: c.Starts()[0], Proved: c.Proved || len(c.Fails) > 0,
+		fails: c.Fails, Quiet: c.As.Most() == CutsAll}
 	if len(c.Fails) > 0 {
 		s.Target, s.At = c.Fails[0].Target, c.Fails[0].From
 	}

@@ -24,7 +24,9 @@ func (v *Services) Outside(w *model.Window) string {
 		return ""
 	}
 	host := u.Hostname()
-	if slices.ContainsFunc(v.Run.Run.Services, func(s timeline.Service) bool { return host == s.ClusterIP || isNameOf(host, s) }) {
+	if slices.ContainsFunc(v.Run.Run.Services, func(s timeline.Service) bool {
+		return host == s.ClusterIP || isNameOf(host, s)
+	}) {
 		return ""
 	}
 	return host

@@ -24,7 +24,8 @@ func TestWhoRoutes(t *testing.T) {
 	} {
 		target := model.Target{Name: "new", Kind: timeline.New, URL: tt.url, Service: tt.service, Node: "node3"}
 		v := New(&Input{Run: &model.Timeline{
-			Run:     model.RunInfo{Services: []timeline.Service{{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.7"}}},
+			Run: model.RunInfo{Services: []timeline.Service{{Namespace: "shop", Name: "web",
+				ClusterIP: "10.96.0.7"}}},
 			Targets: []model.Target{target},
 		}})
 		if got := v.Services.Router(&model.Window{Target: "new"}); got != tt.want {

@@ -58,7 +58,8 @@ func InParts(suspects []Suspect, text string) []Sign {
 	for i := range suspects {
 		if s := &suspects[i]; !s.Whole() {
 			answered := s.Outage.Sent - s.Outage.Failed
-			return []Sign{Watched.Doubt(fmt.Sprintf("%s answered %d of %d requests to its own address meanwhile: %s", s.Pod.Name, answered, s.Outage.Sent, text))}
+			return []Sign{Watched.Doubt(fmt.Sprintf("%s answered %d of %d requests to its own address meanwhile: %s",
+				s.Pod.Name, answered, s.Outage.Sent, text))}
 		}
 	}
 	return nil
@@ -102,7 +103,8 @@ func (v *Suspects) ownOutages(w *model.Window) []Suspect {
 		for _, t := range v.addresses.DirectOf(w, p) {
 			for i := range v.traffic.Measured(t).Outages {
 				u := &v.traffic.Measured(t).Outages[i]
-				if u.Kind == model.Slow || v.addresses.canBeItsEnd(p, t, u) || !routedTo(p, u.Start.Latest, u.End.Earliest) || v.addresses.proberMade(t, u) {
+				if u.Kind == model.Slow || v.addresses.canBeItsEnd(p, t, u) ||
+					!routedTo(p, u.Start.Latest, u.End.Earliest) || v.addresses.proberMade(t, u) {
 					continue
 				}
 				s := Suspect{Pod: p, Target: t.Name, Outage: u, From: u.Start.Earliest, Until: u.End.Latest}
@@ -125,7 +127,8 @@ func (v *Addresses) canBeItsEnd(p *model.Pod, t *model.Target, u *model.Window) 
 		return false
 	}
 	last := v.traffic.Measured(t).FirstLast.LastOK
-	return last == nil || last.Sent < u.Start.Latest+apart || p.Deleted != nil && p.Deleted.Latest <= u.Start.Latest+Moment && !Unreached(u)
+	return last == nil || last.Sent < u.Start.Latest+apart || p.Deleted != nil &&
+		p.Deleted.Latest <= u.Start.Latest+Moment && !Unreached(u)
 }
 
 // routedTo reports whether the Pod's endpoint was ready at some time between two instants, as far as its lane and the
@@ -134,7 +137,9 @@ func routedTo(p *model.Pod, from, to time.Duration) bool {
 	if p.ReadyWithin(from, to) {
 		return true
 	}
-	return p.EndpointReady != nil && p.EndpointReady.Earliest <= to && (p.EndpointNotReady == nil || p.EndpointNotReady.Latest >= from || p.EndpointNotReady.Latest < p.EndpointReady.Earliest)
+	return p.EndpointReady != nil && p.EndpointReady.Earliest <= to &&
+		(p.EndpointNotReady == nil || p.EndpointNotReady.Latest >= from ||
+			p.EndpointNotReady.Latest < p.EndpointReady.Earliest)
 }
 
 // proberMade reports whether a stall of the prober, or trouble of the control target, can explain a target's outage.
@@ -145,7 +150,8 @@ func (v *Addresses) proberMade(t *model.Target, u *model.Window) bool {
 	made := func(unwell time.Duration) bool { return u.Length.Min <= unwell+v.Run.Run.Timeout }
 	for _, e := range v.changes.Stalls {
 		stall := e.At.Latest - e.At.Earliest
-		if (e.Source == "" || e.Source == t.Source) && e.At.Overlaps(u.Span()) && stall >= v.Run.Run.Timeout/2 && made(stall) {
+		if (e.Source == "" || e.Source == t.Source) && e.At.Overlaps(u.Span()) && stall >= v.Run.Run.Timeout/2 &&
+			made(stall) {
 			return true
 		}
 	}
@@ -190,7 +196,8 @@ func (s *Suspect) canHaveMade(f *model.Failure, kind timeline.TargetKind) bool {
 		return true
 	}
 	lost := Count(s.Outage.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.Unreachable) > 0
-	return lost && (f.Class == timeline.NoSlot || f.Class == timeline.TimeoutResponse && (kind == timeline.Reused || f.Earliest() <= s.Outage.Start.Latest))
+	return lost && (f.Class == timeline.NoSlot || f.Class == timeline.TimeoutResponse &&
+		(kind == timeline.Reused || f.Earliest() <= s.Outage.Start.Latest))
 }
 
 // FailedAlso returns the other Pods that were ready before, and failed at their own addresses while these did.
@@ -201,7 +208,11 @@ func (v *Suspects) FailedAlso(w *model.Window, suspects []Suspect) []*model.Pod 
 // Beside returns the suspects of other Pods that failed at the same time as these.
 func (v *Suspects) Beside(w *model.Window, suspects []Suspect) []Suspect {
 	return v.That(w, func(s Suspect) bool {
-		return !slices.ContainsFunc(suspects, func(o Suspect) bool { return o.Pod == s.Pod }) && slices.ContainsFunc(suspects, func(o Suspect) bool { return o.Outage.Span().Overlaps(s.Outage.Span()) })
+		return !slices.ContainsFunc(suspects, func(o Suspect) bool {
+			return o.Pod == s.Pod
+		}) && slices.ContainsFunc(suspects, func(o Suspect) bool {
+			return o.Outage.Span().Overlaps(s.Outage.Span())
+		})
 	})
 }
 
@@ -231,14 +242,16 @@ func (v *Suspects) OthersAnswered(w *model.Window, suspects []Suspect) []model.E
 		}
 	}
 	if len(clean) > 3 {
-		return []model.Evidence{{Text: fmt.Sprintf("%d other Pods went on answering at their own addresses", len(clean))}}
+		return []model.Evidence{{Text: fmt.Sprintf("%d other Pods went on answering at their own addresses",
+			len(clean))}}
 	}
 	return clean
 }
 
 // Unreached reports whether nothing shows that a packet to the address arrived.
 func Unreached(u *model.Window) bool {
-	return Only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot) && Count(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) > 0
+	return Only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot) &&
+		Count(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) > 0
 }
 
 // AnswersBadly reports whether an address answered, if badly: packets to it were not lost.
@@ -251,7 +264,8 @@ func AnswersBadly(u *model.Window) bool {
 func (v *Suspects) Hangs(s Suspect) bool {
 	u := s.Outage
 	answers, connects := Count(u.Classes, timeline.TimeoutResponse), Count(u.Classes, timeline.TimeoutConnect)
-	return answers > 0 && (answers >= connects || answers > v.traffic.underWay(s.Target)) && Only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
+	return answers > 0 && (answers >= connects || answers > v.traffic.underWay(s.Target)) &&
+		Only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
 }
 
 // underWay returns how many requests to a target can have been under way at one time while it answered.

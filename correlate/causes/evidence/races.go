@@ -22,10 +22,11 @@ type Race struct {
 	Stops     []*PodStop // of the Pods whose routes can have made failures, as they stopped
 	Explained int        // failures of the window that these can have made
 	Lost      int        // of these, the ones of requests that got no connection; the others were cut
-	doubtful  int        // of those explained, the ones that Pods can have made which were in trouble though they were ready
-	Last      time.Duration
-	Troubled  []trouble
-	As        map[*PodStop]*FormCount // how the requests to each failed
+	// of those explained, the ones that Pods can have made which were in trouble though they were ready
+	doubtful int
+	Last     time.Duration
+	Troubled []trouble
+	As       map[*PodStop]*FormCount // how the requests to each failed
 }
 
 // A trouble is a Pod that failed at its own address though it was ready and not ending.
@@ -110,11 +111,14 @@ func (e *Episode) attribute(w *model.Window) Race {
 	}
 	if r.Explained > 0 && r.doubtful == r.Explained {
 		t := TroubledIn(r.Troubled, w)
-		r.Stops, r.WhyNot = nil, fmt.Sprintf("every failure that a stale route could explain is also explained by %s, which was ready but failed at its own address", t[0].pod.Name)
+		r.Stops, r.WhyNot = nil,
+			fmt.Sprintf("every failure that a stale route could explain is also explained by %s, which was ready but "+
+				"failed at its own address", t[0].pod.Name)
 		return r
 	}
 	if len(r.Stops) == 0 && len(e.Stops) > 0 {
-		r.WhyNot = fmt.Sprintf("%s stopped %s, but no request failed in a way that a stale route to it explains", e.Stops[0].Pod.Name, quantity.Between(e.Stops[0].At))
+		r.WhyNot = fmt.Sprintf("%s stopped %s, but no request failed in a way that a stale route to it explains",
+			e.Stops[0].Pod.Name, quantity.Between(e.Stops[0].At))
 	}
 	return r
 }
@@ -124,7 +128,8 @@ func (e *Episode) attribute(w *model.Window) Race {
 func (r *Race) FailedHooks(v *Endings) (failed []*model.Event, stops []*PodStop) {
 	for _, s := range r.Stops {
 		for _, e := range v.changes.About[s.Pod.UID] {
-			if e.Kind == timeline.KubeEvent && strings.EqualFold(e.To, "FailedPreStopHook") && v.EffectOf(s, e) != isEffect {
+			if e.Kind == timeline.KubeEvent && strings.EqualFold(e.To, "FailedPreStopHook") &&
+				v.EffectOf(s, e) != isEffect {
 				failed, stops = append(failed, e), append(stops, s)
 				break
 			}
@@ -146,7 +151,9 @@ func TroubledIn(troubled []trouble, w *model.Window) (all []trouble) {
 // AlsoTroubled returns a doubt for each of them: then more was wrong than stale routes.
 func AlsoTroubled(troubled []trouble, w *model.Window) (doubts []Sign) {
 	for _, t := range TroubledIn(troubled, w) {
-		doubts = append(doubts, Close.Doubt(fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name, quantity.ClassCounts(t.window.Classes))))
+		doubts = append(doubts,
+			Close.Doubt(fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name,
+				quantity.ClassCounts(t.window.Classes))))
 	}
 	return doubts
 }
@@ -157,7 +164,8 @@ func (r *Race) NotTheirs() []Sign {
 	if r.doubtful == 0 || 2*r.doubtful < r.Explained {
 		return nil
 	}
-	return []Sign{Watched.Doubt(fmt.Sprintf("%d of %d such failures may come from Pods that were ready but failed at their own addresses", r.doubtful, r.Explained))}
+	return []Sign{Watched.Doubt(fmt.Sprintf("%d of %d such failures may come from Pods that were ready but failed at "+
+		"their own addresses", r.doubtful, r.Explained))}
 }
 
 // MoreThanTheirShare reports whether more of the window's requests failed than the share of the endpoints that had

@@ -19,7 +19,10 @@ func (v Templates) ReadinessOf(p *model.Pod) (slowest *timeline.Probe) {
 		return nil
 	}
 	for _, c := range t.Containers {
-		if c.Readiness != nil && (slowest == nil || slowest.Period*time.Duration(slowest.Threshold) < c.Readiness.Period*time.Duration(c.Readiness.Threshold)) {
+		if c.Readiness != nil &&
+			(slowest == nil ||
+				slowest.Period*time.Duration(slowest.Threshold) < c.Readiness.Period*time.Duration(
+					c.Readiness.Threshold)) {
 			slowest = c.Readiness
 		}
 	}

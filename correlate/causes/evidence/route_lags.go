@@ -60,7 +60,9 @@ func (v *Routes) Episode(w *model.Window) *Episode {
 			alike = append(alike, other)
 		}
 	}
-	slices.SortStableFunc(alike, func(a, b *model.Window) int { return cmp.Compare(a.Start.Earliest, b.Start.Earliest) })
+	slices.SortStableFunc(alike, func(a, b *model.Window) int {
+		return cmp.Compare(a.Start.Earliest, b.Start.Earliest)
+	})
 	var e *Episode
 	var all []*Episode
 	for _, other := range alike {
@@ -212,7 +214,8 @@ func (e *Episode) stopOf(p *model.Pod) *PodStop {
 		s.At, s.known, s.Proved = s.fails[0].From, s.fails[0].Outage.Start.Latest, true
 		s.answered = e.view.endings.answeredBadly(s)
 		u := s.fails[0].Outage
-		s.Quiet = !s.fails[0].Again && (e.view.traffic.Datagrams(e.w) || Only(u.Classes, append(CutClasses[:2:2], unconnected...)...))
+		s.Quiet = !s.fails[0].Again && (e.view.traffic.Datagrams(e.w) ||
+			Only(u.Classes, append(CutClasses[:2:2], unconnected...)...))
 	case probe.Stopped != nil:
 		s.At, s.Proved = *probe.Stopped, true
 	case probe.LastOK != nil && *probe.LastOK > e.span.Latest:
@@ -367,7 +370,8 @@ func (e *Episode) findTrouble() {
 		for _, t := range e.view.addresses.DirectOf(e.w, p) {
 			for i := range e.view.traffic.Measured(t).Outages {
 				u := &e.view.traffic.Measured(t).Outages[i]
-				if u.Kind != model.Slow && u.Span().Overlaps(e.span) && !e.view.addresses.canBeItsEnd(p, t, u) && p.ReadyWithin(u.Start.Latest, u.End.Earliest) {
+				if u.Kind != model.Slow && u.Span().Overlaps(e.span) && !e.view.addresses.canBeItsEnd(p, t, u) &&
+					p.ReadyWithin(u.Start.Latest, u.End.Earliest) {
 					e.Troubled = append(e.Troubled, trouble{p, u})
 				}
 			}
@@ -389,6 +393,7 @@ func (e *Episode) madeByTrouble(f *model.Failure) bool {
 		class = timeline.TimeoutResponse
 	}
 	return slices.ContainsFunc(e.Troubled, func(t trouble) bool {
-		return t.window.Classes[class.String()] > 0 && t.window.Start.Earliest <= Arrived(f) && f.Earliest() <= t.window.End.Latest
+		return t.window.Classes[class.String()] > 0 && t.window.Start.Earliest <= Arrived(f) &&
+			f.Earliest() <= t.window.End.Latest
 	})
 }

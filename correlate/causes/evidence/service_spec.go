@@ -35,7 +35,8 @@ func (v *Services) Deleted(w *model.Window) *model.Event {
 	service := v.traffic.Target(w).Service
 	for _, e := range v.Edits {
 		if e.To == "absent" && e.Detail == "deleted" &&
-			(service == "" || e.Object.Namespace+"/"+e.Object.Name == service) && e.At.Earliest <= v.traffic.Onset(w).Latest && w.Start.Earliest <= e.At.Latest+serviceGoes {
+			(service == "" || e.Object.Namespace+"/"+e.Object.Name == service) &&
+			e.At.Earliest <= v.traffic.Onset(w).Latest && w.Start.Earliest <= e.At.Latest+serviceGoes {
 			return e
 		}
 	}
@@ -49,7 +50,8 @@ const serviceGoes = 60 * time.Second
 // none.
 func (v *Services) Spec(w *model.Window) (spec *model.Event) {
 	for _, e := range v.specs {
-		if e.Object != nil && e.Object.Namespace+"/"+e.Object.Name == v.traffic.Target(w).Service && (spec == nil || e.Seen <= w.Start.Latest) {
+		if e.Object != nil && e.Object.Namespace+"/"+e.Object.Name == v.traffic.Target(w).Service &&
+			(spec == nil || e.Seen <= w.Start.Latest) {
 			spec = e
 		}
 	}

@@ -12,16 +12,18 @@ import (
 type Service struct {
 	frontend
 	pods      []*model.Pod
-	probes    map[string]Probe       // of their own addresses, by UID
-	Endpoints []*model.Event         // their changes, by Seen
-	order     map[string]int         // by UID of its Pod: the place in the order in which endpoints left the ready ones; those that one update took away share it
-	leaves    []*model.Event         // by that place
-	before    []int                  // by that place: how many endpoints were ready before
-	steps     []model.EndpointStep   // how many endpoints were ready
-	empty     []EmptySpan            // when there was no endpoint to route to
-	local     map[string][]EmptySpan // and none on a node; by the node
-	longest   *LongestLag            // nil until asked for
-	outages   []Suspect              // of its Pods at their own addresses; nil until asked for
+	probes    map[string]Probe // of their own addresses, by UID
+	Endpoints []*model.Event   // their changes, by Seen
+	// by UID of its Pod: the place in the order in which endpoints left the ready ones; those that one update took away
+	// share it
+	order   map[string]int
+	leaves  []*model.Event         // by that place
+	before  []int                  // by that place: how many endpoints were ready before
+	steps   []model.EndpointStep   // how many endpoints were ready
+	empty   []EmptySpan            // when there was no endpoint to route to
+	local   map[string][]EmptySpan // and none on a node; by the node
+	longest *LongestLag            // nil until asked for
+	outages []Suspect              // of its Pods at their own addresses; nil until asked for
 }
 
 // Service returns what stands behind the window's target.
@@ -48,7 +50,8 @@ func (v *Services) Service(w *model.Window) *Service {
 	}
 	for i := range v.Run.Events {
 		e := &v.Run.Events[i]
-		if e.Kind == timeline.EndpointChanged && e.Object != nil && !strangers[e.Object.UID] && f.reaches(frontendOfEndpoint(e)) {
+		if e.Kind == timeline.EndpointChanged && e.Object != nil && !strangers[e.Object.UID] &&
+			f.reaches(frontendOfEndpoint(e)) {
 			svc.Endpoints = append(svc.Endpoints, e)
 		}
 	}

@@ -57,7 +57,8 @@ func (s *PodStop) Signs() []Sign {
 	}
 	text := s.Pod.Name + " itself stopped answering"
 	if !s.Quiet {
-		text = fmt.Sprintf("%s failed at its own address from then on: %s", s.Pod.Name, quantity.ClassCounts(s.fails[0].Outage.Classes))
+		text = fmt.Sprintf("%s failed at its own address from then on: %s", s.Pod.Name,
+			quantity.ClassCounts(s.fails[0].Outage.Classes))
 	}
 	return []Sign{Measured.Target(s.Target, &s.At, text)}
 }
@@ -101,10 +102,12 @@ func (v *Endings) Stopped(w *model.Window) (stops []*PodStop) {
 		if probe.Stopped != nil {
 			at, known = *probe.Stopped, true
 		}
-		if !known || !v.services.WasEndpoint(w, p, at.Latest) || w.Start.Latest < at.Earliest || w.Start.Earliest > at.Latest+FollowSlack {
+		if !known || !v.services.WasEndpoint(w, p, at.Latest) || w.Start.Latest < at.Earliest ||
+			w.Start.Earliest > at.Latest+FollowSlack {
 			continue
 		}
-		stops = append(stops, &PodStop{Pod: p, Target: probe.Target, At: at, Proved: probe.Stopped != nil, exited: p.Exited != nil, Quiet: true})
+		stops = append(stops, &PodStop{Pod: p, Target: probe.Target, At: at, Proved: probe.Stopped != nil,
+			exited: p.Exited != nil, Quiet: true})
 	}
 	slices.SortStableFunc(stops, func(a, b *PodStop) int { return int(b.At.Latest - a.At.Latest) })
 	return stops
@@ -114,7 +117,8 @@ func (v *Endings) Stopped(w *model.Window) (stops []*PodStop) {
 func (s *PodStop) cut(f *model.Failure) bool {
 	switch f.Class {
 	case timeline.Reset, timeline.EOF:
-		return f.Earliest() <= s.At.Latest+Moment && s.At.Earliest <= f.Latest() && f.Done-f.Error <= max(s.At.Latest, s.known)+Moment
+		return f.Earliest() <= s.At.Latest+Moment && s.At.Earliest <= f.Latest() && f.Done-f.Error <= max(s.At.Latest,
+			s.known)+Moment
 	case timeline.TimeoutResponse:
 		return f.Earliest() <= s.At.Latest && s.At.Earliest <= f.Latest()
 	}
@@ -136,9 +140,13 @@ func UnmeasuredStops(stops []*PodStop) (missing []Sign) {
 		switch {
 		case s.Proved:
 		case s.exited:
-			missing = append(missing, Measured.Doubt(s.Pod.Name+" has no direct target, so its stop is only known from the watch: any change about that time fits as well"))
+			missing = append(missing,
+				Measured.Doubt(s.Pod.Name+" has no direct target, so its stop is only known from the watch: any "+
+					"change about that time fits as well"))
 		default:
-			missing = append(missing, Watched.Doubt("only closeness in time: neither a direct target nor its container's end tells when "+s.Pod.Name+" stopped"))
+			missing = append(missing,
+				Watched.Doubt("only closeness in time: neither a direct target nor its container's end tells when "+
+					s.Pod.Name+" stopped"))
 		}
 	}
 	return missing

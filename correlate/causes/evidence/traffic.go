@@ -54,7 +54,8 @@ func (v *Traffic) From(w *model.Window) string {
 // unobserved time before it too.
 func (v *Traffic) Onset(w *model.Window) model.Instant {
 	onset := w.Start
-	if w.Kind == model.CutKind { // each cut has a bracket as long as a heartbeat, but what is closed or reset is noticed at once
+	// each cut has a bracket as long as a heartbeat, but what is closed or reset is noticed at once
+	if w.Kind == model.CutKind {
 		onset = model.Instant{Earliest: w.Start.Latest, Latest: w.Start.Latest}
 		if w.Cut != nil {
 			onset = *w.Cut
@@ -122,7 +123,9 @@ func common(a, b model.Instant) time.Duration {
 func (v *Traffic) Failures(w *model.Window) []model.Failure {
 	list := v.failures[w.Target]
 	after := func(at time.Duration) int {
-		i, _ := slices.BinarySearchFunc(list, at+1, func(f model.Failure, t time.Duration) int { return cmp.Compare(f.Earliest(), t) })
+		i, _ := slices.BinarySearchFunc(list, at+1, func(f model.Failure, t time.Duration) int {
+			return cmp.Compare(f.Earliest(), t)
+		})
 		return i
 	}
 	end := w.End.Earliest // the last was sent then, or later if it waited for a connection

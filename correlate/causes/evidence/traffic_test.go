@@ -21,7 +21,8 @@ func TestOpenOnsetReachesIntoTheTimeNotObserved(t *testing.T) {
 	}{
 		{"closed", model.Window{Target: "new", Start: start}, 10 * time.Second},
 		{"open to a gap", model.Window{Target: "new", Start: start, Open: model.Open{Start: true}}, 9 * time.Second},
-		{"open because nothing was ever well", model.Window{Target: "other", Start: start, Open: model.Open{Start: true}}, model.Unbounded},
+		{"open because nothing was ever well", model.Window{Target: "other", Start: start,
+			Open: model.Open{Start: true}}, model.Unbounded},
 	} {
 		if got := v.Traffic.Onset(&tt.w); got.Earliest != tt.want || got.Latest != start.Latest {
 			t.Errorf("%s: onset %v, want from %v", tt.name, got, tt.want)

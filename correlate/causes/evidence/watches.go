@@ -36,7 +36,8 @@ func (v *Watches) lanesAt(at time.Duration) model.Lanes {
 // GapNear reports whether changes of this kind that concern the window's Service may have been missed about the window.
 func (v *Watches) GapNear(kind string, w *model.Window) bool {
 	for _, e := range v.gaps {
-		if e.At.Overlaps(w.Span()) && model.Concerns(e.Services, v.traffic.Target(w).Service) && (e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, kind)) {
+		if e.At.Overlaps(w.Span()) && model.Concerns(e.Services, v.traffic.Target(w).Service) &&
+			(e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, kind)) {
 			return true
 		}
 	}

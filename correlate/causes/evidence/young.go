@@ -73,7 +73,8 @@ func (v *Suspects) YoungWhere(w *model.Window, is func(Suspect) bool) (young []S
 func (v *Suspects) NoneLate(w *model.Window, none string) string {
 	for _, s := range v.Young(w) {
 		if len(v.late(w, []Suspect{s})) == 0 {
-			return fmt.Sprintf("%s never answered well %s: its version or its configuration may be bad", s.Pod.Name, quantity.Between(s.Outage.Span()))
+			return fmt.Sprintf("%s never answered well %s: its version or its configuration may be bad", s.Pod.Name,
+				quantity.Between(s.Outage.Span()))
 		}
 	}
 	return none + quantity.Between(w.Start)
@@ -83,7 +84,8 @@ func (v *Suspects) NoneLate(w *model.Window, none string) string {
 // never do so.
 func (v *Suspects) NeverWell(w *model.Window, young []Suspect, text string) []Sign {
 	if i := slices.IndexFunc(young, func(s Suspect) bool { return v.neverAnswered(w, s) }); i >= 0 {
-		return []Sign{Watched.Doubt(fmt.Sprintf("%s did not answer well for as long as it was observed: %s", young[i].Pod.Name, text))}
+		return []Sign{Watched.Doubt(fmt.Sprintf("%s did not answer well for as long as it was observed: %s",
+			young[i].Pod.Name, text))}
 	}
 	return nil
 }
@@ -99,7 +101,9 @@ const forGood = 10 * time.Second
 
 // late leaves out the young Pods that failed for so long that they may never answer well.
 func (v *Suspects) late(w *model.Window, young []Suspect) []Suspect {
-	return slices.DeleteFunc(slices.Clone(young), func(s Suspect) bool { return v.neverAnswered(w, s) && s.Outage.Length.Min >= forGood })
+	return slices.DeleteFunc(slices.Clone(young), func(s Suspect) bool {
+		return v.neverAnswered(w, s) && s.Outage.Length.Min >= forGood
+	})
 }
 
 // Early returns how long the Pod's endpoint was ready before the Pod answered.
