@@ -10,9 +10,7 @@ type Case struct {
 	*evidence.Evidence
 	Window *model.Window
 
-	lookedForEmpty bool
-	empty          *emptiness // nil if the Service had an endpoint
-	notEmpty       string     // then why
+	kept any // what rules of one family keep for each other
 
 	rejected  []evidence.Sign // why each rule that was asked does not apply
 	partly    bool            // one applies, but not to most of the failures

@@ -10,7 +10,6 @@ import (
 	"lapse/timeline"
 )
 
-// The reference is made of this.
 func TestEveryRuleIsDescribed(t *testing.T) {
 	known := map[string]bool{}
 	for _, r := range Rules() {

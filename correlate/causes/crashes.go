@@ -31,8 +31,9 @@ func (c *Case) crashed(crashes []evidence.Crash, f *Finding) {
 		switch {
 		case cr.Own != nil:
 		case cr.Never:
-			f.missing(evidence.Measured.Doubt(cr.Pod.Name + " had not answered at its own address before: it may " +
-				"never have served"))
+			f.missing(evidence.Measured.Doubt(cr.Pod.Name +
+				" had not answered at its own address before: it may never " +
+				"have served"))
 			continue
 		case v.Crashes.FailedAbout(w, cr.Pod, cr.Event.At):
 			f.missing(evidence.Measured.Doubt(cr.Pod.Name + " failed at its own address only while its endpoint was " +

@@ -176,6 +176,7 @@ func byAddress(v *evidence.Evidence, w *model.Window, f *Finding) {
 			"that node fits as well"))
 	case len(failed) == 0:
 		f.missing(evidence.Measured.Doubt("nothing was sent from " + v.Traffic.From(w) +
-			" to an address meanwhile: its network fits as well"))
+			" to an address meanwhile: its " +
+			"network fits as well"))
 	}
 }

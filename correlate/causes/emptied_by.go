@@ -1,163 +1,65 @@
 package causes
 
 import (
-	"strings"
-	"time"
-
-	"lapse/correlate/causes/evidence"
 	"lapse/correlate/model"
-	"lapse/timeline"
 )
 
-// This file finds which rule knows what emptied a Service.
+// This file finds which rule knows what emptied a Service. To add one: a file, and a line in emptiedBy and in rules.
 
-// findRule finds the reason, the most telling fact first.
+// An emptyReason is a rule that knows what can empty a Service. Of several only the first that finds something speaks.
+type emptyReason struct {
+	Name, Doc string
+	Needs     []Need
+	Reasons   []string
+
+	finds     func(*emptiness) bool                // reports whether that emptied the Service, and notes what shows it
+	says      func(*emptiness) Finding             // called only if it did
+	otherwise func(c *Case, whyNot string) Finding // called if it did not; nil: then the rule does not apply
+}
+
+// emptiedBy lists what can empty a Service, the most telling first.
+var emptiedBy = []struct {
+	rule  string
+	finds func(*emptiness) bool
+}{
+	{selectorSwitch.Name, selectorSwitch.finds},
+	{noReadyEndpoint.Name, noReadyEndpoint.finds}, // scaled to 0; its other reasons come last
+	{admissionBlocked.Name, admissionBlocked.finds},
+	{replacementWaits.Name, replacementWaits.finds},
+	{"node-unreachable", (*emptiness).nodesDied},
+	{nodePresumedDead.Name, nodePresumedDead.finds},
+	{sharedReadiness.Name, sharedReadiness.finds},
+}
+
+// rule returns the rule that names this reason.
+func (r *emptyReason) rule() Rule {
+	return Rule{Name: r.Name, Doc: r.Doc, Needs: r.Needs, Reasons: r.Reasons, Test: r.test}
+}
+
+func (r *emptyReason) test(c *Case) Finding {
+	e, whyNot := c.emptied()
+	switch {
+	case e != nil && e.rule == r.Name:
+		return r.says(e)
+	case e != nil:
+		whyNot = "no endpoint was ready for another reason"
+	}
+	if r.otherwise != nil {
+		return r.otherwise(c, whyNot)
+	}
+	return no(whyNot)
+}
+
+// findRule finds which rule knows what emptied the Service: no-ready-endpoint if none does.
 func (e *emptiness) findRule() {
-	for _, reason := range []struct {
-		rule string
-		find func(*emptiness) bool
-	}{
-		{"selector-switch", (*emptiness).selectorChanged},
-		{"no-ready-endpoint", (*emptiness).scaledToZero},
-		{"admission-blocked", (*emptiness).creationFailed},
-		{"replacement-waits", (*emptiness).replacementWaited},
-		{"node-unreachable", (*emptiness).nodesDied},
-		{"node-presumed-dead", (*emptiness).nodesPresumedDead},
-		{"shared-readiness", (*emptiness).readinessLost},
-	} {
+	for _, reason := range emptiedBy {
 		e.event, e.object = nil, ""
-		if reason.find(e) {
+		if reason.finds(e) {
 			e.rule = reason.rule
 			return
 		}
 	}
-	e.rule, e.event, e.object = "no-ready-endpoint", nil, ""
-}
-
-// selectorChanged reports whether the Service's selector was changed, and the last endpoint left though its Pod was
-// not ending.
-func (e *emptiness) selectorChanged() bool {
-	service := e.view.Traffic.Target(e.window).Service
-	for _, ev := range e.view.Services.Edits {
-		if !strings.HasPrefix(ev.Detail, evidence.SelectorEdited) {
-			continue
-		}
-		if service != "" && ev.Object.Namespace+"/"+ev.Object.Name != service ||
-			!ev.At.Overlaps(e.aboutStart(followed)) {
-			continue
-		}
-		if last := e.lastLeaver(); last != nil && e.span.Last.To == timeline.EndpointAbsent &&
-			!last.TerminatingBy(e.span.Start.Earliest) {
-			e.event, e.object = ev, ev.Object.Kind+"/"+ev.Object.Name
-			return true
-		}
-	}
-	return false
-}
-
-// scaledToZero reports whether the workload of all Pods that left was scaled to 0, or deleted, before the last did.
-func (e *emptiness) scaledToZero() bool {
-	for _, p := range e.leavers {
-		if !p.wasDeleted() || e.view.Changes.States.Top(p.Pod) != e.view.Changes.States.Top(e.leavers[0].Pod) {
-			return false
-		}
-	}
-	last := e.lastLeaver()
-	if last == nil {
-		return false
-	}
-	e.object = e.view.Changes.States.Top(last)
-	for _, ev := range e.view.Changes.States.Of(last.Namespace, e.object) {
-		if ev.At.Earliest > e.span.Start.Latest {
-			break
-		}
-		if e.event = nil; ev.To == timeline.SnapshotDeleted || ev.To != timeline.SnapshotFound &&
-			ev.Snapshot.Workload.Replicas == 0 {
-			e.event = ev
-		}
-	}
-	return e.event != nil
-}
-
-// creationFailed reports whether the controller of the Pods that left could create no others.
-func (e *emptiness) creationFailed() bool {
-	last, next := e.lastLeaver(), e.nextPod()
-	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.Start.Latest) {
-		return false
-	}
-	if next != nil && next.Created != nil &&
-		2*(next.Created.Latest-e.span.Start.Earliest) < e.span.End.Earliest-e.span.Start.Latest {
-		return false // most of the time it was there, and was starting
-	}
-	for i := range e.view.Run.Events {
-		ev := &e.view.Run.Events[i]
-		if ev.Kind != timeline.KubeEvent || ev.To != "FailedCreate" || ev.Object == nil ||
-			ev.Object.Namespace != last.Namespace || !ev.At.Overlaps(e.span.Whole()) {
-			continue
-		}
-		key := ev.Object.Kind + "/" + ev.Object.Name
-		if key != last.Owner && next != nil && next.Owner == last.Owner {
-			continue // of another version: this one's next Pod was made
-		}
-		if key == last.Owner ||
-			e.view.Changes.States.Top(&model.Pod{Namespace: last.Namespace, Owner: key}) == e.view.Changes.States.Top(
-				last) {
-			e.event, e.object = ev, key
-			return true
-		}
-	}
-	return false
-}
-
-// replacementWaited reports whether the next Pod was made only after the last one had gone, because of what makes
-// them: a Deployment that rolls out with the strategy Recreate, or a StatefulSet of one.
-func (e *emptiness) replacementWaited() bool {
-	last, next := e.lastLeaver(), e.madeNext()
-	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.Start.Latest) {
-		return false
-	}
-	e.object = e.view.Changes.States.Top(last)
-	w := e.view.Changes.States.At(last.Namespace, e.object, e.span.Start.Latest)
-	if w == nil || next != nil && e.view.Changes.States.Top(next) != e.object {
-		return false
-	}
-	events := e.view.Changes.States.Of(last.Namespace, e.object)
-	e.event = events[0]
-	switch {
-	case strings.HasPrefix(e.object, "StatefulSet/"):
-		return w.Replicas == 1
-	case w.Strategy != "Recreate":
-		return false
-	}
-	for _, ev := range events {
-		if ev.To == timeline.SnapshotChanged && ev.At.Earliest <= last.Deleted.Latest {
-			e.event = ev
-		}
-	}
-	return next != nil && next.Template != last.Template && next.Owner != last.Owner
-}
-
-// readinessLost reports whether several Pods turned not ready together, none of them ending, and went on answering at
-// their own addresses.
-func (e *emptiness) readinessLost() bool {
-	if len(e.leavers) < 2 || e.apart().Min > readinessSpread(e) {
-		return false
-	}
-	for _, p := range e.leavers {
-		if p.NotReady == nil || !e.wentOnAnswering(p) {
-			return false
-		}
-	}
-	return true
-}
-
-// readinessSpread returns how far apart Pods turn not ready whose probes share what they ask: two rounds of the probe,
-// 20 s if it is not known.
-func readinessSpread(e *emptiness) time.Duration {
-	if p := e.view.Templates.ReadinessOf(e.leavers[0].Pod); p != nil {
-		return time.Duration(p.Threshold+1) * p.Period
-	}
-	return 20 * time.Second
+	e.rule, e.event, e.object = noReadyEndpoint.Name, nil, ""
 }
 
 // nodesPresumedDead reports whether the nodes of all Pods that left had just been found to report no more, none of

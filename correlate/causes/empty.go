@@ -37,11 +37,18 @@ const emptying = 30 * time.Second
 
 // emptied finds whether the window's Service had no endpoint to route to, and what emptied it. Else it says why not.
 func (c *Case) emptied() (e *emptiness, whyNot string) {
-	if !c.lookedForEmpty {
-		c.empty, c.notEmpty = c.findEmpty()
-		c.lookedForEmpty = true
+	found, known := c.kept.(foundEmpty)
+	if !known {
+		found.e, found.whyNot = c.findEmpty()
+		c.kept = found
 	}
-	return c.empty, c.notEmpty
+	return found.e, found.whyNot
+}
+
+// foundEmpty is what emptied found of a case.
+type foundEmpty struct {
+	e      *emptiness // nil if the Service had an endpoint
+	whyNot string     // then why
 }
 
 func (c *Case) findEmpty() (e *emptiness, whyNot string) {
@@ -53,15 +60,6 @@ func (c *Case) findEmpty() (e *emptiness, whyNot string) {
 	e.findLeavers()
 	e.findRule()
 	return e, ""
-}
-
-// emptiedBy returns the emptiness that a rule knows the reason of.
-func (c *Case) emptiedBy(rule string) (e *emptiness, whyNot string) {
-	e, whyNot = c.emptied()
-	if e != nil && e.rule != rule {
-		return nil, "no endpoint was ready for another reason"
-	}
-	return e, whyNot
 }
 
 // findLeavers finds the Pods whose endpoints were ready shortly before.

@@ -89,7 +89,8 @@ func emptySigns(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan
 	signs = append(signs, evidence.Context.Target(w.Target, &w.Start, fmt.Sprintf("%d of %d requests failed: %s",
 		w.Failed, w.Sent, quantity.ClassCounts(w.Classes))))
 	if empty.Next != nil {
-		signs = append(signs, evidence.Context.Event(empty.Next.ID, &empty.End, empty.Next.Object.Name+" became ready"))
+		signs = append(signs, evidence.Context.Event(empty.Next.ID, &empty.End, empty.Next.Object.Name+
+			" became ready"))
 	}
 	return signs
 }

@@ -82,8 +82,9 @@ func testFailingVersion(c *Case) Finding {
 		return first == nil || *first > longest.Outage.Start.Earliest // it is young as well, and started late
 	})
 	if len(others) > 0 {
-		f.against(evidence.Watched.Doubt(evidence.NamedPods(others) + " failed as well, and had answered before: " +
-			"what they share fits better"))
+		f.against(evidence.Watched.Doubt(evidence.NamedPods(others) +
+			" failed as well, and had answered before: what " +
+			"they share fits better"))
 	}
 	f.against(onOneNodeOnly(failing, well)...)
 	for _, p := range failing {

@@ -58,8 +58,8 @@ func testFlowsCut(c *Case) Finding {
 				},
 			}
 			if ended := endedAfter(v, p, h.Cuts[0].Cut); ended != nil {
-				f.against(evidence.Watched.Seen(ended, "a container of "+p.Name+" ended then: what it had open was "+
-					"cut with it"))
+				f.against(evidence.Watched.Seen(ended, "a container of "+p.Name+" ended then: what it had open "+
+					"was cut with it"))
 			}
 			if own := v.Endings.BeganThen(w, p, h.Cuts[0].Cut); own != nil {
 				f.against(evidence.Watched.Target(own.Target, &own.From,

@@ -16,8 +16,8 @@ import (
 
 var kubeProxyLate = Rule{
 	Name: evidence.LateProxy,
-	Doc: "A node kept routing to an endpoint long after it had left its EndpointSlice: its kube-proxy did not " +
-		"apply the change.",
+	Doc: "A node kept routing to an endpoint long after it had left its EndpointSlice: its kube-proxy did not apply " +
+		"the change.",
 	Needs: []Need{podsWatched, endpointSlices, endpointsWatched},
 	Test:  testKubeProxyLate,
 }

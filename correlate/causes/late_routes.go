@@ -11,13 +11,13 @@ import (
 
 // tooLateBy returns the finding of a rule that names who was too late, without its text and its fix; ok is false where
 // it was not them.
-func (c *Case) tooLateBy(rule string) (f Finding, s *evidence.PodStop, r evidence.Race, ok bool) {
+func (c *Case) tooLateBy(name string) (f Finding, s *evidence.PodStop, r evidence.Race, ok bool) {
 	r = c.Routes.Race(c.Window)
 	if s = r.Latest(); s == nil {
 		return no("no route was changed later than " + quantity.Span(evidence.TooLate) + " after it should have been"),
 			nil, r, false
 	}
-	if s.Late() != rule {
+	if s.Late() != name {
 		return no(fmt.Sprintf("for %s, another component was late: %s", s.Pod.Name, s.Late())), nil, r, false
 	}
 	v, w, p := c.Evidence, c.Window, s.Pod

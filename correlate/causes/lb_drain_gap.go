@@ -169,8 +169,8 @@ func lbGap(v *evidence.Evidence, w *model.Window, gaps []nodeGap) Finding {
 			"and said so at its health-check node port", left.Object.Name)
 		fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM, for a load balancer needs that long to notice",
 			quantity.Span(quantity.RoundUp(lag.Max+evidence.RouteMargin)))
-		f.For = append(f.For, evidence.Context.Seen(left, left.Object.Name+", the last ready endpoint on "+
-			g.node+", left"))
+		f.For = append(f.For, evidence.Context.Seen(left, left.Object.Name+", the last ready endpoint on "+g.node+
+			", left"))
 	}
 	f.Text = fmt.Sprintf("%s still sent connections to %s for %s after it %s", v.Services.Router(w), names, took, what)
 	f.Fix = fmt.Sprintf("%s: connections to %s failed for %s; its interval, its threshold and its deregistration "+

@@ -66,8 +66,8 @@ func testLocalNoEndpoint(c *Case) Finding {
 			setting, clients, evidence.Lasted(w)),
 		For: []evidence.Sign{
 			evidence.Watched.Event(v.Services.Spec(w).ID, nil, "the Service has "+setting+": Local"),
-			evidence.Watched.Event(empty.Last.ID, &empty.Start, empty.Last.Object.Name+", the last ready endpoint on "+
-				node+", left"),
+			evidence.Watched.Event(empty.Last.ID, &empty.Start, empty.Last.Object.Name+
+				", the last ready endpoint on "+node+", left"),
 			evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)),
 		},
 	}

@@ -22,11 +22,12 @@ import (
 //	endpoints  1 1 1 0 0 0 0 0 0 0 1 1
 //	svc        ok ok x x x x … x x x x ok      first refused, then timing out
 
-var noReadyEndpoint = Rule{
+var noReadyEndpoint = emptyReason{
 	Name:  "no-ready-endpoint",
 	Doc:   "The Service had no endpoint that was ready, and none that was terminating and still serving.",
 	Needs: []Need{endpointSlices, endpointsWatched},
-	Test:  testNoReadyEndpoint,
+	finds: (*emptiness).scaledToZero,
+	says:  sayNoReadyEndpoint,
 
 	Reasons: []string{serviceAway, unlisted, scaledToZero, evidence.ProbeKilled, allEnded, readinessOnly, oneNode,
 		nodeDrained, togetherGone, rolledOut, togetherUnready, tooLittleCapacity, oneReplica},
@@ -49,11 +50,31 @@ const (
 	tooLittleCapacity = "too-little-capacity" // some were taken away, and the probes of the others timed out
 )
 
-func testNoReadyEndpoint(c *Case) Finding {
-	e, whyNot := c.emptiedBy("no-ready-endpoint")
-	if e == nil {
-		return no(whyNot)
+// scaledToZero reports whether the workload of all Pods that left was scaled to 0, or deleted, before the last did.
+func (e *emptiness) scaledToZero() bool {
+	for _, p := range e.leavers {
+		if !p.wasDeleted() || e.view.Changes.States.Top(p.Pod) != e.view.Changes.States.Top(e.leavers[0].Pod) {
+			return false
+		}
 	}
+	last := e.lastLeaver()
+	if last == nil {
+		return false
+	}
+	e.object = e.view.Changes.States.Top(last)
+	for _, ev := range e.view.Changes.States.Of(last.Namespace, e.object) {
+		if ev.At.Earliest > e.span.Start.Latest {
+			break
+		}
+		if e.event = nil; ev.To == timeline.SnapshotDeleted || ev.To != timeline.SnapshotFound &&
+			ev.Snapshot.Workload.Replicas == 0 {
+			e.event = ev
+		}
+	}
+	return e.event != nil
+}
+
+func sayNoReadyEndpoint(e *emptiness) Finding {
 	for _, why := range []struct {
 		reason string
 		find   func(*emptiness) (Finding, bool)

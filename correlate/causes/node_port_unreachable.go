@@ -50,8 +50,8 @@ func testNodePortUnreachable(c *Case) Finding {
 			"(kube-proxy's :10256/healthz) find it in less than the %s that requests failed here, or clients that "+
 			"try another node",
 			quantity.Lowest(max(w.Length.Min, 0))),
-		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "requests to the port of "+
-			node+" began to fail: "+quantity.ClassCounts(w.Classes))},
+		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "requests to the port of "+node+
+			" began to fail: "+quantity.ClassCounts(w.Classes))},
 	}
 	for _, t := range beside[:min(len(beside), mostNamed)] {
 		f.For = append(f.For, evidence.Watched.Target(t.Name, nil, "requests by another way were answered meanwhile"))
@@ -87,8 +87,8 @@ func nodeItself(v *evidence.Evidence, w *model.Window, node string, f *Finding) 
 		}
 	}
 	if noticed == nil && len(cut) == 0 {
-		f.missing(evidence.Measured.Doubt("nothing was seen of " + node +
-			" itself: a firewall before its port fits as well"))
+		f.missing(evidence.Measured.Doubt("nothing was seen of " +
+			node + " itself: a firewall before its port fits as well"))
 	}
 }
 

@@ -15,18 +15,15 @@ import (
 //	direct    ok ok ok ok  ok ok ok ok
 //	endpoints 2 2 2 2 2 2  0 0 0 0
 
-var nodePresumedDead = Rule{
+var nodePresumedDead = emptyReason{
 	Name:  "node-presumed-dead",
 	Doc:   "The nodes of all Pods were taken for dead because their kubelets did not report, and no endpoint was left.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
-	Test:  testNodePresumedDead,
+	finds: (*emptiness).nodesPresumedDead,
+	says:  sayNodePresumedDead,
 }
 
-func testNodePresumedDead(c *Case) Finding {
-	e, whyNot := c.emptiedBy("node-presumed-dead")
-	if e == nil {
-		return no(whyNot)
-	}
+func sayNodePresumedDead(e *emptiness) Finding {
 	node := strings.TrimPrefix(e.object, "Node/")
 	at := quantity.Clock(e.event.At.Latest)
 	nodes := map[string]bool{}

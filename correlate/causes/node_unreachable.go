@@ -64,8 +64,9 @@ func testNodeUnreachable(c *Case) Finding {
 		f.missing(evidence.Watched.Doubt("no Pod with their template answered on another node, and nothing was seen " +
 			"of the node itself: what their template shares, as a NetworkPolicy, fits as well"))
 	case len(evidence.SuspectPods(cut)) == 1:
-		f.missing(evidence.Watched.Doubt("it is the only Pod on " + node + ", and nothing was seen of the node " +
-			"itself: the Pod's own network fits as well"))
+		f.missing(evidence.Watched.Doubt("it is the only Pod on " + node +
+			", and nothing was seen of the node itself: " +
+			"the Pod's own network fits as well"))
 	}
 	if i := slices.IndexFunc(cut, v.Suspects.Hangs); i >= 0 {
 		f.against(

@@ -53,8 +53,9 @@ func testNotYetReachable(c *Case) Finding {
 	f.missing(v.Suspects.NeverWell(w, young,
 		"it may be more than late: a NetworkPolicy may keep others out for good")...)
 	if others := v.Suspects.FailedAlso(w, young); len(others) > 0 {
-		f.against(evidence.Watched.Doubt(evidence.NamedPods(others) + " could not be reached either, though ready " +
-			"for long: what they share fits better"))
+		f.against(evidence.Watched.Doubt(evidence.NamedPods(others) +
+			" could not be reached either, though ready for " +
+			"long: what they share fits better"))
 	} else if len(v.Suspects.OthersAnswered(w, young)) == 0 {
 		f.missing(evidence.Measured.Doubt("no other Pod was reached meanwhile: the prober's own network fits as well"))
 	}

@@ -107,6 +107,7 @@ func isolatedAlone(v *evidence.Evidence, w *model.Window, others []string) Findi
 		},
 	}
 	f.missing(evidence.Measured.Doubt("nothing else was sent from " + v.Traffic.From(w) +
-		": only the Service and its name may have been unreachable"))
+		": only the Service and its " +
+		"name may have been unreachable"))
 	return f
 }

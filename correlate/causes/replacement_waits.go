@@ -24,18 +24,43 @@ const (
 	startTime       = "start-time"       // from a Pod's creation until its endpoint was ready
 )
 
-var replacementWaits = Rule{
+var replacementWaits = emptyReason{
 	Name:  "replacement-waits",
 	Doc:   "The next Pod was made only when the last one had gone: strategy Recreate, or a StatefulSet of one.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
-	Test:  testReplacementWaits,
+	finds: (*emptiness).replacementWaited,
+	says:  sayReplacementWaits,
 }
 
-func testReplacementWaits(c *Case) Finding {
-	e, whyNot := c.emptiedBy("replacement-waits")
-	if e == nil {
-		return no(whyNot)
+// replacementWaited reports whether the next Pod was made only after the last one had gone, because of what makes
+// them: a Deployment that rolls out with the strategy Recreate, or a StatefulSet of one.
+func (e *emptiness) replacementWaited() bool {
+	last, next := e.lastLeaver(), e.madeNext()
+	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.Start.Latest) {
+		return false
 	}
+	e.object = e.view.Changes.States.Top(last)
+	w := e.view.Changes.States.At(last.Namespace, e.object, e.span.Start.Latest)
+	if w == nil || next != nil && e.view.Changes.States.Top(next) != e.object {
+		return false
+	}
+	events := e.view.Changes.States.Of(last.Namespace, e.object)
+	e.event = events[0]
+	switch {
+	case strings.HasPrefix(e.object, "StatefulSet/"):
+		return w.Replicas == 1
+	case w.Strategy != "Recreate":
+		return false
+	}
+	for _, ev := range events {
+		if ev.To == timeline.SnapshotChanged && ev.At.Earliest <= last.Deleted.Latest {
+			e.event = ev
+		}
+	}
+	return next != nil && next.Template != last.Template && next.Owner != last.Owner
+}
+
+func sayReplacementWaits(e *emptiness) Finding {
 	what := cluster.WorkloadWords(e.object)
 	why, fix := what+" has the strategy Recreate: it made new Pods only when the old ones had gone, and ",
 		"use the strategy RollingUpdate with maxUnavailable 0: "

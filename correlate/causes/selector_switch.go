@@ -2,6 +2,7 @@ package causes
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"lapse/correlate/causes/evidence"
@@ -18,19 +19,38 @@ import (
 //	endpoints  3 3 3 3 3 3 3 3 3  0 0 0 0 0 0
 //	direct     ok ok ok ok ok ok  ok ok ok ok      the Pods are as well as before
 
-var selectorSwitch = Rule{
+var selectorSwitch = emptyReason{
 	Name: "selector-switch",
 	Doc: "The Service's selector was changed to labels of no ready Pod, or the Pods that it had were taken away " +
 		"while nodes still routed to them.",
-	Needs: []Need{endpointSlices, endpointsWatched},
-	Test:  testSelectorSwitch,
+	Needs:     []Need{endpointSlices, endpointsWatched},
+	finds:     (*emptiness).selectorChanged,
+	says:      saySelectorSwitch,
+	otherwise: switchedTooEarly,
 }
 
-func testSelectorSwitch(c *Case) Finding {
-	e, whyNot := c.emptiedBy("selector-switch")
-	if e == nil {
-		return switchedTooEarly(c, whyNot)
+// selectorChanged reports whether the Service's selector was changed, and the last endpoint left though its Pod was
+// not ending.
+func (e *emptiness) selectorChanged() bool {
+	service := e.view.Traffic.Target(e.window).Service
+	for _, ev := range e.view.Services.Edits {
+		if !strings.HasPrefix(ev.Detail, evidence.SelectorEdited) {
+			continue
+		}
+		if service != "" && ev.Object.Namespace+"/"+ev.Object.Name != service ||
+			!ev.At.Overlaps(e.aboutStart(followed)) {
+			continue
+		}
+		if last := e.lastLeaver(); last != nil && e.span.Last.To == timeline.EndpointAbsent &&
+			!last.TerminatingBy(e.span.Start.Earliest) {
+			e.event, e.object = ev, ev.Object.Kind+"/"+ev.Object.Name
+			return true
+		}
 	}
+	return false
+}
+
+func saySelectorSwitch(e *emptiness) Finding {
 	change := fmt.Sprintf("%s → %s", e.event.From, e.event.To)
 	at := quantity.Clock(e.event.At.Latest)
 	f := e.finding(fmt.Sprintf("the Service's selector was changed (%s, %s), and ", change, at),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"lapse/correlate/causes/evidence"
 	"lapse/correlate/quantity"
@@ -16,18 +17,39 @@ import (
 //	svc        ok ok x x x x x ok ok
 //	direct     ok ok ok ok ok ok ok ok      or 5xx: the Pods answer
 
-var sharedReadiness = Rule{
-	Name:  "shared-readiness",
-	Doc:   "All Pods turned not ready at once, though they still answered: their readiness probes depend on the same thing.",
+var sharedReadiness = emptyReason{
+	Name: "shared-readiness",
+	Doc: "All Pods turned not ready at once, though they still answered: their readiness probes depend on the same " +
+		"thing.",
 	Needs: []Need{endpointSlices, endpointsWatched, podsWatched},
-	Test:  testSharedReadiness,
+	finds: (*emptiness).readinessLost,
+	says:  saySharedReadiness,
 }
 
-func testSharedReadiness(c *Case) Finding {
-	e, whyNot := c.emptiedBy("shared-readiness")
-	if e == nil {
-		return no(whyNot)
+// readinessLost reports whether several Pods turned not ready together, none of them ending, and went on answering at
+// their own addresses.
+func (e *emptiness) readinessLost() bool {
+	if len(e.leavers) < 2 || e.apart().Min > readinessSpread(e) {
+		return false
 	}
+	for _, p := range e.leavers {
+		if p.NotReady == nil || !e.wentOnAnswering(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// readinessSpread returns how far apart Pods turn not ready whose probes share what they ask: two rounds of the probe,
+// 20 s if it is not known.
+func readinessSpread(e *emptiness) time.Duration {
+	if p := e.view.Templates.ReadinessOf(e.leavers[0].Pod); p != nil {
+		return time.Duration(p.Threshold+1) * p.Period
+	}
+	return 20 * time.Second
+}
+
+func saySharedReadiness(e *emptiness) Finding {
 	n := len(e.leavers)
 	limit := ""
 	if p := e.view.Templates.ReadinessOf(e.leavers[0].Pod); p != nil {

@@ -19,8 +19,9 @@ import (
 //	svc        ok ok     x ok x ok              ok ok
 
 var undeclaredTermination = Rule{
-	Name:  "undeclared-termination",
-	Doc:   "A kubelet ended a Pod, or a container of it, without a deletion, and its endpoint was ready until it had ended.",
+	Name: "undeclared-termination",
+	Doc: "A kubelet ended a Pod, or a container of it, without a deletion, and its endpoint was ready until it had " +
+		"ended.",
 	Needs: []Need{podsWatched, requestsFailed},
 	Test:  testUndeclaredTermination,
 }
