@@ -281,3 +281,60 @@ func bucketsWide(end, longest time.Duration) time.Duration {
 	}
 	return width
 }
+
+// slots are the buckets as they are published: those of all targets are as wide.
+type slots struct{ width time.Duration }
+
+// widen makes the buckets of all targets as wide as they are published, also of those that have ended: most endpoints
+// of a large Service end early, and many narrow buckets take much memory.
+func (l *slots) widen(snapshots []*snapshot, f *sourceFacts) {
+	var longest time.Duration
+	for _, s := range snapshots {
+		if s.target.Kind.Judged() {
+			longest = max(longest, s.target.Interval())
+		}
+	}
+	width := bucketsWide(l.end(snapshots, f), longest)
+	if width == l.width {
+		return
+	}
+	for _, s := range snapshots {
+		s.track.series.widen(width)
+	}
+	l.width = width
+}
+
+// end returns where the last bucket ends that something was measured in.
+func (l *slots) end(snapshots []*snapshot, f *sourceFacts) (end time.Duration) {
+	for _, s := range snapshots {
+		last := max(s.measured.To, s.tally.lastSent+1)
+		end = max(end, last, f.clocks.At(s.target.Source, last).Latest)
+	}
+	return end
+}
+
+// count returns how many buckets every target has.
+func (l *slots) count(snapshots []*snapshot, f *sourceFacts) int {
+	return int((l.end(snapshots, f) + l.width - 1) / l.width)
+}
+
+// buckets publishes every target's series over the same slots.
+func (l *slots) buckets(snapshots []*snapshot, f *sourceFacts) model.Buckets {
+	b, n := model.Buckets{Width: l.width, Targets: map[string]model.BucketSeries{}}, l.count(snapshots, f)
+	for _, s := range snapshots {
+		b.Targets[s.target.Name] = l.series(s, n, f)
+	}
+	return b
+}
+
+// series publishes the first n buckets of a target.
+func (l *slots) series(s *snapshot, n int, f *sourceFacts) model.BucketSeries {
+	clock := f.aligned(s.target.Source)
+	s.track.series.widen(l.width)
+	published := clock.series(s.track.series.publish(n), l.width)
+	noteUnobserved(&published, l.width, clock.periods(s.unobserved))
+	if s.target.Kind == timeline.Direct {
+		published = published.Measured()
+	}
+	return published
+}

@@ -61,67 +61,75 @@ type places struct {
 }
 
 // place places the events that are new since the last call.
-func (t *Tracker) place() []model.Event {
-	p := &t.places
-	anew := p.placer == nil || p.syncs != t.clocks.Len() || p.sources != len(t.sources)
-	if !anew {
-		for e := range t.events.from(len(p.placed)) {
-			on, _ := t.onRunClock(e)
-			anew = p.placer.Note(on) || anew
+func (p *places) place(all *events, f *sourceFacts, t0 time.Time) []model.Event {
+	again := p.placer == nil || p.syncs != f.clocks.Len() || p.sources != len(f.sources)
+	if !again {
+		for e := range all.from(len(p.placed)) {
+			on, _ := f.onRunClock(e)
+			again = p.placer.Note(on) || again
 		}
 	}
-	if anew {
-		t.forgetPlaces()
+	if again {
+		p.forget(all, f, t0)
 	}
-	for e := range t.events.from(len(p.placed)) {
-		p.placed = append(p.placed, t.placeNext(e))
+	for e := range all.from(len(p.placed)) {
+		p.placed = append(p.placed, p.next(e, f))
 	}
-	placed := slices.Clip(p.placed)
+	return slices.Clip(p.placed)
+}
+
+// forget makes place start over, with all that is known now.
+func (p *places) forget(all *events, f *sourceFacts, t0 time.Time) {
+	*p = places{
+		placer:  cluster.NewPlacer(t0),
+		placed:  make([]model.Event, 0, all.n),
+		syncs:   f.clocks.Len(),
+		sources: len(f.sources),
+	}
+	for e := range all.all() {
+		on, _ := f.onRunClock(e)
+		p.placer.Note(on)
+	}
+}
+
+// next places the next event that has come, on the run's clock.
+func (p *places) next(e *timeline.Event, f *sourceFacts) model.Event {
+	on, wide := f.onRunClock(e)
+	placed := p.placer.Place(on)
+	if placed.At.Bounded() {
+		placed.At.Earliest -= wide
+	}
+	return f.withSource(placed, e.Source)
+}
+
+// place returns the run's events on its clock.
+func (t *Tracker) place() []model.Event {
+	placed := t.places.place(&t.events, &t.sourceFacts, t.meta.T0)
 	if gap, unwatched := t.unwatched(); unwatched {
 		placed = append(placed, t.withSource(cluster.Place(t.meta.T0, []timeline.Event{gap})[0], gap.Source))
 	}
 	return placed
 }
 
-// forgetPlaces makes place start over, with all that is known now.
-func (t *Tracker) forgetPlaces() {
-	t.places = places{placer: cluster.NewPlacer(t.meta.T0), placed: make([]model.Event, 0, t.events.n),
-		syncs: t.clocks.Len(), sources: len(t.sources)}
-	for e := range t.events.all() {
-		on, _ := t.onRunClock(e)
-		t.places.placer.Note(on)
-	}
-}
-
-// placeNext places the next event that has come, on the run's clock.
-func (t *Tracker) placeNext(e *timeline.Event) model.Event {
-	on, wide := t.onRunClock(e)
-	placed := t.places.placer.Place(on)
-	if placed.At.Bounded() {
-		placed.At.Earliest -= wide
-	}
-	return t.withSource(placed, e.Source)
-}
-
 // withSource names who learned of an event, in a run with several sources.
-func (t *Tracker) withSource(e model.Event, source timeline.SourceID) model.Event {
-	if len(t.sources) > 1 {
-		e.Source = t.sources[source].Name
+func (f *sourceFacts) withSource(e model.Event, source timeline.SourceID) model.Event {
+	if len(f.sources) > 1 {
+		e.Source = f.sources[source].Name
 	}
 	return e
 }
 
 // onRunClock returns an event on the run's clock, seen as late as that can have been; wide is by how much earlier it
 // can have been.
-func (t *Tracker) onRunClock(e *timeline.Event) (on *timeline.Event, wide time.Duration) {
-	if t.clocks.Shared(e.Source) {
+func (f *sourceFacts) onRunClock(e *timeline.Event) (on *timeline.Event, wide time.Duration) {
+	if f.clocks.Shared(e.Source) {
 		return e, 0
 	}
 	moved := *e
-	seen := t.clocks.At(e.Source, e.Seen)
+	seen := f.clocks.At(e.Source, e.Seen)
 	moved.Seen = seen.Latest
 	if e.Since > 0 {
-		moved.Since = max(1, t.clocks.At(e.Source, e.Since).Earliest)
+		moved.Since = max(1, f.clocks.At(e.Source, e.Since).Earliest)
 	}
 	return &moved, seen.Latest - seen.Earliest
 }

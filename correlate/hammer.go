@@ -9,17 +9,17 @@ import (
 	"lapse/timeline"
 )
 
-func (t *Tracker) hammerChanged(e timeline.Event) {
+func (r *runState) hammerChanged(e timeline.Event) {
 	h := model.Hammer{}
-	if t.hammer != nil {
-		h = *t.hammer
+	if r.hammer != nil {
+		h = *r.hammer
 	}
 	if e.To == "running" {
 		h.Args, h.Start = e.Detail, new(e.Seen)
 	} else if h.End = new(e.Seen); e.Detail != "" {
 		h.Summary, h.Error = readHammer(e.Detail)
 	}
-	t.hammer = &h
+	r.hammer = &h
 }
 
 // readHammer reads the end of the background load as its event has it: hey's summary as JSON, times in seconds, or

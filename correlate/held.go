@@ -94,11 +94,11 @@ func (t *Tracker) judgeHeld(s *evidence.Input, snapshots []*snapshot) {
 }
 
 // backendName returns who answered by the reply's own word; "" if it does not say.
-func (t *Tracker) backendName(source timeline.SourceID, id uint16) string {
+func (f *sourceFacts) backendName(source timeline.SourceID, id uint16) string {
 	if id == 0 {
 		return ""
 	}
-	if names := t.backends[source]; int(id) < len(names) {
+	if names := f.backends[source]; int(id) < len(names) {
 		return names[id]
 	}
 	return "#" + strconv.Itoa(int(id))

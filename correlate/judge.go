@@ -20,7 +20,7 @@ import (
 // Timeline returns the run as it is known now.
 func (t *Tracker) Timeline() *model.Timeline {
 	tl, snapshots := t.judge()
-	tl.Buckets = t.buckets(snapshots)
+	tl.Buckets = t.slots.buckets(snapshots, &t.sourceFacts)
 	return tl
 }
 
@@ -28,12 +28,12 @@ func (t *Tracker) Timeline() *model.Timeline {
 // goroutine at a time: see [model.MadeWhenAsked].
 func (t *Tracker) Last() *model.Timeline {
 	tl, snapshots := t.judge()
-	of, width, slots := map[string]*snapshot{}, t.width, t.slots(snapshots)
+	of, width, n := map[string]*snapshot{}, t.slots.width, t.slots.count(snapshots, &t.sourceFacts)
 	for _, s := range snapshots {
 		of[s.target.Name] = s
 	}
 	tl.Buckets = model.MadeWhenAsked(width, slices.Collect(maps.Keys(of)), func(name string) model.BucketSeries {
-		return t.bucketSeries(of[name], slots)
+		return t.slots.series(of[name], n, &t.sourceFacts)
 	})
 	return tl
 }
@@ -63,7 +63,7 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 		Hammer:        t.hammer,
 	}
 	snapshots := t.snapshots()
-	t.widen(snapshots)
+	t.slots.widen(snapshots, &t.sourceFacts)
 	s := &evidence.Input{Run: tl, Probed: make(map[timeline.TargetID]*evidence.Probed, len(snapshots)),
 		Cuts: map[timeline.TargetID][]model.HeldCut{}, Answered: t.answered}
 	t.fill(s, snapshots)
@@ -203,59 +203,6 @@ func (t *Tracker) answered(target timeline.TargetID, from, to time.Duration) (an
 		return 0, 0
 	}
 	return tr.series.answered(t.clocks.From(tr.target.Source, from), t.clocks.From(tr.target.Source, to))
-}
-
-// widen makes the buckets of all targets as wide as they are published, also of those that have ended: most endpoints
-// of a large Service end early, and many narrow buckets take much memory.
-func (t *Tracker) widen(snapshots []*snapshot) {
-	var longest time.Duration
-	for _, s := range snapshots {
-		if s.target.Kind.Judged() {
-			longest = max(longest, s.target.Interval())
-		}
-	}
-	width := bucketsWide(t.bucketsTo(snapshots), longest)
-	if width == t.width {
-		return
-	}
-	for _, s := range snapshots {
-		s.series.widen(width)
-	}
-	t.width = width
-}
-
-// bucketsTo returns where the last bucket ends that something was measured in.
-func (t *Tracker) bucketsTo(snapshots []*snapshot) (end time.Duration) {
-	for _, s := range snapshots {
-		last := max(s.measured.To, s.tally.lastSent+1)
-		end = max(end, last, t.clocks.At(s.target.Source, last).Latest)
-	}
-	return end
-}
-
-// slots returns how many buckets every target has.
-func (t *Tracker) slots(snapshots []*snapshot) int {
-	return int((t.bucketsTo(snapshots) + t.width - 1) / t.width)
-}
-
-// buckets publishes every target's series over the same slots.
-func (t *Tracker) buckets(snapshots []*snapshot) model.Buckets {
-	b, slots := model.Buckets{Width: t.width, Targets: map[string]model.BucketSeries{}}, t.slots(snapshots)
-	for _, s := range snapshots {
-		b.Targets[s.target.Name] = t.bucketSeries(s, slots)
-	}
-	return b
-}
-
-func (t *Tracker) bucketSeries(s *snapshot, slots int) model.BucketSeries {
-	clock := t.aligned(s.target.Source)
-	s.series.widen(t.width)
-	series := clock.series(s.series.publish(slots), t.width)
-	noteUnobserved(&series, t.width, clock.periods(s.unobserved))
-	if s.target.Kind == timeline.Direct {
-		series = series.Measured()
-	}
-	return series
 }
 
 // fromWorkstation reports whether the workstation may have recorded an event, which then says nothing of the prober

@@ -14,6 +14,28 @@ import (
 // Every source's requests are judged on its own clock. This file places what is published of them on the run's clock;
 // of a source that has the run's clock, nothing changes.
 
+// sourceFacts are the run's sources, and what each of them stated of itself.
+type sourceFacts struct {
+	sources    map[timeline.SourceID]timeline.Source
+	backends   map[timeline.SourceID][]string // by ID; 0 is unknown
+	peers      map[peerKey]string
+	stalls     map[timeline.SourceID][]windows.Period
+	clocks     align.Clocks
+	alignments alignedBy
+	reached    map[timeline.SourceID]*reached
+	now        time.Duration // how far time has come, as SetEnd says
+}
+
+func newSourceFacts() sourceFacts {
+	return sourceFacts{
+		sources:  map[timeline.SourceID]timeline.Source{},
+		backends: map[timeline.SourceID][]string{},
+		peers:    map[peerKey]string{},
+		stalls:   map[timeline.SourceID][]windows.Period{},
+		reached:  map[timeline.SourceID]*reached{},
+	}
+}
+
 // reached is how far a source's own facts have come, on its clock: at all, and by what only its process can have
 // stated.
 type reached struct{ now, sign time.Duration }
@@ -27,20 +49,20 @@ func (r *reached) reach(at time.Duration, sign bool) {
 }
 
 // reachedBy returns how far a source's facts have come.
-func (t *Tracker) reachedBy(source timeline.SourceID) *reached {
-	if t.reached[source] == nil {
-		t.reached[source] = &reached{}
+func (f *sourceFacts) reachedBy(source timeline.SourceID) *reached {
+	if f.reached[source] == nil {
+		f.reached[source] = &reached{}
 	}
-	return t.reached[source]
+	return f.reached[source]
 }
 
 // come returns how far time has come, by every source's facts, and the last instant at which a source's process is
 // known to have run.
-func (t *Tracker) come() (now, lastSign time.Duration) {
-	now = t.now
-	for source, r := range t.reached {
-		now = max(now, t.clocks.At(source, r.now).Earliest)
-		lastSign = max(lastSign, t.clocks.At(source, r.sign).Earliest)
+func (f *sourceFacts) come() (now, lastSign time.Duration) {
+	now = f.now
+	for source, r := range f.reached {
+		now = max(now, f.clocks.At(source, r.now).Earliest)
+		lastSign = max(lastSign, f.clocks.At(source, r.sign).Earliest)
 	}
 	return now, lastSign
 }
@@ -52,11 +74,11 @@ type moment struct {
 }
 
 // on returns a moment on another source's clock: no later than it was.
-func (t *Tracker) on(source timeline.SourceID, m moment) time.Duration {
+func (f *sourceFacts) on(source timeline.SourceID, m moment) time.Duration {
 	if m.source == source {
 		return m.at
 	}
-	return t.clocks.From(source, t.clocks.At(m.source, m.at).Latest)
+	return f.clocks.From(source, f.clocks.At(m.source, m.at).Latest)
 }
 
 // An aligned places a target's judgement on the run's clock.
@@ -73,19 +95,19 @@ type alignedBy struct {
 	of             map[timeline.SourceID]aligned
 }
 
-func (t *Tracker) aligned(source timeline.SourceID) aligned {
-	if k := &t.alignments; k.of == nil || k.syncs != t.clocks.Len() || k.sources != len(t.sources) {
-		*k = alignedBy{t.clocks.Len(), len(t.sources), map[timeline.SourceID]aligned{}}
+func (f *sourceFacts) aligned(source timeline.SourceID) aligned {
+	if k := &f.alignments; k.of == nil || k.syncs != f.clocks.Len() || k.sources != len(f.sources) {
+		*k = alignedBy{f.clocks.Len(), len(f.sources), map[timeline.SourceID]aligned{}}
 	}
-	a, known := t.alignments.of[source]
+	a, known := f.alignments.of[source]
 	if known {
 		return a
 	}
-	a = aligned{clocks: &t.clocks, source: source, shared: t.clocks.Shared(source)}
-	if sum, known := t.clocks.Summary(source); known {
+	a = aligned{clocks: &f.clocks, source: source, shared: f.clocks.Shared(source)}
+	if sum, known := f.clocks.Summary(source); known {
 		a.jumps = sum.Jumps
 	}
-	t.alignments.of[source] = a
+	f.alignments.of[source] = a
 	return a
 }
 
@@ -281,9 +303,9 @@ func (t *Tracker) publishSources(snapshots []*snapshot) []model.Source {
 	return list
 }
 
-func (t *Tracker) sourceIDs() []timeline.SourceID {
-	ids := make([]timeline.SourceID, 0, len(t.sources))
-	for id := range t.sources {
+func (f *sourceFacts) sourceIDs() []timeline.SourceID {
+	ids := make([]timeline.SourceID, 0, len(f.sources))
+	for id := range f.sources {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
@@ -299,7 +321,7 @@ type sends struct {
 
 // alikeTo returns the number of the targets that send what a target does; -1 for one that is not judged, or is not
 // known.
-func (t *Tracker) alikeTo(target timeline.Target) int {
+func (t *tracks) alikeTo(target timeline.Target) int {
 	key := sends{target.Kind, target.Service, target.PortName, target.URL}
 	if !target.Kind.Judged() || key.service+key.url == "" {
 		return -1

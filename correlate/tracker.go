@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"time"
 
-	"lapse/correlate/align"
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/windows"
@@ -33,47 +32,58 @@ type Options struct {
 //
 // A Tracker is not safe for concurrent use; the Timelines it returns are never changed again.
 type Tracker struct {
-	opts     Options
-	meta     timeline.Meta
-	targets  map[timeline.TargetID]*track
-	order    []timeline.TargetID          // IDs in the order of the record
-	named    map[string]timeline.TargetID // the latest of each name
-	sources  map[timeline.SourceID]timeline.Source
-	losses   losses
-	held     heldFacts
-	backends map[timeline.SourceID][]string // by ID; 0 is unknown
-	peers    map[peerKey]string
-	events   events
-	places   places
-	width    time.Duration // of the buckets, as last published
-
-	clocks     align.Clocks
-	alignments alignedBy
-	reached    map[timeline.SourceID]*reached
-	alike      map[sends]int // the number that targets which send this have
-
-	now     time.Duration // how far time has come, as SetEnd says
-	ended   *timeline.Event
-	closed  bool                    // no fact will come any more
-	damage  string                  // why the record is not whole
-	early   map[string]measuredTime // by name, of targets that are not known yet
-	stalls  map[timeline.SourceID][]windows.Period
-	command *model.Command
-	hammer  *model.Hammer
+	settings
+	sourceFacts
+	tracks
+	runState
+	losses losses
+	held   heldFacts
+	events events
+	places places
+	slots  slots
 
 	listed   []model.Failure // as last published
 	listedOf int             // how many requests had failed then
 	listedBy int             // how often clocks had been compared then
 }
 
+// settings say how the run is judged: by the options, else as it was asked to.
+type settings struct {
+	opts Options
+	meta timeline.Meta
+}
+
+// tracks are the run's targets.
+type tracks struct {
+	targets map[timeline.TargetID]*track
+	order   []timeline.TargetID          // IDs in the order of the record
+	named   map[string]timeline.TargetID // the latest of each name
+	early   map[string]measuredTime      // by name, of targets that are not known yet
+	alike   map[sends]int                // the number that targets which send this have
+}
+
+// runState is what is known of the run as a whole.
+type runState struct {
+	ended   *timeline.Event
+	closed  bool   // no fact will come any more
+	damage  string // why the record is not whole
+	command *model.Command
+	hammer  *model.Hammer
+}
+
 // NewTracker returns a Tracker that knows nothing.
 func NewTracker(o Options) *Tracker {
 	return &Tracker{
-		opts: o, targets: map[timeline.TargetID]*track{}, named: map[string]timeline.TargetID{},
-		early:   map[string]measuredTime{},
-		sources: map[timeline.SourceID]timeline.Source{}, backends: map[timeline.SourceID][]string{},
-		peers: map[peerKey]string{}, stalls: map[timeline.SourceID][]windows.Period{},
-		losses: newLosses(), held: newHeldFacts(), reached: map[timeline.SourceID]*reached{}, alike: map[sends]int{},
+		settings:    settings{opts: o},
+		sourceFacts: newSourceFacts(),
+		tracks: tracks{
+			targets: map[timeline.TargetID]*track{},
+			named:   map[string]timeline.TargetID{},
+			early:   map[string]measuredTime{},
+			alike:   map[sends]int{},
+		},
+		losses: newLosses(),
+		held:   newHeldFacts(),
 	}
 }
 
@@ -116,14 +126,14 @@ func (t *Tracker) addTarget(target timeline.Target) {
 	}
 	tr := newTrack(target, Options{Join: t.join(), Slow: t.slow(), Resolution: t.resolution()},
 		t.meta.Options.Baseline, t.sources[target.Source].Role == timeline.Prober)
-	tr.series.width, tr.source, tr.alike = t.width, t.reachedBy(target.Source), t.alikeTo(target)
+	tr.series.width, tr.source, tr.alike = t.slots.width, t.reachedBy(target.Source), t.alikeTo(target)
 	t.targets[target.ID] = tr
 	t.order = append(t.order, target.ID)
 	t.name(tr)
 }
 
 // name has events that name a target find its track, and takes over those that came before it.
-func (t *Tracker) name(tr *track) {
+func (t *tracks) name(tr *track) {
 	name := tr.target.Name
 	t.named[name] = tr.target.ID
 	if m, ok := t.early[name]; ok {
@@ -132,25 +142,25 @@ func (t *Tracker) name(tr *track) {
 	}
 }
 
-func (t *Tracker) join() time.Duration { return cmp.Or(t.opts.Join, t.meta.Options.Join, time.Second) }
+func (s *settings) join() time.Duration { return cmp.Or(s.opts.Join, s.meta.Options.Join, time.Second) }
 
 // slow returns --slow; 0 if it was not given: then it depends on what the target takes, see slowFinder.
-func (t *Tracker) slow() time.Duration { return cmp.Or(t.opts.Slow, t.meta.Options.Slow) }
+func (s *settings) slow() time.Duration { return cmp.Or(s.opts.Slow, s.meta.Options.Slow) }
 
 // resolution returns --resolution; 0 if it was not given: then it depends on the target, see gapLimit.
-func (t *Tracker) resolution() time.Duration {
-	return cmp.Or(t.opts.Resolution, t.meta.Options.Resolution)
+func (s *settings) resolution() time.Duration {
+	return cmp.Or(s.opts.Resolution, s.meta.Options.Resolution)
 }
 
-func (t *Tracker) minCoverage() float64 {
-	return cmp.Or(t.opts.MinCoverage, t.meta.Options.MinCoverage, model.MinCoverage)
+func (s *settings) minCoverage() float64 {
+	return cmp.Or(s.opts.MinCoverage, s.meta.Options.MinCoverage, model.MinCoverage)
 }
 
-func (t *Tracker) addBackend(b timeline.Backend) {
-	names := t.backends[b.Source]
+func (f *sourceFacts) addBackend(b timeline.Backend) {
+	names := f.backends[b.Source]
 	names = append(names, make([]string, max(0, int(b.ID)+1-len(names)))...)
 	names[b.ID] = b.Name
-	t.backends[b.Source] = names
+	f.backends[b.Source] = names
 }
 
 // A peerKey names an address by the number that a source gave it.
@@ -160,11 +170,11 @@ type peerKey struct {
 }
 
 // peerOf returns the address of a failed request's connection, where the target has several.
-func (t *Tracker) peerOf(target *timeline.Target, id uint16) string {
+func (f *sourceFacts) peerOf(target *timeline.Target, id uint16) string {
 	if !target.Turns {
 		return ""
 	}
-	return t.peers[peerKey{target.Source, id}]
+	return f.peers[peerKey{target.Source, id}]
 }
 
 func (t *Tracker) addBatch(b timeline.Batch) {
@@ -213,7 +223,7 @@ func (t *Tracker) addEvent(e timeline.Event) {
 	}
 }
 
-func (t *Tracker) targetChanged(e timeline.Event) {
+func (t *tracks) targetChanged(e timeline.Event) {
 	name, at := e.Object.Name, &moment{e.Source, e.Seen}
 	tr := t.targets[t.named[name]]
 	switch {
@@ -232,10 +242,10 @@ func (t *Tracker) targetChanged(e timeline.Event) {
 	}
 }
 
-func (t *Tracker) commandChanged(e timeline.Event) {
+func (r *runState) commandChanged(e timeline.Event) {
 	c := model.Command{}
-	if t.command != nil {
-		c = *t.command
+	if r.command != nil {
+		c = *r.command
 	}
 	switch e.To {
 	case "running":
@@ -243,11 +253,11 @@ func (t *Tracker) commandChanged(e timeline.Event) {
 	case "exited":
 		c.End, c.ExitCode = new(e.Seen), e.ExitCode
 	}
-	t.command = &c
+	r.command = &c
 }
 
 // live reports whether more facts may come.
-func (t *Tracker) live() bool { return t.ended == nil && !t.closed }
+func (r *runState) live() bool { return r.ended == nil && !r.closed }
 
 // end returns when the run ended; while it is live, how far it has come. Of a recording that ends before its run
 // did, it is the last instant on record: whether the run went on, and for how long, is not known.
@@ -260,8 +270,8 @@ func (t *Tracker) end() time.Duration {
 }
 
 // planned returns how long the run was to take; 0 if that depends on its command.
-func (t *Tracker) planned() time.Duration {
-	o := t.meta.Options
+func (s *settings) planned() time.Duration {
+	o := s.meta.Options
 	if o.Duration <= 0 {
 		return 0
 	}

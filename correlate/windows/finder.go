@@ -201,8 +201,7 @@ func (f *finder) certainFrom(r *Sample, answer time.Duration) time.Duration {
 // close ends the open window at the last failure read. Nothing is known of the time after bound.
 //
 //	ok ok ok x x x ok ok ok   with k = 2: the start lies between the second ok from the left and the first x, the end
-//	                          between the last x
-//	                          and the second ok after it
+//	                          between the last x and the second ok after it
 func (f *finder) close(bound time.Duration) {
 	g := f.open
 	g.countCut(f.interval)
