@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -62,14 +61,14 @@ func (o *Options) agentEnv() error {
 	}
 	var err error
 	if text := os.Getenv(deploy.EnvSpec); text != "" {
-		if len(o.Targets) > 0 || o.anyGiven() {
+		if len(o.Targets)+len(o.Given) > 0 {
 			return exit.Usagef("edit "+deploy.EnvSpec+", or remove it and write all flags as arguments", "the container has both arguments and %s", deploy.EnvSpec)
 		}
 		if o.Spec, err = ReadSpec(text, os.Getenv(deploy.EnvPrivate)); err != nil {
 			return err
 		}
 		o.carried, o.Kube.Namespace, o.From = true, o.Namespace, o.ProberNodes
-	} else if !o.Changed("workstation-timeout") {
+	} else if !o.given("workstation-timeout") {
 		o.WorkstationTimeout = 0 // no workstation runs a command
 	}
 	o.AddSecrets(os.Environ())
@@ -87,11 +86,6 @@ func (o *Options) agentEnv() error {
 	// Kubernetes deletes the Pod at the deadline, with all it holds: the run ends well before.
 	o.MaxDuration = deadline - o.Hold
 	return nil
-}
-
-func (o *Options) anyGiven() (any bool) {
-	o.Given(func(*pflag.Flag) { any = true })
-	return any
 }
 
 // serveAgent serves the agent's API and the page until the returned function is called.

@@ -168,7 +168,7 @@ func (o *Options) chooseServices(ctx context.Context, c *cluster, log *slog.Logg
 	if err := o.shareRate(); err != nil {
 		return err
 	}
-	if o.OnNode != "" && !o.Changed("avoid-node") && !slices.Contains(o.AvoidNodes, o.OnNode) {
+	if o.OnNode != "" && !o.given("avoid-node") && !slices.Contains(o.AvoidNodes, o.OnNode) {
 		o.AvoidNodes = append(o.AvoidNodes, o.OnNode)
 	}
 	if !o.NoPreflight && len(o.Chosen) > mostPredicted {
@@ -221,7 +221,7 @@ func (o *Options) printChoice(say func(string)) {
 // schemeFor is what a chosen Service is taken to speak on its port: what its appProtocol says, else HTTP where the
 // port's name or number is one of HTTP's, else bare TCP. --scheme goes before.
 func (o *Options) schemeFor(info watcher.Info) string {
-	if o.Changed("scheme") {
+	if o.given("scheme") {
 		return ""
 	}
 	if strings.EqualFold(info.AppProtocol, "kubernetes.io/h2c") { // https://kubernetes.io/docs/concepts/services-networking/service/#application-protocol
@@ -253,7 +253,7 @@ func (o *Options) shareRate() error {
 		return nil
 	case o.TotalRate > 0:
 		o.Rate = o.TotalRate / float64(targets)
-	case o.Chooses() && !o.Changed("rate"):
+	case o.Chooses() && !o.given("rate"):
 		o.Rate = min(o.Rate, DefaultTotalRate/float64(targets))
 	default:
 		return nil
@@ -266,10 +266,10 @@ func (o *Options) shareRate() error {
 		return exit.Usagef(advice, "%d targets would get %s requests per second each, and need %d: an outage shorter than the time between two requests may go unseen",
 			targets, quantity.Number(o.Rate), leastRate)
 	}
-	if !o.Changed("direct-rate") {
+	if !o.given("direct-rate") {
 		o.DirectRate = o.Rate
 	}
-	if !o.Changed("baseline") {
+	if !o.given("baseline") {
 		o.Baseline = max(o.Baseline, o.twoRequests(1))
 	}
 	return nil
@@ -278,13 +278,13 @@ func (o *Options) shareRate() error {
 // checkTotalRate refuses a --total-rate that is none, and one beside --rate.
 func (o *Options) checkTotalRate() error {
 	switch {
-	case !o.Changed("total-rate"):
+	case !o.given("total-rate"):
 		return nil
 	case !(o.TotalRate > 0) || math.IsInf(o.TotalRate, 0):
 		return exit.Usagef("as in --total-rate 1000", "total-rate %v: must be greater than 0", o.TotalRate)
 	case slices.ContainsFunc(o.targets, func(s targetSpec) bool { return s.routes != "" }):
 		return exit.Usagef("give --rate, which each of them gets", "--total-rate with ?route=: how many addresses share it is known only later")
-	case o.Changed("rate"):
+	case o.given("rate"):
 		return exit.Usagef("drop one of them: --rate is of each target, --total-rate is shared by all", "both --rate and --total-rate")
 	}
 	return nil

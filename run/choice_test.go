@@ -29,7 +29,10 @@ import (
 
 // choosing are the options of a run that chooses Services, for which these flags were given.
 func choosing(given ...string) *Options {
-	o := &Options{Changed: func(flag string) bool { return slices.Contains(given, flag) }}
+	o := &Options{Given: map[string]bool{}}
+	for _, flag := range given {
+		o.Given[flag] = true
+	}
 	o.Rate, o.Kinds, o.Scheme, o.Connections, o.Timeout = 200, []string{"new", "reused"}, "http", 10, loadgen.DefaultTimeout
 	return o
 }
@@ -66,11 +69,11 @@ func TestServicesAreEitherNamedOrChosen(t *testing.T) {
 		"by hand":   {func(o *Options) { o.AllNamespaces, o.AgentListen = true, "127.0.0.1:1" }, "Services are chosen on the workstation"},
 		"both rates": {func(o *Options) {
 			o.TotalRate = 10
-			o.Changed = func(f string) bool { return f == "rate" || f == "total-rate" }
+			o.Given = map[string]bool{"rate": true, "total-rate": true}
 		}, "both --rate and --total-rate"},
 		"no rate": {func(o *Options) {
 			o.TotalRate = math.NaN()
-			o.Changed = func(f string) bool { return f == "total-rate" }
+			o.Given = map[string]bool{"total-rate": true}
 		}, "total-rate NaN"},
 	} {
 		o := choosing()

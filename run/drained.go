@@ -138,7 +138,7 @@ func ofNodes(operands []string, selector string, all bool) drained {
 // AvoidDrained keeps the Job off the nodes that the command names, unless others are named with --avoid-node, and
 // says where it cannot know them.
 func (o *Options) AvoidDrained() {
-	if o.Changed("avoid-node") || !o.InCluster() {
+	if o.given("avoid-node") || !o.InCluster() {
 		return
 	}
 	d := drains(o.Command)

@@ -22,14 +22,14 @@ const fromHint = "as in --from all, --from 3, --from node1,node2 or --from topol
 
 // checkFrom checks --from as far as possible without the cluster.
 func (o *Options) checkFrom() error {
-	if o.ProberWait <= 0 && (o.From != "" || o.Changed("wait")) {
+	if o.ProberWait <= 0 && (o.From != "" || o.given("wait")) {
 		return exit.Usagef("as in --wait 1m", "wait %v: must be greater than 0", o.ProberWait)
 	}
 	if o.From == "" {
-		if o.YAML && o.Changed("wait") {
+		if o.YAML && o.given("wait") {
 			return exit.Usagef(fromHint, "--wait is for the probers of --from, and there is none")
 		}
-		if o.AgentListen == "" && o.Changed("min-node-coverage") {
+		if o.AgentListen == "" && o.given("min-node-coverage") {
 			return exit.Usagef(fromHint, "--min-node-coverage is for the nodes of --from, and there is none")
 		}
 		return nil

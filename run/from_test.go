@@ -54,7 +54,7 @@ func TestFromIsCheckedBeforeTheRun(t *testing.T) {
 		{"zone in (a", "true", time.Minute, "from \"zone in (a\""},
 		{"all", "true", 0, "must be greater than 0"},
 	} {
-		o := &Options{From: test.from, Command: strings.Fields(test.command), Spec: Spec{ProberWait: test.wait}, Changed: func(string) bool { return false }}
+		o := &Options{From: test.from, Command: strings.Fields(test.command), Spec: Spec{ProberWait: test.wait}}
 		err := o.checkFrom()
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("--from %q -- %s: %v, want %q", test.from, test.command, err, test.want)

@@ -25,13 +25,13 @@ func (o *Options) checkHeld() error {
 		return nil
 	}
 	switch {
-	case o.Held < 0 || o.Held == 0 && o.Changed("held"):
+	case o.Held < 0 || o.Held == 0 && o.given("held"):
 		return exit.Usagef("as in --held 100", "held %d: must be at least 1 connection", o.Held)
 	case o.Held > MostHeld:
 		return exit.Usagef("hold them from several nodes, with --from", "held %d: at most %d connections", o.Held, MostHeld)
 	case o.Held > 0 && !o.holds():
 		o.Kinds = append(slices.Clone(o.Kinds), string(timeline.Held))
-	case o.Held == 0 && o.Changed("heartbeat") && !o.holds():
+	case o.Held == 0 && o.given("heartbeat") && !o.holds():
 		return exit.Usagef("add --held 100, or drop it", "--heartbeat is for connections that are held, and there are none")
 	}
 	if !o.holds() {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	"golang.org/x/net/http/httpguts"
 
 	"lapse/correlate/quantity"
@@ -83,27 +82,61 @@ type Options struct {
 	outside       []service           // what this machine measures with --from outside
 	nearby        []map[string]string // the selectors of chosen Services in the Job's namespace
 
-	Changed    func(flag string) bool    // whether a flag was given
-	Given      func(func(f *pflag.Flag)) // visits those that were
-	CheckFlags func() error              // refuses flags that have no effect
+	Given map[string]bool // the flags that were given; true: with another value than the default
 }
 
-// Check validates the arguments and fills in what follows from them. No request has been sent, and
-// nothing was created, when it returns an error.
+// Check completes and validates the options. No request has been sent, and nothing was created, when it returns an
+// error.
 func (o *Options) Check(args, command []string) error {
+	if err := o.Complete(args, command); err != nil {
+		return err
+	}
+	return o.Validate()
+}
+
+// Complete reads the targets and the places to measure from. In the Pod of a Job it reads all options from the
+// environment.
+func (o *Options) Complete(args, command []string) error {
 	o.Command, o.Targets = command, args
 	if err := o.agentEnv(); err != nil {
 		return err
 	}
+	if err := o.CheckTargets(); err != nil {
+		return err
+	}
+	return o.readOutside()
+}
+
+// Validate checks the completed options, and fills in what follows from them. A check may rest on the ones before it.
+func (o *Options) Validate() error {
 	for _, check := range []func() error{
-		o.CheckTargets, o.readOutside, o.CheckFlags, o.CheckNumbers, o.setDefaults, o.checkCommand, o.CheckRequest, o.checkProtocols, o.shareRate, o.checkProbes, o.checkGates, o.checkFormat, o.checkHammer,
-		o.checkOpenFiles, o.CheckSecrets, o.checkPreflight, o.checkPrinted, o.checkFrom,
+		o.CheckNumbers,
+		o.setDefaults,
+		o.checkCommand,
+		o.CheckRequest,
+		o.checkProtocols,
+		o.shareRate,
+		o.checkProbes,
+		o.checkGates,
+		o.checkFormat,
+		o.checkHammer,
+		o.checkOpenFiles,
+		o.CheckSecrets,
+		o.checkPreflight,
+		o.checkPrinted,
+		o.checkFrom,
 	} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// given reports whether a flag was given.
+func (o *Options) given(flag string) bool {
+	_, given := o.Given[flag]
+	return given
 }
 
 // CheckTargets reads the TARGET arguments.
@@ -193,7 +226,7 @@ func (o *Options) CheckNumbers() error {
 		return exit.Usagef(judging.JoinHint, "join 0s: must be greater than 0")
 	case o.Join < 0 || o.Duration < 0 || o.Baseline < 0 || o.Settle < 0 || o.WorkstationTimeout < 0:
 		return exit.Usagef("", "durations must not be negative")
-	case o.Slow < 0 || o.Slow == 0 && o.Changed("slow"):
+	case o.Slow < 0 || o.Slow == 0 && o.given("slow"):
 		return exit.Usagef("as in --slow 500ms", "slow %v: must be greater than 0", o.Slow)
 	case o.Hold <= 0:
 		return exit.Usagef("", "--hold must be greater than 0")
@@ -213,7 +246,7 @@ func (o *Options) CheckNumbers() error {
 	if o.nodeObserved, err = judging.ParseNodeCoverage(o.NodeCoverage); err != nil {
 		return err
 	}
-	if err := judging.CheckResolution(o.Resolution, o.Changed("resolution")); err != nil {
+	if err := judging.CheckResolution(o.Resolution, o.given("resolution")); err != nil {
 		return err
 	}
 	for _, kind := range o.Kinds {
@@ -244,16 +277,16 @@ func (o *Options) setDefaults() error {
 		baseline, settle = 5*time.Second, 10*time.Second
 	}
 	o.Namespace = o.Kube.Namespace
-	if !o.Changed("baseline") {
+	if !o.given("baseline") {
 		o.Baseline = cmp.Or(o.Baseline, max(baseline, o.twoRequests(1)))
 	}
-	if !o.Changed("settle") {
+	if !o.given("settle") {
 		o.Settle = cmp.Or(o.Settle, settle)
 	}
-	if !o.Changed("direct-rate") {
+	if !o.given("direct-rate") {
 		o.DirectRate = cmp.Or(o.DirectRate, o.Rate)
 	}
-	if o.Chooses() && !o.Changed("expect-status") {
+	if o.Chooses() && !o.given("expect-status") {
 		o.ExpectStatus = anyAnswer
 	}
 	return nil
@@ -306,7 +339,7 @@ const longBaseline = 30 * time.Second
 
 // baselineNote says how long the baseline takes, if few requests a second make it long; else "".
 func (o *Options) baselineNote() string {
-	if o.carried || o.Changed("baseline") || o.Baseline < longBaseline {
+	if o.carried || o.given("baseline") || o.Baseline < longBaseline {
 		return ""
 	}
 	return fmt.Sprintf("the baseline takes %s: at --rate %s a target gets a request every %s, and is to answer before anything is disturbed; raise --rate, or set --baseline",

@@ -18,8 +18,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"lapse/dashboard/places"
 	"lapse/deploy"
 	"lapse/deploy/agent"
@@ -163,10 +161,7 @@ func optionsOf(spec []byte) (*Options, error) {
 	if err := json.Unmarshal(spec, &s); err != nil {
 		return nil, fmt.Errorf("the run's spec: %w", err)
 	}
-	o := &Options{
-		Spec: Spec(s), Here: true, carried: true, ExternalCommand: s.Duration == 0,
-		Changed: func(string) bool { return false }, Given: func(func(*pflag.Flag)) {},
-	}
+	o := &Options{Spec: Spec(s), Here: true, carried: true, ExternalCommand: s.Duration == 0}
 	for _, check := range []func() error{o.CheckTargets, o.CheckNumbers, o.CheckRequest, o.checkProtocols} {
 		if err := check(); err != nil {
 			return nil, err

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
 	"lapse/hint/input"
@@ -51,17 +50,11 @@ func (o *Options) spoken(flag string) bool {
 	return slices.ContainsFunc(o.targets, func(s targetSpec) bool { return o.protocolOf(s).Takes(flag) })
 }
 
-// asksFor reports whether a flag was given a value other than its default.
-func (o *Options) asksFor(name string) (asked bool) {
-	o.Given(func(f *pflag.Flag) { asked = asked || f.Name == name && f.Value.String() != f.DefValue })
-	return asked
-}
-
 // checkProtocols checks that each flag means something to one of the targets, and each path to its own.
 func (o *Options) checkProtocols() error {
 	for _, p := range loadgen.Protocols {
 		for _, flag := range p.Options {
-			if o.asksFor(flag) && !o.spoken(flag) {
+			if o.Given[flag] && !o.spoken(flag) {
 				return exit.Usagef("drop it, or name such a target: "+p.Example, "--%s is for targets of %s, and there is none", flag, loadgen.Schemes(flag))
 			}
 		}
@@ -153,7 +146,7 @@ func (o *Options) checkPersistent() error {
 		return nil
 	}
 	p := o.protocolOf(newOnly[0])
-	if o.Changed("target") && slices.Contains(o.Kinds, string(timeline.Reused)) || o.holds() {
+	if o.given("target") && slices.Contains(o.Kinds, string(timeline.Reused)) || o.holds() {
 		advice := "--target new"
 		if p.Takes("echo") {
 			advice = "give it a text to echo, as in --echo ping, or --target new"

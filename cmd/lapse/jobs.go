@@ -37,7 +37,7 @@ drain ends the run.`,
 			if cmd.ArgsLenAtDash() >= 0 || o.Duration == 0 {
 				return exit.Usagef("as in `lapse gen svc/web --duration 5m`", "a Job wraps no command: it measures for a --duration")
 			}
-			if err := o.Check(args, nil); err != nil {
+			if err := check(&o, cmd, args, nil); err != nil {
 				return err
 			}
 			if o.CountServices() == 0 {

@@ -92,5 +92,6 @@ func parsed(t *testing.T, flags ...string) *run.Options {
 	if err := cmd.ParseFlags(flags); err != nil {
 		t.Fatal(err)
 	}
+	o.Given = given(cmd.Flags())
 	return &o
 }

@@ -66,6 +66,7 @@ func TestAFlagWithoutEffectIsRefused(t *testing.T) {
 			if err := verb.Flags().Set(f.Name, sample(t, f)); err != nil {
 				t.Fatal(err)
 			}
+			o.Given = given(verb.Flags())
 			if o.Targets = []string{target}; o.Chooses() {
 				o.Targets = nil
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,9 +36,10 @@ answers take to change.`,
 			if o.Changes < 1 {
 				return exit.Usagef("as in --changes 10", "changes %d: at least 1", o.Changes)
 			}
-			set := []string{"direct-rate", "baseline", "settle", "target"}
-			o.Changed = func(flag string) bool { return slices.Contains(set, flag) || cmd.Flags().Changed(flag) }
-			o.Given, o.CheckFlags = cmd.Flags().Visit, func() error { return nil }
+			o.Given = given(cmd.Flags())
+			for _, set := range []string{"direct-rate", "baseline", "settle", "target"} {
+				o.Given[set] = false // as if it was given, with its default
+			}
 			o.Kinds, o.DirectRate, o.Baseline, o.Settle = []string{"new"}, 0, routesBaseline, routesSettle
 			o.ByClusterIP = true // what is measured is the route, and a name that is not found costs a request
 			o.NoPreflight, o.ExternalCommand, o.ID = true, true, run.NewID()

@@ -31,7 +31,7 @@ svc/NAME?route=ROUTE,... sends requests over other routes than the default one: 
 					return exit.Usagef("as in `-- kubectl drain node1`", "no command after --")
 				}
 			}
-			if err := o.Check(args, command); err != nil {
+			if err := check(&o, cmd, args, command); err != nil {
 				return err
 			}
 			return o.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())

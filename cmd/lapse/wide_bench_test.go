@@ -102,6 +102,7 @@ func wideJob(t testing.TB, plan widePlan) (corev1.Container, deploy.Objects, age
 	if err := cmd.ParseFlags([]string{"-A", "--from=all", "--duration=1h", "--image=lapse", "--no-preflight", "--total-rate=1000"}); err != nil {
 		t.Fatal(err)
 	}
+	o.Given = given(cmd.Flags())
 	if err := o.Check(nil, nil); err != nil {
 		t.Fatal(err)
 	}
