@@ -13,19 +13,25 @@ import (
 
 const head = `# A drain with Lapse, and without it
 
-Does measuring change what it measures? One node is drained again and again, with Lapse measuring from every node and without Lapse, by turns:
+Does measuring change what it measures? One node is drained again and again, with Lapse measuring from every node and
+without Lapse, by turns:
 
 ` + "```\n%s\n%s\n```" + `
 
 On %s. %s. Made by ` + "`make paired`" + `.
 
-- On %s run the Pods of %d Deployments, deployed anew for each drain. After SIGTERM they answer for %s. So far apart, the order in which they end is no chance.
-- With Lapse there are also its Job, and a prober on each node, also on the drained one: Pods of a DaemonSet, which a drain leaves alone. They ask the Services as long as Lapse runs. Without Lapse
-  nothing is asked of the Pods but their readiness probes: the load is a part of what is compared.
-- **evicted**, **ended**: the Pods that were told to end while the drain ran, and those that were gone, in the order in which the API server said so, told apart by its watch alone. ` + "`kubectl drain`" + ` asks
-  for all evictions at once, so the order of the first is chance.
-- **drain**: how long ` + "`kubectl drain`" + ` ran. It asks once a second whether a Pod is gone. **Pods**: from when the first Pod was told to end until the last was gone. In seconds: without Lapse, with it, the difference.
-- The interval of the median difference is exact, between two of the differences, and supposes nothing of how they are distributed.
+- On %s run the Pods of %d Deployments, deployed anew for each drain. After SIGTERM they answer for %s. So far apart,
+  the order in which they end is no chance.
+- With Lapse there are also its Job, and a prober on each node, also on the drained one: Pods of a DaemonSet, which a
+  drain leaves alone. They ask the Services as long as Lapse runs. Without Lapse nothing is asked of the Pods but
+  their readiness probes: the load is a part of what is compared.
+- **evicted**, **ended**: the Pods that were told to end while the drain ran, and those that were gone, in the order
+  in which the API server said so, told apart by its watch alone. ` + "`kubectl drain`" + ` asks for all evictions at
+  once, so the order of the first is chance.
+- **drain**: how long ` + "`kubectl drain`" + ` ran. It asks once a second whether a Pod is gone. **Pods**: from when
+  the first Pod was told to end until the last was gone. In seconds: without Lapse, with it, the difference.
+- The interval of the median difference is exact, between two of the differences, and supposes nothing of how they are
+  distributed.
 
 `
 

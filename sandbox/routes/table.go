@@ -12,13 +12,16 @@ import (
 
 const head = `# Each node's routes, held against the truth
 
-` + "`lapse routes`" + ` brings a Service of two Pods, deletes its Pods one after the other, and says from which Pods answered when each node's routes had followed. The truth is taken beside it: each node's netfilter
-rules are looked at every 2 ms.
+` + "`lapse routes`" + ` brings a Service of two Pods, deletes its Pods one after the other, and says from which Pods
+answered when each node's routes had followed. The truth is taken beside it: each node's netfilter rules are looked at
+every 2 ms.
 
 - **removal**: a Pod's endpoint has left. **addition**: a new one is ready.
-- **truth**: of removals, from when the deletion was asked for until the node's rules no longer had the Pod: min / median / max, in milliseconds.
+- **truth**: of removals, from when the deletion was asked for until the node's rules no longer had the Pod: min /
+  median / max, in milliseconds.
 - **said**: the middles of Lapse's brackets, counted alike. **bracket**: how wide these are.
-- **wrong**: brackets that miss the truth; Lapse promises fewer than 1 in 100. **not seen**: changes after which too few requests followed.
+- **wrong**: brackets that miss the truth; Lapse promises fewer than 1 in 100. **not seen**: changes after which too
+  few requests followed.
 
 `
 

@@ -253,11 +253,13 @@ func probeAlone(ctx context.Context, c *drill.Cluster, s settings, dir string) (
 
 const head = `# Many endpoints
 
-Made by ` + "`make scale`" + ` on %s: %s. %d Services; each run %v; every %v one Pod of each Service is deleted, serves on for %v, and
-another takes its place. The Pods run nowhere: their status is written by hand, the sandbox's controllers make the EndpointSlices, and a
-server on each node answers for their addresses, with ` + "`--rate %d`" + `, %d requests per second in all beside the direct ones. **Alone** is a prober beside it that measures one server on the loopback in the same time and
-watches nothing. As late as that one, requests are sent because of all else that runs on these cores: the control plane, three kube-proxies that write
-the rules, the servers. The rest is Lapse's own.
+Made by ` + "`make scale`" + ` on %s: %s. %d Services; each run %v; every %v one Pod of each Service is deleted,
+serves on for %v, and another takes its place. The Pods run nowhere: their status is written by hand, the sandbox's
+controllers make the EndpointSlices, and a server on each node answers for their addresses, with
+` + "`--rate %d`" + `, %d requests per second in all beside the direct ones. **Alone** is a prober beside it that
+measures one server on the loopback in the same time and watches nothing. As late as that one, requests are sent
+because of all else that runs on these cores: the control plane, three kube-proxies that write the rules, the servers.
+The rest is Lapse's own.
 
 `
 

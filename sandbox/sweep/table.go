@@ -11,19 +11,24 @@ import (
 
 const head = `# Keep serving: the curve, held against drains
 
-From one run with failures, KEEP SERVING says how many requests would still have failed had each Pod served longer after SIGTERM ([how](../explanation/error-bars.md#keep-serving)). Here the Pods do serve longer,
-and the requests that failed are counted.
+From one run with failures, KEEP SERVING says how many requests would still have failed had each Pod served longer
+after SIGTERM ([how](../explanation/error-bars.md#keep-serving)). Here the Pods do serve longer, and the requests that
+failed are counted.
 
 ` + "```\n%s\n```" + `
 
 %d drains, all of them listed, on %s to %s. %s. Made by ` + "`make sweep`" + `.
 
-- Two replicas on two of three nodes; one of the nodes is drained, and Lapse measures from all three. Each drain is of a workload that was deployed anew, and the lengths take turns.
-- The servers answer for 0 to 3 s after SIGTERM and then stop, as with a preStop sleep. (They do so by themselves: Kubernetes' sleep takes whole seconds.)
-- kube-proxy of every node stands still from before the drain until %v after the Pod's deletion. So routes outlive a Pod for about as long in every drain. How much longer or shorter they do in the next
-  one is what no curve knows: with kube-proxy as it is, that would be most of what is seen here.
-- **failed**: requests of all targets. **coverage**: of the judged targets. **+ 0.5 s** and so on: how many the drain's own curve says would still have failed, had its Pod served so much longer than it did.
-  A dash: it lost none, or has no curve and says nothing. **load**: the load average over a minute as it began.
+- Two replicas on two of three nodes; one of the nodes is drained, and Lapse measures from all three. Each drain is of
+  a workload that was deployed anew, and the lengths take turns.
+- The servers answer for 0 to 3 s after SIGTERM and then stop, as with a preStop sleep. (They do so by themselves:
+  Kubernetes' sleep takes whole seconds.)
+- kube-proxy of every node stands still from before the drain until %v after the Pod's deletion. So routes outlive a
+  Pod for about as long in every drain. How much longer or shorter they do in the next one is what no curve knows:
+  with kube-proxy as it is, that would be most of what is seen here.
+- **failed**: requests of all targets. **coverage**: of the judged targets. **+ 0.5 s** and so on: how many the
+  drain's own curve says would still have failed, had its Pod served so much longer than it did. A dash: it lost none,
+  or has no curve and says nothing. **load**: the load average over a minute as it began.
 
 `
 
@@ -60,9 +65,12 @@ func columns() []drill.Column[drain] {
 }
 
 const expected = `
-Expected: the curves of drains whose servers serve on for one length say how many requests fail in drains with a longer one. Both are summed over the drains, for drains differ. **Inside the bars**: the sum of what
-failed is one of those that the curves allow. Where it is not, a permutation test asks whether the drains of the two kinds differ more than drains of one kind do: **chance** is how often drains that are dealt out at random
-differ as much, on that side. A prediction does not hold at 1 in %d or less. If all are true, that happens in fewer than 1 of %.0f tables like this one.
+Expected: the curves of drains whose servers serve on for one length say how many requests fail in drains with a
+longer one. Both are summed over the drains, for drains differ. **Inside the bars**: the sum of what failed is one of
+those that the curves allow. Where it is not, a permutation test asks whether the drains of the two kinds differ more
+than drains of one kind do: **chance** is how often drains that are dealt out at random differ as much, on that side.
+A prediction does not hold at 1 in %d or less. If all are true, that happens in fewer than 1 of %.0f tables like this
+one.
 
 `
 
