@@ -70,7 +70,8 @@ func demo(ctx context.Context, files drill.Files, rate int) error {
 		before.Timeline.Verdict.Failed, least.Milliseconds(), atMost(most), cause, earlier))
 	say(fmt.Sprintf("After:  none of %d failed. An outage of all requests shorter than %s may have gone unseen.",
 		after.Timeline.Verdict.Sent, atMost(after.Timeline.LongestGap())))
-	fmt.Printf("\nThe page of either run:\n  bin/lapse serve %s\n  bin/lapse serve %s\n", show(before.Dir), show(after.Dir))
+	fmt.Printf("\nThe page of either run:\n  bin/lapse serve %s\n  bin/lapse serve %s\n",
+		show(before.Dir), show(after.Dir))
 	return nil
 }
 
@@ -91,7 +92,8 @@ type drainer struct {
 
 // before drains until a request on a new connection is lost, and returns how many drains that took.
 func (d drainer) before(ctx context.Context) (run drill.Run, tries int, err error) {
-	w := drill.Workload{Namespace: "shop", Name: "web", Replicas: 2, Neighbours: neighbours, Args: []string{"--on-sigterm", "exit"}}
+	w := drill.Workload{Namespace: "shop", Name: "web", Replicas: 2, Neighbours: neighbours,
+		Args: []string{"--on-sigterm", "exit"}}
 	if err := d.cluster.Deploy(ctx, w); err != nil {
 		return drill.Run{}, 0, err
 	}
@@ -108,10 +110,12 @@ func (d drainer) before(ctx context.Context) (run drill.Run, tries int, err erro
 		case len(fresh) == 0:
 			return run, try, errors.New("no target with new connections was measured")
 		case lost == 0:
-			say(fmt.Sprintf("This drain lost no request on new connections: none met the stale route, or an outage shorter than %s went unseen. Again.",
+			say(fmt.Sprintf("This drain lost no request on new connections: none met the stale route, or an outage "+
+				"shorter than %s went unseen. Again.",
 				atMost(run.Timeline.LongestGap())))
 		case run.ExitCode != exitGateFailed || len(run.Timeline.CausedBy(cause)) == 0:
-			return run, try, fmt.Errorf("the drain lost %d requests on new connections, and Lapse ended with %d and named no %s", lost, run.ExitCode, cause)
+			return run, try, fmt.Errorf("the drain lost %d requests on new connections, and Lapse ended with %d and "+
+				"named no %s", lost, run.ExitCode, cause)
 		default:
 			return run, try, nil
 		}
@@ -122,7 +126,8 @@ func (d drainer) before(ctx context.Context) (run drill.Run, tries int, err erro
 // after drains with the fix, and must pass. A drain in which nothing failed decides nothing if the machine let a prober
 // stand still for too long: it is repeated, and says why.
 func (d drainer) after(ctx context.Context) (run drill.Run, err error) {
-	w := drill.Workload{Namespace: "shop", Name: "web", Replicas: 2, Neighbours: neighbours, Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}}
+	w := drill.Workload{Namespace: "shop", Name: "web", Replicas: 2, Neighbours: neighbours,
+		Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}}
 	if err := d.cluster.Deploy(ctx, w); err != nil {
 		return drill.Run{}, err
 	}
@@ -144,7 +149,8 @@ func (d drainer) after(ctx context.Context) (run drill.Run, err error) {
 }
 
 func (d drainer) drain(ctx context.Context, w drill.Workload, name string) (drill.Run, error) {
-	run, err := d.cluster.Drain(ctx, w, filepath.Join(d.base, name), "--from", "all", "--rate", strconv.Itoa(d.rate), "--fail-if", "failed>0")
+	run, err := d.cluster.Drain(ctx, w, filepath.Join(d.base, name), "--from", "all",
+		"--rate", strconv.Itoa(d.rate), "--fail-if", "failed>0")
 	fmt.Print(run.Output)
 	return run, err
 }

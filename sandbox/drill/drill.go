@@ -45,7 +45,8 @@ func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig"
 
 // Env is the environment in which kubectl and lapse find the cluster.
 func (c *Cluster) Env() []string {
-	return append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "PATH="+filepath.Join(c.Dir, "bin")+":"+os.Getenv("PATH"))
+	return append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(),
+		"PATH="+filepath.Join(c.Dir, "bin")+":"+os.Getenv("PATH"))
 }
 
 // Kubectl runs kubectl and returns what it prints.
@@ -59,7 +60,8 @@ func (c *Cluster) kubectl(ctx context.Context, stdin io.Reader, args ...string) 
 	var out, talk bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &talk
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(talk.String()))
+		return out.String(), fmt.Errorf("kubectl %s: %w: %s",
+			strings.Join(args, " "), err, strings.TrimSpace(talk.String()))
 	}
 	return out.String(), nil
 }
@@ -100,7 +102,8 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 // Routed waits until every node leads connections to the Service: kube-proxy may learn of a new one up to a second
 // after its Pods are ready.
 func (c *Cluster) Routed(ctx context.Context, namespace, service string) error {
-	address, err := c.Kubectl(ctx, "-n", namespace, "get", "service", service, "-o", "jsonpath={.spec.clusterIP}/{.spec.ports[0].port}")
+	address, err := c.Kubectl(ctx, "-n", namespace, "get", "service", service,
+		"-o", "jsonpath={.spec.clusterIP}/{.spec.ports[0].port}")
 	if err != nil {
 		return err
 	}
@@ -121,7 +124,8 @@ func (c *Cluster) Routed(ctx context.Context, namespace, service string) error {
 func (c *Cluster) leads(ctx context.Context, node, service, address string) error {
 	connect := "for i in 1 2 3 4 5; do timeout 1 bash -c 'exec 3<>/dev/tcp/" + address + "' || exit 1; done"
 	for {
-		cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"), "--dir", c.Dir, "exec", node, "--", "bash", "-c", connect)
+		cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"), "--dir", c.Dir, "exec",
+			node, "--", "bash", "-c", connect)
 		out, err := cmd.CombinedOutput()
 		if err == nil {
 			return nil
@@ -140,7 +144,8 @@ func (c *Cluster) Apply(ctx context.Context, yaml string) error {
 
 // ApplyStatus writes the status of objects that are there, as a controller or a kubelet does.
 func (c *Cluster) ApplyStatus(ctx context.Context, yaml string) error {
-	_, err := c.kubectl(ctx, strings.NewReader(yaml), "apply", "--server-side", "--force-conflicts", "--subresource=status", "-f", "-")
+	_, err := c.kubectl(ctx, strings.NewReader(yaml), "apply",
+		"--server-side", "--force-conflicts", "--subresource=status", "-f", "-")
 	return err
 }
 
@@ -211,7 +216,8 @@ func (c *Cluster) Uncordon(ctx context.Context) error {
 // Ready waits until the workload has all its replicas, and none more.
 func (c *Cluster) Ready(ctx context.Context, w Workload) error {
 	for _, name := range w.deployments() {
-		if _, err := c.Kubectl(ctx, "-n", w.Namespace, "rollout", "status", "deployment/"+name, "--timeout=120s"); err != nil {
+		_, err := c.Kubectl(ctx, "-n", w.Namespace, "rollout", "status", "deployment/"+name, "--timeout=120s")
+		if err != nil {
 			return err
 		}
 	}
@@ -224,7 +230,8 @@ func (c *Cluster) Ready(ctx context.Context, w Workload) error {
 			return nil
 		}
 		// A Pod is still terminating: it is gone when kubectl says so.
-		if _, err := c.Kubectl(ctx, append([]string{"-n", w.Namespace, "wait", "--for=delete", "--timeout=2s"}, pods...)...); ctx.Err() != nil {
+		gone := append([]string{"-n", w.Namespace, "wait", "--for=delete", "--timeout=2s"}, pods...)
+		if _, err := c.Kubectl(ctx, gone...); ctx.Err() != nil {
 			return fmt.Errorf("waiting for %d Pods, there are %d: %w (%w)", w.Replicas, len(pods), ctx.Err(), err)
 		}
 	}
@@ -237,7 +244,8 @@ func (c *Cluster) names(ctx context.Context, args ...string) ([]string, error) {
 
 // NodeOf returns the node of one of the workload's Pods.
 func (c *Cluster) NodeOf(ctx context.Context, w Workload) (string, error) {
-	out, err := c.Kubectl(ctx, "-n", w.Namespace, "get", "pods", "-l", "app="+w.Name, "-o", "jsonpath={.items[0].spec.nodeName}")
+	out, err := c.Kubectl(ctx, "-n", w.Namespace, "get", "pods", "-l", "app="+w.Name,
+		"-o", "jsonpath={.items[0].spec.nodeName}")
 	return strings.TrimSpace(out), err
 }
 
@@ -252,7 +260,8 @@ type Run struct {
 // Measure runs `lapse run svc/NAME` with args, which may end in a command to wrap. The error is only for a
 // run that left no timeline.
 func (c *Cluster) Measure(ctx context.Context, w Workload, dir string, args ...string) (Run, error) {
-	return c.Command(ctx, append([]string{"run", "svc/" + w.Name, "-n", w.Namespace, "--out", dir}, args...)...).Finish(dir)
+	args = append([]string{"run", "svc/" + w.Name, "-n", w.Namespace, "--out", dir}, args...)
+	return c.Command(ctx, args...).Finish(dir)
 }
 
 // A Command is Lapse, not yet started, or under way.
@@ -293,7 +302,8 @@ func (c *Command) Finish(dir string) (Run, error) {
 	run := Run{Dir: dir, ExitCode: c.ProcessState.ExitCode(), Output: c.out.String()}
 	var readErr error
 	if run.Timeline, readErr = ReadTimeline(dir); readErr != nil {
-		return run, fmt.Errorf("%s left no timeline: %w (exit code %d)", strings.Join(c.Args, " "), cmp.Or(err, readErr), run.ExitCode)
+		return run, fmt.Errorf("%s left no timeline: %w (exit code %d)",
+			strings.Join(c.Args, " "), cmp.Or(err, readErr), run.ExitCode)
 	}
 	return run, nil
 }
@@ -346,7 +356,8 @@ func (c *Cluster) StaleRoutes(command, until string, nodes ...string) (words []s
 		return nil, nil, err
 	}
 	all := strings.Trim(fmt.Sprint(pids), "[]")
-	script := fmt.Sprintf("kill -STOP %s; (%s; kill -CONT %s) & %s; code=$?; wait; exit $code", all, until, all, command)
+	script := fmt.Sprintf("kill -STOP %s; (%s; kill -CONT %s) & %s; code=$?; wait; exit $code",
+		all, until, all, command)
 	return []string{"sh", "-c", script}, func() {
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended

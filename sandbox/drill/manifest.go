@@ -32,7 +32,8 @@ func withMetrics(yaml string, args []string) string {
 		panic(err)
 	}
 	container := strings.Replace(metricsTemplate, "ARGS", string(quoted), 1)
-	yaml = strings.Replace(yaml, "---\napiVersion: v1\nkind: Service\n", container+"---\napiVersion: v1\nkind: Service\n", 1)
+	yaml = strings.Replace(yaml, "---\napiVersion: v1\nkind: Service\n",
+		container+"---\napiVersion: v1\nkind: Service\n", 1)
 	return strings.TrimRight(yaml, "\n") + "\n  - {name: metrics, port: 9090, targetPort: metrics}\n"
 }
 

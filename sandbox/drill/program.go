@@ -96,7 +96,8 @@ func (s *Series) Flags(flags *flag.FlagSet, runs string) {
 // one that is up. flags are further ones of `sandbox up`.
 func (s *Series) Open(ctx context.Context, mode string, log io.Writer, flags ...string) (*Cluster, error) {
 	if mode != "" {
-		for _, args := range [][]string{{"down"}, append([]string{"up", "--proxy-mode", mode}, flags...), {"load", s.Image}} {
+		up := append([]string{"up", "--proxy-mode", mode}, flags...)
+		for _, args := range [][]string{{"down"}, up, {"load", s.Image}} {
 			cmd := exec.CommandContext(ctx, s.Sandbox, args...)
 			cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 			if err := cmd.Run(); err != nil {

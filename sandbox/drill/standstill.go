@@ -32,7 +32,8 @@ func (t Timeline) Standstills() (stops []Instant) {
 			stops = append(stops, e.At)
 		}
 		for _, other := range known {
-			if both := (Instant{max(e.At.Earliest, other.At.Earliest), min(e.At.Latest, other.At.Latest)}); !alone && other.Source != e.Source && both.long() {
+			both := Instant{max(e.At.Earliest, other.At.Earliest), min(e.At.Latest, other.At.Latest)}
+			if !alone && other.Source != e.Source && both.long() {
 				stops = append(stops, both)
 			}
 		}

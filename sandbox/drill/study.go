@@ -45,7 +45,8 @@ type Study[T Trial] struct {
 	Measure func(ctx context.Context, c *Cluster, trial *T, dir string) error
 	End     func(ctx context.Context, c *Cluster) error // after the trials of a mode; nil: nothing to do
 
-	Judge func(ctx context.Context, trial *T, dir string) error // judges the recording of a saved trial; nil: what is saved is all
+	// Judge judges the recording of a saved trial; nil: what is saved is all.
+	Judge func(ctx context.Context, trial *T, dir string) error
 
 	Document func(trials []T) string // trials is not empty, and sorted by when they began
 	Verdict  func(trials []T) error  // what does not hold; nil if all does

@@ -55,7 +55,8 @@ type Timeline struct {
 
 // Held is what became of the connections of a held target.
 type Held struct {
-	Attempts int            `json:"attempts"` // to open them; a good one has the first heartbeat answered, which is no request of the target
+	// Attempts to open them. A good one has the first heartbeat answered, which is no request of the target.
+	Attempts int            `json:"attempts"`
 	Failed   map[string]int `json:"failed"`   // attempts, by class
 	Unwarned int            `json:"unwarned"` // connections that were cut without an announcement
 }
@@ -185,7 +186,8 @@ type Window struct {
 	Classes map[string]int `json:"classes"`
 	Causes  []Cause        `json:"causes"`
 
-	Open struct{ Start, End bool } `json:"open"` // a bracket ends at unobserved time, and the fault may have been there
+	// Open at a side: the bracket ends at unobserved time, and the fault may have been there.
+	Open struct{ Start, End bool } `json:"open"`
 }
 
 // Cause is why.

@@ -51,7 +51,8 @@ func (c *Cluster) Watch(ctx context.Context, saw func(Change), args ...string) (
 		cancel()
 		waited := cmd.Wait()
 		if early {
-			return fmt.Errorf("kubectl %s ended: %w", strings.Join(args, " "), cmp.Or(err, waited, io.ErrUnexpectedEOF))
+			return fmt.Errorf("kubectl %s ended: %w",
+				strings.Join(args, " "), cmp.Or(err, waited, io.ErrUnexpectedEOF))
 		}
 		return nil // it was killed
 	}

@@ -109,7 +109,8 @@ func (p *parser) expectation(lines []line, steps []Step) (e Expectation) {
 			}
 			e.Exits = append(e.Exits, Exit{w[1], code})
 		default:
-			p.wrong(l.number, "%q: want `incident RULE`, `no failure`, `no other incident`, `allow RULE`, `never RULE`, `lags hold`, `predicted LP01 confirmed` or `provoked POD exits CODE`", l.text)
+			p.wrong(l.number, "%q: want `incident RULE`, `no failure`, `no other incident`, `allow RULE`, "+
+				"`never RULE`, `lags hold`, `predicted LP01 confirmed` or `provoked POD exits CODE`", l.text)
 		}
 	}
 	if e.NoFailure && len(e.Incidents) > 0 {
@@ -177,7 +178,8 @@ func (p *parser) detail(l line, w words, i *Incident, steps []Step) {
 	case len(w) > 3 && w[:3].rest() == "set off by":
 		i.SetOffBy = append(i.SetOffBy, w[3:].rest())
 	default:
-		p.wrong(l.number, "%q: want `begins within 2s of STEP`, `ends within 2s of STEP`, `failed 10..200`, `cut 10..200`, `also RULE`, `says TEXT` or `set off by TEXT`", l.text)
+		p.wrong(l.number, "%q: want `begins within 2s of STEP`, `ends within 2s of STEP`, `failed 10..200`, "+
+			"`cut 10..200`, `also RULE`, `says TEXT` or `set off by TEXT`", l.text)
 	}
 }
 
@@ -212,7 +214,8 @@ func parseRange(text string) (Range, error) {
 		maximum, err2 = strconv.Atoi(high)
 	}
 	if err != nil || err2 != nil || minimum < 0 || high != "" && maximum < minimum {
-		return Range{}, fmt.Errorf("%q: want a number of requests, such as 12, 10..200, or 10.. for that or more", text)
+		return Range{}, fmt.Errorf("%q: want a number of requests, such as 12, 10..200, or 10.. for that or more",
+			text)
 	}
 	return Range{minimum, maximum}, nil
 }

@@ -31,7 +31,8 @@ const imagesLimit = 10 * time.Minute
 // loadImages puts the images of Debian packages that the scenarios need on every node, before any of them is played.
 // Where Debian's mirror does not answer, the scenarios that need the image cannot be played, and the others are.
 func (l *laboratory) loadImages(ctx context.Context, scenarios []Scenario) {
-	ctx, cancel := context.WithTimeoutCause(ctx, imagesLimit, fmt.Errorf("the images took longer than %v", imagesLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, imagesLimit,
+		fmt.Errorf("the images took longer than %v", imagesLimit))
 	defer cancel()
 	l.missing = map[string]error{}
 	tried := map[string]bool{}
@@ -46,7 +47,8 @@ func (l *laboratory) loadImages(ctx context.Context, scenarios []Scenario) {
 			load.Cancel = func() error { return load.Process.Signal(syscall.SIGTERM) } // it ends apt-get and tidies up
 			load.WaitDelay = 10 * time.Second
 			if err := load.Run(); err != nil {
-				l.missing[name] = fmt.Errorf("image %s is not on the nodes: sandbox load %s: %w", name, name, cmp.Or(context.Cause(ctx), err))
+				l.missing[name] = fmt.Errorf("image %s is not on the nodes: sandbox load %s: %w",
+					name, name, cmp.Or(context.Cause(ctx), err))
 			}
 		}
 	}

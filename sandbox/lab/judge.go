@@ -54,7 +54,8 @@ const (
 // judge holds what Lapse says against what a scenario expects. done are the steps as they were taken.
 func judge(s Scenario, r record, t drill.Timeline) (names []named, checks []check) {
 	j := &judgement{record: r, timeline: t}
-	rest := slices.DeleteFunc(slices.Clone(t.Incidents), func(i drill.Incident) bool { return i.Failed == 0 && i.Cut == 0 })
+	rest := slices.DeleteFunc(slices.Clone(t.Incidents),
+		func(i drill.Incident) bool { return i.Failed == 0 && i.Cut == 0 })
 	if s.Expect.NoFailure {
 		if s.Expect.Cuts {
 			rest = slices.DeleteFunc(rest, func(i drill.Incident) bool { return i.Failed == 0 })
@@ -96,7 +97,8 @@ func judge(s Scenario, r record, t drill.Timeline) (names []named, checks []chec
 // announced reports whether an incident is only that connections ended that were held, each of them with an
 // announcement.
 func (j *judgement) announced(i drill.Incident) bool {
-	return i.Cut > 0 && i.Failed == 0 && !slices.ContainsFunc(j.timeline.Held, func(h drill.Held) bool { return h.Unwarned > 0 })
+	return i.Cut > 0 && i.Failed == 0 && !slices.ContainsFunc(j.timeline.Held,
+		func(h drill.Held) bool { return h.Unwarned > 0 })
 }
 
 type judgement struct {
@@ -173,7 +175,8 @@ func (j *judgement) incident(want Incident, got drill.Incident) named {
 		n.outcome = unexplained
 	}
 	sure := slices.Index(confidences, first.Confidence) >= slices.Index(confidences, want.Confidence)
-	j.add(n.outcome == right && sure, fmt.Sprintf("%s, %s or surer", strings.Join(want.Rules, " or "), want.Confidence), describe(got))
+	j.add(n.outcome == right && sure, fmt.Sprintf("%s, %s or surer",
+		strings.Join(want.Rules, " or "), want.Confidence), describe(got))
 	for _, rule := range want.Also {
 		j.add(mentions(got, rule), "also "+rule, describe(got))
 	}
@@ -236,7 +239,9 @@ func (j *judgement) setOffBy(text string, i drill.Incident) {
 	for _, t := range i.Triggers {
 		told = append(told, j.short(t.Text))
 	}
-	j.add(slices.ContainsFunc(told, func(t string) bool { return strings.Contains(strings.ToLower(t), strings.ToLower(short)) }),
+	j.add(slices.ContainsFunc(told, func(t string) bool {
+		return strings.Contains(strings.ToLower(t), strings.ToLower(short))
+	}),
 		"set off by "+short, cmp.Or(strings.Join(told, "; "), "not known"))
 }
 
@@ -251,7 +256,8 @@ func (j *judgement) short(text string) string {
 
 func (j *judgement) says(text string, c drill.Cause) {
 	said, short := strings.ToLower(c.Text+" "+c.Fix), j.short(text)
-	j.add(strings.Contains(said, strings.ToLower(short)), fmt.Sprintf("a text that says %q", short), fmt.Sprintf("%q, fix %q", c.Text, c.Fix))
+	j.add(strings.Contains(said, strings.ToLower(short)), fmt.Sprintf("a text that says %q", short),
+		fmt.Sprintf("%q, fix %q", c.Text, c.Fix))
 }
 
 func (j *judgement) never(rule string) {
@@ -289,7 +295,8 @@ func (j *judgement) score(want Score) {
 			ok = ok || p.Outcome == want.Outcome
 		}
 	}
-	j.add(ok, fmt.Sprintf("%s predicted, and %s", want.Rule, want.Outcome), cmp.Or(strings.Join(came, "; "), "not predicted"))
+	j.add(ok, fmt.Sprintf("%s predicted, and %s", want.Rule, want.Outcome),
+		cmp.Or(strings.Join(came, "; "), "not predicted"))
 }
 
 // lags holds what is said of stale routes against the servers' own words and the nodes' rules.
@@ -309,7 +316,8 @@ func (j *judgement) lags() {
 // answered was served, and what was served was answered, or failed on the way.
 func (j *judgement) counts() {
 	ended := slices.ContainsFunc(j.record.Pods, func(p Pod) bool { return p.App == "web" && len(p.Exits) > 0 })
-	if len(j.record.Before) == 0 || ended || !slices.EqualFunc(j.record.Before, j.record.After, func(a, b Count) bool { return a.Pod == b.Pod }) {
+	if len(j.record.Before) == 0 || ended || !slices.EqualFunc(j.record.Before, j.record.After,
+		func(a, b Count) bool { return a.Pod == b.Pod }) {
 		return // a server has ended, and its count with it
 	}
 	served := 0
@@ -327,5 +335,6 @@ func (j *judgement) counts() {
 		opened, doubtful := h.Opened()
 		ok, failed = ok+opened, failed+doubtful
 	}
-	j.add(ok <= served && served <= ok+failed, fmt.Sprintf("%d answers, as the servers count (and up to %d that failed)", served, failed), fmt.Sprint(ok))
+	want := fmt.Sprintf("%d answers, as the servers count (and up to %d that failed)", served, failed)
+	j.add(ok <= served && served <= ok+failed, want, fmt.Sprint(ok))
 }

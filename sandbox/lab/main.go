@@ -35,7 +35,8 @@ func main() {
 	s.OutFlag(flag.CommandLine, table)
 	flag.StringVar(&s.scenarios, "scenarios", "lab/scenarios", "folder of the scenarios")
 	flag.BoolVar(&s.fixed, "fixed", false, "play each scenario that has a fix with it: no request may fail")
-	flag.IntVar(&s.together, "together", 3, "how many scenarios are played side by side, of those that touch only what is in their own namespace")
+	flag.IntVar(&s.together, "together", 3, "how many scenarios are played side by side, of those that touch only "+
+		"what is in their own namespace")
 	flag.BoolVar(&s.checkOnly, "check", false, "read the scenarios only")
 	drill.Main("lab", func(ctx context.Context) error {
 		s.names = flag.Args()

@@ -78,7 +78,8 @@ func (l *laboratory) withFamilies(ctx context.Context, scenario Scenario) error 
 		return err
 	}
 	l.spaces.settle()
-	if l.cluster, err = l.Open(ctx, state.ProxyMode, l.cluster.Log, "--families", scenario.Outside.Families); err != nil {
+	l.cluster, err = l.Open(ctx, state.ProxyMode, l.cluster.Log, "--families", scenario.Outside.Families)
+	if err != nil {
 		return err
 	}
 	return l.begin(ctx)
@@ -121,12 +122,20 @@ func (l *laboratory) measure(ctx context.Context, p playing, together int) {
 
 // measured plays a scenario in a namespace of its own while Lapse measures, and judges what Lapse says.
 func (l *laboratory) measured(ctx context.Context, played playing, together int, log io.Writer) result {
-	scenario, dir := played.Scenario, filepath.Join(l.base, l.cluster.ProxyMode(), played.Name, strconv.Itoa(played.number))
+	scenario, mode := played.Scenario, l.cluster.ProxyMode()
+	dir := filepath.Join(l.base, mode, played.Name, strconv.Itoa(played.number))
 	r := result{scenario: scenario, run: drill.Run{Dir: dir}}
 	text, err := os.ReadFile(scenario.File)
 	r.record = record{
-		Scenario: scenario.Name, Text: string(text), Mode: l.cluster.ProxyMode(), Number: played.number, Together: together,
-		Began: time.Now().UTC(), LoadAvg: drill.LoadAverage(), Machine: drill.Machine(), Vars: map[string]string{},
+		Scenario: scenario.Name,
+		Text:     string(text),
+		Mode:     mode,
+		Number:   played.number,
+		Together: together,
+		Began:    time.Now().UTC(),
+		LoadAvg:  drill.LoadAverage(),
+		Machine:  drill.Machine(),
+		Vars:     map[string]string{},
 	}
 	fmt.Fprintf(log, "\n%s: %s\n", scenario.Name, scenario.Title())
 	if r.err = errors.Join(err, l.lacks(scenario), os.MkdirAll(dir, 0o755)); r.err != nil {
@@ -205,7 +214,8 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 		targets = []string{"svc/web"}
 	}
 	args := slices.Concat([]string{"run"}, expand(targets, p.vars), []string{
-		"-n", p.namespace, "--out", filepath.Join(dir, "run"), "--rate", strconv.Itoa(s.Rate), "--baseline", "3s", "--settle", "4s", "--fail-if", "failed>0",
+		"-n", p.namespace, "--out", filepath.Join(dir, "run"), "--rate", strconv.Itoa(s.Rate), "--baseline", "3s",
+		"--settle", "4s", "--fail-if", "failed>0",
 	}, expand(r.scenario.Flags, p.vars))
 	r.Command = "lapse " + strings.Join(args, " ")
 	args = append(args, "--")

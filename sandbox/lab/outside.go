@@ -17,7 +17,8 @@ type Outside struct {
 }
 
 func (o Outside) equal(other Outside) bool {
-	return slices.Equal(o.Balancer, other.Balancer) && slices.Equal(o.Ingress, other.Ingress) && o.Families == other.Families
+	return slices.Equal(o.Balancer, other.Balancer) &&
+		slices.Equal(o.Ingress, other.Ingress) && o.Families == other.Families
 }
 
 // any reports whether anything is started for the scenario.
@@ -138,7 +139,8 @@ func (p *play) untilBalanced(ctx context.Context) error {
 			}
 		}
 		if sleep(ctx, 100*time.Millisecond) != nil {
-			return fmt.Errorf("the load balancer does not call every node of Service web healthy: %+v, %w", status, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("the load balancer does not call every node of Service web healthy: %+v, %w",
+				status, errors.Join(err, ctx.Err()))
 		}
 	}
 }

@@ -38,7 +38,8 @@ func predictAll(ctx context.Context, lapse string, results []result) error {
 
 // predict asks preflight about a manifest.
 func predict(ctx context.Context, lapse, manifest string) ([]prediction, error) {
-	cmd := exec.CommandContext(ctx, lapse, "preflight", "svc/web", "-n", firstNamespace, "-f", "-", "--skip", "LP00", "-o", "json")
+	cmd := exec.CommandContext(ctx, lapse, "preflight", "svc/web", "-n", firstNamespace, "-f", "-",
+		"--skip", "LP00", "-o", "json")
 	cmd.Stdin = strings.NewReader(manifest)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -110,6 +111,7 @@ func predictionSummary(results []result) string {
 			}
 		}
 	}
-	return fmt.Sprintf("Preflight, from the manifests alone, predicted %d times something that a run can confirm; it came true %d times. Of %d incidents %d have a cause that was predicted.\n",
+	return fmt.Sprintf("Preflight, from the manifests alone, predicted %d times something that a run can confirm; it "+
+		"came true %d times. Of %d incidents %d have a cause that was predicted.\n",
 		predicted, came, incidents, foreseen)
 }

@@ -12,7 +12,8 @@ import (
 	"syscall"
 )
 
-const processUsage = "kube-proxy, kubelet or containerd and its NODE, kube-apiserver, kube-controller-manager, kube-scheduler, coredns, etcd, or `server of POD`"
+const processUsage = "kube-proxy, kubelet or containerd and its NODE, kube-apiserver, kube-controller-manager, " +
+	"kube-scheduler, coredns, etcd, or `server of POD`"
 
 var (
 	ofNode       = []string{"kube-proxy", "kubelet", "containerd"}
@@ -172,7 +173,8 @@ func cutRules(table string, peers []string, port string) string {
 	}
 	var rules strings.Builder
 	for _, family := range []string{"ip", "ip6"} {
-		those := slices.DeleteFunc(slices.Clone(peers), func(peer string) bool { return strings.Contains(peer, ":") != (family == "ip6") })
+		those := slices.DeleteFunc(slices.Clone(peers),
+			func(peer string) bool { return strings.Contains(peer, ":") != (family == "ip6") })
 		if len(those) == 0 {
 			continue
 		}
@@ -180,7 +182,8 @@ func cutRules(table string, peers []string, port string) string {
 		fmt.Fprintf(&rules, "table %s %s {\n", family, table)
 		for _, hook := range []string{"input", "forward", "output"} {
 			fmt.Fprintf(&rules, "\tchain %s {\n\t\ttype filter hook %s priority 10; policy accept;\n", hook, hook)
-			fmt.Fprintf(&rules, "\t\t%s daddr %s%s drop\n\t\t%s saddr %s%s drop\n\t}\n", family, set, to, family, set, from)
+			fmt.Fprintf(&rules, "\t\t%s daddr %s%s drop\n\t\t%s saddr %s%s drop\n\t}\n",
+				family, set, to, family, set, from)
 		}
 		rules.WriteString("}\n")
 	}
@@ -191,17 +194,20 @@ func cutRules(table string, peers []string, port string) string {
 func (p *play) restoreNode(ctx context.Context, node string) error {
 	return errors.Join(
 		p.plug(ctx, node),
-		p.inNode(ctx, node, fmt.Sprintf("table ip %[1]s\ndelete table ip %[1]s\ntable ip6 %[1]s\ndelete table ip6 %[1]s\n", cutTable+p.namespace), "nft", "-f", "-"))
+		p.inNode(ctx, node, fmt.Sprintf("table ip %[1]s\ndelete table ip %[1]s\ntable ip6 %[1]s\n"+
+			"delete table ip6 %[1]s\n", cutTable+p.namespace), "nft", "-f", "-"))
 }
 
 // addresses of a peer: the API server's, a node's and its Pods', or the address itself.
 func (p *play) addresses(ctx context.Context, peer string) ([]string, error) {
 	switch {
 	case peer == "api":
-		out, err := p.cluster.Kubectl(ctx, "get", "endpointslices", "-n", "default", "-l", "kubernetes.io/service-name=kubernetes", "-o", "jsonpath={.items[*].endpoints[*].addresses[*]}")
+		out, err := p.cluster.Kubectl(ctx, "get", "endpointslices", "-n", "default",
+			"-l", "kubernetes.io/service-name=kubernetes", "-o", "jsonpath={.items[*].endpoints[*].addresses[*]}")
 		return strings.Fields(out), err
 	case isNode(peer):
-		out, err := p.cluster.Kubectl(ctx, "get", "node", peer, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address} {.spec.podCIDRs[*]}`)
+		out, err := p.cluster.Kubectl(ctx, "get", "node", peer,
+			"-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address} {.spec.podCIDRs[*]}`)
 		return strings.Fields(out), err
 	}
 	return []string{peer}, nil

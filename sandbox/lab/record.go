@@ -22,7 +22,8 @@ type record struct {
 	Pods     []Pod
 	Before   []Count // of the servers that were there
 	After    []Count
-	Routes   []truth.Pod // where the scenario asks for it: the Pods that ended, and until when the prober's node routed to them
+	// Routes are, where the scenario asks for them, the Pods that ended, and until when the prober's node routed to them.
+	Routes []truth.Pod
 }
 
 const recordFile = "lab.json"

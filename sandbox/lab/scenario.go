@@ -94,7 +94,8 @@ const (
 	fixAddsSection  = "fix.yaml"
 )
 
-var sections = []string{manifestSection, outsideSection, stepsSection, lapseSection, goodForSection, expectSection, fixSection, fixAddsSection}
+var sections = []string{manifestSection, outsideSection, stepsSection, lapseSection, goodForSection,
+	expectSection, fixSection, fixAddsSection}
 
 // Load reads the scenarios of those names from a folder; all of them if there are no names. NAME-fixed is the
 // scenario NAME with its fix.
@@ -128,7 +129,8 @@ func Load(dir string, names ...string) ([]Scenario, error) {
 			continue
 		}
 		if wantFixed && !s.hasFix() {
-			wrong = append(wrong, fmt.Errorf("no scenario %q: %s has no section %q", asked, filepath.Base(file), fixSection))
+			wrong = append(wrong, fmt.Errorf("no scenario %q: %s has no section %q",
+				asked, filepath.Base(file), fixSection))
 			continue
 		}
 		if wantFixed {
@@ -147,7 +149,8 @@ func Parse(file string, data []byte) (Scenario, error) {
 		File:    file,
 		Comment: strings.TrimSpace(string(archive.Comment)),
 	}
-	p := &parser{file: file, defined: map[string]bool{proberVar: true, namespaceVar: true}, addresses: map[string]bool{}}
+	p := &parser{file: file, defined: map[string]bool{proberVar: true, namespaceVar: true},
+		addresses: map[string]bool{}}
 	if s.Comment == "" {
 		p.wrong(1, "want a comment first: what the scenario shows, and the row of causes.md")
 	}
@@ -229,7 +232,8 @@ func (p *parser) check(s Scenario, end int) {
 			p.wrong(end, "%s is not set: want a section %q with what it is the address of", name, outsideSection)
 		}
 	}
-	if !s.oneProber() && slices.ContainsFunc(s.Steps, func(step Step) bool { return strings.Contains(step.Text, "$"+proberVar) }) {
+	if !s.oneProber() && slices.ContainsFunc(s.Steps,
+		func(step Step) bool { return strings.Contains(step.Text, "$"+proberVar) }) {
 		p.wrong(end, "$%s: Lapse does not measure from one node", proberVar)
 	}
 	if len(s.Steps) == 0 {

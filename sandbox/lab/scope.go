@@ -23,7 +23,8 @@ type scope struct {
 }
 
 func (s scope) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.cluster.Dir, "bin", "kubectl"), append([]string{"-n", s.namespace}, args...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(s.cluster.Dir, "bin", "kubectl"),
+		append([]string{"-n", s.namespace}, args...)...)
 	cmd.Env = s.cluster.Env()
 	return cmd
 }
@@ -72,6 +73,10 @@ func (s scope) kind(ctx context.Context, app string) (string, error) {
 	return "", err
 }
 
+// readiness is a JSONPath: of each Pod "True" if it is ready, and something else if it is not, or is being deleted.
+const readiness = `{range .items[*]}{.metadata.deletionTimestamp}` +
+	`{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`
+
 // untilReady waits until a workload has rolled out, and until no Pod of an earlier one is left.
 func (s scope) untilReady(ctx context.Context, app string) error {
 	kind, err := s.kind(ctx, app)
@@ -88,11 +93,13 @@ func (s scope) untilReady(ctx context.Context, app string) error {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
 	for {
-		out, err := s.ask(ctx, "get", "pods", "-l", "app="+app, "-o", `jsonpath={range .items[*]}{.metadata.deletionTimestamp}{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
+		out, err := s.ask(ctx, "get", "pods", "-l", "app="+app,
+			"-o", "jsonpath="+readiness)
 		if err != nil {
 			return err
 		}
-		if pods := strings.Fields(out); fmt.Sprint(len(pods)) == want && !slices.ContainsFunc(pods, func(ready string) bool { return ready != "True" }) {
+		if pods := strings.Fields(out); fmt.Sprint(len(pods)) == want &&
+			!slices.ContainsFunc(pods, func(ready string) bool { return ready != "True" }) {
 			return nil
 		}
 		if err := sleep(ctx, 300*time.Millisecond); err != nil {
@@ -142,6 +149,9 @@ func (s scope) untilServed(ctx context.Context, app string) error {
 	})
 }
 
+// policies is a JSONPath: the name of each Service with an address, and its internalTrafficPolicy.
+const policies = `{range .items[?(@.spec.clusterIP!="None")]}{.metadata.name} {.spec.internalTrafficPolicy}{"\n"}{end}`
+
 // deploy puts into the empty namespace what the manifest says, and waits until all of it is ready, web's Pods answer,
 // and every node that can leads connections to the Services.
 func (s scope) deploy(ctx context.Context, manifest string) error {
@@ -165,7 +175,8 @@ func (s scope) deploy(ctx context.Context, manifest string) error {
 	if err := s.untilServed(ctx, "web"); err != nil {
 		return err
 	}
-	services, err := s.ask(ctx, "get", "services", "-o", `jsonpath={range .items[?(@.spec.clusterIP!="None")]}{.metadata.name} {.spec.internalTrafficPolicy}{"\n"}{end}`)
+	services, err := s.ask(ctx, "get", "services",
+		"-o", "jsonpath="+policies)
 	if err != nil {
 		return err
 	}
@@ -176,6 +187,10 @@ func (s scope) deploy(ctx context.Context, manifest string) error {
 		return nil
 	})
 }
+
+// kinds are what scenarios make, but for what is deleted by its labels or last.
+const kinds = "deployments,statefulsets,daemonsets,replicasets,jobs,poddisruptionbudgets,services,endpointslices," +
+	"resourcequotas,ingresses,horizontalpodautoscalers"
 
 // clear removes what a scenario left in its namespace, without grace, and makes the namespace if it is not there. It
 // stays: Kubernetes takes several seconds to delete one.
@@ -190,13 +205,15 @@ func (s scope) clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.ask(ctx, "delete", "deployments,statefulsets,daemonsets,replicasets,jobs,poddisruptionbudgets,services,endpointslices,resourcequotas,ingresses,horizontalpodautoscalers", "--all", "--wait=false"); err != nil {
+	if _, err := s.ask(ctx, "delete", kinds, "--all", "--wait=false"); err != nil {
 		return err
 	}
-	if _, err := s.ask(ctx, "delete", "configmaps", "--field-selector", "metadata.name!=kube-root-ca.crt", "--wait=false"); err != nil {
+	if _, err := s.ask(ctx, "delete", "configmaps",
+		"--field-selector", "metadata.name!=kube-root-ca.crt", "--wait=false"); err != nil {
 		return err
 	}
-	if _, err := s.ask(ctx, "delete", "secrets,roles,rolebindings,serviceaccounts", "-l", "app.kubernetes.io/managed-by=lapse", "--wait=false"); err != nil {
+	if _, err := s.ask(ctx, "delete", "secrets,roles,rolebindings,serviceaccounts",
+		"-l", "app.kubernetes.io/managed-by=lapse", "--wait=false"); err != nil {
 		return err
 	}
 	for { // a controller may make another Pod before it learns that it was deleted
@@ -215,7 +232,8 @@ func (s scope) clear(ctx context.Context) error {
 
 // prober names the node that Lapse's Job runs on.
 func (s scope) prober(ctx context.Context) (string, error) {
-	out, err := s.ask(ctx, "get", "pods", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "jsonpath={.items[*].spec.nodeName}")
+	out, err := s.ask(ctx, "get", "pods", "-l", "app.kubernetes.io/managed-by=lapse",
+		"-o", "jsonpath={.items[*].spec.nodeName}")
 	if fields := strings.Fields(out); err == nil && len(fields) == 1 {
 		return fields[0], nil
 	}

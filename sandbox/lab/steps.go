@@ -15,8 +15,9 @@ type Step struct {
 	Text       string // as written
 	Try        bool   // it may fail, as a drain that a PodDisruptionBudget refuses
 	Background bool   // the next step does not wait for its end
-	Shared     bool   // it acts on what all namespaces share: nodes, their components and networks, the control plane, DNS
-	do         action
+	// Shared: it acts on what all namespaces share: nodes, their components and networks, the control plane, DNS.
+	Shared bool
+	do     action
 }
 
 // A verb is the first word of a step.
@@ -42,13 +43,16 @@ var variable = regexp.MustCompile(`\$[a-z0-9]*`)
 // verbs are all that a step can say. A name in capital letters is the reader's: NODE is node1 and so on, APP is a
 // Deployment's or StatefulSet's, POD a Pod's (a variable, mostly).
 var verbs = []verb{
-	{"let", "let NAME = pod of APP [on NODE], or youngest pod of APP, or busiest pod of APP, or node of POD, or address of POD", parseLet, nil},
+	{"let", "let NAME = pod of APP [on NODE], or youngest pod of APP, or busiest pod of APP, " +
+		"or node of POD, or address of POD", parseLet, nil},
 	{"after", "after 3s: wait so long", parseAfter, nil},
 	{"at", "at 5s: wait until so long after the first step began", parseAt, nil},
-	{"until", "until APP ready, or until APP has N ready, or until POD gone, or until NODE ready, or until NODE unknown", parseUntil, nil},
+	{"until", "until APP ready, or until APP has N ready, or until POD gone, " +
+		"or until NODE ready, or until NODE unknown", parseUntil, nil},
 
 	{"drain", "drain NODE [FLAG…]", func(w words) (action, bool) {
-		return kubectl(append([]string{"drain", "--ignore-daemonsets", "--delete-emptydir-data"}, w...)...), len(w) > 0 && !strings.HasPrefix(w[0], "-")
+		return kubectl(append([]string{"drain", "--ignore-daemonsets", "--delete-emptydir-data"}, w...)...),
+			len(w) > 0 && !strings.HasPrefix(w[0], "-")
 	}, always},
 	{"rollout", "rollout APP", func(w words) (action, bool) {
 		return kubectl("rollout", "restart", "deployment/"+w.rest()), len(w) == 1
@@ -67,15 +71,20 @@ var verbs = []verb{
 		return kubectl("delete", "pod", w.rest(), "--grace-period=0", "--force", "--wait=false"), len(w) == 1
 	}, nil},
 	{"patch", "patch KIND/NAME JSON", func(w words) (action, bool) {
-		return kubectl("patch", slices.Concat(w, []string{""})[0], "--type=merge", "-p", w[min(1, len(w)):].rest()), len(w) > 1 && strings.Contains(w[0], "/")
+		return kubectl("patch", slices.Concat(w, []string{""})[0], "--type=merge", "-p", w[min(1, len(w)):].rest()),
+			len(w) > 1 && strings.Contains(w[0], "/")
 	}, namesANode},
 	{"kubectl", "kubectl ARG…", func(w words) (action, bool) { return kubectl(w...), len(w) > 0 }, namesANode},
 	{"apply", "apply NAME.yaml: a further section of the scenario", func(w words) (action, bool) {
 		return func(ctx context.Context, p *play) error { return p.applyFurther(ctx, w[0]) }, len(w) == 1
 	}, nil},
 	{"renew", "renew certificate: put a fresh one into the Secret; nothing is restarted", parseRenew, nil},
-	{"cordon", "cordon NODE", func(w words) (action, bool) { return kubectl("cordon", w.rest()), len(w) == 1 }, always},
-	{"uncordon", "uncordon NODE", func(w words) (action, bool) { return kubectl("uncordon", w.rest()), len(w) == 1 }, always},
+	{"cordon", "cordon NODE", func(w words) (action, bool) {
+		return kubectl("cordon", w.rest()), len(w) == 1
+	}, always},
+	{"uncordon", "uncordon NODE", func(w words) (action, bool) {
+		return kubectl("uncordon", w.rest()), len(w) == 1
+	}, always},
 	{"taint", "taint NODE KEY=VALUE:EFFECT", parseTaint, always},
 
 	{"stop", "stop PROCESS (SIGSTOP); a PROCESS is " + processUsage, onProcess(stopProcess), isComponent},
@@ -85,8 +94,10 @@ var verbs = []verb{
 		return do, ok && !isComponent(w)
 	}, nil},
 	{"restart", "restart COMPONENT, as a PROCESS but for servers", parseRestart, always},
-	{"cut", "cut NODE from PEER: drop packets between them; a PEER is api, all, a NODE or an address", parseCut, always},
-	{"flush", "flush NODE of ADDRESS: its connection tracking forgets the connections to the Pod that has the address", parseFlush, always},
+	{"cut", "cut NODE from PEER: drop packets between them; a PEER is api, all, a NODE or an address",
+		parseCut, always},
+	{"flush", "flush NODE of ADDRESS: its connection tracking forgets the connections to the Pod that has the address",
+		parseFlush, always},
 	{"restore", "restore NODE: end all cuts of it", parseRestore, nil},
 	{"call", "call POD PATH: a request to its server", func(w words) (action, bool) {
 		return func(ctx context.Context, p *play) error {
@@ -100,7 +111,8 @@ var verbs = []verb{
 // namesANode reports whether a command of kubectl's is about a node.
 func namesANode(w words) bool {
 	return slices.ContainsFunc(w, func(word string) bool {
-		return word == "node" || word == "nodes" || strings.HasPrefix(word, "node/") || strings.HasPrefix(word, "nodes/")
+		return word == "node" || word == "nodes" || strings.HasPrefix(word, "node/") ||
+			strings.HasPrefix(word, "nodes/")
 	})
 }
 
@@ -170,7 +182,8 @@ func parseAfter(w words) (action, bool) {
 
 func parseAt(w words) (action, bool) {
 	d, err := time.ParseDuration(w.rest())
-	return func(ctx context.Context, p *play) error { return sleep(ctx, time.Until(p.began.Add(d))) }, err == nil && d > 0
+	return func(ctx context.Context, p *play) error { return sleep(ctx, time.Until(p.began.Add(d))) },
+		err == nil && d > 0
 }
 
 func parseTaint(w words) (action, bool) {
@@ -192,35 +205,43 @@ func parseLet(w words) (action, bool) {
 		return nil, false
 	}
 	of := w[2:]
-	set := func(find func(ctx context.Context, p *play, of words) (string, error)) action {
-		return func(ctx context.Context, p *play) error {
-			value, err := find(ctx, p, p.expand(of))
-			if err != nil {
+	for _, v := range values {
+		if of.is(v.pattern) {
+			return func(ctx context.Context, p *play) error {
+				value, err := v.find(ctx, p, p.expand(of))
+				if err == nil {
+					p.vars[w[0]] = value
+				}
 				return err
-			}
-			p.vars[w[0]] = value
-			return nil
+			}, true
 		}
 	}
-	switch {
-	case of.is("pod of APP"):
-		return set(func(ctx context.Context, p *play, of words) (string, error) { return p.pod(ctx, of[2], "", false) }), true
-	case of.is("pod of APP on NODE"):
-		return set(func(ctx context.Context, p *play, of words) (string, error) { return p.pod(ctx, of[2], of[4], false) }), true
-	case of.is("youngest pod of APP"):
-		return set(func(ctx context.Context, p *play, of words) (string, error) { return p.pod(ctx, of[3], "", true) }), true
-	case of.is("busiest pod of APP"):
-		return set(func(ctx context.Context, p *play, of words) (string, error) { return p.busiest(ctx, of[3]) }), true
-	case of.is("node of POD"):
-		return set(func(ctx context.Context, p *play, of words) (string, error) {
-			return p.field(ctx, "pod/"+of[2], "{.spec.nodeName}")
-		}), true
-	case of.is("address of POD"):
-		return set(func(ctx context.Context, p *play, of words) (string, error) {
-			return p.field(ctx, "pod/"+of[2], "{.status.podIP}")
-		}), true
-	}
 	return nil, false
+}
+
+// values are what a variable can be.
+var values = []struct {
+	pattern string
+	find    func(ctx context.Context, p *play, of words) (string, error)
+}{
+	{"pod of APP", func(ctx context.Context, p *play, of words) (string, error) {
+		return p.pod(ctx, of[2], "", false)
+	}},
+	{"pod of APP on NODE", func(ctx context.Context, p *play, of words) (string, error) {
+		return p.pod(ctx, of[2], of[4], false)
+	}},
+	{"youngest pod of APP", func(ctx context.Context, p *play, of words) (string, error) {
+		return p.pod(ctx, of[3], "", true)
+	}},
+	{"busiest pod of APP", func(ctx context.Context, p *play, of words) (string, error) {
+		return p.busiest(ctx, of[3])
+	}},
+	{"node of POD", func(ctx context.Context, p *play, of words) (string, error) {
+		return p.field(ctx, "pod/"+of[2], "{.spec.nodeName}")
+	}},
+	{"address of POD", func(ctx context.Context, p *play, of words) (string, error) {
+		return p.field(ctx, "pod/"+of[2], "{.status.podIP}")
+	}},
 }
 
 func parseUntil(w words) (action, bool) {

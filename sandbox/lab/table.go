@@ -63,10 +63,12 @@ func document(results []result, left leftOut, hasPage func(cause string) bool) s
 	began := func(a, b result) int { return a.Began.Compare(b.Began) }
 	first, last := slices.MinFunc(results, began), slices.MaxFunc(results, began)
 	const instant = "2006-01-02 15:04"
-	fmt.Fprintf(&doc, head, command(first.record), len(results), first.Began.Format(instant), last.Began.Format(instant+" UTC"),
+	fmt.Fprintf(&doc, head, command(first.record), len(results), first.Began.Format(instant),
+		last.Began.Format(instant+" UTC"),
 		first.Machine, loads(results), sideBySideOf(results), versions(results, left))
 	doc.WriteString(drill.Table(columns(results, hasPage), trackRecords(results)))
-	fmt.Fprint(&doc, "\n", summary(results), "\n", predictionSummary(results), "\n## What was not as expected\n\n", failures(results))
+	fmt.Fprint(&doc, "\n", summary(results), "\n", predictionSummary(results),
+		"\n## What was not as expected\n\n", failures(results))
 	return doc.String()
 }
 
@@ -193,7 +195,9 @@ func columns(results []result, hasPage func(cause string) bool) []drill.Column[t
 	}
 	slices.Sort(modes)
 	for _, mode := range slices.Compact(modes) {
-		all = append(all, drill.Column[trackRecord]{Head: mode, Cell: func(t trackRecord) string { return t.modes[mode].String() }})
+		all = append(all, drill.Column[trackRecord]{Head: mode, Cell: func(t trackRecord) string {
+			return t.modes[mode].String()
+		}})
 	}
 	return append(all, drill.Column[trackRecord]{Head: "scenarios", Cell: trackRecord.played})
 }
@@ -276,8 +280,10 @@ func summary(results []result) string {
 		}
 	}
 	of := func(o outcome) int { return all.of(string(o)) }
-	return fmt.Sprintf("Of %d incidents: %d right, %d not first, %d unexplained, %d wrong (%d of them with high confidence), %d missed."+
-		" Of %d runs that were to lose nothing: %d silent.\n", incidents, of(right), of(notFirst), of(unexplained), of(wrong), sure, of(missed), controls, of(silent))
+	return fmt.Sprintf("Of %d incidents: %d right, %d not first, %d unexplained, %d wrong (%d of them with high "+
+		"confidence), %d missed."+
+		" Of %d runs that were to lose nothing: %d silent.\n", incidents, of(right), of(notFirst), of(unexplained),
+		of(wrong), sure, of(missed), controls, of(silent))
 }
 
 // failures lists what was not as a scenario expects.
@@ -289,7 +295,8 @@ func failures(results []result) string {
 		}
 		for _, c := range r.checks {
 			if !c.ok {
-				fmt.Fprintf(&list, "- %s, %s, run %d: want %s; came %s\n", r.scenario.Name, r.Mode, r.Number, c.want, c.got)
+				fmt.Fprintf(&list, "- %s, %s, run %d: want %s; came %s\n",
+					r.scenario.Name, r.Mode, r.Number, c.want, c.got)
 			}
 		}
 	}

@@ -46,7 +46,8 @@ func (p *play) withCertificate(s Scenario, dir string) (manifest string, err err
 		return "", err
 	}
 	p.vars[caVar], p.overTLS = file, true
-	return strings.TrimRight(s.Manifest, "\n") + "\n---\n" + secretOf(certificate, key), os.WriteFile(file, certificate, 0o644)
+	return strings.TrimRight(s.Manifest, "\n") + "\n---\n" + secretOf(certificate, key),
+		os.WriteFile(file, certificate, 0o644)
 }
 
 // withExpiring is withCertificate for a certificate that expires while Lapse measures. The Secret has a name of its
@@ -68,7 +69,8 @@ func (p *play) withExpiring(s Scenario, dir string) (manifest string, err error)
 	name := fmt.Sprintf("%s-%d", tlsSecret, time.Now().Unix())
 	rename := func(text string) string { return strings.ReplaceAll(text, tlsSecret, name) }
 	p.vars[caVar], p.overTLS, p.renewed = file, true, rename(secretOf(renewed, renewedKey))
-	return rename(strings.TrimRight(s.Manifest, "\n") + "\n---\n" + secretOf(certificate, key)), os.WriteFile(file, append(certificate, renewed...), 0o644)
+	return rename(strings.TrimRight(s.Manifest, "\n") + "\n---\n" + secretOf(certificate, key)),
+		os.WriteFile(file, append(certificate, renewed...), 0o644)
 }
 
 func parseRenew(w words) (action, bool) {
@@ -103,7 +105,8 @@ func namesOfWeb(namespace string) []string {
 }
 
 func secretOf(certificate, key []byte) string {
-	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ntype: kubernetes.io/tls\ndata:\n  tls.crt: %s\n  tls.key: %s\n",
+	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ntype: kubernetes.io/tls\ndata:\n"+
+		"  tls.crt: %s\n  tls.key: %s\n",
 		tlsSecret, base64.StdEncoding.EncodeToString(certificate), base64.StdEncoding.EncodeToString(key))
 }
 
@@ -116,8 +119,11 @@ func certify(now time.Time, good time.Duration, names ...string) (certificate, k
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(good),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IsCA:        true,
+
+		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {

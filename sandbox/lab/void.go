@@ -41,7 +41,8 @@ func stoodStill(t drill.Timeline) string {
 	if length(longest) < voidFrom {
 		return ""
 	}
-	return fmt.Sprintf("the machine stood still for %s, %s after the run's begin", seconds(length(longest)), seconds(longest.Earliest))
+	return fmt.Sprintf("the machine stood still for %s, %s after the run's begin",
+		seconds(length(longest)), seconds(longest.Earliest))
 }
 
 // watchedInParts is a gap in what was watched of the cluster in words, "" if there was none. Where a scenario touches
@@ -51,7 +52,8 @@ func watchedInParts(t drill.Timeline) string {
 	if i < 0 {
 		return ""
 	}
-	return fmt.Sprintf("the watch was interrupted, %s after the run's begin, and the scenario does nothing to the API server", seconds(t.Events[i].At.Earliest))
+	return fmt.Sprintf("the watch was interrupted, %s after the run's begin, and the scenario does nothing to the "+
+		"API server", seconds(t.Events[i].At.Earliest))
 }
 
 // blamesTheWrongThing reports whether an incident has a first cause of high confidence that the scenario does not

@@ -119,9 +119,11 @@ func judgement(groups [][]pair) error {
 			in, ok := medianInterval(m.differences(pairs))
 			switch {
 			case !ok:
-				errs = append(errs, fmt.Errorf("%s: %d pairs are too few to tell whether %s takes as long", mode, len(pairs), m.name))
+				errs = append(errs, fmt.Errorf("%s: %d pairs are too few to tell whether %s takes as long",
+					mode, len(pairs), m.name))
 			case in.min > 0 || in.max < 0:
-				errs = append(errs, fmt.Errorf("%s: %s takes %v to %v longer with Lapse", mode, m.name, in.min, in.max))
+				errs = append(errs, fmt.Errorf("%s: %s takes %v to %v longer with Lapse",
+					mode, m.name, in.min, in.max))
 			}
 		}
 	}

@@ -139,7 +139,8 @@ func (s settings) with(ctx context.Context, c *drill.Cluster, d *drain, dir stri
 	for _, server := range servers {
 		args = append(args, "svc/"+server.name)
 	}
-	args = append(args, "-n", namespace, "--from", "all", "--rate", strconv.Itoa(s.Rate), "--baseline", "3s", "--settle", "5s")
+	args = append(args, "-n", namespace, "--from", "all", "--rate", strconv.Itoa(s.Rate),
+		"--baseline", "3s", "--settle", "5s")
 	d.Begin("lapse " + strings.Join(slices.Concat(args, []string{"--"}, command), " "))
 	run, err := c.Command(ctx, slices.Concat(args, []string{"--out", dir, "--"}, command)...).Finish(dir)
 	if err != nil {
@@ -148,7 +149,8 @@ func (s settings) with(ctx context.Context, c *drill.Cluster, d *drain, dir stri
 	t := run.Timeline
 	of := t.Run.Command
 	if t.Run.Aborted != "" || of.Start == nil || of.End == nil || of.ExitCode == nil {
-		return ended{}, fmt.Errorf("the run says nothing of the command's end (aborted: %q): see %s", t.Run.Aborted, dir)
+		return ended{}, fmt.Errorf("the run says nothing of the command's end (aborted: %q): see %s",
+			t.Run.Aborted, dir)
 	}
 	for _, target := range t.Targets {
 		if target.Kind == "new" && target.Sent == 0 {

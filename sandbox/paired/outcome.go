@@ -52,7 +52,8 @@ func (l *podLog) add(c drill.Change) {
 	}
 	i := slices.IndexFunc(l.pods, func(p podEnd) bool { return p.uid == pod.Metadata.UID })
 	if i < 0 {
-		i, l.pods = len(l.pods), append(l.pods, podEnd{uid: pod.Metadata.UID, name: cmp.Or(pod.Metadata.Labels["app"], pod.Metadata.Name), asked: c.Seen})
+		i, l.pods = len(l.pods), append(l.pods, podEnd{uid: pod.Metadata.UID,
+			name: cmp.Or(pod.Metadata.Labels["app"], pod.Metadata.Name), asked: c.Seen})
 	}
 	if c.Type == "DELETED" {
 		l.pods[i].gone = c.Seen
@@ -65,7 +66,8 @@ const late = time.Second
 // outcome is what became of the Pods that were told to end while the drain ran.
 func (l *podLog) outcome(of ended) outcome {
 	o := outcome{ExitCode: of.code, Command: of.to.Sub(of.from)}
-	ended := slices.DeleteFunc(slices.Clone(l.pods), func(p podEnd) bool { return p.asked.Before(of.from) || p.asked.After(of.to.Add(late)) })
+	ended := slices.DeleteFunc(slices.Clone(l.pods),
+		func(p podEnd) bool { return p.asked.Before(of.from) || p.asked.After(of.to.Add(late)) })
 	if len(ended) == 0 {
 		return o
 	}

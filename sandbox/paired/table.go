@@ -63,17 +63,29 @@ func drainLengths() string {
 func columns() []drill.Column[pair] {
 	all := []drill.Column[pair]{
 		{Head: "pair", Cell: func(p pair) string { return strconv.Itoa(p.with.Pair) }},
-		{Head: "first", Cell: func(p pair) string { return map[bool]string{true: "with", false: "without"}[p.with.First] }},
+		{Head: "first", Cell: func(p pair) string {
+			return map[bool]string{true: "with", false: "without"}[p.with.First]
+		}},
 		{Head: "load", Cell: func(p pair) string { return both(p.without.Load, p.with.Load) }},
-		{Head: "exit code", Cell: func(p pair) string { return both(p.without.Outcome.ExitCode, p.with.Outcome.ExitCode) }},
-		{Head: "evicted", Cell: func(p pair) string { return both(names(p.without.Outcome.Asked), names(p.with.Outcome.Asked)) }},
-		{Head: "ended", Cell: func(p pair) string { return both(names(p.without.Outcome.Gone), names(p.with.Outcome.Gone)) }},
+		{Head: "exit code", Cell: func(p pair) string {
+			return both(p.without.Outcome.ExitCode, p.with.Outcome.ExitCode)
+		}},
+		{Head: "evicted", Cell: func(p pair) string {
+			return both(names(p.without.Outcome.Asked), names(p.with.Outcome.Asked))
+		}},
+		{Head: "ended", Cell: func(p pair) string {
+			return both(names(p.without.Outcome.Gone), names(p.with.Outcome.Gone))
+		}},
 	}
 	for _, m := range measures {
 		all = append(all,
-			drill.Column[pair]{Head: m.short + " (s)", Cell: func(p pair) string { return seconds(m.of(p.without.Outcome)) }},
+			drill.Column[pair]{Head: m.short + " (s)", Cell: func(p pair) string {
+				return seconds(m.of(p.without.Outcome))
+			}},
 			drill.Column[pair]{Cell: func(p pair) string { return seconds(m.of(p.with.Outcome)) }},
-			drill.Column[pair]{Cell: func(p pair) string { return signed(m.of(p.with.Outcome) - m.of(p.without.Outcome)) }})
+			drill.Column[pair]{Cell: func(p pair) string {
+				return signed(m.of(p.with.Outcome) - m.of(p.without.Outcome))
+			}})
 	}
 	return all
 }
@@ -97,7 +109,8 @@ func summary(pairs []pair) string {
 	}
 	b.WriteString("\n")
 	if len(found) == 0 {
-		fmt.Fprintf(&b, "In all %d pairs the exit code, the evicted Pods and the order in which they ended are the same with Lapse as without.\n", len(pairs))
+		fmt.Fprintf(&b, "In all %d pairs the exit code, the evicted Pods and the order in which they ended are the "+
+			"same with Lapse as without.\n", len(pairs))
 	} else {
 		fmt.Fprintf(&b, "What differs:\n\n- %s\n", strings.Join(found, "\n- "))
 	}
@@ -127,11 +140,19 @@ func lengthColumns(pairs []pair) []drill.Column[measure] {
 	}
 	return []drill.Column[measure]{
 		{Head: "length", Cell: func(m measure) string { return m.name }},
-		{Head: "median without (s)", Cell: func(m measure) string { return middle(m, func(p pair) drain { return p.without }) }},
+		{Head: "median without (s)", Cell: func(m measure) string {
+			return middle(m, func(p pair) drain { return p.without })
+		}},
 		{Head: "with (s)", Cell: func(m measure) string { return middle(m, func(p pair) drain { return p.with }) }},
-		{Head: "median difference (s)", Cell: func(m measure) string { return signed(drill.Median(m.differences(pairs))) }},
-		{Head: "its interval (s)", Cell: between(func(in interval) string { return signed(in.min) + " to " + signed(in.max) }, "–")},
-		{Head: "confidence", Cell: between(func(in interval) string { return fmt.Sprintf("%.1f %%", 100*in.confidence) }, "–")},
+		{Head: "median difference (s)", Cell: func(m measure) string {
+			return signed(drill.Median(m.differences(pairs)))
+		}},
+		{Head: "its interval (s)", Cell: between(func(in interval) string {
+			return signed(in.min) + " to " + signed(in.max)
+		}, "–")},
+		{Head: "confidence", Cell: between(func(in interval) string {
+			return fmt.Sprintf("%.1f %%", 100*in.confidence)
+		}, "–")},
 		{Cell: between(interval.meaning, fmt.Sprintf("%d pairs are too few to tell", len(pairs)))},
 	}
 }

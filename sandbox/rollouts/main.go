@@ -94,7 +94,8 @@ func (s settings) plan(mode string) (all []result) {
 }
 
 func (s settings) workload() drill.Workload {
-	return drill.Workload{Namespace: s.namespace, Name: "web", Replicas: replicas, Args: []string{"--on-sigterm", "exit"}}
+	return drill.Workload{Namespace: s.namespace, Name: "web", Replicas: replicas,
+		Args: []string{"--on-sigterm", "exit"}}
 }
 
 // measure restarts the Deployment once while Lapse measures, and takes the truth.

@@ -39,7 +39,8 @@ ended first.
 func document(results []result) string {
 	var doc strings.Builder
 	first, last := results[0], results[len(results)-1]
-	fmt.Fprintf(&doc, head, first.Command, len(results), first.Began.Format("2006-01-02 15:04"), last.Began.Format("15:04 UTC"), first.Machine)
+	fmt.Fprintf(&doc, head, first.Command, len(results), first.Began.Format("2006-01-02 15:04"),
+		last.Began.Format("15:04 UTC"), first.Machine)
 	for _, group := range drill.Group(results, func(r result) string { return r.Mode + " " + r.Load }) {
 		fmt.Fprintf(&doc, "\n## kube-proxy in %s mode, %s\n\n", group[0].Mode, loads[group[0].Load])
 		doc.WriteString(drill.Table(columns, group))
@@ -112,14 +113,16 @@ func (r result) lagsOf(target string) string {
 
 func (r result) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s %s, run %d (%s): exit code %d, truth %s ms\n", r.Mode, r.Load, r.Number, r.run.Dir, r.run.ExitCode, r.lags())
+	fmt.Fprintf(&b, "\n%s %s, run %d (%s): exit code %d, truth %s ms\n",
+		r.Mode, r.Load, r.Number, r.run.Dir, r.run.ExitCode, r.lags())
 	for _, w := range r.run.Timeline.Windows {
 		cause := w.Causes[0]
 		fmt.Fprintf(&b, "  window %d of %s, %d of %d failed: %s [%s] %s\n    fix: %s\n",
 			w.ID, w.Target, w.Failed, w.Sent, cause.Rule, cause.Confidence, cause.Text, cause.Fix)
 	}
 	for _, p := range r.Truth {
-		fmt.Fprintf(&b, "  truth: %s stopped at %s, routed to for %s ms\n", p.Name, p.Stopped.Earliest.Format("15:04:05.000"), truth.Millis(p.Lag()))
+		fmt.Fprintf(&b, "  truth: %s stopped at %s, routed to for %s ms\n",
+			p.Name, p.Stopped.Earliest.Format("15:04:05.000"), truth.Millis(p.Lag()))
 	}
 	for _, w := range r.wrong {
 		fmt.Fprintf(&b, "  WRONG: %s\n", w)
@@ -143,7 +146,8 @@ func summary(group []result) string {
 			runs++
 		}
 	}
-	return fmt.Sprintf("\nMiddles of the brackets, min / median / max: truth %s ms (its brackets are %s wide), named %s ms."+
+	return fmt.Sprintf("\nMiddles of the brackets, min / median / max: truth %s ms (its brackets are %s wide), "+
+		"named %s ms."+
 		" Wrong statements: %d, in %d of %d runs.\n",
 		drill.Spread(real, 0), drill.Spread(width, 0), drill.Spread(said, 0), wrong, runs, len(group))
 }

@@ -10,16 +10,23 @@ import (
 // programmingText says what kube-proxy's own figure counts. It is read from the source of Kubernetes 1.36:
 // pkg/proxy/endpointschangetracker.go, where the samples are gathered, and
 // k8s.io/endpointslice/util/trigger_time_tracker.go, where the trigger times come from.
-const programmingText = "kube-proxy has a figure of its own, the histogram `" + programmingMetric + "`. It gets a sample for each change of\n" +
-	"an EndpointSlice that carries a trigger time (the annotation `" + triggerTime + "`), when the rules\n" +
-	"have been written: the time since then. The controller takes as trigger time the earliest new transition of the condition Ready among the\n" +
-	"Service's Pods, or the Service's creation, in whole seconds. Where there is none, it removes the annotation. So by its source:\n\n" +
-	"- A Pod that is deleted has no transition of Ready: the change that ends its routes has no trigger time, and gives no sample.\n" +
-	"- A new Pod has two transitions, to not ready and to ready. Each that changes the EndpointSlice gives a sample; only the second is an addition.\n" +
-	"- A Pod that has ended turns not ready, long after its routes have gone. That gives a sample too, and no route changes.\n\n" +
-	"So its count is not that of the additions. Below, each node's figure is read every 200 ms beside the changes of the EndpointSlice. A sample\n" +
-	"belongs to the change from whose trigger time it counts, as the growth of the histogram's sum shows. The changes are of the Service that\n" +
-	"`lapse routes` brings, from its creation to its deletion; a change of several endpoints at once has one trigger time.\n"
+const programmingText = "kube-proxy has a figure of its own, the histogram `" + programmingMetric + "`.\n" +
+	"It gets a sample for each change of an EndpointSlice that carries a trigger time, the annotation\n" +
+	"`" + triggerTime + "`, when the rules have been written: the time since then." + `
+The controller takes as trigger time the earliest new transition of the condition Ready among the Service's Pods, or
+the Service's creation, in whole seconds. Where there is none, it removes the annotation. So by its source:
+
+- A Pod that is deleted has no transition of Ready: the change that ends its routes has no trigger time, and gives no
+  sample.
+- A new Pod has two transitions, to not ready and to ready. Each that changes the EndpointSlice gives a sample; only the
+  second is an addition.
+- A Pod that has ended turns not ready, long after its routes have gone. That gives a sample too, and no route changes.
+
+So its count is not that of the additions. Below, each node's figure is read every 200 ms beside the changes of the
+EndpointSlice. A sample belongs to the change from whose trigger time it counts, as the growth of the histogram's sum
+shows. The changes are of the Service that ` + "`lapse routes`" + ` brings, from its creation to its deletion; a change
+of several endpoints at once has one trigger time.
+`
 
 // table returns what the figures of all nodes counted in one run.
 func (p programmed) table() string {
@@ -35,7 +42,8 @@ func (p programmed) table() string {
 	}
 	others := p.others
 	others.kind = "of other Services"
-	lines = append(lines, line{others, "", true}, line{programmedRow{kind: "that fit no change", samples: p.unexplained}, "", false})
+	fitNone := programmedRow{kind: "that fit no change", samples: p.unexplained}
+	lines = append(lines, line{others, "", true}, line{fitNone, "", false})
 	count := func(of func(line) int) func(line) string {
 		return func(l line) string {
 			if !l.counts {
@@ -51,10 +59,13 @@ func (p programmed) table() string {
 		{Head: "with a trigger time", Cell: count(func(l line) int { return l.triggered })},
 	}
 	for _, node := range p.nodes {
-		columns = append(columns, drill.Column[line]{Head: node, Cell: func(l line) string { return strconv.Itoa(l.samples[node]) }})
+		columns = append(columns, drill.Column[line]{Head: node, Cell: func(l line) string {
+			return strconv.Itoa(l.samples[node])
+		}})
 	}
-	return "\nSamples of kube-proxy's own figure, by node and by the change of the EndpointSlice that they are of:\n\n" +
-		drill.Table(columns, lines) + "\n" + p.sentence("an addition", isAddition) + " " + p.sentence("a removal", isRemoval) + "\n"
+	return "\nSamples of kube-proxy's own figure, by node and by change of the EndpointSlice:\n\n" +
+		drill.Table(columns, lines) +
+		"\n" + p.sentence("an addition", isAddition) + " " + p.sentence("a removal", isRemoval) + "\n"
 }
 
 // sentence says how many samples the changes of some kinds gave.

@@ -121,7 +121,9 @@ type proxy struct {
 func newProxy(node string) *proxy {
 	return &proxy{node: node, client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		DisableCompression: true, // to pack them takes more than to send them
-		DialContext:        func(context.Context, string, string) (net.Conn, error) { return truth.DialLoopback(node, metricsPort) },
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return truth.DialLoopback(node, metricsPort)
+		},
 	}}}
 }
 
@@ -146,7 +148,8 @@ func (p *proxy) follow(ctx context.Context) {
 
 // look reads the figure once.
 func (p *proxy) look(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", metricsPort), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		fmt.Sprintf("http://127.0.0.1:%d/metrics", metricsPort), nil)
 	if err != nil {
 		return err
 	}
@@ -267,7 +270,8 @@ func (l *sliceLog) add(c drill.Change) {
 	if known && old.Metadata.ResourceVersion == s.Metadata.ResourceVersion {
 		return
 	}
-	change := sliceChange{seen: c.Seen, service: s.Metadata.Namespace + "/" + s.Metadata.Labels["kubernetes.io/service-name"]}
+	service := s.Metadata.Labels["kubernetes.io/service-name"]
+	change := sliceChange{seen: c.Seen, service: s.Metadata.Namespace + "/" + service}
 	if c.Type == "DELETED" { // kube-proxy ignores what it carries
 		delete(l.known, key)
 		change.kind = kindOf(old.Endpoints, nil)

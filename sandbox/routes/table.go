@@ -30,12 +30,14 @@ func document(runs []run) string {
 	var b strings.Builder
 	b.WriteString(head + programmingText + "\n")
 	for _, r := range runs {
-		fmt.Fprintf(&b, "## kube-proxy in %s mode\n\n%s on %s. Load as it began: %s. %d of %d requests failed.\n\n    %s\n\n",
+		fmt.Fprintf(&b, "## kube-proxy in %s mode\n\n%s on %s. Load as it began: %s. %d of %d requests failed.\n\n"+
+			"    %s\n\n",
 			r.Mode, r.Machine, r.Began.Format("2006-01-02 15:04 UTC"), r.load, r.failed, r.sent, r.Command)
 		b.WriteString(drill.Table(columns, r.rows()))
 		b.WriteString(r.programmed.table())
 		wrong, all := r.wrong()
-		fmt.Fprintf(&b, "\n%d of %d brackets miss the truth. What it printed last:\n\n    %s\n\n", wrong, all, r.advice)
+		fmt.Fprintf(&b, "\n%d of %d brackets miss the truth. What it printed last:\n\n    %s\n\n",
+			wrong, all, r.advice)
 	}
 	b.WriteString("Made by `make routes`.\n")
 	return b.String()

@@ -53,7 +53,8 @@ func watchAgent(ctx context.Context) (u usage) {
 		if err != nil {
 			continue
 		}
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // from the 3rd field on, proc_pid_stat(5)
+		// From the 3rd field on, see proc_pid_stat(5).
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		user, _ := strconv.ParseInt(fields[11], 10, 64)
 		system, _ := strconv.ParseInt(fields[12], 10, 64)
 		u.cpu, u.lived = time.Duration(user+system)*10*time.Millisecond, time.Since(begun) // 100 ticks a second

@@ -42,7 +42,8 @@ func (s settings) plan() (all []row, err error) {
 	for _, text := range s.endpoints {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < s.services {
-			return nil, fmt.Errorf("-endpoints %s: numbers of %d or more, separated by commas", s.endpoints.String(), s.services)
+			return nil, fmt.Errorf("-endpoints %s: numbers of %d or more, separated by commas",
+				s.endpoints.String(), s.services)
 		}
 		all = append(all, row{endpoints: n})
 	}
@@ -73,7 +74,9 @@ func main() {
 
 // answer answers what comes to at, until ctx ends.
 func answer(ctx context.Context, at net.Listener) error {
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "ok\n")
+	})}
 	go func() {
 		<-ctx.Done()
 		_ = server.Close()
@@ -135,13 +138,15 @@ func serveAll(ctx context.Context, c *drill.Cluster) (end func(), err error) {
 		return end, err
 	}
 	on := func(ctx context.Context, node string, args ...string) *exec.Cmd {
-		return exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"), append([]string{"--dir", c.Dir, "exec", node, "--"}, args...)...)
+		return exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"),
+			append([]string{"--dir", c.Dir, "exec", node, "--"}, args...)...)
 	}
 	for _, n := range nodes {
 		if n == node {
 			continue
 		}
-		if out, err := on(ctx, n, "ip", "route", "replace", "local", addresses, "dev", "lo").CombinedOutput(); err != nil {
+		route := on(ctx, n, "ip", "route", "replace", "local", addresses, "dev", "lo")
+		if out, err := route.CombinedOutput(); err != nil {
 			return end, fmt.Errorf("route %s on %s: %w: %s", addresses, n, err, out)
 		}
 		server := on(context.WithoutCancel(ctx), n, self, "--serve", fmt.Sprintf(":%d", port))
@@ -171,7 +176,8 @@ type row struct {
 }
 
 func (r row) String() string {
-	return fmt.Sprintf("%d endpoints: %.0f MiB, %.2f cores, %d of %d failed", r.endpoints, r.memory, r.cpu, r.failed, r.sent)
+	return fmt.Sprintf("%d endpoints: %.0f MiB, %.2f cores, %d of %d failed",
+		r.endpoints, r.memory, r.cpu, r.failed, r.sent)
 }
 
 func (s settings) measure(ctx context.Context, c *drill.Cluster, r *row, dir string) error {
@@ -182,7 +188,8 @@ func (s settings) measure(ctx context.Context, c *drill.Cluster, r *row, dir str
 		_ = c.Remove(context.Background(), namespace)
 		_, _ = c.Kubectl(context.Background(), "delete", "node", node, "--ignore-not-found")
 	}()
-	args := []string{"run", "-n", namespace, "--out", dir, "--duration", s.length.String(), "--rate", strconv.Itoa(s.rate)}
+	args := []string{"run", "-n", namespace, "--out", dir, "--duration", s.length.String(),
+		"--rate", strconv.Itoa(s.rate)}
 	for i := range s.services {
 		args = append(args, "svc/"+service(i))
 	}
@@ -192,7 +199,7 @@ func (s settings) measure(ctx context.Context, c *drill.Cluster, r *row, dir str
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	alone, err := probeAlone(ctx, c, s, dir+"-alone")
+	alone, err := s.probeAlone(ctx, c, dir+"-alone")
 	if err != nil {
 		return err
 	}
@@ -228,9 +235,12 @@ func (s settings) measure(ctx context.Context, c *drill.Cluster, r *row, dir str
 	return errors.Join(err, lateErr)
 }
 
+// An ender ends a run and returns it.
+type ender func() (drill.Run, error)
+
 // probeAlone starts a prober that measures a server on the loopback, and nothing else, at the rate of one Service.
 // end ends it and returns its run.
-func probeAlone(ctx context.Context, c *drill.Cluster, s settings, dir string) (end func() (drill.Run, error), err error) {
+func (s settings) probeAlone(ctx context.Context, c *drill.Cluster, dir string) (end ender, err error) {
 	at, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -238,7 +248,8 @@ func probeAlone(ctx context.Context, c *drill.Cluster, s settings, dir string) (
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
 	go func() { served <- answer(serving, at) }()
-	cmd := c.Command(ctx, "run", "http://"+at.Addr().String()+"/", "--out", dir, "--rate", strconv.Itoa(s.rate), "--duration", (2 * s.length).String())
+	cmd := c.Command(ctx, "run", "http://"+at.Addr().String()+"/", "--out", dir, "--rate", strconv.Itoa(s.rate),
+		"--duration", (2 * s.length).String())
 	if err := cmd.Start(); err != nil {
 		stop()
 		return nil, errors.Join(err, <-served)

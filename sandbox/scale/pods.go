@@ -17,9 +17,11 @@ func deploy(ctx context.Context, c *drill.Cluster, services, endpoints int) erro
 		return err
 	}
 	var yaml strings.Builder
-	fmt.Fprintf(&yaml, "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: %s}\nspec: {unschedulable: true}\n", namespace, node)
+	fmt.Fprintf(&yaml, "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\napiVersion: v1\nkind: Node\n"+
+		"metadata: {name: %s}\nspec: {unschedulable: true}\n", namespace, node)
 	for i := range services {
-		fmt.Fprintf(&yaml, "---\napiVersion: v1\nkind: Service\nmetadata: {name: %[1]s, namespace: %[2]s}\nspec:\n  selector: {app: %[1]s}\n  ports: [{name: http, port: 80, targetPort: %[3]d}]\n", service(i), namespace, port)
+		fmt.Fprintf(&yaml, "---\napiVersion: v1\nkind: Service\nmetadata: {name: %[1]s, namespace: %[2]s}\nspec:\n"+
+			"  selector: {app: %[1]s}\n  ports: [{name: http, port: 80, targetPort: %[3]d}]\n", service(i), namespace, port)
 	}
 	if err := c.Apply(ctx, yaml.String()); err != nil {
 		return err
@@ -32,7 +34,8 @@ func deploy(ctx context.Context, c *drill.Cluster, services, endpoints int) erro
 		return err
 	}
 	for {
-		out, err := c.Kubectl(ctx, "-n", namespace, "get", "endpointslices", "-o", "jsonpath={.items[*].endpoints[*].conditions.ready}")
+		out, err := c.Kubectl(ctx, "-n", namespace, "get", "endpointslices",
+			"-o", "jsonpath={.items[*].endpoints[*].conditions.ready}")
 		if err != nil {
 			return err
 		}
@@ -118,7 +121,8 @@ func churn(ctx context.Context, c *drill.Cluster, s settings, endpoints int) err
 		case <-time.After(s.churn / 3):
 		}
 		if err == nil {
-			_, err = c.Kubectl(ctx, append([]string{"-n", namespace, "delete", "pods", "--force", "--grace-period=0"}, leaving...)...)
+			_, err = c.Kubectl(ctx, append([]string{"-n", namespace, "delete", "pods", "--force", "--grace-period=0"},
+				leaving...)...)
 		}
 		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("replace Pods: %w", err)

@@ -24,7 +24,8 @@ import (
 
 // servesOn are for how long the servers serve after SIGTERM. The differences that are among them, too, are lengths
 // that a curve has.
-var servesOn = []time.Duration{0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond, 2 * time.Second, 3 * time.Second}
+var servesOn = []time.Duration{0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond,
+	2 * time.Second, 3 * time.Second}
 
 const (
 	// stale is for how long kube-proxy stands still after the Pod's deletion, on every node: so that routes outlive a
@@ -110,17 +111,21 @@ func (s settings) measure(ctx context.Context, c *drill.Cluster, d *drain, dir s
 	if err != nil {
 		return err
 	}
-	pod, err := c.Kubectl(ctx, "-n", w.Namespace, "get", "pods", "-l", "app="+w.Name, "--field-selector", "spec.nodeName="+node, "-o", "name")
+	pod, err := c.Kubectl(ctx, "-n", w.Namespace, "get", "pods", "-l", "app="+w.Name,
+		"--field-selector", "spec.nodeName="+node, "-o", "name")
 	if err != nil {
 		return err
 	}
-	words, resume, err := c.StaleRoutes("kubectl drain "+node+" --ignore-daemonsets", untilStale(w.Namespace, strings.TrimSpace(pod)))
+	words, resume, err := c.StaleRoutes("kubectl drain "+node+" --ignore-daemonsets",
+		untilStale(w.Namespace, strings.TrimSpace(pod)))
 	if err != nil {
 		return err
 	}
 	defer resume()
-	args := append([]string{"--from", "all", "--rate", strconv.Itoa(s.Rate), "--baseline", "3s", "--settle", "4s", "--avoid-node", node, "--"}, words...)
-	d.Begin("lapse run svc/" + w.Name + " -n " + w.Namespace + " " + strings.Join(args[:len(args)-1], " ") + " '" + words[len(words)-1] + "'")
+	args := append([]string{"--from", "all", "--rate", strconv.Itoa(s.Rate), "--baseline", "3s", "--settle", "4s",
+		"--avoid-node", node, "--"}, words...)
+	before, script := args[:len(args)-1], args[len(args)-1]
+	d.Begin("lapse run svc/" + w.Name + " -n " + w.Namespace + " " + strings.Join(before, " ") + " '" + script + "'")
 	d.Load = drill.LoadAverage()
 	run, err := c.Measure(ctx, w, dir, args...)
 	if err != nil {

@@ -170,7 +170,8 @@ func judgement(drains []drain) error {
 			}
 		}
 		if lost == 0 {
-			errs = append(errs, fmt.Errorf("%s: no request failed where the servers stop at SIGTERM: nothing was tested", mode))
+			errs = append(errs, fmt.Errorf("%s: no request failed where the servers stop at SIGTERM: nothing was "+
+				"tested", mode))
 		}
 		if without > 0 {
 			errs = append(errs, fmt.Errorf("%s: %d drains lost requests and have no curve", mode, without))
@@ -178,7 +179,8 @@ func judgement(drains []drain) error {
 		for _, p := range predictions(group) {
 			if is := p.outcome(); is == contradict || is == tooFew {
 				said, was := p.sums()
-				errs = append(errs, fmt.Errorf("%s: serving %v instead of %v was to leave %v, and %d failed: %s", mode, p.to, p.from, said, was, is))
+				errs = append(errs, fmt.Errorf("%s: serving %v instead of %v was to leave %v, and %d failed: %s",
+					mode, p.to, p.from, said, was, is))
 			}
 		}
 	}

@@ -36,7 +36,8 @@ failed are counted.
 func document(drains []drain) string {
 	var b strings.Builder
 	first, last := drains[0], drains[len(drains)-1]
-	fmt.Fprintf(&b, head, first.Command, len(drains), first.Began.Format("2006-01-02 15:04"), last.Began.Format("15:04 UTC"), first.Machine, seconds(stale))
+	fmt.Fprintf(&b, head, first.Command, len(drains), first.Began.Format("2006-01-02 15:04"),
+		last.Began.Format("15:04 UTC"), first.Machine, seconds(stale))
 	for _, group := range byMode(drains) {
 		fmt.Fprintf(&b, "## kube-proxy in %s mode\n\n", group[0].Mode)
 		b.WriteString(drill.Table(columns(), group))
@@ -50,7 +51,9 @@ func columns() []drill.Column[drain] {
 		{Head: "serves on", Cell: func(d drain) string { return seconds(d.ServesOn) }},
 		{Head: "drain", Cell: func(d drain) string { return strconv.Itoa(d.Number) }},
 		{Head: "load", Cell: func(d drain) string { return d.Load }},
-		{Head: "coverage (%)", Cell: func(d drain) string { return fmt.Sprintf("%.2f", 100*d.timeline.Verdict.Coverage) }},
+		{Head: "coverage (%)", Cell: func(d drain) string {
+			return fmt.Sprintf("%.2f", 100*d.timeline.Verdict.Coverage)
+		}},
 		{Head: "failed", Cell: func(d drain) string { return strconv.Itoa(d.failed()) }},
 	}
 	for _, longer := range servesOn[1:] {
@@ -87,7 +90,8 @@ func held(all []prediction) string {
 			telling++
 		}
 	}
-	fmt.Fprintf(&b, "\nOf %d predictions %d are inside the bars, %d outside them but within the scatter, %d do not hold",
+	fmt.Fprintf(&b, "\nOf %d predictions %d are inside the bars, %d outside them but within the scatter, "+
+		"%d do not hold",
 		len(all), outcomes[inside], outcomes[scattered], outcomes[contradict])
 	if n := outcomes[tooFew]; n > 0 {
 		fmt.Fprintf(&b, ", and of %d too few drains tell", n)

@@ -54,7 +54,8 @@ func Contradictions(t drill.Timeline, truth []Pod, replicas int) (wrong []string
 	said := map[Named]bool{}
 	for _, n := range lags {
 		if known, ok := lengths[n.Pod]; ok && known != n.Lag {
-			say("window %d of %s: %s for %s ms, elsewhere for %s", n.Window, n.Target, n.Pod, Millis(n.Lag), Millis(known))
+			say("window %d of %s: %s for %s ms, elsewhere for %s",
+				n.Window, n.Target, n.Pod, Millis(n.Lag), Millis(known))
 		}
 		if said[n] {
 			say("window %d of %s names %s twice", n.Window, n.Target, n.Pod)
@@ -67,14 +68,20 @@ func Contradictions(t drill.Timeline, truth []Pod, replicas int) (wrong []string
 		}
 		switch lag := truth[i].Lag(); {
 		case n.Lag.Min > max(0, lag.Max): // routes that ended first outlived the Pod by nothing
-			say("window %d of %s: %s for %s ms, at most %s were possible", n.Window, n.Target, n.Pod, Millis(n.Lag), Millis(lag))
+			say("window %d of %s: %s for %s ms, at most %s were possible",
+				n.Window, n.Target, n.Pod, Millis(n.Lag), Millis(lag))
 		case n.Lag.Max < lag.Min:
-			say("window %d of %s: %s for %s ms, the routes outlived it by %s", n.Window, n.Target, n.Pod, Millis(n.Lag), Millis(lag))
+			say("window %d of %s: %s for %s ms, the routes outlived it by %s",
+				n.Window, n.Target, n.Pod, Millis(n.Lag), Millis(lag))
 		}
 	}
 	slices.Sort(wrong)
 	for _, p := range truth {
-		if fresh, err := t.Target("web new"); err == nil && during(t, p) && mustShow(p.Lag().Min-unobserved(t, p), replicas, fresh) && !named["web new "+p.Name] {
+		fresh, err := t.Target("web new")
+		if err != nil || named["web new "+p.Name] || !during(t, p) {
+			continue
+		}
+		if mustShow(p.Lag().Min-unobserved(t, p), replicas, fresh) {
 			say("%s is not named, though the routes outlived it by %s ms", p.Name, Millis(p.Lag()))
 		}
 	}

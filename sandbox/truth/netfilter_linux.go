@@ -51,7 +51,8 @@ func (n netfilter) rules(table string) ([][]byte, error) {
 
 // values returns what the keys of a table's map lead to.
 func (n netfilter) values(table, set string) (values [][]byte, err error) {
-	rows, err := n.dump(unix.NFT_MSG_GETSETELEM, name(unix.NFTA_SET_ELEM_LIST_TABLE, table), name(unix.NFTA_SET_ELEM_LIST_SET, set))
+	rows, err := n.dump(unix.NFT_MSG_GETSETELEM, name(unix.NFTA_SET_ELEM_LIST_TABLE, table),
+		name(unix.NFTA_SET_ELEM_LIST_SET, set))
 	for _, row := range rows {
 		values = append(values, valuesIn(row)...)
 	}
@@ -59,7 +60,8 @@ func (n netfilter) values(table, set string) (values [][]byte, err error) {
 }
 
 func valuesIn(row []byte) [][]byte {
-	return within(body(row), unix.NFTA_SET_ELEM_LIST_ELEMENTS, unix.NFTA_LIST_ELEM, unix.NFTA_SET_ELEM_DATA, unix.NFTA_DATA_VALUE)
+	return within(body(row), unix.NFTA_SET_ELEM_LIST_ELEMENTS, unix.NFTA_LIST_ELEM,
+		unix.NFTA_SET_ELEM_DATA, unix.NFTA_DATA_VALUE)
 }
 
 // body returns a message without its header of family, version and resource.

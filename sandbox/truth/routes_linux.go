@@ -19,8 +19,9 @@ type routeWatch struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 	removed map[string]Bracket // by address; the latest removal. Read after done.
-	added   map[string]Bracket // by address; the latest addition, but for those that were there from the beginning. Read after done.
-	err     error
+	// By address, the latest addition, without those that were there from the beginning. Read after done.
+	added map[string]Bracket
+	err   error
 }
 
 // lookEvery bounds the brackets from below: the scheduler widens them on a busy machine.
@@ -33,7 +34,8 @@ func watchRoutes(node, namespace, service, port string) (*routeWatch, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &routeWatch{node: node, cancel: cancel, done: make(chan struct{}), removed: map[string]Bracket{}, added: map[string]Bracket{}}
+	w := &routeWatch{node: node, cancel: cancel, done: make(chan struct{}),
+		removed: map[string]Bracket{}, added: map[string]Bracket{}}
 	go func() {
 		defer close(w.done)
 		defer n.close()

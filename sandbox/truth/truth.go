@@ -77,7 +77,8 @@ func Begin(ctx context.Context, c *drill.Cluster, w drill.Workload) (*Watch, err
 			return nil, err
 		}
 		t.logs = append(t.logs, log)
-		t.pods = append(t.pods, Pod{Name: p.Metadata.Name, Node: p.Spec.NodeName, Address: p.Status.PodIP + ":" + serverPort})
+		t.pods = append(t.pods, Pod{Name: p.Metadata.Name, Node: p.Spec.NodeName,
+			Address: p.Status.PodIP + ":" + serverPort})
 	}
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -102,7 +103,8 @@ func openLog(c *drill.Cluster, node, pod string) (*os.File, error) {
 		return nil, err
 	}
 	if len(logs) != 1 {
-		return nil, fmt.Errorf("pod %s has %d logs on %s: want one, of a container that never restarted", pod, len(logs), node)
+		return nil, fmt.Errorf("pod %s has %d logs on %s: want one, of a container that never restarted",
+			pod, len(logs), node)
 	}
 	return os.Open(logs[0])
 }
