@@ -16,7 +16,7 @@ import (
 
 func credentials(t *testing.T) *sandbox {
 	t.Helper()
-	s := &sandbox{Dir: t.TempDir(), Nodes: 2, ProxyMode: "iptables", Endpoint: "127.0.0.1:16443"}
+	s := &sandbox{stateDir: stateDir{t.TempDir()}, shape: shape{Nodes: 2}, ProxyMode: "iptables", Endpoint: "127.0.0.1:16443"}
 	for _, dir := range []string{"pki", "config"} {
 		if err := os.Mkdir(s.path(dir), 0o700); err != nil {
 			t.Fatal(err)

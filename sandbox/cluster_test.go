@@ -593,7 +593,7 @@ func TestDownAfterACrashLeavesNothing(t *testing.T) {
 }
 
 // removeNetnsDir makes the machine one on which no network namespace had a name, unless one has.
-func removeNetnsDir() { (&sandbox{}).restoreNetnsDir() }
+func removeNetnsDir() { netnsBefore{}.restore() }
 
 // makeNetnsDir makes it one on which somebody made the directory, and no more.
 func makeNetnsDir(t testing.TB) {

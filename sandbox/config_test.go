@@ -8,7 +8,7 @@ import (
 )
 
 func nodeSettings(mode string) settings {
-	s := &sandbox{Dir: "/state", Nodes: 2, ProxyMode: mode}
+	s := &sandbox{stateDir: stateDir{"/state"}, shape: shape{Nodes: 2}, ProxyMode: mode}
 	return settings{sandbox: s, Node: s.nodes()[1], Runtime: "/runtime", Bridge: true, Snapshotter: "overlayfs"}
 }
 

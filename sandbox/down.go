@@ -91,7 +91,8 @@ func down(ctx context.Context, dir string, keepLogs bool) error {
 	claim := claimOf(netnsOwners(ctx), dir)
 	s, err := load(dir)
 	if err != nil {
-		s = &sandbox{Dir: dir, HadNetnsDir: true, HadNetnsMount: true} // nobody knows any more, and an empty one does no harm
+		// Nobody knows any more what /run/netns was before, and an empty one does no harm.
+		s = &sandbox{stateDir: stateDir{dir}, netnsBefore: netnsBefore{HadNetnsDir: true, HadNetnsMount: true}}
 	} else {
 		claim.namespaces = append(claim.namespaces, claim.untagged...)
 	}
@@ -112,19 +113,25 @@ func down(ctx context.Context, dir string, keepLogs bool) error {
 		}
 		undelegate(s.Controllers)
 	}
-	s.restoreNetnsDir()
+	s.restore()
 	return removeState(dir, keepLogs)
 }
 
-// restoreNetnsDir undoes what the first `ip netns add` of a machine's life does, if nobody else uses it.
-func (s *sandbox) restoreNetnsDir() {
+// netnsBefore says what /run/netns was before the sandbox.
+type netnsBefore struct {
+	HadNetnsDir   bool `json:"hadNetnsDir"`   // there was such a directory
+	HadNetnsMount bool `json:"hadNetnsMount"` // and it was a mount, as `ip netns add` makes it
+}
+
+// restore undoes what the first `ip netns add` of a machine's life does, if nobody else uses it.
+func (b netnsBefore) restore() {
 	if entries, err := os.ReadDir(netnsDir); err != nil || len(entries) > 0 {
 		return
 	}
-	if !s.HadNetnsMount {
+	if !b.HadNetnsMount {
 		_ = unmountUnder(netnsDir)
 	}
-	if !s.HadNetnsDir {
+	if !b.HadNetnsDir {
 		os.Remove(netnsDir)
 	}
 }

@@ -81,8 +81,8 @@ func runIngress(ctx context.Context, a *app, args []string) error {
 	return startIngress(ctx, a, o)
 }
 
-// ingressHost is where --on says, and the addresses it has there.
-func (s *sandbox) ingressHost(on string) (ns string, addrs []netip.Addr, err error) {
+// ingressHost returns the namespace that --on names, and the addresses it has there.
+func (s shape) ingressHost(on string) (ns string, addrs []netip.Addr, err error) {
 	ns, addrs = balancerHost.Netns, []netip.Addr{balancerHost.Addr, balancerHost.Addr6}
 	if on != balancerHost.Name {
 		n, ok := findNode(s.nodes(), on)
@@ -97,8 +97,8 @@ func (s *sandbox) ingressHost(on string) (ns string, addrs []netip.Addr, err err
 	return ns, addrs, nil
 }
 
-// outerPlace is the namespace of the load balancer or the ingress, whose command line says it.
-func (s *sandbox) outerPlace(argv []string) (place, error) {
+// outerPlace returns where the load balancer or the ingress runs, as its command line says.
+func (s shape) outerPlace(argv []string) (place, error) {
 	on := balancerHost.Name
 	for _, arg := range argv {
 		if value, ok := strings.CutPrefix(arg, "--on="); ok {

@@ -97,7 +97,7 @@ func balancerArgs(c outer.Config) (args []string) {
 	return args
 }
 
-func (s *sandbox) balancerAddresses() outer.Addresses {
+func (s shape) balancerAddresses() outer.Addresses {
 	first := []netip.Addr{netip.MustParseAddr(balancerFirst)}
 	if s.DualStack {
 		first = append(first, netip.MustParseAddr(balancerFirst6))

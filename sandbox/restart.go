@@ -73,7 +73,7 @@ var servers = map[string]string{
 // serves connects to a component, where it listens.
 func (s *sandbox) serves(ctx context.Context, p process) error {
 	kind, number, onNode := strings.Cut(p.Name, "-node")
-	if s.outer(p.Name) {
+	if isOuter(p.Name) {
 		return nil // nobody can tell from outside
 	}
 	ns := controlPlaneNetns
@@ -91,25 +91,24 @@ func (s *sandbox) serves(ctx context.Context, p process) error {
 	return err
 }
 
-// outer reports whether a component is neither a node's nor the control plane's.
-func (s *sandbox) outer(name string) bool { return name == balancerProcess || name == ingressProcess }
+// isOuter reports whether a component is neither a node's nor the control plane's.
+func isOuter(name string) bool { return name == balancerProcess || name == ingressProcess }
 
-// placeOf is where a component is started again.
+// placeOf returns where a component is started again.
 func (s *sandbox) placeOf(name string, argv []string) (place, error) {
-	if s.outer(name) {
+	if isOuter(name) {
 		return s.outerPlace(argv)
 	}
 	neighbour, err := s.neighbour(name)
 	return place{"--beside", strconv.Itoa(neighbour.PID)}, err
 }
 
-// neighbour is a process that lives in the same namespaces as a component: another one of its node, or of the control
-// plane.
+// neighbour returns a process in the same namespaces as a component: another one of its node, or of the control plane.
 func (s *sandbox) neighbour(name string) (process, error) {
 	_, node, _ := strings.Cut(name, "-node")
 	for _, p := range s.Processes {
 		_, other, _ := strings.Cut(p.Name, "-node")
-		if p.Name != name && p.Name != "relay" && !s.outer(p.Name) && other == node && p.alive() {
+		if p.Name != name && p.Name != "relay" && !isOuter(p.Name) && other == node && p.alive() {
 			return p, nil
 		}
 	}

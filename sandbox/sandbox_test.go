@@ -136,7 +136,7 @@ func TestDirectoryWithACutOffStateFileIsASandboxes(t *testing.T) {
 
 // A lock of the caller, as of `flock FILE sandbox restart kubelet-node1`, ends with the caller.
 func TestDaemonsInheritNoDescriptors(t *testing.T) {
-	s := &sandbox{Dir: t.TempDir()}
+	s := &sandbox{stateDir: stateDir{t.TempDir()}}
 	os.Mkdir(s.path("bin"), 0o755)
 	os.Mkdir(s.path("logs"), 0o755)
 	os.WriteFile(s.self(), []byte("#!/bin/sh\nls -l /proc/$$/fd\necho listed\nexec sleep 1h\n"), 0o755)
@@ -178,7 +178,7 @@ func TestClaimStopsAtAnotherSandbox(t *testing.T) {
 }
 
 func TestPidsOfAnotherBootAreForgotten(t *testing.T) {
-	s := &sandbox{Dir: t.TempDir(), Boot: "another", Ready: true}
+	s := &sandbox{stateDir: stateDir{t.TempDir()}, Boot: "another", Ready: true}
 	if err := s.record(process{"etcd", 1, 1}); err != nil {
 		t.Fatal(err)
 	}

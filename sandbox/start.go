@@ -39,14 +39,6 @@ func (b *bringer) startEtcd(ctx context.Context) error {
 	})
 }
 
-// both is a list of what is of IPv4 and, with two families, what is of IPv6.
-func (s *sandbox) both(four, six string) string {
-	if s.DualStack {
-		return four + "," + six
-	}
-	return four
-}
-
 func (b *bringer) startAPIServer(ctx context.Context) (err error) {
 	if err := b.startEtcd(ctx); err != nil {
 		return err

@@ -20,18 +20,14 @@ import (
 //	logs/         pki/  config/  etcd/
 //	nodes/node1/var, nodes/node1/run   what node1 sees as /var and /run
 type sandbox struct {
-	Dir       string    `json:"dir"`
-	Nodes     int       `json:"nodes"`
+	stateDir
+	shape
+	netnsBefore
 	ProxyMode string    `json:"proxyMode"`
-	DualStack bool      `json:"dualStack,omitempty"` // IPv6 beside IPv4
-	Endpoint  string    `json:"endpoint"`            // 127.0.0.1:port of the relay
-	Boot      string    `json:"boot"`                // the boot in which the pids below mean something
+	Endpoint  string    `json:"endpoint"` // 127.0.0.1:port of the relay
+	Boot      string    `json:"boot"`     // the boot in which the pids below mean something
 	Started   time.Time `json:"started"`
 	Ready     bool      `json:"ready"` // up came to its end
-
-	// What /run/netns was before us; down makes it so again.
-	HadNetnsDir   bool `json:"hadNetnsDir"`   // there was such a directory
-	HadNetnsMount bool `json:"hadNetnsMount"` // and it was a mount, as `ip netns add` makes it
 
 	// Controllers of cgroup version 2 that we switched on at the top.
 	Controllers []string `json:"controllers,omitempty"`
@@ -48,17 +44,37 @@ const (
 // marks reports whether a file of this name marks a directory as a sandbox's.
 func marks(name string) bool { return name == stateFile || name == stateFilePart }
 
-func (s *sandbox) path(elem ...string) string {
-	return filepath.Join(append([]string{s.Dir}, elem...)...)
+// A stateDir is the directory of a sandbox.
+type stateDir struct {
+	Dir string `json:"dir"`
 }
-func (s *sandbox) nodes() []node               { return planNodes(s.Nodes) }
-func (s *sandbox) kubeconfig() string          { return s.path("kubeconfig") }
-func (s *sandbox) bin(name string) string      { return s.path("bin", name) }
-func (s *sandbox) log(name string) string      { return s.path("logs", name+".log") }
-func (s *sandbox) config(name string) string   { return s.path("config", name) }
-func (s *sandbox) pki(name string) string      { return s.path("pki", name) }
-func (s *sandbox) nodeRoot(name string) string { return s.path("nodes", name) }
-func (s *sandbox) self() string                { return s.bin("sandbox") }
+
+func (d stateDir) path(elem ...string) string {
+	return filepath.Join(append([]string{d.Dir}, elem...)...)
+}
+func (d stateDir) kubeconfig() string          { return d.path("kubeconfig") }
+func (d stateDir) bin(name string) string      { return d.path("bin", name) }
+func (d stateDir) log(name string) string      { return d.path("logs", name+".log") }
+func (d stateDir) config(name string) string   { return d.path("config", name) }
+func (d stateDir) pki(name string) string      { return d.path("pki", name) }
+func (d stateDir) nodeRoot(name string) string { return d.path("nodes", name) }
+func (d stateDir) self() string                { return d.bin("sandbox") }
+
+// A shape is what a sandbox has of nodes and addresses.
+type shape struct {
+	Nodes     int  `json:"nodes"`
+	DualStack bool `json:"dualStack,omitempty"` // IPv6 in addition to IPv4
+}
+
+func (s shape) nodes() []node { return planNodes(s.Nodes) }
+
+// both returns a list of what is of IPv4 and, with two families, what is of IPv6.
+func (s shape) both(four, six string) string {
+	if s.DualStack {
+		return four + "," + six
+	}
+	return four
+}
 
 // save writes the state file whole or not at all. The caller holds mu once processes are being started.
 func (s *sandbox) save() error {

@@ -155,8 +155,12 @@ func holdsFiles(dir string) bool {
 // create makes the state directory and its file, before anything else exists.
 func create(dir string, o upOptions) (*sandbox, error) {
 	s := &sandbox{
-		Dir: dir, Nodes: o.nodes, ProxyMode: o.proxyMode, DualStack: o.families == dualStack, Boot: bootID(), Started: time.Now().UTC(),
-		HadNetnsMount: len(mountsUnder(netnsDir)) > 0,
+		stateDir:    stateDir{dir},
+		shape:       shape{Nodes: o.nodes, DualStack: o.families == dualStack},
+		netnsBefore: netnsBefore{HadNetnsMount: len(mountsUnder(netnsDir)) > 0},
+		ProxyMode:   o.proxyMode,
+		Boot:        bootID(),
+		Started:     time.Now().UTC(),
 	}
 	_, err := os.Lstat(netnsDir)
 	s.HadNetnsDir = err == nil
