@@ -20,7 +20,8 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(s.options.EventsEvery)
 	defer tick.Stop()
 	for id := 1; ; id++ {
-		if s.send(w, fmt.Sprintf("id: %d\ndata: %s\n\n", id, s.options.Name)) != nil {
+		event := fmt.Sprintf("id: %d\ndata: %s\n\n", id, s.options.Name)
+		if s.counts.answer(func() error { return send(w, event) }) != nil {
 			return
 		}
 		select {
@@ -28,23 +29,17 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done(): // the client has left, or the server has cut the connection
 			return
 		case <-holding.leave:
-			_ = s.send(w, fmt.Sprintf("event: end\ndata: %s\n\n", s.options.Name))
+			last := fmt.Sprintf("event: end\ndata: %s\n\n", s.options.Name)
+			_ = s.counts.answer(func() error { return send(w, last) })
 			return
 		}
 	}
 }
 
-// send writes an event, which counts as an answer.
-func (s *server) send(w http.ResponseWriter, event string) error {
-	s.counts.started.Add(1)
-	_, err := w.Write([]byte(event))
-	if err == nil {
-		err = http.NewResponseController(w).Flush()
-	}
-	if err != nil {
-		s.counts.failed.Add(1)
+// send writes an event at once.
+func send(w http.ResponseWriter, event string) error {
+	if _, err := w.Write([]byte(event)); err != nil {
 		return err
 	}
-	s.counts.served.Add(1)
-	return nil
+	return http.NewResponseController(w).Flush()
 }

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// A grpcServer has the standard health service (grpc.health.v1.Health, whose status is that of /readyz) and an echo:
+// A grpcServer has the standard health service (grpc.health.v1.Health, with the status of /readyz) and an echo:
 //
 //	service lapse.workload.Echo { rpc Echo(google.protobuf.StringValue) returns (google.protobuf.StringValue) }
 //
@@ -46,7 +46,8 @@ func (s *server) openGRPC(addr string) (side, error) {
 		return side{}, err
 	}
 	g := &grpcServer{server: s, ending: make(chan struct{})}
-	options := []grpc.ServerOption{grpc.UnaryInterceptor(g.name), grpc.StreamInterceptor(g.nameStream), grpc.StatsHandler(connectionCount{s})}
+	options := []grpc.ServerOption{grpc.UnaryInterceptor(g.name), grpc.StreamInterceptor(g.nameStream),
+		grpc.StatsHandler(connectionCount{s})}
 	if config != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(config)))
 	}
@@ -71,21 +72,24 @@ func (s *server) openGRPC(addr string) (side, error) {
 }
 
 // name puts the Pod's name in a reply's header metadata.
-func (g *grpcServer) name(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (g *grpcServer) name(ctx context.Context, request any, _ *grpc.UnaryServerInfo,
+	handle grpc.UnaryHandler) (any, error) {
 	if err := grpc.SetHeader(ctx, metadata.Pairs("x-pod", g.options.Name)); err != nil {
 		return nil, err
 	}
 	return handle(ctx, request)
 }
 
-func (g *grpcServer) nameStream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+func (g *grpcServer) nameStream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo,
+	handle grpc.StreamHandler) error {
 	if err := stream.SetHeader(metadata.Pairs("x-pod", g.options.Name)); err != nil {
 		return err
 	}
 	return handle(server, stream)
 }
 
-func handleEcho(server any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+func handleEcho(server any, ctx context.Context, decode func(any) error,
+	intercept grpc.UnaryServerInterceptor) (any, error) {
 	message := &wrapperspb.StringValue{}
 	if err := decode(message); err != nil {
 		return nil, err
@@ -93,16 +97,14 @@ func handleEcho(server any, ctx context.Context, decode func(any) error, interce
 	echo := func(ctx context.Context, request any) (any, error) {
 		return server.(*grpcServer).echo(ctx, request.(*wrapperspb.StringValue))
 	}
-	return intercept(ctx, message, &grpc.UnaryServerInfo{Server: server, FullMethod: "/" + echoService + "/Echo"}, echo)
+	return intercept(ctx, message, &grpc.UnaryServerInfo{Server: server, FullMethod: "/" + echoService + "/Echo"},
+		echo)
 }
 
 func (g *grpcServer) echo(ctx context.Context, message *wrapperspb.StringValue) (*wrapperspb.StringValue, error) {
-	g.counts.started.Add(1)
-	if err := g.takeTime(ctx); err != nil {
-		g.counts.failed.Add(1)
+	if err := g.counts.answer(func() error { return g.takeTime(ctx) }); err != nil {
 		return nil, grpcstatus.FromContextError(err).Err()
 	}
-	g.counts.served.Add(1)
 	if g.broken() {
 		return nil, grpcstatus.Error(codes.Unavailable, "switched off, or warming up")
 	}
@@ -117,7 +119,8 @@ func (g *grpcServer) Check(ctx context.Context, request *grpc_health_v1.HealthCh
 }
 
 // Watch sends the status at once, and again when it has changed. It looks every 100 ms.
-func (g *grpcServer) Watch(request *grpc_health_v1.HealthCheckRequest, stream grpc_health_v1.Health_WatchServer) error {
+func (g *grpcServer) Watch(request *grpc_health_v1.HealthCheckRequest,
+	stream grpc_health_v1.Health_WatchServer) error {
 	last := grpc_health_v1.HealthCheckResponse_UNKNOWN
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -142,7 +145,7 @@ func (g *grpcServer) Watch(request *grpc_health_v1.HealthCheckRequest, stream gr
 	}
 }
 
-// health is the status, of all services the same. As /readyz, it goes on saying yes while draining.
+// health returns the status of all services. Like /readyz, it does not change while draining.
 func (g *grpcServer) health(ctx context.Context) grpc_health_v1.HealthCheckResponse_ServingStatus {
 	if g.notReady(ctx) != "" {
 		return grpc_health_v1.HealthCheckResponse_NOT_SERVING
@@ -179,11 +182,13 @@ func printProtoset(out io.Writer) error {
 		Syntax:     proto.String("proto3"),
 		Dependency: []string{wrappers.GetName()},
 		Service: []*descriptorpb.ServiceDescriptorProto{{
-			Name:   proto.String("Echo"),
-			Method: []*descriptorpb.MethodDescriptorProto{{Name: proto.String("Echo"), InputType: message, OutputType: message}},
+			Name: proto.String("Echo"),
+			Method: []*descriptorpb.MethodDescriptorProto{{Name: proto.String("Echo"),
+				InputType: message, OutputType: message}},
 		}},
 	}
-	data, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{wrappers, echo}})
+	files := []*descriptorpb.FileDescriptorProto{wrappers, echo}
+	data, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: files})
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@
 //	workload --on-sigterm graceful --unready-at-sigterm    /readyz says no from SIGTERM on, and all is served
 //	workload --on-sigterm graceful --udp :9053 --close-first udp    the port of UDP is closed at SIGTERM, the rest serves on
 //	workload --ready-peer http://db/                ready only while another server answers
-//	workload --warm-up 3s                           ready at once, but every answer is a 503 for so long
-//	workload --idle-timeout 5s                      closes connections that wait so long for a request
+//	workload --warm-up 3s                           ready at once, but every answer is a 503 for 3 s
+//	workload --idle-timeout 5s                      closes connections that wait 5 s for a request
 //	workload --backlog 1 --accept-delay 4s          listens, but accepts nothing at first
 //
 // It speaks other protocols as well, each in a file of its own:
@@ -97,15 +97,20 @@ func parse(args []string, stderr io.Writer) (Options, error) {
 	flags.IntVar(&o.Backlog, "backlog", 0, "how many connections can wait to be accepted (default: the kernel's limit)")
 	flags.DurationVar(&o.AcceptDelay, "accept-delay", 0, "from listening, how long nothing is accepted")
 	flags.IntVar(&o.ExitCode, "exit-code", 0, "exit code after SIGTERM, of --on-sigterm exit")
-	flags.StringVar(&o.Ends, "ends", "warn", "after --drain-for, how connections end: warn (Connection: close, GOAWAY, a close frame, an event stream's last event) or cut")
-	flags.DurationVar(&o.EndsOver, "ends-over", 0, "over how long the ends of WebSockets, event streams and TCP connections are spread")
+	flags.StringVar(&o.Ends, "ends", "warn", "after --drain-for, how connections end: warn (Connection: close, "+
+		"GOAWAY, a close frame, an event stream's last event) or cut")
+	flags.DurationVar(&o.EndsOver, "ends-over", 0,
+		"over how long the ends of WebSockets, event streams and TCP connections are spread")
 	flags.BoolVar(&o.Unready, "unready-at-sigterm", false, "/readyz says no from SIGTERM on, of --on-sigterm graceful")
-	flags.StringVar(&o.CloseFirst, "close-first", "", "grpc, tcp or udp: its socket is closed at SIGTERM, of --on-sigterm graceful, while all else goes on for --drain-for")
+	flags.StringVar(&o.CloseFirst, "close-first", "",
+		"grpc, tcp or udp: its socket is closed at SIGTERM, of --on-sigterm graceful, while all else goes on for "+
+			"--drain-for")
 	flags.BoolVar(&o.H2C, "h2c", false, "also serve HTTP/2 without TLS on --listen, by prior knowledge")
 	flags.StringVar(&o.GRPC, "grpc", "", "address to serve gRPC on, such as :9090")
 	flags.StringVar(&o.TCP, "tcp", "", "address of the TCP echo, such as :9000")
 	flags.StringVar(&o.UDP, "udp", "", "address of the UDP echo, such as :9053")
-	flags.BoolVar(&o.EchoName, "echo-name", false, "an echo begins with the name and a space; without it, the name is the echo of `who`")
+	flags.BoolVar(&o.EchoName, "echo-name", false,
+		"an echo begins with the name and a space; without it, the name is the echo of `who`")
 	flags.DurationVar(&o.EventsEvery, "events-every", time.Second, "time between two server-sent events")
 	flags.StringVar(&o.TLSCert, "tls-cert", "", "certificate; serves https with --tls-key, and TLS on --grpc and --tcp")
 	flags.StringVar(&o.TLSKey, "tls-key", "", "key of the certificate")
@@ -149,7 +154,7 @@ func (o Options) validate(rest []string) error {
 	return nil
 }
 
-// addressOf is where a protocol beside HTTP is served; empty if it is not.
+// addressOf returns the address at which a further protocol is served, "" if it is not.
 func (o Options) addressOf(protocol string) string {
 	return map[string]string{"grpc": o.GRPC, "tcp": o.TCP, "udp": o.UDP}[protocol]
 }
@@ -267,7 +272,8 @@ func (l *stampedListener) Close() error {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
-// waitOrTerminate is the start delay; a server that has not started has nothing to be graceful about.
+// waitOrTerminate waits for the start delay, and reports whether SIGTERM came first: a server that has not started has
+// nothing to be graceful about.
 func waitOrTerminate(o Options, terminate <-chan os.Signal) (gone bool) {
 	started := time.After(o.StartDelay)
 	for {

@@ -31,6 +31,17 @@ type counts struct {
 	connections, started, served, failed atomic.Int64
 }
 
+// answer counts an answer, which do gives.
+func (c *counts) answer(do func() error) error {
+	c.started.Add(1)
+	if err := do(); err != nil {
+		c.failed.Add(1)
+		return err
+	}
+	c.served.Add(1)
+	return nil
+}
+
 // Count is the reply to /count. Started = Served + Failed + those under way.
 type Count struct {
 	Pod         string `json:"pod"`
@@ -39,7 +50,8 @@ type Count struct {
 	Served      int64  `json:"served"`      // answers handed to the kernel in full
 	Failed      int64  `json:"failed"`      // answers nobody was there to take
 	Draining    bool   `json:"draining"`
-	Held        int64  `json:"held,omitempty"` // connections that live long: WebSockets, event streams, of gRPC, of the TCP echo
+	// Held are connections that live long: WebSockets, event streams, of gRPC, of the TCP echo.
+	Held int64 `json:"held,omitempty"`
 }
 
 func newServer(o Options, now time.Time) *server {
@@ -52,11 +64,12 @@ func newServer(o Options, now time.Time) *server {
 	mux.HandleFunc("/ws", s.webSocket)
 	mux.HandleFunc("/events", s.events)
 	mux.HandleFunc("/", s.answer)
-	s.http = &http.Server{Handler: s.label(mux), ConnState: s.countConnection, IdleTimeout: o.IdleTimeout, Protocols: protocols(o)}
+	s.http = &http.Server{Handler: s.label(mux), ConnState: s.countConnection,
+		IdleTimeout: o.IdleTimeout, Protocols: protocols(o)}
 	return s
 }
 
-// makeBody is "ok" and then dots, with a line's end at the end.
+// makeBody returns "ok" followed by dots and a newline.
 func makeBody(size int) []byte {
 	body := bytes.Repeat([]byte("."), size)
 	copy(body, "ok")
@@ -66,7 +79,8 @@ func makeBody(size int) []byte {
 	return body
 }
 
-// protocols are those of the port of HTTP. HTTP/2 without TLS is asked for by prior knowledge (RFC 9113, section 3.3).
+// protocols returns what the port of HTTP speaks. A client of HTTP/2 without TLS needs prior knowledge (RFC 9113,
+// section 3.3).
 func protocols(o Options) *http.Protocols {
 	var all http.Protocols
 	all.SetHTTP1(true)
@@ -126,12 +140,7 @@ func (s *server) healthz(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *server) answer(w http.ResponseWriter, r *http.Request) {
-	s.counts.started.Add(1)
-	if err := s.reply(w, r); err != nil {
-		s.counts.failed.Add(1)
-		return
-	}
-	s.counts.served.Add(1)
+	_ = s.counts.answer(func() error { return s.reply(w, r) }) // it is counted
 }
 
 func (s *server) reply(w http.ResponseWriter, r *http.Request) error {

@@ -6,13 +6,14 @@ import (
 	"net"
 )
 
-// A side is a server beside that of HTTP: another protocol on a port of its own.
+// A side is a further server, of another protocol on a port of its own.
 type side struct {
 	protocol string
 	addr     net.Addr
-	serve    func() error              // until it has ended, or was cut
-	end      func(ctx context.Context) // stops listening, warns its clients as the protocol can, and waits for what is under way
-	cut      func()                    // closes its sockets
+	serve    func() error // until it has ended, or was cut
+	// end stops listening, warns its clients as the protocol can, and waits for what is under way.
+	end func(ctx context.Context)
+	cut func() // closes its sockets
 }
 
 // openSides listens for every protocol that has an address.
@@ -37,7 +38,7 @@ func (s *server) openSides() error {
 	return nil
 }
 
-// certificate is for TLS, nil without --tls-cert.
+// certificate returns the configuration of TLS, nil without --tls-cert.
 func (s *server) certificate() (*tls.Config, error) {
 	if s.options.TLSCert == "" {
 		return nil, nil
@@ -46,8 +47,8 @@ func (s *server) certificate() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}}, err
 }
 
-// echoOf is the reply to a message of an echo: the message, after the name with --echo-name. The echo of "who" is
-// always the name.
+// echoOf returns the reply to a message: the message, with --echo-name after the name. The reply to "who" is always
+// the name.
 func (s *server) echoOf(message []byte) []byte {
 	if string(message) == "who" || string(message) == "who\n" {
 		return append([]byte(s.options.Name), message[3:]...)

@@ -32,7 +32,8 @@ func (s *server) openTCP(addr string) (side, error) {
 		}
 	}
 	stop := func() { _ = listener.Close() } // its connections are among the held ones
-	return side{protocol: "tcp", addr: listener.Addr(), serve: serve, end: func(context.Context) { stop() }, cut: stop}, nil
+	return side{protocol: "tcp", addr: listener.Addr(), serve: serve,
+		end: func(context.Context) { stop() }, cut: stop}, nil
 }
 
 func (s *server) hold(raw net.Conn, config *tls.Config) {
@@ -63,11 +64,12 @@ func (s *server) echoBytes(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		s.counts.started.Add(1)
-		if _, err := conn.Write(s.echoOf(message[:n])); err != nil {
-			s.counts.failed.Add(1)
+		err = s.counts.answer(func() error {
+			_, err := conn.Write(s.echoOf(message[:n]))
+			return err
+		})
+		if err != nil {
 			return
 		}
-		s.counts.served.Add(1)
 	}
 }

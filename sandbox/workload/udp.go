@@ -23,14 +23,13 @@ func (s *server) openUDP(addr string) (side, error) {
 			if err != nil {
 				return err
 			}
-			s.counts.started.Add(1)
-			if _, err := socket.WriteTo(s.echoOf(datagram[:n]), from); err != nil {
-				s.counts.failed.Add(1)
-				continue
-			}
-			s.counts.served.Add(1)
+			_ = s.counts.answer(func() error { // it is counted
+				_, err := socket.WriteTo(s.echoOf(datagram[:n]), from)
+				return err
+			})
 		}
 	}
 	stop := func() { _ = socket.Close() }
-	return side{protocol: "udp", addr: socket.LocalAddr(), serve: serve, end: func(context.Context) { stop() }, cut: stop}, nil
+	return side{protocol: "udp", addr: socket.LocalAddr(), serve: serve,
+		end: func(context.Context) { stop() }, cut: stop}, nil
 }

@@ -47,12 +47,9 @@ func (s *server) echoMessages(conn *websocket.Conn) {
 		if err != nil {
 			return
 		}
-		s.counts.started.Add(1)
-		if conn.WriteMessage(kind, s.echoOf(message)) != nil {
-			s.counts.failed.Add(1)
+		if s.counts.answer(func() error { return conn.WriteMessage(kind, s.echoOf(message)) }) != nil {
 			return
 		}
-		s.counts.served.Add(1)
 	}
 }
 
