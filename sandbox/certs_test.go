@@ -16,7 +16,8 @@ import (
 
 func credentials(t *testing.T) *sandbox {
 	t.Helper()
-	s := &sandbox{stateDir: stateDir{t.TempDir()}, shape: shape{Nodes: 2}, ProxyMode: "iptables", Endpoint: "127.0.0.1:16443"}
+	s := &sandbox{stateDir: stateDir{t.TempDir()}, shape: shape{Nodes: 2},
+		ProxyMode: "iptables", Endpoint: "127.0.0.1:16443"}
 	for _, dir := range []string{"pki", "config"} {
 		if err := os.Mkdir(s.path(dir), 0o700); err != nil {
 			t.Fatal(err)
@@ -77,8 +78,10 @@ func TestKubeletIsTheNodeItServes(t *testing.T) {
 func TestClusterCertificatesDoNotOpenEtcd(t *testing.T) {
 	s := credentials(t)
 	usage := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	for cert, welcome := range map[string]bool{"apiserver-etcd-client.crt": true, "node1.crt": false, "apiserver-kubelet-client.crt": false} {
-		_, err := parseCert(t, s.pki(cert)).Verify(x509.VerifyOptions{Roots: pool(t, s.pki("etcd-ca.crt")), KeyUsages: usage})
+	for cert, welcome := range map[string]bool{"apiserver-etcd-client.crt": true, "node1.crt": false,
+		"apiserver-kubelet-client.crt": false} {
+		_, err := parseCert(t, s.pki(cert)).Verify(x509.VerifyOptions{Roots: pool(t, s.pki("etcd-ca.crt")),
+			KeyUsages: usage})
 		if (err == nil) != welcome {
 			t.Errorf("%s at etcd: %v", cert, err)
 		}
@@ -108,7 +111,8 @@ func TestKubeconfigOpensTheAPIServer(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, `{"status":{"conditions":[{"type":"Ready","status":"`+r.TLS.PeerCertificates[0].Subject.Organization[0]+`"}]}}`)
 	}))
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool(t, s.pki("ca.crt"))}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: pool(t, s.pki("ca.crt"))}
 	server.StartTLS()
 	defer server.Close()
 	s.Endpoint = server.Listener.Addr().String()

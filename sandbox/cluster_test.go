@@ -179,12 +179,15 @@ func takeInventory(t *testing.T) inventory {
 	for name := range kubeletTunables {
 		inv["sysctl "+name] = readFile("/proc/sys/" + name)
 	}
-	for _, name := range []string{"net/ipv4/ip_forward", "net/ipv4/conf/all/route_localnet", "net/bridge/bridge-nf-call-iptables", "net/netfilter/nf_conntrack_max"} {
+	for _, name := range []string{"net/ipv4/ip_forward", "net/ipv4/conf/all/route_localnet",
+		"net/bridge/bridge-nf-call-iptables", "net/netfilter/nf_conntrack_max"} {
 		inv["sysctl "+name] = readFile("/proc/sys/" + name)
 	}
 	for _, path := range []string{
-		"/var/lib/lapse-sandbox-test", "/var/lib/kubelet", "/var/lib/cni", "/var/lib/containerd", "/var/log/pods", "/var/log/containers",
-		"/run/netns", "/run/containerd", "/run/cni", "/run/xtables.lock", "/etc/cni", "/opt/containerd", "/opt/cni", "/usr/libexec/kubernetes",
+		"/var/lib/lapse-sandbox-test", "/var/lib/kubelet", "/var/lib/cni", "/var/lib/containerd",
+		"/var/log/pods", "/var/log/containers",
+		"/run/netns", "/run/containerd", "/run/cni", "/run/xtables.lock", "/etc/cni", "/opt/containerd",
+		"/opt/cni", "/usr/libexec/kubernetes",
 	} {
 		_, err := os.Lstat(path)
 		inv["path "+path] = fmt.Sprint("exists: ", err == nil)
@@ -293,7 +296,8 @@ func (r *rig) answers(from string, url string, pods map[string]string) {
 	var last string
 	for deadline := time.Now().Add(patience); len(silent) > 0; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.t.Fatalf("not within %v: answers of %v to %s from %s; the last one was %q", patience, silent, url, from, last)
+			r.t.Fatalf("not within %v: answers of %v to %s from %s; the last one was %q", patience, silent, url,
+				from, last)
 		}
 		last, _ = r.try("kubectl", "exec", from, "--", "/workload", "get", url)
 		maps.DeleteFunc(silent, func(name, _ string) bool { return strings.Contains(last, "200 "+name) })
@@ -426,7 +430,8 @@ func (r *rig) rightsAreHeld() {
 		"only its own Node object":        {"node2", "a=b"},
 		"is not allowed to modify labels": {"node1", "node-restriction.kubernetes.io/a=b"},
 	} {
-		cmd := r.command(append([]string{"exec", "node1", "--", filepath.Join(r.dir, "bin/kubectl"), "--kubeconfig", filepath.Join(r.dir, "config/node1.kubeconfig"), "label", "node"}, args...)...)
+		cmd := r.command(append([]string{"exec", "node1", "--", filepath.Join(r.dir, "bin/kubectl"),
+			"--kubeconfig", filepath.Join(r.dir, "config/node1.kubeconfig"), "label", "node"}, args...)...)
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
 			r.t.Errorf("node1 labels %v: %v, %s", args, err, out)
 		}
@@ -436,7 +441,8 @@ func (r *rig) rightsAreHeld() {
 func (r *rig) podsWeighAsOnMachinesOfTheirOwn() {
 	r.t.Helper()
 	for _, h := range hierarchies() {
-		for name, want := range map[string]int{"cpu.shares": podShares(runtime.NumCPU(), 3), "cpu.weight": weightOf(podShares(runtime.NumCPU(), 3))} {
+		for name, want := range map[string]int{"cpu.shares": podShares(runtime.NumCPU(), 3),
+			"cpu.weight": weightOf(podShares(runtime.NumCPU(), 3))} {
 			got := strings.TrimSpace(readFile(filepath.Join(h.path, cgroupRoot, name)))
 			if got != "" && got != fmt.Sprint(want) {
 				r.t.Errorf("%s of all pods is %s, want %d", name, got, want)
@@ -508,11 +514,13 @@ func (r *rig) componentsRestart(pods map[string]string) {
 	r.t.Helper()
 	const restarts = "{.items[*].status.containerStatuses[*].restartCount}"
 	before := r.kubectl("get", "pods", "-o", "jsonpath="+restarts)
-	for _, name := range []string{"kubelet-node1", "containerd-node1", "kube-proxy-node1", "kube-controller-manager", "coredns"} {
+	for _, name := range []string{"kubelet-node1", "containerd-node1", "kube-proxy-node1",
+		"kube-controller-manager", "coredns"} {
 		old := r.process(name)
 		r.must("restart", name)
 		if p := r.process(name); p.PID == old.PID || old.alive() || !p.alive() {
-			r.t.Errorf("%s was process %d (alive: %v), now it is %d (alive: %v)", name, old.PID, old.alive(), p.PID, p.alive())
+			r.t.Errorf("%s was process %d (alive: %v), now it is %d (alive: %v)",
+				name, old.PID, old.alive(), p.PID, p.alive())
 		}
 		// What was restarted serves already: no wait, and one try.
 		r.kubectl("get", "--raw", "/api/v1/nodes/node1/proxy/healthz")
@@ -534,11 +542,13 @@ func (r *rig) upAgain(mode string) {
 	if out := r.must("up", "--nodes", "3", "--proxy-mode", mode); !strings.Contains(out, "already up") {
 		r.t.Errorf("up again says %q", out)
 	}
-	if out, code := r.try("up", "--nodes", "2", "--proxy-mode", mode); code != exitProblem || !strings.Contains(out, "sandbox down") {
+	if out, code := r.try("up", "--nodes", "2", "--proxy-mode", mode); code != exitProblem ||
+		!strings.Contains(out, "sandbox down") {
 		r.t.Errorf("up with other parameters: exit %d, %s", code, out)
 	}
 	other := exec.Command(r.binary, "--dir", filepath.Join(r.t.TempDir(), "other"), "up")
-	if out, _ := other.CombinedOutput(); other.ProcessState.ExitCode() != exitProblem || !strings.Contains(string(out), "sandbox down --dir "+r.dir) {
+	if out, _ := other.CombinedOutput(); other.ProcessState.ExitCode() != exitProblem ||
+		!strings.Contains(string(out), "sandbox down --dir "+r.dir) {
 		r.t.Errorf("a second sandbox: %s", out)
 	}
 	if out := r.must("status"); !strings.Contains(out, "node3") {
@@ -556,7 +566,8 @@ func TestDownAfterACrashLeavesNothing(t *testing.T) {
 		}
 	})
 	for name, test := range map[string]struct {
-		netnsDir func(testing.TB) // what /run/netns was before; where the state is lost, down leaves it, for it cannot know it to be its own
+		// what /run/netns was before; where the state is lost, down leaves it, for it cannot know it to be its own
+		netnsDir func(testing.TB)
 		crash    func(*rig)
 	}{
 		"containerd and API server killed": {makeNetnsDir, func(r *rig) {
@@ -686,7 +697,11 @@ func (r *rig) upKilledAfter(step string) {
 		io.Copy(io.Discard, talk)
 	}()
 	if step == "" {
-		soon(r.t, "a state file", func() bool { _, err := os.Stat(filepath.Join(r.dir, stateFile)); return err == nil })
+		soon(r.t, "a state file", func() bool {
+			_,
+				err := os.Stat(filepath.Join(r.dir, stateFile))
+			return err == nil
+		})
 	} else {
 		select {
 		case <-done:
@@ -716,7 +731,8 @@ func TestFailedUpShowsTheLogOfTheComponent(t *testing.T) {
 	}
 	t.Setenv("LAPSE_SANDBOX_CACHE", broken)
 	out, code := r.try("up", "--nodes", "1")
-	if code != exitFailed || !strings.Contains(out, "no room for a quorum") || !strings.Contains(out, "etcd ended before it was ready") {
+	if code != exitFailed || !strings.Contains(out, "no room for a quorum") ||
+		!strings.Contains(out, "etcd ended before it was ready") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 	if left := sandboxProcesses(); len(left) > 0 {

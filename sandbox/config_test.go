@@ -36,7 +36,8 @@ func TestEveryFileIsFilledIn(t *testing.T) {
 
 func TestConfigurationNamesTheNode(t *testing.T) {
 	for name, want := range map[string][]string{
-		"kubelet.yaml":    {"cgroupRoot: /lapse-sandbox/node2\n", "tlsCertFile: /state/pki/node2.crt\n", "clusterDNS: [10.96.0.10]\n"},
+		"kubelet.yaml": {"cgroupRoot: /lapse-sandbox/node2\n", "tlsCertFile: /state/pki/node2.crt\n",
+			"clusterDNS: [10.96.0.10]\n"},
 		"kube-proxy.yaml": {"mode: nftables\n", "hostnameOverride: node2\n"},
 		"containerd.toml": {`conf_dir = "/state/config/node2/cni"`, `BinaryName = "/runtime/usr/sbin/runc"`},
 		"objects.yaml":    {"metadata: {name: node1}\nspec: {podCIDR: 10.244.1.0/24,", "clusterIP: 10.96.0.10\n"},
@@ -55,8 +56,10 @@ func TestDualStackConfigurationHasBothFamilies(t *testing.T) {
 	s.DualStack = true
 	for name, want := range map[string][]string{
 		"kube-proxy.yaml": {`clusterCIDR: "10.244.0.0/16,fd00:10:244::/56"`},
-		"objects.yaml":    {`podCIDRs: [10.244.1.0/24, "fd00:10:244:1::/64"]`, `clusterIPs: [10.96.0.10, "fd00:10:96::10"]`, `addresses: ["fd00:10:200::1"]`},
-		"cni.conflist":    {`"ranges": [[{"subnet": "10.244.2.0/24"}], [{"subnet": "fd00:10:244:2::/64"}]]`, `{"dst": "::/0"}`},
+		"objects.yaml": {`podCIDRs: [10.244.1.0/24, "fd00:10:244:1::/64"]`,
+			`clusterIPs: [10.96.0.10, "fd00:10:96::10"]`, `addresses: ["fd00:10:200::1"]`},
+		"cni.conflist": {`"ranges": [[{"subnet": "10.244.2.0/24"}], [{"subnet": "fd00:10:244:2::/64"}]]`,
+			`{"dst": "::/0"}`},
 	} {
 		got := mustRender(t, name, s)
 		for _, line := range want {

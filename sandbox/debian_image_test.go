@@ -16,7 +16,8 @@ import (
 func debOf(t *testing.T, name string, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
-	files["DEBIAN/control"] = "Package: " + name + "\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: none\n"
+	files["DEBIAN/control"] = "Package: " + name +
+		"\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: none\n"
 	for file, content := range files {
 		file = filepath.Join(dir, file)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -35,7 +36,8 @@ func debOf(t *testing.T, name string, files map[string]string) string {
 
 func TestPackagesBecomeOneFileSystem(t *testing.T) {
 	debs := []string{
-		debOf(t, "a", map[string]string{"bin/dash": "shell", "usr/share/doc/a/copyright": "long", "usr/share/base-passwd/passwd.master": "root"}),
+		debOf(t, "a", map[string]string{"bin/dash": "shell", "usr/share/doc/a/copyright": "long",
+			"usr/share/base-passwd/passwd.master": "root"}),
 		debOf(t, "b", map[string]string{"usr/bin/dash": "another", "usr/bin/b": "b"}),
 	}
 	var out bytes.Buffer
@@ -72,7 +74,8 @@ func TestADamagedPackageIsNamed(t *testing.T) {
 	if err := os.WriteFile(deb, []byte("no package"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeRoot(t.Context(), io.Discard, []string{deb}); err == nil || !strings.Contains(err.Error(), "broken.deb") {
+	if err := writeRoot(t.Context(), io.Discard, []string{deb}); err == nil ||
+		!strings.Contains(err.Error(), "broken.deb") {
 		t.Errorf("got %v, want an error that names broken.deb", err)
 	}
 }

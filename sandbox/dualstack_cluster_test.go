@@ -13,16 +13,19 @@ func TestDualStack(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			r := newRig(t)
 			r.up("--nodes", "2", "--proxy-mode", mode, "--families", dualStack, "--lb", "--ingress")
-			if out, code := r.try("up", "--nodes", "2", "--proxy-mode", mode); code != exitProblem || !strings.Contains(out, dualStack) {
+			if out, code := r.try("up", "--nodes", "2", "--proxy-mode", mode); code != exitProblem ||
+				!strings.Contains(out, dualStack) {
 				t.Errorf("up with one family: exit %d, %s", code, out)
 			}
-			r.apply(strings.Replace(web, "spec: {selector", "spec: {type: LoadBalancer, ipFamilyPolicy: RequireDualStack, selector", 1))
+			r.apply(strings.Replace(web, "spec: {selector",
+				"spec: {type: LoadBalancer, ipFamilyPolicy: RequireDualStack, selector", 1))
 			r.apply(webIngress)
 			r.kubectl("rollout", "status", "deployment/web", "--timeout="+patience.String())
 			soon(t, "two pods are ready", func() bool { return len(r.pods()) == 2 })
 			pods := r.pods()
 			addrs := strings.Fields(r.kubectl("get", "service", "web", "-o", "jsonpath={.spec.clusterIPs[*]}"))
-			if len(addrs) != 2 || !strings.HasPrefix(addrs[0], "10.96.") || !strings.HasPrefix(addrs[1], "fd00:10:96::") {
+			if len(addrs) != 2 || !strings.HasPrefix(addrs[0], "10.96.") ||
+				!strings.HasPrefix(addrs[1], "fd00:10:96::") {
 				t.Fatalf("clusterIPs %v", addrs)
 			}
 			for pod := range pods {
@@ -35,7 +38,8 @@ func TestDualStack(t *testing.T) {
 				return r.balancerAddress("web") == balancerFirst+" "+balancerFirst6
 			})
 			for _, addr := range []string{
-				balancerFirst, "[" + balancerFirst6 + "]", "10.200.0.2", "[fd00:10:200::2]", "10.200.0.12:" + nodePort, "[fd00:10:200::12]:" + nodePort,
+				balancerFirst, "[" + balancerFirst6 + "]", "10.200.0.2", "[fd00:10:200::2]", "10.200.0.12:" + nodePort,
+				"[fd00:10:200::12]:" + nodePort,
 			} {
 				r.answersOutside(addr, pods)
 			}
@@ -48,7 +52,8 @@ func TestIPVSWorksOrIsSaidToBeMissing(t *testing.T) {
 	r := newRig(t)
 	if err := theKernel.can(upOptions{proxyMode: "ipvs", families: "ipv4"}); err != nil {
 		out, code := r.try("up", "--proxy-mode", "ipvs")
-		if code != exitProblem || !strings.Contains(out, "--proxy-mode ipvs: ") || !strings.Contains(out, "or choose iptables or nftables") {
+		if code != exitProblem || !strings.Contains(out, "--proxy-mode ipvs: ") ||
+			!strings.Contains(out, "or choose iptables or nftables") {
 			t.Errorf("exit %d, %s", code, out)
 		}
 		return

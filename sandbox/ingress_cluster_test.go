@@ -32,9 +32,11 @@ func TestIngress(t *testing.T) {
 	}
 	soon(t, "the address in the status", func() bool { return addr() == "10.200.0.2" })
 	ask := func(host, path string) string {
-		return r.must("exec", "outside", "--", "bash", "-c", `exec 3<>/dev/tcp/10.200.0.2/80; printf 'GET `+path+` HTTP/1.1\r\nHost: `+host+`\r\nConnection: close\r\n\r\n' >&3; head -1 <&3`)
+		return r.must("exec", "outside", "--", "bash",
+			"-c", `exec 3<>/dev/tcp/10.200.0.2/80; printf 'GET `+path+` HTTP/1.1\r\nHost: `+host+`\r\nConnection: close\r\n\r\n' >&3; head -1 <&3`)
 	}
-	for at, want := range map[string]string{"x/": "200", "shop.example/none/a": "503", "shop.example/nonesuch": "200"} {
+	for at, want := range map[string]string{"x/": "200", "shop.example/none/a": "503",
+		"shop.example/nonesuch": "200"} {
 		host, path, _ := strings.Cut(at, "/")
 		if got := ask(host, "/"+path); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %s", at, got, want)
@@ -57,7 +59,8 @@ func TestIngress(t *testing.T) {
 	if out := r.must("ingress", "down"); !strings.Contains(out, "no ingress") {
 		t.Errorf("the second ingress down says %q", out)
 	}
-	if out, code := r.try("ingress", "up", "--on", "node9"); code != exitProblem || !strings.Contains(out, "node1 to node2") {
+	if out, code := r.try("ingress", "up", "--on", "node9"); code != exitProblem ||
+		!strings.Contains(out, "node1 to node2") {
 		t.Errorf("an unknown node: exit %d, %s", code, out)
 	}
 
@@ -69,7 +72,8 @@ func TestIngress(t *testing.T) {
 	r.kubectl("rollout", "restart", "deployment/web")
 	r.kubectl("rollout", "status", "deployment/web", "--timeout="+patience.String())
 	soon(t, "the Pods of before are gone", func() bool {
-		return strings.Contains(r.must("exec", "outside", "--", "bash", "-c", `exec 3<>/dev/tcp/10.200.0.12/80; printf 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&3; head -1 <&3`), "503")
+		return strings.Contains(r.must("exec", "outside", "--", "bash",
+			"-c", `exec 3<>/dev/tcp/10.200.0.12/80; printf 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&3; head -1 <&3`), "503")
 	})
 	if out := r.must("ingress", "status"); !strings.Contains(out, "reloaded 0 times") {
 		t.Errorf("ingress status: %s", out)

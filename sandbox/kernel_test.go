@@ -36,7 +36,8 @@ func TestKernelThatLacksSomethingIsNamed(t *testing.T) {
 			},
 		}
 		err := k.can(upOptions{nodes: 3, proxyMode: c.mode, families: c.families})
-		if _, fixable := errors.AsType[problem](err); fixable != (c.want != "") || fixable && !strings.Contains(err.Error(), c.want) {
+		if _, fixable := errors.AsType[problem](err); fixable != (c.want != "") || fixable &&
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -30,7 +30,8 @@ func TestLoadBalancer(t *testing.T) {
 	r.answersOutside(addr, r.pods())
 
 	// A node whose kube-proxy is gone is unhealthy; one that is excluded drains, and is forgotten.
-	r.must("exec", "node2", "--", "nft", "add table ip t; add chain ip t c { type filter hook input priority 0; }; add rule ip t c tcp dport 10256 drop")
+	r.must("exec", "node2", "--", "nft", "add table ip t; add chain ip t c { type filter hook input priority 0; }; "+
+		"add rule ip t c tcp dport 10256 drop")
 	soon(t, "node2 is unhealthy", func() bool { return r.nodeStates() == "node1 healthy, node2 unhealthy" })
 	r.must("exec", "node2", "--", "nft", "delete table ip t")
 	soon(t, "node2 is healthy again", func() bool { return r.nodeStates() == "node1 healthy, node2 healthy" })
@@ -55,7 +56,8 @@ func TestLoadBalancer(t *testing.T) {
 	if rules := r.must("exec", "lb", "--", "nft", "list", "ruleset"); rules != "" {
 		t.Errorf("after lb down there are rules:\n%s", rules)
 	}
-	if out := r.must("exec", "lb", "--", "ip", "-o", "-4", "address", "show", "dev", "eth0"); strings.Count(out, "\n") != 1 {
+	if out := r.must("exec", "lb", "--", "ip", "-o", "-4", "address", "show", "dev",
+		"eth0"); strings.Count(out, "\n") != 1 {
 		t.Errorf("after lb down there are addresses:\n%s", out)
 	}
 	if left := r.must("exec", "lb", "--", "conntrack", "-L", "--orig-dst", addr); strings.Contains(left, "dst="+addr) {

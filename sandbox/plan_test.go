@@ -18,7 +18,8 @@ func TestNoTwoAddressesCollide(t *testing.T) {
 		seen[addr.String()] = "the load balancer"
 	}
 	for _, n := range planNodes(maxNodes) {
-		for what, addr := range map[string]string{"address": n.Addr.String(), "pods": n.PodCIDR.String(), "netns": n.Netns, "link": n.Link()} {
+		for what, addr := range map[string]string{"address": n.Addr.String(), "pods": n.PodCIDR.String(),
+			"netns": n.Netns, "link": n.Link()} {
 			if other, taken := seen[addr]; taken {
 				t.Errorf("%s of %s is that of %s: %s", what, n.Name, other, addr)
 			}
@@ -59,7 +60,8 @@ func TestDualStackAddressesStandBesideThoseOfIPv4(t *testing.T) {
 	script := ipScript(lines["lapse-node2"])
 	for _, want := range []string{
 		"address add fd00:10:200::12/64 dev eth0 nodad\n", "route add default via fd00:10:200::1 dev eth0\n",
-		"route add fd00:10:244:1::/64 via fd00:10:200::11 dev eth0\n", "route add fd00:10:244:3::/64 via fd00:10:200::13 dev eth0\n",
+		"route add fd00:10:244:1::/64 via fd00:10:200::11 dev eth0\n",
+		"route add fd00:10:244:3::/64 via fd00:10:200::13 dev eth0\n",
 	} {
 		if !strings.Contains(script, want) {
 			t.Errorf("node2 lacks %q in\n%s", want, script)

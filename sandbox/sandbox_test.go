@@ -193,7 +193,8 @@ func TestProcessWithTheSamePidAndAnotherStartIsNotOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !(process{PID: os.Getpid(), Start: st.start}).alive() || (process{PID: os.Getpid(), Start: st.start - 1}).alive() {
+	if !(process{PID: os.Getpid(), Start: st.start}).alive() ||
+		(process{PID: os.Getpid(), Start: st.start - 1}).alive() {
 		t.Error("alive does not go by the start time")
 	}
 }
@@ -251,7 +252,9 @@ func TestAllPodsWeighAsMuchAsOnMachinesOfTheirOwn(t *testing.T) {
 			t.Errorf("a hierarchy without CPU: %v", err)
 		}
 		os.WriteFile(filepath.Join(dir, file), []byte("100"), 0o644)
-		if err := h.weigh(dir, 6144); err != nil || readText(t, filepath.Join(dir, file)) != map[string]string{"cpu.shares": "6144", "cpu.weight": "235"}[file] {
+		if err := h.weigh(dir, 6144); err != nil ||
+			readText(t, filepath.Join(dir, file)) != map[string]string{"cpu.shares": "6144",
+				"cpu.weight": "235"}[file] {
 			t.Errorf("%s: %q, %v", file, readText(t, filepath.Join(dir, file)), err)
 		}
 	}
@@ -328,7 +331,8 @@ func TestDaemonThatEndsIsNotWaitedFor(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	slow := &daemon{process: process{Name: "kubelet-node1"}, ended: make(chan struct{})}
-	err = slow.until(t.Context(), time.Millisecond, func(context.Context) error { return errors.New("not ready: no CNI") })
+	err = slow.until(t.Context(), time.Millisecond,
+		func(context.Context) error { return errors.New("not ready: no CNI") })
 	if err == nil || !strings.Contains(err.Error(), "not ready: no CNI") {
 		t.Errorf("%v: the last complaint is missing", err)
 	}
@@ -369,7 +373,8 @@ func TestRelayPassesOnTheEndOfAStream(t *testing.T) {
 }
 
 func TestUnwantedVariablesDoNotReachComponents(t *testing.T) {
-	for entry, unwanted := range map[string]bool{"https_proxy=x": true, "NO_PROXY=": true, "KUBECONFIG=a": true, "ETCD_NAME=a": true, "PATH=/bin": false} {
+	for entry, unwanted := range map[string]bool{"https_proxy=x": true, "NO_PROXY=": true, "KUBECONFIG=a": true,
+		"ETCD_NAME=a": true, "PATH=/bin": false} {
 		if unwantedEnv(entry) != unwanted {
 			t.Error(entry)
 		}

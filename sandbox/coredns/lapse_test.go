@@ -97,7 +97,8 @@ erratic:%[1]s {
 			if test.class == "some" {
 				timeout = "500ms"
 			}
-			run := exec.Command(lapse, "run", "dns://127.0.0.1:"+server+"/"+test.target, "--rate=50", "--baseline=0", "--duration=2500ms", "--timeout="+timeout, "--target=new", "--out="+t.TempDir()+"/run", "-o=json")
+			run := exec.Command(lapse, "run", "dns://127.0.0.1:"+server+"/"+test.target, "--rate=50", "--baseline=0",
+				"--duration=2500ms", "--timeout="+timeout, "--target=new", "--out="+t.TempDir()+"/run", "-o=json")
 			run.Env, run.Stderr = append(os.Environ(), "KUBECONFIG=/nonexistent"), t.Output()
 			out, _ := run.Output() // the exit code tells of gates
 			var d document
@@ -108,8 +109,10 @@ erratic:%[1]s {
 				switch {
 				case target.Kind == "control":
 				case test.class == "" && (target.Failed > 0 || target.OK < 10),
-					test.class == "some" && (target.Classes["timeout_response"] != target.Failed || target.Failed < target.Sent/5 || target.OK < target.Sent/3),
-					test.class != "" && test.class != "some" && (target.OK > 0 || target.Failed < 3 || target.Classes[test.class] != target.Failed):
+					test.class == "some" && (target.Classes["timeout_response"] != target.Failed ||
+						target.Failed < target.Sent/5 || target.OK < target.Sent/3),
+					test.class != "" && test.class != "some" &&
+						(target.OK > 0 || target.Failed < 3 || target.Classes[test.class] != target.Failed):
 					t.Errorf("%+v", target)
 				}
 			}

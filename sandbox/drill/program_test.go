@@ -57,7 +57,8 @@ func TestBaseIsNamedForTheTime(t *testing.T) {
 
 func TestOpenSaysWhichStepFailed(t *testing.T) {
 	s := Series{Sandbox: "false"}
-	if _, err := s.Open(context.Background(), "iptables", io.Discard); err == nil || !strings.HasPrefix(err.Error(), "sandbox down: ") {
+	if _, err := s.Open(context.Background(), "iptables", io.Discard); err == nil ||
+		!strings.HasPrefix(err.Error(), "sandbox down: ") {
 		t.Error(err)
 	}
 	t.Setenv("LAPSE_SANDBOX_DIR", t.TempDir())

@@ -30,14 +30,17 @@ func TestOnlyWhatWaitedInAStandstillIsExcused(t *testing.T) {
 		t.Errorf("%d were lost, want 4", lost)
 	}
 	for want, w := range map[bool]Window{
-		true:  {Target: "new", Failed: 1, Start: Instant{9_800 * ms, 10_000 * ms}, End: Instant{11_300 * ms, 11_390 * ms}},
-		false: {Target: "new", Failed: 2, Start: Instant{9_800 * ms, 10_000 * ms}, End: Instant{11_300 * ms, 11_500 * ms}},
+		true: {Target: "new", Failed: 1, Start: Instant{9_800 * ms, 10_000 * ms},
+			End: Instant{11_300 * ms, 11_390 * ms}},
+		false: {Target: "new", Failed: 2, Start: Instant{9_800 * ms, 10_000 * ms},
+			End: Instant{11_300 * ms, 11_500 * ms}},
 	} {
 		if got := tl.Excused(w); got != want {
 			t.Errorf("%+v: excused %v, want %v", w, got, want)
 		}
 	}
-	if tl.Excused(Window{Target: "new", Kind: "slow", Start: Instant{15_000 * ms, 15_000 * ms}, End: Instant{16_000 * ms, 16_000 * ms}}) {
+	if tl.Excused(Window{Target: "new", Kind: "slow", Start: Instant{15_000 * ms, 15_000 * ms},
+		End: Instant{16_000 * ms, 16_000 * ms}}) {
 		t.Error("answers were slow while the machine ran")
 	}
 	tl.Targets[0].Failed = 9 // and 3 that are not listed
@@ -51,7 +54,8 @@ func TestAStandstillIsOfSeveralProbers(t *testing.T) {
 	tl := Timeline{
 		Targets: []Target{{Name: "new from node1", Source: "1"}, {Name: "new from node2", Source: "2"}},
 		Events: []Event{
-			stall("2", 1500*ms, 1530*ms), stall("1", 1000*ms, 3000*ms), stall("2", 2950*ms, 3100*ms), // 1 was stopped for 2 s
+			stall("2", 1500*ms, 1530*ms), stall("1", 1000*ms, 3000*ms),
+			stall("2", 2950*ms, 3100*ms), // 1 was stopped for 2 s
 			stall("1", 5000*ms, 6000*ms), stall("2", 5100*ms, 6200*ms),
 		},
 	}

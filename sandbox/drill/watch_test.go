@@ -43,10 +43,13 @@ func TestAWatchIsToldEachChange(t *testing.T) {
 
 func TestAWatchThatEndsByItselfIsAnError(t *testing.T) {
 	c := kubectl(t, "", "exit 3")
-	if _, err := c.Watch(t.Context(), func(Change) {}, "pods", "-A"); err == nil || !strings.Contains(err.Error(), "kubectl get pods -A --watch") || !strings.Contains(err.Error(), "exit status 3") {
+	if _, err := c.Watch(t.Context(), func(Change) {}, "pods", "-A"); err == nil ||
+		!strings.Contains(err.Error(), "kubectl get pods -A --watch") ||
+		!strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("it said nothing: %v", err)
 	}
-	if _, err := kubectl(t, `{"type":`, "").Watch(t.Context(), func(Change) {}, "pods"); err == nil || !strings.Contains(err.Error(), "read what kubectl prints") {
+	if _, err := kubectl(t, `{"type":`, "").Watch(t.Context(), func(Change) {}, "pods"); err == nil ||
+		!strings.Contains(err.Error(), "read what kubectl prints") {
 		t.Errorf("it said half of something: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

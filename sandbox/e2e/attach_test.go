@@ -52,7 +52,8 @@ type onlooker struct {
 
 func attach(t *testing.T, c *drill.Cluster, run, namespace string) *onlooker {
 	t.Helper()
-	o := &onlooker{cmd: exec.CommandContext(t.Context(), c.Lapse, "attach", run, "-n", namespace, "--dashboard=127.0.0.1:0")}
+	o := &onlooker{cmd: exec.CommandContext(t.Context(), c.Lapse, "attach", run,
+		"-n", namespace, "--dashboard=127.0.0.1:0")}
 	o.cmd.Env, o.cmd.Stdout = c.Env(), &o.stdout
 	talk, stderr := io.Pipe()
 	o.cmd.Stderr = stderr

@@ -87,7 +87,8 @@ func runDir(t *testing.T) string {
 		if !t.Failed() {
 			return
 		}
-		kept, err := filepath.Abs(filepath.Join("../../runs", "e2e-"+time.Now().UTC().Format("20060102-150405-")+t.Name()))
+		kept, err := filepath.Abs(filepath.Join("../../runs",
+			"e2e-"+time.Now().UTC().Format("20060102-150405-")+t.Name()))
 		if err == nil {
 			err = os.CopyFS(kept, os.DirFS(dir))
 		}
@@ -121,7 +122,8 @@ func target(t *testing.T, run drill.Run, name string) drill.Target {
 // would be luck. kube-proxy writes its rules up to a second later, and from 3 s on Lapse asks who was late.
 func staleRoutes(t *testing.T, c *drill.Cluster, w drill.Workload, pod, command string, nodes ...string) []string {
 	t.Helper()
-	deleted := "kubectl -n " + w.Namespace + " wait " + pod + " --for=jsonpath={.metadata.deletionTimestamp} --timeout=2m >/dev/null 2>&1" // it may be gone
+	deleted := "kubectl -n " + w.Namespace + " wait " + pod +
+		" --for=jsonpath={.metadata.deletionTimestamp} --timeout=2m >/dev/null 2>&1" // it may be gone
 	words, resume, err := c.StaleRoutes(command, deleted+"; sleep 1", nodes...)
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +135,8 @@ func staleRoutes(t *testing.T, c *drill.Cluster, w drill.Workload, pod, command 
 // podOn is the workload's Pod on a node, as "pod/NAME".
 func podOn(t *testing.T, c *drill.Cluster, w drill.Workload, node string) string {
 	t.Helper()
-	pods, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "pods", "-l", "app="+w.Name, "--field-selector", "spec.nodeName="+node, "-o", "name")
+	pods, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "pods", "-l", "app="+w.Name,
+		"--field-selector", "spec.nodeName="+node, "-o", "name")
 	if err != nil || len(strings.Fields(pods)) != 1 {
 		t.Fatalf("the Pods on %s: %q, %v", node, pods, err)
 	}
@@ -149,7 +152,8 @@ func validate(t *testing.T, c *drill.Cluster, run drill.Run) {
 		if w.Kind != "slow" {
 			inWindows[w.Target] += w.Failed
 		}
-		if w.Start.Earliest > w.Start.Latest || w.End.Earliest > w.End.Latest || w.Length.Min > w.Length.Max || len(w.Causes) == 0 {
+		if w.Start.Earliest > w.Start.Latest || w.End.Earliest > w.End.Latest ||
+			w.Length.Min > w.Length.Max || len(w.Causes) == 0 {
 			t.Errorf("window %+v contradicts itself", w)
 		}
 	}
@@ -185,7 +189,8 @@ func TestDrainWithoutFixLosesRequests(t *testing.T) {
 	}
 	defer watch.Close()
 	args := []string{"--rate=300", "--fail-if=failed>0", "--settle=5s", "--avoid-node=" + node, "--"}
-	run := measure(t, c, w, append(args, staleRoutes(t, c, w, podOn(t, c, w, node), "kubectl drain "+node+" --ignore-daemonsets")...)...)
+	run := measure(t, c, w, append(args, staleRoutes(t, c, w, podOn(t, c, w, node),
+		"kubectl drain "+node+" --ignore-daemonsets")...)...)
 	agreesWithTheTruth(t, run, watch, w.Replicas, 1)
 	if run.ExitCode != 3 {
 		t.Errorf("exit code %d, want 3: the gate failed", run.ExitCode)
@@ -199,7 +204,8 @@ func TestDrainWithoutFixLosesRequests(t *testing.T) {
 			t.Errorf("cause %+v: want a fix with a number", window.Causes[0])
 		}
 	}
-	if stopped := run.Timeline.Pods; !slices.ContainsFunc(stopped, func(p drill.Pod) bool { return p.Stopped != nil && p.Exited != nil }) {
+	if stopped := run.Timeline.Pods; !slices.ContainsFunc(stopped,
+		func(p drill.Pod) bool { return p.Stopped != nil && p.Exited != nil }) {
 		t.Errorf("no Pod was seen to stop and to exit: %+v", stopped)
 	}
 }
@@ -224,7 +230,8 @@ func agreesWithTheTruth(t *testing.T, run drill.Run, watch *truth.Watch, replica
 
 func TestDrainWithFixLosesNothing(t *testing.T) {
 	c := cluster(t)
-	w := deploy(t, c, drill.Workload{Replicas: 2, Neighbours: 6, Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}})
+	w := deploy(t, c, drill.Workload{Replicas: 2, Neighbours: 6,
+		Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}})
 	run := drain(t, c, w, "--rate=300", "--settle=5s", "--fail-if=failed>0")
 	v := run.Timeline.Verdict
 	if lost := run.Timeline.Lost(); lost != 0 {
@@ -234,8 +241,10 @@ func TestDrainWithFixLosesNothing(t *testing.T) {
 		t.Errorf("verdict %+v: want one that states its detection limit", v)
 	}
 	// Whether it passes is a matter of how busy this machine is, and is to be said accordingly.
-	if passed := v.Coverage >= 0.99; v.Failed == 0 && (passed != (run.ExitCode == 0) || passed != (v.Result == "pass")) {
-		t.Errorf("coverage %.4f, exit code %d, verdict %+v: want a pass at 99 %% or more, else exit code 4", v.Coverage, run.ExitCode, v)
+	if passed := v.Coverage >= 0.99; v.Failed == 0 &&
+		(passed != (run.ExitCode == 0) || passed != (v.Result == "pass")) {
+		t.Errorf("coverage %.4f, exit code %d, verdict %+v: want a pass at 99 %% or more, else exit code 4",
+			v.Coverage, run.ExitCode, v)
 	}
 }
 
@@ -247,7 +256,8 @@ func TestOnlyReplicaDeletedIsNoReadyEndpoint(t *testing.T) {
 	windows := run.Timeline.CausedBy(noReadyEndpoint)
 	i := slices.IndexFunc(windows, func(w drill.Window) bool { return w.Target == "web new" })
 	if run.ExitCode != 3 || i < 0 {
-		t.Fatalf("exit code %d, windows %+v: want a window without a ready endpoint", run.ExitCode, run.Timeline.Windows)
+		t.Fatalf("exit code %d, windows %+v: want a window without a ready endpoint",
+			run.ExitCode, run.Timeline.Windows)
 	}
 	window := windows[i]
 	if window.Kind != "outage" || window.Length.Min < 2*time.Second {
@@ -262,11 +272,13 @@ func TestPinnedConnectionsAreCutWhileNewOnesAreClean(t *testing.T) {
 	c := cluster(t)
 	// The server ignores SIGTERM: new connections go to the other replica, while persistent ones stay with it until
 	// it is killed. It is slow, so that dozens of requests are under way at that moment.
-	w := deploy(t, c, drill.Workload{Replicas: 2, Grace: 4, Args: []string{"--on-sigterm", "ignore", "--latency", "200ms"}})
+	w := deploy(t, c, drill.Workload{Replicas: 2, Grace: 4,
+		Args: []string{"--on-sigterm", "ignore", "--latency", "200ms"}})
 	run := drain(t, c, w, "--rate=300", "--settle=6s", "--fail-if=failed>0")
 	fresh, reused := target(t, run, "web new"), target(t, run, "web reused")
 	if run.Timeline.LostBy(fresh) != 0 || run.Timeline.LostBy(reused) == 0 || run.ExitCode != 3 {
-		t.Errorf("%d new and %d reused connections failed, exit code %d: want only reused ones cut", fresh.Failed, reused.Failed, run.ExitCode)
+		t.Errorf("%d new and %d reused connections failed, exit code %d: want only reused ones cut",
+			fresh.Failed, reused.Failed, run.ExitCode)
 	}
 	for _, window := range run.Timeline.Windows {
 		if window.Causes[0].Rule == routeOutlivesPod {
@@ -280,11 +292,13 @@ func TestAgentMayOnlyRead(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 1})
 	apply(t, c, w, "--duration=1s")
-	accounts, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "serviceaccounts", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "jsonpath={.items[*].metadata.name}")
+	accounts, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "serviceaccounts",
+		"-l", "app.kubernetes.io/managed-by=lapse", "-o", "jsonpath={.items[*].metadata.name}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := c.Kubectl(t.Context(), "auth", "can-i", "--list", "-n", w.Namespace, "--as", "system:serviceaccount:"+w.Namespace+":"+accounts)
+	list, err := c.Kubectl(t.Context(), "auth", "can-i", "--list", "-n", w.Namespace,
+		"--as", "system:serviceaccount:"+w.Namespace+":"+accounts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +314,8 @@ func TestAgentMayOnlyRead(t *testing.T) {
 			}
 		}
 	}
-	for _, right := range []string{"pods", "endpointslices.discovery.k8s.io", "services", "events", "deployments.apps", "poddisruptionbudgets.policy"} {
+	for _, right := range []string{"pods", "endpointslices.discovery.k8s.io", "services", "events", "deployments.apps",
+		"poddisruptionbudgets.policy"} {
 		if !strings.Contains(list, right) {
 			t.Errorf("the agent may not read %s", right)
 		}
@@ -364,7 +379,8 @@ func TestLosingTheAgentKeepsWhatWasMeasured(t *testing.T) {
 	run := measure(t, c, w, "--rate=100", "--fail-if=failed>0", "--", "sh", "-c", kill)
 	fresh := target(t, run, "web new")
 	if fresh.OK == 0 || run.Timeline.Run.Aborted == "" {
-		t.Errorf("target %+v, aborted %q: want what was measured, and that it ended early", fresh, run.Timeline.Run.Aborted)
+		t.Errorf("target %+v, aborted %q: want what was measured, and that it ended early",
+			fresh, run.Timeline.Run.Aborted)
 	}
 	if run.ExitCode != 6 {
 		t.Errorf("exit code %d, want 6: the run was cut short", run.ExitCode)
@@ -372,7 +388,8 @@ func TestLosingTheAgentKeepsWhatWasMeasured(t *testing.T) {
 	// Nothing is said of the time after the loss: the run ends with what was recorded, and the command slept for 3 s
 	// after it.
 	if r := run.Timeline.Run; r.Command.End != nil && *r.Command.End-r.Duration < 2*time.Second {
-		t.Errorf("it lasted %v, the command until %v: want the run to end when the Pod was lost", r.Duration, *r.Command.End)
+		t.Errorf("it lasted %v, the command until %v: want the run to end when the Pod was lost",
+			r.Duration, *r.Command.End)
 	}
 	nothingLeft(t, c, run)
 }
@@ -380,15 +397,18 @@ func TestLosingTheAgentKeepsWhatWasMeasured(t *testing.T) {
 // apply creates a run that nobody follows, and returns the Job's name.
 func apply(t *testing.T, c *drill.Cluster, w drill.Workload, args ...string) string {
 	t.Helper()
-	if err := c.Apply(t.Context(), lapse(t, c, append([]string{"gen", "svc/web", "-n", w.Namespace}, args...)...)); err != nil {
+	if err := c.Apply(t.Context(), lapse(t, c, append([]string{"gen", "svc/web", "-n", w.Namespace},
+		args...)...)); err != nil {
 		t.Fatal(err)
 	}
-	name, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "jobs", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "jsonpath={.items[0].metadata.name}")
+	name, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "jobs", "-l", "app.kubernetes.io/managed-by=lapse",
+		"-o", "jsonpath={.items[0].metadata.name}")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if out, err := c.Kubectl(context.Background(), "delete", "clusterroles,clusterrolebindings", "-l", "lapse.dev/run="+name); err != nil {
+		if out, err := c.Kubectl(context.Background(), "delete", "clusterroles,clusterrolebindings",
+			"-l", "lapse.dev/run="+name); err != nil {
 			t.Error(out, err)
 		}
 	})
@@ -399,7 +419,8 @@ func apply(t *testing.T, c *drill.Cluster, w drill.Workload, args ...string) str
 // there is none.)
 func measuring(t *testing.T, c *drill.Cluster, w drill.Workload, job string) {
 	t.Helper()
-	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "--for=jsonpath={.status.ready}=1", "job/"+job, "--timeout=3m"); err != nil {
+	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "--for=jsonpath={.status.ready}=1",
+		"job/"+job, "--timeout=3m"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -411,7 +432,8 @@ func TestDurationEndsByItself(t *testing.T) {
 	w := deploy(t, c, drill.Workload{Replicas: 2})
 	run := measure(t, c, w, "--rate=100", "--duration=3s")
 	if run.Timeline.Run.Aborted != "" || run.Timeline.Verdict.Sent == 0 || run.Timeline.Lost() != 0 {
-		t.Errorf("aborted %q, verdict %+v: want a clean run to its planned end", run.Timeline.Run.Aborted, run.Timeline.Verdict)
+		t.Errorf("aborted %q, verdict %+v: want a clean run to its planned end",
+			run.Timeline.Run.Aborted, run.Timeline.Verdict)
 	}
 	nothingLeft(t, c, run)
 }

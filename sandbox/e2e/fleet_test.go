@@ -22,13 +22,15 @@ func TestACutNodeIsAGapOfItsOwnView(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2})
 	nodes := threeNodes(t, c)
-	hosts, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].spec.nodeName}")
+	hosts, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "pods", "-l", "app=web",
+		"-o", "jsonpath={.items[*].spec.nodeName}")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cut := nodes[slices.IndexFunc(nodes, func(n string) bool { return !slices.Contains(strings.Fields(hosts), n) })]
 	link := func(state string) []string {
-		return []string{filepath.Join(c.Dir, "bin", "sandbox"), "--dir", c.Dir, "exec", "cp", "--", "ip", "link", "set", "to-" + cut, state}
+		return []string{filepath.Join(c.Dir, "bin", "sandbox"), "--dir", c.Dir, "exec", "cp", "--", "ip",
+			"link", "set", "to-" + cut, state}
 	}
 	t.Cleanup(func() {
 		up := link("up")
@@ -36,8 +38,10 @@ func TestACutNodeIsAGapOfItsOwnView(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
-	script := "set -e; sleep 2; " + strings.Join(link("down"), " ") + "; sleep 10; " + strings.Join(link("up"), " ") + "; sleep 8"
-	run := measure(t, c, w, "--from=all", "--rate=300", "--baseline=2s", "--settle=2s", "--min-coverage=50%", "--avoid-node="+cut, "--", "sh", "-c", script)
+	script := "set -e; sleep 2; " + strings.Join(link("down"),
+		" ") + "; sleep 10; " + strings.Join(link("up"), " ") + "; sleep 8"
+	run := measure(t, c, w, "--from=all", "--rate=300", "--baseline=2s", "--settle=2s", "--min-coverage=50%",
+		"--avoid-node="+cut, "--", "sh", "-c", script)
 	var away time.Duration // failed or unobserved, for new connections from the cut node
 	for _, window := range run.Timeline.Windows {
 		if window.Kind == "slow" {
@@ -52,7 +56,8 @@ func TestACutNodeIsAGapOfItsOwnView(t *testing.T) {
 			t.Errorf("%s is said to have been down, and only the link of %s was cut: %+v", window.Target, cut, window)
 		}
 		// What others lose as the cut node comes back is little, and no rule may be sure of its cause.
-		if cause := window.Causes[0]; cause.Confidence == "high" || cause.Rule == "prober-isolated" && !strings.Contains(window.Target, " from "+cut) {
+		if cause := window.Causes[0]; cause.Confidence == "high" || cause.Rule == "prober-isolated" &&
+			!strings.Contains(window.Target, " from "+cut) {
 			t.Errorf("%s: only the link of %s was cut, and this is named: %+v", window.Target, cut, cause)
 		}
 	}
@@ -60,15 +65,18 @@ func TestACutNodeIsAGapOfItsOwnView(t *testing.T) {
 		switch {
 		case strings.HasPrefix(u.Target, "web new from "+cut):
 			away += u.End - u.Start
-		case strings.HasPrefix(u.Target, "web new from ") && u.Reason != "prober stalled" && u.End-u.Start > time.Second:
+		case strings.HasPrefix(u.Target, "web new from ") &&
+			u.Reason != "prober stalled" && u.End-u.Start > time.Second:
 			t.Errorf("%s was unobserved for %v (%s), and nothing happened there", u.Target, u.End-u.Start, u.Reason)
 		}
 	}
 	if away < 8*time.Second {
-		t.Errorf("%s was cut off for 10 s, and is said to have been away for %v: %+v", cut, away, run.Timeline.Unobserved)
+		t.Errorf("%s was cut off for 10 s, and is said to have been away for %v: %+v",
+			cut, away, run.Timeline.Unobserved)
 	}
 	for _, node := range nodes {
-		if measured := target(t, run, "web new from "+node); node != cut && (measured.OK == 0 || 100*run.Timeline.LostBy(measured) > measured.OK) {
+		if measured := target(t, run, "web new from "+node); node != cut &&
+			(measured.OK == 0 || 100*run.Timeline.LostBy(measured) > measured.OK) {
 			t.Errorf("%s: %d answers, %d failures", measured.Name, measured.OK, measured.Failed)
 		}
 	}
@@ -80,7 +88,8 @@ func TestLosingTheCoordinatorKeepsWhatTheNodesMeasured(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2})
 	nodes := threeNodes(t, c)
-	kill := "sleep 4; kubectl -n " + w.Namespace + " delete pod -l app.kubernetes.io/managed-by=lapse,lapse.dev/part!=prober --now --wait && sleep 3"
+	kill := "sleep 4; kubectl -n " + w.Namespace +
+		" delete pod -l app.kubernetes.io/managed-by=lapse,lapse.dev/part!=prober --now --wait && sleep 3"
 	run := measure(t, c, w, "--from=all", "--rate=300", "--fail-if=failed>0", "--", "sh", "-c", kill)
 	if run.ExitCode != 6 || run.Timeline.Run.Aborted == "" {
 		t.Errorf("exit code %d, aborted %q: want 6, the run was cut short", run.ExitCode, run.Timeline.Run.Aborted)
@@ -118,7 +127,8 @@ done
 		if measured := target(t, run, "web new from "+node); measured.OK == 0 {
 			t.Errorf("nothing was measured from %s: %+v", node, measured)
 		}
-		if slices.ContainsFunc(run.Timeline.Events, func(e drill.Event) bool { return e.To == "lost" && e.Object.Name == node }) {
+		if slices.ContainsFunc(run.Timeline.Events,
+			func(e drill.Event) bool { return e.To == "lost" && e.Object.Name == node }) {
 			t.Errorf("the prober on %s was lost: a drain leaves it where it is", node)
 		}
 	}
@@ -145,11 +155,13 @@ func TestAppliedFleetMeasuresFromEveryNode(t *testing.T) {
 			t.Errorf("from %s: %+v, %v", node, measured, err)
 		}
 	}
-	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "--for=delete", "daemonset/"+job+"-probers", "--timeout=2m"); err != nil {
+	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "--for=delete",
+		"daemonset/"+job+"-probers", "--timeout=2m"); err != nil {
 		t.Error(err)
 	}
 	lapse(t, c, "delete", job, "-n", w.Namespace)
-	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "--for=delete", "secret/"+job+"-keys", "--timeout=2m"); err != nil {
+	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "--for=delete",
+		"secret/"+job+"-keys", "--timeout=2m"); err != nil {
 		t.Error(err)
 	}
 }

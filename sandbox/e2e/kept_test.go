@@ -23,7 +23,8 @@ func TestResultOfADeletedPodIsRetrieved(t *testing.T) {
 	w := deploy(t, c, drill.Workload{Replicas: 1})
 	job := apply(t, c, w, "--duration=2s", "--rate=100", "--hold=5m")
 	measuring(t, c, w, job) // kubectl follows no log of a container that is being created
-	held := exec.CommandContext(t.Context(), filepath.Join(c.Dir, "bin", "kubectl"), "-n", w.Namespace, "logs", "-f", "--pod-running-timeout=2m", "job/"+job)
+	held := exec.CommandContext(t.Context(), filepath.Join(c.Dir, "bin", "kubectl"), "-n", w.Namespace, "logs",
+		"-f", "--pod-running-timeout=2m", "job/"+job)
 	held.Env = c.Env()
 	log, err := held.StdoutPipe()
 	if err != nil {
@@ -35,11 +36,13 @@ func TestResultOfADeletedPodIsRetrieved(t *testing.T) {
 	for lines := bufio.NewScanner(log); lines.Scan() && !strings.Contains(lines.Text(), "END LAPSE TIMELINE"); {
 	}
 	go io.Copy(io.Discard, log)
-	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "delete", "pod", "-l", "app.kubernetes.io/managed-by=lapse", "--wait=false"); err != nil {
+	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "delete", "pod",
+		"-l", "app.kubernetes.io/managed-by=lapse", "--wait=false"); err != nil {
 		t.Fatal(err)
 	}
 	// It stays, though it has nothing to do but to be asked.
-	if out, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/managed-by=lapse", "--timeout=5s"); err == nil {
+	if out, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "--for=delete", "pod",
+		"-l", "app.kubernetes.io/managed-by=lapse", "--timeout=5s"); err == nil {
 		t.Fatalf("the Pod has gone with its result: %s", out)
 	}
 	dir := filepath.Join(t.TempDir(), "fetched")
@@ -57,7 +60,8 @@ func TestWorkstationStoppedPastTheHoldGetsItsResult(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 1})
 	dir := filepath.Join(t.TempDir(), "run")
-	cmd := c.Command(t.Context(), "run", "svc/web", "-n", w.Namespace, "--out", dir, "--rate=100", "--duration=6s", "--hold=2s", "--min-coverage=1%")
+	cmd := c.Command(t.Context(), "run", "svc/web", "-n", w.Namespace, "--out", dir, "--rate=100", "--duration=6s",
+		"--hold=2s", "--min-coverage=1%")
 	talk, stderr := io.Pipe()
 	cmd.Stderr = stderr
 	if err := cmd.Start(); err != nil {
@@ -83,7 +87,8 @@ func TestWorkstationStoppedPastTheHoldGetsItsResult(t *testing.T) {
 		t.Fatal("it does not follow the run")
 	}
 	cmd.Process.Signal(syscall.SIGSTOP)
-	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "job", "-l", "app.kubernetes.io/managed-by=lapse", "--for=condition=Complete", "--timeout=3m"); err != nil {
+	if _, err := c.Kubectl(t.Context(), "-n", w.Namespace, "wait", "job", "-l", "app.kubernetes.io/managed-by=lapse",
+		"--for=condition=Complete", "--timeout=3m"); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Process.Signal(syscall.SIGCONT)
@@ -93,7 +98,8 @@ func TestWorkstationStoppedPastTheHoldGetsItsResult(t *testing.T) {
 	}
 	t.Log(run.Output)
 	if r := run.Timeline.Run; r.Aborted != "" || run.ExitCode != 0 || r.Duration < 7*time.Second {
-		t.Errorf("aborted %q, exit code %d, duration %v: want the whole run of 7 s, ungated", r.Aborted, run.ExitCode, r.Duration)
+		t.Errorf("aborted %q, exit code %d, duration %v: want the whole run of 7 s, ungated",
+			r.Aborted, run.ExitCode, r.Duration)
 	}
 	nothingLeft(t, c, run)
 }

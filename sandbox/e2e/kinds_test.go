@@ -33,8 +33,10 @@ func asked(t *testing.T, c *drill.Cluster, w drill.Workload, target string, args
 		t.Fatal(err)
 	}
 	dir := runDir(t)
-	args = append([]string{"run", target, "-n", w.Namespace, "--out", dir, "--rate=100", "--baseline=2s", "--settle=8s"}, args...)
-	run, err := c.Command(t.Context(), append(args, "--", "kubectl", "-n", w.Namespace, "delete", "--wait=false", strings.Fields(pods)[0])...).Finish(dir)
+	args = append([]string{"run", target, "-n", w.Namespace, "--out", dir, "--rate=100",
+		"--baseline=2s", "--settle=8s"}, args...)
+	run, err := c.Command(t.Context(), append(args, "--", "kubectl", "-n", w.Namespace, "delete", "--wait=false",
+		strings.Fields(pods)[0])...).Finish(dir)
 	return checked(t, c, run, err)
 }
 
@@ -88,7 +90,8 @@ func TestNodePortOfEveryNodeIsMeasured(t *testing.T) {
 	}
 	for _, window := range run.Timeline.Windows {
 		node, cause := strings.Fields(window.Target)[2], window.Causes[0]
-		if strings.HasPrefix(window.Target, "ports nodeport ") && cause.Rule == routeOutlivesPod && !strings.HasPrefix(cause.Text, node+" still routed to ") {
+		if strings.HasPrefix(window.Target, "ports nodeport ") && cause.Rule == routeOutlivesPod &&
+			!strings.HasPrefix(cause.Text, node+" still routed to ") {
 			t.Errorf("%s: %q, want it to be said of %s", window.Target, cause.Text, node)
 		}
 	}
@@ -104,11 +107,14 @@ func TestHeadlessServiceIsMeasuredByItsName(t *testing.T) {
 	if !fresh.Turns || fresh.OK == 0 {
 		t.Errorf("target %+v: want one whose connections go to each address", fresh)
 	}
-	if len(run.Timeline.Run.Services) != 1 || !slices.ContainsFunc(run.Timeline.Run.Services[0].NotCovered, func(s string) bool { return strings.Contains(s, "headless") }) {
+	if len(run.Timeline.Run.Services) != 1 || !slices.ContainsFunc(run.Timeline.Run.Services[0].NotCovered,
+		func(s string) bool { return strings.Contains(s, "headless") }) {
 		t.Errorf("services %+v, want it said what a pass does not cover", run.Timeline.Run.Services)
 	}
 	for _, window := range run.Timeline.Windows {
-		if slices.ContainsFunc(window.Causes, func(c drill.Cause) bool { return c.Rule == routeOutlivesPod || c.Rule == "kube-proxy-late" }) {
+		if slices.ContainsFunc(window.Causes, func(c drill.Cause) bool {
+			return c.Rule == routeOutlivesPod || c.Rule == "kube-proxy-late"
+		}) {
 			t.Errorf("window %+v: no node routes to the Pods of a headless Service", window)
 		}
 	}
@@ -131,14 +137,16 @@ spec:
   ports:
   - {name: http, port: 80}
 `)
-	addr, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].status.podIP}")
+	addr, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "pods", "-l", "app=web",
+		"-o", "jsonpath={.items[0].status.podIP}")
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr = strings.TrimSpace(addr)
 	made := map[string]any{
 		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-		"metadata":  map[string]any{"name": "hand-1", "namespace": w.Namespace, "labels": map[string]string{"kubernetes.io/service-name": "hand"}},
+		"metadata": map[string]any{"name": "hand-1", "namespace": w.Namespace,
+			"labels": map[string]string{"kubernetes.io/service-name": "hand"}},
 		"ports":     []any{map[string]any{"name": "http", "port": 8080}},
 		"endpoints": []any{map[string]any{"addresses": []string{addr}}},
 	}
@@ -153,9 +161,12 @@ spec:
 		t.Fatal(err)
 	}
 	dir := runDir(t)
-	run, err := c.Command(t.Context(), "run", "svc/hand", "-n", w.Namespace, "--out", dir, "--rate=100", "--duration=3s", "--timeout=5s", "--fail-if=failed>0").Finish(dir) // 5 s: longer than this machine stands still
+	run, err := c.Command(t.Context(), "run", "svc/hand", "-n", w.Namespace, "--out", dir, "--rate=100",
+		// 5 s: longer than this machine stands still
+		"--duration=3s", "--timeout=5s", "--fail-if=failed>0").Finish(dir)
 	run = checked(t, c, run, err)
-	if run.Timeline.Verdict.Failed != 0 || target(t, run, "hand new").OK == 0 || target(t, run, "hand direct "+addr+":8080").OK == 0 {
+	if run.Timeline.Verdict.Failed != 0 || target(t, run, "hand new").OK == 0 ||
+		target(t, run, "hand direct "+addr+":8080").OK == 0 {
 		t.Errorf("targets %+v: want answers of the Service and of its endpoint", run.Timeline.Targets)
 	}
 }
@@ -169,7 +180,8 @@ func TestServiceIsMeasuredFromOutside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := c.Kubectl(t.Context(), "-n", "default", "get", "endpointslices", "kubernetes", "-o", "jsonpath={.endpoints[0].addresses[0]}:{.ports[0].port}")
+	server, err := c.Kubectl(t.Context(), "-n", "default", "get", "endpointslices", "kubernetes",
+		"-o", "jsonpath={.endpoints[0].addresses[0]}:{.ports[0].port}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,13 +192,16 @@ func TestServiceIsMeasuredFromOutside(t *testing.T) {
 	// The control plane's network is the machine outside: the nodes' addresses lead there, and the relay to the API
 	// server does not.
 	outside := filepath.Join(t.TempDir(), "kubeconfig")
-	config = regexp.MustCompile(`https://127\.0\.0\.1:\d+`).ReplaceAll(config, []byte("https://"+strings.TrimSpace(server)))
+	config = regexp.MustCompile(`https://127\.0\.0\.1:\d+`).ReplaceAll(config,
+		[]byte("https://"+strings.TrimSpace(server)))
 	if err := os.WriteFile(outside, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	dir := runDir(t)
-	cmd := c.Command(t.Context(), "--dir", c.Dir, "exec", "cp", "--", c.Lapse, "run", "svc/ports", "--kubeconfig", outside, "-n", w.Namespace, "--from=outside",
-		"--out", dir, "--rate=100", "--baseline=2s", "--settle=4s", "--", "kubectl", "--kubeconfig", outside, "-n", w.Namespace, "delete", "--wait=false", strings.Fields(pods)[0])
+	cmd := c.Command(t.Context(), "--dir", c.Dir, "exec", "cp", "--", c.Lapse, "run", "svc/ports",
+		"--kubeconfig", outside, "-n", w.Namespace, "--from=outside",
+		"--out", dir, "--rate=100", "--baseline=2s", "--settle=4s", "--", "kubectl", "--kubeconfig", outside,
+		"-n", w.Namespace, "delete", "--wait=false", strings.Fields(pods)[0])
 	cmd.Path = filepath.Join(c.Dir, "bin", "sandbox")
 	run, err := cmd.Finish(dir)
 	run = checked(t, c, run, err)
@@ -194,7 +209,8 @@ func TestServiceIsMeasuredFromOutside(t *testing.T) {
 	for _, target := range run.Timeline.Targets {
 		if target.RouteNode != "" {
 			from[target.RouteNode]++
-			if !strings.HasSuffix(target.Name, " from outside") || target.Node != "" || target.OK == 0 || target.Coverage < 0.5 {
+			if !strings.HasSuffix(target.Name, " from outside") || target.Node != "" ||
+				target.OK == 0 || target.Coverage < 0.5 {
 				t.Errorf("target %+v: want one from outside that was answered", target)
 			}
 		}
@@ -206,7 +222,8 @@ func TestServiceIsMeasuredFromOutside(t *testing.T) {
 		t.Errorf("aborted: %s", run.Timeline.Run.Aborted)
 	}
 	for _, window := range run.Timeline.Windows {
-		if strings.HasSuffix(window.Target, " from outside") && window.Causes[0].Rule == routeOutlivesPod && !strings.HasPrefix(window.Causes[0].Text, strings.Fields(window.Target)[2]+" still routed to ") {
+		if strings.HasSuffix(window.Target, " from outside") && window.Causes[0].Rule == routeOutlivesPod &&
+			!strings.HasPrefix(window.Causes[0].Text, strings.Fields(window.Target)[2]+" still routed to ") {
 			t.Errorf("%s: %q", window.Target, window.Causes[0].Text)
 		}
 	}

@@ -21,9 +21,11 @@ func TestALostProberIsAGapOfItsOwnNode(t *testing.T) {
 	w := deploy(t, c, drill.Workload{Replicas: 2})
 	nodes := threeNodes(t, c)
 	deleted, stopped := nodes[2], nodes[1]
-	run := measure(t, c, w, "--from=all", "--rate=300", "--baseline=2s", "--settle=2s", "--min-coverage=50%", "--fail-if=failed>0", "--fail-if=sources.coverage<99.9%", "--",
+	run := measure(t, c, w, "--from=all", "--rate=300", "--baseline=2s", "--settle=2s", "--min-coverage=50%",
+		"--fail-if=failed>0", "--fail-if=sources.coverage<99.9%", "--",
 		"sh", disturbProbers(t, w.Namespace, deleted, stopped))
-	if lost := run.Timeline.Lost(); lost > 0 || slices.ContainsFunc(run.Timeline.Windows, func(w drill.Window) bool { return !run.Timeline.Excused(w) }) {
+	if lost := run.Timeline.Lost(); lost > 0 || slices.ContainsFunc(run.Timeline.Windows,
+		func(w drill.Window) bool { return !run.Timeline.Excused(w) }) {
 		t.Errorf("%d requests failed, %d windows: %s", lost, len(run.Timeline.Windows), run.Output)
 	}
 	if run.ExitCode != 3 {
@@ -56,7 +58,8 @@ func TestALostProberIsAGapOfItsOwnNode(t *testing.T) {
 			}
 		}
 	}
-	lostEvent := slices.ContainsFunc(run.Timeline.Events, func(e drill.Event) bool { return e.To == "lost" && e.Object.Name == deleted })
+	lostEvent := slices.ContainsFunc(run.Timeline.Events,
+		func(e drill.Event) bool { return e.To == "lost" && e.Object.Name == deleted })
 	if !lostEvent {
 		t.Errorf("no event says that the prober on %s was lost", deleted)
 	}

@@ -37,13 +37,16 @@ func TestEveryNodesRoutesAreMeasured(t *testing.T) {
 	}
 	defer watch.Close()
 	args := []string{"--from=all", "--rate=300", "--baseline=2s", "--settle=5s", "--avoid-node=" + drained, "--"}
-	run := measure(t, c, w, append(args, staleRoutes(t, c, w, podOn(t, c, w, drained), "kubectl drain "+drained+" --ignore-daemonsets", late)...)...)
+	run := measure(t, c, w, append(args, staleRoutes(t, c, w, podOn(t, c, w, drained),
+		"kubectl drain "+drained+" --ignore-daemonsets", late)...)...)
 	if run.ExitCode != 0 && run.ExitCode != 4 { // a prober may have stood still for longer than a node may
 		t.Errorf("exit code %d, want 0, or 4 where a node observed too little: no gate was given", run.ExitCode)
 	}
 	for _, node := range nodes {
-		if measured := target(t, run, "web new from "+node); measured.Node != node || measured.OK == 0 || measured.Rate != 100 {
-			t.Errorf("%s: measured from %q at %v/s, %d answers", measured.Name, measured.Node, measured.Rate, measured.OK)
+		if measured := target(t, run, "web new from "+node); measured.Node != node ||
+			measured.OK == 0 || measured.Rate != 100 {
+			t.Errorf("%s: measured from %q at %v/s, %d answers",
+				measured.Name, measured.Node, measured.Rate, measured.OK)
 		}
 		routed, err := watch.Routed(node)
 		if err != nil {
@@ -57,13 +60,15 @@ func TestEveryNodesRoutesAreMeasured(t *testing.T) {
 			earliest, latest := run.Timeline.T0.Add(r.Changed.Earliest), run.Timeline.T0.Add(r.Changed.Latest)
 			t.Logf("%s at %s: %v to %v, truth %v to %v", r.Pod, node, earliest, latest, at.Earliest, at.Latest)
 			if at.Latest.Before(earliest) || latest.Before(at.Earliest) {
-				t.Errorf("the routes of %s to %s changed between %v and %v, and are said to have between %v and %v", node, r.Pod, at.Earliest, at.Latest, earliest, latest)
+				t.Errorf("the routes of %s to %s changed between %v and %v, and are said to have between %v and %v",
+					node, r.Pod, at.Earliest, at.Latest, earliest, latest)
 			}
 			if node == late && run.Timeline.WithoutStandstills(r.Changed.Earliest, r.Changed.Latest) > time.Second {
 				t.Errorf("the routes of %s are known no better than from %v to %v", node, earliest, latest)
 			}
 		}
-		if !slices.ContainsFunc(run.Timeline.Routes, func(r drill.Route) bool { return r.Node == node && r.Change == "removal" }) {
+		if !slices.ContainsFunc(run.Timeline.Routes,
+			func(r drill.Route) bool { return r.Node == node && r.Change == "removal" }) {
 			t.Errorf("nothing is said of the routes of %s: %+v", node, run.Timeline.Routes)
 		}
 	}
@@ -159,7 +164,8 @@ func TestRoutesAreMeasuredWithoutHarm(t *testing.T) {
 		t.Fatalf("the DNS servers that were asked: %+v", timeline.DNS)
 	}
 	dns := timeline.DNS.Servers[0]
-	if dns.TTL == nil || dns.TTL.Max > 5*time.Second || dns.Answered < dns.Asked*9/10 || !strings.Contains(out, "DNS: REMOVED") || !strings.Contains(out, dns.Addr) {
+	if dns.TTL == nil || dns.TTL.Max > 5*time.Second || dns.Answered < dns.Asked*9/10 ||
+		!strings.Contains(out, "DNS: REMOVED") || !strings.Contains(out, dns.Addr) {
 		t.Errorf("%+v", dns)
 	}
 	still := timeline.Run.Duration - timeline.WithoutStandstills(0, timeline.Run.Duration)
@@ -170,12 +176,14 @@ func TestRoutesAreMeasuredWithoutHarm(t *testing.T) {
 		}
 	}
 	if followed != changes {
-		t.Errorf("DNS was seen to follow %d removals within 7 s and %v of standstill, want %d: %+v", followed, still, changes, dns.Changes)
+		t.Errorf("DNS was seen to follow %d removals within 7 s and %v of standstill, want %d: %+v",
+			followed, still, changes, dns.Changes)
 	}
 	if !strings.Contains(out, "A preStop sleep of ≥ ") {
 		t.Errorf("no advice in\n%s", out)
 	}
-	left, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "daemonsets,secrets,jobs,services,deployments", "-l", "app.kubernetes.io/managed-by=lapse", "-o", "name")
+	left, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "daemonsets,secrets,jobs,services,deployments",
+		"-l", "app.kubernetes.io/managed-by=lapse", "-o", "name")
 	if err != nil {
 		t.Fatal(err)
 	}

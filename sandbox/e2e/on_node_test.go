@@ -24,12 +24,14 @@ func TestEveryServiceOfANodeIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := nodes[slices.IndexFunc(nodes, func(n string) bool { return n != drained })]
-	both := drill.Workload{Namespace: spread.Namespace + "-2", Name: "both", Node: drained, Replicas: 2, Args: []string{"--on-sigterm", "exit"}}
+	both := drill.Workload{Namespace: spread.Namespace + "-2", Name: "both", Node: drained, Replicas: 2,
+		Args: []string{"--on-sigterm", "exit"}}
 	away := drill.Workload{Namespace: spread.Namespace + "-3", Name: "away", Node: other, Replicas: 1}
 	deployBeside(t, c, both)
 	deployBeside(t, c, away)
 	dir := runDir(t)
-	run, err := c.Command(t.Context(), "run", "--on-node", drained, "--total-rate=400", "--baseline=2s", "--settle=5s", "--out", dir,
+	run, err := c.Command(t.Context(), "run", "--on-node", drained, "--total-rate=400", "--baseline=2s",
+		"--settle=5s", "--out", dir,
 		"--", "kubectl", "drain", drained, "--ignore-daemonsets").Finish(dir)
 	run = checked(t, c, run, err)
 	if run.ExitCode != 0 {
@@ -45,13 +47,16 @@ func TestEveryServiceOfANodeIsMeasured(t *testing.T) {
 	if want := []string{both.Namespace + "/both", spread.Namespace + "/web"}; !slices.Equal(names, want) {
 		t.Errorf("measured, the worst first: %q, want %q", names, want)
 	}
-	if i := slices.Index(names, both.Namespace+"/both"); i >= 0 && run.Timeline.Services[i].Verdict != nil && run.Timeline.Services[i].Verdict.Failed == 0 {
+	if i := slices.Index(names, both.Namespace+"/both"); i >= 0 && run.Timeline.Services[i].Verdict != nil &&
+		run.Timeline.Services[i].Verdict.Failed == 0 {
 		t.Error("no request to the Service that lost both endpoints failed")
 	}
-	if slices.ContainsFunc(run.Timeline.Run.SetAside, func(s drill.SetAside) bool { return s.Namespace != "kube-system" && s.Namespace != "default" }) {
+	if slices.ContainsFunc(run.Timeline.Run.SetAside,
+		func(s drill.SetAside) bool { return s.Namespace != "kube-system" && s.Namespace != "default" }) {
 		t.Errorf("set aside: %+v", run.Timeline.Run.SetAside)
 	}
-	left, err := c.Kubectl(t.Context(), "get", "roles,rolebindings,clusterroles,clusterrolebindings,jobs", "-A", "-l", "lapse.dev/run", "-o", "name")
+	left, err := c.Kubectl(t.Context(), "get", "roles,rolebindings,clusterroles,clusterrolebindings,jobs", "-A",
+		"-l", "lapse.dev/run", "-o", "name")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,14 +14,18 @@ import (
 // One server of each Pod serves on after SIGTERM, the other one exits.
 func TestEachPortIsJudgedByItsOwnProbes(t *testing.T) {
 	c := cluster(t)
-	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "graceful", "--drain-for", "6s"}, Metrics: []string{"--on-sigterm", "exit"}})
+	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "graceful", "--drain-for", "6s"},
+		Metrics: []string{"--on-sigterm", "exit"}})
 	pods, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "pods", "-l", "app=web", "-o", "name")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	args := []string{"run", "svc/web:http", "svc/web:metrics", "-n", w.Namespace, "--out", dir, "--rate=150", "--fail-if=failed>0", "--settle=4s", "--"}
-	run, err := c.Command(t.Context(), append(args, staleRoutes(t, c, w, strings.Fields(pods)[0], "kubectl -n "+w.Namespace+" delete --wait=false "+strings.Fields(pods)[0])...)...).Finish(dir)
+	args := []string{"run", "svc/web:http", "svc/web:metrics", "-n", w.Namespace, "--out", dir, "--rate=150",
+		"--fail-if=failed>0", "--settle=4s", "--"}
+	run, err := c.Command(t.Context(), append(args,
+		staleRoutes(t, c, w, strings.Fields(pods)[0],
+			"kubectl -n "+w.Namespace+" delete --wait=false "+strings.Fields(pods)[0])...)...).Finish(dir)
 	checked(t, c, run, err)
 	seen := map[string]int{}
 	for _, e := range run.Timeline.Events {
@@ -44,7 +48,8 @@ func TestEachPortIsJudgedByItsOwnProbes(t *testing.T) {
 		if run.Timeline.Excused(window) {
 			continue
 		}
-		if strings.Contains(window.Target, "metrics") && strings.HasSuffix(window.Target, "new") && window.Causes[0].Rule != routeOutlivesPod {
+		if strings.Contains(window.Target, "metrics") && strings.HasSuffix(window.Target, "new") &&
+			window.Causes[0].Rule != routeOutlivesPod {
 			t.Errorf("window %+v: want it to be %s, for the Pod's own port stopped", window, routeOutlivesPod)
 		}
 		if !strings.Contains(window.Target, "metrics") {
@@ -52,6 +57,7 @@ func TestEachPortIsJudgedByItsOwnProbes(t *testing.T) {
 		}
 	}
 	if len(run.Timeline.CausedBy(routeOutlivesPod)) == 0 {
-		t.Errorf("targets %v, windows %+v: want new connections to metrics lost on stale routes", lost, run.Timeline.Windows)
+		t.Errorf("targets %v, windows %+v: want new connections to metrics lost on stale routes",
+			lost, run.Timeline.Windows)
 	}
 }

@@ -17,7 +17,8 @@ func TestRollingRestartNamesEachPodAsLongAsItsRoutesLasted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer watch.Close()
-	run := measure(t, c, w, "--rate=200", "--fail-if=failed>0", "--settle=10s", "--", "kubectl", "-n", w.Namespace, "rollout", "restart", "deployment/web")
+	run := measure(t, c, w, "--rate=200", "--fail-if=failed>0", "--settle=10s", "--", "kubectl", "-n", w.Namespace,
+		"rollout", "restart", "deployment/web")
 	if err := c.Ready(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}

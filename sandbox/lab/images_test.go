@@ -15,7 +15,8 @@ func TestAnImageThatCannotBeMadeIsNamedByItsScenarios(t *testing.T) {
 	if err := os.WriteFile(sandbox, []byte("#!/bin/sh\ntest \"$4\" != debian:caddy\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	caddy, nginx, plain := Scenario{Manifest: "image: debian:caddy"}, Scenario{Manifest: "image: debian:nginx-light"}, Scenario{Manifest: "image: lapse-workload:dev"}
+	caddy, nginx, plain := Scenario{Manifest: "image: debian:caddy"}, Scenario{Manifest: "image: debian:nginx-light"},
+		Scenario{Manifest: "image: lapse-workload:dev"}
 	l := &laboratory{cluster: &drill.Cluster{Dir: t.TempDir()}}
 	l.Sandbox = sandbox
 	l.loadImages(t.Context(), []Scenario{caddy, nginx, plain, caddy})

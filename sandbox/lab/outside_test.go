@@ -28,10 +28,12 @@ func TestWhatStandsOutsideIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.Outside.equal(Outside{Balancer: []string{"--interval", "1s", "--unhealthy", "3"}, Ingress: []string{}, Families: "ipv4,ipv6"}) || s.Outside.Ingress == nil {
+	if !s.Outside.equal(Outside{Balancer: []string{"--interval", "1s", "--unhealthy", "3"}, Ingress: []string{},
+		Families: "ipv4,ipv6"}) || s.Outside.Ingress == nil {
 		t.Errorf("%+v", s.Outside)
 	}
-	if strings.Join(s.Targets, " ") != "http://$lb/ http://[$ingress6]/" || strings.Join(s.Flags, " ") != "--watch svc/web" || !s.fromOutside() {
+	if strings.Join(s.Targets, " ") != "http://$lb/ http://[$ingress6]/" ||
+		strings.Join(s.Flags, " ") != "--watch svc/web" || !s.fromOutside() {
 		t.Errorf("targets %v, flags %v, from outside %v", s.Targets, s.Flags, s.fromOutside())
 	}
 	vars := map[string]string{}
@@ -74,14 +76,16 @@ func TestWrongSectionsOutsideAreRefused(t *testing.T) {
 func TestACutIsOfTheFamiliesOfItsPeers(t *testing.T) {
 	both := cutRules("lapse-cut-lab", []string{"10.244.2.0/24", "fd00:10:244:2::/64"}, "6443")
 	for _, want := range []string{
-		"table ip lapse-cut-lab {", "ip daddr { 10.244.2.0/24 } tcp dport 6443 drop", "ip saddr { 10.244.2.0/24 } tcp sport 6443 drop",
+		"table ip lapse-cut-lab {", "ip daddr { 10.244.2.0/24 } tcp dport 6443 drop",
+		"ip saddr { 10.244.2.0/24 } tcp sport 6443 drop",
 		"table ip6 lapse-cut-lab {", "ip6 daddr { fd00:10:244:2::/64 } tcp dport 6443 drop",
 	} {
 		if !strings.Contains(both, want) {
 			t.Errorf("lacks %q:\n%s", want, both)
 		}
 	}
-	if four := cutRules("lapse-cut-lab", []string{"10.0.0.1"}, ""); strings.Contains(four, "ip6") || !strings.Contains(four, "ip daddr { 10.0.0.1 } drop") {
+	if four := cutRules("lapse-cut-lab", []string{"10.0.0.1"}, ""); strings.Contains(four, "ip6") ||
+		!strings.Contains(four, "ip daddr { 10.0.0.1 } drop") {
 		t.Errorf("of IPv4 alone:\n%s", four)
 	}
 }

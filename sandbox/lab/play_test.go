@@ -30,7 +30,8 @@ func TestAStepThatFailsEndsTheScenarioAndAllIsPutRight(t *testing.T) {
 	refused := noting(&log, "refused", broken)
 	refused.Try = true
 	p := &play{machine: machine{log: io.Discard}}
-	done, err := p.steps(t.Context(), []Step{noting(&log, "a", nil), refused, noting(&log, "b", broken), noting(&log, "never", nil)})
+	done, err := p.steps(t.Context(), []Step{noting(&log, "a", nil), refused,
+		noting(&log, "b", broken), noting(&log, "never", nil)})
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "b: broken") {
 		t.Errorf("error %v", err)
 	}
@@ -98,7 +99,8 @@ func TestAStoppedProcessIsContinuedAtTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	becomes(t, child.Process.Pid, false)
-	if err := continueProcess(t.Context(), p, nil, "sleep"); err == nil || !strings.Contains(err.Error(), "sleep was not stopped") {
+	if err := continueProcess(t.Context(), p, nil, "sleep"); err == nil ||
+		!strings.Contains(err.Error(), "sleep was not stopped") {
 		t.Errorf("continued twice: %v", err)
 	}
 }
@@ -131,7 +133,8 @@ func TestExitsOfAPodAreKeptOnce(t *testing.T) {
 		return `{"type": "MODIFIED", "object": {"metadata": {"name": "web-1", "labels": {"app": "web"}}, "spec": {"nodeName": "node2"}, "status": {"containerStatuses": [{"name": "server", ` + status + `}]}}}`
 	}
 	w := &podWatch{pods: map[string]*Pod{}}
-	for _, status := range []string{`"state": {"running": {}}`, `"state": ` + state, `"state": {"running": {}}, "lastState": ` + state} {
+	for _, status := range []string{`"state": {"running": {}}`, `"state": ` + state,
+		`"state": {"running": {}}, "lastState": ` + state} {
 		var e podEvent
 		if err := json.Unmarshal([]byte(event(status)), &e); err != nil {
 			t.Fatal(err)
@@ -139,7 +142,8 @@ func TestExitsOfAPodAreKeptOnce(t *testing.T) {
 		w.see(e)
 	}
 	pod := w.pods["web-1"]
-	if pod == nil || pod.Node != "node2" || pod.App != "web" || len(pod.Exits) != 1 || pod.Exits[0].Code != 137 || pod.Exits[0].Reason != "OOMKilled" {
+	if pod == nil || pod.Node != "node2" || pod.App != "web" || len(pod.Exits) != 1 || pod.Exits[0].Code != 137 ||
+		pod.Exits[0].Reason != "OOMKilled" {
 		t.Errorf("%+v", pod)
 	}
 }

@@ -22,7 +22,8 @@ func TestPreflightIsHeardWhereItKnowsNothingOfPods(t *testing.T) {
 		{1, `{"services": [{"findings": []}]}`, 0, true},
 	} {
 		lapse := filepath.Join(t.TempDir(), "lapse")
-		if err := os.WriteFile(lapse, fmt.Appendf(nil, "#!/bin/sh\ncat > /dev/null\necho -n '%s'\nexit %d\n", tt.out, tt.code), 0o755); err != nil {
+		if err := os.WriteFile(lapse, fmt.Appendf(nil, "#!/bin/sh\ncat > /dev/null\necho -n '%s'\nexit %d\n", tt.out,
+			tt.code), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		all, err := predict(t.Context(), lapse, "kind: Service")

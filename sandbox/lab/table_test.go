@@ -12,7 +12,10 @@ import (
 
 func TestTableCountsEveryRun(t *testing.T) {
 	one := func(name, mode string, outcome outcome, said, confidence string, checks ...check) result {
-		r := result{scenario: Scenario{Name: name}, record: record{Mode: mode, Number: 1, Together: 2, Command: "lapse run svc/web -n lab-3 --out /runs/1 --rate 100 --fail-if failed>0 --rate 30", LoadAvg: "2.5"},
+		r := result{scenario: Scenario{Name: name},
+			record: record{Mode: mode, Number: 1, Together: 2,
+				Command: "lapse run svc/web -n lab-3 --out /runs/1 --rate 100 --fail-if failed>0 --rate 30",
+				LoadAvg: "2.5"},
 			names: []named{{outcome, "pod-crashed", said, confidence}}, checks: checks, recorder: "v1"}
 		r.run.Timeline.Tool.Version = "v2"
 		r.run.Timeline.Verdict.Coverage = 0.987
@@ -21,10 +24,12 @@ func TestTableCountsEveryRun(t *testing.T) {
 	broken := one("hung", "iptables", "", "", "")
 	broken.Together = 1
 	broken.names, broken.err, broken.run = nil, errors.New("no API server"), drill.Run{}
-	crash := []prediction{{"LP01", []string{"no-ready-endpoint/one-replica", "pod-crashed"}}, {"LP05", []string{"route-outlives-pod"}}, {Rule: "LP16"}}
+	crash := []prediction{{"LP01", []string{"no-ready-endpoint/one-replica", "pod-crashed"}},
+		{"LP05", []string{"route-outlives-pod"}}, {Rule: "LP16"}}
 	crashed := func(r result, reason, confidence string) result {
 		r.predicted = crash
-		r.run.Timeline.Incidents = []drill.Incident{{ID: 1, Failed: 3, Causes: []drill.Cause{{Rule: "pod-crashed", Reason: reason, Confidence: confidence}}}}
+		r.run.Timeline.Incidents = []drill.Incident{{ID: 1, Failed: 3,
+			Causes: []drill.Cause{{Rule: "pod-crashed", Reason: reason, Confidence: confidence}}}}
 		return r
 	}
 	calm := one("calm", "iptables", silent, "", "")
@@ -32,20 +37,24 @@ func TestTableCountsEveryRun(t *testing.T) {
 	doc := document([]result{
 		crashed(one("crash", "nftables", right, "pod-crashed", "high"), "", "low"),
 		crashed(one("crash", "iptables", right, "pod-crashed", "high"), "liveness", "high"),
-		crashed(one("crash", "iptables", wrong, "pod-hung", "high", check{false, "pod-crashed, medium or surer", "pod-hung [high]"}), "", "medium"),
+		crashed(one("crash", "iptables", wrong, "pod-hung", "high",
+			check{false, "pod-crashed, medium or surer", "pod-hung [high]"}), "", "medium"),
 		one("crash-oom", "iptables", right, "pod-killed", "high"),
 		calm,
 		broken,
 	}, leftOut{outdated: 3, unjudged: 2}, func(cause string) bool { return cause == "pod-crashed" })
 	for _, want := range []string{
 		"lapse run svc/web -n lab --rate 100 --fail-if failed>0\n",
-		"\n6 runs, ", "(minimum / median / maximum). 5 runs were played up to 2 at a time.\nRecorded by Lapse 6 × v1; judged by 5 × v2, unknown.",
+		"\n6 runs, ", "(minimum / median / maximum). 5 runs were played up to 2 at a time.\n" +
+			"Recorded by Lapse 6 × v1; judged by 5 × v2, unknown.",
 		" 3 saved runs were left out: their scenario does something else now. 2 saved runs were not judged.\n",
 		"| cause | iptables | nftables | scenarios |\n|---|---|---|---|\n" +
 			"| [pod-crashed](../causes/pod-crashed.md) | 2 of 3 | 1 of 1 | crash, crash-oom (named pod-killed) |\n" +
 			"| no failure | 1 of 1 | – | calm |\n\n",
-		"Preflight, from the manifests alone, predicted 6 times something that a run can confirm; it came true 2 times. Of 3 incidents 2 have a cause that was predicted.\n",
-		"Of 4 incidents: 3 right, 0 not first, 0 unexplained, 1 wrong (1 of them with high confidence), 0 missed. Of 1 runs that were to lose nothing: 1 silent.",
+		"Preflight, from the manifests alone, predicted 6 times something that a run can confirm; it came true 2 " +
+			"times. Of 3 incidents 2 have a cause that was predicted.\n",
+		"Of 4 incidents: 3 right, 0 not first, 0 unexplained, 1 wrong (1 of them with high confidence), 0 missed. Of " +
+			"1 runs that were to lose nothing: 1 silent.",
 		"- crash, iptables, run 1: want pod-crashed, medium or surer; came pod-hung [high]\n",
 		"- hung, iptables, run 1: not played: no API server\n",
 	} {
@@ -69,7 +78,8 @@ func TestTheTableKeepsWhatIsWrittenByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(doc); strings.Contains(text, "old") || !strings.HasSuffix(text, "Nothing.\n\n"+byHand+"\n## What the table does not show\n") {
+	if text := string(doc); strings.Contains(text, "old") ||
+		!strings.HasSuffix(text, "Nothing.\n\n"+byHand+"\n## What the table does not show\n") {
 		t.Error(text)
 	}
 }
@@ -92,12 +102,14 @@ func TestASavedRunWithoutATimelineIsNamedAndTheOthersAreJudged(t *testing.T) {
 	}
 	timeline := filepath.Join(dir, "iptables", "crash", "2", "run", "timeline.json")
 	lapse := filepath.Join(dir, "lapse")
-	if err := errors.Join(os.WriteFile(timeline, []byte("{}"), 0o644), os.WriteFile(lapse, []byte("#!/bin/sh\necho {}\n"), 0o755)); err != nil {
+	if err := errors.Join(os.WriteFile(timeline, []byte("{}"), 0o644),
+		os.WriteFile(lapse, []byte("#!/bin/sh\necho {}\n"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	s := settings{Series: drill.Series{Judge: dir, Files: drill.Files{Lapse: lapse}}}
 	results, left, err := judgeAll(t.Context(), s, []Scenario{scenario})
-	if len(results) != 1 || left != (leftOut{unjudged: 1}) || err == nil || err.Error() != "1 of 2 saved runs were not judged" {
+	if len(results) != 1 || left != (leftOut{unjudged: 1}) || err == nil ||
+		err.Error() != "1 of 2 saved runs were not judged" {
 		t.Errorf("%d results, %+v left out, %v", len(results), left, err)
 	}
 }

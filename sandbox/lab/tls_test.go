@@ -17,7 +17,8 @@ func TestTheCertificateOfWebIsTrustedByTheFileThatLapseGets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(manifest, "kind: Service\n---\n") || !strings.Contains(manifest, "metadata: {name: lab-tls}") {
+	if !strings.HasPrefix(manifest, "kind: Service\n---\n") ||
+		!strings.Contains(manifest, "metadata: {name: lab-tls}") {
 		t.Errorf("manifest %q", manifest)
 	}
 	next := &play{scope: scope{namespace: "lab"}, vars: map[string]string{}}
@@ -65,7 +66,8 @@ func TestACertificateThatExpiresHasASecretOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := strings.Fields(manifest)[1]
-	if name == tlsSecret || !strings.Contains(manifest, "metadata: {name: "+name+"}") || !strings.Contains(p.renewed, "metadata: {name: "+name+"}") || p.renewed == manifest {
+	if name == tlsSecret || !strings.Contains(manifest, "metadata: {name: "+name+"}") ||
+		!strings.Contains(p.renewed, "metadata: {name: "+name+"}") || p.renewed == manifest {
 		t.Errorf("manifest %q, renewed %q", manifest, p.renewed)
 	}
 	trusted, err := os.ReadFile(p.vars["ca"])

@@ -52,10 +52,12 @@ func TestWhatActsOnNodesOrTheControlPlaneIsPlayedAlone(t *testing.T) {
 			t.Errorf("%s: alone %v, want %v", c.step, got, c.alone)
 		}
 	}
-	if s := scenario("-- steps --\nlet victim = pod of web\nstop server of $victim\ncontinue server of $victim\nkill server of $victim"); s.alone() {
+	if s := scenario("-- steps --\nlet victim = pod of web\nstop server of $victim\ncontinue server of $victim\n" +
+		"kill server of $victim"); s.alone() {
 		t.Error("a Pod's server is its scenario's own")
 	}
-	for outside, alone := range map[string]bool{"lb --interval 1s": true, "families ipv4,ipv6": true, "ingress": false} {
+	for outside, alone := range map[string]bool{"lb --interval 1s": true,
+		"families ipv4,ipv6": true, "ingress": false} {
 		if got := scenario("-- outside --\n" + outside + "\n-- steps --\nafter 1s").alone(); got != alone {
 			t.Errorf("outside %s: alone %v, want %v", outside, got, alone)
 		}
@@ -72,7 +74,8 @@ func TestWhatConcernsThePacketsOfOnePodOnlyIsNotPlayedAlone(t *testing.T) {
 		{"let ip = node of $victim\ncut node1 from $ip\nrestore node1", true},
 		{"let ip = address of $victim\ncut node1 from $ip\nrestore node1\ncut node1 from api", true},
 	} {
-		s, err := Parse("x.txtar", []byte("What it shows.\n-- manifest.yaml --\nkind: Service\n-- steps --\nlet victim = pod of web\n"+c.steps+"\n-- expect --\nno failure\n"))
+		s, err := Parse("x.txtar", []byte("What it shows.\n-- manifest.yaml --\nkind: Service\n-- steps --\n"+
+			"let victim = pod of web\n"+c.steps+"\n-- expect --\nno failure\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,13 +88,15 @@ func TestWhatConcernsThePacketsOfOnePodOnlyIsNotPlayedAlone(t *testing.T) {
 func TestTheSandboxIsBroughtUpAnewAfterAllOtherScenarios(t *testing.T) {
 	shared := []Step{{Shared: true}}
 	together, alone := order([]Scenario{
-		{Name: "families", Outside: Outside{Families: bothFamilies}}, {Name: "a"}, {Name: "drain", Steps: shared}, {Name: "b"}, {Name: "lb", Outside: Outside{Balancer: []string{}}},
+		{Name: "families", Outside: Outside{Families: bothFamilies}}, {Name: "a"}, {Name: "drain", Steps: shared},
+		{Name: "b"}, {Name: "lb", Outside: Outside{Balancer: []string{}}},
 	}, 2)
 	var names []string
 	for _, p := range append(together, alone...) {
 		names = append(names, fmt.Sprint(p.Name, p.number))
 	}
-	if want := []string{"a1", "a2", "b1", "b2", "drain1", "drain2", "lb1", "lb2", "families1", "families2"}; !slices.Equal(names, want) || len(together) != 4 {
+	if want := []string{"a1", "a2", "b1", "b2", "drain1", "drain2", "lb1", "lb2", "families1",
+		"families2"}; !slices.Equal(names, want) || len(together) != 4 {
 		t.Errorf("%d together, then alone: %v, want 4 of %v", len(together), names, want)
 	}
 }
@@ -101,7 +106,8 @@ func TestSoManyArePlayedSideBySideAndNoMore(t *testing.T) {
 		var mu sync.Mutex
 		var now, most int
 		var taken []string
-		all := []playing{{Scenario: Scenario{Name: "a"}}, {Scenario: Scenario{Name: "b"}}, {Scenario: Scenario{Name: "c"}}, {Scenario: Scenario{Name: "d"}}, {Scenario: Scenario{Name: "e"}}}
+		all := []playing{{Scenario: Scenario{Name: "a"}}, {Scenario: Scenario{Name: "b"}},
+			{Scenario: Scenario{Name: "c"}}, {Scenario: Scenario{Name: "d"}}, {Scenario: Scenario{Name: "e"}}}
 		began := time.Now()
 		sideBySide(t.Context(), 2, all, func(p playing) {
 			mu.Lock()

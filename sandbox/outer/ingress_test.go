@@ -35,7 +35,8 @@ const (
 
 func someRules(t *testing.T) []Rule {
 	t.Helper()
-	return rulesOf(read[ingressList](t, someIngresses), read[serviceList](t, someServices), read[sliceList](t, someSlices))
+	return rulesOf(read[ingressList](t, someIngresses), read[serviceList](t, someServices),
+		read[sliceList](t, someSlices))
 }
 
 func TestRulesAreTheMoreSpecificFirst(t *testing.T) {
@@ -43,7 +44,8 @@ func TestRulesAreTheMoreSpecificFirst(t *testing.T) {
 	for _, r := range someRules(t) {
 		got = append(got, r.Host+r.Path+" "+r.To.Name)
 	}
-	want := "shop.example/grpc shop_web_90, shop.example/api shop_api_80, shop.example/ shop_web_http0, *.example/ shop_gone_80, / shop_web_80"
+	want := "shop.example/grpc shop_web_90, shop.example/api shop_api_80, shop.example/ shop_web_http0, *.example/ " +
+		"shop_gone_80, / shop_web_80"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("%s\nwant %s", strings.Join(got, ", "), want)
 	}
@@ -67,11 +69,14 @@ func TestServersAreTheReadyPodsOfTheServicesPort(t *testing.T) {
 }
 
 func TestConfigurationHasEachRuleAndEachBackendOnce(t *testing.T) {
-	c := ProxyConfig{Interval: time.Second, Retries: 2, Connect: 200 * time.Millisecond, Listen: []netip.Addr{netip.MustParseAddr("10.200.0.2"), netip.MustParseAddr("fd00::2")}, Dir: "/state"}
+	c := ProxyConfig{Interval: time.Second, Retries: 2, Connect: 200 * time.Millisecond,
+		Listen: []netip.Addr{netip.MustParseAddr("10.200.0.2"), netip.MustParseAddr("fd00::2")}, Dir: "/state"}
 	got := configuration(someRules(t), c)
 	for _, want := range []string{
-		"\ttimeout connect 200ms\n", "\tretries 2\n\toption redispatch 1\n", "\tbind 10.200.0.2:80\n\tbind [fd00::2]:80\n", "stats socket /state/haproxy.sock",
-		"\tacl host0 hdr(host),field(1,:) -i shop.example\n\tacl path0 path /grpc\n\tuse_backend shop_web_90 if host0 path0\n",
+		"\ttimeout connect 200ms\n", "\tretries 2\n\toption redispatch 1\n",
+		"\tbind 10.200.0.2:80\n\tbind [fd00::2]:80\n", "stats socket /state/haproxy.sock",
+		"\tacl host0 hdr(host),field(1,:) -i shop.example\n\tacl path0 path /grpc\n" +
+			"\tuse_backend shop_web_90 if host0 path0\n",
 		"\tacl path1 path /api\n\tacl path1 path_beg /api/\n\tuse_backend shop_api_80 if host1 path1\n",
 		"\tacl host3 hdr(host),field(1,:) -m end -i .example\n",
 		"\tacl path4 path_beg /\n\tuse_backend shop_web_80 if path4\n\tdefault_backend no_ingress\n",
@@ -94,7 +99,8 @@ func TestConfigurationHasEachRuleAndEachBackendOnce(t *testing.T) {
 
 func TestWrongIngressFlagsAreNamed(t *testing.T) {
 	for flag, c := range map[string]ProxyConfig{
-		"--reload-interval": {}, "--retries": {Interval: time.Second, Connect: time.Second, Retries: -1}, "--connect-timeout": {Interval: time.Second},
+		"--reload-interval": {}, "--retries": {Interval: time.Second, Connect: time.Second, Retries: -1},
+		"--connect-timeout": {Interval: time.Second},
 	} {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%+v: %v", c, err)

@@ -29,11 +29,13 @@ func TestNodesAreRegisteredReadyOrNotUnlessTheLabelSaysNo(t *testing.T) {
 func TestFrontendsAreTheServicesOfTypeLoadBalancer(t *testing.T) {
 	const ports = `"ports": [{"protocol": "TCP", "port": 80, "nodePort": 30080}, {"protocol": "UDP", "port": 53, "nodePort": 30053}, {"protocol": "SCTP", "port": 1, "nodePort": 2}]`
 	for spec, want := range map[string]string{
-		`"type": "ClusterIP", ` + ports:                                                                    "none",
-		`"type": "LoadBalancer", "loadBalancerClass": "other", ` + ports:                                   "none",
-		`"type": "LoadBalancer", "ports": [{"port": 80, "protocol": "TCP"}]`:                               "none", // allocateLoadBalancerNodePorts: false
-		`"type": "LoadBalancer", ` + ports:                                                                 "http:10256/healthz",
-		`"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30099, ` + ports: "http:30099/healthz",
+		`"type": "ClusterIP", ` + ports:                                      "none",
+		`"type": "LoadBalancer", "loadBalancerClass": "other", ` + ports:     "none",
+		`"type": "LoadBalancer", "ports": [{"port": 80, "protocol": "TCP"}]`: "none",
+		// allocateLoadBalancerNodePorts: false
+		`"type": "LoadBalancer", ` + ports: "http:10256/healthz",
+		`"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30099, ` +
+			ports: "http:30099/healthz",
 	} {
 		f := frontend(read[service](t, `{"metadata": {"name": "web", "namespace": "shop"}, "spec": {`+spec+`}}`), "")
 		got := "none"
@@ -68,7 +70,8 @@ func TestAddressesStayAndAreGivenAgainWhenFree(t *testing.T) {
 	if err := a.assign([]*Frontend{x, y, z}, families, taken); err == nil {
 		t.Error("a third one got an address of two")
 	}
-	if err := a.assign([]*Frontend{y, z}, families, taken); err != nil || texts(z.Addrs)[0] != "10.0.0.8" || texts(y.Addrs)[0] != "fd00::9" {
+	if err := a.assign([]*Frontend{y, z}, families, taken); err != nil || texts(z.Addrs)[0] != "10.0.0.8" ||
+		texts(y.Addrs)[0] != "fd00::9" {
 		t.Errorf("%v, %v, %v", err, z.Addrs, y.Addrs)
 	}
 	for text, want := range map[string]int{"10.0.0.9": 1, "fd00::8": 0, "10.0.0.10": -1, "": -1} {

@@ -10,7 +10,8 @@ import (
 
 func nodes(names string) (all []Node) {
 	for i, name := range strings.Fields(names) {
-		all = append(all, Node{Name: name, Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 200, 0, byte(11 + i)}), netip.MustParseAddr(fmt.Sprintf("fd00:10:200::%d", 11+i))}})
+		all = append(all, Node{Name: name, Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 200, 0, byte(11 + i)}),
+			netip.MustParseAddr(fmt.Sprintf("fd00:10:200::%d", 11+i))}})
 	}
 	return all
 }

@@ -21,7 +21,8 @@ func TestProxyEndsItsProcessWhenItsStateCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	p := &proxy{ProxyConfig: ProxyConfig{Program: program, Dir: dir}, state: filepath.Join(dir, "missing", "state"), log: slog.New(slog.DiscardHandler)}
+	p := &proxy{ProxyConfig: ProxyConfig{Program: program, Dir: dir}, state: filepath.Join(dir, "missing", "state"),
+		log: slog.New(slog.DiscardHandler)}
 	if err := p.serve(t.Context(), nil, theirs); !os.IsNotExist(err) {
 		t.Errorf("it ended with %v", err)
 	}

@@ -37,14 +37,16 @@ func TestMedianInterval(t *testing.T) {
 			t.Errorf("%v: %+v, %v", test.values, in, ok)
 			continue
 		}
-		if want := lengths(test.min, test.max); ok && (in.min != want[0] || in.max != want[1] || math.Abs(in.confidence-test.confidence) > 1e-12) {
+		if want := lengths(test.min, test.max); ok &&
+			(in.min != want[0] || in.max != want[1] || math.Abs(in.confidence-test.confidence) > 1e-12) {
 			t.Errorf("%v: %+v, want %v with %v", test.values, in, want, test.confidence)
 		}
 	}
 }
 
 func podChange(kind, uid, labels, metadata string) string {
-	return fmt.Sprintf(`{"type": %q, "object": {"metadata": {"uid": %q, "name": "pod-%s", "labels": {%s}%s}}}`, kind, uid, uid, labels, metadata)
+	return fmt.Sprintf(`{"type": %q, "object": {"metadata": {"uid": %q, "name": "pod-%s", "labels": {%s}%s}}}`,
+		kind, uid, uid, labels, metadata)
 }
 
 // Pods that end before the drain or after it are not its own; one that is not gone when it ends was evicted and has
@@ -76,7 +78,8 @@ func TestOutcomeIsWhatEndedWhileTheDrainRan(t *testing.T) {
 		}
 		object := podChange(c.kind, c.uid, labels, c.more)
 		object = object[strings.Index(object, `{"metadata"`) : len(object)-1]
-		log.add(drill.Change{Seen: zero.Add(time.Duration(c.seen * float64(time.Second))), Type: c.kind, Object: []byte(object)})
+		log.add(drill.Change{Seen: zero.Add(time.Duration(c.seen * float64(time.Second))),
+			Type: c.kind, Object: []byte(object)})
 	}
 	if log.err != nil {
 		t.Fatal(log.err)
@@ -85,7 +88,8 @@ func TestOutcomeIsWhatEndedWhileTheDrainRan(t *testing.T) {
 	if got := fmt.Sprint(o); got != "{1 [second first pod-3] [first second] 6s 4s}" {
 		t.Error(got)
 	}
-	if got := fmt.Sprint(log.outcome(ended{from: zero.Add(30 * time.Second), to: zero.Add(31 * time.Second)})); got != "{0 [] [] 1s 0s}" {
+	if got := fmt.Sprint(log.outcome(ended{from: zero.Add(30 * time.Second),
+		to: zero.Add(31 * time.Second)})); got != "{0 [] [] 1s 0s}" {
 		t.Errorf("nothing ended: %s", got)
 	}
 	if log.add(drill.Change{Object: []byte("{")}); log.err == nil {
@@ -94,7 +98,8 @@ func TestOutcomeIsWhatEndedWhileTheDrainRan(t *testing.T) {
 }
 
 func TestExitCodeIsOfAProgramThatEndedByItself(t *testing.T) {
-	if code, err := exitCode(fmt.Errorf("drain: %w", exec.Command("sh", "-c", "exit 3").Run())); code != 3 || err != nil {
+	if code, err := exitCode(fmt.Errorf("drain: %w", exec.Command("sh", "-c", "exit 3").Run())); code != 3 ||
+		err != nil {
 		t.Error(code, err)
 	}
 	if code, err := exitCode(nil); code != 0 || err != nil {
@@ -113,7 +118,9 @@ func sample(n int, longer func(pair int) time.Duration) (drains []drain) {
 	for i := range n {
 		took := 8*time.Second + time.Duration(i)*100*time.Millisecond
 		for turn := range 2 {
-			d := drain{Conditions: drill.Conditions{Mode: "iptables", Command: "kubectl drain node2"}, Pair: i + 1, First: turn == 0, Lapse: (i+turn)%2 == 1, Load: "0.50", Outcome: outcome{Asked: all, Gone: all, Command: took, Pods: took - time.Second}}
+			d := drain{Conditions: drill.Conditions{Mode: "iptables", Command: "kubectl drain node2"}, Pair: i + 1,
+				First: turn == 0, Lapse: (i+turn)%2 == 1, Load: "0.50",
+				Outcome: outcome{Asked: all, Gone: all, Command: took, Pods: took - time.Second}}
 			if d.Lapse {
 				d.Outcome.Command += longer(i)
 				d.Outcome.Asked = []string{"second", "first", "third", "fourth"} // by chance
@@ -134,7 +141,8 @@ func TestJudgement(t *testing.T) {
 	if err == nil || err.Error() != "iptables: `kubectl drain` takes 300ms to 300ms longer with Lapse" {
 		t.Error(err)
 	}
-	if err := judgement(byMode(sample(5, noise))); err == nil || !strings.Contains(err.Error(), "5 pairs are too few") {
+	if err := judgement(byMode(sample(5, noise))); err == nil ||
+		!strings.Contains(err.Error(), "5 pairs are too few") {
 		t.Error(err)
 	}
 	drains := sample(10, noise)
@@ -149,15 +157,18 @@ func TestJudgement(t *testing.T) {
 	}
 	err = judgement(byMode(drains))
 	for _, want := range []string{
-		"iptables: pair 3: exit code 1 with Lapse, 0 without; pair 3: ended [first third second fourth] with Lapse, [first second third fourth] without\n",
-		"pair 4: evicted [first fourth lapse-1 second third] with Lapse", "pair 5: evicted", "pair 5: without Lapse 0 Pods were evicted, of 4",
+		"iptables: pair 3: exit code 1 with Lapse, 0 without; pair 3: ended [first third second fourth] with Lapse, " +
+			"[first second third fourth] without\n",
+		"pair 4: evicted [first fourth lapse-1 second third] with Lapse", "pair 5: evicted",
+		"pair 5: without Lapse 0 Pods were evicted, of 4",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in %v", want, err)
 		}
 	}
 	doc := document(byMode(drains))
-	if !strings.Contains(doc, "What differs:\n\n- pair 3: exit code") || strings.Contains(doc, "are the same with Lapse") {
+	if !strings.Contains(doc, "What differs:\n\n- pair 3: exit code") ||
+		strings.Contains(doc, "are the same with Lapse") {
 		t.Error(doc)
 	}
 }
@@ -180,9 +191,12 @@ func TestHalfAPairIsLeftOut(t *testing.T) {
 func TestDocumentListsAllPairs(t *testing.T) {
 	doc := document(byMode(sample(10, noise)))
 	for _, line := range []string{
-		"| 1 | without | 0.50 | 0 | first, second, third, fourth / second, first, third, fourth | first, second, third, fourth | 8.00 | 7.96 | -0.04 | 7.00 | 7.00 | +0.00 |",
-		"In all 10 pairs the exit code, the evicted Pods and the order in which they ended are the same with Lapse as without.",
-		"The order in which they were told to end: without Lapse first second third fourth (10 times); with it second first third fourth (10 times).",
+		"| 1 | without | 0.50 | 0 | first, second, third, fourth / second, first, third, fourth | first, second, " +
+			"third, fourth | 8.00 | 7.96 | -0.04 | 7.00 | 7.00 | +0.00 |",
+		"In all 10 pairs the exit code, the evicted Pods and the order in which they ended are the same with Lapse " +
+			"as without.",
+		"The order in which they were told to end: without Lapse first second third fourth (10 times); with it " +
+			"second first third fourth (10 times).",
 		"| `kubectl drain` | 8.45 | 8.45 | -0.01 | -0.04 to +0.03 | 97.9 % | no difference seen |",
 	} {
 		if !strings.Contains(doc, line+"\n") {
@@ -192,7 +206,8 @@ func TestDocumentListsAllPairs(t *testing.T) {
 }
 
 func TestPlayRefusesNoPairs(t *testing.T) {
-	if err := paired(context.Background(), settings{}); err == nil || !strings.Contains(err.Error(), "at least one pair") {
+	if err := paired(context.Background(), settings{}); err == nil ||
+		!strings.Contains(err.Error(), "at least one pair") {
 		t.Error(err)
 	}
 }

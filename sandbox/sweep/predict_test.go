@@ -18,7 +18,8 @@ func lost(length time.Duration, number, failed int, curve *drill.KeepServing) dr
 }
 
 func TestWhatACurveLeaves(t *testing.T) {
-	curve := &drill.KeepServing{Failed: 40, Others: 2, Left: []drill.ServedLonger{{Longer: 500 * ms, Min: 20, Max: 23}, {Longer: time.Second}}}
+	curve := &drill.KeepServing{Failed: 40, Others: 2,
+		Left: []drill.ServedLonger{{Longer: 500 * ms, Min: 20, Max: 23}, {Longer: time.Second}}}
 	cut := &drill.KeepServing{Failed: 40, Left: []drill.ServedLonger{{Longer: 500 * ms, Min: 20, Max: 23}}}
 	for _, test := range []struct {
 		curve  *drill.KeepServing
@@ -94,9 +95,12 @@ func sample(n int, lostAt1s int) (drains []drain) {
 			var curve *drill.KeepServing
 			switch length {
 			case 0:
-				curve = &drill.KeepServing{Failed: 100, Left: []drill.ServedLonger{{Longer: 500 * ms, Min: 58, Max: 61}, {Longer: time.Second, Min: 19, Max: 22}, {Longer: 1500 * ms}}}
+				curve = &drill.KeepServing{Failed: 100,
+					Left: []drill.ServedLonger{{Longer: 500 * ms, Min: 58, Max: 61},
+						{Longer: time.Second, Min: 19, Max: 22}, {Longer: 1500 * ms}}}
 			case 500 * ms:
-				curve = &drill.KeepServing{Failed: 60, Left: []drill.ServedLonger{{Longer: 500 * ms, Min: 19, Max: 22}, {Longer: time.Second}}}
+				curve = &drill.KeepServing{Failed: 60,
+					Left: []drill.ServedLonger{{Longer: 500 * ms, Min: 19, Max: 22}, {Longer: time.Second}}}
 			case time.Second:
 				curve = &drill.KeepServing{Failed: lostAt1s, Left: []drill.ServedLonger{{Longer: 500 * ms}}}
 			}
@@ -111,7 +115,9 @@ func TestJudgement(t *testing.T) {
 		t.Error(err)
 	}
 	err := judgement(sample(6, 50))
-	if err == nil || !strings.Contains(err.Error(), "serving 1s instead of 0s was to leave 114 to 132, and 300 failed") || !strings.Contains(err.Error(), "serving 1s instead of 500ms") || strings.Contains(err.Error(), "serving 2s") {
+	if err == nil || !strings.Contains(err.Error(),
+		"serving 1s instead of 0s was to leave 114 to 132, and 300 failed") ||
+		!strings.Contains(err.Error(), "serving 1s instead of 500ms") || strings.Contains(err.Error(), "serving 2s") {
 		t.Errorf("50 failed in each where 20 were to: %v", err)
 	}
 	if err := judgement(sample(2, 50)); err == nil || !strings.Contains(err.Error(), tooFew) {
@@ -125,7 +131,8 @@ func TestJudgement(t *testing.T) {
 		t.Errorf("nothing failed: %v", err)
 	}
 	none[0].timeline.Verdict.Failed = 3
-	if err := judgement(none); err == nil || !strings.Contains(err.Error(), "1 drains lost requests and have no curve") {
+	if err := judgement(none); err == nil || !strings.Contains(err.Error(),
+		"1 drains lost requests and have no curve") {
 		t.Errorf("no curve: %v", err)
 	}
 }
@@ -135,8 +142,10 @@ func TestDocumentCountsWhatDoesNotHold(t *testing.T) {
 	for _, line := range []string{
 		"| 0 s | 1 | 0.50 | 0.00 | 100 | 58 to 61 | 19 to 22 | 0 | 0 | 0 |",
 		"| 3 s | 6 | 0.50 | 0.00 | 0 | – | – | – | – | – |",
-		"| 0 s | 1 s | 19 to 22, 19 to 22, 19 to 22, 19 to 22, 19 to 22, 19 to 22 | 114 to 132 | 50, 50, 50, 50, 50, 50 | 300 | **does not hold** | 0.0011 |",
-		"Of 14 predictions 12 are inside the bars, 0 outside them but within the scatter, 2 do not hold. In 3 of them a request was said to fail, or did.",
+		"| 0 s | 1 s | 19 to 22, 19 to 22, 19 to 22, 19 to 22, 19 to 22, 19 to 22 | 114 to 132 | 50, 50, 50, 50, 50, " +
+			"50 | 300 | **does not hold** | 0.0011 |",
+		"Of 14 predictions 12 are inside the bars, 0 outside them but within the scatter, 2 do not hold. In 3 of " +
+			"them a request was said to fail, or did.",
 	} {
 		if !strings.Contains(doc, line+"\n") {
 			t.Errorf("no %q in\n%s", line, doc)

@@ -57,7 +57,8 @@ func echo(t *testing.T, conn *grpc.ClientConn, message string) (string, error) {
 func health(t *testing.T, conn *grpc.ClientConn, service string) (string, error) {
 	t.Helper()
 	out := &grpc_health_v1.HealthCheckResponse{}
-	_, err := call(t, conn, grpc_health_v1.Health_Check_FullMethodName, &grpc_health_v1.HealthCheckRequest{Service: service}, out)
+	_, err := call(t, conn, grpc_health_v1.Health_Check_FullMethodName,
+		&grpc_health_v1.HealthCheckRequest{Service: service}, out)
 	return out.Status.String(), err
 }
 
@@ -86,7 +87,8 @@ func TestGRPCHealthIsThatOfReadyz(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []struct{ call, want string }{{"/", "SERVING"}, {"/ready/off", "NOT_SERVING"}, {"/ready/on", "SERVING"}} {
+	for _, step := range []struct{ call, want string }{{"/", "SERVING"},
+		{"/ready/off", "NOT_SERVING"}, {"/ready/on", "SERVING"}} {
 		status(t, w, step.call)
 		for _, service := range []string{"", "lapse.workload.Echo"} {
 			if got, err := health(t, conn, service); got != step.want || err != nil {

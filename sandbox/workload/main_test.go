@@ -292,8 +292,10 @@ func TestItPrintsBetweenWhichInstantsItStoppedListening(t *testing.T) {
 			stopped := stamps(t, w.prints(t, "stopped listening"))
 			w.ends(t)
 			after := time.Now()
-			if len(stopped) != 2 || !slices.IsSortedFunc([]time.Time{before.Round(0), told, stopped[0], stopped[1], after.Round(0)}, time.Time.Compare) {
-				t.Errorf("signalled at %v, told to end at %v, stopped within %v, ended before %v", before, told, stopped, after)
+			if len(stopped) != 2 || !slices.IsSortedFunc([]time.Time{before.Round(0), told, stopped[0], stopped[1],
+				after.Round(0)}, time.Time.Compare) {
+				t.Errorf("signalled at %v, told to end at %v, stopped within %v, ended before %v",
+					before, told, stopped, after)
 			}
 		})
 	}

@@ -46,7 +46,8 @@ func TestTCPConnectionsEndAsAskedFor(t *testing.T) {
 	for ends, want := range map[string]error{"warn": io.EOF, "cut": syscall.ECONNRESET} {
 		t.Run(ends, func(t *testing.T) {
 			t.Parallel()
-			w := startProcess(t, "--tcp", "127.0.0.1:0", "--on-sigterm", "graceful", "--drain-for", drain.String(), "--ends", ends)
+			w := startProcess(t, "--tcp", "127.0.0.1:0", "--on-sigterm", "graceful",
+				"--drain-for", drain.String(), "--ends", ends)
 			addr := w.serves(t, "tcp")
 			conn := dial(t, addr)
 			asks(t, conn, "ping", "ping")
@@ -72,7 +73,8 @@ func TestTCPEchoesOverTLS(t *testing.T) {
 
 func TestHeldConnectionsAreCountedAndEndOneByOne(t *testing.T) {
 	const over = time.Second
-	w := startProcess(t, "--tcp", "127.0.0.1:0", "--on-sigterm", "graceful", "--drain-for", "0s", "--ends-over", over.String())
+	w := startProcess(t, "--tcp", "127.0.0.1:0", "--on-sigterm", "graceful",
+		"--drain-for", "0s", "--ends-over", over.String())
 	addr := w.serves(t, "tcp")
 	ended := make(chan time.Time, 4)
 	for range cap(ended) {
@@ -118,7 +120,8 @@ func TestUDPEchoesUntilItsEnd(t *testing.T) {
 }
 
 func TestAPortIsClosedBeforeTheRest(t *testing.T) {
-	w := startProcess(t, "--udp", "127.0.0.1:0", "--tcp", "127.0.0.1:0", "--on-sigterm", "graceful", "--drain-for", "5s", "--close-first", "udp")
+	w := startProcess(t, "--udp", "127.0.0.1:0", "--tcp", "127.0.0.1:0", "--on-sigterm", "graceful",
+		"--drain-for", "5s", "--close-first", "udp")
 	tcp := w.serves(t, "tcp")
 	conn, err := net.Dial("udp", w.serves(t, "udp"))
 	if err != nil {
@@ -127,7 +130,8 @@ func TestAPortIsClosedBeforeTheRest(t *testing.T) {
 	defer conn.Close()
 	asks(t, conn, "ping", "ping")
 	w.terminate(t)
-	for err = nil; err == nil || errors.Is(err, os.ErrDeadlineExceeded); { // what was sent before the socket was closed is answered, or lost with it
+	// what was sent before the socket was closed is answered, or lost with it
+	for err = nil; err == nil || errors.Is(err, os.ErrDeadlineExceeded); {
 		conn.SetDeadline(time.Now().Add(20 * time.Millisecond))
 		if _, err = conn.Write([]byte("p")); err == nil {
 			_, err = conn.Read(make([]byte, 1))
@@ -146,7 +150,8 @@ func TestAPortThatIsTakenIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	err = run(t.Context(), Options{Listen: "127.0.0.1:0", TCP: taken.Addr().String(), OnSIGTERM: "exit"}, nil, io.Discard)
+	err = run(t.Context(), Options{Listen: "127.0.0.1:0", TCP: taken.Addr().String(), OnSIGTERM: "exit"},
+		nil, io.Discard)
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("%v, want the address in use", err)
 	}
