@@ -80,7 +80,7 @@ func componentsKey(source string) (string, error) {
 	return digest(parts...), nil
 }
 
-// digest is a short name for contents.
+// digest returns a short name for contents.
 func digest(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -131,5 +131,6 @@ func sourceDir() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", problemf("the sandbox's source was not found: run inside the repository, or set LAPSE_SANDBOX_SOURCE to its sandbox folder")
+	return "", problemf("the sandbox's source was not found: run inside the repository, or set LAPSE_SANDBOX_SOURCE " +
+		"to its sandbox folder")
 }

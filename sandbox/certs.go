@@ -99,7 +99,7 @@ func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// apiServerHosts are the names under which the API server is reached: from pods, from nodes, through the relay.
+// apiServerHosts returns the names under which the API server is reached: from pods, from nodes, through the relay.
 func apiServerHosts() []string {
 	return []string{
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + clusterDomain,
@@ -136,7 +136,8 @@ func (s *sandbox) writeCredentials(now time.Time) error {
 	} {
 		w.kubeconfig(s.config(component+".kubeconfig"), inside, identity{User: user})
 	}
-	w.kubeconfig(s.config(outsideHost.Name+".kubeconfig"), inside, identity{User: "admin", Groups: []string{"system:masters"}})
+	w.kubeconfig(s.config(outsideHost.Name+".kubeconfig"), inside,
+		identity{User: "admin", Groups: []string{"system:masters"}})
 	for _, n := range s.nodes() {
 		id := identity{User: "system:node:" + n.Name, Groups: []string{"system:nodes"}}
 		w.kubeconfig(s.config(n.Name+".kubeconfig"), inside, id)

@@ -71,7 +71,7 @@ func makeCgroups(nodes []node) (switched []string, err error) {
 	return switched, nil
 }
 
-// podShares is the CPU weight of all pods together. A kubelet gives the pods of its machine 1024 for each core,
+// podShares returns the CPU weight of all pods together. A kubelet gives the pods of its machine 1024 for each core,
 // against 1024 for all that the system runs. Here everything but pods runs at the top, where each thread weighs 1024:
 // with the 1024 that a group has by default, the pods of all nodes would together get no more of a busy machine than
 // one thread of kubectl.
@@ -90,7 +90,7 @@ func (h hierarchy) weigh(dir string, shares int) error {
 	return os.WriteFile(file, []byte(strconv.Itoa(value)), 0)
 }
 
-// weightOf is the weight of version 2 that stands for shares of version 1, 2 to 262144, as the kubelet has it.
+// weightOf returns the weight of version 2 that stands for shares of version 1, 2 to 262144, as the kubelet has it.
 func weightOf(shares int) int { return 1 + (min(max(shares, 2), 262144)-2)*9999/262142 }
 
 func (h hierarchy) makeGroup(dir string) error {

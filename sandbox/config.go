@@ -43,7 +43,7 @@ func (s settings) Cluster() []node         { return s.nodes() }
 func (s settings) PKI() string             { return s.path("pki") }
 func (s settings) Config() string          { return s.path("config") }
 
-// NodeConfig is the node's own directory below Config.
+// NodeConfig returns the node's own directory below Config.
 func (s settings) NodeConfig() string { return s.config(s.Node.Name) }
 
 func render(name string, s settings) ([]byte, error) {

@@ -31,7 +31,8 @@ var tools = []tool{
 	{"nftables", "nft", onPath("nft")},
 	{"conntrack", "conntrack", onPath("conntrack")},
 	{"mount", "mount", onPath("mount", "umount")},
-	{"libseccomp2", "libseccomp.so.2", onDisk("/usr/lib/*/libseccomp.so.2", "/lib/*/libseccomp.so.2", "/usr/lib*/libseccomp.so.2")},
+	{"libseccomp2", "libseccomp.so.2", onDisk("/usr/lib/*/libseccomp.so.2", "/lib/*/libseccomp.so.2",
+		"/usr/lib*/libseccomp.so.2")},
 }
 
 func onPath(names ...string) func() bool {
@@ -113,14 +114,15 @@ func aptGet(ctx context.Context, dir string, args ...string) error {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return problemf("apt-get %s failed: %s", strings.Join(args, " "), strings.Join(strings.Fields(lastLines(string(out), 2)), " "))
+		return problemf("apt-get %s failed: %s", strings.Join(args, " "),
+			strings.Join(strings.Fields(lastLines(string(out), 2)), " "))
 	}
 	return nil
 }
 
 func isDebian() bool { _, err := debianRelease(); return err == nil }
 
-// debianRelease is "debian-12" or "ubuntu-24.04".
+// debianRelease returns "debian-12" or "ubuntu-24.04".
 func debianRelease() (string, error) {
 	data, err := os.ReadFile("/etc/os-release")
 	if err != nil {
@@ -156,24 +158,27 @@ var (
 		name: "runtime", packages: []string{"containerd", "runc", "containernetworking-plugins"},
 		files: []string{
 			"usr/bin/containerd", "usr/bin/containerd-shim-runc-v2", "usr/bin/ctr", "usr/sbin/runc",
-			"usr/lib/cni/bridge", "usr/lib/cni/host-local", "usr/lib/cni/loopback", "usr/lib/cni/portmap", "usr/lib/cni/ptp",
+			"usr/lib/cni/bridge", "usr/lib/cni/host-local", "usr/lib/cni/loopback",
+			"usr/lib/cni/portmap", "usr/lib/cni/ptp",
 		},
 		run: []string{"usr/bin/containerd", "usr/sbin/runc"},
 	}
 	ingressProxy = unpacked{
-		name: "ingress", packages: []string{"haproxy"}, files: []string{"usr/sbin/haproxy"}, run: []string{"usr/sbin/haproxy"}, libraries: true,
+		name: "ingress", packages: []string{"haproxy"}, files: []string{"usr/sbin/haproxy"},
+		run: []string{"usr/sbin/haproxy"}, libraries: true,
 	}
 )
 
 func (u unpacked) dir(cache string) (string, error) {
 	release, err := debianRelease()
 	if err != nil {
-		return "", problemf("this Linux is no Debian or Ubuntu: %s come from its packages", strings.Join(u.packages, ", "))
+		return "", problemf("this Linux is no Debian or Ubuntu: %s come from its packages",
+			strings.Join(u.packages, ", "))
 	}
 	return filepath.Join(cache, u.name+"-"+release+"-"+runtime.GOARCH), nil
 }
 
-// in is the folder, if everything is in it.
+// in returns the folder, if everything is in it.
 func (u unpacked) in(cache string) (string, error) {
 	dir, err := u.dir(cache)
 	if err != nil {
@@ -212,7 +217,8 @@ func (u unpacked) prepare(ctx context.Context, log io.Writer, cache string) (str
 	}
 	fmt.Fprintf(log, "  unpacked in %.0f s\n", time.Since(begin).Seconds())
 	if _, err := u.in(cache); err != nil {
-		return "", problemf("the packages %s of this release lack what the sandbox needs: %s", strings.Join(u.packages, ", "), strings.Join(u.files, ", "))
+		return "", problemf("the packages %s of this release lack what the sandbox needs: %s",
+			strings.Join(u.packages, ", "), strings.Join(u.files, ", "))
 	}
 	return dir, u.runs(ctx, dir)
 }
@@ -220,7 +226,8 @@ func (u unpacked) prepare(ctx context.Context, log io.Writer, cache string) (str
 func (u unpacked) download(ctx context.Context, log io.Writer, dir string) error {
 	args := []string{"download"}
 	if u.libraries { // apt-get knows which: it fetches what an installation would need
-		args = []string{"install", "-y", "--download-only", "--no-install-recommends", "--reinstall", "-o", "Dir::Cache::archives=" + dir}
+		args = []string{"install", "-y", "--download-only", "--no-install-recommends", "--reinstall", "-o",
+			"Dir::Cache::archives=" + dir}
 	}
 	download := func() error { return aptGet(ctx, dir, append(args, u.packages...)...) }
 	if err := withUpdate(ctx, log, download); err != nil {

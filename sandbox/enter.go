@@ -77,7 +77,8 @@ func (s *sandbox) netns(name string) (string, error) {
 	}
 	n, ok := findNode(s.nodes(), name)
 	if !ok {
-		return "", problemf("no node %q: there are node1 to node%d, %s, %s and %s", name, s.Nodes, controlPlane, balancerHost.Name, outsideHost.Name)
+		return "", problemf("no node %q: there are node1 to node%d, %s, %s and %s", name, s.Nodes, controlPlane,
+			balancerHost.Name, outsideHost.Name)
 	}
 	return n.Netns, nil
 }

@@ -38,10 +38,14 @@ type ingressOptions struct {
 
 func ingressFlags(o *ingressOptions) func(*flag.FlagSet) {
 	return func(flags *flag.FlagSet) {
-		flags.DurationVar(&o.Interval, "reload-interval", o.Interval, "how often the API server is asked; so late at most the proxy follows")
-		flags.DurationVar(&o.Connect, "connect-timeout", o.Connect, "how long the proxy waits for a connection to a Pod")
-		flags.IntVar(&o.Retries, "retries", o.Retries, "tries with another Pod where a connection to one fails; 0: the client gets the 503")
-		flags.StringVar(&o.on, "on", o.on, "where it runs: lb (outside of the nodes), or a node, on which it listens as with hostNetwork")
+		flags.DurationVar(&o.Interval, "reload-interval", o.Interval,
+			"how often the API server is asked; so late at most the proxy follows")
+		flags.DurationVar(&o.Connect, "connect-timeout", o.Connect,
+			"how long the proxy waits for a connection to a Pod")
+		flags.IntVar(&o.Retries, "retries", o.Retries,
+			"tries with another Pod where a connection to one fails; 0: the client gets the 503")
+		flags.StringVar(&o.on, "on", o.on, "where it runs: lb (outside of the nodes), or a node, on which it listens "+
+			"as with hostNetwork")
 	}
 }
 
@@ -190,7 +194,8 @@ func runProxy(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	o.Program, o.Env, o.Dir = filepath.Join(root, "usr/sbin/haproxy"), ingressProxy.env(root), s.path(ingressProcess)
-	api, err := newAPIClient(s.config(balancerHost.Name+".kubeconfig"), "https://"+net.JoinHostPort(controlPlaneAddr, apiPort))
+	api, err := newAPIClient(s.config(balancerHost.Name+".kubeconfig"),
+		"https://"+net.JoinHostPort(controlPlaneAddr, apiPort))
 	if err != nil {
 		return err
 	}

@@ -31,10 +31,12 @@ func (k kernel) can(o upOptions) error {
 	if o.proxyMode == "ipvs" {
 		// The module makes the file in every network namespace. It is the host's: we load none.
 		if !k.exists("/proc/net/ip_vs") {
-			return problemf("--proxy-mode ipvs: this kernel has no IPVS (there is no /proc/net/ip_vs): load it with `modprobe ip_vs ip_vs_rr`, or choose iptables or nftables")
+			return problemf("--proxy-mode ipvs: this kernel has no IPVS (there is no /proc/net/ip_vs): load it with " +
+				"`modprobe ip_vs ip_vs_rr`, or choose iptables or nftables")
 		}
 		if !k.tool("ipset") {
-			return problemf("--proxy-mode ipvs: kube-proxy needs ipset: `apt-get install ipset`, or choose iptables or nftables")
+			return problemf("--proxy-mode ipvs: kube-proxy needs ipset: `apt-get install ipset`, or choose iptables " +
+				"or nftables")
 		}
 	}
 	if o.families != dualStack {
@@ -42,16 +44,20 @@ func (k kernel) can(o upOptions) error {
 	}
 	switch {
 	case !k.exists("/proc/net/if_inet6"):
-		return problemf("--families %s: this kernel has no IPv6 (there is no /proc/net/if_inet6): boot it without ipv6.disable=1, or choose ipv4", dualStack)
+		return problemf("--families %s: this kernel has no IPv6 (there is no /proc/net/if_inet6): boot it without "+
+			"ipv6.disable=1, or choose ipv4", dualStack)
 	case k.readable("/proc/sys/net/ipv6/conf/default/disable_ipv6") == "1":
-		return problemf("--families %s: IPv6 is off for new interfaces: `sysctl net.ipv6.conf.default.disable_ipv6=0`, or choose ipv4", dualStack)
+		return problemf("--families %s: IPv6 is off for new interfaces: `sysctl "+
+			"net.ipv6.conf.default.disable_ipv6=0`, or choose ipv4", dualStack)
 	}
 	nat := []string{"ip6tables", "-t", "nat", "-A", "POSTROUTING", "-j", "MASQUERADE"}
 	if o.proxyMode == "nftables" {
-		nat = []string{"nft", "add table ip6 t; add chain ip6 t c { type nat hook postrouting priority 100; }; add rule ip6 t c masquerade"}
+		nat = []string{"nft", "add table ip6 t; add chain ip6 t c { type nat hook postrouting priority 100; }; add " +
+			"rule ip6 t c masquerade"}
 	}
 	if err := k.try(nat...); err != nil {
-		return problemf("--families %s: this kernel does not translate addresses of IPv6, which kube-proxy needs (%v): choose ipv4, or another --proxy-mode", dualStack, err)
+		return problemf("--families %s: this kernel does not translate addresses of IPv6, which kube-proxy needs "+
+			"(%v): choose ipv4, or another --proxy-mode", dualStack, err)
 	}
 	return nil
 }

@@ -198,7 +198,8 @@ func (b *bind) mount() error {
 			return err
 		}
 	}
-	if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", b.fd), b.target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	source := fmt.Sprintf("/proc/self/fd/%d", b.fd)
+	if err := unix.Mount(source, b.target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("bind %s: %w", b.target, err)
 	}
 	return nil
@@ -220,7 +221,8 @@ func execve(argv []string) error {
 func lockMachine() (release func(), err error) {
 	listener, err := net.Listen("unix", "@lapse-sandbox.lock")
 	if errors.Is(err, unix.EADDRINUSE) {
-		return nil, problemf("another `sandbox up` or `sandbox down` is at work on this machine: wait until it has ended")
+		return nil, problemf("another `sandbox up` or `sandbox down` is at work on this machine: wait until it has " +
+			"ended")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)

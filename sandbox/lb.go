@@ -75,21 +75,27 @@ func runLB(ctx context.Context, a *app, args []string) error {
 
 func balancerFlags(c *outer.Config) func(*flag.FlagSet) {
 	return func(flags *flag.FlagSet) {
-		flags.StringVar(&c.Algorithm, "algorithm", c.Algorithm, "which node gets a new connection: "+outer.RoundRobin+" or "+outer.LeastConnections)
-		flags.StringVar(&c.Check, "check", c.Check, "how a node's health is asked: nodeport, tcp:PORT or http:PORT/PATH (default http:10256/healthz, kube-proxy's; of a Service with externalTrafficPolicy Local its health-check node port)")
+		flags.StringVar(&c.Algorithm, "algorithm", c.Algorithm,
+			"which node gets a new connection: "+outer.RoundRobin+" or "+outer.LeastConnections)
+		flags.StringVar(&c.Check, "check", c.Check,
+			"how a node's health is asked: nodeport, tcp:PORT or http:PORT/PATH (default http:10256/healthz, "+
+				"kube-proxy's; of a Service with externalTrafficPolicy Local its health-check node port)")
 		flags.DurationVar(&c.Interval, "interval", c.Interval, "time between two checks of a node")
 		flags.DurationVar(&c.Timeout, "check-timeout", c.Timeout, "how long a check may take")
-		flags.IntVar(&c.Unhealthy, "unhealthy", c.Unhealthy, "checks in a row that must fail before a node gets no new connections")
+		flags.IntVar(&c.Unhealthy, "unhealthy", c.Unhealthy,
+			"checks in a row that must fail before a node gets no new connections")
 		flags.IntVar(&c.Healthy, "healthy", c.Healthy, "checks in a row that must succeed before it gets them again")
 		flags.BoolVar(&c.FailOpen, "fail-open", c.FailOpen, "where no node is healthy, every one gets connections")
 		flags.DurationVar(&c.Sync, "sync", c.Sync, "time between two looks at the API server's Nodes and Services")
-		flags.DurationVar(&c.Deregistration, "deregistration-delay", c.Deregistration, "how long the connections of a node live on that left or is unhealthy")
+		flags.DurationVar(&c.Deregistration, "deregistration-delay", c.Deregistration,
+			"how long the connections of a node live on that left or is unhealthy")
 		flags.BoolVar(&c.Keep, "keep", c.Keep, "do not cut them after that either")
-		flags.StringVar(&c.IPMode, "ip-mode", c.IPMode, "how nodes and Pods reach the addresses: VIP (by routes of their own) or Proxy (through the load balancer)")
+		flags.StringVar(&c.IPMode, "ip-mode", c.IPMode,
+			"how nodes and Pods reach the addresses: VIP (by routes of their own) or Proxy (through the load balancer)")
 	}
 }
 
-// balancerArgs are the flags that say a configuration again.
+// balancerArgs returns the flags of a configuration.
 func balancerArgs(c outer.Config) (args []string) {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	balancerFlags(&c)(flags)
@@ -160,7 +166,8 @@ func (s *sandbox) forgetLB(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := inNetns(balancerHost.Netns, func() error { return outer.Leave(ctx, api, s.balancerAddresses()) }); err != nil {
+	err = inNetns(balancerHost.Netns, func() error { return outer.Leave(ctx, api, s.balancerAddresses()) })
+	if err != nil {
 		return err
 	}
 	_ = os.Remove(s.path(balancerState))
@@ -180,7 +187,8 @@ func runBalance(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	api, err := newAPIClient(s.config(balancerHost.Name+".kubeconfig"), "https://"+net.JoinHostPort(controlPlaneAddr, apiPort))
+	api, err := newAPIClient(s.config(balancerHost.Name+".kubeconfig"),
+		"https://"+net.JoinHostPort(controlPlaneAddr, apiPort))
 	if err != nil {
 		return err
 	}
@@ -223,7 +231,8 @@ func showLB(a *app) error {
 				gets = "yes"
 			}
 			addrs := strings.Trim(fmt.Sprint(service.Addrs), "[]")
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", service.Service, addrs, service.Check, name, service.Nodes[name], gets)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n",
+				service.Service, addrs, service.Check, name, service.Nodes[name], gets)
 		}
 	}
 	return nil

@@ -27,7 +27,8 @@ func buildNetwork(ctx context.Context, owner string, nodes []node, dualStack boo
 			return err
 		}
 	}
-	if err := command(ctx, ipScript(controlPlaneLines(nodes)), "ip", "-n", controlPlaneNetns, "-batch", "-"); err != nil {
+	err := command(ctx, ipScript(controlPlaneLines(nodes)), "ip", "-n", controlPlaneNetns, "-batch", "-")
+	if err != nil {
 		return err
 	}
 	for _, n := range nodes {
@@ -98,7 +99,8 @@ func cableLines(link, netns string) []string {
 	}
 }
 
-// hostLines are those of a machine that is no node: as in the network of a cloud, Pods have addresses that it reaches.
+// hostLines returns the addresses and routes of a machine that is no node. As in the network of a cloud, it reaches
+// the addresses of Pods.
 func hostLines(h host, nodes []node) []string {
 	lines := []string{
 		fmt.Sprintf("address add %s/%d dev eth0", h.Addr, machineBits),
@@ -141,12 +143,14 @@ func dualStackLines(nodes []node) map[string][]string {
 	address := func(addr, dev string) string {
 		return fmt.Sprintf("address add %s/%d dev %s nodad", addr, machineBits6, dev)
 	}
-	all := map[string][]string{controlPlaneNetns: append([]string{address(controlPlaneAddr6, bridgeName)}, routes("", bridgeName)...)}
+	all := map[string][]string{controlPlaneNetns: append([]string{address(controlPlaneAddr6, bridgeName)},
+		routes("", bridgeName)...)}
 	for _, h := range hosts {
 		all[h.Netns] = append([]string{address(h.Addr6.String(), "eth0")}, routes("", "eth0")...)
 	}
 	for _, n := range nodes {
-		lines := []string{address(n.Addr6.String(), "eth0"), "route add default via " + controlPlaneAddr6 + " dev eth0"}
+		lines := []string{address(n.Addr6.String(), "eth0"),
+			"route add default via " + controlPlaneAddr6 + " dev eth0"}
 		all[n.Netns] = append(lines, routes(n.Name, "eth0")...)
 	}
 	return all
@@ -237,7 +241,8 @@ func command(ctx context.Context, stdin, name string, args ...string) error {
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err,
+			strings.TrimSpace(string(out)))
 	}
 	return nil
 }

@@ -56,8 +56,9 @@ type host struct {
 
 var (
 	balancerHost = host{"lb", "lapse-lb", netip.MustParseAddr("10.200.0.2"), netip.MustParseAddr("fd00:10:200::2")}
-	outsideHost  = host{"outside", "lapse-outside", netip.MustParseAddr("10.200.0.3"), netip.MustParseAddr("fd00:10:200::3")}
-	hosts        = []host{balancerHost, outsideHost}
+	outsideHost  = host{"outside", "lapse-outside", netip.MustParseAddr("10.200.0.3"),
+		netip.MustParseAddr("fd00:10:200::3")}
+	hosts = []host{balancerHost, outsideHost}
 )
 
 func (h host) Link() string { return "to-" + h.Name }
@@ -73,10 +74,10 @@ type node struct {
 	Uptime   time.Duration // by how much it has been up longer than this machine, by the clocks of its Pods
 }
 
-// PodGateway is the node's own address on its pod bridge.
+// PodGateway returns the node's own address on its pod bridge.
 func (n node) PodGateway() netip.Addr { return n.PodCIDR.Addr().Next() }
 
-// Link is the end of the node's cable in the control plane's namespace.
+// Link returns the end of the node's cable in the control plane's namespace.
 func (n node) Link() string { return "to-" + n.Name }
 
 func planNodes(count int) []node {

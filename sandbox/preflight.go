@@ -47,9 +47,11 @@ func notTaken(owners map[string]string, dir string) error {
 		switch owner {
 		case dir:
 		case "":
-			return problemf("a network namespace %s exists and is not ours: remove it with `ip netns delete %s`", name, name)
+			return problemf("a network namespace %s exists and is not ours: remove it with `ip netns delete %s`",
+				name, name)
 		default:
-			return problemf("there is a sandbox in %s already: use it, or end it with `sandbox down --dir %s`", owner, owner)
+			return problemf("there is a sandbox in %s already: use it, or end it with `sandbox down --dir %s`",
+				owner, owner)
 		}
 	}
 	return nil
@@ -65,7 +67,8 @@ func enoughMemory(meminfo string, nodes int) error {
 	available, ok := availableMiB(meminfo)
 	need := controlPlaneMiB + nodes*nodeMiB
 	if ok && available < need {
-		return problemf("too little memory: %d nodes need about %d MiB, %d MiB are available; use fewer --nodes or end something", nodes, need, available)
+		return problemf("too little memory: %d nodes need about %d MiB, %d MiB are available; use fewer --nodes or "+
+			"end something", nodes, need, available)
 	}
 	return nil
 }

@@ -88,7 +88,8 @@ type place []string
 func inside(netns string) place { return place{"--net", netns} }
 func beside(d *daemon) place    { return place{"--beside", strconv.Itoa(d.PID)} }
 func asNode(n node, root string, keep ...string) place {
-	return place{"--net", n.Netns, "--uptime", n.Uptime.String(), "--root", root, "--keep", strings.Join(keep, string(filepath.ListSeparator))}
+	return place{"--net", n.Netns, "--uptime", n.Uptime.String(), "--root", root,
+		"--keep", strings.Join(keep, string(filepath.ListSeparator))}
 }
 
 // start begins a component that outlives us, with its output in logs/NAME.log.

@@ -56,7 +56,9 @@ func runRestart(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	return component.until(ctx, time.Minute, func(ctx context.Context) error { return s.serves(ctx, component.process) })
+	return component.until(ctx, time.Minute, func(ctx context.Context) error {
+		return s.serves(ctx, component.process)
+	})
 }
 
 // servers are the ports on which components serve, by the first part of their names.

@@ -51,9 +51,11 @@ func (b *bringer) startAPIServer(ctx context.Context) (err error) {
 		"--etcd-servers=https://"+etcdAddr, "--etcd-cafile="+b.pki("etcd-ca.crt"),
 		"--etcd-certfile="+b.pki("apiserver-etcd-client.crt"), "--etcd-keyfile="+b.pki("apiserver-etcd-client.key"),
 		"--kubelet-certificate-authority="+b.pki("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
-		"--kubelet-client-certificate="+b.pki("apiserver-kubelet-client.crt"), "--kubelet-client-key="+b.pki("apiserver-kubelet-client.key"),
+		"--kubelet-client-certificate="+b.pki("apiserver-kubelet-client.crt"),
+		"--kubelet-client-key="+b.pki("apiserver-kubelet-client.key"),
 		"--service-account-issuer=https://kubernetes.default.svc."+clusterDomain,
-		"--service-account-key-file="+b.pki("service-account.key"), "--service-account-signing-key-file="+b.pki("service-account.key"),
+		"--service-account-key-file="+b.pki("service-account.key"),
+		"--service-account-signing-key-file="+b.pki("service-account.key"),
 		"--service-cluster-ip-range="+b.both(serviceRange, serviceRange6))
 	if err != nil {
 		return err
@@ -70,9 +72,12 @@ func (b *bringer) startAPIServer(ctx context.Context) (err error) {
 func (b *bringer) startControllers() (err error) {
 	cp := inside(controlPlaneNetns)
 	_, err = b.start("kube-controller-manager", cp, nil, b.bin("kube-controller-manager"),
-		"--kubeconfig="+b.config("controller-manager.kubeconfig"), "--leader-elect=false", "--use-service-account-credentials",
-		"--bind-address=127.0.0.1", "--root-ca-file="+b.pki("ca.crt"), "--service-account-private-key-file="+b.pki("service-account.key"),
-		"--cluster-cidr="+b.both(podRange, podRange6), "--service-cluster-ip-range="+b.both(serviceRange, serviceRange6), "--allocate-node-cidrs=false",
+		"--kubeconfig="+b.config("controller-manager.kubeconfig"), "--leader-elect=false",
+		"--use-service-account-credentials",
+		"--bind-address=127.0.0.1", "--root-ca-file="+b.pki("ca.crt"),
+		"--service-account-private-key-file="+b.pki("service-account.key"),
+		"--cluster-cidr="+b.both(podRange, podRange6),
+		"--service-cluster-ip-range="+b.both(serviceRange, serviceRange6), "--allocate-node-cidrs=false",
 		"--flex-volume-plugin-dir="+b.config("volume-plugins")) // which it makes; the default lies in /usr/libexec
 	if err != nil {
 		return err
@@ -88,7 +93,8 @@ func (b *bringer) startControllers() (err error) {
 
 func (b *bringer) startContainerd(n node) (*daemon, error) {
 	// Its own binaries first: it looks up its shim by name.
-	path := "PATH=" + filepath.Join(b.runtime, "usr/bin") + ":" + filepath.Join(b.runtime, "usr/sbin") + ":" + os.Getenv("PATH")
+	path := "PATH=" + filepath.Join(b.runtime, "usr/bin") + ":" + filepath.Join(b.runtime, "usr/sbin") + ":" +
+		os.Getenv("PATH")
 	return b.start("containerd-"+n.Name, asNode(n, b.nodeRoot(n.Name), b.Dir, b.components, b.runtime), []string{path},
 		filepath.Join(b.runtime, "usr/bin/containerd"), "--config="+filepath.Join(b.config(n.Name), "containerd.toml"))
 }
@@ -122,10 +128,12 @@ func (b *bringer) settle(ctx context.Context) error {
 	for i, n := range b.nodes() {
 		tasks = append(tasks,
 			func(ctx context.Context) error {
-				return b.kubelets[i].until(ctx, time.Minute, func(ctx context.Context) error { return api.nodeReady(ctx, n.Name) })
+				return b.kubelets[i].until(ctx, time.Minute,
+					func(ctx context.Context) error { return api.nodeReady(ctx, n.Name) })
 			},
 			func(ctx context.Context) error {
-				return b.proxies[i].until(ctx, time.Minute, func(ctx context.Context) error { return resolves(ctx, n.Netns) })
+				return b.proxies[i].until(ctx, time.Minute,
+					func(ctx context.Context) error { return resolves(ctx, n.Netns) })
 			})
 	}
 	return parallel(ctx, tasks...)
@@ -159,7 +167,8 @@ func newAPIClient(kubeconfig, base string) (*apiClient, error) {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(user.ca)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{user.cert}}}
+	trust := &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{user.cert}}
+	transport := &http.Transport{TLSClientConfig: trust}
 	return &apiClient{base, &http.Client{Transport: transport, Timeout: 5 * time.Second}}, nil
 }
 

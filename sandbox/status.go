@@ -43,7 +43,8 @@ func runStatus(ctx context.Context, a *app, args []string) error {
 	notReady := s.describeNodes(ctx, table)
 	table.Flush()
 	if names := s.ended(); len(names) > 0 {
-		return fmt.Errorf("not running: %s; run `sandbox up` to start afresh (logs: %s)", strings.Join(names, ", "), s.path("logs"))
+		return fmt.Errorf("not running: %s; run `sandbox up` to start afresh (logs: %s)",
+			strings.Join(names, ", "), s.path("logs"))
 	}
 	return notReady
 }

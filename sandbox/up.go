@@ -57,8 +57,10 @@ func runUp(ctx context.Context, a *app, args []string) error {
 		flags.IntVar(&o.nodes, "nodes", 3, "number of nodes")
 		flags.BoolVar(&o.lb, "lb", false, "also start the load balancer, as `sandbox lb up` does")
 		flags.BoolVar(&o.ingress, "ingress", false, "also start the ingress, as `sandbox ingress up` does")
-		flags.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how kube-proxy routes: iptables, nftables, or ipvs, which many kernels lack")
-		flags.StringVar(&o.families, "families", "ipv4", "address families of Pods, Services and nodes: ipv4 or "+dualStack)
+		flags.StringVar(&o.proxyMode, "proxy-mode", "iptables",
+			"how kube-proxy routes: iptables, nftables, or ipvs, which many kernels lack")
+		flags.StringVar(&o.families, "families", "ipv4",
+			"address families of Pods, Services and nodes: ipv4 or "+dualStack)
 	})
 	if err != nil {
 		return err
@@ -115,7 +117,8 @@ func up(ctx context.Context, a *app, o upOptions) error {
 	if err := s.bringUp(ctx, a.log, p); err != nil {
 		return s.giveUp(a.log, err)
 	}
-	fmt.Fprintf(a.log, "ready after %.1f s: %s, Kubernetes %s\n\n", time.Since(begin).Seconds(), o.describe(), kubernetesVersion)
+	fmt.Fprintf(a.log, "ready after %.1f s: %s, Kubernetes %s\n\n",
+		time.Since(begin).Seconds(), o.describe(), kubernetesVersion)
 	fmt.Fprintf(a.log, "  export KUBECONFIG=%s PATH=%s:$PATH\n", s.kubeconfig(), s.path("bin"))
 	return nil
 }
@@ -303,7 +306,8 @@ func (b *bringer) secondLayer(ctx context.Context) error {
 	}
 	// On the server's side, since the kubelets register their nodes at the same time: a client that looks first and
 	// creates then comes too late.
-	return command(ctx, "", b.bin("kubectl"), "--kubeconfig", b.kubeconfig(), "apply", "--server-side", "--force-conflicts", "--validate=false", "-f", b.config("objects.yaml"))
+	return command(ctx, "", b.bin("kubectl"), "--kubeconfig", b.kubeconfig(), "apply",
+		"--server-side", "--force-conflicts", "--validate=false", "-f", b.config("objects.yaml"))
 }
 
 // prepareNode waits for the node's containerd and gives it the images that are always there.

@@ -75,8 +75,7 @@ func demo(ctx context.Context, files drill.Files, rate int) error {
 	return nil
 }
 
-// longest is for how long the longest window lasted, at least and at most. Which it is need not be known: another may
-// have the higher bound.
+// longest returns the bounds of the longest window. Which window it is need not be known: the bounds may be of two.
 func longest(windows []drill.Window) (least, most time.Duration) {
 	for _, w := range windows {
 		least, most = max(least, w.Length.Min), max(most, w.Length.Max)
@@ -162,7 +161,7 @@ func atMost(d time.Duration) string {
 
 func say(text string) { fmt.Printf("\n=== %s\n\n", text) }
 
-// show is a path as a reader would type it.
+// show returns a path as a reader would type it.
 func show(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -40,10 +40,10 @@ func Open(lapse string, log io.Writer) (*Cluster, error) {
 	return c, nil
 }
 
-// Kubeconfig is the path of the cluster administrator's kubeconfig.
+// Kubeconfig returns the path of the cluster administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
 
-// Env is the environment in which kubectl and lapse find the cluster.
+// Env returns the environment in which kubectl and lapse find the cluster.
 func (c *Cluster) Env() []string {
 	return append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(),
 		"PATH="+filepath.Join(c.Dir, "bin")+":"+os.Getenv("PATH"))
@@ -82,7 +82,7 @@ type Workload struct {
 	Neighbours int
 }
 
-// Deploy creates the workload's namespace anew, and waits until every replica is ready and every node leads to it.
+// Deploy creates the workload in a new namespace, and waits until every replica is ready and every node leads to it.
 func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	if err := c.Remove(ctx, w.Namespace); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (c *Cluster) PIDs(component string, nodes ...string) (pids []int, err error
 	return pids, nil
 }
 
-// ProxyMode is how kube-proxy routes: iptables or nftables.
+// ProxyMode returns how kube-proxy routes: iptables or nftables.
 func (c *Cluster) ProxyMode() string {
 	var state struct {
 		ProxyMode string `json:"proxyMode"`
@@ -279,7 +279,7 @@ func (c *Cluster) Command(ctx context.Context, args ...string) *Command {
 	return cmd
 }
 
-// Outside is Command on the sandbox's host outside of the nodes, which reaches its load balancer and its ingress.
+// Outside is Command on the machine outside of the nodes, which reaches their load balancer and their ingress.
 func (c *Cluster) Outside(ctx context.Context, args ...string) *Command {
 	lapse, err := filepath.Abs(c.Lapse)
 	if err != nil {
@@ -346,10 +346,9 @@ func (c *Cluster) Drain(ctx context.Context, w Workload, dir string, args ...str
 	return c.Measure(ctx, w, dir, append(args, "--", "kubectl", "drain", node, "--ignore-daemonsets")...)
 }
 
-// StaleRoutes is a command that runs a shell command while the kube-proxy of some nodes, or of every one, stands
-// still, until another shell command has ended: so that routes outlive a Pod for certain, where it would be luck. Its
-// exit code is that of the first. resume lets every kube-proxy go on at once: call it in the end, whatever became of
-// the command.
+// StaleRoutes returns a command that runs a shell command while the kube-proxy of some nodes, or of every node, is
+// stopped, until another shell command has ended: routes outlive a Pod for certain then. It exits with the first
+// command's code. resume continues every kube-proxy at once: call it in the end, whatever became of the command.
 func (c *Cluster) StaleRoutes(command, until string, nodes ...string) (words []string, resume func(), err error) {
 	pids, err := c.PIDs("kube-proxy", nodes...)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// LoadAverage is the machine's load over the last minute, as text.
+// LoadAverage returns the machine's load over the last minute, as text.
 func LoadAverage() string {
 	data, err := os.ReadFile("/proc/loadavg")
 	if fields := strings.Fields(string(data)); err == nil && len(fields) > 0 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Manifest is the workload as YAML for kubectl, with its namespace.
+// Manifest returns the workload as YAML for kubectl, with its namespace.
 func (w Workload) Manifest() string {
 	args, err := json.Marshal(w.Args)
 	if err != nil {
@@ -37,7 +37,7 @@ func withMetrics(yaml string, args []string) string {
 	return strings.TrimRight(yaml, "\n") + "\n  - {name: metrics, port: 9090, targetPort: metrics}\n"
 }
 
-// neighbour is the name of the Deployment beside the workload, and of its Service.
+// neighbour is the name of a second Deployment next to the workload, and of its Service.
 const neighbour = "neighbour"
 
 // deployments names what the manifest deploys.
@@ -48,7 +48,7 @@ func (w Workload) deployments() []string {
 	return []string{w.Name}
 }
 
-// placement is the part of the Pod template that says where replicas go.
+// placement returns the part of the Pod template that says where replicas go.
 func (w Workload) placement() string {
 	if w.Node == "" {
 		return spread

@@ -56,7 +56,7 @@ func (f *Files) OutFlag(flags *flag.FlagSet, file string) {
 	flags.StringVar(&f.Out, "out", "", "folder for the table, "+file+" (default: print it only)")
 }
 
-// Base is the folder for the runs that a program begins now: RUNS/NAME-TIME.
+// Base returns the folder for the runs that a program begins now: RUNS/NAME-TIME.
 func (f *Files) Base(name string) string {
 	return filepath.Join(f.Runs, name+"-"+time.Now().UTC().Format("20060102-150405"))
 }

@@ -14,9 +14,9 @@ const (
 	aftermath = time.Second
 )
 
-// Standstills are when the machine stood still, and with it nodes, servers and probers: as virtual machines do whose
-// host has no time for them. Where several probers measured, it is only what two of them noticed at the same time:
-// one of them alone was stopped.
+// Standstills returns when the machine stood still, and with it nodes, servers and probers, as a virtual machine does
+// whose host has no time for it. If several probers measured, only what two of them noticed at the same time counts: a
+// single one was stopped by itself.
 func (t Timeline) Standstills() (stops []Instant) {
 	sources := map[string]bool{}
 	for _, target := range t.Targets {
@@ -84,8 +84,8 @@ func (t Timeline) besideStandstill(span Instant) bool {
 	})
 }
 
-// Excused reports whether a window is only of a standstill: each of its failures waited in vain beside one, or, where
-// nothing failed, answers were slow then.
+// Excused reports whether a standstill explains a window: each of its failures is a timeout during one or right after
+// it or, if nothing failed, answers were slow then.
 func (t Timeline) Excused(w Window) bool {
 	failed := 0
 	for _, f := range t.Failures {
@@ -99,7 +99,7 @@ func (t Timeline) Excused(w Window) bool {
 	return failed == w.Failed && t.besideStandstill(Instant{w.Start.Earliest, w.End.Latest})
 }
 
-// WithoutStandstills is how much of a time is in no standstill.
+// WithoutStandstills returns how much of the time between two instants is in no standstill.
 func (t Timeline) WithoutStandstills(from, to time.Duration) time.Duration {
 	stops := t.Standstills()
 	slices.SortFunc(stops, func(a, b Instant) int { return int(a.Earliest - b.Earliest) })

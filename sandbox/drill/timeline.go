@@ -61,7 +61,7 @@ type Held struct {
 	Unwarned int            `json:"unwarned"` // connections that were cut without an announcement
 }
 
-// Opened is how many attempts were good, and how many others a server may have answered.
+// Opened returns how many attempts were good, and how many others a server may have answered.
 func (h Held) Opened() (opened, doubtful int) {
 	for _, n := range h.Failed {
 		doubtful += n
@@ -166,7 +166,6 @@ type Incident struct {
 	End     Instant `json:"end"`
 	Sent    int     `json:"sent"`
 	Failed  int     `json:"failed"`
-	Slow    int     `json:"slow"`
 	Cut     int     `json:"cut"`    // held connections
 	Causes  []Cause `json:"causes"` // each rule once, the one that explains most failures first
 
@@ -238,13 +237,11 @@ type Failure struct {
 
 // Pod is one Pod's life.
 type Pod struct {
-	Name        string         `json:"name"`
-	Node        string         `json:"node"`
-	IP          string         `json:"ip"`
-	Deleted     *Instant       `json:"deleted"`
-	Stopped     *Instant       `json:"stopped"`
-	Exited      *Instant       `json:"exited"`
-	LastFailure *time.Duration `json:"lastFailure"`
+	Name    string   `json:"name"`
+	Node    string   `json:"node"`
+	IP      string   `json:"ip"`
+	Stopped *Instant `json:"stopped"`
+	Exited  *Instant `json:"exited"`
 }
 
 // Event is a change in the cluster.
@@ -261,12 +258,12 @@ type Event struct {
 	} `json:"object"`
 }
 
-// OfKind are the judged targets of a kind: one for each node that was measured from.
+// OfKind returns the judged targets of a kind: one for each node that was measured from.
 func (t Timeline) OfKind(kind string) []Target {
 	return slices.DeleteFunc(slices.Clone(t.Targets), func(target Target) bool { return target.Kind != kind })
 }
 
-// LongestGap is the longest time in which nothing looked at one of the judged targets: no shorter outage of all
+// LongestGap returns the longest time in which nothing looked at one of the judged targets: no shorter outage of all
 // requests is sure to show.
 func (t Timeline) LongestGap() time.Duration {
 	longest := t.Verdict.DetectionLimit
@@ -287,7 +284,7 @@ func (t Timeline) CausedBy(rule string) []Window {
 	return found
 }
 
-// ProberNode is the node that the requests were sent from.
+// ProberNode returns the node that the requests were sent from.
 func (t Timeline) ProberNode() string {
 	for _, target := range t.Targets {
 		if target.Node != "" {

@@ -68,7 +68,7 @@
 // The section outside, if there is one, says what stands before the nodes: `lb FLAG…` and `ingress FLAG…` are started
 // as `sandbox lb up FLAG…` and `sandbox ingress up FLAG…` do once all is deployed; $lb and $ingress are their
 // addresses, $lb6 and $ingress6 those of IPv6. With a line `families ipv4,ipv6` the sandbox has both families; it is
-// brought up anew if it has not.
+// restarted if it has not.
 //
 // The section lapse has further flags of `lapse run`. What a line begins with before its first flag is measured in
 // the place of svc/web: `svc/web:grpc --scheme grpc`, or `http://$lb/ --watch svc/web`. A URL, and what has

@@ -13,7 +13,7 @@ type Expectation struct {
 	Incidents []Incident
 	NoFailure bool // no request fails, and no incident
 	Cuts      bool // of NoFailure: held connections may end without an announcement
-	NoOther   bool // no incident beside those
+	NoOther   bool // no further incident
 	Allow     []string
 	Never     []string // rules that no incident may name
 	Exits     []Exit

@@ -41,7 +41,7 @@ func (g *gate) close() {
 	os.RemoveAll(filepath.Dir(g.command[2]))
 }
 
-// await is the other side of a gate.
+// await is the other side of a gate: it prints what it is sent.
 func await(socket string, out io.Writer) int {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {

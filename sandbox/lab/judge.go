@@ -198,8 +198,8 @@ func (j *judgement) incident(want Incident, got drill.Incident) named {
 	return n
 }
 
-// edges are the brackets of an incident's begin and end. Where a window says that it is open, the fault may have been
-// in the unobserved time beside it.
+// edges returns the brackets of an incident's begin and end. If a window is open at a side, the bracket includes the
+// unobserved time next to it: the fault may have been there.
 func (j *judgement) edges(i drill.Incident) (begin, end drill.Instant) {
 	begin, end = i.Start, i.End
 	for _, w := range j.timeline.Windows {
@@ -218,7 +218,7 @@ func (j *judgement) edges(i drill.Incident) (begin, end drill.Instant) {
 	return begin, end
 }
 
-// near reports whether an edge's bracket allows an instant from a step's begin to so long after its end.
+// near reports whether an edge's bracket holds an instant between a step's begin and the allowed time after its end.
 func (j *judgement) near(edge string, want *Near, got drill.Instant) {
 	if want == nil {
 		return

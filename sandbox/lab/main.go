@@ -80,7 +80,7 @@ func lab(ctx context.Context, s settings) error {
 	return err
 }
 
-// withFix are the scenarios that have a fix, each with it.
+// withFix returns the scenarios that have a fix, with the fix applied.
 func withFix(scenarios []Scenario) (fixed []Scenario) {
 	for _, s := range scenarios {
 		if s.hasFix() {

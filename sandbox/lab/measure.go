@@ -71,7 +71,7 @@ func (l *laboratory) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// withFamilies brings the sandbox up anew where a scenario needs families that it does not have.
+// withFamilies restarts the sandbox with the families of a scenario, if it does not have them.
 func (l *laboratory) withFamilies(ctx context.Context, scenario Scenario) error {
 	state, err := readState(l.cluster.Dir)
 	if err != nil || scenario.Outside.Families == "" || state.DualStack {
@@ -88,8 +88,8 @@ func (l *laboratory) withFamilies(ctx context.Context, scenario Scenario) error 
 // limit is how long one scenario may take in all.
 const limit = 6 * time.Minute
 
-// measure plays a scenario once, of so many at a time, and keeps the result unless it was interrupted. Runs that are
-// void come before it.
+// measure plays a scenario once, together with others, and keeps the result unless it was interrupted. Void runs come
+// before it.
 func (l *laboratory) measure(ctx context.Context, p playing, together int) {
 	notes := &notebook{out: os.Stderr, mu: &l.mu}
 	log := io.Writer(notes)

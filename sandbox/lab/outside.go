@@ -24,7 +24,7 @@ func (o Outside) equal(other Outside) bool {
 // any reports whether anything is started for the scenario.
 func (o Outside) any() bool { return o.Balancer != nil || o.Ingress != nil }
 
-// variables are the addresses that it gives names to.
+// variables returns the addresses that it gives names to.
 func (o Outside) variables() (names []string) {
 	if o.Balancer != nil {
 		names = append(names, "lb", "lb6")
@@ -68,7 +68,7 @@ func (s Scenario) onURL() bool {
 	return slices.ContainsFunc(s.Targets, func(t string) bool { return strings.Contains(t, "://") })
 }
 
-// from is the value of --from, "" if it is not given.
+// from returns the value of --from, "" if it is not given.
 func (s Scenario) from() string {
 	if i := slices.Index(s.Flags, "--from"); i >= 0 && i+1 < len(s.Flags) {
 		return s.Flags[i+1]

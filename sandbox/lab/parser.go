@@ -64,7 +64,7 @@ func lines(text string, first int) (all []line) {
 	return all
 }
 
-// lineOf is the number of the line that begins a section, after so many of the same name.
+// lineOf returns the number of the line that begins a section, after this many sections of the same name.
 func lineOf(data []byte, section string, before int) int {
 	for i, l := range strings.Split(string(data), "\n") {
 		if strings.TrimSpace(l) != "-- "+section+" --" {

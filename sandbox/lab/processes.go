@@ -20,7 +20,7 @@ var (
 	ofTheCluster = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "coredns", "etcd"}
 )
 
-// onProcess is a step on a process.
+// onProcess returns a step on a process.
 func onProcess(do func(ctx context.Context, p *play, pids []int, name string) error) func(words) (action, bool) {
 	return func(w words) (action, bool) {
 		return func(ctx context.Context, p *play) error {
@@ -43,7 +43,7 @@ func (p *play) find(ctx context.Context, w words) ([]int, error) {
 	if w.is("server of POD") {
 		return p.servers(ctx, w[2])
 	}
-	state, err := readState(p.cluster.Dir) // anew: one that was restarted has another pid
+	state, err := readState(p.cluster.Dir) // read again: a restarted component has another pid
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (p *play) find(ctx context.Context, w words) ([]int, error) {
 	return nil, fmt.Errorf("the sandbox has no %s", name)
 }
 
-// servers are the workload's processes in a Pod, found by its control group.
+// servers returns the workload's processes in a Pod, found by its control group.
 func (p *play) servers(ctx context.Context, pod string) (pids []int, err error) {
 	uid, known := p.uids[pod]
 	if !known {
@@ -165,7 +165,7 @@ func parseRestore(w words) (action, bool) {
 	}, len(w) == 1
 }
 
-// cutRules are a table that drops what goes to and comes from addresses, or from one TCP port of theirs.
+// cutRules returns a table that drops what goes to and comes from addresses, or from one TCP port of theirs.
 func cutRules(table string, peers []string, port string) string {
 	to, from := "", ""
 	if port != "" {

@@ -6,7 +6,7 @@ import (
 	"lapse/sandbox/truth"
 )
 
-// A record is what the runner knows of one run, kept beside Lapse's recording: judging needs nothing else.
+// A record is what the runner knows of one run, stored next to Lapse's recording: judging needs nothing else.
 type record struct {
 	Scenario string
 	Text     string // the scenario's file, as it was
@@ -22,7 +22,7 @@ type record struct {
 	Pods     []Pod
 	Before   []Count // of the servers that were there
 	After    []Count
-	// Routes are, where the scenario asks for them, the Pods that ended, and until when the prober's node routed to them.
+	// Routes are the Pods that ended, and until when the prober's node routed to them, if the scenario asks for them.
 	Routes []truth.Pod
 }
 

@@ -20,14 +20,14 @@ type undo struct {
 	do   func(ctx context.Context) error
 }
 
-// undoing has something put right at the end, unless [play.undone] says that it has been.
+// undoing has something put right at the end, unless [repairs.undone] has done so before.
 func (r *repairs) undoing(what string, do func(ctx context.Context) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.undos = append(r.undos, undo{what, do})
 }
 
-// undone has what was disturbed put right now, and tells whether there was such a thing.
+// undone puts right now what was disturbed, and reports whether there was such a thing.
 func (r *repairs) undone(ctx context.Context, what string) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

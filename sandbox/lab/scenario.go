@@ -39,7 +39,7 @@ const fixedSuffix = "-fixed"
 // hasFix reports whether the scenario says how to avoid what it shows.
 func (s Scenario) hasFix() bool { return len(s.fix) > 0 || s.fixAdds != "" }
 
-// fixed is the same scenario with the fix in place: the same is done, and no request may fail.
+// fixed returns the same scenario with the fix in place: the same is done, and no request may fail.
 func (s Scenario) fixed() Scenario {
 	f := s
 	f.Name, f.original = s.Name+fixedSuffix, s.Name
@@ -76,7 +76,7 @@ func (r replacement) in(manifest string) string {
 	return strings.Join(slices.Replace(all, i, i+1, lines...), "\n")
 }
 
-// Title is the comment's first line.
+// Title returns the comment's first line.
 func (s Scenario) Title() string {
 	title, _, _ := strings.Cut(s.Comment, "\n")
 	return title

@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"lapse/sandbox/drill"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"lapse/sandbox/drill"
 )
 
 // A scope is one namespace of the cluster, in which a scenario's objects are.
@@ -108,7 +109,7 @@ func (s scope) untilReady(ctx context.Context, app string) error {
 	}
 }
 
-// untilEndpoints waits until a Service of that name has so many endpoints that are ready.
+// untilEndpoints waits until a Service has this many ready endpoints.
 func (s scope) untilEndpoints(ctx context.Context, service string, want int) error {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()

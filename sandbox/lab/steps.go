@@ -29,7 +29,7 @@ type verb struct {
 	shared func(w words) bool // whether it acts on what all namespaces share; nil: never
 }
 
-// always is for a verb that acts on what all namespaces share, whatever its words.
+// always reports true: the verb acts on what all namespaces share, whatever its words.
 func always(words) bool { return true }
 
 // proberVar is the variable that names the prober's node.
@@ -170,7 +170,7 @@ func verbNames() string {
 	return strings.Join(names, ", ")
 }
 
-// kubectl is a step that is one command of kubectl's.
+// kubectl returns a step that is one command of kubectl.
 func kubectl(args ...string) action {
 	return func(ctx context.Context, p *play) error { return p.kubectl(ctx, p.expand(args)...) }
 }

@@ -93,7 +93,7 @@ func versions(results []result, left leftOut) string {
 	return text
 }
 
-// sideBySideOf says how many runs had another scenario beside them, "" if none had.
+// sideBySideOf returns how many runs were played at the same time as others, "" if none.
 func sideBySideOf(results []result) string {
 	n, most := 0, 0
 	for _, r := range results {

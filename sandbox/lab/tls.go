@@ -77,8 +77,8 @@ func parseRenew(w words) (action, bool) {
 	return func(ctx context.Context, p *play) error { return p.apply(ctx, p.renewed) }, w.is("certificate")
 }
 
-// certificates are those of web in each namespace. A kubelet may give a Pod what the Secret of that name held in the
-// scenario before: so it is the same.
+// certificates holds web's certificate in each namespace. A kubelet may give a Pod what the Secret of that name held in
+// an earlier scenario: so it stays the same.
 var certificates = struct {
 	sync.Mutex
 	of map[string][2][]byte
@@ -110,7 +110,7 @@ func secretOf(certificate, key []byte) string {
 		tlsSecret, base64.StdEncoding.EncodeToString(certificate), base64.StdEncoding.EncodeToString(key))
 }
 
-// certify makes a certificate for some names that is its own authority, good for so long.
+// certify makes a certificate for some names that is its own authority, valid for the time given.
 func certify(now time.Time, good time.Duration, names ...string) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -36,7 +36,7 @@ type playing struct {
 }
 
 // order says which runs may be played side by side, and which come after them, alone. What needs the sandbox to be
-// brought up anew comes last.
+// restarted comes last.
 func order(scenarios []Scenario, n int) (together, alone []playing) {
 	var last []playing
 	for _, s := range scenarios {
@@ -55,7 +55,7 @@ func order(scenarios []Scenario, n int) (together, alone []playing) {
 	return together, append(alone, last...)
 }
 
-// sideBySide takes so many at a time, in their order, until all are taken or the context ends.
+// sideBySide takes n at a time, in their order, until all are taken or the context ends.
 func sideBySide(ctx context.Context, n int, all []playing, take func(playing)) {
 	next := make(chan playing)
 	var players sync.WaitGroup
@@ -77,7 +77,7 @@ func sideBySide(ctx context.Context, n int, all []playing, take func(playing)) {
 	}
 }
 
-// firstNamespace is where scenarios are deployed; those beside it are lab-2 and so on.
+// firstNamespace is where scenarios are deployed; the further namespaces are lab-2 and so on.
 const firstNamespace = "lab"
 
 // spaces are the namespaces of a cluster that scenarios are deployed in.
@@ -93,7 +93,7 @@ type space struct {
 	err  error
 }
 
-// newSpaces clears namespaces for so many scenarios at a time, and for as many whose remains are cleared meanwhile.
+// newSpaces clears two namespaces for each scenario that is played at the same time: one to play in, one to clear.
 func newSpaces(ctx context.Context, c *drill.Cluster, together int) *spaces {
 	s := &spaces{cluster: c, ready: make(chan space, 2*together)}
 	for i := range cap(s.ready) {

@@ -17,8 +17,8 @@ const (
 	mostTries = 3
 )
 
-// void is why a run that is not as its scenario expects says nothing of Lapse; "" if it counts. A run that is
-// published always counts, and so does one in which Lapse names a cause at high confidence that was not provoked: a
+// void returns why a run that is not as its scenario expects says nothing of Lapse, "" if it counts. A run that is
+// published always counts. So does one in which Lapse names a cause at high confidence that was not provoked: a
 // machine that stands still is no excuse for that.
 func (r result) void(s settings) string {
 	if r.ok() || r.err != nil || s.Out != "" || r.blamesTheWrongThing() {
@@ -30,7 +30,7 @@ func (r result) void(s settings) string {
 	return watchedInParts(r.run.Timeline)
 }
 
-// stoodStill is the longest standstill of the machine in words, "" if there was none of voidFrom.
+// stoodStill returns the longest standstill of the machine in words, "" if none lasted voidFrom.
 func stoodStill(t drill.Timeline) string {
 	length := func(i drill.Instant) time.Duration { return i.Latest - i.Earliest }
 	stops := t.Standstills()
@@ -45,8 +45,8 @@ func stoodStill(t drill.Timeline) string {
 		seconds(length(longest)), seconds(longest.Earliest))
 }
 
-// watchedInParts is a gap in what was watched of the cluster in words, "" if there was none. Where a scenario touches
-// only its own namespace, it is the API server that had no time for a second.
+// watchedInParts returns the first gap in the watch of the cluster in words, "" if there was none. If a scenario
+// touches only its own namespace, the API server had no time for a second.
 func watchedInParts(t drill.Timeline) string {
 	i := slices.IndexFunc(t.Events, func(e drill.Event) bool { return e.Kind == "watch-gap" })
 	if i < 0 {
@@ -69,7 +69,7 @@ func (r result) blamesTheWrongThing() bool {
 	})
 }
 
-// setAside makes room for another run where a run and its record are, and keeps them beside it.
+// setAside renames the folder of a void run, so that another run can take its place.
 func setAside(dir string, try int) error {
 	return os.Rename(dir, fmt.Sprintf("%s-void-%d", dir, try))
 }

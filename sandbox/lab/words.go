@@ -9,12 +9,12 @@ import (
 // An action does what a step says.
 type action func(ctx context.Context, p *play) error
 
-// words are those behind a verb.
+// words are what follows a verb.
 type words []string
 
 func (w words) rest() string { return strings.Join(w, " ") }
 
-// is reports whether the words are those of the pattern, where a word in capital letters stands for any.
+// is reports whether the words match a pattern, in which a word in capital letters stands for any word.
 func (w words) is(pattern string) bool {
 	want := strings.Fields(pattern)
 	if len(want) != len(w) {

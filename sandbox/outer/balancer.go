@@ -320,7 +320,7 @@ func (b *balancer) apply(ctx context.Context) error {
 	return b.write()
 }
 
-// next are the nodes that get new connections of a frontend.
+// next returns the nodes that get new connections of a frontend.
 func (b *balancer) next(f *Frontend) []Node {
 	nodes := b.pools[f.key()].New()
 	if b.Algorithm != LeastConnections || len(f.Addrs) == 0 {
@@ -356,7 +356,7 @@ func (b *balancer) findLeast(ctx context.Context) {
 	}
 }
 
-// fewest is the node with the fewest connections in conntrack's list that are not over. Of the second `src=` of a
+// fewest returns the node with the fewest connections in conntrack's list that are not over. Of the second `src=` of a
 // line, the reply's.
 //
 //	tcp 6 86399 ESTABLISHED src=10.200.0.3 dst=10.200.0.201 sport=… dport=80 src=10.200.0.12 dst=10.200.0.2 …
@@ -371,7 +371,9 @@ func fewest(list string, nodes []Node, six bool) Node {
 			count[addr]++
 		}
 	}
-	return slices.MinFunc(nodes, func(x, y Node) int { return count[x.Addr(six).String()] - count[y.Addr(six).String()] })
+	return slices.MinFunc(nodes, func(x, y Node) int {
+		return count[x.Addr(six).String()] - count[y.Addr(six).String()]
+	})
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -388,7 +390,8 @@ func Leave(ctx context.Context, api API, addresses Addresses) error {
 	var services serviceList
 	err := api.Get(ctx, "/api/v1/services", &services)
 	for _, s := range services.Items {
-		ours := slices.ContainsFunc(s.Status.LoadBalancer.Ingress, func(in struct{ IP string }) bool { return addresses.number(in.IP) >= 0 })
+		ours := slices.ContainsFunc(s.Status.LoadBalancer.Ingress,
+			func(in struct{ IP string }) bool { return addresses.number(in.IP) >= 0 })
 		if ours {
 			err = errors.Join(err, publish(ctx, api, s.Metadata.Namespace, s.Metadata.Name, nil, ""))
 		}
@@ -456,5 +459,5 @@ func (b *balancer) write() error {
 	return writeWhole(b.state, data)
 }
 
-// Sorted are a status's nodes by name.
+// Sorted returns a status's nodes by name.
 func (s ServiceStatus) Sorted() []string { return slices.Sorted(maps.Keys(s.Nodes)) }

@@ -15,14 +15,16 @@ type Config struct {
 	Check     string        // see [ParseCheck]; empty: by the Service's externalTrafficPolicy, as cloud providers do
 	Interval  time.Duration // between two checks of a node
 	Timeout   time.Duration // of one
-	Unhealthy int           // so many that fail in a row make a node unhealthy
-	Healthy   int           // so many that succeed make it healthy
+	Unhealthy int           // failed checks in a row that make a node unhealthy
+	Healthy   int           // good checks in a row that make it healthy
 	FailOpen  bool          // where no node is healthy, all get connections
 
 	Sync           time.Duration // between two looks at the API server's Services and Nodes
 	Deregistration time.Duration // how long the connections of a node live on that was taken out, or is unhealthy
 	Keep           bool          // and then they are not cut either
-	IPMode         string        // VIP: nodes lead to the address by routes of their own; Proxy: they, too, go through the load balancer (KEP-1860)
+	// IPMode is VIP, where nodes lead to the address by routes of their own, or Proxy, where they, too, go through the
+	// load balancer (KEP-1860).
+	IPMode string
 }
 
 // What gets a new connection: the nodes in turn, or the one that has the fewest.
@@ -82,7 +84,8 @@ func ParseCheck(text string) (Check, error) {
 	number, path, hasPath := strings.Cut(rest, "/")
 	port, err := strconv.ParseUint(number, 10, 16)
 	if err != nil || port == 0 || kind != "http" && kind != "tcp" || kind == "tcp" && hasPath {
-		return Check{}, fmt.Errorf("--check %q: want nodeport, tcp:PORT or http:PORT/PATH, such as http:10256/healthz", text)
+		return Check{}, fmt.Errorf("--check %q: want nodeport, tcp:PORT or http:PORT/PATH, such as http:10256/healthz",
+			text)
 	}
 	check := Check{HTTP: kind == "http", Port: uint16(port)}
 	if check.HTTP {

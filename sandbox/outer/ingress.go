@@ -83,10 +83,11 @@ type Server struct {
 
 // ours reports whether an Ingress is ours.
 func (i ingress) ours() bool {
-	return (i.Spec.IngressClassName == "" || i.Spec.IngressClassName == IngressClass) && i.Metadata.DeletionTimestamp == ""
+	return (i.Spec.IngressClassName == "" || i.Spec.IngressClassName == IngressClass) &&
+		i.Metadata.DeletionTimestamp == ""
 }
 
-// rulesOf are the rules of all our Ingresses, those that are more specific first: a host before any host, a longer
+// rulesOf returns the rules of all our Ingresses, those that are more specific first: a host before any host, a longer
 // path before a shorter one. https://kubernetes.io/docs/concepts/services-networking/ingress/#multiple-matches
 func rulesOf(ingresses ingressList, services serviceList, endpoints sliceList) (rules []Rule) {
 	upstreams := map[string]*Upstream{}
@@ -104,7 +105,8 @@ func rulesOf(ingresses ingressList, services serviceList, endpoints sliceList) (
 		}
 		for _, r := range in.Spec.Rules {
 			for _, p := range r.HTTP.Paths {
-				rules = append(rules, Rule{r.Host, "/" + strings.Trim(p.Path, "/"), p.PathType == "Exact", to(in.Metadata.Namespace, p.Backend)})
+				rules = append(rules, Rule{r.Host, "/" + strings.Trim(p.Path, "/"), p.PathType == "Exact",
+					to(in.Metadata.Namespace, p.Backend)})
 			}
 		}
 		if b := in.Spec.DefaultBackend; b != nil {
@@ -178,8 +180,8 @@ func upstream(namespace string, b ingressBackend, services serviceList, endpoint
 	return u
 }
 
-// configuration is HAProxy's. A backend without servers answers with 503, a request without a rule gets 404; both
-// without the header X-Pod, which only a Pod sets.
+// configuration returns HAProxy's configuration. A backend without servers answers with 503, a request without a rule
+// gets 404; both without the header X-Pod, which only a Pod sets.
 func configuration(rules []Rule, c ProxyConfig) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `global
@@ -229,7 +231,8 @@ defaults
 		all = append(all, fmt.Sprintf("path%d", i))
 		fmt.Fprintf(&b, "\tuse_backend %s if %s\n", r.To.Name, strings.Join(all, " "))
 	}
-	b.WriteString("\tdefault_backend no_ingress\n\nbackend no_ingress\n\thttp-request return status 404 content-type text/plain string \"no Ingress has this host and path\"\n")
+	b.WriteString("\tdefault_backend no_ingress\n\nbackend no_ingress\n\thttp-request return status 404 content-type " +
+		"text/plain string \"no Ingress has this host and path\"\n")
 	written := map[string]bool{}
 	for _, r := range rules {
 		if written[r.To.Name] {

@@ -45,8 +45,8 @@ type (
 // https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-exclude-from-external-load-balancers
 const excluded = "node.kubernetes.io/exclude-from-external-load-balancers"
 
-// registered are the nodes that a cloud's controller registers with a load balancer: all, ready or not, but for those
-// with the label (KEP-3458).
+// registered returns the nodes that a cloud's controller registers with a load balancer: all, ready or not, without
+// those that have the label (KEP-3458).
 func registered(list nodeList) (nodes []Node) {
 	for _, item := range list.Items {
 		if _, out := item.Metadata.Labels[excluded]; out || item.Metadata.DeletionTimestamp != "" {
@@ -83,7 +83,7 @@ func (f Frontend) key() string { return f.Namespace + "/" + f.Name }
 // kubeProxyHealthz is where kube-proxy says that it follows, and that its node is not about to be deleted (KEP-3836).
 var kubeProxyHealthz = Check{HTTP: true, Port: 10256, Path: "/healthz"}
 
-// frontend is nil for a Service that is none of ours.
+// frontend returns a Service's frontend, nil if the load balancer does not serve it.
 func frontend(s service, check string) *Frontend {
 	if s.Spec.Type != "LoadBalancer" || s.Spec.LoadBalancerClass != "" || s.Metadata.DeletionTimestamp != "" {
 		return nil
@@ -108,7 +108,7 @@ func frontend(s service, check string) *Frontend {
 	return f
 }
 
-// Addresses are those that the load balancer can give away: of each family so many, in order.
+// Addresses are what the load balancer can assign: Count addresses of each family, in order.
 type Addresses struct {
 	First []netip.Addr // one of each family that the cluster has
 	Count int
@@ -117,7 +117,7 @@ type Addresses struct {
 // Six reports whether there are addresses of IPv6.
 func (a Addresses) Six() bool { return slices.ContainsFunc(a.First, netip.Addr.Is6) }
 
-// at is the address number i of a family, invalid if there is no such family.
+// at returns the address number i of a family, invalid if there is no such family.
 func (a Addresses) at(i int, six bool) netip.Addr {
 	for _, first := range a.First {
 		if first.Is6() != six {
@@ -165,7 +165,7 @@ func (a Addresses) free(taken map[string]int) int {
 	return slices.Index(used, false)
 }
 
-// number is which of the addresses one is, -1 if it is none of them.
+// number returns the index of an address, -1 if it is none of them.
 func (a Addresses) number(text string) int {
 	addr, err := netip.ParseAddr(text)
 	for i := range a.Count {

@@ -23,7 +23,7 @@ type Node struct {
 	Addrs []netip.Addr // one of each family it has
 }
 
-// Addr is the node's address of a family, invalid if it has none.
+// Addr returns the node's address of a family, invalid if it has none.
 func (n Node) Addr(six bool) netip.Addr {
 	for _, a := range n.Addrs {
 		if a.Is6() == six {
@@ -75,7 +75,8 @@ func (p *Pool) Register(nodes []Node, now time.Time) (changes []Change) {
 		}
 	}
 	for _, n := range nodes {
-		i, there := slices.BinarySearchFunc(p.Targets, n.Name, func(t Target, name string) int { return strings.Compare(t.Name, name) })
+		i, there := slices.BinarySearchFunc(p.Targets, n.Name,
+			func(t Target, name string) int { return strings.Compare(t.Name, name) })
 		if there {
 			p.Targets[i].Node = n
 			continue
@@ -125,7 +126,7 @@ func (t *Target) turn(to State, now time.Time) Change {
 	return change
 }
 
-// New are the nodes that new connections go to.
+// New returns the nodes that new connections go to.
 func (p *Pool) New() (nodes []Node) {
 	var registered []Node
 	for _, t := range p.Targets {
@@ -142,7 +143,7 @@ func (p *Pool) New() (nodes []Node) {
 	return nodes
 }
 
-// Expired are the nodes whose connections are to be cut now. Nodes that were taken out are forgotten with that.
+// Expired returns the nodes whose connections are to be cut now. Nodes that were taken out are forgotten with that.
 func (p *Pool) Expired(now time.Time) (cut []Node) {
 	for i := range p.Targets {
 		t := &p.Targets[i]
@@ -158,7 +159,7 @@ func (p *Pool) Expired(now time.Time) (cut []Node) {
 	return cut
 }
 
-// Deadline is when Expired has the next one; zero if there is none.
+// Deadline returns the next instant at which Expired returns a node, zero if there is none.
 func (p *Pool) Deadline() (next time.Time) {
 	for _, t := range p.Targets {
 		if t.left.IsZero() || t.cut {

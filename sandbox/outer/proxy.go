@@ -143,7 +143,7 @@ func (p *proxy) serve(ctx context.Context, tick <-chan time.Time, talk io.Writer
 	}
 }
 
-// follow asks the API server and writes the configuration anew, if it has changed.
+// follow asks the API server, and writes the configuration again if it has changed.
 func (p *proxy) follow(ctx context.Context) error {
 	var ingresses ingressList
 	var services serviceList
@@ -208,7 +208,8 @@ func LeaveIngress(ctx context.Context, api API, listen []netip.Addr) error {
 	var ingresses ingressList
 	err := api.Get(ctx, "/apis/networking.k8s.io/v1/ingresses", &ingresses)
 	for _, in := range ingresses.Items {
-		if slices.ContainsFunc(in.Status.LoadBalancer.Ingress, func(entry struct{ IP string }) bool { return slices.Contains(texts(listen), entry.IP) }) {
+		if slices.ContainsFunc(in.Status.LoadBalancer.Ingress,
+			func(entry struct{ IP string }) bool { return slices.Contains(texts(listen), entry.IP) }) {
 			err = errors.Join(err, publishIngress(ctx, api, in, nil))
 		}
 	}

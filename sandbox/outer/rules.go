@@ -15,7 +15,7 @@ type Route struct {
 	To []Node
 }
 
-// Rules are the script for `nft -f` that puts the routes in the place of those that are there. Connections that exist
+// Rules returns the script for `nft -f` that puts the routes in the place of those that are there. Connections that exist
 // stay where they are.
 //
 // A packet from the middle of a connection that the table of connections does not know (any more) is answered with a
@@ -31,10 +31,12 @@ func Rules(routes []Route, six bool) string {
 				if addr.Is6() != family.six {
 					continue
 				}
-				resets = append(resets, fmt.Sprintf("%s daddr %s ct state new tcp flags & (fin | syn | rst | ack) != syn reject with tcp reset", family.name, addr))
+				resets = append(resets, fmt.Sprintf("%s daddr %s ct state new tcp flags & (fin | syn | rst | ack) != "+
+					"syn reject with tcp reset", family.name, addr))
 				for _, p := range r.Ports {
 					if to := inTurn(r.To, p.NodePort, family.six); to != "" {
-						turns = append(turns, fmt.Sprintf("%s daddr %s %s dport %d dnat to %s", family.name, addr, p.Protocol, p.Port, to))
+						turns = append(turns, fmt.Sprintf("%s daddr %s %s dport %d dnat to %s",
+							family.name, addr, p.Protocol, p.Port, to))
 					}
 				}
 			}
@@ -78,7 +80,7 @@ func chain(b *strings.Builder, name, hook string, rules []string) {
 	b.WriteString("\t}\n")
 }
 
-// inTurn is the nodes' addresses with the port, "" if no node has one of the family.
+// inTurn returns the nodes' addresses with the port, "" if no node has one of the family.
 func inTurn(nodes []Node, port uint16, six bool) string {
 	var addrs []netip.Addr
 	for _, n := range nodes {

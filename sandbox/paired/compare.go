@@ -33,7 +33,7 @@ func byMode(drains []drain) (groups [][]pair) {
 	return drill.Group(pairs, func(p pair) string { return p.with.Mode })
 }
 
-// differences returns how the drains of a pair ended differently, apart from the time it took.
+// differences returns in what the drains of a pair ended differently, apart from the time they took.
 func (p pair) differences() (found []string) {
 	with, without := p.with.Outcome, p.without.Outcome
 	say := func(what string, with, without any) {
@@ -79,7 +79,7 @@ type interval struct {
 // leastConfidence is what an interval must have.
 const leastConfidence = 0.95
 
-// medianInterval is the shortest interval between two of the values, as far from either end, that holds the median
+// medianInterval returns the shortest interval between two of the values, as far from either end, that holds the median
 // with at least [leastConfidence]. It supposes only that each value lies on either side of the median with a chance
 // of one half. The median is below the value with k below it if at most k values are below the median, and as well
 // above. There is no interval for fewer than 6 values.

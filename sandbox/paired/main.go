@@ -1,4 +1,4 @@
-// Command paired holds drains with Lapse's fleet beside drains without Lapse: does measuring change what it measures?
+// Command paired compares drains with Lapse's fleet and drains without Lapse: does measuring change what it measures?
 // It drains the same node again and again, with and without Lapse by turns, and compares the exit codes of
 // `kubectl drain`, which Pods it evicted, in which order they ended, and how long that took.
 //
@@ -98,7 +98,7 @@ func (s settings) plan(mode string) (all []drain) {
 	return all
 }
 
-// measure deploys the workload anew, drains the node and observes what becomes of the Pods.
+// measure deploys a new workload, drains the node and observes what becomes of the Pods.
 func (s settings) measure(ctx context.Context, c *drill.Cluster, d *drain, dir string) error {
 	if err := deploy(ctx, c); err != nil {
 		return err

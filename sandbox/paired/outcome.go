@@ -20,7 +20,7 @@ type outcome struct {
 	Pods     time.Duration // from when the first Pod was told to end until the last was gone
 }
 
-// evicted are the Pods that were told to end, in no order.
+// evicted returns the Pods that were told to end, in no order.
 func (o outcome) evicted() []string { return slices.Sorted(slices.Values(o.Asked)) }
 
 // A podLog is what the API server said of the Pods.
@@ -63,7 +63,7 @@ func (l *podLog) add(c drill.Change) {
 // late is how much later than the API server the log may learn of a change.
 const late = time.Second
 
-// outcome is what became of the Pods that were told to end while the drain ran.
+// outcome returns what became of the Pods that were told to end while the drain ran.
 func (l *podLog) outcome(of ended) outcome {
 	o := outcome{ExitCode: of.code, Command: of.to.Sub(of.from)}
 	ended := slices.DeleteFunc(slices.Clone(l.pods),
@@ -84,7 +84,7 @@ func (l *podLog) outcome(of ended) outcome {
 	return o
 }
 
-// exitCode is that of a program that ended by itself. The error is of one that did not.
+// exitCode returns the exit code of a program that ended by itself, and an error for one that did not.
 func exitCode(err error) (int, error) {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= 0 {
 		return exit.ExitCode(), nil

@@ -44,12 +44,12 @@ func main() {
 	s.Modes, s.N, s.Rate = drill.List{"iptables", "nftables"}, 10, 200
 	s.Flags(flag.CommandLine, "runs in each mode and load")
 	s.OutFlag(flag.CommandLine, table)
-	flag.StringVar(&s.namespace, "namespace", "rollouts", "Kubernetes namespace of the workload, made anew")
+	flag.StringVar(&s.namespace, "namespace", "rollouts", "Kubernetes namespace of the workload; it is deleted and created")
 	flag.Var(&s.loads, "loads", "what else the machine does")
 	drill.Main("rollouts", func(ctx context.Context) error { return s.study().Run(ctx, s.Series) })
 }
 
-// A result is one run with its truth, compared. What is exported is saved beside the recording.
+// A result is one run with its truth, compared. What is exported is saved with the recording.
 type result struct {
 	drill.Conditions
 	Load    string // quiet or busy

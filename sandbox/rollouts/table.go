@@ -96,7 +96,7 @@ func counted(n int) string {
 	return "**" + strconv.Itoa(n) + "**"
 }
 
-// lagsOf lists what is named for a target, beside the truth of the same Pod.
+// lagsOf lists what is named for a target, Pod by Pod in the order of the truth.
 func (r result) lagsOf(target string) string {
 	var cells []string
 	for _, p := range r.Truth {

@@ -39,7 +39,7 @@ type reading struct {
 	sum         float64 // of all samples, in seconds
 }
 
-// A programmingWatch reads kube-proxy's own figure on each node, beside each change of any EndpointSlice.
+// A programmingWatch reads kube-proxy's own figure on each node, and follows every change of an EndpointSlice.
 type programmingWatch struct {
 	cancel  context.CancelFunc
 	proxies []*proxy

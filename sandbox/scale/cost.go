@@ -61,7 +61,7 @@ func watchAgent(ctx context.Context) (u usage) {
 	}
 }
 
-// agentProcess is the /proc directory of the process in the Job's Pod: lapse, in a network namespace of its own.
+// agentProcess returns the /proc directory of the process in the Job's Pod: lapse, in a network namespace of its own.
 // Empty: there is none yet.
 func agentProcess() string {
 	ours, _ := os.Readlink("/proc/self/ns/net")

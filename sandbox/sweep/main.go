@@ -53,7 +53,7 @@ func main() {
 
 type settings struct{ drill.Series }
 
-// A drain is one run. What is exported is saved beside the recording.
+// A drain is one run. What is exported is saved with the recording.
 type drain struct {
 	drill.Conditions
 	ServesOn time.Duration

@@ -108,7 +108,7 @@ func (p prediction) outcome() string {
 	}
 }
 
-// chances returns how likely it is that chance alone made more requests fail than the curves allow, and fewer.
+// chances returns how likely chance alone makes more requests fail than the curves allow, and how likely fewer.
 func (p prediction) chances() (more, less float64) {
 	var least, most []int
 	for _, c := range p.said {

@@ -20,7 +20,7 @@ failed are counted.
 %d drains, all of them listed, on %s to %s. %s. Made by ` + "`make sweep`" + `.
 
 - Two replicas on two of three nodes; one of the nodes is drained, and Lapse measures from all three. Each drain is of
-  a workload that was deployed anew, and the lengths take turns.
+  a new workload, and the lengths take turns.
 - The servers answer for 0 to 3 s after SIGTERM and then stop, as with a preStop sleep. (They do so by themselves:
   Kubernetes' sleep takes whole seconds.)
 - kube-proxy of every node stands still from before the drain until %v after the Pod's deletion. So routes outlive a

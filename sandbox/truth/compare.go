@@ -44,8 +44,8 @@ func Statements(t drill.Timeline) (lags []Named, fixes []string) {
 	return lags, fixes
 }
 
-// Contradictions are the statements that cannot be true, and what should have been said and was not. The Service had
-// so many replicas, and a further one while they were replaced.
+// Contradictions returns the statements that cannot be true, and those that are missing. The Service had replicas
+// Pods, and one more while they were replaced.
 func Contradictions(t drill.Timeline, truth []Pod, replicas int) (wrong []string) {
 	lags, fixes := Statements(t)
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -96,7 +96,7 @@ func during(t drill.Timeline, p Pod) bool {
 	return t.T0.Before(p.Stopped.Earliest) && p.Routed.Latest.Before(t.T0.Add(t.Run.Duration))
 }
 
-// unobserved is for how long new connections were not measured while a Pod's stale route was there.
+// unobserved returns how long new connections were not measured while a Pod's stale route existed.
 func unobserved(t drill.Timeline, p Pod) (total time.Duration) {
 	from, to := p.Stopped.Latest.Sub(t.T0), p.Routed.Earliest.Sub(t.T0)
 	for _, u := range t.Unobserved {
@@ -107,9 +107,9 @@ func unobserved(t drill.Timeline, p Pod) (total time.Duration) {
 	return total
 }
 
-// mustShow reports whether a stale route was there for so long that requests on new connections certainly met it: one
-// in n + 1 goes to each endpoint while a further Pod is there beside n. The longest time without a request is taken
-// off.
+// mustShow reports whether a stale route existed long enough that requests on new connections certainly met it: one
+// request in n + 1 goes to each endpoint, while there are n Pods and one more. The longest time without a request is
+// subtracted.
 func mustShow(lag time.Duration, n int, fresh drill.Target) bool {
 	const oversight = 1e-6 // chance that all of them went elsewhere
 	requests := math.Log(oversight) / math.Log(1-1/float64(n+1))
@@ -117,7 +117,7 @@ func mustShow(lag time.Duration, n int, fresh drill.Target) bool {
 	return lag-fresh.Resolution > needed
 }
 
-// Millis is a length's bracket in milliseconds: "655 to 671".
+// Millis returns a length's bracket in milliseconds: "655 to 671".
 func Millis(l drill.Length) string {
 	one := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 0, 64) }
 	return one(l.Min) + " to " + one(l.Max)

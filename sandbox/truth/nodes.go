@@ -12,7 +12,7 @@ type Routes struct{ watches []*routeWatch }
 // beginning is not among the first.
 type NodeRoutes struct{ Added, Removed map[string]Bracket }
 
-// namespaceOf is the name of a node's network namespace.
+// namespaceOf returns the name of a node's network namespace.
 func namespaceOf(node string) string { return "lapse-" + node }
 
 // WatchRoutes begins to watch the routes of nodes to a Service's port ("shop/web", "http").

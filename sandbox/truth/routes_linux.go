@@ -90,7 +90,7 @@ func (w *routeWatch) follow(ctx context.Context, n netfilter, service, port stri
 	}
 }
 
-// routes are the addresses that the Service's new connections go to.
+// routes returns the addresses that the Service's new connections go to.
 func routes(n netfilter, service, port string) (map[string]bool, error) {
 	rules, err := n.rules("nat")
 	if err != nil {

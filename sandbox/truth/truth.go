@@ -1,4 +1,4 @@
-// Package truth finds out what becomes of Pods that end, beside Lapse and without it: when each server stopped
+// Package truth finds out what becomes of Pods that end, independently of Lapse: when each server stopped
 // listening, by its own word, and when a node stopped routing to it, by the node's netfilter rules. Both are on the
 // machine's wall clock, which all nodes of the sandbox share. [Contradictions] holds what Lapse says against it.
 //
@@ -36,7 +36,7 @@ type Pod struct {
 	Routed  Bracket // when the prober's node had routed to it for the last time
 }
 
-// Lag is how long the prober's node routed to the Pod after it had stopped; negative if the routes ended first.
+// Lag returns how long the prober's node routed to the Pod after it had stopped; negative if the routes ended first.
 func (p Pod) Lag() drill.Length {
 	return drill.Length{Min: p.Routed.Earliest.Sub(p.Stopped.Latest), Max: p.Routed.Latest.Sub(p.Stopped.Earliest)}
 }
@@ -140,8 +140,8 @@ func (t *Watch) End(prober string) ([]Pod, error) {
 	return pods, nil
 }
 
-// Routed is when a node had routed to each Pod for the last time, by the Pod's name. Those that it still routes to
-// are left out.
+// Routed returns when a node had routed to each Pod for the last time, by the Pod's name, without the Pods that it
+// still routes to.
 func (t *Watch) Routed(node string) (map[string]Bracket, error) {
 	i := slices.IndexFunc(t.routes, func(w *routeWatch) bool { return w.node == node })
 	if i < 0 {
