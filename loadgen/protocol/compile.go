@@ -9,10 +9,28 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 
 	"lapse/loadgen/wire"
 	"lapse/timeline"
 )
+
+// A Compiled is a Probe checked and prepared: everything a request needs that does not change.
+type Compiled struct {
+	ID          timeline.TargetID
+	Name        string
+	Kind        timeline.TargetKind
+	Timeout     time.Duration
+	Codec                   // what is said
+	Stateful    Stateful    // the codec, if its connections have a state
+	AsksFor     string      // the name that each request looks up, if that is the protocol
+	Message     []byte      // its request
+	wire.Dialer             // where to connect
+	Streams     bool        // a connection carries several requests at once
+	TLS         *tls.Config // nil for none
+	Keep        int         // connections kept
+	MaxInUse    int         // 0: follows from the rate
+}
 
 // Compile checks p. Errors say which of its parts is wrong.
 func Compile(p Probe) (*Compiled, error) {

@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"lapse/loadgen/wire"
 	"lapse/timeline"
 )
 
@@ -53,23 +51,6 @@ type Probe struct {
 	ExpectStatus  Statuses // HTTP: which status codes are a success; the zero value is 200 to 399
 	ExpectBody    string   // HTTP: what a successful reply's body has in its first MiB; "" for anything
 	BackendHeader string   // HTTP: the reply header that names the backend; default X-Pod
-}
-
-// A Compiled is a Probe checked and prepared: everything a request needs that does not change.
-type Compiled struct {
-	ID          timeline.TargetID
-	Name        string
-	Kind        timeline.TargetKind
-	Timeout     time.Duration
-	Codec                   // what is said
-	Stateful    Stateful    // the codec, if its connections have a state
-	AsksFor     string      // the name that each request looks up, if that is the protocol
-	Message     []byte      // its request
-	wire.Dialer             // where to connect
-	Streams     bool        // a connection carries several requests at once
-	TLS         *tls.Config // nil for none
-	Keep        int         // connections kept
-	MaxInUse    int         // 0: follows from the rate
 }
 
 // CheckRate reports what is wrong with a rate.

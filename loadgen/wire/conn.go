@@ -52,12 +52,6 @@ func (c *Conn) extend() bool {
 // ReadBuffer is how many bytes a connection's read buffer has. Of HTTP/1.1 it bounds a chunk line and a trailer.
 const ReadBuffer = 4096
 
-// A Transport is a connection as the kernel has it: a *net.TCPConn, a *net.UDPConn or a polled socket.
-type Transport interface {
-	net.Conn
-	syscall.Conn
-}
-
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, ReadBuffer) }}
 
 // Start makes c the connection on below, with a read buffer.
