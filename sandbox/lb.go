@@ -197,12 +197,13 @@ func runBalance(ctx context.Context, a *app, args []string) error {
 
 // stampedLog writes instants with nanoseconds: they are the truth that a measurement is held against.
 func stampedLog(w io.Writer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
+	stamp := func(_ []string, attr slog.Attr) slog.Attr {
 		if attr.Key == slog.TimeKey {
 			return slog.String(slog.TimeKey, attr.Value.Time().UTC().Format("2006-01-02T15:04:05.000000000Z"))
 		}
 		return attr
-	}}))
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: stamp}))
 }
 
 func showLB(a *app) error {

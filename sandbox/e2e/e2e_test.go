@@ -441,7 +441,8 @@ func TestDurationEndsByItself(t *testing.T) {
 // nothingLeft checks that a run has taken all its objects away.
 func nothingLeft(t *testing.T, c *drill.Cluster, run drill.Run) {
 	t.Helper()
-	left, err := c.Kubectl(t.Context(), "get", "jobs,pods,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings", "-A", "-l", "lapse.dev/run="+run.Timeline.Run.ID, "-o", "name")
+	const kinds = "jobs,pods,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings"
+	left, err := c.Kubectl(t.Context(), "get", kinds, "-A", "-l", "lapse.dev/run="+run.Timeline.Run.ID, "-o", "name")
 	if err != nil || strings.TrimSpace(left) != "" || run.Timeline.Run.ID == "" {
 		t.Errorf("left behind by %s: %s (%v)", run.Timeline.Run.ID, left, err)
 	}

@@ -231,8 +231,8 @@ defaults
 		all = append(all, fmt.Sprintf("path%d", i))
 		fmt.Fprintf(&b, "\tuse_backend %s if %s\n", r.To.Name, strings.Join(all, " "))
 	}
-	b.WriteString("\tdefault_backend no_ingress\n\nbackend no_ingress\n\thttp-request return status 404 content-type " +
-		"text/plain string \"no Ingress has this host and path\"\n")
+	b.WriteString("\tdefault_backend no_ingress\n\nbackend no_ingress\n\thttp-request return status 404 " +
+		"content-type text/plain string \"no Ingress has this host and path\"\n")
 	written := map[string]bool{}
 	for _, r := range rules {
 		if written[r.To.Name] {

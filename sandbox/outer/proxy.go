@@ -199,7 +199,8 @@ func publishIngress(ctx context.Context, api API, in ingress, addrs []string) er
 	for _, a := range addrs {
 		entries = append(entries, map[string]string{"ip": a})
 	}
-	return api.Patch(ctx, "/apis/networking.k8s.io/v1/namespaces/"+in.Metadata.Namespace+"/ingresses/"+in.Metadata.Name+"/status",
+	path := "/apis/networking.k8s.io/v1/namespaces/" + in.Metadata.Namespace + "/ingresses/" + in.Metadata.Name + "/status"
+	return api.Patch(ctx, path,
 		map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": entries}}})
 }
 

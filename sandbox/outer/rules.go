@@ -15,8 +15,7 @@ type Route struct {
 	To []Node
 }
 
-// Rules returns the script for `nft -f` that puts the routes in the place of those that are there. Connections that exist
-// stay where they are.
+// Rules returns the script for `nft -f` that replaces the routes. Connections that exist stay where they are.
 //
 // A packet from the middle of a connection that the table of connections does not know (any more) is answered with a
 // reset: so a client learns that its connection was cut when it next sends. Nodes see the load balancer's own address

@@ -20,8 +20,8 @@ without Lapse, by turns:
 
 On %s. %s. Made by ` + "`make paired`" + `.
 
-- On %s run the Pods of %d Deployments, new for each drain. After SIGTERM they answer for %s. So far apart,
-  the order in which they end is no chance.
+- On %s run the Pods of %d Deployments, new for each drain. After SIGTERM they answer for %s. So far apart, the order
+  in which they end is no chance.
 - With Lapse there are also its Job, and a prober on each node, also on the drained one: Pods of a DaemonSet, which a
   drain leaves alone. They ask the Services as long as Lapse runs. Without Lapse nothing is asked of the Pods but
   their readiness probes: the load is a part of what is compared.

@@ -44,7 +44,7 @@ func main() {
 	s.Modes, s.N, s.Rate = drill.List{"iptables", "nftables"}, 10, 200
 	s.Flags(flag.CommandLine, "runs in each mode and load")
 	s.OutFlag(flag.CommandLine, table)
-	flag.StringVar(&s.namespace, "namespace", "rollouts", "Kubernetes namespace of the workload; it is deleted and created")
+	flag.StringVar(&s.namespace, "namespace", "rollouts", "Kubernetes namespace of the workload, which is replaced")
 	flag.Var(&s.loads, "loads", "what else the machine does")
 	drill.Main("rollouts", func(ctx context.Context) error { return s.study().Run(ctx, s.Series) })
 }

@@ -21,7 +21,8 @@ func deploy(ctx context.Context, c *drill.Cluster, services, endpoints int) erro
 		"metadata: {name: %s}\nspec: {unschedulable: true}\n", namespace, node)
 	for i := range services {
 		fmt.Fprintf(&yaml, "---\napiVersion: v1\nkind: Service\nmetadata: {name: %[1]s, namespace: %[2]s}\nspec:\n"+
-			"  selector: {app: %[1]s}\n  ports: [{name: http, port: 80, targetPort: %[3]d}]\n", service(i), namespace, port)
+			"  selector: {app: %[1]s}\n  ports: [{name: http, port: 80, targetPort: %[3]d}]\n",
+			service(i), namespace, port)
 	}
 	if err := c.Apply(ctx, yaml.String()); err != nil {
 		return err
