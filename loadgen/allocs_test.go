@@ -119,9 +119,11 @@ func allocationsOf(t *testing.T, p Probe, polling *engine.Polling) float64 {
 		target.Inflight.Opened(j.Seq, j.Due, j.Due+time.Millisecond)
 		e.Send(j)
 		seq++
-		for requests = requests[:0]; len(requests) == 0; requests, _, _ = target.Inflight.Take(requests, target.Clock.Now()) {
+		for requests = requests[:0]; len(requests) == 0; requests, _, _ = target.Inflight.Take(requests,
+			target.Clock.Now()) {
 			if polling == nil {
-				time.Sleep(20 * time.Microsecond) // with one processor, only an idle scheduler looks at sockets at once
+				// with one processor, only an idle scheduler looks at sockets at once
+				time.Sleep(20 * time.Microsecond)
 				continue
 			}
 			polling.Wait(20 * time.Microsecond)
@@ -130,7 +132,8 @@ func allocationsOf(t *testing.T, p Probe, polling *engine.Polling) float64 {
 		for engine.InUse(e) {
 			runtime.Gosched()
 		}
-		if requests[0].Class != timeline.OK && requests[0].Class != timeline.NotSent { // it was late, as this machine stood still: one of 300 changes nothing
+		// it was late, as this machine stood still: one of 300 changes nothing
+		if requests[0].Class != timeline.OK && requests[0].Class != timeline.NotSent {
 			t.Errorf("%+v", requests[0])
 		}
 	}

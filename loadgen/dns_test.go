@@ -113,8 +113,11 @@ func TestDNSAnswersAreJudged(t *testing.T) {
 					waitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
 				}, p)
 				for _, r := range f.of(1) {
-					if r.Class.Observed() && (r.Class != test.want || r.Code != 0 || !strings.HasPrefix(f.backends[r.Backend], test.backend) || test.backend == "" && r.Backend != 0) {
-						t.Errorf("%v %d of %q, want %v of %q", r.Class, r.Code, f.backends[r.Backend], test.want, test.backend)
+					if r.Class.Observed() && (r.Class != test.want || r.Code != 0 ||
+						!strings.HasPrefix(f.backends[r.Backend], test.backend) || test.backend == "" &&
+						r.Backend != 0) {
+						t.Errorf("%v %d of %q, want %v of %q", r.Class, r.Code, f.backends[r.Backend], test.want,
+							test.backend)
 					}
 				}
 				if texts := f.blames(p.Name); test.text != "" && !slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, test.text) }) {
@@ -147,7 +150,8 @@ func TestDNSServerThatIsSilentOrNotThere(t *testing.T) {
 					waitFor(t, "10 observed requests", func() bool { return f.observed(1) >= 10 })
 				}, p)
 				for _, r := range f.of(1) {
-					if r.Class.Observed() && r.Class != want && (r.Class != timeline.NoSlot || !want.Timeout()) { // no_slot: after a standstill many wait at once
+					// no_slot: after a standstill many wait at once
+					if r.Class.Observed() && r.Class != want && (r.Class != timeline.NoSlot || !want.Timeout()) {
 						t.Errorf("%v, want %v: %q", r.Class, want, f.blames(p.Name))
 					}
 				}
@@ -163,7 +167,8 @@ func TestDNSQueries(t *testing.T) {
 	ids := map[uint16]int{}
 	s := serveUDP(t, func(query string, reply func(string)) {
 		var m dnsmessage.Message
-		if err := m.Unpack([]byte(query)); err != nil || len(m.Questions) != 1 || m.Questions[0].Name.String() != "_http._tcp.web.shop." || m.Questions[0].Type != dnsmessage.TypeSRV ||
+		if err := m.Unpack([]byte(query)); err != nil || len(m.Questions) != 1 ||
+			m.Questions[0].Name.String() != "_http._tcp.web.shop." || m.Questions[0].Type != dnsmessage.TypeSRV ||
 			!m.RecursionDesired || m.Response || len(m.Additionals) != 1 || m.Additionals[0].Header.Class != dnsPayload {
 			t.Errorf("%v: %v", m.GoString(), err)
 		}
@@ -191,7 +196,8 @@ func TestDNSAnswersThatChangeAreEvents(t *testing.T) {
 	s := serveUDP(t, func(query string, reply func(string)) { reply(answerTo(t, query, *now.Load())) })
 	clock := timeline.StartClock()
 	p := probe(1, timeline.Reused, "dns://"+s.addr().String()+"/web.shop", 200)
-	p.Timeout, p.Connections, p.MaxConnections = 10*time.Second, 1, 1 // one query at a time: the server answers them in the order in which they are sent
+	// one query at a time: the server answers them in the order in which they are sent
+	p.Timeout, p.Connections, p.MaxConnections = 10*time.Second, 1, 1
 	var changed [4]time.Duration
 	f := run(t, clock, func(_ *Prober, f *facts) {
 		next := func(i int, change func(*dnsmessage.Message)) {
@@ -214,7 +220,8 @@ func TestDNSAnswersThatChangeAreEvents(t *testing.T) {
 	}
 	for i, e := range f.names {
 		got := strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Lookup.Addrs), ",", ""), "[]") + e.Detail
-		if got != want[i] || e.To != timeline.LookupAnswered || (e.From == "") != (i == 0) || e.Lookup.Name != "web.shop." || e.Lookup.Answered == 0 {
+		if got != want[i] || e.To != timeline.LookupAnswered || (e.From == "") != (i == 0) ||
+			e.Lookup.Name != "web.shop." || e.Lookup.Answered == 0 {
 			t.Errorf("%d: %+v %+v, want %s", i, e, e.Lookup, want[i])
 		}
 		if i > 0 && (e.Since > changed[i] || e.Seen < changed[i]) {

@@ -14,7 +14,8 @@ import (
 // of one.
 func TestProberMakesRoomForTheConnectionsOfAStall(t *testing.T) {
 	p := New(Config{Clock: timeline.StartClock(), Sink: func(timeline.Fact) {}})
-	if err := p.Start(Probe{Target: timeline.Target{ID: 1, Name: "new", Kind: timeline.New, URL: "http://127.0.0.1:9/", Rate: 100}}); err != nil {
+	if err := p.Start(Probe{Target: timeline.Target{ID: 1, Name: "new", Kind: timeline.New, URL: "http://127.0.0.1:9/",
+		Rate: 100}}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

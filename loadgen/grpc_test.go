@@ -136,7 +136,8 @@ func TestGRPCRequestIsAsSpecified(t *testing.T) {
 					w.Header().Set("Trailer", "Grpc-Status, Grpc-Message")
 					_, _ = w.Write(framed(servingMessage))
 					w.Header().Set("Grpc-Status", "0")
-					if got := fmt.Sprintf("%s %s %s %s %s %q", r.Method, r.URL, r.Proto, r.Header["Content-Type"], r.Header["Te"], body); got != want {
+					if got := fmt.Sprintf("%s %s %s %s %s %q", r.Method, r.URL, r.Proto, r.Header["Content-Type"],
+						r.Header["Te"], body); got != want {
 						w.Header().Set("Grpc-Status", "3")
 						w.Header().Set("Grpc-Message", url.PathEscape(got))
 					}

@@ -61,20 +61,23 @@ func TestWebSocketsAreHeldUntilACloseFrame(t *testing.T) {
 				leaving := open[:2]
 				for _, c := range leaving {
 					closed.Add(1)
-					_ = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, "deploy"), time.Now().Add(time.Second))
+					_ = c.WriteControl(websocket.CloseMessage,
+						websocket.FormatCloseMessage(websocket.CloseGoingAway, "deploy"), time.Now().Add(time.Second))
 				}
 				mu.Unlock()
 				waitFor(t, "them to be back", func() bool { return f.heldCount(timeline.HeldOpened) == conns+2 })
 			}, p)
 			if cut, opened := f.heldCount(timeline.HeldCut), f.heldCount(timeline.HeldOpened); int64(cut) != closed.Load() || int64(opened) != upgraded.Load() || f.heldCount(timeline.HeldFailed) > 0 {
-				t.Errorf("%d cut and %d opened, the server closed %d and upgraded %d: %q", cut, opened, closed.Load(), upgraded.Load(), f.blames(p.Name))
+				t.Errorf("%d cut and %d opened, the server closed %d and upgraded %d: %q", cut, opened, closed.Load(),
+					upgraded.Load(), f.blames(p.Name))
 			}
 			for _, c := range f.held {
 				if c.Kind == timeline.HeldCut && (!c.Warned || c.Class != timeline.EOF) {
 					t.Errorf("%+v, the server sent a close frame", c)
 				}
 			}
-			if texts := f.blames(p.Name); len(texts) == 0 || texts[0] != "eof: closed by the server: 1001 (going away): deploy" {
+			if texts := f.blames(p.Name); len(texts) == 0 ||
+				texts[0] != "eof: closed by the server: 1001 (going away): deploy" {
 				t.Errorf("the server's words are %q", texts)
 			}
 		})

@@ -69,7 +69,8 @@ func TestCutsOfHeldConnectionsAreThoseTheServerMade(t *testing.T) {
 	t.Parallel()
 	const conns = 20
 	config, roots := testTLS(t)
-	for name, config := range map[string]faultserver.Config{"plain": {}, "TLS": {TLS: config}, "HTTP/2": {Protocol: "h2c"}, "gRPC": {Protocol: "grpc"}, "WebSocket": {Protocol: "ws"}} {
+	for name, config := range map[string]faultserver.Config{"plain": {}, "TLS": {TLS: config},
+		"HTTP/2": {Protocol: "h2c"}, "gRPC": {Protocol: "grpc"}, "WebSocket": {Protocol: "ws"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := timeline.StartClock()
@@ -98,7 +99,8 @@ func TestCutsOfHeldConnectionsAreThoseTheServerMade(t *testing.T) {
 			}
 			made := s.Cuts()
 			if len(known) != len(made) || len(made) != 4*(conns/3) || f.heldCount(timeline.HeldCut) != len(made) {
-				t.Errorf("%d connections have a cut on record, in all %d; %d were made", len(known), f.heldCount(timeline.HeldCut), len(made))
+				t.Errorf("%d connections have a cut on record, in all %d; %d were made", len(known),
+					f.heldCount(timeline.HeldCut), len(made))
 			}
 			for _, cut := range made {
 				c := known[cut.Name]
@@ -157,7 +159,8 @@ func TestALateAnswerIsNoCut(t *testing.T) {
 		waitFor(t, "a round of heartbeats", func() bool { return f.observed(1) >= n+conns+2 })
 	}, p)
 	closeServer(t, s)
-	if cut, opened := f.heldCount(timeline.HeldCut), f.heldCount(timeline.HeldOpened); cut > 0 || opened != conns || s.Accepted() != conns {
+	if cut, opened := f.heldCount(timeline.HeldCut), f.heldCount(timeline.HeldOpened); cut > 0 || opened != conns ||
+		s.Accepted() != conns {
 		t.Errorf("%d cut, %d opened, %d accepted, want %d kept", cut, opened, s.Accepted(), conns)
 	}
 	if good := classes(f.of(1))[timeline.OK]; good < conns {
@@ -250,7 +253,9 @@ func TestAConnectionThatIsSilentAtTheEndIsNotTakenForAlive(t *testing.T) {
 			silent++
 		}
 	}
-	if timedOut := f.ended(1, timeline.TimeoutResponse); silent == 0 || silent > timedOut || f.heldCount(timeline.HeldClosed) != conns {
-		t.Errorf("%d of %d connections were closed as silent, %d heartbeats timed out", silent, f.heldCount(timeline.HeldClosed), timedOut)
+	if timedOut := f.ended(1, timeline.TimeoutResponse); silent == 0 || silent > timedOut ||
+		f.heldCount(timeline.HeldClosed) != conns {
+		t.Errorf("%d of %d connections were closed as silent, %d heartbeats timed out", silent,
+			f.heldCount(timeline.HeldClosed), timedOut)
 	}
 }

@@ -102,8 +102,10 @@ func TestWhatHidesFailuresIsFound(t *testing.T) {
 			if r.Reused {
 				want = row.reused
 			}
-			if r.Class.Observed() && r.Class != want && !r.Class.Timeout() { // a timeout can be this machine's, where the server runs too
-				t.Errorf("the server %s: request %d, reused %v, is %s, want %s", row.did, r.Seq, r.Reused, r.Class, want)
+			// a timeout can be this machine's, where the server runs too
+			if r.Class.Observed() && r.Class != want && !r.Class.Timeout() {
+				t.Errorf("the server %s: request %d, reused %v, is %s, want %s", row.did, r.Seq, r.Reused, r.Class,
+					want)
 			}
 			if r.Class.Observed() && (r.Class == want || !r.Class.Timeout()) {
 				asked++
@@ -131,7 +133,8 @@ func naiveView(t *testing.T, url string) (seen string) {
 			continue
 		}
 		seen = fmt.Sprint(resp.StatusCode)
-		_, _ = io.CopyN(io.Discard, resp.Body, 7) // so that the connection can be used again; the error is not looked at
+		// so that the connection can be used again; the error is not looked at
+		_, _ = io.CopyN(io.Discard, resp.Body, 7)
 		_ = resp.Body.Close()
 	}
 	return seen
@@ -268,7 +271,8 @@ func TestLateRepliesAreNeverBookedToTheNextRequest(t *testing.T) {
 	booked := map[uint16]bool{}
 	for _, r := range f.of(1) {
 		if r.Class != timeline.OK {
-			if !r.Class.Timeout() && r.Class != timeline.NoSlot && r.Class.Observed() { // no_slot: so many wait for late answers
+			// no_slot: so many wait for late answers
+			if !r.Class.Timeout() && r.Class != timeline.NoSlot && r.Class.Observed() {
 				t.Errorf("request %d is %s", r.Seq, r.Class)
 			}
 			continue
@@ -279,7 +283,8 @@ func TestLateRepliesAreNeverBookedToTheNextRequest(t *testing.T) {
 		}
 		booked[r.Backend] = true
 		if took := r.Done - r.Sent; took < answers[name] {
-			t.Errorf("request %d was given the %s after %v, which took %v: it is another's", r.Seq, name, took, answers[name])
+			t.Errorf("request %d was given the %s after %v, which took %v: it is another's", r.Seq, name, took,
+				answers[name])
 		}
 	}
 	n := classes(f.of(1))

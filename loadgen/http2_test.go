@@ -71,7 +71,8 @@ func (c *http2Script) header(stream uint32, end bool, fields ...string) {
 		}
 		_ = c.fields.WriteField(hpack.HeaderField{Name: name, Value: value})
 	}
-	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.block.Bytes(), EndStream: end, EndHeaders: true})
+	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.block.Bytes(), EndStream: end,
+		EndHeaders: true})
 }
 
 // end ends a stream by a header alone.
@@ -102,7 +103,8 @@ func runHTTP2Script(tcp net.Conn, answer func(c *http2Script, stream uint32, n i
 		if f.Header().Type == http2.FrameRSTStream {
 			c.givenUp = append(c.givenUp, f.Header().StreamID)
 		}
-		if f.Header().Flags.Has(http2.FlagDataEndStream) && (f.Header().Type == http2.FrameHeaders || f.Header().Type == http2.FrameData) {
+		if f.Header().Flags.Has(http2.FlagDataEndStream) &&
+			(f.Header().Type == http2.FrameHeaders || f.Header().Type == http2.FrameData) {
 			n++
 			if !answer(c, f.Header().StreamID, n) {
 				return
@@ -119,7 +121,8 @@ func TestHTTP2RequestsAreAnswered(t *testing.T) {
 				t.Parallel()
 				var wrong atomic.Value
 				server := startHTTP2(t, scheme, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if got := fmt.Sprint(r.Proto, " ", r.Method, " ", r.URL, " ", r.Header["Cookie"], " ", r.UserAgent()); got != "HTTP/2.0 PUT /a?b=c [d=e; f=g] lapse" {
+					if got := fmt.Sprint(r.Proto, " ", r.Method, " ", r.URL, " ", r.Header["Cookie"], " ",
+						r.UserAgent()); got != "HTTP/2.0 PUT /a?b=c [d=e; f=g] lapse" {
 						wrong.Store(got)
 					}
 					if !strings.HasPrefix(r.Host, "example.com") && r.TLS != nil {
@@ -139,7 +142,8 @@ func TestHTTP2RequestsAreAnswered(t *testing.T) {
 				}, p)
 				again := 0
 				for _, r := range f.of(1) {
-					if r.Class == timeline.OK && (f.backends[r.Backend] != "pod-a" || r.Code != 200 || r.FirstByte == 0) {
+					if r.Class == timeline.OK && (f.backends[r.Backend] != "pod-a" || r.Code != 200 ||
+						r.FirstByte == 0) {
 						t.Fatalf("%+v", r)
 					}
 					if r.Reused {
@@ -243,7 +247,8 @@ func TestHTTP2Outcomes(t *testing.T) {
 			c.block.Reset()
 			_ = c.fields.WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
 			_ = c.fields.WriteField(hpack.HeaderField{Name: "x-long", Value: strings.Repeat("~", 3000)})
-			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: s, BlockFragment: c.block.Bytes()[:100], EndStream: true})
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: s, BlockFragment: c.block.Bytes()[:100],
+				EndStream: true})
 			_ = c.WriteContinuation(s, false, c.block.Bytes()[100:200])
 			_ = c.WriteContinuation(s, true, c.block.Bytes()[200:])
 			return true
@@ -335,7 +340,8 @@ func TestHTTP1ToAnHTTP2Server(t *testing.T) {
 				t.Parallel()
 				p := probe(1, kind, "http://"+serveTCP(t, func(c *net.TCPConn) {
 					_, _ = bufio.NewReader(c).ReadString('\n')
-					_ = http2.NewFramer(c, nil).WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1 << 14})
+					_ = http2.NewFramer(c, nil).WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize,
+						Val: 1 << 14})
 					after(c)
 				}).listener.Addr().String(), 20)
 				if name == "that waits" {
@@ -464,7 +470,8 @@ func TestRequestsOnCutHTTP2ConnectionsAllFail(t *testing.T) {
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
 		waitFor(t, "the last cut", func() bool { return cuts.Load() < -20 })
 	}, p)
-	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) || n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {
+	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) ||
+		n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {
 		t.Errorf("%v, but the server cut %d requests", n, cut)
 	}
 }
@@ -509,7 +516,8 @@ func TestGivenUpRequestsKeepTheirConnection(t *testing.T) {
 				waitFor(t, "5 good answers", func() bool { return f.ended(1, timeline.OK) >= 5 })
 			}, p)
 			n := classes(f.of(1))
-			if n[timeline.TimeoutResponse]+n[timeline.Local] < 3 || n[timeline.HTTP5xx] > 0 || conns.Load() > 2 { // a busy machine may open a spare one
+			// a busy machine may open a spare one
+			if n[timeline.TimeoutResponse]+n[timeline.Local] < 3 || n[timeline.HTTP5xx] > 0 || conns.Load() > 2 {
 				t.Errorf("%v on %d connections: %q", n, conns.Load(), f.blames(p.Name))
 			}
 		})

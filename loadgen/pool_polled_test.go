@@ -28,7 +28,8 @@ func allReused(t *testing.T, f *facts, connections int) {
 	anew := 0
 	for _, r := range f.of(1) {
 		switch {
-		case r.Class == timeline.NotSent, r.Class == timeline.NoSlot, r.Class == timeline.Local: // a busy machine is late with server and prober alike
+		// a busy machine is late with server and prober alike
+		case r.Class == timeline.NotSent, r.Class == timeline.NoSlot, r.Class == timeline.Local:
 		case r.Class != timeline.OK:
 			t.Errorf("%+v", r)
 		case !r.Reused:
@@ -135,7 +136,8 @@ func TestPolledRequestsTimeOut(t *testing.T) {
 		case r.Class == timeline.TimeoutResponse && r.Reused:
 			reused++
 			soonest = min(soonest, took)
-		case r.Class != timeline.TimeoutResponse && r.Class != timeline.NoSlot && r.Class != timeline.OK && r.Class.Observed():
+		case r.Class != timeline.TimeoutResponse && r.Class != timeline.NoSlot && r.Class != timeline.OK &&
+			r.Class.Observed():
 			t.Errorf("%+v", r)
 		}
 	}

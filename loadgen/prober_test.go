@@ -34,7 +34,14 @@ type facts struct {
 }
 
 func newFacts(t *testing.T) *facts {
-	return &facts{t: t, requests: map[timeline.TargetID][]timeline.Request{}, watermarks: map[timeline.TargetID]time.Duration{}, backends: map[uint16]string{}, peers: map[uint16]netip.AddrPort{}, errors: map[string][]string{}}
+	return &facts{
+		t:          t,
+		requests:   map[timeline.TargetID][]timeline.Request{},
+		watermarks: map[timeline.TargetID]time.Duration{},
+		backends:   map[uint16]string{},
+		peers:      map[uint16]netip.AddrPort{},
+		errors:     map[string][]string{},
+	}
 }
 
 func (f *facts) take(fact timeline.Fact) {
@@ -229,7 +236,8 @@ func waitFor(t *testing.T, what string, cond func() bool) {
 // probe returns a patient probe, so that no machine is so busy that a server in the same process answers too late.
 // Tests of timeouts say their own.
 func probe(id timeline.TargetID, kind timeline.TargetKind, url string, rate float64) Probe {
-	return Probe{Target: timeline.Target{ID: id, Name: fmt.Sprint(kind, " ", id), Kind: kind, URL: url, Rate: rate, Timeout: 20 * time.Second}}
+	return Probe{Target: timeline.Target{ID: id, Name: fmt.Sprint(kind, " ", id), Kind: kind, URL: url, Rate: rate,
+		Timeout: 20 * time.Second}}
 }
 
 func serve(t *testing.T, c faultserver.Config) *faultserver.Server {
@@ -350,7 +358,8 @@ func TestFailuresAreThoseTheServerInflicted(t *testing.T) {
 				closeServer(t, s)
 				n := classes(f.of(1))
 				if !accounted(n[test.want], s.Count(test.fault), n) || !accounted(n[timeline.OK], s.Answered(), n) {
-					t.Errorf("%v, but the server: %d %s, %d answered", n, s.Count(test.fault), test.fault, s.Answered())
+					t.Errorf("%v, but the server: %d %s, %d answered", n, s.Count(test.fault), test.fault,
+						s.Answered())
 				}
 				if failed(f.of(1)) != n[test.want] {
 					t.Errorf("other failures than %s: %v", test.want, n)
@@ -545,7 +554,8 @@ func TestReusedRequestsOpenNoConnection(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if first > len(asked) || len(asked) > first+others || again < first {
-		t.Errorf("%d good requests were the first of their connection and %d were not, and %d were not good; the server saw %d connections", first, again, others, len(asked))
+		t.Errorf("%d good requests were the first of their connection and %d were not, and %d were not good; the "+
+			"server saw %d connections", first, again, others, len(asked))
 	}
 }
 
@@ -630,7 +640,8 @@ func TestStoppedTargetGoesOnWhenStartedAgain(t *testing.T) {
 	last := timeline.Request{}
 	for i, r := range f.of(1) {
 		if r.Seq != uint64(i) || r.Due < last.Due {
-			t.Fatalf("request %d of the target has number %d and was due at %v, after one due at %v", i, r.Seq, r.Due, last.Due)
+			t.Fatalf("request %d of the target has number %d and was due at %v, after one due at %v", i, r.Seq, r.Due,
+				last.Due)
 		}
 		last = r
 	}

@@ -187,7 +187,8 @@ func TestAStopUntilAfterTheEndIsUnobserved(t *testing.T) {
 		time.Sleep(500 * ms)
 		p.finish(clock.Now())
 		requests, watermark, _ := target.Inflight.Take(nil, clock.Now())
-		if n := classes(requests); n[timeline.NotSent] < 485 || len(requests) != 601 || watermark < 600*ms || len(*stalls) != 1 {
+		if n := classes(requests); n[timeline.NotSent] < 485 || len(requests) != 601 || watermark < 600*ms ||
+			len(*stalls) != 1 {
 			t.Errorf("classes %v until %v, stalls %v", n, watermark, *stalls)
 		}
 	})

@@ -49,7 +49,8 @@ func TestRepliesAreOverWhenTheyArrived(t *testing.T) {
 			within++
 		}
 	}
-	if sooner > 0 || later > within/10 { // the kernel began with stamps a little later than the first was asked for, or the wall clock was set
+	// the kernel began with stamps a little later than the first was asked for, or the wall clock was set
+	if sooner > 0 || later > within/10 {
 		t.Errorf("%d replies were over while they were written, %d sooner, %d later", within, sooner, later)
 	}
 }

@@ -161,10 +161,13 @@ func TestSIGSTOPHidesNoStallOfTheService(t *testing.T) {
 	closeServer(t, s)
 	n := classes(result.Requests)
 	t.Logf("%v, %d stalls", n, result.Stalls)
-	if n[timeline.OK] > 0 || failed(result.Requests) != n[timeline.TimeoutResponse]+n[timeline.NoSlot] || n[timeline.TimeoutResponse] == 0 { // no_slot: after a stop many wait at once
+	// no_slot: after a stop many wait at once
+	if n[timeline.OK] > 0 || failed(result.Requests) != n[timeline.TimeoutResponse]+n[timeline.NoSlot] ||
+		n[timeline.TimeoutResponse] == 0 {
 		t.Errorf("classes %v", n)
 	}
-	stopped := 0 // requests that waited for their answer throughout the stop, and were reported as unanswered all the same
+	// requests that waited for their answer throughout the stop, and were reported as unanswered all the same
+	stopped := 0
 	for _, r := range result.Requests {
 		if r.Class == timeline.TimeoutResponse && r.Done-r.Sent > 600*time.Millisecond {
 			stopped++

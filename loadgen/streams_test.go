@@ -58,7 +58,8 @@ func TestSlowRepliesShareAConnection(t *testing.T) {
 			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
 				waitFor(t, "60 good answers", func() bool { return f.ended(1, timeline.OK) >= 60 })
 			}, p)
-			if failed(f.of(1)) > 0 || conns.Load() > 3 { // a slow machine opens spare ones while the first is not open yet
+			// a slow machine opens spare ones while the first is not open yet
+			if failed(f.of(1)) > 0 || conns.Load() > 3 {
 				t.Errorf("%v on %d connections: %q", classes(f.of(1)), conns.Load(), f.blames(p.Name))
 			}
 		})
@@ -92,7 +93,8 @@ func TestNoMoreStreamsAreOpenedThanTheServerAllows(t *testing.T) {
 		waitFor(t, "100 good answers", func() bool { return f.ended(1, timeline.OK) >= 100 })
 	}, p)
 	if failed(f.of(1)) > 0 || tooMany > 0 || conns.Load() < 2 {
-		t.Errorf("%v on %d connections, %d too many on one: %q", classes(f.of(1)), conns.Load(), tooMany, f.blames(p.Name))
+		t.Errorf("%v on %d connections, %d too many on one: %q", classes(f.of(1)), conns.Load(), tooMany,
+			f.blames(p.Name))
 	}
 }
 
@@ -174,7 +176,8 @@ func TestACutConnectionFailsEachRequestThatIsOpenOnIt(t *testing.T) {
 	const enough = 12
 	f, name, _ := holdStreams(t, enough, func(*http2Script, []uint32) bool { return false })
 	n := classes(f.of(1))
-	if got := n[timeline.EOF] + n[timeline.Reset]; !accounted(got, enough, n) || failed(f.of(1)) != got+n[timeline.NoSlot] {
+	if got := n[timeline.EOF] + n[timeline.Reset]; !accounted(got, enough, n) ||
+		failed(f.of(1)) != got+n[timeline.NoSlot] {
 		t.Errorf("%v: %q", n, f.blames(name))
 	}
 }
@@ -200,10 +203,12 @@ func TestGoAwayFailsTheRequestsAboveItsLastStream(t *testing.T) {
 		return true
 	})
 	n := classes(f.of(1))
-	if !accounted(n[timeline.EOF], above, n) || failed(f.of(1)) != n[timeline.EOF]+n[timeline.NoSlot] || connections < 2 {
+	if !accounted(n[timeline.EOF], above, n) || failed(f.of(1)) != n[timeline.EOF]+n[timeline.NoSlot] ||
+		connections < 2 {
 		t.Errorf("%v, %d above, %d connections: %q", n, above, connections, f.blames(name))
 	}
-	if told := strings.Join(f.blames(name), "; "); !strings.Contains(told, `eof: GOAWAY NO_ERROR "deploy": the request was not processed`) {
+	if told := strings.Join(f.blames(name), "; "); !strings.Contains(told,
+		`eof: GOAWAY NO_ERROR "deploy": the request was not processed`) {
 		t.Errorf("%q", told)
 	}
 }
@@ -220,7 +225,8 @@ func TestTheEndAfterAGoAwayFailsWhatIsStillOpen(t *testing.T) {
 		return false
 	})
 	n := classes(f.of(1))
-	if got := n[timeline.EOF] + n[timeline.Reset]; !accounted(got, enough-finished, n) || failed(f.of(1)) != got+n[timeline.NoSlot] {
+	if got := n[timeline.EOF] + n[timeline.Reset]; !accounted(got, enough-finished, n) ||
+		failed(f.of(1)) != got+n[timeline.NoSlot] {
 		t.Errorf("%v, %d finished: %q", n, finished, f.blames(name))
 	}
 }
@@ -295,7 +301,8 @@ func TestOneStreamTimesOutAlone(t *testing.T) {
 		waitFor(t, "5 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 5 && cancelled.Load() >= 5 })
 	}, p)
 	n := classes(f.of(1))
-	if failed(f.of(1)) != n[timeline.TimeoutResponse] || n[timeline.OK] == 0 || n[timeline.TimeoutResponse] > n[timeline.OK]/2 {
+	if failed(f.of(1)) != n[timeline.TimeoutResponse] || n[timeline.OK] == 0 ||
+		n[timeline.TimeoutResponse] > n[timeline.OK]/2 {
 		t.Errorf("%v: %q", n, f.blames(p.Name))
 	}
 	if conns.Load() > 3 {

@@ -149,7 +149,8 @@ func TestRequestsOnCutTLSConnectionsAllFail(t *testing.T) {
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
 		waitFor(t, "the last cut", func() bool { return cuts.Load() < -20 })
 	}, p)
-	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) || n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {
+	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) ||
+		n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {
 		t.Errorf("%v, but the server cut %d requests", n, cut)
 	}
 }

@@ -79,7 +79,8 @@ func TestUntrustedCertificateIsTLS(t *testing.T) {
 		waitFor(t, "3 observed requests of each", func() bool { return min(f.observed(1), f.observed(2), f.observed(3)) >= 3 })
 	}, untrusted, misnamed, plain)
 	closeServer(t, s)
-	for p, want := range map[*Probe]string{&untrusted: "signed by unknown authority", &misnamed: "not other.example.net"} {
+	for p, want := range map[*Probe]string{&untrusted: "signed by unknown authority",
+		&misnamed: "not other.example.net"} {
 		if got := strings.Join(f.blames(p.Name), "; "); !strings.Contains(got, want) {
 			t.Errorf("%s failed by %q, want %q", p.Name, got, want)
 		}

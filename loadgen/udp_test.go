@@ -163,7 +163,8 @@ func TestUDPLateRepliesAnswerNothing(t *testing.T) {
 				waitFor(t, "30 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 30 })
 			}, p)
 			n := classes(f.of(1))
-			if n[timeline.OK] > 0 || failed(f.of(1)) != n[timeline.TimeoutResponse]+n[timeline.NoSlot] { // no_slot: after a standstill many wait at once
+			// no_slot: after a standstill many wait at once
+			if n[timeline.OK] > 0 || failed(f.of(1)) != n[timeline.TimeoutResponse]+n[timeline.NoSlot] {
 				t.Errorf("%v: %q", n, f.blames(p.Name))
 			}
 		})
@@ -233,7 +234,8 @@ func TestUDPSourcePorts(t *testing.T) {
 					known++
 				}
 			}
-			if test.same && (ports > 3 || known != ports) || test.kind == timeline.New && ports < classes(f.of(1))[timeline.OK]*9/10 || !test.same && known > ports/2 {
+			if test.same && (ports > 3 || known != ports) || test.kind == timeline.New &&
+				ports < classes(f.of(1))[timeline.OK]*9/10 || !test.same && known > ports/2 {
 				t.Errorf("answers came to %d ports, %d of them as before: %v", ports, known, classes(f.of(1)))
 			}
 		})

@@ -30,7 +30,8 @@ func TestStepsOfTheWallClockChangeNothing(t *testing.T) {
 			}
 			f := run(t, clock, func(_ *Prober, f *facts) {
 				waitFor(t, "good answers and timeouts of each", func() bool {
-					return min(f.ended(1, timeline.OK), f.ended(2, timeline.OK), f.ended(1, timeline.TimeoutResponse), f.ended(2, timeline.TimeoutResponse)) >= 5
+					return min(f.ended(1, timeline.OK), f.ended(2, timeline.OK), f.ended(1, timeline.TimeoutResponse),
+						f.ended(2, timeline.TimeoutResponse)) >= 5
 				})
 			}, probes...)
 			over := time.Since(begun)
@@ -38,11 +39,13 @@ func TestStepsOfTheWallClockChangeNothing(t *testing.T) {
 			for i := range probes {
 				requests := f.of(timeline.TargetID(i + 1))
 				n := classes(requests)
-				if failed(requests) != n[timeline.TimeoutResponse]+n[timeline.NoSlot] { // no_slot: after a standstill many wait at once
+				// no_slot: after a standstill many wait at once
+				if failed(requests) != n[timeline.TimeoutResponse]+n[timeline.NoSlot] {
 					t.Errorf("%s: %v", probes[i].Name, n)
 				}
 				for _, r := range requests {
-					if r.Due < 0 || r.Done > over+time.Millisecond || r.Class.Timeout() && r.Done-r.Sent < probes[i].Timeout {
+					if r.Due < 0 || r.Done > over+time.Millisecond || r.Class.Timeout() &&
+						r.Done-r.Sent < probes[i].Timeout {
 						t.Errorf("%s: %+v of a run of %v", probes[i].Name, r, over)
 					}
 				}

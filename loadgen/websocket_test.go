@@ -98,7 +98,8 @@ func TestWebSocketPingsAreAnswered(t *testing.T) {
 				}, p)
 				again := 0
 				for _, r := range f.of(1) {
-					if r.Class == timeline.OK && (f.backends[r.Backend] != "pod-a" || r.Code != 0 || r.FirstByte == 0) {
+					if r.Class == timeline.OK && (f.backends[r.Backend] != "pod-a" || r.Code != 0 ||
+						r.FirstByte == 0) {
 						t.Fatalf("%+v", r)
 					}
 					if r.Reused {
@@ -151,7 +152,8 @@ func TestWebSocketOutcomes(t *testing.T) {
 		{"an upgrade for somebody else", switching("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"), nil, timeline.Body, 0, "does not upgrade to WebSocket as asked"},
 		{"an upgrade cut short", switching(""), nil, timeline.EOF, 0, ""},
 		{"the server goes away", upgrader(atPing(func(c *websocket.Conn, _ int, _ string) error {
-			_ = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, "deploy"), time.Now().Add(time.Minute))
+			_ = c.WriteControl(websocket.CloseMessage,
+				websocket.FormatCloseMessage(websocket.CloseGoingAway, "deploy"), time.Now().Add(time.Minute))
 			return errGone
 		})), nil, timeline.EOF, 0, "eof: closed by the server: 1001 (going away): deploy"},
 		{"another pong", upgrader(atPing(func(c *websocket.Conn, _ int, _ string) error {
@@ -249,7 +251,8 @@ func TestWebSocketClosedWhileIdle(t *testing.T) {
 		c.SetPingHandler(func(payload string) error {
 			until := time.Now().Add(time.Minute)
 			_ = c.WriteControl(websocket.PongMessage, []byte(payload), until)
-			return c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseServiceRestart, ""), until)
+			return c.WriteControl(websocket.CloseMessage,
+				websocket.FormatCloseMessage(websocket.CloseServiceRestart, ""), until)
 		})
 		reading(c)
 	}))
@@ -278,7 +281,8 @@ func TestRequestsOnCutWebSocketsAllFail(t *testing.T) {
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
 		waitFor(t, "the last cut", func() bool { return cuts.Load() < -20 })
 	}, p)
-	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) || n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {
+	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) ||
+		n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {
 		t.Errorf("%v, but the server cut %d requests", n, cut)
 	}
 }

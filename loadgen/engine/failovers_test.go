@@ -23,7 +23,8 @@ func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
 	var p failovers
 	addr := netip.MustParseAddrPort("10.0.0.9:80")
 	failed := func(i int) wire.FailedAddress {
-		return wire.FailedAddress{Addr: addr, Err: failedDial(os.ErrDeadlineExceeded), Begun: time.Duration(i) * ms, Over: time.Duration(i+1) * ms}
+		return wire.FailedAddress{Addr: addr, Err: failedDial(os.ErrDeadlineExceeded), Begun: time.Duration(i) * ms,
+			Over: time.Duration(i+1) * ms}
 	}
 	var told []int
 	for i := range 125 {

@@ -58,7 +58,8 @@ func TestWatermarkHoldsInAnyOrder(t *testing.T) {
 // A target is not unobserved while its last answers are awaited, nor is it measured beyond the instant at which it
 // was stopped.
 func TestMeasuringEndsWithThePacing(t *testing.T) {
-	for now, want := range map[time.Duration]time.Duration{15 * ms: 15*ms + time.Microsecond, 20 * ms: 20 * ms, 700 * ms: 20 * ms} {
+	for now, want := range map[time.Duration]time.Duration{15 * ms: 15*ms + time.Microsecond, 20 * ms: 20 * ms,
+		700 * ms: 20 * ms} {
 		b := newInflight()
 		b.Opened(0, 10*ms, 20*ms)
 		b.finished(timeline.Request{Due: 10 * ms})

@@ -89,7 +89,8 @@ func TestReplyInTimeIsReadBeforeItsRequestExpires(t *testing.T) {
 	for clock.Now() <= s.attempt.sent+p.Timeout {
 	}
 	p.Polling.Until(clock.Now(), never, func() {})
-	if done := p.done(); len(done) != 1 || done[0].Class != timeline.OK || done[0].Delayed || done[0].Done > CeilMicros(s.attempt.sent+p.Timeout) {
+	if done := p.done(); len(done) != 1 || done[0].Class != timeline.OK || done[0].Delayed ||
+		done[0].Done > CeilMicros(s.attempt.sent+p.Timeout) {
 		t.Errorf("%+v", done)
 	}
 }

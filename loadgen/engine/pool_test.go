@@ -23,7 +23,8 @@ func waitFor(t *testing.T, what string, cond func() bool) {
 // probe returns a patient probe, so that no machine is so busy that a server in the same process answers too late.
 // Tests of timeouts say their own.
 func probe(id timeline.TargetID, kind timeline.TargetKind, url string, rate float64) protocol.Probe {
-	return protocol.Probe{Target: timeline.Target{ID: id, Name: fmt.Sprint(kind, " ", id), Kind: kind, URL: url, Rate: rate, Timeout: 20 * time.Second}}
+	return protocol.Probe{Target: timeline.Target{ID: id, Name: fmt.Sprint(kind, " ", id), Kind: kind, URL: url,
+		Rate: rate, Timeout: 20 * time.Second}}
 }
 
 func TestKeptConnectionsTakeTurns(t *testing.T) {

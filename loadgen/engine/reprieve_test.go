@@ -300,7 +300,8 @@ func TestStreamIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 		}
 		time.Sleep(stall.Reprieve)
 		synctest.Wait()
-		if r := target.onlyOutcome(); r == nil || r.Class != timeline.TimeoutResponse || r.Done-begun != stall.Reprieve {
+		if r := target.onlyOutcome(); r == nil || r.Class != timeline.TimeoutResponse ||
+			r.Done-begun != stall.Reprieve {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -112,7 +112,8 @@ func TestStampsCountOnlyWhileTheWallClockIsSteady(t *testing.T) {
 		if stamps.known == 0 {
 			t.Error("a stamp that counts does not")
 		}
-		if at(stepped, stamp, false); a.arrived != 0 || a.delayed || stamps.known != 0 || stamps.enough != 2*firstEnough {
+		if at(stepped, stamp, false); a.arrived != 0 || a.delayed || stamps.known != 0 ||
+			stamps.enough != 2*firstEnough {
 			t.Errorf("%s: %+v, %d of %d", why, a, stamps.known, stamps.enough)
 		}
 	}

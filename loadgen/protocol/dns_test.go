@@ -110,7 +110,8 @@ func FuzzDNSAnswers(f *testing.F) {
 		case err == nil:
 			var m dnsmessage.Parser
 			header, err := m.Start(datagram)
-			if err != nil || header.ID != 0 || !header.Response || header.RCode != dnsmessage.RCodeSuccess || header.Truncated {
+			if err != nil || header.ID != 0 || !header.Response || header.RCode != dnsmessage.RCodeSuccess ||
+				header.Truncated {
 				t.Errorf("%q is good", datagram)
 			}
 		case !isDNS && !errors.Is(err, wire.ErrMalformed) && !errors.Is(err, wire.ErrUnexpected):

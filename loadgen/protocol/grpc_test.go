@@ -60,7 +60,8 @@ func TestGRPCProbesAreChecked(t *testing.T) {
 	for _, test := range tests {
 		p := probe(1, timeline.New, "grpc://web:80", 10)
 		test.change(&p)
-		if err := p.Check(); test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if err := p.Check(); test.want == "" && err != nil || test.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%v, want %q", err, test.want)
 		}
 	}
@@ -123,7 +124,8 @@ func TestGRPCRequestsAreMadeFromDescriptors(t *testing.T) {
 		{"shop.Cart/Get", "", broken, "the descriptor set is not whole"},
 	}
 	for _, test := range tests {
-		if _, _, err := GRPCRequest(test.method, test.set, test.text); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, _, err := GRPCRequest(test.method, test.set, test.text); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s %s: %v, want %q", test.method, test.text, err, test.want)
 		}
 	}
@@ -158,11 +160,13 @@ func FuzzGRPCReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		whole, message, err := readGRPC(t, bytes.NewReader(data))
 		slow, _, late := readGRPC(t, iotest.OneByteReader(bytes.NewReader(data)))
-		if fmt.Sprint(err, whole.Status, whole.class, whole.fault) != fmt.Sprint(late, slow.Status, slow.class, slow.fault) {
+		if fmt.Sprint(err, whole.Status, whole.class, whole.fault) != fmt.Sprint(late, slow.Status, slow.class,
+			slow.fault) {
 			t.Errorf("%q: %v %+v, and byte by byte %v %+v", data, err, whole, late, slow)
 		}
 		if err == nil && whole.fault == nil {
-			if status, err := healthAnswer(message); err != nil || status != healthServing || whole.class != timeline.OK || whole.Status != 0 {
+			if status, err := healthAnswer(message); err != nil || status != healthServing ||
+				whole.class != timeline.OK || whole.Status != 0 {
 				t.Errorf("%q: %+v", data, whole)
 			}
 		}

@@ -133,7 +133,8 @@ func TestStatusListsAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for code, want := range map[int]bool{200: true, 201: false, 204: true, 299: false, 300: true, 399: true, 400: false} {
+	for code, want := range map[int]bool{200: true, 201: false, 204: true, 299: false, 300: true, 399: true,
+		400: false} {
 		if set.Contains(code) != want {
 			t.Errorf("%d: %v", code, !want)
 		}
@@ -188,17 +189,20 @@ func ourVerdict(data []byte, q question, r *Reply) verdict {
 		source = iotest.OneByteReader(source)
 	}
 	br := bufio.NewReaderSize(source, wire.ReadBuffer)
-	if err := r.read(br, &wanted{head: q.method == http.MethodHead, backendHeader: "x-pod", body: q.needle}); err != nil {
+	if err := r.read(br, &wanted{head: q.method == http.MethodHead, backendHeader: "x-pod",
+		body: q.needle}); err != nil {
 		return verdict{}
 	}
 	rest, _ := io.ReadAll(br)
-	return verdict{status: r.Status, whole: true, last: r.Last, backend: string(r.Backend), found: r.bodyAsExpected, rest: string(rest)}
+	return verdict{status: r.Status, whole: true, last: r.Last, backend: string(r.Backend), found: r.bodyAsExpected,
+		rest: string(rest)}
 }
 
 // Headers may be as large as net/http's client takes them (10 MiB), in lines that are not too long to hold.
 func TestLargeHeadersAreReadAsByNetHTTP(t *testing.T) {
 	large := func(lines, length int) []byte {
-		return []byte("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("a", length-5)+"\r\n", lines) + "Content-Length: 2\r\n\r\nok")
+		return []byte("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("a", length-5)+"\r\n", lines) +
+			"Content-Length: 2\r\n\r\nok")
 	}
 	for name, data := range map[string][]byte{
 		"300 KB": large(300, 1000), "9 MiB": large(9<<10, 1<<10), "one line of 200 KB": large(1, 200_000),
@@ -208,7 +212,8 @@ func TestLargeHeadersAreReadAsByNetHTTP(t *testing.T) {
 			t.Errorf("%s: we say %+v, net/http %+v", name, got, want)
 		}
 	}
-	if got := ourVerdict(large(1, lineLimit+2*wire.ReadBuffer), question{method: http.MethodGet}, new(Reply)); got.whole {
+	if got := ourVerdict(large(1, lineLimit+2*wire.ReadBuffer), question{method: http.MethodGet},
+		new(Reply)); got.whole {
 		t.Error("a line too long to hold was read")
 	}
 }

@@ -42,7 +42,8 @@ func (c *http2Script) header(stream uint32, end bool, fields ...string) {
 		}
 		_ = c.fields.WriteField(hpack.HeaderField{Name: name, Value: value})
 	}
-	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.block.Bytes(), EndStream: end, EndHeaders: true})
+	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.block.Bytes(), EndStream: end,
+		EndHeaders: true})
 }
 
 // end ends a stream by a header alone.
@@ -140,10 +141,12 @@ func FuzzHTTP2RepliesAreReadAsByNetHTTP2(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var whole, slow Reply
 		err, late := readHTTP2(t, bytes.NewReader(data), &whole), readHTTP2(t, iotest.OneByteReader(bytes.NewReader(data)), &slow)
-		if fmt.Sprint(err, whole.Status, whole.Last, whole.fault) != fmt.Sprint(late, slow.Status, slow.Last, slow.fault) {
+		if fmt.Sprint(err, whole.Status, whole.Last, whole.fault) != fmt.Sprint(late, slow.Status, slow.Last,
+			slow.fault) {
 			t.Errorf("%q: %v %+v, and byte by byte %v %+v", data, err, whole, late, slow)
 		}
-		if err != nil && !errors.Is(err, wire.ErrMalformed) && !errors.Is(err, wire.ErrTruncated) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if err != nil && !errors.Is(err, wire.ErrMalformed) && !errors.Is(err, wire.ErrTruncated) &&
+			!errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%q: %v", data, err)
 		}
 		if err == nil && whole.fault == nil {

@@ -37,7 +37,8 @@ func TestProbesAreChecked(t *testing.T) {
 	for want, spoil := range tests {
 		p := good
 		spoil(&p)
-		if _, err := Compile(p); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+		if _, err := Compile(p); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -66,7 +67,8 @@ func TestDirectTargetKeepsTheServicesName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan.Addr != p.Addr || plan.TLS.ServerName != "web.shop" || !strings.Contains(string(plan.Message), "\r\nHost: web.shop:443\r\n") {
+	if plan.Addr != p.Addr || plan.TLS.ServerName != "web.shop" ||
+		!strings.Contains(string(plan.Message), "\r\nHost: web.shop:443\r\n") {
 		t.Errorf("%v %q %q", plan.Addr, plan.TLS.ServerName, plan.Message)
 	}
 }
@@ -76,7 +78,8 @@ func TestReusedRequestsDoNotAskToClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "GET / HTTP/1.1\r\nHost: [::1]\r\nUser-Agent: lapse\r\nAccept: */*\r\n\r\n"; string(plan.Message) != want {
+	if want := "GET / HTTP/1.1\r\nHost: [::1]\r\nUser-Agent: lapse\r\nAccept: " +
+		"*/*\r\n\r\n"; string(plan.Message) != want {
 		t.Errorf("%q", plan.Message)
 	}
 	if plan.Addr != netip.MustParseAddrPort("[::1]:80") {
@@ -94,7 +97,8 @@ func TestTheZoneOfAnAddressStaysHere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(string(plan.Message), "\r\nHost: "+host+"\r\n") || plan.TLS.ServerName != "fe80::1" || plan.Addr.Addr().Zone() != "eth0" {
+		if !strings.Contains(string(plan.Message), "\r\nHost: "+host+"\r\n") || plan.TLS.ServerName != "fe80::1" ||
+			plan.Addr.Addr().Zone() != "eth0" {
 			t.Errorf("%s: %q, server name %q, address %v", url, plan.Message, plan.TLS.ServerName, plan.Addr)
 		}
 	}

@@ -23,7 +23,8 @@ func TestEventStreamsAreForNewConnections(t *testing.T) {
 
 // Whatever comes, it is read alike however it arrives, and an event is one to a parser that reads line by line.
 func FuzzEventsAreReadAsByLines(f *testing.F) {
-	for _, seed := range []string{"data: a\n\n", ": a\r\n\r\nid\rdata\rdata:b\r\r", "\ufeffdata:tea\n\n", "data: a\ndata: tea\n\nmore", "data\n\n", "data: \n\n", "DATA: tea\n\n"} {
+	for _, seed := range []string{"data: a\n\n", ": a\r\n\r\nid\rdata\rdata:b\r\r", "\ufeffdata:tea\n\n",
+		"data: a\ndata: tea\n\nmore", "data\n\n", "data: \n\n", "DATA: tea\n\n"} {
 		f.Add(seed, "tea")
 	}
 	f.Fuzz(func(t *testing.T, stream, part string) {

@@ -37,7 +37,8 @@ func TestTCPRepliesAreQuotedWhole(t *testing.T) {
 func TestTCPReplyInPiecesIsOne(t *testing.T) {
 	d := &tcp{want: []byte(strings.Repeat("ping", 2000)), whole: true} // longer than the read buffer
 	var r Reply
-	if err := d.Read(bufio.NewReaderSize(iotest.HalfReader(strings.NewReader(string(d.want))), wire.ReadBuffer), &r); err != nil {
+	if err := d.Read(bufio.NewReaderSize(iotest.HalfReader(strings.NewReader(string(d.want))), wire.ReadBuffer),
+		&r); err != nil {
 		t.Error(err)
 	}
 }
@@ -86,7 +87,8 @@ func FuzzTCPRepliesAreComparedByteForByte(f *testing.F) {
 				t.Errorf("%q for %q: %d bytes are left", data, want, len(rest))
 			}
 		}
-		if err != nil && !errors.Is(err, wire.ErrUnexpected) && !errors.Is(err, wire.ErrTruncated) && (!errors.Is(err, io.EOF) || len(data) > 0) {
+		if err != nil && !errors.Is(err, wire.ErrUnexpected) && !errors.Is(err, wire.ErrTruncated) &&
+			(!errors.Is(err, io.EOF) || len(data) > 0) {
 			t.Errorf("%q for %q: %v", data, want, err)
 		}
 	})

@@ -25,7 +25,8 @@ func TestAddressesOfAnotherFamilyAreNotAsked(t *testing.T) {
 	if dns, ok := errors.AsType[*net.DNSError](err); !ok || wire.Classify(dns, wire.Resolving) != timeline.DNS {
 		t.Errorf("no address of the family: %v, want a failed look-up", err)
 	}
-	if err := (Probe{Target: timeline.Target{Name: "web", Kind: timeline.New, URL: "http://web.test/", Rate: 1, Family: 5}}).Check(); err == nil {
+	if err := (Probe{Target: timeline.Target{Name: "web", Kind: timeline.New, URL: "http://web.test/", Rate: 1,
+		Family: 5}}).Check(); err == nil {
 		t.Error("family 5 was taken")
 	}
 }

@@ -62,7 +62,8 @@ func FuzzUDPRepliesAreComparedWithTheirRequest(f *testing.F) {
 		if want == "" {
 			awaited = string(sent)
 		}
-		if good := bytes.HasPrefix(datagram, []byte(awaited)) && bytes.Contains(datagram, id); good != (err == nil) || good != r.bodyAsExpected {
+		if good := bytes.HasPrefix(datagram, []byte(awaited)) && bytes.Contains(datagram, id); good != (err == nil) ||
+			good != r.bodyAsExpected {
 			t.Errorf("%q for %q, which awaits %q: %v", datagram, sent, awaited, err)
 		}
 		if err != nil && !errors.Is(err, wire.ErrUnexpected) {

@@ -35,7 +35,8 @@ var errGone = errors.New("gone")
 
 func TestWebSocketProbesAreChecked(t *testing.T) {
 	p := probe(1, timeline.New, "ws://web/chat", 10)
-	for _, name := range []string{"Upgrade", "Connection", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Extensions"} {
+	for _, name := range []string{"Upgrade", "Connection", "Sec-WebSocket-Key", "Sec-WebSocket-Version",
+		"Sec-WebSocket-Extensions"} {
 		p.Header = http.Header{}
 		p.Header.Set(name, "x")
 		if err := p.Check(); err == nil || !strings.Contains(err.Error(), "cannot be overridden") {
@@ -87,7 +88,8 @@ func FuzzWebSocketFramesAreReadAsByGorilla(f *testing.F) {
 		if (ours == nil) != theirs {
 			t.Errorf("%q: we say %v, gorilla %v", data, ours, theirs)
 		}
-		if ours != nil && !errors.Is(ours, wire.ErrMalformed) && !errors.Is(ours, io.EOF) && !errors.Is(ours, io.ErrUnexpectedEOF) {
+		if ours != nil && !errors.Is(ours, wire.ErrMalformed) && !errors.Is(ours, io.EOF) &&
+			!errors.Is(ours, io.ErrUnexpectedEOF) {
 			t.Errorf("%q: %v", data, ours)
 		}
 	})

@@ -132,7 +132,8 @@ func TestTimeoutIsOursOnlyWhereWeCouldNotKnow(t *testing.T) {
 			Sent: sent, Written: test.written, Deadline: sent + timeout, Now: test.judged,
 			Stopped: test.seen - test.since, Latest: Stop{test.since, test.seen}, Unread: test.answered,
 		}
-		if got := c.BlamesUs(wire.Classify(os.ErrDeadlineExceeded, test.ph), os.ErrDeadlineExceeded, test.ph); got != test.want {
+		if got := c.BlamesUs(wire.Classify(os.ErrDeadlineExceeded, test.ph), os.ErrDeadlineExceeded,
+			test.ph); got != test.want {
 			t.Errorf("%s: ours: %v", test.name, got)
 		}
 	}

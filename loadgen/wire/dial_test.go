@@ -29,7 +29,8 @@ func TestLookUpThatCouldNotAskAllIsLocal(t *testing.T) {
 			return new(net.Dialer).DialContext(ctx, "udp", server)
 		})
 		if class := Classify(err, Resolving); err == nil || class != test.want {
-			t.Errorf("%d of %d questions not asked: %v, %v, class %v, want %v", test.short, asked.Load(), ips, err, class, test.want)
+			t.Errorf("%d of %d questions not asked: %v, %v, class %v, want %v", test.short, asked.Load(), ips, err,
+				class, test.want)
 		}
 		if asked.Load() < 2 {
 			t.Errorf("%d questions, want one for each address family", asked.Load())

@@ -95,7 +95,8 @@ func TestAddressesThatFailedBeforeAGoodOneAreNamed(t *testing.T) {
 	if len(passed) != 1 || passed[0].Addr != refuses || !errors.Is(passed[0].Err, syscall.ECONNREFUSED) {
 		t.Errorf("passed over: %v", passed)
 	}
-	if _, peer, _, err := NewPortAllocator().DialFallback("tcp", []netip.AddrPort{refuses, refuses}, clock, clock.Now()+10*time.Second); peer != refuses || Classify(err, Connecting) != timeline.Refused {
+	if _, peer, _, err := NewPortAllocator().DialFallback("tcp", []netip.AddrPort{refuses, refuses}, clock,
+		clock.Now()+10*time.Second); peer != refuses || Classify(err, Connecting) != timeline.Refused {
 		t.Errorf("of two that refuse: %v from %v", err, peer)
 	}
 }
@@ -113,7 +114,8 @@ func TestAnAddressThatCouldNotBeAskedIsNotPassedOver(t *testing.T) {
 	if c != nil || !errors.Is(err, errNoPort) || Classify(err, Connecting) != timeline.Local {
 		t.Errorf("before a good one: %v, %v", c, err)
 	}
-	if _, _, _, err := book.DialFallback("tcp", []netip.AddrPort{first, refuses}, clock, clock.Now()+10*time.Second); Classify(err, Connecting) != timeline.Refused {
+	if _, _, _, err := book.DialFallback("tcp", []netip.AddrPort{first, refuses}, clock,
+		clock.Now()+10*time.Second); Classify(err, Connecting) != timeline.Refused {
 		t.Errorf("before one that refuses: %v", err)
 	}
 }

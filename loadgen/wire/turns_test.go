@@ -33,7 +33,8 @@ func TestEachAddressOfANameHasItsTurn(t *testing.T) {
 
 // Addresses without a route from here get no connection, unless there is no other.
 func TestAddressesWithoutARouteHaveNoTurn(t *testing.T) {
-	near, far := netip.MustParseAddrPort("127.0.0.1:80"), netip.MustParseAddrPort("[fe80::1]:80") // a link-local address needs a zone
+	// a link-local address needs a zone
+	near, far := netip.MustParseAddrPort("127.0.0.1:80"), netip.MustParseAddrPort("[fe80::1]:80")
 	if routable(far) {
 		t.Fatalf("%v has a route", far)
 	}
