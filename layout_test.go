@@ -41,8 +41,13 @@ var mayImport = map[string][]string{
 	"correlate/quantity":        {"correlate/model"},
 	"correlate/windows":         {"timeline", "correlate/model"},
 	"correlate/cluster":         {"timeline", "correlate/model", "correlate/windows"},
-	"correlate/causes":          {"timeline", "correlate/causes/evidence", "correlate/model", "correlate/quantity", "correlate/cluster", "correlate/windows"},
+	"correlate/causes":          {"timeline", "correlate/cluster", "correlate/model", "correlate/quantity"},
 	"correlate/causes/evidence": {"timeline", "kube/hook", "correlate/model", "correlate/quantity", "correlate/windows", "correlate/cluster"},
+	"correlate/causes/rule":     {"timeline", "correlate/causes/evidence", "correlate/cluster", "correlate/model", "correlate/quantity"},
+	"correlate/causes/empty":    {"timeline", "correlate/causes/rule", "correlate/causes/evidence", "correlate/cluster", "correlate/model", "correlate/quantity"},
+	"correlate/causes/routes":   {"timeline", "correlate/causes/rule", "correlate/causes/evidence", "correlate/cluster", "correlate/model", "correlate/quantity", "correlate/windows"},
+	"correlate/causes/pods":     {"timeline", "correlate/causes/rule", "correlate/causes/evidence", "correlate/cluster", "correlate/model", "correlate/quantity"},
+	"correlate/causes/network":  {"timeline", "correlate/causes/rule", "correlate/causes/evidence", "correlate/cluster", "correlate/model", "correlate/quantity"},
 	"correlate/truth":           {"correlate/model"},
 	"correlate/verdict":         {"hint", "timeline", "correlate/cluster", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/windows"},
 	"correlate/compare":         {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/windows"},
@@ -80,6 +85,8 @@ var mayImport = map[string][]string{
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
 	"cmd/lapse/internal/trials":   {"timeline", "record", "loadgen/faultserver", "correlate/model", "run", "run/exit", "run/saved", "cmd/lapse/internal/selftest"},
+
+	"correlate/causes/connections": {"timeline", "correlate/causes/rule", "correlate/causes/evidence", "correlate/cluster", "correlate/model", "correlate/quantity"},
 }
 
 // The only packages that may know of Kubernetes.

@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"lapse/correlate/causes"
+	"lapse/correlate/causes/rule"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
@@ -118,13 +119,13 @@ func checkCauses(t *testing.T, tl *model.Timeline) {
 		}
 		high := 0
 		for _, c := range w.Causes {
-			known := slices.ContainsFunc(causes.Rules(), func(r causes.Rule) bool { return r.Name == c.Rule })
-			if !slices.ContainsFunc(causes.Rules(), func(r causes.Rule) bool {
+			known := slices.ContainsFunc(causes.Rules(), func(r rule.Rule) bool { return r.Name == c.Rule })
+			if !slices.ContainsFunc(causes.Rules(), func(r rule.Rule) bool {
 				return c.Reason == "" || r.Name == c.Rule && slices.Contains(r.Reasons, c.Reason)
 			}) {
 				t.Errorf("window %d: %s does not list its reason %q", w.ID, c.Rule, c.Reason)
 			}
-			if !known || c.Text == "" || c.Evidence == nil || c.Rivals == nil || causes.Grade(c.Confidence) < 0 {
+			if !known || c.Text == "" || c.Evidence == nil || c.Rivals == nil || rule.Grade(c.Confidence) < 0 {
 				t.Errorf("window %d: a cause with something missing: %+v", w.ID, c)
 			}
 			if c.Rule != "unexplained" && (len(c.Evidence) == 0 || !strings.ContainsAny(c.Fix, "0123456789")) {
@@ -642,8 +643,8 @@ func newSnapshot(kind string) *timeline.Snapshot {
 // setSnapshot sets a field of a snapshot: replicas=3 strategy=Recreate ready=2 autoscaled=true of a workload, allowed=0
 // desired=2 maxUnavailable=1 of a budget, published=true internal=Local external=Local affinity=ClientIP
 // distribution=PreferSameZone of a Service; id=t1 grace=30s prestop=5s hook=nginx_-s_quit readiness=2sx3
-// liveness=10sx3, or
-// servers=proxy,app others=shipper in place of its container main, of a template ("Template/web-abc").
+// liveness=10sx3, or servers=proxy,app others=shipper in place of its container main, of a template
+// ("Template/web-abc").
 func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 	switch key {
 	case "replicas":

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"lapse/correlate/causes"
+	"lapse/correlate/causes/rule"
 	"lapse/kube/kubetest"
 )
 
@@ -147,7 +148,7 @@ func decode(t *testing.T, documents []byte) (all []runtime.Object) {
 // isCause reports whether a run can name a cause: RULE, or RULE/REASON.
 func isCause(name string) bool {
 	name, reason, narrow := strings.Cut(name, "/")
-	return slices.ContainsFunc(causes.Rules(), func(r causes.Rule) bool {
+	return slices.ContainsFunc(causes.Rules(), func(r rule.Rule) bool {
 		return r.Name == name && (!narrow || slices.Contains(r.Reasons, reason))
 	})
 }

@@ -13,6 +13,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"lapse/correlate/causes"
+	"lapse/correlate/causes/rule"
 )
 
 const guide = "../../docs/causes"
@@ -75,7 +76,7 @@ func checkSections(t *testing.T, page string) {
 }
 
 // pageOf returns a page with the rule's name and sentence above its first section.
-func pageOf(r causes.Rule, old string) string {
+func pageOf(r rule.Rule, old string) string {
 	_, rest, _ := strings.Cut(old, "\n## ")
 	return fmt.Sprintf("# %s\n\n%s\n\n## %s", r.Name, r.Doc, rest)
 }

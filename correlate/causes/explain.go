@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"lapse/correlate/causes/evidence"
+	"lapse/correlate/causes/rule"
 	"lapse/correlate/model"
 )
 
@@ -25,7 +26,7 @@ func Explain(s *evidence.Input) {
 // explain fills a window's causes, and, where the likeliest is no more than close in time, the Pods that failed as it
 // did.
 func explain(v *evidence.Evidence, w *model.Window) {
-	w.Causes = causesOf(&Case{Evidence: v, Window: w})
+	w.Causes = causesOf(&rule.Case{Evidence: v, Window: w})
 	if c := w.Causes[0]; c.Rule == unexplained.Name || c.Confidence == model.Low {
 		w.Failing = v.Addresses.Failing(w)
 	}
@@ -33,35 +34,35 @@ func explain(v *evidence.Evidence, w *model.Window) {
 
 // causesOf asks every rule about one window. The most confident cause comes first, and each names the others as its
 // rivals. Where no rule applies, or none explains most of the failures, the window is unexplained.
-func causesOf(c *Case) []model.Cause {
+func causesOf(c *rule.Case) []model.Cause {
 	var found []model.Cause
 	var why []string // each reason once
 	named := map[string][]string{}
 	for i := range rules {
-		if only := rules[i].Only; !rules[i].about(c) || only != nil && !only(c) {
+		if only := rules[i].Only; !rules[i].About(c) || only != nil && !only(c) {
 			continue
 		}
-		f := rules[i].find(c)
-		if f.applies() {
-			found = append(found, f.cause(rules[i].Name))
+		f := rules[i].Find(c)
+		if f.Applies() {
+			found = append(found, f.CauseOf(rules[i].Name))
 			continue
 		}
-		not := f.whyNot()
+		not := f.WhyNot()
 		if named[not] == nil {
 			why = append(why, not)
 		}
 		named[not] = append(named[not], rules[i].Name)
 	}
 	for _, not := range why {
-		c.rejected = append(c.rejected, evidence.Context.Doubt(strings.Join(named[not], ", ")+": "+not))
+		c.Rejected = append(c.Rejected, evidence.Context.Doubt(strings.Join(named[not], ", ")+": "+not))
 	}
 	least := unexplainedFailures(c.Window, found)
 	if len(found) > 0 && 2*least <= c.Window.Failed {
 		return rank(found)
 	}
-	c.partly, c.unmatched = len(found) > 0, least
-	f := unexplained.find(c)
-	return append([]model.Cause{f.cause(unexplained.Name)}, rank(found)...)
+	c.Partly, c.Unmatched = len(found) > 0, least
+	f := unexplained.Find(c)
+	return append([]model.Cause{f.CauseOf(unexplained.Name)}, rank(found)...)
 }
 
 // unexplainedFailures returns how many failures the cause that explains most of them leaves unexplained.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/correlate/causes/evidence"
+	"lapse/correlate/causes/rule"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
@@ -20,18 +21,18 @@ const (
 
 // unexplained is the answer where no rule applies, or none to most of the failures: what is known, what changed about
 // the time, and why each rule does not apply.
-var unexplained = Rule{
+var unexplained = rule.Rule{
 	Name: "unexplained",
 	Doc:  "No rule applies. What is known is listed, and why each rule does not apply.",
 	Test: testUnexplained,
 	Held: testUnexplained,
 }
 
-func testUnexplained(c *Case) Finding {
+func testUnexplained(c *rule.Case) rule.Finding {
 	v, w := c.Evidence, c.Window
-	f := Finding{Against: c.rejected, Text: "no known cause matches"}
-	if c.partly {
-		f.Text += fmt.Sprintf(" %d of %d failures", c.unmatched, w.Failed)
+	f := rule.Finding{Against: c.Rejected, Text: "no known cause matches"}
+	if c.Partly {
+		f.Text += fmt.Sprintf(" %d of %d failures", c.Unmatched, w.Failed)
 	}
 	failing := v.Addresses.FailingPods(w)
 	uids := map[string]bool{}

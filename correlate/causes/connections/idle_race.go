@@ -1,0 +1,105 @@
+package connections
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"lapse/correlate/causes/evidence"
+	"lapse/correlate/causes/rule"
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// idle-race: the server closes connections that were idle for some time, and the client uses each of them about that
+// often: now and then a request is on its way while the server closes. Nothing changes in the cluster.
+//
+//	reused  ok ok ok x ok ok ok ok x ok      reset or closed, one at a time
+//	direct  ok ok ok ok ok ok ok ok ok ok
+
+var IdleRace = rule.Rule{
+	Name:  "idle-race",
+	Doc:   "The server closed idle connections at the moment at which they were used again.",
+	Needs: []rule.Need{rule.PodsWatched},
+	Test:  testIdleRace,
+}
+
+// leastIdle is the shortest time that a server keeps an idle connection: common servers close them after seconds.
+const leastIdle = time.Second
+
+func testIdleRace(c *rule.Case) rule.Finding {
+	v, w := c.Evidence, c.Window
+	t := v.Traffic.Target(w)
+	cut := evidence.Count(w.Classes, timeline.Reset, timeline.EOF)
+	idle := time.Duration(0)
+	if t.Rate > 0 {
+		idle = time.Duration(float64(evidence.NextUse(t)-1) / t.Rate * float64(time.Second))
+	}
+	switch {
+	case t.Kind != timeline.Reused:
+		return rule.No("the connections were not persistent")
+	case cut == 0:
+		return rule.No("no connection was cut")
+	case idle < leastIdle:
+		return rule.No("each connection is used about every " + quantity.Span(idle) +
+			": no server closes idle connections so soon")
+	}
+	for _, p := range v.Services.Pods(w) {
+		if p.TerminatingBy(w.End.Latest) && !p.TerminatingBy(w.Start.Earliest-leastIdle) {
+			return rule.No(p.Name + " was ending")
+		}
+		if p.Exited != nil && p.Exited.Overlaps(w.Span()) {
+			return rule.No(p.Name + " exited")
+		}
+	}
+	others := v.Suspects.OthersAnswered(w, nil)
+	f := rule.Finding{
+		Text: fmt.Sprintf("%s on persistent connections that are used about every %s met a connection that the "+
+			"server was just closing, with no Pod ending: it keeps idle connections for about as long",
+			quantity.Count(cut, "request"), quantity.Span(idle)),
+		Fix: fmt.Sprintf("let the server keep idle connections for longer than the client does: here each of %d was "+
+			"idle for about %s between two requests", evidence.NextUse(t)-1, quantity.Span(idle)),
+		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "persistent connections were cut: "+
+			quantity.ClassCounts(w.Classes))},
+	}
+	f.For = append(f.For, evidence.Mention(others...)...)
+	if name := freshCut(v, w); name != "" {
+		f.Oppose(evidence.Watched.Doubt("connections of " + name + " were cut as well, and these are never idle: " +
+			"something cuts others too"))
+	}
+	f.Lack(evidence.Measured.Doubt("for how long each connection had been idle was not measured"))
+	if len(others) == 0 {
+		f.Lack(evidence.Watched.Doubt("no Pod is known to have answered at its own address meanwhile: one may " +
+			"have failed unseen"))
+	}
+	f.ExplainsAtMost(w, cut)
+	return f
+}
+
+// freshCut names a target that opens a connection for each request and was cut while no Pod of the Service was
+// ending, at any time in the run; "" if none was.
+func freshCut(v *evidence.Evidence, w *model.Window) string {
+	fresh := map[string]bool{}
+	for i := range v.Run.Targets {
+		if t := &v.Run.Targets[i]; t.Kind == timeline.New && v.Traffic.ShareRoutes(t, v.Traffic.Target(w)) {
+			fresh[t.Name] = true
+		}
+	}
+	for _, p := range v.Services.Pods(w) {
+		fresh[v.Addresses.DirectName(w, p)] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(fresh)) {
+		if slices.ContainsFunc(v.Traffic.Measured(v.Traffic.Targets[name]).Outages, func(u model.Window) bool {
+			return evidence.Count(u.Classes, timeline.Reset, timeline.EOF) > 0 &&
+				!slices.ContainsFunc(v.Services.Pods(w), func(p *model.Pod) bool {
+					return p.TerminatingBy(u.End.Latest) && (p.Gone == nil || p.Gone.Latest >= u.Start.Earliest) ||
+						p.Exited != nil && p.Exited.Overlaps(u.Span())
+				})
+		}) {
+			return name
+		}
+	}
+	return ""
+}

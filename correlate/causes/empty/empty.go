@@ -1,0 +1,183 @@
+// Package empty explains windows in which a Service had no endpoint to route to.
+package empty
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"lapse/correlate/causes/evidence"
+	"lapse/correlate/causes/rule"
+	"lapse/correlate/cluster"
+	"lapse/correlate/model"
+)
+
+// This file is about a Service that had no endpoint to route to.
+
+// An emptiness is a window in which a Service had no endpoint to route to, and what emptied it.
+type emptiness struct {
+	view    *evidence.Evidence
+	window  *model.Window
+	span    *evidence.EmptySpan
+	leavers []leaver     // the Pods whose endpoints had been ready before, the first to leave first
+	rule    string       // the one that knows what emptied it
+	event   *model.Event // which shows that; nil if a rule does without
+	object  string       // what was changed: a workload, KIND/NAME
+}
+
+// A leaver is a Pod whose endpoint was ready, and was not any more when the Service was empty.
+type leaver struct {
+	*model.Pod
+	left model.Instant // the last time before that
+}
+
+// wasDeleted reports whether the Pod's deletion can have made its endpoint leave: a later one was a reaction.
+func (p *leaver) wasDeleted() bool { return p.Deleted != nil && p.Deleted.Earliest <= p.left.Latest }
+
+// emptying is how long before a Service was empty the Pods that left count.
+const emptying = 30 * time.Second
+
+// emptied finds whether the window's Service had no endpoint to route to, and what emptied it. Else it says why not.
+func emptied(c *rule.Case) (e *emptiness, whyNot string) {
+	found, known := c.Kept.(foundEmpty)
+	if !known {
+		found.e, found.whyNot = findEmpty(c)
+		c.Kept = found
+	}
+	return found.e, found.whyNot
+}
+
+// foundEmpty is what emptied found of a case.
+type foundEmpty struct {
+	e      *emptiness // nil if the Service had an endpoint
+	whyNot string     // then why
+}
+
+func findEmpty(c *rule.Case) (e *emptiness, whyNot string) {
+	span, whyNot := c.Addresses.EmptyIn(c.Window)
+	if span == nil {
+		return nil, whyNot
+	}
+	e = &emptiness{view: c.Evidence, window: c.Window, span: span}
+	e.findLeavers()
+	e.findRule()
+	return e, ""
+}
+
+// findLeavers finds the Pods whose endpoints were ready shortly before.
+func (e *emptiness) findLeavers() {
+	left, from := map[string]model.Instant{}, e.span.Start.Latest-emptying
+	for _, before := range e.view.Services.EmptySpans(e.window) {
+		if before.Start.Latest < e.span.Start.Latest {
+			from = max(from, before.Start.Latest+1) // those that had left by then were made good
+		}
+	}
+	for _, ev := range e.view.Services.Service(e.window).Endpoints {
+		if cluster.IsReady(ev.From) && !cluster.IsReady(ev.To) && from <= ev.At.Latest &&
+			ev.At.Latest <= e.span.Start.Latest {
+			left[ev.Object.UID] = ev.At
+		}
+	}
+	for _, p := range e.view.Services.Pods(e.window) {
+		if at, of := left[p.UID]; of {
+			e.leavers = append(e.leavers, leaver{p, at})
+		}
+	}
+	slices.SortStableFunc(e.leavers, func(a, b leaver) int { return cmp.Compare(a.left.Latest, b.left.Latest) })
+}
+
+// apart returns how far apart the first and the last of them left.
+func (e *emptiness) apart() model.Length {
+	return evidence.Length(e.leavers[0].left, e.leavers[len(e.leavers)-1].left)
+}
+
+// aboutStart returns when a change can have emptied the Service: its bracket, and a controller's time to follow before
+// it.
+func (e *emptiness) aboutStart(controller time.Duration) model.Instant {
+	return model.Instant{Earliest: e.span.Start.Earliest - controller, Latest: e.span.Start.Latest}
+}
+
+// followed is how long controllers may take to follow a change.
+const followed = 5 * time.Second
+
+// lastOfAll returns the Pod whose endpoint left last, among those that left.
+func (e *emptiness) lastOfAll() (leaver, bool) {
+	for _, p := range e.leavers {
+		if p.UID == e.span.Last.Object.UID {
+			return p, true
+		}
+	}
+	return leaver{}, false
+}
+
+// lastLeaver returns the Pod whose endpoint left last, nil if it was not seen.
+func (e *emptiness) lastLeaver() *model.Pod {
+	for _, p := range e.view.Services.Pods(e.window) {
+		if p.UID == e.span.Last.Object.UID {
+			return p
+		}
+	}
+	return nil
+}
+
+// nextPod returns the Pod whose endpoint ended the emptiness, nil if none did.
+func (e *emptiness) nextPod() *model.Pod {
+	if e.span.Next == nil {
+		return nil
+	}
+	for _, p := range e.view.Services.Pods(e.window) {
+		if p.UID == e.span.Next.Object.UID {
+			return p
+		}
+	}
+	return nil
+}
+
+// madeNext returns the Pod whose endpoint ended the emptiness; where none did, the first that the workload of the last
+// Pod made after that one's deletion; nil if none was seen.
+func (e *emptiness) madeNext() *model.Pod {
+	last, next := e.lastLeaver(), e.nextPod()
+	if e.span.Next != nil || last == nil || last.Deleted == nil {
+		return next
+	}
+	for _, p := range e.view.Services.Pods(e.window) {
+		if p.UID != last.UID && p.Created != nil && p.Created.Latest >= last.Deleted.Earliest &&
+			e.view.Changes.States.Top(p) == e.view.Changes.States.Top(last) &&
+			(next == nil || p.Created.Latest < next.Created.Latest) {
+			next = p
+		}
+	}
+	return next
+}
+
+// wentOnAnswering reports whether the Pod's own address answered at least half of what it was sent after its endpoint
+// had left and while there was none, good or bad.
+func (e *emptiness) wentOnAnswering(p leaver) bool {
+	probe := e.view.Addresses.Probe(e.window, p.Pod)
+	if probe.Target == "" || p.TerminatingBy(e.span.Start.Latest) ||
+		e.view.Changes.EndedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed,
+			Latest: e.span.End.Latest}) != nil {
+		return false
+	}
+	answered, sent := e.view.Answered(e.view.Traffic.TargetNamed(probe.Target).ID, p.left.Latest, e.span.End.Earliest)
+	return answered >= 3 && 2*answered >= sent
+}
+
+// leaver returns the Pod that left with this UID, nil if there is none.
+func (e *emptiness) leaver(uid string) *model.Pod {
+	for _, p := range e.leavers {
+		if p.UID == uid {
+			return p.Pod
+		}
+	}
+	return nil
+}
+
+// names returns the names of the Pods that left.
+func (e *emptiness) names() []string {
+	var names []string
+	for _, p := range e.leavers {
+		names = append(names, p.Name)
+	}
+	return names
+}

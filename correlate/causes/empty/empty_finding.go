@@ -1,0 +1,173 @@
+package empty
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"lapse/correlate/causes/evidence"
+	"lapse/correlate/causes/rule"
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// This file is what all rules say of a Service that had no endpoint to route to, whatever emptied it.
+
+// finding returns what all these rules say: that the Service had no endpoint, and what showed it. Text begins with why.
+func (e *emptiness) finding(why, fix string, deciding ...evidence.Sign) rule.Finding {
+	v, w := e.view, e.window
+	f := rule.Finding{For: append(deciding, emptySigns(v, w, e.span)...), Text: why + e.text(), Fix: fix}
+	if refused, timedOut, ok := firstRefused(v, w); ok {
+		f.For = append(f.For,
+			evidence.Watched.Target(w.Target, nil,
+				fmt.Sprintf("%d refused first, then %d timed out: kube-proxy rejects connections without an endpoint, "+
+					"and Linux limits the rate of rejections", refused, timedOut)))
+	}
+	if name := unansweredThroughout(v, w, e.span); name != "" {
+		f.For = append(f.For, evidence.Measured.Target(name, nil, "no Pod answered at its own address meanwhile"))
+	}
+	if v.Watches.GapNear("endpointslice", w) {
+		f.Oppose(evidence.Close.Doubt("the watch of EndpointSlices had a gap: an endpoint may have been ready unseen"))
+	}
+	return f
+}
+
+// text says that the Service had no endpoint, and how long nothing answered. The traffic measures that better than the
+// watch.
+func (e *emptiness) text() string {
+	v, w, span := e.view, e.window, e.span
+	service := cmp.Or(v.Traffic.Target(w).Service, "the Service")
+	text := fmt.Sprintf("no endpoint of %s was ready, or terminating and still serving: %s left last (%s)", service,
+		span.Last.Object.Name, quantity.Clock(span.Start.Latest))
+	if span.Next == nil {
+		text += ", and none became ready before the run ended"
+	} else {
+		text += fmt.Sprintf(", %s became ready at %s", span.Next.Object.Name, quantity.Clock(span.End.Latest))
+	}
+	return text + nothingAnswered(w) + routedLate(v, w, span)
+}
+
+func nothingAnswered(w *model.Window) string {
+	length := w.Blackout
+	if w.Kind == model.Outage {
+		length = &w.Length
+	}
+	switch {
+	case length == nil, length.Min == 0 && w.Open != model.Open{}:
+		return ""
+	case w.Open != model.Open{}:
+		return "; nothing answered for ≥ " + quantity.Lowest(length.Min)
+	}
+	return "; nothing answered for " + quantity.Length(*length, false)
+}
+
+// routedLate says that requests failed for long after an endpoint was ready again.
+func routedLate(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) string {
+	late := w.End.Earliest - empty.End.Latest
+	// a recreated Service may have another address
+	if empty.Next == nil || w.Kind != model.Outage || late < evidence.Moment || v.Services.Deleted(w) != nil {
+		return ""
+	}
+	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.Services.Router(w),
+		empty.Next.Object.Name, quantity.Lowest(late))
+}
+
+// lasted returns how long nothing served, in the words of a fix.
+func (e *emptiness) lasted() string { return quantity.Span(quantity.RoundUp(e.window.Length.Max)) }
+
+// emptySigns returns what happened, in order. The last endpoint's leaving decides.
+func emptySigns(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) []evidence.Sign {
+	signs := []evidence.Sign{evidence.Watched.Event(empty.Last.ID, &empty.Start,
+		fmt.Sprintf("%s, the last endpoint, turned %s", empty.Last.Object.Name, empty.Last.To))}
+	for _, p := range v.Services.Pods(w) {
+		if probe := v.Addresses.Probe(w, p); p.UID == empty.Last.Object.UID && probe.Stopped != nil {
+			signs = append(signs, evidence.Context.Target(probe.Target, probe.Stopped,
+				p.Name+" itself stopped answering"))
+		}
+	}
+	signs = append(signs, evidence.Context.Target(w.Target, &w.Start, fmt.Sprintf("%d of %d requests failed: %s",
+		w.Failed, w.Sent, quantity.ClassCounts(w.Classes))))
+	if empty.Next != nil {
+		signs = append(signs, evidence.Context.Event(empty.Next.ID, &empty.End, empty.Next.Object.Name+
+			" became ready"))
+	}
+	return signs
+}
+
+// firstRefused recognises refusals followed by connect timeouts.
+func firstRefused(v *evidence.Evidence, w *model.Window) (refused, timedOut int, ok bool) {
+	var lastRefused, lastTimeout time.Duration
+	firstTimeout := model.Never
+	for _, f := range v.Run.Failures {
+		if f.Target != w.Target || f.Earliest() < w.Start.Earliest || f.Earliest() > w.End.Earliest {
+			continue
+		}
+		switch f.Class {
+		case timeline.Refused, timeline.Unreachable:
+			refused++
+			lastRefused = f.Sent
+		case timeline.TimeoutConnect:
+			timedOut++
+			firstTimeout = min(firstTimeout, f.Sent)
+			lastTimeout = f.Sent
+		}
+	}
+	return refused, timedOut, refused > 0 && timedOut > refused && lastTimeout > lastRefused &&
+		firstTimeout > w.Start.Earliest
+}
+
+// unansweredThroughout names a direct target that had answered before and, as every other, did not
+// while there was certainly no endpoint; "" if one did, or none was probed.
+func unansweredThroughout(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) string {
+	certain := model.Instant{Earliest: empty.Start.Latest, Latest: empty.End.Earliest}
+	name := ""
+	for _, p := range v.Services.Pods(w) {
+		switch probe := v.Addresses.Probe(w, p); {
+		case probe.FirstOK == nil || *probe.FirstOK >= certain.Latest:
+		case *probe.LastOK < certain.Earliest:
+			name = probe.Target
+		default:
+			return ""
+		}
+	}
+	return name
+}
+
+// sign returns the event that shows what emptied the Service.
+func (e *emptiness) sign(text string) evidence.Sign {
+	return evidence.Watched.Seen(e.event, text)
+}
+
+// all returns the sign that no request was answered, as without endpoints.
+func (e *emptiness) all() evidence.Sign {
+	return evidence.Watched.Target(e.window.Target, &e.window.Start, "from then on no request was answered")
+}
+
+// unhealthy returns the first Event of a failed readiness probe of a Pod that left.
+func (e *emptiness) unhealthy() []evidence.Sign {
+	for i := range e.view.Run.Events {
+		ev := &e.view.Run.Events[i]
+		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") &&
+			ev.Object != nil && e.leaver(ev.Object.UID) != nil && ev.At.Earliest <= e.span.End.Latest &&
+			ev.At.Latest >= e.span.Start.Earliest-emptying {
+			return []evidence.Sign{evidence.Watched.Seen(ev, ev.Object.Name+": "+ev.Detail)}
+		}
+	}
+	return nil
+}
+
+// answeredBadly returns the doubt that the Pods with failed probes did not serve: then the probes were right.
+func (e *emptiness) answeredBadly() []evidence.Sign {
+	for _, p := range e.leavers {
+		name := e.view.Addresses.DirectName(e.window, p.Pod)
+		bad := e.view.Traffic.OutageNear(name, model.Instant{Earliest: p.left.Latest, Latest: e.span.End.Earliest})
+		if bad == nil || 2*evidence.Count(bad.Classes, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body,
+			timeline.TLS) <= bad.Failed {
+			return nil
+		}
+	}
+	return []evidence.Sign{evidence.Watched.Doubt("at their own addresses they answered badly: the probes may have " +
+		"been right")}
+}

@@ -1,0 +1,94 @@
+package pods
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lapse/correlate/causes/evidence"
+	"lapse/correlate/causes/rule"
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+)
+
+// pod-crashed: a container ended unasked. The Pod's endpoint is ready until its kubelet has
+// noticed and the EndpointSlice was changed, and requests go on being sent there.
+//
+//	Pod      running   terminated (exit code 1)      running
+//	direct   ok ok ok  x x x x x x x x x x x x x x   ok ok
+//	svc      ok ok ok  x ok x ok  ok ok ok ok ok     1/N, until the endpoint has left
+
+var PodCrashed = rule.Rule{
+	Name:  "pod-crashed",
+	Doc:   "A Pod's container ended without having been asked to, and requests were still routed to the Pod.",
+	Needs: []rule.Need{rule.PodsWatched, rule.RequestsFailed},
+	Test:  testPodCrashed,
+
+	Reasons: []string{evidence.ProbeKilled, outOfMemory},
+}
+
+// outOfMemory is the reason of a crash: the container had used up its memory limit.
+const outOfMemory = "out-of-memory"
+
+func testPodCrashed(c *rule.Case) rule.Finding {
+	crashes, whyNot := routedCrashes(c, func(cr evidence.Crash) bool {
+		return cr.Ended == nil && cr.Anew == nil
+	}, "no container ended by itself while its Pod was routed to")
+	if whyNot != "" {
+		return rule.No(whyNot)
+	}
+	f := rule.Finding{Text: crashText(crashes), Fix: crashFix(crashes), Reason: crashReason(crashes[0])}
+	crashed(c, crashes, &f)
+	// as SIGTERM ends a process
+	if code := crashes[0].Event.ExitCode; f.Reason == "" && c.Watches.LaneOff("event", c.Window) && code != nil &&
+		(*code == 0 || *code == 143) {
+		f.Lack(evidence.Measured.Doubt("Events could not be watched: its kubelet may have ended it, as for a " +
+			"resize in place"))
+	}
+	if gap := c.Watches.Silence(c.Window); gap != nil {
+		f.For = append(f.For, evidence.Context.Seen(gap, "meanwhile "+gap.Detail))
+		f.Fix += fmt.Sprintf("; it was routed to for so long (%s) while the API server gave no sign of life, and so "+
+			"no EndpointSlice could be changed", quantity.Length(c.Window.Length, c.Window.Open != model.Open{}))
+	}
+	return f
+}
+
+func crashText(crashes []evidence.Crash) string {
+	var names []string
+	for _, cr := range crashes {
+		if !slices.Contains(names, cr.Pod.Name) {
+			names = append(names, cr.Pod.Name)
+		}
+	}
+	first := crashes[0]
+	if len(names) == 1 {
+		return fmt.Sprintf("%s's container %s, and requests were still routed to the Pod", first.Pod.Name, first.How())
+	}
+	return fmt.Sprintf("containers of %s ended, and requests were still routed to these Pods (%s: %s)",
+		evidence.NamedOf(names), first.Pod.Name, first.How())
+}
+
+// crashReason returns why a container ended, as far as its kubelet says.
+func crashReason(cr evidence.Crash) string {
+	switch {
+	case cr.Kill != nil:
+		return evidence.ProbeKilled
+	case strings.Contains(cr.Event.Detail, "OOMKilled"):
+		return outOfMemory
+	}
+	return ""
+}
+
+func crashFix(crashes []evidence.Crash) string {
+	cr := crashes[0]
+	what := quantity.Count(len(crashes), "container")
+	switch crashReason(cr) {
+	case evidence.ProbeKilled:
+		return fmt.Sprintf("let such a probe ask only whether the process must be restarted, and give it more time: "+
+			"it ended %s", what)
+	case outOfMemory:
+		return fmt.Sprintf("raise the memory limit, or use less: %s ran out of memory", what)
+	}
+	return fmt.Sprintf("find out why with kubectl logs --previous %s: %s ended, and nobody had asked for it",
+		cr.Pod.Name, what)
+}

@@ -1,0 +1,79 @@
+package pods
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"lapse/correlate/causes/evidence"
+	"lapse/correlate/causes/rule"
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+)
+
+// undeclared-termination: a kubelet ended a Pod for its own reasons: the node shut down or ran short of memory or
+// disk, or the Pod's activeDeadlineSeconds were over. Nobody deleted the Pod, so its endpoint is ready while it ends,
+// and a preStop hook does not help (kubernetes/kubernetes#116965).
+//
+//	Pod        Running   ended by its kubelet   Failed
+//	endpoint   ready     ready ready            not-ready
+//	svc        ok ok     x ok x ok              ok ok
+
+var UndeclaredTermination = rule.Rule{
+	Name: "undeclared-termination",
+	Doc: "A kubelet ended a Pod, or a container of it, without a deletion, and its endpoint was ready until it had " +
+		"ended.",
+	Needs: []rule.Need{rule.PodsWatched, rule.RequestsFailed},
+	Test:  testUndeclaredTermination,
+}
+
+func testUndeclaredTermination(c *rule.Case) rule.Finding {
+	crashes, whyNot := routedCrashes(c, func(cr evidence.Crash) bool {
+		return cr.Ended != nil || cr.Anew != nil
+	}, "no kubelet ended a Pod while it was routed to")
+	if whyNot != "" {
+		return rule.No(whyNot)
+	}
+	cr := crashes[0]
+	if cr.Ended == nil {
+		f := rule.Finding{
+			Text: fmt.Sprintf("the kubelet of %s ended a container of %s to restart it (%s), and requests "+
+				"were still routed to it", cr.Pod.Node, cr.Pod.Name, cr.Anew.Detail),
+			Fix: anewFix(cr.Anew, len(crashes))}
+		crashed(c, crashes, &f)
+		return f
+	}
+	reason := cmp.Or(strings.TrimSuffix(strings.TrimSpace(cr.Ended.Detail), "."), cr.Ended.To) // it stands in brackets
+	f := rule.Finding{
+		Text: fmt.Sprintf("the kubelet of %s ended %s without a deletion (%s), and requests were still routed to it",
+			cr.Pod.Node, cr.Pod.Name, reason),
+		Fix: undeclaredFix(cr.Pod, len(crashes), reason),
+		For: []evidence.Sign{evidence.Watched.Seen(cr.Ended, cr.Pod.Name+" was ended by its kubelet: "+reason)},
+	}
+	crashed(c, crashes, &f)
+	return f
+}
+
+// undeclaredFix returns what helps against such an end. A kubelet that preempts a Pod waits for its end and meanwhile
+// reports nothing that probes say (kubernetes, pkg/kubelet/preemption: "a blocking call" of its main loop): only room
+// for both helps, or a priority.
+func undeclaredFix(p *model.Pod, containers int, reason string) string {
+	ended := fmt.Sprintf("its kubelet ended %s (%s), without notice", quantity.Count(containers, "container"), reason)
+	if strings.Contains(strings.ToLower(reason), "preempt") {
+		return fmt.Sprintf("leave room on %s for critical Pods, or give %s a priority class that they do not "+
+			"preempt: %s, and reports no probe until it has ended", p.Node, p.Name, ended)
+	}
+	return fmt.Sprintf(
+		"let %s fail its readiness probe from SIGTERM on, and go on serving until its endpoint has left: %s", p.Name,
+		ended)
+}
+
+// anewFix returns what helps if a container was restarted in a Pod that goes on.
+func anewFix(said *model.Event, containers int) string {
+	instead := "change the Pod's template, which is rolled out with new Pods"
+	if strings.HasSuffix(said.Detail, " resize requires restart") {
+		instead = "set its resizePolicy to NotRequired if the server takes another size without a restart, else " +
+			"change the size in the Pod's template, which is rolled out with new Pods"
+	}
+	return fmt.Sprintf("%s: %s restarted while the Pod was routed to", instead, quantity.Count(containers, "container"))
+}
