@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -174,6 +177,33 @@ func TestClaimStopsAtAnotherSandbox(t *testing.T) {
 	}
 	if other := claimOf(map[string]string{"lapse-cp": "/other"}, "/mine"); other.cgroups || len(other.namespaces) > 0 {
 		t.Errorf("%+v", other)
+	}
+}
+
+// The drills and the lab read it, and down of a newer sandbox what an older one has written.
+func TestTheStateFileHasTheseKeys(t *testing.T) {
+	s := &sandbox{
+		stateDir:    stateDir{t.TempDir()},
+		shape:       shape{Nodes: 3, DualStack: true},
+		netnsBefore: netnsBefore{HadNetnsDir: true},
+		ProxyMode:   "nftables",
+		Controllers: []string{"cpu"},
+	}
+	if err := s.record(process{"etcd", 1, 1}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(s.path(stateFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"boot", "controllers", "dir", "dualStack", "endpoint", "hadNetnsDir", "hadNetnsMount",
+		"nodes", "processes", "proxyMode", "ready", "started"}
+	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, want) || got["nodes"] != 3. || got["dualStack"] != true {
+		t.Errorf("%s", data)
 	}
 }
 
