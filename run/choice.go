@@ -5,19 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"lapse/correlate/quantity"
-	"lapse/hint"
 	"lapse/report"
 	"lapse/run/exit"
 	"lapse/timeline"
@@ -51,10 +48,10 @@ type ChosenService struct {
 const choiceHint = "as in `lapse run --on-node node1 -- kubectl drain node1 --ignore-daemonsets`, or `lapse run -A --selector team=blue --duration 5m`"
 
 // Chooses reports whether Services are chosen, and not named.
-func (o *Options) Chooses() bool { return o.OnNode != "" || o.AllNamespaces || o.Selector != "" }
+func (s *Spec) Chooses() bool { return s.OnNode != "" || s.AllNamespaces || s.Selector != "" }
 
 // checkChoice reads --on-node, -A and --selector, as far as that can be done without the cluster.
-func (o *Options) checkChoice() error {
+func checkChoice(o *Options) error {
 	given := o.choiceText()
 	switch {
 	case len(o.Targets) > 0:
@@ -82,29 +79,29 @@ func (o *Options) checkChoice() error {
 }
 
 // choiceText is how the Services are chosen, in flags.
-func (o *Options) choiceText() string {
+func (s *Spec) choiceText() string {
 	var flags []string
-	if o.OnNode != "" {
-		flags = append(flags, "--on-node "+o.OnNode)
+	if s.OnNode != "" {
+		flags = append(flags, "--on-node "+s.OnNode)
 	}
-	if o.AllNamespaces {
+	if s.AllNamespaces {
 		flags = append(flags, "-A")
 	}
-	if o.Selector != "" {
-		flags = append(flags, "--selector "+o.Selector)
+	if s.Selector != "" {
+		flags = append(flags, "--selector "+s.Selector)
 	}
 	return strings.Join(flags, " ")
 }
 
 // chosenTargets are the targets of the chosen Services. Before these are known, one stands for them, so that flags
 // can be checked.
-func (o *Options) chosenTargets() []targetSpec {
-	if len(o.Chosen) == 0 {
+func (s *Spec) chosenTargets() []targetSpec {
+	if len(s.Chosen) == 0 {
 		return []targetSpec{{Service: "SERVICE", Path: "/"}}
 	}
-	namespaces := o.chosenNamespaces()
-	targets := make([]targetSpec, len(o.Chosen))
-	for i, c := range o.Chosen {
+	namespaces := s.chosenNamespaces()
+	targets := make([]targetSpec, len(s.Chosen))
+	for i, c := range s.Chosen {
 		targets[i] = targetSpec{Service: c.Name, namespace: c.Namespace, scheme: c.Scheme, Path: "/", label: c.Name}
 		if len(namespaces) > 1 {
 			targets[i].label = c.Namespace + "/" + c.Name
@@ -114,8 +111,8 @@ func (o *Options) chosenTargets() []targetSpec {
 }
 
 // chosenNamespaces are the namespaces of the chosen Services, each once.
-func (o *Options) chosenNamespaces() (names []string) {
-	for _, c := range o.Chosen {
+func (s *Spec) chosenNamespaces() (names []string) {
+	for _, c := range s.Chosen {
 		names = append(names, c.Namespace)
 	}
 	slices.Sort(names)
@@ -123,11 +120,11 @@ func (o *Options) chosenNamespaces() (names []string) {
 }
 
 // otherNamespaces are those that the Job must read one by one, besides its own.
-func (o *Options) otherNamespaces(own string) []string {
-	if o.AllNamespaces {
+func (s *Spec) otherNamespaces(own string) []string {
+	if s.AllNamespaces {
 		return nil
 	}
-	return slices.DeleteFunc(o.chosenNamespaces(), func(name string) bool { return name == own })
+	return slices.DeleteFunc(s.chosenNamespaces(), func(name string) bool { return name == own })
 }
 
 // scope is the namespace in which Services are chosen; empty for all.
@@ -136,66 +133,6 @@ func (o *Options) scope(namespace string) string {
 		return metav1.NamespaceAll
 	}
 	return namespace
-}
-
-// chooseServices finds the Services to measure, and shares the rate out among them.
-func (o *Options) chooseServices(ctx context.Context, c *cluster, log *slog.Logger) error {
-	if !o.Chooses() {
-		return nil
-	}
-	if err := o.nodeExists(ctx, c); err != nil {
-		return err
-	}
-	scope := o.scope(c.Namespace)
-	found, aside, err := watcher.Find(ctx, c.client, watcher.Query{Namespace: scope, Selector: o.Selector, Node: o.OnNode})
-	if err != nil {
-		if scope == metav1.NamespaceAll {
-			err = hint.Add("name a namespace with -n, and choose there with --selector or --on-node", err)
-		}
-		return fmt.Errorf("%s: %w", o.choiceText(), err)
-	}
-	if len(found) == 0 {
-		return exit.Usagef("`kubectl get services -A` lists what there is; "+choiceHint, "%s: %s", o.choiceText(), nothingToMeasure(aside))
-	}
-	o.Chosen, o.SetAside = nil, aside
-	for _, info := range found {
-		if info.Service.Namespace == c.Namespace {
-			o.nearby = append(o.nearby, info.Selector)
-		}
-		o.Chosen = append(o.Chosen, ChosenService{Namespace: info.Service.Namespace, Name: info.Service.Name, Scheme: o.schemeFor(info)})
-	}
-	o.targets = o.chosenTargets()
-	if err := o.shareRate(); err != nil {
-		return err
-	}
-	if o.OnNode != "" && !o.given("avoid-node") && !slices.Contains(o.AvoidNodes, o.OnNode) {
-		o.AvoidNodes = append(o.AvoidNodes, o.OnNode)
-	}
-	if !o.NoPreflight && len(o.Chosen) > mostPredicted {
-		o.NoPreflight = true
-		log.Warn(fmt.Sprintf("preflight is not asked about more than %d Services: `lapse preflight svc/NAME` predicts for one", mostPredicted))
-	}
-	return nil
-}
-
-// nodeExists refuses a node that surely is none of the cluster's. Who may not look is believed.
-func (o *Options) nodeExists(ctx context.Context, c *cluster) error {
-	if o.OnNode == "" {
-		return nil
-	}
-	nodes, err := c.client.Nodes().List(ctx, metav1.ListOptions{})
-	if apierrors.IsForbidden(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("--on-node %s: list nodes: %w", o.OnNode, err)
-	}
-	names := nodeNamesOf(nodes.Items)
-	slices.Sort(names)
-	if !slices.Contains(names, o.OnNode) {
-		return exit.Usagef("the cluster has "+strings.Join(names, ", "), "--on-node %s: there is no such node", o.OnNode)
-	}
-	return nil
 }
 
 // nothingToMeasure says why none of the Services that were found can be measured.
@@ -240,7 +177,7 @@ func (o *Options) schemeFor(info watcher.Info) string {
 }
 
 // shareRate gives each judged target its part of --total-rate, and what follows from that.
-func (o *Options) shareRate() error {
+func shareRate(o *Options) error {
 	if o.carried || o.Chooses() && len(o.Chosen) == 0 {
 		return nil
 	}
@@ -276,7 +213,7 @@ func (o *Options) shareRate() error {
 }
 
 // checkTotalRate refuses a --total-rate that is none, and one beside --rate.
-func (o *Options) checkTotalRate() error {
+func checkTotalRate(o *Options) error {
 	switch {
 	case !o.given("total-rate"):
 		return nil

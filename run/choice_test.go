@@ -78,7 +78,7 @@ func TestServicesAreEitherNamedOrChosen(t *testing.T) {
 	} {
 		o := choosing()
 		test.change(o)
-		err := o.checkTotalRate()
+		err := checkTotalRate(o)
 		if o.Chooses() {
 			err = o.CheckTargets()
 		}
@@ -96,7 +96,7 @@ func TestChosenServicesShareTheRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Baseline = 100 * time.Millisecond
-	if err := o.chooseServices(t.Context(), shops(100), terminal.NewLogger(io.Discard)); err != nil {
+	if err := (&resolver{o, shops(100), terminal.NewLogger(io.Discard)}).chooseServices(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(o.Chosen) != 100 || o.Rate != 5 || o.DirectRate != 5 || o.Baseline != 400*time.Millisecond || !o.NoPreflight {
@@ -114,7 +114,7 @@ func TestChosenServicesShareTheRate(t *testing.T) {
 func TestChosenServicesHaveNoMoreThanTheDefaultRateEach(t *testing.T) {
 	o := choosing()
 	o.AllNamespaces = true
-	if err := o.chooseServices(t.Context(), shops(1), terminal.NewLogger(io.Discard)); err != nil {
+	if err := (&resolver{o, shops(1), terminal.NewLogger(io.Discard)}).chooseServices(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	config := o.JobConfig("tools")
@@ -136,7 +136,7 @@ func TestAChoiceThatCannotBeSaysWhy(t *testing.T) {
 	} {
 		o := choosing()
 		test.change(o)
-		err := o.chooseServices(t.Context(), shops(3), terminal.NewLogger(io.Discard))
+		err := (&resolver{o, shops(3), terminal.NewLogger(io.Discard)}).chooseServices(t.Context())
 		if err == nil || !strings.Contains(err.Error(), test.what) || !strings.Contains(hint.Of(err), test.help) || exit.CodeOf(err) != exit.Usage {
 			t.Errorf("%s: %v, hint %q; want %q, hint %q", name, err, hint.Of(err), test.what, test.help)
 		}

@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +21,6 @@ import (
 	"lapse/run/measure"
 	"lapse/run/saved"
 	"lapse/run/screen"
-	"lapse/watcher"
 )
 
 // A clusterRun is a run in the cluster, followed from a workstation. The command runs here, a Pod measures, and its
@@ -67,7 +64,7 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	if err != nil {
 		return exit.StoppedOr(setup, err)
 	}
-	config, err := o.preflight(setup, c, s.Log)
+	config, err := (&resolver{o, c, s.Log}).job(setup)
 	if err != nil {
 		return exit.StoppedOr(setup, exit.AsUsage(err))
 	}
@@ -180,106 +177,6 @@ func (o *Options) JobConfig(namespace string) deploy.Config {
 		Namespaces: o.otherNamespaces(namespace), AllNamespaces: o.AllNamespaces,
 		Args: []string{"run"}, Spec: mustMarshal(o.Spec), Private: o.Secrets(), HeadersFrom: o.HeadersFrom, EchoFrom: o.EchoFrom,
 	}
-}
-
-// preflight checks all that can be checked before the Job is created: the choices of the options, all rights at once,
-// and the Services.
-func (o *Options) preflight(ctx context.Context, c *cluster, log *slog.Logger) (deploy.Config, error) {
-	if err := o.choose(ctx, c, log); err != nil {
-		return deploy.Config{}, err
-	}
-	config := o.JobConfig(c.Namespace)
-	if err := config.Validate(); err != nil {
-		return config, err
-	}
-	if err := o.checkRights(ctx, c, &config, log); err != nil {
-		return config, err
-	}
-	if err := o.describeServices(ctx, c, &config); err != nil {
-		return config, err
-	}
-	return config, config.Validate()
-}
-
-// choose makes the choices of the options that need the cluster: nodes to avoid, Services, nodes to measure from, DNS
-// servers.
-func (o *Options) choose(ctx context.Context, c *cluster, log *slog.Logger) error {
-	if err := o.avoidSelected(ctx, c, log); err != nil {
-		return err
-	}
-	if err := o.chooseServices(ctx, c, log); err != nil {
-		return err
-	}
-	if err := o.chooseProbers(ctx, c.client); err != nil {
-		return err
-	}
-	if o.Changes > 0 || o.looksNamesUp() {
-		o.findDNS(ctx, c.client)
-	}
-	return nil
-}
-
-// checkRights checks all rights at once, and makes the keys of the probers. Where only a right to watch is missing,
-// the Job does without.
-func (o *Options) checkRights(ctx context.Context, c *cluster, config *deploy.Config, log *slog.Logger) error {
-	missing, err := deploy.CheckRights(ctx, c.client, c.Namespace, deploy.Needs{
-		Nodes: true, Secret: len(config.Private) > 0, Probers: len(config.Probers) > 0, Canary: config.Canary,
-		Namespaces: config.Namespaces, AllNamespaces: config.AllNamespaces,
-	})
-	if err != nil {
-		return err
-	}
-	if len(config.Probers) > 0 {
-		if config.Keys, err = deploy.NewKeys(config.Deadline); err != nil {
-			return err
-		}
-	}
-	unwatched, needed := config.Without(missing)
-	if len(needed) > 0 {
-		return deploy.NoRights(needed)
-	}
-	if len(unwatched) > 0 {
-		log.Warn("no right to let the Job read " + strings.Join(unwatched, ", ") + ": these will not be watched, and causes are judged without them")
-	}
-	if slices.ContainsFunc(o.targets, targetSpec.needsNodes) && !config.NodesAccess {
-		return exit.Usagef("ask for the right to list nodes and to grant it, or measure by another route", "?route=nodeport: no right to let the Job list nodes, whose addresses it needs")
-	}
-	return nil
-}
-
-// describeServices looks up the Services that are measured or watched, unless the choice has looked them up, or they
-// come with the Job.
-func (o *Options) describeServices(ctx context.Context, c *cluster, config *deploy.Config) error {
-	looked := slices.Clone(o.targets)
-	if o.Changes > 0 || o.Chooses() {
-		looked = nil
-	}
-	if o.Watch != "" {
-		watched, err := ParseTarget(o.Watch)
-		if err != nil {
-			return err
-		}
-		looked = append(looked, watched)
-	}
-	config.Selectors = o.nearby
-	for i, s := range looked {
-		info, err := watcher.Describe(ctx, c.client, c.Namespace, s.Service, o.asked(s))
-		if err != nil {
-			return err
-		}
-		config.Selectors = append(config.Selectors, info.Selector)
-		if i < len(o.targets) { // and not only watched
-			if err := o.findOutside(ctx, c.client, s, info); err != nil {
-				return err
-			}
-		}
-		if o.DNS == nil && i < len(o.targets) && isHeadless(info) {
-			o.findDNS(ctx, c.client)
-			config.Spec = mustMarshal(o.Spec)
-		}
-		o.notCovered = append(o.notCovered, notCoveredLines(info)...)
-	}
-	return nil
 }
 
 // notFollowed is the error of a run that could not be followed. If its Pod has measured and ended nevertheless, as

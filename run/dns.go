@@ -45,17 +45,17 @@ const mostDNSServers = 20
 
 // findDNS finds the addresses of the cluster's DNS servers. Without them there is nothing to ask, and the rest is
 // measured.
-func (o *Options) findDNS(ctx context.Context, client kube.Client) {
-	o.DNS = &DNS{}
+func findDNS(ctx context.Context, client kube.Client) *DNS {
 	list, err := client.EndpointSlices(dnsNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + dnsService})
 	switch {
 	case apierrors.IsForbidden(err):
-		o.DNS.NotAsked = "no right to list the EndpointSlices of namespace " + dnsNamespace
+		return &DNS{NotAsked: "no right to list the EndpointSlices of namespace " + dnsNamespace}
 	case err != nil:
-		o.DNS.NotAsked = fmt.Sprintf("the EndpointSlices of namespace %s could not be listed: %v", dnsNamespace, err)
-	default:
-		o.DNS.Servers, o.DNS.NotAsked = dnsServers(list.Items)
+		return &DNS{NotAsked: fmt.Sprintf("the EndpointSlices of namespace %s could not be listed: %v", dnsNamespace, err)}
 	}
+	found := &DNS{}
+	found.Servers, found.NotAsked = dnsServers(list.Items)
+	return found
 }
 
 // dnsServers are the addresses that serve DNS over UDP, by Pod and address, as many as may be asked; leftOut says

@@ -46,9 +46,7 @@ func coreDNS(pod, node, addr string) discoveryv1.Endpoint {
 // findDNSIn is what `lapse routes` finds of a cluster's DNS servers.
 func findDNSIn(t *testing.T, clientset *fake.Clientset) *DNS {
 	t.Helper()
-	o := &Options{Changes: 10}
-	o.findDNS(t.Context(), kubetest.Client(clientset))
-	return o.DNS
+	return findDNS(t.Context(), kubetest.Client(clientset))
 }
 
 // The servers are the ready endpoints of kube-dns with their port for UDP, each address once. A server that is no Pod

@@ -1,18 +1,13 @@
 package run
 
 import (
-	"context"
-	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/correlate/kubectl"
 	"lapse/run/mask"
@@ -147,23 +142,4 @@ func (o *Options) AvoidDrained() {
 		o.Notes = append(o.Notes, "which nodes `"+timeline.JoinCommand(mask.Command(o.Command))+"` takes Pods from is not known here ("+d.unknown+
 			"):\nif it drains one, name it with --avoid-node NODE, or the Job may be evicted with it and end the run")
 	}
-}
-
-// avoidSelected resolves the labels by which a wrapped `kubectl drain -l` names nodes.
-func (o *Options) avoidSelected(ctx context.Context, c *cluster, log *slog.Logger) error {
-	if o.avoidSelector == "" {
-		return nil
-	}
-	selected, err := c.client.Nodes().List(ctx, metav1.ListOptions{LabelSelector: o.avoidSelector})
-	if apierrors.IsForbidden(err) {
-		log.Warn("no right to list nodes: name those that -l " + o.avoidSelector + " means with --avoid-node, or the Job may be evicted and end the run")
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("list the nodes that -l %s means: %w", o.avoidSelector, err)
-	}
-	for _, node := range selected.Items {
-		o.AvoidNodes = append(o.AvoidNodes, node.Name)
-	}
-	return nil
 }

@@ -28,7 +28,7 @@ func CheckFileLimit(what string, need float64, flags string) error {
 
 // checkOpenFiles refuses options that may need more open files than this machine allows. The worst case is a Service
 // that stalls: every request stays open for its --timeout.
-func (o *Options) checkOpenFiles() error {
+func checkOpenFiles(o *Options) error {
 	if o.InCluster() {
 		return nil
 	}

@@ -33,7 +33,7 @@ func (r *found) find(ctx context.Context) error {
 	if err := r.resolve(ctx); err != nil {
 		return err
 	}
-	if err := r.opts.chooseProbers(ctx, r.client); err != nil {
+	if err := chooseProbers(ctx, r.opts, r.client); err != nil {
 		return err
 	}
 	r.predicts = r.predict(ctx)

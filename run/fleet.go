@@ -347,10 +347,10 @@ func (m *measurement) admit(s timeline.Source, sync timeline.Sync, targets []age
 }
 
 // assigned is the Spec for a prober. It contains the values from Secrets instead of their names.
-func (o *Options) assigned() plainSpec {
-	s := plainSpec(o.Spec)
-	s.HeadersFrom, s.EchoFrom = nil, ""
-	return s
+func (s *Spec) assigned() plainSpec {
+	plain := plainSpec(*s)
+	plain.HeadersFrom, plain.EchoFrom = nil, ""
+	return plain
 }
 
 // probesFrom are the probes from one node. The nodes share the rate and the held connections of a target.

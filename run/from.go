@@ -2,26 +2,21 @@ package run
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"lapse/correlate/kubectl"
-	"lapse/kube"
 	"lapse/run/exit"
 )
 
 const fromHint = "as in --from all, --from 3, --from node1,node2 or --from topology.kubernetes.io/zone=a"
 
 // checkFrom checks --from as far as possible without the cluster.
-func (o *Options) checkFrom() error {
+func checkFrom(o *Options) error {
 	if o.ProberWait <= 0 && (o.From != "" || o.given("wait")) {
 		return exit.Usagef("as in --wait 1m", "wait %v: must be greater than 0", o.ProberWait)
 	}
@@ -42,14 +37,14 @@ func (o *Options) checkFrom() error {
 			return exit.Usagef(fromHint, "from %q: %w", o.From, err)
 		}
 	}
-	return o.checkDaemonSets()
+	return checkDaemonSets(o)
 }
 
 // isSelector reports whether --from selects nodes by labels.
 func isSelector(from string) bool { return strings.ContainsAny(from, "=!()") }
 
 // checkDaemonSets refuses a wrapped `kubectl drain` that would fail because of the probers' Pods.
-func (o *Options) checkDaemonSets() error {
+func checkDaemonSets(o *Options) error {
 	words := kubectl.Unwrap(o.Command)
 	if len(words) == 0 || !kubectl.Is(words[0]) {
 		return nil
@@ -61,28 +56,6 @@ func (o *Options) checkDaemonSets() error {
 		return nil
 	}
 	return exit.Usagef("add --ignore-daemonsets to the command", "`kubectl drain` refuses nodes with Pods of a DaemonSet, and --from %s puts such Pods there", o.From)
-}
-
-// chooseProbers sets Spec.Probers to the nodes that --from chooses.
-func (o *Options) chooseProbers(ctx context.Context, client kube.Client) error {
-	if o.From == "" {
-		return nil
-	}
-	options := metav1.ListOptions{}
-	if isSelector(o.From) {
-		options.LabelSelector = o.From
-	}
-	nodes, err := client.Nodes().List(ctx, options)
-	if apierrors.IsForbidden(err) {
-		return exit.Usagef("ask for the right to list nodes, or leave out --from", "--from %s: no right to list nodes: %w", o.From, err)
-	}
-	if err != nil {
-		return fmt.Errorf("--from %s: list nodes: %w", o.From, err)
-	}
-	if o.Probers, err = chosenNodes(o.From, nodes.Items, o.AvoidNodes); err == nil && o.Changes > 0 {
-		o.Rate *= float64(len(o.Probers)) // it was given for each
-	}
-	return err
 }
 
 // chosenNodes are the names of the nodes that from chooses. Where from is a number, these are the most informative

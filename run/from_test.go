@@ -55,7 +55,7 @@ func TestFromIsCheckedBeforeTheRun(t *testing.T) {
 		{"all", "true", 0, "must be greater than 0"},
 	} {
 		o := &Options{From: test.from, Command: strings.Fields(test.command), Spec: Spec{ProberWait: test.wait}}
-		err := o.checkFrom()
+		err := checkFrom(o)
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("--from %q -- %s: %v, want %q", test.from, test.command, err, test.want)
 		}

@@ -17,10 +17,10 @@ const DefaultHeld = 100
 const MostHeld = 25_000
 
 // holds reports whether the run keeps connections open.
-func (o *Options) holds() bool { return slices.Contains(o.Kinds, string(timeline.Held)) }
+func (s *Spec) holds() bool { return slices.Contains(s.Kinds, string(timeline.Held)) }
 
 // checkHeld checks --held and --heartbeat, and adds the kind to --target where --held was given.
-func (o *Options) checkHeld() error {
+func checkHeld(o *Options) error {
 	if o.carried {
 		return nil
 	}
@@ -51,9 +51,9 @@ func (o *Options) checkHeld() error {
 }
 
 // hold makes p keep n connections open.
-func (o *Options) hold(p *loadgen.Probe, n int) {
+func (s *Spec) hold(p *loadgen.Probe, n int) {
 	p.Connections, p.Target.Connections = n, n
-	p.Rate = float64(n) / o.Heartbeat.Seconds()
+	p.Rate = float64(n) / s.Heartbeat.Seconds()
 }
 
 // heldShare is how many of the connections the node in place i of n holds.

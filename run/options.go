@@ -104,29 +104,29 @@ func (o *Options) Complete(args, command []string) error {
 	if err := o.CheckTargets(); err != nil {
 		return err
 	}
-	return o.readOutside()
+	return readOutside(o)
 }
 
 // Validate checks the completed options, and fills in what follows from them. A check may rest on the ones before it.
 func (o *Options) Validate() error {
-	for _, check := range []func() error{
-		o.CheckNumbers,
-		o.setDefaults,
-		o.checkCommand,
-		o.CheckRequest,
-		o.checkProtocols,
-		o.shareRate,
-		o.checkProbes,
-		o.checkGates,
-		o.checkFormat,
-		o.checkHammer,
-		o.checkOpenFiles,
-		o.CheckSecrets,
-		o.checkPreflight,
-		o.checkPrinted,
-		o.checkFrom,
+	for _, check := range []func(*Options) error{
+		checkNumbers,
+		setDefaults,
+		checkCommand,
+		(*Options).CheckRequest,
+		checkProtocols,
+		shareRate,
+		checkProbes,
+		checkGates,
+		checkFormat,
+		checkHammer,
+		checkOpenFiles,
+		(*Options).CheckSecrets,
+		checkPreflight,
+		checkPrinted,
+		checkFrom,
 	} {
-		if err := check(); err != nil {
+		if err := check(o); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,7 @@ func (o *Options) given(flag string) bool {
 // CheckTargets reads the TARGET arguments.
 func (o *Options) CheckTargets() error {
 	if o.Chooses() {
-		return o.checkChoice()
+		return checkChoice(o)
 	}
 	if len(o.Targets) == 0 {
 		return exit.Usagef(TargetHint+", or --on-node NODE or -A to choose Services", "nothing to measure: no target given")
@@ -210,7 +210,7 @@ func (o *Options) CountServices() int {
 // InCluster reports whether the requests are to be sent by a Job.
 func (o *Options) InCluster() bool { return o.CountServices() > 0 && !o.Here }
 
-func (o *Options) CheckNumbers() error {
+func checkNumbers(o *Options) error {
 	switch {
 	case !(o.Rate > 0) || math.IsInf(o.Rate, 0):
 		return exit.Usagef("--rate is in requests per second, such as --rate 200", "rate %v: must be greater than 0", o.Rate)
@@ -233,7 +233,7 @@ func (o *Options) CheckNumbers() error {
 	case o.MaxDuration <= 0:
 		return exit.Usagef("", "max-duration %v: must be greater than 0", o.MaxDuration)
 	}
-	if err := o.checkTotalRate(); err != nil {
+	if err := checkTotalRate(o); err != nil {
 		return err
 	}
 	if err := deploy.CheckCPU(o.CPU); err != nil {
@@ -254,7 +254,7 @@ func (o *Options) CheckNumbers() error {
 			return exit.Usagef("as in --target new,reused", "target kind %q is not one of new, reused, held", kind)
 		}
 	}
-	if err := o.checkHeld(); err != nil {
+	if err := checkHeld(o); err != nil {
 		return err
 	}
 	if _, err := loadgen.ParsePacing(o.Pacing); err != nil {
@@ -268,7 +268,7 @@ func (o *Options) CheckNumbers() error {
 }
 
 // setDefaults fills in what depends on other flags, where it was not given.
-func (o *Options) setDefaults() error {
+func setDefaults(o *Options) error {
 	if o.carried {
 		return nil
 	}
@@ -298,7 +298,7 @@ const anyAnswer = "200-499"
 // lastsAsCommand reports whether the run lasts as long as a command, here or on the workstation.
 func (o *Options) lastsAsCommand() bool { return len(o.Command) > 0 || o.ExternalCommand }
 
-func (o *Options) checkCommand() error {
+func checkCommand(o *Options) error {
 	switch {
 	case !o.lastsAsCommand() && o.Duration == 0:
 		return exit.Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "give either a command after -- or a --duration")
@@ -325,13 +325,13 @@ func (o *Options) checkCommand() error {
 
 // twoRequests is how long two requests to a target take at the rate asked for, an hour at most: after so long, each
 // target was asked and has had the time to answer. Where several nodes share the rate, each of them has.
-func (o *Options) twoRequests(nodes int) time.Duration {
-	return time.Duration(min(2*float64(nodes)/o.Rate, 3600) * float64(time.Second))
+func (s *Spec) twoRequests(nodes int) time.Duration {
+	return time.Duration(min(2*float64(nodes)/s.Rate, 3600) * float64(time.Second))
 }
 
 // interval is the time between two requests to a target.
-func (o *Options) interval() time.Duration {
-	return time.Duration(min(1/o.Rate, 1e9) * float64(time.Second))
+func (s *Spec) interval() time.Duration {
+	return time.Duration(min(1/s.Rate, 1e9) * float64(time.Second))
 }
 
 // longBaseline is from when on a baseline that nobody asked for is announced.
@@ -395,7 +395,7 @@ func (o *Options) CheckRequest() error {
 
 // checkProbes refuses options that make a probe which loadgen refuses. Only the cluster knows a Service's address: an
 // example address stands in for it, see https://www.rfc-editor.org/rfc/rfc5737.
-func (o *Options) checkProbes() error {
+func checkProbes(o *Options) error {
 	for _, s := range o.targets {
 		known := watcher.Info{Service: timeline.Service{Name: s.Service, ClusterIP: "192.0.2.1"}, Port: 80}
 		for _, p := range o.probesOf(service{target: s, info: known}) {
@@ -407,7 +407,7 @@ func (o *Options) checkProbes() error {
 	return nil
 }
 
-func (o *Options) checkGates() error {
+func checkGates(o *Options) error {
 	var err error
 	if o.gates, err = judging.ParseGates(o.GateExprs); err != nil || o.carried {
 		return err
@@ -428,9 +428,9 @@ func (o *Options) checkGates() error {
 	return nil
 }
 
-func (o *Options) checkFormat() error { return judging.CheckFormat(report.Formats, o.Format) }
+func checkFormat(o *Options) error { return judging.CheckFormat(report.Formats, o.Format) }
 
-func (o *Options) checkHammer() error {
+func checkHammer(o *Options) error {
 	if o.Hammer == "" {
 		return nil
 	}
@@ -445,7 +445,7 @@ func (o *Options) checkHammer() error {
 }
 
 // checkPrinted refuses to print secrets: `lapse gen` prints the run's Secret too.
-func (o *Options) checkPrinted() error {
+func checkPrinted(o *Options) error {
 	if o.YAML && o.Secrets() != nil {
 		return exit.Usagef("put it into a header, and give --header-from secret/NAME", "a target's query has what looks like a secret, and would be printed for all to read")
 	}
@@ -465,11 +465,11 @@ func (o *Options) blockEvery() time.Duration {
 }
 
 // total is how long the run will take, or 0 if only the command knows.
-func (o *Options) total() time.Duration {
-	if o.Duration == 0 {
+func (s *Spec) total() time.Duration {
+	if s.Duration == 0 {
 		return 0
 	}
-	return o.Baseline + o.Duration + o.Settle
+	return s.Baseline + s.Duration + s.Settle
 }
 
 // Recorded are the options a later judgement needs.

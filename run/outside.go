@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -13,14 +12,12 @@ import (
 	"time"
 
 	"lapse/deploy/agent"
-	"lapse/kube"
 	"lapse/loadgen"
 	"lapse/run/exit"
 	"lapse/run/mask"
 	"lapse/run/source"
 	"lapse/run/version"
 	"lapse/timeline"
-	"lapse/watcher"
 )
 
 // This file is about the prober on the workstation, outside of the cluster: `--from outside`. It joins the run in the
@@ -30,7 +27,7 @@ import (
 const fromOutside = "outside"
 
 // readOutside takes the workstation out of --from; what is left are nodes.
-func (o *Options) readOutside() error {
+func readOutside(o *Options) error {
 	places := strings.Split(o.From, ",")
 	if !slices.Contains(places, fromOutside) {
 		return nil
@@ -48,25 +45,6 @@ func (o *Options) readOutside() error {
 	case !o.InCluster():
 		return exit.Usagef("drop it, or name a Service; "+advice, "--from outside: what is measured here is measured from nowhere else")
 	}
-	return nil
-}
-
-// findOutside finds the ways by which this machine reaches a Service, and refuses one that leads nowhere.
-func (o *Options) findOutside(ctx context.Context, client kube.Client, s targetSpec, info watcher.Info) error {
-	if !o.Outside {
-		return nil
-	}
-	ways, err := watcher.OutsideWays(ctx, client, info.Service.Namespace, info.Service.Name, o.asked(s))
-	if err != nil {
-		return err
-	}
-	for _, w := range ways {
-		if addr, err := netip.ParseAddr(w.Host); err == nil && !loadgen.HasRoute(addr) {
-			return exit.Usagef("measure from a machine that has one, or leave out --from outside", "--from outside: this machine has no route to %s of Service %q, %s", w.Name(), s.Service, addr)
-		}
-	}
-	info.Ways = ways
-	o.outside = append(o.outside, service{target: s, info: info, measured: true})
 	return nil
 }
 

@@ -126,7 +126,7 @@ func predictedLine(e timeline.Event) string {
 }
 
 // checkPreflight reads the accepted findings, and the node that the command drains.
-func (o *Options) checkPreflight() error {
+func checkPreflight(o *Options) error {
 	if o.PreflightBaseline != "" {
 		b, err := preflight.ReadBaseline(o.PreflightBaseline)
 		if err != nil {

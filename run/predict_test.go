@@ -52,12 +52,12 @@ func TestTheDrainedNodeIsKnownToPreflight(t *testing.T) {
 		"kubectl drain node2 --ignore-daemonsets": "node2", "kubectl drain node1 node2": "", "kubectl drain -l pool=old": "", "kubectl rollout restart deploy/web": "", "./upgrade.sh": "", "": "",
 	} {
 		o := &Options{Command: timeline.SplitCommand(command)}
-		if err := o.checkPreflight(); err != nil || o.Drains != want {
+		if err := checkPreflight(o); err != nil || o.Drains != want {
 			t.Errorf("%q drains %q, want %q (%v)", command, o.Drains, want, err)
 		}
 	}
 	agent := &Options{Spec: Spec{Drains: "node2"}}
-	if err := agent.checkPreflight(); err != nil || agent.Drains != "node2" {
+	if err := checkPreflight(agent); err != nil || agent.Drains != "node2" {
 		t.Errorf("the agent forgets what the workstation said: %q (%v)", agent.Drains, err)
 	}
 }

@@ -162,8 +162,8 @@ func optionsOf(spec []byte) (*Options, error) {
 		return nil, fmt.Errorf("the run's spec: %w", err)
 	}
 	o := &Options{Spec: Spec(s), Here: true, carried: true, ExternalCommand: s.Duration == 0}
-	for _, check := range []func() error{o.CheckTargets, o.CheckNumbers, o.CheckRequest, o.checkProtocols} {
-		if err := check(); err != nil {
+	for _, check := range []func(*Options) error{(*Options).CheckTargets, checkNumbers, (*Options).CheckRequest, checkProtocols} {
+		if err := check(o); err != nil {
 			return nil, err
 		}
 	}

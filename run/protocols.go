@@ -51,7 +51,7 @@ func (o *Options) spoken(flag string) bool {
 }
 
 // checkProtocols checks that each flag means something to one of the targets, and each path to its own.
-func (o *Options) checkProtocols() error {
+func checkProtocols(o *Options) error {
 	for _, p := range loadgen.Protocols {
 		for _, flag := range p.Options {
 			if o.Given[flag] && !o.spoken(flag) {
@@ -67,23 +67,23 @@ func (o *Options) checkProtocols() error {
 			return exit.Usagef("as in svc/"+s.Service+" --scheme "+p.Scheme, "target %s: %s has no path", s, p.Scheme)
 		}
 	}
-	if err := o.checkGRPC(); err != nil {
+	if err := checkGRPC(o); err != nil {
 		return err
 	}
 	if o.spoken("echo") {
-		if err := o.checkEcho(); err != nil {
+		if err := checkEcho(o); err != nil {
 			return err
 		}
 	}
-	if err := o.checkPersistent(); err != nil {
+	if err := checkPersistent(o); err != nil {
 		return err
 	}
-	o.noteShortcomings()
+	noteShortcomings(o)
 	return nil
 }
 
 // checkGRPC encodes the message that a method is called with. In the Job it has come encoded.
-func (o *Options) checkGRPC() error {
+func checkGRPC(o *Options) error {
 	switch {
 	case o.AgentListen != "":
 		return nil
@@ -108,7 +108,7 @@ func (o *Options) checkGRPC() error {
 }
 
 // checkEcho reads the texts to send and to await.
-func (o *Options) checkEcho() error {
+func checkEcho(o *Options) error {
 	const hint = `escapes are those of Go: \r \n \t \\ \x00; as in --echo 'PING\r\n'`
 	var err error
 	if o.Sent, err = Unescape(o.Echo); err != nil {
@@ -124,7 +124,7 @@ func (o *Options) checkEcho() error {
 }
 
 // noteShortcomings notes what the probes of the targets do not show.
-func (o *Options) noteShortcomings() {
+func noteShortcomings(o *Options) {
 	for _, s := range o.targets {
 		p := o.protocolOf(s)
 		if p.Beware == nil {
@@ -140,7 +140,7 @@ func (o *Options) noteShortcomings() {
 }
 
 // checkPersistent decides which kinds of connection the targets' protocols allow to measure.
-func (o *Options) checkPersistent() error {
+func checkPersistent(o *Options) error {
 	newOnly := slices.DeleteFunc(slices.Clone(o.targets), o.persistent)
 	if len(newOnly) == 0 {
 		return nil

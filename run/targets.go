@@ -94,11 +94,11 @@ func (m *measurement) startTargets() error {
 }
 
 // controlRate returns the rate of the control target: that of a single target, and at most [source.MostControl].
-func (o *Options) controlRate() float64 {
-	if o.Chooses() {
+func (s *Spec) controlRate() float64 {
+	if s.Chooses() {
 		return source.MostControl
 	}
-	return min(o.Rate, source.MostControl)
+	return min(s.Rate, source.MostControl)
 }
 
 func serviceKey(s timeline.Service) string { return s.Namespace + "/" + s.Name }

@@ -23,7 +23,7 @@ func (o *Options) PrintedJob(ctx context.Context, namespace string, readNodes bo
 		if err != nil {
 			return config, err
 		}
-		if err := o.chooseProbers(ctx, c.client); err != nil {
+		if err := chooseProbers(ctx, o, c.client); err != nil {
 			return config, err
 		}
 	} else {
