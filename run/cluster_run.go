@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"sync"
 	"time"
@@ -52,8 +50,8 @@ type clusterRun struct {
 
 // runInCluster measures from a Job. At the end it deletes all of the run's objects in the cluster, unless the Job
 // holds facts that are not safe here.
-func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
-	setup, release := exit.Interruptible(ctx, signals)
+func (o *Options) runInCluster(ctx context.Context, signals exit.Signals, stdout, stderr io.Writer) error {
+	setup, release := exit.Interruptible(ctx, signals.C)
 	defer release()
 	s, err := screen.Open(o.Dashboard, stderr, o.total())
 	if err != nil {
@@ -96,11 +94,11 @@ func (o *Options) runInCluster(ctx context.Context, signals <-chan os.Signal, st
 	}
 	r.measured = true
 	r.keep = true // until the end is in order: a panic must not delete what the Pod holds
-	tl := r.follow(ctx, signals)
+	tl := r.follow(ctx, signals.C)
 	leaveOutside()
 	unwritten := r.save(tl)
 	cleanUp()
-	signal.Reset(exit.StopSignals...) // from here on a signal may end the process at once
+	signals.Release() // from here on a signal may end the process at once
 	r.live.End(tl)
 	if o.Changes > 0 {
 		return presentRoutes(stdout, r.dir, o.Output, tl, unwritten)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-
 	"lapse/correlate/kubectl"
 	"lapse/run/mask"
 	"lapse/timeline"

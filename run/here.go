@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -22,7 +21,7 @@ import (
 )
 
 // runHere measures from this machine: a URL, a Service with --here, and all targets of the agent in the Job.
-func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout, stderr io.Writer) error {
+func (o *Options) runHere(ctx context.Context, signals exit.Signals, stdout, stderr io.Writer) error {
 	s, err := screen.Open(o.Dashboard, stderr, o.total())
 	if err != nil {
 		return err
@@ -31,7 +30,7 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	m := newMeasurement(o, s.Log)
 	dismiss := sync.OnceFunc(m.dismissProbers)
 	defer dismiss()
-	setup, release := exit.Interruptible(ctx, signals)
+	setup, release := exit.Interruptible(ctx, signals.C)
 	defer release()
 	if err := m.find(setup); err != nil {
 		return exit.StoppedOr(setup, err)
@@ -78,7 +77,7 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 		}
 	}
 	nothing = false // a panic leaves what was measured until then
-	tl, err := m.run(ctx, signals)
+	tl, err := m.run(ctx, signals.C)
 	dismiss() // now: an agent may hold its result for long
 	if err != nil {
 		nothing = true
@@ -87,11 +86,11 @@ func (o *Options) runHere(ctx context.Context, signals <-chan os.Signal, stdout,
 	}
 	if job != nil {
 		m.Live.End(tl)
-		job.handOver(tl, signals, stdout)
+		job.handOver(tl, signals.C, stdout)
 		return exit.With(tl.Verdict.ExitCode, nil)
 	}
 	unwritten := saved.Save(dir, tl)
-	signal.Reset(exit.StopSignals...) // from here on a signal may end the process at once
+	signals.Release() // from here on a signal may end the process at once
 	m.Live.End(tl)
 	return saved.Present(stdout, dir, o.Output, tl, unwritten)
 }

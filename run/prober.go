@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"reflect"
 	"sync"
@@ -50,10 +49,7 @@ type prober struct {
 const maxProberConns = 64
 
 // RunProber measures for a coordinator, until a signal ends it.
-func RunProber(ctx context.Context, stderr io.Writer) error {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, exit.StopSignals...)
-	defer signal.Stop(signals)
+func RunProber(ctx context.Context, signals <-chan os.Signal, stderr io.Writer) error {
 	listen := os.Getenv(deploy.EnvProbe)
 	if listen == "" {
 		return exit.Usagef("`lapse run svc/NAME --from all` starts probers", "%s is not set: this verb is for the Pods of a run's DaemonSet", deploy.EnvProbe)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"syscall"
@@ -151,14 +150,12 @@ func presentRoutes(stdout io.Writer, dir string, as saved.Output, tl *model.Time
 	return exit.With(tl.Verdict.ExitCode, errors.Join(unwritten, report.Routes(stdout, tl, dir, terminal.StyleOf(stdout).Screen)))
 }
 
-// ServeCanary answers every request with the name of this Pod, until the time serveOn after SIGTERM.
+// ServeCanary answers every request with the name of this Pod, until the time serveOn after the end of ctx.
 func ServeCanary(ctx context.Context, address string, serveOn time.Duration) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("the Pod's name: %w", err)
 	}
-	ctx, stop := signal.NotifyContext(ctx, exit.StopSignals...)
-	defer stop()
 	server := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Pod", host)
 		w.Header().Set("Content-Length", strconv.Itoa(len(canaryBody)))

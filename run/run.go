@@ -4,21 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"lapse/run/exit"
 )
 
 // Run measures from the Job or from this machine, as the targets require, and prints the result.
-func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, exit.StopSignals...)
-	signal.Ignore(syscall.SIGPIPE) // the reader of our output may exit: the Job must still be deleted
-	defer signal.Stop(signals)
+func (o *Options) Run(ctx context.Context, signals exit.Signals, stdout, stderr io.Writer) error {
 	if o.ID == "" {
 		o.ID = NewID()
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os/signal"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ answers take to change.`,
 			if err := o.Check([]string{"svc/" + deploy.CanaryName(o.ID)}, nil); err != nil {
 				return err
 			}
-			return o.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return measure(cmd, &o)
 		},
 	}
 	f := cmd.Flags()
@@ -73,7 +74,9 @@ func newCanary() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "canary", Short: "Internal: run by the Pods that lapse routes creates", Hidden: true, Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return run.ServeCanary(cmd.Context(), ":8080", serveOn)
+			ctx, stop := signal.NotifyContext(cmd.Context(), stopSignals...)
+			defer stop()
+			return run.ServeCanary(ctx, ":8080", serveOn)
 		},
 	}
 	cmd.Flags().DurationVar(&serveOn, "serve-on", deploy.CanaryServes, "how long to go on after SIGTERM")

@@ -34,7 +34,7 @@ svc/NAME?route=ROUTE,... sends requests over other routes than the default one: 
 			if err := check(&o, cmd, args, command); err != nil {
 				return err
 			}
-			return o.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return measure(cmd, &o)
 		},
 	}
 	runFlags(&o, cmd)
@@ -48,6 +48,10 @@ func newProbe() *cobra.Command {
 		Short:  "Internal: run by the prober Pods of --from",
 		Hidden: true,
 		Args:   exactly(0, "no arguments"),
-		RunE:   func(cmd *cobra.Command, _ []string) error { return run.RunProber(cmd.Context(), cmd.ErrOrStderr()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			signals, stop := takeSignals()
+			defer stop()
+			return run.RunProber(cmd.Context(), signals.C, cmd.ErrOrStderr())
+		},
 	}
 }

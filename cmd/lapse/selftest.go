@@ -7,10 +7,8 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,15 +99,14 @@ func (f *selftestFlags) check() error {
 
 // run measures, compares and prints.
 func (f *selftestFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
+	signals, stop := takeSignals()
+	defer stop()
 	dir, clean, err := f.directory()
 	if err != nil {
 		return err
 	}
 	defer clean()
-	trial, err := f.Measure(ctx, dir, signals, stderr)
+	trial, err := f.Measure(ctx, dir, signals.C, stderr)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,11 @@ import (
 	"syscall"
 )
 
-// StopSignals end a run in order, or its command.
-var StopSignals = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+// Signals are the signals that end a run in order, or its command. Whoever owns the process takes them.
+type Signals struct {
+	C       <-chan os.Signal
+	Release func() // gives the signals their usual effect back: from then on one may end the process at once
+}
 
 // StoppedBy says which signal ended a run.
 func StoppedBy(sig os.Signal) string {
