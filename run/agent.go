@@ -55,31 +55,31 @@ type jobRun struct {
 // agentEnv fills in the options of an agent from its Job's environment. A Job written by hand has flags as its
 // container's arguments; a Job that Lapse made has a Spec.
 func (o *Options) agentEnv() error {
-	o.AgentListen = os.Getenv(deploy.EnvListen)
+	o.AgentListen = o.Env[deploy.EnvListen]
 	if o.AgentListen == "" {
 		return nil
 	}
 	var err error
-	if text := os.Getenv(deploy.EnvSpec); text != "" {
+	if text := o.Env[deploy.EnvSpec]; text != "" {
 		if len(o.Targets)+len(o.Given) > 0 {
 			return exit.Usagef("edit "+deploy.EnvSpec+", or remove it and write all flags as arguments", "the container has both arguments and %s", deploy.EnvSpec)
 		}
-		if o.Spec, err = ReadSpec(text, os.Getenv(deploy.EnvPrivate)); err != nil {
+		if o.Spec, err = ReadSpec(text, o.Env[deploy.EnvPrivate]); err != nil {
 			return err
 		}
 		o.carried, o.Kube.Namespace, o.From = true, o.Namespace, o.ProberNodes
 	} else if !o.given("workstation-timeout") {
 		o.WorkstationTimeout = 0 // no workstation runs a command
 	}
-	o.AddSecrets(os.Environ())
+	o.AddSecrets(o.Env.list())
 	o.Here = true
-	o.ID = os.Getenv(deploy.EnvRun)
-	o.Out = os.Getenv(deploy.EnvDir)
+	o.ID = o.Env[deploy.EnvRun]
+	o.Out = o.Env[deploy.EnvDir]
 	o.ExternalCommand = o.Duration == 0
-	if o.Hold, err = time.ParseDuration(os.Getenv(deploy.EnvHold)); err != nil {
+	if o.Hold, err = time.ParseDuration(o.Env[deploy.EnvHold]); err != nil {
 		return exit.Usagef("the Job sets it", "%s: %w", deploy.EnvHold, err)
 	}
-	deadline, err := time.ParseDuration(os.Getenv(deploy.EnvDeadline))
+	deadline, err := time.ParseDuration(o.Env[deploy.EnvDeadline])
 	if err != nil {
 		return exit.Usagef("the Job sets it", "%s: %w", deploy.EnvDeadline, err)
 	}
@@ -204,7 +204,7 @@ func (a *jobRun) removal() string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	pod, err := a.m.client.Pods(os.Getenv(deploy.EnvNamespace)).Get(ctx, os.Getenv(deploy.EnvPod), metav1.GetOptions{})
+	pod, err := a.m.client.Pods(a.m.opts.Env[deploy.EnvNamespace]).Get(ctx, a.m.opts.Env[deploy.EnvPod], metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return "the measuring Pod was deleted"

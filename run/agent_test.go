@@ -148,8 +148,6 @@ func TestARunOfACommandEndsWhenItsWorkstationIsNotHeardOf(t *testing.T) {
 }
 
 func TestAnEvictedAgentSaysByWhom(t *testing.T) {
-	t.Setenv(deploy.EnvNamespace, "shop")
-	t.Setenv(deploy.EnvPod, "lapse-x7k2p-abcde")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/namespaces/shop/pods/lapse-x7k2p-abcde") {
 			refuseAPI(w, 404, metav1.StatusReasonNotFound, r.URL.Path)
@@ -167,7 +165,7 @@ func TestAnEvictedAgentSaysByWhom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := idleAgent(t, &Options{})
+	a := idleAgent(t, &Options{Env: Env{deploy.EnvNamespace: "shop", deploy.EnvPod: "lapse-x7k2p-abcde"}})
 	defer a.m.Live.End(nil)
 	a.m.client = client
 	if got := a.removal(); got != "the measuring Pod was evicted from node2, as a drain does (EvictionByEvictionAPI: Eviction API: evicting)" {

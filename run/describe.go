@@ -29,15 +29,15 @@ func (m *measurement) meta() timeline.Meta {
 
 // describeSource is this process as a source of facts. Other sources may join the run.
 func (m *measurement) describeSource() timeline.Source {
-	s := timeline.Source{ID: 1, Name: "here", Role: timeline.Workstation, Version: version.Version, T0: m.Clock.T0(), Node: os.Getenv("NODE_NAME")}
+	s := timeline.Source{ID: 1, Name: "here", Role: timeline.Workstation, Version: version.Version, T0: m.Clock.T0(), Node: m.opts.Env["NODE_NAME"]}
 	if m.opts.AgentListen != "" {
 		s.Role = timeline.Coordinator
 	}
 	if host, err := os.Hostname(); err == nil {
 		s.Name = host
 	}
-	if pod := os.Getenv("POD_NAME"); pod != "" {
-		s.Name, s.Pod = pod, strings.TrimPrefix(os.Getenv("POD_NAMESPACE")+"/"+pod, "/")
+	if pod := m.opts.Env["POD_NAME"]; pod != "" {
+		s.Name, s.Pod = pod, strings.TrimPrefix(m.opts.Env["POD_NAMESPACE"]+"/"+pod, "/")
 	}
 	return s
 }

@@ -124,7 +124,7 @@ func (r *found) headless() *watcher.Info {
 // lookUp asks the DNS servers for the name of the first headless Service, or the twin of the run's own, until ctx
 // ends. What stands in the way costs only that.
 func (m *measurement) lookUp(ctx context.Context) {
-	asked, domain := *m.opts.DNS, clusterDomain()
+	asked, domain := *m.opts.DNS, clusterDomain(m.opts.Env)
 	if len(asked.Servers) > 0 && (domain == "" || len(m.services) == 0) {
 		asked = DNS{NotAsked: "the cluster's DNS domain is not in the search list of the Job's Pod"}
 	}

@@ -120,7 +120,6 @@ func TestDNSServersReachTheJob(t *testing.T) {
 
 // Outside of a cluster there is no name to ask for: why is an event, and nothing is asked.
 func TestDNSIsNotAskedWithoutTheClustersDomain(t *testing.T) {
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	o := &Options{}
 	o.DNS = &DNS{Servers: []lookup.Server{{Addr: netip.MustParseAddrPort("127.0.0.1:1")}}}
 	m := newMeasurement(o, slog.New(slog.DiscardHandler))

@@ -93,7 +93,7 @@ func (r *found) resolve(ctx context.Context) error {
 // reachable refuses a way whose host does not resolve here, or to whose address this machine has no route.
 func (r *found) reachable(ctx context.Context, s service, way watcher.Way, host string) error {
 	name := s.target.Service
-	if way.Turns && clusterDomain() == "" {
+	if way.Turns && clusterDomain(r.opts.Env) == "" {
 		return exit.Usagef("measure it in the cluster: drop --here", "Service %q is headless, and its name resolves only in the cluster", name)
 	}
 	if err := resolvable(ctx, host); err != nil && s.info.Service.ExternalName != "" {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -40,19 +39,20 @@ const (
 // A fleet is the probers of a run in its coordinator. It finds their Pods, follows their recordings, and compares the
 // clocks.
 type fleet struct {
-	client    kube.Client
-	namespace string
-	name      string   // of the run
-	nodes     []string // to measure from
-	zones     map[string]string
-	keys      *tls.Config
-	wait      time.Duration // for all probers, before the run begins
-	timeout   time.Duration
-	clock     timeline.Clock
-	put       func(timeline.Fact)
-	log       *slog.Logger
-	calls     chan<- func()  // to the loop
-	join      func(*joining) // called by the loop for a process that is ready to measure, or was lost
+	client     kube.Client
+	namespace  string
+	name       string   // of the run
+	nodes      []string // to measure from
+	unattended bool     // the run was applied by hand
+	zones      map[string]string
+	keys       *tls.Config
+	wait       time.Duration // for all probers, before the run begins
+	timeout    time.Duration
+	clock      timeline.Clock
+	put        func(timeline.Fact)
+	log        *slog.Logger
+	calls      chan<- func()  // to the loop
+	join       func(*joining) // called by the loop for a process that is ready to measure, or was lost
 
 	abandoned chan struct{}
 	abandonIt sync.Once
@@ -85,7 +85,7 @@ func (m *measurement) newFleet(ctx context.Context, namespace string) (*fleet, e
 		return nil, err
 	}
 	f := &fleet{
-		client: m.client, namespace: namespace, name: m.opts.ID, nodes: m.opts.Probers, keys: keys, wait: m.opts.ProberWait, timeout: m.opts.Timeout, clock: m.Clock,
+		client: m.client, namespace: namespace, name: m.opts.ID, nodes: m.opts.Probers, unattended: m.opts.Env[deploy.EnvKeys] != "", keys: keys, wait: m.opts.ProberWait, timeout: m.opts.Timeout, clock: m.Clock,
 		put: m.Queue.Put, log: m.log, calls: m.Calls, join: m.join, abandoned: make(chan struct{}), state: map[string]string{},
 		processes: map[string]int{}, created: map[string]bool{}, zones: zonesOf(ctx, m.client),
 	}
@@ -188,7 +188,7 @@ func (f *fleet) noteUncreated(ctx context.Context, pods []corev1.Pod) {
 	if len(without) == 0 || f.clock.Now() > f.wait {
 		return
 	}
-	why := deploy.Uncreated(ctx, f.client, f.namespace, f.name, os.Getenv(deploy.EnvKeys) != "")
+	why := deploy.Uncreated(ctx, f.client, f.namespace, f.name, f.unattended)
 	for _, node := range without {
 		f.note(node, cmp.Or(why, notCreated))
 	}

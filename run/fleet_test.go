@@ -44,7 +44,7 @@ type probersPod struct {
 // startProber starts a prober that listens on an address of the loopback network, as if its Pod ran on a node.
 func startProber(t *testing.T, keys deploy.Keys, node, addr string) *probersPod {
 	t.Helper()
-	p, err := newProber(t.TempDir(), terminal.NewLogger(io.Discard))
+	p, err := newProber("lapse-x", t.TempDir(), terminal.NewLogger(io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,15 +79,14 @@ func startProber(t *testing.T, keys deploy.Keys, node, addr string) *probersPod 
 // fleetMeasurement is a measurement of a URL from nodes, whose Pods are known to the API server.
 func fleetMeasurement(t *testing.T, keys deploy.Keys, url string, nodes []string, pods ...*corev1.Pod) *measurement {
 	t.Helper()
-	t.Setenv(deploy.EnvTLSCA, string(keys.Coordinator.CA))
-	t.Setenv(deploy.EnvTLSCert, string(keys.Coordinator.Cert))
-	t.Setenv(deploy.EnvTLSKey, string(keys.Coordinator.Key))
-	t.Setenv(deploy.EnvNamespace, "shop")
 	o := &Options{Spec: Spec{
 		Targets: []string{url}, Rate: 200, Timeout: 5 * time.Second, Kinds: []string{"new"}, Baseline: 100 * time.Millisecond, Duration: time.Second,
 		Connections: 1, Method: "GET", Scheme: "http", Pacing: "economical", Coverage: "99%", MaxDuration: time.Hour, Hold: time.Minute, Join: time.Second,
 		Probers: nodes, ProberWait: patience,
-	}, ID: "lapse-x"}
+	}, ID: "lapse-x", Env: Env{
+		deploy.EnvTLSCA: string(keys.Coordinator.CA), deploy.EnvTLSCert: string(keys.Coordinator.Cert),
+		deploy.EnvTLSKey: string(keys.Coordinator.Key), deploy.EnvNamespace: "shop",
+	}}
 	target, err := ParseTarget(url)
 	if err != nil {
 		t.Fatal(err)
@@ -332,8 +331,7 @@ func TestAppliedRunMakesItsKeysAndDismissesItsProbers(t *testing.T) {
 	server := startServer(t)
 	defer server.Close()
 	m := fleetMeasurement(t, deploy.Keys{}, server.URL(), []string{"node1"})
-	t.Setenv(deploy.EnvKeys, "lapse-x-keys")
-	t.Setenv(deploy.EnvPod, "lapse-x-abcde")
+	m.opts.Env[deploy.EnvKeys], m.opts.Env[deploy.EnvPod] = "lapse-x-keys", "lapse-x-abcde"
 	set := fake.NewSimpleClientset(
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-abcde", Namespace: "shop"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-keys", Namespace: "shop"}},

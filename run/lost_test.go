@@ -477,9 +477,7 @@ func TestAPodWithoutItsRightsKnowsThatItsJobWasDeleted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Setenv(deploy.EnvNamespace, "shop")
-		t.Setenv(deploy.EnvPod, "lapse-x7k2p-abcde")
-		if got := (&jobRun{m: &measurement{found: found{client: client}}}).removal(); got != want {
+		if got := (&jobRun{m: &measurement{opts: &Options{Env: Env{deploy.EnvNamespace: "shop", deploy.EnvPod: "lapse-x7k2p-abcde"}}, found: found{client: client}}}).removal(); got != want {
 			t.Errorf("%s: %q, want %q", reason, got, want)
 		}
 		server.Close()

@@ -63,7 +63,7 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 	}
 	if len(m.opts.Probers) > 0 {
 		var err error
-		if m.fleet, err = m.newFleet(ctx, os.Getenv(deploy.EnvNamespace)); err != nil {
+		if m.fleet, err = m.newFleet(ctx, m.opts.Env[deploy.EnvNamespace]); err != nil {
 			return nil, err
 		}
 		m.Waits = &measure.Awaited{Longest: m.opts.ProberWait, Complete: m.fleet.complete, Missing: m.missingProbers}

@@ -33,7 +33,7 @@ func (o *Options) looksNamesUp() bool {
 
 // startNames starts a target for each name and DNS server. Without them the rest is measured.
 func (m *measurement) startNames() {
-	domain := clusterDomain()
+	domain := clusterDomain(m.opts.Env)
 	if domain == "" || m.opts.DNS == nil {
 		return
 	}

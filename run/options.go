@@ -82,6 +82,8 @@ type Options struct {
 	outside       []service           // what this machine measures with --from outside
 	nearby        []map[string]string // the selectors of chosen Services in the Job's namespace
 
+	Env Env // of this process
+
 	Given map[string]bool // the flags that were given; true: with another value than the default
 }
 

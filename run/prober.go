@@ -32,6 +32,7 @@ import (
 // A prober is the process in the Pod of a node that is measured from. It measures what the run's coordinator assigns,
 // and hands over its recording. It watches nothing and judges nothing.
 type prober struct {
+	run     string // its name
 	process string
 	clock   timeline.Clock
 	rec     *record.Writer
@@ -49,16 +50,16 @@ type prober struct {
 const maxProberConns = 64
 
 // RunProber measures for a coordinator, until a signal ends it.
-func RunProber(ctx context.Context, signals <-chan os.Signal, stderr io.Writer) error {
-	listen := os.Getenv(deploy.EnvProbe)
+func RunProber(ctx context.Context, env Env, signals <-chan os.Signal, stderr io.Writer) error {
+	listen := env[deploy.EnvProbe]
 	if listen == "" {
 		return exit.Usagef("`lapse run svc/NAME --from all` starts probers", "%s is not set: this verb is for the Pods of a run's DaemonSet", deploy.EnvProbe)
 	}
-	keys, err := keysFromEnv().Server()
+	keys, err := keysOf(env).Server()
 	if err != nil {
 		return err
 	}
-	p, err := newProber(cmp.Or(os.Getenv(deploy.EnvDir), deploy.DefaultDir), terminal.NewLogger(stderr))
+	p, err := newProber(env[deploy.EnvRun], cmp.Or(env[deploy.EnvDir], deploy.DefaultDir), terminal.NewLogger(stderr))
 	if err != nil {
 		return err
 	}
@@ -88,12 +89,13 @@ func RunProber(ctx context.Context, signals <-chan os.Signal, stderr io.Writer) 
 	return nil
 }
 
-func keysFromEnv() agent.KeyPair {
-	return agent.KeyPair{CA: []byte(os.Getenv(deploy.EnvTLSCA)), Cert: []byte(os.Getenv(deploy.EnvTLSCert)), Key: []byte(os.Getenv(deploy.EnvTLSKey))}
+// keysOf returns the keys that the DaemonSet has put into the environment.
+func keysOf(env Env) agent.KeyPair {
+	return agent.KeyPair{CA: []byte(env[deploy.EnvTLSCA]), Cert: []byte(env[deploy.EnvTLSCert]), Key: []byte(env[deploy.EnvTLSKey])}
 }
 
-func newProber(dir string, log *slog.Logger) (*prober, error) {
-	p := &prober{process: rand.Text(), clock: timeline.StartClock(), log: log, over: make(chan struct{})}
+func newProber(run, dir string, log *slog.Logger) (*prober, error) {
+	p := &prober{run: run, process: rand.Text(), clock: timeline.StartClock(), log: log, over: make(chan struct{})}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make a place for the recording: %w", err)
 	}
@@ -107,7 +109,7 @@ func newProber(dir string, log *slog.Logger) (*prober, error) {
 func (p *prober) Status() agent.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := agent.Status{ID: os.Getenv(deploy.EnvRun), Version: version.Version, Process: p.process, T0: p.clock.T0(), Now: p.clock.Now(), Size: p.rec.Size(), Phase: timeline.PhaseStarting}
+	s := agent.Status{ID: p.run, Version: version.Version, Process: p.process, T0: p.clock.T0(), Now: p.clock.Now(), Size: p.rec.Size(), Phase: timeline.PhaseStarting}
 	switch {
 	case p.ended:
 		s.Phase, s.SHA256 = timeline.PhaseEnded, p.rec.Sum()

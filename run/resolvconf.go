@@ -14,9 +14,9 @@ import (
 // clusterDomain is the DNS domain of the cluster around this Pod, or "" outside of a cluster. The
 // kubelet writes it into the Pod's search list, as svc.DOMAIN.
 // https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
-func clusterDomain() string {
+func clusterDomain(env Env) string {
 	conf, err := os.ReadFile("/etc/resolv.conf")
-	if err != nil || os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+	if err != nil || env["KUBERNETES_SERVICE_HOST"] == "" {
 		return ""
 	}
 	for line := range strings.Lines(string(conf)) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -165,10 +164,10 @@ func ReadSpec(public, secrets string) (Spec, error) {
 // AddSecrets adds the headers and the text to echo which the kubelet has put into the environment from the user's
 // Secrets.
 func (s *Spec) AddSecrets(environ []string) {
-	if text, set := os.LookupEnv(deploy.EnvEcho); set {
-		s.Echo = text
-	}
 	for _, variable := range slices.Sorted(slices.Values(environ)) {
+		if text, ok := strings.CutPrefix(variable, deploy.EnvEcho+"="); ok {
+			s.Echo = text
+		}
 		numbered, ok := strings.CutPrefix(variable, deploy.EnvHeader)
 		if !ok {
 			continue

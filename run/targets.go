@@ -145,7 +145,7 @@ func (o *Options) probeBy(s service, way watcher.Way) loadgen.Probe {
 	}
 	p.Service, p.PortName = serviceKey(info.Service), info.PortName
 	p.Route, p.RouteNode, p.Family, p.Turns = way.Route, way.Node, way.Family, way.Turns
-	p.URL = (&url.URL{Scheme: o.schemeOf(target), Host: wayHost(info, way, o.ByClusterIP)}).String()
+	p.URL = (&url.URL{Scheme: o.schemeOf(target), Host: wayHost(info, way, o.domain())}).String()
 	if o.protocolOf(target).Paths {
 		p.URL += target.Path
 	}
@@ -176,13 +176,21 @@ func (o *Options) probe(t timeline.Target) loadgen.Probe {
 	}
 }
 
+// domain returns the cluster's DNS domain, if requests go to Services by their names.
+func (o *Options) domain() string {
+	if o.ByClusterIP {
+		return ""
+	}
+	return clusterDomain(o.Env)
+}
+
 // wayHost is the host and port of the requests to a Service by a way. Inside a Pod the host is the Service's name, as
-// for its clients. Outside, or with byClusterIP, it is the Service's address.
-func wayHost(info watcher.Info, way watcher.Way, byClusterIP bool) string {
+// for its clients. Without a domain it is the Service's address.
+func wayHost(info watcher.Info, way watcher.Way, domain string) string {
 	host := way.Host
 	if host == "" {
 		host = info.Service.ClusterIP
-		if domain := clusterDomain(); domain != "" && !byClusterIP {
+		if domain != "" {
 			// The dot at the end keeps the resolver from trying the search list first.
 			host = fmt.Sprintf("%s.%s.svc.%s.", info.Service.Name, info.Service.Namespace, domain)
 		}

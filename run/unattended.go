@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -49,24 +48,24 @@ func (o *Options) PrintedJob(ctx context.Context, namespace string, readNodes bo
 // coordinatorKeys are what the run's coordinator knows its probers by, and they it. An agent that somebody has
 // applied makes them.
 func (m *measurement) coordinatorKeys(ctx context.Context, namespace string) (agent.KeyPair, error) {
-	secret := os.Getenv(deploy.EnvKeys)
+	secret := m.opts.Env[deploy.EnvKeys]
 	if secret == "" {
-		return keysFromEnv(), nil
+		return keysOf(m.opts.Env), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return deploy.HandOutKeys(ctx, m.client, namespace, os.Getenv(deploy.EnvPod), secret, m.opts.MaxDuration+m.opts.Hold)
+	return deploy.HandOutKeys(ctx, m.client, namespace, m.opts.Env[deploy.EnvPod], secret, m.opts.MaxDuration+m.opts.Hold)
 }
 
 // dismissProbers deletes the probers of a run that somebody has applied, once there is nothing more for them to
 // measure. Otherwise the workstation does.
 func (m *measurement) dismissProbers() {
-	if os.Getenv(deploy.EnvKeys) == "" || m.client == nil {
+	if m.opts.Env[deploy.EnvKeys] == "" || m.client == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	namespace := os.Getenv(deploy.EnvNamespace)
+	namespace := m.opts.Env[deploy.EnvNamespace]
 	if err := deploy.DismissProbers(ctx, m.client, namespace, m.opts.ID); err != nil {
 		m.log.Warn("the probers stay until somebody deletes them: `lapse delete -n "+namespace+" "+m.opts.ID+"`", "error", err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,6 @@ func parsed(t *testing.T, flags ...string) *run.Options {
 	if err := cmd.ParseFlags(flags); err != nil {
 		t.Fatal(err)
 	}
-	o.Given = given(cmd.Flags())
+	o.Env, o.Given = run.EnvOf(os.Environ()), given(cmd.Flags())
 	return &o
 }

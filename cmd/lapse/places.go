@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -116,7 +117,7 @@ func wasGiven(o *run.Options, flag string) bool {
 
 // check completes and validates the options that the flags of cmd have filled in.
 func check(o *run.Options, cmd *cobra.Command, args, command []string) error {
-	o.Given = given(cmd.Flags())
+	o.Env, o.Given = run.EnvOf(os.Environ()), given(cmd.Flags())
 	if err := o.Complete(args, command); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/signal"
 	"time"
 
@@ -37,7 +38,7 @@ answers take to change.`,
 			if o.Changes < 1 {
 				return exit.Usagef("as in --changes 10", "changes %d: at least 1", o.Changes)
 			}
-			o.Given = given(cmd.Flags())
+			o.Env, o.Given = run.EnvOf(os.Environ()), given(cmd.Flags())
 			for _, set := range []string{"direct-rate", "baseline", "settle", "target"} {
 				o.Given[set] = false // as if it was given, with its default
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,7 +52,7 @@ func newProbe() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signals, stop := takeSignals()
 			defer stop()
-			return run.RunProber(cmd.Context(), signals.C, cmd.ErrOrStderr())
+			return run.RunProber(cmd.Context(), run.EnvOf(os.Environ()), signals.C, cmd.ErrOrStderr())
 		},
 	}
 }
