@@ -21,13 +21,13 @@ help:
 ## make golden    rewrite the tests' expected outputs, to be reviewed as a diff
 ## make bench     Lapse against its targets and its peers, about an hour, into docs/benchmarks.md
 ## make bench-go  only the Go benchmarks
-## make scale     10 and 1000 ready endpoints behind 10 Services, half an hour each, into docs/measured/
+## make scale     10 and 1000 ready endpoints behind 10 Services, half an hour each, into runs/
 ## make lab       every cause provoked on that cluster, and what Lapse calls it; REPEAT=3 in both proxy modes, into docs/measured/
-## make routes    each node's routes by lapse routes, held against the nodes' own rules and beside kube-proxy's own figure, into docs/measured/
-## make sweep     the keep-serving curve, held against drains whose Pods do serve longer, into docs/measured/
-## make paired    drains with Lapse and without it by turns: does measuring change them? Into docs/measured/
+## make routes    each node's routes by lapse routes, held against the nodes' own rules and beside kube-proxy's own figure, into runs/
+## make sweep     the keep-serving curve, held against drains whose Pods do serve longer, into runs/
+## make paired    drains with Lapse and without it by turns: does measuring change them? Into runs/
 ## make module MODULE=github.com/you/lapse  another path for the Go modules, everywhere it is named
-## make rollouts  rolling restarts held against the truth, 10 in each proxy mode, quiet and busy, into docs/measured/
+## make rollouts  rolling restarts held against the truth, 10 in each proxy mode, quiet and busy, into runs/
 
 build: bin/lapse
 
@@ -137,10 +137,11 @@ bench:
 bench-go:
 	go test -run '^$$' -bench . -benchmem ./record ./loadgen ./loadgen/protocol ./correlate/...
 
-# A program of sandbox/ that measures on the sandbox's cluster, which ends with it: its name, its arguments.
+# A program of sandbox/ that measures on the sandbox's cluster, which ends with it: its name, its arguments. Its table
+# goes to runs/; docs/measured has what of it is worth keeping.
 define on-sandbox
 @status=0; go -C sandbox run ./$(1) -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" \
-  -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(2) || status=$$?; \
+  -runs "$(CURDIR)/runs" -out "$(CURDIR)/runs" $(2) || status=$$?; \
 bin/sandbox down; exit $$status
 endef
 
@@ -172,7 +173,7 @@ comma := ,
 
 # An hour. SCALE takes arguments, such as -length 2m.
 scale: sandbox
-	@status=0; go -C sandbox build -o ../bin/scale ./scale && bin/scale -lapse "$(CURDIR)/bin/lapse" -runs "$(CURDIR)/runs" -out "$(CURDIR)/docs/measured" $(SCALE) || status=$$?; \
+	@status=0; go -C sandbox build -o ../bin/scale ./scale && bin/scale -lapse "$(CURDIR)/bin/lapse" -runs "$(CURDIR)/runs" -out "$(CURDIR)/runs" $(SCALE) || status=$$?; \
 	bin/sandbox down; exit $$status
 
 # Variables of make are exported to what it runs, so that PATH= would hide the programs it needs.
