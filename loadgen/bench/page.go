@@ -30,10 +30,8 @@ type page struct {
 	Beside    []string // a table for each number of busy processes; the page shows the last
 	Forgiven  string
 	Stepped   bool
-	Stall     string
-	Cut       string
+	Faults    string
 	GRPC      string
-	GRPCCut   string
 	Core      string
 	Recording string
 	Soak      string

@@ -56,6 +56,14 @@ func TestPageTellsWhatWasMissed(t *testing.T) {
 	}
 }
 
+func TestTablesWithTheSameColumnsBecomeOne(t *testing.T) {
+	one, two := table([]string{"a", "b"}, [][]string{{"1", "2"}}), table([]string{"a", "b"}, [][]string{{"3", "4"}, {"5", "6"}})
+	got := appendTable(appendTable("", one), two)
+	if want := "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n| 5 | 6 |\n"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
 func TestSummaryLeavesOutWhatATableBelowShowsAsHeld(t *testing.T) {
 	p := page{Claims: []claim{{Figure: "alone", Held: true}, {Figure: "held", Held: true, Tabled: true}, {Figure: "missed", Tabled: true}}}
 	if got := p.Summary(); strings.Contains(got, "| held |  |") || !strings.Contains(got, "| alone |") || !strings.Contains(got, "| missed |") {
@@ -147,7 +155,7 @@ func TestCoordinatorIsHeldAgainstItsTargets(t *testing.T) {
 			t.Errorf("%s: %q, want %q", figure, got[figure], want)
 		}
 	}
-	if strings.Contains(p.Coordinator, "| cores while the page is open | 0 |") {
+	if strings.Contains(p.Coordinator, "| how far the judgement is behind the probers, at most, s | 0 |") {
 		t.Error("what was not measured is 0")
 	}
 }

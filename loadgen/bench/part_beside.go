@@ -31,8 +31,6 @@ func besideFigures() []figure {
 		{"longest gap between two arrivals, ms", 0,
 			func(r *result) float64 { return longestGap(middle(r.server.kernel())).Seconds() * 1000 }, "", nil},
 		{"time in gaps longer than 10 ms, %", 2, gapsOver(10 * time.Millisecond), "", nil},
-		{"requests that arrived, of those due, %", 1,
-			func(r *result) float64 { return 100 * rateOf(middle(r.server.kernel())) / besideRate }, "", nil},
 		{"CPU of the tool, % of one core", 0,
 			func(r *result) float64 { return 100 * r.cpu.Seconds() / r.length.Seconds() }, "", nil},
 		{"coverage by its own word, %", 2, func(r *result) float64 { return 100 * r.Coverage }, "", nil},

@@ -16,7 +16,6 @@ type coordinatorFigure struct {
 
 var coordinatorFigures = []coordinatorFigure{
 	{"cores", "cores, nobody looks", "≤ 1", 2, atMost(1)},
-	{"cores-looked-at", "cores while the page is open", "", 2, nil},
 	{"MiB-peak", "resident memory, peak with the result, MiB", "≤ 512", 0, atMost(512)},
 	{"s-behind-max", "how far the judgement is behind the probers, at most, s", "", 2, nil},
 	{"s-recorded-max", "how far the workstation's copy is behind the probers, at most, s", "", 2, nil},

@@ -13,7 +13,7 @@ func runStall(ctx context.Context, b *bench, page *page, _ *settings) error {
 	sent := []figure{{"of 2000 requests due during a 1 s stall, sent", 0, sentInStall, "≥ 1995", atLeast(1995)}}
 	t := trial{load: load{Rate: peerRate, Connections: peerConnections, For: 5 * time.Second, CPU: -1},
 		plan: stallPlan}
-	return b.faults(ctx, page, t, sent, &page.Stall)
+	return b.faults(ctx, page, t, sent)
 }
 
 func sentInStall(r *result) float64 {
@@ -29,15 +29,15 @@ func runCut(ctx context.Context, b *bench, page *page, _ *settings) error {
 			func(r *result) float64 { return float64(r.Failed) }, "120", func(v float64) bool { return v == 120 }},
 	}
 	t := trial{load: load{Rate: peerRate, Connections: peerConnections, For: 5 * time.Second, CPU: -1}, plan: cutPlan}
-	return b.faults(ctx, page, t, failed, &page.Cut)
+	return b.faults(ctx, page, t, failed)
 }
 
-func (b *bench) faults(ctx context.Context, page *page, t trial, figures []figure, text *string) error {
+func (b *bench) faults(ctx context.Context, page *page, t trial, figures []figure) error {
 	results, err := b.compare(ctx, t)
 	if err != nil {
 		return err
 	}
-	*text = compareTable(tools, figures, results)
+	page.Faults = appendTable(page.Faults, compareTable(tools, figures, results))
 	page.claim(figures, results)
 	return nil
 }

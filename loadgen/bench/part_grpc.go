@@ -25,14 +25,14 @@ func runGRPC(ctx context.Context, b *bench, page *page, _ *settings) error {
 		{"resident memory, highest, MB", 1, func(r *result) float64 { return float64(r.memory.peak) / 1e6 }, "", nil},
 	}
 	t := trial{load: load{Rate: grpcRate, Connections: grpcConnections, For: b.length, CPU: -1}, plan: serverPlan{GRPC: true}}
-	if err := b.grpc(ctx, page, t, healthy, &page.GRPC); err != nil {
+	if err := b.grpc(ctx, page, t, healthy); err != nil {
 		return err
 	}
 	cut := []figure{
 		{"of 120 requests whose reused connection was cut without a reply, reported as failed", 0, func(r *result) float64 { return float64(r.Failed) }, "120", func(v float64) bool { return v == 120 }},
 	}
 	t.plan, t.load.For = grpcCutPlan, 8*time.Second
-	return b.grpc(ctx, page, t, cut, &page.GRPCCut)
+	return b.grpc(ctx, page, t, cut)
 }
 
 func grpcErrorAt(p float64) func(*result) float64 {
@@ -42,7 +42,7 @@ func grpcErrorAt(p float64) func(*result) float64 {
 }
 
 // grpc makes runs of every tool that speaks gRPC, in turn.
-func (b *bench) grpc(ctx context.Context, page *page, t trial, figures []figure, text *string) error {
+func (b *bench) grpc(ctx context.Context, page *page, t trial, figures []figure) error {
 	results := map[string][]result{}
 	for i := range b.runs {
 		for _, tool := range grpcTools {
@@ -55,7 +55,7 @@ func (b *bench) grpc(ctx context.Context, page *page, t trial, figures []figure,
 			results[tool.name] = append(results[tool.name], r)
 		}
 	}
-	*text = compareTable(grpcTools, figures, results)
+	page.GRPC = appendTable(page.GRPC, compareTable(grpcTools, figures, results))
 	page.claim(figures, results)
 	return nil
 }

@@ -20,7 +20,7 @@ var pageClaims = []struct {
 }
 
 // viewerFigures are what a run tells with and without viewers.
-var viewerFigures = []string{"p50-late-µs", "p99-late-µs", "p99.9-late-µs", "%-coverage", "kB/s/viewer"}
+var viewerFigures = []string{"p50-late-µs", "p99-late-µs", "kB/s/viewer"}
 
 // runPage runs the page's benchmarks, in a real browser and with 50 viewers, in turn.
 func runPage(ctx context.Context, b *bench, page *page, _ *settings) error {

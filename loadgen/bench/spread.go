@@ -41,6 +41,14 @@ func table(head []string, rows [][]string) string {
 	return b.String()
 }
 
+// appendTable returns a table with the rows of another one that has the same columns; that one if there is none yet.
+func appendTable(to, other string) string {
+	if to == "" {
+		return other
+	}
+	return to + strings.SplitAfterN(other, "\n", 3)[2]
+}
+
 // A claim is a target of the project and what came out.
 type claim struct {
 	Figure, Must string

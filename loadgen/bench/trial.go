@@ -59,7 +59,6 @@ func (r *result) cpuPerRequest() float64 {
 // memory is a process's resident memory, in bytes.
 type memory struct {
 	after20s int64 // the last sample until 20 s after its start
-	own      int64 // what of that is no page of a file: not the program's text, which the kernel may drop and share
 	peak     int64
 	samples  []memorySample
 }
@@ -165,7 +164,7 @@ func watchMemory(pid int, ended <-chan struct{}) (m memory) {
 		m.peak = max(m.peak, statusField(string(status), "VmHWM"))
 		at := time.Since(begun)
 		if at <= 20*time.Second {
-			m.after20s, m.own = now, statusField(string(status), "RssAnon")
+			m.after20s = now
 		}
 		if n := len(m.samples); n == 0 || at-m.samples[n-1].at >= time.Second {
 			m.samples = append(m.samples, memorySample{at, now})
