@@ -27,9 +27,8 @@ import (
 type http2Script struct {
 	*http2.Framer
 	net.Conn
-	block   bytes.Buffer
-	fields  *hpack.Encoder
-	givenUp []uint32 // streams that the client has reset
+	block  bytes.Buffer
+	fields *hpack.Encoder
 }
 
 // header writes a header, or a trailer: "status: 200" is a pseudo-header field.

@@ -53,8 +53,6 @@ func (s *udpServer) end() {
 
 func (s *udpServer) addr() netip.AddrPort { return s.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-func (s *udpServer) url() string { return "udp://" + s.addr().String() }
-
 // sources counts the source ports that datagrams came from, and the datagrams.
 func (s *udpServer) sources() (ports, datagrams int) {
 	s.mu.Lock()
