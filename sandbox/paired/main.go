@@ -2,7 +2,7 @@
 // It drains the same node again and again, with and without Lapse by turns, and compares the exit codes of
 // `kubectl drain`, which Pods it evicted, in which order they ended, and how long that took.
 //
-//	paired --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../docs/measured
+//	paired --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../runs
 //	paired --lapse ../bin/lapse --modes '' -n 1                one pair on the sandbox as it is: too few to judge
 //	paired --lapse ../bin/lapse --judge ../runs/paired-…       the table again, from saved runs
 //

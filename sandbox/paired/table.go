@@ -35,7 +35,7 @@ On %s. %s. Made by ` + "`make paired`" + `.
 
 `
 
-// document returns docs/measured/no-influence.md.
+// document returns the tables: docs/measured/no-influence.md sums them up.
 func document(groups [][]pair) string {
 	if len(groups) == 0 {
 		return "No pair is whole.\n"

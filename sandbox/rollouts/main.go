@@ -3,7 +3,7 @@
 // busy process, and takes the truth at the same time, independently of Lapse: when each Pod stopped listening, by its
 // own word, and when the prober's node stopped routing to it, by the node's netfilter rules.
 //
-//	rollouts --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../docs/measured
+//	rollouts --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../runs
 //	rollouts --lapse ../bin/lapse --modes '' -n 3               three runs of each load on the sandbox as it is
 //	rollouts --lapse ../bin/lapse --judge ../runs/rollouts-…    the table again, from saved runs
 //

@@ -35,7 +35,7 @@ ended first.
   have met its stale route; more than one fix.
 `
 
-// document returns docs/measured/rollouts.md.
+// document returns the tables: docs/measured/rollouts.md sums them up.
 func document(results []result) string {
 	var doc strings.Builder
 	first, last := results[0], results[len(results)-1]

@@ -2,7 +2,7 @@
 // rules, which are looked at every 2 ms. Beside it stands kube-proxy's own figure, the network programming latency,
 // read around each change.
 //
-//	routes --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../docs/measured
+//	routes --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../runs
 //	routes --lapse ../bin/lapse --modes '' --changes 5      on the sandbox as it is
 //
 // It exits 1 if more than one in a hundred of the brackets misses the truth.

@@ -25,7 +25,7 @@ every 2 ms.
 
 `
 
-// document returns docs/measured/routes.md.
+// document returns the tables: docs/measured/routes.md sums them up.
 func document(runs []run) string {
 	var b strings.Builder
 	b.WriteString(head + programmingText + "\n")

@@ -3,7 +3,7 @@
 // EndpointSlices, and one server on each node answers for all of their addresses. Every few seconds a Pod of each
 // Service ends and another takes its place.
 //
-//	scale --lapse ../bin/lapse --out ../docs/measured
+//	scale --lapse ../bin/lapse --out ../runs
 //
 // It prints how much memory and CPU the agent took, and how late it sent requests. Beside it runs a prober that
 // measures a single server on the loopback and watches nothing: as late as that one, requests are sent because of all

@@ -3,7 +3,7 @@
 // Each drain's timeline says how many requests would still have failed had its Pod served longer; the drains whose
 // Pods did serve longer say how many that is.
 //
-//	sweep --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../docs/measured
+//	sweep --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../runs
 //	sweep --lapse ../bin/lapse --modes '' -n 1                 one drain of each length on the sandbox as it is: too few to judge
 //	sweep --lapse ../bin/lapse --judge ../runs/sweep-…         the table again, from saved runs
 //

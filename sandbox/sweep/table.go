@@ -32,7 +32,7 @@ failed are counted.
 
 `
 
-// document returns docs/measured/keep-serving.md.
+// document returns the tables: docs/measured/keep-serving.md sums them up.
 func document(drains []drain) string {
 	var b strings.Builder
 	first, last := drains[0], drains[len(drains)-1]
