@@ -80,17 +80,19 @@ var mayImport = map[string][]string{
 	"run/command":               {"timeline", "loadgen", "run/mask"},
 	"run/screen":                {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "dashboard", "dashboard/publish", "report", "run/exit", "run/live", "run/terminal"},
 	"run/saved":                 {"hint", "timeline", "record", "correlate", "correlate/model", "correlate/verdict", "dashboard", "report", "run/exit", "run/judging", "run/terminal"},
-	"run":                       {"hint", "hint/input", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "kube", "watcher", "correlate", "correlate/kubectl", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "deploy", "deploy/agent", "dashboard/places", "preflight"},
-	"cmd/lapse":                 {"hint", "run", "run/exit", "run/judging", "run/saved", "run/screen", "run/terminal", "run/version", "timeline", "record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
+	"run/access":                {"deploy", "kube", "run/exit", "run/version"},
+	"run/spec":                  {"hint", "hint/input", "timeline", "loadgen", "loadgen/hey", "loadgen/lookup", "correlate/kubectl", "correlate/quantity", "correlate/verdict", "deploy", "deploy/agent", "preflight", "report", "watcher", "run/access", "run/exit", "run/judging", "run/mask", "run/saved", "run/source"},
+	"run":                       {"hint", "timeline", "record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "kube", "watcher", "correlate", "correlate/model", "correlate/quantity", "correlate/verdict", "report", "deploy", "deploy/agent", "dashboard/places", "preflight"},
+	"cmd/lapse":                 {"hint", "run", "run/access", "run/exit", "run/judging", "run/saved", "run/screen", "run/spec", "run/terminal", "run/version", "timeline", "record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "report", "deploy", "deploy/agent"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
-	"cmd/lapse/internal/trials":   {"timeline", "record", "loadgen/faultserver", "correlate/model", "run", "run/exit", "run/saved", "cmd/lapse/internal/selftest"},
+	"cmd/lapse/internal/trials":   {"timeline", "record", "loadgen/faultserver", "correlate/model", "run", "run/exit", "run/saved", "run/spec", "cmd/lapse/internal/selftest"},
 
 	"correlate/causes/connections": {"timeline", "correlate/causes/rule", "correlate/causes/evidence", "correlate/cluster", "correlate/model", "correlate/quantity"},
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"kube", "kube/kubetest", "watcher", "deploy", "deploy/agent", "preflight", "run", "cmd/lapse"}
+var knowKubernetes = []string{"kube", "kube/kubetest", "watcher", "deploy", "deploy/agent", "preflight", "run", "run/access", "run/spec", "cmd/lapse"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {

@@ -19,7 +19,6 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/report"
-	"lapse/run/exit"
 	"lapse/run/live"
 	"lapse/run/measure"
 	"lapse/run/screen"
@@ -50,42 +49,6 @@ type jobRun struct {
 	lastCall  time.Duration // when the workstation that runs the command last called
 	transfers int           // readers of the recording
 	fetched   time.Duration // when a transfer last began or ended; 0: none did
-}
-
-// agentEnv fills in the options of an agent from its Job's environment. A Job written by hand has flags as its
-// container's arguments; a Job that Lapse made has a Spec.
-func (o *Options) agentEnv() error {
-	o.AgentListen = o.Env[deploy.EnvListen]
-	if o.AgentListen == "" {
-		return nil
-	}
-	var err error
-	if text := o.Env[deploy.EnvSpec]; text != "" {
-		if len(o.Targets)+len(o.Given) > 0 {
-			return exit.Usagef("edit "+deploy.EnvSpec+", or remove it and write all flags as arguments", "the container has both arguments and %s", deploy.EnvSpec)
-		}
-		if o.Spec, err = ReadSpec(text, o.Env[deploy.EnvPrivate]); err != nil {
-			return err
-		}
-		o.carried, o.Kube.Namespace, o.From = true, o.Namespace, o.ProberNodes
-	} else if !o.given("workstation-timeout") {
-		o.WorkstationTimeout = 0 // no workstation runs a command
-	}
-	o.AddSecrets(o.Env.list())
-	o.Here = true
-	o.ID = o.Env[deploy.EnvRun]
-	o.Out = o.Env[deploy.EnvDir]
-	o.ExternalCommand = o.Duration == 0
-	if o.Hold, err = time.ParseDuration(o.Env[deploy.EnvHold]); err != nil {
-		return exit.Usagef("the Job sets it", "%s: %w", deploy.EnvHold, err)
-	}
-	deadline, err := time.ParseDuration(o.Env[deploy.EnvDeadline])
-	if err != nil {
-		return exit.Usagef("the Job sets it", "%s: %w", deploy.EnvDeadline, err)
-	}
-	// Kubernetes deletes the Pod at the deadline, with all it holds: the run ends well before.
-	o.MaxDuration = deadline - o.Hold
-	return nil
 }
 
 // serveAgent serves the agent's API and the page until the returned function is called.

@@ -19,11 +19,12 @@ import (
 	"lapse/kube"
 	"lapse/run/live"
 	"lapse/run/source"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
 // idleAgent is an agent whose run is over.
-func idleAgent(t *testing.T, o *Options) *jobRun {
+func idleAgent(t *testing.T, o *spec.Options) *jobRun {
 	m, _ := idleMeasurement(t, o)
 	m.Phase = timeline.PhaseEnded
 	return &jobRun{m: m, Delivery: source.NewDelivery(m.Rec)}
@@ -73,7 +74,7 @@ func TestAPodThatIsToldToGoWaitsForWhoFetches(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := idleAgent(t, &Options{Spec: Spec{Hold: 10 * time.Minute}})
+				a := idleAgent(t, &spec.Options{Spec: spec.Spec{Hold: 10 * time.Minute}})
 				defer a.m.Live.End(nil)
 				signals := make(chan os.Signal, 1)
 				go test.do(t, a, signals)
@@ -115,7 +116,7 @@ func TestARunOfACommandEndsWhenItsWorkstationIsNotHeardOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := idleAgent(t, &Options{ExternalCommand: true, Spec: Spec{WorkstationTimeout: test.limit, MaxDuration: 2 * time.Hour, Baseline: time.Nanosecond}})
+				a := idleAgent(t, &spec.Options{ExternalCommand: true, Spec: spec.Spec{WorkstationTimeout: test.limit, MaxDuration: 2 * time.Hour, Baseline: time.Nanosecond}})
 				defer a.m.Live.End(nil)
 				a.m.Overdue = a.overdue
 				a.m.Add(timeline.Meta{T0: a.m.Clock.T0()})
@@ -165,7 +166,7 @@ func TestAnEvictedAgentSaysByWhom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := idleAgent(t, &Options{Env: Env{deploy.EnvNamespace: "shop", deploy.EnvPod: "lapse-x7k2p-abcde"}})
+	a := idleAgent(t, &spec.Options{Env: spec.Env{deploy.EnvNamespace: "shop", deploy.EnvPod: "lapse-x7k2p-abcde"}})
 	defer a.m.Live.End(nil)
 	a.m.client = client
 	if got := a.removal(); got != "the measuring Pod was evicted from node2, as a drain does (EvictionByEvictionAPI: Eviction API: evicting)" {

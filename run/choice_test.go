@@ -21,15 +21,17 @@ import (
 	"lapse/hint"
 	"lapse/kube/kubetest"
 	"lapse/loadgen"
+	"lapse/run/access"
 	"lapse/run/exit"
+	"lapse/run/spec"
 	"lapse/run/terminal"
 	"lapse/timeline"
 	"lapse/watcher"
 )
 
 // choosing are the options of a run that chooses Services, for which these flags were given.
-func choosing(given ...string) *Options {
-	o := &Options{Given: map[string]bool{}}
+func choosing(given ...string) *spec.Options {
+	o := &spec.Options{Given: map[string]bool{}}
 	for _, flag := range given {
 		o.Given[flag] = true
 	}
@@ -38,7 +40,7 @@ func choosing(given ...string) *Options {
 }
 
 // shops are n Services, each of a namespace of its own, with an endpoint on node1, and the node.
-func shops(n int) *cluster {
+func shops(n int) *access.Cluster {
 	objects := []runtime.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"}}}
 	for i := range n {
 		namespace := fmt.Sprintf("shop-%03d", i)
@@ -51,34 +53,34 @@ func shops(n int) *cluster {
 			Ports:      []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080))}},
 		})
 	}
-	return &cluster{client: kubetest.Client(fake.NewSimpleClientset(objects...)), Namespace: "tools"}
+	return &access.Cluster{Client: kubetest.Client(fake.NewSimpleClientset(objects...)), Namespace: "tools"}
 }
 
 func TestServicesAreEitherNamedOrChosen(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*Options)
+		change func(*spec.Options)
 		what   string
 	}{
-		"named":     {func(o *Options) { o.OnNode, o.Targets = "node1", []string{"svc/web"} }, "both --on-node node1 and a named target, svc/web"},
-		"twice":     {func(o *Options) { o.OnNode, o.AllNamespaces = "node1", true }, "both --on-node and -A"},
-		"namespace": {func(o *Options) { o.AllNamespaces, o.Kube.Namespace = true, "shop" }, "both -A and -n shop"},
-		"hammer":    {func(o *Options) { o.AllNamespaces, o.Hammer = true, "-c 1" }, "--hammer loads one Service"},
-		"watch":     {func(o *Options) { o.AllNamespaces, o.Watch = true, "svc/db" }, "--watch svc/db"},
-		"no node":   {func(o *Options) { o.OnNode = "Node 1" }, "no name of a node"},
-		"no labels": {func(o *Options) { o.Selector = "app==,=" }, `selector "app==,="`},
-		"by hand":   {func(o *Options) { o.AllNamespaces, o.AgentListen = true, "127.0.0.1:1" }, "Services are chosen on the workstation"},
-		"both rates": {func(o *Options) {
+		"named":     {func(o *spec.Options) { o.OnNode, o.Targets = "node1", []string{"svc/web"} }, "both --on-node node1 and a named target, svc/web"},
+		"twice":     {func(o *spec.Options) { o.OnNode, o.AllNamespaces = "node1", true }, "both --on-node and -A"},
+		"namespace": {func(o *spec.Options) { o.AllNamespaces, o.Kube.Namespace = true, "shop" }, "both -A and -n shop"},
+		"hammer":    {func(o *spec.Options) { o.AllNamespaces, o.Hammer = true, "-c 1" }, "--hammer loads one Service"},
+		"watch":     {func(o *spec.Options) { o.AllNamespaces, o.Watch = true, "svc/db" }, "--watch svc/db"},
+		"no node":   {func(o *spec.Options) { o.OnNode = "Node 1" }, "no name of a node"},
+		"no labels": {func(o *spec.Options) { o.Selector = "app==,=" }, `selector "app==,="`},
+		"by hand":   {func(o *spec.Options) { o.AllNamespaces, o.AgentListen = true, "127.0.0.1:1" }, "Services are chosen on the workstation"},
+		"both rates": {func(o *spec.Options) {
 			o.TotalRate = 10
 			o.Given = map[string]bool{"rate": true, "total-rate": true}
 		}, "both --rate and --total-rate"},
-		"no rate": {func(o *Options) {
+		"no rate": {func(o *spec.Options) {
 			o.TotalRate = math.NaN()
 			o.Given = map[string]bool{"total-rate": true}
 		}, "total-rate NaN"},
 	} {
 		o := choosing()
 		test.change(o)
-		err := checkTotalRate(o)
+		err := spec.CheckTotalRate(o)
 		if o.Chooses() {
 			err = o.CheckTargets()
 		}
@@ -102,11 +104,11 @@ func TestChosenServicesShareTheRate(t *testing.T) {
 	if len(o.Chosen) != 100 || o.Rate != 5 || o.DirectRate != 5 || o.Baseline != 400*time.Millisecond || !o.NoPreflight {
 		t.Errorf("%d Services at %v/s, directly at %v/s, baseline %v, without preflight %v", len(o.Chosen), o.Rate, o.DirectRate, o.Baseline, o.NoPreflight)
 	}
-	config := o.JobConfig("shop-007")
+	config := JobConfig(o, "shop-007")
 	if len(config.Namespaces) != 99 || config.AllNamespaces || slices.Contains(config.Namespaces, "shop-007") || !slices.Equal(config.AvoidNodes, []string{"node1"}) {
 		t.Errorf("the Job reads %d other namespaces (all: %v), and avoids %q", len(config.Namespaces), config.AllNamespaces, config.AvoidNodes)
 	}
-	if first := o.targets[0]; o.label(first) != "shop-000/web" || o.schemeOf(first) != "http" {
+	if first := o.Parsed[0]; o.Label(first) != "shop-000/web" || o.SchemeOf(first) != "http" {
 		t.Errorf("%+v", first)
 	}
 }
@@ -117,22 +119,22 @@ func TestChosenServicesHaveNoMoreThanTheDefaultRateEach(t *testing.T) {
 	if err := (&resolver{o, shops(1), terminal.NewLogger(io.Discard)}).chooseServices(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	config := o.JobConfig("tools")
-	if o.Rate != 200 || o.label(o.targets[0]) != "web" || !config.AllNamespaces || len(config.Namespaces) > 0 {
-		t.Errorf("%v/s, %q, %+v", o.Rate, o.label(o.targets[0]), config.Namespaces)
+	config := JobConfig(o, "tools")
+	if o.Rate != 200 || o.Label(o.Parsed[0]) != "web" || !config.AllNamespaces || len(config.Namespaces) > 0 {
+		t.Errorf("%v/s, %q, %+v", o.Rate, o.Label(o.Parsed[0]), config.Namespaces)
 	}
 }
 
 // What cannot be chosen says what was looked for, and what to give.
 func TestAChoiceThatCannotBeSaysWhy(t *testing.T) {
 	for name, test := range map[string]struct {
-		change     func(*Options)
+		change     func(*spec.Options)
 		what, help string
 	}{
-		"node":      {func(o *Options) { o.OnNode = "node9" }, "--on-node node9: there is no such node", "the cluster has node1"},
-		"none":      {func(o *Options) { o.AllNamespaces, o.Selector = true, "team=red" }, "-A --selector team=red: no Service is meant", "kubectl get services -A"},
-		"too slow":  {func(o *Options) { o.AllNamespaces, o.TotalRate = true, 5 }, "6 targets would get 0.83 requests per second each, and need 1", "--total-rate 6"},
-		"elsewhere": {func(o *Options) { o.Selector = "app=web" }, "--selector app=web: no Service is meant", ""},
+		"node":      {func(o *spec.Options) { o.OnNode = "node9" }, "--on-node node9: there is no such node", "the cluster has node1"},
+		"none":      {func(o *spec.Options) { o.AllNamespaces, o.Selector = true, "team=red" }, "-A --selector team=red: no Service is meant", "kubectl get services -A"},
+		"too slow":  {func(o *spec.Options) { o.AllNamespaces, o.TotalRate = true, 5 }, "6 targets would get 0.83 requests per second each, and need 1", "--total-rate 6"},
+		"elsewhere": {func(o *spec.Options) { o.Selector = "app=web" }, "--selector app=web: no Service is meant", ""},
 	} {
 		o := choosing()
 		test.change(o)
@@ -154,10 +156,10 @@ func TestTheProtocolOfAChosenServiceFollowsFromItsPort(t *testing.T) {
 		{"HTTP", "main", 5000, "http"}, {"kubernetes.io/h2c", "http", 80, "h2c"}, {"", "grpc", 80, "tcp"}, {"", "postgres", 5432, "tcp"}, {"", "", 6379, "tcp"},
 	} {
 		info := watcher.Info{Port: test.port, PortName: test.name, AppProtocol: test.protocol}
-		if got := choosing().schemeFor(info); got != test.want {
+		if got := choosing().SchemeFor(info); got != test.want {
 			t.Errorf("%+v: %q", test, got)
 		}
-		if got := choosing("scheme").schemeFor(info); got != "" {
+		if got := choosing("scheme").SchemeFor(info); got != "" {
 			t.Errorf("%+v with --scheme: %q", test, got)
 		}
 	}
@@ -171,10 +173,10 @@ func TestAChosenServiceThatDoesNotAnswerIsSetAside(t *testing.T) {
 	defer broken.Close()
 	o := choosing()
 	o.AllNamespaces = true
-	o.Chosen = []ChosenService{{Namespace: "shop", Name: "web", Scheme: "http"}, {Namespace: "shop", Name: "broken", Scheme: "http"}}
-	o.targets = o.chosenTargets()
+	o.Chosen = []spec.ChosenService{{Namespace: "shop", Name: "web", Scheme: "http"}, {Namespace: "shop", Name: "broken", Scheme: "http"}}
+	o.Parsed = o.ChosenTargets()
 	var err error
-	if o.statuses, err = loadgen.ParseStatuses(anyAnswer); err != nil {
+	if o.Statuses, err = loadgen.ParseStatuses(spec.AnyAnswer); err != nil {
 		t.Fatal(err)
 	}
 	o.Method = http.MethodGet
@@ -182,13 +184,13 @@ func TestAChosenServiceThatDoesNotAnswerIsSetAside(t *testing.T) {
 	for i, s := range []*httptest.Server{server, broken} {
 		at := netip.MustParseAddrPort(s.Listener.Addr().String())
 		info := watcher.Info{Service: timeline.Service{Namespace: "shop", Name: o.Chosen[i].Name, ClusterIP: at.Addr().String()}, Port: int32(at.Port())}
-		m.services = append(m.services, service{target: o.targets[i], info: info, measured: true})
+		m.services = append(m.services, spec.Service{Target: o.Parsed[i], Info: info, Measured: true})
 	}
 	if err := m.tryChosen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(m.services) != 1 || len(o.targets) != 1 || o.targets[0].Service != "web" {
-		t.Errorf("measured: %+v", o.targets)
+	if len(m.services) != 1 || len(o.Parsed) != 1 || o.Parsed[0].Service != "web" {
+		t.Errorf("measured: %+v", o.Parsed)
 	}
 	if len(o.SetAside) != 1 || o.SetAside[0].Name != "broken" || !strings.Contains(o.SetAside[0].Why, "http_5xx") {
 		t.Errorf("set aside: %+v", o.SetAside)

@@ -19,13 +19,14 @@ import (
 	"lapse/run/measure"
 	"lapse/run/saved"
 	"lapse/run/screen"
+	"lapse/run/spec"
 )
 
 // A clusterRun is a run in the cluster, followed from a workstation. The command runs here, a Pod measures, and its
 // recording comes in meanwhile. One goroutine, in follow, owns it.
 type clusterRun struct {
 	feed
-	opts        *Options
+	opts        *spec.Options
 	job         *deploy.Run
 	dir         string
 	copy        *record.Copy
@@ -50,10 +51,10 @@ type clusterRun struct {
 
 // runInCluster measures from a Job. At the end it deletes all of the run's objects in the cluster, unless the Job
 // holds facts that are not safe here.
-func (o *Options) runInCluster(ctx context.Context, signals exit.Signals, stdout, stderr io.Writer) error {
+func runInCluster(ctx context.Context, o *spec.Options, signals exit.Signals, stdout, stderr io.Writer) error {
 	setup, release := exit.Interruptible(ctx, signals.C)
 	defer release()
-	s, err := screen.Open(o.Dashboard, stderr, o.total())
+	s, err := screen.Open(o.Dashboard, stderr, o.Total())
 	if err != nil {
 		return err
 	}
@@ -66,8 +67,8 @@ func (o *Options) runInCluster(ctx context.Context, signals exit.Signals, stdout
 	if err != nil {
 		return exit.StoppedOr(setup, exit.AsUsage(err))
 	}
-	o.printChoice(s.Screen.Say)
-	for _, line := range o.notCovered {
+	o.PrintChoice(s.Screen.Say)
+	for _, line := range o.NotCovered {
 		s.Screen.Say(line)
 	}
 	r := newClusterRun(o, s)
@@ -86,8 +87,8 @@ func (o *Options) runInCluster(ctx context.Context, signals exit.Signals, stdout
 	if release(); setup.Err() != nil {
 		return exit.StoppedOr(setup, nil)
 	}
-	r.live = s.Begin(ctx, o.gates, nil, nil)
-	r.command = r.newWork(c.client)
+	r.live = s.Begin(ctx, o.Gates, nil, nil)
+	r.command = r.newWork(c.Client)
 	leaveOutside, err := r.measureOutside(ctx)
 	if err != nil {
 		return exit.StoppedOr(setup, err)
@@ -107,8 +108,8 @@ func (o *Options) runInCluster(ctx context.Context, signals exit.Signals, stdout
 }
 
 // newClusterRun returns a run without a copy of its recording, a Job and a live judgement.
-func newClusterRun(o *Options, s *screen.Session) *clusterRun {
-	return &clusterRun{opts: o, log: s.Log, screen: s.Screen, dir: o.runDir(o.ID), commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(s.Log)}
+func newClusterRun(o *spec.Options, s *screen.Session) *clusterRun {
+	return &clusterRun{opts: o, log: s.Log, screen: s.Screen, dir: o.RunDir(o.ID), commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(s.Log)}
 }
 
 // newWork returns what this machine does while the Job measures; nil: it only waits.
@@ -167,13 +168,13 @@ func (r *clusterRun) save(tl *model.Timeline) error {
 }
 
 // JobConfig is the Job that the flags describe.
-func (o *Options) JobConfig(namespace string) deploy.Config {
+func JobConfig(o *spec.Options, namespace string) deploy.Config {
 	o.Namespace = namespace
 	return deploy.Config{
 		Name: o.ID, Namespace: namespace, Image: o.Image, ImagePullSecret: o.ImagePullSecret, CPU: o.CPU,
 		Hold: o.Hold, Deadline: o.MaxDuration + o.Hold, AvoidNodes: o.AvoidNodes, NodesAccess: true, Probers: o.Probers, Canary: o.Changes > 0,
-		Namespaces: o.otherNamespaces(namespace), AllNamespaces: o.AllNamespaces,
-		Args: []string{"run"}, Spec: mustMarshal(o.Spec), Private: o.Secrets(), HeadersFrom: o.HeadersFrom, EchoFrom: o.EchoFrom,
+		Namespaces: o.OtherNamespaces(namespace), AllNamespaces: o.AllNamespaces,
+		Args: []string{"run"}, Spec: spec.MustMarshal(o.Spec), Private: o.Secrets(), HeadersFrom: o.HeadersFrom, EchoFrom: o.EchoFrom,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"lapse/run/mask"
+	"lapse/run/spec"
 	"lapse/run/version"
 	"lapse/timeline"
 )
@@ -12,17 +13,17 @@ import (
 // meta returns the first fact of the run.
 func (m *measurement) meta() timeline.Meta {
 	meta := timeline.Meta{
-		ID: m.opts.ID, Tool: version.Version, T0: m.Clock.T0(), Options: m.opts.Recorded(), Spec: mustMarshal(m.opts.Spec),
+		ID: m.opts.ID, Tool: version.Version, T0: m.Clock.T0(), Options: m.opts.Recorded(), Spec: spec.MustMarshal(m.opts.Spec),
 		Command: mask.Command(m.opts.Command), // an agent gets it later, in the event of its start
 	}
-	for _, s := range m.opts.targets {
+	for _, s := range m.opts.Parsed {
 		if s.URL != nil {
 			meta.URLs = append(meta.URLs, mask.Text(s.URL.Redacted()))
 		}
 	}
 	meta.Services, meta.SetAside = m.distinct(), m.opts.SetAside
 	for _, s := range m.services {
-		meta.Cluster = s.info.Cluster
+		meta.Cluster = s.Info.Cluster
 	}
 	return meta
 }

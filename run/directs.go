@@ -10,6 +10,7 @@ import (
 	"lapse/loadgen"
 	"lapse/run/measure"
 	"lapse/run/source"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
@@ -32,7 +33,7 @@ func (d *directs) planDirects() {
 	for _, s := range d.found.distinct() {
 		if len(s.Measured) > 0 && rate > 0 {
 			most := max(1, mostDirect/len(d.found.services))
-			d.plans = append(d.plans, servicePlan{serviceKey(s), newDirectPlan(rate, most, d.found.portsOf(s, true)...)})
+			d.plans = append(d.plans, servicePlan{spec.ServiceKey(s), newDirectPlan(rate, most, d.found.portsOf(s, true)...)})
 		}
 	}
 }
@@ -98,10 +99,10 @@ func (d *directs) startDirect(service string, ep *directEndpoint, rate float64) 
 // directProbe is the probe of an endpoint's own address, otherwise equal to the Service's probe on that port.
 func (d *directs) directProbe(service string, ep *directEndpoint, rate float64) (loadgen.Probe, bool) {
 	for _, s := range d.found.services {
-		if serviceKey(s.info.Service) != service || s.info.PortName != ep.port || !s.measured {
+		if spec.ServiceKey(s.Info.Service) != service || s.Info.PortName != ep.port || !s.Measured {
 			continue
 		}
-		p := d.found.opts.probeOf(s)
+		p := d.found.opts.ProbeOf(s)
 		p.Kind, p.Rate, p.Addr = timeline.Direct, rate, ep.addr
 		p.Route, p.RouteNode, p.Family, p.Turns = "", "", 0, false
 		p.URL = directURL(p.URL, ep.addr)
@@ -116,10 +117,10 @@ func (d *directs) directProbe(service string, ep *directEndpoint, rate float64) 
 
 // directName is the unique name of an endpoint's target. It has the port if several ports of the Service are
 // measured, and the address if the Pod has two addresses or is unknown.
-func (d *directs) directName(s service, ep *directEndpoint) string {
-	name := cmp.Or(s.target.label, s.info.Service.Name)
-	if len(d.found.portsOf(s.info.Service, true)) > 1 {
-		name = d.found.opts.label(s.target)
+func (d *directs) directName(s spec.Service, ep *directEndpoint) string {
+	name := cmp.Or(s.Target.Label, s.Info.Service.Name)
+	if len(d.found.portsOf(s.Info.Service, true)) > 1 {
+		name = d.found.opts.Label(s.Target)
 	}
 	if ep.pod.Kind != "Pod" {
 		return d.unused(name + " direct " + ep.addr.String())

@@ -16,17 +16,10 @@ import (
 	"lapse/deploy"
 	"lapse/kube"
 	"lapse/loadgen/lookup"
+	"lapse/run/spec"
 	"lapse/timeline"
 	"lapse/watcher"
 )
-
-// DNS says which DNS servers are asked: for the name of a headless Service that is measured, or of the twin of the
-// Service of `lapse routes`, and by `lapse run` for the names of its Services. The workstation finds them, so that
-// the Job needs no right outside of its namespace.
-type DNS struct {
-	Servers  []lookup.Server `json:"servers,omitempty"`
-	NotAsked string          `json:"notAsked,omitzero"` // why there are none, or which were left out
-}
 
 // The Service of a cluster's DNS servers, whichever these are.
 // https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
@@ -35,25 +28,20 @@ const (
 	dnsService   = "kube-dns"
 )
 
-// isHeadless reports whether a Service is asked at its endpoints' own addresses.
-func isHeadless(info watcher.Info) bool {
-	return slices.ContainsFunc(info.Ways, func(w watcher.Way) bool { return w.Turns })
-}
-
 // mostDNSServers is how many addresses are asked at most.
 const mostDNSServers = 20
 
 // findDNS finds the addresses of the cluster's DNS servers. Without them there is nothing to ask, and the rest is
 // measured.
-func findDNS(ctx context.Context, client kube.Client) *DNS {
+func findDNS(ctx context.Context, client kube.Client) *spec.DNS {
 	list, err := client.EndpointSlices(dnsNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + dnsService})
 	switch {
 	case apierrors.IsForbidden(err):
-		return &DNS{NotAsked: "no right to list the EndpointSlices of namespace " + dnsNamespace}
+		return &spec.DNS{NotAsked: "no right to list the EndpointSlices of namespace " + dnsNamespace}
 	case err != nil:
-		return &DNS{NotAsked: fmt.Sprintf("the EndpointSlices of namespace %s could not be listed: %v", dnsNamespace, err)}
+		return &spec.DNS{NotAsked: fmt.Sprintf("the EndpointSlices of namespace %s could not be listed: %v", dnsNamespace, err)}
 	}
-	found := &DNS{}
+	found := &spec.DNS{}
 	found.Servers, found.NotAsked = dnsServers(list.Items)
 	return found
 }
@@ -114,19 +102,19 @@ func dnsPort(ports []discoveryv1.EndpointPort) (port uint16, ok bool) {
 
 // headless is the first headless Service that is measured, nil if there is none.
 func (r *found) headless() *watcher.Info {
-	i := slices.IndexFunc(r.services, func(s service) bool { return s.measured && isHeadless(s.info) })
+	i := slices.IndexFunc(r.services, func(s spec.Service) bool { return s.Measured && spec.IsHeadless(s.Info) })
 	if i < 0 {
 		return nil
 	}
-	return &r.services[i].info
+	return &r.services[i].Info
 }
 
 // lookUp asks the DNS servers for the name of the first headless Service, or the twin of the run's own, until ctx
 // ends. What stands in the way costs only that.
 func (m *measurement) lookUp(ctx context.Context) {
-	asked, domain := *m.opts.DNS, clusterDomain(m.opts.Env)
+	asked, domain := *m.opts.DNS, spec.ClusterDomain(m.opts.Env)
 	if len(asked.Servers) > 0 && (domain == "" || len(m.services) == 0) {
-		asked = DNS{NotAsked: "the cluster's DNS domain is not in the search list of the Job's Pod"}
+		asked = spec.DNS{NotAsked: "the cluster's DNS domain is not in the search list of the Job's Pod"}
 	}
 	if asked.NotAsked != "" {
 		m.Queue.Put(timeline.Event{Seen: m.Clock.Now(), Kind: timeline.NameAnswered, To: timeline.LookupNotAsked, Detail: asked.NotAsked})
@@ -134,14 +122,14 @@ func (m *measurement) lookUp(ctx context.Context) {
 	if len(asked.Servers) == 0 {
 		return
 	}
-	info, name := m.services[0].info, deploy.TwinName(m.opts.ID)
+	info, name := m.services[0].Info, deploy.TwinName(m.opts.ID)
 	if headless := m.headless(); headless != nil {
 		info, name = *headless, headless.Service.Name
 	}
 	service := info.Service
 	err := lookup.Run(ctx, lookup.Config{
 		Name: fmt.Sprintf("%s.%s.svc.%s.", name, service.Namespace, domain), IPv6: info.Family == 6,
-		Service: serviceKey(service), Servers: asked.Servers, Clock: m.Clock, Sink: m.Queue.Put,
+		Service: spec.ServiceKey(service), Servers: asked.Servers, Clock: m.Clock, Sink: m.Queue.Put,
 	})
 	if err != nil {
 		m.log.Warn("DNS servers are not asked", "error", err)

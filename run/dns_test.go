@@ -19,6 +19,7 @@ import (
 
 	"lapse/kube/kubetest"
 	"lapse/loadgen/lookup"
+	"lapse/run/spec"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -44,7 +45,7 @@ func coreDNS(pod, node, addr string) discoveryv1.Endpoint {
 }
 
 // findDNSIn is what `lapse routes` finds of a cluster's DNS servers.
-func findDNSIn(t *testing.T, clientset *fake.Clientset) *DNS {
+func findDNSIn(t *testing.T, clientset *fake.Clientset) *spec.DNS {
 	t.Helper()
 	return findDNS(t.Context(), kubetest.Client(clientset))
 }
@@ -101,18 +102,18 @@ func TestDNSThatCannotBeAskedIsSaid(t *testing.T) {
 
 // Only a headless Service has a name whose answers are its routes.
 func TestDNSServersAreAskedForHeadlessServices(t *testing.T) {
-	if isHeadless(watcher.Info{Ways: []watcher.Way{{Port: 80}, {Route: "nodeport", Port: 30080}}}) {
+	if spec.IsHeadless(watcher.Info{Ways: []watcher.Way{{Port: 80}, {Route: "nodeport", Port: 30080}}}) {
 		t.Error("a Service with a cluster IP counts as headless")
 	}
-	if !isHeadless(watcher.Info{Ways: []watcher.Way{{Port: 8080, Turns: true}}}) {
+	if !spec.IsHeadless(watcher.Info{Ways: []watcher.Way{{Port: 8080, Turns: true}}}) {
 		t.Error("a Service whose clients take each of its addresses does not count as headless")
 	}
 }
 
 // What the workstation found reaches the Job in the Spec.
 func TestDNSServersReachTheJob(t *testing.T) {
-	given := DNS{Servers: []lookup.Server{{Addr: netip.MustParseAddrPort("[fd00::2]:53"), Pod: timeline.Object{Kind: "Pod", Name: "coredns-1", Node: "node1"}}}, NotAsked: "not 10.0.0.9"}
-	got, err := ReadSpec(string(mustMarshal(Spec{DNS: &given})), "")
+	given := spec.DNS{Servers: []lookup.Server{{Addr: netip.MustParseAddrPort("[fd00::2]:53"), Pod: timeline.Object{Kind: "Pod", Name: "coredns-1", Node: "node1"}}}, NotAsked: "not 10.0.0.9"}
+	got, err := spec.ReadSpec(string(spec.MustMarshal(spec.Spec{DNS: &given})), "")
 	if err != nil || got.DNS == nil || len(got.DNS.Servers) != 1 || got.DNS.Servers[0] != given.Servers[0] || got.DNS.NotAsked != given.NotAsked {
 		t.Errorf("%+v, %v", got.DNS, err)
 	}
@@ -120,8 +121,8 @@ func TestDNSServersReachTheJob(t *testing.T) {
 
 // Outside of a cluster there is no name to ask for: why is an event, and nothing is asked.
 func TestDNSIsNotAskedWithoutTheClustersDomain(t *testing.T) {
-	o := &Options{}
-	o.DNS = &DNS{Servers: []lookup.Server{{Addr: netip.MustParseAddrPort("127.0.0.1:1")}}}
+	o := &spec.Options{}
+	o.DNS = &spec.DNS{Servers: []lookup.Server{{Addr: netip.MustParseAddrPort("127.0.0.1:1")}}}
 	m := newMeasurement(o, slog.New(slog.DiscardHandler))
 	m.Clock = timeline.StartClock()
 	m.lookUp(t.Context())

@@ -18,6 +18,7 @@ import (
 	"lapse/run/measure"
 	"lapse/run/saved"
 	"lapse/run/screen"
+	"lapse/run/spec"
 	"lapse/run/terminal"
 	"lapse/timeline"
 )
@@ -25,7 +26,7 @@ import (
 // What is answered, or times out, after the run's end is on record as soon as before it, and a signal still counts.
 func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, dir := idleMeasurement(t, &Options{Spec: Spec{Timeout: time.Hour}})
+		m, dir := idleMeasurement(t, &spec.Options{Spec: spec.Spec{Timeout: time.Hour}})
 		defer m.Live.End(nil)
 		m.Add(timeline.Meta{T0: m.Clock.T0()})
 		m.Add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Hour})
@@ -55,7 +56,7 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 // ended it.
 func TestAnOrderEndsTheWaitForTheLastAnswersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := idleMeasurement(t, &Options{Spec: Spec{Timeout: time.Hour}})
+		m, _ := idleMeasurement(t, &spec.Options{Spec: spec.Spec{Timeout: time.Hour}})
 		defer m.Live.End(nil)
 		var probing sync.WaitGroup
 		probing.Add(1)
@@ -81,12 +82,12 @@ func TestTheSecondSignalEndsARunAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	at, err := ParseTarget("http://" + silent.Addr().String())
+	at, err := spec.ParseTarget("http://" + silent.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	const timeout = 30 * time.Second
-	m, _ := idleMeasurement(t, &Options{targets: []targetSpec{at}, Spec: Spec{
+	m, _ := idleMeasurement(t, &spec.Options{Parsed: []spec.Target{at}, Spec: spec.Spec{
 		Rate: 100, Timeout: timeout, Kinds: []string{"new", "reused"}, Baseline: time.Second, Duration: time.Second, Connections: 1,
 	}})
 	defer m.Live.End(nil)
@@ -121,7 +122,7 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 		{"never answering", nil, "gave no good answer", true, 0},
 		{"never asked, for the prober was stopped", nil, "it was stopped for 1 h", true, time.Hour},
 	} {
-		m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: time.Second}})
+		m, _ := idleMeasurement(t, &spec.Options{Spec: spec.Spec{Baseline: time.Second}})
 		m.Add(timeline.Meta{T0: m.Clock.T0()})
 		m.Add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
 		for i, class := range test.classes {
@@ -146,7 +147,7 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 // and not for ever.
 func TestBaselineWaitsForAStoppedProber(t *testing.T) {
 	const length = 20 * time.Millisecond
-	m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: length}})
+	m, _ := idleMeasurement(t, &spec.Options{Spec: spec.Spec{Baseline: length}})
 	defer m.Live.End(nil)
 	m.LongestStarved = 10 * length
 	m.Add(timeline.Meta{T0: m.Clock.T0()})
@@ -173,7 +174,7 @@ func TestSilentControlTargetIsAStoppedProber(t *testing.T) {
 		{"only the target did not answer", 1e6, true, "new gave no good answer"},
 		{"no request to it was due", 1e-6, false, "new gave no good answer"},
 	} {
-		m, _ := idleMeasurement(t, &Options{Spec: Spec{Baseline: time.Second}})
+		m, _ := idleMeasurement(t, &spec.Options{Spec: spec.Spec{Baseline: time.Second}})
 		m.Add(timeline.Meta{T0: m.Clock.T0()})
 		m.Add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
 		m.Add(timeline.Target{ID: 2, Name: "control", Kind: timeline.Control, Rate: test.rate, Timeout: time.Second})
@@ -188,7 +189,7 @@ func TestSilentControlTargetIsAStoppedProber(t *testing.T) {
 }
 
 // idleMeasurement is a measurement that was not begun, and the directory of its recording.
-func idleMeasurement(t *testing.T, o *Options) (*measurement, string) {
+func idleMeasurement(t *testing.T, o *spec.Options) (*measurement, string) {
 	t.Helper()
 	dir := t.TempDir()
 	rec, err := record.Create(filepath.Join(dir, saved.FactsFile))

@@ -26,6 +26,7 @@ import (
 	"lapse/loadgen"
 	"lapse/record"
 	"lapse/run/source"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
@@ -324,7 +325,7 @@ func (m *measurement) join(j *joining) {
 		Name: j.pod, Role: timeline.Prober, Node: j.node, Zone: m.fleet.zones[j.node],
 		Pod: m.fleet.namespace + "/" + j.pod, Version: j.status.Version, T0: j.status.T0,
 	}, j.sync, targets)
-	a.Spec = mustMarshal(m.opts.assigned())
+	a.Spec = spec.MustMarshal(m.opts.Assigned())
 	m.Add(timeline.Event{Seen: m.Clock.Now(), Kind: timeline.ProberChanged, To: "measuring", Object: node, Detail: "Pod " + j.pod})
 	m.fleet.note(j.node, "")
 	j.assigned <- a
@@ -346,13 +347,6 @@ func (m *measurement) admit(s timeline.Source, sync timeline.Sync, targets []age
 	return a
 }
 
-// assigned is the Spec for a prober. It contains the values from Secrets instead of their names.
-func (s *Spec) assigned() plainSpec {
-	plain := plainSpec(*s)
-	plain.HeadersFrom, plain.EchoFrom = nil, ""
-	return plain
-}
-
 // probesFrom are the probes from one node. The nodes share the rate and the held connections of a target.
 func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
 	place := " from " + node
@@ -360,11 +354,11 @@ func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
 		place = fmt.Sprintf("%s (prober %d)", place, m.fleet.processes[node])
 	}
 	for _, s := range m.resolved() {
-		for _, p := range m.opts.probesOf(s) {
+		for _, p := range m.opts.ProbesOf(s) {
 			p.Name += place
 			if p.Kind == timeline.Held {
-				if share := heldShare(m.opts.Held, slices.Index(m.fleet.nodes, node), len(m.fleet.nodes)); share > 0 {
-					m.opts.hold(&p, share)
+				if share := spec.HeldShare(m.opts.Held, slices.Index(m.fleet.nodes, node), len(m.fleet.nodes)); share > 0 {
+					m.opts.HoldOpen(&p, share)
 					probes = append(probes, p)
 				}
 				continue
@@ -374,7 +368,7 @@ func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
 		}
 	}
 	return append(probes, loadgen.Probe{Target: timeline.Target{
-		Name: "control" + place, Kind: timeline.Control, Rate: m.opts.controlRate(), Timeout: m.opts.Timeout,
+		Name: "control" + place, Kind: timeline.Control, Rate: m.opts.ControlRate(), Timeout: m.opts.Timeout,
 	}})
 }
 

@@ -29,6 +29,7 @@ import (
 	"lapse/kube/kubetest"
 	"lapse/run/live"
 	"lapse/run/measure"
+	"lapse/run/spec"
 	"lapse/run/terminal"
 	"lapse/timeline"
 )
@@ -79,19 +80,19 @@ func startProber(t *testing.T, keys deploy.Keys, node, addr string) *probersPod 
 // fleetMeasurement is a measurement of a URL from nodes, whose Pods are known to the API server.
 func fleetMeasurement(t *testing.T, keys deploy.Keys, url string, nodes []string, pods ...*corev1.Pod) *measurement {
 	t.Helper()
-	o := &Options{Spec: Spec{
+	o := &spec.Options{Spec: spec.Spec{
 		Targets: []string{url}, Rate: 200, Timeout: 5 * time.Second, Kinds: []string{"new"}, Baseline: 100 * time.Millisecond, Duration: time.Second,
 		Connections: 1, Method: "GET", Scheme: "http", Pacing: "economical", Coverage: "99%", MaxDuration: time.Hour, Hold: time.Minute, Join: time.Second,
 		Probers: nodes, ProberWait: patience,
-	}, ID: "lapse-x", Env: Env{
+	}, ID: "lapse-x", Env: spec.Env{
 		deploy.EnvTLSCA: string(keys.Coordinator.CA), deploy.EnvTLSCert: string(keys.Coordinator.Cert),
 		deploy.EnvTLSKey: string(keys.Coordinator.Key), deploy.EnvNamespace: "shop",
 	}}
-	target, err := ParseTarget(url)
+	target, err := spec.ParseTarget(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.targets = []targetSpec{target}
+	o.Parsed = []spec.Target{target}
 	m, _ := idleMeasurement(t, o)
 	var objects []runtime.Object
 	for _, pod := range pods {
@@ -256,8 +257,8 @@ func TestTwoRequestsOfEachNode(t *testing.T) {
 		{0.001, 1, 2000 * time.Second},
 		{0.001, 100, time.Hour}, // nobody waits for days
 	} {
-		o := Options{Spec: Spec{Rate: test.rate}}
-		if got := o.twoRequests(test.nodes); got != test.want {
+		o := spec.Options{Spec: spec.Spec{Rate: test.rate}}
+		if got := o.TwoRequests(test.nodes); got != test.want {
 			t.Errorf("%v/s shared by %d nodes: %v, want %v", test.rate, test.nodes, got, test.want)
 		}
 	}

@@ -11,12 +11,13 @@ import (
 	"lapse/run/command"
 	"lapse/run/exit"
 	"lapse/run/live"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
 // followed returns a run that has come in as far as it was to, with no command.
 func followed(ended bool) *clusterRun {
-	r := &clusterRun{opts: &Options{}, log: slog.New(slog.DiscardHandler), command: &command.Wrapped{}, commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(nil)}
+	r := &clusterRun{opts: &spec.Options{}, log: slog.New(slog.DiscardHandler), command: &command.Wrapped{}, commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(nil)}
 	r.live = live.New(nil)
 	r.facts.Put(timeline.Meta{ID: "x7k2p"})
 	if ended {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"lapse/correlate/model"
 	"lapse/deploy"
@@ -17,12 +18,13 @@ import (
 	"lapse/run/live"
 	"lapse/run/saved"
 	"lapse/run/screen"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
 // runHere measures from this machine: a URL, a Service with --here, and all targets of the agent in the Job.
-func (o *Options) runHere(ctx context.Context, signals exit.Signals, stdout, stderr io.Writer) error {
-	s, err := screen.Open(o.Dashboard, stderr, o.total())
+func runHere(ctx context.Context, o *spec.Options, signals exit.Signals, stdout, stderr io.Writer) error {
+	s, err := screen.Open(o.Dashboard, stderr, o.Total())
 	if err != nil {
 		return err
 	}
@@ -39,13 +41,13 @@ func (o *Options) runHere(ctx context.Context, signals exit.Signals, stdout, std
 		return exit.StoppedOr(setup, nil)
 	}
 	m.printFound(s.Screen.Say)
-	dir := o.runDir(o.ID)
+	dir := o.RunDir(o.ID)
 	file, releaseDir, err := saved.BeginRecording(dir, record.Create)
 	if err != nil {
 		return err
 	}
 	defer releaseDir()
-	m.Rec = &live.Recording{Writer: file, Every: o.blockEvery(), Log: m.log}
+	m.Rec = &live.Recording{Writer: file, Every: blockEvery(o), Log: m.log}
 	nothing := true // was measured
 	defer func() {
 		_ = file.Close() // the second Close of a run that was measured
@@ -65,7 +67,7 @@ func (o *Options) runHere(ctx context.Context, signals exit.Signals, stdout, std
 		defer closeAgent()
 		agentPage = job.page
 	}
-	m.Live = s.Begin(ctx, o.gates, m.Rec, agentPage)
+	m.Live = s.Begin(ctx, o.Gates, m.Rec, agentPage)
 	if job != nil {
 		limit := live.MemoryLimit{Most: deploy.MostMemory}
 		m.Live.Observers = slices.Insert(m.Live.Observers, 0, live.Observer(limit))
@@ -101,29 +103,38 @@ func (m *measurement) printFound(say func(line string)) {
 		say(predictedLine(e))
 	}
 	for _, s := range m.services {
-		for _, line := range notCoveredLines(s.info) {
+		for _, line := range spec.NotCoveredLines(s.Info) {
 			say(line)
 		}
 	}
 }
 
 // MeasureOn measures from this machine on a started clock, and records into dir, which must exist.
-func (o *Options) MeasureOn(ctx context.Context, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {
+func MeasureOn(ctx context.Context, o *spec.Options, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {
 	o.ID = NewID()
 	file, err := record.Create(filepath.Join(dir, saved.FactsFile))
 	if err != nil {
 		return nil, exit.Usagef("give another --out", "%w", err)
 	}
 	defer func() { _ = file.Close() }() // the second Close of a run that was measured
-	s, err := screen.Open("", stderr, o.total())
+	s, err := screen.Open("", stderr, o.Total())
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
 	m := newMeasurement(o, s.Log)
-	m.Rec, m.Clock = &live.Recording{Writer: file, Every: o.blockEvery(), Log: m.log}, clock
+	m.Rec, m.Clock = &live.Recording{Writer: file, Every: blockEvery(o), Log: m.log}, clock
 	m.Live = s.Begin(ctx, nil, m.Rec, nil)
 	tl, err := m.run(ctx, signals)
 	m.Live.End(tl)
 	return tl, errors.Join(err, m.Rec.Err)
+}
+
+// blockEvery is how often what was measured is put into the recording: as seldom as is allowed, because
+// larger blocks are denser, but soon where a workstation follows it.
+func blockEvery(o *spec.Options) time.Duration {
+	if o.AgentListen != "" {
+		return live.Refresh
+	}
+	return time.Second
 }

@@ -36,6 +36,7 @@ import (
 	"lapse/run/runtest"
 	"lapse/run/saved"
 	"lapse/run/screen"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
@@ -113,7 +114,7 @@ func follows(t *testing.T, job *deploy.Run, lost error) (r *clusterRun, tl *mode
 	var gone atomic.Bool
 	said = &bytes.Buffer{}
 	r = &clusterRun{
-		opts: &Options{}, job: job, dir: filepath.Join(t.TempDir(), "run"), commandExit: make(chan int, 1),
+		opts: &spec.Options{}, job: job, dir: filepath.Join(t.TempDir(), "run"), commandExit: make(chan int, 1),
 		log: slog.New(slog.NewTextHandler(said, nil)), events: newCommandEvents(), feed: newFeed(nil),
 	}
 	r.client = agent.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -404,7 +405,7 @@ func TestWhileTheFeedIsCutTheRunIsShownAsItStood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shown runtest.Buffer
 		screen := screen.New(&shown, 0)
-		r := &clusterRun{opts: &Options{}, feed: newFeed(nil)}
+		r := &clusterRun{opts: &spec.Options{}, feed: newFeed(nil)}
 		r.clock.known, r.live = []comparison{{}}, live.New(nil, screen)
 		r.facts.Put(timeline.Meta{ID: "x7k2p", Options: timeline.Options{Rate: 100, Timeout: time.Second}})
 		r.facts.Put(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100})
@@ -477,7 +478,7 @@ func TestAPodWithoutItsRightsKnowsThatItsJobWasDeleted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&jobRun{m: &measurement{opts: &Options{Env: Env{deploy.EnvNamespace: "shop", deploy.EnvPod: "lapse-x7k2p-abcde"}}, found: found{client: client}}}).removal(); got != want {
+		if got := (&jobRun{m: &measurement{opts: &spec.Options{Env: spec.Env{deploy.EnvNamespace: "shop", deploy.EnvPod: "lapse-x7k2p-abcde"}}, found: found{client: client}}}).removal(); got != want {
 			t.Errorf("%s: %q, want %q", reason, got, want)
 		}
 		server.Close()

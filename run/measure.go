@@ -11,6 +11,7 @@ import (
 	"lapse/deploy"
 	"lapse/loadgen"
 	"lapse/run/measure"
+	"lapse/run/spec"
 	"lapse/watcher"
 )
 
@@ -20,7 +21,7 @@ type measurement struct {
 	measure.Loop
 	found
 	directs
-	opts *Options
+	opts *spec.Options
 	log  *slog.Logger
 
 	outside *outsidePlace // for the prober on the workstation; nil: there is none
@@ -28,8 +29,8 @@ type measurement struct {
 }
 
 // newMeasurement returns a measurement without recording, clock and live judgement.
-func newMeasurement(o *Options, log *slog.Logger) *measurement {
-	m := &measurement{opts: o, log: log, Loop: measure.NewLoop(o.settings(), log), found: found{opts: o, logger: log}}
+func newMeasurement(o *spec.Options, log *slog.Logger) *measurement {
+	m := &measurement{opts: o, log: log, Loop: measure.NewLoop(settingsOf(o), log), found: found{opts: o, logger: log}}
 	m.directs = directs{loop: &m.Loop, found: &m.found}
 	if o.Outside {
 		m.outside = newOutsidePlace()
@@ -37,25 +38,25 @@ func newMeasurement(o *Options, log *slog.Logger) *measurement {
 	return m
 }
 
-// settings returns the lengths of the run's phases, as far as they are known.
-func (o *Options) settings() measure.Settings {
+// settingsOf returns the lengths of the run's phases, as far as they are known.
+func settingsOf(o *spec.Options) measure.Settings {
 	s := measure.Settings{
 		Baseline: o.Baseline, Duration: o.Duration, Settle: o.Settle, Timeout: o.Timeout, Pacing: loadgen.Pacing(o.Pacing),
-		ControlRate: o.controlRate(), AskedAt: fmt.Sprintf("--rate %v", o.Rate),
+		ControlRate: o.ControlRate(), AskedAt: fmt.Sprintf("--rate %v", o.Rate),
 	}
 	if o.ExternalCommand {
 		s.Longest = o.MaxDuration
 	}
 	if n := len(o.Probers); n > 0 {
 		s.AskedAt += " shared by " + quantity.Count(n, "node")
-		s.FirstAsked = o.twoRequests(n)
+		s.FirstAsked = o.TwoRequests(n)
 	}
 	return s
 }
 
 // run measures from baseline to end. It returns the judged run. The error is of a run that could not begin.
 func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model.Timeline, error) {
-	m.Settings = m.opts.settings() // the nodes to measure from are known now
+	m.Settings = settingsOf(m.opts) // the nodes to measure from are known now
 	m.Describe(m.meta(), m.describeSource())
 	for _, e := range m.predicts {
 		e.Seen = m.Clock.Now()

@@ -9,6 +9,7 @@ import (
 
 	"lapse/loadgen"
 	"lapse/loadgen/lookup"
+	"lapse/run/spec"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -20,27 +21,18 @@ import (
 const (
 	// nameRate is how often one DNS server is asked for one name, per second, and namesRate how often all are for all.
 	nameRate, namesRate = 10, 100
-	// mostNames is of how many Services the names are looked up. Runs of more are about many Services, and each would
-	// add a target for each DNS server.
-	mostNames = 5
 )
-
-// looksNamesUp reports whether requests go to Services by their names, and to so few that each name is looked up
-// beside them.
-func (o *Options) looksNamesUp() bool {
-	return o.InCluster() && !o.Chooses() && !o.ByClusterIP && o.CountServices() <= mostNames
-}
 
 // startNames starts a target for each name and DNS server. Without them the rest is measured.
 func (m *measurement) startNames() {
-	domain := clusterDomain(m.opts.Env)
+	domain := spec.ClusterDomain(m.opts.Env)
 	if domain == "" || m.opts.DNS == nil {
 		return
 	}
 	servers := m.opts.DNS.Servers
 	if len(servers) == 0 {
 		conf, _ := os.ReadFile("/etc/resolv.conf") // it was read for the domain
-		servers = nameServers(string(conf))
+		servers = spec.NameServers(string(conf))
 	}
 	for _, p := range namesProbes(m.measuredServices(), servers, domain) {
 		if err := m.StartTarget(p); err != nil {
@@ -54,9 +46,9 @@ func (m *measurement) startNames() {
 func (r *found) measuredServices() (infos []watcher.Info) {
 	seen := map[string]bool{}
 	for _, s := range r.services {
-		if key := serviceKey(s.info.Service); s.measured && !seen[key] {
+		if key := spec.ServiceKey(s.Info.Service); s.Measured && !seen[key] {
 			seen[key] = true
-			infos = append(infos, s.info)
+			infos = append(infos, s.Info)
 		}
 	}
 	return infos

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lapse/loadgen/lookup"
+	"lapse/run/spec"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -15,19 +16,19 @@ import (
 func TestNamesAreLookedUpWhereServicesAreAskedByName(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		options func(o *Options)
+		options func(o *spec.Options)
 		want    bool
 	}{
-		{"a Service", func(*Options) {}, true},
-		{"measured from here", func(o *Options) { o.Here = true }, false},
-		{"by its address", func(o *Options) { o.ByClusterIP = true }, false},
-		{"chosen ones", func(o *Options) { o.OnNode = "node1" }, false},
-		{"many", func(o *Options) { o.targets = slices.Repeat(o.targets, mostNames+1) }, false},
+		{"a Service", func(*spec.Options) {}, true},
+		{"measured from here", func(o *spec.Options) { o.Here = true }, false},
+		{"by its address", func(o *spec.Options) { o.ByClusterIP = true }, false},
+		{"chosen ones", func(o *spec.Options) { o.OnNode = "node1" }, false},
+		{"many", func(o *spec.Options) { o.Parsed = slices.Repeat(o.Parsed, spec.MostNames+1) }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := &Options{targets: []targetSpec{{Service: "web", Path: "/"}}}
+			o := &spec.Options{Parsed: []spec.Target{{Service: "web", Path: "/"}}}
 			tt.options(o)
-			if got := o.looksNamesUp(); got != tt.want {
+			if got := o.LooksNamesUp(); got != tt.want {
 				t.Errorf("looked up: %v", got)
 			}
 		})
@@ -71,7 +72,7 @@ func TestNamesOfServicesAreLookedUp(t *testing.T) {
 func TestNameServersOfAResolvConf(t *testing.T) {
 	conf := "search shop.svc.cluster.local svc.cluster.local\nnameserver 10.96.0.10\n# nameserver 1.1.1.1\nnameserver\nnameserver x\nnameserver fd00::a\noptions ndots:5\n"
 	var got []string
-	for _, s := range nameServers(conf) {
+	for _, s := range spec.NameServers(conf) {
 		got = append(got, s.Addr.String())
 	}
 	if want := []string{"10.96.0.10:53", "[fd00::a]:53"}; !slices.Equal(got, want) {

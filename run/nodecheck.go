@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/loadgen/nodecheck"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
@@ -43,7 +44,7 @@ func (m *measurement) nodeChecks(ctx context.Context) (checks []nodecheck.Check,
 		switch {
 		case apierrors.IsNotFound(err): // it may come later
 		case err != nil:
-			return nil, fmt.Sprintf("Service %s could not be read: %v", serviceKey(s), err)
+			return nil, fmt.Sprintf("Service %s could not be read: %v", spec.ServiceKey(s), err)
 		case service.Spec.Type == corev1.ServiceTypeNodePort, service.Spec.Type == corev1.ServiceTypeLoadBalancer:
 			services = append(services, *service)
 		}

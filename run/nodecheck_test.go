@@ -11,6 +11,7 @@ import (
 
 	"lapse/kube/kubetest"
 	"lapse/loadgen/nodecheck"
+	"lapse/run/spec"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -38,7 +39,7 @@ func TestNodesAreAskedWhatLoadBalancersAsk(t *testing.T) {
 		"local policy": {serviceOf(corev1.ServiceTypeLoadBalancer, 30123), "[{node1 10.0.0.1:10256 /healthz } {node1 10.0.0.1:30123 /healthz shop/web} {node2 10.0.0.2:10256 /healthz } {node2 10.0.0.2:30123 /healthz shop/web}]", ""},
 	} {
 		client := fake.NewClientset([]runtime.Object{tt.service, nodeAt("node1", "10.0.0.1"), nodeAt("node2", "10.0.0.2"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "without"}}}...)
-		m := &measurement{found: found{client: kubetest.Client(client), services: []service{{info: watcher.Info{Service: timeline.Service{Namespace: "shop", Name: "web"}}}}}}
+		m := &measurement{found: found{client: kubetest.Client(client), services: []spec.Service{{Info: watcher.Info{Service: timeline.Service{Namespace: "shop", Name: "web"}}}}}}
 		checks, notAsked := m.nodeChecks(t.Context())
 		if got := fmt.Sprint(checks); got != tt.want || notAsked != tt.notAsked {
 			t.Errorf("%s: %s %q, want %s %q", name, got, notAsked, tt.want, tt.notAsked)

@@ -5,17 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"lapse/deploy/agent"
 	"lapse/loadgen"
-	"lapse/run/exit"
 	"lapse/run/mask"
 	"lapse/run/source"
+	"lapse/run/spec"
 	"lapse/run/version"
 	"lapse/timeline"
 )
@@ -23,34 +21,9 @@ import (
 // This file is about the prober on the workstation, outside of the cluster: `--from outside`. It joins the run in the
 // Job, which cannot reach it, hands over what it measures, and compares its clock with the run's all along.
 
-// fromOutside is the place that --from names for this machine.
-const fromOutside = "outside"
-
-// readOutside takes the workstation out of --from; what is left are nodes.
-func readOutside(o *Options) error {
-	places := strings.Split(o.From, ",")
-	if !slices.Contains(places, fromOutside) {
-		return nil
-	}
-	o.Outside = true
-	o.From = strings.Join(slices.DeleteFunc(places, func(place string) bool { return place == fromOutside }), ",")
-	const advice = "as in `lapse run svc/web --from all,outside -- kubectl drain node1 --ignore-daemonsets`"
-	switch {
-	case o.Changes > 0:
-		return exit.Usagef("drop it from --from", "--from outside: the Service of `lapse routes` has no address outside of the cluster")
-	case o.YAML, o.AgentListen != "":
-		return exit.Usagef("`lapse run` measures from here besides", "--from outside: a Job that is applied by hand has no workstation")
-	case o.Chooses():
-		return exit.Usagef("name the Services; "+advice, "--from outside: chosen Services need not have an address outside of the cluster")
-	case !o.InCluster():
-		return exit.Usagef("drop it, or name a Service; "+advice, "--from outside: what is measured here is measured from nowhere else")
-	}
-	return nil
-}
-
 // measureOutside measures from this machine, too, if that is asked for, until the returned function is called.
 func (r *clusterRun) measureOutside(ctx context.Context) (leave func(), err error) {
-	if len(r.opts.outside) == 0 {
+	if len(r.opts.FromHere) == 0 {
 		return func() {}, nil
 	}
 	p, err := r.joinOutside(ctx)
@@ -61,19 +34,6 @@ func (r *clusterRun) measureOutside(ctx context.Context) (leave func(), err erro
 	var measuring sync.WaitGroup
 	measuring.Go(func() { p.run(ctx) })
 	return func() { cancel(); measuring.Wait() }, nil
-}
-
-// outsideProbes are the probes of this machine: the targets by their outer ways, and an echo server of its own.
-func (o *Options) outsideProbes() (probes []loadgen.Probe) {
-	for _, s := range o.outside {
-		for _, p := range o.probesOf(s) {
-			p.Name += " from " + fromOutside
-			probes = append(probes, p)
-		}
-	}
-	return append(probes, loadgen.Probe{Target: timeline.Target{
-		Name: "control from " + fromOutside, Kind: timeline.Control, Rate: o.controlRate(), Timeout: o.Timeout,
-	}})
 }
 
 // An outsideProber measures on this machine for the run in the Job.
@@ -92,9 +52,9 @@ func (r *clusterRun) joinOutside(ctx context.Context) (*outsideProber, error) {
 	}
 	name, err := os.Hostname()
 	if err != nil {
-		name = fromOutside
+		name = spec.FromOutside
 	}
-	probes := r.opts.outsideProbes()
+	probes := r.opts.OutsideProbes()
 	joining := agent.Joining{Name: name, Version: version.Version, T0: clock.T0(), Sync: first}
 	for _, probe := range probes {
 		joining.Targets = append(joining.Targets, agent.Assigned{Target: public(probe.Target), Host: probe.Host})

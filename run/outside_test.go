@@ -18,6 +18,7 @@ import (
 	"lapse/loadgen/faultserver"
 	"lapse/run/measure"
 	"lapse/run/source"
+	"lapse/run/spec"
 	"lapse/run/terminal"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -27,21 +28,21 @@ import (
 // the Job can be cut.
 func outsideRun(t *testing.T, server *faultserver.Server) (m *measurement, workstation *clusterRun, cut func()) {
 	t.Helper()
-	spec := Spec{
+	asked := spec.Spec{
 		Targets: []string{server.URL()}, Rate: 100, Timeout: 5 * time.Second, Kinds: []string{"new"}, Baseline: 100 * time.Millisecond, Duration: patience,
 		Connections: 1, Method: "GET", Scheme: "http", Pacing: "economical", Coverage: "99%", MaxDuration: time.Hour, Hold: time.Minute, Join: time.Second, Outside: true,
 	}
-	target, err := ParseTarget(server.URL())
+	target, err := spec.ParseTarget(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, _ = idleMeasurement(t, &Options{Spec: spec, ID: "lapse-x", targets: []targetSpec{target}})
+	m, _ = idleMeasurement(t, &spec.Options{Spec: asked, ID: "lapse-x", Parsed: []spec.Target{target}})
 	api := httptest.NewServer(agent.NewServer(&jobRun{m: m, Delivery: source.NewDelivery(m.Rec)}, nil).Handler)
 	t.Cleanup(api.Close)
 	at := netip.MustParseAddrPort(strings.TrimSuffix(strings.TrimPrefix(server.URL(), "http://"), "/"))
-	web := targetSpec{Service: "web", Path: "/"}
+	web := spec.Target{Service: "web", Path: "/"}
 	info := watcher.Info{Service: timeline.Service{Namespace: "shop", Name: "web"}, Ways: []watcher.Way{{Route: "nodeport", At: "node2", Node: "node2", Host: at.Addr().String(), Port: int32(at.Port())}}}
-	o := &Options{Spec: spec, targets: []targetSpec{web}, outside: []service{{target: web, info: info, measured: true}}}
+	o := &spec.Options{Spec: asked, Parsed: []spec.Target{web}, FromHere: []spec.Service{{Target: web, Info: info, Measured: true}}}
 	workstation = &clusterRun{opts: o, log: terminal.NewLogger(io.Discard), feed: newFeed(nil)}
 	workstation.client = agent.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", api.Listener.Addr().String())
@@ -154,7 +155,7 @@ func TestALostWorkstationIsUnobserved(t *testing.T) {
 
 // A run that was not to be measured from outside takes nobody in.
 func TestARunWithoutAPlaceOutsideTakesNobodyIn(t *testing.T) {
-	a := idleAgent(t, &Options{Spec: Spec{Hold: time.Minute}})
+	a := idleAgent(t, &spec.Options{Spec: spec.Spec{Hold: time.Minute}})
 	defer a.m.Live.End(nil)
 	if _, err := a.Join(agent.Joining{Name: "laptop"}); err == nil {
 		t.Error("somebody joined")

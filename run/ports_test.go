@@ -22,6 +22,7 @@ import (
 	"lapse/kube/kubetest"
 	"lapse/loadgen"
 	"lapse/run/source"
+	"lapse/run/spec"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -38,19 +39,19 @@ type portsRun struct {
 
 func watchPorts(t *testing.T, ports map[string]int32, families ...string) *portsRun {
 	t.Helper()
-	o := &Options{Here: true, Spec: Spec{
+	o := &spec.Options{Here: true, Spec: spec.Spec{
 		Rate: 100, DirectRate: 100, Timeout: 400 * time.Millisecond, Kinds: []string{"new"}, Connections: 1, Scheme: "http", Method: "GET",
 	}}
 	m, _ := idleMeasurement(t, o)
 	r := &portsRun{measurement: m, t: t, api: fake.NewSimpleClientset()}
 	for _, port := range slices.Sorted(maps.Keys(ports)) {
-		s := targetSpec{Service: "web", Path: "/"}
+		s := spec.Target{Service: "web", Path: "/"}
 		if len(ports) > 1 {
-			s.port = port
+			s.Port = port
 		}
-		o.targets = append(o.targets, s)
+		o.Parsed = append(o.Parsed, s)
 		info := watcher.Info{Service: timeline.Service{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.9"}, Port: 80, PortName: port}
-		m.services = append(m.services, service{target: s, info: info, measured: true})
+		m.services = append(m.services, spec.Service{Target: s, Info: info, Measured: true})
 	}
 	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}
 	_, err := r.api.CoreV1().Services("shop").Create(t.Context(), web, metav1.CreateOptions{})

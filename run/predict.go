@@ -9,7 +9,6 @@ import (
 
 	"lapse/correlate/quantity"
 	"lapse/preflight"
-	"lapse/run/exit"
 	"lapse/run/mask"
 	"lapse/timeline"
 )
@@ -123,22 +122,4 @@ func predictedLine(e timeline.Event) string {
 		return "preflight of " + service + " was not possible: " + e.Detail
 	}
 	return "preflight of " + service + ": " + e.Detail
-}
-
-// checkPreflight reads the accepted findings, and the node that the command drains.
-func checkPreflight(o *Options) error {
-	if o.PreflightBaseline != "" {
-		b, err := preflight.ReadBaseline(o.PreflightBaseline)
-		if err != nil {
-			return exit.AsUsage(err)
-		}
-		o.Accepted = b.Accepted
-	}
-	if o.NoPreflight && o.PreflightBaseline != "" {
-		return exit.Usagef("drop one of them", "--preflight-baseline has no effect with --no-preflight")
-	}
-	if d := drains(o.Command); len(d.nodes) == 1 && d.selector == "" {
-		o.Drains = d.nodes[0]
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lapse/preflight"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
@@ -51,13 +52,13 @@ func TestTheDrainedNodeIsKnownToPreflight(t *testing.T) {
 	for command, want := range map[string]string{
 		"kubectl drain node2 --ignore-daemonsets": "node2", "kubectl drain node1 node2": "", "kubectl drain -l pool=old": "", "kubectl rollout restart deploy/web": "", "./upgrade.sh": "", "": "",
 	} {
-		o := &Options{Command: timeline.SplitCommand(command)}
-		if err := checkPreflight(o); err != nil || o.Drains != want {
+		o := &spec.Options{Command: timeline.SplitCommand(command)}
+		if err := spec.CheckPreflight(o); err != nil || o.Drains != want {
 			t.Errorf("%q drains %q, want %q (%v)", command, o.Drains, want, err)
 		}
 	}
-	agent := &Options{Spec: Spec{Drains: "node2"}}
-	if err := checkPreflight(agent); err != nil || agent.Drains != "node2" {
+	agent := &spec.Options{Spec: spec.Spec{Drains: "node2"}}
+	if err := spec.CheckPreflight(agent); err != nil || agent.Drains != "node2" {
 		t.Errorf("the agent forgets what the workstation said: %q (%v)", agent.Drains, err)
 	}
 }

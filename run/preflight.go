@@ -16,6 +16,7 @@ import (
 	"lapse/correlate/quantity"
 	"lapse/hint"
 	"lapse/preflight"
+	"lapse/run/access"
 	"lapse/run/exit"
 	"lapse/run/terminal"
 	"lapse/run/version"
@@ -23,7 +24,7 @@ import (
 
 // Preflight predicts what will go wrong with Services.
 type Preflight struct {
-	Kube
+	access.Kube
 	Manifests      []string // files, directories or "-"; none: the cluster is asked
 	Validation     string   // what becomes of fields that do not exist
 	Node           string   // that will be drained
@@ -103,7 +104,7 @@ func (o *Preflight) judge(ctx context.Context, targets []preflight.Target, chose
 		if err != nil {
 			return nil, err
 		}
-		states, err = preflight.ClusterStates(ctx, c.client, c.Namespace, targets, preflight.Asking{Timeout: o.RequestTimeout, Advise: true})
+		states, err = preflight.ClusterStates(ctx, c.Client, c.Namespace, targets, preflight.Asking{Timeout: o.RequestTimeout, Advise: true})
 		if ctx.Err() != nil {
 			return nil, exit.Stopped("stopped before the cluster was read")
 		}

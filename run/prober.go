@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +23,7 @@ import (
 	"lapse/record"
 	"lapse/run/exit"
 	"lapse/run/source"
+	"lapse/run/spec"
 	"lapse/run/terminal"
 	"lapse/run/version"
 	"lapse/timeline"
@@ -50,7 +50,7 @@ type prober struct {
 const maxProberConns = 64
 
 // RunProber measures for a coordinator, until a signal ends it.
-func RunProber(ctx context.Context, env Env, signals <-chan os.Signal, stderr io.Writer) error {
+func RunProber(ctx context.Context, env spec.Env, signals <-chan os.Signal, stderr io.Writer) error {
 	listen := env[deploy.EnvProbe]
 	if listen == "" {
 		return exit.Usagef("`lapse run svc/NAME --from all` starts probers", "%s is not set: this verb is for the Pods of a run's DaemonSet", deploy.EnvProbe)
@@ -90,7 +90,7 @@ func RunProber(ctx context.Context, env Env, signals <-chan os.Signal, stderr io
 }
 
 // keysOf returns the keys that the DaemonSet has put into the environment.
-func keysOf(env Env) agent.KeyPair {
+func keysOf(env spec.Env) agent.KeyPair {
 	return agent.KeyPair{CA: []byte(env[deploy.EnvTLSCA]), Cert: []byte(env[deploy.EnvTLSCert]), Key: []byte(env[deploy.EnvTLSKey])}
 }
 
@@ -129,7 +129,7 @@ func (p *prober) Facts(ctx context.Context, offset int64) (io.ReadCloser, error)
 
 // Assign begins to measure.
 func (p *prober) Assign(a agent.Assignment) error {
-	options, err := optionsOf(a.Spec)
+	options, err := spec.OptionsOf(a.Spec)
 	if err != nil {
 		return err
 	}
@@ -153,25 +153,10 @@ func (p *prober) Assign(a agent.Assignment) error {
 	return nil
 }
 
-// optionsOf reads how requests are made.
-func optionsOf(spec []byte) (*Options, error) {
-	var s plainSpec
-	if err := json.Unmarshal(spec, &s); err != nil {
-		return nil, fmt.Errorf("the run's spec: %w", err)
-	}
-	o := &Options{Spec: Spec(s), Here: true, carried: true, ExternalCommand: s.Duration == 0}
-	for _, check := range []func(*Options) error{(*Options).CheckTargets, checkNumbers, (*Options).CheckRequest, checkProtocols} {
-		if err := check(o); err != nil {
-			return nil, err
-		}
-	}
-	return o, nil
-}
-
 // measure starts the assigned targets. All that goes wrong later is in the facts.
-func (p *prober) measure(ctx context.Context, o *Options, a agent.Assignment) error {
+func (p *prober) measure(ctx context.Context, o *spec.Options, a agent.Assignment) error {
 	measuring := source.New(source.Config{ID: a.Source, Clock: p.clock, Pacing: loadgen.Pacing(o.Pacing), Logger: p.log})
-	if err := measuring.StartAll(o.assignedProbes(a.Targets)); err != nil {
+	if err := measuring.StartAll(o.AssignedProbes(a.Targets)); err != nil {
 		return err
 	}
 	go func() {
@@ -183,22 +168,6 @@ func (p *prober) measure(ctx context.Context, o *Options, a agent.Assignment) er
 		close(p.over)
 	}()
 	return nil
-}
-
-// assignedProbes returns the probes of the targets that the coordinator has assigned.
-func (o *Options) assignedProbes(targets []agent.Assigned) (probes []loadgen.Probe) {
-	for _, t := range targets {
-		probe := o.probe(t.Target)
-		probe.Host = t.Host
-		switch t.Kind {
-		case timeline.Held:
-			probe.Connections = t.Connections
-		case timeline.Control:
-			probe = loadgen.Probe{Target: t.Target}
-		}
-		probes = append(probes, probe)
-	}
-	return probes
 }
 
 // record records what was measured.

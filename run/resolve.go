@@ -15,15 +15,17 @@ import (
 	"lapse/hint"
 	"lapse/kube"
 	"lapse/loadgen"
+	"lapse/run/access"
 	"lapse/run/exit"
+	"lapse/run/spec"
 	"lapse/watcher"
 )
 
 // A resolver asks a cluster what the options of a run mean there: which Services, nodes and DNS servers. It fills in the
 // options with the answers.
 type resolver struct {
-	*Options
-	c   *cluster
+	*spec.Options
+	c   *access.Cluster
 	log *slog.Logger
 }
 
@@ -33,7 +35,7 @@ func (r *resolver) job(ctx context.Context) (deploy.Config, error) {
 	if err := r.choose(ctx); err != nil {
 		return deploy.Config{}, err
 	}
-	config := r.JobConfig(r.c.Namespace)
+	config := JobConfig(r.Options, r.c.Namespace)
 	if err := config.Validate(); err != nil {
 		return config, err
 	}
@@ -55,27 +57,27 @@ func (r *resolver) choose(ctx context.Context) error {
 	if err := r.chooseServices(ctx); err != nil {
 		return err
 	}
-	if err := chooseProbers(ctx, r.Options, r.c.client); err != nil {
+	if err := chooseProbers(ctx, r.Options, r.c.Client); err != nil {
 		return err
 	}
-	if r.Changes > 0 || r.looksNamesUp() {
-		r.DNS = findDNS(ctx, r.c.client)
+	if r.Changes > 0 || r.LooksNamesUp() {
+		r.DNS = findDNS(ctx, r.c.Client)
 	}
 	return nil
 }
 
 // avoidSelected resolves the labels by which a wrapped `kubectl drain -l` names nodes.
 func (r *resolver) avoidSelected(ctx context.Context) error {
-	if r.avoidSelector == "" {
+	if r.AvoidSelector == "" {
 		return nil
 	}
-	selected, err := r.c.client.Nodes().List(ctx, metav1.ListOptions{LabelSelector: r.avoidSelector})
+	selected, err := r.c.Client.Nodes().List(ctx, metav1.ListOptions{LabelSelector: r.AvoidSelector})
 	if apierrors.IsForbidden(err) {
-		r.log.Warn("no right to list nodes: name those that -l " + r.avoidSelector + " means with --avoid-node, or the Job may be evicted and end the run")
+		r.log.Warn("no right to list nodes: name those that -l " + r.AvoidSelector + " means with --avoid-node, or the Job may be evicted and end the run")
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("list the nodes that -l %s means: %w", r.avoidSelector, err)
+		return fmt.Errorf("list the nodes that -l %s means: %w", r.AvoidSelector, err)
 	}
 	for _, node := range selected.Items {
 		r.AvoidNodes = append(r.AvoidNodes, node.Name)
@@ -91,34 +93,34 @@ func (r *resolver) chooseServices(ctx context.Context) error {
 	if err := r.nodeExists(ctx); err != nil {
 		return err
 	}
-	scope := r.scope(r.c.Namespace)
-	found, aside, err := watcher.Find(ctx, r.c.client, watcher.Query{Namespace: scope, Selector: r.Selector, Node: r.OnNode})
+	scope := r.Scope(r.c.Namespace)
+	found, aside, err := watcher.Find(ctx, r.c.Client, watcher.Query{Namespace: scope, Selector: r.Selector, Node: r.OnNode})
 	if err != nil {
 		if scope == metav1.NamespaceAll {
 			err = hint.Add("name a namespace with -n, and choose there with --selector or --on-node", err)
 		}
-		return fmt.Errorf("%s: %w", r.choiceText(), err)
+		return fmt.Errorf("%s: %w", r.ChoiceText(), err)
 	}
 	if len(found) == 0 {
-		return exit.Usagef("`kubectl get services -A` lists what there is; "+choiceHint, "%s: %s", r.choiceText(), nothingToMeasure(aside))
+		return exit.Usagef("`kubectl get services -A` lists what there is; "+spec.ChoiceHint, "%s: %s", r.ChoiceText(), spec.NothingToMeasure(aside))
 	}
 	r.Chosen, r.SetAside = nil, aside
 	for _, info := range found {
 		if info.Service.Namespace == r.c.Namespace {
-			r.nearby = append(r.nearby, info.Selector)
+			r.Nearby = append(r.Nearby, info.Selector)
 		}
-		r.Chosen = append(r.Chosen, ChosenService{Namespace: info.Service.Namespace, Name: info.Service.Name, Scheme: r.schemeFor(info)})
+		r.Chosen = append(r.Chosen, spec.ChosenService{Namespace: info.Service.Namespace, Name: info.Service.Name, Scheme: r.SchemeFor(info)})
 	}
-	r.targets = r.chosenTargets()
-	if err := shareRate(r.Options); err != nil {
+	r.Parsed = r.ChosenTargets()
+	if err := spec.ShareRate(r.Options); err != nil {
 		return err
 	}
-	if r.OnNode != "" && !r.given("avoid-node") && !slices.Contains(r.AvoidNodes, r.OnNode) {
+	if r.OnNode != "" && !r.WasGiven("avoid-node") && !slices.Contains(r.AvoidNodes, r.OnNode) {
 		r.AvoidNodes = append(r.AvoidNodes, r.OnNode)
 	}
-	if !r.NoPreflight && len(r.Chosen) > mostPredicted {
+	if !r.NoPreflight && len(r.Chosen) > spec.MostPredicted {
 		r.NoPreflight = true
-		r.log.Warn(fmt.Sprintf("preflight is not asked about more than %d Services: `lapse preflight svc/NAME` predicts for one", mostPredicted))
+		r.log.Warn(fmt.Sprintf("preflight is not asked about more than %d Services: `lapse preflight svc/NAME` predicts for one", spec.MostPredicted))
 	}
 	return nil
 }
@@ -128,14 +130,14 @@ func (r *resolver) nodeExists(ctx context.Context) error {
 	if r.OnNode == "" {
 		return nil
 	}
-	nodes, err := r.c.client.Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := r.c.Client.Nodes().List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("--on-node %s: list nodes: %w", r.OnNode, err)
 	}
-	names := nodeNamesOf(nodes.Items)
+	names := spec.NodeNamesOf(nodes.Items)
 	slices.Sort(names)
 	if !slices.Contains(names, r.OnNode) {
 		return exit.Usagef("the cluster has "+strings.Join(names, ", "), "--on-node %s: there is no such node", r.OnNode)
@@ -146,7 +148,7 @@ func (r *resolver) nodeExists(ctx context.Context) error {
 // checkRights checks all rights at once, and makes the keys of the probers. Where only a right to watch is missing,
 // the Job does without.
 func (r *resolver) checkRights(ctx context.Context, config *deploy.Config) error {
-	missing, err := deploy.CheckRights(ctx, r.c.client, r.c.Namespace, deploy.Needs{
+	missing, err := deploy.CheckRights(ctx, r.c.Client, r.c.Namespace, deploy.Needs{
 		Nodes: true, Secret: len(config.Private) > 0, Probers: len(config.Probers) > 0, Canary: config.Canary,
 		Namespaces: config.Namespaces, AllNamespaces: config.AllNamespaces,
 	})
@@ -165,7 +167,7 @@ func (r *resolver) checkRights(ctx context.Context, config *deploy.Config) error
 	if len(unwatched) > 0 {
 		r.log.Warn("no right to let the Job read " + strings.Join(unwatched, ", ") + ": these will not be watched, and causes are judged without them")
 	}
-	if slices.ContainsFunc(r.targets, targetSpec.needsNodes) && !config.NodesAccess {
+	if slices.ContainsFunc(r.Parsed, spec.Target.NeedsNodes) && !config.NodesAccess {
 		return exit.Usagef("ask for the right to list nodes and to grant it, or measure by another route", "?route=nodeport: no right to let the Job list nodes, whose addresses it needs")
 	}
 	return nil
@@ -174,44 +176,44 @@ func (r *resolver) checkRights(ctx context.Context, config *deploy.Config) error
 // describeServices looks up the Services that are measured or watched, unless the choice has looked them up, or they
 // come with the Job.
 func (r *resolver) describeServices(ctx context.Context, config *deploy.Config) error {
-	looked := slices.Clone(r.targets)
+	looked := slices.Clone(r.Parsed)
 	if r.Changes > 0 || r.Chooses() {
 		looked = nil
 	}
 	if r.Watch != "" {
-		watched, err := ParseTarget(r.Watch)
+		watched, err := spec.ParseTarget(r.Watch)
 		if err != nil {
 			return err
 		}
 		looked = append(looked, watched)
 	}
-	config.Selectors = r.nearby
+	config.Selectors = r.Nearby
 	for i, s := range looked {
-		info, err := watcher.Describe(ctx, r.c.client, r.c.Namespace, s.Service, r.asked(s))
+		info, err := watcher.Describe(ctx, r.c.Client, r.c.Namespace, s.Service, r.Asked(s))
 		if err != nil {
 			return err
 		}
 		config.Selectors = append(config.Selectors, info.Selector)
-		if i < len(r.targets) { // and not only watched
+		if i < len(r.Parsed) { // and not only watched
 			if err := r.findOutside(ctx, s, info); err != nil {
 				return err
 			}
 		}
-		if r.DNS == nil && i < len(r.targets) && isHeadless(info) {
-			r.DNS = findDNS(ctx, r.c.client)
-			config.Spec = mustMarshal(r.Spec)
+		if r.DNS == nil && i < len(r.Parsed) && spec.IsHeadless(info) {
+			r.DNS = findDNS(ctx, r.c.Client)
+			config.Spec = spec.MustMarshal(r.Spec)
 		}
-		r.notCovered = append(r.notCovered, notCoveredLines(info)...)
+		r.NotCovered = append(r.NotCovered, spec.NotCoveredLines(info)...)
 	}
 	return nil
 }
 
 // findOutside finds the ways by which this machine reaches a Service, and refuses one that leads nowhere.
-func (r *resolver) findOutside(ctx context.Context, s targetSpec, info watcher.Info) error {
+func (r *resolver) findOutside(ctx context.Context, s spec.Target, info watcher.Info) error {
 	if !r.Outside {
 		return nil
 	}
-	ways, err := watcher.OutsideWays(ctx, r.c.client, info.Service.Namespace, info.Service.Name, r.asked(s))
+	ways, err := watcher.OutsideWays(ctx, r.c.Client, info.Service.Namespace, info.Service.Name, r.Asked(s))
 	if err != nil {
 		return err
 	}
@@ -221,17 +223,17 @@ func (r *resolver) findOutside(ctx context.Context, s targetSpec, info watcher.I
 		}
 	}
 	info.Ways = ways
-	r.outside = append(r.outside, service{target: s, info: info, measured: true})
+	r.FromHere = append(r.FromHere, spec.Service{Target: s, Info: info, Measured: true})
 	return nil
 }
 
 // chooseProbers sets Spec.Probers to the nodes that --from chooses.
-func chooseProbers(ctx context.Context, o *Options, client kube.Client) error {
+func chooseProbers(ctx context.Context, o *spec.Options, client kube.Client) error {
 	if o.From == "" {
 		return nil
 	}
 	options := metav1.ListOptions{}
-	if isSelector(o.From) {
+	if spec.IsSelector(o.From) {
 		options.LabelSelector = o.From
 	}
 	nodes, err := client.Nodes().List(ctx, options)
@@ -241,7 +243,7 @@ func chooseProbers(ctx context.Context, o *Options, client kube.Client) error {
 	if err != nil {
 		return fmt.Errorf("--from %s: list nodes: %w", o.From, err)
 	}
-	if o.Probers, err = chosenNodes(o.From, nodes.Items, o.AvoidNodes); err == nil && o.Changes > 0 {
+	if o.Probers, err = spec.ChosenNodes(o.From, nodes.Items, o.AvoidNodes); err == nil && o.Changes > 0 {
 		o.Rate *= float64(len(o.Probers)) // it was given for each
 	}
 	return err

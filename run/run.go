@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"lapse/run/exit"
+	"lapse/run/spec"
 )
 
 // Run measures from the Job or from this machine, as the targets require, and prints the result.
-func (o *Options) Run(ctx context.Context, signals exit.Signals, stdout, stderr io.Writer) error {
+func Run(ctx context.Context, o *spec.Options, signals exit.Signals, stdout, stderr io.Writer) error {
 	if o.ID == "" {
 		o.ID = NewID()
 	}
 	o.PrintNotes(stderr)
 	if o.InCluster() {
-		return o.runInCluster(ctx, signals, stdout, stderr)
+		return runInCluster(ctx, o, signals, stdout, stderr)
 	}
-	return o.runHere(ctx, signals, stdout, stderr)
+	return runHere(ctx, o, signals, stdout, stderr)
 }
 
 // NewID returns the name of a new run, of its directory and of its Job. It is short, probably unique, and a valid

@@ -8,12 +8,11 @@ import (
 
 	"lapse/deploy/agent"
 	"lapse/run/source"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
 const (
-	// compareClocks is how often the workstation's clock is compared with the run's.
-	compareClocks = 10 * time.Second
 	// wallStep is a change between the wall clock and the monotonic one that is no inaccuracy of reading them. A
 	// suspended machine's monotonic clock stands still (CLOCK_MONOTONIC, clock_gettime(2)), and its wall clock goes
 	// on.
@@ -107,7 +106,7 @@ func (c *runClock) compareSince(ctx context.Context, instant time.Duration, exch
 // keepComparing compares the clocks again and again until ctx ends. Where the Pod does not answer, the last offset
 // goes on to widen.
 func (c *runClock) keepComparing(ctx context.Context, exchange exchange) {
-	source.Every(ctx, compareClocks, func() { _ = c.compare(ctx, exchange) })
+	source.Every(ctx, spec.CompareClocks, func() { _ = c.compare(ctx, exchange) })
 }
 
 // continued is a comparison in the light of the one before it: both offsets hold, unless one of the clocks jumped

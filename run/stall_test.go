@@ -16,6 +16,7 @@ import (
 	"lapse/run/live"
 	"lapse/run/saved"
 	"lapse/run/screen"
+	"lapse/run/spec"
 	"lapse/run/terminal"
 	"lapse/timeline"
 )
@@ -99,15 +100,15 @@ func beside(events []model.Event, u model.Unobserved) bool {
 func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, faultserver.Fault{Kind: faultserver.Reset, To: time.Hour, Every: 7})
-	m := newMeasurement(&Options{Spec: Spec{
+	m := newMeasurement(&spec.Options{Spec: spec.Spec{
 		Rate: 100, Timeout: 400 * time.Millisecond, Kinds: []string{"new", "reused"}, Duration: time.Second, Baseline: 300 * time.Millisecond, Connections: 3,
 	}}, terminal.NewLogger(t.Output()))
 	m.Clock = timeline.StartClock()
-	at, err := ParseTarget(server.URL())
+	at, err := spec.ParseTarget(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.opts.targets = []targetSpec{at}
+	m.opts.Parsed = []spec.Target{at}
 	dir := t.TempDir()
 	file, err := record.Create(filepath.Join(dir, saved.FactsFile))
 	if err != nil {

@@ -13,11 +13,12 @@ import (
 	"lapse/correlate/quantity"
 	"lapse/deploy"
 	"lapse/deploy/agent"
+	"lapse/run/access"
 	"lapse/timeline"
 )
 
 // ListRuns prints the runs in the cluster, and the leftovers of runs without a Job.
-func ListRuns(ctx context.Context, c *cluster, stdout, stderr io.Writer) error {
+func ListRuns(ctx context.Context, c *access.Cluster, stdout, stderr io.Writer) error {
 	left, unseen, err := deploy.Leftovers(ctx, c.Deploy(nil), c.Namespace)
 	if err != nil {
 		return err
@@ -27,7 +28,7 @@ func ListRuns(ctx context.Context, c *cluster, stdout, stderr io.Writer) error {
 		return err
 	}
 	if len(runs)+len(left) == 0 {
-		if err := c.namespaceExists(ctx); err != nil {
+		if err := c.NamespaceExists(ctx); err != nil {
 			return err
 		}
 		fmt.Fprintf(stderr, "no runs in namespace %s\n", c.Namespace)

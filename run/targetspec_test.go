@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lapse/hint"
+	"lapse/run/spec"
 	"lapse/timeline"
 	"lapse/watcher"
 )
@@ -18,7 +19,7 @@ func FuzzTargetsReadBack(f *testing.F) {
 		f.Add(arg)
 	}
 	f.Fuzz(func(t *testing.T, arg string) {
-		s, err := ParseTarget(arg)
+		s, err := spec.ParseTarget(arg)
 		if err != nil {
 			if hint.Of(err) == "" {
 				t.Errorf("%q is refused without a hint: %v", arg, err)
@@ -28,7 +29,7 @@ func FuzzTargetsReadBack(f *testing.F) {
 		if s.URL != nil && s.URL.User != nil {
 			return // its text hides the password
 		}
-		again, err := ParseTarget(s.String())
+		again, err := spec.ParseTarget(s.String())
 		if err != nil || again.String() != s.String() {
 			t.Errorf("%q is %s, which is %v (%v)", arg, s, again, err)
 		}
@@ -37,13 +38,13 @@ func FuzzTargetsReadBack(f *testing.F) {
 
 // The routes of a Service come before its path, whose query is its own.
 func TestRoutesComeBeforeThePath(t *testing.T) {
-	for arg, want := range map[string]targetSpec{
+	for arg, want := range map[string]spec.Target{
 		"svc/web":                {Service: "web", Path: "/"},
-		"svc/web?route=nodeport": {Service: "web", routes: "nodeport", Path: "/"},
-		"svc/web:80?route=clusterip, nodeport:a/b?c": {Service: "web", port: "80", routes: "clusterip,nodeport:a", Path: "/b?c"},
+		"svc/web?route=nodeport": {Service: "web", Routes: "nodeport", Path: "/"},
+		"svc/web:80?route=clusterip, nodeport:a/b?c": {Service: "web", Port: "80", Routes: "clusterip,nodeport:a", Path: "/b?c"},
 		"svc/web/b?route=home":                       {Service: "web", Path: "/b?route=home"},
 	} {
-		if got, err := ParseTarget(arg); err != nil || got != want {
+		if got, err := spec.ParseTarget(arg); err != nil || got != want {
 			t.Errorf("%s is %+v, %v; want %+v", arg, got, err, want)
 		}
 	}
@@ -53,7 +54,7 @@ func TestRoutesComeBeforeThePath(t *testing.T) {
 		"svc/web?":                    "as in svc/web?route=nodeport",
 		"svc/web:80/b?route=nodeport": "as in svc/web:80?route=nodeport/b",
 	} {
-		if got, err := ParseTarget(arg); err == nil || hint.Of(err) != advice {
+		if got, err := spec.ParseTarget(arg); err == nil || hint.Of(err) != advice {
 			t.Errorf("%s is %+v, %v, hint %q; want %q", arg, got, err, hint.Of(err), advice)
 		}
 	}
@@ -61,16 +62,16 @@ func TestRoutesComeBeforeThePath(t *testing.T) {
 
 // Several routes of a Service are targets of their own, each told from the others by its name.
 func TestEachWayToAServiceIsATarget(t *testing.T) {
-	o := &Options{Spec: Spec{Rate: 100, Kinds: []string{"new", "reused"}, Scheme: "http", Method: "GET"}}
-	s := targetSpec{Service: "web", routes: "clusterip,nodeport", Path: "/a"}
-	o.targets = []targetSpec{s}
+	o := &spec.Options{Spec: spec.Spec{Rate: 100, Kinds: []string{"new", "reused"}, Scheme: "http", Method: "GET"}}
+	s := spec.Target{Service: "web", Routes: "clusterip,nodeport", Path: "/a"}
+	o.Parsed = []spec.Target{s}
 	m, _ := idleMeasurement(t, o)
 	info := watcher.Info{Service: timeline.Service{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.9"}, Port: 80, PortName: "http", Ways: []watcher.Way{
 		{Route: "clusterip", Port: 80}, {Route: "nodeport", At: "node2", Host: "172.30.0.2", Port: 30080, Node: "node2"},
 	}}
-	m.services = []service{{target: s, info: info, measured: true}}
+	m.services = []spec.Service{{Target: s, Info: info, Measured: true}}
 	var got []string
-	for _, p := range o.probesOf(m.services[0]) {
+	for _, p := range o.ProbesOf(m.services[0]) {
 		got = append(got, fmt.Sprintf("%s: %s %s", p.Name, p.URL, p.RouteNode))
 	}
 	want := []string{
@@ -101,13 +102,13 @@ func TestEachWayToAServiceIsATarget(t *testing.T) {
 
 // Of a Service of type ExternalName the name that it leads to is asked, whole and by that name.
 func TestAnExternalNameIsAskedByItsOwnName(t *testing.T) {
-	o := &Options{Spec: Spec{Rate: 100, Kinds: []string{"new"}, Scheme: "https", Method: "GET"}}
-	s := targetSpec{Service: "db", port: "443", Path: "/"}
-	o.targets = []targetSpec{s}
+	o := &spec.Options{Spec: spec.Spec{Rate: 100, Kinds: []string{"new"}, Scheme: "https", Method: "GET"}}
+	s := spec.Target{Service: "db", Port: "443", Path: "/"}
+	o.Parsed = []spec.Target{s}
 	m, _ := idleMeasurement(t, o)
 	info := watcher.Info{Service: timeline.Service{Namespace: "shop", Name: "db", ExternalName: "db.example.org."}, Port: 443, Ways: []watcher.Way{{Host: "db.example.org.", Port: 443}}}
-	m.services = []service{{target: s, info: info, measured: true}}
-	if p := o.probeOf(m.services[0]); p.URL != "https://db.example.org.:443/" || p.Host != "db.example.org" {
+	m.services = []spec.Service{{Target: s, Info: info, Measured: true}}
+	if p := o.ProbeOf(m.services[0]); p.URL != "https://db.example.org.:443/" || p.Host != "db.example.org" {
 		t.Errorf("asked is %s as %s", p.URL, p.Host)
 	}
 }

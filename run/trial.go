@@ -7,6 +7,7 @@ import (
 
 	"lapse/loadgen"
 	"lapse/run/measure"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // A trial counts the outcomes of the requests to one Service.
 type trial struct {
-	target  targetSpec
+	target  spec.Target
 	ok      int
 	failed  map[string]int // by class
 	because string         // the text of the first failure
@@ -49,13 +50,13 @@ func because(class, text string) string {
 }
 
 // forget removes a Service from the run.
-func (r *found) forget(s targetSpec) {
-	r.services = slices.DeleteFunc(r.services, func(have service) bool { return have.target == s })
+func (r *found) forget(s spec.Target) {
+	r.services = slices.DeleteFunc(r.services, func(have spec.Service) bool { return have.Target == s })
 }
 
 // try sends a few requests to each Service, on new connections.
 func (r *found) try(ctx context.Context) ([]*trial, error) {
-	trials := make([]*trial, len(r.opts.targets))
+	trials := make([]*trial, len(r.opts.Parsed))
 	byName := map[string]*trial{}
 	prober := loadgen.New(loadgen.Config{Clock: timeline.StartClock(), Source: 1, Logger: r.logger, Sink: func(f timeline.Fact) {
 		switch f := f.(type) {
@@ -70,9 +71,9 @@ func (r *found) try(ctx context.Context) ([]*trial, error) {
 		}
 	}})
 	for i, s := range r.resolved() {
-		p := r.opts.probeOf(s)
-		p.ID, p.Kind, p.Name, p.Rate, p.Timeout = timeline.TargetID(i+1), timeline.New, r.opts.label(s.target), trialRate, r.opts.Timeout
-		trials[i] = &trial{target: s.target, failed: map[string]int{}}
+		p := r.opts.ProbeOf(s)
+		p.ID, p.Kind, p.Name, p.Rate, p.Timeout = timeline.TargetID(i+1), timeline.New, r.opts.Label(s.Target), trialRate, r.opts.Timeout
+		trials[i] = &trial{target: s.Target, failed: map[string]int{}}
 		byName[p.Name] = trials[i]
 		if err := prober.Start(p); err != nil {
 			return nil, err

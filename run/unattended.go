@@ -11,36 +11,37 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/run/exit"
+	"lapse/run/spec"
 )
 
 // PrintedJob is the Job that measures what the flags ask for, for somebody to apply. With --from its agent does what
 // a workstation does otherwise: it finds out which nodes are meant, makes keys, and deletes the probers at the end.
 // Only a number of nodes has to be chosen now, because the DaemonSet names them: that asks the cluster.
-func (o *Options) PrintedJob(ctx context.Context, namespace string, readNodes bool) (config deploy.Config, err error) {
+func PrintedJob(ctx context.Context, o *spec.Options, namespace string, readNodes bool) (config deploy.Config, err error) {
 	if _, err := strconv.Atoi(o.From); err == nil {
 		c, err := o.Kube.Connect(ctx)
 		if err != nil {
 			return config, err
 		}
-		if err := chooseProbers(ctx, o, c.client); err != nil {
+		if err := chooseProbers(ctx, o, c.Client); err != nil {
 			return config, err
 		}
 	} else {
 		o.ProberNodes = o.From
 	}
-	config = o.JobConfig(namespace)
-	byNodePort := slices.ContainsFunc(o.targets, targetSpec.needsNodes)
+	config = JobConfig(o, namespace)
+	byNodePort := slices.ContainsFunc(o.Parsed, spec.Target.NeedsNodes)
 	config.NodesAccess, config.Unattended = readNodes || o.From != "" || byNodePort, o.From != ""
 	switch {
 	case o.ProberNodes == "":
 	case o.ProberNodes == "all":
 		config.ProberLabels = labels.Everything()
-	case isSelector(o.ProberNodes):
+	case spec.IsSelector(o.ProberNodes):
 		if config.ProberLabels, err = labels.Parse(o.ProberNodes); err != nil {
-			return config, exit.Usagef(fromHint, "from %q: %w", o.From, err)
+			return config, exit.Usagef(spec.FromHint, "from %q: %w", o.From, err)
 		}
 	default:
-		config.Probers = namedNodes(o.ProberNodes)
+		config.Probers = spec.NamedNodes(o.ProberNodes)
 	}
 	return config, config.Validate()
 }

@@ -9,11 +9,12 @@ import (
 
 	"lapse/deploy"
 	"lapse/run"
+	"lapse/run/access"
 	"lapse/run/terminal"
 )
 
 func newAttach() *cobra.Command {
-	var kube run.Kube
+	var kube access.Kube
 	var addr string
 	cmd := &cobra.Command{
 		Use:   "attach RUN",

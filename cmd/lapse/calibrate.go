@@ -16,8 +16,8 @@ import (
 	"lapse/correlate/verdict"
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
-	"lapse/run"
 	"lapse/run/exit"
+	"lapse/run/spec"
 	"lapse/run/terminal"
 	"lapse/timeline"
 )
@@ -27,14 +27,14 @@ const defaultRate = 200
 
 // calibrateFlags are those of `lapse calibrate`.
 type calibrateFlags struct {
-	request  run.Options // its flags that say how to ask
+	request  spec.Options // its flags that say how to ask
 	duration time.Duration
 	workers  int
 	format   string
 }
 
 func newCalibrate() *cobra.Command {
-	c := calibrateFlags{request: run.Options{Spec: run.Spec{Scheme: "http"}}}
+	c := calibrateFlags{request: spec.Options{Spec: spec.Spec{Scheme: "http"}}}
 	cmd := &cobra.Command{
 		Use:   "calibrate URL",
 		Short: "Find out what a target can answer, and a --rate that costs it 1 % of that",
@@ -65,7 +65,7 @@ Exit code 4: the target failed in some of the repetitions, so there is no rate t
 // config checks the arguments.
 func (c *calibrateFlags) config(arg string) (hey.CalibrateConfig, error) {
 	var config hey.CalibrateConfig
-	s, err := run.ParseTarget(arg)
+	s, err := spec.ParseTarget(arg)
 	switch {
 	case err != nil:
 		return config, err

@@ -11,9 +11,10 @@ import (
 	"lapse/deploy"
 	"lapse/loadgen"
 	"lapse/report"
-	"lapse/run"
+	"lapse/run/access"
 	"lapse/run/judging"
 	"lapse/run/saved"
+	"lapse/run/spec"
 )
 
 // A runFlag is a flag of `lapse run` and `lapse gen`: all that this program says of it.
@@ -60,7 +61,7 @@ func list(field *[]string, def []string) binding {
 }
 
 // runFlags gives cmd the flags of a run, which fill in o.
-func runFlags(o *run.Options, cmd *cobra.Command) {
+func runFlags(o *spec.Options, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	addFlags(f, runTable(o))
@@ -80,7 +81,7 @@ func given(f *pflag.FlagSet) map[string]bool {
 }
 
 // runTable returns the flags of a run, which fill in o, in the order of the help.
-func runTable(o *run.Options) []runFlag {
+func runTable(o *spec.Options) []runFlag {
 	flags := kubeTable(&o.Kube)
 	flags = append(flags, []runFlag{
 		{
@@ -108,7 +109,7 @@ func runTable(o *run.Options) []runFlag {
 			name: "total-rate", bind: number(&o.TotalRate, 0), at: always,
 			usage: fmt.Sprintf("instead of --rate, requests per second in all, shared evenly by new and reused of every "+
 				"target (default with --on-node, -A and --selector: %d, and at most %d each)",
-				run.DefaultTotalRate, defaultRate),
+				spec.DefaultTotalRate, defaultRate),
 		},
 		{
 			name: "duration", bind: length(&o.Duration, 0), at: always,
@@ -135,7 +136,7 @@ func runTable(o *run.Options) []runFlag {
 		{
 			name: "held", bind: whole(&o.Held, 0), at: always,
 			usage: fmt.Sprintf("keep this many connections open for the whole run, and report each cut and reconnect: adds "+
-				"held to --target (default with --target held: %d)", run.DefaultHeld),
+				"held to --target (default with --target held: %d)", spec.DefaultHeld),
 		},
 		{
 			name: "heartbeat", bind: length(&o.Heartbeat, 5*time.Second), at: always,
@@ -210,7 +211,7 @@ func runTable(o *run.Options) []runFlag {
 		{
 			name: "header", short: "H", bind: several(&o.Headers), at: attended,
 			usage:   "a request `HEADER`, 'Name: value' (repeatable)",
-			instead: run.SecretHint,
+			instead: spec.SecretHint,
 		},
 		{
 			name: "header-from", bind: several(&o.HeadersFrom), at: ofJob,
@@ -358,9 +359,9 @@ func outputTable(as *saved.Output) []runFlag {
 }
 
 // kubeFlags gives f the flags that say which cluster is meant, kubectl's own.
-func kubeFlags(o *run.Kube, f *pflag.FlagSet) { addFlags(f, kubeTable(o)) }
+func kubeFlags(o *access.Kube, f *pflag.FlagSet) { addFlags(f, kubeTable(o)) }
 
-func kubeTable(o *run.Kube) []runFlag {
+func kubeTable(o *access.Kube) []runFlag {
 	return []runFlag{
 		{
 			name: "namespace", short: "n", bind: text(&o.Namespace, ""), at: ofCluster,

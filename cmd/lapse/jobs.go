@@ -13,14 +13,16 @@ import (
 	"lapse/deploy"
 	"lapse/report"
 	"lapse/run"
+	"lapse/run/access"
 	"lapse/run/exit"
 	"lapse/run/judging"
 	"lapse/run/saved"
+	"lapse/run/spec"
 	"lapse/run/terminal"
 )
 
 func newGen() *cobra.Command {
-	o := run.Options{YAML: true}
+	o := spec.Options{YAML: true}
 	var readNodes bool
 	cmd := &cobra.Command{
 		Use:   "gen TARGET... [flags]",
@@ -41,7 +43,7 @@ drain ends the run.`,
 				return err
 			}
 			if o.CountServices() == 0 {
-				return exit.Usagef(run.TargetHint, "only Services are measured by a Job")
+				return exit.Usagef(spec.TargetHint, "only Services are measured by a Job")
 			}
 			o.PrintNotes(cmd.ErrOrStderr())
 			o.ID = run.NewID()
@@ -49,7 +51,7 @@ drain ends the run.`,
 			if err != nil {
 				return err
 			}
-			config, err := o.PrintedJob(cmd.Context(), namespace, readNodes)
+			config, err := run.PrintedJob(cmd.Context(), &o, namespace, readNodes)
 			if err != nil {
 				return exit.AsUsage(err)
 			}
@@ -63,7 +65,7 @@ drain ends the run.`,
 }
 
 func newStatus() *cobra.Command {
-	var kube run.Kube
+	var kube access.Kube
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "List the runs in the cluster",
@@ -81,7 +83,7 @@ func newStatus() *cobra.Command {
 }
 
 func newRetrieve() *cobra.Command {
-	var kube run.Kube
+	var kube access.Kube
 	var out string
 	var as saved.Output
 	cmd := &cobra.Command{
@@ -114,7 +116,7 @@ facts.partial.lapse. Run the same command again to continue.`,
 }
 
 func newStop() *cobra.Command {
-	var kube run.Kube
+	var kube access.Kube
 	cmd := &cobra.Command{
 		Use:   "stop RUN",
 		Short: "End a run in the cluster early, with its result kept",
@@ -142,7 +144,7 @@ holds its result for --hold: fetch it with "lapse retrieve". A command that stil
 }
 
 func newDelete() *cobra.Command {
-	var kube run.Kube
+	var kube access.Kube
 	cmd := &cobra.Command{
 		Use:   "delete RUN",
 		Short: "Remove a run's Job and rights from the cluster",

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"lapse/run"
+	"lapse/run/spec"
 
 	"github.com/spf13/cobra"
 )
@@ -85,14 +85,14 @@ func TestDirectRateOfZeroIsNone(t *testing.T) {
 }
 
 // parsed are the options of a `lapse run` with these flags, unchecked.
-func parsed(t *testing.T, flags ...string) *run.Options {
+func parsed(t *testing.T, flags ...string) *spec.Options {
 	t.Helper()
-	var o run.Options
+	var o spec.Options
 	cmd := &cobra.Command{}
 	runFlags(&o, cmd)
 	if err := cmd.ParseFlags(flags); err != nil {
 		t.Fatal(err)
 	}
-	o.Env, o.Given = run.EnvOf(os.Environ()), given(cmd.Flags())
+	o.Env, o.Given = spec.EnvOf(os.Environ()), given(cmd.Flags())
 	return &o
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lapse/run"
 	"lapse/run/exit"
+	"lapse/run/spec"
 )
 
 // A place is where a run takes place. Each flag means something in some of them only, and is refused in the others:
@@ -46,7 +46,7 @@ func (p place) String() string {
 // none.
 var usedIn, instead = func() (usedIn map[string]place, instead map[string]string) {
 	usedIn, instead = map[string]place{"read-nodes": inYAML}, map[string]string{}
-	for _, d := range runTable(new(run.Options)) {
+	for _, d := range runTable(new(spec.Options)) {
 		if usedIn[d.name] = d.at; d.instead != "" {
 			instead[d.name] = d.instead
 		}
@@ -57,7 +57,7 @@ var usedIn, instead = func() (usedIn map[string]place, instead map[string]string
 const chosenInJob = "`lapse run` chooses Services for the Job that it creates: name them here, as in svc/web"
 
 // placeOf is where the run takes place.
-func placeOf(o *run.Options) place {
+func placeOf(o *spec.Options) place {
 	switch {
 	case o.YAML:
 		return inYAML
@@ -70,7 +70,7 @@ func placeOf(o *run.Options) place {
 }
 
 // checkPlace refuses flags that were given and have no effect.
-func checkPlace(o *run.Options) error {
+func checkPlace(o *spec.Options) error {
 	if o.AgentListen != "" {
 		return nil // the workstation has checked
 	}
@@ -99,25 +99,19 @@ func checkPlace(o *run.Options) error {
 			has = "have"
 		}
 		return exit.Usagef(hint, "--%s %s no effect on %s", strings.Join(unused, ", --"), has, at)
-	case wasGiven(o, "no-capture") && len(o.Command) == 0:
+	case o.WasGiven("no-capture") && len(o.Command) == 0:
 		return exit.Usagef("drop it", "--no-capture has no effect without a command")
-	case wasGiven(o, "workstation-timeout") && len(o.Command) == 0:
+	case o.WasGiven("workstation-timeout") && len(o.Command) == 0:
 		return exit.Usagef("drop it: the run ends after --duration", "--workstation-timeout has no effect without a command")
-	case wasGiven(o, "scheme") && o.CountServices() == 0:
+	case o.WasGiven("scheme") && o.CountServices() == 0:
 		return exit.Usagef(instead["scheme"], "--scheme has no effect on %s", o.Targets[0])
 	}
 	return nil
 }
 
-// wasGiven reports whether a flag was given.
-func wasGiven(o *run.Options, flag string) bool {
-	_, given := o.Given[flag]
-	return given
-}
-
 // check completes and validates the options that the flags of cmd have filled in.
-func check(o *run.Options, cmd *cobra.Command, args, command []string) error {
-	o.Env, o.Given = run.EnvOf(os.Environ()), given(cmd.Flags())
+func check(o *spec.Options, cmd *cobra.Command, args, command []string) error {
+	o.Env, o.Given = spec.EnvOf(os.Environ()), given(cmd.Flags())
 	if err := o.Complete(args, command); err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"lapse/hint"
-	"lapse/run"
 	"lapse/run/exit"
+	"lapse/run/spec"
 )
 
 // sample is a value of a flag that is not its default.
@@ -30,8 +30,8 @@ func sample(t *testing.T, f *pflag.Flag) string {
 }
 
 // verbAt is the verb whose flags are given for a run at a place, with the target and what else makes it one.
-func verbAt(at place) (verb *cobra.Command, o *run.Options, target string) {
-	o = &run.Options{YAML: at == inYAML}
+func verbAt(at place) (verb *cobra.Command, o *spec.Options, target string) {
+	o = &spec.Options{YAML: at == inYAML}
 	verb = &cobra.Command{}
 	runFlags(o, verb)
 	verb.Flags().Bool("read-nodes", false, "")

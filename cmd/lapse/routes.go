@@ -10,6 +10,7 @@ import (
 	"lapse/deploy"
 	"lapse/run"
 	"lapse/run/exit"
+	"lapse/run/spec"
 )
 
 // Of `lapse routes`: how often each node asks, and how long it is measured before and after the changes.
@@ -20,7 +21,7 @@ const (
 )
 
 func newRoutes() *cobra.Command {
-	var o run.Options
+	var o spec.Options
 	runFlags(&o, &cobra.Command{}) // every default
 	cmd := &cobra.Command{
 		Use:   "routes",
@@ -38,7 +39,7 @@ answers take to change.`,
 			if o.Changes < 1 {
 				return exit.Usagef("as in --changes 10", "changes %d: at least 1", o.Changes)
 			}
-			o.Env, o.Given = run.EnvOf(os.Environ()), given(cmd.Flags())
+			o.Env, o.Given = spec.EnvOf(os.Environ()), given(cmd.Flags())
 			for _, set := range []string{"direct-rate", "baseline", "settle", "target"} {
 				o.Given[set] = false // as if it was given, with its default
 			}

@@ -8,10 +8,11 @@ import (
 
 	"lapse/run"
 	"lapse/run/exit"
+	"lapse/run/spec"
 )
 
 func newRun() *cobra.Command {
-	var o run.Options
+	var o spec.Options
 	cmd := &cobra.Command{
 		Use:   "run [TARGET...] [flags] [-- COMMAND...]",
 		Short: "Measure while COMMAND runs, or for --duration, then judge",
@@ -20,7 +21,7 @@ func newRun() *cobra.Command {
 A svc/ target is measured from a Job in the cluster, which is removed afterwards. A URL is measured
 from here, and needs no cluster. Instead of targets, --on-node, -A and --selector choose Services.
 
-svc/NAME?route=ROUTE,... sends requests over other routes than the default one: ` + strings.Join(run.RouteNames(), ", ") + `.`,
+svc/NAME?route=ROUTE,... sends requests over other routes than the default one: ` + strings.Join(spec.RouteNames(), ", ") + `.`,
 		Example: `  lapse run svc/web -n shop --fail-if 'failed>0' -- kubectl drain node1 --ignore-daemonsets
   lapse run --on-node node1 -- kubectl drain node1 --ignore-daemonsets
   lapse run http://127.0.0.1:8080/ --duration 30s`,
@@ -52,7 +53,7 @@ func newProbe() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signals, stop := takeSignals()
 			defer stop()
-			return run.RunProber(cmd.Context(), run.EnvOf(os.Environ()), signals.C, cmd.ErrOrStderr())
+			return run.RunProber(cmd.Context(), spec.EnvOf(os.Environ()), signals.C, cmd.ErrOrStderr())
 		},
 	}
 }

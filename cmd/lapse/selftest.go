@@ -16,10 +16,10 @@ import (
 	"lapse/cmd/lapse/internal/selftest"
 	"lapse/cmd/lapse/internal/trials"
 	"lapse/loadgen"
-	"lapse/run"
 	"lapse/run/exit"
 	"lapse/run/judging"
 	"lapse/run/saved"
+	"lapse/run/spec"
 )
 
 // selftestFlags are those of `lapse selftest`.
@@ -94,7 +94,7 @@ func (f *selftestFlags) check() error {
 		return err
 	}
 	// In a stall every request of both targets stays open, at both ends.
-	return run.CheckFileLimit(fmt.Sprintf("rate %v", f.Rate), 4*f.Rate*selftest.Timeout.Seconds()+2*run.FewFiles, "--rate")
+	return spec.CheckFileLimit(fmt.Sprintf("rate %v", f.Rate), 4*f.Rate*selftest.Timeout.Seconds()+2*spec.FewFiles, "--rate")
 }
 
 // run measures, compares and prints.
@@ -146,8 +146,8 @@ func (f *selftestFlags) deliver(stdout io.Writer, dir string, r *selftest.Report
 }
 
 // defaults are the options of a `lapse run` without flags.
-func defaults() *run.Options {
-	var o run.Options
+func defaults() *spec.Options {
+	var o spec.Options
 	runFlags(&o, &cobra.Command{})
 	return &o
 }

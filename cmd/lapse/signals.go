@@ -9,6 +9,7 @@ import (
 
 	"lapse/run"
 	"lapse/run/exit"
+	"lapse/run/spec"
 )
 
 // stopSignals end a run in order.
@@ -23,9 +24,9 @@ func takeSignals() (taken exit.Signals, stop func()) {
 
 // measure measures what the checked options ask for. SIGPIPE is ignored: the reader of the output may exit, and the Job
 // must still be deleted.
-func measure(cmd *cobra.Command, o *run.Options) error {
+func measure(cmd *cobra.Command, o *spec.Options) error {
 	signals, stop := takeSignals()
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE)
-	return o.Run(cmd.Context(), signals, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	return run.Run(cmd.Context(), o, signals, cmd.OutOrStdout(), cmd.ErrOrStderr())
 }

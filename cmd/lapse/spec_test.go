@@ -22,6 +22,7 @@ import (
 	"lapse/run"
 	"lapse/run/exit"
 	"lapse/run/saved"
+	"lapse/run/spec"
 )
 
 // localFlags concern the workstation, or the Job as the API server knows it. All others are in the Spec.
@@ -32,7 +33,7 @@ var localFlags = []string{
 }
 
 // askFor are the checked options of a run in the cluster with these flags.
-func askFor(t *testing.T, command []string, flags ...string) *run.Options {
+func askFor(t *testing.T, command []string, flags ...string) *spec.Options {
 	t.Helper()
 	o := parsed(t, flags...)
 	o.ID = "lapse-x"
@@ -44,15 +45,15 @@ func askFor(t *testing.T, command []string, flags ...string) *run.Options {
 		t.Fatalf("%q: %v", flags, err)
 	}
 	if o.Chooses() { // as the cluster is asked later
-		o.Chosen = []run.ChosenService{{Namespace: "shop", Name: "web", Scheme: "http"}, {Namespace: "bank", Name: "web"}}
+		o.Chosen = []spec.ChosenService{{Namespace: "shop", Name: "web", Scheme: "http"}, {Namespace: "bank", Name: "web"}}
 	}
 	return o
 }
 
 // inPod are the options of the agent in the Pod of that run's Job, as the kubelet starts it.
-func inPod(t *testing.T, here *run.Options) *run.Options {
+func inPod(t *testing.T, here *spec.Options) *spec.Options {
 	t.Helper()
-	objects := here.JobConfig("shop").Objects()
+	objects := run.JobConfig(here, "shop").Objects()
 	container := objects.Job.Spec.Template.Spec.Containers[0]
 	for _, variable := range container.Env {
 		value := expand(variable.Value, container.Env)
@@ -122,7 +123,7 @@ func TestEachFlagReachesTheAgentOrIsLocal(t *testing.T) {
 			plainFlags = []string{"--scheme=grpc"}
 		}
 		plain := askFor(t, command, plainFlags...)
-		plain.JobConfig("shop")
+		run.JobConfig(plain, "shop")
 		here := askFor(t, command, append(slices.Clone(extra), "--"+f.Name+"="+value)...)
 		agent := inPod(t, here)
 		if diff := cmp.Diff(here.Spec, agent.Spec); diff != "" {
@@ -149,7 +150,7 @@ func allFlags(t *testing.T) (flags []*pflag.Flag) {
 func TestLocalFlagsOfTheJobChangeIt(t *testing.T) {
 	render := func(flags ...string) string {
 		var yaml bytes.Buffer
-		if err := deploy.WriteYAML(&yaml, askFor(t, []string{"true"}, flags...).JobConfig("shop").Objects().Job); err != nil {
+		if err := deploy.WriteYAML(&yaml, run.JobConfig(askFor(t, []string{"true"}, flags...), "shop").Objects().Job); err != nil {
 			t.Fatal(err)
 		}
 		return yaml.String()
@@ -191,14 +192,14 @@ func TestAnAgentTakesArgumentsOrASpec(t *testing.T) {
 func TestSecretsStandInNothingButASecret(t *testing.T) {
 	for _, test := range []struct {
 		flags []string
-		has   func(*run.Options) bool
+		has   func(*spec.Options) bool
 	}{
-		{[]string{"--header=Authorization: Bearer s3cret"}, func(o *run.Options) bool { return o.Header.Get("Authorization") == "Bearer s3cret" }},
-		{[]string{"-H=X-Team:s3cret"}, func(o *run.Options) bool { return o.Header.Get("X-Team") == "s3cret" }},
-		{[]string{`--hammer=-c 2 -H "Cookie: s3cret"`}, func(o *run.Options) bool { return o.Hammer == `-c 2 -H "Cookie: s3cret"` }},
-		{[]string{"--hammer=-c 2 -m POST -d s3cret"}, func(o *run.Options) bool { return o.Hammer == "-c 2 -m POST -d s3cret" }},
-		{[]string{"--scheme=tcp", "--echo=AUTH s3cret"}, func(o *run.Options) bool { return o.Sent == "AUTH s3cret" }},
-		{nil, func(o *run.Options) bool { return o.Targets[0] == "svc/web/?token=s3cret" }},
+		{[]string{"--header=Authorization: Bearer s3cret"}, func(o *spec.Options) bool { return o.Header.Get("Authorization") == "Bearer s3cret" }},
+		{[]string{"-H=X-Team:s3cret"}, func(o *spec.Options) bool { return o.Header.Get("X-Team") == "s3cret" }},
+		{[]string{`--hammer=-c 2 -H "Cookie: s3cret"`}, func(o *spec.Options) bool { return o.Hammer == `-c 2 -H "Cookie: s3cret"` }},
+		{[]string{"--hammer=-c 2 -m POST -d s3cret"}, func(o *spec.Options) bool { return o.Hammer == "-c 2 -m POST -d s3cret" }},
+		{[]string{"--scheme=tcp", "--echo=AUTH s3cret"}, func(o *spec.Options) bool { return o.Sent == "AUTH s3cret" }},
+		{nil, func(o *spec.Options) bool { return o.Targets[0] == "svc/web/?token=s3cret" }},
 	} {
 		here := parsed(t, test.flags...)
 		here.ID = "lapse-x"
@@ -209,7 +210,7 @@ func TestSecretsStandInNothingButASecret(t *testing.T) {
 		if err := here.Check([]string{target}, []string{"sh", "-c", "deploy --token s3cret"}); err != nil {
 			t.Fatal(err)
 		}
-		objects := here.JobConfig("shop").Objects()
+		objects := run.JobConfig(here, "shop").Objects()
 		objects.Secret = nil
 		var yaml bytes.Buffer
 		if err := deploy.WriteYAML(&yaml, objects.All()...); err != nil {
@@ -261,7 +262,7 @@ func TestARunKeepsItsSpecAndNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer saved.Close()
-	var spec run.Spec
+	var spec spec.Spec
 	if err := json.Unmarshal(saved.Meta.Spec, &spec); err != nil || spec.Rate != 50 || !slices.Equal(spec.Headers, []string{"Authorization: ***"}) {
 		t.Errorf("recorded %s: %v", saved.Meta.Spec, err)
 	}
@@ -285,7 +286,7 @@ func TestARunKeepsItsSpecAndNoSecret(t *testing.T) {
 
 // The keys of a Secret are headers. One that cannot be sent is named, and its value is not shown.
 func TestHeadersComeFromSecrets(t *testing.T) {
-	var o run.Options
+	var o spec.Options
 	o.AddSecrets([]string{"LAPSE_HEADER_1_X-Team=blue", "LAPSE_HEADER_0_Authorization=Bearer s3cret\n", "PATH=/"})
 	o.Scheme, o.Method = "http", http.MethodGet
 	if err := o.CheckRequest(); err != nil {
@@ -298,7 +299,7 @@ func TestHeadersComeFromSecrets(t *testing.T) {
 	if err := o.CheckRequest(); err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "Authorization") {
 		t.Errorf("a value that cannot be sent: %v", err)
 	}
-	if _, err := run.ReadSpec(`{"targets":["svc/web"]}`, "s3cret"); err == nil || strings.Contains(err.Error(), "s3cret") {
+	if _, err := spec.ReadSpec(`{"targets":["svc/web"]}`, "s3cret"); err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("a Secret that cannot be read: %v", err)
 	}
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"lapse/run"
+	"lapse/run/spec"
 )
 
 // Names beyond ASCII are sent as DNS and HTTP write them; what cannot be written so is refused.
@@ -12,14 +12,14 @@ func TestHostsAreWrittenInASCII(t *testing.T) {
 		"bücher.example": "xn--bcher-kva.example", "bücher.example:8080": "xn--bcher-kva.example:8080", "shop.example": "shop.example",
 		"[fe80::1%25eth0]:80": "[fe80::1%25eth0]:80", "Web_1": "Web_1",
 	} {
-		if got, err := run.AsciiHost(host); err != nil || got != want {
+		if got, err := spec.AsciiHost(host); err != nil || got != want {
 			t.Errorf("%s is written %s, %v", host, got, err)
 		}
 	}
-	if got, err := run.AsciiHost("b\u202ecd.example"); err == nil {
+	if got, err := spec.AsciiHost("b\u202ecd.example"); err == nil {
 		t.Errorf("accepted as %s", got)
 	}
-	s, err := run.ParseTarget("http://bücher.example/ü")
+	s, err := spec.ParseTarget("http://bücher.example/ü")
 	if err != nil || s.URL.Host != "xn--bcher-kva.example" {
 		t.Errorf("%v, %v", s.URL, err)
 	}

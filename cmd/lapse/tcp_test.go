@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"lapse/run"
+	"lapse/run/spec"
 )
 
 // serveEcho sends back what comes, until the test ends, and returns where.
@@ -38,12 +38,12 @@ func TestEscapesAreGos(t *testing.T) {
 		{"", ""}, {"ping", "ping"}, {`PING\r\n`, "PING\r\n"}, {`\x00\xff\\`, "\x00\xff\\"}, {`"quoted" 'é' \u00e9`, `"quoted" 'é' é`}, {"raw\n", "raw\n"},
 	}
 	for _, test := range tests {
-		if got, err := run.Unescape(test.text); err != nil || got != test.want {
+		if got, err := spec.Unescape(test.text); err != nil || got != test.want {
 			t.Errorf("%q is %q (%v), want %q", test.text, got, err, test.want)
 		}
 	}
 	for _, text := range []string{`\`, `\q`, `ping\x1`} {
-		if _, err := run.Unescape(text); err == nil {
+		if _, err := spec.Unescape(text); err == nil {
 			t.Errorf("%q passed", text)
 		}
 	}

@@ -35,6 +35,7 @@ import (
 	"lapse/record"
 	"lapse/report"
 	"lapse/run"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
@@ -96,7 +97,7 @@ type wideRun struct {
 // wideJob is the Pod of the run's Job, and the keys of its probers, as `lapse run -A --from all` makes them.
 func wideJob(t testing.TB, plan widePlan) (corev1.Container, deploy.Objects, agent.KeyPair) {
 	t.Helper()
-	var o run.Options
+	var o spec.Options
 	cmd := &cobra.Command{}
 	runFlags(&o, cmd)
 	if err := cmd.ParseFlags([]string{"-A", "--from=all", "--duration=1h", "--image=lapse", "--no-preflight", "--total-rate=1000"}); err != nil {
@@ -108,11 +109,11 @@ func wideJob(t testing.TB, plan widePlan) (corev1.Container, deploy.Objects, age
 	}
 	o.ID, o.Probers = plan.Run, plan.nodes()
 	for n := range plan.Services {
-		o.Chosen = append(o.Chosen, run.ChosenService{Namespace: "shop", Name: plan.service(n), Scheme: "http"})
+		o.Chosen = append(o.Chosen, spec.ChosenService{Namespace: "shop", Name: plan.service(n), Scheme: "http"})
 	}
 	o.Rate = o.TotalRate / float64(2*plan.Services)
 	o.DirectRate = o.Rate
-	config := o.JobConfig("shop")
+	config := run.JobConfig(&o, "shop")
 	var err error
 	if config.Keys, err = deploy.NewKeys(time.Hour); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"lapse/correlate/model"
-	"lapse/run"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
@@ -74,7 +74,7 @@ func (g *generator) describe(t reflect.Type) *jsonschema.Schema {
 		g.named["Class"] = enum(g.comments["lapse/timeline.Class"], classes(g.constants["lapse/timeline.Class"]))
 		return reference("Class")
 	case t == reflect.TypeFor[json.RawMessage](): // the only one: the package of the judged run does not know that of the run
-		maps.Copy(g.named, g.reflect(&run.Spec{}).Definitions)
+		maps.Copy(g.named, g.reflect(&spec.Spec{}).Definitions)
 		return reference("Spec")
 	case t == reflect.TypeFor[model.Histogram]():
 		return reference("SparseCounts")

@@ -12,6 +12,7 @@ import (
 
 	"lapse/cmd/lapse/internal/selftest"
 	"lapse/loadgen/faultserver"
+	"lapse/run"
 	"lapse/run/exit"
 	"lapse/run/saved"
 	"lapse/timeline"
@@ -50,7 +51,7 @@ func (s *Settings) measureHeld(ctx context.Context, dir string, signals <-chan o
 	o.Baseline, o.Duration = time.Second, heldDuration-time.Second
 	var t selftest.HeldTrial
 	if err = o.Check([]string{server.URL()}, nil); err == nil {
-		t.Run, err = o.MeasureOn(ctx, clock, dir, signals, io.Discard)
+		t.Run, err = run.MeasureOn(ctx, o, clock, dir, signals, io.Discard)
 	}
 	close(over)
 	cutting.Wait()

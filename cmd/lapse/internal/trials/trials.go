@@ -17,6 +17,7 @@ import (
 	"lapse/run"
 	"lapse/run/exit"
 	"lapse/run/saved"
+	"lapse/run/spec"
 	"lapse/timeline"
 )
 
@@ -28,7 +29,7 @@ type Settings struct {
 	Duration   time.Duration // of the outages
 	Resolution time.Duration // see [run.Spec]; 0 is the default
 
-	Defaults func() *run.Options // those of a `lapse run` without flags
+	Defaults func() *spec.Options // those of a `lapse run` without flags
 }
 
 // Measure measures everything, and keeps the recordings in dir. It talks to stderr. An error tells what could not be
@@ -78,7 +79,7 @@ func (s *Settings) measureServer(ctx context.Context, url string, clock timeline
 	if err := o.Check([]string{url}, nil); err != nil {
 		return nil, err
 	}
-	return o.MeasureOn(ctx, clock, dir, signals, stderr)
+	return run.MeasureOn(ctx, o, clock, dir, signals, stderr)
 }
 
 // enterAll enters the recorded requests into the ledger.

@@ -1,4 +1,5 @@
-package run
+// Package access finds the cluster that is meant, and checks that its API answers.
+package access
 
 import (
 	"cmp"
@@ -25,7 +26,7 @@ type Kube struct {
 	Context    string
 	Namespace  string
 
-	burst int // how many requests may be sent to the API server at once; default 100
+	Burst int // how many requests may be sent to the API server at once; default 100
 }
 
 // loader reads the kubeconfig.
@@ -47,23 +48,23 @@ func (o *Kube) NamespaceOrDefault() (string, error) {
 	return namespace, nil
 }
 
-// A cluster is a way to a cluster's API, and the namespace that is meant there.
-type cluster struct {
+// A Cluster is a way to a cluster's API, and the namespace that is meant there.
+type Cluster struct {
 	config    *rest.Config
-	client    kube.Client
+	Client    kube.Client
 	Namespace string
 }
 
 const kubeHint = "set KUBECONFIG or --kubeconfig, and check that `kubectl get namespaces` works"
 
 // Connect finds the cluster, and checks that its API answers.
-func (o *Kube) Connect(ctx context.Context) (*cluster, error) {
+func (o *Kube) Connect(ctx context.Context) (*Cluster, error) {
 	config, err := o.loader().ClientConfig()
 	if err != nil {
 		return nil, exit.Usagef(kubeHint, "no cluster: %w", err)
 	}
 	config.UserAgent = fmt.Sprintf("lapse/%s", version.Version)
-	config.QPS, config.Burst = 50, cmp.Or(o.burst, 100)
+	config.QPS, config.Burst = 50, cmp.Or(o.Burst, 100)
 	namespace, err := o.NamespaceOrDefault()
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func (o *Kube) Connect(ctx context.Context) (*cluster, error) {
 	if _, err := client.Version(ctx); err != nil {
 		return nil, unanswered(config.Host, err)
 	}
-	return &cluster{config: config, client: client, Namespace: namespace}, nil
+	return &Cluster{config: config, Client: client, Namespace: namespace}, nil
 }
 
 // unanswered says why a cluster's API cannot be used: because of who asks, or of what answers, or because nothing does.
@@ -92,9 +93,9 @@ func unanswered(host string, err error) error {
 	return exit.Usagef(kubeHint, "the API server at %s does not answer: %w", host, err)
 }
 
-// namespaceExists returns an error if there surely is no namespace of that name. Who may not look is believed.
-func (c *cluster) namespaceExists(ctx context.Context) error {
-	_, err := c.client.Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{})
+// NamespaceExists returns an error if there surely is no namespace of that name. Who may not look is believed.
+func (c *Cluster) NamespaceExists(ctx context.Context) error {
+	_, err := c.Client.Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return exit.Usagef("name another one with -n; kubectl get namespaces lists them", "there is no namespace %q", c.Namespace)
 	}
@@ -112,14 +113,14 @@ func (o *Kube) FindRun(ctx context.Context, name string, log *slog.Logger) (*dep
 }
 
 // NoRun says of an error that there is no run of that name that the user named the wrong one.
-func (c *cluster) NoRun(ctx context.Context, err error) error {
+func (c *Cluster) NoRun(ctx context.Context, err error) error {
 	if _, none := errors.AsType[*deploy.NoRunError](err); none {
-		return cmp.Or(c.namespaceExists(ctx), exit.AsUsage(err))
+		return cmp.Or(c.NamespaceExists(ctx), exit.AsUsage(err))
 	}
 	return err
 }
 
 // Deploy is the cluster as package deploy wants it.
-func (c *cluster) Deploy(log *slog.Logger) deploy.Cluster {
-	return deploy.Cluster{Client: c.client, REST: c.config, Logger: log}
+func (c *Cluster) Deploy(log *slog.Logger) deploy.Cluster {
+	return deploy.Cluster{Client: c.Client, REST: c.config, Logger: log}
 }

@@ -1,4 +1,4 @@
-package run
+package spec
 
 import (
 	"cmp"
@@ -25,13 +25,13 @@ func checkHeld(o *Options) error {
 		return nil
 	}
 	switch {
-	case o.Held < 0 || o.Held == 0 && o.given("held"):
+	case o.Held < 0 || o.Held == 0 && o.WasGiven("held"):
 		return exit.Usagef("as in --held 100", "held %d: must be at least 1 connection", o.Held)
 	case o.Held > MostHeld:
 		return exit.Usagef("hold them from several nodes, with --from", "held %d: at most %d connections", o.Held, MostHeld)
 	case o.Held > 0 && !o.holds():
 		o.Kinds = append(slices.Clone(o.Kinds), string(timeline.Held))
-	case o.Held == 0 && o.given("heartbeat") && !o.holds():
+	case o.Held == 0 && o.WasGiven("heartbeat") && !o.holds():
 		return exit.Usagef("add --held 100, or drop it", "--heartbeat is for connections that are held, and there are none")
 	}
 	if !o.holds() {
@@ -50,14 +50,14 @@ func checkHeld(o *Options) error {
 	return nil
 }
 
-// hold makes p keep n connections open.
-func (s *Spec) hold(p *loadgen.Probe, n int) {
+// HoldOpen makes p keep n connections open.
+func (s *Spec) HoldOpen(p *loadgen.Probe, n int) {
 	p.Connections, p.Target.Connections = n, n
 	p.Rate = float64(n) / s.Heartbeat.Seconds()
 }
 
-// heldShare is how many of the connections the node in place i of n holds.
-func heldShare(all, i, n int) int {
+// HeldShare is how many of the connections the node in place i of n holds.
+func HeldShare(all, i, n int) int {
 	share := all / n
 	if i < all%n {
 		share++

@@ -1,9 +1,7 @@
-package run
+package spec
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -30,12 +28,9 @@ const (
 	DefaultTotalRate = 1000
 	// leastRate is the least that a judged target gets of --total-rate, in requests per second.
 	leastRate = 1
-	// mostPredicted is how many chosen Services preflight is asked about. Each takes some ten questions to the API
+	// MostPredicted is how many chosen Services preflight is asked about. Each takes some ten questions to the API
 	// server.
-	mostPredicted = 10
-	// watchesOf is how many requests the watches of a namespace begin with: a list and a watch of each of 8 kinds.
-	// They must not wait for each other.
-	watchesOf = 16
+	MostPredicted = 10
 )
 
 // A ChosenService is one that the run was to choose, and that can be measured.
@@ -45,14 +40,14 @@ type ChosenService struct {
 	Scheme    string `json:"scheme,omitzero"` // what is spoken; empty: what --scheme says
 }
 
-const choiceHint = "as in `lapse run --on-node node1 -- kubectl drain node1 --ignore-daemonsets`, or `lapse run -A --selector team=blue --duration 5m`"
+const ChoiceHint = "as in `lapse run --on-node node1 -- kubectl drain node1 --ignore-daemonsets`, or `lapse run -A --selector team=blue --duration 5m`"
 
 // Chooses reports whether Services are chosen, and not named.
 func (s *Spec) Chooses() bool { return s.OnNode != "" || s.AllNamespaces || s.Selector != "" }
 
 // checkChoice reads --on-node, -A and --selector, as far as that can be done without the cluster.
 func checkChoice(o *Options) error {
-	given := o.choiceText()
+	given := o.ChoiceText()
 	switch {
 	case len(o.Targets) > 0:
 		return exit.Usagef("drop one of them: "+given+" finds the Services to measure", "both %s and a named target, %s", given, o.Targets[0])
@@ -74,12 +69,12 @@ func checkChoice(o *Options) error {
 	if _, err := labels.Parse(o.Selector); err != nil {
 		return exit.Usagef("as in --selector app=web", "selector %q: %w", o.Selector, err)
 	}
-	o.targets = o.chosenTargets()
+	o.Parsed = o.ChosenTargets()
 	return nil
 }
 
-// choiceText is how the Services are chosen, in flags.
-func (s *Spec) choiceText() string {
+// ChoiceText is how the Services are chosen, in flags.
+func (s *Spec) ChoiceText() string {
 	var flags []string
 	if s.OnNode != "" {
 		flags = append(flags, "--on-node "+s.OnNode)
@@ -93,25 +88,25 @@ func (s *Spec) choiceText() string {
 	return strings.Join(flags, " ")
 }
 
-// chosenTargets are the targets of the chosen Services. Before these are known, one stands for them, so that flags
+// ChosenTargets are the targets of the chosen Services. Before these are known, one stands for them, so that flags
 // can be checked.
-func (s *Spec) chosenTargets() []targetSpec {
+func (s *Spec) ChosenTargets() []Target {
 	if len(s.Chosen) == 0 {
-		return []targetSpec{{Service: "SERVICE", Path: "/"}}
+		return []Target{{Service: "SERVICE", Path: "/"}}
 	}
-	namespaces := s.chosenNamespaces()
-	targets := make([]targetSpec, len(s.Chosen))
+	namespaces := s.ChosenNamespaces()
+	targets := make([]Target, len(s.Chosen))
 	for i, c := range s.Chosen {
-		targets[i] = targetSpec{Service: c.Name, namespace: c.Namespace, scheme: c.Scheme, Path: "/", label: c.Name}
+		targets[i] = Target{Service: c.Name, Namespace: c.Namespace, scheme: c.Scheme, Path: "/", Label: c.Name}
 		if len(namespaces) > 1 {
-			targets[i].label = c.Namespace + "/" + c.Name
+			targets[i].Label = c.Namespace + "/" + c.Name
 		}
 	}
 	return targets
 }
 
-// chosenNamespaces are the namespaces of the chosen Services, each once.
-func (s *Spec) chosenNamespaces() (names []string) {
+// ChosenNamespaces are the namespaces of the chosen Services, each once.
+func (s *Spec) ChosenNamespaces() (names []string) {
 	for _, c := range s.Chosen {
 		names = append(names, c.Namespace)
 	}
@@ -119,46 +114,46 @@ func (s *Spec) chosenNamespaces() (names []string) {
 	return slices.Compact(names)
 }
 
-// otherNamespaces are those that the Job must read one by one, besides its own.
-func (s *Spec) otherNamespaces(own string) []string {
+// OtherNamespaces are those that the Job must read one by one, besides its own.
+func (s *Spec) OtherNamespaces(own string) []string {
 	if s.AllNamespaces {
 		return nil
 	}
-	return slices.DeleteFunc(s.chosenNamespaces(), func(name string) bool { return name == own })
+	return slices.DeleteFunc(s.ChosenNamespaces(), func(name string) bool { return name == own })
 }
 
-// scope is the namespace in which Services are chosen; empty for all.
-func (o *Options) scope(namespace string) string {
+// Scope is the namespace in which Services are chosen; empty for all.
+func (o *Options) Scope(namespace string) string {
 	if o.AllNamespaces || o.OnNode != "" && o.Kube.Namespace == "" {
 		return metav1.NamespaceAll
 	}
 	return namespace
 }
 
-// nothingToMeasure says why none of the Services that were found can be measured.
-func nothingToMeasure(aside []timeline.SetAside) string {
+// NothingToMeasure says why none of the Services that were found can be measured.
+func NothingToMeasure(aside []timeline.SetAside) string {
 	if len(aside) == 0 {
 		return "no Service is meant"
 	}
 	return "none of the Services can be measured: " + strings.Join(report.AsideLines(aside), "; ")
 }
 
-// printChoice prints the number of measured Services, their rate, and the Services that are set aside.
-func (o *Options) printChoice(say func(string)) {
+// PrintChoice prints the number of measured Services, their rate, and the Services that are set aside.
+func (o *Options) PrintChoice(say func(string)) {
 	if !o.Chooses() {
 		return
 	}
 	say(fmt.Sprintf("measuring %s in %s, %s requests per second for each of %s", quantity.Count(len(o.Chosen), "Service"),
-		quantity.Count(len(o.chosenNamespaces()), "namespace"), quantity.Number(o.Rate), strings.Join(o.Kinds, ", ")))
+		quantity.Count(len(o.ChosenNamespaces()), "namespace"), quantity.Number(o.Rate), strings.Join(o.Kinds, ", ")))
 	for _, line := range report.AsideLines(o.SetAside) {
 		say("set aside " + line)
 	}
 }
 
-// schemeFor is what a chosen Service is taken to speak on its port: what its appProtocol says, else HTTP where the
+// SchemeFor is what a chosen Service is taken to speak on its port: what its appProtocol says, else HTTP where the
 // port's name or number is one of HTTP's, else bare TCP. --scheme goes before.
-func (o *Options) schemeFor(info watcher.Info) string {
-	if o.given("scheme") {
+func (o *Options) SchemeFor(info watcher.Info) string {
+	if o.WasGiven("scheme") {
 		return ""
 	}
 	if strings.EqualFold(info.AppProtocol, "kubernetes.io/h2c") { // https://kubernetes.io/docs/concepts/services-networking/service/#application-protocol
@@ -176,13 +171,13 @@ func (o *Options) schemeFor(info watcher.Info) string {
 	return "tcp"
 }
 
-// shareRate gives each judged target its part of --total-rate, and what follows from that.
-func shareRate(o *Options) error {
+// ShareRate gives each judged target its part of --total-rate, and what follows from that.
+func ShareRate(o *Options) error {
 	if o.carried || o.Chooses() && len(o.Chosen) == 0 {
 		return nil
 	}
 	targets := 0
-	for _, s := range o.targets {
+	for _, s := range o.Parsed {
 		targets += len(o.ratedKindsOf(s))
 	}
 	switch {
@@ -190,7 +185,7 @@ func shareRate(o *Options) error {
 		return nil
 	case o.TotalRate > 0:
 		o.Rate = o.TotalRate / float64(targets)
-	case o.Chooses() && !o.given("rate"):
+	case o.Chooses() && !o.WasGiven("rate"):
 		o.Rate = min(o.Rate, DefaultTotalRate/float64(targets))
 	default:
 		return nil
@@ -203,81 +198,26 @@ func shareRate(o *Options) error {
 		return exit.Usagef(advice, "%d targets would get %s requests per second each, and need %d: an outage shorter than the time between two requests may go unseen",
 			targets, quantity.Number(o.Rate), leastRate)
 	}
-	if !o.given("direct-rate") {
+	if !o.WasGiven("direct-rate") {
 		o.DirectRate = o.Rate
 	}
-	if !o.given("baseline") {
-		o.Baseline = max(o.Baseline, o.twoRequests(1))
+	if !o.WasGiven("baseline") {
+		o.Baseline = max(o.Baseline, o.TwoRequests(1))
 	}
 	return nil
 }
 
-// checkTotalRate refuses a --total-rate that is none, and one beside --rate.
-func checkTotalRate(o *Options) error {
+// CheckTotalRate refuses a --total-rate that is none, and one beside --rate.
+func CheckTotalRate(o *Options) error {
 	switch {
-	case !o.given("total-rate"):
+	case !o.WasGiven("total-rate"):
 		return nil
 	case !(o.TotalRate > 0) || math.IsInf(o.TotalRate, 0):
 		return exit.Usagef("as in --total-rate 1000", "total-rate %v: must be greater than 0", o.TotalRate)
-	case slices.ContainsFunc(o.targets, func(s targetSpec) bool { return s.routes != "" }):
+	case slices.ContainsFunc(o.Parsed, func(s Target) bool { return s.Routes != "" }):
 		return exit.Usagef("give --rate, which each of them gets", "--total-rate with ?route=: how many addresses share it is known only later")
-	case o.given("rate"):
+	case o.WasGiven("rate"):
 		return exit.Usagef("drop one of them: --rate is of each target, --total-rate is shared by all", "both --rate and --total-rate")
-	}
-	return nil
-}
-
-// findChosen looks the chosen Services up again, where the requests are sent from. What has gone since is set aside.
-func (r *found) findChosen(ctx context.Context) error {
-	scopes := r.opts.chosenNamespaces()
-	if r.opts.AllNamespaces {
-		scopes = []string{metav1.NamespaceAll}
-	}
-	r.opts.Kube.burst = 100 + watchesOf*len(scopes)
-	c, err := r.opts.Kube.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	r.client = c.client
-	infos, why := map[string]watcher.Info{}, map[string]string{}
-	for _, scope := range scopes {
-		found, aside, err := watcher.Find(ctx, c.client, watcher.Query{Namespace: scope})
-		if err != nil {
-			return err
-		}
-		for _, info := range found {
-			infos[serviceKey(info.Service)] = info
-		}
-		for _, s := range aside {
-			why[s.Namespace+"/"+s.Name] = s.Why
-		}
-	}
-	about := watcher.DescribeCluster(ctx, c.client)
-	for _, s := range r.opts.targets {
-		key := s.namespace + "/" + s.Service
-		if info, ok := infos[key]; ok {
-			info.Cluster = about
-			r.services = append(r.services, service{target: s, info: info, measured: true})
-			continue
-		}
-		r.setAside(s, cmp.Or(why[key], "it was deleted before the run began"))
-	}
-	return r.keepFound()
-}
-
-// setAside notes that a chosen Service is not measured.
-func (r *found) setAside(s targetSpec, why string) {
-	r.opts.SetAside = append(r.opts.SetAside, timeline.SetAside{Namespace: s.namespace, Name: s.Service, Why: why})
-	r.logger.Warn("not measured", "service", s.namespace+"/"+s.Service, "why", why)
-}
-
-// keepFound makes the run do without the Services that were set aside. The error says that none is left.
-func (r *found) keepFound() error {
-	r.opts.targets = slices.DeleteFunc(r.opts.targets, func(s targetSpec) bool {
-		return !slices.ContainsFunc(r.services, func(have service) bool { return have.target == s })
-	})
-	if len(r.opts.targets) == 0 {
-		return errors.New(nothingToMeasure(r.opts.SetAside))
 	}
 	return nil
 }

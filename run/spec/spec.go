@@ -1,4 +1,6 @@
-package run
+// Package spec is what a run is asked to do: the Spec that a Job gets and a recording keeps, the options of the machine
+// that starts the run, and the checks of both, which ask no cluster.
+package spec
 
 import (
 	"bytes"
@@ -92,11 +94,11 @@ type Spec struct {
 	Hold               time.Duration `json:"hold"`                        // how long the Job keeps its result
 }
 
-// plainSpec is a Spec whose JSON hides nothing.
-type plainSpec Spec
+// Plain is a Spec whose JSON hides nothing.
+type Plain Spec
 
 // MarshalJSON writes s without its secrets.
-func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(plainSpec(s.public())) }
+func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(Plain(s.public())) }
 
 // public is s with "***" in place of each secret.
 func (s Spec) public() Spec {
@@ -127,18 +129,18 @@ func (s Spec) Secrets() []byte {
 	if len(whole) == 0 {
 		return nil
 	}
-	return mustMarshal(whole)
+	return MustMarshal(whole)
 }
 
 func fieldsOf(s Spec) (fields map[string]json.RawMessage) {
-	if err := json.Unmarshal(mustMarshal(plainSpec(s)), &fields); err != nil {
+	if err := json.Unmarshal(MustMarshal(Plain(s)), &fields); err != nil {
 		panic(err) // it was just written
 	}
 	return fields
 }
 
-// mustMarshal is the JSON of what always has one.
-func mustMarshal(value any) []byte {
+// MustMarshal is the JSON of what always has one.
+func MustMarshal(value any) []byte {
 	text, err := json.Marshal(value)
 	if err != nil {
 		panic(err)
@@ -149,7 +151,7 @@ func mustMarshal(value any) []byte {
 // ReadSpec puts a Spec together from its JSON and its secrets' JSON, if there are any. Errors do not show the secrets.
 func ReadSpec(public, secrets string) (Spec, error) {
 	const hint = "the workstation writes it: is the image of another version of Lapse?"
-	var s plainSpec
+	var s Plain
 	decoder := json.NewDecoder(strings.NewReader(public))
 	decoder.DisallowUnknownFields() // a flag that this version does not know would be ignored
 	if err := decoder.Decode(&s); err != nil {

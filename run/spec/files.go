@@ -1,4 +1,4 @@
-package run
+package spec
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func checkOpenFiles(o *Options) error {
 	}
 	stalled := o.Rate * o.Timeout.Seconds()
 	need := float64(FewFiles)
-	for _, s := range o.targets {
+	for _, s := range o.Parsed {
 		kinds := o.kindsOf(s)
 		need += stalled * float64(len(o.ratedKindsOf(s)))
 		if o.holds() {

@@ -1,4 +1,4 @@
-package run
+package spec
 
 import (
 	"slices"
@@ -32,7 +32,7 @@ func TestNodesToMeasureFrom(t *testing.T) {
 		{"n9", nodes, nil, `there is no node "n9"`},
 		{"all", nil, nil, "the cluster has no nodes"},
 	} {
-		got, err := chosenNodes(test.from, slices.Clone(test.nodes), test.drained)
+		got, err := ChosenNodes(test.from, slices.Clone(test.nodes), test.drained)
 		if err == nil && strings.Join(got, " ") != test.want || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("--from %s, draining %v: %q, %v; want %q", test.from, test.drained, got, err, test.want)
 		}

@@ -1,4 +1,4 @@
-package run
+package spec
 
 import (
 	"io"
@@ -132,11 +132,11 @@ func ofNodes(operands []string, selector string, all bool) drained {
 // AvoidDrained keeps the Job off the nodes that the command names, unless others are named with --avoid-node, and
 // says where it cannot know them.
 func (o *Options) AvoidDrained() {
-	if o.given("avoid-node") || !o.InCluster() {
+	if o.WasGiven("avoid-node") || !o.InCluster() {
 		return
 	}
 	d := drains(o.Command)
-	o.AvoidNodes, o.avoidSelector = d.nodes, d.selector
+	o.AvoidNodes, o.AvoidSelector = d.nodes, d.selector
 	if d.unknown != "" {
 		o.Notes = append(o.Notes, "which nodes `"+timeline.JoinCommand(mask.Command(o.Command))+"` takes Pods from is not known here ("+d.unknown+
 			"):\nif it drains one, name it with --avoid-node NODE, or the Job may be evicted with it and end the run")

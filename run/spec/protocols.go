@@ -1,4 +1,4 @@
-package run
+package spec
 
 import (
 	"cmp"
@@ -19,35 +19,35 @@ import (
 )
 
 // protocolOf is what is spoken to s.
-func (o *Options) protocolOf(s targetSpec) loadgen.Protocol {
-	p, _ := loadgen.ProtocolOf(o.schemeOf(s)) // checked before
+func (o *Options) protocolOf(s Target) loadgen.Protocol {
+	p, _ := loadgen.ProtocolOf(o.SchemeOf(s)) // checked before
 	return p
 }
 
-// schemeOf is the scheme of the URL of s.
-func (o *Options) schemeOf(s targetSpec) string {
+// SchemeOf is the scheme of the URL of s.
+func (o *Options) SchemeOf(s Target) string {
 	if s.Service == "" {
 		return s.URL.Scheme
 	}
 	return cmp.Or(s.scheme, o.Scheme)
 }
 
-// asked is what of the Service s is to be measured, from within and from outside.
-func (o *Options) asked(s targetSpec) watcher.Asked {
-	return watcher.Asked{Port: s.port, Transport: o.transportOf(s), Routes: s.askedRoutes(), Outside: o.Outside}
+// Asked is what of the Service s is to be measured, from within and from outside.
+func (o *Options) Asked(s Target) watcher.Asked {
+	return watcher.Asked{Port: s.Port, Transport: o.transportOf(s), Routes: s.askedRoutes(), Outside: o.Outside}
 }
 
 // transportOf is what carries the requests to s. A Service that is only watched has the transport of what is measured.
-func (o *Options) transportOf(s targetSpec) corev1.Protocol {
-	if !slices.Contains(o.targets, s) && len(o.targets) > 0 {
-		s = o.targets[0]
+func (o *Options) transportOf(s Target) corev1.Protocol {
+	if !slices.Contains(o.Parsed, s) && len(o.Parsed) > 0 {
+		s = o.Parsed[0]
 	}
 	return corev1.Protocol(strings.ToUpper(o.protocolOf(s).Transport()))
 }
 
 // spoken reports whether a flag means something to one of the targets.
 func (o *Options) spoken(flag string) bool {
-	return slices.ContainsFunc(o.targets, func(s targetSpec) bool { return o.protocolOf(s).Takes(flag) })
+	return slices.ContainsFunc(o.Parsed, func(s Target) bool { return o.protocolOf(s).Takes(flag) })
 }
 
 // checkProtocols checks that each flag means something to one of the targets, and each path to its own.
@@ -59,10 +59,10 @@ func checkProtocols(o *Options) error {
 			}
 		}
 	}
-	if first := o.targets[0]; o.Hammer != "" && !o.protocolOf(first).Takes("hammer") {
+	if first := o.Parsed[0]; o.Hammer != "" && !o.protocolOf(first).Takes("hammer") {
 		return exit.Usagef("name the http:// target first", "--hammer speaks HTTP, and the first target, %s, is %s", first, o.protocolOf(first).Scheme)
 	}
-	for _, s := range o.targets {
+	for _, s := range o.Parsed {
 		if p := o.protocolOf(s); !p.Paths && s.Service != "" && s.Path != "/" {
 			return exit.Usagef("as in svc/"+s.Service+" --scheme "+p.Scheme, "target %s: %s has no path", s, p.Scheme)
 		}
@@ -125,7 +125,7 @@ func checkEcho(o *Options) error {
 
 // noteShortcomings notes what the probes of the targets do not show.
 func noteShortcomings(o *Options) {
-	for _, s := range o.targets {
+	for _, s := range o.Parsed {
 		p := o.protocolOf(s)
 		if p.Beware == nil {
 			continue
@@ -141,12 +141,12 @@ func noteShortcomings(o *Options) {
 
 // checkPersistent decides which kinds of connection the targets' protocols allow to measure.
 func checkPersistent(o *Options) error {
-	newOnly := slices.DeleteFunc(slices.Clone(o.targets), o.persistent)
+	newOnly := slices.DeleteFunc(slices.Clone(o.Parsed), o.persistent)
 	if len(newOnly) == 0 {
 		return nil
 	}
 	p := o.protocolOf(newOnly[0])
-	if o.given("target") && slices.Contains(o.Kinds, string(timeline.Reused)) || o.holds() {
+	if o.WasGiven("target") && slices.Contains(o.Kinds, string(timeline.Reused)) || o.holds() {
 		advice := "--target new"
 		if p.Takes("echo") {
 			advice = "give it a text to echo, as in --echo ping, or --target new"
@@ -160,25 +160,25 @@ func checkPersistent(o *Options) error {
 		}
 	}
 	o.Notes = append(o.Notes, note)
-	if len(newOnly) == len(o.targets) {
+	if len(newOnly) == len(o.Parsed) {
 		o.Kinds = []string{string(timeline.New)}
 	}
 	return nil
 }
 
 // persistent reports whether anything can be seen of s on persistent connections.
-func (o *Options) persistent(s targetSpec) bool {
+func (o *Options) persistent(s Target) bool {
 	p := o.protocolOf(s)
 	return p.Persistent == nil || p.Persistent(loadgen.Probe{Echo: o.Sent})
 }
 
 // ratedKindsOf are those of them that --rate is for.
-func (o *Options) ratedKindsOf(s targetSpec) []string {
+func (o *Options) ratedKindsOf(s Target) []string {
 	return slices.DeleteFunc(slices.Clone(o.kindsOf(s)), func(kind string) bool { return kind == string(timeline.Held) })
 }
 
 // kindsOf are the kinds of connection on which s is measured.
-func (o *Options) kindsOf(s targetSpec) []string {
+func (o *Options) kindsOf(s Target) []string {
 	if !o.persistent(s) {
 		return []string{string(timeline.New)}
 	}

@@ -1,4 +1,4 @@
-package run
+package spec
 
 import (
 	"fmt"
@@ -15,30 +15,30 @@ import (
 	"lapse/watcher"
 )
 
-// A targetSpec is what the user asked to measure: a Service of the cluster, or a bare URL.
-type targetSpec struct {
+// A Target is what the user asked to measure: a Service of the cluster, or a bare URL.
+type Target struct {
 	Service string   // name of a Service; empty for a bare URL
-	port    string   // the Service's port, by number or name; empty if it has only one
-	routes  string   // the ways to the Service, as in clusterip,nodeport:node2; empty: its default
+	Port    string   // the Service's port, by number or name; empty if it has only one
+	Routes  string   // the ways to the Service, as in clusterip,nodeport:node2; empty: its default
 	Path    string   // what to request of the Service, from the slash on
 	URL     *url.URL // the bare URL
 
 	// Of a Service that was chosen.
-	namespace string // where it is; empty: where the run is
+	Namespace string // where it is; empty: where the run is
 	scheme    string // what it speaks; empty: what --scheme says
-	label     string // what its targets are called
+	Label     string // what its targets are called
 }
 
-func (s targetSpec) String() string {
+func (s Target) String() string {
 	if s.Service == "" {
 		return s.URL.Redacted()
 	}
 	out := "svc/" + s.Service
-	if s.port != "" {
-		out += ":" + s.port
+	if s.Port != "" {
+		out += ":" + s.Port
 	}
-	if s.routes != "" {
-		out += routeMark + s.routes
+	if s.Routes != "" {
+		out += routeMark + s.Routes
 	}
 	return out + s.Path
 }
@@ -50,19 +50,19 @@ const routeMark = "?route="
 func RouteNames() []string { return watcher.RouteNames() }
 
 // askedRoutes are the routes that were named.
-func (s targetSpec) askedRoutes() []watcher.AskedRoute {
-	if s.routes == "" {
+func (s Target) askedRoutes() []watcher.AskedRoute {
+	if s.Routes == "" {
 		return nil
 	}
-	routes, _ := watcher.ParseRoutes(s.routes) // checked when s was parsed
+	routes, _ := watcher.ParseRoutes(s.Routes) // checked when s was parsed
 	return routes
 }
 
-// needsNodes reports whether nodes must be listed to find the ways to the Service.
-func (s targetSpec) needsNodes() bool { return watcher.NeedsNodes(s.askedRoutes()) }
+// NeedsNodes reports whether nodes must be listed to find the ways to the Service.
+func (s Target) NeedsNodes() bool { return watcher.NeedsNodes(s.askedRoutes()) }
 
-// notCoveredLines say before a run what its pass will say nothing of.
-func notCoveredLines(info watcher.Info) (lines []string) {
+// NotCoveredLines say before a run what its pass will say nothing of.
+func NotCoveredLines(info watcher.Info) (lines []string) {
 	for _, sentence := range info.Service.NotCovered {
 		lines = append(lines, "not covered of svc/"+info.Service.Name+": "+sentence)
 	}
@@ -79,30 +79,30 @@ var TargetHint = func() string {
 }()
 
 // ParseTarget reads a TARGET argument.
-func ParseTarget(arg string) (targetSpec, error) {
+func ParseTarget(arg string) (Target, error) {
 	if rest, ok := cutService(arg); ok {
 		return parseService(arg, rest)
 	}
 	u, err := url.Parse(arg)
 	if err != nil {
-		return targetSpec{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
+		return Target{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
 	}
 	p, known := loadgen.ProtocolOf(u.Scheme)
 	switch {
 	case !known:
-		return targetSpec{}, exit.Usagef(TargetHint, "target %q is neither a Service nor an %s URL", arg, loadgen.Schemes(""))
+		return Target{}, exit.Usagef(TargetHint, "target %q is neither a Service nor an %s URL", arg, loadgen.Schemes(""))
 	case u.Hostname() == "":
-		return targetSpec{}, exit.Usagef(TargetHint, "target %q names no host", arg)
+		return Target{}, exit.Usagef(TargetHint, "target %q names no host", arg)
 	case u.Port() != "" && !validPort(u.Port()):
-		return targetSpec{}, exit.Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
+		return Target{}, exit.Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
 	}
 	if u.Host, err = AsciiHost(u.Host); err != nil {
-		return targetSpec{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
+		return Target{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
 	}
 	if p.Port == "" && u.Port() == "" || !p.Paths && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
-		return targetSpec{}, exit.Usagef(TargetHint, "target %q: a target of %s is %s", arg, p.Scheme, p.Example)
+		return Target{}, exit.Usagef(TargetHint, "target %q: a target of %s is %s", arg, p.Scheme, p.Example)
 	}
-	return targetSpec{URL: u}, nil
+	return Target{URL: u}, nil
 }
 
 func cutService(arg string) (string, bool) {
@@ -114,7 +114,7 @@ func cutService(arg string) (string, bool) {
 	return "", false
 }
 
-func parseService(arg, rest string) (targetSpec, error) {
+func parseService(arg, rest string) (Target, error) {
 	name, path := rest, "/"
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
 		name, path = rest[:i], rest[i:]
@@ -123,23 +123,23 @@ func parseService(arg, rest string) (targetSpec, error) {
 	name, port, hasPort := strings.Cut(name, ":")
 	switch {
 	case name == "":
-		return targetSpec{}, exit.Usagef(TargetHint, "target %q names no Service", arg)
+		return Target{}, exit.Usagef(TargetHint, "target %q names no Service", arg)
 	case hasPort && port == "":
-		return targetSpec{}, exit.Usagef(TargetHint, "target %q: no port after the colon", arg)
+		return Target{}, exit.Usagef(TargetHint, "target %q: no port after the colon", arg)
 	}
 	if _, err := strconv.Atoi(port); err == nil && !validPort(port) {
-		return targetSpec{}, exit.Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, port)
+		return Target{}, exit.Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, port)
 	}
 	if _, err := url.ParseRequestURI(path); err != nil {
-		return targetSpec{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
+		return Target{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
 	}
-	spec := targetSpec{Service: name, port: port, Path: path}
+	spec := Target{Service: name, Port: port, Path: path}
 	if hasRoutes {
 		return spec.by(arg, routes)
 	}
 	if _, query, _ := strings.Cut(path, routeMark); query != "" {
 		if _, err := watcher.ParseRoutes(query); err == nil {
-			return targetSpec{}, exit.Usagef("as in "+targetSpec{Service: name, port: port, routes: query, Path: strings.TrimSuffix(path, routeMark+query)}.String(),
+			return Target{}, exit.Usagef("as in "+Target{Service: name, Port: port, Routes: query, Path: strings.TrimSuffix(path, routeMark+query)}.String(),
 				"target %q: routes come before the path", arg)
 		}
 	}
@@ -147,20 +147,20 @@ func parseService(arg, rest string) (targetSpec, error) {
 }
 
 // by is s with the routes that the query of its name has.
-func (s targetSpec) by(arg, query string) (targetSpec, error) {
+func (s Target) by(arg, query string) (Target, error) {
 	routes, ok := strings.CutPrefix("?"+query, routeMark)
 	if !ok {
-		return targetSpec{}, exit.Usagef("as in svc/"+s.Service+routeMark+"nodeport", "target %q: a Service takes %s and nothing else", arg, strings.TrimPrefix(routeMark, "?"))
+		return Target{}, exit.Usagef("as in svc/"+s.Service+routeMark+"nodeport", "target %q: a Service takes %s and nothing else", arg, strings.TrimPrefix(routeMark, "?"))
 	}
 	asked, err := watcher.ParseRoutes(routes)
 	if err != nil {
-		return targetSpec{}, exit.Usagef(hint.Of(err), "target %q: %w", arg, err)
+		return Target{}, exit.Usagef(hint.Of(err), "target %q: %w", arg, err)
 	}
 	names := make([]string, len(asked))
 	for i, a := range asked {
 		names[i] = a.String()
 	}
-	s.routes = strings.Join(names, ",")
+	s.Routes = strings.Join(names, ",")
 	return s, nil
 }
 

@@ -1,4 +1,4 @@
-package run
+package spec
 
 import (
 	"cmp"
@@ -13,35 +13,35 @@ import (
 	"lapse/run/exit"
 )
 
-const fromHint = "as in --from all, --from 3, --from node1,node2 or --from topology.kubernetes.io/zone=a"
+const FromHint = "as in --from all, --from 3, --from node1,node2 or --from topology.kubernetes.io/zone=a"
 
 // checkFrom checks --from as far as possible without the cluster.
 func checkFrom(o *Options) error {
-	if o.ProberWait <= 0 && (o.From != "" || o.given("wait")) {
+	if o.ProberWait <= 0 && (o.From != "" || o.WasGiven("wait")) {
 		return exit.Usagef("as in --wait 1m", "wait %v: must be greater than 0", o.ProberWait)
 	}
 	if o.From == "" {
-		if o.YAML && o.given("wait") {
-			return exit.Usagef(fromHint, "--wait is for the probers of --from, and there is none")
+		if o.YAML && o.WasGiven("wait") {
+			return exit.Usagef(FromHint, "--wait is for the probers of --from, and there is none")
 		}
-		if o.AgentListen == "" && o.given("min-node-coverage") {
-			return exit.Usagef(fromHint, "--min-node-coverage is for the nodes of --from, and there is none")
+		if o.AgentListen == "" && o.WasGiven("min-node-coverage") {
+			return exit.Usagef(FromHint, "--min-node-coverage is for the nodes of --from, and there is none")
 		}
 		return nil
 	}
 	if n, err := strconv.Atoi(o.From); err == nil && n < 1 {
-		return exit.Usagef(fromHint, "from %s: at least one node", o.From)
+		return exit.Usagef(FromHint, "from %s: at least one node", o.From)
 	}
-	if isSelector(o.From) {
+	if IsSelector(o.From) {
 		if _, err := labels.Parse(o.From); err != nil {
-			return exit.Usagef(fromHint, "from %q: %w", o.From, err)
+			return exit.Usagef(FromHint, "from %q: %w", o.From, err)
 		}
 	}
 	return checkDaemonSets(o)
 }
 
-// isSelector reports whether --from selects nodes by labels.
-func isSelector(from string) bool { return strings.ContainsAny(from, "=!()") }
+// IsSelector reports whether --from selects nodes by labels.
+func IsSelector(from string) bool { return strings.ContainsAny(from, "=!()") }
 
 // checkDaemonSets refuses a wrapped `kubectl drain` that would fail because of the probers' Pods.
 func checkDaemonSets(o *Options) error {
@@ -58,27 +58,27 @@ func checkDaemonSets(o *Options) error {
 	return exit.Usagef("add --ignore-daemonsets to the command", "`kubectl drain` refuses nodes with Pods of a DaemonSet, and --from %s puts such Pods there", o.From)
 }
 
-// chosenNodes are the names of the nodes that from chooses. Where from is a number, these are the most informative
+// ChosenNodes are the names of the nodes that from chooses. Where from is a number, these are the most informative
 // nodes.
-func chosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, error) {
+func ChosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, error) {
 	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	all := nodeNamesOf(nodes)
+	all := NodeNamesOf(nodes)
 	n, err := strconv.Atoi(from)
 	switch {
 	case from == "all" && len(all) == 0:
 		return nil, exit.Usagef("does `kubectl get nodes` list any?", "--from all: the cluster has no nodes")
 	case from == "all":
 		return all, nil
-	case isSelector(from) && len(all) == 0:
+	case IsSelector(from) && len(all) == 0:
 		return nil, exit.Usagef("`kubectl get nodes --show-labels` lists them", "--from %q: no node has these labels", from)
-	case isSelector(from):
+	case IsSelector(from):
 		return all, nil
 	case err == nil && n > len(all):
 		return nil, exit.Usagef("--from all takes them all", "--from %d: the cluster has %d nodes", n, len(all))
 	case err == nil:
 		return mostInformative(nodes, drained)[:n], nil
 	}
-	named := namedNodes(from)
+	named := NamedNodes(from)
 	for _, name := range named {
 		if !slices.Contains(all, name) {
 			return nil, exit.Usagef("the cluster has "+strings.Join(all, ", "), "--from %s: there is no node %q", from, name)
@@ -87,8 +87,8 @@ func chosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, 
 	return named, nil
 }
 
-// namedNodes are the names in a list of nodes.
-func namedNodes(from string) []string {
+// NamedNodes are the names in a list of nodes.
+func NamedNodes(from string) []string {
 	named := strings.Split(from, ",")
 	for i, name := range named {
 		named[i] = strings.TrimPrefix(strings.TrimSpace(name), "node/")
@@ -97,7 +97,7 @@ func namedNodes(from string) []string {
 	return slices.Compact(named)
 }
 
-func nodeNamesOf(nodes []corev1.Node) (names []string) {
+func NodeNamesOf(nodes []corev1.Node) (names []string) {
 	for _, node := range nodes {
 		names = append(names, node.Name)
 	}
@@ -115,7 +115,7 @@ func mostInformative(nodes []corev1.Node, drained []string) []string {
 		}
 		seen[zone]++
 	}
-	names := nodeNamesOf(nodes)
+	names := NodeNamesOf(nodes)
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
 	return names
 }

@@ -1,4 +1,4 @@
-package run
+package spec
 
 import (
 	"cmp"
@@ -22,9 +22,9 @@ import (
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
 	"lapse/report"
+	"lapse/run/access"
 	"lapse/run/exit"
 	"lapse/run/judging"
-	"lapse/run/live"
 	"lapse/run/saved"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -33,7 +33,7 @@ import (
 // Options are a run's [Spec], and what concerns only the machine that starts the run.
 type Options struct {
 	Spec
-	Kube Kube
+	Kube access.Kube
 
 	Command []string // to wrap, and to run here
 
@@ -64,23 +64,23 @@ type Options struct {
 	carried         bool   // the Spec came whole from the workstation: no default is missing
 
 	// Filled in by Check.
-	targets  []targetSpec
-	gates    []verdict.Gate
+	Parsed   []Target
+	Gates    []verdict.Gate
 	observed float64 // --min-coverage
 
 	nodeObserved *float64 // --min-node-coverage; nil: as observed
 
 	Header   http.Header
 	roots    *x509.CertPool
-	statuses loadgen.Statuses
+	Statuses loadgen.Statuses
 	Sent     string   // over bare TCP or UDP
 	Awaited  string   // over bare TCP or UDP, if not what was sent
 	Notes    []string // what the user may not expect of the run
 
-	avoidSelector string              // of nodes to keep off, beside AvoidNodes
-	notCovered    []string            // what a pass will say nothing of, for people
-	outside       []service           // what this machine measures with --from outside
-	nearby        []map[string]string // the selectors of chosen Services in the Job's namespace
+	AvoidSelector string              // of nodes to keep off, beside AvoidNodes
+	NotCovered    []string            // what a pass will say nothing of, for people
+	FromHere      []Service           // what this machine measures with --from outside
+	Nearby        []map[string]string // the selectors of chosen Services in the Job's namespace
 
 	Env Env // of this process
 
@@ -117,14 +117,14 @@ func (o *Options) Validate() error {
 		checkCommand,
 		(*Options).CheckRequest,
 		checkProtocols,
-		shareRate,
+		ShareRate,
 		checkProbes,
 		checkGates,
 		checkFormat,
 		checkHammer,
 		checkOpenFiles,
 		(*Options).CheckSecrets,
-		checkPreflight,
+		CheckPreflight,
 		checkPrinted,
 		checkFrom,
 	} {
@@ -135,8 +135,8 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// given reports whether a flag was given.
-func (o *Options) given(flag string) bool {
+// WasGiven reports whether a flag was given.
+func (o *Options) WasGiven(flag string) bool {
 	_, given := o.Given[flag]
 	return given
 }
@@ -154,14 +154,14 @@ func (o *Options) CheckTargets() error {
 		if err != nil {
 			return err
 		}
-		o.targets, o.Targets[i] = append(o.targets, t), t.String()
+		o.Parsed, o.Targets[i] = append(o.Parsed, t), t.String()
 	}
-	labels := map[string]targetSpec{}
-	for _, s := range o.targets {
-		label := o.label(s)
+	labels := map[string]Target{}
+	for _, s := range o.Parsed {
+		label := o.Label(s)
 		if other, twice := labels[label]; twice {
 			advice := "measure them one after the other"
-			if s.routes+other.routes != "" && s.Service == other.Service && s.port == other.port {
+			if s.Routes+other.Routes != "" && s.Service == other.Service && s.Port == other.Port {
 				advice = "name all routes at once, as in svc/" + s.Service + routeMark + "clusterip,nodeport"
 			}
 			return exit.Usagef(advice, "targets %s and %s would both be called %q", other, s, label)
@@ -173,22 +173,22 @@ func (o *Options) CheckTargets() error {
 			return exit.Usagef("as in --watch svc/web", "--watch %q is not a Service", o.Watch)
 		}
 	}
-	if o.CountServices() > 0 && o.CountServices() < len(o.targets) && !o.Here {
+	if o.CountServices() > 0 && o.CountServices() < len(o.Parsed) && !o.Here {
 		return exit.Usagef("run them one after the other, or add --here", "Services and URLs cannot be measured from the cluster and from here at once")
 	}
 	return nil
 }
 
-// label distinguishes the targets of one TARGET from another's: nothing where a URL is the only one.
-func (o *Options) label(s targetSpec) string {
+// Label distinguishes the targets of one TARGET from another's: nothing where a URL is the only one.
+func (o *Options) Label(s Target) string {
 	switch {
-	case s.label != "":
-		return s.label
-	case s.Service != "" && s.port != "" && o.CountServices() > 1:
-		return s.Service + ":" + s.port
+	case s.Label != "":
+		return s.Label
+	case s.Service != "" && s.Port != "" && o.CountServices() > 1:
+		return s.Service + ":" + s.Port
 	case s.Service != "":
 		return s.Service
-	case len(o.targets) == 1:
+	case len(o.Parsed) == 1:
 		return ""
 	}
 	label := s.URL.Host + strings.TrimSuffix(s.URL.Path, "/")
@@ -201,7 +201,7 @@ func (o *Options) label(s targetSpec) string {
 // CountServices counts the Services among the targets.
 func (o *Options) CountServices() int {
 	n := 0
-	for _, s := range o.targets {
+	for _, s := range o.Parsed {
 		if s.Service != "" {
 			n++
 		}
@@ -228,14 +228,14 @@ func checkNumbers(o *Options) error {
 		return exit.Usagef(judging.JoinHint, "join 0s: must be greater than 0")
 	case o.Join < 0 || o.Duration < 0 || o.Baseline < 0 || o.Settle < 0 || o.WorkstationTimeout < 0:
 		return exit.Usagef("", "durations must not be negative")
-	case o.Slow < 0 || o.Slow == 0 && o.given("slow"):
+	case o.Slow < 0 || o.Slow == 0 && o.WasGiven("slow"):
 		return exit.Usagef("as in --slow 500ms", "slow %v: must be greater than 0", o.Slow)
 	case o.Hold <= 0:
 		return exit.Usagef("", "--hold must be greater than 0")
 	case o.MaxDuration <= 0:
 		return exit.Usagef("", "max-duration %v: must be greater than 0", o.MaxDuration)
 	}
-	if err := checkTotalRate(o); err != nil {
+	if err := CheckTotalRate(o); err != nil {
 		return err
 	}
 	if err := deploy.CheckCPU(o.CPU); err != nil {
@@ -248,7 +248,7 @@ func checkNumbers(o *Options) error {
 	if o.nodeObserved, err = judging.ParseNodeCoverage(o.NodeCoverage); err != nil {
 		return err
 	}
-	if err := judging.CheckResolution(o.Resolution, o.given("resolution")); err != nil {
+	if err := judging.CheckResolution(o.Resolution, o.WasGiven("resolution")); err != nil {
 		return err
 	}
 	for _, kind := range o.Kinds {
@@ -279,23 +279,23 @@ func setDefaults(o *Options) error {
 		baseline, settle = 5*time.Second, 10*time.Second
 	}
 	o.Namespace = o.Kube.Namespace
-	if !o.given("baseline") {
-		o.Baseline = cmp.Or(o.Baseline, max(baseline, o.twoRequests(1)))
+	if !o.WasGiven("baseline") {
+		o.Baseline = cmp.Or(o.Baseline, max(baseline, o.TwoRequests(1)))
 	}
-	if !o.given("settle") {
+	if !o.WasGiven("settle") {
 		o.Settle = cmp.Or(o.Settle, settle)
 	}
-	if !o.given("direct-rate") {
+	if !o.WasGiven("direct-rate") {
 		o.DirectRate = cmp.Or(o.DirectRate, o.Rate)
 	}
-	if o.Chooses() && !o.given("expect-status") {
-		o.ExpectStatus = anyAnswer
+	if o.Chooses() && !o.WasGiven("expect-status") {
+		o.ExpectStatus = AnyAnswer
 	}
 	return nil
 }
 
-// anyAnswer are the statuses that are good of a chosen Service: which path it has, and who may ask, nobody has said.
-const anyAnswer = "200-499"
+// AnyAnswer are the statuses that are good of a chosen Service: which path it has, and who may ask, nobody has said.
+const AnyAnswer = "200-499"
 
 // lastsAsCommand reports whether the run lasts as long as a command, here or on the workstation.
 func (o *Options) lastsAsCommand() bool { return len(o.Command) > 0 || o.ExternalCommand }
@@ -304,8 +304,8 @@ func checkCommand(o *Options) error {
 	switch {
 	case !o.lastsAsCommand() && o.Duration == 0:
 		return exit.Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "give either a command after -- or a --duration")
-	case o.WorkstationTimeout > 0 && o.WorkstationTimeout < 3*compareClocks:
-		return exit.Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*compareClocks), "workstation-timeout %v: too short: this machine reports every %v", o.WorkstationTimeout, compareClocks)
+	case o.WorkstationTimeout > 0 && o.WorkstationTimeout < 3*CompareClocks:
+		return exit.Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*CompareClocks), "workstation-timeout %v: too short: this machine reports every %v", o.WorkstationTimeout, CompareClocks)
 	case len(o.Command) > 0 && o.Duration != 0:
 		return exit.Usagef("drop one of them", "both a command and a --duration: a run lasts as long as its command")
 	}
@@ -319,15 +319,15 @@ func checkCommand(o *Options) error {
 		}
 		o.AvoidDrained()
 	}
-	if o.InCluster() && o.total() > o.MaxDuration {
-		return exit.Usagef(fmt.Sprintf("raise it, as in --max-duration %v", o.total()), "the run takes %v, and the Job ends itself after --max-duration %v", o.total(), o.MaxDuration)
+	if o.InCluster() && o.Total() > o.MaxDuration {
+		return exit.Usagef(fmt.Sprintf("raise it, as in --max-duration %v", o.Total()), "the run takes %v, and the Job ends itself after --max-duration %v", o.Total(), o.MaxDuration)
 	}
 	return nil
 }
 
-// twoRequests is how long two requests to a target take at the rate asked for, an hour at most: after so long, each
+// TwoRequests is how long two requests to a target take at the rate asked for, an hour at most: after so long, each
 // target was asked and has had the time to answer. Where several nodes share the rate, each of them has.
-func (s *Spec) twoRequests(nodes int) time.Duration {
+func (s *Spec) TwoRequests(nodes int) time.Duration {
 	return time.Duration(min(2*float64(nodes)/s.Rate, 3600) * float64(time.Second))
 }
 
@@ -341,7 +341,7 @@ const longBaseline = 30 * time.Second
 
 // baselineNote says how long the baseline takes, if few requests a second make it long; else "".
 func (o *Options) baselineNote() string {
-	if o.carried || o.given("baseline") || o.Baseline < longBaseline {
+	if o.carried || o.WasGiven("baseline") || o.Baseline < longBaseline {
 		return ""
 	}
 	return fmt.Sprintf("the baseline takes %s: at --rate %s a target gets a request every %s, and is to answer before anything is disturbed; raise --rate, or set --baseline",
@@ -376,7 +376,7 @@ func (o *Options) CheckRequest() error {
 	if o.Host, err = AsciiHost(o.Host); err != nil {
 		return exit.Usagef("as in --host shop.example", "--host: %w", err)
 	}
-	if o.statuses, err = loadgen.ParseStatuses(o.ExpectStatus); err != nil {
+	if o.Statuses, err = loadgen.ParseStatuses(o.ExpectStatus); err != nil {
 		return exit.Usagef("as in --expect-status 200,204,300-399", "expect-status: %w", err)
 	}
 	if o.CAFile != "" {
@@ -398,9 +398,9 @@ func (o *Options) CheckRequest() error {
 // checkProbes refuses options that make a probe which loadgen refuses. Only the cluster knows a Service's address: an
 // example address stands in for it, see https://www.rfc-editor.org/rfc/rfc5737.
 func checkProbes(o *Options) error {
-	for _, s := range o.targets {
+	for _, s := range o.Parsed {
 		known := watcher.Info{Service: timeline.Service{Name: s.Service, ClusterIP: "192.0.2.1"}, Port: 80}
-		for _, p := range o.probesOf(service{target: s, info: known}) {
+		for _, p := range o.ProbesOf(Service{Target: s, Info: known}) {
 			if err := p.Check(); err != nil {
 				return exit.Usagef(cmp.Or(hint.Of(err), "see `lapse run --help`"), "%w", err)
 			}
@@ -411,10 +411,10 @@ func checkProbes(o *Options) error {
 
 func checkGates(o *Options) error {
 	var err error
-	if o.gates, err = judging.ParseGates(o.GateExprs); err != nil || o.carried {
+	if o.Gates, err = judging.ParseGates(o.GateExprs); err != nil || o.carried {
 		return err
 	}
-	for _, g := range o.gates {
+	for _, g := range o.Gates {
 		if metric, _ := verdict.MetricNamed(g.Metric); metric.Held && !o.holds() {
 			return exit.Usagef("add --held 100", "--fail-if '%s': %s is measured on connections that are held, and there are none", g, g.Metric)
 		}
@@ -422,7 +422,7 @@ func checkGates(o *Options) error {
 	if o.From != "" {
 		return nil
 	}
-	for _, g := range o.gates {
+	for _, g := range o.Gates {
 		if metric, _ := verdict.MetricNamed(g.Metric); metric.From {
 			return exit.Usagef("add --from all, or see `lapse routes --help`", "--fail-if '%s': %s is measured by the probers of --from, and there is none", g, g.Metric)
 		}
@@ -454,20 +454,11 @@ func checkPrinted(o *Options) error {
 	return nil
 }
 
-// runDir is the directory the run's files go to.
-func (o *Options) runDir(id string) string { return cmp.Or(o.Out, filepath.Join("runs", id)) }
+// RunDir is the directory the run's files go to.
+func (o *Options) RunDir(id string) string { return cmp.Or(o.Out, filepath.Join("runs", id)) }
 
-// blockEvery is how often what was measured is put into the recording: as seldom as is allowed, because
-// larger blocks are denser, but soon where a workstation follows it.
-func (o *Options) blockEvery() time.Duration {
-	if o.AgentListen != "" {
-		return live.Refresh
-	}
-	return time.Second
-}
-
-// total is how long the run will take, or 0 if only the command knows.
-func (s *Spec) total() time.Duration {
+// Total is how long the run will take, or 0 if only the command knows.
+func (s *Spec) Total() time.Duration {
 	if s.Duration == 0 {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package run
+package spec
 
 import (
 	"net/netip"
@@ -11,10 +11,10 @@ import (
 // This file reads what the kubelet writes into a Pod's resolv.conf:
 // https://man7.org/linux/man-pages/man5/resolv.conf.5.html.
 
-// clusterDomain is the DNS domain of the cluster around this Pod, or "" outside of a cluster. The
+// ClusterDomain is the DNS domain of the cluster around this Pod, or "" outside of a cluster. The
 // kubelet writes it into the Pod's search list, as svc.DOMAIN.
 // https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
-func clusterDomain(env Env) string {
+func ClusterDomain(env Env) string {
 	conf, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil || env["KUBERNETES_SERVICE_HOST"] == "" {
 		return ""
@@ -33,8 +33,8 @@ func clusterDomain(env Env) string {
 	return ""
 }
 
-// nameServers are the DNS servers in a resolv.conf.
-func nameServers(conf string) (servers []lookup.Server) {
+// NameServers are the DNS servers in a resolv.conf.
+func NameServers(conf string) (servers []lookup.Server) {
 	const port = 53
 	for line := range strings.Lines(conf) {
 		fields := strings.Fields(line)
