@@ -27,7 +27,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-// Of tests, of dashboard/ui/picture and of deploy/mkimage.
+// Of tests, of dashboard/internal/shoot and of deploy/mkimage.
 require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.22.1

@@ -18,9 +18,9 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"lapse/dashboard"
+	"lapse/dashboard/gestures"
 	"lapse/dashboard/internal/sample"
 	"lapse/dashboard/publish"
-	"lapse/dashboard/ui/gestures"
 )
 
 // BenchmarkPageOnALargeRun opens the page on an hour at 2000 requests per second, with 10 targets, 200 Pods and 5000

@@ -29,7 +29,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"lapse/correlate/model"
-	"lapse/dashboard/ui/gestures"
+	"lapse/dashboard/gestures"
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/record"

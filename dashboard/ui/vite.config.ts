@@ -14,7 +14,7 @@ export default defineConfig({
       output: { entryFileNames: "page.js", chunkFileNames: "[name].js", assetFileNames: "page[extname]" },
     },
   },
-  // `npm run dev` takes the data from `go run ./dashboard/ui/dev`.
+  // `npm run dev` takes the data from `go run ./dashboard/internal/shoot dev`.
   server: {
     proxy: {
       "/api": { target: "http://127.0.0.1:7070", ws: true, changeOrigin: true },

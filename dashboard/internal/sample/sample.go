@@ -1,7 +1,7 @@
 // Package sample makes up the facts of two runs that are worth looking at, and has them judged as those of any run.
 // [Run] is a small one: two replicas on two nodes, both nodes drained one after the other, a route that outlives its
 // Pod, a moment without any ready endpoint, a Pod that hangs, and a prober that stalls. [Large] is an hour of four
-// Services. Nothing of it was measured. It serves the page's tests and its development (`go run ./dashboard/ui/dev`).
+// Services. Nothing of it was measured. It serves the page's tests and its development (`go run ./dashboard/internal/shoot dev`).
 package sample
 
 import (

@@ -1,11 +1,3 @@
-// Command dev shows the page on a made-up run, for working on the page:
-//
-//	go run ./dashboard/ui/dev                  the finished run on http://127.0.0.1:7070/
-//	go run ./dashboard/ui/dev -live            the same as it happens
-//	go run ./dashboard/ui/dev -events 20000    with many more events
-//	go run ./dashboard/ui/dev -large           an hour at 2000 requests per second
-//
-// Beside it `npm run dev` in dashboard/ui serves the sources with reloading, and asks this server for the data.
 package main
 
 import (
@@ -16,8 +8,6 @@ import (
 	"io"
 	"log"
 	"net"
-	"os"
-	"os/signal"
 	"time"
 
 	"lapse/correlate/model"
@@ -27,22 +17,19 @@ import (
 	"lapse/timeline"
 )
 
-func main() {
-	addr := flag.String("addr", "127.0.0.1:7070", "where to listen")
-	live := flag.Bool("live", false, "play the run in real time")
-	at := flag.Duration("at", sample.Length, "show the run as it was at this instant")
-	more := flag.Int("events", 0, "how many further events to make up")
-	large := flag.Bool("large", false, "show an hour at 2000 requests per second")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *addr, *live, *large, *at, *more); err != nil {
-		log.Fatal(err)
-	}
+// dev serves the page with a made-up run. Besides, `npm run dev` in dashboard/ui serves the sources with reloading, and
+// asks this server for the data.
+func dev(flags *flag.FlagSet) func(context.Context) error {
+	addr := flags.String("addr", "127.0.0.1:7070", "where to listen")
+	live := flags.Bool("live", false, "play the run in real time")
+	at := flags.Duration("at", sample.Length, "show the run as it was at this instant")
+	more := flags.Int("events", 0, "how many further events to make up")
+	large := flags.Bool("large", false, "show an hour at 2000 requests per second")
+	return func(ctx context.Context) error { return serve(ctx, *addr, *live, *large, *at, *more) }
 }
 
-// run serves the page until ctx ends.
-func run(ctx context.Context, addr string, live, large bool, at time.Duration, more int) error {
+// serve shows the page until ctx ends.
+func serve(ctx context.Context, addr string, live, large bool, at time.Duration, more int) error {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
