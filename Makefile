@@ -125,10 +125,9 @@ test-e2e: sandbox bin/gotest
 	go -C sandbox run ./lab -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" -runs "$(RUNS)" $(LAB_TEST); } || status=$$?; \
 	bin/sandbox down; exit $$status
 
-golden: $(UI)/node_modules
+golden:
 	go test ./correlate ./record ./report ./report/schematest ./deploy ./cmd/lapse -update
 	go test ./dashboard -run TestProtocolIsDocumented -update
-	npm --prefix $(UI) run types
 
 # Nothing else should run on the machine meanwhile. BENCH takes arguments, such as --only exact --runs 1 --length 5s.
 bench:

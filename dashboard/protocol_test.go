@@ -24,7 +24,8 @@ var update = flag.Bool("update", false, "rewrite the protocol's schema and its t
 const (
 	schemaPath   = "../docs/reference/stream.schema.json"
 	documentPath = "../docs/reference/stream.md"
-	timelinePath = "../docs/reference/timeline.schema.json"
+	timelinePath = "../report/timeline.schema.json"
+	timelineRef  = "../../report/timeline.schema.json#/$defs/" // from the schema of the stream
 )
 
 // keys are what a run's owner puts into the store: the keys' shape, that of the values, and what they tell.
@@ -147,13 +148,13 @@ func shape(name string) *invopop.Schema {
 	case name == "boolean":
 		return &invopop.Schema{Type: "boolean"}
 	case isMember:
-		return &invopop.Schema{Ref: "timeline.schema.json#/$defs/" + definition + "/properties/" + member}
+		return &invopop.Schema{Ref: timelineRef + definition + "/properties/" + member}
 	case name == "BucketSeries":
-		chunk := &invopop.Schema{Ref: "timeline.schema.json#/$defs/BucketSeries", Properties: invopop.NewProperties(), Required: []string{"start"}}
+		chunk := &invopop.Schema{Ref: timelineRef + "BucketSeries", Properties: invopop.NewProperties(), Required: []string{"start"}}
 		chunk.Properties.Set("start", &invopop.Schema{Type: "integer", Description: "index of the first slot"})
 		return chunk
 	}
-	return &invopop.Schema{Ref: "timeline.schema.json#/$defs/" + name}
+	return &invopop.Schema{Ref: timelineRef + name}
 }
 
 var keyTable = regexp.MustCompile(`(?s)(<!-- keys -->\n).*(<!-- /keys -->)`)
@@ -179,7 +180,7 @@ func documented(t *testing.T) []byte {
 func compileProtocol(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
-	for name, path := range map[string]string{"stream.schema.json": schemaPath, "timeline.schema.json": timelinePath} {
+	for _, path := range []string{schemaPath, timelinePath} {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -188,11 +189,11 @@ func compileProtocol(t *testing.T) *jsonschema.Schema {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.AddResource(name, value); err != nil {
+		if err := c.AddResource(path, value); err != nil {
 			t.Fatal(err)
 		}
 	}
-	schema, err := c.Compile("stream.schema.json")
+	schema, err := c.Compile(schemaPath)
 	if err != nil {
 		t.Fatal(err)
 	}
