@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,9 @@ import (
 	"lapse/hint/input"
 )
 
-var jsonFormat = Format{Name: "json", Doc: "all that was judged: timeline.json", Ext: "json", Write: judgedBy(JSON), Diff: diffJSON}
+var jsonFormat = Format{
+	Name: "json", Doc: "all that was judged: timeline.json", Ext: "json", Write: judgedBy(JSON), Diff: diffJSON,
+}
 
 // JSON writes the timeline as JSON: exactly what timeline.json holds, described by [Schema]. It is
 // laid out for people and for line-based tools: one failure, event or series to a line.
@@ -37,9 +40,9 @@ func JSON(w io.Writer, tl *model.Timeline, _ Options) error {
 // A partWriter writes a value as [layouter] lays it out. It takes a large one apart, so that only a part of it is in
 // memory as JSON at a time.
 type partWriter struct {
-	out  *bufio.Writer
-	part bytes.Buffer
-	err  error // the first that encoding met
+	out         *bufio.Writer
+	part, lines bytes.Buffer // a part as JSON, compact and in lines
+	err         error        // the first that encoding met
 }
 
 // manyEntries is a length from which on a list of objects, or of a series' slots, is too long for one line.
@@ -119,10 +122,17 @@ func (p *partWriter) whole(indent string, entry bool, value any) {
 	if err := encoder.Encode(value); err != nil && p.err == nil {
 		p.err = err
 	}
-	l := layouter{in: noCommands(bytes.TrimSpace(p.part.Bytes())), out: p.out}
-	if len(l.in) > 0 {
-		l.value(indent, entry)
+	p.layOut(noCommands(bytes.TrimSpace(p.part.Bytes())), indent, entry)
+}
+
+// layOut writes compact JSON in lines.
+func (p *partWriter) layOut(compact []byte, indent string, entry bool) {
+	p.lines.Reset()
+	if err := json.Indent(&p.lines, compact, "", ""); err != nil || p.lines.Len() == 0 {
+		return // the encoder's error is kept
 	}
+	l := layouter{lines: bytes.Split(p.lines.Bytes(), []byte("\n")), out: p.out}
+	l.value(indent, entry)
 }
 
 // noCommands spells JSON in another way where a CI runner would take it for a command, which "##[" is anywhere in a
@@ -167,7 +177,9 @@ func checkSchema(text []byte) error {
 	case model.SchemaVersion:
 		return nil
 	case 0:
-		return hint.Errorf("name a timeline.json that Lapse wrote", "read timeline: not a timeline of Lapse: it has no schemaVersion")
+		return hint.Errorf(
+			"name a timeline.json that Lapse wrote", "read timeline: not a timeline of Lapse: it has no schemaVersion",
+		)
 	}
 	return hint.Errorf("use the version of Lapse that wrote it ("+head.Tool.Version+")",
 		"read timeline: schema version %d, but this Lapse reads %d", head.SchemaVersion, model.SchemaVersion)
@@ -176,103 +188,90 @@ func checkSchema(text []byte) error {
 // lineWidth is how long a JSON value may be and still stand on one line.
 const lineWidth = 140
 
-// A layouter breaks compact JSON into lines: a value that fits stands on one line, and so do lists of
-// numbers and the entries of lists, however long. It adds blanks only.
+// A layouter breaks JSON into lines: a value that fits stands on one line, and so do lists of numbers and the entries
+// of lists, however long. It adds blanks only. It reads the lines of [json.Indent], in which a bracket that opens ends
+// a line and one that closes begins one: no line breaks a string.
 type layouter struct {
-	in  []byte
-	out *bufio.Writer // which keeps its first error
+	lines [][]byte // still to be written; a key stands before its value, and a comma behind it
+	out   *bufio.Writer
 }
 
-// value copies the next value, which begins a line or follows a key at the given indent.
+// value writes the next value, the first line of which follows indent.
 func (l *layouter) value(indent string, entry bool) {
-	size := valueSize(l.in)
-	value := l.in[:size]
-	if len(value) < 2 || value[0] != '{' && value[0] != '[' || size <= lineWidth || onOneLine(value, entry) {
-		l.inline(size)
+	n, size := l.extent()
+	if size <= lineWidth || onOneLine(l.lines[:n], entry) {
+		l.inline(n)
 		return
 	}
-	closing := value[0] + 2 // '[' and ']', '{' and '}' are two apart
-	l.copy(1)
-	for l.in[0] != closing {
+	list := ends(l.lines[0], "[")
+	l.inline(1)
+	for !closesValue(l.lines[0]) {
 		l.text("\n" + indent + "  ")
-		if closing == '}' {
-			l.copy(valueSize(l.in) + 1)
-			l.text(" ")
-		}
-		l.value(indent+"  ", closing == ']')
-		if l.in[0] == ',' {
-			l.copy(1)
-		}
+		l.value(indent+"  ", list)
 	}
 	l.text("\n" + indent)
-	l.copy(1)
+	l.inline(1)
 }
+
+// extent returns how many lines the next value has, and its length as compact JSON; 0 if it has no parts.
+func (l *layouter) extent() (n, size int) {
+	var within []bool // for each bracket that is open, whether it is an object's
+	for n < len(l.lines) {
+		line := l.lines[n]
+		n++
+		switch {
+		case n == 1 && !opensValue(line):
+			return 1, 0
+		case n == 1:
+			size = 1 // without its key
+		case closesValue(line):
+			size += len(line)
+			if within = within[:len(within)-1]; len(within) == 0 {
+				return n, size - len(line) + 1 // without its comma
+			}
+		case within[len(within)-1]:
+			size += len(line) - 1 // the blank behind a key
+		default:
+			size += len(line)
+		}
+		if opensValue(line) {
+			within = append(within, ends(line, "{"))
+		}
+	}
+	return n, size
+}
+
+func opensValue(line []byte) bool { return ends(line, "{") || ends(line, "[") }
+
+func closesValue(line []byte) bool { return line[0] == '}' || line[0] == ']' }
+
+func ends(line []byte, with string) bool { return bytes.HasSuffix(line, []byte(with)) }
 
 // onOneLine reports whether a long value stands on one line all the same: a list of numbers or of
 // such lists, or an entry of a list that holds no lists itself (a failure, an event).
-func onOneLine(value []byte, entry bool) bool {
-	if value[0] == '[' {
-		return !bytes.ContainsAny(value, `{"`)
+func onOneLine(lines [][]byte, entry bool) bool {
+	if ends(lines[0], "[") {
+		return isNumbers(lines)
 	}
-	return entry && bytes.IndexByte(value, '[') < 0
+	return entry && !slices.ContainsFunc(lines, func(line []byte) bool { return bytes.IndexByte(line, '[') >= 0 })
 }
 
-func (l *layouter) text(s string) { _, _ = l.out.WriteString(s) }
-
-func (l *layouter) copy(n int) {
-	_, _ = l.out.Write(l.in[:n])
-	l.in = l.in[n:]
+// isNumbers reports whether a value is a list of numbers or of such lists.
+func isNumbers(lines [][]byte) bool {
+	return ends(lines[0], "[") &&
+		!slices.ContainsFunc(lines[1:], func(line []byte) bool { return bytes.ContainsAny(line, `{"`) })
 }
 
-// inline copies n bytes, with a blank after each comma and colon; lists of numbers stay dense.
+// inline writes n lines as one, with a blank behind each comma; lists of numbers stay dense.
 func (l *layouter) inline(n int) {
-	value := l.in[:n]
-	if onOneLine(value, false) {
-		l.copy(n)
-		return
-	}
-	quoted := false
-	for i := 0; i < n; i++ {
-		c := value[i]
-		_ = l.out.WriteByte(c)
-		switch {
-		case quoted && c == '\\':
-			i++
-			_ = l.out.WriteByte(value[i])
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (c == ':' || c == ','):
+	dense := isNumbers(l.lines[:n])
+	for i, line := range l.lines[:n] {
+		_, _ = l.out.Write(line)
+		if !dense && i < n-1 && ends(line, ",") {
 			_ = l.out.WriteByte(' ')
 		}
 	}
-	l.in = l.in[n:]
+	l.lines = l.lines[n:]
 }
 
-// valueSize is the length of the JSON value (or key) that in begins with.
-func valueSize(in []byte) int {
-	quoted, depth := false, 0
-	for i := 0; i < len(in); i++ {
-		switch c := in[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-			if !quoted && depth == 0 {
-				return i + 1
-			}
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			if depth == 0 {
-				return i // the end of what holds it
-			}
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case c == ',' && depth == 0:
-			return i
-		}
-	}
-	return len(in)
-}
+func (l *layouter) text(s string) { _, _ = l.out.WriteString(s) }

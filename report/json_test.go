@@ -33,8 +33,8 @@ func TestPartsOfATimelineAreLaidOutAsAWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := bufio.NewWriter(&want)
-		l := layouter{in: bytes.TrimSpace(compact.Bytes()), out: out}
-		l.value("", false)
+		p := partWriter{out: out}
+		p.layOut(bytes.TrimSpace(compact.Bytes()), "", false)
 		_ = out.WriteByte('\n')
 		_ = out.Flush()
 		if err := JSON(&got, tl, Options{}); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
