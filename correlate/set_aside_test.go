@@ -21,10 +21,10 @@ func TestIncidentsSayHowManyFailuresWereSetAside(t *testing.T) {
 		tl := analyze(t, run)
 		var got, windows []int
 		for _, in := range tl.Incidents {
-			got = append(got, in.SetAside)
+			got = append(got, in.NoEvidence)
 		}
 		for _, w := range tl.Windows {
-			windows = append(windows, w.SetAside)
+			windows = append(windows, w.NoEvidence)
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: incidents with %v set aside, of windows with %v; want %v", test.name, got, windows, test.want)

@@ -32,7 +32,8 @@ func TestThePageIsAccessible(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newTab(t, "about:blank")
-	p.run(bypassPolicy, chromedp.Navigate(serve(t, store, "127.0.0.1:0").url())) // axe-core does what the page itself may not
+	// axe-core does what the page itself may not
+	p.run(bypassPolicy, chromedp.Navigate(serve(t, store, "127.0.0.1:0").url()))
 	p.openIncidents()
 	p.see(firstWindow)
 	eval[bool](p, string(axe)+"; true")

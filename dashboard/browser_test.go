@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
 	"lapse/dashboard/publish"
@@ -499,6 +500,7 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 	for i := range run.Unobserved {
 		run.Unobserved[i].Reason = hostile
 	}
+	verdict.Say(run)
 	store := dashboard.NewStore()
 	if err := publish.To(store).Show(run, sample.Length); err != nil {
 		t.Fatal(err)

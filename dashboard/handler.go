@@ -30,7 +30,8 @@ type Options struct {
 	// Opened is called when a browser asks for the page itself, which will begin to look when it has loaded.
 	Opened func()
 
-	Hosts        []string      // names or addresses the page may be asked for by, besides localhost, 127.0.0.1 and [::1]; without port
+	// names or addresses the page may be asked for by, besides localhost, 127.0.0.1 and [::1]; without port
+	Hosts        []string
 	MaxViewers   int           // how many may follow the stream at once; 0 is 64
 	MaxConns     int           // how many connections Serve holds open; 0 is 256
 	Interval     time.Duration // shortest time between two deltas to one viewer; 0 is 250 ms
@@ -135,7 +136,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-cache")
 	if !s.knowsHost(r.Host) {
-		http.Error(w, "not served under this host name: open the page as http://127.0.0.1:PORT/, through kubectl port-forward or an SSH tunnel if it is elsewhere", http.StatusForbidden)
+		http.Error(
+			w,
+			"not served under this host name: open the page as http://127.0.0.1:PORT/, "+
+				"through kubectl port-forward or an SSH tunnel if it is elsewhere",
+			http.StatusForbidden,
+		)
 		return
 	}
 	s.mux.ServeHTTP(w, r)
@@ -259,7 +265,8 @@ func (s *server) download(w http.ResponseWriter, r *http.Request, write func(io.
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(downloadTime)) // not every ResponseWriter has one
-	_, _ = w.Write(body)                                                             // an error means that the client went away
+	// an error means that the client went away
+	_, _ = w.Write(body)
 }
 
 // encode collects what write writes, compressed if zip is set.

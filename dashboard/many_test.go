@@ -172,5 +172,6 @@ func TestAllRowsOfASmallRunAreDrawn(t *testing.T) {
 	page.run(chromedp.EmulateViewport(1200, 500))
 	rows := `[...document.querySelectorAll('[data-row] canvas')]`
 	page.until("has rows below the screen", rows+`.some((c) => c.getBoundingClientRect().top > innerHeight + 500)`)
-	page.until("has drawn them all", rows+`.every((c) => c.width !== 300)`) // 300: what a canvas has on which nothing was drawn
+	// 300: what a canvas has on which nothing was drawn
+	page.until("has drawn them all", rows+`.every((c) => c.width !== 300)`)
 }

@@ -34,6 +34,7 @@ var keys = []struct{ key, pattern, shape, text string }{
 	{"t0", "^t0$", "Timeline.t0", "when the run began"},
 	{"run", "^run$", "RunInfo", "what was asked for and what ran"},
 	{"verdict", "^verdict$", "Verdict", "the run in one word, and the figures it rests on; while it goes on, as they stand"},
+	{"said", "^said$", "Said", "the run in words, as every report begins"},
 	{"live", "^live$", "boolean", "whether the run goes on"},
 	{"now", "^now$", "Nanoseconds", "how far time has come"},
 	{"target/NAME", "^target/", "Target", "a target's totals; a detail if there are many targets"},

@@ -29,14 +29,16 @@ type Snapshot struct {
 
 // A Delta takes a viewer that holds the state of Epoch at an earlier sequence number to Seq.
 type Delta struct {
-	Protocol int                        `json:"protocol"`
-	Epoch    string                     `json:"epoch"`
-	Seq      uint64                     `json:"seq"`
-	Reset    bool                       `json:"reset,omitzero"` // drop everything first
-	More     bool                       `json:"more,omitzero"`  // the state is whole only with the next delta, which follows at once
-	Head     bool                       `json:"head,omitzero"`  // what has come is whole but for what may be long: it may be drawn, although more follows
-	Put      map[string]json.RawMessage `json:"put,omitzero"`
-	Delete   []string                   `json:"delete,omitzero"`
+	Protocol int    `json:"protocol"`
+	Epoch    string `json:"epoch"`
+	Seq      uint64 `json:"seq"`
+	Reset    bool   `json:"reset,omitzero"` // drop everything first
+	// the state is whole only with the next delta, which follows at once
+	More bool `json:"more,omitzero"`
+	// what has come is whole but for what may be long: it may be drawn, although more follows
+	Head   bool                       `json:"head,omitzero"`
+	Put    map[string]json.RawMessage `json:"put,omitzero"`
+	Delete []string                   `json:"delete,omitzero"`
 }
 
 // Empty reports whether d changes nothing.
@@ -133,7 +135,9 @@ func (s *Store) Detail(of func(part string) map[string]any) {
 // details returns the values of these parts, with the state's sequence number at that moment.
 func (s *Store) details(parts []string) (Snapshot, error) {
 	s.mu.Lock()
-	snap, of := Snapshot{Protocol: Protocol, Epoch: s.epoch, Seq: s.seq, Entries: map[string]json.RawMessage{}}, s.detail
+	snap, of := Snapshot{
+		Protocol: Protocol, Epoch: s.epoch, Seq: s.seq, Entries: map[string]json.RawMessage{},
+	}, s.detail
 	s.mu.Unlock()
 	if of == nil {
 		return snap, nil
@@ -234,7 +238,9 @@ func (s *Store) next(p *position, maxBytes int) Delta {
 		*p = position{epoch: s.epoch, clean: s.seq, begun: s.size() > maxBytes}
 	}
 	if p.begun {
-		p.ahead, d.More = s.take(&d, p.ahead, maxBytes, func(e *entry) bool { return !isLong(e.key) && (e.value != nil || e.seq > p.clean) })
+		p.ahead, d.More = s.take(&d, p.ahead, maxBytes, func(e *entry) bool {
+			return !isLong(e.key) && (e.value != nil || e.seq > p.clean)
+		})
 		if d.More {
 			d.Seq = p.seq
 			return d

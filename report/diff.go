@@ -30,9 +30,11 @@ func Compare(a, b *model.Timeline, nameA, nameB string) *Comparison {
 
 // What the figures mean, said below every comparison.
 const (
-	diffBounds = "bounds hold with 99 % probability (shares: Clopper-Pearson; quantiles: order statistics and the width of a slot; " +
-		"lengths: brackets, unobserved time and what fits between two requests); only bounds that do not overlap are a change"
-	diffCaution = "failures and slow answers of one event are not independent, and one run of each cannot tell how much such events differ: repeat both before you trust a change"
+	diffBounds = "bounds hold with 99 % probability (shares: Clopper-Pearson; quantiles: order statistics and the " +
+		"width of a slot; lengths: brackets, unobserved time and what fits between two requests); only bounds that do " +
+		"not overlap are a change"
+	diffCaution = "failures and slow answers of one event are not independent, " +
+		"and one run of each cannot tell how much such events differ: repeat both before you trust a change"
 )
 
 // A diffGroup are metrics that are summed up in a word.
@@ -60,7 +62,8 @@ func (g diffGroup) word(changes []compare.Change) string {
 	for _, c := range changes {
 		if strings.HasPrefix(c.Metric, g.metric) {
 			shown = true
-			less, more, known = less || c.Direction == compare.Less, more || c.Direction == compare.More, known || c.Known()
+			less, more = less || c.Direction == compare.Less, more || c.Direction == compare.More
+			known = known || c.Known()
 		}
 	}
 	switch {
@@ -130,7 +133,7 @@ func estimate(metric string, e *compare.Estimate) string {
 
 func runLine(name string, tl *model.Timeline) string {
 	badge, _ := badgeOf(tl)
-	return name + " " + badge + ": " + headline(tl) + " · " + measured(tl)
+	return name + " " + badge + ": " + tl.Said.Headline + " · " + measured(tl)
 }
 
 // diffTable renders a comparison for a terminal.
@@ -150,9 +153,10 @@ func diffMarkdown(w io.Writer, c *Comparison, _ Options) error {
 
 func diffDocument(c *Comparison, nameWidth int) document.Document {
 	d := document.Document{Badge: "FROM A TO B", Tone: document.Bold, Headline: diffHeadline(c.Diff)}
-	for _, s := range []document.Section{diffRuns(c), notComparable(c), diffChanges(c, nameWidth), diffCauses(c), {Title: "note", Blocks: []document.Block{
+	note := document.Section{Title: "note", Blocks: []document.Block{
 		document.Note{Text: diffBounds, Tone: document.Dim}, document.Note{Text: diffCaution, Tone: document.Dim},
-	}}} {
+	}}
+	for _, s := range []document.Section{diffRuns(c), notComparable(c), diffChanges(c, nameWidth), diffCauses(c), note} {
 		if len(s.Blocks) > 0 {
 			d.Sections = append(d.Sections, s)
 		}
@@ -162,7 +166,8 @@ func diffDocument(c *Comparison, nameWidth int) document.Document {
 
 func diffRuns(c *Comparison) document.Section {
 	return document.Section{Title: "runs", Remark: "what each found", Tight: true, Blocks: []document.Block{
-		document.Note{Label: "A", Text: runLine(c.Name.A, &c.A), Tone: document.Dim}, document.Note{Label: "B", Text: runLine(c.Name.B, &c.B), Tone: document.Dim},
+		document.Note{Label: "A", Text: runLine(c.Name.A, &c.A), Tone: document.Dim},
+		document.Note{Label: "B", Text: runLine(c.Name.B, &c.B), Tone: document.Dim},
 	}}
 }
 
@@ -179,22 +184,32 @@ func diffChanges(c *Comparison, nameWidth int) document.Section {
 		return document.Section{}
 	}
 	names := targetNames(&c.A, nameWidth)
-	t := document.Table{Item: "change", Columns: []document.Column{{Title: "target"}, {Title: "what"}, {Title: "A"}, {Title: "B"}, {Title: "B has", Label: "B has"}}}
+	t := document.Table{Item: "change", Columns: []document.Column{
+		{Title: "target"}, {Title: "what"}, {Title: "A"}, {Title: "B"}, {Title: "B has", Label: "B has"},
+	}}
 	for _, change := range c.Diff.Changes {
-		tone := map[compare.Direction]document.Style{compare.Less: document.Green, compare.More: document.RedBold}[change.Direction]
+		tone := map[compare.Direction]document.Style{
+			compare.Less: document.Green, compare.More: document.RedBold,
+		}[change.Direction]
 		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{
 			{Text: cmp.Or(names[change.Target], change.Target), Verbatim: true}, {Text: figure(change.Metric)},
-			{Text: estimate(change.Metric, change.A)}, {Text: estimate(change.Metric, change.B)}, {Text: changeWord(change), Tone: tone},
+			{Text: estimate(change.Metric, change.A)}, {Text: estimate(change.Metric, change.B)},
+			{Text: changeWord(change), Tone: tone},
 		}})
 	}
-	return document.Section{Title: "changes", Remark: "of every target that both runs judge", Blocks: []document.Block{t}}
+	return document.Section{
+		Title: "changes", Remark: "of every target that both runs judge", Blocks: []document.Block{t},
+	}
 }
 
 func diffCauses(c *Comparison) document.Section {
 	s := document.Section{Title: "causes", Remark: "of windows, by rule"}
 	for _, cause := range c.Diff.Causes {
 		s.Blocks = append(s.Blocks, document.Note{
-			Label: cause.Rule, Text: fmt.Sprintf("%s in A, %s in B", quantity.Count(cause.A.Windows, "window"), quantity.Count(cause.B.Windows, "window")), Tone: document.Bold,
+			Label: cause.Rule,
+			Text: fmt.Sprintf("%s in A, %s in B",
+				quantity.Count(cause.A.Windows, "window"), quantity.Count(cause.B.Windows, "window")),
+			Tone:    document.Bold,
 			Details: []document.Note{{Label: "A", Text: longestOf(cause.A)}, {Label: "B", Text: longestOf(cause.B)}},
 		})
 	}

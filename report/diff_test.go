@@ -51,6 +51,8 @@ func renderDiff(t *testing.T, format string, c *Comparison, opts Options) []byte
 	t.Helper()
 	var out bytes.Buffer
 	f, _ := FormatNamed(DiffFormats(), format)
+	said(&c.A)
+	said(&c.B)
 	if err := f.Diff(&out, c, opts); err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,8 @@ func dnsNotes(dns *model.DNS) (notes []string) {
 	}
 	for _, s := range dns.Servers {
 		if lost := s.Asked - s.Answered; lost > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d of %d queries were not answered (last: %s).", serverName(s), lost, s.Asked, document.Clean(s.Why)))
+			notes = append(notes, fmt.Sprintf("%s: %d of %d queries were not answered (last: %s).",
+				serverName(s), lost, s.Asked, document.Clean(s.Why)))
 		}
 	}
 	return notes
@@ -111,7 +112,9 @@ func dnsTables(dns *model.DNS) (tables []document.Table) {
 	for _, kind := range dnsChanges {
 		t := document.Table{Item: "DNS server", Columns: titled(append([]string{kind.title}, dnsTitles...))}
 		for _, r := range dnsRows(dns, kind.change) {
-			t.Rows = append(t.Rows, document.Row{Cells: append([]document.Cell{{Text: r.who, Verbatim: true}}, r.cells()...)})
+			t.Rows = append(t.Rows, document.Row{
+				Cells: append([]document.Cell{{Text: r.who, Verbatim: true}}, r.cells()...),
+			})
 		}
 		tables = append(tables, t)
 	}
@@ -144,11 +147,16 @@ func dnsAdvice(dns *model.DNS, routes []followed) string {
 	const clients = "Clients that look up a headless Service's name themselves: "
 	switch {
 	case open > 0:
-		return clients + fmt.Sprintf("of %s DNS was not seen to follow %d, so no preStop sleep is known to be long enough.", quantity.Count(seen+open, "removal"), open)
+		return clients + fmt.Sprintf(
+			"of %s DNS was not seen to follow %d, so no preStop sleep is known to be long enough.",
+			quantity.Count(seen+open, "removal"),
+			open,
+		)
 	case seen == 0 || lag+ttl <= ofRoutes:
 		return ""
 	}
-	text := clients + fmt.Sprintf("DNS gave a deleted Pod's address for up to %s, and they may keep an answer for its TTL of up to %s. A sleep of ≥ %s covers both.",
+	text := clients + fmt.Sprintf("DNS gave a deleted Pod's address for up to %s, and they may keep an answer "+
+		"for its TTL of up to %s. A sleep of ≥ %s covers both.",
 		quantity.Highest(lag), quantity.Highest(ttl), covers(lag+ttl))
 	if unobserved > 0 {
 		text += fmt.Sprintf(" Of %s nothing is known.", quantity.Count(unobserved, "further removal"))
@@ -161,14 +169,20 @@ func dnsSection(v *view) document.Section {
 	if v.DNS == nil {
 		return document.Section{}
 	}
-	s := document.Section{Title: "dns", Remark: "from a Pod's deletion, or its endpoint in the EndpointSlice, until a DNS server's answers followed; clients may keep an answer for its TTL"}
+	s := document.Section{
+		Title: "dns",
+		Remark: "from a Pod's deletion, or its endpoint in the EndpointSlice, until a DNS server's answers followed; " +
+			"clients may keep an answer for its TTL",
+	}
 	t := document.Table{Item: "DNS server", Columns: []document.Column{{Title: "server"}, {Title: ""}}}
 	for _, title := range dnsTitles {
 		t.Columns = append(t.Columns, document.Column{Title: title, Right: true})
 	}
 	for _, kind := range dnsChanges {
 		for _, r := range dnsRows(v.DNS, kind.change) {
-			t.Rows = append(t.Rows, document.Row{Cells: append([]document.Cell{{Text: r.who, Verbatim: true}, {Text: routeWord(kind.change)}}, r.cells()...)})
+			t.Rows = append(t.Rows, document.Row{Cells: append(
+				[]document.Cell{{Text: r.who, Verbatim: true}, {Text: routeWord(kind.change)}}, r.cells()...,
+			)})
 		}
 	}
 	if len(t.Rows) > 0 {

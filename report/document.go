@@ -13,7 +13,8 @@ import (
 
 // sections are what a summary says below its verdict. Each is a file, and a line here.
 var sections = []func(*view) document.Section{
-	gatesSection, servicesSection, incidentsSection, heldSection, windowsSection, causesSection, preflightSection, unobservedSection, stripsSection, routesSection, dnsSection, keepServingSection, latencySection, hammerSection,
+	gatesSection, servicesSection, incidentsSection, heldSection, windowsSection, preflightSection, unobservedSection,
+	stripsSection, routesSection, dnsSection, keepServingSection, latencySection, hammerSection,
 	notCoveredSection, validitySection, specSection, filesSection,
 }
 
@@ -28,13 +29,25 @@ type view struct {
 func summaryOf(tl *model.Timeline, opts Options, nameWidth int) document.Document {
 	v := &view{tl, opts, targetNames(tl, nameWidth)}
 	badge, tone := badgeOf(tl)
-	d := document.Document{Badge: badge, Tone: tone, Headline: headline(tl), Trust: trust(tl), Caveats: caveats(tl), Measured: measured(tl)}
+	d := document.Document{
+		Badge: badge, Tone: tone, Headline: tl.Said.Headline, Trust: tl.Said.Trust, Caveats: texts(tl.Said.Caveats),
+		Measured: measured(tl),
+	}
 	for _, compose := range sections {
 		if s := compose(v); len(s.Blocks) > 0 {
 			d.Sections = append(d.Sections, s)
 		}
 	}
 	return d
+}
+
+// texts returns lines without what they are about.
+func texts(lines []model.Line) []string {
+	list := make([]string, len(lines))
+	for i, l := range lines {
+		list[i] = l.Text
+	}
+	return list
 }
 
 // documentNames is the width of a target's name in documents. They have none themselves, but a table cell has.

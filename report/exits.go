@@ -39,16 +39,21 @@ func exitsOf(tl *model.Timeline) []exit {
 			ending[uid] = true
 		case e.Kind == timeline.EndpointChanged && strings.HasPrefix(e.To, timeline.EndpointTerminating):
 			ending[uid] = true
-		case e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest > model.Unbounded && (exitCode(e) != 0 || !ending[uid]):
+		case e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest > model.Unbounded &&
+			(exitCode(e) != 0 || !ending[uid]):
 			last[uid+" "+container] = len(exits)
-			exits = append(exits, exit{uid: uid, name: e.Object.Name, at: e.Seen, code: exitCode(e), ending: ending[uid]})
+			exits = append(exits, exit{
+				uid: uid, name: e.Object.Name, at: e.Seen, code: exitCode(e), ending: ending[uid],
+			})
 		case e.Kind == timeline.PodContainer && e.To == "running":
 			if i, ok := last[uid+" "+container]; ok {
 				exits[i].again = true
 			}
 		}
 	}
-	return slices.DeleteFunc(exits, func(e exit) bool { return e.code == 0 && !e.ending && !e.again && finished(tl, e.uid) })
+	return slices.DeleteFunc(exits, func(e exit) bool {
+		return e.code == 0 && !e.ending && !e.again && finished(tl, e.uid)
+	})
 }
 
 // finished reports whether a Pod still came up after the end of a container: it was one that only prepares the others.
@@ -99,7 +104,13 @@ func exitLines(exits []exit) []string {
 // codeText is an exit code, with the signal it stands for. A shell and a container runtime add 128 to a signal's
 // number.
 func codeText(code int) string {
-	for name, signal := range map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM, "SIGSEGV": syscall.SIGSEGV, "SIGABRT": syscall.SIGABRT, "SIGINT": syscall.SIGINT} {
+	for name, signal := range map[string]syscall.Signal{
+		"SIGKILL": syscall.SIGKILL,
+		"SIGTERM": syscall.SIGTERM,
+		"SIGSEGV": syscall.SIGSEGV,
+		"SIGABRT": syscall.SIGABRT,
+		"SIGINT":  syscall.SIGINT,
+	} {
 		if code == 128+int(signal) {
 			return fmt.Sprintf("%d (%s)", code, name)
 		}

@@ -10,7 +10,16 @@ import (
 // Facts returns what a judged run still holds of its facts: the targets, the events, and the requests that failed, as
 // far as they are listed. What it cannot hold is left out: the other requests, and what bounds an event from below.
 func Facts(tl *model.Timeline) timeline.Run {
-	run := timeline.Run{Meta: timeline.Meta{ID: tl.Run.ID, Tool: tl.Tool.Version, T0: tl.T0, Services: tl.Run.Services, SetAside: tl.Run.SetAside, URLs: tl.Run.URLs}}
+	run := timeline.Run{
+		Meta: timeline.Meta{
+			ID:       tl.Run.ID,
+			Tool:     tl.Tool.Version,
+			T0:       tl.T0,
+			Services: tl.Run.Services,
+			SetAside: tl.Run.SetAside,
+			URLs:     tl.Run.URLs,
+		},
+	}
 	targets := map[string]timeline.Target{}
 	sources := map[string]timeline.SourceID{}
 	for _, t := range tl.Targets {
@@ -22,7 +31,8 @@ func Facts(tl *model.Timeline) timeline.Run {
 		}
 		addr, _ := netip.ParseAddrPort(t.Addr)
 		targets[t.Name] = timeline.Target{
-			ID: t.ID, Name: t.Name, Kind: t.Kind, URL: t.URL, Source: source, Service: t.Service, PortName: t.PortName, Route: t.Route, RouteNode: t.RouteNode, Turns: t.Turns,
+			ID: t.ID, Name: t.Name, Kind: t.Kind, URL: t.URL, Source: source, Service: t.Service,
+			PortName: t.PortName, Route: t.Route, RouteNode: t.RouteNode, Turns: t.Turns,
 			Addr: addr, Pod: t.Pod, PodUID: t.PodUID, PodNode: t.PodNode, Rate: t.Rate, Timeout: tl.Run.Timeout,
 		}
 		run.Targets = append(run.Targets, targets[t.Name])
@@ -43,7 +53,8 @@ func recorded(e model.Event) timeline.Event {
 		ID: e.ID, Seen: e.Seen, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
 		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port,
 		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status, Services: e.Services,
-		Owner: e.Owner, Template: e.Template, Actor: e.Actor, Snapshot: e.Snapshot, Preflight: e.Preflight, Lookup: e.Lookup,
+		Owner: e.Owner, Template: e.Template, Actor: e.Actor,
+		Snapshot: e.Snapshot, Preflight: e.Preflight, Lookup: e.Lookup,
 	}
 	fact.Addr, _ = netip.ParseAddr(e.Addr)
 	if e.Stamp != nil {
@@ -55,7 +66,9 @@ func recorded(e model.Event) timeline.Event {
 	return fact
 }
 
-func failedRequests(tl *model.Timeline, targets map[string]timeline.Target, backends *[]timeline.Backend) []timeline.Request {
+func failedRequests(
+	tl *model.Timeline, targets map[string]timeline.Target, backends *[]timeline.Backend,
+) []timeline.Request {
 	requests := make([]timeline.Request, 0, len(tl.Failures))
 	type named struct {
 		source timeline.SourceID

@@ -33,7 +33,8 @@ type number struct {
 
 // requestColumns are the columns of [RequestsCSV].
 var requestColumns = []string{
-	"target", "kind", "seq", "due", "sent", "done", "class", "code", "backend", "peer", "reused", "delayed", "dns", "connect", "tls", "first_byte", "clock_error",
+	"target", "kind", "seq", "due", "sent", "done", "class", "code", "backend", "peer", "reused",
+	"delayed", "dns", "connect", "tls", "first_byte", "clock_error",
 }
 
 // clocksOf returns how the clocks of a run's sources stood against the run's.
@@ -72,8 +73,19 @@ func RequestsCSV(w io.Writer, run timeline.Run) error {
 			}
 			out.text(r.Class.String())
 			out.some(int64(r.Code))
-			out.text(backends[number{t.Source, r.Backend}], peers[number{t.Source, r.Peer}], strconv.FormatBool(r.Reused), strconv.FormatBool(r.Delayed))
-			out.some(int64(r.DNS.Duration()), int64(r.Connect.Duration()), int64(r.TLS.Duration()), int64(r.FirstByte.Duration()), int64(at.Error))
+			out.text(
+				backends[number{t.Source, r.Backend}],
+				peers[number{t.Source, r.Peer}],
+				strconv.FormatBool(r.Reused),
+				strconv.FormatBool(r.Delayed),
+			)
+			out.some(
+				int64(r.DNS.Duration()),
+				int64(r.Connect.Duration()),
+				int64(r.TLS.Duration()),
+				int64(r.FirstByte.Duration()),
+				int64(at.Error),
+			)
 			out.endRow()
 		}
 	}
@@ -97,7 +109,8 @@ func namesOf(run timeline.Run) (targets map[timeline.TargetID]timeline.Target, b
 
 // eventColumns are the columns of [EventsCSV].
 var eventColumns = []string{
-	"id", "since", "seen", "kind", "from", "to", "object_kind", "namespace", "name", "uid", "node", "addr", "service", "port_name",
+	"id", "since", "seen", "kind", "from", "to", "object_kind", "namespace", "name", "uid",
+	"node", "addr", "service", "port_name",
 	"port", "exit_code", "grace", "count", "status", "detail", "stamp", "writer",
 }
 
@@ -115,7 +128,9 @@ func EventsCSV(w io.Writer, run timeline.Run) error {
 			out.number(int64(max(1, clocks.At(e.Source, e.Since).Earliest)))
 		}
 		out.number(int64(clocks.At(e.Source, e.Seen).Latest))
-		out.text(string(e.Kind), e.From, e.To, e.Object.Kind, e.Object.Namespace, e.Object.Name, e.Object.UID, e.Object.Node)
+		out.text(
+			string(e.Kind), e.From, e.To, e.Object.Kind, e.Object.Namespace, e.Object.Name, e.Object.UID, e.Object.Node,
+		)
 		out.text(address(e), e.Service, e.PortName)
 		out.some(int64(e.Port))
 		known(out, e.ExitCode)

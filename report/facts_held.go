@@ -13,7 +13,20 @@ var heldFormat = Format{
 }
 
 // heldColumns are the columns of [HeldCSV].
-var heldColumns = []string{"target", "connection", "change", "class", "from", "answered", "at", "warned", "stopped", "backend", "peer", "clock_error"}
+var heldColumns = []string{
+	"target",
+	"connection",
+	"change",
+	"class",
+	"from",
+	"answered",
+	"at",
+	"warned",
+	"stopped",
+	"backend",
+	"peer",
+	"clock_error",
+}
 
 // HeldCSV writes a row for every change of a held connection, in the order recorded: see [timeline.HeldChange].
 // Instants are nanoseconds since the run's t0 on the run's clock, each to clock_error. What a change does not have

@@ -17,7 +17,8 @@ import (
 )
 
 var hlogFormat = Format{
-	Name: "hlog", Doc: "an HdrHistogram log: latency from due, per target and second, in nanoseconds", Ext: "hlog", Facts: true, Write: factsBy(LatencyLog),
+	Name: "hlog", Doc: "an HdrHistogram log: latency from due, per target and second, in nanoseconds", Ext: "hlog",
+	Facts: true, Write: factsBy(LatencyLog),
 }
 
 // hlogInterval is how much time one histogram of [LatencyLog] covers.
@@ -53,13 +54,15 @@ type latencyLog struct {
 	tags   map[timeline.TargetID]string
 	open   map[int64]map[timeline.TargetID][]time.Duration // latencies by slot and target
 	newest time.Duration                                   // the latest due instant
-	wait   time.Duration                                   // how long after its due instant a request may still be handed on
-	hist   *hdrhistogram.Histogram
+	// how long after its due instant a request may still be handed on
+	wait time.Duration
+	hist *hdrhistogram.Histogram
 }
 
 func newLatencyLog(w io.Writer, run timeline.Run) *latencyLog {
 	l := &latencyLog{
-		log: hdrhistogram.NewHistogramLogWriter(w), run: run, clocks: clocksOf(run), source: map[timeline.TargetID]timeline.SourceID{}, tags: map[timeline.TargetID]string{},
+		log: hdrhistogram.NewHistogramLogWriter(w), run: run, clocks: clocksOf(run),
+		source: map[timeline.TargetID]timeline.SourceID{}, tags: map[timeline.TargetID]string{},
 		open: map[int64]map[timeline.TargetID][]time.Duration{},
 		hist: hdrhistogram.New(1000, int64(time.Hour), 3),
 	}

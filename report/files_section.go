@@ -7,5 +7,7 @@ func filesSection(v *view) document.Section {
 	if v.RunDir == "" {
 		return document.Section{}
 	}
-	return document.Section{Title: "files", Tight: true, Blocks: []document.Block{document.Note{Text: v.RunDir, Verbatim: true, After: "(as a page: lapse serve " + v.RunDir + ")"}}}
+	return document.Section{Title: "files", Tight: true, Blocks: []document.Block{
+		document.Note{Text: v.RunDir, Verbatim: true, After: "(as a page: lapse serve " + v.RunDir + ")"},
+	}}
 }

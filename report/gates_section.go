@@ -14,13 +14,24 @@ func gatesSection(v *view) document.Section {
 		return s
 	}
 	s.Remark = "the run fails if"
-	t := document.Table{Item: "gate", Headless: true, Columns: []document.Column{{Title: ""}, {Title: "the run fails if"}, {Title: "measured"}, {Title: "outcome"}}}
+	t := document.Table{Item: "gate", Headless: true, Columns: []document.Column{
+		{Title: ""}, {Title: "the run fails if"}, {Title: "measured"}, {Title: "outcome"},
+	}}
 	for _, g := range v.Verdict.Gates {
-		mark, tone, remark := gateMark(v.Timeline, g)
-		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{{Text: mark, Tone: tone}, {Text: g.Expr, Verbatim: true}, {Text: gateValue(g)}, {Text: remark, Tone: document.Dim}}})
+		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{
+			gateMarks[g.Proven], {Text: g.Expr, Verbatim: true}, {Text: gateValue(g)},
+			{Text: g.Said, Tone: document.Dim},
+		}})
 	}
 	s.Blocks = []document.Block{t}
 	return s
+}
+
+// gateMarks say how gates were decided.
+var gateMarks = map[model.GateOutcome]document.Cell{
+	model.GatePass:      {Text: "✓", Tone: document.Green},
+	model.GateFail:      {Text: "✗", Tone: document.RedBold},
+	model.GateUndecided: {Text: "?", Tone: document.Yellow},
 }
 
 // gateValue renders a gate's value in the unit of its metric.

@@ -18,7 +18,8 @@ import (
 const mostHammerErrors = 5
 
 // heyNote says what the background load's figures are worth.
-const heyNote = "not part of the verdict; hey re-sends silently and ignores cut-off bodies: its errors are the least there were"
+const heyNote = "not part of the verdict; " +
+	"hey re-sends silently and ignores cut-off bodies: its errors are the least there were"
 
 // hammerSection has what the background load saw: it is no evidence, but says how busy the Service was.
 func hammerSection(v *view) document.Section {
@@ -26,7 +27,9 @@ func hammerSection(v *view) document.Section {
 	if h == nil {
 		return document.Section{}
 	}
-	s := document.Section{Title: "background load", Blocks: []document.Block{document.Note{Text: "hey " + h.Args + " · " + hammerTime(v.Timeline)}}}
+	s := document.Section{Title: "background load", Blocks: []document.Block{
+		document.Note{Text: "hey " + h.Args + " · " + hammerTime(v.Timeline)},
+	}}
 	if h.Error != "" {
 		s.Blocks = append(s.Blocks, document.Note{Text: "failed: " + h.Error, Tone: document.Yellow})
 	}

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"bytes"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +9,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/correlate/wording"
 	"lapse/timeline"
 )
 
@@ -87,7 +86,7 @@ func TestHeadlineOverBareConnectionsClaimsNoMore(t *testing.T) {
 	if got, want := headline(tl), "no failure seen in 6000 requests; blind: a success shows only that somebody accepted a connection"; got != want {
 		t.Errorf("%q\nwant %q", got, want)
 	}
-	if _, _, remark := gateMark(tl, model.GateResult{Outcome: model.GatePass}); remark != "pass, but blind" {
+	if _, remark := gateSaid(tl, model.GateResult{Outcome: model.GatePass}); remark != "pass, but blind" {
 		t.Errorf("a gate: %q", remark)
 	}
 	tl = cleanRun()
@@ -132,7 +131,7 @@ func TestWhatIsNoStallIsNotCalledOne(t *testing.T) {
 	tl := cleanRun()
 	tl.Verdict.Validity.NotSent, tl.Verdict.Validity.Local, tl.Verdict.Validity.Shortage = 598, 598, "too many open files"
 	valid := strings.Join(validityParts(tl, nil), " · ")
-	if want := "late 0 % · prober failed itself: 598 requests without evidence (too many open files) · control ok"; !strings.Contains(valid, want) || strings.Contains(valid, proberStalled) {
+	if want := "late 0 % · prober failed itself: 598 requests without evidence (too many open files) · control ok"; !strings.Contains(valid, want) || strings.Contains(valid, wording.ProberStalled) {
 		t.Errorf("%q, want %q in it", valid, want)
 	}
 	tl.Verdict.Validity.NotSent, tl.Verdict.Validity.Stalls = 600, 1
@@ -174,7 +173,7 @@ func TestCommandThatFailedIsTold(t *testing.T) {
 			continue
 		}
 		var out strings.Builder
-		if err := f.Write(&out, Saved{Judged: refused()}, Options{Width: 2000, Unicode: true}); err != nil {
+		if err := f.Write(&out, Saved{Judged: said(refused())}, Options{Width: 2000, Unicode: true}); err != nil {
 			t.Fatal(err)
 		}
 		text := strings.NewReplacer("`", "", "&#34;", `"`).Replace(out.String())
@@ -192,7 +191,7 @@ func TestGateOfARunThatProvesTooLittleIsNoPass(t *testing.T) {
 			t.Errorf("%s:\n%s", format, out)
 		}
 	}
-	if mark, _, remark := gateMark(cleanRun(), cleanRun().Verdict.Gates[0]); mark != "✓" || remark != "pass" {
+	if mark, remark := gateSaid(cleanRun(), cleanRun().Verdict.Gates[0]); mark != "✓" || remark != "pass" {
 		t.Errorf("a gate of a valid run: %s %s", mark, remark)
 	}
 }
@@ -216,14 +215,14 @@ func TestEveryFormatLeadsWithTheHeadline(t *testing.T) {
 func TestWindowCutByAStandstillSaysWhatItCanBeAtMost(t *testing.T) {
 	tl := inconclusive()
 	w := tl.Windows[0]
-	if got, want := windowLength(w), "899 ms to 5.04 s"; got != want {
+	if got, want := windowSaid(tl, w).Lasted, "899 ms to 5.04 s"; got != want {
 		t.Errorf("length %q, want %q", got, want)
 	}
-	if got, want := openText(tl, w), "its end was not observed (prober stalled, 4.12 s)"; got != want {
+	if got, want := windowSaid(tl, w).Edges, "its end was not observed (prober stalled, 4.12 s)"; got != want {
 		t.Errorf("note %q, want %q", got, want)
 	}
 	w.Most = nil
-	if got, want := windowLength(w), "≥ 899 ms"; got != want {
+	if got, want := windowSaid(tl, w).Lasted, "≥ 899 ms"; got != want {
 		t.Errorf("length %q, want %q", got, want)
 	}
 }
@@ -242,11 +241,11 @@ func TestStartThatIsHardlyKnownIsNoPoint(t *testing.T) {
 
 func TestDowntimeOfAPartialWindowHasBothItsBoundsWhereTheyAreKnown(t *testing.T) {
 	w := model.Window{Kind: model.Partial, Open: model.Open{End: true}, Downtime: model.Length{Min: 85300 * time.Nanosecond, Max: ms}}
-	if got, want := downtimeText(w), "≥ 85.3 µs"; got != want {
+	if got, want := windowSaid(race(), w).Downtime, "≥ 85.3 µs"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	w.Most = &model.Most{Length: 50 * ms, Downtime: 12 * ms}
-	if got, want := downtimeText(w), "85.3 µs to 12 ms"; got != want {
+	if got, want := windowSaid(race(), w).Downtime, "85.3 µs to 12 ms"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -272,63 +271,4 @@ func TestSmallRatesAreNotZero(t *testing.T) {
 			t.Errorf("%v reads %s, want %s", rate, got, want)
 		}
 	}
-}
-
-// The page says the same: dashboard/ui/test/headline.test.ts reads this file.
-func TestHeadlinesReadAsCommitted(t *testing.T) {
-	type lead struct {
-		Headline string   `json:"headline"`
-		Caveats  []string `json:"caveats"`
-		Gates    []string `json:"gates"`
-		Lengths  []string `json:"lengths"`
-
-		Soundness string     `json:"soundness"`
-		Incidents [][]string `json:"incidents"`
-		Scorecard string     `json:"scorecard,omitempty"`
-	}
-	leads := map[string]lead{}
-	for name, sample := range samples {
-		if name == "hostile" || name == "many" { // whose JSON is not kept
-			continue
-		}
-		tl := sample()
-		l := lead{Headline: headline(tl), Caveats: append([]string{}, caveats(tl)...), Gates: []string{}, Lengths: []string{}}
-		for _, g := range tl.Verdict.Gates {
-			_, _, remark := gateMark(tl, g)
-			l.Gates = append(l.Gates, remark)
-		}
-		for _, w := range tl.Windows {
-			l.Lengths = append(l.Lengths, windowLength(w))
-		}
-		l.Soundness, l.Incidents = soundness(tl), [][]string{}
-		v := &view{Timeline: tl}
-		for _, in := range mostHarmful(tl.Incidents) {
-			windows := v.windowsOf(in)
-			said := []string{lasted(in, windows), incidentDowntime(in, windows), incidentRequests(in), incidentErrors(in), triggerText(in), v.losses(in, windows)}
-			if text := setAsideText(in); text != "" {
-				said = append(said, text)
-			}
-			for _, c := range in.Causes {
-				said = append(said, causeText(c, windows, in.Recurs != nil))
-			}
-			for _, n := range incidentCauses(in, windows, map[string]int{}) {
-				if n.Label != "cause" {
-					said = append(said, n.Label+": "+n.Text)
-				}
-			}
-			l.Incidents = append(l.Incidents, said)
-		}
-		if tl.Scorecard != nil {
-			l.Scorecard = scorecardWords(tl.Scorecard)
-		}
-		leads[name] = l
-	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(leads); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "words/headlines.json", out.Bytes())
 }

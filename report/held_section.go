@@ -10,6 +10,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
+	"lapse/correlate/wording"
 	"lapse/report/document"
 )
 
@@ -36,7 +37,7 @@ func heldSection(v *view) document.Section {
 		for _, text := range heldDoubts(h) {
 			s.Blocks = append(s.Blocks, document.Note{Label: "note", Text: text, Tone: document.Dim})
 		}
-		if v.detailed() && len(h.List) > 0 {
+		if v.Verbose && len(h.List) > 0 {
 			s.Blocks = append(s.Blocks, v.heldCuts(h))
 		}
 	}
@@ -59,7 +60,9 @@ func heldLine(v *view, h *model.Held) string {
 
 // podCounts says how many connections are on which Pod, the fullest first; "" if replies do not name Pods.
 func podCounts(of map[string]int) string {
-	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
+		return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b))
+	})
 	if len(names) == 0 || len(names) == 1 && names[0] == "" {
 		return ""
 	}
@@ -75,15 +78,18 @@ func podCounts(of map[string]int) string {
 
 func (v *view) heldTable(h *model.Held) document.Table {
 	t := document.Table{Item: "window", Columns: []document.Column{
-		{Title: "#", Right: true}, {Title: "first cut"}, {Title: "connections"}, {Title: "how", Label: "how"}, {Title: "no warning", Right: true, Label: "no warning"},
-		{Title: "back after", Label: "back after"}, {Title: "attempts", Label: "attempts"}, {Title: "in one second", Right: true, Label: "most in one second"}, {Title: "from", Label: "from"}, {Title: "to", Label: "to"},
+		{Title: "#", Right: true}, {Title: "first cut"}, {Title: "connections"}, {Title: "how", Label: "how"},
+		{Title: "no warning", Right: true, Label: "no warning"},
+		{Title: "back after", Label: "back after"}, {Title: "attempts", Label: "attempts"},
+		{Title: "in one second", Right: true, Label: "most in one second"}, {Title: "from", Label: "from"},
+		{Title: "to", Label: "to"},
 	}}
 	for _, w := range h.Windows[:min(len(h.Windows), maxCutWindows)] {
 		row := document.Row{Cells: []document.Cell{
 			{Text: fmt.Sprint(w.ID)},
 			{Text: startText(v.Timeline, noticed(w)), Exact: clock(v.Timeline, w.Start, false, false)},
 			{Text: fmt.Sprintf("%d/%d cut", w.Failed, w.Sent), Tone: document.RedBold},
-			{Text: classList(w.Classes), Verbatim: true},
+			{Text: wording.Classes(w.Classes), Verbatim: true},
 			{Text: fmt.Sprint(w.Unwarned)},
 			{Text: backCell(w)},
 			{Text: attemptsCell(w)},
@@ -126,13 +132,17 @@ func attemptsCell(w model.CutWindow) string {
 // heldDoubts say what is not known of a target's connections.
 func heldDoubts(h *model.Held) (notes []string) {
 	if h.Stood < h.Connections {
-		notes = append(notes, fmt.Sprintf("%d of %d never stood: attempts failed: %s", h.Connections-h.Stood, h.Connections, quantity.ClassCounts(h.Failed)))
+		notes = append(notes, fmt.Sprintf("%d of %d never stood: attempts failed: %s",
+			h.Connections-h.Stood, h.Connections, quantity.ClassCounts(h.Failed)))
 	}
 	if h.Stopped > 0 {
-		notes = append(notes, fmt.Sprintf("%s happened after the prober had been stopped, which may be why: not counted", quantity.Count(h.Stopped, "cut")))
+		notes = append(notes, quantity.Count(h.Stopped, "cut")+
+			" happened after the prober had been stopped, which may be why: not counted")
 	}
 	if h.Unproven > 0 {
-		notes = append(notes, fmt.Sprintf("%d stood at the end with heartbeats that were not answered: they may have been cut", h.Unproven))
+		notes = append(notes, fmt.Sprintf(
+			"%d stood at the end with heartbeats that were not answered: they may have been cut", h.Unproven,
+		))
 	}
 	if h.Open {
 		notes = append(notes, "part of what became of them is not on record: more may have been cut")
@@ -143,8 +153,10 @@ func heldDoubts(h *model.Held) (notes []string) {
 // heldCuts lists the first cuts one by one.
 func (v *view) heldCuts(h *model.Held) document.Table {
 	t := document.Table{Item: "cut", Columns: []document.Column{
-		{Title: "connection", Right: true}, {Title: "cut"}, {Title: "how", Label: "how"}, {Title: "last answer", Label: "last answer"}, {Title: "back after", Label: "back after"},
-		{Title: "failed attempts", Right: true, Label: "failed attempts"}, {Title: "from", Label: "from"}, {Title: "to", Label: "to"},
+		{Title: "connection", Right: true}, {Title: "cut"}, {Title: "how", Label: "how"},
+		{Title: "last answer", Label: "last answer"}, {Title: "back after", Label: "back after"},
+		{Title: "failed attempts", Right: true, Label: "failed attempts"}, {Title: "from", Label: "from"},
+		{Title: "to", Label: "to"},
 	}}
 	for _, c := range h.List[:min(len(h.List), maxHeldCuts)] {
 		how, back := c.Class, "never"
@@ -155,8 +167,10 @@ func (v *view) heldCuts(h *model.Held) document.Table {
 			back = quantity.Span(*c.After)
 		}
 		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{
-			{Text: fmt.Sprint(c.Conn)}, {Text: clock(v.Timeline, c.Cut, false, false)}, {Text: how, Verbatim: true}, {Text: quantity.Span(c.Idle.Min) + " old"}, {Text: back},
-			{Text: fmt.Sprint(c.Failed)}, {Text: cmp.Or(c.From, c.FromAddr), Verbatim: true}, {Text: cmp.Or(c.To, c.ToAddr), Verbatim: true},
+			{Text: fmt.Sprint(c.Conn)}, {Text: clock(v.Timeline, c.Cut, false, false)}, {Text: how, Verbatim: true},
+			{Text: quantity.Span(c.Idle.Min) + " old"}, {Text: back},
+			{Text: fmt.Sprint(c.Failed)}, {Text: cmp.Or(c.From, c.FromAddr), Verbatim: true},
+			{Text: cmp.Or(c.To, c.ToAddr), Verbatim: true},
 		}})
 	}
 	if more := len(h.List) + h.Truncated - maxHeldCuts; more > 0 {

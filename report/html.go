@@ -18,7 +18,12 @@ import (
 	"lapse/report/document"
 )
 
-var htmlFormat = Format{Name: "html", Doc: "the page with the run inside it, one file that opens offline", Ext: "html", Write: judgedBy(HTML)}
+var htmlFormat = Format{
+	Name:  "html",
+	Doc:   "the page with the run inside it, one file that opens offline",
+	Ext:   "html",
+	Write: judgedBy(HTML),
+}
 
 // HTML writes the page with the run inside it, as one file: it opens from file://, years later, and asks
 // nobody for anything. The page is [Options.Page].
@@ -82,7 +87,8 @@ func inline(page fs.FS) (string, error) {
 		}
 	}
 	head += len("<head>")
-	return doc[:head] + "\n    <meta http-equiv=\"Content-Security-Policy\" content=\"" + policy(scripts, styles) + "\" />" + doc[head:], nil
+	meta := `<meta http-equiv="Content-Security-Policy" content="` + policy(scripts, styles) + `" />`
+	return doc[:head] + "\n    " + meta + doc[head:], nil
 }
 
 // replaceTags replaces what refers to files by their content, and returns the sources that a policy allows them by.
@@ -177,5 +183,6 @@ func pack(tl *model.Timeline) (string, error) {
 // noScript is the summary for readers without scripts: all of it, as they cannot ask for more.
 func noScript(tl *model.Timeline, opts Options) string {
 	opts.Verbose = true
-	return "<noscript>\n" + summaryOf(tl, opts, documentNames).HTML() + "<p>With scripts, this file shows the whole timeline.</p>\n</noscript>\n"
+	return "<noscript>\n" + summaryOf(tl, opts, documentNames).HTML() +
+		"<p>With scripts, this file shows the whole timeline.</p>\n</noscript>\n"
 }

@@ -160,7 +160,7 @@ func TestHTMLHoldsTheTimeline(t *testing.T) {
 }
 
 func TestHTMLTellsReadersWithoutScripts(t *testing.T) {
-	doc, _ := parsed(t, race(), false)
+	doc, _ := parsed(t, samples["race"](), false)
 	text := textOf(all(doc)["noscript"][0])
 	for _, want := range []string{
 		"FAIL: 64 of 80000 requests failed: down 41 ms ±4 in 1 window", "failed > 0", "02:20:58.306 to 02:20:58.314", "02:20:58.387 to 02:20:58.397",

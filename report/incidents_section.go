@@ -3,9 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -18,6 +16,10 @@ const (
 	maxCauses    = 3 // of an incident
 )
 
+// timesOfEvidence says what the instants of evidence count from.
+const timesOfEvidence = "T is the first failure of the window where a cause was measured best; " +
+	"instants in a text are seconds after the run began"
+
 // incidentsSection lists each incident once, the most harmful first: who lost how much, what set it off, the cause
 // and the fix.
 func incidentsSection(v *view) document.Section {
@@ -27,8 +29,10 @@ func incidentsSection(v *view) document.Section {
 	all := mostHarmful(v.Incidents)
 	shown := all[:min(len(all), maxIncidents)]
 	t := document.Table{Item: "incident", Columns: []document.Column{
-		{Title: "#", Right: true}, {Title: "start"}, {Title: "lasted"}, {Title: "downtime", Label: "downtime"}, {Title: "requests"},
-		{Title: "seen by", Label: "seen by"}, {Title: "error", Label: "error"}, {Title: "set off by", Label: "set off by"},
+		{Title: "#", Right: true}, {Title: "start"}, {Title: "lasted"}, {Title: "downtime", Label: "downtime"},
+		{Title: "requests"},
+		{Title: "seen by", Label: "seen by"}, {Title: "error", Label: "error"},
+		{Title: "set off by", Label: "set off by"},
 	}}
 	fixes := map[string]int{} // the incident that a fix was listed with
 	for _, in := range shown {
@@ -41,42 +45,43 @@ func incidentsSection(v *view) document.Section {
 	if len(all) > 1 {
 		s.Remark += "; the most harmful first"
 	}
-	if !v.detailed() {
-		s.Blocks = append(s.Blocks, document.Note{Text: "each window, with evidence and rivals: -v", Tone: document.Dim})
+	hint := "each window, with evidence and rivals: -v"
+	if v.Verbose {
+		hint = timesOfEvidence
 	}
+	s.Blocks = append(s.Blocks, document.Note{Text: hint, Tone: document.Dim})
 	return s
 }
 
 // mostHarmful sorts incidents by downtime, the longest first. The page sorts them so too.
 func mostHarmful(incidents []model.Incident) []model.Incident {
 	return slices.SortedStableFunc(slices.Values(incidents), func(a, b model.Incident) int {
-		return cmp.Or(cmp.Compare(b.Downtime.Max, a.Downtime.Max), cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Cut, a.Cut), cmp.Compare(b.Slow, a.Slow))
+		return cmp.Or(
+			cmp.Compare(b.Downtime.Max, a.Downtime.Max),
+			cmp.Compare(b.Failed, a.Failed),
+			cmp.Compare(b.Cut, a.Cut),
+			cmp.Compare(b.Slow, a.Slow),
+		)
 	})
 }
 
 func (v *view) incidentRow(in model.Incident, listed map[string]int) document.Row {
 	windows := v.windowsOf(in)
-	tone := document.RedBold
+	began, tone := onset(in, windows), document.RedBold
 	if in.Failed == 0 && in.Cut == 0 {
 		tone = document.Yellow
 	}
 	row := document.Row{Cells: []document.Cell{
 		{Text: fmt.Sprint(in.ID)},
-		{Text: startText(v.Timeline, onset(in, windows)), Exact: clock(v.Timeline, onset(in, windows), openAtStart(windows), false)},
-		{Text: lasted(in, windows), Tone: document.Bold},
-		{Text: incidentDowntime(in, windows), Tone: tone},
-		{Text: incidentRequests(in)},
+		{Text: startText(v.Timeline, began), Exact: clock(v.Timeline, began, openAtStart(windows), false)},
+		{Text: in.Said.Lasted, Tone: document.Bold},
+		{Text: in.Said.Downtime, Tone: tone},
+		{Text: in.Said.Requests},
 		{Text: v.nameList(in.Targets), Verbatim: true},
-		{Text: incidentErrors(in), Verbatim: true},
-		{Text: triggerText(in), Verbatim: len(in.Triggers) > 0},
+		{Text: in.Said.Errors, Verbatim: true},
+		{Text: in.Said.SetOffBy, Verbatim: len(in.Triggers) > 0},
 	}}
-	if len(in.Targets) > 1 {
-		row.Notes = append(row.Notes, document.Note{Label: "lost", Text: v.losses(in, windows)})
-	}
-	for _, text := range v.incidentDoubts(in, windows) {
-		row.Notes = append(row.Notes, document.Note{Label: "note", Text: text, Tone: document.Dim})
-	}
-	row.Notes = append(row.Notes, incidentCauses(in, windows, listed)...)
+	row.Notes = slices.Concat(v.losses(in), incidentNotes(in), v.incidentCauses(in, windows, listed))
 	return row
 }
 
@@ -101,179 +106,77 @@ func openAtStart(windows []model.Window) bool {
 	return len(windows) > 0 && windows[0].Open.Start
 }
 
-// lasted is from when the first window began to when the last one ended.
-func lasted(in model.Incident, windows []model.Window) string {
-	if len(windows) == 1 {
-		return windowLength(windows[0])
-	}
-	length := model.Length{Min: max(0, in.End.Earliest-in.Start.Latest), Max: in.End.Latest - in.Start.Earliest}
-	if in.Recurs != nil {
-		return fmt.Sprintf("%d times in %s", in.Recurs.Times, quantity.Length(length, in.Open))
-	}
-	return quantity.Length(length, in.Open) + " in " + quantity.Count(len(in.Windows), "window")
-}
-
-// incidentDowntime is the worst target's.
-func incidentDowntime(in model.Incident, windows []model.Window) string {
-	switch {
-	case in.Failed == 0 && in.Slow == 0:
-		return "no request"
-	case in.Failed == 0:
-		return "none, slow"
-	case len(windows) == 1:
-		return downtimeText(windows[0])
-	}
-	return quantity.Length(in.Downtime, in.Open)
-}
-
-// incidentRequests says how many requests failed or were slow of those that an incident is about.
-func incidentRequests(in model.Incident) string {
+// losses returns what the targets of an incident lost.
+func (v *view) losses(in model.Incident) []document.Note {
 	var parts []string
-	if in.Failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d/%d failed  %s", in.Failed, in.Sent, quantity.Percent(float64(in.Failed)/float64(max(1, in.Sent)))))
-	}
-	if in.Slow > 0 || in.Failed == 0 && in.Cut == 0 {
-		parts = append(parts, fmt.Sprintf("%d/%d slow", in.Slow, in.Sent))
-	}
-	if in.Cut > 0 {
-		parts = append(parts, quantity.Count(in.Cut, "connection")+" cut")
-	}
-	return strings.Join(parts, ", ")
-}
-
-func incidentErrors(in model.Incident) string {
-	switch {
-	case in.Failed > 0:
-		return classList(in.Classes)
-	case in.Slow > 0 || in.Cut == 0:
-		return "answered late"
-	}
-	return "cut"
-}
-
-func triggerText(in model.Incident) string {
-	texts := make([]string, len(in.Triggers))
-	for i, t := range in.Triggers {
-		texts[i] = t.Text
-	}
-	return cmp.Or(strings.Join(texts, "; "), "not known")
-}
-
-// losses says what each target lost, the one that lost most first.
-func (v *view) losses(in model.Incident, windows []model.Window) string {
-	var parts []string
-	for _, target := range in.Targets {
-		var lost model.Length
-		open, sent, failed, slow, cut, held := false, 0, 0, 0, 0, 0
-		for _, w := range windows {
-			if w.Target == target && w.Kind == model.CutKind {
-				cut, held = cut+w.Failed, w.Sent
-			} else if w.Target == target {
-				lost.Min, lost.Max = lost.Min+w.Downtime.Min, lost.Max+w.Downtime.Max
-				open, sent, failed, slow = open || isOpen(w), sent+w.Sent, failed+w.Failed, slow+w.Slow
-			}
-		}
-		part := fmt.Sprintf("%s %s (%d/%d failed)", v.name(target), quantity.Length(lost, open), failed, sent)
-		switch {
-		case cut > 0:
-			part = fmt.Sprintf("%s %s", v.name(target), quantity.Count(cut, "connection"))
-			if cut <= held {
-				part = fmt.Sprintf("%s %d/%d connections", v.name(target), cut, held)
-			}
-		case failed == 0:
-			part = fmt.Sprintf("%s nothing (%d/%d slow)", v.name(target), slow, sent)
-		}
-		parts = append(parts, part)
-	}
-	return listed(parts)
-}
-
-// incidentDoubts says what of an incident was not observed or is not final, and, where no rule explains it, what its
-// failures said.
-func (v *view) incidentDoubts(in model.Incident, windows []model.Window) []string {
-	var notes []string
-	add := func(text string) {
-		if text != "" && !slices.Contains(notes, text) {
-			notes = append(notes, text)
+	for _, l := range in.Said.Lines {
+		if l.Kind == model.LineLost {
+			parts = append(parts, v.name(l.Target)+" "+l.Text)
 		}
 	}
-	for _, w := range windows {
-		if len(in.Causes) == 0 || in.Causes[0].Rule == "unexplained" {
-			for _, e := range w.Errors {
-				add(e.Class + ": " + e.Text)
-			}
+	if len(parts) == 0 {
+		return nil
+	}
+	parts = append(parts, in.Targets[len(parts):]...) // which are only counted
+	return []document.Note{{Label: "lost", Text: listed(parts)}}
+}
+
+// incidentNotes returns what of an incident was not observed or is not final, and what its failures said.
+func incidentNotes(in model.Incident) (notes []document.Note) {
+	var many, others []string
+	for _, l := range in.Said.Lines {
+		switch l.Kind {
+		case model.LineError, model.LineEdge:
+			many = append(many, l.Text)
+		case model.LineNoEvidence, model.LineLive:
+			others = append(others, l.Text)
 		}
-		add(openText(v.Timeline, w))
 	}
-	if more := len(notes) - maxListed; more > 1 {
-		notes = append(notes[:maxListed:maxListed], fmt.Sprintf("and %d more: -v", more))
+	if more := len(many) - maxListed; more > 1 {
+		many = append(many[:maxListed:maxListed], fmt.Sprintf("and %d more: -v", more))
 	}
-	add(setAsideText(in))
-	if in.Live {
-		add("not final: later requests may change it")
+	for _, text := range append(many, others...) {
+		notes = append(notes, document.Note{Label: "note", Text: text, Tone: document.Dim})
 	}
 	return notes
 }
 
-// setAsideText says how many requests failed amid an incident that are no evidence; "" if there is none.
-func setAsideText(in model.Incident) string {
-	switch in.SetAside {
-	case 0:
-		return ""
-	case 1:
-		return "1 request more was set aside: the prober stood still while it waited, or had no socket for it"
-	}
-	return fmt.Sprintf("%d requests more were set aside: the prober stood still while they waited, or had no socket for them", in.SetAside)
-}
-
-// incidentCauses are the causes, the one that explains most losses first, and the fixes. A fix that was listed with
-// another incident is only referred to.
-func incidentCauses(in model.Incident, windows []model.Window, listed map[string]int) []document.Note {
+// incidentCauses returns the causes, the one that explains most losses first, and the fixes. A fix that was listed
+// with another incident is only referred to.
+func (v *view) incidentCauses(in model.Incident, windows []model.Window, listed map[string]int) []document.Note {
 	var causes, fixes []document.Note
-	for i, c := range in.Causes {
-		if i == maxCauses {
-			causes = append(causes, document.Note{Label: "cause", Text: quantity.Count(len(in.Causes)-i, "more rule") + " for other windows: -v"})
-			break
+	most := len(in.Causes)
+	if !v.Verbose {
+		most = min(most, maxCauses)
+	}
+	shown := map[string]bool{}
+	for _, l := range in.Said.Lines {
+		switch l.Kind {
+		case model.LineCause:
+			if i := len(causes); i < most {
+				shown[l.Rule] = true
+				causes = append(causes, document.Note{Label: "cause", Text: l.Text, Tone: document.Bold})
+				if v.Verbose {
+					causes[i].Details = proof(&in.Causes[i], windows)
+				}
+			}
+		case model.LineFix, model.LineNext:
+			if !shown[l.Rule] {
+				continue
+			}
+			fix := document.Note{Label: string(l.Kind), Text: l.Text, Tone: document.Green}
+			if first, known := listed[l.Text]; known {
+				fix.Text = fmt.Sprintf("that of incident %d", first)
+			} else {
+				listed[l.Text] = in.ID
+			}
+			fixes = append(fixes, fix)
 		}
-		causes = append(causes, document.Note{Label: "cause", Text: causeText(c, windows, in.Recurs != nil), Tone: document.Bold})
-		label := "fix"
-		if c.Rule == "unexplained" { // it says where to look
-			label = "next"
-		}
-		switch first, known := listed[c.Fix]; {
-		case c.Fix == "" || first == in.ID:
-		case known:
-			fixes = append(fixes, document.Note{Label: label, Text: fmt.Sprintf("that of incident %d", first), Tone: document.Green})
-		default:
-			listed[c.Fix] = in.ID
-			fixes = append(fixes, document.Note{Label: label, Text: c.Fix, Tone: document.Green})
-		}
+	}
+	if more := len(in.Causes) - most; more > 0 {
+		causes = append(causes, document.Note{
+			Label: "cause", Text: quantity.Count(more, "more rule") + " for other windows: -v",
+		})
 	}
 	return append(causes, fixes...)
-}
-
-// causeText is a cause with how sure it is, and of how many windows: its text is about the one where it was measured
-// best.
-func causeText(c model.IncidentCause, windows []model.Window, recurs bool) string {
-	text := fmt.Sprintf("%s (%s confidence): %s", c.Rule, c.Confidence, c.Text)
-	switch {
-	case len(c.Windows) < 2:
-		return text
-	case c.Rule == "unexplained" && recurs:
-		return text
-	case c.Rule == "unexplained":
-		return fmt.Sprintf("%s; %d windows are unexplained", text, len(c.Windows))
-	}
-	text += fmt.Sprintf("; the best measured of %d windows with this cause", len(c.Windows))
-	confidences := map[model.Confidence]int{}
-	for _, w := range windows {
-		if slices.Contains(c.Windows, w.ID) && len(w.Causes) > 0 {
-			confidences[w.Causes[0].Confidence]++
-		}
-	}
-	delete(confidences, c.Confidence)
-	for _, other := range slices.Sorted(maps.Keys(confidences)) {
-		text += fmt.Sprintf(", %d of them with %s confidence", confidences[other], other)
-	}
-	return text
 }

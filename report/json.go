@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/hint"
 	"lapse/hint/input"
 )
@@ -160,6 +161,9 @@ func ReadJSON(r io.Reader) (*model.Timeline, error) {
 	tl := new(model.Timeline)
 	if err := json.Unmarshal(text, tl); err != nil {
 		return nil, fmt.Errorf("read timeline: %w", err)
+	}
+	if tl.Said.Headline == "" { // an older version wrote it
+		verdict.Say(tl)
 	}
 	return tl, nil
 }

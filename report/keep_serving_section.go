@@ -21,7 +21,9 @@ func keepServingSection(v *view) document.Section {
 	if k == nil {
 		return document.Section{}
 	}
-	t := document.Table{Item: "length", Columns: []document.Column{{Title: "longer by"}, {Title: "as it was", Right: true}}}
+	t := document.Table{
+		Item: "length", Columns: []document.Column{{Title: "longer by"}, {Title: "as it was", Right: true}},
+	}
 	row := document.Row{Cells: []document.Cell{{Text: "still failed"}, {Text: strconv.Itoa(k.Failed)}}}
 	for i, left := range k.Left {
 		if !shownLonger[left.Longer] && i < len(k.Left)-1 {
@@ -31,10 +33,16 @@ func keepServingSection(v *view) document.Section {
 		row.Cells = append(row.Cells, document.Cell{Text: leftText(left)})
 	}
 	if k.Others > 0 {
-		row.Notes = append(row.Notes, document.Note{Text: quantity.Count(k.Others, "other failure") + " it is not known to mend", Tone: document.Dim})
+		row.Notes = append(row.Notes, document.Note{
+			Text: quantity.Count(k.Others, "other failure") + " it is not known to mend", Tone: document.Dim,
+		})
 	}
 	t.Rows = []document.Row{row}
-	return document.Section{Title: "keep serving", Remark: "how many requests would have failed, had each Pod served longer after SIGTERM", Blocks: []document.Block{t}}
+	return document.Section{
+		Title:  "keep serving",
+		Remark: "how many requests would have failed, had each Pod served longer after SIGTERM",
+		Blocks: []document.Block{t},
+	}
 }
 
 func leftText(left model.ServedLonger) string {

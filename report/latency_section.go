@@ -15,11 +15,24 @@ const mostLatencies = 20
 
 // latencySection has how long answers took, counted from when their requests were due.
 func latencySection(v *view) document.Section {
-	t := document.Table{Item: "target", Columns: []document.Column{{Title: ""}, {Title: "p50", Right: true}, {Title: "p90", Right: true}, {Title: "p99", Right: true}, {Title: "p99.9", Right: true}, {Title: "max", Right: true}}}
+	t := document.Table{
+		Item: "target",
+		Columns: []document.Column{
+			{Title: ""},
+			{Title: "p50", Right: true},
+			{Title: "p90", Right: true},
+			{Title: "p99", Right: true},
+			{Title: "p99.9", Right: true},
+			{Title: "max", Right: true},
+		},
+	}
 	targets := judged(v.Timeline)
 	if more := len(targets) - mostLatencies; more > 0 {
-		slices.SortStableFunc(targets, func(a, b model.Target) int { return cmp.Compare(worstLatency(b), worstLatency(a)) })
-		targets, t.More = targets[:mostLatencies], "and "+quantity.Count(more, "more target")+" whose 99th percentile is lower: see timeline.json"
+		slices.SortStableFunc(targets, func(a, b model.Target) int {
+			return cmp.Compare(worstLatency(b), worstLatency(a))
+		})
+		targets = targets[:mostLatencies]
+		t.More = "and " + quantity.Count(more, "more target") + " whose 99th percentile is lower: see timeline.json"
 	}
 	for _, target := range targets {
 		cells := make([]document.Cell, len(t.Columns))
@@ -36,7 +49,9 @@ func latencySection(v *view) document.Section {
 	if len(t.Rows) == 0 {
 		return document.Section{}
 	}
-	return document.Section{Title: "latency", Remark: "of answered requests, from when they were due", Blocks: []document.Block{t}}
+	return document.Section{
+		Title: "latency", Remark: "of answered requests, from when they were due", Blocks: []document.Block{t},
+	}
 }
 
 // worstLatency is the 99th percentile of a target's latency; of one that answered nothing, longer than any.

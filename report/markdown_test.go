@@ -64,7 +64,7 @@ func TestUntrustedTextIsNothingButTextInMarkdown(t *testing.T) {
 	shape := func(t *testing.T, evil string) string {
 		t.Helper()
 		var out strings.Builder
-		if err := Markdown(&out, everywhere(evil), Options{RunDir: evil, Verbose: true}); err != nil {
+		if err := Markdown(&out, said(everywhere(evil)), Options{RunDir: evil, Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
 		source := []byte(out.String())
@@ -157,7 +157,7 @@ func TestEndBeforeTheLatestBeginningIsNotKnown(t *testing.T) {
 
 func TestRequestsCutInFlightFailedAtOnceWhenTheyWereCut(t *testing.T) {
 	w := model.Window{Start: model.Instant{Latest: 5 * s}, End: model.Instant{Earliest: 4 * s, Latest: 8 * s}, Length: model.Length{Max: 8 * s}, Cut: &model.Instant{Earliest: 5 * s, Latest: 5001 * ms}}
-	if length, at := windowLength(w), begun(w); length != "at once" || at != *w.Cut {
+	if length, at := windowSaid(race(), w).Lasted, begun(w); length != "at once" || at != *w.Cut {
 		t.Errorf("it took %s from %v", length, at)
 	}
 }

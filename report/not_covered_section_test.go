@@ -31,7 +31,7 @@ func TestWhatAPassDoesNotCoverIsInTheReport(t *testing.T) {
 	tl := &model.Timeline{SchemaVersion: model.SchemaVersion, Targets: []model.Target{}}
 	text := func() string {
 		var b strings.Builder
-		if err := Table(&b, tl, Options{}); err != nil {
+		if err := Table(&b, said(tl), Options{}); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()

@@ -15,7 +15,7 @@ func preflightSection(v *view) document.Section {
 	if card == nil {
 		return document.Section{}
 	}
-	s := document.Section{Title: "preflight", Blocks: []document.Block{document.Note{Text: scorecardWords(card)}}}
+	s := document.Section{Title: "preflight", Blocks: []document.Block{document.Note{Text: card.Said}}}
 	if t := v.predictionTable(card); len(t.Rows) > 0 {
 		s.Blocks = append(s.Blocks, t)
 	}
@@ -25,26 +25,20 @@ func preflightSection(v *view) document.Section {
 	return s
 }
 
-// scorecardWords is a scorecard in a line.
-func scorecardWords(c *model.Scorecard) string {
-	text := fmt.Sprintf("predicted %d: confirmed %d, refuted %d", c.Predicted, c.Confirmed, c.Refuted)
-	if c.NotTested > 0 {
-		text += fmt.Sprintf(", not tested %d", c.NotTested)
-	}
-	return text + fmt.Sprintf(", missed %d", c.Missed)
-}
-
 // outcomeWords are the outcomes for people.
 func outcomeWords(o model.PredictionOutcome) string { return strings.ReplaceAll(string(o), "-", " ") }
 
 // predictionTable has a line for each prediction, and for each cause that was missed. Where a rule predicts the same
 // of many objects, and the same came of it, they share a line.
 func (v *view) predictionTable(c *model.Scorecard) document.Table {
-	t := document.Table{Item: "prediction", Headless: true, Columns: []document.Column{{Title: "prediction"}, {Title: "outcome"}, {Title: "why", Label: "why"}}}
+	t := document.Table{Item: "prediction", Headless: true, Columns: []document.Column{
+		{Title: "prediction"}, {Title: "outcome"}, {Title: "why", Label: "why"},
+	}}
 	for i, p := range c.Predictions {
 		name := p.Prediction.Rule + " " + p.Prediction.Name + v.ofService(p.Service)
 		alike := func(o model.ScoredPrediction) bool {
-			return o.Service == p.Service && o.Prediction.Rule == p.Prediction.Rule && o.Outcome == p.Outcome && o.Why == p.Why && o.Prediction.Accepted == p.Prediction.Accepted
+			return o.Service == p.Service && o.Prediction.Rule == p.Prediction.Rule &&
+				o.Outcome == p.Outcome && o.Why == p.Why && o.Prediction.Accepted == p.Prediction.Accepted
 		}
 		together := count(c.Predictions, alike)
 		if together > maxListed && !v.Verbose && slices.ContainsFunc(c.Predictions[:i], alike) {
@@ -59,12 +53,18 @@ func (v *view) predictionTable(c *model.Scorecard) document.Table {
 			object, _, _ := strings.Cut(p.Prediction.Evidence[0], ": ")
 			name += " " + object
 		}
-		row := document.Row{Cells: []document.Cell{{Text: name}, {Text: outcomeWords(p.Outcome), Tone: outcomeTone(p.Outcome)}, {Text: p.Why}}}
+		row := document.Row{Cells: []document.Cell{
+			{Text: name}, {Text: outcomeWords(p.Outcome), Tone: outcomeTone(p.Outcome)}, {Text: p.Why},
+		}}
 		if p.Prediction.Accepted != "" {
-			row.Notes = append(row.Notes, document.Note{Label: "accepted", Text: p.Prediction.Accepted, Tone: document.Dim})
+			row.Notes = append(row.Notes, document.Note{
+				Label: "accepted", Text: p.Prediction.Accepted, Tone: document.Dim,
+			})
 		}
 		if v.Verbose {
-			row.Notes = append(row.Notes, document.Note{Label: "said", Text: p.Prediction.Severity + ": " + p.Prediction.Text})
+			row.Notes = append(row.Notes, document.Note{
+				Label: "said", Text: p.Prediction.Severity + ": " + p.Prediction.Text,
+			})
 			for _, e := range p.Prediction.Evidence {
 				row.Notes = append(row.Notes, document.Note{Label: "for", Text: e, Tone: document.Dim})
 			}
@@ -74,7 +74,8 @@ func (v *view) predictionTable(c *model.Scorecard) document.Table {
 	}
 	for _, m := range c.Misses {
 		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{
-			{Text: ruleOf(m.Cause) + v.ofService(m.Service)}, {Text: "missed", Tone: document.Yellow}, {Text: fmt.Sprintf("incident %d: %s", m.Incident, m.Why)},
+			{Text: ruleOf(m.Cause) + v.ofService(m.Service)}, {Text: "missed", Tone: document.Yellow},
+			{Text: fmt.Sprintf("incident %d: %s", m.Incident, m.Why)},
 		}})
 	}
 	return t
@@ -141,7 +142,7 @@ func preflightLines(tl *model.Timeline) []string {
 	if tl.Scorecard == nil {
 		return nil
 	}
-	lines := []string{"preflight: " + scorecardWords(tl.Scorecard)}
+	lines := []string{"preflight: " + tl.Scorecard.Said}
 	v := &view{Timeline: tl}
 	for _, row := range v.predictionTable(tl.Scorecard).Rows {
 		lines = append(lines, fmt.Sprintf("%s: %s: %s", row.Cells[0].Text, row.Cells[1].Text, row.Cells[2].Text))

@@ -12,6 +12,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/correlate/wording"
 	"lapse/report/document"
 	"lapse/timeline"
 )
@@ -249,11 +250,18 @@ func (p *Progress) meet(w model.Window) (opened, closed bool) {
 }
 
 func openedText(w model.Window) string {
-	return fmt.Sprintf("window opened at %.1f s: %s, %s", middle(w.Start).Seconds(), w.Target, errorText(w))
+	return fmt.Sprintf("window opened at %.1f s: %s, %s", middle(w.Start).Seconds(), w.Target, wording.Errors(&w))
 }
 
 func closedText(w model.Window) string {
-	text := fmt.Sprintf("window closed at %.1f s: %s, %s, %s, %s", middle(w.End).Seconds(), w.Target, windowLength(w), requestsText(w), errorText(w))
+	text := fmt.Sprintf(
+		"window closed at %.1f s: %s, %s, %s, %s",
+		middle(w.End).Seconds(),
+		w.Target,
+		w.Said.Lasted,
+		wording.Requests(&w),
+		wording.Errors(&w),
+	)
 	if len(w.Causes) > 0 {
 		text += fmt.Sprintf("; %s [%s]", w.Causes[0].Rule, w.Causes[0].Confidence)
 	}
@@ -262,12 +270,26 @@ func closedText(w model.Window) string {
 
 // cutText says that held connections were cut, as far as that is known.
 func cutText(w *model.CutWindow) string {
-	return fmt.Sprintf("%d of %s cut from %.1f s on: %s, %s", w.Failed, quantity.Count(w.Sent, "connection"), w.Start.Latest.Seconds(), w.Target, quantity.ClassCounts(w.Classes))
+	return fmt.Sprintf(
+		"%d of %s cut from %.1f s on: %s, %s",
+		w.Failed,
+		quantity.Count(w.Sent, "connection"),
+		w.Start.Latest.Seconds(),
+		w.Target,
+		quantity.ClassCounts(w.Classes),
+	)
 }
 
 // backAgainText says what became of them.
 func backAgainText(w *model.CutWindow) string {
-	text := fmt.Sprintf("%d of %s were cut: %s, %d without a warning, back after %s", w.Failed, quantity.Count(w.Sent, "connection"), w.Target, w.Unwarned, backCell(*w))
+	text := fmt.Sprintf(
+		"%d of %s were cut: %s, %d without a warning, back after %s",
+		w.Failed,
+		quantity.Count(w.Sent, "connection"),
+		w.Target,
+		w.Unwarned,
+		backCell(*w),
+	)
 	if len(w.Causes) > 0 {
 		text += fmt.Sprintf("; %s [%s]", w.Causes[0].Rule, w.Causes[0].Confidence)
 	}

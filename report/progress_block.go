@@ -10,6 +10,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
+	"lapse/correlate/wording"
 	"lapse/report/document"
 	"lapse/timeline"
 )
@@ -23,7 +24,11 @@ func (p *Progress) blockOf(tl *model.Timeline, now time.Duration) []byte {
 	if silence := p.silence(); silence != "" {
 		rate = page.Span("  "+silence, document.Yellow)
 	}
-	page.Line(page.Span(" "+cmp.Or(phase(tl), "starting"), document.Bold), page.Span("  "+p.clockText(tl, now), document.Normal), rate)
+	page.Line(
+		page.Span(" "+cmp.Or(phase(tl), "starting"), document.Bold),
+		page.Span("  "+p.clockText(tl, now), document.Normal),
+		rate,
+	)
 	counts := []document.Span{page.Span(" "+countText(tl), document.Normal)}
 	for _, h := range tl.Held {
 		tone := document.Normal
@@ -33,7 +38,8 @@ func (p *Progress) blockOf(tl *model.Timeline, now time.Duration) []byte {
 		counts = append(counts, page.Span(fmt.Sprintf("  held %d/%d", h.Standing, h.Connections), tone))
 	}
 	if w := current(tl); w != nil {
-		counts = append(counts, page.Span(fmt.Sprintf("  FAILING %s %s, %s", w.Target, quantity.Length(w.Length, true), errorText(*w)), document.RedBold))
+		failing := fmt.Sprintf("  FAILING %s %s, %s", w.Target, quantity.Length(w.Length, true), wording.Errors(w))
+		counts = append(counts, page.Span(failing, document.RedBold))
 	}
 	page.Line(counts...)
 	if text := clusterText(tl); text != "" {
@@ -146,9 +152,11 @@ func health(tl *model.Timeline) []string {
 			unwell = append(unwell, fmt.Sprintf("control failed %d", t.Failed))
 		case !t.Kind.Judged() || t.Sent == 0:
 		case t.Coverage < 0.99:
-			miss(reasonText(verdict.WhyUnobserved(tl, t.Name)), fmt.Sprintf("%s coverage %s", t.Name, quantity.Coverage(t.Coverage)))
+			miss(wording.Unobserved(verdict.WhyUnobserved(tl, t.Name)), fmt.Sprintf(
+				"%s coverage %s", t.Name, quantity.Coverage(t.Coverage),
+			))
 		case t.Late*100 > t.Sent:
-			miss(proberStalled, fmt.Sprintf("%s late %s", t.Name, quantity.Percent(float64(t.Late)/float64(t.Sent))))
+			miss(wording.ProberStalled, fmt.Sprintf("%s late %s", t.Name, quantity.Percent(float64(t.Late)/float64(t.Sent))))
 		}
 	}
 	for i, reason := range reasons {

@@ -55,7 +55,7 @@ func until[T any](list []T, is func(T) bool) []T {
 // watch lets a Progress see the whole drain, and the command's output.
 func watch(p *Progress) {
 	for now := time.Duration(0); now <= 80*s; now += 100 * ms {
-		p.Update(drain(now), now)
+		p.Update(said(drain(now)), now)
 		if now == 18*s+300*ms {
 			p.Log("evicting pod shop/web-5c9d7f-x2kzq \x1b[31m")
 		}
@@ -73,10 +73,10 @@ func TestProgressOnATerminalRedrawsABlock(t *testing.T) {
 	var out bytes.Buffer
 	p := NewProgress(&out, ProgressOptions{Terminal: true, Color: true, Unicode: true, Width: 80, Total: 80 * s})
 	for _, now := range []time.Duration{0, 5 * s, 10*s + 100*ms, 18*s + 350*ms, 19 * s, 21 * s} {
-		p.Update(drain(now), now)
+		p.Update(said(drain(now)), now)
 	}
 	p.Log("node/node-b drained")
-	p.Update(drain(80*s), 80*s)
+	p.Update(said(drain(80*s)), 80*s)
 	p.Done()
 	golden(t, "progress.ansi.txt", bytes.ReplaceAll(out.Bytes(), []byte("\x1b"), []byte("␛")))
 }
@@ -107,7 +107,7 @@ func TestProgressRedrawsAtMostFourTimesASecond(t *testing.T) {
 	var out bytes.Buffer
 	p := NewProgress(&out, ProgressOptions{Terminal: true})
 	for now := time.Duration(0); now < s; now += 10 * ms {
-		p.Update(drain(now), now)
+		p.Update(said(drain(now)), now)
 	}
 	if n := strings.Count(out.String(), "baseline  "); n != 4 {
 		t.Errorf("%d blocks in a second, want 4", n)

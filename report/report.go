@@ -40,7 +40,8 @@ type Format struct {
 	Left  string // what of those facts a timeline.json still holds; empty if nothing
 	Write func(io.Writer, Saved, Options) error
 
-	Diff func(io.Writer, *Comparison, Options) error // writes what changed between two runs; nil: the format has no words for that
+	// writes what changed between two runs; nil: the format has no words for that
+	Diff func(io.Writer, *Comparison, Options) error
 }
 
 // Saved is a run: its facts as they were recorded, and what was judged of them. A format reads the one it is made from.
@@ -50,7 +51,9 @@ type Saved struct {
 }
 
 // Formats are all of them. Each is a file, and a line here.
-var Formats = []Format{tableFormat, jsonFormat, markdownFormat, junitFormat, htmlFormat, csvFormat, eventsFormat, heldFormat, hlogFormat}
+var Formats = []Format{
+	tableFormat, jsonFormat, markdownFormat, junitFormat, htmlFormat, csvFormat, eventsFormat, heldFormat, hlogFormat,
+}
 
 // FormatNamed returns the one of formats that has a name.
 func FormatNamed(formats []Format, name string) (Format, bool) {

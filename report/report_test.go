@@ -313,7 +313,7 @@ func TestFixOfSeveralIncidentsIsToldWithTheFirst(t *testing.T) {
 	w.Causes[0].Confidence = model.Low // which no change in the cluster joins to the other
 	tl.Incidents = incidents.Of(tl, s)
 	var out bytes.Buffer
-	if err := Table(&out, tl, screens["120"]); err != nil {
+	if err := Table(&out, said(tl), screens["120"]); err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()
@@ -335,7 +335,7 @@ func TestUnexplainedIncidentSaysWhatIsKnown(t *testing.T) {
 	tl.Windows[0].Errors = []model.ErrorText{{Class: "timeout_response", Text: "no answer within 800 ms", First: tl.Windows[0].Start}}
 	tl.Incidents = incidents.Of(tl, s)
 	var out bytes.Buffer
-	if err := Table(&out, tl, screens["120"]); err != nil {
+	if err := Table(&out, said(tl), screens["120"]); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -350,41 +350,18 @@ func TestUnexplainedIncidentSaysWhatIsKnown(t *testing.T) {
 func TestNoWindowIsLeftWithoutACause(t *testing.T) {
 	for _, sample := range []string{"many", "rollout"} {
 		tl := samples[sample]()
-		explained, others := findings(tl)
 		named := map[int]int{}
-		for _, f := range append(explained, others...) {
-			for _, w := range f.windows {
-				named[w.ID]++
+		for _, in := range tl.Incidents {
+			for _, c := range in.Causes {
+				for _, id := range c.Windows {
+					named[id]++
+				}
 			}
 		}
 		for _, w := range tl.Windows {
 			if named[w.ID] != 1 {
 				t.Errorf("%s: window %d has %d causes, want 1", sample, w.ID, named[w.ID])
 			}
-		}
-	}
-	verbose := screens["120"]
-	verbose.Verbose = true
-	out := string(render(t, "table", "rollout", verbose))
-	for _, want := range []string{
-		"windows 1, 2, 4  node-c still routed to", "windows 8, 9  route-outlives-pod too, each with other figures, listed in timeline.json",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
-}
-
-func TestWindowsAreListedInFewWords(t *testing.T) {
-	for want, ids := range map[string][]int{
-		"window 3": {3}, "windows 1, 2": {1, 2}, "windows 1–3": {1, 2, 3}, "windows 1, 4–6, 9": {1, 4, 5, 6, 9}, "7 windows, 1 to 13": {1, 3, 5, 7, 9, 11, 13},
-	} {
-		var windows []model.Window
-		for _, id := range ids {
-			windows = append(windows, model.Window{ID: id})
-		}
-		if got := windowList(windows); got != want {
-			t.Errorf("%v read %q, want %q", ids, got, want)
 		}
 	}
 }
@@ -399,7 +376,7 @@ func TestSlowAnswersAreNotCalledFailures(t *testing.T) {
 			continue
 		}
 		var out bytes.Buffer
-		if err := f.Write(&out, Saved{Judged: tl}, screens["120"]); err != nil {
+		if err := f.Write(&out, Saved{Judged: said(tl)}, screens["120"]); err != nil {
 			t.Fatal(err)
 		}
 		for _, wrong := range []string{"failing", "9/260 failed", "9/260  "} {
@@ -408,7 +385,7 @@ func TestSlowAnswersAreNotCalledFailures(t *testing.T) {
 			}
 		}
 	}
-	if got := openText(tl, tl.Windows[0]); got != "already slow when measuring began; still slow when measuring ended" {
+	if got := windowSaid(tl, tl.Windows[0]).Edges; got != "already slow when measuring began; still slow when measuring ended" {
 		t.Errorf("%q", got)
 	}
 }
@@ -442,7 +419,7 @@ func checkGapDrawn(t *testing.T, kinds ...*timeline.Object) {
 		})
 	}
 	var table bytes.Buffer
-	if err := Table(&table, tl, Options{Width: 120, Unicode: true}); err != nil {
+	if err := Table(&table, said(tl), Options{Width: 120, Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
 	lanes := map[string]string{}

@@ -42,8 +42,15 @@ func routesDocument(tl *model.Timeline, dir string) document.Document {
 			changes[r.Event] = true
 		}
 	}
-	seen := fmt.Sprintf("%s seen from %s%s", quantity.Count(len(changes), "removal"), quantity.Count(len(removals), "node"), clusterWords(tl))
-	tables := []document.Table{followedTable("removed, from the deletion", removals), followedTable("added, from its endpoint", additions)}
+	seen := fmt.Sprintf(
+		"%s seen from %s%s",
+		quantity.Count(len(changes), "removal"),
+		quantity.Count(len(removals), "node"),
+		clusterWords(tl),
+	)
+	tables := []document.Table{
+		followedTable("removed, from the deletion", removals), followedTable("added, from its endpoint", additions),
+	}
 	var meaning []string
 	if tl.DNS != nil {
 		tables = append(tables, dnsTables(tl.DNS)...)
@@ -143,7 +150,9 @@ func fromAsked(r model.Route) model.Length {
 }
 
 func (n followed) sort() {
-	slices.SortFunc(n.lags, func(a, b model.Length) int { return cmp.Or(cmp.Compare(a.Max, b.Max), cmp.Compare(a.Min, b.Min)) })
+	slices.SortFunc(n.lags, func(a, b model.Length) int {
+		return cmp.Or(cmp.Compare(a.Max, b.Max), cmp.Compare(a.Min, b.Min))
+	})
 }
 
 // quantile is the lag that a share of the changes did not exceed, by its nearest rank: of less than 100 changes the
@@ -175,9 +184,15 @@ func advice(removals []followed, changes int) string {
 	case seen == 0:
 		return "Nothing was measured of removals: no request reached a Pod before it was deleted, or too few followed."
 	case open > 0:
-		return fmt.Sprintf("%s of %d were not seen to be followed: no preStop sleep is known to be long enough.", quantity.Count(open, "removal"), seen+open)
+		return fmt.Sprintf(
+			"%s of %d were not seen to be followed: no preStop sleep is known to be long enough.",
+			quantity.Count(open, "removal"),
+			seen+open,
+		)
 	}
-	of := fmt.Sprintf("what was measured here (%s × %s)", quantity.Count(changes, "change"), quantity.Count(len(removals), "node"))
+	of := fmt.Sprintf(
+		"what was measured here (%s × %s)", quantity.Count(changes, "change"), quantity.Count(len(removals), "node"),
+	)
 	most, all := covers(lags[nearestRank(0.99, seen)-1]), covers(lags[seen-1])
 	if most == all {
 		return fmt.Sprintf("A preStop sleep of ≥ %s covers %s.", all, of)

@@ -28,7 +28,8 @@ func routesSection(v *view) document.Section {
 	nodes = slices.Compact(nodes)
 	t := document.Table{Item: "change", Columns: []document.Column{{Title: "endpoint"}, {Title: ""}}}
 	if len(nodes) > mostNodes {
-		t.Columns = append(t.Columns, document.Column{Title: "first node", Right: true}, document.Column{Title: "last node", Right: true})
+		t.Columns = append(t.Columns,
+			document.Column{Title: "first node", Right: true}, document.Column{Title: "last node", Right: true})
 	} else {
 		for _, node := range nodes {
 			t.Columns = append(t.Columns, document.Column{Title: document.Clean(node), Right: true, Verbatim: true})
@@ -37,8 +38,9 @@ func routesSection(v *view) document.Section {
 	for _, change := range routeChanges(v.Routes) {
 		cells := []document.Cell{{Text: change[0].Pod, Verbatim: true}, {Text: routeWord(change[0].Change)}}
 		if len(nodes) > mostNodes {
-			first, last := slices.MinFunc(change, byLag), slices.MaxFunc(change, byLag)
-			cells = append(cells, document.Cell{Text: first.Node + " " + routeLag(first)}, document.Cell{Text: last.Node + " " + routeLag(last)})
+			for _, r := range []model.Route{slices.MinFunc(change, byLag), slices.MaxFunc(change, byLag)} {
+				cells = append(cells, document.Cell{Text: r.Node + " " + routeLag(r)})
+			}
 		} else {
 			for _, node := range nodes {
 				text := "–" // no request from there reached it
@@ -53,14 +55,20 @@ func routesSection(v *view) document.Section {
 	if more := len(t.Rows) - mostRouteChanges; more > 0 {
 		t.Rows, t.More = t.Rows[:mostRouteChanges], quantity.Count(more, "more change")
 	}
-	s := document.Section{Title: "routes", Remark: "from a change in the EndpointSlice until requests from the node followed it", Blocks: []document.Block{t}}
+	s := document.Section{
+		Title:  "routes",
+		Remark: "from a change in the EndpointSlice until requests from the node followed it",
+		Blocks: []document.Block{t},
+	}
 	s.Blocks = append(s.Blocks, lostNotes(v.Routes)...)
 	s.Blocks = append(s.Blocks, waitedNotes(v.Routes)...)
 	for _, l := range v.Late[:min(len(v.Late), mostLate)] {
 		s.Blocks = append(s.Blocks, document.Note{Label: "late", Text: l.Text, Tone: document.Yellow})
 	}
 	if more := len(v.Late) - mostLate; more > 0 {
-		s.Blocks = append(s.Blocks, document.Note{Text: "and " + strconv.Itoa(more) + " more in timeline.json", Tone: document.Dim})
+		s.Blocks = append(s.Blocks, document.Note{
+			Text: "and " + strconv.Itoa(more) + " more in timeline.json", Tone: document.Dim,
+		})
 	}
 	return s
 }
@@ -70,13 +78,26 @@ const mostLost = 5
 
 // lostNotes say of the routes that outlived their Pod longest what they waited for.
 func lostNotes(routes []model.Route) (notes []document.Block) {
-	routes = slices.DeleteFunc(slices.Clone(routes), func(r model.Route) bool { return r.Lost == nil || r.Lost.Min == 0 })
+	routes = slices.DeleteFunc(slices.Clone(routes), func(r model.Route) bool {
+		return r.Lost == nil || r.Lost.Min == 0
+	})
 	slices.SortStableFunc(routes, func(a, b model.Route) int { return cmp.Compare(b.Lost.Min, a.Lost.Min) })
 	for _, r := range routes[:min(len(routes), mostLost)] {
-		notes = append(notes, document.Note{Label: "lost", Text: fmt.Sprintf("%s routed to %s for %s after it had stopped: %s", r.Node, r.Pod, quantity.Length(r.Lost.Length, r.Open), lostParts(r))})
+		notes = append(notes, document.Note{
+			Label: "lost",
+			Text: fmt.Sprintf(
+				"%s routed to %s for %s after it had stopped: %s",
+				r.Node,
+				r.Pod,
+				quantity.Length(r.Lost.Length, r.Open),
+				lostParts(r),
+			),
+		})
 	}
 	if more := len(routes) - mostLost; more > 0 {
-		notes = append(notes, document.Note{Text: "and " + strconv.Itoa(more) + " more in timeline.json", Tone: document.Dim})
+		notes = append(notes, document.Note{
+			Text: "and " + strconv.Itoa(more) + " more in timeline.json", Tone: document.Dim,
+		})
 	}
 	return notes
 }
@@ -96,7 +117,9 @@ const mostWaited = 3
 // waitedNotes say of the routes that came longest after their Pod's first container had started what they waited for,
 // one of each change.
 func waitedNotes(routes []model.Route) (notes []document.Block) {
-	routes = slices.DeleteFunc(slices.Clone(routes), func(r model.Route) bool { return r.Waited == nil || r.Waited.Min == 0 })
+	routes = slices.DeleteFunc(slices.Clone(routes), func(r model.Route) bool {
+		return r.Waited == nil || r.Waited.Min == 0
+	})
 	slices.SortStableFunc(routes, func(a, b model.Route) int { return cmp.Compare(b.Waited.Min, a.Waited.Min) })
 	named := map[string]bool{}
 	for _, r := range routes {
@@ -104,11 +127,16 @@ func waitedNotes(routes []model.Route) (notes []document.Block) {
 			continue
 		}
 		named[r.PodUID] = true
-		notes = append(notes, document.Note{Label: "waited", Text: fmt.Sprintf("%s routed to %s %s after its first container had started: %s", r.Node, r.Pod, quantity.Length(r.Waited.Length, r.Open), partTexts(r, r.Waited.Mostly, []part{
+		parts := partTexts(r, r.Waited.Mostly, []part{
 			{model.LostStartUp, r.Waited.StartUp, "until it was ready"},
 			{model.LostController, r.Waited.Controller, "until the EndpointSlice changed"},
 			{model.LostProxy, r.Waited.Proxy, "until the node's own routes followed"},
-		}))})
+		})
+		notes = append(notes, document.Note{
+			Label: "waited",
+			Text: fmt.Sprintf("%s routed to %s %s after its first container had started: %s",
+				r.Node, r.Pod, quantity.Length(r.Waited.Length, r.Open), parts),
+		})
 	}
 	return notes
 }

@@ -11,7 +11,7 @@ func init() {
 		samples[name] = func() *model.Timeline {
 			tl := sample()
 			tl.Incidents = incidents.Of(tl, tl.Run.Join)
-			return tl
+			return said(tl)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func blind() *model.Timeline {
 // still.
 func silentNode() *model.Timeline {
 	tl := inconclusive()
-	tl.Windows[0].SetAside = 72
+	tl.Windows[0].NoEvidence = 72
 	tl.Verdict.Nodes = []model.NodeCoverage{
 		{Node: "node3"},
 		{Node: "node2", Coverage: 0.9273, Unobserved: 4434 * ms, Target: "https://shop.example.com/ new"},
@@ -111,6 +111,12 @@ func heldOnly() *model.Timeline {
 	addTarget(tl, "control", timeline.Control, 100, nil)
 	verdict.Judge(tl, nil)
 	return tl
+}
+
+// help returns what would make a run conclusive: the last caveat.
+func help(tl *model.Timeline) string {
+	lines := caveats(tl)
+	return lines[len(lines)-1]
 }
 
 // predicted is the drain with what preflight had said before.
@@ -269,7 +275,7 @@ func inconclusive() *model.Timeline {
 		Downtime: model.Downtime{Total: model.Length{Min: 899 * ms, Max: 5*s + 25*ms}}, DetectionLimit: 31 * ms, Coverage: 0.9273,
 		Validity: model.Validity{Late: 0.083, NotSent: 820, Stalls: 1, Unobserved: 4434 * ms, Control: "stalled 1 time, 4.12 s in all"},
 	}
-	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "what would help: "+verdict.Help(tl))
+	tl.Verdict.Reasons = append(tl.Verdict.Reasons, help(tl))
 	return tl
 }
 
@@ -371,7 +377,7 @@ func refused() *model.Timeline {
 		DetectionLimit: 31 * ms, Coverage: 0.9653,
 		Validity: model.Validity{Late: 0.012, NotSent: 40, Unobserved: 1040 * ms, Control: "ok"},
 	}
-	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "what would help: "+verdict.Help(tl))
+	tl.Verdict.Reasons = append(tl.Verdict.Reasons, help(tl))
 	return tl
 }
 

@@ -43,7 +43,9 @@ func servicesSection(v *view) document.Section {
 		s.Blocks = append(s.Blocks, document.Note{Text: fineText(fine), Tone: document.Green})
 	}
 	if unwatched := unwatchedServices(v.Timeline); len(unwatched) > 0 {
-		s.Blocks = append(s.Blocks, document.Note{Label: "no verdict", Text: listed(unwatched) + ": their endpoints were not watched", Tone: document.Yellow})
+		s.Blocks = append(s.Blocks, document.Note{
+			Label: "no verdict", Text: listed(unwatched) + ": their endpoints were not watched", Tone: document.Yellow,
+		})
 	}
 	for _, aside := range AsideLines(v.Run.SetAside) {
 		s.Blocks = append(s.Blocks, document.Note{Label: "set aside", Text: aside, Tone: document.Dim})
@@ -53,7 +55,8 @@ func servicesSection(v *view) document.Section {
 
 func servicesTable(services []model.WatchedService) document.Table {
 	t := document.Table{Item: "Service", Columns: []document.Column{
-		{Title: "service"}, {Title: "requests"}, {Title: "downtime", Label: "downtime"}, {Title: "incidents", Right: true, Label: "incidents"}, {Title: "cause", Label: "cause"},
+		{Title: "service"}, {Title: "requests"}, {Title: "downtime", Label: "downtime"},
+		{Title: "incidents", Right: true, Label: "incidents"}, {Title: "cause", Label: "cause"},
 	}}
 	for _, s := range services[:min(len(services), mostServices)] {
 		t.Rows = append(t.Rows, serviceRow(s))
@@ -66,7 +69,9 @@ func servicesTable(services []model.WatchedService) document.Table {
 
 func serviceRow(s model.WatchedService) document.Row {
 	v := s.Verdict
-	row := document.Row{Cells: []document.Cell{{Text: s.Name, Verbatim: true}, {Text: fmt.Sprintf("%d/%d failed", v.Failed, v.Sent)}, {}, {}, {}}}
+	row := document.Row{Cells: []document.Cell{
+		{Text: s.Name, Verbatim: true}, {Text: fmt.Sprintf("%d/%d failed", v.Failed, v.Sent)}, {}, {}, {},
+	}}
 	if v.Failed > 0 {
 		row.Cells[2] = document.Cell{Text: quantity.Length(v.Downtime.Total, v.Downtime.Open), Tone: document.RedBold}
 		row.Cells[3].Text = strconv.Itoa(v.Incidents)

@@ -34,8 +34,8 @@ func hundredServices() *model.Timeline {
 // The summary of 100 Services has a row for each that lost something, and one line for the others.
 func TestAHundredServicesAreTheWorstAndOneLine(t *testing.T) {
 	for name, write := range map[string]func(*strings.Builder, *model.Timeline) error{
-		"table":    func(b *strings.Builder, tl *model.Timeline) error { return Table(b, tl, Options{Width: 120}) },
-		"markdown": func(b *strings.Builder, tl *model.Timeline) error { return Markdown(b, tl, Options{}) },
+		"table":    func(b *strings.Builder, tl *model.Timeline) error { return Table(b, said(tl), Options{Width: 120}) },
+		"markdown": func(b *strings.Builder, tl *model.Timeline) error { return Markdown(b, said(tl), Options{}) },
 	} {
 		var out strings.Builder
 		if err := write(&out, hundredServices()); err != nil {

@@ -31,14 +31,18 @@ func specSection(v *view) document.Section {
 	if !v.Verbose || json.Unmarshal(v.Run.Spec, &asked) != nil {
 		return document.Section{}
 	}
-	return document.Section{Title: "asked", Tight: true, Blocks: []document.Block{document.Note{Text: strings.Join(asked.parts(), " · ")}}}
+	return document.Section{
+		Title: "asked", Tight: true, Blocks: []document.Block{document.Note{Text: strings.Join(asked.parts(), " · ")}},
+	}
 }
 
 func (s spec) parts() []string {
 	parts := []string{
 		s.subject(),
 	}
-	if rated := slices.DeleteFunc(slices.Clone(s.Kinds), func(kind string) bool { return kind == string(timeline.Held) }); len(rated) > 0 {
+	if rated := slices.DeleteFunc(slices.Clone(s.Kinds), func(kind string) bool {
+		return kind == string(timeline.Held)
+	}); len(rated) > 0 {
 		parts = append(parts, fmt.Sprintf("%s/s each for %s", quantity.Number(s.Rate), strings.Join(rated, ", ")))
 	}
 	if s.Held > 0 {
@@ -50,7 +54,9 @@ func (s spec) parts() []string {
 	if slices.Contains(s.Kinds, string(timeline.Reused)) {
 		parts = append(parts, quantity.Count(s.Connections, "connection"))
 	}
-	parts = append(parts, "timeout "+quantity.Span(s.Timeout), s.Pacing+" pacing", "baseline "+quantity.Span(s.Baseline))
+	parts = append(
+		parts, "timeout "+quantity.Span(s.Timeout), s.Pacing+" pacing", "baseline "+quantity.Span(s.Baseline),
+	)
 	for _, optional := range []struct {
 		given bool
 		text  string

@@ -38,7 +38,9 @@ const mostServiceRows = 8
 
 // servicesToShow are the Services that have a row, by name.
 func (c *chart) servicesToShow() []model.WatchedService {
-	shown := slices.SortedFunc(slices.Values(c.tl.Services), func(a, b model.WatchedService) int { return cmp.Compare(a.Name, b.Name) })
+	shown := slices.SortedFunc(slices.Values(c.tl.Services), func(a, b model.WatchedService) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
 	if len(shown) <= mostServiceRows {
 		return shown
 	}

@@ -43,7 +43,9 @@ func (c *chart) podRows(pod model.Pod, label string) []row {
 			continue
 		}
 		if series, ok := c.tl.Buckets.Of(t.Name); ok {
-			rows = append(rows, row{c.directLabel(t), c.strip(t, series.Whole(), c.column(t.Measured.Earliest), c.column(t.Measured.Latest))})
+			rows = append(rows, row{c.directLabel(t), c.strip(
+				t, series.Whole(), c.column(t.Measured.Earliest), c.column(t.Measured.Latest),
+			)})
 		}
 	}
 	return rows
@@ -53,7 +55,9 @@ func (c *chart) podRows(pod model.Pod, label string) []row {
 // targets.
 func (c *chart) directLabel(t model.Target) string {
 	label := "  direct"
-	several := count(c.tl.Targets, func(o model.Target) bool { return o.Kind == timeline.Direct && o.PodUID == t.PodUID }) > 1
+	several := count(c.tl.Targets, func(o model.Target) bool {
+		return o.Kind == timeline.Direct && o.PodUID == t.PodUID
+	}) > 1
 	if addr, err := netip.ParseAddrPort(t.Addr); several && err == nil {
 		label += fmt.Sprintf(" :%d", addr.Port())
 	}
@@ -83,7 +87,9 @@ func (c *chart) lane(pod model.Pod) []document.Span {
 	for _, exit := range c.exits {
 		if exit.uid == pod.UID && !exit.ending && exit.at < c.tl.Run.Duration {
 			column := c.column(exit.at)
-			ranks[column], cells[column] = lanes["crashed"].rank, document.Span{Text: lanes["crashed"].glyph, Style: lanes["crashed"].style}
+			ranks[column], cells[column] = lanes["crashed"].rank, document.Span{
+				Text: lanes["crashed"].glyph, Style: lanes["crashed"].style,
+			}
 		}
 	}
 	for column, cell := range cells {
@@ -127,16 +133,21 @@ func podsToShow(tl *model.Timeline, exits []exit) (pods []model.Pod, steady, hid
 
 // isSteady reports whether a Pod was ready when the run began to watch it, and stayed so.
 func isSteady(p model.Pod, exits []exit) bool {
-	return len(p.States) == 1 && p.States[0].State == "ready" && p.Created == nil && !slices.ContainsFunc(exits, func(e exit) bool { return e.uid == p.UID })
+	return len(p.States) == 1 && p.States[0].State == "ready" && p.Created == nil &&
+		!slices.ContainsFunc(exits, func(e exit) bool { return e.uid == p.UID })
 }
 
 // harm ranks what happened to a Pod: it broke, it was named as a cause, it ended, it came.
 func harm(tl *model.Timeline, p model.Pod, exits []exit) int {
 	rank := 0
-	if slices.ContainsFunc(p.States, func(s model.PodState) bool { return strings.HasPrefix(s.State, "terminating") || s.State == "gone" }) {
+	if slices.ContainsFunc(p.States, func(s model.PodState) bool {
+		return strings.HasPrefix(s.State, "terminating") || s.State == "gone"
+	}) {
 		rank = 1
 	}
-	if slices.ContainsFunc(tl.Windows, func(w model.Window) bool { return len(w.Causes) > 0 && strings.Contains(w.Causes[0].Text, p.Name) }) {
+	if slices.ContainsFunc(tl.Windows, func(w model.Window) bool {
+		return len(w.Causes) > 0 && strings.Contains(w.Causes[0].Text, p.Name)
+	}) {
 		rank = 2
 	}
 	if slices.ContainsFunc(p.States, func(s model.PodState) bool { return s.State == "crashed" }) ||

@@ -57,7 +57,13 @@ func stripsSection(v *view) document.Section {
 	if v.Buckets.Width <= 0 || v.Run.Duration <= 0 || v.Buckets.Len() == 0 {
 		return document.Section{}
 	}
-	c := &chart{Page: document.NewPage(v.Options.screen()), tl: v.Timeline, exits: exitsOf(v.Timeline), of: servicesOf(v.Timeline), used: map[string]bool{}}
+	c := &chart{
+		Page:  document.NewPage(v.Options.screen()),
+		tl:    v.Timeline,
+		exits: exitsOf(v.Timeline),
+		of:    servicesOf(v.Timeline),
+		used:  map[string]bool{},
+	}
 	var pods []model.Pod
 	c.targets, c.well, c.unshown = targetsToShow(v.Timeline)
 	pods, c.steady, c.hidden = podsToShow(v.Timeline, c.exits)
@@ -73,13 +79,21 @@ func stripsSection(v *view) document.Section {
 		}
 		c.draw(rows)
 	}
-	return document.Section{Title: "timeline", Remark: "one cell = " + quantity.Span(min(c.cell, v.Run.Duration)), Blocks: []document.Block{document.Drawing(draw)}}
+	return document.Section{
+		Title:  "timeline",
+		Remark: "one cell = " + quantity.Span(min(c.cell, v.Run.Duration)),
+		Blocks: []document.Block{document.Drawing(draw)},
+	}
 }
 
 func (c *chart) draw(rows []row) {
 	for _, r := range rows {
 		label := document.Cut(r.label, c.label, c.Ellipsis())
-		c.Line(slices.Concat([]document.Span{{Text: "   "}, {Text: label + strings.Repeat(" ", c.label-document.Columns(label)+2)}}, r.cells)...)
+		c.Line(
+			slices.Concat([]document.Span{
+				{Text: "   "}, {Text: label + strings.Repeat(" ", c.label-document.Columns(label)+2)},
+			}, r.cells)...,
+		)
 	}
 	c.legend()
 }
@@ -120,7 +134,8 @@ func (c *chart) names() map[string]string {
 
 // niceCells are the cell sizes people can count in.
 var niceCells = []time.Duration{
-	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond,
+	10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
@@ -203,9 +218,13 @@ func (c *chart) commandRow() []row {
 	bar := "[" + strings.Repeat("-", max(to-from-1, 0)) + end
 	if before := from - 1; c.cells-to < document.Columns(line) && before > c.cells-to {
 		line = document.Cut(line, before, c.Ellipsis())
-		return []row{{"command", []document.Span{{Text: strings.Repeat(" ", from-1-document.Columns(line)) + line + " "}, {Text: bar, Style: document.Cyan}}}}
+		return []row{{"command", []document.Span{
+			{Text: strings.Repeat(" ", from-1-document.Columns(line)) + line + " "}, {Text: bar, Style: document.Cyan},
+		}}}
 	}
-	return []row{{"command", []document.Span{{Text: strings.Repeat(" ", from)}, {Text: bar, Style: document.Cyan}, {Text: " " + line}}}}
+	return []row{{"command", []document.Span{
+		{Text: strings.Repeat(" ", from)}, {Text: bar, Style: document.Cyan}, {Text: " " + line},
+	}}}
 }
 
 // A level says how a cell of a target's strip went.
@@ -318,7 +337,8 @@ func (c *chart) unwatched(kind string, cell int, services []string, namespace st
 		return slices.Contains(services, named) || len(services) == 0 && strings.HasPrefix(named, namespace+"/")
 	}
 	for _, e := range c.tl.Events {
-		if e.Kind == timeline.WatchGap && (e.Object == nil || e.Object.Kind == "" || e.Object.Kind == kind) && (len(e.Services) == 0 || slices.ContainsFunc(e.Services, concerns)) {
+		if e.Kind == timeline.WatchGap && (e.Object == nil || e.Object.Kind == "" || e.Object.Kind == kind) &&
+			(len(e.Services) == 0 || slices.ContainsFunc(e.Services, concerns)) {
 			gap += overlap(from, to, e.At.Earliest, e.At.Latest)
 		}
 	}
@@ -347,7 +367,9 @@ func (c *chart) legend() {
 			parts = append(parts, glyph+" "+c.Say(l.legend))
 		}
 	}
-	for _, lane := range slices.SortedFunc(maps.Values(lanes), func(a, b laneGlyph) int { return cmp.Compare(a.rank, b.rank) }) {
+	for _, lane := range slices.SortedFunc(maps.Values(lanes), func(a, b laneGlyph) int {
+		return cmp.Compare(a.rank, b.rank)
+	}) {
 		entry := lane.glyph + " " + lane.legend
 		if c.used[lane.glyph] && !slices.Contains(parts, entry) {
 			parts = append(parts, entry)
@@ -368,13 +390,17 @@ func (c *chart) legend() {
 		c.Line(c.Page.Span("   "+quantity.Count(c.well, "more target")+" without a failure", document.Dim))
 	}
 	if c.unshown > 0 {
-		c.Line(c.Page.Span("   "+quantity.Count(c.unshown, "more target")+" with fewer failures: see timeline.json", document.Dim))
+		c.Line(c.Page.Span(
+			"   "+quantity.Count(c.unshown, "more target")+" with fewer failures: see timeline.json", document.Dim,
+		))
 	}
 	if c.steady > 0 {
 		c.Line(c.Page.Span("   "+quantity.Count(c.steady, "more Pod")+" ready all the time", document.Dim))
 	}
 	if c.hidden > 0 {
-		c.Line(c.Page.Span("   "+quantity.Count(c.hidden, "more Pod")+" changed, less: see timeline.json", document.Dim))
+		c.Line(
+			c.Page.Span("   "+quantity.Count(c.hidden, "more Pod")+" changed, less: see timeline.json", document.Dim),
+		)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"lapse/report/document"
 )
 
-var tableFormat = Format{Name: "table", Doc: "a summary for a terminal", Ext: "txt", Write: judgedBy(Table), Diff: diffTable}
+var tableFormat = Format{
+	Name: "table", Doc: "a summary for a terminal", Ext: "txt", Write: judgedBy(Table), Diff: diffTable,
+}
 
 // Table renders the final summary for a terminal: the verdict, and below it what it rests on.
 func Table(w io.Writer, tl *model.Timeline, opts Options) error {

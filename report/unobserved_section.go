@@ -9,6 +9,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/correlate/wording"
 	"lapse/report/document"
 )
 
@@ -25,10 +26,13 @@ func unobservedSection(v *view) document.Section {
 	n := min(len(gaps), maxGaps)
 	shown, rest := gaps[:n], gaps[n:]
 	slices.SortStableFunc(shown, func(a, b gap) int { return cmp.Compare(a.Start, b.Start) })
-	t := document.Table{Item: "gap", Headless: true, Columns: []document.Column{{Title: "from (UTC)"}, {Title: "for"}, {Title: "target"}, {Title: "reason"}}}
+	t := document.Table{Item: "gap", Headless: true, Columns: []document.Column{
+		{Title: "from (UTC)"}, {Title: "for"}, {Title: "target"}, {Title: "reason"},
+	}}
 	for _, g := range shown {
 		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{
-			{Text: wallClock(v.Timeline, g.Start, "15:04:05.000")}, {Text: quantity.Span(g.End - g.Start), Tone: document.Bold},
+			{Text: wallClock(v.Timeline, g.Start, "15:04:05.000")},
+			{Text: quantity.Span(g.End - g.Start), Tone: document.Bold},
 			{Text: strings.Join(g.targets, ", "), Verbatim: true}, {Text: g.Reason, Verbatim: true},
 		}})
 	}
@@ -36,7 +40,9 @@ func unobservedSection(v *view) document.Section {
 		total := sum(rest, func(g gap) time.Duration { return g.End - g.Start })
 		t.More = fmt.Sprintf("and %s, %s in all", quantity.Count(len(rest), "shorter gap"), quantity.Span(total))
 	}
-	return document.Section{Title: "unobserved", Remark: "neither up nor down: not measured", Blocks: []document.Block{t}}
+	return document.Section{
+		Title: "unobserved", Remark: "neither up nor down: not measured", Blocks: []document.Block{t},
+	}
 }
 
 // A gap is unobserved time, with every target that shares it.
@@ -45,29 +51,12 @@ type gap struct {
 	targets []string
 }
 
-// proberStalled is why time was not observed in which the prober was late with a request, or did not run at all.
-const proberStalled = "prober stalled"
-
-// proberFailed is why time was not observed in which the prober itself could not make requests.
-const proberFailed = "prober failed itself"
-
-// reasonText says why time was not observed, in one word for one thing.
-func reasonText(reason string) string {
-	switch reason {
-	case "not sent":
-		return proberStalled
-	case "local fault":
-		return proberFailed
-	}
-	return reason
-}
-
 func sharedGaps(list []model.Unobserved, names map[string]string) []gap {
 	var gaps []gap
 	place := map[model.Unobserved]int{}
 	for _, u := range list {
 		name := cmp.Or(names[u.Target], u.Target)
-		u.Target, u.Reason = "", reasonText(u.Reason)
+		u.Target, u.Reason = "", wording.Unobserved(u.Reason)
 		i, known := place[u]
 		if !known {
 			i = len(gaps)

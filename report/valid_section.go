@@ -10,14 +10,16 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/correlate/verdict"
+	"lapse/correlate/wording"
 	"lapse/report/document"
 	"lapse/timeline"
 )
 
 // validitySection says how good the measurement itself was.
 func validitySection(v *view) document.Section {
-	return document.Section{Title: "valid", Blocks: []document.Block{document.Note{Text: strings.Join(validityParts(v.Timeline, v.names), " · ")}}}
+	return document.Section{Title: "valid", Blocks: []document.Block{
+		document.Note{Text: strings.Join(validityParts(v.Timeline, v.names), " · ")},
+	}}
 }
 
 // validityParts are the figures for how good the measurement was.
@@ -28,7 +30,9 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 		lateness(tl, names),
 	}
 	if v.Local > 0 {
-		parts = append(parts, fmt.Sprintf("%s: %s without evidence (%s)", proberFailed, quantity.Count(v.Local, "request"), v.Shortage))
+		parts = append(parts, fmt.Sprintf(
+			"%s: %s without evidence (%s)", wording.ProberFailed, quantity.Count(v.Local, "request"), v.Shortage,
+		))
 	}
 	parts = append(parts, "control "+cmp.Or(v.Control, "absent"), fmt.Sprintf("watch gaps %d", v.WatchGaps))
 	if len(v.LanesOff) > 0 {
@@ -44,7 +48,8 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 	}
 	for _, t := range judged(tl) {
 		if 10*t.NewConnections > t.OK {
-			parts = append(parts, fmt.Sprintf("%s: %d of %s came over a new connection", names[t.Name], t.NewConnections, quantity.Count(t.OK, "good answer")))
+			parts = append(parts, fmt.Sprintf("%s: %d of %s came over a new connection",
+				names[t.Name], t.NewConnections, quantity.Count(t.OK, "good answer")))
 		}
 		parts = append(parts, skipped(tl, t.FailedAddresses, names[t.Name])...)
 	}
@@ -70,7 +75,7 @@ func successes(tl *model.Timeline) []string {
 func probersMissing(tl *model.Timeline) (parts []string) {
 	for _, n := range tl.ShortNodes() {
 		if n.Target != "" {
-			parts = append(parts, verdict.Silence(n))
+			parts = append(parts, wording.Silence(n))
 		}
 	}
 	for i := range tl.Events {
@@ -104,7 +109,9 @@ func lateness(tl *model.Timeline, names map[string]string) string {
 	var slower []string
 	for _, t := range judged(tl) {
 		if t.AchievedRate < 0.98*t.Rate {
-			slower = append(slower, fmt.Sprintf("%s sent %s/s of %s/s", names[t.Name], quantity.Number(t.AchievedRate), quantity.Number(t.Rate)))
+			slower = append(slower, fmt.Sprintf(
+				"%s sent %s/s of %s/s", names[t.Name], quantity.Number(t.AchievedRate), quantity.Number(t.Rate),
+			))
 		}
 	}
 	if len(slower) > 0 {
@@ -117,7 +124,7 @@ func lateness(tl *model.Timeline, names map[string]string) string {
 func stalled(tl *model.Timeline) time.Duration {
 	totals := map[string]time.Duration{}
 	for _, u := range tl.Unobserved {
-		if reasonText(u.Reason) == proberStalled {
+		if wording.Unobserved(u.Reason) == wording.ProberStalled {
 			totals[u.Target] += u.End - u.Start
 		}
 	}
@@ -152,7 +159,8 @@ func skipped(tl *model.Timeline, addresses []model.FailedAddress, target string)
 		if more := len(alike) - maxAddresses; more > 0 {
 			names = append(names, fmt.Sprintf("and %d more", more))
 		}
-		parts = append(parts, fmt.Sprintf("%s: %s failed (%s) before another address answered, for %s%s", target, strings.Join(names, ", "), class, least,
+		parts = append(parts, fmt.Sprintf("%s: %s failed (%s) before another address answered, for %s%s",
+			target, strings.Join(names, ", "), class, least,
 			quantity.Count(sum(alike, func(a model.FailedAddress) int { return a.Connections }), "connection")))
 	}
 	return parts

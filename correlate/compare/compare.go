@@ -11,8 +11,8 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/correlate/verdict"
 	"lapse/correlate/windows"
+	"lapse/correlate/wording"
 )
 
 // A Diff is what changed from one run, A, to another, B, and what their error bars say about it. A
@@ -260,7 +260,7 @@ func doubtful(name string, tl *model.Timeline) []string {
 	case v.Sent == 0:
 		list = append(list, name+" measured nothing")
 	case len(tl.ShortNodes()) > 0:
-		list = append(list, "of "+name+", "+verdict.Silence(tl.Verdict.Nodes[0]))
+		list = append(list, "of "+name+", "+wording.Silence(tl.Verdict.Nodes[0]))
 	case v.Coverage < model.MinCoverage:
 		list = append(list, fmt.Sprintf("only %s of %s was observed", quantity.Coverage(v.Coverage), name))
 	case control != "" && control != "ok" && control != "absent":

@@ -30,13 +30,16 @@ func Of(tl *model.Timeline, join time.Duration) []model.Incident {
 	list := make([]model.Incident, 0, len(sets))
 	for _, one := range sets {
 		in := one.publish()
-		if i := slices.IndexFunc(in.Causes, func(c model.IncidentCause) bool { return c.Rule == "unexplained" }); in.Recurs != nil {
+		if in.Recurs != nil {
+			i := slices.IndexFunc(in.Causes, func(c model.IncidentCause) bool { return c.Rule == "unexplained" })
 			in.Causes[i].Cause = one.typical()
 			in.Causes[i].Text += "; " + recurrenceText(in.Recurs, s.quiet(&in))
 		}
 		list = append(list, in)
 	}
-	slices.SortStableFunc(list, func(a, b model.Incident) int { return cmp.Compare(a.Start.Earliest, b.Start.Earliest) })
+	slices.SortStableFunc(list, func(a, b model.Incident) int {
+		return cmp.Compare(a.Start.Earliest, b.Start.Earliest)
+	})
 	for i := range list {
 		list[i].ID = i + 1
 	}
@@ -95,7 +98,13 @@ func (s set) with(o set) set {
 
 func (s set) publish() model.Incident {
 	slices.SortStableFunc(s.windows, func(a, b *model.Window) int { return cmp.Compare(a.ID, b.ID) })
-	in := model.Incident{Windows: []int{}, Start: s.windows[0].Start, End: s.windows[0].End, Classes: map[string]int{}, Triggers: s.publishTriggers()}
+	in := model.Incident{
+		Windows:  []int{},
+		Start:    s.windows[0].Start,
+		End:      s.windows[0].End,
+		Classes:  map[string]int{},
+		Triggers: s.publishTriggers(),
+	}
 	lost := map[string]model.Length{}
 	for _, w := range s.windows {
 		in.Windows = append(in.Windows, w.ID)
@@ -108,7 +117,7 @@ func (s set) publish() model.Incident {
 			continue
 		}
 		in.Sent, in.Failed, in.Slow = in.Sent+w.Sent, in.Failed+w.Failed, in.Slow+w.Slow
-		in.SetAside += w.SetAside
+		in.NoEvidence += w.NoEvidence
 		in.Open = in.Open || w.Open != model.Open{}
 		for class, n := range w.Classes {
 			in.Classes[class] += n

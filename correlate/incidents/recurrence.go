@@ -138,7 +138,9 @@ func (s set) recurrence() *model.Recurrence {
 
 // recurrenceText says so: "again and again, 13 times, every 6.0 s, and nothing changed in the cluster meanwhile".
 func recurrenceText(r *model.Recurrence, quiet bool) string {
-	text := fmt.Sprintf("again and again, %d times, %s to %s apart", r.Times, quantity.Span(r.Apart.Min), quantity.Span(r.Apart.Max))
+	text := fmt.Sprintf(
+		"again and again, %d times, %s to %s apart", r.Times, quantity.Span(r.Apart.Min), quantity.Span(r.Apart.Max),
+	)
 	if r.Period > 0 {
 		text = fmt.Sprintf("again and again, %d times, every %s", r.Times, quantity.Span(r.Period))
 	}
@@ -159,9 +161,11 @@ func (s scope) quiet(in *model.Incident) bool {
 			continue
 		}
 		switch {
-		case e.Kind == timeline.EndpointChanged, e.Kind == timeline.ServiceChanged, strings.HasPrefix(string(e.Kind), "pod-"),
+		case e.Kind == timeline.EndpointChanged, e.Kind == timeline.ServiceChanged,
+			strings.HasPrefix(string(e.Kind), "pod-"),
 			strings.HasPrefix(string(e.Kind), "node-") && e.Kind != timeline.NodeChecked,
-			e.Kind == timeline.SnapshotTaken && (e.To == timeline.SnapshotChanged || e.To == timeline.SnapshotCreated || e.To == timeline.SnapshotDeleted),
+			e.Kind == timeline.SnapshotTaken && slices.Contains(
+				[]string{timeline.SnapshotChanged, timeline.SnapshotCreated, timeline.SnapshotDeleted}, e.To),
 			e.Kind == timeline.WatchGap:
 			return false
 		}

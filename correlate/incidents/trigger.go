@@ -46,7 +46,15 @@ func (s set) publishTriggers() []model.Trigger {
 	for _, t := range s.triggers {
 		i := slices.IndexFunc(list, func(o model.Trigger) bool { return o.Kind == model.PodsDeleted })
 		if t.kind != model.PodsDeleted || i < 0 {
-			list = append(list, model.Trigger{Kind: t.kind, Object: t.object, Event: t.event.ID, At: t.event.At, Pods: t.pods, Actor: t.actor, Text: t.text})
+			list = append(list, model.Trigger{
+				Kind:   t.kind,
+				Object: t.object,
+				Event:  t.event.ID,
+				At:     t.event.At,
+				Pods:   t.pods,
+				Actor:  t.actor,
+				Text:   t.text,
+			})
 			continue
 		}
 		list[i].Object, list[i].Pods = timeline.Object{}, append(list[i].Pods, t.pods...)
@@ -93,7 +101,12 @@ type scope struct {
 }
 
 func newScope(tl *model.Timeline) scope {
-	s := scope{tl: tl, events: map[uint32]*model.Event{}, pods: map[string]*model.Pod{}, states: cluster.ReadWorkloads(tl.Events)}
+	s := scope{
+		tl:     tl,
+		events: map[uint32]*model.Event{},
+		pods:   map[string]*model.Pod{},
+		states: cluster.ReadWorkloads(tl.Events),
+	}
 	for i := range tl.Events {
 		s.events[tl.Events[i].ID] = &tl.Events[i]
 	}
@@ -114,7 +127,9 @@ func (s scope) triggersOf(w *model.Window) []trigger {
 	}
 	var all set
 	for _, e := range s.serviceChangesIn(w.Causes[0]) {
-		t := trigger{key: fmt.Sprint("service ", e.ID), kind: model.ServiceChanged, object: *e.Object, event: e, actor: e.Actor}
+		t := trigger{
+			key: fmt.Sprint("service ", e.ID), kind: model.ServiceChanged, object: *e.Object, event: e, actor: e.Actor,
+		}
 		if e.To == "absent" {
 			t.kind = model.ServiceDeleted
 		}
@@ -190,7 +205,9 @@ func (s scope) endOf(pod *model.Pod, ending uint32) (t trigger, ok bool) {
 
 // exit is the end of one of a Pod's containers.
 func (s scope) exit(pod *model.Pod, e *model.Event) trigger {
-	return trigger{key: "exit " + pod.UID, kind: model.PodExited, object: podObject(pod), event: e, pods: []string{pod.Name}}
+	return trigger{
+		key: "exit " + pod.UID, kind: model.PodExited, object: podObject(pod), event: e, pods: []string{pod.Name},
+	}
 }
 
 // startOf returns the rollout that made a Pod.
@@ -222,7 +239,10 @@ func (s scope) triggerOf(pod *model.Pod, c model.Cause) (trigger, bool) {
 
 // deletedBy is for what a Pod was deleted.
 func (s scope) deletedBy(pod *model.Pod, deleted *model.Event) trigger {
-	t := trigger{key: "pod " + pod.UID, kind: model.PodsDeleted, object: podObject(pod), event: deleted, pods: []string{pod.Name}}
+	t := trigger{
+		key: "pod " + pod.UID, kind: model.PodsDeleted, object: podObject(pod), event: deleted,
+		pods: []string{pod.Name},
+	}
 	if pod.Ending == nil || pod.Ending.Of == nil {
 		return t
 	}
@@ -266,17 +286,22 @@ func (s scope) scaledText(t trigger) string {
 func (s scope) rollout(pod *model.Pod, shows *model.Event) trigger {
 	kind, name, _ := strings.Cut(s.states.Top(pod), "/")
 	of := timeline.Object{Kind: kind, Namespace: pod.Namespace, Name: name}
-	t := trigger{key: "rollout " + workloadKey(of), kind: model.RolledOut, object: of, event: shows, pods: []string{pod.Name}}
+	t := trigger{
+		key: "rollout " + workloadKey(of), kind: model.RolledOut, object: of, event: shows, pods: []string{pod.Name},
+	}
 	if change := s.states.ChangedBefore(of.Namespace, kind+"/"+name, shows); change != nil {
 		t.actor = change.Actor
 	}
 	return t
 }
 
+// isOf reports whether an event is about a Pod.
+func isOf(e *model.Event, pod *model.Pod) bool { return e.Object != nil && e.Object.UID == pod.UID }
+
 // deletionOf is the event by which a Pod's deletion was asked for, nil if it was not.
 func (s scope) deletionOf(pod *model.Pod) *model.Event {
 	for i := range s.tl.Events {
-		if e := &s.tl.Events[i]; e.Kind == timeline.PodDeleted && e.Object != nil && e.Object.UID == pod.UID {
+		if e := &s.tl.Events[i]; e.Kind == timeline.PodDeleted && isOf(e, pod) {
 			return e
 		}
 	}
@@ -288,7 +313,7 @@ func (s scope) deletionOf(pod *model.Pod) *model.Event {
 func (s scope) follows(pod *model.Pod, c model.Cause, event *model.Event) bool {
 	return slices.ContainsFunc(c.Evidence, func(evidence model.Evidence) bool {
 		e := s.events[evidence.Event]
-		return e != nil && e.Object != nil && e.Object.UID == pod.UID && event.At.Earliest <= e.At.Latest
+		return e != nil && isOf(e, pod) && event.At.Earliest <= e.At.Latest
 	})
 }
 
@@ -296,7 +321,7 @@ func (s scope) follows(pod *model.Pod, c model.Cause, event *model.Event) bool {
 func (s scope) addedIn(pod *model.Pod, c model.Cause) bool {
 	return slices.ContainsFunc(c.Evidence, func(evidence model.Evidence) bool {
 		e := s.events[evidence.Event]
-		return e != nil && e.Kind == timeline.EndpointChanged && e.To == timeline.EndpointReady && e.Object != nil && e.Object.UID == pod.UID
+		return e != nil && e.Kind == timeline.EndpointChanged && e.To == timeline.EndpointReady && isOf(e, pod)
 	})
 }
 
@@ -304,7 +329,7 @@ func (s scope) addedIn(pod *model.Pod, c model.Cause) bool {
 func (s scope) exitOf(pod *model.Pod, c model.Cause) *model.Event {
 	for _, evidence := range c.Evidence {
 		e := s.events[evidence.Event]
-		if e != nil && e.Kind == timeline.PodContainer && e.To == "terminated" && e.Object != nil && e.Object.UID == pod.UID {
+		if e != nil && e.Kind == timeline.PodContainer && e.To == "terminated" && isOf(e, pod) {
 			return e
 		}
 	}
@@ -329,7 +354,7 @@ func (s scope) madeByRollout(pod *model.Pod) *model.Event {
 		}
 	}
 	for i := range s.tl.Events {
-		if e := &s.tl.Events[i]; older && e.Kind == timeline.PodSeen && e.Object != nil && e.Object.UID == pod.UID {
+		if e := &s.tl.Events[i]; older && e.Kind == timeline.PodSeen && isOf(e, pod) {
 			return e
 		}
 	}

@@ -80,7 +80,8 @@ func (b Buckets) Halve() Buckets {
 func (s BucketSeries) halve() BucketSeries {
 	if s.Start%2 == 1 { // pairs begin at even slots
 		s.Start--
-		s.Sent, s.Failed, s.Unobserved, s.Latency = padded(1, s.Sent), padded(1, s.Failed), padded(1, s.Unobserved), padded(1, s.Latency)
+		s.Sent, s.Failed = padded(1, s.Sent), padded(1, s.Failed)
+		s.Unobserved, s.Latency = padded(1, s.Unobserved), padded(1, s.Latency)
 	}
 	h := BucketSeries{
 		Start:      s.Start / 2,
@@ -90,7 +91,8 @@ func (s BucketSeries) halve() BucketSeries {
 		Latency:    inPairs(s.Latency, Histogram.Plus),
 	}
 	for i := range h.Unobserved {
-		if 2*i+1 < len(s.Unobserved) { // the last slot may stand alone: all of the run that is in it is in its first half
+		// The last slot may stand alone: all of the run that is in it is in its first half.
+		if 2*i+1 < len(s.Unobserved) {
 			h.Unobserved[i] /= 2
 		}
 	}
@@ -136,7 +138,8 @@ func (s BucketSeries) Whole() BucketSeries {
 		return s
 	}
 	return BucketSeries{
-		Sent: padded(s.Start, s.Sent), Failed: padded(s.Start, s.Failed), Unobserved: padded(s.Start, s.Unobserved), Latency: padded(s.Start, s.Latency),
+		Sent: padded(s.Start, s.Sent), Failed: padded(s.Start, s.Failed), Unobserved: padded(s.Start, s.Unobserved),
+		Latency: padded(s.Start, s.Latency),
 		Classes: s.Classes,
 	}
 }
@@ -156,6 +159,7 @@ func (s BucketSeries) Measured() BucketSeries {
 	}
 	return BucketSeries{
 		Start: s.Start + from, Classes: s.Classes,
-		Sent: slices.Clone(s.Sent[from:to]), Failed: slices.Clone(s.Failed[from:to]), Unobserved: slices.Clone(s.Unobserved[from:to]), Latency: slices.Clone(s.Latency[from:to]),
+		Sent: slices.Clone(s.Sent[from:to]), Failed: slices.Clone(s.Failed[from:to]),
+		Unobserved: slices.Clone(s.Unobserved[from:to]), Latency: slices.Clone(s.Latency[from:to]),
 	}
 }

@@ -17,14 +17,18 @@ type Hammer struct {
 // HammerSummary is what the background load saw, in a closed loop: a worker sends its next request when the last one
 // has ended. So it slows down with the Service, and says nothing of when requests failed.
 type HammerSummary struct {
-	Duration   time.Duration  `json:"duration"`            // how long it ran
-	Requests   int            `json:"requests"`            // that ended, with a reply or an error
-	Rate       float64        `json:"rate"`                // requests ÷ duration, per second
-	Unanswered int            `json:"unanswered,omitzero"` // requests cut off, for they had no reply a second after the load's end; they are neither in requests nor in errors
-	Bytes      int64          `json:"bytes,omitzero"`      // of the bodies whose length was announced, whether or not they came whole
-	Latency    *HammerLatency `json:"latency,omitzero"`    // of replies, whatever their status; absent if there were none
-	Statuses   map[string]int `json:"statuses"`            // how many replies had each HTTP status code
-	Errors     map[string]int `json:"errors"`              // how many requests got no reply, by error text without what differs from connection to connection
+	Duration time.Duration `json:"duration"` // how long it ran
+	Requests int           `json:"requests"` // that ended, with a reply or an error
+	Rate     float64       `json:"rate"`     // requests ÷ duration, per second
+	// requests cut off, for they had no reply a second after the load's end; they are neither in requests nor in errors
+	Unanswered int `json:"unanswered,omitzero"`
+	// of the bodies whose length was announced, whether or not they came whole
+	Bytes int64 `json:"bytes,omitzero"`
+	// of replies, whatever their status; absent if there were none
+	Latency  *HammerLatency `json:"latency,omitzero"`
+	Statuses map[string]int `json:"statuses"` // how many replies had each HTTP status code
+	// how many requests got no reply, by error text without what differs from connection to connection
+	Errors map[string]int `json:"errors"`
 }
 
 // HammerLatency is how long replies took from when their requests were sent, not from when they were due. A quantile

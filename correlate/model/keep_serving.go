@@ -6,7 +6,9 @@ import "time"
 // longer before it stopped: as with a preStop sleep. It counts the failures that were seen, by when they were sent,
 // and supposes that routes change when they did.
 type KeepServing struct {
-	Failed int            `json:"failed"` // requests of the windows that it is about: those whose first cause is that routes outlived Pods, with at least medium confidence
+	// requests of the windows that it is about: those whose first cause is that routes outlived Pods, with at least
+	// medium confidence
+	Failed int            `json:"failed"`
 	Others int            `json:"others"` // other failures of judged targets, which serving longer is not known to mend
 	Left   []ServedLonger `json:"left"`   // by Longer, up to the first that leaves none
 }

@@ -29,6 +29,9 @@ func (a Instant) Distance(t time.Duration) time.Duration {
 // Span is all the time a window can have taken.
 func (w *Window) Span() Instant { return Instant{Earliest: w.Start.Earliest, Latest: w.End.Latest} }
 
+// IsOpen reports whether an end of the window was not observed.
+func (w *Window) IsOpen() bool { return w.Open.Start || w.Open.End }
+
 // Longer bounds the longer of two lengths: it is at least as long as either is at least.
 func Longer(a *Length, b Length) *Length {
 	if a == nil {

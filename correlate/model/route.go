@@ -22,14 +22,18 @@ type Route struct {
 	Target  string      `json:"target"` // which sent them
 	Event   uint32      `json:"event"`  // the ID of the event that is the change of the endpoint
 
-	Asked   *Instant `json:"asked,omitzero"` // when the Pod's deletion was asked for; absent unless Lapse itself did
-	API     Instant  `json:"api"`            // when the EndpointSlice changed
-	Changed Instant  `json:"changed"`        // when the node's routes did; with Open, Latest is the end of what is known
-	Open    bool     `json:"open,omitzero"`  // they were not seen to change: too few requests followed
-	Lag     Length   `json:"lag"`            // from API to Changed
+	Asked *Instant `json:"asked,omitzero"` // when the Pod's deletion was asked for; absent unless Lapse itself did
+	API   Instant  `json:"api"`            // when the EndpointSlice changed
+	// when the node's routes did; with Open, Latest is the end of what is known
+	Changed Instant `json:"changed"`
+	Open    bool    `json:"open,omitzero"` // they were not seen to change: too few requests followed
+	Lag     Length  `json:"lag"`           // from API to Changed
 
-	Lost   *LostTime   `json:"lost,omitzero"`   // of a removal; absent where the Pod's stop is not known, or was later than the change
-	Waited *WaitedTime `json:"waited,omitzero"` // of an addition of a Pod that had not been ready before; absent where it is not known when its first container started
+	// of a removal; absent where the Pod's stop is not known, or was later than the change
+	Lost *LostTime `json:"lost,omitzero"`
+	// of an addition of a Pod that had not been ready before; absent where it is not known when its first container
+	// started
+	Waited *WaitedTime `json:"waited,omitzero"`
 }
 
 // LostTime is for how long a node still routed to a Pod after it had stopped, by what it waited for. The parts sum to
@@ -66,20 +70,23 @@ const (
 // LateRoutes says that a node, a zone or a whole change stands out among the [Route]s of a run: the routes followed
 // late there.
 type LateRoutes struct {
-	Of      LateOf `json:"of"`
-	Name    string `json:"name"`          // the node's or the zone's; of a change, the Pod's whose endpoint came or went
-	Changes int    `json:"changes"`       // of how many changes it is true
-	Known   int    `json:"known"`         // of so many that it is known of
-	Behind  Length `json:"behind"`        // the latest of them: behind the first node that followed; of a change, after the EndpointSlice had it
-	Open    bool   `json:"open,omitzero"` // that may be longer: the routes were not seen to follow
-	Text    string `json:"text"`          // one sentence with names and figures
+	Of LateOf `json:"of"`
+	// the node's or the zone's; of a change, the Pod's whose endpoint came or went
+	Name    string `json:"name"`
+	Changes int    `json:"changes"` // of how many changes it is true
+	Known   int    `json:"known"`   // of so many that it is known of
+	// the latest of them: behind the first node that followed; of a change, after the EndpointSlice had it
+	Behind Length `json:"behind"`
+	Open   bool   `json:"open,omitzero"` // that may be longer: the routes were not seen to follow
+	Text   string `json:"text"`          // one sentence with names and figures
 }
 
 // LateOf says what routes that follow late have in common. The list is closed.
 type LateOf string
 
 const (
-	LateNode   LateOf = "node"   // one node, where others were in time: its proxy or network, or its way to the API server
+	// one node, where others were in time: its proxy or network, or its way to the API server
+	LateNode   LateOf = "node"
 	LateZone   LateOf = "zone"   // all nodes of a zone, where other zones were in time
 	LateChange LateOf = "change" // all nodes: what they share
 )

@@ -10,6 +10,8 @@ type Scorecard struct {
 	NotTested int `json:"notTested"`
 	Missed    int `json:"missed"` // incidents with a cause that a rule is there to predict, and no prediction of it
 
+	Said string `json:"said"` // these figures in a line
+
 	Predictions []ScoredPrediction `json:"predictions"`
 	Misses      []Miss             `json:"misses"`
 	Unjudged    []UnjudgedRule     `json:"unjudged"` // rules that could not judge
@@ -19,8 +21,10 @@ type Scorecard struct {
 type PredictionOutcome string
 
 const (
-	Confirmed PredictionOutcome = "confirmed"  // an incident has the cause that was predicted, with medium confidence or more; or an eviction was refused
-	Refuted   PredictionOutcome = "refuted"    // what it is about happened to the Service and was measured, and no incident has the cause
+	// an incident has the cause that was predicted, with medium confidence or more; or an eviction was refused
+	Confirmed PredictionOutcome = "confirmed"
+	// what it is about happened to the Service and was measured, and no incident has the cause
+	Refuted   PredictionOutcome = "refuted"
 	NotTested PredictionOutcome = "not-tested" // neither: that is no refutation
 )
 

@@ -33,25 +33,34 @@ type Timeline struct {
 	Incidents  []Incident   `json:"incidents"` // what reports lead with: windows that belong together
 	Windows    []Window     `json:"windows"`
 	Unobserved []Unobserved `json:"unobserved"`
-	Held       []Held       `json:"held,omitzero"` // what became of connections that were kept open; absent if none were
+	// what became of connections that were kept open; absent if none were
+	Held []Held `json:"held,omitzero"`
 
-	Failures          []Failure `json:"failures"`                   // every failed request of judged targets, up to a cap
+	// every failed request of judged targets, up to a cap
+	Failures          []Failure `json:"failures"`
 	FailuresTruncated int       `json:"failuresTruncated,omitzero"` // how many failures the cap left out
 
-	Buckets  Buckets          `json:"buckets"`
-	Events   []Event          `json:"events"`
-	Services []WatchedService `json:"services"`        // those whose endpoints were watched; the one that lost most first
-	Routes   []Route          `json:"routes,omitzero"` // how nodes followed changes of endpoints, by change, then by node; absent without probers on nodes
-	Late     []LateRoutes     `json:"late,omitzero"`   // which of these nodes and changes stand out
-	DNS      *DNS             `json:"dns,omitzero"`    // how DNS servers followed the changes of a headless Service's endpoints; absent where none is measured, but in runs of lapse routes
-	Pods     []Pod            `json:"pods"`
+	Buckets Buckets `json:"buckets"`
+	Events  []Event `json:"events"`
+	// those whose endpoints were watched; the one that lost most first
+	Services []WatchedService `json:"services"`
+	// how nodes followed changes of endpoints, by change, then by node; absent without probers on nodes
+	Routes []Route      `json:"routes,omitzero"`
+	Late   []LateRoutes `json:"late,omitzero"` // which of these nodes and changes stand out
+	// how DNS servers followed the changes of a headless Service's endpoints; absent where none is measured, but in
+	// runs of lapse routes
+	DNS  *DNS  `json:"dns,omitzero"`
+	Pods []Pod `json:"pods"`
 
-	KeepServing *KeepServing `json:"keepServing,omitzero"` // absent where no routes outlived Pods, when they stopped is not known, or not every failure is listed
+	// absent where no routes outlived Pods, when they stopped is not known, or not every failure is listed
+	KeepServing *KeepServing `json:"keepServing,omitzero"`
 
 	Verdict Verdict `json:"verdict"`
 	Hammer  *Hammer `json:"hammer,omitzero"`
 
 	Scorecard *Scorecard `json:"scorecard,omitzero"` // absent if nobody asked preflight, and while the run goes on
+
+	Said Said `json:"said"` // the run in words
 }
 
 // Tool names the program that judged the run.
@@ -73,19 +82,26 @@ type RunInfo struct {
 	Join     time.Duration       `json:"join"`
 	Slow     time.Duration       `json:"slow"` // 0: it depends on the target, see its slowFrom
 
-	Resolution  time.Duration `json:"resolution,omitzero"`  // a gap between two sends that is no longer counts as observed; absent: each target's gapLimit by default
-	MinCoverage float64       `json:"minCoverage,omitzero"` // the share of the time that must have been observed for a run to pass
+	// a gap between two sends that is no longer counts as observed; absent: each target's gapLimit by default
+	Resolution time.Duration `json:"resolution,omitzero"`
+	// the share of the time that must have been observed for a run to pass
+	MinCoverage float64 `json:"minCoverage,omitzero"`
 
-	MinNodeCoverage *float64 `json:"minNodeCoverage,omitzero"` // the share that each node of --from must have observed; absent: minCoverage
+	// the share that each node of --from must have observed; absent: minCoverage
+	MinNodeCoverage *float64 `json:"minNodeCoverage,omitzero"`
 
-	Spec      json.RawMessage   `json:"spec,omitempty"` // what the run was asked to do, but for secrets; recordings of older versions have none
-	Command   *Command          `json:"command,omitzero"`
-	Cluster   *timeline.Cluster `json:"cluster,omitzero"`
-	Aborted   string            `json:"aborted,omitzero"`   // why the run ended before it was due to
-	Planned   time.Duration     `json:"planned,omitzero"`   // how long the run was to take; absent where it lasts as long as the command
-	Truncated bool              `json:"truncated,omitzero"` // the recording ends before the run did: Duration is what was recorded, and nothing is said of the time after
-	Unsaved   string            `json:"unsaved,omitzero"`   // why not all of the run is on disk; what is said here was judged from all of it
-	Live      bool              `json:"live,omitzero"`      // the run goes on: what follows may still change
+	// what the run was asked to do, but for secrets; recordings of older versions have none
+	Spec    json.RawMessage   `json:"spec,omitempty"`
+	Command *Command          `json:"command,omitzero"`
+	Cluster *timeline.Cluster `json:"cluster,omitzero"`
+	Aborted string            `json:"aborted,omitzero"` // why the run ended before it was due to
+	// how long the run was to take; absent where it lasts as long as the command
+	Planned time.Duration `json:"planned,omitzero"`
+	// the recording ends before the run did: Duration is what was recorded, and nothing is said of the time after
+	Truncated bool `json:"truncated,omitzero"`
+	// why not all of the run is on disk; what is said here was judged from all of it
+	Unsaved string `json:"unsaved,omitzero"`
+	Live    bool   `json:"live,omitzero"` // the run goes on: what follows may still change
 }
 
 // Recorded says how much of a run that is Truncated was recorded. write prints a length of time.
@@ -126,75 +142,98 @@ type Source struct {
 	Zone  string            `json:"zone,omitzero"`
 	Clock *SourceClock      `json:"clock,omitzero"` // absent if it has the run's
 
-	Late     int       `json:"late"`              // requests of its judged targets that it sent late
-	Stalls   int       `json:"stalls"`            // how often it was stopped
-	Coverage *float64  `json:"coverage,omitzero"` // the worst of its judged targets'; absent if it has none
-	Lost     []Instant `json:"lost,omitzero"`     // stretches, from Earliest to Latest, of which what it measured is not on record
+	Late     int      `json:"late"`              // requests of its judged targets that it sent late
+	Stalls   int      `json:"stalls"`            // how often it was stopped
+	Coverage *float64 `json:"coverage,omitzero"` // the worst of its judged targets'; absent if it has none
+	// stretches, from Earliest to Latest, of which what it measured is not on record
+	Lost []Instant `json:"lost,omitzero"`
 }
 
 // A SourceClock is how a source's clock stood against the run's.
 type SourceClock struct {
-	Min       time.Duration `json:"min"` // the run's clock was ahead of it by at least Min and at most Max, over the whole run
+	// the run's clock was ahead of it by at least Min and at most Max, over the whole run
+	Min       time.Duration `json:"min"`
 	Max       time.Duration `json:"max"`
-	Exchanges int           `json:"exchanges"`      // how often the two were compared
-	Jumps     int           `json:"jumps,omitzero"` // how often it jumped against the run's, as where its machine was suspended
+	Exchanges int           `json:"exchanges"` // how often the two were compared
+	// how often it jumped against the run's, as where its machine was suspended
+	Jumps int `json:"jumps,omitzero"`
 }
 
 // Target is one target's totals over the run.
 type Target struct {
-	ID        timeline.TargetID   `json:"id"`
-	Name      string              `json:"name"`
-	Kind      timeline.TargetKind `json:"kind"`
-	URL       string              `json:"url"`
-	Source    string              `json:"source,omitzero"`
-	Node      string              `json:"node,omitzero"`
-	Service   string              `json:"service,omitzero"`
-	PortName  string              `json:"portName,omitzero"`  // the name of the Service's port; absent if it has none
-	Route     string              `json:"route,omitzero"`     // the way to the Service, where one was asked for: nodeport
-	RouteNode string              `json:"routeNode,omitzero"` // the node whose port is asked; absent where Node itself leads requests on
-	Turns     bool                `json:"turns,omitzero"`     // connections go to each of the addresses of the URL's name in turn: those of a headless Service
-	Addr      string              `json:"addr,omitzero"`
-	Pod       string              `json:"pod,omitzero"`
-	PodUID    string              `json:"podUID,omitzero"`
-	PodNode   string              `json:"podNode,omitzero"`
-	Rate      float64             `json:"rate"` // asked for, requests per second
+	ID       timeline.TargetID   `json:"id"`
+	Name     string              `json:"name"`
+	Kind     timeline.TargetKind `json:"kind"`
+	URL      string              `json:"url"`
+	Source   string              `json:"source,omitzero"`
+	Node     string              `json:"node,omitzero"`
+	Service  string              `json:"service,omitzero"`
+	PortName string              `json:"portName,omitzero"` // the name of the Service's port; absent if it has none
+	// the way to the Service, where one was asked for: nodeport
+	Route string `json:"route,omitzero"`
+	// the node whose port is asked; absent where Node itself leads requests on
+	RouteNode string `json:"routeNode,omitzero"`
+	// connections go to each of the addresses of the URL's name in turn: those of a headless Service
+	Turns   bool    `json:"turns,omitzero"`
+	Addr    string  `json:"addr,omitzero"`
+	Pod     string  `json:"pod,omitzero"`
+	PodUID  string  `json:"podUID,omitzero"`
+	PodNode string  `json:"podNode,omitzero"`
+	Rate    float64 `json:"rate"` // asked for, requests per second
 
 	Proves string `json:"proves,omitzero"` // what a success is: "a reply with status 200 to 399"
-	Blind  bool   `json:"blind,omitzero"`  // a success shows only that somebody accepted a connection, not that the application answers
+	// a success shows only that somebody accepted a connection, not that the application answers
+	Blind bool `json:"blind,omitzero"`
 
 	Connections int `json:"connections,omitzero"` // of kind reused: how many persistent ones are kept
 
-	Sent    int            `json:"sent"` // requests whose outcome tells something of the target: ok + failed
-	OK      int            `json:"ok"`
-	Failed  int            `json:"failed"`
-	NotSent int            `json:"notSent"`          // requests without evidence, by a fault of our own: classes notsent and local
-	Late    int            `json:"late"`             // sent more than max(1 interval, 5 ms) after due
-	Delayed int            `json:"delayed,omitzero"` // of the ok ones, those of which it is not known when the answer came, because the prober was stopped or read it late: they have no part in latency and slow windows
-	Classes map[string]int `json:"classes"`          // how many requests ended in each class
+	Sent   int `json:"sent"` // requests whose outcome tells something of the target: ok + failed
+	OK     int `json:"ok"`
+	Failed int `json:"failed"`
+	// requests without evidence, by a fault of our own: classes notsent and local
+	NotSent int `json:"notSent"`
+	Late    int `json:"late"` // sent more than max(1 interval, 5 ms) after due
+	// of the ok ones, those of which it is not known when the answer came, because the prober was stopped or read it
+	// late: they have no part in latency and slow windows
+	Delayed int            `json:"delayed,omitzero"`
+	Classes map[string]int `json:"classes"` // how many requests ended in each class
 
-	NewConnections  int             `json:"newConnections,omitzero"`  // reused: how many ok requests were the first on their connection
-	FailedAddresses []FailedAddress `json:"failedAddresses,omitzero"` // addresses of its name that failed before another one answered: requests that succeeded, late
+	// reused: how many ok requests were the first on their connection
+	NewConnections int `json:"newConnections,omitzero"`
+	// addresses of its name that failed before another one answered: requests that succeeded, late
+	FailedAddresses []FailedAddress `json:"failedAddresses,omitzero"`
 
-	AchievedRate   float64       `json:"achievedRate"`            // sent ÷ measured time
-	Resolution     time.Duration `json:"resolution"`              // detection limit: the longest time between successive sends while observed
-	GapLimit       time.Duration `json:"gapLimit,omitzero"`       // a longer time between two sends, with nothing in flight, is unobserved: --resolution, at least 3 intervals; by default 50 ms or 10 intervals, whichever is longer
-	Coverage       float64       `json:"coverage"`                // observed ÷ measured time, 0 to 1
-	SharedCoverage *float64      `json:"sharedCoverage,omitzero"` // observed by at least one of the sources that send the same to the same Service; absent if there is one
-	Measured       Instant       `json:"measured"`                // from the first due instant, or from when measuring was to begin if that was over 150 ms earlier (Earliest), to the end of its measuring (Latest)
-	SlowFrom       time.Duration `json:"slowFrom,omitzero"`       // an ok request that took longer is slow: --slow, or by default 500 ms or 3 times what 9 of 10 answers took at the start, whichever is longer
-	AlwaysSlow     bool          `json:"alwaysSlow,omitzero"`     // every ok request took longer than --slow, or 500 ms: that is how the target answers, and no window
-	Latency        *Latency      `json:"latency,omitzero"`        // of ok requests, from Due; absent if there were none
+	AchievedRate float64 `json:"achievedRate"` // sent ÷ measured time
+	// detection limit: the longest time between successive sends while observed
+	Resolution time.Duration `json:"resolution"`
+	// a longer time between two sends, with nothing in flight, is unobserved: --resolution, at least 3 intervals; by
+	// default 50 ms or 10 intervals, whichever is longer
+	GapLimit time.Duration `json:"gapLimit,omitzero"`
+	Coverage float64       `json:"coverage"` // observed ÷ measured time, 0 to 1
+	// observed by at least one of the sources that send the same to the same Service; absent if there is one
+	SharedCoverage *float64 `json:"sharedCoverage,omitzero"`
+	// from the first due instant, or from when measuring was to begin if that was over 150 ms earlier (Earliest), to
+	// the end of its measuring (Latest)
+	Measured Instant `json:"measured"`
+	// an ok request that took longer is slow: --slow, or by default 500 ms or 3 times what 9 of 10 answers took at the
+	// start, whichever is longer
+	SlowFrom time.Duration `json:"slowFrom,omitzero"`
+	// every ok request took longer than --slow, or 500 ms: that is how the target answers, and no window
+	AlwaysSlow bool     `json:"alwaysSlow,omitzero"`
+	Latency    *Latency `json:"latency,omitzero"` // of ok requests, from Due; absent if there were none
 }
 
 // A FailedAddress is one of several addresses of a target's name that failed when connections were made. They went to
 // another one then, in the time that was left; where none accepted, the request failed. Of each target the first 8
 // different ones are counted.
 type FailedAddress struct {
-	Addr        string  `json:"addr"`
-	Class       string  `json:"class"`       // what came of connecting to it
-	Text        string  `json:"text"`        // the same in the words of the first failure
-	Connections int     `json:"connections"` // made to another address for that reason, but for those during which the prober was stopped; at least so many, while the run goes on or where it broke off
-	During      Instant `json:"during"`      // when they were made
+	Addr  string `json:"addr"`
+	Class string `json:"class"` // what came of connecting to it
+	Text  string `json:"text"`  // the same in the words of the first failure
+	// made to another address for that reason, but for those during which the prober was stopped; at least so many,
+	// while the run goes on or where it broke off
+	Connections int     `json:"connections"`
+	During      Instant `json:"during"` // when they were made
 }
 
 // Latency are quantiles of the time from Due to Done.
@@ -219,8 +258,12 @@ const (
 type Basis string
 
 const (
-	Exact       Basis = "exact"       // 8 requests or more failed and none succeeded among them, so one good request proves health: the brackets hold the truth
-	Statistical Basis = "statistical" // only a share of requests failed, or too few to tell, or they timed out, which shows when answers usually come: the brackets hold the truth with 99 % probability
+	// 8 requests or more failed and none succeeded among them, so one good request proves health: the brackets hold the
+	// truth
+	Exact Basis = "exact"
+	// only a share of requests failed, or too few to tell, or they timed out, which shows when answers usually come:
+	// the brackets hold the truth with 99 % probability
+	Statistical Basis = "statistical"
 )
 
 // A Window is a stretch in which requests to one target failed. Start and End are brackets: the
@@ -236,24 +279,37 @@ type Window struct {
 	End    Instant    `json:"end"`
 	Length Length     `json:"length"`
 
-	Sent     int            `json:"sent"` // the failures and the requests amid them, of time-outs all that were sent from the first to the last; of fewer than 3 failures with none amid them, all within the brackets
-	Failed   int            `json:"failed"`
-	SetAside int            `json:"setAside,omitzero"` // requests of class local between the failures: counted neither as sent nor as failed, for the failure may be the prober's own
-	Slow     int            `json:"slow,omitzero"`     // in a window of kind slow, which has no failures: the slow successes
-	Share    float64        `json:"share"`             // failed ÷ sent; of kind slow: slow ÷ sent
+	// the failures and the requests amid them, of time-outs all that were sent from the first to the last; of fewer
+	// than 3 failures with none amid them, all within the brackets
+	Sent   int `json:"sent"`
+	Failed int `json:"failed"`
+	// requests of class local between the failures: counted neither as sent nor as failed, for the failure may be the
+	// prober's own
+	NoEvidence int `json:"noEvidence,omitzero"`
+	// in a window of kind slow, which has no failures: the slow successes
+	Slow     int            `json:"slow,omitzero"`
+	Share    float64        `json:"share"` // failed ÷ sent; of kind slow: slow ÷ sent
 	Downtime Length         `json:"downtime"`
 	Blackout *Length        `json:"blackout,omitzero"` // the longest stretch of at least 3 failures without a success
 	Classes  map[string]int `json:"classes"`           // failures by class
 	Backends map[string]int `json:"backends,omitzero"` // who answered the successes inside
-	Failing  []FailingPod   `json:"failing,omitzero"`  // the Pods whose own addresses failed meanwhile as most of its requests did
-	Errors   []ErrorText    `json:"errors,omitzero"`   // what its failures said, where their class alone does not tell what was wrong
-	Cut      *Instant       `json:"cut,omitzero"`      // when requests in flight failed all at once, as when a server is killed, while others in flight did not: the failures became known then
-	Open     Open           `json:"open"`
-	Most     *Most          `json:"most,omitzero"`  // of an open window: how much it can be all the same; absent if nothing bounds it
-	Live     bool           `json:"live,omitzero"`  // not final: later requests may change it
-	Ended    *Evidence      `json:"ended,omitzero"` // the last change near its end that can have ended it: an endpoint, the Service, a node; absent if there was none
+	// the Pods whose own addresses failed meanwhile as most of its requests did
+	Failing []FailingPod `json:"failing,omitzero"`
+	// what its failures said, where their class alone does not tell what was wrong
+	Errors []ErrorText `json:"errors,omitzero"`
+	// when requests in flight failed all at once, as when a server is killed, while others in flight did not: the
+	// failures became known then
+	Cut  *Instant `json:"cut,omitzero"`
+	Open Open     `json:"open"`
+	// of an open window: how much it can be all the same; absent if nothing bounds it
+	Most *Most `json:"most,omitzero"`
+	Live bool  `json:"live,omitzero"` // not final: later requests may change it
+	// the last change near its end that can have ended it: an endpoint, the Service, a node; absent if there was none
+	Ended *Evidence `json:"ended,omitzero"`
 
 	Causes []Cause `json:"causes"` // most likely first; never empty in a judged window
+
+	Said WindowSaid `json:"said"` // the window in words
 }
 
 // An ErrorText is why requests of a class failed. The first 3 different texts of each target and class are kept:
@@ -268,9 +324,10 @@ type ErrorText struct {
 type FailingPod struct {
 	Pod    string  `json:"pod"` // its name
 	UID    string  `json:"uid"`
-	Target string  `json:"target"`          // that asked it
-	Since  Instant `json:"since"`           // when it began to fail
-	Ending uint32  `json:"ending,omitzero"` // the ID of the event that shows what ended it, if that was before; absent if nothing had
+	Target string  `json:"target"` // that asked it
+	Since  Instant `json:"since"`  // when it began to fail
+	// the ID of the event that shows what ended it, if that was before; absent if nothing had
+	Ending uint32 `json:"ending,omitzero"`
 }
 
 // Open tells at which side a window's bracket ends for want of observation, not at a good request.
@@ -297,15 +354,17 @@ const (
 
 // A Cause is why a window opened, with its evidence and what else it could be.
 type Cause struct {
-	Rule       string     `json:"rule"`            // "route-outlives-pod"; "unexplained" is an honest answer
-	Reason     string     `json:"reason,omitzero"` // which of several ways it came about, of a rule that knows them apart: "one-replica"; absent if that was not seen
+	Rule string `json:"rule"` // "route-outlives-pod"; "unexplained" is an honest answer
+	// which of several ways it came about, of a rule that knows them apart: "one-replica"; absent if that was not seen
+	Reason     string     `json:"reason,omitzero"`
 	Confidence Confidence `json:"confidence"`
 	Text       string     `json:"text"`         // one sentence with names and figures
 	Fix        string     `json:"fix,omitzero"` // what to change, with a number in it
 	Evidence   []Evidence `json:"evidence"`
-	Rivals     []string   `json:"rivals"`            // other rules that fit, with why they rank lower
-	Explains   int        `json:"explains,omitzero"` // how many of the window's failures it can have made; absent if all
-	Measures   []Measure  `json:"measures,omitzero"` // the numbers the text and the fix rest on
+	Rivals     []string   `json:"rivals"` // other rules that fit, with why they rank lower
+	// how many of the window's failures it can have made; absent if all
+	Explains int       `json:"explains,omitzero"`
+	Measures []Measure `json:"measures,omitzero"` // the numbers the text and the fix rest on
 }
 
 // RouteLag is the name of a [Measure]: how long the routes of a node led to a Pod after it had stopped.
@@ -339,7 +398,8 @@ type Unobserved struct {
 	Target string        `json:"target"`
 	Start  time.Duration `json:"start"`
 	End    time.Duration `json:"end"`
-	Reason string        `json:"reason"` // "not sent", "prober stalled", "local fault", "run ended early", "prober lost", "record damaged", "clock jumped"
+	// "not sent", "prober stalled", "local fault", "run ended early", "prober lost", "record damaged", "clock jumped"
+	Reason string `json:"reason"`
 }
 
 // Reasons of [Unobserved] time.
@@ -350,26 +410,29 @@ const (
 	ReasonEnded   = "run ended early"
 	ReasonGone    = "prober lost"    // the prober of the node was lost before the run ended
 	ReasonLost    = "record damaged" // what was measured is not on record
-	ReasonJumped  = "clock jumped"   // when the source's clock jumped against the run's: when things happened is not known
+	// when the source's clock jumped against the run's: when things happened is not known
+	ReasonJumped = "clock jumped"
 )
 
 // A Failure is one failed request.
 type Failure struct {
-	Target    string         `json:"target"`
-	Seq       uint64         `json:"seq"`
-	Due       time.Duration  `json:"due"`
-	Sent      time.Duration  `json:"sent"`
-	Done      time.Duration  `json:"done"`
-	Class     timeline.Class `json:"class"`
-	Code      uint16         `json:"code,omitzero"`
-	Backend   string         `json:"backend,omitzero"`
-	Peer      string         `json:"peer,omitzero"` // where the connection went, or was to go; only of targets whose connections go to several addresses in turn
-	Reused    bool           `json:"reused,omitzero"`
-	DNS       time.Duration  `json:"dns,omitzero"`
-	Connect   time.Duration  `json:"connect,omitzero"`
-	TLS       time.Duration  `json:"tls,omitzero"`
-	FirstByte time.Duration  `json:"firstByte,omitzero"`
-	Error     time.Duration  `json:"error,omitzero"` // due, sent and done may each have been so much earlier or later; absent if its source has the run's clock
+	Target  string         `json:"target"`
+	Seq     uint64         `json:"seq"`
+	Due     time.Duration  `json:"due"`
+	Sent    time.Duration  `json:"sent"`
+	Done    time.Duration  `json:"done"`
+	Class   timeline.Class `json:"class"`
+	Code    uint16         `json:"code,omitzero"`
+	Backend string         `json:"backend,omitzero"`
+	// where the connection went, or was to go; only of targets whose connections go to several addresses in turn
+	Peer      string        `json:"peer,omitzero"`
+	Reused    bool          `json:"reused,omitzero"`
+	DNS       time.Duration `json:"dns,omitzero"`
+	Connect   time.Duration `json:"connect,omitzero"`
+	TLS       time.Duration `json:"tls,omitzero"`
+	FirstByte time.Duration `json:"firstByte,omitzero"`
+	// due, sent and done may each have been so much earlier or later; absent if its source has the run's clock
+	Error time.Duration `json:"error,omitzero"`
 }
 
 // Earliest is when the request can have been sent at the earliest.
@@ -389,7 +452,8 @@ type Buckets struct {
 
 // BucketSeries holds one entry per slot. A slot with Sent 0 was not measured.
 type BucketSeries struct {
-	Start      int         `json:"start,omitzero"` // index of the first slot in the lists below; only those of direct targets leave out slots
+	// index of the first slot in the lists below; only those of direct targets leave out slots
+	Start      int         `json:"start,omitzero"`
 	Sent       []int       `json:"sent"`
 	Failed     []int       `json:"failed"`
 	Unobserved []float64   `json:"unobserved"` // share of the slot not observed, 0 to 1
@@ -419,20 +483,26 @@ type Event struct {
 	Addr   string             `json:"addr,omitzero"`
 	Detail string             `json:"detail,omitzero"`
 
-	Service  string `json:"service,omitzero"`  // NAMESPACE/NAME of the Service an endpoint is of
-	PortName string `json:"portName,omitzero"` // the name of the Service's port an endpoint is of; absent if it has none
-	Port     uint16 `json:"port,omitzero"`     // the number of an endpoint's own port
+	Service string `json:"service,omitzero"` // NAMESPACE/NAME of the Service an endpoint is of
+	// the name of the Service's port an endpoint is of; absent if it has none
+	PortName string `json:"portName,omitzero"`
+	Port     uint16 `json:"port,omitzero"` // the number of an endpoint's own port
 
-	Services []string `json:"services,omitzero"` // NAMESPACE/NAME of each Service that a watch is about; absent: every one of the run
+	// NAMESPACE/NAME of each Service that a watch is about; absent: every one of the run
+	Services []string `json:"services,omitzero"`
 
 	ExitCode *int           `json:"exitCode,omitzero"` // of a container or command that ended
 	Grace    *time.Duration `json:"grace,omitzero"`    // the grace period of a Pod's deletion
-	Count    int            `json:"count,omitzero"`    // how often it happened so far: a container's restarts, connections that passed an address over
-	Status   uint16         `json:"status,omitzero"`   // the HTTP status of a failed request, or its grpc-status if below 100; absent if none was read
+	// how often it happened so far: a container's restarts, connections that passed an address over
+	Count int `json:"count,omitzero"`
+	// the HTTP status of a failed request, or its grpc-status if below 100; absent if none was read
+	Status uint16 `json:"status,omitzero"`
 
-	Owner    string             `json:"owner,omitzero"`    // KIND/NAME of a Pod's controller
-	Template string             `json:"template,omitzero"` // the ID of a Pod's template, whose snapshot says what it has
-	Actor    string             `json:"actor,omitzero"`    // the field manager that made this change of an object's spec; absent if it is not known
+	Owner string `json:"owner,omitzero"` // KIND/NAME of a Pod's controller
+	// the ID of a Pod's template, whose snapshot says what it has
+	Template string `json:"template,omitzero"`
+	// the field manager that made this change of an object's spec; absent if it is not known
+	Actor    string             `json:"actor,omitzero"`
 	Snapshot *timeline.Snapshot `json:"snapshot,omitzero"` // what an object is from then on
 
 	Preflight *timeline.Preflight `json:"preflight,omitzero"` // what was predicted of a Service
@@ -485,23 +555,24 @@ type Pod struct {
 	Node      string `json:"node,omitzero"`
 	IP        string `json:"ip,omitzero"`
 
-	Created          *Instant       `json:"created,omitzero"`
-	Scheduled        *Instant       `json:"scheduled,omitzero"`
-	Started          *Instant       `json:"started,omitzero"`
-	Ready            *Instant       `json:"ready,omitzero"` // first became ready
-	Deleted          *Instant       `json:"deleted,omitzero"`
-	Killing          *Instant       `json:"killing,omitzero"`
-	NotReady         *Instant       `json:"notReady,omitzero"` // last turned not ready
-	EndpointReady    *Instant       `json:"endpointReady,omitzero"`
-	EndpointNotReady *Instant       `json:"endpointNotReady,omitzero"`
-	EndpointRemoved  *Instant       `json:"endpointRemoved,omitzero"`
-	Stopped          *Instant       `json:"stopped,omitzero"` // its direct target: between the last answer and the first failure known
-	Exited           *Instant       `json:"exited,omitzero"`
-	Gone             *Instant       `json:"gone,omitzero"`
-	ExitCode         *int           `json:"exitCode,omitzero"`
-	FirstOK          *time.Duration `json:"firstOk,omitzero"`
-	LastOK           *time.Duration `json:"lastOk,omitzero"`
-	LastFailure      *time.Duration `json:"lastFailure,omitzero"`
+	Created          *Instant `json:"created,omitzero"`
+	Scheduled        *Instant `json:"scheduled,omitzero"`
+	Started          *Instant `json:"started,omitzero"`
+	Ready            *Instant `json:"ready,omitzero"` // first became ready
+	Deleted          *Instant `json:"deleted,omitzero"`
+	Killing          *Instant `json:"killing,omitzero"`
+	NotReady         *Instant `json:"notReady,omitzero"` // last turned not ready
+	EndpointReady    *Instant `json:"endpointReady,omitzero"`
+	EndpointNotReady *Instant `json:"endpointNotReady,omitzero"`
+	EndpointRemoved  *Instant `json:"endpointRemoved,omitzero"`
+	// its direct target: between the last answer and the first failure known
+	Stopped     *Instant       `json:"stopped,omitzero"`
+	Exited      *Instant       `json:"exited,omitzero"`
+	Gone        *Instant       `json:"gone,omitzero"`
+	ExitCode    *int           `json:"exitCode,omitzero"`
+	FirstOK     *time.Duration `json:"firstOk,omitzero"`
+	LastOK      *time.Duration `json:"lastOk,omitzero"`
+	LastFailure *time.Duration `json:"lastFailure,omitzero"`
 
 	Owner    string  `json:"owner,omitzero"`    // KIND/NAME of its controller
 	Template string  `json:"template,omitzero"` // the ID of its template, which a snapshot event has
@@ -516,8 +587,11 @@ type Ending struct {
 	Text  string  `json:"text"`  // "evicted through the API, node2 being cordoned (a drain)"
 	Event uint32  `json:"event"` // the ID of the event that shows it
 
-	Of     *timeline.Object `json:"of,omitzero"`     // what was scaled, rolled out or drained: the workload, or the node; absent of other endings
-	Change uint32           `json:"change,omitzero"` // the ID of the event by which that was asked for: the change of the workload, the cordon; absent if it was not seen
+	// what was scaled, rolled out or drained: the workload, or the node; absent of other endings
+	Of *timeline.Object `json:"of,omitzero"`
+	// the ID of the event by which that was asked for: the change of the workload, the cordon; absent if it was not
+	// seen
+	Change uint32 `json:"change,omitzero"`
 }
 
 // EndedBy says who or what ended a Pod. The list is closed.
@@ -538,7 +612,8 @@ const (
 // PodState is a stretch of a Pod's lane. It lasts until the next one's Start.
 type PodState struct {
 	Start time.Duration `json:"start"`
-	State string        `json:"state"` // pending, creating, running, ready, terminating+serving, terminating, gone, crashed
+	// pending, creating, running, ready, terminating+serving, terminating, gone, crashed
+	State string `json:"state"`
 }
 
 // Result of a verdict.
@@ -554,40 +629,48 @@ const (
 // Verdict is the run in one word, and the figures it rests on. Where several targets are judged,
 // failed adds over them and the others are the worst target's.
 type Verdict struct {
-	Result          Result         `json:"result"`
-	ExitCode        int            `json:"exitCode"`
-	Reasons         []string       `json:"reasons"` // why, in sentences; what makes a run inconclusive
-	Gates           []GateResult   `json:"gates"`
-	Sent            int            `json:"sent"`
-	Failed          int            `json:"failed"`
-	ErrorRate       float64        `json:"errorRate"`
-	Windows         int            `json:"windows"` // of kind outage or partial
-	Downtime        Downtime       `json:"downtime"`
-	LongestWindow   *Length        `json:"longestWindow,omitzero"`   // absent if there was none
-	LongestBlackout *Length        `json:"longestBlackout,omitzero"` // absent if there was none
-	Blind           string         `json:"blind,omitzero"`           // what a success proves of targets of which no answer is awaited, in words; absent if there is none
-	Held            string         `json:"held,omitzero"`            // what became of connections that were kept open, in a sentence; absent if none were
-	Notes           []string       `json:"notes,omitzero"`           // what is worth knowing and makes no window, in sentences
-	DetectionLimit  time.Duration  `json:"detectionLimit"`           // an outage of all requests shorter than this may have gone unseen
-	Coverage        float64        `json:"coverage"`                 // the worst judged target's; of targets that send the same from several sources, what they have together
-	Nodes           []NodeCoverage `json:"nodes,omitzero"`           // what each node observed of a run that measures from several, the least first
-	LatencyP99      *time.Duration `json:"latencyP99,omitzero"`      // the worst judged target's
-	Validity        Validity       `json:"validity"`
+	Result          Result       `json:"result"`
+	ExitCode        int          `json:"exitCode"`
+	Reasons         []string     `json:"reasons"` // why, in sentences; what makes a run inconclusive
+	Gates           []GateResult `json:"gates"`
+	Sent            int          `json:"sent"`
+	Failed          int          `json:"failed"`
+	ErrorRate       float64      `json:"errorRate"`
+	Windows         int          `json:"windows"` // of kind outage or partial
+	Downtime        Downtime     `json:"downtime"`
+	LongestWindow   *Length      `json:"longestWindow,omitzero"`   // absent if there was none
+	LongestBlackout *Length      `json:"longestBlackout,omitzero"` // absent if there was none
+	// what a success proves of targets of which no answer is awaited, in words; absent if there is none
+	Blind string `json:"blind,omitzero"`
+	// what became of connections that were kept open, in a sentence; absent if none were
+	Held string `json:"held,omitzero"`
+	// what is worth knowing and makes no window, in sentences
+	Notes []string `json:"notes,omitzero"`
+	// an outage of all requests shorter than this may have gone unseen
+	DetectionLimit time.Duration `json:"detectionLimit"`
+	// the worst judged target's; of targets that send the same from several sources, what they have together
+	Coverage float64 `json:"coverage"`
+	// what each node observed of a run that measures from several, the least first
+	Nodes      []NodeCoverage `json:"nodes,omitzero"`
+	LatencyP99 *time.Duration `json:"latencyP99,omitzero"` // the worst judged target's
+	Validity   Validity       `json:"validity"`
 }
 
 // A NodeCoverage is how much one node observed of what is measured from several nodes.
 type NodeCoverage struct {
 	Node       string        `json:"node"`
-	Coverage   float64       `json:"coverage"`        // observed ÷ measured time, of what it observed least
-	Unobserved time.Duration `json:"unobserved"`      // how long it did not observe that
-	Target     string        `json:"target,omitzero"` // its target of which that is so; absent if nothing was measured from the node
+	Coverage   float64       `json:"coverage"`   // observed ÷ measured time, of what it observed least
+	Unobserved time.Duration `json:"unobserved"` // how long it did not observe that
+	// its target of which that is so; absent if nothing was measured from the node
+	Target string `json:"target,omitzero"`
 }
 
 // Downtime is request-weighted: the time a service failing every request would need to lose as many. Its bounds hold
 // what may lie in unobserved time, too.
 type Downtime struct {
 	Total Length `json:"total"`
-	Open  bool   `json:"open,omitzero"` // it may be more than Total.Max: a window was under way when measuring began or ended
+	// it may be more than Total.Max: a window was under way when measuring began or ended
+	Open bool `json:"open,omitzero"`
 }
 
 // GateOutcome is what the error bars say about a gate.
@@ -615,6 +698,9 @@ type GateResult struct {
 	Unit    Unit        `json:"unit"`   // of the metric, and so of Value
 	Outcome GateOutcome `json:"outcome"`
 	Value   *Range      `json:"value,omitzero"` // absent if nothing was measured
+
+	Proven GateOutcome `json:"proven"` // as Outcome, but undecided where the run proves too little for a pass
+	Said   string      `json:"said"`   // how it was decided, in words
 }
 
 // Range holds a gate's value in the gate's unit.
@@ -626,14 +712,16 @@ type Range struct {
 
 // Validity tells how good the measurement itself was.
 type Validity struct {
-	Late       float64       `json:"late"` // share of requests of judged targets sent late
-	NotSent    int           `json:"notSent"`
-	Local      int           `json:"local,omitzero"`    // of these, requests for which the prober had no file descriptor, port or memory
+	Late    float64 `json:"late"` // share of requests of judged targets sent late
+	NotSent int     `json:"notSent"`
+	// of these, requests for which the prober had no file descriptor, port or memory
+	Local      int           `json:"local,omitzero"`
 	Shortage   string        `json:"shortage,omitzero"` // the system's error then, such as "too many open files"
 	WatchGaps  int           `json:"watchGaps"`
 	Unobserved time.Duration `json:"unobserved"` // the worst judged target's
 	Control    string        `json:"control"`    // "ok", "absent", or what went wrong
 	Stalls     int           `json:"stalls"`
-	LanesOff   []string      `json:"lanesOff,omitzero"`  // watched kinds we had no right to see
-	NotProbed  int           `json:"notProbed,omitzero"` // Pods with an endpoint that were never probed at their own address, in a run that probes some
+	LanesOff   []string      `json:"lanesOff,omitzero"` // watched kinds we had no right to see
+	// Pods with an endpoint that were never probed at their own address, in a run that probes some
+	NotProbed int `json:"notProbed,omitzero"`
 }

@@ -16,9 +16,7 @@ import (
 // This file says what would make a run conclusive that was not. Time is not observed for several reasons, and each has
 // its own advice.
 
-// Help says what would make a run conclusive that was not; "" if nothing is known to.
-func Help(tl *model.Timeline) string { return judgement{tl: tl, v: &tl.Verdict}.help() }
-
+// help says what would make a run conclusive that was not; "" if nothing is known to.
 func (j judgement) help() string {
 	undecided := slices.ContainsFunc(j.v.Gates, func(g model.GateResult) bool {
 		return g.Outcome == model.GateUndecided && g.Value != nil

@@ -67,8 +67,10 @@ func TestAdviceIsThatOfTheLargestReason(t *testing.T) {
 			Name: "web new", Kind: timeline.New, Sent: 1000, OK: 1000, Coverage: 0.9,
 			Measured: model.Instant{Latest: 20 * second},
 		}}}
-		if Judge(tl, nil); Help(tl) != tt.want {
-			t.Errorf("%s:\n got %s\nwant %s", tt.what, Help(tl), tt.want)
+		Judge(tl, nil)
+		j := judgement{tl: tl, v: &tl.Verdict}
+		if got := j.help(); got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.what, got, tt.want)
 		}
 	}
 }
@@ -86,8 +88,10 @@ func TestAdviceForNodesIsThatOfWhatTheyMissed(t *testing.T) {
 		End: 10100 * time.Millisecond, Reason: model.ReasonStalled})
 	const want = "leave every prober running until the run is over: that on node2 was lost (Pod lapse-x: it was " +
 		"ended); a lower --min-node-coverage accepts it"
-	if Judge(tl, nil); Help(tl) != want {
-		t.Errorf("\n got %s\nwant %s", Help(tl), want)
+	Judge(tl, nil)
+	j := judgement{tl: tl, v: &tl.Verdict}
+	if got := j.help(); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/correlate/windows"
+	"lapse/correlate/wording"
 	"lapse/timeline"
 )
 
@@ -204,20 +205,11 @@ func shortOf(tl *model.Timeline) string {
 	}
 	var said []string
 	for _, n := range short[:min(len(short), maxNodes)] {
-		said = append(said, Silence(n))
+		said = append(said, wording.Silence(n))
 	}
 	if more := len(short) - maxNodes; more > 0 {
 		said = append(said, fmt.Sprintf("and %d more", more))
 	}
 	return fmt.Sprintf("%s: each node must observe %s (--min-node-coverage), for a fault may show from one node alone",
 		strings.Join(said, "; "), quantity.Percent(tl.MinNodeCoverage()))
-}
-
-// Silence says how much a node observed, and for how long it was silent.
-func Silence(n model.NodeCoverage) string {
-	if n.Target == "" {
-		return n.Node + " observed nothing"
-	}
-	return fmt.Sprintf("%s observed %s and was silent for %s (%s)", n.Node, quantity.Coverage(n.Coverage),
-		quantity.Span(n.Unobserved), n.Target)
 }

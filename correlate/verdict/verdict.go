@@ -11,6 +11,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/correlate/wording"
 )
 
 // Exit codes of a judged run. 1 and 2 are errors of ours and of the user's; they have no verdict, but for [Unsaved].
@@ -39,6 +40,32 @@ func Judge(tl *model.Timeline, gates []Gate) {
 	v.Result, v.ExitCode = j.result()
 	v.Reasons, v.Notes, v.Held = j.reasons(), notes(tl), HeldFound(tl)
 	tl.Verdict, tl.Scorecard, tl.Services = v, score(tl), services(tl)
+	Say(tl)
+}
+
+// Say puts a judged run into words, as [Judge] does: for one that has none, or whose verdict was changed.
+func Say(tl *model.Timeline) {
+	j := judgement{tl: tl, v: &tl.Verdict}
+	w := wording.Judged{Doubts: j.doubts(), Help: j.help(), Exit: j.exit()}
+	if j.v.Sent > 0 {
+		w.Finding = j.finding()
+	}
+	wording.Say(tl, w)
+}
+
+// exit says why the exit code is not what the gates made it; "" if it is.
+func (j judgement) exit() string {
+	switch {
+	case j.v.ExitCode == ExitUnsaved:
+		return "not all of it is on disk"
+	case j.v.ExitCode == ExitCommand:
+		return "the command failed"
+	case j.v.ExitCode == ExitAborted && j.tl.Run.Truncated:
+		return "the recording breaks off"
+	case j.v.ExitCode == ExitAborted:
+		return "aborted"
+	}
+	return ""
 }
 
 // Unsaved says of a judged run that not all of it is on disk, and why. What was found stays, and so does every exit
@@ -47,6 +74,7 @@ func Unsaved(tl *model.Timeline, why error) {
 	tl.Run.Unsaved = strings.TrimPrefix(tl.Run.Unsaved+"; "+why.Error(), "; ")
 	tl.Verdict.Reasons = append(tl.Verdict.Reasons, "not all of the run is on disk: "+why.Error())
 	tl.Verdict.ExitCode = cmp.Or(tl.Verdict.ExitCode, ExitUnsaved)
+	Say(tl)
 }
 
 // A judgement weighs the figures of one run.
@@ -177,7 +205,7 @@ func (j judgement) reasons() []string {
 		reasons = append(reasons, fmt.Sprintf("the wrapped command failed with exit code %d", code))
 	}
 	if help := j.help(); help != "" {
-		reasons = append(reasons, "what would help: "+help)
+		reasons = append(reasons, wording.Help+help)
 	}
 	return reasons
 }
@@ -235,6 +263,3 @@ func (j judgement) cause() string {
 	c := worst.Causes[0]
 	return fmt.Sprintf("%s [%s]: %s", c.Rule, c.Confidence, c.Text)
 }
-
-// Doubts returns the reasons for which a judged run that fails no gate does not pass either.
-func Doubts(tl *model.Timeline) []string { return judgement{tl: tl, v: &tl.Verdict}.doubts() }

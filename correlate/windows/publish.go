@@ -20,19 +20,19 @@ func (w window) publish(slow bool, unobserved, unsure []Period, backends []strin
 		sent += w.confirmed.start + w.confirmed.end // too few for a share of their own
 	}
 	p := model.Window{
-		Kind:     model.Partial,
-		Basis:    model.Exact,
-		Start:    w.start,
-		End:      w.end,
-		Length:   model.Length{Min: max(0, w.end.Earliest-w.start.Latest), Max: w.end.Latest - w.start.Earliest},
-		Sent:     sent,
-		Failed:   w.failed,
-		SetAside: w.setAside,
-		Share:    float64(w.failed) / float64(sent),
-		Classes:  ClassNames(&w.classes),
-		Backends: backendNames(w.backends, backends),
-		Open:     w.open,
-		Cut:      w.cut,
+		Kind:       model.Partial,
+		Basis:      model.Exact,
+		Start:      w.start,
+		End:        w.end,
+		Length:     model.Length{Min: max(0, w.end.Earliest-w.start.Latest), Max: w.end.Latest - w.start.Earliest},
+		Sent:       sent,
+		Failed:     w.failed,
+		NoEvidence: w.setAside,
+		Share:      float64(w.failed) / float64(sent),
+		Classes:    ClassNames(&w.classes),
+		Backends:   backendNames(w.backends, backends),
+		Open:       w.open,
+		Cut:        w.cut,
 	}
 	if w.statistical || w.needed.start > 1 || w.needed.end > 1 {
 		p.Basis = model.Statistical

@@ -32,14 +32,15 @@ type Group struct {
 	NotSent      int     `json:"notSent"`
 	Late         int     `json:"late"`
 
-	Coverage float64       `json:"coverage"`          // the least of one target
-	GapLimit time.Duration `json:"gapLimit,omitzero"` // the longest of one target
-	SlowFrom time.Duration `json:"slowFrom,omitzero"` // the least of a target with slow answers in a window; absent if there is none
-	Measured model.Instant `json:"measured"`          // from when the first of them was measured (Earliest) to when the last one was (Latest)
+	Coverage float64 `json:"coverage"` // the least of one target
+	// from when the first of them was measured (Earliest) to when the last one was (Latest)
+	Measured model.Instant `json:"measured"`
 
-	Agree      bool     `json:"agree"`      // each window of one meets a window of every other one in time, and all were observed all along
-	Failing    []string `json:"failing"`    // names of the targets that have windows
-	Unobserved []Span   `json:"unobserved"` // when one of them at least was not observed; rising, and apart from each other
+	// each window of one meets a window of every other one in time, and all were observed all along
+	Agree   bool     `json:"agree"`
+	Failing []string `json:"failing"` // names of the targets that have windows
+	// when one of them at least was not observed; rising, and apart from each other
+	Unobserved []Span `json:"unobserved"`
 }
 
 // A Span is a stretch of a run.
@@ -50,10 +51,14 @@ type Span struct {
 
 // A Together is what several targets show in one row: a stretch of slots from Start on.
 type Together struct {
-	Start   int                           `json:"start"`
-	Share   []float64                     `json:"share"`            // the highest share of failed requests of one target; −1 where none was measured
-	Gap     model.SparseCounts            `json:"gap"`              // slots in a part of which one of them was unobserved, each with how many slots after it are too; slots count from the beginning of the run
-	Classes map[string]model.SparseCounts `json:"classes,omitzero"` // failed requests of all of them by class; slots count from the beginning of the run
+	Start int `json:"start"`
+	// the highest share of failed requests of one target; −1 where none was measured
+	Share []float64 `json:"share"`
+	// slots in a part of which one of them was unobserved, each with how many slots after it are too; slots count from
+	// the beginning of the run
+	Gap model.SparseCounts `json:"gap"`
+	// failed requests of all of them by class; slots count from the beginning of the run
+	Classes map[string]model.SparseCounts `json:"classes,omitzero"`
 }
 
 // unknownClass names failures of which a timeline does not tell the class, as the page does.
@@ -86,14 +91,19 @@ func groupsOf(tl *model.Timeline) []*grouped {
 				name += " of " + t.Service + " " + t.PortName
 			}
 			taken[name] = true
-			g = &grouped{Group: Group{ID: t.ID, Name: name, Kind: t.Kind, Service: t.Service, PortName: t.PortName, Coverage: 1, Failing: []string{}, Unobserved: []Span{}}}
+			g = &grouped{Group: Group{
+				ID: t.ID, Name: name, Kind: t.Kind, Service: t.Service, PortName: t.PortName,
+				Coverage: 1, Failing: []string{}, Unobserved: []Span{},
+			}}
 			by[key], groups = g, append(groups, g)
 		}
 		g.members = append(g.members, t)
 	}
 	for _, g := range groups {
 		slices.SortStableFunc(g.members, func(a, b *model.Target) int {
-			return cmp.Or(cmp.Compare(zones[a.Source], zones[b.Source]), cmp.Compare(a.Node, b.Node), cmp.Compare(a.ID, b.ID))
+			return cmp.Or(
+				cmp.Compare(zones[a.Source], zones[b.Source]), cmp.Compare(a.Node, b.Node), cmp.Compare(a.ID, b.ID),
+			)
 		})
 		g.sum()
 	}
@@ -119,7 +129,6 @@ func (g *grouped) sum() {
 		g.NotSent += t.NotSent
 		g.Late += t.Late
 		g.Coverage = min(g.Coverage, t.Coverage)
-		g.GapLimit = max(g.GapLimit, t.GapLimit)
 		g.Measured.Latest = max(g.Measured.Latest, t.Measured.Latest)
 		if i == 0 || t.Measured.Earliest < g.Measured.Earliest {
 			g.Measured.Earliest = t.Measured.Earliest
@@ -130,10 +139,9 @@ func (g *grouped) sum() {
 // judge adds what the run's windows and its unobserved time say of each group.
 func judge(groups []*grouped, tl *model.Timeline) {
 	of := map[string]*grouped{}
-	slowFrom := map[string]time.Duration{}
 	for _, g := range groups {
 		for _, t := range g.members {
-			of[t.Name], slowFrom[t.Name] = g, t.SlowFrom
+			of[t.Name] = g
 		}
 	}
 	windows := map[string][]model.Window{}
@@ -146,9 +154,6 @@ func judge(groups []*grouped, tl *model.Timeline) {
 			g.Failing = append(g.Failing, w.Target)
 		}
 		windows[w.Target] = append(windows[w.Target], w)
-		if from := slowFrom[w.Target]; w.Kind == model.Slow && from > 0 && (g.SlowFrom == 0 || from < g.SlowFrom) {
-			g.SlowFrom = from
-		}
 	}
 	for _, u := range tl.Unobserved {
 		if g := of[u.Target]; g != nil {
@@ -166,7 +171,9 @@ func (g *grouped) meet(windows map[string][]model.Window) bool {
 	for _, name := range g.Failing {
 		for _, w := range windows[name] {
 			for _, other := range g.members {
-				if !slices.ContainsFunc(windows[other.Name], func(o model.Window) bool { return w.Start.Earliest <= o.End.Latest && o.Start.Earliest <= w.End.Latest }) {
+				if !slices.ContainsFunc(windows[other.Name], func(o model.Window) bool {
+					return w.Start.Earliest <= o.End.Latest && o.Start.Earliest <= w.End.Latest
+				}) {
 					return false
 				}
 			}
@@ -280,7 +287,8 @@ func notMeasured(tl *model.Timeline) map[string][]Span {
 		if t.Kind != timeline.New || t.Node == "" {
 			continue
 		}
-		own := append(slices.Clone(blank[t.Name]), Span{math.MinInt64, t.Measured.Earliest - 1}, Span{t.Measured.Latest + 1, math.MaxInt64})
+		own := append(slices.Clone(blank[t.Name]),
+			Span{math.MinInt64, t.Measured.Earliest - 1}, Span{t.Measured.Latest + 1, math.MaxInt64})
 		known, seen := of[t.Node]
 		if !seen {
 			of[t.Node] = joined(own)

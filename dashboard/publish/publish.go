@@ -58,6 +58,7 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 	p.put("t0", tl.T0)
 	p.put("run", tl.Run)
 	p.put("verdict", tl.Verdict)
+	p.put("said", tl.Said)
 	p.put("incidents", tl.Incidents)
 	p.put("services", tl.Services)
 	if len(tl.Held) > 0 {
@@ -181,11 +182,11 @@ func (p *Publisher) showGroups(tl *model.Timeline) {
 
 // Counts say how many targets there are, and how long one of them was not observed.
 type Counts struct {
-	Judged         int           `json:"judged"`
-	Evidence       int           `json:"evidence"`       // of the others: each endpoint's own, and the probers' controls
-	Unobserved     int           `json:"unobserved"`     // stretches in which a judged target was not observed
-	LongestMissing time.Duration `json:"longestMissing"` // the longest of these
-	TargetEvents   int           `json:"targetEvents"`   // events of kind "target", which the state leaves out
+	Judged int `json:"judged"`
+	// of the others: each endpoint's own, and the probers' controls
+	Evidence     int `json:"evidence"`
+	Unobserved   int `json:"unobserved"`   // stretches in which a judged target was not observed
+	TargetEvents int `json:"targetEvents"` // events of kind "target", which the state leaves out
 }
 
 func countsOf(tl *model.Timeline) Counts {
@@ -201,9 +202,6 @@ func countsOf(tl *model.Timeline) Counts {
 		if tl.Events[i].Kind == timeline.TargetChanged {
 			c.TargetEvents++
 		}
-	}
-	for _, u := range tl.Unobserved {
-		c.LongestMissing = max(c.LongestMissing, u.End-u.Start)
 	}
 	return c
 }
@@ -256,7 +254,14 @@ func details(tl *model.Timeline, groups []*grouped) func(part string) map[string
 			addMembers(values, tl, groups, name)
 		case ofSeries:
 			if s, known := tl.Buckets.Of(target); known && len(s.Sent) > 0 {
-				values["bucket/"+target+"/0"] = chunk{Start: s.Start, Sent: s.Sent, Failed: s.Failed, Unobserved: s.Unobserved, Latency: s.Latency, Classes: s.Classes}
+				values["bucket/"+target+"/0"] = chunk{
+					Start:      s.Start,
+					Sent:       s.Sent,
+					Failed:     s.Failed,
+					Unobserved: s.Unobserved,
+					Latency:    s.Latency,
+					Classes:    s.Classes,
+				}
 			}
 		}
 		return values

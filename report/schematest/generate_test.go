@@ -24,6 +24,11 @@ func generateSchema() ([]byte, error) {
 			return nil, fmt.Errorf("read comments of %s: %w", dir, err)
 		}
 	}
+	for key, text := range comments.CommentMap {
+		if strings.Count(key[strings.LastIndexByte(key, '/')+1:], ".") == 2 { // a field's: one line, however it is wrapped
+			comments.CommentMap[key] = strings.ReplaceAll(text, "\n", " ")
+		}
+	}
 	constants, err := readConstants("timeline", "correlate/model")
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ export async function unpack(text: string): Promise<TimelineFile> {
 /** whole makes a timeline into the delta that brings an empty store to it. */
 export function whole(t: TimelineFile): Delta {
   const put: Record<string, unknown> = Object.create(null);
-  Object.assign(put, { tool: t.tool, t0: t.t0, run: t.run, verdict: t.verdict, incidents: t.incidents, unobserved: t.unobserved, services: t.services, live: false, now: t.run.duration, bucketWidth: t.buckets.width });
+  Object.assign(put, { tool: t.tool, t0: t.t0, run: t.run, verdict: t.verdict, said: t.said, incidents: t.incidents, unobserved: t.unobserved, services: t.services, live: false, now: t.run.duration, bucketWidth: t.buckets.width });
   if (t.held) put.held = t.held;
   if (t.sources) put.sources = t.sources;
   if (t.routes) Object.assign(put, { routes: t.routes, late: t.late });

@@ -118,5 +118,19 @@ export const plural = (n: number, one: string, many = `${one}s`): string => `${n
 export const classCounts = (classes: Record<string, number>): string =>
   Object.entries(classes).filter(([, n]) => n > 0).sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)).map(([name, n]) => `${n}${sp}${name}`).join(", ");
 
+/** classList names the classes of failures, the most frequent first. How many there are of a single one stands beside it. */
+export function classList(classes: Record<string, number>): string {
+  const names = Object.keys(classes);
+  return names.length === 1 ? names[0]! : classCounts(classes);
+}
+
+/** glued keeps the figures and the units of a sentence together. */
+export const glued = (text: string): string => text.replace(/(\d) (?=(?:µs|ms|s|min|h|%)(?![\w%]))/g, `$1${sp}`);
+
+/** worstOf says of how many judged targets a figure is the worst one's; nothing if there is one only. */
+export function worstOf(judged: number): string {
+  return judged > 1 ? `The value of the worst of ${judged} targets. Only failed requests add over targets.` : "";
+}
+
 /** shortPod is the part of a Pod's name that tells it from its siblings. */
 export const shortPod = (name: string): string => /-([a-z0-9]{5})$/.exec(name)?.[1] ?? name;

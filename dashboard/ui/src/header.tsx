@@ -1,9 +1,8 @@
 import type { ComponentChildren } from "preact";
 import type { Clock } from "./clock";
-import { atMost, coverage, duration, length, number, percent, plural } from "./format";
-import { caveats, gateRemark, headline, open, saidFirst, soundness, tooLittle, unproven, worstOf } from "./headline";
+import { atMost, coverage, duration, glued, length, number, percent, plural, worstOf } from "./format";
 import { faults } from "./health";
-import type { Held, Length, RunInfo, Verdict } from "./model";
+import type { Length, Said, Verdict, Window } from "./model";
 import type { Run } from "./run";
 import type { TargetGroup } from "./sources";
 
@@ -16,10 +15,9 @@ const results = {
 
 /** Header is the run at a glance: the verdict in a word, in a sentence, and in figures. */
 export function Header({ run, clock }: { run: Run; clock: Clock }) {
-  const { verdict: v, info, live } = run;
+  const { verdict: v, said, info, live } = run;
   const result = (v && results[v.result]) ?? { symbol: "…", word: "Measuring" };
   const cut = run.windows.some((w) => w.kind !== "slow" && open(w)); // then only lower bounds are known
-  const found = v && { verdict: v, held: run.held, ...(info && { info }), targets: run.brief.targets, windows: run.windows, unobserved: run.brief.unobserved, events: run.events, live };
   const services = info?.services?.map((s) => `${s.namespace}/${s.name}`) ?? [];
   return (
     <section class={`panel verdict ${v?.result ?? "ungated"}`} data-testid="verdict" data-result={v?.result} aria-label="Verdict">
@@ -30,8 +28,8 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
           {live && <small>so far</small>}
         </div>
         <div class="summary">
-          <p class="sentence" data-testid="sentence">{found ? capital(headline(found)) : "No request has been judged yet."}</p>
-          {found && caveats(found).map((line) => <p key={line} class="caveat" data-testid="caveat">{line}</p>)}
+          <p class="sentence" data-testid="sentence">{said ? capital(glued(said.headline)) : "No request has been judged yet."}</p>
+          {said?.caveats.map(({ kind, text }) => <p key={text} class="caveat" data-testid="caveat" data-kind={kind}>{glued(text)}</p>)}
           <p class="faint">
             <b>{measured(services, info?.urls ?? [])}</b>
             {" · "}{clock.day()} {clock.at(0, 0)} {clock.name}, {live ? `for ${duration(run.now)} now` : `took ${duration(info?.duration ?? 0)}`}
@@ -41,8 +39,8 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
           </p>
         </div>
       </div>
-      {v && <Figures verdict={v} info={info} run={run} cut={cut} />}
-      {v && <Gates verdict={v} info={info} held={run.held} />}
+      {v && said && <Figures verdict={v} said={said} run={run} cut={cut} />}
+      {v && said && <Gates verdict={v} said={said} />}
     </section>
   );
 }
@@ -52,10 +50,12 @@ const measured = (services: string[], urls: string[]): string => [...(services.l
 
 const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-function Figures({ verdict: v, info, run, cut }: { verdict: Verdict; info: RunInfo | undefined; run: Run; cut: boolean }) {
+interface FiguresProps { verdict: Verdict; said: Said; run: Run; cut: boolean }
+
+function Figures({ verdict: v, said, run, cut }: FiguresProps) {
   const ours = run.groupList;
-  const worst = worstOf(run.brief.judged);
-  const little = tooLittle({ verdict: v, held: run.held, ...(info && { info }) }); // then the least is said, which was seen
+  const worst = worstOf(run.judgedTargets);
+  const little = said.tooLittle; // then the least is said, which was seen
   return (
     <dl class="figures">
       <Figure id="failed" name="Failed requests" bad={v.failed > 0} note={`of ${v.sent}`}>{v.failed}</Figure>
@@ -65,10 +65,13 @@ function Figures({ verdict: v, info, run, cut }: { verdict: Verdict; info: RunIn
       <Figure id="rate" name="Rate" note={`of ${sum(ours, (t) => t.rate)}/s asked for`}>{sum(ours, (t) => t.achievedRate)}/s</Figure>
       <Figure id="latency" name="Latency p99" worst={worst} note="from due">{v.latencyP99 === undefined ? "–" : duration(v.latencyP99)}</Figure>
       <Figure id="coverage" name="Coverage" worst={worst} bad={little} note={v.validity.unobserved ? `${duration(v.validity.unobserved)} unobserved` : "nothing unobserved"}>{coverage(v.coverage)}</Figure>
-      <Validity verdict={v} info={info} held={run.held} />
+      <Validity verdict={v} said={said} />
     </dl>
   );
 }
+
+/** open reports whether a window was cut off by the end of what was observed. */
+const open = (w: Window): boolean => w.open.start || w.open.end;
 
 const sum = (targets: TargetGroup[], of: (t: TargetGroup) => number): string => number(targets.reduce((all, t) => all + of(t), 0));
 
@@ -90,32 +93,27 @@ function Figure({ id, name, worst, note, bad, children }: { id: string; name: st
 }
 
 /** Validity says how good the measurement itself was. */
-function Validity({ verdict: v, info, held }: { verdict: Verdict; info: RunInfo | undefined; held: Held[] }) {
-  const run = { verdict: v, held, ...(info && { info }) };
-  const sound = soundness(run);
+function Validity({ verdict: v, said }: { verdict: Verdict; said: Said }) {
+  const valid = said.soundness === "valid";
   return (
-    <Figure id="validity" name="Measurement" bad={sound !== "valid"} note={[...faults(run), `late ${percent(v.validity.late)}`].join(" · ")}>
-      {sound === "valid" ? "✓" : "!"} {sound}
+    <Figure id="validity" name="Measurement" bad={!valid} note={[...faults({ verdict: v, said }), `late ${percent(v.validity.late)}`].join(" · ")}>
+      {valid ? "✓" : "!"} {said.soundness}
     </Figure>
   );
 }
 
 const outcomes = { pass: "✓", fail: "✗", undecided: "?" };
 
-function Gates({ verdict: v, info, held }: { verdict: Verdict; info: RunInfo | undefined; held: Held[] }) {
-  if (!v.gates?.length && !v.reasons?.length) return null;
-  const run = { verdict: v, held, ...(info && { info }) };
+function Gates({ verdict: v, said }: { verdict: Verdict; said: Said }) {
+  if (!v.gates.length && !said.reasons.length) return null;
   return (
     <div class="gates">
-      {v.gates?.map((g) => {
-        const outcome = g.outcome === "pass" && unproven(run) ? "undecided" : g.outcome;
-        return (
-          <span key={g.expr} class={`gate ${outcome}`} data-testid="gate" data-outcome={g.outcome} title={`Fails if ${g.expr}`}>
-            <b aria-hidden="true">{outcomes[outcome]}</b> fails if <code>{g.expr}</code>: {gateRemark(run, g)}
-          </span>
-        );
-      })}
-      {v.reasons?.filter((r) => !saidFirst(r)).map((r) => <span key={r} class="reason">{r}</span>)}
+      {v.gates.map((g) => (
+        <span key={g.expr} class={`gate ${g.proven}`} data-testid="gate" data-outcome={g.outcome} title={`Fails if ${g.expr}`}>
+          <b aria-hidden="true">{outcomes[g.proven]}</b> fails if <code>{g.expr}</code>: {g.said}
+        </span>
+      ))}
+      {said.reasons.map((r) => <span key={r} class="reason">{r}</span>)}
     </div>
   );
 }

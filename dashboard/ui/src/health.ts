@@ -1,19 +1,27 @@
 import { coverage, duration, percent, plural } from "./format";
-import { type Judged, reasonText, tooLittle } from "./headline";
-import { type Event, type Ns, type Verdict, judged, type Target, type Unobserved } from "./model";
+import { type Event, type Ns, type RunInfo, type Said, type Verdict, judged, type Target, type Unobserved } from "./model";
 import { place } from "./run";
 
 /** faults are what was wrong with the measurement itself, in words; empty if nothing does. */
-export function faults(run: Judged): string[] {
+export function faults(run: { verdict: Verdict; said: Said }): string[] {
   const m = run.verdict.validity;
   return [
-    tooLittle(run) && "low coverage",
+    run.said.tooLittle && "low coverage",
     m.control !== "ok" && `control: ${m.control}`,
     (m.stalls > 0 || m.notSent > (m.local ?? 0)) && "the prober stalled",
     m.local && `the prober failed itself: ${m.shortage}`,
     m.watchGaps > 0 && plural(m.watchGaps, "watch gap"),
     !!m.lanesOff?.length && `not watched: ${m.lanesOff.join(", ")}`,
   ].filter((f) => typeof f === "string");
+}
+
+/** minCoverage is the share of the time that must have been observed for a run to pass. */
+export const minCoverage = (info: RunInfo | undefined): number => info?.minCoverage || 0.99;
+
+/** reasonText says why time was not observed, in one word for one thing, as the sentences of a run do. */
+export function reasonText(reason: string): string {
+  if (reason === "not sent") return "prober stalled";
+  return reason === "local fault" ? "prober failed itself" : reason;
 }
 
 /** healthLine says in one line how the prober fared. */

@@ -1,6 +1,5 @@
 import type { Clock } from "./clock";
-import { classCounts, duration, plural } from "./format";
-import { classList } from "./incidents";
+import { classCounts, classList, duration, plural } from "./format";
 import type { CutWindow, Held, Length } from "./model";
 import type { Run } from "./run";
 

@@ -36,8 +36,6 @@ export interface Group {
   notSent: number;
   late: number;
   coverage: number; // the least of one target
-  gapLimit?: Ns;
-  slowFrom?: Ns; // the least of a target with slow answers in a window
   measured: { earliest: Ns; latest: Ns };
   agree: boolean; // each window of one meets a window of every other one, and all were observed all along
   failing: string[]; // names of the targets that have windows
@@ -45,7 +43,7 @@ export interface Group {
 }
 
 /** How many targets there are, and how long one of them was not observed (publish.Counts). */
-export interface Counts { judged: number; evidence: number; unobserved: number; longestMissing: Ns; targetEvents: number }
+export interface Counts { judged: number; evidence: number; unobserved: number; targetEvents: number }
 
 /** A stretch of what several targets show in one row, as it comes over the wire (publish.Together). */
 export interface TogetherChunk {

@@ -1,4 +1,3 @@
-import { scorecardWords } from "./headline";
 import type { Miss, ScoredPrediction } from "./model";
 import type { Run } from "./run";
 
@@ -8,7 +7,7 @@ export function Predictions({ run: { scorecard: card, info } }: { run: Run }) {
   const of = (service: string) => ((info?.services?.length ?? 0) > 1 ? ` of svc/${service}` : "");
   return (
     <section class="panel" aria-label="Preflight" data-testid="preflight">
-      <header class="panel-head"><h2>Preflight</h2><span class="faint" data-testid="scorecard">{scorecardWords(card)}</span></header>
+      <header class="panel-head"><h2>Preflight</h2><span class="faint" data-testid="scorecard">{card.said}</span></header>
       <dl class="predictions">
         {card.predictions.map((p) => <Prediction scored={p} of={of(p.service)} />)}
         {card.misses.map((m) => <Missed miss={m} of={of(m.service)} />)}

@@ -1,7 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
 import { coverage, number, percent, plural } from "./format";
-import { minCoverage, soundness } from "./headline";
-import { type Blank, faults, groupBlanks, healthLine, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
+import { type Blank, faults, groupBlanks, healthLine, minCoverage, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
 import { Fold } from "./fold";
 import { type Target, judged } from "./model";
 import { noData } from "./paint";
@@ -11,17 +10,15 @@ import type { Run } from "./run";
 /** Prober shows how good the measurement itself was. Its word is the header's. It is folded while there is nothing to say against it. */
 export function Prober({ frame, run }: { frame: Frame; run: Run }) {
   const [chosen, setChosen] = useState<boolean>();
-  const { verdict, info, events, targets, counts, groupList } = run;
+  const { verdict, said, info, events, targets, counts, groupList } = run;
   const stalls = useMemo(() => stallBlanks(events), [events]);
   const gaps = useMemo(() => watchBlanks(events), [events]);
   const unobserved = useMemo(() => (counts ? groupBlanks(groupList) : unobservedBlanks(run.unobserved, targets)), [run.unobserved, targets, groupList]);
   const rows = useMemo(() => (counts ? [...groupList, ...targets.filter((t) => !judged(t.kind))] : targets), [groupList, targets]);
   const figures = useMemo(() => <Targets targets={rows} least={minCoverage(info)} lazy={frame.lazy} />, [rows, info, frame.lazy]);
-  if (!verdict) return null;
-  const found = { verdict, held: run.held, ...(info && { info }) };
-  const wrong = faults(found);
-  const sound = soundness(found);
-  const open = chosen ?? wrong.length > 0;
+  if (!verdict || !said) return null;
+  const sound = said.soundness;
+  const open = chosen ?? faults({ verdict, said }).length > 0;
   return (
     <>
       <h3 class="fold">

@@ -1,4 +1,4 @@
-import { type BucketChunk, type Counts, type CutWindow, type Event, type Group, type Held, type Incident, type KeepServing, type LateRoutes, type Ns, type Pod, type Route, type RunInfo, type Scorecard, type Series, type Source, type Target, type TogetherChunk, type Tool, type Unobserved, type Verdict, type WatchedService, type Window, judged } from "./model";
+import { type BucketChunk, type Counts, type CutWindow, type Event, type Group, type Held, type Incident, type KeepServing, type LateRoutes, type Ns, type Pod, type Route, type RunInfo, type Said, type Scorecard, type Series, type Source, type Target, type TogetherChunk, type Tool, type Unobserved, type Verdict, type WatchedService, type Window, judged } from "./model";
 import { type Together, joinedTogether, together } from "./slots";
 import { membersOf, type TargetGroup, targetGroups } from "./sources";
 
@@ -114,6 +114,7 @@ export class Run {
   get tool(): Tool | undefined { return this.one("tool"); }
   get info(): RunInfo | undefined { return this.one("run"); }
   get verdict(): Verdict | undefined { return this.one("verdict"); }
+  get said(): Said | undefined { return this.one("said"); }
   get scorecard(): Scorecard | undefined { return this.one("scorecard"); }
   get live(): boolean { return this.one<boolean>("live") ?? false; }
   get bucketWidth(): Ns { return this.one<Ns>("bucketWidth") ?? 1e9; }
@@ -175,14 +176,8 @@ export class Run {
 
   event(id: number): Event | undefined { return this.one(`event/${id}`); }
 
-  /** brief is what the headline needs of the judged targets. */
-  get brief(): { targets: Pick<Target, "name" | "kind" | "slowFrom" | "gapLimit">[]; unobserved: Pick<Unobserved, "start" | "end">[]; judged: number } {
-    const counts = this.counts;
-    if (!counts) return { targets: this.targets, unobserved: this.unobserved, judged: this.targets.filter((t) => judged(t.kind)).length };
-    const targets = this.groupList.flatMap(({ name, kind, slowFrom, gapLimit, failing }) =>
-      [name, ...(failing ?? [])].map((name) => ({ name, kind, ...(slowFrom && { slowFrom }), ...(gapLimit && { gapLimit }) })));
-    return { targets, unobserved: counts.longestMissing ? [{ start: 0, end: counts.longestMissing }] : [], judged: counts.judged };
-  }
+  /** judgedTargets is how many targets count for the verdict. */
+  get judgedTargets(): number { return this.counts?.judged ?? this.targets.filter((t) => judged(t.kind)).length; }
 
   /** together is what the targets show together that count for the verdict. */
   get together(): Together {

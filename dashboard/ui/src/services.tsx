@@ -1,6 +1,6 @@
 import { coverage, length, plural } from "./format";
 import { Fold } from "./fold";
-import { minCoverage } from "./headline";
+import { minCoverage } from "./health";
 import type { SetAside, WatchedService } from "./model";
 import type { Run } from "./run";
 

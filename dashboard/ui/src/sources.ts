@@ -7,8 +7,6 @@ export interface TargetGroup extends Pick<Group, "name" | "kind" | "targets" | "
   failing?: string[];
   unobserved?: { start: number; end: number }[];
   measured?: { earliest: number; latest: number };
-  gapLimit?: number;
-  slowFrom?: number;
 }
 
 /** membersOf are targets by name, none of which have not come. */

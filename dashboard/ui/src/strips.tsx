@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { coverage, duration, shortPod } from "./format";
-import { reasonText } from "./headline";
+import { reasonText } from "./health";
 import { useDetails } from "./hooks";
 import { type Ns, type Series, type Target, type Unobserved, type Window, judged } from "./model";
 import { availability, edges, noData, type Plot } from "./paint";

@@ -1,10 +1,7 @@
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
-import { atMost, classCounts, duration, length, percent, relative } from "./format";
-import { reasonText, windowDowntime, windowLength } from "./headline";
-import { useDetails } from "./hooks";
-import { begun } from "./incidents";
+import { atMost, classCounts, glued, length, percent, relative } from "./format";
 import type { Cause, Event, Evidence, Instant, Ns, Window } from "./model";
 import { place, type Run } from "./run";
 
@@ -64,7 +61,7 @@ function WindowRow({ w, clock, opened, focused, onToggle, onZoom }: WindowRowPro
       <td><button type="button" class="twist" aria-expanded={opened} aria-label={`Why window ${w.id}`} onClick={(e) => { e.stopPropagation(); onToggle(w.id, !opened); }}>{opened ? "▾" : "▸"}</button></td>
       <td><span class={`mark-inline ${w.kind}`}>{w.id}</span></td>
       <td class="mono" title={`between ${clock.bracket(w.start)}`}>{clock.began(begun(w))}</td>
-      <td class="num strong">{windowLength(w)}{w.live && <span class="faint"> and on</span>}</td>
+      <td class="num strong">{glued(w.said.lasted)}{w.live && <span class="faint"> and on</span>}</td>
       <td>{w.kind}</td>
       <td class="num">{w.kind === "slow" ? `${w.slow ?? 0} / ${w.sent} slow` : `${w.failed} / ${w.sent} ${w.kind === "cut" ? "connections cut" : "failed"}`} <span class="faint share">{percent(w.share)}</span></td>
       <td>{w.target}</td>
@@ -85,15 +82,14 @@ const Confidence = ({ cause }: { cause: Cause }) => (
 
 /** Why is what happened in a window, in order, with times relative to its first failure. */
 function Why({ w, run, clock, onEvent }: { w: Window; run: Run; clock: Clock; onEvent: (e: Event) => void }) {
-  const group = run.many ? run.groupList.find((g) => g.failing?.includes(w.target)) : undefined;
-  useDetails(group && run, `members/${group?.name}`); // when its target was not observed
   return (
     <div class="why" data-testid="why" data-window-id={w.id}>
       {w.causes?.map((c, i) => <CauseStory key={i} cause={c} w={w} run={run} clock={clock} first={i === 0} onEvent={onEvent} />)}
       <dl class="facts">
-        <dt>Began</dt><dd><span class="mono">{clock.bracket(w.start)}</span>{w.open.start && `, its start was not observed${whyNot(run, w, w.start)}`}</dd>
-        <dt>Ended</dt><dd><span class="mono">{clock.bracket(w.end)}</span>{w.open.end && `, its end was not observed${whyNot(run, w, w.end)}`}{w.ended && `, about when ${w.ended.text}`}</dd>
-        {w.kind !== "slow" && w.kind !== "cut" && <><dt>Downtime</dt><dd>{windowDowntime(w)}{w.kind === "partial" && ", weighed by the share that failed"}</dd></>}
+        <dt>Began</dt><dd><span class="mono">{clock.bracket(w.start)}</span></dd>
+        <dt>Ended</dt><dd><span class="mono">{clock.bracket(w.end)}</span>{w.ended && `, about when ${w.ended.text}`}</dd>
+        {w.said.edges && <><dt>Open</dt><dd>{glued(w.said.edges)}</dd></>}
+        {w.kind !== "slow" && w.kind !== "cut" && <><dt>Downtime</dt><dd>{glued(w.said.downtime)}{w.kind === "partial" && ", weighed by the share that failed"}</dd></>}
         {w.blackout && <><dt>Blackout</dt><dd>{length(w.blackout)} without any success</dd></>}
         {w.kind !== "cut" && <><dt>Brackets</dt><dd>{w.basis === "exact" ? "exact: every request failed, and a good one is on each side" : "statistical: hold the truth with 99 % probability"}</dd></>}
         {!!w.errors?.length && <><dt>Errors</dt><dd data-testid="error-texts">{w.errors.map((e) => <div key={e.class + e.text} title={`first ${clock.bracket(e.first)}`}><b>{e.class}</b> {e.text}</div>)}</dd></>}
@@ -126,11 +122,8 @@ function CauseStory({ cause: c, w, run, clock, first, onEvent }: CauseStoryProps
   );
 }
 
-/** whyNot says what kept the prober from observing an end of a window. */
-function whyNot(run: Run, w: Window, at: Instant): string {
-  const u = run.unobserved.find((u) => u.target === w.target && u.start <= at.latest && u.end >= at.earliest);
-  return u ? ` (${reasonText(u.reason)}, ${duration(u.end - u.start)})` : "";
-}
+/** begun is when a window began: of requests cut in flight, when they were cut. */
+export const begun = (w: Window): Instant => w.cut ?? w.start;
 
 const middle = (i: Instant): Ns => (i.earliest + i.latest) / 2;
 const width = (i: Instant): Ns => i.latest - i.earliest;

@@ -1,0 +1,235 @@
+package wording
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+)
+
+// headline says what was found: that comes first also where the run proves nothing. That nothing failed is said
+// together with what would have been seen.
+func headline(tl *model.Timeline) string {
+	v := &tl.Verdict
+	if v.Sent == 0 {
+		return withCommand(tl, cmp.Or(v.Held, "nothing was measured"))
+	}
+	parts := []string{found(tl)}
+	if v.Held != "" {
+		parts = append(parts, v.Held)
+	}
+	if slow := slowWindows(tl); slow > 0 {
+		parts = append(parts,
+			fmt.Sprintf("answers slower than %s in %s", quantity.Span(slowFrom(tl)), quantity.Count(slow, "window")))
+	}
+	switch {
+	case v.Coverage < tl.MinCoverage():
+		parts = append(parts, "only "+quantity.Coverage(v.Coverage)+" was observed")
+	case v.Failed == 0 && !tooLittle(tl) && v.Blind == "":
+		parts = append(parts, detectable(tl))
+	}
+	if v.Blind != "" {
+		parts = append(parts, v.Blind)
+	}
+	parts = append(parts, leastObserved(tl)...)
+	return withCommand(tl, strings.Join(parts, "; "))
+}
+
+// found says what failed, and for how long.
+func found(tl *model.Timeline) string {
+	v := &tl.Verdict
+	if v.Failed == 0 {
+		return "no failure seen in " + quantity.Count(v.Sent, "request")
+	}
+	failed := fmt.Sprintf("%d of %s failed", v.Failed, quantity.Count(v.Sent, "request"))
+	if n := affected(tl); n > 1 {
+		return fmt.Sprintf("%s at %s; the worst was %s", failed, quantity.Count(n, "target"), down(tl))
+	}
+	return failed + ": " + down(tl)
+}
+
+// affected returns the number of targets with downtime.
+func affected(tl *model.Timeline) int {
+	targets := map[string]bool{}
+	for i := range tl.Windows {
+		if w := &tl.Windows[i]; w.Kind != model.Slow {
+			targets[w.Target] = true
+		}
+	}
+	return len(targets)
+}
+
+// down says how long requests failed. Where too little was observed it says only the lower bound, if there is one:
+// there may have been more. Windows that were found are still no longer than their brackets.
+func down(tl *model.Timeline) string {
+	total, open := tl.Verdict.Downtime.Total, tl.Verdict.Downtime.Open
+	length := quantity.Length(total, open || tooLittle(tl) && total.Min > 0)
+	if length == quantity.UnknownLength {
+		length = "for an unknown time"
+	}
+	return "down " + length + " in " + quantity.Count(tl.Verdict.Windows, "window")
+}
+
+func slowWindows(tl *model.Timeline) (n int) {
+	for i := range tl.Windows {
+		if tl.Windows[i].Kind == model.Slow {
+			n++
+		}
+	}
+	return n
+}
+
+// slowFrom returns the least that an answer took in a slow window.
+func slowFrom(tl *model.Timeline) time.Duration {
+	slow := map[string]bool{}
+	for i := range tl.Windows {
+		if w := &tl.Windows[i]; w.Kind == model.Slow {
+			slow[w.Target] = true
+		}
+	}
+	from := time.Duration(0)
+	for i := range tl.Targets {
+		if t := &tl.Targets[i]; slow[t.Name] && (from == 0 || t.SlowFrom < from) {
+			from = t.SlowFrom
+		}
+	}
+	return cmp.Or(from, tl.Run.Slow)
+}
+
+// detectable says which outage would have been seen, and how much of the time.
+func detectable(tl *model.Timeline) string {
+	longest := tl.Verdict.DetectionLimit
+	for _, u := range tl.Unobserved {
+		longest = max(longest, u.End-u.Start)
+	}
+	if tl.Verdict.Coverage >= 1 {
+		return fmt.Sprintf("an outage of %s or longer would have been seen at any time", quantity.Highest(longest))
+	}
+	return fmt.Sprintf("an outage of %s or longer would have been seen in %s of the time; the longest gap was %s",
+		quantity.Highest(resolution(tl)), quantity.Coverage(tl.Verdict.Coverage), quantity.Highest(longest))
+}
+
+// resolution returns the longest gap between two requests that counts as observed: a longer outage shows wherever it
+// does.
+func resolution(tl *model.Timeline) time.Duration {
+	longest := tl.Verdict.DetectionLimit
+	for i := range tl.Targets {
+		if t := &tl.Targets[i]; t.Kind.Judged() {
+			longest = max(longest, t.GapLimit)
+		}
+	}
+	return longest
+}
+
+// leastObserved names the node that observed least, if one missed something.
+func leastObserved(tl *model.Timeline) []string {
+	nodes := tl.Verdict.Nodes
+	if len(nodes) < 2 || nodes[0].Coverage >= 1 {
+		return nil
+	}
+	switch short := len(tl.ShortNodes()); {
+	case short == 1:
+		return []string{Silence(nodes[0])}
+	case short > 1:
+		return []string{fmt.Sprintf("%s, and %d more of %d nodes observed too little",
+			Silence(nodes[0]), short-1, len(nodes))}
+	}
+	return []string{"least was observed from " + nodes[0].Node + ", " + quantity.Coverage(nodes[0].Coverage)}
+}
+
+// Silence says how much a node observed, and for how long it was silent.
+func Silence(n model.NodeCoverage) string {
+	if n.Target == "" {
+		return n.Node + " observed nothing"
+	}
+	return fmt.Sprintf("%s observed %s and was silent for %s (%s)",
+		n.Node, quantity.Coverage(n.Coverage), quantity.Span(n.Unobserved), n.Target)
+}
+
+// withCommand leads with a command that failed, if nothing else did: then it did not do what was to be measured.
+func withCommand(tl *model.Timeline, text string) string {
+	end := commandFailure(tl)
+	switch {
+	case end == "":
+		return text
+	case tl.Verdict.Failed > 0:
+		return text + "; the command " + end
+	}
+	return "the command " + end + "; " + text
+}
+
+// commandFailure says how the wrapped command failed; "" if it did not.
+func commandFailure(tl *model.Timeline) string {
+	if c := tl.Run.Command; c != nil && !tl.Run.Live && c.ExitCode != nil && *c.ExitCode != 0 {
+		return fmt.Sprintf("failed (exit code %d)", *c.ExitCode)
+	}
+	return ""
+}
+
+// trust says whether the measurement itself was sound, and the exit code. exit says why that is not what the gates
+// made it.
+func trust(tl *model.Timeline, exit string) string {
+	if tl.Run.Live {
+		return "so far; the run goes on"
+	}
+	text := fmt.Sprintf("measurement: %s · exit %d", soundness(tl), tl.Verdict.ExitCode)
+	if exit != "" {
+		text += ", " + exit
+	}
+	return text
+}
+
+// soundness says in a word whether the prober did its work.
+func soundness(tl *model.Timeline) model.Soundness {
+	stood := slices.ContainsFunc(tl.Held, func(h model.Held) bool { return h.Stood > 0 })
+	switch control := tl.Verdict.Validity.Control; {
+	case tl.Verdict.Sent == 0 && !stood:
+		return model.NothingMeasured
+	case control != "" && control != "ok" && control != "absent":
+		return model.Doubtful
+	case tooLittle(tl):
+		return model.Incomplete
+	default:
+		return model.Valid
+	}
+}
+
+// tooLittle reports whether so little was observed that the run cannot pass.
+func tooLittle(tl *model.Timeline) bool {
+	return (tl.Verdict.Sent > 0 || len(tl.Held) > 0) && tl.TooLittle()
+}
+
+// gate says how a gate was decided. One that holds in a run that proves too little is no pass.
+func gate(tl *model.Timeline, outcome model.GateOutcome) (proven model.GateOutcome, said string) {
+	switch outcome {
+	case model.GatePass:
+		if why := unproven(tl); why != "" {
+			return model.GateUndecided, "not broken, but " + why
+		}
+		if tl.Verdict.Blind != "" {
+			return outcome, "pass, but blind"
+		}
+		return outcome, "pass"
+	case model.GateFail:
+		return outcome, "fail"
+	default:
+		return model.GateUndecided, "undecided"
+	}
+}
+
+// unproven says why a gate that holds is no pass; "" if it is one.
+func unproven(tl *model.Timeline) string {
+	switch {
+	case tl.Run.Truncated:
+		return "the recording breaks off"
+	case tl.Run.Aborted != "":
+		return "the run was aborted"
+	case tooLittle(tl):
+		return "not enough was observed"
+	}
+	return ""
+}

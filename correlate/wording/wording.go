@@ -1,0 +1,71 @@
+// Package wording puts a judged run into words: the sentences of its headline, its caveats, its gates, windows and
+// incidents. They are made once, with the verdict, and stand in the judged document. Whoever shows a run prints them:
+// the terminal, Markdown, JUnit and the page say the same because none of them makes a sentence of its own.
+//
+// A sentence that has parts is a [model.Line]: its kind says what it is, so that a report can choose, cut and lay out
+// lines without reading them. Names in a line are whole, and instants stay with the figures, because each report
+// writes them in its own way.
+package wording
+
+import (
+	"fmt"
+
+	"lapse/correlate/model"
+)
+
+// Judged is what the verdict found out and no field of the document says.
+type Judged struct {
+	Doubts  []string // why a run that fails no gate does not pass either, the most important first
+	Help    string   // what would make it conclusive; "" if nothing is known to
+	Finding string   // the one of its reasons that says what was found, as the headline does
+	Exit    string   // why the exit code is not what the gates made it; "" if it is
+}
+
+// Say fills in the sentences of a run whose verdict is complete.
+func Say(tl *model.Timeline, j Judged) {
+	scene, windows := newScene(tl), windowsByID(tl)
+	for _, w := range windows {
+		w.Said = model.WindowSaid{Lasted: lasted(w), Downtime: downtime(w), Edges: scene.edges(w)}
+	}
+	for i := range tl.Incidents {
+		in := &tl.Incidents[i]
+		in.Said = incident(in, windows)
+	}
+	for i := range tl.Verdict.Gates {
+		g := &tl.Verdict.Gates[i]
+		g.Proven, g.Said = gate(tl, g.Outcome)
+	}
+	if tl.Scorecard != nil {
+		tl.Scorecard.Said = scorecard(tl.Scorecard)
+	}
+	caveats := caveats(tl, j)
+	tl.Said = model.Said{
+		Headline:  headline(tl),
+		Trust:     trust(tl, j.Exit),
+		Soundness: soundness(tl),
+		TooLittle: tooLittle(tl),
+		Caveats:   caveats,
+		Reasons:   unsaid(&tl.Verdict, caveats, j.Finding),
+	}
+}
+
+// windowsByID returns all windows, also those of held connections.
+func windowsByID(tl *model.Timeline) map[int]*model.Window {
+	windows := make(map[int]*model.Window, len(tl.Windows))
+	for i := range tl.Windows {
+		windows[tl.Windows[i].ID] = &tl.Windows[i]
+	}
+	for _, w := range tl.HeldWindows() {
+		windows[w.ID] = &w.Window
+	}
+	return windows
+}
+
+// scorecard returns in a line what came of what preflight had predicted.
+func scorecard(c *model.Scorecard) string {
+	text := fmt.Sprintf("predicted %d: confirmed %d, refuted %d", c.Predicted, c.Confirmed, c.Refuted)
+	if c.NotTested > 0 {
+		text += fmt.Sprintf(", not tested %d", c.NotTested)
+	}
+	return text + fmt.Sprintf(", missed %d", c.Missed)
+}
