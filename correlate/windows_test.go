@@ -229,7 +229,7 @@ func TestWindows(t *testing.T) {
 		{"a success sent amid failures lies inside although its answer takes longer than they last",
 			"ok+3*200 x x ok+3 ok+3 x x ok+3*60",
 			[]string{"partial statistical start 184..200 end 205..222 length 5..38 4/6 blackout 0..12"}},
-		{"a success sent and done amid failures as slow as it lies inside, though the first was not known when it was " +
+		{"a success sent and done amid failures as slow as it lies inside, though the first was not known when it " +
 			"was sent",
 			"ok+3*200 e+3 e+3 ok+3 ok+3 e+3 e+3 ok+3*60",
 			[]string{"partial statistical start 184..203 end 205..224 length 2..40 4/6 blackout 0..14"}},

@@ -12,7 +12,6 @@
 //	Addresses    what Pods' own addresses answered
 //	Suspects     Pods that failed though they were ready
 //	Endings      how Pods ended, and failed meanwhile
-//	Crashes      containers that ended unasked
 //	Routes       requests that were routed to Pods which had stopped
 package evidence
 
@@ -37,7 +36,6 @@ type Evidence struct {
 	Addresses *Addresses
 	Suspects  *Suspects
 	Endings   *Endings
-	Crashes   *Crashes
 	Routes    *Routes
 }
 
@@ -60,10 +58,6 @@ func New(s *Input) *Evidence {
 	v.Endings = &Endings{
 		Input: s, traffic: v.Traffic, changes: v.Changes, templates: v.Templates, services: v.Services,
 		addresses: v.Addresses,
-	}
-	v.Crashes = &Crashes{
-		traffic: v.Traffic, watches: v.Watches, changes: v.Changes, services: v.Services, addresses: v.Addresses,
-		suspects: v.Suspects,
 	}
 	v.Routes = &Routes{
 		Input: s, traffic: v.Traffic, watches: v.Watches, services: v.Services, addresses: v.Addresses,
@@ -238,16 +232,6 @@ type Endings struct {
 	templates Templates
 	services  *Services
 	addresses *Addresses
-}
-
-// Crashes is the containers that ended unasked.
-type Crashes struct {
-	traffic   *Traffic
-	watches   *Watches
-	changes   *Changes
-	services  *Services
-	addresses *Addresses
-	suspects  *Suspects
 }
 
 // Routes is the requests that were routed to Pods which had stopped.

@@ -72,7 +72,7 @@ func (v *Suspects) All(w *model.Window) []Suspect {
 		return known
 	}
 	var found []Suspect
-	for _, s := range v.ownOutages(w) {
+	for _, s := range v.OwnOutages(w) {
 		if s.Outage.Span().Overlaps(w.Span()) {
 			found = append(found, s)
 		}
@@ -92,8 +92,8 @@ func (v *Suspects) That(w *model.Window, is func(Suspect) bool) []Suspect {
 	return found
 }
 
-// ownOutages returns the outages of all Pods behind the window's Service.
-func (v *Suspects) ownOutages(w *model.Window) []Suspect {
+// OwnOutages returns the outages of all Pods behind the window's Service.
+func (v *Suspects) OwnOutages(w *model.Window) []Suspect {
 	svc := v.services.Service(w)
 	if svc.outages != nil {
 		return svc.outages

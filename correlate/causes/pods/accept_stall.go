@@ -27,11 +27,11 @@ var AcceptStall = rule.Rule{
 
 func testAcceptStall(c *rule.Case) rule.Finding {
 	v, w := c.Evidence, c.Window
-	young, slowest := v.Suspects.YoungWhere(w, func(s evidence.Suspect) bool {
-		return overflows(s.Outage) && !v.Suspects.AnsweredBefore(w, s)
+	young, slowest := youngWhere(v, w, func(s evidence.Suspect) bool {
+		return overflows(s.Outage) && !answeredBefore(v, w, s)
 	})
 	if len(young) == 0 {
-		if others, _ := v.Suspects.YoungThat(w, overflows); len(others) > 0 {
+		if others, _ := youngThat(v, w, overflows); len(others) > 0 {
 			return rule.No(
 				fmt.Sprintf("%s had answered at its own address before: its queue of connections was not full "+
 					"from the start", others[0].Pod.Name))
@@ -39,13 +39,13 @@ func testAcceptStall(c *rule.Case) rule.Finding {
 		return rule.No("no Pod that had just become ready made some connections at its own address and no more")
 	}
 	young = append(young, fullBefore(v, w, young)...)
-	whyNot, doubts := v.Suspects.OlderAlike(w, young)
+	whyNot, doubts := olderAlike(v, w, young)
 	if whyNot != "" {
 		return rule.No(whyNot)
 	}
 	queued, dropped := evidence.Count(slowest.Outage.Classes, timeline.TimeoutResponse),
 		evidence.Count(slowest.Outage.Classes, timeline.TimeoutConnect)
-	took := quantity.Length(evidence.Early(slowest), slowest.Outage.Open.End)
+	took := quantity.Length(early(slowest), slowest.Outage.Open.End)
 	f := rule.Finding{
 		Text: fmt.Sprintf("%s had just become ready and did not accept connections: at the address of %s %d were "+
 			"made and not answered, and %d were not made, until %s after its endpoint was ready",
@@ -62,7 +62,7 @@ func testAcceptStall(c *rule.Case) rule.Finding {
 // fullBefore returns young Pods of the same template whose addresses accepted no connection at all: requests to the
 // Service had filled their queues before.
 func fullBefore(v *evidence.Evidence, w *model.Window, young []evidence.Suspect) []evidence.Suspect {
-	alike, _ := v.Suspects.YoungThat(w, func(u *model.Window) bool {
+	alike, _ := youngThat(v, w, func(u *model.Window) bool {
 		return evidence.Only(u.Classes, timeline.TimeoutConnect, timeline.NoSlot)
 	})
 	return slices.DeleteFunc(alike, func(s evidence.Suspect) bool {

@@ -9,8 +9,8 @@ import (
 
 // routedCrashes returns the window's crashes that satisfy is, if the Service had an endpoint. If it returns none,
 // whyNot says why: there was no endpoint, or else none.
-func routedCrashes(c *rule.Case, is func(evidence.Crash) bool, none string) (all []evidence.Crash, whyNot string) {
-	for _, cr := range c.Crashes.In(c.Window) {
+func routedCrashes(c *rule.Case, is func(crash) bool, none string) (all []crash, whyNot string) {
+	for _, cr := range crashes(c.Evidence, c.Window) {
 		if is(cr) {
 			all = append(all, cr)
 		}
@@ -25,36 +25,36 @@ func routedCrashes(c *rule.Case, is func(evidence.Crash) bool, none string) (all
 }
 
 // crashed completes a finding that names crashes: what showed them, and how many failures they can have made.
-func crashed(c *rule.Case, crashes []evidence.Crash, f *rule.Finding) {
+func crashed(c *rule.Case, crashes []crash, f *rule.Finding) {
 	v, w := c.Evidence, c.Window
 	var accused []evidence.Suspect
 	for _, cr := range crashes[:min(len(crashes), rule.MostNamed)] {
-		f.For = append(f.For, cr.Signs()...)
+		f.For = append(f.For, cr.signs()...)
 		switch {
-		case cr.Own != nil:
-		case cr.Never:
-			f.Lack(evidence.Measured.Doubt(cr.Pod.Name +
+		case cr.own != nil:
+		case cr.never:
+			f.Lack(evidence.Measured.Doubt(cr.pod.Name +
 				" had not answered at its own address before: it may never " +
 				"have served"))
 			continue
-		case v.Crashes.FailedAbout(w, cr.Pod, cr.Event.At):
-			f.Lack(evidence.Measured.Doubt(cr.Pod.Name + " failed at its own address only while its endpoint was " +
+		case failedAbout(v, w, cr.pod, cr.event.At):
+			f.Lack(evidence.Measured.Doubt(cr.pod.Name + " failed at its own address only while its endpoint was " +
 				"not ready: when it stopped is known from the watch, and any change about that time fits as well"))
 			continue
-		case v.Addresses.DirectName(w, cr.Pod) != "":
-			f.Oppose(evidence.Watched.Doubt(cr.Pod.Name + " was not seen to fail at its own address: the container " +
+		case v.Addresses.DirectName(w, cr.pod) != "":
+			f.Oppose(evidence.Watched.Doubt(cr.pod.Name + " was not seen to fail at its own address: the container " +
 				"that ended may not be the one that serves"))
 			continue
 		default:
-			f.Lack(evidence.Measured.Doubt(cr.Pod.Name + " has no direct target, so when it stopped is only known " +
+			f.Lack(evidence.Measured.Doubt(cr.pod.Name + " has no direct target, so when it stopped is only known " +
 				"from the watch: any change about that time fits as well"))
 			continue
 		}
-		accused = append(accused, *cr.Own)
+		accused = append(accused, *cr.own)
 	}
 	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+
 		quantity.ClassCounts(w.Classes)))
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, accused)...)...)
 	rule.MoreThanTheirShare(v, w, len(crashes), f)
-	f.ExplainsAtMost(w, v.Crashes.MadeByCrashes(w, crashes))
+	f.ExplainsAtMost(w, madeByCrashes(v, w, crashes))
 }

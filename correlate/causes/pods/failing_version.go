@@ -40,7 +40,7 @@ const slowestStart = time.Minute
 
 func testFailingVersion(c *rule.Case) rule.Finding {
 	v, w := c.Evidence, c.Window
-	young := slices.DeleteFunc(v.Suspects.Young(w), func(s evidence.Suspect) bool {
+	young := slices.DeleteFunc(youngSuspects(v, w), func(s evidence.Suspect) bool {
 		return !evidence.AnswersBadly(s.Outage) || s.Pod.Template == "" || v.Addresses.Probe(w, s.Pod).FirstOK != nil
 	})
 	if len(young) == 0 {

@@ -27,23 +27,23 @@ var NotYetReachable = rule.Rule{
 
 func testNotYetReachable(c *rule.Case) rule.Finding {
 	v, w := c.Evidence, c.Window
-	young, slowest := v.Suspects.YoungWhere(w, func(s evidence.Suspect) bool {
+	young, slowest := youngWhere(v, w, func(s evidence.Suspect) bool {
 		return evidence.Wholly(evidence.Unreached)(s.Outage) || evidence.Wholly(cutMidway)(s.Outage) &&
-			v.Suspects.AnsweredBefore(w, s)
+			answeredBefore(v, w, s)
 	})
 	if len(young) == 0 {
-		if parts, _ := v.Suspects.YoungThat(w, evidence.Unreached); len(parts) > 0 {
+		if parts, _ := youngThat(v, w, evidence.Unreached); len(parts) > 0 {
 			return rule.No(evidence.InParts(parts,
 				"some packets reach it and some get lost, so it is not merely late")[0].Text)
 		}
-		return rule.No(v.Suspects.NoneLate(w, "no Pod was ready before it could be reached at its own address "))
+		return rule.No(noneLate(v, w, "no Pod was ready before it could be reached at its own address "))
 	}
-	if i := slices.IndexFunc(young, func(s evidence.Suspect) bool { return v.Suspects.AnsweredFirst(w, s) }); i >= 0 {
+	if i := slices.IndexFunc(young, func(s evidence.Suspect) bool { return answeredFirst(v, w, s) }); i >= 0 {
 		return rule.No(
 			fmt.Sprintf("%s had answered at its own address when its endpoint turned ready: it could be reached",
 				young[i].Pod.Name))
 	}
-	took := evidence.Early(slowest)
+	took := early(slowest)
 	f := rule.Finding{
 		Text: fmt.Sprintf("%s could not reach %s until %s after its endpoint was ready", v.Traffic.From(w),
 			evidence.NamedPods(evidence.SuspectPods(young)), quantity.Length(took, slowest.Outage.Open.End)),
@@ -52,7 +52,7 @@ func testNotYetReachable(c *rule.Case) rule.Finding {
 			quantity.Highest(took.Max)),
 	}
 	rule.AccuseYoung(v, w, young, &f)
-	f.Lack(v.Suspects.NeverWell(w, young,
+	f.Lack(neverWell(v, w, young,
 		"it may be more than late: a NetworkPolicy may keep others out for good")...)
 	if others := v.Suspects.FailedAlso(w, young); len(others) > 0 {
 		f.Oppose(evidence.Watched.Doubt(evidence.NamedPods(others) +

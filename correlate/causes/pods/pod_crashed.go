@@ -31,8 +31,8 @@ var PodCrashed = rule.Rule{
 const outOfMemory = "out-of-memory"
 
 func testPodCrashed(c *rule.Case) rule.Finding {
-	crashes, whyNot := routedCrashes(c, func(cr evidence.Crash) bool {
-		return cr.Ended == nil && cr.Anew == nil
+	crashes, whyNot := routedCrashes(c, func(cr crash) bool {
+		return cr.ended == nil && cr.anew == nil
 	}, "no container ended by itself while its Pod was routed to")
 	if whyNot != "" {
 		return rule.No(whyNot)
@@ -40,7 +40,7 @@ func testPodCrashed(c *rule.Case) rule.Finding {
 	f := rule.Finding{Text: crashText(crashes), Fix: crashFix(crashes), Reason: crashReason(crashes[0])}
 	crashed(c, crashes, &f)
 	// as SIGTERM ends a process
-	if code := crashes[0].Event.ExitCode; f.Reason == "" && c.Watches.LaneOff("event", c.Window) && code != nil &&
+	if code := crashes[0].event.ExitCode; f.Reason == "" && c.Watches.LaneOff("event", c.Window) && code != nil &&
 		(*code == 0 || *code == 143) {
 		f.Lack(evidence.Measured.Doubt("Events could not be watched: its kubelet may have ended it, as for a " +
 			"resize in place"))
@@ -53,33 +53,33 @@ func testPodCrashed(c *rule.Case) rule.Finding {
 	return f
 }
 
-func crashText(crashes []evidence.Crash) string {
+func crashText(crashes []crash) string {
 	var names []string
 	for _, cr := range crashes {
-		if !slices.Contains(names, cr.Pod.Name) {
-			names = append(names, cr.Pod.Name)
+		if !slices.Contains(names, cr.pod.Name) {
+			names = append(names, cr.pod.Name)
 		}
 	}
 	first := crashes[0]
 	if len(names) == 1 {
-		return fmt.Sprintf("%s's container %s, and requests were still routed to the Pod", first.Pod.Name, first.How())
+		return fmt.Sprintf("%s's container %s, and requests were still routed to the Pod", first.pod.Name, first.how())
 	}
 	return fmt.Sprintf("containers of %s ended, and requests were still routed to these Pods (%s: %s)",
-		evidence.NamedOf(names), first.Pod.Name, first.How())
+		evidence.NamedOf(names), first.pod.Name, first.how())
 }
 
 // crashReason returns why a container ended, as far as its kubelet says.
-func crashReason(cr evidence.Crash) string {
+func crashReason(cr crash) string {
 	switch {
-	case cr.Kill != nil:
+	case cr.kill != nil:
 		return evidence.ProbeKilled
-	case strings.Contains(cr.Event.Detail, "OOMKilled"):
+	case strings.Contains(cr.event.Detail, "OOMKilled"):
 		return outOfMemory
 	}
 	return ""
 }
 
-func crashFix(crashes []evidence.Crash) string {
+func crashFix(crashes []crash) string {
 	cr := crashes[0]
 	what := quantity.Count(len(crashes), "container")
 	switch crashReason(cr) {
@@ -90,5 +90,5 @@ func crashFix(crashes []evidence.Crash) string {
 		return fmt.Sprintf("raise the memory limit, or use less: %s ran out of memory", what)
 	}
 	return fmt.Sprintf("find out why with kubectl logs --previous %s: %s ended, and nobody had asked for it",
-		cr.Pod.Name, what)
+		cr.pod.Name, what)
 }

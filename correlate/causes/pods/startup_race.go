@@ -28,14 +28,14 @@ var StartupRace = rule.Rule{
 
 func testStartupRace(c *rule.Case) rule.Finding {
 	v, w := c.Evidence, c.Window
-	young, slowest := v.Suspects.YoungThat(w, evidence.Wholly(evidence.AnswersBadly))
+	young, slowest := youngThat(v, w, evidence.Wholly(evidence.AnswersBadly))
 	if len(young) == 0 {
-		if parts, _ := v.Suspects.YoungThat(w, evidence.AnswersBadly); len(parts) > 0 {
+		if parts, _ := youngThat(v, w, evidence.AnswersBadly); len(parts) > 0 {
 			return rule.No(evidence.InParts(parts, "it fails some requests, so it is not merely late")[0].Text)
 		}
-		return rule.No(v.Suspects.NoneLate(w, "no Pod was ready before it answered at its own address "))
+		return rule.No(noneLate(v, w, "no Pod was ready before it answered at its own address "))
 	}
-	whyNot, doubts := v.Suspects.OlderAlike(w, young)
+	whyNot, doubts := olderAlike(v, w, young)
 	if whyNot != "" {
 		return rule.No(whyNot)
 	}
@@ -43,10 +43,10 @@ func testStartupRace(c *rule.Case) rule.Finding {
 		Fix: startupFix(v, slowest, unready(v, w, slowest))}
 	for _, s := range young[:min(len(young), rule.MostNamed)] {
 		f.Measures = append(f.Measures, model.Measure{Name: model.ReadyEarly, Object: s.Pod.Name,
-			Length: evidence.Early(s)})
+			Length: early(s)})
 	}
 	rule.AccuseYoung(v, w, young, &f)
-	f.Lack(v.Suspects.NeverWell(w, young, "it may be more than slow to start: its version or its configuration "+
+	f.Lack(neverWell(v, w, young, "it may be more than slow to start: its version or its configuration "+
 		"may be bad")...)
 	f.Oppose(doubts...)
 	for _, p := range evidence.SuspectPods(young) {
@@ -61,11 +61,11 @@ func startupText(young []evidence.Suspect, slowest evidence.Suspect, unready str
 	pods := evidence.SuspectPods(young)
 	if len(pods) == 1 {
 		return fmt.Sprintf("%s was ready for %s before it answered at its own address%s", slowest.Pod.Name,
-			quantity.Length(evidence.Early(slowest), slowest.Outage.Open.End), unready)
+			quantity.Length(early(slowest), slowest.Outage.Open.End), unready)
 	}
 	return fmt.Sprintf("%s were ready before they answered at their own addresses, %s for longest (%s)%s: %s",
 		quantity.Count(len(pods), "Pod"),
-		slowest.Pod.Name, quantity.Length(evidence.Early(slowest), slowest.Outage.Open.End), unready,
+		slowest.Pod.Name, quantity.Length(early(slowest), slowest.Outage.Open.End), unready,
 		evidence.NamedPods(pods))
 }
 
@@ -89,7 +89,7 @@ func meanwhile(v *evidence.Evidence, s evidence.Suspect) string {
 
 // startupFix gives the time that a probe has to cover.
 func startupFix(v *evidence.Evidence, slowest evidence.Suspect, unready string) string {
-	least := quantity.Span(quantity.RoundUp(evidence.Early(slowest).Max.Round(time.Millisecond)))
+	least := quantity.Span(quantity.RoundUp(early(slowest).Max.Round(time.Millisecond)))
 	if unready != "" {
 		return fmt.Sprintf("set publishNotReadyAddresses to false, or let clients wait: %s took up to %s to answer",
 			slowest.Pod.Name, least)

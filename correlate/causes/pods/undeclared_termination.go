@@ -28,27 +28,27 @@ var UndeclaredTermination = rule.Rule{
 }
 
 func testUndeclaredTermination(c *rule.Case) rule.Finding {
-	crashes, whyNot := routedCrashes(c, func(cr evidence.Crash) bool {
-		return cr.Ended != nil || cr.Anew != nil
+	crashes, whyNot := routedCrashes(c, func(cr crash) bool {
+		return cr.ended != nil || cr.anew != nil
 	}, "no kubelet ended a Pod while it was routed to")
 	if whyNot != "" {
 		return rule.No(whyNot)
 	}
 	cr := crashes[0]
-	if cr.Ended == nil {
+	if cr.ended == nil {
 		f := rule.Finding{
 			Text: fmt.Sprintf("the kubelet of %s ended a container of %s to restart it (%s), and requests "+
-				"were still routed to it", cr.Pod.Node, cr.Pod.Name, cr.Anew.Detail),
-			Fix: anewFix(cr.Anew, len(crashes))}
+				"were still routed to it", cr.pod.Node, cr.pod.Name, cr.anew.Detail),
+			Fix: anewFix(cr.anew, len(crashes))}
 		crashed(c, crashes, &f)
 		return f
 	}
-	reason := cmp.Or(strings.TrimSuffix(strings.TrimSpace(cr.Ended.Detail), "."), cr.Ended.To) // it stands in brackets
+	reason := cmp.Or(strings.TrimSuffix(strings.TrimSpace(cr.ended.Detail), "."), cr.ended.To) // it stands in brackets
 	f := rule.Finding{
 		Text: fmt.Sprintf("the kubelet of %s ended %s without a deletion (%s), and requests were still routed to it",
-			cr.Pod.Node, cr.Pod.Name, reason),
-		Fix: undeclaredFix(cr.Pod, len(crashes), reason),
-		For: []evidence.Sign{evidence.Watched.Seen(cr.Ended, cr.Pod.Name+" was ended by its kubelet: "+reason)},
+			cr.pod.Node, cr.pod.Name, reason),
+		Fix: undeclaredFix(cr.pod, len(crashes), reason),
+		For: []evidence.Sign{evidence.Watched.Seen(cr.ended, cr.pod.Name+" was ended by its kubelet: "+reason)},
 	}
 	crashed(c, crashes, &f)
 	return f
