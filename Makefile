@@ -6,14 +6,15 @@ UI      := dashboard/ui
 RUNS    ?= $(CURDIR)/runs
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/run/version.Version=$(VERSION) -X main.image=$(IMAGE)"
 
-.PHONY: help build image sandbox demo test check lint truth test-ui test-sandbox test-e2e bench bench-go golden ui rollouts routes sweep paired lab scale module clean FORCE
+.PHONY: help build image sandbox demo quick test test-all test-real test-race test-modules lint-all truth test-ui test-sandbox test-e2e test-e2e-all bench bench-go golden ui rollouts routes sweep paired lab scale module clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
 ## make demo      a drain measured on a real cluster on this machine, before and after the fix
-## make test      all tests: Go, the page, end to end on that cluster, and four scenarios of the lab
-## make check     the quick part of the tests: formatting, vet, staticcheck, errcheck, Go tests
+## make quick     formatting, vet, staticcheck, errcheck, Go tests without root, browser, cluster and real time
+## make test      quick, then real sockets, the page in a browser, and five end-to-end tests on that cluster
+## make test-all  everything else: the race detector over all, the sandbox, every end-to-end test, scenarios of the lab
 ## make truth     the simulations that judgements are held against, with all their seeds
 ## make build     bin/lapse
 ## make image     bin/lapse.tar, the image for the Job in a cluster
@@ -52,33 +53,52 @@ demo: sandbox
 	if [ -z "$$KEEP" ]; then bin/sandbox down; else echo "The cluster is still up; bin/sandbox down ends it."; fi; \
 	exit $$status
 
-test: check test-ui test-sandbox test-e2e
-
-# What measures over real sockets, in real time, or looks at the page in a browser. Everything is compiled before; then these run one
-# package at a time, after the others: no test runs beside a compiler, and a prober never waits for another package's tests.
-REALTIME := ./loadgen/faultserver ./loadgen ./loadgen/engine ./loadgen/polled ./loadgen/wire ./loadgen/hey ./run ./cmd/lapse ./dashboard
-
-check: $(UI)/node_modules bin/gotest
+# The first layer: no root, no browser, no cluster, no real time. Under a minute once everything is compiled, on any
+# system that Go builds for.
+quick: bin/staticcheck bin/errcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
-	sandbox/needs.sh
 	go vet ./...
-	go -C sandbox vet ./...
-	go -C loadgen/bench vet ./...
-	go -C tools vet ./gotest
-	$(MAKE) --no-print-directory lint
+	bin/staticcheck ./...
+	bin/errcheck -ignoretests -exclude tools/errcheck.txt ./...
+	go test -short ./...
+
+# The second: real sockets and real time, the page in a browser, and what Lapse is for on a real cluster.
+test: quick test-real test-ui test-e2e
+
+# The third: everything else.
+test-all: lint-all test-race test-modules test-sandbox test-e2e-all
+
+# What measures over real sockets, in real time, or looks at the page in a browser. Everything is compiled before; then
+# these run one package at a time: no test runs beside a compiler, and a prober never waits for another package's tests.
+REALTIME := ./loadgen/... ./run/... ./cmd/lapse ./dashboard/... ./lapsetest
+
+test-real: needs $(UI)/node_modules bin/gotest
+	go test -run '^$$' $(REALTIME) >/dev/null
+	bin/gotest -p 1 -timeout 20m -- $(REALTIME)
+
+# The race detector over all packages, with a fifth of the simulations' seeds.
+test-race: needs $(UI)/node_modules bin/gotest
 	go test -race -run '^$$' ./... >/dev/null
-	go -C sandbox test -run '^$$' ./... >/dev/null
-	bin/gotest -race -- $$(go list ./... | grep -vxF "$$(go list $(REALTIME))")
+	bin/gotest -race -timeout 20m -- $$(go list ./... | grep -vxF "$$(go list $(REALTIME))")
 	bin/gotest -race -p 1 -timeout 20m -- $(REALTIME)
+
+# The other modules' own tests.
+test-modules: needs bin/gotest
+	go -C sandbox test -run '^$$' ./... >/dev/null
 	bin/gotest -C sandbox -p 1 -- ./...
 	bin/gotest -C loadgen/bench -p 1 -- ./...
 	bin/gotest -C sandbox/coredns -p 1 -- ./...
-	bin/gotest -C tools -- ./gotest
+	bin/gotest -C tools -timeout 20m -- ./...
 
-# staticcheck and errcheck of tools/go.mod, over every module; tools/errcheck.txt lists the calls whose error says nothing.
-lint: bin/staticcheck bin/errcheck
-	bin/staticcheck ./...
-	bin/errcheck -ignoretests -exclude tools/errcheck.txt ./...
+.PHONY: needs
+needs:
+	sandbox/needs.sh
+
+# vet, staticcheck and errcheck over the other modules; tools/errcheck.txt lists the calls whose error says nothing.
+lint-all: bin/staticcheck bin/errcheck
+	go -C sandbox vet -tags cluster,e2e ./...
+	go -C loadgen/bench vet ./...
+	go -C tools vet ./gotest ./module
 	cd sandbox && ../bin/staticcheck -tags cluster,e2e ./... && ../bin/errcheck -ignoretests -exclude ../tools/errcheck.txt ./...
 	cd loadgen/bench && ../../bin/staticcheck ./... && ../../bin/errcheck -ignoretests -exclude ../../tools/errcheck.txt ./...
 	cd tools && ../bin/staticcheck ./... && ../bin/errcheck -exclude errcheck.txt ./...
@@ -93,7 +113,7 @@ bin/errcheck: tools/go.mod
 bin/gotest: $(wildcard tools/gotest/*.go)
 	go -C tools build -o ../$@ ./gotest
 
-# make check runs a fifth of the seeds.
+# The tests run a fifth of the seeds.
 truth:
 	go test -count=1 ./correlate -correlate.seeds 1
 
@@ -116,12 +136,20 @@ test-sandbox: bin/sandbox bin/gotest
 	bin/sandbox down
 	bin/gotest -C sandbox -count=1 -timeout 20m -tags cluster -- .
 
-# The scenarios of the lab that make test plays, after the end-to-end tests and only if these pass, so that the log ends with what failed: a
-# minute and a half.
+# The end-to-end tests of what Lapse is for. make test-all runs the others.
+E2E := ^(TestDrainWithoutFixLosesRequests|TestDrainWithFixLosesNothing|TestOnlyReplicaDeletedIsNoReadyEndpoint|TestResultOfADeletedPodIsRetrieved|TestKustomizeAloneMeasures)$$
+
+# Scenarios of the lab, which play after the end-to-end tests and only if these pass, so that the log ends with what
+# failed: a minute and a half.
 LAB_TEST := control-graceful-rollout pod-crashed grace-too-short dns-path
 
-test-e2e: sandbox bin/gotest
-	@status=0; { LAPSE="$(CURDIR)/bin/lapse" bin/gotest -C sandbox -count=1 -timeout 40m -tags e2e -v -- ./e2e && \
+E2E_TEST = LAPSE="$(CURDIR)/bin/lapse" bin/gotest -C sandbox -count=1 -timeout 40m -tags e2e -v
+
+test-e2e: needs sandbox bin/gotest
+	@status=0; $(E2E_TEST) -run '$(E2E)' -- ./e2e || status=$$?; bin/sandbox down; exit $$status
+
+test-e2e-all: needs sandbox bin/gotest
+	@status=0; { $(E2E_TEST) -skip '$(E2E)' -- ./e2e && \
 	go -C sandbox run ./lab -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" -runs "$(RUNS)" $(LAB_TEST); } || status=$$?; \
 	bin/sandbox down; exit $$status
 

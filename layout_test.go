@@ -13,6 +13,7 @@ var mayImport = map[string][]string{
 	"lapse":     {"timeline", "record", "loadgen", "correlate/model", "correlate/verdict", "run/measure"},
 	"lapsetest": {"lapse", "timeline", "correlate/model", "correlate/verdict", "report"},
 
+	"internal/layer":            {},
 	"timeline":                  {},
 	"hint":                      {},
 	"hint/input":                {},

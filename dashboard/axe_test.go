@@ -12,6 +12,7 @@ import (
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
 	"lapse/dashboard/publish"
+	"lapse/internal/layer"
 )
 
 // A violation is what axe-core finds against an element.
@@ -23,6 +24,7 @@ type violation struct {
 }
 
 func TestThePageIsAccessible(t *testing.T) {
+	layer.Real(t)
 	axe, err := os.ReadFile("ui/node_modules/axe-core/axe.min.js")
 	if err != nil {
 		t.Fatalf("the page's accessibility is tested with axe-core: %v\nhint: make ui", err)

@@ -14,6 +14,7 @@ import (
 
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -97,6 +98,7 @@ const (
 // A step of a pan draws the rows, and changes no element in them or around them: where one moves, the browser sorts
 // the layers of the whole page anew.
 func TestPanningChangesNoElements(t *testing.T) {
+	layer.Real(t)
 	page := openSample(t, "#range=40..44")
 	page.see(`[data-testid="brush"]`)
 	changed := chromedp.Evaluate[[]string](`new Promise((done) => {
@@ -128,6 +130,7 @@ func TestPanningChangesNoElements(t *testing.T) {
 }
 
 func TestDraggingZooms(t *testing.T) {
+	layer.Real(t)
 	page := openSample(t, "")
 	x0, y := page.place(strip, 40*s, 0, sample.Length)
 	x1, _ := page.place(strip, 48*s, 0, sample.Length)
@@ -148,6 +151,7 @@ func TestDraggingZooms(t *testing.T) {
 }
 
 func TestDraggingWithShiftMeasures(t *testing.T) {
+	layer.Real(t)
 	page := openSample(t, "")
 	x0, y := page.place(strip, 42*s, 0, sample.Length)
 	x1, _ := page.place(strip, 45*s, 0, sample.Length)
@@ -163,6 +167,7 @@ func TestDraggingWithShiftMeasures(t *testing.T) {
 }
 
 func TestTheWheelZoomsAboutThePointer(t *testing.T) {
+	layer.Real(t)
 	page := openSample(t, "")
 	x, y := page.place(strip, 36*s, 0, sample.Length)
 	page.run(wheel(x, y, 0, -300, chromedp.ButtonModifiers(chromedp.ModifierCtrl)))
@@ -182,6 +187,7 @@ func wheel(x, y, dx, dy float64, options ...chromedp.MouseOption) chromedp.Actio
 
 // Wherever the cursor stands, every row says its exact value there.
 func TestEveryRowTellsItsValueAtTheCursor(t *testing.T) {
+	layer.Real(t)
 	page := openSample(t, "")
 	outage := outage(t, sample.Run(sample.Length))
 	x, y := page.place(strip, 43*s, 0, sample.Length)
@@ -207,6 +213,7 @@ func TestEveryRowTellsItsValueAtTheCursor(t *testing.T) {
 }
 
 func TestEverythingWorksByKeyboard(t *testing.T) {
+	layer.Real(t)
 	page := openSample(t, "")
 	selected := func(id string) {
 		t.Helper()
@@ -267,6 +274,7 @@ func TestEverythingWorksByKeyboard(t *testing.T) {
 }
 
 func TestALinkShowsTheSameToWhoeverOpensItAndAfterReload(t *testing.T) {
+	layer.Real(t)
 	run := sample.Run(sample.Length)
 	var deleted uint32
 	named := 0
@@ -306,6 +314,7 @@ func TestALinkShowsTheSameToWhoeverOpensItAndAfterReload(t *testing.T) {
 }
 
 func TestASelectedEventIsShownOnTheTimeline(t *testing.T) {
+	layer.Real(t)
 	page := openSample(t, "")
 	page.run(chromedp.SendKeys(chromedp.CSS(`[data-testid="event-filter"]`), "pod-deleted"))
 	page.until("shows those only", `document.querySelectorAll('[data-testid="event-row"]').length === 3`)

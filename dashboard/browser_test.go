@@ -26,6 +26,7 @@ import (
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
 	"lapse/dashboard/publish"
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -232,6 +233,7 @@ func why(id int) string { return fmt.Sprintf(`[data-testid="why"][data-window-id
 
 // Each figure at the page's head keeps to its own place, however narrow the page is.
 func TestFiguresOfTheHeadDoNotOverlap(t *testing.T) {
+	layer.Real(t)
 	store := dashboard.NewStore()
 	show(t, store, 11*time.Second)
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
@@ -249,6 +251,7 @@ func TestFiguresOfTheHeadDoNotOverlap(t *testing.T) {
 }
 
 func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
+	layer.Real(t)
 	store := dashboard.NewStore()
 	show(t, store, 5*time.Second)
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
@@ -290,6 +293,7 @@ func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
 }
 
 func TestThePageReconnectsToARestartedServer(t *testing.T) {
+	layer.Real(t)
 	store := dashboard.NewStore()
 	show(t, store, 11*time.Second)
 	first := serve(t, store, "127.0.0.1:0")
@@ -329,6 +333,7 @@ func TestThePageReconnectsToARestartedServer(t *testing.T) {
 }
 
 func TestEverythingOfARunIsShown(t *testing.T) {
+	layer.Real(t)
 	store := dashboard.NewStore()
 	show(t, store, sample.Length)
 	run := sample.Run(sample.Length)
@@ -418,6 +423,7 @@ func (p *tab) picture(name string) {
 
 // "No data" must never look like "ok": where the prober stalled, the strip's pixels differ from those of health.
 func TestNoDataDoesNotLookLikeHealth(t *testing.T) {
+	layer.Real(t)
 	store := dashboard.NewStore()
 	show(t, store, sample.Length)
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
@@ -447,6 +453,7 @@ const hostile = `<img src=x onerror="window.hacked=1"><script>window.hacked=2</s
 
 // Whoever may name a Pod or write an event must not be able to run anything in the operator's browser.
 func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
+	layer.Real(t)
 	run := sample.Run(sample.Length)
 	run.Tool.Version, run.Run.ID, run.Run.Aborted, run.Run.Unsaved = hostile, hostile, "no reason "+hostile, "no room "+hostile
 	run.Run.Services[0].Name = hostile
@@ -540,6 +547,7 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 }
 
 func TestThousandsOfEventsAreNotThousandsOfElements(t *testing.T) {
+	layer.Real(t)
 	const events = 20_000
 	run := sample.Run(sample.Length)
 	run.Events = nil
@@ -570,6 +578,7 @@ func TestThousandsOfEventsAreNotThousandsOfElements(t *testing.T) {
 }
 
 func TestAThousandWindowsAreNotAThousandRows(t *testing.T) {
+	layer.Real(t)
 	run := sample.Run(sample.Length)
 	template := run.Windows[0]
 	run.Windows, run.Incidents = nil, nil
@@ -595,6 +604,7 @@ func TestAThousandWindowsAreNotAThousandRows(t *testing.T) {
 }
 
 func TestSeveralTabsFollowTheSameRun(t *testing.T) {
+	layer.Real(t)
 	store := dashboard.NewStore()
 	show(t, store, 5*time.Second)
 	url := serve(t, store, "127.0.0.1:0").url()

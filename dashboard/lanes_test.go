@@ -9,11 +9,13 @@ import (
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
 	"lapse/dashboard/publish"
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
 // What a node answers to the health checks of load balancers has a lane, from its first answer on.
 func TestHealthChecksOfNodesHaveLanes(t *testing.T) {
+	layer.Real(t)
 	store, run := dashboard.NewStore(), sample.Run(sample.Length)
 	check := func(id uint32, at time.Duration, from, to string) model.Event {
 		return model.Event{

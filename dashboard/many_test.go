@@ -15,6 +15,7 @@ import (
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
 	"lapse/dashboard/publish"
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -66,6 +67,7 @@ func first(t *testing.T, nodes int) int {
 
 // What a viewer gets first does not grow with the targets of a run that has many.
 func TestTheFirstMessageDoesNotGrowWithTargets(t *testing.T) {
+	layer.Real(t)
 	few, many := first(t, 120), first(t, 1200)
 	if float64(many) > 1.05*float64(few) {
 		t.Errorf("the first message has %d bytes of 240 targets, and %d of 2400", few, many)
@@ -75,6 +77,7 @@ func TestTheFirstMessageDoesNotGrowWithTargets(t *testing.T) {
 // Of many targets the page shows groups; the targets of one come when it is opened, and only the rows in view are in
 // the document.
 func TestOnlyTargetsInViewAreInTheDocument(t *testing.T) {
+	layer.Real(t)
 	const nodes = 300
 	store := dashboard.NewStore()
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
@@ -110,6 +113,7 @@ func TestOnlyTargetsInViewAreInTheDocument(t *testing.T) {
 // Details that the server does not give are not only missing: the page says so, asks again, and shows them once they
 // come.
 func TestThePageSaysThatDetailsFailed(t *testing.T) {
+	layer.Real(t)
 	store := dashboard.NewStore()
 	if err := publish.To(store).Show(fromManyNodes(sample.Run(sample.Length), 120), sample.Length); err != nil {
 		t.Fatal(err)
@@ -140,6 +144,7 @@ func TestThePageSaysThatDetailsFailed(t *testing.T) {
 
 // Of a run with many targets, rows far from what is on the screen are not drawn.
 func TestOnlyRowsNearTheScreenAreDrawn(t *testing.T) {
+	layer.Real(t)
 	store := dashboard.NewStore()
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
 	if err := publish.To(store).Show(withServices(fromManyNodes(sample.Run(sample.Length), 150), 150), sample.Length); err != nil {
@@ -163,6 +168,7 @@ func TestOnlyRowsNearTheScreenAreDrawn(t *testing.T) {
 
 // Of a run of the usual size all rows are drawn at once: a picture of the whole page has them.
 func TestAllRowsOfASmallRunAreDrawn(t *testing.T) {
+	layer.Real(t)
 	store := dashboard.NewStore()
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
 	if err := publish.To(store).Show(sample.Run(sample.Length), sample.Length); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"lapse/dashboard/internal/sample"
 	"lapse/dashboard/publish"
+	"lapse/internal/layer"
 )
 
 var update = flag.Bool("update", false, "rewrite the protocol's schema and its table of keys")
@@ -216,6 +217,7 @@ func validate(t *testing.T, schema *jsonschema.Schema, message any) error {
 
 // What the server sends of a run, live and ended, follows the schema, and lies under documented keys only.
 func TestMessagesFollowTheSchema(t *testing.T) {
+	layer.Real(t)
 	schema := compileProtocol(t)
 	store := NewStore()
 	var at position

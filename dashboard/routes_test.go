@@ -9,6 +9,7 @@ import (
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
 	"lapse/dashboard/publish"
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -67,6 +68,7 @@ func fromNodes(tl *model.Timeline) *model.Timeline {
 
 // What nodes measured of one Service stands in one row while they agree, and in a row for each where they do not.
 func TestNodesAreFoldedWhileTheyAgree(t *testing.T) {
+	layer.Real(t)
 	store := dashboard.NewStore()
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
 	if err := publish.To(store).Show(fromNodes(sample.Run(sample.Length)), sample.Length); err != nil {
@@ -89,6 +91,7 @@ func TestNodesAreFoldedWhileTheyAgree(t *testing.T) {
 
 // Of each change and node there is a cell, which leads to its moment on the timeline.
 func TestRoutesOfNodesAreShown(t *testing.T) {
+	layer.Real(t)
 	store := dashboard.NewStore()
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
 	if err := publish.To(store).Show(withRoutes(sample.Run(sample.Length)), sample.Length); err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/dashboard/internal/sample"
+	"lapse/internal/layer"
 )
 
 // savedReport writes a run into a document of its own, as a report does: the page's files and the data inside, and a
@@ -61,6 +62,7 @@ func read(t *testing.T, path string) string {
 }
 
 func TestARunInTheDocumentIsShownWithoutAnyServer(t *testing.T) {
+	layer.Real(t)
 	run := sample.Run(sample.Length)
 	url := savedReport(t, run)
 	p := newTab(t, "about:blank")
@@ -109,6 +111,7 @@ func TestARunInTheDocumentIsShownWithoutAnyServer(t *testing.T) {
 }
 
 func TestADamagedReportSaysSo(t *testing.T) {
+	layer.Real(t)
 	url := savedReport(t, sample.Run(sample.Length))
 	path := strings.TrimPrefix(url, "file://")
 	text := read(t, path)
@@ -125,6 +128,7 @@ func TestADamagedReportSaysSo(t *testing.T) {
 
 // On paper the run is light whatever the screen was, whole, and without what only a screen can do.
 func TestThePagePrints(t *testing.T) {
+	layer.Real(t)
 	p := openSample(t, fmt.Sprintf("#window=%d", outage(t, sample.Run(sample.Length)).ID))
 	p.run(preferDark)
 	p.until("is dark", `document.documentElement.dataset.theme === "dark"`)

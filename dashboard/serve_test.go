@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"lapse/internal/layer"
 )
 
 func get(h http.Handler, host, path string, header ...string) *httptest.ResponseRecorder {
@@ -215,6 +217,7 @@ func TestSlowRequestsAreCutOff(t *testing.T) {
 
 // More connections than there are places, each with half a request, do not keep a browser from the page.
 func TestHalfOpenConnectionsLockNobodyOut(t *testing.T) {
+	layer.Real(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

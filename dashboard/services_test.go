@@ -10,6 +10,7 @@ import (
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
 	"lapse/dashboard/publish"
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -41,6 +42,7 @@ func withServices(tl *model.Timeline, n int) *model.Timeline {
 // Of many Services those with failures are shown, and the others when asked for: their verdicts, their targets and
 // their endpoints.
 func TestManyServicesAreFolded(t *testing.T) {
+	layer.Real(t)
 	const n = 30
 	store := dashboard.NewStore()
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
@@ -78,6 +80,7 @@ func TestManyServicesAreFolded(t *testing.T) {
 
 // A run of one Service has no table of Services.
 func TestOneServiceNeedsNoTable(t *testing.T) {
+	layer.Real(t)
 	store := dashboard.NewStore()
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
 	if err := publish.To(store).Show(sample.Run(sample.Length), sample.Length); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/lapsetest"
 	"lapse/timeline"
 )
@@ -16,6 +17,7 @@ import (
 
 // The old server answers what it has begun, and the new one takes every new connection.
 func TestShutdownDropsNothing(t *testing.T) {
+	layer.Real(t)
 	url, old := handover(t)
 	m := lapsetest.Start(t, url, lapsetest.Rate(200), lapsetest.Kinds(timeline.New))
 	old.next(t)
@@ -27,6 +29,7 @@ func TestShutdownDropsNothing(t *testing.T) {
 
 // Close cuts the requests that the old server has begun: about 200/s × 50 ms = 10 of them.
 func TestCloseDropsRequestsInFlight(t *testing.T) {
+	layer.Real(t)
 	url, old := handover(t)
 	m := lapsetest.Start(t, url, lapsetest.Rate(200), lapsetest.Kinds(timeline.New), lapsetest.OrInconclusive())
 	old.next(t)

@@ -14,6 +14,7 @@ import (
 
 	"lapse"
 	"lapse/correlate"
+	"lapse/internal/layer"
 	"lapse/lapsetest"
 	"lapse/record"
 )
@@ -82,6 +83,7 @@ func serve(t testing.TB, addr string) *answering {
 
 // A server that is well fails no test; one that is away for a while does, and the test says when and how much.
 func TestDroppedRequestsFail(t *testing.T) {
+	layer.Real(t)
 	well := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer well.Close()
 	if said := of(t, func(tb testing.TB) {
@@ -101,6 +103,7 @@ func TestDroppedRequestsFail(t *testing.T) {
 
 // What the error bars cannot decide is an error, once, unless the test allows it.
 func TestWhatIsNotKnownFails(t *testing.T) {
+	layer.Real(t)
 	for _, allowed := range []bool{false, true} {
 		s := serve(t, "127.0.0.1:0")
 		said := of(t, func(tb testing.TB) {
@@ -138,6 +141,7 @@ func away(tb testing.TB, s *answering, other string, options ...lapsetest.Option
 
 // A server that does not answer before anything is done to it ends the test.
 func TestTheServerMustAnswerFirst(t *testing.T) {
+	layer.Real(t)
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	said := of(t, func(tb testing.TB) {
@@ -150,6 +154,7 @@ func TestTheServerMustAnswerFirst(t *testing.T) {
 
 // The test's own end ends the measurement, and conditions that are none are refused.
 func TestMistakesAreSaid(t *testing.T) {
+	layer.Real(t)
 	well := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer well.Close()
 	for want, test := range map[string]func(testing.TB){
@@ -173,6 +178,7 @@ func TestMistakesAreSaid(t *testing.T) {
 
 // The recording is one that lapse report reads.
 func TestTheRecordingIsKept(t *testing.T) {
+	layer.Real(t)
 	well := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer well.Close()
 	file := filepath.Join(t.TempDir(), "facts.lapse")

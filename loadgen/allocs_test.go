@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/loadgen/engine"
 	"lapse/loadgen/protocol"
 	"lapse/loadgen/stall"
@@ -58,6 +59,7 @@ func replyTo(t *testing.T, addr, request string) string {
 
 // Over TLS they allocate what crypto/tls does.
 func TestReusedTLSRequestsAllocateWhatTLSDoes(t *testing.T) {
+	layer.Real(t)
 	url := startServer(t, "https")
 	p := probe(1, timeline.Reused, url, 1000)
 	_, p.RootCAs = testTLS(t) // httptest has one certificate in all processes
@@ -71,6 +73,7 @@ func TestReusedTLSRequestsAllocateWhatTLSDoes(t *testing.T) {
 // Over HTTP/2 they allocate what x/net's Framer does for a header: a frame, its fields, and the text of those that
 // are not in a table.
 func TestReusedHTTP2RequestsAllocateLittle(t *testing.T) {
+	layer.Real(t)
 	const most = 10
 	n := allocations(t, probe(1, timeline.Reused, "h2c://"+scriptHTTP2(t, func(c *http2Script, stream uint32, _ int) bool {
 		c.ok(stream)

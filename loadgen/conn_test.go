@@ -11,11 +11,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
 // A connection whose reply said Connection: close gets no further request, even while the server leaves it open.
 func TestNothingIsSentAfterGoodbye(t *testing.T) {
+	layer.Real(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -129,6 +130,7 @@ func TestDNSAnswersAreJudged(t *testing.T) {
 }
 
 func TestDNSServerThatIsSilentOrNotThere(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for want, answer := range map[timeline.Class]func(string, func(string)){
 		timeline.TimeoutResponse: func(string, func(string)) {},
@@ -162,6 +164,7 @@ func TestDNSServerThatIsSilentOrNotThere(t *testing.T) {
 
 // Each query has an ID of its own, and asks for the name and nothing else, and says how long an answer may be.
 func TestDNSQueries(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	var mu sync.Mutex
 	ids := map[uint16]int{}
@@ -189,6 +192,7 @@ func TestDNSQueries(t *testing.T) {
 
 // When the answers change, that is an event, with a bracket for when.
 func TestDNSAnswersThatChangeAreEvents(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	var now atomic.Pointer[func(*dnsmessage.Message)]
 	set := func(change func(*dnsmessage.Message)) { now.Store(&change) }

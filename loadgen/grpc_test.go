@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -26,6 +27,7 @@ var servingMessage = []byte{8, healthServing}
 
 // What a server answers to a call, and what becomes of it.
 func TestGRPCOutcomes(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	status := func(fields ...string) func(*http2Script, uint32) {
 		return func(c *http2Script, s uint32) { c.grpcReplies(s, nil, fields...) }
@@ -122,6 +124,7 @@ func TestGRPCOutcomes(t *testing.T) {
 
 // What is sent is what gRPC clients send, and net/http takes it.
 func TestGRPCRequestIsAsSpecified(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for path, want := range map[string]string{
 		"/":          "POST /grpc.health.v1.Health/Check HTTP/2.0 [application/grpc] [trailers] \"\\x00\\x00\\x00\\x00\\x00\"",
@@ -151,6 +154,7 @@ func TestGRPCRequestIsAsSpecified(t *testing.T) {
 // A message of the longest kind goes on one connection again and again: the server's WINDOW_UPDATEs are heeded, and
 // where they stay away the connection is left before its window is exceeded.
 func TestLongGRPCMessagesStayWithinTheWindow(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for name, updates := range map[string]bool{"with updates": true, "without": false} {
 		t.Run(name, func(t *testing.T) {

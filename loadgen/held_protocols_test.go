@@ -12,12 +12,14 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
 // WebSockets are held through whatever the server says meanwhile. A close frame is a warning, whether or not a ping
 // is open.
 func TestWebSocketsAreHeldUntilACloseFrame(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for name, start := range map[string]func(http.Handler) *httptest.Server{"ws": httptest.NewServer, "wss": httptest.NewTLSServer} {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +89,7 @@ func TestWebSocketsAreHeldUntilACloseFrame(t *testing.T) {
 // A TCP server that says something unasked, or something else, ends what is known of the connection: the next answer
 // could not be told from it.
 func TestTCPConnectionsAreHeld(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const conns = 5
 	var mu sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -66,6 +67,7 @@ func heldProbe(url string, conns int, beat time.Duration) Probe {
 // Every cut that the server made is on record, once, of its kind, with the instant of the cut between its bounds; and
 // nothing else is.
 func TestCutsOfHeldConnectionsAreThoseTheServerMade(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const conns = 20
 	config, roots := testTLS(t)
@@ -121,6 +123,7 @@ func TestCutsOfHeldConnectionsAreThoseTheServerMade(t *testing.T) {
 
 // A connection that is announced to end was warned; its client does not wait for the end.
 func TestAnAnnouncedEndIsAWarning(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
 	s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{{Kind: faultserver.Goodbye, From: 200 * time.Millisecond, To: time.Minute, Every: 7}}})
@@ -144,6 +147,7 @@ func TestAnAnnouncedEndIsAWarning(t *testing.T) {
 
 // A server that answers late has cut nothing: its connections stay, and are not opened anew.
 func TestALateAnswerIsNoCut(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const conns = 8
 	clock := timeline.StartClock()
@@ -171,6 +175,7 @@ func TestALateAnswerIsNoCut(t *testing.T) {
 // A server that leaves a heartbeat unanswered for as long as until the next is due is silent: the connection is given
 // up, and every attempt to open it again is on record.
 func TestSilenceCuts(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const conns = 4
 	clock := timeline.StartClock()
@@ -202,6 +207,7 @@ func TestSilenceCuts(t *testing.T) {
 
 // Where nobody listens, attempts follow each other more and more slowly, and each is on record as refused.
 func TestAttemptsAreCountedAndBackOff(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
 	s := serve(t, faultserver.Config{T0: clock.T0()})
@@ -235,6 +241,7 @@ func TestAttemptsAreCountedAndBackOff(t *testing.T) {
 
 // A connection that is closed while its heartbeat has had no answer is on record as one of which nothing is known.
 func TestAConnectionThatIsSilentAtTheEndIsNotTakenForAlive(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const conns = 4
 	clock := timeline.StartClock()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -19,6 +20,7 @@ import (
 // errors and status codes sees what naive says, and Lapse must say what new and reused say. A client that asks
 // twice reuses its connection where the server lets it.
 func TestWhatHidesFailuresIsFound(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const whole = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwelcome"
 	ok, body, eof, reset, late := timeline.OK, timeline.Body, timeline.EOF, timeline.Reset, timeline.TimeoutResponse
@@ -237,6 +239,7 @@ func follow(c *net.TCPConn, scripts []script) {
 // A reply that comes after its request has timed out is never taken for the next one's, nor is one that nobody asked
 // for. The server says of each answer which request it answers, and when that was read.
 func TestLateRepliesAreNeverBookedToTheNextRequest(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const timeout = 60 * time.Millisecond
 	var mu sync.Mutex

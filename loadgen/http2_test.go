@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -114,6 +115,7 @@ func runHTTP2Script(tcp net.Conn, answer func(c *http2Script, stream uint32, n i
 }
 
 func TestHTTP2RequestsAreAnswered(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for _, scheme := range []string{"h2c", "h2"} {
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused, timeline.Direct} {
@@ -163,6 +165,7 @@ func TestHTTP2RequestsAreAnswered(t *testing.T) {
 
 // What a server does to a request on a connection of HTTP/2, and what becomes of the request.
 func TestHTTP2Outcomes(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -288,6 +291,7 @@ func outcomesAre(t *testing.T, p Probe, want timeline.Class, code uint16, says s
 
 // What speaks another protocol, or only another version, is named for what it is, and nothing hangs.
 func TestHTTP2ToOtherServers(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	one := serveHTTP(t, http.NotFoundHandler())
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler()) // which offers http/1.1 by ALPN
@@ -330,6 +334,7 @@ func TestHTTP2ToOtherServers(t *testing.T) {
 
 // HTTP/1.1 to a port that speaks HTTP/2 alone is a wrong reply, and named for what it is if the server sends anything.
 func TestHTTP1ToAnHTTP2Server(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 		for name, after := range map[string]func(*net.TCPConn){
@@ -364,6 +369,8 @@ func TestHTTP1ToAnHTTP2Server(t *testing.T) {
 
 // A server may speak between requests: its PINGs and SETTINGS are answered, and no request fails for it.
 func TestHTTP2ServersSpeakUnasked(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	var pongs atomic.Int64
 	addr := serveTCP(t, func(tcp *net.TCPConn) {
@@ -421,6 +428,7 @@ func (c *countPongs) Read(p []byte) (int, error) {
 // A GOAWAY on an idle connection is no failure, and neither is one during a request that it lets finish: the next
 // request connects anew.
 func TestGoAwayRetiresTheConnection(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for name, before := range map[string]bool{"before the reply": true, "after it": false} {
 		t.Run(name, func(t *testing.T) {
@@ -452,6 +460,8 @@ func TestGoAwayRetiresTheConnection(t *testing.T) {
 }
 
 func TestRequestsOnCutHTTP2ConnectionsAllFail(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	const cut = 120
 	var cuts atomic.Int64
@@ -479,6 +489,7 @@ func TestRequestsOnCutHTTP2ConnectionsAllFail(t *testing.T) {
 // A request that is given up leaves its connection as it is: what is behind a connection that hangs shows for as long
 // as it hangs, and what comes late for the old request is no reply to the next.
 func TestGivenUpRequestsKeepTheirConnection(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for _, scheme := range []string{"h2c", "h2"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -526,6 +537,8 @@ func TestGivenUpRequestsKeepTheirConnection(t *testing.T) {
 
 // A large body is read to its end: the server is told that it may go on. So are many small ones on one connection.
 func TestHTTP2BodiesBeyondTheWindowAreRead(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	const size = 5 * http2Window
 	server := startHTTP2(t, "h2c", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -543,6 +556,8 @@ func TestHTTP2BodiesBeyondTheWindowAreRead(t *testing.T) {
 
 // A request's header that fits into no frame goes in several.
 func TestHTTP2RequestsMayBeLong(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	long := strings.Repeat("~", 3*http2FrameSize)
 	server := startHTTP2(t, "h2c", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

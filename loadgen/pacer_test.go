@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -33,6 +34,7 @@ func TestPacingThreadsReturnTheirProcessors(t *testing.T) {
 
 // A Service's targets interleave, also where one of them takes long to get ready and others overtake it.
 func TestTargetsInterleaveInTheOrderTheyStart(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers the handshake
 	if err != nil {

@@ -3,11 +3,13 @@ package loadgen
 import (
 	"testing"
 
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
 
 func TestEveryRequestNamesTheAddressItWentTo(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused, timeline.Direct} {
 		t.Run(string(kind), func(t *testing.T) {

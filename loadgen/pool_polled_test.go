@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/loadgen/engine"
 	"lapse/loadgen/faultserver"
 	"lapse/loadgen/wire"
@@ -43,6 +44,7 @@ func allReused(t *testing.T, f *facts, connections int) {
 
 // A reply that comes in pieces is read when it is whole, and its first byte is the first piece's.
 func TestRepliesInPieces(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const between = 5 * time.Millisecond
 	const text = "HTTP/1.1 200 OK\r\nX-Pod: pod-a\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nwelcome\r\n0\r\nExpires: never\r\n\r\n"
@@ -79,6 +81,7 @@ func TestRepliesInPieces(t *testing.T) {
 // Replies that are longer than the read buffer are read by goroutines from then on. No request fails or is sent anew
 // for that.
 func TestLongRepliesAreReadByGoroutines(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	var length atomic.Int64
 	url := serveScripts(t, []script{func(c *net.TCPConn, n int) bool {
@@ -107,6 +110,7 @@ func TestLongRepliesAreReadByGoroutines(t *testing.T) {
 // A request on a connection that is polled fails when its time is over, not before, and so does one whose reply has
 // begun. How much later is the machine's doing, but of 30 not each is late.
 func TestPolledRequestsTimeOut(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const timeout = 100 * time.Millisecond
 	var mute atomic.Bool
@@ -149,6 +153,7 @@ func TestPolledRequestsTimeOut(t *testing.T) {
 // A long reply that breaks off fails its request once, though a goroutine reads it that the pacing thread has handed
 // it to.
 func TestLongReplyThatBreaksOffFailsOnce(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	var broken atomic.Bool
 	url := serveScripts(t, []script{func(c *net.TCPConn, n int) bool {
@@ -183,6 +188,7 @@ func TestLongReplyThatBreaksOffFailsOnce(t *testing.T) {
 
 // Where there is no poller, goroutines read all replies, and find the same.
 func TestWithoutAPollerGoroutinesReadTheReplies(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Error, To: time.Hour, Every: 3}}})
 	p := New(Config{Clock: timeline.StartClock(), Source: 1})

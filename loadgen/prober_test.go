@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -257,6 +258,7 @@ func closeServer(t *testing.T, s *faultserver.Server) {
 }
 
 func TestHealthyServerAnswersEveryRequest(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -286,6 +288,7 @@ func TestHealthyServerAnswersEveryRequest(t *testing.T) {
 
 // While nobody listens every request fails; who was answered, and only who was, is ok.
 func TestTotalOutage(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -334,6 +337,7 @@ func TestTotalOutage(t *testing.T) {
 
 // Whatever the server does to a request, we count exactly as many as it did it to.
 func TestFailuresAreThoseTheServerInflicted(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	tests := []struct {
 		fault faultserver.Kind
@@ -372,6 +376,8 @@ func TestFailuresAreThoseTheServerInflicted(t *testing.T) {
 // The case where clients that re-send report nothing: the server reads a request on a connection that
 // has carried one before, and closes it without a reply.
 func TestRequestsOnCutConnectionsAllFail(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
 	s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
@@ -397,6 +403,7 @@ func TestRequestsOnCutConnectionsAllFail(t *testing.T) {
 
 // A server that stalls longer than the timeout: every request due meanwhile is sent, and is a failure.
 func TestStallIsMetByEveryRequestDue(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -434,6 +441,7 @@ func TestStallIsMetByEveryRequestDue(t *testing.T) {
 
 // What a cap below rate × timeout refuses while the target does not answer is the target's failure.
 func TestCapReachedInAStallIsNoSlot(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -461,6 +469,8 @@ func TestCapReachedInAStallIsNoSlot(t *testing.T) {
 
 // A reply with Connection: close is a good one, and the next request uses another connection.
 func TestGoodbyeRetiresTheConnectionSilently(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
 	s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
@@ -491,6 +501,7 @@ func crossed(r timeline.Request, cuts []faultserver.Span) bool {
 
 // Idle connections that are closed cost no request.
 func TestIdleConnectionCutIsNoFailure(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	config, roots := testTLS(t)
 	for name, config := range map[string]faultserver.Config{"plain": {}, "TLS": {TLS: config}} {
@@ -524,6 +535,8 @@ func TestIdleConnectionCutIsNoFailure(t *testing.T) {
 
 // As many connections as are counted as new are opened, and no more: a connection carries its first request once.
 func TestReusedRequestsOpenNoConnection(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	var mu sync.Mutex
 	asked := map[string]int{}
@@ -561,6 +574,8 @@ func TestReusedRequestsOpenNoConnection(t *testing.T) {
 
 // Connections outlive the timeout of the requests they carried.
 func TestConnectionsStayWhileIdle(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
 	s := serve(t, faultserver.Config{T0: clock.T0()})
@@ -577,6 +592,8 @@ func TestConnectionsStayWhileIdle(t *testing.T) {
 }
 
 func TestTargetsComeAndGoWhileOthersRun(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
 	s := serve(t, faultserver.Config{T0: clock.T0()})
@@ -715,6 +732,8 @@ func TestControlServerAnswers(t *testing.T) {
 }
 
 func TestUnresolvableHostIsDNS(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
 	p := probe(1, timeline.New, "http://no-such-host.invalid/", 20)
@@ -747,6 +766,8 @@ func TestProberRunsOnceAndStartsNothingAfterwards(t *testing.T) {
 
 // When Run returns, nothing of it is left: no goroutine, no connection.
 func TestRunLeavesNothingBehind(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{
 		{Kind: faultserver.Stall, From: 100 * time.Millisecond, To: 300 * time.Millisecond},
 	}})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -33,6 +34,7 @@ func streaming(end bool, pieces ...string) http.Handler {
 }
 
 func TestEventStreamOutcomes(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	answering := func(status int, kind string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -89,6 +91,7 @@ func TestEventStreamOutcomes(t *testing.T) {
 }
 
 func TestEventStreamsOverTLSNameTheirPod(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	server := httptest.NewTLSServer(streaming(false, "data: hello\n\n"))
 	t.Cleanup(server.Close)

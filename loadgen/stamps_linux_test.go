@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
 // A reply is over when it arrived, which is before its server's write returns, on the loopback interface: not when
 // the pacing thread woke and read it.
 func TestRepliesAreOverWhenTheyArrived(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
 	type span struct{ began, ended time.Duration }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -126,6 +127,7 @@ func stopFor(t *testing.T, p *os.Process, d time.Duration) {
 // A server answers after 100 ms. While the prober is stopped, for longer than its timeout, the answers to open
 // requests arrive and wait. Nothing of that is the server's failure.
 func TestSIGSTOPIsNeverBookedAsDowntime(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{
 		{Kind: faultserver.Slow, To: time.Hour, Delay: 100 * time.Millisecond},
@@ -150,6 +152,7 @@ func TestSIGSTOPIsNeverBookedAsDowntime(t *testing.T) {
 
 // A server that does not answer at all is down, whether or not the prober was stopped meanwhile.
 func TestSIGSTOPHidesNoStallOfTheService(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: time.Hour}}})
 	result := probeInChild(t, s.URL(), 300*time.Millisecond, func(p *os.Process) {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -39,6 +40,7 @@ func startStreams(t *testing.T, scheme string, most int, handler http.HandlerFun
 
 // Requests that wait for their replies do not keep others off the connection.
 func TestSlowRepliesShareAConnection(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for _, scheme := range []string{"h2c", "h2"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -68,6 +70,7 @@ func TestSlowRepliesShareAConnection(t *testing.T) {
 
 // A server's limit is kept, and what is due beyond it goes over spare connections.
 func TestNoMoreStreamsAreOpenedThanTheServerAllows(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const most = 1
 	var mu sync.Mutex
@@ -172,6 +175,7 @@ func holdStreams(t *testing.T, enough int, act func(c *http2Script, streams []ui
 
 // A client that has all of its calls on one connection loses all of them with it.
 func TestACutConnectionFailsEachRequestThatIsOpenOnIt(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const enough = 12
 	f, name, _ := holdStreams(t, enough, func(*http2Script, []uint32) bool { return false })
@@ -185,6 +189,7 @@ func TestACutConnectionFailsEachRequestThatIsOpenOnIt(t *testing.T) {
 // A GOAWAY fails the requests above its last stream, at once. Those below finish, in whatever order, and the
 // connection takes no other.
 func TestGoAwayFailsTheRequestsAboveItsLastStream(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const enough = 12
 	above := 0
@@ -215,6 +220,7 @@ func TestGoAwayFailsTheRequestsAboveItsLastStream(t *testing.T) {
 
 // After a GOAWAY the connection may end before the requests that it let finish have.
 func TestTheEndAfterAGoAwayFailsWhatIsStillOpen(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const enough = 6
 	finished := 0
@@ -233,6 +239,7 @@ func TestTheEndAfterAGoAwayFailsWhatIsStillOpen(t *testing.T) {
 
 // What is wrong with one stream is no failure of the others, and the connection goes on.
 func TestAFaultOfOneStreamLeavesTheOthersAlone(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for name, row := range map[string]struct {
 		fault func(c *http2Script, stream uint32)
@@ -271,6 +278,8 @@ func TestAFaultOfOneStreamLeavesTheOthersAlone(t *testing.T) {
 
 // Frames that break the rules of the connection end it, and each request on it.
 func TestAFaultOfTheConnectionFailsEachRequest(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	const enough = 6
 	f, name, _ := holdStreams(t, enough, func(c *http2Script, streams []uint32) bool {
@@ -284,6 +293,8 @@ func TestAFaultOfTheConnectionFailsEachRequest(t *testing.T) {
 
 // One request whose reply does not come is given up by RST_STREAM, while others come and go on the same connection.
 func TestOneStreamTimesOutAlone(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	var asked, cancelled, conns atomic.Int64
 	addr := serveTCP(t, func(tcp *net.TCPConn) {
@@ -332,6 +343,8 @@ func (c *countResets) Read(p []byte) (int, error) {
 // A connection whose peer sends nothing takes no more requests than fit into its send buffer, and is given up when
 // all on it have failed.
 func TestASilentConnectionIsGivenUpAtLast(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	var conns, mute atomic.Int64
 	addr := serveTCP(t, func(tcp *net.TCPConn) {
@@ -358,6 +371,8 @@ func TestASilentConnectionIsGivenUpAtLast(t *testing.T) {
 
 // net/http's server shuts down in two steps while requests are open: it lets all of them finish.
 func TestAGracefulShutdownFailsNoOpenStream(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	const together = 10
 	var open atomic.Int64

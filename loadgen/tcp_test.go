@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -83,6 +84,7 @@ func greeting(text string) func(*net.TCPConn) {
 }
 
 func TestTCPRepliesAreJudged(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	fresh := []timeline.TargetKind{timeline.New, timeline.Direct}
 	reused := []timeline.TargetKind{timeline.Reused}
@@ -133,6 +135,7 @@ func TestTCPRepliesAreJudged(t *testing.T) {
 }
 
 func TestTCPConnectionsAreReused(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	s := serveTCP(t, answering(strings.Clone))
 	p := probe(1, timeline.Reused, s.url(), 200)

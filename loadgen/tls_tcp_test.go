@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -38,6 +39,7 @@ func echoing(cuts *atomic.Int64) func(net.Conn) {
 }
 
 func TestEchoesOverTLS(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused, timeline.Direct} {
@@ -68,6 +70,7 @@ func TestEchoesOverTLS(t *testing.T) {
 
 // What speaks another protocol, or has another certificate, fails with a class and a text that say so.
 func TestTLSOutcomesOfOtherServers(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	config, roots := testTLS(t)
 	mutual := config.Clone()
@@ -122,6 +125,8 @@ func TestTLSOutcomesOfOtherServers(t *testing.T) {
 
 // Where nothing is awaited, the handshake is the success.
 func TestHandshakeAloneIsATLSSuccess(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	config, roots := testTLS(t)
 	s := serveTCP(t, overTLS(config, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }))
@@ -138,6 +143,8 @@ func TestHandshakeAloneIsATLSSuccess(t *testing.T) {
 }
 
 func TestRequestsOnCutTLSConnectionsAllFail(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	const cut = 120
 	var cuts atomic.Int64

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -25,6 +26,7 @@ func testTLS(t *testing.T) (*tls.Config, *x509.CertPool) {
 }
 
 func TestHTTPSIsMeasuredWithTheServicesName(t *testing.T) {
+	layer.Real(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused, timeline.Direct} {
 			t.Run(tls.VersionName(version)+" "+string(kind), func(t *testing.T) {
@@ -68,6 +70,7 @@ func TestHTTPSIsMeasuredWithTheServicesName(t *testing.T) {
 }
 
 func TestUntrustedCertificateIsTLS(t *testing.T) {
+	layer.Real(t)
 	config, roots := testTLS(t)
 	clock := timeline.StartClock()
 	s := serve(t, faultserver.Config{T0: clock.T0(), TLS: config})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -72,6 +73,7 @@ func (s *udpServer) sources() (ports, datagrams int) {
 func echoed(datagram string, reply func(string)) { reply(datagram) }
 
 func TestUDPRepliesAreJudged(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	saying := func(text string) func(string, func(string)) {
 		return func(_ string, reply func(string)) { reply(text) }
@@ -123,6 +125,7 @@ func TestUDPRepliesAreJudged(t *testing.T) {
 }
 
 func TestUDPClosedPortIsRefused(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 		for _, echo := range []string{"ping", "ping {id}"} {
@@ -147,6 +150,7 @@ func TestUDPClosedPortIsRefused(t *testing.T) {
 
 // A reply that comes after its request has timed out is not the answer to the next one.
 func TestUDPLateRepliesAnswerNothing(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const timeout = 40 * time.Millisecond
 	for _, echo := range []string{"ping", "ping {id}"} {
@@ -173,6 +177,8 @@ func TestUDPLateRepliesAnswerNothing(t *testing.T) {
 
 // A server that answers a second time when the next request is open does not answer that.
 func TestUDPSecondReplyIsDropped(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	var before string
 	s := serveUDP(t, func(d string, reply func(string)) {
@@ -197,6 +203,7 @@ func TestUDPSecondReplyIsDropped(t *testing.T) {
 // in the way of their requests. Without {id}, and on new sockets, a failed request leaves from another port than the
 // one after it.
 func TestUDPSourcePorts(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	tests := []struct {
 		kind   timeline.TargetKind
@@ -243,6 +250,8 @@ func TestUDPSourcePorts(t *testing.T) {
 }
 
 func TestReusedUDPRequestsAllocateNothing(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 	"lapse/timeline/stepped"
@@ -12,6 +13,7 @@ import (
 // A wall clock that is stepped during the run changes nothing: requests leave when they are due, and time out neither
 // at once nor never.
 func TestStepsOfTheWallClockChangeNothing(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for name, step := range map[string]time.Duration{"back": -time.Hour, "forth": time.Hour} {
 		t.Run(name, func(t *testing.T) {

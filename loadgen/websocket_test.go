@@ -16,6 +16,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -75,6 +76,7 @@ func serveHTTP(t *testing.T, handler http.Handler) *httptest.Server {
 }
 
 func TestWebSocketPingsAreAnswered(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for _, start := range map[string]func(http.Handler) *httptest.Server{"ws": httptest.NewServer, "wss": httptest.NewTLSServer} {
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused, timeline.Direct} {
@@ -116,6 +118,7 @@ func TestWebSocketPingsAreAnswered(t *testing.T) {
 }
 
 func TestWebSocketOutcomes(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	answering := func(status int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
@@ -189,6 +192,7 @@ func TestWebSocketOutcomes(t *testing.T) {
 
 // What speaks another protocol is named for what it is.
 func TestWebSocketToOtherServers(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	tests := []struct {
 		name  string
@@ -215,6 +219,8 @@ func TestWebSocketToOtherServers(t *testing.T) {
 // A server may say what it likes between requests: nothing of it is a reply, its pings are answered, and no request
 // fails for it.
 func TestWebSocketServersSpeakUnasked(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	var pongs atomic.Int64
 	server := serveHTTP(t, upgrader(func(c *websocket.Conn) {
@@ -244,6 +250,8 @@ func TestWebSocketServersSpeakUnasked(t *testing.T) {
 
 // A close frame on an idle connection is no failure: the next request connects anew.
 func TestWebSocketClosedWhileIdle(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	var upgrades atomic.Int64
 	server := serveHTTP(t, upgrader(func(c *websocket.Conn) {
@@ -267,6 +275,8 @@ func TestWebSocketClosedWhileIdle(t *testing.T) {
 }
 
 func TestRequestsOnCutWebSocketsAllFail(t *testing.T) {
+	layer.Real(t)
+	layer.Real(t)
 	t.Parallel()
 	const cut = 120
 	var cuts atomic.Int64

@@ -19,6 +19,7 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/hint"
+	"lapse/internal/layer"
 	"lapse/record"
 	"lapse/run/exit"
 	"lapse/run/saved"
@@ -199,6 +200,7 @@ func (w *watch) see(t *testing.T) {
 }
 
 func TestSeveralMayWatchARunAndNoneChangesIt(t *testing.T) {
+	layer.Real(t)
 	run := newHeldRun(t)
 	agents := run.serve()
 	first, second := startWatch(t, agents()), startWatch(t, agents())

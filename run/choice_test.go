@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"lapse/hint"
+	"lapse/internal/layer"
 	"lapse/kube/kubetest"
 	"lapse/loadgen"
 	"lapse/run/access"
@@ -167,6 +168,7 @@ func TestTheProtocolOfAChosenServiceFollowsFromItsPort(t *testing.T) {
 
 // A Service that never answers is set aside before the run, and the others are measured.
 func TestAChosenServiceThatDoesNotAnswerIsSetAside(t *testing.T) {
+	layer.Real(t)
 	server := httptest.NewServer(http.NotFoundHandler()) // any answer but an error of the server is good
 	defer server.Close()
 	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lapse/correlate"
+	"lapse/internal/layer"
 	"lapse/record"
 	"lapse/run/live"
 	"lapse/run/measure"
@@ -146,6 +147,7 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 // A baseline in which no request came to its end, for the prober was stopped, says nothing of the target: it goes on,
 // and not for ever.
 func TestBaselineWaitsForAStoppedProber(t *testing.T) {
+	layer.Real(t)
 	const length = 20 * time.Millisecond
 	m, _ := idleMeasurement(t, &spec.Options{Spec: spec.Spec{Baseline: length}})
 	defer m.Live.End(nil)

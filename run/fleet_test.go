@@ -26,6 +26,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/deploy"
 	"lapse/deploy/agent"
+	"lapse/internal/layer"
 	"lapse/kube/kubetest"
 	"lapse/run/live"
 	"lapse/run/measure"
@@ -114,6 +115,7 @@ func newKeys(t *testing.T) deploy.Keys {
 // Each node's prober measures on its own clock, and all of it is one timeline: the same outage is a window of each,
 // at the same time.
 func TestProbersOfNodesMeasureOneRun(t *testing.T) {
+	layer.Real(t)
 	server := startServer(t)
 	defer server.Close()
 	keys := newKeys(t)
@@ -204,6 +206,7 @@ func targetNamed(t *testing.T, tl *model.Timeline, name string) model.Target {
 
 // Many nodes share a target's rate, so that each asks it seldom: the baseline lasts until all of them have asked.
 func TestBaselineLastsUntilEachNodeHasAsked(t *testing.T) {
+	layer.Real(t)
 	server := startServer(t)
 	defer server.Close()
 	keys := newKeys(t)
@@ -227,6 +230,7 @@ func TestBaselineLastsUntilEachNodeHasAsked(t *testing.T) {
 
 // It lasts no longer: a Service that answers nobody ends the run.
 func TestBaselineEndsWhereNoNodeGetsAnAnswer(t *testing.T) {
+	layer.Real(t)
 	server := startServer(t)
 	defer server.Close()
 	defer server.Stall()()
@@ -266,6 +270,7 @@ func TestTwoRequestsOfEachNode(t *testing.T) {
 
 // A node whose prober does not start is named, with the reason, and the run goes on with the others.
 func TestRunBeginsWithoutAProberThatDoesNotStart(t *testing.T) {
+	layer.Real(t)
 	server := startServer(t)
 	defer server.Close()
 	keys := newKeys(t)
@@ -300,6 +305,7 @@ func TestRunBeginsWithoutAProberThatDoesNotStart(t *testing.T) {
 
 // A quota leaves room for the prober of one node: the other is named with the quota, and the run goes on without it.
 func TestRunBeginsWithoutAProberThatAQuotaRefuses(t *testing.T) {
+	layer.Real(t)
 	server := startServer(t)
 	defer server.Close()
 	keys := newKeys(t)
@@ -329,6 +335,7 @@ func TestRunBeginsWithoutAProberThatAQuotaRefuses(t *testing.T) {
 // A run that somebody has applied has no workstation: its coordinator makes the keys, hands the prober's to the
 // Secret that this waits for, and ends the probers when it has all that they measured.
 func TestAppliedRunMakesItsKeysAndDismissesItsProbers(t *testing.T) {
+	layer.Real(t)
 	server := startServer(t)
 	defer server.Close()
 	m := fleetMeasurement(t, deploy.Keys{}, server.URL(), []string{"node1"})
@@ -414,6 +421,7 @@ func TestBaselineOfOneNodeAloneIsTold(t *testing.T) {
 
 // A prober that runs and cannot be reached is named with its address.
 func TestProberOutOfReachIsNamed(t *testing.T) {
+	layer.Real(t)
 	keys := newKeys(t)
 	silent := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-probers-1", Namespace: "shop", UID: "1", Labels: map[string]string{deploy.RunLabel: "lapse-x", deploy.PartLabel: deploy.ProberPart}},
@@ -448,6 +456,7 @@ func TestRunWithoutAnyProberDoesNotBegin(t *testing.T) {
 
 // A prober that was restarted has another clock, and nothing of what it had not handed over: it is a source of its own.
 func TestRestartedProberIsAnotherSource(t *testing.T) {
+	layer.Real(t)
 	server := startServer(t)
 	defer server.Close()
 	keys := newKeys(t)
@@ -490,6 +499,7 @@ func TestRestartedProberIsAnotherSource(t *testing.T) {
 // A Pod whose process has ended is asked again, in case the process is started anew, until the Pod is gone. It is
 // lost once.
 func TestProberIsLostOnce(t *testing.T) {
+	layer.Real(t)
 	server := startServer(t)
 	defer server.Close()
 	keys := newKeys(t)

@@ -28,6 +28,7 @@ import (
 	"lapse/deploy"
 	"lapse/deploy/agent"
 	"lapse/hint"
+	"lapse/internal/layer"
 	"lapse/kube"
 	"lapse/record"
 	"lapse/report"
@@ -182,6 +183,7 @@ func TestAWorkstationThatComesBackAfterTheHoldTakesTheResultFromTheLog(t *testin
 // Where the log cannot be read, or what it has cannot be written, the Job stays, and the user learns how to fetch the
 // rest.
 func TestAJobThatHoldsWhatIsMissingHereIsKept(t *testing.T) {
+	layer.Real(t)
 	whole := logged(t, 300)
 	for _, test := range []struct {
 		name string

@@ -14,6 +14,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/deploy/agent"
+	"lapse/internal/layer"
 	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
 	"lapse/run/measure"
@@ -54,6 +55,7 @@ func outsideRun(t *testing.T, server *faultserver.Server) (m *measurement, works
 // The workstation measures on its own clock, and what it measured is on the run's timeline and in its recording: the
 // same outage is a window of each, at the same time.
 func TestTheWorkstationMeasuresBesideTheJob(t *testing.T) {
+	layer.Real(t)
 	server := startServer(t)
 	defer server.Close()
 	m, workstation, _ := outsideRun(t, server)
@@ -124,6 +126,7 @@ func runWith(t *testing.T, m *measurement, workstation *clusterRun) *model.Timel
 
 // Where the workstation is lost, the run ends in time, and what it had not handed over is unobserved, never down.
 func TestALostWorkstationIsUnobserved(t *testing.T) {
+	layer.Real(t)
 	server := startServer(t)
 	defer server.Close()
 	m, workstation, cut := outsideRun(t, server)

@@ -16,6 +16,7 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"lapse/deploy"
+	"lapse/internal/layer"
 	"lapse/kube/kubetest"
 	"lapse/timeline"
 )
@@ -37,6 +38,7 @@ func canaryPod(n int, ready bool) *corev1.Pod {
 
 // The oldest Pod goes, one at a time, and only when two are ready. When that was asked for is recorded of each.
 func TestPodsAreChangedOneByOne(t *testing.T) {
+	layer.Real(t)
 	clientset := fake.NewClientset(canaryPod(1, true), canaryPod(2, true))
 	next, looks := 3, 0
 	clientset.PrependReactor("delete", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
@@ -73,6 +75,7 @@ func TestPodsAreChangedOneByOne(t *testing.T) {
 
 // The Service's server answers with its name, goes on for a while after the signal to end, and then ends.
 func TestCanaryAnswersWhileItEnds(t *testing.T) {
+	layer.Real(t)
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- ServeCanary(ctx, "127.0.0.17:8080", time.Second) }()

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/run/command"
 	"lapse/run/facts"
 	"lapse/run/live"
@@ -101,6 +102,7 @@ func TestWhatIsWaitedForIsSaidWhereItTakesLong(t *testing.T) {
 
 // A line of output is on record when it comes, whoever reads it, and the command's end waits for no reader.
 func TestACommandsEndIsOnRecordThoughNobodyReadsItsOutput(t *testing.T) {
+	layer.Real(t)
 	terminal := newPausedTerminal()
 	defer close(terminal.read)
 	q := facts.NewQueue()

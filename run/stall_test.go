@@ -10,6 +10,7 @@ import (
 
 	"lapse/correlate"
 	"lapse/correlate/model"
+	"lapse/internal/layer"
 	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
 	"lapse/record"
@@ -25,6 +26,7 @@ import (
 // answer to show for it. Lapse, at any rate and on new and kept connections alike: down, and no part of it
 // unobserved, unless the prober itself was stopped.
 func TestTruthOfAStallAtManyRates(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	from, to := 500*time.Millisecond, 2500*time.Millisecond
 	clock := timeline.StartClock()
@@ -98,6 +100,7 @@ func beside(events []model.Event, u model.Unobserved) bool {
 // The whole pipeline at once, for the race detector: several targets over real sockets, faults, the recording, the live
 // judgement and the page it is shown on, and direct targets that start, change their rate and stop.
 func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	server := startServer(t, faultserver.Fault{Kind: faultserver.Reset, To: time.Hour, Every: 7})
 	m := newMeasurement(&spec.Options{Spec: spec.Spec{

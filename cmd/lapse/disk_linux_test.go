@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"lapse/internal/layer"
 	"lapse/run/exit"
 	"lapse/run/runtest"
 
@@ -42,6 +43,7 @@ func fill(t *testing.T, dir string) {
 
 // A run that could not begin its recording used to leave an empty one, which refused the next run there.
 func TestRunOnAFullDiskLeavesNothing(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t) {
 		return
@@ -61,6 +63,7 @@ func TestRunOnAFullDiskLeavesNothing(t *testing.T) {
 
 // The disk fills up while the command runs. What was measured is judged, and a pipeline sees the gate.
 func TestFullDiskHidesNoVerdict(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t) {
 		return

@@ -15,6 +15,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -27,6 +28,7 @@ import (
 // in a slow window, one for each connection that the packet filter has met. With its usual timeout: as many timeouts
 // of the connect. Persistent connections meet nothing.
 func TestTruthOfDroppedSYNs(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t, "nft") {
 		return
@@ -112,6 +114,7 @@ func TestTruthOfDroppedSYNs(t *testing.T) {
 // connection, or reports a slow request. Lapse: each dead connection costs one timeout and is never used again; while
 // the host is away nothing but timeouts; then all is well at once.
 func TestTruthOfAVanishedPeer(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t, "nft") {
 		return
@@ -194,6 +197,7 @@ func TestTruthOfAVanishedPeer(t *testing.T) {
 // about IPv6, and is well again between. A naive client sees an error as if the service were down. Lapse: each
 // failure is a dns failure, of new connections only, and over as soon as the name server is well.
 func TestTruthOfABrokenNameServer(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t) {
 		return
@@ -271,6 +275,7 @@ func TestTruthOfABrokenNameServer(t *testing.T) {
 // Done: the prober may open no file any more, while the service is well. A naive client sees errors of look-ups and
 // connects, as if the service were down. Lapse: nothing failed, the time is not observed, and the run is inconclusive.
 func TestTruthOfAProberOutOfFileDescriptors(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t) {
 		return
@@ -300,6 +305,7 @@ func TestTruthOfAProberOutOfFileDescriptors(t *testing.T) {
 // Done: other programs take all local ports, while the service is well. A naive client sees errors. Lapse: nothing
 // failed, the time is not observed, and the run is inconclusive.
 func TestTruthOfAProberOutOfPorts(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t) {
 		return

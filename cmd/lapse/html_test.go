@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"lapse/correlate/model"
+	"lapse/internal/layer"
 	"lapse/report"
 	"lapse/run/saved"
 )
@@ -26,6 +27,7 @@ import (
 // TestSavedReportOpensFromAFileAndAsksNobody makes a run with failures, saves its page, and opens the file in a
 // browser: it shows the windows of timeline.json, breaks none of its own policy, and makes no request.
 func TestSavedReportOpensFromAFileAndAsksNobody(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	dir := runWithAWindow(t)
 	saved := filepath.Join(t.TempDir(), "report.html")

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lapse/correlate/verdict"
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -35,6 +36,7 @@ func names(t *testing.T, lines ...string) {
 // machine without IPv6, and one without a route. Then the service is refused for a while. Lapse: what was refused
 // failed, as refused; nothing is put down to ourselves or to the way.
 func TestTruthOfANameWithAnAddressOutOfReach(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t, "nft") {
 		return
@@ -68,6 +70,7 @@ func TestTruthOfANameWithAnAddressOutOfReach(t *testing.T) {
 // Done: the first SYN of each connection is dropped, and the timeout is less than twice the second that the kernel
 // waits before it sends another; the name has a further address, without a route. Lapse: good answers, slow ones.
 func TestTruthOfAPatienceThatIsNotShared(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t, "nft") {
 		return
@@ -101,6 +104,7 @@ func TestTruthOfAPatienceThatIsNotShared(t *testing.T) {
 // took the half of the timeout that the first address was given; once ports rest, there are no good answers without
 // it; and the report names the address.
 func TestTruthOfADeadAddressBeforeAGoodOne(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t, "nft") {
 		return
@@ -140,6 +144,7 @@ func TestTruthOfADeadAddressBeforeAGoodOne(t *testing.T) {
 // Done: there are two name servers, of which the second is at an address out of reach; then the first one is refused
 // for a while. Lapse: each failure is a dns failure, and none is put down to ourselves.
 func TestTruthOfANameServerOutOfReach(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t, "nft") {
 		return

@@ -10,11 +10,13 @@ import (
 	"sync"
 	"testing"
 
+	"lapse/internal/layer"
 	"lapse/run/saved"
 )
 
 // Ctrl-S on the terminal, or a pipe that nobody reads: the run ends, and its result is on disk.
 func TestTheResultIsOnDiskBeforeAnybodyReadsIt(t *testing.T) {
+	layer.Real(t)
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
 	for name, args := range map[string][]string{

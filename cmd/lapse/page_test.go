@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"lapse/internal/layer"
 )
 
 // patience is how long a test waits on a machine that has much else to do.
@@ -31,6 +33,7 @@ const openIncidents = `[...document.querySelectorAll('[data-testid="incident"]')
 
 // TestLivePageShowsAnIncidentAndShowsItAgain opens the page of a run that is under way, as a user would.
 func TestLivePageShowsAnIncidentAndShowsItAgain(t *testing.T) {
+	layer.Real(t)
 	var broken atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if broken.Load() {

@@ -20,6 +20,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 )
 
@@ -77,6 +78,7 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 // where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of its
 // namespace living, which can be made to change (see livingShop).
 func TestScripts(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
 	t.Cleanup(good.Close) // the scripts run in parallel, after this function has returned

@@ -12,6 +12,7 @@ import (
 	"lapse/cmd/lapse/internal/selftest"
 	"lapse/cmd/lapse/internal/trials"
 	"lapse/correlate/verdict"
+	"lapse/internal/layer"
 	"lapse/run/saved"
 )
 
@@ -25,6 +26,7 @@ var keptAnywhere = []string{
 // The whole of it, over real sockets. On a machine that is too busy to measure it has to say so; but no promise may be
 // broken while the run was observed, and a prober that was stopped has to say so on any machine.
 func TestSelftestKeepsItsPromises(t *testing.T) {
+	layer.Real(t)
 	t.Parallel() // it demands nothing of how long something takes
 	for _, p := range trials.Protocols {
 		if p.Secure && !slices.Contains([]string{"h2", "wss", "tls"}, p.Name) {

@@ -6,10 +6,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"lapse/internal/layer"
 )
 
 // The command that a run wraps is scheduled as without the run, though the prober asks for short slices.
 func TestTheWrappedCommandHasTheUsualSlice(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	server := startServer(t)
 	var said bytes.Buffer

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lapse/deploy"
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/run"
 	"lapse/run/exit"
@@ -245,6 +246,7 @@ func TestGenRefusesSecrets(t *testing.T) {
 
 // Neither the recording nor any report of a run here has a secret, and both say how the run was made.
 func TestARunKeepsItsSpecAndNoSecret(t *testing.T) {
+	layer.Real(t)
 	server, err := faultserver.Start(faultserver.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -128,6 +129,7 @@ func (s *sleeper) slept(run *savedRun, from, to time.Duration) bool {
 // Done: the prober gets 3 ms of CPU in each 100 ms, while the service is well. A naive client sees timeouts and
 // slow answers. Lapse: nothing failed, time is not observed, the run is inconclusive.
 func TestTruthOfAStarvedProber(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	group, ourselves := cpuGroup(t, 3*time.Millisecond), watchOurselves(t)
 	server := startServer(t)
@@ -163,6 +165,7 @@ func TestTruthOfAStarvedProber(t *testing.T) {
 // too. Lapse: it is down meanwhile; the prober missed no more of that than the time for which it says that it did not
 // run, and an answer is never invented.
 func TestTruthOfAStallSeenByAStarvedProber(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	group := cpuGroup(t, 30*time.Millisecond)
 	t0 := time.Now()

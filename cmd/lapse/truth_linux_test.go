@@ -12,6 +12,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -19,6 +20,7 @@ import (
 // A prober that is stopped for longer than the timeout has seen nothing meanwhile, and says so; that its own requests
 // had no answer in time says nothing of the service. Answers take 30 ms, so that some are under way when it is stopped.
 func TestTruthOfAStoppedProber(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	server := startServer(t, faultserver.Fault{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond})
 	p, release := startHeld(t, server.URL(), "--rate=200", "--baseline=0", "--fail-if=failed>0")

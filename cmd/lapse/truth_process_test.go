@@ -14,6 +14,7 @@ import (
 	"lapse/correlate"
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/run/saved"
 	"lapse/timeline"
@@ -23,6 +24,7 @@ import (
 // nothing of how long it takes; so they may share the machine.
 
 func TestTruthSurvivesSIGKILL(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	server := startServer(t, faultserver.Fault{Kind: faultserver.Error, To: time.Hour, Every: 10})
 	p := startProcess(t, server, "--rate=200", "--baseline=2s", "--duration=10m", "--timeout=5s", "--fail-if=failed>1000000") // 5 s: longer than this machine stands still
@@ -111,6 +113,7 @@ done
 `
 
 func TestTruthOfOneSIGINT(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	p, scratch := startWrapping(t, "polite", "--settle=300ms")
 	p.signal(t, syscall.SIGINT)
@@ -130,6 +133,7 @@ func TestTruthOfOneSIGINT(t *testing.T) {
 }
 
 func TestTruthOfASecondSIGINT(t *testing.T) {
+	layer.Real(t)
 	for _, test := range []struct {
 		name, manner string
 		second       func(*process) bool // when the second one is sent

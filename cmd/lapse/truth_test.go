@@ -15,6 +15,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/truth"
 	"lapse/correlate/verdict"
+	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/report/schematest"
 	"lapse/run/saved"
@@ -26,6 +27,7 @@ import (
 // nothing more is asked of it there.
 
 func TestTruthOfATotalOutageLiesInTheBrackets(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	r := measured(t, 0, []faultserver.Fault{{Kind: faultserver.Refuse, From: time.Second, To: 1500 * time.Millisecond}},
 		"--rate=400", "--baseline=500ms", "--duration=1700ms", "--timeout=5s", "--slow=30s", "--fail-if=failed>0")
@@ -38,6 +40,7 @@ func TestTruthOfATotalOutageLiesInTheBrackets(t *testing.T) {
 }
 
 func TestTruthOfEverySecondConnectionResetLiesInTheBrackets(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -54,6 +57,7 @@ func TestTruthOfEverySecondConnectionResetLiesInTheBrackets(t *testing.T) {
 }
 
 func TestTruthOfAStallLongerThanTheTimeoutLiesInTheBrackets(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	from, to := 1400*time.Millisecond, 2350*time.Millisecond
 	r := measured(t, 0, stall(from, to), "--rate=300", "--baseline=500ms", "--duration=2500ms", "--timeout=600ms", "--slow=30s", "--fail-if=failed>0")
@@ -65,6 +69,7 @@ func TestTruthOfAStallLongerThanTheTimeoutLiesInTheBrackets(t *testing.T) {
 
 // What is under way when the run ends is waited for, and counts like everything before.
 func TestTruthOfWhatOutlastsTheRun(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	args := []string{"--rate=400", "--baseline=400ms", "--duration=600ms", "--slow=30s"}
 	t.Run("a stall", func(t *testing.T) {
@@ -86,6 +91,7 @@ func TestTruthOfWhatOutlastsTheRun(t *testing.T) {
 }
 
 func TestTruthIsCountedAsTheServerCounts(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	from, to := 400*time.Millisecond, 1600*time.Millisecond
 	kinds := map[faultserver.Kind]timeline.Class{
@@ -109,6 +115,7 @@ func TestTruthIsCountedAsTheServerCounts(t *testing.T) {
 // Idle connections that the server closes are no failures, unless a request crosses with the close: the server
 // read it and left it.
 func TestTruthOfConnectionsClosedWhileIdle(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	closed := 0
 	r := measuredWith(t, faultserver.Config{}, func(s *faultserver.Server, ended <-chan struct{}) {

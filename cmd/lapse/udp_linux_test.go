@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/correlate/verdict"
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -20,6 +21,7 @@ import (
 // well all along; of kept ones those fail that had been led to the Pod that is gone, with silence, request after
 // request; and all are well from when the entries are removed.
 func TestTruthOfAStaleUDPTranslation(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t, "nft", "conntrack") {
 		return
@@ -99,6 +101,7 @@ func (p *process) count(kind timeline.TargetKind, class timeline.Class) (n int) 
 // Done: nobody listens on a port that the kernel also gives to clients, and of two ports that it has to give one is
 // this. A socket of that port is connected to itself, and what it sends comes back. Lapse: the port is refused.
 func TestTruthOfASocketConnectedToItself(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t) {
 		return
@@ -117,6 +120,7 @@ func TestTruthOfASocketConnectedToItself(t *testing.T) {
 
 // Done: a server has an IPv6 address only, and this machine has no IPv6. Lapse: it is unreachable, at once.
 func TestTruthOfAnIPv6ServerFromAMachineWithoutIPv6(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t) {
 		return
@@ -149,6 +153,7 @@ func TestTruthOfAnIPv6ServerFromAMachineWithoutIPv6(t *testing.T) {
 // name none answers. Lapse: requests to the first are good, over TCP and HTTP; of the second each ends with its
 // timeout, and nothing hangs.
 func TestTruthOfANameWithFiftyAddresses(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	if !alone(t, "nft") {
 		return

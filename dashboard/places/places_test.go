@@ -10,10 +10,13 @@ import (
 	"net/http/httptest"
 	"testing"
 	"testing/synctest"
+
+	"lapse/internal/layer"
 )
 
 // Half-open connections lock nobody out, and end no request that is under way, over HTTP and over TLS.
 func TestConnectionsWithoutARequestMakeRoom(t *testing.T) {
+	layer.Real(t)
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TLS %v", encrypted), func(t *testing.T) {
 			began, finish := make(chan bool), make(chan bool)

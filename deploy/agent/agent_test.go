@@ -445,7 +445,7 @@ func TestAgentsRefusalIsNotRepeated(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
 		for what, err := range map[string]error{
 			"event of no kind": agent.Send(t.Context(), timeline.Event{}),
-			"wrong checksum":   agent.Ack(t.Context(), Receipt{1, "00"}),
+			"wrong checksum":   agent.Ack(t.Context(), Receipt{Length: 1, SHA256: "00"}),
 		} {
 			if _, ok := errors.AsType[*RefusedError](err); !ok {
 				t.Errorf("%s: error is %v", what, err)

@@ -240,7 +240,7 @@ func (c *Client) compare(ctx context.Context, copied *counted) error {
 	if err != nil {
 		return err
 	}
-	ours, theirs := copied.receipt(), Receipt{status.Size, status.SHA256}
+	ours, theirs := copied.receipt(), Receipt{Length: status.Size, SHA256: status.SHA256}
 	if status.Phase != timeline.PhaseEnded || ours.Length < theirs.Length {
 		return errMore
 	}
@@ -284,7 +284,7 @@ func (c *counted) Write(p []byte) (int, error) {
 }
 
 func (c *counted) receipt() Receipt {
-	return Receipt{c.length, hex.EncodeToString(c.hash.Sum(nil))}
+	return Receipt{Length: c.length, SHA256: hex.EncodeToString(c.hash.Sum(nil))}
 }
 
 // ErrKeep says that the copy could not be kept here: nothing else will help.

@@ -48,14 +48,14 @@ func (r *Recording) End() (Receipt, error) {
 	defer r.mu.Unlock()
 	r.size, r.sha256, r.ended = length, sum, true
 	r.announce()
-	return Receipt{length, sum}, nil
+	return Receipt{Length: length, SHA256: sum}, nil
 }
 
 // Receipt is what can be read now. The checksum is empty until the recording has ended.
 func (r *Recording) Receipt() Receipt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Receipt{r.size, r.sha256}
+	return Receipt{Length: r.size, SHA256: r.sha256}
 }
 
 func (r *Recording) announce() {

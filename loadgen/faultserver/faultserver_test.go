@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lapse/internal/layer"
 )
 
 // get asks as a client without a connection pool does.
@@ -229,6 +231,7 @@ func TestAStallLetsGoOfClientsThatLeft(t *testing.T) {
 
 // Connections that come and go in a stall do not delay the answers of those that stay.
 func TestAStallAnswersWhoStayed(t *testing.T) {
+	layer.Real(t)
 	t0 := time.Now()
 	s, err := Start(Config{T0: t0, Faults: []Fault{
 		{Kind: Stall, To: 100 * time.Millisecond}, {Kind: Stall, From: 100 * time.Millisecond, To: 200 * time.Millisecond},

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lapse/internal/layer"
 )
 
 // ask sends a datagram, and returns the reply.
@@ -27,6 +29,7 @@ func askUDP(t *testing.T, s *UDPServer, text string, patience time.Duration) (st
 }
 
 func TestUDPServerFailsAsItIsTold(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	const patience = 10 * time.Second
 	echo := func(request []byte, good bool) []byte {
@@ -73,6 +76,7 @@ func TestUDPServerFailsAsItIsTold(t *testing.T) {
 }
 
 func TestUDPServerRefusesAndIsBack(t *testing.T) {
+	layer.Real(t)
 	t.Parallel()
 	s, err := StartUDP(Config{Faults: []Fault{{Kind: Refuse, To: 3 * time.Second}}}, func(request []byte, _ bool) []byte { return request })
 	if err != nil {

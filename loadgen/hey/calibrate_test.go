@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/loadgen"
 	"lapse/timeline"
 )
@@ -78,6 +79,7 @@ func TestCalibrateFindsAKnownCapacity(t *testing.T) {
 // The true capacity is known: 4 at a time, 10 ms each, make 400 per second. A busy machine makes it less, never more,
 // but replies that waited for us may be counted together.
 func TestAStepMeasuresNoMoreThanTheCapacity(t *testing.T) {
+	layer.Real(t)
 	const capacity = 400.0
 	url := limitedServer(t, 4, 10*time.Millisecond)
 	for _, workers := range []int{1, 4, 16} {
@@ -168,6 +170,7 @@ func TestCalibrateSuggestsNothingWithoutTimeForAllSteps(t *testing.T) {
 
 // A status of 400 and more is a failure, with its code.
 func TestStepTellsWhatFailed(t *testing.T) {
+	layer.Real(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer s.Close()
 	c := configOf(s.URL, 4)
@@ -179,6 +182,7 @@ func TestStepTellsWhatFailed(t *testing.T) {
 
 // Requests that hang do not show in the latencies of the others.
 func TestStepTellsWhatWasLeftUnanswered(t *testing.T) {
+	layer.Real(t)
 	var asked atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if n := asked.Add(1); n == 5 || n == 6 {
@@ -194,6 +198,7 @@ func TestStepTellsWhatWasLeftUnanswered(t *testing.T) {
 }
 
 func TestCalibrateRefusesWhatDoesNotAnswer(t *testing.T) {
+	layer.Real(t)
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	if _, err := calibrate(t, closed.URL, 4, time.Second); err == nil || !strings.Contains(err.Error(), "connection refused") {
@@ -208,6 +213,7 @@ func TestCalibrateRefusesWhatDoesNotAnswer(t *testing.T) {
 
 // The time that is reported is the time that was waited, and there is no second wait.
 func TestCalibrateSaysHowLongItWaitedForNoAnswer(t *testing.T) {
+	layer.Real(t)
 	release := make(chan struct{})
 	var asked atomic.Int64
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1); <-release }))
@@ -220,6 +226,7 @@ func TestCalibrateSaysHowLongItWaitedForNoAnswer(t *testing.T) {
 }
 
 func TestCalibrateEndsWhenTold(t *testing.T) {
+	layer.Real(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	c := configOf(limitedServer(t, 1, time.Millisecond), 64)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
@@ -65,6 +66,7 @@ func TestHammerMakesAsManyRequestsAsAskedFor(t *testing.T) {
 }
 
 func TestHammerEndsWithTheRunAndLeavesNothing(t *testing.T) {
+	layer.Real(t)
 	for _, args := range []string{"-c 8 -q 50", "-c 8", "-c 4 -q 1", "-c 3 -disable-keepalive -q 20"} {
 		t.Run(args, func(t *testing.T) {
 			var served atomic.Int64
@@ -108,6 +110,7 @@ func TestHammerMakesWhatDoesNotDivideAmongItsWorkers(t *testing.T) {
 
 // A server that never answers: the requests under way are cut off. They are nobody's errors, but they were made.
 func TestHammerDoesNotWaitForAStalledServer(t *testing.T) {
+	layer.Real(t)
 	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: time.Hour}}})
 	defer closeServer(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -126,6 +129,7 @@ func TestHammerDoesNotWaitForAStalledServer(t *testing.T) {
 // A worker that waits for its tick when the load ends does not notice. It must neither send then, nor may that
 // request be counted as one that the server left unanswered.
 func TestHammerSendsNothingAfterItsEnd(t *testing.T) {
+	layer.Real(t)
 	const tick = time.Second
 	var served, late atomic.Int64
 	for {
@@ -204,6 +208,7 @@ func TestHammerSumsUpWhereEverythingFailed(t *testing.T) {
 }
 
 func TestHammerEndsAfterItsDuration(t *testing.T) {
+	layer.Real(t)
 	s := serve(t, faultserver.Config{})
 	defer closeServer(t, s)
 	if sum := hammered(t, t.Context(), "-z 1s -c 2 -q 20 -n 1000000", s.URL()); sum.NumRes == 0 || sum.NumRes > 1000 {
@@ -324,6 +329,7 @@ func TestHammerFlagsMeanWhatTheyMeanToHey(t *testing.T) {
 
 // The hammer's load must not lead the probes to wrong conclusions.
 func TestHammerRunsBesideTheProbes(t *testing.T) {
+	layer.Real(t)
 	clock := timeline.StartClock()
 	s := serve(t, faultserver.Config{T0: clock.T0()})
 	n := map[timeline.Class]int{} // by the sink, which is called by one goroutine at a time

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -171,6 +172,7 @@ func TestAnswersThatChangeAreEvents(t *testing.T) {
 // What is no answer is none: the set stays as it was, until for some time nothing else comes. Then that is an event,
 // and so is the next answer, which bounds what changed meanwhile by the last one before.
 func TestNoAnswerIsNoSet(t *testing.T) {
+	layer.Real(t)
 	for name, test := range map[string]struct {
 		why    string
 		answer func(query dnsmessage.Message) []dnsmessage.Message
@@ -282,6 +284,7 @@ func TestAddressesOfIPv6(t *testing.T) {
 
 // No server is asked more often than may be, whether it answers or not.
 func TestRateIsBounded(t *testing.T) {
+	layer.Real(t)
 	clock := timeline.StartClock()
 	enough := make(chan struct{})
 	server := startServer(t, clock, func(n int, _ dnsmessage.Message) []dnsmessage.Message {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/timeline"
 )
 
@@ -45,6 +46,7 @@ func TestHistoryTellsChangesWithTheLastAnswerAsBefore(t *testing.T) {
 
 // Each way to answer a check has a state.
 func TestAnswersAreStates(t *testing.T) {
+	layer.Real(t)
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

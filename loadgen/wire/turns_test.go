@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+
+	"lapse/internal/layer"
 )
 
 // Of a name with 50 addresses, each gets every 50th connection, in whatever order the resolver lists them.
 func TestEachAddressOfANameHasItsTurn(t *testing.T) {
+	layer.Real(t)
 	p := &Dialer{Turns: new(Turns)}
 	got := map[netip.AddrPort]int{}
 	for n := range 500 {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"lapse/internal/layer"
 )
 
 // plans are those of many seeds, rates and durations.
@@ -34,6 +36,7 @@ func TestPlanFollowsFromSeedRateAndDuration(t *testing.T) {
 }
 
 func TestPlanHoldsEveryClass(t *testing.T) {
+	layer.Real(t)
 	plans(t, func(t *testing.T, p Plan, rate float64, duration time.Duration) {
 		planned := map[Class]bool{}
 		for _, o := range p {
