@@ -17,6 +17,7 @@ import (
 	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/run/exit"
+	"lapse/run/remote"
 	"lapse/run/saved"
 )
 
@@ -50,7 +51,7 @@ func TestTheExitCodeDoesNotDependOnAHint(t *testing.T) {
 
 func TestAVerdictAloneStillSaysTheExitCode(t *testing.T) {
 	for verdict, want := range map[string]int{`{"result":"pass","exitCode":0}`: 0, `{"exitCode":3}`: 3, `{}`: 1, `"x"`: 1, ``: 1} {
-		if got := verdictCode(json.RawMessage(verdict)); got != want {
+		if got := remote.VerdictCode(json.RawMessage(verdict)); got != want {
 			t.Errorf("%s: %d, want %d", verdict, got, want)
 		}
 	}

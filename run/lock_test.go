@@ -17,6 +17,7 @@ import (
 	"lapse/deploy/agent"
 	"lapse/hint"
 	"lapse/run/exit"
+	"lapse/run/remote"
 	"lapse/run/saved"
 )
 
@@ -60,7 +61,7 @@ func TestADirectoryHasOneWriterUntilThatIsKilled(t *testing.T) {
 		t.Error("something is fetched")
 		return deploy.Retrieved{}, nil
 	}
-	refused("retrieve", Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: "x7k2p"}, fetch, dir, saved.Output{Format: "table"}, io.Discard, io.Discard))
+	refused("retrieve", remote.Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: "x7k2p"}, fetch, dir, saved.Output{Format: "table"}, io.Discard, io.Discard))
 	_, _, err = saved.BeginRecording(dir, func(string) (int, error) { t.Error("a recording is begun"); return 0, nil })
 	refused("run", err)
 
@@ -82,8 +83,8 @@ func TestOfTwoThatRetrieveOneRunOnlyTheFirstWrites(t *testing.T) {
 	job := &deploy.Run{Namespace: "shop", Name: "x7k2p"}
 	dir := filepath.Join(t.TempDir(), "run")
 	fetched := fetching(t, run, 0)
-	err := Retrieve(t.Context(), job, func(ctx context.Context, r *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error) {
-		if err := Retrieve(ctx, job, fetched, dir, saved.Output{Format: "table"}, io.Discard, io.Discard); exit.CodeOf(err) != exit.Usage {
+	err := remote.Retrieve(t.Context(), job, func(ctx context.Context, r *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error) {
+		if err := remote.Retrieve(ctx, job, fetched, dir, saved.Output{Format: "table"}, io.Discard, io.Discard); exit.CodeOf(err) != exit.Usage {
 			t.Errorf("the second ends with %v", err)
 		}
 		return fetched(ctx, r, have, w)
@@ -106,9 +107,9 @@ func TestThePodIsKeptWhereTheFileIsNotItsRecording(t *testing.T) {
 	path := filepath.Join(dir, saved.PartialFile)
 	fetched := fetching(t, run, 0)
 	fetch := func(ctx context.Context, r *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error) {
-		return fetched(ctx, r, have, disturbed{w.(*part)})
+		return fetched(ctx, r, have, disturbed{w.(*remote.Part)})
 	}
-	err := Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: "x7k2p"}, fetch, dir, saved.Output{Format: "table"}, io.Discard, io.Discard)
+	err := remote.Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: "x7k2p"}, fetch, dir, saved.Output{Format: "table"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), path+" is damaged") || hint.Of(err) != "remove it, and try again" {
 		t.Errorf("%v, hint %q", err, hint.Of(err))
 	}
@@ -136,7 +137,7 @@ func TestADamagedPartIsNamedWhereTheResultCameFromTheLog(t *testing.T) {
 	}
 	var said strings.Builder
 	job := &deploy.Run{Namespace: "shop", Name: "x7k2p"}
-	if err := Retrieve(t.Context(), job, fetch, dir, saved.Output{Format: "table"}, io.Discard, &said); exit.CodeOf(err) != 3 { // failed>0
+	if err := remote.Retrieve(t.Context(), job, fetch, dir, saved.Output{Format: "table"}, io.Discard, &said); exit.CodeOf(err) != 3 { // failed>0
 		t.Errorf("%v, want the exit code of the run", err)
 	}
 	if want := path + " is damaged, or a part of another run: the result is from the Pod's log. "; !strings.HasPrefix(said.String(), want) {
@@ -145,9 +146,9 @@ func TestADamagedPartIsNamedWhereTheResultCameFromTheLog(t *testing.T) {
 }
 
 // A disturbed part is written to by something else before it is kept.
-type disturbed struct{ *part }
+type disturbed struct{ *remote.Part }
 
 func (d disturbed) Write(p []byte) (int, error) {
-	_, _ = d.file.WriteString("x")
-	return d.part.Write(p)
+	_, _ = d.File.WriteString("x")
+	return d.Part.Write(p)
 }

@@ -34,6 +34,7 @@ import (
 	"lapse/report"
 	"lapse/run/exit"
 	"lapse/run/live"
+	"lapse/run/remote"
 	"lapse/run/runtest"
 	"lapse/run/saved"
 	"lapse/run/screen"
@@ -248,7 +249,7 @@ func TestARunWhoseAgentWasKilledEndsWhereItsFactsEnd(t *testing.T) {
 }
 
 // fetching returns a way to fetch a run's recording that breaks off after so many bytes; 0: never.
-func fetching(t *testing.T, run *heldRun, bytes int64) fetcher {
+func fetching(t *testing.T, run *heldRun, bytes int64) remote.Fetcher {
 	return func(ctx context.Context, _ *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
@@ -302,7 +303,7 @@ func TestWhatRetrieveHasFetchedIsKeptAndContinued(t *testing.T) {
 	part := filepath.Join(dir, saved.PartialFile)
 	for _, bytes := range []int{100, len(whole) - 200} {
 		var said strings.Builder
-		err := Retrieve(t.Context(), job, fetching(t, run, int64(bytes)), dir, saved.Output{Format: "table"}, io.Discard, &said)
+		err := remote.Retrieve(t.Context(), job, fetching(t, run, int64(bytes)), dir, saved.Output{Format: "table"}, io.Discard, &said)
 		if err == nil || !strings.Contains(said.String(), "lapse retrieve -n shop x7k2p --out "+dir) {
 			t.Errorf("after %d bytes: %v, and the user reads %q", bytes, err, said.String())
 		}
@@ -310,7 +311,7 @@ func TestWhatRetrieveHasFetchedIsKeptAndContinued(t *testing.T) {
 			t.Fatalf("%d of %d bytes are kept: %v", len(kept), bytes, err)
 		}
 	}
-	if err := Retrieve(t.Context(), job, fetching(t, run, 0), dir, saved.Output{Format: "table"}, io.Discard, io.Discard); exit.CodeOf(err) == exit.Internal {
+	if err := remote.Retrieve(t.Context(), job, fetching(t, run, 0), dir, saved.Output{Format: "table"}, io.Discard, io.Discard); exit.CodeOf(err) == exit.Internal {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, saved.FactsFile)); err != nil || !slices.Equal(got, whole) {
@@ -335,7 +336,7 @@ func TestRetrieveDoesNotTouchWhatIsNotItsOwn(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, saved.PartialFile), before, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		err = Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: test.id}, fetching(t, run, 0), dir, saved.Output{Format: "table"}, io.Discard, io.Discard)
+		err = remote.Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: test.id}, fetching(t, run, 0), dir, saved.Output{Format: "table"}, io.Discard, io.Discard)
 		if err == nil || hint.Of(err) == "" {
 			t.Errorf("%s: %v", test.name, err)
 		}
@@ -361,7 +362,7 @@ func TestStatusSaysWhatARunIsDoing(t *testing.T) {
 		{agent.Status{}, errors.New("no route"), "its Pod runs, and does not answer: it begins, or ends"},
 		{agent.Status{}, &deploy.NotStartedError{WaitsFor: "Pod x to be scheduled"}, "not started yet: it waits for Pod x to be scheduled"},
 	} {
-		if got := stateOfPod(test.status, test.err); got != test.want {
+		if got := remote.StateOfPod(test.status, test.err); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
@@ -386,7 +387,7 @@ func TestStopEndsARunAndSaysHowToFetchIt(t *testing.T) {
 	defer client.Close()
 	for _, want := range []string{"settles and ends", "had ended already"} {
 		var said strings.Builder
-		if err := StopJob(t.Context(), client, &deploy.Run{Namespace: "shop", Name: "lapse-x7k2p"}, &said); err != nil {
+		if err := remote.Stop(t.Context(), client, &deploy.Run{Namespace: "shop", Name: "lapse-x7k2p"}, &said); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "lapse retrieve -n shop lapse-x7k2p") {

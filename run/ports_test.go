@@ -278,8 +278,8 @@ func TestTargetThatCannotBeStartedIsNotRecorded(t *testing.T) {
 		if err := r.StartTarget(loadgen.Probe{Target: timeline.Target{Name: "web broken", Kind: timeline.New, URL: "http://10.96.0.9/", Rate: -1}}); err == nil {
 			t.Fatal("a rate of -1 was taken")
 		}
-		r.plans[0].order[0].refused = true
-		r.Prober.Stop(r.plans[0].order[0].target)
+		r.plans[0].Order[0].Refused = true
+		r.Prober.Stop(r.plans[0].Order[0].Target)
 		time.Sleep(time.Second)
 		r.endWeb0(ports, "10.0.0.")
 		tl := r.judge(func(string, time.Duration) bool { return false })

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lapse/hint"
+	"lapse/run/direct"
 	"lapse/run/spec"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -82,16 +83,16 @@ func TestEachWayToAServiceIsATarget(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	m.Targets = map[timeline.TargetID]timeline.Target{}
-	byHand := &directEndpoint{endpointKey: endpointKey{addr: netip.MustParseAddrPort("192.0.2.9:8080"), port: "http"}, pod: timeline.Object{Kind: "EndpointSlice", Namespace: "shop", Name: "web-1"}}
+	byHand := &direct.Endpoint{Key: direct.Key{Addr: netip.MustParseAddrPort("192.0.2.9:8080"), Port: "http"}, Pod: timeline.Object{Kind: "EndpointSlice", Namespace: "shop", Name: "web-1"}}
 	if p, ok := m.directProbe("shop/web", byHand, 1); !ok || p.Pod != "" || p.Name != "web direct 192.0.2.9:8080" {
 		t.Errorf("an endpoint that was made by hand is %q of Pod %q", p.Name, p.Pod)
 	}
-	p, ok := m.directProbe("shop/web", &directEndpoint{endpointKey: endpointKey{addr: netip.MustParseAddrPort("10.0.0.1:8080"), port: "http"}}, 1)
+	p, ok := m.directProbe("shop/web", &direct.Endpoint{Key: direct.Key{Addr: netip.MustParseAddrPort("10.0.0.1:8080"), Port: "http"}}, 1)
 	if !ok || p.Route != "" || p.RouteNode != "" || p.Turns || p.URL != "http://10.0.0.1:8080/a" {
 		t.Errorf("an endpoint itself is asked as %+v", p)
 	}
 	for id, want := range []string{"web direct web-0", "web direct web-0 10.0.0.5:8080", "web direct web-0 10.0.0.5:8080 (2)", "web direct web-0 10.0.0.5:8080 (3)"} {
-		back := &directEndpoint{endpointKey: endpointKey{addr: netip.MustParseAddrPort("10.0.0.5:8080"), port: "http"}, pod: timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-0", UID: fmt.Sprint(id)}}
+		back := &direct.Endpoint{Key: direct.Key{Addr: netip.MustParseAddrPort("10.0.0.5:8080"), Port: "http"}, Pod: timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-0", UID: fmt.Sprint(id)}}
 		p, ok := m.directProbe("shop/web", back, 1)
 		if !ok || p.Name != want {
 			t.Errorf("the Pod that was there %d times before is %q, want %q", id, p.Name, want)

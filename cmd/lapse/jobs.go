@@ -16,6 +16,7 @@ import (
 	"lapse/run/access"
 	"lapse/run/exit"
 	"lapse/run/judging"
+	"lapse/run/remote"
 	"lapse/run/saved"
 	"lapse/run/spec"
 	"lapse/run/terminal"
@@ -75,7 +76,7 @@ func newStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return run.ListRuns(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return remote.List(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	kubeFlags(&kube, cmd.Flags())
@@ -106,7 +107,7 @@ facts.partial.lapse. Run the same command again to continue.`,
 				return err
 			}
 			job.Notify = func(what string) { fmt.Fprintln(cmd.ErrOrStderr(), what) }
-			return run.Retrieve(ctx, job, deploy.Retrieve, cmp.Or(out, filepath.Join("runs", args[0])), as, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return remote.Retrieve(ctx, job, deploy.Retrieve, cmp.Or(out, filepath.Join("runs", args[0])), as, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	kubeFlags(&kube, cmd.Flags())
@@ -136,7 +137,7 @@ holds its result for --hold: fetch it with "lapse retrieve". A command that stil
 				return err
 			}
 			defer agent.Close()
-			return run.StopJob(ctx, agent, job, cmd.ErrOrStderr())
+			return remote.Stop(ctx, agent, job, cmd.ErrOrStderr())
 		},
 	}
 	kubeFlags(&kube, cmd.Flags())

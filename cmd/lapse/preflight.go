@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lapse/run"
+	"lapse/run/precheck"
 )
 
 func newPreflight() *cobra.Command {
-	var o run.Preflight
+	var o precheck.Verb
 	cmd := &cobra.Command{
 		Use:   "preflight [svc/NAME | KIND/NAME]... [flags]",
 		Short: "Predict what will go wrong with Services, before anything is measured",
@@ -33,7 +33,7 @@ If several hold, the first of 2, 3, 4, 0 is the exit code.
 
 Rules:
 
-` + run.PreflightRules(),
+` + precheck.Rules(),
 		Example: `  lapse preflight svc/web -n shop --node node2
   lapse preflight -f . --fail-on will-lose -o sarif
   helm template shop | lapse preflight -f - -o junit`,
@@ -48,9 +48,9 @@ Rules:
 	kubeFlags(&o.Kube, f)
 	f.StringVar(&o.Node, "node", "", "the node that will be drained")
 	f.StringArrayVarP(&o.Manifests, "filename", "f", nil, "manifests instead of the cluster: a `FILE`, a directory, or - for standard input (repeatable; more may follow as arguments)")
-	f.StringVar(&o.Validation, "validate", "strict", "fields that do not exist and keys set twice: "+run.PreflightValidations())
-	f.StringVarP(&o.Format, "output", "o", "table", "result on standard output: "+run.PreflightFormats())
-	f.StringVar(&o.FailOn, "fail-on", "may-lose", "the least severity that fails: "+run.PreflightThresholds())
+	f.StringVar(&o.Validation, "validate", "strict", "fields that do not exist and keys set twice: "+precheck.Validations())
+	f.StringVarP(&o.Format, "output", "o", "table", "result on standard output: "+precheck.Formats())
+	f.StringVar(&o.FailOn, "fail-on", "may-lose", "the least severity that fails: "+precheck.Thresholds())
 	f.StringSliceVar(&o.Rules, "rules", nil, "only these rules, by ID or name, separated by commas (default: all)")
 	f.StringSliceVar(&o.Skip, "skip", nil, "not these rules, by ID or name, separated by commas")
 	f.StringVar(&o.Baseline, "baseline", "", "a `FILE` of accepted findings with reasons, YAML or JSON: they are listed apart and do not fail")

@@ -16,7 +16,7 @@ const (
 	Usage    = 2
 )
 
-// An Code is the code the process ends with, and goes before that of the trouble there was in saying it.
+// A Code is the exit code of the process. It goes before the code of the trouble there was in saying it.
 type Code struct {
 	Code    int
 	Trouble error // or nil: the code says all there is to say

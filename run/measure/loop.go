@@ -103,7 +103,7 @@ type Part struct {
 	Refresh func(now time.Duration)   // called at each refresh while requests are sent
 }
 
-// A Awaited is what a run waits for before its baseline.
+// Awaited is what a run waits for before its baseline.
 type Awaited struct {
 	Longest  time.Duration
 	Complete func() bool

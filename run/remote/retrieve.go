@@ -1,4 +1,4 @@
-package run
+package remote
 
 import (
 	"bytes"
@@ -21,11 +21,11 @@ import (
 	"lapse/run/saved"
 )
 
-// A fetcher brings a run's result home as [deploy.Retrieve] does.
-type fetcher func(ctx context.Context, run *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error)
+// A Fetcher brings a run's result home as [deploy.Retrieve] does.
+type Fetcher func(ctx context.Context, run *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error)
 
 // Retrieve fetches a run's result into dir, and prints it. What it fetched it keeps, also if the rest does not come.
-func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, as saved.Output, stdout, stderr io.Writer) error {
+func Retrieve(ctx context.Context, run *deploy.Run, fetch Fetcher, dir string, as saved.Output, stdout, stderr io.Writer) error {
 	release, err := saved.ClaimDir(dir)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, a
 		return err
 	}
 	got, err := fetch(ctx, run, part.have, part)
-	if closeErr := part.file.Close(); err == nil {
+	if closeErr := part.File.Close(); err == nil {
 		err = closeErr
 	}
 	kept := part.keep()
@@ -69,11 +69,11 @@ func Retrieve(ctx context.Context, run *deploy.Run, fetch fetcher, dir string, a
 		return saved.Deliver(stdout, dir, as, tl)
 	}
 	fmt.Fprintf(stdout, "%s\n", got.Verdict)
-	return exit.With(verdictCode(got.Verdict), fmt.Errorf("only the verdict of run %s is left: the Pod was gone before its result was fetched", run.Name))
+	return exit.With(VerdictCode(got.Verdict), fmt.Errorf("only the verdict of run %s is left: the Pod was gone before its result was fetched", run.Name))
 }
 
-// verdictCode is the exit code that a run's verdict names, else that of something broken.
-func verdictCode(verdict json.RawMessage) int {
+// VerdictCode is the exit code that a run's verdict names, else that of something broken.
+func VerdictCode(verdict json.RawMessage) int {
 	var v struct{ ExitCode *int }
 	if err := json.Unmarshal(verdict, &v); err != nil || v.ExitCode == nil {
 		return exit.Internal
@@ -88,30 +88,30 @@ func isOther(err error) bool {
 	return other || refused && refusal.Status == http.StatusRequestedRangeNotSatisfiable
 }
 
-// A part is the recording of a run while it is fetched. It has another name than a whole one, and what an earlier try
+// A Part is the recording of a run while it is fetched. It has another name than a whole one, and what an earlier try
 // has fetched is continued.
-type part struct {
+type Part struct {
 	path string
-	file *os.File
+	File *os.File
 	have io.Reader // what was there before; nil: nothing
 }
 
 // openPart opens the part of the run's recording in dir, or begins one.
-func openPart(dir string, run *deploy.Run) (*part, error) {
-	p := &part{path: filepath.Join(dir, saved.PartialFile)}
+func openPart(dir string, run *deploy.Run) (*Part, error) {
+	p := &Part{path: filepath.Join(dir, saved.PartialFile)}
 	if id, ok := idOf(p.path); ok && id != run.Name {
 		return nil, exit.Usagef("give another --out", "%s is a part of run %s, not of %s", p.path, id, run.Name)
 	}
 	var err error
-	if p.file, err = os.OpenFile(p.path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
+	if p.File, err = os.OpenFile(p.path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
 		return nil, fmt.Errorf("keep the recording: %w", err)
 	}
-	info, err := p.file.Stat()
+	info, err := p.File.Stat()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("continue the recording: %w", err), p.file.Close())
+		return nil, errors.Join(fmt.Errorf("continue the recording: %w", err), p.File.Close())
 	}
 	if info.Size() > 0 {
-		p.have = io.NewSectionReader(p.file, 0, info.Size())
+		p.have = io.NewSectionReader(p.File, 0, info.Size())
 	}
 	return p, nil
 }
@@ -130,12 +130,12 @@ func idOf(path string) (id string, ok bool) {
 	return run.Meta.ID, true
 }
 
-func (p *part) Write(b []byte) (int, error) { return p.file.Write(b) }
+func (p *Part) Write(b []byte) (int, error) { return p.File.Write(b) }
 
 // Keep makes the whole recording safe, under its name, if the file is what the Pod holds: the Pod is released after
 // that.
-func (p *part) Keep(whole agent.Receipt) error {
-	if err := saved.SyncFile(p.file); err != nil {
+func (p *Part) Keep(whole agent.Receipt) error {
+	if err := saved.SyncFile(p.File); err != nil {
 		return err
 	}
 	written, err := os.Open(p.path)
@@ -152,7 +152,7 @@ func (p *part) Keep(whole agent.Receipt) error {
 }
 
 // keep returns how many bytes are there of a recording that is not whole. A part of nothing is removed.
-func (p *part) keep() int64 {
+func (p *Part) keep() int64 {
 	info, err := os.Stat(p.path)
 	if err != nil {
 		return 0

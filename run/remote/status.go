@@ -1,4 +1,5 @@
-package run
+// Package remote lists the runs in a cluster, ends them and fetches their results. It measures nothing.
+package remote
 
 import (
 	"context"
@@ -17,8 +18,8 @@ import (
 	"lapse/timeline"
 )
 
-// ListRuns prints the runs in the cluster, and the leftovers of runs without a Job.
-func ListRuns(ctx context.Context, c *access.Cluster, stdout, stderr io.Writer) error {
+// List prints the runs in the cluster, and the leftovers of runs without a Job.
+func List(ctx context.Context, c *access.Cluster, stdout, stderr io.Writer) error {
 	left, unseen, err := deploy.Leftovers(ctx, c.Deploy(nil), c.Namespace)
 	if err != nil {
 		return err
@@ -75,7 +76,7 @@ func stateOf(ctx context.Context, r *deploy.Run) string {
 		ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 		defer cancel()
 		status, err := r.AskStatus(ctx)
-		return stateOfPod(status, err)
+		return StateOfPod(status, err)
 	case s.Succeeded > 0:
 		return "ended, exit code 0" + left(ctx, r)
 	case s.Failed > 0:
@@ -89,8 +90,8 @@ func stateOf(ctx context.Context, r *deploy.Run) string {
 // statusTimeout is how long a run's Pod may take to answer.
 const statusTimeout = 3 * time.Second
 
-// stateOfPod is the state of a run by its Pod's answer.
-func stateOfPod(status agent.Status, err error) string {
+// StateOfPod is the state of a run by its Pod's answer.
+func StateOfPod(status agent.Status, err error) string {
 	gone, isGone := errors.AsType[*agent.GoneError](err)
 	waits, isWaiting := errors.AsType[*deploy.NotStartedError](err)
 	switch {
@@ -116,8 +117,8 @@ func left(ctx context.Context, r *deploy.Run) string {
 	return ""
 }
 
-// StopJob asks the run behind client to settle, if it has not ended.
-func StopJob(ctx context.Context, client *agent.Client, run *deploy.Run, stderr io.Writer) error {
+// Stop asks the run behind client to settle, if it has not ended.
+func Stop(ctx context.Context, client *agent.Client, run *deploy.Run, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the Pod does not answer"))
 	defer cancel()
 	status, err := client.Status(ctx)

@@ -1,4 +1,4 @@
-package run
+package direct
 
 import (
 	"fmt"
@@ -18,26 +18,26 @@ import (
 
 // A planner plays events to a plan of 100 requests per second, and does what that says.
 type planner struct {
-	*directPlan
+	*Plan
 	now time.Duration
 }
 
 func newPlanner(ports ...string) *planner {
-	return &planner{directPlan: newDirectPlan(100, mostDirect, ports...)}
+	return &planner{Plan: NewPlan(100, Most, ports...)}
 }
 
 // does returns what is done now: "web-1 http 10.0.0.1 100/s", "web-1 http 10.0.0.1 stop".
 func (p *planner) does() (done []string) {
-	for _, c := range p.changes(p.now) {
-		what := fmt.Sprintf("%g/s", c.rate)
-		if !c.probe {
+	for _, c := range p.Changes(p.now) {
+		what := fmt.Sprintf("%g/s", c.Rate)
+		if !c.Probe {
 			what = "stop"
 		}
-		if c.probed != c.probe {
-			c.turned = p.now
+		if c.Probed != c.Probe {
+			c.Turned = p.now
 		}
-		c.probed, c.directEndpoint.rate = c.probe, c.rate
-		done = append(done, strings.Join(strings.Fields(fmt.Sprint(c.pod.Name, " ", c.port, " ", c.addr.Addr(), " ", what)), " "))
+		c.Probed, c.Endpoint.Rate = c.Probe, c.Rate
+		done = append(done, strings.Join(strings.Fields(fmt.Sprint(c.Pod.Name, " ", c.Port, " ", c.Addr.Addr(), " ", what)), " "))
 	}
 	return done
 }
@@ -46,11 +46,11 @@ func (p *planner) does() (done []string) {
 func (p *planner) endpoint(n int, port, to string) { p.at(fmt.Sprintf("10.0.0.%d", n), n, port, to) }
 
 func (p *planner) at(addr string, n int, port, to string) {
-	p.learn(timeline.Event{Seen: p.now, Kind: timeline.EndpointChanged, To: to, Object: podObject(n), Addr: netip.MustParseAddr(addr), Port: 8080, PortName: port})
+	p.Learn(timeline.Event{Seen: p.now, Kind: timeline.EndpointChanged, To: to, Object: podObject(n), Addr: netip.MustParseAddr(addr), Port: 8080, PortName: port})
 }
 
 func (p *planner) pod(n int, kind timeline.EventKind, to string) {
-	p.learn(timeline.Event{Seen: p.now, Kind: kind, To: to, Object: podObject(n)})
+	p.Learn(timeline.Event{Seen: p.now, Kind: kind, To: to, Object: podObject(n)})
 }
 
 func podObject(n int) timeline.Object {
@@ -113,15 +113,15 @@ func TestPodThatComesBackIsProbedAgain(t *testing.T) {
 			p := newPlanner("http")
 			p.endpoint(1, "http", timeline.EndpointReady)
 			p.does()
-			p.order[0].target = 7
+			p.Order[0].Target = 7
 			leave(p)
 			checkDoes(t, p, "web-1 http 10.0.0.1 stop")
 			for _, step := range back {
 				step(p)
 			}
 			checkDoes(t, p, "web-1 http 10.0.0.1 100/s")
-			if len(p.order) != 1 || p.order[0].target != 7 {
-				t.Errorf("%d endpoints, the first with target %d: want the same one as before", len(p.order), p.order[0].target)
+			if len(p.Order) != 1 || p.Order[0].Target != 7 {
+				t.Errorf("%d endpoints, the first with target %d: want the same one as before", len(p.Order), p.Order[0].Target)
 			}
 		})
 	}
@@ -180,10 +180,10 @@ func TestFailedPodIsNotProbedThoughItsObjectStays(t *testing.T) {
 func TestEndpointWithoutPodEndsWithItsRemoval(t *testing.T) {
 	p := newPlanner("http")
 	change := timeline.Event{Kind: timeline.EndpointChanged, To: timeline.EndpointReady, Object: timeline.Object{Kind: "EndpointSlice", Name: "by-hand"}, Addr: netip.MustParseAddr("192.0.2.7"), Port: 80, PortName: "http"}
-	p.learn(change)
+	p.Learn(change)
 	checkDoes(t, p, "by-hand http 192.0.2.7 100/s")
 	change.To = timeline.EndpointAbsent
-	p.learn(change)
+	p.Learn(change)
 	checkDoes(t, p, "by-hand http 192.0.2.7 stop")
 }
 
@@ -197,9 +197,9 @@ func TestARunOutOfTargetIDsStartsNoFurtherTarget(t *testing.T) {
 // probes names what is probed now, after what is to be done was done.
 func (p *planner) probes() (names []string) {
 	p.does()
-	for _, ep := range p.order {
-		if ep.probed {
-			names = append(names, ep.pod.Name)
+	for _, ep := range p.Order {
+		if ep.Probed {
+			names = append(names, ep.Pod.Name)
 		}
 	}
 	return names

@@ -1,4 +1,5 @@
-package run
+// Package direct decides which Pods' own addresses are asked, and how often.
+package direct
 
 import (
 	"cmp"
@@ -12,9 +13,9 @@ import (
 // maxHurried bounds what the endpoints in transition may cost together, in budgets.
 const maxHurried = 4
 
-// mostDirect is how many endpoints are probed at their own address at a time, over all Services of a run. Each takes
+// Most is how many endpoints are probed at their own address at a time, over all Services of a run. Each takes
 // memory in the prober and in the judgement.
-const mostDirect = 100
+const Most = 100
 
 // youngFor is for how long a new endpoint goes before those that have been there, and sampleFor how long each of
 // those is probed before it is the next one's turn, where there are more than may be probed.
@@ -27,58 +28,58 @@ const (
 // terminations too but for very long grace periods; what stays not ready for longer is a state and no moment.
 const hurryFor = 2 * time.Minute
 
-// A directPlan decides which endpoints' own addresses are probed, and how fast: all of a Service share one budget of
+// A Plan decides which endpoints' own addresses are probed, and how fast: all of a Service share one budget of
 // requests per second, but one that turns not ready or terminating gets the whole budget for itself at once, because
 // its last moments are the interesting ones. An endpoint is probed from when the watcher first sees it until its Pod
 // is gone, and again should that come back. Of more than most endpoints, those in transition and the new ones are
 // probed, and the others in turn.
-type directPlan struct {
+type Plan struct {
 	budget    float64
 	most      int             // how many are probed at a time
 	ports     map[string]bool // names of the ports that are measured
-	endpoints map[endpointKey]*directEndpoint
-	order     []*directEndpoint // as they were first seen
-	gone      map[string]bool   // Pods that have ended or are not the Service's any more, by UID
+	endpoints map[Key]*Endpoint
+	Order     []*Endpoint     // as they were first seen
+	gone      map[string]bool // Pods that have ended or are not the Service's any more, by UID
 }
 
-// An endpointKey names an endpoint. A Pod has one for each address family and port of the Service.
-type endpointKey struct {
+// A Key names an endpoint. A Pod has one for each address family and port of the Service.
+type Key struct {
 	uid  string // of its Pod; empty if there is none
-	addr netip.AddrPort
-	port string // the name of the Service's port
+	Addr netip.AddrPort
+	Port string // the name of the Service's port
 }
 
-type directEndpoint struct {
-	endpointKey
-	pod   timeline.Object
+type Endpoint struct {
+	Key
+	Pod   timeline.Object
 	state string
 	since time.Duration // when the state was seen
 	young time.Duration // when it was first seen
 
-	target  timeline.TargetID // 0: never probed
-	probed  bool
-	turned  time.Duration // when it was last started or stopped
-	refused bool          // it cannot be probed
-	rate    float64       // as last set
+	Target  timeline.TargetID // 0: never probed
+	Probed  bool
+	Turned  time.Duration // when it was last started or stopped
+	Refused bool          // it cannot be probed
+	Rate    float64       // as last set
 }
 
-// A directChange is what is to be done to an endpoint's target: it is started, stopped, or goes on at another rate.
-type directChange struct {
-	*directEndpoint
-	probe bool
-	rate  float64
+// A Change is what is to be done to an endpoint's target: it is started, stopped, or goes on at another rate.
+type Change struct {
+	*Endpoint
+	Probe bool
+	Rate  float64
 }
 
-func newDirectPlan(budget float64, most int, ports ...string) *directPlan {
-	p := &directPlan{budget: budget, most: most, ports: map[string]bool{}, endpoints: map[endpointKey]*directEndpoint{}, gone: map[string]bool{}}
+func NewPlan(budget float64, most int, ports ...string) *Plan {
+	p := &Plan{budget: budget, most: most, ports: map[string]bool{}, endpoints: map[Key]*Endpoint{}, gone: map[string]bool{}}
 	for _, port := range ports {
 		p.ports[port] = true
 	}
 	return p
 }
 
-// learn takes in an event. It reports whether the plan may have changed.
-func (p *directPlan) learn(e timeline.Event) bool {
+// Learn takes in an event. It reports whether the plan may have changed.
+func (p *Plan) Learn(e timeline.Event) bool {
 	switch e.Kind {
 	case timeline.EndpointChanged:
 		return p.endpointChanged(e)
@@ -99,8 +100,8 @@ func (p *directPlan) learn(e timeline.Event) bool {
 	return false
 }
 
-func (p *directPlan) endpointChanged(e timeline.Event) bool {
-	key := endpointKey{addr: netip.AddrPortFrom(e.Addr, e.Port), port: e.PortName}
+func (p *Plan) endpointChanged(e timeline.Event) bool {
+	key := Key{Addr: netip.AddrPortFrom(e.Addr, e.Port), Port: e.PortName}
 	if e.Object.Kind == "Pod" {
 		key.uid = e.Object.UID
 	}
@@ -109,18 +110,18 @@ func (p *directPlan) endpointChanged(e timeline.Event) bool {
 		if e.To == timeline.EndpointAbsent || e.Port == 0 || !p.ports[e.PortName] {
 			return false
 		}
-		ep = &directEndpoint{endpointKey: key, pod: e.Object, young: e.Seen}
+		ep = &Endpoint{Key: key, Pod: e.Object, young: e.Seen}
 		p.endpoints[key] = ep
-		p.order = append(p.order, ep)
+		p.Order = append(p.Order, ep)
 	}
 	ep.state, ep.since = e.To, e.Seen
 	return true
 }
 
-// changes are what is to be done at now.
-func (p *directPlan) changes(now time.Duration) []directChange {
-	wanted := slices.DeleteFunc(slices.Clone(p.order), func(ep *directEndpoint) bool { return !p.wants(ep) })
-	chosen := map[*directEndpoint]bool{}
+// Changes are what is to be done at now.
+func (p *Plan) Changes(now time.Duration) []Change {
+	wanted := slices.DeleteFunc(slices.Clone(p.Order), func(ep *Endpoint) bool { return !p.wants(ep) })
+	chosen := map[*Endpoint]bool{}
 	settled, hurried := 0, 0
 	for _, ep := range chooseDirect(wanted, p.most, now) {
 		chosen[ep] = true
@@ -130,14 +131,14 @@ func (p *directPlan) changes(now time.Duration) []directChange {
 			settled++
 		}
 	}
-	var changes []directChange
-	for _, ep := range p.order {
+	var changes []Change
+	for _, ep := range p.Order {
 		rate := p.budget / float64(max(settled, 1))
 		if ep.hurried(now) {
 			rate = min(p.budget, maxHurried*p.budget/float64(max(hurried, 1)))
 		}
-		if chosen[ep] != ep.probed || ep.probed && rate != ep.rate {
-			changes = append(changes, directChange{ep, chosen[ep], rate})
+		if chosen[ep] != ep.Probed || ep.Probed && rate != ep.Rate {
+			changes = append(changes, Change{ep, chosen[ep], rate})
 		}
 	}
 	return changes
@@ -145,26 +146,26 @@ func (p *directPlan) changes(now time.Duration) []directChange {
 
 // chooseDirect chooses at most so many endpoints to be probed at now: those in transition first, then the new ones,
 // then those whose turn it is. Nothing else changes while there are no more than most.
-func chooseDirect(wanted []*directEndpoint, most int, now time.Duration) []*directEndpoint {
+func chooseDirect(wanted []*Endpoint, most int, now time.Duration) []*Endpoint {
 	if len(wanted) <= most {
 		return wanted
 	}
-	chosen := slices.SortedStableFunc(slices.Values(wanted), func(a, b *directEndpoint) int {
+	chosen := slices.SortedStableFunc(slices.Values(wanted), func(a, b *Endpoint) int {
 		return cmp.Or(cmp.Compare(a.precedence(now), b.precedence(now)), a.compare(b, now))
 	})
 	return chosen[:most]
 }
 
 // precedence is which endpoints come first where not all can be probed: the lowest.
-func (ep *directEndpoint) precedence(now time.Duration) int {
+func (ep *Endpoint) precedence(now time.Duration) int {
 	switch {
 	case ep.hurried(now):
 		return 0
 	case now-ep.young < youngFor:
 		return 1
-	case ep.probed && now-ep.turned < sampleFor:
+	case ep.Probed && now-ep.Turned < sampleFor:
 		return 2
-	case !ep.probed:
+	case !ep.Probed:
 		return 3
 	}
 	return 4
@@ -172,9 +173,9 @@ func (ep *directEndpoint) precedence(now time.Duration) int {
 
 // compare orders endpoints of one precedence: what is probed goes on, then the latest come first of those in
 // transition and the new ones, and of the others what has waited longest.
-func (ep *directEndpoint) compare(other *directEndpoint, now time.Duration) int {
-	if ep.probed != other.probed {
-		if ep.probed {
+func (ep *Endpoint) compare(other *Endpoint, now time.Duration) int {
+	if ep.Probed != other.Probed {
+		if ep.Probed {
 			return -1
 		}
 		return 1
@@ -185,14 +186,14 @@ func (ep *directEndpoint) compare(other *directEndpoint, now time.Duration) int 
 	case 1:
 		return cmp.Compare(other.young, ep.young)
 	}
-	return cmp.Compare(ep.turned, other.turned)
+	return cmp.Compare(ep.Turned, other.Turned)
 }
 
 // wants reports whether an endpoint is to be probed. Without a Pod whose end will be seen, the endpoint's removal is
 // the end; so it is where its Pod has another address of that family since, as after its sandbox was made anew.
-func (p *directPlan) wants(ep *directEndpoint) bool {
+func (p *Plan) wants(ep *Endpoint) bool {
 	switch {
-	case ep.refused, p.gone[ep.uid]:
+	case ep.Refused, p.gone[ep.uid]:
 		return false
 	case ep.state == timeline.EndpointAbsent:
 		return ep.uid != "" && !p.moved(ep)
@@ -200,9 +201,9 @@ func (p *directPlan) wants(ep *directEndpoint) bool {
 	return true
 }
 
-func (p *directPlan) moved(ep *directEndpoint) bool {
-	for _, other := range p.order {
-		if other.uid == ep.uid && other.port == ep.port && other.addr.Addr().Is4() == ep.addr.Addr().Is4() && other.state != timeline.EndpointAbsent {
+func (p *Plan) moved(ep *Endpoint) bool {
+	for _, other := range p.Order {
+		if other.uid == ep.uid && other.Port == ep.Port && other.Addr.Addr().Is4() == ep.Addr.Addr().Is4() && other.state != timeline.EndpointAbsent {
 			return true
 		}
 	}
@@ -210,6 +211,6 @@ func (p *directPlan) moved(ep *directEndpoint) bool {
 }
 
 // hurried reports whether something is about to happen to the endpoint.
-func (ep *directEndpoint) hurried(now time.Duration) bool {
+func (ep *Endpoint) hurried(now time.Duration) bool {
 	return ep.state != timeline.EndpointReady && now-ep.since < hurryFor
 }

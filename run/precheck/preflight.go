@@ -1,4 +1,5 @@
-package run
+// Package precheck is `lapse preflight`: it predicts what will go wrong with Services, and prints that.
+package precheck
 
 import (
 	"cmp"
@@ -22,8 +23,8 @@ import (
 	"lapse/run/version"
 )
 
-// Preflight predicts what will go wrong with Services.
-type Preflight struct {
+// Verb predicts what will go wrong with Services.
+type Verb struct {
 	access.Kube
 	Manifests      []string // files, directories or "-"; none: the cluster is asked
 	Validation     string   // what becomes of fields that do not exist
@@ -40,7 +41,7 @@ type Preflight struct {
 
 // Run prints what is predicted of the Services and workloads that args name, or without any of all Services. The error
 // has the exit code.
-func (o *Preflight) Run(ctx context.Context, args []string, in io.Reader, stdout io.Writer) error {
+func (o *Verb) Run(ctx context.Context, args []string, in io.Reader, stdout io.Writer) error {
 	start := time.Now()
 	targets, err := o.check(args)
 	if err != nil {
@@ -86,7 +87,7 @@ func (o *Preflight) Run(ctx context.Context, args []string, in io.Reader, stdout
 
 // judge reads what is asked for and asks the rules. What could not be read is in the report, and the error; without a
 // report nothing could be asked.
-func (o *Preflight) judge(ctx context.Context, targets []preflight.Target, chosen preflight.Choice, in io.Reader) (*preflight.Report, error) {
+func (o *Verb) judge(ctx context.Context, targets []preflight.Target, chosen preflight.Choice, in io.Reader) (*preflight.Report, error) {
 	var states []*preflight.State
 	var m *preflight.Manifests
 	var trouble error
@@ -139,7 +140,7 @@ func joined(a, b error) error {
 }
 
 // writeBaseline writes all that was found as accepted.
-func (o *Preflight) writeBaseline(report *preflight.Report, stdout io.Writer) error {
+func (o *Verb) writeBaseline(report *preflight.Report, stdout io.Writer) error {
 	text, err := report.Baseline()
 	if err != nil {
 		return err
@@ -156,7 +157,7 @@ func (o *Preflight) writeBaseline(report *preflight.Report, stdout io.Writer) er
 }
 
 // check refuses what cannot be meant. Further files may follow the one after -f, as a shell makes of *.yaml.
-func (o *Preflight) check(args []string) (targets []preflight.Target, err error) {
+func (o *Verb) check(args []string) (targets []preflight.Target, err error) {
 	for _, arg := range args {
 		if len(o.Manifests) > 0 && isPath(arg) {
 			o.Manifests = append(o.Manifests, arg)
@@ -205,16 +206,16 @@ func names[S ~string](all []S) (names []string) {
 	return names
 }
 
-// PreflightThresholds and PreflightValidations list the values of flags.
-func PreflightThresholds() string { return strings.Join(names(preflight.Thresholds), ", ") }
+// Thresholds and PreflightValidations list the values of flags.
+func Thresholds() string { return strings.Join(names(preflight.Thresholds), ", ") }
 
-func PreflightValidations() string { return strings.Join(names(preflight.Validations), ", ") }
+func Validations() string { return strings.Join(names(preflight.Validations), ", ") }
 
-// PreflightFormats lists the formats of its result.
-func PreflightFormats() string { return preflight.FormatNames() }
+// Formats lists the formats of its result.
+func Formats() string { return preflight.FormatNames() }
 
-// PreflightRules lists the rules with what each looks for, for help and reference.
-func PreflightRules() string {
+// Rules lists the rules with what each looks for, for help and reference.
+func Rules() string {
 	var b strings.Builder
 	for _, r := range preflight.Rules() {
 		fmt.Fprintf(&b, "    %s  %-20s %s\n", r.ID, r.Name, r.Doc)
