@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -60,11 +61,11 @@ func (r *clusterRun) sendLater(e timeline.Event) {
 }
 
 // placed puts events on the run's clock.
-func (r *clusterRun) placed(made []commandEvent) []timeline.Event {
+func (c *runClock) placed(made []commandEvent) []timeline.Event {
 	events := make([]timeline.Event, len(made))
 	for i, e := range made {
 		events[i] = e.event
-		events[i].Since, events[i].Seen = r.clock.place(e.stamp)
+		events[i].Since, events[i].Seen = c.place(e.stamp)
 	}
 	return events
 }
@@ -96,7 +97,7 @@ func (r *clusterRun) sendEvents(ctx context.Context, ended <-chan string) {
 				break // the end of the command is still sent
 			}
 			if broken = r.sendPlaced(ctx, part); broken != nil {
-				r.warnUnlessGone(ctx, "what the command does cannot be sent to the Pod", broken)
+				warnUnlessGone(ctx, r.log, "what the command does cannot be sent to the Pod", broken)
 			}
 		}
 		if last || len(events) == 0 {
@@ -110,7 +111,7 @@ func (r *clusterRun) sendEvents(ctx context.Context, ended <-chan string) {
 		}
 	}
 	if err := r.client.Settle(ctx, stopped); err != nil {
-		r.warnUnlessGone(ctx, "the end of the command could not be reported to the Pod", err)
+		warnUnlessGone(ctx, r.log, "the end of the command could not be reported to the Pod", err)
 	}
 }
 
@@ -119,7 +120,7 @@ func (r *clusterRun) sendPlaced(ctx context.Context, events []commandEvent) erro
 	if err := r.clock.compareSince(ctx, events[len(events)-1].stamp.latest, r.client.SyncClock); err != nil {
 		return err
 	}
-	return r.client.Send(ctx, r.placed(events)...)
+	return r.client.Send(ctx, r.clock.placed(events)...)
 }
 
 // holding is a channel that gives a received value once more.
@@ -130,8 +131,8 @@ func holding(what string) <-chan string {
 }
 
 // warnUnlessGone logs an error of the connection, unless the run is over.
-func (r *clusterRun) warnUnlessGone(ctx context.Context, what string, err error) {
+func warnUnlessGone(ctx context.Context, log *slog.Logger, what string, err error) {
 	if _, gone := errors.AsType[*agent.GoneError](err); !gone && ctx.Err() == nil {
-		r.log.Warn(what, "error", err)
+		log.Warn(what, "error", err)
 	}
 }

@@ -107,7 +107,7 @@ func (r *clusterRun) acknowledge(ctx context.Context) *model.Timeline {
 	receipt := agent.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
 	err := r.copy.Check()
 	if err == nil {
-		err = r.extend(r.placed(r.events.from(r.acked))...)
+		err = r.extend(r.clock.placed(r.events.from(r.acked))...)
 	}
 	if closeErr := r.copy.Close(); err == nil {
 		err = closeErr
@@ -122,7 +122,7 @@ func (r *clusterRun) acknowledge(ctx context.Context) *model.Timeline {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if err := r.client.Ack(ctx, receipt); err != nil {
-		r.warnUnlessGone(ctx, "the Pod could not be informed that its recording is safe", err)
+		warnUnlessGone(ctx, r.log, "the Pod could not be informed that its recording is safe", err)
 	}
 	return tl
 }
@@ -168,7 +168,7 @@ func (r *clusterRun) abort(ctx context.Context, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := r.client.Abort(ctx, reason); err != nil {
-		r.warnUnlessGone(ctx, "the Pod could not be asked to stop", err)
+		warnUnlessGone(ctx, r.log, "the Pod could not be asked to stop", err)
 	}
 }
 
@@ -200,7 +200,7 @@ func (r *clusterRun) conclude(ctx context.Context) *model.Timeline {
 		}
 	}
 	end, why := r.latest, r.stopped
-	own := r.placed(r.events.from(r.acked))
+	own := r.clock.placed(r.events.from(r.acked))
 	for _, e := range own {
 		end = max(end, e.Seen)
 	}

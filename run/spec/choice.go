@@ -178,7 +178,7 @@ func ShareRate(o *Options) error {
 	}
 	targets := 0
 	for _, s := range o.Parsed {
-		targets += len(o.ratedKindsOf(s))
+		targets += len(ratedKindsOf(o, s))
 	}
 	switch {
 	case targets == 0:

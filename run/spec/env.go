@@ -31,7 +31,7 @@ func (e Env) list() (environ []string) {
 
 // agentEnv fills in the options of an agent from its Job's environment. A Job written by hand has flags as its
 // container's arguments; a Job that Lapse made has a Spec.
-func (o *Options) agentEnv() error {
+func agentEnv(o *Options) error {
 	o.AgentListen = o.Env[deploy.EnvListen]
 	if o.AgentListen == "" {
 		return nil

@@ -35,8 +35,8 @@ func checkOpenFiles(o *Options) error {
 	stalled := o.Rate * o.Timeout.Seconds()
 	need := float64(FewFiles)
 	for _, s := range o.Parsed {
-		kinds := o.kindsOf(s)
-		need += stalled * float64(len(o.ratedKindsOf(s)))
+		kinds := kindsOf(o, s)
+		need += stalled * float64(len(ratedKindsOf(o, s)))
 		if o.holds() {
 			need += float64(o.Held)
 		}

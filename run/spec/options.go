@@ -100,7 +100,7 @@ func (o *Options) Check(args, command []string) error {
 // environment.
 func (o *Options) Complete(args, command []string) error {
 	o.Command, o.Targets = command, args
-	if err := o.agentEnv(); err != nil {
+	if err := agentEnv(o); err != nil {
 		return err
 	}
 	if err := o.CheckTargets(); err != nil {
@@ -275,7 +275,7 @@ func setDefaults(o *Options) error {
 		return nil
 	}
 	baseline, settle := time.Second, time.Duration(0)
-	if o.lastsAsCommand() {
+	if lastsAsCommand(o) {
 		baseline, settle = 5*time.Second, 10*time.Second
 	}
 	o.Namespace = o.Kube.Namespace
@@ -298,11 +298,11 @@ func setDefaults(o *Options) error {
 const AnyAnswer = "200-499"
 
 // lastsAsCommand reports whether the run lasts as long as a command, here or on the workstation.
-func (o *Options) lastsAsCommand() bool { return len(o.Command) > 0 || o.ExternalCommand }
+func lastsAsCommand(o *Options) bool { return len(o.Command) > 0 || o.ExternalCommand }
 
 func checkCommand(o *Options) error {
 	switch {
-	case !o.lastsAsCommand() && o.Duration == 0:
+	case !lastsAsCommand(o) && o.Duration == 0:
 		return exit.Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "give either a command after -- or a --duration")
 	case o.WorkstationTimeout > 0 && o.WorkstationTimeout < 3*CompareClocks:
 		return exit.Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*CompareClocks), "workstation-timeout %v: too short: this machine reports every %v", o.WorkstationTimeout, CompareClocks)
@@ -340,7 +340,7 @@ func (s *Spec) interval() time.Duration {
 const longBaseline = 30 * time.Second
 
 // baselineNote says how long the baseline takes, if few requests a second make it long; else "".
-func (o *Options) baselineNote() string {
+func baselineNote(o *Options) string {
 	if o.carried || o.WasGiven("baseline") || o.Baseline < longBaseline {
 		return ""
 	}

@@ -44,7 +44,7 @@ func (s Service) Ways() []watcher.Way {
 // ProbesOf are the probes of a target: one for each way to it and each kind of connection.
 func (o *Options) ProbesOf(s Service) (probes []loadgen.Probe) {
 	for _, way := range s.Ways() {
-		for _, kind := range o.kindsOf(s.Target) {
+		for _, kind := range kindsOf(o, s.Target) {
 			p := o.ProbeBy(s, way)
 			p.Kind, p.Timeout = timeline.TargetKind(kind), o.Timeout
 			p.Name = strings.Join(slices.DeleteFunc([]string{o.Label(s.Target), way.Name(), kind}, func(part string) bool { return part == "" }), " ")
@@ -67,7 +67,7 @@ func (o *Options) ProbeOf(s Service) loadgen.Probe { return o.ProbeBy(s, s.Ways(
 
 // ProbeBy is the probe of a target by a way, without a kind and a name.
 func (o *Options) ProbeBy(s Service, way watcher.Way) loadgen.Probe {
-	p := o.probe(timeline.Target{Rate: o.Rate})
+	p := probe(o, timeline.Target{Rate: o.Rate})
 	target, info := s.Target, s.Info
 	if target.Service == "" {
 		p.URL = target.URL.String()
@@ -75,8 +75,8 @@ func (o *Options) ProbeBy(s Service, way watcher.Way) loadgen.Probe {
 	}
 	p.Service, p.PortName = ServiceKey(info.Service), info.PortName
 	p.Route, p.RouteNode, p.Family, p.Turns = way.Route, way.Node, way.Family, way.Turns
-	p.URL = (&url.URL{Scheme: o.SchemeOf(target), Host: wayHost(info, way, o.domain())}).String()
-	if o.protocolOf(target).Paths {
+	p.URL = (&url.URL{Scheme: o.SchemeOf(target), Host: wayHost(info, way, domain(o))}).String()
+	if protocolOf(o, target).Paths {
 		p.URL += target.Path
 	}
 	known := info.Service.Name + "." + info.Service.Namespace
@@ -88,7 +88,7 @@ func (o *Options) ProbeBy(s Service, way watcher.Way) loadgen.Probe {
 }
 
 // probe is a probe of a target with the options that all probes have in common.
-func (o *Options) probe(t timeline.Target) loadgen.Probe {
+func probe(o *Options, t timeline.Target) loadgen.Probe {
 	return loadgen.Probe{
 		Target:        t,
 		Method:        o.Method,
@@ -107,7 +107,7 @@ func (o *Options) probe(t timeline.Target) loadgen.Probe {
 }
 
 // domain returns the cluster's DNS domain, if requests go to Services by their names.
-func (o *Options) domain() string {
+func domain(o *Options) string {
 	if o.ByClusterIP {
 		return ""
 	}
@@ -141,7 +141,7 @@ func (s *Spec) ControlRate() float64 {
 // AssignedProbes returns the probes of the targets that the coordinator has assigned.
 func (o *Options) AssignedProbes(targets []agent.Assigned) (probes []loadgen.Probe) {
 	for _, t := range targets {
-		probe := o.probe(t.Target)
+		probe := probe(o, t.Target)
 		probe.Host = t.Host
 		switch t.Kind {
 		case timeline.Held:

@@ -19,7 +19,7 @@ import (
 )
 
 // protocolOf is what is spoken to s.
-func (o *Options) protocolOf(s Target) loadgen.Protocol {
+func protocolOf(o *Options, s Target) loadgen.Protocol {
 	p, _ := loadgen.ProtocolOf(o.SchemeOf(s)) // checked before
 	return p
 }
@@ -34,43 +34,43 @@ func (o *Options) SchemeOf(s Target) string {
 
 // Asked is what of the Service s is to be measured, from within and from outside.
 func (o *Options) Asked(s Target) watcher.Asked {
-	return watcher.Asked{Port: s.Port, Transport: o.transportOf(s), Routes: s.askedRoutes(), Outside: o.Outside}
+	return watcher.Asked{Port: s.Port, Transport: transportOf(o, s), Routes: s.askedRoutes(), Outside: o.Outside}
 }
 
 // transportOf is what carries the requests to s. A Service that is only watched has the transport of what is measured.
-func (o *Options) transportOf(s Target) corev1.Protocol {
+func transportOf(o *Options, s Target) corev1.Protocol {
 	if !slices.Contains(o.Parsed, s) && len(o.Parsed) > 0 {
 		s = o.Parsed[0]
 	}
-	return corev1.Protocol(strings.ToUpper(o.protocolOf(s).Transport()))
+	return corev1.Protocol(strings.ToUpper(protocolOf(o, s).Transport()))
 }
 
 // spoken reports whether a flag means something to one of the targets.
-func (o *Options) spoken(flag string) bool {
-	return slices.ContainsFunc(o.Parsed, func(s Target) bool { return o.protocolOf(s).Takes(flag) })
+func spoken(o *Options, flag string) bool {
+	return slices.ContainsFunc(o.Parsed, func(s Target) bool { return protocolOf(o, s).Takes(flag) })
 }
 
 // checkProtocols checks that each flag means something to one of the targets, and each path to its own.
 func checkProtocols(o *Options) error {
 	for _, p := range loadgen.Protocols {
 		for _, flag := range p.Options {
-			if o.Given[flag] && !o.spoken(flag) {
+			if o.Given[flag] && !spoken(o, flag) {
 				return exit.Usagef("drop it, or name such a target: "+p.Example, "--%s is for targets of %s, and there is none", flag, loadgen.Schemes(flag))
 			}
 		}
 	}
-	if first := o.Parsed[0]; o.Hammer != "" && !o.protocolOf(first).Takes("hammer") {
-		return exit.Usagef("name the http:// target first", "--hammer speaks HTTP, and the first target, %s, is %s", first, o.protocolOf(first).Scheme)
+	if first := o.Parsed[0]; o.Hammer != "" && !protocolOf(o, first).Takes("hammer") {
+		return exit.Usagef("name the http:// target first", "--hammer speaks HTTP, and the first target, %s, is %s", first, protocolOf(o, first).Scheme)
 	}
 	for _, s := range o.Parsed {
-		if p := o.protocolOf(s); !p.Paths && s.Service != "" && s.Path != "/" {
+		if p := protocolOf(o, s); !p.Paths && s.Service != "" && s.Path != "/" {
 			return exit.Usagef("as in svc/"+s.Service+" --scheme "+p.Scheme, "target %s: %s has no path", s, p.Scheme)
 		}
 	}
 	if err := checkGRPC(o); err != nil {
 		return err
 	}
-	if o.spoken("echo") {
+	if spoken(o, "echo") {
 		if err := checkEcho(o); err != nil {
 			return err
 		}
@@ -126,11 +126,11 @@ func checkEcho(o *Options) error {
 // noteShortcomings notes what the probes of the targets do not show.
 func noteShortcomings(o *Options) {
 	for _, s := range o.Parsed {
-		p := o.protocolOf(s)
+		p := protocolOf(o, s)
 		if p.Beware == nil {
 			continue
 		}
-		for _, kind := range o.kindsOf(s) {
+		for _, kind := range kindsOf(o, s) {
 			note := p.Beware(loadgen.Probe{Target: timeline.Target{Kind: timeline.TargetKind(kind)}, Echo: o.Sent})
 			if note != "" && !slices.Contains(o.Notes, note) {
 				o.Notes = append(o.Notes, note)
@@ -141,11 +141,11 @@ func noteShortcomings(o *Options) {
 
 // checkPersistent decides which kinds of connection the targets' protocols allow to measure.
 func checkPersistent(o *Options) error {
-	newOnly := slices.DeleteFunc(slices.Clone(o.Parsed), o.persistent)
+	newOnly := slices.DeleteFunc(slices.Clone(o.Parsed), func(s Target) bool { return persistent(o, s) })
 	if len(newOnly) == 0 {
 		return nil
 	}
-	p := o.protocolOf(newOnly[0])
+	p := protocolOf(o, newOnly[0])
 	if o.WasGiven("target") && slices.Contains(o.Kinds, string(timeline.Reused)) || o.holds() {
 		advice := "--target new"
 		if p.Takes("echo") {
@@ -155,7 +155,7 @@ func checkPersistent(o *Options) error {
 	}
 	note := p.Scheme + " targets are measured on new connections only: " + p.NewOnly
 	if p.Proves != nil {
-		if proof := p.Proves(o.probe(timeline.Target{})); proof.Blind {
+		if proof := p.Proves(probe(o, timeline.Target{})); proof.Blind {
 			note += ";\na success is that " + proof.Text
 		}
 	}
@@ -167,19 +167,19 @@ func checkPersistent(o *Options) error {
 }
 
 // persistent reports whether anything can be seen of s on persistent connections.
-func (o *Options) persistent(s Target) bool {
-	p := o.protocolOf(s)
+func persistent(o *Options, s Target) bool {
+	p := protocolOf(o, s)
 	return p.Persistent == nil || p.Persistent(loadgen.Probe{Echo: o.Sent})
 }
 
 // ratedKindsOf are those of them that --rate is for.
-func (o *Options) ratedKindsOf(s Target) []string {
-	return slices.DeleteFunc(slices.Clone(o.kindsOf(s)), func(kind string) bool { return kind == string(timeline.Held) })
+func ratedKindsOf(o *Options, s Target) []string {
+	return slices.DeleteFunc(slices.Clone(kindsOf(o, s)), func(kind string) bool { return kind == string(timeline.Held) })
 }
 
 // kindsOf are the kinds of connection on which s is measured.
-func (o *Options) kindsOf(s Target) []string {
-	if !o.persistent(s) {
+func kindsOf(o *Options, s Target) []string {
+	if !persistent(o, s) {
 		return []string{string(timeline.New)}
 	}
 	return o.Kinds
@@ -187,7 +187,7 @@ func (o *Options) kindsOf(s Target) []string {
 
 // PrintNotes prints the limits of the run, and that its baseline is long, one note a line.
 func (o *Options) PrintNotes(stderr io.Writer) {
-	if note := o.baselineNote(); note != "" {
+	if note := baselineNote(o); note != "" {
 		fmt.Fprintf(stderr, "note: %s\n", note)
 	}
 	for _, note := range o.Notes {
