@@ -2,22 +2,9 @@ package empty
 
 import (
 	"lapse/correlate/causes/rule"
-	"lapse/correlate/model"
 )
 
 // This file finds which rule knows what emptied a Service. To add one: a file, and a line in emptiedBy and in rules.
-
-// An emptyReason is a rule that knows what can empty a Service. Of several only the first that finds something speaks.
-type emptyReason struct {
-	Name, Doc string
-	Needs     []rule.Need
-	Reasons   []string
-
-	// reports whether that emptied the Service, and notes what shows it
-	finds     func(*emptiness) bool
-	says      func(*emptiness) rule.Finding                  // called only if it did
-	otherwise func(c *rule.Case, whyNot string) rule.Finding // called if it did not; nil: then the rule does not apply
-}
 
 // emptiedBy lists what can empty a Service, the most telling first.
 var emptiedBy = []struct {
@@ -52,6 +39,33 @@ func (r *emptyReason) test(c *rule.Case) rule.Finding {
 	return rule.No(whyNot)
 }
 
+// emptied finds whether the window's Service had no endpoint to route to, and what emptied it. Else it says why not.
+func emptied(c *rule.Case) (e *emptiness, whyNot string) {
+	found, known := c.Kept.(foundEmpty)
+	if !known {
+		found.e, found.whyNot = findEmpty(c)
+		c.Kept = found
+	}
+	return found.e, found.whyNot
+}
+
+// foundEmpty is what emptied found of a case.
+type foundEmpty struct {
+	e      *emptiness // nil if the Service had an endpoint
+	whyNot string     // then why
+}
+
+func findEmpty(c *rule.Case) (e *emptiness, whyNot string) {
+	span, whyNot := c.Addresses.EmptyIn(c.Window)
+	if span == nil {
+		return nil, whyNot
+	}
+	e = &emptiness{view: c.Evidence, window: c.Window, span: span}
+	e.findLeavers()
+	e.findRule()
+	return e, ""
+}
+
 // findRule finds which rule knows what emptied the Service: no-ready-endpoint if none does.
 func (e *emptiness) findRule() {
 	for _, reason := range emptiedBy {
@@ -62,32 +76,4 @@ func (e *emptiness) findRule() {
 		}
 	}
 	e.rule, e.event, e.object = NoReadyEndpoint.Name, nil, ""
-}
-
-// nodesPresumedDead reports whether the nodes of all Pods that left had just been found to report no more, none of
-// the Pods being deleted.
-func (e *emptiness) nodesPresumedDead() bool {
-	for _, p := range e.leavers {
-		ev := e.view.Changes.NodeLost(p.Node, model.Instant{Earliest: p.left.Earliest - followed,
-			Latest: p.left.Latest})
-		if ev == nil || p.TerminatingBy(e.span.Start.Earliest) {
-			return false
-		}
-		e.event, e.object = ev, "Node/"+p.Node
-	}
-	return len(e.leavers) > 0
-}
-
-// nodesDied reports whether the nodes of all Pods that left were found to report no more, and these Pods did not
-// answer at their own addresses either: then the Service was lost with the nodes, long before its endpoints left.
-func (e *emptiness) nodesDied() bool {
-	if !e.nodesPresumedDead() {
-		return false
-	}
-	for _, p := range e.leavers {
-		if e.view.Addresses.DirectName(e.window, p.Pod) == "" || e.wentOnAnswering(p) {
-			return false
-		}
-	}
-	return true
 }

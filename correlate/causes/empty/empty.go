@@ -14,6 +14,18 @@ import (
 
 // This file is about a Service that had no endpoint to route to.
 
+// An emptyReason is a rule that knows what can empty a Service. Of several only the first that finds something speaks.
+type emptyReason struct {
+	Name, Doc string
+	Needs     []rule.Need
+	Reasons   []string
+
+	// reports whether that emptied the Service, and notes what shows it
+	finds     func(*emptiness) bool
+	says      func(*emptiness) rule.Finding                  // called only if it did
+	otherwise func(c *rule.Case, whyNot string) rule.Finding // called if it did not; nil: then the rule does not apply
+}
+
 // An emptiness is a window in which a Service had no endpoint to route to, and what emptied it.
 type emptiness struct {
 	view    *evidence.Evidence
@@ -36,33 +48,6 @@ func (p *leaver) wasDeleted() bool { return p.Deleted != nil && p.Deleted.Earlie
 
 // emptying is how long before a Service was empty the Pods that left count.
 const emptying = 30 * time.Second
-
-// emptied finds whether the window's Service had no endpoint to route to, and what emptied it. Else it says why not.
-func emptied(c *rule.Case) (e *emptiness, whyNot string) {
-	found, known := c.Kept.(foundEmpty)
-	if !known {
-		found.e, found.whyNot = findEmpty(c)
-		c.Kept = found
-	}
-	return found.e, found.whyNot
-}
-
-// foundEmpty is what emptied found of a case.
-type foundEmpty struct {
-	e      *emptiness // nil if the Service had an endpoint
-	whyNot string     // then why
-}
-
-func findEmpty(c *rule.Case) (e *emptiness, whyNot string) {
-	span, whyNot := c.Addresses.EmptyIn(c.Window)
-	if span == nil {
-		return nil, whyNot
-	}
-	e = &emptiness{view: c.Evidence, window: c.Window, span: span}
-	e.findLeavers()
-	e.findRule()
-	return e, ""
-}
 
 // findLeavers finds the Pods whose endpoints were ready shortly before.
 func (e *emptiness) findLeavers() {
