@@ -21,12 +21,12 @@ var AdmissionBlocked = emptyReason{
 	Doc: "No Pod could be created in place of those that went: an admission webhook failed or refused, or a quota " +
 		"was used up.",
 	Needs: []rule.Need{rule.EndpointSlices, rule.EndpointsWatched, rule.PodsWatched},
-	finds: (*emptiness).creationFailed,
+	finds: creationFailed,
 	says:  sayAdmissionBlocked,
 }
 
 // creationFailed reports whether the controller of the Pods that left could create no others.
-func (e *emptiness) creationFailed() bool {
+func creationFailed(e *emptiness) bool {
 	last, next := e.lastLeaver(), e.nextPod()
 	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.Start.Latest) {
 		return false

@@ -15,7 +15,7 @@ var emptiedBy = []struct {
 	{NoReadyEndpoint.Name, NoReadyEndpoint.finds}, // scaled to 0; its other reasons come last
 	{AdmissionBlocked.Name, AdmissionBlocked.finds},
 	{ReplacementWaits.Name, ReplacementWaits.finds},
-	{"node-unreachable", (*emptiness).nodesDied},
+	{"node-unreachable", nodesDied},
 	{NodePresumedDead.Name, NodePresumedDead.finds},
 	{SharedReadiness.Name, SharedReadiness.finds},
 }

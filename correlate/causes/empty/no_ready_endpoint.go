@@ -27,7 +27,7 @@ var NoReadyEndpoint = emptyReason{
 	Name:  "no-ready-endpoint",
 	Doc:   "The Service had no endpoint that was ready, and none that was terminating and still serving.",
 	Needs: []rule.Need{rule.EndpointSlices, rule.EndpointsWatched},
-	finds: (*emptiness).scaledToZero,
+	finds: wasScaledToZero,
 	says:  sayNoReadyEndpoint,
 
 	Reasons: []string{serviceAway, unlisted, scaledToZero, evidence.ProbeKilled, allEnded, readinessOnly, oneNode,
@@ -51,8 +51,8 @@ const (
 	tooLittleCapacity = "too-little-capacity" // some were taken away, and the probes of the others timed out
 )
 
-// scaledToZero reports whether the workload of all Pods that left was scaled to 0, or deleted, before the last did.
-func (e *emptiness) scaledToZero() bool {
+// wasScaledToZero reports whether the workload of all Pods that left was scaled to 0, or deleted, before the last did.
+func wasScaledToZero(e *emptiness) bool {
 	for _, p := range e.leavers {
 		if !p.wasDeleted() || e.view.Changes.States.Top(p.Pod) != e.view.Changes.States.Top(e.leavers[0].Pod) {
 			return false
@@ -90,13 +90,13 @@ func sayNoReadyEndpoint(e *emptiness) rule.Finding {
 		}
 	}
 	if f, is := overloaded(e); is {
-		f.Text += e.eachLeft()
+		f.Text += eachLeft(e)
 		f.Reason = tooLittleCapacity
 		f.Lack(workloadUnknown(e)...)
 		return f
 	}
 	f := e.finding(takenBy(e), tooFew(e), evidence.Mention(takenAway(e)...)...)
-	f.Text += e.eachLeft()
+	f.Text += eachLeft(e)
 	if e.readyBefore() == 1 {
 		f.Reason = oneReplica
 	}
@@ -121,12 +121,12 @@ func takenAway(e *emptiness) []model.Evidence {
 	if ev := e.view.Changes.Event(e.leavers[0].Ending.Event); ev == nil || ev.At.Earliest > e.leavers[0].left.Latest {
 		return nil // that was later
 	}
-	return e.goings()
+	return goings(e)
 }
 
 // tooFew gives the time that a second replica has to bridge, and how much of it is the replacement's own slowness.
 func tooFew(e *emptiness) string {
-	if wanted := e.wanted(); wanted > 0 {
+	if wanted := wanted(e); wanted > 0 {
 		return fmt.Sprintf("find out why only 1 of %d replicas was ready before: more replicas do not help while "+
 			"they do not become ready", wanted) + strings.Replace(mustCarry(e), ": the", "; the", 1)
 	}
@@ -136,12 +136,12 @@ func tooFew(e *emptiness) string {
 			strings.Replace(mustCarry(e), ": the", "; the", 1)
 	}
 	return "run ≥ 2 replicas on different nodes, with a PodDisruptionBudget that lets only 1 go at a time" +
-		e.budgets() + mustCarry(e)
+		budgets(e) + mustCarry(e)
 }
 
 // wanted returns how many replicas the workload of the last Pod wanted where that Pod was the only one of them that was
 // ready; 0 where it wanted no more, or that is not known.
-func (e *emptiness) wanted() int {
+func wanted(e *emptiness) int {
 	last, known := e.lastOfAll()
 	if !known || e.readyBefore() != 1 {
 		return 0
@@ -155,7 +155,7 @@ func (e *emptiness) wanted() int {
 
 // budgets says in brackets which PodDisruptionBudgets let Pods be evicted that left, and how many at once, or that
 // there was none; nothing where none was evicted, or that is not known.
-func (e *emptiness) budgets() string {
+func budgets(e *emptiness) string {
 	evicted := slices.ContainsFunc(e.leavers, func(p leaver) bool {
 		return p.Ending != nil && p.Ending.By == model.ByEviction
 	})
@@ -256,7 +256,7 @@ func leftAlive(e *emptiness) (rule.Finding, bool) {
 	if len(e.leavers) == 1 {
 		what = e.leavers[0].Name
 	}
-	if e.event = e.portsChanged(); e.event != nil {
+	if e.event = portsChanged(e); e.event != nil {
 		at := quantity.Clock(e.event.At.Latest)
 		return e.finding(fmt.Sprintf("the Service's ports were changed (%s, %s), %s left the endpoints though "+
 			"neither ending nor found not ready, and ", strings.TrimPrefix(e.event.Detail, evidence.PortsEdited), at,
@@ -280,7 +280,7 @@ func leftAlive(e *emptiness) (rule.Finding, bool) {
 }
 
 // portsChanged returns the change of the Service's ports that can have emptied it, nil if there was none.
-func (e *emptiness) portsChanged() (last *model.Event) {
+func portsChanged(e *emptiness) (last *model.Event) {
 	service := e.view.Traffic.Target(e.window).Service
 	for _, ev := range e.view.Services.Edits {
 		if strings.HasPrefix(ev.Detail, evidence.PortsEdited) &&
@@ -306,7 +306,7 @@ func scaledAway(e *emptiness) (rule.Finding, bool) {
 			true
 	}
 	fix := fmt.Sprintf("keep ≥ 1 replica while clients need it: %s was scaled to 0 at %s", what, at)
-	if back := e.scaledBack(); back != nil {
+	if back := scaledBack(e); back != nil {
 		fix += fmt.Sprintf(", and to %d at %s", back.Snapshot.Workload.Replicas, quantity.Clock(back.At.Latest))
 	}
 	return e.finding(fmt.Sprintf("%s was scaled to 0 (%s), and ", what, at), fix, e.sign(what+" was scaled to 0")), true
@@ -314,7 +314,7 @@ func scaledAway(e *emptiness) (rule.Finding, bool) {
 
 // scaledBack returns the first change after which the workload that was scaled to 0 wants Pods again, nil if there was
 // none.
-func (e *emptiness) scaledBack() *model.Event {
+func scaledBack(e *emptiness) *model.Event {
 	for _, ev := range e.view.Changes.States.Of(e.event.Object.Namespace, e.object) {
 		if ev.Seen > e.event.Seen && ev.Snapshot.Workload.Replicas > 0 {
 			return ev
@@ -433,7 +433,7 @@ func (e *emptiness) readyBefore() int {
 }
 
 // goings returns what ended the Pods that left.
-func (e *emptiness) goings() (all []model.Evidence) {
+func goings(e *emptiness) (all []model.Evidence) {
 	for _, p := range e.leavers[:min(len(e.leavers), rule.MostNamed)] {
 		if p.Ending == nil {
 			continue

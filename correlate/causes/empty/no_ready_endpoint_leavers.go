@@ -15,7 +15,7 @@ import (
 // no-ready-endpoint, of several Pods that left for different reasons: each has its own, and so has who did not come.
 
 // leftFor says why a Pod's endpoint left: it was ended, a container of it ended, its readiness probe failed.
-func (e *emptiness) leftFor(p leaver) string {
+func leftFor(e *emptiness, p leaver) string {
 	switch ended := e.endedAsItLeft(p); {
 	case p.wasDeleted() && p.Ending != nil && p.Ending.By != model.ByItself:
 		return p.Ending.Text
@@ -52,15 +52,15 @@ func probeTimedOut(e *model.Event) bool {
 }
 
 // eachLeft says when and why each Pod left, and which Pods had been made and were not ready.
-func (e *emptiness) eachLeft() string {
+func eachLeft(e *emptiness) string {
 	if len(e.leavers) < 2 {
 		return ""
 	}
 	var each []string
 	for _, p := range e.leavers[:min(len(e.leavers), rule.MostNamed)] {
-		each = append(each, fmt.Sprintf("%s left at %s (%s)", p.Name, quantity.Clock(p.left.Latest), e.leftFor(p)))
+		each = append(each, fmt.Sprintf("%s left at %s (%s)", p.Name, quantity.Clock(p.left.Latest), leftFor(e, p)))
 	}
-	for _, p := range e.missing() {
+	for _, p := range missing(e) {
 		text := p.Name + " was not ready"
 		if p.Created != nil {
 			text = fmt.Sprintf("%s, created at %s, was not ready", p.Name, quantity.Clock(p.Created.Latest))
@@ -74,7 +74,7 @@ func (e *emptiness) eachLeft() string {
 }
 
 // missing returns the Pods that were there when the Service was emptied, and were not ready before.
-func (e *emptiness) missing() (pods []*model.Pod) {
+func missing(e *emptiness) (pods []*model.Pod) {
 	for _, p := range e.view.Services.Pods(e.window) {
 		there := p.Created == nil || p.Created.Latest <= e.span.Start.Latest
 		never := p.EndpointReady == nil || p.EndpointReady.Earliest >= e.span.Start.Earliest
@@ -88,7 +88,7 @@ func (e *emptiness) missing() (pods []*model.Pod) {
 
 // tooLittle reports whether capacity was missing: Pods had been taken away, requests were answered late, and then the
 // readiness probes of two others or more timed out. From says since when requests were late.
-func (e *emptiness) tooLittle() (away, timeouts int, from time.Duration, is bool) {
+func tooLittle(e *emptiness) (away, timeouts int, from time.Duration, is bool) {
 	first := model.Never
 	for _, p := range e.leavers {
 		ended := p.wasDeleted() || e.endedAsItLeft(p) != nil
@@ -112,7 +112,7 @@ func (e *emptiness) tooLittle() (away, timeouts int, from time.Duration, is bool
 
 // overloaded: a part of the Pods was taken away, and the others could not bear the load.
 func overloaded(e *emptiness) (rule.Finding, bool) {
-	away, timeouts, from, is := e.tooLittle()
+	away, timeouts, from, is := tooLittle(e)
 	if !is {
 		return rule.Finding{}, false
 	}

@@ -21,7 +21,7 @@ func onOneNode(e *emptiness) (rule.Finding, bool) {
 		return rule.Finding{}, false
 	}
 	node := e.leavers[0].Node
-	drained, reason := "", e.rolledOutReason()
+	drained, reason := "", rolledOutReason(e)
 	for _, p := range e.leavers {
 		if p.Node != node || node == "" || !p.wasDeleted() || !nodeBound(p) {
 			return rule.Finding{}, false
@@ -33,8 +33,8 @@ func onOneNode(e *emptiness) (rule.Finding, bool) {
 	f := e.finding(fmt.Sprintf("%s were on %s%s, and ", rule.Every(n), node, drained),
 		fmt.Sprintf("spread the replicas over nodes (topologySpreadConstraints over kubernetes.io/hostname), with a "+
 			"PodDisruptionBudget that lets only 1 go at a time%s: %s were on %s%s",
-			e.budgets(), rule.Every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)),
-		evidence.Mention(e.goings()...)...)
+			budgets(e), rule.Every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)),
+		evidence.Mention(goings(e)...)...)
 	f.Reason = reason
 	return f, true
 }
@@ -64,19 +64,19 @@ func takenTogether(e *emptiness) (rule.Finding, bool) {
 	fix := fmt.Sprintf("take away 1 at a time, and wait until the next is ready: %s went within %s", rule.Every(n),
 		within)
 	if evicted > 0 {
-		fix = fmt.Sprintf("a PodDisruptionBudget that lets only 1 go at a time%s: %s went within %s", e.budgets(),
+		fix = fmt.Sprintf("a PodDisruptionBudget that lets only 1 go at a time%s: %s went within %s", budgets(e),
 			rule.Every(n), within)
 	}
 	f := e.finding(fmt.Sprintf("%s on %s were taken away within %s, and ", rule.Every(n),
 		quantity.Count(len(nodes), "node"), within),
-		fix+strings.Replace(mustCarry(e), ": the", "; the", 1), evidence.Mention(e.goings()...)...)
-	f.Reason = e.rolledOutReason()
+		fix+strings.Replace(mustCarry(e), ": the", "; the", 1), evidence.Mention(goings(e)...)...)
+	f.Reason = rolledOutReason(e)
 	f.Lack(workloadUnknown(e)...)
 	return f, true
 }
 
 // rolledOutReason returns the reason where a rollout took all of the Pods away, else "".
-func (e *emptiness) rolledOutReason() string {
+func rolledOutReason(e *emptiness) string {
 	if slices.ContainsFunc(e.leavers, func(p leaver) bool {
 		return p.Ending == nil || p.Ending.By != model.ByRollout
 	}) {

@@ -20,7 +20,7 @@ var NodePresumedDead = emptyReason{
 	Name:  "node-presumed-dead",
 	Doc:   "The nodes of all Pods were taken for dead because their kubelets did not report, and no endpoint was left.",
 	Needs: []rule.Need{rule.EndpointSlices, rule.EndpointsWatched, rule.PodsWatched},
-	finds: (*emptiness).nodesPresumedDead,
+	finds: nodesPresumedDead,
 	says:  sayNodePresumedDead,
 }
 

@@ -8,7 +8,7 @@ import (
 
 // nodesPresumedDead reports whether the nodes of all Pods that left had just been found to report no more, none of
 // the Pods being deleted.
-func (e *emptiness) nodesPresumedDead() bool {
+func nodesPresumedDead(e *emptiness) bool {
 	for _, p := range e.leavers {
 		ev := e.view.Changes.NodeLost(p.Node, model.Instant{Earliest: p.left.Earliest - followed,
 			Latest: p.left.Latest})
@@ -22,8 +22,8 @@ func (e *emptiness) nodesPresumedDead() bool {
 
 // nodesDied reports whether the nodes of all Pods that left were found to report no more, and these Pods did not
 // answer at their own addresses either: then the Service was lost with the nodes, long before its endpoints left.
-func (e *emptiness) nodesDied() bool {
-	if !e.nodesPresumedDead() {
+func nodesDied(e *emptiness) bool {
+	if !nodesPresumedDead(e) {
 		return false
 	}
 	for _, p := range e.leavers {

@@ -29,13 +29,13 @@ var ReplacementWaits = emptyReason{
 	Name:  "replacement-waits",
 	Doc:   "The next Pod was made only when the last one had gone: strategy Recreate, or a StatefulSet of one.",
 	Needs: []rule.Need{rule.EndpointSlices, rule.EndpointsWatched, rule.PodsWatched},
-	finds: (*emptiness).replacementWaited,
+	finds: replacementWaited,
 	says:  sayReplacementWaits,
 }
 
 // replacementWaited reports whether the next Pod was made only after the last one had gone, because of what makes
 // them: a Deployment that rolls out with the strategy Recreate, or a StatefulSet of one.
-func (e *emptiness) replacementWaited() bool {
+func replacementWaited(e *emptiness) bool {
 	last, next := e.lastLeaver(), e.madeNext()
 	if last == nil || last.Deleted == nil || !last.TerminatingBy(e.span.Start.Latest) {
 		return false
@@ -88,7 +88,7 @@ func sayReplacementWaits(e *emptiness) rule.Finding {
 		f.Measures = append(f.Measures, model.Measure{Name: startTime, Object: next.Name, Length: start})
 		f.Fix += fmt.Sprintf(", and %s up to %s to start", next.Name, quantity.Span(start.Max))
 	}
-	switch ended := e.goneBy(old); {
+	switch ended := goneBy(e, old); {
 	case ended == nil:
 		f.Lack(evidence.Close.Doubt("when " + old.Name + " had gone was not seen"))
 	case next.Created.Latest < ended.Earliest:
@@ -102,7 +102,7 @@ func sayReplacementWaits(e *emptiness) rule.Finding {
 }
 
 // goneBy returns when nothing of a Pod was left: its containers had ended, or it was gone; nil if that was not seen.
-func (e *emptiness) goneBy(p *model.Pod) *model.Instant {
+func goneBy(e *emptiness, p *model.Pod) *model.Instant {
 	if p.Exited != nil {
 		return p.Exited
 	}

@@ -25,14 +25,14 @@ var SelectorSwitch = emptyReason{
 	Doc: "The Service's selector was changed to labels of no ready Pod, or the Pods that it had were taken away " +
 		"while nodes still routed to them.",
 	Needs:     []rule.Need{rule.EndpointSlices, rule.EndpointsWatched},
-	finds:     (*emptiness).selectorChanged,
+	finds:     selectorChanged,
 	says:      saySelectorSwitch,
 	otherwise: switchedTooEarly,
 }
 
 // selectorChanged reports whether the Service's selector was changed, and the last endpoint left though its Pod was
 // not ending.
-func (e *emptiness) selectorChanged() bool {
+func selectorChanged(e *emptiness) bool {
 	service := e.view.Traffic.Target(e.window).Service
 	for _, ev := range e.view.Services.Edits {
 		if !strings.HasPrefix(ev.Detail, evidence.SelectorEdited) {

@@ -23,13 +23,13 @@ var SharedReadiness = emptyReason{
 	Doc: "All Pods turned not ready at once, though they still answered: their readiness probes depend on the same " +
 		"thing.",
 	Needs: []rule.Need{rule.EndpointSlices, rule.EndpointsWatched, rule.PodsWatched},
-	finds: (*emptiness).readinessLost,
+	finds: readinessLost,
 	says:  saySharedReadiness,
 }
 
 // readinessLost reports whether several Pods turned not ready together, none of them ending, and went on answering at
 // their own addresses.
-func (e *emptiness) readinessLost() bool {
+func readinessLost(e *emptiness) bool {
 	if len(e.leavers) < 2 || e.apart().Min > readinessSpread(e) {
 		return false
 	}
@@ -73,7 +73,7 @@ func saySharedReadiness(e *emptiness) rule.Finding {
 	}
 	f := e.finding(why, fix, append(signs, unhealthy...)...)
 	if len(unhealthy) == 0 {
-		f.Lack(e.noProbeFailed())
+		f.Lack(noProbeFailed(e))
 	}
 	f.Oppose(e.answeredBadly()...)
 	f.Oppose(timedOut(unhealthy)...)
@@ -94,7 +94,7 @@ func timedOut(unhealthy []evidence.Sign) []evidence.Sign {
 
 // noProbeFailed returns the doubt that no Event reports a failed readiness probe. A kubelet that is restarted may set
 // all Pods of its node not ready.
-func (e *emptiness) noProbeFailed() evidence.Sign {
+func noProbeFailed(e *emptiness) evidence.Sign {
 	node := e.leavers[0].Node
 	if node == "" || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Node != node }) {
 		return evidence.Measured.Doubt("no Event tells that a readiness probe failed: a readiness gate fits as well")
