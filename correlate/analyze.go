@@ -31,9 +31,6 @@ func Analyze(run timeline.Run, o Options) (*model.Timeline, error) {
 	for _, b := range run.Backends {
 		t.Add(b)
 	}
-	for _, p := range run.Peers {
-		t.Add(p)
-	}
 	for _, e := range run.Events {
 		t.Add(e)
 	}
