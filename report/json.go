@@ -43,6 +43,7 @@ func JSON(w io.Writer, tl *model.Timeline, _ Options) error {
 type partWriter struct {
 	out         *bufio.Writer
 	part, lines bytes.Buffer // a part as JSON, compact and in lines
+	split       [][]byte     // these lines
 	err         error        // the first that encoding met
 }
 
@@ -132,7 +133,8 @@ func (p *partWriter) layOut(compact []byte, indent string, entry bool) {
 	if err := json.Indent(&p.lines, compact, "", ""); err != nil || p.lines.Len() == 0 {
 		return // the encoder's error is kept
 	}
-	l := layouter{lines: bytes.Split(p.lines.Bytes(), []byte("\n")), out: p.out}
+	p.split = slices.AppendSeq(p.split[:0], bytes.SplitSeq(p.lines.Bytes(), []byte("\n")))
+	l := layouter{lines: p.split, out: p.out}
 	l.value(indent, entry)
 }
 
