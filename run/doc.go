@@ -1,11 +1,10 @@
-// Package run is one run of Lapse: from this machine, in the Job's Pod, or followed from a workstation while a Pod
-// measures.
+// Package run is one run of Lapse in a cluster or on this machine: it joins what was asked for (run/spec) with what a
+// cluster says of it, what measures (run/measure, run/source) and what people see (run/screen).
 //
-// A run here is a loop that one goroutine owns. Probes (loadgen), the cluster's events (watcher) and the wrapped
-// command put their facts into a queue, which never makes them wait. The loop takes the facts out, numbers the
-// events, records them (record), judges them (correlate), and shows them on the terminal and the page (dashboard).
+// On this machine and in the Job's Pod, a measurement looks up the Services, starts their targets, and lets the loop of
+// run/measure go through the phases. Watchers, probers on other nodes (fleet) and the prober on the workstation are
+// parts of it. In the Pod, the agent serves the recording, takes requests, and holds the result.
 //
-// In the cluster the same loop runs in a Job's Pod, as an agent that serves its recording. The workstation creates
-// the Job (deploy), copies the recording while it is written, runs the command there and sends what the command does
-// to the agent. With --from, the agent follows a prober on each chosen node in the same way.
+// On the workstation, a clusterRun creates the Job (deploy), copies the recording while it is written, runs the command
+// and sends what the command does to the agent. attach only watches.
 package run
