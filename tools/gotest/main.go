@@ -41,7 +41,7 @@ type machine func(from, to time.Time) stall
 func run(args []string, out io.Writer, longest machine) error {
 	flags, packages, ok := cut(args)
 	if !ok {
-		return errors.New(`usage: gotest [go test flags] -- package...`)
+		return errors.New("usage: gotest FLAGS OF GO TEST -- PACKAGES")
 	}
 	p, err := play(flags, packages, out)
 	for try := 1; err != nil && try <= mostVoid; try++ {
