@@ -28,6 +28,7 @@ import (
 
 	"lapse/deploy/agent"
 	"lapse/kube"
+	"lapse/record"
 	"lapse/timeline"
 )
 
@@ -376,7 +377,7 @@ func TestOfAPodThatRunsSomethingIsLeft(t *testing.T) {
 type unsafe struct{ err error }
 
 func (unsafe) Write(p []byte) (int, error) { return len(p), nil }
-func (u unsafe) Keep(agent.Receipt) error  { return u.err }
+func (u unsafe) Keep(record.Receipt) error { return u.err }
 
 func TestWaitMeasuringReturnsWhenTheAgentMeasures(t *testing.T) {
 	run := newHeldRun()
@@ -402,7 +403,7 @@ type heldRun struct {
 	mu      sync.Mutex
 	text    []byte
 	phase   timeline.Phase
-	told    []agent.Receipt
+	told    []record.Receipt
 	changed chan struct{} // closed, and replaced, at each change
 }
 
@@ -420,10 +421,10 @@ func (r *heldRun) record(text string)            { r.change("measuring", text) }
 func (r *heldRun) end()                          { r.change(timeline.PhaseEnded, "") }
 func (r *heldRun) setPhase(phase timeline.Phase) { r.change(phase, "") }
 
-func (r *heldRun) receipt() agent.Receipt {
+func (r *heldRun) receipt() record.Receipt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return agent.Receipt{Length: int64(len(r.text)), SHA256: fmt.Sprintf("%x", sha256.Sum256(r.text))}
+	return record.Receipt{Length: int64(len(r.text)), SHA256: fmt.Sprintf("%x", sha256.Sum256(r.text))}
 }
 
 func (r *heldRun) Status() agent.Status {
@@ -459,7 +460,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-func (r *heldRun) Ack(receipt agent.Receipt) error {
+func (r *heldRun) Ack(receipt record.Receipt) error {
 	if receipt != r.receipt() {
 		return errors.New("not this recording")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"lapse/deploy/agent"
 	"lapse/hint"
+	"lapse/record"
 	"lapse/timeline"
 )
 
@@ -26,7 +27,7 @@ const (
 type Retrieved struct {
 	From     string          // one of the ways above
 	Pod      string          // the agent's Pod
-	Receipt  agent.Receipt   // FromAgent: of the recording
+	Receipt  record.Receipt  // FromAgent: of the recording
 	Timeline []byte          // FromLog: timeline.json
 	Verdict  json.RawMessage // FromTermination: what the agent left of its verdict
 	Failed   []error         // why better ways were no use
@@ -140,9 +141,9 @@ func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, have io.Reader, w
 
 // A Keeper makes sure that what was written to it survives this process, and that it is the recording of which the
 // receipt is. Until it does, the Pod holds the only copy.
-type Keeper interface{ Keep(agent.Receipt) error }
+type Keeper interface{ Keep(record.Receipt) error }
 
-func keepSafe(w io.Writer, receipt agent.Receipt) error {
+func keepSafe(w io.Writer, receipt record.Receipt) error {
 	keeper, ok := w.(Keeper)
 	if !ok {
 		return nil

@@ -116,7 +116,7 @@ func (r *heldRun) SignOfLife()                { r.refuse("sign of life") }
 func (r *heldRun) Event(timeline.Event) error { return r.refuse("event") }
 func (r *heldRun) Settle(string) error        { return r.refuse("settle") }
 func (r *heldRun) Abort(string) error         { return r.refuse("abort") }
-func (r *heldRun) Ack(agent.Receipt) error    { return r.refuse("ack") }
+func (r *heldRun) Ack(record.Receipt) error   { return r.refuse("ack") }
 
 // serve serves the run's API, and returns clients of it that may only ask.
 func (r *heldRun) serve() func() *agent.Client {

@@ -248,7 +248,7 @@ func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at
 	}
 	client.Only(status.Process)
 	client.Logger = f.log
-	first, err := source.SyncOther(f.clock, func() (agent.ClockOffset, error) { return client.SyncClock(beginning, f.clock) })
+	first, err := source.SyncOther(f.clock, func() (timeline.ClockOffset, error) { return client.SyncClock(beginning, f.clock) })
 	if err != nil {
 		return false, err
 	}
@@ -264,7 +264,7 @@ func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at
 	defer helpers.Wait()
 	helping, stop := context.WithCancel(ctx)
 	defer stop()
-	exchange := func() (agent.ClockOffset, error) { return client.Exchange(helping, f.clock) }
+	exchange := func() (timeline.ClockOffset, error) { return client.Exchange(helping, f.clock) }
 	compare := func() (timeline.Sync, error) { return source.SyncOther(f.clock, exchange) }
 	helpers.Go(func() { source.KeepComparing(helping, assignment.Source, compare, f.put) })
 	helpers.Go(func() {
@@ -280,7 +280,7 @@ func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at
 		return true, err
 	}
 	if status, err = client.Status(ctx); err == nil {
-		err = client.Ack(ctx, agent.Receipt{Length: status.Size, SHA256: status.SHA256}) // [agent.Client.Follow] has checked both
+		err = client.Ack(ctx, record.Receipt{Length: status.Size, SHA256: status.SHA256}) // [agent.Client.Follow] has checked both
 	}
 	return true, err
 }

@@ -16,6 +16,7 @@ import (
 	"lapse/correlate/verdict"
 	"lapse/deploy"
 	"lapse/deploy/agent"
+	"lapse/record"
 	"lapse/report"
 	"lapse/run/exit"
 	"lapse/run/live"
@@ -104,7 +105,7 @@ func (r *clusterRun) onSignal(sig os.Signal, abort func(reason string)) (over bo
 // acknowledge completes the copy, which has the whole recording, with the events that the Pod got too late. Then it
 // acknowledges the recording to the Pod.
 func (r *clusterRun) acknowledge(ctx context.Context) *model.Timeline {
-	receipt := agent.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
+	receipt := record.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
 	err := r.copy.Check()
 	if err == nil {
 		err = r.extend(r.clock.placed(r.events.from(r.acked))...)

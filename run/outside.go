@@ -46,7 +46,7 @@ type outsideProber struct {
 // joinOutside makes this machine a prober of the run.
 func (r *clusterRun) joinOutside(ctx context.Context) (*outsideProber, error) {
 	clock := r.clock.local
-	first, err := source.Sync(clock, func() (agent.ClockOffset, error) { return r.client.SyncClock(ctx, clock) })
+	first, err := source.Sync(clock, func() (timeline.ClockOffset, error) { return r.client.SyncClock(ctx, clock) })
 	if err != nil {
 		return nil, fmt.Errorf("compare clocks with the Pod: %w", err)
 	}
@@ -84,7 +84,7 @@ func public(t timeline.Target) timeline.Target {
 func (p *outsideProber) run(ctx context.Context) {
 	probing, stop := context.WithCancel(ctx)
 	defer stop()
-	exchange := func() (agent.ClockOffset, error) { return p.client.Exchange(probing, p.Clock) }
+	exchange := func() (timeline.ClockOffset, error) { return p.client.Exchange(probing, p.Clock) }
 	compare := func() (timeline.Sync, error) { return source.Sync(p.Clock, exchange) }
 	var comparing sync.WaitGroup
 	comparing.Go(func() { source.KeepComparing(probing, p.ID, compare, p.Facts.Put) })

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"lapse/deploy/agent"
 	"lapse/run/source"
 	"lapse/run/spec"
 	"lapse/timeline"
@@ -33,7 +32,7 @@ type runClock struct {
 type comparison struct {
 	at     time.Duration
 	wall   time.Duration // by how much the wall clock was ahead of the local one, since the local one's zero
-	offset agent.ClockOffset
+	offset timeline.ClockOffset
 	jumped bool // the clocks have parted since the comparison before by more than they drift: this one stands alone
 }
 
@@ -69,7 +68,7 @@ func (c *runClock) now() time.Duration {
 }
 
 // An exchange compares the local clock with the run's, as [agent.Client.SyncClock] does.
-type exchange func(ctx context.Context, local timeline.Clock) (agent.ClockOffset, error)
+type exchange func(ctx context.Context, local timeline.Clock) (timeline.ClockOffset, error)
 
 // compare compares the clocks through an exchange.
 func (c *runClock) compare(ctx context.Context, exchange exchange) error {
@@ -123,7 +122,7 @@ func continued(last, made comparison) comparison {
 
 // offsetOf bounds the offset at what was stamped, by the comparisons around it. Of those between which the clocks did
 // not jump all hold; where they jumped, any may.
-func offsetOf(known []comparison, s stamp) agent.ClockOffset {
+func offsetOf(known []comparison, s stamp) timeline.ClockOffset {
 	first := 0
 	for i, c := range known {
 		if c.at <= s.earliest {
@@ -132,7 +131,7 @@ func offsetOf(known []comparison, s stamp) agent.ClockOffset {
 	}
 	last := known[first]
 	held := last.near(s.earliest, s.latest) // since the last jump
-	var before []agent.ClockOffset          // what held before each jump
+	var before []timeline.ClockOffset       // what held before each jump
 	for _, c := range known[first+1:] {
 		if last.at >= s.latest {
 			break
@@ -154,15 +153,15 @@ func offsetOf(known []comparison, s stamp) agent.ClockOffset {
 }
 
 // near is what is left of a comparison's offset at two other instants, earlier or later ones.
-func (c comparison) near(a, b time.Duration) agent.ClockOffset {
+func (c comparison) near(a, b time.Duration) timeline.ClockOffset {
 	slack := time.Duration(source.Drift * float64(max((a-c.at).Abs(), (b-c.at).Abs())))
-	return agent.ClockOffset{Min: c.offset.Min - slack, Max: c.offset.Max + slack}
+	return timeline.ClockOffset{Min: c.offset.Min - slack, Max: c.offset.Max + slack}
 }
 
-func intersection(a, b agent.ClockOffset) agent.ClockOffset {
-	return agent.ClockOffset{Min: max(a.Min, b.Min), Max: min(a.Max, b.Max)}
+func intersection(a, b timeline.ClockOffset) timeline.ClockOffset {
+	return timeline.ClockOffset{Min: max(a.Min, b.Min), Max: min(a.Max, b.Max)}
 }
 
-func hull(a, b agent.ClockOffset) agent.ClockOffset {
-	return agent.ClockOffset{Min: min(a.Min, b.Min), Max: max(a.Max, b.Max)}
+func hull(a, b timeline.ClockOffset) timeline.ClockOffset {
+	return timeline.ClockOffset{Min: min(a.Min, b.Min), Max: max(a.Max, b.Max)}
 }

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"lapse/deploy/agent"
 	"lapse/timeline"
 )
 
@@ -25,12 +24,12 @@ func TestAMarkIsPlacedAroundTheTruthWhileTheClocksDrift(t *testing.T) {
 					return 7*time.Second + time.Duration(float64(local.Now())*(1+ppm/1e6))
 				}
 				var unreachable atomic.Bool
-				exchange := func(context.Context, timeline.Clock) (agent.ClockOffset, error) {
+				exchange := func(context.Context, timeline.Clock) (timeline.ClockOffset, error) {
 					if unreachable.Load() {
-						return agent.ClockOffset{}, errors.New("unreachable")
+						return timeline.ClockOffset{}, errors.New("unreachable")
 					}
 					offset := run() - local.Now()
-					return agent.ClockOffset{Min: offset - time.Millisecond, Max: offset + time.Millisecond}, nil
+					return timeline.ClockOffset{Min: offset - time.Millisecond, Max: offset + time.Millisecond}, nil
 				}
 				clock := runClock{local: local}
 				if err := clock.compare(t.Context(), exchange); err != nil {
@@ -60,7 +59,7 @@ func TestAMarkIsPlacedAroundTheTruthWhileTheClocksDrift(t *testing.T) {
 
 const ms = time.Millisecond
 
-func bounds(lo, hi time.Duration) agent.ClockOffset { return agent.ClockOffset{Min: lo, Max: hi} }
+func bounds(lo, hi time.Duration) timeline.ClockOffset { return timeline.ClockOffset{Min: lo, Max: hi} }
 
 func TestAnOffsetThatHoldsIsNotReplacedByAWiderOne(t *testing.T) {
 	narrow := comparison{at: 10 * time.Second, offset: bounds(100*ms, 102*ms)}
@@ -92,7 +91,7 @@ func TestWhatHappenedHereIsPlacedByTheComparisonsAroundIt(t *testing.T) {
 		name  string
 		known []comparison
 		stamp stamp
-		want  agent.ClockOffset
+		want  timeline.ClockOffset
 	}{
 		{"just after one", []comparison{first}, stamp{earliest: 10 * s, latest: 10 * s}, bounds(0, 4*ms)},
 		{"long after one", []comparison{first}, stamp{earliest: 19 * s, latest: 20 * s}, bounds(-10*ms, 14*ms)},
@@ -115,8 +114,8 @@ func TestAMarkIsPlacedAroundTheTruthAfterASuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local := timeline.StartClock()
 		var suspended time.Duration
-		exchange := func(context.Context, timeline.Clock) (agent.ClockOffset, error) {
-			return agent.ClockOffset{Min: suspended - ms, Max: suspended + ms}, nil
+		exchange := func(context.Context, timeline.Clock) (timeline.ClockOffset, error) {
+			return timeline.ClockOffset{Min: suspended - ms, Max: suspended + ms}, nil
 		}
 		var log strings.Builder
 		clock := runClock{local: local, log: slog.New(slog.NewTextHandler(&log, nil))}

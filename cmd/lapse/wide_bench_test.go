@@ -91,7 +91,7 @@ type wideRun struct {
 	events    int                       // that were watched
 	recorded  time.Duration             // the largest age of the newest request of a batch when it came
 	copyError error
-	receipt   agent.Receipt
+	receipt   record.Receipt
 }
 
 // wideJob is the Pod of the run's Job, and the keys of its probers, as `lapse run -A --from all` makes them.

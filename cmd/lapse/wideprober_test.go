@@ -90,7 +90,7 @@ func (p *wideProber) Facts(ctx context.Context, offset int64) (io.ReadCloser, er
 }
 
 // Ack does nothing: the process goes when the benchmark is over.
-func (p *wideProber) Ack(agent.Receipt) error { return nil }
+func (p *wideProber) Ack(record.Receipt) error { return nil }
 
 // Assign begins to measure.
 func (p *wideProber) Assign(a agent.Assignment) error {

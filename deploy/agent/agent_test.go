@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lapse/hint"
+	"lapse/record"
 	"lapse/timeline"
 )
 
@@ -57,7 +58,7 @@ func (r *fakeRun) record(t *testing.T, text string) {
 	r.Grow(r.Receipt().Length + int64(len(text)))
 }
 
-func (r *fakeRun) end(t *testing.T) Receipt {
+func (r *fakeRun) end(t *testing.T) record.Receipt {
 	receipt, err := r.End()
 	if err != nil {
 		t.Error(err)
@@ -102,7 +103,7 @@ func (r *fakeRun) SignOfLife()                { _ = r.tell("alive") }
 func (r *fakeRun) Settle(reason string) error { return r.tell("settle: %s", reason) }
 func (r *fakeRun) Abort(reason string) error  { return r.tell("abort: %s", reason) }
 
-func (r *fakeRun) Ack(receipt Receipt) error {
+func (r *fakeRun) Ack(receipt record.Receipt) error {
 	if receipt != r.Receipt() {
 		return errors.New("not this recording")
 	}
@@ -203,7 +204,7 @@ func TestStatusTellsHowFarTheRunHasCome(t *testing.T) {
 
 func TestFollowCopiesTheRecordingWhileItIsWritten(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
-		ended := make(chan Receipt, 1)
+		ended := make(chan record.Receipt, 1)
 		go func() {
 			for i := range 10 {
 				run.record(t, fmt.Sprintf("block %d\n", i))
@@ -445,7 +446,7 @@ func TestAgentsRefusalIsNotRepeated(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
 		for what, err := range map[string]error{
 			"event of no kind": agent.Send(t.Context(), timeline.Event{}),
-			"wrong checksum":   agent.Ack(t.Context(), Receipt{Length: 1, SHA256: "00"}),
+			"wrong checksum":   agent.Ack(t.Context(), record.Receipt{Length: 1, SHA256: "00"}),
 		} {
 			if _, ok := errors.AsType[*RefusedError](err); !ok {
 				t.Errorf("%s: error is %v", what, err)
@@ -511,7 +512,7 @@ func (c *slowConn) Write(p []byte) (int, error) {
 }
 
 func TestNothingHappensBeforeTheRunsZero(t *testing.T) {
-	since, seen := ClockOffset{Min: -2 * time.Second, Max: -time.Second}.Place(time.Second, 3*time.Second)
+	since, seen := timeline.ClockOffset{Min: -2 * time.Second, Max: -time.Second}.Place(time.Second, 3*time.Second)
 	if since != 0 || seen != 2*time.Second {
 		t.Errorf("placed at [%s, %s]", since, seen)
 	}

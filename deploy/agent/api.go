@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"lapse/record"
 	"lapse/timeline"
 )
 
@@ -22,9 +21,6 @@ type Status struct {
 	Process string    `json:"process,omitzero"` // names the process: another one in the same Pod has another clock, and another recording
 	T0      time.Time `json:"t0,omitzero"`      // the time of its wall clock at its instant 0
 }
-
-// Receipt names a whole recording.
-type Receipt = record.Receipt
 
 // An Assignment is the task of a prober.
 type Assignment struct {

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"lapse/hint"
+	"lapse/record"
 	"lapse/timeline"
 )
 
@@ -96,7 +97,7 @@ func (c *Client) Abort(ctx context.Context, reason string) error {
 }
 
 // Ack tells the agent that the recording is safe here, so that it need not wait any longer.
-func (c *Client) Ack(ctx context.Context, receipt Receipt) error {
+func (c *Client) Ack(ctx context.Context, receipt record.Receipt) error {
 	return c.call(ctx, http.MethodPost, "/v1/ack", nil, receipt, nil)
 }
 
@@ -110,20 +111,17 @@ func (c *Client) Send(ctx context.Context, events ...timeline.Event) error {
 	return c.call(ctx, http.MethodPost, "/v1/events", header, events, nil)
 }
 
-// ClockOffset is what a comparison with the run's clock returns.
-type ClockOffset = timeline.ClockOffset
-
 const clockExchanges = 8
 
 // SyncClock compares the local clock with the run's. The agent read its clock at some instant between
 // our asking and its answer; of several exchanges the quickest says the most. Clocks drift
 // apart: compare again now and then.
-func (c *Client) SyncClock(ctx context.Context, local timeline.Clock) (ClockOffset, error) {
-	var best ClockOffset
+func (c *Client) SyncClock(ctx context.Context, local timeline.Clock) (timeline.ClockOffset, error) {
+	var best timeline.ClockOffset
 	for i := range clockExchanges {
 		offset, err := c.Exchange(ctx, local)
 		if err != nil {
-			return ClockOffset{}, err
+			return timeline.ClockOffset{}, err
 		}
 		if i == 0 || offset.Width() < best.Width() {
 			best = offset
@@ -133,14 +131,14 @@ func (c *Client) SyncClock(ctx context.Context, local timeline.Clock) (ClockOffs
 }
 
 // Exchange compares the clocks once.
-func (c *Client) Exchange(ctx context.Context, local timeline.Clock) (ClockOffset, error) {
+func (c *Client) Exchange(ctx context.Context, local timeline.Clock) (timeline.ClockOffset, error) {
 	var answer clockReply
 	asked := local.Now()
 	if err := c.call(ctx, http.MethodGet, "/v1/clock", nil, nil, &answer); err != nil {
-		return ClockOffset{}, err
+		return timeline.ClockOffset{}, err
 	}
 	answered := local.Now()
-	return ClockOffset{Min: answer.Now - answered, Max: answer.Now - asked}, nil
+	return timeline.ClockOffset{Min: answer.Now - answered, Max: answer.Now - asked}, nil
 }
 
 // Follow copies the recording to w while it is written, and returns when it is complete and its
@@ -148,17 +146,17 @@ func (c *Client) Exchange(ctx context.Context, local timeline.Clock) (ClockOffse
 // it ends early, the receipt's length says how much was copied; what w returns as an error ends it at once.
 //
 // The copy is not acknowledged: call [Client.Ack] once it is safe.
-func (c *Client) Follow(ctx context.Context, w io.Writer) (Receipt, error) {
+func (c *Client) Follow(ctx context.Context, w io.Writer) (record.Receipt, error) {
 	return c.Continue(ctx, nil, w)
 }
 
 // Continue does as [Client.Follow] does with a recording of which w has the beginning already, which have reads; nil
 // is nothing.
-func (c *Client) Continue(ctx context.Context, have io.Reader, w io.Writer) (Receipt, error) {
+func (c *Client) Continue(ctx context.Context, have io.Reader, w io.Writer) (record.Receipt, error) {
 	copied := newCounted(io.Discard)
 	if have != nil {
 		if _, err := io.Copy(copied, have); err != nil {
-			return Receipt{}, fmt.Errorf("%w: read what was fetched before: %w", ErrKeep, err)
+			return record.Receipt{}, fmt.Errorf("%w: read what was fetched before: %w", ErrKeep, err)
 		}
 	}
 	copied.w = w
@@ -240,7 +238,7 @@ func (c *Client) compare(ctx context.Context, copied *counted) error {
 	if err != nil {
 		return err
 	}
-	ours, theirs := copied.receipt(), Receipt{Length: status.Size, SHA256: status.SHA256}
+	ours, theirs := copied.receipt(), record.Receipt{Length: status.Size, SHA256: status.SHA256}
 	if status.Phase != timeline.PhaseEnded || ours.Length < theirs.Length {
 		return errMore
 	}
@@ -251,7 +249,7 @@ func (c *Client) compare(ctx context.Context, copied *counted) error {
 }
 
 // A ChecksumError says that a copied recording is not the agent's.
-type ChecksumError struct{ Got, Want Receipt }
+type ChecksumError struct{ Got, Want record.Receipt }
 
 func (e *ChecksumError) Error() string {
 	return fmt.Sprintf("the copy has %d bytes with SHA-256 %.12s…, the agent's recording %d bytes with %.12s…",
@@ -269,7 +267,7 @@ type counted struct {
 func newCounted(w io.Writer) *counted { return &counted{w: w, hash: sha256.New()} }
 
 // ReceiptOf reads a recording to its end and returns the receipt for it.
-func ReceiptOf(r io.Reader) (Receipt, error) {
+func ReceiptOf(r io.Reader) (record.Receipt, error) {
 	all := newCounted(io.Discard)
 	_, err := io.Copy(all, r)
 	return all.receipt(), err
@@ -283,8 +281,8 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *counted) receipt() Receipt {
-	return Receipt{Length: c.length, SHA256: hex.EncodeToString(c.hash.Sum(nil))}
+func (c *counted) receipt() record.Receipt {
+	return record.Receipt{Length: c.length, SHA256: hex.EncodeToString(c.hash.Sum(nil))}
 }
 
 // ErrKeep says that the copy could not be kept here: nothing else will help.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"lapse/record"
 	"net/http"
 	"strconv"
 	"time"
@@ -20,7 +21,7 @@ type Recorded interface {
 	// Facts returns the recording's bytes from offset on. Its reader waits for more while the run goes on,
 	// and ends with io.EOF only after the run's end. A tail of the recording is one.
 	Facts(ctx context.Context, offset int64) (io.ReadCloser, error)
-	Ack(Receipt) error // the recording is safe elsewhere; fails if it is not this one
+	Ack(record.Receipt) error // the recording is safe elsewhere; fails if it is not this one
 }
 
 func newServer(handler http.Handler) *http.Server {

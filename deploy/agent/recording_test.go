@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"lapse/record"
 	"os"
 	"sync"
 )
@@ -39,23 +40,23 @@ func (r *Recording) Grow(size int64) {
 }
 
 // End tells readers that the file is complete, and returns what it came to.
-func (r *Recording) End() (Receipt, error) {
+func (r *Recording) End() (record.Receipt, error) {
 	length, sum, err := hashFile(r.path)
 	if err != nil {
-		return Receipt{}, fmt.Errorf("hash the recording: %w", err)
+		return record.Receipt{}, fmt.Errorf("hash the recording: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.size, r.sha256, r.ended = length, sum, true
 	r.announce()
-	return Receipt{Length: length, SHA256: sum}, nil
+	return record.Receipt{Length: length, SHA256: sum}, nil
 }
 
-// Receipt is what can be read now. The checksum is empty until the recording has ended.
-func (r *Recording) Receipt() Receipt {
+// Receipt returns what can be read now. The checksum is empty until the recording has ended.
+func (r *Recording) Receipt() record.Receipt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Receipt{Length: r.size, SHA256: r.sha256}
+	return record.Receipt{Length: r.size, SHA256: r.sha256}
 }
 
 func (r *Recording) announce() {

@@ -134,7 +134,7 @@ func (p *Part) Write(b []byte) (int, error) { return p.File.Write(b) }
 
 // Keep makes the whole recording safe, under its name, if the file is what the Pod holds: the Pod is released after
 // that.
-func (p *Part) Keep(whole agent.Receipt) error {
+func (p *Part) Keep(whole record.Receipt) error {
 	if err := saved.SyncFile(p.File); err != nil {
 		return err
 	}
