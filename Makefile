@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   := lapse:dev
 UI      := dashboard/ui
 RUNS    ?= $(CURDIR)/runs
-GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/run/version.Version=$(VERSION) -X main.image=$(IMAGE)"
+GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/internal/run/version.Version=$(VERSION) -X main.image=$(IMAGE)"
 
 .PHONY: help build image sandbox demo quick test test-all test-real test-race test-modules lint-all truth test-ui test-sandbox test-e2e test-e2e-all bench bench-go golden ui rollouts routes sweep paired lab scale module clean FORCE
 
@@ -70,7 +70,7 @@ test-all: lint-all test-race test-modules test-sandbox test-e2e-all
 
 # What measures over real sockets, in real time, or looks at the page in a browser. Everything is compiled before; then
 # these run one package at a time: no test runs beside a compiler, and a prober never waits for another package's tests.
-REALTIME := ./loadgen/... ./run/... ./cmd/lapse ./dashboard/... ./lapsetest
+REALTIME := ./loadgen/... ./internal/run/... ./cmd/lapse ./dashboard/... ./lapsetest
 
 test-real: needs $(UI)/node_modules bin/gotest
 	go test -run '^$$' $(REALTIME) >/dev/null
@@ -154,7 +154,7 @@ test-e2e-all: needs sandbox bin/gotest
 	bin/sandbox down; exit $$status
 
 golden:
-	go test ./correlate ./record ./report ./report/schematest ./deploy ./cmd/lapse -update
+	go test ./correlate ./internal/record ./internal/report ./internal/report/schematest ./deploy ./cmd/lapse -update
 	go test ./dashboard -run TestProtocolIsDocumented -update
 
 # Nothing else should run on the machine meanwhile. BENCH takes arguments, such as --only exact --runs 1 --length 5s.
@@ -162,7 +162,7 @@ bench:
 	go -C loadgen/bench run . --root ../.. --out ../../docs/benchmarks.md $(BENCH)
 
 bench-go:
-	go test -run '^$$' -bench . -benchmem ./record ./loadgen ./loadgen/protocol ./correlate/...
+	go test -run '^$$' -bench . -benchmem ./internal/record ./loadgen ./loadgen/internal/protocol ./correlate/...
 
 # A program of sandbox/ that measures on the sandbox's cluster, which ends with it: its name, its arguments. Its table
 # goes to runs/; docs/measured has what of it is worth keeping.

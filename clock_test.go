@@ -15,19 +15,19 @@ import (
 // readClock are the only places of the packages that measure and judge where the time is read past timeline.Clock, each
 // with its reason. What they read keeps its monotonic part, so a step of the wall clock moves none of them.
 var readClock = map[string]string{
-	"timeline/clock.go time.Now":           "the clock's zero",
-	"timeline/clock.go time.Since":         "the clock itself",
-	"loadgen/wire/ports.go time.Now":       "how long a local port rests, compared with nothing but itself",
-	"run/run.go time.Now":                  "the name of a run",
-	"run/live/live.go time.Now":            "when the run was last judged, and for how long, compared with nothing but itself",
-	"run/live/live.go time.Since":          "when the run was last judged, and for how long, compared with nothing but itself",
-	"run/screen/page.go time.Now":          "when somebody looked at the page, compared with nothing but itself",
-	"run/screen/page.go time.Since":        "when somebody looked at the page, compared with nothing but itself",
-	"run/precheck/preflight.go time.Now":   "when preflight reads manifests or a cluster, which is no run",
-	"run/precheck/preflight.go time.Since": "how long that took",
-	"run/runclock.go time.Now":             "whether the wall clock went on while the monotonic one stood still",
+	"timeline/clock.go time.Now":                    "the clock's zero",
+	"timeline/clock.go time.Since":                  "the clock itself",
+	"loadgen/internal/wire/ports.go time.Now":       "how long a local port rests, compared with nothing but itself",
+	"internal/run/run.go time.Now":                  "the name of a run",
+	"internal/run/live/live.go time.Now":            "when the run was last judged, and for how long, compared with nothing but itself",
+	"internal/run/live/live.go time.Since":          "when the run was last judged, and for how long, compared with nothing but itself",
+	"internal/run/screen/page.go time.Now":          "when somebody looked at the page, compared with nothing but itself",
+	"internal/run/screen/page.go time.Since":        "when somebody looked at the page, compared with nothing but itself",
+	"internal/run/precheck/preflight.go time.Now":   "when preflight reads manifests or a cluster, which is no run",
+	"internal/run/precheck/preflight.go time.Since": "how long that took",
+	"internal/run/runclock.go time.Now":             "whether the wall clock went on while the monotonic one stood still",
 
-	"loadgen/polled/reader.go time.Now":               "the wall clock beside the run's, which the kernel's stamps are placed by",
+	"loadgen/internal/polled/reader.go time.Now":      "the wall clock beside the run's, which the kernel's stamps are placed by",
 	"loadgen/pacing.go time.Now":                      "how long a short wait has lasted, compared with nothing but itself",
 	"loadgen/pacing.go time.Since":                    "how long a short wait has lasted, compared with nothing but itself",
 	"loadgen/hey/cpu.go time.Now":                     "the length of a closed-loop step, which is no fact of a run",
@@ -40,7 +40,7 @@ var readClock = map[string]string{
 // Instants come from the run's clock, which no step of the wall clock moves. Each reason is still needed.
 func TestTimeIsReadFromTheClock(t *testing.T) {
 	found := map[string]bool{}
-	for _, dir := range []string{"timeline", "record", "loadgen", "watcher", "correlate", "report", "run", "cmd/lapse"} {
+	for _, dir := range []string{"timeline", "internal/record", "loadgen", "watcher", "correlate", "internal/report", "internal/run", "cmd/lapse"} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case err != nil:

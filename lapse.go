@@ -20,9 +20,9 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
+	"lapse/internal/record"
+	"lapse/internal/run/measure"
 	"lapse/loadgen"
-	"lapse/record"
-	"lapse/run/measure"
 	"lapse/timeline"
 )
 

@@ -19,10 +19,10 @@ import (
 
 	"lapse/correlate/causes"
 	"lapse/correlate/causes/rule"
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

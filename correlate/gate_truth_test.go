@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

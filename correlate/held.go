@@ -5,9 +5,9 @@ import (
 	"strconv"
 
 	"lapse/correlate/causes/evidence"
-	"lapse/correlate/held"
+	"lapse/correlate/internal/held"
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

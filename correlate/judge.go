@@ -10,8 +10,8 @@ import (
 	"lapse/correlate/causes/evidence"
 	"lapse/correlate/cluster"
 	"lapse/correlate/incidents"
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"lapse/correlate/causes/evidence"
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"lapse/correlate/cluster"
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"lapse/correlate/align"
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

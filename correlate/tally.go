@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"lapse/correlate/cluster"
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

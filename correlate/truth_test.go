@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
 	"lapse/correlate/truth"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

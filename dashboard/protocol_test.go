@@ -25,8 +25,8 @@ var update = flag.Bool("update", false, "rewrite the protocol's schema and its t
 const (
 	schemaPath   = "../docs/reference/stream.schema.json"
 	documentPath = "../docs/reference/stream.md"
-	timelinePath = "../report/timeline.schema.json"
-	timelineRef  = "../../report/timeline.schema.json#/$defs/" // from the schema of the stream
+	timelinePath = "../internal/report/timeline.schema.json"
+	timelineRef  = "../../internal/report/timeline.schema.json#/$defs/" // from the schema of the stream
 )
 
 // keys are what a run's owner puts into the store: the keys' shape, that of the values, and what they tell.

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"lapse/hint"
-	"lapse/kube"
+	"lapse/internal/hint"
+	"lapse/internal/kube"
 )
 
 // Waiting says what a prober's Pod that does not measure yet waits for, or what keeps it from running and what to do

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lapse/deploy/agent"
-	"lapse/hint"
-	"lapse/kube"
+	"lapse/internal/hint"
+	"lapse/internal/kube"
 )
 
 // tunnelTo returns a tunnel to the agent in pod.

@@ -27,8 +27,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"lapse/deploy/agent"
-	"lapse/kube"
-	"lapse/record"
+	"lapse/internal/kube"
+	"lapse/internal/record"
 	"lapse/timeline"
 )
 

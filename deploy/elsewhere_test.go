@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"lapse/kube/kubetest"
+	"lapse/internal/kube/kubetest"
 )
 
 // A run that measures in other namespaces reads these and no others. Their Roles go with the ClusterRole, are

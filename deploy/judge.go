@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"lapse/hint"
+	"lapse/internal/hint"
 )
 
 // A StartError says why a run in the cluster does not begin, in Kubernetes' own words.

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"lapse/kube"
+	"lapse/internal/kube"
 )
 
 // A kind is a kind of object that runs consist of.

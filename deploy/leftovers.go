@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"lapse/hint"
-	"lapse/kube"
+	"lapse/internal/hint"
+	"lapse/internal/kube"
 )
 
 // A Leftover is what exists of a run whose Job is gone. What [Create] made in a namespace goes with the Job. The

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"lapse/hint"
+	"lapse/internal/hint"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated files")

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"lapse/deploy/agent"
-	"lapse/hint"
-	"lapse/record"
+	"lapse/internal/hint"
+	"lapse/internal/record"
 	"lapse/timeline"
 )
 

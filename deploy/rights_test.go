@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
-	"lapse/kube/kubetest"
+	"lapse/internal/kube/kubetest"
 )
 
 // authorizer is a cluster in which the user may do all but what refused names, as "verb resource/subresource".

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lapse/deploy/agent"
-	"lapse/hint"
-	"lapse/kube"
+	"lapse/internal/hint"
+	"lapse/internal/kube"
 )
 
 // A Cluster is where a run takes place: a client, and its configuration for the tunnel to the agent.

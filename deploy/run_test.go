@@ -24,8 +24,8 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"lapse/deploy/agent"
-	"lapse/hint"
-	"lapse/kube/kubetest"
+	"lapse/internal/hint"
+	"lapse/internal/kube/kubetest"
 )
 
 // fakeCluster is a cluster whose API server gives UIDs.

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"lapse/deploy/agent"
-	"lapse/kube"
+	"lapse/internal/kube"
 	"lapse/timeline"
 )
 

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"lapse/deploy/agent"
-	"lapse/hint"
-	"lapse/kube"
+	"lapse/internal/hint"
+	"lapse/internal/kube"
 )
 
 // HandOutKeys makes the keys of an unattended run of at most that length, and writes the probers' keys into the

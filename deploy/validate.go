@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"lapse/hint"
+	"lapse/internal/hint"
 )
 
 // Validate returns an error for a configuration that the API server would refuse, or that would measure itself.

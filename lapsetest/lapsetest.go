@@ -28,7 +28,7 @@ import (
 	"lapse"
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
-	"lapse/report"
+	"lapse/internal/report"
 	"lapse/timeline"
 )
 

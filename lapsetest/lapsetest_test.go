@@ -15,8 +15,8 @@ import (
 	"lapse"
 	"lapse/correlate"
 	"lapse/internal/layer"
+	"lapse/internal/record"
 	"lapse/lapsetest"
-	"lapse/record"
 )
 
 // A failed keeps what a test under test says. Its methods that end a test end its goroutine.

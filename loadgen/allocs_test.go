@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"lapse/internal/layer"
-	"lapse/loadgen/engine"
-	"lapse/loadgen/protocol"
-	"lapse/loadgen/stall"
-	"lapse/loadgen/wire"
+	"lapse/loadgen/internal/engine"
+	"lapse/loadgen/internal/protocol"
+	"lapse/loadgen/internal/stall"
+	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
 

@@ -4,9 +4,9 @@ import (
 	"net/netip"
 	"net/url"
 
-	"lapse/loadgen/engine"
-	"lapse/loadgen/protocol"
-	"lapse/loadgen/wire"
+	"lapse/loadgen/internal/engine"
+	"lapse/loadgen/internal/protocol"
+	"lapse/loadgen/internal/wire"
 )
 
 // What a Prober is asked to measure is declared in the packages below it. These are its names for whoever asks.

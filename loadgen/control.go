@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"lapse/loadgen/wire"
+	"lapse/loadgen/internal/wire"
 )
 
 // A control is the server behind the control target.

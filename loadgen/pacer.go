@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"lapse/loadgen/engine"
-	"lapse/loadgen/polled"
-	"lapse/loadgen/stall"
+	"lapse/loadgen/internal/engine"
+	"lapse/loadgen/internal/polled"
+	"lapse/loadgen/internal/stall"
 	"lapse/timeline"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lapse/loadgen/polled"
+	"lapse/loadgen/internal/polled"
 )
 
 // preciseSleep prepares the calling thread, which must stay locked, for sleeping to the microsecond.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lapse/loadgen/polled"
+	"lapse/loadgen/internal/polled"
 )
 
 // Whoever is behind schedule, or all but due, must not go to sleep for it.

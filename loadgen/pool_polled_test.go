@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"lapse/internal/layer"
-	"lapse/loadgen/engine"
 	"lapse/loadgen/faultserver"
-	"lapse/loadgen/wire"
+	"lapse/loadgen/internal/engine"
+	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
 

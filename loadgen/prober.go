@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"lapse/loadgen/engine"
-	"lapse/loadgen/protocol"
-	"lapse/loadgen/stall"
-	"lapse/loadgen/wire"
+	"lapse/loadgen/internal/engine"
+	"lapse/loadgen/internal/protocol"
+	"lapse/loadgen/internal/stall"
+	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
 

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"lapse/loadgen/engine"
+	"lapse/loadgen/internal/engine"
 )
 
 // A schedule knows when a target's requests are due: at offset + k intervals, for every whole k,

@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"lapse/loadgen/engine"
-	"lapse/loadgen/protocol"
-	"lapse/loadgen/stall"
+	"lapse/loadgen/internal/engine"
+	"lapse/loadgen/internal/protocol"
+	"lapse/loadgen/internal/stall"
 	"lapse/timeline"
 )
 

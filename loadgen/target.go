@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"lapse/loadgen/engine"
+	"lapse/loadgen/internal/engine"
 	"lapse/timeline"
 )
 

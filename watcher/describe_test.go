@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
-	"lapse/hint"
-	"lapse/kube"
-	"lapse/kube/kubetest"
+	"lapse/internal/hint"
+	"lapse/internal/kube"
+	"lapse/internal/kube/kubetest"
 	"lapse/timeline"
 )
 

@@ -3,7 +3,7 @@ package watcher
 import (
 	"fmt"
 
-	"lapse/hint"
+	"lapse/internal/hint"
 )
 
 // missingRight says which right is missing. namespace is empty for what is not in one.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"lapse/kube/kubetest"
+	"lapse/internal/kube/kubetest"
 )
 
 // placed is the Service web under another name, with an EndpointSlice whose only endpoint is on a node.

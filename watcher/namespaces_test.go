@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"lapse/hint"
+	"lapse/internal/hint"
 )
 
 // Three Services in two namespaces: web and inner of shop, which share Pod 3, and web of bank, whose Pod is 4. Pod 9

@@ -13,8 +13,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"lapse/hint"
-	"lapse/kube"
+	"lapse/internal/hint"
+	"lapse/internal/kube"
 )
 
 // A Route is a kind of way to a Service, as in svc/web?route=nodeport. Each has a line in [Routes].

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"lapse/hint"
-	"lapse/kube/kubetest"
+	"lapse/internal/hint"
+	"lapse/internal/kube/kubetest"
 )
 
 // nodeAt is a Node with these addresses within the cluster.

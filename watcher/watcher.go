@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"lapse/kube"
+	"lapse/internal/kube"
 	"lapse/timeline"
 )
 

@@ -26,9 +26,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"lapse/hint"
-	"lapse/kube"
-	"lapse/kube/kubetest"
+	"lapse/internal/hint"
+	"lapse/internal/kube"
+	"lapse/internal/kube/kubetest"
 	"lapse/timeline"
 )
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"lapse/kube"
+	"lapse/internal/kube"
 	"lapse/timeline"
 )
 

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/deploy"
-	"lapse/run"
-	"lapse/run/access"
-	"lapse/run/terminal"
+	"lapse/internal/run"
+	"lapse/internal/run/access"
+	"lapse/internal/run/terminal"
 )
 
 func newAttach() *cobra.Command {

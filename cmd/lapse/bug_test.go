@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"lapse/run/version"
+	"lapse/internal/run/version"
 )
 
 type panicking struct{}

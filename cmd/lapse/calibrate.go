@@ -14,11 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/correlate/verdict"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/spec"
+	"lapse/internal/run/terminal"
 	"lapse/loadgen"
 	"lapse/loadgen/hey"
-	"lapse/run/exit"
-	"lapse/run/spec"
-	"lapse/run/terminal"
 	"lapse/timeline"
 )
 

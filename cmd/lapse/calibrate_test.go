@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"lapse/internal/run/exit"
 	"lapse/loadgen/hey"
-	"lapse/run/exit"
 )
 
 func TestCalibrationWithoutARateIsInconclusive(t *testing.T) {

@@ -4,10 +4,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/correlate"
-	"lapse/report"
-	"lapse/run/judging"
-	"lapse/run/saved"
-	"lapse/run/terminal"
+	"lapse/internal/report"
+	"lapse/internal/run/judging"
+	"lapse/internal/run/saved"
+	"lapse/internal/run/terminal"
 )
 
 func newDiff() *cobra.Command {

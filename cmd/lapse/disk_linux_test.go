@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"lapse/internal/layer"
-	"lapse/run/exit"
-	"lapse/run/runtest"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/runtest"
 
 	"golang.org/x/sys/unix"
 )

@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"lapse/correlate/verdict"
-	"lapse/report"
-	"lapse/run/judging"
+	"lapse/internal/report"
+	"lapse/internal/run/judging"
 )
 
 var update = flag.Bool("update", false, "rewrite what is generated")

@@ -6,10 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/correlate"
-	"lapse/report"
-	"lapse/run/exit"
-	"lapse/run/judging"
-	"lapse/run/saved"
+	"lapse/internal/report"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/judging"
+	"lapse/internal/run/saved"
 )
 
 const exportHelp = `Export writes a saved run in any format, to standard output or into a file.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"lapse/correlate"
-	"lapse/record"
-	"lapse/run/saved"
+	"lapse/internal/record"
+	"lapse/internal/run/saved"
 	"lapse/timeline"
 )
 

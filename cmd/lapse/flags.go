@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"lapse/deploy"
+	"lapse/internal/report"
+	"lapse/internal/run/access"
+	"lapse/internal/run/judging"
+	"lapse/internal/run/saved"
+	"lapse/internal/run/spec"
 	"lapse/loadgen"
-	"lapse/report"
-	"lapse/run/access"
-	"lapse/run/judging"
-	"lapse/run/saved"
-	"lapse/run/spec"
 )
 
 // A runFlag is a flag of `lapse run` and `lapse gen`: all that this program says of it.

@@ -20,8 +20,8 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/internal/layer"
-	"lapse/report"
-	"lapse/run/saved"
+	"lapse/internal/report"
+	"lapse/internal/run/saved"
 )
 
 // TestSavedReportOpensFromAFileAndAsksNobody makes a run with failures, saves its page, and opens the file in a

@@ -11,15 +11,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/deploy"
-	"lapse/report"
-	"lapse/run"
-	"lapse/run/access"
-	"lapse/run/exit"
-	"lapse/run/judging"
-	"lapse/run/remote"
-	"lapse/run/saved"
-	"lapse/run/spec"
-	"lapse/run/terminal"
+	"lapse/internal/report"
+	"lapse/internal/run"
+	"lapse/internal/run/access"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/judging"
+	"lapse/internal/run/remote"
+	"lapse/internal/run/saved"
+	"lapse/internal/run/spec"
+	"lapse/internal/run/terminal"
 )
 
 func newGen() *cobra.Command {

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"lapse/run/judging"
+	"lapse/internal/run/judging"
 )
 
 func TestCoverageThatNoRunCanMissOrReachIsRefused(t *testing.T) {

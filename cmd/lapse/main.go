@@ -15,9 +15,9 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"lapse/hint"
-	"lapse/run/exit"
-	"lapse/run/version"
+	"lapse/internal/hint"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/version"
 
 	"github.com/spf13/cobra"
 )

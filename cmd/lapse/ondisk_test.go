@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"lapse/internal/layer"
-	"lapse/run/saved"
+	"lapse/internal/run/saved"
 )
 
 // Ctrl-S on the terminal, or a pipe that nobody reads: the run ends, and its result is on disk.

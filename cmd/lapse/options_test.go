@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"lapse/run/spec"
+	"lapse/internal/run/spec"
 
 	"github.com/spf13/cobra"
 )

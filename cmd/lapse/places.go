@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lapse/run/exit"
-	"lapse/run/spec"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/spec"
 )
 
 // A place is where a run takes place. Each flag means something in some of them only, and is refused in the others:

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lapse/hint"
-	"lapse/run/exit"
-	"lapse/run/spec"
+	"lapse/internal/hint"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/spec"
 )
 
 // sample is a value of a flag that is not its default.

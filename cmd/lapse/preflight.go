@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lapse/run/precheck"
+	"lapse/internal/run/precheck"
 )
 
 func newPreflight() *cobra.Command {

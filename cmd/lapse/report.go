@@ -10,11 +10,11 @@ import (
 
 	"lapse/correlate"
 	"lapse/correlate/model"
-	"lapse/report"
-	"lapse/run/exit"
-	"lapse/run/judging"
-	"lapse/run/saved"
-	"lapse/run/screen"
+	"lapse/internal/report"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/judging"
+	"lapse/internal/run/saved"
+	"lapse/internal/run/screen"
 )
 
 // reportFlags are the flags with which a saved run is judged anew.

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/deploy"
-	"lapse/run"
-	"lapse/run/exit"
-	"lapse/run/spec"
+	"lapse/internal/run"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/spec"
 )
 
 // Of `lapse routes`: how often each node asks, and how long it is measured before and after the changes.

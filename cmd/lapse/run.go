@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lapse/run"
-	"lapse/run/exit"
-	"lapse/run/spec"
+	"lapse/internal/run"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/spec"
 )
 
 func newRun() *cobra.Command {

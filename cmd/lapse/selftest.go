@@ -15,11 +15,11 @@ import (
 
 	"lapse/cmd/lapse/internal/selftest"
 	"lapse/cmd/lapse/internal/trials"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/judging"
+	"lapse/internal/run/saved"
+	"lapse/internal/run/spec"
 	"lapse/loadgen"
-	"lapse/run/exit"
-	"lapse/run/judging"
-	"lapse/run/saved"
-	"lapse/run/spec"
 )
 
 // selftestFlags are those of `lapse selftest`.

@@ -13,7 +13,7 @@ import (
 	"lapse/cmd/lapse/internal/trials"
 	"lapse/correlate/verdict"
 	"lapse/internal/layer"
-	"lapse/run/saved"
+	"lapse/internal/run/saved"
 )
 
 // keptAnywhere are the promises that must be kept on any machine, however busy. The first is undecided where the

@@ -19,11 +19,11 @@ import (
 
 	"lapse/deploy"
 	"lapse/internal/layer"
+	"lapse/internal/run"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/saved"
+	"lapse/internal/run/spec"
 	"lapse/loadgen/faultserver"
-	"lapse/run"
-	"lapse/run/exit"
-	"lapse/run/saved"
-	"lapse/run/spec"
 )
 
 // localFlags concern the workstation, or the Job as the API server knows it. All others are in the Spec.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"lapse/run/terminal"
+	"lapse/internal/run/terminal"
 )
 
 func TestLogReadsAsSentences(t *testing.T) {

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"lapse/run/spec"
+	"lapse/internal/run/spec"
 )
 
 // Names beyond ASCII are sent as DNS and HTTP write them; what cannot be written so is refused.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"lapse/run/spec"
+	"lapse/internal/run/spec"
 )
 
 // serveEcho sends back what comes, until the test ends, and returns where.

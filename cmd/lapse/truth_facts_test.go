@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"lapse/record"
-	"lapse/run/saved"
+	"lapse/internal/record"
+	"lapse/internal/run/saved"
 	"lapse/timeline"
 )
 

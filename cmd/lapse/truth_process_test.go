@@ -15,8 +15,8 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/internal/layer"
+	"lapse/internal/run/saved"
 	"lapse/loadgen/faultserver"
-	"lapse/run/saved"
 	"lapse/timeline"
 )
 

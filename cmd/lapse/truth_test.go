@@ -16,9 +16,9 @@ import (
 	"lapse/correlate/truth"
 	"lapse/correlate/verdict"
 	"lapse/internal/layer"
+	"lapse/internal/report/schematest"
+	"lapse/internal/run/saved"
 	"lapse/loadgen/faultserver"
-	"lapse/report/schematest"
-	"lapse/run/saved"
 	"lapse/timeline"
 )
 

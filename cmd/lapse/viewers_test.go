@@ -17,8 +17,8 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"lapse/record"
-	"lapse/run/saved"
+	"lapse/internal/record"
+	"lapse/internal/run/saved"
 )
 
 // BenchmarkRunWithViewers measures what looking on costs the measurement: a run of 10 s at 2000 requests per second

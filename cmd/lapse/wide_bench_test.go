@@ -32,10 +32,10 @@ import (
 	"lapse/dashboard/gestures"
 	"lapse/deploy"
 	"lapse/deploy/agent"
-	"lapse/record"
-	"lapse/report"
-	"lapse/run"
-	"lapse/run/spec"
+	"lapse/internal/record"
+	"lapse/internal/report"
+	"lapse/internal/run"
+	"lapse/internal/run/spec"
 	"lapse/timeline"
 )
 

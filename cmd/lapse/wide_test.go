@@ -19,7 +19,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/deploy"
 	"lapse/deploy/agent"
-	"lapse/record"
+	"lapse/internal/record"
 	"lapse/timeline"
 )
 

@@ -21,8 +21,8 @@ import (
 
 	"lapse/deploy"
 	"lapse/deploy/agent"
-	"lapse/record"
-	"lapse/run/version"
+	"lapse/internal/record"
+	"lapse/internal/run/version"
 	"lapse/timeline"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/correlate/windows"
 	"lapse/correlate/wording"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"lapse/correlate/cluster"
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

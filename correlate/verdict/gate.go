@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"lapse/correlate/model"
-	"lapse/hint"
+	"lapse/internal/hint"
 )
 
 // A Gate is a condition under which a run fails, as --fail-if states it: "failed > 0",

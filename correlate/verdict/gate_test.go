@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
-	"lapse/hint"
+	"lapse/internal/hint"
 )
 
 func TestGateStatesWhenTheRunFails(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lapse/hint"
-	"lapse/record"
+	"lapse/internal/hint"
+	"lapse/internal/record"
 	"lapse/timeline"
 )
 

@@ -23,8 +23,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"lapse/hint"
-	"lapse/record"
+	"lapse/internal/hint"
+	"lapse/internal/record"
 	"lapse/timeline"
 )
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"lapse/record"
+	"lapse/internal/record"
 	"net/http"
 	"strconv"
 	"time"

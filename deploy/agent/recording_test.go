@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"lapse/record"
+	"lapse/internal/record"
 	"os"
 	"sync"
 )

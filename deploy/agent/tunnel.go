@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
 
-	"lapse/kube"
+	"lapse/internal/kube"
 )
 
 // A Tunnel leads through the API server to a port on a Pod's own 127.0.0.1, as `kubectl

@@ -7,8 +7,8 @@ import (
 	"runtime/pprof"
 	"time"
 
+	"lapse/internal/record"
 	"lapse/loadgen"
-	"lapse/record"
 	"lapse/timeline"
 )
 

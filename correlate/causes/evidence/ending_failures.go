@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/kube/hook"
+	"lapse/internal/kube/hook"
 	"lapse/timeline"
 )
 

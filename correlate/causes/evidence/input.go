@@ -3,8 +3,8 @@ package evidence
 import (
 	"time"
 
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

@@ -9,9 +9,9 @@ import (
 	"lapse/correlate/causes/evidence"
 	"lapse/correlate/causes/rule"
 	"lapse/correlate/cluster"
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/correlate/windows"
 	"lapse/timeline"
 )
 

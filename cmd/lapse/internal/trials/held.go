@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"lapse/cmd/lapse/internal/selftest"
+	"lapse/internal/run"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/saved"
 	"lapse/loadgen/faultserver"
-	"lapse/run"
-	"lapse/run/exit"
-	"lapse/run/saved"
 	"lapse/timeline"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	"lapse/cmd/lapse/internal/selftest"
 	"lapse/correlate/model"
+	"lapse/internal/run/exit"
 	"lapse/loadgen/faultserver"
-	"lapse/run/exit"
 )
 
 // measureStalled runs `lapse run` as a process of its own against a server without faults, and stops that process for

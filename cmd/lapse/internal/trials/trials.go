@@ -12,12 +12,12 @@ import (
 
 	"lapse/cmd/lapse/internal/selftest"
 	"lapse/correlate/model"
+	"lapse/internal/record"
+	"lapse/internal/run"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/saved"
+	"lapse/internal/run/spec"
 	"lapse/loadgen/faultserver"
-	"lapse/record"
-	"lapse/run"
-	"lapse/run/exit"
-	"lapse/run/saved"
-	"lapse/run/spec"
 	"lapse/timeline"
 )
 

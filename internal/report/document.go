@@ -1,0 +1,132 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lapse/correlate/model"
+	"lapse/internal/report/document"
+	"lapse/timeline"
+)
+
+// sections are what a summary says below its verdict. Each is a file, and a line here.
+var sections = []func(*view) document.Section{
+	gatesSection, servicesSection, incidentsSection, heldSection, windowsSection, preflightSection, unobservedSection,
+	stripsSection, routesSection, dnsSection, keepServingSection, latencySection, hammerSection,
+	notCoveredSection, validitySection, specSection, filesSection,
+}
+
+// A view is a run, and what of it is to be shown.
+type view struct {
+	*model.Timeline
+	Options
+	names map[string]string // of targets, short
+}
+
+// summaryOf composes the summary of a run. Names of targets are cut to a number of columns.
+func summaryOf(tl *model.Timeline, opts Options, nameWidth int) document.Document {
+	v := &view{tl, opts, targetNames(tl, nameWidth)}
+	badge, tone := badgeOf(tl)
+	d := document.Document{
+		Badge: badge, Tone: tone, Headline: tl.Said.Headline, Trust: tl.Said.Trust, Caveats: texts(tl.Said.Caveats),
+		Measured: measured(tl),
+	}
+	for _, compose := range sections {
+		if s := compose(v); len(s.Blocks) > 0 {
+			d.Sections = append(d.Sections, s)
+		}
+	}
+	return d
+}
+
+// texts returns lines without what they are about.
+func texts(lines []model.Line) []string {
+	list := make([]string, len(lines))
+	for i, l := range lines {
+		list[i] = l.Text
+	}
+	return list
+}
+
+// documentNames is the width of a target's name in documents. They have none themselves, but a table cell has.
+const documentNames = 40
+
+// targetNames gives each target the shortest name that no other has: its kind, its way to the only Service, or its
+// own name, cut to width unless it would be another's then.
+func targetNames(tl *model.Timeline, width int) map[string]string {
+	kinds := map[timeline.TargetKind]int{}
+	for _, t := range judged(tl) {
+		kinds[t.Kind]++
+	}
+	names := map[string]string{}
+	for _, t := range tl.Targets {
+		names[t.Name] = document.Clean(t.Name)
+		if alone := len(tl.Run.Services)+len(tl.Run.URLs) <= 1; alone && kinds[t.Kind] == 1 {
+			names[t.Name] = string(t.Kind)
+		} else if alone && t.Route != "" {
+			names[t.Name] = strings.TrimPrefix(names[t.Name], t.Service[strings.IndexByte(t.Service, '/')+1:]+" ")
+		}
+	}
+	return cutNames(names, width)
+}
+
+// cutNames cuts names to width, but those that would be alike then.
+func cutNames(names map[string]string, width int) map[string]string {
+	alike := map[string]int{}
+	for _, name := range names {
+		alike[document.CutMiddle(name, width, "…")]++
+	}
+	for target, name := range names {
+		if cut := document.CutMiddle(name, width, "…"); alike[cut] == 1 {
+			names[target] = cut
+		}
+	}
+	return names
+}
+
+// name is a target's short name.
+func (v *view) name(target string) string { return cmp.Or(v.names[target], target) }
+
+// maxListed is how many targets, or notes, of an incident are listed before the rest is only counted.
+const maxListed = 4
+
+// listed joins the first of some parts, and counts the rest.
+func listed(parts []string) string {
+	if more := len(parts) - maxListed; more > 1 {
+		parts = append(slices.Clone(parts[:maxListed]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// nameList joins the short names of targets.
+func (v *view) nameList(targets []string) string {
+	short := make([]string, len(targets))
+	for i, t := range targets {
+		short[i] = v.name(t)
+	}
+	return listed(short)
+}
+
+// judged are the targets that count.
+func judged(tl *model.Timeline) []model.Target {
+	return slices.DeleteFunc(slices.Clone(tl.Targets), func(t model.Target) bool { return !t.Kind.Judged() })
+}
+
+func sum[T any, N ~int | ~int64 | ~float64](list []T, value func(T) N) N {
+	var total N
+	for _, v := range list {
+		total += value(v)
+	}
+	return total
+}
+
+func count[T any](list []T, is func(T) bool) int {
+	return sum(list, func(v T) int {
+		if is(v) {
+			return 1
+		}
+		return 0
+	})
+}

@@ -1,0 +1,86 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/internal/report/document"
+)
+
+// This file says below the headline what was measured.
+
+// measured says what was measured, when, for how long and how hard.
+func measured(tl *model.Timeline) string {
+	parts := []string{subject(tl.Run)}
+	if judged := judged(tl); len(judged) > 0 {
+		rate := sum(judged, func(t model.Target) float64 { return t.Rate })
+		parts = append(parts, quantity.Count(len(judged), "target")+", "+quantity.Number(rate)+"/s asked")
+	}
+	if held := sum(tl.Held, func(h model.Held) int { return h.Connections }); held > 0 {
+		parts = append(parts, quantity.Number(float64(held))+" held")
+	}
+	parts = append(parts, tl.T0.UTC().Format("2006-01-02 15:04:05")+" UTC", quantity.Span(tl.Run.Duration))
+	if c := tl.Run.Command; c != nil {
+		parts = append(parts, strings.Join(c.Args, " ")+commandEnd(c, tl.Run.Live))
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
+}
+
+// mostSubjects is how many Services are named as what was measured; of more, their number is given.
+const mostSubjects = 6
+
+// subject names what was measured: each Service once, with the measured ports if it has several.
+func subject(run model.RunInfo) string {
+	if len(run.Services) > mostSubjects {
+		namespaces := map[string]bool{}
+		for _, s := range run.Services {
+			namespaces[s.Namespace] = true
+		}
+		services := fmt.Sprintf("%d Services in %s", len(run.Services), quantity.Count(len(namespaces), "namespace"))
+		return strings.Join(append([]string{services}, run.URLs...), ", ")
+	}
+	var names []string
+	for _, s := range run.Services {
+		name := "svc " + s.Namespace + "/" + s.Name
+		if len(s.Measured) > 1 || len(s.Measured) == 1 && len(s.Ports) > 1 {
+			name += ":" + strings.Join(s.Measured, ",")
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(append(names, run.URLs...), ", ")
+}
+
+func commandEnd(c *model.Command, live bool) string {
+	switch {
+	case live:
+		return ""
+	case c.Start == nil:
+		return " (never started)"
+	case c.ExitCode != nil && *c.ExitCode != 0:
+		return fmt.Sprintf(" (exit code %d)", *c.ExitCode)
+	case c.End == nil:
+		return " (did not end)"
+	}
+	return ""
+}
+
+// A badge is the verdict in a word.
+func badgeOf(tl *model.Timeline) (string, document.Style) {
+	switch {
+	case tl.Run.Live:
+		return "LIVE", document.Cyan
+	case tl.Verdict.Result == model.Pass:
+		return "PASS", document.Green
+	case tl.Verdict.Result == model.Fail:
+		return "FAIL", document.RedBold
+	case tl.Verdict.Result == model.Inconclusive:
+		return "INCONCLUSIVE", document.Yellow
+	default:
+		return "UNGATED", document.Bold
+	}
+}

@@ -1,0 +1,203 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/internal/report/document"
+)
+
+// followed is how one node, or one DNS server, followed changes of one kind.
+type followed struct {
+	who  string
+	lags []model.Length // by Max
+	open int            // changes that it was not seen to follow
+}
+
+// Routes prints how the routes of each node followed the changes of a run, and what that means for a shutdown. A
+// removal is counted from when the Pod's deletion was asked for, an addition from when the EndpointSlice had it.
+// Lines are as long as they are, whatever the screen's width: a table that is cut has no use.
+func Routes(w io.Writer, tl *model.Timeline, dir string, screen document.Screen) error {
+	screen.Width = math.MaxInt32
+	p := document.NewPage(screen)
+	p.Print(routesDocument(tl, dir))
+	if _, err := p.WriteTo(w); err != nil {
+		return fmt.Errorf("print the routes: %w", err)
+	}
+	return nil
+}
+
+func routesDocument(tl *model.Timeline, dir string) document.Document {
+	removals, additions := routesByNode(tl.Routes, model.Removal), routesByNode(tl.Routes, model.Addition)
+	changes := map[uint32]bool{}
+	for _, r := range tl.Routes {
+		if r.Change == model.Removal {
+			changes[r.Event] = true
+		}
+	}
+	seen := fmt.Sprintf(
+		"%s seen from %s%s",
+		quantity.Count(len(changes), "removal"),
+		quantity.Count(len(removals), "node"),
+		clusterWords(tl),
+	)
+	tables := []document.Table{
+		followedTable("removed, from the deletion", removals), followedTable("added, from its endpoint", additions),
+	}
+	var meaning []string
+	if tl.DNS != nil {
+		tables = append(tables, dnsTables(tl.DNS)...)
+		meaning = dnsNotes(tl.DNS)
+	}
+	for _, l := range tl.Late {
+		meaning = append(meaning, "Late: "+l.Text+".")
+	}
+	meaning = append(meaning, advice(removals, len(changes)))
+	if text := dnsAdvice(tl.DNS, removals); text != "" {
+		meaning = append(meaning, text)
+	}
+	d := document.Document{Sections: []document.Section{{Blocks: []document.Block{document.Note{Text: seen}}}}}
+	for _, t := range tables {
+		if len(t.Rows) > 0 {
+			d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{t}})
+		}
+	}
+	var last document.Section
+	for _, text := range meaning {
+		last.Blocks = append(last.Blocks, document.Note{Text: text})
+	}
+	last.Blocks = append(last.Blocks, document.Note{Text: "run in " + dir, Verbatim: true})
+	d.Sections = append(d.Sections, last)
+	return d
+}
+
+// lagTitles are the columns of how changes were followed: how many there were, and the quantiles of lagShares.
+var (
+	lagTitles = []string{"changes", "min", "median", "p99", "max"}
+	lagShares = []float64{0, 0.5, 0.99, 1}
+)
+
+// followedTable has a row for each node.
+func followedTable(title string, nodes []followed) document.Table {
+	t := document.Table{Item: "node", Columns: titled(append([]string{title}, lagTitles...))}
+	for _, n := range nodes {
+		cells := []document.Cell{{Text: n.who, Verbatim: true}, {Text: strconv.Itoa(len(n.lags) + n.open)}}
+		for _, share := range lagShares {
+			cells = append(cells, document.Cell{Text: n.quantile(share)})
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: cells})
+	}
+	return t
+}
+
+func titled(titles []string) (columns []document.Column) {
+	for _, title := range titles {
+		columns = append(columns, document.Column{Title: title})
+	}
+	return columns
+}
+
+func clusterWords(tl *model.Timeline) string {
+	if tl.Run.Cluster == nil {
+		return ""
+	}
+	text := ""
+	if mode := tl.Run.Cluster.ProxyMode; mode != "" {
+		text = ", kube-proxy " + mode
+	}
+	if version := tl.Run.Cluster.Version; version != "" {
+		text += ", Kubernetes " + version
+	}
+	return text
+}
+
+func routesByNode(routes []model.Route, change model.RouteChange) (nodes []followed) {
+	for _, r := range routes {
+		if r.Change != change {
+			continue
+		}
+		i := slices.IndexFunc(nodes, func(n followed) bool { return n.who == r.Node })
+		if i < 0 {
+			i, nodes = len(nodes), append(nodes, followed{who: r.Node})
+		}
+		if r.Open {
+			nodes[i].open++
+			continue
+		}
+		nodes[i].lags = append(nodes[i].lags, fromAsked(r))
+	}
+	for _, n := range nodes {
+		n.sort()
+	}
+	slices.SortFunc(nodes, func(a, b followed) int { return cmp.Compare(a.who, b.who) })
+	return nodes
+}
+
+// fromAsked is for how long a route lived on after the Pod's deletion was asked for; where that is not known, after
+// its endpoint had left.
+func fromAsked(r model.Route) model.Length {
+	if r.Asked == nil {
+		return r.Lag
+	}
+	return model.Length{Min: max(0, r.Changed.Earliest-r.Asked.Latest), Max: max(0, r.Changed.Latest-r.Asked.Earliest)}
+}
+
+func (n followed) sort() {
+	slices.SortFunc(n.lags, func(a, b model.Length) int {
+		return cmp.Or(cmp.Compare(a.Max, b.Max), cmp.Compare(a.Min, b.Min))
+	})
+}
+
+// quantile is the lag that a share of the changes did not exceed, by its nearest rank: of less than 100 changes the
+// 99th percentile is the longest.
+func (n followed) quantile(share float64) string {
+	rank := nearestRank(share, len(n.lags)+n.open)
+	if rank > len(n.lags) {
+		return "not seen to end"
+	}
+	return quantity.Length(n.lags[rank-1], false)
+}
+
+// nearestRank is how many of n sorted values a share of them takes, at least one.
+func nearestRank(share float64, n int) int { return max(1, int(math.Ceil(share*float64(n)))) }
+
+// advice is what the removals mean for whoever ends Pods.
+func advice(removals []followed, changes int) string {
+	var lags []time.Duration
+	open := 0
+	for _, n := range removals {
+		open += n.open
+		for _, lag := range n.lags {
+			lags = append(lags, lag.Max)
+		}
+	}
+	slices.Sort(lags)
+	seen := len(lags)
+	switch {
+	case seen == 0:
+		return "Nothing was measured of removals: no request reached a Pod before it was deleted, or too few followed."
+	case open > 0:
+		return fmt.Sprintf(
+			"%s of %d were not seen to be followed: no preStop sleep is known to be long enough.",
+			quantity.Count(open, "removal"),
+			seen+open,
+		)
+	}
+	of := fmt.Sprintf(
+		"what was measured here (%s × %s)", quantity.Count(changes, "change"), quantity.Count(len(removals), "node"),
+	)
+	most, all := covers(lags[nearestRank(0.99, seen)-1]), covers(lags[seen-1])
+	if most == all {
+		return fmt.Sprintf("A preStop sleep of ≥ %s covers %s.", all, of)
+	}
+	return fmt.Sprintf("A preStop sleep of ≥ %s covers 99 %% of %s, one of ≥ %s all of it.", most, of, all)
+}
+
+func covers(lag time.Duration) string { return quantity.Span(quantity.RoundUp(lag)) }

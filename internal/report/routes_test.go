@@ -1,0 +1,75 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/internal/report/document"
+)
+
+// Removals are counted from when the deletion was asked for. The advice covers the longest of all nodes; where a node
+// was not seen to follow, there is none.
+func TestRoutesOfEachNodeAndWhatTheyMean(t *testing.T) {
+	s := func(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
+	tl := &model.Timeline{}
+	removed := func(event uint32, node string, least, most float64, open bool) {
+		asked := model.Instant{Earliest: s(10), Latest: s(10.002)}
+		tl.Routes = append(tl.Routes, model.Route{
+			Change: model.Removal, Event: event, Node: node, Open: open, Asked: &asked, Lag: model.Length{Max: s(99)},
+			Changed: model.Instant{Earliest: asked.Latest + s(least), Latest: asked.Earliest + s(most)},
+		})
+	}
+	for i, most := range []float64{0.2, 0.4, 0.3} {
+		removed(uint32(i), "node1", most-0.05, most, false)
+		removed(uint32(i), "node2", 5*most-0.1, 5*most, false)
+	}
+	tl.Routes = append(tl.Routes, model.Route{Change: model.Addition, Event: 9, Node: "node1", Lag: model.Length{Min: s(0.1), Max: s(0.12)}})
+	print := func() string {
+		var out strings.Builder
+		if err := Routes(&out, tl, "runs/x", document.Screen{Unicode: true}); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(strings.Fields(out.String()), " ")
+	}
+	tl.Late = []model.LateRoutes{{Text: "node2 followed late"}}
+	got := print()
+	for _, want := range []string{
+		"3 removals seen from 2 nodes", "node1 3 180 ms ±30 280 ms ±30 380 ms ±30 380 ms ±30", "node2 3 950 ms ±50 1.45 s ±0.05 1.95 s ±0.05 1.95 s ±0.05", "node1 1 110 ms ±10",
+		"Late: node2 followed late.", "A preStop sleep of ≥ 2 s covers what was measured here (3 changes × 2 nodes).", "run in runs/x",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	removed(4, "node2", 3, 20, true)
+	if got := print(); !strings.Contains(got, "1 removal of 7 were not seen to be followed") || strings.Contains(got, "covers") || !strings.Contains(got, "not seen to end") {
+		t.Errorf("with a removal that was not followed:\n%s", got)
+	}
+	tl.Routes = nil
+	if got := print(); !strings.Contains(got, "Nothing was measured of removals") {
+		t.Errorf("with nothing measured:\n%s", got)
+	}
+}
+
+// From 100 changes on, one that took long is no part of 99 % of them.
+func TestOneLongRouteOfManyIsNotTheAdvice(t *testing.T) {
+	tl := &model.Timeline{}
+	for i := range uint32(200) {
+		lag := 200 * time.Millisecond
+		if i == 77 {
+			lag = 3 * time.Second
+		}
+		tl.Routes = append(tl.Routes, model.Route{Change: model.Removal, Event: i, Node: "node1", Lag: model.Length{Min: lag, Max: lag}})
+	}
+	var out strings.Builder
+	if err := Routes(&out, tl, "runs/x", document.Screen{Unicode: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"node1 200 200 ms 200 ms 200 ms 3 s", "A preStop sleep of ≥ 200 ms covers 99 % of what was measured here (200 changes × 1 node), one of ≥ 3 s all of it."} {
+		if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}

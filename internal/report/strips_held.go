@@ -1,0 +1,74 @@
+package report
+
+import (
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/internal/report/document"
+	"lapse/timeline"
+)
+
+// heldRows are the held targets' strips: which share of the connections was cut, or did not stand, in a cell.
+func (c *chart) heldRows() []row {
+	var rows []row
+	for _, h := range c.tl.Held {
+		rows = append(rows, row{c.heldLabel(h), c.heldStrip(h)})
+	}
+	return rows
+}
+
+func (c *chart) heldLabel(h model.Held) string {
+	if len(c.tl.Held) == 1 {
+		return string(timeline.Held)
+	}
+	return c.Say(targetNames(c.tl, nameWidth(c.Page))[h.Target])
+}
+
+func (c *chart) heldStrip(h model.Held) []document.Span {
+	away := make([]int, c.cells)
+	for i := range away {
+		away[i] = h.Connections - h.Stood // these never did
+	}
+	for _, cut := range h.List {
+		if cut.Stopped {
+			continue
+		}
+		last := c.cells - 1
+		if cut.Back != nil {
+			last = c.column(cut.Back.Latest)
+		}
+		for i := c.column(cut.Cut.Latest); i <= last; i++ {
+			away[i]++
+		}
+	}
+	var measured model.Instant
+	if i := slices.IndexFunc(c.tl.Targets, func(t model.Target) bool { return t.Name == h.Target }); i >= 0 {
+		measured = c.tl.Targets[i].Measured
+	}
+	cells := make([]document.Span, c.cells)
+	for i, n := range away {
+		cells[i] = c.glyph(heldLevel(n, h.Connections, c.outside(i, measured)))
+	}
+	return merge(cells)
+}
+
+// outside reports whether most of a cell lies outside a target's measuring.
+func (c *chart) outside(cell int, measured model.Instant) bool {
+	from, to := c.span(cell)
+	return overlap(from, to, measured.Earliest, max(measured.Latest, time.Nanosecond)) < (to-from)/2
+}
+
+func heldLevel(away, of int, outside bool) string {
+	switch {
+	case away > 0 && 2*away >= of:
+		return "most"
+	case away > 0 && 10*away >= of:
+		return "some"
+	case away > 0:
+		return "few"
+	case outside:
+		return "none"
+	}
+	return "ok"
+}

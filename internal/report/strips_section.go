@@ -1,0 +1,421 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/internal/report/document"
+	"lapse/timeline"
+)
+
+// A chart is the run as rows of cells, each cell a stretch of time.
+type chart struct {
+	*document.Page
+	tl    *model.Timeline
+	cell  time.Duration
+	slots int // buckets in a cell
+	cells int
+	label int                 // cells the rows' labels take
+	exits []exit              // of containers
+	of    map[string][]string // by the UID of a Pod: the Services that it is an endpoint of
+	used  map[string]bool     // glyphs drawn, for the legend
+
+	targets        []model.Target // that have a row
+	well, unshown  int            // targets without a row: nothing failed, and less than of those that have one
+	steady, hidden int            // Pods without a row: nothing happened to them, and too little
+}
+
+// mostStrips is how many judged targets have a row; of more, those have one of which something failed, the worst first.
+const mostStrips = 16
+
+// targetsToShow are the judged targets that have a row, and how many others had no failure, or fewer.
+func targetsToShow(tl *model.Timeline) (shown []model.Target, well, unshown int) {
+	all := judged(tl)
+	if len(all) <= mostStrips {
+		return all, 0, 0
+	}
+	failed := slices.DeleteFunc(slices.Clone(all), func(t model.Target) bool { return t.Failed == 0 })
+	slices.SortStableFunc(failed, func(a, b model.Target) int { return cmp.Compare(b.Failed, a.Failed) })
+	shown = failed[:min(len(failed), mostStrips)]
+	return shown, len(all) - len(failed), len(failed) - len(shown)
+}
+
+// A row of a chart.
+type row struct {
+	label string
+	cells []document.Span
+}
+
+// stripsSection draws the run as text: the wrapped command, what each judged target saw, and what the
+// cluster did at the same time. Documents leave it out.
+func stripsSection(v *view) document.Section {
+	if v.Buckets.Width <= 0 || v.Run.Duration <= 0 || v.Buckets.Len() == 0 {
+		return document.Section{}
+	}
+	c := &chart{
+		Page:  document.NewPage(v.Options.screen()),
+		tl:    v.Timeline,
+		exits: exitsOf(v.Timeline),
+		of:    servicesOf(v.Timeline),
+		used:  map[string]bool{},
+	}
+	var pods []model.Pod
+	c.targets, c.well, c.unshown = targetsToShow(v.Timeline)
+	pods, c.steady, c.hidden = podsToShow(v.Timeline, c.exits)
+	labels := c.podLabels(pods)
+	c.label = c.labelWidth(slices.Collect(maps.Values(labels)))
+	c.cell, c.cells = cellSize(v.Run.Duration, v.Buckets.Width, c.Width-c.label-5)
+	c.slots = int(c.cell / v.Buckets.Width)
+	draw := func(p *document.Page) {
+		c.Page = p
+		rows := slices.Concat([]row{c.axis()}, c.commandRow(), c.targetRows(), c.heldRows(), c.endpointRows())
+		for _, pod := range pods {
+			rows = append(rows, c.podRows(pod, labels[pod.UID])...)
+		}
+		c.draw(rows)
+	}
+	return document.Section{
+		Title:  "timeline",
+		Remark: "one cell = " + quantity.Span(min(c.cell, v.Run.Duration)),
+		Blocks: []document.Block{document.Drawing(draw)},
+	}
+}
+
+func (c *chart) draw(rows []row) {
+	for _, r := range rows {
+		label := document.Cut(r.label, c.label, c.Ellipsis())
+		c.Line(
+			slices.Concat([]document.Span{
+				{Text: "   "}, {Text: label + strings.Repeat(" ", c.label-document.Columns(label)+2)},
+			}, r.cells)...,
+		)
+	}
+	c.legend()
+}
+
+// labelWidth is what the labels need, up to a third of the screen.
+func (c *chart) labelWidth(labels []string) int {
+	widest := len("endpoints")
+	names := endpointNames(c.tl)
+	for _, s := range c.servicesToShow() {
+		widest = max(widest, document.Columns(c.Say(names[s.Name])))
+	}
+	for _, name := range c.names() {
+		widest = max(widest, document.Columns(name))
+	}
+	for _, l := range labels {
+		widest = max(widest, document.Columns(l))
+	}
+	for _, h := range c.tl.Held {
+		widest = max(widest, document.Columns(c.heldLabel(h)))
+	}
+	for _, t := range c.tl.Targets {
+		if t.Kind == timeline.Direct {
+			widest = max(widest, document.Columns(c.directLabel(t)))
+		}
+	}
+	return min(widest, c.Width/3)
+}
+
+// names are the labels of the judged targets.
+func (c *chart) names() map[string]string {
+	all := targetNames(c.tl, nameWidth(c.Page))
+	names := map[string]string{}
+	for _, t := range c.targets {
+		names[t.Name] = c.Say(all[t.Name])
+	}
+	return names
+}
+
+// niceCells are the cell sizes people can count in.
+var niceCells = []time.Duration{
+	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond,
+	10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
+}
+
+// cellSize picks the smallest nice size, a multiple of the buckets' width, at which the run fits into room cells.
+func cellSize(run, bucket time.Duration, room int) (size time.Duration, cells int) {
+	for _, size := range niceCells {
+		if size%bucket == 0 && cellsOf(run, size) <= room {
+			return size, cellsOf(run, size)
+		}
+	}
+	size = quantity.Ceil((run+time.Duration(room)-1)/time.Duration(room), bucket)
+	return size, cellsOf(run, size)
+}
+
+// cellsOf is how many cells a run takes. A rest of less than a tenth of a cell belongs to the last one.
+func cellsOf(run, size time.Duration) int {
+	cells := int((run + size - 1) / size)
+	if rest := run % size; cells > 1 && rest > 0 && rest < size/10 {
+		cells--
+	}
+	return cells
+}
+
+// span is the time a cell stands for.
+func (c *chart) span(cell int) (from, to time.Duration) {
+	from = time.Duration(cell) * c.cell
+	if cell == c.cells-1 {
+		return from, c.tl.Run.Duration
+	}
+	return from, from + c.cell
+}
+
+// total adds up the slots of a cell.
+func total[T int | float64](c *chart, series []T, cell int) T {
+	from := min(cell*c.slots, len(series))
+	to := min(from+c.slots, len(series))
+	if cell == c.cells-1 {
+		to = len(series)
+	}
+	return sum(series[from:to], func(n T) T { return n })
+}
+
+// column is the cell that holds an instant, the nearest one if it lies outside the run.
+func (c *chart) column(at time.Duration) int {
+	return min(max(int(at/c.cell), 0), c.cells-1)
+}
+
+// axis marks every twentieth cell with its time of day.
+func (c *chart) axis() row {
+	layout := "15:04:05"
+	if c.cell < 50*time.Millisecond {
+		layout = "15:04:05.000"
+	}
+	var b strings.Builder
+	for i := 0; i == 0 || i+len(layout) < c.cells; i += 20 {
+		b.WriteString(strings.Repeat(" ", i-b.Len()))
+		b.WriteString("|" + wallClock(c.tl, time.Duration(i)*c.cell, layout))
+	}
+	return row{"UTC", []document.Span{{Text: b.String(), Style: document.Dim}}}
+}
+
+// commandRow shows when the wrapped command ran: [ kubectl drain node-b ---- ].
+func (c *chart) commandRow() []row {
+	cmd := c.tl.Run.Command
+	if cmd == nil || cmd.Start == nil {
+		return nil
+	}
+	from, to, end := c.column(*cmd.Start), c.cells-1, ">"
+	if cmd.End != nil {
+		to, end = c.column(*cmd.End), "]"
+	}
+	line := c.Say(strings.Join(cmd.Args, " "))
+	if inside := to - from - 3; inside >= min(10, document.Columns(line)) {
+		line = document.Cut(line, inside, c.Ellipsis())
+		bar := "[ " + line + " " + strings.Repeat("-", inside-document.Columns(line)) + end
+		return []row{{"command", []document.Span{{Text: strings.Repeat(" ", from)}, {Text: bar, Style: document.Cyan}}}}
+	}
+	bar := "[" + strings.Repeat("-", max(to-from-1, 0)) + end
+	if before := from - 1; c.cells-to < document.Columns(line) && before > c.cells-to {
+		line = document.Cut(line, before, c.Ellipsis())
+		return []row{{"command", []document.Span{
+			{Text: strings.Repeat(" ", from-1-document.Columns(line)) + line + " "}, {Text: bar, Style: document.Cyan},
+		}}}
+	}
+	return []row{{"command", []document.Span{
+		{Text: strings.Repeat(" ", from)}, {Text: bar, Style: document.Cyan}, {Text: " " + line},
+	}}}
+}
+
+// A level says how a cell of a target's strip went.
+type level struct {
+	ascii, unicode string
+	style          document.Style
+	legend         string
+}
+
+var levels = map[string]level{
+	"ok":   {".", "·", document.Normal, "ok"},
+	"few":  {":", "░", document.Red, "<10 %"},
+	"some": {"%", "▒", document.Red, "<50 %"},
+	"most": {"#", "█", document.RedBold, "≥50 % failed"},
+	"gaps": {",", "╌", document.Yellow, "ok, with gaps"},
+	"none": {"'", "╱", document.Yellow, "no data"},
+}
+
+var levelOrder = []string{"ok", "few", "some", "most", "gaps", "none"}
+
+// targetRows are the judged targets' strips.
+func (c *chart) targetRows() []row {
+	var rows []row
+	names := c.names()
+	for _, t := range c.targets {
+		if series, ok := c.tl.Buckets.Of(t.Name); ok {
+			rows = append(rows, row{names[t.Name], c.strip(t, series, 0, c.cells-1)})
+		}
+	}
+	return rows
+}
+
+// strip draws the cells from..to of a target; what lies outside was not meant to be measured.
+func (c *chart) strip(t model.Target, series model.BucketSeries, from, to int) []document.Span {
+	cells := make([]document.Span, 0, c.cells)
+	for i := range c.cells {
+		if i < from || i > to {
+			cells = append(cells, document.Span{Text: " "})
+			continue
+		}
+		cells = append(cells, c.glyph(c.level(t, series, i)))
+	}
+	return merge(cells)
+}
+
+// level judges one cell. Failures are shown above all; a cell that was not wholly observed is never
+// shown as ok.
+func (c *chart) level(t model.Target, series model.BucketSeries, cell int) string {
+	sent, failed := total(c, series.Sent, cell), total(c, series.Failed, cell)
+	unobserved := c.unobserved(t, series, cell, sent)
+	switch {
+	case failed > 0 && failed*2 >= sent:
+		return "most"
+	case failed > 0 && failed*10 >= sent:
+		return "some"
+	case failed > 0:
+		return "few"
+	case unobserved >= 0.5:
+		return "none"
+	case unobserved > 1-model.MinCoverage:
+		return "gaps"
+	default:
+		return "ok"
+	}
+}
+
+// unobserved is the share of a cell in which the target should have been observed and was not; 1 if all of
+// the cell, or the most of it, lies outside its measuring.
+func (c *chart) unobserved(t model.Target, series model.BucketSeries, cell, sent int) float64 {
+	from, to := c.span(cell)
+	whole := to - from
+	from, to = max(from, t.Measured.Earliest), min(to, cmp.Or(t.Measured.Latest, to))
+	if to-from < whole/2 || sent == 0 && t.Kind.Judged() && t.Rate*(to-from).Seconds() >= 3 {
+		return 1 // or three requests were due, and none was sent; the rate of a direct target changes
+	}
+	unseen := time.Duration(0)
+	for _, u := range c.tl.Unobserved {
+		if u.Target == t.Name {
+			unseen += overlap(from, to, u.Start, u.End)
+		}
+	}
+	inSlots := total(c, series.Unobserved, cell) * float64(c.tl.Buckets.Width)
+	return max(float64(unseen), inSlots) / float64(to-from)
+}
+
+// overlap is how much of a..b lies in from..to.
+func overlap(from, to, a, b time.Duration) time.Duration {
+	return max(0, min(to, b)-max(from, a))
+}
+
+// merge joins neighbours of the same style.
+func merge(cells []document.Span) []document.Span {
+	var merged []document.Span
+	for _, cell := range cells {
+		if last := len(merged) - 1; last >= 0 && merged[last].Style == cell.Style {
+			merged[last].Text += cell.Text
+			continue
+		}
+		merged = append(merged, cell)
+	}
+	return merged
+}
+
+// unwatched reports whether changes to objects of a kind that belong to one of these Services may have been missed in
+// half of a cell or more. What no Service is known of may belong to every one in its namespace.
+func (c *chart) unwatched(kind string, cell int, services []string, namespace string) bool {
+	from, to := c.span(cell)
+	gap := time.Duration(0)
+	concerns := func(named string) bool {
+		return slices.Contains(services, named) || len(services) == 0 && strings.HasPrefix(named, namespace+"/")
+	}
+	for _, e := range c.tl.Events {
+		if e.Kind == timeline.WatchGap && (e.Object == nil || e.Object.Kind == "" || e.Object.Kind == kind) &&
+			(len(e.Services) == 0 || slices.ContainsFunc(e.Services, concerns)) {
+			gap += overlap(from, to, e.At.Earliest, e.At.Latest)
+		}
+	}
+	return gap*2 >= to-from
+}
+
+// glyph draws a level, and notes that the legend must explain it.
+func (c *chart) glyph(level string) document.Span {
+	c.used[level] = true
+	if c.Unicode {
+		return document.Span{Text: levels[level].unicode, Style: levels[level].style}
+	}
+	return document.Span{Text: levels[level].ascii, Style: levels[level].style}
+}
+
+// legend explains the glyphs that were drawn, and no others.
+func (c *chart) legend() {
+	var parts []string
+	for _, name := range levelOrder {
+		if c.used[name] {
+			l := levels[name]
+			glyph := l.ascii
+			if c.Unicode {
+				glyph = l.unicode
+			}
+			parts = append(parts, glyph+" "+c.Say(l.legend))
+		}
+	}
+	for _, lane := range slices.SortedFunc(maps.Values(lanes), func(a, b laneGlyph) int {
+		return cmp.Compare(a.rank, b.rank)
+	}) {
+		entry := lane.glyph + " " + lane.legend
+		if c.used[lane.glyph] && !slices.Contains(parts, entry) {
+			parts = append(parts, entry)
+		}
+	}
+	if c.used["endpoints"] {
+		text := "endpoints: the fewest ready"
+		if c.used["counts"] {
+			text += ", a number where it changes"
+		}
+		parts = append(parts, text)
+	}
+	c.flow(parts)
+	for _, line := range exitLines(c.exits) {
+		c.Line(c.Page.Span("   "+line, document.Normal))
+	}
+	if c.well > 0 {
+		c.Line(c.Page.Span("   "+quantity.Count(c.well, "more target")+" without a failure", document.Dim))
+	}
+	if c.unshown > 0 {
+		c.Line(c.Page.Span(
+			"   "+quantity.Count(c.unshown, "more target")+" with fewer failures: see timeline.json", document.Dim,
+		))
+	}
+	if c.steady > 0 {
+		c.Line(c.Page.Span("   "+quantity.Count(c.steady, "more Pod")+" ready all the time", document.Dim))
+	}
+	if c.hidden > 0 {
+		c.Line(
+			c.Page.Span("   "+quantity.Count(c.hidden, "more Pod")+" changed, less: see timeline.json", document.Dim),
+		)
+	}
+}
+
+// flow writes parts side by side, as many to a line as fit.
+func (c *chart) flow(parts []string) {
+	line := ""
+	for _, part := range parts {
+		if line != "" && 3+document.Columns(line)+3+document.Columns(part) > c.Width {
+			c.Line(document.Span{Text: "   " + line, Style: document.Dim})
+			line = ""
+		}
+		if line != "" {
+			line += "   "
+		}
+		line += part
+	}
+	c.Line(document.Span{Text: "   " + line, Style: document.Dim})
+}

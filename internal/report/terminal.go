@@ -1,0 +1,24 @@
+package report
+
+import (
+	"io"
+
+	"lapse/correlate/model"
+	"lapse/internal/report/document"
+)
+
+var tableFormat = Format{
+	Name: "table", Doc: "a summary for a terminal", Ext: "txt", Write: judgedBy(Table), Diff: diffTable,
+}
+
+// Table renders the final summary for a terminal: the verdict, and below it what it rests on.
+func Table(w io.Writer, tl *model.Timeline, opts Options) error {
+	p := document.NewPage(opts.screen())
+	opts.Width = p.Width
+	p.Print(summaryOf(tl, opts, nameWidth(p)))
+	_, err := p.WriteTo(w)
+	return err
+}
+
+// nameWidth is how much of the screen a target's name gets.
+func nameWidth(p *document.Page) int { return max(12, p.Width/4) }

@@ -1,0 +1,126 @@
+// Package access finds the cluster that is meant, and checks that its API answers.
+package access
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"lapse/deploy"
+	"lapse/internal/kube"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/version"
+)
+
+// Kube say which cluster is meant, in kubectl's own flags.
+type Kube struct {
+	Kubeconfig string
+	Context    string
+	Namespace  string
+
+	Burst int // how many requests may be sent to the API server at once; default 100
+}
+
+// loader reads the kubeconfig.
+func (o *Kube) loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
+}
+
+// NamespaceOrDefault is the namespace that is meant: the flag's, else the kubeconfig's.
+func (o *Kube) NamespaceOrDefault() (string, error) {
+	if o.Namespace != "" {
+		return o.Namespace, nil
+	}
+	namespace, _, err := o.loader().Namespace()
+	if err != nil {
+		return "", exit.Usagef(kubeHint, "no namespace: %w", err)
+	}
+	return namespace, nil
+}
+
+// A Cluster is a way to a cluster's API, and the namespace that is meant there.
+type Cluster struct {
+	config    *rest.Config
+	Client    kube.Client
+	Namespace string
+}
+
+const kubeHint = "set KUBECONFIG or --kubeconfig, and check that `kubectl get namespaces` works"
+
+// Connect finds the cluster, and checks that its API answers.
+func (o *Kube) Connect(ctx context.Context) (*Cluster, error) {
+	config, err := o.loader().ClientConfig()
+	if err != nil {
+		return nil, exit.Usagef(kubeHint, "no cluster: %w", err)
+	}
+	config.UserAgent = fmt.Sprintf("lapse/%s", version.Version)
+	config.QPS, config.Burst = 50, cmp.Or(o.Burst, 100)
+	namespace, err := o.NamespaceOrDefault()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kube.New(config)
+	if err != nil {
+		return nil, exit.Usagef(kubeHint, "no cluster: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := client.Version(ctx); err != nil {
+		return nil, unanswered(config.Host, err)
+	}
+	return &Cluster{config: config, Client: client, Namespace: namespace}, nil
+}
+
+// unanswered says why a cluster's API cannot be used: because of who asks, or of what answers, or because nothing does.
+func unanswered(host string, err error) error {
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return exit.Usagef("log in to the cluster again, for a token or a certificate may have expired; or name other credentials with --context or --kubeconfig",
+			"the API server at %s rejected the credentials: %w", host, err)
+	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
+		return exit.Usagef(kubeHint, "the API server at %s refused to be asked: %w", host, err)
+	}
+	return exit.Usagef(kubeHint, "the API server at %s does not answer: %w", host, err)
+}
+
+// NamespaceExists returns an error if there surely is no namespace of that name. Who may not look is believed.
+func (c *Cluster) NamespaceExists(ctx context.Context) error {
+	_, err := c.Client.Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return exit.Usagef("name another one with -n; kubectl get namespaces lists them", "there is no namespace %q", c.Namespace)
+	}
+	return nil
+}
+
+// FindRun finds a run in the cluster by its name.
+func (o *Kube) FindRun(ctx context.Context, name string, log *slog.Logger) (*deploy.Run, error) {
+	c, err := o.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	run, err := deploy.Find(ctx, c.Deploy(log), c.Namespace, name)
+	return run, c.NoRun(ctx, err)
+}
+
+// NoRun says of an error that there is no run of that name that the user named the wrong one.
+func (c *Cluster) NoRun(ctx context.Context, err error) error {
+	if _, none := errors.AsType[*deploy.NoRunError](err); none {
+		return cmp.Or(c.NamespaceExists(ctx), exit.AsUsage(err))
+	}
+	return err
+}
+
+// Deploy is the cluster as package deploy wants it.
+func (c *Cluster) Deploy(log *slog.Logger) deploy.Cluster {
+	return deploy.Cluster{Client: c.Client, REST: c.config, Logger: log}
+}

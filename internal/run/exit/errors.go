@@ -1,0 +1,85 @@
+// Package exit has the exit codes of every verb, and the errors that carry them.
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"lapse/correlate/verdict"
+	"lapse/internal/hint"
+)
+
+// Exit codes of every verb; the verdict's are [verdict.Judge]'s.
+const (
+	Internal = 1 // of any error but a usageError
+	Usage    = 2
+)
+
+// A Code is the exit code of the process. It goes before the code of the trouble there was in saying it.
+type Code struct {
+	Code    int
+	Trouble error // or nil: the code says all there is to say
+}
+
+func (e Code) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
+
+// With returns code as an error, with what trouble there was besides. For 0 that is all there is.
+func With(code int, trouble error) error {
+	if code == 0 {
+		return trouble
+	}
+	return Code{code, trouble}
+}
+
+// A StoppedError says that the user ended a verb before it had anything to report.
+type StoppedError struct{ error }
+
+func (e StoppedError) Unwrap() error { return e.error }
+
+// Stopped returns a StoppedError.
+func Stopped(format string, args ...any) error { return StoppedError{fmt.Errorf(format, args...)} }
+
+// A UsageError stops a verb before anything has started: the arguments, the Service, the rights or the cluster's
+// rules do not allow it.
+type UsageError struct{ error }
+
+func (e UsageError) Unwrap() error { return e.error }
+
+// Usagef returns a usageError with a hint.
+func Usagef(advice, format string, args ...any) error {
+	return UsageError{hint.Errorf(advice, format, args...)}
+}
+
+// AsUsage says of err that it stopped a verb before anything had started.
+func AsUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return UsageError{err}
+}
+
+// CodeOf is the exit code of a verb that ended with err.
+func CodeOf(err error) int {
+	if err == nil {
+		return 0
+	}
+	if e, ok := errors.AsType[Code](err); ok {
+		return e.Code
+	}
+	if _, ok := errors.AsType[StoppedError](err); ok {
+		return verdict.ExitAborted
+	}
+	if _, ok := errors.AsType[UsageError](err); ok {
+		return Usage
+	}
+	return Internal
+}
+
+// StoppedOr returns err, or that the user has stopped what was under way: nothing was measured then.
+func StoppedOr(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return StoppedError{context.Cause(ctx)}
+}

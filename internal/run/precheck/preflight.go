@@ -1,0 +1,224 @@
+// Package precheck is `lapse preflight`: it predicts what will go wrong with Services, and prints that.
+package precheck
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"lapse/correlate/quantity"
+	"lapse/internal/hint"
+	"lapse/internal/preflight"
+	"lapse/internal/run/access"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/terminal"
+	"lapse/internal/run/version"
+)
+
+// Verb predicts what will go wrong with Services.
+type Verb struct {
+	access.Kube
+	Manifests      []string // files, directories or "-"; none: the cluster is asked
+	Validation     string   // what becomes of fields that do not exist
+	Node           string   // that will be drained
+	Format         string
+	Rules, Skip    []string      // by ID or name
+	FailOn         string        // the least severity that fails
+	Baseline       string        // a file; "": none
+	WriteBaseline  string        // a file; "": none
+	RouteLag       time.Duration // as measured; 0: it is assumed
+	LongestRequest time.Duration // 0: not known
+	RequestTimeout time.Duration // of each request to the API server
+}
+
+// Run prints what is predicted of the Services and workloads that args name, or without any of all Services. The error
+// has the exit code.
+func (o *Verb) Run(ctx context.Context, args []string, in io.Reader, stdout io.Writer) error {
+	start := time.Now()
+	targets, err := o.check(args)
+	if err != nil {
+		return exit.AsUsage(err)
+	}
+	chosen, err := preflight.Choose(o.Rules, o.Skip)
+	if err != nil {
+		return exit.AsUsage(hint.Add("`lapse preflight --help` lists them", err))
+	}
+	var baseline preflight.Baseline
+	if o.Baseline != "" {
+		if baseline, err = preflight.ReadBaseline(o.Baseline); err != nil {
+			return exit.AsUsage(err)
+		}
+	}
+	report, trouble := o.judge(ctx, targets, chosen, in)
+	if report == nil {
+		return trouble
+	}
+	report.Accept(baseline)
+	report.Tool = preflight.Tool{Name: "lapse", Version: version.Version}
+	report.At, report.Took = start, time.Since(start)
+	report.Conclude(preflight.Threshold(o.FailOn))
+	if o.WriteBaseline != "" && trouble == nil {
+		return o.writeBaseline(report, stdout)
+	}
+	format := preflight.Formats[slices.IndexFunc(preflight.Formats, func(f preflight.Format) bool { return f.Name == o.Format })]
+	if o.Format != "table" || len(report.Services) > 0 { // what is wrong with the files is on standard error
+		if err := format.Write(stdout, report, terminal.StyleOf(stdout).Screen); err != nil {
+			return err
+		}
+	}
+	switch report.Verdict.Result {
+	case preflight.Unreadable:
+		return exit.With(exit.Usage, trouble)
+	case preflight.Unknown:
+		return exit.With(report.Verdict.ExitCode, hint.Errorf(
+			"add what makes these Pods with another -f, or accept it: the annotation "+preflight.IgnoreAnnotation+", --baseline, or --skip LP00",
+			"nothing is known of the Pods behind %s", quantity.Count(report.Verdict.Unknown, "Service")))
+	}
+	return exit.With(report.Verdict.ExitCode, nil)
+}
+
+// judge reads what is asked for and asks the rules. What could not be read is in the report, and the error; without a
+// report nothing could be asked.
+func (o *Verb) judge(ctx context.Context, targets []preflight.Target, chosen preflight.Choice, in io.Reader) (*preflight.Report, error) {
+	var states []*preflight.State
+	var m *preflight.Manifests
+	var trouble error
+	if len(o.Manifests) > 0 {
+		m = preflight.ReadManifests(o.Manifests, in, preflight.Validation(o.Validation))
+		var err error
+		states, err = m.States(o.Namespace, targets)
+		trouble = m.Err()
+		if err != nil { // beside files that cannot be read it may be in one of them
+			m.Problems = append(m.Problems, preflight.Problem{Place: preflight.Place{File: o.Manifests[0]}, Text: err.Error()})
+			trouble = hint.Add(cmp.Or(hint.Of(trouble), hint.Of(err)), joined(trouble, err))
+		}
+	} else {
+		c, err := o.Connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		states, err = preflight.ClusterStates(ctx, c.Client, c.Namespace, targets, preflight.Asking{Timeout: o.RequestTimeout, Advise: true})
+		if ctx.Err() != nil {
+			return nil, exit.Stopped("stopped before the cluster was read")
+		}
+		if err != nil {
+			return nil, exit.AsUsage(err)
+		}
+	}
+	for _, s := range states {
+		if o.RouteLag > 0 {
+			s.RouteLag = preflight.Lag{Most: o.RouteLag}
+		}
+		s.Node, s.LongestRequest = o.Node, o.LongestRequest
+		if err := s.CheckNode(); err != nil {
+			return nil, exit.AsUsage(err)
+		}
+	}
+	report := preflight.JudgeAll(states, chosen)
+	if m != nil {
+		report.Locate(m)
+		report.Problems = append(report.Problems, m.Problems...)
+		report.Notes = append(report.Notes, m.Notes()...)
+	}
+	return report, trouble
+}
+
+// joined are two errors in lines of their own.
+func joined(a, b error) error {
+	if a == nil {
+		return b
+	}
+	return fmt.Errorf("%w\n%w", a, b)
+}
+
+// writeBaseline writes all that was found as accepted.
+func (o *Verb) writeBaseline(report *preflight.Report, stdout io.Writer) error {
+	text, err := report.Baseline()
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(o.WriteBaseline, text, 0o644); err != nil {
+		return fmt.Errorf("write baseline: %w", err)
+	}
+	n := 0
+	for i := range report.Services {
+		n += len(report.Services[i].Findings)
+	}
+	_, err = fmt.Fprintf(stdout, "%s: %s accepted, %d of them new: say why in each reason\n", o.WriteBaseline, quantity.Count(n+report.Verdict.Accepted, "finding"), n)
+	return err
+}
+
+// check refuses what cannot be meant. Further files may follow the one after -f, as a shell makes of *.yaml.
+func (o *Verb) check(args []string) (targets []preflight.Target, err error) {
+	for _, arg := range args {
+		if len(o.Manifests) > 0 && isPath(arg) {
+			o.Manifests = append(o.Manifests, arg)
+			continue
+		}
+		t, err := preflight.ParseTarget(arg)
+		if err != nil {
+			if isPath(arg) {
+				err = hint.Errorf("lapse preflight -f "+arg, "%q is a file: name it with -f", arg)
+			}
+			return nil, err
+		}
+		targets = append(targets, t)
+	}
+	known := func(name string, names []string) bool { return slices.Contains(names, name) }
+	switch {
+	case !slices.ContainsFunc(preflight.Formats, func(f preflight.Format) bool { return f.Name == o.Format }):
+		return nil, hint.Errorf("one of: "+preflight.FormatNames(), "unknown output format %q", o.Format)
+	case !known(o.FailOn, names(preflight.Thresholds)):
+		return nil, hint.Errorf("one of: "+strings.Join(names(preflight.Thresholds), ", "), "--fail-on: unknown severity %q", o.FailOn)
+	case !known(o.Validation, names(preflight.Validations)):
+		return nil, hint.Errorf("one of: "+strings.Join(names(preflight.Validations), ", "), "--validate: unknown %q", o.Validation)
+	case o.RouteLag < 0 || o.LongestRequest < 0:
+		return nil, errors.New("durations must not be negative")
+	case o.RequestTimeout <= 0:
+		return nil, fmt.Errorf("request-timeout %v: must be greater than 0", o.RequestTimeout)
+	case len(o.Manifests) > 0 && (o.Kubeconfig != "" || o.Context != ""):
+		return nil, hint.Errorf("leave -f out to ask the cluster", "with -f the cluster is not asked: --kubeconfig and --context have no effect")
+	case len(o.Manifests) > 0 && o.Node != "":
+		return nil, hint.Errorf("leave -f out to ask the cluster", "manifests do not say where Pods run: with -f, --node has no effect")
+	}
+	return targets, nil
+}
+
+// isPath reports whether an argument is a file or a directory, and no target of the same spelling.
+func isPath(arg string) bool {
+	_, err := os.Stat(arg)
+	return err == nil
+}
+
+// names are the values of a flag.
+func names[S ~string](all []S) (names []string) {
+	for _, s := range all {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+// Thresholds and PreflightValidations list the values of flags.
+func Thresholds() string { return strings.Join(names(preflight.Thresholds), ", ") }
+
+func Validations() string { return strings.Join(names(preflight.Validations), ", ") }
+
+// Formats lists the formats of its result.
+func Formats() string { return preflight.FormatNames() }
+
+// Rules lists the rules with what each looks for, for help and reference.
+func Rules() string {
+	var b strings.Builder
+	for _, r := range preflight.Rules() {
+		fmt.Fprintf(&b, "    %s  %-20s %s\n", r.ID, r.Name, r.Doc)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}

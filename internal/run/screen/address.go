@@ -1,0 +1,88 @@
+package screen
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+
+	"lapse/dashboard"
+	"lapse/internal/run/exit"
+)
+
+// An Address is where the page will be served: bound before anything is created or measured, so that one in use is
+// found in time. The nil address is of a run without a page.
+type Address struct {
+	ln    net.Listener
+	given string // the host as the user wrote it, by which a browser asks for the page
+}
+
+// Listen binds addr, or nothing if it is empty.
+//
+// All addresses of this machine at once ("0.0.0.0", "[::]", ":8080") are refused: the page answers only to names that
+// it knows (a page of another site must not read it through a name that leads here), and such an address is none of
+// them.
+func Listen(addr string) (*Address, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	const hint = "as in --dashboard 127.0.0.1:8080"
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, exit.Usagef(hint, "--dashboard %s: %w", addr, err)
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.Unmap().IsUnspecified() {
+		return nil, exit.Usagef("name one address of this machine, as in --dashboard 127.0.0.1:"+port+" or --dashboard "+reachableAddress()+":"+port,
+			"--dashboard %s: the page answers only to an address that it knows by name, and this means all of them", addr)
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, exit.Usagef("give another --dashboard address, such as 127.0.0.1:0", "serve the page: %w", err)
+	}
+	return &Address{ln: ln, given: host}, nil
+}
+
+// reachableAddress is an address of this machine that others may reach.
+func reachableAddress() string {
+	addrs, _ := net.InterfaceAddrs()
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
+			return n.IP.String()
+		}
+	}
+	return "192.0.2.10"
+}
+
+// Close gives the address back, if nothing is served there any more.
+func (a *Address) Close() {
+	if a != nil {
+		a.ln.Close()
+	}
+}
+
+// Serve serves a page until the returned function is called: none, and a nil page, where there is no address.
+func (a *Address) Serve(ctx context.Context, stderr io.Writer) (*Page, func()) {
+	if a == nil {
+		return nil, func() {}
+	}
+	p := NewPage()
+	options := p.options()
+	options.Hosts = []string{a.given}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := dashboard.Serve(ctx, a.ln, p.Store, options); err != nil {
+			fmt.Fprintf(stderr, "lapse: %v\n", err)
+		}
+	})
+	fmt.Fprintf(stderr, "page: %s\n", a.url())
+	return p, func() { cancel(); serving.Wait() }
+}
+
+// url is what to open in a browser: by the name that was given, and with the port that was found.
+func (a *Address) url() string {
+	_, port, _ := net.SplitHostPort(a.ln.Addr().String())
+	return "http://" + net.JoinHostPort(a.given, port) + "/"
+}

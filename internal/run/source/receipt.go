@@ -1,0 +1,39 @@
+package source
+
+import (
+	"fmt"
+	"sync"
+
+	"lapse/internal/record"
+)
+
+// A Delivery is a recording that another process fetches.
+type Delivery struct {
+	recording recording
+	acked     chan struct{}
+	ack       sync.Once
+}
+
+type recording interface {
+	Size() int64
+	Sum() string
+}
+
+// NewDelivery returns the delivery of a recording.
+func NewDelivery(r recording) *Delivery { return &Delivery{recording: r, acked: make(chan struct{})} }
+
+// Ack notes that the whole recording is safe elsewhere, unless the receipt is of something else.
+func (d *Delivery) Ack(r record.Receipt) error {
+	ours := record.Receipt{Length: d.recording.Size(), SHA256: d.recording.Sum()}
+	if r != ours {
+		return fmt.Errorf("the recording has %d bytes with SHA-256 %s, not %d with %s", ours.Length, ours.SHA256, r.Length, r.SHA256)
+	}
+	d.Release()
+	return nil
+}
+
+// Release says that nobody has to fetch the recording any more.
+func (d *Delivery) Release() { d.ack.Do(func() { close(d.acked) }) }
+
+// Acked is closed when the whole recording is safe elsewhere.
+func (d *Delivery) Acked() <-chan struct{} { return d.acked }

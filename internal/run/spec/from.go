@@ -1,0 +1,121 @@
+package spec
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"lapse/correlate/kubectl"
+	"lapse/internal/run/exit"
+)
+
+const FromHint = "as in --from all, --from 3, --from node1,node2 or --from topology.kubernetes.io/zone=a"
+
+// checkFrom checks --from as far as possible without the cluster.
+func checkFrom(o *Options) error {
+	if o.ProberWait <= 0 && (o.From != "" || o.WasGiven("wait")) {
+		return exit.Usagef("as in --wait 1m", "wait %v: must be greater than 0", o.ProberWait)
+	}
+	if o.From == "" {
+		if o.YAML && o.WasGiven("wait") {
+			return exit.Usagef(FromHint, "--wait is for the probers of --from, and there is none")
+		}
+		if o.AgentListen == "" && o.WasGiven("min-node-coverage") {
+			return exit.Usagef(FromHint, "--min-node-coverage is for the nodes of --from, and there is none")
+		}
+		return nil
+	}
+	if n, err := strconv.Atoi(o.From); err == nil && n < 1 {
+		return exit.Usagef(FromHint, "from %s: at least one node", o.From)
+	}
+	if IsSelector(o.From) {
+		if _, err := labels.Parse(o.From); err != nil {
+			return exit.Usagef(FromHint, "from %q: %w", o.From, err)
+		}
+	}
+	return checkDaemonSets(o)
+}
+
+// IsSelector reports whether --from selects nodes by labels.
+func IsSelector(from string) bool { return strings.ContainsAny(from, "=!()") }
+
+// checkDaemonSets refuses a wrapped `kubectl drain` that would fail because of the probers' Pods.
+func checkDaemonSets(o *Options) error {
+	words := kubectl.Unwrap(o.Command)
+	if len(words) == 0 || !kubectl.Is(words[0]) {
+		return nil
+	}
+	command, err := kubectl.Read(words)
+	if err != nil || command.Verb != "drain" || slices.ContainsFunc(words, func(w string) bool {
+		return w == "--ignore-daemonsets" || w == "--ignore-daemonsets=true"
+	}) {
+		return nil
+	}
+	return exit.Usagef("add --ignore-daemonsets to the command", "`kubectl drain` refuses nodes with Pods of a DaemonSet, and --from %s puts such Pods there", o.From)
+}
+
+// ChosenNodes are the names of the nodes that from chooses. Where from is a number, these are the most informative
+// nodes.
+func ChosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, error) {
+	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	all := NodeNamesOf(nodes)
+	n, err := strconv.Atoi(from)
+	switch {
+	case from == "all" && len(all) == 0:
+		return nil, exit.Usagef("does `kubectl get nodes` list any?", "--from all: the cluster has no nodes")
+	case from == "all":
+		return all, nil
+	case IsSelector(from) && len(all) == 0:
+		return nil, exit.Usagef("`kubectl get nodes --show-labels` lists them", "--from %q: no node has these labels", from)
+	case IsSelector(from):
+		return all, nil
+	case err == nil && n > len(all):
+		return nil, exit.Usagef("--from all takes them all", "--from %d: the cluster has %d nodes", n, len(all))
+	case err == nil:
+		return mostInformative(nodes, drained)[:n], nil
+	}
+	named := NamedNodes(from)
+	for _, name := range named {
+		if !slices.Contains(all, name) {
+			return nil, exit.Usagef("the cluster has "+strings.Join(all, ", "), "--from %s: there is no node %q", from, name)
+		}
+	}
+	return named, nil
+}
+
+// NamedNodes are the names in a list of nodes.
+func NamedNodes(from string) []string {
+	named := strings.Split(from, ",")
+	for i, name := range named {
+		named[i] = strings.TrimPrefix(strings.TrimSpace(name), "node/")
+	}
+	slices.Sort(named)
+	return slices.Compact(named)
+}
+
+func NodeNamesOf(nodes []corev1.Node) (names []string) {
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	return names
+}
+
+// mostInformative are the names of nodes in this order: those to be drained, one of each zone, the others.
+func mostInformative(nodes []corev1.Node, drained []string) []string {
+	seen := map[string]int{}
+	rank := map[string]int{}
+	for _, node := range nodes {
+		zone := node.Labels[corev1.LabelTopologyZone]
+		if rank[node.Name] = 1 + seen[zone]; slices.Contains(drained, node.Name) {
+			rank[node.Name] = 0
+		}
+		seen[zone]++
+	}
+	names := NodeNamesOf(nodes)
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
+	return names
+}

@@ -1,0 +1,259 @@
+package spec
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lapse/deploy/agent"
+	"lapse/internal/preflight"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/source"
+	"lapse/loadgen"
+	"lapse/loadgen/lookup"
+	"lapse/timeline"
+	"lapse/watcher"
+)
+
+// A Service is a target with the description of its Service. A bare URL has none.
+type Service struct {
+	Target   Target
+	Info     watcher.Info
+	Measured bool // and not only watched
+}
+
+// PortText is the Service's port for people: its name, or its number if it has none.
+func (s Service) PortText() string {
+	return cmp.Or(s.Info.PortName, strconv.Itoa(int(s.Info.Port)))
+}
+
+// Ways are the ways to a target, at least one.
+func (s Service) Ways() []watcher.Way {
+	if len(s.Info.Ways) == 0 {
+		return []watcher.Way{{Port: s.Info.Port}}
+	}
+	return s.Info.Ways
+}
+
+// ProbesOf are the probes of a target: one for each way to it and each kind of connection.
+func (o *Options) ProbesOf(s Service) (probes []loadgen.Probe) {
+	for _, way := range s.Ways() {
+		for _, kind := range kindsOf(o, s.Target) {
+			p := o.ProbeBy(s, way)
+			p.Kind, p.Timeout = timeline.TargetKind(kind), o.Timeout
+			p.Name = strings.Join(slices.DeleteFunc([]string{o.Label(s.Target), way.Name(), kind}, func(part string) bool { return part == "" }), " ")
+			proof := loadgen.ProofOf(p)
+			p.Proves, p.Blind = proof.Text, proof.Blind
+			switch p.Kind {
+			case timeline.Held:
+				o.HoldOpen(&p, o.Held)
+			case timeline.Reused:
+				p.Target.Connections = cmp.Or(p.Connections, loadgen.DefaultConnections)
+			}
+			probes = append(probes, p)
+		}
+	}
+	return probes
+}
+
+// ProbeOf is the probe of a target by its first way, without a kind and a name.
+func (o *Options) ProbeOf(s Service) loadgen.Probe { return o.ProbeBy(s, s.Ways()[0]) }
+
+// ProbeBy is the probe of a target by a way, without a kind and a name.
+func (o *Options) ProbeBy(s Service, way watcher.Way) loadgen.Probe {
+	p := probe(o, timeline.Target{Rate: o.Rate})
+	target, info := s.Target, s.Info
+	if target.Service == "" {
+		p.URL = target.URL.String()
+		return p
+	}
+	p.Service, p.PortName = ServiceKey(info.Service), info.PortName
+	p.Route, p.RouteNode, p.Family, p.Turns = way.Route, way.Node, way.Family, way.Turns
+	p.URL = (&url.URL{Scheme: o.SchemeOf(target), Host: wayHost(info, way, domain(o))}).String()
+	if protocolOf(o, target).Paths {
+		p.URL += target.Path
+	}
+	known := info.Service.Name + "." + info.Service.Namespace
+	if info.Service.ExternalName != "" { // the host does not know the Service's own name
+		known = strings.TrimSuffix(info.Service.ExternalName, ".")
+	}
+	p.Host = cmp.Or(p.Host, known)
+	return p
+}
+
+// probe is a probe of a target with the options that all probes have in common.
+func probe(o *Options, t timeline.Target) loadgen.Probe {
+	return loadgen.Probe{
+		Target:        t,
+		Method:        o.Method,
+		Host:          o.Host,
+		Header:        o.Header,
+		Echo:          o.Sent,
+		Reply:         o.Awaited,
+		RootCAs:       o.roots,
+		Connections:   o.Connections,
+		ExpectStatus:  o.Statuses,
+		ExpectBody:    o.ExpectBody,
+		BackendHeader: o.BackendHeader,
+		GRPCMethod:    o.GRPCMethod,
+		GRPCMessage:   o.GRPCRequest,
+	}
+}
+
+// domain returns the cluster's DNS domain, if requests go to Services by their names.
+func domain(o *Options) string {
+	if o.ByClusterIP {
+		return ""
+	}
+	return ClusterDomain(o.Env)
+}
+
+// wayHost is the host and port of the requests to a Service by a way. Inside a Pod the host is the Service's name, as
+// for its clients. Without a domain it is the Service's address.
+func wayHost(info watcher.Info, way watcher.Way, domain string) string {
+	host := way.Host
+	if host == "" {
+		host = info.Service.ClusterIP
+		if domain != "" {
+			// The dot at the end keeps the resolver from trying the search list first.
+			host = fmt.Sprintf("%s.%s.svc.%s.", info.Service.Name, info.Service.Namespace, domain)
+		}
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(way.Port)))
+}
+
+func ServiceKey(s timeline.Service) string { return s.Namespace + "/" + s.Name }
+
+// ControlRate returns the rate of the control target: that of a single target, and at most [source.MostControl].
+func (s *Spec) ControlRate() float64 {
+	if s.Chooses() {
+		return source.MostControl
+	}
+	return min(s.Rate, source.MostControl)
+}
+
+// AssignedProbes returns the probes of the targets that the coordinator has assigned.
+func (o *Options) AssignedProbes(targets []agent.Assigned) (probes []loadgen.Probe) {
+	for _, t := range targets {
+		probe := probe(o, t.Target)
+		probe.Host = t.Host
+		switch t.Kind {
+		case timeline.Held:
+			probe.Connections = t.Connections
+		case timeline.Control:
+			probe = loadgen.Probe{Target: t.Target}
+		}
+		probes = append(probes, probe)
+	}
+	return probes
+}
+
+// OptionsOf reads how requests are made.
+func OptionsOf(spec []byte) (*Options, error) {
+	var s Plain
+	if err := json.Unmarshal(spec, &s); err != nil {
+		return nil, fmt.Errorf("the run's spec: %w", err)
+	}
+	o := &Options{Spec: Spec(s), Here: true, carried: true, ExternalCommand: s.Duration == 0}
+	for _, check := range []func(*Options) error{(*Options).CheckTargets, checkNumbers, (*Options).CheckRequest, checkProtocols} {
+		if err := check(o); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// Assigned is the Spec for a prober. It contains the values from Secrets instead of their names.
+func (s *Spec) Assigned() Plain {
+	plain := Plain(*s)
+	plain.HeadersFrom, plain.EchoFrom = nil, ""
+	return plain
+}
+
+// FromOutside is the place that --from names for this machine.
+const FromOutside = "outside"
+
+// readOutside takes the workstation out of --from; what is left are nodes.
+func readOutside(o *Options) error {
+	places := strings.Split(o.From, ",")
+	if !slices.Contains(places, FromOutside) {
+		return nil
+	}
+	o.Outside = true
+	o.From = strings.Join(slices.DeleteFunc(places, func(place string) bool { return place == FromOutside }), ",")
+	const advice = "as in `lapse run svc/web --from all,outside -- kubectl drain node1 --ignore-daemonsets`"
+	switch {
+	case o.Changes > 0:
+		return exit.Usagef("drop it from --from", "--from outside: the Service of `lapse routes` has no address outside of the cluster")
+	case o.YAML, o.AgentListen != "":
+		return exit.Usagef("`lapse run` measures from here besides", "--from outside: a Job that is applied by hand has no workstation")
+	case o.Chooses():
+		return exit.Usagef("name the Services; "+advice, "--from outside: chosen Services need not have an address outside of the cluster")
+	case !o.InCluster():
+		return exit.Usagef("drop it, or name a Service; "+advice, "--from outside: what is measured here is measured from nowhere else")
+	}
+	return nil
+}
+
+// OutsideProbes are the probes of this machine: the targets by their outer ways, and an echo server of its own.
+func (o *Options) OutsideProbes() (probes []loadgen.Probe) {
+	for _, s := range o.FromHere {
+		for _, p := range o.ProbesOf(s) {
+			p.Name += " from " + FromOutside
+			probes = append(probes, p)
+		}
+	}
+	return append(probes, loadgen.Probe{Target: timeline.Target{
+		Name: "control from " + FromOutside, Kind: timeline.Control, Rate: o.ControlRate(), Timeout: o.Timeout,
+	}})
+}
+
+// LooksNamesUp reports whether requests go to Services by their names, and to so few that each name is looked up
+// beside them.
+func (o *Options) LooksNamesUp() bool {
+	return o.InCluster() && !o.Chooses() && !o.ByClusterIP && o.CountServices() <= MostNames
+}
+
+// IsHeadless reports whether a Service is asked at its endpoints' own addresses.
+func IsHeadless(info watcher.Info) bool {
+	return slices.ContainsFunc(info.Ways, func(w watcher.Way) bool { return w.Turns })
+}
+
+// CheckPreflight reads the accepted findings, and the node that the command drains.
+func CheckPreflight(o *Options) error {
+	if o.PreflightBaseline != "" {
+		b, err := preflight.ReadBaseline(o.PreflightBaseline)
+		if err != nil {
+			return exit.AsUsage(err)
+		}
+		o.Accepted = b.Accepted
+	}
+	if o.NoPreflight && o.PreflightBaseline != "" {
+		return exit.Usagef("drop one of them", "--preflight-baseline has no effect with --no-preflight")
+	}
+	if d := drains(o.Command); len(d.nodes) == 1 && d.selector == "" {
+		o.Drains = d.nodes[0]
+	}
+	return nil
+}
+
+// DNS says which DNS servers are asked: for the name of a headless Service that is measured, or of the twin of the
+// Service of `lapse routes`, and by `lapse run` for the names of its Services. The workstation finds them, so that
+// the Job needs no right outside of its namespace.
+type DNS struct {
+	Servers  []lookup.Server `json:"servers,omitempty"`
+	NotAsked string          `json:"notAsked,omitzero"` // why there are none, or which were left out
+}
+
+// MostNames is of how many Services the names are looked up. Runs of more are about many Services, and each would add a
+// target for each DNS server.
+const MostNames = 5
+
+// CompareClocks is how often the workstation's clock is compared with the run's.
+const CompareClocks = 10 * time.Second

@@ -1,0 +1,210 @@
+// Package spec is what a run is asked to do: the Spec that a Job gets and a recording keeps, the options of the machine
+// that starts the run, and the checks of both, which ask no cluster.
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"lapse/deploy"
+	"lapse/internal/preflight"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/mask"
+	"lapse/loadgen/hey"
+	"lapse/timeline"
+)
+
+// A Spec is what a run is asked to do: what to send where, for how long, and how to judge it. It is made from flags
+// once, where the user is, and checked there. A Job gets it as one value, and the recording keeps it. What only
+// concerns the workstation is in [Options].
+//
+// Its JSON hides secrets, wherever it is written: names of headers stay, their values do not. [Spec.Secrets] has the
+// rest.
+type Spec struct {
+	Targets   []string `json:"targets"`            // TARGET arguments
+	Namespace string   `json:"namespace,omitzero"` // of the Services; empty: the kubeconfig's
+	Watch     string   `json:"watch,omitzero"`     // a Service that is only watched
+
+	OnNode        string              `json:"onNode,omitzero"`        // instead of Targets: the Services with ready endpoints on this node
+	AllNamespaces bool                `json:"allNamespaces,omitzero"` // instead of Targets: the Services of all namespaces
+	Selector      string              `json:"selector,omitzero"`      // of the Services' labels
+	Chosen        []ChosenService     `json:"chosen,omitempty"`       // what these mean
+	SetAside      []timeline.SetAside `json:"setAside,omitempty"`     // what they mean and cannot be measured
+
+	NoPreflight bool                   `json:"noPreflight,omitzero"` // nothing is predicted
+	Accepted    []preflight.Acceptance `json:"accepted,omitempty"`   // predictions that somebody has accepted
+	Drains      string                 `json:"drains,omitzero"`      // the node that the command drains, if it names one
+
+	Probers    []string      `json:"probers,omitempty"`   // the nodes to measure from; none: from the Job's own alone
+	ProberWait time.Duration `json:"proberWait,omitzero"` // how long the run waits for all of them to measure
+
+	ProberNodes string `json:"proberNodes,omitzero"` // which nodes Probers are, where the Job is to find that out when it starts: all, names or a label selector
+
+	Outside bool `json:"outside,omitzero"` // the workstation measures, too, by the Services' addresses outside of the cluster
+
+	DNS *DNS `json:"dns,omitzero"` // which DNS servers are asked; absent: none is to be
+
+	Rate        float64       `json:"rate"`               // requests per second, for each of Kinds
+	TotalRate   float64       `json:"totalRate,omitzero"` // requests per second that Rate was made from, shared by all judged targets
+	DirectRate  float64       `json:"directRate"`         // requests per second for all Pods' own addresses together
+	Pacing      string        `json:"pacing"`
+	Kinds       []string      `json:"kinds"` // of connections: new, reused, held
+	Connections int           `json:"connections"`
+	Held        int           `json:"held,omitzero"`      // connections that are kept open for the whole run, of each target
+	Heartbeat   time.Duration `json:"heartbeat,omitzero"` // on each of them
+	Timeout     time.Duration `json:"timeout"`
+	Duration    time.Duration `json:"duration,omitzero"` // 0: as long as the command runs
+	Baseline    time.Duration `json:"baseline"`
+	Settle      time.Duration `json:"settle"`
+
+	Scheme        string   `json:"scheme"`               // of Services
+	ByClusterIP   bool     `json:"byClusterIP,omitzero"` // requests to Services go to their addresses; no DNS server is asked for their names
+	Method        string   `json:"method"`
+	Host          string   `json:"host,omitzero"`
+	Headers       []string `json:"headers,omitempty"`     // a secret, but for the names: "Name: value"
+	HeadersFrom   []string `json:"headersFrom,omitempty"` // names of Secrets
+	ExpectStatus  string   `json:"expectStatus,omitzero"`
+	ExpectBody    string   `json:"expectBody,omitzero"`
+	Echo          string   `json:"echo,omitzero"`     // a secret
+	EchoFrom      string   `json:"echoFrom,omitzero"` // the name of a Secret
+	BackendHeader string   `json:"backendHeader,omitzero"`
+	GRPCMethod    string   `json:"grpcMethod,omitzero"`
+	GRPCRequest   []byte   `json:"grpcRequest,omitempty"` // a secret: what it is called with, encoded
+	CAPEM         string   `json:"caPEM,omitzero"`        // the authorities to trust
+	Hammer        string   `json:"hammer,omitzero"`       // a secret where it has headers or a body
+
+	Join       time.Duration `json:"join"`
+	Slow       time.Duration `json:"slow,omitzero"`
+	Resolution time.Duration `json:"resolution,omitzero"`
+	Coverage   string        `json:"minCoverage"`
+
+	NodeCoverage string `json:"minNodeCoverage,omitzero"` // of each node of Probers; empty: as Coverage
+
+	GateExprs []string `json:"failIf,omitempty"`
+
+	MaxDuration        time.Duration `json:"maxDuration"`                 // the Job ends itself after it
+	WorkstationTimeout time.Duration `json:"workstationTimeout,omitzero"` // after so long without a sign of life of the workstation that runs the command, the Job ends the run
+	Hold               time.Duration `json:"hold"`                        // how long the Job keeps its result
+}
+
+// Plain is a Spec whose JSON hides nothing.
+type Plain Spec
+
+// MarshalJSON writes s without its secrets.
+func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(Plain(s.public())) }
+
+// public is s with "***" in place of each secret.
+func (s Spec) public() Spec {
+	s.Targets, s.Headers = slices.Clone(s.Targets), slices.Clone(s.Headers)
+	for i, target := range s.Targets {
+		s.Targets[i] = mask.Text(target) // a token in a query
+	}
+	for i, header := range s.Headers {
+		s.Headers[i] = mask.Header(header)
+	}
+	if s.Echo != "" {
+		s.Echo = mask.Hidden
+	}
+	if len(s.GRPCRequest) > 0 {
+		s.GRPCRequest = []byte(mask.Hidden)
+	}
+	if hey.Hides(s.Hammer) {
+		s.Hammer = hey.Public(s.Hammer)
+	}
+	return s
+}
+
+// Secrets is the JSON of those fields that hold secrets, or nil if none does. It belongs into a Secret and nowhere
+// else.
+func (s Spec) Secrets() []byte {
+	whole, public := fieldsOf(s), fieldsOf(s.public())
+	maps.DeleteFunc(whole, func(name string, value json.RawMessage) bool { return bytes.Equal(value, public[name]) })
+	if len(whole) == 0 {
+		return nil
+	}
+	return MustMarshal(whole)
+}
+
+func fieldsOf(s Spec) (fields map[string]json.RawMessage) {
+	if err := json.Unmarshal(MustMarshal(Plain(s)), &fields); err != nil {
+		panic(err) // it was just written
+	}
+	return fields
+}
+
+// MustMarshal is the JSON of what always has one.
+func MustMarshal(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// ReadSpec puts a Spec together from its JSON and its secrets' JSON, if there are any. Errors do not show the secrets.
+func ReadSpec(public, secrets string) (Spec, error) {
+	const hint = "the workstation writes it: is the image of another version of Lapse?"
+	var s Plain
+	decoder := json.NewDecoder(strings.NewReader(public))
+	decoder.DisallowUnknownFields() // a flag that this version does not know would be ignored
+	if err := decoder.Decode(&s); err != nil {
+		return Spec{}, exit.Usagef(hint, "%s: %w", deploy.EnvSpec, err)
+	}
+	if secrets != "" && json.Unmarshal([]byte(secrets), &s) != nil {
+		return Spec{}, exit.Usagef(hint, "the run's Secret cannot be read")
+	}
+	return Spec(s), nil
+}
+
+// AddSecrets adds the headers and the text to echo which the kubelet has put into the environment from the user's
+// Secrets.
+func (s *Spec) AddSecrets(environ []string) {
+	for _, variable := range slices.Sorted(slices.Values(environ)) {
+		if text, ok := strings.CutPrefix(variable, deploy.EnvEcho+"="); ok {
+			s.Echo = text
+		}
+		numbered, ok := strings.CutPrefix(variable, deploy.EnvHeader)
+		if !ok {
+			continue
+		}
+		_, header, _ := strings.Cut(numbered, "_")
+		name, value, _ := strings.Cut(header, "=")
+		s.Headers = append(s.Headers, name+": "+strings.TrimSpace(value))
+	}
+}
+
+// CheckSecrets reads which Secrets are meant.
+func (o *Options) CheckSecrets() error {
+	if o.AgentListen == "" && o.Echo != "" && o.EchoFrom != "" { // the agent has the text from the Secret
+		return exit.Usagef("drop one of them", "both --echo and --echo-from: which text shall be sent?")
+	}
+	var err error
+	for i, given := range o.HeadersFrom {
+		if o.HeadersFrom[i], err = secretName("header-from", given); err != nil {
+			return err
+		}
+	}
+	if o.EchoFrom != "" {
+		o.EchoFrom, err = secretName("echo-from", o.EchoFrom)
+	}
+	return err
+}
+
+func secretName(flag, given string) (string, error) {
+	name := strings.TrimPrefix(given, "secret/")
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return "", exit.Usagef(fmt.Sprintf("as in --%s secret/web-auth", flag), "--%s %q is no name of a Secret: %s", flag, given, problems[0])
+	}
+	return name, nil
+}
+
+// SecretHint says how to give a header that `lapse gen` must not print.
+const SecretHint = "put it into a Secret in the Service's namespace, whose keys are names of headers, as in `kubectl create secret generic web-auth " +
+	"--from-literal=Authorization='Bearer …'`, and give --header-from secret/web-auth"

@@ -1,0 +1,187 @@
+package spec
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/net/idna"
+
+	"lapse/internal/hint"
+	"lapse/internal/run/exit"
+	"lapse/loadgen"
+	"lapse/watcher"
+)
+
+// A Target is what the user asked to measure: a Service of the cluster, or a bare URL.
+type Target struct {
+	Service string   // name of a Service; empty for a bare URL
+	Port    string   // the Service's port, by number or name; empty if it has only one
+	Routes  string   // the ways to the Service, as in clusterip,nodeport:node2; empty: its default
+	Path    string   // what to request of the Service, from the slash on
+	URL     *url.URL // the bare URL
+
+	// Of a Service that was chosen.
+	Namespace string // where it is; empty: where the run is
+	scheme    string // what it speaks; empty: what --scheme says
+	Label     string // what its targets are called
+}
+
+func (s Target) String() string {
+	if s.Service == "" {
+		return s.URL.Redacted()
+	}
+	out := "svc/" + s.Service
+	if s.Port != "" {
+		out += ":" + s.Port
+	}
+	if s.Routes != "" {
+		out += routeMark + s.Routes
+	}
+	return out + s.Path
+}
+
+// routeMark stands before the routes of a Service, which come before its path: a path has a query of its own.
+const routeMark = "?route="
+
+// RouteNames are the routes there are, as ?route= takes them.
+func RouteNames() []string { return watcher.RouteNames() }
+
+// askedRoutes are the routes that were named.
+func (s Target) askedRoutes() []watcher.AskedRoute {
+	if s.Routes == "" {
+		return nil
+	}
+	routes, _ := watcher.ParseRoutes(s.Routes) // checked when s was parsed
+	return routes
+}
+
+// NeedsNodes reports whether nodes must be listed to find the ways to the Service.
+func (s Target) NeedsNodes() bool { return watcher.NeedsNodes(s.askedRoutes()) }
+
+// NotCoveredLines say before a run what its pass will say nothing of.
+func NotCoveredLines(info watcher.Info) (lines []string) {
+	for _, sentence := range info.Service.NotCovered {
+		lines = append(lines, "not covered of svc/"+info.Service.Name+": "+sentence)
+	}
+	return lines
+}
+
+// TargetHint says what a target looks like.
+var TargetHint = func() string {
+	forms := []string{"svc/NAME[:PORT][" + routeMark + "ROUTE,…][/PATH]"}
+	for _, p := range loadgen.Protocols {
+		forms = append(forms, p.Example)
+	}
+	return "a target is " + strings.Join(forms, ", ")
+}()
+
+// ParseTarget reads a TARGET argument.
+func ParseTarget(arg string) (Target, error) {
+	if rest, ok := cutService(arg); ok {
+		return parseService(arg, rest)
+	}
+	u, err := url.Parse(arg)
+	if err != nil {
+		return Target{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
+	}
+	p, known := loadgen.ProtocolOf(u.Scheme)
+	switch {
+	case !known:
+		return Target{}, exit.Usagef(TargetHint, "target %q is neither a Service nor an %s URL", arg, loadgen.Schemes(""))
+	case u.Hostname() == "":
+		return Target{}, exit.Usagef(TargetHint, "target %q names no host", arg)
+	case u.Port() != "" && !validPort(u.Port()):
+		return Target{}, exit.Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
+	}
+	if u.Host, err = AsciiHost(u.Host); err != nil {
+		return Target{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
+	}
+	if p.Port == "" && u.Port() == "" || !p.Paths && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
+		return Target{}, exit.Usagef(TargetHint, "target %q: a target of %s is %s", arg, p.Scheme, p.Example)
+	}
+	return Target{URL: u}, nil
+}
+
+func cutService(arg string) (string, bool) {
+	for _, prefix := range []string{"svc/", "service/", "services/"} {
+		if rest, ok := strings.CutPrefix(arg, prefix); ok {
+			return rest, true
+		}
+	}
+	return "", false
+}
+
+func parseService(arg, rest string) (Target, error) {
+	name, path := rest, "/"
+	if i := strings.IndexByte(rest, '/'); i >= 0 {
+		name, path = rest[:i], rest[i:]
+	}
+	name, routes, hasRoutes := strings.Cut(name, "?")
+	name, port, hasPort := strings.Cut(name, ":")
+	switch {
+	case name == "":
+		return Target{}, exit.Usagef(TargetHint, "target %q names no Service", arg)
+	case hasPort && port == "":
+		return Target{}, exit.Usagef(TargetHint, "target %q: no port after the colon", arg)
+	}
+	if _, err := strconv.Atoi(port); err == nil && !validPort(port) {
+		return Target{}, exit.Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, port)
+	}
+	if _, err := url.ParseRequestURI(path); err != nil {
+		return Target{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
+	}
+	spec := Target{Service: name, Port: port, Path: path}
+	if hasRoutes {
+		return spec.by(arg, routes)
+	}
+	if _, query, _ := strings.Cut(path, routeMark); query != "" {
+		if _, err := watcher.ParseRoutes(query); err == nil {
+			return Target{}, exit.Usagef("as in "+Target{Service: name, Port: port, Routes: query, Path: strings.TrimSuffix(path, routeMark+query)}.String(),
+				"target %q: routes come before the path", arg)
+		}
+	}
+	return spec, nil
+}
+
+// by is s with the routes that the query of its name has.
+func (s Target) by(arg, query string) (Target, error) {
+	routes, ok := strings.CutPrefix("?"+query, routeMark)
+	if !ok {
+		return Target{}, exit.Usagef("as in svc/"+s.Service+routeMark+"nodeport", "target %q: a Service takes %s and nothing else", arg, strings.TrimPrefix(routeMark, "?"))
+	}
+	asked, err := watcher.ParseRoutes(routes)
+	if err != nil {
+		return Target{}, exit.Usagef(hint.Of(err), "target %q: %w", arg, err)
+	}
+	names := make([]string, len(asked))
+	for i, a := range asked {
+		names[i] = a.String()
+	}
+	s.Routes = strings.Join(names, ",")
+	return s, nil
+}
+
+func validPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
+}
+
+// AsciiHost writes a host's name as DNS and HTTP do, bücher.example as xn--bcher-kva.example. A port stays as it is.
+// https://www.rfc-editor.org/rfc/rfc5891
+func AsciiHost(host string) (string, error) {
+	if !strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return host, nil
+	}
+	name, port, found := strings.Cut(host, ":")
+	ascii, err := idna.Lookup.ToASCII(name)
+	if err != nil {
+		return "", fmt.Errorf("host %q cannot be written in ASCII: %w", name, err)
+	}
+	if found {
+		ascii += ":" + port
+	}
+	return ascii, nil
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"lapse/loadgen/internal/protocol"
+	"lapse/loadgen/internal/stall"
+	"lapse/timeline"
+)
+
+// aRequester returns a requester of target 1, which shares nothing with others.
+func aRequester(clock timeline.Clock, rate float64) *Requester {
+	q := &Requester{Inflight: newInflight()}
+	q.Compiled = &protocol.Compiled{ID: 1, Timeout: protocol.DefaultTimeout}
+	q.Shared = Shared{Clock: clock, Log: slog.New(slog.DiscardHandler), Stalls: &stall.Detector{}, Notes: &Notes{}}
+	q.SetRate(rate)
+	return q
+}
+
+// overHTTP2 returns a connection of HTTP/2 after both prefaces, and its other end.
+func overHTTP2(t *testing.T) (*protocol.Conn, *net.TCPConn) {
+	t.Helper()
+	plan, err := protocol.Compile(probe(1, timeline.New, "h2c://web/", 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := tcpPair(t)
+	peer := http2.NewFramer(theirs, theirs)
+	if err := peer.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	c := protocol.NewConn(ours)
+	if c.Dialog, err = plan.Stateful.Begin(&c.Conn); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(theirs, make([]byte, len(http2.ClientPreface))); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		f, err := peer.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, ok := f.(*http2.SettingsFrame); ok && s.IsAck() {
+			return c, theirs
+		}
+	}
+}

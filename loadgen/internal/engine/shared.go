@@ -1,0 +1,17 @@
+package engine
+
+import (
+	"log/slog"
+
+	"lapse/loadgen/internal/stall"
+	"lapse/timeline"
+)
+
+// A Shared is what the requesters of a prober have in common.
+type Shared struct {
+	Clock   timeline.Clock
+	Log     *slog.Logger
+	Stalls  *stall.Detector
+	Polling *Polling // nil for none
+	*Notes
+}
