@@ -27,7 +27,7 @@ type page struct {
 	LoadBefore string // of the machine, before this began
 
 	Exact     string
-	Beside    []string // a table for each number of busy processes; the page shows the last
+	Beside    string
 	Forgiven  string
 	Stepped   bool
 	Faults    string
@@ -96,14 +96,6 @@ func claimTable(p *page, prefix string, figures []figure, results []result) stri
 		}
 	}
 	return table([]string{"figure", "median (min..max)", "must"}, rows)
-}
-
-// Busiest returns the table of the most busy processes.
-func (p *page) Busiest() string {
-	if len(p.Beside) == 0 {
-		return ""
-	}
-	return p.Beside[len(p.Beside)-1]
 }
 
 // Summary returns the table of targets: those that no other table has, and those that were missed or not measured.

@@ -54,7 +54,7 @@ var analysisBenchmarks = []string{"Analyze|TrackerAdd|Write|Read$", "Scale"}
 func runAnalysis(ctx context.Context, b *bench, page *page, _ *settings) error {
 	var lines []*benchfmt.Result
 	for _, benchmarks := range analysisBenchmarks {
-		more, err := b.goBench(ctx, benchmarks, "-count", strconv.Itoa(b.runs), "./correlate", "./record")
+		more, err := b.goBench(ctx, benchmarks, "-count", strconv.Itoa(b.runs), "./correlate", "./internal/record")
 		if err != nil {
 			return err
 		}

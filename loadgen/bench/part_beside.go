@@ -11,8 +11,8 @@ import (
 
 const besideRate = 500
 
-// neighbours are how many busy processes run beside the tools.
-var neighbours = []int{0, 2, 4}
+// neighbours is the number of busy processes that run beside the tools.
+const neighbours = 4
 
 // usualSlice is the whole program without its wish for a short slice.
 var usualSlice = tool{name: "`lapse run` without the short slice", command: func(b bench, l load) []string {
@@ -51,17 +51,15 @@ func gapsOver(limit time.Duration) func(*result) float64 {
 func runBeside(ctx context.Context, b *bench, page *page, _ *settings) error {
 	t := trial{load: load{Rate: besideRate, Connections: peerConnections, For: min(b.length, 10*time.Second), CPU: -1},
 		record: true}
-	for _, n := range neighbours {
-		results, err := b.beside(ctx, n, t)
-		if err != nil {
-			return err
-		}
-		page.Beside = append(page.Beside, besideTable(n, results))
+	results, err := b.beside(ctx, t)
+	if err != nil {
+		return err
 	}
+	page.Beside = besideTable(results)
 	return nil
 }
 
-func (b *bench) beside(ctx context.Context, n int, t trial) (results map[string][]result, err error) {
+func (b *bench) beside(ctx context.Context, t trial) (results map[string][]result, err error) {
 	var busy []*exec.Cmd
 	defer func() {
 		for _, cmd := range busy {
@@ -69,7 +67,7 @@ func (b *bench) beside(ctx context.Context, n int, t trial) (results map[string]
 			_ = cmd.Wait() // it was killed
 		}
 	}()
-	for range n {
+	for range neighbours {
 		cmd := exec.CommandContext(ctx, b.self, "--role", "busy")
 		if err := cmd.Start(); err != nil {
 			return nil, err
@@ -86,7 +84,7 @@ func (b *bench) beside(ctx context.Context, n int, t trial) (results map[string]
 			}
 			r.length = t.load.For
 			fmt.Fprintf(b.talk, "  run %d beside %d, %s: %.2f ms behind at p99, %.2f %% in gaps over 10 ms, load %s\n",
-				i+1, n, tool.name, behindAt(0.99)(&r), gapsOver(10*time.Millisecond)(&r), loadNow())
+				i+1, neighbours, tool.name, behindAt(0.99)(&r), gapsOver(10*time.Millisecond)(&r), loadNow())
 			results[tool.name] = append(results[tool.name], r)
 		}
 	}
@@ -94,8 +92,8 @@ func (b *bench) beside(ctx context.Context, n int, t trial) (results map[string]
 }
 
 // besideTable has a row for each figure and a column for each tool.
-func besideTable(n int, results map[string][]result) string {
-	head := []string{fmt.Sprintf("beside %d busy processes", n)}
+func besideTable(results map[string][]result) string {
+	head := []string{fmt.Sprintf("beside %d busy processes", neighbours)}
 	for _, t := range besideTools {
 		head = append(head, t.name)
 	}
