@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -51,6 +52,19 @@ func (r Range) AtMost() float64 {
 		return math.Inf(1)
 	}
 	return r.Max
+}
+
+// Code returns what a container or the command ended with, and 0 where that is not known.
+func (e *Event) Code() int {
+	if e.ExitCode == nil {
+		return 0
+	}
+	return *e.ExitCode
+}
+
+// Judged returns the targets that count.
+func (tl *Timeline) Judged() []Target {
+	return slices.DeleteFunc(slices.Clone(tl.Targets), func(t Target) bool { return !t.Kind.Judged() })
 }
 
 // ServiceCoverage is the share of the time in which what the target sends to was observed, by it or by another

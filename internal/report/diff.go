@@ -31,8 +31,8 @@ func Compare(a, b *model.Timeline, nameA, nameB string) *Comparison {
 // What the figures mean, said below every comparison.
 const (
 	diffBounds = "bounds hold with 99 % probability (shares: Clopper-Pearson; quantiles: order statistics and the " +
-		"width of a slot; lengths: brackets, unobserved time and what fits between two requests); only bounds that do " +
-		"not overlap are a change"
+		"width of a slot; lengths: brackets, unobserved time and what fits between two requests); only bounds that " +
+		"do not overlap are a change"
 	diffCaution = "failures and slow answers of one event are not independent, " +
 		"and one run of each cannot tell how much such events differ: repeat both before you trust a change"
 )
@@ -156,7 +156,8 @@ func diffDocument(c *Comparison, nameWidth int) document.Document {
 	note := document.Section{Title: "note", Blocks: []document.Block{
 		document.Note{Text: diffBounds, Tone: document.Dim}, document.Note{Text: diffCaution, Tone: document.Dim},
 	}}
-	for _, s := range []document.Section{diffRuns(c), notComparable(c), diffChanges(c, nameWidth), diffCauses(c), note} {
+	sections := []document.Section{diffRuns(c), notComparable(c), diffChanges(c, nameWidth), diffCauses(c), note}
+	for _, s := range sections {
 		if len(s.Blocks) > 0 {
 			d.Sections = append(d.Sections, s)
 		}

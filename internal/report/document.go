@@ -14,7 +14,7 @@ import (
 // sections are what a summary says below its verdict. Each is a file, and a line here.
 var sections = []func(*view) document.Section{
 	gatesSection, servicesSection, incidentsSection, heldSection, windowsSection, preflightSection, unobservedSection,
-	stripsSection, routesSection, dnsSection, keepServingSection, latencySection, hammerSection,
+	timelineSection, routesSection, dnsSection, keepServingSection, latencySection, hammerSection,
 	notCoveredSection, validitySection, specSection, filesSection,
 }
 
@@ -57,7 +57,7 @@ const documentNames = 40
 // own name, cut to width unless it would be another's then.
 func targetNames(tl *model.Timeline, width int) map[string]string {
 	kinds := map[timeline.TargetKind]int{}
-	for _, t := range judged(tl) {
+	for _, t := range tl.Judged() {
 		kinds[t.Kind]++
 	}
 	names := map[string]string{}
@@ -107,11 +107,6 @@ func (v *view) nameList(targets []string) string {
 		short[i] = v.name(t)
 	}
 	return listed(short)
-}
-
-// judged are the targets that count.
-func judged(tl *model.Timeline) []model.Target {
-	return slices.DeleteFunc(slices.Clone(tl.Targets), func(t model.Target) bool { return !t.Kind.Judged() })
 }
 
 func sum[T any, N ~int | ~int64 | ~float64](list []T, value func(T) N) N {

@@ -26,7 +26,7 @@ func latencySection(v *view) document.Section {
 			{Title: "max", Right: true},
 		},
 	}
-	targets := judged(v.Timeline)
+	targets := v.Timeline.Judged()
 	if more := len(targets) - mostLatencies; more > 0 {
 		slices.SortStableFunc(targets, func(a, b model.Target) int {
 			return cmp.Compare(worstLatency(b), worstLatency(a))

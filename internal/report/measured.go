@@ -15,7 +15,7 @@ import (
 // measured says what was measured, when, for how long and how hard.
 func measured(tl *model.Timeline) string {
 	parts := []string{subject(tl.Run)}
-	if judged := judged(tl); len(judged) > 0 {
+	if judged := tl.Judged(); len(judged) > 0 {
 		rate := sum(judged, func(t model.Target) float64 { return t.Rate })
 		parts = append(parts, quantity.Count(len(judged), "target")+", "+quantity.Number(rate)+"/s asked")
 	}

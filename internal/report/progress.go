@@ -296,14 +296,6 @@ func backAgainText(w *model.CutWindow) string {
 	return text
 }
 
-// exitCode is what a container or the command ended with, and 0 where that is not known.
-func exitCode(e model.Event) int {
-	if e.ExitCode == nil {
-		return 0
-	}
-	return *e.ExitCode
-}
-
 // eventText describes an event that changes the state of the run; it is empty for others.
 func eventText(e model.Event) string {
 	switch e.Kind {
@@ -311,7 +303,7 @@ func eventText(e model.Event) string {
 		return e.To + detailOf(e)
 	case timeline.Command:
 		if e.To == "exited" {
-			return fmt.Sprintf("command exited with code %d", exitCode(e))
+			return fmt.Sprintf("command exited with code %d", e.Code())
 		}
 		return "command " + e.To + detailOf(e)
 	case timeline.Hammer:

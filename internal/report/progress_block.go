@@ -78,14 +78,14 @@ func phase(tl *model.Timeline) string {
 }
 
 func rateText(tl *model.Timeline) string {
-	targets := judged(tl)
+	targets := tl.Judged()
 	return fmt.Sprintf("%s/s of %s/s",
 		quantity.Number(sum(targets, func(t model.Target) float64 { return t.AchievedRate })),
 		quantity.Number(sum(targets, func(t model.Target) float64 { return t.Rate })))
 }
 
 func countText(tl *model.Timeline) string {
-	targets := judged(tl)
+	targets := tl.Judged()
 	return fmt.Sprintf("sent %d, failed %d",
 		sum(targets, func(t model.Target) int { return t.Sent }),
 		sum(targets, func(t model.Target) int { return t.Failed }))
@@ -156,7 +156,8 @@ func health(tl *model.Timeline) []string {
 				"%s coverage %s", t.Name, quantity.Coverage(t.Coverage),
 			))
 		case t.Late*100 > t.Sent:
-			miss(wording.ProberStalled, fmt.Sprintf("%s late %s", t.Name, quantity.Percent(float64(t.Late)/float64(t.Sent))))
+			late := quantity.Percent(float64(t.Late) / float64(t.Sent))
+			miss(wording.ProberStalled, fmt.Sprintf("%s late %s", t.Name, late))
 		}
 	}
 	for i, reason := range reasons {

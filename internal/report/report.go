@@ -1,6 +1,6 @@
-// Package report renders a judged run for its readers: people at a terminal, and programs. There is
-// one file per format, and [Formats] is the table
-// of them. [Progress] is the view while the run still goes on.
+// Package report renders a judged run for its readers: people at a terminal, and programs. There is one file per
+// format, and [Formats] is the table of them. Package chart draws the run, package export writes its facts. [Progress]
+// is the view while the run still goes on.
 //
 // Whatever comes from outside, such as Pod names, event messages and the output of commands, is made
 // harmless before it reaches a terminal: it can neither move the cursor nor colour a verdict.
@@ -13,6 +13,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/internal/report/document"
+	"lapse/internal/report/export"
 	"lapse/timeline"
 )
 
@@ -50,10 +51,9 @@ type Saved struct {
 	Judged *model.Timeline
 }
 
-// Formats are all of them. Each is a file, and a line here.
-var Formats = []Format{
-	tableFormat, jsonFormat, markdownFormat, junitFormat, htmlFormat, csvFormat, eventsFormat, heldFormat, hlogFormat,
-}
+// Formats lists all of them: what is written of a judged run, each a file and a word here, and what is written of the
+// facts, each a file and a word in [export.Formats].
+var Formats = append([]Format{tableFormat, jsonFormat, markdownFormat, junitFormat, htmlFormat}, factsFormats()...)
 
 // FormatNamed returns the one of formats that has a name.
 func FormatNamed(formats []Format, name string) (Format, bool) {
@@ -74,7 +74,17 @@ func judgedBy(write func(io.Writer, *model.Timeline, Options) error) func(io.Wri
 	return func(w io.Writer, s Saved, opts Options) error { return write(w, s.Judged, opts) }
 }
 
-// factsBy makes a format's Write of a function of the facts.
-func factsBy(write func(io.Writer, timeline.Run) error) func(io.Writer, Saved, Options) error {
-	return func(w io.Writer, s Saved, _ Options) error { return write(w, s.Facts) }
+// factsFormats returns the formats that are written from the facts.
+func factsFormats() (formats []Format) {
+	for _, f := range export.Formats {
+		formats = append(formats, Format{
+			Name:  f.Name,
+			Doc:   f.Doc,
+			Ext:   f.Ext,
+			Facts: true,
+			Left:  f.Left,
+			Write: func(w io.Writer, s Saved, _ Options) error { return f.Write(w, s.Facts) },
+		})
+	}
+	return formats
 }

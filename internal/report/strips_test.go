@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -169,19 +170,28 @@ func TestLanesShowThePodsThatChanged(t *testing.T) {
 }
 
 func TestWorstPodsAreShownFirst(t *testing.T) {
+	const mostPods = 12
 	tl := crowd()
 	for i := range 20 { // more that came than fit
 		tl.Pods = append(tl.Pods, model.Pod{Name: fmt.Sprintf("web-7c9d-more%02d", i), UID: fmt.Sprintf("more-%d", i), Created: &model.Instant{Latest: s}, States: lane("1s pending, 2s ready")})
 	}
 	tl.Pods[3].States = lane("1300ms ready, 50s crashed, 51s running")
 	tl.Windows = []model.Window{{ID: 1, Target: "web new", Causes: []model.Cause{{Text: "node-a still routed to web-7c9d-old58 for 1 s"}}}}
-	pods, steady, hidden := podsToShow(tl, exitsOf(tl))
-	var names []string
-	for _, p := range pods[:4] {
-		names = append(names, lastPart(p.Name))
+	var out strings.Builder
+	if err := Table(&out, tl, Options{Width: 100, Verbose: true}); err != nil {
+		t.Fatal(err)
 	}
-	if want := "[old03 old58 old57 old59]"; fmt.Sprint(names) != want || len(pods) != maxPods || steady != 56 || hidden != 27-maxPods {
-		t.Errorf("%v first of %d, %d steady, %d hidden; want %s first of %d, 56, %d", names, len(pods), steady, hidden, want, maxPods, 27-maxPods)
+	var names []string
+	for _, row := range regexp.MustCompile(`(?m)^ +pod (\w+)`).FindAllStringSubmatch(out.String(), -1) {
+		names = append(names, row[1])
+	}
+	if want := "[old03 old58 old57 old59]"; len(names) != mostPods || fmt.Sprint(names[:4]) != want {
+		t.Errorf("the rows are of %v; want %s first of %d", names, want, mostPods)
+	}
+	for _, want := range []string{"56 more Pods ready all the time", fmt.Sprintf("%d more Pods changed, less", 27-mostPods)} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
 	}
 }
 

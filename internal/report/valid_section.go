@@ -46,7 +46,7 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 	if tl.Run.Unsaved != "" {
 		parts = append(parts, "not all on disk: "+tl.Run.Unsaved)
 	}
-	for _, t := range judged(tl) {
+	for _, t := range tl.Judged() {
 		if 10*t.NewConnections > t.OK {
 			parts = append(parts, fmt.Sprintf("%s: %d of %s came over a new connection",
 				names[t.Name], t.NewConnections, quantity.Count(t.OK, "good answer")))
@@ -59,7 +59,7 @@ func validityParts(tl *model.Timeline, names map[string]string) []string {
 // successes are what a success proves, if all judged targets agree: the headline names those that are blind.
 func successes(tl *model.Timeline) []string {
 	proves := ""
-	for i, t := range judged(tl) {
+	for i, t := range tl.Judged() {
 		if i > 0 && t.Proves != proves || t.Blind {
 			return nil
 		}
@@ -107,7 +107,7 @@ func lateness(tl *model.Timeline, names map[string]string) string {
 	}
 	parts = append(parts, late)
 	var slower []string
-	for _, t := range judged(tl) {
+	for _, t := range tl.Judged() {
 		if t.AchievedRate < 0.98*t.Rate {
 			slower = append(slower, fmt.Sprintf(
 				"%s sent %s/s of %s/s", names[t.Name], quantity.Number(t.AchievedRate), quantity.Number(t.Rate),

@@ -91,7 +91,8 @@ func Write(w io.Writer, suites ...Suite) error {
 	if err != nil {
 		return fmt.Errorf("encode JUnit: %w", err)
 	}
-	text = bytes.ReplaceAll(text, []byte("&#xA;"), []byte("\n")) // to be read by people; in an attribute it counts as a blank
+	// people read it; in an attribute it counts as a blank
+	text = bytes.ReplaceAll(text, []byte("&#xA;"), []byte("\n"))
 	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
 	return err
 }

@@ -22,6 +22,7 @@ import (
 	"lapse/internal/hint"
 	"lapse/internal/record"
 	"lapse/internal/report"
+	"lapse/internal/report/export"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/judging"
 	"lapse/internal/run/terminal"
@@ -238,7 +239,7 @@ func openFacts(path string, f report.Format) (Saved, error) {
 	if f.Left == "" {
 		return Saved{}, exit.Usagef("-o csv and -o events write what it holds", "-o %s needs the run's recording, %s: %s does not hold it", f.Name, FactsFile, file)
 	}
-	return Saved{Run: report.Facts(tl), Broken: fmt.Errorf("%s: %s holds no more, and its recording is not here", f.Left, file)}, nil
+	return Saved{Run: export.Facts(tl), Broken: fmt.Errorf("%s: %s holds no more, and its recording is not here", f.Left, file)}, nil
 }
 
 // Load judges the saved run at path, a run's directory or its recording. Where only its timeline.json is left it

@@ -1,4 +1,4 @@
-package report
+package export
 
 import (
 	"encoding/csv"
@@ -14,16 +14,21 @@ import (
 	"lapse/timeline"
 )
 
-var (
-	csvFormat = Format{
-		Name: "csv", Doc: "a CSV row for every request", Ext: "csv",
-		Facts: true, Left: "the failed requests", Write: factsBy(RequestsCSV),
-	}
-	eventsFormat = Format{
-		Name: "events", Doc: "a CSV row for every event: Pods, endpoints, nodes, the command, the run itself", Ext: "csv",
-		Facts: true, Left: "the events, without what bounds each from below", Write: factsBy(EventsCSV),
-	}
-)
+var csvFormat = Format{
+	Name:  "csv",
+	Doc:   "a CSV row for every request",
+	Ext:   "csv",
+	Left:  "the failed requests",
+	Write: RequestsCSV,
+}
+
+var eventsFormat = Format{
+	Name:  "events",
+	Doc:   "a CSV row for every event: Pods, endpoints, nodes, the command, the run itself",
+	Ext:   "csv",
+	Left:  "the events, without what bounds each from below",
+	Write: EventsCSV,
+}
 
 // A number is what a source calls a backend or a peer.
 type number struct {

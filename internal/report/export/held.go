@@ -1,4 +1,4 @@
-package report
+package export
 
 import (
 	"io"
@@ -8,8 +8,10 @@ import (
 )
 
 var heldFormat = Format{
-	Name: "held", Doc: "a CSV row for everything that became of a held connection: opened, failed, cut, closed", Ext: "csv",
-	Facts: true, Write: factsBy(HeldCSV),
+	Name:  "held",
+	Doc:   "a CSV row for everything that became of a held connection: opened, failed, cut, closed",
+	Ext:   "csv",
+	Write: HeldCSV,
 }
 
 // heldColumns are the columns of [HeldCSV].

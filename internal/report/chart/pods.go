@@ -1,4 +1,4 @@
-package report
+package chart
 
 import (
 	"cmp"
@@ -55,10 +55,13 @@ func (c *chart) podRows(pod model.Pod, label string) []row {
 // targets.
 func (c *chart) directLabel(t model.Target) string {
 	label := "  direct"
-	several := count(c.tl.Targets, func(o model.Target) bool {
-		return o.Kind == timeline.Direct && o.PodUID == t.PodUID
-	}) > 1
-	if addr, err := netip.ParseAddrPort(t.Addr); several && err == nil {
+	direct := 0
+	for _, o := range c.tl.Targets {
+		if o.Kind == timeline.Direct && o.PodUID == t.PodUID {
+			direct++
+		}
+	}
+	if addr, err := netip.ParseAddrPort(t.Addr); direct > 1 && err == nil {
 		label += fmt.Sprintf(" :%d", addr.Port())
 	}
 	return label

@@ -1,4 +1,4 @@
-package report
+package chart
 
 import (
 	"fmt"
@@ -40,10 +40,10 @@ func exitsOf(tl *model.Timeline) []exit {
 		case e.Kind == timeline.EndpointChanged && strings.HasPrefix(e.To, timeline.EndpointTerminating):
 			ending[uid] = true
 		case e.Kind == timeline.PodContainer && e.To == "terminated" && e.At.Earliest > model.Unbounded &&
-			(exitCode(e) != 0 || !ending[uid]):
+			(e.Code() != 0 || !ending[uid]):
 			last[uid+" "+container] = len(exits)
 			exits = append(exits, exit{
-				uid: uid, name: e.Object.Name, at: e.Seen, code: exitCode(e), ending: ending[uid],
+				uid: uid, name: e.Object.Name, at: e.Seen, code: e.Code(), ending: ending[uid],
 			})
 		case e.Kind == timeline.PodContainer && e.To == "running":
 			if i, ok := last[uid+" "+container]; ok {

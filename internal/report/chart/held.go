@@ -1,4 +1,4 @@
-package report
+package chart
 
 import (
 	"slices"
@@ -22,7 +22,7 @@ func (c *chart) heldLabel(h model.Held) string {
 	if len(c.tl.Held) == 1 {
 		return string(timeline.Held)
 	}
-	return c.Say(targetNames(c.tl, nameWidth(c.Page))[h.Target])
+	return c.targetLabel(h.Target)
 }
 
 func (c *chart) heldStrip(h model.Held) []document.Span {

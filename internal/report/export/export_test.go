@@ -1,4 +1,4 @@
-package report
+package export
 
 import (
 	"bytes"
@@ -20,6 +20,11 @@ import (
 
 	"lapse/correlate"
 	"lapse/timeline"
+)
+
+const (
+	ms = time.Millisecond
+	s  = time.Second
 )
 
 // factsRun is a run with what is hard to export.

@@ -1,4 +1,5 @@
-package report
+// Package chart draws a judged run as rows of characters, for a terminal.
+package chart
 
 import (
 	"cmp"
@@ -17,6 +18,7 @@ import (
 type chart struct {
 	*document.Page
 	tl    *model.Timeline
+	names map[string]string // of targets, short
 	cell  time.Duration
 	slots int // buckets in a cell
 	cells int
@@ -35,7 +37,7 @@ const mostStrips = 16
 
 // targetsToShow are the judged targets that have a row, and how many others had no failure, or fewer.
 func targetsToShow(tl *model.Timeline) (shown []model.Target, well, unshown int) {
-	all := judged(tl)
+	all := tl.Judged()
 	if len(all) <= mostStrips {
 		return all, 0, 0
 	}
@@ -51,26 +53,27 @@ type row struct {
 	cells []document.Span
 }
 
-// stripsSection draws the run as text: the wrapped command, what each judged target saw, and what the
-// cluster did at the same time. Documents leave it out.
-func stripsSection(v *view) document.Section {
-	if v.Buckets.Width <= 0 || v.Run.Duration <= 0 || v.Buckets.Len() == 0 {
+// Section draws a run as text: the wrapped command, what each judged target saw, and what the cluster did at the same
+// time. names are short names of targets. Documents leave it out.
+func Section(tl *model.Timeline, names map[string]string, screen document.Screen) document.Section {
+	if tl.Buckets.Width <= 0 || tl.Run.Duration <= 0 || tl.Buckets.Len() == 0 {
 		return document.Section{}
 	}
 	c := &chart{
-		Page:  document.NewPage(v.Options.screen()),
-		tl:    v.Timeline,
-		exits: exitsOf(v.Timeline),
-		of:    servicesOf(v.Timeline),
+		Page:  document.NewPage(screen),
+		tl:    tl,
+		names: names,
+		exits: exitsOf(tl),
+		of:    servicesOf(tl),
 		used:  map[string]bool{},
 	}
 	var pods []model.Pod
-	c.targets, c.well, c.unshown = targetsToShow(v.Timeline)
-	pods, c.steady, c.hidden = podsToShow(v.Timeline, c.exits)
+	c.targets, c.well, c.unshown = targetsToShow(tl)
+	pods, c.steady, c.hidden = podsToShow(tl, c.exits)
 	labels := c.podLabels(pods)
 	c.label = c.labelWidth(slices.Collect(maps.Values(labels)))
-	c.cell, c.cells = cellSize(v.Run.Duration, v.Buckets.Width, c.Width-c.label-5)
-	c.slots = int(c.cell / v.Buckets.Width)
+	c.cell, c.cells = cellSize(tl.Run.Duration, tl.Buckets.Width, c.Width-c.label-5)
+	c.slots = int(c.cell / tl.Buckets.Width)
 	draw := func(p *document.Page) {
 		c.Page = p
 		rows := slices.Concat([]row{c.axis()}, c.commandRow(), c.targetRows(), c.heldRows(), c.endpointRows())
@@ -81,7 +84,7 @@ func stripsSection(v *view) document.Section {
 	}
 	return document.Section{
 		Title:  "timeline",
-		Remark: "one cell = " + quantity.Span(min(c.cell, v.Run.Duration)),
+		Remark: "one cell = " + quantity.Span(min(c.cell, tl.Run.Duration)),
 		Blocks: []document.Block{document.Drawing(draw)},
 	}
 }
@@ -105,8 +108,8 @@ func (c *chart) labelWidth(labels []string) int {
 	for _, s := range c.servicesToShow() {
 		widest = max(widest, document.Columns(c.Say(names[s.Name])))
 	}
-	for _, name := range c.names() {
-		widest = max(widest, document.Columns(name))
+	for _, t := range c.targets {
+		widest = max(widest, document.Columns(c.targetLabel(t.Name)))
 	}
 	for _, l := range labels {
 		widest = max(widest, document.Columns(l))
@@ -122,15 +125,8 @@ func (c *chart) labelWidth(labels []string) int {
 	return min(widest, c.Width/3)
 }
 
-// names are the labels of the judged targets.
-func (c *chart) names() map[string]string {
-	all := targetNames(c.tl, nameWidth(c.Page))
-	names := map[string]string{}
-	for _, t := range c.targets {
-		names[t.Name] = c.Say(all[t.Name])
-	}
-	return names
-}
+// targetLabel returns the label of a target's row.
+func (c *chart) targetLabel(target string) string { return c.Say(cmp.Or(c.names[target], target)) }
 
 // niceCells are the cell sizes people can count in.
 var niceCells = []time.Duration{
@@ -177,7 +173,11 @@ func total[T int | float64](c *chart, series []T, cell int) T {
 	if cell == c.cells-1 {
 		to = len(series)
 	}
-	return sum(series[from:to], func(n T) T { return n })
+	sum := T(0)
+	for _, n := range series[from:to] {
+		sum += n
+	}
+	return sum
 }
 
 // column is the cell that holds an instant, the nearest one if it lies outside the run.
@@ -194,7 +194,7 @@ func (c *chart) axis() row {
 	var b strings.Builder
 	for i := 0; i == 0 || i+len(layout) < c.cells; i += 20 {
 		b.WriteString(strings.Repeat(" ", i-b.Len()))
-		b.WriteString("|" + wallClock(c.tl, time.Duration(i)*c.cell, layout))
+		b.WriteString("|" + c.tl.T0.Add(time.Duration(i)*c.cell).UTC().Format(layout))
 	}
 	return row{"UTC", []document.Span{{Text: b.String(), Style: document.Dim}}}
 }
@@ -248,10 +248,9 @@ var levelOrder = []string{"ok", "few", "some", "most", "gaps", "none"}
 // targetRows are the judged targets' strips.
 func (c *chart) targetRows() []row {
 	var rows []row
-	names := c.names()
 	for _, t := range c.targets {
 		if series, ok := c.tl.Buckets.Of(t.Name); ok {
-			rows = append(rows, row{names[t.Name], c.strip(t, series, 0, c.cells-1)})
+			rows = append(rows, row{c.targetLabel(t.Name), c.strip(t, series, 0, c.cells-1)})
 		}
 	}
 	return rows

@@ -1,4 +1,4 @@
-package report
+package export
 
 import (
 	"bufio"
@@ -17,8 +17,10 @@ import (
 )
 
 var hlogFormat = Format{
-	Name: "hlog", Doc: "an HdrHistogram log: latency from due, per target and second, in nanoseconds", Ext: "hlog",
-	Facts: true, Write: factsBy(LatencyLog),
+	Name:  "hlog",
+	Doc:   "an HdrHistogram log: latency from due, per target and second, in nanoseconds",
+	Ext:   "hlog",
+	Write: LatencyLog,
 }
 
 // hlogInterval is how much time one histogram of [LatencyLog] covers.
