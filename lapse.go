@@ -1,8 +1,7 @@
 // Package lapse measures whether a server dropped requests while something happened to it, and for how long.
 //
-//	tl, err := lapse.Measure(ctx, lapse.Spec{Targets: []string{"http://127.0.0.1:8080/"}}, func(ctx context.Context) error {
-//		return restart(ctx)
-//	})
+//	spec := lapse.Spec{Targets: []string{"http://127.0.0.1:8080/"}}
+//	tl, err := lapse.Measure(ctx, spec, func(ctx context.Context) error { return restart(ctx) })
 //	if err == nil && tl.Verdict.Failed > 0 { ... }
 //
 // For tests there is package lapse/lapsetest. The program is in cmd/lapse; docs/explanation/architecture.md describes
@@ -28,7 +27,7 @@ import (
 
 // A Spec says what is measured, and how. Only Targets is required.
 type Spec struct {
-	Targets []string              // URLs; the scheme chooses the protocol: http, https, h2, h2c, grpc, ws, sse, tcp, tls, udp, dns and others
+	Targets []string              // URLs; the scheme chooses one of [loadgen.Protocols]: http, h2c, grpc, ws, tcp, dns
 	Kinds   []timeline.TargetKind // of connections; default: a new one for each request, and kept ones
 	Rate    float64               // requests per second, of each kind; default 100
 	Timeout time.Duration         // of a request; default 800 ms
@@ -48,6 +47,18 @@ type Spec struct {
 	RootCAs      *x509.CertPool   // whom to trust; default: the system's
 
 	Recording string // the file that every fact is written to, for lapse report; default: none
+	Watch     *Watch // what else is recorded; default: nothing
+}
+
+// A Watch records what happens around the targets, so that failures get causes. Package lapse/lapsetest/cluster makes
+// one for a Service of a Kubernetes cluster.
+type Watch struct {
+	Services []timeline.Service   // that the targets lead to
+	Cluster  timeline.Cluster     // they are in
+	Complete func(*loadgen.Probe) // says of a target which Service it leads to, and how
+
+	// Run puts events until ctx ends. put may be called by several goroutines.
+	Run func(ctx context.Context, clock timeline.Clock, put func(timeline.Fact))
 }
 
 // Measure sends requests as s says while during runs, and judges them. The context of during ends if ctx does.
@@ -68,6 +79,10 @@ func Measure(ctx context.Context, s Spec, during func(ctx context.Context) error
 			URLs: s.Targets, Options: timeline.Options{Rate: s.Rate, Slow: s.Slow, MinCoverage: s.MinCoverage},
 		},
 		Probes: s.probes(), Baseline: s.Baseline, Settle: s.Settle, Timeout: s.Timeout, Gates: gates,
+	}
+	if s.Watch != nil {
+		config.Meta.Services, config.Meta.Cluster = s.Watch.Services, s.Watch.Cluster
+		config.Watch = s.Watch.Run
 	}
 	if s.Recording != "" {
 		if config.Recording, err = record.Create(s.Recording); err != nil {
@@ -97,8 +112,8 @@ func (s *Spec) complete() (gates []verdict.Gate, err error) {
 	s.Rate, s.Timeout = cmp.Or(s.Rate, 100), cmp.Or(s.Timeout, loadgen.DefaultTimeout)
 	s.Baseline, s.Settle = cmp.Or(s.Baseline, 500*time.Millisecond), cmp.Or(s.Settle, 500*time.Millisecond)
 	if s.Baseline < 0 || s.Settle < 0 || s.Timeout < time.Millisecond {
-		return nil, fmt.Errorf("lapse: Baseline %v, Settle %v, Timeout %v: none may be negative, and a timeout is at least 1ms",
-			s.Baseline, s.Settle, s.Timeout)
+		const bounds = "none may be negative, and a timeout is at least 1ms"
+		return nil, fmt.Errorf("lapse: Baseline %v, Settle %v, Timeout %v: %s", s.Baseline, s.Settle, s.Timeout, bounds)
 	}
 	if s.MinCoverage < 0 || s.MinCoverage > 1 {
 		return nil, fmt.Errorf("lapse: MinCoverage %v: want a share from 0 to 1", s.MinCoverage)
@@ -125,8 +140,9 @@ func (s *Spec) complete() (gates []verdict.Gate, err error) {
 func (s *Spec) probes() (probes []loadgen.Probe) {
 	for _, target := range s.Targets {
 		for _, kind := range s.Kinds {
+			id := timeline.TargetID(len(probes) + 1)
 			p := loadgen.Probe{
-				Target: timeline.Target{ID: timeline.TargetID(len(probes) + 1), Kind: kind, Rate: s.Rate, Timeout: s.Timeout},
+				Target: timeline.Target{ID: id, Kind: kind, Rate: s.Rate, Timeout: s.Timeout},
 				Method: s.Method, Header: s.Header, ExpectStatus: s.ExpectStatus, ExpectBody: s.ExpectBody,
 				Echo: s.Echo, Reply: s.Reply, RootCAs: s.RootCAs,
 			}
@@ -139,6 +155,9 @@ func (s *Spec) probes() (probes []loadgen.Probe) {
 			}
 			proof := loadgen.ProofOf(p)
 			p.Proves, p.Blind = proof.Text, proof.Blind
+			if s.Watch != nil {
+				s.Watch.Complete(&p)
+			}
 			probes = append(probes, p)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"lapse/correlate/verdict"
 	"lapse/internal/record"
 	"lapse/internal/run/live"
+	"lapse/internal/run/mask"
 	"lapse/internal/run/source"
 	"lapse/loadgen"
 	"lapse/timeline"
@@ -28,6 +29,9 @@ type Config struct {
 	Gates     []verdict.Gate
 	Recording *record.Writer // of every fact; default: none. It is closed at the end
 	Logger    *slog.Logger   // default: none
+
+	// Watch puts facts about what happens around the targets, until ctx ends; default: none.
+	Watch func(ctx context.Context, clock timeline.Clock, put func(timeline.Fact))
 }
 
 // A NotWellError says that a target gave no good answers in the baseline.
@@ -81,6 +85,11 @@ func (c Config) loop() *Loop {
 	if c.Recording != nil {
 		l.Rec = &live.Recording{Writer: c.Recording, Every: time.Second, Log: c.Logger}
 		l.Live.Observers = append(l.Live.Observers, l.Rec)
+	}
+	if c.Watch != nil {
+		put := func(f timeline.Fact) { l.Queue.Put(mask.Hooks(f)) }
+		watch := func(ctx context.Context) { c.Watch(ctx, l.Clock, put) }
+		l.Parts = append(l.Parts, Part{Watch: watch})
 	}
 	return &l
 }
