@@ -52,7 +52,7 @@ func Kinds(kinds ...timeline.TargetKind) Option { return func(c *config) { c.Kin
 // Settle sets for how long is measured after [Measurement.Stop]. The default is 500 ms.
 func Settle(d time.Duration) Option { return func(c *config) { c.Spec.Settle = d } }
 
-// OrInconclusive lets a test pass though the measurement could not see enough, as on a machine that stood still.
+// OrInconclusive lets a test pass although the measurement could not see enough, as on a machine that stood still.
 func OrInconclusive() Option { return func(c *config) { c.inconclusive = true } }
 
 // With changes anything else of the Spec.
@@ -187,8 +187,9 @@ func (r *Result) FailIf(conditions ...string) *Result {
 // summary returns the run as lapse run prints it.
 func (r *Result) summary() string {
 	format, _ := report.FormatNamed(report.Formats, "table")
+	look := report.Options{Unicode: true, Width: 100}
 	var text bytes.Buffer
-	if err := format.Write(&text, report.Saved{Judged: r.Timeline}, report.Options{Unicode: true, Width: 100}); err != nil {
+	if err := format.Write(&text, report.Saved{Judged: r.Timeline}, look); err != nil {
 		return fmt.Sprintf("%d of %d requests failed (and no summary: %v)", r.Verdict.Failed, r.Verdict.Sent, err)
 	}
 	return strings.TrimRight(text.String(), "\n")
