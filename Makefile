@@ -70,7 +70,7 @@ test-all: lint-all test-race test-modules test-sandbox test-e2e-all
 
 # What measures over real sockets, in real time, or looks at the page in a browser. Everything is compiled before; then
 # these run one package at a time: no test runs beside a compiler, and a prober never waits for another package's tests.
-REALTIME := ./loadgen/... ./internal/run/... ./cmd/lapse ./dashboard/... ./lapsetest
+REALTIME := ./loadgen/... ./internal/run/... ./cmd/lapse ./dashboard/... ./lapsetest/...
 
 test-real: needs $(UI)/node_modules bin/gotest
 	go test -run '^$$' $(REALTIME) >/dev/null
@@ -96,6 +96,7 @@ needs:
 
 # vet, staticcheck and errcheck over the other modules; tools/errcheck.txt lists the calls whose error says nothing.
 lint-all: bin/staticcheck bin/errcheck
+	go vet -tags e2e ./lapsetest/cluster
 	go -C sandbox vet -tags cluster,e2e ./...
 	go -C loadgen/bench vet ./...
 	go -C tools vet ./gotest ./module

@@ -10,8 +10,9 @@ import (
 // mayImport are the arrows of the design: which of our packages a package may import. What is not
 // listed may import none.
 var mayImport = map[string][]string{
-	".":         {"timeline", "internal/record", "loadgen", "correlate/model", "correlate/verdict", "internal/run/measure"},
-	"lapsetest": {"timeline", "correlate/model", "correlate/verdict", "internal/report"},
+	".":                 {"timeline", "internal/record", "loadgen", "correlate/model", "correlate/verdict", "internal/run/measure"},
+	"lapsetest":         {"timeline", "correlate/model", "correlate/verdict", "internal/report"},
+	"lapsetest/cluster": {"internal/hint", "internal/kube", "lapsetest", "loadgen", "timeline", "watcher"},
 
 	"internal/layer":             {},
 	"timeline":                   {},
@@ -97,7 +98,7 @@ var mayImport = map[string][]string{
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "watcher", "deploy", "deploy/agent", "internal/preflight", "internal/run", "internal/run/access", "internal/run/spec", "cmd/lapse"}
+var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "watcher", "deploy", "deploy/agent", "internal/preflight", "internal/run", "internal/run/access", "internal/run/spec", "lapsetest/cluster", "cmd/lapse"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {
@@ -126,6 +127,15 @@ func TestTimelineNeedsOnlyTheStandardLibrary(t *testing.T) {
 			if first, _, _ := strings.Cut(dep, "/"); strings.Contains(first, ".") {
 				t.Errorf("timeline depends on %s", dep)
 			}
+		}
+	}
+}
+
+// A test of a URL compiles nothing of Kubernetes: lapsetest/cluster is for Services.
+func TestTheAPIForURLsDoesWithoutKubernetes(t *testing.T) {
+	for pkg, deps := range goList(t, "{{.ImportPath}} {{join .Deps \" \"}}", ".", "./lapsetest") {
+		if i := slices.IndexFunc(deps, func(dep string) bool { return strings.HasPrefix(dep, "k8s.io/") }); i >= 0 {
+			t.Errorf("%s depends on %s", pkg, deps[i])
 		}
 	}
 }

@@ -44,8 +44,14 @@ func cluster(t *testing.T) *drill.Cluster {
 // deploy deploys the Service web in a namespace of the test's own.
 func deploy(t *testing.T, c *drill.Cluster, w drill.Workload) drill.Workload {
 	t.Helper()
+	return deployAs(t, c, w, "web")
+}
+
+// deployAs deploys a Service in a namespace of the test's own.
+func deployAs(t *testing.T, c *drill.Cluster, w drill.Workload, name string) drill.Workload {
+	t.Helper()
 	w.Namespace = "e2e-" + strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))
-	w.Namespace, w.Name = w.Namespace[:min(len(w.Namespace), 50)], "web"
+	w.Namespace, w.Name = w.Namespace[:min(len(w.Namespace), 50)], name
 	deployBeside(t, c, w)
 	return w
 }
