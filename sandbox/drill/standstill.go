@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// ShortestStandstill is how long the machine stands still at least for it to be blamed: a tenth of the usual
-	// timeout, and a few more milliseconds. Shorter stops are of every busy machine.
+	// ShortestStandstill is the shortest standstill of the machine that is blamed: a tenth of the usual timeout, and a
+	// few more milliseconds. Every busy machine has shorter ones.
 	ShortestStandstill = 100 * time.Millisecond
-	// aftermath is how long all that had to wait in a standstill may keep the machine busy after it.
+	// aftermath is how long the machine may be busy after a standstill with all that had to wait.
 	aftermath = time.Second
 )
 

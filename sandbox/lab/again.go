@@ -19,7 +19,7 @@ type leftOut struct {
 }
 
 // judgeAll has Lapse judge saved runs again, by the scenarios as they are now. A run that is left out is named and
-// counted, and the others are judged all the same; the error says how many could not be.
+// counted, and the others are judged. The error says how many could not be judged.
 func judgeAll(ctx context.Context, s settings, scenarios []Scenario) (results []result, left leftOut, err error) {
 	files, err := recordFiles(s.Judge)
 	if err != nil {
@@ -86,7 +86,7 @@ func judgeAgain(ctx context.Context, lapse, file string, scenarios []Scenario) (
 	return r, nil
 }
 
-// outdated is why a saved run cannot be judged by the scenario as it is now.
+// outdated says why a saved run cannot be judged by the scenario as it is now.
 type outdated string
 
 func (o outdated) Error() string { return string(o) }

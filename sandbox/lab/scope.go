@@ -189,7 +189,7 @@ func (s scope) deploy(ctx context.Context, manifest string) error {
 	})
 }
 
-// kinds are what scenarios make, but for what is deleted by its labels or last.
+// kinds lists what scenarios create, but for what is deleted by its labels or last.
 const kinds = "deployments,statefulsets,daemonsets,replicasets,jobs,poddisruptionbudgets,services,endpointslices," +
 	"resourcequotas,ingresses,horizontalpodautoscalers"
 
@@ -241,7 +241,7 @@ func (s scope) prober(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("which node does the prober run on? %q, %w", out, err)
 }
 
-// Count is what a server says it has answered, see sandbox/workload.
+// Count is how many requests a server says it has answered. See sandbox/workload.
 type Count struct {
 	Pod    string `json:"pod"`
 	Served int    `json:"served"`

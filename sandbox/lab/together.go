@@ -21,9 +21,9 @@ import (
 //	lab-3                    | deploy, play ───────────| clear
 //	lab-4                              | deploy, play ──────|
 
-// alone reports whether nothing else may be played beside the scenario: it acts on nodes, on the control plane, or on
-// what leads to the nodes. An ingress leads to its own Services only: there is one at a time, but others may be
-// played beside it.
+// alone reports whether nothing else may be played at the same time: the scenario acts on nodes, on the control plane,
+// or on what leads to the nodes. An ingress leads to its own Services only: there is one at a time, but scenarios
+// without one may be played at the same time.
 func (s Scenario) alone() bool {
 	return s.Outside.Balancer != nil || s.Outside.Families != "" ||
 		slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Shared })
@@ -131,8 +131,8 @@ func (s *spaces) giveBack(ctx context.Context, name string) {
 // settle waits until nothing is cleared any more.
 func (s *spaces) settle() { s.clearing.Wait() }
 
-// A notebook collects what the runner says of one scenario, and prints all of it at once where others are played
-// beside it.
+// A notebook collects what the runner says of one scenario, and prints all of it at once if others are played at the
+// same time.
 type notebook struct {
 	out  io.Writer
 	mu   *sync.Mutex // of out

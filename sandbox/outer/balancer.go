@@ -425,12 +425,12 @@ func run(ctx context.Context, stdin, name string, args ...string) error {
 	return nil
 }
 
-// A Status is what the load balancer does at the moment, of each Service.
+// A Status is what the load balancer does at the moment for each Service.
 type Status struct {
 	Services []ServiceStatus `json:"services"`
 }
 
-// ServiceStatus is one Service's.
+// ServiceStatus is the part of a [Status] that is about one Service.
 type ServiceStatus struct {
 	Service string           `json:"service"`
 	Addrs   []netip.Addr     `json:"addresses"`

@@ -41,8 +41,8 @@ type (
 	}
 )
 
-// excluded is the label by which a node gets no connections of load balancers.
-// https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-exclude-from-external-load-balancers
+// excluded is the label by which a node gets no connections of load balancers. It is described in
+// https://kubernetes.io/docs/reference/labels-annotations-taints/
 const excluded = "node.kubernetes.io/exclude-from-external-load-balancers"
 
 // registered returns the nodes that a cloud's controller registers with a load balancer: all, ready or not, without
@@ -108,7 +108,7 @@ func frontend(s service, check string) *Frontend {
 	return f
 }
 
-// Addresses are what the load balancer can assign: Count addresses of each family, in order.
+// Addresses are those that the load balancer can assign: Count addresses of each family, in order.
 type Addresses struct {
 	First []netip.Addr // one of each family that the cluster has
 	Count int

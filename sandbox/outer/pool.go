@@ -49,8 +49,8 @@ func (t Target) Unchecked() bool { return t.State == Initial && t.streak == 0 }
 
 // A Pool is the nodes of one Service.
 //
-//	checks of a healthy node, Unhealthy 2    ok  x  ok  x  x   →  unhealthy, and its connections are cut after Deregistration
-//	registered nodes                         a b c  →  a c     →  b drains: no new connections from now on
+//	checks of a healthy node, Unhealthy 2   ok x ok x x  →  unhealthy; its connections are cut after Deregistration
+//	registered nodes                        a b c → a c  →  b drains: no new connections from now on
 type Pool struct {
 	Config
 	Targets []Target // by name

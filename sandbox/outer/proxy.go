@@ -199,9 +199,9 @@ func publishIngress(ctx context.Context, api API, in ingress, addrs []string) er
 	for _, a := range addrs {
 		entries = append(entries, map[string]string{"ip": a})
 	}
-	path := "/apis/networking.k8s.io/v1/namespaces/" + in.Metadata.Namespace + "/ingresses/" + in.Metadata.Name + "/status"
-	return api.Patch(ctx, path,
-		map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": entries}}})
+	const path = "/apis/networking.k8s.io/v1/namespaces/%s/ingresses/%s/status"
+	status := map[string]any{"loadBalancer": map[string]any{"ingress": entries}}
+	return api.Patch(ctx, fmt.Sprintf(path, in.Metadata.Namespace, in.Metadata.Name), map[string]any{"status": status})
 }
 
 // LeaveIngress takes the ingress's addresses out of the Ingresses' status, also those of one that was killed.

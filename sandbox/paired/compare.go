@@ -76,7 +76,7 @@ type interval struct {
 	confidence float64
 }
 
-// leastConfidence is what an interval must have.
+// leastConfidence is the least confidence of an interval.
 const leastConfidence = 0.95
 
 // medianInterval returns the shortest interval between two of the values, as far from either end, that holds the median

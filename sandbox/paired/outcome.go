@@ -60,7 +60,7 @@ func (l *podLog) add(c drill.Change) {
 	}
 }
 
-// late is how much later than the API server the log may learn of a change.
+// late is the longest time from a change in the API server to its line in the log.
 const late = time.Second
 
 // outcome returns what became of the Pods that were told to end while the drain ran.

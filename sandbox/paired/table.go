@@ -13,25 +13,24 @@ import (
 
 const head = `# A drain with Lapse, and without it
 
-Does measuring change what it measures? One node is drained again and again, with Lapse measuring from every node and
-without Lapse, by turns:
+Does measuring change what it measures? One node is drained again and again, alternately with Lapse measuring from every
+node and without Lapse:
 
 ` + "```\n%s\n%s\n```" + `
 
 On %s. %s. Made by ` + "`make paired`" + `.
 
-- On %s run the Pods of %d Deployments, new for each drain. After SIGTERM they answer for %s. So far apart, the order
-  in which they end is no chance.
-- With Lapse there are also its Job, and a prober on each node, also on the drained one: Pods of a DaemonSet, which a
-  drain leaves alone. They ask the Services as long as Lapse runs. Without Lapse nothing is asked of the Pods but
-  their readiness probes: the load is a part of what is compared.
-- **evicted**, **ended**: the Pods that were told to end while the drain ran, and those that were gone, in the order
-  in which the API server said so, told apart by its watch alone. ` + "`kubectl drain`" + ` asks for all evictions at
-  once, so the order of the first is chance.
-- **drain**: how long ` + "`kubectl drain`" + ` ran. It asks once a second whether a Pod is gone. **Pods**: from when
-  the first Pod was told to end until the last was gone. In seconds: without Lapse, with it, the difference.
-- The interval of the median difference is exact, between two of the differences, and supposes nothing of how they are
-  distributed.
+- On %s run the Pods of %d Deployments, new for each drain. After SIGTERM they answer for %s. These lengths differ so
+  much that the order in which the Pods end is not left to chance.
+- With Lapse there are also its Job and a prober on each node, including the drained one: Pods of a DaemonSet, which a
+  drain leaves alone. They ask the Services as long as Lapse runs. Without Lapse, the Pods get only their readiness
+  probes: the load of the requests is a part of what is compared.
+- **evicted**: the Pods that began to terminate while the drain ran. **ended**: the Pods that were gone. Both are in the
+  order of a watch of the API server. ` + "`kubectl drain`" + ` asks for all evictions at once, so the order of
+  **evicted** is chance.
+- **drain**: how long ` + "`kubectl drain`" + ` ran. It asks once a second whether a Pod is gone. **Pods**: from the
+  first Pod's deletion until the last Pod was gone. In seconds: without Lapse, with it, the difference.
+- The interval of the median difference is exact: its ends are two of the differences. It assumes no distribution.
 
 `
 
@@ -92,7 +91,7 @@ func columns() []drill.Column[pair] {
 
 func names(pods []string) string { return strings.Join(pods, ", ") }
 
-// both writes what holds without and with Lapse, once if it is the same.
+// both returns the cell of two values, without Lapse and with it: one value if they are equal.
 func both[T comparable](without, with T) string {
 	if without == with {
 		return fmt.Sprint(with)

@@ -1,7 +1,7 @@
 // Command rollouts holds what Lapse says of a rolling restart against the truth. It restarts a Deployment of three
-// servers that exit at SIGTERM, under `lapse run`, in each of kube-proxy's modes, on a quiet machine and beside a
-// busy process, and takes the truth at the same time, independently of Lapse: when each Pod stopped listening, by its
-// own word, and when the prober's node stopped routing to it, by the node's netfilter rules.
+// servers that exit at SIGTERM, under `lapse run`, in each of kube-proxy's modes, on a quiet machine and with a
+// busy process, and takes the truth at the same time, independently of Lapse: when each Pod stopped listening, as it
+// prints itself, and when the prober's node stopped routing to it, by the node's netfilter rules.
 //
 //	rollouts --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../runs
 //	rollouts --lapse ../bin/lapse --modes '' -n 3               three runs of each load on the sandbox as it is

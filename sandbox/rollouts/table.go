@@ -13,26 +13,26 @@ import (
 
 const head = `# Rolling restarts, held against the truth
 
-Three replicas on three nodes, whose servers exit at SIGTERM; a rolling restart of them while Lapse measures from one
-of the nodes:
+Three replicas run on three nodes; their servers exit at SIGTERM. They are restarted by a rollout while Lapse measures
+from one of the nodes:
 
 ` + "```\n%s\n```" + `
 
 %d runs, all of them listed, on %s to %s. %s. Made by ` + "`make rollouts`" + `.
 
-The truth is taken beside Lapse and without it, on the same machine's clock: each server prints between which two
-instants it closed its listening socket, and the prober's node's netfilter rules are looked at every 2 ms. A Pod's
-**lag** is how long the node routed to it after it had stopped: a bracket, in milliseconds, negative where the routes
-ended first.
+The truth is taken at the same time, without Lapse, on the same machine's clock: each server prints between which two
+instants it closed its listening socket, and the netfilter rules of the prober's node are read every 2 ms. A Pod's
+**lag** is how long the node routed to it after it had stopped. It is a bracket, in milliseconds, and negative if the
+routes ended first.
 
 - **truth**: the lags of the three Pods, in the order in which they stopped.
 - **new**, **reused**: the lags that Lapse names for the same Pods, in the causes of that target's windows. A dash is
-  a Pod that is not named: no request met its stale route, or so few that nothing can be said.
-- **coverage**: of new and reused connections. **load**: the machine's load average over a minute as the run began;
-  what is above 1 or so is other work.
-- A statement is **wrong** if the truth contradicts it: a lag whose bar lies wholly above or below the truth's; a Pod
-  that is named with two lags, twice by one cause, or did not end; a Pod that is not named though new connections must
-  have met its stale route; more than one fix.
+  a Pod that Lapse does not name: no request met its stale route, or too few did.
+- **coverage**: of new and reused connections. **load**: the machine's load average over a minute when the run began;
+  above about 1, other programs were at work.
+- A statement is **wrong** if the truth contradicts it: a lag whose bracket lies wholly above or below the true one; a
+  Pod that is named with two lags, or twice by one cause, or that did not end; a Pod that is not named although new
+  connections must have met its stale route; more than one fix.
 `
 
 // document returns the tables: docs/measured/rollouts.md sums them up.
@@ -50,7 +50,7 @@ func document(results []result) string {
 	return doc.String()
 }
 
-var loads = map[string]string{quiet: "nothing else at work", busy: "one busy process beside it"}
+var loads = map[string]string{quiet: "nothing else at work", busy: "one busy process"}
 
 const (
 	webNew    = "web new"

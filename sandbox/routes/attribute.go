@@ -26,7 +26,7 @@ func (e endpoint) state() string {
 	}
 }
 
-// unchanged is the kind of a change of something else than its endpoints' states.
+// unchanged is the kind of a change in which no endpoint's state changes.
 const unchanged = "no endpoint changed"
 
 // kindOf says what became of an EndpointSlice's endpoints: "ready → terminating+serving". Nodes begin to route to an

@@ -11,21 +11,21 @@ import (
 // pkg/proxy/endpointschangetracker.go, where the samples are gathered, and
 // k8s.io/endpointslice/util/trigger_time_tracker.go, where the trigger times come from.
 const programmingText = "kube-proxy has a figure of its own, the histogram `" + programmingMetric + "`.\n" +
-	"It gets a sample for each change of an EndpointSlice that carries a trigger time, the annotation\n" +
-	"`" + triggerTime + "`, when the rules have been written: the time since then." + `
-The controller takes as trigger time the earliest new transition of the condition Ready among the Service's Pods, or
-the Service's creation, in whole seconds. Where there is none, it removes the annotation. So by its source:
+	"When it has written its rules, it adds a sample for each change of an EndpointSlice that has a trigger time\n" +
+	"(the annotation `" + triggerTime + "`): the time since then." + `
+The trigger time is the earliest new transition of the condition Ready among the Service's Pods, or the Service's
+creation, in whole seconds. If there is neither, the controller removes the annotation. So, by its source:
 
 - A Pod that is deleted has no transition of Ready: the change that ends its routes has no trigger time, and gives no
   sample.
-- A new Pod has two transitions, to not ready and to ready. Each that changes the EndpointSlice gives a sample; only the
-  second is an addition.
-- A Pod that has ended turns not ready, long after its routes have gone. That gives a sample too, and no route changes.
+- A new Pod has two transitions, to not ready and to ready. Each gives a sample if it changes the EndpointSlice; only
+  the second is an addition.
+- A Pod that has ended turns not ready, long after its routes have gone. That gives a sample, but no route changes.
 
-So its count is not that of the additions. Below, each node's figure is read every 200 ms beside the changes of the
-EndpointSlice. A sample belongs to the change from whose trigger time it counts, as the growth of the histogram's sum
-shows. The changes are of the Service that ` + "`lapse routes`" + ` brings, from its creation to its deletion; a change
-of several endpoints at once has one trigger time.
+So the number of samples is not the number of additions. Below, each node's figure is read every 200 ms, and the
+EndpointSlice is watched. The growth of the histogram's sum shows from which trigger time a sample counts, and so which
+change it belongs to. The changes are of the Service that ` + "`lapse routes`" + ` creates, from its creation to its
+deletion; a change of several endpoints at once has one trigger time.
 `
 
 // table returns what the figures of all nodes counted in one run.

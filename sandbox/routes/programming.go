@@ -88,7 +88,7 @@ func (w *programmingWatch) Close() error {
 }
 
 // end waits until the rules have followed the last change, ends the watch, and says which changes gave samples.
-// service is the run's own.
+// service is the Service of the run.
 func (w *programmingWatch) end(ctx context.Context, service string) (programmed, error) {
 	select {
 	case <-time.After(rulesFollow):

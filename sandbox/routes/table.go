@@ -12,16 +12,16 @@ import (
 
 const head = `# Each node's routes, held against the truth
 
-` + "`lapse routes`" + ` brings a Service of two Pods, deletes its Pods one after the other, and says from which Pods
-answered when each node's routes had followed. The truth is taken beside it: each node's netfilter rules are looked at
-every 2 ms.
+` + "`lapse routes`" + ` creates a Service of two Pods and deletes its Pods one after the other. From which Pods
+answered, it says when each node's routes had followed. The truth is taken at the same time: each node's netfilter rules
+are read every 2 ms.
 
 - **removal**: a Pod's endpoint has left. **addition**: a new one is ready.
-- **truth**: of removals, from when the deletion was asked for until the node's rules no longer had the Pod: min /
+- **truth**: of removals, from the request to delete the Pod until the node's rules no longer had the Pod: min /
   median / max, in milliseconds.
-- **said**: the middles of Lapse's brackets, counted alike. **bracket**: how wide these are.
-- **wrong**: brackets that miss the truth; Lapse promises fewer than 1 in 100. **not seen**: changes after which too
-  few requests followed.
+- **said**: the middles of Lapse's brackets, from the same beginning. **bracket**: how wide the brackets are.
+- **wrong**: brackets that do not contain the truth; Lapse promises fewer than 1 in 100. **not seen**: changes after
+  which too few requests were sent.
 
 `
 
@@ -43,7 +43,7 @@ func document(runs []run) string {
 	return b.String()
 }
 
-// A row is how one node followed changes of one kind. Lengths are in milliseconds.
+// A row says how one node followed changes of one kind. Lengths are in milliseconds.
 type row struct {
 	node, change       string
 	n, wrong, open     int

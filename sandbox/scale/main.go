@@ -170,7 +170,7 @@ type row struct {
 	memory              float64 // MiB, the most that was resident
 	cpu                 float64 // cores, in the mean
 	sent, failed        int
-	late, aloneLate     lateness // of the agent, and of the prober beside it in the same time
+	late, aloneLate     lateness // of the agent, and of the lone prober at the same time
 	coverage            float64
 	recording, document int64 // bytes
 }
@@ -267,10 +267,9 @@ const head = `# Many endpoints
 Made by ` + "`make scale`" + ` on %s: %s. %d Services; each run %v; every %v one Pod of each Service is deleted,
 serves on for %v, and another takes its place. The Pods run nowhere: their status is written by hand, the sandbox's
 controllers make the EndpointSlices, and a server on each node answers for their addresses, with
-` + "`--rate %d`" + `, %d requests per second in all beside the direct ones. **Alone** is a prober beside it that
-measures one server on the loopback in the same time and watches nothing. As late as that one, requests are sent
-because of all else that runs on these cores: the control plane, three kube-proxies that write the rules, the servers.
-The rest is Lapse's own.
+` + "`--rate %d`" + `, %d requests per second in all, without the direct ones. **Alone** is a second prober that
+measures one server on the loopback at the same time and watches nothing. Its lateness comes from all else that runs on
+these cores: the control plane, three kube-proxies that write the rules, the servers. What exceeds it is Lapse's own.
 
 `
 

@@ -84,7 +84,9 @@ spec:
   podIP: %[2]s
   podIPs: [{ip: %[2]s}]
   startTime: %[3]s
-  conditions: [{type: Ready, status: "True", lastTransitionTime: %[3]s}, {type: ContainersReady, status: "True", lastTransitionTime: %[3]s}]
+  conditions:
+  - {type: Ready, status: "True", lastTransitionTime: %[3]s}
+  - {type: ContainersReady, status: "True", lastTransitionTime: %[3]s}
 `, head, p.address(), now)
 	}
 	if err := c.Apply(ctx, spec.String()); err != nil {

@@ -4,10 +4,10 @@
 // Pods did serve longer say how many that is.
 //
 //	sweep --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../runs
-//	sweep --lapse ../bin/lapse --modes '' -n 1                 one drain of each length on the sandbox as it is: too few to judge
+//	sweep --lapse ../bin/lapse --modes '' -n 1                 one drain of each length, on the sandbox as it is
 //	sweep --lapse ../bin/lapse --judge ../runs/sweep-…         the table again, from saved runs
 //
-// It exits 1 if a prediction does not hold, or if there are too few drains to tell.
+// It exits 1 if a prediction does not hold, or if there are too few drains to tell, as with -n 1.
 package main
 
 import (
@@ -22,14 +22,14 @@ import (
 	"lapse/sandbox/drill"
 )
 
-// servesOn are for how long the servers serve after SIGTERM. The differences that are among them, too, are lengths
-// that a curve has.
+// servesOn lists how long the servers serve after SIGTERM. A pair of them is compared if its difference is one of them,
+// too: a curve says something of these lengths.
 var servesOn = []time.Duration{0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond,
 	2 * time.Second, 3 * time.Second}
 
 const (
-	// stale is for how long kube-proxy stands still after the Pod's deletion, on every node: so that routes outlive a
-	// Pod for as long in every drain.
+	// stale is how long kube-proxy of every node is stopped after the Pod's deletion: routes outlive a Pod for about
+	// the same time in every drain.
 	stale = 2 * time.Second
 
 	// mostDrains bounds the work of an exact test.

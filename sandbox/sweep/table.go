@@ -12,23 +12,23 @@ import (
 const head = `# Keep serving: the curve, held against drains
 
 From one run with failures, KEEP SERVING says how many requests would still have failed had each Pod served longer
-after SIGTERM ([how](../explanation/error-bars.md#keep-serving)). Here the Pods do serve longer, and the requests that
-failed are counted.
+after SIGTERM ([how](../docs/explanation/error-bars.md#keep-serving)). Here the Pods do serve longer, and the failed
+requests are counted.
 
 ` + "```\n%s\n```" + `
 
 %d drains, all of them listed, on %s to %s. %s. Made by ` + "`make sweep`" + `.
 
-- Two replicas on two of three nodes; one of the nodes is drained, and Lapse measures from all three. Each drain is of
-  a new workload, and the lengths take turns.
-- The servers answer for 0 to 3 s after SIGTERM and then stop, as with a preStop sleep. (They do so by themselves:
+- Two replicas run on two of three nodes. One of these nodes is drained, and Lapse measures from all three. Each drain
+  has a new workload; the lengths take turns.
+- The servers answer for 0 to 3 s after SIGTERM and then stop, as with a preStop sleep. (They do it themselves:
   Kubernetes' sleep takes whole seconds.)
-- kube-proxy of every node stands still from before the drain until %v after the Pod's deletion. So routes outlive a
-  Pod for about as long in every drain. How much longer or shorter they do in the next one is what no curve knows:
-  with kube-proxy as it is, that would be most of what is seen here.
-- **failed**: requests of all targets. **coverage**: of the judged targets. **+ 0.5 s** and so on: how many the
-  drain's own curve says would still have failed, had its Pod served so much longer than it did. A dash: it lost none,
-  or has no curve and says nothing. **load**: the load average over a minute as it began.
+- kube-proxy of every node is stopped from before the drain until %v after the Pod's deletion, so that routes outlive a
+  Pod for about as long in every drain. No curve knows how much that length differs from drain to drain. With
+  kube-proxy running, this difference would be most of what the table shows.
+- **failed**: requests of all targets. **coverage**: of the judged targets. **+ 0.5 s** and so on: how many requests
+  would still have failed had the Pod served that much longer, by the drain's own curve. A dash: no request failed, or
+  there is no curve. **load**: the load average over a minute when the drain began.
 
 `
 
@@ -68,16 +68,16 @@ func columns() []drill.Column[drain] {
 }
 
 const expected = `
-Expected: the curves of drains whose servers serve on for one length say how many requests fail in drains with a
-longer one. Both are summed over the drains, for drains differ. **Inside the bars**: the sum of what failed is one of
-those that the curves allow. Where it is not, a permutation test asks whether the drains of the two kinds differ more
-than drains of one kind do: **chance** is how often drains that are dealt out at random differ as much, on that side.
-A prediction does not hold at 1 in %d or less. If all are true, that happens in fewer than 1 of %.0f tables like this
-one.
+Predictions: the curves of drains whose servers serve on for one length say how many requests fail in drains with a
+longer one. Both are summed over the drains, because drains differ. **Inside the bars**: the curves allow the sum that
+failed. If they do not, a permutation test asks whether the two groups of drains differ more than chance explains:
+**chance** is how often a random assignment of the drains to two groups gives at least this difference, on that side.
+A prediction does not hold if its chance is 1 in %d or less. If all predictions are true, that happens in fewer than 1
+of %.0f tables like this one.
 
 `
 
-// held compares what was said with what was.
+// held returns the table of predictions and what became of them.
 func held(all []prediction) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, expected, int(1/level), 1/(2*level*float64(max(1, len(all)))))

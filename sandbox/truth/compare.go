@@ -16,7 +16,7 @@ const (
 	theCause = "route-outlives-pod"
 )
 
-// Named is a lag that Lapse names: in a window's first cause, of a Pod.
+// Named is a Pod's lag that Lapse names in a window's first cause.
 type Named struct {
 	Target string // "web new"
 	Window int

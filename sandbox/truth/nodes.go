@@ -8,8 +8,8 @@ import (
 // Routes are watches of how several nodes route to a Service.
 type Routes struct{ watches []*routeWatch }
 
-// NodeRoutes is when a node began to route to addresses, and when it no longer did. What it routed to from the
-// beginning is not among the first.
+// NodeRoutes says when a node began to route to addresses, and when it no longer did. Added lacks the addresses that
+// it routed to from the beginning.
 type NodeRoutes struct{ Added, Removed map[string]Bracket }
 
 // namespaceOf returns the name of a node's network namespace.

@@ -128,7 +128,9 @@ func iptablesRoutes(rules [][]byte, service, port string) map[string]bool {
 
 // nftablesMaps finds, in the rules of kube-proxy's own table, the maps by which a Service's chain chooses an endpoint:
 //
-//	chain service-ABCD2345-shop/web/tcp/http { dnat ip addr . port to numgen random mod 2 map { 0 : 10.244.1.5 . 8080, … } }
+//	chain service-ABCD2345-shop/web/tcp/http {
+//		dnat ip addr . port to numgen random mod 2 map { 0 : 10.244.1.5 . 8080, … }
+//	}
 func nftablesMaps(rules [][]byte, service, port string) (names []string) {
 	chain := regexp.MustCompile(`service-[A-Z0-9]+-` + regexp.QuoteMeta(service+"/tcp/"+port) + `\x00`)
 	name := regexp.MustCompile(`__map[0-9]+`)

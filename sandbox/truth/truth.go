@@ -27,7 +27,7 @@ import (
 // A Bracket holds an instant that was not seen itself, on the machine's wall clock.
 type Bracket struct{ Earliest, Latest time.Time }
 
-// Pod is what became of one that ended.
+// A Pod is one that ended, and when its server and its routes did.
 type Pod struct {
 	Name    string
 	Node    string
@@ -169,7 +169,7 @@ func (t *Watch) Close() {
 	}
 }
 
-// errServes is of a log that does not say that the server has stopped listening.
+// errServes says that a log has no line of the server's end.
 var errServes = errors.New("the server has not said that it stopped listening")
 
 var stopLine = regexp.MustCompile(` stopped listening between (\S+) and (\S+)`)

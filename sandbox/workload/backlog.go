@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// slowAccept makes a listening socket of which nobody accepts connections before a time, with so short a queue until
-// then: the kernel drops the SYNs that find it full, and clients send theirs again after 1, 3 and 7 seconds.
+// slowAccept returns a listener that accepts no connection before a time, with a queue of backlog until then: the
+// kernel drops the SYNs that find the queue full, and clients send them again after 1, 3 and 7 seconds.
 func slowAccept(l net.Listener, backlog int, from time.Time) (net.Listener, error) {
 	late := &lateListener{l.(*net.TCPListener), from}
 	if backlog == 0 {

@@ -111,7 +111,9 @@ func (g *grpcServer) echo(ctx context.Context, message *wrapperspb.StringValue) 
 	return wrapperspb.String(string(g.echoOf([]byte(message.Value)))), nil
 }
 
-func (g *grpcServer) Check(ctx context.Context, request *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+// Check returns the health of one service, or of the server if the request names none.
+func (g *grpcServer) Check(ctx context.Context,
+	request *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	if request.Service != "" && request.Service != echoService {
 		return nil, grpcstatus.Errorf(codes.NotFound, "no service %q", request.Service)
 	}

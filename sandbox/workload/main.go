@@ -9,7 +9,7 @@
 //	workload --on-sigterm graceful --ends cut       it serves on, but cuts its connections at the end without a warning
 //	workload --ends-over 5s                         connections that live long are ended one by one, not all at once
 //	workload --on-sigterm graceful --unready-at-sigterm    /readyz says no from SIGTERM on, and all is served
-//	workload --on-sigterm graceful --udp :9053 --close-first udp    the port of UDP is closed at SIGTERM, the rest serves on
+//	workload --on-sigterm graceful --udp :9053 --close-first udp    SIGTERM closes the port of UDP, the rest serves on
 //	workload --ready-peer http://db/                ready only while another server answers
 //	workload --warm-up 3s                           ready at once, but every answer is a 503 for 3 s
 //	workload --idle-timeout 5s                      closes connections that wait 5 s for a request
@@ -18,7 +18,7 @@
 // It speaks other protocols as well, each in a file of its own:
 //
 //	/ws, /events                                    on the port of HTTP: a WebSocket that echoes, server-sent events
-//	workload --h2c                                  HTTP/2 without TLS beside HTTP/1.1; with TLS it is always there
+//	workload --h2c                                  also HTTP/2 without TLS; with TLS it is always there
 //	workload --grpc :9090                           grpc.health.v1.Health and lapse.workload.Echo/Echo
 //	workload --tcp :9000 --udp :9053                echo servers
 //
@@ -60,7 +60,7 @@ type Options struct {
 	Ends       string        // how connections end after DrainFor: warn or cut
 	EndsOver   time.Duration // those that live long, one by one
 	Unready    bool          // /readyz says no from SIGTERM on
-	CloseFirst string        // a protocol beside HTTP whose socket is closed at SIGTERM; empty: none
+	CloseFirst string        // udp, or another protocol but HTTP, whose socket is closed at SIGTERM; empty: none
 	TLSCert    string
 	TLSKey     string
 

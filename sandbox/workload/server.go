@@ -159,7 +159,7 @@ func (s *server) reply(w http.ResponseWriter, r *http.Request) error {
 	return http.NewResponseController(w).Flush()
 }
 
-// takeTime is the latency of an answer.
+// takeTime waits for the latency of an answer.
 func (s *server) takeTime(ctx context.Context) error {
 	if s.options.Latency == 0 {
 		return nil

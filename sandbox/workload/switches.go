@@ -17,7 +17,7 @@ import (
 //	/healthy/off  /healthy/on    the same for /healthz
 //	/broken/on    /broken/off    every answer is a 503
 //	/crash/3                     the process exits at once with this code
-//	/eat/100                     it takes so many MiB of memory, and keeps them
+//	/eat/100                     it takes 100 MiB of memory, and keeps them
 type switches struct {
 	notReady, unhealthy, broken atomic.Bool
 
