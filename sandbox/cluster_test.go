@@ -22,6 +22,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lapse/sandbox/command"
 )
 
 // These tests bring real clusters up and down: as root, with the components built.
@@ -618,7 +620,7 @@ func makeNetnsDir(t testing.TB) {
 func mountNetnsDir(t testing.TB) {
 	t.Helper()
 	for _, verb := range []string{"add", "delete"} {
-		if err := command(context.Background(), "", "ip", "netns", verb, "lapse-sandbox-test"); err != nil {
+		if err := command.Run(context.Background(), "", "ip", "netns", verb, "lapse-sandbox-test"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
+
+	"lapse/sandbox/build"
 )
 
 // The configuration of every component is a template in config/, readable on its own.
@@ -37,7 +39,7 @@ func (settings) ControlPlaneAddr() string  { return controlPlaneAddr }
 func (settings) KubeletClient() string     { return kubeletClient }
 func (settings) OuterUser() string         { return outerUser }
 func (settings) CoreDNSUser() string       { return coreDNSUser }
-func (settings) PauseImage() string        { return pauseImage }
+func (settings) PauseImage() string        { return build.PauseImage }
 func (settings) CgroupRoot() string        { return cgroupRoot }
 func (s settings) Cluster() []node         { return s.nodes() }
 func (s settings) PKI() string             { return s.path("pki") }

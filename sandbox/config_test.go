@@ -103,18 +103,3 @@ func TestNodeSeesTheKernelSettingsItsKubeletWants(t *testing.T) {
 		}
 	}
 }
-
-func TestVersionInBinariesIsTheOneInGoMod(t *testing.T) {
-	mod, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(mod), "k8s.io/kubernetes "+kubernetesVersion+" ") {
-		t.Errorf("go.mod does not require %s", kubernetesVersion)
-	}
-	for _, c := range components {
-		if c.module == "." && !strings.Contains(string(mod), "\t"+c.pkg+"\n") {
-			t.Errorf("%s is no tool in go.mod", c.pkg)
-		}
-	}
-}

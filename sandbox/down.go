@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"lapse/sandbox/problem"
 )
 
 func runDown(ctx context.Context, a *app, args []string) error {
@@ -44,12 +46,12 @@ func preflightDown(ctx context.Context, dir string) error {
 	}
 	claim := claimOf(netnsOwners(ctx), dir)
 	if foreign(dir) && len(claim.namespaces) == 0 {
-		return problemf("%s holds something that is no sandbox: it is left alone", dir)
+		return problem.Errorf("%s holds something that is no sandbox: it is left alone", dir)
 	}
 	self, _ := inode("/proc/self/ns/net")
 	for _, name := range claim.namespaces {
 		if ino, err := inode(netnsPath(name)); err == nil && ino == self {
-			return problemf("this shell runs inside %s: leave it first", name)
+			return problem.Errorf("this shell runs inside %s: leave it first", name)
 		}
 	}
 	return nil

@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"lapse/sandbox/problem"
 )
 
 // runEnter is the hidden verb through which every component starts: it moves itself into the right
 // namespaces and becomes the component, so that pid and parent stay what they were.
 //
 //	enter --net lapse-cp -- etcd ...                        a network namespace
-//	enter --net lapse-node1 --root DIR -- containerd ...    and the node's own /var and /run, and with --uptime its own clocks
+//	enter --net lapse-node1 --root DIR -- containerd ...    and the node's own /var and /run; with --uptime its clocks
 //	enter --beside PID -- kubelet ...                       the namespaces of another process
 func runEnter(_ context.Context, a *app, args []string) error {
 	var netns, root, keep string
@@ -33,7 +35,7 @@ func runEnter(_ context.Context, a *app, args []string) error {
 	argv := flags.Args()
 	switch {
 	case len(argv) == 0:
-		return problemf("enter: which command?")
+		return problem.Errorf("enter: which command?")
 	case beside != 0:
 		return execBeside(beside, argv)
 	case root != "":
@@ -52,7 +54,7 @@ func runExec(_ context.Context, a *app, args []string) error {
 		args = append(args[:1:1], args[2:]...)
 	}
 	if len(args) < 2 {
-		return problemf("usage: sandbox exec NODE -- CMD...")
+		return problem.Errorf("usage: sandbox exec NODE -- CMD...")
 	}
 	ns, err := s.netns(args[0])
 	if err != nil {
@@ -77,7 +79,7 @@ func (s *sandbox) netns(name string) (string, error) {
 	}
 	n, ok := findNode(s.nodes(), name)
 	if !ok {
-		return "", problemf("no node %q: there are node1 to node%d, %s, %s and %s", name, s.Nodes, controlPlane,
+		return "", problem.Errorf("no node %q: there are node1 to node%d, %s, %s and %s", name, s.Nodes, controlPlane,
 			balancerHost.Name, outsideHost.Name)
 	}
 	return n.Netns, nil
@@ -109,7 +111,7 @@ func runKubeconfig(_ context.Context, a *app, args []string) error {
 func lookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", problemf("%s: command not found", name)
+		return "", problem.Errorf("%s: command not found", name)
 	}
 	return path, nil
 }

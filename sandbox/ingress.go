@@ -14,7 +14,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"lapse/sandbox/build"
 	"lapse/sandbox/outer"
+	"lapse/sandbox/problem"
 )
 
 // The ingress of sandbox/outer: a controller, and HAProxy as its child.
@@ -62,7 +64,7 @@ func runIngress(ctx context.Context, a *app, args []string) error {
 			return err
 		}
 		if err := o.Validate(); err != nil {
-			return problem{err.Error()}
+			return problem.Errorf("%v", err)
 		}
 	case "down", "status":
 		if err := parseVerb(a, "ingress "+verb, args[1:], nil); err != nil {
@@ -72,7 +74,7 @@ func runIngress(ctx context.Context, a *app, args []string) error {
 			return showIngress(a)
 		}
 	default:
-		return problemf("usage: sandbox ingress up|down|status; `sandbox ingress up -h` lists the flags")
+		return problem.Errorf("usage: sandbox ingress up|down|status; `sandbox ingress up -h` lists the flags")
 	}
 	release, err := lockMachine()
 	if err != nil {
@@ -91,7 +93,8 @@ func (s shape) ingressHost(on string) (ns string, addrs []netip.Addr, err error)
 	if on != balancerHost.Name {
 		n, ok := findNode(s.nodes(), on)
 		if !ok {
-			return "", nil, problemf("--on %s: choose %s or a node, node1 to node%d", on, balancerHost.Name, s.Nodes)
+			const choice = "--on %s: choose %s or a node, node1 to node%d"
+			return "", nil, problem.Errorf(choice, on, balancerHost.Name, s.Nodes)
 		}
 		ns, addrs = n.Netns, []netip.Addr{n.Addr, n.Addr6}
 	}
@@ -125,13 +128,13 @@ func startIngress(ctx context.Context, a *app, o ingressOptions) error {
 	}
 	if p, there := s.process(ingressProcess); there {
 		if p.alive() {
-			return problemf("the ingress is up already: `sandbox ingress down` ends it")
+			return problem.Errorf("the ingress is up already: `sandbox ingress down` ends it")
 		}
 		if err := s.forgetIngress(ctx); err != nil {
 			return err
 		}
 	}
-	if _, err := ingressProxy.in(a.cache); err != nil {
+	if _, err := build.IngressProxy.In(a.cache); err != nil {
 		return err
 	}
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
@@ -189,11 +192,12 @@ func runProxy(ctx context.Context, a *app, args []string) error {
 	if _, o.Listen, err = s.ingressHost(o.on); err != nil {
 		return err
 	}
-	root, err := ingressProxy.in(a.cache)
+	root, err := build.IngressProxy.In(a.cache)
 	if err != nil {
 		return err
 	}
-	o.Program, o.Env, o.Dir = filepath.Join(root, "usr/sbin/haproxy"), ingressProxy.env(root), s.path(ingressProcess)
+	o.Program, o.Env = filepath.Join(root, "usr/sbin/haproxy"), build.IngressProxy.Env(root)
+	o.Dir = s.path(ingressProcess)
 	api, err := newAPIClient(s.config(balancerHost.Name+".kubeconfig"),
 		"https://"+net.JoinHostPort(controlPlaneAddr, apiPort))
 	if err != nil {
@@ -208,7 +212,7 @@ func showIngress(a *app) error {
 		return err
 	}
 	if p, there := s.process(ingressProcess); !there || !p.alive() {
-		return problemf("no ingress is up: run `sandbox ingress up`")
+		return problem.Errorf("no ingress is up: run `sandbox ingress up`")
 	}
 	data, err := os.ReadFile(s.path(ingressState))
 	if err != nil {

@@ -6,6 +6,9 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+
+	"lapse/sandbox/command"
+	"lapse/sandbox/problem"
 )
 
 // A kernel is asked whether it can do what `up` wants, before anything is made.
@@ -26,17 +29,17 @@ var theKernel = kernel{
 	try: tryInFreshNetns,
 }
 
-// can says what is missing, and what to do about it.
+// can returns an error that says what the kernel lacks for these options, and what to do about it.
 func (k kernel) can(o upOptions) error {
 	if o.proxyMode == "ipvs" {
 		// The module makes the file in every network namespace. It is the host's: we load none.
 		if !k.exists("/proc/net/ip_vs") {
-			return problemf("--proxy-mode ipvs: this kernel has no IPVS (there is no /proc/net/ip_vs): load it with " +
-				"`modprobe ip_vs ip_vs_rr`, or choose iptables or nftables")
+			return problem.Errorf("--proxy-mode ipvs: this kernel has no IPVS (there is no /proc/net/ip_vs): " +
+				"load it with `modprobe ip_vs ip_vs_rr`, or choose iptables or nftables")
 		}
 		if !k.tool("ipset") {
-			return problemf("--proxy-mode ipvs: kube-proxy needs ipset: `apt-get install ipset`, or choose iptables " +
-				"or nftables")
+			return problem.Errorf("--proxy-mode ipvs: kube-proxy needs ipset: `apt-get install ipset`, " +
+				"or choose iptables or nftables")
 		}
 	}
 	if o.families != dualStack {
@@ -44,10 +47,10 @@ func (k kernel) can(o upOptions) error {
 	}
 	switch {
 	case !k.exists("/proc/net/if_inet6"):
-		return problemf("--families %s: this kernel has no IPv6 (there is no /proc/net/if_inet6): boot it without "+
-			"ipv6.disable=1, or choose ipv4", dualStack)
+		return problem.Errorf("--families %s: this kernel has no IPv6 (there is no /proc/net/if_inet6): "+
+			"boot it without ipv6.disable=1, or choose ipv4", dualStack)
 	case k.readable("/proc/sys/net/ipv6/conf/default/disable_ipv6") == "1":
-		return problemf("--families %s: IPv6 is off for new interfaces: `sysctl "+
+		return problem.Errorf("--families %s: IPv6 is off for new interfaces: `sysctl "+
 			"net.ipv6.conf.default.disable_ipv6=0`, or choose ipv4", dualStack)
 	}
 	nat := []string{"ip6tables", "-t", "nat", "-A", "POSTROUTING", "-j", "MASQUERADE"}
@@ -56,8 +59,8 @@ func (k kernel) can(o upOptions) error {
 			"rule ip6 t c masquerade"}
 	}
 	if err := k.try(nat...); err != nil {
-		return problemf("--families %s: this kernel does not translate addresses of IPv6, which kube-proxy needs "+
-			"(%v): choose ipv4, or another --proxy-mode", dualStack, err)
+		return problem.Errorf("--families %s: this kernel does not translate addresses of IPv6, "+
+			"which kube-proxy needs (%v): choose ipv4, or another --proxy-mode", dualStack, err)
 	}
 	return nil
 }
@@ -71,7 +74,7 @@ func tryInFreshNetns(argv ...string) error {
 			done <- err
 			return
 		}
-		done <- command(context.Background(), "", argv[0], argv[1:]...)
+		done <- command.Run(context.Background(), "", argv[0], argv[1:]...)
 	}()
 	return <-done
 }

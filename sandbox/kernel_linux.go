@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lapse/sandbox/problem"
 )
 
 // inNetns runs f on a thread of its own inside a network namespace. Sockets stay in the namespace they
@@ -221,8 +223,8 @@ func execve(argv []string) error {
 func lockMachine() (release func(), err error) {
 	listener, err := net.Listen("unix", "@lapse-sandbox.lock")
 	if errors.Is(err, unix.EADDRINUSE) {
-		return nil, problemf("another `sandbox up` or `sandbox down` is at work on this machine: wait until it has " +
-			"ended")
+		return nil, problem.Errorf("another `sandbox up` or `sandbox down` is at work on this machine: " +
+			"wait until it has ended")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"lapse/sandbox/problem"
 )
 
 func TestKernelThatLacksSomethingIsNamed(t *testing.T) {
@@ -36,7 +38,7 @@ func TestKernelThatLacksSomethingIsNamed(t *testing.T) {
 			},
 		}
 		err := k.can(upOptions{nodes: 3, proxyMode: c.mode, families: c.families})
-		if _, fixable := errors.AsType[problem](err); fixable != (c.want != "") || fixable &&
+		if _, fixable := errors.AsType[problem.Error](err); fixable != (c.want != "") || fixable &&
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"lapse/sandbox/outer"
+	"lapse/sandbox/problem"
 )
 
 // The load balancer of sandbox/outer: one process in a namespace of its own.
@@ -46,7 +47,7 @@ func runLB(ctx context.Context, a *app, args []string) error {
 			return err
 		}
 		if err := c.Validate(); err != nil {
-			return problem{err.Error()}
+			return problem.Errorf("%v", err)
 		}
 		release, err := lockMachine()
 		if err != nil {
@@ -70,7 +71,7 @@ func runLB(ctx context.Context, a *app, args []string) error {
 		}
 		return showLB(a)
 	}
-	return problemf("usage: sandbox lb up|down|status; `sandbox lb up -h` lists the flags")
+	return problem.Errorf("usage: sandbox lb up|down|status; `sandbox lb up -h` lists the flags")
 }
 
 func balancerFlags(c *outer.Config) func(*flag.FlagSet) {
@@ -119,7 +120,7 @@ func startLB(ctx context.Context, a *app, c outer.Config) error {
 	}
 	if p, there := s.process(balancerProcess); there {
 		if p.alive() {
-			return problemf("the load balancer is up already: `sandbox lb down` ends it")
+			return problem.Errorf("the load balancer is up already: `sandbox lb down` ends it")
 		}
 		if err := s.forgetLB(ctx); err != nil {
 			return err
@@ -212,7 +213,7 @@ func showLB(a *app) error {
 		return err
 	}
 	if p, there := s.process(balancerProcess); !there || !p.alive() {
-		return problemf("no load balancer is up: run `sandbox lb up`")
+		return problem.Errorf("no load balancer is up: run `sandbox lb up`")
 	}
 	data, err := os.ReadFile(s.path(balancerState))
 	if err != nil {

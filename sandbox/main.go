@@ -12,7 +12,7 @@
 // relay on 127.0.0.1.
 //
 // Reading order: up.go starts everything, down.go ends it; plan.go has the addresses, config/ the
-// configuration of every component, kernel_linux.go the system calls.
+// configuration of every component, kernel_linux.go the system calls. Package build makes what is started.
 package main
 
 import (
@@ -26,6 +26,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+
+	"lapse/sandbox/problem"
 )
 
 // Exit codes: a problem is something the reader can put right (not root, a missing package, a wrong
@@ -35,15 +37,6 @@ const (
 	exitFailed  = 1
 	exitProblem = 2
 )
-
-// A problem is one line that says what is wrong and what to do about it.
-type problem struct{ text string }
-
-func (p problem) Error() string { return p.text }
-
-func problemf(format string, args ...any) error {
-	return problem{fmt.Sprintf(format, args...)}
-}
 
 // app is what every verb gets: where to write, and the two directories.
 type app struct {
@@ -101,7 +94,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	addSbinToPath()
 	err := dispatch(ctx, args, stdout, stderr)
-	switch _, fixable := errors.AsType[problem](err); {
+	switch _, fixable := errors.AsType[problem.Error](err); {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case fixable:
@@ -134,7 +127,7 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		usage(stderr)
 		return flag.ErrHelp
 	}
-	return problemf("unknown verb %q; `sandbox help` lists them", name)
+	return problem.Errorf("unknown verb %q; `sandbox help` lists them", name)
 }
 
 func usage(w io.Writer) {
@@ -163,7 +156,7 @@ func flagSet(name string, w io.Writer) *flag.FlagSet {
 func parse(flags *flag.FlagSet, args []string) error {
 	err := flags.Parse(args)
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		return problem{err.Error()}
+		return problem.Errorf("%v", err)
 	}
 	return err
 }
@@ -179,7 +172,7 @@ func parseVerb(a *app, name string, args []string, define func(*flag.FlagSet)) e
 		return err
 	}
 	if flags.NArg() > 0 {
-		return problemf("%s: unexpected argument %q", name, flags.Arg(0))
+		return problem.Errorf("%s: unexpected argument %q", name, flags.Arg(0))
 	}
 	return a.resolve()
 }
@@ -191,7 +184,7 @@ func (a *app) resolve() error {
 		return err
 	}
 	if dir == "/" {
-		return problemf("--dir must be a directory of its own, not /")
+		return problem.Errorf("--dir must be a directory of its own, not /")
 	}
 	a.dir = dir
 	a.cache, err = cacheDir()
@@ -204,7 +197,7 @@ func cacheDir() (string, error) {
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", problemf("no cache directory (%v): set LAPSE_SANDBOX_CACHE", err)
+		return "", problem.Errorf("no cache directory (%v): set LAPSE_SANDBOX_CACHE", err)
 	}
 	return filepath.Join(dir, "lapse-sandbox"), nil
 }

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"lapse/sandbox/command"
 )
 
 const netnsDir = "/run/netns" // where iproute2 keeps named network namespaces
@@ -20,24 +22,24 @@ func netnsPath(name string) string { return filepath.Join(netnsDir, name) }
 // are created inside.
 func buildNetwork(ctx context.Context, owner string, nodes []node, dualStack bool) error {
 	for _, ns := range namespaces(nodes) {
-		if err := command(ctx, "", "ip", "netns", "add", ns); err != nil {
+		if err := command.Run(ctx, "", "ip", "netns", "add", ns); err != nil {
 			return err
 		}
-		if err := command(ctx, ipScript(ownerLines(owner)), "ip", "-n", ns, "-batch", "-"); err != nil {
+		if err := command.Run(ctx, ipScript(ownerLines(owner)), "ip", "-n", ns, "-batch", "-"); err != nil {
 			return err
 		}
 	}
-	err := command(ctx, ipScript(controlPlaneLines(nodes)), "ip", "-n", controlPlaneNetns, "-batch", "-")
+	err := command.Run(ctx, ipScript(controlPlaneLines(nodes)), "ip", "-n", controlPlaneNetns, "-batch", "-")
 	if err != nil {
 		return err
 	}
 	for _, n := range nodes {
-		if err := command(ctx, ipScript(nodeLines(n, nodes)), "ip", "-n", n.Netns, "-batch", "-"); err != nil {
+		if err := command.Run(ctx, ipScript(nodeLines(n, nodes)), "ip", "-n", n.Netns, "-batch", "-"); err != nil {
 			return err
 		}
 	}
 	for _, h := range hosts {
-		if err := command(ctx, ipScript(hostLines(h, nodes)), "ip", "-n", h.Netns, "-batch", "-"); err != nil {
+		if err := command.Run(ctx, ipScript(hostLines(h, nodes)), "ip", "-n", h.Netns, "-batch", "-"); err != nil {
 			return err
 		}
 	}
@@ -50,7 +52,7 @@ func buildNetwork(ctx context.Context, owner string, nodes []node, dualStack boo
 		return nil
 	}
 	for ns, lines := range dualStackLines(nodes) {
-		if err := command(ctx, ipScript(lines), "ip", "-6", "-n", ns, "-batch", "-"); err != nil {
+		if err := command.Run(ctx, ipScript(lines), "ip", "-6", "-n", ns, "-batch", "-"); err != nil {
 			return err
 		}
 	}
@@ -129,8 +131,8 @@ func nodeLines(n node, all []node) []string {
 	return lines
 }
 
-// dualStackLines add IPv6 to each namespace. The addresses are not looked for on the network before (nodad): nobody
-// else can have them, and that would take a second.
+// dualStackLines returns what adds IPv6 to each namespace. Duplicates of the addresses are not looked for (nodad):
+// there can be none, and that would take a second.
 func dualStackLines(nodes []node) map[string][]string {
 	routes := func(but, dev string) (lines []string) {
 		for _, n := range nodes {
@@ -225,7 +227,7 @@ func parseAlias(ipJSON []byte) string {
 }
 
 func deleteNetns(ctx context.Context, name string) error {
-	err := command(ctx, "", "ip", "netns", "delete", name)
+	err := command.Run(ctx, "", "ip", "netns", "delete", name)
 	if err != nil { // half-made: a plain file that never became a namespace
 		os.Remove(netnsPath(name))
 	}
@@ -233,16 +235,4 @@ func deleteNetns(ctx context.Context, name string) error {
 		return nil
 	}
 	return err
-}
-
-// command runs a short tool and turns its last words into the error.
-func command(ctx context.Context, stdin, name string, args ...string) error {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err,
-			strings.TrimSpace(string(out)))
-	}
-	return nil
 }

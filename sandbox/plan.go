@@ -13,7 +13,7 @@ import (
 //	lapse-cp      bridge lapse0 10.200.0.1     etcd, API server, scheduler, controllers, CoreDNS
 //	lapse-node1   eth0 10.200.0.11             pods 10.244.1.0/24
 //	lapse-node2   eth0 10.200.0.12             pods 10.244.2.0/24
-//	lapse-lb      eth0 10.200.0.2              the load balancer, whose addresses for Services begin at 10.200.0.201, and the ingress
+//	lapse-lb      eth0 10.200.0.2              the load balancer and the ingress; Services get 10.200.0.201 and so on
 //	lapse-outside eth0 10.200.0.3              a client that is no node: it has no routes to Services
 //
 // With --families ipv4,ipv6 each has an address of IPv6 as well, with the same last number: fd00:10:200::11. Pods of

@@ -9,6 +9,9 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"lapse/sandbox/build"
+	"lapse/sandbox/problem"
 )
 
 // preflight says in one line what would go wrong, before anything is made.
@@ -16,17 +19,17 @@ func preflight(ctx context.Context, dir string) error {
 	if err := mayRun(runtime.GOOS, os.Geteuid()); err != nil {
 		return err
 	}
-	if err := needTools(); err != nil {
+	if err := build.NeedTools(); err != nil {
 		return err
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		return problemf("go is not on PATH: the components are built from source")
+		return problem.Errorf("go is not on PATH: the components are built from source")
 	}
 	if err := mayMakeNetns(); err != nil {
-		return problemf("this root may not make namespaces (%v): in a container, run it with --privileged", err)
+		return problem.Errorf("this root may not make namespaces (%v): in a container, run it with --privileged", err)
 	}
 	if foreign(dir) && len(claimOf(netnsOwners(ctx), dir).namespaces) == 0 {
-		return problemf("%s holds something that is no sandbox: empty it, or choose another --dir", dir)
+		return problem.Errorf("%s holds something that is no sandbox: empty it, or choose another --dir", dir)
 	}
 	return nil
 }
@@ -34,9 +37,10 @@ func preflight(ctx context.Context, dir string) error {
 func mayRun(goos string, uid int) error {
 	switch {
 	case goos != "linux":
-		return problemf("the sandbox needs Linux (this is %s): it is made of network namespaces and cgroups", goos)
+		const why = "it is made of network namespaces and cgroups"
+		return problem.Errorf("the sandbox needs Linux (this is %s): %s", goos, why)
 	case uid != 0:
-		return problemf("the sandbox needs root for namespaces and mounts: run it with sudo")
+		return problem.Errorf("the sandbox needs root for namespaces and mounts: run it with sudo")
 	}
 	return nil
 }
@@ -47,10 +51,10 @@ func notTaken(owners map[string]string, dir string) error {
 		switch owner {
 		case dir:
 		case "":
-			return problemf("a network namespace %s exists and is not ours: remove it with `ip netns delete %s`",
+			return problem.Errorf("a network namespace %s exists and is not ours: remove it with `ip netns delete %s`",
 				name, name)
 		default:
-			return problemf("there is a sandbox in %s already: use it, or end it with `sandbox down --dir %s`",
+			return problem.Errorf("there is a sandbox in %s already: use it, or end it with `sandbox down --dir %s`",
 				owner, owner)
 		}
 	}
@@ -67,8 +71,8 @@ func enoughMemory(meminfo string, nodes int) error {
 	available, ok := availableMiB(meminfo)
 	need := controlPlaneMiB + nodes*nodeMiB
 	if ok && available < need {
-		return problemf("too little memory: %d nodes need about %d MiB, %d MiB are available; use fewer --nodes or "+
-			"end something", nodes, need, available)
+		return problem.Errorf("too little memory: %d nodes need about %d MiB, %d MiB are available; "+
+			"use fewer --nodes or end something", nodes, need, available)
 	}
 	return nil
 }
@@ -90,7 +94,7 @@ func runSetup(ctx context.Context, a *app, args []string) error {
 	if err := mayRun(runtime.GOOS, os.Geteuid()); err != nil {
 		return err
 	}
-	if err := installTools(ctx, a.log); err != nil {
+	if err := build.InstallTools(ctx, a.log); err != nil {
 		return err
 	}
 	_, err := prepare(ctx, a)
@@ -111,18 +115,18 @@ func (p prepared) bin(name string) string { return filepath.Join(p.components, n
 
 // prepare builds and unpacks what is missing, and does nothing when all is there.
 func prepare(ctx context.Context, a *app) (p prepared, err error) {
-	if p.source, err = sourceDir(); err != nil {
+	if p.source, err = build.Source(); err != nil {
 		return p, err
 	}
-	if p.components, err = buildComponents(ctx, a.log, p.source, a.cache); err != nil {
+	if p.components, err = build.Components(ctx, a.log, p.source, a.cache); err != nil {
 		return p, err
 	}
-	if p.runtime, err = containerRuntime.prepare(ctx, a.log, a.cache); err != nil {
+	if p.runtime, err = build.ContainerRuntime.Prepare(ctx, a.log, a.cache); err != nil {
 		return p, err
 	}
-	if _, err = ingressProxy.prepare(ctx, a.log, a.cache); err != nil {
+	if _, err = build.IngressProxy.Prepare(ctx, a.log, a.cache); err != nil {
 		return p, err
 	}
-	p.images, err = buildImages(ctx, p.source, a.cache)
+	p.images, err = build.Images(ctx, p.source, a.cache)
 	return p, err
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"lapse/sandbox/problem"
 )
 
 // preferredPort is where the host finds the API server, unless something else has it already.
@@ -20,7 +22,7 @@ func listenRelay() (*net.TCPListener, error) {
 		listener, err = net.Listen("tcp4", "127.0.0.1:0")
 	}
 	if err != nil {
-		return nil, problemf("no port on 127.0.0.1 for the API server: %v", err)
+		return nil, problem.Errorf("no port on 127.0.0.1 for the API server: %v", err)
 	}
 	return listener.(*net.TCPListener), nil
 }

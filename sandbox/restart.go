@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lapse/sandbox/problem"
 )
 
 // runRestart ends a component, if it runs, and starts it again as it was: with the same command line and environment,
@@ -20,7 +22,7 @@ import (
 // and cannot reach its containerd, for that one is restarted next, exits.
 func runRestart(ctx context.Context, a *app, args []string) error {
 	if len(args) != 1 {
-		return problemf("usage: sandbox restart COMPONENT, such as kubelet-node1; `sandbox status` lists them")
+		return problem.Errorf("usage: sandbox restart COMPONENT, such as kubelet-node1; `sandbox status` lists them")
 	}
 	s, err := loadUp(a.dir)
 	if err != nil {
@@ -28,10 +30,10 @@ func runRestart(ctx context.Context, a *app, args []string) error {
 	}
 	old, ok := s.process(args[0])
 	if !ok {
-		return problemf("no component %q: `sandbox status` lists them", args[0])
+		return problem.Errorf("no component %q: `sandbox status` lists them", args[0])
 	}
 	if !old.alive() {
-		return problemf("%s has ended: `sandbox down`, then `sandbox up`", old.Name)
+		return problem.Errorf("%s has ended: `sandbox down`, then `sandbox up`", old.Name)
 	}
 	proc := filepath.Join("/proc", strconv.Itoa(old.PID))
 	argv, err := readStrings(filepath.Join(proc, "cmdline"))
@@ -114,7 +116,7 @@ func (s *sandbox) neighbour(name string) (process, error) {
 			return p, nil
 		}
 	}
-	return process{}, problemf("nothing else runs where %s ran: `sandbox down`, then `sandbox up`", name)
+	return process{}, problem.Errorf("nothing else runs where %s ran: `sandbox down`, then `sandbox up`", name)
 }
 
 // readStrings reads a file of strings that end in a zero byte each, as /proc/PID/cmdline.

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lapse/sandbox/problem"
 )
 
 // What the reader did wrong, or the machine lacks, is one line and exit code 2.
@@ -54,7 +56,7 @@ func TestMachineThatCannotIsToldWhy(t *testing.T) {
 		"sandbox down --dir /other":    notTaken(map[string]string{"lapse-cp": "/other"}, "/mine"),
 		"ip netns delete lapse-cp":     notTaken(map[string]string{"lapse-cp": ""}, "/mine"),
 	} {
-		if _, fixable := errors.AsType[problem](err); !fixable || !strings.Contains(err.Error(), want) {
+		if _, fixable := errors.AsType[problem.Error](err); !fixable || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want a problem with %q", err, want)
 		}
 	}
@@ -299,47 +301,6 @@ func readText(t *testing.T, path string) string {
 	return string(data)
 }
 
-func TestDebianAndItsFamilyAreRecognised(t *testing.T) {
-	for text, want := range map[string]string{
-		"ID=debian\nVERSION_ID=\"12\"\n":                    "debian-12",
-		"ID=ubuntu\nID_LIKE=debian\nVERSION_ID=\"24.04\"\n": "ubuntu-24.04",
-		"ID=fedora\nVERSION_ID=41\n":                        "",
-	} {
-		if got, err := parseRelease([]byte(text)); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q %v", text, got, err)
-		}
-	}
-}
-
-func TestInterruptedBuildLeavesNoBinary(t *testing.T) {
-	dir := t.TempDir()
-	os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n\ngo 1.26\n"), 0o644)
-	os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\nfunc main() {}\n"), 0o644)
-	target := filepath.Join(dir, "out", "x")
-	os.Mkdir(filepath.Dir(target), 0o755)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := goBuild(ctx, dir, target, ".", plainFlags); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled build: %v", err)
-	}
-	if left, _ := os.ReadDir(filepath.Dir(target)); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-	if err := goBuild(t.Context(), dir, target, ".", plainFlags); err != nil {
-		t.Fatal(err)
-	}
-	if left, _ := os.ReadDir(filepath.Dir(target)); len(left) != 1 || left[0].Name() != "x" {
-		t.Errorf("a build leaves %v", left)
-	}
-}
-
-func TestAnotherVersionIsAnotherDirectory(t *testing.T) {
-	again := digest("a")
-	if digest("a", "bc") == digest("ab", "c") || digest("a") != again {
-		t.Error("digest does not stand for its parts")
-	}
-}
-
 func TestParallelReturnsTheFirstErrorAndStopsTheRest(t *testing.T) {
 	first := errors.New("first")
 	err := parallel(t.Context(),
@@ -408,15 +369,5 @@ func TestUnwantedVariablesDoNotReachComponents(t *testing.T) {
 		if unwantedEnv(entry) != unwanted {
 			t.Error(entry)
 		}
-	}
-}
-
-func TestSourceIsFound(t *testing.T) {
-	dir, err := sourceDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "coredns", "main.go")); err != nil {
-		t.Error(err)
 	}
 }

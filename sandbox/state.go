@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"lapse/sandbox/problem"
 )
 
 // A sandbox is the cluster of one state directory. Its file, sandbox.json, is written before anything is
@@ -124,13 +126,13 @@ func loadUp(dir string) (*sandbox, error) {
 	s, err := load(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, problemf("no sandbox is up in %s: run `sandbox up`", dir)
+		return nil, problem.Errorf("no sandbox is up in %s: run `sandbox up`", dir)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, problemf("may not read %s: run as root", dir)
+		return nil, problem.Errorf("may not read %s: run as root", dir)
 	case err != nil:
 		return nil, err
 	case !s.Ready:
-		return nil, problemf("the sandbox in %s is not complete: run `sandbox up` again", dir)
+		return nil, problem.Errorf("the sandbox in %s is not complete: run `sandbox up` again", dir)
 	}
 	return s, nil
 }

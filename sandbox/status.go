@@ -10,6 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"lapse/sandbox/build"
 )
 
 const goos = runtime.GOOS
@@ -33,7 +35,7 @@ func runStatus(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	fmt.Fprintf(a.out, "%s, Kubernetes %s, API server https://%s, up %s\n\n",
-		s.options().describe(), kubernetesVersion, s.Endpoint, time.Since(s.Started).Round(time.Second))
+		s.options().describe(), build.KubernetesVersion, s.Endpoint, time.Since(s.Started).Round(time.Second))
 	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "COMPONENT\tPID\tSTATE\tMEMORY\tCPU")
 	for _, p := range s.Processes {

@@ -10,7 +10,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"lapse/sandbox/build"
+	"lapse/sandbox/command"
 	"lapse/sandbox/outer"
+	"lapse/sandbox/problem"
 )
 
 type upOptions struct {
@@ -23,13 +26,13 @@ type upOptions struct {
 
 func (o upOptions) validate() error {
 	if o.nodes < 1 || o.nodes > maxNodes {
-		return problemf("--nodes %d: choose 1 to %d", o.nodes, maxNodes)
+		return problem.Errorf("--nodes %d: choose 1 to %d", o.nodes, maxNodes)
 	}
 	if o.proxyMode != "iptables" && o.proxyMode != "nftables" && o.proxyMode != "ipvs" {
-		return problemf("--proxy-mode %q: choose iptables, nftables or ipvs", o.proxyMode)
+		return problem.Errorf("--proxy-mode %q: choose iptables, nftables or ipvs", o.proxyMode)
 	}
 	if o.families != "ipv4" && o.families != dualStack {
-		return problemf("--families %q: choose ipv4 or %s", o.families, dualStack)
+		return problem.Errorf("--families %q: choose ipv4 or %s", o.families, dualStack)
 	}
 	return nil
 }
@@ -118,7 +121,7 @@ func up(ctx context.Context, a *app, o upOptions) error {
 		return s.giveUp(a.log, err)
 	}
 	fmt.Fprintf(a.log, "ready after %.1f s: %s, Kubernetes %s\n\n",
-		time.Since(begin).Seconds(), o.describe(), kubernetesVersion)
+		time.Since(begin).Seconds(), o.describe(), build.KubernetesVersion)
 	fmt.Fprintf(a.log, "  export KUBECONFIG=%s PATH=%s:$PATH\n", s.kubeconfig(), s.path("bin"))
 	return nil
 }
@@ -132,7 +135,7 @@ func isUp(ctx context.Context, a *app, o upOptions) (bool, error) {
 	}
 	if dead := s.ended(); s.Ready && len(dead) == 0 {
 		if s.options().describe() != o.describe() {
-			return false, problemf("a sandbox with %s is up: run `sandbox down` first", s.options().describe())
+			return false, problem.Errorf("a sandbox with %s is up: run `sandbox down` first", s.options().describe())
 		}
 		fmt.Fprintf(a.log, "already up: %s\n", o.describe())
 		return true, nil
@@ -168,7 +171,7 @@ func create(dir string, o upOptions) (*sandbox, error) {
 	_, err := os.Lstat(netnsDir)
 	s.HadNetnsDir = err == nil
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, problemf("the state directory cannot be made: %v", err)
+		return nil, problem.Errorf("the state directory cannot be made: %v", err)
 	}
 	os.RemoveAll(s.path("logs")) // of an up that failed
 	if err := s.save(); err != nil {
@@ -306,7 +309,7 @@ func (b *bringer) secondLayer(ctx context.Context) error {
 	}
 	// On the server's side, since the kubelets register their nodes at the same time: a client that looks first and
 	// creates then comes too late.
-	return command(ctx, "", b.bin("kubectl"), "--kubeconfig", b.kubeconfig(), "apply",
+	return command.Run(ctx, "", b.bin("kubectl"), "--kubeconfig", b.kubeconfig(), "apply",
 		"--server-side", "--force-conflicts", "--validate=false", "-f", b.config("objects.yaml"))
 }
 

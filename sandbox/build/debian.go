@@ -1,4 +1,4 @@
-package main
+package build
 
 import (
 	"bytes"
@@ -13,6 +13,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lapse/sandbox/command"
+	"lapse/sandbox/problem"
 )
 
 // From Debian (or Ubuntu) come two kinds of things. Ordinary tools are installed as packages. containerd,
@@ -62,27 +65,27 @@ func missingTools() (packages []string) {
 	return packages
 }
 
-// needTools is what up asks: it installs nothing itself.
-func needTools() error {
-	missing := missingTools()
+// NeedTools returns an error that says which packages must be installed, if any.
+func NeedTools() error {
+	missing := strings.Join(missingTools(), " ")
 	switch {
-	case len(missing) == 0:
+	case missing == "":
 		return nil
 	case isDebian():
-		return problemf("missing packages: run `sandbox setup` or `apt-get install %s`", strings.Join(missing, " "))
+		return problem.Errorf("missing packages: run `sandbox setup` or `apt-get install %s`", missing)
 	default:
-		return problemf("missing packages: install %s", strings.Join(missing, " "))
+		return problem.Errorf("missing packages: install %s", missing)
 	}
 }
 
-// installTools is what setup does.
-func installTools(ctx context.Context, log io.Writer) error {
+// InstallTools installs the packages that are missing.
+func InstallTools(ctx context.Context, log io.Writer) error {
 	missing := missingTools()
 	if len(missing) == 0 {
 		return nil
 	}
 	if !isDebian() || os.Geteuid() != 0 {
-		return needTools()
+		return NeedTools()
 	}
 	fmt.Fprintf(log, "  installing %s\n", strings.Join(missing, " "))
 	install := func() error {
@@ -92,12 +95,12 @@ func installTools(ctx context.Context, log io.Writer) error {
 		return err
 	}
 	if still := missingTools(); len(still) > 0 {
-		return problemf("apt-get installed %s, but something in them is still missing", strings.Join(still, " "))
+		return problem.Errorf("apt-get installed %s, but something in them is still missing", strings.Join(still, " "))
 	}
 	return nil
 }
 
-// withUpdate tries, and after a failure tries once more with fresh package lists.
+// withUpdate calls try, and after a failure once more with fresh package lists.
 func withUpdate(ctx context.Context, log io.Writer, try func() error) error {
 	if try() == nil {
 		return nil
@@ -114,8 +117,8 @@ func aptGet(ctx context.Context, dir string, args ...string) error {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return problemf("apt-get %s failed: %s", strings.Join(args, " "),
-			strings.Join(strings.Fields(lastLines(string(out), 2)), " "))
+		return problem.Errorf("apt-get %s failed: %s", strings.Join(args, " "),
+			strings.Join(strings.Fields(command.LastLines(string(out), 2)), " "))
 	}
 	return nil
 }
@@ -144,8 +147,8 @@ func parseRelease(osRelease []byte) (string, error) {
 	return field["ID"] + "-" + field["VERSION_ID"], nil
 }
 
-// unpacked are packages that are unpacked into a folder of the cache.
-type unpacked struct {
+// Unpacked says which packages are unpacked into a folder of the cache.
+type Unpacked struct {
 	name      string // of the folder
 	packages  []string
 	files     []string // must be there after unpacking
@@ -153,8 +156,9 @@ type unpacked struct {
 	libraries bool     // the packages that they depend on and that are not installed are unpacked with them
 }
 
+// What is unpacked for the nodes, and for the ingress.
 var (
-	containerRuntime = unpacked{
+	ContainerRuntime = Unpacked{
 		name: "runtime", packages: []string{"containerd", "runc", "containernetworking-plugins"},
 		files: []string{
 			"usr/bin/containerd", "usr/bin/containerd-shim-runc-v2", "usr/bin/ctr", "usr/sbin/runc",
@@ -163,38 +167,38 @@ var (
 		},
 		run: []string{"usr/bin/containerd", "usr/sbin/runc"},
 	}
-	ingressProxy = unpacked{
+	IngressProxy = Unpacked{
 		name: "ingress", packages: []string{"haproxy"}, files: []string{"usr/sbin/haproxy"},
 		run: []string{"usr/sbin/haproxy"}, libraries: true,
 	}
 )
 
-func (u unpacked) dir(cache string) (string, error) {
+func (u Unpacked) dir(cache string) (string, error) {
 	release, err := debianRelease()
 	if err != nil {
-		return "", problemf("this Linux is no Debian or Ubuntu: %s come from its packages",
+		return "", problem.Errorf("this Linux is no Debian or Ubuntu: %s come from its packages",
 			strings.Join(u.packages, ", "))
 	}
 	return filepath.Join(cache, u.name+"-"+release+"-"+runtime.GOARCH), nil
 }
 
-// in returns the folder, if everything is in it.
-func (u unpacked) in(cache string) (string, error) {
+// In returns the folder, if everything is in it.
+func (u Unpacked) In(cache string) (string, error) {
 	dir, err := u.dir(cache)
 	if err != nil {
 		return "", err
 	}
 	for _, name := range u.files {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			return "", problemf("%s is not prepared yet: run `sandbox setup`", u.packages[0])
+			return "", problem.Errorf("%s is not prepared yet: run `sandbox setup`", u.packages[0])
 		}
 	}
 	return dir, nil
 }
 
-// prepare downloads the packages and unpacks them into the cache, without installing them.
-func (u unpacked) prepare(ctx context.Context, log io.Writer, cache string) (string, error) {
-	if dir, err := u.in(cache); err == nil {
+// Prepare downloads the packages and unpacks them into the cache, without installing them.
+func (u Unpacked) Prepare(ctx context.Context, log io.Writer, cache string) (string, error) {
+	if dir, err := u.In(cache); err == nil {
 		return dir, nil
 	}
 	dir, err := u.dir(cache)
@@ -215,15 +219,15 @@ func (u unpacked) prepare(ctx context.Context, log io.Writer, cache string) (str
 	if err := os.Rename(filepath.Join(temp, "root"), dir); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(log, "  unpacked in %.0f s\n", time.Since(begin).Seconds())
-	if _, err := u.in(cache); err != nil {
-		return "", problemf("the packages %s of this release lack what the sandbox needs: %s",
+	fmt.Fprintf(log, "  Unpacked in %.0f s\n", time.Since(begin).Seconds())
+	if _, err := u.In(cache); err != nil {
+		return "", problem.Errorf("the packages %s of this release lack what the sandbox needs: %s",
 			strings.Join(u.packages, ", "), strings.Join(u.files, ", "))
 	}
 	return dir, u.runs(ctx, dir)
 }
 
-func (u unpacked) download(ctx context.Context, log io.Writer, dir string) error {
+func (u Unpacked) download(ctx context.Context, log io.Writer, dir string) error {
 	args := []string{"download"}
 	if u.libraries { // apt-get knows which: it fetches what an installation would need
 		args = []string{"install", "-y", "--download-only", "--no-install-recommends", "--reinstall", "-o",
@@ -238,15 +242,15 @@ func (u unpacked) download(ctx context.Context, log io.Writer, dir string) error
 		return err
 	}
 	for _, deb := range debs {
-		if err := command(ctx, "", "dpkg-deb", "-x", deb, filepath.Join(dir, "root")); err != nil {
+		if err := command.Run(ctx, "", "dpkg-deb", "-x", deb, filepath.Join(dir, "root")); err != nil {
 			return err
 		}
 	}
 	return os.Chmod(filepath.Join(dir, "root"), 0o755)
 }
 
-// env lets a program find the libraries that were unpacked with it.
-func (u unpacked) env(dir string) []string {
+// env lets a program find the libraries that were Unpacked with it.
+func (u Unpacked) Env(dir string) []string {
 	if !u.libraries {
 		return nil
 	}
@@ -255,14 +259,14 @@ func (u unpacked) env(dir string) []string {
 	return []string{"LD_LIBRARY_PATH=" + strings.Join(append(found, older...), ":")}
 }
 
-// runs finds a shared library that is missing before a pod does.
-func (u unpacked) runs(ctx context.Context, dir string) error {
+// runs returns an error if a program does not run, as where a shared library is missing.
+func (u Unpacked) runs(ctx context.Context, dir string) error {
 	for _, name := range u.run {
 		cmd := exec.CommandContext(ctx, filepath.Join(dir, name), "-v")
-		cmd.Env = append(os.Environ(), u.env(dir)...)
+		cmd.Env = append(os.Environ(), u.Env(dir)...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			return problemf("%s does not run: %s", filepath.Base(name), bytes.TrimSpace(out))
+			return problem.Errorf("%s does not run: %s", filepath.Base(name), bytes.TrimSpace(out))
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package main
+package build
 
 import (
 	"archive/tar"
@@ -16,6 +16,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lapse/sandbox/command"
+	"lapse/sandbox/problem"
 )
 
 // An image debian:PACKAGE, such as debian:nginx-light, holds that package of this machine's Debian or Ubuntu, all that
@@ -26,17 +29,17 @@ var debianName = regexp.MustCompile(`^debian:([a-z0-9][a-z0-9.-]+(?:_[a-z0-9][a-
 // debianBase is in every image: directories, users, a shell, and commands such as sleep and kill.
 var debianBase = []string{"base-files", "base-passwd", "coreutils", "dash"}
 
-// debianImage returns the image's tar, which is made only if it is not in the cache yet.
-func debianImage(ctx context.Context, log io.Writer, cache, name string) (string, error) {
+// DebianImage returns the image's tar, which is made only if it is not in the cache yet.
+func DebianImage(ctx context.Context, log io.Writer, cache, name string) (string, error) {
 	match := debianName.FindStringSubmatch(name)
 	if match == nil {
-		return "", problemf("image %q: want debian:PACKAGE, or debian:PACKAGE_PACKAGE for several", name)
+		return "", problem.Errorf("image %q: want debian:PACKAGE, or debian:PACKAGE_PACKAGE for several", name)
 	}
 	release, err := debianRelease()
 	if err != nil {
-		return "", problemf("image %s: this Linux is no Debian or Ubuntu, whose packages it is made of", name)
+		return "", problem.Errorf("image %s: this Linux is no Debian or Ubuntu, whose packages it is made of", name)
 	}
-	source, err := sourceDir()
+	source, err := Source()
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +54,7 @@ func debianImage(ctx context.Context, log io.Writer, cache, name string) (string
 	begin := time.Now()
 	fmt.Fprintf(log, "  making the image %s of Debian packages ... ", name)
 	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return "", problemf("the cache cannot be written (%v): set LAPSE_SANDBOX_CACHE", err)
+		return "", problem.Errorf("the cache cannot be written (%v): set LAPSE_SANDBOX_CACHE", err)
 	}
 	temp, err := os.MkdirTemp(cache, "debian-*.part")
 	if err != nil {
@@ -66,10 +69,10 @@ func debianImage(ctx context.Context, log io.Writer, cache, name string) (string
 	return done, os.Rename(filepath.Join(temp, "image.tar"), done)
 }
 
-// debianImageKey is a short name for the code that makes the images: with other code they are made again.
+// debianImageKey returns a short name for the code that makes the images. If the code changes, they are made again.
 func debianImageKey(source string) (string, error) {
 	var parts []string
-	for _, file := range []string{"debian_image.go", "../deploy/mkimage/image.go"} {
+	for _, file := range []string{"build/debian_image.go", "../deploy/mkimage/image.go"} {
 		data, err := os.ReadFile(filepath.Join(source, file))
 		if err != nil {
 			return "", err
@@ -93,7 +96,7 @@ func makeDebianImage(ctx context.Context, source, dir, name string, packages []s
 	if err := errors.Join(writeRoot(ctx, file, debs), file.Close()); err != nil {
 		return err
 	}
-	return command(ctx, "", "go", "-C", filepath.Dir(source), "run", "./deploy/mkimage",
+	return command.Run(ctx, "", "go", "-C", filepath.Dir(source), "run", "./deploy/mkimage",
 		"-name", name, "-user", "0", "-files", root, "-o", filepath.Join(dir, "image.tar"))
 }
 
@@ -125,7 +128,8 @@ var leftOut = []string{"usr/share/doc", "usr/share/man", "usr/share/locale", "us
 func writeRoot(ctx context.Context, out io.Writer, debs []string) error {
 	root := &root{out: tar.NewWriter(out), has: map[string]bool{}}
 	for _, dir := range merged {
-		if err := root.add(&tar.Header{Typeflag: tar.TypeSymlink, Name: dir, Linkname: "usr/" + dir, Mode: 0o777}, nil); err != nil {
+		link := &tar.Header{Typeflag: tar.TypeSymlink, Name: dir, Linkname: "usr/" + dir, Mode: 0o777}
+		if err := root.add(link, nil); err != nil {
 			return err
 		}
 	}
@@ -200,7 +204,8 @@ var accounts = map[string]string{
 
 // add adds a file, unless it is there or no server needs it.
 func (r *root) add(header *tar.Header, content io.Reader) error {
-	if r.has[header.Name] || header.Name == "." || slices.ContainsFunc(leftOut, func(dir string) bool { return strings.HasPrefix(header.Name, dir+"/") }) {
+	unneeded := func(dir string) bool { return strings.HasPrefix(header.Name, dir+"/") }
+	if r.has[header.Name] || header.Name == "." || slices.ContainsFunc(leftOut, unneeded) {
 		return nil
 	}
 	r.has[header.Name] = true

@@ -1,4 +1,6 @@
-package main
+// Package build makes what a sandbox runs, and keeps it in a cache: the components, built from source, packages of
+// Debian, unpacked, and the images that every node has. The name of each folder there stands for all that goes into it.
+package build
 
 import (
 	"context"
@@ -11,14 +13,18 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"lapse/sandbox/command"
+	"lapse/sandbox/problem"
 )
 
-const kubernetesVersion = "v1.36.3" // as in go.mod; the linker stamps it into the binaries
+// KubernetesVersion is as in go.mod. The linker stamps it into the binaries.
+const KubernetesVersion = "v1.36.3"
 
 const (
 	plainFlags = "-s -w"
 	kubeFlags  = plainFlags +
-		" -X k8s.io/component-base/version.gitVersion=" + kubernetesVersion +
+		" -X k8s.io/component-base/version.gitVersion=" + KubernetesVersion +
 		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
 )
 
@@ -41,16 +47,16 @@ var components = []component{
 	{"coredns", "coredns", ".", plainFlags}, // a module of its own: its dependencies are newer than Kubernetes'
 }
 
-// buildComponents returns the directory with every component, building what is missing. The directory's name
+// Components returns the directory with every component, building what is missing. The directory's name
 // stands for everything that goes into a binary, so another version never meets an old one.
-func buildComponents(ctx context.Context, log io.Writer, source, cache string) (string, error) {
+func Components(ctx context.Context, log io.Writer, source, cache string) (string, error) {
 	key, err := componentsKey(source)
 	if err != nil {
 		return "", err
 	}
 	dir := filepath.Join(cache, "components-"+key)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", problemf("the cache cannot be written (%v): set LAPSE_SANDBOX_CACHE", err)
+		return "", problem.Errorf("the cache cannot be written (%v): set LAPSE_SANDBOX_CACHE", err)
 	}
 	for i, c := range components {
 		target := filepath.Join(dir, c.name)
@@ -103,24 +109,19 @@ func goBuild(ctx context.Context, dir, target, pkg, ldflags string) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("go build %s: %w\n%s", pkg, err, lastLines(string(out), 15))
+		return fmt.Errorf("go build %s: %w\n%s", pkg, err, command.LastLines(string(out), 15))
 	}
 	return os.Rename(part, target)
 }
 
-func lastLines(s string, n int) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-// sourceDir finds the folder of this module: the components' versions and the workload live there.
-func sourceDir() (string, error) {
+// Source returns the folder of this module: the components' versions and the workload live there.
+func Source() (string, error) {
 	var candidates []string
 	if dir := os.Getenv("LAPSE_SANDBOX_SOURCE"); dir != "" {
 		candidates = append(candidates, dir)
 	}
 	if _, file, _, ok := runtime.Caller(0); ok {
-		candidates = append(candidates, filepath.Dir(file))
+		candidates = append(candidates, filepath.Dir(filepath.Dir(file)))
 	}
 	for dir, _ := os.Getwd(); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		candidates = append(candidates, dir, filepath.Join(dir, "sandbox"))
@@ -131,6 +132,6 @@ func sourceDir() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", problemf("the sandbox's source was not found: run inside the repository, or set LAPSE_SANDBOX_SOURCE " +
-		"to its sandbox folder")
+	return "", problem.Errorf("the sandbox's source was not found: run inside the repository, " +
+		"or set LAPSE_SANDBOX_SOURCE to its sandbox folder")
 }
