@@ -34,12 +34,12 @@ func owns(m metav1.ManagedFieldsEntry, field string) bool {
 	return strings.Contains(m.FieldsV1.GetRawString(), `"`+field+`"`)
 }
 
-// controllers are the field managers by which the HorizontalPodAutoscaler's controller goes: the names of the programs
-// that it is part of.
+// controllers are the programs that the HorizontalPodAutoscaler's controller is part of. Their names are its field
+// managers.
 var controllers = []string{"kube-controller-manager", "k3s", "k3s-server"}
 
-// autoscaled reports whether an autoscaler last set how many replicas a workload wants: no other controller of these
-// programs uses the scale subresource.
+// autoscaled reports whether an autoscaler last set a workload's replicas. No other controller of these programs uses
+// the scale subresource.
 func autoscaled(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		return m.Subresource == "scale" && owns(m, "f:replicas") && slices.Contains(controllers, m.Manager)

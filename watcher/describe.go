@@ -21,44 +21,44 @@ import (
 	"lapse/timeline"
 )
 
-// Info is what there is to know of a Service before it is measured.
+// Info describes a Service before it is measured.
 type Info struct {
 	Service  timeline.Service
 	Cluster  timeline.Cluster
 	Port     int32  // the port to measure
-	PortName string // its name; empty if it has none
+	PortName string // empty if the port has no name
 
-	AppProtocol string // of the port, as its Service says; empty if it does not
+	AppProtocol string // the port's appProtocol; empty if it has none
 	Selector    map[string]string
-	Family      int   // of its addresses, 4 or 6: the preferred one
+	Family      int   // the preferred address family: 4 or 6
 	Ready       int   // endpoints that are ready now
 	Ways        []Way // where requests go; at least one
 }
 
-// Asked is what of a Service is to be measured.
+// Asked says what of a Service to measure.
 type Asked struct {
-	Port      string          // one of its ports over Transport, by number or name; empty if it has only one
+	Port      string          // a port over Transport, by number or name; empty if there is only one
 	Transport corev1.Protocol // empty: TCP
-	Routes    []AskedRoute    // none: its default route
+	Routes    []AskedRoute    // empty: the default route
 
-	Outside bool // its outer ways are asked, too, from outside of the cluster
+	Outside bool // its outer routes are also measured from outside the cluster
 }
 
-// Describe looks a Service up. The error says why the Service cannot be measured; where that can be put right, it has
-// a hint.
+// Describe looks a Service up. The error says why the Service cannot be measured, with a hint if the user can change
+// that.
 func Describe(ctx context.Context, client kube.Client, namespace, name string, asked Asked) (Info, error) {
 	service, err := client.Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return Info{}, NoService(ctx, client, namespace, name, err)
 	}
-	p, err := choosePort(service, asked)
+	port, err := choosePort(service, asked)
 	if err != nil {
 		return Info{}, err
 	}
 	if err := mayListPods(ctx, client, service); err != nil {
 		return Info{}, err
 	}
-	around := surroundings{service: service, port: p}
+	around := surroundings{service: service, port: port}
 	if around.slices, err = slicesOf(ctx, client, service); err != nil {
 		return Info{}, err
 	}
@@ -81,20 +81,30 @@ func Describe(ctx context.Context, client kube.Client, namespace, name string, a
 	return info, nil
 }
 
-// info is what there is to know of a Service by itself.
+// info returns what the Service itself says.
 func (s *surroundings) info(ways []Way, asked Asked) Info {
 	return Info{
 		Service: timeline.Service{
-			Namespace: s.service.Namespace, Name: s.service.Name, ClusterIP: s.service.Spec.ClusterIP, Ports: ports(s.service),
-			Type: typeOf(s.service), ExternalName: s.service.Spec.ExternalName, NotCovered: s.notCovered(slices.Concat(ways, s.fromOutside(asked))),
+			Namespace:    s.service.Namespace,
+			Name:         s.service.Name,
+			ClusterIP:    s.service.Spec.ClusterIP,
+			Ports:        ports(s.service),
+			Type:         typeOf(s.service),
+			ExternalName: s.service.Spec.ExternalName,
+			NotCovered:   s.notCovered(slices.Concat(ways, s.fromOutside(asked))),
 		},
-		Port: s.port.Port, PortName: s.port.Name, Selector: s.service.Spec.Selector, Family: familiesOf(s.service)[0], Ways: ways,
+		Port:     s.port.Port,
+		PortName: s.port.Name,
+		Selector: s.service.Spec.Selector,
+		Family:   familiesOf(s.service)[0],
+		Ways:     ways,
 	}
 }
 
-// slicesOf lists the EndpointSlices of a Service. One of type ExternalName has none.
+// slicesOf lists the EndpointSlices of a Service. A Service of type ExternalName has none.
 func slicesOf(ctx context.Context, client kube.Client, s *corev1.Service) ([]discoveryv1.EndpointSlice, error) {
-	list, err := client.EndpointSlices(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
+	byService := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name}
+	list, err := client.EndpointSlices(s.Namespace).List(ctx, byService)
 	if apierrors.IsForbidden(err) {
 		return nil, missingRight("list", "endpointslices.discovery.k8s.io", s.Namespace, err)
 	}
@@ -115,7 +125,7 @@ func listNodes(ctx context.Context, client kube.Client) ([]corev1.Node, error) {
 	return list.Items, nil
 }
 
-// DescribeCluster says what the rights to see of the cluster allow.
+// DescribeCluster returns what the user may know of the cluster.
 func DescribeCluster(ctx context.Context, client kube.Client) (c timeline.Cluster) {
 	if v, err := client.Version(ctx); err == nil {
 		c.Version = v.GitVersion
@@ -124,7 +134,8 @@ func DescribeCluster(ctx context.Context, client kube.Client) (c timeline.Cluste
 	return c
 }
 
-// mayListPods fails only if the right to is missing: without it there is nothing to watch later.
+// mayListPods returns an error if the user may not list Pods, because then nothing could be watched. It ignores other
+// errors.
 func mayListPods(ctx context.Context, client kube.Client, s *corev1.Service) error {
 	_, err := client.Pods(s.Namespace).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: selectorOf(s)})
 	if apierrors.IsForbidden(err) {
@@ -133,7 +144,7 @@ func mayListPods(ctx context.Context, client kube.Client, s *corev1.Service) err
 	return nil
 }
 
-// proxyMode reads kube-proxy's mode where kubeadm and its kind keep it. Few may read that; then it is empty.
+// proxyMode returns kube-proxy's mode from the ConfigMap that kubeadm writes, or "". Few users may read it.
 // https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/
 func proxyMode(ctx context.Context, client kube.Client) string {
 	cm, err := client.ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
@@ -149,20 +160,23 @@ func proxyMode(ctx context.Context, client kube.Client) string {
 	return cmp.Or(config.Mode, "iptables")
 }
 
-// NoService explains why a Service could not be read, with err as the API server gave it.
+// NoService returns an error that explains err, the API server's answer to a request for a Service.
 func NoService(ctx context.Context, client kube.Client, namespace, name string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return missingRight("get", "services", namespace, err)
 	case !apierrors.IsNotFound(err):
-		return hint.Errorf("check that the API server can be reached: kubectl get services", "look up Service %s/%s: %w", namespace, name, err)
+		advice := "check that the API server can be reached: kubectl get services"
+		return hint.Errorf(advice, "look up Service %s/%s: %w", namespace, name, err)
 	}
-	return hint.Errorf(elsewhere(ctx, client, namespace, name), "there is no Service %q in namespace %q", name, namespace)
+	advice := elsewhere(ctx, client, namespace, name)
+	return hint.Errorf(advice, "there is no Service %q in namespace %q", name, namespace)
 }
 
-// elsewhere hints at the Service of that name in other namespaces, or at the other Services of this one.
+// elsewhere returns a hint: a namespace that has a Service of that name, or else the Services of this namespace.
 func elsewhere(ctx context.Context, client kube.Client, namespace, name string) string {
-	list, err := client.Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 20, FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+	named := metav1.ListOptions{Limit: 20, FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
+	list, err := client.Services(metav1.NamespaceAll).List(ctx, named)
 	if err == nil {
 		for _, s := range list.Items {
 			if s.Name == name {
@@ -173,7 +187,7 @@ func elsewhere(ctx context.Context, client kube.Client, namespace, name string) 
 	return similar(ctx, client, namespace)
 }
 
-// similar hints at the Services there are.
+// similar returns a hint: the Services of the namespace.
 func similar(ctx context.Context, client kube.Client, namespace string) string {
 	list, err := client.Services(namespace).List(ctx, metav1.ListOptions{Limit: 20})
 	if err != nil || len(list.Items) == 0 {
@@ -187,32 +201,35 @@ func similar(ctx context.Context, client kube.Client, namespace string) string {
 	return fmt.Sprintf("it has %s; name another namespace with -n", strings.Join(names, ", "))
 }
 
-// choosePort finds the port over a transport that is meant.
+// choosePort returns the port that the user asked for.
 func choosePort(s *corev1.Service, asked Asked) (corev1.ServicePort, error) {
 	port, transport := asked.Port, cmp.Or(asked.Transport, corev1.ProtocolTCP)
 	if isExternalName(s) {
 		return externalPort(s, port, transport)
 	}
+	none := corev1.ServicePort{}
 	candidates := portsOver(s, transport)
 	if len(candidates) == 0 {
-		return corev1.ServicePort{}, hint.Errorf(otherTransport(s), "Service %q has no %s port: it has %s", s.Name, transport, strings.Join(ports(s), ", "))
+		has := strings.Join(ports(s), ", ")
+		return none, hint.Errorf(otherTransport(s), "Service %q has no %s port: it has %s", s.Name, transport, has)
 	}
 	has := "it has " + strings.Join(portNames(candidates), ", ")
 	if port == "" && len(candidates) == 1 {
 		return candidates[0], nil
 	}
 	if port == "" {
-		return corev1.ServicePort{}, hint.Errorf(fmt.Sprintf("%s: name one, as in svc/%s:%s", has, s.Name, first(portNames(candidates))), "Service %q has %d %s ports", s.Name, len(candidates), transport)
+		advice := fmt.Sprintf("%s: name one, as in svc/%s:%s", has, s.Name, first(portNames(candidates)))
+		return none, hint.Errorf(advice, "Service %q has %d %s ports", s.Name, len(candidates), transport)
 	}
 	for _, p := range candidates {
 		if p.Name == port || strconv.Itoa(int(p.Port)) == port {
 			return p, nil
 		}
 	}
-	return corev1.ServicePort{}, hint.Errorf(has, "Service %q has no %s port %s", s.Name, transport, port)
+	return none, hint.Errorf(has, "Service %q has no %s port %s", s.Name, transport, port)
 }
 
-// otherTransport hints at how a Service without a port over the transport that was asked for can be measured.
+// otherTransport returns a hint how to measure a Service that has no port over the transport asked for.
 func otherTransport(s *corev1.Service) string {
 	switch {
 	case len(portsOver(s, corev1.ProtocolUDP)) > 0:
@@ -223,8 +240,8 @@ func otherTransport(s *corev1.Service) string {
 	return "only what is sent over TCP or UDP can be measured"
 }
 
-// externalPort is a port of the name that a Service leads to. The Service need not list it: nothing of it is
-// translated.
+// externalPort returns the port of the external name to measure. The Service need not list it, because nothing
+// translates it.
 func externalPort(s *corev1.Service, port string, transport corev1.Protocol) (corev1.ServicePort, error) {
 	candidates := portsOver(s, transport)
 	for _, p := range candidates {
@@ -235,10 +252,12 @@ func externalPort(s *corev1.Service, port string, transport corev1.Protocol) (co
 	if number, err := strconv.ParseUint(port, 10, 16); err == nil {
 		return corev1.ServicePort{Port: int32(number), Protocol: transport}, nil
 	}
-	return corev1.ServicePort{}, hint.Errorf(fmt.Sprintf("as in svc/%s:443", s.Name), "Service %q only names %s: which of its ports is to be asked?", s.Name, s.Spec.ExternalName)
+	advice := fmt.Sprintf("as in svc/%s:443", s.Name)
+	return corev1.ServicePort{}, hint.Errorf(advice,
+		"Service %q only names %s: which of its ports is to be asked?", s.Name, s.Spec.ExternalName)
 }
 
-// portsOver are the ports of a Service over a transport. TCP is what a port has that says nothing.
+// portsOver returns the ports of a Service over a transport. The default of a port is TCP.
 func portsOver(s *corev1.Service, transport corev1.Protocol) []corev1.ServicePort {
 	return slices.DeleteFunc(slices.Clone(s.Spec.Ports), func(p corev1.ServicePort) bool {
 		return cmp.Or(p.Protocol, corev1.ProtocolTCP) != transport
@@ -265,39 +284,48 @@ func first(names []string) string {
 	return name
 }
 
-// ready counts the Pods, or addresses without one, that take requests now, and refuses to measure a Service without
-// any. Of one of type ExternalName it is 0.
+// What is wrong with a Service that has no ready endpoint.
+const (
+	noPortInPods   = "Service %q has ready Pods, but none with its port %d: they have no port %q"
+	noPortInSlices = "Service %q has ready endpoints, but none with its port %d: no EndpointSlice has a port %q"
+	noneReady      = "Service %q has no ready endpoint: there is nothing to measure yet"
+)
+
+// ready returns the number of ready endpoints; a Pod counts once. It returns an error if there is none, except for a
+// Service of type ExternalName.
 func (s *surroundings) ready() (int, error) {
 	if isExternalName(s.service) {
 		return 0, nil
 	}
 	ready, portless := readyAt(s.slices, s.port.Name, "")
-	namespace, name := s.service.Namespace, s.service.Name
-	pods := fmt.Sprintf("kubectl -n %s get pods -l %s", namespace, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: s.service.Spec.Selector}))
-	byHand := fmt.Sprintf("kubectl -n %s get endpointslices -l %s=%s", namespace, discoveryv1.LabelServiceName, name)
-	selects := len(s.service.Spec.Selector) > 0
-	switch {
-	case ready > 0:
+	if ready > 0 {
 		return ready, nil
-	case portless && selects:
-		return 0, hint.Errorf(fmt.Sprintf("give a container port that name, or the Service another targetPort: %s -o yaml", pods),
-			"Service %q has ready Pods, but none with its port %d: they have no port %q", name, s.port.Port, s.port.TargetPort.String())
-	case portless:
-		return 0, hint.Errorf(fmt.Sprintf("give a port of the EndpointSlice the name of the Service's port: %s -o yaml", byHand),
-			"Service %q has ready endpoints, but none with its port %d: no EndpointSlice has a port that is named %q", name, s.port.Port, s.port.Name)
-	case selects:
-		return 0, hint.Errorf("look at its Pods: "+pods, "Service %q has no ready endpoint: there is nothing to measure yet", name)
 	}
-	return 0, hint.Errorf("it has no selector, so somebody must make its EndpointSlices: "+byHand, "Service %q has no ready endpoint: there is nothing to measure yet", name)
+	name, port := s.service.Name, s.port
+	kubectl := "kubectl -n " + s.service.Namespace
+	if len(s.service.Spec.Selector) == 0 {
+		look := fmt.Sprintf("%s get endpointslices -l %s=%s", kubectl, discoveryv1.LabelServiceName, name)
+		if portless {
+			advice := fmt.Sprintf("give a port of the EndpointSlice the name of the Service's port: %s -o yaml", look)
+			return 0, hint.Errorf(advice, noPortInSlices, name, port.Port, port.Name)
+		}
+		return 0, hint.Errorf("it has no selector, so somebody must make its EndpointSlices: "+look, noneReady, name)
+	}
+	look := fmt.Sprintf("%s get pods -l %s", kubectl, selectorOf(s.service))
+	if portless {
+		advice := fmt.Sprintf("give a container port that name, or the Service another targetPort: %s -o yaml", look)
+		return 0, hint.Errorf(advice, noPortInPods, name, port.Port, port.TargetPort.String())
+	}
+	return 0, hint.Errorf("look at its Pods: "+look, noneReady, name)
 }
 
-// readyAt counts the endpoints of one Service that are ready on a node, or on any if it is empty, for a port, and
-// says whether there are ready ones without the port.
+// readyAt returns the number of a Service's endpoints that are ready for a port on a node (empty: on any). portless
+// reports whether others are ready without that port.
 func readyAt(list []discoveryv1.EndpointSlice, port, node string) (ready int, portless bool) {
+	isReady := func(e discoveryv1.Endpoint) bool { return stateOf(e.Conditions) == timeline.EndpointReady }
 	for i := range list {
-		slice := &list[i]
-		if _, has := portOf(slice, port); !has {
-			portless = portless || slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return stateOf(e.Conditions) == timeline.EndpointReady })
+		if _, has := portOf(&list[i], port); !has {
+			portless = portless || slices.ContainsFunc(list[i].Endpoints, isReady)
 		}
 	}
 	for on, n := range readyByNode(list, port) {
@@ -308,8 +336,8 @@ func readyAt(list []discoveryv1.EndpointSlice, port, node string) (ready int, po
 	return ready, portless
 }
 
-// readyByNode are how many endpoints of one Service are ready on each node, for a port; "" is where the node is not
-// known.
+// readyByNode returns the number of a Service's endpoints that are ready for a port on each node; "" is an unknown
+// node.
 func readyByNode(list []discoveryv1.EndpointSlice, port string) map[string]int {
 	all := map[types.UID]*discoveryv1.EndpointSlice{}
 	for i := range list {

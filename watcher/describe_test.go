@@ -100,7 +100,7 @@ func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
 		"no selector and a slice without ports": {objects: []runtime.Object{
 			change(func(s *corev1.ServiceSpec) { s.Selector = nil }),
 			with(slice("a", endpointOf(pod(1), ready)), func(s *discoveryv1.EndpointSlice) { s.Ports = nil }),
-		}, what: `no EndpointSlice has a port that is named "http"`, hint: "kubectl -n shop get endpointslices"},
+		}, what: `no EndpointSlice has a port "http"`, hint: "kubectl -n shop get endpointslices"},
 		"only UDP": {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) {
 			s.Ports = []corev1.ServicePort{{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP}}
 		})}, what: "no TCP port: it has 53/UDP", hint: "--scheme udp"},

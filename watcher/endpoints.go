@@ -2,7 +2,6 @@ package watcher
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -12,17 +11,14 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"lapse/timeline"
 )
 
-// endpoints watches the EndpointSlices of the namespace's Services. What counts is the endpoint, in whichever slice
-// it is: while the controller moves one to another slice it may be in two.
+// endpoints watches the EndpointSlices of the namespace's Services. Events are about endpoints, whichever slice they
+// are in: while the controller moves an endpoint, it may be in two slices.
 func (n *namespace) endpoints() *reflector[*discoveryv1.EndpointSlice] {
-	client := n.Client.EndpointSlices(n.name)
 	all := map[string]*backends{}
 	for _, s := range n.services {
 		all[s.key()] = &backends{Service: s, slices: map[types.UID]*discoveryv1.EndpointSlice{}}
@@ -34,13 +30,15 @@ func (n *namespace) endpoints() *reflector[*discoveryv1.EndpointSlice] {
 	if n.name != metav1.NamespaceAll {
 		options.LabelSelector = fmt.Sprintf("%s in (%s)", discoveryv1.LabelServiceName, strings.Join(n.names(), ","))
 	}
-	var since time.Duration // what changed since the last flush did so no earlier; 0: nothing bounds it
+	var since time.Duration // earliest time of the changes after the last flush; 0: unknown
 	return &reflector[*discoveryv1.EndpointSlice]{
-		kind: "EndpointSlice", resource: "endpointslices.discovery.k8s.io", in: n.name, services: n.keys(), w: n.watcher,
-		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
-		options: options,
-		wanted:  func(s *discoveryv1.EndpointSlice) bool { return of(s) != nil },
+		kind:     "EndpointSlice",
+		resource: "endpointslices.discovery.k8s.io",
+		source:   from(n.Client.EndpointSlices(n.name)),
+		options:  options,
+		wanted:   func(s *discoveryv1.EndpointSlice) bool { return of(s) != nil },
+		services: n.keys(),
+		in:       n.name,
 		change: func(old, new *discoveryv1.EndpointSlice, _ origin) []timeline.Event {
 			since = cmp.Or(since, n.reads.changed(old, new))
 			if old != nil {
@@ -64,6 +62,7 @@ func (n *namespace) endpoints() *reflector[*discoveryv1.EndpointSlice] {
 			since = 0
 			return events
 		},
+		w: n.watcher,
 	}
 }
 
@@ -72,10 +71,10 @@ type backends struct {
 	Service
 	slices  map[types.UID]*discoveryv1.EndpointSlice
 	known   map[place]endpoint
-	changed bool // a slice did since known
+	changed bool // a slice has changed since known was set
 }
 
-// put takes in a slice, or lets go of it if it is nil. Of no Service, it does nothing.
+// put stores a slice, or removes it if slice is nil. A nil b ignores it.
 func (b *backends) put(uid types.UID, slice *discoveryv1.EndpointSlice) {
 	if b == nil {
 		return
@@ -86,7 +85,7 @@ func (b *backends) put(uid types.UID, slice *discoveryv1.EndpointSlice) {
 	}
 }
 
-// diff tells what changed since the last call.
+// diff returns what has changed since the last call.
 func (b *backends) diff(how origin) []timeline.Event {
 	if !b.changed {
 		return nil
@@ -100,16 +99,15 @@ func (b *backends) diff(how origin) []timeline.Event {
 	return events
 }
 
-// An endpoint is one address of the Service for one of its ports, as its EndpointSlices have it.
+// An endpoint is one address of the Service for one of its ports, as its EndpointSlices say.
 type endpoint struct {
 	state string
 	pod   timeline.Object
 	port  uint16
 }
 
-// A place is where an endpoint is reached. An address has one endpoint for each of the Service's ports:
-// EndpointSlices list several, and where Pods give a port's name different numbers, one slice has one port of an
-// address and another the other.
+// A place identifies an endpoint. An address has one endpoint for each of the Service's ports. If Pods give a named
+// port different numbers, the ports of one address are in different slices.
 type place struct {
 	addr netip.Addr
 	port string // the name of the Service's port
@@ -117,7 +115,10 @@ type place struct {
 
 // better ranks the states of an address that is in two slices.
 var better = []string{
-	timeline.EndpointReady, timeline.EndpointTerminatingServing, timeline.EndpointNotReady, timeline.EndpointTerminating,
+	timeline.EndpointReady,
+	timeline.EndpointTerminatingServing,
+	timeline.EndpointNotReady,
+	timeline.EndpointTerminating,
 }
 
 // merge returns the endpoints in all slices that serve the named ports.
@@ -136,8 +137,9 @@ func merge(all map[types.UID]*discoveryv1.EndpointSlice, ports ...string) map[pl
 // mergeSlice adds the endpoints of one slice for one port.
 func mergeSlice(merged map[place]endpoint, slice *discoveryv1.EndpointSlice, port string, number uint16) {
 	for i := range slice.Endpoints {
-		e := endpoint{state: stateOf(slice.Endpoints[i].Conditions), pod: podOf(slice, &slice.Endpoints[i]), port: number}
-		for _, text := range slice.Endpoints[i].Addresses {
+		from := &slice.Endpoints[i]
+		e := endpoint{state: stateOf(from.Conditions), pod: podOf(slice, from), port: number}
+		for _, text := range from.Addresses {
 			addr, err := netip.ParseAddr(text)
 			if err != nil {
 				continue // an FQDN slice
@@ -153,7 +155,7 @@ func mergeSlice(merged map[place]endpoint, slice *discoveryv1.EndpointSlice, por
 
 // inOrder sorts slices by name, so that the same slices always give the same endpoints.
 func inOrder(all map[types.UID]*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
-	return slices.SortedFunc(maps.Values(all), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.SortedFunc(maps.Values(all), byName)
 }
 
 func portOf(slice *discoveryv1.EndpointSlice, name string) (uint16, bool) {
@@ -172,7 +174,8 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// stateOf reads an endpoint's conditions. Of those left out, ready and serving mean true, terminating false.
+// stateOf returns an endpoint's state from its conditions. Absent ready and serving mean true, absent terminating
+// means false.
 // https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/#conditions
 func stateOf(c discoveryv1.EndpointConditions) string {
 	ready := c.Ready == nil || *c.Ready
@@ -189,11 +192,11 @@ func stateOf(c discoveryv1.EndpointConditions) string {
 	return timeline.EndpointNotReady
 }
 
-// podOf names the Pod behind an endpoint, or its slice if no Pod is named.
+// podOf returns the Pod behind an endpoint, or its slice if it names no Pod.
 func podOf(slice *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) timeline.Object {
-	o := timeline.Object{Kind: "EndpointSlice", Namespace: slice.Namespace, Name: slice.Name, UID: ""}
-	if e.TargetRef != nil {
-		o = timeline.Object{Kind: e.TargetRef.Kind, Namespace: cmp.Or(e.TargetRef.Namespace, slice.Namespace), Name: e.TargetRef.Name, UID: string(e.TargetRef.UID)}
+	o := timeline.Object{Kind: "EndpointSlice", Namespace: slice.Namespace, Name: slice.Name}
+	if ref := e.TargetRef; ref != nil {
+		o.Kind, o.Namespace, o.Name, o.UID = ref.Kind, cmp.Or(ref.Namespace, slice.Namespace), ref.Name, string(ref.UID)
 	}
 	if e.NodeName != nil {
 		o.Node = *e.NodeName
@@ -201,7 +204,8 @@ func podOf(slice *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) timeline.O
 	return o
 }
 
-// diffEndpoints tells which endpoints came, went or changed their state. The first list's have no state before.
+// diffEndpoints returns an event for each endpoint that came, went or changed its state. Endpoints of the first list
+// have no state before.
 func diffEndpoints(old, new map[place]endpoint, how origin) []timeline.Event {
 	var events []timeline.Event
 	for _, at := range sorted(old, new) {
@@ -214,8 +218,7 @@ func diffEndpoints(old, new map[place]endpoint, how origin) []timeline.Event {
 		if !after {
 			to, is = timeline.EndpointAbsent, was
 		}
-		// An address that passed to another Pod is one endpoint that went and one that came. So is one whose port's
-		// number changed.
+		// If another Pod got the address, or the port another number, one endpoint went and another came.
 		if before && after && (was.pod.UID != is.pod.UID || was.port != is.port) {
 			events = append(events, endpointEvent(at, was, from, timeline.EndpointAbsent))
 			from = timeline.EndpointAbsent
@@ -229,7 +232,14 @@ func diffEndpoints(old, new map[place]endpoint, how origin) []timeline.Event {
 
 func endpointEvent(at place, e endpoint, from, to string) timeline.Event {
 	return timeline.Event{
-		Kind: timeline.EndpointChanged, From: from, To: to, Object: e.pod, Addr: at.addr, Port: e.port, PortName: at.port, Writer: apiserver,
+		Kind:     timeline.EndpointChanged,
+		From:     from,
+		To:       to,
+		Object:   e.pod,
+		Addr:     at.addr,
+		Port:     e.port,
+		PortName: at.port,
+		Writer:   apiserver,
 	}
 }
 
@@ -240,6 +250,6 @@ func sorted(a, b map[place]endpoint) []place {
 			all = append(all, at)
 		}
 	}
-	slices.SortFunc(all, func(x, y place) int { return cmp.Or(x.addr.Compare(y.addr), cmp.Compare(x.port, y.port)) })
+	slices.SortFunc(all, func(a, b place) int { return cmp.Or(a.addr.Compare(b.addr), cmp.Compare(a.port, b.port)) })
 	return all
 }

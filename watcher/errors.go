@@ -6,13 +6,15 @@ import (
 	"lapse/internal/hint"
 )
 
-// missingRight says which right is missing. namespace is empty for what is not in one.
+// missingRight returns a forbiddenError with the command that checks the right. namespace is empty for a resource
+// outside namespaces.
 func missingRight(verb, resource, namespace string, err error) error {
 	ask := "kubectl auth can-i " + verb + " " + resource
 	if namespace != "" {
 		ask += " -n " + namespace
 	}
-	return hint.Errorf("get, list and watch are needed; ask with `"+ask+"`", "%w", &forbiddenError{fmt.Errorf("no right to %s %s: %w", verb, resource, err)})
+	denied := &forbiddenError{fmt.Errorf("no right to %s %s: %w", verb, resource, err)}
+	return hint.Add("get, list and watch are needed; ask with `"+ask+"`", denied)
 }
 
 // A forbiddenError says that a right is missing.

@@ -2,7 +2,6 @@ package watcher
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,19 +9,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"lapse/timeline"
 )
 
-// At most maxHeld Events wait for their Pod to be seen. When there are more, the older half is forgotten.
+// maxHeld is the largest number of Events that wait for their Pod. If there are more, the older half is dropped.
 const maxHeld = 4000
 
-// subjects tell a namespace's Events about our Services, their Pods and the Pods' owners from those about others. An
-// Event may come before the Pod it is about does: then it waits.
+// subjects separate a namespace's Events about our Services, their Pods and the Pods' owners from other Events. An
+// Event may come before its Pod: then it is held.
 type subjects struct {
 	services map[string]bool // NAMESPACE/NAME
 	uids     map[types.UID]bool
@@ -42,23 +38,25 @@ func newSubjects(services []Service) subjects {
 	return s
 }
 
-// kubeEvents watches the Events of the namespace. Those from before the run are none of its facts.
+// kubeEvents watches the Events of the namespace. Events from before the run are ignored.
 func (n *namespace) kubeEvents() *reflector[*corev1.Event] {
-	client := n.Client.Events(n.name)
 	return &reflector[*corev1.Event]{
-		kind: "Event", resource: "events", in: n.name, services: n.keys(), w: n.watcher,
-		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
+		kind:     "Event",
+		resource: "events",
+		source:   from(n.Client.Events(n.name)),
+		services: n.keys(),
+		in:       n.name,
 		change: func(old, new *corev1.Event, how origin) []timeline.Event {
 			if how == listed {
 				return nil
 			}
 			return n.ours(diffEvent(old, new))
 		},
+		w: n.watcher,
 	}
 }
 
-// diffEvent makes a fact of an Event that is new, or happened again. That it expired is none.
+// diffEvent returns a fact if the Event is new or happened again. That an Event has expired is not a fact.
 func diffEvent(old, new *corev1.Event) []timeline.Event {
 	if new == nil || old != nil && old.Count == new.Count && seriesCount(old) == seriesCount(new) {
 		return nil
@@ -73,8 +71,8 @@ func seriesCount(e *corev1.Event) int32 {
 	return e.Series.Count
 }
 
-// ours returns the events that are about us, and holds those about what may yet turn out to be ours. If there were
-// too many of these, a gap tells that it forgot some.
+// ours returns the events about our subjects and holds the others, because their subject may become ours. If it has
+// to drop held events, it also returns a gap.
 func (n *namespace) ours(events []timeline.Event) []timeline.Event {
 	now := n.now()
 	n.mu.Lock()
@@ -97,18 +95,25 @@ func (n *namespace) ours(events []timeline.Event) []timeline.Event {
 	return ours
 }
 
-// forget drops the older half of the held Events, and returns the gap that leaves.
+// forgotten is the detail of the gap that dropped Events leave.
+const forgotten = "%d Events about objects that are not known to be ours were forgotten: " +
+	"should a Pod of ours be seen later, what was said of it before is missing"
+
+// forget drops the older half of the held Events, and returns the gap that this leaves.
 func (s *subjects) forget() timeline.Event {
 	half := len(s.held) / 2
 	since := s.held[0].Seen
 	s.held = slices.Clone(s.held[half:])
 	return timeline.Event{
-		Kind: timeline.WatchGap, Since: since, Object: timeline.Object{Kind: "Event"}, Writer: writer,
-		Detail: fmt.Sprintf("%d Events about objects that are not known to be ours were forgotten: should a Pod of ours be seen later, what was said of it before is missing", half),
+		Kind:   timeline.WatchGap,
+		Since:  since,
+		Object: timeline.Object{Kind: "Event"},
+		Writer: writer,
+		Detail: fmt.Sprintf(forgotten, half),
 	}
 }
 
-// aboutPod makes a Pod and its owners subjects, and returns the events that were held for them.
+// aboutPod makes a Pod and its owners subjects, and returns the events held for them.
 func (n *namespace) aboutPod(pod *corev1.Pod) []timeline.Event {
 	uids := []types.UID{pod.UID}
 	for _, owner := range pod.OwnerReferences {
@@ -117,7 +122,7 @@ func (n *namespace) aboutPod(pod *corev1.Pod) []timeline.Event {
 	return n.about(uids...)
 }
 
-// about makes objects subjects, and returns the events that were held for them.
+// about makes objects subjects, and returns the events held for them.
 func (n *namespace) about(uids ...types.UID) []timeline.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -139,17 +144,26 @@ func (n *namespace) about(uids ...types.UID) []timeline.Event {
 	return events
 }
 
-// kubeEvent is an Event as a fact.
+// kubeEvent returns an Event as a fact.
 func kubeEvent(e *corev1.Event) timeline.Event {
+	about := e.InvolvedObject
 	return timeline.Event{
-		Kind: timeline.KubeEvent, To: e.Reason, Detail: e.Message, Stamp: stampOf(e), Writer: reporter(e),
+		Kind:   timeline.KubeEvent,
+		To:     e.Reason,
+		Detail: e.Message,
+		Stamp:  stampOf(e),
+		Writer: reporter(e),
 		Object: timeline.Object{
-			Kind: e.InvolvedObject.Kind, Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name, UID: string(e.InvolvedObject.UID), Node: e.Source.Host,
+			Kind:      about.Kind,
+			Namespace: about.Namespace,
+			Name:      about.Name,
+			UID:       string(about.UID),
+			Node:      e.Source.Host,
 		},
 	}
 }
 
-// reporter names the clock of whoever reported an Event: "kubelet/node1".
+// reporter returns who reported an Event, by whose clock it is stamped: "kubelet/node1".
 func reporter(e *corev1.Event) string {
 	name := cmp.Or(e.Source.Component, e.ReportingController)
 	if host := cmp.Or(e.Source.Host, e.ReportingInstance); host != "" && host != name {
@@ -158,8 +172,8 @@ func reporter(e *corev1.Event) string {
 	return name
 }
 
-// stampOf is when an Event happened last, by the clock of its reporter. The name of one that happened once ends in
-// that time's nanoseconds, in hexadecimal; most fields for it have seconds only.
+// stampOf returns when an Event last happened, by its reporter's clock. Most time fields have whole seconds. The name
+// of an Event that happened once ends in that time in nanoseconds, in hexadecimal.
 // https://github.com/kubernetes/client-go/blob/master/tools/record/event.go, makeEvent
 func stampOf(e *corev1.Event) time.Time {
 	if e.Series != nil {

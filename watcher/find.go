@@ -16,16 +16,16 @@ import (
 	"lapse/timeline"
 )
 
-// A Query says which Services are meant.
+// A Query selects Services.
 type Query struct {
-	Namespace string // empty: every one
-	Selector  string // by the Services' labels; empty: any
-	Node      string // those with endpoints there; empty: any
+	Namespace string // empty: all
+	Selector  string // of the Services' labels; empty: all Services
+	Node      string // only Services with endpoints on it; empty: all
 }
 
-// Find looks for the Services that a query means, by namespace and name. It sets aside those that cannot be measured,
-// and asks the API server two questions for all of them. Of several TCP ports the one that is named http is measured,
-// else the first. An Info has no Cluster.
+// Find returns the Services that a query selects, in the order of namespace and name, and those that cannot be
+// measured. It sends two requests in all. Of several TCP ports it chooses the one named http, else the first. It does
+// not fill in Info.Cluster.
 func Find(ctx context.Context, client kube.Client, q Query) (found []Info, aside []timeline.SetAside, err error) {
 	services, err := client.Services(q.Namespace).List(ctx, metav1.ListOptions{LabelSelector: q.Selector})
 	if err != nil {
@@ -43,10 +43,11 @@ func Find(ctx context.Context, client kube.Client, q Query) (found []Info, aside
 	slices.SortFunc(services.Items, func(a, b corev1.Service) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	onNode := func(slice discoveryv1.EndpointSlice) bool { return isOn(slice, q.Node) }
 	for i := range services.Items {
 		s := &services.Items[i]
 		endpoints := of[s.Namespace+"/"+s.Name]
-		if q.Node != "" && !slices.ContainsFunc(endpoints, func(slice discoveryv1.EndpointSlice) bool { return isOn(slice, q.Node) }) {
+		if q.Node != "" && !slices.ContainsFunc(endpoints, onNode) {
 			continue
 		}
 		info, why := q.look(s, endpoints)
@@ -66,18 +67,20 @@ func notListed(resource, namespace string, err error) error {
 	return fmt.Errorf("list %s: %w", resource, err)
 }
 
-// isOn reports whether one of the endpoints is on the node.
+// isOn reports whether one of the slice's endpoints is on the node.
 func isOn(slice discoveryv1.EndpointSlice, node string) bool {
-	return slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return orEmpty(e.NodeName) == node })
+	onNode := func(e discoveryv1.Endpoint) bool { return orEmpty(e.NodeName) == node }
+	return slices.ContainsFunc(slice.Endpoints, onNode)
 }
 
-// look says what there is to know of a Service that the query means, or why it cannot be measured.
+// look describes a Service that the query selects, or says why it cannot be measured.
 func (q Query) look(s *corev1.Service, endpoints []discoveryv1.EndpointSlice) (info Info, why string) {
-	if q.Namespace == "" && clusters(s) {
+	if q.Namespace == "" && isSystem(s) {
 		return Info{}, "the cluster's own: -n " + s.Namespace + " measures it"
 	}
 	if isExternalName(s) {
-		return Info{}, "it only names " + s.Spec.ExternalName + ", and has no endpoints: svc/" + s.Name + ":PORT measures it"
+		const why = "it only names %s, and has no endpoints: svc/%s:PORT measures it"
+		return Info{}, fmt.Sprintf(why, s.Spec.ExternalName, s.Name)
 	}
 	port, ok := mainPort(s)
 	if !ok {
@@ -103,12 +106,12 @@ func (q Query) look(s *corev1.Service, endpoints []discoveryv1.EndpointSlice) (i
 	return info, ""
 }
 
-// clusters reports whether a Service is one of the cluster's own.
-func clusters(s *corev1.Service) bool {
+// isSystem reports whether a Service is one of the cluster's own.
+func isSystem(s *corev1.Service) bool {
 	return s.Namespace == metav1.NamespaceSystem || s.Namespace == metav1.NamespaceDefault && s.Name == "kubernetes"
 }
 
-// mainPort is the TCP port that is measured where none is named.
+// mainPort returns the TCP port to measure if the user names none.
 func mainPort(s *corev1.Service) (port corev1.ServicePort, ok bool) {
 	tcp := portsOver(s, corev1.ProtocolTCP)
 	if i := slices.IndexFunc(tcp, func(p corev1.ServicePort) bool { return p.Name == "http" }); i >= 0 {

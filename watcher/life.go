@@ -14,40 +14,46 @@ import (
 	"lapse/timeline"
 )
 
-// An idle watch looks the same whether nothing changes or the API server hangs: the connection itself is only given
-// up after 45 s (client-go's HTTP/2 ping). So the API server is asked for the Service, over the connection that the
-// watches share, and a time without any sign of life is a watch gap. Such a read is answered from the storage, as
-// kubelets' writes are; /livez is not, and says that all is well while nothing can be written. So a status of 500 or
-// more is no sign of life, and a refusal is one. Bookmarks come only once a minute. A shorter HTTP/2 ping would break
-// watches that are only late. A stall of our own process is a gap too: what came meanwhile was learned late.
+// An idle watch looks the same whether nothing changes or the API server hangs: client-go's HTTP/2 ping gives a
+// connection up only after 45 s. So the watcher reads the Service, over the connection that the watches share. A time
+// without a sign of life is a watch gap.
+//
+// The read is answered from the storage that kubelets write to. /livez is not: it is fine while nothing can be written.
+// So a status of 500 or more is no sign of life, but a refusal is one. Bookmarks come only once a minute. A shorter
+// HTTP/2 ping would break watches that are only late. A stall of this process is a gap too, because what came meanwhile
+// was seen late.
 const (
-	askEvery       = 500 * time.Millisecond // from one question to the next, or longer if the answer takes longer
-	longestSilence = time.Second            // between two signs of life; correlate takes an unbroken watch to be no later (watchLag)
-	askFor         = 5 * time.Second        // how long one answer is awaited
+	askEvery = 500 * time.Millisecond // from one read to the next; longer if the answer takes longer
+	askFor   = 5 * time.Second        // timeout of a read
+
+	// longestSilence is the longest time between two signs of life without a gap. Package correlate assumes that an
+	// unbroken watch is at most this late (watchLag).
+	longestSilence = time.Second
 )
 
-// life is what is known of the API server's being alive. Every answer, and everything a watch brings, is a sign of it.
+// life holds the API server's last sign of life: an answer, or anything that a watch brought.
 type life struct {
 	mu    sync.Mutex
 	begun bool
-	from  time.Duration // it was alive at an instant between from
-	to    time.Duration // and to: the last sign
+	from  time.Duration // the API server was alive at some instant between from and to
+	to    time.Duration
 }
 
-// sign notes that the API server was alive between from and to. If that ends a silence, since is the last instant
-// before at which it is known to have been alive.
+// sign notes that the API server was alive between from and to. silent reports whether that ends a silence. since is
+// when the API server was last known to be alive before.
 func (l *life) sign(from, to time.Duration) (since time.Duration, silent bool) {
 	since, silent = l.silence(to)
 	l.begun, l.from, l.to = true, from, max(l.to, to)
 	return since, silent
 }
 
-// silence reports whether there has been no sign of life for too long by now, and since when.
+// silence reports whether the last sign of life is too long ago by now, and since when.
 func (l *life) silence(now time.Duration) (since time.Duration, silent bool) {
 	return l.from, l.begun && now-l.to > longestSilence
 }
 
-// alive notes a sign of life. A silence that ends with it is recorded before whatever the sign brought.
+// alive notes a sign of life. It records the silence that ends, if any, before the caller records what the sign
+// brought.
 func (w *watcher) alive(from, to time.Duration) {
 	w.life.mu.Lock()
 	defer w.life.mu.Unlock()
@@ -56,16 +62,18 @@ func (w *watcher) alive(from, to time.Duration) {
 	}
 }
 
-// silent records that what changed between since and now was learned late.
+// silent records a silence from since to now: changes in it were seen late.
 func (w *watcher) silent(since, now time.Duration) {
+	const detail = "the API server gave no sign of life for %v; what changed meanwhile was learned late"
 	w.log.Debug("the API server gave no sign of life", "for", now-since)
 	w.emit(now, since, timeline.Event{
-		Kind: timeline.WatchGap, Writer: writer,
-		Detail: fmt.Sprintf("the API server gave no sign of life for %v; what changed meanwhile was learned late", (now - since).Round(10*time.Millisecond)),
+		Kind:   timeline.WatchGap,
+		Writer: writer,
+		Detail: fmt.Sprintf(detail, (now - since).Round(10*time.Millisecond)),
 	})
 }
 
-// askForLife asks the API server for the first Service until ctx ends. A silence that lasts until then is recorded too.
+// askForLife reads the first Service again and again until ctx ends. It also records a silence that lasts until then.
 func (w *watcher) askForLife(ctx context.Context) {
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		asked := w.now()
@@ -80,8 +88,8 @@ func (w *watcher) askForLife(ctx context.Context) {
 	}
 }
 
-// answered reports whether the API server answers. That it refuses, or knows no such Service, is an answer too; that
-// it cannot answer because it does not reach its storage is none, for then no change is written.
+// answered reports whether the API server answers. A refusal or "not found" is an answer. A failure to reach the
+// storage is not: then no change is written.
 func (w *watcher) answered(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()

@@ -11,19 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A namespace is watched for all its Services at once: there is one watch of each kind, and what concerns several
-// Services is recorded once. It may stand for all namespaces.
+// A namespace watches for all Services of a namespace, or of all namespaces. There is one watch of each kind. A change
+// that concerns several Services is recorded once.
 type namespace struct {
 	*watcher
 	name     string    // empty: all
 	services []Service // of the run, in this namespace
 
 	mu       sync.Mutex
-	subj     subjects // whom Events may be about
-	interest interest // what else concerns the Services
+	subj     subjects // of Events
+	interest interest // in other objects
 }
 
-// namespaces are those of the Services, in the order of the first in each.
+// namespaces returns the Services' namespaces, in the order of each one's first Service.
 func (w *watcher) namespaces() []*namespace {
 	var all []*namespace
 	for _, s := range w.Services {
@@ -43,7 +43,7 @@ func (w *watcher) namespaces() []*namespace {
 	return all
 }
 
-// keys are the namespace's Services as facts name them.
+// keys returns NAMESPACE/NAME of each Service.
 func (n *namespace) keys() []string { return keysOf(n.services) }
 
 func keysOf(services []Service) []string {
@@ -54,7 +54,7 @@ func keysOf(services []Service) []string {
 	return keys
 }
 
-// names are the namespace's Services, as they are called in it.
+// names returns the names of the Services.
 func (n *namespace) names() []string {
 	var names []string
 	for _, s := range n.services {
@@ -63,7 +63,7 @@ func (n *namespace) names() []string {
 	return names
 }
 
-// subject names the namespace's Services for people.
+// subject returns a text that names the Services.
 func (n *namespace) subject() string {
 	if n.name == metav1.NamespaceAll {
 		return "Services of all namespaces"
@@ -71,8 +71,8 @@ func (n *namespace) subject() string {
 	return fmt.Sprintf("Service %s of namespace %s", strings.Join(n.names(), ", "), n.name)
 }
 
-// run watches the namespace until ctx ends. The error is the missing right without which nothing in it can be
-// watched; it is recorded then that nothing is.
+// run watches the namespace until ctx ends. If a right is missing without which nothing can be watched, it records
+// all kinds as off and returns the error.
 func (n *namespace) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -100,7 +100,7 @@ func (n *namespace) run(ctx context.Context) error {
 	return err
 }
 
-// denial returns the missing right because of which ctx ended, or nil.
+// denial returns the forbiddenError that ended ctx, or nil.
 func denial(ctx context.Context) error {
 	if _, ok := errors.AsType[*forbiddenError](context.Cause(ctx)); ok {
 		return context.Cause(ctx)

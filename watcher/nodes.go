@@ -1,7 +1,6 @@
 package watcher
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strconv"
@@ -9,28 +8,25 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"lapse/timeline"
 )
 
-// nodes watches all nodes: whether they are ready, and whether Pods may come to them, or stay.
+// nodes watches all nodes: whether they are ready and schedulable, and their taints.
 func (w *watcher) nodes() *reflector[*corev1.Node] {
-	client := w.Client.Nodes()
 	return &reflector[*corev1.Node]{
-		kind: "Node", resource: "nodes", w: w,
-		list:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		watch:  func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
-		change: func(old, new *corev1.Node, _ origin) []timeline.Event { return diffNode(old, new) },
+		kind:     "Node",
+		resource: "nodes",
+		source:   from(w.Client.Nodes()),
+		change:   func(old, new *corev1.Node, _ origin) []timeline.Event { return diffNode(old, new) },
+		w:        w,
 	}
 }
 
-// diffNode tells what changed from a node's old state to its new one; either may be nil.
+// diffNode returns an event for each change from a node's old state to its new one; either may be nil.
 func diffNode(old, new *corev1.Node) []timeline.Event {
 	if new == nil {
-		return []timeline.Event{{Kind: timeline.NodeGone, Object: nodeObject(old), Writer: apiserver}}
+		return []timeline.Event{nodeEvent(old, timeline.Event{Kind: timeline.NodeGone})}
 	}
 	var from, schedulable string
 	if old != nil {
@@ -38,16 +34,18 @@ func diffNode(old, new *corev1.Node) []timeline.Event {
 		schedulable = strconv.FormatBool(!old.Spec.Unschedulable)
 	}
 	var events []timeline.Event
+	add := func(e timeline.Event) { events = append(events, nodeEvent(new, e)) }
 	if to, since := nodeReady(new); to != from {
-		events = append(events, timeline.Event{Kind: timeline.NodeReady, From: from, To: to, Stamp: since, Object: nodeObject(new), Writer: apiserver})
+		add(timeline.Event{Kind: timeline.NodeReady, From: from, To: to, Stamp: since})
 	}
 	if to := strconv.FormatBool(!new.Spec.Unschedulable); to != schedulable {
-		events = append(events, timeline.Event{Kind: timeline.NodeSchedulable, From: schedulable, To: to, Object: nodeObject(new), Writer: apiserver})
+		add(timeline.Event{Kind: timeline.NodeSchedulable, From: schedulable, To: to})
 	}
 	return append(events, diffTaints(old, new)...)
 }
 
-// diffTaints sees taints come and go. What a node is tainted with when it is first seen has no state before.
+// diffTaints returns an event for each taint that came or went. The taints of a node that is new to us have no state
+// before.
 func diffTaints(old, new *corev1.Node) []timeline.Event {
 	var before map[string]time.Time
 	var none string
@@ -56,20 +54,24 @@ func diffTaints(old, new *corev1.Node) []timeline.Event {
 	}
 	after := taints(new)
 	var events []timeline.Event
+	add := func(e timeline.Event) {
+		e.Kind = timeline.NodeTaint
+		events = append(events, nodeEvent(new, e))
+	}
 	for _, taint := range slices.Sorted(maps.Keys(before)) {
 		if _, still := after[taint]; !still {
-			events = append(events, timeline.Event{Kind: timeline.NodeTaint, From: "present", To: "absent", Detail: taint, Object: nodeObject(new), Writer: apiserver})
+			add(timeline.Event{From: "present", To: "absent", Detail: taint})
 		}
 	}
 	for _, taint := range slices.Sorted(maps.Keys(after)) {
 		if _, already := before[taint]; !already {
-			events = append(events, timeline.Event{Kind: timeline.NodeTaint, From: none, To: "present", Detail: taint, Stamp: after[taint], Object: nodeObject(new), Writer: apiserver})
+			add(timeline.Event{From: none, To: "present", Detail: taint, Stamp: after[taint]})
 		}
 	}
 	return events
 }
 
-// taints are a node's, with when they were added where they say. That of a cordon is left out.
+// taints returns a node's taints and when each was added, if it says so. It leaves out the taint of a cordon.
 func taints(node *corev1.Node) map[string]time.Time {
 	all := map[string]time.Time{}
 	for _, t := range node.Spec.Taints {
@@ -94,6 +96,9 @@ func nodeReady(node *corev1.Node) (status string, since time.Time) {
 	return "unknown", time.Time{}
 }
 
-func nodeObject(node *corev1.Node) timeline.Object {
-	return timeline.Object{Kind: "Node", Name: node.Name, UID: string(node.UID), Node: node.Name}
+// nodeEvent completes an event about a node.
+func nodeEvent(node *corev1.Node, e timeline.Event) timeline.Event {
+	e.Object = timeline.Object{Kind: "Node", Name: node.Name, UID: string(node.UID), Node: node.Name}
+	e.Writer = apiserver
+	return e
 }

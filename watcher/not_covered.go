@@ -9,17 +9,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A limit is something that a pass says nothing of, by what the Service is and how it is asked. Each says so in a
-// sentence, or in none.
+// A limit returns a sentence about what a measurement of the Service by these ways does not cover, or "".
 type limit func(*surroundings, []Way) string
 
-// limits are those there are, in the order in which they are said.
+// limits are all limits, in the order of their sentences.
 var limits = []limit{
-	noEndpointsKnown, onlyOneAddressAtATime, onlyOnePod, onlyThisNode, onlyNearPods, externalFromWithin, noNodePorts, someNodePorts,
-	loadBalancerNotAsked, loadBalancerFromWithin, externalIPsNotAsked, externalIPsFromWithin, oneFamily, publishedEarly, endpointsByHand,
+	noEndpointsKnown,
+	onlyOneAddressAtATime,
+	onlyOnePod,
+	onlyThisNode,
+	onlyNearPods,
+	externalFromWithin,
+	noNodePorts,
+	someNodePorts,
+	loadBalancerNotAsked,
+	loadBalancerFromWithin,
+	externalIPsNotAsked,
+	externalIPsFromWithin,
+	oneFamily,
+	publishedEarly,
+	endpointsByHand,
 }
 
-// notCovered says what a pass over these ways says nothing of, a sentence each.
+// notCovered returns the sentences about what a measurement by these ways does not cover.
 func (s *surroundings) notCovered(ways []Way) (sentences []string) {
 	for _, limit := range limits {
 		if text := limit(s, ways); text != "" {
@@ -33,12 +45,12 @@ func asksFor(ways []Way, route string) bool {
 	return slices.ContainsFunc(ways, func(w Way) bool { return w.Route == route })
 }
 
-// asksWithin reports whether a route is asked from within the cluster.
+// asksWithin reports whether a route is measured from inside the cluster.
 func asksWithin(ways []Way, route string) bool {
 	return slices.ContainsFunc(ways, func(w Way) bool { return w.Route == route && !w.Outside })
 }
 
-// throughProxy reports whether kube-proxy leads requests on some of these ways.
+// throughProxy reports whether kube-proxy routes the requests of one of these ways.
 func (s *surroundings) throughProxy(ways []Way) bool {
 	return !isExternalName(s.service) && slices.ContainsFunc(ways, func(w Way) bool { return !w.Turns })
 }
@@ -47,14 +59,17 @@ func noEndpointsKnown(s *surroundings, _ []Way) string {
 	if !isExternalName(s.service) {
 		return ""
 	}
-	return fmt.Sprintf("the Service only names %s: it has no endpoints, so which Pods answer there, if any, is not known, and no cause can be found in them", strings.TrimSuffix(s.service.Spec.ExternalName, "."))
+	name := strings.TrimSuffix(s.service.Spec.ExternalName, ".")
+	return "the Service only names " + name + ": it has no endpoints, " +
+		"so which Pods answer there, if any, is not known, and no cause can be found in them"
 }
 
 func onlyOneAddressAtATime(s *surroundings, ways []Way) string {
 	if !slices.ContainsFunc(ways, func(w Way) bool { return w.Turns }) {
 		return ""
 	}
-	return "the Service is headless: each connection looked its name up and took the next address; clients that keep an answer for longer dial Pods that have gone for longer"
+	return "the Service is headless: each connection looked its name up and took the next address; " +
+		"clients that keep an answer for longer dial Pods that have gone for longer"
 }
 
 func onlyOnePod(s *surroundings, ways []Way) string {
@@ -72,10 +87,11 @@ func onlyThisNode(s *surroundings, ways []Way) string {
 	if policy == nil || *policy != corev1.ServiceInternalTrafficPolicyLocal || !within {
 		return ""
 	}
-	return "internalTrafficPolicy Local: requests go only to endpoints on the prober's own node, and are dropped where there is none: " + s.perNode()
+	return "internalTrafficPolicy Local: requests go only to endpoints on the prober's own node, " +
+		"and are dropped where there is none: " + s.perNode()
 }
 
-// perNode says on which nodes endpoints are ready.
+// perNode returns how many endpoints are ready on which nodes, in words.
 func (s *surroundings) perNode() string {
 	ready := readyByNode(s.slices, s.port.Name)
 	delete(ready, "")
@@ -93,17 +109,19 @@ func onlyNearPods(s *surroundings, ways []Way) string {
 	if s.service.Spec.TrafficDistribution == nil || !s.throughProxy(ways) {
 		return ""
 	}
-	return fmt.Sprintf("trafficDistribution %s: requests go only to Pods near the prober's node while there are any; --from all asks from every node", *s.service.Spec.TrafficDistribution)
+	return fmt.Sprintf("trafficDistribution %s: requests go only to Pods near the prober's node while there are any; "+
+		"--from all asks from every node", *s.service.Spec.TrafficDistribution)
 }
 
-// externalFromWithin is about requests of Pods to external addresses: kube-proxy takes them to all endpoints,
-// whatever the policy. https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
+// externalFromWithin is about Pods' requests to external addresses: kube-proxy routes them to all endpoints, whatever
+// the policy. https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy
 func externalFromWithin(s *surroundings, ways []Way) string {
 	external := slices.ContainsFunc(outer, func(route string) bool { return asksWithin(ways, route) })
 	if s.service.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal || !external {
 		return ""
 	}
-	return "externalTrafficPolicy Local: kube-proxy may lead requests from Pods to endpoints on all nodes all the same, and those from outside only to endpoints on the node asked: " + s.perNode()
+	return "externalTrafficPolicy Local: kube-proxy may lead requests from Pods to endpoints on all nodes " +
+		"all the same, and those from outside only to endpoints on the node asked: " + s.perNode()
 }
 
 func noNodePorts(s *surroundings, ways []Way) string {
@@ -141,15 +159,17 @@ func loadBalancerNotAsked(s *surroundings, ways []Way) string {
 	return "the load balancer's address was not asked: ?route=loadbalancer asks it"
 }
 
-// loadBalancerFromWithin is about requests of Pods to a load balancer's address that never leave their node.
+// loadBalancerFromWithin is about Pods' requests to a load balancer's address, which never leave their node.
 // https://kubernetes.io/docs/concepts/services-networking/service/#load-balancer-ip-mode
 func loadBalancerFromWithin(s *surroundings, ways []Way) string {
-	if !asksWithin(ways, "loadbalancer") || !slices.ContainsFunc(s.service.Status.LoadBalancer.Ingress, func(in corev1.LoadBalancerIngress) bool {
+	isVIP := func(in corev1.LoadBalancerIngress) bool {
 		return in.IP != "" && (in.IPMode == nil || *in.IPMode == corev1.LoadBalancerIPModeVIP)
-	}) {
+	}
+	if !asksWithin(ways, "loadbalancer") || !slices.ContainsFunc(s.service.Status.LoadBalancer.Ingress, isVIP) {
 		return ""
 	}
-	return "within the cluster kube-proxy takes the load balancer's address for its own (ipMode VIP): the load balancer itself was asked only by clients outside"
+	return "within the cluster kube-proxy takes the load balancer's address for its own (ipMode VIP): " +
+		"the load balancer itself was asked only by clients outside"
 }
 
 func externalIPsNotAsked(s *surroundings, ways []Way) string {
@@ -163,8 +183,11 @@ func externalIPsFromWithin(_ *surroundings, ways []Way) string {
 	if !asksWithin(ways, "externalip") {
 		return ""
 	}
-	return "within the cluster kube-proxy takes external IPs for its own: what leads to them from outside was asked only by clients there"
+	return "within the cluster kube-proxy takes external IPs for its own: " +
+		"what leads to them from outside was asked only by clients there"
 }
+
+const bothFamilies = "?route=ipv4,ipv6 asks each"
 
 func oneFamily(s *surroundings, ways []Way) string {
 	families := familiesOf(s.service)
@@ -174,13 +197,14 @@ func oneFamily(s *surroundings, ways []Way) string {
 	}
 	for _, f := range families {
 		if asksFor(ways, familyName(f)) {
-			return fmt.Sprintf("of the Service's two address families only %s was asked: ?route=ipv4,ipv6 asks each", familyName(f))
+			return "of the Service's two address families only " + familyName(f) + " was asked: " + bothFamilies
 		}
 	}
+	went := "the first address of its name that accepted them"
 	if slices.ContainsFunc(ways, func(w Way) bool { return w.Turns }) {
-		return "the Service has two address families, and connections went to addresses of those that the prober has a route for: ?route=ipv4,ipv6 asks each by itself"
+		went = "addresses of those that the prober has a route for"
 	}
-	return "the Service has two address families, and connections went to the first address of its name that accepted them: ?route=ipv4,ipv6 asks each by itself"
+	return "the Service has two address families, and connections went to " + went + ": " + bothFamilies + " by itself"
 }
 
 func publishedEarly(s *surroundings, _ []Way) string {
@@ -194,5 +218,6 @@ func endpointsByHand(s *surroundings, _ []Way) string {
 	if isExternalName(s.service) || len(s.service.Spec.Selector) > 0 {
 		return ""
 	}
-	return "the Service has no selector: its endpoints are made by hand, or by another controller, and what stands behind them is not watched"
+	return "the Service has no selector: its endpoints are made by hand, or by another controller, " +
+		"and what stands behind them is not watched"
 }

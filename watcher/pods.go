@@ -1,7 +1,6 @@
 package watcher
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,28 +8,27 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"lapse/timeline"
 )
 
-// podReflector watches the Pods that the Services' selectors name.
+// A podReflector watches the Pods that the Services select.
 type podReflector struct {
 	reflector[*corev1.Pod]
 	selectors []selector
 }
 
-// podReflector is the reflector of the namespace's Pods. It sends to listed, if that takes something, when it has a
-// whole list.
+// podReflector returns the reflector of the namespace's Pods. It sends to listed, without waiting, when it has a whole
+// list.
 func (n *namespace) podReflector(listed chan<- struct{}) *podReflector {
-	client := n.Client.Pods(n.name)
 	p := &podReflector{}
 	p.reflector = reflector[*corev1.Pod]{
-		kind: "Pod", resource: "pods", in: n.name, services: n.keys(), w: n.watcher, wanted: p.selected,
-		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
+		kind:     "Pod",
+		resource: "pods",
+		source:   from(n.Client.Pods(n.name)),
+		wanted:   p.selected,
+		services: n.keys(),
+		in:       n.name,
 		change: func(old, new *corev1.Pod, how origin) []timeline.Event {
 			events := diffPod(old, new, how, p.selected)
 			if old == nil {
@@ -48,6 +46,7 @@ func (n *namespace) podReflector(listed chan<- struct{}) *podReflector {
 			}
 			return nil
 		},
+		w: n.watcher,
 	}
 	return p
 }
@@ -71,18 +70,18 @@ func distinct(selectors []selector, text func(selector) string) []string {
 	return slices.Compact(all)
 }
 
-// follows makes the reflector begin anew with other selectors. What it knows it keeps, so that Pods named by both go
-// on as they were. A single selector is left to the API server, which can take no choice of several.
+// follows sets other selectors and makes the reflector begin again with a list. It keeps the known Pods, so that Pods
+// that both select are not new. The API server applies a single selector; it cannot take several.
 func (p *podReflector) follows(selectors []selector) {
 	p.selectors, p.options.LabelSelector = selectors, ""
 	if one := distinct(selectors, func(s selector) string { return s.labels.String() }); len(one) == 1 {
 		p.options.LabelSelector = one[0]
 	}
-	p.anew()
+	p.restart()
 }
 
-// diffPod tells what changed from a Pod's old state to its new one. A nil old is a Pod not seen before, a nil
-// new one that is gone, or that no selector names any longer: then it lives on unseen.
+// diffPod returns an event for each change from a Pod's old state to its new one. old is nil for a new Pod. new is nil
+// if the Pod is gone or no longer selected.
 func diffPod(old, new *corev1.Pod, how origin, selected func(*corev1.Pod) bool) []timeline.Event {
 	if new == nil {
 		return []timeline.Event{podGone(old, how, selected)}
@@ -98,14 +97,20 @@ func diffPod(old, new *corev1.Pod, how origin, selected func(*corev1.Pod) bool) 
 	events = append(events, diffReady(old, new)...)
 	events = append(events, diffContainers(old, new)...)
 	if old.Status.Phase != "" && old.Status.Phase != new.Status.Phase {
-		events = append(events, podEvent(new, timeline.Event{Kind: timeline.PodPhase, From: string(old.Status.Phase), To: string(new.Status.Phase), Detail: new.Status.Reason}))
+		events = append(events, podEvent(new, timeline.Event{
+			Kind:   timeline.PodPhase,
+			From:   string(old.Status.Phase),
+			To:     string(new.Status.Phase),
+			Detail: new.Status.Reason,
+		}))
 	}
 	return events
 }
 
 // podEvent completes an event about a Pod.
 func podEvent(pod *corev1.Pod, e timeline.Event) timeline.Event {
-	e.Object = timeline.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName}
+	e.Object = objectOf("Pod", pod)
+	e.Object.Node = pod.Spec.NodeName
 	if addr, err := netip.ParseAddr(pod.Status.PodIP); err == nil {
 		e.Addr = addr
 	}
@@ -116,10 +121,17 @@ func podEvent(pod *corev1.Pod, e timeline.Event) timeline.Event {
 }
 
 func podSeen(pod *corev1.Pod, how origin) timeline.Event {
-	detail := map[bool]string{true: "listed", false: "watched"}[how == listed]
+	detail := "watched"
+	if how == listed {
+		detail = "listed"
+	}
 	return podEvent(pod, timeline.Event{
-		Kind: timeline.PodSeen, To: string(pod.Status.Phase), Stamp: pod.CreationTimestamp.Time, Detail: detail,
-		Owner: ownerOf(pod), Template: templateOf(pod).ID,
+		Kind:     timeline.PodSeen,
+		To:       string(pod.Status.Phase),
+		Stamp:    pod.CreationTimestamp.Time,
+		Detail:   detail,
+		Owner:    ownerOf(pod),
+		Template: templateOf(pod).ID,
 	})
 }
 
@@ -145,7 +157,7 @@ func diffScheduled(old, new *corev1.Pod) []timeline.Event {
 	return []timeline.Event{podEvent(new, e)}
 }
 
-// diffDeleted sees that deletion was requested. deletionTimestamp is when the grace period ends.
+// diffDeleted returns an event if deletion was requested. deletionTimestamp is the end of the grace period.
 // https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/#ObjectMeta
 func diffDeleted(old, new *corev1.Pod) []timeline.Event {
 	if new.DeletionTimestamp == nil || old.DeletionTimestamp != nil {
@@ -159,15 +171,22 @@ func diffDeleted(old, new *corev1.Pod) []timeline.Event {
 	return []timeline.Event{podEvent(new, e)}
 }
 
-// diffDisrupted sees whoever ends a Pod say so before it does.
+// diffDisrupted returns an event if the condition DisruptionTarget announces that the Pod is about to be ended.
 // https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
 func diffDisrupted(old, new *corev1.Pod) []timeline.Event {
 	was, is := condition(old, corev1.DisruptionTarget), condition(new, corev1.DisruptionTarget)
-	if is == nil || is.Status != corev1.ConditionTrue || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+	if is == nil || is.Status != corev1.ConditionTrue {
 		return nil
 	}
-	e := timeline.Event{Kind: timeline.PodDisrupted, To: is.Reason, Detail: is.Message, Stamp: is.LastTransitionTime.Time}
-	return []timeline.Event{podEvent(new, e)}
+	if was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+	return []timeline.Event{podEvent(new, timeline.Event{
+		Kind:   timeline.PodDisrupted,
+		To:     is.Reason,
+		Detail: is.Message,
+		Stamp:  is.LastTransitionTime.Time,
+	})}
 }
 
 func diffReady(old, new *corev1.Pod) []timeline.Event {
@@ -175,7 +194,13 @@ func diffReady(old, new *corev1.Pod) []timeline.Event {
 	if is == nil || was != nil && was.Status == is.Status {
 		return nil
 	}
-	e := timeline.Event{Kind: timeline.PodReady, To: strings.ToLower(string(is.Status)), Stamp: is.LastTransitionTime.Time, Writer: kubelet(new), Detail: is.Reason}
+	e := timeline.Event{
+		Kind:   timeline.PodReady,
+		To:     strings.ToLower(string(is.Status)),
+		Stamp:  is.LastTransitionTime.Time,
+		Writer: kubelet(new),
+		Detail: is.Reason,
+	}
 	if was != nil {
 		e.From = strings.ToLower(string(was.Status))
 	}
@@ -191,11 +216,11 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 	return nil
 }
 
-// kubelet names the clock of the kubelet that runs a Pod.
+// kubelet returns the name of the clock of a Pod's kubelet.
 func kubelet(pod *corev1.Pod) string { return "kubelet/" + pod.Spec.NodeName }
 
-// diffContainers sees containers start and end, also those that start before the others or beside them. One that
-// ended and runs again between two states of the Pod has left its end in lastState.
+// diffContainers returns an event for each container that started or ended, init containers and sidecars included. If
+// a container ended and started again between two states of the Pod, lastState has its end.
 func diffContainers(old, new *corev1.Pod) []timeline.Event {
 	var events []timeline.Event
 	before := statuses(old)
@@ -204,8 +229,9 @@ func diffContainers(old, new *corev1.Pod) []timeline.Event {
 		if i := slices.IndexFunc(before, func(s corev1.ContainerStatus) bool { return s.Name == is.Name }); i >= 0 {
 			was = before[i]
 		}
-		from := was.State
-		if ended := is.LastTerminationState; word(from) != "" && is.RestartCount > was.RestartCount && ended.Terminated != nil && differ(from, ended) {
+		from, ended := was.State, is.LastTerminationState
+		restarted := word(from) != "" && is.RestartCount > was.RestartCount
+		if restarted && ended.Terminated != nil && differ(from, ended) {
 			events = append(events, containerEvent(new, is, from, ended))
 			from = ended
 		}
@@ -220,7 +246,7 @@ func statuses(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// differ reports whether a container is in another state than before, or in the same one anew.
+// differ reports whether a container has another state, or has entered the same state again.
 func differ(from, to corev1.ContainerState) bool {
 	switch {
 	case word(from) != word(to):
@@ -246,7 +272,13 @@ func word(s corev1.ContainerState) string {
 }
 
 func containerEvent(pod *corev1.Pod, status corev1.ContainerStatus, from, to corev1.ContainerState) timeline.Event {
-	e := timeline.Event{Kind: timeline.PodContainer, From: word(from), To: word(to), Writer: kubelet(pod), Detail: status.Name}
+	e := timeline.Event{
+		Kind:   timeline.PodContainer,
+		From:   word(from),
+		To:     word(to),
+		Writer: kubelet(pod),
+		Detail: status.Name,
+	}
 	switch {
 	case to.Running != nil:
 		e.Stamp, e.Count = to.Running.StartedAt.Time, int(status.RestartCount)

@@ -17,43 +17,42 @@ import (
 	"lapse/internal/kube"
 )
 
-// A Route is a kind of way to a Service, as in svc/web?route=nodeport. Each has a line in [Routes].
-type Route struct {
-	Name  string
-	Doc   string // where requests go, for the reference
-	Nodes bool   // it leads through nodes, and some can be named: nodeport:node1
+// A route is a kind of way to a Service, as in svc/web?route=nodeport.
+type route struct {
+	name  string
+	nodes bool // it leads through nodes, and the user can name some: nodeport:node1
 
-	lacks func(*surroundings) string         // why the Service does not have it; "" if it has
+	lacks func(*surroundings) string         // why the Service does not have it; "" if it does
 	ways  func(*surroundings) ([]Way, error) // of a Service that has it
 }
 
-// Routes are those there are. The default of a Service is the first that it has.
+// routes are all routes. The default of a Service is the first that it has.
 // https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types
-var Routes = []Route{
-	{Name: "externalname", Doc: "the name that a Service of type ExternalName leads to", lacks: lacksExternalName, ways: externalNameWays},
-	{Name: "headless", Doc: "each address of a headless Service's name in turn, looked up for each connection", lacks: lacksHeadless, ways: headlessWays},
-	{Name: "clusterip", Doc: "the cluster IP, by the Service's name", lacks: lacksClusterIP, ways: clusterIPWays},
-	{Name: "nodeport", Doc: "the node port of every node, or of the nodes that are named", Nodes: true, lacks: lacksNodePort, ways: nodePortWays},
-	{Name: "loadbalancer", Doc: "each address or name in status.loadBalancer", lacks: lacksLoadBalancer, ways: loadBalancerWays},
-	{Name: "externalip", Doc: "each of spec.externalIPs", lacks: lacksExternalIP, ways: externalIPWays},
-	{Name: "ipv4", Doc: "the cluster IP that is an IPv4 address, or the IPv4 addresses of a headless Service's name", lacks: lacksFamily(4), ways: familyWays(4)},
-	{Name: "ipv6", Doc: "the same of IPv6", lacks: lacksFamily(6), ways: familyWays(6)},
+var routes = []route{
+	{name: "externalname", lacks: lacksExternalName, ways: externalNameWays},
+	{name: "headless", lacks: lacksHeadless, ways: headlessWays},
+	{name: "clusterip", lacks: lacksClusterIP, ways: clusterIPWays},
+	{name: "nodeport", lacks: lacksNodePort, ways: nodePortWays, nodes: true},
+	{name: "loadbalancer", lacks: lacksLoadBalancer, ways: loadBalancerWays},
+	{name: "externalip", lacks: lacksExternalIP, ways: externalIPWays},
+	{name: "ipv4", lacks: lacksFamily(4), ways: familyWays(4)},
+	{name: "ipv6", lacks: lacksFamily(6), ways: familyWays(6)},
 }
 
 // A Way is where requests to a Service go by one of its routes.
 type Way struct {
-	Route  string // the name of the route; "" where none was asked for
-	At     string // tells the ways of one route apart: a node, an address; "" where there is one
-	Host   string // an address or a name; "" is the Service's own name, or its cluster IP where that does not resolve
+	Route  string // the name of the route; "" if the user named none
+	At     string // a node or an address, which distinguishes the ways of one route; "" if there is only one way
+	Host   string // an address or a name; "" is the Service's name, or its cluster IP if that does not resolve
 	Port   int32
-	Node   string // the node whose port is asked; "" where it is the client's own node that leads requests on
-	Family int    // 4 or 6: only the addresses of this family that the name has; 0: any
+	Node   string // the node whose port requests go to; "" if they do not go to a node's port
+	Family int    // 4 or 6: only the name's addresses of this family; 0: all
 	Turns  bool   // connections go to each of the name's addresses in turn
 
-	Outside bool // it is asked from outside of the cluster, and where it leads was not looked up
+	Outside bool // it is measured from outside the cluster; its Host is not known
 }
 
-// Name is what a way is called beside its Service: "nodeport node2"; "" where no route was asked for.
+// Name returns a way's name within its Service: "nodeport node2"; "" if the user named no route.
 func (w Way) Name() string {
 	if w.Route == "" {
 		return ""
@@ -61,10 +60,10 @@ func (w Way) Name() string {
 	return strings.TrimSpace(w.Route + " " + w.At)
 }
 
-// mostWays is how many ways one target may have. Each is asked at its full rate.
+// mostWays is the largest number of ways of one target. Each gets the full rate.
 const mostWays = 50
 
-// An AskedRoute is a route that the user named, and the node if they named one.
+// An AskedRoute is a route that the user named, with a node or without.
 type AskedRoute struct{ Name, Node string }
 
 func (a AskedRoute) String() string {
@@ -74,17 +73,16 @@ func (a AskedRoute) String() string {
 	return a.Name + ":" + a.Node
 }
 
-// ParseRoutes reads what stands behind "?route=": names of routes with commas between them, as in
-// clusterip,nodeport:node2.
+// ParseRoutes parses the value of "?route=": names of routes, separated by commas, as in clusterip,nodeport:node2.
 func ParseRoutes(text string) (asked []AskedRoute, err error) {
 	for _, each := range strings.Split(text, ",") {
 		name, node, named := strings.Cut(strings.TrimSpace(each), ":")
-		i := slices.IndexFunc(Routes, func(r Route) bool { return r.Name == name })
-		switch {
-		case i < 0:
+		switch r := routeNamed(name); {
+		case r.name == "":
 			return nil, hint.Errorf("the routes are "+strings.Join(RouteNames(), ", "), "there is no route %q", name)
-		case named && !Routes[i].Nodes:
-			return nil, hint.Errorf("as in ?route="+name+", or ?route=nodeport:node2", "route %q leads through no node that could be named", each)
+		case named && !r.nodes:
+			advice := "as in ?route=" + name + ", or ?route=nodeport:node2"
+			return nil, hint.Errorf(advice, "route %q leads through no node that could be named", each)
 		case named && node == "":
 			return nil, hint.Errorf("as in ?route=nodeport:node2", "route %q: no node after the colon", each)
 		}
@@ -92,7 +90,8 @@ func ParseRoutes(text string) (asked []AskedRoute, err error) {
 		if slices.Contains(asked, a) {
 			return nil, hint.Errorf("name it once", "route %s is named twice", a)
 		}
-		if slices.ContainsFunc(asked, func(o AskedRoute) bool { return o.Name == a.Name && (o.Node == "") != (a.Node == "") }) {
+		overlaps := func(o AskedRoute) bool { return o.Name == a.Name && (o.Node == "") != (a.Node == "") }
+		if slices.ContainsFunc(asked, overlaps) {
 			return nil, hint.Errorf("drop one of them", "route %s is of every node, and also of one", a.Name)
 		}
 		asked = append(asked, a)
@@ -100,47 +99,50 @@ func ParseRoutes(text string) (asked []AskedRoute, err error) {
 	return asked, nil
 }
 
-// RouteNames are the names of all routes.
+// RouteNames returns the names of all routes.
 func RouteNames() (names []string) {
-	for _, r := range Routes {
-		names = append(names, r.Name)
+	for _, r := range routes {
+		names = append(names, r.name)
 	}
 	return names
 }
 
-// NeedsNodes reports whether nodes must be listed to find the ways of these routes.
+// NeedsNodes reports whether the ways of these routes can only be found with a list of nodes.
 func NeedsNodes(asked []AskedRoute) bool {
-	return slices.ContainsFunc(asked, func(a AskedRoute) bool { return routeNamed(a.Name).Nodes })
+	return slices.ContainsFunc(asked, func(a AskedRoute) bool { return routeNamed(a.Name).nodes })
 }
 
-func routeNamed(name string) *Route {
-	i := slices.IndexFunc(Routes, func(r Route) bool { return r.Name == name })
+// routeNamed returns the route of that name, or a zero route.
+func routeNamed(name string) route {
+	i := slices.IndexFunc(routes, func(r route) bool { return r.name == name })
 	if i < 0 {
-		return &Route{}
+		return route{}
 	}
-	return &Routes[i]
+	return routes[i]
 }
 
-// surroundings are what the ways to a Service follow from.
+// surroundings hold what determines the ways to a Service.
 type surroundings struct {
 	service *corev1.Service
 	port    corev1.ServicePort
 	slices  []discoveryv1.EndpointSlice
-	nodes   []corev1.Node // where a route needs them
-	named   []string      // the nodes that are meant; empty: all
+	nodes   []corev1.Node // if a route needs them
+	named   []string      // the nodes that the user named for the route; empty: all
 }
 
-// has are the names of the routes that the Service has.
+// has returns the names of the routes that the Service has.
 func (s *surroundings) has() (names []string) {
-	for _, r := range Routes {
+	for _, r := range routes {
 		if r.lacks(s) == "" {
-			names = append(names, r.Name)
+			names = append(names, r.name)
 		}
 	}
 	return names
 }
 
-// ways finds the ways of the routes that were asked for, or those of the Service's default route.
+const tooManyWays = "Service %q has %d addresses by these routes, and each is asked at the full rate: at most %d"
+
+// ways returns the ways of the routes that the user asked for, or of the Service's default route.
 func (s *surroundings) ways(asked []AskedRoute) (ways []Way, err error) {
 	if len(asked) == 0 {
 		return s.defaultWays()
@@ -148,10 +150,11 @@ func (s *surroundings) ways(asked []AskedRoute) (ways []Way, err error) {
 	for i, a := range asked {
 		route := routeNamed(a.Name)
 		if why := route.lacks(s); why != "" {
-			return nil, hint.Errorf("it has "+strings.Join(s.has(), ", "), "Service %q has no route %s: %s", s.service.Name, a.Name, why)
+			has := "it has " + strings.Join(s.has(), ", ")
+			return nil, hint.Errorf(has, "Service %q has no route %s: %s", s.service.Name, a.Name, why)
 		}
 		if slices.ContainsFunc(asked[:i], func(before AskedRoute) bool { return before.Name == a.Name }) {
-			continue // with all its nodes
+			continue // it was done with all its nodes
 		}
 		s.named = nil
 		for _, same := range asked {
@@ -169,17 +172,20 @@ func (s *surroundings) ways(asked []AskedRoute) (ways []Way, err error) {
 		}
 	}
 	if len(ways) > mostWays {
-		return nil, hint.Errorf("name some, as in ?route=nodeport:node1,nodeport:node2", "Service %q has %d addresses by these routes, and each is asked at the full rate: at most %d",
-			s.service.Name, len(ways), mostWays)
+		advice := "name some, as in ?route=nodeport:node1,nodeport:node2"
+		return nil, hint.Errorf(advice, tooManyWays, s.service.Name, len(ways), mostWays)
 	}
 	return ways, nil
 }
 
-// outer are the routes by which clients outside of the cluster reach a Service, the best first.
+// outer are the routes by which clients outside the cluster reach a Service, the best first.
 var outer = []string{"loadbalancer", "externalip", "nodeport"}
 
-// OutsideWays are the ways by which a client outside of the cluster reaches a Service: those outer routes that were
-// asked for, or else the best that it has.
+const outsideHint = "give it type NodePort or LoadBalancer; what stands before it, such as an Ingress, " +
+	"can be measured as a URL"
+
+// OutsideWays returns the ways by which a client outside the cluster reaches a Service: of the outer routes that the
+// user asked for, or else of the best that the Service has.
 func OutsideWays(ctx context.Context, client kube.Client, namespace, name string, asked Asked) ([]Way, error) {
 	service, err := client.Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -192,8 +198,8 @@ func OutsideWays(ctx context.Context, client kube.Client, namespace, name string
 	around := surroundings{service: service, port: port}
 	asked.Routes = around.outerRoutes(asked.Routes)
 	if len(asked.Routes) == 0 {
-		return nil, hint.Errorf("give it type NodePort or LoadBalancer; what stands before it, as an Ingress, can be measured as a URL",
-			"Service %q has no address outside of the cluster: it has %s", name, strings.Join(around.has(), ", "))
+		has := strings.Join(around.has(), ", ")
+		return nil, hint.Errorf(outsideHint, "Service %q has no address outside of the cluster: it has %s", name, has)
 	}
 	if NeedsNodes(asked.Routes) {
 		if around.nodes, err = listNodes(ctx, client); err != nil {
@@ -206,23 +212,23 @@ func OutsideWays(ctx context.Context, client kube.Client, namespace, name string
 	return around.ways(asked.Routes)
 }
 
-// outerRoutes are those of the asked routes that are outer ones, or else the first of the outer routes that leads
-// anywhere.
-func (s *surroundings) outerRoutes(asked []AskedRoute) (routes []AskedRoute) {
-	for _, a := range asked {
-		if slices.Contains(outer, a.Name) {
-			routes = append(routes, a)
-		}
+// outerRoutes returns the asked routes that are outer, or else the first outer route that has an address.
+func (s *surroundings) outerRoutes(asked []AskedRoute) []AskedRoute {
+	outers := slices.Clone(asked)
+	outers = slices.DeleteFunc(outers, func(a AskedRoute) bool { return !slices.Contains(outer, a.Name) })
+	if len(outers) > 0 {
+		return outers
 	}
 	for _, name := range outer {
-		if len(routes) == 0 && routeNamed(name).lacks(s) == "" && (name != "loadbalancer" || len(s.service.Status.LoadBalancer.Ingress) > 0) {
-			routes = append(routes, AskedRoute{Name: name})
+		pending := name == "loadbalancer" && len(s.service.Status.LoadBalancer.Ingress) == 0
+		if routeNamed(name).lacks(s) == "" && !pending {
+			return []AskedRoute{{Name: name}}
 		}
 	}
-	return routes
+	return nil
 }
 
-// fromOutside are the ways that are asked from outside of the cluster, as far as they matter to what a pass covers.
+// fromOutside returns the ways that are measured from outside the cluster, with what notCovered needs of them.
 func (s *surroundings) fromOutside(asked Asked) (ways []Way) {
 	if !asked.Outside {
 		return nil
@@ -233,7 +239,7 @@ func (s *surroundings) fromOutside(asked Asked) (ways []Way) {
 	return ways
 }
 
-// preferExternal makes the addresses that a node has outside of the cluster the ones that are asked, if it has any.
+// preferExternal puts a node's external addresses first, as internal ones, so that internalAddrs returns them.
 func preferExternal(n *corev1.Node) {
 	var external []corev1.NodeAddress
 	for _, a := range n.Status.Addresses {
@@ -245,7 +251,7 @@ func preferExternal(n *corev1.Node) {
 }
 
 func (s *surroundings) defaultWays() ([]Way, error) {
-	for _, r := range Routes {
+	for _, r := range routes {
 		if r.lacks(s) == "" {
 			return r.ways(s)
 		}
@@ -269,7 +275,7 @@ func typeOf(s *corev1.Service) string {
 	return string(cmp.Or(s.Spec.Type, corev1.ServiceTypeClusterIP))
 }
 
-// externalNameWays lead to a whole name, as a CNAME does: no search list is tried.
+// externalNameWays returns a way to a fully qualified name, because a CNAME uses no search list.
 func externalNameWays(s *surroundings) ([]Way, error) {
 	return []Way{{Host: strings.TrimSuffix(s.service.Spec.ExternalName, ".") + ".", Port: s.port.Port}}, nil
 }
@@ -281,14 +287,20 @@ func lacksHeadless(s *surroundings) string {
 	return ""
 }
 
-// headlessWays leads to the port of the Pods: of a headless Service nothing translates the Service's own.
+// headlessWays returns a way to the Pods' port, because nothing translates the port of a headless Service.
 // https://kubernetes.io/docs/concepts/services-networking/service/#headless-services
 func headlessWays(s *surroundings) ([]Way, error) {
 	port, err := s.endpointPort()
 	return []Way{{Port: port, Turns: true}}, err
 }
 
-// endpointPort is the number that all endpoints have for the port.
+// Why a headless Service with several port numbers cannot be measured.
+const (
+	severalPorts = "Service %q is headless, and its endpoints have different numbers for port %s: %s"
+	onePortHint  = "give the port the same number in all Pods; else only clients that ask for SRV records can use it"
+)
+
+// endpointPort returns the number of the port, which must be the same for all endpoints.
 func (s *surroundings) endpointPort() (int32, error) {
 	var numbers []int32
 	for i := range s.slices {
@@ -304,8 +316,8 @@ func (s *surroundings) endpointPort() (int32, error) {
 	case 1:
 		return numbers[0], nil
 	}
-	return 0, hint.Errorf("give the port the same number in all Pods; only clients that ask for SRV records can use such a Service",
-		"Service %q is headless, and its endpoints have different numbers for port %s: %s", s.service.Name, cmp.Or(s.port.Name, strconv.Itoa(int(s.port.Port))), joinInts(numbers))
+	port := cmp.Or(s.port.Name, strconv.Itoa(int(s.port.Port)))
+	return 0, hint.Errorf(onePortHint, severalPorts, s.service.Name, port, joinInts(numbers))
 }
 
 func joinInts(numbers []int32) string {
@@ -340,16 +352,21 @@ func lacksNodePort(s *surroundings) string {
 	return "it is of type " + typeOf(s.service)
 }
 
-// nodePortWays are the addresses that nodes have within the cluster, of each family of the Service.
+const noInternalIP = "route nodeport: node %s has no address of type InternalIP in the Service's address family (%s)"
+
+// nodePortWays returns a way to each node, or to each that the user named: to its internal address of each of the
+// Service's families.
 func nodePortWays(s *surroundings) (ways []Way, err error) {
-	nodes := slices.SortedFunc(slices.Values(s.nodes), func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	byName := func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) }
+	nodes := slices.SortedFunc(slices.Values(s.nodes), byName)
 	names := make([]string, len(nodes))
 	for i := range nodes {
 		names[i] = nodes[i].Name
 	}
 	for _, name := range s.named {
 		if !slices.Contains(names, name) {
-			return nil, hint.Errorf("the cluster has "+strings.Join(names, ", "), "route nodeport:%s: there is no such node", name)
+			has := "the cluster has " + strings.Join(names, ", ")
+			return nil, hint.Errorf(has, "route nodeport:%s: there is no such node", name)
 		}
 	}
 	families := familiesOf(s.service)
@@ -360,8 +377,8 @@ func nodePortWays(s *surroundings) (ways []Way, err error) {
 		}
 		addrs := internalAddrs(n, families)
 		if len(addrs) == 0 {
-			return nil, hint.Errorf("name the others, as in ?route=nodeport:"+cmp.Or(another(names, n.Name), "NODE"),
-				"route nodeport: node %s has no address of type InternalIP in the Service's address family (%s)", n.Name, familyNames(families))
+			advice := "name the others, as in ?route=nodeport:" + cmp.Or(another(names, n.Name), "NODE")
+			return nil, hint.Errorf(advice, noInternalIP, n.Name, familyNames(families))
 		}
 		for j, addr := range addrs {
 			w := Way{At: n.Name, Host: addr.String(), Port: s.port.NodePort, Node: n.Name}
@@ -386,11 +403,12 @@ func another(names []string, than string) string {
 	return ""
 }
 
-// internalAddrs are a node's addresses within the cluster, the first of each of these families.
+// internalAddrs returns a node's first internal address of each of these families.
 func internalAddrs(n *corev1.Node, families []int) (addrs []netip.Addr) {
 	for _, family := range families {
 		for _, a := range n.Status.Addresses {
-			if addr, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP && familyOf(addr) == family {
+			addr, err := netip.ParseAddr(a.Address)
+			if err == nil && a.Type == corev1.NodeInternalIP && familyOf(addr) == family {
 				addrs = append(addrs, addr)
 				break
 			}
@@ -399,7 +417,7 @@ func internalAddrs(n *corev1.Node, families []int) (addrs []netip.Addr) {
 	return addrs
 }
 
-// familiesOf are the address families of a Service, the preferred one first.
+// familiesOf returns the address families of a Service, the preferred one first.
 func familiesOf(s *corev1.Service) (families []int) {
 	for _, f := range s.Spec.IPFamilies {
 		switch f {
@@ -421,7 +439,7 @@ func familiesOf(s *corev1.Service) (families []int) {
 	return families
 }
 
-// clusterIPs are the cluster IPs of a Service, the preferred one first.
+// clusterIPs returns the cluster IPs of a Service, the preferred one first.
 func clusterIPs(s *corev1.Service) (addrs []netip.Addr) {
 	texts := s.Spec.ClusterIPs
 	if len(texts) == 0 {
@@ -459,14 +477,17 @@ func lacksLoadBalancer(s *surroundings) string {
 	return ""
 }
 
+const noBalancer = "Service %q has no load balancer's address yet: status.loadBalancer is empty"
+
 func loadBalancerWays(s *surroundings) ([]Way, error) {
 	var hosts []string
 	for _, in := range s.service.Status.LoadBalancer.Ingress {
 		hosts = append(hosts, cmp.Or(in.IP, in.Hostname))
 	}
 	if len(hosts) == 0 {
-		return nil, hint.Errorf("`kubectl describe service "+s.service.Name+"` says why; without a provider of load balancers there never is one",
-			"Service %q has no load balancer's address yet: status.loadBalancer is empty", s.service.Name)
+		advice := "`kubectl describe service " + s.service.Name + "` says why; " +
+			"without a provider of load balancers there never is one"
+		return nil, hint.Errorf(advice, noBalancer, s.service.Name)
 	}
 	return hostWays(hosts, s.port.Port), nil
 }
@@ -482,7 +503,7 @@ func externalIPWays(s *surroundings) ([]Way, error) {
 	return hostWays(s.service.Spec.ExternalIPs, s.port.Port), nil
 }
 
-// hostWays are one way to each host, which is named where there are several.
+// hostWays returns a way to each host. At names the host if there are several.
 func hostWays(hosts []string, port int32) (ways []Way) {
 	for _, host := range hosts {
 		w := Way{Host: host, Port: port}
@@ -517,6 +538,7 @@ func familyWays(family int) func(*surroundings) ([]Way, error) {
 				return []Way{{Host: addr.String(), Port: s.port.Port, Family: family}}, nil
 			}
 		}
-		return nil, hint.Errorf("kubectl get service "+s.service.Name+" -o yaml", "Service %q has no cluster IP of %s", s.service.Name, familyName(family))
+		look := "kubectl get service " + s.service.Name + " -o yaml"
+		return nil, hint.Errorf(look, "Service %q has no cluster IP of %s", s.service.Name, familyName(family))
 	}
 }

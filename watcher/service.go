@@ -14,15 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"lapse/timeline"
 )
 
-// watchServicesAndPods watches the Services of a namespace, and the Pods that their selectors name: others when these
-// change.
+// watchServicesAndPods watches the Services of a namespace and the Pods that they select. It follows changes of the
+// selectors.
 func (n *namespace) watchServicesAndPods(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -39,7 +37,7 @@ func (n *namespace) watchServicesAndPods(ctx context.Context) error {
 	return cmp.Or(err, denial(ctx))
 }
 
-// watchServices watches all Services of the namespace at once, or each by its name where the rights allow no more.
+// watchServices watches all Services of the namespace at once, or each by its name if the rights allow only that.
 func (n *namespace) watchServices(ctx context.Context, chosen *selectors) error {
 	err := n.serviceReflector(ctx, chosen, n.services...).run(ctx)
 	if err == nil || len(n.services) == 1 || n.name == metav1.NamespaceAll {
@@ -60,17 +58,19 @@ func (n *namespace) watchServices(ctx context.Context, chosen *selectors) error 
 	return denial(ctx)
 }
 
-// selectors are what the Services of a namespace select Pods by.
+// selectors are the selectors of a namespace's Services.
 type selectors struct {
-	changed chan []selector // gets all of them when one changed, once each Service was looked for; those that select no Pod left out
+	// changed gets all selectors that are not empty whenever one has changed. It gets nothing until every Service was
+	// looked up once.
+	changed chan []selector
 
 	mu      sync.Mutex
-	unknown map[string]bool     // the Services that were not looked for yet
-	of      map[string]selector // by the Service: NAMESPACE/NAME
-	stale   bool                // one changed since they were sent
+	unknown map[string]bool     // Services that were not looked up yet
+	of      map[string]selector // by Service: NAMESPACE/NAME
+	stale   bool                // one has changed since they were sent
 }
 
-// A selector names the Pods of a namespace that have some labels.
+// A selector selects Pods of a namespace by their labels.
 type selector struct {
 	namespace string
 	labels    labels.Selector
@@ -94,13 +94,14 @@ func newSelectors(services []string) *selectors {
 func (s *selectors) set(service *corev1.Service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key, is := service.Namespace+"/"+service.Name, selector{service.Namespace, labels.SelectorFromSet(service.Spec.Selector)}
+	key := service.Namespace + "/" + service.Name
+	is := selector{service.Namespace, labels.SelectorFromSet(service.Spec.Selector)}
 	if old, known := s.of[key]; !known || old.String() != is.String() {
 		s.of[key], s.stale = is, true
 	}
 }
 
-// send sends the selectors if one changed. These Services were looked for.
+// send notes that these Services were looked up, and sends the selectors if one has changed.
 func (s *selectors) send(ctx context.Context, services []Service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,12 +124,13 @@ func (s *selectors) send(ctx context.Context, services []Service) {
 	}
 }
 
-// watchPods watches the Pods of the newest selectors, until ctx ends or they may not be watched. A Service without a
-// selector has none: its endpoints are made by hand.
+// watchPods watches the Pods of the newest selectors until ctx ends, or the user may not watch them. A Service without
+// a selector has no Pods: its endpoints are made by hand.
 func (n *namespace) watchPods(ctx context.Context, changed <-chan []selector) error {
 	listed := make(chan struct{}, 1)
 	pods := n.podReflector(listed)
-	others := []restartable{n.deployments(), n.replicaSets(), n.statefulSets(), n.budgets()} // which are ours depends on the Pods
+	// Which of the other objects are ours depends on the Pods.
+	others := []restartable{n.deployments(), n.replicaSets(), n.statefulSets(), n.budgets()}
 	failed := make(chan error, 1)
 	stop, stopOthers := func() {}, func() {}
 	waiting := false // the others begin when the Pods are listed
@@ -159,7 +161,7 @@ func (n *namespace) watchPods(ctx context.Context, changed <-chan []selector) er
 	}
 }
 
-// start runs a reflector until the returned function is called, which waits for its end.
+// start starts a reflector. stop ends it and waits for that.
 func start[T object](ctx context.Context, r *reflector[T], failed chan<- error) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -171,26 +173,30 @@ func start[T object](ctx context.Context, r *reflector[T], failed chan<- error) 
 	return func() { cancel(); running.Wait() }
 }
 
-// serviceReflector watches these Services of the namespace. A single one is asked for by its name. Their selectors go
-// to chosen.
-func (n *namespace) serviceReflector(ctx context.Context, chosen *selectors, services ...Service) *reflector[*corev1.Service] {
-	client := n.Client.Services(n.name)
+// serviceReflector returns a reflector of these Services of the namespace, which sends their selectors to chosen. It
+// asks for a single Service by its name.
+func (n *namespace) serviceReflector(ctx context.Context, chosen *selectors, services ...Service) runner {
 	var options metav1.ListOptions
 	if len(services) == 1 {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", services[0].Name).String()
 	}
 	taken := snapshots[*corev1.Service]{
-		kind: "Service", take: specOf, ours: func(*corev1.Service) bool { return true }, recorded: map[types.UID]timeline.Snapshot{},
-		words: func(timeline.Snapshot) string { return "" }, changed: func(_, _ timeline.Snapshot) []string { return []string{"its spec"} },
+		kind:     "Service",
+		take:     specOf,
+		ours:     func(*corev1.Service) bool { return true },
+		words:    func(timeline.Snapshot) string { return "" },
+		changed:  func(_, _ timeline.Snapshot) []string { return []string{"its spec"} },
+		recorded: map[types.UID]timeline.Snapshot{},
 	}
+	keys := keysOf(services)
 	return &reflector[*corev1.Service]{
-		kind: "Service", resource: "services", in: n.name, services: keysOf(services), w: n.watcher,
-		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
-		options: options,
-		wanted: func(s *corev1.Service) bool {
-			return slices.ContainsFunc(services, func(ours Service) bool { return ours.Namespace == s.Namespace && ours.Name == s.Name })
-		},
+		kind:     "Service",
+		resource: "services",
+		source:   from(n.Client.Services(n.name)),
+		options:  options,
+		wanted:   func(s *corev1.Service) bool { return slices.Contains(keys, s.Namespace+"/"+s.Name) },
+		services: keys,
+		in:       n.name,
 		change: func(old, new *corev1.Service, how origin) []timeline.Event {
 			if new != nil {
 				chosen.set(new)
@@ -201,13 +207,14 @@ func (n *namespace) serviceReflector(ctx context.Context, chosen *selectors, ser
 			chosen.send(ctx, services)
 			return nil
 		},
+		w: n.watcher,
 	}
 }
 
 func selectorOf(s *corev1.Service) string { return labels.Set(s.Spec.Selector).String() }
 
-// diffService tells what changed that matters to who is served: an event for each. The first sight of a Service is no
-// change.
+// diffService returns an event for each change of a Service that can change who serves its requests. The first list of
+// a Service is no change.
 func diffService(old, new *corev1.Service, how origin) []timeline.Event {
 	switch {
 	case new == nil:
@@ -235,14 +242,19 @@ func diffService(old, new *corev1.Service, how origin) []timeline.Event {
 	add("internal traffic policy", text(old.Spec.InternalTrafficPolicy), text(new.Spec.InternalTrafficPolicy))
 	add("external traffic policy", string(old.Spec.ExternalTrafficPolicy), string(new.Spec.ExternalTrafficPolicy))
 	add("traffic distribution", text(old.Spec.TrafficDistribution), text(new.Spec.TrafficDistribution))
-	add("publishNotReadyAddresses", strconv.FormatBool(old.Spec.PublishNotReadyAddresses), strconv.FormatBool(new.Spec.PublishNotReadyAddresses))
+	early := func(s *corev1.Service) string { return strconv.FormatBool(s.Spec.PublishNotReadyAddresses) }
+	add("publishNotReadyAddresses", early(old), early(new))
 	return events
 }
 
 func specOf(s *corev1.Service) timeline.Snapshot {
 	spec := &timeline.ServiceSpec{
-		Selector: selectorOf(s), Type: string(s.Spec.Type), Internal: text(s.Spec.InternalTrafficPolicy), External: string(s.Spec.ExternalTrafficPolicy),
-		Distribution: text(s.Spec.TrafficDistribution), PublishNotReady: s.Spec.PublishNotReadyAddresses,
+		Selector:        selectorOf(s),
+		Type:            string(s.Spec.Type),
+		Internal:        text(s.Spec.InternalTrafficPolicy),
+		External:        string(s.Spec.ExternalTrafficPolicy),
+		Distribution:    text(s.Spec.TrafficDistribution),
+		PublishNotReady: s.Spec.PublishNotReadyAddresses,
 	}
 	if s.Spec.SessionAffinity != corev1.ServiceAffinityNone {
 		spec.Affinity = string(s.Spec.SessionAffinity)
@@ -259,12 +271,16 @@ func text[T ~string](s *T) string {
 
 func serviceEvent(s *corev1.Service, detail, from, to string) timeline.Event {
 	return timeline.Event{
-		Kind: timeline.ServiceChanged, Writer: apiserver, Detail: detail, From: from, To: to,
-		Object: timeline.Object{Kind: "Service", Namespace: s.Namespace, Name: s.Name, UID: string(s.UID)},
+		Kind:   timeline.ServiceChanged,
+		From:   from,
+		To:     to,
+		Object: objectOf("Service", s),
+		Writer: apiserver,
+		Detail: detail,
 	}
 }
 
-// ports are a Service's ports as people write them: "80/TCP → http".
+// ports returns a Service's ports as people write them: "80/TCP → http".
 func ports(s *corev1.Service) []string {
 	all := make([]string, 0, len(s.Spec.Ports))
 	for _, p := range s.Spec.Ports {

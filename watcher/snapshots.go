@@ -12,18 +12,18 @@ import (
 	"lapse/timeline"
 )
 
-// snapshots are what was recorded of the objects of one kind: each that is ours, once and at each change.
+// snapshots record the objects of one kind that are ours: each one once, and at each change.
 type snapshots[T object] struct {
 	kind     string
 	take     func(T) timeline.Snapshot
 	ours     func(T) bool
-	words    func(timeline.Snapshot) string                 // what a snapshot has, for people; of some kinds nothing
-	changed  func(before, after timeline.Snapshot) []string // what somebody changed; nothing where only the status did
+	words    func(timeline.Snapshot) string                 // a snapshot's state in words, or ""
+	changed  func(before, after timeline.Snapshot) []string // what changed in the spec, in words
 	recorded map[types.UID]timeline.Snapshot
 }
 
-// change tells what changed from an object's old state to its new one; either may be nil. One may become ours later,
-// as when a Service selects other Pods.
+// change returns an event if an object of ours has changed; old or new may be nil. An object may become ours later, as
+// when a Service selects other Pods.
 func (s *snapshots[T]) change(old, new T, how origin) []timeline.Event {
 	var none T
 	if any(new) == any(none) {
@@ -57,12 +57,20 @@ func (s *snapshots[T]) change(old, new T, how origin) []timeline.Event {
 
 func snapshotEvent(kind string, o metav1.Object, to, detail string, s timeline.Snapshot) timeline.Event {
 	return timeline.Event{
-		Kind: timeline.SnapshotTaken, Writer: apiserver, To: to, Detail: detail, Snapshot: &s,
-		Object: timeline.Object{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())},
+		Kind:     timeline.SnapshotTaken,
+		To:       to,
+		Object:   objectOf(kind, o),
+		Writer:   apiserver,
+		Detail:   detail,
+		Snapshot: &s,
 	}
 }
 
-// edits are what somebody changed of an object, for people.
+func objectOf(kind string, o metav1.Object) timeline.Object {
+	return timeline.Object{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())}
+}
+
+// edits are changes of an object's spec, in words.
 type edits []string
 
 func (e *edits) add(what, from, to string) {
@@ -78,14 +86,14 @@ func orNone(text string) string {
 	return text
 }
 
-// interest is which objects of a namespace concern its Services, besides the Pods.
+// interest decides which objects of a namespace concern its Services, in addition to the Pods.
 type interest struct {
 	selectors map[string]selector  // all that the Services ever had, by their text
 	labels    map[string]podLabels // of the Pods seen, each set once
-	templates map[string]bool      // the IDs of those recorded
+	templates map[string]bool      // IDs of the recorded templates
 }
 
-// podLabels are those of Pods of a namespace.
+// podLabels are the labels of Pods of a namespace.
 type podLabels struct {
 	namespace string
 	labels.Set
@@ -95,7 +103,7 @@ func newInterest() interest {
 	return interest{map[string]selector{}, map[string]podLabels{}, map[string]bool{}}
 }
 
-// selects notes what the Services select Pods by from now on.
+// selects notes the Services' new selectors.
 func (n *namespace) selects(selectors []selector) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,7 +112,7 @@ func (n *namespace) selects(selectors []selector) {
 	}
 }
 
-// makesOurs reports whether Pods of a namespace with these labels are, or were, selected by a Service.
+// makesOurs reports whether a Service selects, or has selected, Pods of a namespace with these labels.
 func (n *namespace) makesOurs(namespace string, set map[string]string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,7 +141,7 @@ func (n *namespace) sawLabels(namespace string, set map[string]string) {
 	n.interest.labels[namespace+"/"+common.String()] = podLabels{namespace, set}
 }
 
-// coversOurs reports whether the selector names a Pod of a namespace that was seen.
+// coversOurs reports whether the selector matches a Pod of ours in a namespace.
 func (n *namespace) coversOurs(namespace string, selector *metav1.LabelSelector) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {

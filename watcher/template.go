@@ -14,7 +14,7 @@ import (
 	"lapse/timeline"
 )
 
-// newTemplate returns the snapshot of a Pod's template, unless one of its controller was recorded that is the same.
+// newTemplate returns a snapshot of a Pod's template if it was not recorded yet.
 func (n *namespace) newTemplate(pod *corev1.Pod, how origin) []timeline.Event {
 	t := templateOf(pod)
 	n.mu.Lock()
@@ -27,17 +27,14 @@ func (n *namespace) newTemplate(pod *corev1.Pod, how origin) []timeline.Event {
 	if how == listed {
 		to = timeline.SnapshotFound
 	}
-	e := timeline.Event{
-		Kind: timeline.SnapshotTaken, Writer: apiserver, To: to, Detail: "Pod template", Snapshot: &timeline.Snapshot{Template: &t},
-		Object: timeline.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)},
-	}
+	e := snapshotEvent("Pod", pod, to, "Pod template", timeline.Snapshot{Template: &t})
 	if c := metav1.GetControllerOf(pod); c != nil {
 		e.Object.Kind, e.Object.Name, e.Object.UID = c.Kind, c.Name, string(c.UID)
 	}
 	return []timeline.Event{e}
 }
 
-// ownerOf is KIND/NAME of an object's controller, "" if it has none.
+// ownerOf returns KIND/NAME of an object's controller, or "".
 func ownerOf(o metav1.Object) string {
 	if c := metav1.GetControllerOf(o); c != nil {
 		return c.Kind + "/" + c.Name
@@ -45,8 +42,8 @@ func ownerOf(o metav1.Object) string {
 	return ""
 }
 
-// templateOf reads a Pod's spec. Its ID is of the Pod's controller and of all that is read, so that other Pods of
-// that controller have the same.
+// templateOf returns the template of a Pod, from its spec. The ID is a hash of the template and the Pod's controller:
+// Pods of one controller with the same spec have the same ID.
 func templateOf(pod *corev1.Pod) timeline.PodTemplate {
 	spec := &pod.Spec
 	t := timeline.PodTemplate{
@@ -59,7 +56,8 @@ func templateOf(pod *corev1.Pod) timeline.PodTemplate {
 		t.Grace = seconds(*spec.TerminationGracePeriodSeconds)
 	}
 	for i := range spec.InitContainers {
-		if c := &spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		c := &spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			t.Containers = append(t.Containers, containerOf(c, true))
 		}
 	}
@@ -70,14 +68,20 @@ func templateOf(pod *corev1.Pod) timeline.PodTemplate {
 	if c := metav1.GetControllerOf(pod); c != nil {
 		owner = string(c.UID)
 	}
-	text, _ := json.Marshal(t) // has nothing that JSON has not
+	text, _ := json.Marshal(t) // cannot fail: JSON has all its types
 	sum := sha256.Sum256(append(text, owner...))
 	t.ID = fmt.Sprintf("%x", sum[:4])
 	return t
 }
 
 func containerOf(c *corev1.Container, sidecar bool) timeline.Container {
-	is := timeline.Container{Name: c.Name, Sidecar: sidecar, Readiness: probeOf(c.ReadinessProbe), Liveness: probeOf(c.LivenessProbe), Startup: probeOf(c.StartupProbe)}
+	is := timeline.Container{
+		Name:      c.Name,
+		Sidecar:   sidecar,
+		Readiness: probeOf(c.ReadinessProbe),
+		Liveness:  probeOf(c.LivenessProbe),
+		Startup:   probeOf(c.StartupProbe),
+	}
 	if c.Lifecycle != nil {
 		is.PreStop = hookOf(c.Lifecycle.PreStop)
 	}
@@ -103,7 +107,7 @@ func hookOf(h *corev1.LifecycleHandler) *timeline.Hook {
 	return nil
 }
 
-// scriptOf returns what a command runs: a shell's script, or its words.
+// scriptOf returns what a command runs: the shell's script, or the command line.
 func scriptOf(command []string) string {
 	if script, _, ok := hook.Script(command); ok && len(command) == 3 {
 		return strings.TrimSpace(script)
@@ -115,7 +119,12 @@ func probeOf(p *corev1.Probe) *timeline.Probe {
 	if p == nil {
 		return nil
 	}
-	is := &timeline.Probe{Delay: seconds(p.InitialDelaySeconds), Period: seconds(p.PeriodSeconds), Timeout: seconds(p.TimeoutSeconds), Threshold: int(p.FailureThreshold)}
+	is := &timeline.Probe{
+		Delay:     seconds(p.InitialDelaySeconds),
+		Period:    seconds(p.PeriodSeconds),
+		Timeout:   seconds(p.TimeoutSeconds),
+		Threshold: int(p.FailureThreshold),
+	}
 	switch {
 	case p.HTTPGet != nil:
 		is.Kind, is.Path, is.Port = "httpGet", p.HTTPGet.Path, p.HTTPGet.Port.String()

@@ -12,15 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// A watch tells that an EndpointSlice changed, and not when. So the EndpointSlices are read in turn: one that was
-// still the same when it was asked for changed after that. docs/decisions/0021-reads-that-bound-changes.md argues for
-// the numbers.
+// A watch says that an EndpointSlice changed, but not when. So the watcher also reads the EndpointSlices in turn: a
+// change came after the last request whose answer does not have it. docs/decisions/0021-reads-that-bound-changes.md
+// argues for the numbers.
 const (
-	readEvery = 100 * time.Millisecond // from one read to the next, of whichever EndpointSlice
-	readFor   = time.Second            // how long an answer is awaited, and for how long one says more than what is assumed of a watch
+	readEvery = 100 * time.Millisecond // from one read to the next, over all EndpointSlices
+
+	// readFor is the timeout of a read. An older read bounds a change no better than the watch does.
+	readFor = time.Second
 )
 
-// reads are what reading the EndpointSlices found. It is safe for concurrent use.
+// reads holds the results of reading the EndpointSlices. It is safe for concurrent use.
 type reads struct {
 	mu   sync.Mutex
 	turn []*sliceReads // the next to be read first
@@ -30,17 +32,17 @@ type reads struct {
 type sliceReads struct {
 	uid             types.UID
 	namespace, name string
-	versions        []versionRead // from the version that the watch has told of to the latest
-	since           time.Duration // that version came no earlier; 0: not known
+	versions        []versionRead // from the version that the watch brought last to the latest
+	since           time.Duration // earliest time of the change to the watch's version; 0: unknown
 }
 
-// A versionRead is when an EndpointSlice was last asked for and had a version.
+// A versionRead says when the last request was sent whose answer had a version.
 type versionRead struct {
 	version string
 	asked   time.Duration
 }
 
-// next returns the EndpointSlice whose turn it is, and moves it to the end.
+// next returns the next EndpointSlice to read, and moves it to the end.
 func (r *reads) next() (s sliceReads, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +54,7 @@ func (r *reads) next() (s sliceReads, ok bool) {
 	return *first, true
 }
 
-// read notes that an EndpointSlice was asked for, and had the version then or later.
+// read notes the version that a request sent at asked has returned.
 func (r *reads) read(uid types.UID, version string, asked time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,9 +69,9 @@ func (r *reads) read(uid types.UID, version string, asked time.Duration) {
 	s.versions = append(s.versions, versionRead{version, asked})
 }
 
-// changed takes in that an EndpointSlice changed; either state may be nil. It returns when it was last asked for and
-// had not changed yet, or 0. Where the state before was never read, that is when the one before it had not changed
-// yet.
+// changed notes that the watch brought a change of an EndpointSlice; old or new may be nil. It returns the earliest
+// time of that change: when the last request was sent whose answer was old. If old was never read, it is the earliest
+// time of the change before. 0 is unknown.
 func (r *reads) changed(old, new *discoveryv1.EndpointSlice) (since time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +93,7 @@ func (r *reads) changed(old, new *discoveryv1.EndpointSlice) (since time.Duratio
 		if i := s.index(new.ResourceVersion); i >= 0 {
 			s.versions = s.versions[i:]
 		} else {
-			s.versions = nil // none is known to be later
+			s.versions = nil // it is not known which of them are later
 		}
 	}
 	return since
@@ -108,8 +110,8 @@ func (s *sliceReads) index(version string) int {
 	return slices.IndexFunc(s.versions, func(v versionRead) bool { return v.version == version })
 }
 
-// readSlices reads the EndpointSlices in turn until ctx ends. A read without a resource version is of the latest state:
-// https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
+// readSlices reads the EndpointSlices in turn until ctx ends. A read without a resource version returns the latest
+// state: https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
 func (w *watcher) readSlices(ctx context.Context) {
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		s, ok := w.reads.next()

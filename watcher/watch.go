@@ -20,71 +20,83 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"lapse/internal/kube"
 	"lapse/timeline"
 )
 
-// What broke is tried again at once, and then after pauses that double from the first to the longest.
+// backoff returns the pauses between attempts after the first repetition, which has none.
 func backoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Cap: time.Second, Steps: math.MaxInt}
 }
 
-// watchFor is how long the API server is asked to keep a watch open. It is long because a watch that is opened anew
-// is a gap: changes are not lost by it, but are learned late.
+// watchFor is how long the API server is asked to keep a watch open. It is long because each new watch is a gap: it
+// loses no changes, but changes are seen late.
 const watchFor = 24 * time.Hour
 
-// An object is anything the API server keeps.
+// An object is an object of the API.
 type object interface {
 	runtime.Object
 	metav1.Object
 }
 
+// A source lists and watches the objects of one kind.
+type source struct {
+	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// from returns the client's objects as a source.
+func from[T any, L runtime.Object](objects kube.Objects[T, L]) source {
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return objects.List(ctx, o) }
+	return source{list, objects.Watch}
+}
+
 // A reflector watches one kind of object.
 //
-// It lists once and then watches. When the watch breaks, it is taken up again from the version it had reached, and
-// nothing is missed. Only where the API server no longer has that version (410 Gone) is there a new list: then what is
-// missing from it went, but when, and what was in between, is not known. Both are a [timeline.WatchGap].
+// It lists once and then watches. When the watch breaks, it resumes from the version it had reached and misses
+// nothing. If the API server no longer has that version (410 Gone), it lists again: objects that are missing from the
+// list are gone, but it is not known when, nor what else happened. Both are a [timeline.WatchGap].
 //
-// It is not client-go's Reflector: that one takes a broken watch up without a word, and a fact has to say from when to
-// when something may have been missed.
+// client-go's Reflector does not say that a watch broke. Here a fact must say from when to when changes may have been
+// missed.
 type reflector[T object] struct {
 	kind     string // as people name it: Pod
 	resource string // as rights name it: pods
-	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	options  metav1.ListOptions // which objects the API server is asked for
-	wanted   func(T) bool       // which of these the reflector is about; nil: all
-	services []string           // the Services it concerns: NAMESPACE/NAME; empty: every one
-	in       string             // its namespace; empty: the objects are in none
+	source
+	options  metav1.ListOptions // select the objects to ask for
+	wanted   func(T) bool       // selects among these; nil: all
+	services []string           // NAMESPACE/NAME of the Services it concerns; empty: all
+	in       string             // its namespace; empty for a kind without one
 
-	// change gets each object's old and new state; either may be nil. how says how we know.
+	// change returns the events for a change from old to new; either may be nil.
 	change func(old, new T, how origin) []timeline.Event
-	// flush, if not nil, is called after each change that was watched, and once after a whole list.
+	// flush, if not nil, returns further events after each watched change, and once after a list.
 	flush func(how origin) []timeline.Event
 	w     *watcher
 
 	known    map[types.UID]T
 	version  string         // to watch from; empty: list first
 	begun    bool           // the watch was open once
-	proof    time.Duration  // when we last knew that we miss nothing
-	broken   error          // why the watch broke, until it is open again
+	proof    time.Duration  // when it was last certain that nothing is missing
+	broken   error          // why the watch broke; nil while it is open
 	received bool           // the watch brought something since it was opened
-	retry    wait.DelayFunc // how long to wait after the next failure; nil: not at all
+	retry    wait.DelayFunc // the pause after the next failure; nil: none
 }
 
-// origin is how a change became known.
+// origin says how a change became known.
 type origin int
 
 const (
-	watched  origin = iota // it was watched
+	watched  origin = iota // the watch brought it
 	listed                 // the first list has it: it is no change
 	relisted               // a later list differs: it happened in a gap
 )
 
-// anew makes a reflector that is not running begin with a list again. What it knows it keeps.
-func (r *reflector[T]) anew() { r.version, r.begun, r.broken = "", false, nil }
+// restart makes a reflector that is not running begin with a list again. It keeps the known objects.
+func (r *reflector[T]) restart() { r.version, r.begun, r.broken = "", false, nil }
 
-// run watches until ctx ends, which is no error. The only other end is that we may not, known before the watch was
-// open for the first time; a right lost later may come back, and leaves a gap.
+// run watches until ctx ends, and then returns nil. It returns an error only if a right is missing before the watch was
+// first open. A right that is lost later may come back; it leaves a gap.
 func (r *reflector[T]) run(ctx context.Context) error {
 	err := wait.DelayFunc(r.pause).Until(ctx, true, true, func(ctx context.Context) (done bool, err error) {
 		err = r.once(ctx)
@@ -102,7 +114,7 @@ func (r *reflector[T]) run(ctx context.Context) error {
 	return err
 }
 
-// pause is how long to wait before the next attempt.
+// pause returns how long to wait before the next attempt.
 func (r *reflector[T]) pause() time.Duration {
 	if r.received || r.retry == nil {
 		r.retry = backoff().DelayFunc()
@@ -111,7 +123,7 @@ func (r *reflector[T]) pause() time.Duration {
 	return r.retry()
 }
 
-// log says that the watch broke; what fails after that is the same trouble, and logged at debug level.
+// log warns that the watch broke. It logs further failures, which have the same cause, at debug level.
 func (r *reflector[T]) log(err error) {
 	if r.broken == nil {
 		r.w.log.Warn("a watch broke", "kind", r.kind, "error", err)
@@ -121,7 +133,7 @@ func (r *reflector[T]) log(err error) {
 	r.broken = err
 }
 
-// once lists if it has to, and watches until the watch breaks. It returns why.
+// once lists if necessary, and watches until the watch breaks. It returns why.
 func (r *reflector[T]) once(ctx context.Context) error {
 	r.received = false
 	if r.version == "" {
@@ -132,7 +144,14 @@ func (r *reflector[T]) once(ctx context.Context) error {
 	return r.follow(ctx)
 }
 
-// relist brings known up to date, and sets the version to watch from.
+// Details of gaps.
+const (
+	resumed        = "the watch broke and was resumed: changes in between arrived late"
+	couldNotResume = "the watch could not be resumed: all objects were listed anew, " +
+		"and changes in between may be missing"
+)
+
+// relist lists the objects, and sets the version to watch from.
 func (r *reflector[T]) relist(ctx context.Context) error {
 	asked := r.w.now()
 	list, err := r.list(ctx, r.options)
@@ -150,7 +169,7 @@ func (r *reflector[T]) relist(ctx context.Context) error {
 	now := r.w.now()
 	r.w.alive(asked, now)
 	if r.begun {
-		r.gap(now, "the watch could not be resumed: all objects were listed anew, and changes in between may be missing")
+		r.gap(now, couldNotResume)
 		r.compare(items, relisted, now)
 	} else {
 		r.w.emit(now, 0, r.is("on", ""))
@@ -160,7 +179,7 @@ func (r *reflector[T]) relist(ctx context.Context) error {
 	return nil
 }
 
-// compare tells of all that differs between what was known and a list, and knows the list from then on.
+// compare emits the differences between the known objects and a list, which it knows from then on.
 func (r *reflector[T]) compare(items []runtime.Object, how origin, now time.Duration) {
 	var since time.Duration
 	if how == relisted {
@@ -189,14 +208,14 @@ func (r *reflector[T]) compare(items []runtime.Object, how origin, now time.Dura
 	}
 }
 
-// byName orders objects, so that the same history always gives the same facts. Two of a name differ in their UID.
+// byName orders objects by name and UID, so that the same history always gives the same facts.
 func byName[T object](a, b T) int {
 	return cmp.Or(cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(a.GetUID(), b.GetUID()))
 }
 
 func (r *reflector[T]) wants(o T) bool { return r.wanted == nil || r.wanted(o) }
 
-// follow watches from the version on until the watch breaks, and returns what broke it.
+// follow watches from the version on until the watch breaks, and returns why.
 func (r *reflector[T]) follow(ctx context.Context) error {
 	options := r.options
 	options.ResourceVersion = r.version
@@ -208,7 +227,7 @@ func (r *reflector[T]) follow(ctx context.Context) error {
 	}
 	defer changes.Stop()
 	if r.broken != nil && r.begun {
-		r.gap(r.w.now(), "the watch broke and was resumed: changes in between arrived late")
+		r.gap(r.w.now(), resumed)
 	}
 	r.begun, r.broken = true, nil
 	for {
@@ -226,7 +245,7 @@ func (r *reflector[T]) follow(ctx context.Context) error {
 	}
 }
 
-// take takes in one event of a watch, which came at now. An error ends the watch.
+// take handles one event of a watch, which came at now. An error ends the watch.
 func (r *reflector[T]) take(e watch.Event, now time.Duration) error {
 	if e.Type == watch.Error {
 		return r.failed("watch", apierrors.FromObject(e.Object))
@@ -249,7 +268,7 @@ func (r *reflector[T]) take(e watch.Event, now time.Duration) error {
 	}
 	events := r.change(old, o, watched)
 	r.known[o.GetUID()] = o
-	if e.Type == watch.Deleted || !r.wants(o) { // o was its last state, or the last that the reflector is about
+	if e.Type == watch.Deleted || !r.wants(o) { // o was its last state, or the last that is wanted
 		var none T
 		events = append(events, r.change(o, none, watched)...)
 		delete(r.known, o.GetUID())
@@ -261,30 +280,34 @@ func (r *reflector[T]) take(e watch.Event, now time.Duration) error {
 	return nil
 }
 
-// failed completes an error of the API. If it is not one that passes, the version is forgotten: a list puts it right.
+// failed completes an error of the API. If the error is not temporary, the next attempt begins with a list.
 func (r *reflector[T]) failed(verb string, err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return missingRight(verb, r.resource, r.in, err)
 	}
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !passes(int(status.Status().Code)) {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !temporary(status.Status().Code) {
 		r.version = ""
 	}
 	if broken, ok := errors.AsType[*url.Error](err); ok {
-		err = broken.Err // the address says nothing that verb and resource do not
+		err = broken.Err // verb and resource say more than the URL
 	}
 	return fmt.Errorf("%s %s: %w", verb, r.resource, err)
 }
 
-// passes reports whether an HTTP status tells of trouble that passes. client-go reports a connection lost in the
+// temporary reports whether an HTTP status stands for a temporary failure. client-go reports a connection lost in the
 // middle of a watch as 500.
-func passes(code int) bool { return code == http.StatusTooManyRequests || code >= 500 }
+func temporary(code int32) bool { return code == http.StatusTooManyRequests || code >= 500 }
 
 func (r *reflector[T]) gap(now time.Duration, detail string) {
 	if r.broken != nil {
 		detail += ": " + r.broken.Error()
 	}
 	r.w.emit(now, r.proof, timeline.Event{
-		Kind: timeline.WatchGap, Object: timeline.Object{Kind: r.kind}, Services: r.services, Writer: writer, Detail: detail,
+		Kind:     timeline.WatchGap,
+		Object:   timeline.Object{Kind: r.kind},
+		Services: r.services,
+		Writer:   writer,
+		Detail:   detail,
 	})
 }
 
@@ -294,6 +317,11 @@ func (r *reflector[T]) is(state, why string) timeline.Event {
 
 func laneIs(kind string, services []string, state, why string) timeline.Event {
 	return timeline.Event{
-		Kind: timeline.WatchLane, To: state, Object: timeline.Object{Kind: kind}, Services: services, Writer: writer, Detail: why,
+		Kind:     timeline.WatchLane,
+		To:       state,
+		Object:   timeline.Object{Kind: kind},
+		Services: services,
+		Writer:   writer,
+		Detail:   why,
 	}
 }

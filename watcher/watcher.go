@@ -13,10 +13,10 @@ import (
 	"lapse/timeline"
 )
 
-// The clocks behind the stamps.
+// Whose clock an event's stamp is on.
 const (
-	writer    = "lapse"     // ours
-	apiserver = "apiserver" // the API server's, or a controller's beside it
+	writer    = "lapse"     // this process
+	apiserver = "apiserver" // the API server, or a controller next to it
 )
 
 // Config says what to watch, and where the facts go.
@@ -24,16 +24,16 @@ type Config struct {
 	Client   kube.Client
 	Services []Service // at least one, each once
 
-	// AllNamespaces has one watch of each kind for the whole cluster, instead of one for each namespace. The right to
-	// it is needed.
+	// AllNamespaces opens one watch of each kind for the whole cluster, instead of one for each namespace. The user
+	// needs the right to do so.
 	AllNamespaces bool
 
 	Clock  timeline.Clock
-	Sink   func(timeline.Fact) // gets every event, with ID 0; called from several goroutines; must not block
-	Logger *slog.Logger        // default: nobody
+	Sink   func(timeline.Fact) // gets every event, with ID 0, from several goroutines; must not block
+	Logger *slog.Logger        // optional
 }
 
-// A Service is one that is watched.
+// A Service is a Service to watch.
 type Service struct {
 	Namespace, Name string
 	Ports           []string // names of its measured ports; "" is the port without a name
@@ -41,7 +41,7 @@ type Service struct {
 
 func (s Service) key() string { return s.Namespace + "/" + s.Name }
 
-// A watcher is a Config at work.
+// A watcher is a running [Run].
 type watcher struct {
 	Config
 	log   *slog.Logger
@@ -51,8 +51,8 @@ type watcher struct {
 
 func (w *watcher) now() time.Duration { return w.Clock.Now() }
 
-// emit hands on events that came at now and, where since is not 0, happened no earlier than that. Whole microseconds
-// are enough; they are rounded so that the bounds hold.
+// emit sends events that came at now to the sink. If since is not 0, they happened no earlier. It rounds the instants
+// outwards to microseconds.
 func (w *watcher) emit(now, since time.Duration, events ...timeline.Event) {
 	for _, e := range events {
 		e.Seen = cmp.Or(e.Seen, now)
@@ -64,9 +64,9 @@ func (w *watcher) emit(now, since time.Duration, events ...timeline.Event) {
 	}
 }
 
-// Run watches until ctx ends, and then returns nil. A namespace that may not be watched is done without, and so are
-// nodes, Events, workloads and PodDisruptionBudgets: their reflectors are recorded as off. The error says which
-// rights are missing if no namespace may be watched.
+// Run watches until ctx ends, and then returns nil. It can do without a namespace, and without nodes, Events, workloads
+// and PodDisruptionBudgets: if a right is missing, it records their lanes as off. If the user may watch no namespace,
+// it returns an error that names the missing rights.
 func Run(ctx context.Context, c Config) error {
 	w := &watcher{Config: c, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
 	ctx, stop := context.WithCancel(ctx)
@@ -91,7 +91,7 @@ func Run(ctx context.Context, c Config) error {
 	return err
 }
 
-// A runner is a reflector of any kind of object.
+// A runner is a reflector of some kind of object.
 type runner interface {
 	run(ctx context.Context) error
 	is(state, why string) timeline.Event
@@ -100,21 +100,21 @@ type runner interface {
 // A restartable reflector can run again after it has ended.
 type restartable interface {
 	runner
-	anew()
+	restart()
 }
 
-// startAllowed starts reflectors that can be done without. The returned function ends them, and waits for that.
+// startAllowed starts reflectors that are not essential. stop ends them and waits for that.
 func (w *watcher) startAllowed(ctx context.Context, reflectors []restartable) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	for _, r := range reflectors {
-		r.anew()
+		r.restart()
 		running.Go(func() { w.ifAllowed(ctx, r) })
 	}
 	return func() { cancel(); running.Wait() }
 }
 
-// ifAllowed runs a reflector that can be done without.
+// ifAllowed runs a reflector that is not essential. If a right is missing, it records its lane as off.
 func (w *watcher) ifAllowed(ctx context.Context, r runner) {
 	if err := r.run(ctx); err != nil {
 		off := r.is("off", err.Error())

@@ -1,62 +1,95 @@
 package watcher
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/watch"
 
-	"lapse/internal/kube"
 	"lapse/timeline"
 )
 
-// deployments, replicaSets and statefulSets watch what makes the Services' Pods.
+// deployments, replicaSets and statefulSets watch the objects that make the Services' Pods.
 
 func (n *namespace) deployments() restartable {
-	return workloadReflector(n, "Deployment", "deployments.apps", n.Client.Deployments(n.name), func(d *appsv1.Deployment) (*corev1.PodTemplateSpec, timeline.Workload) {
-		w := timeline.Workload{Replicas: replicas(d.Spec.Replicas), Strategy: string(d.Spec.Strategy.Type), MinReady: seconds(d.Spec.MinReadySeconds)}
-		if r := d.Spec.Strategy.RollingUpdate; r != nil {
-			w.MaxSurge, w.MaxUnavailable = orNil(r.MaxSurge), orNil(r.MaxUnavailable)
-		}
-		s := d.Status
-		w.Status = timeline.Replicas{Existing: int(s.Replicas), Updated: int(s.UpdatedReplicas), Ready: int(s.ReadyReplicas), Available: int(s.AvailableReplicas), Terminating: whole(s.TerminatingReplicas)}
-		return &d.Spec.Template, w
-	})
+	client := from(n.Client.Deployments(n.name))
+	return workloadReflector(n, "Deployment", "deployments.apps", client, readDeployment)
 }
 
 func (n *namespace) replicaSets() restartable {
-	return workloadReflector(n, "ReplicaSet", "replicasets.apps", n.Client.ReplicaSets(n.name), func(r *appsv1.ReplicaSet) (*corev1.PodTemplateSpec, timeline.Workload) {
-		s := r.Status
-		return &r.Spec.Template, timeline.Workload{
-			Replicas: replicas(r.Spec.Replicas), MinReady: seconds(r.Spec.MinReadySeconds),
-			Status: timeline.Replicas{Existing: int(s.Replicas), Ready: int(s.ReadyReplicas), Available: int(s.AvailableReplicas), Terminating: whole(s.TerminatingReplicas)},
-		}
-	})
+	client := from(n.Client.ReplicaSets(n.name))
+	return workloadReflector(n, "ReplicaSet", "replicasets.apps", client, readReplicaSet)
 }
 
 func (n *namespace) statefulSets() restartable {
-	return workloadReflector(n, "StatefulSet", "statefulsets.apps", n.Client.StatefulSets(n.name), func(s *appsv1.StatefulSet) (*corev1.PodTemplateSpec, timeline.Workload) {
-		w := timeline.Workload{Replicas: replicas(s.Spec.Replicas), Strategy: string(s.Spec.UpdateStrategy.Type), MinReady: seconds(s.Spec.MinReadySeconds)}
-		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
-			w.MaxUnavailable = orNil(r.MaxUnavailable)
-		}
-		is := s.Status
-		w.Status = timeline.Replicas{Existing: int(is.Replicas), Updated: int(is.UpdatedReplicas), Ready: int(is.ReadyReplicas), Available: int(is.AvailableReplicas)}
-		return &s.Spec.Template, w
-	})
+	client := from(n.Client.StatefulSets(n.name))
+	return workloadReflector(n, "StatefulSet", "statefulsets.apps", client, readStatefulSet)
 }
 
-// workloadReflector watches one kind of workload. read returns its template, of which only the labels are kept, and the
-// rest.
-func workloadReflector[T object, L runtime.Object](n *namespace, kind, resource string, client kube.Objects[T, L], read func(T) (*corev1.PodTemplateSpec, timeline.Workload)) restartable {
-	s := &snapshots[T]{kind: kind, recorded: map[types.UID]timeline.Snapshot{}, words: workloadWords, changed: workloadChanges}
+func readDeployment(d *appsv1.Deployment) (*corev1.PodTemplateSpec, timeline.Workload) {
+	w := timeline.Workload{
+		Replicas: replicas(d.Spec.Replicas),
+		Strategy: string(d.Spec.Strategy.Type),
+		MinReady: seconds(d.Spec.MinReadySeconds),
+		Status: timeline.Replicas{
+			Existing:    int(d.Status.Replicas),
+			Updated:     int(d.Status.UpdatedReplicas),
+			Ready:       int(d.Status.ReadyReplicas),
+			Available:   int(d.Status.AvailableReplicas),
+			Terminating: whole(d.Status.TerminatingReplicas),
+		},
+	}
+	if r := d.Spec.Strategy.RollingUpdate; r != nil {
+		w.MaxSurge, w.MaxUnavailable = orNil(r.MaxSurge), orNil(r.MaxUnavailable)
+	}
+	return &d.Spec.Template, w
+}
+
+func readReplicaSet(r *appsv1.ReplicaSet) (*corev1.PodTemplateSpec, timeline.Workload) {
+	return &r.Spec.Template, timeline.Workload{
+		Replicas: replicas(r.Spec.Replicas),
+		MinReady: seconds(r.Spec.MinReadySeconds),
+		Status: timeline.Replicas{
+			Existing:    int(r.Status.Replicas),
+			Ready:       int(r.Status.ReadyReplicas),
+			Available:   int(r.Status.AvailableReplicas),
+			Terminating: whole(r.Status.TerminatingReplicas),
+		},
+	}
+}
+
+func readStatefulSet(s *appsv1.StatefulSet) (*corev1.PodTemplateSpec, timeline.Workload) {
+	w := timeline.Workload{
+		Replicas: replicas(s.Spec.Replicas),
+		Strategy: string(s.Spec.UpdateStrategy.Type),
+		MinReady: seconds(s.Spec.MinReadySeconds),
+		Status: timeline.Replicas{
+			Existing:  int(s.Status.Replicas),
+			Updated:   int(s.Status.UpdatedReplicas),
+			Ready:     int(s.Status.ReadyReplicas),
+			Available: int(s.Status.AvailableReplicas),
+		},
+	}
+	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
+		w.MaxUnavailable = orNil(r.MaxUnavailable)
+	}
+	return &s.Spec.Template, w
+}
+
+// A readWorkload returns a workload's Pod template, and the rest of it.
+type readWorkload[T object] func(T) (*corev1.PodTemplateSpec, timeline.Workload)
+
+// workloadReflector returns a reflector of one kind of workload. Of the Pod templates it keeps only the labels.
+func workloadReflector[T object](n *namespace, kind, resource string, client source, read readWorkload[T]) restartable {
+	s := &snapshots[T]{
+		kind:     kind,
+		words:    workloadWords,
+		changed:  workloadChanges,
+		recorded: map[types.UID]timeline.Snapshot{},
+	}
 	s.ours = func(o T) bool {
 		template, _ := read(o)
 		return n.makesOurs(o.GetNamespace(), template.Labels)
@@ -67,16 +100,18 @@ func workloadReflector[T object, L runtime.Object](n *namespace, kind, resource 
 		return timeline.Snapshot{Workload: &w}
 	}
 	return &reflector[T]{
-		kind: kind, resource: resource, in: n.name, services: n.keys(), w: n.watcher,
-		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
+		kind:     kind,
+		resource: resource,
+		source:   client,
+		services: n.keys(),
+		in:       n.name,
 		change: func(old, new T, how origin) []timeline.Event {
 			var none T
 			if any(new) == any(none) {
 				return s.change(old, new, how)
 			}
 			template, _ := read(new)
-			template.Spec = corev1.PodSpec{} // there may be thousands, and their Pods tell
+			template.Spec = corev1.PodSpec{} // saves memory: there may be thousands, and their Pods have it too
 			events := s.change(old, new, how)
 			new.SetManagedFields(nil)
 			if _, ours := s.recorded[new.GetUID()]; ours {
@@ -84,6 +119,7 @@ func workloadReflector[T object, L runtime.Object](n *namespace, kind, resource 
 			}
 			return events
 		},
+		w: n.watcher,
 	}
 }
 
