@@ -14,7 +14,7 @@ func missingRight(verb, resource, namespace string, err error) error {
 		ask += " -n " + namespace
 	}
 	denied := &forbiddenError{fmt.Errorf("no right to %s %s: %w", verb, resource, err)}
-	return hint.Add("get, list and watch are needed; ask with `"+ask+"`", denied)
+	return hint.Add("Lapse needs get, list and watch; check with `"+ask+"`", denied)
 }
 
 // A forbiddenError says that a right is missing.

@@ -96,8 +96,8 @@ func (n *namespace) ours(events []timeline.Event) []timeline.Event {
 }
 
 // forgotten is the detail of the gap that dropped Events leave.
-const forgotten = "%d Events about objects that are not known to be ours were forgotten: " +
-	"should a Pod of ours be seen later, what was said of it before is missing"
+const forgotten = "%d Events were dropped, because so far their objects belong to no measured Service: " +
+	"of a Pod that comes to one later, earlier Events are missing"
 
 // forget drops the older half of the held Events, and returns the gap that this leaves.
 func (s *subjects) forget() timeline.Event {

@@ -100,7 +100,7 @@ func TestGapOfANamespaceNamesItsServices(t *testing.T) {
 
 		expired := apierrors.NewResourceExpired("too old").ErrStatus
 		c.lastWatch("shop/pods").Error(&expired)
-		c.expect("4s watch-gap [Pod]" + ofShop + " (the watch could not be resumed: all objects were listed anew, and changes in between may be missing: watch pods: too old)")
+		c.expect("4s watch-gap [Pod]" + ofShop + " (the watch could not be resumed: all objects were listed again, and changes in between may be missing: watch pods: too old)")
 		c.end()
 	})
 }

@@ -61,22 +61,22 @@ func noEndpointsKnown(s *surroundings, _ []Way) string {
 	}
 	name := strings.TrimSuffix(s.service.Spec.ExternalName, ".")
 	return "the Service only names " + name + ": it has no endpoints, " +
-		"so which Pods answer there, if any, is not known, and no cause can be found in them"
+		"so Lapse does not know which Pods answer, and finds no cause in them"
 }
 
 func onlyOneAddressAtATime(s *surroundings, ways []Way) string {
 	if !slices.ContainsFunc(ways, func(w Way) bool { return w.Turns }) {
 		return ""
 	}
-	return "the Service is headless: each connection looked its name up and took the next address; " +
-		"clients that keep an answer for longer dial Pods that have gone for longer"
+	return "the Service is headless: each connection looked up its name and took the next address; " +
+		"a client that caches addresses for longer may dial Pods that are gone"
 }
 
 func onlyOnePod(s *surroundings, ways []Way) string {
 	if s.service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || !s.throughProxy(ways) {
 		return ""
 	}
-	return "sessionAffinity ClientIP: each prober was led to one Pod only; a pass says nothing of the others"
+	return "sessionAffinity ClientIP: each prober reached only one Pod; the others were not measured"
 }
 
 func onlyThisNode(s *surroundings, ways []Way) string {
@@ -110,7 +110,7 @@ func onlyNearPods(s *surroundings, ways []Way) string {
 		return ""
 	}
 	return fmt.Sprintf("trafficDistribution %s: requests go only to Pods near the prober's node while there are any; "+
-		"--from all asks from every node", *s.service.Spec.TrafficDistribution)
+		"--from all measures from every node", *s.service.Spec.TrafficDistribution)
 }
 
 // externalFromWithin is about Pods' requests to external addresses: kube-proxy routes them to all endpoints, whatever
@@ -120,15 +120,16 @@ func externalFromWithin(s *surroundings, ways []Way) string {
 	if s.service.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal || !external {
 		return ""
 	}
-	return "externalTrafficPolicy Local: kube-proxy may lead requests from Pods to endpoints on all nodes " +
-		"all the same, and those from outside only to endpoints on the node asked: " + s.perNode()
+	return "externalTrafficPolicy Local: requests from outside go only to endpoints on the node they reach, " +
+		"but requests from Pods may go to any node: " + s.perNode()
 }
 
 func noNodePorts(s *surroundings, ways []Way) string {
 	if s.port.NodePort == 0 || asksFor(ways, "nodeport") {
 		return ""
 	}
-	return fmt.Sprintf("the node ports (%d) were not asked: ?route=nodeport asks that of every node", s.port.NodePort)
+	const sentence = "the node port (%d) was not measured: ?route=nodeport measures it on every node"
+	return fmt.Sprintf(sentence, s.port.NodePort)
 }
 
 func someNodePorts(s *surroundings, ways []Way) string {
@@ -146,7 +147,7 @@ func someNodePorts(s *surroundings, ways []Way) string {
 	if len(others) == 0 {
 		return ""
 	}
-	return "the node ports of these nodes were not asked: " + strings.Join(others, ", ")
+	return "the node ports of these nodes were not measured: " + strings.Join(others, ", ")
 }
 
 func loadBalancerNotAsked(s *surroundings, ways []Way) string {
@@ -154,9 +155,9 @@ func loadBalancerNotAsked(s *surroundings, ways []Way) string {
 	case s.service.Spec.Type != corev1.ServiceTypeLoadBalancer || asksFor(ways, "loadbalancer"):
 		return ""
 	case len(s.service.Status.LoadBalancer.Ingress) == 0:
-		return "the Service is of type LoadBalancer and has no load balancer's address: nothing was asked there"
+		return "the Service is of type LoadBalancer but has no load balancer's address: none was measured"
 	}
-	return "the load balancer's address was not asked: ?route=loadbalancer asks it"
+	return "the load balancer's address was not measured: ?route=loadbalancer measures it"
 }
 
 // loadBalancerFromWithin is about Pods' requests to a load balancer's address, which never leave their node.
@@ -168,26 +169,25 @@ func loadBalancerFromWithin(s *surroundings, ways []Way) string {
 	if !asksWithin(ways, "loadbalancer") || !slices.ContainsFunc(s.service.Status.LoadBalancer.Ingress, isVIP) {
 		return ""
 	}
-	return "within the cluster kube-proxy takes the load balancer's address for its own (ipMode VIP): " +
-		"the load balancer itself was asked only by clients outside"
+	return "inside the cluster, kube-proxy answers for the load balancer's address (ipMode VIP): " +
+		"only a prober outside measures the load balancer itself"
 }
 
 func externalIPsNotAsked(s *surroundings, ways []Way) string {
 	if len(s.service.Spec.ExternalIPs) == 0 || asksFor(ways, "externalip") {
 		return ""
 	}
-	return "the external IPs were not asked: ?route=externalip asks them"
+	return "the external IPs were not measured: ?route=externalip measures them"
 }
 
 func externalIPsFromWithin(_ *surroundings, ways []Way) string {
 	if !asksWithin(ways, "externalip") {
 		return ""
 	}
-	return "within the cluster kube-proxy takes external IPs for its own: " +
-		"what leads to them from outside was asked only by clients there"
+	return "inside the cluster, kube-proxy answers for external IPs: only a prober outside measures the way to them"
 }
 
-const bothFamilies = "?route=ipv4,ipv6 asks each"
+const bothFamilies = "?route=ipv4,ipv6 measures both"
 
 func oneFamily(s *surroundings, ways []Way) string {
 	families := familiesOf(s.service)
@@ -197,27 +197,27 @@ func oneFamily(s *surroundings, ways []Way) string {
 	}
 	for _, f := range families {
 		if asksFor(ways, familyName(f)) {
-			return "of the Service's two address families only " + familyName(f) + " was asked: " + bothFamilies
+			return "the Service has two address families, but only " + familyName(f) + " was measured: " + bothFamilies
 		}
 	}
-	went := "the first address of its name that accepted them"
+	used := "the first address of its name that accepted them"
 	if slices.ContainsFunc(ways, func(w Way) bool { return w.Turns }) {
-		went = "addresses of those that the prober has a route for"
+		used = "only a family that the prober has a route for"
 	}
-	return "the Service has two address families, and connections went to " + went + ": " + bothFamilies + " by itself"
+	return "the Service has two address families, and connections used " + used + ": " + bothFamilies
 }
 
 func publishedEarly(s *surroundings, _ []Way) string {
 	if !s.service.Spec.PublishNotReadyAddresses {
 		return ""
 	}
-	return "publishNotReadyAddresses: endpoints count as ready before their Pods are, and after"
+	return "publishNotReadyAddresses: endpoints count as ready even while their Pods are not"
 }
 
 func endpointsByHand(s *surroundings, _ []Way) string {
 	if isExternalName(s.service) || len(s.service.Spec.Selector) > 0 {
 		return ""
 	}
-	return "the Service has no selector: its endpoints are made by hand, or by another controller, " +
-		"and what stands behind them is not watched"
+	return "the Service has no selector: its endpoints are made by hand or by another controller, " +
+		"and what is behind them is not watched"
 }

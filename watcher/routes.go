@@ -82,7 +82,7 @@ func ParseRoutes(text string) (asked []AskedRoute, err error) {
 			return nil, hint.Errorf("the routes are "+strings.Join(RouteNames(), ", "), "there is no route %q", name)
 		case named && !r.nodes:
 			advice := "as in ?route=" + name + ", or ?route=nodeport:node2"
-			return nil, hint.Errorf(advice, "route %q leads through no node that could be named", each)
+			return nil, hint.Errorf(advice, "route %q takes no node", each)
 		case named && node == "":
 			return nil, hint.Errorf("as in ?route=nodeport:node2", "route %q: no node after the colon", each)
 		}
@@ -92,7 +92,7 @@ func ParseRoutes(text string) (asked []AskedRoute, err error) {
 		}
 		overlaps := func(o AskedRoute) bool { return o.Name == a.Name && (o.Node == "") != (a.Node == "") }
 		if slices.ContainsFunc(asked, overlaps) {
-			return nil, hint.Errorf("drop one of them", "route %s is of every node, and also of one", a.Name)
+			return nil, hint.Errorf("drop one of them", "route %s is given both with and without a node", a.Name)
 		}
 		asked = append(asked, a)
 	}
@@ -140,7 +140,7 @@ func (s *surroundings) has() (names []string) {
 	return names
 }
 
-const tooManyWays = "Service %q has %d addresses by these routes, and each is asked at the full rate: at most %d"
+const tooManyWays = "Service %q has %d addresses by these routes; each gets the full rate, so at most %d are allowed"
 
 // ways returns the ways of the routes that the user asked for, or of the Service's default route.
 func (s *surroundings) ways(asked []AskedRoute) (ways []Way, err error) {

@@ -147,10 +147,10 @@ func TestRoutesThatAServiceDoesNotHaveAreRefused(t *testing.T) {
 	}{
 		"unknown":              {clusterIPService, "ingress", nil, `no route "ingress"`, "externalname, headless, clusterip, nodeport"},
 		"empty":                {clusterIPService, "clusterip,", nil, `no route ""`, "clusterip"},
-		"no node to name":      {clusterIPService, "clusterip:node1", nil, "leads through no node", "nodeport:node2"},
+		"no node to name":      {clusterIPService, "clusterip:node1", nil, "takes no node", "nodeport:node2"},
 		"no node named":        {nodePortService, "nodeport:", nil, "no node after the colon", "nodeport:node2"},
 		"twice":                {nodePortService, "nodeport,nodeport", nil, "named twice", "once"},
-		"all and one":          {nodePortService, "nodeport,nodeport:node1", nil, "of every node, and also of one", "drop"},
+		"all and one":          {nodePortService, "nodeport,nodeport:node1", nil, "given both with and without a node", "drop"},
 		"no node port":         {clusterIPService, "nodeport", nil, "has no route nodeport: it is of type ClusterIP", "it has clusterip, ipv4"},
 		"none was allocated":   {withoutPort, "nodeport", nil, "allocateLoadBalancerNodePorts", "it has clusterip, loadbalancer, ipv4"},
 		"no such node":         {nodePortService, "nodeport:node9", nil, "no such node", "node1, node2"},
@@ -221,9 +221,9 @@ func TestWhatAPassDoesNotCoverIsSaid(t *testing.T) {
 	}
 	affinity := func(s *corev1.ServiceSpec) { s.SessionAffinity = corev1.ServiceAffinityClientIP }
 	const (
-		turns    = "the Service is headless: each connection looked its name up and took the next address; clients that keep an answer for longer dial Pods that have gone for longer"
-		nodePort = "the node ports (30080) were not asked: ?route=nodeport asks that of every node"
-		onePod   = "sessionAffinity ClientIP: each prober was led to one Pod only; a pass says nothing of the others"
+		turns    = "the Service is headless: each connection looked up its name and took the next address; a client that caches addresses for longer may dial Pods that are gone"
+		nodePort = "the node port (30080) was not measured: ?route=nodeport measures it on every node"
+		onePod   = "sessionAffinity ClientIP: each prober reached only one Pod; the others were not measured"
 	)
 	for name, test := range map[string]struct {
 		service *corev1.Service
@@ -236,33 +236,33 @@ func TestWhatAPassDoesNotCoverIsSaid(t *testing.T) {
 		"affinity of a headless": {spec(headlessService, affinity), "", []string{turns}},
 		"NodePort":               {nodePortService, "", []string{nodePort}},
 		"NodePort, all":          {nodePortService, "nodeport", nil},
-		"NodePort, some":         {nodePortService, "nodeport:node2", []string{"the node ports of these nodes were not asked: node1"}},
-		"LoadBalancer":           {loadBalancer, "", []string{nodePort, "the load balancer's address was not asked: ?route=loadbalancer asks it"}},
-		"LoadBalancer, pending":  {pending, "nodeport", []string{"the Service is of type LoadBalancer and has no load balancer's address: nothing was asked there"}},
+		"NodePort, some":         {nodePortService, "nodeport:node2", []string{"the node ports of these nodes were not measured: node1"}},
+		"LoadBalancer":           {loadBalancer, "", []string{nodePort, "the load balancer's address was not measured: ?route=loadbalancer measures it"}},
+		"LoadBalancer, pending":  {pending, "nodeport", []string{"the Service is of type LoadBalancer but has no load balancer's address: none was measured"}},
 		"LoadBalancer, asked": {loadBalancer, "loadbalancer,nodeport", []string{
-			"within the cluster kube-proxy takes the load balancer's address for its own (ipMode VIP): the load balancer itself was asked only by clients outside",
+			"inside the cluster, kube-proxy answers for the load balancer's address (ipMode VIP): only a prober outside measures the load balancer itself",
 		}},
 		"LoadBalancer, a proxy": {with(loadBalancer.DeepCopy(), func(s *corev1.Service) {
 			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1", IPMode: new(corev1.LoadBalancerIPModeProxy)}, {Hostname: "lb.example.org"}}
 		}), "loadbalancer,nodeport", nil},
-		"externalIPs":        {externalIPs, "", []string{"the external IPs were not asked: ?route=externalip asks them"}},
-		"externalIPs, asked": {externalIPs, "externalip", []string{"within the cluster kube-proxy takes external IPs for its own: what leads to them from outside was asked only by clients there"}},
-		"ExternalName":       {externalName, "", []string{"the Service only names db.example.org: it has no endpoints, so which Pods answer there, if any, is not known, and no cause can be found in them"}},
-		"no selector":        {byHand, "", []string{"the Service has no selector: its endpoints are made by hand, or by another controller, and what stands behind them is not watched"}},
+		"externalIPs":        {externalIPs, "", []string{"the external IPs were not measured: ?route=externalip measures them"}},
+		"externalIPs, asked": {externalIPs, "externalip", []string{"inside the cluster, kube-proxy answers for external IPs: only a prober outside measures the way to them"}},
+		"ExternalName":       {externalName, "", []string{"the Service only names db.example.org: it has no endpoints, so Lapse does not know which Pods answer, and finds no cause in them"}},
+		"no selector":        {byHand, "", []string{"the Service has no selector: its endpoints are made by hand or by another controller, and what is behind them is not watched"}},
 		"Local within": {spec(service(), func(s *corev1.ServiceSpec) { s.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal) }), "", []string{
 			"internalTrafficPolicy Local: requests go only to endpoints on the prober's own node, and are dropped where there is none: node1 has 1, no other node has any",
 		}},
 		"Local from outside": {spec(nodePortService, func(s *corev1.ServiceSpec) { s.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }), "nodeport", []string{
-			"externalTrafficPolicy Local: kube-proxy may lead requests from Pods to endpoints on all nodes all the same, and those from outside only to endpoints on the node asked: node1 has 1, no other node has any",
+			"externalTrafficPolicy Local: requests from outside go only to endpoints on the node they reach, but requests from Pods may go to any node: node1 has 1, no other node has any",
 		}},
 		"distribution": {spec(service(), func(s *corev1.ServiceSpec) { s.TrafficDistribution = new("PreferSameZone") }), "", []string{
-			"trafficDistribution PreferSameZone: requests go only to Pods near the prober's node while there are any; --from all asks from every node",
+			"trafficDistribution PreferSameZone: requests go only to Pods near the prober's node while there are any; --from all measures from every node",
 		}},
-		"published early":       {spec(service(), func(s *corev1.ServiceSpec) { s.PublishNotReadyAddresses = true }), "", []string{"publishNotReadyAddresses: endpoints count as ready before their Pods are, and after"}},
-		"dual stack":            {dualStack, "", []string{"the Service has two address families, and connections went to the first address of its name that accepted them: ?route=ipv4,ipv6 asks each by itself"}},
-		"dual stack, one":       {dualStack, "ipv4", []string{"of the Service's two address families only ipv4 was asked: ?route=ipv4,ipv6 asks each"}},
+		"published early":       {spec(service(), func(s *corev1.ServiceSpec) { s.PublishNotReadyAddresses = true }), "", []string{"publishNotReadyAddresses: endpoints count as ready even while their Pods are not"}},
+		"dual stack":            {dualStack, "", []string{"the Service has two address families, and connections used the first address of its name that accepted them: ?route=ipv4,ipv6 measures both"}},
+		"dual stack, one":       {dualStack, "ipv4", []string{"the Service has two address families, but only ipv4 was measured: ?route=ipv4,ipv6 measures both"}},
 		"dual stack, both":      {dualStack, "ipv4,ipv6", nil},
-		"dual stack, headless":  {dualHeadless, "", []string{turns, "the Service has two address families, and connections went to addresses of those that the prober has a route for: ?route=ipv4,ipv6 asks each by itself"}},
+		"dual stack, headless":  {dualHeadless, "", []string{turns, "the Service has two address families, and connections used only a family that the prober has a route for: ?route=ipv4,ipv6 measures both"}},
 		"dual stack, node port": {dualNodePort, "nodeport", nil},
 	} {
 		info, err := describeBy(t, test.service, test.routes)
@@ -285,8 +285,8 @@ func TestWhatIsAskedFromOutsideIsCovered(t *testing.T) {
 		want    []string
 	}{
 		"node ports":          {local, nil, nil},
-		"a load balancer":     {loadBalancer, nil, []string{"the node ports (30080) were not asked: ?route=nodeport asks that of every node"}},
-		"one within, besides": {nodePortService, []AskedRoute{{"nodeport", "node2"}}, []string{"the node ports of these nodes were not asked: node1"}},
+		"a load balancer":     {loadBalancer, nil, []string{"the node port (30080) was not measured: ?route=nodeport measures it on every node"}},
+		"one within, besides": {nodePortService, []AskedRoute{{"nodeport", "node2"}}, []string{"the node ports of these nodes were not measured: node1"}},
 	} {
 		client := kubetest.Client(fake.NewSimpleClientset(nodeAt("node1", "172.30.0.1"), nodeAt("node2", "172.30.0.2"), test.service, slice("web-a", endpointOf(pod(1), ready))))
 		info, err := Describe(t.Context(), client, "shop", "web", Asked{Routes: test.routes, Outside: true})

@@ -165,7 +165,7 @@ func TestEventsThatAreForgottenLeaveAGap(t *testing.T) {
 		c.expect()
 		time.Sleep(time.Second)
 		events.Add(event("other.last", "other-last", nothing))
-		c.expect(fmt.Sprintf("2s watch-gap since=1s [Event] (%d Events about objects that are not known to be ours were forgotten: should a Pod of ours be seen later, what was said of it before is missing)", maxHeld/2))
+		c.expect(fmt.Sprintf("2s watch-gap since=1s [Event] (%d Events were dropped, because so far their objects belong to no measured Service: of a Pod that comes to one later, earlier Events are missing)", maxHeld/2))
 		c.end()
 	})
 }

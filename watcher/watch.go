@@ -147,7 +147,7 @@ func (r *reflector[T]) once(ctx context.Context) error {
 // Details of gaps.
 const (
 	resumed        = "the watch broke and was resumed: changes in between arrived late"
-	couldNotResume = "the watch could not be resumed: all objects were listed anew, " +
+	couldNotResume = "the watch could not be resumed: all objects were listed again, " +
 		"and changes in between may be missing"
 )
 

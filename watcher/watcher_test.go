@@ -501,7 +501,7 @@ func TestRelistReportsWhatWentMeanwhile(t *testing.T) {
 		c.allow("list pods")
 		c.allow("list endpointslices")
 		time.Sleep(time.Second)
-		lost := "(the watch could not be resumed: all objects were listed anew, and changes in between may be missing: list %s: connection refused)"
+		lost := "(the watch could not be resumed: all objects were listed again, and changes in between may be missing: list %s: connection refused)"
 		c.expect("5.1s watch-gap since=4s [Pod] "+fmt.Sprintf(lost, "pods"),
 			"5.1s watch-gap since=4s [EndpointSlice] "+fmt.Sprintf(lost, "endpointslices.discovery.k8s.io"),
 			"5.1s pod-gone since=4s web-1 on=node1 addr=10.0.0.1 (relist)",
