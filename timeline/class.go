@@ -18,10 +18,15 @@ const (
 	HTTP5xx                      // a complete reply with status 500 to 599
 	HTTP4xx                      // a complete reply with status 400 to 499
 	Body                         // reply malformed, cut short, or not as expected
-	NoSlot                       // not sent: every allowed connection waited for an unresponsive target, or, of a held target, its connection did not stand. A failure of the target.
-	NotSent                      // not sent: we were too late ourselves. Unobserved, never down.
-	Local                        // our own fault: EMFILE, EADDRNOTAVAIL, ENOBUFS, or a failure that a stop of the prober may have made. Unobserved, never down.
-	Other                        // none of the above
+
+	// not sent: every allowed connection waited for an unresponsive target, or the connection of a held target was not
+	// open. A failure of the target.
+	NoSlot
+	NotSent // not sent: the prober was too late. Unobserved, never down.
+	// the prober's own fault: EMFILE, EADDRNOTAVAIL, ENOBUFS, or a failure that a stop of the prober may have caused.
+	// Unobserved, never down.
+	Local
+	Other // none of the above
 	NumClasses
 )
 
@@ -33,10 +38,10 @@ var classNames = [NumClasses]string{
 // Failed reports whether the class is a failure of what was measured, and not of the prober.
 func (c Class) Failed() bool { return c != OK && c.Observed() }
 
-// Observed reports whether the class tells anything about what was measured.
+// Observed reports whether the class says anything about what was measured.
 func (c Class) Observed() bool { return c != NotSent && c != Local }
 
-// Timeout reports whether the request ended because we stopped waiting.
+// Timeout reports whether the request ended because the prober stopped waiting.
 func (c Class) Timeout() bool { return c == TimeoutConnect || c == TimeoutResponse }
 
 func (c Class) String() string {

@@ -2,7 +2,7 @@ package timeline
 
 import "strings"
 
-// JoinCommand writes a command's words as one line that a POSIX shell reads as those words again.
+// JoinCommand returns a command's words as one line that a POSIX shell splits into the same words.
 func JoinCommand(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
@@ -11,7 +11,7 @@ func JoinCommand(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// plain are the characters, beside letters and digits, that mean nothing to a shell wherever they stand.
+// plain are the characters, in addition to letters and digits, that never have a meaning to a shell.
 const plain = "_./:=,@%+-"
 
 func quote(word string) string {
@@ -25,7 +25,7 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// SplitCommand reads the words of a line that [JoinCommand] wrote.
+// SplitCommand returns the words of a line that [JoinCommand] wrote.
 func SplitCommand(line string) []string {
 	var words []string
 	var word strings.Builder

@@ -1,9 +1,7 @@
-// Package timeline holds the facts of a run: which requests were sent when and how each ended, and
-// what changed in the cluster meanwhile. It knows no socket, no client and no judgement; every
-// other package speaks in its words.
+// Package timeline defines the facts of a run: when each request was sent and how it ended, and what changed in the
+// cluster meanwhile. It knows no socket, no client and no judgement. All other packages use its types.
 //
-// All instants are a time.Duration on one source's monotonic clock, counted from the run's start
-// (see [Clock]). What another machine claims about time stays a time.Time beside the name of who
-// claimed it. Facts are stored as measured; whoever places them on a common axis widens error bars
-// and rewrites nothing.
+// Instants are a time.Duration on one source's monotonic clock, from the run's start (see [Clock]). A time that another
+// machine states stays a time.Time, with the name of that machine. Facts are stored as measured. Placing them on a
+// common axis widens error bars and changes no fact.
 package timeline

@@ -2,8 +2,8 @@ package timeline
 
 import "net/netip"
 
-// Endpoints are the states of one Service's endpoints, and how many are ready and serving. A Pod counts once,
-// whatever addresses and ports it has; an address counts where no Pod is named. The zero value knows no endpoint.
+// Endpoints are the states of one Service's endpoints, and how many are ready and serving. A Pod counts once, whatever
+// addresses and ports it has. If no Pod is named, each address counts. The zero value has no endpoint.
 type Endpoints struct {
 	states         map[endpoint]string
 	ready, serving map[string]int // by Pod, or address: how many of its addresses and ports
@@ -16,7 +16,7 @@ type endpoint struct {
 	port  uint16
 }
 
-// Set notes the state of one address and port, and the object behind it: the Pod, or whatever else where none is named.
+// Set notes the state of one address and port. behind is its Pod, or any other object if none is named.
 func (s *Endpoints) Set(behind Object, addr netip.Addr, port uint16, state string) {
 	if s.states == nil {
 		s.states, s.ready, s.serving = map[endpoint]string{}, map[string]int{}, map[string]int{}
@@ -42,11 +42,11 @@ func count(of map[string]int, owner string, was, is bool) {
 	}
 }
 
-// Ready is how many are ready.
+// Ready returns how many are ready.
 func (s *Endpoints) Ready() int { return len(s.ready) }
 
-// Serving is how many are ready, or terminating and still serving: kube-proxy routes to the latter where none is
-// ready (KEP-1669).
+// Serving returns how many are ready, or terminating and still serving: kube-proxy routes to these if none is ready
+// (KEP-1669).
 func (s *Endpoints) Serving() int { return len(s.serving) }
 
 func endpointServes(state string) bool {

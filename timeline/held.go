@@ -5,26 +5,32 @@ import (
 	"time"
 )
 
-// A HeldChange is what happened to one connection of a target of kind [Held]. Between two changes nothing did: the
-// connection stood, or there was none.
+// A HeldChange is what happened to one connection of a target of kind [Held]. Between two changes nothing happened: the
+// connection was open, or there was none.
 //
-//	opened ──── stands ──── cut   failed   failed   opened ──── stands ──── closed
+//	opened ──── open ──── cut   failed   failed   opened ──── open ──── closed
 type HeldChange struct {
 	Target TargetID
 	Conn   uint32 // which of the target's connections, from 0
 	Kind   HeldKind
-	Class  Class // failed: as what. Cut: eof (the peer closed it), reset, timeout_response (no answer to a heartbeat until the next was due), or another error of it. Closed: timeout_response if its last heartbeat was not answered. Else ok
 
-	// From is the latest instant before which nothing of this can have happened. Opened, failed: when the attempt
-	// began. Cut, closed: when the last heartbeat that was answered was sent.
-	From     time.Duration
-	Answered time.Duration // cut, closed: when the answer to that heartbeat was read: from then on the connection was idle, or its next heartbeat open
+	// Class of a failed one: how the attempt failed. Of a cut one: eof (the peer closed it), reset, timeout_response (a
+	// heartbeat was not answered before the next was due), or another error. Of a closed one: timeout_response if its
+	// last heartbeat was not answered. Else ok.
+	Class Class
+
+	// From: it happened no earlier. Opened, failed: when the attempt began. Cut, closed: when the last heartbeat that
+	// was answered was sent.
+	From time.Duration
+	// Answered, of a cut or closed one: when the answer to that heartbeat was read. After that the connection was idle,
+	// or waited for the answer to its next heartbeat.
+	Answered time.Duration
 	At       time.Duration // when the prober knew. Opened: the answer to the first heartbeat was read
 
-	Warned  bool // cut: the peer had announced it, in the words of the protocol
-	Stopped bool // cut: a stop of the prober may have led to it
+	Warned  bool // cut: the peer had announced it, by a message of the protocol
+	Stopped bool // cut: a stop of the prober may have caused it
 
-	Backend uint16 // who answered last on it by the reply's own word: the ID of a [Backend] of the source; 0 is unknown
+	Backend uint16 // the ID of the source's [Backend] that the last reply on it named; 0 is unknown
 	Peer    uint16 // where it went, or was to go: the ID of a [Peer] of the source; 0 is unknown
 }
 
@@ -32,10 +38,10 @@ type HeldChange struct {
 type HeldKind uint8
 
 const (
-	HeldOpened HeldKind = iota // it stands: connected, and the first heartbeat on it was answered
-	HeldFailed                 // an attempt to open it did not get so far
-	HeldCut                    // it ended, and not by our doing
-	HeldClosed                 // we closed it, because its measuring ended
+	HeldOpened HeldKind = iota // it is open: connected, and the first heartbeat on it was answered
+	HeldFailed                 // an attempt to open it failed before that
+	HeldCut                    // it ended, and the prober did not close it
+	HeldClosed                 // the prober closed it, because its measuring ended
 	NumHeldKinds
 )
 
@@ -48,7 +54,7 @@ func (k HeldKind) String() string {
 	return fmt.Sprintf("held(%d)", uint8(k))
 }
 
-// A HeldBatch is what a prober hands on of its held connections, in the order in which it knew.
+// A HeldBatch holds changes of a prober's held connections, in the order in which it knew of them.
 type HeldBatch struct {
 	Source   SourceID
 	FirstSeq uint64 // counts the source's changes over all targets: a jump is a lost batch

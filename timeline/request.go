@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TargetKind says how a target is probed, and with that what its failures can prove.
+// TargetKind says how a target is probed, and so what its failures can prove.
 type TargetKind string
 
 const (
@@ -16,9 +16,8 @@ const (
 	// Direct sends to one endpoint's own address, past the Service's routes: evidence whether that
 	// Pod itself served.
 	Direct TargetKind = "direct"
-	// Held keeps connections open for the whole run, with a heartbeat on each at a steady rate: what a client sees
-	// whose connections live for hours. Its requests are the heartbeats; what became of each connection is told by
-	// [HeldChange].
+	// Held keeps connections open for the whole run, with a heartbeat on each at a steady rate: what a client with
+	// long-lived connections sees. Its requests are the heartbeats. [HeldChange] says what happened to each connection.
 	Held TargetKind = "held"
 	// Control sends to an echo server inside the prober: if this fails, the prober was the problem.
 	Control TargetKind = "control"
@@ -42,26 +41,28 @@ type Target struct {
 	Service  string   `json:"service,omitzero"`  // NAMESPACE/NAME; empty for a bare URL
 	PortName string   `json:"portName,omitzero"` // the name of that Service's port; empty if it has none
 
-	Route     string `json:"route,omitzero"`     // the way to the Service, where one was asked for: nodeport
-	RouteNode string `json:"routeNode,omitzero"` // the node whose port is asked; empty where the prober's own node leads requests on
-	Family    int    `json:"family,omitzero"`    // 4 or 6: only addresses of this family that the URL's name has; 0: any
-	Turns     bool   `json:"turns,omitzero"`     // each connection goes to the next of the addresses that the URL's name has, as those of a headless Service; no other is tried
+	Route     string `json:"route,omitzero"`     // the way to the Service, if the user named one: nodeport
+	RouteNode string `json:"routeNode,omitzero"` // the node whose port requests go to; empty if to no node's port
+	Family    int    `json:"family,omitzero"`    // 4 or 6: only this family of the URL's name's addresses; 0: any
+	// each connection goes to the next address of the URL's name, as to a headless Service, and tries no other
+	Turns bool `json:"turns,omitzero"`
 
 	Addr    netip.AddrPort `json:"addr,omitzero"`    // direct: the endpoint's address
 	Pod     string         `json:"pod,omitzero"`     // direct: NAMESPACE/NAME of the Pod behind Addr
 	PodUID  string         `json:"podUID,omitzero"`  // direct: its UID
 	PodNode string         `json:"podNode,omitzero"` // direct: the node it runs on
 
-	Proves string `json:"proves,omitzero"` // what a success is: "a reply with status 200 to 399"; empty in recordings of older versions
-	Blind  bool   `json:"blind,omitzero"`  // a success shows only that somebody accepted a connection
+	// what a success is: "a reply with status 200 to 399"; empty in recordings of older versions
+	Proves string `json:"proves,omitzero"`
+	Blind  bool   `json:"blind,omitzero"` // a success shows only that something accepted a connection
 
 	Connections int `json:"connections,omitzero"` // reused, held: how many persistent ones are kept
 
 	Rate    float64       `json:"rate"`    // requests per second asked for
-	Timeout time.Duration `json:"timeout"` // a request without an answer for so long has failed
+	Timeout time.Duration `json:"timeout"` // per-request timeout
 }
 
-// Interval is the time between two due instants; 0 if the rate is not known.
+// Interval returns the time between two due instants; 0 if the rate is not known.
 func (t Target) Interval() time.Duration {
 	if t.Rate <= 0 {
 		return 0
@@ -69,7 +70,7 @@ func (t Target) Interval() time.Duration {
 	return time.Duration(float64(time.Second) / t.Rate)
 }
 
-// Heartbeat is the time between two heartbeats on one connection of a held target; 0 if it is not known.
+// Heartbeat returns the time between two heartbeats on one connection of a held target; 0 if it is not known.
 func (t Target) Heartbeat() time.Duration {
 	if t.Rate <= 0 {
 		return 0
@@ -83,43 +84,44 @@ type Request struct {
 	Seq    uint64        // counts the target's due instants from 0; never reused
 	Due    time.Duration // the scheduled instant; latency counts from here (no coordinated omission)
 	Sent   time.Duration // read just before the request's first system call: connect for new, write for reused
-	Done   time.Duration // when the last byte of the body had arrived, or an error was met; never too early
+	Done   time.Duration // when the last byte of the body had arrived, or an error occurred; never too early
 	Outcome
 }
 
-// Late reports whether the request was sent later than its schedule allows: more than one interval,
-// and more than 5 ms, after Due. The evidence stays valid, it is only counted.
+// Late reports whether the request was sent late: more than one interval, and more than 5 ms, after Due. It remains
+// valid evidence, and is only counted.
 func (r Request) Late(interval time.Duration) bool {
 	return r.Sent-r.Due > max(interval, lateAfter)
 }
 
-// Latency is the time from when the request was due to its end.
+// Latency returns the time from when the request was due to its end.
 func (r Request) Latency() time.Duration { return r.Done - r.Due }
 
-// An Outcome tells how a request ended.
+// An Outcome says how a request ended.
 type Outcome struct {
-	Class   Class
-	Code    uint16 // HTTP status, 100 to 999; of gRPC the grpc-status, 0 to 99, unless HTTP's is not 200; 0 if none was read
-	Backend uint16 // who answered by the reply's own word: the ID of a [Backend] of the source; 0 is unknown
+	Class Class
+	// Code is the HTTP status, 100 to 999, or the grpc-status, 0 to 99, of gRPC with HTTP status 200; 0 if none was read
+	Code    uint16
+	Backend uint16 // the ID of the source's [Backend] that the reply named; 0 is unknown
 	Peer    uint16 // where the connection went, or was to go: the ID of a [Peer] of the source; 0 is unknown
 	Reused  bool   // sent on a connection that had carried a request before
 
-	// Delayed tells that a good part of the time until Done may be the prober's doing: it was stopped, or read the
-	// answer late without knowing when it had come. That the request was answered is certain; how long the answer
-	// took is not. So it shows that the Service was up when the request was sent, and has no part in latency, in what
-	// is usual, or in slow windows. As "local" such answers were evidence for nothing: 4 of 15 drains covered less than
-	// 99 %, and none do now.
+	// Delayed: the prober may have caused a good part of the time until Done. It was stopped, or read the answer late
+	// without knowing when it had come. It is certain that the request was answered, but not how long that took. So the
+	// request shows that the Service was up when it was sent, and counts neither for latencies nor for slow windows.
+	// Classed as "local", such answers were no evidence at all: 4 of 15 drains covered less than 99 %, and none do now.
 	Delayed bool
 	Phases
 }
 
-// Phases are the parts of a request's time, each measured from the end of the one before; 0 where a
-// phase did not happen or was not reached.
+// Phases are the parts of a request's time, each from the end of the one before; 0 if a phase did not happen or was not
+// reached.
 type Phases struct {
-	DNS       Micros
-	Connect   Micros
-	TLS       Micros
-	FirstByte Micros // from the request written to the first byte of the reply, or up to 1 ms later if that came in several packets
+	DNS     Micros
+	Connect Micros
+	TLS     Micros
+	// FirstByte ends at the first byte of the reply, or up to 1 ms later if the reply came in several packets.
+	FirstByte Micros
 }
 
 // Micros is a length of time in whole microseconds, at most 71 minutes.
@@ -133,8 +135,8 @@ func MicrosOf(d time.Duration) Micros {
 // Duration returns m as a time.Duration.
 func (m Micros) Duration() time.Duration { return time.Duration(m) * time.Microsecond }
 
-// A Batch is what a prober hands on: requests that ended, in any order, and how far its knowledge
-// is complete. It is the same locally, on disk and between machines.
+// A Batch holds requests that ended, in any order, and says up to when they are complete. It is the same in memory, on
+// disk and between machines.
 type Batch struct {
 	Source     SourceID
 	FirstSeq   uint64 // counts the source's requests over all targets: a jump is a lost batch
@@ -142,7 +144,7 @@ type Batch struct {
 	Watermarks []Watermark
 }
 
-// A Watermark promises that every request of Target due before Due was handed on.
+// A Watermark says that this and earlier batches hold every request of Target that was due before Due.
 type Watermark struct {
 	Target TargetID
 	Due    time.Duration

@@ -28,8 +28,8 @@ type Meta struct {
 	T0      time.Time `json:"t0"`   // wall-clock time of the run clock's instant 0, to the nanosecond
 	Options Options   `json:"options"`
 
-	// Spec is all that was asked for, but for secrets, as the package that measures writes it. Recordings of older
-	// versions have none.
+	// Spec is everything that was asked for, without secrets, as the package that measures writes it. Recordings of
+	// older versions have none.
 	Spec json.RawMessage `json:"spec,omitempty"`
 
 	Services []Service  `json:"services,omitzero"`
@@ -49,10 +49,12 @@ type Options struct {
 	Join     time.Duration `json:"join"`
 	Slow     time.Duration `json:"slow"` // 0: measured against what the target takes at the start
 
-	Resolution  time.Duration `json:"resolution,omitzero"`  // a gap between two sends that is no longer is no hole; 0: 50 ms or 10 intervals of the target, whichever is longer
-	MinCoverage float64       `json:"minCoverage,omitzero"` // the share of the time that must have been observed for a pass; 0: 0.99
-
-	MinNodeCoverage *float64 `json:"minNodeCoverage,omitzero"` // the share that each node of --from must have observed; nil: as MinCoverage
+	// the longest gap between two sends that counts as observed; 0: 50 ms or 10 intervals of the target, whichever is
+	// longer
+	Resolution  time.Duration `json:"resolution,omitzero"`
+	MinCoverage float64       `json:"minCoverage,omitzero"` // the share of the time a pass must have observed; 0: 0.99
+	// the share of the time that each node of --from must have observed; nil: MinCoverage
+	MinNodeCoverage *float64 `json:"minNodeCoverage,omitzero"`
 
 	Gates []string `json:"gates,omitzero"` // --fail-if expressions, as given
 }
@@ -67,23 +69,23 @@ type Service struct {
 
 	Type         string   `json:"type,omitzero"`         // ClusterIP, NodePort, LoadBalancer, ExternalName
 	ExternalName string   `json:"externalName,omitzero"` // the name that a Service of type ExternalName leads to
-	NotCovered   []string `json:"notCovered,omitzero"`   // what a pass of the run says nothing of, a sentence each
+	NotCovered   []string `json:"notCovered,omitzero"`   // what a pass of the run does not cover, a sentence each
 }
 
-// A SetAside is a Service that the run was to measure among others and could not.
+// A SetAside is one of the Services to measure that could not be measured.
 type SetAside struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Why       string `json:"why"` // in words
 }
 
-// Cluster describes where the run took place, as far as the rights to see it went.
+// Cluster describes where the run took place, as far as the user may see it.
 type Cluster struct {
 	Version   string `json:"version,omitzero"`
 	ProxyMode string `json:"proxyMode,omitzero"`
 }
 
-// A Backend gives a name, as replies carried it, to a number in a source's [Outcome] values.
+// A Backend gives the name that replies had to a number in a source's [Outcome] values.
 type Backend struct {
 	Source SourceID `json:"source,omitzero"`
 	ID     uint16   `json:"id"` // from 1, counted by each source

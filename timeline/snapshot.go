@@ -10,7 +10,7 @@ type Snapshot struct {
 	Service  *ServiceSpec `json:"service,omitzero"`
 }
 
-// What a [SnapshotTaken] event says of a snapshot.
+// Values of To in a [SnapshotTaken] event.
 const (
 	SnapshotFound   = "found"   // the object was there before
 	SnapshotCreated = "created" // the object is new
@@ -22,32 +22,34 @@ const (
 // A PodTemplate is what Pods of one controller have in common. It never changes: Pods with another spec have another
 // template.
 type PodTemplate struct {
-	ID            string        `json:"id"`                     // as the pod-seen events of its Pods name it
-	Revision      string        `json:"revision,omitzero"`      // the label controller-revision-hash; absent where each template has a controller of its own, as in a Deployment
+	ID string `json:"id"` // pod-seen events of its Pods have it
+	// the label controller-revision-hash; absent if each template has a controller of its own, as in a Deployment
+	Revision      string        `json:"revision,omitzero"`
 	Grace         time.Duration `json:"grace"`                  // terminationGracePeriodSeconds
 	RestartPolicy string        `json:"restartPolicy,omitzero"` // Always, OnFailure, Never
 	HostNetwork   bool          `json:"hostNetwork,omitzero"`
 	Containers    []Container   `json:"containers"`
 }
 
-// A Container is one of a Pod, without init containers that end before the others begin.
+// A Container is a container of a Pod, but not an init container that ends before the others begin.
 type Container struct {
-	Name      string `json:"name"`
-	Sidecar   bool   `json:"sidecar,omitzero"` // an init container that is restarted always: it starts before the others and ends after them
+	Name string `json:"name"`
+	// an init container with restartPolicy Always: it starts before the others and ends after them
+	Sidecar   bool   `json:"sidecar,omitzero"`
 	PreStop   *Hook  `json:"preStop,omitzero"` // absent if it has none
 	Readiness *Probe `json:"readiness,omitzero"`
 	Liveness  *Probe `json:"liveness,omitzero"`
 	Startup   *Probe `json:"startup,omitzero"`
 }
 
-// A Hook runs before a container is asked to end.
+// A Hook is a preStop hook: it runs before the container gets SIGTERM.
 type Hook struct {
 	Kind    string        `json:"kind"`             // sleep, exec, httpGet, tcpSocket
-	Sleep   time.Duration `json:"sleep,omitzero"`   // of a sleep, and of an exec that does nothing else to the server
-	Command string        `json:"command,omitzero"` // of an exec that does more: what it runs, with credentials masked
+	Sleep   time.Duration `json:"sleep,omitzero"`   // of a sleep, or of an exec that does nothing else to the server
+	Command string        `json:"command,omitzero"` // of another exec: what it runs, with credentials masked
 }
 
-// A Probe is how a kubelet asks a container whether it is well.
+// A Probe is a probe by which the kubelet checks a container.
 type Probe struct {
 	Kind      string        `json:"kind"` // exec, httpGet, tcpSocket, grpc
 	Path      string        `json:"path,omitzero"`
@@ -55,7 +57,7 @@ type Probe struct {
 	Delay     time.Duration `json:"delay,omitzero"` // initialDelaySeconds
 	Period    time.Duration `json:"period"`
 	Timeout   time.Duration `json:"timeout"`
-	Threshold int           `json:"threshold"` // so many failures in a row count
+	Threshold int           `json:"threshold"` // failureThreshold
 }
 
 // A Workload is a Deployment, a ReplicaSet or a StatefulSet.
@@ -63,11 +65,11 @@ type Workload struct {
 	Generation     int64         `json:"generation"`        // rises with each change of the spec
 	Owner          string        `json:"owner,omitzero"`    // KIND/NAME of its controller: a ReplicaSet's Deployment
 	Replicas       int           `json:"replicas"`          // asked for
-	Strategy       string        `json:"strategy,omitzero"` // Recreate, RollingUpdate, OnDelete; absent of a ReplicaSet
+	Strategy       string        `json:"strategy,omitzero"` // Recreate, RollingUpdate, OnDelete; no ReplicaSet has one
 	MaxSurge       string        `json:"maxSurge,omitzero"`
 	MaxUnavailable string        `json:"maxUnavailable,omitzero"`
 	MinReady       time.Duration `json:"minReady,omitzero"`   // minReadySeconds
-	Autoscaled     bool          `json:"autoscaled,omitzero"` // an autoscaler has set Replicas; else it is not known whether one may
+	Autoscaled     bool          `json:"autoscaled,omitzero"` // an autoscaler has set Replicas; false is unknown
 	Status         Replicas      `json:"status"`
 }
 
@@ -77,7 +79,7 @@ type Replicas struct {
 	Updated     int  `json:"updated,omitzero"` // of the newest template
 	Ready       int  `json:"ready"`
 	Available   int  `json:"available"`
-	Terminating *int `json:"terminating,omitzero"` // absent where the cluster does not say
+	Terminating *int `json:"terminating,omitzero"` // absent if the cluster does not say
 }
 
 // A Budget is a PodDisruptionBudget.
@@ -85,9 +87,9 @@ type Budget struct {
 	MinAvailable   string `json:"minAvailable,omitzero"`
 	MaxUnavailable string `json:"maxUnavailable,omitzero"`
 	EvictUnhealthy string `json:"evictUnhealthy,omitzero"` // unhealthyPodEvictionPolicy: IfHealthyBudget, AlwaysAllow
-	Healthy        int    `json:"healthy"`                 // Pods that are
-	Desired        int    `json:"desired"`                 // Pods that must be
-	Expected       int    `json:"expected"`                // Pods it is about
+	Healthy        int    `json:"healthy"`                 // Pods that are healthy
+	Desired        int    `json:"desired"`                 // Pods that must be healthy
+	Expected       int    `json:"expected"`                // Pods that it selects
 	Allowed        int    `json:"allowed"`                 // Pods that may be evicted now
 }
 
@@ -98,6 +100,6 @@ type ServiceSpec struct {
 	Affinity        string `json:"affinity,omitzero"`        // ClientIP; absent if there is none
 	Internal        string `json:"internal,omitzero"`        // internalTrafficPolicy: Cluster, Local
 	External        string `json:"external,omitzero"`        // externalTrafficPolicy: Cluster, Local
-	Distribution    string `json:"distribution,omitzero"`    // trafficDistribution: PreferClose, PreferSameZone, PreferSameNode
+	Distribution    string `json:"distribution,omitzero"`    // trafficDistribution: PreferClose, PreferSameZone, …
 	PublishNotReady bool   `json:"publishNotReady,omitzero"` // publishNotReadyAddresses
 }

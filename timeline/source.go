@@ -2,7 +2,7 @@ package timeline
 
 import "time"
 
-// A SourceID names a source within its run, from 1. 0 stands for the only source of facts that name none.
+// A SourceID identifies a source within its run, from 1. 0 stands for the only source of a run that names none.
 type SourceID uint16
 
 // Role says what a source does in its run. The list is closed.
@@ -14,7 +14,7 @@ const (
 	Prober      Role = "prober"      // only measures, and hands its facts to a coordinator
 )
 
-// A Source is a process that states facts, with a clock of its own: every instant of its facts counts from its T0.
+// A Source is a process that records facts, with a clock of its own: every instant of its facts counts from its T0.
 type Source struct {
 	ID      SourceID  `json:"id"`
 	Name    string    `json:"name"` // unique in the run, for people: the Pod's or the machine's
@@ -26,8 +26,8 @@ type Source struct {
 	T0      time.Time `json:"t0"`               // what its wall clock said at its instant 0, to the nanosecond
 }
 
-// A Sync bounds how a source's clock stood against the run's: at instant At of the source, run clock − source clock
-// was at least Min and at most Max. A source without any has the run's clock.
+// A Sync bounds the difference between the run's clock and a source's: at instant At of the source, run clock − source
+// clock was at least Min and at most Max. A source without a Sync has the run's clock.
 type Sync struct {
 	Source SourceID      `json:"source"`
 	At     time.Duration `json:"at"`
