@@ -19,10 +19,9 @@ type pointer[T any] interface {
 
 // A resource is one kind's place in the API.
 type resource struct {
-	group      *rest.RESTClient
-	parameters runtime.ParameterCodec
-	name       string // plural and in lower case, as in its URL
-	namespace  string // "": of all namespaces, or of a kind that is in none
+	group
+	name      string // plural and in lower case, as in its URL
+	namespace string // "": of all namespaces, or of a kind without namespaces
 }
 
 // at aims a request at the resource. Like the clientset it prefers protobuf, which is quicker to decode than JSON.
@@ -33,21 +32,22 @@ func (r resource) at(request *rest.Request) *rest.Request {
 // created implements [Creator].
 type created[T any, PT pointer[T]] struct{ resource }
 
-func creator[T any, PT pointer[T]](a *API, group *rest.RESTClient, name, namespace string) created[T, PT] {
-	return created[T, PT]{resource{group, a.parameters, name, namespace}}
+func creator[T any, PT pointer[T]](g group, name string) Creator[PT] {
+	return created[T, PT]{resource{g, name, ""}}
 }
 
 func (c created[T, PT]) Create(ctx context.Context, object PT, options metav1.CreateOptions) (PT, error) {
 	answer := PT(new(T))
-	err := c.at(c.group.Post()).VersionedParams(&options, c.parameters).Body(object).Do(ctx).Into(answer)
+	err := c.at(c.Post()).VersionedParams(&options, c.parameters).Body(object).Do(ctx).Into(answer)
 	return answer, err
 }
 
 // kept implements [Objects].
 type kept[T, L any, PT pointer[T], PL pointer[L]] struct{ created[T, PT] }
 
-func objects[T, L any, PT pointer[T], PL pointer[L]](a *API, group *rest.RESTClient, name, namespace string) kept[T, L, PT, PL] {
-	return kept[T, L, PT, PL]{creator[T, PT](a, group, name, namespace)}
+// of returns the objects of a kind. O, such as [Pods], says of which types.
+func of[O Objects[PT, PL], T, L any, PT pointer[T], PL pointer[L]](g group, name, namespace string) Objects[PT, PL] {
+	return kept[T, L, PT, PL]{created[T, PT]{resource{g, name, namespace}}}
 }
 
 func (k kept[T, L, PT, PL]) Get(ctx context.Context, name string, options metav1.GetOptions) (PT, error) {
@@ -67,9 +67,13 @@ func (k kept[T, L, PT, PL]) Watch(ctx context.Context, options metav1.ListOption
 	return k.at(k.group.Get()).VersionedParams(&options, k.parameters).Timeout(timeout(options)).Watch(ctx)
 }
 
-func (k kept[T, L, PT, PL]) Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (PT, error) {
+func (k kept[T, L, PT, PL]) Patch(
+	ctx context.Context, name string, kind types.PatchType, patch []byte,
+	options metav1.PatchOptions, subresources ...string,
+) (PT, error) {
 	object := PT(new(T))
-	err := k.at(k.group.Patch(kind)).Name(name).SubResource(subresources...).VersionedParams(&options, k.parameters).Body(patch).Do(ctx).Into(object)
+	request := k.at(k.group.Patch(kind)).Name(name).SubResource(subresources...)
+	err := request.VersionedParams(&options, k.parameters).Body(patch).Do(ctx).Into(object)
 	return object, err
 }
 
@@ -77,7 +81,7 @@ func (k kept[T, L, PT, PL]) Delete(ctx context.Context, name string, options met
 	return k.at(k.group.Delete()).Name(name).Body(&options).Do(ctx).Error()
 }
 
-// timeout is how long the API server is asked to take at most; 0 is no limit.
+// timeout returns the longest time that the API server is asked to take; 0 is no limit.
 func timeout(options metav1.ListOptions) time.Duration {
 	if options.TimeoutSeconds == nil {
 		return 0

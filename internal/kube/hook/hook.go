@@ -15,8 +15,8 @@ import (
 
 // An Effect is what a preStop hook surely does before SIGTERM comes.
 type Effect struct {
-	Serves time.Duration // the server surely goes on as before for so long
-	Lasts  time.Duration // the hook surely takes so long, or longer
+	Serves time.Duration // how long the server surely goes on as before
+	Lasts  time.Duration // how long the hook surely takes, or longer
 	Stops  string        // the command that stops the server after Serves; "" if SIGTERM does
 	Unread string        // what the hook does after Serves and its command does not show; "" if there is nothing
 }
@@ -157,8 +157,12 @@ func (r *reader) unknown(text string) {
 
 // instant are commands that take no time and leave the server alone.
 var instant = []string{
-	"true", ":", "echo", "printf", "set", "export", "unset", "cd", "umask", "date", "touch", "rm", "mkdir", "cp", "mv", "cat", "logger", "trap",
+	"true", ":", "echo", "printf", "set", "export", "unset", "cd", "umask", "date", "touch",
+	"rm", "mkdir", "cp", "mv", "cat", "logger", "trap",
 }
+
+// prefixes are commands that run the command in their arguments.
+var prefixes = []string{"exec", "command", "nohup", "env", "sudo", "time"}
 
 // stopsServer reports whether a command asks a server to stop: it closes its listener at once.
 func stopsServer(words []string) bool {
@@ -213,7 +217,8 @@ func sleepLength(words []string) (length time.Duration, ok bool) {
 func withoutPrefixes(words []string) []string {
 	for len(words) > 0 {
 		name, _, assigns := strings.Cut(words[0], "=")
-		if !slices.Contains([]string{"exec", "command", "nohup", "env", "sudo", "time"}, words[0]) && (!assigns || strings.ContainsAny(name, "/-.$")) {
+		assigns = assigns && !strings.ContainsAny(name, "/-.$")
+		if !assigns && !slices.Contains(prefixes, words[0]) {
 			break
 		}
 		words = words[1:]

@@ -59,13 +59,15 @@ func PassesSIGTERM(script string) bool {
 		case *syntax.CallExpr:
 			if words := wordsOf(n); len(words) > 0 {
 				last = words
-				traps = traps || words[0] == "trap" && slices.ContainsFunc(words, func(w string) bool { return w == "TERM" || w == "SIGTERM" || w == "15" })
+				traps = traps || words[0] == "trap" && slices.ContainsFunc(words, isSIGTERM)
 			}
 		}
 		return true
 	})
 	return traps || len(last) > 1 && last[0] == "exec"
 }
+
+func isSIGTERM(word string) bool { return word == "TERM" || word == "SIGTERM" || word == "15" }
 
 // wordsOf returns the words of a simple command, without quotes. What the shell expands stays as it is written.
 func wordsOf(c *syntax.CallExpr) (words []string) {
