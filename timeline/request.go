@@ -100,7 +100,7 @@ func (r Request) Latency() time.Duration { return r.Done - r.Due }
 // An Outcome says how a request ended.
 type Outcome struct {
 	Class Class
-	// Code is the HTTP status, 100 to 999, or the grpc-status, 0 to 99, of gRPC with HTTP status 200; 0 if none was read
+	// Code is the HTTP status, 100 to 999, or for gRPC with HTTP status 200 the grpc-status, 0 to 99. 0: none was read.
 	Code    uint16
 	Backend uint16 // the ID of the source's [Backend] that the reply named; 0 is unknown
 	Peer    uint16 // where the connection went, or was to go: the ID of a [Peer] of the source; 0 is unknown

@@ -30,9 +30,12 @@ func Decode(r io.Reader) iter.Seq2[timeline.Fact, error] {
 	}
 }
 
+// A yield receives the facts of a recording, or an error. It returns false to end.
+type yield = func(timeline.Fact, error) bool
+
 // decodeBlocks yields the facts of the blocks in r. Before it yields those of a block it hands the
 // block's bytes to keep, if there is one. A block that does not follow on those before, by order, is damage.
-func decodeBlocks(r io.Reader, u *unpacker, order *order, keep func([]byte) error, yield func(timeline.Fact, error) bool) {
+func decodeBlocks(r io.Reader, u *unpacker, order *order, keep func([]byte) error, yield yield) {
 	for {
 		facts, err := u.next(r)
 		if errors.Is(err, io.EOF) {

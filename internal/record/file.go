@@ -51,7 +51,8 @@ func notRecording(path string, err error) error {
 	case errors.Is(err, errNewer):
 		e.what, advice = path+" was "+err.Error(), "read it with the version of lapse that wrote it"
 	case errors.Is(err, errOlder):
-		e.what, advice = path+" was "+err.Error(), "it is of a Lapse before the first release: read it with the commit that wrote it"
+		e.what = path + " was " + err.Error()
+		advice = "it is of a Lapse before the first release: read it with the commit that wrote it"
 	}
 	return hint.Add(advice, e)
 }
@@ -196,10 +197,13 @@ func (f *File) batches(end int64, leftOut map[int64]bool) iter.Seq2[timeline.Bat
 	}
 }
 
+// A visit gets the facts of a block and where the block begins. It returns false to end.
+type visit func(at int64, facts []timeline.Fact) bool
+
 // walk calls visit for every intact block in the file's first size bytes, with where it begins and its facts, and
 // lost for each stretch between blocks. It returns where it ended: at the end, or where the file breaks off or is
 // unreadable.
-func (f *File) walk(u *unpacker, size int64, lost func(loss), visit func(at int64, facts []timeline.Fact) bool) (end int64, err error) {
+func (f *File) walk(u *unpacker, size int64, lost func(loss), visit visit) (end int64, err error) {
 	at := int64(headerSize)
 	for in := section(f.file, at, size); ; {
 		facts, err := u.next(in)

@@ -87,7 +87,8 @@ func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 // payloadSize reads a block's header. It reports whether that is intact.
 func payloadSize(head []byte) (size int, ok bool) {
 	const check = blockHead - 4
-	if string(head[:len(mark)]) != mark || crc32.Checksum(head[:check], castagnoli) != binary.LittleEndian.Uint32(head[check:]) {
+	sum := binary.LittleEndian.Uint32(head[check:])
+	if string(head[:len(mark)]) != mark || crc32.Checksum(head[:check], castagnoli) != sum {
 		return 0, false
 	}
 	n := binary.LittleEndian.Uint32(head[len(mark):])

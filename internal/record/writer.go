@@ -42,7 +42,8 @@ func Create(path string) (*Writer, error) {
 func createFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, hint.Add("a recording is never overwritten: name another place, or delete it", &FileError{what: path + " already exists", err: err})
+		exists := &FileError{what: path + " already exists", err: err}
+		return nil, hint.Add("a recording is never overwritten: name another place, or delete it", exists)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create a recording: %w", err)

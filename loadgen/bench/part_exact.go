@@ -34,7 +34,8 @@ func atLeast(limit float64) func(float64) bool { return func(v float64) bool { r
 func exactFigures() []figure {
 	return []figure{
 		{"schedule error p50, read by the server, ms", 3, errorAt(0.5, (*serverReport).read), "≤ 0.06", atMost(0.06)},
-		{"schedule error p99, read by the server, ms", 3, errorAt(0.99, (*serverReport).read), "≤ 0.15", atMost(0.15)},
+		{"schedule error p99, read by the server, ms", 3, errorAt(0.99, (*serverReport).read), "≤ 0.15",
+			atMost(0.15)},
 		{"schedule error p50, in the server's kernel, ms", 3, errorAt(0.5, (*serverReport).kernel), "≤ 0.06",
 			atMost(0.06)},
 		{"schedule error p99, in the server's kernel, ms", 3, errorAt(0.99, (*serverReport).kernel), "≤ 0.15",

@@ -26,10 +26,11 @@ func runRecording(ctx context.Context, b *bench, page *page, _ *settings) error 
 			}
 		}
 		on = append(on, pair[0])
-		ratio = append(ratio, 100*(pair[0].cpuPerRequest()/pair[1].cpuPerRequest()-1))
-		fmt.Fprintf(b.talk, "  pair %d: %.1f µs with a recording, %.1f without\n", i+1, pair[0].cpuPerRequest(), pair[1].cpuPerRequest())
+		with, without := pair[0].cpuPerRequest(), pair[1].cpuPerRequest()
+		ratio = append(ratio, 100*(with/without-1))
+		fmt.Fprintf(b.talk, "  pair %d: %.1f µs with a recording, %.1f without\n", i+1, with, without)
 	}
-	size := figure{of: func(r *result) float64 { return float64(r.bytes) / float64(len(r.server.Arrivals)) }}.spreadOver(on)
+	size := figure{of: bytesPerRequest}.spreadOver(on)
 	more := spreadOf(ratio)
 	page.Recording = table([]string{"figure", "median (min..max)", "must"}, [][]string{
 		{"bytes per request in the recording", size.format(2), "≤ 4"},
@@ -37,17 +38,31 @@ func runRecording(ctx context.Context, b *bench, page *page, _ *settings) error 
 	})
 	page.Claims = append(page.Claims,
 		claim{
-			Figure: "recording, bytes per request", Must: "≤ 4", Measured: size.format(2), Held: size.Median <= 4, Tabled: true,
+			Figure:   "recording, bytes per request",
+			Must:     "≤ 4",
+			Measured: size.format(2),
+			Held:     size.Median <= 4,
+			Tabled:   true,
 		},
 		claim{
-			Figure: "recording, more CPU per request, %", Must: "≤ 10", Measured: more.format(1), Held: more.Median <= 10, Tabled: true,
+			Figure:   "recording, more CPU per request, %",
+			Must:     "≤ 10",
+			Measured: more.format(1),
+			Held:     more.Median <= 10,
+			Tabled:   true,
 		})
 	return nil
 }
 
-// runSoak runs the whole program for long, and looks at its memory.
+const soakFigure = "%v at 2000 rps, resident memory of `lapse run`, last fifth against second fifth, %%"
+
+// runSoak runs the whole program for a long time, and measures its memory.
 func runSoak(ctx context.Context, b *bench, page *page, s *settings) error {
-	t := trial{tool: lapseRun, record: true, load: load{Rate: peerRate, Connections: peerConnections, For: s.soak, CPU: -1}}
+	t := trial{
+		tool:   lapseRun,
+		record: true,
+		load:   load{Rate: peerRate, Connections: peerConnections, For: s.soak, CPU: -1},
+	}
 	r, err := b.run(ctx, t)
 	if err != nil {
 		return err
@@ -56,14 +71,16 @@ func runSoak(ctx context.Context, b *bench, page *page, s *settings) error {
 	more := 100 * (late/early - 1)
 	page.Soak = soakText(&r)
 	page.Claims = append(page.Claims, claim{
-		Figure: fmt.Sprintf("%v at 2000 rps, resident memory of `lapse run`, last fifth against second fifth, %%", s.soak), Must: "≤ 5 more (flat)",
-		Measured: fmt.Sprintf("%+.1f", more), Held: more <= 5,
+		Figure:   fmt.Sprintf(soakFigure, s.soak),
+		Must:     "≤ 5 more (flat)",
+		Measured: fmt.Sprintf("%+.1f", more),
+		Held:     more <= 5,
 	})
 	return nil
 }
 
-// grown is the median resident memory of the second and of the last fifth of a run, in bytes. The first
-// fifth is left to warming up.
+// grown returns the median resident memory of the second and of the last fifth of a run, in bytes. The first fifth is
+// for warming up.
 func grown(samples []memorySample) (early, late float64) {
 	if len(samples) == 0 {
 		return 1, 1
@@ -87,7 +104,8 @@ func medianIn(samples []memorySample, from, to time.Duration) float64 {
 
 // soakText returns how a long run went, in one sentence.
 func soakText(r *result) string {
-	arrived := len(r.server.Arrivals)
-	return fmt.Sprintf("%d requests arrived, %d failed, %d not sent, %d late; peak %.1f MB, %.1f µs of CPU and %.2f bytes recorded per request.\n",
-		arrived, r.Failed, r.NotSent, r.Late, float64(r.memory.peak)/1e6, r.cpuPerRequest(), float64(r.bytes)/float64(max(1, arrived)))
+	const text = "%d requests arrived, %d failed, %d not sent, %d late; " +
+		"peak %.1f MB, %.1f µs of CPU and %.2f bytes recorded per request.\n"
+	return fmt.Sprintf(text, len(r.server.Arrivals), r.Failed, r.NotSent, r.Late,
+		float64(r.memory.peak)/1e6, r.cpuPerRequest(), bytesPerRequest(r))
 }

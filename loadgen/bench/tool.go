@@ -109,9 +109,14 @@ func playRole(ctx context.Context, name, text string) error {
 func lapseCommand(b bench, l load) []string {
 	const baseline = time.Second
 	return []string{
-		b.lapse, "run", l.URL, "--target", "reused", "--rate", strconv.FormatFloat(l.Rate, 'f', -1, 64),
-		"--connections", strconv.Itoa(l.Connections), "--baseline", baseline.String(), "--duration", (l.For - baseline).String(),
-		"--out", l.Record, "-o", "json",
+		b.lapse, "run", l.URL,
+		"--target", "reused",
+		"--rate", strconv.FormatFloat(l.Rate, 'f', -1, 64),
+		"--connections", strconv.Itoa(l.Connections),
+		"--baseline", baseline.String(),
+		"--duration", (l.For - baseline).String(),
+		"--out", l.Record,
+		"-o", "json",
 	}
 }
 

@@ -23,12 +23,21 @@ var (
 	grpcTools  = []tool{fortioGRPC, ghz, lapseEngine, lapseRun}
 )
 
+// grpcAddress returns the host and port of a URL.
+func grpcAddress(l load) string { return strings.TrimPrefix(strings.TrimSuffix(l.URL, "/"), "grpc://") }
+
 // runFortioGRPC does what `fortio load -grpc -health -uniform -qps … -c … -t …` does: a connection for each of its
 // threads.
 func runFortioGRPC(_ context.Context, l load) (o outcome, err error) {
 	results, err := fgrpc.RunGRPCTest(&fgrpc.GRPCRunnerOptions{
-		RunnerOptions: periodic.RunnerOptions{QPS: l.Rate, NumThreads: l.Connections, Duration: l.For, Uniform: true, Out: io.Discard},
-		Destination:   strings.TrimPrefix(strings.TrimSuffix(l.URL, "/"), "grpc://"),
+		RunnerOptions: periodic.RunnerOptions{
+			QPS:        l.Rate,
+			NumThreads: l.Connections,
+			Duration:   l.For,
+			Uniform:    true,
+			Out:        io.Discard,
+		},
+		Destination: grpcAddress(l),
 	})
 	if err != nil {
 		return o, err
@@ -45,14 +54,21 @@ func runFortioGRPC(_ context.Context, l load) (o outcome, err error) {
 // runGHZ does what `ghz --insecure --protoset … --call grpc.health.v1.Health/Check --rps … --connections … -c … -z …`
 // does.
 func runGHZ(_ context.Context, l load) (o outcome, err error) {
-	set, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(healthpb.File_grpc_health_v1_health_proto)}})
+	health := protodesc.ToFileDescriptorProto(healthpb.File_grpc_health_v1_health_proto)
+	set, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{health}})
 	if err != nil {
 		return o, err
 	}
-	report, err := runner.Run("grpc.health.v1.Health.Check", strings.TrimPrefix(strings.TrimSuffix(l.URL, "/"), "grpc://"),
-		runner.WithInsecure(true), runner.WithProtosetBinary(set), runner.WithDataFromJSON("{}"), runner.WithRPS(uint(l.Rate)),
-		runner.WithConnections(uint(l.Connections)), runner.WithConcurrency(uint(l.Connections)), runner.WithRunDuration(l.For),
-		runner.WithDurationStopAction("wait"), runner.WithTimeout(800*time.Millisecond))
+	report, err := runner.Run("grpc.health.v1.Health.Check", grpcAddress(l),
+		runner.WithInsecure(true),
+		runner.WithProtosetBinary(set),
+		runner.WithDataFromJSON("{}"),
+		runner.WithRPS(uint(l.Rate)),
+		runner.WithConnections(uint(l.Connections)),
+		runner.WithConcurrency(uint(l.Connections)),
+		runner.WithRunDuration(l.For),
+		runner.WithDurationStopAction("wait"),
+		runner.WithTimeout(800*time.Millisecond))
 	if err != nil {
 		return o, fmt.Errorf("ghz: %w", err)
 	}

@@ -23,7 +23,11 @@ func runHey(_ context.Context, l load) (outcome, error) {
 	}
 	n := int(math.Round(l.Rate * l.For.Seconds()))
 	work := requester.Work{
-		Request: request, N: n / l.Connections * l.Connections, C: l.Connections, QPS: l.Rate / float64(l.Connections), Timeout: 20,
+		Request: request,
+		N:       n / l.Connections * l.Connections,
+		C:       l.Connections,
+		QPS:     l.Rate / float64(l.Connections),
+		Timeout: 20,
 	}
 	if l.Record != "" {
 		f, err := os.Create(l.Record)

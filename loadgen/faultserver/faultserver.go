@@ -37,7 +37,7 @@ const (
 	Error    Kind = "5xx"      // 503, or what is most like it (see Config.Protocol); over UDP another reply
 	Truncate Kind = "truncate" // the connection is closed in the middle of the body
 	Drop     Kind = "drop"     // over UDP: the request is read, and never answered
-	Goodbye  Kind = "goodbye"  // the answer is whole, says Connection: close, and the connection is closed: no fault at all
+	Goodbye  Kind = "goodbye"  // no fault: the answer is whole, says Connection: close, and the connection is closed
 )
 
 // A Fault is trouble from one instant to another, counted from Config.T0.
@@ -148,11 +148,21 @@ func Start(c Config) (*Server, error) {
 // Addr returns where the server listens, when it does.
 func (s *Server) Addr() netip.AddrPort { return s.addr }
 
+// overTLS has the scheme that each scheme has over TLS.
+var overTLS = map[string]string{
+	"http": "https",
+	"sse":  "sses",
+	"h2c":  "h2",
+	"grpc": "grpcs",
+	"ws":   "wss",
+	"tcp":  "tls",
+}
+
 // URL returns the server's address as a URL.
 func (s *Server) URL() string {
 	scheme := cmp.Or(s.config.Protocol, "http")
 	if s.config.TLS != nil {
-		scheme = map[string]string{"http": "https", "sse": "sses", "h2c": "h2", "grpc": "grpcs", "ws": "wss", "tcp": "tls"}[scheme]
+		scheme = overTLS[scheme]
 	}
 	if s.config.Protocol == "tcp" {
 		return scheme + "://" + s.addr.String()

@@ -98,7 +98,7 @@ type http2Speech struct {
 	grpc     bool
 	greeted  bool
 	stream   uint32   // of the request that was read last
-	ahead    []uint32 // of those that came while it waited: a client may write the next request before it gives this one up
+	ahead    []uint32 // of the requests that came while that one waited: a client may write the next before it gives up
 	write    func([]byte) (int, error)
 }
 
@@ -242,7 +242,13 @@ func (h *http2Speech) fields(end bool, fields ...string) {
 	var block bytes.Buffer
 	compress := hpack.NewEncoder(&block)
 	for i := 0; i < len(fields); i += 2 {
-		_ = compress.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1], Sensitive: true}) // which enters no table
+		field := hpack.HeaderField{Name: fields[i], Value: fields[i+1], Sensitive: true} // so it enters no table
+		_ = compress.WriteField(field)
 	}
-	_ = h.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: h.stream, BlockFragment: block.Bytes(), EndStream: end, EndHeaders: true})
+	_ = h.framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID:      h.stream,
+		BlockFragment: block.Bytes(),
+		EndStream:     end,
+		EndHeaders:    true,
+	})
 }

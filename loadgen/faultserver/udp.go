@@ -39,7 +39,12 @@ type asked struct {
 // StartUDP starts a server on a free port of the loopback interface. reply makes the reply to a datagram, a good one
 // or another. Name and TLS of the config mean nothing.
 func StartUDP(c Config, reply func(request []byte, good bool) []byte) (*UDPServer, error) {
-	s := &UDPServer{schedule: newSchedule(c), reply: reply, over: make(chan struct{}), held: make([][]asked, len(c.Faults))}
+	s := &UDPServer{
+		schedule: newSchedule(c),
+		reply:    reply,
+		over:     make(chan struct{}),
+		held:     make([][]asked, len(c.Faults)),
+	}
 	if err := s.listen(netip.MustParseAddrPort("127.0.0.1:0")); err != nil {
 		return nil, err
 	}
@@ -209,7 +214,12 @@ func newSchedule(c Config) schedule {
 	if c.T0.IsZero() {
 		c.T0 = time.Now()
 	}
-	return schedule{t0: c.T0, faults: slices.Clone(c.Faults), random: rand.New(rand.NewPCG(c.Seed, c.Seed)), met: make([]int, len(c.Faults))}
+	return schedule{
+		t0:     c.T0,
+		faults: slices.Clone(c.Faults),
+		random: rand.New(rand.NewPCG(c.Seed, c.Seed)),
+		met:    make([]int, len(c.Faults)),
+	}
 }
 
 func (s *schedule) now() time.Duration { return time.Since(s.t0) }

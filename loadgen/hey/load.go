@@ -27,8 +27,8 @@ import (
 //   - Stop sends one message per worker, into a channel with room for just as many: it is called once. A worker
 //     that waits for its tick or for a reply does not notice: so -q has a lower bound, what is due after the end is
 //     cancelled before it is sent, and what was sent is cut off a second after the end.
-//   - It takes the Host header, port and all, for the server name in TLS: it gets the name in the request it looks at, and
-//     the header in those it sends.
+//   - It takes the Host header, port and all, for the server name in TLS: it gets the name in the request it looks
+//     at, and the header in those it sends.
 //   - Its transport is out of reach, and keeps idle connections, with two goroutines each, for ever: the connections
 //     it gets are noted and closed. (One dialled for a request that then got another connection is missed.)
 //   - With -disable-redirects each worker writes to the client they share, a data race: it is not used.

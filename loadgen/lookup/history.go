@@ -19,9 +19,10 @@ type history struct {
 	lookup timeline.Lookup
 }
 
-// next takes in what came of the next query. It returns the event that follows, if there is one.
+// next takes the outcome of the next query. It returns the event that follows from it, if there is one.
 //
-//	sent 0 ok{a b}, sent 40 ms ok{a b}, sent 80 ms lost, sent 120 ms ok{a}, answered at 121 ms   →   answered{a}, Since 40 ms, Seen 121 ms
+//	sent 0 ok{a b}, sent 40 ms ok{a b}, sent 80 ms lost, sent 120 ms ok{a}, answered at 121 ms
+//	→ answered{a}, Since 40 ms, Seen 121 ms
 func (h *history) next(sent time.Duration, o outcome) (e timeline.Event, changed bool) {
 	if h.lookup.Asked == 0 {
 		h.since = sent

@@ -12,14 +12,14 @@ import (
 	"lapse/timeline"
 )
 
-// A held engine keeps connections open for as long as the target is measured, and replaces one only when it has
-// ended, as a client does whose connections live for hours. It serves held targets.
+// A held engine keeps connections open while the target is measured, and replaces one only when it has ended, as a
+// client with long-lived connections does. It serves held targets.
 //
 // The target's requests are heartbeats: those that are due go to the connections in turn, so that each connection
-// gets one per interval and the instants of all of them are spread evenly over it. What becomes of the connections is
-// told by [timeline.HeldChange]:
+// gets one per interval and the instants of all of them are spread evenly over it. [timeline.HeldChange] says what
+// happens to the connections:
 //
-//	open ── stands ── heartbeat … heartbeat ── cut ── open at once ── failed ── open after 10, 20, 40 ms, … ── stands ──
+//	open ── stands ── heartbeat … heartbeat ── cut ── open at once ── failed ── open after 10, 20, 40 ms … ── stands
 //
 // A connection is established when its first heartbeat is answered. That heartbeat is sent right after connecting,
 // and is part of the attempt. It is cut when the peer closes or resets it, announces its end, or leaves a heartbeat

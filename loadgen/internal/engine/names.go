@@ -29,13 +29,13 @@ type nameHistory struct {
 	lookup  timeline.Lookup
 }
 
-// note takes in an answer, as a text and as the addresses in it. The text is empty where the query had no answer that
-// says what the name has. Answers to queries before the last
-// one that changed something are late, and change nothing: the answers are taken in the order of their queries. Nor
-// does one that was sent before the answer that changed something had come: the server may have answered it first.
-// The next one will show it.
+// note takes an answer, as a text and as the addresses in it. The text is empty if no answer said what the name has.
+// Answers count in the order of their queries: the answer to a query older than the last one that changed something is
+// late and changes nothing. Nor does the answer to a query that was sent before the last change was answered, because
+// the server may have answered it before the change. The next one will show it.
 //
-//	sent 0 {a b}, sent 5 ms {a b}, sent 10 ms lost, sent 15 ms {a}, answered at 16 ms   →   answered {a}, Since 5 ms, Seen 16 ms
+//	sent 0 {a b}, sent 5 ms {a b}, sent 10 ms lost, sent 15 ms {a}, answered at 16 ms
+//	→ answered {a}, Since 5 ms, Seen 16 ms
 func (n *names) note(target, name string, sent, done time.Duration, text []byte, addrs []netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -57,7 +57,7 @@ const dnsPayload = 1232
 //	records of the type that was asked for                              ok
 //	the name does not exist (NXDOMAIN), or has no such records          dns: a client finds no address
 //	SERVFAIL, REFUSED, FORMERR, NOTIMP, another code                    dns: it gets no answer to use
-//	an answer that is cut (TC), or does not fit into what is read       body: a client asks again over TCP, which is not tried
+//	an answer that is cut (TC), or does not fit into what is read       body: TCP, as clients use then, is not tried
 //	not DNS, another question, another ID where nothing is overdue      body
 //	an ICMP error                                                       refused, unreachable
 //	nothing in time                                                     timeout_response

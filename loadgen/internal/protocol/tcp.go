@@ -80,7 +80,7 @@ func echoes(p Probe) bool { return p.Echo != "" }
 //	nothing, or not all of it, in time; a handshake that hangs      timeout_response
 //	no TLS spoken, certificate not trusted or of another name,
 //	an alert of the server, which may come after the handshake      tls
-//	no connection                                                   as everywhere: refused, unreachable, timeout_connect, dns
+//	no connection                                                   refused, unreachable, timeout_connect, dns
 //
 // TLS 1.3 lets the client finish before the server has looked at it: a server that wants a client certificate says so
 // after the handshake. Where nothing is awaited that is not seen.

@@ -52,18 +52,18 @@ func provenByPong(Probe) Proof {
 }
 
 // webSocket speaks to ws:// and wss:// targets (RFC 6455): the upgrade, once per connection, and a ping for each
-// request, which the server must answer with a pong of the same payload. What the server sends besides is read and
+// request, which the server must answer with a pong of the same payload. Other messages of the server are read and
 // ignored, and its own pings are answered.
 //
-//	what happened                                                                  class
-//	the upgrade is refused with a status of 400 to 499, of 500 to 599              http_4xx, http_5xx
-//	it is answered with another status, such as 200, or with no HTTP               body
-//	the handshake's answer is not to our key; bytes that are no frames             body
-//	a close frame, or the connection's end, instead of the pong                    eof, of the close frame with its code and reason
-//	no pong in time, no answer to the upgrade                                      timeout_response
-//	no connection, no TLS                                                          as everywhere: refused, reset, tls, …
+//	what happened                                                          class
+//	the upgrade is refused with a status of 400 to 499, of 500 to 599      http_4xx, http_5xx
+//	it is answered with another status, such as 200, or with no HTTP       body
+//	the handshake's answer is not to our key; bytes that are no frames     body
+//	a close frame, or the connection's end, instead of the pong            eof, with a close frame's code and reason
+//	no pong in time, no answer to the upgrade                              timeout_response
+//	no connection, no TLS                                                  refused, reset, tls, …
 //
-// A close frame while no request is open is no failure: the next request connects anew.
+// A close frame while no request is open is no failure: the next request opens another connection.
 type webSocket struct {
 	url           string
 	header        http.Header
