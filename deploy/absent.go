@@ -16,8 +16,8 @@ import (
 	"lapse/internal/kube"
 )
 
-// Waiting says what a prober's Pod that does not measure yet waits for, or what keeps it from running and what to do
-// about that.
+// Waiting returns what a prober's Pod that does not measure yet waits for, or what keeps it from running and how to
+// change that.
 func Waiting(pod *corev1.Pod) string {
 	err := judgePod(pod)
 	start, ok := errors.AsType[*StartError](err)
@@ -34,8 +34,8 @@ func Waiting(pod *corev1.Pod) string {
 	return withAdvice(fmt.Sprintf("Pod %s does not start: %s: %s", pod.Name, start.Reason, start.Message), advice)
 }
 
-// Uncreated says why nodes have no Pod of the run's probers, as far as the API tells, or "". unattended is a run that
-// may read its DaemonSet.
+// Uncreated returns why nodes have no Pod of the run's probers, as far as the API says, or "". unattended: the run may
+// read its DaemonSet.
 func Uncreated(ctx context.Context, client kube.Client, namespace, run string, unattended bool) string {
 	name, uid := ProbersName(run), types.UID("")
 	if unattended {
@@ -48,15 +48,17 @@ func Uncreated(ctx context.Context, client kube.Client, namespace, run string, u
 		}
 		uid = set.UID
 	}
-	events, err := client.Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=DaemonSet,involvedObject.name=" + name})
+	about := "involvedObject.kind=DaemonSet,involvedObject.name=" + name
+	events, err := client.Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: about})
 	if err != nil {
 		return ""
 	}
 	for _, e := range slices.Backward(events.Items) {
-		if of := e.InvolvedObject; e.Reason != "FailedCreate" || of.Kind != "DaemonSet" || of.Name != name || uid != "" && of.UID != uid {
-			continue
+		of := e.InvolvedObject
+		ours := of.Kind == "DaemonSet" && of.Name == name && (uid == "" || of.UID == uid)
+		if ours && e.Reason == creationFailed {
+			return withAdvice("its Pod cannot be created: "+e.Message, hint.Of(judgeEvent(&e)))
 		}
-		return withAdvice("its Pod cannot be created: "+e.Message, hint.Of(judgeEvent(&e)))
 	}
 	return ""
 }

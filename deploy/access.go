@@ -7,11 +7,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// reads are all rights in its namespace of the agent of an attended run. It may not write, and may not read Secrets.
+// reads returns all rights that the agent of an attended run has in its namespace. It may not write, and may not read
+// Secrets.
 func (c Config) reads() []rbacv1.PolicyRule {
 	rules := needed()
+	unread := func(resource string) bool { return slices.Contains(c.Unread, resource) }
 	for _, rule := range spared() {
-		rule.Resources = slices.DeleteFunc(rule.Resources, func(resource string) bool { return slices.Contains(c.Unread, resource) })
+		rule.Resources = slices.DeleteFunc(rule.Resources, unread)
 		if len(rule.Resources) > 0 {
 			rules = append(rules, rule)
 		}
@@ -19,7 +21,7 @@ func (c Config) reads() []rbacv1.PolicyRule {
 	return rules
 }
 
-// needed is what the agent cannot do without.
+// needed returns the rights that the agent cannot do without.
 func needed() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		reading("", "pods", "services", "events"),
@@ -27,7 +29,7 @@ func needed() []rbacv1.PolicyRule {
 	}
 }
 
-// spared makes causes more precise. A resource that the agent may not read is a lane that is off.
+// spared returns rights that make causes more precise. Without the right to a resource, its lane is off.
 func spared() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		reading("apps", "deployments", "replicasets", "statefulsets"),
@@ -35,15 +37,15 @@ func spared() []rbacv1.PolicyRule {
 	}
 }
 
-// readVerbs are those of what is read, separated by spaces.
+// readVerbs are the verbs of a right to read, separated by spaces.
 const readVerbs = "get list watch"
 
 func reading(group string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: strings.Fields(readVerbs)}
 }
 
-// clusterReads are all rights of the agent outside of namespaces. A ClusterRole without any owns the Roles of other
-// namespaces.
+// clusterReads returns all rights of the agent outside namespaces. There may be none: the ClusterRole also owns the
+// Roles of other namespaces.
 func (c Config) clusterReads() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{}
 	if c.NodesAccess {
@@ -55,16 +57,26 @@ func (c Config) clusterReads() []rbacv1.PolicyRule {
 	return rules
 }
 
-// writes are the further rights of the agent of an unattended run: it fills one Secret, and reads and deletes one
+// writes returns the further rights of the agent of an unattended run: it fills one Secret, and reads and deletes one
 // DaemonSet. docs/decisions/0022-a-fleet-without-a-workstation.md has the reasons.
 func (c Config) writes() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{KeysName(c.Name)}, Verbs: []string{"patch"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, ResourceNames: []string{ProbersName(c.Name)}, Verbs: []string{"get", "delete"}},
+		{
+			APIGroups:     []string{""},
+			Resources:     []string{"secrets"},
+			ResourceNames: []string{KeysName(c.Name)},
+			Verbs:         []string{"patch"},
+		},
+		{
+			APIGroups:     []string{"apps"},
+			Resources:     []string{"daemonsets"},
+			ResourceNames: []string{ProbersName(c.Name)},
+			Verbs:         []string{"get", "delete"},
+		},
 	}
 }
 
-// subjects names the ServiceAccount. Without a namespace it is the one in the RoleBinding's namespace.
+// subjects returns the ServiceAccount. Without a namespace it is in the RoleBinding's namespace.
 func (c Config) subjects() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: c.Name, Namespace: c.Namespace}}
 }

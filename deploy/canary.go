@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The canary's port, its number of Pods, and for how long each serves after SIGTERM: longer than routes lead to it.
+// The canary's port, its number of Pods, and how long each serves after SIGTERM: longer than any route leads to it.
 const (
 	CanaryPort    = 8080
 	canaryPods    = 2
@@ -17,27 +17,25 @@ const (
 	canarySeconds = 30
 )
 
-// canary is the run's own Service. Its Pods answer also while they end, so that a measurement harms nobody. Its twin
-// is headless.
+// canary returns the run's own Service, so that a measurement harms no other workload. Its Pods answer while they end.
+// Its twin is headless.
 func (c Config) canary() (deployment *appsv1.Deployment, service, twin *corev1.Service) {
 	meta := c.meta()
 	meta.Name = CanaryName(c.Name)
-	all := c.podLabels()
-	all[PartLabel] = canaryPart
+	podMeta := c.podMeta()
+	podMeta.Labels[PartLabel] = canaryPart
 	container := c.measuring(nil, "canary", "--serve-on", CanaryServes.String())
 	container.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: CanaryPort}}
 	container.Resources = corev1.ResourceRequirements{}
-	container.ReadinessProbe = &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(CanaryPort)}},
-		PeriodSeconds: 1,
-	}
+	root := &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(CanaryPort)}
+	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: root}, PeriodSeconds: 1}
 	deployment = &appsv1.Deployment{
 		TypeMeta: typeMeta("apps/v1", "Deployment"), ObjectMeta: *meta.DeepCopy(),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(canaryPods)),
 			Selector: &metav1.LabelSelector{MatchLabels: canaryLabels(c.Name)},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: all, Annotations: map[string]string{"linkerd.io/inject": "disabled"}},
+				ObjectMeta: podMeta,
 				Spec: corev1.PodSpec{
 					AutomountServiceAccountToken:  new(false),
 					TerminationGracePeriodSeconds: new(int64(canarySeconds)),

@@ -15,12 +15,12 @@ type Config struct {
 	Image           string
 	ImagePullSecret string // optional
 
-	CPU      string        // how much the Pod asks for, a Kubernetes quantity; default [DefaultCPU]
+	CPU      string        // the Pod's CPU request, a Kubernetes quantity; default [DefaultCPU]
 	Args     []string      // of the container: the command line after "lapse"
-	Spec     []byte        // the agent's task as JSON, in [EnvSpec]; everybody can read it; at most [MaxValue] bytes
+	Spec     []byte        // the agent's task as JSON, in [EnvSpec], without secrets; at most [MaxValue] bytes
 	Private  []byte        // its secrets, in [EnvPrivate], from a Secret of the run's own; at most [MaxValue] bytes
 	Hold     time.Duration // how long the agent waits for retrieval; default 10 min
-	Deadline time.Duration // when Kubernetes ends the run, come what may; default 24 h
+	Deadline time.Duration // when Kubernetes ends the run in any case; default 24 h
 
 	// The Job's Pod runs on none of AvoidNodes: they are about to be drained.
 	AvoidNodes []string
@@ -44,7 +44,7 @@ type Config struct {
 	// the probers at the end. The agent does both ([HandOutKeys], [DismissProbers]) and may change these two objects.
 	// ProberLabels can replace Probers.
 	Unattended   bool
-	ProberLabels labels.Selector // of the nodes to measure from; [labels.Everything] selects all
+	ProberLabels labels.Selector // selects the nodes to measure from; [labels.Everything] selects all
 
 	// Canary adds a Service of the run's own to measure ([CanaryName]), and a headless one with the same Pods
 	// ([TwinName]).
@@ -67,13 +67,19 @@ func (c Config) deadline() time.Duration { return cmp.Or(c.Deadline, 24*time.Hou
 
 func (c Config) hasProbers() bool { return len(c.Probers) > 0 || c.ProberLabels != nil }
 
-// severalNamespaces reports whether the agent reads more than its own.
+// severalNamespaces reports whether the agent reads more than its own namespace.
 func (c Config) severalNamespaces() bool { return c.AllNamespaces || len(c.Namespaces) > 0 }
 
-// outline is a configuration that gives the same objects without their contents.
+// outline returns a configuration of the same objects without their contents.
 func (c Config) outline() Config {
 	return Config{
-		Name: c.Name, Namespace: c.Namespace, NodesAccess: c.NodesAccess, Namespaces: c.Namespaces, AllNamespaces: c.AllNamespaces,
-		Probers: c.Probers, ProberLabels: c.ProberLabels, Canary: c.Canary,
+		Name:          c.Name,
+		Namespace:     c.Namespace,
+		NodesAccess:   c.NodesAccess,
+		Namespaces:    c.Namespaces,
+		AllNamespaces: c.AllNamespaces,
+		Probers:       c.Probers,
+		ProberLabels:  c.ProberLabels,
+		Canary:        c.Canary,
 	}
 }

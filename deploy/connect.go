@@ -23,7 +23,7 @@ func tunnelTo(config *rest.Config, pod *corev1.Pod) (*agent.Tunnel, error) {
 	return agent.NewTunnel(config, pod, 0, func(ctx context.Context) error { return goneFrom(ctx, api, pod) })
 }
 
-// goneFrom asks whether the Pod still runs, and returns a [agent.GoneError] if it surely does not.
+// goneFrom returns an [agent.GoneError] if the Pod surely does not run any more.
 func goneFrom(ctx context.Context, api *kube.API, was *corev1.Pod) error {
 	pod, err := api.Pods(was.Namespace).Get(ctx, was.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -41,11 +41,12 @@ func goneFrom(ctx context.Context, api *kube.API, was *corev1.Pod) error {
 	return nil
 }
 
-// goneError is a GoneError that says where the result may still be.
+// goneError returns a GoneError with a hint where the result may still be.
 func goneError(pod *corev1.Pod, detail string, ended bool) error {
-	where := "its result went with it, but for what was fetched before"
+	where := "its result is lost, except what was fetched before"
 	if ended {
-		where = fmt.Sprintf("its log may still have the result: `lapse retrieve -n %s %s`", pod.Namespace, pod.Labels[RunLabel])
+		retrieve := "lapse retrieve -n " + pod.Namespace + " " + pod.Labels[RunLabel]
+		where = "its log may still have the result: `" + retrieve + "`"
 	}
 	return hint.Add(where, &agent.GoneError{Pod: pod.Name, Detail: detail, Ended: ended})
 }

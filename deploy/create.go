@@ -20,15 +20,21 @@ import (
 	"lapse/internal/kube"
 )
 
-// Create creates the run's objects. The Job comes first, suspended, and owns the later objects of its namespace. They
-// go with the Job, even if this program has crashed. The Job begins when all objects exist. If the API server refuses
-// one, Create deletes those before it.
+// Create creates the run's objects. The Job comes first, suspended, and owns the other objects of its namespace: they
+// are deleted with the Job, even if this program has crashed. The Job begins when all objects exist. If the API server
+// refuses one, Create deletes the others.
 func Create(ctx context.Context, cluster Cluster, config Config) (*Run, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
 	config = placed(ctx, cluster.Client, config)
-	run := &Run{Cluster: cluster, Namespace: config.Namespace, Name: config.Name, created: true, outline: config.outline()}
+	run := &Run{
+		Cluster:   cluster,
+		Namespace: config.Namespace,
+		Name:      config.Name,
+		created:   true,
+		outline:   config.outline(),
+	}
 	if err := run.create(ctx, config.Objects()); err != nil {
 		if run.Job != nil || !apierrors.IsAlreadyExists(err) {
 			run.undo(ctx)
@@ -66,7 +72,9 @@ func (r *Run) create(ctx context.Context, objects Objects) error {
 
 // begin lets the Job create its Pod.
 func (r *Run) begin(ctx context.Context) error {
-	job, err := r.Client.Jobs(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
+	resume := []byte(`{"spec":{"suspend":false}}`)
+	jobs := r.Client.Jobs(r.Namespace)
+	job, err := jobs.Patch(ctx, r.Name, types.StrategicMergePatchType, resume, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("begin Job %s in namespace %s: %w", r.Name, r.Namespace, err)
 	}
@@ -74,24 +82,28 @@ func (r *Run) begin(ctx context.Context) error {
 	return nil
 }
 
+const probersRefused = "a policy of the cluster refuses the probers' DaemonSet: ask for an exception, " +
+	"or leave out --from to measure from the Job's node alone"
+
 func (r *Run) createError(object object, err error) error {
 	kind, namespace := kindOf(object), cmp.Or(object.GetNamespace(), r.Namespace)
-	wrapped := fmt.Errorf("create %s %s in namespace %s: %w", kind, object.GetName(), namespace, err)
+	advice := ""
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return hint.Add(fmt.Sprintf("an earlier run has this name: `lapse delete -n %s %s` removes it", namespace, r.Name), wrapped)
+		advice = fmt.Sprintf("an earlier run has this name: `lapse delete -n %s %s` removes it", namespace, r.Name)
 	case apierrors.IsNotFound(err):
-		return hint.Add("does the namespace exist?", wrapped)
+		advice = "does the namespace exist?"
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		return hint.Add(quotaHint(err.Error(), namespace), wrapped)
+		advice = quotaHint(err.Error(), namespace)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return hint.Add("the namespace is being deleted: nothing can be created in it any more", wrapped)
+		advice = "the namespace is being deleted: nothing can be created in it any more"
 	case kind.name == "DaemonSet" && admissionDenied(err):
-		return hint.Add("a policy of the cluster refuses the probers' DaemonSet: ask for an exception, or leave out --from to measure from the Job's node alone", wrapped)
+		advice = probersRefused
 	case apierrors.IsForbidden(err):
-		return hint.Add(fmt.Sprintf("a policy of the cluster, or a missing right: kubectl auth can-i create %s -n %s", qualified(kind.resource(), kind.group), namespace), wrapped)
+		ask := "kubectl auth can-i create " + qualified(kind.resource(), kind.group) + " -n " + namespace
+		advice = "a policy of the cluster, or a missing right: " + ask
 	}
-	return wrapped
+	return hint.Add(advice, fmt.Errorf("create %s %s in namespace %s: %w", kind, object.GetName(), namespace, err))
 }
 
 // undo deletes the objects of an unfinished Create, even if ctx has ended.
@@ -103,7 +115,7 @@ func (r *Run) undo(ctx context.Context) {
 	}
 }
 
-// placed completes the configuration with what the user may read of the nodes.
+// placed returns the configuration with what the user may know of the nodes.
 func placed(ctx context.Context, client kube.Client, config Config) Config {
 	config.SpareNodes = slices.Clone(config.SpareNodes)
 	for _, selector := range config.Selectors {
@@ -118,7 +130,7 @@ func placed(ctx context.Context, client kube.Client, config Config) Config {
 	return config
 }
 
-// nodesOf lists the nodes on which the selected Pods run.
+// nodesOf returns the nodes on which the selected Pods run.
 func nodesOf(ctx context.Context, client kube.Client, namespace string, selector map[string]string) []string {
 	if len(selector) == 0 {
 		return nil

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Delete deletes all objects of the run that exist. It is no error if none does. The Pod gets SIGTERM and goes soon
-// after. Delete leaves objects alone that only share the run's name.
+// Delete deletes all objects of the run that exist. It is no error if none does. The Pod gets SIGTERM and ends soon
+// after. Delete ignores objects that only share the run's name.
 func (r *Run) Delete(ctx context.Context) error {
 	var errs []error
 	for _, object := range r.parts() {
 		kind := kindOf(object)
-		err := kind.remove(ctx, r.Client, object.GetNamespace(), object.GetName(), metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+		err := kind.remove(ctx, r.Client, object.GetNamespace(), object.GetName(), inBackground())
 		if !apierrors.IsForbidden(err) || !r.spares(kind) {
 			errs = append(errs, err)
 		}
@@ -28,8 +28,13 @@ func (r *Run) Delete(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// parts are the objects that the run may have, in the order of deletion: the Job first, then the others in the
-// reverse of the order of creation. They have no contents.
+// inBackground returns options to delete an object and, after it, what it owns.
+func inBackground() metav1.DeleteOptions {
+	return metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+}
+
+// parts returns the objects that the run may have, without contents, in the order of deletion: the Job, then the others
+// in the reverse order of creation.
 func (r *Run) parts() []object {
 	config := r.outline
 	config.Name, config.Namespace, config.NodesAccess = r.Name, r.Namespace, true
@@ -38,13 +43,13 @@ func (r *Run) parts() []object {
 	return slices.DeleteFunc(parts, func(part object) bool { return kindOf(part).get == nil })
 }
 
-// spares reports whether it is no error that the user may not delete objects of a kind. Other objects go with the Job
-// or, in other namespaces, with the ClusterRole that Create made. A user who may not read ClusterRoles has created
+// spares reports whether it is no error that the user may not delete objects of a kind. Objects that Create made are
+// deleted with the Job or, in other namespaces, with the ClusterRole. A user who may not read ClusterRoles has created
 // none.
 func (r *Run) spares(k kind) bool { return k.cluster || r.created && k.name != "Job" }
 
-// endCanary deletes the Pods of the run's own Service, so that they do not serve on. Without that right they go with
-// the Job.
+// endCanary deletes the Pods of the run's own Service, so that they do not serve on. Without that right they are
+// deleted with the Job.
 func (r *Run) endCanary(ctx context.Context) error {
 	pods, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: CanarySelector(r.Name)})
 	if apierrors.IsForbidden(err) {

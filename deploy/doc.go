@@ -7,7 +7,7 @@
 //
 //	create.go, delete.go, leftovers.go    the workstation creates a run, deletes it, finds what others left
 //	startup.go                            it waits until the agent measures
-//	retrieve.go, logged.go                it fetches the result: from the agent, the Pod's log or the termination message
+//	retrieve.go, logged.go                it fetches the result: from the agent, a log or a termination message
 //	absent.go                             why a node has no prober
 //	rights.go                             which rights the user lacks
 //	run.go, connect.go                    a run that exists: its Job, its Pod, the way to its agent

@@ -15,7 +15,7 @@ func failedReason(pod *corev1.Pod) string {
 	return cmp.Or(pod.Status.Reason, "Failed")
 }
 
-// lastWords are what a Pod that runs no more left behind of why.
+// lastWords returns why a Pod ended, in the Pod's words.
 func lastWords(pod *corev1.Pod) string {
 	if ended := agentEnding(pod); ended != nil {
 		return terminated(ended)
@@ -23,13 +23,12 @@ func lastWords(pod *corev1.Pod) string {
 	return strings.TrimSpace(cmp.Or(pod.Status.Reason, string(pod.Status.Phase)) + " " + pod.Status.Message)
 }
 
-// unknownExit is the exit code that containerd reports where it does not know a container's own, as when the
-// container's shim was killed (UnknownExitStatus,
-// https://pkg.go.dev/github.com/containerd/containerd/v2/client#pkg-constants). No signal is 127.
+// unknownExit is the exit code that containerd reports if it does not know the container's, as when the container's
+// shim was killed (UnknownExitStatus,
+// https://pkg.go.dev/github.com/containerd/containerd/v2/client#pkg-constants). No signal has the number 127.
 const unknownExit = 255
 
-// ending says how a Pod came to its end, or is about to, as the API tells: "was evicted from node2 (…)", "ended with
-// exit code 0".
+// ending returns how a Pod ended, or is about to end: "was evicted from node2 (…)", "ended with exit code 0".
 func ending(pod *corev1.Pod) string {
 	if removed := Removal(pod); removed != "" {
 		return removed
@@ -39,19 +38,20 @@ func ending(pod *corev1.Pod) string {
 	case ended == nil:
 		return "ended: " + lastWords(pod)
 	case ended.Reason == "OOMKilled":
-		return fmt.Sprintf("was killed for want of memory (OOMKilled, limit %s, exit code %d)", memoryLimit, ended.ExitCode)
+		const killed = "ran out of memory and was killed (OOMKilled, limit %s, exit code %d)"
+		return fmt.Sprintf(killed, memoryLimit, ended.ExitCode)
 	case ended.Signal != 0:
 		return fmt.Sprintf("was killed by signal %d", ended.Signal)
 	case ended.ExitCode == unknownExit:
-		return fmt.Sprintf("ended, and its node's container runtime does not know how (exit code %d)", unknownExit)
+		return fmt.Sprintf("ended, but its node's container runtime does not know how (exit code %d)", unknownExit)
 	case ended.ExitCode > 128:
 		return fmt.Sprintf("was killed by signal %d (exit code %d)", ended.ExitCode-128, ended.ExitCode)
 	}
 	return fmt.Sprintf("ended with exit code %d", ended.ExitCode)
 }
 
-// Removal says who made a Pod go, as far as the API knows: "was evicted from node2 (…)". It is empty for one that
-// nobody did.
+// Removal returns who removed a Pod, as far as the API says: "was evicted from node2 (…)". It returns "" if the Pod
+// was not removed.
 func Removal(pod *corev1.Pod) string {
 	from := ""
 	if pod.Spec.NodeName != "" {
@@ -80,7 +80,7 @@ func Removal(pod *corev1.Pod) string {
 	return ""
 }
 
-// because is Kubernetes' reason in parentheses, with its message where there is one.
+// because returns Kubernetes' reason in parentheses, with its message if there is one.
 func because(reason, message string) string {
 	return " (" + strings.TrimSuffix(reason+": "+message, ": ") + ")"
 }
@@ -93,7 +93,7 @@ func terminated(state *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// agentEnding is the terminated state of the agent's container, or nil.
+// agentEnding returns the terminated state of the agent's container, or nil.
 func agentEnding(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.Name == ContainerName {

@@ -32,9 +32,9 @@ func TestThePodsEndIsToldInTheAPIsWords(t *testing.T) {
 	}{
 		{"as planned", exited(0, "Completed"), "ended with exit code 0"},
 		{"a gate failed", exited(3, "Error"), "ended with exit code 3"},
-		{"out of memory", exited(137, "OOMKilled"), "was killed for want of memory (OOMKilled, limit 512Mi, exit code 137)"},
+		{"out of memory", exited(137, "OOMKilled"), "ran out of memory and was killed (OOMKilled, limit 512Mi, exit code 137)"},
 		{"killed", exited(137, "Error"), "was killed by signal 9 (exit code 137)"},
-		{"its shim was killed", exited(255, "Error"), "ended, and its node's container runtime does not know how (exit code 255)"},
+		{"its shim was killed", exited(255, "Error"), "ended, but its node's container runtime does not know how (exit code 255)"},
 		{"drained", disrupted("EvictionByEvictionAPI", "Eviction API: evicting"), "was evicted from node-b, as a drain does (EvictionByEvictionAPI: Eviction API: evicting)"},
 		{"preempted", disrupted("PreemptionByScheduler", ""), "was preempted from node-b (PreemptionByScheduler)"},
 		{"tainted", disrupted("DeletionByTaintManager", "Taint manager: deleting"), "was removed from node-b (DeletionByTaintManager: Taint manager: deleting)"},

@@ -13,7 +13,7 @@ import (
 	"lapse/internal/hint"
 )
 
-// A StartError says why a run in the cluster does not begin, in Kubernetes' own words.
+// A StartError says why a run in the cluster does not begin, in Kubernetes' words.
 type StartError struct {
 	Reason  string // Kubernetes' reason: "ErrImagePull", "Unschedulable", "FailedCreate"
 	Message string
@@ -30,7 +30,11 @@ func Refused(err error) bool {
 	if start, ok := errors.AsType[*StartError](err); ok {
 		return start.refused
 	}
-	return admissionDenied(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err)
+	return admissionDenied(err) ||
+		apierrors.IsForbidden(err) ||
+		apierrors.IsNotFound(err) ||
+		apierrors.IsAlreadyExists(err) ||
+		apierrors.IsInvalid(err)
 }
 
 // judgePod returns what keeps the Pod from running, or nil.
@@ -65,7 +69,8 @@ func judgeContainer(status corev1.ContainerStatus) error {
 		return nil
 	}
 	switch waiting.Reason {
-	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
+	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull",
+		"InvalidImageName", "ImageInspectError", "RegistryUnavailable":
 		return refusal(waiting.Reason, fmt.Sprintf("image %q: %s", status.Image, waiting.Message), imageHint)
 	case "CreateContainerConfigError": // a Secret that is not there
 		return refusal(waiting.Reason, waiting.Message, "is the Secret there, with the keys that the message names?")
@@ -75,39 +80,44 @@ func judgeContainer(status corev1.ContainerStatus) error {
 	return nil
 }
 
-// creationFailed is the reason of an Event that says that a controller could not create a Pod.
+// creationFailed is the reason of a controller's Event that it could not create a Pod.
 const creationFailed = "FailedCreate"
 
-// judgeEvent returns why an Event of a controller says that its Pod cannot be created, and nil where the next try may
-// succeed: a webhook or the API server did not answer.
+// judgeEvent returns an error if a controller's Event says that its Pod cannot be created. It returns nil if the next
+// attempt may succeed: a webhook or the API server did not answer.
 func judgeEvent(event *corev1.Event) error {
 	if event.Reason != creationFailed {
 		return nil
 	}
+	says := func(text string) bool { return strings.Contains(event.Message, text) }
+	advice := ""
 	switch {
 	case limited.MatchString(event.Message):
-		return refusal(event.Reason, event.Message, limitHint(event.Namespace))
-	case strings.Contains(event.Message, "violates PodSecurity"):
-		return refusal(event.Reason, event.Message, podSecurityHint)
-	case strings.Contains(event.Message, "must specify limits.cpu"):
-		return refusal(event.Reason, event.Message, cpuLimitHint)
-	case strings.Contains(event.Message, "exceeded quota"), strings.Contains(event.Message, "failed quota"):
-		return refusal(event.Reason, event.Message, quotaHint(event.Message, event.Namespace))
-	case strings.Contains(event.Message, "forbidden"), strings.Contains(event.Message, "denied"):
-		return refusal(event.Reason, event.Message, "an admission policy of the cluster refuses the agent's Pod")
-	case strings.Contains(event.Message, "is invalid"):
-		return refusal(event.Reason, event.Message, "something in the cluster changes the agent's Pod: a LimitRange of the namespace, or a webhook")
+		advice = limitHint(event.Namespace)
+	case says("violates PodSecurity"):
+		advice = podSecurityHint
+	case says("must specify limits.cpu"):
+		advice = cpuLimitHint
+	case says("exceeded quota"), says("failed quota"):
+		advice = quotaHint(event.Message, event.Namespace)
+	case says("forbidden"), says("denied"):
+		advice = "an admission policy of the cluster refuses the agent's Pod"
+	case says("is invalid"):
+		advice = "something in the cluster changes the agent's Pod: a LimitRange of the namespace, or a webhook"
+	default:
+		return nil
 	}
-	return nil
+	return refusal(event.Reason, event.Message, advice)
 }
 
-// limited matches what the API server says of a Pod that a LimitRange does not take: "must be less than or equal to cpu
-// limit of 100m" where its default limit is below the request, "maximum cpu usage per Container is 200m" where that is.
+// limited matches the API server's message about a Pod that a LimitRange refuses: "must be less than or equal to cpu
+// limit of 100m" if its default limit is below the request, "maximum cpu usage per Container is 200m" for its maximum.
 // https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limitranger/admission.go
 var limited = regexp.MustCompile(`must be less than or equal to cpu limit|(?:maximum|minimum) cpu usage per`)
 
 func limitHint(namespace string) string {
-	return fmt.Sprintf("a LimitRange bounds what the run's Pod may ask for: give --cpu a value that it allows, as in --cpu 100m; see `kubectl describe limitrange -n %s`", namespace)
+	return "a LimitRange bounds what the run's Pod may ask for: give --cpu a value that it allows, as in --cpu 100m; " +
+		"see `kubectl describe limitrange -n " + namespace + "`"
 }
 
 func jobFailure(job *batchv1.Job) error {
@@ -121,38 +131,44 @@ func jobFailure(job *batchv1.Job) error {
 
 // Hints for what keeps Pods from being created or started.
 const (
-	imageHint       = "is the image where the nodes can pull it? see --image and --image-pull-secret"
-	cpuLimitHint    = "the agent has no CPU limit, because throttling fakes latency; give the namespace a LimitRange with a generous default, or no quota on limits.cpu"
-	podSecurityHint = "the agent keeps to the \"restricted\" Pod Security Standard; something in the cluster changes its Pod, or asks for more"
-	nodesHint       = "the agent needs one schedulable node that is not among those to be drained"
-	crashHint       = "the message is the end of the agent's own log"
+	imageHint    = "is the image where the nodes can pull it? see --image and --image-pull-secret"
+	cpuLimitHint = "the agent has no CPU limit, because throttling looks like latency; " +
+		"give the namespace a LimitRange with a generous default, or no quota on limits.cpu"
+	podSecurityHint = "the agent meets the \"restricted\" Pod Security Standard; " +
+		"something in the cluster changes its Pod, or demands more"
+	nodesHint = "the agent needs one schedulable node that is not among those to be drained"
+	crashHint = "the message is the end of the agent's own log"
 )
 
 func startError(reason, message, advice string) error {
 	return hint.Add(advice, &StartError{Reason: reason, Message: message})
 }
 
-// refusal is a StartError of a cluster that does not accept the Pod as it is.
+// refusal returns a StartError of a cluster that does not accept the Pod as it is.
 func refusal(reason, message, advice string) error {
 	return hint.Add(advice, &StartError{Reason: reason, Message: message, refused: true})
 }
 
 // quotaHint names the quota that leaves no room, and for what, from the API server's message: "exceeded quota: small,
 // requested: cpu=100m, used: cpu=950m, limited: cpu=1".
-// https://github.com/kubernetes/kubernetes/blob/v1.36.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go
+// https://github.com/kubernetes/apiserver/blob/v0.36.0/pkg/admission/plugin/resourcequota/controller.go
 func quotaHint(message, namespace string) string {
-	if found := exceeded.FindStringSubmatch(message); found != nil {
-		return fmt.Sprintf("the quota %s leaves no room: the run asks for %s, in use is %s, allowed is %s; see `kubectl describe quota %s -n %s`",
-			found[1], found[2], found[3], found[4], found[1], namespace)
+	found := exceeded.FindStringSubmatch(message)
+	if found == nil {
+		return "a quota of the namespace does not allow the agent's Pod as it is; " +
+			"see `kubectl describe quota -n " + namespace + "`"
 	}
-	return fmt.Sprintf("a quota of the namespace does not take the agent's Pod as it is; see `kubectl describe quota -n %s`", namespace)
+	quota, requested, used, limit := found[1], found[2], found[3], found[4]
+	return "the quota " + quota + " leaves no room: " +
+		"the run asks for " + requested + ", in use is " + used + ", allowed is " + limit + "; " +
+		"see `kubectl describe quota " + quota + " -n " + namespace + "`"
 }
 
 var exceeded = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.+), used: (.+), limited: (.+?)(?:"|$)`)
 
 // admissionDenied reports whether a webhook or a ValidatingAdmissionPolicy has refused an object. They choose their
 // status codes themselves.
-// https://github.com/kubernetes/kubernetes/blob/v1.36.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
+// https://github.com/kubernetes/apiserver/blob/v0.36.0/pkg/admission/plugin/webhook/errors/statuserror.go
 func admissionDenied(err error) bool {
 	return strings.Contains(err.Error(), "denied the request") || strings.Contains(err.Error(), "denied request")
 }
@@ -166,10 +182,10 @@ func isRunning(pod *corev1.Pod) bool {
 	return false
 }
 
-// toCreate is the situation while there is no Pod.
+// toCreate is what a run without a Pod waits for.
 const toCreate = "the Job to create its Pod"
 
-// situation describes a Pod that a caller waits for, nil for one that is not there yet.
+// situation returns what a run waits for: "Pod lapse-x on node1 to start". pod is nil if there is none yet.
 func situation(pod *corev1.Pod) string {
 	if pod == nil {
 		return toCreate
@@ -185,7 +201,7 @@ func situation(pod *corev1.Pod) string {
 		}
 	}
 	if isRunning(pod) {
-		return where + ", which runs, to answer"
+		return where + " to answer"
 	}
 	return where + " to start"
 }

@@ -14,13 +14,14 @@ import (
 	"lapse/deploy/agent"
 )
 
-// Keys are made for one run: the coordinator and its probers know each other by them, and nobody else.
+// Keys are the keys of one run. By them its coordinator and probers identify each other.
 type Keys struct{ Coordinator, Prober agent.KeyPair }
 
-// The clocks of nodes and workstations need not agree, and a run's end is known by its deadline only.
+// keySlack extends the validity of certificates: clocks of nodes and workstations may differ, and a run's end is known
+// only by its deadline.
 const keySlack = 24 * time.Hour
 
-// NewKeys makes the keys of a run that lasts so long at most. The authority that signs them is forgotten at once.
+// NewKeys makes the keys of a run that takes at most that long. It does not keep the authority that signs them.
 func NewKeys(lasts time.Duration) (Keys, error) {
 	a, err := newAuthority(lasts)
 	if err != nil {
@@ -64,14 +65,15 @@ func (a *authority) template(serial int64, name string) *x509.Certificate {
 	}
 }
 
-// pair is a key and its certificate for a name.
+// pair makes a key and its certificate for a name.
 func (a *authority) pair(serial int64, name string, use x509.ExtKeyUsage) (agent.KeyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return agent.KeyPair{}, fmt.Errorf("make the key of %s: %w", name, err)
 	}
 	cert := a.template(serial, name)
-	cert.DNSNames, cert.KeyUsage, cert.ExtKeyUsage = []string{name}, x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{use}
+	cert.DNSNames = []string{name}
+	cert.KeyUsage, cert.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{use}
 	der, err := x509.CreateCertificate(rand.Reader, cert, a.cert, &key.PublicKey, a.key)
 	if err != nil {
 		return agent.KeyPair{}, fmt.Errorf("sign the key of %s: %w", name, err)

@@ -16,12 +16,12 @@ import (
 	"lapse/internal/kube"
 )
 
-// A kind is a kind of object that runs consist of.
+// A kind is a kind of object of a run.
 type kind struct {
 	name, group string // of the API: "Role", "rbac.authorization.k8s.io"
 	cluster     bool   // its objects are in no namespace
-	elsewhere   bool   // a run has one of it in each further namespace that its agent reads
-	outlives    bool   // an object of it can be there when its Job is gone
+	elsewhere   bool   // a run has one in each further namespace that its agent reads
+	outlives    bool   // an object may remain when its Job is gone
 	reasons     []reason
 	requests
 }
@@ -31,21 +31,21 @@ type reason struct {
 	verbs   string // separated by spaces
 	purpose string
 	when    func(Needs) bool // nil: always
-	lane    string           // as [Right.Lane]
+	lane    string           // see [Right]
 }
 
-// Needs are what not every run needs.
+// Needs says what a run needs that not every run needs.
 type Needs struct {
-	Nodes   bool // the agent shall read nodes
-	Secret  bool // something travels in a Secret
+	Nodes   bool // the agent reads nodes
+	Secret  bool // the run has a Secret
 	Probers bool // probers run on nodes
-	Canary  bool // a Service of the run's own is measured
+	Canary  bool // the run measures a Service of its own
 
-	Namespaces    []string // others that the agent shall read
-	AllNamespaces bool     // the agent shall read all
+	Namespaces    []string // other namespaces that the agent reads
+	AllNamespaces bool     // the agent reads all namespaces
 }
 
-// several reports whether the agent shall read more than its own namespace.
+// several reports whether the agent reads more than its own namespace.
 func (n Needs) several() bool { return n.AllNamespaces || len(n.Namespaces) > 0 }
 
 func (n Needs) nodesOnly() bool { return n.Nodes && !n.several() }
@@ -53,47 +53,94 @@ func (n Needs) secret() bool    { return n.Secret }
 func (n Needs) probers() bool   { return n.Probers }
 func (n Needs) canary() bool    { return n.Canary }
 
-// nodes are what a ClusterRole is for.
+// nodes is the resource for which the agent needs a ClusterRole.
 const nodes = "nodes"
 
-// A Right is one thing someone may do in a cluster.
+// A Right allows one verb on a resource. Without a right that has no Lane nothing can be measured.
 type Right struct {
 	Verb, Group, Resource, Subresource string
 	Cluster                            bool   // not in a namespace
 	For                                string // what Lapse needs it for
-	Lane                               string // the resource that is not watched without it; empty: nothing can be measured
+	Lane                               string // the resource that is not watched without the right
 }
 
-// kinds are those of a run. docs/reference/rights.md lists their rights in this order, those to ClusterRoles last.
+// kinds are the kinds of a run. docs/reference/rights.md lists their rights in this order, the ClusterRoles' last.
 var kinds = []kind{
-	{name: "Job", group: batchv1.GroupName, outlives: true, requests: requestsTo(kube.Client.Jobs), reasons: []reason{
-		{verbs: "create get list watch patch delete", purpose: "to run the agent"},
-	}},
-	{name: "ClusterRole", group: rbacv1.GroupName, cluster: true, outlives: true, requests: requestsTo(anywhere(kube.Client.ClusterRoles)), reasons: clusterReasons},
-	{name: "ClusterRoleBinding", group: rbacv1.GroupName, cluster: true, outlives: true, requests: requestsTo(anywhere(kube.Client.ClusterRoleBindings)), reasons: clusterReasons},
-	{name: "ServiceAccount", outlives: true, requests: requestsTo(kube.Client.ServiceAccounts), reasons: []reason{
-		{verbs: "create", purpose: "to let the agent read"},
-	}},
-	{name: "Role", group: rbacv1.GroupName, elsewhere: true, outlives: true, requests: requestsTo(kube.Client.Roles), reasons: []reason{
-		{verbs: "create", purpose: "to let the agent read"},
-	}},
-	{name: "RoleBinding", group: rbacv1.GroupName, elsewhere: true, outlives: true, requests: requestsTo(kube.Client.RoleBindings), reasons: []reason{
-		{verbs: "create", purpose: "to let the agent read"},
-	}},
-	{name: "DaemonSet", group: appsv1.GroupName, outlives: true, requests: requestsTo(kube.Client.DaemonSets), reasons: []reason{
-		{verbs: "create get delete", purpose: "to run the probers of --from", when: Needs.probers},
-	}},
-	{name: "Deployment", group: appsv1.GroupName, requests: requestsTo(kube.Client.Deployments), reasons: []reason{
-		{verbs: "create get delete", purpose: "to bring a Service of its own", when: Needs.canary},
-	}},
-	{name: "Service", requests: requestsTo(kube.Client.Services), reasons: []reason{
-		{verbs: "create get delete", purpose: "to bring a Service of its own", when: Needs.canary},
-	}},
-	// The Job owns a Secret, except an empty one: see deleteKeys.
-	{name: "Secret", requests: requests{create: creation(kube.Client.Secrets)}, reasons: []reason{
-		{verbs: "create", purpose: "to hand headers, --hammer and --echo to the agent", when: Needs.secret},
-		{verbs: "create", purpose: "to give the probers of --from their keys", when: Needs.probers},
-	}},
+	{
+		name:     "Job",
+		group:    batchv1.GroupName,
+		outlives: true,
+		requests: requestsTo(kube.Client.Jobs),
+		reasons:  []reason{{verbs: "create get list watch patch delete", purpose: "to run the agent"}},
+	},
+	{
+		name:     "ClusterRole",
+		group:    rbacv1.GroupName,
+		cluster:  true,
+		outlives: true,
+		requests: requestsTo(anywhere(kube.Client.ClusterRoles)),
+		reasons:  clusterReasons,
+	},
+	{
+		name:     "ClusterRoleBinding",
+		group:    rbacv1.GroupName,
+		cluster:  true,
+		outlives: true,
+		requests: requestsTo(anywhere(kube.Client.ClusterRoleBindings)),
+		reasons:  clusterReasons,
+	},
+	{
+		name:     "ServiceAccount",
+		outlives: true,
+		requests: requestsTo(kube.Client.ServiceAccounts),
+		reasons:  []reason{{verbs: "create", purpose: "to let the agent read"}},
+	},
+	{
+		name:      "Role",
+		group:     rbacv1.GroupName,
+		elsewhere: true,
+		outlives:  true,
+		requests:  requestsTo(kube.Client.Roles),
+		reasons:   []reason{{verbs: "create", purpose: "to let the agent read"}},
+	},
+	{
+		name:      "RoleBinding",
+		group:     rbacv1.GroupName,
+		elsewhere: true,
+		outlives:  true,
+		requests:  requestsTo(kube.Client.RoleBindings),
+		reasons:   []reason{{verbs: "create", purpose: "to let the agent read"}},
+	},
+	{
+		name:     "DaemonSet",
+		group:    appsv1.GroupName,
+		outlives: true,
+		requests: requestsTo(kube.Client.DaemonSets),
+		reasons:  []reason{{verbs: "create get delete", purpose: "to run the probers of --from", when: Needs.probers}},
+	},
+	{
+		name:     "Deployment",
+		group:    appsv1.GroupName,
+		requests: requestsTo(kube.Client.Deployments),
+		reasons:  canaryReasons,
+	},
+	{
+		name:     "Service",
+		requests: requestsTo(kube.Client.Services),
+		reasons:  canaryReasons,
+	},
+	{
+		name:     "Secret", // the Job owns it, except an empty one: see deleteKeys
+		requests: requests{create: creation(kube.Client.Secrets)},
+		reasons: []reason{
+			{verbs: "create", purpose: "to hand headers, --hammer and --echo to the agent", when: Needs.secret},
+			{verbs: "create", purpose: "to give the probers of --from their keys", when: Needs.probers},
+		},
+	},
+}
+
+var canaryReasons = []reason{
+	{verbs: "create get delete", purpose: "to bring a Service of its own", when: Needs.canary},
 }
 
 var clusterReasons = []reason{
@@ -101,15 +148,15 @@ var clusterReasons = []reason{
 	{verbs: "create get delete", purpose: "to let the agent read nodes", when: Needs.nodesOnly, lane: nodes},
 }
 
-// deletionOrder are the kinds in the order in which to delete their objects: first the Job, which ends the run, then
-// the others of the table backwards.
+// deletionOrder returns the kinds in the order in which to delete their objects: first the Job, which ends the run,
+// then the others in reverse order.
 func deletionOrder() []kind {
 	order := slices.Clone(kinds)
 	slices.Reverse(order[1:])
 	return order
 }
 
-// kindOf returns the kind of an object of ours.
+// kindOf returns the kind of an object of a run.
 func kindOf(object object) kind {
 	name := object.GetObjectKind().GroupVersionKind().Kind
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
@@ -117,13 +164,13 @@ func kindOf(object object) kind {
 
 func (k kind) String() string { return k.name }
 
-// resource is the kind's name in rights: "roles".
+// resource returns the kind's name in rights: "roles".
 func (k kind) resource() string { return strings.ToLower(k.name) + "s" }
 
-// qualified is what kubectl calls a resource: "roles.rbac.authorization.k8s.io".
+// qualified returns a resource's name for kubectl: "roles.rbac.authorization.k8s.io".
 func qualified(resource, group string) string { return strings.TrimSuffix(resource+"."+group, ".") }
 
-// rights are the user's to objects of the kind.
+// rights returns the rights that the user needs to objects of the kind.
 func (k kind) rights(of Needs) []Right {
 	var rights []Right
 	for _, r := range k.reasons {
@@ -134,7 +181,7 @@ func (k kind) rights(of Needs) []Right {
 	return rights
 }
 
-// rights returns a right for each verb. to says which objects it is to.
+// rights returns a right for each verb. to names the resource.
 func (r reason) rights(to Right) []Right {
 	var rights []Right
 	for verb := range strings.FieldsSeq(r.verbs) {
@@ -144,19 +191,21 @@ func (r reason) rights(to Right) []Right {
 	return rights
 }
 
-// An object is one of a run's.
+// An object is an object of a run.
 type object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// requests are those that are sent for the objects of a kind. All but create are nil if nobody reads them.
+// requests are requests for the objects of a kind. All but create are nil if Lapse does not read them.
 type requests struct {
-	create func(context.Context, kube.Client, object) (object, error)
+	create create
 	get    func(ctx context.Context, c kube.Client, namespace, name string) (object, error)
-	list   func(ctx context.Context, c kube.Client, namespace string, options metav1.ListOptions) (runtime.Object, error)
+	list   func(context.Context, kube.Client, string, metav1.ListOptions) (runtime.Object, error) // in a namespace
 	delete func(ctx context.Context, c kube.Client, namespace, name string, options metav1.DeleteOptions) error
 }
+
+type create func(context.Context, kube.Client, object) (object, error)
 
 func requestsTo[T object, L runtime.Object](objects func(kube.Client, string) kube.Objects[T, L]) requests {
 	return requests{
@@ -164,8 +213,8 @@ func requestsTo[T object, L runtime.Object](objects func(kube.Client, string) ku
 		get: func(ctx context.Context, c kube.Client, namespace, name string) (object, error) {
 			return objects(c, namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		list: func(ctx context.Context, c kube.Client, namespace string, options metav1.ListOptions) (runtime.Object, error) {
-			return objects(c, namespace).List(ctx, options)
+		list: func(ctx context.Context, c kube.Client, namespace string, o metav1.ListOptions) (runtime.Object, error) {
+			return objects(c, namespace).List(ctx, o)
 		},
 		delete: func(ctx context.Context, c kube.Client, namespace, name string, options metav1.DeleteOptions) error {
 			return objects(c, namespace).Delete(ctx, name, options)
@@ -173,7 +222,7 @@ func requestsTo[T object, L runtime.Object](objects func(kube.Client, string) ku
 	}
 }
 
-func creation[T object, C kube.Creator[T]](objects func(kube.Client, string) C) func(context.Context, kube.Client, object) (object, error) {
+func creation[T object, C kube.Creator[T]](objects func(kube.Client, string) C) create {
 	return func(ctx context.Context, c kube.Client, object object) (object, error) {
 		return objects(c, object.GetNamespace()).Create(ctx, object.(T), metav1.CreateOptions{})
 	}
@@ -183,7 +232,7 @@ func anywhere[O any](objects func(kube.Client) O) func(kube.Client, string) O {
 	return func(c kube.Client, _ string) O { return objects(c) }
 }
 
-// remove deletes one object if it is there and ours.
+// remove deletes an object if it exists and belongs to a run.
 func (k kind) remove(ctx context.Context, c kube.Client, namespace, name string, options metav1.DeleteOptions) error {
 	object, err := k.get(ctx, c, namespace, name)
 	if apierrors.IsNotFound(err) {

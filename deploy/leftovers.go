@@ -11,21 +11,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"lapse/internal/hint"
 	"lapse/internal/kube"
 )
 
-// A Leftover is what exists of a run whose Job is gone. What [Create] made in a namespace goes with the Job. The
-// ClusterRole and its binding stay, which no Job can own, and so do objects that somebody applied from YAML.
+// A Leftover is what remains of a run whose Job is gone. Objects that [Create] made in the Job's namespace are deleted
+// with the Job. The ClusterRole and its binding remain, because no Job can own them, and so do objects that somebody
+// applied from YAML.
 type Leftover struct {
 	Run       string
 	Namespace string
-	Created   time.Time // of the oldest
+	Created   time.Time // of the oldest object
 	Kinds     []string
 }
 
-// Leftovers lists what is left of runs in the namespace, oldest first. unseen are the kinds that the user may not list.
+// Leftovers returns what remains of runs in the namespace, oldest first. unseen are kinds that the user may not list.
 func Leftovers(ctx context.Context, cluster Cluster, namespace string) (left []Leftover, unseen []string, err error) {
 	objects, hidden, err := found(ctx, cluster.Client, namespace, RunLabel)
 	for _, k := range hidden {
@@ -62,8 +64,8 @@ func Leftovers(ctx context.Context, cluster Cluster, namespace string) (left []L
 	return left, unseen, nil
 }
 
-// Remove deletes everything with the run's label in the namespace, and its ClusterRole and ClusterRoleBinding. Its
-// Job may exist or not. If nothing exists, the error is a [NoRunError].
+// Remove deletes everything with the run's label in the namespace, and its ClusterRole and ClusterRoleBinding, whether
+// or not its Job exists. If nothing exists, the error is a [NoRunError].
 func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
 	objects, unseen, err := found(ctx, cluster.Client, namespace, RunLabel+"="+run)
 	if err != nil {
@@ -82,7 +84,7 @@ func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	// Who may not even look at ClusterRoles has created none.
+	// A user who may not even list ClusterRoles has created none.
 	if unseen = slices.DeleteFunc(unseen, func(k kind) bool { return k.cluster }); len(unseen) > 0 {
 		return hint.Errorf("let somebody who may do it: `lapse delete -n "+namespace+" "+run+"`",
 			"no right to list %s in namespace %s: some of run %s may be left", unseen, namespace, run)
@@ -93,13 +95,13 @@ func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
 	return nil
 }
 
-// sweep deletes ClusterRoles, and with them their bindings, of earlier runs whose Job is certainly gone: a
-// workstation that crashed has left them. It leaves those that somebody applied from YAML: their Job may come later.
-// It ignores errors.
+// sweep deletes ClusterRoles, and so their bindings, of earlier runs whose Job is certainly gone: a workstation has
+// crashed. It keeps those that somebody applied from YAML, because their Job may come later. It ignores errors.
 func sweep(ctx context.Context, cluster Cluster) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	roles, err := cluster.Client.ClusterRoles().List(ctx, metav1.ListOptions{LabelSelector: ManagedLabel + "=lapse," + RunLabel, Limit: 100})
+	ofRuns := metav1.ListOptions{LabelSelector: managedLabel + "=lapse," + RunLabel, Limit: 100}
+	roles, err := cluster.Client.ClusterRoles().List(ctx, ofRuns)
 	if err != nil {
 		return
 	}
@@ -112,31 +114,39 @@ func sweep(ctx context.Context, cluster Cluster) {
 		if !apierrors.IsNotFound(err) && (err != nil || string(found.UID) == job) {
 			continue
 		}
-		background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &role.UID}}
-		if err := cluster.Client.ClusterRoles().Delete(ctx, role.Name, background); err == nil {
-			cluster.logger().Warn("removed a ClusterRole that a run whose Job is gone had left behind", "name", role.Name, "namespace", namespace)
+		if err := cluster.Client.ClusterRoles().Delete(ctx, role.Name, exactly(role.UID)); err == nil {
+			log := cluster.logger()
+			log.Warn("removed the ClusterRole of a run whose Job is gone", "name", role.Name, "namespace", namespace)
 		}
 	}
 }
 
-// An owned object is one of a run's.
+// exactly returns options to delete the object with this UID only.
+func exactly(uid types.UID) metav1.DeleteOptions {
+	options := inBackground()
+	options.Preconditions = &metav1.Preconditions{UID: &uid}
+	return options
+}
+
+// An owned object is an object of a run, with its kind.
 type owned struct {
 	metav1.Object
 	kind kind
 }
 
 func (o owned) remove(ctx context.Context, client kube.Client) error {
-	uid := o.GetUID()
-	options := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &uid}}
-	if err := o.kind.delete(ctx, client, o.GetNamespace(), o.GetName(), options); err != nil && !apierrors.IsNotFound(err) {
+	err := o.kind.delete(ctx, client, o.GetNamespace(), o.GetName(), exactly(o.GetUID()))
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s %s: %w", o.kind.name, o.GetName(), err)
 	}
 	return nil
 }
 
-// found lists the objects of runs in the namespace that the selector matches, and those outside of any that belong to
-// one there. unseen are the kinds that the user may not list.
-func found(ctx context.Context, client kube.Client, namespace, selector string) (objects []owned, unseen []kind, err error) {
+// found returns the objects that the selector matches: those in the namespace, and those outside namespaces that belong
+// to a run in it. unseen are the kinds that the user may not list.
+func found(
+	ctx context.Context, client kube.Client, namespace, selector string,
+) (objects []owned, unseen []kind, err error) {
 	bound := map[string]string{} // namespace, by the name of a ClusterRole
 	for _, k := range deletionOrder() {
 		if !k.outlives {
@@ -167,8 +177,8 @@ func found(ctx context.Context, client kube.Client, namespace, selector string) 
 	return objects, unseen, nil
 }
 
-// namespaceOf is the namespace of the run that the object belongs to. A label names it on objects outside of that
-// namespace. Without the label, as from YAML, it is the namespace of the bound ServiceAccount.
+// namespaceOf returns the namespace of an object's run. Objects outside that namespace have a label with its name.
+// Without the label, as from YAML, it is the namespace of the bound ServiceAccount.
 func namespaceOf(object owned, bound map[string]string) string {
 	if labelled := object.GetLabels()[NamespaceLabel]; labelled != "" {
 		return labelled

@@ -20,12 +20,12 @@ import (
 // TerminationLog is where Kubernetes reads a container's termination message from.
 const TerminationLog = "/dev/termination-log"
 
-// maxTermination is what Kubernetes keeps of a termination message.
+// maxTermination is how many bytes Kubernetes keeps of a termination message.
 // https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
 const maxTermination = 4096
 
-// TerminationMessage renders the first of the values that fits into a termination message as JSON. Give the
-// verdict in full first, and shorter forms of it after.
+// TerminationMessage returns the first of the values that fits into a termination message, as JSON. Give the verdict in
+// full first, and shorter forms after it.
 func TerminationMessage(values ...any) ([]byte, error) {
 	for _, value := range values {
 		text, err := json.Marshal(value)
@@ -39,7 +39,7 @@ func TerminationMessage(values ...any) ([]byte, error) {
 	return nil, fmt.Errorf("termination message: none of %d forms fits into %d bytes", len(values), maxTermination)
 }
 
-// WriteTermination leaves the first of the values that fits in the file at path ([TerminationLog]).
+// WriteTermination writes the first of the values that fits to the file at path ([TerminationLog]).
 func WriteTermination(path string, values ...any) error {
 	text, err := TerminationMessage(values...)
 	if err != nil {
@@ -149,11 +149,14 @@ func findBlock(log io.Reader) ([]string, error) {
 // packWindow is how far back the compressor looks for repetitions: the more, the more memory it takes.
 const packWindow = 1 << 20
 
-// pack compresses what write writes, and returns the length and the SHA-256 of that.
+// pack compresses what write writes. length and sum are the length and the SHA-256 before compression.
 func pack(write func(io.Writer) error) (packed []byte, length int64, sum []byte, err error) {
 	var kept atMost
 	text := base64.NewEncoder(base64.StdEncoding, &kept)
-	encoder, err := zstd.NewWriter(text, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(packWindow))
+	encoder, err := zstd.NewWriter(text,
+		zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(packWindow))
 	if err != nil {
 		return nil, 0, nil, err
 	}
@@ -165,7 +168,7 @@ func pack(write func(io.Writer) error) (packed []byte, length int64, sum []byte,
 	return kept.Bytes(), int64(whole), hash.Sum(nil), nil
 }
 
-// atMost keeps what is written, up to maxLogged bytes.
+// atMost keeps up to maxLogged bytes.
 type atMost struct{ bytes.Buffer }
 
 func (b *atMost) Write(p []byte) (int, error) {

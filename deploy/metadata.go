@@ -1,20 +1,25 @@
 package deploy
 
 import (
-	"cmp"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func (c Config) labels() map[string]string {
-	return map[string]string{"app.kubernetes.io/name": "lapse", ManagedLabel: "lapse", RunLabel: c.Name}
+	return map[string]string{"app.kubernetes.io/name": "lapse", managedLabel: "lapse", RunLabel: c.Name}
 }
 
-// podLabels keep service meshes from adding a proxy. A proxy would retry failed requests, outlive
-// the agent and bring an emptyDir.
+// podMeta returns the labels and annotations of a Pod. They keep service meshes from adding a proxy, which would retry
+// failed requests, outlive the agent and bring an emptyDir.
+func (c Config) podMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Labels:      c.podLabels(),
+		Annotations: map[string]string{"linkerd.io/inject": "disabled"},
+	}
+}
+
 func (c Config) podLabels() map[string]string {
 	all := c.labels()
-	all["sidecar.istio.io/inject"] = cmp.Or(all["sidecar.istio.io/inject"], "false")
+	all["sidecar.istio.io/inject"] = "false"
 	return all
 }
 
@@ -28,7 +33,7 @@ func (c Config) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace, Labels: c.labels()}
 }
 
-// metaIn is of an object in another namespace than the run's. A label names the run's namespace.
+// metaIn returns the metadata of an object in another namespace than the run's. A label names the run's namespace.
 func (c Config) metaIn(namespace string) metav1.ObjectMeta {
 	all := c.labels()
 	all[NamespaceLabel] = c.Namespace

@@ -8,12 +8,12 @@ import (
 const (
 	// RunLabel is on every object of a run; its value is the run's name.
 	RunLabel = "lapse.dev/run"
-	// NamespaceLabel is on a run's objects outside of its Job's namespace. Its value is that namespace.
+	// NamespaceLabel is on a run's objects outside its Job's namespace. Its value is that namespace.
 	NamespaceLabel = "lapse.dev/namespace"
 	// jobAnnotation is on a ClusterRole that [Create] made. Its value is the Job's UID.
 	jobAnnotation = "lapse.dev/job-uid"
-	// ManagedLabel has the value "lapse" on everything this package creates.
-	ManagedLabel = "app.kubernetes.io/managed-by"
+	// managedLabel has the value "lapse" on everything that this package creates.
+	managedLabel = "app.kubernetes.io/managed-by"
 
 	// ContainerName is the name of the agent's container.
 	ContainerName = "lapse"
@@ -31,16 +31,17 @@ const (
 const canaryPart = "canary"
 
 // The environment of the agent's container. The binary is the agent if EnvListen is set.
-// EnvSpec is one value in the environment. Nobody could post it after `kubectl apply`, and a flag that was forgotten on
-// a command line would be silently ignored; an agent refuses fields that it does not know. Linux takes 128 KiB for it.
+//
+// EnvSpec is one value of the environment. After `kubectl apply` nothing could send it to the agent. On a command line
+// a forgotten flag would be ignored silently; here an agent refuses fields that it does not know. Linux allows 128 KiB.
 const (
 	EnvListen    = "LAPSE_LISTEN"   // address of the agent's API: 127.0.0.1:8089
 	EnvDir       = "LAPSE_DIR"      // directory for the recording, to be created
 	EnvHold      = "LAPSE_HOLD"     // how long to wait for retrieval after the end: a Go duration
 	EnvDeadline  = "LAPSE_DEADLINE" // after how long Kubernetes ends the Pod: a Go duration
 	EnvRun       = "LAPSE_RUN"      // the run's name
-	EnvSpec      = "LAPSE_SPEC"     // what the run is to do: what [Config.Spec] holds
-	EnvPrivate   = "LAPSE_PRIVATE"  // its secrets: what [Config.Private] holds
+	EnvSpec      = "LAPSE_SPEC"     // the agent's task: [Config.Spec]
+	EnvPrivate   = "LAPSE_PRIVATE"  // its secrets: [Config.Private]
 	EnvHeader    = "LAPSE_HEADER_"  // begins the name of each header from a Secret: LAPSE_HEADER_0_Authorization
 	EnvEcho      = "LAPSE_ECHO"     // the text to echo, from a Secret
 	EnvTLSCA     = "LAPSE_TLS_CA"   // of a coordinator and its probers, in PEM form: the authority,
@@ -52,7 +53,7 @@ const (
 	EnvNamespace = "POD_NAMESPACE"
 )
 
-// EnvProbe is set for a prober alone: the address of its API, [::]:8090.
+// EnvProbe is set only for a prober: the address of its API, [::]:8090.
 const EnvProbe = "LAPSE_PROBE"
 
 // ProbersName is the name of a run's DaemonSet.

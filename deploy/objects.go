@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 
@@ -16,13 +15,13 @@ import (
 // Objects are all objects of a run.
 type Objects struct {
 	Secret             *corev1.Secret // nil without Private and Probers
-	Keys               *corev1.Secret // nil unless Unattended; empty, the agent fills it
+	Keys               *corev1.Secret // nil unless Unattended; it is empty, and the agent fills it
 	ServiceAccount     *corev1.ServiceAccount
 	Role               *rbacv1.Role
 	RoleBinding        *rbacv1.RoleBinding
-	ClusterRole        *rbacv1.ClusterRole        // nil where the agent reads one namespace, and no nodes
+	ClusterRole        *rbacv1.ClusterRole        // nil if the agent reads one namespace and no nodes
 	ClusterRoleBinding *rbacv1.ClusterRoleBinding // as ClusterRole
-	Elsewhere          []Grant                    // in each of Namespaces; the ClusterRole owns them, for no Job can
+	Elsewhere          []Grant                    // in each of Namespaces; owned by the ClusterRole
 	Job                *batchv1.Job
 	Probers            *appsv1.DaemonSet  // nil without Probers
 	Canary             *appsv1.Deployment // nil without Canary
@@ -30,7 +29,7 @@ type Objects struct {
 	CanaryTwin         *corev1.Service    // nil without Canary
 }
 
-// All lists the objects in the order in which to apply them.
+// All returns the objects in the order in which to apply them.
 func (o Objects) All() []runtime.Object {
 	var all []runtime.Object
 	for _, object := range o.all() {
@@ -48,13 +47,14 @@ func (o Objects) all() []object {
 	return slices.DeleteFunc(all, func(object object) bool { return reflect.ValueOf(object).IsNil() })
 }
 
-// jobFirst lists the objects in the order of creation: the Job before those that it owns.
+// jobFirst returns the objects in the order of creation: the Job before those that it owns.
 func (o Objects) jobFirst() []object {
 	others := slices.DeleteFunc(o.all(), func(object object) bool { return object == o.Job })
 	return append([]object{o.Job}, others...)
 }
 
-// belongTo makes the job the owner of what is in its namespace. The ClusterRole, which it cannot own, has its UID.
+// belongTo makes the job the owner of the objects in its namespace. It annotates the ClusterRole, which it cannot own,
+// with its UID.
 func (o Objects) belongTo(job *batchv1.Job) {
 	for _, object := range o.all() {
 		if object != o.Job && object.GetNamespace() == o.Job.Namespace {
@@ -66,7 +66,7 @@ func (o Objects) belongTo(job *batchv1.Job) {
 	}
 }
 
-// belongToRole makes the ClusterRole the owner of what is outside of the Job's namespace.
+// belongToRole makes the ClusterRole the owner of the objects outside the Job's namespace.
 func (o Objects) belongToRole(role *rbacv1.ClusterRole) {
 	for _, object := range o.all() {
 		if object != o.ClusterRole && object.GetNamespace() != o.Job.Namespace {
@@ -75,13 +75,18 @@ func (o Objects) belongToRole(role *rbacv1.ClusterRole) {
 	}
 }
 
-// owner is a reference to object. The garbage collector deletes objects with such a reference after object is gone.
-// It does not delay the deletion of object (blockOwnerDeletion): that takes further rights.
+// owner returns a reference to object. The garbage collector deletes objects with the reference after object is gone.
+// The reference does not delay the deletion of object (blockOwnerDeletion), because that needs further rights.
 func owner(kind metav1.TypeMeta, object metav1.Object) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: kind.APIVersion, Kind: kind.Kind, Name: object.GetName(), UID: object.GetUID()}
+	return metav1.OwnerReference{
+		APIVersion: kind.APIVersion,
+		Kind:       kind.Kind,
+		Name:       object.GetName(),
+		UID:        object.GetUID(),
+	}
 }
 
-// A Grant lets the agent read a namespace that is not its own.
+// A Grant lets the agent read another namespace than its own.
 type Grant struct {
 	Role        *rbacv1.Role
 	RoleBinding *rbacv1.RoleBinding
@@ -100,7 +105,12 @@ func (c Config) Objects() Objects {
 		Job: c.job(),
 	}
 	if secrets := c.secrets(); len(secrets) > 0 {
-		objects.Secret = &corev1.Secret{TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: c.meta(), Immutable: new(true), Data: secrets}
+		objects.Secret = &corev1.Secret{
+			TypeMeta:   typeMeta("v1", "Secret"),
+			ObjectMeta: c.meta(),
+			Immutable:  new(true),
+			Data:       secrets,
+		}
 	}
 	if c.hasProbers() {
 		objects.Probers = c.daemonSet()
@@ -135,23 +145,23 @@ func (c Config) Objects() Objects {
 	return objects
 }
 
-// secrets are the contents of the run's own Secret.
+// secrets returns the contents of the run's own Secret.
 func (c Config) secrets() map[string][]byte {
 	all := map[string][]byte{}
 	if len(c.Private) > 0 {
 		all[privateKey] = slices.Clone(c.Private)
 	}
 	if len(c.Probers) > 0 && !c.Unattended {
-		maps.Copy(all, map[string][]byte{
-			authorityKey:            slices.Clone(c.Keys.Prober.CA),
-			coordinatorKey + ".crt": slices.Clone(c.Keys.Coordinator.Cert), coordinatorKey + ".key": slices.Clone(c.Keys.Coordinator.Key),
-			proberKey + ".crt": slices.Clone(c.Keys.Prober.Cert), proberKey + ".key": slices.Clone(c.Keys.Prober.Key),
-		})
+		all[authorityKey] = slices.Clone(c.Keys.Prober.CA)
+		all[coordinatorKey+".crt"] = slices.Clone(c.Keys.Coordinator.Cert)
+		all[coordinatorKey+".key"] = slices.Clone(c.Keys.Coordinator.Key)
+		all[proberKey+".crt"] = slices.Clone(c.Keys.Prober.Cert)
+		all[proberKey+".key"] = slices.Clone(c.Keys.Prober.Key)
 	}
 	return all
 }
 
-// emptyKeys is the Secret that probers wait for: the kubelet starts a container only when the Secrets of its
+// emptyKeys returns the Secret that probers wait for: the kubelet does not start a container before the Secrets of its
 // environment have their keys.
 func (c Config) emptyKeys() *corev1.Secret {
 	meta := c.meta()

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// affinity keeps the agent off the nodes to be drained, and off those of the Service if possible.
+// affinity keeps the agent off the nodes to be drained and, if possible, off the nodes of the Service.
 //
-// The latter is a preference among nodes and not an anti-affinity to the Service's Pods. The scheduler applies
-// a preferred pod anti-affinity in both directions: it would keep the Service's replacement Pods away from the
-// agent's node, and so change the measured drain.
+// The latter is a preference among nodes, not an anti-affinity to the Service's Pods. The scheduler applies a preferred
+// pod anti-affinity in both directions: it would keep the Service's replacement Pods away from the agent's node, and so
+// change the measured drain.
 func (c Config) affinity() *corev1.Affinity {
 	if len(c.AvoidNodes)+len(c.SpareNodes) == 0 {
 		return nil
@@ -31,8 +31,8 @@ func (c Config) affinity() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: node}
 }
 
-// notNamed matches every node but these. It compares names, because the label kubernetes.io/hostname
-// may differ. The API allows one value per requirement on a name.
+// notNamed returns a term that matches every node except these. It compares names, because the label
+// kubernetes.io/hostname may differ. The API allows one value per requirement on a name.
 func notNamed(nodes []string) corev1.NodeSelectorTerm {
 	var term corev1.NodeSelectorTerm
 	for _, node := range nodes {
@@ -43,7 +43,7 @@ func notNamed(nodes []string) corev1.NodeSelectorTerm {
 	return term
 }
 
-// proberAffinity keeps the probers to the nodes to measure from; nil where these are all.
+// proberAffinity restricts the probers to the nodes to measure from. It returns nil if these are all nodes.
 func (c Config) proberAffinity() *corev1.Affinity {
 	var nodes *corev1.NodeSelector
 	switch {
@@ -57,14 +57,21 @@ func (c Config) proberAffinity() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: nodes}}
 }
 
-// labelled matches the nodes that a label selector selects.
+// operators are the operators of label selectors, as node selectors name them.
+var operators = map[selection.Operator]corev1.NodeSelectorOperator{
+	selection.In:           corev1.NodeSelectorOpIn,
+	selection.Equals:       corev1.NodeSelectorOpIn,
+	selection.DoubleEquals: corev1.NodeSelectorOpIn,
+	selection.NotIn:        corev1.NodeSelectorOpNotIn,
+	selection.NotEquals:    corev1.NodeSelectorOpNotIn,
+	selection.Exists:       corev1.NodeSelectorOpExists,
+	selection.DoesNotExist: corev1.NodeSelectorOpDoesNotExist,
+	selection.GreaterThan:  corev1.NodeSelectorOpGt,
+	selection.LessThan:     corev1.NodeSelectorOpLt,
+}
+
+// labelled returns a selector of the nodes that a label selector selects.
 func labelled(nodes labels.Selector) *corev1.NodeSelector {
-	operators := map[selection.Operator]corev1.NodeSelectorOperator{
-		selection.In: corev1.NodeSelectorOpIn, selection.Equals: corev1.NodeSelectorOpIn, selection.DoubleEquals: corev1.NodeSelectorOpIn,
-		selection.NotIn: corev1.NodeSelectorOpNotIn, selection.NotEquals: corev1.NodeSelectorOpNotIn,
-		selection.Exists: corev1.NodeSelectorOpExists, selection.DoesNotExist: corev1.NodeSelectorOpDoesNotExist,
-		selection.GreaterThan: corev1.NodeSelectorOpGt, selection.LessThan: corev1.NodeSelectorOpLt,
-	}
 	var term corev1.NodeSelectorTerm
 	requirements, _ := nodes.Requirements()
 	for _, r := range requirements {
@@ -75,18 +82,21 @@ func labelled(nodes labels.Selector) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}
 }
 
-// named matches these nodes alone. The API allows one value per requirement on a name, so each has a term.
+// named returns a selector of these nodes. The API allows one value per requirement on a name, so each has a term.
 func named(nodes []string) *corev1.NodeSelector {
 	selector := &corev1.NodeSelector{}
 	for _, node := range nodes {
-		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
-			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
-		}})
+		is := corev1.NodeSelectorRequirement{
+			Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node},
+		}
+		term := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{is}}
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, term)
 	}
 	return selector
 }
 
-// ProberNode is the node of a prober's Pod, scheduled or not: the DaemonSet's controller writes it into the Pod.
+// ProberNode returns the node of a prober's Pod. It works before the Pod is scheduled, because the DaemonSet's
+// controller writes the node into the Pod's affinity.
 func ProberNode(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
 		return pod.Spec.NodeName

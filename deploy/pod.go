@@ -10,29 +10,28 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/deploy/agent"
 )
 
-// DefaultCPU is what an agent uses at the default rates: 0.23 to 0.35 of a core, measured in a virtual machine of 2
-// cores. The kernel divides a busy node's CPU among its Pods by their requests.
+// DefaultCPU is the CPU that an agent uses at the default rates: 0.23 to 0.35 of a core, measured in a virtual machine
+// of 2 cores. The kernel divides a busy node's CPU among its Pods by their requests.
 const DefaultCPU = "300m"
 
-// 6 h at 2000 requests per second are a recording of 65 MB.
+// A recording of 6 h at 2000 requests per second has 65 MB.
 const (
 	memoryRequest  = "128Mi"
 	memoryLimit    = "512Mi"
-	softMemory     = "208MiB" // GOMEMLIMIT: above it Go collects garbage more often; a run that needs more memory raises it
+	softMemory     = "208MiB" // GOMEMLIMIT: above it Go collects garbage more often. A larger run raises it.
 	storageRequest = "256Mi"
 
-	ttlAfterFinished = time.Hour   // so long the log of a finished run can be read
+	ttlAfterFinished = time.Hour   // how long the log of a finished run can be read
 	terminationGrace = time.Minute // after SIGTERM the agent ends the run, judges it, prints the result and exits
 
 	user = 65532 // "nonroot" of distroless images; the image has no passwd file to look it up in
 )
 
-// MostMemory is how many bytes the agent may use in all. It is below the container's limit of 512 MiB.
+// MostMemory is how many bytes the agent may use, below the container's limit of 512 MiB.
 const MostMemory = 450 << 20
 
 func (c Config) job() *batchv1.Job {
@@ -52,23 +51,17 @@ func (c Config) job() *batchv1.Job {
 // seconds rounds d up to whole seconds.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// podTemplate is the agent's Pod.
+// podTemplate returns the agent's Pod.
 //
-// It has no volumes: with an emptyDir `kubectl drain` of its node would refuse, and the instrument
-// must not change the experiment. So the recording is in the container's writable layer, and
-// the root file system is not read-only. Everything else satisfies the "restricted" Pod Security
-// Standard. There are no tolerations and no PodDisruptionBudget: the scheduler and a drain treat the Pod as any
-// other. No annotation keeps an autoscaler off its node (cluster-autoscaler's safe-to-evict: "false",
-// Karpenter's do-not-disrupt): a measured scale-down would spare the node that Lapse is on. An agent that is
-// evicted ends its run and delivers what it has.
+// It has no volumes: `kubectl drain` would refuse to drain a node with an emptyDir, and the instrument must not change
+// the experiment. So the recording is in the container's writable layer, and the root file system is not read-only.
+// Everything else meets the "restricted" Pod Security Standard. There are no tolerations and no PodDisruptionBudget:
+// the scheduler and a drain treat the Pod like any other. No annotation keeps an autoscaler off its node
+// (cluster-autoscaler's safe-to-evict: "false", Karpenter's do-not-disrupt), because a measured scale-down would then
+// spare the node that Lapse is on. An agent that is evicted ends its run and delivers what it has.
 func (c Config) podTemplate() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{
-			Labels: c.podLabels(),
-			Annotations: map[string]string{
-				"linkerd.io/inject": "disabled", // see podLabels
-			},
-		},
+		ObjectMeta: c.podMeta(),
 		Spec: corev1.PodSpec{
 			ServiceAccountName:            c.Name,
 			RestartPolicy:                 corev1.RestartPolicyNever,
@@ -82,7 +75,7 @@ func (c Config) podTemplate() corev1.PodTemplateSpec {
 	}
 }
 
-// restricted is what the "restricted" Pod Security Standard demands of a Pod.
+// restricted returns the security context that the "restricted" Pod Security Standard demands.
 func restricted() *corev1.PodSecurityContext {
 	return &corev1.PodSecurityContext{
 		RunAsNonRoot:   new(true),
@@ -98,7 +91,7 @@ func (c Config) container() corev1.Container {
 	return container
 }
 
-// measuring is a container that measures.
+// measuring returns a container that measures.
 func (c Config) measuring(environment []corev1.EnvVar, args ...string) corev1.Container {
 	return corev1.Container{
 		Name:            ContainerName,
@@ -134,7 +127,7 @@ func (c Config) environment() []corev1.EnvVar {
 		env = append(env, c.keyEnv(coordinatorKey)...)
 	}
 	if len(c.Spec) > 0 {
-		// In a value Kubernetes replaces $(NAME). JSON writes a dollar so that there is none.
+		// Kubernetes replaces $(NAME) in a value, so the dollar is escaped.
 		env = append(env, corev1.EnvVar{Name: EnvSpec, Value: strings.ReplaceAll(string(c.Spec), "$", `\u0024`)})
 	}
 	if len(c.Private) > 0 {
@@ -146,7 +139,7 @@ func (c Config) environment() []corev1.EnvVar {
 	return env
 }
 
-// commonEnv has a process's place, and its soft memory limit.
+// commonEnv returns the environment that says where a process runs, and its soft memory limit.
 func commonEnv() []corev1.EnvVar {
 	return []corev1.EnvVar{
 		fieldEnv(EnvNode, "spec.nodeName"),
@@ -156,18 +149,20 @@ func commonEnv() []corev1.EnvVar {
 	}
 }
 
-// keyEnv has the keys of one side.
+// keyEnv returns the environment with the keys of one side.
 func (c Config) keyEnv(side string) []corev1.EnvVar {
 	secret := c.Name
 	if c.Unattended {
 		secret = KeysName(c.Name)
 	}
 	return []corev1.EnvVar{
-		secretEnv(EnvTLSCA, secret, authorityKey), secretEnv(EnvTLSCert, secret, side+".crt"), secretEnv(EnvTLSKey, secret, side+".key"),
+		secretEnv(EnvTLSCA, secret, authorityKey),
+		secretEnv(EnvTLSCert, secret, side+".crt"),
+		secretEnv(EnvTLSKey, secret, side+".key"),
 	}
 }
 
-// headers turn the keys of Secrets into variables. A number distinguishes the same key of several Secrets.
+// headers turns the keys of Secrets into variables. A number distinguishes the same key of several Secrets.
 func (c Config) headers() []corev1.EnvFromSource {
 	var from []corev1.EnvFromSource
 	for i, name := range c.HeadersFrom {
@@ -180,18 +175,16 @@ func (c Config) headers() []corev1.EnvFromSource {
 }
 
 func secretEnv(name, secret, key string) corev1.EnvVar {
-	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
-		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key},
-	}}
+	ref := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key}
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: ref}}
 }
 
 func fieldEnv(name, path string) corev1.EnvVar {
-	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
-		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path},
-	}}
+	ref := &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: ref}}
 }
 
-// resources has no CPU limit: throttling would appear as latency.
+// resources sets no CPU limit, because throttling would look like latency.
 func (c Config) resources() corev1.ResourceRequirements {
 	requests := corev1.ResourceList{
 		corev1.ResourceCPU:              c.cpu(),
@@ -207,7 +200,7 @@ func (c Config) resources() corev1.ResourceRequirements {
 	}
 }
 
-// cpu is the Pod's request. One that CheckCPU refuses is the default.
+// cpu returns the Pod's request, or the default for one that CheckCPU refuses.
 func (c Config) cpu() resource.Quantity {
 	q, err := resource.ParseQuantity(cmp.Or(c.CPU, DefaultCPU))
 	if err != nil {

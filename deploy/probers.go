@@ -10,20 +10,22 @@ import (
 	"lapse/deploy/agent"
 )
 
-// daemonSet runs a prober on each of the chosen nodes. A drain leaves its Pods in place, so that the drained node
-// goes on measuring.
+// daemonSet returns a DaemonSet that runs a prober on each of the chosen nodes. A drain leaves its Pods in place, so
+// that the drained node goes on measuring.
 //
 // The Pods have no rights and no token: they measure and serve the run's coordinator. They tolerate every taint,
-// because a run measures from nodes that are cordoned, drained or not ready.
+// because a run also measures from nodes that are cordoned, drained or not ready.
 func (c Config) daemonSet() *appsv1.DaemonSet {
 	meta := c.meta()
 	meta.Name = ProbersName(c.Name)
+	podMeta := c.podMeta()
+	podMeta.Labels = c.proberLabels()
 	return &appsv1.DaemonSet{
 		TypeMeta: typeMeta("apps/v1", "DaemonSet"), ObjectMeta: meta,
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{RunLabel: c.Name, PartLabel: ProberPart}},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: c.proberLabels(), Annotations: map[string]string{"linkerd.io/inject": "disabled"}},
+				ObjectMeta: podMeta,
 				Spec: corev1.PodSpec{
 					AutomountServiceAccountToken:  new(false),
 					TerminationGracePeriodSeconds: new(seconds(terminationGrace)),

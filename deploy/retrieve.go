@@ -16,27 +16,27 @@ import (
 	"lapse/timeline"
 )
 
-// The ways a result comes home, best first.
+// Where a result is fetched from, best first.
 const (
 	FromAgent       = "agent"               // the whole recording
 	FromLog         = "log"                 // the judged timeline
 	FromTermination = "termination message" // the verdict only
 )
 
-// Retrieved is what was fetched of a run.
+// Retrieved is the fetched result of a run.
 type Retrieved struct {
-	From     string          // one of the ways above
+	From     string          // one of the above
 	Pod      string          // the agent's Pod
 	Receipt  record.Receipt  // FromAgent: of the recording
 	Timeline []byte          // FromLog: timeline.json
-	Verdict  json.RawMessage // FromTermination: what the agent left of its verdict
-	Failed   []error         // why better ways were no use
+	Verdict  json.RawMessage // FromTermination: the verdict as far as it fits
+	Failed   []error         // why better ways failed
 }
 
-// Retrieve brings a run's result home by the best way there is. The recording goes to w, behind what w already has of
-// it, which have reads (nil: nothing). If it comes whole, and is safe (w.Keep, if w is a [Keeper], succeeds), the agent
-// gets leave to end. Retrieve waits for a run that has not started, and follows one to its end. A recording that breaks
-// off stays in w as far as it came.
+// Retrieve fetches a run's result in the best way that works. It appends the recording to w; have reads what w already
+// has of it (nil: nothing). If the recording is whole and safe (w.Keep succeeds, if w is a [Keeper]), the agent ends.
+// Retrieve waits for a run that has not started, and follows a run to its end. If the recording breaks off, w has what
+// has come.
 func Retrieve(ctx context.Context, run *Run, have io.Reader, w io.Writer) (Retrieved, error) {
 	pod, err := run.startedPod(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func Retrieve(ctx context.Context, run *Run, have io.Reader, w io.Writer) (Retri
 	return bring(ctx, run, pod, holder, fromLog, fromTermination)
 }
 
-// startedPod returns the run's Pod, nil for none. It waits for one that is not there or does not run yet.
+// startedPod returns the run's Pod, or nil. It waits until the Pod exists and runs.
 func (r *Run) startedPod(ctx context.Context) (*corev1.Pod, error) {
 	pod, err := r.Pod(ctx)
 	if err != nil || !r.isToStart(pod) {
@@ -66,8 +66,8 @@ func (r *Run) startedPod(ctx context.Context) (*corev1.Pod, error) {
 	return pod, err // it may have ended meanwhile
 }
 
-// RetrieveEnded brings home what a run's Pod has left that runs no more: the timeline in its log, else the verdict.
-// If it has left neither, the error is [ErrNothingLeft].
+// RetrieveEnded fetches what the Pod of a run that has ended has left: the timeline in its log, else the verdict. If
+// there is neither, the error is [ErrNothingLeft].
 func RetrieveEnded(ctx context.Context, run *Run) (Retrieved, error) {
 	pod, err := run.Pod(ctx)
 	if err != nil {
@@ -79,14 +79,16 @@ func RetrieveEnded(ctx context.Context, run *Run) (Retrieved, error) {
 	return bring(ctx, run, pod, fromLog, fromTermination)
 }
 
-// ErrNothingLeft says that a Pod ended without a timeline in its log and a verdict in its termination message: there is
-// nothing more to fetch.
+// ErrNothingLeft says that a Pod ended without a timeline in its log and without a verdict in its termination message:
+// there is nothing to fetch.
 var ErrNothingLeft = errors.New("the Pod has left no result")
 
-// A way brings a result home.
+const nothingLeftHint = "nothing is left of it in the cluster: was it fetched before, or by somebody else?"
+
+// A way fetches a result.
 type way func(context.Context, *Run, *corev1.Pod, *Retrieved) error
 
-// bring takes the first of the ways that leads anywhere.
+// bring returns the result of the first way that works.
 func bring(ctx context.Context, run *Run, pod *corev1.Pod, ways ...way) (Retrieved, error) {
 	result := Retrieved{Pod: pod.Name}
 	for _, way := range ways {
@@ -101,10 +103,13 @@ func bring(ctx context.Context, run *Run, pod *corev1.Pod, ways ...way) (Retriev
 	}
 	failed := errors.Join(result.Failed...)
 	if !isRunning(pod) && errors.Is(failed, errNoTimeline) && errors.Is(failed, errNoVerdict) {
-		failed = hint.Add("nothing is left of it in the cluster: was it fetched before, or by somebody else?", errors.Join(ErrNothingLeft, failed))
+		failed = hint.Add(nothingLeftHint, errors.Join(ErrNothingLeft, failed))
 	}
 	return result, fmt.Errorf("retrieve run %s: %w", run.Name, failed)
 }
+
+const stillGoesOn = "run %s still goes on (%s); it is followed to its end. " +
+	"`lapse stop -n %s %s` ends it now and keeps its data"
 
 func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, have io.Reader, w io.Writer, result *Retrieved) error {
 	if !isRunning(pod) {
@@ -122,8 +127,7 @@ func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, have io.Reader, w
 		return err
 	}
 	if status.Phase != timeline.PhaseEnded {
-		run.notify(fmt.Sprintf("run %s still goes on (%s); it is followed to its end. `lapse stop -n %s %s` ends it now, with its data kept",
-			run.Name, status.Phase, run.Namespace, run.Name))
+		run.notify(fmt.Sprintf(stillGoesOn, run.Name, status.Phase, run.Namespace, run.Name))
 	}
 	receipt, err := client.Continue(ctx, have, w)
 	if err != nil {
@@ -139,8 +143,8 @@ func fromAgent(ctx context.Context, run *Run, pod *corev1.Pod, have io.Reader, w
 	return nil
 }
 
-// A Keeper makes sure that what was written to it survives this process, and that it is the recording of which the
-// receipt is. Until it does, the Pod holds the only copy.
+// A Keeper makes sure that what was written to it survives this process and matches the receipt. Until then the Pod has
+// the only copy.
 type Keeper interface{ Keep(record.Receipt) error }
 
 func keepSafe(w io.Writer, receipt record.Receipt) error {

@@ -20,7 +20,7 @@ type MissingRight struct {
 	Reason    string // the authorizer's, if it gave one
 }
 
-// CanI is the kubectl command that asks for the right.
+// CanI returns the kubectl command that checks the right.
 func (m MissingRight) CanI() string {
 	line := "kubectl auth can-i " + m.Verb + " " + qualified(m.Resource, m.Group)
 	if m.Subresource != "" {
@@ -46,13 +46,14 @@ func (e *RightsError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// NoRights returns a [RightsError], with what to do about it.
-func NoRights(missing []MissingRight) error {
-	return hint.Add("ask for the role \"admin\" in this namespace, or for just these rights, or let someone who has them apply the output of `lapse gen`; or measure a URL from here", &RightsError{missing})
-}
+const noRightsHint = "ask for the role \"admin\" in this namespace, or for just these rights, " +
+	"or let someone who has them apply the output of `lapse gen`; or measure a URL from here"
 
-// Without takes those of the missing rights out of the configuration that it can do without. It returns the resources
-// that the agent will not watch, and the rights without which it cannot measure.
+// NoRights returns a [RightsError] with a hint.
+func NoRights(missing []MissingRight) error { return hint.Add(noRightsHint, &RightsError{missing}) }
+
+// Without changes the configuration to need fewer rights, as far as it can do without the missing ones. It returns the
+// resources that the agent will not watch, and the missing rights without which it cannot measure.
 func (c *Config) Without(missing []MissingRight) (unwatched []string, needed []MissingRight) {
 	for _, m := range missing {
 		switch {
@@ -67,10 +68,10 @@ func (c *Config) Without(missing []MissingRight) (unwatched []string, needed []M
 	return unwatched, needed
 }
 
-// CheckRights returns the rights for a run in the namespace that the user lacks. [Config.Without] takes out those
-// that a run can do without. The error is set only if the cluster does not answer.
+// CheckRights returns the rights for a run in the namespace that the user lacks. A run can do without some of them: see
+// [Config.Without]. It returns an error only if the cluster does not answer.
 //
-// The rights of the agent itself are among them: nobody can grant a right they do not have.
+// It also checks the agent's rights, because users can grant only rights that they have.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
 func CheckRights(ctx context.Context, client kube.Client, namespace string, need Needs) ([]MissingRight, error) {
 	missing, err := lacking(ctx, client, namespace, neededRights(need))
@@ -94,8 +95,9 @@ func CheckRights(ctx context.Context, client kube.Client, namespace string, need
 	return missing, nil
 }
 
-// lacking are those of the rights that the user does not have in a namespace; empty: in all.
-func lacking(ctx context.Context, client kube.Client, namespace string, rights []Right) (missing []MissingRight, err error) {
+// lacking returns the rights that the user does not have in a namespace; empty: in all.
+func lacking(ctx context.Context, client kube.Client, namespace string, rights []Right) ([]MissingRight, error) {
+	var missing []MissingRight
 	known := knownRules(ctx, client, namespace)
 	for _, right := range rights {
 		if !right.Cluster && covered(known, right) {
@@ -112,9 +114,9 @@ func lacking(ctx context.Context, client kube.Client, namespace string, rights [
 	return missing, nil
 }
 
-// neededRights lists what the user of the command line needs. Lapse tries some more calls that may fail: it deletes
-// Role, RoleBinding and ServiceAccount at once, which go with the Job anyway; it reads nodes to place the Job; it
-// deletes ClusterRoles that a crash has left.
+// neededRights returns the rights that the user of the command line needs. Some more calls may fail without harm: Lapse
+// deletes Role, RoleBinding and ServiceAccount at once, although they are deleted with the Job anyway; it reads nodes
+// to place the Job; it deletes ClusterRoles that a crash has left.
 func neededRights(of Needs) []Right {
 	var inside, outside []Right
 	for _, k := range kinds {
@@ -124,11 +126,14 @@ func neededRights(of Needs) []Right {
 			inside = append(inside, k.rights(of)...)
 		}
 	}
-	if of.Canary {
-		inside = append(inside, reason{verbs: "get list delete", purpose: "to change its endpoints"}.rights(Right{Resource: "pods"})...)
+	need := func(to Right, verbs, purpose string) {
+		inside = append(inside, reason{verbs: verbs, purpose: purpose}.rights(to)...)
 	}
-	inside = append(inside, reason{verbs: "create", purpose: "to reach the agent"}.rights(Right{Resource: "pods", Subresource: "portforward"})...)
-	inside = append(inside, reason{verbs: "get", purpose: "to retrieve a result"}.rights(Right{Resource: "pods", Subresource: "log"})...)
+	if of.Canary {
+		need(Right{Resource: "pods"}, "get list delete", "to change its endpoints")
+	}
+	need(Right{Resource: "pods", Subresource: "portforward"}, "create", "to reach the agent")
+	need(Right{Resource: "pods", Subresource: "log"}, "get", "to retrieve a result")
 	inside = append(inside, readRights()...)
 	if of.Nodes {
 		outside = append(outside, granted(nodes).rights(Right{Resource: nodes, Cluster: true})...)
@@ -136,12 +141,14 @@ func neededRights(of Needs) []Right {
 	return append(inside, outside...)
 }
 
-// readRights are those of the agent in a namespace. The user needs them as well.
+const toGrant = "to grant it to the agent: only rights that one has can be granted"
+
+// readRights returns the rights that the agent needs in a namespace. The user needs them as well.
 func readRights() []Right {
 	var rights []Right
+	look := reason{verbs: readVerbs, purpose: "to look before the run, and " + toGrant}
 	for _, rule := range needed() {
 		for _, resource := range rule.Resources {
-			look := reason{verbs: readVerbs, purpose: "to look before the run, and to grant it to the agent: only rights that one has can be granted"}
 			rights = append(rights, look.rights(Right{Group: rule.APIGroups[0], Resource: resource})...)
 		}
 	}
@@ -153,12 +160,10 @@ func readRights() []Right {
 	return rights
 }
 
-// granted is what the agent reads and can do without.
-func granted(lane string) reason {
-	return reason{verbs: readVerbs, purpose: "to grant it to the agent: only rights that one has can be granted", lane: lane}
-}
+// granted returns the reason for a right to read that the agent can do without.
+func granted(lane string) reason { return reason{verbs: readVerbs, purpose: toGrant, lane: lane} }
 
-// elsewhereRights are those that the user needs in each other namespace that the agent reads.
+// elsewhereRights returns the rights that the user needs in each other namespace that the agent reads.
 func elsewhereRights() []Right {
 	var rights []Right
 	for _, k := range kinds {
@@ -169,8 +174,8 @@ func elsewhereRights() []Right {
 	return append(rights, readRights()...)
 }
 
-// knownRules asks once for all rules in the namespace, which saves most single questions. The answer
-// may be incomplete: lacking asks for rights that are not in it.
+// knownRules returns the user's rules in the namespace, with one request instead of many. They may be incomplete, so
+// lacking asks about rights that are not among them.
 func knownRules(ctx context.Context, client kube.Client, namespace string) []authv1.ResourceRule {
 	review, err := client.SelfSubjectRulesReviews().Create(ctx, &authv1.SelfSubjectRulesReview{
 		Spec: authv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
@@ -197,9 +202,14 @@ func has(list []string, value string) bool {
 	return slices.Contains(list, value) || slices.Contains(list, "*")
 }
 
-func ask(ctx context.Context, client kube.Client, namespace string, right Right) (authv1.SubjectAccessReviewStatus, error) {
+type rightStatus = authv1.SubjectAccessReviewStatus
+
+func ask(ctx context.Context, client kube.Client, namespace string, right Right) (rightStatus, error) {
 	attributes := &authv1.ResourceAttributes{
-		Verb: right.Verb, Group: right.Group, Resource: right.Resource, Subresource: right.Subresource,
+		Verb:        right.Verb,
+		Group:       right.Group,
+		Resource:    right.Resource,
+		Subresource: right.Subresource,
 	}
 	if !right.Cluster {
 		attributes.Namespace = namespace
@@ -208,7 +218,7 @@ func ask(ctx context.Context, client kube.Client, namespace string, right Right)
 		Spec: authv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return authv1.SubjectAccessReviewStatus{}, fmt.Errorf("ask for the right to %s %s: %w", right.Verb, right.Resource, err)
+		return rightStatus{}, fmt.Errorf("ask for the right to %s %s: %w", right.Verb, right.Resource, err)
 	}
 	return review.Status, nil
 }

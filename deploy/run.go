@@ -25,8 +25,8 @@ type Cluster struct {
 	Logger *slog.Logger // optional
 	Notify func(string) // optional: gets a sentence about what a call waits for; it must not block
 
-	// CreateWait is how long to wait until the Job has created its Pod; 0: without limit. A Pod that is there may take
-	// as long as it needs to pull its image.
+	// CreateWait is how long to wait until the Job has created its Pod; 0 is no limit. An existing Pod may take as long
+	// as it needs to pull its image.
 	CreateWait time.Duration
 }
 
@@ -55,8 +55,8 @@ type Run struct {
 	Namespace string
 	Name      string
 	Job       *batchv1.Job // as it was when created or found
-	created   bool         // by [Create]: what is in the namespace goes with the Job
-	outline   Config       // by [Create]: its objects, without their contents
+	created   bool         // by [Create]: the Job owns the objects in its namespace
+	outline   Config       // by [Create]: the objects, without their contents
 }
 
 // A NoRunError says that no run has that name.
@@ -99,7 +99,7 @@ func List(ctx context.Context, cluster Cluster, namespace string) ([]*Run, error
 
 func (r *Run) selector() string { return RunLabel + "=" + r.Name }
 
-// owns reports whether the Pod is of this run's Job, and not of an earlier one of the same name.
+// owns reports whether the Pod belongs to this run's Job, and not to an earlier one of the same name.
 func (r *Run) owns(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, r.Job) }
 
 // Pod returns the run's Pod, the youngest if there are several, or nil if there is none.
@@ -118,7 +118,7 @@ func (r *Run) Pod(ctx context.Context) (*corev1.Pod, error) {
 	return &youngest, nil
 }
 
-// AskStatus asks the run's agent for its status, again and again until ctx ends.
+// AskStatus returns the status of the run's agent. It repeats failed requests until ctx ends.
 func (r *Run) AskStatus(ctx context.Context) (agent.Status, error) {
 	client, err := r.Agent(ctx)
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *Run) Agent(ctx context.Context) (*agent.Client, error) {
 	return tunnel.Client(), nil
 }
 
-// A NotStartedError says that a run's Pod is not there yet, or does not run yet.
+// A NotStartedError says that a run's Pod does not exist yet, or does not run yet.
 type NotStartedError struct{ Run, WaitsFor string }
 
 func (e *NotStartedError) Error() string {
@@ -166,9 +166,10 @@ func (r *Run) isToStart(pod *corev1.Pod) bool {
 		return !HasEnded(r.Job)
 	}
 	begun := isRunning(pod) || agentEnding(pod) != nil
-	return !begun && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
+	ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	return !begun && !ended && pod.DeletionTimestamp == nil
 }
 
 func noPod(run *Run) error {
-	return hint.Errorf("its result went with it, if nobody fetched it", "run %s has no Pod any more", run.Name)
+	return hint.Errorf("its result is lost, unless somebody has fetched it", "run %s has no Pod any more", run.Name)
 }

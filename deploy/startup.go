@@ -55,7 +55,7 @@ func (r *Run) WaitMeasuring(ctx context.Context) (*agent.Client, *agent.Tunnel, 
 	if err := r.waitMeasuring(ctx, client); err != nil {
 		return nil, nil, err
 	}
-	client.Logger = r.Logger // not before: until it listens, refused connections are no news
+	client.Logger = r.Logger // only now: until the agent listens, refused connections are expected
 	return client, tunnel, nil
 }
 
@@ -96,8 +96,9 @@ func isStartError(err error) bool {
 func (r *Run) waitCanary(ctx context.Context) error {
 	r.notify(waiting + "the Pods of Service " + CanaryName(r.Name) + " to be ready")
 	last := ""
+	ofCanary := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + CanaryName(r.Name)}
 	err := wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
-		slices, err := r.Client.EndpointSlices(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + CanaryName(r.Name)})
+		slices, err := r.Client.EndpointSlices(r.Namespace).List(ctx, ofCanary)
 		if err != nil {
 			return false, fmt.Errorf("wait for the canary's endpoints: %w", err)
 		}
@@ -133,15 +134,18 @@ func (r *Run) waitCanary(ctx context.Context) error {
 	return err
 }
 
-// judgeCanary returns why the canary's Pods cannot be created, or puts into last what keeps them from it so far.
+// judgeCanary returns why the canary's Pods cannot be created. If a later attempt may succeed, it sets last to why not
+// yet.
 func (r *Run) judgeCanary(ctx context.Context, last *string) error {
 	events, err := r.Client.Events(r.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + creationFailed})
 	if err != nil {
-		return nil // without the right to read Events nothing is known of it
+		return nil // without the right to read Events the reason is unknown
 	}
 	for i := range events.Items {
 		event := &events.Items[i]
-		if of := event.InvolvedObject; of.Kind != "ReplicaSet" || !strings.HasPrefix(of.Name, CanaryName(r.Name)+"-") || event.Reason != creationFailed {
+		of := event.InvolvedObject
+		canarys := of.Kind == "ReplicaSet" && strings.HasPrefix(of.Name, CanaryName(r.Name)+"-")
+		if !canarys || event.Reason != creationFailed {
 			continue
 		}
 		if why := judgeEvent(event); why != nil {
@@ -208,20 +212,24 @@ func (r *Run) failsToCreate(event *corev1.Event) bool {
 	return event.InvolvedObject.UID == r.Job.UID && event.Reason == creationFailed
 }
 
-// notCreated is the error of a run whose Job has not created its Pod in time.
+const notCreatedHint = "what the message names has to answer again; --wait 5m waits longer. " +
+	"Without a message, ask whether the cluster's Job controller works"
+
+// notCreated returns the error of a run whose Job has not created its Pod in time.
 func (r *Run) notCreated(waitedFor string) error {
-	return refusal(creationFailed, fmt.Sprintf("waited %s (--wait) for %s", r.CreateWait, waitedFor),
-		"what the message names has to answer again; --wait 5m waits longer. Without a message, ask whether the cluster's Job controller works")
+	return refusal(creationFailed, fmt.Sprintf("waited %s (--wait) for %s", r.CreateWait, waitedFor), notCreatedHint)
 }
 
-// informers send each change of the run: a *corev1.Pod, a *batchv1.Job, a *corev1.Event, or one
+// informers returns informers that send each change of the run: a *corev1.Pod, a *batchv1.Job, a *corev1.Event, or one
 // of them wrapped in deleted. Changes that the user may not watch are missing.
 func (r *Run) informers(ctx context.Context, changes chan<- any) []cache.SharedIndexInformer {
-	ofJob := "involvedObject.kind=Job,involvedObject.name=" + r.Name
+	pods := metav1.ListOptions{LabelSelector: r.selector()}
+	job := metav1.ListOptions{FieldSelector: "metadata.name=" + r.Name}
+	events := metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + r.Name}
 	all := []cache.SharedIndexInformer{
-		informer(r.Client, r.Client.Pods(r.Namespace), &corev1.Pod{}, metav1.ListOptions{LabelSelector: r.selector()}),
-		informer(r.Client, r.Client.Jobs(r.Namespace), &batchv1.Job{}, metav1.ListOptions{FieldSelector: "metadata.name=" + r.Name}),
-		informer(r.Client, r.Client.Events(r.Namespace), &corev1.Event{}, metav1.ListOptions{FieldSelector: ofJob}),
+		informer(r.Client, r.Client.Pods(r.Namespace), &corev1.Pod{}, pods),
+		informer(r.Client, r.Client.Jobs(r.Namespace), &batchv1.Job{}, job),
+		informer(r.Client, r.Client.Events(r.Namespace), &corev1.Event{}, events),
 	}
 	send := func(change any) {
 		select {
@@ -243,8 +251,10 @@ func (r *Run) informers(ctx context.Context, changes chan<- any) []cache.SharedI
 	return all
 }
 
-// informer follows those of the client's objects that only selects. object is any of their kind.
-func informer[T, L runtime.Object](client kube.Client, objects kube.Objects[T, L], object T, only metav1.ListOptions) cache.SharedIndexInformer {
+// informer returns an informer of the client's objects that only selects. object is any of their kind.
+func informer[T, L runtime.Object](
+	client kube.Client, objects kube.Objects[T, L], object T, only metav1.ListOptions,
+) cache.SharedIndexInformer {
 	selected := func(o metav1.ListOptions) metav1.ListOptions {
 		o.LabelSelector, o.FieldSelector = only.LabelSelector, only.FieldSelector
 		return o

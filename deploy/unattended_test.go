@@ -89,7 +89,7 @@ func TestKeysAreHandedOutToTheProbersAlone(t *testing.T) {
 func TestKeysWithoutTheirSecretAreRefused(t *testing.T) {
 	cluster, _ := fakeCluster(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "lapse-abcde", Namespace: "shop"}})
 	_, err := HandOutKeys(t.Context(), cluster.Client, "shop", "lapse-abcde", "lapse-keys", time.Hour)
-	if err == nil || !strings.Contains(err.Error(), "Secret lapse-keys in namespace shop, which is not there") {
+	if err == nil || !strings.Contains(err.Error(), "Secret lapse-keys in namespace shop, which does not exist") {
 		t.Errorf("error %v", err)
 	}
 	wantHint(t, err, "apply the whole file again")

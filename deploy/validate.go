@@ -10,6 +10,18 @@ import (
 	"lapse/internal/hint"
 )
 
+const (
+	longPrivate     = "headers, --hammer and --echo are %d bytes, and the agent takes %d"
+	longPrivateHint = "give a long body less, or measure a URL from here"
+	longSpec        = "the flags and the chosen Services are %d bytes, and the agent takes %d"
+	longSpecHint    = "give a --ca-file with fewer certificates, choose fewer Services with --selector, " +
+		"or measure a URL from here"
+	badAvoided = "%q is no name of a node: names have lower case letters, digits, '-' and '.' only, " +
+		"and begin and end with a letter or digit"
+	badAvoidedHint = "name the nodes to keep off as `kubectl get nodes` does, as in --avoid-node node1,node3"
+	badProberHint  = "name nodes as `kubectl get nodes` does, as in --from node1,node2"
+)
+
 // Validate returns an error for a configuration that the API server would refuse, or that would measure itself.
 func (c Config) Validate() error {
 	if problems := validation.IsDNS1123Label(c.Name); len(problems) > 0 {
@@ -22,29 +34,27 @@ func (c Config) Validate() error {
 		return hint.Errorf("name one with --image", "no image to run in the cluster")
 	}
 	if len(c.Private) > MaxValue {
-		return hint.Errorf("give a long body less, or measure a URL from here",
-			"headers, --hammer and --echo are %d bytes, and the agent takes %d", len(c.Private), MaxValue)
+		return hint.Errorf(longPrivateHint, longPrivate, len(c.Private), MaxValue)
 	}
 	if len(c.Spec) > MaxValue {
-		return hint.Errorf("give a --ca-file with fewer certificates, choose fewer Services with --selector, or measure a URL from here",
-			"the flags and the chosen Services are %d bytes, and the agent takes %d", len(c.Spec), MaxValue)
+		return hint.Errorf(longSpecHint, longSpec, len(c.Spec), MaxValue)
 	}
 	if err := CheckCPU(c.CPU); err != nil {
 		return err
 	}
 	for _, node := range c.Probers {
 		if len(validation.IsDNS1123Subdomain(node)) > 0 {
-			return hint.Errorf("name nodes as `kubectl get nodes` does, as in --from node1,node2", "--from: %q is no name of a node", node)
+			return hint.Errorf(badProberHint, "--from: %q is no name of a node", node)
 		}
 	}
 	for _, node := range c.AvoidNodes {
 		if len(validation.IsDNS1123Subdomain(node)) > 0 {
-			return hint.Errorf("name the nodes to keep off as `kubectl get nodes` does, as in --avoid-node node1,node3",
-				"%q is no name of a node: names have lower case letters, digits, '-' and '.' only, and begin and end with a letter or digit", node)
+			return hint.Errorf(badAvoidedHint, badAvoided, node)
 		}
 	}
 	for _, selector := range c.Selectors {
-		if len(selector) > 0 && (matches(selector, c.labels()) || c.hasProbers() && matches(selector, c.proberLabels())) {
+		selectsUs := matches(selector, c.labels()) || c.hasProbers() && matches(selector, c.proberLabels())
+		if len(selector) > 0 && selectsUs {
 			return hint.Errorf("give the Service a selector that names its workload",
 				"the Service's selector %s would also select Lapse's own Pod", labels.Set(selector))
 		}
@@ -56,7 +66,7 @@ func matches(selector, of map[string]string) bool {
 	return labels.SelectorFromSet(selector).Matches(labels.Set(of))
 }
 
-// CheckCPU returns an error if a run cannot request that much CPU. Empty is the default.
+// CheckCPU returns an error if a run cannot request this amount of CPU. Empty is the default.
 func CheckCPU(text string) error {
 	if text == "" {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// WriteYAML writes the objects as a stream of YAML documents that `kubectl apply -f` takes.
+// WriteYAML writes the objects as YAML documents for `kubectl apply -f`.
 func WriteYAML(w io.Writer, objects ...runtime.Object) error {
 	for i, object := range objects {
 		text, err := toYAML(object)
@@ -26,7 +26,7 @@ func WriteYAML(w io.Writer, objects ...runtime.Object) error {
 	return nil
 }
 
-// toYAML renders one object without the fields that only the API server fills in.
+// toYAML returns one object without the fields that only the API server fills in.
 func toYAML(object runtime.Object) ([]byte, error) {
 	text, err := json.Marshal(object)
 	if err != nil {

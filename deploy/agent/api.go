@@ -15,11 +15,12 @@ type Status struct {
 	Now     time.Duration  `json:"now"`             // on the run's clock
 	Size    int64          `json:"size"`            // bytes of the recording that can be fetched
 	SHA256  string         `json:"sha256,omitzero"` // of the whole recording, once the phase is [timeline.PhaseEnded]
-	Detail  string         `json:"detail,omitzero"` // why, where the run ended otherwise than planned
+	Detail  string         `json:"detail,omitzero"` // why, if the run ended other than planned
 
-	// Of a prober.
-	Process string    `json:"process,omitzero"` // names the process: another one in the same Pod has another clock, and another recording
-	T0      time.Time `json:"t0,omitzero"`      // the time of its wall clock at its instant 0
+	// Only a prober sets these. Process identifies the process: another one in the same Pod has another clock and
+	// another recording.
+	Process string    `json:"process,omitzero"`
+	T0      time.Time `json:"t0,omitzero"` // the time of its wall clock at its instant 0
 }
 
 // An Assignment is the task of a prober.
@@ -42,10 +43,10 @@ const (
 	headerFirst  = "Lapse-First"
 )
 
-// headerRunsCommand is on every request of the workstation that runs the wrapped command.
+// headerRunsCommand is on each request of the workstation that runs the wrapped command.
 const headerRunsCommand = "Lapse-Runs-Command"
 
-// headerProcess is on requests for one process and no other.
+// headerProcess is on requests that only one process may answer.
 const headerProcess = "Lapse-Process"
 
 const maxBody = 8 << 20

@@ -28,16 +28,16 @@ import (
 	"lapse/timeline"
 )
 
-// Dial opens a connection to the agent. Its arguments are those of net.Dialer's DialContext, which the
-// way through a [Tunnel] ignores.
+// Dial opens a connection to the agent. It has the arguments of net.Dialer's DialContext. A [Tunnel] ignores network
+// and address.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// A Client calls an agent's API from afar. Its methods repeat what a broken connection interrupted
-// until ctx ends, the agent has refused (a [RefusedError]), or its Pod has gone (a [GoneError]).
+// A Client calls an agent's API. If a connection breaks, its methods repeat the request until ctx ends, the agent
+// refuses (a [RefusedError]), or its Pod is gone (a [GoneError]).
 type Client struct {
-	Idle        time.Duration // a stream of facts that brought nothing for so long is opened anew; default 15 s
+	Idle        time.Duration // timeout of a stream of facts that brings nothing; default 15 s
 	Logger      *slog.Logger  // where broken connections are logged; may be nil
-	RunsCommand bool          // this is the workstation that runs the command: its calls are its sign of life
+	RunsCommand bool          // this workstation runs the command: its calls are signs of life
 
 	http    *http.Client
 	base    string
@@ -60,7 +60,7 @@ func NewClient(dial Dial) *Client {
 // Close closes the connections that wait for a next request.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// A RefusedError is the agent's own refusal. Asking again will not help.
+// A RefusedError is the agent's own refusal. Repeating the request does not help.
 type RefusedError struct {
 	Status  int // HTTP status
 	Message string
@@ -70,23 +70,23 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("agent: %s", cmp.Or(e.Message, http.StatusText(e.Status)))
 }
 
-// A GoneError says that the agent's Pod runs no more, so nothing can be fetched from it.
+// A GoneError says that the agent's Pod does not run any more, so nothing can be fetched from it.
 type GoneError struct {
 	Pod    string
-	Detail string // how the Pod came to its end
-	Ended  bool   // it is still there, and its log can be read
+	Detail string // how the Pod ended
+	Ended  bool   // it still exists, and its log can be read
 }
 
 func (e *GoneError) Error() string { return fmt.Sprintf("Pod %s %s", e.Pod, e.Detail) }
 
-// Status asks how far the run has come.
+// Status returns the progress of the run.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var status Status
 	err := c.call(ctx, http.MethodGet, "/v1/status", nil, nil, &status)
 	return status, err
 }
 
-// Settle tells the agent that what was to be measured is over.
+// Settle tells the agent that the measured change is over.
 func (c *Client) Settle(ctx context.Context, reason string) error {
 	return c.call(ctx, http.MethodPost, "/v1/settle", nil, reasonBody{reason}, nil)
 }
@@ -96,12 +96,12 @@ func (c *Client) Abort(ctx context.Context, reason string) error {
 	return c.call(ctx, http.MethodPost, "/v1/abort", nil, reasonBody{reason}, nil)
 }
 
-// Ack tells the agent that the recording is safe here, so that it need not wait any longer.
+// Ack tells the agent that the recording is safe here, so that it can stop waiting.
 func (c *Client) Ack(ctx context.Context, receipt record.Receipt) error {
 	return c.call(ctx, http.MethodPost, "/v1/ack", nil, receipt, nil)
 }
 
-// Send hands events to the agent, each once and in order. Their instants must be on the run's clock
+// Send sends events to the agent, each once and in order. Their instants must be on the run's clock
 // ([Client.SyncClock]).
 func (c *Client) Send(ctx context.Context, events ...timeline.Event) error {
 	c.mu.Lock()
@@ -113,9 +113,9 @@ func (c *Client) Send(ctx context.Context, events ...timeline.Event) error {
 
 const clockExchanges = 8
 
-// SyncClock compares the local clock with the run's. The agent read its clock at some instant between
-// our asking and its answer; of several exchanges the quickest says the most. Clocks drift
-// apart: compare again now and then.
+// SyncClock compares the local clock with the run's. The agent reads its clock at some instant between request and
+// answer, so the quickest of several exchanges gives the narrowest bounds. Clocks drift apart: compare again now and
+// then.
 func (c *Client) SyncClock(ctx context.Context, local timeline.Clock) (timeline.ClockOffset, error) {
 	var best timeline.ClockOffset
 	for i := range clockExchanges {
@@ -141,17 +141,17 @@ func (c *Client) Exchange(ctx context.Context, local timeline.Clock) (timeline.C
 	return timeline.ClockOffset{Min: answer.Now - answered, Max: answer.Now - asked}, nil
 }
 
-// Follow copies the recording to w while it is written, and returns when it is complete and its
-// length and checksum are as the agent says. Broken connections are opened anew at the next byte. Where
-// it ends early, the receipt's length says how much was copied; what w returns as an error ends it at once.
+// Follow copies the recording to w while it is written. It returns when the copy is complete and its length and
+// checksum match the agent's. After a broken connection it continues at the next byte. An error of w ends it at once.
+// If it fails, the receipt's length says how much was copied.
 //
-// The copy is not acknowledged: call [Client.Ack] once it is safe.
+// Follow does not acknowledge the copy: call [Client.Ack] once it is safe.
 func (c *Client) Follow(ctx context.Context, w io.Writer) (record.Receipt, error) {
 	return c.Continue(ctx, nil, w)
 }
 
-// Continue does as [Client.Follow] does with a recording of which w has the beginning already, which have reads; nil
-// is nothing.
+// Continue does the same as [Client.Follow] if w already has the beginning of the recording, which have reads. A nil
+// have is empty.
 func (c *Client) Continue(ctx context.Context, have io.Reader, w io.Writer) (record.Receipt, error) {
 	copied := newCounted(io.Discard)
 	if have != nil {
@@ -181,7 +181,7 @@ func (c *Client) Continue(ctx context.Context, have io.Reader, w io.Writer) (rec
 		return copied.receipt(), fmt.Errorf("%w: %w", ErrKeep, copied.err)
 	}
 	if gone, ok := errors.AsType[*GoneError](err); ok {
-		err = hint.Add(hint.Of(err), gone) // and not by which request that was found out
+		err = hint.Add(hint.Of(err), gone) // without the request that found it out
 	}
 	if err != nil {
 		err = fmt.Errorf("fetch the recording: %w", caused(ctx, err))
@@ -232,7 +232,7 @@ func caused(ctx context.Context, err error) error {
 // errMore says that the stream of facts ended, but the run did not.
 var errMore = errors.New("there is more to fetch")
 
-// compare holds what was copied against what the agent recorded.
+// compare returns an error if the copy is not the agent's recording.
 func (c *Client) compare(ctx context.Context, copied *counted) error {
 	status, err := c.Status(ctx)
 	if err != nil {
@@ -243,12 +243,13 @@ func (c *Client) compare(ctx context.Context, copied *counted) error {
 		return errMore
 	}
 	if ours != theirs {
-		return hint.Add("the agent still holds its recording: fetch it again with `lapse retrieve`", &ChecksumError{Got: ours, Want: theirs})
+		differ := &ChecksumError{Got: ours, Want: theirs}
+		return hint.Add("the agent still has its recording: fetch it again with `lapse retrieve`", differ)
 	}
 	return nil
 }
 
-// A ChecksumError says that a copied recording is not the agent's.
+// A ChecksumError says that a copy differs from the agent's recording.
 type ChecksumError struct{ Got, Want record.Receipt }
 
 func (e *ChecksumError) Error() string {
@@ -256,7 +257,7 @@ func (e *ChecksumError) Error() string {
 		e.Got.Length, e.Got.SHA256, e.Want.Length, e.Want.SHA256)
 }
 
-// counted knows what went through it, and whether the far end failed.
+// counted counts and hashes what is written to w, and keeps w's error.
 type counted struct {
 	w      io.Writer
 	hash   hash.Hash
@@ -285,18 +286,18 @@ func (c *counted) receipt() record.Receipt {
 	return record.Receipt{Length: c.length, SHA256: hex.EncodeToString(c.hash.Sum(nil))}
 }
 
-// ErrKeep says that the copy could not be kept here: nothing else will help.
+// ErrKeep says that the copy could not be stored here. Repeating does not help.
 var ErrKeep = errors.New("keep the recording")
 
-// pauses are those between attempts, one after the other.
+// pauses returns the pauses between attempts.
 func pauses() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Cap: 2 * time.Second, Steps: math.MaxInt}
 }
 
-// A call that got no answer for so long is made again.
+// callTimeout is the timeout of one attempt of a call.
 const callTimeout = 10 * time.Second
 
-// call makes one request until it gets an answer.
+// call repeats one request until it gets an answer.
 func (c *Client) call(ctx context.Context, method, path string, header http.Header, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -336,7 +337,9 @@ func (c *Client) callOnce(ctx context.Context, method, path string, header http.
 }
 
 // request sends one request and turns a refusal into an error.
-func (c *Client) request(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error) {
+func (c *Client) request(
+	ctx context.Context, method, path string, header http.Header, body []byte,
+) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -364,7 +367,7 @@ func (c *Client) request(ctx context.Context, method, path string, header http.H
 	return nil, &RefusedError{response.StatusCode, refusal.Error}
 }
 
-// final reports whether it makes no sense to try again after err.
+// final reports whether repeating is useless after err.
 func final(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true

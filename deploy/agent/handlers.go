@@ -21,7 +21,7 @@ type Recorded interface {
 	// Facts returns the recording's bytes from offset on. Its reader waits for more while the run goes on,
 	// and ends with io.EOF only after the run's end. A tail of the recording is one.
 	Facts(ctx context.Context, offset int64) (io.ReadCloser, error)
-	Ack(record.Receipt) error // the recording is safe elsewhere; fails if it is not this one
+	Ack(record.Receipt) error // the recording is safe elsewhere; fails for the receipt of another recording
 }
 
 func newServer(handler http.Handler) *http.Server {
@@ -35,7 +35,7 @@ func newServer(handler http.Handler) *http.Server {
 	}
 }
 
-// recordedAPI is the common part of the APIs of agent and prober.
+// recordedAPI returns the common part of the APIs of agent and prober.
 func recordedAPI(service Recorded) *http.ServeMux {
 	v1 := http.NewServeMux()
 	v1.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { reply(w, service.Status()) })
@@ -45,8 +45,8 @@ func recordedAPI(service Recorded) *http.ServeMux {
 	return v1
 }
 
-// facts streams the recording. The response ends properly only when the run has ended. Otherwise the
-// connection breaks, and the client comes back.
+// facts returns a handler that streams the recording. The response ends properly only when the run has ended. Otherwise
+// the connection breaks, and the client continues.
 func facts(service Recorded) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { sendFacts(w, r, service) }
 }
@@ -73,7 +73,7 @@ func sendFacts(w http.ResponseWriter, r *http.Request, service Recorded) {
 	}
 }
 
-// copyFlushing sends at once what it reads.
+// copyFlushing copies, and sends at once what it has read.
 func copyFlushing(w http.ResponseWriter, r io.Reader) error {
 	response := http.NewResponseController(w)
 	if err := response.Flush(); err != nil {
@@ -99,7 +99,7 @@ func copyFlushing(w http.ResponseWriter, r io.Reader) error {
 	}
 }
 
-// taking calls take with the value in a request's body.
+// taking returns a handler that calls take with the value in a request's body.
 func taking[T any](take func(T) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var value T

@@ -10,22 +10,22 @@ import (
 	"lapse/timeline"
 )
 
-// This file is about the prober that the workstation is itself, outside of the cluster (`--from outside`). The agent
-// cannot reach it, so it joins the run by itself and hands over what it measures.
+// This file is about a workstation outside the cluster that is a prober itself (`--from outside`). The agent cannot
+// reach it, so it joins the run and hands over what it measures.
 
-// A Joining is a prober that asks to measure for the run.
+// A Joining is the request of a prober to join the run.
 type Joining struct {
 	Name    string        `json:"name"` // of its machine
 	Version string        `json:"version"`
 	T0      time.Time     `json:"t0"`      // what its wall clock said at its instant 0
-	Sync    timeline.Sync `json:"sync"`    // how its clock stands; the source is to be filled in
-	Targets []Assigned    `json:"targets"` // what it will measure; numbers and sources are to be filled in
+	Sync    timeline.Sync `json:"sync"`    // its clock against the run's; the coordinator sets the source
+	Targets []Assigned    `json:"targets"` // what it will measure; the coordinator sets numbers and sources
 }
 
-// Handed is what such a prober measured since it handed something over last.
+// Handed is what such a prober has measured since the last Handed.
 type Handed struct {
 	Source timeline.SourceID `json:"source"`
-	Number int               `json:"number"` // counts what it hands over, from 0: a repeated number is taken once
+	Number int               `json:"number"` // counts from 0: a repeated number is taken once
 
 	Syncs    []timeline.Sync    `json:"syncs,omitempty"`
 	Backends []timeline.Backend `json:"backends,omitempty"`
@@ -36,7 +36,7 @@ type Handed struct {
 	Last bool `json:"last,omitzero"` // nothing more will come
 }
 
-// Facts are what was handed over, in the order in which it must be recorded.
+// Facts returns the facts in the order in which they must be recorded.
 func (h *Handed) Facts() (facts []timeline.Fact) {
 	for _, f := range h.Syncs {
 		facts = append(facts, f)
@@ -56,7 +56,7 @@ func (h *Handed) Facts() (facts []timeline.Fact) {
 	return facts
 }
 
-// Add adds a fact. What a prober does not state is left out.
+// Add adds a fact. It ignores facts that a prober does not record.
 func (h *Handed) Add(f timeline.Fact) {
 	switch f := f.(type) {
 	case timeline.Sync:
@@ -72,7 +72,7 @@ func (h *Handed) Add(f timeline.Fact) {
 	}
 }
 
-// own reports whether every fact is of the prober that hands it over.
+// own reports whether every fact is the prober's own.
 func (h *Handed) own() bool {
 	for _, f := range h.Facts() {
 		source := timeline.SourceID(0)
@@ -95,11 +95,11 @@ func (h *Handed) own() bool {
 	return true
 }
 
-// An OutsideService is a run that a prober outside of the cluster can join.
+// An OutsideService is a run that a prober outside the cluster can join.
 type OutsideService interface {
 	// Join makes the prober a source of the run. It fails where the run has no place for one.
 	Join(Joining) (Assignment, error)
-	// Take records what the prober hands over. over says that the run has ended: the prober is to stop, and to hand
+	// Take records what the prober hands over. over reports whether the run has ended: then the prober stops and hands
 	// over the rest.
 	Take(Handed) (over bool, err error)
 }
@@ -108,7 +108,7 @@ type handedReply struct {
 	Over bool `json:"over"`
 }
 
-// outsideAPI adds what a prober outside of the cluster calls.
+// outsideAPI adds the calls of a prober outside the cluster.
 func outsideAPI(v1 *http.ServeMux, service OutsideService) {
 	var mu sync.Mutex
 	next := map[timeline.SourceID]int{} // by source: the number of what it hands over next
@@ -155,7 +155,7 @@ func (c *Client) Join(ctx context.Context, j Joining) (a Assignment, err error) 
 	return a, err
 }
 
-// Hand hands over what this machine measured. over says that the run has ended, and that only the rest is awaited.
+// Hand hands over what this machine measured. over reports whether the run has ended and waits only for the rest.
 func (c *Client) Hand(ctx context.Context, h Handed) (over bool, err error) {
 	var answer handedReply
 	err = c.call(ctx, http.MethodPost, "/v1/outside/facts", nil, h, &answer)

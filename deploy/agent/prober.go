@@ -15,11 +15,11 @@ import (
 // A ProberService is the process behind a prober's API.
 type ProberService interface {
 	Recorded
-	Assign(Assignment) error // begins to measure; the same again does nothing, another one fails
+	Assign(Assignment) error // begins to measure; the same assignment again does nothing, another one fails
 	End(reason string) error // stops measuring: the recording ends when the last answers are there
 }
 
-// NewProberServer returns a server of a prober's API, for those whom config lets in.
+// NewProberServer returns a server of a prober's API. config decides who may call it.
 func NewProberServer(service ProberService, config *tls.Config) *http.Server {
 	v1 := recordedAPI(service)
 	v1.HandleFunc("POST /v1/assignment", taking(service.Assign))
@@ -43,7 +43,7 @@ func NewProberClient(at netip.AddrPort, config *tls.Config) *Client {
 	return c
 }
 
-// Only makes all further calls fail that another process than this one would answer.
+// Only makes all further calls fail unless this process answers.
 func (c *Client) Only(process string) { c.process = process }
 
 // Assign tells a prober what to measure.
@@ -62,28 +62,37 @@ const (
 	CoordinatorName = "coordinator.lapse"
 )
 
-// A KeyPair is who one side of mutual TLS is, and whom it trusts, each in PEM form.
+// A KeyPair is the identity of one side of mutual TLS, and the authority it trusts, in PEM form.
 type KeyPair struct{ CA, Cert, Key []byte }
 
-// Server returns what a prober listens with: it answers to the run's coordinator alone.
+// Server returns a prober's TLS configuration: it accepts only the run's coordinator.
 func (k KeyPair) Server() (*tls.Config, error) {
 	pair, pool, err := k.parse()
 	if err != nil {
 		return nil, err
 	}
+	isCoordinator := func(s tls.ConnectionState) error { return s.PeerCertificates[0].VerifyHostname(CoordinatorName) }
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
-		VerifyConnection: func(s tls.ConnectionState) error { return s.PeerCertificates[0].VerifyHostname(CoordinatorName) },
+		MinVersion:       tls.VersionTLS13,
+		Certificates:     []tls.Certificate{pair},
+		ClientAuth:       tls.RequireAndVerifyClientCert,
+		ClientCAs:        pool,
+		VerifyConnection: isCoordinator,
 	}, nil
 }
 
-// Client returns what the coordinator asks probers with.
+// Client returns the coordinator's TLS configuration for requests to probers.
 func (k KeyPair) Client() (*tls.Config, error) {
 	pair, pool, err := k.parse()
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: ProberName}, nil
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{pair},
+		RootCAs:      pool,
+		ServerName:   ProberName,
+	}, nil
 }
 
 func (k KeyPair) parse() (tls.Certificate, *x509.CertPool, error) {

@@ -10,20 +10,20 @@ import (
 	"lapse/timeline"
 )
 
-// A Service is the run behind the agent's API. Settle and Abort may be called more than once too.
+// A Service is the run behind the agent's API. Settle and Abort may be called more than once.
 type Service interface {
 	Recorded
 	// Event records what the workstation saw, already on the run's clock.
 	Event(timeline.Event) error
-	Settle(reason string) error // what was measured is over; go on to settling
+	Settle(reason string) error // the measured change is over; go on to settling
 	Abort(reason string) error  // end the run now
-	// SignOfLife notes a call of the workstation that runs the command. Calls of others do not count.
+	// SignOfLife notes a call of the workstation that runs the command, and of no other.
 	SignOfLife()
 }
 
-// NewServer returns a server of the agent's API under /v1/ and of the page everywhere else. The API accepts only the
-// names of the local machine, and no request from pages of other origins: every page in the browser of a
-// workstation can reach a forwarded port.
+// NewServer returns a server of the agent's API under /v1/, and of the page everywhere else. Any page in a browser on a
+// workstation can reach a forwarded port, so the API accepts only Host names of the local machine, and no request from
+// pages of other origins.
 func NewServer(service Service, page http.Handler) *http.Server {
 	return newServer(newHandler(service, page))
 }
@@ -53,7 +53,7 @@ type api struct {
 	taken map[string]uint64 // by client: the number of its next new event
 }
 
-// signsOfLife passes requests on, and notes those of the workstation that runs the command.
+// signsOfLife returns next, but notes requests of the workstation that runs the command.
 func (a *api) signsOfLife(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(headerRunsCommand) != "" {
@@ -63,8 +63,8 @@ func (a *api) signsOfLife(next http.Handler) http.Handler {
 	})
 }
 
-// localOnly refuses requests whose Host is not a name of this machine: a page that had its own name
-// rebound to 127.0.0.1 still sends that name.
+// localOnly refuses requests whose Host is not a name of this machine. A page whose name was rebound to 127.0.0.1 still
+// sends its own name.
 func localOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLocal(r.Host) {
@@ -100,7 +100,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// take hands on those events that were not taken before.
+// take passes on events that were not taken before.
 func (a *api) take(client string, first uint64, events []timeline.Event) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

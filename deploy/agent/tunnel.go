@@ -23,11 +23,11 @@ import (
 	"lapse/internal/kube"
 )
 
-// A Tunnel leads through the API server to a port on a Pod's own 127.0.0.1, as `kubectl
-// port-forward` does: Kubernetes authorizes, and nothing listens on the workstation.
+// A Tunnel leads through the API server to a port on a Pod's own 127.0.0.1, as `kubectl port-forward` does: Kubernetes
+// authorizes, and nothing listens on the workstation.
 //
-// Every connection through it is a port-forward of its own. So one that breaks or gets stuck, like that
-// of a browser that has stopped reading, does not touch the others, and a new one is the way to reconnect.
+// Each connection is a port-forward of its own. So a connection that breaks or gets stuck, because a browser has
+// stopped reading, does not affect the others. To reconnect, open another.
 type Tunnel struct {
 	rest *rest.Config
 	api  *kube.API
@@ -36,8 +36,8 @@ type Tunnel struct {
 	gone func(context.Context) error
 }
 
-// NewTunnel returns a tunnel to port in pod; 0 is [DefaultPort]. Where no connection comes about it asks gone, which
-// returns a [GoneError] if the Pod surely runs no more, else nil.
+// NewTunnel returns a tunnel to port in pod; 0 is [DefaultPort]. If it cannot connect, it calls gone, which returns a
+// [GoneError] if the Pod surely does not run any more, else nil.
 func NewTunnel(config *rest.Config, pod *corev1.Pod, port int, gone func(context.Context) error) (*Tunnel, error) {
 	api, err := kube.New(config)
 	if err != nil {
@@ -49,8 +49,8 @@ func NewTunnel(config *rest.Config, pod *corev1.Pod, port int, gone func(context
 // Client returns a client of the agent at the tunnel's end.
 func (t *Tunnel) Client() *Client { return NewClient(t.DialContext) }
 
-// DialContext opens a connection through the tunnel. Network and address are ignored: there is one place it
-// leads to. If that Pod runs no more, the error is a [GoneError].
+// DialContext opens a connection through the tunnel, and ignores network and address. If the Pod does not run any more,
+// the error is a [GoneError].
 func (t *Tunnel) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	conn, err := t.connect(ctx)
 	if err == nil {
@@ -62,11 +62,10 @@ func (t *Tunnel) DialContext(ctx context.Context, _, _ string) (net.Conn, error)
 	return nil, fmt.Errorf("port-forward to Pod %s: %w", t.pod.Name, err)
 }
 
-// An API server that does not answer for so long is asked anew.
+// dialTimeout is how long one attempt to connect may take.
 const dialTimeout = 10 * time.Second
 
-// connect dials without being able to interrupt it: client-go's dialers take no context. A connection that
-// comes too late is closed.
+// connect dials in a goroutine, because client-go's dialers take no context. It closes a connection that is too late.
 func (t *Tunnel) connect(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, fmt.Errorf("no connection within %s", dialTimeout))
 	defer cancel()
@@ -93,8 +92,8 @@ func (t *Tunnel) connect(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// open connects to the API server, by WebSocket or by SPDY where that is not supported, and opens the pair of
-// streams that is one forwarded connection.
+// open connects to the API server, by WebSocket or, if that is not supported, by SPDY, and opens the pair of streams of
+// one forwarded connection.
 func (t *Tunnel) open() (net.Conn, error) {
 	dialer, err := t.dialer()
 	if err != nil {
@@ -165,7 +164,7 @@ type forwarded struct {
 	failure error         // what it said; read after failed is closed
 }
 
-// watch reads what the node says about the connection: nothing while all is well.
+// watch reads the node's error message, if there is one.
 func (c *forwarded) watch(failure io.Reader) {
 	defer close(c.failed)
 	message, err := io.ReadAll(io.LimitReader(failure, 4096))
@@ -179,7 +178,7 @@ func (c *forwarded) watch(failure io.Reader) {
 	}
 }
 
-// Read reads from the Pod. Where the node said why the connection ended, that is the error.
+// Read reads from the Pod. If the node said why the connection ended, it returns that as the error.
 func (c *forwarded) Read(p []byte) (int, error) {
 	n, err := c.data.Read(p)
 	if n > 0 || err == nil {
@@ -188,7 +187,7 @@ func (c *forwarded) Read(p []byte) (int, error) {
 	select {
 	case <-c.failed:
 		return 0, cmp.Or(c.failure, err)
-	case <-time.After(100 * time.Millisecond): // the node's word may be on its way
+	case <-time.After(100 * time.Millisecond): // the node's message may be on its way
 		return 0, err
 	}
 }

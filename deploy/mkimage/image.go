@@ -27,10 +27,10 @@ type image struct {
 	Entrypoint string // absolute; the binary's path in the image
 	User       string // numeric, so that Kubernetes can check runAsNonRoot without an /etc/passwd
 	Binary     []byte
-	Files      []byte // a whole file system as a tar, for this machine's architecture; there is no Binary and no Entrypoint then
+	Files      []byte // instead of Binary and Entrypoint: a whole file system as a tar, for this machine's architecture
 }
 
-// Write writes the tar, in the format of docker save, which ctr images import and skopeo copy docker-archive: read too.
+// Write writes the tar in the format of docker save, which ctr images import and skopeo copy docker-archive: also read.
 // go-containerregistry stays at 0.21.6: later versions need a newer x/net than client-go asks for.
 func (img image) Write(w io.Writer) error {
 	if err := img.validate(); err != nil {
@@ -115,7 +115,7 @@ func architecture(binary []byte) (string, error) {
 	return "", fmt.Errorf("unknown machine %v", file.Machine)
 }
 
-// layer is the file system with the binary, as a tar.
+// layer returns the file system with the binary, as a tar.
 func (img image) layer() ([]byte, error) {
 	var out bytes.Buffer
 	t := tar.NewWriter(&out)
@@ -136,7 +136,7 @@ func (img image) layer() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// parents are the directories above a path, except the root, from the top.
+// parents returns the directories above a path, except the root, from the top.
 func parents(file string) []string {
 	var dirs []string
 	for dir := path.Dir(file); dir != "/"; dir = path.Dir(dir) {
@@ -145,7 +145,7 @@ func parents(file string) []string {
 	return dirs
 }
 
-// add adds a file that is as old on every machine.
+// add adds a file with a fixed time, so that every machine writes the same bytes.
 func add(t *tar.Writer, header tar.Header, data []byte) error {
 	header.Size, header.ModTime, header.Format = int64(len(data)), time.Unix(0, 0), tar.FormatUSTAR
 	if err := t.WriteHeader(&header); err != nil {

@@ -33,14 +33,17 @@ func main() {
 	}
 }
 
+const usage = "usage: mkimage -name NAME:TAG -entrypoint /PATH -o IMAGE.tar BINARY, " +
+	"or mkimage -name NAME:TAG -files ROOT.tar -o IMAGE.tar"
+
 func run(args []string, stderr io.Writer) error {
 	var img image
 	var out, files string
 	flags := flag.NewFlagSet("mkimage", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&img.Name, "name", "", "image name with tag, such as lapse:dev")
-	flags.StringVar(&img.Entrypoint, "entrypoint", "", "where the binary lies in the image, and what runs")
-	flags.StringVar(&img.User, "user", "65532", "user the image runs as, in numbers")
+	flags.StringVar(&img.Entrypoint, "entrypoint", "", "path of the binary in the image, and what runs")
+	flags.StringVar(&img.User, "user", "65532", "user that the image runs as, in numbers")
 	flags.StringVar(&files, "files", "", "tar of a whole file system, instead of BINARY and -entrypoint")
 	flags.StringVar(&out, "o", "", "tar to write")
 	if err := flags.Parse(args); err != nil {
@@ -53,7 +56,7 @@ func run(args []string, stderr io.Writer) error {
 	case out != "" && files == "" && flags.NArg() == 1:
 		img.Binary, err = os.ReadFile(flags.Arg(0))
 	default:
-		err = errors.New("usage: mkimage -name NAME:TAG -entrypoint /PATH -o IMAGE.tar BINARY, or mkimage -name NAME:TAG -files ROOT.tar -o IMAGE.tar")
+		err = errors.New(usage)
 	}
 	if err != nil {
 		return err
@@ -63,7 +66,9 @@ func run(args []string, stderr io.Writer) error {
 
 // writeFile writes the whole image or leaves what was there.
 func writeFile(path string, img image) error {
-	part, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(0o644))
+	part, err := renameio.NewPendingFile(path,
+		renameio.WithTempDir(filepath.Dir(path)),
+		renameio.WithStaticPermissions(0o644))
 	if err != nil {
 		return err
 	}
