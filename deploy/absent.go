@@ -37,7 +37,7 @@ func Waiting(pod *corev1.Pod) string {
 // Uncreated returns why nodes have no Pod of the run's probers, as far as the API says, or "". unattended: the run may
 // read its DaemonSet.
 func Uncreated(ctx context.Context, client kube.Client, namespace, run string, unattended bool) string {
-	name, uid := ProbersName(run), types.UID("")
+	name, uid := probersName(run), types.UID("")
 	if unattended {
 		set, err := client.DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

@@ -64,13 +64,13 @@ func (c Config) writes() []rbacv1.PolicyRule {
 		{
 			APIGroups:     []string{""},
 			Resources:     []string{"secrets"},
-			ResourceNames: []string{KeysName(c.Name)},
+			ResourceNames: []string{keysName(c.Name)},
 			Verbs:         []string{"patch"},
 		},
 		{
 			APIGroups:     []string{"apps"},
 			Resources:     []string{"daemonsets"},
-			ResourceNames: []string{ProbersName(c.Name)},
+			ResourceNames: []string{probersName(c.Name)},
 			Verbs:         []string{"get", "delete"},
 		},
 	}

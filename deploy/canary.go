@@ -11,7 +11,7 @@ import (
 
 // The canary's port, its number of Pods, and how long each serves after SIGTERM: longer than any route leads to it.
 const (
-	CanaryPort    = 8080
+	canaryPort    = 8080
 	canaryPods    = 2
 	CanaryServes  = 20 * time.Second
 	canarySeconds = 30
@@ -25,9 +25,9 @@ func (c Config) canary() (deployment *appsv1.Deployment, service, twin *corev1.S
 	podMeta := c.podMeta()
 	podMeta.Labels[PartLabel] = canaryPart
 	container := c.measuring(nil, "canary", "--serve-on", CanaryServes.String())
-	container.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: CanaryPort}}
+	container.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: canaryPort}}
 	container.Resources = corev1.ResourceRequirements{}
-	root := &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(CanaryPort)}
+	root := &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(canaryPort)}
 	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: root}, PeriodSeconds: 1}
 	deployment = &appsv1.Deployment{
 		TypeMeta: typeMeta("apps/v1", "Deployment"), ObjectMeta: *meta.DeepCopy(),
@@ -55,7 +55,7 @@ func (c Config) canary() (deployment *appsv1.Deployment, service, twin *corev1.S
 		TypeMeta: typeMeta("v1", "Service"), ObjectMeta: meta,
 		Spec: corev1.ServiceSpec{
 			Selector: canaryLabels(c.Name),
-			Ports:    []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(CanaryPort)}},
+			Ports:    []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(canaryPort)}},
 		},
 	}
 	twin = service.DeepCopy()

@@ -17,8 +17,8 @@ type Config struct {
 
 	CPU      string        // the Pod's CPU request, a Kubernetes quantity; default [DefaultCPU]
 	Args     []string      // of the container: the command line after "lapse"
-	Spec     []byte        // the agent's task as JSON, in [EnvSpec], without secrets; at most [MaxValue] bytes
-	Private  []byte        // its secrets, in [EnvPrivate], from a Secret of the run's own; at most [MaxValue] bytes
+	Spec     []byte        // the agent's task as JSON, in [EnvSpec], without secrets; at most 100 KiB
+	Private  []byte        // its secrets, in [EnvPrivate], from a Secret of the run's own; at most 100 KiB
 	Hold     time.Duration // how long the agent waits for retrieval; default 10 min
 	Deadline time.Duration // when Kubernetes ends the run in any case; default 24 h
 

@@ -96,7 +96,7 @@ func TestRightsAreAskedForWhereverTheAgentReads(t *testing.T) {
 		}
 		var got []string
 		for _, m := range needed {
-			got = append(got, strings.TrimPrefix(m.CanI(), "kubectl auth can-i "))
+			got = append(got, strings.TrimPrefix(m.canI(), "kubectl auth can-i "))
 		}
 		slices.Sort(got)
 		slices.Sort(test.want)

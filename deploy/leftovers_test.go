@@ -84,7 +84,7 @@ func TestTheProbersOfAnAppliedRunAreRemovedWithTheirSecret(t *testing.T) {
 	other := exampleConfig()
 	other.Name = "lapse-other"
 	apply(t, client, other)
-	stranger := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: KeysName(other.Name), Namespace: "shop"}}
+	stranger := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: keysName(other.Name), Namespace: "shop"}}
 	if err := client.Tracker().Add(stranger); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestARunDoesWithTheRightsThatAreAskedFor(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v: %v", need, err)
 		}
-		if _, err := run.WaitRunning(t.Context()); err != nil {
+		if _, err := run.waitRunning(t.Context()); err != nil {
 			t.Errorf("%+v: %v", need, err)
 		}
 		if _, err := Find(t.Context(), cluster, "shop", run.Name); err != nil {

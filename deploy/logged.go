@@ -24,9 +24,9 @@ const TerminationLog = "/dev/termination-log"
 // https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
 const maxTermination = 4096
 
-// TerminationMessage returns the first of the values that fits into a termination message, as JSON. Give the verdict in
+// terminationMessage returns the first of the values that fits into a termination message, as JSON. Give the verdict in
 // full first, and shorter forms after it.
-func TerminationMessage(values ...any) ([]byte, error) {
+func terminationMessage(values ...any) ([]byte, error) {
 	for _, value := range values {
 		text, err := json.Marshal(value)
 		if err != nil {
@@ -41,7 +41,7 @@ func TerminationMessage(values ...any) ([]byte, error) {
 
 // WriteTermination writes the first of the values that fits to the file at path ([TerminationLog]).
 func WriteTermination(path string, values ...any) error {
-	text, err := TerminationMessage(values...)
+	text, err := terminationMessage(values...)
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ const (
 	maxTimeline = 1 << 30
 )
 
-// ErrTooLarge says that a timeline does not fit into a log.
-var ErrTooLarge = errors.New("the compressed timeline does not fit into a container's log")
+// errTooLarge says that a timeline does not fit into a log.
+var errTooLarge = errors.New("the compressed timeline does not fit into a container's log")
 
 var (
 	errNoTimeline = errors.New("there is no timeline in the log")
@@ -75,8 +75,8 @@ var (
 )
 
 // WriteTimeline calls write for a timeline and writes that to w, the agent's stdout, in the form that [ParseTimeline]
-// reads: compressed, between markers, with its length and checksum. If it is too large, it writes nothing and the
-// error is [ErrTooLarge].
+// reads: compressed, between markers, with its length and checksum. It returns an error, and writes nothing, if the
+// timeline is too large.
 func WriteTimeline(w io.Writer, write func(io.Writer) error) error {
 	packed, length, sum, err := pack(write)
 	if err != nil {
@@ -173,7 +173,7 @@ type atMost struct{ bytes.Buffer }
 
 func (b *atMost) Write(p []byte) (int, error) {
 	if b.Len()+len(p) > maxLogged {
-		return 0, ErrTooLarge
+		return 0, errTooLarge
 	}
 	return b.Buffer.Write(p)
 }

@@ -48,7 +48,7 @@ const (
 	EnvTLSCert   = "LAPSE_TLS_CERT" // their own certificate
 	EnvTLSKey    = "LAPSE_TLS_KEY"  // and its key
 	EnvKeys      = "LAPSE_KEYS"     // of a coordinator that makes these itself: the Secret for its probers' keys
-	EnvNode      = "NODE_NAME"
+	envNode      = "NODE_NAME"
 	EnvPod       = "POD_NAME"
 	EnvNamespace = "POD_NAMESPACE"
 )
@@ -56,11 +56,11 @@ const (
 // EnvProbe is set only for a prober: the address of its API, [::]:8090.
 const EnvProbe = "LAPSE_PROBE"
 
-// ProbersName is the name of a run's DaemonSet.
-func ProbersName(run string) string { return run + "-probers" }
+// probersName is the name of a run's DaemonSet.
+func probersName(run string) string { return run + "-probers" }
 
-// KeysName is the name of the Secret into which the agent of an unattended run writes the probers' keys.
-func KeysName(run string) string { return run + "-keys" }
+// keysName is the name of the Secret into which the agent of an unattended run writes the probers' keys.
+func keysName(run string) string { return run + "-keys" }
 
 // CanaryName is the name of a run's own Service and its Deployment.
 func CanaryName(run string) string { return run + "-canary" }

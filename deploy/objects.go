@@ -165,6 +165,6 @@ func (c Config) secrets() map[string][]byte {
 // environment have their keys.
 func (c Config) emptyKeys() *corev1.Secret {
 	meta := c.meta()
-	meta.Name = KeysName(c.Name)
+	meta.Name = keysName(c.Name)
 	return &corev1.Secret{TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: meta, Type: corev1.SecretTypeOpaque}
 }

@@ -122,7 +122,7 @@ func (c Config) environment() []corev1.EnvVar {
 	env = append(env, commonEnv()...)
 	switch {
 	case c.Unattended:
-		env = append(env, corev1.EnvVar{Name: EnvKeys, Value: KeysName(c.Name)})
+		env = append(env, corev1.EnvVar{Name: EnvKeys, Value: keysName(c.Name)})
 	case c.hasProbers():
 		env = append(env, c.keyEnv(coordinatorKey)...)
 	}
@@ -142,7 +142,7 @@ func (c Config) environment() []corev1.EnvVar {
 // commonEnv returns the environment that says where a process runs, and its soft memory limit.
 func commonEnv() []corev1.EnvVar {
 	return []corev1.EnvVar{
-		fieldEnv(EnvNode, "spec.nodeName"),
+		fieldEnv(envNode, "spec.nodeName"),
 		fieldEnv(EnvPod, "metadata.name"),
 		fieldEnv(EnvNamespace, "metadata.namespace"),
 		{Name: "GOMEMLIMIT", Value: softMemory},
@@ -153,7 +153,7 @@ func commonEnv() []corev1.EnvVar {
 func (c Config) keyEnv(side string) []corev1.EnvVar {
 	secret := c.Name
 	if c.Unattended {
-		secret = KeysName(c.Name)
+		secret = keysName(c.Name)
 	}
 	return []corev1.EnvVar{
 		secretEnv(EnvTLSCA, secret, authorityKey),

@@ -17,7 +17,7 @@ import (
 // because a run also measures from nodes that are cordoned, drained or not ready.
 func (c Config) daemonSet() *appsv1.DaemonSet {
 	meta := c.meta()
-	meta.Name = ProbersName(c.Name)
+	meta.Name = probersName(c.Name)
 	podMeta := c.podMeta()
 	podMeta.Labels = c.proberLabels()
 	return &appsv1.DaemonSet{

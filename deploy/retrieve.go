@@ -58,7 +58,7 @@ func (r *Run) startedPod(ctx context.Context) (*corev1.Pod, error) {
 		return pod, err
 	}
 	r.notify(fmt.Sprintf("run %s has not started yet: waiting for %s", r.Name, situation(pod)))
-	_, failure := r.WaitRunning(ctx)
+	_, failure := r.waitRunning(ctx)
 	pod, err = r.Pod(ctx)
 	if failure != nil && (err != nil || r.isToStart(pod)) {
 		return nil, fmt.Errorf("retrieve run %s: %w", r.Name, failure)

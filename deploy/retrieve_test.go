@@ -89,21 +89,21 @@ func TestTimelineTooLargeForALogIsNotBegun(t *testing.T) {
 	noise := make([]byte, maxLogged)
 	rand.Read(noise)
 	var log bytes.Buffer
-	if err := WriteTimeline(&log, writes(noise)); !errors.Is(err, ErrTooLarge) || log.Len() > 0 {
+	if err := WriteTimeline(&log, writes(noise)); !errors.Is(err, errTooLarge) || log.Len() > 0 {
 		t.Errorf("wrote %d bytes, %v", log.Len(), err)
 	}
 }
 
 func TestTerminationMessageIsTheLongestFormThatFits(t *testing.T) {
 	long := strings.Repeat("x", maxTermination)
-	if got, err := TerminationMessage(long, map[string]string{"result": "fail"}); err != nil || string(got) != `{"result":"fail"}` {
+	if got, err := terminationMessage(long, map[string]string{"result": "fail"}); err != nil || string(got) != `{"result":"fail"}` {
 		t.Errorf("got %s, %v", got, err)
 	}
 	fits := strings.Repeat("x", maxTermination-2) // and its quotes
-	if got, err := TerminationMessage(fits, "short"); err != nil || len(got) != maxTermination {
+	if got, err := terminationMessage(fits, "short"); err != nil || len(got) != maxTermination {
 		t.Errorf("got %d bytes, %v", len(got), err)
 	}
-	if _, err := TerminationMessage(long); err == nil {
+	if _, err := terminationMessage(long); err == nil {
 		t.Error("what does not fit was accepted")
 	}
 }

@@ -20,8 +20,8 @@ type MissingRight struct {
 	Reason    string // the authorizer's, if it gave one
 }
 
-// CanI returns the kubectl command that checks the right.
-func (m MissingRight) CanI() string {
+// canI returns the kubectl command that checks the right.
+func (m MissingRight) canI() string {
 	line := "kubectl auth can-i " + m.Verb + " " + qualified(m.Resource, m.Group)
 	if m.Subresource != "" {
 		line += " --subresource=" + m.Subresource
@@ -35,13 +35,13 @@ func (m MissingRight) CanI() string {
 	return line + " -n " + m.Namespace
 }
 
-// A RightsError says which rights are missing for a run in the cluster.
-type RightsError struct{ Missing []MissingRight }
+// A rightsError says which rights are missing for a run in the cluster.
+type rightsError struct{ Missing []MissingRight }
 
-func (e *RightsError) Error() string {
+func (e *rightsError) Error() string {
 	lines := []string{fmt.Sprintf("%d rights are missing to run Lapse in the cluster:", len(e.Missing))}
 	for _, missing := range e.Missing {
-		lines = append(lines, fmt.Sprintf("  %s   # %s", missing.CanI(), missing.For))
+		lines = append(lines, fmt.Sprintf("  %s   # %s", missing.canI(), missing.For))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -49,8 +49,8 @@ func (e *RightsError) Error() string {
 const noRightsHint = "ask for the role \"admin\" in this namespace, or for just these rights, " +
 	"or let someone who has them apply the output of `lapse gen`; or measure a URL from here"
 
-// NoRights returns a [RightsError] with a hint.
-func NoRights(missing []MissingRight) error { return hint.Add(noRightsHint, &RightsError{missing}) }
+// NoRights returns an error that lists the missing rights, with a hint.
+func NoRights(missing []MissingRight) error { return hint.Add(noRightsHint, &rightsError{missing}) }
 
 // Without changes the configuration to need fewer rights, as far as it can do without the missing ones. It returns the
 // resources that the agent will not watch, and the missing rights without which it cannot measure.

@@ -304,7 +304,7 @@ func TestRunsAreListedAndFound(t *testing.T) {
 	}
 }
 
-// startup runs WaitRunning in virtual time while happen changes the cluster.
+// startup runs waitRunning in virtual time while happen changes the cluster.
 func startup(t *testing.T, happen func(t *testing.T, client *fake.Clientset)) (*corev1.Pod, time.Duration, error) {
 	var pod *corev1.Pod
 	var took time.Duration
@@ -319,7 +319,7 @@ func startup(t *testing.T, happen func(t *testing.T, client *fake.Clientset)) (*
 		}()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		pod, err = run.WaitRunning(ctx)
+		pod, err = run.waitRunning(ctx)
 		took = time.Since(started)
 	})
 	return pod, took, err
@@ -500,7 +500,7 @@ func TestWhatKeepsTheJobFromCreatingItsPodIsNamedWhileItTries(t *testing.T) {
 		run.CreateWait = time.Minute
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Second)
 		defer cancel()
-		_, err := run.WaitRunning(ctx)
+		_, err := run.waitRunning(ctx)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a Pod that is there was not waited for: %v", err)
 		}
@@ -527,7 +527,7 @@ func TestTheWaitForThePodsCreationEnds(t *testing.T) {
 			run.CreateWait = time.Minute
 			test.happen(t, client)
 			began := time.Now()
-			_, err := run.WaitRunning(t.Context())
+			_, err := run.waitRunning(t.Context())
 			if err == nil || !strings.Contains(err.Error(), test.want) || time.Since(began) != time.Minute || !Refused(err) || hint.Of(err) == "" {
 				t.Errorf("%s: after %s: %v", name, time.Since(began), err)
 			}
@@ -604,7 +604,7 @@ func TestWaitingWithoutTheRightToSeePodsFails(t *testing.T) {
 	cluster, client := fakeCluster()
 	run := mustCreate(t, cluster)
 	client.PrependReactor("list", "pods", forbidden("no"))
-	if _, err := run.WaitRunning(t.Context()); !apierrors.IsForbidden(err) {
+	if _, err := run.waitRunning(t.Context()); !apierrors.IsForbidden(err) {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -23,9 +23,9 @@ import (
 	"lapse/timeline"
 )
 
-// WaitRunning waits until the agent's container runs, and returns its Pod. It returns a [StartError] as soon as
+// waitRunning waits until the agent's container runs, and returns its Pod. It returns a [StartError] as soon as
 // something keeps the container from running. If ctx ends first, the error says what the run waited for.
-func (r *Run) WaitRunning(ctx context.Context) (*corev1.Pod, error) {
+func (r *Run) waitRunning(ctx context.Context) (*corev1.Pod, error) {
 	if _, err := r.Pod(ctx); err != nil {
 		return nil, err // without the right to read Pods there would be nothing to wait for
 	}
@@ -43,7 +43,7 @@ func (r *Run) WaitRunning(ctx context.Context) (*corev1.Pod, error) {
 // WaitMeasuring waits until the agent measures, and returns a client of it. If its Pod ends before, the error is a
 // [StartError].
 func (r *Run) WaitMeasuring(ctx context.Context) (*agent.Client, *agent.Tunnel, error) {
-	pod, err := r.WaitRunning(ctx)
+	pod, err := r.waitRunning(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

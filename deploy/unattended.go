@@ -68,9 +68,9 @@ func HandOutKeys(
 
 // DismissProbers deletes the DaemonSet of an unattended run.
 func DismissProbers(ctx context.Context, client kube.Client, namespace, run string) error {
-	err := client.DaemonSets(namespace).Delete(ctx, ProbersName(run), inBackground())
+	err := client.DaemonSets(namespace).Delete(ctx, probersName(run), inBackground())
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete DaemonSet %s: %w", ProbersName(run), err)
+		return fmt.Errorf("delete DaemonSet %s: %w", probersName(run), err)
 	}
 	return nil
 }
@@ -79,12 +79,12 @@ func DismissProbers(ctx context.Context, client kube.Client, namespace, run stri
 // Role names the Secret, so it does not belong to the user. Without the right to delete Secrets it remains, empty.
 func deleteKeys(ctx context.Context, client kube.Client, namespace, run string, role *rbacv1.Role) error {
 	for _, rule := range role.Rules {
-		if len(rule.ResourceNames) != 1 || rule.ResourceNames[0] != KeysName(run) {
+		if len(rule.ResourceNames) != 1 || rule.ResourceNames[0] != keysName(run) {
 			continue
 		}
-		err := client.Secrets(namespace).Delete(ctx, KeysName(run), metav1.DeleteOptions{})
+		err := client.Secrets(namespace).Delete(ctx, keysName(run), metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-			return fmt.Errorf("delete Secret %s: %w", KeysName(run), err)
+			return fmt.Errorf("delete Secret %s: %w", keysName(run), err)
 		}
 	}
 	return nil

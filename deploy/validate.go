@@ -33,11 +33,11 @@ func (c Config) Validate() error {
 	if c.Image == "" {
 		return hint.Errorf("name one with --image", "no image to run in the cluster")
 	}
-	if len(c.Private) > MaxValue {
-		return hint.Errorf(longPrivateHint, longPrivate, len(c.Private), MaxValue)
+	if len(c.Private) > maxValue {
+		return hint.Errorf(longPrivateHint, longPrivate, len(c.Private), maxValue)
 	}
-	if len(c.Spec) > MaxValue {
-		return hint.Errorf(longSpecHint, longSpec, len(c.Spec), MaxValue)
+	if len(c.Spec) > maxValue {
+		return hint.Errorf(longSpecHint, longSpec, len(c.Spec), maxValue)
 	}
 	if err := CheckCPU(c.CPU); err != nil {
 		return err
@@ -81,5 +81,5 @@ func CheckCPU(text string) error {
 // mostCPU is more than any prober can use, in thousandths of a core.
 const mostCPU = 64_000
 
-// MaxValue is how long [Config.Spec] and [Config.Private] may be. Linux takes 128 KiB for one environment variable.
-const MaxValue = 100 << 10
+// maxValue is how long [Config.Spec] and [Config.Private] may be. Linux takes 128 KiB for one environment variable.
+const maxValue = 100 << 10

@@ -140,7 +140,7 @@ func BenchmarkReused(b *testing.B) {
 // BenchmarkPacing compares the ways to pace: lateness against CPU time.
 func BenchmarkPacing(b *testing.B) {
 	for _, rate := range []float64{200, 2000} {
-		for _, pacing := range Pacings {
+		for _, pacing := range pacings {
 			b.Run(fmt.Sprintf("%s/%v-rps", pacing, rate), func(b *testing.B) {
 				benchmark(b, Probe{Target: timeline.Target{Kind: timeline.Reused, Rate: rate}, Connections: 50}, pacing)
 			})

@@ -23,15 +23,15 @@ const (
 	Precise Pacing = "precise"
 )
 
-// Pacings lists them.
-var Pacings = []Pacing{Economical, Precise}
+// pacings lists them.
+var pacings = []Pacing{Economical, Precise}
 
 // ParsePacing reads the name of a Pacing. Empty is Economical.
 func ParsePacing(name string) (Pacing, error) {
 	switch p := Pacing(name); {
 	case p == "":
 		return Economical, nil
-	case slices.Contains(Pacings, p):
+	case slices.Contains(pacings, p):
 		return p, nil
 	}
 	return "", fmt.Errorf("pacing %q is not one of %s", name, pacingNames())
@@ -39,7 +39,7 @@ func ParsePacing(name string) (Pacing, error) {
 
 func pacingNames() string {
 	var names []string
-	for _, p := range Pacings {
+	for _, p := range pacings {
 		names = append(names, string(p))
 	}
 	return strings.Join(names, ", ")

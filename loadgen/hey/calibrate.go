@@ -32,8 +32,8 @@ const (
 	worthwhile = 1.10 // a doubling of the workers that raises the throughput by less than this factor did not help
 	allBusy    = 0.95 // share of this machine's processors in use from which on they may have been the limit
 
-	// ProbeCost is the share of a target's capacity that its probes may take.
-	ProbeCost = 0.01
+	// probeCost is the share of a target's capacity that its probes may take.
+	probeCost = 0.01
 )
 
 // stepOutput keeps results in their order, so that Lats, Offsets and StatusCodes belong together.
@@ -80,7 +80,7 @@ type Capacity struct {
 	Steps  int     `json:"steps"`
 }
 
-// A Suggestion is a rate that costs the target no more than [ProbeCost] of what it can answer.
+// A Suggestion is a rate that costs the target no more than [probeCost] of what it can answer.
 type Suggestion struct {
 	Targets []string `json:"targets"` // what a run starts, each at this rate
 	Rate    float64  `json:"rate"`    // requests per second, for each
@@ -304,7 +304,7 @@ func suggest(kept, perRequest float64, targets []string) Suggestion {
 			cost += 1 / perRequest
 		}
 	}
-	rate := roundDown(ProbeCost / cost)
+	rate := roundDown(probeCost / cost)
 	return Suggestion{Targets: targets, Rate: rate, DetectionLimit: time.Duration(math.Ceil(1e9 / rate))}
 }
 

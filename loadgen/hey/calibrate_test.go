@@ -333,7 +333,7 @@ func TestSuggestedRatesTogetherCostOnePercent(t *testing.T) {
 		for _, target := range tt.targets {
 			cost += got.Rate / map[bool]float64{true: tt.kept, false: tt.perRequest}[target == "reused"]
 		}
-		if cost > ProbeCost*(1+1e-9) {
+		if cost > probeCost*(1+1e-9) {
 			t.Errorf("%v/s costs %v", got.Rate, cost)
 		}
 	}

@@ -51,7 +51,7 @@ func (c Calibration) Print(w io.Writer, url string, usual float64, unicode bool)
 	fmt.Fprintf(&b, "           %s with a connection for each request\n", c.PerRequest)
 	for _, s := range c.Suggestions {
 		fmt.Fprintf(&b, rateText, s.Rate, strings.Join(s.Targets, ", "), usual,
-			quantity.Percent(ProbeCost*usual/s.Rate), quantity.Span(s.DetectionLimit))
+			quantity.Percent(probeCost*usual/s.Rate), quantity.Span(s.DetectionLimit))
 	}
 	for _, n := range c.Notes {
 		fmt.Fprintf(&b, " note      %s\n", n)
