@@ -121,7 +121,7 @@ func (b *block) addBatch(batch timeline.Batch) error {
 	return nil
 }
 
-// addHead adds what is to be known of a batch beside its requests, as differences to the batch before.
+// addHead adds the parts of a batch other than its requests, as differences to the batch before.
 func (b *block) addHead(h batchHead) {
 	b.head = append(b.head, batchFact)
 	b.head = binary.AppendUvarint(b.head, uint64(h.source))

@@ -30,11 +30,11 @@
 // damaged length is known as damage and not taken for an unfinished block). A reader finds the next block behind
 // damage by its mark and check.
 //
-// A frame is a zstd frame. The head holds the block's facts in order, each behind a byte that says what it is: small
-// ones as JSON behind its length; a batch as varints, which say what it has beside its requests (source, FirstSeq,
-// number of requests, watermarks), as differences to the batch before it in the block; what became of held
-// connections as columns of varints (held.go). What others refer to (the run, sources, targets, backends, peers) is
-// repeated now and then and at the end, with lower-case letters for bytes, for a reader that has lost the first.
+// A frame is a zstd frame. The head holds the block's facts in order, each after a byte that says what it is: a small
+// fact as its length and JSON; a batch as varints for its parts other than requests (source, FirstSeq, number of
+// requests, watermarks), as differences to the batch before it in the block; changes of held connections as columns of
+// varints (held.go). Facts that others refer to (the run, sources, targets, backends, peers) are repeated now and then
+// and at the end, with lower-case letters for bytes, for a reader that has lost the first.
 //
 // The columns hold the block's n requests, a varint for each: see columns.go. A column of zeros, and one that was not
 // known when the block was written, has no frame.

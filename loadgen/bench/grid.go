@@ -11,10 +11,9 @@ const stretch = time.Second
 
 // An evenness says how evenly requests arrived.
 //
-// The error of an arrival is measured against the even grid of the rate that was asked for. The server knows that
-// rate, but not from when the tool counted; so the grid's phase is found anew for every second of the run: the
-// arrivals of one second are numbered in the order they came, and the grid is the latest one of which no arrival is
-// early:
+// The error of an arrival is measured against the even grid of the rate that was asked for. The server knows that rate,
+// but not when the tool began to count. So the grid's phase is found again for each second of the run: the arrivals of
+// the second are numbered in order, and the grid is the latest one for which no arrival is early:
 //
 //	anchor = min over i of (arrival[i] − i·interval)      error[i] = arrival[i] − (anchor + i·interval)
 //
@@ -43,7 +42,7 @@ func evennessOf(arrivals []time.Duration, interval time.Duration) evenness {
 	return e
 }
 
-// fit finds the latest even grid of which none of the sorted arrivals is early, and how late each of them is.
+// fit returns the latest even grid for which none of the sorted arrivals is early, and how late each arrival is.
 func fit(arrivals []time.Duration, interval time.Duration) (anchor time.Duration, errors []time.Duration) {
 	anchor = arrivals[0]
 	for i, a := range arrivals {

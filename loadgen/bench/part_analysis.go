@@ -47,7 +47,7 @@ var analysisClaims = []benchClaim{
 	},
 }
 
-// analysisBenchmarks are those that are run, in a process each: the heap is that of the process.
+// analysisBenchmarks are the benchmarks to run, each in a process of its own, because the heap is the process's.
 var analysisBenchmarks = []string{"Analyze|TrackerAdd|Write|Read$", "Scale"}
 
 // runAnalysis runs the Go benchmarks that need no load.

@@ -30,7 +30,7 @@ func bytesPerRequest(r *result) float64 {
 func atMost(limit float64) func(float64) bool  { return func(v float64) bool { return v <= limit } }
 func atLeast(limit float64) func(float64) bool { return func(v float64) bool { return v >= limit } }
 
-// exactFigures are those of a healthy server.
+// exactFigures returns the figures of a healthy server.
 func exactFigures() []figure {
 	return []figure{
 		{"schedule error p50, read by the server, ms", 3, errorAt(0.5, (*serverReport).read), "≤ 0.06", atMost(0.06)},

@@ -11,8 +11,7 @@ import (
 // pinned, in the environment, tells a process that it has been confined.
 const pinned = "LAPSE_BENCH_PINNED"
 
-// pin confines the whole process to one CPU: it starts itself anew there, since the threads of a running
-// process are confined one by one.
+// pin restarts the process confined to one CPU. A running process could only be confined thread by thread.
 func pin(cpu int) error {
 	if os.Getenv(pinned) != "" {
 		return nil

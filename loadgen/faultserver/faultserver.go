@@ -197,8 +197,8 @@ func (s *Server) Stall() (answer func()) {
 	}
 }
 
-// Close ends the server and waits until all of it has ended. The error is that of an outage which
-// could not be begun or ended as scheduled, or of a connection that could not be accepted.
+// Close ends the server and waits until all of it has ended. It returns an error if an outage could not begin or end as
+// scheduled, or a connection could not be accepted.
 func (s *Server) Close() error {
 	close(s.over)
 	s.shut()

@@ -67,8 +67,8 @@ func StartUDP(c Config, reply func(request []byte, good bool) []byte) (*UDPServe
 // Addr returns where the server listens, when it does.
 func (s *UDPServer) Addr() netip.AddrPort { return s.addr }
 
-// Close ends the server and waits until all of it has ended. The error is that of an outage which could not be begun
-// or ended as scheduled.
+// Close ends the server and waits until all of it has ended. It returns an error if an outage could not begin or end as
+// scheduled.
 func (s *UDPServer) Close() error {
 	close(s.over)
 	s.mu.Lock()

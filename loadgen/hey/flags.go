@@ -24,8 +24,8 @@ const (
 	longestTimeout = 86400     // of -t, in seconds
 )
 
-// Flags are those of hey's flags that the hammer takes. They mean what they mean to hey, except that without -n and
-// -z the load goes on as long as the run. The zero value is not useful: see [ParseFlags].
+// Flags are the flags of hey that the hammer supports. They mean the same as in hey, except that without -n and -z the
+// load lasts as long as the run. The zero value is not useful: see [ParseFlags].
 type Flags struct {
 	Workers    int           // -c; default 50
 	PerWorker  float64       // -q: requests per second and worker; 0 for as many as they can

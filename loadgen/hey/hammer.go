@@ -38,7 +38,7 @@ type HammerConfig struct {
 	Sink  func(timeline.Fact) // takes the two Hammer events; called by this goroutine
 }
 
-// Summary is what the background load saw. Its names and units are those of hey's own report: times are in seconds.
+// Summary is the result of the background load, with the names and units of hey's own report: times are in seconds.
 type Summary struct {
 	Total  float64 // how long it ran
 	NumRes int64   // requests that ended, well or not
@@ -128,7 +128,7 @@ func roundOf(left, workers int) int {
 	return n - n%min(workers, n)
 }
 
-// results are those of all rounds so far.
+// results holds the results of all rounds so far.
 type results struct {
 	latency *hdrhistogram.Histogram // of replies, in microseconds
 	sums    Summary                 // what can be added up
@@ -169,7 +169,7 @@ func (r *results) add(l *load, output []byte) error {
 	return nil
 }
 
-// summary is that of a load that took so long.
+// summary returns the summary of a load of that length.
 func (r *results) summary(took time.Duration) Summary {
 	s := r.sums
 	s.Total = took.Seconds()

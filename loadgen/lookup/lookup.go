@@ -5,10 +5,10 @@
 // server answers from a cache of its own is part of what is measured, for its clients get the same. Queries are sent
 // when they are due, whether those before were answered or not.
 //
-// One prober asks, because servers differ and not the nodes' ways to them. The resolver of a Pod would ask whichever
-// server the Service's routes lead to, and wait 5 s for one that is gone. A node-local DNS cache is not asked. A TTL
-// stands beside the lag and is no part of it: clients may keep an answer for as long, and CoreDNS counts down the TTL
-// of what it has cached, so longest lag plus longest TTL is an upper bound.
+// One prober asks, because servers differ, not the nodes' ways to them. The resolver of a Pod would ask any server that
+// the Service's routes lead to, and wait 5 s for one that is gone. A node-local DNS cache is not asked. The TTL is not
+// part of the lag: clients may cache an answer for that time, and CoreDNS counts down the TTL of what it has cached, so
+// longest lag plus longest TTL is an upper bound.
 package lookup
 
 import (
@@ -157,8 +157,8 @@ func (c Config) read(ctx context.Context, conn net.Conn, replies chan<- received
 	}
 }
 
-// note adds to the queries under way what came in. What answers none of them is dropped. An error is of the first
-// one: the kernel does not say of which.
+// note sets the outcome of the open query that r answers, if there is one. An error goes to the first query, because
+// the kernel does not say which one it belongs to.
 func note(open []query, r received, asked dnsmessage.Question) {
 	id, o, isAnswer := parse(r.message, asked)
 	o.done = r.at

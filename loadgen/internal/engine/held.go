@@ -475,8 +475,8 @@ func (h *heldConn) readAnswer(r *protocol.Reply) (heldStep, error) {
 // errUnasked: what is read next could not be told from the answer to the next heartbeat.
 var errUnasked = wire.Malformed("bytes that no heartbeat asked for")
 
-// readUnsolicited reads a message that came while no heartbeat was open. A protocol in which only answers come may
-// announce an end by one all the same: 408 Request Timeout with Connection: close.
+// readUnsolicited reads a message that came while no heartbeat was open. Even a protocol with answers only may announce
+// the end of a connection in this way: 408 Request Timeout with Connection: close.
 func (h *heldConn) readUnsolicited(r *protocol.Reply) (heldStep, error) {
 	c := h.conn
 	c.Unshelve()

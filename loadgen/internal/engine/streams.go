@@ -247,7 +247,7 @@ func (c *streamConn) room() bool {
 		(h.Silent == 0 || h.Silent+len(c.engine.Message) <= mostUnread)
 }
 
-// gone looks whether the peer has closed the connection, or may have announced that, and nobody has read it yet.
+// gone reports whether the peer has closed the connection, or may have announced that in bytes that were not read yet.
 // Where requests are open, what has arrived is a reply to them. The caller holds mu.
 func (c *streamConn) gone() bool {
 	switch c.conn.Look() {

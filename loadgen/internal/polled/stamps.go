@@ -14,7 +14,7 @@ type stamps struct {
 	offset time.Duration // of the wall clock from the prober's, at the latest look
 	steady bool          // it was the same at the look before
 
-	known  int // replies in a row of which it was known when they came
+	known  int // replies in a row whose arrival time was known
 	enough int // how many the thread wants before it relies on stamps
 }
 

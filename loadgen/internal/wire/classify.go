@@ -76,8 +76,8 @@ func Classify(err error, ph Phase) timeline.Class {
 var shortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE,
 	syscall.ENOBUFS, syscall.ENOMEM}
 
-// lookUpShortages are those of a look-up, which connects a UDP socket without binding it: EAGAIN says that no local
-// port is free (inet_autobind in Linux). EADDRNOTAVAIL is not one of them: it says that there is no route to the name
+// lookUpShortages are the shortages of a look-up, which connects a UDP socket without binding it: EAGAIN says that no
+// local port is free (inet_autobind in Linux). EADDRNOTAVAIL is no shortage: it says that there is no route to the name
 // server.
 var lookUpShortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOBUFS, syscall.ENOMEM}
 

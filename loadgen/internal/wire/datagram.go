@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// LongestDatagram is how much of a datagram is read, in bytes; a longer one is cut. So much fits into a read buffer
-// beside its length.
+// LongestDatagram is how many bytes of a datagram are read; a longer one is cut. With its length it fills a read
+// buffer.
 const LongestDatagram = ReadBuffer - 2
 
 // ErrStray is the error of a datagram that nobody asked for, on a socket that cannot tell replies apart.
@@ -136,9 +136,9 @@ func (s *DatagramSocket) take(datagram []byte) bool {
 	return mine
 }
 
-// blame returns what an error of the socket means for the open request: nil if it is that of a former one. An ICMP
-// error quotes the datagram that it is about (RFC 792, RFC 4443); where the kernel does not hand that on, it is the
-// open request's unless replies are overdue.
+// blame returns what an error of the socket means for the open request: nil if an earlier request caused it. An ICMP
+// error quotes its datagram (RFC 792, RFC 4443). If the kernel does not pass that on, the open request caused the error
+// unless replies are overdue.
 func (s *DatagramSocket) blame(err error) error {
 	if !isICMP(err) || !s.identified() {
 		return err

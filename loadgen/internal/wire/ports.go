@@ -250,7 +250,7 @@ func NewPortAllocator() *PortAllocator {
 }
 
 // dial connects to addr by until. TCP connections within this machine are not translated, so the kernel chooses their
-// port. A UDP socket there needs a port of ours all the same: from the port of a socket that was just closed, it would
+// port. But a UDP socket to this machine needs a port of ours: on the port of a socket that was just closed, it would
 // receive the late reply to that socket's request.
 func (b *PortAllocator) dial(network string, addr netip.AddrPort, until time.Time) (Transport, error) {
 	if b.low == 0 || network == "tcp" && addr.Addr().IsLoopback() {
