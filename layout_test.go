@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"loadgen/internal/polled":    {"timeline"},
 	"loadgen/internal/stall":     {"timeline", "loadgen/internal/wire"},
 	"loadgen/internal/protocol":  {"internal/hint", "timeline", "loadgen/lookup", "loadgen/internal/wire"},
+	"loadgen/internal/loadtest":  {"timeline", "loadgen/faultserver"},
 	"loadgen/internal/engine":    {"timeline", "loadgen/internal/polled", "loadgen/internal/protocol", "loadgen/internal/stall", "loadgen/internal/wire"},
 	"loadgen/hey":                {"timeline", "loadgen", "correlate/quantity"},
 	"internal/kube":              {},

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -33,7 +34,7 @@ func TestAbandonedRequestsAreLocal(t *testing.T) {
 	var prober *Prober
 	f := run(t, clock, func(p *Prober, f *facts) {
 		prober = p
-		waitFor(t, "requests of each under way", func() bool { return min(underWay(p, 1), underWay(p, 2)) >= 5 })
+		loadtest.WaitFor(t, "requests of each under way", func() bool { return min(underWay(p, 1), underWay(p, 2)) >= 5 })
 		p.Abandon()
 	}, probes...)
 	if took := clock.Now(); took > 30*time.Second {

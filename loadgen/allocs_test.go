@@ -14,6 +14,7 @@ import (
 
 	"lapse/internal/layer"
 	"lapse/loadgen/internal/engine"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/loadgen/internal/protocol"
 	"lapse/loadgen/internal/stall"
 	"lapse/loadgen/internal/wire"
@@ -75,8 +76,8 @@ func TestReusedTLSRequestsAllocateWhatTLSDoes(t *testing.T) {
 func TestReusedHTTP2RequestsAllocateLittle(t *testing.T) {
 	layer.Real(t)
 	const most = 10
-	n := allocations(t, probe(1, timeline.Reused, "h2c://"+scriptHTTP2(t, func(c *http2Script, stream uint32, _ int) bool {
-		c.ok(stream)
+	n := allocations(t, probe(1, timeline.Reused, "h2c://"+scriptHTTP2(t, func(c *loadtest.HTTP2Script, stream uint32, _ int) bool {
+		c.OK(stream)
 		return true
 	}), 1000))
 	t.Logf("%v allocations per request, some of them the server's", n)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -45,7 +46,7 @@ func TestNothingIsSentAfterGoodbye(t *testing.T) {
 	})
 	p := probe(1, timeline.Reused, "http://"+listener.Addr().String(), 200)
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "50 requests", func() bool { return f.count(1) >= 50 })
+		loadtest.WaitFor(t, "50 requests", func() bool { return f.count(1) >= 50 })
 	}, p)
 	listener.Close()
 	serving.Wait()

@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -13,47 +12,9 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
-
-// answered makes the answer to a query of what change makes of a good one without records.
-func answerTo(t testing.TB, query string, change func(*dnsmessage.Message)) string {
-	t.Helper()
-	var m dnsmessage.Message
-	if err := m.Unpack([]byte(query)); err != nil {
-		t.Errorf("a query that is none: %v", err)
-		return ""
-	}
-	m.Response, m.Additionals = true, nil
-	change(&m)
-	packed, err := m.Pack()
-	if err != nil {
-		t.Error(err)
-	}
-	return string(packed)
-}
-
-// having returns an answer with these addresses.
-func having(addrs ...string) func(*dnsmessage.Message) {
-	return func(m *dnsmessage.Message) {
-		for _, text := range addrs {
-			r := dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Class: dnsmessage.ClassINET, TTL: 5}}
-			if addr := netip.MustParseAddr(text); addr.Is4() {
-				r.Body = &dnsmessage.AResource{A: addr.As4()}
-			} else {
-				r.Body = &dnsmessage.AAAAResource{AAAA: addr.As16()}
-			}
-			m.Answers = append(m.Answers, r)
-		}
-	}
-}
-
-func many(n int) (addrs []string) {
-	for i := range n {
-		addrs = append(addrs, fmt.Sprintf("10.244.%d.%d", i/250, i%250+1))
-	}
-	return addrs
-}
 
 func TestDNSAnswersAreJudged(t *testing.T) {
 	t.Parallel()
@@ -68,12 +29,12 @@ func TestDNSAnswersAreJudged(t *testing.T) {
 		backend string
 		text    string // of the error
 	}{
-		{"addresses, in any order", "", having("10.0.0.9", "10.0.0.10", "10.0.0.9"), timeline.OK, "10.0.0.9, 10.0.0.10", ""},
-		{"addresses of the other family", "?type=AAAA", having("fd00::2", "10.0.0.1", "fd00::1"), timeline.OK, "fd00::1, fd00::2", ""},
+		{"addresses, in any order", "", loadtest.Having("10.0.0.9", "10.0.0.10", "10.0.0.9"), timeline.OK, "10.0.0.9, 10.0.0.10", ""},
+		{"addresses of the other family", "?type=AAAA", loadtest.Having("fd00::2", "10.0.0.1", "fd00::1"), timeline.OK, "fd00::1, fd00::2", ""},
 		{"where a CNAME leads", "?type=a", func(m *dnsmessage.Message) {
 			there := dnsmessage.MustNewName("there.example.")
 			m.Answers = append(m.Answers, dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Class: dnsmessage.ClassINET}, Body: &dnsmessage.CNAMEResource{CNAME: there}})
-			having("192.0.2.7")(m)
+			loadtest.Having("192.0.2.7")(m)
 			m.Answers[1].Header.Name = there
 		}, timeline.OK, "192.0.2.7", ""},
 		{"services", "?type=SRV", func(m *dnsmessage.Message) {
@@ -81,37 +42,37 @@ func TestDNSAnswersAreJudged(t *testing.T) {
 				m.Answers = append(m.Answers, dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Class: dnsmessage.ClassINET}, Body: &dnsmessage.SRVResource{Weight: 50, Port: port, Target: dnsmessage.MustNewName("web-0.web.")}})
 			}
 		}, timeline.OK, "0 50 80 web-0.web., 0 50 81 web-0.web.", ""},
-		{"more than a name has room for", "", having(many(60)...), timeline.OK, "60 records, checksum ", ""},
+		{"more than a name has room for", "", loadtest.Having(loadtest.Addresses(60)...), timeline.OK, "60 records, checksum ", ""},
 		{"a name in other letters", "", func(m *dnsmessage.Message) {
-			having("10.0.0.1")(m)
+			loadtest.Having("10.0.0.1")(m)
 			m.Questions[0].Name = dnsmessage.MustNewName("WEB.Shop.")
 		}, timeline.OK, "10.0.0.1", ""},
 		{"no such name", "", code(dnsmessage.RCodeNameError), timeline.DNS, "NXDOMAIN", "lookup web.shop: NXDOMAIN"},
-		{"no record", "", having(), timeline.DNS, "no record of type A", "no record of type A"},
-		{"no record of that type", "", having("fd00::1"), timeline.DNS, "no record of type A", "no record of type A"},
+		{"no record", "", loadtest.Having(), timeline.DNS, "no record of type A", "no record of type A"},
+		{"no record of that type", "", loadtest.Having("fd00::1"), timeline.DNS, "no record of type A", "no record of type A"},
 		{"a failing server", "", code(dnsmessage.RCodeServerFailure), timeline.DNS, "", "SERVFAIL"},
 		{"a server that will not", "", code(dnsmessage.RCodeRefused), timeline.DNS, "", "REFUSED"},
 		{"a server that cannot read", "", func(m *dnsmessage.Message) { m.Questions, m.RCode = nil, dnsmessage.RCodeFormatError }, timeline.DNS, "", "FORMERR"},
 		{"another code", "", code(9), timeline.DNS, "", "response code 9"},
-		{"cut off", "", func(m *dnsmessage.Message) { having("10.0.0.1")(m); m.Truncated = true }, timeline.Body, "", "cut off (TC)"},
-		{"longer than what is read", "", having(many(300)...), timeline.Body, "", "4094 bytes or more"},
-		{"another ID", "", func(m *dnsmessage.Message) { having("10.0.0.1")(m); m.ID++ }, timeline.Body, "", "another ID"},
+		{"cut off", "", func(m *dnsmessage.Message) { loadtest.Having("10.0.0.1")(m); m.Truncated = true }, timeline.Body, "", "cut off (TC)"},
+		{"longer than what is read", "", loadtest.Having(loadtest.Addresses(300)...), timeline.Body, "", "4094 bytes or more"},
+		{"another ID", "", func(m *dnsmessage.Message) { loadtest.Having("10.0.0.1")(m); m.ID++ }, timeline.Body, "", "another ID"},
 		{"another name", "", func(m *dnsmessage.Message) {
 			m.Questions[0].Name = dnsmessage.MustNewName("web.blog.")
-			having("10.0.0.1")(m)
+			loadtest.Having("10.0.0.1")(m)
 		}, timeline.Body, "", "another question"},
-		{"another type", "", func(m *dnsmessage.Message) { m.Questions[0].Type = dnsmessage.TypeTXT; having("10.0.0.1")(m) }, timeline.Body, "", "another question"},
+		{"another type", "", func(m *dnsmessage.Message) { m.Questions[0].Type = dnsmessage.TypeTXT; loadtest.Having("10.0.0.1")(m) }, timeline.Body, "", "another question"},
 		{"no answer but a query", "", func(m *dnsmessage.Message) { m.Response = false }, timeline.Body, "", "another ID"},
 	}
 	for _, test := range tests {
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Direct, timeline.Reused} {
 			t.Run(test.name+" "+string(kind), func(t *testing.T) {
 				t.Parallel()
-				s := serveUDP(t, func(query string, reply func(string)) { reply(answerTo(t, query, test.change)) })
-				p := probe(1, kind, "dns://"+s.addr().String()+"/web.shop"+test.query, 100)
-				p.Addr, p.Timeout = s.addr(), 10*time.Second
+				s := loadtest.ServeUDP(t, func(query string, reply func(string)) { reply(loadtest.AnswerTo(t, query, test.change)) })
+				p := probe(1, kind, "dns://"+s.Addr().String()+"/web.shop"+test.query, 100)
+				p.Addr, p.Timeout = s.Addr(), 10*time.Second
 				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					waitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
+					loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
 				}, p)
 				for _, r := range f.of(1) {
 					if r.Class.Observed() && (r.Class != test.want || r.Code != 0 ||
@@ -140,16 +101,16 @@ func TestDNSServerThatIsSilentOrNotThere(t *testing.T) {
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 			t.Run(fmt.Sprint(want, kind), func(t *testing.T) {
 				t.Parallel()
-				s := serveUDP(t, answer)
+				s := loadtest.ServeUDP(t, answer)
 				if answer == nil {
 					s.Close()
 				}
-				p := probe(1, kind, "dns://"+s.addr().String()+"/web.shop", 100)
+				p := probe(1, kind, "dns://"+s.Addr().String()+"/web.shop", 100)
 				if p.Timeout = 10 * time.Second; want.Timeout() {
 					p.Timeout = 100 * time.Millisecond
 				}
 				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					waitFor(t, "10 observed requests", func() bool { return f.observed(1) >= 10 })
+					loadtest.WaitFor(t, "10 observed requests", func() bool { return f.observed(1) >= 10 })
 				}, p)
 				for _, r := range f.of(1) {
 					// no_slot: after a standstill many wait at once
@@ -168,7 +129,7 @@ func TestDNSQueries(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	ids := map[uint16]int{}
-	s := serveUDP(t, func(query string, reply func(string)) {
+	s := loadtest.ServeUDP(t, func(query string, reply func(string)) {
 		var m dnsmessage.Message
 		if err := m.Unpack([]byte(query)); err != nil || len(m.Questions) != 1 ||
 			m.Questions[0].Name.String() != "_http._tcp.web.shop." || m.Questions[0].Type != dnsmessage.TypeSRV ||
@@ -178,13 +139,13 @@ func TestDNSQueries(t *testing.T) {
 		mu.Lock()
 		ids[m.ID]++
 		mu.Unlock()
-		reply(answerTo(t, query, having()))
+		reply(loadtest.AnswerTo(t, query, loadtest.Having()))
 	})
-	p := probe(1, timeline.Reused, "dns://"+s.addr().String()+"/_http._tcp.web.shop.?type=srv", 500)
+	p := probe(1, timeline.Reused, "dns://"+s.Addr().String()+"/_http._tcp.web.shop.?type=srv", 500)
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "100 observed requests", func() bool { return f.observed(1) >= 100 })
+		loadtest.WaitFor(t, "100 observed requests", func() bool { return f.observed(1) >= 100 })
 	}, p)
-	s.end()
+	s.End()
 	if n := len(f.of(1)) - classes(f.of(1))[timeline.NotSent]; len(ids) < n-3 { // 1 in 650 is given twice by chance
 		t.Errorf("%d IDs in %d queries", len(ids), n)
 	}
@@ -196,27 +157,27 @@ func TestDNSAnswersThatChangeAreEvents(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[func(*dnsmessage.Message)]
 	set := func(change func(*dnsmessage.Message)) { now.Store(&change) }
-	set(having("10.0.0.1", "10.0.0.2"))
-	s := serveUDP(t, func(query string, reply func(string)) { reply(answerTo(t, query, *now.Load())) })
+	set(loadtest.Having("10.0.0.1", "10.0.0.2"))
+	s := loadtest.ServeUDP(t, func(query string, reply func(string)) { reply(loadtest.AnswerTo(t, query, *now.Load())) })
 	clock := timeline.StartClock()
-	p := probe(1, timeline.Reused, "dns://"+s.addr().String()+"/web.shop", 200)
+	p := probe(1, timeline.Reused, "dns://"+s.Addr().String()+"/web.shop", 200)
 	// one query at a time: the server answers them in the order in which they are sent
 	p.Timeout, p.Connections, p.MaxConnections = 10*time.Second, 1, 1
 	var changed [4]time.Duration
 	f := run(t, clock, func(_ *Prober, f *facts) {
 		next := func(i int, change func(*dnsmessage.Message)) {
 			t.Helper()
-			waitFor(t, "the answer before this one", func() bool { return f.changesOf(p.Name) >= i })
+			loadtest.WaitFor(t, "the answer before this one", func() bool { return f.changesOf(p.Name) >= i })
 			changed[i] = clock.Now()
 			set(change)
 		}
-		next(1, having("10.0.0.2"))
+		next(1, loadtest.Having("10.0.0.2"))
 		next(2, func(m *dnsmessage.Message) { m.RCode = dnsmessage.RCodeNameError })
-		next(3, having("10.0.0.2", "10.0.0.3"))
-		waitFor(t, "4 answers", func() bool { return f.changesOf(p.Name) >= 4 })
-		set(having("10.0.0.3", "10.0.0.2")) // the same
+		next(3, loadtest.Having("10.0.0.2", "10.0.0.3"))
+		loadtest.WaitFor(t, "4 answers", func() bool { return f.changesOf(p.Name) >= 4 })
+		set(loadtest.Having("10.0.0.3", "10.0.0.2")) // the same
 		n := f.ended(1, timeline.OK)
-		waitFor(t, "10 more answers", func() bool { return f.ended(1, timeline.OK) >= n+10 })
+		loadtest.WaitFor(t, "10 more answers", func() bool { return f.ended(1, timeline.OK) >= n+10 })
 	}, p)
 	want := []string{"10.0.0.1 10.0.0.2", "10.0.0.2", "NXDOMAIN", "10.0.0.2 10.0.0.3"}
 	if len(f.names) != len(want) {

@@ -11,104 +11,94 @@ import (
 	"golang.org/x/net/http2"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
-
-// grpcReplies answers with a message and a status.
-func (c *http2Script) grpcReplies(stream uint32, message []byte, trailer ...string) {
-	c.header(stream, false, "status: 200", "content-type: application/grpc", "x-pod: pod-a")
-	if message != nil {
-		_ = c.WriteData(stream, false, framed(message))
-	}
-	c.header(stream, true, trailer...)
-}
-
-var servingMessage = []byte{8, healthServing}
 
 // What a server answers to a call, and what becomes of it.
 func TestGRPCOutcomes(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
-	status := func(fields ...string) func(*http2Script, uint32) {
-		return func(c *http2Script, s uint32) { c.grpcReplies(s, nil, fields...) }
+	status := func(fields ...string) func(*loadtest.HTTP2Script, uint32) {
+		return func(c *loadtest.HTTP2Script, s uint32) { c.GRPCReply(s, nil, fields...) }
 	}
 	tests := []struct {
 		name   string
-		answer func(c *http2Script, stream uint32)
+		answer func(c *loadtest.HTTP2Script, stream uint32)
 		change func(*Probe)
 		want   timeline.Class
 		code   uint16
 		says   string
 	}{
-		{"SERVING", func(c *http2Script, s uint32) { c.grpcReplies(s, servingMessage, "grpc-status: 0") }, nil, timeline.OK, 0, ""},
-		{"SERVING, with fields of another version", func(c *http2Script, s uint32) {
-			c.grpcReplies(s, append([]byte("\x12\x03new\x18\x05"), servingMessage...), "grpc-status: 0")
+		{"SERVING", func(c *loadtest.HTTP2Script, s uint32) { c.GRPCReply(s, loadtest.ServingMessage, "grpc-status: 0") }, nil, timeline.OK, 0, ""},
+		{"SERVING, with fields of another version", func(c *loadtest.HTTP2Script, s uint32) {
+			c.GRPCReply(s, append([]byte("\x12\x03new\x18\x05"), loadtest.ServingMessage...), "grpc-status: 0")
 		}, nil, timeline.OK, 0, ""},
-		{"NOT_SERVING", func(c *http2Script, s uint32) { c.grpcReplies(s, []byte{8, 2}, "grpc-status: 0") }, nil, timeline.HTTP5xx, 0, "http_5xx: the health check says NOT_SERVING"},
-		{"an empty answer", func(c *http2Script, s uint32) { c.grpcReplies(s, []byte{}, "grpc-status: 0") }, nil, timeline.HTTP5xx, 0, "the health check says UNKNOWN"},
+		{"NOT_SERVING", func(c *loadtest.HTTP2Script, s uint32) { c.GRPCReply(s, []byte{8, 2}, "grpc-status: 0") }, nil, timeline.HTTP5xx, 0, "http_5xx: the health check says NOT_SERVING"},
+		{"an empty answer", func(c *loadtest.HTTP2Script, s uint32) { c.GRPCReply(s, []byte{}, "grpc-status: 0") }, nil, timeline.HTTP5xx, 0, "the health check says UNKNOWN"},
 		{"UNAVAILABLE", status("grpc-status: 14", "grpc-message: going%20away: 100%"), nil, timeline.HTTP5xx, 14, "http_5xx: grpc-status 14 UNAVAILABLE: going%20away: 100%"},
 		{"UNAVAILABLE, escaped", status("grpc-status: 14", "grpc-message: going%20away"), nil, timeline.HTTP5xx, 14, "grpc-status 14 UNAVAILABLE: going away"},
-		{"UNIMPLEMENTED, trailers only", func(c *http2Script, s uint32) {
-			c.header(s, true, "status: 200", "content-type: application/grpc", "grpc-status: 12", "grpc-message: unknown service")
+		{"UNIMPLEMENTED, trailers only", func(c *loadtest.HTTP2Script, s uint32) {
+			c.Header(s, true, "status: 200", "content-type: application/grpc", "grpc-status: 12", "grpc-message: unknown service")
 		}, nil, timeline.HTTP5xx, 12, "grpc-status 12 UNIMPLEMENTED: unknown service: the server has no health check: name a method that it has, as in --grpc-method"},
 		{"NOT_FOUND", status("grpc-status: 5"), func(p *Probe) { p.URL += "/cart" }, timeline.HTTP4xx, 5, `grpc-status 5 NOT_FOUND: its health check does not know the service "cart"`},
 		{"NOT_FOUND of a method", status("grpc-status: 5", "grpc-message: no such cart"), func(p *Probe) { p.GRPCMethod = "shop.Cart/Get" }, timeline.HTTP4xx, 5, "http_4xx: grpc-status 5 NOT_FOUND: no such cart"},
 		{"a code of no name", status("grpc-status: 42"), nil, timeline.HTTP5xx, 42, "grpc-status 42 of no known name"},
 		{"no code", status("grpc-status: OK"), nil, timeline.Body, 0, `grpc-status "OK"`},
 		{"no grpc-status", status("x-sum: 1"), nil, timeline.Body, 0, "body: malformed reply: no grpc-status"},
-		{"the data end the stream", func(c *http2Script, s uint32) {
-			c.header(s, false, "status: 200", "content-type: application/grpc", "grpc-status: 0")
-			_ = c.WriteData(s, true, framed(servingMessage))
+		{"the data end the stream", func(c *loadtest.HTTP2Script, s uint32) {
+			c.Header(s, false, "status: 200", "content-type: application/grpc", "grpc-status: 0")
+			_ = c.WriteData(s, true, loadtest.Framed(loadtest.ServingMessage))
 		}, nil, timeline.Body, 0, "no grpc-status"},
 		{"no message", status("grpc-status: 0"), nil, timeline.Body, 0, "no message, but grpc-status 0"},
-		{"half a message", func(c *http2Script, s uint32) {
-			c.header(s, false, "status: 200", "content-type: application/grpc")
-			_ = c.WriteData(s, false, framed(servingMessage)[:6])
-			c.header(s, true, "grpc-status: 0")
+		{"half a message", func(c *loadtest.HTTP2Script, s uint32) {
+			c.Header(s, false, "status: 200", "content-type: application/grpc")
+			_ = c.WriteData(s, false, loadtest.Framed(loadtest.ServingMessage)[:6])
+			c.Header(s, true, "grpc-status: 0")
 		}, nil, timeline.Body, 0, "reply ended within its body: 1 bytes of a message of 2"},
-		{"half a message's length", func(c *http2Script, s uint32) {
-			c.header(s, false, "status: 200", "content-type: application/grpc")
-			_ = c.WriteData(s, false, framed(servingMessage)[:3])
-			c.header(s, true, "grpc-status: 0")
+		{"half a message's length", func(c *loadtest.HTTP2Script, s uint32) {
+			c.Header(s, false, "status: 200", "content-type: application/grpc")
+			_ = c.WriteData(s, false, loadtest.Framed(loadtest.ServingMessage)[:3])
+			c.Header(s, true, "grpc-status: 0")
 		}, nil, timeline.Body, 0, "reply ended within its body"},
-		{"a message in pieces", func(c *http2Script, s uint32) {
-			c.header(s, false, "status: 200", "content-type: application/grpc+proto")
-			for _, b := range framed(servingMessage) {
+		{"a message in pieces", func(c *loadtest.HTTP2Script, s uint32) {
+			c.Header(s, false, "status: 200", "content-type: application/grpc+proto")
+			for _, b := range loadtest.Framed(loadtest.ServingMessage) {
 				_ = c.WriteData(s, false, []byte{b})
 			}
-			c.header(s, true, "grpc-status: 0")
+			c.Header(s, true, "grpc-status: 0")
 		}, nil, timeline.OK, 0, ""},
-		{"two messages", func(c *http2Script, s uint32) {
-			c.header(s, false, "status: 200", "content-type: application/grpc")
-			_ = c.WriteData(s, false, append(framed(servingMessage), framed(servingMessage)...))
-			c.header(s, true, "grpc-status: 0")
+		{"two messages", func(c *loadtest.HTTP2Script, s uint32) {
+			c.Header(s, false, "status: 200", "content-type: application/grpc")
+			_ = c.WriteData(s, false, append(loadtest.Framed(loadtest.ServingMessage), loadtest.Framed(loadtest.ServingMessage)...))
+			c.Header(s, true, "grpc-status: 0")
 		}, nil, timeline.Body, 0, "more than one message: the method streams"},
-		{"a compressed message", func(c *http2Script, s uint32) {
-			c.header(s, false, "status: 200", "content-type: application/grpc")
-			_ = c.WriteData(s, false, append([]byte{1}, framed(servingMessage)[1:]...))
-			c.header(s, true, "grpc-status: 0")
+		{"a compressed message", func(c *loadtest.HTTP2Script, s uint32) {
+			c.Header(s, false, "status: 200", "content-type: application/grpc")
+			_ = c.WriteData(s, false, append([]byte{1}, loadtest.Framed(loadtest.ServingMessage)[1:]...))
+			c.Header(s, true, "grpc-status: 0")
 		}, nil, timeline.Body, 0, "a compressed message, which was not asked for"},
-		{"no health check's answer", func(c *http2Script, s uint32) { c.grpcReplies(s, []byte{8}, "grpc-status: 0") }, nil, timeline.Body, 0, "a health check's answer that cannot be read"},
-		{"a method's answer", func(c *http2Script, s uint32) { c.grpcReplies(s, []byte("\x0a\x05hello"), "grpc-status: 0") },
+		{"no health check's answer", func(c *loadtest.HTTP2Script, s uint32) { c.GRPCReply(s, []byte{8}, "grpc-status: 0") }, nil, timeline.Body, 0, "a health check's answer that cannot be read"},
+		{"a method's answer", func(c *loadtest.HTTP2Script, s uint32) { c.GRPCReply(s, []byte("\x0a\x05hello"), "grpc-status: 0") },
 			func(p *Probe) { p.GRPCMethod, p.ExpectBody = "shop.Cart/Get", "hello" }, timeline.OK, 0, ""},
-		{"a method's empty answer", func(c *http2Script, s uint32) { c.grpcReplies(s, []byte{}, "grpc-status: 0") },
+		{"a method's empty answer", func(c *loadtest.HTTP2Script, s uint32) { c.GRPCReply(s, []byte{}, "grpc-status: 0") },
 			func(p *Probe) { p.GRPCMethod = "shop.Cart/Get" }, timeline.OK, 0, ""},
-		{"a method's other answer", func(c *http2Script, s uint32) { c.grpcReplies(s, []byte("\x0a\x05hullo"), "grpc-status: 0") },
+		{"a method's other answer", func(c *loadtest.HTTP2Script, s uint32) { c.GRPCReply(s, []byte("\x0a\x05hullo"), "grpc-status: 0") },
 			func(p *Probe) { p.GRPCMethod, p.ExpectBody = "shop.Cart/Get", "hello" }, timeline.Body, 0, `the message lacks "hello"`},
-		{"a proxy's 502", func(c *http2Script, s uint32) { c.header(s, true, "status: 502", "content-type: text/html") }, nil, timeline.HTTP5xx, 502, "status 502 Bad Gateway, in HTTP and not in gRPC"},
-		{"a page", func(c *http2Script, s uint32) {
-			c.header(s, false, "status: 200", "content-type: text/html")
+		{"a proxy's 502", func(c *loadtest.HTTP2Script, s uint32) { c.Header(s, true, "status: 502", "content-type: text/html") }, nil, timeline.HTTP5xx, 502, "status 502 Bad Gateway, in HTTP and not in gRPC"},
+		{"a page", func(c *loadtest.HTTP2Script, s uint32) {
+			c.Header(s, false, "status: 200", "content-type: text/html")
 			_ = c.WriteData(s, true, []byte("<html>"))
 		}, nil, timeline.Body, 0, `no gRPC: its content-type is "text/html"`},
-		{"a reset stream", func(c *http2Script, s uint32) { _ = c.WriteRSTStream(s, http2.ErrCodeRefusedStream) }, nil, timeline.Reset, 0, "reset: RST_STREAM REFUSED_STREAM"},
-		{"a GOAWAY that leaves it out", func(c *http2Script, s uint32) { _ = c.WriteGoAway(0, http2.ErrCodeNo, nil) }, nil, timeline.EOF, 0, "eof: GOAWAY NO_ERROR: the request was not processed"},
-		{"silence", func(*http2Script, uint32) {}, func(p *Probe) { p.Timeout = 200 * time.Millisecond }, timeline.TimeoutResponse, 0, ""},
+		{"a reset stream", func(c *loadtest.HTTP2Script, s uint32) { _ = c.WriteRSTStream(s, http2.ErrCodeRefusedStream) }, nil, timeline.Reset, 0, "reset: RST_STREAM REFUSED_STREAM"},
+		{"a GOAWAY that leaves it out", func(c *loadtest.HTTP2Script, s uint32) { _ = c.WriteGoAway(0, http2.ErrCodeNo, nil) }, nil, timeline.EOF, 0, "eof: GOAWAY NO_ERROR: the request was not processed"},
+		{"silence", func(*loadtest.HTTP2Script, uint32) {}, func(p *Probe) { p.Timeout = 200 * time.Millisecond }, timeline.TimeoutResponse, 0, ""},
 	}
 	for _, test := range tests {
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 			t.Run(test.name+" "+string(kind), func(t *testing.T) {
 				t.Parallel()
-				p := probe(1, kind, "grpc://"+scriptHTTP2(t, func(c *http2Script, stream uint32, _ int) bool {
+				p := probe(1, kind, "grpc://"+scriptHTTP2(t, func(c *loadtest.HTTP2Script, stream uint32, _ int) bool {
 					test.answer(c, stream)
 					return true
 				}), 20)
@@ -137,7 +127,7 @@ func TestGRPCRequestIsAsSpecified(t *testing.T) {
 					body, _ := io.ReadAll(r.Body)
 					w.Header().Set("Content-Type", "application/grpc")
 					w.Header().Set("Trailer", "Grpc-Status, Grpc-Message")
-					_, _ = w.Write(framed(servingMessage))
+					_, _ = w.Write(loadtest.Framed(loadtest.ServingMessage))
 					w.Header().Set("Grpc-Status", "0")
 					if got := fmt.Sprintf("%s %s %s %s %s %q", r.Method, r.URL, r.Proto, r.Header["Content-Type"],
 						r.Header["Te"], body); got != want {
@@ -159,20 +149,20 @@ func TestLongGRPCMessagesStayWithinTheWindow(t *testing.T) {
 	for name, updates := range map[string]bool{"with updates": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			addr := scriptHTTP2(t, func(c *http2Script, stream uint32, n int) bool {
+			addr := scriptHTTP2(t, func(c *loadtest.HTTP2Script, stream uint32, n int) bool {
 				if updates {
 					_ = c.WriteWindowUpdate(0, longestGRPCMessage+grpcPrefix)
 				} else if n > 1 { // 2 messages of 32 KiB and their prefixes exceed 64 KiB
-					c.grpcReplies(stream, nil, "grpc-status: 13")
+					c.GRPCReply(stream, nil, "grpc-status: 13")
 					return true
 				}
-				c.grpcReplies(stream, []byte{}, "grpc-status: 0")
+				c.GRPCReply(stream, []byte{}, "grpc-status: 0")
 				return true
 			})
 			p := probe(1, timeline.Reused, "grpc://"+addr, 20)
 			p.Connections, p.GRPCMethod, p.GRPCMessage = 1, "shop.Cart/Put", make([]byte, longestGRPCMessage)
 			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				waitFor(t, "10 good answers", func() bool { return f.ended(1, timeline.OK) >= 10 })
+				loadtest.WaitFor(t, "10 good answers", func() bool { return f.ended(1, timeline.OK) >= 10 })
 			}, p)
 			again := 0
 			for _, r := range f.of(1) {

@@ -13,6 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -49,7 +50,7 @@ func TestWebSocketsAreHeldUntilACloseFrame(t *testing.T) {
 						}
 					}
 				})
-				reading(c)
+				loadtest.AnswerPings(c)
 				close(talking)
 				talk.Wait()
 			}))
@@ -57,8 +58,8 @@ func TestWebSocketsAreHeldUntilACloseFrame(t *testing.T) {
 			p := webSocketProbe(timeline.Held, server, conns/0.1)
 			p.Connections, p.Target.Connections = conns, conns
 			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				waitFor(t, "the connections", func() bool { return f.heldCount(timeline.HeldOpened) == conns })
-				waitFor(t, "heartbeats", func() bool { return f.ended(1, timeline.OK) >= 5*conns })
+				loadtest.WaitFor(t, "the connections", func() bool { return f.heldCount(timeline.HeldOpened) == conns })
+				loadtest.WaitFor(t, "heartbeats", func() bool { return f.ended(1, timeline.OK) >= 5*conns })
 				mu.Lock()
 				leaving := open[:2]
 				for _, c := range leaving {
@@ -67,7 +68,7 @@ func TestWebSocketsAreHeldUntilACloseFrame(t *testing.T) {
 						websocket.FormatCloseMessage(websocket.CloseGoingAway, "deploy"), time.Now().Add(time.Second))
 				}
 				mu.Unlock()
-				waitFor(t, "them to be back", func() bool { return f.heldCount(timeline.HeldOpened) == conns+2 })
+				loadtest.WaitFor(t, "them to be back", func() bool { return f.heldCount(timeline.HeldOpened) == conns+2 })
 			}, p)
 			if cut, opened := f.heldCount(timeline.HeldCut), f.heldCount(timeline.HeldOpened); int64(cut) != closed.Load() || int64(opened) != upgraded.Load() || f.heldCount(timeline.HeldFailed) > 0 {
 				t.Errorf("%d cut and %d opened, the server closed %d and upgraded %d: %q", cut, opened, closed.Load(),
@@ -111,13 +112,13 @@ func TestTCPConnectionsAreHeld(t *testing.T) {
 	p := heldProbe(s.url(), conns, 100*time.Millisecond)
 	p.Echo = "ping\n"
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "the connections", func() bool { return f.heldCount(timeline.HeldOpened) == conns })
-		waitFor(t, "heartbeats", func() bool { return f.ended(1, timeline.OK) >= 5*conns })
+		loadtest.WaitFor(t, "the connections", func() bool { return f.heldCount(timeline.HeldOpened) == conns })
+		loadtest.WaitFor(t, "heartbeats", func() bool { return f.ended(1, timeline.OK) >= 5*conns })
 		mu.Lock()
 		_, _ = open[0].Write([]byte("what?\n"))
 		_ = open[1].Close()
 		mu.Unlock()
-		waitFor(t, "them to be back", func() bool { return f.heldCount(timeline.HeldOpened) == conns+2 })
+		loadtest.WaitFor(t, "them to be back", func() bool { return f.heldCount(timeline.HeldOpened) == conns+2 })
 	}, p)
 	n := map[timeline.Class]int{}
 	for _, c := range f.held {

@@ -8,6 +8,7 @@ import (
 
 	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -77,22 +78,22 @@ func TestCutsOfHeldConnectionsAreThoseTheServerMade(t *testing.T) {
 			t.Parallel()
 			clock := timeline.StartClock()
 			config.T0, config.Name, config.Number = clock.T0(), "pod", true
-			s := serve(t, config)
+			s := loadtest.Serve(t, config)
 			p := heldProbe(s.URL(), conns, 200*time.Millisecond)
 			p.RootCAs = roots
 			opened := 0
 			f := run(t, clock, func(_ *Prober, f *facts) {
 				stand := func(n int) {
 					opened += n
-					waitFor(t, fmt.Sprint(opened, " openings"), func() bool { return f.heldCount(timeline.HeldOpened) == opened })
+					loadtest.WaitFor(t, fmt.Sprint(opened, " openings"), func() bool { return f.heldCount(timeline.HeldOpened) == opened })
 				}
 				stand(conns)
 				for round := range 4 {
-					waitFor(t, "a heartbeat on each", func() bool { return f.count(1) >= (round+1)*2*conns })
+					loadtest.WaitFor(t, "a heartbeat on each", func() bool { return f.count(1) >= (round+1)*2*conns })
 					stand(len(s.Cut([]faultserver.Kind{faultserver.EOF, faultserver.Reset}[round%2], 3)))
 				}
 			}, p)
-			closeServer(t, s)
+			loadtest.Close(t, s)
 			known := map[string]timeline.HeldChange{}
 			for _, c := range f.held {
 				if c.Kind == timeline.HeldCut {
@@ -126,11 +127,11 @@ func TestAnAnnouncedEndIsAWarning(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{{Kind: faultserver.Goodbye, From: 200 * time.Millisecond, To: time.Minute, Every: 7}}})
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{{Kind: faultserver.Goodbye, From: 200 * time.Millisecond, To: time.Minute, Every: 7}}})
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "5 cuts", func() bool { return f.heldCount(timeline.HeldCut) >= 5 })
+		loadtest.WaitFor(t, "5 cuts", func() bool { return f.heldCount(timeline.HeldCut) >= 5 })
 	}, heldProbe(s.URL(), 5, 50*time.Millisecond))
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	announced := s.Count(faultserver.Goodbye)
 	if cut, refused := f.heldCount(timeline.HeldCut), f.heldCount(timeline.HeldFailed); cut+refused != announced {
 		t.Errorf("%d were cut and %d not kept, the server announced %d ends", cut, refused, announced)
@@ -151,18 +152,18 @@ func TestALateAnswerIsNoCut(t *testing.T) {
 	t.Parallel()
 	const conns = 8
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0()})
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
 	p := heldProbe(s.URL(), conns, 2*time.Second)
 	p.Timeout = 50 * time.Millisecond
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "the connections", func() bool { return f.heldCount(timeline.HeldOpened) == conns })
+		loadtest.WaitFor(t, "the connections", func() bool { return f.heldCount(timeline.HeldOpened) == conns })
 		answer := s.Stall()
-		waitFor(t, "a heartbeat that timed out", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 2 })
+		loadtest.WaitFor(t, "a heartbeat that timed out", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 2 })
 		answer()
 		n := f.observed(1)
-		waitFor(t, "a round of heartbeats", func() bool { return f.observed(1) >= n+conns+2 })
+		loadtest.WaitFor(t, "a round of heartbeats", func() bool { return f.observed(1) >= n+conns+2 })
 	}, p)
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	if cut, opened := f.heldCount(timeline.HeldCut), f.heldCount(timeline.HeldOpened); cut > 0 || opened != conns ||
 		s.Accepted() != conns {
 		t.Errorf("%d cut, %d opened, %d accepted, want %d kept", cut, opened, s.Accepted(), conns)
@@ -179,21 +180,21 @@ func TestSilenceCuts(t *testing.T) {
 	t.Parallel()
 	const conns = 4
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0()})
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
 	p := heldProbe(s.URL(), conns, 100*time.Millisecond)
 	p.Timeout = 50 * time.Millisecond
 	var silent time.Duration
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "the connections", func() bool { return f.heldCount(timeline.HeldOpened) >= conns })
+		loadtest.WaitFor(t, "the connections", func() bool { return f.heldCount(timeline.HeldOpened) >= conns })
 		silent = clock.Now()
 		answer := s.Stall()
-		waitFor(t, "all to be cut", func() bool {
+		loadtest.WaitFor(t, "all to be cut", func() bool {
 			return f.heldCount(timeline.HeldCut) >= conns && f.heldCount(timeline.HeldFailed) >= 2*conns
 		})
 		answer()
-		waitFor(t, "all to stand again", func() bool { return f.heldCount(timeline.HeldOpened) >= 2*conns })
+		loadtest.WaitFor(t, "all to stand again", func() bool { return f.heldCount(timeline.HeldOpened) >= 2*conns })
 	}, p)
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	for _, c := range f.held {
 		if c.Kind == timeline.HeldCut && !c.Stopped && (c.Class != timeline.TimeoutResponse || c.At < silent) {
 			t.Errorf("%+v, the server was silent from %v on", c, silent)
@@ -210,15 +211,15 @@ func TestAttemptsAreCountedAndBackOff(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0()})
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "the connection", func() bool { return f.heldCount(timeline.HeldOpened) == 1 })
+		loadtest.WaitFor(t, "the connection", func() bool { return f.heldCount(timeline.HeldOpened) == 1 })
 		reopen := s.Refuse()
-		waitFor(t, "attempts", func() bool { return f.heldCount(timeline.HeldFailed) >= 5 })
+		loadtest.WaitFor(t, "attempts", func() bool { return f.heldCount(timeline.HeldFailed) >= 5 })
 		reopen()
-		waitFor(t, "the connection again", func() bool { return f.heldCount(timeline.HeldOpened) == 2 })
+		loadtest.WaitFor(t, "the connection again", func() bool { return f.heldCount(timeline.HeldOpened) == 2 })
 	}, heldProbe(s.URL(), 1, time.Second))
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	var before timeline.HeldChange
 	n := 0
 	for _, c := range f.held {
@@ -245,15 +246,15 @@ func TestAConnectionThatIsSilentAtTheEndIsNotTakenForAlive(t *testing.T) {
 	t.Parallel()
 	const conns = 4
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0()})
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
 	p := heldProbe(s.URL(), conns, 2*time.Second)
 	p.Timeout = 50 * time.Millisecond
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "the connections", func() bool { return f.heldCount(timeline.HeldOpened) == conns })
+		loadtest.WaitFor(t, "the connections", func() bool { return f.heldCount(timeline.HeldOpened) == conns })
 		s.Stall()
-		waitFor(t, "a heartbeat that timed out", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 1 })
+		loadtest.WaitFor(t, "a heartbeat that timed out", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 1 })
 	}, p)
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	silent := 0
 	for _, c := range f.held {
 		if c.Kind == timeline.HeldClosed && c.Class == timeline.TimeoutResponse {

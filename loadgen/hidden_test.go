@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -73,7 +74,7 @@ func TestWhatHidesFailuresIsFound(t *testing.T) {
 		}
 	}
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "8 observed requests per target", func() bool {
+		loadtest.WaitFor(t, "8 observed requests per target", func() bool {
 			for i := range probes {
 				if f.observed(timeline.TargetID(i+1)) < 8 {
 					return false
@@ -264,7 +265,7 @@ func TestLateRepliesAreNeverBookedToTheNextRequest(t *testing.T) {
 	p := probe(1, timeline.Reused, url, 50)
 	p.Timeout, p.Connections = timeout, 4
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "80 requests, some in time and some not", func() bool {
+		loadtest.WaitFor(t, "80 requests, some in time and some not", func() bool {
 			return f.count(1) >= 80 && f.ended(1, timeline.OK) > 0 && f.ended(1, timeline.TimeoutResponse) > 0
 		})
 	}, p)

@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -52,66 +52,10 @@ func http2Probe(kind timeline.TargetKind, scheme string, s *httptest.Server, pat
 	return p
 }
 
-// A http2Script is a server that does as it is told with each request: to a server nobody wrote in good faith. It
-// reads and writes frames.
-type http2Script struct {
-	*http2.Framer
-	net.Conn
-	block   bytes.Buffer
-	fields  *hpack.Encoder
-	givenUp []uint32 // streams that the client has reset
-}
-
-// header writes a header, or a trailer: "status: 200" is a pseudo-header field.
-func (c *http2Script) header(stream uint32, end bool, fields ...string) {
-	c.block.Reset()
-	for _, field := range fields {
-		name, value, _ := strings.Cut(field, ": ")
-		if name == "status" {
-			name = ":status"
-		}
-		_ = c.fields.WriteField(hpack.HeaderField{Name: name, Value: value})
-	}
-	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.block.Bytes(), EndStream: end,
-		EndHeaders: true})
-}
-
-// end ends a stream by a header alone.
-func (c *http2Script) ok(stream uint32) { c.header(stream, true, "status: 200", "x-pod: pod-a") }
-
 // scriptHTTP2 serves HTTP/2: answer is called when the n-th request of its connection, counted from 1, is whole. The
 // connection ends when it returns false.
-func scriptHTTP2(t *testing.T, answer func(c *http2Script, stream uint32, n int) bool) (addr string) {
-	return serveTCP(t, func(tcp *net.TCPConn) { runHTTP2Script(tcp, answer) }).listener.Addr().String()
-}
-
-func runHTTP2Script(tcp net.Conn, answer func(c *http2Script, stream uint32, n int) bool) {
-	if _, err := io.ReadFull(tcp, make([]byte, len(http2.ClientPreface))); err != nil {
-		return
-	}
-	c := &http2Script{Framer: http2.NewFramer(tcp, tcp), Conn: tcp}
-	c.AllowIllegalWrites = true
-	c.fields = hpack.NewEncoder(&c.block)
-	_ = c.WriteSettings()
-	for n := 0; ; {
-		f, err := c.ReadFrame()
-		if err != nil {
-			return
-		}
-		if settings, ok := f.(*http2.SettingsFrame); ok && !settings.IsAck() {
-			_ = c.WriteSettingsAck()
-		}
-		if f.Header().Type == http2.FrameRSTStream {
-			c.givenUp = append(c.givenUp, f.Header().StreamID)
-		}
-		if f.Header().Flags.Has(http2.FlagDataEndStream) &&
-			(f.Header().Type == http2.FrameHeaders || f.Header().Type == http2.FrameData) {
-			n++
-			if !answer(c, f.Header().StreamID, n) {
-				return
-			}
-		}
-	}
+func scriptHTTP2(t *testing.T, answer func(c *loadtest.HTTP2Script, stream uint32, n int) bool) (addr string) {
+	return serveTCP(t, func(tcp *net.TCPConn) { loadtest.RunHTTP2(tcp, answer) }).listener.Addr().String()
 }
 
 func TestHTTP2RequestsAreAnswered(t *testing.T) {
@@ -140,7 +84,7 @@ func TestHTTP2RequestsAreAnswered(t *testing.T) {
 				p.Method, p.Connections, p.ExpectBody = "PUT", 2, "whole"
 				p.Header = http.Header{"Cookie": {"d=e", "f=g"}}
 				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					waitFor(t, "30 good answers", func() bool { return f.ended(1, timeline.OK) >= 30 })
+					loadtest.WaitFor(t, "30 good answers", func() bool { return f.ended(1, timeline.OK) >= 30 })
 				}, p)
 				again := 0
 				for _, r := range f.of(1) {
@@ -169,94 +113,97 @@ func TestHTTP2Outcomes(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
-		answer func(c *http2Script, stream uint32, n int) bool
+		answer func(c *loadtest.HTTP2Script, stream uint32, n int) bool
 		change func(*Probe)
 		want   timeline.Class
 		code   uint16
 		says   string
 	}{
-		{"503", func(c *http2Script, s uint32, _ int) bool { c.header(s, true, "status: 503"); return true }, nil, timeline.HTTP5xx, 503, "status 503 Service Unavailable"},
-		{"404 that is expected", func(c *http2Script, s uint32, _ int) bool { c.header(s, true, "status: 404"); return true },
+		{"503", func(c *loadtest.HTTP2Script, s uint32, _ int) bool { c.Header(s, true, "status: 503"); return true }, nil, timeline.HTTP5xx, 503, "status 503 Service Unavailable"},
+		{"404 that is expected", func(c *loadtest.HTTP2Script, s uint32, _ int) bool { c.Header(s, true, "status: 404"); return true },
 			func(p *Probe) { p.ExpectStatus, _ = ParseStatuses("404") }, timeline.OK, 404, ""},
-		{"another body", func(c *http2Script, s uint32, _ int) bool {
-			c.header(s, false, "status: 200")
+		{"another body", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
+			c.Header(s, false, "status: 200")
 			_ = c.WriteData(s, true, []byte("hell"))
 			return true
 		}, func(p *Probe) { p.ExpectBody = "hello" }, timeline.Body, 200, `the body lacks "hello"`},
-		{"the body in pieces, and padded", func(c *http2Script, s uint32, _ int) bool {
-			c.header(s, false, "status: 200", "content-length: 5")
+		{"the body in pieces, and padded", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
+			c.Header(s, false, "status: 200", "content-length: 5")
 			_ = c.WriteDataPadded(s, false, []byte("hel"), make([]byte, 9))
 			_ = c.WritePing(false, [8]byte{1})
 			_ = c.WriteData(s, false, []byte("lo"))
-			c.header(s, true, "x-sum: 1")
+			c.Header(s, true, "x-sum: 1")
 			return true
 		}, func(p *Probe) { p.ExpectBody = "hello" }, timeline.OK, 200, ""},
-		{"a HEAD", func(c *http2Script, s uint32, _ int) bool {
-			c.header(s, true, "status: 200", "content-length: 5")
+		{"a HEAD", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
+			c.Header(s, true, "status: 200", "content-length: 5")
 			return true
 		}, func(p *Probe) { p.Method = "HEAD" }, timeline.OK, 200, ""},
-		{"a body too short", func(c *http2Script, s uint32, _ int) bool {
-			c.header(s, false, "status: 200", "content-length: 5")
+		{"a body too short", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
+			c.Header(s, false, "status: 200", "content-length: 5")
 			_ = c.WriteData(s, true, []byte("hell"))
 			return true
 		}, nil, timeline.Body, 200, "reply ended within its body: 4 bytes of 5"},
-		{"a body cut short", func(c *http2Script, s uint32, _ int) bool {
-			c.header(s, false, "status: 200", "content-length: 5")
+		{"a body cut short", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
+			c.Header(s, false, "status: 200", "content-length: 5")
 			_ = c.WriteData(s, false, []byte("hell"))
 			return false
 		}, nil, timeline.Body, 200, "reply ended within its body"},
-		{"the connection's end", func(*http2Script, uint32, int) bool { return false }, nil, timeline.EOF, 0, ""},
-		{"a reset stream", func(c *http2Script, s uint32, _ int) bool {
+		{"the connection's end", func(*loadtest.HTTP2Script, uint32, int) bool { return false }, nil, timeline.EOF, 0, ""},
+		{"a reset stream", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
 			_ = c.WriteRSTStream(s, http2.ErrCodeInternal)
 			return true
 		}, nil, timeline.Reset, 0, "reset: RST_STREAM INTERNAL_ERROR"},
-		{"a stream reset within its body", func(c *http2Script, s uint32, _ int) bool {
-			c.header(s, false, "status: 200")
+		{"a stream reset within its body", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
+			c.Header(s, false, "status: 200")
 			_ = c.WriteRSTStream(s, http2.ErrCodeCancel)
 			return true
 		}, nil, timeline.Reset, 200, "reset: RST_STREAM CANCEL"},
-		{"a GOAWAY that leaves it out", func(c *http2Script, s uint32, _ int) bool {
+		{"a GOAWAY that leaves it out", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
 			_ = c.WriteGoAway(s-1, http2.ErrCodeNo, []byte("deploy"))
 			return false
 		}, nil, timeline.EOF, 0, `eof: GOAWAY NO_ERROR "deploy": the request was not processed`},
-		{"a GOAWAY that lets it finish", func(c *http2Script, s uint32, _ int) bool {
+		{"a GOAWAY that lets it finish", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
 			_ = c.WriteGoAway(1<<31-1, http2.ErrCodeNo, nil)
 			_ = c.WritePing(false, [8]byte{1})
 			_ = c.WriteGoAway(s, http2.ErrCodeNo, nil)
-			c.ok(s)
+			c.OK(s)
 			return true
 		}, nil, timeline.OK, 200, ""},
-		{"a GOAWAY that would let it finish", func(c *http2Script, s uint32, _ int) bool {
+		{"a GOAWAY that would let it finish", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
 			_ = c.WriteGoAway(s, http2.ErrCodeEnhanceYourCalm, []byte("too_many_pings"))
 			return false
 		}, nil, timeline.EOF, 0, `eof: GOAWAY ENHANCE_YOUR_CALM "too_many_pings", and the connection ended before the reply`},
-		{"no status", func(c *http2Script, s uint32, _ int) bool { c.header(s, true, "x-pod: a"); return true }, nil, timeline.Body, 0, "no status code of HTTP/2"},
-		{"data before a header", func(c *http2Script, s uint32, _ int) bool { _ = c.WriteData(s, true, []byte("x")); return true }, nil, timeline.Body, 0, "data before a header"},
-		{"another stream", func(c *http2Script, s uint32, _ int) bool { c.ok(s + 2); return true }, nil, timeline.Body, 0, "a stream that was never opened"},
-		{"a push", func(c *http2Script, s uint32, _ int) bool {
+		{"no status", func(c *loadtest.HTTP2Script, s uint32, _ int) bool { c.Header(s, true, "x-pod: a"); return true }, nil, timeline.Body, 0, "no status code of HTTP/2"},
+		{"data before a header", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
+			_ = c.WriteData(s, true, []byte("x"))
+			return true
+		}, nil, timeline.Body, 0, "data before a header"},
+		{"another stream", func(c *loadtest.HTTP2Script, s uint32, _ int) bool { c.OK(s + 2); return true }, nil, timeline.Body, 0, "a stream that was never opened"},
+		{"a push", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
 			_ = c.WritePushPromise(http2.PushPromiseParam{StreamID: s, PromiseID: 2, EndHeaders: true})
 			return true
 		}, nil, timeline.Body, 0, "a push, which was switched off"},
-		{"a frame too long", func(c *http2Script, s uint32, _ int) bool {
-			c.header(s, false, "status: 200")
+		{"a frame too long", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
+			c.Header(s, false, "status: 200")
 			_ = c.WriteData(s, true, make([]byte, http2FrameSize+1))
 			return true
 		}, nil, timeline.Body, 200, "a frame longer than agreed on"},
-		{"a name in capitals", func(c *http2Script, s uint32, _ int) bool {
-			c.header(s, true, "status: 200", "X-Pod: a")
+		{"a name in capitals", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
+			c.Header(s, true, "status: 200", "X-Pod: a")
 			return true
 		}, nil, timeline.Body, 0, "malformed reply: HTTP/2: invalid header field name"},
-		{"a header in pieces", func(c *http2Script, s uint32, _ int) bool {
-			c.block.Reset()
-			_ = c.fields.WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
-			_ = c.fields.WriteField(hpack.HeaderField{Name: "x-long", Value: strings.Repeat("~", 3000)})
-			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: s, BlockFragment: c.block.Bytes()[:100],
+		{"a header in pieces", func(c *loadtest.HTTP2Script, s uint32, _ int) bool {
+			c.Block.Reset()
+			_ = c.Fields.WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
+			_ = c.Fields.WriteField(hpack.HeaderField{Name: "x-long", Value: strings.Repeat("~", 3000)})
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: s, BlockFragment: c.Block.Bytes()[:100],
 				EndStream: true})
-			_ = c.WriteContinuation(s, false, c.block.Bytes()[100:200])
-			_ = c.WriteContinuation(s, true, c.block.Bytes()[200:])
+			_ = c.WriteContinuation(s, false, c.Block.Bytes()[100:200])
+			_ = c.WriteContinuation(s, true, c.Block.Bytes()[200:])
 			return true
 		}, nil, timeline.OK, 200, ""},
-		{"silence", func(*http2Script, uint32, int) bool { return true }, func(p *Probe) { p.Timeout = 200 * time.Millisecond }, timeline.TimeoutResponse, 0, ""},
+		{"silence", func(*loadtest.HTTP2Script, uint32, int) bool { return true }, func(p *Probe) { p.Timeout = 200 * time.Millisecond }, timeline.TimeoutResponse, 0, ""},
 	}
 	for _, test := range tests {
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
@@ -277,7 +224,7 @@ func TestHTTP2Outcomes(t *testing.T) {
 func outcomesAre(t *testing.T, p Probe, want timeline.Class, code uint16, says string) {
 	t.Helper()
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
+		loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
 	}, p)
 	for _, r := range f.of(1) {
 		if r.Class.Observed() && (r.Class != want || r.Code != code) {
@@ -354,7 +301,7 @@ func TestHTTP1ToAnHTTP2Server(t *testing.T) {
 				}
 				if name == "that resets" { // which may overtake what was sent before
 					f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-						waitFor(t, "5 failures", func() bool { return f.ended(1, timeline.Body)+f.ended(1, timeline.Reset) >= 5 })
+						loadtest.WaitFor(t, "5 failures", func() bool { return f.ended(1, timeline.Body)+f.ended(1, timeline.Reset) >= 5 })
 					}, p)
 					if failed(f.of(1)) != f.observed(1) {
 						t.Error(classes(f.of(1)))
@@ -380,8 +327,8 @@ func TestHTTP2ServersSpeakUnasked(t *testing.T) {
 		defer speaking.Wait()
 		defer close(ended)
 		c := &countPongs{TCPConn: tcp, pongs: &pongs}
-		runHTTP2Script(c, func(c *http2Script, stream uint32, _ int) bool {
-			c.ok(stream)
+		loadtest.RunHTTP2(c, func(c *loadtest.HTTP2Script, stream uint32, _ int) bool {
+			c.OK(stream)
 			once.Do(func() {
 				own := http2.NewFramer(tcp, nil)
 				speaking.Go(func() {
@@ -404,7 +351,7 @@ func TestHTTP2ServersSpeakUnasked(t *testing.T) {
 	}).listener.Addr().String()
 	p := probe(1, timeline.Reused, "h2c://"+addr, 50)
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "100 good answers", func() bool { return f.ended(1, timeline.OK) >= 100 && pongs.Load() >= 100 })
+		loadtest.WaitFor(t, "100 good answers", func() bool { return f.ended(1, timeline.OK) >= 100 && pongs.Load() >= 100 })
 	}, p)
 	if failed(f.of(1)) > 0 {
 		t.Errorf("%v: %q", classes(f.of(1)), f.blames(p.Name))
@@ -434,14 +381,14 @@ func TestGoAwayRetiresTheConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var conns atomic.Int64
-			addr := scriptHTTP2(t, func(c *http2Script, stream uint32, n int) bool {
+			addr := scriptHTTP2(t, func(c *loadtest.HTTP2Script, stream uint32, n int) bool {
 				if n == 1 {
 					conns.Add(1)
 				}
 				if before {
 					_ = c.WriteGoAway(stream, http2.ErrCodeNo, nil)
 				}
-				c.ok(stream)
+				c.OK(stream)
 				if !before {
 					_ = c.WriteGoAway(stream, http2.ErrCodeNo, nil)
 				}
@@ -450,7 +397,7 @@ func TestGoAwayRetiresTheConnection(t *testing.T) {
 			p := probe(1, timeline.Reused, "h2c://"+addr, 20)
 			p.Connections = 2
 			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				waitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
+				loadtest.WaitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
 			}, p)
 			if n := classes(f.of(1)); failed(f.of(1)) > 0 || int(conns.Load()) < n[timeline.OK] {
 				t.Errorf("%v on %d connections: %q", n, conns.Load(), f.blames(p.Name))
@@ -466,19 +413,19 @@ func TestRequestsOnCutHTTP2ConnectionsAllFail(t *testing.T) {
 	const cut = 120
 	var cuts atomic.Int64
 	cuts.Store(cut)
-	addr := scriptHTTP2(t, func(c *http2Script, stream uint32, n int) bool {
+	addr := scriptHTTP2(t, func(c *loadtest.HTTP2Script, stream uint32, n int) bool {
 		if n == 1 { // so that a cut fails one request
 			_ = c.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
 		}
 		if n > 1 && cuts.Add(-1) >= 0 {
 			return false
 		}
-		c.ok(stream)
+		c.OK(stream)
 		return true
 	})
 	p := probe(1, timeline.Reused, "h2c://"+addr, 100)
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "the last cut", func() bool { return cuts.Load() < -20 })
+		loadtest.WaitFor(t, "the last cut", func() bool { return cuts.Load() < -20 })
 	}, p)
 	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) ||
 		n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {
@@ -497,7 +444,7 @@ func TestGivenUpRequestsKeepTheirConnection(t *testing.T) {
 			config, roots := testTLS(t)
 			config.NextProtos = []string{"h2"}
 			var conns, good atomic.Int64
-			answer := func(c *http2Script, stream uint32, n int) bool {
+			answer := func(c *loadtest.HTTP2Script, stream uint32, n int) bool {
 				if n == 1 {
 					conns.Add(1)
 				}
@@ -505,26 +452,26 @@ func TestGivenUpRequestsKeepTheirConnection(t *testing.T) {
 					return true // no answer, yet
 				}
 				if n == 4 {
-					for _, late := range c.givenUp { // a slow machine may still wait for another
-						c.header(late, false, "status: 503")
+					for _, late := range c.GivenUp { // a slow machine may still wait for another
+						c.Header(late, false, "status: 503")
 						_ = c.WriteData(late, true, []byte("late"))
 					}
 				}
-				c.ok(stream)
+				c.OK(stream)
 				good.Add(1)
 				return true
 			}
 			addr := serveTCP(t, func(tcp *net.TCPConn) {
 				if scheme == "h2" {
-					runHTTP2Script(tls.Server(tcp, config), answer)
+					loadtest.RunHTTP2(tls.Server(tcp, config), answer)
 				} else {
-					runHTTP2Script(tcp, answer)
+					loadtest.RunHTTP2(tcp, answer)
 				}
 			}).listener.Addr().String()
 			p := probe(1, timeline.Reused, scheme+"://"+addr, 4)
 			p.Connections, p.Timeout, p.RootCAs, p.Host = 1, 200*time.Millisecond, roots, "example.com"
 			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				waitFor(t, "5 good answers", func() bool { return f.ended(1, timeline.OK) >= 5 })
+				loadtest.WaitFor(t, "5 good answers", func() bool { return f.ended(1, timeline.OK) >= 5 })
 			}, p)
 			n := classes(f.of(1))
 			// a busy machine may open a spare one
@@ -547,7 +494,7 @@ func TestHTTP2BodiesBeyondTheWindowAreRead(t *testing.T) {
 	p := http2Probe(timeline.Reused, "h2c", server, "/", 10)
 	p.Connections = 1
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "10 good answers", func() bool { return f.ended(1, timeline.OK) >= 10 })
+		loadtest.WaitFor(t, "10 good answers", func() bool { return f.ended(1, timeline.OK) >= 10 })
 	}, p)
 	if failed(f.of(1)) > 0 {
 		t.Errorf("%v: %q", classes(f.of(1)), f.blames(p.Name))

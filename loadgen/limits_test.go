@@ -1,7 +1,6 @@
 package loadgen
 
 import (
-	"encoding/binary"
 	"time"
 )
 
@@ -13,13 +12,7 @@ const (
 	http2Window        = 1 << 20  // bytes of a body that a server may send ahead
 	grpcPrefix         = 5        // bytes before a message
 	longestGRPCMessage = 32 << 10 // bytes
-	healthServing      = 1        // the health check's answer
 	searchedBytes      = 1 << 20  // of a body or stream, for the expected text
 	mostUnread         = 64 << 10 // bytes on a connection of HTTP/2 on which nothing comes back
 	wallTolerance      = 10 * time.Microsecond
 )
-
-// framed returns a gRPC message as it is sent: not compressed.
-func framed(message []byte) []byte {
-	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
-}

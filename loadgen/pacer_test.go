@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -45,7 +46,7 @@ func TestTargetsInterleaveInTheOrderTheyStart(t *testing.T) {
 	slow := probe(2, timeline.Reused, "https://"+silent.Addr().String()+"/", 50)
 	slow.Timeout = 100 * time.Millisecond
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "3 requests of each", func() bool { return min(f.count(1), f.count(2), f.count(3)) >= 3 })
+		loadtest.WaitFor(t, "3 requests of each", func() bool { return min(f.count(1), f.count(2), f.count(3)) >= 3 })
 	}, probe(1, timeline.New, s.url(), 50), slow, probe(3, timeline.New, s.url(), 50))
 	const interval = 20 * time.Millisecond
 	for id, want := range map[timeline.TargetID]time.Duration{1: 0, 2: interval / 2, 3: interval / 4} {
@@ -67,7 +68,7 @@ func TestMeasuringDoesNotWaitForConnections(t *testing.T) {
 	hung.Timeout = time.Hour
 	hung.MaxConnections = 100
 	run(t, timeline.StartClock(), func(p *Prober, _ *facts) {
-		waitFor(t, "3 requests under way", func() bool { return underWay(p, 1) >= 3 })
+		loadtest.WaitFor(t, "3 requests under way", func() bool { return underWay(p, 1) >= 3 })
 		p.Abandon()
 	}, hung)
 }

@@ -5,6 +5,7 @@ import (
 
 	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -14,13 +15,13 @@ func TestEveryRequestNamesTheAddressItWentTo(t *testing.T) {
 	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused, timeline.Direct} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, faultserver.Config{})
+			s := loadtest.Serve(t, faultserver.Config{})
 			probe := probe(1, kind, s.URL(), 200)
 			probe.Addr = s.Addr()
 			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				waitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
-				closeServer(t, s)
-				waitFor(t, "20 refused connections", func() bool { return f.ended(1, timeline.Refused) >= 20 })
+				loadtest.WaitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
+				loadtest.Close(t, s)
+				loadtest.WaitFor(t, "20 refused connections", func() bool { return f.ended(1, timeline.Refused) >= 20 })
 			}, probe)
 			for _, r := range f.of(1) {
 				if sent := r.Class.Observed() && r.Class != timeline.NoSlot; sent && f.peers[r.Peer] != s.Addr() {

@@ -11,6 +11,7 @@ import (
 	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 	"lapse/loadgen/internal/engine"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
@@ -58,9 +59,9 @@ func TestRepliesInPieces(t *testing.T) {
 	p := probe(1, timeline.Reused, url, 100)
 	p.Connections, p.MaxConnections = 2, 2
 	f := run(t, timeline.StartClock(), func(p *Prober, f *facts) {
-		waitFor(t, "replies cut at each place", func() bool { return f.ended(1, timeline.OK) >= 2*len(text) })
+		loadtest.WaitFor(t, "replies cut at each place", func() bool { return f.ended(1, timeline.OK) >= 2*len(text) })
 		if holdsProcessor && polledConns(p) == 0 {
-			waitFor(t, "a polled connection", func() bool { return polledConns(p) > 0 })
+			loadtest.WaitFor(t, "a polled connection", func() bool { return polledConns(p) > 0 })
 		}
 	}, p)
 	allReused(t, f, p.Connections)
@@ -92,17 +93,17 @@ func TestLongRepliesAreReadByGoroutines(t *testing.T) {
 	p := probe(1, timeline.Reused, url, 200)
 	p.Connections, p.MaxConnections = 4, 4
 	f := run(t, timeline.StartClock(), func(p *Prober, f *facts) {
-		waitFor(t, "50 replies", func() bool { return f.count(1) >= 50 })
+		loadtest.WaitFor(t, "50 replies", func() bool { return f.count(1) >= 50 })
 		if holdsProcessor {
-			waitFor(t, "the pacing thread to read short replies", func() bool { return polledConns(p) > 0 })
+			loadtest.WaitFor(t, "the pacing thread to read short replies", func() bool { return polledConns(p) > 0 })
 		}
 		length.Store(3 * wire.ReadBuffer)
-		waitFor(t, "100 long replies", func() bool { return f.count(1) >= 150 })
+		loadtest.WaitFor(t, "100 long replies", func() bool { return f.count(1) >= 150 })
 		if polledConns(p) > 0 {
 			t.Error("the pacing thread reads long replies")
 		}
 		length.Store(10)
-		waitFor(t, "50 short ones again", func() bool { return f.count(1) >= 200 })
+		loadtest.WaitFor(t, "50 short ones again", func() bool { return f.count(1) >= 200 })
 	}, p)
 	allReused(t, f, p.Connections)
 }
@@ -125,11 +126,11 @@ func TestPolledRequestsTimeOut(t *testing.T) {
 	p := probe(1, timeline.Reused, url, 100)
 	p.Timeout, p.Connections = timeout, 10
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "20 answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
+		loadtest.WaitFor(t, "20 answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
 		mute.Store(true)
-		waitFor(t, "30 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 30 })
+		loadtest.WaitFor(t, "30 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 30 })
 		mute.Store(false)
-		waitFor(t, "20 answers more", func() bool { return f.ended(1, timeline.OK) >= 40 })
+		loadtest.WaitFor(t, "20 answers more", func() bool { return f.ended(1, timeline.OK) >= 40 })
 	}, p)
 	reused, soonest := 0, time.Hour
 	for _, r := range f.of(1) {
@@ -171,9 +172,9 @@ func TestLongReplyThatBreaksOffFailsOnce(t *testing.T) {
 	p := probe(1, timeline.Reused, url, 200)
 	p.Timeout, p.Connections = 100*time.Millisecond, 10
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "50 answers", func() bool { return f.ended(1, timeline.OK) >= 50 })
+		loadtest.WaitFor(t, "50 answers", func() bool { return f.ended(1, timeline.OK) >= 50 })
 		broken.Store(true)
-		waitFor(t, "50 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 50 })
+		loadtest.WaitFor(t, "50 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 50 })
 	}, p)
 	reused := 0
 	for _, r := range f.of(1) { // of: each is there once
@@ -190,16 +191,16 @@ func TestLongReplyThatBreaksOffFailsOnce(t *testing.T) {
 func TestWithoutAPollerGoroutinesReadTheReplies(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
-	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Error, To: time.Hour, Every: 3}}})
+	s := loadtest.Serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Error, To: time.Hour, Every: 3}}})
 	p := New(Config{Clock: timeline.StartClock(), Source: 1})
 	p.polling = nil
 	f := runProber(t, p, func(p *Prober, f *facts) {
-		waitFor(t, "200 observed requests", func() bool { return f.observed(1) >= 200 })
+		loadtest.WaitFor(t, "200 observed requests", func() bool { return f.observed(1) >= 200 })
 		if n := polledConns(p); n > 0 {
 			t.Errorf("%d connections are polled", n)
 		}
 	}, probe(1, timeline.Reused, s.URL(), 400))
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	if n := classes(f.of(1)); n[timeline.OK] < 100 || !accounted(n[timeline.HTTP5xx], s.Count(faultserver.Error), n) {
 		t.Errorf("%v, and the server made %d errors", n, s.Count(faultserver.Error))
 	}

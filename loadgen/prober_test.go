@@ -15,6 +15,7 @@ import (
 
 	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -224,37 +225,8 @@ func runProber(t *testing.T, p *Prober, during func(*Prober, *facts), probes ...
 	return f
 }
 
-// waitFor waits until cond holds, for as long as the test may take.
-func waitFor(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still no %s", what)
-		}
-	}
-}
-
-// probe returns a patient probe, so that no machine is so busy that a server in the same process answers too late.
-// Tests of timeouts say their own.
 func probe(id timeline.TargetID, kind timeline.TargetKind, url string, rate float64) Probe {
-	return Probe{Target: timeline.Target{ID: id, Name: fmt.Sprint(kind, " ", id), Kind: kind, URL: url, Rate: rate,
-		Timeout: 20 * time.Second}}
-}
-
-func serve(t *testing.T, c faultserver.Config) *faultserver.Server {
-	t.Helper()
-	s, err := faultserver.Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func closeServer(t *testing.T, s *faultserver.Server) {
-	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	return Probe{Target: loadtest.Target(id, kind, url, rate)}
 }
 
 func TestHealthyServerAnswersEveryRequest(t *testing.T) {
@@ -264,11 +236,11 @@ func TestHealthyServerAnswersEveryRequest(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			clock := timeline.StartClock()
-			s := serve(t, faultserver.Config{Name: "pod-a"})
+			s := loadtest.Serve(t, faultserver.Config{Name: "pod-a"})
 			f := run(t, clock, func(_ *Prober, f *facts) {
-				waitFor(t, "50 good answers", func() bool { return f.ended(1, timeline.OK) >= 50 })
+				loadtest.WaitFor(t, "50 good answers", func() bool { return f.ended(1, timeline.OK) >= 50 })
 			}, probe(1, kind, s.URL(), 200))
-			closeServer(t, s)
+			loadtest.Close(t, s)
 			requests := f.of(1)
 			n := classes(requests)
 			if failed(requests) > 0 {
@@ -294,11 +266,11 @@ func TestTotalOutage(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			clock := timeline.StartClock()
-			s := serve(t, faultserver.Config{T0: clock.T0()})
+			s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
 			f := run(t, clock, func(_ *Prober, f *facts) {
 				more := func(class timeline.Class) {
 					enough := f.ended(1, class) + 30
-					waitFor(t, "30 more "+class.String(), func() bool { return f.ended(1, class) >= enough })
+					loadtest.WaitFor(t, "30 more "+class.String(), func() bool { return f.ended(1, class) >= enough })
 				}
 				more(timeline.OK)
 				reopen := s.Refuse()
@@ -306,7 +278,7 @@ func TestTotalOutage(t *testing.T) {
 				reopen()
 				more(timeline.OK)
 			}, probe(1, kind, s.URL(), 500))
-			closeServer(t, s)
+			loadtest.Close(t, s)
 			requests := f.of(1)
 			if n := classes(requests); !accounted(n[timeline.OK], s.Answered(), n) {
 				t.Errorf("%v, but the server answered %d", n, s.Answered())
@@ -353,13 +325,13 @@ func TestFailuresAreThoseTheServerInflicted(t *testing.T) {
 			t.Run(fmt.Sprint(test.fault, " ", kind), func(t *testing.T) {
 				t.Parallel()
 				clock := timeline.StartClock()
-				s := serve(t, faultserver.Config{T0: clock.T0(), Seed: 1, Faults: []faultserver.Fault{
+				s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), Seed: 1, Faults: []faultserver.Fault{
 					{Kind: test.fault, To: time.Hour, After: 20, Share: 0.5},
 				}})
 				f := run(t, clock, func(_ *Prober, f *facts) {
-					waitFor(t, "30 failures", func() bool { return f.ended(1, test.want) >= 30 })
+					loadtest.WaitFor(t, "30 failures", func() bool { return f.ended(1, test.want) >= 30 })
 				}, probe(1, kind, s.URL(), 300))
-				closeServer(t, s)
+				loadtest.Close(t, s)
 				n := classes(f.of(1))
 				if !accounted(n[test.want], s.Count(test.fault), n) || !accounted(n[timeline.OK], s.Answered(), n) {
 					t.Errorf("%v, but the server: %d %s, %d answered", n, s.Count(test.fault), test.fault,
@@ -380,13 +352,13 @@ func TestRequestsOnCutConnectionsAllFail(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
 		{Kind: faultserver.EOF, From: 0, To: time.Hour, Every: 2},
 	}})
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "240 requests", func() bool { return f.observed(1) >= 240 })
+		loadtest.WaitFor(t, "240 requests", func() bool { return f.observed(1) >= 240 })
 	}, probe(1, timeline.Reused, s.URL(), 500))
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	requests := f.of(1)
 	n := classes(requests)
 	if s.Count(faultserver.EOF) < 100 {
@@ -409,15 +381,15 @@ func TestStallIsMetByEveryRequestDue(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			clock := timeline.StartClock()
-			s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
+			s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
 				{Kind: faultserver.Stall, To: time.Hour, After: 20},
 			}})
 			p := probe(1, kind, s.URL(), 200)
 			p.Timeout = 200 * time.Millisecond
 			f := run(t, clock, func(_ *Prober, f *facts) {
-				waitFor(t, "150 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 150 })
+				loadtest.WaitFor(t, "150 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 150 })
 			}, p)
-			closeServer(t, s)
+			loadtest.Close(t, s)
 			requests := f.of(1)
 			n := classes(requests)
 			if n[timeline.NoSlot] > 0 && len(f.stalls) == 0 { // after a stop more are due at once
@@ -447,15 +419,15 @@ func TestCapReachedInAStallIsNoSlot(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			clock := timeline.StartClock()
-			s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
+			s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
 				{Kind: faultserver.Stall, From: 0, To: time.Hour},
 			}})
 			p := probe(1, kind, s.URL(), 200)
 			p.MaxConnections, p.Timeout = 5, 2*time.Second
 			f := run(t, clock, func(_ *Prober, f *facts) {
-				waitFor(t, "a refusal by the cap", func() bool { return f.ended(1, timeline.NoSlot) > 0 })
+				loadtest.WaitFor(t, "a refusal by the cap", func() bool { return f.ended(1, timeline.NoSlot) > 0 })
 			}, p)
-			closeServer(t, s)
+			loadtest.Close(t, s)
 			n := classes(f.of(1))
 			if n[timeline.OK] > 0 {
 				t.Errorf("classes %v", n)
@@ -473,13 +445,13 @@ func TestGoodbyeRetiresTheConnectionSilently(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
 		{Kind: faultserver.Goodbye, From: 0, To: time.Hour, Every: 3},
 	}})
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "150 requests", func() bool { return f.observed(1) >= 150 })
+		loadtest.WaitFor(t, "150 requests", func() bool { return f.observed(1) >= 150 })
 	}, probe(1, timeline.Reused, s.URL(), 500))
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	requests := f.of(1)
 	if failed(requests) > 0 || s.Count(faultserver.Goodbye) < 30 {
 		t.Errorf("%v after %d goodbyes", classes(requests), s.Count(faultserver.Goodbye))
@@ -508,19 +480,19 @@ func TestIdleConnectionCutIsNoFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := timeline.StartClock()
-			s := serve(t, config)
+			s := loadtest.Serve(t, config)
 			p := probe(1, timeline.Reused, s.URL(), 20)
 			p.RootCAs, p.Timeout = roots, 5*time.Second
 			var cuts []faultserver.Span
 			cut := 0
 			f := run(t, clock, func(_ *Prober, f *facts) {
 				for round := range 5 {
-					waitFor(t, "two requests more", func() bool { return f.count(1) >= 2*round+2 })
+					loadtest.WaitFor(t, "two requests more", func() bool { return f.count(1) >= 2*round+2 })
 					cut += cutIdle(clock, s, &cuts)
 				}
-				waitFor(t, "the last requests", func() bool { return f.count(1) >= 20 })
+				loadtest.WaitFor(t, "the last requests", func() bool { return f.count(1) >= 20 })
 			}, p)
-			closeServer(t, s)
+			loadtest.Close(t, s)
 			for _, r := range f.of(1) {
 				if r.Class.Failed() && !crossed(r, cuts) {
 					t.Errorf("%+v, though it did not cross with a cut at %v", r, cuts)
@@ -549,7 +521,7 @@ func TestReusedRequestsOpenNoConnection(t *testing.T) {
 	p := probe(1, timeline.Reused, s.URL, 100)
 	p.Connections, p.MaxConnections = 4, 4
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "80 requests", func() bool { return f.observed(1) >= 80 })
+		loadtest.WaitFor(t, "80 requests", func() bool { return f.observed(1) >= 80 })
 	}, p)
 	first, again, others := 0, 0, 0
 	for _, r := range f.of(1) {
@@ -578,17 +550,17 @@ func TestConnectionsStayWhileIdle(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0()})
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
 	p := probe(1, timeline.Reused, s.URL(), 5)
 	p.Connections, p.Timeout = 1, 50*time.Millisecond
 	run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "a connection that was used again after more than the timeout", func() bool {
+		loadtest.WaitFor(t, "a connection that was used again after more than the timeout", func() bool {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			return slices.ContainsFunc(f.requests[1], func(r timeline.Request) bool { return r.Class == timeline.OK && r.Reused })
 		})
 	}, p)
-	closeServer(t, s)
+	loadtest.Close(t, s)
 }
 
 func TestTargetsComeAndGoWhileOthersRun(t *testing.T) {
@@ -596,29 +568,29 @@ func TestTargetsComeAndGoWhileOthersRun(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0()})
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
 	f := run(t, clock, func(p *Prober, f *facts) {
-		waitFor(t, "first requests", func() bool { return f.count(1) > 5 })
+		loadtest.WaitFor(t, "first requests", func() bool { return f.count(1) > 5 })
 		direct := probe(2, timeline.Direct, "http://web.shop/", 100)
 		direct.Addr = s.Addr()
 		if err := p.Start(direct); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "requests of the second target", func() bool { return f.count(2) > 5 })
+		loadtest.WaitFor(t, "requests of the second target", func() bool { return f.count(2) > 5 })
 		p.SetRate(2, 400)
-		waitFor(t, "more requests of the second target", func() bool { return f.count(2) > 100 })
+		loadtest.WaitFor(t, "more requests of the second target", func() bool { return f.count(2) > 100 })
 		p.SetRate(2, 0)  // ignored
 		p.SetRate(9, 10) // ignored
 		p.Stop(2)
 		p.Stop(2)
 		p.Stop(9)
 		ended := f.count(1)
-		waitFor(t, "requests after the end of the second target", func() bool { return f.count(1) > ended+20 })
+		loadtest.WaitFor(t, "requests after the end of the second target", func() bool { return f.count(1) > ended+20 })
 		if err := p.Start(probe(1, timeline.New, s.URL(), 100)); err == nil {
 			t.Error("an ID was used twice")
 		}
 	}, probe(1, timeline.New, s.URL(), 100))
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	if n := failed(f.of(1)) + failed(f.of(2)); n > 0 {
 		t.Errorf("%d failures", n)
 	}
@@ -636,7 +608,7 @@ func TestTargetsComeAndGoWhileOthersRun(t *testing.T) {
 func TestStoppedTargetGoesOnWhenStartedAgain(t *testing.T) {
 	t.Parallel()
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0()})
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
 	f := run(t, clock, func(p *Prober, f *facts) {
 		again := probe(1, timeline.Direct, "http://web.shop/", 200)
 		again.Addr = s.Addr()
@@ -646,14 +618,14 @@ func TestStoppedTargetGoesOnWhenStartedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := f.count(1)
-			waitFor(t, "more requests", func() bool { return f.count(1) > n+5 })
+			loadtest.WaitFor(t, "more requests", func() bool { return f.count(1) > n+5 })
 		}
 		p.Stop(1)
 		if err := p.Start(again); err != nil { // and the run ends at once
 			t.Error(err)
 		}
 	}, probe(1, timeline.New, s.URL(), 200))
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	last := timeline.Request{}
 	for i, r := range f.of(1) {
 		if r.Seq != uint64(i) || r.Due < last.Due {
@@ -670,7 +642,7 @@ func TestStoppedTargetGoesOnWhenStartedAgain(t *testing.T) {
 func TestTargetStoppedAndStartedBeforeRunIsMeasured(t *testing.T) {
 	t.Parallel()
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0()})
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
 	f := newFacts(t)
 	p := New(Config{Clock: clock, Source: 1, Sink: f.take})
 	for range 2 {
@@ -685,16 +657,16 @@ func TestTargetStoppedAndStartedBeforeRunIsMeasured(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { p.Run(ctx) })
-	waitFor(t, "requests", func() bool { return f.count(1) > 5 })
+	loadtest.WaitFor(t, "requests", func() bool { return f.count(1) > 5 })
 	cancel()
 	running.Wait()
-	closeServer(t, s)
+	loadtest.Close(t, s)
 }
 
 // A target stopped before Run is never asked, and one whose run ends at once still gets its final watermark.
 func TestStopBeforeRunIsKept(t *testing.T) {
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0()})
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
 	f := newFacts(t)
 	p := New(Config{Clock: clock, Sink: f.take})
 	for id := range timeline.TargetID(2) {
@@ -708,7 +680,7 @@ func TestStopBeforeRunIsKept(t *testing.T) {
 	if err := p.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	if f.count(1) > 0 || f.count(2) == 0 || f.watermarks[1] == 0 || f.watermarks[2] == 0 {
 		t.Errorf("%d and %d requests, watermarks %v", f.count(1), f.count(2), f.watermarks)
 	}
@@ -724,7 +696,7 @@ func TestControlServerAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "30 requests", func() bool { return f.count(1) >= 30 })
+		loadtest.WaitFor(t, "30 requests", func() bool { return f.count(1) >= 30 })
 	}, probe(1, timeline.Control, "http://"+addr.String()+"/", 200))
 	if n := failed(f.of(1)); n > 0 {
 		t.Errorf("%d failures", n)
@@ -739,7 +711,7 @@ func TestUnresolvableHostIsDNS(t *testing.T) {
 	p := probe(1, timeline.New, "http://no-such-host.invalid/", 20)
 	p.Timeout = 800 * time.Millisecond // also where no name server answers
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "3 observed requests", func() bool { return f.observed(1) >= 3 })
+		loadtest.WaitFor(t, "3 observed requests", func() bool { return f.observed(1) >= 3 })
 	}, p)
 	for _, r := range f.of(1) {
 		if r.Class.Observed() && r.Class != timeline.DNS {
@@ -768,7 +740,7 @@ func TestProberRunsOnceAndStartsNothingAfterwards(t *testing.T) {
 func TestRunLeavesNothingBehind(t *testing.T) {
 	layer.Real(t)
 	layer.Real(t)
-	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{
+	s := loadtest.Serve(t, faultserver.Config{Faults: []faultserver.Fault{
 		{Kind: faultserver.Stall, From: 100 * time.Millisecond, To: 300 * time.Millisecond},
 	}})
 	before := runtime.NumGoroutine()
@@ -785,6 +757,6 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 	if err := p.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "end of the server's connections", func() bool { return runtime.NumGoroutine() <= before })
-	closeServer(t, s)
+	loadtest.WaitFor(t, "end of the server's connections", func() bool { return runtime.NumGoroutine() <= before })
+	loadtest.Close(t, s)
 }

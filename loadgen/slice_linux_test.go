@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -55,7 +56,7 @@ func TestTheThreadsOfAProberAskForAShortSlice(t *testing.T) {
 	})
 	var ran atomic.Bool
 	p.changes.add(func(*pacer, time.Duration) { ran.Store(true) })
-	waitFor(t, "the pacing thread to run", ran.Load)
+	loadtest.WaitFor(t, "the pacing thread to run", ran.Load)
 	more := make(chan struct{})
 	for range 4 { // each on a thread of its own
 		running.Go(func() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -99,7 +100,7 @@ func TestEventStreamsOverTLSNameTheirPod(t *testing.T) {
 	p.RootCAs, p.Host = x509.NewCertPool(), "example.com"
 	p.RootCAs.AddCert(server.Certificate())
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "10 good answers", func() bool { return f.ended(1, timeline.OK) >= 10 })
+		loadtest.WaitFor(t, "10 good answers", func() bool { return f.ended(1, timeline.OK) >= 10 })
 	}, p)
 	for _, r := range f.of(1) {
 		if r.Class == timeline.OK && f.backends[r.Backend] != "pod-a" || r.Class.Failed() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -33,7 +34,7 @@ func TestRepliesAreOverWhenTheyArrived(t *testing.T) {
 	p := probe(1, timeline.Reused, url, 400)
 	p.Connections = 4
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "300 answers", func() bool { return f.ended(1, timeline.OK) >= 300 })
+		loadtest.WaitFor(t, "300 answers", func() bool { return f.ended(1, timeline.OK) >= 300 })
 	}, p)
 	mu.Lock()
 	defer mu.Unlock()

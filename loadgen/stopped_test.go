@@ -14,6 +14,7 @@ import (
 
 	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -129,17 +130,17 @@ func stopFor(t *testing.T, p *os.Process, d time.Duration) {
 func TestSIGSTOPIsNeverBookedAsDowntime(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
-	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{
+	s := loadtest.Serve(t, faultserver.Config{Faults: []faultserver.Fault{
 		{Kind: faultserver.Slow, To: time.Hour, Delay: 100 * time.Millisecond},
 	}})
 	const timeout = 2 * time.Second // much longer than this machine lets the server wait
 	result := probeInChild(t, s.URL(), timeout, func(p *os.Process) {
-		waitFor(t, "20 answers", func() bool { return s.Answered() >= 20 })
+		loadtest.WaitFor(t, "20 answers", func() bool { return s.Answered() >= 20 })
 		stopFor(t, p, timeout+timeout/4)
 		enough := s.Count(faultserver.Slow) + 40
-		waitFor(t, "40 more answers", func() bool { return s.Answered() >= enough })
+		loadtest.WaitFor(t, "40 more answers", func() bool { return s.Answered() >= enough })
 	})
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	n := classes(result.Requests)
 	t.Logf("%v, %d stalls", n, result.Stalls)
 	if failed(result.Requests) > 0 || n[timeline.OK] == 0 {
@@ -154,14 +155,14 @@ func TestSIGSTOPIsNeverBookedAsDowntime(t *testing.T) {
 func TestSIGSTOPHidesNoStallOfTheService(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
-	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: time.Hour}}})
+	s := loadtest.Serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: time.Hour}}})
 	result := probeInChild(t, s.URL(), 300*time.Millisecond, func(p *os.Process) {
-		waitFor(t, "20 requests", func() bool { return s.Count(faultserver.Stall) >= 20 })
+		loadtest.WaitFor(t, "20 requests", func() bool { return s.Count(faultserver.Stall) >= 20 })
 		stopFor(t, p, 600*time.Millisecond)
 		enough := s.Count(faultserver.Stall) + 60
-		waitFor(t, "60 more requests", func() bool { return s.Count(faultserver.Stall) >= enough })
+		loadtest.WaitFor(t, "60 more requests", func() bool { return s.Count(faultserver.Stall) >= enough })
 	})
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	n := classes(result.Requests)
 	t.Logf("%v, %d stalls", n, result.Stalls)
 	// no_slot: after a stop many wait at once

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -58,7 +59,7 @@ func TestSlowRepliesShareAConnection(t *testing.T) {
 			p := http2Probe(timeline.Reused, scheme, server, "/", 50)
 			p.Connections = 1
 			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				waitFor(t, "60 good answers", func() bool { return f.ended(1, timeline.OK) >= 60 })
+				loadtest.WaitFor(t, "60 good answers", func() bool { return f.ended(1, timeline.OK) >= 60 })
 			}, p)
 			// a slow machine opens spare ones while the first is not open yet
 			if failed(f.of(1)) > 0 || conns.Load() > 3 {
@@ -93,7 +94,7 @@ func TestNoMoreStreamsAreOpenedThanTheServerAllows(t *testing.T) {
 	p := http2Probe(timeline.Reused, "h2c", server, "/", 100)
 	p.Connections = 1
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "100 good answers", func() bool { return f.ended(1, timeline.OK) >= 100 })
+		loadtest.WaitFor(t, "100 good answers", func() bool { return f.ended(1, timeline.OK) >= 100 })
 	}, p)
 	if failed(f.of(1)) > 0 || tooMany > 0 || conns.Load() < 2 {
 		t.Errorf("%v on %d connections, %d too many on one: %q", classes(f.of(1)), conns.Load(), tooMany,
@@ -105,13 +106,13 @@ func TestNoMoreStreamsAreOpenedThanTheServerAllows(t *testing.T) {
 // enough of them, and does something to them, by connection. Afterwards it answers again.
 type streamHolder struct {
 	enough int
-	act    func(c *http2Script, streams []uint32) (goesOn bool)
+	act    func(c *loadtest.HTTP2Script, streams []uint32) (goesOn bool)
 
 	mu      sync.Mutex
 	holding bool
 	done    bool
-	open    map[*http2Script][]uint32
-	conns   map[*http2Script]bool
+	open    map[*loadtest.HTTP2Script][]uint32
+	conns   map[*loadtest.HTTP2Script]bool
 }
 
 func (s *streamHolder) hold() {
@@ -132,12 +133,12 @@ func (s *streamHolder) connections() int {
 	return len(s.conns)
 }
 
-func (s *streamHolder) answer(c *http2Script, stream uint32, _ int) bool {
+func (s *streamHolder) answer(c *loadtest.HTTP2Script, stream uint32, _ int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns[c] = true
 	if !s.holding {
-		c.ok(stream)
+		c.OK(stream)
 		return true
 	}
 	s.open[c] = append(s.open[c], stream)
@@ -158,17 +159,17 @@ func (s *streamHolder) answer(c *http2Script, stream uint32, _ int) bool {
 }
 
 // holdStreams measures a server with exactly as many requests open as are enough, until it has acted and answers again.
-func holdStreams(t *testing.T, enough int, act func(c *http2Script, streams []uint32) bool) (f *facts, name string, connections int) {
+func holdStreams(t *testing.T, enough int, act func(c *loadtest.HTTP2Script, streams []uint32) bool) (f *facts, name string, connections int) {
 	t.Helper()
-	s := &streamHolder{enough: enough, act: act, open: map[*http2Script][]uint32{}, conns: map[*http2Script]bool{}}
+	s := &streamHolder{enough: enough, act: act, open: map[*loadtest.HTTP2Script][]uint32{}, conns: map[*loadtest.HTTP2Script]bool{}}
 	p := probe(1, timeline.Reused, "h2c://"+scriptHTTP2(t, s.answer), 100)
 	p.Connections, p.MaxConnections = 1, enough
 	f = run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "10 good answers", func() bool { return f.ended(1, timeline.OK) >= 10 })
+		loadtest.WaitFor(t, "10 good answers", func() bool { return f.ended(1, timeline.OK) >= 10 })
 		s.hold()
-		waitFor(t, "requests that wait", s.acted)
+		loadtest.WaitFor(t, "requests that wait", s.acted)
 		good := f.ended(1, timeline.OK)
-		waitFor(t, "20 more good answers", func() bool { return f.ended(1, timeline.OK) >= good+20 })
+		loadtest.WaitFor(t, "20 more good answers", func() bool { return f.ended(1, timeline.OK) >= good+20 })
 	}, p)
 	return f, p.Name, s.connections()
 }
@@ -178,7 +179,7 @@ func TestACutConnectionFailsEachRequestThatIsOpenOnIt(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
 	const enough = 12
-	f, name, _ := holdStreams(t, enough, func(*http2Script, []uint32) bool { return false })
+	f, name, _ := holdStreams(t, enough, func(*loadtest.HTTP2Script, []uint32) bool { return false })
 	n := classes(f.of(1))
 	if got := n[timeline.EOF] + n[timeline.Reset]; !accounted(got, enough, n) ||
 		failed(f.of(1)) != got+n[timeline.NoSlot] {
@@ -193,7 +194,7 @@ func TestGoAwayFailsTheRequestsAboveItsLastStream(t *testing.T) {
 	t.Parallel()
 	const enough = 12
 	above := 0
-	f, name, connections := holdStreams(t, enough, func(c *http2Script, streams []uint32) bool {
+	f, name, connections := holdStreams(t, enough, func(c *loadtest.HTTP2Script, streams []uint32) bool {
 		below := streams[:len(streams)/2]
 		above += len(streams) - len(below)
 		last := uint32(0)
@@ -203,7 +204,7 @@ func TestGoAwayFailsTheRequestsAboveItsLastStream(t *testing.T) {
 		_ = c.WriteGoAway(1<<31-1, http2.ErrCodeNo, nil) // that it will close, as grpc-go and net/http announce it
 		_ = c.WriteGoAway(last, http2.ErrCodeNo, []byte("deploy"))
 		for i := range below {
-			c.ok(below[len(below)-1-i])
+			c.OK(below[len(below)-1-i])
 		}
 		return true
 	})
@@ -224,9 +225,9 @@ func TestTheEndAfterAGoAwayFailsWhatIsStillOpen(t *testing.T) {
 	t.Parallel()
 	const enough = 6
 	finished := 0
-	f, name, _ := holdStreams(t, enough, func(c *http2Script, streams []uint32) bool {
+	f, name, _ := holdStreams(t, enough, func(c *loadtest.HTTP2Script, streams []uint32) bool {
 		_ = c.WriteGoAway(streams[len(streams)-1], http2.ErrCodeNo, nil)
-		c.ok(streams[0])
+		c.OK(streams[0])
 		finished++
 		return false
 	})
@@ -242,25 +243,25 @@ func TestAFaultOfOneStreamLeavesTheOthersAlone(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
 	for name, row := range map[string]struct {
-		fault func(c *http2Script, stream uint32)
+		fault func(c *loadtest.HTTP2Script, stream uint32)
 		want  timeline.Class
 		says  string
 	}{
-		"RST_STREAM":        {func(c *http2Script, s uint32) { _ = c.WriteRSTStream(s, http2.ErrCodeRefusedStream) }, timeline.Reset, "reset: RST_STREAM REFUSED_STREAM"},
-		"a bad header":      {func(c *http2Script, s uint32) { c.header(s, true, "status: 200", "X-Pod: a") }, timeline.Body, "invalid header field name"},
-		"no status":         {func(c *http2Script, s uint32) { c.header(s, true, "x-pod: a") }, timeline.Body, "no status code of HTTP/2"},
-		"data at the start": {func(c *http2Script, s uint32) { _ = c.WriteData(s, true, []byte("x")) }, timeline.Body, "data before a header"},
+		"RST_STREAM":        {func(c *loadtest.HTTP2Script, s uint32) { _ = c.WriteRSTStream(s, http2.ErrCodeRefusedStream) }, timeline.Reset, "reset: RST_STREAM REFUSED_STREAM"},
+		"a bad header":      {func(c *loadtest.HTTP2Script, s uint32) { c.Header(s, true, "status: 200", "X-Pod: a") }, timeline.Body, "invalid header field name"},
+		"no status":         {func(c *loadtest.HTTP2Script, s uint32) { c.Header(s, true, "x-pod: a") }, timeline.Body, "no status code of HTTP/2"},
+		"data at the start": {func(c *loadtest.HTTP2Script, s uint32) { _ = c.WriteData(s, true, []byte("x")) }, timeline.Body, "data before a header"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			faults := 0
-			f, probe, connections := holdStreams(t, 6, func(c *http2Script, streams []uint32) bool {
+			f, probe, connections := holdStreams(t, 6, func(c *loadtest.HTTP2Script, streams []uint32) bool {
 				for i, stream := range streams {
 					if i == len(streams)/2 {
 						row.fault(c, stream)
 						faults++
 					} else {
-						c.ok(stream)
+						c.OK(stream)
 					}
 				}
 				return true
@@ -282,8 +283,8 @@ func TestAFaultOfTheConnectionFailsEachRequest(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
 	const enough = 6
-	f, name, _ := holdStreams(t, enough, func(c *http2Script, streams []uint32) bool {
-		c.ok(streams[len(streams)-1] + 2) // was never opened
+	f, name, _ := holdStreams(t, enough, func(c *loadtest.HTTP2Script, streams []uint32) bool {
+		c.OK(streams[len(streams)-1] + 2) // was never opened
 		return true
 	})
 	if n := classes(f.of(1)); n[timeline.Body] != enough || failed(f.of(1)) != enough+n[timeline.NoSlot] {
@@ -299,9 +300,9 @@ func TestOneStreamTimesOutAlone(t *testing.T) {
 	var asked, cancelled, conns atomic.Int64
 	addr := serveTCP(t, func(tcp *net.TCPConn) {
 		conns.Add(1)
-		runHTTP2Script(&countResets{TCPConn: tcp, resets: &cancelled}, func(c *http2Script, stream uint32, _ int) bool {
+		loadtest.RunHTTP2(&countResets{TCPConn: tcp, resets: &cancelled}, func(c *loadtest.HTTP2Script, stream uint32, _ int) bool {
 			if asked.Add(1)%10 != 0 {
-				c.ok(stream)
+				c.OK(stream)
 			}
 			return true
 		})
@@ -309,7 +310,7 @@ func TestOneStreamTimesOutAlone(t *testing.T) {
 	p := probe(1, timeline.Reused, "h2c://"+addr, 100)
 	p.Connections, p.Timeout = 1, time.Second
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "5 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 5 && cancelled.Load() >= 5 })
+		loadtest.WaitFor(t, "5 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 5 && cancelled.Load() >= 5 })
 	}, p)
 	n := classes(f.of(1))
 	if failed(f.of(1)) != n[timeline.TimeoutResponse] || n[timeline.OK] == 0 ||
@@ -349,11 +350,11 @@ func TestASilentConnectionIsGivenUpAtLast(t *testing.T) {
 	var conns, mute atomic.Int64
 	addr := serveTCP(t, func(tcp *net.TCPConn) {
 		first := conns.Add(1) == 1
-		runHTTP2Script(tcp, func(c *http2Script, stream uint32, _ int) bool {
+		loadtest.RunHTTP2(tcp, func(c *loadtest.HTTP2Script, stream uint32, _ int) bool {
 			if first {
 				mute.Add(1)
 			} else {
-				c.ok(stream)
+				c.OK(stream)
 			}
 			return true
 		})
@@ -361,7 +362,7 @@ func TestASilentConnectionIsGivenUpAtLast(t *testing.T) {
 	p := probe(1, timeline.Reused, "h2c://"+addr, 50)
 	p.Connections, p.Timeout, p.Header = 1, time.Second, http.Header{"X-Long": {strings.Repeat("~", 2000)}}
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "60 good answers", func() bool { return f.ended(1, timeline.OK) >= 60 && f.ended(1, timeline.TimeoutResponse) >= 5 })
+		loadtest.WaitFor(t, "60 good answers", func() bool { return f.ended(1, timeline.OK) >= 60 && f.ended(1, timeline.TimeoutResponse) >= 5 })
 	}, p)
 	n := classes(f.of(1))
 	if failed(f.of(1)) != n[timeline.TimeoutResponse] || mute.Load() > mostUnread/2000 {
@@ -390,9 +391,9 @@ func TestAGracefulShutdownFailsNoOpenStream(t *testing.T) {
 		<-reached
 		var down sync.WaitGroup
 		down.Go(func() { _ = server.Config.Shutdown(t.Context()) })
-		waitFor(t, "a refusal", func() bool { return refuses(server.Listener.Addr().String()) })
+		loadtest.WaitFor(t, "a refusal", func() bool { return refuses(server.Listener.Addr().String()) })
 		close(release)
-		waitFor(t, "20 refusals", func() bool { return f.ended(1, timeline.Refused) >= 20 })
+		loadtest.WaitFor(t, "20 refusals", func() bool { return f.ended(1, timeline.Refused) >= 20 })
 		down.Wait()
 	}, p)
 	if n := classes(f.of(1)); n[timeline.OK] < together || failed(f.of(1)) != n[timeline.Refused]+n[timeline.NoSlot] {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -122,7 +123,7 @@ func TestTCPRepliesAreJudged(t *testing.T) {
 					p.Timeout = 200 * time.Millisecond
 				}
 				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					waitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
+					loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
 				}, p)
 				for _, r := range f.of(1) {
 					if r.Class.Observed() && (r.Class != test.want || r.Code != 0) {
@@ -141,7 +142,7 @@ func TestTCPConnectionsAreReused(t *testing.T) {
 	p := probe(1, timeline.Reused, s.url(), 200)
 	p.Echo, p.Connections, p.Timeout = "ping\n", 2, 10*time.Second
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "50 observed requests", func() bool { return f.observed(1) >= 50 })
+		loadtest.WaitFor(t, "50 observed requests", func() bool { return f.observed(1) >= 50 })
 	}, p)
 	first, n := 0, classes(f.of(1))
 	for _, r := range f.of(1) {
@@ -164,7 +165,7 @@ func TestTCPPhases(t *testing.T) {
 	}).url(), 50)
 	p.Echo, p.Timeout = "ping\n", 10*time.Second
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
+		loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
 	}, p)
 	for _, r := range f.of(1) {
 		if r.Class == timeline.OK && (r.Connect == 0 || r.FirstByte == 0 || r.TLS != 0 || r.Reused) {
@@ -178,7 +179,7 @@ func TestTCPConnectionRefused(t *testing.T) {
 	s := serveTCP(t, greeting(""))
 	s.listener.Close()
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
+		loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
 	}, probe(1, timeline.New, s.url(), 100))
 	for _, r := range f.of(1) {
 		if r.Class.Observed() && r.Class != timeline.Refused {

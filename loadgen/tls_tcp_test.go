@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -53,7 +54,7 @@ func TestEchoesOverTLS(t *testing.T) {
 				p.Addr = netip.MustParseAddrPort(s.listener.Addr().String())
 				p.Host, p.RootCAs, p.Echo, p.Connections = "example.com", roots, "ping\n", 2
 				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					waitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
+					loadtest.WaitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
 				}, p)
 				if failed(f.of(1)) > 0 {
 					t.Errorf("%v: %q", classes(f.of(1)), f.blames(p.Name))
@@ -108,7 +109,7 @@ func TestTLSOutcomesOfOtherServers(t *testing.T) {
 					p.Timeout = 200 * time.Millisecond
 				}
 				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					waitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
+					loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
 				}, p)
 				for _, r := range f.of(1) {
 					if r.Class.Observed() && r.Class != test.want {
@@ -133,7 +134,7 @@ func TestHandshakeAloneIsATLSSuccess(t *testing.T) {
 	p := probe(1, timeline.New, "tls://"+s.listener.Addr().String(), 20)
 	p.Host, p.RootCAs = "example.com", roots
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "5 good answers", func() bool { return f.ended(1, timeline.OK) >= 5 })
+		loadtest.WaitFor(t, "5 good answers", func() bool { return f.ended(1, timeline.OK) >= 5 })
 	}, p)
 	for _, r := range f.of(1) {
 		if r.Class.Failed() || r.Class == timeline.OK && r.TLS == 0 {
@@ -154,7 +155,7 @@ func TestRequestsOnCutTLSConnectionsAllFail(t *testing.T) {
 	p := probe(1, timeline.Reused, "tls://"+s.listener.Addr().String(), 100)
 	p.Host, p.RootCAs, p.Echo = "example.com", roots, "ping\n"
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "the last cut", func() bool { return cuts.Load() < -20 })
+		loadtest.WaitFor(t, "the last cut", func() bool { return cuts.Load() < -20 })
 	}, p)
 	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) ||
 		n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {

@@ -11,6 +11,7 @@ import (
 
 	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -42,15 +43,15 @@ func TestHTTPSIsMeasuredWithTheServicesName(t *testing.T) {
 					return nil, nil
 				}
 				clock := timeline.StartClock()
-				s := serve(t, faultserver.Config{T0: clock.T0(), TLS: config, Faults: []faultserver.Fault{
+				s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), TLS: config, Faults: []faultserver.Fault{
 					{Kind: faultserver.Goodbye, To: 1 << 60, Every: 7},
 				}})
 				p := probe(1, kind, s.URL(), 20) // no more handshakes than the slowest machine can make
 				p.Addr, p.Host, p.RootCAs = s.Addr(), "example.com", roots
 				f := run(t, clock, func(_ *Prober, f *facts) {
-					waitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
+					loadtest.WaitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
 				}, p)
-				closeServer(t, s)
+				loadtest.Close(t, s)
 				requests := f.of(1)
 				n := classes(requests)
 				if failed(requests) > 0 || !accounted(n[timeline.OK], s.Answered(), n) {
@@ -73,15 +74,15 @@ func TestUntrustedCertificateIsTLS(t *testing.T) {
 	layer.Real(t)
 	config, roots := testTLS(t)
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0(), TLS: config})
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), TLS: config})
 	untrusted := probe(1, timeline.New, s.URL(), 20)
 	misnamed := probe(2, timeline.New, s.URL(), 20)
 	misnamed.Host, misnamed.RootCAs = "other.example.net", roots
 	plain := probe(3, timeline.New, "http://"+s.Addr().String()+"/", 20) // plain HTTP to an HTTPS port
 	f := run(t, clock, func(_ *Prober, f *facts) {
-		waitFor(t, "3 observed requests of each", func() bool { return min(f.observed(1), f.observed(2), f.observed(3)) >= 3 })
+		loadtest.WaitFor(t, "3 observed requests of each", func() bool { return min(f.observed(1), f.observed(2), f.observed(3)) >= 3 })
 	}, untrusted, misnamed, plain)
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	for p, want := range map[*Probe]string{&untrusted: "signed by unknown authority",
 		&misnamed: "not other.example.net"} {
 		if got := strings.Join(f.blames(p.Name), "; "); !strings.Contains(got, want) {

@@ -3,74 +3,15 @@ package loadgen
 import (
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
-
-// A udpServer hands every datagram to one function, and notes where they came from.
-type udpServer struct {
-	*net.UDPConn
-	serving sync.WaitGroup
-	mu      sync.Mutex
-	ports   map[uint16]int // datagrams by source port
-}
-
-// serveUDP serves until the test ends. answer may keep reply, which sends to who asked.
-func serveUDP(t testing.TB, answer func(datagram string, reply func(string))) *udpServer {
-	t.Helper()
-	return serveUDPAt(t, netip.MustParseAddrPort("127.0.0.1:0"), answer)
-}
-
-func serveUDPAt(t testing.TB, at netip.AddrPort, answer func(datagram string, reply func(string))) *udpServer {
-	t.Helper()
-	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &udpServer{UDPConn: c, ports: map[uint16]int{}}
-	s.serving.Go(func() {
-		for buf := make([]byte, 65536); ; {
-			n, from, err := c.ReadFromUDPAddrPort(buf)
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			s.ports[from.Port()]++
-			s.mu.Unlock()
-			answer(string(buf[:n]), func(text string) { _, _ = c.WriteToUDPAddrPort([]byte(text), from) })
-		}
-	})
-	t.Cleanup(s.end)
-	return s
-}
-
-// end closes the socket, and waits until nothing is answered any more.
-func (s *udpServer) end() {
-	s.Close()
-	s.serving.Wait()
-}
-
-func (s *udpServer) addr() netip.AddrPort { return s.LocalAddr().(*net.UDPAddr).AddrPort() }
-
-func (s *udpServer) url() string { return "udp://" + s.addr().String() }
-
-// sources counts the source ports that datagrams came from, and the datagrams.
-func (s *udpServer) sources() (ports, datagrams int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, n := range s.ports {
-		datagrams += n
-	}
-	return len(s.ports), datagrams
-}
-
-func echoed(datagram string, reply func(string)) { reply(datagram) }
 
 func TestUDPRepliesAreJudged(t *testing.T) {
 	layer.Real(t)
@@ -85,9 +26,9 @@ func TestUDPRepliesAreJudged(t *testing.T) {
 		answer      func(string, func(string))
 		want        timeline.Class
 	}{
-		{"the echo", "ping", "", echoed, timeline.OK},
-		{"the echo with its digits", "ping {id}", "", echoed, timeline.OK},
-		{"the digits at the beginning", "{id} ping", "", echoed, timeline.OK},
+		{"the echo", "ping", "", loadtest.Echo, timeline.OK},
+		{"the echo with its digits", "ping {id}", "", loadtest.Echo, timeline.OK},
+		{"the digits at the beginning", "{id} ping", "", loadtest.Echo, timeline.OK},
 		{"the expected reply", "PING\r\n", "+PONG\r\n", saying("+PONG\r\n"), timeline.OK},
 		{"more than the beginning of the reply", "PING", "+PO", saying("+PONG\r\n"), timeline.OK},
 		{"a reply longer than the read buffer", "PING", "xxxx", saying(long), timeline.OK},
@@ -96,7 +37,7 @@ func TestUDPRepliesAreJudged(t *testing.T) {
 		{"another reply", "PING", "+PONG", saying("-ERR"), timeline.Body},
 		{"half a reply", "ping", "", saying("pi"), timeline.Body},
 		{"an empty datagram", "ping", "", saying(""), timeline.Body},
-		{"another reply with the digits", "a {id}", "b", echoed, timeline.Body},
+		{"another reply with the digits", "a {id}", "b", loadtest.Echo, timeline.Body},
 		{"the expected reply without the digits", "a {id}", "b", saying("b"), timeline.Body},
 		{"silence", "ping", "", func(string, func(string)) {}, timeline.TimeoutResponse},
 		{"silence on sockets that stay", "ping {id}", "", func(string, func(string)) {}, timeline.TimeoutResponse},
@@ -105,14 +46,14 @@ func TestUDPRepliesAreJudged(t *testing.T) {
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Direct, timeline.Reused} {
 			t.Run(test.name+" "+string(kind), func(t *testing.T) {
 				t.Parallel()
-				s := serveUDP(t, test.answer)
-				p := probe(1, kind, s.url(), 100)
-				p.Addr, p.Echo, p.Reply, p.Connections, p.MaxConnections = s.addr(), test.echo, test.reply, 2, 1000
+				s := loadtest.ServeUDP(t, test.answer)
+				p := probe(1, kind, s.URL(), 100)
+				p.Addr, p.Echo, p.Reply, p.Connections, p.MaxConnections = s.Addr(), test.echo, test.reply, 2, 1000
 				if p.Timeout = 10 * time.Second; test.want.Timeout() {
 					p.Timeout = 200 * time.Millisecond
 				}
 				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					waitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
+					loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
 				}, p)
 				for _, r := range f.of(1) {
 					if r.Class.Observed() && (r.Class != test.want || r.Code != 0) {
@@ -131,12 +72,12 @@ func TestUDPClosedPortIsRefused(t *testing.T) {
 		for _, echo := range []string{"ping", "ping {id}"} {
 			t.Run(string(kind)+" "+echo, func(t *testing.T) {
 				t.Parallel()
-				s := serveUDP(t, echoed)
+				s := loadtest.ServeUDP(t, loadtest.Echo)
 				s.Close()
-				p := probe(1, kind, s.url(), 100)
+				p := probe(1, kind, s.URL(), 100)
 				p.Echo, p.Connections = echo, 3
 				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					waitFor(t, "20 observed requests", func() bool { return f.observed(1) >= 20 })
+					loadtest.WaitFor(t, "20 observed requests", func() bool { return f.observed(1) >= 20 })
 				}, p)
 				for _, r := range f.of(1) {
 					if r.Class.Observed() && r.Class != timeline.Refused {
@@ -157,14 +98,14 @@ func TestUDPLateRepliesAnswerNothing(t *testing.T) {
 		t.Run(echo, func(t *testing.T) {
 			t.Parallel()
 			var waiting sync.WaitGroup
-			t.Cleanup(waiting.Wait)                               // after the server's end
-			s := serveUDP(t, func(d string, reply func(string)) { // on time for the request after it
+			t.Cleanup(waiting.Wait)                                        // after the server's end
+			s := loadtest.ServeUDP(t, func(d string, reply func(string)) { // on time for the request after it
 				waiting.Go(func() { time.Sleep(timeout * 3 / 2); reply(d) })
 			})
-			p := probe(1, timeline.Reused, s.url(), 0.8/timeout.Seconds())
+			p := probe(1, timeline.Reused, s.URL(), 0.8/timeout.Seconds())
 			p.Echo, p.Connections, p.Timeout = echo, 1, timeout
 			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				waitFor(t, "30 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 30 })
+				loadtest.WaitFor(t, "30 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 30 })
 			}, p)
 			n := classes(f.of(1))
 			// no_slot: after a standstill many wait at once
@@ -181,20 +122,20 @@ func TestUDPSecondReplyIsDropped(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
 	var before string
-	s := serveUDP(t, func(d string, reply func(string)) {
+	s := loadtest.ServeUDP(t, func(d string, reply func(string)) {
 		if before != "" {
 			reply(before)
 		}
 		before = d
 		reply(d)
 	})
-	p := probe(1, timeline.Reused, s.url(), 100)
+	p := probe(1, timeline.Reused, s.URL(), 100)
 	p.Echo, p.Connections, p.MaxConnections, p.Timeout = "ping {id}", 1, 1, 10*time.Second
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "100 answers", func() bool { return f.ended(1, timeline.OK)+f.ended(1, timeline.Body) >= 100 })
+		loadtest.WaitFor(t, "100 answers", func() bool { return f.ended(1, timeline.OK)+f.ended(1, timeline.Body) >= 100 })
 	}, p)
 	n := classes(f.of(1))
-	if ports, _ := s.sources(); n[timeline.Body] > 0 || ports != 1 {
+	if ports, _ := s.Sources(); n[timeline.Body] > 0 || ports != 1 {
 		t.Errorf("%v from %d ports: %q", n, ports, f.blames(p.Name))
 	}
 }
@@ -217,26 +158,26 @@ func TestUDPSourcePorts(t *testing.T) {
 	for _, test := range tests {
 		t.Run(fmt.Sprintf("%s %s %v", test.kind, test.echo, test.closed), func(t *testing.T) {
 			t.Parallel()
-			silent := serveUDP(t, func(string, func(string)) {})
-			at := silent.addr()
-			p := probe(1, test.kind, silent.url(), 50)
+			silent := loadtest.ServeUDP(t, func(string, func(string)) {})
+			at := silent.Addr()
+			p := probe(1, test.kind, silent.URL(), 50)
 			p.Echo, p.Connections, p.MaxConnections, p.Timeout = test.echo, 3, 3, 50*time.Millisecond
-			var answering *udpServer
+			var answering *loadtest.UDPServer
 			var before map[uint16]int
 			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				waitFor(t, "20 failures", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 20 })
-				silent.end()
-				before = silent.ports
+				loadtest.WaitFor(t, "20 failures", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 20 })
+				silent.End()
+				before = silent.Ports()
 				if test.closed {
-					waitFor(t, "10 refusals", func() bool { return f.ended(1, timeline.Refused) >= 10 })
+					loadtest.WaitFor(t, "10 refusals", func() bool { return f.ended(1, timeline.Refused) >= 10 })
 				}
-				answering = serveUDPAt(t, at, echoed)
-				waitFor(t, "20 answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
+				answering = loadtest.ServeUDPAt(t, at, loadtest.Echo)
+				loadtest.WaitFor(t, "20 answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
 			}, p)
-			answering.end()
-			ports, _ := answering.sources()
+			answering.End()
+			ports, _ := answering.Sources()
 			known := 0
-			for port := range answering.ports {
+			for port := range answering.Ports() {
 				if before[port] > 0 {
 					known++
 				}

@@ -6,6 +6,7 @@ import (
 
 	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 	"lapse/timeline/stepped"
 )
@@ -23,7 +24,7 @@ func TestStepsOfTheWallClockChangeNothing(t *testing.T) {
 			if moved := clock.T0().Round(0).Sub(begun.Round(0)); moved != -step {
 				t.Fatalf("the wall is off by %v, want %v", moved, -step)
 			}
-			s := serve(t, faultserver.Config{T0: time.Now(), Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: 3 * time.Hour, After: 40}}})
+			s := loadtest.Serve(t, faultserver.Config{T0: time.Now(), Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: 3 * time.Hour, After: 40}}})
 			var probes []Probe
 			for i, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 				p := probe(timeline.TargetID(i+1), kind, s.URL(), 50)
@@ -31,13 +32,13 @@ func TestStepsOfTheWallClockChangeNothing(t *testing.T) {
 				probes = append(probes, p)
 			}
 			f := run(t, clock, func(_ *Prober, f *facts) {
-				waitFor(t, "good answers and timeouts of each", func() bool {
+				loadtest.WaitFor(t, "good answers and timeouts of each", func() bool {
 					return min(f.ended(1, timeline.OK), f.ended(2, timeline.OK), f.ended(1, timeline.TimeoutResponse),
 						f.ended(2, timeline.TimeoutResponse)) >= 5
 				})
 			}, probes...)
 			over := time.Since(begun)
-			closeServer(t, s)
+			loadtest.Close(t, s)
 			for i := range probes {
 				requests := f.of(timeline.TargetID(i + 1))
 				n := classes(requests)

@@ -17,6 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"lapse/internal/layer"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -32,15 +33,6 @@ func upgrader(serve func(*websocket.Conn)) http.Handler {
 	})
 }
 
-// reading reads, and so lets gorilla answer pings, until the connection ends.
-func reading(c *websocket.Conn) {
-	for {
-		if _, _, err := c.NextReader(); err != nil {
-			return
-		}
-	}
-}
-
 // atPing reads until a ping arrives, the n-th of its connection, on which answer returns an error.
 func atPing(answer func(c *websocket.Conn, n int, payload string) error) func(*websocket.Conn) {
 	return func(c *websocket.Conn) {
@@ -52,7 +44,7 @@ func atPing(answer func(c *websocket.Conn, n int, payload string) error) func(*w
 			}
 			return pong(payload)
 		})
-		reading(c)
+		loadtest.AnswerPings(c)
 	}
 }
 
@@ -88,7 +80,7 @@ func TestWebSocketPingsAreAnswered(t *testing.T) {
 					}
 					return nil
 				})
-				reading(c)
+				loadtest.AnswerPings(c)
 			}))
 			t.Cleanup(server.Close)
 			p := webSocketProbe(kind, server, 50)
@@ -96,7 +88,7 @@ func TestWebSocketPingsAreAnswered(t *testing.T) {
 			t.Run(string(kind)+" "+p.URL, func(t *testing.T) {
 				t.Parallel()
 				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					waitFor(t, "30 good answers", func() bool { return f.ended(1, timeline.OK) >= 30 })
+					loadtest.WaitFor(t, "30 good answers", func() bool { return f.ended(1, timeline.OK) >= 30 })
 				}, p)
 				again := 0
 				for _, r := range f.of(1) {
@@ -111,7 +103,7 @@ func TestWebSocketPingsAreAnswered(t *testing.T) {
 				if failed(f.of(1)) > 0 || (again > 0) != (kind == timeline.Reused) {
 					t.Errorf("%v, %d reused: %q", classes(f.of(1)), again, f.blames(p.Name))
 				}
-				waitFor(t, "farewell", func() bool { return farewells.Load() > 0 })
+				loadtest.WaitFor(t, "farewell", func() bool { return farewells.Load() > 0 })
 			})
 		}
 	}
@@ -136,7 +128,7 @@ func TestWebSocketOutcomes(t *testing.T) {
 			return
 		}
 		r.Header.Del("Origin") // of which gorilla wants that it is its own
-		upgrader(reading).ServeHTTP(w, r)
+		upgrader(loadtest.AnswerPings).ServeHTTP(w, r)
 	})
 	tests := []struct {
 		name   string
@@ -148,7 +140,7 @@ func TestWebSocketOutcomes(t *testing.T) {
 	}{
 		{"an Origin is wanted", wantsOrigin, nil, timeline.HTTP4xx, 403, "status 403 Forbidden: the upgrade was refused: a server may want credentials or an Origin, as in --header"},
 		{"an Origin is given", wantsOrigin, http.Header{"Origin": {"https://shop.example"}}, timeline.OK, 0, ""},
-		{"another site's Origin", upgrader(reading), http.Header{"Origin": {"https://shop.example"}}, timeline.HTTP4xx, 403, "status 403"},
+		{"another site's Origin", upgrader(loadtest.AnswerPings), http.Header{"Origin": {"https://shop.example"}}, timeline.HTTP4xx, 403, "status 403"},
 		{"plain HTTP", answering(200), nil, timeline.Body, 200, "status 200 OK: no upgrade: the path serves plain HTTP"},
 		{"a redirect", answering(307), nil, timeline.Body, 307, "redirects are not followed"},
 		{"an overload", answering(503), nil, timeline.HTTP5xx, 503, "status 503 Service Unavailable: the upgrade was refused"},
@@ -175,7 +167,7 @@ func TestWebSocketOutcomes(t *testing.T) {
 					p.Timeout = 200 * time.Millisecond
 				}
 				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					waitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
+					loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
 				}, p)
 				for _, r := range f.of(1) {
 					if r.Class.Observed() && (r.Class != test.want || r.Code != test.code) {
@@ -207,7 +199,7 @@ func TestWebSocketToOtherServers(t *testing.T) {
 			t.Parallel()
 			p := probe(1, timeline.New, "ws://"+serveTCP(t, test.serve).listener.Addr().String(), 20)
 			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				waitFor(t, "5 wrong replies", func() bool { return f.ended(1, timeline.Body) >= 5 })
+				loadtest.WaitFor(t, "5 wrong replies", func() bool { return f.ended(1, timeline.Body) >= 5 })
 			}, p)
 			if told := strings.Join(f.blames(p.Name), "; "); !strings.Contains(told, test.says) {
 				t.Errorf("the error is %q, want %q", told, test.says)
@@ -226,7 +218,7 @@ func TestWebSocketServersSpeakUnasked(t *testing.T) {
 	server := serveHTTP(t, upgrader(func(c *websocket.Conn) {
 		c.SetPongHandler(func(string) error { pongs.Add(1); return nil })
 		ended := make(chan struct{})
-		go func() { defer close(ended); reading(c) }()
+		go func() { defer close(ended); loadtest.AnswerPings(c) }()
 		for ticks := time.NewTicker(10 * time.Millisecond); ; {
 			select {
 			case <-ended:
@@ -241,7 +233,7 @@ func TestWebSocketServersSpeakUnasked(t *testing.T) {
 	}))
 	p := webSocketProbe(timeline.Reused, server, 50)
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "100 good answers", func() bool { return f.ended(1, timeline.OK) >= 100 && pongs.Load() >= 100 })
+		loadtest.WaitFor(t, "100 good answers", func() bool { return f.ended(1, timeline.OK) >= 100 && pongs.Load() >= 100 })
 	}, p)
 	if failed(f.of(1)) > 0 {
 		t.Errorf("%v: %q", classes(f.of(1)), f.blames(p.Name))
@@ -262,12 +254,12 @@ func TestWebSocketClosedWhileIdle(t *testing.T) {
 			return c.WriteControl(websocket.CloseMessage,
 				websocket.FormatCloseMessage(websocket.CloseServiceRestart, ""), until)
 		})
-		reading(c)
+		loadtest.AnswerPings(c)
 	}))
 	p := webSocketProbe(timeline.Reused, server, 20)
 	p.Connections = 2
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
+		loadtest.WaitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
 	}, p)
 	if n := classes(f.of(1)); failed(f.of(1)) > 0 || int(upgrades.Load()) < n[timeline.OK] {
 		t.Errorf("%v on %d connections: %q", n, upgrades.Load(), f.blames(p.Name))
@@ -289,7 +281,7 @@ func TestRequestsOnCutWebSocketsAllFail(t *testing.T) {
 	})))
 	p := webSocketProbe(timeline.Reused, server, 100)
 	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		waitFor(t, "the last cut", func() bool { return cuts.Load() < -20 })
+		loadtest.WaitFor(t, "the last cut", func() bool { return cuts.Load() < -20 })
 	}, p)
 	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) ||
 		n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {

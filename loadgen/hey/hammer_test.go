@@ -19,6 +19,7 @@ import (
 	"lapse/internal/layer"
 	"lapse/loadgen"
 	"lapse/loadgen/faultserver"
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -79,7 +80,7 @@ func TestHammerEndsWithTheRunAndLeavesNothing(t *testing.T) {
 				t.Errorf("served %d: %+v", served.Load(), sum)
 			}
 			s.Close()
-			waitFor(t, "end of the hammer's goroutines", func() bool { return runtime.NumGoroutine() <= before })
+			loadtest.WaitFor(t, "end of the hammer's goroutines", func() bool { return runtime.NumGoroutine() <= before })
 		})
 	}
 }
@@ -111,12 +112,12 @@ func TestHammerMakesWhatDoesNotDivideAmongItsWorkers(t *testing.T) {
 // A server that never answers: the requests under way are cut off. They are nobody's errors, but they were made.
 func TestHammerDoesNotWaitForAStalledServer(t *testing.T) {
 	layer.Real(t)
-	s := serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: time.Hour}}})
-	defer closeServer(t, s)
+	s := loadtest.Serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Stall, To: time.Hour}}})
+	defer loadtest.Close(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
-		waitFor(t, "5 stalled requests", func() bool { return s.Count(faultserver.Stall) == 5 })
+		loadtest.WaitFor(t, "5 stalled requests", func() bool { return s.Count(faultserver.Stall) == 5 })
 		cancel()
 	})
 	sum := hammered(t, ctx, "-c 5 -t 0", s.URL())
@@ -209,8 +210,8 @@ func TestHammerSumsUpWhereEverythingFailed(t *testing.T) {
 
 func TestHammerEndsAfterItsDuration(t *testing.T) {
 	layer.Real(t)
-	s := serve(t, faultserver.Config{})
-	defer closeServer(t, s)
+	s := loadtest.Serve(t, faultserver.Config{})
+	defer loadtest.Close(t, s)
 	if sum := hammered(t, t.Context(), "-z 1s -c 2 -q 20 -n 1000000", s.URL()); sum.NumRes == 0 || sum.NumRes > 1000 {
 		t.Errorf("%+v", sum)
 	}
@@ -331,7 +332,7 @@ func TestHammerFlagsMeanWhatTheyMeanToHey(t *testing.T) {
 func TestHammerRunsBesideTheProbes(t *testing.T) {
 	layer.Real(t)
 	clock := timeline.StartClock()
-	s := serve(t, faultserver.Config{T0: clock.T0()})
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
 	n := map[timeline.Class]int{} // by the sink, which is called by one goroutine at a time
 	var good atomic.Int64
 	prober := loadgen.New(loadgen.Config{Clock: clock, Sink: func(f timeline.Fact) {
@@ -354,10 +355,10 @@ func TestHammerRunsBesideTheProbes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	waitFor(t, "100 good answers", func() bool { return good.Load() >= 100 })
+	loadtest.WaitFor(t, "100 good answers", func() bool { return good.Load() >= 100 })
 	cancel()
 	running.Wait()
-	closeServer(t, s)
+	loadtest.Close(t, s)
 	ours := n[timeline.OK] + int(sum.NumRes) // what is local may have been answered, later than we looked
 	if answered := s.Answered(); ours > answered || answered > ours+n[timeline.Local] {
 		t.Errorf("%v and %d by the hammer, but the server answered %d", n, sum.NumRes, answered)
@@ -366,31 +367,5 @@ func TestHammerRunsBesideTheProbes(t *testing.T) {
 		if class.Failed() && count > 0 {
 			t.Errorf("%d requests ended as %v", count, class)
 		}
-	}
-}
-
-// waitFor waits until cond holds, for as long as the test may take.
-func waitFor(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still no %s", what)
-		}
-	}
-}
-
-func serve(t *testing.T, c faultserver.Config) *faultserver.Server {
-	t.Helper()
-	s, err := faultserver.Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func closeServer(t *testing.T, s *faultserver.Server) {
-	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
 	}
 }

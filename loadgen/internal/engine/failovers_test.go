@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"reflect"
@@ -10,20 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
-
-func failedDial(err error) error {
-	return &net.OpError{Op: "dial", Net: "tcp", Err: err}
-}
 
 // A count is reported when it begins, when it has grown tenfold, and at the end if it has changed since.
 func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
 	var p failovers
 	addr := netip.MustParseAddrPort("10.0.0.9:80")
 	failed := func(i int) wire.FailedAddress {
-		return wire.FailedAddress{Addr: addr, Err: failedDial(os.ErrDeadlineExceeded), Begun: time.Duration(i) * ms,
+		return wire.FailedAddress{Addr: addr, Err: loadtest.DialError(os.ErrDeadlineExceeded), Begun: time.Duration(i) * ms,
 			Over: time.Duration(i+1) * ms}
 	}
 	var told []int
@@ -49,7 +45,7 @@ func TestPassedAddressesAreCountedAndSeldomTold(t *testing.T) {
 	}
 	for i := range 2 * mostFailovers {
 		at := netip.MustParseAddrPort(fmt.Sprintf("10.0.1.%d:80", i))
-		p.note("other", wire.FailedAddress{Addr: at, Err: failedDial(os.ErrDeadlineExceeded)})
+		p.note("other", wire.FailedAddress{Addr: at, Err: loadtest.DialError(os.ErrDeadlineExceeded)})
 	}
 	if n := len(p.Take(true)); n != mostFailovers {
 		t.Errorf("%d addresses are counted of one target, want %d", n, mostFailovers)

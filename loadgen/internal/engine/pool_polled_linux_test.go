@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/loadgen/internal/protocol"
 	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
@@ -14,7 +15,7 @@ import (
 // sent just now.
 func aPolledSession(t *testing.T, clock timeline.Clock) (*pool, *poolConn, *net.TCPConn) {
 	t.Helper()
-	ours, theirs := tcpPair(t)
+	ours, theirs := loadtest.TCPPair(t)
 	target := aRequester(clock, 1000)
 	compiled, err := protocol.Compile(probe(1, timeline.Reused, "http://"+ours.RemoteAddr().String(), 1000))
 	if err != nil {
@@ -46,13 +47,13 @@ func aPolledSession(t *testing.T, clock timeline.Clock) (*pool, *poolConn, *net.
 // relyOnStamps waits until the kernel stamps what arrives, and the thread relies on that.
 func relyOnStamps(t *testing.T, y *Polling, clock timeline.Clock) {
 	t.Helper()
-	ours, theirs := tcpPair(t)
+	ours, theirs := loadtest.TCPPair(t)
 	o, err := y.Adopt(ours, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	waitFor(t, "stamps to be relied on", func() bool {
+	loadtest.WaitFor(t, "stamps to be relied on", func() bool {
 		sent := clock.Now()
 		if _, err := theirs.Write([]byte("x")); err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/loadgen/internal/protocol"
 	"lapse/loadgen/internal/stall"
 	"lapse/loadgen/internal/wire"
@@ -96,7 +97,7 @@ func TestPolledReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 		return // nothing is polled on this system
 	}
 	for _, replies := range []bool{true, false} {
-		ours, theirs := tcpPair(t)
+		ours, theirs := loadtest.TCPPair(t)
 		synctest.Test(t, func(t *testing.T) {
 			target, a := stoodStill(t)
 			target.Polling = NewPolling(target.Clock)
@@ -153,26 +154,6 @@ func TestServedReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	})
 }
 
-// tcpPair returns both ends of a connection.
-func tcpPair(t *testing.T) (ours, theirs *net.TCPConn) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = c.Close(), other.Close() })
-	return c.(*net.TCPConn), other.(*net.TCPConn)
-}
-
 // So is the rest of a reply that has begun, on whatever connection a goroutine reads.
 func TestRestOfAReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	for _, row := range []struct {
@@ -185,7 +166,7 @@ func TestRestOfAReplyIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 		{"it stays away", 0, timeline.TimeoutResponse, stall.Reprieve},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			quiet, _ := tcpPair(t) // a pipe has no socket to look at: nothing has arrived on this one
+			quiet, _ := loadtest.TCPPair(t) // a pipe has no socket to look at: nothing has arrived on this one
 			synctest.Test(t, func(t *testing.T) {
 				ours, theirs := net.Pipe()
 				defer ours.Close()
@@ -234,7 +215,7 @@ func heldStill(t *testing.T, ours *net.TCPConn, state heldState) (*heldConn, *Re
 // heartbeat has failed nor is the connection cut.
 func TestHeartbeatIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 	for _, answers := range []bool{true, false} {
-		ours, theirs := tcpPair(t)
+		ours, theirs := loadtest.TCPPair(t)
 		synctest.Test(t, func(t *testing.T) {
 			h, target := heldStill(t, ours, awaitingAnswer)
 			if step, _ := h.woke(os.ErrDeadlineExceeded); step != waitOn || target.onlyOutcome() != nil {
@@ -268,7 +249,7 @@ func TestHeartbeatIsAwaitedAfterAStopInWhichItsTimeWasOver(t *testing.T) {
 
 // A connection is not given up for silence in the moment in which a stop ends: once, it gets some more time.
 func TestHeldConnectionIsNotCutByAStopInWhichItsTimeWasOver(t *testing.T) {
-	ours, _ := tcpPair(t)
+	ours, _ := loadtest.TCPPair(t)
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := heldStill(t, ours, overdue)
 		if step, _ := h.woke(os.ErrDeadlineExceeded); step != waitOn {

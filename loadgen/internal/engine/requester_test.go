@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/loadgen/internal/protocol"
 	"lapse/loadgen/internal/stall"
 	"lapse/timeline"
@@ -29,7 +30,7 @@ func overHTTP2(t *testing.T) (*protocol.Conn, *net.TCPConn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, theirs := tcpPair(t)
+	ours, theirs := loadtest.TCPPair(t)
 	peer := http2.NewFramer(theirs, theirs)
 	if err := peer.WriteSettings(); err != nil {
 		t.Fatal(err)

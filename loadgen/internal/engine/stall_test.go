@@ -1,20 +1,17 @@
 package engine
 
 import (
-	"net"
 	"os"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/loadgen/internal/protocol"
 	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
-
-// dialError returns what package net makes of an errno.
-func dialError(errno syscall.Errno) error { return &net.OpError{Op: "dial", Err: errno} }
 
 // A requester asks for the course of its requests, and what a stop may have done is local.
 func TestRequestsEndedByAStopAreLocal(t *testing.T) {
@@ -23,10 +20,10 @@ func TestRequestsEndedByAStopAreLocal(t *testing.T) {
 		want timeline.Class
 	}{
 		"a reset while we did not write": {func(q *Requester, a *attempt, _ *protocol.Conn) {
-			q.failed(a, dialError(syscall.ECONNRESET), wire.Connecting, nil)
+			q.failed(a, loadtest.DialError(syscall.ECONNRESET), wire.Connecting, nil)
 		}, timeline.Local},
 		"a refusal": {func(q *Requester, a *attempt, _ *protocol.Conn) {
-			q.failed(a, dialError(syscall.ECONNREFUSED), wire.Connecting, nil)
+			q.failed(a, loadtest.DialError(syscall.ECONNREFUSED), wire.Connecting, nil)
 		}, timeline.Refused},
 		"an answer after its time, in a stop": {func(q *Requester, a *attempt, _ *protocol.Conn) { q.answered(a, &protocol.Reply{}) }, timeline.Local},
 		"a timeout with an unread answer": {func(q *Requester, a *attempt, c *protocol.Conn) {
@@ -37,10 +34,10 @@ func TestRequestsEndedByAStopAreLocal(t *testing.T) {
 		}, timeline.TimeoutResponse},
 	} {
 		t.Run(name, func(t *testing.T) {
-			below, theirs := tcpPair(t)
+			below, theirs := loadtest.TCPPair(t)
 			ours := protocol.NewConn(below)
 			_, _ = theirs.Write([]byte("HTTP"))
-			waitFor(t, "bytes", ours.Waiting)
+			loadtest.WaitFor(t, "bytes", ours.Waiting)
 			synctest.Test(t, func(t *testing.T) {
 				target := aRequester(timeline.StartClock(), 100)
 				p := probe(1, timeline.New, "tcp://127.0.0.1:80", 100)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 	"lapse/timeline/stepped"
 )
@@ -18,7 +19,7 @@ func (*aWatchedConn) Abandon() {}
 // While the stamps are reliable the end of a connection wakes the pacing thread, and bytes do not.
 func TestEndsWakeThePacingThreadAndBytesDoNot(t *testing.T) {
 	t.Parallel()
-	ours, theirs := tcpPair(t)
+	ours, theirs := loadtest.TCPPair(t)
 	y := NewReader(timeline.StartClock())
 	if err := y.Open(); err != nil {
 		t.Fatal(err)

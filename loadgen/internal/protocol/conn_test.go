@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"testing"
+
+	"lapse/loadgen/internal/loadtest"
 )
 
 // pair returns both ends of a connection over loopback.
@@ -47,7 +49,7 @@ func TestDeadConnectionIsSeenBeforeItIsRead(t *testing.T) {
 				t.Error("dead while alive")
 			}
 			die(theirs)
-			waitFor(t, "death", ours.Dead)
+			loadtest.WaitFor(t, "death", ours.Dead)
 			if want := name == "unasked reply"; ours.Waiting() != want {
 				t.Errorf("bytes are waiting: %v", !want)
 			}

@@ -5,57 +5,17 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
-
-// answered makes the answer to a query of what change makes of a good one without records.
-func answerTo(t testing.TB, query string, change func(*dnsmessage.Message)) string {
-	t.Helper()
-	var m dnsmessage.Message
-	if err := m.Unpack([]byte(query)); err != nil {
-		t.Errorf("a query that is none: %v", err)
-		return ""
-	}
-	m.Response, m.Additionals = true, nil
-	change(&m)
-	packed, err := m.Pack()
-	if err != nil {
-		t.Error(err)
-	}
-	return string(packed)
-}
-
-// having returns an answer with these addresses.
-func having(addrs ...string) func(*dnsmessage.Message) {
-	return func(m *dnsmessage.Message) {
-		for _, text := range addrs {
-			r := dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Class: dnsmessage.ClassINET, TTL: 5}}
-			if addr := netip.MustParseAddr(text); addr.Is4() {
-				r.Body = &dnsmessage.AResource{A: addr.As4()}
-			} else {
-				r.Body = &dnsmessage.AAAAResource{AAAA: addr.As16()}
-			}
-			m.Answers = append(m.Answers, r)
-		}
-	}
-}
-
-func many(n int) (addrs []string) {
-	for i := range n {
-		addrs = append(addrs, fmt.Sprintf("10.244.%d.%d", i/250, i%250+1))
-	}
-	return addrs
-}
 
 func TestDNSProbesAreChecked(t *testing.T) {
 	for u, want := range map[string]string{
@@ -91,8 +51,8 @@ func FuzzDNSAnswers(f *testing.F) {
 	}
 	d := codec.(*dns)
 	query := string(d.packed)
-	for _, change := range []func(*dnsmessage.Message){having("10.0.0.1"), having(), having("fd00::1"), having(many(60)...), func(m *dnsmessage.Message) { m.RCode = 3 }, func(m *dnsmessage.Message) { m.Truncated = true }} {
-		f.Add([]byte(answerTo(f, query, change)))
+	for _, change := range []func(*dnsmessage.Message){loadtest.Having("10.0.0.1"), loadtest.Having(), loadtest.Having("fd00::1"), loadtest.Having(loadtest.Addresses(60)...), func(m *dnsmessage.Message) { m.RCode = 3 }, func(m *dnsmessage.Message) { m.Truncated = true }} {
+		f.Add([]byte(loadtest.AnswerTo(f, query, change)))
 	}
 	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n"))
 	f.Fuzz(func(t *testing.T, datagram []byte) {

@@ -10,25 +10,13 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
-
-// grpcReplies answers with a message and a status.
-func (c *http2Script) grpcReplies(stream uint32, message []byte, trailer ...string) {
-	c.header(stream, false, "status: 200", "content-type: application/grpc", "x-pod: pod-a")
-	if message != nil {
-		_ = c.WriteData(stream, false, framed(message))
-	}
-	c.header(stream, true, trailer...)
-}
-
-var servingMessage = []byte{8, healthServing}
 
 // The table of the doc comment.
 func TestGRPCCodesHaveTheClassOfTheirHTTPStatus(t *testing.T) {
@@ -145,17 +133,17 @@ func FuzzGRPCRequestDoesNotPanic(f *testing.F) {
 
 // Whatever frames come, they are read alike however they arrive, and a success has a message that says SERVING.
 func FuzzGRPCReplies(f *testing.F) {
-	seed := func(write func(c *http2Script)) {
+	seed := func(write func(c *loadtest.HTTP2Script)) {
 		var out bytes.Buffer
-		c := &http2Script{Framer: http2.NewFramer(&out, nil)}
-		c.AllowIllegalWrites, c.fields = true, hpack.NewEncoder(&c.block)
-		write(c)
+		write(loadtest.NewHTTP2Script(&out, nil))
 		f.Add(out.Bytes())
 	}
-	seed(func(c *http2Script) { c.grpcReplies(1, servingMessage, "grpc-status: 0") })
-	seed(func(c *http2Script) { c.grpcReplies(1, []byte{8, 2}, "grpc-status: 0", "grpc-message: a%20b%zz") })
-	seed(func(c *http2Script) {
-		c.header(1, true, "status: 200", "content-type: application/grpc", "grpc-status: 99")
+	seed(func(c *loadtest.HTTP2Script) { c.GRPCReply(1, loadtest.ServingMessage, "grpc-status: 0") })
+	seed(func(c *loadtest.HTTP2Script) {
+		c.GRPCReply(1, []byte{8, 2}, "grpc-status: 0", "grpc-message: a%20b%zz")
+	})
+	seed(func(c *loadtest.HTTP2Script) {
+		c.Header(1, true, "status: 200", "content-type: application/grpc", "grpc-status: 99")
 	})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		whole, message, err := readGRPC(t, bytes.NewReader(data))

@@ -16,37 +16,11 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
-
-// A http2Script is a server that does as it is told with each request: to a server nobody wrote in good faith. It
-// reads and writes frames.
-type http2Script struct {
-	*http2.Framer
-	net.Conn
-	block  bytes.Buffer
-	fields *hpack.Encoder
-}
-
-// header writes a header, or a trailer: "status: 200" is a pseudo-header field.
-func (c *http2Script) header(stream uint32, end bool, fields ...string) {
-	c.block.Reset()
-	for _, field := range fields {
-		name, value, _ := strings.Cut(field, ": ")
-		if name == "status" {
-			name = ":status"
-		}
-		_ = c.fields.WriteField(hpack.HeaderField{Name: name, Value: value})
-	}
-	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.block.Bytes(), EndStream: end,
-		EndHeaders: true})
-}
-
-// end ends a stream by a header alone.
-func (c *http2Script) ok(stream uint32) { c.header(stream, true, "status: 200", "x-pod: pod-a") }
 
 // A connection whose peer sends nothing at all is not kept for ever: what is written to it must never wait.
 func TestSilentHTTP2ConnectionsAreGivenUpAtLast(t *testing.T) {
@@ -110,33 +84,31 @@ func TestHTTP2ConnectionsEndWithTheirStreams(t *testing.T) {
 // Whatever frames come, they are read alike however they arrive, and what passes for a reply is one to net/http2's
 // client too.
 func FuzzHTTP2RepliesAreReadAsByNetHTTP2(f *testing.F) {
-	seed := func(write func(c *http2Script)) {
+	seed := func(write func(c *loadtest.HTTP2Script)) {
 		var out bytes.Buffer
-		c := &http2Script{Framer: http2.NewFramer(&out, nil)}
-		c.AllowIllegalWrites, c.fields = true, hpack.NewEncoder(&c.block)
-		write(c)
+		write(loadtest.NewHTTP2Script(&out, nil))
 		f.Add(out.Bytes())
 	}
-	seed(func(c *http2Script) { c.ok(1) })
-	seed(func(c *http2Script) {
-		c.header(1, false, "status: 103")
-		c.header(1, false, "status: 200", "content-length: 5", "x-pod: pod-a")
+	seed(func(c *loadtest.HTTP2Script) { c.OK(1) })
+	seed(func(c *loadtest.HTTP2Script) {
+		c.Header(1, false, "status: 103")
+		c.Header(1, false, "status: 200", "content-length: 5", "x-pod: pod-a")
 		_ = c.WriteDataPadded(1, false, []byte("hel"), make([]byte, 9))
 		_ = c.WriteGoAway(1, http2.ErrCodeNo, []byte("bye"))
 		_ = c.WriteData(1, false, []byte("lo"))
-		c.header(1, true, "x-sum: 1")
+		c.Header(1, true, "x-sum: 1")
 	})
-	seed(func(c *http2Script) {
+	seed(func(c *loadtest.HTTP2Script) {
 		_ = c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1})
 		_ = c.WritePing(false, [8]byte{1})
 		_ = c.WriteWindowUpdate(0, 5)
 		_ = c.WriteRSTStream(1, http2.ErrCodeRefusedStream)
 	})
-	seed(func(c *http2Script) {
-		c.header(1, false, "status: 200", "content-length: 5")
+	seed(func(c *loadtest.HTTP2Script) {
+		c.Header(1, false, "status: 200", "content-length: 5")
 		_ = c.WriteData(1, true, []byte("x"))
 	})
-	seed(func(c *http2Script) { c.header(3, true, "status: 200") })
+	seed(func(c *loadtest.HTTP2Script) { c.Header(3, true, "status: 200") })
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var whole, slow Reply
 		err, late := readHTTP2(t, bytes.NewReader(data), &whole), readHTTP2(t, iotest.OneByteReader(bytes.NewReader(data)), &slow)

@@ -18,18 +18,10 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
-
-// reading reads, and so lets gorilla answer pings, until the connection ends.
-func reading(c *websocket.Conn) {
-	for {
-		if _, _, err := c.NextReader(); err != nil {
-			return
-		}
-	}
-}
 
 var errGone = errors.New("gone")
 
@@ -115,7 +107,7 @@ func gorillaSeesPong(t *testing.T, data, ping []byte) (seen bool) {
 		}
 		return nil
 	})
-	reading(c)
+	loadtest.AnswerPings(c)
 	return seen
 }
 

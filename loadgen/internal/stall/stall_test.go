@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
@@ -36,9 +37,6 @@ func TestStopIsKnownFromEitherSide(t *testing.T) {
 	}
 }
 
-// dialError returns what package net makes of an errno.
-func dialError(errno syscall.Errno) error { return &net.OpError{Op: "dial", Err: errno} }
-
 func TestFailureIsOursOnlyWhereAStopMayHaveMadeIt(t *testing.T) {
 	const sent, timeout = 1000 * ms, 5000 * ms
 	noAnswer := &net.DNSError{Err: "i/o timeout", Name: "web.test", IsTimeout: true}
@@ -64,7 +62,7 @@ func TestFailureIsOursOnlyWhereAStopMayHaveMadeIt(t *testing.T) {
 		{"the name server says there is no such name", 1050 * ms, 3000 * ms, 3000 * ms, wire.Resolving, 0, noName, timeline.DNS},
 
 		{"reset as we did not shake hands", 1050 * ms, 3000 * ms, 3000 * ms, wire.Handshaking, 0, reset, timeline.Local},
-		{"reset before we knew of the connection", 1050 * ms, 3000 * ms, 3000 * ms, wire.Connecting, 0, dialError(syscall.ECONNRESET), timeline.Local},
+		{"reset before we knew of the connection", 1050 * ms, 3000 * ms, 3000 * ms, wire.Connecting, 0, loadtest.DialError(syscall.ECONNRESET), timeline.Local},
 		{"closed as we did not shake hands", 1050 * ms, 3000 * ms, 3000 * ms, wire.Handshaking, 0, io.EOF, timeline.Local},
 		{"an alert as we did not shake hands", 1050 * ms, 3000 * ms, 3000 * ms, wire.Handshaking, 0, alert, timeline.Local},
 		{"reset as we did not write", 1050 * ms, 3000 * ms, 3000 * ms, wire.Sending, 0, reset, timeline.Local},
@@ -74,8 +72,8 @@ func TestFailureIsOursOnlyWhereAStopMayHaveMadeIt(t *testing.T) {
 		{"reset with the request", 1050 * ms, 3000 * ms, 3000 * ms, wire.Awaiting, 0, reset, timeline.Reset},
 		{"closed with the request", 1050 * ms, 3000 * ms, 3000 * ms, wire.Awaiting, 0, io.EOF, timeline.EOF},
 		{"reset within the reply", 1050 * ms, 3000 * ms, 3001 * ms, wire.Receiving, 1950 * ms, reset, timeline.Reset},
-		{"refused", 1001 * ms, 3000 * ms, 3000 * ms, wire.Connecting, 0, dialError(syscall.ECONNREFUSED), timeline.Refused},
-		{"unreachable", 1001 * ms, 3000 * ms, 3000 * ms, wire.Connecting, 0, dialError(syscall.EHOSTUNREACH), timeline.Unreachable},
+		{"refused", 1001 * ms, 3000 * ms, 3000 * ms, wire.Connecting, 0, loadtest.DialError(syscall.ECONNREFUSED), timeline.Refused},
+		{"unreachable", 1001 * ms, 3000 * ms, 3000 * ms, wire.Connecting, 0, loadtest.DialError(syscall.EHOSTUNREACH), timeline.Unreachable},
 		{"wrong certificate", 1001 * ms, 3000 * ms, 3000 * ms, wire.Handshaking, 0, &tls.CertificateVerificationError{Err: io.ErrNoProgress}, timeline.TLS},
 		{"cut short", 1001 * ms, 3000 * ms, 3000 * ms, wire.Receiving, 0, wire.ErrTruncated, timeline.Body},
 		{"reset after a stop too short to tire anyone", 1001 * ms, 1090 * ms, 1091 * ms, wire.Handshaking, 0, reset, timeline.Reset},

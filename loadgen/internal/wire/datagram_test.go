@@ -5,65 +5,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"net"
 	"net/netip"
 	"runtime"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"lapse/loadgen/internal/loadtest"
 )
-
-// A udpServer hands every datagram to one function, and notes where they came from.
-type udpServer struct {
-	*net.UDPConn
-	serving sync.WaitGroup
-	mu      sync.Mutex
-	ports   map[uint16]int // datagrams by source port
-}
-
-func serveUDPAt(t testing.TB, at netip.AddrPort, answer func(datagram string, reply func(string))) *udpServer {
-	t.Helper()
-	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &udpServer{UDPConn: c, ports: map[uint16]int{}}
-	s.serving.Go(func() {
-		for buf := make([]byte, 65536); ; {
-			n, from, err := c.ReadFromUDPAddrPort(buf)
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			s.ports[from.Port()]++
-			s.mu.Unlock()
-			answer(string(buf[:n]), func(text string) { _, _ = c.WriteToUDPAddrPort([]byte(text), from) })
-		}
-	})
-	t.Cleanup(s.end)
-	return s
-}
-
-// end closes the socket, and waits until nothing is answered any more.
-func (s *udpServer) end() {
-	s.Close()
-	s.serving.Wait()
-}
-
-func (s *udpServer) addr() netip.AddrPort { return s.LocalAddr().(*net.UDPAddr).AddrPort() }
-
-// sources counts the source ports that datagrams came from, and the datagrams.
-func (s *udpServer) sources() (ports, datagrams int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, n := range s.ports {
-		datagrams += n
-	}
-	return len(s.ports), datagrams
-}
-
-func echoed(datagram string, reply func(string)) { reply(datagram) }
 
 // A port that is refused answers each of its own datagrams, and none that is sent to it when it is open again.
 func TestUDPRefusalIsOfTheDatagramItQuotes(t *testing.T) {
@@ -73,8 +22,8 @@ func TestUDPRefusalIsOfTheDatagramItQuotes(t *testing.T) {
 	}
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		t.Run(host, func(t *testing.T) {
-			server := serveUDPAt(t, netip.AddrPortFrom(netip.MustParseAddr(host), 0), echoed)
-			at := server.addr()
+			server := loadtest.ServeUDPAt(t, netip.AddrPortFrom(netip.MustParseAddr(host), 0), loadtest.Echo)
+			at := server.Addr()
 			below, err := dialFrom("udp", 0, at, time.Now().Add(10*time.Second))
 			if err != nil {
 				t.Fatal(err)
@@ -105,12 +54,12 @@ func TestUDPRefusalIsOfTheDatagramItQuotes(t *testing.T) {
 				t.Errorf("c: %q, %v: it is b that was refused", got, err)
 			}
 			write("d, whose error is still there when")
-			again := serveUDPAt(t, at, echoed)
+			again := loadtest.ServeUDPAt(t, at, loadtest.Echo)
 			write("e, is sent to an open port")
 			if got, err := read(10 * time.Second); err != nil || got != "e, is sent to an open port" {
 				t.Errorf("e: %q, %v", got, err)
 			}
-			if _, datagrams := again.sources(); datagrams != 1 {
+			if _, datagrams := again.Sources(); datagrams != 1 {
 				t.Errorf("%d datagrams arrived, want e alone, once", datagrams)
 			}
 			again.Close()

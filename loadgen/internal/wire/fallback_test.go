@@ -10,17 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
-func failedDial(err error) error {
-	return &net.OpError{Op: "dial", Net: "tcp", Err: err}
-}
-
 // Of several addresses, the most informative failure is reported.
 func TestTheErrorOfManyAddressesIsTheOneThatTellsMost(t *testing.T) {
-	own, way := failedDial(os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)), failedDial(os.NewSyscallError("connect", syscall.ENETUNREACH))
-	refused, silent := failedDial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), failedDial(os.ErrDeadlineExceeded)
+	own, way := loadtest.DialError(os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)), loadtest.DialError(os.NewSyscallError("connect", syscall.ENETUNREACH))
+	refused, silent := loadtest.DialError(os.NewSyscallError("connect", syscall.ECONNREFUSED)), loadtest.DialError(os.ErrDeadlineExceeded)
 	for _, test := range []struct {
 		errs []error
 		want error
@@ -47,7 +44,7 @@ func TestTheErrorOfManyAddressesIsTheOneThatTellsMost(t *testing.T) {
 // Where this process was too slow to ask every address, the refusal of another one is not the answer of all; silence
 // is.
 func TestAnAddressWithoutTimeIsNotRefused(t *testing.T) {
-	refused, silent := FailedAddress{Err: failedDial(syscall.ECONNREFUSED)}, FailedAddress{Err: failedDial(os.ErrDeadlineExceeded)}
+	refused, silent := FailedAddress{Err: loadtest.DialError(syscall.ECONNREFUSED)}, FailedAddress{Err: loadtest.DialError(os.ErrDeadlineExceeded)}
 	late := silent
 	late.late = true
 	for _, test := range []struct {

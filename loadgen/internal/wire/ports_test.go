@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -153,7 +154,7 @@ func TestWhoWaitsForAPortIsCounted(t *testing.T) {
 	p.mu.Lock()
 	taken := make(chan uint16)
 	go func() { taken <- p.take(time.Now()) }()
-	waitFor(t, "the choice of a port", func() bool { return choosing.Load() == 1 })
+	loadtest.WaitFor(t, "the choice of a port", func() bool { return choosing.Load() == 1 })
 	p.mu.Unlock()
 	if port := <-taken; port != 100 || choosing.Load() != 0 {
 		t.Errorf("port %d, and %d wait", port, choosing.Load())
