@@ -11,9 +11,12 @@ import (
 )
 
 var oneNode = Rule{
-	ID: "LP02", Name: "one-node", Needs: []Fact{ReplicasFact},
+	ID:          "LP02",
+	Name:        "one-node",
 	Doc:         "All endpoints, or all but one, are on one node or in one zone, or on the node to drain.",
-	ConfirmedBy: []string{"no-ready-endpoint/node-drained", "node-unreachable", "node-presumed-dead"}, Predicts: []string{"no-ready-endpoint/node-drained"},
+	Needs:       []Fact{ReplicasFact},
+	ConfirmedBy: []string{"no-ready-endpoint/node-drained", "node-unreachable", "node-presumed-dead"},
+	Predicts:    []string{"no-ready-endpoint/node-drained"},
 	Lacks: func(s *State) string {
 		if n, _ := s.count(); n.least > 1 && pinned(s, n.least) == nil {
 			return s.Missing[EndpointsFact]
@@ -31,7 +34,7 @@ var oneNode = Rule{
 		}
 		var found []Finding
 		nodes := s.byNode()
-		for _, node := range slices.SortedFunc(maps.Keys(nodes), func(a, b string) int { return cmp.Or(cmp.Compare(nodes[b], nodes[a]), cmp.Compare(a, b)) }) {
+		for _, node := range fullestFirst(nodes) {
 			if s.Node != "" && node != s.Node && nodes[node] < n {
 				continue
 			}
@@ -46,20 +49,43 @@ var oneNode = Rule{
 	},
 }
 
-// onNode is what the loss of a node means that has k of n endpoints.
-func onNode(s *State, node string, k, n int) (Finding, bool) {
-	evidence := []Evidence{{"Node/" + node, "ready endpoints", fmt.Sprintf("%d of %d: %s", k, n, strings.Join(s.podsOn(node), ", "))}}
-	const fix = "topologySpreadConstraints over kubernetes.io/hostname with whenUnsatisfiable: DoNotSchedule, or a required podAntiAffinity"
-	switch {
-	case k == n:
-		return Finding{Severity: WillLose, When: timeline.NodeLost, Node: node, Evidence: evidence, Fix: fix, Prediction: fmt.Sprintf("if %s fails, all requests fail until new Pods are ready elsewhere. In a drain they do too, unless a PodDisruptionBudget lets new Pods start first or the old ones serve on after SIGTERM", node)}, true
-	case k == n-1 && k > 1:
-		return Finding{Severity: MayLose, ConfirmedBy: []string{"node-unreachable"}, When: timeline.NodeFails, Node: node, Evidence: evidence, Fix: fix, Prediction: fmt.Sprintf("without %s, 1 of %d endpoints carries everything; if %s fails, %d of %d requests fail until its endpoints are removed", node, n, node, k, n)}, true
-	}
-	return Finding{}, false
+// fullestFirst returns the nodes, those with the most endpoints first.
+func fullestFirst(endpoints map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(endpoints), func(a, b string) int {
+		return cmp.Or(cmp.Compare(endpoints[b], endpoints[a]), cmp.Compare(a, b))
+	})
 }
 
-func (s *State) podsOn(node string) (names []string) {
+// onNode says what the loss of a node with k of n endpoints means.
+func onNode(s *State, node string, k, n int) (Finding, bool) {
+	const (
+		lost = "if %s fails, all requests fail until new Pods are ready elsewhere. In a drain they do too, " +
+			"unless a PodDisruptionBudget lets new Pods start first or the old ones serve on after SIGTERM"
+		fails = "without %s, 1 of %d endpoints carries everything; " +
+			"if %s fails, %d of %d requests fail until its endpoints are removed"
+	)
+	there := fmt.Sprintf("%d of %d: %s", k, n, strings.Join(podsOn(s, node), ", "))
+	f := Finding{
+		Node:     node,
+		Evidence: []Evidence{fact("Node/"+node, "ready endpoints", there)},
+		Fix: "topologySpreadConstraints over kubernetes.io/hostname with whenUnsatisfiable: DoNotSchedule, " +
+			"or a required podAntiAffinity",
+	}
+	switch {
+	case k == n:
+		f.Severity, f.When = WillLose, timeline.NodeLost
+		f.Prediction = fmt.Sprintf(lost, node)
+	case k == n-1 && k > 1:
+		f.Severity, f.When, f.ConfirmedBy = MayLose, timeline.NodeFails, []string{"node-unreachable"}
+		f.Prediction = fmt.Sprintf(fails, node, n, node, k, n)
+	default:
+		return Finding{}, false
+	}
+	return f, true
+}
+
+// podsOn returns the names of a node's ready endpoints.
+func podsOn(s *State, node string) (names []string) {
 	for _, e := range s.ready() {
 		if e.Node == node {
 			names = append(names, e.Pod)
@@ -71,46 +97,57 @@ func (s *State) podsOn(node string) (names []string) {
 
 // oneZone is about endpoints that are all in one of several zones.
 func oneZone(s *State, n int) []Finding {
-	zones, nodes := map[string]bool{}, map[string]bool{}
+	used, all := map[string]bool{}, map[string]bool{}
 	for _, e := range s.ready() {
-		zones[e.Zone] = true
+		used[e.Zone] = true
 	}
 	for i := range s.Nodes {
-		nodes[zoneOf(&s.Nodes[i])] = true
+		all[zoneOf(&s.Nodes[i])] = true
 	}
-	delete(nodes, "")
-	if len(zones) != 1 || zones[""] || len(nodes) < 2 {
+	delete(all, "")
+	if len(used) != 1 || used[""] || len(all) < 2 {
 		return nil
 	}
-	zone := slices.Collect(maps.Keys(zones))[0]
+	zone := slices.Collect(maps.Keys(used))[0]
 	return []Finding{{
-		Severity: WillLose, ConfirmedBy: []string{"node-unreachable", "node-presumed-dead"}, Prediction: fmt.Sprintf("if zone %s fails, all requests fail until new Pods are ready in another", zone),
-		Evidence: []Evidence{{"Service/" + s.Service.Name, "zones of ready endpoints", fmt.Sprintf("%d of %d in %s", n, n, zone)}, {"Nodes", "zones", strings.Join(slices.Sorted(maps.Keys(nodes)), ", ")}},
-		Fix:      "topologySpreadConstraints over topology.kubernetes.io/zone",
+		Severity:   WillLose,
+		Prediction: fmt.Sprintf("if zone %s fails, all requests fail until new Pods are ready in another", zone),
+		Evidence: []Evidence{
+			s.at("zones of ready endpoints", fmt.Sprintf("%d of %d in %s", n, n, zone)),
+			fact("Nodes", "zones", strings.Join(sortedKeys(all), ", ")),
+		},
+		Fix:         "topologySpreadConstraints over topology.kubernetes.io/zone",
+		ConfirmedBy: []string{"node-unreachable", "node-presumed-dead"},
 	}}
 }
 
 // pinned is about templates that allow a single node.
 func pinned(s *State, n int) (found []Finding) {
-	only := map[string]int{}
+	const onlyThere = "all %d Pods may run on %s only: if it fails, all requests fail until it is back, " +
+		"for no new Pod can start elsewhere"
+	count := map[string]int{}
 	var evidence []Evidence
 	for _, t := range s.running() {
 		node, field := pinnedTo(&t.spec)
 		if field == "nodeName" && t.workload == nil && t.owner != "" {
-			node = "" // where a Pod runs that the scheduler placed
+			node = "" // the scheduler chose it
 		}
-		only[node] += t.count.least
+		count[node] += t.count.least
 		if node != "" {
 			evidence = append(evidence, t.at(field, node))
 		}
 	}
-	for node, k := range only {
+	for node, k := range count {
 		if node == "" || k < n {
 			continue
 		}
 		found = append(found, Finding{
-			Severity: WillLose, When: timeline.NodeLost, Node: node, Evidence: evidence, Fix: "allow more nodes than one, and spread over them",
-			Prediction: fmt.Sprintf("all %d Pods may run on %s only: if it fails, all requests fail until it is back, for no new Pod can start elsewhere", n, node),
+			Severity:   WillLose,
+			Prediction: fmt.Sprintf(onlyThere, n, node),
+			Evidence:   evidence,
+			Fix:        "allow more nodes than one, and spread over them",
+			When:       timeline.NodeLost,
+			Node:       node,
 		})
 	}
 	return found

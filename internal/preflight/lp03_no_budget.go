@@ -2,22 +2,24 @@ package preflight
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"lapse/timeline"
 )
 
 var noBudget = Rule{
-	ID: "LP03", Name: "no-budget", Needs: []Fact{EndpointsFact, BudgetsFact, TemplatesFact},
-	Doc:  "A node has 2 endpoints or more and no PodDisruptionBudget holds them: a drain evicts them together.",
-	When: timeline.NodeDrained,
+	ID:    "LP03",
+	Name:  "no-budget",
+	Doc:   "A node has 2 endpoints or more and no PodDisruptionBudget holds them: a drain evicts them together.",
+	Needs: []Fact{EndpointsFact, BudgetsFact, TemplatesFact},
+	When:  timeline.NodeDrained,
 	Check: func(s *State) []Finding {
+		const together = "a drain of %s evicts %d of %d ready endpoints at once, " +
+			"and leaves %d until new ones are ready"
 		if s.covered() {
 			return nil
 		}
 		n, nodes := len(s.ready()), s.byNode()
-		for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		for _, node := range sortedKeys(nodes) {
 			k := nodes[node]
 			if k < 2 || s.Node != "" && node != s.Node {
 				continue
@@ -27,10 +29,15 @@ var noBudget = Rule{
 				confirmed = []string{"no-ready-endpoint/node-drained"}
 			}
 			return []Finding{{
-				Severity: MayLose, ConfirmedBy: confirmed, Node: node,
-				Prediction: fmt.Sprintf("a drain of %s evicts %d of %d ready endpoints at once, and leaves %d until new ones are ready", node, k, n, n-k),
-				Evidence:   []Evidence{{"Node/" + node, "ready endpoints", fmt.Sprintf("%d of %d", k, n)}, {"PodDisruptionBudgets", "that cover the Service's Pods", "none"}},
-				Fix:        "a PodDisruptionBudget of maxUnavailable: 1 for the Pods' labels",
+				Severity:   MayLose,
+				Prediction: fmt.Sprintf(together, node, k, n, n-k),
+				Evidence: []Evidence{
+					fact("Node/"+node, "ready endpoints", fmt.Sprintf("%d of %d", k, n)),
+					fact("PodDisruptionBudgets", "that cover the Service's Pods", "none"),
+				},
+				Fix:         "a PodDisruptionBudget of maxUnavailable: 1 for the Pods' labels",
+				ConfirmedBy: confirmed,
+				Node:        node,
 			}}
 		}
 		return nil

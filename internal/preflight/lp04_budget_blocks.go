@@ -12,8 +12,10 @@ import (
 )
 
 var budgetBlocks = Rule{
-	ID: "LP04", Name: "budget-blocks", Needs: []Fact{BudgetsFact, TemplatesFact},
-	Doc: "A PodDisruptionBudget allows no eviction, two cover one Pod, or one covers no Pod.",
+	ID:    "LP04",
+	Name:  "budget-blocks",
+	Doc:   "A PodDisruptionBudget allows no eviction, two cover one Pod, or one covers no Pod.",
+	Needs: []Fact{BudgetsFact, TemplatesFact},
 	Check: func(s *State) (found []Finding) {
 		listed := map[string]bool{}
 		for _, t := range s.running() {
@@ -35,52 +37,72 @@ var budgetBlocks = Rule{
 }
 
 func twoBudgets(t *template, on []*policyv1.PodDisruptionBudget) Finding {
+	const refused = "the API refuses every eviction of these Pods, for %d budgets cover them: a drain does not end"
 	var names []string
 	for _, b := range on {
 		names = append(names, b.Name)
 	}
 	return Finding{
-		Severity: WillBlock, When: timeline.EvictionAsked, Prediction: fmt.Sprintf("the API refuses every eviction of these Pods, for %d budgets cover them: a drain does not end", len(on)),
-		Evidence: []Evidence{{t.object, "PodDisruptionBudgets", strings.Join(names, ", ")}}, Fix: "keep one of them",
+		Severity:   WillBlock,
+		Prediction: fmt.Sprintf(refused, len(on)),
+		Evidence:   []Evidence{fact(t.object, "PodDisruptionBudgets", strings.Join(names, ", "))},
+		Fix:        "keep one of them",
+		When:       timeline.EvictionAsked,
 	}
 }
 
 // allowsNone is about a budget that allows no eviction: by its spec, or at the moment.
 func allowsNone(s *State, b *policyv1.PodDisruptionBudget) (Finding, bool) {
+	const never = "%s %s of %s: every eviction is refused, " +
+		"and kubectl drain of a node with one of them does not end, or takes all Pods once it is forced"
 	object := "PodDisruptionBudget/" + b.Name
-	expected := int(b.Status.ExpectedPods)
-	live := expected > 0 && b.Status.ObservedGeneration >= b.Generation
-	pods := quantity.Count(expected, "Pod")
-	if !live {
-		n, _ := s.coveredBy(b)
-		expected, pods = n.least, quantity.Count(n.least, "Pod")
-		if n.most > n.least {
-			pods += ", which is what the autoscaler leaves at least"
-		}
-		if !n.known() { // what blocks very many Pods blocks any number
-			expected, pods = 1_000_000, "any number of Pods"
-		}
-	}
+	expected, pods, live := expectedPods(s, b)
 	field, value, allowed, ok := allows(b, expected)
 	switch {
 	case ok && allowed <= 0:
 		return Finding{
-			Severity: WillBlock, When: timeline.EvictionAsked, Prediction: fmt.Sprintf("%s %s of %s: every eviction is refused, and kubectl drain of a node with one of them does not end, or takes all Pods once it is forced", strings.TrimPrefix(field, "spec."), value, pods),
-			Evidence: []Evidence{{object, field, value}, {object, "covers", pods}}, Fix: "maxUnavailable: 1 with 2 replicas or more",
+			Severity:   WillBlock,
+			Prediction: fmt.Sprintf(never, strings.TrimPrefix(field, "spec."), value, pods),
+			Evidence:   []Evidence{fact(object, field, value), fact(object, "covers", pods)},
+			Fix:        "maxUnavailable: 1 with 2 replicas or more",
+			When:       timeline.EvictionAsked,
 		}, true
 	case live && b.Status.DisruptionsAllowed == 0:
 		return Finding{
-			Severity: WillBlock, When: timeline.EvictionAsked, Prediction: "at the moment no eviction is allowed: a drain waits until more Pods are healthy",
-			Evidence: []Evidence{{object, "status.currentHealthy", fmt.Sprint(b.Status.CurrentHealthy)}, {object, "status.desiredHealthy", fmt.Sprint(b.Status.DesiredHealthy)}, {object, "status.disruptionsAllowed", "0"}},
-			Fix:      "find out why Pods are not healthy before the drain; unhealthyPodEvictionPolicy: AlwaysAllow lets those be evicted",
+			Severity:   WillBlock,
+			Prediction: "at the moment no eviction is allowed: a drain waits until more Pods are healthy",
+			Evidence: []Evidence{
+				fact(object, "status.currentHealthy", b.Status.CurrentHealthy),
+				fact(object, "status.desiredHealthy", b.Status.DesiredHealthy),
+				fact(object, "status.disruptionsAllowed", "0"),
+			},
+			Fix: "find out why Pods are not healthy before the drain; " +
+				"unhealthyPodEvictionPolicy: AlwaysAllow lets those be evicted",
+			When: timeline.EvictionAsked,
 		}, true
 	}
 	return Finding{}, false
 }
 
-// coveredBy is how many of the known Pods a budget covers, and whether there is anything that it covers. Pods of a Job
-// do not count: the budget's controller does not know how many there are to be.
-func (s *State) coveredBy(b *policyv1.PodDisruptionBudget) (n amount, some bool) {
+// expectedPods returns how many Pods a budget covers, also in words. Live means that the budget's status says so.
+func expectedPods(s *State, b *policyv1.PodDisruptionBudget) (n int, words string, live bool) {
+	n = int(b.Status.ExpectedPods)
+	if n > 0 && b.Status.ObservedGeneration >= b.Generation {
+		return n, quantity.Count(n, "Pod"), true
+	}
+	known, _ := coveredBy(s, b)
+	switch words = quantity.Count(known.least, "Pod"); {
+	case !known.known():
+		return 1_000_000, "any number of Pods", false // what blocks very many Pods blocks any number
+	case known.most > known.least:
+		words += ", which is what the autoscaler leaves at least"
+	}
+	return known.least, words, false
+}
+
+// coveredBy returns how many of the known Pods a budget covers, and whether it covers anything. Pods of a Job do not
+// count: the budget's controller does not know how many there will be.
+func coveredBy(s *State, b *policyv1.PodDisruptionBudget) (n amount, some bool) {
 	templates := s.selected()
 	for i := range s.Others {
 		templates = append(templates, s.template(&s.Others[i]))
@@ -96,8 +118,8 @@ func (s *State) coveredBy(b *policyv1.PodDisruptionBudget) (n amount, some bool)
 	return n, some
 }
 
-// allows is how many evictions a budget's spec allows where all of n Pods are healthy. Percentages are rounded up, as
-// the disruption controller does.
+// allows returns how many evictions a budget's spec allows if all of n Pods are healthy. Percentages are rounded up,
+// as the disruption controller does.
 // https://kubernetes.io/docs/tasks/run-application/configure-pdb/#rounding-logic-when-specifying-percentages
 func allows(b *policyv1.PodDisruptionBudget, n int) (field, value string, allowed int, ok bool) {
 	switch {
@@ -111,20 +133,25 @@ func allows(b *policyv1.PodDisruptionBudget, n int) (field, value string, allowe
 	return "", "", 0, false
 }
 
-// missed are budgets that cover no Pod at all, where the Service's Pods have none.
+// missed is about budgets that cover no Pod at all, if none covers the Service's Pods.
 func missed(s *State) (found []Finding) {
 	for i := range s.Budgets {
 		b := &s.Budgets[i]
 		if b.Status.ExpectedPods > 0 || b.Status.ObservedGeneration < b.Generation || b.Spec.Selector == nil {
 			continue
 		}
-		if _, some := s.coveredBy(b); some || len(s.Unread) > 0 {
+		if _, some := coveredBy(s, b); some || len(s.Unread) > 0 {
 			continue
 		}
 		found = append(found, Finding{
-			Severity: MayLose, Prediction: "this budget covers none of the Pods that are known, and the Service's Pods have no other: a drain may evict all of them together",
-			Evidence: []Evidence{{"PodDisruptionBudget/" + b.Name, "spec.selector", selectorText(b)}, {"Service/" + s.Service.Name, "spec.selector", labelText(s.Service.Spec.Selector)}},
-			Fix:      "make its selector match the Pods' labels, if it is meant for them",
+			Severity: MayLose,
+			Prediction: "this budget covers none of the Pods that are known, and the Service's Pods have no other: " +
+				"a drain may evict all of them together",
+			Evidence: []Evidence{
+				fact("PodDisruptionBudget/"+b.Name, "spec.selector", selectorText(b)),
+				s.at("spec.selector", labelText(s.Service.Spec.Selector)),
+			},
+			Fix: "make its selector match the Pods' labels, if it is meant for them",
 		})
 	}
 	return found

@@ -14,14 +14,15 @@ import (
 )
 
 var replacementWaits = Rule{
-	ID: "LP11", Name: "replacement-waits", Needs: []Fact{WorkloadsFact},
+	ID:          "LP11",
+	Name:        "replacement-waits",
 	Doc:         "New Pods wait for old ones to be gone, or a rollout takes half of the Pods or more at once.",
-	ConfirmedBy: []string{"replacement-waits"}, Predicts: []string{"replacement-waits", "no-ready-endpoint/rolled-out"},
+	Needs:       []Fact{WorkloadsFact},
+	ConfirmedBy: []string{"replacement-waits"},
+	Predicts:    []string{"replacement-waits", "no-ready-endpoint/rolled-out"},
 	Check: func(s *State) (found []Finding) {
 		makers := s.makers()
-		alone := len(makers) == 1 && !slices.ContainsFunc(s.Pods, func(p corev1.Pod) bool {
-			return s.Missing[EndpointsFact] != "" || controllerOf(&p) != "ReplicaSet" && controllerOf(&p) != "StatefulSet"
-		})
+		alone := len(makers) == 1 && !slices.ContainsFunc(s.Pods, func(p corev1.Pod) bool { return ofAnother(s, &p) })
 		for _, t := range makers {
 			switch t.workload.Kind {
 			case "Deployment":
@@ -36,7 +37,12 @@ var replacementWaits = Rule{
 	},
 }
 
-// outage is the severity of an outage of one workload, and how to say it: others may stand behind the Service.
+// ofAnother reports whether a Pod is of something else than a Deployment or a StatefulSet. In manifests every Pod is.
+func ofAnother(s *State, p *corev1.Pod) bool {
+	return s.Missing[EndpointsFact] != "" || controllerOf(p) != "ReplicaSet" && controllerOf(p) != "StatefulSet"
+}
+
+// outage returns the severity of an outage of one workload, and how to say it: others may stand behind the Service.
 func outage(alone bool) (Severity, string) {
 	if alone {
 		return WillLose, "all requests fail"
@@ -44,8 +50,8 @@ func outage(alone bool) (Severity, string) {
 	return MayLose, "only the other Pods behind the Service answer, if they are ready"
 }
 
-// pods says of how many Pods of a workload something is true.
-func pods(n int) string {
+// allPods names all n Pods of a workload.
+func allPods(n int) string {
 	if n == 1 {
 		return "the only Pod"
 	}
@@ -53,35 +59,66 @@ func pods(n int) string {
 }
 
 func ofDeployment(t *template, alone bool) []Finding {
-	n, object := t.count.least, t.object
+	n := t.count.least
 	if n == 0 {
 		return nil
 	}
-	severity, until := outage(alone)
 	if t.workload.Rollout.Type == appsv1.RecreateDeploymentStrategyType {
-		return []Finding{{
-			Severity: severity, When: timeline.PodsReplaced,
-			Prediction: fmt.Sprintf("each rollout stops %s of %s (within %s), and only then starts new ones: until the first new one is ready, %s", pods(n), object, quantity.Span(grace(&t.spec)), until),
-			Evidence:   []Evidence{{object, "spec.strategy.type", "Recreate"}, t.evidence}, Fix: "strategy RollingUpdate with maxUnavailable: 0, unless two versions must never run together",
-		}}
+		return []Finding{recreated(t, alone)}
 	}
 	most, text, err := unavailable(t.workload.Rollout.RollingUpdate, n)
-	if err != nil || most == 0 || 2*most < n {
+	switch {
+	case err != nil || most == 0 || 2*most < n:
 		return nil
+	case most == n:
+		return []Finding{allAtOnce(t, text, alone)}
 	}
-	f := Finding{
-		Severity: MayLose, ConfirmedBy: []string{}, When: timeline.PodsReplaced, // with Pods left, that is no failure
-		Prediction: fmt.Sprintf("a rollout may end %d of %s of %s before new ones are ready, and leave %d", most, quantity.Count(n, "Pod"), object, n-most),
-		Evidence:   []Evidence{{object, "spec.strategy.rollingUpdate.maxUnavailable", text}, t.evidence}, Fix: "maxUnavailable: 0 and maxSurge: 1",
-	}
-	if most == n {
-		f.Severity, f.ConfirmedBy = severity, []string{"no-ready-endpoint/rolled-out", "no-ready-endpoint/one-replica"}
-		f.Prediction = fmt.Sprintf("maxUnavailable comes to %d of %d: each rollout takes %s of %s away before a new one is ready. Until then %s, unless the old ones serve on after SIGTERM", most, n, pods(n), object, until)
-	}
-	return []Finding{f}
+	const leaves = "a rollout may end %d of %s of %s before new ones are ready, and leave %d"
+	return []Finding{{
+		Severity:    MayLose,
+		Prediction:  fmt.Sprintf(leaves, most, quantity.Count(n, "Pod"), t.object, n-most),
+		Evidence:    []Evidence{maxUnavailable(t, text), t.evidence},
+		Fix:         "maxUnavailable: 0 and maxSurge: 1",
+		ConfirmedBy: []string{}, // with Pods left, that is no failure
+		When:        timeline.PodsReplaced,
+	}}
 }
 
-// unavailable is how many Pods a rolling update may do without. maxUnavailable is rounded down and maxSurge up; if
+func maxUnavailable(t *template, text string) Evidence {
+	return fact(t.object, "spec.strategy.rollingUpdate.maxUnavailable", text)
+}
+
+// recreated is about a rollout that ends all Pods first.
+func recreated(t *template, alone bool) Finding {
+	const stops = "each rollout stops %s of %s (within %s), and only then starts new ones: " +
+		"until the first new one is ready, %s"
+	severity, until := outage(alone)
+	return Finding{
+		Severity:   severity,
+		Prediction: fmt.Sprintf(stops, allPods(t.count.least), t.object, quantity.Span(grace(&t.spec)), until),
+		Evidence:   []Evidence{fact(t.object, "spec.strategy.type", "Recreate"), t.evidence},
+		Fix:        "strategy RollingUpdate with maxUnavailable: 0, unless two versions must never run together",
+		When:       timeline.PodsReplaced,
+	}
+}
+
+// allAtOnce is about a rolling update that may do without any Pod.
+func allAtOnce(t *template, text string, alone bool) Finding {
+	const takes = "maxUnavailable comes to %d of %d: each rollout takes %s of %s away before a new one is ready. " +
+		"Until then %s, unless the old ones serve on after SIGTERM"
+	severity, until := outage(alone)
+	n := t.count.least
+	return Finding{
+		Severity:    severity,
+		Prediction:  fmt.Sprintf(takes, n, n, allPods(n), t.object, until),
+		Evidence:    []Evidence{maxUnavailable(t, text), t.evidence},
+		Fix:         "maxUnavailable: 0 and maxSurge: 1",
+		ConfirmedBy: []string{"no-ready-endpoint/rolled-out", "no-ready-endpoint/one-replica"},
+		When:        timeline.PodsReplaced,
+	}
+}
+
+// unavailable returns how many Pods a rolling update may do without. maxUnavailable is rounded down and maxSurge up; if
 // both come to 0, one Pod may be missing. By default both are 25 %.
 // https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#max-unavailable
 func unavailable(r *appsv1.RollingUpdateDeployment, n int) (most int, text string, err error) {
@@ -103,20 +140,25 @@ func unavailable(r *appsv1.RollingUpdateDeployment, n int) (most int, text strin
 }
 
 func ofStatefulSet(t *template, alone bool) []Finding {
+	const gap = "when its Pod is evicted, deleted or rolled out, the new one is made only when the old one is gone " +
+		"(within %s): until the new one is ready, %s"
 	if t.count != exactly(1) {
 		return nil
 	}
 	severity, until := outage(alone)
 	return []Finding{{
-		Severity: severity, When: timeline.PodEnds,
-		Prediction: fmt.Sprintf("when its Pod is evicted, deleted or rolled out, the new one is made only when the old one is gone (within %s): until the new one is ready, %s", quantity.Span(grace(&t.spec)), until),
-		Evidence:   []Evidence{cmp.Or(t.evidence, Evidence{t.object, "Pods", "1"})}, Fix: "2 replicas or more, if the application can; else a short end and a quick start",
+		Severity:   severity,
+		Prediction: fmt.Sprintf(gap, quantity.Span(grace(&t.spec)), until),
+		Evidence:   []Evidence{cmp.Or(t.evidence, fact(t.object, "Pods", "1"))},
+		Fix:        "2 replicas or more, if the application can; else a short end and a quick start",
+		When:       timeline.PodEnds,
 	}}
 }
 
 // ofDaemonSet is about updates of half of the Pods or more at once. By default it is one Pod at a time.
 // https://kubernetes.io/docs/tasks/manage-daemon/update-daemon-set/
 func ofDaemonSet(t *template) []Finding {
+	const field = "spec.updateStrategy.rollingUpdate.maxUnavailable"
 	r := t.workload.Update.RollingUpdate
 	if r == nil || r.MaxUnavailable == nil {
 		return nil
@@ -125,9 +167,13 @@ func ofDaemonSet(t *template) []Finding {
 	if err != nil || r.MaxUnavailable.Type == intstr.Int || most < 50 {
 		return nil
 	}
+	part := r.MaxUnavailable.String()
 	return []Finding{{
-		Severity: MayLose, ConfirmedBy: []string{}, When: timeline.PodsReplaced,
-		Prediction: fmt.Sprintf("a rollout may end %s of the Pods of %s before new ones are ready", r.MaxUnavailable, t.object),
-		Evidence:   []Evidence{{t.object, "spec.updateStrategy.rollingUpdate.maxUnavailable", r.MaxUnavailable.String()}}, Fix: "maxUnavailable: 1, or maxSurge",
+		Severity:    MayLose,
+		Prediction:  fmt.Sprintf("a rollout may end %s of the Pods of %s before new ones are ready", part, t.object),
+		Evidence:    []Evidence{fact(t.object, field, part)},
+		Fix:         "maxUnavailable: 1, or maxSurge",
+		ConfirmedBy: []string{},
+		When:        timeline.PodsReplaced,
 	}}
 }

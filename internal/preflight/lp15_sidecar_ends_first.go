@@ -12,9 +12,14 @@ import (
 )
 
 var sidecarEndsFirst = Rule{
-	ID: "LP15", Name: "sidecar-ends-first", Needs: []Fact{TemplatesFact},
-	ConfirmedBy: []string{"sidecar-first"}, When: timeline.PodEnds, Predicts: []string{"sidecar-first"},
-	Doc: "Of a Pod's containers with ports, one gets SIGTERM together with or before another that may be its proxy.",
+	ID:   "LP15",
+	Name: "sidecar-ends-first",
+	Doc: "Of a Pod's containers with ports, one gets SIGTERM together with or before another " +
+		"that may be its proxy.",
+	Needs:       []Fact{TemplatesFact},
+	ConfirmedBy: []string{"sidecar-first"},
+	When:        timeline.PodEnds,
+	Predicts:    []string{"sidecar-first"},
 	Unread: func(s *State) string {
 		var all []string
 		for _, t := range s.running() {
@@ -34,53 +39,78 @@ var sidecarEndsFirst = Rule{
 	},
 }
 
-// endsFirst compares for how long the containers of a Pod surely go on. Requests come to those that the Service leads
-// to: a container behind them must not end earlier.
+// endsFirst compares how long the containers of a Pod surely go on. Requests come to those that the Service leads to: a
+// container behind them must not end earlier.
 func endsFirst(s *State, t *template) []Finding {
-	var behind []*corev1.Container // in a proxy, or proxies themselves
-	for i := range t.spec.Containers {
-		if c := &t.spec.Containers[i]; listens(c) && !exportsMetrics(c) && delayOf(c).Unread == "" {
-			behind = append(behind, c)
-		}
-	}
-	front := filter(serving(s.Service, &t.spec), func(c *corev1.Container) bool { return slices.Contains(behind, c) })
-	var together []string
+	const (
+		gone = "when a Pod ends, %s is stopped %s before %s: if %s passes requests on to it, they fail for that time"
+		fix  = "the same preStop sleep for %s, or make it a native sidecar " +
+			"(an init container with restartPolicy: Always), which ends after the others"
+	)
+	behind := readable(t)
+	isBehind := func(c *corev1.Container) bool { return slices.Contains(behind, c) }
+	front := filter(serving(s.Service, &t.spec), isBehind)
 	for _, c := range behind {
-		d := delayOf(c)
-		if d.Serves == 0 {
-			together = append(together, c.Name)
-		}
 		for _, proxy := range front {
-			gap := delayOf(proxy).Serves - d.Serves
+			gap := delayOf(proxy).Serves - delayOf(c).Serves
 			if gap <= 0 {
 				continue
 			}
 			return []Finding{{
 				Severity:   MayLose,
-				Prediction: fmt.Sprintf("when a Pod ends, %s is stopped %s before %s: if %s passes requests on to it, they fail for that time", c.Name, quantity.Span(gap), proxy.Name, proxy.Name),
-				Evidence:   []Evidence{t.of(proxy, "lifecycle.preStop", hookText(proxy)), t.of(c, "lifecycle.preStop", hookText(c))},
-				Fix:        fmt.Sprintf("the same preStop sleep for %s, or make it a native sidecar (an init container with restartPolicy: Always), which ends after the others", c.Name),
+				Prediction: fmt.Sprintf(gone, c.Name, quantity.Span(gap), proxy.Name, proxy.Name),
+				Evidence: []Evidence{
+					t.of(proxy, "lifecycle.preStop", hookText(proxy)),
+					t.of(c, "lifecycle.preStop", hookText(c)),
+				},
+				Fix: fmt.Sprintf(fix, c.Name),
 			}}
 		}
 	}
-	if len(together) < 2 {
+	return endTogether(t, behind)
+}
+
+// readable returns the containers that may pass requests on or be passed some, if their hooks can be read.
+func readable(t *template) (found []*corev1.Container) {
+	for i := range t.spec.Containers {
+		if c := &t.spec.Containers[i]; listens(c) && !exportsMetrics(c) && delayOf(c).Unread == "" {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// endTogether is about containers that get SIGTERM at the same time, without a delay.
+func endTogether(t *template, behind []*corev1.Container) []Finding {
+	const together = "when a Pod ends, %s get SIGTERM at the same time: " +
+		"if one is a proxy of the other and exits first, requests fail although the other still serves"
+	var names []string
+	for _, c := range behind {
+		if delayOf(c).Serves == 0 {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) < 2 {
 		return nil
 	}
+	none := strings.Join(names, ", ") + ": none a native sidecar, none with a preStop hook that delays it"
 	return []Finding{{
 		Severity:   MayLose,
-		Prediction: fmt.Sprintf("when a Pod ends, %s get SIGTERM at the same time: if one is a proxy of the other and exits first, requests fail although the other still serves", strings.Join(together, " and ")),
-		Evidence:   []Evidence{t.at("containers", strings.Join(together, ", ")+": none a native sidecar, none with a preStop hook that delays it")},
-		Fix:        "make the proxy a native sidecar (an init container with restartPolicy: Always), which ends after the others",
+		Prediction: fmt.Sprintf(together, strings.Join(names, " and ")),
+		Evidence:   []Evidence{t.at("containers", none)},
+		Fix: "make the proxy a native sidecar " +
+			"(an init container with restartPolicy: Always), which ends after the others",
 	}}
 }
 
 // listens reports whether the spec shows a port of the container, of its own or in its probes.
 func listens(c *corev1.Container) bool {
-	return len(c.Ports) > 0 || slices.ContainsFunc(probes(c), func(p *corev1.Probe) bool { return p.HTTPGet != nil || p.TCPSocket != nil || p.GRPC != nil })
+	connects := func(p *corev1.Probe) bool { return p.HTTPGet != nil || p.TCPSocket != nil || p.GRPC != nil }
+	return len(c.Ports) > 0 || slices.ContainsFunc(probes(c), connects)
 }
 
-// exportsMetrics reports whether a container only has ports for metrics, by its name or theirs: nobody passes requests
-// on to it.
+// exportsMetrics reports whether a container only has ports for metrics, by its name or by theirs: no proxy passes
+// requests on to it.
 func exportsMetrics(c *corev1.Container) bool {
 	if strings.HasSuffix(c.Name, "exporter") || strings.HasSuffix(c.Name, "metrics") {
 		return true

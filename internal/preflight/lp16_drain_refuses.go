@@ -6,36 +6,65 @@ import (
 )
 
 var drainRefuses = Rule{
-	ID: "LP16", Name: "drain-refuses", Needs: []Fact{TemplatesFact},
-	Doc: "kubectl drain refuses these Pods or loses their data, or an autoscaler will not move them.",
+	ID:    "LP16",
+	Name:  "drain-refuses",
+	Doc:   "kubectl drain refuses these Pods or loses their data, or an autoscaler will not move them.",
+	Needs: []Fact{TemplatesFact},
 	Check: func(s *State) (found []Finding) {
 		for _, t := range s.running() {
 			if t.owner == "" {
-				found = append(found, Finding{
-					Severity: WillBlock, Prediction: "kubectl drain refuses this Pod unless --force is given, and then nothing makes a new one",
-					Evidence: []Evidence{{t.object, "metadata.ownerReferences", "no controller"}}, Fix: "make it part of a Deployment",
-				})
+				found = append(found, bare(&t))
 			}
 			if names := emptyDirs(&t); len(names) > 0 && t.owner != "DaemonSet" {
-				found = append(found, Finding{
-					Severity: WillBlock, Prediction: "kubectl drain refuses these Pods unless --delete-emptydir-data is given, and then what is in there is lost",
-					Evidence: []Evidence{t.at("volumes", "emptyDir: "+strings.Join(names, ", "))}, Fix: "drain with --delete-emptydir-data, if the data can be lost",
-				})
+				found = append(found, losesData(&t, names))
 			}
-			for _, a := range []struct{ key, value, who string }{
-				{"karpenter.sh/do-not-disrupt", "true", "Karpenter"},
-				{"cluster-autoscaler.kubernetes.io/safe-to-evict", "false", "the cluster autoscaler"},
-			} {
+			for _, a := range pinning {
 				if t.meta.Annotations[a.key] == a.value {
-					found = append(found, Finding{
-						Severity: WillBlock, Prediction: fmt.Sprintf("%s does not remove a node while such a Pod is there (kubectl drain does)", a.who),
-						Evidence: []Evidence{{t.object, "metadata.annotations[" + a.key + "]", a.value}}, Fix: "take the annotation away for the time of the maintenance",
-					})
+					found = append(found, a.keeps(&t))
 				}
 			}
 		}
 		return found
 	},
+}
+
+// bare is about a Pod without a controller.
+func bare(t *template) Finding {
+	return Finding{
+		Severity:   WillBlock,
+		Prediction: "kubectl drain refuses this Pod unless --force is given, and then nothing makes a new one",
+		Evidence:   []Evidence{fact(t.object, "metadata.ownerReferences", "no controller")},
+		Fix:        "make it part of a Deployment",
+	}
+}
+
+// losesData is about volumes that end with their Pod.
+func losesData(t *template, volumes []string) Finding {
+	return Finding{
+		Severity: WillBlock,
+		Prediction: "kubectl drain refuses these Pods unless --delete-emptydir-data is given, " +
+			"and then what is in there is lost",
+		Evidence: []Evidence{t.at("volumes", "emptyDir: "+strings.Join(volumes, ", "))},
+		Fix:      "drain with --delete-emptydir-data, if the data can be lost",
+	}
+}
+
+// pinning lists the annotations that keep an autoscaler from removing a node.
+var pinning = []annotation{
+	{"karpenter.sh/do-not-disrupt", "true", "Karpenter"},
+	{"cluster-autoscaler.kubernetes.io/safe-to-evict", "false", "the cluster autoscaler"},
+}
+
+type annotation struct{ key, value, who string }
+
+func (a annotation) keeps(t *template) Finding {
+	const waits = "%s does not remove a node while such a Pod is there (kubectl drain does)"
+	return Finding{
+		Severity:   WillBlock,
+		Prediction: fmt.Sprintf(waits, a.who),
+		Evidence:   []Evidence{fact(t.object, "metadata.annotations["+a.key+"]", a.value)},
+		Fix:        "take the annotation away for the time of the maintenance",
+	}
 }
 
 func emptyDirs(t *template) (names []string) {

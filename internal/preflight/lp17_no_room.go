@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -10,24 +9,32 @@ import (
 )
 
 var noRoom = Rule{
-	ID: "LP17", Name: "no-room", Needs: []Fact{EndpointsFact, NodesFact, PodsFact},
-	Doc: "No other node takes the Pods of a node: cordoned, tainted, or not selected. What Pods request is not added up.",
+	ID:   "LP17",
+	Name: "no-room",
+	Doc: "No other node takes the Pods of a node: cordoned, tainted, or not selected. " +
+		"What Pods request is not added up.",
+	Needs: []Fact{EndpointsFact, NodesFact, PodsFact},
 	Check: func(s *State) (found []Finding) {
+		const pending = "a Pod that is evicted from %s stays Pending: no other node takes it"
 		byNode := map[string]*corev1.Pod{}
 		for i := range s.Pods {
-			if p := &s.Pods[i]; p.Spec.NodeName != "" && (s.Node == "" || p.Spec.NodeName == s.Node) && controllerOf(p) != "DaemonSet" {
-				byNode[p.Spec.NodeName] = p
+			p := &s.Pods[i]
+			node := p.Spec.NodeName
+			if node != "" && (s.Node == "" || node == s.Node) && controllerOf(p) != "DaemonSet" {
+				byNode[node] = p
 			}
 		}
-		for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		for _, node := range sortedKeys(byNode) {
 			p := byNode[node]
-			others, refuse := s.othersRefuse(node, &p.Spec)
+			others, refuse := othersRefuse(s, node, &p.Spec)
 			if !refuse {
 				continue
 			}
 			found = append(found, Finding{
-				Severity: MayLose, Prediction: fmt.Sprintf("a Pod that is evicted from %s stays Pending: no other node takes it", node),
-				Evidence: []Evidence{{"Pod/" + p.Name, "spec.nodeName", node}, others}, Fix: "uncordon or add a node that the Pods may run on",
+				Severity:   MayLose,
+				Prediction: fmt.Sprintf(pending, node),
+				Evidence:   []Evidence{fact("Pod/"+p.Name, "spec.nodeName", node), others},
+				Fix:        "uncordon or add a node that the Pods may run on",
 			})
 		}
 		return found
@@ -35,7 +42,7 @@ var noRoom = Rule{
 }
 
 // othersRefuse reports whether no node but this one takes Pods of a spec, and says why.
-func (s *State) othersRefuse(node string, spec *corev1.PodSpec) (why Evidence, refuse bool) {
+func othersRefuse(s *State, node string, spec *corev1.PodSpec) (why Evidence, refuse bool) {
 	var refused []string
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -48,7 +55,7 @@ func (s *State) othersRefuse(node string, spec *corev1.PodSpec) (why Evidence, r
 		}
 		refused = append(refused, n.Name+" ("+reason+")")
 	}
-	return Evidence{"Nodes", "others", orNone(strings.Join(refused, ", "))}, true
+	return fact("Nodes", "others", orNone(strings.Join(refused, ", "))), true
 }
 
 // refuses says why a node takes no Pods of this spec, by what is easily seen; "" if it may.
@@ -57,7 +64,7 @@ func refuses(n *corev1.Node, spec *corev1.PodSpec) string {
 		return "cordoned"
 	}
 	for i := range n.Spec.Taints {
-		if t := &n.Spec.Taints[i]; t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(spec.Tolerations, func(o corev1.Toleration) bool { return tolerates(&o, t) }) {
+		if t := &n.Spec.Taints[i]; !tolerated(spec, t) {
 			return "taint " + t.Key
 		}
 	}
@@ -66,13 +73,22 @@ func refuses(n *corev1.Node, spec *corev1.PodSpec) string {
 			return "no label " + key + "=" + value
 		}
 	}
-	if only, _ := pinnedTo(&corev1.PodSpec{Affinity: spec.Affinity}); only != "" && only != n.Name && only != n.Labels[corev1.LabelHostname] {
+	only, _ := pinnedTo(&corev1.PodSpec{Affinity: spec.Affinity})
+	if only != "" && only != n.Name && only != n.Labels[corev1.LabelHostname] {
 		return "nodeAffinity to " + only
 	}
 	return ""
 }
 
-// tolerates follows the scheduler; an operator it does not know tolerates, so that nothing is claimed.
+// tolerated reports whether a taint keeps no Pods of this spec away.
+func tolerated(spec *corev1.PodSpec, t *corev1.Taint) bool {
+	if t.Effect == corev1.TaintEffectPreferNoSchedule {
+		return true
+	}
+	return slices.ContainsFunc(spec.Tolerations, func(o corev1.Toleration) bool { return tolerates(&o, t) })
+}
+
+// tolerates follows the scheduler. An unknown operator tolerates: then nothing is claimed.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 func tolerates(o *corev1.Toleration, t *corev1.Taint) bool {
 	if o.Effect != "" && o.Effect != t.Effect || o.Key != "" && o.Key != t.Key {

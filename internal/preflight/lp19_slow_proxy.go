@@ -8,21 +8,34 @@ import (
 )
 
 var slowProxy = Rule{
-	ID: "LP19", Name: "slow-proxy", Needs: []Fact{ProxyFact},
-	ConfirmedBy: staleRoutes,
+	ID:          "LP19",
+	Name:        "slow-proxy",
 	Doc:         "kube-proxy is in ipvs mode, or waits for more than 1 s between two changes.",
+	Needs:       []Fact{ProxyFact},
+	ConfirmedBy: staleRoutes,
 	Check: func(s *State) (found []Finding) {
-		const object = "ConfigMap/kube-system/kube-proxy"
+		const (
+			config = "ConfigMap/kube-system/kube-proxy"
+			late   = "where endpoints change twice within %s, the second change takes effect up to that much later: " +
+				"routes may outlive Pods for longer"
+		)
 		if s.Proxy.Mode == "ipvs" {
 			found = append(found, Finding{
-				Severity: MayLose, Prediction: "a new connection from a port that was used just before may still go to a Pod that has gone, even where Pods have a preStop hook: clients with many short connections may lose some",
-				Evidence: []Evidence{{object, "mode", "ipvs"}}, Fix: "nftables mode",
+				Severity: MayLose,
+				Prediction: "a new connection from a port that was used just before may still go " +
+					"to a Pod that has gone, even where Pods have a preStop hook: " +
+					"clients with many short connections may lose some",
+				Evidence: []Evidence{fact(config, "mode", "ipvs")},
+				Fix:      "nftables mode",
 			})
 		}
 		if s.Proxy.MinSyncPeriod > time.Second {
+			period := quantity.Span(s.Proxy.MinSyncPeriod)
 			found = append(found, Finding{
-				Severity: MayLose, Prediction: fmt.Sprintf("where endpoints change twice within %s, the second change takes effect up to that much later: routes may outlive Pods for longer", quantity.Span(s.Proxy.MinSyncPeriod)),
-				Evidence: []Evidence{{object, s.Proxy.Mode + ".minSyncPeriod", quantity.Span(s.Proxy.MinSyncPeriod)}}, Fix: "the default of 1 s",
+				Severity:   MayLose,
+				Prediction: fmt.Sprintf(late, period),
+				Evidence:   []Evidence{fact(config, s.Proxy.Mode+".minSyncPeriod", period)},
+				Fix:        "the default of 1 s",
 			})
 		}
 		return found

@@ -7,19 +7,24 @@ import (
 )
 
 var noPlaceToMeasure = Rule{
-	ID: "LP20", Name: "no-place-to-measure", Needs: []Fact{NodesFact},
-	Doc: "The Job of lapse run could only be on the node to drain, which would end the run.",
+	ID:    "LP20",
+	Name:  "no-place-to-measure",
+	Doc:   "The Job of lapse run could only be on the node to drain, which would end the run.",
+	Needs: []Fact{NodesFact},
 	Check: func(s *State) []Finding {
+		const ends = "no other node than %s takes the Job of lapse run: the drain would end the run"
 		if s.Node == "" {
 			return nil
 		}
-		others, refuse := s.othersRefuse(s.Node, &corev1.PodSpec{})
+		others, refuse := othersRefuse(s, s.Node, &corev1.PodSpec{})
 		if !refuse {
 			return nil
 		}
 		return []Finding{{
-			Severity: Blind, Prediction: fmt.Sprintf("no other node than %s takes the Job of lapse run: the drain would end the run", s.Node),
-			Evidence: []Evidence{others}, Fix: "uncordon or add a node, or measure from a machine outside: lapse run http://…",
+			Severity:   Blind,
+			Prediction: fmt.Sprintf(ends, s.Node),
+			Evidence:   []Evidence{others},
+			Fix:        "uncordon or add a node, or measure from a machine outside: lapse run http://…",
 		}}
 	},
 }

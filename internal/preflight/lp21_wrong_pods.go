@@ -13,60 +13,80 @@ import (
 )
 
 var wrongPods = Rule{
-	ID: "LP21", Name: "wrong-pods", Needs: []Fact{TemplatesFact},
-	Doc:         "The selector takes Pods that do not listen on the Service's port, or loses its Pods with a rollout; or no Pod has the port.",
+	ID:   "LP21",
+	Name: "wrong-pods",
+	Doc: "The selector takes Pods that do not listen on the Service's port, or loses its Pods with a rollout; " +
+		"or no Pod has the port.",
+	Needs:       []Fact{TemplatesFact},
 	ConfirmedBy: []string{"failing-version"},
 	Check: func(s *State) (found []Finding) {
 		all := filter(s.selected(), func(t template) bool { return t.count != exactly(0) })
-		lacks := map[string][]string{} // the ports on which a template's Pods do not listen although others do
 		for _, p := range s.Service.Spec.Ports {
-			listen := filter(all, func(t template) bool { return t.listensOn(p) })
-			if len(listen) == 0 {
+			if !slices.ContainsFunc(all, func(t template) bool { return t.listensOn(p) }) {
 				found = append(found, nobodyListens(s, p, all)...)
-			}
-			if targetOf(p).Type == intstr.String { // Pods without the port are no endpoints of it
-				continue
-			}
-			for _, t := range all {
-				if !t.listensOn(p) && (len(listen) > 0 || t.ends() && slices.ContainsFunc(all, func(o template) bool { return !o.ends() })) {
-					target := targetOf(p)
-					lacks[t.object] = append(lacks[t.object], target.String())
-				}
 			}
 		}
 		for _, t := range all {
-			if ports := lacks[t.object]; len(ports) > 0 {
-				found = append(found, notListening(s, &t, slices.Compact(ports), all))
+			if ports := deaf(s, &t, all); len(ports) > 0 {
+				found = append(found, notListening(s, &t, ports, all))
 			}
 		}
 		return append(found, untilRollout(s)...)
 	},
 }
 
+// deaf returns the ports on which a template's Pods do not listen although others do, or are there to.
+func deaf(s *State, t *template, all []template) (ports []string) {
+	lasts := func(o template) bool { return !o.ends() }
+	for _, p := range s.Service.Spec.Ports {
+		target := targetOf(p)
+		if target.Type == intstr.String || t.listensOn(p) { // Pods without a port of the name are no endpoints of it
+			continue
+		}
+		listens := func(o template) bool { return o.listensOn(p) }
+		if slices.ContainsFunc(all, listens) || t.ends() && slices.ContainsFunc(all, lasts) {
+			ports = append(ports, target.String())
+		}
+	}
+	return slices.Compact(ports)
+}
+
 // notListening is about Pods that the selector takes, and that are sent requests to ports on which they do not listen.
 func notListening(s *State, t *template, ports []string, all []template) Finding {
-	listed, who, while := strings.Join(ports, " and "), t.maker()+"'s Pods, which do", " while they run"
+	const (
+		refused    = "the selector also takes %s not listen on %s: %s refused"
+		undeclared = "the selector also takes %s not declare a port: " +
+			"unless a server listens on %s all the same, %s refused"
+		serversLabel = "a selector with a label that only the servers have, " +
+			"or a targetPort by the name of a port that only they have"
+	)
+	listed, who, while := strings.Join(ports, " and "), maker(t)+"'s Pods, which do", " while they run"
 	if t.owner == "" {
 		who, while = t.object+", which does", " while it runs"
 	}
+	declared := portsOf(&t.spec)
+	requests := share(t.count, total(all))
 	f := Finding{
 		Severity:   WillLose,
-		Prediction: fmt.Sprintf("the selector also takes %s not listen on %s: %s refused", who, listed, share(t.count, total(all))),
-		Evidence:   []Evidence{{"Service/" + s.Service.Name, "spec.selector", labelText(s.Service.Spec.Selector)}, t.at("containers[*].ports", portsOf(&t.spec))},
-		Fix:        "a selector with a label that only the servers have, or a targetPort by the name of a port that only they have",
+		Prediction: fmt.Sprintf(refused, who, listed, requests),
+		Evidence: []Evidence{
+			s.at("spec.selector", labelText(s.Service.Spec.Selector)),
+			t.at("containers[*].ports", declared),
+		},
+		Fix: serversLabel,
 	}
 	switch {
 	case t.ends():
 		f.Prediction += while
-	case portsOf(&t.spec) == "none":
+	case declared == "none":
 		f.Severity = MayLose
-		f.Prediction = fmt.Sprintf("the selector also takes %s not declare a port: unless a server listens on %s all the same, %s refused", who, listed, share(t.count, total(all)))
+		f.Prediction = fmt.Sprintf(undeclared, who, listed, requests)
 	}
 	return f
 }
 
-// maker names what makes the Pods.
-func (t *template) maker() string {
+// maker names what makes a template's Pods.
+func maker(t *template) string {
 	if c := metav1.GetControllerOf(&t.meta); c != nil && t.workload == nil {
 		return c.Kind + "/" + c.Name
 	}
@@ -102,9 +122,16 @@ func portsOf(spec *corev1.PodSpec) string {
 }
 
 // nobodyListens is about a port that leads to no port of any Pod. A name that no container has is no endpoint. A number
-// that no container declares may be open all the same: it says nothing where one declares no port at all.
+// that no container declares may be open: where a container declares no port at all, it is no finding.
 func nobodyListens(s *State, p corev1.ServicePort, all []template) []Finding {
-	target, evidence := targetOf(p), []Evidence{}
+	const (
+		noName = "no container has a port named %s: " +
+			"the Service has no endpoint for its port %d, and all requests to it fail"
+		noNumber = "no container declares port %s: unless a server listens there all the same, " +
+			"all requests to port %d of the Service are refused"
+	)
+	target := targetOf(p)
+	evidence := []Evidence{s.at(fmt.Sprintf("spec.ports[%d].targetPort", p.Port), target.String())}
 	for _, t := range all {
 		if target.Type == intstr.Int && portsOf(&t.spec) == "none" {
 			return nil
@@ -115,20 +142,23 @@ func nobodyListens(s *State, p corev1.ServicePort, all []template) []Finding {
 		return nil
 	}
 	f := Finding{
-		Severity: WillLose, ConfirmedBy: []string{"no-ready-endpoint"},
-		Prediction: fmt.Sprintf("no container has a port named %s: the Service has no endpoint for its port %d, and all requests to it fail", target.String(), p.Port),
-		Evidence:   slices.Insert(evidence, 0, Evidence{"Service/" + s.Service.Name, fmt.Sprintf("spec.ports[%d].targetPort", p.Port), target.String()}),
-		Fix:        "the name or the number of a port that the server listens on",
+		Severity:    WillLose,
+		Prediction:  fmt.Sprintf(noName, target.String(), p.Port),
+		Evidence:    evidence,
+		Fix:         "the name or the number of a port that the server listens on",
+		ConfirmedBy: []string{"no-ready-endpoint"},
 	}
 	if target.Type == intstr.Int {
 		f.Severity, f.ConfirmedBy = MayLose, []string{}
-		f.Prediction = fmt.Sprintf("no container declares port %s: unless a server listens there all the same, all requests to port %d of the Service are refused", target.String(), p.Port)
+		f.Prediction = fmt.Sprintf(noNumber, target.String(), p.Port)
 	}
 	return []Finding{f}
 }
 
 // untilRollout is about a selector with a label that a controller changes with each change of the template.
 func untilRollout(s *State) (found []Finding) {
+	const loses = "each rollout of %s changes the label %s of its Pods: " +
+		"the Service selects none of the new ones, and all requests fail once the old ones are gone"
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
 		label := w.selected(s.Service).revision
@@ -136,10 +166,12 @@ func untilRollout(s *State) (found []Finding) {
 			continue
 		}
 		found = append(found, Finding{
-			Severity: WillLose, ConfirmedBy: []string{"no-ready-endpoint"}, When: timeline.PodsReplaced,
-			Prediction: fmt.Sprintf("each rollout of %s changes the label %s of its Pods: the Service selects none of the new ones, and all requests fail once the old ones are gone", w.object(), label),
-			Evidence:   []Evidence{{"Service/" + s.Service.Name, "spec.selector[" + label + "]", s.Service.Spec.Selector[label]}},
-			Fix:        "leave the label out of the selector",
+			Severity:    WillLose,
+			Prediction:  fmt.Sprintf(loses, w.object(), label),
+			Evidence:    []Evidence{s.at("spec.selector["+label+"]", s.Service.Spec.Selector[label])},
+			Fix:         "leave the label out of the selector",
+			ConfirmedBy: []string{"no-ready-endpoint"},
+			When:        timeline.PodsReplaced,
 		})
 	}
 	return found

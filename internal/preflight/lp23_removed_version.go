@@ -8,34 +8,47 @@ import (
 )
 
 var removedVersion = Rule{
-	ID: "LP23", Name: "removed-version",
+	ID:          "LP23",
+	Name:        "removed-version",
 	Doc:         "A workload, a budget or an autoscaler has an apiVersion that Kubernetes has removed.",
 	ConfirmedBy: []string{},
 	Check: func(s *State) (found []Finding) {
+		const refused = "API servers since Kubernetes %s refuse this object: it is not there, %s"
 		for _, r := range s.Refused {
-			f := Finding{Evidence: []Evidence{{r.Kind + "/" + r.Name, "apiVersion", r.APIVersion}}, Fix: "today's apiVersion of the kind (kubectl convert writes it)"}
-			switch r.Kind {
-			case "PodDisruptionBudget":
-				if !slices.ContainsFunc(s.running(), func(t template) bool {
-					return slices.ContainsFunc(s.budgetsOn(t.meta.Labels), func(b *policyv1.PodDisruptionBudget) bool { return b.Name == r.Name })
-				}) {
-					continue
-				}
-				f.Severity, f.Prediction = MayLose, "and a drain may evict all Pods together"
-			case "HorizontalPodAutoscaler":
-				if !slices.ContainsFunc(s.Workloads, func(w Workload) bool { a := s.scaler(&w); return a != nil && a.Name == r.Name }) {
-					continue
-				}
-				f.Severity, f.Prediction = MayLose, "and nothing scales the Pods"
-			default:
-				if !slices.ContainsFunc(s.Workloads, func(w Workload) bool { return w.object() == r.Kind+"/"+r.Name }) {
-					continue
-				}
-				f.Severity, f.Prediction = WillBlock, "and no rollout begins"
+			severity, effect := withoutIt(s, &r)
+			if effect == "" {
+				continue
 			}
-			f.Prediction = fmt.Sprintf("API servers since Kubernetes %s refuse this object: it is not there, %s", r.Since, f.Prediction)
-			found = append(found, f)
+			found = append(found, Finding{
+				Severity:   severity,
+				Prediction: fmt.Sprintf(refused, r.Since, effect),
+				Evidence:   []Evidence{fact(r.Kind+"/"+r.Name, "apiVersion", r.APIVersion)},
+				Fix:        "today's apiVersion of the kind (kubectl convert writes it)",
+			})
 		}
 		return found
 	},
+}
+
+// withoutIt says what happens to the Service's Pods without an object; "" if it has nothing to do with them.
+func withoutIt(s *State, r *Refused) (Severity, string) {
+	switch r.Kind {
+	case "PodDisruptionBudget":
+		isRefused := func(b *policyv1.PodDisruptionBudget) bool { return b.Name == r.Name }
+		covered := func(t template) bool { return slices.ContainsFunc(s.budgetsOn(t.meta.Labels), isRefused) }
+		if slices.ContainsFunc(s.running(), covered) {
+			return MayLose, "and a drain may evict all Pods together"
+		}
+	case "HorizontalPodAutoscaler":
+		scaled := func(w Workload) bool { a := s.scaler(&w); return a != nil && a.Name == r.Name }
+		if slices.ContainsFunc(s.Workloads, scaled) {
+			return MayLose, "and nothing scales the Pods"
+		}
+	default:
+		isRefused := func(w Workload) bool { return w.object() == r.Kind+"/"+r.Name }
+		if slices.ContainsFunc(s.Workloads, isRefused) {
+			return WillBlock, "and no rollout begins"
+		}
+	}
+	return "", ""
 }

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"lapse/timeline"
@@ -96,6 +97,11 @@ type Evidence struct {
 	Object string `json:"object"` // such as Deployment/web
 	Field  string `json:"field"`  // such as spec.strategy.type
 	Value  string `json:"value"`
+}
+
+// fact returns evidence: what is known of an object.
+func fact(object, field string, value any) Evidence {
+	return Evidence{object, field, fmt.Sprint(value)}
 }
 
 // An Unjudged rule could not judge, or not all of it, for a fact that is missing.

@@ -56,7 +56,7 @@ func (m *manifests) of(svc *corev1.Service) *State {
 			s.Refused = append(s.Refused, Refused{o.kind.name, o.GetName(), o.kind.apiVersion, o.kind.refused})
 		}
 	}
-	s.Notes = s.resets()
+	s.Notes = resets(s)
 	if len(svc.Spec.Selector) == 0 {
 		s.Missing[PodsFact] = "the Service has no selector: which Pods are behind it is not known"
 		s.Missing[WorkloadsFact] = s.Missing[PodsFact]
@@ -135,6 +135,23 @@ func ownerIn(o metav1.Object, made map[string]*Workload) *Workload {
 		return nil
 	}
 	return cmp.Or(made["Deployment/"+name], made["Rollout/"+name])
+}
+
+// resets notes where an apply takes back what an autoscaler has done, within its range.
+func resets(s *State) (notes []string) {
+	const takesBack = "each apply scales %s to %d, also where %s has made more (up to %d): " +
+		"leave replicas out of the manifest"
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		a := s.scaler(w)
+		if a == nil || w.Replicas == nil || *w.Replicas == 0 {
+			continue
+		}
+		if n := int(*w.Replicas); n >= a.least() && n < a.Max {
+			notes = append(notes, fmt.Sprintf(takesBack, w.object(), n, a.object(), a.Max))
+		}
+	}
+	return notes
 }
 
 // mayMakePods reports whether objects of a kind that is not read may make Pods: those of Kubernetes do not, nor do

@@ -127,6 +127,11 @@ func (s *State) PodsKnown() bool { return s.knows(TemplatesFact) }
 
 func (s *State) name() string { return strings.TrimPrefix(s.Service.Namespace+"/"+s.Service.Name, "/") }
 
+// at is evidence from the Service's spec, or of its endpoints.
+func (s *State) at(field string, value any) Evidence {
+	return fact("Service/"+s.Service.Name, field, value)
+}
+
 // A Lag is how long routes to a Pod outlive it: between the two.
 type Lag struct {
 	Least, Most time.Duration
