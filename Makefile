@@ -156,6 +156,7 @@ test-e2e-all: needs sandbox bin/gotest
 
 golden:
 	go test ./correlate ./internal/record ./internal/report ./internal/report/schematest ./deploy ./cmd/lapse -update
+	go test ./internal/preflight ./internal/preflight/manifest ./internal/preflight/rules -update
 	go test ./dashboard -run TestProtocolIsDocumented -update
 
 # Nothing else should run on the machine meanwhile. BENCH takes arguments, such as --only exact --runs 1 --length 5s.

@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"loadgen/hey":                {"timeline", "loadgen", "correlate/quantity"},
 	"internal/kube":              {},
 	"internal/kube/hook":         {},
+	"internal/kube/podspec":      {"internal/kube/hook"},
 	"internal/kube/kubetest":     {"internal/kube"},
 	"watcher":                    {"internal/hint", "timeline", "internal/kube", "internal/kube/hook"},
 	"correlate/align":            {"timeline", "correlate/model"},
@@ -70,7 +71,7 @@ var mayImport = map[string][]string{
 	"deploy":                     {"internal/record", "internal/hint", "timeline", "internal/kube"},
 	"deploy/agent":               {"internal/hint", "timeline", "internal/record", "internal/kube"},
 	"deploy/mkimage":             {},
-	"internal/preflight":         {"internal/hint", "internal/hint/input", "internal/kube", "internal/kube/hook", "timeline", "correlate/quantity", "internal/report/document", "internal/report/junit", "watcher"},
+	"internal/preflight":         {"internal/hint", "internal/hint/input", "correlate/quantity"},
 	"internal/run/runtest":       {},
 	"internal/run/facts":         {"timeline"},
 	"internal/run/source":        {"timeline", "internal/record", "loadgen", "internal/run/facts"},
@@ -85,21 +86,27 @@ var mayImport = map[string][]string{
 	"internal/run/screen":        {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "dashboard", "dashboard/publish", "internal/report", "internal/run/exit", "internal/run/live", "internal/run/terminal"},
 	"internal/run/saved":         {"internal/hint", "timeline", "internal/record", "correlate", "correlate/model", "correlate/verdict", "dashboard", "internal/report", "internal/report/export", "internal/run/exit", "internal/run/judging", "internal/run/terminal"},
 	"internal/run/direct":        {"timeline"},
-	"internal/run/precheck":      {"internal/hint", "correlate/quantity", "internal/preflight", "internal/run/access", "internal/run/exit", "internal/run/terminal", "internal/run/version"},
+	"internal/run/precheck":      {"internal/hint", "correlate/quantity", "internal/preflight", "internal/preflight/cluster", "internal/preflight/manifest", "internal/preflight/output", "internal/preflight/rules", "internal/preflight/service", "internal/run/access", "internal/run/exit", "internal/run/terminal", "internal/run/version"},
 	"internal/run/remote":        {"internal/hint", "timeline", "internal/record", "correlate", "correlate/quantity", "deploy", "deploy/agent", "internal/report", "internal/run/access", "internal/run/exit", "internal/run/saved"},
 	"internal/run/access":        {"deploy", "internal/kube", "internal/run/exit", "internal/run/version"},
 	"internal/run/spec":          {"internal/hint", "internal/hint/input", "timeline", "loadgen", "loadgen/hey", "loadgen/lookup", "correlate/kubectl", "correlate/quantity", "correlate/verdict", "deploy", "deploy/agent", "internal/preflight", "internal/report", "watcher", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/mask", "internal/run/saved", "internal/run/source"},
-	"internal/run":               {"internal/hint", "timeline", "internal/record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "internal/kube", "watcher", "correlate", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/report", "deploy", "deploy/agent", "dashboard/places", "internal/preflight"},
+	"internal/run":               {"internal/hint", "timeline", "internal/record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "internal/kube", "watcher", "correlate", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/report", "deploy", "deploy/agent", "dashboard/places", "internal/preflight", "internal/preflight/cluster", "internal/preflight/rules"},
 	"cmd/lapse":                  {"internal/hint", "internal/run", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/precheck", "internal/run/remote", "internal/run/saved", "internal/run/screen", "internal/run/spec", "internal/run/terminal", "internal/run/version", "timeline", "internal/record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "internal/report", "deploy", "deploy/agent"},
 
 	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
 	"cmd/lapse/internal/trials":   {"timeline", "internal/record", "loadgen/faultserver", "correlate/model", "internal/run", "internal/run/exit", "internal/run/saved", "internal/run/spec", "cmd/lapse/internal/selftest"},
 
+	"internal/preflight/service":  {"internal/hint", "internal/kube/podspec", "correlate/quantity"},
+	"internal/preflight/manifest": {"internal/hint", "internal/hint/input", "correlate/quantity", "internal/preflight/service"},
+	"internal/preflight/cluster":  {"internal/hint", "internal/kube", "watcher", "correlate/quantity", "internal/preflight/service"},
+	"internal/preflight/rules":    {"timeline", "internal/kube/hook", "internal/kube/podspec", "correlate/quantity", "internal/preflight/service"},
+	"internal/preflight/output":   {"correlate/quantity", "internal/preflight", "internal/preflight/manifest", "internal/preflight/rules", "internal/preflight/service", "internal/report/document", "internal/report/junit"},
+
 	"correlate/causes/connections": {"timeline", "correlate/causes/rule", "correlate/causes/evidence", "correlate/cluster", "correlate/model", "correlate/quantity"},
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "watcher", "deploy", "deploy/agent", "internal/preflight", "internal/run", "internal/run/access", "internal/run/spec", "lapsetest/cluster", "cmd/lapse"}
+var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/podspec", "watcher", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/run", "internal/run/access", "internal/run/spec", "lapsetest/cluster", "cmd/lapse"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {

@@ -11,6 +11,7 @@ import (
 
 	"lapse/internal/hint"
 	"lapse/internal/hint/input"
+	"lapse/internal/preflight/service"
 )
 
 // A Baseline lists the findings that somebody has accepted, with the reason for each. Its file is YAML or JSON:
@@ -32,7 +33,8 @@ type Acceptance struct {
 	Reason    string `json:"reason"`
 }
 
-const baselineHint = "accepted is a list of {rule: LP05, object: Deployment/web, reason: why}; service and container may be added, object left out"
+const baselineHint = "accepted is a list of {rule: LP05, object: Deployment/web, reason: why}; " +
+	"service and container may be added, object left out"
 
 // ReadBaseline reads a file. One without a reason, or with a rule that does not exist, is refused.
 func ReadBaseline(path string) (Baseline, error) {
@@ -98,34 +100,19 @@ func (a Acceptance) fits(r *Result, f *Finding) bool {
 	if f.Rule != a.Rule {
 		return false
 	}
-	if service := strings.TrimPrefix(a.Service, "svc/"); service != "" && service != r.name && service != r.Service {
+	name := strings.TrimPrefix(a.Service, "svc/")
+	if name != "" && name != r.Name && name != r.Service {
 		return false
 	}
-	return a.Object == "" && a.Container == "" || slices.ContainsFunc(f.Evidence, func(e Evidence) bool {
-		return (a.Object == "" || sameObject(a.Object, e.Object)) && (a.Container == "" || strings.Contains(e.Field, "ontainers["+a.Container+"]"))
-	})
+	return a.Object == "" && a.Container == "" || slices.ContainsFunc(f.Evidence, a.isAbout)
 }
 
-// shortKinds are what kubectl takes for kinds.
-var shortKinds = map[string]string{
-	"svc": "service", "po": "pod", "deploy": "deployment", "sts": "statefulset", "ds": "daemonset", "rs": "replicaset", "rc": "replicationcontroller",
-	"ro": "rollout", "cj": "cronjob", "pdb": "poddisruptionbudget", "hpa": "horizontalpodautoscaler", "no": "node",
-}
-
-// kindWord is a kind in lower case and in the singular, of whatever form kubectl takes.
-func kindWord(kind string) string {
-	word, _, _ := strings.Cut(strings.ToLower(kind), ".")
-	if long := shortKinds[word]; long != "" {
-		return long
+// isAbout reports whether evidence is of the object and the container that the entry names.
+func (a Acceptance) isAbout(e service.Evidence) bool {
+	if a.Container != "" && !strings.Contains(e.Field, "ontainers["+a.Container+"]") {
+		return false
 	}
-	return strings.TrimSuffix(word, "s")
-}
-
-// sameObject compares objects, such as deploy/web and Deployment/web.
-func sameObject(a, b string) bool {
-	kind, name, ok := strings.Cut(a, "/")
-	other, otherName, otherOK := strings.Cut(b, "/")
-	return a == b || ok && otherOK && name == otherName && kindWord(kind) == kindWord(other)
+	return a.Object == "" || service.SameObject(a.Object, e.Object)
 }
 
 func (a Acceptance) what() string {
@@ -138,66 +125,20 @@ func (a Acceptance) what() string {
 	return text
 }
 
-// IgnoreAnnotation accepts findings where the object is: on a workload, its template or a Pod those of the object, on
-// a Service all of that Service. Its value has a line, or a part up to a semicolon, for each reason:
-//
-//	lapse.dev/ignore: "LP05, LP09: the server drains for 8 s after SIGTERM"
-const IgnoreAnnotation = "lapse.dev/ignore"
-
-// ignored reads the annotation's value.
-func ignored(value string) (all []Acceptance, wrong []error) {
-	for entry := range strings.SplitSeq(strings.ReplaceAll(value, ";", "\n"), "\n") {
-		if entry = strings.TrimSpace(entry); entry == "" {
-			continue
-		}
-		names, reason, _ := strings.Cut(entry, ":")
-		if reason = strings.TrimSpace(reason); reason == "" {
-			wrong = append(wrong, fmt.Errorf("%s has no reason for %s: write \"%s: why it is accepted\"", IgnoreAnnotation, names, names))
-			continue
-		}
-		for name := range strings.SplitSeq(names, ",") {
-			id := ruleID(strings.TrimSpace(name))
-			if id == "" {
-				wrong = append(wrong, fmt.Errorf("%s: %w", IgnoreAnnotation, noSuchRule(strings.TrimSpace(name))))
-				continue
-			}
-			all = append(all, Acceptance{Rule: id, Reason: reason})
-		}
-	}
-	return all, wrong
-}
-
-// acceptAnnotated accepts what the annotations of the objects do.
-func (r *Result) acceptAnnotated(s *State) {
-	accept := func(object string, annotations map[string]string) {
-		all, wrong := ignored(annotations[IgnoreAnnotation])
-		for _, err := range wrong {
-			if s.knows(EndpointsFact) { // of manifests it is a problem with a line
-				r.Notes = append(r.Notes, strings.TrimPrefix(object+": ", ": ")+err.Error())
-			}
-		}
-		for _, a := range all {
-			a.Object = object
-			r.accept(a)
-		}
-	}
-	accept("", s.Service.Annotations)
-	for _, w := range slices.Concat(s.Workloads, s.Others) {
-		accept(w.object(), w.Meta.Annotations)
-		accept(w.object(), w.Template.Annotations)
-	}
-	for i := range s.Pods {
-		accept("Pod/"+s.Pods[i].Name, s.Pods[i].Annotations)
-	}
-}
-
 // Baseline returns one that accepts all that was found, and what was accepted before, with its reasons.
 func (r *Report) Baseline() ([]byte, error) {
+	const unexplained = "found when this baseline was written: say why it is accepted"
 	var b Baseline
 	for i := range r.Services {
 		s := &r.Services[i]
 		for _, f := range slices.Concat(s.Accepted, s.Findings) {
-			a := Acceptance{Rule: f.Rule, Service: s.Service, Object: f.object(), Container: f.container(), Reason: cmp.Or(f.Accepted, "found when this baseline was written: say why it is accepted")}
+			a := Acceptance{
+				Rule:      f.Rule,
+				Service:   s.Service,
+				Object:    f.Object(),
+				Container: f.container(),
+				Reason:    cmp.Or(f.Accepted, unexplained),
+			}
 			if !slices.Contains(b.Accepted, a) {
 				b.Accepted = append(b.Accepted, a)
 			}
@@ -209,14 +150,4 @@ func (r *Report) Baseline() ([]byte, error) {
 	}
 	head := "# Findings of lapse preflight that are accepted, for --baseline: each with the reason.\n"
 	return append([]byte(head), bytes.Replace(text, []byte("accepted: null"), []byte("accepted: []"), 1)...), nil
-}
-
-// container is the one that a finding is about; "" if it is about none.
-func (f *Finding) container() string {
-	if len(f.Evidence) == 0 {
-		return ""
-	}
-	_, rest, _ := strings.Cut(f.Evidence[f.main()].Field, "ontainers[")
-	name, _, _ := strings.Cut(rest, "]")
-	return name
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"lapse/internal/preflight/manifest"
+	"lapse/internal/preflight/service"
 )
 
 // The manifests of testdata/public are modelled on public projects. Their first lines are the key, written by hand
@@ -25,7 +28,7 @@ func TestPublic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := ReadManifests([]string{path}, nil, Strict)
+			m := manifest.Read([]string{path}, nil, manifest.Strict, Ignored)
 			if err := m.Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +48,9 @@ func TestPublic(t *testing.T) {
 			}
 			golden := strings.TrimSuffix(path, ".yaml") + ".says"
 			if *update {
-				writeFile(t, golden, b.String())
+				if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
 			}
 			want, err := os.ReadFile(golden)
 			if err != nil {
@@ -83,13 +88,13 @@ func keyOf(t *testing.T, manifest string) (key []*keyLine) {
 }
 
 // score lists what is said of a Service, each finding with what the key has for it.
-func score(r Result, service string, key []*keyLine) string {
+func score(r Result, name string, key []*keyLine) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", service, r.Endpoints)
+	fmt.Fprintf(&b, "%s: %s\n", name, r.Endpoints)
 	for _, f := range r.Findings {
 		mark := "beyond"
 		for _, k := range key {
-			if !k.met && k.kind != "blind" && k.service == service && k.rule == f.Rule && k.severity == string(f.Severity) && isAbout(f, k.object) {
+			if !k.met && k.kind != "blind" && k.service == name && k.rule == f.Rule && k.severity == string(f.Severity) && isAbout(f, k.object) {
 				k.met, mark = true, k.kind
 				break
 			}
@@ -98,7 +103,7 @@ func score(r Result, service string, key []*keyLine) string {
 	}
 	for _, u := range r.Unjudged {
 		for _, k := range key {
-			if k.kind == "blind" && k.service == service && k.rule == u.Rule && strings.Contains(u.Why, k.object) {
+			if k.kind == "blind" && k.service == name && k.rule == u.Rule && strings.Contains(u.Why, k.object) {
 				k.met = true
 				fmt.Fprintf(&b, "%-6s %s: %s\n", k.kind, u.Rule, u.Why)
 			}
@@ -108,7 +113,7 @@ func score(r Result, service string, key []*keyLine) string {
 }
 
 func isAbout(f Finding, object string) bool {
-	return strings.Contains(f.Prediction, object) || slices.ContainsFunc(f.Evidence, func(e Evidence) bool {
+	return strings.Contains(f.Prediction, object) || slices.ContainsFunc(f.Evidence, func(e service.Evidence) bool {
 		return e.Object == object || strings.HasPrefix(e.Field, object) || strings.Contains(e.Field, "."+object)
 	})
 }

@@ -9,6 +9,8 @@ import (
 
 	"lapse/correlate/quantity"
 	"lapse/internal/preflight"
+	"lapse/internal/preflight/cluster"
+	"lapse/internal/preflight/rules"
 	"lapse/internal/run/mask"
 	"lapse/timeline"
 )
@@ -34,7 +36,7 @@ func (r *found) predict(ctx context.Context) (events []timeline.Event) {
 			Kind: timeline.Predicted, Writer: "lapse", Object: timeline.Object{Kind: "Service", Namespace: s.Namespace, Name: s.Name},
 			To: timeline.PreflightDone,
 		}
-		state, err := preflight.FromCluster(ctx, r.client, s.Namespace, s.Name, preflight.Asking{Timeout: predictWithin})
+		state, err := cluster.Read(ctx, r.client, s.Namespace, s.Name, cluster.Asking{Timeout: predictWithin})
 		if err != nil {
 			e.To, e.Detail = timeline.PreflightNotDone, mask.Text(err.Error())
 			if ctx.Err() != nil {
@@ -59,9 +61,9 @@ func (r *found) predict(ctx context.Context) (events []timeline.Event) {
 // may hold some.
 func predictions(node string, r *preflight.Result) *timeline.Preflight {
 	p := &timeline.Preflight{Node: node, Rules: []timeline.AskedRule{}, Predictions: []timeline.Prediction{}}
-	for _, rule := range preflight.Rules() {
+	for _, rule := range rules.All() {
 		asked := timeline.AskedRule{ID: rule.ID, Name: rule.Name, Predicts: rule.Predicts}
-		if i := slices.IndexFunc(r.Unjudged, func(u preflight.Unjudged) bool { return u.Rule == rule.ID }); i >= 0 {
+		if i := slices.IndexFunc(r.Unjudged, func(u rules.Unjudged) bool { return u.Rule == rule.ID }); i >= 0 {
 			asked.Unjudged = r.Unjudged[i].Why
 		}
 		p.Rules = append(p.Rules, asked)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"lapse/internal/preflight"
+	"lapse/internal/preflight/rules"
+	"lapse/internal/preflight/service"
 	"lapse/internal/run/spec"
 	"lapse/timeline"
 )
@@ -14,10 +16,10 @@ import (
 // What is predicted is recorded as it was judged, but for what looks like credentials: a hook's command may hold some.
 func TestPredictionsAreRecordedWithoutSecrets(t *testing.T) {
 	p := predictions("node2", &preflight.Result{
-		Findings: []preflight.Finding{{Rule: "LP08", Severity: preflight.MayLose, Prediction: "if the image has no drain, --token=s3cret is of no use", ConfirmedBy: []string{"prestop-failed"}, When: timeline.PodEnds,
-			Evidence: []preflight.Evidence{{Object: "Pod/web-1", Field: "spec.containers[server].lifecycle.preStop.exec.command", Value: "drain --token=s3cret"}}}},
-		Accepted: []preflight.Finding{{Rule: "LP01", Severity: preflight.WillLose, Node: "node2", Accepted: "one is enough"}},
-		Unjudged: []preflight.Unjudged{{Rule: "LP17", Why: "no right to list nodes"}},
+		Findings: []preflight.Finding{{Finding: rules.Finding{Rule: "LP08", Severity: rules.MayLose, Prediction: "if the image has no drain, --token=s3cret is of no use", ConfirmedBy: []string{"prestop-failed"}, When: timeline.PodEnds,
+			Evidence: []service.Evidence{{Object: "Pod/web-1", Field: "spec.containers[server].lifecycle.preStop.exec.command", Value: "drain --token=s3cret"}}}}},
+		Accepted: []preflight.Finding{{Finding: rules.Finding{Rule: "LP01", Severity: rules.WillLose, Node: "node2"}, Accepted: "one is enough"}},
+		Unjudged: []rules.Unjudged{{Rule: "LP17", Why: "no right to list nodes"}},
 	})
 	text, err := json.Marshal(p)
 	if err != nil || strings.Contains(string(text), "s3cret") || !strings.Contains(string(text), "drain --token=***") {
@@ -34,7 +36,7 @@ func TestPredictionsAreRecordedWithoutSecrets(t *testing.T) {
 			t.Errorf("%+v", rule)
 		}
 	}
-	if len(p.Rules) != len(preflight.Rules()) {
+	if len(p.Rules) != len(rules.All()) {
 		t.Errorf("%d rules", len(p.Rules))
 	}
 	many := &timeline.Preflight{Predictions: slices.Repeat([]timeline.Prediction{{Rule: "LP16", Name: "drain-refuses", Severity: "will-block"}}, 100)}

@@ -17,6 +17,11 @@ import (
 	"lapse/correlate/quantity"
 	"lapse/internal/hint"
 	"lapse/internal/preflight"
+	"lapse/internal/preflight/cluster"
+	"lapse/internal/preflight/manifest"
+	"lapse/internal/preflight/output"
+	"lapse/internal/preflight/rules"
+	"lapse/internal/preflight/service"
 	"lapse/internal/run/access"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/terminal"
@@ -68,7 +73,7 @@ func (o *Verb) Run(ctx context.Context, args []string, in io.Reader, stdout io.W
 	if o.WriteBaseline != "" && trouble == nil {
 		return o.writeBaseline(report, stdout)
 	}
-	format := preflight.Formats[slices.IndexFunc(preflight.Formats, func(f preflight.Format) bool { return f.Name == o.Format })]
+	format := output.Formats[slices.IndexFunc(output.Formats, o.isFormat)]
 	if o.Format != "table" || len(report.Services) > 0 { // what is wrong with the files is on standard error
 		if err := format.Write(stdout, report, terminal.StyleOf(stdout).Screen); err != nil {
 			return err
@@ -78,44 +83,34 @@ func (o *Verb) Run(ctx context.Context, args []string, in io.Reader, stdout io.W
 	case preflight.Unreadable:
 		return exit.With(exit.Usage, trouble)
 	case preflight.Unknown:
-		return exit.With(report.Verdict.ExitCode, hint.Errorf(
-			"add what makes these Pods with another -f, or accept it: the annotation "+preflight.IgnoreAnnotation+", --baseline, or --skip LP00",
-			"nothing is known of the Pods behind %s", quantity.Count(report.Verdict.Unknown, "Service")))
+		const advice = "add what makes these Pods with another -f, " +
+			"or accept it: the annotation " + preflight.IgnoreAnnotation + ", --baseline, or --skip LP00"
+		of := quantity.Count(report.Verdict.Unknown, "Service")
+		return exit.With(report.Verdict.ExitCode, hint.Errorf(advice, "nothing is known of the Pods behind %s", of))
 	}
 	return exit.With(report.Verdict.ExitCode, nil)
 }
 
 // judge reads what is asked for and asks the rules. What could not be read is in the report, and the error; without a
 // report nothing could be asked.
-func (o *Verb) judge(ctx context.Context, targets []preflight.Target, chosen preflight.Choice, in io.Reader) (*preflight.Report, error) {
-	var states []*preflight.State
-	var m *preflight.Manifests
+func (o *Verb) judge(
+	ctx context.Context, targets []service.Target, chosen preflight.Choice, in io.Reader,
+) (*preflight.Report, error) {
+	var states []*service.State
+	var m *manifest.Manifests
 	var trouble error
 	if len(o.Manifests) > 0 {
-		m = preflight.ReadManifests(o.Manifests, in, preflight.Validation(o.Validation))
-		var err error
-		states, err = m.States(o.Namespace, targets)
-		trouble = m.Err()
-		if err != nil { // beside files that cannot be read it may be in one of them
-			m.Problems = append(m.Problems, preflight.Problem{Place: preflight.Place{File: o.Manifests[0]}, Text: err.Error()})
-			trouble = hint.Add(cmp.Or(hint.Of(trouble), hint.Of(err)), joined(trouble, err))
-		}
+		m = manifest.Read(o.Manifests, in, manifest.Validation(o.Validation), preflight.Ignored)
+		states, trouble = o.fromManifests(m, targets)
 	} else {
-		c, err := o.Connect(ctx)
-		if err != nil {
+		var err error
+		if states, err = o.fromCluster(ctx, targets); err != nil {
 			return nil, err
-		}
-		states, err = preflight.ClusterStates(ctx, c.Client, c.Namespace, targets, preflight.Asking{Timeout: o.RequestTimeout, Advise: true})
-		if ctx.Err() != nil {
-			return nil, exit.Stopped("stopped before the cluster was read")
-		}
-		if err != nil {
-			return nil, exit.AsUsage(err)
 		}
 	}
 	for _, s := range states {
 		if o.RouteLag > 0 {
-			s.RouteLag = preflight.Lag{Most: o.RouteLag}
+			s.RouteLag = service.Lag{Most: o.RouteLag}
 		}
 		s.Node, s.LongestRequest = o.Node, o.LongestRequest
 		if err := s.CheckNode(); err != nil {
@@ -129,6 +124,32 @@ func (o *Verb) judge(ctx context.Context, targets []preflight.Target, chosen pre
 		report.Notes = append(report.Notes, m.Notes()...)
 	}
 	return report, trouble
+}
+
+// fromManifests returns what the manifests have of the targets. What is missing is a problem of the files as well.
+func (o *Verb) fromManifests(m *manifest.Manifests, targets []service.Target) ([]*service.State, error) {
+	states, err := m.States(o.Namespace, targets)
+	trouble := m.Err()
+	if err != nil { // it may be in a file that cannot be read
+		problem := manifest.Problem{Place: manifest.Place{File: o.Manifests[0]}, Text: err.Error()}
+		m.Problems = append(m.Problems, problem)
+		trouble = hint.Add(cmp.Or(hint.Of(trouble), hint.Of(err)), joined(trouble, err))
+	}
+	return states, trouble
+}
+
+// fromCluster returns what the cluster has of the targets.
+func (o *Verb) fromCluster(ctx context.Context, targets []service.Target) ([]*service.State, error) {
+	c, err := o.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	asking := cluster.Asking{Timeout: o.RequestTimeout, Advise: true}
+	states, err := cluster.States(ctx, c.Client, c.Namespace, targets, asking)
+	if ctx.Err() != nil {
+		return nil, exit.Stopped("stopped before the cluster was read")
+	}
+	return states, exit.AsUsage(err)
 }
 
 // joined are two errors in lines of their own.
@@ -152,18 +173,20 @@ func (o *Verb) writeBaseline(report *preflight.Report, stdout io.Writer) error {
 	for i := range report.Services {
 		n += len(report.Services[i].Findings)
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %s accepted, %d of them new: say why in each reason\n", o.WriteBaseline, quantity.Count(n+report.Verdict.Accepted, "finding"), n)
+	accepted := quantity.Count(n+report.Verdict.Accepted, "finding")
+	const written = "%s: %s accepted, %d of them new: say why in each reason\n"
+	_, err = fmt.Fprintf(stdout, written, o.WriteBaseline, accepted, n)
 	return err
 }
 
 // check refuses what cannot be meant. Further files may follow the one after -f, as a shell makes of *.yaml.
-func (o *Verb) check(args []string) (targets []preflight.Target, err error) {
+func (o *Verb) check(args []string) (targets []service.Target, err error) {
 	for _, arg := range args {
 		if len(o.Manifests) > 0 && isPath(arg) {
 			o.Manifests = append(o.Manifests, arg)
 			continue
 		}
-		t, err := preflight.ParseTarget(arg)
+		t, err := service.ParseTarget(arg)
 		if err != nil {
 			if isPath(arg) {
 				err = hint.Errorf("lapse preflight -f "+arg, "%q is a file: name it with -f", arg)
@@ -172,24 +195,32 @@ func (o *Verb) check(args []string) (targets []preflight.Target, err error) {
 		}
 		targets = append(targets, t)
 	}
-	known := func(name string, names []string) bool { return slices.Contains(names, name) }
+	return targets, o.checkFlags()
+}
+
+// isFormat reports whether a format is the one that is asked for.
+func (o *Verb) isFormat(f output.Format) bool { return f.Name == o.Format }
+
+// checkFlags refuses values that do not exist, and flags that have no effect.
+func (o *Verb) checkFlags() error {
+	const askCluster = "leave -f out to ask the cluster"
 	switch {
-	case !slices.ContainsFunc(preflight.Formats, func(f preflight.Format) bool { return f.Name == o.Format }):
-		return nil, hint.Errorf("one of: "+preflight.FormatNames(), "unknown output format %q", o.Format)
-	case !known(o.FailOn, names(preflight.Thresholds)):
-		return nil, hint.Errorf("one of: "+strings.Join(names(preflight.Thresholds), ", "), "--fail-on: unknown severity %q", o.FailOn)
-	case !known(o.Validation, names(preflight.Validations)):
-		return nil, hint.Errorf("one of: "+strings.Join(names(preflight.Validations), ", "), "--validate: unknown %q", o.Validation)
+	case !slices.ContainsFunc(output.Formats, o.isFormat):
+		return hint.Errorf("one of: "+Formats(), "unknown output format %q", o.Format)
+	case !slices.Contains(preflight.Thresholds, preflight.Threshold(o.FailOn)):
+		return hint.Errorf("one of: "+Thresholds(), "--fail-on: unknown severity %q", o.FailOn)
+	case !slices.Contains(manifest.Validations, manifest.Validation(o.Validation)):
+		return hint.Errorf("one of: "+Validations(), "--validate: unknown %q", o.Validation)
 	case o.RouteLag < 0 || o.LongestRequest < 0:
-		return nil, errors.New("durations must not be negative")
+		return errors.New("durations must not be negative")
 	case o.RequestTimeout <= 0:
-		return nil, fmt.Errorf("request-timeout %v: must be greater than 0", o.RequestTimeout)
+		return fmt.Errorf("request-timeout %v: must be greater than 0", o.RequestTimeout)
 	case len(o.Manifests) > 0 && (o.Kubeconfig != "" || o.Context != ""):
-		return nil, hint.Errorf("leave -f out to ask the cluster", "with -f the cluster is not asked: --kubeconfig and --context have no effect")
+		return hint.Errorf(askCluster, "with -f the cluster is not asked: --kubeconfig and --context have no effect")
 	case len(o.Manifests) > 0 && o.Node != "":
-		return nil, hint.Errorf("leave -f out to ask the cluster", "manifests do not say where Pods run: with -f, --node has no effect")
+		return hint.Errorf(askCluster, "manifests do not say where Pods run: with -f, --node has no effect")
 	}
-	return targets, nil
+	return nil
 }
 
 // isPath reports whether an argument is a file or a directory, and no target of the same spelling.
@@ -198,26 +229,28 @@ func isPath(arg string) bool {
 	return err == nil
 }
 
-// names are the values of a flag.
-func names[S ~string](all []S) (names []string) {
+// joinedNames lists the values of a flag.
+func joinedNames[S ~string](all []S) string {
+	var names []string
 	for _, s := range all {
 		names = append(names, string(s))
 	}
-	return names
+	return strings.Join(names, ", ")
 }
 
-// Thresholds and PreflightValidations list the values of flags.
-func Thresholds() string { return strings.Join(names(preflight.Thresholds), ", ") }
+// Thresholds lists the values of --fail-on.
+func Thresholds() string { return joinedNames(preflight.Thresholds) }
 
-func Validations() string { return strings.Join(names(preflight.Validations), ", ") }
+// Validations lists the values of --validate.
+func Validations() string { return joinedNames(manifest.Validations) }
 
-// Formats lists the formats of its result.
-func Formats() string { return preflight.FormatNames() }
+// Formats lists the values of --output.
+func Formats() string { return output.FormatNames() }
 
 // Rules lists the rules with what each looks for, for help and reference.
 func Rules() string {
 	var b strings.Builder
-	for _, r := range preflight.Rules() {
+	for _, r := range rules.All() {
 		fmt.Fprintf(&b, "    %s  %-20s %s\n", r.ID, r.Name, r.Doc)
 	}
 	return strings.TrimRight(b.String(), "\n")

@@ -1,0 +1,157 @@
+package manifest
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lapse/internal/hint"
+	"lapse/internal/preflight/service"
+)
+
+// An object is one of a kind that counts.
+type object struct {
+	metav1.Object
+	kind *kind
+}
+
+// add keeps an object of a kind that counts, and counts others. It reports whether the kind counts.
+func (m *Manifests) add(raw json.RawMessage) (errs []error, counts bool) {
+	var is metav1.TypeMeta
+	if err := json.Unmarshal(raw, &is); err != nil {
+		return []error{wrongType(err)}, true
+	}
+	if errs := misspelt(is.APIVersion, is.Kind); errs != nil {
+		return errs, true
+	}
+	kind := kindNamed(is.APIVersion, is.Kind, raw)
+	if kind == nil {
+		m.skipped[strings.TrimSpace(is.APIVersion+" "+is.Kind)]++
+		return nil, false
+	}
+	o := object{kind.object(), kind}
+	errs, ok := decodeStrict(raw, o.Object, kind.partial)
+	if ok {
+		m.objects = append(m.objects, o)
+		if !kind.partial {
+			errs = append(errs, invalid(o)...)
+		}
+	}
+	return errs, true
+}
+
+// inNamespace returns the objects of a namespace and those that name none, each object once: as with kubectl apply,
+// the last of several documents counts.
+func (m *Manifests) inNamespace(namespace string) (all []object) {
+	at := map[string][]int{}
+	for _, o := range m.objects {
+		if !sameNamespace(o.GetNamespace(), namespace) {
+			continue
+		}
+		key := o.kind.name + "/" + o.GetName()
+		known := slices.IndexFunc(at[key], func(i int) bool {
+			return sameNamespace(all[i].GetNamespace(), o.GetNamespace())
+		})
+		if known >= 0 && o.GetName() != "" { // without a name it is made with generateName: each is another
+			all[at[key][known]] = o
+			continue
+		}
+		at[key] = append(at[key], len(all))
+		all = append(all, o)
+	}
+	return all
+}
+
+// sameNamespace reports whether two may be the same: "" is not known.
+func sameNamespace(a, b string) bool { return a == "" || b == "" || a == b }
+
+// services returns the Services, each once: the last of several documents counts. One without a namespace is the same
+// as one of its name with a namespace.
+func (m *Manifests) services() (all []*corev1.Service) {
+	for _, o := range m.objects {
+		s, ok := o.Object.(*corev1.Service)
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(all, func(other *corev1.Service) bool {
+			return other.Name == s.Name && sameNamespace(other.Namespace, s.Namespace)
+		})
+		if i < 0 {
+			all = append(all, s)
+			continue
+		}
+		namespace := cmp.Or(s.Namespace, all[i].Namespace)
+		all[i] = s.DeepCopy()
+		all[i].Namespace = namespace
+	}
+	return all
+}
+
+const addFile = "add the file that has it with another -f"
+
+// service finds the Service that is meant.
+func (m *Manifests) service(namespace, name string) (*corev1.Service, error) {
+	var found []*corev1.Service
+	for _, s := range m.services() {
+		if s.Name == name && sameNamespace(s.Namespace, namespace) {
+			found = append(found, s)
+		}
+	}
+	switch names := m.serviceNames(); {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, hint.Errorf("name its namespace with -n", "the manifests have %d Services %q", len(found), name)
+	case len(names) > 0:
+		full := strings.TrimPrefix(namespace+"/"+name, "/")
+		return nil, hint.Errorf("they have "+some(names, 12), "the manifests have no Service %q", full)
+	}
+	return nil, hint.Errorf(addFile, "the manifests have no Service")
+}
+
+// serviceNames lists the Services as kubectl takes them.
+func (m *Manifests) serviceNames() (names []string) {
+	for _, s := range m.services() {
+		name := "svc/" + s.Name
+		if s.Namespace != "" {
+			name += " -n " + s.Namespace
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// workload finds the workload that is meant. A Pod is one, too.
+func (m *Manifests) workload(namespace string, t service.Target) (*service.Workload, error) {
+	var found []*service.Workload
+	var names []string
+	for _, o := range m.inNamespace(namespace) {
+		w := workloadOf(o.kind.name, o.Object)
+		if p, ok := o.Object.(*corev1.Pod); ok {
+			template := corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec}
+			w = &service.Workload{Kind: "Pod", Meta: p.ObjectMeta, Template: template}
+		}
+		if w == nil || service.KindWord(w.Kind) != t.Kind {
+			continue
+		}
+		names = append(names, t.Kind+"/"+w.Meta.Name)
+		if w.Meta.Name == t.Name {
+			found = append(found, w)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, hint.Errorf("name its namespace with -n", "the manifests have %d objects %s", len(found), t)
+	case len(names) == 0:
+		return nil, hint.Errorf(addFile, "the manifests have no %s", t)
+	}
+	slices.Sort(names)
+	return nil, hint.Errorf("they have "+some(slices.Compact(names), 12), "the manifests have no %s", t)
+}

@@ -1,0 +1,161 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"lapse/correlate/quantity"
+	"lapse/internal/preflight/service"
+	"lapse/timeline"
+)
+
+var budgetBlocks = Rule{
+	ID:        "LP04",
+	Name:      "budget-blocks",
+	Doc:       "A PodDisruptionBudget allows no eviction, two cover one Pod, or one covers no Pod.",
+	Needs:     []service.Fact{service.BudgetsFact, service.TemplatesFact},
+	AboutPods: true,
+	Check: func(s *service.State) (found []Finding) {
+		listed := map[string]bool{}
+		for _, t := range s.Running() {
+			on := s.BudgetsOn(t.Meta.Labels)
+			if len(on) > 1 {
+				found = append(found, twoBudgets(&t, on))
+			}
+			for _, b := range on {
+				if f, blocks := allowsNone(s, b); blocks && !listed[b.Name] {
+					found, listed[b.Name] = append(found, f), true
+				}
+			}
+		}
+		if !s.Covered() {
+			found = append(found, missed(s)...)
+		}
+		return found
+	},
+}
+
+func twoBudgets(t *service.Template, on []*policyv1.PodDisruptionBudget) Finding {
+	const refused = "the API refuses every eviction of these Pods, for %d budgets cover them: a drain does not end"
+	var names []string
+	for _, b := range on {
+		names = append(names, b.Name)
+	}
+	return Finding{
+		Severity:   WillBlock,
+		Prediction: fmt.Sprintf(refused, len(on)),
+		Evidence:   []service.Evidence{fact(t.Object, "PodDisruptionBudgets", strings.Join(names, ", "))},
+		Fix:        "keep one of them",
+		When:       timeline.EvictionAsked,
+	}
+}
+
+// allowsNone is about a budget that allows no eviction: by its spec, or at the moment.
+func allowsNone(s *service.State, b *policyv1.PodDisruptionBudget) (Finding, bool) {
+	const never = "%s %s of %s: every eviction is refused, " +
+		"and kubectl drain of a node with one of them does not end, or takes all Pods once it is forced"
+	object := "PodDisruptionBudget/" + b.Name
+	expected, pods, live := expectedPods(s, b)
+	field, value, allowed, ok := allows(b, expected)
+	switch {
+	case ok && allowed <= 0:
+		return Finding{
+			Severity:   WillBlock,
+			Prediction: fmt.Sprintf(never, strings.TrimPrefix(field, "spec."), value, pods),
+			Evidence:   []service.Evidence{fact(object, field, value), fact(object, "covers", pods)},
+			Fix:        "maxUnavailable: 1 with 2 replicas or more",
+			When:       timeline.EvictionAsked,
+		}, true
+	case live && b.Status.DisruptionsAllowed == 0:
+		return Finding{
+			Severity:   WillBlock,
+			Prediction: "at the moment no eviction is allowed: a drain waits until more Pods are healthy",
+			Evidence: []service.Evidence{
+				fact(object, "status.currentHealthy", b.Status.CurrentHealthy),
+				fact(object, "status.desiredHealthy", b.Status.DesiredHealthy),
+				fact(object, "status.disruptionsAllowed", "0"),
+			},
+			Fix: "find out why Pods are not healthy before the drain; " +
+				"unhealthyPodEvictionPolicy: AlwaysAllow lets those be evicted",
+			When: timeline.EvictionAsked,
+		}, true
+	}
+	return Finding{}, false
+}
+
+// expectedPods returns how many Pods a budget covers, also in words. Live means that the budget's status says so.
+func expectedPods(s *service.State, b *policyv1.PodDisruptionBudget) (n int, words string, live bool) {
+	n = int(b.Status.ExpectedPods)
+	if n > 0 && b.Status.ObservedGeneration >= b.Generation {
+		return n, quantity.Count(n, "Pod"), true
+	}
+	known, _ := coveredBy(s, b)
+	switch words = quantity.Count(known.Least, "Pod"); {
+	case !known.Known():
+		return 1_000_000, "any number of Pods", false // what blocks very many Pods blocks any number
+	case known.Most > known.Least:
+		words += ", which is what the autoscaler leaves at least"
+	}
+	return known.Least, words, false
+}
+
+// coveredBy returns how many of the known Pods a budget covers, and whether it covers anything. Pods of a Job do not
+// count: the budget's controller does not know how many there will be.
+func coveredBy(s *service.State, b *policyv1.PodDisruptionBudget) (n service.Amount, some bool) {
+	templates := s.Selected()
+	for i := range s.Others {
+		templates = append(templates, s.TemplateOf(&s.Others[i]))
+	}
+	for _, t := range templates {
+		if service.Covers(b, t.Meta.Labels) {
+			some = true
+			if !t.Ends() {
+				n = n.Plus(t.Count)
+			}
+		}
+	}
+	return n, some
+}
+
+// allows returns how many evictions a budget's spec allows if all of n Pods are healthy. Percentages are rounded up,
+// as the disruption controller does.
+// https://kubernetes.io/docs/tasks/run-application/configure-pdb/#rounding-logic-when-specifying-percentages
+func allows(b *policyv1.PodDisruptionBudget, n int) (field, value string, allowed int, ok bool) {
+	switch {
+	case b.Spec.MaxUnavailable != nil:
+		most, err := intstr.GetScaledValueFromIntOrPercent(b.Spec.MaxUnavailable, n, true)
+		return "spec.maxUnavailable", b.Spec.MaxUnavailable.String(), most, err == nil
+	case b.Spec.MinAvailable != nil:
+		least, err := intstr.GetScaledValueFromIntOrPercent(b.Spec.MinAvailable, n, true)
+		return "spec.minAvailable", b.Spec.MinAvailable.String(), n - least, err == nil
+	}
+	return "", "", 0, false
+}
+
+// missed is about budgets that cover no Pod at all, if none covers the Service's Pods.
+func missed(s *service.State) (found []Finding) {
+	for i := range s.Budgets {
+		b := &s.Budgets[i]
+		if b.Status.ExpectedPods > 0 || b.Status.ObservedGeneration < b.Generation || b.Spec.Selector == nil {
+			continue
+		}
+		if _, some := coveredBy(s, b); some || len(s.Unread) > 0 {
+			continue
+		}
+		found = append(found, Finding{
+			Severity: MayLose,
+			Prediction: "this budget covers none of the Pods that are known, and the Service's Pods have no other: " +
+				"a drain may evict all of them together",
+			Evidence: []service.Evidence{
+				fact("PodDisruptionBudget/"+b.Name, "spec.selector", metav1.FormatLabelSelector(b.Spec.Selector)),
+				s.At("spec.selector", service.LabelText(s.Service.Spec.Selector)),
+			},
+			Fix: "make its selector match the Pods' labels, if it is meant for them",
+		})
+	}
+	return found
+}

@@ -1,0 +1,34 @@
+package service
+
+import "fmt"
+
+// An Autoscaler sets the number of a workload's Pods.
+type Autoscaler struct {
+	Kind, Name string
+	Target     Reference
+	Field      string // of the least number
+	Min        *int32 // its value; nil if it is not set
+	Max        int
+}
+
+// Object returns KIND/NAME.
+func (a *Autoscaler) Object() string { return a.Kind + "/" + a.Name }
+
+// Least returns the number of Pods that the autoscaler leaves when there is nothing to do; 0 if that is not known.
+func (a *Autoscaler) Least() int {
+	switch {
+	case a.Min != nil:
+		return int(*a.Min)
+	case a.Kind == "HorizontalPodAutoscaler":
+		return 1
+	}
+	return 0
+}
+
+// Evidence returns the field with the least number.
+func (a *Autoscaler) Evidence() Evidence {
+	if a.Min == nil {
+		return Evidence{a.Object(), a.Field, fmt.Sprintf("not set: %d", a.Least())}
+	}
+	return Evidence{a.Object(), a.Field, fmt.Sprint(*a.Min)}
+}
