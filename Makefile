@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   := lapse:dev
 UI      := dashboard/ui
 RUNS    ?= $(CURDIR)/runs
-GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/internal/run/version.Version=$(VERSION) -X main.image=$(IMAGE)"
+GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/internal/run/version.Version=$(VERSION) -X lapse/internal/cli.image=$(IMAGE)"
 
 .PHONY: help build image sandbox demo quick test test-all test-real test-race test-modules lint-all truth test-ui test-sandbox test-e2e test-e2e-all bench bench-go golden ui rollouts routes sweep paired lab scale module clean FORCE
 
@@ -70,7 +70,7 @@ test-all: lint-all test-race test-modules test-sandbox test-e2e-all
 
 # What measures over real sockets, in real time, or looks at the page in a browser. Everything is compiled before; then
 # these run one package at a time: no test runs beside a compiler, and a prober never waits for another package's tests.
-REALTIME := ./loadgen/... ./internal/run/... ./cmd/lapse ./dashboard/... ./lapsetest/...
+REALTIME := ./loadgen/... ./internal/run/... ./internal/cli ./dashboard/... ./lapsetest/...
 
 test-real: needs $(UI)/node_modules bin/gotest
 	go test -run '^$$' $(REALTIME) >/dev/null
@@ -155,7 +155,7 @@ test-e2e-all: needs sandbox bin/gotest
 	bin/sandbox down; exit $$status
 
 golden:
-	go test ./correlate ./internal/record ./internal/report ./internal/report/schematest ./deploy ./cmd/lapse -update
+	go test ./correlate ./internal/record ./internal/report ./internal/report/schematest ./deploy ./internal/cli -update
 	go test ./internal/preflight ./internal/preflight/manifest ./internal/preflight/rules -update
 	go test ./dashboard -run TestProtocolIsDocumented -update
 

@@ -27,20 +27,20 @@ var readClock = map[string]string{
 	"internal/run/precheck/preflight.go time.Since": "how long that took",
 	"internal/run/runclock.go time.Now":             "whether the wall clock went on while the monotonic one stood still",
 
-	"loadgen/internal/polled/reader.go time.Now":      "the wall clock beside the run's, which the kernel's stamps are placed by",
-	"loadgen/pacing.go time.Now":                      "how long a short wait has lasted, compared with nothing but itself",
-	"loadgen/pacing.go time.Since":                    "how long a short wait has lasted, compared with nothing but itself",
-	"loadgen/hey/cpu.go time.Now":                     "the length of a closed-loop step, which is no fact of a run",
-	"loadgen/hey/cpu.go time.Since":                   "the length of a closed-loop step, which is no fact of a run",
-	"loadgen/hey/calibrate.go time.Until":             "how much of a load test's time is left, which is no run",
-	"cmd/lapse/internal/trials/stalled.go time.Now":   "how long another process is left stopped",
-	"cmd/lapse/internal/trials/stalled.go time.Since": "how long another process is left stopped",
+	"loadgen/internal/polled/reader.go time.Now": "the wall clock beside the run's, which the kernel's stamps are placed by",
+	"loadgen/pacing.go time.Now":                 "how long a short wait has lasted, compared with nothing but itself",
+	"loadgen/pacing.go time.Since":               "how long a short wait has lasted, compared with nothing but itself",
+	"loadgen/hey/cpu.go time.Now":                "the length of a closed-loop step, which is no fact of a run",
+	"loadgen/hey/cpu.go time.Since":              "the length of a closed-loop step, which is no fact of a run",
+	"loadgen/hey/calibrate.go time.Until":        "how much of a load test's time is left, which is no run",
+	"internal/trials/stalled.go time.Now":        "how long another process is left stopped",
+	"internal/trials/stalled.go time.Since":      "how long another process is left stopped",
 }
 
 // Instants come from the run's clock, which no step of the wall clock moves. Each reason is still needed.
 func TestTimeIsReadFromTheClock(t *testing.T) {
 	found := map[string]bool{}
-	for _, dir := range []string{"timeline", "internal/record", "loadgen", "watcher", "correlate", "internal/report", "internal/run", "cmd/lapse"} {
+	for _, dir := range []string{"timeline", "internal/record", "loadgen", "watcher", "correlate", "internal/report", "internal/run", "internal/cli", "internal/selftest", "internal/trials", "cmd/lapse"} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case err != nil:

@@ -91,10 +91,11 @@ var mayImport = map[string][]string{
 	"internal/run/access":        {"deploy", "internal/kube", "internal/run/exit", "internal/run/version"},
 	"internal/run/spec":          {"internal/hint", "internal/hint/input", "timeline", "loadgen", "loadgen/hey", "loadgen/lookup", "correlate/kubectl", "correlate/quantity", "correlate/verdict", "deploy", "deploy/agent", "internal/preflight", "internal/report", "watcher", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/mask", "internal/run/saved", "internal/run/source"},
 	"internal/run":               {"internal/hint", "timeline", "internal/record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "internal/kube", "watcher", "correlate", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/report", "deploy", "deploy/agent", "dashboard/places", "internal/preflight", "internal/preflight/cluster", "internal/preflight/rules"},
-	"cmd/lapse":                  {"internal/hint", "internal/run", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/precheck", "internal/run/remote", "internal/run/saved", "internal/run/screen", "internal/run/spec", "internal/run/terminal", "internal/run/version", "timeline", "internal/record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "internal/report", "deploy", "deploy/agent"},
+	"internal/cli":               {"internal/hint", "internal/run", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/precheck", "internal/run/remote", "internal/run/saved", "internal/run/screen", "internal/run/spec", "internal/run/terminal", "internal/run/version", "timeline", "internal/record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "internal/report", "deploy", "deploy/agent", "internal/selftest", "internal/trials"},
+	"cmd/lapse":                  {"internal/cli"},
 
-	"cmd/lapse/internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
-	"cmd/lapse/internal/trials":   {"timeline", "internal/record", "loadgen/faultserver", "correlate/model", "internal/run", "internal/run/exit", "internal/run/saved", "internal/run/spec", "cmd/lapse/internal/selftest"},
+	"internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
+	"internal/trials":   {"timeline", "internal/record", "loadgen/faultserver", "correlate/model", "internal/run", "internal/run/exit", "internal/run/saved", "internal/run/spec", "internal/selftest"},
 
 	"internal/preflight/service":  {"internal/hint", "internal/kube/podspec", "correlate/quantity"},
 	"internal/preflight/manifest": {"internal/hint", "internal/hint/input", "correlate/quantity", "internal/preflight/service"},
@@ -106,7 +107,7 @@ var mayImport = map[string][]string{
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/podspec", "watcher", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/run", "internal/run/access", "internal/run/spec", "lapsetest/cluster", "cmd/lapse"}
+var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/podspec", "watcher", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/run", "internal/run/access", "internal/run/spec", "lapsetest/cluster", "internal/cli"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {

@@ -44,7 +44,7 @@ const coordinatorSlack = 15 * time.Minute
 func runCoordinator(ctx context.Context, b *bench, page *page, s *settings) error {
 	length := s.coordinator.String()
 	timeout := (s.coordinator + coordinatorSlack).String()
-	lines, err := b.goBench(ctx, "Coordinator", "-benchtime", "1x", "-timeout", timeout, "./cmd/lapse", "-wide.for",
+	lines, err := b.goBench(ctx, "Coordinator", "-benchtime", "1x", "-timeout", timeout, "./internal/cli", "-wide.for",
 		length)
 	if err != nil {
 		return err

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A livingShop is the Service web of the namespace living, in a Kubernetes API whose Pods and EndpointSlices can be
+// watched: one server, as one Pod that can be replaced, and that can fail. Its Pods are this machine's addresses
+// 127.0.0.1 and 127.0.0.2.
+type livingShop struct {
+	port int32
+
+	watched
+	down  bool
+	pods  []corev1.Pod
+	slice discoveryv1.EndpointSlice
+}
+
+func newLivingShop(port int32) *livingShop {
+	s := &livingShop{port: port, watched: watched{grown: make(chan struct{})}}
+	name := "http"
+	s.slice = discoveryv1.EndpointSlice{
+		TypeMeta:    metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "living", Name: "web-1", UID: "slice", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
+	}
+	s.addPod(1)
+	return s
+}
+
+// addPod makes the nth Pod, with a ready endpoint.
+func (s *livingShop) addPod(n int) {
+	name, address := fmt.Sprintf("web-%d", n), fmt.Sprintf("127.0.0.%d", n)
+	s.pods = append(s.pods, corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "living", Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web"}, CreationTimestamp: metav1.Now()},
+		Spec:       corev1.PodSpec{NodeName: "node1", Containers: []corev1.Container{{Name: "server", Image: "shop/web:1"}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}},
+		},
+	})
+	s.changed("pods", "ADDED", s.pods[len(s.pods)-1].DeepCopy())
+	node := "node1"
+	s.slice.Endpoints = append(s.slice.Endpoints, discoveryv1.Endpoint{
+		Addresses: []string{address}, NodeName: &node, Conditions: ready(true, false),
+		TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "living", Name: name, UID: types.UID(name)},
+	})
+	s.changed("endpointslices", "MODIFIED", s.slice.DeepCopy())
+}
+
+func ready(is, ending bool) discoveryv1.EndpointConditions {
+	return discoveryv1.EndpointConditions{Ready: &is, Serving: new(is || ending), Terminating: &ending}
+}
+
+// changed adds an event to those that are watched.
+func (s *livingShop) changed(resource, kind string, object metav1.Object) {
+	object.SetResourceVersion(s.next())
+	s.add(change{resource, kind, object})
+}
+
+// replace ends the first Pod once a second one is ready. No request fails.
+func (s *livingShop) replace() {
+	step := func(do func()) {
+		s.mu.Lock()
+		do()
+		s.mu.Unlock()
+		time.Sleep(300 * time.Millisecond) // so long it takes
+	}
+	step(func() { s.addPod(2) })
+	step(func() {
+		s.pods[0].DeletionTimestamp, s.pods[0].DeletionGracePeriodSeconds = new(metav1.NewTime(time.Now().Add(30*time.Second))), new(int64(30))
+		s.changed("pods", "MODIFIED", s.pods[0].DeepCopy())
+		s.slice.Endpoints[0].Conditions = ready(false, true)
+		s.changed("endpointslices", "MODIFIED", s.slice.DeepCopy())
+	})
+	step(func() {
+		s.slice.Endpoints = s.slice.Endpoints[1:]
+		s.changed("endpointslices", "MODIFIED", s.slice.DeepCopy())
+		s.changed("pods", "DELETED", s.pods[0].DeepCopy())
+		s.pods = s.pods[1:]
+	})
+}
+
+// crash makes the server fail for a while, in which no endpoint is ready, and then be well for as long.
+func (s *livingShop) crash() {
+	is := func(up bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.down = !up
+		for i := range s.slice.Endpoints {
+			s.slice.Endpoints[i].Conditions = ready(up, false)
+		}
+		s.changed("endpointslices", "MODIFIED", s.slice.DeepCopy())
+	}
+	for _, up := range []bool{false, true} {
+		is(up)
+		time.Sleep(1500 * time.Millisecond) // so long it takes
+	}
+}
+
+// ServeHTTP is the server that is measured.
+func (s *livingShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/replace":
+		s.replace()
+	case "/crash":
+		s.crash()
+	}
+	s.mu.Lock()
+	down := s.down
+	s.mu.Unlock()
+	if down {
+		panic(http.ErrAbortHandler) // the connection is cut
+	}
+	fmt.Fprint(w, "hello")
+}
+
+// serveAPI adds the Service to a Kubernetes API.
+func (s *livingShop) serveAPI(mux *http.ServeMux) {
+	service := fakeService("web", func(*corev1.ServiceSpec) {})
+	service.Namespace, service.UID, service.ResourceVersion = "living", "service", "1"
+	mux.HandleFunc("GET /api/v1/namespaces/living/services/web", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, service) })
+	mux.HandleFunc("GET /api/v1/namespaces/living/pods", s.serveList("pods", "v1", "PodList", func() any { return s.pods }))
+	mux.HandleFunc("GET /apis/discovery.k8s.io/v1/namespaces/living/endpointslices",
+		s.serveList("endpointslices", "discovery.k8s.io/v1", "EndpointSliceList", func() any { return []discoveryv1.EndpointSlice{s.slice} }))
+	mux.HandleFunc("GET /api/v1/namespaces/living/services", s.serveList("services", "v1", "ServiceList", func() any { return []corev1.Service{service} }))
+	for _, resource := range []string{"apps/v1/namespaces/living/deployments", "apps/v1/namespaces/living/replicasets", "apps/v1/namespaces/living/statefulsets", "policy/v1/namespaces/living/poddisruptionbudgets"} {
+		mux.HandleFunc("GET /apis/"+resource, func(w http.ResponseWriter, _ *http.Request) {
+			refuseAPI(w, 403, metav1.StatusReasonForbidden, "you may not")
+		})
+	}
+	mux.HandleFunc("GET /api/v1/namespaces/living/events", func(w http.ResponseWriter, _ *http.Request) {
+		refuseAPI(w, 403, metav1.StatusReasonForbidden, "you may not")
+	})
+}
+
+// serveList lists a resource, or watches it.
+func (s *livingShop) serveList(resource, version, kind string, items func() any) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("watch") == "true" {
+			s.serveWatch(w, r, resource)
+			return
+		}
+		s.mu.Lock()
+		text, err := json.Marshal(map[string]any{
+			"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": s.version()}, "items": items(),
+		})
+		s.mu.Unlock()
+		if err != nil {
+			panic(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(text)
+	}
+}

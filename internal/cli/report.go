@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/internal/report"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/judging"
+	"lapse/internal/run/saved"
+	"lapse/internal/run/screen"
+)
+
+// reportFlags are the flags with which a saved run is judged anew.
+type reportFlags struct {
+	join  time.Duration
+	slow  time.Duration
+	gates []string
+
+	resolution time.Duration
+	coverage   string
+
+	nodeCoverage string
+
+	changed func(flag string) bool // whether a flag was given
+}
+
+func (f *reportFlags) add(cmd *cobra.Command) {
+	set := cmd.Flags()
+	f.changed = set.Changed
+	set.DurationVar(&f.join, "join", 0, "failures less than this apart are one window (default: as the run was judged)")
+	set.DurationVar(&f.slow, "slow", 0, slowUsage+" (default: as the run was judged)")
+	set.DurationVar(&f.resolution, "resolution", 0, resolutionUsage+" (default: as the run was judged)")
+	set.StringVar(&f.coverage, "min-coverage", "", minCoverageUsage+" (default: as the run was judged)")
+	set.StringVar(&f.nodeCoverage, "min-node-coverage", "", minNodeCoverageUsage+" (default: as the run was judged)")
+	set.StringArrayVar(&f.gates, "fail-if", nil, "a gate `EXPR`, instead of the run's own (repeatable)")
+}
+
+func (f *reportFlags) load(path string) (*model.Timeline, error) {
+	switch {
+	case f.join < 0 || f.slow < 0:
+		return nil, exit.Usagef("", "durations must not be negative")
+	case f.join == 0 && f.changed("join"):
+		return nil, exit.Usagef(judging.JoinHint, "join 0s: must be greater than 0")
+	case f.slow == 0 && f.changed("slow"):
+		return nil, exit.Usagef("", "slow 0s: must be greater than 0")
+	}
+	if err := judging.CheckResolution(f.resolution, f.changed("resolution")); err != nil {
+		return nil, err
+	}
+	o := correlate.Options{Join: f.join, Slow: f.slow, Resolution: f.resolution}
+	if f.changed("min-coverage") {
+		share, err := judging.ParseCoverage(f.coverage)
+		if err != nil {
+			return nil, err
+		}
+		o.MinCoverage = share
+	}
+	share, err := judging.ParseNodeCoverage(f.nodeCoverage)
+	if err != nil {
+		return nil, err
+	}
+	o.MinNodeCoverage = share
+	if _, err := judging.ParseGates(f.gates); err != nil {
+		return nil, err
+	}
+	return saved.Load(path, o, f.gates)
+}
+
+func newReport() *cobra.Command {
+	var flags reportFlags
+	var as saved.Output
+	cmd := &cobra.Command{
+		Use:     "report DIR",
+		Short:   "Judge and print a saved run again",
+		Example: "  lapse report runs/lapse-20261121-101500-ab3d --join 500ms -o json",
+		Args:    exactly(1, "the DIR of the run to report, such as runs/…"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := judging.CheckFormat(report.Formats, as.Format); err != nil {
+				return err
+			}
+			tl, err := flags.load(args[0])
+			if err != nil {
+				return err
+			}
+			if err := saved.Print(cmd.OutOrStdout(), args[0], as, tl); err != nil {
+				return err
+			}
+			return exit.With(tl.Verdict.ExitCode, nil)
+		},
+	}
+	flags.add(cmd)
+	outputFlags(&as, cmd.Flags())
+	return cmd
+}
+
+func newServe() *cobra.Command {
+	var flags reportFlags
+	var addr string
+	cmd := &cobra.Command{
+		Use:     "serve DIR",
+		Short:   "Serve the page on a saved run",
+		Example: "  lapse serve runs/lapse-20261121-101500-ab3d --dashboard 127.0.0.1:8080",
+		Args:    exactly(1, "the DIR of the run to show, such as runs/…"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tl, err := flags.load(args[0])
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			address, err := screen.Listen(addr)
+			if err != nil {
+				return err
+			}
+			defer address.Close()
+			p, closePage := address.Serve(ctx, cmd.ErrOrStderr())
+			defer closePage()
+			p.Show(tl, tl.Run.Duration)
+			<-ctx.Done()
+			return nil
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&addr, "dashboard", "127.0.0.1:8080", "address to serve on")
+	return cmd
+}
+
+func newSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of timeline.json",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			schema, err := report.Schema()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(schema)
+			return err
+		},
+	}
+}
+
+// exactly wants n arguments; what says which.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return exit.Usagef("see `"+cmd.CommandPath()+" --help`", "%s needs %s (got %d arguments)", cmd.CommandPath(), what, len(args))
+		}
+		return nil
+	}
+}
