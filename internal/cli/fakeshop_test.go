@@ -10,6 +10,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"lapse/internal/kube/kubetest"
 )
 
 // A livingShop is the Service web of the namespace living, in a Kubernetes API whose Pods and EndpointSlices can be
@@ -18,14 +20,14 @@ import (
 type livingShop struct {
 	port int32
 
-	watched
+	kubetest.Watched
 	down  bool
 	pods  []corev1.Pod
 	slice discoveryv1.EndpointSlice
 }
 
 func newLivingShop(port int32) *livingShop {
-	s := &livingShop{port: port, watched: watched{grown: make(chan struct{})}}
+	s := &livingShop{port: port}
 	name := "http"
 	s.slice = discoveryv1.EndpointSlice{
 		TypeMeta:    metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
@@ -51,35 +53,31 @@ func (s *livingShop) addPod(n int) {
 	s.changed("pods", "ADDED", s.pods[len(s.pods)-1].DeepCopy())
 	node := "node1"
 	s.slice.Endpoints = append(s.slice.Endpoints, discoveryv1.Endpoint{
-		Addresses: []string{address}, NodeName: &node, Conditions: ready(true, false),
+		Addresses: []string{address}, NodeName: &node, Conditions: kubetest.Ready(true, false),
 		TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "living", Name: name, UID: types.UID(name)},
 	})
 	s.changed("endpointslices", "MODIFIED", s.slice.DeepCopy())
 }
 
-func ready(is, ending bool) discoveryv1.EndpointConditions {
-	return discoveryv1.EndpointConditions{Ready: &is, Serving: new(is || ending), Terminating: &ending}
-}
-
 // changed adds an event to those that are watched.
 func (s *livingShop) changed(resource, kind string, object metav1.Object) {
-	object.SetResourceVersion(s.next())
-	s.add(change{resource, kind, object})
+	object.SetResourceVersion(s.Next())
+	s.Add(kubetest.Change{Resource: resource, Type: kind, Object: object})
 }
 
 // replace ends the first Pod once a second one is ready. No request fails.
 func (s *livingShop) replace() {
 	step := func(do func()) {
-		s.mu.Lock()
+		s.Lock()
 		do()
-		s.mu.Unlock()
+		s.Unlock()
 		time.Sleep(300 * time.Millisecond) // so long it takes
 	}
 	step(func() { s.addPod(2) })
 	step(func() {
 		s.pods[0].DeletionTimestamp, s.pods[0].DeletionGracePeriodSeconds = new(metav1.NewTime(time.Now().Add(30*time.Second))), new(int64(30))
 		s.changed("pods", "MODIFIED", s.pods[0].DeepCopy())
-		s.slice.Endpoints[0].Conditions = ready(false, true)
+		s.slice.Endpoints[0].Conditions = kubetest.Ready(false, true)
 		s.changed("endpointslices", "MODIFIED", s.slice.DeepCopy())
 	})
 	step(func() {
@@ -93,11 +91,11 @@ func (s *livingShop) replace() {
 // crash makes the server fail for a while, in which no endpoint is ready, and then be well for as long.
 func (s *livingShop) crash() {
 	is := func(up bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.Lock()
+		defer s.Unlock()
 		s.down = !up
 		for i := range s.slice.Endpoints {
-			s.slice.Endpoints[i].Conditions = ready(up, false)
+			s.slice.Endpoints[i].Conditions = kubetest.Ready(up, false)
 		}
 		s.changed("endpointslices", "MODIFIED", s.slice.DeepCopy())
 	}
@@ -115,9 +113,9 @@ func (s *livingShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/crash":
 		s.crash()
 	}
-	s.mu.Lock()
+	s.Lock()
 	down := s.down
-	s.mu.Unlock()
+	s.Unlock()
 	if down {
 		panic(http.ErrAbortHandler) // the connection is cut
 	}
@@ -126,20 +124,20 @@ func (s *livingShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveAPI adds the Service to a Kubernetes API.
 func (s *livingShop) serveAPI(mux *http.ServeMux) {
-	service := fakeService("web", func(*corev1.ServiceSpec) {})
+	service := kubetest.Service("web", func(*corev1.ServiceSpec) {})
 	service.Namespace, service.UID, service.ResourceVersion = "living", "service", "1"
-	mux.HandleFunc("GET /api/v1/namespaces/living/services/web", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, service) })
+	mux.HandleFunc("GET /api/v1/namespaces/living/services/web", func(w http.ResponseWriter, _ *http.Request) { kubetest.Answer(w, 200, service) })
 	mux.HandleFunc("GET /api/v1/namespaces/living/pods", s.serveList("pods", "v1", "PodList", func() any { return s.pods }))
 	mux.HandleFunc("GET /apis/discovery.k8s.io/v1/namespaces/living/endpointslices",
 		s.serveList("endpointslices", "discovery.k8s.io/v1", "EndpointSliceList", func() any { return []discoveryv1.EndpointSlice{s.slice} }))
 	mux.HandleFunc("GET /api/v1/namespaces/living/services", s.serveList("services", "v1", "ServiceList", func() any { return []corev1.Service{service} }))
 	for _, resource := range []string{"apps/v1/namespaces/living/deployments", "apps/v1/namespaces/living/replicasets", "apps/v1/namespaces/living/statefulsets", "policy/v1/namespaces/living/poddisruptionbudgets"} {
 		mux.HandleFunc("GET /apis/"+resource, func(w http.ResponseWriter, _ *http.Request) {
-			refuseAPI(w, 403, metav1.StatusReasonForbidden, "you may not")
+			kubetest.Refuse(w, 403, metav1.StatusReasonForbidden, "you may not")
 		})
 	}
 	mux.HandleFunc("GET /api/v1/namespaces/living/events", func(w http.ResponseWriter, _ *http.Request) {
-		refuseAPI(w, 403, metav1.StatusReasonForbidden, "you may not")
+		kubetest.Refuse(w, 403, metav1.StatusReasonForbidden, "you may not")
 	})
 }
 
@@ -147,14 +145,14 @@ func (s *livingShop) serveAPI(mux *http.ServeMux) {
 func (s *livingShop) serveList(resource, version, kind string, items func() any) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("watch") == "true" {
-			s.serveWatch(w, r, resource)
+			s.ServeWatch(w, r, resource)
 			return
 		}
-		s.mu.Lock()
+		s.Lock()
 		text, err := json.Marshal(map[string]any{
-			"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": s.version()}, "items": items(),
+			"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": s.Version()}, "items": items(),
 		})
-		s.mu.Unlock()
+		s.Unlock()
 		if err != nil {
 			panic(err)
 		}

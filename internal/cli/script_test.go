@@ -20,6 +20,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"lapse/internal/kube/kubetest"
 	"lapse/internal/layer"
 	"lapse/loadgen/faultserver"
 )
@@ -134,7 +135,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOSTPORT", strings.TrimPrefix(good.URL, "http://"))
 			env.Setenv("TAKEN", silent.Addr().String())
 			env.Setenv("KUBECONFIG", env.WorkDir+"/kubeconfig")
-			return os.WriteFile(env.WorkDir+"/kubeconfig", []byte(kubeconfig(api.URL)), 0o600)
+			return os.WriteFile(env.WorkDir+"/kubeconfig", []byte(kubetest.Kubeconfig(api.URL)), 0o600)
 		},
 	})
 }
@@ -157,14 +158,4 @@ func serveWebSocket(w http.ResponseWriter, r *http.Request) {
 	for err == nil {
 		_, _, err = c.NextReader()
 	}
-}
-
-func kubeconfig(server string) string {
-	return fmt.Sprintf(`apiVersion: v1
-kind: Config
-current-context: test
-clusters: [{name: test, cluster: {server: %q}}]
-users: [{name: test, user: {token: test}}]
-contexts: [{name: test, context: {cluster: test, user: test, namespace: shop}}]
-`, server)
 }

@@ -32,6 +32,7 @@ import (
 	"lapse/dashboard/gestures"
 	"lapse/deploy"
 	"lapse/deploy/agent"
+	"lapse/internal/kube/kubetest"
 	"lapse/internal/record"
 	"lapse/internal/report"
 	"lapse/internal/run"
@@ -193,7 +194,7 @@ func (w *wideRun) startCoordinator(c corev1.Container, secret *corev1.Secret) {
 	if out, err := build.CombinedOutput(); err != nil {
 		w.t.Fatalf("build lapse: %v\n%s", err, out)
 	}
-	if err := os.WriteFile(kubeconfigFile, []byte(kubeconfig(w.api)), 0o600); err != nil {
+	if err := os.WriteFile(kubeconfigFile, []byte(kubetest.Kubeconfig(w.api)), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 	w.address = freeAddress(w.t)

@@ -110,7 +110,7 @@ func TestWideClusterReplacesAPod(t *testing.T) {
 	server := httptest.NewServer(c.handler())
 	t.Cleanup(server.Close)
 	was := fetched[corev1.PodList](t, server.URL+"/api/v1/pods?labelSelector=app%3Dweb-1")
-	begun := len(c.history)
+	begun := len(c.Changes)
 	for _, step := range c.replacement(1) {
 		step()
 	}
@@ -125,8 +125,8 @@ func TestWideClusterReplacesAPod(t *testing.T) {
 		}
 	}
 	var steps []string
-	for _, change := range c.history[begun:] {
-		steps = append(steps, change.Type+" "+change.resource)
+	for _, change := range c.Changes[begun:] {
+		steps = append(steps, change.Type+" "+change.Resource)
 	}
 	want := "ADDED pods, MODIFIED pods, MODIFIED pods, MODIFIED pods, MODIFIED endpointslices, MODIFIED pods, MODIFIED endpointslices, MODIFIED pods, MODIFIED endpointslices, DELETED pods"
 	if got := strings.Join(steps, ", "); got != want {

@@ -18,6 +18,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"lapse/deploy"
+	"lapse/internal/kube/kubetest"
 )
 
 // A widePlan is a cluster of many nodes and Services.
@@ -54,7 +55,7 @@ type wideCluster struct {
 	widePlan
 	port int32 // of all Services and Pods
 
-	watched
+	kubetest.Watched
 	kept map[string]map[types.UID]keptObject // by resource
 
 	made      int // Pods
@@ -72,7 +73,7 @@ type keptObject struct {
 // newWideCluster returns a cluster whose Pods all listen on port.
 func newWideCluster(p widePlan, port int32) *wideCluster {
 	c := &wideCluster{
-		widePlan: p, port: port, kept: map[string]map[types.UID]keptObject{}, watched: watched{grown: make(chan struct{})},
+		widePlan: p, port: port, kept: map[string]map[types.UID]keptObject{},
 		pods: make([][]*corev1.Pod, p.Services), endpoints: make([]*discoveryv1.EndpointSlice, p.Services),
 	}
 	for n, name := range p.nodes() {
@@ -80,7 +81,7 @@ func newWideCluster(p widePlan, port int32) *wideCluster {
 		c.put("pods", "ADDED", c.proberPod(n))
 	}
 	for n := range p.Services {
-		service := fakeService(p.service(n), func(s *corev1.ServiceSpec) { s.ClusterIP, s.Ports[0].Port = p.clusterIP(n), port })
+		service := kubetest.Service(p.service(n), func(s *corev1.ServiceSpec) { s.ClusterIP, s.Ports[0].Port = p.clusterIP(n), port })
 		service.UID = types.UID("service-" + service.Name)
 		c.put("services", "ADDED", &service)
 		name := "http"
@@ -107,7 +108,7 @@ func newWideCluster(p widePlan, port int32) *wideCluster {
 
 // put keeps an object, and sends it to who watches.
 func (c *wideCluster) put(resource, kind string, object metav1.Object) {
-	object.SetResourceVersion(c.next())
+	object.SetResourceVersion(c.Next())
 	text, err := json.Marshal(object)
 	if err != nil {
 		panic(err)
@@ -118,7 +119,7 @@ func (c *wideCluster) put(resource, kind string, object metav1.Object) {
 	if c.kept[resource][object.GetUID()] = (keptObject{object.GetName(), maps.Clone(object.GetLabels()), text}); kind == "DELETED" {
 		delete(c.kept[resource], object.GetUID())
 	}
-	c.add(change{resource, kind, json.RawMessage(text)})
+	c.Add(kubetest.Change{Resource: resource, Type: kind, Object: json.RawMessage(text)})
 }
 
 func wideNode(name string, n int) *corev1.Node {
@@ -209,7 +210,7 @@ func (c *wideCluster) ready(pod *corev1.Pod) {
 func (c *wideCluster) list(service int, pod *corev1.Pod) {
 	slice := c.endpoints[service]
 	slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-		Addresses: []string{pod.Status.PodIP}, NodeName: new(pod.Spec.NodeName), Conditions: ready(true, false),
+		Addresses: []string{pod.Status.PodIP}, NodeName: new(pod.Spec.NodeName), Conditions: kubetest.Ready(true, false),
 		TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 	})
 }
@@ -234,7 +235,7 @@ func (c *wideCluster) replacement(service int) []func() {
 		func() {
 			leaving.DeletionTimestamp, leaving.DeletionGracePeriodSeconds = new(metav1.NewTime(time.Now().Add(30*time.Second))), new(int64(30))
 			c.put("pods", "MODIFIED", leaving)
-			slice.Endpoints[0].Conditions = ready(false, true)
+			slice.Endpoints[0].Conditions = kubetest.Ready(false, true)
 			c.put("endpointslices", "MODIFIED", slice)
 		},
 		func() {
@@ -255,14 +256,14 @@ func (c *wideCluster) replacement(service int) []func() {
 func (c *wideCluster) keepReplacing() {
 	var steps []func()
 	for n := 0; ; {
-		c.mu.Lock()
+		c.Lock()
 		if len(steps) == 0 {
 			steps = c.replacement(n % c.Services)
 			n++
 		}
 		steps[0]()
 		steps = steps[1:]
-		c.mu.Unlock()
+		c.Unlock()
 		time.Sleep(c.Every / 7) // so many steps it takes
 	}
 }
@@ -270,7 +271,9 @@ func (c *wideCluster) keepReplacing() {
 // handler is the API.
 func (c *wideCluster) handler() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, apiversion.Info{GitVersion: "v1.36.3"}) })
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
+		kubetest.Answer(w, 200, apiversion.Info{GitVersion: "v1.36.3"})
+	})
 	mux.HandleFunc("GET /api/v1/namespaces/shop/services/{name}", func(w http.ResponseWriter, r *http.Request) { c.serveOne(w, "services", r.PathValue("name")) })
 	for resource, list := range map[string]metav1.TypeMeta{
 		"/api/v1/nodes":                            {APIVersion: "v1", Kind: "NodeList"},
@@ -287,21 +290,21 @@ func (c *wideCluster) handler() *http.ServeMux {
 		mux.HandleFunc("GET "+resource, c.serve(resource[strings.LastIndexByte(resource, '/')+1:], list))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuseAPI(w, 404, metav1.StatusReasonNotFound, r.URL.Path+" not found")
+		kubetest.Refuse(w, 404, metav1.StatusReasonNotFound, r.URL.Path+" not found")
 	})
 	return mux
 }
 
 func (c *wideCluster) serveOne(w http.ResponseWriter, resource, name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	for _, o := range c.kept[resource] {
 		if o.name == name {
-			answer(w, 200, o.text)
+			kubetest.Answer(w, 200, o.text)
 			return
 		}
 	}
-	refuseAPI(w, 404, metav1.StatusReasonNotFound, name+" not found")
+	kubetest.Refuse(w, 404, metav1.StatusReasonNotFound, name+" not found")
 }
 
 // serve lists a resource, or watches it.
@@ -309,15 +312,15 @@ func (c *wideCluster) serve(resource string, list metav1.TypeMeta) http.HandlerF
 	return func(w http.ResponseWriter, r *http.Request) {
 		selector, err := labels.Parse(r.FormValue("labelSelector"))
 		if err != nil {
-			refuseAPI(w, 400, metav1.StatusReasonBadRequest, err.Error())
+			kubetest.Refuse(w, 400, metav1.StatusReasonBadRequest, err.Error())
 			return
 		}
 		if r.FormValue("watch") == "true" {
-			c.serveWatch(w, r, resource)
+			c.ServeWatch(w, r, resource)
 			return
 		}
 		version, items := c.items(resource, selector)
-		answer(w, 200, struct {
+		kubetest.Answer(w, 200, struct {
 			metav1.TypeMeta
 			Metadata metav1.ListMeta   `json:"metadata"`
 			Items    []json.RawMessage `json:"items"`
@@ -327,13 +330,13 @@ func (c *wideCluster) serve(resource string, list metav1.TypeMeta) http.HandlerF
 
 // items are the objects of a resource that a selector selects, by name, and the version that they are of.
 func (c *wideCluster) items(resource string, selector labels.Selector) (version string, items []json.RawMessage) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	items = []json.RawMessage{}
 	for _, o := range slices.SortedFunc(maps.Values(c.kept[resource]), func(a, b keptObject) int { return strings.Compare(a.name, b.name) }) {
 		if selector.Matches(o.labels) {
 			items = append(items, o.text)
 		}
 	}
-	return c.version(), items
+	return c.Version(), items
 }

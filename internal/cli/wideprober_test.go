@@ -21,6 +21,7 @@ import (
 
 	"lapse/deploy"
 	"lapse/deploy/agent"
+	"lapse/internal/kube/kubetest"
 	"lapse/internal/record"
 	"lapse/internal/run/version"
 	"lapse/timeline"
@@ -269,7 +270,7 @@ func serveWideCluster(text string) error {
 		for _, p := range probers {
 			report.add(p)
 		}
-		answer(w, 200, report)
+		kubetest.Answer(w, 200, report)
 	})
 	mux.HandleFunc("POST /change", func(http.ResponseWriter, *http.Request) { go cluster.keepReplacing() })
 	api, err := net.Listen("tcp", "127.0.0.1:0")

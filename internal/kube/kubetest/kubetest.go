@@ -1,5 +1,6 @@
-// Package kubetest makes a [kube.Client] of client-go's clientset, most often of its fake one, for tests. The program
-// itself must not import it: it would link all that lapse/internal/kube avoids.
+// Package kubetest is Kubernetes for tests: a [kube.Client] of client-go's clientset, most often of its fake one, and
+// parts of an API server over HTTP. The program itself must not import it: it would link all that lapse/internal/kube
+// avoids.
 package kubetest
 
 import (
