@@ -73,6 +73,7 @@ var mayImport = map[string][]string{
 	"deploy/mkimage":             {},
 	"internal/preflight":         {"internal/hint", "internal/hint/input", "correlate/quantity"},
 	"internal/run/runtest":       {},
+	"internal/run/integration":   {},
 	"internal/run/facts":         {"timeline"},
 	"internal/run/source":        {"timeline", "internal/record", "loadgen", "internal/run/facts"},
 	"internal/run/version":       {},

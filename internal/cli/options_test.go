@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"lapse/internal/run/spec"
-
 	"github.com/spf13/cobra"
+
+	"lapse/internal/run/spec"
 )
 
 // What --baseline and --settle are where they are not given, and that a 0 that is given is one.

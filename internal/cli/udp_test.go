@@ -1,53 +1,24 @@
 package cli
 
 import (
-	"net"
-	"net/netip"
-	"sync"
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"lapse/internal/run/runtest"
 )
 
 // serveUDPEcho sends datagrams back, until the test ends, and returns where.
 func serveUDPEcho(t *testing.T) (addr string) {
 	t.Helper()
-	return serveUDP(t, func(datagram []byte) []byte { return datagram })
-}
-
-// serveUDP answers datagrams, until the test ends, and returns where. A nil answer is none.
-func serveUDP(t *testing.T, answer func(datagram []byte) []byte) (addr string) {
-	t.Helper()
-	return serveUDPAt(t, "127.0.0.1:0", answer)
-}
-
-func serveUDPAt(t *testing.T, at string, answer func(datagram []byte) []byte) (addr string) {
-	t.Helper()
-	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(at)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for buf := make([]byte, 65536); ; {
-			n, from, err := c.ReadFromUDPAddrPort(buf)
-			if err != nil {
-				return
-			}
-			if a := answer(buf[:n]); a != nil {
-				_, _ = c.WriteToUDPAddrPort(a, from)
-			}
-		}
-	})
-	t.Cleanup(func() { c.Close(); serving.Wait() })
-	return c.LocalAddr().String()
+	return runtest.ServeUDP(t, "127.0.0.1:0", func(datagram []byte) []byte { return datagram })
 }
 
 // serveDNS answers queries until the test ends, and returns where: of web.shop with 10.0.0.1 and 10.0.0.2, of
 // slow.shop not at all, of the rest that there is no such name.
 func serveDNS(t *testing.T) (addr string) {
 	t.Helper()
-	return serveUDP(t, func(query []byte) []byte {
+	return runtest.ServeUDP(t, "127.0.0.1:0", func(query []byte) []byte {
 		var m dnsmessage.Message
 		if err := m.Unpack(query); err != nil || len(m.Questions) != 1 {
 			t.Errorf("a query that is none: %v", err)

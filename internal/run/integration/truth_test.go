@@ -1,4 +1,4 @@
-package cli
+package integration
 
 import (
 	"bytes"
@@ -15,8 +15,10 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/truth"
 	"lapse/correlate/verdict"
+	"lapse/internal/cli"
 	"lapse/internal/layer"
 	"lapse/internal/report/schematest"
+	"lapse/internal/run/runtest"
 	"lapse/internal/run/saved"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
@@ -177,10 +179,10 @@ func measuredWith(t *testing.T, c faultserver.Config, meanwhile func(*faultserve
 		}
 	}()
 	var stdout bytes.Buffer
-	code := Main(t.Context(), append([]string{"lapse", "run", server.URL(), "--out=" + dir, "-o=json"}, args...), &stdout, t.Output())
+	code := cli.Main(t.Context(), append([]string{"lapse", "run", server.URL(), "--out=" + dir, "-o=json"}, args...), &stdout, t.Output())
 	close(ended)
 	<-over
-	waitFor(t, "the server's outages to end", func() bool { return len(server.Outages()) == refusals(c.Faults) })
+	runtest.WaitFor(t, "the server's outages to end", func() bool { return len(server.Outages()) == refusals(c.Faults) })
 	drift := (time.Since(c.T0) - time.Now().Round(0).Sub(c.T0.Round(0))).Abs()
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
@@ -426,7 +428,7 @@ func parseTimeline(t *testing.T, document []byte) *model.Timeline {
 func reported(t *testing.T, dir string) (document []byte, code int) {
 	t.Helper()
 	var stdout bytes.Buffer
-	code = Main(t.Context(), []string{"lapse", "report", dir, "-o=json"}, &stdout, t.Output())
+	code = cli.Main(t.Context(), []string{"lapse", "report", dir, "-o=json"}, &stdout, t.Output())
 	return stdout.Bytes(), code
 }
 

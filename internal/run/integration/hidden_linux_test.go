@@ -1,4 +1,4 @@
-package cli
+package integration
 
 import (
 	"fmt"
@@ -15,7 +15,9 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
+	"lapse/internal/cli"
 	"lapse/internal/layer"
+	"lapse/internal/run/runtest"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -39,7 +41,7 @@ func TestTruthOfDroppedSYNs(t *testing.T) {
 	patient, release := startHeld(t, servers[0].URL(), servers[1].URL(), servers[2].URL(), "--rate=40", "--target=new", "--baseline=0", "--timeout=15s", "--slow=500ms", "--fail-if=failed>0")
 	usual, releaseToo := startHeld(t, servers[3].URL(), "--rate=100", "--baseline=0")
 	for _, s := range servers {
-		waitFor(t, "10 answers", func() bool { return s.Answered() >= 10 })
+		runtest.WaitFor(t, "10 answers", func() bool { return s.Answered() >= 10 })
 	}
 	dropped := strings.NewReplacer("ALL", fmt.Sprintf("{%d,%d,%d,%d}", port(0), port(1), port(2), port(3)),
 		"LATER", fmt.Sprintf("{%d,%d}", port(1), port(2)), "LAST", fmt.Sprint(port(2)),
@@ -54,7 +56,7 @@ func TestTruthOfDroppedSYNs(t *testing.T) {
 		}
 	}`)
 	from := nft(t, dropped)
-	waitFor(t, "connections to be met", func() bool {
+	runtest.WaitFor(t, "connections to be met", func() bool {
 		return min(elements(t, "one", port(0)), elements(t, "one", port(1)), elements(t, "one", port(2)), elements(t, "one", port(3))) >= 5
 	})
 	to := nft(t, "insert rule inet test in tcp flags & (syn|ack) == syn tcp dport . tcp sport != @one accept")
@@ -63,7 +65,7 @@ func TestTruthOfDroppedSYNs(t *testing.T) {
 		after[i] = s.Answered() + 10
 	}
 	for i, s := range servers {
-		waitFor(t, "10 answers more", func() bool { return s.Answered() >= after[i] })
+		runtest.WaitFor(t, "10 answers more", func() bool { return s.Answered() >= after[i] })
 	}
 	release()
 	releaseToo()
@@ -131,7 +133,7 @@ func TestTruthOfAVanishedPeer(t *testing.T) {
 	})
 	const kept = 5
 	p, release := startHeld(t, url, "--rate=100", "--baseline=0", "--timeout=300ms", fmt.Sprint("--connections=", kept))
-	waitFor(t, "a second of requests", func() bool { tl := p.peek(); return tl != nil && tl.Verdict.Sent >= 60 })
+	runtest.WaitFor(t, "a second of requests", func() bool { tl := p.peek(); return tl != nil && tl.Verdict.Sent >= 60 })
 	const vanish = `table inet test {
 		set young { type inet_service; flags dynamic; size 65535; }
 		chain in { type filter hook input priority 0;
@@ -142,7 +144,7 @@ func TestTruthOfAVanishedPeer(t *testing.T) {
 	}`
 	gone := nft(t, vanish)
 	dead := int(open.Load()) + 1 // one new connection may stand at this moment
-	waitFor(t, "each connection that was kept to fail", func() bool {
+	runtest.WaitFor(t, "each connection that was kept to fail", func() bool {
 		tl := p.peek()
 		return tl != nil && slices.ContainsFunc(tl.Targets, func(t model.Target) bool { return t.Kind == timeline.Reused && t.Failed >= kept })
 	})
@@ -225,17 +227,17 @@ func TestTruthOfABrokenNameServer(t *testing.T) {
 	})
 	server := startServer(t)
 	p, release := startHeld(t, fmt.Sprintf("http://web.test:%d/", server.Addr().Port()), "--rate=100", "--baseline=0", "--timeout=300ms", "--join=100ms")
-	waitFor(t, "50 answers", func() bool { return server.Answered() >= 50 })
+	runtest.WaitFor(t, "50 answers", func() bool { return server.Answered() >= 50 })
 	var spans []faultserver.Span
 	for _, name := range []string{"NXDOMAIN", "SERVFAIL", "silence", "silence about AAAA"} {
 		m := modes[name]
 		from := time.Now()
 		now.Store(&m)
-		waitFor(t, "5 failures", func() bool { return p.failedSince(from) >= 5 })
+		runtest.WaitFor(t, "5 failures", func() bool { return p.failedSince(from) >= 5 })
 		now.Store(&mode{})
 		spans = append(spans, faultserver.Span{From: time.Duration(from.UnixNano()), To: time.Duration(time.Now().UnixNano())})
 		well := server.Answered() + 50
-		waitFor(t, "50 answers more", func() bool { return server.Answered() >= well })
+		runtest.WaitFor(t, "50 answers more", func() bool { return server.Answered() >= well })
 	}
 	release()
 	s := p.ended(t, verdict.ExitPassed, verdict.ExitInconclusive)
@@ -284,12 +286,12 @@ func TestTruthOfAProberOutOfFileDescriptors(t *testing.T) {
 	server := startServer(t)
 	port := server.Addr().Port()
 	p, release := startHeld(t, fmt.Sprintf("http://web.test:%d/", port), server.URL(), "--rate=100", "--baseline=0", "--timeout=5s", "--fail-if=failed>0") // 5 s: longer than this machine stands still
-	waitFor(t, "the command to run, and 100 answers", func() bool { return p.wraps() && server.Answered() >= 100 })
+	runtest.WaitFor(t, "the command to run, and 100 answers", func() bool { return p.wraps() && server.Answered() >= 100 })
 	var before unix.Rlimit
 	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: 4096}, &before); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "30 requests that met it", func() bool { return p.met(timeline.Local, 30) })
+	runtest.WaitFor(t, "30 requests that met it", func() bool { return p.met(timeline.Local, 30) })
 	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1024, Max: 4096}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -314,9 +316,9 @@ func TestTruthOfAProberOutOfPorts(t *testing.T) {
 	shell(t, fmt.Sprintf("ip addr add 10.77.0.1/32 dev lo; echo %d %d >/proc/sys/net/ipv4/ip_local_port_range", low, high))
 	url := serveAt(t, "10.77.0.1:8080", nil)
 	p, release := startHeld(t, url, "--rate=100", "--baseline=0", "--timeout=5s", "--fail-if=failed>0") // as above
-	waitFor(t, "some requests", func() bool { tl := p.peek(); return tl != nil && tl.Verdict.Sent >= 60 })
+	runtest.WaitFor(t, "some requests", func() bool { tl := p.peek(); return tl != nil && tl.Verdict.Sent >= 60 })
 	var taken []net.Conn
-	for end := time.Now().Add(patience); time.Now().Before(end) && !p.met(timeline.Local, 30); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(runtest.Patience); time.Now().Before(end) && !p.met(timeline.Local, 30); time.Sleep(time.Millisecond) {
 		for c, err := net.Dial("tcp", "10.77.0.1:8080"); err == nil; c, err = net.Dial("tcp", "10.77.0.1:8080") { // those that were in use become free
 			taken = append(taken, c)
 		}
@@ -365,7 +367,7 @@ func (s *savedRun) checkOwnFault(t *testing.T) {
 		}
 	}
 	var table strings.Builder
-	if code := Main(t.Context(), []string{"lapse", "report", s.dir}, &table, t.Output()); code != verdict.ExitInconclusive || !strings.Contains(table.String(), "no data") {
+	if code := cli.Main(t.Context(), []string{"lapse", "report", s.dir}, &table, t.Output()); code != verdict.ExitInconclusive || !strings.Contains(table.String(), "no data") {
 		t.Errorf("exit code %d, and the table draws no time without data:\n%s", code, table.String())
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package integration
 
 import (
 	"bytes"
@@ -10,7 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"lapse/internal/cli"
 	"lapse/internal/layer"
+	"lapse/internal/run/runtest"
 	"lapse/internal/run/saved"
 )
 
@@ -28,9 +30,9 @@ func TestTheResultIsOnDiskBeforeAnybodyReadsIt(t *testing.T) {
 			terminal := newUnreadTerminal()
 			exited := make(chan int, 1)
 			go func() {
-				exited <- Main(t.Context(), append([]string{"lapse", "run", server.URL, "--rate=20", "--baseline=0s", "--out=" + dir}, args...), terminal, terminal)
+				exited <- cli.Main(t.Context(), append([]string{"lapse", "run", server.URL, "--rate=20", "--baseline=0s", "--out=" + dir}, args...), terminal, terminal)
 			}()
-			waitFor(t, "timeline.json", func() bool { _, err := os.Stat(filepath.Join(dir, saved.TimelineFile)); return err == nil })
+			runtest.WaitFor(t, "timeline.json", func() bool { _, err := os.Stat(filepath.Join(dir, saved.TimelineFile)); return err == nil })
 			select {
 			case code := <-exited:
 				t.Errorf("it ended with exit code %d before its result was read", code)
@@ -85,7 +87,7 @@ func TestWhatIsRemovedInMidRunIsNotSaidToBeOnDisk(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			remove := "cd " + dir + " && " + strings.Replace(test.remove, "rm -r .", "rm -r "+dir, 1)
 			var out, errOut bytes.Buffer
-			code := Main(t.Context(), []string{"lapse", "run", server.URL, "--rate=20", "--baseline=0s", "--settle=10ms", "--out=" + dir, "--", "sh", "-c", remove}, &out, &errOut)
+			code := cli.Main(t.Context(), []string{"lapse", "run", server.URL, "--rate=20", "--baseline=0s", "--settle=10ms", "--out=" + dir, "--", "sh", "-c", remove}, &out, &errOut)
 			// 4: the run is too short for a busy machine
 			if code != 1 && code != 4 || !strings.Contains(errOut.String(), "was removed or replaced while it was written") {
 				t.Errorf("exit code %d, printed:\n%s%s", code, &out, &errOut)

@@ -1,4 +1,4 @@
-package cli
+package integration
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"lapse/correlate/verdict"
 	"lapse/internal/layer"
+	"lapse/internal/run/runtest"
 	"lapse/timeline"
 )
 
@@ -28,21 +29,21 @@ func TestTruthOfAStaleUDPTranslation(t *testing.T) {
 	}
 	shell(t, "ip addr add 10.77.0.1/32 dev lo; ip addr add 10.77.0.2/32 dev lo; ip route add 10.77.0.9/32 dev lo src 10.77.0.2")
 	for _, pod := range []string{"10.77.0.1:7", "10.77.0.2:7"} {
-		serveUDPAt(t, pod, func(datagram []byte) []byte { return datagram })
+		runtest.ServeUDP(t, pod, func(datagram []byte) []byte { return datagram })
 	}
 	const nat = "table inet nat { chain out { type nat hook output priority -100; ip daddr 10.77.0.9 udp dport 7 dnat ip to %s\n}\n}"
 	nft(t, fmt.Sprintf(nat, "numgen random mod 2 map { 0 : 10.77.0.1, 1 : 10.77.0.2 }"))
 	p, release := startHeld(t, "udp://10.77.0.9:7", "--echo=ping {id}", "--rate=100", "--baseline=0", "--timeout=200ms", "--connections=8")
-	waitFor(t, "two seconds of requests", func() bool { return p.met(timeline.OK, 200) })
+	runtest.WaitFor(t, "two seconds of requests", func() bool { return p.met(timeline.OK, 200) })
 	gone := nft(t, "table inet test { chain in { type filter hook input priority 0; ip daddr 10.77.0.1 udp dport 7 drop\n}\n}\ndelete table inet nat\n"+fmt.Sprintf(nat, "10.77.0.2"))
 	silent := p.count(timeline.Reused, timeline.TimeoutResponse)
-	waitFor(t, "50 more answers, and 50 requests without one", func() bool {
+	runtest.WaitFor(t, "50 more answers, and 50 requests without one", func() bool {
 		return p.count(timeline.New, timeline.OK) >= 300 && p.count(timeline.Reused, timeline.TimeoutResponse) >= silent+50
 	})
 	shell(t, "conntrack -D -p udp --orig-dst 10.77.0.9")
 	removed := time.Duration(time.Now().UnixNano())
 	sent := p.count(timeline.Reused, timeline.OK)
-	waitFor(t, "100 more answers", func() bool { return p.count(timeline.Reused, timeline.OK) >= sent+100 })
+	runtest.WaitFor(t, "100 more answers", func() bool { return p.count(timeline.Reused, timeline.OK) >= sent+100 })
 	release()
 	s := p.ended(t, verdict.ExitPassed, verdict.ExitInconclusive)
 	from, to, well := s.place(gone).From, s.place(gone).To, removed-time.Duration(s.tl.T0.UnixNano())
@@ -108,7 +109,7 @@ func TestTruthOfASocketConnectedToItself(t *testing.T) {
 	}
 	shell(t, "echo 40000 40003 >/proc/sys/net/ipv4/ip_local_port_range")
 	p, release := startHeld(t, "udp://127.0.0.1:40000", "--echo=ping", "--rate=100", "--baseline=0", "--connections=1")
-	waitFor(t, "20 refusals of each target", func() bool { return p.all(2, 20, timeline.Refused) })
+	runtest.WaitFor(t, "20 refusals of each target", func() bool { return p.all(2, 20, timeline.Refused) })
 	release()
 	s := p.robbed(t, verdict.ExitPassed, verdict.ExitInconclusive)
 	for _, target := range s.judged() {
@@ -132,7 +133,7 @@ func TestTruthOfAnIPv6ServerFromAMachineWithoutIPv6(t *testing.T) {
 			args = append(args, "--echo=ping {id}")
 		}
 		p, release := startHeld(t, args...)
-		waitFor(t, "20 failures of each target", func() bool { return p.all(2, 20, timeline.Unreachable) })
+		runtest.WaitFor(t, "20 failures of each target", func() bool { return p.all(2, 20, timeline.Unreachable) })
 		release()
 		s := p.ended(t, verdict.ExitPassed, verdict.ExitInconclusive)
 		stops := s.stops()
@@ -168,7 +169,7 @@ func TestTruthOfANameWithFiftyAddresses(t *testing.T) {
 	serveAt(t, "10.77.0.50:8081", nil)
 	nft(t, "table inet test { chain in { type filter hook input priority 0; ip daddr 10.77.1.0/24 drop\n}\n}")
 	p, release := startHeld(t, "http://refusing.test:8080/", "tcp://refusing.test:8081", "--rate=10", "--baseline=0", "--timeout=10s")
-	waitFor(t, "10 answers of each target", func() bool { return p.all(3, 10, timeline.OK) })
+	runtest.WaitFor(t, "10 answers of each target", func() bool { return p.all(3, 10, timeline.OK) })
 	release()
 	well := p.ended(t, verdict.ExitPassed, verdict.ExitInconclusive)
 	for _, target := range well.judged() {
@@ -178,7 +179,7 @@ func TestTruthOfANameWithFiftyAddresses(t *testing.T) {
 	}
 	timeouts := []timeline.Class{timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot}
 	p, release = startHeld(t, "http://silent.test:8080/", "tcp://silent.test:8081", "udp://silent.test:7", "--echo=ping", "--rate=20", "--baseline=0", "--timeout=300ms")
-	waitFor(t, "10 requests without an answer of each target, and one that is not our own fault", func() bool { // ours: the prober was stopped when its time was over
+	runtest.WaitFor(t, "10 requests without an answer of each target, and one that is not our own fault", func() bool { // ours: the prober was stopped when its time was over
 		return p.all(6, 10, append(timeouts, timeline.Local)...) && p.all(6, 1, timeouts...)
 	})
 	release()

@@ -1,4 +1,4 @@
-package cli
+package integration
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/internal/layer"
+	"lapse/internal/run/runtest"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -24,15 +25,15 @@ func TestTruthOfAStoppedProber(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, faultserver.Fault{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond})
 	p, release := startHeld(t, server.URL(), "--rate=200", "--baseline=0", "--fail-if=failed>0")
-	waitFor(t, "200 answers", func() bool { return server.Answered() >= 200 })
+	runtest.WaitFor(t, "200 answers", func() bool { return server.Answered() >= 200 })
 	p.signal(t, syscall.SIGSTOP)
-	waitFor(t, "the prober to stop", func() bool { return stopped(t, p.cmd.Process.Pid) })
+	runtest.WaitFor(t, "the prober to stop", func() bool { return stopped(t, p.cmd.Process.Pid) })
 	from := time.Now()
 	time.Sleep(1500 * time.Millisecond) // how long it is stopped is the scenario
 	to := time.Now()
 	p.signal(t, syscall.SIGCONT)
 	resumed := server.Answered()
-	waitFor(t, "answers after the stop", func() bool { return server.Answered() >= resumed+100 })
+	runtest.WaitFor(t, "answers after the stop", func() bool { return server.Answered() >= resumed+100 })
 	release()
 	code := p.wait(t)
 	if err := server.Close(); err != nil {

@@ -1,4 +1,4 @@
-package cli
+package integration
 
 import (
 	"errors"
@@ -15,6 +15,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/internal/layer"
+	"lapse/internal/run/runtest"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
@@ -134,7 +135,7 @@ func TestTruthOfAStarvedProber(t *testing.T) {
 	group, ourselves := cpuGroup(t, 3*time.Millisecond), watchOurselves(t)
 	server := startServer(t)
 	p, release := startHeld(t, server.URL(), "--rate=200", "--baseline=0", "--timeout=400ms", "--fail-if=failed>0")
-	waitFor(t, "200 answers", func() bool { return server.Answered() >= 200 })
+	runtest.WaitFor(t, "200 answers", func() bool { return server.Answered() >= 200 })
 	joinGroup(t, group, p.cmd.Process.Pid)
 	time.Sleep(1500 * time.Millisecond) // how long it starves is the scenario
 	leave(t, group, p.cmd.Process.Pid)
@@ -175,7 +176,7 @@ func TestTruthOfAStallSeenByAStarvedProber(t *testing.T) {
 	}
 	const interval = 10 * time.Millisecond
 	p, release := startHeld(t, server.URL(), "--rate=100", "--baseline=0", "--timeout=400ms", "--fail-if=failed>0")
-	waitFor(t, "20 answers", func() bool { return server.Answered() >= 20 })
+	runtest.WaitFor(t, "20 answers", func() bool { return server.Answered() >= 20 })
 	joinGroup(t, group, p.cmd.Process.Pid)
 	answer := server.Stall()
 	from := time.Since(t0)

@@ -1,4 +1,4 @@
-package cli
+package integration
 
 import (
 	"net"
@@ -13,7 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lapse/correlate/verdict"
+	"lapse/internal/cli"
 	"lapse/internal/layer"
+	"lapse/internal/run/runtest"
 	"lapse/timeline"
 )
 
@@ -45,9 +47,9 @@ func TestTruthOfANameWithAnAddressOutOfReach(t *testing.T) {
 	names(t, "10.77.0.1 one.test two.test", "2001:db8::1 one.test", "10.99.0.1 two.test")
 	serveAt(t, "10.77.0.1:8080", nil)
 	p, release := startHeld(t, "http://one.test:8080/", "http://two.test:8080/", "--rate=100", "--baseline=0", "--timeout=10s", "--fail-if=failed>0")
-	waitFor(t, "some requests", func() bool { tl := p.peek(); return tl != nil && tl.Verdict.Sent >= 100 })
+	runtest.WaitFor(t, "some requests", func() bool { tl := p.peek(); return tl != nil && tl.Verdict.Sent >= 100 })
 	refusing := nft(t, "table inet test { chain in { type filter hook input priority 0; tcp dport 8080 reject with tcp reset\n}\n}")
-	waitFor(t, "5 refusals of each target", func() bool { return p.all(4, 5, timeline.Refused) })
+	runtest.WaitFor(t, "5 refusals of each target", func() bool { return p.all(4, 5, timeline.Refused) })
 	nft(t, "delete table inet test")
 	release()
 	s := p.ended(t, verdict.ExitGateFailed)
@@ -85,7 +87,7 @@ func TestTruthOfAPatienceThatIsNotShared(t *testing.T) {
 		}
 	}`)
 	p, release := startHeld(t, "http://web.test:8080/", "--rate=20", "--target=new", "--baseline=0", "--timeout=1900ms")
-	waitFor(t, "10 answers", func() bool { return p.met(timeline.OK, 10) })
+	runtest.WaitFor(t, "10 answers", func() bool { return p.met(timeline.OK, 10) })
 	release()
 	s := p.robbed(t, verdict.ExitPassed, verdict.ExitInconclusive)
 	slow := 0
@@ -114,7 +116,7 @@ func TestTruthOfADeadAddressBeforeAGoodOne(t *testing.T) {
 	serveAt(t, "10.77.0.1:8080", nil)
 	nft(t, "table inet test { chain in { type filter hook input priority 0; ip daddr 10.77.0.9 tcp dport 8080 drop\n}\n}")
 	p, release := startHeld(t, "http://web.test:8080/", "--rate=100", "--target=new", "--baseline=0", "--timeout=400ms")
-	waitFor(t, "good answers, and none for want of ports", func() bool { return p.met(timeline.OK, 10) && p.met(timeline.Local, 10) })
+	runtest.WaitFor(t, "good answers, and none for want of ports", func() bool { return p.met(timeline.OK, 10) && p.met(timeline.Local, 10) })
 	release()
 	s := p.robbed(t, verdict.ExitPassed, verdict.ExitInconclusive)
 
@@ -134,7 +136,7 @@ func TestTruthOfADeadAddressBeforeAGoodOne(t *testing.T) {
 		t.Errorf("%+v for %v", got, target.Classes)
 	}
 	var table strings.Builder
-	Main(t.Context(), []string{"lapse", "report", s.dir}, &table, t.Output())
+	cli.Main(t.Context(), []string{"lapse", "report", s.dir}, &table, t.Output())
 	if words := strings.Join(strings.Fields(table.String()), " "); !strings.Contains(words, "10.77.0.9 failed (timeout_connect) before another address answered, for ") {
 		t.Errorf("the table does not name the dead address:\n%s", table.String())
 	}
@@ -154,10 +156,10 @@ func TestTruthOfANameServerOutOfReach(t *testing.T) {
 	server := startServer(t)
 	_, port, _ := net.SplitHostPort(server.Addr().String())
 	p, release := startHeld(t, "http://web.test.:"+port+"/", "--rate=200", "--target=new", "--baseline=0", "--fail-if=failed>0")
-	waitFor(t, "50 answers", func() bool { return server.Answered() >= 50 })
+	runtest.WaitFor(t, "50 answers", func() bool { return server.Answered() >= 50 })
 	refused := time.Now()
 	nft(t, "table inet test { chain in { type filter hook input priority 0; udp dport 53 reject\n}\n}")
-	waitFor(t, "20 failures", func() bool { return p.failedSince(refused) >= 20 })
+	runtest.WaitFor(t, "20 failures", func() bool { return p.failedSince(refused) >= 20 })
 	nft(t, "delete table inet test")
 	release()
 	s := p.ended(t, verdict.ExitGateFailed)

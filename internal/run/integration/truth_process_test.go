@@ -1,4 +1,4 @@
-package cli
+package integration
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/internal/layer"
+	"lapse/internal/run/runtest"
 	"lapse/internal/run/saved"
 	"lapse/loadgen/faultserver"
 	"lapse/timeline"
@@ -146,9 +147,9 @@ func TestTruthOfASecondSIGINT(t *testing.T) {
 			t.Parallel()
 			p, scratch := startWrapping(t, test.manner, "--settle=10m")
 			p.signal(t, syscall.SIGINT)
-			waitFor(t, "the command to be signalled", func() bool { return read(t, scratch, "signals") != "" })
+			runtest.WaitFor(t, "the command to be signalled", func() bool { return read(t, scratch, "signals") != "" })
 			if test.second != nil {
-				waitFor(t, "the second moment", func() bool { return test.second(p) })
+				runtest.WaitFor(t, "the second moment", func() bool { return test.second(p) })
 			}
 			p.signal(t, syscall.SIGINT)
 			s := p.ended(t, verdict.ExitAborted)
@@ -159,7 +160,7 @@ func TestTruthOfASecondSIGINT(t *testing.T) {
 				t.Errorf("phases %v, want %v", got, test.phases)
 			}
 			pid := strings.TrimSpace(read(t, scratch, "pid"))
-			waitFor(t, "the command's end", func() bool { return exec.Command("kill", "-0", pid).Run() != nil })
+			runtest.WaitFor(t, "the command's end", func() bool { return exec.Command("kill", "-0", pid).Run() != nil })
 		})
 	}
 }
@@ -171,7 +172,7 @@ func startWrapping(t *testing.T, manner string, args ...string) (p *process, scr
 	scratch = t.TempDir()
 	args = append(args, "--rate=100", "--baseline=200ms", "--", "sh", "-c", childScript, "child", scratch, manner)
 	p = startProcess(t, startServer(t), args...)
-	waitFor(t, "the command to run", func() bool { return read(t, scratch, "pid") != "" })
+	runtest.WaitFor(t, "the command to run", func() bool { return read(t, scratch, "pid") != "" })
 	return p, scratch
 }
 
@@ -269,7 +270,7 @@ func (p *process) wait(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-p.exited:
-	case <-time.After(patience):
+	case <-time.After(runtest.Patience):
 		t.Fatal("the run does not end")
 	}
 	return p.cmd.ProcessState.ExitCode()
@@ -341,7 +342,7 @@ func read(t *testing.T, dir, name string) string {
 // await waits until something is done while Lapse runs.
 func (p *process) await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	waitFor(t, what, func() bool {
+	runtest.WaitFor(t, what, func() bool {
 		select {
 		case <-p.exited:
 			t.Fatalf("lapse has ended, waiting for %s: %v\n%s", what, p.cmd.ProcessState, p.stdout.String())
@@ -349,13 +350,4 @@ func (p *process) await(t *testing.T, what string, done func() bool) {
 		}
 		return done()
 	})
-}
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waiting for %s", what)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package cli
+package integration
 
 import (
 	"bytes"
@@ -10,14 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"lapse/internal/cli"
 	"lapse/internal/layer"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/runtest"
-
-	"golang.org/x/sys/unix"
 )
 
-// smallDisk mounts a disk with so much room, which goes with the namespace the test is alone in.
+// smallDisk mounts a disk of a size, which goes with the namespace that the test is alone in.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,7 +53,7 @@ func TestRunOnAFullDiskLeavesNothing(t *testing.T) {
 	fill(t, disk)
 	dir := filepath.Join(disk, "run")
 	var stdout, stderr bytes.Buffer
-	code := Main(t.Context(), []string{"lapse", "run", "http://127.0.0.1:1/", "--duration", "100ms", "--out", dir}, &stdout, &stderr)
+	code := cli.Main(t.Context(), []string{"lapse", "run", "http://127.0.0.1:1/", "--duration", "100ms", "--out", dir}, &stdout, &stderr)
 	if code != exit.Usage || !strings.Contains(stderr.String(), "no space left on device") || !strings.Contains(stderr.String(), "hint: give another --out") {
 		t.Errorf("code %d, stderr %q", code, stderr.String())
 	}
@@ -84,7 +85,7 @@ func TestFullDiskHidesNoVerdict(t *testing.T) {
 		args = append(args, "--", "sh", "-c", "cat /dev/zero >"+disk+"/full; head -c 20000 /dev/urandom | base64")
 		var stdout bytes.Buffer
 		var stderr runtest.Buffer // as with a file, progress and log come from two goroutines
-		code := Main(t.Context(), args, &stdout, &stderr)
+		code := cli.Main(t.Context(), args, &stdout, &stderr)
 		if !slices.Contains(c.codes, code) {
 			t.Errorf("%s: code %d, want one of %v", c.name, code, c.codes)
 		}
