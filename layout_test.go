@@ -74,6 +74,7 @@ var mayImport = map[string][]string{
 	"internal/preflight":         {"internal/hint", "internal/hint/input", "correlate/quantity"},
 	"internal/run/runtest":       {},
 	"internal/run/integration":   {},
+	"internal/run/wide":          {},
 	"internal/run/facts":         {"timeline"},
 	"internal/run/source":        {"timeline", "internal/record", "loadgen", "internal/run/facts"},
 	"internal/run/version":       {},

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,6 +66,18 @@ func runFlags(o *spec.Options, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	addFlags(f, runTable(o))
+}
+
+// Options returns the options of `lapse run` with flags, which are not yet checked.
+func Options(flags ...string) (*spec.Options, error) {
+	var o spec.Options
+	cmd := &cobra.Command{}
+	runFlags(&o, cmd)
+	if err := cmd.ParseFlags(flags); err != nil {
+		return nil, err
+	}
+	o.Env, o.Given = spec.EnvOf(os.Environ()), given(cmd.Flags())
+	return &o, nil
 }
 
 func addFlags(f *pflag.FlagSet, flags []runFlag) {

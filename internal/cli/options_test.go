@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"lapse/internal/run/spec"
 )
@@ -84,15 +81,12 @@ func TestDirectRateOfZeroIsNone(t *testing.T) {
 	}
 }
 
-// parsed are the options of a `lapse run` with these flags, unchecked.
+// parsed returns the options of a `lapse run` with flags, unchecked.
 func parsed(t *testing.T, flags ...string) *spec.Options {
 	t.Helper()
-	var o spec.Options
-	cmd := &cobra.Command{}
-	runFlags(&o, cmd)
-	if err := cmd.ParseFlags(flags); err != nil {
+	o, err := Options(flags...)
+	if err != nil {
 		t.Fatal(err)
 	}
-	o.Env, o.Given = spec.EnvOf(os.Environ()), given(cmd.Flags())
-	return &o
+	return o
 }

@@ -44,8 +44,8 @@ const coordinatorSlack = 15 * time.Minute
 func runCoordinator(ctx context.Context, b *bench, page *page, s *settings) error {
 	length := s.coordinator.String()
 	timeout := (s.coordinator + coordinatorSlack).String()
-	lines, err := b.goBench(ctx, "Coordinator", "-benchtime", "1x", "-timeout", timeout, "./internal/cli", "-wide.for",
-		length)
+	lines, err := b.goBench(ctx, "Coordinator", "./internal/run/wide",
+		"-benchtime", "1x", "-timeout", timeout, "-wide.for", length)
 	if err != nil {
 		return err
 	}

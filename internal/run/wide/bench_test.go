@@ -1,4 +1,4 @@
-package cli
+package wide
 
 import (
 	"bufio"
@@ -25,17 +25,18 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
 	"lapse/correlate/model"
 	"lapse/dashboard/gestures"
 	"lapse/deploy"
 	"lapse/deploy/agent"
+	"lapse/internal/cli"
 	"lapse/internal/kube/kubetest"
 	"lapse/internal/record"
 	"lapse/internal/report"
 	"lapse/internal/run"
+	"lapse/internal/run/runtest"
 	"lapse/internal/run/spec"
 	"lapse/timeline"
 )
@@ -52,7 +53,7 @@ var (
 // real time. That is following 100 recordings over mutual TLS, comparing 100 clocks, watching, probing endpoints
 // directly, judging, recording, and being followed by a workstation.
 //
-//	go test ./internal/cli -run '^$' -bench Coordinator -benchtime 1x -timeout 20m
+//	go test ./internal/run/wide -run '^$' -bench Coordinator -benchtime 1x -timeout 20m
 //
 // cores, MiB and s-behind are of the time in which nobody looks; then a browser opens the page on the same machine.
 // s-behind is how old the newest of the requests is that the judgement counts, and s-recorded that of those that have
@@ -98,13 +99,10 @@ type wideRun struct {
 // wideJob is the Pod of the run's Job, and the keys of its probers, as `lapse run -A --from all` makes them.
 func wideJob(t testing.TB, plan widePlan) (corev1.Container, deploy.Objects, agent.KeyPair) {
 	t.Helper()
-	var o spec.Options
-	cmd := &cobra.Command{}
-	runFlags(&o, cmd)
-	if err := cmd.ParseFlags([]string{"-A", "--from=all", "--duration=1h", "--image=lapse", "--no-preflight", "--total-rate=1000"}); err != nil {
+	o, err := cli.Options("-A", "--from=all", "--duration=1h", "--image=lapse", "--no-preflight", "--total-rate=1000")
+	if err != nil {
 		t.Fatal(err)
 	}
-	o.Given = given(cmd.Flags())
 	if err := o.Check(nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +112,7 @@ func wideJob(t testing.TB, plan widePlan) (corev1.Container, deploy.Objects, age
 	}
 	o.Rate = o.TotalRate / float64(2*plan.Services)
 	o.DirectRate = o.Rate
-	config := run.JobConfig(&o, "shop")
-	var err error
+	config := run.JobConfig(o, "shop")
 	if config.Keys, err = deploy.NewKeys(time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +438,7 @@ func (w *wideRun) lookAgain() {
 // lookAt opens a page, scrolls, pans and zooms, and notes the figures under names that begin so.
 func (w *wideRun) lookAt(url, name string) {
 	w.t.Helper()
-	tab := openTab(w.t, "about:blank")
+	tab := openTab(w.t)
 	number := func(expression string) float64 {
 		n, err := chromedp.Run(tab, chromedp.Evaluate[float64](expression, chromedp.EvalAwaitPromise))
 		if err != nil {
@@ -459,6 +456,22 @@ func (w *wideRun) lookAt(url, name string) {
 	w.figures[name+"pan-fps"] = frames(gestures.Pan)
 	w.figures[name+"zoom-fps"] = frames(gestures.Zoom)
 	w.figures[name+"MB-page-heap"] = number(gestures.Heap)
+}
+
+// openTab opens a tab in a browser of its own, until the test ends.
+func openTab(t testing.TB) context.Context {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("the page is measured in a real browser: %v\nhint: apt-get install chromium", err)
+	}
+	allocator, cancel := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.WSURLReadTimeout(runtest.Patience))...)
+	t.Cleanup(cancel)
+	tab, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	return tab
 }
 
 // finish ends the run, takes the result as the workstation would, and holds it against what the probers made.
