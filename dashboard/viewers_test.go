@@ -1,4 +1,4 @@
-package cli
+package dashboard_test
 
 import (
 	"bufio"
@@ -17,18 +17,21 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"lapse/internal/cli"
 	"lapse/internal/record"
 	"lapse/internal/run/saved"
+	"lapse/loadgen/faultserver"
 )
 
 // BenchmarkRunWithViewers measures what looking on costs the measurement: a run of 10 s at 2000 requests per second
 // without viewers, and with 50, of which 10 never read; and with as many at a tenth of the rate, for the bytes each
 // viewer takes.
 //
-//	go test ./internal/cli -run '^$' -bench RunWithViewers -benchtime 3x
+//	go test ./dashboard -run '^$' -bench RunWithViewers -benchtime 3x
 //
 // The server is in the same process, so compare the lines with each other only.
 func BenchmarkRunWithViewers(b *testing.B) {
+	faultserver.Prioritize()
 	for _, test := range []struct{ perSecond, viewers, silent int }{{2000, 0, 0}, {2000, 50, 10}, {200, 50, 10}} {
 		b.Run(fmt.Sprintf("rate=%d/viewers=%d", test.perSecond, test.viewers), func(b *testing.B) {
 			server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -61,7 +64,7 @@ func runWithPage(b *testing.B, open func(page string), args ...string) {
 	exited := make(chan int, 1)
 	go func() {
 		defer stderr.Close()
-		exited <- Main(b.Context(), append([]string{"lapse"}, args...), io.Discard, stderr)
+		exited <- cli.Main(b.Context(), append([]string{"lapse"}, args...), io.Discard, stderr)
 	}()
 	lines := bufio.NewScanner(talk)
 	for lines.Scan() {

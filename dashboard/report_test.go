@@ -1,4 +1,4 @@
-package cli
+package dashboard_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/chromedp/cdproto/log"
@@ -19,6 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"lapse/correlate/model"
+	"lapse/internal/cli"
 	"lapse/internal/layer"
 	"lapse/internal/report"
 	"lapse/internal/run/saved"
@@ -35,15 +37,15 @@ func TestSavedReportOpensFromAFileAndAsksNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := Main(t.Context(), []string{"lapse", "report", dir, "-o", "html"}, file, t.Output())
+	code := cli.Main(t.Context(), []string{"lapse", "report", dir, "-o", "html"}, file, t.Output())
 	if err := file.Close(); err != nil || code == 1 || code == 2 {
 		t.Fatalf("lapse report: exit code %d, %v", code, err)
 	}
 
-	tab := openTab(t, "about:blank")
+	page := newTab(t, "about:blank")
 	var mu sync.Mutex
 	var asked, wrong []string
-	if err := chromedp.Listen(tab, func(event any) {
+	if err := chromedp.Listen(page.ctx, func(event any) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch e := event.(type) {
@@ -59,20 +61,15 @@ func TestSavedReportOpensFromAFileAndAsksNobody(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := chromedp.Do(tab, chromedp.Navigate("file://"+saved)); err != nil {
-		t.Fatal(err)
-	}
-	until(t, tab, incidentShown)
-	until(t, tab, openIncidents)
-	shown, err := chromedp.Run(tab, chromedp.Evaluate[[]string](`[...document.querySelectorAll('[data-testid="window-row"]')].map((row) => row.dataset.windowId)`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page.run(chromedp.Navigate("file://" + saved))
+	page.see(incident)
+	page.until("shows the windows of every incident", openIncidents)
+	shown := eval[[]string](page, `[...document.querySelectorAll('[data-testid="window-row"]')].map((row) => row.dataset.windowId)`)
 	slices.Sort(shown)
 	if want := windowIDs(t, dir); !slices.Equal(shown, want) {
 		t.Errorf("the page shows the windows %q, timeline.json has %q", shown, want)
 	}
-	until(t, tab, `document.querySelector('[data-testid="live"][data-live="false"]')`)
+	page.see(ended)
 	mu.Lock()
 	defer mu.Unlock()
 	asked = slices.DeleteFunc(asked, func(url string) bool { return url == "file://"+saved || strings.HasPrefix(url, "data:") })
@@ -81,25 +78,32 @@ func TestSavedReportOpensFromAFileAndAsksNobody(t *testing.T) {
 	}
 }
 
+// openIncidents opens every incident of a page, and holds when each shows its windows.
+const openIncidents = `[...document.querySelectorAll('[data-testid="incident"]')].map((incident) => {
+	incident.querySelector('.incident-head .twist[aria-expanded="false"]')?.click();
+	return incident.querySelector('[data-testid="window-row"]');
+}).every(Boolean)`
+
 // runWithAWindow measures a server that fails for a while, until it is well again, and returns the run's directory.
 func runWithAWindow(t *testing.T) string {
 	t.Helper()
 	var served atomic.Int64
-	well := make(chan struct{})
-	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+	hold := filepath.Join(t.TempDir(), "hold") // the command reads it: it ends with the writer
+	if err := syscall.Mkfifo(hold, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		switch n := served.Add(1); {
 		case n > 150 && n < 200:
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case n == 250:
-			close(well)
+			go os.WriteFile(hold, nil, 0o600) // until the command reads it
 		}
-	})
-	mux.HandleFunc("/well", func(http.ResponseWriter, *http.Request) { <-well })
-	server := httptest.NewServer(mux)
+	}))
 	t.Cleanup(server.Close)
 	dir := filepath.Join(t.TempDir(), "run")
-	code := Main(context.Background(), []string{"lapse", "run", server.URL, "--baseline=600ms", "--rate=100", "--timeout=5s", "--out=" + dir, "--fail-if=failed>0", "--", "ask", server.URL + "/well"}, t.Output(), t.Output())
+	code := cli.Main(context.Background(), []string{"lapse", "run", server.URL, "--baseline=600ms", "--rate=100", "--timeout=5s",
+		"--out=" + dir, "--fail-if=failed>0", "--", "cat", hold}, t.Output(), t.Output())
 	if code == 1 || code == 2 {
 		t.Fatalf("exit code %d", code)
 	}
