@@ -155,7 +155,7 @@ test-e2e-all: needs sandbox bin/gotest
 	bin/sandbox down; exit $$status
 
 golden:
-	go test ./correlate ./internal/record ./internal/report ./internal/report/schematest ./deploy ./internal/cli -update
+	go test ./correlate ./correlate/causes ./internal/record ./internal/report ./internal/report/schematest ./deploy ./internal/cli -update
 	go test ./internal/preflight ./internal/preflight/manifest ./internal/preflight/rules -update
 	go test ./dashboard -run TestProtocolIsDocumented -update
 

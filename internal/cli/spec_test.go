@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/pem"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -237,26 +236,6 @@ func TestGenRefusesSecrets(t *testing.T) {
 		if code != exit.Usage || strings.Contains(stdout.String()+stderr.String(), "s3cret") {
 			t.Errorf("%q: exit code %d\n%s%s", args, code, &stdout, &stderr)
 		}
-	}
-}
-
-// The keys of a Secret are headers. One that cannot be sent is named, and its value is not shown.
-func TestHeadersComeFromSecrets(t *testing.T) {
-	var o spec.Options
-	o.AddSecrets([]string{"LAPSE_HEADER_1_X-Team=blue", "LAPSE_HEADER_0_Authorization=Bearer s3cret\n", "PATH=/"})
-	o.Scheme, o.Method = "http", http.MethodGet
-	if err := o.CheckRequest(); err != nil {
-		t.Fatal(err)
-	}
-	if o.Header.Get("Authorization") != "Bearer s3cret" || o.Header.Get("X-Team") != "blue" || len(o.Header) != 2 {
-		t.Errorf("headers %v", o.Header)
-	}
-	o.Headers = []string{"Authorization: s3cret\x01"}
-	if err := o.CheckRequest(); err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "Authorization") {
-		t.Errorf("a value that cannot be sent: %v", err)
-	}
-	if _, err := spec.ReadSpec(`{"targets":["svc/web"]}`, "s3cret"); err == nil || strings.Contains(err.Error(), "s3cret") {
-		t.Errorf("a Secret that cannot be read: %v", err)
 	}
 }
 

@@ -1,17 +1,15 @@
-package cli
+package terminal
 
 import (
 	"errors"
 	"log/slog"
 	"strings"
 	"testing"
-
-	"lapse/internal/run/terminal"
 )
 
 func TestLogReadsAsSentences(t *testing.T) {
 	var out strings.Builder
-	log := terminal.NewLogger(&out)
+	log := NewLogger(&out)
 	log.Info("a connection broke and is tried again")
 	log.Error("from here on, nothing is measured", "error", errors.New("the Pod was evicted"))
 	log.With("service", "web").Warn("the cluster is no longer watched", slog.Any("error", errors.New("forbidden")))

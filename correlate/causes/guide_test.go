@@ -1,6 +1,7 @@
-package cli
+package causes_test
 
 import (
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"lapse/correlate/causes"
 	"lapse/correlate/causes/rule"
 )
+
+var update = flag.Bool("update", false, "rewrite what the guide has from the rules")
 
 const guide = "../../docs/causes"
 
@@ -54,7 +57,7 @@ func checkPage(t *testing.T, name string, makeOf func(old string) string) string
 			t.Fatal(err)
 		}
 	} else if diff := gocmp.Diff(string(old), page); diff != "" {
-		t.Errorf("%s is stale: go test ./internal/cli -run Guide -update (-old +new)\n%s", path, diff)
+		t.Errorf("%s is stale: go test ./correlate/causes -run Guide -update (-old +new)\n%s", path, diff)
 	}
 	checkLinks(t, page)
 	return page
