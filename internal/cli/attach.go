@@ -19,10 +19,10 @@ func newAttach() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach RUN",
 		Short: "Watch a run in progress in the cluster",
-		Long: `Show the live page and the progress of a run in progress, from any workstation, until the run has ended or
-you interrupt it. Several may watch at once.
+		Long: `Show the live page and the progress of a run in progress, from any workstation, until the run has ended
+or you interrupt it. Several may watch at once.
 
-Watching changes nothing: the run is neither ended nor deleted, and its result stays where it is, for who measures it or for
+Watching changes nothing: the run is neither ended nor deleted, and its result stays where it is for
 "lapse retrieve". The summary is printed when the run has ended, but the exit code is not the verdict's.`,
 		Example: "  lapse attach lapse-20261121-101500-ab3d -n shop --dashboard 127.0.0.1:8080",
 		Args:    exactly(1, "the RUN to watch, as `lapse status` lists it"),

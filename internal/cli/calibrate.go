@@ -38,11 +38,13 @@ func newCalibrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate URL",
 		Short: "Find out what a target can answer, and a --rate that costs it 1 % of that",
-		Long: `Load a URL to its limit for some seconds, and suggest a --rate at which probes cost it at most 1 % of what it can answer.
+		Long: `Load a URL to its limit for some seconds, and suggest a --rate at which probes cost it at most 1 % of
+what it can answer.
 
-This is a load test: it uses all capacity of the target. Each worker sends its next request when the last one has
-ended. Lapse doubles the number of workers until the throughput no longer rises, then repeats the best step: the median
-is the capacity. The load comes from this machine, by rakyll/hey, for at most --duration.
+This is a load test: it uses all capacity of the target. Each worker sends its next request when the
+last one has ended. Lapse doubles the number of workers until the throughput no longer rises, then
+repeats the best step: the median is the capacity. The load comes from this machine, by rakyll/hey, for
+at most --duration.
 
 Exit code 4: the target failed in some of the repetitions, so there is no rate to suggest.`,
 		Example: "  lapse calibrate http://127.0.0.1:8080/",
@@ -70,10 +72,12 @@ func (c *calibrateFlags) config(arg string) (hey.CalibrateConfig, error) {
 	case err != nil:
 		return config, err
 	case s.Service != "":
-		return config, exit.Usagef(fmt.Sprintf("where it answers, give its URL, as in `lapse calibrate http://%s.NAMESPACE.svc%s` in a Pod of the cluster; a port-forward would measure itself", s.Service, s.Path),
-			"target %s: a Service is not loaded from here", s)
+		hint := fmt.Sprintf("where it answers, give its URL, as in `lapse calibrate http://%s.NAMESPACE.svc%s` in a "+
+			"Pod of the cluster; a port-forward would measure itself", s.Service, s.Path)
+		return config, exit.Usagef(hint, "target %s: a Service is not loaded from here", s)
 	case s.URL.Scheme != "http" && s.URL.Scheme != "https":
-		return config, exit.Usagef("as in `lapse calibrate http://127.0.0.1:8080/`", "target %s: only http and https can be calibrated", s)
+		const hint = "as in `lapse calibrate http://127.0.0.1:8080/`"
+		return config, exit.Usagef(hint, "target %s: only http and https can be calibrated", s)
 	case c.format != "table" && c.format != "json":
 		return config, exit.Usagef("one of: json, table", "unknown output format %q", c.format)
 	}
@@ -82,7 +86,8 @@ func (c *calibrateFlags) config(arg string) (hey.CalibrateConfig, error) {
 	}
 	config = hey.CalibrateConfig{
 		Probe: loadgen.Probe{
-			Target: timeline.Target{URL: s.URL.String()}, Method: c.request.Method, Host: c.request.Host, Header: c.request.Header,
+			Target: timeline.Target{URL: s.URL.String()},
+			Method: c.request.Method, Host: c.request.Host, Header: c.request.Header,
 		},
 		Duration: c.duration, Workers: c.workers,
 	}
@@ -101,20 +106,22 @@ func (c *calibrateFlags) run(ctx context.Context, arg string, stdout, stderr io.
 	defer stop()
 	u, _ := url.Parse(config.Probe.URL)
 	_, requests := config.Bound()
-	fmt.Fprintf(stderr, "lapse: loading %s to its limit from here: at most %v, %d requests at once, %d in all. Not for production at its peak.\n",
-		u.Redacted(), config.Duration, config.Workers, requests)
+	fmt.Fprintf(stderr, "lapse: loading %s to its limit from here: at most %v, %d requests at once, %d in all. "+
+		"Not for production at its peak.\n", u.Redacted(), config.Duration, config.Workers, requests)
 	config.Progress = func(s hey.Step) { fmt.Fprintln(stderr, "lapse: "+s.String()) }
 	found, err := hey.Calibrate(ctx, config)
 	switch {
 	case ctx.Err() != nil:
 		return exit.Stopped("calibrate %s: stopped", u.Redacted())
 	case err != nil:
-		return exit.Usagef("is the address right, and does it answer a plain request well? --header, --host and --method say how to ask", "calibrate %s: %w", u.Redacted(), err)
+		const hint = "is the address right, and does it answer a plain request well? --header, --host and --method " +
+			"say how to ask"
+		return exit.Usagef(hint, "calibrate %s: %w", u.Redacted(), err)
 	}
 	if hey.IsThisMachine(u.Hostname()) {
-		found.Notes = append(found.Notes, "the target is on this machine: it and the load share its processors, alone it may answer more")
+		found.Notes = append(found.Notes, noteThisMachine)
 	}
-	found.Notes = append(found.Notes, "hey retries silently, accepts truncated bodies and skips certificate checks: successes are an upper bound")
+	found.Notes = append(found.Notes, noteHey)
 	result := calibrated{SchemaVersion: 2, URL: u.Redacted(), Calibration: found}
 	if err := c.print(stdout, result); err != nil {
 		return err
@@ -130,6 +137,12 @@ func (c *calibrateFlags) print(stdout io.Writer, result calibrated) error {
 	}
 	return result.Print(stdout, result.URL, defaultRate, terminal.StyleOf(stdout).Unicode)
 }
+
+const (
+	noteThisMachine = "the target is on this machine: it and the load share its processors, alone it may answer more"
+	noteHey         = "hey retries silently, accepts truncated bodies and skips certificate checks: successes are an " +
+		"upper bound"
+)
 
 // calibrated is the result. Lengths of time are in nanoseconds.
 type calibrated struct {

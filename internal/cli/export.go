@@ -14,26 +14,31 @@ import (
 
 const exportHelp = `Export writes a saved run in any format, to standard output or into a file.
 
-The facts (csv, events, held, hlog) are written as they were recorded, unjudged; that needs little memory however long the run was. If the
-recording is cut off or damaged, or the run is still in progress, the readable part is exported and the exit code is 6. The exit code is also 6
-if only timeline.json is left: it holds all events, but only the failed requests.
+The facts (csv, events, held, hlog) are written as they were recorded, unjudged; this needs little
+memory even for a long run. If the recording is cut off or damaged, or the run is still in progress, the
+readable part is exported and the exit code is 6. The exit code is also 6 if only timeline.json is left:
+it holds all events, but only the failed requests.
 
-The other formats are those of "lapse report", judged as the run was; the exit code says nothing of the verdict.`
+The other formats are those of "lapse report", judged as the run was; the exit code says nothing of the
+verdict.`
 
 func newExport() *cobra.Command {
 	var out string
 	var as saved.Output
 	cmd := &cobra.Command{
-		Use:     "export DIR",
-		Short:   "Write a saved run's requests, events, held connections or latencies for other tools",
-		Long:    exportHelp,
-		Example: "  lapse export runs/lapse-20261121-101500-ab3d -o csv > requests.csv\n  lapse export runs/lapse-20261121-101500-ab3d -o hlog --out latency.hlog",
-		Args:    exactly(1, "the DIR of the run to export, such as runs/…"),
+		Use:   "export DIR",
+		Short: "Write a saved run's requests, events, held connections or latencies for other tools",
+		Long:  exportHelp,
+		Example: `  lapse export runs/lapse-20261121-101500-ab3d -o csv > requests.csv
+  lapse export runs/lapse-20261121-101500-ab3d -o hlog --out latency.hlog`,
+		Args: exactly(1, "the DIR of the run to export, such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, ok := report.FormatNamed(report.Formats, as.Format)
 			switch {
 			case as.Format == "":
-				return exit.Usagef("-o csv for the requests, -o events for the events, -o held for held connections, -o hlog for latencies", "export what? -o is needed")
+				const hint = "-o csv for the requests, -o events for the events, -o held for held connections, " +
+					"-o hlog for latencies"
+				return exit.Usagef(hint, "export what? -o is needed")
 			case !ok:
 				return judging.CheckFormat(report.Formats, as.Format)
 			case f.Facts:
@@ -43,7 +48,9 @@ func newExport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return saved.ToFile(cmd.OutOrStdout(), out, func(w io.Writer) error { return saved.Print(w, args[0], as, tl) })
+			return saved.ToFile(cmd.OutOrStdout(), out, func(w io.Writer) error {
+				return saved.Print(w, args[0], as, tl)
+			})
 		},
 	}
 	outputFlags(&as, cmd.Flags())

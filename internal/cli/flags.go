@@ -120,8 +120,8 @@ func runTable(o *spec.Options) []runFlag {
 		},
 		{
 			name: "total-rate", bind: number(&o.TotalRate, 0), at: always,
-			usage: fmt.Sprintf("instead of --rate, requests per second in all, shared evenly by new and reused of every "+
-				"target (default with --on-node, -A and --selector: %d, and at most %d each)",
+			usage: fmt.Sprintf("instead of --rate, requests per second in all, shared evenly by new and reused of "+
+				"every target (default with --on-node, -A and --selector: %d, and at most %d each)",
 				spec.DefaultTotalRate, defaultRate),
 		},
 		{
@@ -148,8 +148,8 @@ func runTable(o *spec.Options) []runFlag {
 		},
 		{
 			name: "held", bind: whole(&o.Held, 0), at: always,
-			usage: fmt.Sprintf("keep this many connections open for the whole run, and report each cut and reconnect: adds "+
-				"held to --target (default with --target held: %d)", spec.DefaultHeld),
+			usage: fmt.Sprintf("keep this many connections open for the whole run, and report each cut and reconnect: "+
+				"adds held to --target (default with --target held: %d)", spec.DefaultHeld),
 		},
 		{
 			name: "heartbeat", bind: length(&o.Heartbeat, 5*time.Second), at: always,
@@ -162,7 +162,8 @@ func runTable(o *spec.Options) []runFlag {
 		},
 		{
 			name: "slow", bind: length(&o.Slow, 0), at: always,
-			usage: slowUsage + " (default: 500ms or 3 times what 9 of 10 answers took at the start, whichever is longer)",
+			usage: slowUsage + " (default: 500ms or 3 times what 9 of 10 answers took at the start, whichever is " +
+				"longer)",
 		},
 		{
 			name: "resolution", bind: length(&o.Resolution, 0), at: always,
@@ -252,8 +253,8 @@ func runTable(o *spec.Options) []runFlag {
 		},
 		{
 			name: "echo", bind: text(&o.Echo, ""), at: attended,
-			usage: "tcp, tls and udp: a `TEXT` to send and to await back, such as ping or 'PING\\r\\n' (default: of tcp " +
-				"and tls connecting is enough); over udp {id} in it is different in each request",
+			usage: "tcp, tls and udp: a `TEXT` to send and to await back, such as ping or 'PING\\r\\n' (default: of " +
+				"tcp and tls connecting is enough); over udp {id} in it is different in each request",
 			instead: "put the text into the key \"echo\" of a Secret in the Service's namespace, and give " +
 				"--echo-from secret/NAME",
 		},

@@ -30,15 +30,19 @@ func newGen() *cobra.Command {
 		Short: "Print the Job and its rights as YAML, to apply by hand",
 		Long: `Print what "lapse run svc/…" creates in the cluster, as YAML for kubectl apply -f.
 
-The Job measures for --duration and then holds its result for --hold: fetch it with "lapse retrieve", and remove all of it with
-"lapse delete". An hour after its end the Job goes by itself; ServiceAccount, Role and RoleBinding, and with --read-nodes ClusterRole
-and ClusterRoleBinding, stay until "lapse delete". With --from it also prints the DaemonSet of the probers, which the Job deletes when it
-has measured, an empty Secret that it puts their keys into, and the ClusterRole of --read-nodes. It goes where the scheduler puts it: name the nodes that will be drained meanwhile with --avoid-node, or the
-drain ends the run.`,
-		Example: "  lapse gen svc/web -n shop --duration 5m | kubectl apply -f -\n  lapse gen svc/web -n shop --duration 5m --from all | kubectl apply -f -",
+The Job measures for --duration and then holds its result for --hold: fetch it with "lapse retrieve",
+and remove all of it with "lapse delete". An hour after its end the Job goes by itself; ServiceAccount,
+Role and RoleBinding, and with --read-nodes ClusterRole and ClusterRoleBinding, stay until "lapse
+delete". With --from it also prints the DaemonSet of the probers, which the Job deletes when it has
+measured, an empty Secret that it puts their keys into, and the ClusterRole of --read-nodes. The
+scheduler chooses the Job's node: name with --avoid-node the nodes that will be drained, or the drain
+ends the run.`,
+		Example: `  lapse gen svc/web -n shop --duration 5m | kubectl apply -f -
+  lapse gen svc/web -n shop --duration 5m --from all | kubectl apply -f -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() >= 0 || o.Duration == 0 {
-				return exit.Usagef("as in `lapse gen svc/web --duration 5m`", "a Job wraps no command: it measures for a --duration")
+				return exit.Usagef("as in `lapse gen svc/web --duration 5m`",
+					"a Job wraps no command: it measures for a --duration")
 			}
 			if err := check(&o, cmd, args, nil); err != nil {
 				return err
@@ -56,12 +60,14 @@ drain ends the run.`,
 			if err != nil {
 				return exit.AsUsage(err)
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "the rights stay in the cluster when the Job is gone: `lapse delete -n %s %s` removes all of it\n", namespace, config.Name)
+			fmt.Fprintf(cmd.ErrOrStderr(), "the rights stay in the cluster when the Job is gone: "+
+				"`lapse delete -n %s %s` removes all of it\n", namespace, config.Name)
 			return deploy.WriteYAML(cmd.OutOrStdout(), config.Objects().All()...)
 		},
 	}
 	runFlags(&o, cmd)
-	cmd.Flags().BoolVar(&readNodes, "read-nodes", false, "also print a ClusterRole and its binding, which let the Job read nodes")
+	cmd.Flags().BoolVar(&readNodes, "read-nodes", false,
+		"also print a ClusterRole and its binding, which let the Job read nodes")
 	return cmd
 }
 
@@ -90,10 +96,12 @@ func newRetrieve() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retrieve RUN",
 		Short: "Fetch the result of a run in the cluster",
-		Long: `Fetch the result of a run in the cluster: its recording while the Pod holds it, else the timeline from the Pod's log, else the verdict.
+		Long: `Fetch the result of a run in the cluster: its recording while the Pod holds it, else the timeline from
+the Pod's log, else the verdict.
 
-If the run is still in progress, the command waits for its end; "lapse stop" ends it now. If the transfer breaks, the received part is kept as
-facts.partial.lapse. Run the same command again to continue.`,
+If the run is still in progress, the command waits for its end; "lapse stop" ends it now. If the
+transfer breaks, the received part is kept as facts.partial.lapse. Run the same command again to
+continue.`,
 		Example: "  lapse retrieve lapse -n shop --out runs/nightly",
 		Args:    exactly(1, "the RUN to fetch, as `lapse status` lists it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -107,7 +115,8 @@ facts.partial.lapse. Run the same command again to continue.`,
 				return err
 			}
 			job.Notify = func(what string) { fmt.Fprintln(cmd.ErrOrStderr(), what) }
-			return remote.Retrieve(ctx, job, deploy.Retrieve, cmp.Or(out, filepath.Join("runs", args[0])), as, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			dir := cmp.Or(out, filepath.Join("runs", args[0]))
+			return remote.Retrieve(ctx, job, deploy.Retrieve, dir, as, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	kubeFlags(&kube, cmd.Flags())
@@ -121,8 +130,9 @@ func newStop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop RUN",
 		Short: "End a run in the cluster early, with its result kept",
-		Long: `End a run in progress, such as one whose workstation has crashed. It settles as it would have after its command, and then
-holds its result for --hold: fetch it with "lapse retrieve". A command that still runs on a workstation is not touched.`,
+		Long: `End a run in progress, such as one whose workstation has crashed. It settles as it would have after its
+command, and then holds its result for --hold: fetch it with "lapse retrieve". A command that still runs
+on a workstation is not touched.`,
 		Example: "  lapse stop lapse-20261121-101500-ab3d -n shop",
 		Args:    exactly(1, "the RUN to end, as `lapse status` lists it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -149,8 +159,8 @@ func newDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete RUN",
 		Short: "Remove a run's Job and rights from the cluster",
-		Long: `Delete all objects with the run's label: the Job and its Pod, probers, ServiceAccount, Role, ClusterRole and their bindings. This also works
-if the Job is already gone.`,
+		Long: `Delete all objects with the run's label: the Job and its Pod, probers, ServiceAccount, Role, ClusterRole
+and their bindings. This also works if the Job is already gone.`,
 		Args: exactly(1, "the RUN to remove, as `lapse status` lists it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := kube.Connect(cmd.Context())

@@ -52,11 +52,16 @@ func tell(stderr io.Writer, err error) {
 	}
 }
 
-// tellBug says that Lapse has panicked, and what to send to whom can mend it.
+// bugHints says what to send to the maintainers of this version, and where the measurement is.
+const bugHints = "hint: please report it, with the text above, the command line and the version (%s), " +
+	"and if you can with the recording\n" +
+	"hint: what was measured is kept: `lapse report DIR` shows it; " +
+	"`lapse status -n NAMESPACE` lists a run that is still in the cluster\n"
+
+// tellBug says that Lapse has panicked, and what to do about it.
 func tellBug(stderr io.Writer, bug any, stack []byte) {
 	fmt.Fprintf(stderr, "lapse: this is a bug in Lapse: %v\n\n%s\n", bug, stack)
-	fmt.Fprintf(stderr, "hint: please report it, with the text above, the command line and the version (%s), and if you can with the recording\n", version.Version)
-	fmt.Fprintln(stderr, "hint: what was measured is kept: `lapse report DIR` shows it; `lapse status -n NAMESPACE` lists a run that is still in the cluster")
+	fmt.Fprintf(stderr, bugHints, version.Version)
 }
 
 func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
@@ -103,8 +108,8 @@ func noSuchVerb(cmd *cobra.Command, args []string) error {
 	return exit.Usagef(hint, "unknown verb %q", args[0])
 }
 
-const rootHelp = `Lapse sends requests to a Service at a constant rate and watches the Service's Pods and endpoints on the
-same clock. It reports when requests failed, for how long (with error bars), and the likely cause.
+const rootHelp = `Lapse sends requests to a Service at a constant rate and watches the Service's Pods and endpoints on
+the same clock. It reports when requests failed, for how long (with error bars), and the likely cause.
 
 Exit codes:
   0  passed, or no gate (--fail-if) was set

@@ -102,7 +102,8 @@ func checkPlace(o *spec.Options) error {
 	case o.WasGiven("no-capture") && len(o.Command) == 0:
 		return exit.Usagef("drop it", "--no-capture has no effect without a command")
 	case o.WasGiven("workstation-timeout") && len(o.Command) == 0:
-		return exit.Usagef("drop it: the run ends after --duration", "--workstation-timeout has no effect without a command")
+		return exit.Usagef("drop it: the run ends after --duration",
+			"--workstation-timeout has no effect without a command")
 	case o.WasGiven("scheme") && o.CountServices() == 0:
 		return exit.Usagef(instead["scheme"], "--scheme has no effect on %s", o.Targets[0])
 	}

@@ -152,7 +152,8 @@ func newSchema() *cobra.Command {
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return exit.Usagef("see `"+cmd.CommandPath()+" --help`", "%s needs %s (got %d arguments)", cmd.CommandPath(), what, len(args))
+			verb := cmd.CommandPath()
+			return exit.Usagef("see `"+verb+" --help`", "%s needs %s (got %d arguments)", verb, what, len(args))
 		}
 		return nil
 	}

@@ -26,15 +26,19 @@ func newRoutes() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "routes",
 		Short: "Measure how long each node's routes take to follow a change, on a Service of its own",
-		Long: `Measure how long each node keeps routing to a deleted Pod, and how long a new Pod waits for its first request.
+		Long: `Measure how long each node keeps routing to a deleted Pod, and how long a new Pod waits for its first
+request.
 
-The command creates its own Service with two Pods that keep answering while they terminate, so no request fails and no other Pod is
-touched. It deletes these Pods one after the other, sends requests from every node, prints a table by node, and deletes what it created.
+The command creates its own Service with two Pods that keep answering while they terminate, so no
+request fails and no other Pod is touched. It deletes these Pods one after the other, sends requests
+from every node, prints a table by node, and deletes what it created.
 
-It also queries each of the cluster's DNS servers for a headless Service with the same Pods, 25 times per second, and prints how long the
-answers take to change.`,
-		Example: "  lapse routes -n default\n  lapse routes --changes 20 --from node1,node2 -o json\n  lapse routes --fail-if 'route.lag.max>1s'",
-		Args:    exactly(0, "no arguments"),
+It also queries each of the cluster's DNS servers for a headless Service with the same Pods, 25 times
+per second, and prints how long the answers take to change.`,
+		Example: `  lapse routes -n default
+  lapse routes --changes 20 --from node1,node2 -o json
+  lapse routes --fail-if 'route.lag.max>1s'`,
+		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Changes < 1 {
 				return exit.Usagef("as in --changes 10", "changes %d: at least 1", o.Changes)
@@ -57,7 +61,8 @@ answers take to change.`,
 	kubeFlags(&o.Kube, f)
 	f.IntVar(&o.Changes, "changes", 10, "how many Pods to delete, one after the other")
 	f.StringVar(&o.From, "from", "all", "measure from `NODES`: all, how many, their names, or a label selector")
-	f.DurationVar(&o.ProberWait, "wait", time.Minute, "how long to wait for the probers; the run then starts without those that are not ready")
+	f.DurationVar(&o.ProberWait, "wait", time.Minute,
+		"how long to wait for the probers; the run then starts without those that are not ready")
 	f.StringVar(&o.NodeCoverage, "min-node-coverage", "", minNodeCoverageUsage+" (default 99%)")
 	f.Float64Var(&o.Rate, "rate", routesRate, "requests per second from each node")
 	f.StringArrayVar(&o.GateExprs, "fail-if", nil, "a gate `EXPR`, such as 'route.lag.max>1s' (repeatable)")
@@ -74,7 +79,10 @@ answers take to change.`,
 func newCanary() *cobra.Command {
 	var serveOn time.Duration
 	cmd := &cobra.Command{
-		Use: "canary", Short: "Internal: run by the Pods that lapse routes creates", Hidden: true, Args: exactly(0, "no arguments"),
+		Use:    "canary",
+		Short:  "Internal: run by the Pods that lapse routes creates",
+		Hidden: true,
+		Args:   exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), stopSignals...)
 			defer stop()

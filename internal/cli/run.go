@@ -21,7 +21,8 @@ func newRun() *cobra.Command {
 A svc/ target is measured from a Job in the cluster, which is removed afterwards. A URL is measured
 from here, and needs no cluster. Instead of targets, --on-node, -A and --selector choose Services.
 
-svc/NAME?route=ROUTE,... sends requests over other routes than the default one: ` + strings.Join(spec.RouteNames(), ", ") + `.`,
+svc/NAME?route=ROUTE,... sends requests over other routes than the default one: ` +
+			strings.Join(spec.RouteNames(), ", ") + `.`,
 		Example: `  lapse run svc/web -n shop --fail-if 'failed>0' -- kubectl drain node1 --ignore-daemonsets
   lapse run --on-node node1 -- kubectl drain node1 --ignore-daemonsets
   lapse run http://127.0.0.1:8080/ --duration 30s`,

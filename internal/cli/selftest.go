@@ -38,20 +38,22 @@ func newSelftest() *cobra.Command {
 		Short: "Measure known outages on this machine, and print how far the results were off",
 		Long: `Measure known outages on this machine, and print how far the results were off.
 
-A built-in server fails on schedule, for 2 ms to 5 s, for all requests or for a random share: it stops listening, resets or closes
-connections, truncates or delays answers, sends a 503, or sends nothing. Over UDP it loses, delays or replaces replies. Over WebSocket and
-TCP its error is a close frame or a different text. Lapse measures it over the loopback interface as
-` + "`lapse run`" + ` does, and compares what it found with what the server did. Then it stops a prober for a second: that run must
-be inconclusive. At last it holds connections to a server that cuts some of them.
+A built-in server fails on schedule, for 2 ms to 5 s, for all requests or for a random share: it stops
+listening, resets or closes connections, truncates or delays answers, sends a 503, or sends nothing. Over UDP
+it loses, delays or replaces replies. Over WebSocket and TCP its error is a close frame or a different text.
+Lapse measures it over the loopback interface as "lapse run" does, and compares what it found with what the
+server did. Then it stops a prober for a second: that run must be inconclusive. At last it holds connections
+to a server that cuts some of them.
 
-Exit codes: 0 every promise was kept, 3 one was broken, 4 inconclusive: less than 99.9 % of the time was observed, or too little
-was found to judge. The outages are a function of --seed, --rate and --duration.`,
+Exit codes: 0 every promise was kept, 3 one was broken, 4 inconclusive: less than 99.9 % of the time was
+observed, or too little was found to judge. The outages are a function of --seed, --rate and --duration.`,
 		Example: `  lapse selftest
   lapse selftest --protocol wss
   lapse selftest --rate 1000 --duration 2m --seed 7 -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return exit.Usagef("to measure a target: `lapse run`", "the selftest measures a server of its own, not %q", args[0])
+				return exit.Usagef("to measure a target: `lapse run`",
+					"the selftest measures a server of its own, not %q", args[0])
 			}
 			return nil
 		},
@@ -67,8 +69,10 @@ was found to judge. The outages are a function of --seed, --rate and --duration.
 	flags.StringVar(&f.protocol, "protocol", selftest.HTTP.Name, "what is measured: "+trials.Names())
 	flags.Uint64Var(&f.Seed, "seed", 1, "which outages there are, when and for how long")
 	flags.Float64Var(&f.Rate, "rate", 200, "requests per second, for each of new and reused")
-	flags.DurationVar(&f.Duration, "duration", time.Minute, "how long to measure outages; the stopped prober and the held connections take 11s more")
-	flags.DurationVar(&f.Resolution, "resolution", 0, resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
+	flags.DurationVar(&f.Duration, "duration", time.Minute,
+		"how long to measure outages; the stopped prober and the held connections take 11s more")
+	flags.DurationVar(&f.Resolution, "resolution", 0,
+		resolutionUsage+" (default 50ms or 10 intervals, whichever is longer)")
 	flags.StringVar(&f.out, "out", "", "keep the recording, timeline.json and selftest.json in this directory")
 	flags.StringVarP(&f.format, "output", "o", "table", "result on standard output: json, table")
 	return cmd
@@ -82,11 +86,13 @@ func (f *selftestFlags) check() error {
 	f.Protocol = trials.Protocols[i]
 	switch {
 	case !(f.Rate >= selftest.MinRate):
-		return exit.Usagef("at a lower rate too few requests meet an outage to say anything", "rate %v: at least %v requests per second", f.Rate, selftest.MinRate)
+		return exit.Usagef("at a lower rate too few requests meet an outage to say anything",
+			"rate %v: at least %v requests per second", f.Rate, selftest.MinRate)
 	case f.Rate > loadgen.MaxRate || math.IsInf(f.Rate, 0):
 		return exit.Usagef("", "rate %v: at most %d requests per second", f.Rate, loadgen.MaxRate)
 	case f.Duration < selftest.MinDuration:
-		return exit.Usagef("each kind of outage needs its time", "duration %v: must be at least %v", f.Duration, selftest.MinDuration)
+		return exit.Usagef("each kind of outage needs its time",
+			"duration %v: must be at least %v", f.Duration, selftest.MinDuration)
 	case f.format != "table" && f.format != "json":
 		return exit.Usagef("one of: json, table", "unknown output format %q", f.format)
 	}
@@ -94,7 +100,8 @@ func (f *selftestFlags) check() error {
 		return err
 	}
 	// In a stall every request of both targets stays open, at both ends.
-	return spec.CheckFileLimit(fmt.Sprintf("rate %v", f.Rate), 4*f.Rate*selftest.Timeout.Seconds()+2*spec.FewFiles, "--rate")
+	files := 4*f.Rate*selftest.Timeout.Seconds() + 2*spec.FewFiles
+	return spec.CheckFileLimit(fmt.Sprintf("rate %v", f.Rate), files, "--rate")
 }
 
 // run measures, compares and prints.
