@@ -97,7 +97,7 @@ var mayImport = map[string][]string{
 	"cmd/lapse":                  {"internal/cli"},
 
 	"internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
-	"internal/trials":   {"timeline", "internal/record", "loadgen/faultserver", "correlate/model", "internal/run", "internal/run/exit", "internal/run/saved", "internal/run/spec", "internal/selftest"},
+	"internal/trials":   {"timeline", "internal/record", "loadgen/faultserver", "correlate/model", "correlate/truth", "internal/run", "internal/run/exit", "internal/run/saved", "internal/run/spec", "internal/selftest"},
 
 	"internal/preflight/service":  {"internal/hint", "internal/kube/podspec", "correlate/quantity"},
 	"internal/preflight/manifest": {"internal/hint", "internal/hint/input", "correlate/quantity", "internal/preflight/service"},

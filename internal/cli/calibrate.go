@@ -22,12 +22,12 @@ import (
 	"lapse/timeline"
 )
 
-// defaultRate is what `lapse run` asks for where --rate says nothing else.
+// defaultRate is the default of --rate.
 const defaultRate = 200
 
-// calibrateFlags are those of `lapse calibrate`.
+// calibrateFlags are the flags of `lapse calibrate`.
 type calibrateFlags struct {
-	request  spec.Options // its flags that say how to ask
+	request  spec.Options // the request to be sent: its method, headers and host
 	duration time.Duration
 	workers  int
 	format   string
@@ -151,7 +151,7 @@ type calibrated struct {
 	hey.Calibration
 }
 
-// verdict is inconclusive where there is no rate to go by.
+// verdict is inconclusive if no rate can be suggested.
 func (c calibrated) verdict() error {
 	if len(c.Suggestions) == 0 {
 		return exit.With(verdict.ExitInconclusive, nil)

@@ -18,7 +18,7 @@ import (
 	"lapse/loadgen"
 )
 
-// A runFlag is a flag of `lapse run` and `lapse gen`: all that this program says of it.
+// A runFlag is a flag of `lapse run` and `lapse gen`, with all that this program knows about it.
 type runFlag struct {
 	name    string
 	short   string // one letter; empty: there is none

@@ -11,8 +11,8 @@ import (
 	"lapse/internal/run/spec"
 )
 
-// A place is where a run takes place. Each flag means something in some of them only, and is refused in the others:
-// what is ignored without a word is believed to hold.
+// A place says where a run measures. A flag that has no effect there is refused: a flag that is silently ignored misleads
+// its user.
 type place uint8
 
 const (
@@ -42,8 +42,8 @@ func (p place) String() string {
 	return "another run"
 }
 
-// usedIn says of each flag of `lapse run` and `lapse gen` where it has an effect, and instead what to do where it has
-// none.
+// usedIn has the places where each flag of `lapse run` and `lapse gen` has an effect. instead has what to do in the other
+// places.
 var usedIn, instead = func() (usedIn map[string]place, instead map[string]string) {
 	usedIn, instead = map[string]place{"read-nodes": inYAML}, map[string]string{}
 	for _, d := range runTable(new(spec.Options)) {
@@ -56,7 +56,7 @@ var usedIn, instead = func() (usedIn map[string]place, instead map[string]string
 
 const chosenInJob = "`lapse run` chooses Services for the Job that it creates: name them here, as in svc/web"
 
-// placeOf is where the run takes place.
+// placeOf returns where the run measures.
 func placeOf(o *spec.Options) place {
 	switch {
 	case o.YAML:

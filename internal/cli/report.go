@@ -17,7 +17,7 @@ import (
 	"lapse/internal/run/screen"
 )
 
-// reportFlags are the flags with which a saved run is judged anew.
+// reportFlags are the flags with which a saved run is judged again.
 type reportFlags struct {
 	join  time.Duration
 	slow  time.Duration
@@ -148,7 +148,7 @@ func newSchema() *cobra.Command {
 	}
 }
 
-// exactly wants n arguments; what says which.
+// exactly demands n arguments; what describes them.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {

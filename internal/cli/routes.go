@@ -13,7 +13,7 @@ import (
 	"lapse/internal/run/spec"
 )
 
-// Of `lapse routes`: how often each node asks, and how long it is measured before and after the changes.
+// Defaults of `lapse routes`: requests per second from each node, and how long to measure before and after the changes.
 const (
 	routesRate     = 500
 	routesBaseline = 3 * time.Second
@@ -75,7 +75,7 @@ per second, and prints how long the answers take to change.`,
 	return cmd
 }
 
-// newCanary is what the Pods of the Service of `lapse routes` run. It is nobody's to call.
+// newCanary returns the verb that the Pods of the Service of `lapse routes` run. Users do not call it.
 func newCanary() *cobra.Command {
 	var serveOn time.Duration
 	cmd := &cobra.Command{

@@ -44,7 +44,7 @@ svc/NAME?route=ROUTE,... sends requests over other routes than the default one: 
 	return cmd
 }
 
-// newProbe is what the Pods of a run's DaemonSet run. It is nobody's to call.
+// newProbe returns the verb that the Pods of a run's DaemonSet run. Users do not call it.
 func newProbe() *cobra.Command {
 	return &cobra.Command{
 		Use:    "probe",

@@ -22,7 +22,7 @@ import (
 	"lapse/loadgen"
 )
 
-// selftestFlags are those of `lapse selftest`.
+// selftestFlags are the flags of `lapse selftest`.
 type selftestFlags struct {
 	trials.Settings // of these, check fills in Protocol
 	protocol        string
@@ -121,7 +121,7 @@ func (f *selftestFlags) run(ctx context.Context, stdout, stderr io.Writer) error
 	return exit.With(r.ExitCode, f.deliver(stdout, dir, r))
 }
 
-// directory is where the recording goes, and how to remove it unless it is to be kept.
+// directory returns where the recording goes, and a function that removes it unless it is to be kept.
 func (f *selftestFlags) directory() (dir string, clean func(), err error) {
 	if f.out != "" {
 		clean, err = saved.ClaimDir(f.out)
@@ -152,7 +152,7 @@ func (f *selftestFlags) deliver(stdout io.Writer, dir string, r *selftest.Report
 	return r.WriteTable(stdout)
 }
 
-// defaults are the options of a `lapse run` without flags.
+// defaults returns the options of `lapse run` without flags.
 func defaults() *spec.Options {
 	var o spec.Options
 	runFlags(&o, &cobra.Command{})

@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"fmt"
+	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -18,7 +19,7 @@ type HeldTrial struct {
 	Accepted int                        // connections, by the server
 }
 
-// promises are those about held connections.
+// promises returns what is promised of held connections.
 func (h *HeldTrial) promises() []Promise {
 	return []Promise{h.reportsEachCut(), h.bracketsEachCut(), h.countsAttempts()}
 }
@@ -32,7 +33,8 @@ func (h *HeldTrial) held() model.Held {
 
 // reportsEachCut requires each cut once, as what it was. Which connection it was is told by who had answered on it.
 func (h *HeldTrial) reportsEachCut() Promise {
-	p := Promise{Text: "each cut of a connection that was held is reported once, as what it was, and no other", Outcome: Kept}
+	const text = "each cut of a connection that was held is reported once, as what it was, and no other"
+	p := Promise{Text: text, Outcome: Kept}
 	reported := map[string]model.HeldCut{}
 	wrong, warned := 0, 0
 	for _, c := range h.held().List {
@@ -59,7 +61,9 @@ func (h *HeldTrial) reportsEachCut() Promise {
 	if wrong > 0 || len(h.held().List) != len(h.Cuts)+warned || warned+unkept != len(h.Goodbyes) {
 		p.Outcome = Broken
 	}
-	p.Found = fmt.Sprintf("%d of %d cut without a warning, %d of %d announced", len(h.held().List)-warned, len(h.Cuts), warned+unkept, len(h.Goodbyes)) + also(wrong, "as something else, or twice")
+	p.Found = fmt.Sprintf("%d of %d cut without a warning, %d of %d announced",
+		len(h.held().List)-warned, len(h.Cuts), warned+unkept, len(h.Goodbyes)) +
+		also(wrong, "as something else, or twice")
 	return p
 }
 
@@ -69,7 +73,7 @@ var classOfCut = map[faultserver.Kind]timeline.Class{faultserver.EOF: timeline.E
 func (h *HeldTrial) bracketsEachCut() Promise {
 	p := Promise{Text: "and its instant lies in its bracket", Outcome: Undecided}
 	held, all := 0, 0
-	var widest model.Length
+	var widest time.Duration
 	at := map[string]faultserver.Span{}
 	for _, cut := range h.Cuts {
 		at[cut.Name] = cut.At
@@ -86,7 +90,7 @@ func (h *HeldTrial) bracketsEachCut() Promise {
 		if c.Cut.Earliest <= truth.To && truth.From <= c.Cut.Latest {
 			held++
 		}
-		widest.Max = max(widest.Max, c.Cut.Latest-c.Cut.Earliest)
+		widest = max(widest, c.Cut.Latest-c.Cut.Earliest)
 	}
 	switch {
 	case held < all:
@@ -94,7 +98,8 @@ func (h *HeldTrial) bracketsEachCut() Promise {
 	case all > 0:
 		p.Outcome = Kept
 	}
-	p.Found = fmt.Sprintf("%d of %d, the widest of %s with a heartbeat each %s", held, all, quantity.Span(widest.Max), quantity.Span(h.held().Heartbeat))
+	p.Found = fmt.Sprintf("%d of %d, the widest of %s with a heartbeat each %s",
+		held, all, quantity.Span(widest), quantity.Span(h.held().Heartbeat))
 	return p
 }
 

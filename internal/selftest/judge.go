@@ -28,7 +28,10 @@ type Trial struct {
 
 // Judge compares a run with what happened.
 func Judge(t Trial) *Report {
-	r := &Report{Protocol: t.Protocol.Name, Seed: t.Seed, Rate: t.Rate, Duration: t.Duration, Coverage: t.Run.Verdict.Coverage, Wrong: []Wrong{}}
+	r := &Report{
+		Protocol: t.Protocol.Name, Seed: t.Seed, Rate: t.Rate, Duration: t.Duration,
+		Coverage: t.Run.Verdict.Coverage, Wrong: []Wrong{},
+	}
 	for _, p := range t.Plan {
 		r.Plan = append(r.Plan, PlannedAt{p.Class, p.From, p.To, p.Share})
 	}
@@ -52,7 +55,9 @@ func Judge(t Trial) *Report {
 	r.Off = offBy(targets)
 	exact, statistical := r.held()
 	r.Promises = []Promise{
-		foundAll(targets), inventedNone(targets), heldExact(exact), heldStatistical(statistical), bracketed(targets, t.Run), t.countsAgree(),
+		foundAll(targets), inventedNone(targets),
+		heldExact(exact), heldStatistical(statistical), bracketed(targets, t.Run),
+		t.countsAgree(),
 	}
 	if t.Stalled != nil {
 		r.Promises = append(r.Promises, t.Stalled.blamesNobody(), t.Stalled.countsAsUnobserved())
@@ -64,8 +69,8 @@ func Judge(t Trial) *Report {
 	return r
 }
 
-// result is a verdict as that of a run. Where too little was observed, the promises are neither kept nor broken; but
-// what a stalled run reports of itself is held against it in any case.
+// result returns the verdict and its exit code, which are a run's. Where too little was observed, the promises are
+// neither kept nor broken, except those of a stalled prober: these count in any case.
 func (r *Report) result() (model.Result, int) {
 	outcome := map[Outcome]bool{}
 	for _, p := range r.Promises {
@@ -184,15 +189,16 @@ func edgeRow(class Class, targets []Comparison) (row EdgeRow, found bool) {
 func offBy(targets []Comparison) (groups []OffBy) {
 	for _, g := range []struct {
 		where string
-		in    func(c Class, b model.Basis) bool
+		of    func(Class) bool
+		basis model.Basis
 	}{
-		{"where every request failed, 8 or more", func(c Class, b model.Basis) bool { return c.total() && b == model.Exact }},
-		{"where fewer failed, or maybe a share of requests", func(c Class, b model.Basis) bool { return c.total() && b == model.Statistical }},
-		{"where a share failed at random", func(c Class, b model.Basis) bool { return c == Random && b == model.Statistical }},
+		{"where every request failed, 8 or more", Class.total, model.Exact},
+		{"where fewer failed, or maybe a share of requests", Class.total, model.Statistical},
+		{"where a share failed at random", func(c Class) bool { return c == Random }, model.Statistical},
 	} {
 		var in []truth.Edge
 		edges(targets, func(m Match, _ bool, e truth.Edge) {
-			if !e.Open && g.in(m.Outage.Class, e.Basis) {
+			if !e.Open && g.of(m.Outage.Class) && e.Basis == g.basis {
 				in = append(in, e)
 			}
 		})
@@ -213,8 +219,8 @@ func side(edges []truth.Edge) Side {
 
 func (r *Report) held() (exact, statistical Held) {
 	for _, row := range r.Edges {
-		exact.Held, exact.Total = exact.Held+row.Exact.Held, exact.Total+row.Exact.Total
-		statistical.Held, statistical.Total = statistical.Held+row.Statistical.Held, statistical.Total+row.Statistical.Total
+		exact.sum(row.Exact)
+		statistical.sum(row.Statistical)
 	}
 	return exact, statistical
 }
@@ -229,7 +235,8 @@ func (c Comparison) limit() Limit {
 	}
 	for _, m := range c.Matches {
 		length := m.Outage.Length()
-		if m.Outage.Class.total() && m.Fate == Found && length > l.LongestLost && (l.AlwaysFrom == 0 || length < l.AlwaysFrom) {
+		shortest := l.AlwaysFrom == 0 || length < l.AlwaysFrom
+		if m.Outage.Class.total() && m.Fate == Found && length > l.LongestLost && shortest {
 			l.AlwaysFrom = length
 		}
 	}
@@ -299,12 +306,16 @@ func inventedNone(targets []Comparison) Promise {
 	case len(targets) == 0:
 		p.Outcome = Undecided
 	}
-	p.Found = fmt.Sprintf("windows of %d known outages, %d of none", found, invented) + also(excused, "beside unobserved time, reported as such")
+	p.Found = fmt.Sprintf("windows of %d known outages, %d of none", found, invented) +
+		also(excused, "beside unobserved time, reported as such")
 	return p
 }
 
+// of returns how many of all hold.
+func (h Held) of() string { return fmt.Sprintf("%d of %d", h.Held, h.Total) }
+
 func heldExact(h Held) Promise {
-	p := Promise{Text: "every exact bracket holds the truth", Outcome: Kept, Found: fmt.Sprintf("%d of %d", h.Held, h.Total)}
+	p := Promise{Text: "every exact bracket holds the truth", Outcome: Kept, Found: h.of()}
 	switch {
 	case h.Held < h.Total:
 		p.Outcome = Broken
@@ -319,7 +330,7 @@ const significance = 0.05
 
 // heldStatistical requires 99 %. Where fewer hold, but no fewer than happens in one such test of 20, it is undecided.
 func heldStatistical(h Held) Promise {
-	p := Promise{Text: "at least 99 % of the statistical brackets hold the truth", Outcome: Kept, Found: fmt.Sprintf("%d of %d", h.Held, h.Total)}
+	p := Promise{Text: "at least 99 % of the statistical brackets hold the truth", Outcome: Kept, Found: h.of()}
 	switch {
 	case h.Total == 0:
 		p.Outcome = Undecided
@@ -345,14 +356,14 @@ func bracketed(targets []Comparison, tl *model.Timeline) Promise {
 	for _, c := range targets {
 		edges([]Comparison{c}, func(_ Match, isStart bool, e truth.Edge) {
 			total++
-			at := e.Bracket.Latest
+			at, measured := e.Bracket.Latest, c.Target.Measured
 			if isStart {
 				at = e.Bracket.Earliest
 			}
 			switch {
 			case !e.Open:
 				closed++
-			case at <= c.Target.Measured.Earliest || at >= c.Target.Measured.Latest || unobserved(tl, c.Target.Name, at, at):
+			case at <= measured.Earliest, at >= measured.Latest, unobserved(tl, c.Target.Name, at, at):
 				excused++
 			default:
 				p.Outcome = Broken
@@ -384,7 +395,8 @@ func (t Trial) countsAgree() Promise {
 	case compared == 0:
 		p.Outcome = Undecided
 	}
-	p.Found = fmt.Sprintf("in %d of %d outages; good answers %d, by the server %d", compared-off, compared, t.Ledger.OK, t.Ledger.Answered) +
+	p.Found = fmt.Sprintf("in %d of %d outages; good answers %d, by the server %d",
+		compared-off, compared, t.Ledger.OK, t.Ledger.Answered) +
 		also(t.Ledger.TimedOut, "timed out") + also(t.Ledger.NoStatus, "without the status of one")
 	return p
 }

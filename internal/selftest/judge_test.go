@@ -202,19 +202,19 @@ func TestJudgeWantsAStoppedProberToSaySo(t *testing.T) {
 			tr.Stalled = stalledRun(3)
 			tr.Stalled.Run.Windows = slices.Clone(tr.Run.Windows[:1])
 			tr.Stalled.Run.Windows[0].Classes = map[string]int{timeline.TimeoutResponse.String(): 20}
-			tr.Stalled.Standstills = []Standstill{{0, 5 * time.Second}}
+			tr.Stalled.Standstills = []truth.Span{{From: 0, To: 5 * time.Second}}
 		}, "? stalled", 4},
 		{"it blames the server for a refusal, and that stood still", func(tr *Trial) {
 			tr.Stalled = stalledRun(3)
 			tr.Stalled.Run.Windows = slices.Clone(tr.Run.Windows[:1])
 			tr.Stalled.Run.Windows[0].Classes = map[string]int{timeline.Refused.String(): 20}
-			tr.Stalled.Standstills = []Standstill{{0, 5 * time.Second}}
+			tr.Stalled.Standstills = []truth.Span{{From: 0, To: 5 * time.Second}}
 		}, "x stalled", 3},
 		{"it blames the server, which stood still long after", func(tr *Trial) {
 			tr.Stalled = stalledRun(3)
 			tr.Stalled.Run.Windows = slices.Clone(tr.Run.Windows[:1])
 			tr.Stalled.Run.Windows[0].Classes = map[string]int{timeline.TimeoutResponse.String(): 20}
-			tr.Stalled.Standstills = []Standstill{{20 * time.Second, 21 * time.Second}}
+			tr.Stalled.Standstills = []truth.Span{{From: 20 * time.Second, To: 21 * time.Second}}
 		}, "x stalled", 3},
 		{"its coverage takes in half of the stop", func(tr *Trial) {
 			tr.Stalled = stalledRun(4)

@@ -24,7 +24,7 @@ type Ledger struct {
 	NoStatus int                         // good answers without the status of one
 }
 
-// An Account is what was done to the requests of one outage.
+// An Account counts what became of the requests of one outage.
 type Account struct {
 	Failed int // by the recording
 	Slow   int // good answers later than --slow, by the recording
@@ -35,7 +35,7 @@ type Account struct {
 	Local  int // requests that failed on our side meanwhile
 
 	// By the server: how many must have failed, and how many may have. (Slow: were answered late.) Both are −1 for an
-	// outage in which nobody listened, as the server knows nothing of it.
+	// outage of the listener, which the server cannot count.
 	Least, Most int
 }
 
@@ -54,7 +54,10 @@ func (a Account) Agrees(c Class) bool {
 
 // NewLedger starts with what the server did: its acts, and how many good answers it gave.
 func NewLedger(protocol Protocol, outages []Outage, acts []faultserver.Act, answered int) *Ledger {
-	l := &Ledger{protocol: protocol, outages: outages, Accounts: make([]Account, len(outages)), Answered: answered, targets: map[timeline.TargetID]bool{}}
+	l := &Ledger{
+		protocol: protocol, outages: outages, targets: map[timeline.TargetID]bool{},
+		Accounts: make([]Account, len(outages)), Answered: answered,
+	}
 	for i, o := range outages {
 		l.inside = append(l.inside, map[timeline.TargetID]int{})
 		if o.Class == Refused {
@@ -144,7 +147,7 @@ func (l *Ledger) Balanced() bool {
 	return l.NoStatus == 0 && l.OK <= l.Answered && l.Answered <= l.OK+l.TimedOut+l.Local
 }
 
-// met is the first outage that a request in flight between two instants met, or −1.
+// met returns the index of the first outage that a request in flight between two instants met, or −1.
 func (l *Ledger) met(from, to time.Duration) int {
 	for i, o := range l.outages {
 		if o.Touches(from, to) {

@@ -15,11 +15,11 @@ const (
 	Found      Fate = "found"
 	Short      Fate = "short"      // not seen, and no longer than two intervals: it may fall between two requests
 	Unobserved Fate = "unobserved" // not seen, and the run reports that it did not observe it
-	Between    Fate = "between"    // not seen, and longer than two intervals, but no request met it: the prober was late
+	Between    Fate = "between"    // not seen, longer than two intervals, met by no request: the prober was late
 	Missed     Fate = "missed"
 )
 
-// A Match is an outage beside the windows of one target that show it.
+// A Match compares an outage with the windows of one target that show it.
 type Match struct {
 	Outage     Outage
 	Fate       Fate
@@ -45,7 +45,8 @@ func compare(target model.Target, tl *model.Timeline, outages []Outage, l *Ledge
 	}
 	for i, o := range outages {
 		m := Match{Outage: o}
-		if shown := slices.DeleteFunc(slices.Clone(windows), func(w model.Window) bool { return !o.Shows(w) }); len(shown) > 0 {
+		shown := slices.DeleteFunc(slices.Clone(windows), func(w model.Window) bool { return !o.Shows(w) })
+		if len(shown) > 0 {
 			m.Fate = Found
 			m.Start, m.End = o.Edges(shown)
 		} else {

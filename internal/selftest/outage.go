@@ -13,8 +13,8 @@ type Outage struct {
 	truth.Outage
 }
 
-// Outages are what became of a plan. refusals are the times in which nobody listened, in any order, one for each
-// planned. A goodbye is no outage.
+// Outages returns the outages of a plan as they happened. refusals are the times without a listener: one for each that
+// was planned, in any order. A goodbye is no outage.
 func Outages(plan Plan, refusals []faultserver.Outage) []Outage {
 	refusals = slices.SortedFunc(slices.Values(refusals), byTime)
 	var outages []Outage
@@ -22,7 +22,8 @@ func Outages(plan Plan, refusals []faultserver.Outage) []Outage {
 		if p.Class == Goodbye {
 			continue
 		}
-		o := Outage{Planned: p, Outage: truth.Outage{Start: truth.At(p.From), End: truth.At(p.To), Slow: p.Class == Slow}}
+		happened := truth.Outage{Start: truth.At(p.From), End: truth.At(p.To), Slow: p.Class == Slow}
+		o := Outage{Planned: p, Outage: happened}
 		if p.Class == Refused && len(refusals) > 0 {
 			o.Start, o.End = truth.Span(refusals[0].Close), truth.Span(refusals[0].Open)
 			refusals = refusals[1:]

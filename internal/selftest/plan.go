@@ -17,7 +17,7 @@ const (
 	Reset      Class = "reset"       // every request's connection is reset
 	EOF        Class = "eof"         // every request's connection is closed without a reply
 	Error      Class = "http 5xx"    // every reply is a 503
-	WrongReply Class = "wrong reply" // every reply is another than the good one; of DNS, SERVFAIL; of WebSocket, a close frame
+	WrongReply Class = "wrong reply" // no reply is the good one; of DNS, SERVFAIL; of WebSocket, a close frame
 	Lost       Class = "lost"        // no request is answered; of UDP only: an answer may be missing for any time
 	Truncated  Class = "truncated"   // every body is cut off
 	Stalled    Class = "stall"       // no answers for longer than the timeout
@@ -35,7 +35,7 @@ func (c Class) failing() bool { return c != Slow && c != Goodbye }
 // total reports whether every request fails that is read while it lasts, at once.
 func (c Class) total() bool { return c.failing() && c != Stalled && c != Random && c != Lost }
 
-// kinds are what a server does in an outage of a class, of whatever protocol.
+// kinds has what a server does in an outage of a class, over any protocol.
 var kinds = map[Class][]faultserver.Kind{
 	Refused:    {faultserver.Refuse},
 	Reset:      {faultserver.Reset},
@@ -75,7 +75,7 @@ type Planned struct {
 	Share    float64 // Random: of the requests that fail
 }
 
-// Fault is what the server is to do.
+// Fault returns what the server is to do.
 func (o Planned) Fault() faultserver.Fault {
 	f := faultserver.Fault{Kind: o.Kind, From: o.From, To: o.To, Share: o.Share}
 	if o.Class == Slow {
@@ -88,7 +88,7 @@ func (o Planned) Fault() faultserver.Fault {
 // 400 ms no two outages are one window.
 type Plan []Planned
 
-// Faults are what the server is to do.
+// Faults returns what the server is to do.
 func (p Plan) Faults() []faultserver.Fault {
 	faults := make([]faultserver.Fault, len(p))
 	for i, o := range p {
@@ -101,11 +101,12 @@ func (p Plan) Faults() []faultserver.Fault {
 // depends on nothing else. A duration of MinDuration holds each class once, short; a longer one repeats them, with
 // lengths from 2 ms to 5 s, close together and far apart.
 func NewPlan(protocol Protocol, seed uint64, rate float64, duration time.Duration) Plan {
+	tooLong := func(d time.Duration) bool { return d > duration/12 }
 	p := planner{
 		protocol: protocol,
 		rng:      rand.New(rand.NewPCG(seed, 0x1a95e)),
 		rate:     rate, at: Lead, end: duration - Tail,
-		lengths: slices.DeleteFunc(slices.Clone(lengths), func(d time.Duration) bool { return d > duration/12 }),
+		lengths: slices.DeleteFunc(slices.Clone(lengths), tooLong),
 	}
 	for n := 0; p.deal(n == 0) > 0; n++ {
 	}
@@ -114,7 +115,8 @@ func NewPlan(protocol Protocol, seed uint64, rate float64, duration time.Duratio
 
 var lengths = []time.Duration{
 	2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
-	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second,
+	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2 * time.Second, 5 * time.Second,
 }
 
 // A planner fills a plan from front to back.
@@ -182,7 +184,7 @@ func (p *planner) outage(class Class, length time.Duration, first bool) Planned 
 	return o
 }
 
-// gap is how long all is well after an outage of a class.
+// gap returns how long all is well after an outage of a class.
 func (p *planner) gap(class Class, first bool) time.Duration {
 	near := 600*time.Millisecond + time.Duration(p.rng.Int64N(int64(100*time.Millisecond)))
 	apart := 1600*time.Millisecond + time.Duration(p.rng.Int64N(int64(400*time.Millisecond)))
@@ -196,5 +198,5 @@ func (p *planner) gap(class Class, first bool) time.Duration {
 	return apart
 }
 
-// byTime sorts what the server says of its outages.
+// byTime sorts the server's outages.
 func byTime(a, b faultserver.Outage) int { return cmp.Compare(a.Close.From, b.Close.From) }

@@ -7,7 +7,7 @@ import (
 	"lapse/correlate/model"
 )
 
-// A Report is how a run compares with what happened.
+// A Report compares a run with what happened.
 type Report struct {
 	Protocol string        `json:"protocol"`
 	Seed     uint64        `json:"seed"`
@@ -57,7 +57,7 @@ type PlannedAt struct {
 	Share float64       `json:"share,omitzero"`
 }
 
-// ClassRow is what was found of one class of outages. Fates count by outage and target.
+// ClassRow counts what was found of one class of outages. Fates are counted by outage and target.
 type ClassRow struct {
 	Class    Class         `json:"class"`
 	Outages  int           `json:"outages"`
@@ -103,7 +103,7 @@ func (c *FateCount) sum(other FateCount) {
 	c.Missed += other.Missed
 }
 
-// EdgeRow is how well the edges of one class were bracketed, over all targets.
+// EdgeRow says how well the edges of one class were bracketed, over all targets.
 type EdgeRow struct {
 	Class       Class `json:"class"`
 	Start       Side  `json:"start"`
@@ -113,7 +113,7 @@ type EdgeRow struct {
 	Open        int   `json:"open"` // edges without an outer bound, beside unobserved time
 }
 
-// OffBy is how far off edges were, at either side, in one group of outages.
+// OffBy says how far off edges were, at both sides, in one group of outages.
 type OffBy struct {
 	Where string `json:"where"`
 	Side
@@ -130,8 +130,8 @@ type Wrong struct {
 	Basis   model.Basis   `json:"basis,omitzero"`
 }
 
-// Side is how far the middle of brackets was from the truth, and how wide they were. Both are absent if there were
-// none.
+// Side has the distances from the middle of brackets to the truth, and the widths of brackets. Both are absent if there
+// were no brackets.
 type Side struct {
 	Error *Spread `json:"error,omitzero"`
 	Width *Spread `json:"width,omitzero"`
@@ -158,6 +158,11 @@ type Held struct {
 	Total int `json:"total"`
 }
 
+func (h *Held) sum(other Held) {
+	h.Held += other.Held
+	h.Total += other.Total
+}
+
 func (h *Held) add(held bool) {
 	h.Total++
 	if held {
@@ -165,11 +170,11 @@ func (h *Held) add(held bool) {
 	}
 }
 
-// A Limit is how short an outage of every request a target still sees.
+// A Limit says how short an outage of every request may be for a target to see it.
 type Limit struct {
 	Target      string        `json:"target"`
 	Interval    time.Duration `json:"interval"`             // between two requests
 	Resolution  time.Duration `json:"resolution"`           // what the run itself says it may have missed
-	LongestLost time.Duration `json:"longestLost,omitzero"` // the longest one that was observed and not seen; absent if none
-	AlwaysFrom  time.Duration `json:"alwaysFrom,omitzero"`  // the shortest one from which on all were found; absent if none was
+	LongestLost time.Duration `json:"longestLost,omitzero"` // the longest that was observed and not seen; absent: none
+	AlwaysFrom  time.Duration `json:"alwaysFrom,omitzero"`  // all that were longer were found; absent: none was found
 }

@@ -8,6 +8,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/correlate/truth"
 	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
@@ -18,11 +19,8 @@ type StalledProber struct {
 	Run      *model.Timeline
 	ExitCode int // of its process
 
-	Standstills []Standstill // of the server, which is in this process: the machine made it stand still
+	Standstills []truth.Span // times in which this process did not run, and its server with it, on the run's clock
 }
-
-// A Standstill is a time in which a server did not run, on the run's clock.
-type Standstill struct{ From, To time.Duration }
 
 // stoodStill reports whether all that failed in w are requests that had no answer in time, of a server that may have
 // stood still meanwhile.
@@ -32,16 +30,20 @@ func (s *StalledProber) stoodStill(w model.Window) bool {
 			return false
 		}
 	}
-	return slices.ContainsFunc(s.Standstills, func(still Standstill) bool { return w.Start.Earliest <= still.To && still.From <= w.End.Latest })
+	return slices.ContainsFunc(s.Standstills, func(still truth.Span) bool {
+		return w.Start.Earliest <= still.To && still.From <= w.End.Latest
+	})
 }
 
 // over reports whether the prober had measured all that it was to measure when it was stopped: on a busy machine it
 // may be stopped late.
 func (s *StalledProber) over() bool {
-	return slices.ContainsFunc(s.Run.Targets, func(t model.Target) bool { return t.Kind.Judged() && t.Measured.Latest < s.To })
+	return slices.ContainsFunc(s.Run.Targets, func(t model.Target) bool {
+		return t.Kind.Judged() && t.Measured.Latest < s.To
+	})
 }
 
-// late says so of a result.
+// late returns what a result adds if the prober was stopped too late.
 func (s *StalledProber) late() string {
 	if s.over() {
 		return "; it was stopped late, when it had measured all"
@@ -52,14 +54,18 @@ func (s *StalledProber) late() string {
 // blamesNobody requires an inconclusive result, and no window in that time. Where the server stood still as well, it
 // did not answer, and a window says nothing of the prober.
 func (s *StalledProber) blamesNobody() Promise {
-	p := Promise{Text: "a stalled prober makes the run inconclusive, and shows no downtime", Outcome: Kept, unconditional: true}
+	const text = "a stalled prober makes the run inconclusive, and shows no downtime"
+	p := Promise{Text: text, Outcome: Kept, unconditional: true}
 	still := 0
 	var blamed []string
 	for _, w := range s.Run.Windows {
-		if s.stoodStill(w) {
+		from, to := w.Start.Earliest, w.End.Latest
+		switch {
+		case s.stoodStill(w):
 			still++
-		} else if w.Start.Earliest <= s.To && s.From <= w.End.Latest || !unobserved(s.Run, w.Target, w.Start.Earliest, w.End.Latest) {
-			blamed = append(blamed, fmt.Sprintf("%s of %s at %s", quantity.ClassCounts(w.Classes), w.Target, quantity.Clock(w.Start.Latest)))
+		case from <= s.To && s.From <= to, !unobserved(s.Run, w.Target, from, to):
+			failed, at := quantity.ClassCounts(w.Classes), quantity.Clock(w.Start.Latest)
+			blamed = append(blamed, fmt.Sprintf("%s of %s at %s", failed, w.Target, at))
 		}
 	}
 	switch {
@@ -70,15 +76,19 @@ func (s *StalledProber) blamesNobody() Promise {
 	case still > 0:
 		p.Outcome = Undecided
 	}
-	p.Found = fmt.Sprintf("stalled for %s: %s (exit %d), coverage %s", quantity.Span(s.To-s.From), s.Run.Verdict.Result, s.ExitCode,
-		quantity.Coverage(s.Run.Verdict.Coverage)) + also(len(blamed), "windows") + also(still, "windows of a server that this machine made stand still") + s.late()
+	p.Found = fmt.Sprintf("stalled for %s: %s (exit %d), coverage %s",
+		quantity.Span(s.To-s.From), s.Run.Verdict.Result, s.ExitCode, quantity.Coverage(s.Run.Verdict.Coverage)) +
+		also(len(blamed), "windows") +
+		also(still, "windows of a server that this machine made stand still") +
+		s.late()
 	if len(blamed) > 0 {
-		p.Found += fmt.Sprintf(": %s; stopped from %s to %s", strings.Join(blamed, ", "), quantity.Clock(s.From), quantity.Clock(s.To))
+		p.Found += fmt.Sprintf(": %s; stopped from %s to %s",
+			strings.Join(blamed, ", "), quantity.Clock(s.From), quantity.Clock(s.To))
 	}
 	return p
 }
 
-// clocksApart is how far two readings of a machine's clock may be apart from the run's after a few seconds: a clock
+// clocksApart is how far a machine's clock and the run's may drift apart in a few seconds: a clock
 // that is being adjusted runs faster or slower by 0.5 ms per second.
 const clocksApart = 5 * time.Millisecond
 

@@ -30,7 +30,8 @@ func (r *Report) writeHead(b *strings.Builder) {
 	fmt.Fprintf(b, "%-13s lapse selftest --protocol %s --seed %d --rate %v --duration %v   coverage %s   exit %d\n",
 		resultWords[r.Result], r.Protocol, r.Seed, r.Rate, r.Duration, quantity.Coverage(r.Coverage), r.ExitCode)
 	if r.Coverage < MinCoverage {
-		fmt.Fprintf(b, "              Less than %s of the time was observed on this busy machine: nothing below is proven or disproven.\n", quantity.Coverage(MinCoverage))
+		fmt.Fprintf(b, "              Less than %s of the time was observed on this busy machine: "+
+			"nothing below is proven or disproven.\n", quantity.Coverage(MinCoverage))
 	}
 }
 
@@ -75,7 +76,7 @@ func (row ClassRow) failed() string {
 	return fmt.Sprint(row.Failed)
 }
 
-// byServer says what the server counted.
+// byServer returns what the server counted.
 func (row ClassRow) byServer() string {
 	s := fmt.Sprint(row.Most)
 	switch {
@@ -98,12 +99,13 @@ func (r *Report) writeEdges(b *strings.Builder) {
 	table(b, func(w io.Writer) {
 		fmt.Fprint(w, "p50 / max\tSTART OFF BY\tBRACKET\tEND OFF BY\tBRACKET\tEXACT HOLD\tSTAT. HOLD\n")
 		for _, row := range r.Edges {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row.Class, row.Start.Error, row.Start.Width, row.End.Error, row.End.Width, row.Exact, row.Statistical)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row.Class,
+				row.Start.Error, row.Start.Width, row.End.Error, row.End.Width, row.Exact, row.Statistical)
 		}
 	})
 }
 
-// String is the share of those that hold.
+// String returns how many of all hold.
 func (h Held) String() string {
 	if h.Total == 0 {
 		return "-"
@@ -111,7 +113,7 @@ func (h Held) String() string {
 	return fmt.Sprintf("%d/%d", h.Held, h.Total)
 }
 
-// String is the median and the largest.
+// String returns the median and the largest.
 func (s *Spread) String() string {
 	if s == nil {
 		return "-"
@@ -141,7 +143,8 @@ func (r *Report) writeWrong(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "  %-7s %-9s %-22s %.6f", w.Target, w.Class, w.What, w.At.Seconds())
 		if w.Basis != "" {
-			fmt.Fprintf(b, " not in %.6f to %.6f, %s", w.Bracket.Earliest.Seconds(), w.Bracket.Latest.Seconds(), w.Basis)
+			fmt.Fprintf(b, " not in %.6f to %.6f, %s",
+				w.Bracket.Earliest.Seconds(), w.Bracket.Latest.Seconds(), w.Basis)
 		}
 		b.WriteByte('\n')
 	}
@@ -155,10 +158,12 @@ func (r *Report) writeWords(b *strings.Builder) {
 			l.Target, quantity.Span(l.Interval), l.words(), quantity.Span(l.Resolution))
 	}
 	for _, off := range r.Off {
-		fmt.Fprintf(b, "  Edges %s:\n      %s from the middle of their bracket at the median, %s at worst; widest bracket %s.\n",
-			off.Where, quantity.Span(off.Error.P50), quantity.Span(off.Error.Max), quantity.Span(off.Width.Max))
+		median, worst, widest := quantity.Span(off.Error.P50), quantity.Span(off.Error.Max), quantity.Span(off.Width.Max)
+		fmt.Fprintf(b, "  Edges %s:\n      %s from the middle of their bracket at the median, %s at worst; "+
+			"widest bracket %s.\n", off.Where, median, worst, widest)
 	}
-	b.WriteString("  Over a network add its round trip. Not tested: a fault whose failures are further apart than --join.\n")
+	b.WriteString("  Over a network add its round trip. " +
+		"Not tested: a fault whose failures are further apart than --join.\n")
 }
 
 func (l Limit) words() string {
@@ -166,7 +171,8 @@ func (l Limit) words() string {
 	case l.AlwaysFrom == 0:
 		return "No outage of every request was observed and found."
 	case l.LongestLost > 0:
-		return fmt.Sprintf("Outages of every request were found from %s on; the longest one not seen took %s.", quantity.Span(l.AlwaysFrom), quantity.Span(l.LongestLost))
+		return fmt.Sprintf("Outages of every request were found from %s on; the longest one not seen took %s.",
+			quantity.Span(l.AlwaysFrom), quantity.Span(l.LongestLost))
 	}
 	return fmt.Sprintf("Every outage of every request was found, the shortest of %s.", quantity.Span(l.AlwaysFrom))
 }

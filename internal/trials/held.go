@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -28,7 +27,7 @@ const (
 
 // measureHeld holds connections to a server that cuts every third of them three times, closed or reset, and announces
 // the end of some.
-func (s *Settings) measureHeld(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (*selftest.HeldTrial, error) {
+func (s *Settings) measureHeld(ctx context.Context, dir string, c console) (*selftest.HeldTrial, error) {
 	release, err := saved.ClaimDir(dir)
 	if err != nil {
 		return nil, err
@@ -37,21 +36,24 @@ func (s *Settings) measureHeld(ctx context.Context, dir string, signals <-chan o
 	clock := timeline.StartClock()
 	server, err := faultserver.Start(faultserver.Config{
 		T0: clock.T0(), Name: heldName, Number: true,
-		Faults: []faultserver.Fault{{Kind: faultserver.Goodbye, From: 4500 * time.Millisecond, To: 5500 * time.Millisecond, Every: 4}},
+		Faults: []faultserver.Fault{{
+			Kind: faultserver.Goodbye, From: 4500 * time.Millisecond, To: 5500 * time.Millisecond, Every: 4,
+		}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintln(stderr, "holding connections, and cutting them")
+	fmt.Fprintln(c.stderr, "holding connections, and cutting them")
 	over := make(chan struct{})
 	var cutting sync.WaitGroup
 	cutting.Go(func() { cutOnSchedule(server, clock, over) })
 	o := s.Defaults()
-	o.Kinds, o.Held, o.Heartbeat, o.Timeout, o.Join = []string{string(timeline.Held)}, heldConnections, heldBeat, selftest.Timeout, selftest.Join
+	o.Kinds, o.Held, o.Heartbeat = []string{string(timeline.Held)}, heldConnections, heldBeat
+	o.Timeout, o.Join = selftest.Timeout, selftest.Join
 	o.Baseline, o.Duration = time.Second, heldDuration-time.Second
 	var t selftest.HeldTrial
 	if err = o.Check([]string{server.URL()}, nil); err == nil {
-		t.Run, err = run.MeasureOn(ctx, o, clock, dir, signals, io.Discard)
+		t.Run, err = run.MeasureOn(ctx, o, clock, dir, c.signals, io.Discard)
 	}
 	close(over)
 	cutting.Wait()

@@ -15,7 +15,7 @@ import (
 	"lapse/loadgen/faultserver"
 )
 
-// A faulty server is one that fails on schedule, of whatever protocol.
+// A faultyServer fails on schedule, over any protocol.
 type faultyServer interface {
 	Outages() []faultserver.Outage
 	Acts() []faultserver.Act
@@ -23,7 +23,7 @@ type faultyServer interface {
 	io.Closer
 }
 
-// A Protocol is one that can be measured: how its server is started, and what `lapse run` needs to ask it.
+// A Protocol can be measured: it has how its server is started, and what `lapse run` needs to ask it.
 type Protocol struct {
 	selftest.Protocol
 	start func(faultserver.Config) (_ faultyServer, url string, _ error)
@@ -35,7 +35,7 @@ type Protocol struct {
 	tls    *tls.Config
 }
 
-// Protocols are those there are.
+// Protocols are all that can be measured.
 var Protocols = []Protocol{
 	{Protocol: selftest.HTTP, start: startTCP("")},
 	{Protocol: selftest.HTTP.OverTLS("https"), start: startTCP(""), Secure: true},
@@ -53,7 +53,7 @@ var Protocols = []Protocol{
 	{Protocol: selftest.DNS, start: startDNS},
 }
 
-// Names are those of all [Protocols], as a user reads them.
+// Names returns the names of all [Protocols], as a user reads them.
 func Names() string {
 	var names []string
 	for _, p := range Protocols {
@@ -85,7 +85,7 @@ func (p Protocol) serve(c faultserver.Config) (_ faultyServer, url string, _ err
 	return p.start(c)
 }
 
-// flags are those of `lapse run` with which p is measured.
+// flags returns the flags of `lapse run` with which p is measured.
 func (p Protocol) flags() (flags []string) {
 	if p.echo != "" {
 		flags = append(flags, "--echo", p.echo)
@@ -138,7 +138,8 @@ func answerQuery(query []byte, good bool) []byte {
 	m.Response, m.Additionals = true, nil
 	if good {
 		m.Answers = []dnsmessage.Resource{{
-			Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Class: dnsmessage.ClassINET, TTL: 5}, Body: &dnsmessage.AResource{A: [4]byte{10, 244, 0, 7}},
+			Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Class: dnsmessage.ClassINET, TTL: 5},
+			Body:   &dnsmessage.AResource{A: [4]byte{10, 244, 0, 7}},
 		}}
 	} else {
 		m.RCode = dnsmessage.RCodeServerFailure

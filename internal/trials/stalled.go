@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/truth"
 	"lapse/internal/run/exit"
 	"lapse/internal/selftest"
 	"lapse/loadgen/faultserver"
@@ -22,10 +23,11 @@ import (
 
 // measureStalled runs `lapse run` as a process of its own against a server without faults, and stops that process for
 // longer than the timeout. Answers take 30 ms, so that some requests are in flight when it is stopped.
-func (s *Settings) measureStalled(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (*selftest.StalledProber, error) {
-	ctx, release := exit.Interruptible(ctx, signals)
+func (s *Settings) measureStalled(ctx context.Context, dir string, c console) (*selftest.StalledProber, error) {
+	ctx, release := exit.Interruptible(ctx, c.signals)
 	defer release()
-	server, url, err := s.Protocol.serve(faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}}})
+	slow := faultserver.Fault{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond}
+	server, url, err := s.Protocol.serve(faultserver.Config{Faults: []faultserver.Fault{slow}})
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +44,9 @@ func (s *Settings) measureStalled(ctx context.Context, dir string, signals <-cha
 	}
 	standstills := watchStandstills()
 	var first time.Time
-	fmt.Fprintln(stderr, "stopping a prober for a second")
-	from, to, stopErr := stopForASecond(ctx, cmd.Process, func() bool { return readyToStop(server.Answered(), time.Now(), &first) })
+	fmt.Fprintln(c.stderr, "stopping a prober for a second")
+	ready := func() bool { return readyToStop(server.Answered(), time.Now(), &first) }
+	from, to, stopErr := stopForASecond(ctx, cmd.Process, ready)
 	err = cmd.Wait()
 	still := standstills()
 	if _, exited := errors.AsType[*exec.ExitError](err); exited {
@@ -59,11 +62,19 @@ func (s *Settings) measureStalled(ctx context.Context, dir string, signals <-cha
 	if err := json.Unmarshal(stdout.Bytes(), &tl); err != nil {
 		return nil, fmt.Errorf("a prober that was stopped, exit code %d: %w", cmd.ProcessState.ExitCode(), err)
 	}
-	stalled := &selftest.StalledProber{From: from.Round(0).Sub(tl.T0), To: to.Round(0).Sub(tl.T0), Run: &tl, ExitCode: cmd.ProcessState.ExitCode()}
+	stopped := spanOf(from, to, tl.T0)
+	stalled := &selftest.StalledProber{
+		From: stopped.From, To: stopped.To, Run: &tl, ExitCode: cmd.ProcessState.ExitCode(),
+	}
 	for _, at := range still {
-		stalled.Standstills = append(stalled.Standstills, selftest.Standstill{From: at.from.Round(0).Sub(tl.T0), To: at.to.Round(0).Sub(tl.T0)})
+		stalled.Standstills = append(stalled.Standstills, spanOf(at.from, at.to, tl.T0))
 	}
 	return stalled, nil
+}
+
+// spanOf returns the time between two readings of the clock on the clock of the run that began at zero.
+func spanOf(from, to, zero time.Time) truth.Span {
+	return truth.Span{From: from.Round(0).Sub(zero), To: to.Round(0).Sub(zero)}
 }
 
 // A standstill is a time in which this process did not run.
@@ -97,14 +108,14 @@ func watchStandstills() (ended func() []standstill) {
 	}
 }
 
-// proberCommand is this program as a process that measures.
+// proberCommand returns this program as a process that measures.
 func proberCommand(ctx context.Context, url, dir string, rate float64, resolution time.Duration) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, self, "run", url, "--rate", strconv.FormatFloat(rate, 'f', -1, 64), "--baseline=500ms", "--duration=3s",
-		"--fail-if=failed>0", "--out", dir, "-o=json")
+	cmd := exec.CommandContext(ctx, self, "run", url, "--rate", strconv.FormatFloat(rate, 'f', -1, 64),
+		"--baseline=500ms", "--duration=3s", "--fail-if=failed>0", "--out", dir, "-o=json")
 	if resolution > 0 {
 		cmd.Args = append(cmd.Args, "--resolution="+resolution.String())
 	}

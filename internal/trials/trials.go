@@ -21,7 +21,7 @@ import (
 	"lapse/timeline"
 )
 
-// Settings say what is measured.
+// Settings say what is measured, and how.
 type Settings struct {
 	Protocol   Protocol
 	Seed       uint64        // of the plan
@@ -32,31 +32,43 @@ type Settings struct {
 	Defaults func() *spec.Options // those of a `lapse run` without flags
 }
 
-// Measure measures everything, and keeps the recordings in dir. It talks to stderr. An error tells what could not be
-// measured, or that a signal or ctx ended it.
-func (s *Settings) Measure(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (trial selftest.Trial, err error) {
+// A console is where whoever runs the trials can end them, and sees how far they have come.
+type console struct {
+	signals <-chan os.Signal
+	stderr  io.Writer
+}
+
+// Measure measures everything, keeps the recordings in dir and reports progress on stderr. An error says what could not
+// be measured, or that a signal or ctx ended it.
+func (s *Settings) Measure(
+	ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer,
+) (trial selftest.Trial, err error) {
+	c := console{signals, stderr}
 	if err := s.Protocol.certify(dir); err != nil {
 		return trial, err
 	}
-	if trial, err = s.measureOutages(ctx, dir, signals, stderr); err != nil {
+	if trial, err = s.measureOutages(ctx, dir, c); err != nil {
 		return trial, err
 	}
-	if trial.Stalled, err = s.measureStalled(ctx, filepath.Join(dir, "stalled"), signals, stderr); err != nil {
+	if trial.Stalled, err = s.measureStalled(ctx, filepath.Join(dir, "stalled"), c); err != nil {
 		return trial, err
 	}
-	trial.Held, err = s.measureHeld(ctx, filepath.Join(dir, "held"), signals, stderr)
+	trial.Held, err = s.measureHeld(ctx, filepath.Join(dir, "held"), c)
 	return trial, err
 }
 
-// measure runs the plan: the very measurement of `lapse run`, of a server whose clock is the run's.
-func (s *Settings) measureOutages(ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer) (selftest.Trial, error) {
-	t := selftest.Trial{Protocol: s.Protocol.Protocol, Seed: s.Seed, Rate: s.Rate, Duration: s.Duration, Plan: selftest.NewPlan(s.Protocol.Protocol, s.Seed, s.Rate, s.Duration)}
+// measureOutages measures a server that follows the plan, as `lapse run` does. The server's clock is the run's.
+func (s *Settings) measureOutages(ctx context.Context, dir string, c console) (selftest.Trial, error) {
+	t := selftest.Trial{
+		Protocol: s.Protocol.Protocol, Seed: s.Seed, Rate: s.Rate, Duration: s.Duration,
+		Plan: selftest.NewPlan(s.Protocol.Protocol, s.Seed, s.Rate, s.Duration),
+	}
 	clock := timeline.StartClock()
 	server, url, err := s.Protocol.serve(faultserver.Config{T0: clock.T0(), Seed: s.Seed, Faults: t.Plan.Faults()})
 	if err != nil {
 		return t, err
 	}
-	tl, err := s.measureServer(ctx, url, clock, dir, signals, stderr)
+	tl, err := s.measureServer(ctx, url, clock, dir, c)
 	if err := errors.Join(err, server.Close()); err != nil {
 		return t, err
 	}
@@ -71,15 +83,18 @@ func (s *Settings) measureOutages(ctx context.Context, dir string, signals <-cha
 	return t, enterAll(filepath.Join(dir, saved.FactsFile), t.Ledger)
 }
 
-func (s *Settings) measureServer(ctx context.Context, url string, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {
+func (s *Settings) measureServer(
+	ctx context.Context, url string, clock timeline.Clock, dir string, c console,
+) (*model.Timeline, error) {
 	o := s.Defaults()
-	o.Rate, o.Timeout, o.Slow, o.Join, o.Resolution = s.Rate, selftest.Timeout, selftest.SlowBar, selftest.Join, s.Resolution
+	o.Rate, o.Resolution = s.Rate, s.Resolution
+	o.Timeout, o.Slow, o.Join = selftest.Timeout, selftest.SlowBar, selftest.Join
 	o.Echo, o.CAFile = s.Protocol.echo, s.Protocol.caFile
 	o.Baseline, o.Duration = time.Second, s.Duration-time.Second
 	if err := o.Check([]string{url}, nil); err != nil {
 		return nil, err
 	}
-	return run.MeasureOn(ctx, o, clock, dir, signals, stderr)
+	return run.MeasureOn(ctx, o, clock, dir, c.signals, c.stderr)
 }
 
 // enterAll enters the recorded requests into the ledger.
