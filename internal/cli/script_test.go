@@ -17,7 +17,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorilla/websocket"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"lapse/internal/kube/kubetest"
@@ -136,24 +135,4 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(env.WorkDir+"/kubeconfig", []byte(kubetest.Kubeconfig(api.URL)), 0o600)
 		},
 	})
-}
-
-// serveEvents sends an event on a stream, and leaves it open.
-func serveEvents(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	fmt.Fprint(w, "data: hello\n\n")
-	_ = http.NewResponseController(w).Flush()
-	<-r.Context().Done()
-}
-
-// serveWebSocket answers pings.
-func serveWebSocket(w http.ResponseWriter, r *http.Request) {
-	c, err := new(websocket.Upgrader).Upgrade(w, r, nil)
-	if err != nil {
-		return // which it has answered
-	}
-	defer c.Close()
-	for err == nil {
-		_, _, err = c.NextReader()
-	}
 }
