@@ -18,7 +18,7 @@ import (
 	"lapse/deploy"
 )
 
-// genFleet are the objects that `lapse gen svc/web --duration 10m` prints with these flags, by kind.
+// genFleet returns the objects that `lapse gen svc/web --duration 10m` prints with these flags, by kind.
 func genFleet(t *testing.T, flags ...string) map[string]string {
 	t.Helper()
 	t.Setenv("KUBECONFIG", os.DevNull)
@@ -45,7 +45,7 @@ func decode[T any](t *testing.T, text string) (object T) {
 	return object
 }
 
-// kustomized is a file of deploy/kustomize/fleet.
+// kustomized returns a file of deploy/kustomize/fleet.
 func kustomized(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/kustomize/fleet/" + name)
@@ -103,7 +103,7 @@ func inNoNamespace(object runtime.Object) {
 	}
 }
 
-// agentFlags are what the agent in a Job's Pod is asked for.
+// agentFlags has what the agent in a Job's Pod is asked for.
 type agentFlags struct {
 	Run, Keys, From string
 	Targets         []string

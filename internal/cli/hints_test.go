@@ -99,7 +99,7 @@ func sourceTexts(t *testing.T) []sourceText {
 	return texts
 }
 
-// flatten is the text of a literal, or of a sum that has one.
+// flatten returns the text of a literal, or of a sum that has one.
 func flatten(e ast.Expr) (text string, ok bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

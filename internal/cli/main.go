@@ -1,5 +1,5 @@
-// Package cli turns the command line into verbs: a file for each, from flags to one call. What they start is in package
-// run and its neighbours. Package cmd/lapse is its main.
+// Package cli turns the command line into verbs: a file for each, from flags to one call. What they start is in
+// package run and its neighbours. Package cmd/lapse is its main.
 package cli
 
 import (

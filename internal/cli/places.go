@@ -11,8 +11,8 @@ import (
 	"lapse/internal/run/spec"
 )
 
-// A place says where a run measures. A flag that has no effect there is refused: a flag that is silently ignored misleads
-// its user.
+// A place says where a run measures. A flag that has no effect there is refused: a flag that is silently ignored
+// misleads its user.
 type place uint8
 
 const (
@@ -42,8 +42,8 @@ func (p place) String() string {
 	return "another run"
 }
 
-// usedIn has the places where each flag of `lapse run` and `lapse gen` has an effect. instead has what to do in the other
-// places.
+// usedIn has the places where each flag of `lapse run` and `lapse gen` has an effect. instead has what to do in the
+// other places.
 var usedIn, instead = func() (usedIn map[string]place, instead map[string]string) {
 	usedIn, instead = map[string]place{"read-nodes": inYAML}, map[string]string{}
 	for _, d := range runTable(new(spec.Options)) {

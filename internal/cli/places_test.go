@@ -13,7 +13,7 @@ import (
 	"lapse/internal/run/spec"
 )
 
-// sample is a value of a flag that is not its default.
+// sample returns a value of a flag that is not its default.
 func sample(t *testing.T, f *pflag.Flag) string {
 	t.Helper()
 	if v, ok := map[string]string{
@@ -29,7 +29,7 @@ func sample(t *testing.T, f *pflag.Flag) string {
 	return v
 }
 
-// verbAt is the verb whose flags are given for a run at a place, with the target and what else makes it one.
+// verbAt returns a verb with the flags of a run, whose options and target make it a run at a place.
 func verbAt(at place) (verb *cobra.Command, o *spec.Options, target string) {
 	o = &spec.Options{YAML: at == inYAML}
 	verb = &cobra.Command{}

@@ -13,7 +13,8 @@ import (
 	"lapse/internal/run/spec"
 )
 
-// Defaults of `lapse routes`: requests per second from each node, and how long to measure before and after the changes.
+// Defaults of `lapse routes`: requests per second from each node, and how long to measure before and after the
+// changes.
 const (
 	routesRate     = 500
 	routesBaseline = 3 * time.Second

@@ -104,7 +104,7 @@ func serveDNS(t *testing.T) (addr string) {
 	})
 }
 
-// shopDescriptors is a file with the descriptor set of
+// shopDescriptors returns the path of a file with the descriptor set of
 //
 //	package shop; message Query { string name = 1; }
 //	service Cart { rpc Get(Query) returns (Query); rpc Watch(Query) returns (stream Query); }

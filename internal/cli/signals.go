@@ -22,8 +22,8 @@ func takeSignals() (taken exit.Signals, stop func()) {
 	return exit.Signals{C: signals, Release: func() { signal.Reset(stopSignals...) }}, func() { signal.Stop(signals) }
 }
 
-// measure measures what the checked options ask for. SIGPIPE is ignored: the reader of the output may exit, and the Job
-// must still be deleted.
+// measure measures what the checked options ask for. SIGPIPE is ignored: the reader of the output may exit, and the
+// Job must still be deleted.
 func measure(cmd *cobra.Command, o *spec.Options) error {
 	signals, stop := takeSignals()
 	defer stop()

@@ -28,7 +28,7 @@ var localFlags = []string{
 	"from", // the nodes that it means are in the Spec
 }
 
-// askFor are the checked options of a run in the cluster with these flags.
+// askFor returns the checked options of a run in the cluster with these flags.
 func askFor(t *testing.T, command []string, flags ...string) *spec.Options {
 	t.Helper()
 	o := parsed(t, flags...)
@@ -46,7 +46,7 @@ func askFor(t *testing.T, command []string, flags ...string) *spec.Options {
 	return o
 }
 
-// inPod are the options of the agent in the Pod of that run's Job, as the kubelet starts it.
+// inPod returns the options of the agent in the Pod of that run's Job, as the kubelet starts it.
 func inPod(t *testing.T, here *spec.Options) *spec.Options {
 	t.Helper()
 	objects := run.JobConfig(here, "shop").Objects()
@@ -161,7 +161,8 @@ func TestLocalFlagsOfTheJobChangeIt(t *testing.T) {
 	}
 }
 
-// Arguments in a Job that somebody wrote by hand are flags; beside a Spec they would not count, and are refused.
+// Arguments in a Job that somebody wrote by hand are flags; together with a Spec they would not count, and are
+// refused.
 func TestAnAgentTakesArgumentsOrASpec(t *testing.T) {
 	for name, value := range map[string]string{deploy.EnvListen: "127.0.0.1:0", deploy.EnvHold: "1m", deploy.EnvDeadline: "2h", deploy.EnvRun: "lapse"} {
 		t.Setenv(name, value)
@@ -239,7 +240,7 @@ func TestGenRefusesSecrets(t *testing.T) {
 	}
 }
 
-// authority is a certificate in PEM form.
+// authority returns a certificate in PEM form.
 func authority(t *testing.T) []byte {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)

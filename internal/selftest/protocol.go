@@ -94,8 +94,8 @@ func (p Protocol) kindsOf(c Class) (possible []faultserver.Kind) {
 	return possible
 }
 
-// fits reports whether a request can fail with class c in an outage of a kind. On a busy machine an answer can also come
-// too late: that is not the outage's doing.
+// fits reports whether a request can fail with class c in an outage of a kind. On a busy machine an answer can also
+// come too late: that is not the outage's doing.
 func (p Protocol) fits(c timeline.Class, k faultserver.Kind) bool {
 	return slices.Contains(p.fails[k], c)
 }

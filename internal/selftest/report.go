@@ -130,8 +130,8 @@ type Wrong struct {
 	Basis   model.Basis   `json:"basis,omitzero"`
 }
 
-// Side has the distances from the middle of brackets to the truth, and the widths of brackets. Both are absent if there
-// were no brackets.
+// Side has the distances from the middle of brackets to the truth, and the widths of brackets. Both are absent if
+// there were no brackets.
 type Side struct {
 	Error *Spread `json:"error,omitzero"`
 	Width *Spread `json:"width,omitzero"`

@@ -38,8 +38,8 @@ type console struct {
 	stderr  io.Writer
 }
 
-// Measure measures everything, keeps the recordings in dir and reports progress on stderr. An error says what could not
-// be measured, or that a signal or ctx ended it.
+// Measure measures everything, keeps the recordings in dir and reports progress on stderr. An error says what could
+// not be measured, or that a signal or ctx ended it.
 func (s *Settings) Measure(
 	ctx context.Context, dir string, signals <-chan os.Signal, stderr io.Writer,
 ) (trial selftest.Trial, err error) {

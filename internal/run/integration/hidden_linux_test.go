@@ -337,7 +337,7 @@ func (p *process) wraps() bool {
 	return tl != nil && slices.ContainsFunc(tl.Events, func(e model.Event) bool { return e.Kind == timeline.Command })
 }
 
-// met reports whether so many requests of new connections have ended in a class by now.
+// met reports whether n requests of new connections have ended in a class by now.
 func (p *process) met(class timeline.Class, n int) bool {
 	tl := p.peek()
 	return tl != nil && slices.ContainsFunc(tl.Targets, func(t model.Target) bool {
@@ -345,8 +345,8 @@ func (p *process) met(class timeline.Class, n int) bool {
 	})
 }
 
-// checkOwnFault demands that nothing failed, that requests of new connections were put down to ourselves, and that this
-// is shown as time without data.
+// checkOwnFault demands that nothing failed, that requests of new connections were put down to ourselves, and that
+// this is shown as time without data.
 func (s *savedRun) checkOwnFault(t *testing.T) {
 	t.Helper()
 	for _, target := range s.judged() {

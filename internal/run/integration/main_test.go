@@ -1,5 +1,5 @@
-// Package integration holds whole runs against the truth: `lapse run`, as a process or in this one, measures servers and
-// networks that fail in known ways. What it does to a network, it does in a namespace of its own, as root.
+// Package integration holds whole runs against the truth: `lapse run`, as a process or in this one, measures servers
+// and networks that fail in known ways. What it does to a network, it does in a namespace of its own, as root.
 package integration
 
 import (

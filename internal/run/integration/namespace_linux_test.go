@@ -128,7 +128,7 @@ func nameServer(t *testing.T, answer func(dnsmessage.Question) (addr *[4]byte, c
 	})
 }
 
-// reply is a name server's reply to a packet; nil for none.
+// reply returns a name server's reply to a packet; nil: none.
 func reply(packet []byte, answer func(dnsmessage.Question) (*[4]byte, dnsmessage.RCode, bool)) []byte {
 	var m dnsmessage.Message
 	if err := m.Unpack(packet); err != nil || len(m.Questions) != 1 {

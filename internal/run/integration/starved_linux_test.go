@@ -218,7 +218,7 @@ func TestTruthOfAStallSeenByAStarvedProber(t *testing.T) {
 	}
 }
 
-// within is how much of the time between two instants lies within a span.
+// within returns how much of the time between two instants lies within a span.
 func within(span faultserver.Span, from, to time.Duration) time.Duration {
 	return max(0, min(to, span.To)-max(from, span.From))
 }

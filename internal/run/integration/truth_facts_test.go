@@ -12,7 +12,7 @@ import (
 	"lapse/timeline"
 )
 
-// facts are what a recording holds.
+// facts has what a recording holds.
 type facts struct {
 	run      timeline.Run
 	requests map[string][]timeline.Request // by the target's name, by Sent
@@ -60,7 +60,7 @@ func readFacts(t *testing.T, dir string) facts {
 	return f
 }
 
-// told are the requests whose outcome tells something of the target, by Sent.
+// told returns the requests whose outcome says something about the target, by Sent.
 func (f facts) told(target string) (told []timeline.Request) {
 	for _, q := range f.requests[target] {
 		if q.Class.Observed() {

@@ -19,7 +19,8 @@ import (
 )
 
 // A prober that is stopped for longer than the timeout has seen nothing meanwhile, and says so; that its own requests
-// had no answer in time says nothing of the service. Answers take 30 ms, so that some are under way when it is stopped.
+// had no answer in time says nothing of the service. Answers take 30 ms, so that some are under way when it is
+// stopped.
 func TestTruthOfAStoppedProber(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()

@@ -71,7 +71,7 @@ func TestTruthSurvivesSIGKILL(t *testing.T) {
 	}
 }
 
-// unfinished is the report of a run that was not finished, which it must say.
+// unfinished judges a run that was not finished, and demands that its report says so.
 func (p *process) unfinished(t *testing.T, dir string) savedRun {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dir, saved.TimelineFile)); err == nil {
@@ -86,7 +86,7 @@ func (p *process) unfinished(t *testing.T, dir string) savedRun {
 	return s
 }
 
-// cutRun copies a run with so many bytes of its recording.
+// cutRun copies a run with the first bytes of its recording, size of them.
 func cutRun(t *testing.T, dir string, size int64) string {
 	t.Helper()
 	recording, err := os.ReadFile(filepath.Join(dir, saved.FactsFile))
@@ -182,7 +182,7 @@ func (p *process) settles() bool {
 	return tl != nil && slices.Contains((&savedRun{tl: tl}).phases(), "settling")
 }
 
-// phases are the phases the run went through.
+// phases returns the phases that the run went through.
 func (s *savedRun) phases() (phases []string) {
 	for _, e := range s.tl.Events {
 		if e.Kind == timeline.RunPhase {
@@ -284,7 +284,7 @@ func (p *process) ended(t *testing.T, want ...int) savedRun {
 	return s
 }
 
-// robbed is ended for a prober that was robbed of something it needs.
+// robbed is as ended, for a prober that was robbed of something it needs: its requests may fail for that.
 func (p *process) robbed(t *testing.T, want ...int) savedRun {
 	t.Helper()
 	code := p.wait(t)
@@ -296,7 +296,7 @@ func (p *process) robbed(t *testing.T, want ...int) savedRun {
 	return s
 }
 
-// recorded is how long the recording is by now.
+// recorded returns how many bytes the recording has by now.
 func (p *process) recorded() int64 {
 	info, err := os.Stat(filepath.Join(p.dir, saved.FactsFile))
 	if err != nil {
@@ -305,7 +305,7 @@ func (p *process) recorded() int64 {
 	return info.Size()
 }
 
-// peek is what the recording holds of the run by now; nil if nothing can be said.
+// peek judges what is recorded by now; nil if nothing can be judged.
 func (p *process) peek() *model.Timeline {
 	tl, err := saved.Load(p.dir, correlate.Options{}, nil)
 	if err != nil {

@@ -134,8 +134,8 @@ func TestTruthOfConnectionsClosedWhileIdle(t *testing.T) {
 	t.Logf("%d idle connections were closed, %d requests crossed with that", closed, r.server.Count(faultserver.EOF))
 }
 
-// besideStops counts the requests of a class during which this machine stood still for as long as the timeout, the
-// server with it.
+// besideStops counts the requests of a class during which this machine, and the server with it, stood still for as
+// long as the timeout.
 func (s *savedRun) besideStops(class timeline.Class) (n int) {
 	stops := slices.DeleteFunc(s.stops(), func(stop faultserver.Span) bool { return stop.To-stop.From < s.facts.run.Meta.Options.Timeout*9/10 })
 	for _, target := range s.judged() {
@@ -161,8 +161,8 @@ func measured(t *testing.T, seed uint64, faults []faultserver.Fault, args ...str
 	return measuredWith(t, faultserver.Config{Seed: seed, Faults: faults}, nil, args...)
 }
 
-// measuredWith runs `lapse run` against a server, with meanwhile, if not nil, beside it, and checks what must hold of
-// every run.
+// measuredWith runs `lapse run` against a server, while meanwhile runs too, if it is not nil. It checks what must hold
+// of every run.
 func measuredWith(t *testing.T, c faultserver.Config, meanwhile func(*faultserver.Server, <-chan struct{}), args ...string) *trial {
 	t.Helper()
 	c.T0 = time.Now()
@@ -209,13 +209,14 @@ func (r *trial) place(s faultserver.Span) truth.Span {
 	return truth.Span{From: s.From + r.offset - r.drift, To: s.To + r.offset + r.drift}
 }
 
-// decided is a fault of requests that were read between two instants: the server looks at its clock when it has read
-// one, so it knows the fault's bounds exactly.
+// decided returns a fault of the requests that were read between two instants. The server looks at its clock when it
+// has read a request, so the bounds are exact.
 func (r *trial) decided(from, to time.Duration) truth.Outage {
 	return truth.Outage{Start: r.place(faultserver.Span{From: from, To: from}), End: r.place(faultserver.Span{From: to, To: to})}
 }
 
-// stall is a stall of a server whose answers take 30 ms: that one of them is missing shows 30 ms later.
+// stall returns the faults of a server that stalls, and whose answers take 30 ms otherwise: a missing answer shows 30
+// ms late.
 func stall(from, to time.Duration) []faultserver.Fault {
 	return []faultserver.Fault{
 		{Kind: faultserver.Stall, From: from, To: to},
@@ -223,8 +224,8 @@ func stall(from, to time.Duration) []faultserver.Fault {
 	}
 }
 
-// stalled is such a fault. It begins with the first request that is left unanswered, which may have been sent before
-// and read late. How late requests are read on this machine, the echo server inside the prober tells.
+// stalled returns the outage that stall makes. It begins with the first request without an answer, which may have been
+// sent before and read late. The echo server inside the prober tells how late requests are read on this machine.
 func (r *trial) stalled(from, to time.Duration) truth.Outage {
 	f := r.decided(from, to)
 	f.Start.From -= r.roundTrip("control", f.Start.To-500*time.Millisecond, f.Start.To+500*time.Millisecond)
@@ -269,8 +270,8 @@ func (r *trial) checkFaultOnce(t *testing.T, target model.Target, f truth.Outage
 		w.Failed, w.Sent, w.Start.Latest-w.Start.Earliest, f.Start.To-w.Start.Earliest, w.End.Latest-w.End.Earliest, f.End.To-w.End.Earliest, w.Open)
 }
 
-// checkNothingInvented reports whether all failures are the fault's. A timeout beside it is a failure of this machine:
-// that is passed over if the run says that it was not itself then.
+// checkNothingInvented reports whether all failures are the fault's. Any other timeout is a failure of this machine:
+// it is passed over if the run says that it did not observe that time.
 func (r *trial) checkNothingInvented(t *testing.T, target model.Target, failures []timeline.Request, f truth.Outage) bool {
 	t.Helper()
 	clean := true
@@ -298,8 +299,8 @@ func (r *trial) checkSpared(t *testing.T, target model.Target, w model.Window, n
 	t.Logf("%s: the fault spared %d requests at its %s", target.Name, spared, name)
 }
 
-// provedBy is how many good requests in a row prove health, by the design, beside a window in which a share of requests
-// failed at random. Where the fault spared as many, no one could know that it lasted.
+// provedBy returns how many good requests in a row prove health, by the design, before or after a window in which a
+// share of requests failed at random. Where the fault spared as many, no one could know that it lasted.
 func provedBy(w model.Window) int {
 	if w.Failed == w.Sent {
 		return 1
@@ -376,10 +377,10 @@ type savedRun struct {
 	facts    facts
 }
 
-// resolutions are those at which a run is held against the truth.
+// A run is held against the truth at each of these resolutions.
 var resolutions = []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond}
 
-// at is the run judged again, at a resolution.
+// at judges the run again, at a resolution.
 func (r *trial) at(t *testing.T, resolution time.Duration) *trial {
 	again := *r
 	again.savedRun = r.savedRun.at(t, resolution)
@@ -424,7 +425,7 @@ func parseTimeline(t *testing.T, document []byte) *model.Timeline {
 	return &tl
 }
 
-// reported is what `lapse report` says of a run, and its exit code.
+// reported returns what `lapse report` prints about a run, and its exit code.
 func reported(t *testing.T, dir string) (document []byte, code int) {
 	t.Helper()
 	var stdout bytes.Buffer
@@ -468,8 +469,8 @@ func (s *savedRun) checkOurOwn(t *testing.T) {
 	}
 }
 
-// stops are when the prober did not run for more than 10 ms. Those of less than three intervals it does not write
-// down as events, but they show in requests that were sent late: in these tests one is due every 5 ms or more often.
+// stops returns the times in which the prober did not run for more than 10 ms. It records no event of a stop shorter
+// than three intervals, but requests that were sent late show it: in these tests one is due every 5 ms or more often.
 func (s *savedRun) stops() (spans []faultserver.Span) {
 	for _, e := range s.facts.run.Events {
 		if e.Kind == timeline.ProberStall {
@@ -619,7 +620,7 @@ func (s *savedRun) checkSilence(t *testing.T, target model.Target) {
 	}
 }
 
-// judged are the targets with a part in the verdict.
+// judged returns the targets that count for the verdict.
 func (s *savedRun) judged() (targets []model.Target) {
 	for _, target := range s.tl.Targets {
 		if target.Kind.Judged() {
@@ -657,7 +658,7 @@ func (s *savedRun) covers(target string, from, to time.Duration) bool {
 	return slices.ContainsFunc(s.unobserved(target), func(u model.Unobserved) bool { return u.Start <= from && to <= u.End })
 }
 
-// failures are a target's failed requests, by Sent.
+// failures returns a target's failed requests, by Sent.
 func (s *savedRun) failures(target string) (failed []timeline.Request) {
 	for _, q := range s.facts.requests[target] {
 		if q.Class.Failed() {
@@ -685,7 +686,7 @@ func (s *savedRun) count(class timeline.Class) (n int) {
 	return n
 }
 
-// roundTrip is how long a request of target took at most of those sent between two instants.
+// roundTrip returns the longest time that a request of target took, of those sent between two instants.
 func (s *savedRun) roundTrip(target string, from, to time.Duration) (longest time.Duration) {
 	for _, q := range s.facts.requests[target] {
 		if from <= q.Sent && q.Sent <= to {

@@ -69,7 +69,8 @@ func TestTruthOfAStaleUDPTranslation(t *testing.T) {
 	}
 }
 
-// all reports whether so many requests of every target have ended in one of these classes by now.
+// all reports whether n requests of each target, of which there are targets, have ended in one of these classes by
+// now.
 func (p *process) all(targets, n int, classes ...timeline.Class) bool {
 	tl := p.peek()
 	if tl == nil {
@@ -87,7 +88,7 @@ func (p *process) all(targets, n int, classes ...timeline.Class) bool {
 	return targets == 0
 }
 
-// count is how many requests of a kind of connection have ended in a class by now.
+// count returns how many requests of a kind of connection have ended in a class by now.
 func (p *process) count(kind timeline.TargetKind, class timeline.Class) (n int) {
 	if tl := p.peek(); tl != nil {
 		for _, t := range tl.Targets {

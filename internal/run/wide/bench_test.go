@@ -55,7 +55,7 @@ var (
 //
 //	go test ./internal/run/wide -run '^$' -bench Coordinator -benchtime 1x -timeout 20m
 //
-// cores, MiB and s-behind are of the time in which nobody looks; then a browser opens the page on the same machine.
+// cores, MiB and s-behind are measured without a viewer; then a browser opens the page on the same machine.
 // s-behind is how old the newest of the requests is that the judgement counts, and s-recorded that of those that have
 // come to the workstation. lost is the difference between the requests that the probers made and those that the
 // judged run has, over all targets: it must be 0.
@@ -96,7 +96,7 @@ type wideRun struct {
 	receipt   record.Receipt
 }
 
-// wideJob is the Pod of the run's Job, and the keys of its probers, as `lapse run -A --from all` makes them.
+// wideJob returns the Pod of the run's Job, and the keys of its probers, as `lapse run -A --from all` makes them.
 func wideJob(t testing.TB, plan widePlan) (corev1.Container, deploy.Objects, agent.KeyPair) {
 	t.Helper()
 	o, err := cli.Options("-A", "--from=all", "--duration=1h", "--image=lapse", "--no-preflight", "--total-rate=1000")
@@ -120,7 +120,7 @@ func wideJob(t testing.TB, plan widePlan) (corev1.Container, deploy.Objects, age
 	return objects.Job.Spec.Template.Spec.Containers[0], objects, config.Keys.Prober
 }
 
-// environment is what the kubelet gives a container.
+// environment returns the environment that the kubelet gives a container.
 func environment(c corev1.Container, secret *corev1.Secret, of map[string]string) (env []string) {
 	for _, v := range c.Env {
 		value := v.Value
@@ -320,7 +320,7 @@ func (w *wideRun) follow() {
 	}
 }
 
-// since are the events and the age of the facts that came since the last call.
+// since returns the number of events and the largest age of the facts that came since the last call.
 func (w *wideRun) since() (events int, recorded time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -331,7 +331,7 @@ func (w *wideRun) since() (events int, recorded time.Duration) {
 
 var sentSoFar = regexp.MustCompile(`measuring.* sent (\d+), failed (\d+)`)
 
-// measure measures the coordinator for so long while nobody looks at its page.
+// measure measures the coordinator for a length of time, without a viewer of its page.
 func (w *wideRun) measure(length time.Duration) {
 	w.t.Helper()
 	w.since()
@@ -365,7 +365,7 @@ func (w *wideRun) measure(length time.Duration) {
 	}
 }
 
-// used is the processor time that the coordinator has used.
+// used returns the processor time that the coordinator has used.
 func (w *wideRun) used() time.Duration {
 	w.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.program.Process.Pid))
@@ -378,7 +378,7 @@ func (w *wideRun) used() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100 on every Linux
 }
 
-// memory is an amount of the coordinator's memory, in MiB.
+// memory returns an amount of the coordinator's memory, in MiB.
 func (w *wideRun) memory(field string) float64 {
 	w.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.program.Process.Pid))

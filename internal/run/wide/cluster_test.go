@@ -27,13 +27,13 @@ type widePlan struct {
 	Sources   int    // nodes, each with a prober
 	Services  int
 	Endpoints int           // of all Services together
-	Every     time.Duration // a Pod is replaced so often
+	Every     time.Duration // from one replaced Pod to the next
 	Net       byte          // all addresses are in 127.Net.0.0/16
 }
 
 func (p widePlan) node(n int) string { return fmt.Sprintf("node%d", n+1) }
 
-// nodes are the names of all.
+// nodes returns the names of all nodes.
 func (p widePlan) nodes() (names []string) {
 	for n := range p.Sources {
 		names = append(names, p.node(n))
@@ -135,7 +135,7 @@ func wideNode(name string, n int) *corev1.Node {
 	}
 }
 
-// proberPod is the Pod of the run's DaemonSet on a node.
+// proberPod returns the Pod of the run's DaemonSet on a node.
 func (c *wideCluster) proberPod(n int) *corev1.Pod {
 	pod := widePod(c.Run+"-probers-"+c.node(n), map[string]string{deploy.RunLabel: c.Run, deploy.PartLabel: deploy.ProberPart})
 	pod.Spec.NodeName = c.node(n)
@@ -143,7 +143,7 @@ func (c *wideCluster) proberPod(n int) *corev1.Pod {
 	return pod
 }
 
-// widePod is a Pod that is not scheduled yet.
+// widePod returns a Pod that is not scheduled yet.
 func widePod(name string, set map[string]string) *corev1.Pod {
 	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Scheme: "HTTP"}}, PeriodSeconds: 5, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
 	var env []corev1.EnvVar
@@ -215,7 +215,7 @@ func (c *wideCluster) list(service int, pod *corev1.Pod) {
 	})
 }
 
-// replacement are the steps by which a Pod of a Service is replaced, as a rolling update does it.
+// replacement returns the steps by which a rolling update replaces a Pod of a Service.
 func (c *wideCluster) replacement(service int) []func() {
 	leaving := c.pods[service][0]
 	pod := c.newPod(service)
@@ -268,7 +268,7 @@ func (c *wideCluster) keepReplacing() {
 	}
 }
 
-// handler is the API.
+// handler returns the API.
 func (c *wideCluster) handler() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
@@ -328,7 +328,7 @@ func (c *wideCluster) serve(resource string, list metav1.TypeMeta) http.HandlerF
 	}
 }
 
-// items are the objects of a resource that a selector selects, by name, and the version that they are of.
+// items returns the objects of a resource that a selector selects, by name, and their version.
 func (c *wideCluster) items(resource string, selector labels.Selector) (version string, items []json.RawMessage) {
 	c.Lock()
 	defer c.Unlock()

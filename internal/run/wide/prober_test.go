@@ -82,7 +82,7 @@ func (p *wideProber) Status() agent.Status {
 	return s
 }
 
-// Now is the instant on the prober's clock.
+// Now returns the instant on the prober's clock.
 func (p *wideProber) Now() time.Duration { return p.clock.Now() }
 
 // Facts reads the recording from offset on.
@@ -149,7 +149,7 @@ func (t *wideTarget) makeUp(seq uint64, due time.Duration) {
 	t.next = r
 }
 
-// watermark is the instant before which nothing of the target is missing.
+// watermark returns the instant before which no request of the target is missing.
 func (t *wideTarget) watermark(now, end time.Duration) time.Duration {
 	return min(t.next.Due, now.Truncate(time.Microsecond), end)
 }
@@ -235,8 +235,9 @@ func (r *wideReport) add(p *wideProber) {
 	}
 }
 
-// standInForCluster is the process that has the API server, all Pods, and all probers of a run. It gets a widePlan as
-// its argument and the probers' keys in its environment, prints the API's address, and ends with its standard input.
+// standInForCluster runs the process that has the API server, all Pods, and all probers of a run. It gets a widePlan
+// as its argument and the probers' keys in its environment, prints the API's address, and ends with its standard
+// input.
 func standInForCluster() {
 	if err := serveWideCluster(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
