@@ -254,7 +254,7 @@ func externalPort(s *corev1.Service, port string, transport corev1.Protocol) (co
 	}
 	advice := fmt.Sprintf("as in svc/%s:443", s.Name)
 	return corev1.ServicePort{}, hint.Errorf(advice,
-		"Service %q only names %s: which of its ports is to be asked?", s.Name, s.Spec.ExternalName)
+		"Service %q only names %s: name the port to measure", s.Name, s.Spec.ExternalName)
 }
 
 // portsOver returns the ports of a Service over a transport. The default of a port is TCP.

@@ -113,7 +113,7 @@ func TestDescribeSaysWhyAServiceCannotBeMeasured(t *testing.T) {
 		"headless and no endpoint": {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) { s.ClusterIP = "None" })}, what: "no ready endpoint", hint: "app=web"},
 		"ExternalName": {objects: []runtime.Object{change(func(s *corev1.ServiceSpec) {
 			*s = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.org"}
-		})}, what: `only names example.org: which of its ports`, hint: "svc/web:443"},
+		})}, what: `only names example.org: name the port to measure`, hint: "svc/web:443"},
 		"wrong port":            {objects: []runtime.Object{twoPorts()}, port: "81", what: "no TCP port 81", hint: "http (80), metrics (9090)"},
 		"a UDP port":            {objects: []runtime.Object{twoPorts()}, port: "dns", what: "no TCP port dns", hint: "http (80)"},
 		"a TCP port over UDP":   {objects: []runtime.Object{twoPorts()}, port: "http", transport: corev1.ProtocolUDP, what: "no UDP port http", hint: "dns (53)"},

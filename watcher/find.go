@@ -76,10 +76,10 @@ func isOn(slice discoveryv1.EndpointSlice, node string) bool {
 // look describes a Service that the query selects, or says why it cannot be measured.
 func (q Query) look(s *corev1.Service, endpoints []discoveryv1.EndpointSlice) (info Info, why string) {
 	if q.Namespace == "" && isSystem(s) {
-		return Info{}, "the cluster's own: -n " + s.Namespace + " measures it"
+		return Info{}, "it belongs to the cluster: measure it with -n " + s.Namespace
 	}
 	if isExternalName(s) {
-		const why = "it only names %s, and has no endpoints: svc/%s:PORT measures it"
+		const why = "it only names %s and has no endpoints: measure it with svc/%s:PORT"
 		return Info{}, fmt.Sprintf(why, s.Spec.ExternalName, s.Name)
 	}
 	port, ok := mainPort(s)

@@ -52,8 +52,8 @@ func TestFindSetsAsideWhatCannotBeMeasured(t *testing.T) {
 	}
 	client := kubetest.Client(fake.NewSimpleClientset(objects...))
 	const (
-		own     = "the cluster's own: -n kube-system measures it"
-		outside = "it only names example.org, and has no endpoints: svc/outside:PORT measures it"
+		own     = "it belongs to the cluster: measure it with -n kube-system"
+		outside = "it only names example.org and has no endpoints: measure it with svc/outside:PORT"
 	)
 	for name, test := range map[string]struct {
 		query Query
@@ -61,11 +61,11 @@ func TestFindSetsAsideWhatCannotBeMeasured(t *testing.T) {
 		aside map[string]string
 	}{
 		"all": {Query{}, []string{"bank/web", "shop/byhand", "shop/headless", "shop/web"}, map[string]string{
-			"default/kubernetes": "the cluster's own: -n default measures it", "kube-system/kube-dns": own, "shop/dns": "it has no TCP port",
+			"default/kubernetes": "it belongs to the cluster: measure it with -n default", "kube-system/kube-dns": own, "shop/dns": "it has no TCP port",
 			"shop/down": "it has no ready endpoint", "shop/outside": outside, "shop/portless": "its ready endpoints do not have its port",
 		}},
 		"a node": {Query{Node: "node1"}, []string{"shop/headless", "shop/web"}, map[string]string{
-			"default/kubernetes": "the cluster's own: -n default measures it", "kube-system/kube-dns": own, "shop/down": "it has no ready endpoint on node1",
+			"default/kubernetes": "it belongs to the cluster: measure it with -n default", "kube-system/kube-dns": own, "shop/down": "it has no ready endpoint on node1",
 		}},
 		"labels":     {Query{Selector: "team=bank"}, []string{"bank/web"}, nil},
 		"asked for":  {Query{Namespace: metav1.NamespaceSystem}, []string{"kube-system/kube-dns"}, nil},

@@ -64,7 +64,7 @@ func (w *watcher) alive(from, to time.Duration) {
 
 // silent records a silence from since to now: changes in it were seen late.
 func (w *watcher) silent(since, now time.Duration) {
-	const detail = "the API server gave no sign of life for %v; what changed meanwhile was learned late"
+	const detail = "the API server gave no sign of life for %v; changes in that time were seen late"
 	w.log.Debug("the API server gave no sign of life", "for", now-since)
 	w.emit(now, since, timeline.Event{
 		Kind:   timeline.WatchGap,

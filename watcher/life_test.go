@@ -22,7 +22,7 @@ func TestFrozenAPIServerLeavesAGapBeforeWhatItBringsLate(t *testing.T) {
 		c.putPod(with(pod(1), deleted)) // the watch's burst comes before the answer does
 		c.thaw()
 		got := c.happened()
-		want := "20.2s watch-gap since=5s [] (the API server gave no sign of life for 15.2s; what changed meanwhile was learned late)"
+		want := "20.2s watch-gap since=5s [] (the API server gave no sign of life for 15.2s; changes in that time were seen late)"
 		if len(got) != 2 || got[0] != want || !strings.HasPrefix(got[1], "20.2s pod-deleted web-1") {
 			t.Errorf("events %q, want %q and then the Pod's", got, want)
 		}
@@ -41,7 +41,7 @@ func TestAnswerAloneEndsASilence(t *testing.T) {
 		c.freeze()
 		time.Sleep(1300 * time.Millisecond) // asked at 2.5 s
 		c.thaw()
-		c.expect("3.5s watch-gap since=2s [] (the API server gave no sign of life for 1.5s; what changed meanwhile was learned late)")
+		c.expect("3.5s watch-gap since=2s [] (the API server gave no sign of life for 1.5s; changes in that time were seen late)")
 		c.end()
 	})
 }
@@ -55,7 +55,7 @@ func TestSilenceThatLastsToTheEndIsAGap(t *testing.T) {
 		c.refuse("get services", errors.New("connection refused"))
 		time.Sleep(10 * time.Second)
 		c.end()
-		c.expect("12.2s watch-gap since=2s [] (the API server gave no sign of life for 10.2s; what changed meanwhile was learned late)")
+		c.expect("12.2s watch-gap since=2s [] (the API server gave no sign of life for 10.2s; changes in that time were seen late)")
 	})
 }
 
