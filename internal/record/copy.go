@@ -10,9 +10,8 @@ import (
 	"lapse/timeline"
 )
 
-// A Copy is a recording whose bytes come from elsewhere, over one connection or, when that breaks,
-// several. It takes in whole, checked blocks only: at any moment it is a valid recording, and byte for
-// byte the beginning of the original.
+// A Copy is a recording whose bytes come from elsewhere, over one connection or, if that breaks, several. It takes only
+// whole, checked blocks: at any moment it is a valid recording, and the same bytes as the beginning of the original.
 type Copy struct {
 	log   log
 	u     *unpacker
@@ -32,18 +31,18 @@ func CreateCopy(path string) (*Copy, error) {
 	return &Copy{log: newLog(f, path), u: u}, nil
 }
 
-// Size is how many bytes were taken in: the offset at which the next connection has to continue.
+// Size returns the number of bytes so far: the offset at which the next connection must continue.
 func (c *Copy) Size() int64 { return c.log.length() }
 
-// Sum is the SHA-256 of those bytes, in hex.
+// Sum returns the SHA-256 of those bytes, in hex.
 func (c *Copy) Sum() string { return c.log.sum() }
 
-// Check reads the file again, at its path. It returns an error if that does not hold the bytes that were taken in.
+// Check reads the file again, at its path. It returns an error if the file does not hold the bytes received.
 func (c *Copy) Check() error { return c.log.check() }
 
-// Receive takes in the bytes of r, which begin at byte Size of the original, and yields their facts.
-// A block is in the file before its facts are yielded. It ends as [Decode] does; after
-// [ErrTruncated] or an error of the connection, receive again from Size.
+// Receive copies the bytes of r, which begin at byte Size of the original, and yields their facts. A block is in the
+// file before its facts are yielded. It ends as [Decode] does; after [ErrTruncated] or an error of the connection,
+// receive again from Size.
 func (c *Copy) Receive(r io.Reader) iter.Seq2[timeline.Fact, error] {
 	return func(yield func(timeline.Fact, error) bool) {
 		in := bufio.NewReaderSize(r, 1<<16)
@@ -64,7 +63,7 @@ func (c *Copy) receiveHeader(r io.Reader) error {
 	return c.log.append(header())
 }
 
-// Extend appends facts of one's own, for a recording whose original is lost. From then on it is a copy no more.
+// Extend appends other facts, for a recording whose original is lost. After that it is not a copy any more.
 func (c *Copy) Extend(facts ...timeline.Fact) error {
 	if c.Size() == 0 {
 		if err := c.log.append(header()); err != nil {

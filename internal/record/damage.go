@@ -12,7 +12,7 @@ import (
 	"lapse/timeline"
 )
 
-// section reads a file from byte at to byte size.
+// section returns a reader of a file from byte at to byte size.
 func section(file io.ReaderAt, at, size int64) io.Reader {
 	return bufio.NewReaderSize(io.NewSectionReader(file, at, size-at), 1<<16)
 }
@@ -66,7 +66,7 @@ type loss struct {
 	from, to  time.Duration // what was recorded between these is missing; to is 0 where nothing follows
 }
 
-// note adds a stretch. Several in a row are one.
+// note adds a stretch. It merges stretches in a row.
 func (a *account) note(l loss) {
 	l.from = a.instant
 	if last := len(a.losses) - 1; a.open && last >= 0 && a.losses[last].leftOut == l.leftOut {
@@ -77,8 +77,8 @@ func (a *account) note(l loss) {
 	a.open = true
 }
 
-// block takes in the facts of an intact block of n bytes. It reports whether they count: those of a block that does
-// not follow on what was read before are left out.
+// block takes the facts of an intact block of n bytes. It reports whether they count: facts of a block that does not
+// follow on the blocks before are left out.
 func (a *account) block(at, n int64, facts []timeline.Fact) bool {
 	missed, why := a.order.admit(facts)
 	if why != "" {
@@ -122,7 +122,7 @@ func (a *account) close() {
 // mostNamed is how many losses an error names.
 const mostNamed = 3
 
-// error says what is missing, or nil if nothing is.
+// error returns an error that says what is missing, or nil.
 func (a *account) error() error {
 	if len(a.losses) == 0 {
 		return nil

@@ -24,8 +24,8 @@ func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// An impossible error is an [ErrCorrupt] of a block that is as it was written, but by no Lapse: it states what no run
-// can have.
+// An impossible error is an [ErrCorrupt] about a block whose checksum is right but which no Lapse wrote: it states what
+// no run can have.
 type impossible struct{ fact error }
 
 func (e *impossible) Error() string { return fmt.Sprintf("%v: %v", ErrCorrupt, e.fact) }
@@ -39,11 +39,10 @@ type FileError struct {
 
 func (e *FileError) Error() string { return e.what }
 
-// OtherVersion reports whether the file is a recording, but of a version of Lapse whose recordings this one does not
-// read.
+// OtherVersion reports whether the file is a recording of a version of Lapse that this one cannot read.
 func (e *FileError) OtherVersion() bool {
 	return errors.Is(e.err, errNewer) || errors.Is(e.err, errOlder)
 }
 
-// Unwrap returns what lay behind it.
+// Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.err }

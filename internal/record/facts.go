@@ -7,8 +7,8 @@ import (
 	"lapse/timeline"
 )
 
-// The first byte of a fact in a block's head: its kind. These bytes are part of the format. The text of a JSON fact
-// follows behind its length. A lower-case letter marks a repeat of an earlier fact, see [definitions].
+// The first byte of a fact in a block's head: its kind. These bytes are part of the format. A JSON fact follows as its
+// length and its text. A lower-case letter marks a repeat of an earlier fact, see [definitions].
 const (
 	metaFact    = 'M'
 	sourceFact  = 'S'
@@ -22,7 +22,7 @@ const (
 	repeated    = 'a' - 'A' // added to the byte of a fact that is repeated
 )
 
-// encodeFact returns any fact but a batch as JSON.
+// encodeFact returns a fact as JSON, except a batch.
 func encodeFact(fact timeline.Fact) (kind byte, text []byte, err error) {
 	switch fact.(type) {
 	case timeline.Meta:

@@ -19,8 +19,8 @@ type File struct {
 	file *os.File
 }
 
-// Open opens a recording. It may still be written to; what is read is what is intact. The error
-// for anything else than a recording is a [*FileError] with a hint.
+// Open opens a recording. The recording may still grow; only its intact part is read. If the file is no recording, the
+// error is a [*FileError] with a hint.
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -60,13 +60,12 @@ func notRecording(path string, err error) error {
 // Close closes the file. Runs taken from it yield no further batches.
 func (f *File) Close() error { return f.file.Close() }
 
-// Run reads the recording once and returns everything but its batches, which are read again at each
-// pass over Run.Batches, and always as far as the recording reached now.
+// Run reads the recording once and returns everything except its batches. Each pass over Run.Batches reads these again,
+// up to the recording's end at the time of Run.
 //
-// If the recording is cut off or damaged, the run is what is intact, before and after the damage, and the error says
-// what is missing: it is [ErrTruncated] for one whose writer was killed or still writes, [ErrCorrupt] for a damaged
-// one. Both leave a run that can be judged: what is missing shows in it as gaps between sequence numbers. Any other
-// error leaves none.
+// If the recording is cut off or damaged, Run returns what is intact, before and after the damage, and an error that
+// says what is missing: [ErrTruncated] if the writer was killed or still writes, [ErrCorrupt] for damage. In both cases
+// the run can be judged: what is missing appears as gaps between sequence numbers. Any other error leaves no run.
 func (f *File) Run() (timeline.Run, error) {
 	u, err := newUnpacker(heads)
 	if err != nil {
@@ -108,7 +107,7 @@ func (f *File) Run() (timeline.Run, error) {
 	return run, err
 }
 
-// A gatherer puts facts together to a run. A repeat counts only if the first one was lost.
+// A gatherer collects facts into a run. A repeat counts only if the original was lost.
 type gatherer struct {
 	run   timeline.Run
 	known map[any]bool // the keys of the definitions in run
@@ -150,7 +149,7 @@ func (g *gatherer) add(fact timeline.Fact) {
 	}
 }
 
-// wants reports whether a definition is to be added: it is no repeat of one that is there by the same key.
+// wants reports whether to add a definition: it does not repeat a known one.
 func (g *gatherer) wants(key any, isRepeat bool) bool {
 	if isRepeat && g.known[key] {
 		return false
@@ -162,8 +161,8 @@ func (g *gatherer) wants(key any, isRepeat bool) bool {
 	return true
 }
 
-// batches yields the batches of the file's first end bytes, but for those of the blocks at leftOut. The error is of
-// what [File.Run] could not see: it reads no requests.
+// batches yields the batches of the file's first end bytes, except of the blocks at leftOut. It returns errors that
+// [File.Run] does not see, because that reads no requests.
 func (f *File) batches(end int64, leftOut map[int64]bool) iter.Seq2[timeline.Batch, error] {
 	return func(yield func(timeline.Batch, error) bool) {
 		u, err := newUnpacker(batches)

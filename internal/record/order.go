@@ -16,7 +16,7 @@ type order struct {
 	next  map[series]uint64 // the number that comes next, at least
 }
 
-// A series is what is numbered in a row.
+// A series has numbers of its own.
 type series struct {
 	kind   byte // batchFact, heldFact, eventFact
 	source timeline.SourceID
@@ -29,8 +29,8 @@ const (
 	isRepeated = "they repeat what was recorded before, or are out of order"
 )
 
-// admit takes in a block's facts. It returns how many requests are missing before them, or why the block does not
-// follow on those before; then none of it counts.
+// admit takes a block's facts. It returns how many requests are missing before them, or why the block does not follow
+// on the blocks before; then no fact of it counts.
 func (o *order) admit(facts []timeline.Fact) (missed uint64, why string) {
 	if why := o.describes(facts); why != "" {
 		return 0, why
@@ -62,7 +62,7 @@ func (o *order) admit(facts []timeline.Fact) (missed uint64, why string) {
 	return missed, ""
 }
 
-// follows takes in the facts of a block that must follow on those before.
+// follows takes the facts of a block, and returns an error if it does not follow on the blocks before.
 func (o *order) follows(facts []timeline.Fact) error {
 	if _, why := o.admit(facts); why != "" {
 		return corrupt("facts come that are left out: %s", why)
@@ -70,8 +70,8 @@ func (o *order) follows(facts []timeline.Fact) error {
 	return nil
 }
 
-// describes compares the descriptions of the run in a block with that of the run. It returns why the block does not
-// count, or "".
+// describes compares the run's description in a block with the known one. It returns why the block does not count, or
+// "".
 func (o *order) describes(facts []timeline.Fact) (why string) {
 	for _, fact := range facts {
 		again, isRepeat := fact.(repeat)

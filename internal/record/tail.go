@@ -7,9 +7,8 @@ import (
 	"os"
 )
 
-// A Tail reads the bytes of a recording that is still being written. Read blocks where the recording
-// ends for now, and returns io.EOF when its Writer was closed or failed and everything was read. It
-// hands out complete blocks only.
+// A Tail reads the bytes of a recording that is still being written. At the end so far, Read waits. It returns io.EOF
+// when the Writer was closed or failed and everything was read. It returns complete blocks only.
 type Tail struct {
 	ctx    context.Context
 	log    *log
@@ -17,8 +16,8 @@ type Tail struct {
 	offset int64
 }
 
-// Tail begins to read the recording at a byte offset, until its end or until ctx ends. The caller
-// closes it. An offset beyond what is recorded is an error: who asks has another run.
+// Tail returns a reader of the recording from a byte offset, until its end or until ctx ends. The caller closes it. An
+// offset beyond the recording is an error: the caller has another run's.
 func (w *Writer) Tail(ctx context.Context, offset int64) (*Tail, error) {
 	if size := w.Size(); offset < 0 || offset > size {
 		return nil, fmt.Errorf("read recording from byte %d: it has %d", offset, size)
@@ -30,8 +29,8 @@ func (w *Writer) Tail(ctx context.Context, offset int64) (*Tail, error) {
 	return &Tail{ctx: ctx, log: &w.log, file: f, offset: offset}, nil
 }
 
-// Read reads what is there and waits if nothing is. Its error is io.EOF after the last byte of an
-// ended recording, or the context's.
+// Read reads what is there, and waits if nothing is. It returns io.EOF after the last byte of an ended recording, or
+// the context's error.
 func (t *Tail) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil

@@ -51,7 +51,7 @@ func createFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// abandon removes a new file in which no recording could be begun: nothing is to be taken for one.
+// abandon removes a new file in which no recording could begin, so that nobody takes it for one.
 func abandon(f *os.File, path string) error { return errors.Join(f.Close(), os.Remove(path)) }
 
 func newWriter(f file, path string) (*Writer, error) {
@@ -66,8 +66,8 @@ func newWriter(f file, path string) (*Writer, error) {
 	return w, nil
 }
 
-// Append adds a fact. It is in the file after the next Flush, or earlier. A fact that cannot be
-// recorded, such as a rate that is not a number, is an error and left out.
+// Append adds a fact. It is in the file after the next Flush, or earlier. For a fact that cannot be recorded, such as a
+// rate that is not a number, it returns an error and adds nothing.
 func (w *Writer) Append(fact timeline.Fact) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,10 +126,10 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// Size is the file's length in bytes, up to the last complete block.
+// Size returns the file's length in bytes, up to the last complete block.
 func (w *Writer) Size() int64 { return w.log.length() }
 
-// Sum is the SHA-256 of those bytes, in hex.
+// Sum returns the SHA-256 of those bytes, in hex.
 func (w *Writer) Sum() string { return w.log.sum() }
 
 // file is what a log needs of an *os.File.
@@ -141,7 +141,7 @@ type file interface {
 	Sync() error
 }
 
-// A log is a file that grows by complete blocks, and wakes those who wait for more.
+// A log is a file that grows by complete blocks, and wakes readers that wait for more.
 type log struct {
 	path string
 	file file
@@ -214,7 +214,7 @@ func (l *log) check() error {
 	return nil
 }
 
-// isThere returns an error if the file is no longer at its path: then nobody will find the recording.
+// isThere returns an error if the file is no longer at its path.
 func (l *log) isThere() error {
 	f, ok := l.file.(*os.File)
 	if !ok {
@@ -271,8 +271,8 @@ func (l *log) sum() string {
 	return hex.EncodeToString(l.hash.Sum(nil))
 }
 
-// state returns how far the log is complete, whether more can follow, and a channel that is closed
-// when either changes.
+// state returns the length of the complete blocks, whether more can follow, and a channel that is closed when either
+// changes.
 func (l *log) state() (size int64, ended bool, grown <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
