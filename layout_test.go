@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/kube/hook":         {},
 	"internal/kube/podspec":      {"internal/kube/hook"},
 	"internal/kube/kubetest":     {"internal/kube"},
-	"watcher":                    {"internal/hint", "timeline", "internal/kube", "internal/kube/hook"},
+	"watcher":                    {"internal/hint", "timeline", "internal/kube", "internal/kube/hook", "internal/kube/podspec"},
 	"correlate/align":            {"timeline", "correlate/model"},
 	"correlate":                  {"timeline", "correlate/align", "correlate/internal/held", "correlate/model", "correlate/internal/windows", "correlate/cluster", "correlate/causes", "correlate/incidents"},
 	"correlate/internal/held":    {"timeline", "correlate/model"},

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lapse/internal/kube/hook"
+	"lapse/internal/kube/podspec"
 	"lapse/timeline"
 )
 
@@ -53,11 +53,11 @@ func templateOf(pod *corev1.Pod) timeline.PodTemplate {
 		Containers:    []timeline.Container{},
 	}
 	if spec.TerminationGracePeriodSeconds != nil {
-		t.Grace = seconds(*spec.TerminationGracePeriodSeconds)
+		t.Grace = podspec.Seconds(*spec.TerminationGracePeriodSeconds)
 	}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		if podspec.IsSidecar(c) {
 			t.Containers = append(t.Containers, containerOf(c, true))
 		}
 	}
@@ -75,36 +75,29 @@ func templateOf(pod *corev1.Pod) timeline.PodTemplate {
 }
 
 func containerOf(c *corev1.Container, sidecar bool) timeline.Container {
-	is := timeline.Container{
+	return timeline.Container{
 		Name:      c.Name,
 		Sidecar:   sidecar,
+		PreStop:   hookOf(podspec.PreStop(c)),
 		Readiness: probeOf(c.ReadinessProbe),
 		Liveness:  probeOf(c.LivenessProbe),
 		Startup:   probeOf(c.StartupProbe),
 	}
-	if c.Lifecycle != nil {
-		is.PreStop = hookOf(c.Lifecycle.PreStop)
-	}
-	return is
 }
 
+// hookOf returns a preStop hook: its sleep, or what it runs if a sleep is not surely all that it does.
 func hookOf(h *corev1.LifecycleHandler) *timeline.Hook {
-	switch {
-	case h == nil:
+	if h == nil {
 		return nil
-	case h.Sleep != nil:
-		return &timeline.Hook{Kind: "sleep", Sleep: seconds(h.Sleep.Seconds)}
-	case h.Exec != nil:
-		if effect := hook.Read(h.Exec.Command); effect.Sure() && effect.Serves > 0 {
-			return &timeline.Hook{Kind: "exec", Sleep: effect.Serves}
-		}
-		return &timeline.Hook{Kind: "exec", Command: scriptOf(h.Exec.Command)}
-	case h.HTTPGet != nil:
-		return &timeline.Hook{Kind: "httpGet"}
-	case h.TCPSocket != nil:
-		return &timeline.Hook{Kind: "tcpSocket"}
 	}
-	return nil
+	is := &timeline.Hook{Kind: podspec.HookKind(h)}
+	if effect := podspec.Effect(h); effect.Sure() {
+		is.Sleep = effect.Serves
+	}
+	if h.Exec != nil && is.Sleep == 0 {
+		is.Command = scriptOf(h.Exec.Command)
+	}
+	return is
 }
 
 // scriptOf returns what a command runs: the shell's script, or the command line.
@@ -120,9 +113,9 @@ func probeOf(p *corev1.Probe) *timeline.Probe {
 		return nil
 	}
 	is := &timeline.Probe{
-		Delay:     seconds(p.InitialDelaySeconds),
-		Period:    seconds(p.PeriodSeconds),
-		Timeout:   seconds(p.TimeoutSeconds),
+		Delay:     podspec.Seconds(p.InitialDelaySeconds),
+		Period:    podspec.Seconds(p.PeriodSeconds),
+		Timeout:   podspec.Seconds(p.TimeoutSeconds),
 		Threshold: int(p.FailureThreshold),
 	}
 	switch {
@@ -137,5 +130,3 @@ func probeOf(p *corev1.Probe) *timeline.Probe {
 	}
 	return is
 }
-
-func seconds[N int32 | int64](n N) time.Duration { return time.Duration(n) * time.Second }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"lapse/internal/kube/podspec"
 	"lapse/timeline"
 )
 
@@ -33,7 +34,7 @@ func readDeployment(d *appsv1.Deployment) (*corev1.PodTemplateSpec, timeline.Wor
 	w := timeline.Workload{
 		Replicas: replicas(d.Spec.Replicas),
 		Strategy: string(d.Spec.Strategy.Type),
-		MinReady: seconds(d.Spec.MinReadySeconds),
+		MinReady: podspec.Seconds(d.Spec.MinReadySeconds),
 		Status: timeline.Replicas{
 			Existing:    int(d.Status.Replicas),
 			Updated:     int(d.Status.UpdatedReplicas),
@@ -51,7 +52,7 @@ func readDeployment(d *appsv1.Deployment) (*corev1.PodTemplateSpec, timeline.Wor
 func readReplicaSet(r *appsv1.ReplicaSet) (*corev1.PodTemplateSpec, timeline.Workload) {
 	return &r.Spec.Template, timeline.Workload{
 		Replicas: replicas(r.Spec.Replicas),
-		MinReady: seconds(r.Spec.MinReadySeconds),
+		MinReady: podspec.Seconds(r.Spec.MinReadySeconds),
 		Status: timeline.Replicas{
 			Existing:    int(r.Status.Replicas),
 			Ready:       int(r.Status.ReadyReplicas),
@@ -65,7 +66,7 @@ func readStatefulSet(s *appsv1.StatefulSet) (*corev1.PodTemplateSpec, timeline.W
 	w := timeline.Workload{
 		Replicas: replicas(s.Spec.Replicas),
 		Strategy: string(s.Spec.UpdateStrategy.Type),
-		MinReady: seconds(s.Spec.MinReadySeconds),
+		MinReady: podspec.Seconds(s.Spec.MinReadySeconds),
 		Status: timeline.Replicas{
 			Existing:  int(s.Status.Replicas),
 			Updated:   int(s.Status.UpdatedReplicas),
