@@ -45,9 +45,6 @@ const (
 // Severities are in the order in which findings are listed.
 var Severities = []Severity{WillLose, WillBlock, MayLose, Blind}
 
-// Fails reports whether a finding of this severity is one to act on.
-func (s Severity) Fails() bool { return s != Blind }
-
 // A Finding is one prediction.
 type Finding struct {
 	Rule       string             `json:"rule"` // its ID
