@@ -11,6 +11,8 @@
 // `lapse run`. A measurement that could not see enough is inconclusive, and fails the test unless [OrInconclusive]. The
 // recording is lapse/facts.lapse in the test's artifact directory (go test -artifacts): lapse report and lapse serve
 // open that folder.
+//
+// Package lapse/lapsetest/cluster measures a Service of a Kubernetes cluster.
 package lapsetest
 
 import (

@@ -8,8 +8,8 @@
 //	}
 //
 // The test's own process sends the requests, and watches the Service, its Pods, EndpointSlices and nodes through a
-// kubeconfig. It creates nothing in the cluster and needs no image, but get, list and watch. Whoever asks from a Job in
-// the cluster (lapse run svc/NAME) sees more:
+// kubeconfig. It creates nothing in the cluster and needs no image there, only the rights to get, list and watch. It
+// sees less than a Job in the cluster (lapse run svc/NAME):
 //
 //   - The test must reach the Service: at its load balancer or external IPs, at the nodes' ports (as of kind on Linux),
 //     or at [Service].URL. Clients in the cluster use the cluster IP and its name, which are not asked.
@@ -48,7 +48,7 @@ import (
 
 // A Service says which Service is measured. Only Name is required.
 type Service struct {
-	Namespace string // default: the kubeconfig's
+	Namespace string // default: the kubeconfig's; with Config: default
 	Name      string
 	Port      string // by name or number; default: the only one
 
