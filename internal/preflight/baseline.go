@@ -59,8 +59,8 @@ func ReadBaseline(path string) (Baseline, error) {
 	return b, nil
 }
 
-// Accept moves what the baseline accepts out of the findings. An entry that fits none is listed, so that it does not
-// outlive its reason.
+// Accept moves findings that the baseline accepts to Accepted. An entry that fits none is noted, so that it is removed
+// with its reason.
 func (r *Result) Accept(b Baseline) {
 	for _, a := range b.Accepted {
 		if !r.accept(a) {
@@ -69,7 +69,7 @@ func (r *Result) Accept(b Baseline) {
 	}
 }
 
-// Accept does so for all Services.
+// Accept does the same for all Services of a report.
 func (r *Report) Accept(b Baseline) {
 	for _, a := range b.Accepted {
 		found := false
@@ -125,7 +125,7 @@ func (a Acceptance) what() string {
 	return text
 }
 
-// Baseline returns one that accepts all that was found, and what was accepted before, with its reasons.
+// Baseline returns a baseline, as YAML, that accepts all findings. Those accepted before keep their reasons.
 func (r *Report) Baseline() ([]byte, error) {
 	const unexplained = "found when this baseline was written: say why it is accepted"
 	var b Baseline

@@ -10,10 +10,11 @@ import (
 	"lapse/internal/preflight/rules"
 )
 
-// A Choice is of rules: those that are named, without those to skip. The zero value has all.
+// A Choice holds the rules to ask. The zero value holds all.
 type Choice struct{ rules []rules.Rule }
 
-// Choose chooses rules by their ID or name. None named means all.
+// Choose returns the rules to ask: those in only, or all if it is empty, without those in skip. Both hold IDs
+// or names.
 func Choose(only, skip []string) (Choice, error) {
 	named := func(names []string) ([]string, error) {
 		var ids []string
@@ -45,7 +46,7 @@ func (c Choice) has(id string) bool {
 	return c.rules == nil || slices.ContainsFunc(c.rules, func(r rules.Rule) bool { return r.ID == id })
 }
 
-// keep leaves in a result what the chosen rules say.
+// keep removes from a result what other rules say.
 func (c Choice) keep(r *Result) {
 	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return !c.has(f.Rule) })
 	r.Unjudged = slices.DeleteFunc(r.Unjudged, func(u rules.Unjudged) bool { return !c.has(u.Rule) })

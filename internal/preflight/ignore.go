@@ -9,8 +9,8 @@ import (
 	"lapse/internal/preflight/service"
 )
 
-// IgnoreAnnotation accepts findings where the object is: on a workload, its template or a Pod those of the object, on
-// a Service all of that Service. Its value has a line, or a part up to a semicolon, for each reason:
+// IgnoreAnnotation accepts findings. On a workload, its template or a Pod it accepts the findings of that object, on a
+// Service all of that Service. Its value has a line, or a part up to a semicolon, for each reason:
 //
 //	lapse.dev/ignore: "LP05, LP09: the server drains for 8 s after SIGTERM"
 const IgnoreAnnotation = "lapse.dev/ignore"
@@ -45,7 +45,7 @@ func ignored(value string) (all []Acceptance, wrong []error) {
 	return all, wrong
 }
 
-// acceptAnnotated accepts what the annotations of the objects do.
+// acceptAnnotated accepts the findings that annotations of the objects accept.
 func (r *Result) acceptAnnotated(s *service.State) {
 	accept := func(object string, annotations map[string]string) {
 		all, wrong := ignored(annotations[IgnoreAnnotation])

@@ -12,7 +12,7 @@ import (
 	"lapse/internal/preflight/service"
 )
 
-// schemaVersion is that of the report as JSON. It changes where a field gets another meaning or goes.
+// schemaVersion is the version of the report as JSON. It changes if a field gets another meaning or is removed.
 const schemaVersion = 1
 
 // A Report is all that one call of `lapse preflight` says: of each Service, and of the files.
@@ -34,7 +34,7 @@ type Tool struct {
 	Version string `json:"version"`
 }
 
-// A Verdict is what all of a report comes to.
+// A Verdict is the outcome of a report, and how it came about.
 type Verdict struct {
 	Result   Outcome                `json:"result"`
 	ExitCode int                    `json:"exitCode"`
@@ -42,10 +42,10 @@ type Verdict struct {
 	FailOn   Threshold              `json:"failOn"`
 	Services int                    `json:"services"` // how many were judged
 	Failed   int                    `json:"failed"`   // how many of them have a finding that fails the check
-	Unknown  int                    `json:"unknown"`  // how many have Pods of which nothing is known
+	Unknown  int                    `json:"unknown"`  // how many have Pods that nothing is known of
 	Findings map[rules.Severity]int `json:"findings"` // each once, also if several Services have it
 	Accepted int                    `json:"accepted"`
-	Problems int                    `json:"problems"` // warnings left out
+	Problems int                    `json:"problems"` // without warnings
 }
 
 // An Outcome is a verdict in a word.
@@ -61,7 +61,7 @@ const (
 // A Threshold is the least severity that fails a check.
 type Threshold string
 
-// Thresholds lists them. Each fails on what those before it fail on.
+// Thresholds lists them. Each fails on everything that the ones before it fail on, but for "none", which never fails.
 var Thresholds = []Threshold{"will-lose", "will-block", "may-lose", "none"}
 
 // Fails reports whether a finding of a severity fails the check.
@@ -70,7 +70,7 @@ func (t Threshold) Fails(s rules.Severity) bool {
 	return t != "none" && s != rules.Blind && slices.Index(order, s) <= slices.Index(order, rules.Severity(t))
 }
 
-// NothingKnown is not asked: it stands for all rules that could not judge.
+// NothingKnown is the rule of findings that no rule could judge. It is not asked.
 var NothingKnown = rules.Rule{
 	ID: "LP00", Name: "nothing-known",
 	Doc: "Nothing is known of the Pods behind a Service, so that no rule could judge them.",
@@ -91,7 +91,7 @@ func JudgeAll(states []*service.State, chosen Choice) *Report {
 	return r
 }
 
-// blind is the finding that nothing is known of a Service's Pods.
+// blind returns the finding that nothing is known of a Service's Pods.
 func blind(s *service.State, why string) Finding {
 	return Finding{Finding: rules.Finding{
 		Rule:       NothingKnown.ID,

@@ -76,7 +76,7 @@ func (r *Result) unknown() bool {
 	return r.BlindFor != "" && slices.ContainsFunc(r.Findings, blind)
 }
 
-// Title returns what a result is about, as kubectl takes it.
+// Title names the Service or the workload as kubectl takes it: svc/web -n shop.
 func (r *Result) Title() string {
 	text := "svc/" + r.Name
 	if r.Kind != "Service" {
@@ -88,8 +88,8 @@ func (r *Result) Title() string {
 	return text
 }
 
-// main returns the number of the evidence that a finding is mostly about: not how long routes take, nor the Service
-// where something else is there.
+// main returns the index of the evidence that a finding is mostly about: not the route lag, and the Service only if
+// there is nothing else.
 func (f *Finding) main() int {
 	about := func(e service.Evidence) bool { return e.Object != "cluster" }
 	more := func(e service.Evidence) bool { return about(e) && !strings.HasPrefix(e.Object, "Service/") }
@@ -140,8 +140,8 @@ func (f Finding) MarshalJSON() ([]byte, error) {
 	}{plain(f), f.Object(), evidence})
 }
 
-// Fingerprint tells a finding from others of a namespace, whatever the lines that it stands in. The same finding of
-// several Services has one.
+// Fingerprint identifies a finding within a namespace. It does not depend on lines, nor on the Service: a finding that
+// several Services share has one fingerprint.
 func (f *Finding) Fingerprint(namespace string) string {
 	parts := []string{f.Rule, namespace, f.Object()}
 	if len(f.Evidence) > 0 {

@@ -66,7 +66,7 @@ func Read(ctx context.Context, client kube.Client, namespace, name string, askin
 	return s, ctx.Err()
 }
 
-// readPods asks for what runs behind the Service, and what holds it.
+// readPods asks for the Pods, the endpoints and the budgets.
 func (r *reading) readPods(ctx context.Context, client kube.Client, s *service.State) {
 	namespace := r.namespace
 	selected := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(s.Service.Spec.Selector).String()}
@@ -86,7 +86,7 @@ func (r *reading) readPods(ctx context.Context, client kube.Client, s *service.S
 	})
 }
 
-// readWorkloads asks for what makes Pods.
+// readWorkloads asks for the Deployments and the StatefulSets.
 func (r *reading) readWorkloads(ctx context.Context, client kube.Client, s *service.State) {
 	namespace := r.namespace
 	keep := func(kind string, o metav1.Object) {
@@ -169,7 +169,7 @@ func ask[T any](ctx context.Context, r *reading, w want, request func(context.Co
 	})
 }
 
-// unread says why a request came to nothing.
+// unread says why a request failed.
 func (a Asking) unread(ctx context.Context, err error, right, namespace string) string {
 	var why, advice string
 	switch {
@@ -191,7 +191,7 @@ func (a Asking) unread(ctx context.Context, err error, right, namespace string) 
 	return why + ": " + advice
 }
 
-// late reports whether an error came of a timeout.
+// late reports whether an error is a timeout.
 func late(ctx context.Context, err error) bool {
 	return err != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded))
 }

@@ -10,7 +10,7 @@ import (
 	"lapse/internal/preflight/service"
 )
 
-// proxyOf reads kube-proxy's configuration where kubeadm and its kind keep it.
+// proxyOf reads kube-proxy's configuration from the ConfigMap that kubeadm and kind write.
 // https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/
 func proxyOf(c *corev1.ConfigMap) (p service.Proxy, err error) {
 	type sync struct {

@@ -40,7 +40,7 @@ func sharing(client kube.Client) *sharedClient {
 // A matcher reports whether an object is selected.
 type matcher func(metav1.Object) bool
 
-// sharedObjects are those of one kind and namespace.
+// sharedObjects are the objects of one kind and namespace.
 type sharedObjects[T, L any] struct {
 	kube.Objects[T, L]
 	of   *sharedClient
@@ -95,7 +95,7 @@ func (c *sharedClient) Services(namespace string) services {
 	return sharedServices{share(c, c.Client.Services(namespace), "services "+namespace, pick)}
 }
 
-// sharedServices are also got from their list, if that may be read.
+// sharedServices gets a Service from the list of all, if that can be read.
 type sharedServices struct {
 	sharedObjects[*corev1.Service, *corev1.ServiceList]
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// fieldsOf lists the names that an object may have in a field of a path, "" for its own.
+// fieldsOf returns the names of the fields that an object may have below a path; the path "" is the object itself.
 type fieldsOf func(path string) []string
 
 // fieldsIn lists the fields of a Go type of the API.
@@ -27,7 +27,7 @@ func fieldsIn(t reflect.Type) fieldsOf {
 	}
 }
 
-// plain returns what a pointer, a list or a map holds; nil if that is no struct.
+// plain returns the struct that a pointer, a list or a map holds; nil if it holds none.
 func plain(t reflect.Type) reflect.Type {
 	for t != nil && t.Kind() != reflect.Struct {
 		switch t.Kind() {
@@ -40,7 +40,7 @@ func plain(t reflect.Type) reflect.Type {
 	return t
 }
 
-// jsonFields returns a struct's fields by their names in JSON, with those of embedded structs.
+// jsonFields returns a struct's fields by their names in JSON. Fields of embedded structs are included.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	all := map[string]reflect.Type{}
 	if t == nil {
@@ -73,7 +73,7 @@ func Nearest(name string, names []string) string {
 	return best
 }
 
-// distance returns how many letters must be added, dropped, changed or swapped to make one word of the other.
+// distance returns how many letters must be added, dropped, changed or swapped to turn one word into the other.
 func distance(a, b string) int {
 	var before []int
 	last := make([]int, len(b)+1)

@@ -14,7 +14,7 @@ import (
 	"lapse/internal/preflight/service"
 )
 
-// invalid says why API servers refuse an object of which each field by itself is well written.
+// invalid returns why API servers refuse an object although each field has a value of its type.
 func invalid(o object) (errs []error) {
 	refuse := func(field, text string, args ...any) {
 		errs = append(errs, &fieldError{field: field, text: fmt.Sprintf(text, args...)})
@@ -46,7 +46,7 @@ func invalid(o object) (errs []error) {
 	return errs
 }
 
-// misspelt returns an error if a kind of an apiVersion is one of Kubernetes in other letters.
+// misspelt returns an error if a kind is written with the wrong upper and lower case.
 func misspelt(apiVersion, name string) []error {
 	i := slices.IndexFunc(kinds, func(k kind) bool {
 		return k.apiVersion == apiVersion && strings.EqualFold(k.name, name)

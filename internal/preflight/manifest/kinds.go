@@ -15,7 +15,7 @@ import (
 	"lapse/internal/preflight/service"
 )
 
-// A kind is one that manifests are read for.
+// A kind is a kind of object that is read from manifests.
 type kind struct {
 	apiVersion, name string
 
@@ -24,7 +24,7 @@ type kind struct {
 	partial bool                 // the Go type has only some of the fields: others are no mistake
 }
 
-// kinds lists them. Versions that Kubernetes has removed are read as those that replaced them.
+// kinds lists the kinds that are read. A version that Kubernetes has removed is read as the one that replaced it.
 // https://kubernetes.io/docs/reference/using-api/deprecation-guide/
 var kinds = []kind{
 	served("v1", "Service", of[corev1.Service]),
@@ -72,8 +72,8 @@ func of[T any, P interface {
 	return P(new(T))
 }
 
-// kindNamed returns the kind of a document. Any other kind whose spec has a template of Pods is read for these: an
-// Argo Rollout, an OpenShift DeploymentConfig. It returns nil for all others.
+// kindNamed returns the kind of a document: one that is listed, or any other whose spec has a template of Pods, such as
+// an Argo Rollout or an OpenShift DeploymentConfig. It returns nil for all others.
 func kindNamed(apiVersion, name string, document json.RawMessage) *kind {
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.apiVersion == apiVersion && k.name == name })
 	if i >= 0 {
@@ -86,7 +86,7 @@ func kindNamed(apiVersion, name string, document json.RawMessage) *kind {
 	return &kind{apiVersion: apiVersion, name: name, partial: true, object: of[custom]}
 }
 
-// custom is an object of another kind that has a template of Pods as Deployments have it.
+// custom is an object of a kind that is not listed, with a template of Pods where Deployments have it.
 type custom struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -124,7 +124,7 @@ func workloadOf(kind string, o metav1.Object) *service.Workload {
 	return w
 }
 
-// scaledObject is KEDA's.
+// scaledObject is an autoscaler of KEDA.
 // https://keda.sh/docs/latest/reference/scaledobject-spec/
 type scaledObject struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -136,7 +136,7 @@ type scaledObject struct {
 	} `json:"spec"`
 }
 
-// autoscalerOf returns nil for other objects.
+// autoscalerOf returns an object as an autoscaler, nil if it is none.
 func autoscalerOf(o metav1.Object) *service.Autoscaler {
 	switch o := o.(type) {
 	case *autoscalingv2.HorizontalPodAutoscaler:

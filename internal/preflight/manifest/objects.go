@@ -13,14 +13,14 @@ import (
 	"lapse/internal/preflight/service"
 )
 
-// An object is one of a kind that counts.
+// An object is of a kind that is read.
 type object struct {
 	metav1.Object
 	kind *kind
 }
 
-// add keeps an object of a kind that counts, and counts others. It reports whether the kind counts.
-func (m *Manifests) add(raw json.RawMessage) (errs []error, counts bool) {
+// add keeps an object if its kind is read, and counts it as skipped otherwise. It reports whether the kind is read.
+func (m *Manifests) add(raw json.RawMessage) (errs []error, isRead bool) {
 	var is metav1.TypeMeta
 	if err := json.Unmarshal(raw, &is); err != nil {
 		return []error{wrongType(err)}, true
@@ -66,7 +66,7 @@ func (m *Manifests) inNamespace(namespace string) (all []object) {
 	return all
 }
 
-// sameNamespace reports whether two may be the same: "" is not known.
+// sameNamespace reports whether two namespaces may be the same: "" may be any.
 func sameNamespace(a, b string) bool { return a == "" || b == "" || a == b }
 
 // services returns the Services, each once: the last of several documents counts. One without a namespace is the same
@@ -93,7 +93,7 @@ func (m *Manifests) services() (all []*corev1.Service) {
 
 const addFile = "add the file that has it with another -f"
 
-// service finds the Service that is meant.
+// service returns the Service of a name.
 func (m *Manifests) service(namespace, name string) (*corev1.Service, error) {
 	var found []*corev1.Service
 	for _, s := range m.services() {
@@ -126,7 +126,7 @@ func (m *Manifests) serviceNames() (names []string) {
 	return slices.Compact(names)
 }
 
-// workload finds the workload that is meant. A Pod is one, too.
+// workload returns the workload that a target names. A Pod can be one, too.
 func (m *Manifests) workload(namespace string, t service.Target) (*service.Workload, error) {
 	var found []*service.Workload
 	var names []string

@@ -28,10 +28,10 @@ type Manifests struct {
 	Problems []Problem // what kubectl refuses, or cannot be read at all
 
 	objects  []object
-	skipped  map[string]int // documents of other kinds
+	skipped  map[string]int // objects of kinds that are not read: how many of each
 	places   map[objectKey]origin
-	passed   []string // files of directories that have no object of Kubernetes
-	rendered []string // commands that render a chart or a kustomization of the directories
+	passed   []string // files without an object of Kubernetes, below directories
+	rendered []string // commands that render the charts and kustomizations below directories
 	checked  Annotation
 }
 
@@ -41,14 +41,14 @@ type Annotation struct {
 	Check func(value string) []error
 }
 
-// A Problem is something of a file that cannot be read, or that the API server does not take.
+// A Problem is a part of a file that cannot be read, or that the API server refuses.
 type Problem struct {
 	Place
 	Object  string `json:"object,omitempty"` // such as Deployment/web; absent if it is not known
 	Text    string `json:"text"`
 	Warning bool   `json:"warning,omitempty"` // it does not fail the check
 
-	invalid bool // what --validate is about
+	invalid bool // kubectl refuses it only with --validate=strict
 }
 
 func (p Problem) String() string {
@@ -62,7 +62,7 @@ func (p Problem) String() string {
 	return text + p.Text
 }
 
-// standardInput stands for a file's name.
+// standardInput is the name of what is read from "-".
 const standardInput = "standard input"
 
 // An objectKey names an object of the manifests.
@@ -74,8 +74,7 @@ type origin struct {
 	in   string
 }
 
-// Validation says what becomes of fields that do not exist and of keys that are set twice, as kubectl's --validate
-// does.
+// Validation says how fields that do not exist and keys that are set twice are treated, as kubectl's --validate does.
 type Validation string
 
 const (
@@ -91,8 +90,8 @@ var Validations = []Validation{Strict, Warn, Ignore}
 // What cannot be read is in [Manifests.Problems], and the rest is read nevertheless. Objects and their templates may
 // have an annotation that is checked.
 //
-// Of a directory only files with objects of Kubernetes count. Left out are hidden files and directories, those named
-// node_modules and vendor, Helm charts, and the patches of kustomizations.
+// Below a directory, files without objects of Kubernetes are passed over. Hidden files and directories, node_modules,
+// vendor, Helm charts, and the patches of kustomizations are left out.
 func Read(paths []string, in io.Reader, validation Validation, checked Annotation) *Manifests {
 	m := &Manifests{skipped: map[string]int{}, places: map[objectKey]origin{}, checked: checked}
 	for _, path := range paths {
@@ -107,7 +106,7 @@ func Read(paths []string, in io.Reader, validation Validation, checked Annotatio
 	return m
 }
 
-// Err returns the problems that are no warnings, a line for each; nil if there is none.
+// Err returns the problems that are not warnings, a line for each; nil if there is none.
 func (m *Manifests) Err() error {
 	var lines []string
 	for _, p := range m.Problems {
@@ -165,7 +164,7 @@ func (m *Manifests) readFile(path string, inTree bool) {
 	m.readAll(path, file, inTree)
 }
 
-// readAll reads a file of documents. In a tree a file without objects is passed over.
+// readAll reads the documents of a file. Below a directory, a file without objects is passed over.
 func (m *Manifests) readAll(name string, in io.Reader, inTree bool) {
 	data, err := input.All(in, name, input.Manifests)
 	if err != nil {
@@ -263,8 +262,8 @@ func (m *Manifests) readObject(t *text, in string, raw json.RawMessage, errs []e
 		m.report(t, in, "", errs)
 		return true
 	}
-	decoded, counts := m.add(raw)
-	if !counts { // of no interest: neither are its mistakes
+	decoded, isRead := m.add(raw)
+	if !isRead { // its mistakes do not matter
 		return true
 	}
 	errs = slices.Concat(errs, decoded,
@@ -279,7 +278,8 @@ func (m *Manifests) readObject(t *text, in string, raw json.RawMessage, errs []e
 	return true
 }
 
-// notOne says that a document is no object of Kubernetes, "" if it may be one. In a tree, more is needed to be one.
+// notOne says why a document is no object of Kubernetes, "" if it may be one. Below a directory, a document without an
+// apiVersion or a kind is taken for something else.
 func (is *header) notOne(err error, inTree bool) string {
 	const none = "this is no object of Kubernetes"
 	switch {
@@ -293,7 +293,7 @@ func (is *header) notOne(err error, inTree bool) string {
 	return ""
 }
 
-// report notes what is wrong with a document, in the order of its lines.
+// report adds what is wrong with a document to the problems, in the order of its lines.
 func (m *Manifests) report(t *text, in, object string, errs []error) {
 	from := len(m.Problems)
 	for _, err := range errs {
@@ -316,7 +316,7 @@ func (m *Manifests) Place(kind, namespace, name, field string) (Place, bool) {
 	return Place{}, false
 }
 
-// isTemplate reports whether a text has the actions of a Go template, as charts have.
+// isTemplate reports whether a text is a Go template, as the files of charts are.
 func isTemplate(data []byte) bool { return bytes.Contains(data, []byte("{{")) }
 
 // isKind reports whether a kind is one that is read.

@@ -121,7 +121,7 @@ func (m *Manifests) of(svc *corev1.Service) *service.State {
 	return s
 }
 
-// addObject keeps what an object has to do with the Service.
+// addObject adds to a State what an object says of the Service.
 func addObject(s *service.State, o object, made map[string]*service.Workload) {
 	switch is := o.Object.(type) {
 	case *policyv1.PodDisruptionBudget:
@@ -185,7 +185,7 @@ func addWorkload(s *service.State, w *service.Workload, made map[string]*service
 	}
 }
 
-// resets notes where an apply takes back what an autoscaler has done, within its range.
+// resets returns a note for each workload that an apply would scale back, within the range of its autoscaler.
 func resets(s *service.State) (notes []string) {
 	const takesBack = "each apply scales %s to %d, also where %s has made more (up to %d): " +
 		"leave replicas out of the manifest"

@@ -32,7 +32,7 @@ func (p Place) String() string {
 	return text
 }
 
-// Path returns the file of a repository: of a rendered object, the template.
+// Path returns the file that people edit: for a rendered object, the template.
 func (p Place) Path() string {
 	if p.Template != "" {
 		return p.Template
@@ -74,7 +74,7 @@ func split(file string, data []byte) (all []text) {
 
 var sourceComment = regexp.MustCompile(`(?m)^# Source: (\S.*?)\s*$`)
 
-// values returns a document; of JSON values in a row, each.
+// values returns a document, or each of several JSON values in a row.
 func values(file string, line int, data []byte) (all []text) {
 	body := bytes.TrimSpace(data)
 	if len(body) == 0 {
@@ -123,7 +123,7 @@ func jsonValues(file string, line int, data []byte) (all []text) {
 // A fieldError is about a field of an object, or a line of its document.
 type fieldError struct {
 	field   string // such as spec.template.spec.containers[0].image; "" if only the line is known
-	line    int    // within the document, from 1; 0 if the field says it
+	line    int    // within the document, from 1; 0 if only the field is known
 	text    string
 	invalid bool // kubectl refuses it only with --validate=strict, its default
 	fits    func(*goyaml.Node) bool
@@ -136,8 +136,8 @@ var (
 	duplicateKey = regexp.MustCompile(`^\s*line (\d+): key "?(.*?)"? already set in map$`)
 )
 
-// json returns the document as JSON. Keys that are set twice are in errs, and the last one counts; another error means
-// that the document cannot be read.
+// json returns the document as JSON, nil if it cannot be read. A key that is set twice is an error too, but then the
+// document is returned, with the last value.
 func (t *text) json() (raw json.RawMessage, errs []error) {
 	if t.isOne {
 		return t.data, nil
@@ -161,7 +161,7 @@ func (t *text) json() (raw json.RawMessage, errs []error) {
 	return nil, []error{t.syntaxError(err)}
 }
 
-// syntaxError says where a document is no YAML, and names a tab that is the reason.
+// syntaxError says where a document is not YAML, and whether a tab is the reason.
 func (t *text) syntaxError(err error) error {
 	is := &fieldError{text: err.Error(), line: 1}
 	is.text = strings.TrimPrefix(is.text, "error converting YAML to JSON: ")
@@ -231,7 +231,7 @@ func (t *text) find(path string, fits func(*goyaml.Node) bool) Place {
 	return t.line(max(line, 1))
 }
 
-// descend follows a path below a node that stands at a line, and returns the line of the last part that is there, and
+// descend follows a path below a node that stands at a line. It returns the line of the last part that is there, and
 // whether all of it is there and fits.
 func descend(n *goyaml.Node, path string, line int, fits func(*goyaml.Node) bool) (int, bool) {
 	if n.Kind == goyaml.AliasNode {
@@ -265,7 +265,7 @@ func descend(n *goyaml.Node, path string, line int, fits func(*goyaml.Node) bool
 	return line, false
 }
 
-// longestKey returns the key of a mapping that the path begins with: keys may have dots.
+// longestKey returns the longest key of a mapping that the path begins with: keys may have dots.
 func longestKey(n *goyaml.Node, path string) (key, value *goyaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
@@ -301,8 +301,8 @@ func decodeStrict(raw json.RawMessage, object any, partial bool) (errs []error, 
 	return strictErrors(fieldsIn(reflect.TypeOf(object)), strict), true
 }
 
-// strictErrors returns the errors of a strict decoding of an object into a T: fields that do not exist, with the
-// nearest that does, and those that JSON sets twice.
+// strictErrors returns the errors of a strict decoding: fields that do not exist, each with the nearest that does, and
+// fields that are set twice.
 func strictErrors(fields fieldsOf, errs []error) (all []error) {
 	for _, err := range errs {
 		e, ok := err.(kjson.FieldError)
@@ -328,7 +328,7 @@ func parentOf(path string) (parent, name string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// wrongType says which field has a value of another type than the object takes.
+// wrongType says which field has a value of the wrong type.
 func wrongType(err error) error {
 	text := err.Error()
 	m := unmarshalError.FindStringSubmatch(text)
@@ -355,7 +355,7 @@ func wrongType(err error) error {
 	}
 }
 
-// unmarshalError is what package json says of a value of a wrong type.
+// unmarshalError matches what encoding/json says of a value of the wrong type.
 var unmarshalError = regexp.MustCompile(
 	`^json: cannot unmarshal (.+?) into Go struct field [^.]*\.(\S+) of type (\S+)$`)
 

@@ -22,7 +22,7 @@ func (m *Manifests) readTree(root string) {
 		m.render("helm template " + dir)
 	}
 	for _, dir := range t.kustomizations {
-		if !t.patches[filepath.Clean(dir)] { // a base is rendered by what is made of it
+		if !t.patches[filepath.Clean(dir)] { // a base is rendered with what builds on it
 			m.render("kubectl kustomize " + dir)
 		}
 	}
@@ -50,7 +50,7 @@ type tree struct {
 	files          []string
 	charts         []string
 	kustomizations []string        // directories
-	patches        map[string]bool // files that kustomizations patch with, and directories that they build on
+	patches        map[string]bool // patches of kustomizations, and directories that they build on
 }
 
 func (t *tree) walk(root string) error {
@@ -83,7 +83,7 @@ func isKustomization(path string) bool {
 	return slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, filepath.Base(path))
 }
 
-// kustomize notes the patches of a kustomization: patches are no objects of their own.
+// kustomize notes the patches of a kustomization, which are no objects, and the directories that it builds on.
 // https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/
 func (t *tree) kustomize(path string) {
 	type patch struct {

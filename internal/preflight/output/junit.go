@@ -28,7 +28,7 @@ func writeJUnit(w io.Writer, r *preflight.Report, _ document.Screen) error {
 	return junit.Write(w, suites...)
 }
 
-// reading is the suite of what was to be read.
+// reading returns the suite with the problems of files.
 func reading(r *preflight.Report) junit.Suite {
 	suite := junit.Suite{Name: "lapse preflight: reading"}
 	for _, p := range r.Problems {
@@ -44,7 +44,7 @@ func reading(r *preflight.Report) junit.Suite {
 	return suite
 }
 
-// suiteOf has the cases of a Service.
+// suiteOf returns the suite of a Service.
 func suiteOf(r *preflight.Report, s *preflight.Result) junit.Suite {
 	suite := junit.Suite{Name: "lapse preflight " + s.Title()}
 	about := s.Kind + "/" + s.Name

@@ -25,7 +25,7 @@ var levels = map[rules.Severity]string{
 	rules.Blind:     "note",
 }
 
-// unreadable is a rule for SARIF alone, of the problems of files.
+// unreadable is the rule that problems of files are results of, in SARIF only.
 const unreadable = "unreadable"
 
 // sarif is an object of SARIF.
@@ -33,8 +33,8 @@ type sarif map[string]any
 
 func words(text string) sarif { return sarif{"text": text} }
 
-// writeSARIF writes SARIF 2.1.0, the parts that code scanning reads. Each finding is there once, with its line: GitHub
-// refuses a file with a result that has none. What is accepted is there, suppressed with its reason.
+// writeSARIF writes the parts of SARIF 2.1.0 that code scanning reads. Each finding is one result, with its line:
+// GitHub refuses a file with a result that has none. An accepted finding is a suppressed result, with its reason.
 //
 //	https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 //	https://docs.github.com/en/code-security/reference/code-scanning/sarif-support-for-code-scanning
@@ -71,12 +71,12 @@ func writeSARIF(w io.Writer, r *preflight.Report, _ document.Screen) error {
 	return err
 }
 
-// A log collects what SARIF has of a run.
+// A log collects the rules and results of a run.
 type log struct {
 	rules   []sarif
 	index   map[string]int // of the rules, by ID
 	results []sarif
-	times   map[string]int // how often a fingerprint was there
+	times   map[string]int // how many results a fingerprint has
 }
 
 // about adds a rule.
@@ -141,7 +141,7 @@ func (l *log) addProblem(p manifest.Problem) {
 	l.add(result, unreadable, of.Fingerprint(p.Object))
 }
 
-// resultOf is a finding as a result.
+// resultOf returns a finding as a result.
 func resultOf(f *preflight.Finding, of *preflight.Result) sarif {
 	var logical []sarif
 	for _, e := range f.Evidence {
@@ -165,7 +165,7 @@ func resultOf(f *preflight.Finding, of *preflight.Result) sarif {
 	return result
 }
 
-// placeOf returns where a finding stands. If it was read from a cluster, it is a path of the object.
+// placeOf returns where a finding stands. For an object of a cluster it is a made-up path: cluster/NAMESPACE/KIND/NAME.
 func placeOf(f *preflight.Finding, of *preflight.Result) manifest.Place {
 	if f.Place != nil {
 		return *f.Place

@@ -23,10 +23,10 @@ func writeTable(w io.Writer, r *preflight.Report, screen document.Screen) error 
 	return err
 }
 
-// table is the report for people. Each finding is told once, also if several Services have it.
+// table returns the report for people. Each finding is printed once, also if several Services have it.
 func table(r *preflight.Report) document.Document {
 	var sections []document.Section
-	told := map[string]string{} // which Service has told a finding
+	told := map[string]string{} // the Service under which a finding was printed
 	var clean []string
 	for i := range r.Services {
 		s := &r.Services[i]
@@ -53,7 +53,7 @@ func table(r *preflight.Report) document.Document {
 	return document.Document{Sections: sections}
 }
 
-// ofService is what is said of one Service.
+// ofService returns what is said of one Service.
 func ofService(r *preflight.Result, told map[string]string) []document.Section {
 	head := section("", "PREFLIGHT "+r.Title()+": "+r.Endpoints+"; "+summary(r))
 	if r.Node != "" {
@@ -81,7 +81,7 @@ func ofService(r *preflight.Result, told map[string]string) []document.Section {
 	return sections
 }
 
-// ofFinding is a finding for people.
+// ofFinding returns a finding for people.
 func ofFinding(f *preflight.Finding) document.Section {
 	s := document.Section{
 		Title:  string(f.Severity),
@@ -127,7 +127,7 @@ func unjudged(r *preflight.Report) document.Section {
 	ids := map[string][]string{}
 	for i := range r.Services {
 		for _, u := range r.Services[i].Unjudged {
-			if u.Why == r.Services[i].BlindFor { // a finding says it
+			if u.Why == r.Services[i].BlindFor { // the finding of LP00 says it
 				continue
 			}
 			if ids[u.Why] == nil {
@@ -170,7 +170,7 @@ func notes(r *preflight.Report) document.Section {
 	return section("notes", lines...)
 }
 
-// section has each text in lines of its own, below its title.
+// section returns a section with a note for each text.
 func section(title string, texts ...string) document.Section {
 	s := document.Section{Title: title, Column: 2}
 	for _, text := range texts {

@@ -40,7 +40,7 @@ var tooFewEndpoints = Rule{
 	},
 }
 
-// noEndpoint is about a Service without a Pod that serves. Wrong ports are found by LP21.
+// noEndpoint returns a finding about a Service without a Pod that serves. Wrong ports are found by LP21.
 func noEndpoint(s *service.State, evidence []service.Evidence) []Finding {
 	if len(s.Templates()) == 0 && len(s.Selected()) > 0 {
 		return nil
@@ -59,7 +59,7 @@ func noEndpoint(s *service.State, evidence []service.Evidence) []Finding {
 	return []Finding{f}
 }
 
-// scaledToOne is about an autoscaler that may leave one Pod.
+// scaledToOne returns a finding about an autoscaler that may leave one Pod.
 func scaledToOne(evidence []service.Evidence) []Finding {
 	return []Finding{{
 		Severity: MayLose,
@@ -70,7 +70,7 @@ func scaledToOne(evidence []service.Evidence) []Finding {
 	}}
 }
 
-// oneEndpoint is about a Service with a single Pod.
+// oneEndpoint returns a finding about a Service with a single Pod.
 func oneEndpoint(s *service.State, evidence []service.Evidence) []Finding {
 	const goes = "if its Pod crashes or its node fails, %s fail until it is back or a new Pod is ready. " +
 		"In a drain they do too, unless the old Pod serves on after SIGTERM until then"
@@ -105,8 +105,8 @@ func selectsOnePod(s *service.State) bool {
 	return templates[0].Workload.Selected(s.Service).One != ""
 }
 
-// startTime returns the longest time from a Pod's creation until it was ready. Pods that were restarted are left out.
-// A Pod that was unready since makes it longer than it was.
+// startTime returns the longest time from a Pod's creation until it was ready, or was ready again: it is an upper
+// bound. Pods that were restarted are left out.
 func startTime(s *service.State) (longest time.Duration, e service.Evidence) {
 	for i := range s.Pods {
 		p := &s.Pods[i]

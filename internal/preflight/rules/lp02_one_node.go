@@ -60,7 +60,7 @@ func fullestFirst(endpoints map[string]int) []string {
 	})
 }
 
-// onNode says what the loss of a node with k of n endpoints means.
+// onNode returns a finding about the loss of a node with k of n endpoints.
 func onNode(s *service.State, node string, k, n int) (Finding, bool) {
 	const (
 		lost = "if %s fails, all requests fail until new Pods are ready elsewhere. In a drain they do too, " +
@@ -99,7 +99,7 @@ func podsOn(s *service.State, node string) (names []string) {
 	return names
 }
 
-// oneZone is about endpoints that are all in one of several zones.
+// oneZone returns a finding about endpoints that are all in one of several zones.
 func oneZone(s *service.State, n int) []Finding {
 	used, all := map[string]bool{}, map[string]bool{}
 	for _, e := range s.Ready() {
@@ -125,7 +125,7 @@ func oneZone(s *service.State, n int) []Finding {
 	}}
 }
 
-// pinned is about templates that allow a single node.
+// pinned returns a finding about templates that allow a single node.
 func pinned(s *service.State, n int) (found []Finding) {
 	const onlyThere = "all %d Pods may run on %s only: if it fails, all requests fail until it is back, " +
 		"for no new Pod can start elsewhere"

@@ -54,7 +54,7 @@ func twoBudgets(t *service.Template, on []*policyv1.PodDisruptionBudget) Finding
 	}
 }
 
-// allowsNone is about a budget that allows no eviction: by its spec, or at the moment.
+// allowsNone returns a finding about a budget that allows no eviction: by its spec, or at the moment.
 func allowsNone(s *service.State, b *policyv1.PodDisruptionBudget) (Finding, bool) {
 	const never = "%s %s of %s: every eviction is refused, " +
 		"and kubectl drain of a node with one of them does not end, or takes all Pods once it is forced"
@@ -136,7 +136,7 @@ func allows(b *policyv1.PodDisruptionBudget, n int) (field, value string, allowe
 	return "", "", 0, false
 }
 
-// missed is about budgets that cover no Pod at all, if none covers the Service's Pods.
+// missed returns a finding about budgets that cover no Pod at all, if none covers the Service's Pods.
 func missed(s *service.State) (found []Finding) {
 	for i := range s.Budgets {
 		b := &s.Budgets[i]

@@ -7,8 +7,7 @@ import (
 	"lapse/timeline"
 )
 
-// staleRoutes are the causes of requests to a Pod that had stopped: its routes outlived it, or kube-proxy or the
-// EndpointSlice controller was late.
+// staleRoutes are the causes that a run names if requests were sent to a Pod that had stopped.
 var staleRoutes = []string{"route-outlives-pod", "kube-proxy-late", "controller-lag"}
 
 var noPreStop = Rule{

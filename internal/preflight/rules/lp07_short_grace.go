@@ -37,7 +37,7 @@ var shortGrace = Rule{
 	},
 }
 
-// period is the grace period as evidence.
+// period returns the grace period as evidence.
 func period(t *service.Template) service.Evidence {
 	return t.At("terminationGracePeriodSeconds", podspec.Grace(&t.Spec))
 }
@@ -53,7 +53,7 @@ func noGrace(t *service.Template) Finding {
 	}
 }
 
-// graceEnds is about a container that is killed before its hook, its routes and its requests have ended.
+// graceEnds returns a finding about a container that is killed before its hook, its routes and its requests have ended.
 func graceEnds(s *service.State, t *service.Template, c *corev1.Container) (Finding, bool) {
 	d := delayOf(c)
 	left := podspec.Grace(&t.Spec) - d.Lasts
@@ -79,7 +79,7 @@ func graceEnds(s *service.State, t *service.Template, c *corev1.Container) (Find
 	return f, true
 }
 
-// cut says what happens to requests if this time is left after the hook.
+// cut says what happens to requests if the hook leaves this much of the grace period.
 // https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/#hook-handler-execution
 func cut(left time.Duration) string {
 	const killed = "a server that goes on after SIGTERM is killed %s later (exit code 137): " +

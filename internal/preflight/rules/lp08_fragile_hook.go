@@ -39,7 +39,7 @@ var fragileHook = Rule{
 
 var fragile = []func(*service.Template, *corev1.Container) (Finding, bool){noProgram, noPort, shellFirst}
 
-// noProgram is about a hook whose program may be missing in the image.
+// noProgram returns a finding about a hook whose program may be missing in the image.
 func noProgram(t *service.Template, c *corev1.Container) (Finding, bool) {
 	const missing = "if the image has no %s, the hook fails and SIGTERM comes at once (event FailedPreStopHook); " +
 		"the spec does not show what is in the image"
@@ -62,7 +62,7 @@ func noProgram(t *service.Template, c *corev1.Container) (Finding, bool) {
 	}, true
 }
 
-// noPort is about a hook that asks a port which no container declares.
+// noPort returns a finding about a hook that asks a port which no container declares.
 func noPort(t *service.Template, c *corev1.Container) (Finding, bool) {
 	const closed = "if nobody listens on port %s, the hook fails and SIGTERM comes at once (event FailedPreStopHook)"
 	h := podspec.PreStop(c)
@@ -78,7 +78,7 @@ func noPort(t *service.Template, c *corev1.Container) (Finding, bool) {
 	}, true
 }
 
-// shellFirst is about a shell as process 1.
+// shellFirst returns a finding about a shell as process 1.
 func shellFirst(t *service.Template, c *corev1.Container) (Finding, bool) {
 	const keeps = "process 1 may be a shell, which does not pass SIGTERM on: " +
 		"then the server runs on until it is killed at the end of the grace period (%s), and requests in flight are cut"
@@ -109,7 +109,7 @@ func programs(c *corev1.Container) (names []string) {
 		commands = append(commands, c.Lifecycle.PostStart.Exec.Command)
 	}
 	image, _, _ := strings.Cut(path.Base(c.Image), ":")
-	names = append(names, image) // nginx is in nginx
+	names = append(names, image) // the image nginx has the program nginx
 	for _, command := range commands {
 		if len(command) > 0 {
 			names = append(names, path.Base(command[0]))

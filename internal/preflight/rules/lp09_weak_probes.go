@@ -13,7 +13,7 @@ import (
 	"lapse/timeline"
 )
 
-// slowRemoval is how long a Pod that hangs may stay in the Service: what Kubernetes' defaults allow. Longer is late.
+// slowRemoval is how long a readiness probe may take to fail. By default it takes as long: 3 times 10 s.
 const slowRemoval = 30 * time.Second
 
 var weakProbes = Rule{
@@ -38,12 +38,12 @@ var weakProbes = Rule{
 	},
 }
 
-// neverAsked is about a container without a readiness probe.
+// neverAsked returns a finding about a container without a readiness probe.
 func neverAsked(t *service.Template, c *corev1.Container, requests string) []Finding {
 	const starts = "a new Pod is ready when its containers have started: %s may fail until the server listens"
 	asked := func(o *corev1.Container) bool { return o.ReadinessProbe != nil || o.StartupProbe != nil }
 	switch {
-	case len(t.Spec.ReadinessGates) > 0: // somebody else says when the Pod is ready
+	case len(t.Spec.ReadinessGates) > 0: // a controller says when the Pod is ready
 		return nil
 	case slices.ContainsFunc(podspec.Lasting(&t.Spec), asked): // the Pod is not ready before that probe succeeds
 		return nil
@@ -57,7 +57,7 @@ func neverAsked(t *service.Template, c *corev1.Container, requests string) []Fin
 	}}
 }
 
-// restartedInstead is about a liveness probe that restarts a Pod which readiness should only take out.
+// restartedInstead returns a finding about a liveness probe that restarts a Pod which readiness should only take out.
 func restartedInstead(t *service.Template, c *corev1.Container) []Finding {
 	const same = "liveness asks the same as readiness and fails no later (%s): " +
 		"a Pod that is only slow is restarted instead of taken out of the Service, " +
@@ -80,7 +80,7 @@ func restartedInstead(t *service.Template, c *corev1.Container) []Finding {
 	}}
 }
 
-// removedLate is about a readiness probe that fails late.
+// removedLate returns a finding about a readiness probe that fails late.
 func removedLate(t *service.Template, c *corev1.Container, requests string) []Finding {
 	if podspec.FailsAfter(c.ReadinessProbe) <= slowRemoval {
 		return nil

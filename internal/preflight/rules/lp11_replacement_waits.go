@@ -39,13 +39,14 @@ var replacementWaits = Rule{
 	},
 }
 
-// ofAnother reports whether a Pod is of something else than a Deployment or a StatefulSet. In manifests every Pod is.
+// ofAnother reports whether a Pod belongs neither to a Deployment nor to a StatefulSet. A Pod in a manifest never does.
 func ofAnother(s *service.State, p *corev1.Pod) bool {
 	owner := service.ControllerOf(p)
 	return s.Missing[service.EndpointsFact] != "" || owner != "ReplicaSet" && owner != "StatefulSet"
 }
 
-// outage returns the severity of an outage of one workload, and how to say it: others may stand behind the Service.
+// outage returns the severity of an outage of one workload, and its effect in words. Alone means that no other workload
+// serves the Service.
 func outage(alone bool) (Severity, string) {
 	if alone {
 		return WillLose, "all requests fail"
@@ -91,7 +92,7 @@ func maxUnavailable(t *service.Template, text string) service.Evidence {
 	return fact(t.Object, "spec.strategy.rollingUpdate.maxUnavailable", text)
 }
 
-// recreated is about a rollout that ends all Pods first.
+// recreated returns a finding about a rollout that ends all Pods first.
 func recreated(t *service.Template, alone bool) Finding {
 	const stops = "each rollout stops %s of %s (within %s), and only then starts new ones: " +
 		"until the first new one is ready, %s"
@@ -105,7 +106,7 @@ func recreated(t *service.Template, alone bool) Finding {
 	}
 }
 
-// allAtOnce is about a rolling update that may do without any Pod.
+// allAtOnce returns a finding about a rolling update that may do without any Pod.
 func allAtOnce(t *service.Template, text string, alone bool) Finding {
 	const takes = "maxUnavailable comes to %d of %d: each rollout takes %s of %s away before a new one is ready. " +
 		"Until then %s, unless the old ones serve on after SIGTERM"
@@ -158,7 +159,7 @@ func ofStatefulSet(t *service.Template, alone bool) []Finding {
 	}}
 }
 
-// ofDaemonSet is about updates of half of the Pods or more at once. By default it is one Pod at a time.
+// ofDaemonSet returns a finding about updates of half of the Pods or more at once. By default it is one Pod at a time.
 // https://kubernetes.io/docs/tasks/manage-daemon/update-daemon-set/
 func ofDaemonSet(t *service.Template) []Finding {
 	const field = "spec.updateStrategy.rollingUpdate.maxUnavailable"

@@ -47,7 +47,7 @@ var localTraffic = Rule{
 	},
 }
 
-// nodesWithout says which nodes have no endpoint, or will have none.
+// nodesWithout adds to a finding which nodes have no endpoint, or will have none.
 func nodesWithout(s *service.State, f *Finding) {
 	var without []string
 	has := s.ByNode()
@@ -73,14 +73,14 @@ func nodesWithout(s *service.State, f *Finding) {
 	}
 }
 
-// onlyDaemonSets reports whether DaemonSets make all Pods: then a Pod that ends leaves its node without one.
+// onlyDaemonSets reports whether DaemonSets make all Pods. Then each Pod is the only one on its node.
 func onlyDaemonSets(s *service.State) bool {
 	other := func(t service.Template) bool { return t.Workload.Kind != "DaemonSet" }
 	makers := s.Makers()
 	return len(s.Pods) == 0 && s.Knows(service.TemplatesFact) && len(makers) > 0 && !slices.ContainsFunc(makers, other)
 }
 
-// eachNode says what happens on the node of each Pod of the last DaemonSet.
+// eachNode adds to a finding what happens on the node of each Pod that ends.
 func eachNode(s *service.State, f *Finding) {
 	const (
 		ends = "whenever a Pod of %s ends, but for a rollout, " +

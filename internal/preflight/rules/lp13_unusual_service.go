@@ -29,7 +29,7 @@ var unusualService = Rule{
 
 var unusual = []func(*service.State) (Finding, bool){sticky, unready, localBalancer, localPort, unknown, headless}
 
-// sticky is about session affinity.
+// sticky returns a finding about session affinity.
 func sticky(s *service.State) (Finding, bool) {
 	const allFail = "a client stays with one Pod: where routes outlive that Pod (%s), " +
 		"all of its requests fail, not only a share"
@@ -49,7 +49,7 @@ func sticky(s *service.State) (Finding, bool) {
 	}, spec.SessionAffinity == corev1.ServiceAffinityClientIP
 }
 
-// unready is about a Service that also publishes Pods which are not ready.
+// unready returns a finding about a Service that also publishes Pods which are not ready.
 func unready(s *service.State) (Finding, bool) {
 	return Finding{
 		Severity:    MayLose,
@@ -66,7 +66,7 @@ func isLocal(s *service.State) bool {
 	return s.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// localBalancer is about a load balancer that must find out which nodes have an endpoint.
+// localBalancer returns a finding about a load balancer that must find out which nodes have an endpoint.
 func localBalancer(s *service.State) (Finding, bool) {
 	return Finding{
 		Severity: MayLose,
@@ -80,7 +80,7 @@ func localBalancer(s *service.State) (Finding, bool) {
 	}, isLocal(s) && s.Service.Spec.Type == corev1.ServiceTypeLoadBalancer
 }
 
-// localPort is about ports of nodes that nobody checks.
+// localPort returns a finding about ports of nodes that nobody checks.
 func localPort(s *service.State) (Finding, bool) {
 	spec := &s.Service.Spec
 	open := spec.Type == corev1.ServiceTypeNodePort ||
@@ -96,7 +96,7 @@ func localPort(s *service.State) (Finding, bool) {
 	}, isLocal(s) && open
 }
 
-// unknown is about a Service whose endpoints nothing here makes.
+// unknown returns a finding about a Service whose endpoints nothing here makes.
 func unknown(s *service.State) (Finding, bool) {
 	f := Finding{Severity: Blind}
 	switch spec := &s.Service.Spec; {
@@ -114,7 +114,7 @@ func unknown(s *service.State) (Finding, bool) {
 	return f, true
 }
 
-// headless is about clients that have addresses of Pods. Of a Service without a selector, unknown says more.
+// headless returns a finding about clients that know Pods by their addresses. Without a selector, unknown says more.
 func headless(s *service.State) (Finding, bool) {
 	_, isUnknown := unknown(s)
 	return Finding{

@@ -41,8 +41,8 @@ var sidecarEndsFirst = Rule{
 	},
 }
 
-// endsFirst compares how long the containers of a Pod surely go on. Requests come to those that the Service leads to: a
-// container behind them must not end earlier.
+// endsFirst returns a finding if a container may end before its proxy. Requests come to the containers that the Service
+// leads to: others may be behind them.
 func endsFirst(s *service.State, t *service.Template) []Finding {
 	const (
 		gone = "when a Pod ends, %s is stopped %s before %s: if %s passes requests on to it, they fail for that time"
@@ -72,7 +72,7 @@ func endsFirst(s *service.State, t *service.Template) []Finding {
 	return endTogether(t, behind)
 }
 
-// readable returns the containers that may pass requests on or be passed some, if their hooks can be read.
+// readable returns the containers that may be a proxy or behind one, if their hooks can be read.
 func readable(t *service.Template) (found []*corev1.Container) {
 	for i := range t.Spec.Containers {
 		if c := &t.Spec.Containers[i]; listens(c) && !exportsMetrics(c) && delayOf(c).Unread == "" {
@@ -82,7 +82,7 @@ func readable(t *service.Template) (found []*corev1.Container) {
 	return found
 }
 
-// endTogether is about containers that get SIGTERM at the same time, without a delay.
+// endTogether returns a finding about containers that get SIGTERM at the same time, without a delay.
 func endTogether(t *service.Template, behind []*corev1.Container) []Finding {
 	const together = "when a Pod ends, %s get SIGTERM at the same time: " +
 		"if one is a proxy of the other and exits first, requests fail although the other still serves"

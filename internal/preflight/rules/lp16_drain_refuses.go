@@ -31,7 +31,7 @@ var drainRefuses = Rule{
 	},
 }
 
-// bare is about a Pod without a controller.
+// bare returns a finding about a Pod without a controller.
 func bare(t *service.Template) Finding {
 	return Finding{
 		Severity:   WillBlock,
@@ -41,7 +41,7 @@ func bare(t *service.Template) Finding {
 	}
 }
 
-// losesData is about volumes that end with their Pod.
+// losesData returns a finding about volumes that end with their Pod.
 func losesData(t *service.Template, volumes []string) Finding {
 	return Finding{
 		Severity: WillBlock,

@@ -86,7 +86,7 @@ func refuses(n *corev1.Node, spec *corev1.PodSpec) string {
 	return ""
 }
 
-// tolerated reports whether a taint keeps no Pods of this spec away.
+// tolerated reports whether Pods of this spec may run on a node in spite of a taint.
 func tolerated(spec *corev1.PodSpec, t *corev1.Taint) bool {
 	if t.Effect == corev1.TaintEffectPreferNoSchedule {
 		return true

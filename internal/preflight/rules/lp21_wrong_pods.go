@@ -39,12 +39,12 @@ var wrongPods = Rule{
 	},
 }
 
-// deaf returns the ports on which a template's Pods do not listen although others do, or are there to.
+// deaf returns the ports on which a template's Pods do not listen, although Pods of other templates do or should.
 func deaf(s *service.State, t *service.Template, all []service.Template) (ports []string) {
 	lasts := func(o service.Template) bool { return !o.Ends() }
 	for _, p := range s.Service.Spec.Ports {
 		target := podspec.TargetOf(p)
-		if target.Type == intstr.String || t.ListensOn(p) { // Pods without a port of the name are no endpoints of it
+		if target.Type == intstr.String || t.ListensOn(p) { // without a port of that name they get no requests
 			continue
 		}
 		listens := func(o service.Template) bool { return o.ListensOn(p) }
@@ -55,7 +55,7 @@ func deaf(s *service.State, t *service.Template, all []service.Template) (ports 
 	return slices.Compact(ports)
 }
 
-// notListening is about Pods that the selector takes, and that are sent requests to ports on which they do not listen.
+// notListening returns a finding about Pods that the selector takes although they do not listen on the Service's ports.
 func notListening(s *service.State, t *service.Template, ports []string, all []service.Template) Finding {
 	const (
 		refused    = "the selector also takes %s not listen on %s: %s refused"
@@ -97,7 +97,7 @@ func maker(t *service.Template) string {
 	return t.Object
 }
 
-// share is the part of all requests that some of the Pods get, with its verb.
+// share returns the part of all requests that some of the Pods get, with its verb.
 func share(some, all service.Amount) string {
 	switch {
 	case !some.Known() || !all.Known() || some.Least == 0:
@@ -125,8 +125,9 @@ func portsOf(spec *corev1.PodSpec) string {
 	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
-// nobodyListens is about a port that leads to no port of any Pod. A name that no container has is no endpoint. A number
-// that no container declares may be open: where a container declares no port at all, it is no finding.
+// nobodyListens returns a finding about a port that leads to no port of any Pod. If no container has a port of that
+// name, there is no endpoint. If no container declares that number, the port may still be open: where a container
+// declares no port at all, that is no finding.
 func nobodyListens(s *service.State, p corev1.ServicePort, all []service.Template) []Finding {
 	const (
 		noName = "no container has a port named %s: " +
@@ -159,7 +160,7 @@ func nobodyListens(s *service.State, p corev1.ServicePort, all []service.Templat
 	return []Finding{f}
 }
 
-// untilRollout is about a selector with a label that a controller changes with each change of the template.
+// untilRollout returns a finding about a selector with a label that a controller changes in each rollout.
 func untilRollout(s *service.State) (found []Finding) {
 	const loses = "each rollout of %s changes the label %s of its Pods: " +
 		"the Service selects none of the new ones, and all requests fail once the old ones are gone"

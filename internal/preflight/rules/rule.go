@@ -58,7 +58,8 @@ type Finding struct {
 	// leaves it nil where they are the rule's, and empty where a run names none.
 	ConfirmedBy []string `json:"confirmedBy,omitempty"`
 
-	// When is the disturbance that it is about. It is absent if a run without a failure does not refute the finding.
+	// When is the disturbance that it is about. A run with such a disturbance and without a failure refutes the
+	// finding; if When is absent, no run does.
 	When timeline.Disturbance `json:"when,omitempty"`
 	Node string               `json:"node,omitempty"` // where that is
 }
@@ -70,12 +71,12 @@ type Unjudged struct {
 	Why  string `json:"why"`
 }
 
-// fact returns evidence: what is known of an object.
+// fact returns evidence about an object.
 func fact(object, field string, value any) service.Evidence {
 	return service.Evidence{Object: object, Field: field, Value: fmt.Sprint(value)}
 }
 
-// oneOf returns the share of requests that one of the endpoints gets. An autoscaler may run more than the least.
+// oneOf returns the share of requests that one endpoint gets if there are no more than the least number of endpoints.
 func oneOf(n service.Amount) string {
 	switch {
 	case !n.Known():

@@ -83,8 +83,8 @@ func (s *State) Count() (n Amount, evidence []Evidence) {
 	return n, evidence
 }
 
-// Rarest returns the templates that serve the port with the fewest Pods: a port by name leads only to Pods that have
-// it. The port is nil if all Pods serve all of them.
+// Rarest returns the port that the fewest Pods serve, and their templates: a port by name leads only to Pods that have
+// it. The port is nil if all Pods serve all ports.
 func (s *State) Rarest(ports []corev1.ServicePort) (fewest []Template, port *corev1.ServicePort) {
 	fewest = s.Templates()
 	for _, p := range ports {
@@ -145,7 +145,7 @@ func (s *State) Placement() string {
 	return strings.Join(parts, ", ")
 }
 
-// replicas says in words how many Pods there will be, by manifests.
+// replicas says in words how many Pods there will be. Manifests say no more.
 func (s *State) replicas() string {
 	templates := s.Templates()
 	n := Total(templates)

@@ -14,7 +14,7 @@ type Autoscaler struct {
 // Object returns KIND/NAME.
 func (a *Autoscaler) Object() string { return a.Kind + "/" + a.Name }
 
-// Least returns the number of Pods that the autoscaler leaves when there is nothing to do; 0 if that is not known.
+// Least returns the number of Pods that the autoscaler keeps when load is low; 0 if that is not known.
 func (a *Autoscaler) Least() int {
 	switch {
 	case a.Min != nil:

@@ -15,10 +15,10 @@ type Evidence struct {
 
 func (e Evidence) String() string { return e.Object + ": " + e.Field + " = " + Shown(e.Value) }
 
-// longest is how much of a value is shown to people: a command can be a script.
+// longest is how many characters of a value are shown: a command can be a script.
 const longest = 160
 
-// Shown returns a value in one line.
+// Shown returns a value as people see it: in one line, and cut if it is long.
 func Shown(value string) string {
 	if runes := []rune(value); len(runes) > longest {
 		value = string(runes[:longest]) + " …"
@@ -26,7 +26,7 @@ func Shown(value string) string {
 	return strings.Join(strings.Fields(value), " ")
 }
 
-// LabelText returns labels as kubectl takes them.
+// LabelText returns labels as kubectl takes them: app=web,tier=front.
 func LabelText(set map[string]string) string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(set)) {

@@ -8,13 +8,13 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// A Lag is how long routes to a Pod outlive it: between the two.
+// A Lag is how long routes to a Pod outlive it: at least Least, at most Most.
 type Lag struct {
 	Least, Most time.Duration
 	Assumed     bool // not measured in this cluster
 }
 
-// AssumedLag holds until somebody measures the cluster's own.
+// AssumedLag is the lag of a cluster in which it was not measured.
 var AssumedLag = Lag{time.Second, 5 * time.Second, true}
 
 func (l Lag) String() string {
@@ -40,7 +40,7 @@ func (l Lag) Words() string {
 	return l.span()
 }
 
-// Cover returns how many whole seconds outlast the lag.
+// Cover returns the lag in whole seconds, rounded up: a sleep of that length covers it.
 func (l Lag) Cover() int { return int(math.Ceil(l.Most.Seconds())) }
 
 // Evidence says where the lag comes from.

@@ -21,7 +21,7 @@ import (
 // A State is all that is known of a Service: plain values, as a cluster's API or manifests have them.
 type State struct {
 	Service     *corev1.Service
-	Pods        []corev1.Pod // selected by the Service, and not ended; of manifests, without those of Workloads
+	Pods        []corev1.Pod // selected by the Service, and not ended. From manifests: without Pods of Workloads
 	Endpoints   []Endpoint
 	Workloads   []Workload                     // whose Pods the Service selects
 	Others      []Workload                     // all others of the namespace
@@ -44,9 +44,9 @@ type State struct {
 	Notes   []string        // for people: what was skipped, for example
 }
 
-// An Endpoint is one of a Service's, from its EndpointSlices.
+// An Endpoint is an address behind a Service, from its EndpointSlices.
 type Endpoint struct {
-	Pod   string // or its address, if no Pod stands behind it
+	Pod   string // or the address, if no Pod has it
 	Node  string // "" if none is named
 	Zone  string
 	Ready bool
@@ -61,7 +61,7 @@ type Proxy struct {
 // A Refused object has an apiVersion that Kubernetes has removed.
 type Refused struct{ Kind, Name, APIVersion, Since string }
 
-// A Fact is something that a State knows or not.
+// A Fact is something that a State may know.
 type Fact string
 
 const (
@@ -72,9 +72,9 @@ const (
 	PodsFact      Fact = "Pods"
 	ProxyFact     Fact = "the configuration of kube-proxy"
 
-	// TemplatesFact is met by Pods, and by Deployments and StatefulSets.
+	// TemplatesFact is known if there are Pods, or objects that make Pods.
 	TemplatesFact Fact = "Pods or their templates"
-	// ReplicasFact is met by ready endpoints, and by what Deployments and StatefulSets ask for.
+	// ReplicasFact is known from ready endpoints, or from the replicas that objects ask for.
 	ReplicasFact Fact = "how many endpoints there are"
 )
 
@@ -101,7 +101,7 @@ func (s *State) Lacks(f Fact) string {
 	return s.Missing[f]
 }
 
-// selectsNothing says that no known Pod is selected by the Service, which labels are missing, and what was not read.
+// selectsNothing explains that the Service selects no known Pod: which labels are missing, and what was not read.
 func (s *State) selectsNothing() string {
 	text := "nothing that was read has the labels " + LabelText(s.Service.Spec.Selector)
 	for i := range s.Others {
@@ -173,7 +173,7 @@ func (s *State) BudgetsOn(set map[string]string) (on []*policyv1.PodDisruptionBu
 	return on
 }
 
-// Covers reports whether a budget is about Pods with these labels. An empty selector is about all, none about no Pod.
+// Covers reports whether a budget is about Pods with these labels: with an empty selector always, without one never.
 // https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/pod-disruption-budget-v1/
 func Covers(b *policyv1.PodDisruptionBudget, set map[string]string) bool {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
@@ -201,7 +201,7 @@ func Selects(s *corev1.Service, set map[string]string) bool {
 	return len(s.Spec.Selector) > 0 && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(set))
 }
 
-// Routing returns a Service without a selector that has no effect: one of type ExternalName has no endpoints.
+// Routing returns a Service without its selector if that has no effect: type ExternalName has no endpoints.
 func Routing(svc *corev1.Service) *corev1.Service {
 	if svc.Spec.Type == corev1.ServiceTypeExternalName && len(svc.Spec.Selector) > 0 {
 		svc = svc.DeepCopy()
@@ -210,7 +210,7 @@ func Routing(svc *corev1.Service) *corev1.Service {
 	return svc
 }
 
-// Ended reports whether a Pod has come to its end, or is to.
+// Ended reports whether a Pod has ended, or is being deleted.
 func Ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil
 }

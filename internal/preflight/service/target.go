@@ -43,7 +43,7 @@ func ParseTarget(arg string) (Target, error) {
 	return t, nil
 }
 
-// shortKinds are what kubectl takes for kinds.
+// shortKinds are the short names of kinds that kubectl takes.
 var shortKinds = map[string]string{
 	"svc":    "service",
 	"po":     "pod",
@@ -59,7 +59,7 @@ var shortKinds = map[string]string{
 	"no":     "node",
 }
 
-// KindWord returns a kind in lower case and in the singular, of whatever form kubectl takes.
+// KindWord returns a kind in lower case and in the singular, from any form that kubectl takes.
 func KindWord(kind string) string {
 	word, _, _ := strings.Cut(strings.ToLower(kind), ".")
 	if long := shortKinds[word]; long != "" {
@@ -68,14 +68,14 @@ func KindWord(kind string) string {
 	return strings.TrimSuffix(word, "s")
 }
 
-// SameObject compares objects, such as deploy/web and Deployment/web.
+// SameObject reports whether two names mean one object, as deploy/web and Deployment/web do.
 func SameObject(a, b string) bool {
 	kind, name, ok := strings.Cut(a, "/")
 	other, otherName, otherOK := strings.Cut(b, "/")
 	return a == b || ok && otherOK && name == otherName && KindWord(kind) == KindWord(other)
 }
 
-// StandIn returns a Service that selects a workload's Pods, where there is none.
+// StandIn returns a Service that selects a workload's Pods, for a workload without one.
 func StandIn(w *Workload) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Meta.Name, Namespace: w.Meta.Namespace},
@@ -83,7 +83,7 @@ func StandIn(w *Workload) *corev1.Service {
 	}
 }
 
-// SetUnrouted says that no Service selects a workload: what rules say of requests does not hold.
+// SetUnrouted notes that no Service selects the workload: only rules about Pods hold.
 func (s *State) SetUnrouted(w *Workload) {
 	s.Unrouted = w.Kind
 	s.Workloads = slices.DeleteFunc(s.Workloads, func(o Workload) bool {

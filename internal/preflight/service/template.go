@@ -12,9 +12,9 @@ import (
 	"lapse/internal/kube/podspec"
 )
 
-// A Template is what Pods are made of: of Pods that run, one for each controller; of manifests, each workload's.
+// A Template is a spec that Pods are made of. Pods that run have one for each controller, and so has each workload.
 type Template struct {
-	Object   string // it was read from, such as Pod/web-7d4-x2kzq
+	Object   string // that it was read from, such as Pod/web-7d4-x2kzq
 	Field    string // where its spec is: spec, or spec.template.spec
 	Meta     metav1.ObjectMeta
 	Spec     corev1.PodSpec
@@ -34,8 +34,8 @@ func (t *Template) Of(c *corev1.Container, field string, value any) Evidence {
 	return t.At("containers["+c.Name+"]."+field, value)
 }
 
-// Ends reports whether the Pods are made to come to an end: a Job's, or a Pod that is not restarted, such as the test
-// of a chart.
+// Ends reports whether the Pods are meant to end: Pods of a Job, or a Pod that is not restarted, such as the test of a
+// chart.
 func (t *Template) Ends() bool {
 	policy := t.Spec.RestartPolicy
 	return t.Owner == "Job" || t.Owner == "" && policy != "" && policy != corev1.RestartPolicyAlways
@@ -55,8 +55,8 @@ func (t *Template) makes(p *corev1.Pod) bool {
 	return a.UID == b.UID && a.Kind == b.Kind && a.Name == b.Name
 }
 
-// Selected returns the templates of the Pods that run, or if none does, of the workloads: what runs counts, also if
-// something was injected. Manifests may have workloads and Pods together.
+// Selected returns the templates of the Pods that run, with what was injected into them; if no Pod runs, of the
+// workloads. From manifests it returns both.
 func (s *State) Selected() (all []Template) {
 	made, runs := map[string]*Workload{}, map[string]bool{}
 	for i := range s.Workloads {
@@ -115,8 +115,8 @@ func (s *State) ofWorkloads() (all []Template) {
 	return all
 }
 
-// TemplateOf returns a workload's template. The kind of its Pods' controller is the workload's, unless the workload
-// makes another, which makes the Pods.
+// TemplateOf returns a workload's template. Its Owner is the workload, or the object in between: a Deployment makes a
+// ReplicaSet, which makes the Pods.
 func (s *State) TemplateOf(w *Workload) Template {
 	t := Template{
 		Object:   w.Object(),
@@ -146,7 +146,7 @@ func (s *State) Templates() []Template {
 	return serve
 }
 
-// split separates the selected templates as byPorts does.
+// split separates the selected templates by whether their Pods serve.
 func (s *State) split() (serve, foreign []Template) {
 	return byPorts(s.Service.Spec.Ports, s.Selected())
 }
@@ -175,8 +175,8 @@ func (s *State) Servers() iter.Seq2[*Template, *corev1.Container] {
 	}
 }
 
-// byPorts separates the templates of Pods that listen on a port from those of Pods that do not. If no spec shows a
-// listener of any port, all Pods but those of Jobs may listen.
+// byPorts separates templates whose Pods listen on one of the ports from all others. If no spec shows a listener, all
+// Pods that are not meant to end count as listening.
 func byPorts(ports []corev1.ServicePort, all []Template) (serve, foreign []Template) {
 	if len(ports) == 0 {
 		return all, nil

@@ -41,8 +41,8 @@ type Reference struct {
 // Object returns KIND/NAME.
 func (w *Workload) Object() string { return w.Kind + "/" + w.Meta.Name }
 
-// endsLike reports whether a Pod's containers start, serve and end as the template says: then evidence is the template,
-// which people edit. Something may have been injected into the Pod, or the template may have changed since.
+// endsLike reports whether a Pod's containers start, serve and end as the template says. Then evidence names the
+// template, which people edit. Otherwise something was injected into the Pod, or the template has changed since.
 func (w *Workload) endsLike(spec *corev1.PodSpec) bool {
 	template := &w.Template.Spec
 	if len(template.Containers) != len(spec.Containers) || podspec.Grace(template) != podspec.Grace(spec) {
@@ -98,8 +98,8 @@ func WorkloadOf(kind string, o metav1.Object) *Workload {
 	return w
 }
 
-// OwnerIn returns the known workload that controls an object, by KIND/NAME. A ReplicaSet that is not known has the name
-// of its Deployment and a hash.
+// OwnerIn returns the workload of made, by KIND/NAME, that controls an object; nil if none does. A ReplicaSet that is
+// not in made has the name of its Deployment and a hash.
 func OwnerIn(o metav1.Object, made map[string]*Workload) *Workload {
 	c := metav1.GetControllerOf(o)
 	if c == nil {
@@ -121,12 +121,12 @@ func OwnerIn(o metav1.Object, made map[string]*Workload) *Workload {
 
 // A Selection is what a Service selects of a workload's Pods.
 type Selection struct {
-	One      string // the label that only one of them has, "" if it is not that
-	Revision string // the label that changes with each change of the template, "" if it is not that
+	One      string // a label in the selector that only one of the Pods has; "" if there is none
+	Revision string // a label in the selector that changes with each rollout; "" if there is none
 
-	all     bool     // all of them
-	beyond  string   // the label of a Pod that the workload does not make, "" if it is not that
-	lacking []string // labels that the template does not have, where it has others of the selector
+	all     bool     // all Pods are selected
+	beyond  string   // a label in the selector that only a Pod with a higher ordinal would have; "" if there is none
+	lacking []string // labels in the selector that the template lacks, if it has others of the selector
 }
 
 // Any reports whether the Service selects any of the Pods.
@@ -171,7 +171,7 @@ func (w *Workload) Selected(svc *corev1.Service) Selection {
 	return is
 }
 
-// numbers reports whether one of the StatefulSet's Pods has a label that ends in its ordinal.
+// numbers reports whether one of the StatefulSet's Pods has this label, which holds the Pod's ordinal.
 func (w *Workload) numbers(key, value string) bool {
 	if key == appsv1.StatefulSetPodNameLabel {
 		name, ordinal, ok := cutLast(value, "-")
@@ -198,7 +198,7 @@ func cutLast(text, separator string) (before, after string, ok bool) {
 	return text[:i], text[i+len(separator):], true
 }
 
-// revisionLabel returns the label by which the controller tells the Pods of one template from those of the next.
+// revisionLabel returns the label that the controller gives Pods to tell the revisions of a template apart.
 func (w *Workload) revisionLabel() string {
 	switch w.Kind {
 	case "Deployment", "ReplicaSet":
