@@ -49,6 +49,7 @@ per second, and prints how long the answers take to change.`,
 				o.Given[set] = false // as if it was given, with its default
 			}
 			o.Kinds, o.DirectRate, o.Baseline, o.Settle = []string{"new"}, 0, routesBaseline, routesSettle
+			o.Rate = 0           // it is NodeRate that is given
 			o.ByClusterIP = true // what is measured is the route, and a name that is not found costs a request
 			o.NoPreflight, o.ExternalCommand, o.ID = true, true, run.NewID()
 			if err := o.Check([]string{"svc/" + deploy.CanaryName(o.ID)}, nil); err != nil {
@@ -65,7 +66,7 @@ per second, and prints how long the answers take to change.`,
 	f.DurationVar(&o.ProberWait, "wait", time.Minute,
 		"how long to wait for the probers; the run then starts without those that are not ready")
 	f.StringVar(&o.NodeCoverage, "min-node-coverage", "", minNodeCoverageUsage+" (default 99%)")
-	f.Float64Var(&o.Rate, "rate", routesRate, "requests per second from each node")
+	f.Float64Var(&o.NodeRate, "rate", routesRate, "requests per second from each node")
 	f.StringArrayVar(&o.GateExprs, "fail-if", nil, "a gate `EXPR`, such as 'route.lag.max>1s' (repeatable)")
 	f.StringVar(&o.Out, "out", "", "directory for the recording and timeline.json (default runs/RUN)")
 	outputFlags(&o.Output, f)

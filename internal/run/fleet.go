@@ -347,23 +347,15 @@ func (m *measurement) admit(s timeline.Source, sync timeline.Sync, targets []age
 	return a
 }
 
-// probesFrom are the probes from one node. The nodes share the rate and the held connections of a target.
+// probesFrom returns the probes of one process on a node.
 func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
 	place := " from " + node
 	if m.fleet.processes[node]++; m.fleet.processes[node] > 1 {
 		place = fmt.Sprintf("%s (prober %d)", place, m.fleet.processes[node])
 	}
 	for _, s := range m.resolved() {
-		for _, p := range m.opts.ProbesOf(s) {
+		for _, p := range m.opts.ProbesFrom(s, slices.Index(m.fleet.nodes, node), len(m.fleet.nodes)) {
 			p.Name += place
-			if p.Kind == timeline.Held {
-				if share := spec.HeldShare(m.opts.Held, slices.Index(m.fleet.nodes, node), len(m.fleet.nodes)); share > 0 {
-					m.opts.HoldOpen(&p, share)
-					probes = append(probes, p)
-				}
-				continue
-			}
-			p.Rate /= float64(len(m.fleet.nodes))
 			probes = append(probes, p)
 		}
 	}

@@ -42,13 +42,17 @@ func newMeasurement(o *spec.Options, log *slog.Logger) *measurement {
 func settingsOf(o *spec.Options) measure.Settings {
 	s := measure.Settings{
 		Baseline: o.Baseline, Duration: o.Duration, Settle: o.Settle, Timeout: o.Timeout, Pacing: loadgen.Pacing(o.Pacing),
-		ControlRate: o.ControlRate(), AskedAt: fmt.Sprintf("--rate %v", o.Rate),
+		ControlRate: o.ControlRate(), AskedAt: fmt.Sprintf("--rate %v", o.RateFrom(1)),
 	}
 	if o.ExternalCommand {
 		s.Longest = o.MaxDuration
 	}
 	if n := len(o.Probers); n > 0 {
-		s.AskedAt += " shared by " + quantity.Count(n, "node")
+		shared := " shared by "
+		if o.NodeRate != 0 {
+			shared = " from each of "
+		}
+		s.AskedAt += shared + quantity.Count(n, "node")
 		s.FirstAsked = o.TwoRequests(n)
 	}
 	return s

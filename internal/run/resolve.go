@@ -243,8 +243,6 @@ func chooseProbers(ctx context.Context, o *spec.Options, client kube.Client) err
 	if err != nil {
 		return fmt.Errorf("--from %s: list nodes: %w", o.From, err)
 	}
-	if o.Probers, err = spec.ChosenNodes(o.From, nodes.Items, o.AvoidNodes); err == nil && o.Changes > 0 {
-		o.Rate *= float64(len(o.Probers)) // it was given for each
-	}
+	o.Probers, err = spec.ChosenNodes(o.From, nodes.Items, o.AvoidNodes)
 	return err
 }

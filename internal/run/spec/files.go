@@ -32,7 +32,7 @@ func checkOpenFiles(o *Options) error {
 	if o.InCluster() {
 		return nil
 	}
-	stalled := o.Rate * o.Timeout.Seconds()
+	stalled := o.RateFrom(1) * o.Timeout.Seconds()
 	need := float64(FewFiles)
 	for _, s := range o.Parsed {
 		kinds := kindsOf(o, s)
@@ -47,7 +47,7 @@ func checkOpenFiles(o *Options) error {
 			need += max(o.DirectRate, 0) * o.Timeout.Seconds()
 		}
 	}
-	what, flags := fmt.Sprintf("rate %v with timeout %v and connections %d", o.Rate, o.Timeout, o.Connections), "--connections, --rate or --timeout"
+	what, flags := fmt.Sprintf("rate %v with timeout %v and connections %d", o.RateFrom(1), o.Timeout, o.Connections), "--connections, --rate or --timeout"
 	if o.holds() {
 		what, flags = fmt.Sprintf("%s and %d held", what, o.Held), "--held, "+flags
 	}

@@ -50,14 +50,14 @@ func checkHeld(o *Options) error {
 	return nil
 }
 
-// HoldOpen makes p keep n connections open.
-func (s *Spec) HoldOpen(p *loadgen.Probe, n int) {
+// holdOpen makes p keep n connections open.
+func (s *Spec) holdOpen(p *loadgen.Probe, n int) {
 	p.Connections, p.Target.Connections = n, n
 	p.Rate = float64(n) / s.Heartbeat.Seconds()
 }
 
-// HeldShare is how many of the connections the node in place i of n holds.
-func HeldShare(all, i, n int) int {
+// heldShare returns how many of all connections the ith of n nodes holds.
+func heldShare(all, i, n int) int {
 	share := all / n
 	if i < all%n {
 		share++

@@ -8,7 +8,7 @@ func TestConnectionsAreSharedOutAmongNodes(t *testing.T) {
 		for n := 1; n <= 7; n++ {
 			sum, least, most := 0, all, 0
 			for i := range n {
-				share := HeldShare(all, i, n)
+				share := heldShare(all, i, n)
 				sum, least, most = sum+share, min(least, share), max(most, share)
 			}
 			if sum != all || most-least > 1 {

@@ -213,11 +213,11 @@ func (o *Options) CountServices() int {
 func (o *Options) InCluster() bool { return o.CountServices() > 0 && !o.Here }
 
 func checkNumbers(o *Options) error {
-	switch {
-	case !(o.Rate > 0) || math.IsInf(o.Rate, 0):
-		return exit.Usagef("--rate is in requests per second, such as --rate 200", "rate %v: must be greater than 0", o.Rate)
-	case o.Rate > loadgen.MaxRate:
-		return exit.Usagef("", "rate %v: at most %d requests per second", o.Rate, loadgen.MaxRate)
+	switch rate := o.RateFrom(1); {
+	case !(rate > 0) || math.IsInf(rate, 0):
+		return exit.Usagef("--rate is in requests per second, such as --rate 200", "rate %v: must be greater than 0", rate)
+	case rate > loadgen.MaxRate:
+		return exit.Usagef("", "rate %v: at most %d requests per second", rate, loadgen.MaxRate)
 	case math.IsNaN(o.DirectRate) || o.DirectRate > loadgen.MaxRate:
 		return exit.Usagef("", "direct-rate %v: at most %d requests per second", o.DirectRate, loadgen.MaxRate)
 	case o.Timeout < time.Millisecond:
@@ -286,7 +286,7 @@ func setDefaults(o *Options) error {
 		o.Settle = cmp.Or(o.Settle, settle)
 	}
 	if !o.WasGiven("direct-rate") {
-		o.DirectRate = cmp.Or(o.DirectRate, o.Rate)
+		o.DirectRate = cmp.Or(o.DirectRate, o.RateFrom(1))
 	}
 	if o.Chooses() && !o.WasGiven("expect-status") {
 		o.ExpectStatus = AnyAnswer
@@ -309,9 +309,9 @@ func checkCommand(o *Options) error {
 	case len(o.Command) > 0 && o.Duration != 0:
 		return exit.Usagef("drop one of them", "both a command and a --duration: a run lasts as long as its command")
 	}
-	if o.Duration > 0 && o.Rate*o.Duration.Seconds() < 1 && slices.ContainsFunc(o.Kinds, func(kind string) bool { return timeline.TargetKind(kind).Judged() }) {
+	if o.Duration > 0 && o.RateFrom(1)*o.Duration.Seconds() < 1 && slices.ContainsFunc(o.Kinds, func(kind string) bool { return timeline.TargetKind(kind).Judged() }) {
 		return exit.Usagef("raise --rate, or measure for longer", "rate %s: one request in %s, and --duration %v is shorter: it may measure nothing",
-			quantity.Number(o.Rate), quantity.Span(o.interval()), o.Duration)
+			quantity.Number(o.RateFrom(1)), quantity.Span(o.interval()), o.Duration)
 	}
 	if len(o.Command) > 0 {
 		if _, err := exec.LookPath(o.Command[0]); err != nil {
@@ -325,15 +325,31 @@ func checkCommand(o *Options) error {
 	return nil
 }
 
-// TwoRequests is how long two requests to a target take at the rate asked for, an hour at most: after so long, each
-// target was asked and has had the time to answer. Where several nodes share the rate, each of them has.
-func (s *Spec) TwoRequests(nodes int) time.Duration {
-	return time.Duration(min(2*float64(nodes)/s.Rate, 3600) * float64(time.Second))
+// RateFrom returns the requests per second that each of n places sends to a target, for each of Kinds.
+func (s *Spec) RateFrom(n int) float64 {
+	if s.NodeRate != 0 {
+		return s.NodeRate
+	}
+	return s.Rate / float64(n)
 }
 
-// interval is the time between two requests to a target.
+// rateOfAll returns the requests per second that all places together send to a target, for each of Kinds.
+func (s *Spec) rateOfAll() float64 {
+	if s.NodeRate != 0 {
+		return s.NodeRate * float64(max(1, len(s.Probers)))
+	}
+	return s.Rate
+}
+
+// TwoRequests returns how long each of n places takes for two requests to a target, at most an hour. After that, each
+// target was asked and has had the time to answer.
+func (s *Spec) TwoRequests(n int) time.Duration {
+	return time.Duration(min(2/s.RateFrom(n), 3600) * float64(time.Second))
+}
+
+// interval returns the time between two requests to a target that is measured from one place.
 func (s *Spec) interval() time.Duration {
-	return time.Duration(min(1/s.Rate, 1e9) * float64(time.Second))
+	return time.Duration(min(1/s.RateFrom(1), 1e9) * float64(time.Second))
 }
 
 // longBaseline is from when on a baseline that nobody asked for is announced.
@@ -345,7 +361,7 @@ func baselineNote(o *Options) string {
 		return ""
 	}
 	return fmt.Sprintf("the baseline takes %s: at --rate %s a target gets a request every %s, and is to answer before anything is disturbed; raise --rate, or set --baseline",
-		quantity.Span(o.Baseline), quantity.Number(o.Rate), quantity.Span(o.interval()))
+		quantity.Span(o.Baseline), quantity.Number(o.RateFrom(1)), quantity.Span(o.interval()))
 }
 
 const headerHint = "as in --header 'Authorization: Bearer …'"
@@ -468,7 +484,7 @@ func (s *Spec) Total() time.Duration {
 // Recorded are the options a later judgement needs.
 func (o *Options) Recorded() timeline.Options {
 	return timeline.Options{
-		Rate: o.Rate, Timeout: o.Timeout, Duration: o.Duration, Baseline: o.Baseline, Settle: o.Settle,
+		Rate: o.rateOfAll(), Timeout: o.Timeout, Duration: o.Duration, Baseline: o.Baseline, Settle: o.Settle,
 		Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, MinCoverage: o.observed, MinNodeCoverage: o.nodeObserved, Gates: o.GateExprs,
 	}
 }

@@ -52,7 +52,7 @@ func (o *Options) ProbesOf(s Service) (probes []loadgen.Probe) {
 			p.Proves, p.Blind = proof.Text, proof.Blind
 			switch p.Kind {
 			case timeline.Held:
-				o.HoldOpen(&p, o.Held)
+				o.holdOpen(&p, o.Held)
 			case timeline.Reused:
 				p.Target.Connections = cmp.Or(p.Connections, loadgen.DefaultConnections)
 			}
@@ -62,12 +62,27 @@ func (o *Options) ProbesOf(s Service) (probes []loadgen.Probe) {
 	return probes
 }
 
+// ProbesFrom returns the probes of a target for the ith of n nodes, which share the held connections and Rate.
+func (o *Options) ProbesFrom(s Service, i, n int) (probes []loadgen.Probe) {
+	for _, p := range o.ProbesOf(s) {
+		if p.Kind != timeline.Held {
+			p.Rate = o.RateFrom(n)
+		} else if share := heldShare(o.Held, i, n); share > 0 {
+			o.holdOpen(&p, share)
+		} else {
+			continue
+		}
+		probes = append(probes, p)
+	}
+	return probes
+}
+
 // ProbeOf is the probe of a target by its first way, without a kind and a name.
 func (o *Options) ProbeOf(s Service) loadgen.Probe { return o.ProbeBy(s, s.Ways()[0]) }
 
 // ProbeBy is the probe of a target by a way, without a kind and a name.
 func (o *Options) ProbeBy(s Service, way watcher.Way) loadgen.Probe {
-	p := probe(o, timeline.Target{Rate: o.Rate})
+	p := probe(o, timeline.Target{Rate: o.RateFrom(1)})
 	target, info := s.Target, s.Info
 	if target.Service == "" {
 		p.URL = target.URL.String()
@@ -130,12 +145,13 @@ func wayHost(info watcher.Info, way watcher.Way, domain string) string {
 
 func ServiceKey(s timeline.Service) string { return s.Namespace + "/" + s.Name }
 
-// ControlRate returns the rate of the control target: that of a single target, and at most [source.MostControl].
+// ControlRate returns the rate of each control target: the rate of a target that is measured from one place, at most
+// [source.MostControl].
 func (s *Spec) ControlRate() float64 {
 	if s.Chooses() {
 		return source.MostControl
 	}
-	return min(s.Rate, source.MostControl)
+	return min(s.RateFrom(1), source.MostControl)
 }
 
 // AssignedProbes returns the probes of the targets that the coordinator has assigned.

@@ -51,7 +51,8 @@ type Spec struct {
 
 	DNS *DNS `json:"dns,omitzero"` // which DNS servers are asked; absent: none is to be
 
-	Rate        float64       `json:"rate"`               // requests per second, for each of Kinds
+	Rate        float64       `json:"rate"`               // requests per second, for each of Kinds; Probers share it; 0: see NodeRate
+	NodeRate    float64       `json:"nodeRate,omitzero"`  // instead of Rate, in `lapse routes`: requests per second from each of Probers
 	TotalRate   float64       `json:"totalRate,omitzero"` // requests per second that Rate was made from, shared by all judged targets
 	DirectRate  float64       `json:"directRate"`         // requests per second for all Pods' own addresses together
 	Pacing      string        `json:"pacing"`
