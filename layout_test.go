@@ -72,7 +72,7 @@ var mayImport = map[string][]string{
 	"deploy/agent":               {"internal/hint", "timeline", "internal/record", "internal/kube"},
 	"deploy/mkimage":             {},
 	"internal/preflight":         {"internal/hint", "internal/hint/input", "correlate/quantity"},
-	"internal/run/runtest":       {},
+	"internal/run/runtest":       {"timeline", "internal/record", "loadgen/faultserver", "correlate", "deploy", "deploy/agent", "internal/report", "internal/run/saved"},
 	"internal/run/integration":   {},
 	"internal/run/wide":          {},
 	"internal/run/facts":         {"timeline"},
@@ -92,12 +92,16 @@ var mayImport = map[string][]string{
 	"internal/run/remote":        {"internal/hint", "timeline", "internal/record", "correlate", "correlate/quantity", "deploy", "deploy/agent", "internal/report", "internal/run/access", "internal/run/exit", "internal/run/saved"},
 	"internal/run/access":        {"deploy", "internal/kube", "internal/run/exit", "internal/run/version"},
 	"internal/run/spec":          {"internal/hint", "internal/hint/input", "timeline", "loadgen", "loadgen/hey", "loadgen/lookup", "correlate/kubectl", "correlate/quantity", "correlate/verdict", "deploy", "deploy/agent", "internal/preflight", "internal/report", "watcher", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/mask", "internal/run/saved", "internal/run/source"},
-	"internal/run":               {"internal/hint", "timeline", "internal/record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "internal/kube", "watcher", "correlate", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/report", "deploy", "deploy/agent", "dashboard/places", "internal/preflight", "internal/preflight/cluster", "internal/preflight/rules"},
-	"internal/cli":               {"internal/hint", "internal/run", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/precheck", "internal/run/remote", "internal/run/saved", "internal/run/screen", "internal/run/spec", "internal/run/terminal", "internal/run/version", "timeline", "internal/record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "internal/report", "deploy", "deploy/agent", "internal/selftest", "internal/trials"},
+	"internal/run/resolve":       {"internal/hint", "timeline", "loadgen", "loadgen/lookup", "internal/kube", "watcher", "correlate/quantity", "deploy", "internal/preflight", "internal/preflight/cluster", "internal/preflight/rules", "internal/run/access", "internal/run/exit", "internal/run/mask", "internal/run/measure", "internal/run/spec"},
+	"internal/run/prober":        {"timeline", "internal/record", "loadgen", "dashboard/places", "deploy", "deploy/agent", "internal/run/exit", "internal/run/mask", "internal/run/source", "internal/run/spec", "internal/run/terminal", "internal/run/version"},
+	"internal/run/coordinator":   {"timeline", "internal/record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "internal/kube", "watcher", "correlate/model", "correlate/quantity", "internal/report", "deploy", "deploy/agent", "internal/run/command", "internal/run/direct", "internal/run/exit", "internal/run/live", "internal/run/mask", "internal/run/measure", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/source", "internal/run/spec", "internal/run/version"},
+	"internal/run/workstation":   {"internal/hint", "timeline", "internal/record", "internal/kube", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/report", "deploy", "deploy/agent", "internal/run/command", "internal/run/exit", "internal/run/facts", "internal/run/judging", "internal/run/live", "internal/run/measure", "internal/run/prober", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/source", "internal/run/spec", "internal/run/terminal"},
+	"internal/run":               {"internal/run/coordinator", "internal/run/exit", "internal/run/spec", "internal/run/workstation"},
+	"internal/cli":               {"internal/hint", "internal/run", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/precheck", "internal/run/prober", "internal/run/remote", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/spec", "internal/run/terminal", "internal/run/version", "internal/run/workstation", "timeline", "internal/record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "internal/report", "deploy", "deploy/agent", "internal/selftest", "internal/trials"},
 	"cmd/lapse":                  {"internal/cli"},
 
 	"internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
-	"internal/trials":   {"timeline", "internal/record", "loadgen/faultserver", "correlate/model", "correlate/truth", "internal/run", "internal/run/exit", "internal/run/saved", "internal/run/spec", "internal/selftest"},
+	"internal/trials":   {"timeline", "internal/record", "loadgen/faultserver", "correlate/model", "correlate/truth", "internal/run/coordinator", "internal/run/exit", "internal/run/saved", "internal/run/spec", "internal/selftest"},
 
 	"internal/preflight/service":  {"internal/hint", "internal/kube/podspec", "correlate/quantity"},
 	"internal/preflight/manifest": {"internal/hint", "internal/hint/input", "correlate/quantity", "internal/preflight/service"},
@@ -109,7 +113,7 @@ var mayImport = map[string][]string{
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/podspec", "watcher", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/run", "internal/run/access", "internal/run/spec", "lapsetest/cluster", "internal/cli"}
+var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/podspec", "watcher", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/run/access", "internal/run/coordinator", "internal/run/prober", "internal/run/resolve", "internal/run/spec", "internal/run/workstation", "lapsetest/cluster", "internal/cli"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/deploy"
-	"lapse/internal/run"
 	"lapse/internal/run/access"
 	"lapse/internal/run/terminal"
+	"lapse/internal/run/workstation"
 )
 
 func newAttach() *cobra.Command {
@@ -34,14 +34,14 @@ Watching changes nothing: the run is neither ended nor deleted, and its result s
 				return err
 			}
 			if deploy.HasEnded(job.Job) {
-				return run.NothingToWatch(job)
+				return workstation.NothingToWatch(job)
 			}
 			agent, _, err := job.WaitMeasuring(ctx)
 			if err != nil {
-				return run.Quiet(ctx, err)
+				return workstation.Quiet(ctx, err)
 			}
 			defer agent.Close()
-			return run.Attach(ctx, agent, job, addr, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return workstation.Attach(ctx, agent, job, addr, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	kubeFlags(&kube, cmd.Flags())

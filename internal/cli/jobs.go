@@ -12,11 +12,11 @@ import (
 
 	"lapse/deploy"
 	"lapse/internal/report"
-	"lapse/internal/run"
 	"lapse/internal/run/access"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/judging"
 	"lapse/internal/run/remote"
+	"lapse/internal/run/resolve"
 	"lapse/internal/run/saved"
 	"lapse/internal/run/spec"
 	"lapse/internal/run/terminal"
@@ -51,12 +51,12 @@ ends the run.`,
 				return exit.Usagef(spec.TargetHint, "only Services are measured by a Job")
 			}
 			o.PrintNotes(cmd.ErrOrStderr())
-			o.ID = run.NewID()
+			o.ID = spec.NewID()
 			namespace, err := o.Kube.NamespaceOrDefault()
 			if err != nil {
 				return err
 			}
-			config, err := run.PrintedJob(cmd.Context(), &o, namespace, readNodes)
+			config, err := resolve.PrintedJob(cmd.Context(), &o, namespace, readNodes)
 			if err != nil {
 				return exit.AsUsage(err)
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/deploy"
-	"lapse/internal/run"
 	"lapse/internal/run/exit"
+	"lapse/internal/run/prober"
 	"lapse/internal/run/spec"
 )
 
@@ -51,7 +51,7 @@ per second, and prints how long the answers take to change.`,
 			o.Kinds, o.DirectRate, o.Baseline, o.Settle = []string{"new"}, 0, routesBaseline, routesSettle
 			o.Rate = 0           // it is NodeRate that is given
 			o.ByClusterIP = true // what is measured is the route, and a name that is not found costs a request
-			o.NoPreflight, o.ExternalCommand, o.ID = true, true, run.NewID()
+			o.NoPreflight, o.ExternalCommand, o.ID = true, true, spec.NewID()
 			if err := o.Check([]string{"svc/" + deploy.CanaryName(o.ID)}, nil); err != nil {
 				return err
 			}
@@ -88,7 +88,7 @@ func newCanary() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), stopSignals...)
 			defer stop()
-			return run.ServeCanary(ctx, ":8080", serveOn)
+			return prober.ServeCanary(ctx, ":8080", serveOn)
 		},
 	}
 	cmd.Flags().DurationVar(&serveOn, "serve-on", deploy.CanaryServes, "how long to go on after SIGTERM")

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lapse/internal/run"
 	"lapse/internal/run/exit"
+	"lapse/internal/run/prober"
 	"lapse/internal/run/spec"
 )
 
@@ -54,7 +54,7 @@ func newProbe() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signals, stop := takeSignals()
 			defer stop()
-			return run.RunProber(cmd.Context(), spec.EnvOf(os.Environ()), signals.C, cmd.ErrOrStderr())
+			return prober.Run(cmd.Context(), spec.EnvOf(os.Environ()), signals.C, cmd.ErrOrStderr())
 		},
 	}
 }

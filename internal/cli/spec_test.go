@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"lapse/deploy"
-	"lapse/internal/run"
 	"lapse/internal/run/exit"
+	"lapse/internal/run/resolve"
 	"lapse/internal/run/spec"
 )
 
@@ -49,7 +49,7 @@ func askFor(t *testing.T, command []string, flags ...string) *spec.Options {
 // inPod returns the options of the agent in the Pod of that run's Job, as the kubelet starts it.
 func inPod(t *testing.T, here *spec.Options) *spec.Options {
 	t.Helper()
-	objects := run.JobConfig(here, "shop").Objects()
+	objects := resolve.JobConfig(here, "shop").Objects()
 	container := objects.Job.Spec.Template.Spec.Containers[0]
 	for _, variable := range container.Env {
 		value := expand(variable.Value, container.Env)
@@ -119,7 +119,7 @@ func TestEachFlagReachesTheAgentOrIsLocal(t *testing.T) {
 			plainFlags = []string{"--scheme=grpc"}
 		}
 		plain := askFor(t, command, plainFlags...)
-		run.JobConfig(plain, "shop")
+		resolve.JobConfig(plain, "shop")
 		here := askFor(t, command, append(slices.Clone(extra), "--"+f.Name+"="+value)...)
 		agent := inPod(t, here)
 		if diff := cmp.Diff(here.Spec, agent.Spec); diff != "" {
@@ -146,7 +146,7 @@ func allFlags(t *testing.T) (flags []*pflag.Flag) {
 func TestLocalFlagsOfTheJobChangeIt(t *testing.T) {
 	render := func(flags ...string) string {
 		var yaml bytes.Buffer
-		if err := deploy.WriteYAML(&yaml, run.JobConfig(askFor(t, []string{"true"}, flags...), "shop").Objects().Job); err != nil {
+		if err := deploy.WriteYAML(&yaml, resolve.JobConfig(askFor(t, []string{"true"}, flags...), "shop").Objects().Job); err != nil {
 			t.Fatal(err)
 		}
 		return yaml.String()
@@ -207,7 +207,7 @@ func TestSecretsStandInNothingButASecret(t *testing.T) {
 		if err := here.Check([]string{target}, []string{"sh", "-c", "deploy --token s3cret"}); err != nil {
 			t.Fatal(err)
 		}
-		objects := run.JobConfig(here, "shop").Objects()
+		objects := resolve.JobConfig(here, "shop").Objects()
 		objects.Secret = nil
 		var yaml bytes.Buffer
 		if err := deploy.WriteYAML(&yaml, objects.All()...); err != nil {

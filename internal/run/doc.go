@@ -1,10 +1,7 @@
-// Package run is one run of Lapse in a cluster or on this machine: it joins what was asked for (run/spec) with what a
-// cluster says of it, what measures (run/measure, run/source) and what people see (run/screen).
+// Package run is one run of Lapse: from a workstation through a Job in the cluster, or on this machine.
 //
-// On this machine and in the Job's Pod, a measurement looks up the Services, starts their targets, and lets the loop of
-// run/measure go through the phases. Watchers, probers on other nodes (fleet) and the prober on the workstation are
-// parts of it. In the Pod, the agent serves the recording, takes requests, and holds the result.
-//
-// On the workstation, a clusterRun creates the Job (deploy), copies the recording while it is written, runs the command
-// and sends what the command does to the agent. attach only watches.
+// On the workstation, run/workstation creates the Job, copies the recording while it is written, runs the command, and
+// sends what the command does to the Job. In the Job's Pod, or on this machine where there is no Job, run/coordinator
+// measures, watches, records and judges. Probers on other nodes and on the workstation measure for it (run/prober).
+// run/resolve finds out what the options mean in a cluster.
 package run

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"lapse/internal/run"
+	"lapse/internal/run/coordinator"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/saved"
 	"lapse/internal/selftest"
@@ -53,7 +53,7 @@ func (s *Settings) measureHeld(ctx context.Context, dir string, c console) (*sel
 	o.Baseline, o.Duration = time.Second, heldDuration-time.Second
 	var t selftest.HeldTrial
 	if err = o.Check([]string{server.URL()}, nil); err == nil {
-		t.Run, err = run.MeasureOn(ctx, o, clock, dir, c.signals, io.Discard)
+		t.Run, err = coordinator.MeasureOn(ctx, o, clock, dir, c.signals, io.Discard)
 	}
 	close(over)
 	cutting.Wait()

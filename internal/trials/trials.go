@@ -12,7 +12,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/internal/record"
-	"lapse/internal/run"
+	"lapse/internal/run/coordinator"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/saved"
 	"lapse/internal/run/spec"
@@ -27,7 +27,7 @@ type Settings struct {
 	Seed       uint64        // of the plan
 	Rate       float64       // requests per second, of each of new and reused
 	Duration   time.Duration // of the outages
-	Resolution time.Duration // see [run.Spec]; 0 is the default
+	Resolution time.Duration // see [spec.Spec]; 0 is the default
 
 	Defaults func() *spec.Options // those of a `lapse run` without flags
 }
@@ -94,7 +94,7 @@ func (s *Settings) measureServer(
 	if err := o.Check([]string{url}, nil); err != nil {
 		return nil, err
 	}
-	return run.MeasureOn(ctx, o, clock, dir, c.signals, c.stderr)
+	return coordinator.MeasureOn(ctx, o, clock, dir, c.signals, c.stderr)
 }
 
 // enterAll enters the recorded requests into the ledger.

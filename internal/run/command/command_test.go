@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/internal/layer"
 	"lapse/internal/run/facts"
 	"lapse/internal/run/screen"
 	"lapse/timeline"
@@ -90,3 +91,33 @@ func BenchmarkHundredMegabytesOfOutput(b *testing.B) {
 type repeated []byte
 
 func (r repeated) Read(p []byte) (int, error) { return copy(p, r), nil }
+
+// A line of output is on record when it comes, whoever reads it, and the command's end waits for no reader.
+func TestACommandsEndIsOnRecordThoughNobodyReadsItsOutput(t *testing.T) {
+	layer.Real(t)
+	unread, terminal := io.Pipe()
+	defer unread.Close()
+	q := facts.NewQueue()
+	started := time.Now()
+	for _, capture := range []bool{true, false} {
+		c := &Wrapped{
+			Args: []string{"sh", "-c", "echo one; exit 3"}, Capture: capture, Output: terminal,
+			Event: func(e timeline.Event) { q.Put(e) }, Now: func() time.Duration { return time.Since(started) },
+		}
+		done := make(chan int, 1)
+		if err := c.Start(func(code int) { done <- code }); err != nil {
+			t.Fatal(err)
+		}
+		if code := <-done; code != 3 {
+			t.Errorf("exit code %d", code)
+		}
+		var kinds []string
+		for _, f := range q.Take() {
+			kinds = append(kinds, string(f.(timeline.Event).Kind))
+		}
+		want := map[bool]string{true: "command command-output command", false: "command command"}[capture]
+		if got := strings.Join(kinds, " "); got != want {
+			t.Errorf("capture %v: on record are %q, want %q", capture, got, want)
+		}
+	}
+}

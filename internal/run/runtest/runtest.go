@@ -1,4 +1,5 @@
-// Package runtest helps the tests of runs: it lets them wait, read what several goroutines write, and answer over UDP.
+// Package runtest helps the tests of runs: it lets them wait, read what several goroutines write, answer over UDP, and
+// drive a run in a Pod by hand.
 package runtest
 
 import (

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lapse/deploy"
+	"lapse/deploy/agent"
 	"lapse/internal/run/exit"
 )
 
@@ -19,6 +20,12 @@ func EnvOf(environ []string) Env {
 		env[name] = value
 	}
 	return env
+}
+
+// ProberKeys returns the keys that a DaemonSet or a Job has put into the environment: those by which the run's
+// coordinator and its probers know each other.
+func (e Env) ProberKeys() agent.KeyPair {
+	return agent.KeyPair{CA: []byte(e[deploy.EnvTLSCA]), Cert: []byte(e[deploy.EnvTLSCert]), Key: []byte(e[deploy.EnvTLSKey])}
 }
 
 // list returns the variables as [os.Environ] returns them.

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"cmp"
+	"crypto/rand"
 	"crypto/x509"
 	"fmt"
 	"math"
@@ -468,6 +469,12 @@ func checkPrinted(o *Options) error {
 		return exit.Usagef("put it into a header, and give --header-from secret/NAME", "a target's query has what looks like a secret, and would be printed for all to read")
 	}
 	return nil
+}
+
+// NewID returns the name of a new run, of its directory and of its Job. It is short, probably unique, and a valid
+// Kubernetes name.
+func NewID() string {
+	return "lapse-" + time.Now().UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
 }
 
 // RunDir is the directory the run's files go to.

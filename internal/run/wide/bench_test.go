@@ -35,7 +35,7 @@ import (
 	"lapse/internal/kube/kubetest"
 	"lapse/internal/record"
 	"lapse/internal/report"
-	"lapse/internal/run"
+	"lapse/internal/run/resolve"
 	"lapse/internal/run/runtest"
 	"lapse/internal/run/spec"
 	"lapse/timeline"
@@ -112,7 +112,7 @@ func wideJob(t testing.TB, plan widePlan) (corev1.Container, deploy.Objects, age
 	}
 	o.Rate = o.TotalRate / float64(2*plan.Services)
 	o.DirectRate = o.Rate
-	config := run.JobConfig(o, "shop")
+	config := resolve.JobConfig(o, "shop")
 	if config.Keys, err = deploy.NewKeys(time.Hour); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,44 @@
+package coordinator
+
+import (
+	"os"
+	"strings"
+
+	"lapse/internal/run/mask"
+	"lapse/internal/run/spec"
+	"lapse/internal/run/version"
+	"lapse/timeline"
+)
+
+// meta returns the first fact of the run.
+func (m *measurement) meta() timeline.Meta {
+	meta := timeline.Meta{
+		ID: m.opts.ID, Tool: version.Version, T0: m.Clock.T0(), Options: m.opts.Recorded(), Spec: spec.MustMarshal(m.opts.Spec),
+		Command: mask.Command(m.opts.Command), // an agent gets it later, in the event of its start
+	}
+	for _, s := range m.opts.Parsed {
+		if s.URL != nil {
+			meta.URLs = append(meta.URLs, mask.Text(s.URL.Redacted()))
+		}
+	}
+	meta.Services, meta.SetAside = m.Distinct(), m.opts.SetAside
+	for _, s := range m.Services {
+		meta.Cluster = s.Info.Cluster
+	}
+	return meta
+}
+
+// describeSource is this process as a source of facts. Other sources may join the run.
+func (m *measurement) describeSource() timeline.Source {
+	s := timeline.Source{ID: 1, Name: "here", Role: timeline.Workstation, Version: version.Version, T0: m.Clock.T0(), Node: m.opts.Env["NODE_NAME"]}
+	if m.opts.AgentListen != "" {
+		s.Role = timeline.Coordinator
+	}
+	if host, err := os.Hostname(); err == nil {
+		s.Name = host
+	}
+	if pod := m.opts.Env["POD_NAME"]; pod != "" {
+		s.Name, s.Pod = pod, strings.TrimPrefix(m.opts.Env["POD_NAMESPACE"]+"/"+pod, "/")
+	}
+	return s
+}

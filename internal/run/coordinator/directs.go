@@ -1,0 +1,166 @@
+package coordinator
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"lapse/internal/run/direct"
+	"lapse/internal/run/measure"
+	"lapse/internal/run/resolve"
+	"lapse/internal/run/source"
+	"lapse/internal/run/spec"
+	"lapse/loadgen"
+	"lapse/timeline"
+)
+
+// directs are the targets at the own addresses of Pods. They come and go with the endpoints.
+type directs struct {
+	loop  *measure.Loop
+	found *resolve.Found
+	opts  *spec.Options
+	plans []servicePlan // of the measured Services
+}
+
+// A servicePlan decides which endpoints of one Service are direct targets.
+type servicePlan struct {
+	service string // NAMESPACE/NAME
+	*direct.Plan
+}
+
+// planDirects plans the direct targets of each measured Service.
+func (d *directs) planDirects() {
+	rate := d.opts.DirectRate
+	for _, s := range d.found.Distinct() {
+		if len(s.Measured) > 0 && rate > 0 {
+			most := max(1, direct.Most/len(d.found.Services))
+			d.plans = append(d.plans, servicePlan{spec.ServiceKey(s), direct.NewPlan(rate, most, d.found.PortsOf(s, true)...)})
+		}
+	}
+}
+
+// followEndpoints starts, speeds up and ends direct targets after a change of endpoints.
+func (d *directs) followEndpoints(e timeline.Event) {
+	for _, plan := range d.plans {
+		if (e.Kind != timeline.EndpointChanged || e.Service == plan.service) && plan.Learn(e) {
+			d.follow(plan, d.loop.Clock.Now())
+		}
+	}
+}
+
+// followPlans makes the changes of direct targets that are due by now.
+func (d *directs) followPlans(now time.Duration) {
+	for _, plan := range d.plans {
+		d.follow(plan, now)
+	}
+}
+
+func (d *directs) follow(plan servicePlan, now time.Duration) {
+	for _, c := range plan.Changes(now) {
+		switch {
+		case !c.Probe:
+			d.endDirect(c.Endpoint)
+			c.Turned = now
+		case !c.Probed:
+			d.startDirect(plan.service, c.Endpoint, c.Rate)
+			c.Turned = now
+		default:
+			d.loop.Prober.SetRate(c.Target, c.Rate)
+		}
+		c.Endpoint.Rate = c.Rate
+	}
+}
+
+// startDirect starts an endpoint's target, or starts it again.
+func (d *directs) startDirect(service string, ep *direct.Endpoint, rate float64) {
+	p, ok := d.directProbe(service, ep, rate)
+	if !ok {
+		ep.Refused = true
+		return
+	}
+	var err error
+	if ep.Target == 0 {
+		if err = d.loop.StartTarget(p); err == nil {
+			ep.Target = d.loop.NextTarget
+		}
+	} else {
+		p.Target = d.loop.Targets[ep.Target]
+		p.Rate = rate
+		var began timeline.Event
+		if began, err = d.loop.Prober.Start(p); err == nil {
+			began.From = "ended"
+			d.loop.Add(began)
+		}
+	}
+	if ep.Probed, ep.Refused = err == nil, err != nil; err != nil {
+		d.loop.Log.Warn("a Pod's own address is not measured", "pod", p.Pod, "error", err)
+	}
+}
+
+// directProbe is the probe of an endpoint's own address, otherwise equal to the Service's probe on that port.
+func (d *directs) directProbe(service string, ep *direct.Endpoint, rate float64) (loadgen.Probe, bool) {
+	for _, s := range d.found.Services {
+		if spec.ServiceKey(s.Info.Service) != service || s.Info.PortName != ep.Port || !s.Measured {
+			continue
+		}
+		p := d.opts.ProbeOf(s)
+		p.Kind, p.Rate, p.Addr = timeline.Direct, rate, ep.Addr
+		p.Route, p.RouteNode, p.Family, p.Turns = "", "", 0, false
+		p.URL = directURL(p.URL, ep.Addr)
+		if p.PodNode = ep.Pod.Node; ep.Pod.Kind == "Pod" { // and not an EndpointSlice made by hand
+			p.Pod, p.PodUID = ep.Pod.Namespace+"/"+ep.Pod.Name, ep.Pod.UID
+		}
+		p.Name = d.directName(s, ep)
+		return p, true
+	}
+	return loadgen.Probe{}, false
+}
+
+// directName is the unique name of an endpoint's target. It has the port if several ports of the Service are
+// measured, and the address if the Pod has two addresses or is unknown.
+func (d *directs) directName(s spec.Service, ep *direct.Endpoint) string {
+	name := cmp.Or(s.Target.Label, s.Info.Service.Name)
+	if len(d.found.PortsOf(s.Info.Service, true)) > 1 {
+		name = d.opts.Label(s.Target)
+	}
+	if ep.Pod.Kind != "Pod" {
+		return d.unused(name + " direct " + ep.Addr.String())
+	}
+	name += " direct " + ep.Pod.Name
+	if d.unused(name) == name {
+		return name
+	}
+	return d.unused(name + " " + ep.Addr.String())
+}
+
+// unused is a name that no target has: this one, or with a number behind it. A Pod that comes back under its name and
+// at its address, as one of a StatefulSet may, is another target.
+func (d *directs) unused(name string) string {
+	taken := map[string]bool{}
+	for _, t := range d.loop.Targets {
+		taken[t.Name] = true
+	}
+	free := name
+	for n := 2; taken[free]; n++ {
+		free = fmt.Sprintf("%s (%d)", name, n)
+	}
+	return free
+}
+
+func (d *directs) endDirect(ep *direct.Endpoint) {
+	d.loop.Prober.Stop(ep.Target)
+	ep.Probed = false
+	d.loop.Add(source.TargetIs(d.loop.Targets[ep.Target].Name, "measuring", "ended", d.loop.Clock.Now()))
+}
+
+// directURL is the URL base with addr in place of its host.
+func directURL(base string, addr netip.AddrPort) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return base
+	}
+	u.Host = addr.String()
+	return u.String()
+}

@@ -1,0 +1,382 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"lapse/correlate/quantity"
+	"lapse/deploy"
+	"lapse/deploy/agent"
+	"lapse/internal/kube"
+	"lapse/internal/record"
+	"lapse/internal/run/source"
+	"lapse/internal/run/spec"
+	"lapse/loadgen"
+	"lapse/timeline"
+)
+
+const (
+	// findProbers is the time between two searches for the probers' Pods.
+	findProbers = time.Second
+	// lastFacts is how long the end of the run waits for the probers' last facts, beyond the timeout of a request.
+	lastFacts = 10 * time.Second
+)
+
+// A fleet is the probers of a run in its coordinator. It finds their Pods, follows their recordings, and compares the
+// clocks.
+type fleet struct {
+	client     kube.Client
+	namespace  string
+	name       string   // of the run
+	nodes      []string // to measure from
+	unattended bool     // the run was applied by hand
+	zones      map[string]string
+	keys       *tls.Config
+	wait       time.Duration // for all probers, before the run begins
+	timeout    time.Duration
+	clock      timeline.Clock
+	put        func(timeline.Fact)
+	log        *slog.Logger
+	calls      chan<- func()  // to the loop
+	join       func(*joining) // called by the loop for a process that is ready to measure, or was lost
+
+	abandoned chan struct{}
+	abandonIt sync.Once
+
+	processes map[string]int  // that have joined, by node; owned by the loop
+	created   map[string]bool // nodes with a Pod at any time; owned by run
+
+	mu    sync.Mutex
+	state map[string]string // by node: why there are no requests from it; "": there are
+}
+
+// A joining is a prober's process that is ready to measure, or was lost.
+type joining struct {
+	node, pod string
+	status    agent.Status
+	sync      timeline.Sync // the comparison of its clock, without a source
+	lost      error         // why the process has ended; nil: it wants an assignment
+
+	assigned chan agent.Assignment // the loop's answer
+}
+
+// newFleet returns the fleet of a run. run starts its search for probers.
+func (m *measurement) newFleet(ctx context.Context, namespace string) (*fleet, error) {
+	pair, err := m.coordinatorKeys(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := pair.Client()
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{
+		client: m.Client, namespace: namespace, name: m.opts.ID, nodes: m.opts.Probers, unattended: m.opts.Env[deploy.EnvKeys] != "", keys: keys, wait: m.opts.ProberWait, timeout: m.opts.Timeout, clock: m.Clock,
+		put: m.Queue.Put, log: m.log, calls: m.Calls, join: m.join, abandoned: make(chan struct{}), state: map[string]string{},
+		processes: map[string]int{}, created: map[string]bool{}, zones: zonesOf(ctx, m.Client),
+	}
+	for _, node := range f.nodes {
+		f.state[node] = notCreated
+	}
+	return f, nil
+}
+
+// notCreated is the state of a node on which the DaemonSet's controller has created no Pod yet.
+const notCreated = "its Pod was not created yet"
+
+// zonesOf are the zones by node, or none if the nodes cannot be listed.
+func zonesOf(ctx context.Context, client kube.Client) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	zones := map[string]string{}
+	if nodes, err := client.Nodes().List(ctx, metav1.ListOptions{}); err == nil {
+		for _, node := range nodes.Items {
+			zones[node.Name] = node.Labels[corev1.LabelTopologyZone]
+		}
+	}
+	return zones
+}
+
+// run finds and follows probers until ctx ends. Then it stops them and waits for their last facts.
+func (f *fleet) run(ctx context.Context) {
+	following, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	var probers sync.WaitGroup
+	followed := map[types.UID]context.CancelCauseFunc{}
+	tick := time.NewTicker(findProbers)
+	defer tick.Stop()
+	for {
+		f.find(ctx, following, followed, &probers)
+		select {
+		case <-tick.C:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	limit := time.AfterFunc(f.timeout+lastFacts, func() { stop(errors.New("it did not hand over its last facts in time")) })
+	defer limit.Stop()
+	over := make(chan struct{})
+	go func() { probers.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-f.abandoned:
+		stop(errors.New("the run was ended"))
+		<-over
+	}
+}
+
+func (f *fleet) abandon() { f.abandonIt.Do(func() { close(f.abandoned) }) }
+
+// find lists the probers' Pods. It begins to follow each new Pod that runs, and stops following each Pod that is gone.
+func (f *fleet) find(ctx, following context.Context, followed map[types.UID]context.CancelCauseFunc, probers *sync.WaitGroup) {
+	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	pods, err := f.client.Pods(f.namespace).List(asking, metav1.ListOptions{LabelSelector: deploy.ProberSelector(f.name)})
+	if err != nil {
+		f.log.Debug("cannot look for probers", "error", err)
+		return
+	}
+	f.noteUncreated(asking, pods.Items)
+	there := map[types.UID]bool{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		there[pod.UID] = true
+		at, ok := proberAddress(pod)
+		if followed[pod.UID] != nil || !slices.Contains(f.nodes, deploy.ProberNode(pod)) {
+			continue // the DaemonSet of all nodes has a Pod on nodes that have joined the cluster since, too
+		}
+		if !ok {
+			f.note(deploy.ProberNode(pod), deploy.Waiting(pod))
+			continue
+		}
+		each, leave := context.WithCancelCause(following)
+		followed[pod.UID] = leave
+		node, name := pod.Spec.NodeName, pod.Name
+		probers.Go(func() {
+			defer leave(nil)
+			f.follow(ctx, each, node, name, at)
+		})
+	}
+	for uid, leave := range followed {
+		if !there[uid] {
+			leave(errors.New("its Pod was deleted"))
+		}
+	}
+}
+
+// noteUncreated notes why nodes have no Pod, while the run waits for them.
+func (f *fleet) noteUncreated(ctx context.Context, pods []corev1.Pod) {
+	for i := range pods {
+		f.created[deploy.ProberNode(&pods[i])] = true
+	}
+	without := slices.DeleteFunc(slices.Clone(f.nodes), func(node string) bool { return f.created[node] })
+	if len(without) == 0 || f.clock.Now() > f.wait {
+		return
+	}
+	why := deploy.Uncreated(ctx, f.client, f.namespace, f.name, f.unattended)
+	for _, node := range without {
+		f.note(node, cmp.Or(why, notCreated))
+	}
+}
+
+func proberAddress(pod *corev1.Pod) (at netip.AddrPort, ok bool) {
+	addr, err := netip.ParseAddr(pod.Status.PodIP)
+	return netip.AddrPortFrom(addr, agent.ProberPort), err == nil && pod.Status.Phase == corev1.PodRunning
+}
+
+// follow follows the processes of one Pod, one after the other, until ctx ends. The run ends with running.
+func (f *fleet) follow(running, ctx context.Context, node, pod string, at netip.AddrPort) {
+	again := wait.Backoff{Duration: findProbers}.DelayFunc()
+	_ = again.Until(ctx, true, true, func(ctx context.Context) (over bool, _ error) {
+		if ctx.Err() != nil || running.Err() != nil {
+			return true, nil
+		}
+		joined, err := f.followProcess(running, ctx, node, pod, at)
+		if running.Err() != nil {
+			return true, nil
+		}
+		if err == nil {
+			err = errors.New("it was ended, and has handed over all that it had measured")
+		}
+		f.note(node, err.Error())
+		if joined { // else no facts were lost, or the loss is on record
+			f.log.Warn("nothing more comes from a prober", "node", node, "pod", pod, "error", err)
+			f.hand(running, &joining{node: node, pod: pod, lost: err})
+		}
+		return false, nil
+	})
+}
+
+// hand gives the loop a joining. It reports whether the loop has taken it.
+func (f *fleet) hand(running context.Context, j *joining) bool {
+	select {
+	case f.calls <- func() { f.join(j) }:
+		return true
+	case <-running.Done():
+		return false
+	}
+}
+
+// followProcess lets one process measure, and takes in its facts until it has ended. joined reports whether the
+// process had an assignment. The error is the reason for missing facts.
+func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at netip.AddrPort) (joined bool, err error) {
+	beginning, begun := context.WithCancelCause(running)
+	defer begun(nil)
+	defer context.AfterFunc(ctx, func() { begun(context.Cause(ctx)) })()
+	client := agent.NewProberClient(at, f.keys)
+	defer client.Close()
+	f.note(node, fmt.Sprintf("Pod %s runs, and does not answer at %s: does a NetworkPolicy keep the Job's Pod from it?", pod, at))
+	status, err := client.Status(beginning)
+	if err != nil {
+		return false, err
+	}
+	client.Only(status.Process)
+	client.Logger = f.log
+	first, err := source.SyncOther(f.clock, func() (timeline.ClockOffset, error) { return client.SyncClock(beginning, f.clock) })
+	if err != nil {
+		return false, err
+	}
+	j := &joining{node: node, pod: pod, status: status, sync: first, assigned: make(chan agent.Assignment, 1)}
+	if !f.hand(running, j) {
+		return false, nil
+	}
+	assignment := <-j.assigned
+	if err := client.Assign(beginning, assignment); err != nil {
+		return true, err
+	}
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	helping, stop := context.WithCancel(ctx)
+	defer stop()
+	exchange := func() (timeline.ClockOffset, error) { return client.Exchange(helping, f.clock) }
+	compare := func() (timeline.Sync, error) { return source.SyncOther(f.clock, exchange) }
+	helpers.Go(func() { source.KeepComparing(helping, assignment.Source, compare, f.put) })
+	helpers.Go(func() {
+		select {
+		case <-running.Done():
+			if err := client.End(helping, "the run has ended"); err != nil && helping.Err() == nil {
+				f.log.Warn("a prober could not be asked to end", "node", node, "error", err)
+			}
+		case <-helping.Done():
+		}
+	})
+	if err := client.FollowFacts(ctx, record.Decode, f.put); err != nil {
+		return true, err
+	}
+	if status, err = client.Status(ctx); err == nil {
+		err = client.Ack(ctx, record.Receipt{Length: status.Size, SHA256: status.SHA256}) // [agent.Client.Follow] has checked both
+	}
+	return true, err
+}
+
+// note records why there are no requests from a node; "": there are.
+func (f *fleet) note(node, why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, asked := f.state[node]; asked {
+		f.state[node] = why
+	}
+}
+
+// complete reports whether requests come from every node.
+func (f *fleet) complete() bool { return len(f.missing()) == 0 }
+
+// missing are the reasons for the nodes without requests.
+func (f *fleet) missing() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	missing := map[string]string{}
+	for node, why := range f.state {
+		if why != "" {
+			missing[node] = why
+		}
+	}
+	return missing
+}
+
+// join gives a prober its assignment, or records the loss of one.
+func (m *measurement) join(j *joining) {
+	node := timeline.Object{Kind: "Node", Name: j.node, Node: j.node}
+	if j.lost != nil {
+		m.Add(timeline.Event{Seen: m.Clock.Now(), Kind: timeline.ProberChanged, To: "lost", Object: node, Detail: "Pod " + j.pod + ": " + j.lost.Error()})
+		return
+	}
+	var targets []agent.Assigned
+	for _, p := range m.probesFrom(j.node) {
+		targets = append(targets, agent.Assigned{Target: p.Target, Host: p.Host})
+	}
+	a := m.admit(timeline.Source{
+		Name: j.pod, Role: timeline.Prober, Node: j.node, Zone: m.fleet.zones[j.node],
+		Pod: m.fleet.namespace + "/" + j.pod, Version: j.status.Version, T0: j.status.T0,
+	}, j.sync, targets)
+	a.Spec = spec.MustMarshal(m.opts.Assigned())
+	m.Add(timeline.Event{Seen: m.Clock.Now(), Kind: timeline.ProberChanged, To: "measuring", Object: node, Detail: "Pod " + j.pod})
+	m.fleet.note(j.node, "")
+	j.assigned <- a
+}
+
+// admit makes another process a source of the run, and numbers its targets.
+func (m *measurement) admit(s timeline.Source, sync timeline.Sync, targets []agent.Assigned) agent.Assignment {
+	m.LastSource++
+	s.ID, sync.Source = m.LastSource, m.LastSource
+	m.Add(s)
+	m.Add(sync)
+	a := agent.Assignment{Source: s.ID}
+	for _, t := range targets {
+		m.NextTarget++
+		t.ID, t.Source = m.NextTarget, s.ID
+		m.Register(t.Target)
+		a.Targets = append(a.Targets, t)
+	}
+	return a
+}
+
+// probesFrom returns the probes of one process on a node.
+func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
+	place := " from " + node
+	if m.fleet.processes[node]++; m.fleet.processes[node] > 1 {
+		place = fmt.Sprintf("%s (prober %d)", place, m.fleet.processes[node])
+	}
+	for _, s := range m.Resolved() {
+		for _, p := range m.opts.ProbesFrom(s, slices.Index(m.fleet.nodes, node), len(m.fleet.nodes)) {
+			p.Name += place
+			probes = append(probes, p)
+		}
+	}
+	return append(probes, loadgen.Probe{Target: timeline.Target{
+		Name: "control" + place, Kind: timeline.Control, Rate: m.opts.ControlRate(), Timeout: m.opts.Timeout,
+	}})
+}
+
+// missingProbers records the nodes without a prober. If all nodes are, it returns the reason why the run cannot begin.
+func (m *measurement) missingProbers() string {
+	missing := m.fleet.missing()
+	var lines []string
+	for _, node := range slices.Sorted(maps.Keys(missing)) {
+		lines = append(lines, node+": "+missing[node])
+		m.Add(timeline.Event{
+			Seen: m.Clock.Now(), Kind: timeline.ProberChanged, To: "missing", Object: timeline.Object{Kind: "Node", Name: node, Node: node}, Detail: missing[node],
+		})
+	}
+	if len(missing) == len(m.fleet.nodes) {
+		return fmt.Sprintf("no prober measured within %s (--wait): %s", quantity.Span(m.opts.ProberWait), strings.Join(lines, "; "))
+	}
+	m.log.Warn("the run begins without some of its probers", "missing", strings.Join(lines, "; "))
+	return ""
+}

@@ -1,0 +1,127 @@
+// Package coordinator is the process that measures and judges a run: the agent in the Job's Pod, or a run on this
+// machine, of a URL or with --here.
+//
+// It looks up the Services, starts their targets, and lets the loop of run/measure go through the phases. Watchers,
+// probers on other nodes (fleet) and the prober on the workstation take part in the loop. In the Pod, the agent serves
+// the recording, takes requests, and holds the result.
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/deploy"
+	"lapse/internal/run/measure"
+	"lapse/internal/run/resolve"
+	"lapse/internal/run/spec"
+	"lapse/loadgen"
+	"lapse/watcher"
+)
+
+// A measurement is a run on this machine with all that takes part in it: the Services that were found, the probers on
+// other nodes, and the prober on the workstation.
+type measurement struct {
+	measure.Loop
+	resolve.Found
+	directs
+	opts *spec.Options
+	log  *slog.Logger
+
+	outside *outsidePlace // for the prober on the workstation; nil: there is none
+	fleet   *fleet        // the probers on other nodes; nil: none
+}
+
+// newMeasurement returns a measurement without recording, clock and live judgement.
+func newMeasurement(o *spec.Options, log *slog.Logger) *measurement {
+	m := &measurement{opts: o, log: log, Loop: measure.NewLoop(settingsOf(o), log), Found: resolve.NewFound(o, log)}
+	m.directs = directs{loop: &m.Loop, found: &m.Found, opts: o}
+	if o.Outside {
+		m.outside = newOutsidePlace()
+	}
+	return m
+}
+
+// settingsOf returns the lengths of the run's phases, as far as they are known.
+func settingsOf(o *spec.Options) measure.Settings {
+	s := measure.Settings{
+		Baseline: o.Baseline, Duration: o.Duration, Settle: o.Settle, Timeout: o.Timeout, Pacing: loadgen.Pacing(o.Pacing),
+		ControlRate: o.ControlRate(), AskedAt: fmt.Sprintf("--rate %v", o.RateFrom(1)),
+	}
+	if o.ExternalCommand {
+		s.Longest = o.MaxDuration
+	}
+	if n := len(o.Probers); n > 0 {
+		shared := " shared by "
+		if o.NodeRate != 0 {
+			shared = " from each of "
+		}
+		s.AskedAt += shared + quantity.Count(n, "node")
+		s.FirstAsked = o.TwoRequests(n)
+	}
+	return s
+}
+
+// run measures from baseline to end. It returns the judged run. The error is of a run that could not begin.
+func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model.Timeline, error) {
+	m.Settings = settingsOf(m.opts) // the nodes to measure from are known now
+	m.Describe(m.meta(), m.describeSource())
+	for _, e := range m.Predicts {
+		e.Seen = m.Clock.Now()
+		m.Add(e)
+	}
+	if len(m.opts.Probers) > 0 {
+		var err error
+		if m.fleet, err = m.newFleet(ctx, m.opts.Env[deploy.EnvNamespace]); err != nil {
+			return nil, err
+		}
+		m.Waits = &measure.Awaited{Longest: m.opts.ProberWait, Complete: m.fleet.complete, Missing: m.missingProbers}
+	}
+	if err := m.startTargets(); err != nil {
+		return nil, err
+	}
+	if !m.opts.ByClusterIP {
+		m.startNames()
+	}
+	m.Parts = append(m.Parts, m.otherParts()...)
+	return m.Measure(ctx, signals), nil
+}
+
+// otherParts returns what measures and watches in addition to the targets of this process.
+func (m *measurement) otherParts() (parts []measure.Part) {
+	if len(m.Services) > 0 {
+		parts = append(parts, measure.Part{Watch: m.watch})
+	}
+	if m.Client != nil {
+		parts = append(parts, measure.Part{Watch: m.checkNodes})
+	}
+	if m.outside != nil {
+		finish := func(ctx context.Context) { m.outside.finish(ctx, m.Timeout+lastFacts) }
+		parts = append(parts, measure.Part{Probe: finish, Abandon: m.outside.abandon})
+	}
+	if m.fleet != nil {
+		parts = append(parts, measure.Part{Probe: m.fleet.run, Abandon: m.fleet.abandon})
+	}
+	if m.opts.DNS != nil && (m.opts.ByClusterIP || m.Headless() != nil) {
+		parts = append(parts, measure.Part{Probe: m.lookUp})
+	}
+	if m.opts.Hammer != "" {
+		parts = append(parts, measure.Part{Probe: m.hammer})
+	}
+	return parts
+}
+
+// watch puts the events of all Services into the queue until ctx ends. If it fails, the run goes on without events.
+func (m *measurement) watch(ctx context.Context) {
+	config := watcher.Config{Client: m.Client, Clock: m.Clock, Sink: m.Queue.Put, Logger: m.log}
+	config.AllNamespaces = m.opts.AllNamespaces
+	for _, s := range m.Distinct() {
+		config.Services = append(config.Services, watcher.Service{Namespace: s.Namespace, Name: s.Name, Ports: m.PortsOf(s, false)})
+	}
+	if err := watcher.Run(ctx, config); err != nil && ctx.Err() == nil {
+		m.log.Warn("the cluster is no longer watched", "error", err)
+	}
+}

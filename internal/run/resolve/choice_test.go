@@ -1,0 +1,200 @@
+package resolve
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"lapse/internal/hint"
+	"lapse/internal/kube/kubetest"
+	"lapse/internal/layer"
+	"lapse/internal/run/access"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/spec"
+	"lapse/internal/run/terminal"
+	"lapse/loadgen"
+	"lapse/timeline"
+	"lapse/watcher"
+)
+
+// choosing are the options of a run that chooses Services, for which these flags were given.
+func choosing(given ...string) *spec.Options {
+	o := &spec.Options{Given: map[string]bool{}}
+	for _, flag := range given {
+		o.Given[flag] = true
+	}
+	o.Rate, o.Kinds, o.Scheme, o.Connections, o.Timeout = 200, []string{"new", "reused"}, "http", 10, loadgen.DefaultTimeout
+	return o
+}
+
+// shops are n Services, each of a namespace of its own, with an endpoint on node1, and the node.
+func shops(n int) *access.Cluster {
+	objects := []runtime.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"}}}
+	for i := range n {
+		namespace := fmt.Sprintf("shop-%03d", i)
+		objects = append(objects, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+			Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.1", Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+		}, &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, NodeName: new("node1")}},
+			Ports:      []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080))}},
+		})
+	}
+	return &access.Cluster{Client: kubetest.Client(fake.NewSimpleClientset(objects...)), Namespace: "tools"}
+}
+
+func TestServicesAreEitherNamedOrChosen(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*spec.Options)
+		what   string
+	}{
+		"named":     {func(o *spec.Options) { o.OnNode, o.Targets = "node1", []string{"svc/web"} }, "both --on-node node1 and a named target, svc/web"},
+		"twice":     {func(o *spec.Options) { o.OnNode, o.AllNamespaces = "node1", true }, "both --on-node and -A"},
+		"namespace": {func(o *spec.Options) { o.AllNamespaces, o.Kube.Namespace = true, "shop" }, "both -A and -n shop"},
+		"hammer":    {func(o *spec.Options) { o.AllNamespaces, o.Hammer = true, "-c 1" }, "--hammer loads one Service"},
+		"watch":     {func(o *spec.Options) { o.AllNamespaces, o.Watch = true, "svc/db" }, "--watch svc/db"},
+		"no node":   {func(o *spec.Options) { o.OnNode = "Node 1" }, "no name of a node"},
+		"no labels": {func(o *spec.Options) { o.Selector = "app==,=" }, `selector "app==,="`},
+		"by hand":   {func(o *spec.Options) { o.AllNamespaces, o.AgentListen = true, "127.0.0.1:1" }, "Services are chosen on the workstation"},
+		"both rates": {func(o *spec.Options) {
+			o.TotalRate = 10
+			o.Given = map[string]bool{"rate": true, "total-rate": true}
+		}, "both --rate and --total-rate"},
+		"no rate": {func(o *spec.Options) {
+			o.TotalRate = math.NaN()
+			o.Given = map[string]bool{"total-rate": true}
+		}, "total-rate NaN"},
+	} {
+		o := choosing()
+		test.change(o)
+		err := spec.CheckTotalRate(o)
+		if o.Chooses() {
+			err = o.CheckTargets()
+		}
+		if err == nil || !strings.Contains(err.Error(), test.what) || hint.Of(err) == "" || exit.CodeOf(err) != exit.Usage {
+			t.Errorf("%s: %v, hint %q; want %q", name, err, hint.Of(err), test.what)
+		}
+	}
+}
+
+// 100 Services share the default rate, and say in which namespaces the Job must read.
+func TestChosenServicesShareTheRate(t *testing.T) {
+	o := choosing()
+	o.OnNode = "node/node1"
+	if err := o.CheckTargets(); err != nil || !o.InCluster() {
+		t.Fatal(err)
+	}
+	o.Baseline = 100 * time.Millisecond
+	if err := (&resolver{o, shops(100), terminal.NewLogger(io.Discard)}).chooseServices(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(o.Chosen) != 100 || o.Rate != 5 || o.DirectRate != 5 || o.Baseline != 400*time.Millisecond || !o.NoPreflight {
+		t.Errorf("%d Services at %v/s, directly at %v/s, baseline %v, without preflight %v", len(o.Chosen), o.Rate, o.DirectRate, o.Baseline, o.NoPreflight)
+	}
+	config := JobConfig(o, "shop-007")
+	if len(config.Namespaces) != 99 || config.AllNamespaces || slices.Contains(config.Namespaces, "shop-007") || !slices.Equal(config.AvoidNodes, []string{"node1"}) {
+		t.Errorf("the Job reads %d other namespaces (all: %v), and avoids %q", len(config.Namespaces), config.AllNamespaces, config.AvoidNodes)
+	}
+	if first := o.Parsed[0]; o.Label(first) != "shop-000/web" || o.SchemeOf(first) != "http" {
+		t.Errorf("%+v", first)
+	}
+}
+
+func TestChosenServicesHaveNoMoreThanTheDefaultRateEach(t *testing.T) {
+	o := choosing()
+	o.AllNamespaces = true
+	if err := (&resolver{o, shops(1), terminal.NewLogger(io.Discard)}).chooseServices(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	config := JobConfig(o, "tools")
+	if o.Rate != 200 || o.Label(o.Parsed[0]) != "web" || !config.AllNamespaces || len(config.Namespaces) > 0 {
+		t.Errorf("%v/s, %q, %+v", o.Rate, o.Label(o.Parsed[0]), config.Namespaces)
+	}
+}
+
+// What cannot be chosen says what was looked for, and what to give.
+func TestAChoiceThatCannotBeSaysWhy(t *testing.T) {
+	for name, test := range map[string]struct {
+		change     func(*spec.Options)
+		what, help string
+	}{
+		"node":      {func(o *spec.Options) { o.OnNode = "node9" }, "--on-node node9: there is no such node", "the cluster has node1"},
+		"none":      {func(o *spec.Options) { o.AllNamespaces, o.Selector = true, "team=red" }, "-A --selector team=red: no Service is meant", "kubectl get services -A"},
+		"too slow":  {func(o *spec.Options) { o.AllNamespaces, o.TotalRate = true, 5 }, "6 targets would get 0.83 requests per second each, and need 1", "--total-rate 6"},
+		"elsewhere": {func(o *spec.Options) { o.Selector = "app=web" }, "--selector app=web: no Service is meant", ""},
+	} {
+		o := choosing()
+		test.change(o)
+		err := (&resolver{o, shops(3), terminal.NewLogger(io.Discard)}).chooseServices(t.Context())
+		if err == nil || !strings.Contains(err.Error(), test.what) || !strings.Contains(hint.Of(err), test.help) || exit.CodeOf(err) != exit.Usage {
+			t.Errorf("%s: %v, hint %q; want %q, hint %q", name, err, hint.Of(err), test.what, test.help)
+		}
+	}
+}
+
+// What is spoken is read off the port, unless --scheme says it.
+func TestTheProtocolOfAChosenServiceFollowsFromItsPort(t *testing.T) {
+	for _, test := range []struct {
+		protocol, name string
+		port           int32
+		want           string
+	}{
+		{"", "http", 9000, "http"}, {"", "", 8080, "http"}, {"", "http-metrics", 9090, "http"}, {"", "web", 3000, "http"}, {"", "", 443, "https"}, {"", "https", 8443, "https"},
+		{"HTTP", "main", 5000, "http"}, {"kubernetes.io/h2c", "http", 80, "h2c"}, {"", "grpc", 80, "tcp"}, {"", "postgres", 5432, "tcp"}, {"", "", 6379, "tcp"},
+	} {
+		info := watcher.Info{Port: test.port, PortName: test.name, AppProtocol: test.protocol}
+		if got := choosing().SchemeFor(info); got != test.want {
+			t.Errorf("%+v: %q", test, got)
+		}
+		if got := choosing("scheme").SchemeFor(info); got != "" {
+			t.Errorf("%+v with --scheme: %q", test, got)
+		}
+	}
+}
+
+// A Service that never answers is set aside before the run, and the others are measured.
+func TestAChosenServiceThatDoesNotAnswerIsSetAside(t *testing.T) {
+	layer.Real(t)
+	server := httptest.NewServer(http.NotFoundHandler()) // any answer but an error of the server is good
+	defer server.Close()
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	defer broken.Close()
+	o := choosing()
+	o.AllNamespaces = true
+	o.Chosen = []spec.ChosenService{{Namespace: "shop", Name: "web", Scheme: "http"}, {Namespace: "shop", Name: "broken", Scheme: "http"}}
+	o.Parsed = o.ChosenTargets()
+	var err error
+	if o.Statuses, err = loadgen.ParseStatuses(spec.AnyAnswer); err != nil {
+		t.Fatal(err)
+	}
+	o.Method = http.MethodGet
+	m := NewFound(o, terminal.NewLogger(io.Discard))
+	for i, s := range []*httptest.Server{server, broken} {
+		at := netip.MustParseAddrPort(s.Listener.Addr().String())
+		info := watcher.Info{Service: timeline.Service{Namespace: "shop", Name: o.Chosen[i].Name, ClusterIP: at.Addr().String()}, Port: int32(at.Port())}
+		m.Services = append(m.Services, spec.Service{Target: o.Parsed[i], Info: info, Measured: true})
+	}
+	if err := m.tryChosen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Services) != 1 || len(o.Parsed) != 1 || o.Parsed[0].Service != "web" {
+		t.Errorf("measured: %+v", o.Parsed)
+	}
+	if len(o.SetAside) != 1 || o.SetAside[0].Name != "broken" || !strings.Contains(o.SetAside[0].Why, "http_5xx") {
+		t.Errorf("set aside: %+v", o.SetAside)
+	}
+}

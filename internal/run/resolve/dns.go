@@ -1,0 +1,99 @@
+package resolve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lapse/internal/kube"
+	"lapse/internal/run/spec"
+	"lapse/loadgen/lookup"
+	"lapse/timeline"
+)
+
+// The Service of a cluster's DNS servers, whichever these are.
+// https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
+const (
+	dnsNamespace = metav1.NamespaceSystem
+	dnsService   = "kube-dns"
+)
+
+// mostDNSServers is how many addresses are asked at most.
+const mostDNSServers = 20
+
+// findDNS finds the addresses of the cluster's DNS servers. Without them there is nothing to ask, and the rest is
+// measured.
+func findDNS(ctx context.Context, client kube.Client) *spec.DNS {
+	list, err := client.EndpointSlices(dnsNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + dnsService})
+	switch {
+	case apierrors.IsForbidden(err):
+		return &spec.DNS{NotAsked: "no right to list the EndpointSlices of namespace " + dnsNamespace}
+	case err != nil:
+		return &spec.DNS{NotAsked: fmt.Sprintf("the EndpointSlices of namespace %s could not be listed: %v", dnsNamespace, err)}
+	}
+	found := &spec.DNS{}
+	found.Servers, found.NotAsked = dnsServers(list.Items)
+	return found
+}
+
+// dnsServers are the addresses that serve DNS over UDP, by Pod and address, as many as may be asked; leftOut says
+// which are not among them, in words.
+func dnsServers(endpoints []discoveryv1.EndpointSlice) (servers []lookup.Server, leftOut string) {
+	for _, slice := range endpoints {
+		port, ok := dnsPort(slice.Ports)
+		if !ok {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			if e.Conditions.Ready != nil && !*e.Conditions.Ready {
+				continue
+			}
+			pod := timeline.Object{}
+			if e.TargetRef != nil {
+				pod = timeline.Object{Kind: e.TargetRef.Kind, Namespace: e.TargetRef.Namespace, Name: e.TargetRef.Name, UID: string(e.TargetRef.UID)}
+			}
+			if e.NodeName != nil {
+				pod.Node = *e.NodeName
+			}
+			for _, text := range e.Addresses {
+				if addr, err := netip.ParseAddr(text); err == nil {
+					servers = append(servers, lookup.Server{Addr: netip.AddrPortFrom(addr, port), Pod: pod})
+				}
+			}
+		}
+	}
+	slices.SortFunc(servers, func(a, b lookup.Server) int {
+		return cmp.Or(cmp.Compare(a.Pod.Name, b.Pod.Name), a.Addr.Compare(b.Addr))
+	})
+	servers = slices.CompactFunc(servers, func(a, b lookup.Server) bool { return a.Addr == b.Addr })
+	if len(servers) == 0 {
+		return nil, fmt.Sprintf("Service %s/%s has no ready endpoint for DNS over UDP", dnsNamespace, dnsService)
+	}
+	if len(servers) > mostDNSServers {
+		var others []string
+		for _, s := range servers[mostDNSServers:] {
+			others = append(others, s.Addr.Addr().String())
+		}
+		return servers[:mostDNSServers], fmt.Sprintf("at most %d addresses are asked, and these are not: %s", mostDNSServers, strings.Join(others, ", "))
+	}
+	return servers, ""
+}
+
+// dnsPort is the number of the port for DNS over UDP: the one named dns, else the first.
+func dnsPort(ports []discoveryv1.EndpointPort) (port uint16, ok bool) {
+	for _, p := range ports {
+		udp := p.Protocol != nil && *p.Protocol == corev1.ProtocolUDP && p.Port != nil
+		if named := p.Name != nil && *p.Name == "dns"; udp && (!ok || named) {
+			port, ok = uint16(*p.Port), true
+		}
+	}
+	return port, ok
+}

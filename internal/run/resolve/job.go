@@ -1,0 +1,56 @@
+package resolve
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"lapse/deploy"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/spec"
+)
+
+// PrintedJob is the Job that measures what the flags ask for, for somebody to apply. With --from its agent does what
+// a workstation does otherwise: it finds out which nodes are meant, makes keys, and deletes the probers at the end.
+// Only a number of nodes has to be chosen now, because the DaemonSet names them: that asks the cluster.
+func PrintedJob(ctx context.Context, o *spec.Options, namespace string, readNodes bool) (config deploy.Config, err error) {
+	if _, err := strconv.Atoi(o.From); err == nil {
+		c, err := o.Kube.Connect(ctx)
+		if err != nil {
+			return config, err
+		}
+		if err := chooseProbers(ctx, o, c.Client); err != nil {
+			return config, err
+		}
+	} else {
+		o.ProberNodes = o.From
+	}
+	config = JobConfig(o, namespace)
+	byNodePort := slices.ContainsFunc(o.Parsed, spec.Target.NeedsNodes)
+	config.NodesAccess, config.Unattended = readNodes || o.From != "" || byNodePort, o.From != ""
+	switch {
+	case o.ProberNodes == "":
+	case o.ProberNodes == "all":
+		config.ProberLabels = labels.Everything()
+	case spec.IsSelector(o.ProberNodes):
+		if config.ProberLabels, err = labels.Parse(o.ProberNodes); err != nil {
+			return config, exit.Usagef(spec.FromHint, "from %q: %w", o.From, err)
+		}
+	default:
+		config.Probers = spec.NamedNodes(o.ProberNodes)
+	}
+	return config, config.Validate()
+}
+
+// JobConfig is the Job that the flags describe.
+func JobConfig(o *spec.Options, namespace string) deploy.Config {
+	o.Namespace = namespace
+	return deploy.Config{
+		Name: o.ID, Namespace: namespace, Image: o.Image, ImagePullSecret: o.ImagePullSecret, CPU: o.CPU,
+		Hold: o.Hold, Deadline: o.MaxDuration + o.Hold, AvoidNodes: o.AvoidNodes, NodesAccess: true, Probers: o.Probers, Canary: o.Changes > 0,
+		Namespaces: o.OtherNamespaces(namespace), AllNamespaces: o.AllNamespaces,
+		Args: []string{"run"}, Spec: spec.MustMarshal(o.Spec), Private: o.Secrets(), HeadersFrom: o.HeadersFrom, EchoFrom: o.EchoFrom,
+	}
+}

@@ -1,0 +1,102 @@
+package workstation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"lapse/deploy"
+	"lapse/deploy/agent"
+	"lapse/internal/hint"
+	"lapse/internal/record"
+	"lapse/internal/run/judging"
+	"lapse/internal/run/live"
+	"lapse/internal/run/saved"
+	"lapse/internal/run/screen"
+	"lapse/timeline"
+)
+
+// NothingToWatch is the error of a run that has ended.
+func NothingToWatch(run *deploy.Run) error {
+	return hint.Errorf(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", run.Namespace, run.Name), "run %s has ended: there is nothing to watch", run.Name)
+}
+
+// Attach shows the run behind client until the run or ctx has ended. It only reads: the recording is
+// read from its beginning, judged here, and not acknowledged.
+func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr string, stdout, stderr io.Writer) error {
+	status, err := client.Status(ctx)
+	if err != nil {
+		return Quiet(ctx, err)
+	}
+	if status.Phase == timeline.PhaseEnded {
+		return NothingToWatch(run)
+	}
+	s, err := screen.Open(addr, stderr, 0)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	a := &attachment{newFeed(nil)}
+	a.client = client
+	if err := a.clock.compare(ctx, client.SyncClock); err != nil {
+		return Quiet(ctx, fmt.Errorf("compare clocks with the Pod: %w", err))
+	}
+	a.live = s.Begin(ctx, nil, nil, nil)
+	err = a.watch(ctx)
+	tl := a.live.Timeline()
+	a.live.End(tl)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case tl.Run.Live && err != nil:
+		return fmt.Errorf("watch run %s: %w", run.Name, err)
+	case tl.Run.Live:
+		return fmt.Errorf("watch run %s: its recording breaks off before its end", run.Name)
+	}
+	fmt.Fprintf(stderr, "run %s has ended; `lapse retrieve -n %s %s` fetches its result, if nobody else does\n", run.Name, run.Namespace, run.Name)
+	return saved.Print(stdout, "", saved.Output{Format: "table"}, tl)
+}
+
+// Quiet drops the error of a call that the user has interrupted.
+func Quiet(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// An attachment judges and shows a run from its incoming recording.
+type attachment struct{ feed }
+
+// watch takes in facts until the recording is complete, broken beyond repair, or ctx ends.
+func (a *attachment) watch(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer cancel()
+	fetched := a.begin(ctx, &workers, record.Decode)
+	tick := time.NewTicker(live.Refresh)
+	defer tick.Stop()
+	for {
+		select {
+		case <-a.facts.Ready:
+			a.absorb(a.noteGates)
+		case <-a.live.Begun:
+			a.show()
+		case <-tick.C:
+			a.show()
+		case err := <-fetched:
+			a.absorb(a.noteGates)
+			return err
+		}
+	}
+}
+
+// noteGates judges the run by the gates that it was started with.
+func (a *attachment) noteGates(f timeline.Fact) {
+	if meta, ok := f.(timeline.Meta); ok {
+		a.live.Gates, _ = judging.ParseGates(meta.Options.Gates) // gates of a later version: shown without
+	}
+}
