@@ -53,7 +53,8 @@ func (s *Settings) measureHeld(ctx context.Context, dir string, c console) (*sel
 	o.Baseline, o.Duration = time.Second, heldDuration-time.Second
 	var t selftest.HeldTrial
 	if err = o.Check([]string{server.URL()}, nil); err == nil {
-		t.Run, err = coordinator.MeasureOn(ctx, o, clock, dir, c.signals, io.Discard)
+		place := coordinator.Place{Clock: clock, Dir: dir, Signals: c.signals, Stderr: io.Discard}
+		t.Run, err = coordinator.MeasureOn(ctx, o, place)
 	}
 	close(over)
 	cutting.Wait()

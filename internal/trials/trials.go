@@ -94,7 +94,8 @@ func (s *Settings) measureServer(
 	if err := o.Check([]string{url}, nil); err != nil {
 		return nil, err
 	}
-	return coordinator.MeasureOn(ctx, o, clock, dir, c.signals, c.stderr)
+	place := coordinator.Place{Clock: clock, Dir: dir, Signals: c.signals, Stderr: c.stderr}
+	return coordinator.MeasureOn(ctx, o, place)
 }
 
 // enterAll enters the recorded requests into the ledger.

@@ -20,23 +20,24 @@ import (
 	"lapse/internal/run/version"
 )
 
-// Kube say which cluster is meant, in kubectl's own flags.
+// Kube says which cluster is meant, in kubectl's own flags.
 type Kube struct {
 	Kubeconfig string
 	Context    string
 	Namespace  string
 
-	Burst int // how many requests may be sent to the API server at once; default 100
+	Burst int // of requests to the API server; default 100
 }
 
 // loader reads the kubeconfig.
 func (o *Kube) loader() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
+	chosen := &clientcmd.ConfigOverrides{CurrentContext: o.Context}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, chosen)
 }
 
-// NamespaceOrDefault is the namespace that is meant: the flag's, else the kubeconfig's.
+// NamespaceOrDefault returns the flag's namespace, or the kubeconfig's.
 func (o *Kube) NamespaceOrDefault() (string, error) {
 	if o.Namespace != "" {
 		return o.Namespace, nil
@@ -81,11 +82,13 @@ func (o *Kube) Connect(ctx context.Context) (*Cluster, error) {
 	return &Cluster{config: config, Client: client, Namespace: namespace}, nil
 }
 
-// unanswered says why a cluster's API cannot be used: because of who asks, or of what answers, or because nothing does.
+// unanswered says why a cluster's API cannot be used: it rejects the credentials, refuses the request, or does not
+// answer.
 func unanswered(host string, err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return exit.Usagef("log in to the cluster again, for a token or a certificate may have expired; or name other credentials with --context or --kubeconfig",
+		return exit.Usagef("log in to the cluster again, for a token or a certificate may have expired; "+
+			"or name other credentials with --context or --kubeconfig",
 			"the API server at %s rejected the credentials: %w", host, err)
 	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
 		return exit.Usagef(kubeHint, "the API server at %s refused to be asked: %w", host, err)
@@ -93,11 +96,13 @@ func unanswered(host string, err error) error {
 	return exit.Usagef(kubeHint, "the API server at %s does not answer: %w", host, err)
 }
 
-// NamespaceExists returns an error if there surely is no namespace of that name. Who may not look is believed.
+// NamespaceExists returns an error if the cluster does not have the namespace. Without the right to look it returns
+// nil.
 func (c *Cluster) NamespaceExists(ctx context.Context) error {
 	_, err := c.Client.Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return exit.Usagef("name another one with -n; kubectl get namespaces lists them", "there is no namespace %q", c.Namespace)
+		return exit.Usagef("name another one with -n; kubectl get namespaces lists them",
+			"there is no namespace %q", c.Namespace)
 	}
 	return nil
 }
@@ -112,7 +117,7 @@ func (o *Kube) FindRun(ctx context.Context, name string, log *slog.Logger) (*dep
 	return run, c.NoRun(ctx, err)
 }
 
-// NoRun says of an error that there is no run of that name that the user named the wrong one.
+// NoRun makes a usage error of the error that there is no run of that name.
 func (c *Cluster) NoRun(ctx context.Context, err error) error {
 	if _, none := errors.AsType[*deploy.NoRunError](err); none {
 		return cmp.Or(c.NamespaceExists(ctx), exit.AsUsage(err))
@@ -120,7 +125,7 @@ func (c *Cluster) NoRun(ctx context.Context, err error) error {
 	return err
 }
 
-// Deploy is the cluster as package deploy wants it.
+// Deploy returns the cluster for package deploy.
 func (c *Cluster) Deploy(log *slog.Logger) deploy.Cluster {
 	return deploy.Cluster{Client: c.Client, REST: c.config, Logger: log}
 }

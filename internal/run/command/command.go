@@ -1,3 +1,4 @@
+// Package command runs the wrapped command of a run, and makes events of its start, output and end.
 package command
 
 import (
@@ -17,29 +18,24 @@ import (
 	"lapse/timeline"
 )
 
-// maxLines is how many output lines become events.
-const maxLines = 10_000
+const (
+	maxLines  = 10_000 // output lines that become events
+	maxLine   = 500    // bytes of an output line that become an event
+	maxMasked = 2000   // bytes of an output line that are searched for credentials
 
-// maxLine is how much of an output line becomes an event, in bytes.
-const maxLine = 500
-
-// maxMasked is how much of an output line is searched for credentials, in bytes.
-const maxMasked = 2000
-
-// pipeSize is how much output may wait to be read, in bytes. Of what comes when the command has ended, it wrote no
-// more.
-const pipeSize = 64 << 10
-
-// lingering is how long output is waited for that does not come, once the command has exited: what it left in the
-// background may hold its output open for ever, and so may a terminal that is paused.
-const lingering = 250 * time.Millisecond
+	// pipeSize is how many bytes of output may wait to be read. After its end a command has left no more than that.
+	pipeSize = 64 << 10
+	// lingering is how long to wait for more output after the command has exited: a process that it left in the
+	// background, or a paused terminal, may keep the output open for ever.
+	lingering = 250 * time.Millisecond
+)
 
 // A Wrapped is the wrapped command. It runs in its own process group, so that a terminal's Ctrl-C
 // reaches it once, through us.
 type Wrapped struct {
 	Args    []string
 	Capture bool      // each line of output also becomes an event
-	Output  io.Writer // where its output goes
+	Output  io.Writer // for its output
 	Event   func(timeline.Event)
 	Now     func() time.Duration
 
@@ -47,8 +43,8 @@ type Wrapped struct {
 	read atomic.Int64 // bytes of its output
 }
 
-// Start starts the command; done is called with its exit code, after its last output. It does not wait for whoever
-// reads that output.
+// Start starts the command. After its last output, done is called with its exit code: Start does not wait for whoever
+// reads the output.
 func (c *Wrapped) Start(done func(exitCode int)) error {
 	c.cmd = exec.Command(c.Args[0], c.Args[1:]...)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -63,7 +59,10 @@ func (c *Wrapped) Start(done func(exitCode int)) error {
 		out.Close()
 		return fmt.Errorf("start %s: %w", c.Args[0], err)
 	}
-	c.Event(timeline.Event{Seen: c.Now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: timeline.JoinCommand(mask.Command(c.Args))})
+	c.Event(timeline.Event{
+		Seen: c.Now(), Kind: timeline.Command, To: "running", Writer: "lapse",
+		Detail: timeline.JoinCommand(mask.Command(c.Args)),
+	})
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -75,14 +74,15 @@ func (c *Wrapped) Start(done func(exitCode int)) error {
 		c.awaitOutput(copied)
 		out.Close()
 		code := exitStatus(c.cmd, err)
-		c.Event(timeline.Event{Seen: ended, Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse", ExitCode: &code})
+		c.Event(timeline.Event{
+			Seen: ended, Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse", ExitCode: &code,
+		})
 		done(code)
 	}()
 	return nil
 }
 
-// exitStatus is the command's exit code as a shell would tell it: 128 plus the signal's number if
-// one ended it.
+// exitStatus returns the command's exit code as a shell does: 128 plus the signal's number if a signal ended it.
 func exitStatus(cmd *exec.Cmd, err error) int {
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int(ws.Signal())
@@ -102,7 +102,7 @@ func (c *Wrapped) copyOutput(r io.Reader) {
 	for {
 		n, err := r.Read(buffer)
 		c.read.Add(int64(n))
-		if c.Capture { // before it is shown, which may take as long as it likes
+		if c.Capture { // before it is shown, which may take long
 			lines.add(buffer[:n])
 		}
 		_, _ = c.Output.Write(buffer[:n]) // whoever reads the output may have gone: the command goes on
@@ -113,8 +113,8 @@ func (c *Wrapped) copyOutput(r io.Reader) {
 	}
 }
 
-// awaitOutput waits until all is copied, or nothing more came for a while, or what came was written after the command
-// had ended: by what it left in the background.
+// awaitOutput waits until all output is copied, or nothing more has come for a while, or what comes was written after
+// the command's end, by a process in the background.
 func (c *Wrapped) awaitOutput(copied <-chan struct{}) {
 	begin := c.read.Load()
 	for before := begin; ; before = c.read.Load() {
@@ -129,14 +129,14 @@ func (c *Wrapped) awaitOutput(copied <-chan struct{}) {
 	}
 }
 
-// outputLines makes events of output: one for each line, of its beginning. Of what a progress bar writes over with
-// carriage returns, it takes the last.
+// outputLines makes an event of the beginning of each line of output. Of a progress bar, which overwrites its line
+// with carriage returns, it takes the last state.
 type outputLines struct {
 	event  func(text string)
 	masker mask.Lines
-	line   []byte // what is read of it, up to maxMasked
-	cut    bool   // there was more
-	over   bool   // the last byte was a carriage return: what follows is written over the line
+	line   []byte // its beginning, up to maxMasked
+	cut    bool   // the line was longer
+	over   bool   // the last byte was a carriage return: what follows overwrites the line
 	marked int
 }
 
@@ -167,7 +167,7 @@ func (l *outputLines) extend(piece []byte) {
 	l.line, l.cut = append(l.line, text[:room]...), l.cut || room < len(text)
 }
 
-// mark makes an event of the line. It is clipped before it is masked: its length costs nothing.
+// mark makes an event of the line. It clips the line before it masks it, so that long lines cost no more.
 func (l *outputLines) mark() {
 	text := string(l.line)
 	if l.cut { // a credential that is cut has no known form
@@ -195,14 +195,14 @@ func clip(line string) string {
 	return strings.ToValidUTF8(line[:maxLine], "") + "…"
 }
 
-// Signal sends sig to the command and all it started.
+// Signal sends sig to the command and the processes that it started.
 func (c *Wrapped) Signal(sig syscall.Signal) {
 	if c.cmd != nil && c.cmd.Process != nil {
 		_ = syscall.Kill(-c.cmd.Process.Pid, sig) // it may just have ended
 	}
 }
 
-// Stop ends the command, and waits a little for it: the end of a run is not the place to hang.
+// Stop ends the command, and waits up to 3 s for it.
 func (c *Wrapped) Stop(done <-chan int) {
 	c.Signal(syscall.SIGTERM)
 	select {

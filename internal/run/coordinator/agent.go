@@ -27,13 +27,17 @@ import (
 	"lapse/timeline"
 )
 
-// How long the Pod waits for its recording to be fetched after SIGTERM. All of it fits into the grace period of one
-// minute, and is short, because a drain may wait for the Pod.
+// How long the Pod waits for its recording to be fetched after SIGTERM. The sum fits into the grace period of one
+// minute. It is short, because a drain may wait for the Pod.
 const (
-	lastChance  = 20 * time.Second // for a transfer to begin
-	briefChance = 5 * time.Second  // the same, in the baseline, or if the workstation ended the run: that fetches at once, or never
-	lastBytes   = 45 * time.Second // for a transfer to end
-	ackWithin   = 2 * time.Second  // for the acknowledgement after a transfer
+	// lastChance is the wait for a transfer to begin.
+	lastChance = 20 * time.Second
+	// briefChance is lastChance in the baseline, or if the workstation ended the run: that fetches at once, or never.
+	briefChance = 5 * time.Second
+	// lastBytes is the wait for the end of a transfer.
+	lastBytes = 45 * time.Second
+	// ackWithin is the wait for the acknowledgement after a transfer.
+	ackWithin = 2 * time.Second
 )
 
 // A jobRun is the run inside the Job, the agent: it measures like a run from this machine, takes requests from
@@ -41,7 +45,7 @@ const (
 type jobRun struct {
 	m                *measurement
 	page             *screen.Page
-	*source.Delivery // of the recording; once it is fetched the agent may exit
+	*source.Delivery // of the recording; once that is fetched the agent may exit
 
 	mu        sync.Mutex
 	status    agent.Status
@@ -88,8 +92,8 @@ func (a *jobRun) entered(phase timeline.Phase, detail string) {
 	a.status.Phase, a.status.Detail = phase, detail
 }
 
-// Status is the run's phase and the size of its recording. Once the phase is [timeline.PhaseEnded], the recording is
-// complete.
+// Status returns the run's phase and the size of its recording. Once the phase is [timeline.PhaseEnded], the recording
+// is complete.
 func (a *jobRun) Status() agent.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,7 +105,7 @@ func (a *jobRun) Status() agent.Status {
 	return s
 }
 
-// Now is the instant on the run's clock.
+// Now returns the instant on the run's clock.
 func (a *jobRun) Now() time.Duration { return a.m.Clock.Now() }
 
 // Facts reads the recording from offset on.
@@ -146,7 +150,7 @@ func (a *jobRun) SignOfLife() {
 	a.lastCall = a.m.Clock.Now()
 }
 
-// overdue is the reason to stop waiting for the end of the command, or "".
+// overdue returns the reason to stop waiting for the end of the command, or "".
 func (a *jobRun) overdue(now time.Duration) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -156,18 +160,19 @@ func (a *jobRun) overdue(now time.Duration) string {
 	return ""
 }
 
-// rightsGone is the reason of a signal after which the Pod may not even read itself. Its Job owns its rights: the
+// rightsGone is the reason if the Pod must not even read itself after a signal. The Job owns the Pod's rights: the
 // garbage collector deletes both.
 const rightsGone = "the measuring Pod was told to stop, and its rights are gone: somebody has deleted the run's Job"
 
-// removal is the reason in the API for this Pod's deletion, or "".
+// removal returns the reason in the API for this Pod's deletion, or "".
 func (a *jobRun) removal() string {
 	if a.m.Client == nil {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	pod, err := a.m.Client.Pods(a.m.opts.Env[deploy.EnvNamespace]).Get(ctx, a.m.opts.Env[deploy.EnvPod], metav1.GetOptions{})
+	env := a.m.opts.Env
+	pod, err := a.m.Client.Pods(env[deploy.EnvNamespace]).Get(ctx, env[deploy.EnvPod], metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return "the measuring Pod was deleted"
@@ -207,8 +212,8 @@ func (a *jobRun) Abort(reason string) error {
 	return nil
 }
 
-// handOver writes the verdict into the termination message and the timeline into the log. Then it
-// waits until the recording was fetched, or --hold is over, or a signal ends the wait.
+// handOver writes the verdict into the termination message and the timeline into the log. Then it waits until the
+// recording was fetched, --hold is over, or a signal ends the wait.
 func (a *jobRun) handOver(tl *model.Timeline, signals <-chan os.Signal, stdout io.Writer) {
 	if err := deploy.WriteTermination(deploy.TerminationLog, tl.Verdict, summary(tl.Verdict)); err != nil {
 		a.m.log.Warn("no termination message", "error", err)
@@ -239,7 +244,7 @@ func (a *jobRun) stay(signals <-chan os.Signal) {
 	}
 }
 
-// chance is how long a Pod waits after SIGTERM for a transfer of its recording to begin.
+// chance returns how long a Pod waits after SIGTERM for a transfer of its recording to begin.
 func (a *jobRun) chance() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -249,7 +254,7 @@ func (a *jobRun) chance() time.Duration {
 	return min(lastChance, a.m.opts.Hold)
 }
 
-// awaitFetch waits for a transfer to begin, at most chance, and for its end. A signal ends both.
+// awaitFetch waits for a transfer to begin, at most for chance, and then for its end. A signal ends both.
 func (a *jobRun) awaitFetch(chance time.Duration, signals <-chan os.Signal) (fetched bool) {
 	begun, over := time.NewTimer(chance), time.NewTimer(lastBytes)
 	defer begun.Stop()
@@ -274,7 +279,7 @@ func (a *jobRun) awaitFetch(chance time.Duration, signals <-chan os.Signal) (fet
 	}
 }
 
-// summary is a verdict without its parts of unbounded length: a termination message is short.
+// summary returns a verdict without its parts of unbounded length: a termination message is short.
 func summary(v model.Verdict) model.Verdict {
 	v.Reasons, v.Gates = nil, nil
 	return v

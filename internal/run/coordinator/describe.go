@@ -13,7 +13,9 @@ import (
 // meta returns the first fact of the run.
 func (m *measurement) meta() timeline.Meta {
 	meta := timeline.Meta{
-		ID: m.opts.ID, Tool: version.Version, T0: m.Clock.T0(), Options: m.opts.Recorded(), Spec: spec.MustMarshal(m.opts.Spec),
+		ID: m.opts.ID, Tool: version.Version, T0: m.Clock.T0(),
+		Options: m.opts.Recorded(),
+		Spec:    spec.MustMarshal(m.opts.Spec),
 		Command: mask.Command(m.opts.Command), // an agent gets it later, in the event of its start
 	}
 	for _, s := range m.opts.Parsed {
@@ -28,9 +30,12 @@ func (m *measurement) meta() timeline.Meta {
 	return meta
 }
 
-// describeSource is this process as a source of facts. Other sources may join the run.
+// describeSource returns this process as a source of facts. Other sources may join the run.
 func (m *measurement) describeSource() timeline.Source {
-	s := timeline.Source{ID: 1, Name: "here", Role: timeline.Workstation, Version: version.Version, T0: m.Clock.T0(), Node: m.opts.Env["NODE_NAME"]}
+	s := timeline.Source{
+		ID: 1, Name: "here", Role: timeline.Workstation, Version: version.Version,
+		T0: m.Clock.T0(), Node: m.opts.Env["NODE_NAME"],
+	}
 	if m.opts.AgentListen != "" {
 		s.Role = timeline.Coordinator
 	}

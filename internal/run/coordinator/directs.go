@@ -16,7 +16,7 @@ import (
 	"lapse/timeline"
 )
 
-// directs are the targets at the own addresses of Pods. They come and go with the endpoints.
+// directs holds the targets at the Pods' own addresses. They come and go with the endpoints.
 type directs struct {
 	loop  *measure.Loop
 	found *resolve.Found
@@ -36,7 +36,8 @@ func (d *directs) planDirects() {
 	for _, s := range d.found.Distinct() {
 		if len(s.Measured) > 0 && rate > 0 {
 			most := max(1, direct.Most/len(d.found.Services))
-			d.plans = append(d.plans, servicePlan{spec.ServiceKey(s), direct.NewPlan(rate, most, d.found.PortsOf(s, true)...)})
+			plan := direct.NewPlan(rate, most, d.found.PortsOf(s, true)...)
+			d.plans = append(d.plans, servicePlan{spec.ServiceKey(s), plan})
 		}
 	}
 }
@@ -99,7 +100,7 @@ func (d *directs) startDirect(service string, ep *direct.Endpoint, rate float64)
 	}
 }
 
-// directProbe is the probe of an endpoint's own address, otherwise equal to the Service's probe on that port.
+// directProbe returns the Service's probe on an endpoint's port, at the endpoint's own address.
 func (d *directs) directProbe(service string, ep *direct.Endpoint, rate float64) (loadgen.Probe, bool) {
 	for _, s := range d.found.Services {
 		if spec.ServiceKey(s.Info.Service) != service || s.Info.PortName != ep.Port || !s.Measured {
@@ -118,7 +119,7 @@ func (d *directs) directProbe(service string, ep *direct.Endpoint, rate float64)
 	return loadgen.Probe{}, false
 }
 
-// directName is the unique name of an endpoint's target. It has the port if several ports of the Service are
+// directName returns the unique name of an endpoint's target. It contains the port if several ports of the Service are
 // measured, and the address if the Pod has two addresses or is unknown.
 func (d *directs) directName(s spec.Service, ep *direct.Endpoint) string {
 	name := cmp.Or(s.Target.Label, s.Info.Service.Name)
@@ -135,8 +136,8 @@ func (d *directs) directName(s spec.Service, ep *direct.Endpoint) string {
 	return d.unused(name + " " + ep.Addr.String())
 }
 
-// unused is a name that no target has: this one, or with a number behind it. A Pod that comes back under its name and
-// at its address, as one of a StatefulSet may, is another target.
+// unused returns the name, or the name with a number if a target has it already. A Pod that comes back with the same
+// name and address, as a StatefulSet's may, is another target.
 func (d *directs) unused(name string) string {
 	taken := map[string]bool{}
 	for _, t := range d.loop.Targets {
@@ -155,7 +156,7 @@ func (d *directs) endDirect(ep *direct.Endpoint) {
 	d.loop.Add(source.TargetIs(d.loop.Targets[ep.Target].Name, "measuring", "ended", d.loop.Clock.Now()))
 }
 
-// directURL is the URL base with addr in place of its host.
+// directURL returns the URL base with addr in place of its host.
 func directURL(base string, addr netip.AddrPort) string {
 	u, err := url.Parse(base)
 	if err != nil {

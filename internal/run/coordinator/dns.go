@@ -10,15 +10,17 @@ import (
 	"lapse/timeline"
 )
 
-// lookUp asks the DNS servers for the name of the first headless Service, or the twin of the run's own, until ctx
-// ends. What stands in the way costs only that.
+// lookUp asks the DNS servers for the name of the first headless Service, or of the twin of the run's own Service,
+// until ctx ends. Without it the rest is measured.
 func (m *measurement) lookUp(ctx context.Context) {
 	asked, domain := *m.opts.DNS, spec.ClusterDomain(m.opts.Env)
 	if len(asked.Servers) > 0 && (domain == "" || len(m.Services) == 0) {
 		asked = spec.DNS{NotAsked: "the cluster's DNS domain is not in the search list of the Job's Pod"}
 	}
 	if asked.NotAsked != "" {
-		m.Queue.Put(timeline.Event{Seen: m.Clock.Now(), Kind: timeline.NameAnswered, To: timeline.LookupNotAsked, Detail: asked.NotAsked})
+		m.Queue.Put(timeline.Event{
+			Seen: m.Clock.Now(), Kind: timeline.NameAnswered, To: timeline.LookupNotAsked, Detail: asked.NotAsked,
+		})
 	}
 	if len(asked.Servers) == 0 {
 		return

@@ -37,8 +37,8 @@ const (
 	lastFacts = 10 * time.Second
 )
 
-// A fleet is the probers of a run in its coordinator. It finds their Pods, follows their recordings, and compares the
-// clocks.
+// A fleet is the coordinator's view of the probers of a run. It finds their Pods, follows their recordings, and
+// compares the clocks.
 type fleet struct {
 	client     kube.Client
 	namespace  string
@@ -60,6 +60,8 @@ type fleet struct {
 
 	processes map[string]int  // that have joined, by node; owned by the loop
 	created   map[string]bool // nodes with a Pod at any time; owned by run
+
+	followed map[types.UID]context.CancelCauseFunc // by Pod, what ends following it; owned by run
 
 	mu    sync.Mutex
 	state map[string]string // by node: why there are no requests from it; "": there are
@@ -86,9 +88,25 @@ func (m *measurement) newFleet(ctx context.Context, namespace string) (*fleet, e
 		return nil, err
 	}
 	f := &fleet{
-		client: m.Client, namespace: namespace, name: m.opts.ID, nodes: m.opts.Probers, unattended: m.opts.Env[deploy.EnvKeys] != "", keys: keys, wait: m.opts.ProberWait, timeout: m.opts.Timeout, clock: m.Clock,
-		put: m.Queue.Put, log: m.log, calls: m.Calls, join: m.join, abandoned: make(chan struct{}), state: map[string]string{},
-		processes: map[string]int{}, created: map[string]bool{}, zones: zonesOf(ctx, m.Client),
+		client:     m.Client,
+		namespace:  namespace,
+		name:       m.opts.ID,
+		nodes:      m.opts.Probers,
+		unattended: m.opts.Env[deploy.EnvKeys] != "",
+		zones:      zonesOf(ctx, m.Client),
+		keys:       keys,
+		wait:       m.opts.ProberWait,
+		timeout:    m.opts.Timeout,
+		clock:      m.Clock,
+		put:        m.Queue.Put,
+		log:        m.log,
+		calls:      m.Calls,
+		join:       m.join,
+		abandoned:  make(chan struct{}),
+		processes:  map[string]int{},
+		created:    map[string]bool{},
+		followed:   map[types.UID]context.CancelCauseFunc{},
+		state:      map[string]string{},
 	}
 	for _, node := range f.nodes {
 		f.state[node] = notCreated
@@ -99,7 +117,7 @@ func (m *measurement) newFleet(ctx context.Context, namespace string) (*fleet, e
 // notCreated is the state of a node on which the DaemonSet's controller has created no Pod yet.
 const notCreated = "its Pod was not created yet"
 
-// zonesOf are the zones by node, or none if the nodes cannot be listed.
+// zonesOf returns the zones by node, or none if the nodes cannot be listed.
 func zonesOf(ctx context.Context, client kube.Client) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -117,11 +135,10 @@ func (f *fleet) run(ctx context.Context) {
 	following, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var probers sync.WaitGroup
-	followed := map[types.UID]context.CancelCauseFunc{}
 	tick := time.NewTicker(findProbers)
 	defer tick.Stop()
 	for {
-		f.find(ctx, following, followed, &probers)
+		f.find(ctx, following, &probers)
 		select {
 		case <-tick.C:
 			continue
@@ -129,8 +146,8 @@ func (f *fleet) run(ctx context.Context) {
 		}
 		break
 	}
-	limit := time.AfterFunc(f.timeout+lastFacts, func() { stop(errors.New("it did not hand over its last facts in time")) })
-	defer limit.Stop()
+	late := func() { stop(errors.New("it did not hand over its last facts in time")) }
+	defer time.AfterFunc(f.timeout+lastFacts, late).Stop()
 	over := make(chan struct{})
 	go func() { probers.Wait(); close(over) }()
 	select {
@@ -144,10 +161,11 @@ func (f *fleet) run(ctx context.Context) {
 func (f *fleet) abandon() { f.abandonIt.Do(func() { close(f.abandoned) }) }
 
 // find lists the probers' Pods. It begins to follow each new Pod that runs, and stops following each Pod that is gone.
-func (f *fleet) find(ctx, following context.Context, followed map[types.UID]context.CancelCauseFunc, probers *sync.WaitGroup) {
+func (f *fleet) find(ctx, following context.Context, probers *sync.WaitGroup) {
 	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	pods, err := f.client.Pods(f.namespace).List(asking, metav1.ListOptions{LabelSelector: deploy.ProberSelector(f.name)})
+	ofRun := metav1.ListOptions{LabelSelector: deploy.ProberSelector(f.name)}
+	pods, err := f.client.Pods(f.namespace).List(asking, ofRun)
 	if err != nil {
 		f.log.Debug("cannot look for probers", "error", err)
 		return
@@ -158,7 +176,7 @@ func (f *fleet) find(ctx, following context.Context, followed map[types.UID]cont
 		pod := &pods.Items[i]
 		there[pod.UID] = true
 		at, ok := proberAddress(pod)
-		if followed[pod.UID] != nil || !slices.Contains(f.nodes, deploy.ProberNode(pod)) {
+		if f.followed[pod.UID] != nil || !slices.Contains(f.nodes, deploy.ProberNode(pod)) {
 			continue // the DaemonSet of all nodes has a Pod on nodes that have joined the cluster since, too
 		}
 		if !ok {
@@ -166,21 +184,21 @@ func (f *fleet) find(ctx, following context.Context, followed map[types.UID]cont
 			continue
 		}
 		each, leave := context.WithCancelCause(following)
-		followed[pod.UID] = leave
+		f.followed[pod.UID] = leave
 		node, name := pod.Spec.NodeName, pod.Name
 		probers.Go(func() {
 			defer leave(nil)
 			f.follow(ctx, each, node, name, at)
 		})
 	}
-	for uid, leave := range followed {
+	for uid, leave := range f.followed {
 		if !there[uid] {
 			leave(errors.New("its Pod was deleted"))
 		}
 	}
 }
 
-// noteUncreated notes why nodes have no Pod, while the run waits for them.
+// noteUncreated records why nodes have no Pod, while the run waits for them.
 func (f *fleet) noteUncreated(ctx context.Context, pods []corev1.Pod) {
 	for i := range pods {
 		f.created[deploy.ProberNode(&pods[i])] = true
@@ -233,22 +251,28 @@ func (f *fleet) hand(running context.Context, j *joining) bool {
 	}
 }
 
+// noAnswer is the state of a prober whose Pod runs. It has the Pod and its address.
+const noAnswer = "Pod %s runs, and does not answer at %s: does a NetworkPolicy keep the Job's Pod from it?"
+
 // followProcess lets one process measure, and takes in its facts until it has ended. joined reports whether the
 // process had an assignment. The error is the reason for missing facts.
-func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at netip.AddrPort) (joined bool, err error) {
+func (f *fleet) followProcess(
+	running, ctx context.Context, node, pod string, at netip.AddrPort,
+) (joined bool, err error) {
 	beginning, begun := context.WithCancelCause(running)
 	defer begun(nil)
 	defer context.AfterFunc(ctx, func() { begun(context.Cause(ctx)) })()
 	client := agent.NewProberClient(at, f.keys)
 	defer client.Close()
-	f.note(node, fmt.Sprintf("Pod %s runs, and does not answer at %s: does a NetworkPolicy keep the Job's Pod from it?", pod, at))
+	f.note(node, fmt.Sprintf(noAnswer, pod, at))
 	status, err := client.Status(beginning)
 	if err != nil {
 		return false, err
 	}
 	client.Only(status.Process)
 	client.Logger = f.log
-	first, err := source.SyncOther(f.clock, func() (timeline.ClockOffset, error) { return client.SyncClock(beginning, f.clock) })
+	askFirst := func() (timeline.ClockOffset, error) { return client.SyncClock(beginning, f.clock) }
+	first, err := source.SyncOther(f.clock, askFirst)
 	if err != nil {
 		return false, err
 	}
@@ -279,8 +303,8 @@ func (f *fleet) followProcess(running, ctx context.Context, node, pod string, at
 	if err := client.FollowFacts(ctx, record.Decode, f.put); err != nil {
 		return true, err
 	}
-	if status, err = client.Status(ctx); err == nil {
-		err = client.Ack(ctx, record.Receipt{Length: status.Size, SHA256: status.SHA256}) // [agent.Client.Follow] has checked both
+	if status, err = client.Status(ctx); err == nil { // [agent.Client.Follow] has checked size and sum
+		err = client.Ack(ctx, record.Receipt{Length: status.Size, SHA256: status.SHA256})
 	}
 	return true, err
 }
@@ -297,7 +321,7 @@ func (f *fleet) note(node, why string) {
 // complete reports whether requests come from every node.
 func (f *fleet) complete() bool { return len(f.missing()) == 0 }
 
-// missing are the reasons for the nodes without requests.
+// missing returns the nodes without requests, and why there are none.
 func (f *fleet) missing() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -312,9 +336,8 @@ func (f *fleet) missing() map[string]string {
 
 // join gives a prober its assignment, or records the loss of one.
 func (m *measurement) join(j *joining) {
-	node := timeline.Object{Kind: "Node", Name: j.node, Node: j.node}
 	if j.lost != nil {
-		m.Add(timeline.Event{Seen: m.Clock.Now(), Kind: timeline.ProberChanged, To: "lost", Object: node, Detail: "Pod " + j.pod + ": " + j.lost.Error()})
+		m.proberIs("lost", j.node, "Pod "+j.pod+": "+j.lost.Error())
 		return
 	}
 	var targets []agent.Assigned
@@ -326,9 +349,17 @@ func (m *measurement) join(j *joining) {
 		Pod: m.fleet.namespace + "/" + j.pod, Version: j.status.Version, T0: j.status.T0,
 	}, j.sync, targets)
 	a.Spec = spec.MustMarshal(m.opts.Assigned())
-	m.Add(timeline.Event{Seen: m.Clock.Now(), Kind: timeline.ProberChanged, To: "measuring", Object: node, Detail: "Pod " + j.pod})
+	m.proberIs("measuring", j.node, "Pod "+j.pod)
 	m.fleet.note(j.node, "")
 	j.assigned <- a
+}
+
+// proberIs records a change of a node's prober.
+func (m *measurement) proberIs(to, node, detail string) {
+	m.Add(timeline.Event{
+		Seen: m.Clock.Now(), Kind: timeline.ProberChanged, To: to, Detail: detail,
+		Object: timeline.Object{Kind: "Node", Name: node, Node: node},
+	})
 }
 
 // admit makes another process a source of the run, and numbers its targets.
@@ -370,12 +401,11 @@ func (m *measurement) missingProbers() string {
 	var lines []string
 	for _, node := range slices.Sorted(maps.Keys(missing)) {
 		lines = append(lines, node+": "+missing[node])
-		m.Add(timeline.Event{
-			Seen: m.Clock.Now(), Kind: timeline.ProberChanged, To: "missing", Object: timeline.Object{Kind: "Node", Name: node, Node: node}, Detail: missing[node],
-		})
+		m.proberIs("missing", node, missing[node])
 	}
 	if len(missing) == len(m.fleet.nodes) {
-		return fmt.Sprintf("no prober measured within %s (--wait): %s", quantity.Span(m.opts.ProberWait), strings.Join(lines, "; "))
+		wait := quantity.Span(m.opts.ProberWait)
+		return fmt.Sprintf("no prober measured within %s (--wait): %s", wait, strings.Join(lines, "; "))
 	}
 	m.log.Warn("the run begins without some of its probers", "missing", strings.Join(lines, "; "))
 	return ""

@@ -456,7 +456,8 @@ func TestRunWithoutAnyProberDoesNotBegin(t *testing.T) {
 	}
 }
 
-// A prober that was restarted has another clock, and nothing of what it had not handed over: it is a source of its own.
+// A prober that was restarted has another clock, and nothing of what it had not handed over: it is a source of its
+// own.
 func TestRestartedProberIsAnotherSource(t *testing.T) {
 	layer.Real(t)
 	server := runtest.StartServer(t)

@@ -8,8 +8,8 @@ import (
 	"lapse/deploy/agent"
 )
 
-// coordinatorKeys are what the run's coordinator knows its probers by, and they it. An agent that somebody has
-// applied makes them.
+// coordinatorKeys returns the mutual-TLS keys of coordinator and probers. An agent that was applied by hand makes
+// them.
 func (m *measurement) coordinatorKeys(ctx context.Context, namespace string) (agent.KeyPair, error) {
 	secret := m.opts.Env[deploy.EnvKeys]
 	if secret == "" {
@@ -17,11 +17,12 @@ func (m *measurement) coordinatorKeys(ctx context.Context, namespace string) (ag
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return deploy.HandOutKeys(ctx, m.Client, namespace, m.opts.Env[deploy.EnvPod], secret, m.opts.MaxDuration+m.opts.Hold)
+	valid := m.opts.MaxDuration + m.opts.Hold
+	return deploy.HandOutKeys(ctx, m.Client, namespace, m.opts.Env[deploy.EnvPod], secret, valid)
 }
 
-// dismissProbers deletes the probers of a run that somebody has applied, once there is nothing more for them to
-// measure. Otherwise the workstation does.
+// dismissProbers deletes the probers of a run that was applied by hand, once they have nothing more to measure. The
+// workstation deletes those of other runs.
 func (m *measurement) dismissProbers() {
 	if m.opts.Env[deploy.EnvKeys] == "" || m.Client == nil {
 		return
@@ -30,6 +31,7 @@ func (m *measurement) dismissProbers() {
 	defer cancel()
 	namespace := m.opts.Env[deploy.EnvNamespace]
 	if err := deploy.DismissProbers(ctx, m.Client, namespace, m.opts.ID); err != nil {
-		m.log.Warn("the probers stay until somebody deletes them: `lapse delete -n "+namespace+" "+m.opts.ID+"`", "error", err)
+		advice := "`lapse delete -n " + namespace + " " + m.opts.ID + "`"
+		m.log.Warn("the probers stay until somebody deletes them: "+advice, "error", err)
 	}
 }

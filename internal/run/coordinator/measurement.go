@@ -22,7 +22,7 @@ import (
 	"lapse/watcher"
 )
 
-// A measurement is a run on this machine with all that takes part in it: the Services that were found, the probers on
+// A measurement is a run in this process with all that takes part in it: the Services that were found, the probers on
 // other nodes, and the prober on the workstation.
 type measurement struct {
 	measure.Loop
@@ -32,7 +32,7 @@ type measurement struct {
 	log  *slog.Logger
 
 	outside *outsidePlace // for the prober on the workstation; nil: there is none
-	fleet   *fleet        // the probers on other nodes; nil: none
+	fleet   *fleet        // the probers on other nodes; nil: there are none
 }
 
 // newMeasurement returns a measurement without recording, clock and live judgement.
@@ -48,8 +48,13 @@ func newMeasurement(o *spec.Options, log *slog.Logger) *measurement {
 // settingsOf returns the lengths of the run's phases, as far as they are known.
 func settingsOf(o *spec.Options) measure.Settings {
 	s := measure.Settings{
-		Baseline: o.Baseline, Duration: o.Duration, Settle: o.Settle, Timeout: o.Timeout, Pacing: loadgen.Pacing(o.Pacing),
-		ControlRate: o.ControlRate(), AskedAt: fmt.Sprintf("--rate %v", o.RateFrom(1)),
+		Baseline:    o.Baseline,
+		Duration:    o.Duration,
+		Settle:      o.Settle,
+		Timeout:     o.Timeout,
+		Pacing:      loadgen.Pacing(o.Pacing),
+		ControlRate: o.ControlRate(),
+		AskedAt:     fmt.Sprintf("--rate %v", o.RateFrom(1)),
 	}
 	if o.ExternalCommand {
 		s.Longest = o.MaxDuration
@@ -65,7 +70,7 @@ func settingsOf(o *spec.Options) measure.Settings {
 	return s
 }
 
-// run measures from baseline to end. It returns the judged run. The error is of a run that could not begin.
+// run measures from baseline to end, and returns the judged run. The error says why the run could not begin.
 func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model.Timeline, error) {
 	m.Settings = settingsOf(m.opts) // the nodes to measure from are known now
 	m.Describe(m.meta(), m.describeSource())
@@ -119,7 +124,8 @@ func (m *measurement) watch(ctx context.Context) {
 	config := watcher.Config{Client: m.Client, Clock: m.Clock, Sink: m.Queue.Put, Logger: m.log}
 	config.AllNamespaces = m.opts.AllNamespaces
 	for _, s := range m.Distinct() {
-		config.Services = append(config.Services, watcher.Service{Namespace: s.Namespace, Name: s.Name, Ports: m.PortsOf(s, false)})
+		watched := watcher.Service{Namespace: s.Namespace, Name: s.Name, Ports: m.PortsOf(s, false)}
+		config.Services = append(config.Services, watched)
 	}
 	if err := watcher.Run(ctx, config); err != nil && ctx.Err() == nil {
 		m.log.Warn("the cluster is no longer watched", "error", err)

@@ -14,13 +14,12 @@ import (
 	"lapse/watcher"
 )
 
-// This file is about what is measured beside every Service that is named: what the cluster's DNS servers say of its
-// name, each asked at its own address. That is evidence, as Pods' own addresses are: it has no windows, and no part
-// in downtime or coverage.
+// This file measures what the cluster's DNS servers answer for the name of each Service, at each server's own address.
+// That is evidence, as requests to Pods' own addresses are: it has no windows, and no part in downtime or coverage.
 
 const (
-	// nameRate is how often one DNS server is asked for one name, per second, and namesRate how often all are for all.
-	nameRate, namesRate = 10, 100
+	nameRate  = 10  // requests per second to one DNS server for one name
+	namesRate = 100 // requests per second to all servers for all names, at most
 )
 
 // startNames starts a target for each name and DNS server. Without them the rest is measured.
@@ -42,8 +41,8 @@ func (m *measurement) startNames() {
 	}
 }
 
-// namesProbes are the look-ups of Services' names. Which records are asked for follows from the family of the
-// Service's address.
+// namesProbes returns the look-ups of Services' names. The family of a Service's address decides which records are
+// asked for.
 func namesProbes(infos []watcher.Info, servers []lookup.Server, domain string) (probes []loadgen.Probe) {
 	for _, info := range infos {
 		query := "type=A"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,21 +21,23 @@ const kubeProxyHealth = 10256
 // mostChecks is how many ports of nodes are asked at most, each once per second.
 const mostChecks = 100
 
-// checkNodes asks the nodes what load balancers ask them, until ctx ends, where a Service of the run can have one
-// before it. What stands in the way costs only that.
+// checkNodes asks the nodes what load balancers ask them, until ctx ends, if a Service of the run can have a load
+// balancer. Without it the rest is measured.
 func (m *measurement) checkNodes(ctx context.Context) {
 	checks, notAsked := m.nodeChecks(ctx)
 	if ctx.Err() != nil {
 		return
 	}
 	if notAsked != "" {
-		m.Queue.Put(timeline.Event{Seen: m.Clock.Now(), Kind: timeline.NodeChecked, To: timeline.CheckNotAsked, Detail: notAsked})
+		m.Queue.Put(timeline.Event{
+			Seen: m.Clock.Now(), Kind: timeline.NodeChecked, To: timeline.CheckNotAsked, Detail: notAsked,
+		})
 	}
 	nodecheck.Run(ctx, nodecheck.Config{Checks: checks, Clock: m.Clock, Sink: m.Queue.Put})
 }
 
-// nodeChecks are the ports of nodes to ask; notAsked says in words why there are none, or which are not among them.
-// Where no Service can be reached by the nodes' own addresses, there is nothing to ask and nothing to say.
+// nodeChecks returns the ports of nodes to ask. notAsked says why there are none, or which are left out. Where no
+// Service can be reached at the nodes' addresses, there is nothing to ask, and notAsked is empty.
 func (m *measurement) nodeChecks(ctx context.Context) (checks []nodecheck.Check, notAsked string) {
 	var services []corev1.Service
 	for _, s := range m.Distinct() {
@@ -62,7 +63,8 @@ func (m *measurement) nodeChecks(ctx context.Context) (checks []nodecheck.Check,
 	return checksOf(nodes.Items, services)
 }
 
-// checksOf are kube-proxy's health check of each node, and the health-check node ports of the Services that have one.
+// checksOf returns kube-proxy's health check of each node, and the health-check node ports of the Services that have
+// one.
 func checksOf(nodes []corev1.Node, services []corev1.Service) (checks []nodecheck.Check, notAsked string) {
 	leftOut := 0
 	for _, node := range nodes {
@@ -73,7 +75,9 @@ func checksOf(nodes []corev1.Node, services []corev1.Service) (checks []nodechec
 		own := []nodecheck.Check{{Node: node.Name, Addr: netip.AddrPortFrom(addr, kubeProxyHealth), Path: "/healthz"}}
 		for _, s := range services {
 			if port := s.Spec.HealthCheckNodePort; port > 0 {
-				own = append(own, nodecheck.Check{Node: node.Name, Addr: netip.AddrPortFrom(addr, uint16(port)), Path: "/healthz", Service: s.Namespace + "/" + s.Name})
+				at := netip.AddrPortFrom(addr, uint16(port))
+				service := s.Namespace + "/" + s.Name
+				own = append(own, nodecheck.Check{Node: node.Name, Addr: at, Path: "/healthz", Service: service})
 			}
 		}
 		if len(checks)+len(own) > mostChecks {
@@ -88,12 +92,13 @@ func checksOf(nodes []corev1.Node, services []corev1.Service) (checks []nodechec
 	return checks, notAsked
 }
 
-// internalIP is a node's first InternalIP.
+// internalIP returns a node's first InternalIP.
 func internalIP(node corev1.Node) (addr netip.Addr, ok bool) {
-	i := slices.IndexFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP })
-	if i < 0 {
-		return addr, false
+	for _, a := range node.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			addr, err := netip.ParseAddr(a.Address)
+			return addr, err == nil
+		}
 	}
-	addr, err := netip.ParseAddr(node.Status.Addresses[i].Address)
-	return addr, err == nil
+	return addr, false
 }

@@ -15,8 +15,8 @@ import (
 // An outsidePlace is the place in a run for the prober on the workstation.
 type outsidePlace struct {
 	joined    atomic.Uint32 // its source; 0: nobody joined
-	ending    atomic.Bool   // nothing more is to be measured
-	over      chan struct{} // closed when the last was handed over, or nobody waits for it
+	ending    atomic.Bool   // it shall stop
+	over      chan struct{} // closed when the last facts were handed over, or nobody waits for them
 	closeOver sync.Once
 }
 
@@ -32,7 +32,7 @@ func newOutsidePlace() *outsidePlace {
 
 func (o *outsidePlace) abandon() { o.closeOver.Do(func() { close(o.over) }) }
 
-// finish has the prober stop when ctx ends, and waits for the last of what it measured, no longer than that.
+// finish makes the prober stop when ctx ends, and waits for its last facts.
 func (o *outsidePlace) finish(ctx context.Context, within time.Duration) {
 	<-ctx.Done()
 	o.ending.Store(true)
@@ -82,7 +82,8 @@ func (a *jobRun) Take(h agent.Handed) (over bool, err error) {
 
 // joinOutside makes the prober on the workstation a source, and numbers its targets.
 func (m *measurement) joinOutside(j *outsideJoining) {
-	a := m.admit(timeline.Source{Name: j.Name, Role: timeline.Workstation, Version: j.Version, T0: j.T0}, j.Sync, j.Targets)
+	workstation := timeline.Source{Name: j.Name, Role: timeline.Workstation, Version: j.Version, T0: j.T0}
+	a := m.admit(workstation, j.Sync, j.Targets)
 	m.outside.joined.Store(uint32(a.Source))
 	j.assigned <- a
 }

@@ -215,7 +215,8 @@ func TestTwoPortsOfAServiceAreJudgedByTheirOwnProbes(t *testing.T) {
 	})
 }
 
-// Two Pods are two endpoints, also where each has an address of either family: half of the requests is one Pod's share.
+// Two Pods are two endpoints, also where each has an address of either family: half of the requests is one Pod's
+// share.
 func TestPodsOfADualStackCountOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ports := map[string]int32{"http": 8080}

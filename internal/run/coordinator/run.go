@@ -23,7 +23,7 @@ import (
 	"lapse/timeline"
 )
 
-// Run measures from this machine: a URL, a Service with --here, and all targets of the agent in the Job.
+// Run measures from this machine, and prints the result. The agent in the Job hands it over instead.
 func Run(ctx context.Context, o *spec.Options, signals exit.Signals, stdout, stderr io.Writer) error {
 	s, err := screen.Open(o.Dashboard, stderr, o.Total())
 	if err != nil {
@@ -49,7 +49,7 @@ func Run(ctx context.Context, o *spec.Options, signals exit.Signals, stdout, std
 	}
 	defer releaseDir()
 	m.Rec = &live.Recording{Writer: file, Every: blockEvery(o), Log: m.log}
-	nothing := true // was measured
+	nothing := true // has been measured
 	defer func() {
 		_ = file.Close() // the second Close of a run that was measured
 		if nothing {
@@ -79,9 +79,9 @@ func Run(ctx context.Context, o *spec.Options, signals exit.Signals, stdout, std
 			Event: func(e timeline.Event) { m.Queue.Put(e) }, Now: m.Clock.Now,
 		}
 	}
-	nothing = false // a panic leaves what was measured until then
+	nothing = false // a panic keeps what was measured until then
 	tl, err := m.run(ctx, signals.C)
-	dismiss() // now: an agent may hold its result for long
+	dismiss() // now: an agent may hold its result for a long time
 	if err != nil {
 		nothing = true
 		m.Live.End(nil)
@@ -110,29 +110,37 @@ func (m *measurement) printFound(say func(line string)) {
 	}
 }
 
-// MeasureOn measures from this machine on a started clock, and records into dir, which must exist.
-func MeasureOn(ctx context.Context, o *spec.Options, clock timeline.Clock, dir string, signals <-chan os.Signal, stderr io.Writer) (*model.Timeline, error) {
+// A Place is where a measurement happens for [MeasureOn].
+type Place struct {
+	Clock   timeline.Clock // started
+	Dir     string         // for the recording; it must exist
+	Signals <-chan os.Signal
+	Stderr  io.Writer
+}
+
+// MeasureOn measures from this machine, and returns the judged run.
+func MeasureOn(ctx context.Context, o *spec.Options, p Place) (*model.Timeline, error) {
 	o.ID = spec.NewID()
-	file, err := record.Create(filepath.Join(dir, saved.FactsFile))
+	file, err := record.Create(filepath.Join(p.Dir, saved.FactsFile))
 	if err != nil {
 		return nil, exit.Usagef("give another --out", "%w", err)
 	}
 	defer func() { _ = file.Close() }() // the second Close of a run that was measured
-	s, err := screen.Open("", stderr, o.Total())
+	s, err := screen.Open("", p.Stderr, o.Total())
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
 	m := newMeasurement(o, s.Log)
-	m.Rec, m.Clock = &live.Recording{Writer: file, Every: blockEvery(o), Log: m.log}, clock
+	m.Rec, m.Clock = &live.Recording{Writer: file, Every: blockEvery(o), Log: m.log}, p.Clock
 	m.Live = s.Begin(ctx, nil, m.Rec, nil)
-	tl, err := m.run(ctx, signals)
+	tl, err := m.run(ctx, p.Signals)
 	m.Live.End(tl)
 	return tl, errors.Join(err, m.Rec.Err)
 }
 
-// blockEvery is how often what was measured is put into the recording: as seldom as is allowed, because
-// larger blocks are denser, but soon where a workstation follows it.
+// blockEvery returns the time between two blocks of the recording. It is long, because larger blocks are denser, and
+// short where a workstation follows the recording.
 func blockEvery(o *spec.Options) time.Duration {
 	if o.AgentListen != "" {
 		return live.Refresh

@@ -98,8 +98,8 @@ func beside(events []model.Event, u model.Unobserved) bool {
 	return false
 }
 
-// The whole pipeline at once, for the race detector: several targets over real sockets, faults, the recording, the live
-// judgement and the page it is shown on, and direct targets that start, change their rate and stop.
+// The whole pipeline at once, for the race detector: several targets over real sockets, faults, the recording, the
+// live judgement and the page it is shown on, and direct targets that start, change their rate and stop.
 func TestTruthOfTheWholePipelineAtOnce(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()

@@ -27,7 +27,8 @@ func (m *measurement) startTargets() error {
 
 // hammer runs the background load until ctx ends.
 func (m *measurement) hammer(ctx context.Context) {
-	err := hey.Hammer(ctx, hey.HammerConfig{Args: m.opts.Hammer, Probe: m.opts.ProbeOf(m.Resolved()[0]), Clock: m.Clock, Sink: m.Queue.Put})
+	probe := m.opts.ProbeOf(m.Resolved()[0])
+	err := hey.Hammer(ctx, hey.HammerConfig{Args: m.opts.Hammer, Probe: probe, Clock: m.Clock, Sink: m.Queue.Put})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		m.log.Warn("the background load failed", "error", err)
 	}

@@ -10,36 +10,34 @@ import (
 	"lapse/timeline"
 )
 
-// maxHurried bounds what the endpoints in transition may cost together, in budgets.
-const maxHurried = 4
-
-// Most is how many endpoints are probed at their own address at a time, over all Services of a run. Each takes
-// memory in the prober and in the judgement.
+// Most is how many endpoints of all Services of a run are probed at their own address at a time. Each takes memory in
+// the prober and in the judgement.
 const Most = 100
 
-// youngFor is for how long a new endpoint goes before those that have been there, and sampleFor how long each of
-// those is probed before it is the next one's turn, where there are more than may be probed.
 const (
-	youngFor  = 30 * time.Second
+	// maxHurried bounds the rate to all endpoints in transition together, in budgets.
+	maxHurried = 4
+	// hurryFor is how long an endpoint in transition is probed faster. Drains and rollouts are over by then, and
+	// terminations except those with very long grace periods. Not ready for longer is a state, not a transition.
+	hurryFor = 2 * time.Minute
+	// youngFor is how long a new endpoint takes precedence over older ones, if not all can be probed.
+	youngFor = 30 * time.Second
+	// sampleFor is how long each of the older ones is probed then, before the next one's turn.
 	sampleFor = 30 * time.Second
 )
 
-// hurryFor is for how long an endpoint in transition is probed faster. Drains and rollouts are over by then,
-// terminations too but for very long grace periods; what stays not ready for longer is a state and no moment.
-const hurryFor = 2 * time.Minute
-
-// A Plan decides which endpoints' own addresses are probed, and how fast: all of a Service share one budget of
-// requests per second, but one that turns not ready or terminating gets the whole budget for itself at once, because
+// A Plan decides which endpoints' own addresses are probed, and how fast. The endpoints of a Service share one budget
+// of requests per second. One that turns not ready or terminating gets the whole budget for itself at once, because
 // its last moments are the interesting ones. An endpoint is probed from when the watcher first sees it until its Pod
-// is gone, and again should that come back. Of more than most endpoints, those in transition and the new ones are
-// probed, and the others in turn.
+// is gone, and again if that comes back. If there are more than most endpoints, those in transition and the new ones
+// are probed, and the others in turn.
 type Plan struct {
 	budget    float64
 	most      int             // how many are probed at a time
 	ports     map[string]bool // names of the ports that are measured
 	endpoints map[Key]*Endpoint
 	Order     []*Endpoint     // as they were first seen
-	gone      map[string]bool // Pods that have ended or are not the Service's any more, by UID
+	gone      map[string]bool // Pods that have ended or no longer belong to the Service, by UID
 }
 
 // A Key names an endpoint. A Pod has one for each address family and port of the Service.
@@ -49,6 +47,7 @@ type Key struct {
 	Port string // the name of the Service's port
 }
 
+// An Endpoint is one address of a Service, and what is known of its target.
 type Endpoint struct {
 	Key
 	Pod   timeline.Object
@@ -63,15 +62,19 @@ type Endpoint struct {
 	Rate    float64       // as last set
 }
 
-// A Change is what is to be done to an endpoint's target: it is started, stopped, or goes on at another rate.
+// A Change starts or stops an endpoint's target, or changes its rate.
 type Change struct {
 	*Endpoint
 	Probe bool
 	Rate  float64
 }
 
+// NewPlan returns a plan for a Service's ports: at most most endpoints at a time, at budget requests per second.
 func NewPlan(budget float64, most int, ports ...string) *Plan {
-	p := &Plan{budget: budget, most: most, ports: map[string]bool{}, endpoints: map[Key]*Endpoint{}, gone: map[string]bool{}}
+	p := &Plan{
+		budget: budget, most: most, ports: map[string]bool{},
+		endpoints: map[Key]*Endpoint{}, gone: map[string]bool{},
+	}
 	for _, port := range ports {
 		p.ports[port] = true
 	}
@@ -87,7 +90,7 @@ func (p *Plan) Learn(e timeline.Event) bool {
 		p.gone[e.Object.UID] = true
 		return true
 	case timeline.PodPhase:
-		if e.To == "Failed" || e.To == "Succeeded" { // its object stays, its address does not
+		if e.To == "Failed" || e.To == "Succeeded" { // the object stays, the address does not
 			p.gone[e.Object.UID] = true
 			return true
 		}
@@ -118,7 +121,7 @@ func (p *Plan) endpointChanged(e timeline.Event) bool {
 	return true
 }
 
-// Changes are what is to be done at now.
+// Changes returns the changes that are due at now.
 func (p *Plan) Changes(now time.Duration) []Change {
 	wanted := slices.DeleteFunc(slices.Clone(p.Order), func(ep *Endpoint) bool { return !p.wants(ep) })
 	chosen := map[*Endpoint]bool{}
@@ -144,8 +147,8 @@ func (p *Plan) Changes(now time.Duration) []Change {
 	return changes
 }
 
-// chooseDirect chooses at most so many endpoints to be probed at now: those in transition first, then the new ones,
-// then those whose turn it is. Nothing else changes while there are no more than most.
+// chooseDirect returns the endpoints to probe at now, at most most: those in transition first, then the new ones, then
+// those whose turn it is.
 func chooseDirect(wanted []*Endpoint, most int, now time.Duration) []*Endpoint {
 	if len(wanted) <= most {
 		return wanted
@@ -156,7 +159,7 @@ func chooseDirect(wanted []*Endpoint, most int, now time.Duration) []*Endpoint {
 	return chosen[:most]
 }
 
-// precedence is which endpoints come first where not all can be probed: the lowest.
+// precedence returns the order in which endpoints are probed if not all can be: the lowest first.
 func (ep *Endpoint) precedence(now time.Duration) int {
 	switch {
 	case ep.hurried(now):
@@ -171,8 +174,8 @@ func (ep *Endpoint) precedence(now time.Duration) int {
 	return 4
 }
 
-// compare orders endpoints of one precedence: what is probed goes on, then the latest come first of those in
-// transition and the new ones, and of the others what has waited longest.
+// compare orders endpoints of one precedence. Those that are probed come first. Then come the latest in transition,
+// the youngest of the new ones, and of the others those that have waited longest.
 func (ep *Endpoint) compare(other *Endpoint, now time.Duration) int {
 	if ep.Probed != other.Probed {
 		if ep.Probed {
@@ -189,8 +192,8 @@ func (ep *Endpoint) compare(other *Endpoint, now time.Duration) int {
 	return cmp.Compare(ep.Turned, other.Turned)
 }
 
-// wants reports whether an endpoint is to be probed. Without a Pod whose end will be seen, the endpoint's removal is
-// the end; so it is where its Pod has another address of that family since, as after its sandbox was made anew.
+// wants reports whether an endpoint should be probed. The end of its Pod is its end. Its removal is the end if it has
+// no Pod, or if its Pod has got another address of that family, as after a new sandbox.
 func (p *Plan) wants(ep *Endpoint) bool {
 	switch {
 	case ep.Refused, p.gone[ep.uid]:
@@ -201,13 +204,12 @@ func (p *Plan) wants(ep *Endpoint) bool {
 	return true
 }
 
+// moved reports whether the endpoint's Pod has another address of its family.
 func (p *Plan) moved(ep *Endpoint) bool {
-	for _, other := range p.Order {
-		if other.uid == ep.uid && other.Port == ep.Port && other.Addr.Addr().Is4() == ep.Addr.Addr().Is4() && other.state != timeline.EndpointAbsent {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Order, func(other *Endpoint) bool {
+		alike := other.uid == ep.uid && other.Port == ep.Port && other.Addr.Addr().Is4() == ep.Addr.Addr().Is4()
+		return alike && other.state != timeline.EndpointAbsent
+	})
 }
 
 // hurried reports whether something is about to happen to the endpoint.

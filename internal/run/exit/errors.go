@@ -12,19 +12,19 @@ import (
 
 // Exit codes of every verb; the verdict's are [verdict.Judge]'s.
 const (
-	Internal = 1 // of any error but a usageError
+	Internal = 1 // of any error but a [UsageError]
 	Usage    = 2
 )
 
-// A Code is the exit code of the process. It goes before the code of the trouble there was in saying it.
+// A Code is the exit code of the process. It takes precedence over the code of trouble in reporting it.
 type Code struct {
 	Code    int
-	Trouble error // or nil: the code says all there is to say
+	Trouble error // or nil
 }
 
 func (e Code) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
-// With returns code as an error, with what trouble there was besides. For 0 that is all there is.
+// With returns code as an error, with the trouble that there was in addition. For code 0 it returns only the trouble.
 func With(code int, trouble error) error {
 	if code == 0 {
 		return trouble
@@ -46,12 +46,12 @@ type UsageError struct{ error }
 
 func (e UsageError) Unwrap() error { return e.error }
 
-// Usagef returns a usageError with a hint.
+// Usagef returns a UsageError with a hint.
 func Usagef(advice, format string, args ...any) error {
 	return UsageError{hint.Errorf(advice, format, args...)}
 }
 
-// AsUsage says of err that it stopped a verb before anything had started.
+// AsUsage returns err as a UsageError, or nil if it is nil.
 func AsUsage(err error) error {
 	if err == nil {
 		return nil
@@ -59,7 +59,7 @@ func AsUsage(err error) error {
 	return UsageError{err}
 }
 
-// CodeOf is the exit code of a verb that ended with err.
+// CodeOf returns the exit code of a verb that ended with err.
 func CodeOf(err error) int {
 	if err == nil {
 		return 0
@@ -76,7 +76,7 @@ func CodeOf(err error) int {
 	return Internal
 }
 
-// StoppedOr returns err, or that the user has stopped what was under way: nothing was measured then.
+// StoppedOr returns err, or a StoppedError if ctx has ended.
 func StoppedOr(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// Signals are the signals that end a run in order, or its command. Whoever owns the process takes them.
+// Signals are the signals that end a run in order, or its command. The owner of the process takes them.
 type Signals struct {
 	C       <-chan os.Signal
-	Release func() // gives the signals their usual effect back: from then on one may end the process at once
+	Release func() // restores the usual effect of the signals: from then on one may end the process at once
 }
 
-// StoppedBy says which signal ended a run.
+// StoppedBy returns the name of the signal that ended a run.
 func StoppedBy(sig os.Signal) string {
 	switch sig {
 	case syscall.SIGINT:

@@ -1,4 +1,4 @@
-// Package facts hands the facts of a run from the goroutines that find them to the one that owns the run.
+// Package facts passes the facts of a run from the goroutines that find them to the goroutine that owns the run.
 package facts
 
 import (

@@ -1,4 +1,4 @@
-// Package judging reads how a run is to be judged: gates, shares of observed time, and formats of the result.
+// Package judging reads how to judge a run: gates, shares of observed time, and formats of the result.
 package judging
 
 import (
@@ -13,10 +13,11 @@ import (
 	"lapse/internal/run/version"
 )
 
-// CheckResolution refuses a --resolution that was given and is none.
+// CheckResolution refuses a --resolution that was given and is not greater than 0.
 func CheckResolution(d time.Duration, given bool) error {
 	if d < 0 || given && d == 0 {
-		return exit.Usagef("as in --resolution 50ms; what is less than 3 intervals between requests counts as 3", "resolution %v: must be greater than 0", d)
+		return exit.Usagef("as in --resolution 50ms; what is less than 3 intervals between requests counts as 3",
+			"resolution %v: must be greater than 0", d)
 	}
 	return nil
 }
@@ -28,7 +29,8 @@ func ParseCoverage(text string) (float64, error) {
 	case problem != "":
 		return 0, exit.Usagef("as in --min-coverage 99%", "min-coverage: %s", problem)
 	case share == 0:
-		return 0, exit.Usagef("as in --min-coverage 90%", "min-coverage %s: a run that observed nothing proves nothing", text)
+		return 0, exit.Usagef("as in --min-coverage 90%",
+			"min-coverage %s: a run that observed nothing proves nothing", text)
 	}
 	return share, nil
 }
@@ -40,7 +42,8 @@ func ParseNodeCoverage(text string) (*float64, error) {
 	}
 	share, problem := verdict.ParseRatio(text)
 	if problem != "" {
-		return nil, exit.Usagef("as in --min-node-coverage 90%, or 0 to accept silent nodes", "min-node-coverage: %s", problem)
+		return nil, exit.Usagef("as in --min-node-coverage 90%, or 0 to accept silent nodes",
+			"min-node-coverage: %s", problem)
 	}
 	return &share, nil
 }
@@ -61,7 +64,7 @@ func ParseGates(exprs []string) ([]verdict.Gate, error) {
 	return gates, nil
 }
 
-// FormatNames lists formats for people.
+// FormatNames returns the names of formats, for people.
 func FormatNames(formats []report.Format) string {
 	names := make([]string, len(formats))
 	for i, f := range formats {
@@ -78,5 +81,5 @@ func CheckFormat(formats []report.Format, format string) error {
 	return nil
 }
 
-// Tool returns the name and version that a judged run has.
+// Tool returns the name and version of the judge.
 func Tool() model.Tool { return model.Tool{Name: "lapse", Version: version.Version} }

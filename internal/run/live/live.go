@@ -1,5 +1,5 @@
-// Package live judges a run while it goes on, and gives its facts and judgements to observers: the recording, the page,
-// the terminal.
+// Package live judges a run while it goes on, and gives its facts and judgements to observers: the recording, the
+// page, the terminal.
 package live
 
 import (
@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// Refresh is how often what people look at is renewed.
+	// Refresh is the time between two updates of the page and the terminal.
 	Refresh = 250 * time.Millisecond
-	// refreshLines is how often the run is judged where nobody looks at a page or a terminal: for lines in a log.
+	// refreshLines is the time between two judgements where nobody looks at a page or a terminal: for lines in a log.
 	refreshLines = time.Second
-	// judgeShare bounds the time that judging takes from the loop, which follows no endpoints meanwhile. The loop
+	// judgeShare bounds the time that judging takes from the loop, which follows no endpoints in that time. The loop
 	// waits at least judgeShare times the length of a judgement before the next.
 	judgeShare = 10
 )
@@ -29,14 +29,15 @@ type Run struct {
 	Tracker   *correlate.Tracker
 	Gates     []verdict.Gate
 	Observers []Observer
-	Shown     *model.Timeline // the last that they got; nil: none
-	Begun     <-chan struct{} // gets a value when somebody opens the page: the run is then shown at once; nil without a page
+	Shown     *model.Timeline // the last judgement that they got; nil: none
+	Begun     <-chan struct{} // gets a value when the page is opened: the run is shown at once then; nil: no page
 	handed    Detail          // what the observers wanted when they last got a judgement
 
 	RestUntil   time.Time // there is no judgement before this instant, unless somebody opens the page
 	seldomUntil time.Time // there is no judgement before this instant, while all observers want [Seldom]
 }
 
+// New returns a run without facts.
 func New(gates []verdict.Gate, observers ...Observer) *Run {
 	return &Run{Tracker: correlate.NewTracker(correlate.Options{}), Gates: gates, Observers: observers}
 }
@@ -47,7 +48,7 @@ func (l *Run) WokenBy(begun <-chan struct{}) *Run {
 	return l
 }
 
-// End gives the observers the judged run, or nil if there is none. It waits for the terminal: do first what must not
+// End gives the observers the judged run, or nil if there is none. It waits for the terminal: first do what must not
 // wait.
 func (l *Run) End(tl *model.Timeline) {
 	for _, o := range l.Observers {
@@ -55,6 +56,7 @@ func (l *Run) End(tl *model.Timeline) {
 	}
 }
 
+// Add gives a fact to the observers and judges it.
 func (l *Run) Add(f timeline.Fact) {
 	for _, o := range l.Observers {
 		o.Fact(f)
@@ -87,7 +89,7 @@ func (l *Run) judged(tl *model.Timeline) *model.Timeline {
 	return tl
 }
 
-// Show renews what people look at.
+// Show gives the observers a judgement, if one is due.
 func (l *Run) Show(now time.Duration) {
 	l.Tracker.SetEnd(now)
 	begun, wants := time.Now(), l.wants()
@@ -104,7 +106,7 @@ func (l *Run) Show(now time.Duration) {
 	l.seldomUntil = begun.Add(refreshLines - Refresh/2)
 }
 
-// wants is the most that any observer wants.
+// wants returns the most that any observer wants.
 func (l *Run) wants() (most Detail) {
 	for _, o := range l.Observers {
 		most = max(most, o.Wants())
@@ -112,8 +114,8 @@ func (l *Run) wants() (most Detail) {
 	return most
 }
 
-// hand gives the observers a judgement. It judges anew if there is no judgement yet, or an observer wants all of the
-// run.
+// hand gives the observers a judgement. It judges the run if there is no judgement yet, or an observer wants all of
+// it.
 func (l *Run) hand(j Judgement) {
 	j.All = l.wants() == All
 	switch {
@@ -128,15 +130,15 @@ func (l *Run) hand(j Judgement) {
 	}
 }
 
-// The Pod sends its facts every quarter of a second. If nothing comes in for the length `late`, the last judgement is
-// shown again, and after `silence` with a notice.
+// A Pod sends its facts every quarter of a second. If nothing comes in, the last judgement is shown again: from late
+// on, and from silence on with a notice.
 const (
 	late    = time.Second
 	silence = 3 * time.Second
 )
 
-// ShowAfter shows a run that is measured elsewhere, and from which nothing has come in for the length silent. From
-// [late] on it shows the last judgement again: a pause of the connection lowers no rate and makes nothing unobserved.
+// ShowAfter shows a run that is measured elsewhere. Nothing has come in for the time silent. From late on it shows the
+// last judgement again: a pause of the connection lowers no rate, and leaves nothing unobserved.
 func (l *Run) ShowAfter(silent, now time.Duration) {
 	if silent < late {
 		l.Show(now)

@@ -9,9 +9,9 @@ import (
 	"lapse/timeline"
 )
 
-// A MemoryLimit is an observer that raises the runtime's soft memory limit when what is alive comes near it: a
-// collector that has to keep to a limit takes the CPU that measuring needs. It does nothing where GOMEMLIMIT is not
-// set. See https://go.dev/doc/gc-guide#Memory_limit.
+// A MemoryLimit is an observer that raises the runtime's soft memory limit when the live heap comes near it: a
+// collector that must keep a limit takes the CPU that measuring needs. It does nothing without GOMEMLIMIT. See
+// https://go.dev/doc/gc-guide#Memory_limit.
 type MemoryLimit struct {
 	Most int64 // bytes that this process may use in all
 }
@@ -30,8 +30,8 @@ func (m MemoryLimit) Judged(Judgement) {
 
 func (MemoryLimit) Close(*model.Timeline) {}
 
-// softLimit returns what a limit becomes when so many bytes are alive: half as much again once they take seven eighths of
-// it, and at most most.
+// softLimit returns the next limit for a live heap of alive bytes: half as much again once the heap takes seven
+// eighths of it, at most most.
 func softLimit(limit, alive, most int64) int64 {
 	for limit < most && alive > limit/8*7 {
 		limit = min(limit/2*3, most)

@@ -10,16 +10,16 @@ import (
 
 // An Observer follows a run while it goes on: the recording, the terminal, the page, or a sink for metrics. The
 // goroutine that owns the run calls it, and must not wait: an Observer that encodes, writes or sends goes behind a
-// queue (see queued). A new one is a file, and a line where the run is assembled.
+// [Queued]. A new one is a file, and a line where the run is assembled.
 type Observer interface {
 	// Fact gets each fact, in order.
 	Fact(timeline.Fact)
 	// Wants is asked before each Judgement.
 	Wants() Detail
-	// Judged gets how the run stands, as often as the Observer that wants most wants it.
+	// Judged gets each judgement of the run. The Observer that wants most decides how often that is.
 	Judged(Judgement)
-	// Close gets the judged run when it is over, or nil if it did not come about. Nothing is called after it, and it
-	// may wait.
+	// Close gets the judged run when it is over, or nil if it did not begin. Nothing is called after it, and it may
+	// wait.
 	Close(*model.Timeline)
 }
 
@@ -35,14 +35,14 @@ const (
 // A Judgement is how a run stands.
 type Judgement struct {
 	Timeline *model.Timeline // shared: not to be changed
-	All      bool            // it is whole; else it has totals, and no buckets, windows or events
+	All      bool            // the whole run; else it has totals, and no buckets, windows or events
 	Now      time.Duration   // on the run's clock
-	Silent   time.Duration   // how long nothing has come from the Job, if that is long
+	Silent   time.Duration   // how long nothing has come from the Job; 0: not for long
 	Lost     int             // facts that this Observer did not get so far, because it was too slow
 }
 
-// Queued is an Observer that hands on what it gets from a goroutine of its own, so that whoever calls it never waits.
-// At most capacity facts wait: what comes beyond them is lost, and counted. Of judgements only the newest waits.
+// Queued is an Observer that hands on what it gets from its own goroutine, so that whoever calls it never waits. At
+// most capacity facts wait: further ones are lost, and counted. Only the newest judgement waits.
 type Queued struct {
 	Observer
 	capacity int
@@ -57,7 +57,7 @@ type Queued struct {
 	closed bool
 }
 
-// NewQueued returns a queue in front of o, for so many facts; 0 for an Observer that looks at none.
+// NewQueued returns a queue in front of o for capacity facts; 0 for an Observer of judgements only.
 func NewQueued(o Observer, capacity int) *Queued {
 	q := &Queued{Observer: o, capacity: capacity, wake: make(chan struct{}, 1)}
 	q.handing.Go(q.handOn)
@@ -74,7 +74,7 @@ func (q *Queued) Fact(f timeline.Fact) {
 	})
 }
 
-// Wants does not want all of a run while the last Judgement is still being handed on: it would be in vain.
+// Wants never returns [All] while the last Judgement is still being handed on: the next could not be.
 func (q *Queued) Wants() Detail {
 	q.mu.Lock()
 	busy := q.busy || q.judged != nil

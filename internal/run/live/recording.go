@@ -9,8 +9,8 @@ import (
 	"lapse/timeline"
 )
 
-// A Recording is the Observer that writes the run's file. It is in no queue: none of the facts may be lost. An error
-// is reported once, and the run goes on in memory: what was measured still makes a report.
+// A Recording is the Observer that writes the run's file. It is behind no queue, so that no fact is lost. An error is
+// logged once, and the run goes on in memory: the report is still whole.
 type Recording struct {
 	*record.Writer
 	Every   time.Duration // how often what was measured is put on disk
@@ -23,8 +23,8 @@ func (r *Recording) Fact(f timeline.Fact) { r.keep(r.Append(f)) }
 func (r *Recording) Wants() Detail        { return Seldom }
 func (r *Recording) Judged(Judgement)     {}
 
-// FlushDue puts what was measured on record when it is time to. A refresh may come a little early, and the block is
-// not to wait for the next one.
+// FlushDue writes a block to the file when it is due. A refresh may come a little early: the block does not wait for
+// the next one.
 func (r *Recording) FlushDue(now time.Duration) {
 	if now-r.flushed > r.Every-Refresh/2 {
 		r.flushed = now
@@ -32,7 +32,7 @@ func (r *Recording) FlushDue(now time.Duration) {
 	}
 }
 
-// Close does nothing to a recording that [recording.end] has ended.
+// Close ends the recording, if [Recording.End] has not.
 func (r *Recording) Close(*model.Timeline) { r.End() }
 
 // End writes what is left. Its length and checksum are final then.

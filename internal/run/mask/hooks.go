@@ -2,8 +2,8 @@ package mask
 
 import "lapse/timeline"
 
-// Hooks hides what looks like credentials in the commands of a template's hooks: they are recorded and reported.
-// Nobody else has the fact yet.
+// Hooks hides likely credentials in the commands of a template's hooks. It changes the fact: nobody else may have it
+// yet.
 func Hooks(f timeline.Fact) timeline.Fact {
 	e, ok := f.(timeline.Event)
 	if !ok || e.Snapshot == nil || e.Snapshot.Template == nil {

@@ -1,4 +1,4 @@
-// Package mask hides what looks like a credential in commands, output and URLs: they are recorded and reported.
+// Package mask hides likely credentials in commands, output and URLs, which are recorded and reported.
 package mask
 
 import (
@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Hidden stands for what must not be read.
+// Hidden stands in place of a credential.
 const Hidden = "***"
 
-// Command hides in a command's words what looks like credentials: they are recorded and reported. It cannot know
-// every program's flags.
+// Command returns a command's words without likely credentials. It cannot know every program's flags.
 func Command(words []string) []string {
 	shown := make([]string, len(words))
 	for i, word := range words {
@@ -55,7 +54,7 @@ var (
 	ids  = regexp.MustCompile(`^\d+:\d+$`) // docker run -u 1000:1000
 )
 
-// passwordOf reports whether a short flag is a password after these words.
+// passwordOf reports whether the value of a short flag is a password after these words.
 func passwordOf(line, flag string) bool {
 	before := passwordFlag[flag]
 	return before != nil && before.MatchString(line)
@@ -82,6 +81,7 @@ func maskFlag(line, flag, value string) (shown string, known bool) {
 	return "", false
 }
 
+// Header returns the name of a header without its value.
 func Header(header string) string {
 	name, _, found := strings.Cut(header, ":")
 	if !found {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Text hides what looks like credentials in a script or in output of any number of lines.
+// Text returns a script, or output of any number of lines, without likely credentials.
 func Text(text string) string {
 	var m Lines
 	var shown strings.Builder
@@ -15,8 +15,8 @@ func Text(text string) string {
 	return shown.String()
 }
 
-// A Lines hides what looks like credentials in lines of text: values of flags and of names, however they are quoted
-// and separated, and tokens of known forms. It remembers what continues on the next line.
+// Lines hides likely credentials in lines of text: values of flags and of names, however they are quoted and
+// separated, and tokens of known forms. It remembers what continues on the next line.
 type Lines struct {
 	pem   bool   // between BEGIN and END
 	quote string // that ends a credential
@@ -37,7 +37,7 @@ type block struct {
 // maxIndent is how far a name may be indented.
 const maxIndent = 200
 
-// maxContinued is for how many lines a credential may continue. What continues for longer was misread.
+// maxContinued is how many lines a credential may continue for. A longer one was misread.
 const maxContinued = 100
 
 var (
@@ -46,13 +46,13 @@ var (
 	pemInLine = regexp.MustCompile(`(-----BEGIN [A-Z0-9 ]+-----).+?(-----END [A-Z0-9 ]+-----)`)
 )
 
-// Mask returns a line without what looks like credentials. Its end stays.
+// Mask returns a line without likely credentials. Its line end stays.
 func (m *Lines) Mask(line string) string {
 	text := strings.TrimRight(line, "\r\n")
 	return m.begun(text) + line[len(text):]
 }
 
-// begun hides what belongs to a credential that began on a line before, and then the line's own.
+// begun hides the rest of a credential that began on an earlier line, and then the line's own credentials.
 func (m *Lines) begun(text string) string {
 	if m.lines++; m.lines > maxContinued {
 		*m = Lines{}
@@ -88,7 +88,7 @@ func (m *Lines) begun(text string) string {
 	return m.own(text)
 }
 
-// leading is how far a line is indented; the signs of a list and of a diff belong to that.
+// leading returns how far a line is indented. The signs of a list and of a diff count as indentation.
 func leading(text string) int { return len(text) - len(strings.TrimLeft(text, " \t+-")) }
 
 // own hides the credentials of one line.
@@ -107,8 +107,9 @@ func (m *Lines) own(text string) string {
 }
 
 var (
-	mayHoldFlag    = regexp.MustCompile(`[\s"'(;` + "`" + `]-`)
-	separateValue  = regexp.MustCompile(`(?:^|[\s"'(;` + "`" + `])(--?[A-Za-z][\w.-]*)(?:[ \t]+|=)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'&;|)-][^\s"'&;|)]*)`)
+	mayHoldFlag   = regexp.MustCompile(`[\s"'(;` + "`" + `]-`)
+	separateValue = regexp.MustCompile(`(?:^|[\s"'(;` + "`" + `])(--?[A-Za-z][\w.-]*)(?:[ \t]+|=)` +
+		`("(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'&;|)-][^\s"'&;|)]*)`)
 	attachedValues = []*regexp.Regexp{
 		regexp.MustCompile(`(?:^|[\s"'(;])(-H)["']?([A-Za-z][\w-]*\s*:[^"'\n]*)`),
 		regexp.MustCompile(`(?:^|[\s"'(;])(-[uU])["']?([^\s"':=-][^\s"':]*:[^\s"']+)`),
@@ -116,7 +117,7 @@ var (
 	}
 )
 
-// maskFlags hides the values of flags. before is what stands before the text.
+// maskFlags hides the values of flags. before is the text before this one.
 func maskFlags(before, text string) string {
 	if !strings.HasPrefix(text, "-") && !mayHoldFlag.MatchString(text) {
 		return text
@@ -222,13 +223,13 @@ type keyedName struct {
 	first     bool // nothing is before the name
 }
 
-// rest is what begins with the value.
+// rest returns the text from the value on.
 func (n keyedName) rest() string { return n.text[n.value:] }
 
-// is compares the name without regard to case.
+// is reports whether the name is this one, in any case.
 func (n keyedName) is(name string) bool { return strings.EqualFold(n.name, name) }
 
-// full is the name, with the word before it where it says nothing alone: "API key: x".
+// full returns the name, with the word before it if it says nothing alone: "API key: x".
 func (n keyedName) full() string {
 	if n.at == 0 || n.text[n.at-1] != ' ' || !(n.is("key") || n.is("phrase") || n.is("string") || n.is("code")) {
 		return n.name
@@ -240,7 +241,7 @@ func (n keyedName) full() string {
 	return n.name
 }
 
-// value returns where the credential is that belongs to a name, if it is one's. It remembers what the next lines are.
+// value returns where the name's credential is, if it has one. It remembers how that continues on the next lines.
 func (m *Lines) value(n keyedName) (from, to int) {
 	name := n.full()
 	switch {
@@ -299,7 +300,8 @@ func base64Of(text string) bool {
 	return len(text) >= 8 && len(text)%4 == 0 && base64Value.MatchString(text)
 }
 
-// saysElse reports whether what follows the name is no value: a port, a version, an object or a sentence.
+// saysElse reports whether the name is not followed by a credential, but by a port, a version, an object or a
+// sentence.
 func (n keyedName) saysElse(name string) bool {
 	rest := n.rest()
 	before := byte(' ')
@@ -319,7 +321,8 @@ func (n keyedName) saysElse(name string) bool {
 	case n.is("pass") && n.name != "pass": // --- PASS: TestX
 		return true
 	case !n.blank && !n.quoted:
-		return before == '/' || before == '@' || !endsAsSecret(name) || port.MatchString(rest) && len(wordsOf(name)) == 1 && !n.is("password")
+		hostPort := port.MatchString(rest) && len(wordsOf(name)) == 1 && !n.is("password")
+		return before == '/' || before == '@' || !endsAsSecret(name) || hostPort
 	case n.quoted: // volume "token" : secret "x" not found
 		return more != "" && !strings.ContainsAny(word, `"',}]`) && !strings.HasPrefix(rest, "{")
 	}
@@ -328,7 +331,7 @@ func (n keyedName) saysElse(name string) bool {
 	return several || prose[strings.ToLower(strings.Trim(word, ".,;:!"))] && (more != "" || !n.first)
 }
 
-// element is where the text of an XML element is.
+// element returns where the text of an XML element is.
 func (n keyedName) element() (from, to int) {
 	end := strings.Index(n.rest(), "</")
 	if n.at == 0 || n.text[n.at-1] != '<' || end < 0 || !isSecretName(n.name) {
@@ -337,7 +340,7 @@ func (n keyedName) element() (from, to int) {
 	return n.value, n.value + end
 }
 
-// extent returns where a value begins and ends. One that does not end on this line continues on the next.
+// extent returns where a value begins and ends. A value without an end on this line continues on the next.
 func (m *Lines) extent(n keyedName) (from, to int) {
 	rest := n.rest()
 	if n.first && scalar.MatchString(rest) {
@@ -345,7 +348,8 @@ func (m *Lines) extent(n keyedName) (from, to int) {
 		return 0, 0
 	}
 	typed := len(typePrefix.FindString(rest)) // u'x' in Python, $'x' in a shell, !!str x in YAML
-	if quoteAt := strings.IndexAny(rest, "\"'"); quoteAt > 0 && quoteAt <= 2 && strings.Trim(rest[:quoteAt], "ubrfUBRF$") == "" {
+	quoteAt := strings.IndexAny(rest, "\"'")
+	if (quoteAt == 1 || quoteAt == 2) && strings.Trim(rest[:quoteAt], "ubrfUBRF$") == "" {
 		typed = quoteAt
 	}
 	if quote := openingQuote(rest[typed:]); quote != "" {
@@ -369,7 +373,7 @@ func (m *Lines) extent(n keyedName) (from, to int) {
 	return n.value, n.value + skip + bareWord(rest[skip:end])
 }
 
-// bareWord is the length of a value without quotes around it.
+// bareWord returns the length of a value without quotes around it.
 func bareWord(text string) int {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -388,7 +392,7 @@ func bareWord(text string) int {
 	return len(text)
 }
 
-// openingQuote is the quote with which a value begins, with its backslashes.
+// openingQuote returns the quote at the beginning of a value, with its backslashes.
 func openingQuote(text string) string {
 	slashes := len(text) - len(strings.TrimLeft(text, `\`))
 	for _, quote := range []string{`"`, "'", "`", "&quot;"} {
@@ -399,7 +403,8 @@ func openingQuote(text string) string {
 	return ""
 }
 
-// closing is where a quoted value ends. A quote behind a backslash is a part of it, unless the opening one has one too.
+// closing returns where a quoted value ends. A quote after a backslash is a part of it, unless the opening quote has a
+// backslash too.
 func closing(text, quote string) int {
 	for at := 0; ; {
 		i := strings.Index(text[at:], quote)
@@ -415,7 +420,7 @@ func closing(text, quote string) int {
 	}
 }
 
-// openQuote is the quote that is open at the end of a text, or 0.
+// openQuote returns the quote that is open at the end of a text, or 0.
 func openQuote(text string) (open byte) {
 	for i := range len(text) {
 		switch c := text[i]; {

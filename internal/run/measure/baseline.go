@@ -12,23 +12,23 @@ import (
 	"lapse/timeline"
 )
 
-// For how long a run waits for a target of which nothing is known yet: so many lengths of the baseline, and longer
-// while the prober itself did not run.
 const (
-	mostBaselines  = 4
+	// mostBaselines is how many baselines a run waits for a target of which nothing is known yet.
+	mostBaselines = 4
+	// longestStarved is the longest wait while the prober itself does not run.
 	longestStarved = 10 * time.Second
 )
 
-// A Problem is why a run must not go on after its baseline.
+// A Problem is the reason why a run must not go on after its baseline.
 type Problem struct {
 	Text    string
-	Unknown bool // no request is over: the prober was stopped, or the target is slow
-	Starved bool // it was the prober
+	Unknown bool // no request has ended: the prober was stopped, or the target is slow
+	Starved bool // the prober was stopped
 }
 
-// JudgeBaseline returns nil if the run may go on. A target is well that answered at least half of the requests that
-// are over, and one of them at least: where answers are awaited for longer than the baseline lasts, none has failed
-// yet. Without a baseline nobody wants to know.
+// JudgeBaseline returns nil if the run may go on. A target is well if it answered at least half of the requests that
+// have ended, and at least one: with a timeout longer than the baseline, none has failed yet. Without a baseline every
+// target is well.
 func (l *Loop) JudgeBaseline() *Problem {
 	l.Absorb()
 	now := l.Clock.Now()
@@ -52,21 +52,22 @@ func (l *Loop) JudgeBaseline() *Problem {
 			if text := l.errors[errorKey{t.Name, class}]; text != "" {
 				why += ": " + text
 			}
-			advice := cmp.Or(baselineHints[class], "is the address right, and is it up?")
+			advice := cmp.Or(baselineHints[class], anyHint)
 			if AnswersElsewhere(tl, t) {
-				advice = fmt.Sprintf("other nodes get answers: does a NetworkPolicy, or the network of %s, keep its prober from them? --from can leave %[1]s out", t.Node)
+				advice = fmt.Sprintf(elsewhereFromNodes, t.Node)
 				if t.Node == "" {
-					advice = fmt.Sprintf("others get answers: does %s lead to this Service from outside of the cluster, and may this machine ask there? --from can leave outside out", t.URL)
+					advice = fmt.Sprintf(elsewhereFromOutside, t.URL)
 				}
 			}
-			return &Problem{Text: fmt.Sprintf("baseline failed: %d of %d requests to %s failed (%s): %s", t.Failed, t.Sent, t.Name, why, advice)}
+			const failed = "baseline failed: %d of %d requests to %s failed (%s): %s"
+			return &Problem{Text: fmt.Sprintf(failed, t.Failed, t.Sent, t.Name, why, advice)}
 		case t.OK > 0:
 		case t.NotSent > 0 || starved:
-			unknown = cmp.Or(unknown, &Problem{Unknown: true, Starved: true, Text: fmt.Sprintf("baseline inconclusive for %s: within %s the prober was starved: %s. "+
-				"Give it CPU, or a longer --baseline", t.Name, within, starvation(stopped, t.NotSent))})
+			text := fmt.Sprintf(inconclusive, t.Name, within, starvation(stopped, t.NotSent))
+			unknown = cmp.Or(unknown, &Problem{Unknown: true, Starved: true, Text: text})
 		default:
-			unknown = cmp.Or(unknown, &Problem{Unknown: true, Text: fmt.Sprintf("baseline failed: %s gave no good answer within %s: is the address right, and is it up? "+
-				"If it is slow, or hardly asked at %s, give it a longer --baseline", t.Name, within, l.AskedAt)})
+			text := fmt.Sprintf(unanswered, t.Name, within, l.AskedAt)
+			unknown = cmp.Or(unknown, &Problem{Unknown: true, Text: text})
 		}
 	}
 	return unknown
@@ -81,9 +82,23 @@ func (l *Loop) waitsLonger(p *Problem) bool {
 // AnswersElsewhere reports whether what one node's prober asks answers that of another node.
 func AnswersElsewhere(tl *model.Timeline, t model.Target) bool {
 	return slices.ContainsFunc(tl.Targets, func(other model.Target) bool {
-		return other.Node != "" && other.Node != t.Node && other.Kind == t.Kind && other.Service == t.Service && other.OK > other.Failed
+		elsewhere := other.Node != "" && other.Node != t.Node
+		return elsewhere && other.Kind == t.Kind && other.Service == t.Service && other.OK > other.Failed
 	})
 }
+
+// Texts about targets that are not well after the baseline.
+const (
+	elsewhereFromNodes = "other nodes get answers: does a NetworkPolicy, or the network of %s, " +
+		"keep its prober from them? --from can leave %[1]s out"
+	elsewhereFromOutside = "others get answers: does %s lead to this Service from outside of the cluster, " +
+		"and may this machine ask there? --from can leave outside out"
+	inconclusive = "baseline inconclusive for %s: within %s the prober was starved: %s. " +
+		"Give it CPU, or a longer --baseline"
+	unopened   = "baseline failed: none of the %d connections of %s has been opened: give it a longer --baseline"
+	unanswered = "baseline failed: %s gave no good answer within %s: is the address right, and is it up? " +
+		"If it is slow, or hardly asked at %s, give it a longer --baseline"
+)
 
 // controlSilent reports whether not even the prober's own control target answered, although several requests to it
 // were due.
@@ -93,7 +108,7 @@ func controlSilent(tl *model.Timeline, now time.Duration) bool {
 	})
 }
 
-// starvation says what is known of a prober that hardly ran.
+// starvation says how it shows that the prober hardly ran.
 func starvation(stopped time.Duration, notSent int) string {
 	var signs []string
 	if stopped > 0 {
@@ -108,7 +123,7 @@ func starvation(stopped time.Duration, notSent int) string {
 	return strings.Join(signs, ", ")
 }
 
-// stoppedFor is for how long the prober was stopped so far.
+// stoppedFor returns how long the prober was stopped so far.
 func stoppedFor(tl *model.Timeline) (length time.Duration) {
 	for _, e := range tl.Events {
 		if e.Kind == timeline.ProberStall {
@@ -118,7 +133,7 @@ func stoppedFor(tl *model.Timeline) (length time.Duration) {
 	return length
 }
 
-// baselineHints say what to check first where requests fail so from the beginning.
+// baselineHints say what to check first if requests fail in these ways from the beginning.
 var baselineHints = map[string]string{
 	timeline.DNS.String():     "is the name right?",
 	timeline.TLS.String():     "--ca-file says whom to trust, --host which name to ask for",
@@ -127,9 +142,11 @@ var baselineHints = map[string]string{
 	timeline.Body.String():    "--expect-status and --expect-body say what a good answer is",
 }
 
+const anyHint = "is the address right, and is it up?"
+
 const statusHint = "check the path, --header, --host and --method; if that is a good answer, --expect-status says so"
 
-// Commonest is the class of most failures; of several as common, always the same. What was our own fault is none.
+// Commonest returns the class of most failures. Failures of this process do not count.
 func Commonest(classes map[string]int) string {
 	name, most := "", 0
 	for class := range timeline.NumClasses {
@@ -140,7 +157,7 @@ func Commonest(classes map[string]int) string {
 	return name
 }
 
-// judgeHeld returns why a run must not go on whose connections do not even stand at the beginning.
+// judgeHeld returns why the run must not go on if no connection of a held target is open.
 func (l *Loop) judgeHeld(tl *model.Timeline) *Problem {
 	for _, h := range tl.Held {
 		if h.Stood > 0 {
@@ -148,13 +165,15 @@ func (l *Loop) judgeHeld(tl *model.Timeline) *Problem {
 		}
 		class := Commonest(h.Failed)
 		if class == "" {
-			return &Problem{Unknown: true, Text: fmt.Sprintf("baseline failed: none of the %d connections of %s has been opened: give it a longer --baseline", h.Connections, h.Target)}
+			return &Problem{Unknown: true, Text: fmt.Sprintf(unopened, h.Connections, h.Target)}
 		}
 		why := class
 		if text := l.errors[errorKey{h.Target, class}]; text != "" {
 			why += ": " + text
 		}
-		return &Problem{Text: fmt.Sprintf("baseline failed: none of the %d connections of %s stands (%s): %s", h.Connections, h.Target, why, cmp.Or(baselineHints[class], "is the address right, and is it up?"))}
+		const failed = "baseline failed: none of the %d connections of %s stands (%s): %s"
+		advice := cmp.Or(baselineHints[class], anyHint)
+		return &Problem{Text: fmt.Sprintf(failed, h.Connections, h.Target, why, advice)}
 	}
 	return nil
 }

@@ -39,12 +39,12 @@ type NotWellError struct{ Why string }
 
 func (e *NotWellError) Error() string { return e.Why }
 
-// Measure sends requests while during runs, and returns the judged run. It writes nothing but the recording, installs no
-// signal handler, reads no environment and prints nothing. When ctx ends, the context of during does, and Measure
+// Measure sends requests while during runs, and returns the judged run. It writes nothing but the recording, installs
+// no signal handler, reads no environment and prints nothing. When ctx ends, the context of during does, and Measure
 // returns after during.
 //
-// The run is judged also if there is an error: that of during, of ctx, or of the recording. There is none if during was
-// not called, because a target cannot be measured or is not well ([NotWellError]).
+// The run is judged also if there is an error: that of during, of ctx, or of the recording. There is none if during
+// was not called, because a target cannot be measured or is not well ([NotWellError]).
 func Measure(ctx context.Context, c Config, during func(context.Context) error) (*model.Timeline, error) {
 	c.Timeout, c.Pacing = cmp.Or(c.Timeout, loadgen.DefaultTimeout), cmp.Or(c.Pacing, loadgen.Economical)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
@@ -78,7 +78,12 @@ func (c Config) loop() *Loop {
 		rate = min(rate, p.Rate)
 	}
 	l := NewLoop(Settings{
-		Baseline: c.Baseline, Settle: c.Settle, Timeout: c.Timeout, Pacing: c.Pacing, ControlRate: rate, AskedAt: "this rate",
+		Baseline:    c.Baseline,
+		Settle:      c.Settle,
+		Timeout:     c.Timeout,
+		Pacing:      c.Pacing,
+		ControlRate: rate,
+		AskedAt:     "this rate",
 	}, c.Logger)
 	l.Clock = timeline.StartClock()
 	l.Live = live.New(c.Gates)
@@ -97,7 +102,8 @@ func (c Config) loop() *Loop {
 // start describes the run, and starts its targets.
 func (c Config) start(l *Loop) error {
 	t0 := l.Clock.T0()
-	l.Describe(c.meta(t0), timeline.Source{ID: 1, Name: "here", Role: timeline.Workstation, Version: c.Meta.Tool, T0: t0})
+	here := timeline.Source{ID: 1, Name: "here", Role: timeline.Workstation, Version: c.Meta.Tool, T0: t0}
+	l.Describe(c.meta(t0), here)
 	for _, p := range c.Probes {
 		if p.Kind == timeline.Reused {
 			p.Target.Connections = cmp.Or(p.Connections, loadgen.DefaultConnections)
@@ -122,7 +128,7 @@ func (c Config) meta(t0 time.Time) timeline.Meta {
 	return meta
 }
 
-// A function is the work of a run that lasts as long as it.
+// A function is the work of a run that lasts as long as a Go function.
 type function struct {
 	do     func(context.Context) error
 	ctx    context.Context

@@ -1,6 +1,5 @@
 // Package measure is one run on this machine: it sends requests through the phases of a run, and judges what it
-// measures. It knows no cluster, no terminal and no command line. Whoever starts the run says what else takes part:
-// see [Part].
+// measures. It knows no cluster, no terminal and no command line. What else takes part is a [Part].
 package measure
 
 import (
@@ -36,11 +35,11 @@ type Settings struct {
 	ControlRate float64 // requests per second to the control target
 
 	AskedAt    string        // the rate, as a message about the baseline says it
-	FirstAsked time.Duration // the baseline lasts at least so long while no answer is known
+	FirstAsked time.Duration // the shortest baseline while no answer is known
 }
 
-// A Loop is one run on this machine. One goroutine, in measure, owns its facts. Sources and watchers put facts into the
-// queue. A change of the phase comes as a phaseRequest, and all else as a call.
+// A Loop is one run on this machine. One goroutine, in [Loop.Measure], owns its facts. Sources and watchers put facts
+// into the queue. A change of the phase comes as a [PhaseRequest], all else as a call.
 type Loop struct {
 	Settings
 	Clock  timeline.Clock
@@ -58,9 +57,12 @@ type Loop struct {
 	requests chan PhaseRequest
 	Calls    chan func() // of other goroutines, for the one that owns the facts
 
-	Entered func(phase timeline.Phase, detail string) // called at each phase; may be nil
-	Overdue func(now time.Duration) string            // why the run stops waiting for the workstation's command, or ""; nil: it waits
-	Removal func() string                             // why Kubernetes ended this process, or ""; nil: unknown
+	// Entered is called at each phase; nil: nothing is.
+	Entered func(phase timeline.Phase, detail string)
+	// Overdue returns why the run stops waiting for the workstation's command, or ""; nil: it waits.
+	Overdue func(now time.Duration) string
+	// Removal returns why Kubernetes ended this process, or ""; nil: unknown.
+	Removal func() string
 
 	Phase      timeline.Phase
 	nextEvent  uint32
@@ -87,16 +89,16 @@ func NewLoop(s Settings, log *slog.Logger) Loop {
 	}
 }
 
-// A Work is what happens while a run measures: a wrapped command, a function, or changes of the run's own Service.
+// A Work happens while a run measures: a wrapped command, a function, or changes of the run's own Service.
 type Work interface {
 	Start(done func(exitCode int)) error // begins, and calls done at the end
 	Signal(syscall.Signal)               // asks for an early end
 	Stop(done <-chan int)                // ends it, and waits a few seconds for the end
 }
 
-// A Part measures or watches beside the run's own targets. Each field may be nil.
+// A Part measures or watches in addition to the run's own targets. Each field may be nil.
 type Part struct {
-	Probe   func(ctx context.Context) // until ctx ends, and then until all that it measured is handed over
+	Probe   func(ctx context.Context) // until ctx ends, and then until it has handed over all that it measured
 	Abandon func()                    // makes Probe hand over nothing more
 	Watch   func(ctx context.Context) // until ctx ends, after the last response
 	Event   func(e timeline.Event)    // gets each event of the queue while requests are sent
@@ -229,7 +231,7 @@ func (l *Loop) Request(r PhaseRequest) {
 	}
 }
 
-// Phases runs the phases. It returns the reason of an unplanned end, or "".
+// Phases goes through the phases, and returns the reason of an unplanned end, or "".
 func (l *Loop) Phases(ctx context.Context, signals <-chan os.Signal) (reason string) {
 	l.timer = time.NewTimer(l.Baseline)
 	if l.Waits != nil {
@@ -336,9 +338,9 @@ func (l *Loop) commandOverdue() string {
 	return l.Overdue(l.Clock.Now())
 }
 
-// AwaitLast takes in the last responses. It waits for probing, which ends within the timeout of a request. A request to
-// end the run, or a signal, calls abandon and ends the wait early. awaitLast returns the reason for the end of the run:
-// reason, or if that is "" the early end.
+// AwaitLast takes in the last responses. It waits for probing, which ends within the timeout of a request. A request
+// to end the run, or a signal, calls abandon and ends the wait early. AwaitLast returns the reason for the end of the
+// run: reason, or why it ended early if reason is "".
 func (l *Loop) AwaitLast(probing *sync.WaitGroup, abandon func(), signals <-chan os.Signal, reason string) string {
 	l.stopped = true
 	over := make(chan struct{})
@@ -391,6 +393,7 @@ func (l *Loop) stopWork() {
 	}
 }
 
+// Enter changes the phase.
 func (l *Loop) Enter(phase timeline.Phase, detail string) {
 	from := l.Phase
 	if from == timeline.PhaseStarting {

@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// routesWithin is how long this node's routes to a new Service are awaited. It is shorter than a call to a prober
-	// may take.
+	// routesWithin is how long to wait for this node's routes to a new Service. A call to a prober may take longer.
 	routesWithin = 5 * time.Second
-	// dialWithin is how long one connection to it may take.
+	// dialWithin is the time for one connection.
 	dialWithin = 200 * time.Millisecond
 )
 
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
 // awaitRoutes waits until each target's Service accepts a connection from here. The Service of `lapse routes` is some
-// seconds old, and nodes learn of it as late as of any change. After routesWithin it returns all the same: that there
-// is no route is then measured.
-func awaitRoutes(ctx context.Context, targets []agent.Assigned, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+// seconds old, and nodes learn of it as late as of any change. It waits for routesWithin at most: a route that is
+// still missing is then measured.
+func awaitRoutes(ctx context.Context, targets []agent.Assigned, dial dialer) {
 	ctx, cancel := context.WithTimeout(ctx, routesWithin)
 	defer cancel()
 	for _, t := range targets {

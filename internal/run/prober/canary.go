@@ -10,17 +10,19 @@ import (
 	"time"
 )
 
-// ServeCanary answers every request with the name of this Pod, until the time serveOn after the end of ctx.
+// ServeCanary is the server of the Pods of `lapse routes`. It answers every request with the name of this Pod, until
+// serveOn after the end of ctx.
 func ServeCanary(ctx context.Context, address string, serveOn time.Duration) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("the Pod's name: %w", err)
 	}
-	server := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	answer := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Pod", host)
 		w.Header().Set("Content-Length", strconv.Itoa(len(canaryBody)))
 		_, _ = io.WriteString(w, canaryBody) // fails only if the client has closed the connection
-	})}
+	}
+	server := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(answer)}
 	failed := make(chan error, 1)
 	go func() { failed <- server.ListenAndServe() }()
 	select {

@@ -17,18 +17,20 @@ import (
 	"lapse/timeline"
 )
 
-// This file is about the prober on the workstation, outside of the cluster: `--from outside`. It joins the run in the
-// Job, which cannot reach it, hands over what it measures, and compares its clock with the run's all along.
+// This file is the prober on the workstation, outside of the cluster: `--from outside`. The Job cannot reach it: it
+// joins the run, hands over what it measures, and keeps comparing its clock with the run's.
 
 // An Outside measures on the workstation for the run in the Job.
 type Outside struct {
 	*source.Source
 	client *agent.Client
-	handed int // how often something was handed over
+	handed int // how many times facts were handed over
 }
 
-// JoinOutside makes this machine a prober of the run behind client. clock is this machine's.
-func JoinOutside(ctx context.Context, client *agent.Client, clock timeline.Clock, o *spec.Options, log *slog.Logger) (*Outside, error) {
+// JoinOutside makes this machine a prober of the run that o describes and client reaches. clock is this machine's.
+func JoinOutside(
+	ctx context.Context, client *agent.Client, clock timeline.Clock, o *spec.Options, log *slog.Logger,
+) (*Outside, error) {
 	first, err := source.Sync(clock, func() (timeline.ClockOffset, error) { return client.SyncClock(ctx, clock) })
 	if err != nil {
 		return nil, fmt.Errorf("compare clocks with the Pod: %w", err)
@@ -57,7 +59,7 @@ func JoinOutside(ctx context.Context, client *agent.Client, clock timeline.Clock
 	return p, p.StartAll(probes)
 }
 
-// public is a target without what looks like credentials in its URL: it travels to the Pod to be recorded.
+// public returns a target without likely credentials in its URL: the Pod records it.
 func public(t timeline.Target) timeline.Target {
 	t.URL = mask.Text(t.URL)
 	return t
@@ -85,7 +87,7 @@ func (p *Outside) Run(ctx context.Context) {
 	comparing.Wait()
 }
 
-// handover returns what was measured since the last time as the Pod takes it.
+// handover returns what was measured since the last time, as the Pod takes it.
 func (p *Outside) handover(measured []timeline.Fact, last bool) agent.Handed {
 	h := agent.Handed{Source: p.ID, Number: p.handed, Last: last}
 	p.handed++

@@ -1,5 +1,5 @@
-// Package prober measures what the coordinator of a run assigns: in a Pod on each node of --from, and on the workstation
-// for --from outside.
+// Package prober measures what the coordinator of a run assigns: in a Pod on each node of --from, and on the
+// workstation for --from outside.
 package prober
 
 import (
@@ -31,8 +31,8 @@ import (
 	"lapse/timeline"
 )
 
-// A Prober is the process in the Pod of a node that is measured from. It measures what the run's coordinator assigns,
-// and hands over its recording. It watches nothing and judges nothing.
+// A Prober is the process in a Pod on a node of --from. It measures what the run's coordinator assigns, and hands over
+// its recording. It watches nothing and judges nothing.
 type Prober struct {
 	run     string // its name
 	process string
@@ -47,17 +47,19 @@ type Prober struct {
 	ended    bool              // all is recorded
 }
 
-// lastChance is how long a prober that got SIGTERM waits for its recording to be fetched: a drain may wait for its Pod.
+// lastChance is how long a prober that got SIGTERM waits for its recording to be fetched: a drain may wait for its
+// Pod.
 const lastChance = 20 * time.Second
 
-// maxConns is how many connections a prober's API holds open. The coordinator needs a handful.
+// maxConns is how many connections a prober's API holds open. The coordinator needs a few.
 const maxConns = 64
 
 // Run measures for a coordinator, until a signal ends it.
 func Run(ctx context.Context, env spec.Env, signals <-chan os.Signal, stderr io.Writer) error {
 	listen := env[deploy.EnvProbe]
 	if listen == "" {
-		return exit.Usagef("`lapse run svc/NAME --from all` starts probers", "%s is not set: this verb is for the Pods of a run's DaemonSet", deploy.EnvProbe)
+		return exit.Usagef("`lapse run svc/NAME --from all` starts probers",
+			"%s is not set: this verb is for the Pods of a run's DaemonSet", deploy.EnvProbe)
 	}
 	keys, err := env.ProberKeys().Server()
 	if err != nil {
@@ -67,7 +69,7 @@ func Run(ctx context.Context, env spec.Env, signals <-chan os.Signal, stderr io.
 	if err != nil {
 		return err
 	}
-	defer func() { _ = p.rec.Close() }() // a second Close, except where nothing was measured
+	defer func() { _ = p.rec.Close() }() // a second Close, unless nothing was measured
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {
 		return fmt.Errorf("serve the prober's API: %w", err)
@@ -105,11 +107,14 @@ func New(run, dir string, log *slog.Logger) (*Prober, error) {
 	return p, err
 }
 
-// Status says how far the prober has come. It has ended only once its recording is complete.
+// Status returns how far the prober has come. It has ended only once its recording is complete.
 func (p *Prober) Status() agent.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := agent.Status{ID: p.run, Version: version.Version, Process: p.process, T0: p.clock.T0(), Now: p.clock.Now(), Size: p.rec.Size(), Phase: timeline.PhaseStarting}
+	s := agent.Status{
+		ID: p.run, Version: version.Version, Process: p.process, Phase: timeline.PhaseStarting,
+		T0: p.clock.T0(), Now: p.clock.Now(), Size: p.rec.Size(),
+	}
 	switch {
 	case p.ended:
 		s.Phase, s.SHA256 = timeline.PhaseEnded, p.rec.Sum()
@@ -119,7 +124,7 @@ func (p *Prober) Status() agent.Status {
 	return s
 }
 
-// Now is the instant on the prober's clock.
+// Now returns the instant on the prober's clock.
 func (p *Prober) Now() time.Duration { return p.clock.Now() }
 
 // Facts reads the recording from offset on.
@@ -153,9 +158,10 @@ func (p *Prober) Assign(a agent.Assignment) error {
 	return nil
 }
 
-// measure starts the assigned targets. All that goes wrong later is in the facts.
+// measure starts the assigned targets. Later errors are in the facts.
 func (p *Prober) measure(ctx context.Context, o *spec.Options, a agent.Assignment) error {
-	measuring := source.New(source.Config{ID: a.Source, Clock: p.clock, Pacing: loadgen.Pacing(o.Pacing), Logger: p.log})
+	config := source.Config{ID: a.Source, Clock: p.clock, Pacing: loadgen.Pacing(o.Pacing), Logger: p.log}
+	measuring := source.New(config)
 	if err := measuring.StartAll(o.AssignedProbes(a.Targets)); err != nil {
 		return err
 	}
@@ -195,8 +201,7 @@ func (p *Prober) End(string) error {
 	return nil
 }
 
-// leave ends the measuring of a Pod that got SIGTERM, and waits for the coordinator to have it all, no longer than a
-// drain may wait for it.
+// leave stops measuring after SIGTERM, and waits until the coordinator has the whole recording, or for lastChance.
 func (p *Prober) leave(signals <-chan os.Signal) {
 	if p.End("") != nil {
 		return

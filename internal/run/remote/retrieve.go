@@ -21,11 +21,13 @@ import (
 	"lapse/internal/run/saved"
 )
 
-// A Fetcher brings a run's result home as [deploy.Retrieve] does.
+// A Fetcher fetches a run's result as [deploy.Retrieve] does.
 type Fetcher func(ctx context.Context, run *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error)
 
-// Retrieve fetches a run's result into dir, and prints it. What it fetched it keeps, also if the rest does not come.
-func Retrieve(ctx context.Context, run *deploy.Run, fetch Fetcher, dir string, as saved.Output, stdout, stderr io.Writer) error {
+// Retrieve fetches a run's result into dir, and prints it. It keeps what it fetched even if the rest does not come.
+func Retrieve(
+	ctx context.Context, run *deploy.Run, fetch Fetcher, dir string, as saved.Output, stdout, stderr io.Writer,
+) error {
 	release, err := saved.ClaimDir(dir)
 	if err != nil {
 		return err
@@ -40,12 +42,13 @@ func Retrieve(ctx context.Context, run *deploy.Run, fetch Fetcher, dir string, a
 		err = closeErr
 	}
 	kept := part.keep()
+	again := fmt.Sprintf("`lapse retrieve -n %s %s --out %s` fetches", run.Namespace, run.Name, dir)
 	switch {
 	case isOther(err) && kept > 0:
 		return hint.Errorf("remove it, and try again", "%s is damaged, or a part of another run: %w", part.path, err)
 	case err != nil && kept > 0:
-		fmt.Fprintf(stderr, "kept the %d bytes that came, in %s: `lapse report` shows them, and `lapse retrieve -n %s %s --out %s` fetches the rest\n",
-			kept, part.path, run.Namespace, run.Name, dir)
+		fmt.Fprintf(stderr, "kept the %d bytes that came, in %s: `lapse report` shows them, and %s the rest\n",
+			kept, part.path, again)
 		return exit.StoppedOr(ctx, err)
 	case err != nil:
 		os.Remove(dir) // only if nothing else is in it
@@ -59,8 +62,7 @@ func Retrieve(ctx context.Context, run *deploy.Run, fetch Fetcher, dir string, a
 	case got.From == deploy.FromLog:
 		if kept > 0 && isOther(errors.Join(got.Failed...)) {
 			fmt.Fprintf(stderr, "%s is damaged, or a part of another run: the result is from the Pod's log. "+
-				"While the Pod holds its recording, remove the file, and `lapse retrieve -n %s %s --out %s` fetches it\n",
-				part.path, run.Namespace, run.Name, dir)
+				"While the Pod holds its recording, remove the file, and %s it\n", part.path, again)
 		}
 		tl, err := report.ReadJSON(bytes.NewReader(got.Timeline))
 		if err != nil {
@@ -69,10 +71,11 @@ func Retrieve(ctx context.Context, run *deploy.Run, fetch Fetcher, dir string, a
 		return saved.Deliver(stdout, dir, as, tl)
 	}
 	fmt.Fprintf(stdout, "%s\n", got.Verdict)
-	return exit.With(VerdictCode(got.Verdict), fmt.Errorf("only the verdict of run %s is left: the Pod was gone before its result was fetched", run.Name))
+	const verdictOnly = "only the verdict of run %s is left: the Pod was gone before its result was fetched"
+	return exit.With(VerdictCode(got.Verdict), fmt.Errorf(verdictOnly, run.Name))
 }
 
-// VerdictCode is the exit code that a run's verdict names, else that of something broken.
+// VerdictCode returns the exit code in a run's verdict, or [exit.Internal].
 func VerdictCode(verdict json.RawMessage) int {
 	var v struct{ ExitCode *int }
 	if err := json.Unmarshal(verdict, &v); err != nil || v.ExitCode == nil {
@@ -88,12 +91,12 @@ func isOther(err error) bool {
 	return other || refused && refusal.Status == http.StatusRequestedRangeNotSatisfiable
 }
 
-// A Part is the recording of a run while it is fetched. It has another name than a whole one, and what an earlier try
-// has fetched is continued.
+// A Part is the recording of a run while it is fetched. It has another name than a whole one. A part of an earlier try
+// is continued.
 type Part struct {
 	path string
 	File *os.File
-	have io.Reader // what was there before; nil: nothing
+	have io.Reader // the part of an earlier try; nil: none
 }
 
 // openPart opens the part of the run's recording in dir, or begins one.
@@ -116,7 +119,7 @@ func openPart(dir string, run *deploy.Run) (*Part, error) {
 	return p, nil
 }
 
-// idOf is the ID of the run whose recording begins the file at path, if that can be read.
+// idOf returns the ID of the run whose recording the file at path begins with.
 func idOf(path string) (id string, ok bool) {
 	f, err := record.Open(path)
 	if err != nil {
@@ -132,8 +135,7 @@ func idOf(path string) (id string, ok bool) {
 
 func (p *Part) Write(b []byte) (int, error) { return p.File.Write(b) }
 
-// Keep makes the whole recording safe, under its name, if the file is what the Pod holds: the Pod is released after
-// that.
+// Keep gives the whole recording its name, if the file is what the Pod holds. After that the Pod is released.
 func (p *Part) Keep(whole record.Receipt) error {
 	if err := saved.SyncFile(p.File); err != nil {
 		return err
@@ -151,7 +153,7 @@ func (p *Part) Keep(whole record.Receipt) error {
 	return saved.RenameFile(p.path, filepath.Join(filepath.Dir(p.path), saved.FactsFile))
 }
 
-// keep returns how many bytes are there of a recording that is not whole. A part of nothing is removed.
+// keep returns the size of an incomplete recording. It removes an empty one.
 func (p *Part) keep() int64 {
 	info, err := os.Stat(p.path)
 	if err != nil {

@@ -69,7 +69,7 @@ func printNotListed(stderr io.Writer, kinds []string) {
 	}
 }
 
-// stateOf is the state of a run. Where its Pod runs, the Pod is asked.
+// stateOf returns the state of a run. It asks the Pod, if that runs.
 func stateOf(ctx context.Context, r *deploy.Run) string {
 	switch s := r.Job.Status; {
 	case s.Active > 0:
@@ -90,7 +90,7 @@ func stateOf(ctx context.Context, r *deploy.Run) string {
 // statusTimeout is how long a run's Pod may take to answer.
 const statusTimeout = 3 * time.Second
 
-// StateOfPod is the state of a run by its Pod's answer.
+// StateOfPod returns the state of a run by its Pod's answer.
 func StateOfPod(status agent.Status, err error) string {
 	gone, isGone := errors.AsType[*agent.GoneError](err)
 	waits, isWaiting := errors.AsType[*deploy.NotStartedError](err)
@@ -109,7 +109,7 @@ func StateOfPod(status agent.Status, err error) string {
 	return fmt.Sprintf("%s, for %s so far", status.Phase, quantity.Span(status.Now.Round(time.Second)))
 }
 
-// left is a notice that the Pod of an ended run is gone, or "".
+// left returns a notice that the Pod of an ended run is gone, or "".
 func left(ctx context.Context, r *deploy.Run) string {
 	if pod, err := r.Pod(ctx); err == nil && pod == nil {
 		return "; its Pod is gone, with what was not fetched"
@@ -132,6 +132,6 @@ func Stop(ctx context.Context, client *agent.Client, run *deploy.Run, stderr io.
 	if status.Phase == timeline.PhaseEnded {
 		said = "had ended already"
 	}
-	fmt.Fprintf(stderr, "run %s %s; `lapse retrieve -n %s %s` fetches its result\n", run.Name, said, run.Namespace, run.Name)
+	fmt.Fprintf(stderr, "run %s %s; `lapse retrieve -n %s %[1]s` fetches its result\n", run.Name, said, run.Namespace)
 	return nil
 }

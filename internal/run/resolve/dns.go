@@ -26,26 +26,28 @@ const (
 	dnsService   = "kube-dns"
 )
 
-// mostDNSServers is how many addresses are asked at most.
+// mostDNSServers is the largest number of addresses that are asked.
 const mostDNSServers = 20
 
-// findDNS finds the addresses of the cluster's DNS servers. Without them there is nothing to ask, and the rest is
+// findDNS returns the addresses of the cluster's DNS servers, or why there are none. Without them the rest is
 // measured.
 func findDNS(ctx context.Context, client kube.Client) *spec.DNS {
-	list, err := client.EndpointSlices(dnsNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + dnsService})
+	ofService := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + dnsService}
+	list, err := client.EndpointSlices(dnsNamespace).List(ctx, ofService)
 	switch {
 	case apierrors.IsForbidden(err):
 		return &spec.DNS{NotAsked: "no right to list the EndpointSlices of namespace " + dnsNamespace}
 	case err != nil:
-		return &spec.DNS{NotAsked: fmt.Sprintf("the EndpointSlices of namespace %s could not be listed: %v", dnsNamespace, err)}
+		why := fmt.Sprintf("the EndpointSlices of namespace %s could not be listed: %v", dnsNamespace, err)
+		return &spec.DNS{NotAsked: why}
 	}
 	found := &spec.DNS{}
 	found.Servers, found.NotAsked = dnsServers(list.Items)
 	return found
 }
 
-// dnsServers are the addresses that serve DNS over UDP, by Pod and address, as many as may be asked; leftOut says
-// which are not among them, in words.
+// dnsServers returns the addresses that serve DNS over UDP, sorted by Pod and address, at most mostDNSServers. leftOut
+// says which others there are.
 func dnsServers(endpoints []discoveryv1.EndpointSlice) (servers []lookup.Server, leftOut string) {
 	for _, slice := range endpoints {
 		port, ok := dnsPort(slice.Ports)
@@ -57,8 +59,8 @@ func dnsServers(endpoints []discoveryv1.EndpointSlice) (servers []lookup.Server,
 				continue
 			}
 			pod := timeline.Object{}
-			if e.TargetRef != nil {
-				pod = timeline.Object{Kind: e.TargetRef.Kind, Namespace: e.TargetRef.Namespace, Name: e.TargetRef.Name, UID: string(e.TargetRef.UID)}
+			if ref := e.TargetRef; ref != nil {
+				pod = timeline.Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: string(ref.UID)}
 			}
 			if e.NodeName != nil {
 				pod.Node = *e.NodeName
@@ -82,12 +84,13 @@ func dnsServers(endpoints []discoveryv1.EndpointSlice) (servers []lookup.Server,
 		for _, s := range servers[mostDNSServers:] {
 			others = append(others, s.Addr.Addr().String())
 		}
-		return servers[:mostDNSServers], fmt.Sprintf("at most %d addresses are asked, and these are not: %s", mostDNSServers, strings.Join(others, ", "))
+		const tooMany = "at most %d addresses are asked, and these are not: %s"
+		return servers[:mostDNSServers], fmt.Sprintf(tooMany, mostDNSServers, strings.Join(others, ", "))
 	}
 	return servers, ""
 }
 
-// dnsPort is the number of the port for DNS over UDP: the one named dns, else the first.
+// dnsPort returns the number of the port for DNS over UDP: the one named dns, else the first.
 func dnsPort(ports []discoveryv1.EndpointPort) (port uint16, ok bool) {
 	for _, p := range ports {
 		udp := p.Protocol != nil && *p.Protocol == corev1.ProtocolUDP && p.Port != nil

@@ -21,8 +21,8 @@ import (
 	"lapse/watcher"
 )
 
-// Found is what was found before a run begins: the Services that are measured or watched, and what preflight predicts
-// of them.
+// Found is what a run knows of the cluster before it begins: the Services that are measured or watched, and what
+// preflight predicts for them.
 type Found struct {
 	Client   kube.Client // nil: nothing to watch
 	Services []spec.Service
@@ -100,19 +100,28 @@ func (r *Found) resolve(ctx context.Context) error {
 	return nil
 }
 
+// noRouteHint is for a Service at whose address this machine cannot ask.
+const noRouteHint = "measure where that family is routed: --from chooses nodes, " +
+	"and ?route=ipv4 or ?route=ipv6 the family"
+
 // reachable refuses a way whose host does not resolve here, or to whose address this machine has no route.
 func (r *Found) reachable(ctx context.Context, s spec.Service, way watcher.Way, host string) error {
 	name := s.Target.Service
 	if way.Turns && spec.ClusterDomain(r.opts.Env) == "" {
-		return exit.Usagef("measure it in the cluster: drop --here", "Service %q is headless, and its name resolves only in the cluster", name)
+		return exit.Usagef("measure it in the cluster: drop --here",
+			"Service %q is headless, and its name resolves only in the cluster", name)
 	}
 	if err := resolvable(ctx, host); err != nil && s.Info.Service.ExternalName != "" {
-		return exit.Usagef("check its spec.externalName, and who resolves that name", "Service %q only names another host: %w", name, err)
+		return exit.Usagef("check its spec.externalName, and who resolves that name",
+			"Service %q only names another host: %w", name, err)
 	} else if err != nil {
 		return err
 	}
-	if addr, err := netip.ParseAddr(host); err == nil && name != "" && len(r.opts.Probers) == 0 && !loadgen.HasRoute(addr) {
-		return exit.Usagef("measure where that family is routed: --from chooses nodes, and ?route=ipv4 or ?route=ipv6 the family",
+	if name == "" || len(r.opts.Probers) > 0 {
+		return nil
+	}
+	if addr, err := netip.ParseAddr(host); err == nil && !loadgen.HasRoute(addr) {
+		return exit.Usagef(noRouteHint,
 			"Service %q is asked at %s, and this machine has no route to that address", name, host)
 	}
 	return nil
@@ -123,12 +132,13 @@ func resolvable(ctx context.Context, host string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if _, err := net.DefaultResolver.LookupHost(ctx, host); err != nil {
-		return exit.Usagef("check its spelling, and that this machine can resolve it", "host %q does not resolve: %w", host, err)
+		return exit.Usagef("check its spelling, and that this machine can resolve it",
+			"host %q does not resolve: %w", host, err)
 	}
 	return nil
 }
 
-// findChosen looks the chosen Services up again, where the requests are sent from. What has gone since is set aside.
+// findChosen looks up the chosen Services again, where the requests are sent from. It sets aside those that have gone.
 func (r *Found) findChosen(ctx context.Context) error {
 	scopes := r.opts.ChosenNamespaces()
 	if r.opts.AllNamespaces {
@@ -172,7 +182,7 @@ func (r *Found) setAside(s spec.Target, why string) {
 	r.logger.Warn("not measured", "service", s.Namespace+"/"+s.Service, "why", why)
 }
 
-// keepFound makes the run do without the Services that were set aside. The error says that none is left.
+// keepFound removes the targets whose Services were set aside. It returns an error if none is left.
 func (r *Found) keepFound() error {
 	r.opts.Parsed = slices.DeleteFunc(r.opts.Parsed, func(s spec.Target) bool {
 		return !slices.ContainsFunc(r.Services, func(have spec.Service) bool { return have.Target == s })
@@ -183,11 +193,11 @@ func (r *Found) keepFound() error {
 	return nil
 }
 
-// watchesOf is how many requests the watches of a namespace begin with: a list and a watch of each of 8 kinds. They must
-// not wait for each other.
+// watchesOf is the number of requests that the watches of a namespace begin with: a list and a watch of each of 8
+// kinds. They must not wait for each other.
 const watchesOf = 16
 
-// Resolved are the targets of the run, in order, each with the description of its Service.
+// Resolved returns the targets of the run, in order, each with the description of its Service.
 func (r *Found) Resolved() []spec.Service {
 	byTarget := map[spec.Target]spec.Service{}
 	for _, s := range slices.Backward(r.Services) { // the first of two counts
@@ -200,11 +210,12 @@ func (r *Found) Resolved() []spec.Service {
 	return all
 }
 
-// Distinct are the Services of the run, each once, with their measured ports.
+// Distinct returns the Services of the run, each once, with their measured ports.
 func (r *Found) Distinct() []timeline.Service {
 	var all []timeline.Service
 	for _, s := range r.Services {
-		i := slices.IndexFunc(all, func(have timeline.Service) bool { return spec.ServiceKey(have) == spec.ServiceKey(s.Info.Service) })
+		key := spec.ServiceKey(s.Info.Service)
+		i := slices.IndexFunc(all, func(have timeline.Service) bool { return spec.ServiceKey(have) == key })
 		if i < 0 {
 			i, all = len(all), append(all, s.Info.Service)
 			all[i].Measured, all[i].NotCovered = nil, nil
@@ -221,18 +232,18 @@ func (r *Found) Distinct() []timeline.Service {
 	return all
 }
 
-// PortsOf are the names of a Service's ports in the run: all, or the measured ones.
-func (r *Found) PortsOf(of timeline.Service, measured bool) []string {
-	var ports []string
+// PortsOf returns the names of a Service's ports in the run: all, or only the measured ones.
+func (r *Found) PortsOf(of timeline.Service, measured bool) (ports []string) {
 	for _, s := range r.Services {
-		if spec.ServiceKey(s.Info.Service) == spec.ServiceKey(of) && (s.Measured || !measured) && !slices.Contains(ports, s.Info.PortName) {
-			ports = append(ports, s.Info.PortName)
+		wanted := spec.ServiceKey(s.Info.Service) == spec.ServiceKey(of) && (s.Measured || !measured)
+		if name := s.Info.PortName; wanted && !slices.Contains(ports, name) {
+			ports = append(ports, name)
 		}
 	}
 	return ports
 }
 
-// MeasuredServices are the Services that requests go to, each once.
+// MeasuredServices returns the Services that requests go to, each once.
 func (r *Found) MeasuredServices() (infos []watcher.Info) {
 	seen := map[string]bool{}
 	for _, s := range r.Services {
@@ -244,7 +255,7 @@ func (r *Found) MeasuredServices() (infos []watcher.Info) {
 	return infos
 }
 
-// Headless is the first headless Service that is measured, nil if there is none.
+// Headless returns the first headless Service that is measured, or nil.
 func (r *Found) Headless() *watcher.Info {
 	i := slices.IndexFunc(r.Services, func(s spec.Service) bool { return s.Measured && spec.IsHeadless(s.Info) })
 	if i < 0 {

@@ -12,10 +12,12 @@ import (
 	"lapse/internal/run/spec"
 )
 
-// PrintedJob is the Job that measures what the flags ask for, for somebody to apply. With --from its agent does what
-// a workstation does otherwise: it finds out which nodes are meant, makes keys, and deletes the probers at the end.
-// Only a number of nodes has to be chosen now, because the DaemonSet names them: that asks the cluster.
-func PrintedJob(ctx context.Context, o *spec.Options, namespace string, readNodes bool) (config deploy.Config, err error) {
+// PrintedJob returns the Job that measures what the flags ask for, to be applied by hand. With --from its agent does
+// the workstation's part: it finds out which nodes are meant, makes keys, and deletes the probers at the end. Only a
+// number of nodes is chosen now, because the DaemonSet names them: that asks the cluster.
+func PrintedJob(
+	ctx context.Context, o *spec.Options, namespace string, readNodes bool,
+) (config deploy.Config, err error) {
 	if _, err := strconv.Atoi(o.From); err == nil {
 		c, err := o.Kube.Connect(ctx)
 		if err != nil {
@@ -44,13 +46,27 @@ func PrintedJob(ctx context.Context, o *spec.Options, namespace string, readNode
 	return config, config.Validate()
 }
 
-// JobConfig is the Job that the flags describe.
+// JobConfig returns the Job that the options describe.
 func JobConfig(o *spec.Options, namespace string) deploy.Config {
 	o.Namespace = namespace
 	return deploy.Config{
-		Name: o.ID, Namespace: namespace, Image: o.Image, ImagePullSecret: o.ImagePullSecret, CPU: o.CPU,
-		Hold: o.Hold, Deadline: o.MaxDuration + o.Hold, AvoidNodes: o.AvoidNodes, NodesAccess: true, Probers: o.Probers, Canary: o.Changes > 0,
-		Namespaces: o.OtherNamespaces(namespace), AllNamespaces: o.AllNamespaces,
-		Args: []string{"run"}, Spec: spec.MustMarshal(o.Spec), Private: o.Secrets(), HeadersFrom: o.HeadersFrom, EchoFrom: o.EchoFrom,
+		Name:            o.ID,
+		Namespace:       namespace,
+		Image:           o.Image,
+		ImagePullSecret: o.ImagePullSecret,
+		CPU:             o.CPU,
+		Hold:            o.Hold,
+		Deadline:        o.MaxDuration + o.Hold,
+		AvoidNodes:      o.AvoidNodes,
+		NodesAccess:     true,
+		Probers:         o.Probers,
+		Canary:          o.Changes > 0,
+		Namespaces:      o.OtherNamespaces(namespace),
+		AllNamespaces:   o.AllNamespaces,
+		Args:            []string{"run"},
+		Spec:            spec.MustMarshal(o.Spec),
+		Private:         o.Secrets(),
+		HeadersFrom:     o.HeadersFrom,
+		EchoFrom:        o.EchoFrom,
 	}
 }

@@ -15,16 +15,16 @@ import (
 	"lapse/timeline"
 )
 
-// predictWithin is how long preflight waits for an answer of the API server. It sends one request, and then all
-// others at once: a run waits at most twice as long.
+// predictWithin is how long preflight waits for an answer of the API server. It sends one request, and then all others
+// at once: a run waits for at most twice predictWithin.
 const predictWithin = 2 * time.Second
 
-// predict runs preflight for each Service that is measured or watched, before the run's clock starts. It fails no
+// predict runs preflight for each Service that is measured or watched, before the run's clock starts. It never fails a
 // run: a rule without its objects is not judged, and the event says so.
 //
-// The process that measures asks, and not the workstation: a Job that was applied by hand has none, and what is judged
-// is the cluster as it is when the baseline begins. The Job's Role lacks only the ConfigMap kube-proxy (LP19). It is
-// not done during the baseline, because decoding a namespace's objects takes CPU from the requests.
+// The process that measures asks, not the workstation: a Job that was applied by hand has none, and preflight shall
+// judge the cluster as it is when the baseline begins. The Job's Role lacks only the ConfigMap kube-proxy (LP19). It
+// asks before the baseline, because decoding a namespace's objects takes CPU from the requests.
 func (r *Found) predict(ctx context.Context) (events []timeline.Event) {
 	if r.opts.NoPreflight {
 		return nil
@@ -33,8 +33,8 @@ func (r *Found) predict(ctx context.Context) (events []timeline.Event) {
 	defer cancel()
 	for _, s := range r.Distinct() {
 		e := timeline.Event{
-			Kind: timeline.Predicted, Writer: "lapse", Object: timeline.Object{Kind: "Service", Namespace: s.Namespace, Name: s.Name},
-			To: timeline.PreflightDone,
+			Kind: timeline.Predicted, To: timeline.PreflightDone, Writer: "lapse",
+			Object: timeline.Object{Kind: "Service", Namespace: s.Namespace, Name: s.Name},
 		}
 		state, err := cluster.Read(ctx, r.Client, s.Namespace, s.Name, cluster.Asking{Timeout: predictWithin})
 		if err != nil {
@@ -46,7 +46,7 @@ func (r *Found) predict(ctx context.Context) (events []timeline.Event) {
 			continue
 		}
 		if state.Node = r.opts.Drains; state.CheckNode() != nil {
-			state.Node = "" // no node of the cluster: the command will fail
+			state.Node = "" // the cluster has no such node: the command will fail
 		}
 		result := preflight.Judge(state)
 		result.Accept(preflight.Baseline{Accepted: r.opts.Accepted})
@@ -57,8 +57,8 @@ func (r *Found) predict(ctx context.Context) (events []timeline.Event) {
 	return events
 }
 
-// predictions are the findings of preflight as facts of a run. Likely credentials are masked: the command of a hook
-// may hold some.
+// predictions returns the findings of preflight as facts of a run. It masks likely credentials: the command of a hook
+// may contain some.
 func predictions(node string, r *preflight.Result) *timeline.Preflight {
 	p := &timeline.Preflight{Node: node, Rules: []timeline.AskedRule{}, Predictions: []timeline.Prediction{}}
 	for _, rule := range rules.All() {
@@ -70,7 +70,8 @@ func predictions(node string, r *preflight.Result) *timeline.Preflight {
 	}
 	for _, f := range slices.Concat(r.Findings, r.Accepted) {
 		is := timeline.Prediction{
-			Rule: f.Rule, Name: f.Name, Severity: string(f.Severity), Text: mask.Text(f.Prediction), Evidence: []string{}, Fix: f.Fix,
+			Rule: f.Rule, Name: f.Name, Severity: string(f.Severity),
+			Text: mask.Text(f.Prediction), Evidence: []string{}, Fix: f.Fix,
 			Causes: f.ConfirmedBy, When: f.When, Node: f.Node, Accepted: f.Accepted,
 		}
 		for _, e := range f.Evidence {
@@ -81,7 +82,7 @@ func predictions(node string, r *preflight.Result) *timeline.Preflight {
 	return p
 }
 
-// predictedWords is a line about all predictions.
+// predictedWords returns all predictions in one line.
 func predictedWords(p *timeline.Preflight) string {
 	var found, unable []string
 	for i := range p.Predictions {
@@ -117,7 +118,7 @@ func predictedWords(p *timeline.Preflight) string {
 	return text
 }
 
-// PredictedLine is the terminal's line for an event of preflight.
+// PredictedLine returns the terminal's line for an event of preflight.
 func PredictedLine(e timeline.Event) string {
 	service := "svc/" + e.Object.Namespace + "/" + e.Object.Name
 	if e.Preflight == nil {

@@ -30,8 +30,8 @@ type resolver struct {
 	log *slog.Logger
 }
 
-// Job checks all that can be checked before the Job is created: the choices of the options, all rights at once,
-// and the Services. It fills in the options with what the cluster says of them.
+// Job returns the Job of a run. It checks all that can be checked before the Job is created: the choices of the
+// options, all rights at once, and the Services. It fills in the options with what the cluster says of them.
 func Job(ctx context.Context, o *spec.Options, c *access.Cluster, log *slog.Logger) (deploy.Config, error) {
 	return (&resolver{o, c, log}).job(ctx)
 }
@@ -78,7 +78,8 @@ func (r *resolver) avoidSelected(ctx context.Context) error {
 	}
 	selected, err := r.c.Client.Nodes().List(ctx, metav1.ListOptions{LabelSelector: r.AvoidSelector})
 	if apierrors.IsForbidden(err) {
-		r.log.Warn("no right to list nodes: name those that -l " + r.AvoidSelector + " means with --avoid-node, or the Job may be evicted and end the run")
+		r.log.Warn("no right to list nodes: name the nodes of -l " + r.AvoidSelector + " with --avoid-node, " +
+			"or the Job may be evicted, which ends the run")
 		return nil
 	}
 	if err != nil {
@@ -99,7 +100,8 @@ func (r *resolver) chooseServices(ctx context.Context) error {
 		return err
 	}
 	scope := r.Scope(r.c.Namespace)
-	found, aside, err := watcher.Find(ctx, r.c.Client, watcher.Query{Namespace: scope, Selector: r.Selector, Node: r.OnNode})
+	query := watcher.Query{Namespace: scope, Selector: r.Selector, Node: r.OnNode}
+	found, aside, err := watcher.Find(ctx, r.c.Client, query)
 	if err != nil {
 		if scope == metav1.NamespaceAll {
 			err = hint.Add("name a namespace with -n, and choose there with --selector or --on-node", err)
@@ -107,14 +109,17 @@ func (r *resolver) chooseServices(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", r.ChoiceText(), err)
 	}
 	if len(found) == 0 {
-		return exit.Usagef("`kubectl get services -A` lists what there is; "+spec.ChoiceHint, "%s: %s", r.ChoiceText(), spec.NothingToMeasure(aside))
+		return exit.Usagef("`kubectl get services -A` lists what there is; "+spec.ChoiceHint,
+			"%s: %s", r.ChoiceText(), spec.NothingToMeasure(aside))
 	}
 	r.Chosen, r.SetAside = nil, aside
 	for _, info := range found {
 		if info.Service.Namespace == r.c.Namespace {
 			r.Nearby = append(r.Nearby, info.Selector)
 		}
-		r.Chosen = append(r.Chosen, spec.ChosenService{Namespace: info.Service.Namespace, Name: info.Service.Name, Scheme: r.SchemeFor(info)})
+		chosen := spec.ChosenService{Scheme: r.SchemeFor(info)}
+		chosen.Namespace, chosen.Name = info.Service.Namespace, info.Service.Name
+		r.Chosen = append(r.Chosen, chosen)
 	}
 	r.Parsed = r.ChosenTargets()
 	if err := spec.ShareRate(r.Options); err != nil {
@@ -125,12 +130,13 @@ func (r *resolver) chooseServices(ctx context.Context) error {
 	}
 	if !r.NoPreflight && len(r.Chosen) > spec.MostPredicted {
 		r.NoPreflight = true
-		r.log.Warn(fmt.Sprintf("preflight is not asked about more than %d Services: `lapse preflight svc/NAME` predicts for one", spec.MostPredicted))
+		r.log.Warn(fmt.Sprintf("preflight is not asked about more than %d Services: "+
+			"`lapse preflight svc/NAME` predicts for one", spec.MostPredicted))
 	}
 	return nil
 }
 
-// nodeExists refuses a node that surely is none of the cluster's. Who may not look is believed.
+// nodeExists refuses a node that the cluster does not have. Without the right to list nodes it accepts any.
 func (r *resolver) nodeExists(ctx context.Context) error {
 	if r.OnNode == "" {
 		return nil
@@ -145,13 +151,14 @@ func (r *resolver) nodeExists(ctx context.Context) error {
 	names := spec.NodeNamesOf(nodes.Items)
 	slices.Sort(names)
 	if !slices.Contains(names, r.OnNode) {
-		return exit.Usagef("the cluster has "+strings.Join(names, ", "), "--on-node %s: there is no such node", r.OnNode)
+		return exit.Usagef("the cluster has "+strings.Join(names, ", "),
+			"--on-node %s: there is no such node", r.OnNode)
 	}
 	return nil
 }
 
-// checkRights checks all rights at once, and makes the keys of the probers. Where only a right to watch is missing,
-// the Job does without.
+// checkRights checks all rights at once, and makes the keys of the probers. If only rights to watch are missing, the
+// Job watches less.
 func (r *resolver) checkRights(ctx context.Context, config *deploy.Config) error {
 	missing, err := deploy.CheckRights(ctx, r.c.Client, r.c.Namespace, deploy.Needs{
 		Nodes: true, Secret: len(config.Private) > 0, Probers: len(config.Probers) > 0, Canary: config.Canary,
@@ -170,15 +177,17 @@ func (r *resolver) checkRights(ctx context.Context, config *deploy.Config) error
 		return deploy.NoRights(needed)
 	}
 	if len(unwatched) > 0 {
-		r.log.Warn("no right to let the Job read " + strings.Join(unwatched, ", ") + ": these will not be watched, and causes are judged without them")
+		r.log.Warn("no right to let the Job read " + strings.Join(unwatched, ", ") +
+			": these will not be watched, and causes are judged without them")
 	}
 	if slices.ContainsFunc(r.Parsed, spec.Target.NeedsNodes) && !config.NodesAccess {
-		return exit.Usagef("ask for the right to list nodes and to grant it, or measure by another route", "?route=nodeport: no right to let the Job list nodes, whose addresses it needs")
+		return exit.Usagef("ask for the right to list nodes and to grant it, or measure by another route",
+			"?route=nodeport: no right to let the Job list nodes, whose addresses it needs")
 	}
 	return nil
 }
 
-// describeServices looks up the Services that are measured or watched, unless the choice has looked them up, or they
+// describeServices looks up the Services that are measured or watched, unless they were chosen, and so looked up, or
 // come with the Job.
 func (r *resolver) describeServices(ctx context.Context, config *deploy.Config) error {
 	looked := slices.Clone(r.Parsed)
@@ -224,7 +233,8 @@ func (r *resolver) findOutside(ctx context.Context, s spec.Target, info watcher.
 	}
 	for _, w := range ways {
 		if addr, err := netip.ParseAddr(w.Host); err == nil && !loadgen.HasRoute(addr) {
-			return exit.Usagef("measure from a machine that has one, or leave out --from outside", "--from outside: this machine has no route to %s of Service %q, %s", w.Name(), s.Service, addr)
+			return exit.Usagef("measure from a machine that has one, or leave out --from outside",
+				"--from outside: this machine has no route to %s of Service %q, %s", w.Name(), s.Service, addr)
 		}
 	}
 	info.Ways = ways
@@ -243,7 +253,8 @@ func chooseProbers(ctx context.Context, o *spec.Options, client kube.Client) err
 	}
 	nodes, err := client.Nodes().List(ctx, options)
 	if apierrors.IsForbidden(err) {
-		return exit.Usagef("ask for the right to list nodes, or leave out --from", "--from %s: no right to list nodes: %w", o.From, err)
+		return exit.Usagef("ask for the right to list nodes, or leave out --from",
+			"--from %s: no right to list nodes: %w", o.From, err)
 	}
 	if err != nil {
 		return fmt.Errorf("--from %s: list nodes: %w", o.From, err)

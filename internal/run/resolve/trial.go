@@ -19,7 +19,7 @@ const (
 	trialWait = 5 * time.Second // for the last responses
 )
 
-// A trial counts the outcomes of the requests to one Service.
+// A trial counts how the trial requests to one Service ended.
 type trial struct {
 	target  spec.Target
 	ok      int
@@ -58,7 +58,7 @@ func (r *Found) forget(s spec.Target) {
 func (r *Found) try(ctx context.Context) ([]*trial, error) {
 	trials := make([]*trial, len(r.opts.Parsed))
 	byName := map[string]*trial{}
-	prober := loadgen.New(loadgen.Config{Clock: timeline.StartClock(), Source: 1, Logger: r.logger, Sink: func(f timeline.Fact) {
+	take := func(f timeline.Fact) {
 		switch f := f.(type) {
 		case timeline.Batch:
 			for _, request := range f.Requests {
@@ -69,10 +69,13 @@ func (r *Found) try(ctx context.Context) ([]*trial, error) {
 				t.because = f.Detail
 			}
 		}
-	}})
+	}
+	config := loadgen.Config{Clock: timeline.StartClock(), Source: 1, Logger: r.logger, Sink: take}
+	prober := loadgen.New(config)
 	for i, s := range r.Resolved() {
 		p := r.opts.ProbeOf(s)
-		p.ID, p.Kind, p.Name, p.Rate, p.Timeout = timeline.TargetID(i+1), timeline.New, r.opts.Label(s.Target), trialRate, r.opts.Timeout
+		p.ID, p.Kind, p.Name = timeline.TargetID(i+1), timeline.New, r.opts.Label(s.Target)
+		p.Rate, p.Timeout = trialRate, r.opts.Timeout
 		trials[i] = &trial{target: s.Target, failed: map[string]int{}}
 		byName[p.Name] = trials[i]
 		if err := prober.Start(p); err != nil {

@@ -22,7 +22,7 @@ import (
 	"lapse/timeline"
 )
 
-// A HeldRun is a run in a Pod, which a test drives by hand. Whatever a workstation tells it fails the test.
+// A HeldRun is a run in a Pod that a test drives by hand. A workstation that changes it fails the test.
 type HeldRun struct {
 	t     *testing.T
 	Dir   string
@@ -33,6 +33,7 @@ type HeldRun struct {
 	phase timeline.Phase
 }
 
+// NewHeldRun returns a run that measures. It has no requests yet.
 func NewHeldRun(t *testing.T) *HeldRun {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +45,8 @@ func NewHeldRun(t *testing.T) *HeldRun {
 	r := &HeldRun{t: t, Dir: dir, Rec: rec, clock: timeline.StartClock(), phase: "measuring"}
 	r.append(
 		timeline.Meta{ID: "x7k2p", T0: r.clock.T0(), URLs: []string{"http://web/"}, Options: timeline.Options{
-			Rate: 100, Timeout: 800 * time.Millisecond, Join: time.Second, Slow: time.Second, Gates: []string{"failed>0"},
+			Rate: 100, Timeout: 800 * time.Millisecond, Join: time.Second, Slow: time.Second,
+			Gates: []string{"failed>0"},
 		}},
 		timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 100},
 		timeline.Event{ID: 1, Kind: timeline.RunPhase, To: "measuring"},
@@ -64,7 +66,7 @@ func (r *HeldRun) append(facts ...timeline.Fact) {
 	}
 }
 
-// Requests records requests from..to, one each 10 ms, of which those in the middle third fail.
+// Requests records the requests from..to, one every 10 ms. The middle third fails.
 func (r *HeldRun) Requests(from, to int) {
 	batch := timeline.Batch{FirstSeq: uint64(from)}
 	for i := from; i < to; i++ {
@@ -80,7 +82,10 @@ func (r *HeldRun) Requests(from, to int) {
 
 // End ends the run after n requests.
 func (r *HeldRun) End(n int) {
-	r.append(timeline.Event{ID: 2, Seen: time.Duration(n) * 10 * time.Millisecond, Kind: timeline.RunPhase, From: "measuring", To: string(timeline.PhaseEnded)})
+	at := time.Duration(n) * 10 * time.Millisecond
+	ended := timeline.PhaseChange(at, timeline.PhaseMeasuring, timeline.PhaseEnded, "")
+	ended.ID = 2
+	r.append(ended)
 	if err := r.Rec.Close(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -136,7 +141,7 @@ func (r *HeldRun) Serve() func() *agent.Client {
 	}
 }
 
-// Logged returns the log of a Pod that has measured so many requests.
+// Logged returns the log of a Pod that has measured this number of requests.
 func Logged(t *testing.T, requests int) []byte {
 	t.Helper()
 	run := NewHeldRun(t)
@@ -147,7 +152,8 @@ func Logged(t *testing.T, requests int) []byte {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	if err := deploy.WriteTimeline(&log, func(w io.Writer) error { return report.JSON(w, tl, report.Options{}) }); err != nil {
+	asJSON := func(w io.Writer) error { return report.JSON(w, tl, report.Options{}) }
+	if err := deploy.WriteTimeline(&log, asJSON); err != nil {
 		t.Fatal(err)
 	}
 	return log.Bytes()

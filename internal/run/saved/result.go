@@ -33,18 +33,19 @@ import (
 const (
 	FactsFile    = "facts.lapse"
 	TimelineFile = "timeline.json"
-	PartialFile  = "facts.partial.lapse" // as much of the recording as came, where the rest did not
+	PartialFile  = "facts.partial.lapse" // the part of a recording that came, if the rest did not
 )
 
 // ClaimDir makes the run's directory and locks it: until release is called, or this process ends, no other lapse can
-// write a run there. It must hold neither file of a run yet: nothing there is overwritten.
+// write a run there. It refuses a directory that already has a run: nothing is overwritten.
 func ClaimDir(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, exit.Usagef("give another --out", "the run's directory: %w", err)
 	}
 	release, err = lockDir(dir)
 	if errors.Is(err, errLocked) {
-		return nil, exit.Usagef("wait until it has ended, or give another --out", "another lapse writes its run into %s", dir)
+		return nil, exit.Usagef("wait until it has ended, or give another --out",
+			"another lapse writes its run into %s", dir)
 	}
 	if err != nil {
 		return nil, exit.Usagef("give another --out", "the run's directory: %w", err)
@@ -61,8 +62,7 @@ func ClaimDir(dir string) (release func(), err error) {
 // errLocked says that another process has locked a directory.
 var errLocked = errors.New("the directory is locked")
 
-// BeginRecording claims the run's directory, and makes the recording in it, as create makes one. Where that fails it
-// leaves nothing behind.
+// BeginRecording claims the run's directory, and creates the recording in it. If that fails it leaves nothing behind.
 func BeginRecording[R any](dir string, create func(path string) (R, error)) (rec R, release func(), err error) {
 	release, err = ClaimDir(dir)
 	if err != nil {
@@ -76,7 +76,7 @@ func BeginRecording[R any](dir string, create func(path string) (R, error)) (rec
 	return rec, release, nil
 }
 
-// Discard removes the directory of a run that did not come about, if nothing else is in it.
+// Discard removes the directory of a run that did not begin, if nothing else is in it.
 func Discard(dir string) {
 	os.Remove(filepath.Join(dir, FactsFile))
 	os.Remove(dir)
@@ -89,8 +89,8 @@ func WriteTimeline(dir string, tl *model.Timeline) error {
 	})
 }
 
-// WriteFile makes or replaces the file at path with what write writes, whole or not at all. What it says is written
-// is on disk: the file is synced before it gets its name, and its directory after.
+// WriteFile makes or replaces the file at path with what write writes, whole or not at all. When it returns, the file
+// is on disk: it is synced before it gets its name, and its directory after.
 func WriteFile(path string, write func(io.Writer) error) error {
 	if err := replaceFile(path, write); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
@@ -113,7 +113,8 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	return syncDir(filepath.Dir(path)) // which renameio leaves out
 }
 
-// RenameFile renames a file within its directory, and syncs that, so that the new name survives a crash of the machine.
+// RenameFile renames a file within its directory, and syncs that, so that the name survives a crash of the
+// machine.
 func RenameFile(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -134,7 +135,7 @@ func syncDir(path string) error {
 	return nil
 }
 
-// SyncFile is what makes a file durable; a test looks over its shoulder.
+// SyncFile makes a file durable. Tests replace it.
 var SyncFile = (*os.File).Sync
 
 // Deliver writes and prints a judged run, and returns its exit code as an error.
@@ -142,7 +143,7 @@ func Deliver(stdout io.Writer, dir string, as Output, tl *model.Timeline) error 
 	return Present(stdout, dir, as, tl, Save(dir, tl))
 }
 
-// Save writes the run's timeline.json. If that fails the run is marked so.
+// Save writes the run's timeline.json. If that fails, the verdict says so.
 func Save(dir string, tl *model.Timeline) error {
 	err := WriteTimeline(dir, tl)
 	if err != nil {
@@ -151,8 +152,8 @@ func Save(dir string, tl *model.Timeline) error {
 	return err
 }
 
-// Present prints a judged run, and returns its exit code as an error. What could not be written makes it 1 at most: a
-// gate that failed has failed.
+// Present prints a judged run, and returns its exit code as an error. A file that could not be written makes the code
+// 1 if it was 0.
 func Present(stdout io.Writer, dir string, as Output, tl *model.Timeline, unwritten error) error {
 	return exit.With(tl.Verdict.ExitCode, errors.Join(unwritten, Print(stdout, dir, as, tl)))
 }
@@ -160,7 +161,7 @@ func Present(stdout io.Writer, dir string, as Output, tl *model.Timeline, unwrit
 // An Output is how a judged run is printed.
 type Output struct {
 	Format  string // the name of one of [report.Formats]
-	Verbose bool   // each window too, with its evidence and rivals
+	Verbose bool   // with each window, its evidence and rivals
 }
 
 // Print prints the judged run that is kept at path, a run's directory or a file of it.
@@ -171,7 +172,8 @@ func Print(w io.Writer, path string, as Output, tl *model.Timeline) error {
 	}
 	s := terminal.StyleOf(w)
 	return f.Write(w, report.Saved{Judged: tl}, report.Options{
-		Verbose: as.Verbose, Color: s.Color, Unicode: s.Unicode, Width: s.Width, RunDir: kept(path), Page: dashboard.Files(),
+		Verbose: as.Verbose, Color: s.Color, Unicode: s.Unicode, Width: s.Width,
+		RunDir: kept(path), Page: dashboard.Files(),
 	})
 }
 
@@ -188,8 +190,8 @@ func kept(path string) string {
 	return ""
 }
 
-// Export writes the facts of the saved run at path to the file out, whole or not at all, or to stdout if that is
-// empty. Of a recording that is cut off or damaged it writes what lies before, and the error says so.
+// Export writes the facts of the saved run at path to the file out, whole or not at all, or to stdout if out is empty.
+// Of a recording that is cut off or damaged it writes what comes before, and returns an error.
 func Export(stdout io.Writer, path, out string, f report.Format) error {
 	saved, err := openFacts(path, f)
 	if err != nil {
@@ -221,8 +223,7 @@ func ToFile(stdout io.Writer, out string, write func(io.Writer) error) error {
 	return WriteFile(out, write)
 }
 
-// openFacts opens the saved run at path. Where only its timeline.json is left, the facts are what a format can have
-// of that.
+// openFacts opens the saved run at path. If only its timeline.json is left, the facts are those that it contains.
 func openFacts(path string, f report.Format) (Saved, error) {
 	file, ok := TimelineOnly(path)
 	if !ok {
@@ -237,13 +238,15 @@ func openFacts(path string, f report.Format) (Saved, error) {
 		return Saved{}, err
 	}
 	if f.Left == "" {
-		return Saved{}, exit.Usagef("-o csv and -o events write what it holds", "-o %s needs the run's recording, %s: %s does not hold it", f.Name, FactsFile, file)
+		return Saved{}, exit.Usagef("-o csv and -o events write what it holds",
+			"-o %s needs the run's recording, %s: %s does not hold it", f.Name, FactsFile, file)
 	}
-	return Saved{Run: export.Facts(tl), Broken: fmt.Errorf("%s: %s holds no more, and its recording is not here", f.Left, file)}, nil
+	less := fmt.Errorf("%s: %s holds no more, and its recording is not here", f.Left, file)
+	return Saved{Run: export.Facts(tl), Broken: less}, nil
 }
 
-// Load judges the saved run at path, a run's directory or its recording. Where only its timeline.json is left it
-// returns that, judged as it was: only gates can be judged anew.
+// Load judges the saved run at path, a run's directory or its recording. If only its timeline.json is left it returns
+// that: only gates can be judged again.
 func Load(path string, o correlate.Options, gateExprs []string) (*model.Timeline, error) {
 	if file, ok := TimelineOnly(path); ok {
 		return loadTimeline(file, o, gateExprs)
@@ -256,7 +259,8 @@ func Load(path string, o correlate.Options, gateExprs []string) (*model.Timeline
 	tl, err := correlate.Analyze(saved.Run, o)
 	switch {
 	case err != nil && saved.Broken != nil && !errors.Is(saved.Broken, record.ErrCorrupt) && saved.Meta.T0.IsZero():
-		return nil, exit.Stopped("%s holds no facts: Lapse was killed before it had written the first, after a second, or has just begun", path)
+		return nil, exit.Stopped("%s holds no facts: Lapse was killed before it had written the first, "+
+			"after a second, or has just begun", path)
 	case err != nil:
 		return nil, fmt.Errorf("judge %s: %w", path, err)
 	}
@@ -274,8 +278,8 @@ func Load(path string, o correlate.Options, gateExprs []string) (*model.Timeline
 
 const dirHint = "DIR is the directory that `lapse run` or `lapse retrieve` wrote, such as runs/…, or its timeline.json"
 
-// TimelineOnly returns the timeline.json of the saved run at path if that is all there is of it: path is that file,
-// or a directory without a recording, as `lapse retrieve` writes one from a Pod's log.
+// TimelineOnly returns the timeline.json of the saved run at path if there is nothing else: path is that file, or a
+// directory without a recording, as `lapse retrieve` writes one from a Pod's log.
 func TimelineOnly(path string) (file string, ok bool) {
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() || filepath.Ext(path) == ".json" {
@@ -289,7 +293,7 @@ func TimelineOnly(path string) (file string, ok bool) {
 	return file, err == nil
 }
 
-// loadTimeline reads a judged run. Other options than it was judged by need its recording.
+// loadTimeline reads a judged run. To judge it by other options takes its recording.
 func loadTimeline(file string, o correlate.Options, gateExprs []string) (*model.Timeline, error) {
 	if o != (correlate.Options{}) {
 		return nil, exit.Usagef("without these flags it is shown as it was judged; --fail-if can be given",
@@ -307,6 +311,7 @@ func loadTimeline(file string, o correlate.Options, gateExprs []string) (*model.
 	return tl, nil
 }
 
+// OpenTimeline reads a timeline.json.
 func OpenTimeline(file string) (*model.Timeline, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -320,11 +325,12 @@ func OpenTimeline(file string) (*model.Timeline, error) {
 	return tl, nil
 }
 
-// A Saved is a run on disk, open for reading.
+// A Saved is a run on disk, open for reading. Of a recording that is cut off or damaged it has what comes before, and
+// its batches end with the error.
 type Saved struct {
-	timeline.Run              // of a recording that is cut off or damaged what lies before; its batches end with the error that says so
-	file         *record.File // nil where there is no recording
-	Broken       error        // why the recording is not whole, or nil
+	timeline.Run
+	file   *record.File // nil: there is no recording
+	Broken error        // why the recording is not whole, or nil
 }
 
 func (s Saved) Close() error {
@@ -342,10 +348,11 @@ func Open(path string) (Saved, error) {
 	} else if info.IsDir() {
 		file = filepath.Join(path, FactsFile)
 		if _, err := os.Stat(file); err != nil {
-			file = filepath.Join(path, PartialFile) // what came of a run, where the rest did not
+			file = filepath.Join(path, PartialFile)
 		}
 		if _, err := os.Stat(file); err != nil {
-			return Saved{}, exit.Usagef(dirHint, "%s is not a run: it holds neither %s nor %s", path, FactsFile, TimelineFile)
+			return Saved{}, exit.Usagef(dirHint,
+				"%s is not a run: it holds neither %s nor %s", path, FactsFile, TimelineFile)
 		}
 	}
 	f, err := record.Open(file)
@@ -367,12 +374,13 @@ func Open(path string) (Saved, error) {
 	return Saved{Run: run, file: f, Broken: err}, nil
 }
 
+// IsDamage reports whether err says that a recording is cut off or damaged.
 func IsDamage(err error) bool {
 	return errors.Is(err, record.ErrTruncated) || errors.Is(err, record.ErrCorrupt)
 }
 
-// hasEnd reports whether a run's end is on record. If not, its writer was killed, its disk was full, or it goes on:
-// a recording that breaks off between two blocks does not look it.
+// hasEnd reports whether a run's end is on record. If not, its writer was killed, its disk was full, or it goes on. A
+// recording that breaks off between two blocks does not show it otherwise.
 func hasEnd(run timeline.Run) bool {
 	return slices.ContainsFunc(run.Events, func(e timeline.Event) bool {
 		return e.Enters(timeline.PhaseEnded)

@@ -12,8 +12,8 @@ import (
 	"lapse/internal/run/exit"
 )
 
-// An Address is where the page will be served: bound before anything is created or measured, so that one in use is
-// found in time. The nil address is of a run without a page.
+// An Address is where the page will be served. It is bound before anything is created or measured, so that an address
+// in use is found in time. The nil address is that of a run without a page.
 type Address struct {
 	ln    net.Listener
 	given string // the host as the user wrote it, by which a browser asks for the page
@@ -21,9 +21,8 @@ type Address struct {
 
 // Listen binds addr, or nothing if it is empty.
 //
-// All addresses of this machine at once ("0.0.0.0", "[::]", ":8080") are refused: the page answers only to names that
-// it knows (a page of another site must not read it through a name that leads here), and such an address is none of
-// them.
+// It refuses an address that stands for all addresses of this machine ("0.0.0.0", "[::]", ":8080"): the page answers
+// only to names that it knows, so that a page of another site cannot read it through a name that leads here.
 func Listen(addr string) (*Address, error) {
 	if addr == "" {
 		return nil, nil
@@ -34,8 +33,10 @@ func Listen(addr string) (*Address, error) {
 		return nil, exit.Usagef(hint, "--dashboard %s: %w", addr, err)
 	}
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.Unmap().IsUnspecified() {
-		return nil, exit.Usagef("name one address of this machine, as in --dashboard 127.0.0.1:"+port+" or --dashboard "+reachableAddress()+":"+port,
-			"--dashboard %s: the page answers only to an address that it knows by name, and this means all of them", addr)
+		const one = "name one address of this machine, as in --dashboard 127.0.0.1:%s or --dashboard %s:%[1]s"
+		const all = "--dashboard %s: the page answers only to an address that it knows by name, " +
+			"and this means all of them"
+		return nil, exit.Usagef(fmt.Sprintf(one, port, reachableAddress()), all, addr)
 	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -44,7 +45,7 @@ func Listen(addr string) (*Address, error) {
 	return &Address{ln: ln, given: host}, nil
 }
 
-// reachableAddress is an address of this machine that others may reach.
+// reachableAddress returns an address of this machine that others may reach.
 func reachableAddress() string {
 	addrs, _ := net.InterfaceAddrs()
 	for _, a := range addrs {
@@ -55,14 +56,14 @@ func reachableAddress() string {
 	return "192.0.2.10"
 }
 
-// Close gives the address back, if nothing is served there any more.
+// Close releases the address, if nothing is served there any more.
 func (a *Address) Close() {
 	if a != nil {
 		a.ln.Close()
 	}
 }
 
-// Serve serves a page until the returned function is called: none, and a nil page, where there is no address.
+// Serve serves a page until the returned function is called. The nil address serves none, and returns a nil page.
 func (a *Address) Serve(ctx context.Context, stderr io.Writer) (*Page, func()) {
 	if a == nil {
 		return nil, func() {}
@@ -81,7 +82,7 @@ func (a *Address) Serve(ctx context.Context, stderr io.Writer) (*Page, func()) {
 	return p, func() { cancel(); serving.Wait() }
 }
 
-// url is what to open in a browser: by the name that was given, and with the port that was found.
+// url returns what to open in a browser: the name that was given, with the port that is bound.
 func (a *Address) url() string {
 	_, port, _ := net.SplitHostPort(a.ln.Addr().String())
 	return "http://" + net.JoinHostPort(a.given, port) + "/"

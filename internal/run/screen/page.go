@@ -25,9 +25,9 @@ type Page struct {
 	latest atomic.Pointer[model.Timeline] // what timeline.json is downloaded from
 
 	mu       sync.Mutex
-	lookers  int           // how many connections show it now
+	lookers  int           // connections that show it now
 	lastLook time.Time     // when the last connection ended, or the page was last opened
-	since    time.Time     // the page is kept up to date from this instant on, if it is
+	since    time.Time     // the instant from which on the page is kept up to date
 	shownAt  time.Time     // of the last renewal
 	final    bool          // there are no more renewals
 	renewed  chan struct{} // closed, and replaced, at each renewal
@@ -37,15 +37,22 @@ type Page struct {
 	ended  *model.Timeline // the run that is over, until the page is opened
 }
 
+// NewPage returns a page that shows nothing yet.
 func NewPage() *Page {
 	store := dashboard.NewStore()
-	return &Page{Store: store, shown: publish.To(store), renewed: make(chan struct{}), Begun: make(chan struct{}, 1)}
+	return &Page{
+		Store: store, shown: publish.To(store),
+		renewed: make(chan struct{}), Begun: make(chan struct{}, 1),
+	}
 }
 
 const (
-	LookAgain = 5 * time.Second // the page is kept up to date for so long after the last connection, or after it was opened
-	Renewing  = time.Second     // a new connection waits at most so long for a renewal
-	firstShow = 5 * time.Second // a new connection waits at most so long for a page that has shown nothing yet
+	// LookAgain is how long the page is kept up to date after the last connection, or after it was opened.
+	LookAgain = 5 * time.Second
+	// Renewing is the longest wait of a new connection for a renewal.
+	Renewing = time.Second
+	// firstShow is the longest wait of a new connection for a page that has shown nothing yet.
+	firstShow = 5 * time.Second
 )
 
 // Look counts a connection until stopped is called. It waits until the page is up to date.
@@ -74,7 +81,7 @@ func (p *Page) Look(ctx context.Context) (stopped func()) {
 	}
 }
 
-// Opened keeps the page up to date while a browser loads it: a run of many targets takes as long to judge.
+// Opened keeps the page up to date while a browser loads it: to judge a run of many targets takes as long.
 func (p *Page) Opened() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +89,7 @@ func (p *Page) Opened() {
 	p.lastLook = time.Now()
 }
 
-// opening gets a value when the page begins to be kept up to date. The nil page never does.
+// opening returns a channel that gets a value when the page begins to be kept up to date; nil for the nil page.
 func (p *Page) opening() <-chan struct{} {
 	if p == nil {
 		return nil
@@ -124,7 +131,7 @@ func (p *Page) noteShown(final bool) {
 	p.renewed = make(chan struct{})
 }
 
-// options offer the current timeline.json on the page.
+// options returns what the page offers, with the current timeline.json.
 func (p *Page) options() dashboard.Options {
 	return dashboard.Options{Looked: p.Look, Opened: p.Opened, Timeline: func(w io.Writer) error {
 		tl := p.latest.Load()
@@ -135,6 +142,7 @@ func (p *Page) options() dashboard.Options {
 	}}
 }
 
+// Handler serves the page.
 func (p *Page) Handler() http.Handler { return dashboard.Handler(p.Store, p.options()) }
 
 // A page shows the whole run while a connection shows it, and no single facts.
@@ -154,7 +162,7 @@ func (p *Page) Judged(j live.Judgement) {
 	}
 }
 
-// Close keeps the run until the page is opened: the page's form of a long run takes much memory.
+// Close keeps the run until the page is opened: a long run takes much memory on the page.
 func (p *Page) Close(tl *model.Timeline) {
 	if tl == nil {
 		return

@@ -15,12 +15,12 @@ import (
 	"lapse/timeline"
 )
 
-// maxBacklog is how many bytes of lines may wait to be written. Further lines of Lapse itself are dropped and
-// counted. Further lines of the wrapped command wait for room.
+// maxBacklog is how many bytes of lines may wait to be written. Further lines of Lapse itself are dropped and counted.
+// Further output of the wrapped command waits for room.
 const maxBacklog = 1 << 20
 
-// A Screen shows the progress of a run on stderr. Its own goroutine writes: a paused terminal (Ctrl-S), or a full
-// pipe, delays only the wrapped command, as any full pipe does.
+// A Screen shows the progress of a run on stderr. Its own goroutine writes: a paused terminal (Ctrl-S) or a full pipe
+// delays only the wrapped command.
 type Screen struct {
 	progress *report.Progress
 	writing  sync.WaitGroup
@@ -30,7 +30,7 @@ type Screen struct {
 	Mu       sync.Mutex
 	room     *sync.Cond // signalled when lines were written
 	lines    []piece    // not written yet
-	size     int        // bytes in lines, and of those that are being written
+	size     int        // bytes in lines, and of lines that are being written
 	dropped  int
 	commands []timeline.Event // changes of the wrapped command that are not shown yet
 	Frame    *live.Judgement  // the newest that is not drawn yet
@@ -39,7 +39,8 @@ type Screen struct {
 
 // New returns a screen that writes to w, for a run of length total; 0 if that is unknown.
 func New(w io.Writer, total time.Duration) *Screen {
-	s := &Screen{progress: newProgress(w, total), wake: make(chan struct{}, 1), redraws: terminal.StyleOf(w).Terminal}
+	redraws := terminal.StyleOf(w).Terminal
+	s := &Screen{progress: newProgress(w, total), wake: make(chan struct{}, 1), redraws: redraws}
 	s.room = sync.NewCond(&s.Mu)
 	s.writing.Go(s.write)
 	return s
@@ -89,8 +90,8 @@ func (s *Screen) put(p piece) {
 	s.size += len(p.text)
 }
 
-// ShowEvent shows a change of the wrapped command, or the phase in which it starts, before the event comes back in
-// the recording. It never waits.
+// ShowEvent shows a change of the wrapped command, or the phase in which it starts, before the recording brings the
+// event. It never waits.
 func (s *Screen) ShowEvent(e timeline.Event) {
 	s.Mu.Lock()
 	s.commands = append(s.commands, e)
@@ -98,7 +99,7 @@ func (s *Screen) ShowEvent(e timeline.Event) {
 	s.awake()
 }
 
-// Judged replaces the next frame, if that is not drawn yet. It never waits.
+// Judged sets the next frame. It never waits.
 func (s *Screen) Judged(j live.Judgement) {
 	s.Mu.Lock()
 	s.Frame = &j
@@ -124,7 +125,7 @@ func (s *Screen) awake() {
 	}
 }
 
-// Close writes the rest and leaves the terminal clean. It waits for both: do first what must not wait.
+// Close writes the rest and leaves the terminal clean. It waits for both: first do what must not wait.
 func (s *Screen) Close(*model.Timeline) {
 	s.Mu.Lock()
 	s.closed = true
@@ -178,10 +179,10 @@ func (s *Screen) written(bytes int) {
 	s.room.Broadcast()
 }
 
-// talk is the writer for Lapse's own log.
+// talk returns the writer for Lapse's own log.
 func (s *Screen) talk() io.Writer { return lineWriter(s.Say) }
 
-// Output is the writer for the wrapped command's output.
+// Output returns the writer for the wrapped command's output.
 func (s *Screen) Output() io.Writer { return outputWriter(s.Pass) }
 
 type outputWriter func(output string)
@@ -199,7 +200,7 @@ func (put lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newProgress returns the progress display fit for w: redrawn in place on a terminal, lines elsewhere.
+// newProgress returns the progress display for w: redrawn in place on a terminal, lines elsewhere.
 func newProgress(w io.Writer, total time.Duration) *report.Progress {
 	style := terminal.StyleOf(w)
 	return report.NewProgress(w, report.ProgressOptions{

@@ -19,16 +19,16 @@ type Session struct {
 	closePage func()
 }
 
-// Open binds the address of the page, unless dashboard is empty, and opens the terminal on stderr. total is the
-// length of the run, or 0 if that is unknown. Close the session after all else: a paused terminal then delays
-// nothing.
+// Open binds the address of the page, unless dashboard is empty, and opens the terminal on stderr. total is the length
+// of the run, or 0 if that is unknown. Close the session last: a paused terminal then delays nothing else.
 func Open(dashboard string, stderr io.Writer, total time.Duration) (*Session, error) {
 	address, err := Listen(dashboard)
 	if err != nil {
 		return nil, err
 	}
 	screen := New(stderr, total)
-	return &Session{Screen: screen, Log: terminal.NewLogger(screen.talk()), address: address, closePage: func() {}}, nil
+	log := terminal.NewLogger(screen.talk())
+	return &Session{Screen: screen, Log: log, address: address, closePage: func() {}}, nil
 }
 
 // Begin serves the page and returns the live judgement of the run, with all its observers. rec is the recording, or
@@ -42,14 +42,15 @@ func (s *Session) Begin(ctx context.Context, gates []verdict.Gate, rec *live.Rec
 	return live.New(gates, Observers(s.Screen, shown, rec)...).WokenBy(shown.opening())
 }
 
-// Close ends the page, writes the rest on the terminal, and gives the address back.
+// Close ends the page, writes the rest on the terminal, and releases the address.
 func (s *Session) Close() {
 	s.closePage()
 	s.Screen.Close(nil)
 	s.address.Close()
 }
 
-// Observers are the observers of a run. shown and rec may be nil. The terminal comes last, because it may be paused.
+// Observers returns the observers of a run. shown and rec may be nil. The terminal comes last, because it may be
+// paused.
 func Observers(terminal *Screen, shown *Page, rec *live.Recording) (all []live.Observer) {
 	if rec != nil {
 		all = append(all, rec)

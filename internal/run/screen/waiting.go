@@ -9,10 +9,10 @@ import (
 	"lapse/timeline"
 )
 
-// SayWaiting is how often a waiting prints its line.
+// SayWaiting is the time between two lines of a waiting.
 const SayWaiting = 5 * time.Second
 
-// A waiting prints the awaited condition every few seconds until it is over.
+// A waiting prints the awaited condition every [SayWaiting] until it is over.
 type waiting struct {
 	Over func() // ends it; a second call does nothing
 
@@ -20,7 +20,7 @@ type waiting struct {
 	what string
 }
 
-// StartWaiting begins to wait for a condition. It calls say, which must not block, after the first [sayWaiting].
+// StartWaiting begins to wait for a condition. It calls say, which must not block, after the first [SayWaiting].
 func StartWaiting(say func(line string), what string) *waiting {
 	w := &waiting{what: what}
 	ended := make(chan struct{})

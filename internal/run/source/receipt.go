@@ -22,18 +22,20 @@ type recording interface {
 // NewDelivery returns the delivery of a recording.
 func NewDelivery(r recording) *Delivery { return &Delivery{recording: r, acked: make(chan struct{})} }
 
-// Ack notes that the whole recording is safe elsewhere, unless the receipt is of something else.
+// Ack notes that the whole recording is safe elsewhere. It returns an error if the receipt is not that of the
+// recording.
 func (d *Delivery) Ack(r record.Receipt) error {
 	ours := record.Receipt{Length: d.recording.Size(), SHA256: d.recording.Sum()}
 	if r != ours {
-		return fmt.Errorf("the recording has %d bytes with SHA-256 %s, not %d with %s", ours.Length, ours.SHA256, r.Length, r.SHA256)
+		return fmt.Errorf("the recording has %d bytes with SHA-256 %s, not %d with %s",
+			ours.Length, ours.SHA256, r.Length, r.SHA256)
 	}
 	d.Release()
 	return nil
 }
 
-// Release says that nobody has to fetch the recording any more.
+// Release notes that the recording need not be fetched any more.
 func (d *Delivery) Release() { d.ack.Do(func() { close(d.acked) }) }
 
-// Acked is closed when the whole recording is safe elsewhere.
+// Acked returns a channel that is closed when the recording need not be fetched any more.
 func (d *Delivery) Acked() <-chan struct{} { return d.acked }

@@ -1,6 +1,6 @@
 // Package source is a process that measures for a run: the machine that a run is started on, the Job's Pod, a prober
-// on another node, or the workstation beside the Job. Each sends requests on a clock of its own, asks a control target
-// of its own, and hands over what it measured.
+// on another node, or the workstation in addition to the Job. Each sends requests on its own clock, asks its own
+// control target, and hands over what it measured.
 package source
 
 import (
@@ -17,7 +17,7 @@ import (
 // Refresh is the time between two deliveries of what was measured.
 const Refresh = 250 * time.Millisecond
 
-// MostControl is how many requests per second a control target gets at most.
+// MostControl is the highest rate of a control target, in requests per second.
 const MostControl = 100.0
 
 // A Config says who measures, and how.
@@ -46,7 +46,9 @@ func New(c Config) *Source {
 	if s.Sink == nil {
 		s.Sink = s.Facts.Put
 	}
-	s.prober = loadgen.New(loadgen.Config{Clock: s.Clock, Source: s.ID, Sink: s.Sink, Logger: s.Logger, Pacing: s.Pacing})
+	s.prober = loadgen.New(loadgen.Config{
+		Clock: s.Clock, Source: s.ID, Sink: s.Sink, Logger: s.Logger, Pacing: s.Pacing,
+	})
 	return s
 }
 

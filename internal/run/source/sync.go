@@ -10,8 +10,8 @@ import (
 const (
 	// CompareEvery is the time between two comparisons of a source's clock with the run's.
 	CompareEvery = time.Second
-	// Drift is how far two clocks part at most, as a share of the time since they were compared. The kernel lets NTP
-	// make a clock faster or slower by 500 ppm (adjtimex(2)), and there are two of them.
+	// Drift is the most that two clocks drift apart, as a share of the time since they were compared. The kernel lets
+	// NTP make each clock faster or slower by 500 ppm (adjtimex(2)).
 	Drift = 1000e-6
 )
 
@@ -28,8 +28,8 @@ func Sync(clock timeline.Clock, compare func() (timeline.ClockOffset, error)) (t
 	return timeline.Sync{At: answered, Min: ahead.Min - slack, Max: ahead.Max + slack}, nil
 }
 
-// SyncOther is [Sync] where the run's clock is this process's. compare bounds how far the other process's clock is
-// ahead of it.
+// SyncOther is [Sync] in the process of the run's clock. compare bounds how far the other process's clock is ahead of
+// it.
 func SyncOther(clock timeline.Clock, compare func() (timeline.ClockOffset, error)) (timeline.Sync, error) {
 	var ahead timeline.ClockOffset
 	s, err := Sync(clock, func() (_ timeline.ClockOffset, err error) {
@@ -45,8 +45,11 @@ func SyncOther(clock timeline.Clock, compare func() (timeline.ClockOffset, error
 
 func driftIn(length time.Duration) time.Duration { return time.Duration(Drift * float64(length)) }
 
-// KeepComparing puts a comparison of clocks every [CompareEvery] until ctx ends. One that fails is left out.
-func KeepComparing(ctx context.Context, of timeline.SourceID, compare func() (timeline.Sync, error), put func(timeline.Fact)) {
+// A Compare function compares the clock of a source with the run's.
+type Compare func() (timeline.Sync, error)
+
+// KeepComparing puts a comparison of clocks every [CompareEvery] until ctx ends. It leaves out those that fail.
+func KeepComparing(ctx context.Context, of timeline.SourceID, compare Compare, put func(timeline.Fact)) {
 	Every(ctx, CompareEvery, func() {
 		if s, err := compare(); err == nil {
 			s.Source = of

@@ -22,27 +22,29 @@ import (
 // This file chooses the Services of a run that names none: --on-node, -A and --selector.
 
 const (
-	// DefaultTotalRate is how many requests per second the judged targets get in all, where Services are chosen and
-	// no rate is given. With 500/s to Pods' own addresses and 100/s of control that is 0.08 core at 48 µs per request;
+	// DefaultTotalRate is the requests per second to all judged targets together, where Services are chosen and no
+	// rate is given. With 500/s to Pods' own addresses and 100/s of control that is 0.08 core at 48 µs per request;
 	// the rest of a core is for watching and judging. 100 Services get 5/s for each of new and reused.
 	DefaultTotalRate = 1000
-	// leastRate is the least that a judged target gets of --total-rate, in requests per second.
+	// leastRate is the smallest share of --total-rate for a judged target, in requests per second.
 	leastRate = 1
-	// MostPredicted is how many chosen Services preflight is asked about. Each takes some ten questions to the API
-	// server.
+	// MostPredicted is the largest number of chosen Services for which preflight runs. Each takes about ten requests
+	// to the API server.
 	MostPredicted = 10
 )
 
-// A ChosenService is one that the run was to choose, and that can be measured.
+// A ChosenService is a Service that the run chose, and that can be measured.
 type ChosenService struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	Scheme    string `json:"scheme,omitzero"` // what is spoken; empty: what --scheme says
+	Scheme    string `json:"scheme,omitzero"` // what it speaks; empty: what --scheme says
 }
 
-const ChoiceHint = "as in `lapse run --on-node node1 -- kubectl drain node1 --ignore-daemonsets`, or `lapse run -A --selector team=blue --duration 5m`"
+// ChoiceHint shows how Services are chosen.
+const ChoiceHint = "as in `lapse run --on-node node1 -- kubectl drain node1 --ignore-daemonsets`, " +
+	"or `lapse run -A --selector team=blue --duration 5m`"
 
-// Chooses reports whether Services are chosen, and not named.
+// Chooses reports whether Services are chosen, not named.
 func (s *Spec) Chooses() bool { return s.OnNode != "" || s.AllNamespaces || s.Selector != "" }
 
 // checkChoice reads --on-node, -A and --selector, as far as that can be done without the cluster.
@@ -50,17 +52,22 @@ func checkChoice(o *Options) error {
 	given := o.ChoiceText()
 	switch {
 	case len(o.Targets) > 0:
-		return exit.Usagef("drop one of them: "+given+" finds the Services to measure", "both %s and a named target, %s", given, o.Targets[0])
+		return exit.Usagef("drop one of them: "+given+" finds the Services to measure",
+			"both %s and a named target, %s", given, o.Targets[0])
 	case o.AgentListen != "" && len(o.Chosen) == 0:
-		return exit.Usagef("name the Services, as in `run svc/web`", "%s: Services are chosen on the workstation, and a Job that was written by hand has none", given)
+		return exit.Usagef("name the Services, as in `run svc/web`",
+			"%s: Services are chosen on the workstation, and a Job that was written by hand has none", given)
 	case o.OnNode != "" && o.AllNamespaces:
 		return exit.Usagef("drop -A: --on-node looks in every namespace, unless -n names one", "both --on-node and -A")
 	case o.AgentListen == "" && o.AllNamespaces && o.Kube.Namespace != "":
-		return exit.Usagef("drop one of them; -n with --selector measures some Services of one namespace", "both -A and -n %s", o.Kube.Namespace)
+		return exit.Usagef("drop one of them; -n with --selector measures some Services of one namespace",
+			"both -A and -n %s", o.Kube.Namespace)
 	case o.Watch != "":
-		return exit.Usagef("drop --watch: chosen Services are watched as well as measured", "both %s and --watch %s", given, o.Watch)
+		return exit.Usagef("drop --watch: chosen Services are watched as well as measured",
+			"both %s and --watch %s", given, o.Watch)
 	case o.Hammer != "":
-		return exit.Usagef("name the Service to load, and measure that", "--hammer loads one Service, and %s chooses several", given)
+		return exit.Usagef("name the Service to load, and measure that",
+			"--hammer loads one Service, and %s chooses several", given)
 	}
 	o.OnNode = strings.TrimPrefix(o.OnNode, "node/")
 	if o.OnNode != "" && len(validation.IsDNS1123Subdomain(o.OnNode)) > 0 {
@@ -73,7 +80,7 @@ func checkChoice(o *Options) error {
 	return nil
 }
 
-// ChoiceText is how the Services are chosen, in flags.
+// ChoiceText returns the flags that choose the Services.
 func (s *Spec) ChoiceText() string {
 	var flags []string
 	if s.OnNode != "" {
@@ -88,8 +95,8 @@ func (s *Spec) ChoiceText() string {
 	return strings.Join(flags, " ")
 }
 
-// ChosenTargets are the targets of the chosen Services. Before these are known, one stands for them, so that flags
-// can be checked.
+// ChosenTargets returns the targets of the chosen Services. Before these are known, one target stands for them, so
+// that flags can be checked.
 func (s *Spec) ChosenTargets() []Target {
 	if len(s.Chosen) == 0 {
 		return []Target{{Service: "SERVICE", Path: "/"}}
@@ -105,7 +112,7 @@ func (s *Spec) ChosenTargets() []Target {
 	return targets
 }
 
-// ChosenNamespaces are the namespaces of the chosen Services, each once.
+// ChosenNamespaces returns the namespaces of the chosen Services, each once.
 func (s *Spec) ChosenNamespaces() (names []string) {
 	for _, c := range s.Chosen {
 		names = append(names, c.Namespace)
@@ -114,7 +121,7 @@ func (s *Spec) ChosenNamespaces() (names []string) {
 	return slices.Compact(names)
 }
 
-// OtherNamespaces are those that the Job must read one by one, besides its own.
+// OtherNamespaces returns the namespaces that the Job must read one by one, in addition to its own.
 func (s *Spec) OtherNamespaces(own string) []string {
 	if s.AllNamespaces {
 		return nil
@@ -122,7 +129,7 @@ func (s *Spec) OtherNamespaces(own string) []string {
 	return slices.DeleteFunc(s.ChosenNamespaces(), func(name string) bool { return name == own })
 }
 
-// Scope is the namespace in which Services are chosen; empty for all.
+// Scope returns the namespace in which Services are chosen; empty for all.
 func (o *Options) Scope(namespace string) string {
 	if o.AllNamespaces || o.OnNode != "" && o.Kube.Namespace == "" {
 		return metav1.NamespaceAll
@@ -130,7 +137,7 @@ func (o *Options) Scope(namespace string) string {
 	return namespace
 }
 
-// NothingToMeasure says why none of the Services that were found can be measured.
+// NothingToMeasure says why none of the Services can be measured.
 func NothingToMeasure(aside []timeline.SetAside) string {
 	if len(aside) == 0 {
 		return "no Service is meant"
@@ -143,27 +150,31 @@ func (o *Options) PrintChoice(say func(string)) {
 	if !o.Chooses() {
 		return
 	}
-	say(fmt.Sprintf("measuring %s in %s, %s requests per second for each of %s", quantity.Count(len(o.Chosen), "Service"),
-		quantity.Count(len(o.ChosenNamespaces()), "namespace"), quantity.Number(o.Rate), strings.Join(o.Kinds, ", ")))
+	services := quantity.Count(len(o.Chosen), "Service")
+	namespaces := quantity.Count(len(o.ChosenNamespaces()), "namespace")
+	say(fmt.Sprintf("measuring %s in %s, %s requests per second for each of %s",
+		services, namespaces, quantity.Number(o.Rate), strings.Join(o.Kinds, ", ")))
 	for _, line := range report.AsideLines(o.SetAside) {
 		say("set aside " + line)
 	}
 }
 
-// SchemeFor is what a chosen Service is taken to speak on its port: what its appProtocol says, else HTTP where the
-// port's name or number is one of HTTP's, else bare TCP. --scheme goes before.
+// SchemeFor returns what a chosen Service is assumed to speak on its port: what its appProtocol says, else HTTP where
+// the port's name or number is one of HTTP's, else bare TCP. It returns "" if --scheme decides.
+// https://kubernetes.io/docs/concepts/services-networking/service/#application-protocol
 func (o *Options) SchemeFor(info watcher.Info) string {
 	if o.WasGiven("scheme") {
 		return ""
 	}
-	if strings.EqualFold(info.AppProtocol, "kubernetes.io/h2c") { // https://kubernetes.io/docs/concepts/services-networking/service/#application-protocol
+	if strings.EqualFold(info.AppProtocol, "kubernetes.io/h2c") {
 		return "h2c"
 	}
 	named, _, _ := strings.Cut(cmp.Or(info.AppProtocol, info.PortName), "-")
+	usual := slices.Contains([]int32{80, 8000, 8080}, info.Port)
 	switch {
 	case strings.EqualFold(named, "https"):
 		return "https"
-	case strings.EqualFold(named, "http"), named == "" && slices.Contains([]int32{80, 8000, 8080}, info.Port), named == "web":
+	case strings.EqualFold(named, "http"), named == "" && usual, named == "web":
 		return "http"
 	case named == "" && (info.Port == 443 || info.Port == 8443):
 		return "https"
@@ -195,7 +206,8 @@ func ShareRate(o *Options) error {
 		if o.Chooses() {
 			advice += ", or choose fewer Services with --selector or -n"
 		}
-		return exit.Usagef(advice, "%d targets would get %s requests per second each, and need %d: an outage shorter than the time between two requests may go unseen",
+		return exit.Usagef(advice, "%d targets would get %s requests per second each, and need %d: "+
+			"an outage shorter than the time between two requests may go unseen",
 			targets, quantity.Number(o.Rate), leastRate)
 	}
 	if !o.WasGiven("direct-rate") {
@@ -207,7 +219,7 @@ func ShareRate(o *Options) error {
 	return nil
 }
 
-// CheckTotalRate refuses a --total-rate that is none, and one beside --rate.
+// CheckTotalRate refuses a --total-rate that is not greater than 0, and one together with --rate.
 func CheckTotalRate(o *Options) error {
 	switch {
 	case !o.WasGiven("total-rate"):
@@ -215,9 +227,11 @@ func CheckTotalRate(o *Options) error {
 	case !(o.TotalRate > 0) || math.IsInf(o.TotalRate, 0):
 		return exit.Usagef("as in --total-rate 1000", "total-rate %v: must be greater than 0", o.TotalRate)
 	case slices.ContainsFunc(o.Parsed, func(s Target) bool { return s.Routes != "" }):
-		return exit.Usagef("give --rate, which each of them gets", "--total-rate with ?route=: how many addresses share it is known only later")
+		return exit.Usagef("give --rate, which each of them gets",
+			"--total-rate with ?route=: how many addresses share it is known only later")
 	case o.WasGiven("rate"):
-		return exit.Usagef("drop one of them: --rate is of each target, --total-rate is shared by all", "both --rate and --total-rate")
+		return exit.Usagef("drop one of them: --rate is of each target, --total-rate is shared by all",
+			"both --rate and --total-rate")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -13,14 +14,14 @@ import (
 	"lapse/timeline"
 )
 
-// A drained says from which nodes a wrapped command takes the Pods away, as far as its words tell.
+// A drained says from which nodes a wrapped command removes Pods, as far as its words tell.
 type drained struct {
 	nodes    []string // by name
-	selector string   // and those with these labels
-	unknown  string   // or that it may, and why it is not known from which; else empty
+	selector string   // in addition, the nodes with these labels
+	unknown  string   // why the nodes are not known, if it may drain some; else empty
 }
 
-// drains reads a command's words. Of kubectl and oc it reads them as they do; a shell or a script may do anything.
+// drains reads a command's words. It reads those of kubectl and oc as they do; a shell or a script may do anything.
 func drains(words []string) drained {
 	words = kubectl.Unwrap(words)
 	if len(words) == 0 {
@@ -41,7 +42,7 @@ func drains(words []string) drained {
 	return drained{}
 }
 
-// mentionsDrain reports whether one of the words is about taking Pods from nodes.
+// mentionsDrain reports whether one of the words contains "drain".
 func mentionsDrain(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(w), "drain") })
 }
@@ -62,8 +63,7 @@ func isScript(name string) bool {
 	return err == nil && string(begin[:]) == "#!"
 }
 
-// kubectlDrains reads a kubectl command. What cordons, drains, taints or deletes nodes takes Pods away from them, now
-// or soon.
+// kubectlDrains reads a kubectl command. To cordon, drain, taint or delete a node removes Pods from it, now or soon.
 func kubectlDrains(words []string) drained {
 	command, err := kubectl.Read(words)
 	if err != nil {
@@ -96,7 +96,7 @@ func kubectlDrains(words []string) drained {
 	return drained{}
 }
 
-// nodeNames are the names in a list of nodes, of which each may be written node/NAME.
+// nodeNames returns the names in a list of nodes. Each may be written node/NAME.
 func nodeNames(operands []string) []string {
 	var names []string
 	for _, operand := range operands {
@@ -112,7 +112,7 @@ func isNodeKind(kind string) bool {
 	return slices.Contains([]string{"node", "nodes", "no"}, strings.ToLower(kind))
 }
 
-// ofNodes reads what `kubectl delete` and `taint` take: a kind and names, or KIND/NAME each.
+// ofNodes reads the operands of `kubectl delete` and `taint`: a kind and names, or KIND/NAME each.
 func ofNodes(operands []string, selector string, all bool) drained {
 	if len(operands) > 0 && isNodeKind(operands[0]) {
 		if all {
@@ -129,8 +129,8 @@ func ofNodes(operands []string, selector string, all bool) drained {
 	return d
 }
 
-// AvoidDrained keeps the Job off the nodes that the command names, unless others are named with --avoid-node, and
-// says where it cannot know them.
+// AvoidDrained keeps the Job off the nodes that the command drains, unless --avoid-node names others. It adds a note
+// if it cannot know them.
 func (o *Options) AvoidDrained() {
 	if o.WasGiven("avoid-node") || !o.InCluster() {
 		return
@@ -138,7 +138,9 @@ func (o *Options) AvoidDrained() {
 	d := drains(o.Command)
 	o.AvoidNodes, o.AvoidSelector = d.nodes, d.selector
 	if d.unknown != "" {
-		o.Notes = append(o.Notes, "which nodes `"+timeline.JoinCommand(mask.Command(o.Command))+"` takes Pods from is not known here ("+d.unknown+
-			"):\nif it drains one, name it with --avoid-node NODE, or the Job may be evicted with it and end the run")
+		const note = "which nodes `%s` takes Pods from is not known here (%s):\n" +
+			"if it drains one, name it with --avoid-node NODE, or the Job may be evicted with it and end the run"
+		command := timeline.JoinCommand(mask.Command(o.Command))
+		o.Notes = append(o.Notes, fmt.Sprintf(note, command, d.unknown))
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"lapse/internal/run/exit"
 )
 
-// An Env is the environment of this process. Nothing else reads it: the zero value is of a process that is in no Pod.
+// An Env is the environment of this process. The zero value is that of a process outside of Pods.
 type Env map[string]string
 
-// EnvOf returns the environment that a list has, as [os.Environ] returns it.
+// EnvOf returns the environment in a list of variables, as [os.Environ] returns it.
 func EnvOf(environ []string) Env {
 	env := Env{}
 	for _, variable := range environ {
@@ -22,10 +22,14 @@ func EnvOf(environ []string) Env {
 	return env
 }
 
-// ProberKeys returns the keys that a DaemonSet or a Job has put into the environment: those by which the run's
-// coordinator and its probers know each other.
+// ProberKeys returns the mutual-TLS keys of coordinator and probers, which the Job or the DaemonSet has put into the
+// environment.
 func (e Env) ProberKeys() agent.KeyPair {
-	return agent.KeyPair{CA: []byte(e[deploy.EnvTLSCA]), Cert: []byte(e[deploy.EnvTLSCert]), Key: []byte(e[deploy.EnvTLSKey])}
+	return agent.KeyPair{
+		CA:   []byte(e[deploy.EnvTLSCA]),
+		Cert: []byte(e[deploy.EnvTLSCert]),
+		Key:  []byte(e[deploy.EnvTLSKey]),
+	}
 }
 
 // list returns the variables as [os.Environ] returns them.
@@ -46,7 +50,8 @@ func agentEnv(o *Options) error {
 	var err error
 	if text := o.Env[deploy.EnvSpec]; text != "" {
 		if len(o.Targets)+len(o.Given) > 0 {
-			return exit.Usagef("edit "+deploy.EnvSpec+", or remove it and write all flags as arguments", "the container has both arguments and %s", deploy.EnvSpec)
+			return exit.Usagef("edit "+deploy.EnvSpec+", or remove it and write all flags as arguments",
+				"the container has both arguments and %s", deploy.EnvSpec)
 		}
 		if o.Spec, err = ReadSpec(text, o.Env[deploy.EnvPrivate]); err != nil {
 			return err

@@ -10,18 +10,19 @@ import (
 	"lapse/timeline"
 )
 
-// FewFiles is how many open files are left for everything but the targets' connections.
+// FewFiles is the number of open files for everything but the targets' connections.
 const FewFiles = 100
 
-// CheckFileLimit returns a usage error if this process may not have as many open files as what needs. The hint
-// advises to lower flags.
+// CheckFileLimit returns a usage error if this process cannot open the files that what needs. The hint says to lower
+// flags.
 func CheckFileLimit(what string, need float64, flags string) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return nil // a request that finds no file fails, and is shown
 	}
 	if need > float64(limit.Cur) {
-		return exit.Usagef("raise the limit with `ulimit -n`, or lower "+flags, "%s takes up to %.0f open files, and %d are allowed", what, need, limit.Cur)
+		return exit.Usagef("raise the limit with `ulimit -n`, or lower "+flags,
+			"%s takes up to %.0f open files, and %d are allowed", what, need, limit.Cur)
 	}
 	return nil
 }
@@ -47,7 +48,8 @@ func checkOpenFiles(o *Options) error {
 			need += max(o.DirectRate, 0) * o.Timeout.Seconds()
 		}
 	}
-	what, flags := fmt.Sprintf("rate %v with timeout %v and connections %d", o.RateFrom(1), o.Timeout, o.Connections), "--connections, --rate or --timeout"
+	what := fmt.Sprintf("rate %v with timeout %v and connections %d", o.RateFrom(1), o.Timeout, o.Connections)
+	flags := "--connections, --rate or --timeout"
 	if o.holds() {
 		what, flags = fmt.Sprintf("%s and %d held", what, o.Held), "--held, "+flags
 	}

@@ -13,6 +13,7 @@ import (
 	"lapse/internal/run/exit"
 )
 
+// FromHint shows how nodes are chosen.
 const FromHint = "as in --from all, --from 3, --from node1,node2 or --from topology.kubernetes.io/zone=a"
 
 // checkFrom checks --from as far as possible without the cluster.
@@ -50,15 +51,15 @@ func checkDaemonSets(o *Options) error {
 		return nil
 	}
 	command, err := kubectl.Read(words)
-	if err != nil || command.Verb != "drain" || slices.ContainsFunc(words, func(w string) bool {
-		return w == "--ignore-daemonsets" || w == "--ignore-daemonsets=true"
-	}) {
+	ignored := slices.Contains(words, "--ignore-daemonsets") || slices.Contains(words, "--ignore-daemonsets=true")
+	if err != nil || command.Verb != "drain" || ignored {
 		return nil
 	}
-	return exit.Usagef("add --ignore-daemonsets to the command", "`kubectl drain` refuses nodes with Pods of a DaemonSet, and --from %s puts such Pods there", o.From)
+	return exit.Usagef("add --ignore-daemonsets to the command",
+		"`kubectl drain` refuses nodes with Pods of a DaemonSet, and --from %s puts such Pods there", o.From)
 }
 
-// ChosenNodes are the names of the nodes that from chooses. Where from is a number, these are the most informative
+// ChosenNodes returns the names of the nodes that from chooses. If from is a number, it chooses the most informative
 // nodes.
 func ChosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, error) {
 	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
@@ -70,7 +71,8 @@ func ChosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, 
 	case from == "all":
 		return all, nil
 	case IsSelector(from) && len(all) == 0:
-		return nil, exit.Usagef("`kubectl get nodes --show-labels` lists them", "--from %q: no node has these labels", from)
+		return nil, exit.Usagef("`kubectl get nodes --show-labels` lists them",
+			"--from %q: no node has these labels", from)
 	case IsSelector(from):
 		return all, nil
 	case err == nil && n > len(all):
@@ -81,13 +83,14 @@ func ChosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, 
 	named := NamedNodes(from)
 	for _, name := range named {
 		if !slices.Contains(all, name) {
-			return nil, exit.Usagef("the cluster has "+strings.Join(all, ", "), "--from %s: there is no node %q", from, name)
+			return nil, exit.Usagef("the cluster has "+strings.Join(all, ", "),
+				"--from %s: there is no node %q", from, name)
 		}
 	}
 	return named, nil
 }
 
-// NamedNodes are the names in a list of nodes.
+// NamedNodes returns the names in a list of nodes.
 func NamedNodes(from string) []string {
 	named := strings.Split(from, ",")
 	for i, name := range named {
@@ -97,6 +100,7 @@ func NamedNodes(from string) []string {
 	return slices.Compact(named)
 }
 
+// NodeNamesOf returns the names of nodes.
 func NodeNamesOf(nodes []corev1.Node) (names []string) {
 	for _, node := range nodes {
 		names = append(names, node.Name)
@@ -104,7 +108,7 @@ func NodeNamesOf(nodes []corev1.Node) (names []string) {
 	return names
 }
 
-// mostInformative are the names of nodes in this order: those to be drained, one of each zone, the others.
+// mostInformative returns the names of nodes in this order: the drained ones, one of each zone, the others.
 func mostInformative(nodes []corev1.Node, drained []string) []string {
 	seen := map[string]int{}
 	rank := map[string]int{}

@@ -10,10 +10,11 @@ import (
 	"lapse/timeline"
 )
 
-// DefaultHeld is how many connections a held target keeps open where --held does not say.
+// DefaultHeld is the number of connections that a held target keeps open without --held.
 const DefaultHeld = 100
 
-// MostHeld is how many connections one target may hold: 65 535 is more than there are local ports towards one address.
+// MostHeld is the largest number of connections of one target: there are fewer than 65 535 local ports towards one
+// address.
 const MostHeld = 25_000
 
 // holds reports whether the run keeps connections open.
@@ -28,11 +29,13 @@ func checkHeld(o *Options) error {
 	case o.Held < 0 || o.Held == 0 && o.WasGiven("held"):
 		return exit.Usagef("as in --held 100", "held %d: must be at least 1 connection", o.Held)
 	case o.Held > MostHeld:
-		return exit.Usagef("hold them from several nodes, with --from", "held %d: at most %d connections", o.Held, MostHeld)
+		return exit.Usagef("hold them from several nodes, with --from",
+			"held %d: at most %d connections", o.Held, MostHeld)
 	case o.Held > 0 && !o.holds():
 		o.Kinds = append(slices.Clone(o.Kinds), string(timeline.Held))
 	case o.Held == 0 && o.WasGiven("heartbeat") && !o.holds():
-		return exit.Usagef("add --held 100, or drop it", "--heartbeat is for connections that are held, and there are none")
+		return exit.Usagef("add --held 100, or drop it",
+			"--heartbeat is for connections that are held, and there are none")
 	}
 	if !o.holds() {
 		o.Heartbeat = 0
@@ -41,11 +44,16 @@ func checkHeld(o *Options) error {
 	o.Held = cmp.Or(o.Held, DefaultHeld)
 	switch {
 	case o.Heartbeat < o.Timeout:
-		return exit.Usagef("as in --heartbeat 5s, or a shorter --timeout", "heartbeat %v: must not be shorter than the timeout of %v, so that one heartbeat is open on a connection at most", o.Heartbeat, o.Timeout)
+		return exit.Usagef("as in --heartbeat 5s, or a shorter --timeout",
+			"heartbeat %v: must not be shorter than the timeout of %v, "+
+				"so that one heartbeat is open on a connection at most",
+			o.Heartbeat, o.Timeout)
 	case o.Heartbeat > time.Hour:
 		return exit.Usagef("as in --heartbeat 5s", "heartbeat %v: must be at most 1h", o.Heartbeat)
 	case float64(o.Held)/o.Heartbeat.Seconds() > loadgen.MaxRate:
-		return exit.Usagef("hold fewer, or ask them less often", "%d connections with a heartbeat every %v are more than %d heartbeats per second", o.Held, o.Heartbeat, loadgen.MaxRate)
+		return exit.Usagef("hold fewer, or ask them less often",
+			"%d connections with a heartbeat every %v are more than %d heartbeats per second",
+			o.Held, o.Heartbeat, loadgen.MaxRate)
 	}
 	return nil
 }

@@ -42,8 +42,8 @@ type Options struct {
 	saved.Output        // how the result is printed on standard output
 	Dashboard    string // address to serve the page on
 	NoCapture    bool
-	From         string // which nodes to measure from: all, how many, which, or by which labels; Spec.Probers are read from it
-	Changes      int    // how often an endpoint of a Service of the run's own is changed; 0: there is none
+	From         string // where to measure from: all nodes, how many, which, or which labels; Probers follow from it
+	Changes      int    // how many endpoints of the run's own Service are replaced; 0: there is no such Service
 	Here         bool   // the requests to a Service are sent from this machine
 
 	// Of the Job, for the API server.
@@ -62,7 +62,7 @@ type Options struct {
 	ID              string
 	AgentListen     string // where its API and page listen; empty: this is no agent
 	ExternalCommand bool   // measure until the workstation says that the command has ended
-	carried         bool   // the Spec came whole from the workstation: no default is missing
+	carried         bool   // the whole Spec came from the workstation: no default is missing
 
 	// Filled in by Check.
 	Parsed   []Target
@@ -78,8 +78,8 @@ type Options struct {
 	Awaited  string   // over bare TCP or UDP, if not what was sent
 	Notes    []string // what the user may not expect of the run
 
-	AvoidSelector string              // of nodes to keep off, beside AvoidNodes
-	NotCovered    []string            // what a pass will say nothing of, for people
+	AvoidSelector string              // of nodes to keep off, in addition to AvoidNodes
+	NotCovered    []string            // what a pass does not cover, for people
 	FromHere      []Service           // what this machine measures with --from outside
 	Nearby        []map[string]string // the selectors of chosen Services in the Job's namespace
 
@@ -88,8 +88,7 @@ type Options struct {
 	Given map[string]bool // the flags that were given; true: with another value than the default
 }
 
-// Check completes and validates the options. No request has been sent, and nothing was created, when it returns an
-// error.
+// Check completes and validates the options. If it returns an error, no request was sent and nothing was created.
 func (o *Options) Check(args, command []string) error {
 	if err := o.Complete(args, command); err != nil {
 		return err
@@ -110,7 +109,8 @@ func (o *Options) Complete(args, command []string) error {
 	return readOutside(o)
 }
 
-// Validate checks the completed options, and fills in what follows from them. A check may rest on the ones before it.
+// Validate checks the completed options, and fills in what follows from them. A check may depend on the ones before
+// it.
 func (o *Options) Validate() error {
 	for _, check := range []func(*Options) error{
 		checkNumbers,
@@ -148,7 +148,8 @@ func (o *Options) CheckTargets() error {
 		return checkChoice(o)
 	}
 	if len(o.Targets) == 0 {
-		return exit.Usagef(TargetHint+", or --on-node NODE or -A to choose Services", "nothing to measure: no target given")
+		return exit.Usagef(TargetHint+", or --on-node NODE or -A to choose Services",
+			"nothing to measure: no target given")
 	}
 	for i, arg := range o.Targets {
 		t, err := ParseTarget(arg)
@@ -175,12 +176,13 @@ func (o *Options) CheckTargets() error {
 		}
 	}
 	if o.CountServices() > 0 && o.CountServices() < len(o.Parsed) && !o.Here {
-		return exit.Usagef("run them one after the other, or add --here", "Services and URLs cannot be measured from the cluster and from here at once")
+		return exit.Usagef("run them one after the other, or add --here",
+			"Services and URLs cannot be measured from the cluster and from here at once")
 	}
 	return nil
 }
 
-// Label distinguishes the targets of one TARGET from another's: nothing where a URL is the only one.
+// Label returns what distinguishes the targets of one TARGET from those of another: "" for a single URL.
 func (o *Options) Label(s Target) string {
 	switch {
 	case s.Label != "":
@@ -210,13 +212,14 @@ func (o *Options) CountServices() int {
 	return n
 }
 
-// InCluster reports whether the requests are to be sent by a Job.
+// InCluster reports whether a Job sends the requests.
 func (o *Options) InCluster() bool { return o.CountServices() > 0 && !o.Here }
 
 func checkNumbers(o *Options) error {
 	switch rate := o.RateFrom(1); {
 	case !(rate > 0) || math.IsInf(rate, 0):
-		return exit.Usagef("--rate is in requests per second, such as --rate 200", "rate %v: must be greater than 0", rate)
+		return exit.Usagef("--rate is in requests per second, such as --rate 200",
+			"rate %v: must be greater than 0", rate)
 	case rate > loadgen.MaxRate:
 		return exit.Usagef("", "rate %v: at most %d requests per second", rate, loadgen.MaxRate)
 	case math.IsNaN(o.DirectRate) || o.DirectRate > loadgen.MaxRate:
@@ -295,7 +298,7 @@ func setDefaults(o *Options) error {
 	return nil
 }
 
-// AnyAnswer are the statuses that are good of a chosen Service: which path it has, and who may ask, nobody has said.
+// AnyAnswer is the good statuses of a chosen Service: its paths, and who may ask for them, are not known.
 const AnyAnswer = "200-499"
 
 // lastsAsCommand reports whether the run lasts as long as a command, here or on the workstation.
@@ -304,24 +307,30 @@ func lastsAsCommand(o *Options) bool { return len(o.Command) > 0 || o.ExternalCo
 func checkCommand(o *Options) error {
 	switch {
 	case !lastsAsCommand(o) && o.Duration == 0:
-		return exit.Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`", "give either a command after -- or a --duration")
+		return exit.Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`",
+			"give either a command after -- or a --duration")
 	case o.WorkstationTimeout > 0 && o.WorkstationTimeout < 3*CompareClocks:
-		return exit.Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*CompareClocks), "workstation-timeout %v: too short: this machine reports every %v", o.WorkstationTimeout, CompareClocks)
+		return exit.Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*CompareClocks),
+			"workstation-timeout %v: too short: this machine reports every %v", o.WorkstationTimeout, CompareClocks)
 	case len(o.Command) > 0 && o.Duration != 0:
 		return exit.Usagef("drop one of them", "both a command and a --duration: a run lasts as long as its command")
 	}
-	if o.Duration > 0 && o.RateFrom(1)*o.Duration.Seconds() < 1 && slices.ContainsFunc(o.Kinds, func(kind string) bool { return timeline.TargetKind(kind).Judged() }) {
-		return exit.Usagef("raise --rate, or measure for longer", "rate %s: one request in %s, and --duration %v is shorter: it may measure nothing",
+	judged := func(kind string) bool { return timeline.TargetKind(kind).Judged() }
+	if o.Duration > 0 && o.RateFrom(1)*o.Duration.Seconds() < 1 && slices.ContainsFunc(o.Kinds, judged) {
+		return exit.Usagef("raise --rate, or measure for longer",
+			"rate %s: one request in %s, and --duration %v is shorter: it may measure nothing",
 			quantity.Number(o.RateFrom(1)), quantity.Span(o.interval()), o.Duration)
 	}
 	if len(o.Command) > 0 {
 		if _, err := exec.LookPath(o.Command[0]); err != nil {
-			return exit.Usagef("give the command's path, or check its spelling", "the command to wrap cannot be run: %w", err)
+			return exit.Usagef("give the command's path, or check its spelling",
+				"the command to wrap cannot be run: %w", err)
 		}
 		o.AvoidDrained()
 	}
 	if o.InCluster() && o.Total() > o.MaxDuration {
-		return exit.Usagef(fmt.Sprintf("raise it, as in --max-duration %v", o.Total()), "the run takes %v, and the Job ends itself after --max-duration %v", o.Total(), o.MaxDuration)
+		return exit.Usagef(fmt.Sprintf("raise it, as in --max-duration %v", o.Total()),
+			"the run takes %v, and the Job ends itself after --max-duration %v", o.Total(), o.MaxDuration)
 	}
 	return nil
 }
@@ -353,20 +362,22 @@ func (s *Spec) interval() time.Duration {
 	return time.Duration(min(1/s.RateFrom(1), 1e9) * float64(time.Second))
 }
 
-// longBaseline is from when on a baseline that nobody asked for is announced.
+// longBaseline is the length from which on a default baseline is announced.
 const longBaseline = 30 * time.Second
 
-// baselineNote says how long the baseline takes, if few requests a second make it long; else "".
+// baselineNote says how long the baseline takes, if a low rate makes it long. Otherwise it returns "".
 func baselineNote(o *Options) string {
 	if o.carried || o.WasGiven("baseline") || o.Baseline < longBaseline {
 		return ""
 	}
-	return fmt.Sprintf("the baseline takes %s: at --rate %s a target gets a request every %s, and is to answer before anything is disturbed; raise --rate, or set --baseline",
+	return fmt.Sprintf("the baseline takes %s: at --rate %s a target gets a request every %s, "+
+		"and is to answer before anything is disturbed; raise --rate, or set --baseline",
 		quantity.Span(o.Baseline), quantity.Number(o.RateFrom(1)), quantity.Span(o.interval()))
 }
 
 const headerHint = "as in --header 'Authorization: Bearer …'"
 
+// CheckRequest checks how requests are made, and what their replies must be.
 func (o *Options) CheckRequest() error {
 	if _, known := loadgen.ProtocolOf(o.Scheme); !known {
 		return exit.Usagef("", "scheme %q: must be %s", o.Scheme, loadgen.Schemes(""))
@@ -375,7 +386,8 @@ func (o *Options) CheckRequest() error {
 		return exit.Usagef("as in --method HEAD", "method %q is not an HTTP method", o.Method)
 	}
 	if o.Method == http.MethodHead && o.ExpectBody != "" {
-		return exit.Usagef("drop one of them", "--expect-body %q is in no reply to --method HEAD: it has no body", o.ExpectBody)
+		return exit.Usagef("drop one of them",
+			"--expect-body %q is in no reply to --method HEAD: it has no body", o.ExpectBody)
 	}
 	o.Header = http.Header{}
 	for _, h := range o.Headers {
@@ -433,7 +445,8 @@ func checkGates(o *Options) error {
 	}
 	for _, g := range o.Gates {
 		if metric, _ := verdict.MetricNamed(g.Metric); metric.Held && !o.holds() {
-			return exit.Usagef("add --held 100", "--fail-if '%s': %s is measured on connections that are held, and there are none", g, g.Metric)
+			return exit.Usagef("add --held 100",
+				"--fail-if '%s': %s is measured on connections that are held, and there are none", g, g.Metric)
 		}
 	}
 	if o.From != "" {
@@ -441,7 +454,8 @@ func checkGates(o *Options) error {
 	}
 	for _, g := range o.Gates {
 		if metric, _ := verdict.MetricNamed(g.Metric); metric.From {
-			return exit.Usagef("add --from all, or see `lapse routes --help`", "--fail-if '%s': %s is measured by the probers of --from, and there is none", g, g.Metric)
+			return exit.Usagef("add --from all, or see `lapse routes --help`",
+				"--fail-if '%s': %s is measured by the probers of --from, and there is none", g, g.Metric)
 		}
 	}
 	return nil
@@ -458,7 +472,8 @@ func checkHammer(o *Options) error {
 	case err != nil:
 		return exit.Usagef("hey's flags, as in --hammer '-c 50 -q 20'", "hammer: %w", err)
 	case o.YAML && hey.Hides(o.Hammer):
-		return exit.Usagef("the load has the headers of the probes too: "+SecretHint, "--hammer: what -H and -d say would be printed, for all to read")
+		return exit.Usagef("the load has the headers of the probes too: "+SecretHint,
+			"--hammer: what -H and -d say would be printed, for all to read")
 	}
 	return nil
 }
@@ -466,7 +481,8 @@ func checkHammer(o *Options) error {
 // checkPrinted refuses to print secrets: `lapse gen` prints the run's Secret too.
 func checkPrinted(o *Options) error {
 	if o.YAML && o.Secrets() != nil {
-		return exit.Usagef("put it into a header, and give --header-from secret/NAME", "a target's query has what looks like a secret, and would be printed for all to read")
+		return exit.Usagef("put it into a header, and give --header-from secret/NAME",
+			"a target's query has what looks like a secret, and would be printed for all to read")
 	}
 	return nil
 }
@@ -477,10 +493,10 @@ func NewID() string {
 	return "lapse-" + time.Now().UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
 }
 
-// RunDir is the directory the run's files go to.
+// RunDir returns the directory of the run's files.
 func (o *Options) RunDir(id string) string { return cmp.Or(o.Out, filepath.Join("runs", id)) }
 
-// Total is how long the run will take, or 0 if only the command knows.
+// Total returns the length of the run, or 0 if it lasts as long as a command.
 func (s *Spec) Total() time.Duration {
 	if s.Duration == 0 {
 		return 0
@@ -488,10 +504,19 @@ func (s *Spec) Total() time.Duration {
 	return s.Baseline + s.Duration + s.Settle
 }
 
-// Recorded are the options a later judgement needs.
+// Recorded returns the options that a later judgement needs.
 func (o *Options) Recorded() timeline.Options {
 	return timeline.Options{
-		Rate: o.rateOfAll(), Timeout: o.Timeout, Duration: o.Duration, Baseline: o.Baseline, Settle: o.Settle,
-		Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, MinCoverage: o.observed, MinNodeCoverage: o.nodeObserved, Gates: o.GateExprs,
+		Rate:            o.rateOfAll(),
+		Timeout:         o.Timeout,
+		Duration:        o.Duration,
+		Baseline:        o.Baseline,
+		Settle:          o.Settle,
+		Join:            o.Join,
+		Slow:            o.Slow,
+		Resolution:      o.Resolution,
+		MinCoverage:     o.observed,
+		MinNodeCoverage: o.nodeObserved,
+		Gates:           o.GateExprs,
 	}
 }

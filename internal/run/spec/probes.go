@@ -28,12 +28,12 @@ type Service struct {
 	Measured bool // and not only watched
 }
 
-// PortText is the Service's port for people: its name, or its number if it has none.
+// PortText returns the Service's port for people: its name, or its number if it has none.
 func (s Service) PortText() string {
 	return cmp.Or(s.Info.PortName, strconv.Itoa(int(s.Info.Port)))
 }
 
-// Ways are the ways to a target, at least one.
+// Ways returns the ways to a target, at least one.
 func (s Service) Ways() []watcher.Way {
 	if len(s.Info.Ways) == 0 {
 		return []watcher.Way{{Port: s.Info.Port}}
@@ -41,13 +41,14 @@ func (s Service) Ways() []watcher.Way {
 	return s.Info.Ways
 }
 
-// ProbesOf are the probes of a target: one for each way to it and each kind of connection.
+// ProbesOf returns the probes of a target: one for each way to it and each kind of connection.
 func (o *Options) ProbesOf(s Service) (probes []loadgen.Probe) {
 	for _, way := range s.Ways() {
 		for _, kind := range kindsOf(o, s.Target) {
 			p := o.ProbeBy(s, way)
 			p.Kind, p.Timeout = timeline.TargetKind(kind), o.Timeout
-			p.Name = strings.Join(slices.DeleteFunc([]string{o.Label(s.Target), way.Name(), kind}, func(part string) bool { return part == "" }), " ")
+			parts := []string{o.Label(s.Target), way.Name(), kind}
+			p.Name = strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 			proof := loadgen.ProofOf(p)
 			p.Proves, p.Blind = proof.Text, proof.Blind
 			switch p.Kind {
@@ -77,10 +78,10 @@ func (o *Options) ProbesFrom(s Service, i, n int) (probes []loadgen.Probe) {
 	return probes
 }
 
-// ProbeOf is the probe of a target by its first way, without a kind and a name.
+// ProbeOf returns the probe of a target by its first way, without a kind and a name.
 func (o *Options) ProbeOf(s Service) loadgen.Probe { return o.ProbeBy(s, s.Ways()[0]) }
 
-// ProbeBy is the probe of a target by a way, without a kind and a name.
+// ProbeBy returns the probe of a target by a way, without a kind and a name.
 func (o *Options) ProbeBy(s Service, way watcher.Way) loadgen.Probe {
 	p := probe(o, timeline.Target{Rate: o.RateFrom(1)})
 	target, info := s.Target, s.Info
@@ -102,7 +103,7 @@ func (o *Options) ProbeBy(s Service, way watcher.Way) loadgen.Probe {
 	return p
 }
 
-// probe is a probe of a target with the options that all probes have in common.
+// probe returns a probe of a target, with the options that all probes share.
 func probe(o *Options, t timeline.Target) loadgen.Probe {
 	return loadgen.Probe{
 		Target:        t,
@@ -129,8 +130,8 @@ func domain(o *Options) string {
 	return ClusterDomain(o.Env)
 }
 
-// wayHost is the host and port of the requests to a Service by a way. Inside a Pod the host is the Service's name, as
-// for its clients. Without a domain it is the Service's address.
+// wayHost returns the host and port of the requests to a Service by a way. Inside a Pod the host is the Service's
+// name, as for its clients. Without a domain it is the Service's address.
 func wayHost(info watcher.Info, way watcher.Way, domain string) string {
 	host := way.Host
 	if host == "" {
@@ -143,6 +144,7 @@ func wayHost(info watcher.Info, way watcher.Way, domain string) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(way.Port)))
 }
 
+// ServiceKey returns NAMESPACE/NAME.
 func ServiceKey(s timeline.Service) string { return s.Namespace + "/" + s.Name }
 
 // ControlRate returns the rate of each control target: the rate of a target that is measured from one place, at most
@@ -170,14 +172,15 @@ func (o *Options) AssignedProbes(targets []agent.Assigned) (probes []loadgen.Pro
 	return probes
 }
 
-// OptionsOf reads how requests are made.
+// OptionsOf returns how a prober makes requests, from the JSON of [Spec.Assigned].
 func OptionsOf(spec []byte) (*Options, error) {
 	var s Plain
 	if err := json.Unmarshal(spec, &s); err != nil {
 		return nil, fmt.Errorf("the run's spec: %w", err)
 	}
 	o := &Options{Spec: Spec(s), Here: true, carried: true, ExternalCommand: s.Duration == 0}
-	for _, check := range []func(*Options) error{(*Options).CheckTargets, checkNumbers, (*Options).CheckRequest, checkProtocols} {
+	checks := []func(*Options) error{(*Options).CheckTargets, checkNumbers, (*Options).CheckRequest, checkProtocols}
+	for _, check := range checks {
 		if err := check(o); err != nil {
 			return nil, err
 		}
@@ -185,7 +188,7 @@ func OptionsOf(spec []byte) (*Options, error) {
 	return o, nil
 }
 
-// Assigned is the Spec for a prober. It contains the values from Secrets instead of their names.
+// Assigned returns the Spec for a prober. It contains the values from Secrets instead of their names.
 func (s *Spec) Assigned() Plain {
 	plain := Plain(*s)
 	plain.HeadersFrom, plain.EchoFrom = nil, ""
@@ -195,7 +198,7 @@ func (s *Spec) Assigned() Plain {
 // FromOutside is the place that --from names for this machine.
 const FromOutside = "outside"
 
-// readOutside takes the workstation out of --from; what is left are nodes.
+// readOutside removes the workstation from --from, which then has only nodes.
 func readOutside(o *Options) error {
 	places := strings.Split(o.From, ",")
 	if !slices.Contains(places, FromOutside) {
@@ -206,18 +209,22 @@ func readOutside(o *Options) error {
 	const advice = "as in `lapse run svc/web --from all,outside -- kubectl drain node1 --ignore-daemonsets`"
 	switch {
 	case o.Changes > 0:
-		return exit.Usagef("drop it from --from", "--from outside: the Service of `lapse routes` has no address outside of the cluster")
+		return exit.Usagef("drop it from --from",
+			"--from outside: the Service of `lapse routes` has no address outside of the cluster")
 	case o.YAML, o.AgentListen != "":
-		return exit.Usagef("`lapse run` measures from here besides", "--from outside: a Job that is applied by hand has no workstation")
+		return exit.Usagef("`lapse run` measures from here besides",
+			"--from outside: a Job that is applied by hand has no workstation")
 	case o.Chooses():
-		return exit.Usagef("name the Services; "+advice, "--from outside: chosen Services need not have an address outside of the cluster")
+		return exit.Usagef("name the Services; "+advice,
+			"--from outside: chosen Services need not have an address outside of the cluster")
 	case !o.InCluster():
-		return exit.Usagef("drop it, or name a Service; "+advice, "--from outside: what is measured here is measured from nowhere else")
+		return exit.Usagef("drop it, or name a Service; "+advice,
+			"--from outside: what is measured here is measured from nowhere else")
 	}
 	return nil
 }
 
-// OutsideProbes are the probes of this machine: the targets by their outer ways, and an echo server of its own.
+// OutsideProbes returns the probes of this machine: the targets by their ways from outside, and a control target.
 func (o *Options) OutsideProbes() (probes []loadgen.Probe) {
 	for _, s := range o.FromHere {
 		for _, p := range o.ProbesOf(s) {
@@ -230,8 +237,8 @@ func (o *Options) OutsideProbes() (probes []loadgen.Probe) {
 	}})
 }
 
-// LooksNamesUp reports whether requests go to Services by their names, and to so few that each name is looked up
-// beside them.
+// LooksNamesUp reports whether DNS servers are asked for the Services' names in addition: requests go to these names,
+// and there are at most [MostNames].
 func (o *Options) LooksNamesUp() bool {
 	return o.InCluster() && !o.Chooses() && !o.ByClusterIP && o.CountServices() <= MostNames
 }
@@ -259,16 +266,15 @@ func CheckPreflight(o *Options) error {
 	return nil
 }
 
-// DNS says which DNS servers are asked: for the name of a headless Service that is measured, or of the twin of the
-// Service of `lapse routes`, and by `lapse run` for the names of its Services. The workstation finds them, so that
-// the Job needs no right outside of its namespace.
+// DNS says which DNS servers are asked: for the name of a measured headless Service, for the twin of the Service of
+// `lapse routes`, and by `lapse run` for the names of its Services. The workstation finds the servers, so that the Job
+// needs no rights outside of its namespace.
 type DNS struct {
 	Servers  []lookup.Server `json:"servers,omitempty"`
 	NotAsked string          `json:"notAsked,omitzero"` // why there are none, or which were left out
 }
 
-// MostNames is of how many Services the names are looked up. Runs of more are about many Services, and each would add a
-// target for each DNS server.
+// MostNames is the largest number of Services whose names are looked up: each adds a target for each DNS server.
 const MostNames = 5
 
 // CompareClocks is how often the workstation's clock is compared with the run's.

@@ -18,13 +18,13 @@ import (
 	"lapse/watcher"
 )
 
-// protocolOf is what is spoken to s.
+// protocolOf returns the protocol of s.
 func protocolOf(o *Options, s Target) loadgen.Protocol {
 	p, _ := loadgen.ProtocolOf(o.SchemeOf(s)) // checked before
 	return p
 }
 
-// SchemeOf is the scheme of the URL of s.
+// SchemeOf returns the scheme of the URL of s.
 func (o *Options) SchemeOf(s Target) string {
 	if s.Service == "" {
 		return s.URL.Scheme
@@ -32,12 +32,12 @@ func (o *Options) SchemeOf(s Target) string {
 	return cmp.Or(s.scheme, o.Scheme)
 }
 
-// Asked is what of the Service s is to be measured, from within and from outside.
+// Asked returns what is measured of the Service s, from within and from outside of the cluster.
 func (o *Options) Asked(s Target) watcher.Asked {
 	return watcher.Asked{Port: s.Port, Transport: transportOf(o, s), Routes: s.askedRoutes(), Outside: o.Outside}
 }
 
-// transportOf is what carries the requests to s. A Service that is only watched has the transport of what is measured.
+// transportOf returns the transport of the requests to s. A Service that is only watched has that of the first target.
 func transportOf(o *Options, s Target) corev1.Protocol {
 	if !slices.Contains(o.Parsed, s) && len(o.Parsed) > 0 {
 		s = o.Parsed[0]
@@ -55,12 +55,14 @@ func checkProtocols(o *Options) error {
 	for _, p := range loadgen.Protocols {
 		for _, flag := range p.Options {
 			if o.Given[flag] && !spoken(o, flag) {
-				return exit.Usagef("drop it, or name such a target: "+p.Example, "--%s is for targets of %s, and there is none", flag, loadgen.Schemes(flag))
+				return exit.Usagef("drop it, or name such a target: "+p.Example,
+					"--%s is for targets of %s, and there is none", flag, loadgen.Schemes(flag))
 			}
 		}
 	}
 	if first := o.Parsed[0]; o.Hammer != "" && !protocolOf(o, first).Takes("hammer") {
-		return exit.Usagef("name the http:// target first", "--hammer speaks HTTP, and the first target, %s, is %s", first, protocolOf(o, first).Scheme)
+		return exit.Usagef("name the http:// target first",
+			"--hammer speaks HTTP, and the first target, %s, is %s", first, protocolOf(o, first).Scheme)
 	}
 	for _, s := range o.Parsed {
 		if p := protocolOf(o, s); !p.Paths && s.Service != "" && s.Path != "/" {
@@ -82,17 +84,21 @@ func checkProtocols(o *Options) error {
 	return nil
 }
 
-// checkGRPC encodes the message that a method is called with. In the Job it has come encoded.
+const grpcHint = "as in --grpc-descriptors shop.pb, of protoc --include_imports --descriptor_set_out=shop.pb"
+
+// checkGRPC encodes the message for a gRPC method. The Job gets it encoded.
 func checkGRPC(o *Options) error {
 	switch {
 	case o.AgentListen != "":
 		return nil
 	case o.GRPCMethod == "" && (o.GRPCDescriptors != "" || o.GRPCMessage != ""):
-		return exit.Usagef("as in --grpc-method shop.Cart/Get; without it the standard health check is called", "--grpc-descriptors and --grpc-message say how to call a --grpc-method, and there is none")
+		return exit.Usagef("as in --grpc-method shop.Cart/Get; without it the standard health check is called",
+			"--grpc-descriptors and --grpc-message say how to call a --grpc-method, and there is none")
 	case o.GRPCMethod == "":
 		return nil
 	case o.GRPCDescriptors == "":
-		return exit.Usagef("as in --grpc-descriptors shop.pb, of protoc --include_imports --descriptor_set_out=shop.pb", "--grpc-method %s: without a descriptor set nothing is known of it", o.GRPCMethod)
+		return exit.Usagef(grpcHint,
+			"--grpc-method %s: without a descriptor set nothing is known of it", o.GRPCMethod)
 	}
 	set, err := input.File(o.GRPCDescriptors, input.Descriptors)
 	if err != nil {
@@ -115,7 +121,7 @@ func checkEcho(o *Options) error {
 		return exit.Usagef(hint, "echo: %w", err)
 	}
 	if o.EchoFrom != "" && o.Echo == "" {
-		o.Sent = "the text of a Secret" // stands for it here: only the agent knows it
+		o.Sent = "the text of a Secret" // a stand-in: only the agent knows the text
 	}
 	if o.Awaited, err = Unescape(o.ExpectBody); err != nil {
 		return exit.Usagef(hint, "expect-body %q: %w", o.ExpectBody, err)
@@ -123,7 +129,7 @@ func checkEcho(o *Options) error {
 	return nil
 }
 
-// noteShortcomings notes what the probes of the targets do not show.
+// noteShortcomings adds notes about what the probes of the targets do not show.
 func noteShortcomings(o *Options) {
 	for _, s := range o.Parsed {
 		p := protocolOf(o, s)
@@ -139,7 +145,7 @@ func noteShortcomings(o *Options) {
 	}
 }
 
-// checkPersistent decides which kinds of connection the targets' protocols allow to measure.
+// checkPersistent decides on which kinds of connection the targets' protocols can be measured.
 func checkPersistent(o *Options) error {
 	newOnly := slices.DeleteFunc(slices.Clone(o.Parsed), func(s Target) bool { return persistent(o, s) })
 	if len(newOnly) == 0 {
@@ -172,12 +178,13 @@ func persistent(o *Options, s Target) bool {
 	return p.Persistent == nil || p.Persistent(loadgen.Probe{Echo: o.Sent})
 }
 
-// ratedKindsOf are those of them that --rate is for.
+// ratedKindsOf returns the kinds of connection on which s gets requests at --rate.
 func ratedKindsOf(o *Options, s Target) []string {
-	return slices.DeleteFunc(slices.Clone(kindsOf(o, s)), func(kind string) bool { return kind == string(timeline.Held) })
+	held := func(kind string) bool { return kind == string(timeline.Held) }
+	return slices.DeleteFunc(slices.Clone(kindsOf(o, s)), held)
 }
 
-// kindsOf are the kinds of connection on which s is measured.
+// kindsOf returns the kinds of connection on which s is measured.
 func kindsOf(o *Options, s Target) []string {
 	if !persistent(o, s) {
 		return []string{string(timeline.New)}
@@ -185,7 +192,7 @@ func kindsOf(o *Options, s Target) []string {
 	return o.Kinds
 }
 
-// PrintNotes prints the limits of the run, and that its baseline is long, one note a line.
+// PrintNotes prints the limits of the run, and that its baseline is long.
 func (o *Options) PrintNotes(stderr io.Writer) {
 	if note := baselineNote(o); note != "" {
 		fmt.Fprintf(stderr, "note: %s\n", note)
@@ -195,13 +202,14 @@ func (o *Options) PrintNotes(stderr io.Writer) {
 	}
 }
 
-// Unescape replaces Go's escapes in text by what they stand for. Quotes need none.
+// Unescape replaces Go's escapes in text by what they stand for. Quotes need no escape.
 func Unescape(text string) (string, error) {
 	var b []byte
 	for whole := text; text != ""; {
 		r, wide, rest, err := strconv.UnquoteChar(text, 0)
 		if err != nil {
-			return "", fmt.Errorf("no escape at byte %d", len(whole)-len(text)) // and not the text: it may be a password
+			// The text may be a password: the error does not show it.
+			return "", fmt.Errorf("no escape at byte %d", len(whole)-len(text))
 		}
 		if wide {
 			b = utf8.AppendRune(b, r)

@@ -11,9 +11,8 @@ import (
 // This file reads what the kubelet writes into a Pod's resolv.conf:
 // https://man7.org/linux/man-pages/man5/resolv.conf.5.html.
 
-// ClusterDomain is the DNS domain of the cluster around this Pod, or "" outside of a cluster. The
-// kubelet writes it into the Pod's search list, as svc.DOMAIN.
-// https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
+// ClusterDomain returns the DNS domain of this Pod's cluster, or "" outside of a cluster. The kubelet writes it into
+// the Pod's search list, as svc.DOMAIN. https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
 func ClusterDomain(env Env) string {
 	conf, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil || env["KUBERNETES_SERVICE_HOST"] == "" {
@@ -33,7 +32,7 @@ func ClusterDomain(env Env) string {
 	return ""
 }
 
-// NameServers are the DNS servers in a resolv.conf.
+// NameServers returns the DNS servers in a resolv.conf.
 func NameServers(conf string) (servers []lookup.Server) {
 	const port = 53
 	for line := range strings.Lines(conf) {

@@ -1,5 +1,5 @@
-// Package spec is what a run is asked to do: the Spec that a Job gets and a recording keeps, the options of the machine
-// that starts the run, and the checks of both, which ask no cluster.
+// Package spec is what a run is asked to do: the Spec that a Job gets and a recording keeps, the options of the
+// machine that starts the run, and the checks of both, which ask no cluster.
 package spec
 
 import (
@@ -25,61 +25,70 @@ import (
 // once, where the user is, and checked there. A Job gets it as one value, and the recording keeps it. What only
 // concerns the workstation is in [Options].
 //
-// Its JSON hides secrets, wherever it is written: names of headers stay, their values do not. [Spec.Secrets] has the
-// rest.
+// Its JSON hides secrets, wherever it is written: names of headers stay, values do not. [Spec.Secrets] returns what is
+// hidden.
 type Spec struct {
 	Targets   []string `json:"targets"`            // TARGET arguments
 	Namespace string   `json:"namespace,omitzero"` // of the Services; empty: the kubeconfig's
 	Watch     string   `json:"watch,omitzero"`     // a Service that is only watched
 
-	OnNode        string              `json:"onNode,omitzero"`        // instead of Targets: the Services with ready endpoints on this node
-	AllNamespaces bool                `json:"allNamespaces,omitzero"` // instead of Targets: the Services of all namespaces
-	Selector      string              `json:"selector,omitzero"`      // of the Services' labels
-	Chosen        []ChosenService     `json:"chosen,omitempty"`       // what these mean
-	SetAside      []timeline.SetAside `json:"setAside,omitempty"`     // what they mean and cannot be measured
+	// OnNode is given instead of Targets: the Services with ready endpoints on this node.
+	OnNode string `json:"onNode,omitzero"`
+	// AllNamespaces is given instead of Targets: the Services of all namespaces.
+	AllNamespaces bool                `json:"allNamespaces,omitzero"`
+	Selector      string              `json:"selector,omitzero"`  // of the Services' labels
+	Chosen        []ChosenService     `json:"chosen,omitempty"`   // the Services that these choose
+	SetAside      []timeline.SetAside `json:"setAside,omitempty"` // chosen, and cannot be measured
 
 	NoPreflight bool                   `json:"noPreflight,omitzero"` // nothing is predicted
 	Accepted    []preflight.Acceptance `json:"accepted,omitempty"`   // predictions that somebody has accepted
-	Drains      string                 `json:"drains,omitzero"`      // the node that the command drains, if it names one
+	Drains      string                 `json:"drains,omitzero"`      // the node that the command names to drain
 
 	Probers    []string      `json:"probers,omitempty"`   // the nodes to measure from; none: from the Job's own alone
 	ProberWait time.Duration `json:"proberWait,omitzero"` // how long the run waits for all of them to measure
 
-	ProberNodes string `json:"proberNodes,omitzero"` // which nodes Probers are, where the Job is to find that out when it starts: all, names or a label selector
+	// ProberNodes says which nodes Probers are, where the Job finds that out when it starts: all, names or a label
+	// selector.
+	ProberNodes string `json:"proberNodes,omitzero"`
 
-	Outside bool `json:"outside,omitzero"` // the workstation measures, too, by the Services' addresses outside of the cluster
+	// Outside makes the workstation measure as well, by the Services' addresses outside of the cluster.
+	Outside bool `json:"outside,omitzero"`
 
-	DNS *DNS `json:"dns,omitzero"` // which DNS servers are asked; absent: none is to be
+	DNS *DNS `json:"dns,omitzero"` // which DNS servers are asked; absent: none
 
-	Rate        float64       `json:"rate"`               // requests per second, for each of Kinds; Probers share it; 0: see NodeRate
-	NodeRate    float64       `json:"nodeRate,omitzero"`  // instead of Rate, in `lapse routes`: requests per second from each of Probers
-	TotalRate   float64       `json:"totalRate,omitzero"` // requests per second that Rate was made from, shared by all judged targets
-	DirectRate  float64       `json:"directRate"`         // requests per second for all Pods' own addresses together
+	// Rate is the requests per second to each target, for each of Kinds. Probers share it. 0 with NodeRate.
+	Rate float64 `json:"rate"`
+	// NodeRate is given instead of Rate in `lapse routes`: the requests per second from each of Probers.
+	NodeRate float64 `json:"nodeRate,omitzero"`
+	// TotalRate is the requests per second that all judged targets share: Rate follows from it.
+	TotalRate   float64       `json:"totalRate,omitzero"`
+	DirectRate  float64       `json:"directRate"` // requests per second for all Pods' own addresses together
 	Pacing      string        `json:"pacing"`
 	Kinds       []string      `json:"kinds"` // of connections: new, reused, held
 	Connections int           `json:"connections"`
-	Held        int           `json:"held,omitzero"`      // connections that are kept open for the whole run, of each target
+	Held        int           `json:"held,omitzero"`      // connections that each target keeps open
 	Heartbeat   time.Duration `json:"heartbeat,omitzero"` // on each of them
 	Timeout     time.Duration `json:"timeout"`
 	Duration    time.Duration `json:"duration,omitzero"` // 0: as long as the command runs
 	Baseline    time.Duration `json:"baseline"`
 	Settle      time.Duration `json:"settle"`
 
-	Scheme        string   `json:"scheme"`               // of Services
-	ByClusterIP   bool     `json:"byClusterIP,omitzero"` // requests to Services go to their addresses; no DNS server is asked for their names
+	Scheme string `json:"scheme"` // of Services
+	// ByClusterIP sends requests to Services to their addresses. No DNS server is asked for their names.
+	ByClusterIP   bool     `json:"byClusterIP,omitzero"`
 	Method        string   `json:"method"`
 	Host          string   `json:"host,omitzero"`
-	Headers       []string `json:"headers,omitempty"`     // a secret, but for the names: "Name: value"
+	Headers       []string `json:"headers,omitempty"`     // "Name: value"; the values are secret
 	HeadersFrom   []string `json:"headersFrom,omitempty"` // names of Secrets
 	ExpectStatus  string   `json:"expectStatus,omitzero"`
 	ExpectBody    string   `json:"expectBody,omitzero"`
-	Echo          string   `json:"echo,omitzero"`     // a secret
+	Echo          string   `json:"echo,omitzero"`     // secret
 	EchoFrom      string   `json:"echoFrom,omitzero"` // the name of a Secret
 	BackendHeader string   `json:"backendHeader,omitzero"`
 	GRPCMethod    string   `json:"grpcMethod,omitzero"`
-	GRPCRequest   []byte   `json:"grpcRequest,omitempty"` // a secret: what it is called with, encoded
+	GRPCRequest   []byte   `json:"grpcRequest,omitempty"` // secret: the encoded message to call it with
 	CAPEM         string   `json:"caPEM,omitzero"`        // the authorities to trust
-	Hammer        string   `json:"hammer,omitzero"`       // a secret where it has headers or a body
+	Hammer        string   `json:"hammer,omitzero"`       // secret if it has headers or a body
 
 	Join       time.Duration `json:"join"`
 	Slow       time.Duration `json:"slow,omitzero"`
@@ -90,9 +99,10 @@ type Spec struct {
 
 	GateExprs []string `json:"failIf,omitempty"`
 
-	MaxDuration        time.Duration `json:"maxDuration"`                 // the Job ends itself after it
-	WorkstationTimeout time.Duration `json:"workstationTimeout,omitzero"` // after so long without a sign of life of the workstation that runs the command, the Job ends the run
-	Hold               time.Duration `json:"hold"`                        // how long the Job keeps its result
+	MaxDuration time.Duration `json:"maxDuration"` // the Job ends itself after it
+	// WorkstationTimeout ends the run after that time without a sign of life of the workstation that runs the command.
+	WorkstationTimeout time.Duration `json:"workstationTimeout,omitzero"`
+	Hold               time.Duration `json:"hold"` // how long the Job keeps its result
 }
 
 // Plain is a Spec whose JSON hides nothing.
@@ -101,7 +111,7 @@ type Plain Spec
 // MarshalJSON writes s without its secrets.
 func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(Plain(s.public())) }
 
-// public is s with "***" in place of each secret.
+// public returns s with "***" in place of each secret.
 func (s Spec) public() Spec {
 	s.Targets, s.Headers = slices.Clone(s.Targets), slices.Clone(s.Headers)
 	for i, target := range s.Targets {
@@ -122,7 +132,7 @@ func (s Spec) public() Spec {
 	return s
 }
 
-// Secrets is the JSON of those fields that hold secrets, or nil if none does. It belongs into a Secret and nowhere
+// Secrets returns the JSON of the fields with secrets, or nil if there are none. It belongs into a Secret and nowhere
 // else.
 func (s Spec) Secrets() []byte {
 	whole, public := fieldsOf(s), fieldsOf(s.public())
@@ -140,7 +150,7 @@ func fieldsOf(s Spec) (fields map[string]json.RawMessage) {
 	return fields
 }
 
-// MustMarshal is the JSON of what always has one.
+// MustMarshal returns the JSON of a value that always has one.
 func MustMarshal(value any) []byte {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -149,7 +159,7 @@ func MustMarshal(value any) []byte {
 	return text
 }
 
-// ReadSpec puts a Spec together from its JSON and its secrets' JSON, if there are any. Errors do not show the secrets.
+// ReadSpec returns the Spec of its JSON and of the JSON of its secrets, if there are any. Errors do not show secrets.
 func ReadSpec(public, secrets string) (Spec, error) {
 	const hint = "the workstation writes it: is the image of another version of Lapse?"
 	var s Plain
@@ -164,7 +174,7 @@ func ReadSpec(public, secrets string) (Spec, error) {
 	return Spec(s), nil
 }
 
-// AddSecrets adds the headers and the text to echo which the kubelet has put into the environment from the user's
+// AddSecrets adds the headers and the text to echo that the kubelet has put into the environment from the user's
 // Secrets.
 func (s *Spec) AddSecrets(environ []string) {
 	for _, variable := range slices.Sorted(slices.Values(environ)) {
@@ -201,11 +211,13 @@ func (o *Options) CheckSecrets() error {
 func secretName(flag, given string) (string, error) {
 	name := strings.TrimPrefix(given, "secret/")
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return "", exit.Usagef(fmt.Sprintf("as in --%s secret/web-auth", flag), "--%s %q is no name of a Secret: %s", flag, given, problems[0])
+		return "", exit.Usagef(fmt.Sprintf("as in --%s secret/web-auth", flag),
+			"--%s %q is no name of a Secret: %s", flag, given, problems[0])
 	}
 	return name, nil
 }
 
 // SecretHint says how to give a header that `lapse gen` must not print.
-const SecretHint = "put it into a Secret in the Service's namespace, whose keys are names of headers, as in `kubectl create secret generic web-auth " +
-	"--from-literal=Authorization='Bearer …'`, and give --header-from secret/web-auth"
+const SecretHint = "put it into a Secret in the Service's namespace, whose keys are names of headers, as in " +
+	"`kubectl create secret generic web-auth --from-literal=Authorization='Bearer …'`, " +
+	"and give --header-from secret/web-auth"

@@ -43,13 +43,13 @@ func (s Target) String() string {
 	return out + s.Path
 }
 
-// routeMark stands before the routes of a Service, which come before its path: a path has a query of its own.
+// routeMark stands before the routes of a Service. They come before the path, because a path has its own query.
 const routeMark = "?route="
 
-// RouteNames are the routes there are, as ?route= takes them.
+// RouteNames returns the routes that ?route= takes.
 func RouteNames() []string { return watcher.RouteNames() }
 
-// askedRoutes are the routes that were named.
+// askedRoutes returns the routes that were named.
 func (s Target) askedRoutes() []watcher.AskedRoute {
 	if s.Routes == "" {
 		return nil
@@ -61,7 +61,7 @@ func (s Target) askedRoutes() []watcher.AskedRoute {
 // NeedsNodes reports whether nodes must be listed to find the ways to the Service.
 func (s Target) NeedsNodes() bool { return watcher.NeedsNodes(s.askedRoutes()) }
 
-// NotCoveredLines say before a run what its pass will say nothing of.
+// NotCoveredLines returns what a pass of the run will not cover.
 func NotCoveredLines(info watcher.Info) (lines []string) {
 	for _, sentence := range info.Service.NotCovered {
 		lines = append(lines, "not covered of svc/"+info.Service.Name+": "+sentence)
@@ -69,7 +69,7 @@ func NotCoveredLines(info watcher.Info) (lines []string) {
 	return lines
 }
 
-// TargetHint says what a target looks like.
+// TargetHint says how a target is written.
 var TargetHint = func() string {
 	forms := []string{"svc/NAME[:PORT][" + routeMark + "ROUTE,…][/PATH]"}
 	for _, p := range loadgen.Protocols {
@@ -90,7 +90,8 @@ func ParseTarget(arg string) (Target, error) {
 	p, known := loadgen.ProtocolOf(u.Scheme)
 	switch {
 	case !known:
-		return Target{}, exit.Usagef(TargetHint, "target %q is neither a Service nor an %s URL", arg, loadgen.Schemes(""))
+		return Target{}, exit.Usagef(TargetHint,
+			"target %q is neither a Service nor an %s URL", arg, loadgen.Schemes(""))
 	case u.Hostname() == "":
 		return Target{}, exit.Usagef(TargetHint, "target %q names no host", arg)
 	case u.Port() != "" && !validPort(u.Port()):
@@ -99,7 +100,8 @@ func ParseTarget(arg string) (Target, error) {
 	if u.Host, err = AsciiHost(u.Host); err != nil {
 		return Target{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
 	}
-	if p.Port == "" && u.Port() == "" || !p.Paths && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
+	hasPath := strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != ""
+	if p.Port == "" && u.Port() == "" || !p.Paths && hasPath {
 		return Target{}, exit.Usagef(TargetHint, "target %q: a target of %s is %s", arg, p.Scheme, p.Example)
 	}
 	return Target{URL: u}, nil
@@ -139,18 +141,19 @@ func parseService(arg, rest string) (Target, error) {
 	}
 	if _, query, _ := strings.Cut(path, routeMark); query != "" {
 		if _, err := watcher.ParseRoutes(query); err == nil {
-			return Target{}, exit.Usagef("as in "+Target{Service: name, Port: port, Routes: query, Path: strings.TrimSuffix(path, routeMark+query)}.String(),
-				"target %q: routes come before the path", arg)
+			right := Target{Service: name, Port: port, Routes: query, Path: strings.TrimSuffix(path, routeMark+query)}
+			return Target{}, exit.Usagef("as in "+right.String(), "target %q: routes come before the path", arg)
 		}
 	}
 	return spec, nil
 }
 
-// by is s with the routes that the query of its name has.
+// by returns s with the routes in the query of its name.
 func (s Target) by(arg, query string) (Target, error) {
 	routes, ok := strings.CutPrefix("?"+query, routeMark)
 	if !ok {
-		return Target{}, exit.Usagef("as in svc/"+s.Service+routeMark+"nodeport", "target %q: a Service takes %s and nothing else", arg, strings.TrimPrefix(routeMark, "?"))
+		return Target{}, exit.Usagef("as in svc/"+s.Service+routeMark+"nodeport",
+			"target %q: a Service takes %s and nothing else", arg, strings.TrimPrefix(routeMark, "?"))
 	}
 	asked, err := watcher.ParseRoutes(routes)
 	if err != nil {

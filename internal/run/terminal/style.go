@@ -1,4 +1,4 @@
-// Package terminal says what a stream can show, and writes a log in sentences.
+// Package terminal finds out what a stream can show, and writes a log in sentences.
 package terminal
 
 import (
@@ -21,7 +21,7 @@ type Style struct {
 	Terminal bool
 }
 
-// StyleOf looks at what w is, at NO_COLOR (https://no-color.org) and at the locale.
+// StyleOf returns what w can show, given NO_COLOR (https://no-color.org) and the locale.
 func StyleOf(w io.Writer) Style {
 	s := Style{Screen: document.Screen{Width: 120, Unicode: utf8Locale()}}
 	f, ok := w.(*os.File)
@@ -46,8 +46,8 @@ func utf8Locale() bool {
 	return false
 }
 
-// NewLogger tells on w what the user should know of, in sentences. A connection that broke and is tried again is not
-// among it.
+// NewLogger returns a logger of warnings and errors, in sentences on w. It leaves out the connections that are
+// retried.
 func NewLogger(w io.Writer) *slog.Logger { return slog.New(&sentences{w: w, writing: new(sync.Mutex)}) }
 
 // sentences writes log records as people would say them: "lapse: the command did not start: exec: no such file".

@@ -18,13 +18,18 @@ import (
 	"lapse/timeline"
 )
 
-// NothingToWatch is the error of a run that has ended.
+// NothingToWatch returns the error of `lapse attach` for a run that has ended.
 func NothingToWatch(run *deploy.Run) error {
-	return hint.Errorf(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", run.Namespace, run.Name), "run %s has ended: there is nothing to watch", run.Name)
+	return hint.Errorf(retrieves(run)+" its result", "run %s has ended: there is nothing to watch", run.Name)
 }
 
-// Attach shows the run behind client until the run or ctx has ended. It only reads: the recording is
-// read from its beginning, judged here, and not acknowledged.
+// retrieves returns the beginning of the advice to fetch what a run has left.
+func retrieves(run *deploy.Run) string {
+	return fmt.Sprintf("`lapse retrieve -n %s %s` fetches", run.Namespace, run.Name)
+}
+
+// Attach shows the run behind client until the run or ctx has ended. It only reads: the recording is read from its
+// beginning, judged here, and not acknowledged.
 func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr string, stdout, stderr io.Writer) error {
 	status, err := client.Status(ctx)
 	if err != nil {
@@ -55,11 +60,11 @@ func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr str
 	case tl.Run.Live:
 		return fmt.Errorf("watch run %s: its recording breaks off before its end", run.Name)
 	}
-	fmt.Fprintf(stderr, "run %s has ended; `lapse retrieve -n %s %s` fetches its result, if nobody else does\n", run.Name, run.Namespace, run.Name)
+	fmt.Fprintf(stderr, "run %s has ended; %s its result, if nobody else does\n", run.Name, retrieves(run))
 	return saved.Print(stdout, "", saved.Output{Format: "table"}, tl)
 }
 
-// Quiet drops the error of a call that the user has interrupted.
+// Quiet returns err, or nil if the user has interrupted the call.
 func Quiet(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

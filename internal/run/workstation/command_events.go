@@ -12,7 +12,7 @@ import (
 	"lapse/timeline"
 )
 
-// commandEvents are the events of the wrapped command, in order. They travel to the agent, and come back in the
+// commandEvents holds the events of the wrapped command, in order. They are sent to the agent, and come back in the
 // recording.
 type commandEvents struct {
 	mu   sync.Mutex
@@ -22,8 +22,8 @@ type commandEvents struct {
 
 func newCommandEvents() *commandEvents { return &commandEvents{made: make(chan struct{}, 1)} }
 
-// A commandEvent is an event with its instant on this machine's clock. It is put on the run's clock as late as
-// possible, by comparisons before and after it.
+// A commandEvent is an event with its instant on this machine's clock. It is put on the run's clock late, by
+// comparisons of clocks before and after it.
 type commandEvent struct {
 	event timeline.Event
 	stamp stamp
@@ -71,14 +71,14 @@ func (c *runClock) placed(made []commandEvent) []timeline.Event {
 }
 
 const (
-	// eventsAtOnce is how many events travel in one request, far below what the Pod takes.
+	// eventsAtOnce is the number of events in one request, far below what the Pod takes.
 	eventsAtOnce = 500
-	// betweenSends is how long events are collected before the next of them travel: the clocks are compared each time.
+	// betweenSends is how long events are collected before the next request: the clocks are compared for each.
 	betweenSends = time.Second
 )
 
-// sendEvents sends the command's events to the agent in order, and after the last the end of the command.
-// ended gets the reason why the command was stopped, or "".
+// sendEvents sends the command's events to the agent in order, and then the end of the command. ended gets the reason
+// why the command was stopped, or "".
 func (r *clusterRun) sendEvents(ctx context.Context, ended <-chan string) {
 	var stopped string
 	var broken error
@@ -123,7 +123,7 @@ func (r *clusterRun) sendPlaced(ctx context.Context, events []commandEvent) erro
 	return r.client.Send(ctx, r.clock.placed(events)...)
 }
 
-// holding is a channel that gives a received value once more.
+// holding returns a channel that delivers a received value again.
 func holding(what string) <-chan string {
 	again := make(chan string, 1)
 	again <- what

@@ -12,7 +12,7 @@ import (
 	"lapse/timeline"
 )
 
-// A feed is a run that a Pod measures. Its recording comes in, is judged here and shown. One goroutine owns it.
+// A feed is a run that a Pod measures: its recording comes in, is judged here and shown. One goroutine owns it.
 type feed struct {
 	client *agent.Client
 	clock  runClock     // of the run, as seen from here

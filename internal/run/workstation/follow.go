@@ -65,7 +65,7 @@ func (r *clusterRun) follow(ctx context.Context, signals <-chan os.Signal) *mode
 // isFetched reports whether the incoming recording has ended.
 func (r *clusterRun) isFetched() bool { return r.whole || r.lost != nil }
 
-// onFetched is called when the incoming recording has ended, and reports whether the run is over. err is the reason
+// onFetched takes note that the incoming recording has ended, and reports whether the run is over. err is the reason
 // for an incomplete recording.
 func (r *clusterRun) onFetched(err error) (over bool) {
 	r.absorb()
@@ -79,14 +79,15 @@ func (r *clusterRun) onFetched(err error) (over bool) {
 	}
 	// The command belongs to the user: it goes on without a measurement.
 	if r.whole {
-		err = fmt.Errorf("the measuring Pod ended the run: %s", cmp.Or(run.Aborted, "the workstation reported the end of the command"))
+		why := cmp.Or(run.Aborted, "the workstation reported the end of the command")
+		err = fmt.Errorf("the measuring Pod ended the run: %s", why)
 	}
 	r.log.Error("the command goes on, but nothing is measured any more", "error", err)
 	return false
 }
 
 // onSignal ends the run in order, and reports whether it is over. A first SIGINT goes to the command, if that runs.
-// Another first signal ends the command and asks the Pod to end the run. A second signal ends the command, and does
+// Any other first signal ends the command and asks the Pod to end the run. A second signal ends the command, and does
 // not wait for the Pod.
 func (r *clusterRun) onSignal(sig os.Signal, abort func(reason string)) (over bool) {
 	again := r.stopped != ""
@@ -103,8 +104,8 @@ func (r *clusterRun) onSignal(sig os.Signal, abort func(reason string)) (over bo
 	return false
 }
 
-// acknowledge completes the copy, which has the whole recording, with the events that the Pod got too late. Then it
-// acknowledges the recording to the Pod.
+// acknowledge adds the events that the Pod got too late to the copy of the whole recording. Then it acknowledges the
+// recording to the Pod.
 func (r *clusterRun) acknowledge(ctx context.Context) *model.Timeline {
 	receipt := record.Receipt{Length: r.copy.Size(), SHA256: r.copy.Sum()}
 	err := r.copy.Check()
@@ -160,7 +161,10 @@ func (r *clusterRun) enter(f timeline.Event) {
 	r.running = true
 	if err := r.command.Start(func(code int) { r.commandExit <- code }); err != nil {
 		r.log.Error("the command did not start", "error", err)
-		r.sendLater(timeline.Event{Seen: r.clock.local.Now(), Kind: timeline.Command, To: "exited", Writer: "lapse", ExitCode: new(127), Detail: err.Error()})
+		r.sendLater(timeline.Event{
+			Seen: r.clock.local.Now(), Kind: timeline.Command, To: "exited", Writer: "lapse",
+			ExitCode: new(127), Detail: err.Error(),
+		})
 		r.commandExit <- 127
 	}
 }
@@ -182,9 +186,9 @@ func (r *clusterRun) stopCommand() {
 	}
 }
 
-// conclude ends the run and returns the result. If the recording is incomplete here, and the Pod has ended, the
-// result is the timeline in the Pod's log. Else it is the part that came in: complete up to some instant, and
-// unobserved from there to the end of the command. After a signal to stop, the run ends now.
+// conclude ends the run and returns the result. If the recording is incomplete here and the Pod has ended, the result
+// is the timeline in the Pod's log. Otherwise it is the part that came in, and the time from there to the end of the
+// command is unobserved. After a signal to stop, the run ends now.
 func (r *clusterRun) conclude(ctx context.Context) *model.Timeline {
 	r.keep = false
 	if r.whole {
@@ -257,10 +261,10 @@ func (r *clusterRun) fromLog(ctx context.Context) (*model.Timeline, error) {
 		return nil, err
 	}
 	r.logged = true
-	r.log.Warn("the Pod had ended before its whole recording was here: this is the run as the Pod judged it, from its log",
+	r.log.Warn("the Pod ended before its whole recording was here: this is the run as the Pod judged it, from its log",
 		"partial recording", filepath.Join(r.dir, saved.PartialFile))
-	if untold := len(r.events.from(r.acked)); untold > 0 {
-		r.log.Warn("the Pod did not learn of the last that the command did", "events", untold)
+	if unsent := len(r.events.from(r.acked)); unsent > 0 {
+		r.log.Warn("the last events of the command did not reach the Pod", "events", unsent)
 	}
 	return tl, nil
 }

@@ -25,11 +25,11 @@ import (
 )
 
 const (
-	// betweenChanges is the time from one change to the next, in which the routes of all nodes must follow.
+	// betweenChanges is the time between two changes. Within it the routes of all nodes must follow.
 	betweenChanges = 4 * time.Second
 	// readyWithin is how long a new Pod may take to be ready.
 	readyWithin = time.Minute
-	// lookForPods is the time between two looks at the Pods meanwhile.
+	// lookForPods is the time between two looks at the Pods until then.
 	lookForPods = 100 * time.Millisecond
 )
 
@@ -41,9 +41,11 @@ type podChanger struct {
 	changes   int
 	between   time.Duration // see betweenChanges
 	clock     timeline.Clock
-	asked     func(pod *corev1.Pod, from, to time.Duration) // called after a deletion, with the instants before and after the request
 	event     func(timeline.Event)
 	say       func(string)
+
+	// asked is called after a deletion, with the instants before and after the request.
+	asked func(pod *corev1.Pod, from, to time.Duration)
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -51,13 +53,20 @@ type podChanger struct {
 
 func (r *clusterRun) newPodChanger(client kube.Client) *podChanger {
 	c := &podChanger{
-		client: client, namespace: r.job.Namespace, selector: deploy.CanarySelector(r.job.Name), changes: r.opts.Changes, between: betweenChanges, clock: r.clock.local,
-		event: r.sendLater, say: r.screen.Say,
+		client:    client,
+		namespace: r.job.Namespace,
+		selector:  deploy.CanarySelector(r.job.Name),
+		changes:   r.opts.Changes,
+		between:   betweenChanges,
+		clock:     r.clock.local,
+		event:     r.sendLater,
+		say:       r.screen.Say,
 		asked: func(pod *corev1.Pod, from, to time.Duration) {
-			r.events.put(commandEvent{timeline.Event{
-				Seen: to, Kind: timeline.DeletionAsked, Writer: "lapse",
-				Object: timeline.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName},
-			}, r.clock.stamp(from, to)})
+			deleted := timeline.Object{
+				Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+			}
+			e := timeline.Event{Seen: to, Kind: timeline.DeletionAsked, Writer: "lapse", Object: deleted}
+			r.events.put(commandEvent{e, r.clock.stamp(from, to)})
 		},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -65,14 +74,20 @@ func (r *clusterRun) newPodChanger(client kube.Client) *podChanger {
 }
 
 func (c *podChanger) Start(done func(exitCode int)) error {
-	c.event(timeline.Event{Seen: c.clock.Now(), Kind: timeline.Command, To: "running", Writer: "lapse", Detail: "delete " + quantity.Count(c.changes, "Pod") + ", one after the other"})
+	c.event(timeline.Event{
+		Seen: c.clock.Now(), Kind: timeline.Command, To: "running", Writer: "lapse",
+		Detail: "delete " + quantity.Count(c.changes, "Pod") + ", one after the other",
+	})
 	go func() {
 		code := 0
 		if err := c.changeAll(); err != nil {
 			code = 1
 			c.say("no more changes: " + err.Error())
 		}
-		c.event(timeline.Event{Seen: c.clock.Now(), Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse", ExitCode: &code})
+		c.event(timeline.Event{
+			Seen: c.clock.Now(), Kind: timeline.Command, From: "running", To: "exited", Writer: "lapse",
+			ExitCode: &code,
+		})
 		done(code)
 	}()
 	return nil
@@ -94,14 +109,16 @@ func (c *podChanger) changeAll() error {
 		if err != nil {
 			return err
 		}
-		oldest := slices.MinFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+		oldest := slices.MinFunc(pods, byAge)
+		onlyThis := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &oldest.UID}}
 		from := c.clock.Now()
-		err = c.client.Pods(c.namespace).Delete(c.ctx, oldest.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &oldest.UID}})
+		err = c.client.Pods(c.namespace).Delete(c.ctx, oldest.Name, onlyThis)
 		if err != nil {
 			return fmt.Errorf("delete Pod %s: %w", oldest.Name, err)
 		}
 		c.asked(oldest, from, c.clock.Now())
-		c.say(fmt.Sprintf("change %d of %d: Pod %s on %s was deleted", i+1, c.changes, oldest.Name, oldest.Spec.NodeName))
+		const changed = "change %d of %d: Pod %s on %s was deleted"
+		c.say(fmt.Sprintf(changed, i+1, c.changes, oldest.Name, oldest.Spec.NodeName))
 		select {
 		case <-time.After(c.between):
 		case <-c.ctx.Done():
@@ -112,9 +129,12 @@ func (c *podChanger) changeAll() error {
 	return err
 }
 
-// awaitReady waits until two Pods are ready and not being deleted.
+func byAge(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) }
+
+// awaitReady waits until two Pods are ready and not terminating.
 func (c *podChanger) awaitReady() (ready []*corev1.Pod, err error) {
-	ctx, cancel := context.WithTimeoutCause(c.ctx, readyWithin, fmt.Errorf("no two Pods were ready within %s", quantity.Span(readyWithin)))
+	late := fmt.Errorf("no two Pods were ready within %s", quantity.Span(readyWithin))
+	ctx, cancel := context.WithTimeoutCause(c.ctx, readyWithin, late)
 	defer cancel()
 	err = wait.PollUntilContextCancel(ctx, lookForPods, true, func(ctx context.Context) (bool, error) {
 		pods, err := c.client.Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: c.selector})
@@ -136,7 +156,9 @@ func (c *podChanger) awaitReady() (ready []*corev1.Pod, err error) {
 }
 
 func isReadyPod(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // presentRoutes prints the figures of each node's routes, and returns the exit code.
@@ -144,5 +166,6 @@ func presentRoutes(stdout io.Writer, dir string, as saved.Output, tl *model.Time
 	if as.Format != report.Formats[0].Name {
 		return saved.Present(stdout, dir, as, tl, unwritten)
 	}
-	return exit.With(tl.Verdict.ExitCode, errors.Join(unwritten, report.Routes(stdout, tl, dir, terminal.StyleOf(stdout).Screen)))
+	unprinted := report.Routes(stdout, tl, dir, terminal.StyleOf(stdout).Screen)
+	return exit.With(tl.Verdict.ExitCode, errors.Join(unwritten, unprinted))
 }

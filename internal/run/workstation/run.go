@@ -26,7 +26,7 @@ import (
 	"lapse/internal/run/spec"
 )
 
-// A clusterRun is a run in the cluster, followed from a workstation. The command runs here, a Pod measures, and its
+// A clusterRun is a run in the cluster that this workstation follows. The command runs here, a Pod measures, and its
 // recording comes in meanwhile. One goroutine, in follow, owns it.
 type clusterRun struct {
 	feed
@@ -42,7 +42,7 @@ type clusterRun struct {
 
 	measured bool   // the Pod measures, or has
 	running  bool   // the command runs
-	stopped  string // the signal that ended the run, as in [stoppedBy]; empty: none
+	stopped  string // the signal that ended the run, as in [exit.StoppedBy]; empty: none
 	whole    bool   // the whole recording has come in
 	lost     error  // why the rest of the recording will not come in; nil: it may
 	keep     bool   // the Job must not be deleted: it may hold facts that could not be fetched
@@ -113,7 +113,10 @@ func Run(ctx context.Context, o *spec.Options, signals exit.Signals, stdout, std
 
 // newClusterRun returns a run without a copy of its recording, a Job and a live judgement.
 func newClusterRun(o *spec.Options, s *screen.Session) *clusterRun {
-	return &clusterRun{opts: o, log: s.Log, screen: s.Screen, dir: o.RunDir(o.ID), commandExit: make(chan int, 1), events: newCommandEvents(), feed: newFeed(s.Log)}
+	return &clusterRun{
+		opts: o, log: s.Log, screen: s.Screen, dir: o.RunDir(o.ID), feed: newFeed(s.Log),
+		commandExit: make(chan int, 1), events: newCommandEvents(),
+	}
 }
 
 // newWork returns what this machine does while the Job measures; nil: it only waits.
@@ -122,12 +125,15 @@ func (r *clusterRun) newWork(client kube.Client) measure.Work {
 	case o.Changes > 0:
 		return r.newPodChanger(client)
 	case len(o.Command) > 0:
-		return &command.Wrapped{Args: o.Command, Capture: !o.NoCapture, Output: r.screen.Output(), Event: r.sendLater, Now: r.clock.local.Now}
+		return &command.Wrapped{
+			Args: o.Command, Capture: !o.NoCapture, Output: r.screen.Output(),
+			Event: r.sendLater, Now: r.clock.local.Now,
+		}
 	}
 	return nil
 }
 
-// closeCopy closes the copy of the recording. Where nothing was measured it removes the run's directory.
+// closeCopy closes the copy of the recording. If nothing was measured it removes the run's directory.
 func (r *clusterRun) closeCopy() {
 	if err := r.copy.Close(); err != nil {
 		r.log.Warn("the copy of the recording may be incomplete", "error", err)
@@ -157,8 +163,8 @@ func (r *clusterRun) startJob(ctx, setup context.Context, cluster deploy.Cluster
 	return nil
 }
 
-// save writes the result to disk. Where the result is the timeline from the Pod's log, the incomplete recording stays
-// beside it under another name: the run must not be judged by it.
+// save writes the result to disk. If the result is the timeline from the Pod's log, the incomplete recording gets
+// another name: the run must not be judged by it.
 func (r *clusterRun) save(tl *model.Timeline) error {
 	err := saved.Save(r.dir, tl)
 	if !r.logged {
@@ -171,7 +177,7 @@ func (r *clusterRun) save(tl *model.Timeline) error {
 	return err
 }
 
-// measureOutside measures from this machine, too, if that is asked for, until the returned function is called.
+// measureOutside measures from this machine as well, if --from outside asks for it, until leave is called.
 func (r *clusterRun) measureOutside(ctx context.Context) (leave func(), err error) {
 	if len(r.opts.FromHere) == 0 {
 		return func() {}, nil
@@ -186,7 +192,7 @@ func (r *clusterRun) measureOutside(ctx context.Context) (leave func(), err erro
 	return func() { cancel(); measuring.Wait() }, nil
 }
 
-// notFollowed is the error of a run that could not be followed. If its Pod has measured and ended nevertheless, as
+// notFollowed returns the error of a run that could not be followed. If its Pod has measured and ended, for example
 // while this workstation was suspended, the Job is kept: it holds the result.
 func (r *clusterRun) notFollowed(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
@@ -195,7 +201,7 @@ func (r *clusterRun) notFollowed(ctx context.Context, err error) error {
 		return notBegun(err)
 	}
 	r.keep = true
-	return hint.Errorf(fmt.Sprintf("`lapse retrieve -n %s %s` fetches its result", r.job.Namespace, r.job.Name),
+	return hint.Errorf(retrieves(r.job)+" its result",
 		"run %s had ended before it could be followed from here", r.job.Name)
 }
 
@@ -206,13 +212,14 @@ func (r *clusterRun) cleanUp(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	name := r.job.Namespace + " " + r.job.Name
+	deletes := "`lapse delete -n " + r.job.Namespace + " " + r.job.Name + "`"
 	if r.keep {
-		r.log.Warn("the Job is kept, because it may hold data that was not fetched: `lapse retrieve -n " + name + "`, then `lapse delete -n " + name + "`")
+		r.log.Warn("the Job is kept, because it may hold data that was not fetched: " +
+			retrieves(r.job) + " it, then " + deletes)
 		return
 	}
 	if err := r.job.Delete(ctx); err != nil {
-		r.log.Warn("the Job may still be there: try `lapse delete -n "+name+"`", "error", err)
+		r.log.Warn("the Job may still be there: try "+deletes, "error", err)
 		return
 	}
 	if err := r.job.WaitGone(ctx); err != nil {
@@ -220,8 +227,7 @@ func (r *clusterRun) cleanUp(ctx context.Context) {
 	}
 }
 
-// notBegun is what to return where a run in the cluster did not begin: a usageError if the cluster does not take it
-// as it was asked for.
+// notBegun returns the error of a run in the cluster that did not begin: a usage error if the cluster refused it.
 func notBegun(err error) error {
 	if deploy.Refused(err) {
 		return exit.AsUsage(err)

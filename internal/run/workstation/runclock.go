@@ -11,15 +11,13 @@ import (
 	"lapse/timeline"
 )
 
-const (
-	// wallStep is a change between the wall clock and the monotonic one that is no inaccuracy of reading them. A
-	// suspended machine's monotonic clock stands still (CLOCK_MONOTONIC, clock_gettime(2)), and its wall clock goes
-	// on.
-	wallStep = 50 * time.Millisecond
-)
+// wallStep is a change between the wall clock and the monotonic one that is larger than the inaccuracy of reading
+// them. While a machine is suspended its monotonic clock stands still (CLOCK_MONOTONIC, clock_gettime(2)), and its
+// wall clock goes on.
+const wallStep = 50 * time.Millisecond
 
-// A runClock is the run's clock, as well as a workstation knows it: the local clock, and by how much the run's is
-// ahead of it, from comparing them again and again.
+// A runClock is the run's clock as a workstation knows it: the local clock, and by how much the run's clock is ahead
+// of it, from repeated comparisons.
 type runClock struct {
 	local timeline.Clock
 	log   *slog.Logger // where a jump is logged; may be nil
@@ -33,7 +31,7 @@ type comparison struct {
 	at     time.Duration
 	wall   time.Duration // by how much the wall clock was ahead of the local one, since the local one's zero
 	offset timeline.ClockOffset
-	jumped bool // the clocks have parted since the comparison before by more than they drift: this one stands alone
+	jumped bool // since the comparison before, the clocks have parted by more than they drift: this one stands alone
 }
 
 // A stamp is when something happened here: between two instants of the local clock.
@@ -42,7 +40,7 @@ type stamp struct {
 	wall             time.Duration // as in a comparison, when it was stamped
 }
 
-// stamp says that something happened here between two instants, the latter just now.
+// stamp returns the stamp of what happened here between two instants, the latter just now.
 func (c *runClock) stamp(earliest, latest time.Duration) stamp {
 	return stamp{earliest: earliest, latest: latest, wall: c.wall()}
 }
@@ -52,7 +50,7 @@ func (c *runClock) wall() time.Duration {
 	return now.Round(0).Sub(c.local.T0().Round(0)) - now.Sub(c.local.T0())
 }
 
-// place puts what happened here on the run's clock, by all comparisons so far. It is the better placed if one of them
+// place puts what happened here on the run's clock, by all comparisons so far. The bounds are narrower if one of them
 // was made after it.
 func (c *runClock) place(s stamp) (since, seen time.Duration) {
 	c.mu.Lock()
@@ -60,7 +58,7 @@ func (c *runClock) place(s stamp) (since, seen time.Duration) {
 	return offsetOf(c.known, s).Place(s.earliest, s.latest)
 }
 
-// now is the latest the run's clock can read.
+// now returns the latest that the run's clock can read.
 func (c *runClock) now() time.Duration {
 	local := c.local.Now()
 	_, latest := c.place(c.stamp(local, local))
@@ -83,15 +81,17 @@ func (c *runClock) compare(ctx context.Context, exchange exchange) error {
 		last := c.known[len(c.known)-1]
 		made = continued(last, made)
 		if made.jumped && c.log != nil {
-			c.log.Warn("this machine was suspended, or its clock jumped: what the command did meanwhile is placed no better than that",
-				"by", (made.offset.Min - last.offset.Min).Round(time.Millisecond), "within", (made.at - last.at).Round(time.Millisecond))
+			by, within := made.offset.Min-last.offset.Min, made.at-last.at
+			c.log.Warn("this machine was suspended, or its clock jumped: "+
+				"the command's events in that time are placed no better",
+				"by", by.Round(time.Millisecond), "within", within.Round(time.Millisecond))
 		}
 	}
 	c.known = append(c.known, made)
 	return nil
 }
 
-// compareSince compares the clocks, if that was not done since an instant.
+// compareSince compares the clocks, unless that was done since an instant.
 func (c *runClock) compareSince(ctx context.Context, instant time.Duration, exchange exchange) error {
 	c.mu.Lock()
 	done := len(c.known) > 0 && c.known[len(c.known)-1].at >= instant
@@ -102,14 +102,13 @@ func (c *runClock) compareSince(ctx context.Context, instant time.Duration, exch
 	return c.compare(ctx, exchange)
 }
 
-// keepComparing compares the clocks again and again until ctx ends. Where the Pod does not answer, the last offset
-// goes on to widen.
+// keepComparing compares the clocks every [spec.CompareClocks] until ctx ends. While the Pod does not answer, the
+// bounds of the offset widen.
 func (c *runClock) keepComparing(ctx context.Context, exchange exchange) {
 	source.Every(ctx, spec.CompareClocks, func() { _ = c.compare(ctx, exchange) })
 }
 
-// continued is a comparison in the light of the one before it: both offsets hold, unless one of the clocks jumped
-// between them.
+// continued returns a comparison narrowed by the one before it, unless one of the clocks jumped between them.
 func continued(last, made comparison) comparison {
 	both := intersection(last.near(made.at, made.at), made.offset)
 	if moved := made.wall - last.wall; both.Width() < 0 || moved > wallStep || moved < -wallStep {
@@ -120,8 +119,8 @@ func continued(last, made comparison) comparison {
 	return made
 }
 
-// offsetOf bounds the offset at what was stamped, by the comparisons around it. Of those between which the clocks did
-// not jump all hold; where they jumped, any may.
+// offsetOf returns bounds of the offset at a stamp, from the comparisons around it. All comparisons between which the
+// clocks did not jump hold; where they jumped, any may hold.
 func offsetOf(known []comparison, s stamp) timeline.ClockOffset {
 	first := 0
 	for i, c := range known {
@@ -152,7 +151,7 @@ func offsetOf(known []comparison, s stamp) timeline.ClockOffset {
 	return held
 }
 
-// near is what is left of a comparison's offset at two other instants, earlier or later ones.
+// near returns a comparison's offset, widened by the drift, at two other instants, earlier or later ones.
 func (c comparison) near(a, b time.Duration) timeline.ClockOffset {
 	slack := time.Duration(source.Drift * float64(max((a-c.at).Abs(), (b-c.at).Abs())))
 	return timeline.ClockOffset{Min: c.offset.Min - slack, Max: c.offset.Max + slack}
