@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 
+	"lapse/deploy/agent"
 	"lapse/internal/run/mask"
 	"lapse/internal/run/spec"
 	"lapse/internal/run/version"
@@ -46,4 +47,20 @@ func (m *measurement) describeSource() timeline.Source {
 		s.Name, s.Pod = pod, strings.TrimPrefix(m.opts.Env["POD_NAMESPACE"]+"/"+pod, "/")
 	}
 	return s
+}
+
+// admit makes another process a source of the run, and numbers its targets.
+func (m *measurement) admit(s timeline.Source, sync timeline.Sync, targets []agent.Assigned) agent.Assignment {
+	m.LastSource++
+	s.ID, sync.Source = m.LastSource, m.LastSource
+	m.Add(s)
+	m.Add(sync)
+	a := agent.Assignment{Source: s.ID}
+	for _, t := range targets {
+		m.NextTarget++
+		t.ID, t.Source = m.NextTarget, s.ID
+		m.Register(t.Target)
+		a.Targets = append(a.Targets, t)
+	}
+	return a
 }

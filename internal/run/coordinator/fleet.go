@@ -362,22 +362,6 @@ func (m *measurement) proberIs(to, node, detail string) {
 	})
 }
 
-// admit makes another process a source of the run, and numbers its targets.
-func (m *measurement) admit(s timeline.Source, sync timeline.Sync, targets []agent.Assigned) agent.Assignment {
-	m.LastSource++
-	s.ID, sync.Source = m.LastSource, m.LastSource
-	m.Add(s)
-	m.Add(sync)
-	a := agent.Assignment{Source: s.ID}
-	for _, t := range targets {
-		m.NextTarget++
-		t.ID, t.Source = m.NextTarget, s.ID
-		m.Register(t.Target)
-		a.Targets = append(a.Targets, t)
-	}
-	return a
-}
-
 // probesFrom returns the probes of one process on a node.
 func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
 	place := " from " + node

@@ -252,24 +252,6 @@ func TestBaselineEndsWhereNoNodeGetsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestTwoRequestsOfEachNode(t *testing.T) {
-	for _, test := range []struct {
-		rate  float64
-		nodes int
-		want  time.Duration
-	}{
-		{100, 1, 20 * time.Millisecond},
-		{5, 100, 40 * time.Second},
-		{0.001, 1, 2000 * time.Second},
-		{0.001, 100, time.Hour}, // nobody waits for days
-	} {
-		o := spec.Options{Spec: spec.Spec{Rate: test.rate}}
-		if got := o.TwoRequests(test.nodes); got != test.want {
-			t.Errorf("%v/s shared by %d nodes: %v, want %v", test.rate, test.nodes, got, test.want)
-		}
-	}
-}
-
 // A node whose prober does not start is named, with the reason, and the run goes on with the others.
 func TestRunBeginsWithoutAProberThatDoesNotStart(t *testing.T) {
 	layer.Real(t)
@@ -399,25 +381,6 @@ func TestAttendedRunDismissesNobody(t *testing.T) {
 	m.Live.End(nil)
 	if sets, err := set.AppsV1().DaemonSets("shop").List(t.Context(), metav1.ListOptions{}); err != nil || len(sets.Items) != 1 {
 		t.Errorf("%d DaemonSets, %v", len(sets.Items), err)
-	}
-}
-
-// A node's prober that gets no answers, where that of another node does, is told from a Service that is down.
-func TestBaselineOfOneNodeAloneIsTold(t *testing.T) {
-	cut := model.Target{Name: "new from node2", Node: "node2", Service: "shop/web", Kind: timeline.New, Failed: 9, Sent: 9}
-	for name, test := range map[string]struct {
-		other model.Target
-		want  bool
-	}{
-		"another node's answers":            {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.New, OK: 9, Sent: 9}, true},
-		"another node's failures":           {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.New, OK: 1, Failed: 8, Sent: 9}, false},
-		"another Service's answers":         {model.Target{Node: "node1", Service: "shop/db", Kind: timeline.New, OK: 9, Sent: 9}, false},
-		"another node's control's answers":  {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.Control, OK: 9, Sent: 9}, false},
-		"the node's own persistent answers": {model.Target{Node: "node2", Service: "shop/web", Kind: timeline.New, OK: 9, Sent: 9}, false},
-	} {
-		if got := measure.AnswersElsewhere(&model.Timeline{Targets: []model.Target{cut, test.other}}, cut); got != test.want {
-			t.Errorf("%s: %v", name, got)
-		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // An Observer follows a run while it goes on: the recording, the terminal, the page, or a sink for metrics. The
 // goroutine that owns the run calls it, and must not wait: an Observer that encodes, writes or sends goes behind a
-// [Queued]. A new one is a file, and a line where the run is assembled.
+// queue ([NewQueued]). A new one is a file, and a line where the run is assembled.
 type Observer interface {
 	// Fact gets each fact, in order.
 	Fact(timeline.Fact)
@@ -41,9 +41,9 @@ type Judgement struct {
 	Lost     int             // facts that this Observer did not get so far, because it was too slow
 }
 
-// Queued is an Observer that hands on what it gets from its own goroutine, so that whoever calls it never waits. At
+// A queued is an Observer that hands on what it gets from its own goroutine, so that whoever calls it never waits. At
 // most capacity facts wait: further ones are lost, and counted. Only the newest judgement waits.
-type Queued struct {
+type queued struct {
 	Observer
 	capacity int
 	wake     chan struct{} // holds a token while there may be something to hand on
@@ -58,13 +58,13 @@ type Queued struct {
 }
 
 // NewQueued returns a queue in front of o for capacity facts; 0 for an Observer of judgements only.
-func NewQueued(o Observer, capacity int) *Queued {
-	q := &Queued{Observer: o, capacity: capacity, wake: make(chan struct{}, 1)}
+func NewQueued(o Observer, capacity int) *queued {
+	q := &queued{Observer: o, capacity: capacity, wake: make(chan struct{}, 1)}
 	q.handing.Go(q.handOn)
 	return q
 }
 
-func (q *Queued) Fact(f timeline.Fact) {
+func (q *queued) Fact(f timeline.Fact) {
 	q.change(func() {
 		if len(q.facts) < q.capacity {
 			q.facts = append(q.facts, f)
@@ -75,7 +75,7 @@ func (q *Queued) Fact(f timeline.Fact) {
 }
 
 // Wants never returns [All] while the last Judgement is still being handed on: the next could not be.
-func (q *Queued) Wants() Detail {
+func (q *queued) Wants() Detail {
 	q.mu.Lock()
 	busy := q.busy || q.judged != nil
 	q.mu.Unlock()
@@ -85,16 +85,16 @@ func (q *Queued) Wants() Detail {
 	return Totals
 }
 
-func (q *Queued) Judged(j Judgement) { q.change(func() { q.judged = &j }) }
+func (q *queued) Judged(j Judgement) { q.change(func() { q.judged = &j }) }
 
 // Close hands on what waits, and then tl.
-func (q *Queued) Close(tl *model.Timeline) {
+func (q *queued) Close(tl *model.Timeline) {
 	q.change(func() { q.closed = true })
 	q.handing.Wait()
 	q.Observer.Close(tl)
 }
 
-func (q *Queued) change(change func()) {
+func (q *queued) change(change func()) {
 	q.mu.Lock()
 	change()
 	q.mu.Unlock()
@@ -104,7 +104,7 @@ func (q *Queued) change(change func()) {
 	}
 }
 
-func (q *Queued) handOn() {
+func (q *queued) handOn() {
 	for range q.wake {
 		q.mu.Lock()
 		facts, judged, lost, closed := q.facts, q.judged, q.lost, q.closed

@@ -15,29 +15,28 @@ import (
 const (
 	// mostBaselines is how many baselines a run waits for a target of which nothing is known yet.
 	mostBaselines = 4
-	// longestStarved is the longest wait while the prober itself does not run.
-	longestStarved = 10 * time.Second
+	// mostStarved is the longest wait while the prober itself does not run.
+	mostStarved = 10 * time.Second
 )
 
-// A Problem is the reason why a run must not go on after its baseline.
-type Problem struct {
-	Text    string
-	Unknown bool // no request has ended: the prober was stopped, or the target is slow
-	Starved bool // the prober was stopped
+// A problem is the reason why a run must not go on after its baseline.
+type problem struct {
+	text    string
+	unknown bool // no request has ended: the prober was stopped, or the target is slow
+	starved bool // the prober was stopped
 }
 
-// JudgeBaseline returns nil if the run may go on. A target is well if it answered at least half of the requests that
+// judgeBaseline returns nil if the run may go on. A target is well if it answered at least half of the requests that
 // have ended, and at least one: with a timeout longer than the baseline, none has failed yet. Without a baseline every
 // target is well.
-func (l *Loop) JudgeBaseline() *Problem {
-	l.Absorb()
+func (l *Loop) judgeBaseline() *problem {
 	now := l.Clock.Now()
 	tl := l.Live.Tracker.Brief()
 	within, stopped := quantity.Span(now.Round(10*time.Millisecond)), stoppedFor(tl)
 	starved := stopped*2 > now || controlSilent(tl, now)
-	var unknown *Problem // of the first such target
+	var unknown *problem // of the first such target
 	if l.Baseline > 0 {
-		if held := l.judgeHeld(tl); held != nil && !held.Unknown {
+		if held := l.judgeHeld(tl); held != nil && !held.unknown {
 			return held
 		} else {
 			unknown = held
@@ -53,34 +52,34 @@ func (l *Loop) JudgeBaseline() *Problem {
 				why += ": " + text
 			}
 			advice := cmp.Or(baselineHints[class], anyHint)
-			if AnswersElsewhere(tl, t) {
+			if answersElsewhere(tl, t) {
 				advice = fmt.Sprintf(elsewhereFromNodes, t.Node)
 				if t.Node == "" {
 					advice = fmt.Sprintf(elsewhereFromOutside, t.URL)
 				}
 			}
 			const failed = "baseline failed: %d of %d requests to %s failed (%s): %s"
-			return &Problem{Text: fmt.Sprintf(failed, t.Failed, t.Sent, t.Name, why, advice)}
+			return &problem{text: fmt.Sprintf(failed, t.Failed, t.Sent, t.Name, why, advice)}
 		case t.OK > 0:
 		case t.NotSent > 0 || starved:
 			text := fmt.Sprintf(inconclusive, t.Name, within, starvation(stopped, t.NotSent))
-			unknown = cmp.Or(unknown, &Problem{Unknown: true, Starved: true, Text: text})
+			unknown = cmp.Or(unknown, &problem{unknown: true, starved: true, text: text})
 		default:
 			text := fmt.Sprintf(unanswered, t.Name, within, l.AskedAt)
-			unknown = cmp.Or(unknown, &Problem{Unknown: true, Text: text})
+			unknown = cmp.Or(unknown, &problem{unknown: true, text: text})
 		}
 	}
 	return unknown
 }
 
 // waitsLonger reports whether the baseline goes on although a target is unknown.
-func (l *Loop) waitsLonger(p *Problem) bool {
+func (l *Loop) waitsLonger(p *problem) bool {
 	now := l.Clock.Now()
-	return l.baselines < mostBaselines || p.Starved && now < l.LongestStarved || now < l.allAsked
+	return l.baselines < mostBaselines || p.starved && now < l.longestStarved || now < l.allAsked
 }
 
-// AnswersElsewhere reports whether what one node's prober asks answers that of another node.
-func AnswersElsewhere(tl *model.Timeline, t model.Target) bool {
+// answersElsewhere reports whether the Service of a target answers the prober of another node.
+func answersElsewhere(tl *model.Timeline, t model.Target) bool {
 	return slices.ContainsFunc(tl.Targets, func(other model.Target) bool {
 		elsewhere := other.Node != "" && other.Node != t.Node
 		return elsewhere && other.Kind == t.Kind && other.Service == t.Service && other.OK > other.Failed
@@ -158,14 +157,14 @@ func Commonest(classes map[string]int) string {
 }
 
 // judgeHeld returns why the run must not go on if no connection of a held target is open.
-func (l *Loop) judgeHeld(tl *model.Timeline) *Problem {
+func (l *Loop) judgeHeld(tl *model.Timeline) *problem {
 	for _, h := range tl.Held {
 		if h.Stood > 0 {
 			continue
 		}
 		class := Commonest(h.Failed)
 		if class == "" {
-			return &Problem{Unknown: true, Text: fmt.Sprintf(unopened, h.Connections, h.Target)}
+			return &problem{unknown: true, text: fmt.Sprintf(unopened, h.Connections, h.Target)}
 		}
 		why := class
 		if text := l.errors[errorKey{h.Target, class}]; text != "" {
@@ -173,7 +172,7 @@ func (l *Loop) judgeHeld(tl *model.Timeline) *Problem {
 		}
 		const failed = "baseline failed: none of the %d connections of %s stands (%s): %s"
 		advice := cmp.Or(baselineHints[class], anyHint)
-		return &Problem{Text: fmt.Sprintf(failed, h.Connections, h.Target, why, advice)}
+		return &problem{text: fmt.Sprintf(failed, h.Connections, h.Target, why, advice)}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lapse/correlate"
+	"lapse/correlate/model"
 	"lapse/internal/layer"
 	"lapse/internal/record"
 	"lapse/internal/run/live"
@@ -29,7 +30,7 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 		var probing sync.WaitGroup
 		probing.Add(1) // one answer never comes
 		signals, reason := make(chan os.Signal, 1), make(chan string, 1)
-		go func() { reason <- m.AwaitLast(&probing, probing.Done, signals, "") }()
+		go func() { reason <- m.awaitLast(&probing, probing.Done, signals, "") }()
 
 		m.Queue.Put(timeline.Batch{Requests: []timeline.Request{{Target: 1, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}, Done: time.Second}}})
 		time.Sleep(time.Second) // of virtual time
@@ -42,7 +43,7 @@ func TestLastAnswersAreOnRecordWhileOthersAreAwaited(t *testing.T) {
 			t.Errorf("after a second %d failures are on record, not 1", got)
 		}
 		signals <- syscall.SIGTERM
-		if got := <-reason; got != "stopped by SIGTERM"+NotAwaited || !m.Signalled {
+		if got := <-reason; got != "stopped by SIGTERM"+notAwaited || !m.Signalled {
 			t.Errorf("the run ended %q, signalled: %v", got, m.Signalled)
 		}
 	})
@@ -58,13 +59,13 @@ func TestAnOrderEndsTheWaitForTheLastAnswersOnce(t *testing.T) {
 		probing.Add(1)
 		m.Request(PhaseRequest{Phase: timeline.PhaseSettling, Reason: ""})
 		m.Request(PhaseRequest{Phase: timeline.PhaseEnded, Reason: "enough"})
-		if got := m.AwaitLast(&probing, probing.Done, nil, ""); got != "enough"+NotAwaited {
+		if got := m.awaitLast(&probing, probing.Done, nil, ""); got != "enough"+notAwaited {
 			t.Errorf("the run ended %q", got)
 		}
 		probing.Add(1)
 		m.Request(PhaseRequest{Phase: timeline.PhaseEnded, Reason: "enough"})
 		time.AfterFunc(time.Minute, probing.Done)
-		if got := m.AwaitLast(&probing, probing.Done, nil, "enough"); got != "enough" || m.Clock.Now() < time.Minute {
+		if got := m.awaitLast(&probing, probing.Done, nil, "enough"); got != "enough" || m.Clock.Now() < time.Minute {
 			t.Errorf("the run ended %q after %v", got, m.Clock.Now())
 		}
 	})
@@ -96,11 +97,11 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 		if test.stall > 0 {
 			m.Add(timeline.Event{Kind: timeline.ProberStall, Since: time.Millisecond, Seen: time.Millisecond + test.stall})
 		}
-		var got Problem
-		if problem := m.JudgeBaseline(); problem != nil {
+		var got problem
+		if problem := m.judgeBaseline(); problem != nil {
 			got = *problem
 		}
-		if (got.Text == "") != (test.want == "") || !strings.Contains(got.Text, test.want) || got.Unknown != test.unknown {
+		if (got.text == "") != (test.want == "") || !strings.Contains(got.text, test.want) || got.unknown != test.unknown {
 			t.Errorf("%s: %+v, want %q", test.name, got, test.want)
 		}
 		m.Live.End(nil)
@@ -114,15 +115,15 @@ func TestBaselineWaitsForAStoppedProber(t *testing.T) {
 	const length = 20 * time.Millisecond
 	m, _ := idleLoop(t, Settings{Baseline: length})
 	defer m.Live.End(nil)
-	m.LongestStarved = 10 * length
+	m.longestStarved = 10 * length
 	m.Add(timeline.Meta{T0: m.Clock.T0()})
 	m.Add(timeline.Target{ID: 1, Name: "new", Kind: timeline.New, Rate: 10, Timeout: time.Second})
 	m.Add(timeline.Event{Kind: timeline.ProberStall, Since: time.Millisecond, Seen: time.Hour})
-	m.Enter(timeline.PhaseBaseline, "")
+	m.enter(timeline.PhaseBaseline, "")
 	if reason := m.Phases(t.Context(), nil); !strings.HasPrefix(reason, "baseline inconclusive for new") {
 		t.Errorf("the run ended: %q", reason)
 	}
-	if waited := m.Clock.Now(); waited < m.LongestStarved {
+	if waited := m.Clock.Now(); waited < m.longestStarved {
 		t.Errorf("it waited for %v", waited)
 	}
 }
@@ -146,7 +147,7 @@ func TestSilentControlTargetIsAStoppedProber(t *testing.T) {
 		if test.answers {
 			m.Add(timeline.Batch{Requests: []timeline.Request{{Target: 2, Sent: 1, Done: 2, Outcome: timeline.Outcome{Class: timeline.OK}}}})
 		}
-		if problem := m.JudgeBaseline(); problem == nil || !strings.Contains(problem.Text, test.want) || !problem.Unknown || problem.Starved == test.answers && test.rate > 1 {
+		if problem := m.judgeBaseline(); problem == nil || !strings.Contains(problem.text, test.want) || !problem.unknown || problem.starved == test.answers && test.rate > 1 {
 			t.Errorf("%s: %+v, want %q", test.name, problem, test.want)
 		}
 		m.Live.End(nil)
@@ -166,4 +167,23 @@ func idleLoop(t *testing.T, s Settings) (*Loop, string) {
 	m.Rec, m.Clock = &live.Recording{Writer: rec, Every: time.Second, Log: m.Log}, timeline.StartClock()
 	m.Live = live.New(nil, m.Rec)
 	return &m, dir
+}
+
+// A node's prober that gets no answers, where that of another node does, is told from a Service that is down.
+func TestBaselineOfOneNodeAloneIsTold(t *testing.T) {
+	cut := model.Target{Name: "new from node2", Node: "node2", Service: "shop/web", Kind: timeline.New, Failed: 9, Sent: 9}
+	for name, test := range map[string]struct {
+		other model.Target
+		want  bool
+	}{
+		"another node's answers":            {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.New, OK: 9, Sent: 9}, true},
+		"another node's failures":           {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.New, OK: 1, Failed: 8, Sent: 9}, false},
+		"another Service's answers":         {model.Target{Node: "node1", Service: "shop/db", Kind: timeline.New, OK: 9, Sent: 9}, false},
+		"another node's control's answers":  {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.Control, OK: 9, Sent: 9}, false},
+		"the node's own persistent answers": {model.Target{Node: "node2", Service: "shop/web", Kind: timeline.New, OK: 9, Sent: 9}, false},
+	} {
+		if got := answersElsewhere(&model.Timeline{Targets: []model.Target{cut, test.other}}, cut); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }

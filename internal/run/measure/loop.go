@@ -75,7 +75,7 @@ type Loop struct {
 
 	timer          *time.Timer   // ends the phase; the measuring phase only if its length is planned
 	baselines      int           // how many times the length of the baseline is over
-	LongestStarved time.Duration // the longest baseline while the prober does not run
+	longestStarved time.Duration // the longest baseline while the prober does not run
 	allAsked       time.Duration // until then the baseline waits for the first responses
 	working        bool          // the work was started
 	interrupted    string        // why the measuring phase ended, or ends, early; empty: it is as planned
@@ -84,7 +84,7 @@ type Loop struct {
 // NewLoop returns a run without recording, clock and live judgement.
 func NewLoop(s Settings, log *slog.Logger) Loop {
 	return Loop{
-		Settings: s, Log: log, LongestStarved: longestStarved, Queue: facts.NewQueue(),
+		Settings: s, Log: log, longestStarved: mostStarved, Queue: facts.NewQueue(),
 		requests: make(chan PhaseRequest, 4), Calls: make(chan func()), workExit: make(chan int, 1),
 	}
 }
@@ -161,13 +161,13 @@ func (l *Loop) Measure(ctx context.Context, signals <-chan os.Signal) *model.Tim
 	var probing, watching sync.WaitGroup
 	stopProbing, stopWatching := l.start(ctx, &probing, &watching)
 	if l.Phase = timeline.PhaseStarting; l.Waits == nil {
-		l.Enter(timeline.PhaseBaseline, "")
+		l.enter(timeline.PhaseBaseline, "")
 	}
 	reason := l.Phases(ctx, signals)
 	end := l.Clock.Now()
 
 	stopProbing()
-	reason = l.AwaitLast(&probing, l.abandon, signals, reason)
+	reason = l.awaitLast(&probing, l.abandon, signals, reason)
 	stopWatching()
 	watching.Wait()
 	l.Absorb()
@@ -292,15 +292,16 @@ func (l *Loop) nextPhase() (over bool, reason string) {
 		}
 		l.enterBaseline()
 	case timeline.PhaseBaseline:
-		problem := l.JudgeBaseline()
-		if l.baselines++; problem != nil && problem.Unknown && l.waitsLonger(problem) {
+		l.Absorb()
+		problem := l.judgeBaseline()
+		if l.baselines++; problem != nil && problem.unknown && l.waitsLonger(problem) {
 			l.timer.Reset(l.Baseline)
 			return false, ""
 		}
 		if problem != nil {
-			return true, problem.Text
+			return true, problem.text
 		}
-		l.Enter(timeline.PhaseMeasuring, "")
+		l.enter(timeline.PhaseMeasuring, "")
 		if err := l.begin(); err != nil {
 			return true, err.Error()
 		}
@@ -318,7 +319,7 @@ func (l *Loop) nextPhase() (over bool, reason string) {
 
 // enterBaseline begins the baseline, after the wait for others.
 func (l *Loop) enterBaseline() {
-	l.Enter(timeline.PhaseBaseline, "")
+	l.enter(timeline.PhaseBaseline, "")
 	l.allAsked = l.Clock.Now() + l.FirstAsked
 	l.timer.Reset(l.Baseline)
 }
@@ -326,7 +327,7 @@ func (l *Loop) enterBaseline() {
 // settle ends the measuring phase. interrupted is the reason of an unplanned end, or "".
 func (l *Loop) settle(interrupted string) {
 	l.interrupted = interrupted
-	l.Enter(timeline.PhaseSettling, "")
+	l.enter(timeline.PhaseSettling, "")
 	l.timer.Reset(l.Settle)
 }
 
@@ -338,10 +339,10 @@ func (l *Loop) commandOverdue() string {
 	return l.Overdue(l.Clock.Now())
 }
 
-// AwaitLast takes in the last responses. It waits for probing, which ends within the timeout of a request. A request
-// to end the run, or a signal, calls abandon and ends the wait early. AwaitLast returns the reason for the end of the
+// awaitLast takes in the last responses. It waits for probing, which ends within the timeout of a request. A request
+// to end the run, or a signal, calls abandon and ends the wait early. awaitLast returns the reason for the end of the
 // run: reason, or why it ended early if reason is "".
-func (l *Loop) AwaitLast(probing *sync.WaitGroup, abandon func(), signals <-chan os.Signal, reason string) string {
+func (l *Loop) awaitLast(probing *sync.WaitGroup, abandon func(), signals <-chan os.Signal, reason string) string {
 	l.stopped = true
 	over := make(chan struct{})
 	go func() { probing.Wait(); close(over) }()
@@ -357,19 +358,19 @@ func (l *Loop) AwaitLast(probing *sync.WaitGroup, abandon func(), signals <-chan
 			l.upkeep()
 		case r := <-l.requests:
 			if r.Phase == timeline.PhaseEnded && reason == "" { // a request may come twice
-				reason, signals = r.Reason+NotAwaited, nil
+				reason, signals = r.Reason+notAwaited, nil
 				abandon()
 			}
 		case sig := <-signals:
-			reason = cmp.Or(reason, exit.StoppedBy(sig)) + NotAwaited
+			reason = cmp.Or(reason, exit.StoppedBy(sig)) + notAwaited
 			l.Signalled, signals = true, nil
 			abandon()
 		}
 	}
 }
 
-// NotAwaited is appended to the reason of a run that did not wait for its last responses.
-const NotAwaited = "; the last answers were not awaited"
+// notAwaited is appended to the reason of a run that did not wait for its last responses.
+const notAwaited = "; the last answers were not awaited"
 
 // begin starts the work, the duration, or the longest wait for the workstation. The measuring phase ends with it.
 func (l *Loop) begin() error {
@@ -393,8 +394,8 @@ func (l *Loop) stopWork() {
 	}
 }
 
-// Enter changes the phase.
-func (l *Loop) Enter(phase timeline.Phase, detail string) {
+// enter changes the phase.
+func (l *Loop) enter(phase timeline.Phase, detail string) {
 	from := l.Phase
 	if from == timeline.PhaseStarting {
 		from = "" // no event has this phase

@@ -107,7 +107,7 @@ func TestThePodIsKeptWhereTheFileIsNotItsRecording(t *testing.T) {
 	path := filepath.Join(dir, saved.PartialFile)
 	fetched := fetching(t, run, 0)
 	fetch := func(ctx context.Context, r *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error) {
-		return fetched(ctx, r, have, disturbed{w.(*Part)})
+		return fetched(ctx, r, have, disturbed{w.(*partial)})
 	}
 	err := Retrieve(t.Context(), &deploy.Run{Namespace: "shop", Name: "x7k2p"}, fetch, dir, saved.Output{Format: "table"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), path+" is damaged") || hint.Of(err) != "remove it, and try again" {
@@ -146,9 +146,9 @@ func TestADamagedPartIsNamedWhereTheResultCameFromTheLog(t *testing.T) {
 }
 
 // A disturbed part is written to by something else before it is kept.
-type disturbed struct{ *Part }
+type disturbed struct{ *partial }
 
 func (d disturbed) Write(p []byte) (int, error) {
 	_, _ = d.File.WriteString("x")
-	return d.Part.Write(p)
+	return d.partial.Write(p)
 }

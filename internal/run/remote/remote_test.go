@@ -24,7 +24,7 @@ import (
 )
 
 // fetching returns a way to fetch a run's recording that breaks off after so many bytes; 0: never.
-func fetching(t *testing.T, run *runtest.HeldRun, bytes int64) Fetcher {
+func fetching(t *testing.T, run *runtest.HeldRun, bytes int64) fetcher {
 	return func(ctx context.Context, _ *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
@@ -137,7 +137,7 @@ func TestStatusSaysWhatARunIsDoing(t *testing.T) {
 		{agent.Status{}, errors.New("no route"), "its Pod runs, and does not answer: it begins, or ends"},
 		{agent.Status{}, &deploy.NotStartedError{WaitsFor: "Pod x to be scheduled"}, "not started yet: it waits for Pod x to be scheduled"},
 	} {
-		if got := StateOfPod(test.status, test.err); got != test.want {
+		if got := stateOfPod(test.status, test.err); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
@@ -180,7 +180,7 @@ func TestStopEndsARunAndSaysHowToFetchIt(t *testing.T) {
 
 func TestAVerdictAloneStillSaysTheExitCode(t *testing.T) {
 	for verdict, want := range map[string]int{`{"result":"pass","exitCode":0}`: 0, `{"exitCode":3}`: 3, `{}`: 1, `"x"`: 1, ``: 1} {
-		if got := VerdictCode(json.RawMessage(verdict)); got != want {
+		if got := verdictCode(json.RawMessage(verdict)); got != want {
 			t.Errorf("%s: %d, want %d", verdict, got, want)
 		}
 	}

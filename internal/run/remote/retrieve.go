@@ -21,12 +21,12 @@ import (
 	"lapse/internal/run/saved"
 )
 
-// A Fetcher fetches a run's result as [deploy.Retrieve] does.
-type Fetcher func(ctx context.Context, run *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error)
+// A fetcher fetches a run's result as [deploy.Retrieve] does.
+type fetcher func(ctx context.Context, run *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error)
 
 // Retrieve fetches a run's result into dir, and prints it. It keeps what it fetched even if the rest does not come.
 func Retrieve(
-	ctx context.Context, run *deploy.Run, fetch Fetcher, dir string, as saved.Output, stdout, stderr io.Writer,
+	ctx context.Context, run *deploy.Run, fetch fetcher, dir string, as saved.Output, stdout, stderr io.Writer,
 ) error {
 	release, err := saved.ClaimDir(dir)
 	if err != nil {
@@ -72,11 +72,11 @@ func Retrieve(
 	}
 	fmt.Fprintf(stdout, "%s\n", got.Verdict)
 	const verdictOnly = "only the verdict of run %s is left: the Pod was gone before its result was fetched"
-	return exit.With(VerdictCode(got.Verdict), fmt.Errorf(verdictOnly, run.Name))
+	return exit.With(verdictCode(got.Verdict), fmt.Errorf(verdictOnly, run.Name))
 }
 
-// VerdictCode returns the exit code in a run's verdict, or [exit.Internal].
-func VerdictCode(verdict json.RawMessage) int {
+// verdictCode returns the exit code in a run's verdict, or [exit.Internal].
+func verdictCode(verdict json.RawMessage) int {
 	var v struct{ ExitCode *int }
 	if err := json.Unmarshal(verdict, &v); err != nil || v.ExitCode == nil {
 		return exit.Internal
@@ -91,17 +91,17 @@ func isOther(err error) bool {
 	return other || refused && refusal.Status == http.StatusRequestedRangeNotSatisfiable
 }
 
-// A Part is the recording of a run while it is fetched. It has another name than a whole one. A part of an earlier try
-// is continued.
-type Part struct {
+// A partial is the recording of a run while it is fetched. It has another name than a whole one. A part of an earlier
+// try is continued.
+type partial struct {
 	path string
 	File *os.File
 	have io.Reader // the part of an earlier try; nil: none
 }
 
 // openPart opens the part of the run's recording in dir, or begins one.
-func openPart(dir string, run *deploy.Run) (*Part, error) {
-	p := &Part{path: filepath.Join(dir, saved.PartialFile)}
+func openPart(dir string, run *deploy.Run) (*partial, error) {
+	p := &partial{path: filepath.Join(dir, saved.PartialFile)}
 	if id, ok := idOf(p.path); ok && id != run.Name {
 		return nil, exit.Usagef("give another --out", "%s is a part of run %s, not of %s", p.path, id, run.Name)
 	}
@@ -133,10 +133,10 @@ func idOf(path string) (id string, ok bool) {
 	return run.Meta.ID, true
 }
 
-func (p *Part) Write(b []byte) (int, error) { return p.File.Write(b) }
+func (p *partial) Write(b []byte) (int, error) { return p.File.Write(b) }
 
 // Keep gives the whole recording its name, if the file is what the Pod holds. After that the Pod is released.
-func (p *Part) Keep(whole record.Receipt) error {
+func (p *partial) Keep(whole record.Receipt) error {
 	if err := saved.SyncFile(p.File); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (p *Part) Keep(whole record.Receipt) error {
 }
 
 // keep returns the size of an incomplete recording. It removes an empty one.
-func (p *Part) keep() int64 {
+func (p *partial) keep() int64 {
 	info, err := os.Stat(p.path)
 	if err != nil {
 		return 0

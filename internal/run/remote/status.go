@@ -76,7 +76,7 @@ func stateOf(ctx context.Context, r *deploy.Run) string {
 		ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 		defer cancel()
 		status, err := r.AskStatus(ctx)
-		return StateOfPod(status, err)
+		return stateOfPod(status, err)
 	case s.Succeeded > 0:
 		return "ended, exit code 0" + left(ctx, r)
 	case s.Failed > 0:
@@ -90,8 +90,8 @@ func stateOf(ctx context.Context, r *deploy.Run) string {
 // statusTimeout is how long a run's Pod may take to answer.
 const statusTimeout = 3 * time.Second
 
-// StateOfPod returns the state of a run by its Pod's answer.
-func StateOfPod(status agent.Status, err error) string {
+// stateOfPod returns the state of a run by its Pod's answer.
+func stateOfPod(status agent.Status, err error) string {
 	gone, isGone := errors.AsType[*agent.GoneError](err)
 	waits, isWaiting := errors.AsType[*deploy.NotStartedError](err)
 	switch {

@@ -3,7 +3,6 @@ package resolve
 import (
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -57,40 +56,6 @@ func shops(n int) *access.Cluster {
 	return &access.Cluster{Client: kubetest.Client(fake.NewSimpleClientset(objects...)), Namespace: "tools"}
 }
 
-func TestServicesAreEitherNamedOrChosen(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*spec.Options)
-		what   string
-	}{
-		"named":     {func(o *spec.Options) { o.OnNode, o.Targets = "node1", []string{"svc/web"} }, "both --on-node node1 and a named target, svc/web"},
-		"twice":     {func(o *spec.Options) { o.OnNode, o.AllNamespaces = "node1", true }, "both --on-node and -A"},
-		"namespace": {func(o *spec.Options) { o.AllNamespaces, o.Kube.Namespace = true, "shop" }, "both -A and -n shop"},
-		"hammer":    {func(o *spec.Options) { o.AllNamespaces, o.Hammer = true, "-c 1" }, "--hammer loads one Service"},
-		"watch":     {func(o *spec.Options) { o.AllNamespaces, o.Watch = true, "svc/db" }, "--watch svc/db"},
-		"no node":   {func(o *spec.Options) { o.OnNode = "Node 1" }, "no name of a node"},
-		"no labels": {func(o *spec.Options) { o.Selector = "app==,=" }, `selector "app==,="`},
-		"by hand":   {func(o *spec.Options) { o.AllNamespaces, o.AgentListen = true, "127.0.0.1:1" }, "Services are chosen on the workstation"},
-		"both rates": {func(o *spec.Options) {
-			o.TotalRate = 10
-			o.Given = map[string]bool{"rate": true, "total-rate": true}
-		}, "both --rate and --total-rate"},
-		"no rate": {func(o *spec.Options) {
-			o.TotalRate = math.NaN()
-			o.Given = map[string]bool{"total-rate": true}
-		}, "total-rate NaN"},
-	} {
-		o := choosing()
-		test.change(o)
-		err := spec.CheckTotalRate(o)
-		if o.Chooses() {
-			err = o.CheckTargets()
-		}
-		if err == nil || !strings.Contains(err.Error(), test.what) || hint.Of(err) == "" || exit.CodeOf(err) != exit.Usage {
-			t.Errorf("%s: %v, hint %q; want %q", name, err, hint.Of(err), test.what)
-		}
-	}
-}
-
 // 100 Services share the default rate, and say in which namespaces the Job must read.
 func TestChosenServicesShareTheRate(t *testing.T) {
 	o := choosing()
@@ -142,26 +107,6 @@ func TestAChoiceThatCannotBeSaysWhy(t *testing.T) {
 		err := (&resolver{o, shops(3), terminal.NewLogger(io.Discard)}).chooseServices(t.Context())
 		if err == nil || !strings.Contains(err.Error(), test.what) || !strings.Contains(hint.Of(err), test.help) || exit.CodeOf(err) != exit.Usage {
 			t.Errorf("%s: %v, hint %q; want %q, hint %q", name, err, hint.Of(err), test.what, test.help)
-		}
-	}
-}
-
-// What is spoken is read off the port, unless --scheme says it.
-func TestTheProtocolOfAChosenServiceFollowsFromItsPort(t *testing.T) {
-	for _, test := range []struct {
-		protocol, name string
-		port           int32
-		want           string
-	}{
-		{"", "http", 9000, "http"}, {"", "", 8080, "http"}, {"", "http-metrics", 9090, "http"}, {"", "web", 3000, "http"}, {"", "", 443, "https"}, {"", "https", 8443, "https"},
-		{"HTTP", "main", 5000, "http"}, {"kubernetes.io/h2c", "http", 80, "h2c"}, {"", "grpc", 80, "tcp"}, {"", "postgres", 5432, "tcp"}, {"", "", 6379, "tcp"},
-	} {
-		info := watcher.Info{Port: test.port, PortName: test.name, AppProtocol: test.protocol}
-		if got := choosing().SchemeFor(info); got != test.want {
-			t.Errorf("%+v: %q", test, got)
-		}
-		if got := choosing("scheme").SchemeFor(info); got != "" {
-			t.Errorf("%+v with --scheme: %q", test, got)
 		}
 	}
 }

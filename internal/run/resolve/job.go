@@ -2,15 +2,40 @@ package resolve
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/labels"
 
 	"lapse/deploy"
+	"lapse/internal/run/access"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/spec"
 )
+
+// Job returns the Job of a run. It checks all that can be checked before the Job is created: the choices of the
+// options, all rights at once, and the Services. It fills in the options with what the cluster says of them.
+func Job(ctx context.Context, o *spec.Options, c *access.Cluster, log *slog.Logger) (deploy.Config, error) {
+	return (&resolver{o, c, log}).job(ctx)
+}
+
+func (r *resolver) job(ctx context.Context) (deploy.Config, error) {
+	if err := r.choose(ctx); err != nil {
+		return deploy.Config{}, err
+	}
+	config := JobConfig(r.Options, r.c.Namespace)
+	if err := config.Validate(); err != nil {
+		return config, err
+	}
+	if err := r.checkRights(ctx, &config); err != nil {
+		return config, err
+	}
+	if err := r.describeServices(ctx, &config); err != nil {
+		return config, err
+	}
+	return config, config.Validate()
+}
 
 // PrintedJob returns the Job that measures what the flags ask for, to be applied by hand. With --from its agent does
 // the workstation's part: it finds out which nodes are meant, makes keys, and deletes the probers at the end. Only a

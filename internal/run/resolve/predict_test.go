@@ -9,7 +9,6 @@ import (
 	"lapse/internal/preflight"
 	"lapse/internal/preflight/rules"
 	"lapse/internal/preflight/service"
-	"lapse/internal/run/spec"
 	"lapse/timeline"
 )
 
@@ -46,21 +45,5 @@ func TestPredictionsAreRecordedWithoutSecrets(t *testing.T) {
 	}
 	if words := predictedWords(p); words != "LP08  (may-lose), LP01  (will-lose); could not judge: LP17" {
 		t.Errorf("%q", words)
-	}
-}
-
-// Preflight is told which node the command drains, where it names exactly one.
-func TestTheDrainedNodeIsKnownToPreflight(t *testing.T) {
-	for command, want := range map[string]string{
-		"kubectl drain node2 --ignore-daemonsets": "node2", "kubectl drain node1 node2": "", "kubectl drain -l pool=old": "", "kubectl rollout restart deploy/web": "", "./upgrade.sh": "", "": "",
-	} {
-		o := &spec.Options{Command: timeline.SplitCommand(command)}
-		if err := spec.CheckPreflight(o); err != nil || o.Drains != want {
-			t.Errorf("%q drains %q, want %q (%v)", command, o.Drains, want, err)
-		}
-	}
-	agent := &spec.Options{Spec: spec.Spec{Drains: "node2"}}
-	if err := spec.CheckPreflight(agent); err != nil || agent.Drains != "node2" {
-		t.Errorf("the agent forgets what the workstation said: %q (%v)", agent.Drains, err)
 	}
 }

@@ -15,7 +15,6 @@ import (
 
 	"lapse/deploy"
 	"lapse/internal/hint"
-	"lapse/internal/kube"
 	"lapse/internal/run/access"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/spec"
@@ -28,29 +27,6 @@ type resolver struct {
 	*spec.Options
 	c   *access.Cluster
 	log *slog.Logger
-}
-
-// Job returns the Job of a run. It checks all that can be checked before the Job is created: the choices of the
-// options, all rights at once, and the Services. It fills in the options with what the cluster says of them.
-func Job(ctx context.Context, o *spec.Options, c *access.Cluster, log *slog.Logger) (deploy.Config, error) {
-	return (&resolver{o, c, log}).job(ctx)
-}
-
-func (r *resolver) job(ctx context.Context) (deploy.Config, error) {
-	if err := r.choose(ctx); err != nil {
-		return deploy.Config{}, err
-	}
-	config := JobConfig(r.Options, r.c.Namespace)
-	if err := config.Validate(); err != nil {
-		return config, err
-	}
-	if err := r.checkRights(ctx, &config); err != nil {
-		return config, err
-	}
-	if err := r.describeServices(ctx, &config); err != nil {
-		return config, err
-	}
-	return config, config.Validate()
 }
 
 // choose makes the choices of the options that need the cluster: nodes to avoid, Services, nodes to measure from, DNS
@@ -240,25 +216,4 @@ func (r *resolver) findOutside(ctx context.Context, s spec.Target, info watcher.
 	info.Ways = ways
 	r.FromHere = append(r.FromHere, spec.Service{Target: s, Info: info, Measured: true})
 	return nil
-}
-
-// chooseProbers sets Spec.Probers to the nodes that --from chooses.
-func chooseProbers(ctx context.Context, o *spec.Options, client kube.Client) error {
-	if o.From == "" {
-		return nil
-	}
-	options := metav1.ListOptions{}
-	if spec.IsSelector(o.From) {
-		options.LabelSelector = o.From
-	}
-	nodes, err := client.Nodes().List(ctx, options)
-	if apierrors.IsForbidden(err) {
-		return exit.Usagef("ask for the right to list nodes, or leave out --from",
-			"--from %s: no right to list nodes: %w", o.From, err)
-	}
-	if err != nil {
-		return fmt.Errorf("--from %s: list nodes: %w", o.From, err)
-	}
-	o.Probers, err = spec.ChosenNodes(o.From, nodes.Items, o.AvoidNodes)
-	return err
 }

@@ -84,14 +84,14 @@ func Discard(dir string) {
 
 // WriteTimeline writes the run's timeline.json, whole or not at all.
 func WriteTimeline(dir string, tl *model.Timeline) error {
-	return WriteFile(filepath.Join(dir, TimelineFile), func(w io.Writer) error {
+	return writeFile(filepath.Join(dir, TimelineFile), func(w io.Writer) error {
 		return report.JSON(w, tl, report.Options{})
 	})
 }
 
-// WriteFile makes or replaces the file at path with what write writes, whole or not at all. When it returns, the file
+// writeFile makes or replaces the file at path with what write writes, whole or not at all. When it returns, the file
 // is on disk: it is synced before it gets its name, and its directory after.
-func WriteFile(path string, write func(io.Writer) error) error {
+func writeFile(path string, write func(io.Writer) error) error {
 	if err := replaceFile(path, write); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
@@ -220,12 +220,12 @@ func ToFile(stdout io.Writer, out string, write func(io.Writer) error) error {
 	if info, err := os.Stat(out); err == nil && !info.Mode().IsRegular() {
 		return exit.Usagef("name a file", "--out %s is not a file", out)
 	}
-	return WriteFile(out, write)
+	return writeFile(out, write)
 }
 
 // openFacts opens the saved run at path. If only its timeline.json is left, the facts are those that it contains.
 func openFacts(path string, f report.Format) (Saved, error) {
-	file, ok := TimelineOnly(path)
+	file, ok := timelineOnly(path)
 	if !ok {
 		saved, err := Open(path)
 		if saved.Broken != nil {
@@ -233,7 +233,7 @@ func openFacts(path string, f report.Format) (Saved, error) {
 		}
 		return saved, err
 	}
-	tl, err := OpenTimeline(file)
+	tl, err := openTimeline(file)
 	if err != nil {
 		return Saved{}, err
 	}
@@ -248,7 +248,7 @@ func openFacts(path string, f report.Format) (Saved, error) {
 // Load judges the saved run at path, a run's directory or its recording. If only its timeline.json is left it returns
 // that: only gates can be judged again.
 func Load(path string, o correlate.Options, gateExprs []string) (*model.Timeline, error) {
-	if file, ok := TimelineOnly(path); ok {
+	if file, ok := timelineOnly(path); ok {
 		return loadTimeline(file, o, gateExprs)
 	}
 	saved, err := Open(path)
@@ -278,9 +278,9 @@ func Load(path string, o correlate.Options, gateExprs []string) (*model.Timeline
 
 const dirHint = "DIR is the directory that `lapse run` or `lapse retrieve` wrote, such as runs/…, or its timeline.json"
 
-// TimelineOnly returns the timeline.json of the saved run at path if there is nothing else: path is that file, or a
+// timelineOnly returns the timeline.json of the saved run at path if there is nothing else: path is that file, or a
 // directory without a recording, as `lapse retrieve` writes one from a Pod's log.
-func TimelineOnly(path string) (file string, ok bool) {
+func timelineOnly(path string) (file string, ok bool) {
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() || filepath.Ext(path) == ".json" {
 		return path, filepath.Ext(path) == ".json"
@@ -299,7 +299,7 @@ func loadTimeline(file string, o correlate.Options, gateExprs []string) (*model.
 		return nil, exit.Usagef("without these flags it is shown as it was judged; --fail-if can be given",
 			"%s: a run cannot be judged by other options without its recording, %s", file, FactsFile)
 	}
-	tl, err := OpenTimeline(file)
+	tl, err := openTimeline(file)
 	if err != nil || len(gateExprs) == 0 {
 		return tl, err
 	}
@@ -311,8 +311,8 @@ func loadTimeline(file string, o correlate.Options, gateExprs []string) (*model.
 	return tl, nil
 }
 
-// OpenTimeline reads a timeline.json.
-func OpenTimeline(file string) (*model.Timeline, error) {
+// openTimeline reads a timeline.json.
+func openTimeline(file string) (*model.Timeline, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, exit.Usagef(dirHint, "not a run: %w", err)

@@ -26,8 +26,8 @@ func init() {
 		if err == nil {
 			err = rec.Close()
 		}
-		err = errors.Join(err, WriteTimeline(".", &model.Timeline{}), WriteFile("report.html", func(io.Writer) error { return nil }))
-		err = errors.Join(err, WriteFile("report.html", func(io.Writer) error { return nil })) // replaced
+		err = errors.Join(err, WriteTimeline(".", &model.Timeline{}), writeFile("report.html", func(io.Writer) error { return nil }))
+		err = errors.Join(err, writeFile("report.html", func(io.Writer) error { return nil })) // replaced
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)

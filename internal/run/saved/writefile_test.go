@@ -25,7 +25,7 @@ func TestAFilesDirectoryIsSyncedOnceTheFileHasItsName(t *testing.T) {
 		return nil
 	}
 	t.Cleanup(func() { SyncFile = (*os.File).Sync })
-	if err := WriteFile(path, func(w io.Writer) error { _, err := io.WriteString(w, "facts"[:4]); return err }); err != nil {
+	if err := writeFile(path, func(w io.Writer) error { _, err := io.WriteString(w, "facts"[:4]); return err }); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"directory after the rename"}; !slices.Equal(synced, want) {

@@ -74,7 +74,7 @@ func (a *Address) Serve(ctx context.Context, stderr io.Writer) (*Page, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := dashboard.Serve(ctx, a.ln, p.Store, options); err != nil {
+		if err := dashboard.Serve(ctx, a.ln, p.store, options); err != nil {
 			fmt.Fprintf(stderr, "lapse: %v\n", err)
 		}
 	})

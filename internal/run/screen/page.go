@@ -20,7 +20,7 @@ import (
 
 // A Page shows a run, live or ended.
 type Page struct {
-	Store  *dashboard.Store
+	store  *dashboard.Store
 	shown  *publish.Publisher
 	latest atomic.Pointer[model.Timeline] // what timeline.json is downloaded from
 
@@ -31,7 +31,7 @@ type Page struct {
 	shownAt  time.Time     // of the last renewal
 	final    bool          // there are no more renewals
 	renewed  chan struct{} // closed, and replaced, at each renewal
-	Begun    chan struct{} // gets a value when the page begins to be kept up to date
+	begun    chan struct{} // gets a value when the page begins to be kept up to date
 
 	ending sync.Mutex
 	ended  *model.Timeline // the run that is over, until the page is opened
@@ -41,26 +41,26 @@ type Page struct {
 func NewPage() *Page {
 	store := dashboard.NewStore()
 	return &Page{
-		Store: store, shown: publish.To(store),
-		renewed: make(chan struct{}), Begun: make(chan struct{}, 1),
+		store: store, shown: publish.To(store),
+		renewed: make(chan struct{}), begun: make(chan struct{}, 1),
 	}
 }
 
 const (
-	// LookAgain is how long the page is kept up to date after the last connection, or after it was opened.
-	LookAgain = 5 * time.Second
-	// Renewing is the longest wait of a new connection for a renewal.
-	Renewing = time.Second
+	// lookAgain is how long the page is kept up to date after the last connection, or after it was opened.
+	lookAgain = 5 * time.Second
+	// renewing is the longest wait of a new connection for a renewal.
+	renewing = time.Second
 	// firstShow is the longest wait of a new connection for a page that has shown nothing yet.
 	firstShow = 5 * time.Second
 )
 
-// Look counts a connection until stopped is called. It waits until the page is up to date.
-func (p *Page) Look(ctx context.Context) (stopped func()) {
+// look counts a connection until stopped is called. It waits until the page is up to date.
+func (p *Page) look(ctx context.Context) (stopped func()) {
 	p.mu.Lock()
 	p.begin()
 	p.lookers++
-	renewed, stale, maxWait := p.renewed, !p.final && p.shownAt.Before(p.since), Renewing
+	renewed, stale, maxWait := p.renewed, !p.final && p.shownAt.Before(p.since), renewing
 	if p.shownAt.IsZero() {
 		maxWait = firstShow
 	}
@@ -81,8 +81,8 @@ func (p *Page) Look(ctx context.Context) (stopped func()) {
 	}
 }
 
-// Opened keeps the page up to date while a browser loads it: to judge a run of many targets takes as long.
-func (p *Page) Opened() {
+// opened keeps the page up to date while a browser loads it: to judge a run of many targets takes as long.
+func (p *Page) opened() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.begin()
@@ -94,7 +94,7 @@ func (p *Page) opening() <-chan struct{} {
 	if p == nil {
 		return nil
 	}
-	return p.Begun
+	return p.begun
 }
 
 // begin keeps the page up to date from now on, unless it is already. The caller holds mu.
@@ -104,7 +104,7 @@ func (p *Page) begin() {
 	}
 	p.since = time.Now()
 	select {
-	case p.Begun <- struct{}{}:
+	case p.begun <- struct{}{}:
 	default: // the last value is not taken yet
 	}
 }
@@ -119,7 +119,7 @@ func (p *Page) isLookedAt() bool {
 
 // kept is isLookedAt for a caller that holds mu.
 func (p *Page) kept() bool {
-	return p.lookers > 0 || !p.lastLook.IsZero() && time.Since(p.lastLook) < LookAgain
+	return p.lookers > 0 || !p.lastLook.IsZero() && time.Since(p.lastLook) < lookAgain
 }
 
 // noteShown records a renewal.
@@ -133,7 +133,7 @@ func (p *Page) noteShown(final bool) {
 
 // options returns what the page offers, with the current timeline.json.
 func (p *Page) options() dashboard.Options {
-	return dashboard.Options{Looked: p.Look, Opened: p.Opened, Timeline: func(w io.Writer) error {
+	return dashboard.Options{Looked: p.look, Opened: p.opened, Timeline: func(w io.Writer) error {
 		tl := p.latest.Load()
 		if tl == nil {
 			return errors.New("nothing was measured yet")
@@ -143,7 +143,7 @@ func (p *Page) options() dashboard.Options {
 }
 
 // Handler serves the page.
-func (p *Page) Handler() http.Handler { return dashboard.Handler(p.Store, p.options()) }
+func (p *Page) Handler() http.Handler { return dashboard.Handler(p.store, p.options()) }
 
 // A page shows the whole run while a connection shows it, and no single facts.
 

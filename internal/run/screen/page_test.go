@@ -24,7 +24,7 @@ func windowIsShownWithinASecond(t *testing.T) {
 	p := NewPage()
 	looks, stop := context.WithCancel(t.Context())
 	stop() // it does not wait
-	defer p.Look(looks)()
+	defer p.look(looks)()
 	l := live.New(nil, Observers(New(io.Discard, 0), p, nil)...)
 	defer l.End(nil)
 	l.Add(timeline.Meta{Options: timeline.Options{Join: time.Second, Slow: time.Second, Timeout: 800 * time.Millisecond}})
@@ -48,7 +48,7 @@ func windowIsShownWithinASecond(t *testing.T) {
 		}
 		l.Show(now)
 		synctest.Wait()
-		if _, shown := p.Store.Snapshot().Entries["window/1"]; shown {
+		if _, shown := p.store.Snapshot().Entries["window/1"]; shown {
 			if late := now - broken; late < 0 || late > time.Second-live.Refresh {
 				t.Errorf("shown %v after requests began to fail", late)
 			}
@@ -66,7 +66,7 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 		l := live.New(nil, Observers(New(io.Discard, 0), p, nil)...)
 		defer l.End(nil)
 		l.Add(timeline.Meta{Options: timeline.Options{Join: time.Second, Timeout: time.Second}})
-		shown := func() string { return string(p.Store.Snapshot().Entries["now"]) }
+		shown := func() string { return string(p.store.Snapshot().Entries["now"]) }
 		l.Show(time.Second)
 		if got := shown(); got != "" {
 			t.Errorf("nobody looks, and the page stands at %s", got)
@@ -74,7 +74,7 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 		var stop func()
 		looked := make(chan struct{})
 		go func() {
-			stop = p.Look(t.Context())
+			stop = p.look(t.Context())
 			close(looked)
 		}()
 		synctest.Wait()
@@ -86,7 +86,7 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 			t.Errorf("somebody looks, and the page stands at %s", got)
 		}
 		stop()
-		time.Sleep(LookAgain - time.Millisecond)
+		time.Sleep(lookAgain - time.Millisecond)
 		l.Show(3 * time.Second)
 		synctest.Wait()
 		time.Sleep(time.Millisecond)
@@ -96,8 +96,8 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		begun := time.Now()
-		p.Look(t.Context())()
-		if waited := time.Since(begun); waited != Renewing {
+		p.look(t.Context())()
+		if waited := time.Since(begun); waited != renewing {
 			t.Errorf("waited %v for a page that nobody renews", waited)
 		}
 	})
@@ -108,10 +108,10 @@ func TestAPageIsBuiltOnlyWhileSomebodyLooks(t *testing.T) {
 func TestAPageIsBuiltWhileItLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPage()
-		l := live.New(nil, Observers(New(io.Discard, 0), p, nil)...).WokenBy(p.Begun)
+		l := live.New(nil, Observers(New(io.Discard, 0), p, nil)...).WokenBy(p.begun)
 		defer l.End(nil)
 		l.Add(timeline.Meta{Options: timeline.Options{Join: time.Second, Timeout: time.Second}})
-		p.Opened()
+		p.opened()
 		select {
 		case <-l.Begun:
 		default:
@@ -119,13 +119,13 @@ func TestAPageIsBuiltWhileItLoads(t *testing.T) {
 		}
 		l.Show(time.Second)
 		synctest.Wait()
-		if got := string(p.Store.Snapshot().Entries["now"]); got != "1000000000" {
+		if got := string(p.store.Snapshot().Entries["now"]); got != "1000000000" {
 			t.Errorf("the page is opened, and stands at %s", got)
 		}
 		for range 2 {
 			time.Sleep(4 * time.Second)
 			begun := time.Now()
-			defer p.Look(t.Context())()
+			defer p.look(t.Context())()
 			if waited := time.Since(begun); waited != 0 {
 				t.Errorf("waited %v for a page that is built already", waited)
 			}
@@ -142,11 +142,11 @@ func TestARunThatIsOverIsShownToWhoLooks(t *testing.T) {
 	over := correlate.NewTracker(correlate.Options{}).Last()
 	over.Run.Duration = 3 * time.Second
 	p.Close(over)
-	if got := string(p.Store.Snapshot().Entries["now"]); got != "" {
+	if got := string(p.store.Snapshot().Entries["now"]); got != "" {
 		t.Errorf("nobody looks, and the page stands at %s", got)
 	}
-	p.Look(t.Context())()
-	if got := string(p.Store.Snapshot().Entries["now"]); got != "3000000000" {
+	p.look(t.Context())()
+	if got := string(p.store.Snapshot().Entries["now"]); got != "3000000000" {
 		t.Errorf("somebody looks, and the page stands at %q", got)
 	}
 }
@@ -172,7 +172,7 @@ func TestJudgingLeavesTimeToTheLoop(t *testing.T) {
 		}
 		looks, stop := context.WithCancel(t.Context())
 		stop() // it does not wait
-		stopped := p.Look(looks)
+		stopped := p.look(looks)
 		if n := judged(10 * time.Second); n != 40 {
 			t.Errorf("judged %d times in 10 s while somebody looks", n)
 		}
@@ -181,9 +181,9 @@ func TestJudgingLeavesTimeToTheLoop(t *testing.T) {
 			t.Errorf("judged %d times in the 3 s after a judgement that took a tenth of that", n)
 		}
 		stopped()
-		judged(2 * LookAgain) // nobody looks any more
+		judged(2 * lookAgain) // nobody looks any more
 		l.RestUntil = time.Now().Add(3 * time.Second)
-		defer p.Look(looks)()
+		defer p.look(looks)()
 		if n := judged(3 * time.Second); n != 1 {
 			t.Errorf("judged %d times in the 3 s, which somebody began to look in", n)
 		}

@@ -27,13 +27,13 @@ type Screen struct {
 	wake     chan struct{} // holds a token while there may be something to write
 	redraws  bool          // it is a terminal, on which a block is redrawn
 
-	Mu       sync.Mutex
+	mu       sync.Mutex
 	room     *sync.Cond // signalled when lines were written
 	lines    []piece    // not written yet
 	size     int        // bytes in lines, and of lines that are being written
 	dropped  int
 	commands []timeline.Event // changes of the wrapped command that are not shown yet
-	Frame    *live.Judgement  // the newest that is not drawn yet
+	frame    *live.Judgement  // the newest that is not drawn yet
 	closed   bool
 }
 
@@ -41,14 +41,14 @@ type Screen struct {
 func New(w io.Writer, total time.Duration) *Screen {
 	redraws := terminal.StyleOf(w).Terminal
 	s := &Screen{progress: newProgress(w, total), wake: make(chan struct{}, 1), redraws: redraws}
-	s.room = sync.NewCond(&s.Mu)
+	s.room = sync.NewCond(&s.mu)
 	s.writing.Go(s.write)
 	return s
 }
 
 // Say writes a line of Lapse itself. It never waits, unless the screen is closed.
 func (s *Screen) Say(line string) {
-	s.Mu.Lock()
+	s.mu.Lock()
 	closed := s.closed
 	switch {
 	case closed:
@@ -57,7 +57,7 @@ func (s *Screen) Say(line string) {
 	default:
 		s.put(piece{line, false})
 	}
-	s.Mu.Unlock()
+	s.mu.Unlock()
 	if closed {
 		s.writing.Wait()
 		s.progress.Log(line)
@@ -68,14 +68,14 @@ func (s *Screen) Say(line string) {
 
 // Pass writes output of the wrapped command as it is. It waits while the backlog is full.
 func (s *Screen) Pass(output string) {
-	s.Mu.Lock()
+	s.mu.Lock()
 	for s.size > maxBacklog && !s.closed {
 		s.room.Wait()
 	}
 	if !s.closed {
 		s.put(piece{output, true})
 	}
-	s.Mu.Unlock()
+	s.mu.Unlock()
 	s.awake()
 }
 
@@ -93,17 +93,17 @@ func (s *Screen) put(p piece) {
 // ShowEvent shows a change of the wrapped command, or the phase in which it starts, before the recording brings the
 // event. It never waits.
 func (s *Screen) ShowEvent(e timeline.Event) {
-	s.Mu.Lock()
+	s.mu.Lock()
 	s.commands = append(s.commands, e)
-	s.Mu.Unlock()
+	s.mu.Unlock()
 	s.awake()
 }
 
 // Judged sets the next frame. It never waits.
 func (s *Screen) Judged(j live.Judgement) {
-	s.Mu.Lock()
-	s.Frame = &j
-	s.Mu.Unlock()
+	s.mu.Lock()
+	s.frame = &j
+	s.mu.Unlock()
 	s.awake()
 }
 
@@ -127,10 +127,10 @@ func (s *Screen) awake() {
 
 // Close writes the rest and leaves the terminal clean. It waits for both: first do what must not wait.
 func (s *Screen) Close(*model.Timeline) {
-	s.Mu.Lock()
+	s.mu.Lock()
 	s.closed = true
 	s.room.Broadcast()
-	s.Mu.Unlock()
+	s.mu.Unlock()
 	s.awake()
 	s.writing.Wait()
 }
@@ -165,16 +165,16 @@ func (s *Screen) write() {
 }
 
 func (s *Screen) take() (commands []timeline.Event, lines []piece, f *live.Judgement, dropped int, closed bool) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	commands, lines, f, dropped, closed = s.commands, s.lines, s.Frame, s.dropped, s.closed
-	s.commands, s.lines, s.Frame, s.dropped = nil, nil, nil, 0
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	commands, lines, f, dropped, closed = s.commands, s.lines, s.frame, s.dropped, s.closed
+	s.commands, s.lines, s.frame, s.dropped = nil, nil, nil, 0
 	return commands, lines, f, dropped, closed
 }
 
 func (s *Screen) written(bytes int) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.size -= bytes
 	s.room.Broadcast()
 }

@@ -57,9 +57,9 @@ func TestNobodyWaitsForAPausedTerminalButTheCommandsOutput(t *testing.T) {
 			s.Say("a warning") // must return
 		}
 		s.Judged(live.Judgement{})
-		s.Mu.Lock()
-		s.Frame = nil // nothing of a run to draw
-		s.Mu.Unlock()
+		s.mu.Lock()
+		s.frame = nil // nothing of a run to draw
+		s.mu.Unlock()
 		close(terminal.read)
 		<-passed
 		s.Close(nil)
@@ -80,9 +80,9 @@ func TestWhatIsWaitedForIsSaidWhereItTakesLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said []string
 		w := StartWaiting(func(line string) { said = append(said, line) }, "waiting for the API server")
-		time.Sleep(SayWaiting + time.Second)
+		time.Sleep(sayWaiting + time.Second)
 		w.Is("waiting for Pod lapse-1 to start (ContainerCreating)")
-		time.Sleep(2 * SayWaiting)
+		time.Sleep(2 * sayWaiting)
 		w.Over()
 		time.Sleep(time.Hour)
 		w.Over()

@@ -9,10 +9,10 @@ import (
 	"lapse/timeline"
 )
 
-// SayWaiting is the time between two lines of a waiting.
-const SayWaiting = 5 * time.Second
+// sayWaiting is the time between two lines of a waiting.
+const sayWaiting = 5 * time.Second
 
-// A waiting prints the awaited condition every [SayWaiting] until it is over.
+// A waiting prints the awaited condition every [sayWaiting] until it is over.
 type waiting struct {
 	Over func() // ends it; a second call does nothing
 
@@ -20,7 +20,7 @@ type waiting struct {
 	what string
 }
 
-// StartWaiting begins to wait for a condition. It calls say, which must not block, after the first [SayWaiting].
+// StartWaiting begins to wait for a condition. It calls say, which must not block, after the first [sayWaiting].
 func StartWaiting(say func(line string), what string) *waiting {
 	w := &waiting{what: what}
 	ended := make(chan struct{})
@@ -28,7 +28,7 @@ func StartWaiting(say func(line string), what string) *waiting {
 	w.Over = sync.OnceFunc(func() { close(ended); printing.Wait() })
 	clock := timeline.StartClock()
 	printing.Go(func() {
-		tick := time.NewTicker(SayWaiting)
+		tick := time.NewTicker(sayWaiting)
 		defer tick.Stop()
 		for {
 			select {

@@ -14,8 +14,8 @@ import (
 	"lapse/timeline"
 )
 
-// Refresh is the time between two deliveries of what was measured.
-const Refresh = 250 * time.Millisecond
+// refresh is the time between two deliveries of what was measured.
+const refresh = 250 * time.Millisecond
 
 // MostControl is the highest rate of a control target, in requests per second.
 const MostControl = 100.0
@@ -117,7 +117,7 @@ func (s *Source) Run(ctx context.Context) error {
 // Close ends the control server.
 func (s *Source) Close() { s.closeControl() }
 
-// Measure sends requests until ctx ends, and hands over what was measured every [Refresh]. The last time is after the
+// Measure sends requests until ctx ends, and hands over what was measured every [refresh]. The last time is after the
 // last response. An error of hand ends both, and is returned.
 func (s *Source) Measure(ctx context.Context, hand func(measured []timeline.Fact, last bool) error) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -129,7 +129,7 @@ func (s *Source) Measure(ctx context.Context, hand func(measured []timeline.Fact
 			s.Logger.Error("probing failed", "error", err)
 		}
 	}()
-	tick := time.NewTicker(Refresh)
+	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	for last := false; !last; {
 		select {

@@ -219,8 +219,8 @@ func ShareRate(o *Options) error {
 	return nil
 }
 
-// CheckTotalRate refuses a --total-rate that is not greater than 0, and one together with --rate.
-func CheckTotalRate(o *Options) error {
+// checkTotalRate refuses a --total-rate that is not greater than 0, and one together with --rate.
+func checkTotalRate(o *Options) error {
 	switch {
 	case !o.WasGiven("total-rate"):
 		return nil

@@ -60,3 +60,19 @@ func TestNodesThatACommandDrainsAreKnownOrAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// Preflight is told which node the command drains, where it names exactly one.
+func TestTheDrainedNodeIsKnownToPreflight(t *testing.T) {
+	for command, want := range map[string]string{
+		"kubectl drain node2 --ignore-daemonsets": "node2", "kubectl drain node1 node2": "", "kubectl drain -l pool=old": "", "kubectl rollout restart deploy/web": "", "./upgrade.sh": "", "": "",
+	} {
+		o := &Options{Command: timeline.SplitCommand(command)}
+		if err := checkPreflight(o); err != nil || o.Drains != want {
+			t.Errorf("%q drains %q, want %q (%v)", command, o.Drains, want, err)
+		}
+	}
+	agent := &Options{Spec: Spec{Drains: "node2"}}
+	if err := checkPreflight(agent); err != nil || agent.Drains != "node2" {
+		t.Errorf("the agent forgets what the workstation said: %q (%v)", agent.Drains, err)
+	}
+}

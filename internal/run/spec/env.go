@@ -53,14 +53,14 @@ func agentEnv(o *Options) error {
 			return exit.Usagef("edit "+deploy.EnvSpec+", or remove it and write all flags as arguments",
 				"the container has both arguments and %s", deploy.EnvSpec)
 		}
-		if o.Spec, err = ReadSpec(text, o.Env[deploy.EnvPrivate]); err != nil {
+		if o.Spec, err = readSpec(text, o.Env[deploy.EnvPrivate]); err != nil {
 			return err
 		}
 		o.carried, o.Kube.Namespace, o.From = true, o.Namespace, o.ProberNodes
 	} else if !o.WasGiven("workstation-timeout") {
 		o.WorkstationTimeout = 0 // no workstation runs a command
 	}
-	o.AddSecrets(o.Env.list())
+	o.addSecrets(o.Env.list())
 	o.Here = true
 	o.ID = o.Env[deploy.EnvRun]
 	o.Out = o.Env[deploy.EnvDir]

@@ -13,9 +13,9 @@ import (
 // DefaultHeld is the number of connections that a held target keeps open without --held.
 const DefaultHeld = 100
 
-// MostHeld is the largest number of connections of one target: there are fewer than 65 535 local ports towards one
+// mostHeld is the largest number of connections of one target: there are fewer than 65 535 local ports towards one
 // address.
-const MostHeld = 25_000
+const mostHeld = 25_000
 
 // holds reports whether the run keeps connections open.
 func (s *Spec) holds() bool { return slices.Contains(s.Kinds, string(timeline.Held)) }
@@ -28,9 +28,9 @@ func checkHeld(o *Options) error {
 	switch {
 	case o.Held < 0 || o.Held == 0 && o.WasGiven("held"):
 		return exit.Usagef("as in --held 100", "held %d: must be at least 1 connection", o.Held)
-	case o.Held > MostHeld:
+	case o.Held > mostHeld:
 		return exit.Usagef("hold them from several nodes, with --from",
-			"held %d: at most %d connections", o.Held, MostHeld)
+			"held %d: at most %d connections", o.Held, mostHeld)
 	case o.Held > 0 && !o.holds():
 		o.Kinds = append(slices.Clone(o.Kinds), string(timeline.Held))
 	case o.Held == 0 && o.WasGiven("heartbeat") && !o.holds():

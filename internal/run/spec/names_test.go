@@ -21,7 +21,7 @@ func TestNamesAreLookedUpWhereServicesAreAskedByName(t *testing.T) {
 		{"measured from here", func(o *Options) { o.Here = true }, false},
 		{"by its address", func(o *Options) { o.ByClusterIP = true }, false},
 		{"chosen ones", func(o *Options) { o.OnNode = "node1" }, false},
-		{"many", func(o *Options) { o.Parsed = slices.Repeat(o.Parsed, MostNames+1) }, false},
+		{"many", func(o *Options) { o.Parsed = slices.Repeat(o.Parsed, mostNames+1) }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := &Options{Parsed: []Target{{Service: "web", Path: "/"}}}
@@ -57,7 +57,7 @@ func TestDNSServersAreAskedForHeadlessServices(t *testing.T) {
 // What the workstation found reaches the Job in the Spec.
 func TestDNSServersReachTheJob(t *testing.T) {
 	given := DNS{Servers: []lookup.Server{{Addr: netip.MustParseAddrPort("[fd00::2]:53"), Pod: timeline.Object{Kind: "Pod", Name: "coredns-1", Node: "node1"}}}, NotAsked: "not 10.0.0.9"}
-	got, err := ReadSpec(string(MustMarshal(Spec{DNS: &given})), "")
+	got, err := readSpec(string(MustMarshal(Spec{DNS: &given})), "")
 	if err != nil || got.DNS == nil || len(got.DNS.Servers) != 1 || got.DNS.Servers[0] != given.Servers[0] || got.DNS.NotAsked != given.NotAsked {
 		t.Errorf("%+v, %v", got.DNS, err)
 	}

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/url"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"lapse/deploy/agent"
-	"lapse/internal/preflight"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/source"
 	"lapse/loadgen"
@@ -103,25 +101,6 @@ func (o *Options) ProbeBy(s Service, way watcher.Way) loadgen.Probe {
 	return p
 }
 
-// probe returns a probe of a target, with the options that all probes share.
-func probe(o *Options, t timeline.Target) loadgen.Probe {
-	return loadgen.Probe{
-		Target:        t,
-		Method:        o.Method,
-		Host:          o.Host,
-		Header:        o.Header,
-		Echo:          o.Sent,
-		Reply:         o.Awaited,
-		RootCAs:       o.roots,
-		Connections:   o.Connections,
-		ExpectStatus:  o.Statuses,
-		ExpectBody:    o.ExpectBody,
-		BackendHeader: o.BackendHeader,
-		GRPCMethod:    o.GRPCMethod,
-		GRPCMessage:   o.GRPCRequest,
-	}
-}
-
 // domain returns the cluster's DNS domain, if requests go to Services by their names.
 func domain(o *Options) string {
 	if o.ByClusterIP {
@@ -172,25 +151,9 @@ func (o *Options) AssignedProbes(targets []agent.Assigned) (probes []loadgen.Pro
 	return probes
 }
 
-// OptionsOf returns how a prober makes requests, from the JSON of [Spec.Assigned].
-func OptionsOf(spec []byte) (*Options, error) {
-	var s Plain
-	if err := json.Unmarshal(spec, &s); err != nil {
-		return nil, fmt.Errorf("the run's spec: %w", err)
-	}
-	o := &Options{Spec: Spec(s), Here: true, carried: true, ExternalCommand: s.Duration == 0}
-	checks := []func(*Options) error{(*Options).CheckTargets, checkNumbers, (*Options).CheckRequest, checkProtocols}
-	for _, check := range checks {
-		if err := check(o); err != nil {
-			return nil, err
-		}
-	}
-	return o, nil
-}
-
 // Assigned returns the Spec for a prober. It contains the values from Secrets instead of their names.
-func (s *Spec) Assigned() Plain {
-	plain := Plain(*s)
+func (s *Spec) Assigned() plain {
+	plain := plain(*s)
 	plain.HeadersFrom, plain.EchoFrom = nil, ""
 	return plain
 }
@@ -238,32 +201,14 @@ func (o *Options) OutsideProbes() (probes []loadgen.Probe) {
 }
 
 // LooksNamesUp reports whether DNS servers are asked for the Services' names in addition: requests go to these names,
-// and there are at most [MostNames].
+// and there are at most [mostNames].
 func (o *Options) LooksNamesUp() bool {
-	return o.InCluster() && !o.Chooses() && !o.ByClusterIP && o.CountServices() <= MostNames
+	return o.InCluster() && !o.Chooses() && !o.ByClusterIP && o.CountServices() <= mostNames
 }
 
 // IsHeadless reports whether a Service is asked at its endpoints' own addresses.
 func IsHeadless(info watcher.Info) bool {
 	return slices.ContainsFunc(info.Ways, func(w watcher.Way) bool { return w.Turns })
-}
-
-// CheckPreflight reads the accepted findings, and the node that the command drains.
-func CheckPreflight(o *Options) error {
-	if o.PreflightBaseline != "" {
-		b, err := preflight.ReadBaseline(o.PreflightBaseline)
-		if err != nil {
-			return exit.AsUsage(err)
-		}
-		o.Accepted = b.Accepted
-	}
-	if o.NoPreflight && o.PreflightBaseline != "" {
-		return exit.Usagef("drop one of them", "--preflight-baseline has no effect with --no-preflight")
-	}
-	if d := drains(o.Command); len(d.nodes) == 1 && d.selector == "" {
-		o.Drains = d.nodes[0]
-	}
-	return nil
 }
 
 // DNS says which DNS servers are asked: for the name of a measured headless Service, for the twin of the Service of
@@ -274,8 +219,8 @@ type DNS struct {
 	NotAsked string          `json:"notAsked,omitzero"` // why there are none, or which were left out
 }
 
-// MostNames is the largest number of Services whose names are looked up: each adds a target for each DNS server.
-const MostNames = 5
+// mostNames is the largest number of Services whose names are looked up: each adds a target for each DNS server.
+const mostNames = 5
 
 // CompareClocks is how often the workstation's clock is compared with the run's.
 const CompareClocks = 10 * time.Second

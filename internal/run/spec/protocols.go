@@ -117,13 +117,13 @@ func checkGRPC(o *Options) error {
 func checkEcho(o *Options) error {
 	const hint = `escapes are those of Go: \r \n \t \\ \x00; as in --echo 'PING\r\n'`
 	var err error
-	if o.Sent, err = Unescape(o.Echo); err != nil {
+	if o.Sent, err = unescape(o.Echo); err != nil {
 		return exit.Usagef(hint, "echo: %w", err)
 	}
 	if o.EchoFrom != "" && o.Echo == "" {
 		o.Sent = "the text of a Secret" // a stand-in: only the agent knows the text
 	}
-	if o.Awaited, err = Unescape(o.ExpectBody); err != nil {
+	if o.Awaited, err = unescape(o.ExpectBody); err != nil {
 		return exit.Usagef(hint, "expect-body %q: %w", o.ExpectBody, err)
 	}
 	return nil
@@ -202,8 +202,8 @@ func (o *Options) PrintNotes(stderr io.Writer) {
 	}
 }
 
-// Unescape replaces Go's escapes in text by what they stand for. Quotes need no escape.
-func Unescape(text string) (string, error) {
+// unescape replaces Go's escapes in text by what they stand for. Quotes need no escape.
+func unescape(text string) (string, error) {
 	var b []byte
 	for whole := text; text != ""; {
 		r, wide, rest, err := strconv.UnquoteChar(text, 0)
@@ -219,4 +219,23 @@ func Unescape(text string) (string, error) {
 		text = rest
 	}
 	return string(b), nil
+}
+
+// probe returns a probe of a target, with the options that all probes share.
+func probe(o *Options, t timeline.Target) loadgen.Probe {
+	return loadgen.Probe{
+		Target:        t,
+		Method:        o.Method,
+		Host:          o.Host,
+		Header:        o.Header,
+		Echo:          o.Sent,
+		Reply:         o.Awaited,
+		RootCAs:       o.roots,
+		Connections:   o.Connections,
+		ExpectStatus:  o.Statuses,
+		ExpectBody:    o.ExpectBody,
+		BackendHeader: o.BackendHeader,
+		GRPCMethod:    o.GRPCMethod,
+		GRPCMessage:   o.GRPCRequest,
+	}
 }

@@ -1,12 +1,9 @@
-package spec_test
+package spec
 
 import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"lapse/internal/cli"
-	"lapse/internal/run/spec"
 )
 
 // Names beyond ASCII are sent as DNS and HTTP write them; what cannot be written so is refused.
@@ -15,22 +12,19 @@ func TestHostsAreWrittenInASCII(t *testing.T) {
 		"bücher.example": "xn--bcher-kva.example", "bücher.example:8080": "xn--bcher-kva.example:8080", "shop.example": "shop.example",
 		"[fe80::1%25eth0]:80": "[fe80::1%25eth0]:80", "Web_1": "Web_1",
 	} {
-		if got, err := spec.AsciiHost(host); err != nil || got != want {
+		if got, err := asciiHost(host); err != nil || got != want {
 			t.Errorf("%s is written %s, %v", host, got, err)
 		}
 	}
-	if got, err := spec.AsciiHost("b\u202ecd.example"); err == nil {
+	if got, err := asciiHost("b\u202ecd.example"); err == nil {
 		t.Errorf("accepted as %s", got)
 	}
-	s, err := spec.ParseTarget("http://bücher.example/ü")
+	s, err := ParseTarget("http://bücher.example/ü")
 	if err != nil || s.URL.Host != "xn--bcher-kva.example" {
 		t.Errorf("%v, %v", s.URL, err)
 	}
-	o, err := cli.Options("--host=bücher.example", "--duration=1s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Check([]string{"http://127.0.0.1/"}, nil); err != nil || o.Host != "xn--bcher-kva.example" {
+	o := &Options{Spec: Spec{Host: "bücher.example", Scheme: "http", Method: http.MethodGet}}
+	if err := o.CheckRequest(); err != nil || o.Host != "xn--bcher-kva.example" {
 		t.Errorf("--host %s, %v", o.Host, err)
 	}
 }
@@ -40,12 +34,12 @@ func TestEscapesAreGos(t *testing.T) {
 		{"", ""}, {"ping", "ping"}, {`PING\r\n`, "PING\r\n"}, {`\x00\xff\\`, "\x00\xff\\"}, {`"quoted" 'é' \u00e9`, `"quoted" 'é' é`}, {"raw\n", "raw\n"},
 	}
 	for _, test := range tests {
-		if got, err := spec.Unescape(test.text); err != nil || got != test.want {
+		if got, err := unescape(test.text); err != nil || got != test.want {
 			t.Errorf("%q is %q (%v), want %q", test.text, got, err, test.want)
 		}
 	}
 	for _, text := range []string{`\`, `\q`, `ping\x1`} {
-		if _, err := spec.Unescape(text); err == nil {
+		if _, err := unescape(text); err == nil {
 			t.Errorf("%q passed", text)
 		}
 	}
@@ -53,8 +47,8 @@ func TestEscapesAreGos(t *testing.T) {
 
 // The keys of a Secret are headers. One that cannot be sent is named, and its value is not shown.
 func TestHeadersComeFromSecrets(t *testing.T) {
-	var o spec.Options
-	o.AddSecrets([]string{"LAPSE_HEADER_1_X-Team=blue", "LAPSE_HEADER_0_Authorization=Bearer s3cret\n", "PATH=/"})
+	var o Options
+	o.addSecrets([]string{"LAPSE_HEADER_1_X-Team=blue", "LAPSE_HEADER_0_Authorization=Bearer s3cret\n", "PATH=/"})
 	o.Scheme, o.Method = "http", http.MethodGet
 	if err := o.CheckRequest(); err != nil {
 		t.Fatal(err)
@@ -66,7 +60,7 @@ func TestHeadersComeFromSecrets(t *testing.T) {
 	if err := o.CheckRequest(); err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "Authorization") {
 		t.Errorf("a value that cannot be sent: %v", err)
 	}
-	if _, err := spec.ReadSpec(`{"targets":["svc/web"]}`, "s3cret"); err == nil || strings.Contains(err.Error(), "s3cret") {
+	if _, err := readSpec(`{"targets":["svc/web"]}`, "s3cret"); err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("a Secret that cannot be read: %v", err)
 	}
 }

@@ -5,13 +5,10 @@ package spec
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"lapse/deploy"
 	"lapse/internal/preflight"
@@ -105,11 +102,11 @@ type Spec struct {
 	Hold               time.Duration `json:"hold"` // how long the Job keeps its result
 }
 
-// Plain is a Spec whose JSON hides nothing.
-type Plain Spec
+// plain is a Spec whose JSON hides nothing.
+type plain Spec
 
 // MarshalJSON writes s without its secrets.
-func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(Plain(s.public())) }
+func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(plain(s.public())) }
 
 // public returns s with "***" in place of each secret.
 func (s Spec) public() Spec {
@@ -144,7 +141,7 @@ func (s Spec) Secrets() []byte {
 }
 
 func fieldsOf(s Spec) (fields map[string]json.RawMessage) {
-	if err := json.Unmarshal(MustMarshal(Plain(s)), &fields); err != nil {
+	if err := json.Unmarshal(MustMarshal(plain(s)), &fields); err != nil {
 		panic(err) // it was just written
 	}
 	return fields
@@ -159,10 +156,10 @@ func MustMarshal(value any) []byte {
 	return text
 }
 
-// ReadSpec returns the Spec of its JSON and of the JSON of its secrets, if there are any. Errors do not show secrets.
-func ReadSpec(public, secrets string) (Spec, error) {
+// readSpec returns the Spec of its JSON and of the JSON of its secrets, if there are any. Errors do not show secrets.
+func readSpec(public, secrets string) (Spec, error) {
 	const hint = "the workstation writes it: is the image of another version of Lapse?"
-	var s Plain
+	var s plain
 	decoder := json.NewDecoder(strings.NewReader(public))
 	decoder.DisallowUnknownFields() // a flag that this version does not know would be ignored
 	if err := decoder.Decode(&s); err != nil {
@@ -174,9 +171,9 @@ func ReadSpec(public, secrets string) (Spec, error) {
 	return Spec(s), nil
 }
 
-// AddSecrets adds the headers and the text to echo that the kubelet has put into the environment from the user's
+// addSecrets adds the headers and the text to echo that the kubelet has put into the environment from the user's
 // Secrets.
-func (s *Spec) AddSecrets(environ []string) {
+func (s *Spec) addSecrets(environ []string) {
 	for _, variable := range slices.Sorted(slices.Values(environ)) {
 		if text, ok := strings.CutPrefix(variable, deploy.EnvEcho+"="); ok {
 			s.Echo = text
@@ -189,32 +186,6 @@ func (s *Spec) AddSecrets(environ []string) {
 		name, value, _ := strings.Cut(header, "=")
 		s.Headers = append(s.Headers, name+": "+strings.TrimSpace(value))
 	}
-}
-
-// CheckSecrets reads which Secrets are meant.
-func (o *Options) CheckSecrets() error {
-	if o.AgentListen == "" && o.Echo != "" && o.EchoFrom != "" { // the agent has the text from the Secret
-		return exit.Usagef("drop one of them", "both --echo and --echo-from: which text shall be sent?")
-	}
-	var err error
-	for i, given := range o.HeadersFrom {
-		if o.HeadersFrom[i], err = secretName("header-from", given); err != nil {
-			return err
-		}
-	}
-	if o.EchoFrom != "" {
-		o.EchoFrom, err = secretName("echo-from", o.EchoFrom)
-	}
-	return err
-}
-
-func secretName(flag, given string) (string, error) {
-	name := strings.TrimPrefix(given, "secret/")
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return "", exit.Usagef(fmt.Sprintf("as in --%s secret/web-auth", flag),
-			"--%s %q is no name of a Secret: %s", flag, given, problems[0])
-	}
-	return name, nil
 }
 
 // SecretHint says how to give a header that `lapse gen` must not print.

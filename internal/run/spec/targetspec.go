@@ -97,7 +97,7 @@ func ParseTarget(arg string) (Target, error) {
 	case u.Port() != "" && !validPort(u.Port()):
 		return Target{}, exit.Usagef(TargetHint, "target %q: port %s is not between 1 and 65535", arg, u.Port())
 	}
-	if u.Host, err = AsciiHost(u.Host); err != nil {
+	if u.Host, err = asciiHost(u.Host); err != nil {
 		return Target{}, exit.Usagef(TargetHint, "target %q: %w", arg, err)
 	}
 	hasPath := strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != ""
@@ -172,9 +172,9 @@ func validPort(s string) bool {
 	return err == nil && n > 0
 }
 
-// AsciiHost writes a host's name as DNS and HTTP do, bücher.example as xn--bcher-kva.example. A port stays as it is.
+// asciiHost writes a host's name as DNS and HTTP do, bücher.example as xn--bcher-kva.example. A port stays as it is.
 // https://www.rfc-editor.org/rfc/rfc5891
-func AsciiHost(host string) (string, error) {
+func asciiHost(host string) (string, error) {
 	if !strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
 		return host, nil
 	}
