@@ -102,13 +102,17 @@ func TestRoutesOfNodesAreShown(t *testing.T) {
 	if n := page.count(`[data-testid="route"]`); n != 5 {
 		t.Errorf("%d cells, want 5", n)
 	}
+	eval[bool](page, `document.querySelector('[data-testid="routes-table"]').open = true`)
 	text := page.text(`[data-testid="routes"]`)
 	for _, want := range []string{"node-a", "node-b", "node-c", "removed", "2.90 s ±0.02", "·", "node-c followed 1 of 1 change late"} {
 		if !strings.Contains(strings.ReplaceAll(text, "\u00a0", " "), want) {
 			t.Errorf("no %q in %q", want, text)
 		}
 	}
-	page.see(`.route.level-3[data-node="node-c"]`)
+	page.see(`[data-testid="route-dot"]`)
+	if n := page.count(`[data-testid="route-dot"]`); n != 5 {
+		t.Errorf("%d dots, want 5", n)
+	}
 	eval[bool](page, `document.querySelector('.route[data-node="node-c"]').click(), true`)
 	page.until("shows that moment", `location.hash.includes("range=")`)
 }

@@ -2,25 +2,30 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { Clock } from "./clock";
 import { Cursor } from "./cursor";
 import { EventLog } from "./events";
+import { happened } from "./evidence";
+import { plural } from "./format";
 import { step } from "./gesture";
-import { Header } from "./header";
+import { Header, resultOf } from "./header";
 import { HeldConnections } from "./held";
 import { Help } from "./help";
-import { Incidents } from "./incidentlist";
 import { useClock, useTheme } from "./hooks";
+import { Incidents } from "./incidentlist";
 import { KeepServingPanel } from "./keepservingpanel";
 import { type Key, press } from "./keys";
 import { useView } from "./location";
-import type { Event, Window } from "./model";
+import type { Event, Incident, Window } from "./model";
+import { NotCovered } from "./notcovered";
+import { eventRange, failing, incidentRange, mostHarmful, opening, windowRange } from "./opening";
 import { Predictions } from "./predictions";
-import { Routes } from "./routetable";
 import { keepPreferences, nextTheme, type Preferences, readPreferences } from "./prefs";
-import { place, type Run } from "./run";
-import { around, ordered, pan, type Range, wholeRun, within, zoom } from "./scale";
+import { Routes } from "./routetable";
+import type { Run } from "./run";
+import { around, inside, ordered, pan, type Range, wholeRun, zoom } from "./scale";
 import { Services } from "./services";
 import type { Connection } from "./stream";
 import { Timeline } from "./timeline";
 import { TopBar } from "./topbar";
+import type { View } from "./view";
 
 /** App is the page: a view on the run, and what the reader chose to look at. */
 export function App({ run, connection }: { run: Run; connection: Connection }) {
@@ -37,19 +42,23 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
 
   const disconnected = useDisconnected(run, connection);
   const whole = wholeRun(disconnected?.to ?? run.now, run.live);
-  const range = view.range ?? whole;
+  const watched = useWatched(run);
+  const chosen = run.allWindows.find((w) => w.id === view.window);
+  const main = inFocus(run, view, chosen);
+  const range = view.range ?? (view.whole ? whole : chosen ? windowRange(chosen, whole) : watched ? whole : opening(main ? [main] : [], whole));
   const setRange = (range: Range | undefined) => {
     step();
-    setView((v) => ({ ...v, range }));
+    setView((v) => ({ ...v, range, whole: !range }));
   };
   const toggle = (id: number, open: boolean) => setToggled((t) => new Map(t).set(id, open));
   const select = (w: Window) => {
-    setView((v) => ({ ...v, window: w.id, event: undefined, range: within(around(w.start.earliest, w.end.latest), whole) }));
+    setView((v) => ({ ...v, window: w.id, incident: undefined, event: undefined, range: windowRange(w, whole), whole: false }));
     toggle(w.id, true);
   };
-  const selectEvent = (e: Event) => setView((v) => ({ ...v, event: e.id, range: within(around(e.at?.earliest ?? e.seen, place(e)), whole) }));
-  const firsts = new Set(run.incidents.length ? run.incidents.map((i) => i.windows[0]) : run.windows.slice(0, 1).map((w) => w.id));
-  const opened = new Set(run.windows.filter((w) => toggled.get(w.id) ?? (w.id === view.window || (view.window === undefined && firsts.has(w.id)))).map((w) => w.id));
+  const selectEvent = (e: Event) => setView((v) => ({ ...v, event: e.id, range: eventRange(e, whole), whole: false }));
+  const first = run.incidents.length ? undefined : run.windows[0]?.id;
+  useTimelineInView(run.loaded ? view.window ?? view.incident : undefined);
+  const opened = new Set(run.allWindows.filter((w) => toggled.get(w.id) ?? w.id === (view.window ?? first)).map((w) => w.id));
   const keys = keyTable({
     run, range, whole, cursor: cursor.current, window: view.window, setRange, select,
     measure: (measure) => setView((v) => ({ ...v, measure })), measured: view.measure,
@@ -61,20 +70,24 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
 
   const header = useMemo(() => <><Header run={run} clock={clock} /><Services run={run} /></>, [run, run.version, clock]);
   const held = useMemo(() => <><HeldConnections run={run} clock={clock} /><Predictions run={run} /></>, [run, run.version, clock]);
-  const keepServing = useMemo(() => <KeepServingPanel run={run} />, [run.keepServing]);
-  const shown = new Set(run.incidents.filter((i) => shownByHand.get(i.id) ?? (view.window !== undefined && i.windows.includes(view.window))).map((i) => i.id));
-  const show = (id: number, open: boolean) => setShownByHand((t) => new Map(t).set(id, open));
+  const keepServing = useMemo(() => <KeepServingPanel run={run} />, [run.keepServing, run.incidents]);
+  const shown = new Set(run.incidents.filter((i) => shownByHand.get(i.id) ?? i.id === main?.id).map((i) => i.id));
+  const show = (i: Incident, open: boolean) => {
+    setShownByHand((t) => new Map(main ? [[main.id, true], ...t] : t).set(i.id, open)); // what was shown stays
+    if (open) setView((v) => ({ ...v, incident: i.id, window: undefined, event: undefined, range: incidentRange(i, whole), whole: false }));
+  };
+  const steps = useMemo(() => happened(main, run), [main, run.version]);
   const openKey = [[...opened].join(), [...shown].join()].join(";");
   const incidents = useMemo(
-    () => <Incidents run={run} clock={clock} shown={shown} onShow={show} opened={opened} focused={view.window} onToggle={toggle} onZoom={select} onEvent={selectEvent} />,
-    [run.version, clock, openKey, view.window, whole.to],
+    () => <Incidents run={run} clock={clock} shown={shown} chosen={view.incident} onShow={show} opened={opened} focused={view.window} main={main} steps={steps} onToggle={toggle} onZoom={select} onEvent={selectEvent} />,
+    [run.version, clock, openKey, view.window, view.incident, main, whole.to],
   );
   const log = useMemo(
-    () => <EventLog run={run} clock={clock} filter={view.filter ?? ""} selected={view.event} onFilter={(filter) => setView((v) => ({ ...v, filter }))} onSelect={selectEvent} />,
-    [run.version, clock, view.filter, view.event, whole.to],
+    () => <EventLog run={run} clock={clock} filter={view.filter ?? ""} selected={view.event} begins={main && failing(main).from - 1e9} onFilter={(filter) => setView((v) => ({ ...v, filter }))} onSelect={selectEvent} />,
+    [run.version, clock, view.filter, view.event, main, whole.to],
   );
   const routes = useMemo(
-    () => <Routes run={run} clock={clock} onMoment={(between) => setRange(within(around(between.earliest, between.latest), whole))} />,
+    () => <Routes run={run} clock={clock} onMoment={(between) => setRange(inside(around(between.earliest, between.latest), whole))} />,
     [run.routes, run.late, run.unobserved, clock, whole.to],
   );
   return (
@@ -83,14 +96,17 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
       {run.loaded ? (
         <main>
           {header}
-          {incidents}
-          {held}
-          <Timeline
-            run={run} view={view} whole={whole} disconnected={disconnected} theme={theme} clock={clock} cursor={cursor.current}
-            onRange={setRange} onMeasure={(measure) => setView((v) => ({ ...v, measure }))} onWindow={select} onEvent={selectEvent}
-          />
-          {routes}
+          <div class="side-by-side">
+            <Timeline
+              run={run} view={view} range={range} whole={whole} steps={steps} disconnected={disconnected} theme={theme} clock={clock} cursor={cursor.current}
+              onRange={setRange} onMeasure={(measure) => setView((v) => ({ ...v, measure }))} onWindow={select} onEvent={selectEvent}
+            />
+            <div class="explanation">{incidents}</div>
+          </div>
           {keepServing}
+          {held}
+          {routes}
+          <NotCovered run={run} />
           {log}
         </main>
       ) : (
@@ -99,6 +115,34 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
       {helping && <Help keys={keys} theme={theme} onClose={() => setHelping(false)} />}
     </>
   );
+}
+
+/** inFocus is the incident that the page explains: what the reader chose, or else the most harmful. */
+function inFocus({ incidents }: Run, { incident }: View, window: Window | undefined): Incident | undefined {
+  return incidents.find((i) => (window ? i.windows.includes(window.id) : i.id === incident)) ?? mostHarmful(incidents)[0];
+}
+
+/** useWatched reports whether the run was going on when the page opened: then the axis stays where it is when it ends. */
+function useWatched(run: Run): boolean {
+  const watched = useRef<boolean>(undefined);
+  if (run.loaded) watched.current ??= run.live;
+  return watched.current ?? false;
+}
+
+const enough = 360; // px of the rows that have to be in view
+const rowAbove = 60; // px of the list above the selected row
+
+/** useTimelineInView scrolls to the timeline when another window or incident is chosen, unless it is in view. */
+function useTimelineInView(chosen: number | undefined): void {
+  useEffect(() => {
+    const plots = document.querySelector('[data-testid="plots"]');
+    if (chosen === undefined || !plots) return;
+    const { top } = plots.getBoundingClientRect();
+    if (top < 0 || top + enough > innerHeight) plots.closest("section")?.scrollIntoView({ block: "start" });
+    const pane = document.querySelector(".explanation");
+    const row = pane?.querySelector(".window-row.selected");
+    if (pane && row && pane.scrollHeight > pane.clientHeight) pane.scrollTop += row.getBoundingClientRect().top - pane.getBoundingClientRect().top - rowAbove;
+  }, [chosen]);
 }
 
 interface Controls {
@@ -146,6 +190,8 @@ function keyTable(c: Controls): Key[] {
     { keys: [">"], shown: ">", text: "cursor to the right", run: () => step(0.05) },
     { keys: ["m"], shown: "m", text: "measure: press at two places of the cursor", run: measure },
     { keys: ["0", "Escape"], shown: "0 Esc", text: "clear the measurement, then show the whole run", run: clear },
+    { keys: ["y"], shown: "y", text: "copy the answer as Markdown", run: () => clickOn("copy-markdown") },
+    { keys: ["c"], shown: "c", text: "copy the link to what is shown", run: () => clickOn("copy-link") },
     { keys: ["/"], shown: "/", text: "filter the events", run: () => document.querySelector<HTMLElement>('[data-testid="event-filter"]')?.focus() },
     { keys: ["u"], shown: "u", text: "times in UTC or in your own zone", run: c.onZone },
     { keys: ["t"], shown: "t", text: "light, dark, or as the system", run: c.onTheme },
@@ -153,8 +199,10 @@ function keyTable(c: Controls): Key[] {
   ];
 }
 
+const clickOn = (testid: string): void => document.querySelector<HTMLElement>(`[data-testid="${testid}"]`)?.click();
+
 /** stepWindow selects the window before or after the selected one; with none selected, the nearest on that side of what is in view. */
-function stepWindow({ run: { windows }, window, range, select }: Controls, by: 1 | -1): void {
+function stepWindow({ run: { allWindows: windows }, window, range, select }: Controls, by: 1 | -1): void {
   const at = windows.findIndex((w) => w.id === window);
   const middle = (range.from + range.to) / 2;
   const next = at >= 0 ? windows[at + by] : by > 0 ? (windows.find((w) => w.start.latest >= middle) ?? windows[0]) : (windows.findLast((w) => w.start.latest < middle) ?? windows.at(-1));
@@ -185,12 +233,10 @@ function useDisconnected(run: Run, connection: Connection): Range | undefined {
   return { from: run.now, to: run.now + Math.max(0, now - connection.since) * 1e6 };
 }
 
-const titles = { pass: "✓ pass", fail: "✗ fail", inconclusive: "? inconclusive", ungated: "○" };
-
 /** useTitle puts the verdict on the browser's tab. */
 function useTitle(run: Run): void {
-  const service = run.info?.services?.[0]?.name ?? "";
-  const result = run.verdict ? (titles[run.verdict.result] ?? "") : "";
-  const title = ["Lapse", service, result].filter(Boolean).join(" ");
+  const services = run.info?.services ?? [];
+  const { symbol, word } = resultOf(run);
+  const title = ["Lapse", services.length > 1 ? plural(services.length, "Service") : services[0]?.name, run.verdict && `${symbol} ${word.toLowerCase()}`].filter(Boolean).join(" ");
   useEffect(() => { document.title = title; }, [title]);
 }

@@ -20,8 +20,10 @@ export function Axis({ frame }: { frame: Frame }) {
     ctx.textAlign = "center";
     ctx.textBaseline = "middle";
     for (const t of ticks(scale, clock, apart)) {
+      const text = clock.at(t.at, t.digits);
+      if (scale.x(t.at) + ctx.measureText(text).width / 2 > scale.width) continue; // half a time of day is another one
       ctx.fillStyle = theme.faint;
-      ctx.fillText(clock.at(t.at, t.digits), labelWidth + scale.x(t.at), axisHeight / 2);
+      ctx.fillText(text, labelWidth + scale.x(t.at), axisHeight / 2);
     }
     ctx.clearRect(0, 0, labelWidth - 30, axisHeight); // the zone's name stands there
   }, [scale, clock, labelWidth, theme]);

@@ -55,3 +55,14 @@ export class Clock {
   /** ahead is how many milliseconds the zone's time of day is ahead of UTC's at ms. */
   private ahead(ms: number): number { return this.zone === "utc" ? 0 : -new Date(ms).getTimezoneOffset() * 60_000; }
 }
+
+/** Since writes instants as the time since an origin: "+1.250 s". */
+export class Since extends Clock {
+  constructor(t0: number, private readonly origin: Ns) { super(t0, "utc"); }
+  override get name(): string { return "since start"; }
+  override at(instant: Ns, digits = 3): string {
+    const s = (instant - this.origin) / 1e9;
+    return `${s < 0 ? "−" : "+"}${Math.abs(s).toFixed(digits)}\u00a0s`;
+  }
+  override sinceRound(step: Ns): Ns { return ((-this.origin % step) + step) % step; }
+}

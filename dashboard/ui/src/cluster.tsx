@@ -1,14 +1,15 @@
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment } from "preact";
 import { useMemo } from "preact/hooks";
 import { few, Fold } from "./fold";
 import { plural } from "./format";
 import { useVisible } from "./hooks";
-import { checkLanes, type Lane, nodeLanes, notChecked, podLanes, present, watchGaps } from "./lanes";
+import { changed, checkLanes, type Lane, lanesByService, nodeLanes, notChecked, podLanes, present, watchGaps } from "./lanes";
 import type { Event, Ns, WatchedService } from "./model";
-import { bar, looks, lookOf, noData, paintReady, type Plot } from "./paint";
+import { bar, looks, lookOf, noData, paintReady, type Plot, type Theme } from "./paint";
 import { type Frame, Row, useRested } from "./row";
 import { place, type Run } from "./run";
 import type { Range } from "./scale";
+import { Swatch } from "./swatch";
 
 interface ClusterProps { frame: Frame; run: Run; onEvent: (e: Event) => void }
 
@@ -19,24 +20,40 @@ export function Cluster({ frame, run, onEvent }: ClusterProps) {
   const checks = useMemo(() => checkLanes(events), [events]);
   const unasked = useMemo(() => notChecked(events), [events]);
   const lanes = useMemo(() => podLanes(pods, events), [pods, events]);
+  const byService = useMemo(() => lanesByService(lanes, services.map((s) => s.name)), [lanes, services]);
+  const began = run.info?.baseline ?? 0;
   const changing = useMemo(() => services.filter((s) => s.endpoints.length > 1), [services]);
   return (
     <>
+      <h3 class="with-legend">Cluster <States theme={frame.theme} lanes={[lanes, nodes, checks]} /></h3>
       <CommandRow frame={frame} run={run} />
       <EventsRow frame={frame} events={events} onEvent={onEvent} />
       <Fold all={services} chosen={changing} others={(n) => `${plural(n, "Service")} whose endpoints did not change`} only="Services whose endpoints changed" testid="all-ready">
-        {(shown) => shown.map((s) => <ReadyRow key={s.name} frame={frame} service={s} events={events} alone={services.length === 1} now={now} />)}
+        {(shown) => shown.map((s) => (
+          <Fragment key={s.name}>
+            <ReadyRow frame={frame} service={s} events={events} alone={services.length === 1} now={now} />
+            <Lanes what={services.length > 1 ? `Pod and endpoint of ${s.name}` : "Pod and endpoint"} frame={frame} lanes={byService.get(s.name) ?? noLanes} events={events} began={began} now={now} />
+          </Fragment>
+        ))}
       </Fold>
-      {nodes.length <= few ? nodes.map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />) : <Lanes what="node" frame={frame} lanes={nodes} events={events} now={now} />}
-      {checks.length <= few ? checks.map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />) : <Lanes what="health check" frame={frame} lanes={checks} events={events} now={now} />}
+      <Lanes what="Pod and endpoint" frame={frame} lanes={byService.get("") ?? noLanes} events={events} began={began} now={now} />
+      <Lanes what="node" frame={frame} lanes={nodes} events={events} began={began} now={now} />
+      <Lanes what="health check" frame={frame} lanes={checks} events={events} began={began} now={now} />
       {unasked && <p class="note faint" data-testid="not-checked">Health checks of nodes: {unasked}</p>}
-      <Lanes what="Pod and endpoint" frame={frame} lanes={lanes} events={events} now={now} />
       {run.partial && <p class="note faint" data-testid="cluster-loading">Loading Pods and events.</p>}
       {!run.partial && !nodes.length && !lanes.length && <p class="note faint" data-testid="not-watched">Nothing of a cluster was seen in this run.</p>}
       <LanesOff kinds={run.verdict?.validity?.lanesOff} />
     </>
   );
 }
+
+/** States is what the states look like that the lanes of a run have. */
+function States({ theme, lanes }: { theme: Theme; lanes: Lane[][] }) {
+  const states = useMemo(() => [...new Set(lanes.flat().flatMap((l) => l.states.map((s) => s.state)).filter(present))].sort(), lanes);
+  return <span class="legend">{states.slice(0, few).map((s) => <span key={s}><Swatch theme={theme} draw={(p) => bar(p, lookOf(s), 0, 18, "")} />{lookOf(s).label}</span>)}</span>;
+}
+
+const noLanes: Lane[] = [];
 
 /** CommandRow shows the wrapped command, with a tick for each line it wrote. */
 function CommandRow({ frame, run }: { frame: Frame; run: Run }) {
@@ -147,12 +164,15 @@ const kinds: Partial<Record<Lane["kind"], string>> = { endpoint: "└ endpoint",
 const changesIn = ({ states, came, kind, exits }: Lane, { from, to }: Range): boolean =>
   states.some((s, i) => (i > 0 || (from > 0 && (came || kind !== "pod"))) && s.start >= from && s.start <= to) || !!exits?.some((e) => e.at >= from && e.at <= to);
 
-/** Lanes shows the lanes of one sort; of many at first only those in which something changed in the range in view. */
-function Lanes({ what, frame, lanes, events, now }: { what: string; frame: Frame; lanes: Lane[]; events: Event[]; now: Ns }) {
+/** Lanes shows the lanes of one sort that changed since the run began; of many at first only those in which something changed in the range in view. */
+function Lanes({ what, frame, lanes, events, began, now }: { what: string; frame: Frame; lanes: Lane[]; events: Event[]; began: Ns; now: Ns }) {
   const range = useRested(frame);
-  const changed = useMemo(() => lanes.filter((l) => changesIn(l, range)), [lanes, range.from, range.to]);
+  const many = lanes.length > few;
+  const chosen = useMemo(() => lanes.filter((l) => (many ? changesIn(l, range) : changed(l, began))), [lanes, many, began, ...(many ? [range.from, range.to] : [])]);
+  if (!lanes.length) return null;
+  const when = many ? "in view" : "in the run";
   return (
-    <Fold all={lanes} chosen={changed} others={(n) => `${plural(n, `${what} lane`)} without a change in view`} only="what changes in view" testid="all-lanes">
+    <Fold always all={lanes} chosen={chosen} others={(n) => `${plural(n, `${what} lane`)} without a change ${when}`} only={`what changes ${when}`} testid="all-lanes">
       {(shown) => (
         <Scrolled height={laneHeight} count={shown.length}>
           {(first, last) => shown.slice(first, last).map((l) => <LaneRow key={l.id} frame={frame} lane={l} events={events} now={now} />)}
@@ -201,7 +221,7 @@ function paintLane(p: Plot, lane: Lane, gaps: { start: Ns; end: Ns }[], now: Ns)
     const end = lane.states[i + 1]?.start ?? now;
     if (present(s.state)) inView(p, s.start, end, (x0, x1) => bar(p, lookOf(s.state), x0, x1));
   });
-  p.ctx.fillStyle = p.theme.bad;
+  p.ctx.fillStyle = p.theme.text;
   for (const e of lane.exits ?? []) if (!e.ending) p.ctx.fillRect(p.scale.x(e.at) - 1.5, 1, 3, p.height - 2);
   for (const g of gaps) if (present(stateAt(lane, [], g.start))) noData(p, p.scale.x(g.start), p.scale.x(g.end));
 }

@@ -1,10 +1,10 @@
 import type { RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Clock } from "./clock";
-import { duration, plural } from "./format";
+import { duration, middleCut, plural } from "./format";
 import { useVisible } from "./hooks";
 import { matching } from "./match";
-import type { Event } from "./model";
+import type { Event, Ns } from "./model";
 import { place, type Run } from "./run";
 
 const rowHeight = 22;
@@ -15,18 +15,20 @@ interface EventLogProps {
   clock: Clock;
   filter: string;
   selected: number | undefined;
+  begins: Ns | undefined; // the instant at which the list begins: what came before is above
   onFilter: (text: string) => void;
   onSelect: (e: Event) => void;
 }
 
 /** EventLog lists everything that happened, filtered by text. Only the rows in view are in the document. */
-export function EventLog({ run, clock, filter, selected, onFilter, onSelect }: EventLogProps) {
+export function EventLog({ run, clock, filter, selected, begins, onFilter, onSelect }: EventLogProps) {
   const { events } = run;
   const shown = useMemo(() => matching(events, filter), [events, filter]);
   const visible = useVisible<HTMLDivElement>(shown.length, rowHeight);
   const at = selected === undefined ? -1 : shown.findIndex((e) => e.id === selected);
   useStickyEnd(visible.ref, shown.length, run.live && at < 0);
   useInView(visible.ref, at);
+  useBegin(visible.ref, at < 0 && begins !== undefined && !run.live && !run.partial ? shown.findIndex((e) => place(e) >= begins) : -1, begins);
   const step = (e: KeyboardEvent): void => {
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity }[e.key];
     if (by === undefined || !shown.length) return;
@@ -77,7 +79,7 @@ function EventRow({ e, index, clock, selected, onSelect }: EventRowProps) {
       <span role="gridcell" class="mono" title={e.at && clock.bracket(e.at)}>{clock.at(place(e))}</span>
       <span role="gridcell" class="mono faint">+{duration(place(e))}</span>
       <span role="gridcell" class="event-kind">{e.kind}</span>
-      <span role="gridcell" title={name}>{name}</span>
+      <span role="gridcell" title={name}>{[e.object?.kind, middleCut(e.object?.name ?? "")].filter(Boolean).join(" ")}</span>
       <span role="gridcell" title={what}>{what}</span>
       <span role="gridcell" title={e.detail}>{e.detail}{numbers(e) ? <span class="faint"> ({numbers(e)})</span> : null}</span>
       <span role="gridcell" class="faint" title={e.writer}>{e.writer}</span>
@@ -107,6 +109,16 @@ function useStickyEnd(ref: RefObject<HTMLElement | null>, rows: number, live: bo
     log.addEventListener("scroll", watch, { passive: true });
     return () => log.removeEventListener("scroll", watch);
   }, [rows, live]);
+}
+
+/** useBegin scrolls the log to a row whenever the list is to begin at another instant. */
+function useBegin(ref: RefObject<HTMLElement | null>, row: number, begins: Ns | undefined): void {
+  const begun = useRef<Ns>(undefined);
+  useLayoutEffect(() => {
+    if (!ref.current || row < 0 || begun.current === begins) return;
+    begun.current = begins;
+    ref.current.scrollTop = row * rowHeight;
+  }, [row, begins]);
 }
 
 /** useInView scrolls the log to a row when it is selected. */

@@ -10,14 +10,15 @@ interface FoldProps<T> {
   others: (n: number) => string; // names the rest, as in "3 targets without a failure"
   only: string; // what the chosen ones are, as in "those with failures"
   testid: string;
+  always?: boolean; // also where they are few
   children: (shown: T[]) => ComponentChildren;
 }
 
 /** Fold shows all rows where they are few; of many the chosen ones, and the others when asked for. */
-export function Fold<T>({ all, chosen, others, only, testid, children }: FoldProps<T>) {
+export function Fold<T>({ all, chosen, others, only, testid, always, children }: FoldProps<T>) {
   const [open, setOpen] = useState(false);
   const rest = all.length - chosen.length;
-  const foldable = all.length > few && rest > 0;
+  const foldable = (always || all.length > few) && rest > 0;
   return (
     <>
       {children(foldable && !open ? chosen : all)}

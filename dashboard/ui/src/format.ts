@@ -134,3 +134,9 @@ export function worstOf(judged: number): string {
 
 /** shortPod is the part of a Pod's name that tells it from its siblings. */
 export const shortPod = (name: string): string => /-([a-z0-9]{5})$/.exec(name)?.[1] ?? name;
+
+const mostShown = 20; // characters of a name
+const ending = 8;
+
+/** middleCut leaves out the middle of a long name: the ends tell it from others. */
+export const middleCut = (name: string): string => (name.length > mostShown ? `${name.slice(0, mostShown - ending - 1)}…${name.slice(-ending)}` : name);

@@ -1,47 +1,115 @@
 import type { ComponentChildren } from "preact";
+import { type Answer, answerOf, markdown } from "./answer";
 import type { Clock } from "./clock";
+import { CopyButton } from "./copy";
 import { atMost, coverage, duration, glued, length, number, percent, plural, worstOf } from "./format";
 import { faults } from "./health";
-import type { Length, Said, Verdict, Window } from "./model";
+import type { Length, Line, Said, Verdict, Window } from "./model";
+import { type Phase, phaseNames, phaseOf } from "./phase";
 import type { Run } from "./run";
 import type { TargetGroup } from "./sources";
 
-const results = {
-  pass: { symbol: "✓", word: "Pass" },
-  fail: { symbol: "✗", word: "Fail" },
-  inconclusive: { symbol: "?", word: "Inconclusive" },
-  ungated: { symbol: "○", word: "No gate" },
+interface Result { look: string; symbol: string; word: string }
+
+const results: Record<string, Result> = {
+  pass: { look: "pass", symbol: "✓", word: "Pass" },
+  fail: { look: "fail", symbol: "✗", word: "Fail" },
+  inconclusive: { look: "inconclusive", symbol: "?", word: "Inconclusive" },
+  ungated: { look: "ungated", symbol: "○", word: "No gate" },
+};
+const measuring: Result = { look: "ungated", symbol: "…", word: "Measuring" };
+const ends: Record<number, Result> = {
+  5: { look: "fail", symbol: "✗", word: "Command failed" },
+  6: { look: "inconclusive", symbol: "?", word: "Aborted" },
 };
 
-/** Header is the run at a glance: the verdict in a word, in a sentence, and in figures. */
+/** resultOf is the run in a word: what the exit code says. While it goes on, only a failure is a result. */
+export function resultOf({ verdict: v, live }: Pick<Run, "verdict" | "live">): Result {
+  if (!v || (live && v.result !== "fail")) return measuring;
+  return (!live && ends[v.exitCode]) || results[v.result] || measuring;
+}
+
+/** Header is the run at a glance: the verdict in a word and in a sentence, and when, where, why, and what to do. */
 export function Header({ run, clock }: { run: Run; clock: Clock }) {
-  const { verdict: v, said, info, live } = run;
-  const result = (v && results[v.result]) ?? { symbol: "…", word: "Measuring" };
-  const cut = run.windows.some((w) => w.kind !== "slow" && open(w)); // then only lower bounds are known
-  const services = info?.services?.map((s) => `${s.namespace}/${s.name}`) ?? [];
+  const { verdict: v, said, live } = run;
+  const result = resultOf(run);
+  const answer = answerOf(run, clock);
+  const link = (): string => (location.protocol === "file:" ? "" : location.href);
   return (
-    <section class={`panel verdict ${v?.result ?? "ungated"}`} data-testid="verdict" data-result={v?.result} aria-label="Verdict">
+    <section class={`panel verdict ${result.look}`} data-testid="verdict" data-result={v?.result} aria-label="Verdict">
       <div class="verdict-line">
         <div class="result" data-testid="verdict-result">
           <span class="symbol" aria-hidden="true">{result.symbol}</span>
           <span>{result.word}</span>
-          {live && <small>so far</small>}
+          {live && result !== measuring && <small>so far</small>}
         </div>
-        <div class="summary">
-          <p class="sentence" data-testid="sentence">{said ? capital(glued(said.headline)) : "No request has been judged yet."}</p>
-          {said?.caveats.map(({ kind, text }) => <p key={text} class="caveat" data-testid="caveat" data-kind={kind}>{glued(text)}</p>)}
-          <p class="faint">
-            <b>{measured(services, info?.urls ?? [])}</b>
-            {" · "}{clock.day()} {clock.at(0, 0)} {clock.name}, {live ? `for ${duration(run.now)} now` : `took ${duration(info?.duration ?? 0)}`}
-            {info?.cluster?.version && ` · Kubernetes ${info.cluster.version}`}
-            {info?.cluster?.proxyMode && ` (${info.cluster.proxyMode})`}
-            {info?.unsaved && <span class="bad"> · not all on disk: {info.unsaved}</span>}
-          </p>
-        </div>
+        <p class="sentence" data-testid="sentence">{said ? capital(glued(said.headline)) : "No request has been judged yet."}</p>
       </div>
-      {v && said && <Figures verdict={v} said={said} run={run} cut={cut} />}
-      {v && said && <Gates verdict={v} said={said} />}
+      {live && <Progress phase={phaseOf(run.events, run.info, run.now)} />}
+      {answer && <AnswerFields answer={answer} />}
+      {said?.caveats.map(({ kind, text }) => <p key={text} class="caveat" data-testid="caveat" data-kind={kind}>{glued(text)}</p>)}
+      <div class="foot">
+        <About run={run} clock={clock} />
+        {said && !live && (
+          <p class="actions">
+            <CopyButton name="Copy as Markdown" testid="copy-markdown" text={() => markdown(run, clock, result.word, link())} />
+            {location.protocol !== "file:" && <CopyButton name="Copy link" testid="copy-link" text={link} />}
+          </p>
+        )}
+      </div>
+      {v && said && (
+        <details class="all-figures" data-testid="all-figures">
+          <summary>All figures</summary>
+          <Figures verdict={v} said={said} run={run} cut={run.windows.some((w) => w.kind !== "slow" && open(w))} />
+          <Gates verdict={v} said={said} />
+        </details>
+      )}
     </section>
+  );
+}
+
+/** Progress shows which phase a run is in, and how much of it is left. */
+function Progress({ phase }: { phase: Phase | undefined }) {
+  if (!phase) return null;
+  const names = Object.keys(phaseNames) as Phase["name"][];
+  const at = names.indexOf(phase.name);
+  return (
+    <ol class="progress" data-testid="phase" data-phase={phase.name}>
+      {names.map((name, i) => (
+        <li key={name} class={i < at ? "done" : i === at ? "current" : ""} aria-current={i === at ? "step" : undefined}>
+          <span aria-hidden="true">{i < at ? "●" : i === at ? "◐" : "○"}</span> {phaseNames[name]}{i === at && phase.left !== undefined && `, ${Math.ceil(phase.left / 1e9)}\u00a0s left`}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** AnswerFields say when, where and why requests failed, and what to do. */
+function AnswerFields({ answer: { when, where, why, fix, more } }: { answer: Answer }) {
+  return (
+    <dl class="answer" data-testid="answer">
+      <dt>When</dt><dd data-testid="answer-when">{glued(when)}{more > 0 && <span class="faint"> · and {plural(more, "incident")} more, below</span>}</dd>
+      <dt>Where</dt><dd data-testid="answer-where">{glued(where)}</dd>
+      {why.length > 0 && <><dt>Why</dt><dd data-testid="answer-why"><Texts lines={why} /></dd></>}
+      {fix.length > 0 && <><dt>Do</dt><dd class="do" data-testid="answer-do"><Texts lines={fix} /></dd></>}
+    </dl>
+  );
+}
+
+/** Texts has one line whole, and of several each in a paragraph. */
+const Texts = ({ lines }: { lines: Line[] }) => <>{lines.map((l) => <p key={l.text}>{glued(l.text)}</p>)}</>;
+
+/** About says what was measured, and when. */
+function About({ run: { info, live, now }, clock }: { run: Run; clock: Clock }) {
+  const services = info?.services?.map((s) => `${s.namespace}/${s.name}`) ?? [];
+  return (
+    <p class="faint">
+      <b>{measured(services, info?.urls ?? [])}</b>
+      {" · "}{clock.day()} {clock.at(0, 0)} {clock.name}, {live ? `for ${duration(now)} now` : `took ${duration(info?.duration ?? 0)}`}
+      {info?.cluster?.version && ` · Kubernetes ${info.cluster.version}`}
+      {info?.cluster?.proxyMode && ` (${info.cluster.proxyMode})`}
+      {info?.unsaved && <span class="bad"> · not all on disk: {info.unsaved}</span>}
+    </p>
   );
 }
 

@@ -8,7 +8,7 @@ export function HeldConnections({ run, clock }: { run: Run; clock: Clock }) {
   if (!run.held.length) return null;
   return (
     <section class="panel" aria-label="Held connections" data-testid="held">
-      <header class="panel-head"><h2>Held connections</h2><span class="faint">{run.verdict?.held}</span></header>
+      <header class="panel-head"><h2>Held connections</h2></header>
       {run.held.map((h) => <HeldTarget key={h.target} held={h} clock={clock} />)}
     </section>
   );

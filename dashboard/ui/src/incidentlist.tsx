@@ -1,44 +1,42 @@
 import type { Clock } from "./clock";
+import { type Moment, happened } from "./evidence";
 import { glued } from "./format";
 import type { Incident, Line, LineKind, Window } from "./model";
+import { failing, mostHarmful } from "./opening";
 import type { Run } from "./run";
-import { Windows, type WindowActions, begun } from "./windows";
-
-/** mostHarmful sorts incidents by downtime, the longest first, as the terminal does. */
-const mostHarmful = (incidents: Incident[]): Incident[] =>
-  [...incidents].sort((a, b) => b.downtime.max - a.downtime.max || b.failed - a.failed || (b.cut ?? 0) - (a.cut ?? 0) || (b.slow ?? 0) - (a.slow ?? 0));
+import { Evidence, Windows, type WindowActions } from "./windows";
 
 /** windowsOf are the windows of an incident. */
 const windowsOf = (incident: Incident, windows: Window[]): Window[] => windows.filter((w) => incident.windows.includes(w.id));
 
-interface IncidentsProps extends WindowActions { run: Run; clock: Clock; shown: ReadonlySet<number>; onShow: (id: number, show: boolean) => void }
+interface IncidentsProps extends WindowActions { run: Run; clock: Clock; shown: ReadonlySet<number>; chosen: number | undefined; main: Incident | undefined; steps: Moment[]; onShow: (incident: Incident, show: boolean) => void }
 
 /** Incidents tells what went wrong, the most harmful first, each once. Its windows, with their evidence, are the detail. */
-export function Incidents({ run, clock, shown, onShow, ...actions }: IncidentsProps) {
+export function Incidents({ run, clock, shown, chosen, main, steps, onShow, ...actions }: IncidentsProps) {
   const incidents = mostHarmful(run.incidents);
-  const loose = run.windows.filter((w) => !incidents.some((i) => i.windows.includes(w.id))); // not put together yet
+  const loose = run.allWindows.filter((w) => !incidents.some((i) => i.windows.includes(w.id))); // not put together yet
   return (
     <section class="panel" aria-label="Incidents">
-      <header class="panel-head"><h2>Incidents</h2><span class="faint">{run.windows.length || run.heldWindows.length ? "Select one to see its windows, and why" : run.live ? "None so far" : "None"}</span></header>
-      {incidents.map((i) => (
-        <Card key={i.id} incident={i} run={run} clock={clock} shown={shown.has(i.id)} onOpen={(open) => onShow(i.id, open)} {...actions} />
+      <header class="panel-head"><h2>Incidents</h2><span class="faint">{run.allWindows.length ? "Select one to see it on the timeline, and why" : run.live ? "None so far" : "None"}</span></header>
+      {incidents.map((i, n) => (
+        <Card key={i.id} incident={i} run={run} clock={clock} answered={n === 0} chosen={chosen === i.id} steps={i === main ? steps : happened(i, run)} shown={shown.has(i.id)} onOpen={(open) => onShow(i, open)} {...actions} />
       ))}
-      {loose.length > 0 && <Windows windows={loose} run={run} clock={clock} {...actions} />}
+      {loose.length > 0 && <Windows windows={loose} run={run} clock={clock} fixes {...actions} />}
     </section>
   );
 }
 
-interface CardProps extends WindowActions { run: Run; clock: Clock; incident: Incident; shown: boolean; onOpen: (open: boolean) => void }
+interface CardProps extends WindowActions { run: Run; clock: Clock; incident: Incident; answered: boolean /* the answer above says why, and what to do */; chosen: boolean; steps: Moment[]; shown: boolean; onOpen: (open: boolean) => void }
 
-function Card({ incident: i, run, clock, shown, onOpen, ...actions }: CardProps) {
-  const windows = windowsOf(i, [...run.windows, ...run.heldWindows]);
+function Card({ incident: i, run, clock, answered, chosen, steps, shown, onOpen, ...actions }: CardProps) {
+  const windows = windowsOf(i, run.allWindows);
   const { said } = i;
   return (
-    <article class="incident" data-testid="incident" data-incident-id={i.id}>
+    <article class={chosen ? "incident selected" : "incident"} aria-current={chosen || undefined} data-testid="incident" data-incident-id={i.id}>
       <div class="incident-head" onClick={() => onOpen(!shown)}>
         <button type="button" class="twist" aria-expanded={shown} aria-label={`Windows of incident ${i.id}`} onClick={(e) => { e.stopPropagation(); onOpen(!shown); }}>{shown ? "▾" : "▸"}</button>
         <b>{i.id}</b>
-        <span class="mono" title={`between ${clock.bracket(i.start)}`}>{clock.began(windows.length === 1 ? begun(windows[0]!) : i.start)}</span>
+        <span class="mono" title={`its first failed request; it began between ${clock.bracket(i.start)}`}>{clock.at(failing(i).from)}</span>
         <span title="from the first window's start to the last one's end">{glued(said.lasted)}</span>
         <span class={i.failed || i.cut ? "bad strong" : "strong"}>{i.failed ? `downtime ${glued(said.downtime)}` : "no downtime"}</span>
         <span>{glued(said.requests)}</span>
@@ -48,8 +46,9 @@ function Card({ incident: i, run, clock, shown, onOpen, ...actions }: CardProps)
       </div>
       <dl class="incident-said">
         {i.targets.length > 1 ? <><dt>Lost</dt><dd>{losses(i)}</dd></> : <><dt>Seen by</dt><dd>{i.targets[0]}</dd></>}
-        {linesShown(said.lines).map(({ kind, text }) => <><dt>{labels[kind]}</dt><dd class={looks[kind]} data-testid={`incident-${kind}`}>{glued(text)}</dd></>)}
+        {linesShown(said.lines).filter((l) => !answered || !answers.includes(l.kind)).map(({ kind, text }) => <><dt>{labels[kind]}</dt><dd class={looks[kind]} data-testid={`incident-${kind}`}>{glued(text)}</dd></>)}
       </dl>
+      {shown && steps.length > 0 && <div class="happened"><Evidence moments={steps} zero={failing(i).from} clock={clock} onEvent={actions.onEvent} /></div>}
       {shown && <Windows windows={windows} run={run} clock={clock} {...actions} />}
     </article>
   );
@@ -59,6 +58,8 @@ function Card({ incident: i, run, clock, shown, onOpen, ...actions }: CardProps)
 const labels: Partial<Record<LineKind, string>> = { error: "Note", edge: "Note", "no-evidence": "Note", cause: "Cause", fix: "Fix", next: "Next" };
 
 const looks: Partial<Record<LineKind, string>> = { cause: "strong", fix: "fix", next: "fix" };
+
+const answers: LineKind[] = ["cause", "fix", "next"];
 
 const maxNotes = 4;
 

@@ -1,4 +1,4 @@
-import type { KeepServing, Ns } from "./model";
+import type { Incident, IncidentCause, KeepServing, Ns } from "./model";
 
 /** A CurvePoint is between how many failures would be left, had each Pod served so much longer. */
 export interface CurvePoint { longer: Ns; min: number; max: number }
@@ -9,13 +9,46 @@ export const curve = (k: KeepServing): CurvePoint[] => [{ longer: 0, min: k.fail
 /** leftText is how many failures a length leaves. */
 export const leftText = ({ min, max }: CurvePoint): string => (min === max ? `${min}` : `${min} to ${max}`);
 
-/** outline is the area between the bounds, as the points of an SVG polygon of a size: to the right serving longer, upwards more failures. */
-export function outline(points: CurvePoint[], width: number, height: number): string {
-  const [longest, most] = [points.at(-1)!.longer || 1, Math.max(1, points[0]!.max)];
-  const at = (longer: Ns, failures: number): string => `${round((longer / longest) * width)},${round(height - (failures / most) * height)}`;
-  const upper = points.map((p) => at(p.longer, p.max));
-  const lower = points.map((p) => at(p.longer, p.min)).reverse();
-  return [...upper, ...lower].join(" ");
+/** advisedOf is how much longer Pods should serve: the longest time that a route outlived one, and a margin; undefined where a preStop sleep is not what is advised. */
+export function advisedOf(incidents: Pick<Incident, "causes">[]): Ns | undefined {
+  const all = incidents.flatMap((i) => i.causes).map(advisedBy).filter((n) => n !== undefined);
+  return all.length ? Math.max(...all) : undefined;
 }
+
+function advisedBy({ measures, sleep }: Pick<IncidentCause, "measures"> & { sleep?: { margin: Ns } }): Ns | undefined {
+  const lags = (measures ?? []).filter((m) => m.name === "route-lag").map((m) => m.length.max);
+  return sleep && lags.length ? Math.max(...lags) + sleep.margin : undefined;
+}
+
+/** A Chart places lengths and failures in a picture: to the right serving longer, upwards more failures. */
+export class Chart {
+  readonly longest: Ns;
+  readonly most: number;
+
+  /** The axis reaches from 0 to the longest length of the curve, and to what is advised. */
+  constructor(readonly points: CurvePoint[], readonly width: number, readonly height: number, advised: Ns = 0) {
+    this.longest = Math.max(points.at(-1)!.longer, advised) || 1;
+    this.most = Math.max(1, points[0]!.max);
+  }
+
+  x(longer: Ns): number { return round((longer / this.longest) * this.width); }
+  y(failures: number): number { return round(this.height - (failures / this.most) * this.height); }
+
+  /** outline is the area between the bounds, as the points of an SVG polygon. */
+  outline(): string {
+    const upper = this.points.map((p) => `${this.x(p.longer)},${this.y(p.max)}`);
+    const lower = this.points.map((p) => `${this.x(p.longer)},${this.y(p.min)}`).reverse();
+    return [...upper, ...lower].join(" ");
+  }
+
+  /** xTicks and yTicks are round values on the axes. */
+  xTicks(): Ns[] { return upTo(this.longest, xSteps.find((s) => this.longest / s <= 7) ?? this.longest / 5); }
+  yTicks(): number[] { return upTo(this.most, ySteps.find((s) => this.most / s <= 4) ?? this.most); }
+}
+
+const xSteps: Ns[] = [1e8, 2e8, 5e8, 1e9, 2e9, 5e9, 1e10];
+const ySteps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6];
+
+const upTo = (most: number, step: number): number[] => Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
 
 const round = (x: number): number => Math.round(x * 10) / 10;

@@ -137,3 +137,18 @@ function concerns(services: string[], { services: own, namespace }: Pick<Lane, "
   if (!services.length) return true;
   return own?.length ? services.some((s) => own.includes(s)) : !namespace || services.some((s) => s.startsWith(`${namespace}/`));
 }
+
+/** changed tells whether a lane came to another state in the run: what was there when it began did not. */
+export const changed = ({ states, exits }: Pick<Lane, "states" | "exits">, began: Ns): boolean => states.length > 1 || !!exits?.length || (states[0]?.start ?? 0) > began;
+
+/** lanesByService puts Pods with their endpoints under the first of these Services that they are of, and the others under "". */
+export function lanesByService(lanes: Lane[], services: string[]): Map<string, Lane[]> {
+  const groups = new Map<string, Lane[]>();
+  let group = "";
+  for (const lane of lanes) {
+    const of = services.length === 1 ? services[0] : lane.services?.find((s) => services.includes(s));
+    if (of !== undefined || lane.kind === "pod") group = of ?? "";
+    groups.set(group, [...(groups.get(group) ?? []), lane]);
+  }
+  return groups;
+}

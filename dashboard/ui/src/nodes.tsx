@@ -4,7 +4,7 @@ import { Scrolled } from "./cluster";
 import { few } from "./fold";
 import { useDetails } from "./hooks";
 import type { Ns, Target, Unobserved, Window } from "./model";
-import { edges, noData } from "./paint";
+import { noData, whiskers, whiskerSpace } from "./paint";
 import { type Frame, Row } from "./row";
 import type { Run } from "./run";
 import { groups, type Together, together, worstOfAll } from "./slots";
@@ -52,7 +52,8 @@ function Shared({ frame, run, group, windows, open, onOpen }: SharedProps) {
       figures={<><span class={failed ? "bad" : ""}>{failed} failed</span><span class="faint"> / {sent}</span></>}
       summary={`${name} from ${from}: ${failed} of ${sent} requests failed, ${plural(windows.length, "window")}`}
       inputs={[all, bucketWidth, gaps, now, windows.length]}
-      paint={(plot) => {
+      paint={(row) => {
+        const plot = { ...row, top: whiskerSpace };
         const bars = new Bars(plot);
         const span = spanOf(group, now);
         groups(plot.scale, bucketWidth, span.from, span.to, (first, n) => {
@@ -60,7 +61,7 @@ function Shared({ frame, run, group, windows, open, onOpen }: SharedProps) {
         });
         bars.flush();
         for (const u of gaps) if (!failedIn(all, bucketWidth, u)) noData(plot, plot.scale.x(u.start), plot.scale.x(u.end));
-        for (const w of windows) edges(plot, w);
+        for (const w of windows) whiskers(plot, w);
       }}
     />
   );

@@ -1,22 +1,24 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { dragged, type Grip, grip } from "./brush";
+import type { Clock } from "./clock";
+import { duration } from "./format";
+import { useWidth } from "./hooks";
 import type { Ns } from "./model";
-import { commandLine, type Plot } from "./paint";
-import { type Frame, prepare } from "./row";
+import { commandLine, type Plot, type Theme } from "./paint";
+import { prepare } from "./row";
 import type { Run } from "./run";
-import { type Range, Scale } from "./scale";
+import { type Range, Scale, zoom } from "./scale";
 import { groups, type Together, worstOfAll } from "./slots";
 import { Bars, measured } from "./strips";
 
 const height = 26;
 const cursors: Record<Grip, string> = { from: "ew-resize", to: "ew-resize", move: "grab", new: "crosshair" };
 
-interface OverviewProps { frame: Frame; run: Run; whole: Range; onRange: (range: Range | undefined) => void }
+interface OverviewProps { run: Run; range: Range; whole: Range; theme: Theme; clock: Clock; onRange: (range: Range | undefined) => void }
 
-/** Overview shows the whole run in one line, the worst of each moment, and which part of it the rows below show. */
-export function Overview({ frame, run, whole, onRange }: OverviewProps) {
-  const { labelWidth, theme } = frame;
-  const { range, width } = frame.scale;
+/** Overview shows the whole run in one line with a scale of its own: the worst of each moment, and which part of it the rows below show. */
+export function Overview({ run, range, whole, theme, clock, onRange }: OverviewProps) {
+  const [box, width] = useWidth<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
   const brush = useRef<HTMLCanvasElement>(null);
   const drag = useRef<{ grip: Grip; start: Ns; range: Range; x: number } | undefined>(undefined);
@@ -53,14 +55,17 @@ export function Overview({ frame, run, whole, onRange }: OverviewProps) {
     if (d && Math.abs(x - d.x) > 3) onRange(dragged(d.grip, d.range, d.start, scale.at(Math.min(Math.max(x, 0), width)), whole));
   };
   const up = (): void => { drag.current = undefined; };
+  const wheel = (e: WheelEvent): void => {
+    e.preventDefault();
+    onRange(zoom(range, Math.exp(Math.max(-1, Math.min(1, e.deltaY / 300))), (range.from + range.to) / 2, whole));
+  };
   return (
-    <div class="row overview" data-testid="overview" style={{ height: `${height + 6}px` }}>
-      <div class="row-label faint" style={{ width: `${labelWidth}px` }}>whole run</div>
-      <div class="brushed" style={{ width: `${width}px` }} onPointerDown={down} onPointerMove={move} onPointerUp={up} onPointerCancel={up} onDblClick={() => onRange(undefined)}>
+    <div class="overview" data-testid="overview">
+      <div class="brushed" ref={box} onPointerDown={down} onPointerMove={move} onPointerUp={up} onPointerCancel={up} onWheel={wheel} onDblClick={() => onRange(undefined)}>
         <canvas ref={canvas} role="img" aria-label="The whole run, the worst target's state at each moment" style={{ width: `${width}px`, height: `${height}px` }} />
         {!all && <canvas class="brush" data-testid="brush" ref={brush} style={{ width: `${width}px`, height: `${height}px` }} />}
       </div>
-      <div class="row-figures faint" style={{ width: `${frame.figuresWidth}px` }}><span class="hint">{all ? "drag to zoom" : "drag to move"}</span></div>
+      <div class="overview-scale faint"><span>{clock.at(whole.from, 0)}</span><span>whole run, {duration(whole.to - whole.from)}; {all ? "drag to zoom" : "drag to move"}</span><span>{clock.at(whole.to, 0)}</span></div>
     </div>
   );
 }

@@ -1,7 +1,9 @@
 import type { Scale } from "./scale";
 
 // What things look like. Colours are Okabe and Ito's, which people with any colour vision can tell
-// apart, and every state also has a texture of its own and, where it fits, a letter.
+// apart, and every state also has a texture of its own and, where it fits, a letter. Each colour means one thing: orange
+// a client's request that failed, amber a state on the way down, grey-violet a Pod that is gone as it should be, green
+// answered or ready, light blue on the way up. Crosses in the text's colour are broken; blue in the page is what is selected.
 
 export interface Theme {
   name: "light" | "dark";
@@ -14,8 +16,9 @@ export interface Theme {
   okSoft: string;
   bad: string;
   badDeep: string;
-  warn: string;
-  ending: string;
+  gone: string; // a Pod that ended as it should
+  goneDeep: string;
+  warn: string; // a state on the way down
   waiting: string;
   hatch: string;
   hatchGround: string;
@@ -23,19 +26,19 @@ export interface Theme {
 
 export const light: Theme = {
   name: "light", text: "#1b2026", faint: "#5b6570", line: "#c9cfd6", grid: "#e9edf1", panel: "#ffffff",
-  ok: "#009e73", okSoft: "#8fd0bb", bad: "#d55e00", badDeep: "#8f3f00", warn: "#e69f00", ending: "#cc79a7", waiting: "#56b4e9",
+  ok: "#009e73", okSoft: "#8fd0bb", bad: "#d55e00", badDeep: "#8f3f00", gone: "#b9b3c9", goneDeep: "#8f87a6", warn: "#e69f00", waiting: "#56b4e9",
   hatch: "#9aa4ae", hatchGround: "#f1f3f5",
 };
 export const dark: Theme = {
   name: "dark", text: "#e8ebee", faint: "#9aa5b0", line: "#3a424b", grid: "#232a31", panel: "#171c21",
-  ok: "#00a67a", okSoft: "#0b6e55", bad: "#e8690b", badDeep: "#ffb27a", warn: "#e69f00", ending: "#cc79a7", waiting: "#56b4e9",
+  ok: "#00a67a", okSoft: "#0b6e55", bad: "#e8690b", badDeep: "#ffb27a", gone: "#565069", goneDeep: "#7d7596", warn: "#e69f00", waiting: "#56b4e9",
   hatch: "#6b7682", hatchGround: "#1c2229",
 };
 
 export type Context = CanvasRenderingContext2D;
 
 /** A Plot is one row's drawing area. */
-export interface Plot { ctx: Context; scale: Scale; height: number; theme: Theme }
+export interface Plot { ctx: Context; scale: Scale; height: number; theme: Theme; top?: number /* px left free above the bars, for whiskers */ }
 
 type Texture = "plain" | "stripes" | "dense" | "dots" | "cross";
 
@@ -111,14 +114,14 @@ export const looks: Record<string, Look> = {
   "not-ready": look("n", "not ready", "plain", (t) => t.waiting, (t) => mix(t.waiting, "55")),
   "ready": look("R", "ready", "plain", (t) => t.ok, (t) => t.okSoft),
   "terminating+serving": look("s", "terminating, serving", "stripes", (t) => t.warn, (t) => mix(t.warn, "55")),
-  "terminating": look("T", "terminating", "dense", (t) => t.ending, (t) => mix(t.ending, "44")),
-  "crashed": look("X", "exited, or waiting to be restarted", "cross", (t) => t.bad, (t) => mix(t.bad, "44")),
-  "cordoned": look("c", "cordoned", "stripes", (t) => t.warn, (t) => mix(t.warn, "33")),
-  "node not ready": look("N", "not ready", "cross", (t) => t.bad, (t) => mix(t.bad, "44")),
+  "terminating": look("T", "terminating", "dense", (t) => t.warn, (t) => mix(t.warn, "44")),
+  "crashed": look("X", "exited, or waiting to be restarted", "cross", (t) => t.text, (t) => mix(t.faint, "33")),
+  "cordoned": look("c", "cordoned", "dots", (t) => t.warn, (t) => mix(t.warn, "33")),
+  "node not ready": look("N", "not ready", "cross", (t) => t.text, (t) => mix(t.faint, "33")),
   "healthy": look("H", "healthy", "plain", (t) => t.ok, (t) => t.okSoft),
   "unhealthy": look("U", "unhealthy", "stripes", (t) => t.warn, (t) => mix(t.warn, "55")),
-  "refused": look("r", "refused: nothing listens", "cross", (t) => t.bad, (t) => mix(t.bad, "44")),
-  "unanswered": look("u", "no answer in 800 ms", "dense", (t) => t.bad, (t) => mix(t.bad, "44")),
+  "refused": look("r", "refused: nothing listens", "cross", (t) => t.text, (t) => mix(t.faint, "33")),
+  "unanswered": look("u", "no answer in 800 ms", "dense", (t) => t.text, (t) => mix(t.faint, "33")),
   "command": look("", "command", "plain", (t) => t.faint, (t) => mix(t.faint, "33")),
 };
 
@@ -198,55 +201,46 @@ function caption({ ctx, height, theme }: Plot, text: string, x: number): void {
 }
 
 /** noData hatches a stretch in which nothing was measured or watched: it must not look like health. */
-export function noData({ ctx, height, theme }: Plot, from: number, to: number): void {
+export function noData({ ctx, height, theme, top = 2 }: Plot, from: number, to: number): void {
   const [x0, x1] = [Math.round(from), Math.round(to)];
   ctx.clearRect(x0, 0, x1 - x0, height);
   ctx.fillStyle = texture(ctx, "stripes", theme.hatch, theme.hatchGround);
-  ctx.fillRect(x0, 2, Math.max(x1 - x0, 1), height - 4);
+  ctx.fillRect(x0, top, Math.max(x1 - x0, 1), height - 2 - top);
 }
 
 /** availability draws a stretch of a strip: answered below, and the share that failed hanging from the top. */
-export function availability({ ctx, height, theme }: Plot, from: number, to: number, failed: number): void {
+export function availability({ ctx, height, theme, top = 2 }: Plot, from: number, to: number, failed: number, gone = false): void {
   const x0 = Math.round(from); // whole pixels, so that neighbours leave no seam
   const width = Math.max(Math.round(to) - x0, 1);
-  const tall = height - 4;
+  const tall = height - 2 - top;
   ctx.fillStyle = theme.okSoft;
-  ctx.fillRect(x0, 2, width, tall);
+  ctx.fillRect(x0, top, width, tall);
   if (failed <= 0) return;
-  ctx.fillStyle = texture(ctx, "stripes", theme.badDeep, theme.bad);
-  ctx.fillRect(x0, 2, width, Math.max(4, failed * tall));
+  ctx.fillStyle = gone ? texture(ctx, "stripes", theme.goneDeep, theme.gone) : texture(ctx, "stripes", theme.badDeep, theme.bad);
+  ctx.fillRect(x0, top, width, Math.max(4, failed * tall));
 }
 
-/** edges draws a window's brackets: [ opens where it began at the earliest, ] closes where it ended at the latest. */
-export function edges({ ctx, scale, height, theme }: Plot, w: { start: { earliest: number; latest: number }; end: { earliest: number; latest: number }; open: { start: boolean; end: boolean } }): void {
+/** whiskerSpace is the pixels that whiskers take above the bars of a row. */
+export const whiskerSpace = 8;
+
+/**
+ * whiskers draws a window above the bars of a row, ├─███─┤: it began between the left tick and the block, and ended between the block and
+ * the right tick. There is no tick where only the view ended, not the trouble.
+ */
+export function whiskers({ ctx, scale, theme }: Plot, w: { start: { earliest: number; latest: number }; end: { earliest: number; latest: number }; open: { start: boolean; end: boolean } }): void {
   const [a, b] = [scale.x(w.start.earliest), scale.x(w.end.latest)];
   if (b < -8 || a > scale.width + 8) return;
-  ctx.fillStyle = texture(ctx, "stripes", mix(theme.bad, "90"), mix(theme.bad, "30"));
-  ctx.fillRect(a, 0, scale.x(w.start.latest) - a, height); // perhaps already failing
-  ctx.fillRect(scale.x(w.end.earliest), 0, b - scale.x(w.end.earliest), height); // perhaps still failing
-  ctx.strokeStyle = theme.text;
-  ctx.lineWidth = 1.5;
-  const wide = Math.max(b - a, 5); // a short window still shows as a small pair of brackets
-  const left = (a + b - wide) / 2;
-  squareBracket(ctx, left, height, 1, w.open.start);
-  squareBracket(ctx, left + wide, height, -1, w.open.end);
-}
-
-/** squareBracket draws [ for side 1 and ] for side −1; dashed where only the view ended, not the trouble. */
-function squareBracket(ctx: Context, x: number, height: number, side: number, open: boolean): void {
-  ctx.setLineDash(open ? [2, 2] : []);
-  ctx.beginPath();
-  ctx.moveTo(x + 4 * side, 1);
-  ctx.lineTo(x, 1);
-  ctx.lineTo(x, height - 1);
-  ctx.lineTo(x + 4 * side, height - 1);
-  ctx.stroke();
-  ctx.setLineDash([]);
+  const [from, to] = [scale.x(w.start.latest), Math.max(scale.x(w.end.earliest), scale.x(w.start.latest))];
+  ctx.fillStyle = theme.text;
+  ctx.fillRect(a, 3, Math.max(b - a, 1), 1.5);
+  ctx.fillRect(from - 0.5, 1.5, Math.max(to - from, 1) + 1, 4.5);
+  if (!w.open.start) ctx.fillRect(a - 0.75, 0.5, 1.5, 6.5);
+  if (!w.open.end) ctx.fillRect(b - 0.75, 0.5, 1.5, 6.5);
 }
 
 /** none hatches where a count is zero and ought not to be. */
 function none({ ctx, height, theme }: Plot, x0: number, x1: number): void {
-  ctx.fillStyle = texture(ctx, "stripes", theme.badDeep, theme.bad);
+  ctx.fillStyle = texture(ctx, "cross", theme.text, mix(theme.faint, "33"));
   ctx.fillRect(x0, 2, Math.max(x1 - x0, 1), height - 4);
 }
 
@@ -257,7 +251,7 @@ export function paintReady(p: Plot, share: number, ready: number, from: number, 
   const top = height - 3 - share * (height - 8);
   ctx.fillStyle = theme.okSoft;
   ctx.fillRect(from, top, to - from, height - 3 - top);
-  ctx.fillStyle = ready ? theme.ok : theme.bad;
+  ctx.fillStyle = ready ? theme.ok : theme.text;
   ctx.fillRect(from, top, Math.max(to - from, 1), 2);
   ctx.font = "600 11px system-ui, sans-serif";
   if (to - Math.max(from, 0) < 14) return;

@@ -1,8 +1,10 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { Axis, Grid } from "./axis";
+import { type Moment, pointOf } from "./evidence";
 import { duration } from "./format";
-import type { Ns, Window } from "./model";
+import type { Incident, Ns, Window } from "./model";
+import { failing } from "./opening";
 import type { Frame } from "./row";
 import type { Run } from "./run";
 import { ordered, pan, type Range, within, zoom } from "./scale";
@@ -18,6 +20,7 @@ interface PlotsProps extends Gestures {
   frame: Frame;
   run: Run;
   whole: Range;
+  steps: Moment[]; // what the evidence of the window in focus says happened
   measure: Range | undefined;
   pinned: Ns | undefined; // the selected event's instant
   disconnected: Range | undefined; // the time since the connection broke
@@ -40,11 +43,13 @@ export function Plots(props: PlotsProps) {
       <CursorLine frame={frame} />
       <div class="under" style={inside} aria-hidden="true">
         <Grid frame={frame} now={run.live ? run.now : undefined} />
-        <Bands frame={frame} windows={run.windows} />
+        <Bands frame={frame} incidents={run.incidents} windows={run.allWindows} />
+        <StepLines frame={frame} steps={props.steps} />
       </div>
       <div class="axis-block">
         <Axis frame={frame} />
-        <Marks frame={frame} windows={run.windows} onWindow={props.onWindow} />
+        <Marks frame={frame} windows={run.allWindows} onWindow={props.onWindow} />
+        <Steps frame={frame} steps={props.steps} />
       </div>
       {children}
       <div class="over" style={inside}>
@@ -89,7 +94,7 @@ function usePointer({ frame, whole, onRange, onMeasure }: PlotsProps, selection:
     onPointerDown(e: PointerEvent): void {
       const x = xOf(e);
       const on = e.target as Element;
-      if (e.button !== 0 || !inPlot(x) || on.closest("button, select, summary, a, .brushed")) return;
+      if (e.button !== 0 || !inPlot(x) || on.closest("button, select, summary, a")) return;
       const mode = on.closest(".axis") ? "pan" : e.shiftKey ? "measure" : "zoom";
       drag.current = { mode, x, at: scale.at(x), range: scale.range, moved: false };
     },
@@ -119,12 +124,11 @@ function usePointer({ frame, whole, onRange, onMeasure }: PlotsProps, selection:
       const x = xOf(e);
       if (!inPlot(x)) return;
       const sideways = e.shiftKey ? e.deltaX || e.deltaY : Math.abs(e.deltaX) > Math.abs(e.deltaY) ? e.deltaX : 0;
-      const onOverview = (e.target as Element).closest(".overview");
-      const zooms = e.ctrlKey || e.metaKey || e.altKey || onOverview || (e.target as Element).closest(".axis");
+      const zooms = e.ctrlKey || e.metaKey || e.altKey || (e.target as Element).closest(".axis");
       if (!sideways && !zooms) return; // the page scrolls
       e.preventDefault();
       if (sideways) onRange(pan(scale.range, sideways / scale.width, whole));
-      else onRange(zoom(scale.range, Math.exp(Math.max(-1, Math.min(1, e.deltaY / 300))), scale.at(onOverview ? scale.width / 2 : x), whole));
+      else onRange(zoom(scale.range, Math.exp(Math.max(-1, Math.min(1, e.deltaY / 300))), scale.at(x), whole));
     },
   };
 }
@@ -171,14 +175,19 @@ function CursorLine({ frame }: { frame: Frame }) {
   );
 }
 
-/** Bands shade the windows through all rows, so that the eye can follow one down to what happened then. Of those that share a pixel one does. */
-function Bands({ frame: { scale }, windows }: { frame: Frame; windows: Window[] }) {
+interface BandsProps { frame: Frame; incidents: Incident[]; windows: Window[] }
+
+/** Bands are two lines through all rows for each incident, from its first failed request to its last one. Of those that share a pixel one is drawn. */
+function Bands({ frame: { scale }, incidents, windows }: BandsProps) {
+  const inIncident = new Set(incidents.flatMap((i) => i.windows));
+  const loose = windows.filter((w) => !inIncident.has(w.id)); // not put together yet
+  const all = [...incidents.map((i) => ({ id: `incident-${i.id}`, kind: i.failed || i.cut ? "" : "slow", ...failing(i) })), ...loose.map((w) => ({ id: `window-${w.id}`, kind: w.kind, ...failing(w) }))];
   let taken = -1; // px
-  return windows.map((w) => {
-    const [a, b] = [Math.max(scale.x(w.start.earliest), 0), Math.min(scale.x(w.end.latest), scale.width)];
+  return all.sort((a, b) => a.from - b.from).map(({ id, kind, from, to }) => {
+    const [a, b] = [Math.max(scale.x(from), 0), Math.min(scale.x(to), scale.width)];
     if (b < 0 || a > scale.width || b < taken) return null;
     if (b - a < 1) taken = a + 1;
-    return <div key={w.id} class={`band ${w.kind}`} data-testid="band" data-window-id={w.id} style={{ left: `${a}px`, width: `${Math.max(b - a, 1)}px` }} />;
+    return <div key={id} class={`band ${kind}`} data-testid="band" data-id={id} style={{ left: `${a}px`, width: `${Math.max(b - a, 1)}px` }} />;
   });
 }
 
@@ -205,23 +214,33 @@ function Measured({ frame: { scale, clock }, stretch, onClear }: { frame: Frame;
 const pill = 22; // px
 const fewWindows = 50;
 
+/** A Placed is something small at a place of the axis, on the first level where there is room for it. */
+interface Placed<T> { item: T; x: number; left: number; level: number }
+
+/** placed puts items of a width at their places, on as many levels as it takes and no more than so many: what finds no room is left out, until zooming makes some. */
+export function placed<T>(items: T[], xOf: (item: T) => number, size: number, plot: number, levels: number): Placed<T>[] {
+  const ends: number[] = []; // where each level is taken up to
+  return items.flatMap((item) => {
+    const x = xOf(item);
+    if (x < 0 || x > plot) return [];
+    const left = Math.min(Math.max(x - size / 2, 0), plot - size);
+    const free = ends.findIndex((end) => end <= left);
+    const level = free >= 0 ? free : ends.length;
+    if (level >= levels) return [];
+    ends[level] = left + size + 2;
+    return [{ item, x, left, level }];
+  });
+}
+
+const rowsOf = (all: Placed<unknown>[]): number => all.reduce((rows, { level }) => Math.max(rows, level + 1), 1);
+
 /** Marks are the windows' numbers over their places: buttons that zoom to them. */
 function Marks({ frame: { scale, labelWidth }, windows, onWindow }: { frame: Frame; windows: Window[]; onWindow: (w: Window) => void }) {
-  const ends: number[] = []; // where each level is taken up to
-  const marks = windows.flatMap((w) => {
-    const x = scale.x((w.start.earliest + w.end.latest) / 2);
-    if (x < 0 || x > scale.width) return [];
-    const left = Math.min(Math.max(x - pill / 2, 0), scale.width - pill);
-    const free = ends.findIndex((end) => end <= left);
-    if (free < 0 && ends.length === 3 && windows.length > fewWindows) return []; // no room: zooming makes some
-    const level = free >= 0 ? free : ends.length < 3 ? ends.length : 2;
-    ends[level] = left + pill + 2;
-    return [{ w, left, level }];
-  });
+  const marks = placed(windows, (w) => scale.x((w.start.earliest + w.end.latest) / 2), pill, scale.width, windows.length > fewWindows ? 3 : 8);
   return (
-    <div class="marks" style={{ height: `${Math.max(ends.length, 1) * 18 + 4}px` }}>
+    <div class="marks" style={{ height: `${rowsOf(marks) * 18 + 4}px` }}>
       <span class="row-label faint" style={{ width: `${labelWidth}px` }}>windows</span>
-      {marks.map(({ w, left, level }) => (
+      {marks.map(({ item: w, left, level }) => (
         <button
           type="button" key={w.id} class={`mark ${w.kind}`} data-testid="window-mark" data-window-id={w.id}
           style={{ left: `${labelWidth + left}px`, top: `${level * 18 + 2}px` }}
@@ -230,4 +249,37 @@ function Marks({ frame: { scale, labelWidth }, windows, onWindow }: { frame: Fra
       ))}
     </div>
   );
+}
+
+const stepSize = 18; // px
+const roomForText = 64; // px between two steps
+
+/** Steps are the numbered evidence of the window in focus at its places, with the time between two where there is room for it. */
+function Steps({ frame: { scale, labelWidth, clock }, steps }: { frame: Frame; steps: Moment[] }) {
+  const timed = steps.filter((s) => s.at !== undefined);
+  if (!timed.length) return null;
+  const all = placed(timed, (s) => scale.x(pointOf(s.at!)), stepSize, scale.width, 4);
+  return (
+    <div class="marks steps" data-testid="steps" style={{ height: `${rowsOf(all) * 20 + 2}px` }}>
+      <span class="row-label faint" style={{ width: `${labelWidth}px` }}>what happened</span>
+      {all.map(({ item: s, x, left, level }, i) => {
+        const next = all[i + 1];
+        const room = level === 0 && next?.level === 0 ? next.left - left - stepSize : 0;
+        return (
+          <span key={s.number}>
+            <b class="step" data-testid="step" data-step={s.number} title={`${clock.bracket(s.at!)} ${s.text}`} style={{ left: `${labelWidth + left}px`, top: `${level * 20 + 1}px` }}>{s.number}</b>
+            {room > roomForText && <span class="between" style={{ left: `${labelWidth + left + stepSize}px`, width: `${room}px` }}>{duration(scale.at(next!.x) - scale.at(x))}</span>}
+          </span>
+        );
+      })}
+    </div>
+  );
+}
+
+/** StepLines lead the eye from a step down through the rows. */
+function StepLines({ frame: { scale }, steps }: { frame: Frame; steps: Moment[] }) {
+  return steps.filter((s) => s.at !== undefined).map((s) => {
+    const x = scale.x(pointOf(s.at!));
+    return <div key={s.number} class="band step-line" hidden={x < 0 || x > scale.width} style={{ left: `${x}px` }} />;
+  });
 }

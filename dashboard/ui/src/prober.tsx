@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
 import { coverage, number, percent, plural } from "./format";
-import { type Blank, faults, groupBlanks, healthLine, minCoverage, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
+import { type Blank, groupBlanks, healthLine, minCoverage, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
 import { Fold } from "./fold";
 import { type Target, judged } from "./model";
 import { noData } from "./paint";
@@ -18,7 +18,7 @@ export function Prober({ frame, run }: { frame: Frame; run: Run }) {
   const figures = useMemo(() => <Targets targets={rows} least={minCoverage(info)} lazy={frame.lazy} />, [rows, info, frame.lazy]);
   if (!verdict || !said) return null;
   const sound = said.soundness;
-  const open = chosen ?? faults({ verdict, said }).length > 0;
+  const open = chosen ?? sound !== "valid";
   return (
     <>
       <h3 class="fold">

@@ -52,10 +52,22 @@ export function waitedText(r: Route): string {
 const partTexts = (r: Route, parts: [Length, string][]): string =>
   parts.filter(([l]) => l.max > 0).map(([l, what]) => `${length(l, !!r.open && l === parts.at(-1)![0])} ${what}`).join(", ");
 
-/** level tells how dark a cell is drawn, from 0 to 4: each level is at least a lag of so long. */
-export const level = (r: Route): number => levels.filter((at) => r.lag.min >= at).length;
+/** A Dot is how long one node took to follow a change, and when the Pod itself had stopped by the same clock where that is known. */
+export interface Dot { route: Route; from: Ns; at: Ns; to: Ns; stopped?: Ns }
 
-const levels: Ns[] = [100e6, 500e6, 1e9, 5e9];
+/** dots are those of a change, the quickest node first. */
+export function dots({ cells }: Pick<MatrixRow, "cells">): Dot[] {
+  return cells.filter((r) => r !== undefined).map((route) => {
+    const { lag, lost } = route;
+    const at = (lag.min + lag.max) / 2;
+    return { route, from: lag.min, at, to: lag.max, ...(lost && lost.min > 0 && { stopped: at - (lost.min + lost.max) / 2 }) };
+  }).sort((a, b) => a.at - b.at);
+}
+
+/** reach is the least and the greatest instant of some dots, with the change itself at 0. */
+export function reach(all: Dot[]): { from: Ns; to: Ns } {
+  return { from: Math.min(0, ...all.map((d) => d.stopped ?? 0)), to: Math.max(1e6, ...all.map((d) => d.to)) };
+}
 
 /** moment is the stretch of the run that a cell is about: from when the EndpointSlice changed until the node had followed. */
 export const moment = (r: Route): Instant => ({ earliest: Math.min(r.asked?.earliest ?? r.api.earliest, r.api.earliest), latest: r.changed.latest });

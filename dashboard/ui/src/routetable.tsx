@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
+import { duration, shortPod } from "./format";
 import type { Instant, LateRoutes, Ns, Route } from "./model";
-import { lagText, level, lostText, matrix, type MatrixRow, moment, unobservedAt, waitedText } from "./routes";
+import { type Dot, dots, lagText, lostText, matrix, type MatrixRow, moment, reach, unobservedAt, waitedText } from "./routes";
 import type { Run } from "./run";
 
 const pageSize = 50;
@@ -17,18 +18,64 @@ export function Routes({ run, clock, onMoment }: RoutesProps) {
   const shown = rows.slice(0, pages * pageSize);
   return (
     <section class="panel" aria-label="Routes" data-testid="routes">
-      <header class="panel-head"><h2>Routes</h2><span class="faint">From a change in the EndpointSlice until requests from the node followed it. Select one to see it on the timeline</span></header>
+      <header class="panel-head"><h2>Routes</h2><span class="faint">From a change in the EndpointSlice until requests from each node followed it. Select one to see it on the timeline</span></header>
       {late.length > 0 && <ul class="late">{late.map((l) => <Late late={l} />)}</ul>}
-      <div class="scroll-x">
+      <DotPlot rows={shown} clock={clock} onMoment={onMoment} />
+      <details class="note" data-testid="routes-table"><summary>As a table</summary>
+      <div class="scroll-x" tabIndex={0} role="region" aria-label="Routes, as a table">
         <table class="routes">
           <thead><tr><th scope="col">{clock.name}</th><th scope="col">Endpoint</th><th scope="col"><span class="unseen">Change</span></th>{nodes.map((n) => <th scope="col" class="num" key={n}>{n}</th>)}</tr></thead>
           <tbody>{shown.map((row) => <Change key={row.event} row={row} nodes={nodes} run={run} clock={clock} onMoment={onMoment} />)}</tbody>
         </table>
       </div>
+      </details>
       {shown.length < rows.length && (
         <p class="note"><button type="button" onClick={() => setPages(pages + 1)}>Show {Math.min(pageSize, rows.length - shown.length)} more of {rows.length} changes</button></p>
       )}
     </section>
+  );
+}
+
+const [plotWidth, lineHeight, rule] = [600, 14, 16];
+const nameRoom = plotWidth - 80;
+const fewNodes = 12; // each has a line of its own
+
+/** DotPlot has a strip for each change: ─●─ is when a node followed it, and the dashed line when the Pod itself had stopped. */
+function DotPlot({ rows, clock, onMoment }: { rows: MatrixRow[]; clock: Clock; onMoment: (between: Instant) => void }) {
+  const all = rows.map((row) => dots(row));
+  const { from, to } = reach(all.flat());
+  const x = (at: Ns): number => ((at - from) / (to - from)) * plotWidth;
+  return (
+    <div class="dot-plot" data-testid="dot-plot">
+      {rows.map((row, i) => <Strip key={row.event} row={row} dots={all[i]!} x={x} clock={clock} onMoment={onMoment} />)}
+      <div class="faint dot-scale"><span>{from ? duration(from) : "0"}</span><span>after the change</span><span>{duration(to)}</span></div>
+    </div>
+  );
+}
+
+function Strip({ row, dots: all, x, clock, onMoment }: { row: MatrixRow; dots: Dot[]; x: (at: Ns) => number; clock: Clock; onMoment: (between: Instant) => void }) {
+  const lines = all.length <= fewNodes ? all.length : 1;
+  const height = Math.max(lines, 1) * lineHeight;
+  const stopped = all.find((d) => d.stopped !== undefined)?.stopped;
+  return (
+    <div class="dot-row">
+      <span title={row.pod}><span class="mono">{clock.at(row.at, 1)}</span> {row.change === "addition" ? "added" : "removed"} <b>{shortPod(row.pod)}</b></span>
+      <svg viewBox={`-8 0 ${plotWidth + rule} ${height}`} role="img" aria-label={`${row.pod}: ${all.map((d) => `${d.route.node} ${lagText(d.route)}`).join(", ")}`}>
+        <line class="tick" x1={x(0)} x2={x(0)} y1={0} y2={height} />
+        {stopped !== undefined && <line class="stopped" x1={x(stopped)} x2={x(stopped)} y1={0} y2={height} />}
+        {all.map((d, n) => {
+          const y = (lines > 1 ? n : 0) * lineHeight + lineHeight / 2;
+          return (
+            <g key={d.route.node} class={d.route.open ? "dot open" : "dot"} data-testid="route-dot" onClick={() => onMoment(moment(d.route))}>
+              <title>{`${d.route.node}: ${lagText(d.route)}${lostText(d.route) && `; ${lostText(d.route)}`}`}</title>
+              <line x1={x(d.from)} x2={x(d.to)} y1={y} y2={y} />
+              <circle cx={x(d.at)} cy={y} r={4} />
+              {lines > 1 && <text x={x(d.to) + (x(d.to) > nameRoom ? -12 : 8)} y={y + 3.5} text-anchor={x(d.to) > nameRoom ? "end" : "start"}>{d.route.node}</text>}
+            </g>
+          );
+        })}
+      </svg>
+    </div>
   );
 }
 
@@ -60,7 +107,7 @@ function Cell({ route: r, clock, onMoment }: { route: Route; clock: Clock; onMom
   const text = lagText(r), lost = lostText(r) || waitedText(r);
   return (
     <button
-      type="button" class={`route level-${level(r)}${r.open ? " open" : ""}`} data-testid="route" data-node={r.node}
+      type="button" class={r.open ? "route open" : "route"} data-testid="route" data-node={r.node}
       title={`${r.node} followed between ${clock.bracket(r.changed)}${r.open ? ", or later: it was not seen to" : ""}${lost && `; ${lost}`}`}
       aria-label={`${r.pod} ${r.change === "addition" ? "added to" : "removed from"} the routes of ${r.node} after ${text}`} onClick={() => onMoment(moment(r))}
     >{text}</button>

@@ -31,6 +31,8 @@ export class Run {
   private got = new Map<string, { version: number; at: number }>(); // part → the version of the state, and when it came in milliseconds
   private groupsMade: TargetGroup[] = [];
   private groupsAt = -1; // the version that they are of
+  private windowsMade: Window[] = [];
+  private windowsAt = -1; // the version that they are of
   private states = 0; // how often the state has changed
   private judgedAt = -1; // the version that it is of
 
@@ -123,6 +125,11 @@ export class Run {
   get held(): Held[] { return this.one<Held[] | null>("held") ?? none; }
   /** heldWindows are those in which connections were cut that were kept open. */
   get heldWindows(): CutWindow[] { return this.held.flatMap((h) => h.windows); }
+  /** allWindows are the windows of requests and of held connections, in order of time. */
+  get allWindows(): Window[] {
+    if (this.windowsAt !== this.version) [this.windowsMade, this.windowsAt] = [[...this.windows, ...this.heldWindows].sort(byStart), this.version];
+    return this.windowsMade;
+  }
   get keepServing(): KeepServing | undefined { return this.one("keepServing"); }
   get sources(): Source[] { return this.one<Source[] | null>("sources") ?? none; }
   get routes(): Route[] { return this.one<Route[] | null>("routes") ?? none; }
@@ -165,7 +172,7 @@ export class Run {
     return this.list<Target>("target", (a, b) => kindOrder[a.kind] - kindOrder[b.kind] || a.id - b.id);
   }
   get windows(): Window[] {
-    return this.list<Window>("window", (a, b) => a.start.earliest - b.start.earliest || a.id - b.id);
+    return this.list<Window>("window", byStart);
   }
   get events(): Event[] {
     return this.list<Event>("event", (a, b) => place(a) - place(b) || a.id - b.id);
@@ -257,5 +264,6 @@ const none: never[] = [];
 /** place is where an event stands on the axis: the latest it can have happened. */
 export const place = (e: Event): Ns => e.at?.latest ?? e.seen;
 
+const byStart = (a: Window, b: Window): number => a.start.earliest - b.start.earliest || a.id - b.id;
 const firstState = (p: Pod): Ns => p.states?.[0]?.start ?? 0;
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

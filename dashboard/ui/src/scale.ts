@@ -67,3 +67,10 @@ export function around(from: Ns, to: Ns): Range {
   const margin = Math.max((to - from) * 1.5, 50e6);
   return { from: from - margin, to: to + margin };
 }
+
+/** inside is a range moved, and shortened if it has to be, so that it shows nothing before or after the run. */
+export function inside({ from, to }: Range, whole: Range): Range {
+  const width = Math.min(Math.max(to - from, closest), whole.to - whole.from);
+  const start = Math.min(Math.max(from, whole.from), whole.to - width);
+  return { from: start, to: start + width };
+}

@@ -3,8 +3,8 @@ import { useMemo } from "preact/hooks";
 import { coverage, duration, shortPod } from "./format";
 import { reasonText } from "./health";
 import { useDetails } from "./hooks";
-import { type Ns, type Series, type Target, type Unobserved, type Window, judged } from "./model";
-import { availability, edges, noData, type Plot } from "./paint";
+import { type Ns, type Pod, type Series, type Target, type Unobserved, type Window, judged } from "./model";
+import { availability, noData, type Plot, whiskers, whiskerSpace } from "./paint";
 import { type Frame, Row } from "./row";
 import type { Run } from "./run";
 import { type Failing, failing, groups, worst } from "./slots";
@@ -17,7 +17,7 @@ interface StripProps {
   windows: Window[];
 }
 
-interface Shown { target: Target; series: Series | undefined; bucketWidth: Ns; unobserved: Unobserved[]; windows: Window[]; now: Ns; live: boolean }
+interface Shown { target: Target; ends: Ns; series: Series | undefined; bucketWidth: Ns; unobserved: Unobserved[]; windows: Window[]; now: Ns; live: boolean }
 
 /** Heights of strips: of judged targets, and of those that are evidence. */
 export const stripHeight = { judged: 30, evidence: 20 };
@@ -30,17 +30,19 @@ export function Strip(props: StripProps) {
   const { bucketWidth, now, live } = run;
   const series = run.has(part) ? run.series(t.name) : undefined; // undefined: it is on its way
   const unobserved = useMemo(() => run.unobserved.filter((u) => u.target === t.name), [run.unobserved, t.name]);
-  const shown: Shown = { target: t, series, bucketWidth, unobserved, windows, now, live };
+  const ends = useMemo(() => endOf(run.pods, t), [run.pods, t]);
+  const shown: Shown = { target: t, ends, series, bucketWidth, unobserved, windows, now, live };
   return (
     <Row
       frame={frame} height={judged(t.kind) ? stripHeight.judged : stripHeight.evidence} testid="strip" id={t.name} title={`${t.name}\n${t.url}`}
       label={props.label ?? <StripLabel target={t} />} figures={<StripFigures target={t} />}
       summary={`${t.name}: ${t.failed} of ${t.sent} requests failed, coverage ${coverage(t.coverage)}, ${windows.length} windows`}
-      inputs={[series, bucketWidth, unobserved, windows, t.measured?.earliest, t.measured?.latest, now]}
-      paint={(plot) => {
+      inputs={[series, bucketWidth, unobserved, windows, t.measured?.earliest, t.measured?.latest, now, ends]}
+      paint={(row) => {
+        const plot = judged(t.kind) ? { ...row, top: whiskerSpace } : row;
         paintSlots(plot, shown);
         for (const u of unobserved) noData(plot, plot.scale.x(u.start), plot.scale.x(u.end));
-        for (const w of windows) edges(plot, w);
+        for (const w of windows) whiskers(plot, w);
       }}
       tell={(at) => tell(shown, at)}
     />
@@ -63,13 +65,19 @@ function StripFigures({ target: t }: { target: Target }) {
   );
 }
 
+/** endOf is when the Pod of a target was asked to end; never, of other targets and of Pods that stay. */
+function endOf(pods: Pod[], { podUID }: Target): Ns {
+  const pod = podUID ? pods.find((p) => p.uid === podUID) : undefined;
+  return pod?.states?.find((s) => s.state.startsWith("terminating"))?.start ?? Infinity;
+}
+
 /** measured is the stretch in which a target was measured at all: before and after it there is nothing to show. */
 export function measured(t: Target, now: Ns): { from: Ns; to: Ns } {
   return { from: t.measured?.earliest ?? 0, to: Math.min(t.measured?.latest || now, now) };
 }
 
 /** paintSlots draws the slots, several as one (the worst counts) where they are narrower than a pixel. */
-function paintSlots(plot: Plot, { target, series, bucketWidth, windows, now }: Shown): void {
+function paintSlots(plot: Plot, { target, ends, series, bucketWidth, windows, now }: Shown): void {
   if (!series) return;
   const { scale } = plot;
   const span = measured(target, now);
@@ -80,7 +88,7 @@ function paintSlots(plot: Plot, { target, series, bucketWidth, windows, now }: S
     const share = worst(series, first, n);
     const [from, to] = [Math.max(first * bucketWidth, span.from), Math.min((first + n) * bucketWidth, span.to)];
     if (near && share) inside.push(...failing(windows, from, to, share));
-    bars.add(from, to, near && share ? 0 : share);
+    bars.add(from, to, near && share ? 0 : share, to > ends);
   });
   bars.flush();
   for (const f of inside) availability(plot, scale.x(f.from), scale.x(f.to), f.share);
@@ -91,23 +99,24 @@ export class Bars {
   private from: Ns = 0;
   private to: Ns = 0;
   private share: number | undefined;
+  private gone = false;
   constructor(private readonly plot: Plot) {}
 
-  /** add takes the next stretch: the share that failed, or undefined where nothing was measured. */
-  add(from: Ns, to: Ns, share: number | undefined): void {
-    if (this.to === from && this.share === share) {
+  /** add takes the next stretch: the share that failed, or undefined where nothing was measured, and whether what fails is to be gone. */
+  add(from: Ns, to: Ns, share: number | undefined, gone = false): void {
+    if (this.to === from && this.share === share && this.gone === gone) {
       this.to = to;
       return;
     }
     this.flush();
-    [this.from, this.to, this.share] = [from, to, share];
+    [this.from, this.to, this.share, this.gone] = [from, to, share, gone];
   }
 
   flush(): void {
     if (this.to <= this.from) return;
     const [x0, x1] = [this.plot.scale.x(this.from), this.plot.scale.x(this.to)];
     if (this.share === undefined) noData(this.plot, x0, x1);
-    else availability(this.plot, x0, x1, this.share);
+    else availability(this.plot, x0, x1, this.share, this.gone);
   }
 }
 

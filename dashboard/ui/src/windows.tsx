@@ -1,9 +1,9 @@
-import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
-import { atMost, classCounts, glued, length, percent, relative } from "./format";
-import type { Cause, Event, Evidence, Instant, Ns, Window } from "./model";
-import { place, type Run } from "./run";
+import { errorOf, type Moment, moments, when } from "./evidence";
+import { atMost, classCounts, glued, length, percent } from "./format";
+import type { Cause, Event, Instant, Ns, Window } from "./model";
+import type { Run } from "./run";
 
 const pageSize = 100;
 
@@ -16,33 +16,23 @@ export interface WindowActions {
   onEvent: (e: Event) => void;
 }
 
-interface WindowsProps extends WindowActions { windows: Window[]; run: Run; clock: Clock }
+interface WindowsProps extends WindowActions { windows: Window[]; run: Run; clock: Clock; fixes?: boolean /* nobody else says what to do */ }
 
 /** Windows lists stretches in which requests failed, and why. */
-export function Windows({ windows, run, clock, opened, focused, onToggle, onZoom, onEvent }: WindowsProps) {
+export function Windows({ windows, run, clock, fixes, opened, focused, onToggle, onZoom, onEvent }: WindowsProps) {
   const [pages, setPages] = useState(1);
   const atLeast = Math.max(pages * pageSize, windows.findIndex((w) => w.id === focused) + 1);
   const shown = windows.slice(0, atLeast);
   return (
     <>
-      {windows.length > 0 && (
-        <div class="scroll-x">
-          <table class="windows">
-            <thead><tr>
-              <th scope="col"><span class="unseen">Why</span></th><th scope="col">#</th><th scope="col">Start ({clock.name})</th><th scope="col" class="num">Length</th><th scope="col">Kind</th>
-              <th scope="col" class="num">Requests</th><th scope="col">Seen by</th><th scope="col">Error</th><th scope="col">Likely cause</th><th scope="col"><span class="unseen">Zoom</span></th>
-            </tr></thead>
-            <tbody>
-              {shown.map((w) => (
-                <Fragment key={w.id}>
-                  <WindowRow w={w} clock={clock} opened={opened.has(w.id)} focused={focused === w.id} onToggle={onToggle} onZoom={onZoom} />
-                  {opened.has(w.id) && <tr class="why-row"><td colSpan={10}><Why w={w} run={run} clock={clock} onEvent={onEvent} /></td></tr>}
-                </Fragment>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <ol class="windows">
+        {shown.map((w) => (
+          <li key={w.id}>
+            <WindowRow w={w} clock={clock} opened={opened.has(w.id)} focused={focused === w.id} onToggle={onToggle} onZoom={onZoom} />
+            {opened.has(w.id) && <Why w={w} run={run} clock={clock} fixes={!!fixes} onEvent={onEvent} />}
+          </li>
+        ))}
+      </ol>
       {shown.length < windows.length && (
         <p class="note"><button type="button" data-testid="more-windows" onClick={() => setPages(Math.ceil(atLeast / pageSize) + 1)}>
           Show {Math.min(pageSize, windows.length - shown.length)} more of {windows.length} windows
@@ -57,20 +47,20 @@ interface WindowRowProps { w: Window; clock: Clock; opened: boolean; focused: bo
 function WindowRow({ w, clock, opened, focused, onToggle, onZoom }: WindowRowProps) {
   const cause = w.causes?.[0];
   return (
-    <tr class={`window-row ${w.kind}${focused ? " selected" : ""}`} aria-current={focused || undefined} data-testid="window-row" data-window-id={w.id} onClick={() => onToggle(w.id, !opened)}>
-      <td><button type="button" class="twist" aria-expanded={opened} aria-label={`Why window ${w.id}`} onClick={(e) => { e.stopPropagation(); onToggle(w.id, !opened); }}>{opened ? "▾" : "▸"}</button></td>
-      <td><span class={`mark-inline ${w.kind}`}>{w.id}</span></td>
-      <td class="mono" title={`between ${clock.bracket(w.start)}`}>{clock.began(begun(w))}</td>
-      <td class="num strong">{glued(w.said.lasted)}{w.live && <span class="faint"> and on</span>}</td>
-      <td>{w.kind}</td>
-      <td class="num">{w.kind === "slow" ? `${w.slow ?? 0} / ${w.sent} slow` : `${w.failed} / ${w.sent} ${w.kind === "cut" ? "connections cut" : "failed"}`} <span class="faint share">{percent(w.share)}</span></td>
-      <td>{w.target}</td>
-      <td>{w.kind === "slow" ? "slow answers" : classCounts(w.classes ?? {})}</td>
-      <td>{cause ? <><CauseName cause={cause} /> <Confidence cause={cause} /></> : <span class="faint">not judged yet</span>}</td>
-      <td><button type="button" data-testid="zoom" aria-label={`Zoom to window ${w.id}`} onClick={(e) => { e.stopPropagation(); onZoom(w); }}>Zoom</button></td>
-    </tr>
+    <div class={`window-row ${w.kind}${focused ? " selected" : ""}`} aria-current={focused || undefined} data-testid="window-row" data-window-id={w.id} onClick={() => onToggle(w.id, !opened)}>
+      <button type="button" class="twist" aria-expanded={opened} aria-label={`Why window ${w.id}`} onClick={(e) => { e.stopPropagation(); onToggle(w.id, !opened); }}>{opened ? "▾" : "▸"}</button>
+      <span class={`mark-inline ${w.kind}`}>{w.id}</span>
+      <b>{w.target}</b>
+      <span class="mono" title={`between ${clock.bracket(w.start)}`}>{clock.began(begun(w))}</span>
+      <span class="strong">{glued(w.said.lasted)}{w.live && <span class="faint"> and on</span>}</span>
+      <span>{lostText(w)} <span class="faint">{percent(w.share)}, {w.kind === "slow" ? "slow answers" : classCounts(w.classes ?? {})}</span></span>
+      <span>{cause ? <><CauseName cause={cause} /> <Confidence cause={cause} /></> : <span class="faint">not judged yet</span>}</span>
+      <button type="button" data-testid="zoom" aria-label={`Zoom to window ${w.id}`} onClick={(e) => { e.stopPropagation(); onZoom(w); }}>Zoom</button>
+    </div>
   );
 }
+
+const lostText = (w: Window): string => (w.kind === "slow" ? `${w.slow ?? 0} / ${w.sent} slow` : `${w.failed} / ${w.sent} ${w.kind === "cut" ? "connections cut" : "failed"}`);
 
 const CauseName = ({ cause }: { cause: Cause }) => <span class="rule" data-testid="cause">{cause.rule}</span>;
 
@@ -80,11 +70,13 @@ const Confidence = ({ cause }: { cause: Cause }) => (
   <span class={`confidence ${cause.confidence}`} data-testid="confidence"><span aria-hidden="true">{bars[cause.confidence]}</span> {cause.confidence}</span>
 );
 
+interface WhyProps { w: Window; run: Run; clock: Clock; fixes: boolean; onEvent: (e: Event) => void }
+
 /** Why is what happened in a window, in order, with times relative to its first failure. */
-function Why({ w, run, clock, onEvent }: { w: Window; run: Run; clock: Clock; onEvent: (e: Event) => void }) {
+function Why({ w, run, clock, fixes, onEvent }: WhyProps) {
   return (
     <div class="why" data-testid="why" data-window-id={w.id}>
-      {w.causes?.map((c, i) => <CauseStory key={i} cause={c} w={w} run={run} clock={clock} first={i === 0} onEvent={onEvent} />)}
+      {w.causes?.map((c, i) => <CauseStory key={i} cause={c} w={w} run={run} clock={clock} fixes={fixes} first={i === 0} onEvent={onEvent} />)}
       <dl class="facts">
         <dt>Began</dt><dd><span class="mono">{clock.bracket(w.start)}</span></dd>
         <dt>Ended</dt><dd><span class="mono">{clock.bracket(w.end)}</span>{w.ended && `, about when ${w.ended.text}`}</dd>
@@ -99,22 +91,14 @@ function Why({ w, run, clock, onEvent }: { w: Window; run: Run; clock: Clock; on
   );
 }
 
-interface CauseStoryProps { cause: Cause; w: Window; run: Run; clock: Clock; first: boolean; onEvent: (e: Event) => void }
+interface CauseStoryProps extends WhyProps { cause: Cause; first: boolean }
 
-function CauseStory({ cause: c, w, run, clock, first, onEvent }: CauseStoryProps) {
+function CauseStory({ cause: c, w, run, clock, fixes, first, onEvent }: CauseStoryProps) {
   return (
     <div class={first ? "cause" : "cause further"}>
       <p class="cause-text"><CauseName cause={c} /> <Confidence cause={c} /><br /><span data-testid="cause-text">{c.text}</span></p>
-      <ol class="evidence">
-        {inOrder(c.evidence ?? [], run).map((s, i) => (
-          <li key={i} data-testid="evidence">
-            <span class="mono when" title={s.at && clock.bracket(s.at)}>{s.at && when(s.at, w.start.latest)}</span>
-            <span class="mono faint spread">{s.at && spread(s.at)}</span>
-            <span>{s.event ? <button type="button" class="plain" title="Show this event" onClick={() => onEvent(s.event!)}>{s.text}</button> : s.text}</span>
-          </li>
-        ))}
-      </ol>
-      {c.fix && <p class="fix" data-testid="fix"><b>{c.rule === "unexplained" ? "Next" : "Fix"}</b> {c.fix}</p>}
+      <Evidence moments={moments(c, run)} zero={w.start.latest} clock={clock} onEvent={onEvent} />
+      {fixes && c.fix && <p class="fix" data-testid="fix"><b>{c.rule === "unexplained" ? "Next" : "Fix"}</b> {c.fix}</p>}
       {!!c.rivals?.length && (
         <div class="rivals" data-testid="rivals"><b>What else was considered</b><ul>{c.rivals.map((r) => <li key={r}>{r}</li>)}</ul></div>
       )}
@@ -122,25 +106,23 @@ function CauseStory({ cause: c, w, run, clock, first, onEvent }: CauseStoryProps
   );
 }
 
+interface EvidenceProps { moments: Moment[]; zero: Ns; clock: Clock; onEvent: (e: Event) => void }
+
+/** Evidence lists what happened in order, with times relative to zero, and with the numbers that moments have on the timeline. */
+export function Evidence({ moments, zero, clock, onEvent }: EvidenceProps) {
+  const numbered = moments.some((m) => m.number !== undefined);
+  return (
+    <ol class={numbered ? "evidence numbered" : "evidence"}>
+      {moments.map(({ at, text, event, number }, i) => (
+        <li key={i} data-testid="evidence">
+          {numbered && <span>{number !== undefined && <b class="step">{number}</b>}</span>}
+          <span class="mono" title={at && clock.bracket(at)}>{at && when(at, zero)} <span class="faint spread">{at && errorOf(at) > 0 && `±${atMost(errorOf(at))}`}</span></span>
+          <span>{event ? <button type="button" class="plain" title="Show this event" onClick={() => onEvent(event)}>{text}</button> : text}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
 /** begun is when a window began: of requests cut in flight, when they were cut. */
 export const begun = (w: Window): Instant => w.cut ?? w.start;
-
-const middle = (i: Instant): Ns => (i.earliest + i.latest) / 2;
-const width = (i: Instant): Ns => i.latest - i.earliest;
-/** vague instants are known so badly that only their later bound is worth reading. */
-const vague = (i: Instant): boolean => width(i) > 200e6;
-const when = (i: Instant, zero: Ns): string => (vague(i) ? `by ${relative(i.latest, zero)}` : relative(middle(i), zero));
-const spread = (i: Instant): string => (vague(i) || width(i) < 1e6 ? "" : `±${atMost(width(i) / 2)}`);
-
-interface Moment { at?: Instant; text: string; event?: Event }
-
-/** inOrder puts the evidence in order of time; what has no time of its own comes last. */
-function inOrder(evidence: Evidence[], run: Run): Moment[] {
-  const moments = evidence.map((e): Moment => {
-    const event = e.event === undefined ? undefined : run.event(e.event);
-    const at = e.at ?? event?.at ?? (event && { earliest: place(event), latest: place(event) });
-    return { text: e.text, ...(at && { at }), ...(event && { event }) };
-  });
-  const order = (m: Moment): Ns => m.at?.latest ?? Infinity;
-  return moments.sort((a, b) => (order(a) < order(b) ? -1 : order(a) > order(b) ? 1 : 0));
-}

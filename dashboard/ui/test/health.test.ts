@@ -7,7 +7,7 @@ import { whole } from "../src/embedded";
 import type { TimelineFile } from "../src/model";
 import { Run } from "../src/run";
 
-const read = (name: string) => JSON.parse(readFileSync("../../report/testdata/" + name, "utf8")) as TimelineFile;
+const read = (name: string) => JSON.parse(readFileSync("../../internal/report/testdata/" + name, "utf8")) as TimelineFile;
 
 /** saved is the page's copy of a saved run. */
 function saved(file: TimelineFile): Run {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkLanes, notChecked, podLanes, watchGaps } from "../src/lanes";
+import { changed, checkLanes, lanesByService, notChecked, podLanes, watchGaps } from "../src/lanes";
 import type { Event } from "../src/model";
 
 let id = 0;
@@ -44,4 +44,17 @@ test("each health check of a node has a lane, and says whose it is", () => {
   assert.deepEqual(watchGaps([event(20, { kind: "watch-gap" })], lanes[0]!), [], "it is asked and not watched");
   assert.equal(notChecked(events), "nodes/get is not allowed");
   assert.equal(notChecked(events.slice(0, 3)), "");
+});
+
+test("a lane that is as it was when the run began did not change", () => {
+  const lane = (...starts: number[]) => ({ states: starts.map((start) => ({ start, state: "ready" })) });
+  assert.deepEqual([lane(0.4e9), lane(0.4e9, 6e9), lane(7e9), { ...lane(0), exits: [{ at: 1, code: 1, ending: false }] }].map((l) => changed(l, 5e9)), [false, true, true, true]);
+});
+
+test("Pods stand with their endpoints under their Service", () => {
+  const lane = (kind: "pod" | "endpoint", id: string, services: string[]) => ({ kind, id, services, label: id, title: id, states: [] });
+  const lanes = [lane("pod", "a", ["shop/web"]), lane("endpoint", "a1", ["shop/web"]), lane("pod", "b", ["shop/api"]), lane("pod", "c", [])];
+  const ids = (services: string[]) => [...lanesByService(lanes, services)].map(([name, of]) => [name, of.map((l) => l.id).join()]);
+  assert.deepEqual(ids(["shop/web", "shop/api"]), [["shop/web", "a,a1"], ["shop/api", "b"], ["", "c"]]);
+  assert.deepEqual(ids(["shop/web"]), [["shop/web", "a,a1,b,c"]], "of a run of one Service all are its own");
 });

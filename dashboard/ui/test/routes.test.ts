@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Route, Target, Unobserved } from "../src/model";
-import { lagText, level, lostText, matrix, moment, unobservedAt, waitedText } from "../src/routes";
+import { dots, lagText, lostText, matrix, moment, reach, unobservedAt, waitedText } from "../src/routes";
 
 const ms = 1e6;
 
@@ -28,10 +28,17 @@ test("of two targets of a node the one that followed last counts", () => {
   assert.equal(matrix([quick, slow]).rows[0]!.cells[0], slow);
 });
 
-test("a lag is drawn as dark as what is proven of it", () => {
-  assert.deepEqual([50, 109, 111, 600, 1500, 6000].map((lag) => level(route("n", 1, lag))), [0, 0, 1, 2, 3, 4]);
-  assert.equal(level(route("n", 1, 0, { lag: { min: 0, max: 9000 * ms } })), 0);
+test("an open lag is a lower bound", () => {
   assert.equal(lagText(route("n", 1, 500, { open: true })), noBreak("≥ 490 ms"));
+});
+
+test("a dot stands at a node's lag, the quickest first, and the change's Pod stopped so long before it", () => {
+  const lost = { min: 290 * ms, max: 310 * ms } as Route["lost"];
+  const [row] = matrix([route("node2", 5, 300), route("node1", 5, 100, { lost })]).rows;
+  const all = dots(row!);
+  assert.deepEqual(all.map((d) => [d.route.node, d.from / ms, d.at / ms, d.to / ms, d.stopped && d.stopped / ms]), [["node1", 90, 100, 110, -200], ["node2", 290, 300, 310, undefined]]);
+  assert.deepEqual(reach(all), { from: -200 * ms, to: 310 * ms });
+  assert.deepEqual(reach([]), { from: 0, to: 1 * ms });
 });
 
 test("a cell's moment begins when the deletion was asked for, where that is known", () => {

@@ -8,6 +8,7 @@ test("a view survives the address", () => {
   for (const view of [
     {},
     { window: 3 },
+    { incident: 2, whole: true },
     { range: { from: 10_440_000_001, to: 12_900_000_000 }, window: 1, event: 44, filter: "pod -kube & x=1#2 ü", measure: { from: -50_000_000, to: 7 } },
   ] satisfies View[]) assert.deepEqual(decode(`#${encode(view)}`), view);
   assert.equal(encode({ range: { from: 10_440_000_000, to: 12_900_000_000 } }), "range=10.44..12.9");

@@ -1,0 +1,39 @@
+import type { Event, Incident, Instant, Ns, Window } from "./model";
+import { place } from "./run";
+import { around, inside, type Range } from "./scale";
+
+/** mostHarmful sorts incidents by downtime, the longest first, as the terminal does. */
+export const mostHarmful = (incidents: Incident[]): Incident[] =>
+  [...incidents].sort((a, b) => b.downtime.max - a.downtime.max || b.failed - a.failed || (b.cut ?? 0) - (a.cut ?? 0) || (b.slow ?? 0) - (a.slow ?? 0));
+
+/** failing is from when the first of a window's or incident's failed requests was due to when the last one was: facts, not brackets. */
+export const failing = ({ start, end }: { start: Instant; end: Instant }): Range => ({ from: start.latest, to: Math.max(end.earliest, start.latest) });
+
+const [before, after] = [1e9, 2e9]; // ns
+
+/** incidentRange shows an incident with a second before it and two after it, and more of a long one's surroundings. */
+export function incidentRange(incident: Incident, whole: Range): Range {
+  const { from, to } = failing(incident);
+  const length = to - from;
+  return inside({ from: from - Math.max(before, length / 10), to: to + Math.max(after, length / 5) }, whole);
+}
+
+/** windowRange shows a window with its surroundings. */
+export const windowRange = (w: Window, whole: Range): Range => inside(around(w.start.earliest, w.end.latest), whole);
+
+const widest: Ns = 10e9; // ns: an instant that is known less well is shown where it was seen
+
+/** eventRange shows an event with at least a second on each side. */
+export function eventRange(e: Event, whole: Range): Range {
+  const at = place(e);
+  const earliest = e.at?.earliest ?? e.seen;
+  const from = at - earliest > widest ? at : earliest;
+  const margin = Math.max((at - from) * 1.5, 1e9);
+  return inside({ from: from - margin, to: at + margin }, whole);
+}
+
+/** opening is what the page shows of an ended run before the reader has chosen: its most harmful incident, or the whole run. */
+export function opening(incidents: Incident[], whole: Range): Range {
+  const first = mostHarmful(incidents)[0];
+  return first ? incidentRange(first, whole) : whole;
+}
