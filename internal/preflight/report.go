@@ -161,6 +161,17 @@ func (r *Report) Conclude(failOn Threshold) {
 	r.Verdict = v
 }
 
+// failsOn reports whether a Service has a finding that fails the check.
+func (r *Result) failsOn(t Threshold) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return t.Fails(f.Severity) })
+}
+
+// unknown reports whether nothing is known of a Service's Pods, and nobody has accepted that.
+func (r *Result) unknown() bool {
+	blind := func(f Finding) bool { return f.Severity == rules.Blind }
+	return r.BlindFor != "" && slices.ContainsFunc(r.Findings, blind)
+}
+
 // summary is the report in a line.
 func (r *Report) summary(v Verdict, clean int) string {
 	parts := []string{quantity.Count(v.Services, "Service") + " judged"}

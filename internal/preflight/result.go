@@ -65,17 +65,6 @@ func Judge(s *service.State) Result {
 	return r
 }
 
-// failsOn reports whether a Service has a finding that fails the check.
-func (r *Result) failsOn(t Threshold) bool {
-	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return t.Fails(f.Severity) })
-}
-
-// unknown reports whether nothing is known of a Service's Pods, and nobody has accepted that.
-func (r *Result) unknown() bool {
-	blind := func(f Finding) bool { return f.Severity == rules.Blind }
-	return r.BlindFor != "" && slices.ContainsFunc(r.Findings, blind)
-}
-
 // Title names the Service or the workload as kubectl takes it: svc/web -n shop.
 func (r *Result) Title() string {
 	text := "svc/" + r.Name

@@ -21,9 +21,6 @@ func Grace(spec *corev1.PodSpec) time.Duration {
 	return Seconds(*spec.TerminationGracePeriodSeconds)
 }
 
-// Seconds returns a duration that a spec gives in seconds.
-func Seconds[N int32 | int64](n N) time.Duration { return time.Duration(n) * time.Second }
-
 // TargetOf returns the port of Pods that a Service's port leads to.
 func TargetOf(p corev1.ServicePort) intstr.IntOrString {
 	if p.TargetPort == (intstr.IntOrString{}) {

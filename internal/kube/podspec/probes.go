@@ -17,6 +17,9 @@ func Probes(c *corev1.Container) []*corev1.Probe {
 	return slices.DeleteFunc(all, func(p *corev1.Probe) bool { return p == nil })
 }
 
+// Seconds returns a duration that a spec gives in seconds.
+func Seconds[N int32 | int64](n N) time.Duration { return time.Duration(n) * time.Second }
+
 // FailsAfter returns how long a probe may go on failing before it counts: period × threshold.
 func FailsAfter(p *corev1.Probe) time.Duration {
 	return Seconds(cmp.Or(p.PeriodSeconds, 10) * cmp.Or(p.FailureThreshold, 3))

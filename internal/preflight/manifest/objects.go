@@ -3,6 +3,7 @@ package manifest
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -154,4 +155,12 @@ func (m *Manifests) workload(namespace string, t service.Target) (*service.Workl
 	}
 	slices.Sort(names)
 	return nil, hint.Errorf("they have "+some(slices.Compact(names), 12), "the manifests have no %s", t)
+}
+
+// some lists names, of many the first.
+func some(names []string, most int) string {
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }

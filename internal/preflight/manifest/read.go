@@ -154,6 +154,39 @@ func (m *Manifests) readPath(path string, in io.Reader) {
 	}
 }
 
+// readTree reads the files of a directory and of those below it.
+func (m *Manifests) readTree(root string) {
+	t := tree{patches: map[string]bool{}}
+	if err := t.walk(root); err != nil {
+		m.problem(root, "%v", err)
+	}
+	for _, dir := range t.charts {
+		m.render("helm template " + dir)
+	}
+	for _, dir := range t.kustomizations {
+		if !t.patches[filepath.Clean(dir)] { // a base is rendered with what builds on it
+			m.render("kubectl kustomize " + dir)
+		}
+	}
+	files := 0
+	for _, file := range t.files {
+		if t.patches[file] {
+			continue
+		}
+		files++
+		m.readFile(file, true)
+	}
+	if files == 0 && len(t.charts)+len(t.kustomizations) == 0 {
+		m.problem(root, "it has no .yaml, .yml or .json file: name the file itself, if it ends otherwise")
+	}
+}
+
+func (m *Manifests) render(command string) {
+	if command += " | lapse preflight -f -"; !slices.Contains(m.rendered, "`"+command+"`") {
+		m.rendered = append(m.rendered, "`"+command+"`")
+	}
+}
+
 func (m *Manifests) readFile(path string, inTree bool) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -354,12 +387,4 @@ func (m *Manifests) Notes() (notes []string) {
 		note("a chart or a kustomization is judged once it is rendered: %s", some(m.rendered, 5))
 	}
 	return notes
-}
-
-// some lists names, of many the first.
-func some(names []string, most int) string {
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }

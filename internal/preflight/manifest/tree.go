@@ -12,39 +12,6 @@ import (
 	"lapse/internal/hint/input"
 )
 
-// readTree reads the files of a directory and of those below it.
-func (m *Manifests) readTree(root string) {
-	t := tree{patches: map[string]bool{}}
-	if err := t.walk(root); err != nil {
-		m.problem(root, "%v", err)
-	}
-	for _, dir := range t.charts {
-		m.render("helm template " + dir)
-	}
-	for _, dir := range t.kustomizations {
-		if !t.patches[filepath.Clean(dir)] { // a base is rendered with what builds on it
-			m.render("kubectl kustomize " + dir)
-		}
-	}
-	files := 0
-	for _, file := range t.files {
-		if t.patches[file] {
-			continue
-		}
-		files++
-		m.readFile(file, true)
-	}
-	if files == 0 && len(t.charts)+len(t.kustomizations) == 0 {
-		m.problem(root, "it has no .yaml, .yml or .json file: name the file itself, if it ends otherwise")
-	}
-}
-
-func (m *Manifests) render(command string) {
-	if command += " | lapse preflight -f -"; !slices.Contains(m.rendered, "`"+command+"`") {
-		m.rendered = append(m.rendered, "`"+command+"`")
-	}
-}
-
 // A tree is what is found below a directory.
 type tree struct {
 	files          []string

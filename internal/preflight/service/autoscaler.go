@@ -1,6 +1,9 @@
 package service
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // An Autoscaler sets the number of a workload's Pods.
 type Autoscaler struct {
@@ -31,4 +34,15 @@ func (a *Autoscaler) Evidence() Evidence {
 		return Evidence{a.Object(), a.Field, fmt.Sprintf("not set: %d", a.Least())}
 	}
 	return Evidence{a.Object(), a.Field, fmt.Sprint(*a.Min)}
+}
+
+// Scaler returns the autoscaler of a workload, nil if none is known.
+func (s *State) Scaler(w *Workload) *Autoscaler {
+	i := slices.IndexFunc(s.Autoscalers, func(a Autoscaler) bool {
+		return a.Target.Kind == w.Kind && a.Target.Name == w.Meta.Name
+	})
+	if i < 0 {
+		return nil
+	}
+	return &s.Autoscalers[i]
 }
