@@ -133,6 +133,9 @@ func TestFactsOfSeveralSourcesAreOnTheRunsClock(t *testing.T) {
 	if err := LatencyLog(&log, run); err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(log.String(), "#[clock_error of new_1: 65001 ns]\n") {
+		t.Errorf("the log does not say how far its clock may be off:\n%.400s", log.String())
+	}
 	for line := range strings.Lines(log.String()) {
 		if strings.HasPrefix(line, "Tag=") && !strings.Contains(line, ",0.") && !strings.Contains(line, ",1.") && !strings.Contains(line, ",2.") {
 			t.Errorf("a latency of another second than 0, 1 or 2: %s", line)

@@ -93,14 +93,34 @@ func (l *latencyLog) header() error {
 		},
 		l.log.OutputLogFormatVersion,
 		func() error { return l.log.OutputStartTime(start) },
-		l.log.OutputLegend,
 	}
+	for _, t := range l.run.Targets {
+		if text := l.clockError(t); text != "" {
+			lines = append(lines, func() error { return l.log.OutputComment(text) })
+		}
+	}
+	lines = append(lines, l.log.OutputLegend)
 	for _, line := range lines {
 		if err := line(); err != nil {
 			return fmt.Errorf("write the log: %w", err)
 		}
 	}
 	return nil
+}
+
+// clockError says how far the instants of a target may be off, because its source has a clock of its own; "" if it has
+// the run's.
+func (l *latencyLog) clockError(t timeline.Target) string {
+	off := time.Duration(0)
+	for _, sync := range l.run.Syncs {
+		if sync.Source == t.Source {
+			off = max(off, l.clocks.Place(t.Source, sync.At, sync.At, sync.At).Error)
+		}
+	}
+	if off == 0 {
+		return ""
+	}
+	return fmt.Sprintf("[clock_error of %s: %d ns]", tag(t.Name), off)
 }
 
 func (l *latencyLog) batches(batches iter.Seq2[timeline.Batch, error]) error {
