@@ -14,6 +14,7 @@ var mayImport = map[string][]string{
 	"lapsetest":         {"timeline", "correlate/model", "correlate/verdict", "internal/report"},
 	"lapsetest/cluster": {"internal/hint", "internal/kube", "lapsetest", "loadgen", "timeline", "watcher"},
 
+	"docs":                       {},
 	"internal/layer":             {},
 	"timeline":                   {},
 	"internal/hint":              {},
@@ -86,7 +87,7 @@ var mayImport = map[string][]string{
 	"internal/run/measure":       {"timeline", "internal/record", "loadgen", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/run/exit", "internal/run/facts", "internal/run/live", "internal/run/mask", "internal/run/source"},
 	"internal/run/command":       {"timeline", "loadgen", "internal/run/mask"},
 	"internal/run/screen":        {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "dashboard", "dashboard/publish", "internal/report", "internal/run/exit", "internal/run/live", "internal/run/terminal"},
-	"internal/run/saved":         {"internal/hint", "timeline", "internal/record", "correlate", "correlate/model", "correlate/verdict", "dashboard", "internal/report", "internal/report/export", "internal/run/exit", "internal/run/judging", "internal/run/terminal"},
+	"internal/run/saved":         {"internal/hint", "timeline", "internal/record", "correlate", "correlate/model", "correlate/verdict", "dashboard", "internal/report", "internal/report/document", "internal/report/export", "internal/run/exit", "internal/run/judging", "internal/run/terminal"},
 	"internal/run/direct":        {"timeline"},
 	"internal/run/precheck":      {"internal/hint", "correlate/quantity", "internal/preflight", "internal/preflight/cluster", "internal/preflight/manifest", "internal/preflight/output", "internal/preflight/rules", "internal/preflight/service", "internal/run/access", "internal/run/exit", "internal/run/terminal", "internal/run/version"},
 	"internal/run/remote":        {"internal/hint", "timeline", "internal/record", "correlate", "correlate/quantity", "deploy", "deploy/agent", "internal/report", "internal/run/access", "internal/run/exit", "internal/run/saved"},
@@ -97,7 +98,7 @@ var mayImport = map[string][]string{
 	"internal/run/coordinator":   {"timeline", "internal/record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "internal/kube", "watcher", "correlate/model", "correlate/quantity", "internal/report", "deploy", "deploy/agent", "internal/run/command", "internal/run/direct", "internal/run/exit", "internal/run/live", "internal/run/mask", "internal/run/measure", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/source", "internal/run/spec", "internal/run/version"},
 	"internal/run/workstation":   {"internal/hint", "timeline", "internal/record", "internal/kube", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/report", "deploy", "deploy/agent", "internal/run/command", "internal/run/exit", "internal/run/facts", "internal/run/judging", "internal/run/live", "internal/run/measure", "internal/run/prober", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/source", "internal/run/spec", "internal/run/terminal"},
 	"internal/run":               {"internal/run/coordinator", "internal/run/exit", "internal/run/spec", "internal/run/workstation"},
-	"internal/cli":               {"internal/hint", "internal/run", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/precheck", "internal/run/prober", "internal/run/remote", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/spec", "internal/run/terminal", "internal/run/version", "internal/run/workstation", "timeline", "internal/record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "internal/report", "deploy", "deploy/agent", "internal/selftest", "internal/trials"},
+	"internal/cli":               {"docs", "internal/hint", "internal/run", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/precheck", "internal/run/prober", "internal/run/remote", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/spec", "internal/run/terminal", "internal/run/version", "internal/run/workstation", "timeline", "internal/record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/verdict", "internal/report", "deploy", "deploy/agent", "internal/selftest", "internal/trials"},
 	"cmd/lapse":                  {"internal/cli"},
 
 	"internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},

@@ -57,6 +57,33 @@ func gatesOf(t *testing.T, exprs string) []verdict.Gate {
 	return gates
 }
 
+// The first word of a report follows the exit code, not the gates alone (D7).
+func TestTheFirstWordFollowsTheExitCode(t *testing.T) {
+	ended := func(code int) func(*model.Timeline) {
+		return func(tl *model.Timeline) { tl.Run.Command = &model.Command{ExitCode: &code} }
+	}
+	aborted := func(tl *model.Timeline) { tl.Run.Aborted = "interrupted" }
+	for _, tt := range []struct {
+		word   string
+		gates  string
+		change []func(*model.Timeline)
+	}{
+		{"PASS", "failed>0", nil},
+		{"NO GATE", "", nil},
+		{"FAIL", "failed>0", []func(*model.Timeline){failing(3), ended(1)}},
+		{"COMMAND FAILED", "failed>100", []func(*model.Timeline){failing(3), ended(52)}},
+		{"ABORTED", "failed>100", []func(*model.Timeline){failing(3), ended(130), aborted}},
+		{"INCONCLUSIVE", "failed>0", []func(*model.Timeline){covering(0.5)}},
+		{"LIVE", "failed>0", []func(*model.Timeline){func(tl *model.Timeline) { tl.Run.Live = true }}},
+	} {
+		tl := wellRun(tt.change...)
+		verdict.Judge(tl, gatesOf(t, tt.gates))
+		if tl.Said.Word != tt.word {
+			t.Errorf("%q of exit code %d, want %q", tl.Said.Word, tl.Verdict.ExitCode, tt.word)
+		}
+	}
+}
+
 func TestVerdictPrecedence(t *testing.T) {
 	failed := 1
 	succeeded := 0

@@ -37,6 +37,7 @@ func Of(tl *model.Timeline, join time.Duration) []model.Incident {
 		}
 		list = append(list, in)
 	}
+	setFailed(list, tl)
 	slices.SortStableFunc(list, func(a, b model.Incident) int {
 		return cmp.Compare(a.Start.Earliest, b.Start.Earliest)
 	})

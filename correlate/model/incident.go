@@ -9,15 +9,19 @@ import (
 // An Incident is the unit of a report: windows of any targets that overlap, or that the same change set off. Its
 // windows are the detail.
 type Incident struct {
-	ID         int      `json:"id"`      // from 1, by start
-	Windows    []int    `json:"windows"` // their IDs, by start
-	Targets    []string `json:"targets"` // their targets, the one that lost most first
-	Start      Instant  `json:"start"`   // when the first window began
-	End        Instant  `json:"end"`     // when the last one ended
-	Sent       int      `json:"sent"`    // over its windows, as there
-	Failed     int      `json:"failed"`
-	NoEvidence int      `json:"noEvidence,omitzero"` // over its windows, as there
-	Slow       int      `json:"slow,omitzero"`
+	ID      int      `json:"id"`      // from 1, by start
+	Windows []int    `json:"windows"` // their IDs, by start
+	Targets []string `json:"targets"` // their targets, the one that lost most first
+	Start   Instant  `json:"start"`   // when the first window began
+	End     Instant  `json:"end"`     // when the last one ended
+	// when its first and its last failed request were due, or when they had failed if they were due before what set it
+	// off; absent if none failed
+	FailedFrom *time.Duration `json:"failedFrom,omitzero"`
+	FailedTo   *time.Duration `json:"failedTo,omitzero"`
+	Sent       int            `json:"sent"` // over its windows, as there
+	Failed     int            `json:"failed"`
+	NoEvidence int            `json:"noEvidence,omitzero"` // over its windows, as there
+	Slow       int            `json:"slow,omitzero"`
 	// held connections that were cut, over its windows of kind cut, which have no part in Sent, Failed and Downtime
 	Cut      int    `json:"cut,omitzero"`
 	Downtime Length `json:"downtime"` // the worst target's: the sum over its windows

@@ -3,6 +3,9 @@ package model
 // Said is a run in words, as every report begins. The sentences are made once, with the verdict (package wording), and
 // reports only print them.
 type Said struct {
+	// the run in a word, as its exit code has it: PASS, FAIL, INCONCLUSIVE, COMMAND FAILED, ABORTED; NO GATE where none
+	// was set, LIVE while it goes on
+	Word      string    `json:"word"`
 	Headline  string    `json:"headline"`  // what was found
 	Trust     string    `json:"trust"`     // whether the measurement was sound, and the exit code
 	Soundness Soundness `json:"soundness"` // the first of these in a word
@@ -11,6 +14,13 @@ type Said struct {
 	// why it proves less than it was to prove, what a failed command said, what would help
 	Caveats []Line   `json:"caveats"`
 	Reasons []string `json:"reasons"` // those of the verdict that neither the headline nor a caveat says
+
+	// which share failed, for how long, seen from where, and how much full outage that equals; absent if nothing failed
+	Extent string `json:"extent,omitzero"`
+	// what a longer preStop sleep would have left of the failures; absent where that is not known
+	KeepServing string `json:"keepServing,omitzero"`
+	Measured    string `json:"measured"` // how good the measurement was, what preflight had said, and the exit code
+	Exit        string `json:"exit"`     // "exit 3 (failed > 0)"
 }
 
 // Soundness says whether the prober did its work. The list is closed.
@@ -70,4 +80,27 @@ type IncidentSaid struct {
 	Errors   string `json:"errors"`   // how they failed
 	SetOffBy string `json:"setOffBy"`
 	Lines    []Line `json:"lines"`
+
+	Headline string   `json:"headline"` // the incident in a line
+	When     string   `json:"when"`     // "13:03:36.894 to 13:03:38.102 UTC (1.21 s), 274 ms after the command began"
+	What     []Lost   `json:"what"`     // the kind of requests that lost most first
+	Why      string   `json:"why"`      // the cause of most losses
+	Phases   []Phase  `json:"phases"`   // how that went, by time; empty where the cause rests on no instants
+	Do       []string `json:"do"`       // what to change, or what to look at next
+	// a command that makes the first of these changes, in lines; absent where the recording does not hold all of it
+	Patch   string `json:"patch,omitzero"`
+	Explain string `json:"explain,omitzero"` // the command that prints the page of the cause
+}
+
+// Lost says what became of the requests of one kind.
+type Lost struct {
+	Of   string `json:"of"`   // "new connections"; with their Service where the run has several
+	Text string `json:"text"` // "158 of 332 failed (48 %): refused"
+}
+
+// A Phase is an instant of an incident.
+type Phase struct {
+	At   Instant `json:"at"`
+	When string  `json:"when"` // in UTC, no more exact than At: "13:03:36.89", "by 13:03:36.9"
+	Text string  `json:"text"`
 }

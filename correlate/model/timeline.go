@@ -365,7 +365,20 @@ type Cause struct {
 	// how many of the window's failures it can have made; absent if all
 	Explains int       `json:"explains,omitzero"`
 	Measures []Measure `json:"measures,omitzero"` // the numbers the text and the fix rest on
+	// how long a preStop sleep would have to be; absent where that is not the fix, or not all of it
+	Sleep *Sleep `json:"sleep,omitzero"`
 }
+
+// A Sleep is a preStop sleep that would have kept Pods serving until no route led to them.
+type Sleep struct {
+	Pod      string        `json:"pod"` // the name of the Pod that needed it longest
+	PodUID   string        `json:"podUID"`
+	Measured time.Duration `json:"measured"` // how long that Pod would have had to serve on after SIGTERM
+	Margin   time.Duration `json:"margin"`   // to be added: one end of a Pod is one sample
+}
+
+// Seconds returns how long to sleep in whole seconds, which is all that a preStop sleep takes.
+func (s *Sleep) Seconds() int { return int((s.Measured + s.Margin + time.Second - 1) / time.Second) }
 
 // RouteLag is the name of a [Measure]: how long the routes of a node led to a Pod after it had stopped.
 const RouteLag = "route-lag"

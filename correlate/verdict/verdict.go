@@ -46,7 +46,7 @@ func Judge(tl *model.Timeline, gates []Gate) {
 // Say puts a judged run into words, as [Judge] does: for one that has none, or whose verdict was changed.
 func Say(tl *model.Timeline) {
 	j := judgement{tl: tl, v: &tl.Verdict}
-	w := wording.Judged{Doubts: j.doubts(), Help: j.help(), Exit: j.exit()}
+	w := wording.Judged{Doubts: j.doubts(), Help: j.help(), Exit: j.exit(), Word: j.word()}
 	if j.v.Sent > 0 {
 		w.Finding = j.finding()
 	}
@@ -66,6 +66,25 @@ func (j judgement) exit() string {
 		return "aborted"
 	}
 	return ""
+}
+
+// word returns the run in a word, as its exit code has it.
+func (j judgement) word() string {
+	switch {
+	case j.tl.Run.Live:
+		return "LIVE"
+	case j.v.ExitCode == ExitAborted:
+		return "ABORTED"
+	case j.v.ExitCode == ExitCommand:
+		return "COMMAND FAILED"
+	case j.v.Result == model.Pass:
+		return "PASS"
+	case j.v.Result == model.Fail:
+		return "FAIL"
+	case j.v.Result == model.Inconclusive:
+		return "INCONCLUSIVE"
+	}
+	return "NO GATE"
 }
 
 // Unsaved says of a judged run that not all of it is on disk, and why. What was found stays, and so does every exit

@@ -16,15 +16,15 @@ import (
 func headline(tl *model.Timeline) string {
 	v := &tl.Verdict
 	if v.Sent == 0 {
-		return withCommand(tl, cmp.Or(v.Held, "nothing was measured"))
+		return withCommand(tl, cmp.Or(heldShort(v), "nothing was measured"))
 	}
 	parts := []string{found(tl)}
 	if v.Held != "" {
-		parts = append(parts, v.Held)
+		parts = append(parts, heldShort(v))
 	}
 	if slow := slowWindows(tl); slow > 0 {
 		parts = append(parts,
-			fmt.Sprintf("answers slower than %s in %s", quantity.Span(slowFrom(tl)), quantity.Count(slow, "window")))
+			fmt.Sprintf("answers slower than %s, %s", quantity.Span(slowFrom(tl)), times(slow)))
 	}
 	switch {
 	case v.Coverage < tl.MinCoverage():
@@ -39,17 +39,19 @@ func headline(tl *model.Timeline) string {
 	return withCommand(tl, strings.Join(parts, "; "))
 }
 
-// found says what failed, and for how long.
+// heldShort says how many held connections were cut, without what became of them.
+func heldShort(v *model.Verdict) string {
+	text, _, _ := strings.Cut(v.Held, "; ")
+	return text
+}
+
+// found says what failed, and what the run was wrapped around.
 func found(tl *model.Timeline) string {
 	v := &tl.Verdict
 	if v.Failed == 0 {
 		return "no failure seen in " + quantity.Count(v.Sent, "request")
 	}
-	failed := fmt.Sprintf("%d of %s failed", v.Failed, quantity.Count(v.Sent, "request"))
-	if n := affected(tl); n > 1 {
-		return fmt.Sprintf("%s at %s; the worst was %s", failed, quantity.Count(n, "target"), down(tl))
-	}
-	return failed + ": " + down(tl)
+	return fmt.Sprintf("%s%d of %s failed%s", subject(tl), v.Failed, quantity.Count(v.Sent, "request"), during(tl))
 }
 
 // affected returns the number of targets with downtime.
@@ -63,15 +65,12 @@ func affected(tl *model.Timeline) int {
 	return len(targets)
 }
 
-// down says how long requests failed. Where too little was observed it says only the lower bound, if there is one:
-// there may have been more. Windows that were found are still no longer than their brackets.
-func down(tl *model.Timeline) string {
-	total, open := tl.Verdict.Downtime.Total, tl.Verdict.Downtime.Open
-	length := quantity.Length(total, open || tooLittle(tl) && total.Min > 0)
-	if length == quantity.UnknownLength {
-		length = "for an unknown time"
+// times says how often something happened.
+func times(n int) string {
+	if n == 1 {
+		return "once"
 	}
-	return "down " + length + " in " + quantity.Count(tl.Verdict.Windows, "window")
+	return fmt.Sprintf("%d times", n)
 }
 
 func slowWindows(tl *model.Timeline) (n int) {

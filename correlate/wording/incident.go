@@ -14,15 +14,11 @@ import (
 // Unexplained is the rule of a cause that is none: its text says what is known, and its fix where to look next.
 const Unexplained = "unexplained"
 
-// incident puts an incident into words. all are the run's windows by their IDs, in words.
-func incident(in *model.Incident, all map[int]*model.Window) model.IncidentSaid {
-	windows := make([]*model.Window, 0, len(in.Windows))
-	for _, id := range in.Windows {
-		if w := all[id]; w != nil {
-			windows = append(windows, w)
-		}
-	}
-	return model.IncidentSaid{
+// incident puts an incident into words. Its windows are in words already.
+func (s *scene) incident(in *model.Incident) model.IncidentSaid {
+	windows := s.windowsOf(in)
+	do, patch := s.do(in)
+	said := model.IncidentSaid{
 		Lasted:   incidentLasted(in, windows),
 		Downtime: incidentDowntime(in, windows),
 		Requests: incidentRequests(in),
@@ -31,7 +27,18 @@ func incident(in *model.Incident, all map[int]*model.Window) model.IncidentSaid 
 		Lines: append([]model.Line{}, slices.Concat(
 			losses(in, windows), notes(in, windows), causes(in, windows), fixes(in),
 		)...),
+		Headline: s.incidentHeadline(in),
+		When:     s.when(in),
+		What:     s.what(in),
+		Why:      s.why(in),
+		Phases:   s.phases(in),
+		Do:       do,
+		Patch:    patch,
 	}
+	if len(in.Causes) > 0 {
+		said.Explain = "lapse explain " + in.Causes[0].Rule
+	}
+	return said
 }
 
 // incidentLasted says how long it took from when the first window began to when the last one ended.
@@ -73,7 +80,7 @@ func incidentRequests(in *model.Incident) string {
 		parts = append(parts, fmt.Sprintf("%d/%d slow", in.Slow, in.Sent))
 	}
 	if in.Cut > 0 {
-		parts = append(parts, quantity.Count(in.Cut, "connection")+" cut")
+		parts = append(parts, quantity.Count(in.Cut, "cut")+" of held connections")
 	}
 	return strings.Join(parts, ", ")
 }

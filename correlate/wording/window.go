@@ -62,20 +62,34 @@ func Classes(classes map[string]int) string {
 	return quantity.ClassCounts(classes)
 }
 
-// A scene is what sentences about a window need of the rest of the run, by target: there may be thousands of both.
+// A scene is what sentences need of the rest of the run: there may be thousands of windows and targets.
 type scene struct {
 	tl         *model.Timeline
 	targets    map[string]*model.Target
-	unobserved map[string][]model.Unobserved
+	unobserved map[string][]model.Unobserved // by target
+	windows    map[int]*model.Window         // by ID, those of held connections too
+	cuts       map[int]*model.CutWindow      // those of held connections
 }
 
 func newScene(tl *model.Timeline) *scene {
-	s := &scene{tl: tl, targets: map[string]*model.Target{}, unobserved: map[string][]model.Unobserved{}}
+	s := &scene{
+		tl:         tl,
+		targets:    map[string]*model.Target{},
+		unobserved: map[string][]model.Unobserved{},
+		windows:    make(map[int]*model.Window, len(tl.Windows)),
+		cuts:       map[int]*model.CutWindow{},
+	}
 	for i := range tl.Targets {
 		s.targets[tl.Targets[i].Name] = &tl.Targets[i]
 	}
 	for _, u := range tl.Unobserved {
 		s.unobserved[u.Target] = append(s.unobserved[u.Target], u)
+	}
+	for i := range tl.Windows {
+		s.windows[tl.Windows[i].ID] = &tl.Windows[i]
+	}
+	for _, w := range tl.HeldWindows() {
+		s.windows[w.ID], s.cuts[w.ID] = &w.Window, w
 	}
 	return s
 }

@@ -19,17 +19,18 @@ type Judged struct {
 	Help    string   // what would make it conclusive; "" if nothing is known to
 	Finding string   // the one of its reasons that says what was found, as the headline does
 	Exit    string   // why the exit code is not what the gates made it; "" if it is
+	Word    string   // the run in a word, as its exit code has it
 }
 
 // Say fills in the sentences of a run whose verdict is complete.
 func Say(tl *model.Timeline, j Judged) {
-	scene, windows := newScene(tl), windowsByID(tl)
-	for _, w := range windows {
+	scene := newScene(tl)
+	for _, w := range scene.windows {
 		w.Said = model.WindowSaid{Lasted: lasted(w), Downtime: downtime(w), Edges: scene.edges(w)}
 	}
 	for i := range tl.Incidents {
 		in := &tl.Incidents[i]
-		in.Said = incident(in, windows)
+		in.Said = scene.incident(in)
 	}
 	for i := range tl.Verdict.Gates {
 		g := &tl.Verdict.Gates[i]
@@ -38,27 +39,20 @@ func Say(tl *model.Timeline, j Judged) {
 	if tl.Scorecard != nil {
 		tl.Scorecard.Said = scorecard(tl.Scorecard)
 	}
-	caveats := caveats(tl, j)
+	caveats, exit := caveats(tl, j), exitText(tl, j.Exit)
 	tl.Said = model.Said{
-		Headline:  headline(tl),
-		Trust:     trust(tl, j.Exit),
-		Soundness: soundness(tl),
-		TooLittle: tooLittle(tl),
-		Caveats:   caveats,
-		Reasons:   unsaid(&tl.Verdict, caveats, j.Finding),
+		Word:        j.Word,
+		Headline:    headline(tl),
+		Trust:       trust(tl, j.Exit),
+		Soundness:   soundness(tl),
+		TooLittle:   tooLittle(tl),
+		Caveats:     caveats,
+		Reasons:     unsaid(&tl.Verdict, caveats, j.Finding),
+		Extent:      scene.extent(),
+		KeepServing: keepServing(tl.KeepServing),
+		Measured:    measured(tl, exit),
+		Exit:        exit,
 	}
-}
-
-// windowsByID returns all windows, also those of held connections.
-func windowsByID(tl *model.Timeline) map[int]*model.Window {
-	windows := make(map[int]*model.Window, len(tl.Windows))
-	for i := range tl.Windows {
-		windows[tl.Windows[i].ID] = &tl.Windows[i]
-	}
-	for _, w := range tl.HeldWindows() {
-		windows[w.ID] = &w.Window
-	}
-	return windows
 }
 
 // scorecard returns in a line what came of what preflight had predicted.

@@ -15,6 +15,7 @@ import (
 	"lapse/internal/run/judging"
 	"lapse/internal/run/saved"
 	"lapse/internal/run/spec"
+	"lapse/internal/run/terminal"
 	"lapse/loadgen"
 )
 
@@ -366,8 +367,18 @@ func outputTable(as *saved.Output) []runFlag {
 		},
 		{
 			name: "verbose", short: "v", bind: onOff(&as.Verbose), at: attended,
-			usage:   "show each window of an incident, with its evidence and rivals",
+			usage:   "show each window of an incident, with its evidence and rivals, and every figure",
 			instead: "`lapse retrieve RUN -n NAMESPACE -v` prints the result",
+		},
+		{
+			name: "quiet", short: "q", bind: onOff(&as.Quiet), at: attended,
+			usage:   "show the verdict alone",
+			instead: "`lapse retrieve RUN -n NAMESPACE -q` prints the result",
+		},
+		{
+			name: "color", bind: text(&as.Color, terminal.ColorAuto), at: attended,
+			usage:   "colours of the summary: auto, always or never (auto heeds NO_COLOR and CLICOLOR_FORCE)",
+			instead: "`lapse retrieve RUN -n NAMESPACE --color always` prints the result",
 		},
 	}
 }

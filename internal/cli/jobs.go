@@ -11,10 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/deploy"
-	"lapse/internal/report"
 	"lapse/internal/run/access"
 	"lapse/internal/run/exit"
-	"lapse/internal/run/judging"
 	"lapse/internal/run/remote"
 	"lapse/internal/run/resolve"
 	"lapse/internal/run/saved"
@@ -105,7 +103,7 @@ continue.`,
 		Example: "  lapse retrieve lapse -n shop --out runs/nightly",
 		Args:    exactly(1, "the RUN to fetch, as `lapse status` lists it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := judging.CheckFormat(report.Formats, as.Format); err != nil {
+			if err := as.Check(); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)

@@ -88,7 +88,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newRun(), newPreflight(), newReport(), newServe(), newDiff(), newExport(),
+		newRun(), newPreflight(), newReport(), newExplain(), newServe(), newDiff(), newExport(),
 		newSelftest(), newCalibrate(),
 		newGen(), newStatus(), newAttach(), newStop(), newRetrieve(), newDelete(),
 		newRoutes(), newSchema(), newProbe(), newCanary(),

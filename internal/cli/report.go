@@ -77,19 +77,23 @@ func newReport() *cobra.Command {
 	var flags reportFlags
 	var as saved.Output
 	cmd := &cobra.Command{
-		Use:     "report DIR",
+		Use:     "report [DIR]",
 		Short:   "Judge and print a saved run again",
+		Long:    "Report judges a saved run again and prints it. Without a DIR it takes the newest run below runs/.",
 		Example: "  lapse report runs/lapse-20261121-101500-ab3d --join 500ms -o json",
-		Args:    exactly(1, "the DIR of the run to report, such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := judging.CheckFormat(report.Formats, as.Format); err != nil {
+			if err := as.Check(); err != nil {
 				return err
 			}
-			tl, err := flags.load(args[0])
+			dir, err := oneRun(cmd, args)
 			if err != nil {
 				return err
 			}
-			if err := saved.Print(cmd.OutOrStdout(), args[0], as, tl); err != nil {
+			tl, err := flags.load(dir)
+			if err != nil {
+				return err
+			}
+			if err := saved.Print(cmd.OutOrStdout(), dir, as, tl); err != nil {
 				return err
 			}
 			return exit.With(tl.Verdict.ExitCode, nil)
@@ -98,6 +102,18 @@ func newReport() *cobra.Command {
 	flags.add(cmd)
 	outputFlags(&as, cmd.Flags())
 	return cmd
+}
+
+// oneRun returns the run that is named, or the newest one.
+func oneRun(cmd *cobra.Command, args []string) (dir string, err error) {
+	switch len(args) {
+	case 0:
+		return saved.Newest("runs")
+	case 1:
+		return args[0], nil
+	}
+	hint := "see `" + cmd.CommandPath() + " --help`"
+	return "", exit.Usagef(hint, "%s takes the DIR of one run, such as runs/… (got %d)", cmd.CommandPath(), len(args))
 }
 
 func newServe() *cobra.Command {

@@ -23,7 +23,7 @@ import (
 
 // localFlags concern the workstation, or the Job as the API server knows it. All others are in the Spec.
 var localFlags = []string{
-	"out", "output", "verbose", "dashboard", "no-capture", "here", "kubeconfig", "context",
+	"out", "output", "verbose", "quiet", "color", "dashboard", "no-capture", "here", "kubeconfig", "context",
 	"image", "image-pull-secret", "cpu", "avoid-node",
 	"from", // the nodes that it means are in the Spec
 }
@@ -97,7 +97,7 @@ func TestEachFlagReachesTheAgentOrIsLocal(t *testing.T) {
 	if err := os.WriteFile(accepted, []byte("accepted: [{rule: LP05, reason: it drains}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	values := map[string]string{"ca-file": ca, "preflight-baseline": accepted, "duration": "9s", "max-duration": "1h", "workstation-timeout": "7m", "join": "2s", "expect-body": `$(POD_NAME) "quoted"`,
+	values := map[string]string{"ca-file": ca, "color": "never", "preflight-baseline": accepted, "duration": "9s", "max-duration": "1h", "workstation-timeout": "7m", "join": "2s", "expect-body": `$(POD_NAME) "quoted"`,
 		"grpc-method": "shop.Cart/Get", "grpc-descriptors": descriptors, "grpc-message": `{"name": "tea"}`}
 	if given := parsed(t).Given; len(given) > 0 {
 		t.Errorf("without flags, %v are given", given)

@@ -132,13 +132,12 @@ func estimate(metric string, e *compare.Estimate) string {
 }
 
 func runLine(name string, tl *model.Timeline) string {
-	badge, _ := badgeOf(tl)
-	return name + " " + badge + ": " + tl.Said.Headline + " · " + measured(tl)
+	return name + " " + tl.Said.Word + ": " + tl.Said.Headline + " · " + measured(tl)
 }
 
 // diffTable renders a comparison for a terminal.
 func diffTable(w io.Writer, c *Comparison, opts Options) error {
-	p := document.NewPage(opts.screen())
+	p := document.NewPage(opts.page())
 	p.Print(diffDocument(c, nameWidth(p)))
 	_, err := p.WriteTo(w)
 	return err

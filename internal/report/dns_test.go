@@ -60,7 +60,7 @@ func TestDNSLagOfEachServer(t *testing.T) {
 		}
 	}
 	var document bytes.Buffer
-	if err := Markdown(&document, tl, Options{}); err != nil {
+	if err := Markdown(&document, tl, Options{Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(document.String()), " ")

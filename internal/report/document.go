@@ -13,25 +13,70 @@ import (
 
 // sections are what a summary says below its verdict. Each is a file, and a line here.
 var sections = []func(*view) document.Section{
-	gatesSection, servicesSection, incidentsSection, heldSection, windowsSection, preflightSection, unobservedSection,
-	timelineSection, routesSection, dnsSection, keepServingSection, latencySection, hammerSection,
-	notCoveredSection, validitySection, specSection, filesSection,
+	onlyIf(gatesTellMore, gatesSection),
+	servicesSection,
+	answersSection,
+	momentSection,
+	detail(incidentsSection),
+	detail(heldSection),
+	detail(windowsSection),
+	detail(preflightSection),
+	detail(unobservedSection),
+	detail(timelineSection),
+	detail(routesSection),
+	detail(dnsSection),
+	detail(keepServingSection),
+	detail(latencySection),
+	detail(hammerSection),
+	notCoveredSection,
+	onlyIf(notValid, validitySection),
+	detail(specSection),
+	moreSection,
+}
+
+// detail returns a section that only -v shows.
+func detail(compose func(*view) document.Section) func(*view) document.Section {
+	return onlyIf(func(*view) bool { return false }, compose)
+}
+
+// onlyIf returns a section that is shown if that holds, and with -v.
+func onlyIf(holds func(*view) bool, compose func(*view) document.Section) func(*view) document.Section {
+	return func(v *view) document.Section {
+		if !v.Verbose && !holds(v) {
+			return document.Section{}
+		}
+		return compose(v)
+	}
+}
+
+// notValid reports whether the measurement was not as it should be.
+func notValid(v *view) bool {
+	return !v.Run.Live && v.Said.Soundness != model.Valid || v.Run.Unsaved != "" || len(probersMissing(v.Timeline)) > 0
 }
 
 // A view is a run, and what of it is to be shown.
 type view struct {
 	*model.Timeline
 	Options
-	names map[string]string // of targets, short
+	names  map[string]string // of targets, short
+	screen bool              // it is for a screen, not for a document that is read elsewhere
 }
 
 // summaryOf composes the summary of a run. Names of targets are cut to a number of columns.
 func summaryOf(tl *model.Timeline, opts Options, nameWidth int) document.Document {
-	v := &view{tl, opts, targetNames(tl, nameWidth)}
-	badge, tone := badgeOf(tl)
+	return (&view{Timeline: tl, Options: opts, names: targetNames(tl, nameWidth)}).document()
+}
+
+func (v *view) document() document.Document {
 	d := document.Document{
-		Badge: badge, Tone: tone, Headline: tl.Said.Headline, Trust: tl.Said.Trust, Caveats: texts(tl.Said.Caveats),
-		Measured: measured(tl),
+		Badge:    v.Said.Word,
+		Tone:     toneOf(v.Timeline),
+		Headline: v.Said.Headline,
+		Extent:   v.Said.Extent,
+		Caveats:  texts(v.Said.Caveats),
+	}
+	if v.Quiet {
+		return d
 	}
 	for _, compose := range sections {
 		if s := compose(v); len(s.Blocks) > 0 {

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/internal/report/document"
@@ -25,6 +27,14 @@ func gatesSection(v *view) document.Section {
 	}
 	s.Blocks = []document.Block{t}
 	return s
+}
+
+// gatesTellMore reports whether the gates say more than the run's exit code: there are several, or one that holds is
+// not proven.
+func gatesTellMore(v *view) bool {
+	return len(v.Verdict.Gates) > 1 || slices.ContainsFunc(v.Verdict.Gates, func(g model.GateResult) bool {
+		return g.Proven == model.GateUndecided
+	})
 }
 
 // gateMarks say how gates were decided.

@@ -48,8 +48,7 @@ func HTML(w io.Writer, tl *model.Timeline, opts Options) error {
 	var body bytes.Buffer
 	body.WriteString(noScript(tl, opts))
 	fmt.Fprintf(&body, "<script type=\"application/json+gzip-base64\" id=\"lapse-run\">%s</script>\n", data)
-	badge, _ := badgeOf(tl)
-	title := html.EscapeString(document.Clean("Lapse: " + badge + " " + subject(tl.Run)))
+	title := html.EscapeString(document.Clean("Lapse: " + tl.Said.Word + " " + subject(tl.Run)))
 	doc := strings.Replace(shell, "<title>Lapse</title>", "<title>"+title+"</title>", 1)
 	end := strings.LastIndex(doc, "</body>")
 	_, err = io.WriteString(w, doc[:end]+body.String()+doc[end:])

@@ -163,7 +163,7 @@ func TestHTMLTellsReadersWithoutScripts(t *testing.T) {
 	doc, _ := parsed(t, samples["race"](), false)
 	text := textOf(all(doc)["noscript"][0])
 	for _, want := range []string{
-		"FAIL: 64 of 80000 requests failed: down 41 ms ±4 in 1 window", "failed > 0", "02:20:58.306 to 02:20:58.314", "02:20:58.387 to 02:20:58.397",
+		"FAIL: shop/web: 64 of 80000 requests failed while kubectl drain node-b --ignore-daemonsets ran", "failed > 0", "02:20:58.306 to 02:20:58.314", "02:20:58.387 to 02:20:58.397",
 		"82 ms ±9", "node-c still routed to web-5c9d7f-x2kzq", "a preStop sleep of 1 s", "coverage 99.98 %",
 	} {
 		if !strings.Contains(text, want) {

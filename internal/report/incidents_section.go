@@ -10,11 +10,8 @@ import (
 	"lapse/internal/report/document"
 )
 
-// What a summary shows of incidents at most; timeline.json has the rest.
-const (
-	maxIncidents = 10
-	maxCauses    = 3 // of an incident
-)
+// maxIncidents is how many incidents a summary shows at most; timeline.json has the rest.
+const maxIncidents = 10
 
 // timesOfEvidence says what the instants of evidence count from.
 const timesOfEvidence = "T is the first failure of the window where a cause was measured best; " +
@@ -45,11 +42,7 @@ func incidentsSection(v *view) document.Section {
 	if len(all) > 1 {
 		s.Remark += "; the most harmful first"
 	}
-	hint := "each window, with evidence and rivals: -v"
-	if v.Verbose {
-		hint = timesOfEvidence
-	}
-	s.Blocks = append(s.Blocks, document.Note{Text: hint, Tone: document.Dim})
+	s.Blocks = append(s.Blocks, document.Note{Text: timesOfEvidence, Tone: document.Dim})
 	return s
 }
 
@@ -133,7 +126,7 @@ func incidentNotes(in model.Incident) (notes []document.Note) {
 		}
 	}
 	if more := len(many) - maxListed; more > 1 {
-		many = append(many[:maxListed:maxListed], fmt.Sprintf("and %d more: -v", more))
+		many = append(many[:maxListed:maxListed], fmt.Sprintf("and %d more: see timeline.json", more))
 	}
 	for _, text := range append(many, others...) {
 		notes = append(notes, document.Note{Label: "note", Text: text, Tone: document.Dim})
@@ -145,25 +138,13 @@ func incidentNotes(in model.Incident) (notes []document.Note) {
 // with another incident is only referred to.
 func (v *view) incidentCauses(in model.Incident, windows []model.Window, listed map[string]int) []document.Note {
 	var causes, fixes []document.Note
-	most := len(in.Causes)
-	if !v.Verbose {
-		most = min(most, maxCauses)
-	}
-	shown := map[string]bool{}
 	for _, l := range in.Said.Lines {
 		switch l.Kind {
 		case model.LineCause:
-			if i := len(causes); i < most {
-				shown[l.Rule] = true
-				causes = append(causes, document.Note{Label: "cause", Text: l.Text, Tone: document.Bold})
-				if v.Verbose {
-					causes[i].Details = proof(&in.Causes[i], windows)
-				}
-			}
+			details := proof(&in.Causes[len(causes)], windows)
+			cause := document.Note{Label: "cause", Text: l.Text, Tone: document.Bold, Details: details}
+			causes = append(causes, cause)
 		case model.LineFix, model.LineNext:
-			if !shown[l.Rule] {
-				continue
-			}
 			fix := document.Note{Label: string(l.Kind), Text: l.Text, Tone: document.Green}
 			if first, known := listed[l.Text]; known {
 				fix.Text = fmt.Sprintf("that of incident %d", first)
@@ -172,11 +153,6 @@ func (v *view) incidentCauses(in model.Incident, windows []model.Window, listed 
 			}
 			fixes = append(fixes, fix)
 		}
-	}
-	if more := len(in.Causes) - most; more > 0 {
-		causes = append(causes, document.Note{
-			Label: "cause", Text: quantity.Count(more, "more rule") + " for other windows: -v",
-		})
 	}
 	return append(causes, fixes...)
 }

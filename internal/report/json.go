@@ -164,7 +164,7 @@ func ReadJSON(r io.Reader) (*model.Timeline, error) {
 	if err := json.Unmarshal(text, tl); err != nil {
 		return nil, fmt.Errorf("read timeline: %w", err)
 	}
-	if tl.Said.Headline == "" { // an older version wrote it
+	if tl.Said.Word == "" { // an older version wrote it
 		verdict.Say(tl)
 	}
 	return tl, nil

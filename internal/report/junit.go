@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -43,7 +42,10 @@ func JUnit(w io.Writer, tl *model.Timeline, _ Options) error {
 		suite.Add(commandCase(c, wording.LastWords(tl)))
 	}
 	suite.Output = cleanLines(
-		slices.Concat([]string{tl.Said.Headline}, texts(tl.Said.Caveats), []string{measured(tl)}, preflightLines(tl)),
+		slices.Concat(
+			[]string{tl.Said.Headline, tl.Said.Extent}, texts(tl.Said.Caveats),
+			[]string{"measured: " + tl.Said.Measured, measured(tl)}, preflightLines(tl),
+		),
 	)
 	return junit.Write(w, suite)
 }
@@ -127,20 +129,11 @@ func commandCase(command *model.Command, said []string) junit.Case {
 
 // incidentCases are one case for each incident. It is a failure where the run failed a gate. Else no gate forbids it:
 // then it is skipped, which pipelines show with its text.
-func incidentCases(tl *model.Timeline) []junit.Case {
-	v := &view{Timeline: tl, names: targetNames(tl, documentNames)}
-	s := incidentsSection(v)
-	if len(s.Blocks) == 0 {
-		return nil
-	}
-	t := s.Blocks[0].(document.Table)
-	var cases []junit.Case
-	for i, in := range mostHarmful(tl.Incidents)[:len(t.Rows)] {
-		row := t.Rows[i]
-		message := document.Clean(fmt.Sprintf(
-			"%s; %s; %s UTC; cause: %s", in.Said.Requests, in.Said.Errors, row.Cells[1].Text, incidentRules(in),
-		))
-		n := &junit.Note{Message: message, Type: "incident", Text: rowText(t, row)}
+func incidentCases(tl *model.Timeline) (cases []junit.Case) {
+	all := mostHarmful(tl.Incidents)
+	for _, in := range all[:min(len(all), maxIncidents)] {
+		message := document.Clean(in.Said.Headline)
+		n := &junit.Note{Message: message, Type: "incident", Text: cleanLines(answerLines(&in.Said))}
 		c := junit.Case{
 			Name: document.Clean(fmt.Sprintf("incident %d, set off by: %s", in.ID, in.Said.SetOffBy)), Time: "0",
 		}
@@ -159,30 +152,32 @@ func incidentCases(tl *model.Timeline) []junit.Case {
 	return cases
 }
 
-func incidentRules(in model.Incident) string {
-	rules := make([]string, len(in.Causes))
-	for i, c := range in.Causes {
-		rules[i] = c.Rule
+// answerLines returns an incident in lines: when, what, why, and what to do.
+func answerLines(said *model.IncidentSaid) []string {
+	lines := []string{"when: " + said.When}
+	for _, l := range said.What {
+		lines = append(lines, "what: "+l.Of+": "+l.Text)
 	}
-	return cmp.Or(strings.Join(rules, ", "), "not known")
-}
-
-// rowText is a row of a table in lines: each cell behind its column's title, and its notes.
-func rowText(t document.Table, row document.Row) string {
-	var lines []string
-	for i, c := range row.Cells[1:] {
-		lines = append(lines, t.Columns[i+1].Title+": "+cmp.Or(c.Exact, c.Text))
+	lines = append(lines, "why: "+said.Why)
+	for _, p := range said.Phases {
+		lines = append(lines, "  "+p.When+" "+p.Text)
 	}
-	for _, n := range row.Notes {
-		lines = append(lines, n.Label+": "+n.Text)
+	for _, text := range said.Do {
+		lines = append(lines, "do: "+text)
 	}
-	return cleanLines(lines)
+	if said.Patch != "" {
+		lines = append(lines, strings.Split(said.Patch, "\n")...)
+	}
+	return append(lines, said.Explain)
 }
 
 // cleanLines makes lines harmless, and one text.
 func cleanLines(lines []string) string {
 	var out []string
 	for _, line := range lines {
+		if line == "" {
+			continue
+		}
 		out = append(out, document.Clean(line))
 	}
 	return strings.Join(out, "\n")

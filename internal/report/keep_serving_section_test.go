@@ -16,7 +16,7 @@ func TestKeepServingHasAColumnForEachLength(t *testing.T) {
 		{Longer: 100 * time.Millisecond, Min: 80, Max: 84}, {Longer: 200 * time.Millisecond, Min: 65, Max: 65}, {Longer: 300 * time.Millisecond, Min: 40, Max: 45}, {Longer: 700 * time.Millisecond},
 	}}
 	var out bytes.Buffer
-	if err := Markdown(&out, tl, Options{}); err != nil {
+	if err := Markdown(&out, tl, Options{Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
 	got := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "\u00a0", " ")), " ")

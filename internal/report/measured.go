@@ -69,18 +69,17 @@ func commandEnd(c *model.Command, live bool) string {
 	return ""
 }
 
-// A badge is the verdict in a word.
-func badgeOf(tl *model.Timeline) (string, document.Style) {
+// toneOf returns the colour of a verdict.
+func toneOf(tl *model.Timeline) document.Style {
 	switch {
 	case tl.Run.Live:
-		return "LIVE", document.Cyan
+		return document.Cyan
+	case tl.Verdict.Result == model.Fail, tl.Said.Word == "COMMAND FAILED":
+		return document.RedBold
 	case tl.Verdict.Result == model.Pass:
-		return "PASS", document.Green
-	case tl.Verdict.Result == model.Fail:
-		return "FAIL", document.RedBold
+		return document.Green
 	case tl.Verdict.Result == model.Inconclusive:
-		return "INCONCLUSIVE", document.Yellow
-	default:
-		return "UNGATED", document.Bold
+		return document.Yellow
 	}
+	return document.Bold
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -22,17 +23,17 @@ func TestPredictionsAlikeShareALine(t *testing.T) {
 	card.Predictions = append(card.Predictions, model.ScoredPrediction{
 		Service: "shop/web", Outcome: model.Confirmed, Why: "incident 1", Prediction: timeline.Prediction{Rule: "LP16", Name: "drain-refuses", Evidence: []string{"Pod/web-x: no controller"}},
 	})
-	print := func(verbose bool) string {
+	print := func(write func(io.Writer, *model.Timeline, Options) error) string {
 		var out bytes.Buffer
-		if err := Markdown(&out, &model.Timeline{Scorecard: card}, Options{Verbose: verbose}); err != nil {
+		if err := write(&out, &model.Timeline{Scorecard: card}, Options{Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
 	}
-	if got := print(false); strings.Count(got, "drain-refuses") != 2 || !strings.Contains(got, "LP16 drain-refuses (100 times)") || !strings.Contains(got, "Pod/web-x") {
+	if got := print(JUnit); strings.Count(got, "drain-refuses") != 2 || !strings.Contains(got, "LP16 drain-refuses (100 times)") || !strings.Contains(got, "Pod/web-x") {
 		t.Errorf("%s", got)
 	}
-	if got := print(true); strings.Contains(got, "times)") || !strings.Contains(got, "Pod/web-0") || !strings.Contains(got, "Pod/web-1") {
+	if got := print(Markdown); strings.Contains(got, "times)") || !strings.Contains(got, "Pod/web-0") || !strings.Contains(got, "Pod/web-1") {
 		t.Errorf("with -v:\n%s", got)
 	}
 }

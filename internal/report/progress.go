@@ -55,10 +55,10 @@ type Progress struct {
 }
 
 // A reportedWindow is one whose opening was reported. Its bounds move while it is live; it is known
-// again by its target, its kind and an instant inside it.
+// again by its target, whether it is slow, and an instant inside it.
 type reportedWindow struct {
 	target string
-	kind   model.WindowKind
+	slow   bool
 	inside time.Duration
 	closed bool
 }
@@ -237,26 +237,27 @@ func (p *Progress) meet(w model.Window) (opened, closed bool) {
 	opened = true
 	for i := range p.windows {
 		t := &p.windows[i]
-		if t.target == w.Target && t.kind == w.Kind && t.inside >= w.Start.Earliest && t.inside <= w.End.Latest {
+		if t.target == w.Target && t.slow == (w.Kind == model.Slow) && t.inside >= w.Start.Earliest && t.inside <= w.End.Latest {
 			opened, closed = false, closed || !t.closed && !w.Live
 			t.closed = !w.Live
 		}
 	}
 	if opened {
-		p.windows = append(p.windows, reportedWindow{w.Target, w.Kind, w.Start.Latest, !w.Live})
+		known := reportedWindow{w.Target, w.Kind == model.Slow, w.Start.Latest, !w.Live}
+		p.windows = append(p.windows, known)
 		return true, !w.Live
 	}
 	return false, closed
 }
 
 func openedText(w model.Window) string {
-	return fmt.Sprintf("window opened at %.1f s: %s, %s", middle(w.Start).Seconds(), w.Target, wording.Errors(&w))
+	return fmt.Sprintf("failing since %.1f s: %s, %s", w.Start.Latest.Seconds(), w.Target, wording.Errors(&w))
 }
 
 func closedText(w model.Window) string {
 	text := fmt.Sprintf(
-		"window closed at %.1f s: %s, %s, %s, %s",
-		middle(w.End).Seconds(),
+		"well again at %.1f s: %s, %s, %s, %s",
+		w.End.Latest.Seconds(),
 		w.Target,
 		w.Said.Lasted,
 		wording.Requests(&w),

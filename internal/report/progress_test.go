@@ -131,7 +131,7 @@ func TestProgressTellsOfAWindowOnceThoughItMovesAndMerges(t *testing.T) {
 		now := time.Duration(i+1) * s
 		p.Update(&model.Timeline{Windows: windows}, now)
 	}
-	if got := fmt.Sprint(strings.Count(out.String(), "opened"), strings.Count(out.String(), "closed")); got != "2 1" {
+	if got := fmt.Sprint(strings.Count(out.String(), "failing since"), strings.Count(out.String(), "well again")); got != "2 1" {
 		t.Errorf("opened and closed %s times:\n%s", got, out.String())
 	}
 }

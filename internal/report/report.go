@@ -24,11 +24,13 @@ type Options struct {
 	Unicode bool   // use characters beyond ASCII
 	Width   int    // columns; 0 means 80
 	Verbose bool   // show each window with its evidence and rivals, not incidents alone
+	Quiet   bool   // show the verdict alone
 	RunDir  string // where the run's files are; empty if they were not kept
 	Page    fs.FS  // the built page, which the format html puts the run into
 }
 
-func (o Options) screen() document.Screen {
+// page returns what the page of a summary can show.
+func (o Options) page() document.Screen {
 	return document.Screen{Color: o.Color, Unicode: o.Unicode, Width: o.Width}
 }
 

@@ -25,7 +25,7 @@ type followed struct {
 // removal is counted from when the Pod's deletion was asked for, an addition from when the EndpointSlice had it.
 // Lines are as long as they are, whatever the screen's width: a table that is cut has no use.
 func Routes(w io.Writer, tl *model.Timeline, dir string, screen document.Screen) error {
-	screen.Width = math.MaxInt32
+	screen.Width = document.Unlimited
 	p := document.NewPage(screen)
 	p.Print(routesDocument(tl, dir))
 	if _, err := p.WriteTo(w); err != nil {

@@ -22,7 +22,7 @@ func TestRoutesOfNodes(t *testing.T) {
 	route(model.Addition, 2, "web-2", "node1", 1800*time.Millisecond, 1900*time.Millisecond)
 	print := func() string {
 		var out bytes.Buffer
-		if err := Markdown(&out, tl, Options{}); err != nil {
+		if err := Markdown(&out, tl, Options{Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
 		_, section, _ := strings.Cut(out.String(), "outes")

@@ -14,6 +14,8 @@ func said(tl *model.Timeline) *model.Timeline {
 
 func headline(tl *model.Timeline) string { return said(tl).Said.Headline }
 
+func extent(tl *model.Timeline) string { return said(tl).Said.Extent }
+
 func trust(tl *model.Timeline) string { return said(tl).Said.Trust }
 
 func soundness(tl *model.Timeline) string { return string(said(tl).Said.Soundness) }

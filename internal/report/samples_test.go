@@ -119,9 +119,17 @@ func help(tl *model.Timeline) string {
 	return lines[len(lines)-1]
 }
 
-// predicted is the drain with what preflight had said before.
+// predicted is the drain with what preflight had said before, and all that a patch needs.
 func predicted() *model.Timeline {
 	tl := race()
+	tl.Windows[0].Causes[0].Sleep = &model.Sleep{Pod: "web-5c9d7f-x2kzq", PodUID: "uid-2", Measured: 83 * ms, Margin: s}
+	tl.Pods[1].Owner, tl.Pods[1].Template = "ReplicaSet/web-5c9d7f", "t1"
+	owner := &timeline.Object{Kind: "ReplicaSet", Namespace: "shop", Name: "web-5c9d7f"}
+	tl.Events = append(tl.Events,
+		model.Event{ID: 101, Kind: timeline.SnapshotTaken, Object: owner, Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Owner: "Deployment/web", Replicas: 2}}},
+		model.Event{ID: 102, Kind: timeline.SnapshotTaken, Object: owner, Snapshot: &timeline.Snapshot{Template: &timeline.PodTemplate{ID: "t1", Grace: 30 * s, Containers: []timeline.Container{{Name: "server"}}}}},
+	)
+	tl.KeepServing = &model.KeepServing{Failed: 64, Left: []model.ServedLonger{{Longer: 100 * ms}}}
 	prediction := func(rule, name, severity, text, evidence, fix string) timeline.Prediction {
 		return timeline.Prediction{Rule: rule, Name: name, Severity: severity, Text: text, Evidence: []string{evidence}, Fix: fix, Causes: []string{"route-outlives-pod"}, When: timeline.PodEnds}
 	}

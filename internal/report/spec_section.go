@@ -28,7 +28,7 @@ type spec struct {
 // specSection says in detail how the run was made.
 func specSection(v *view) document.Section {
 	var asked spec
-	if !v.Verbose || json.Unmarshal(v.Run.Spec, &asked) != nil {
+	if json.Unmarshal(v.Run.Spec, &asked) != nil {
 		return document.Section{}
 	}
 	return document.Section{

@@ -18,7 +18,7 @@ import (
 func rowsOf(t *testing.T, tl *model.Timeline) (rows map[string]string, below string) {
 	t.Helper()
 	var out strings.Builder
-	if err := Table(&out, tl, Options{Width: 100}); err != nil {
+	if err := Table(&out, tl, Options{Width: 100, Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
 	_, chart, _ := strings.Cut(out.String(), "TIMELINE")
@@ -256,7 +256,7 @@ func TestCellIsNoLongerThanTheRun(t *testing.T) {
 	tl.Buckets.Width = 10 * s // as at a low rate
 	addTarget(tl, "web new", timeline.New, 1, nil)
 	var out strings.Builder
-	if err := Table(&out, tl, Options{Width: 100}); err != nil {
+	if err := Table(&out, tl, Options{Width: 100, Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "one cell = 4 s") {

@@ -7,5 +7,5 @@ import (
 
 // timelineSection draws the run.
 func timelineSection(v *view) document.Section {
-	return chart.Section(v.Timeline, v.names, v.Options.screen())
+	return chart.Section(v.Timeline, v.names, v.Options.page())
 }

@@ -20,7 +20,7 @@ const (
 
 // windowsSection has each window: the detail of incidents.
 func windowsSection(v *view) document.Section {
-	if len(v.Windows) == 0 || !v.Verbose {
+	if len(v.Windows) == 0 {
 		return document.Section{}
 	}
 	shown := worst(v.Windows, maxWindows)

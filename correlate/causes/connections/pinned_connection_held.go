@@ -174,6 +174,6 @@ func heldPinnedFix(v *evidence.Evidence, w *model.Window, holders []*evidence.Ho
 	}
 	return fmt.Sprintf("from SIGTERM on %s, to one client after the other, and exit when the last has left (%d of %s "+
 		"cut without a warning); or keep the old Pods until their connections have left: "+
-		"docs/how-to/measure-held-connections.md",
+		"see `lapse explain pinned-connection`",
 		how, evidence.Unwarned(all), quantity.Count(len(all), "connection")+" "+evidence.Was(len(all)))
 }

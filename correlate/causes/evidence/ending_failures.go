@@ -339,22 +339,24 @@ func sharesClass(w, o *model.Window) bool {
 	return false
 }
 
-// ServeOn says how a Pod can keep serving this long after it was asked to end.
-func (v *Endings) ServeOn(s *PodStop, c *FormCount, needs time.Duration) string {
+// ServeOn says how a Pod can keep serving this long after it was asked to end. bySleep is true if a preStop sleep is
+// all that it takes.
+func (v *Endings) ServeOn(s *PodStop, c *FormCount, needs time.Duration) (how string, bySleep bool) {
 	least := quantity.Span(needs)
 	hook, stops := v.templates.stoppingHook(s.Pod)
 	switch {
 	case s.restarted():
 		return fmt.Sprintf("let SIGTERM end the server and not restart it (STOPSIGNAL of the image, or a preStop "+
-			"hook with the right signal), and keep serving ≥ %s before that (a preStop sleep)", least)
+			"hook with the right signal), and keep serving ≥ %s before that (a preStop sleep)", least), false
 	case stops && hook.delays() == 0:
 		return fmt.Sprintf("let the preStop hook of %s sleep ≥ %s before it runs %s", hook.container, least,
-			hook.runs())
+			hook.runs()), false
 	case c.Most() == AnswersErrors && len(v.templates.ContainersOf(s.Pod)) > 1:
 		return fmt.Sprintf("keep serving ≥ %s after SIGTERM in every container that requests pass through: the same "+
-			"preStop sleep for %s", least, v.templates.Sleeps(s.Pod))
+			"preStop sleep for %s", least, v.templates.Sleeps(s.Pod)), false
 	}
-	return fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down)", least)
+	how = fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down)", least)
+	return how, true
 }
 
 // Sleeps names the containers of a Pod, with what their hooks are: "nginx (sleeps 5 s) and php-fpm (has no hook)".

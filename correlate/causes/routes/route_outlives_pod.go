@@ -46,8 +46,12 @@ func testRouteOutlivesPod(c *rule.Case) rule.Finding {
 	if _, stops := r.FailedHooks(v.Endings); len(stops) > 0 {
 		return rule.No(fmt.Sprintf("the preStop hook of %s failed, which was to keep it serving", stops[0].Pod.Name))
 	}
-	f := rule.Finding{For: raceSigns(&r, v, w), Text: raceText(&r, v, w) + racePinned(&r, v, w), Fix: raceFix(v, w),
-		Measures: raceMeasures(&r, v, w)}
+	f := rule.Finding{
+		For:      raceSigns(&r, v, w),
+		Text:     raceText(&r, v, w) + racePinned(&r, v, w),
+		Measures: raceMeasures(&r, v, w),
+	}
+	f.Fix, f.Sleep = raceFix(v, w)
 	raceOthers(&r, v, w, &f)
 	raceShare(&r, v, w, &f)
 	for _, s := range r.Stops {
@@ -60,6 +64,7 @@ func testRouteOutlivesPod(c *rule.Case) rule.Finding {
 	f.ExplainsAtMost(w, r.Explained)
 	if i := slices.IndexFunc(r.Stops, (*evidence.PodStop).Unclear); i >= 0 {
 		s := r.Stops[i]
+		f.Sleep = nil
 		unclear := quantity.Lowest(s.Lag().Min)
 		if s.Published {
 			f.Fix = fmt.Sprintf("set publishNotReadyAddresses of the Service to false: it kept the endpoint of %s "+
@@ -291,10 +296,10 @@ func raceShare(r *evidence.Race, v *evidence.Evidence, w *model.Window, f *rule.
 
 // raceFix says how long to keep serving: the longest time any route was seen to outlive a Pod of
 // this Service in the run, plus a margin, plus what the Pod served already after its shutdown had begun.
-func raceFix(v *evidence.Evidence, w *model.Window) string {
+func raceFix(v *evidence.Evidence, w *model.Window) (string, *model.Sleep) {
 	worst := v.Routes.LongestLag(w)
 	if worst.Stop == nil {
-		return ""
+		return "", nil
 	}
 	margin := max(evidence.RouteMargin, worst.Length/4)
 	served := worst.Stop.ServedAfterKilling()
@@ -308,12 +313,21 @@ func raceFix(v *evidence.Evidence, w *model.Window) string {
 	switch grace, known := v.Changes.GivenGrace(worst.Stop.Pod); {
 	case known && grace == 0:
 		return fmt.Sprintf("%s: %s had 2 s at most, whatever it does at SIGTERM; %s",
-			v.Templates.GiveGrace(worst.Stop.Pod), worst.Stop.Pod.Name, routed)
+			v.Templates.GiveGrace(worst.Stop.Pod), worst.Stop.Pod.Name, routed), nil
 	case known && grace <= needs:
 		limit = fmt.Sprintf("; its grace period of %s must be longer than that", quantity.Span(grace))
 	}
-	return fmt.Sprintf("%s: %s%s%s%s", v.Endings.ServeOn(worst.Stop, r.As[worst.Stop], needs), routed,
-		alreadyServed(served), faster, limit)
+	how, bySleep := v.Endings.ServeOn(worst.Stop, r.As[worst.Stop], needs)
+	fix := fmt.Sprintf("%s: %s%s%s%s", how, routed, alreadyServed(served), faster, limit)
+	if !bySleep {
+		return fix, nil
+	}
+	return fix, &model.Sleep{
+		Pod:      worst.Stop.Pod.Name,
+		PodUID:   worst.Stop.Pod.UID,
+		Measured: served + worst.Length,
+		Margin:   margin,
+	}
 }
 
 func alreadyServed(d time.Duration) string {

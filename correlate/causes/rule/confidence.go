@@ -13,6 +13,7 @@ func (f *Finding) CauseOf(rule string) model.Cause {
 	c := model.Cause{
 		Rule: rule, Reason: f.Reason, Confidence: f.confidence(), Text: f.Text, Fix: f.Fix,
 		Evidence: []model.Evidence{}, Rivals: []string{}, Explains: f.Explains, Measures: f.Measures,
+		Sleep: f.Sleep,
 	}
 	for _, s := range f.For {
 		c.Evidence = append(c.Evidence, s.Evidence)

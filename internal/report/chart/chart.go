@@ -19,6 +19,8 @@ type chart struct {
 	*document.Page
 	tl    *model.Timeline
 	names map[string]string // of targets, short
+	from  time.Duration     // the part of the run that is drawn, from the beginning of a bucket
+	to    time.Duration
 	cell  time.Duration
 	slots int // buckets in a cell
 	cells int
@@ -59,7 +61,47 @@ func Section(tl *model.Timeline, names map[string]string, screen document.Screen
 	if tl.Buckets.Width <= 0 || tl.Run.Duration <= 0 || tl.Buckets.Len() == 0 {
 		return document.Section{}
 	}
-	c := &chart{
+	c := newChart(tl, names, screen)
+	c.to = tl.Run.Duration
+	var pods []model.Pod
+	c.targets, c.well, c.unshown = targetsToShow(tl)
+	pods, c.steady, c.hidden = podsToShow(tl, c.exits)
+	labels := c.podLabels(pods)
+	c.scale(c.labelWidth(slices.Collect(maps.Values(labels))))
+	draw := func() {
+		rows := slices.Concat([]row{c.axis()}, c.commandRow(), c.targetRows(), c.heldRows(), c.endpointRows())
+		for _, pod := range pods {
+			rows = append(rows, c.podRows(pod, labels[pod.UID])...)
+		}
+		c.draw(rows)
+		c.legend()
+		c.remarks()
+	}
+	return document.Section{
+		Title:  "timeline",
+		Remark: "one cell = " + quantity.Span(min(c.cell, tl.Run.Duration)),
+		Blocks: []document.Block{c.drawing(draw)},
+	}
+}
+
+// drawing draws on a page, no wider than the chart may be.
+func (c *chart) drawing(draw func()) document.Drawing {
+	width := c.Width
+	return func(p *document.Page) {
+		screen := p.Screen
+		p.Width = min(p.Width, width)
+		c.Page = p
+		draw()
+		p.Screen = screen
+	}
+}
+
+// widest is how many columns a chart has at most.
+const widest = 160
+
+func newChart(tl *model.Timeline, names map[string]string, screen document.Screen) *chart {
+	screen.Width = min(screen.Width, widest)
+	return &chart{
 		Page:  document.NewPage(screen),
 		tl:    tl,
 		names: names,
@@ -67,26 +109,13 @@ func Section(tl *model.Timeline, names map[string]string, screen document.Screen
 		of:    servicesOf(tl),
 		used:  map[string]bool{},
 	}
-	var pods []model.Pod
-	c.targets, c.well, c.unshown = targetsToShow(tl)
-	pods, c.steady, c.hidden = podsToShow(tl, c.exits)
-	labels := c.podLabels(pods)
-	c.label = c.labelWidth(slices.Collect(maps.Values(labels)))
-	c.cell, c.cells = cellSize(tl.Run.Duration, tl.Buckets.Width, c.Width-c.label-5)
-	c.slots = int(c.cell / tl.Buckets.Width)
-	draw := func(p *document.Page) {
-		c.Page = p
-		rows := slices.Concat([]row{c.axis()}, c.commandRow(), c.targetRows(), c.heldRows(), c.endpointRows())
-		for _, pod := range pods {
-			rows = append(rows, c.podRows(pod, labels[pod.UID])...)
-		}
-		c.draw(rows)
-	}
-	return document.Section{
-		Title:  "timeline",
-		Remark: "one cell = " + quantity.Span(min(c.cell, tl.Run.Duration)),
-		Blocks: []document.Block{document.Drawing(draw)},
-	}
+}
+
+// scale chooses the size of cells, beside labels of a width.
+func (c *chart) scale(label int) {
+	c.label = label
+	c.cell, c.cells = cellSize(c.to-c.from, c.tl.Buckets.Width, c.Width-c.label-5)
+	c.slots = int(c.cell / c.tl.Buckets.Width)
 }
 
 func (c *chart) draw(rows []row) {
@@ -98,7 +127,6 @@ func (c *chart) draw(rows []row) {
 			}, r.cells)...,
 		)
 	}
-	c.legend()
 }
 
 // labelWidth is what the labels need, up to a third of the screen.
@@ -159,18 +187,19 @@ func cellsOf(run, size time.Duration) int {
 
 // span is the time a cell stands for.
 func (c *chart) span(cell int) (from, to time.Duration) {
-	from = time.Duration(cell) * c.cell
+	from = c.from + time.Duration(cell)*c.cell
 	if cell == c.cells-1 {
-		return from, c.tl.Run.Duration
+		return from, c.to
 	}
 	return from, from + c.cell
 }
 
 // total adds up the slots of a cell.
 func total[T int | float64](c *chart, series []T, cell int) T {
-	from := min(cell*c.slots, len(series))
+	first := int(c.from / c.tl.Buckets.Width)
+	from := min(first+cell*c.slots, len(series))
 	to := min(from+c.slots, len(series))
-	if cell == c.cells-1 {
+	if cell == c.cells-1 && c.to == c.tl.Run.Duration {
 		to = len(series)
 	}
 	sum := T(0)
@@ -180,9 +209,9 @@ func total[T int | float64](c *chart, series []T, cell int) T {
 	return sum
 }
 
-// column is the cell that holds an instant, the nearest one if it lies outside the run.
+// column is the cell that holds an instant, the nearest one if it lies outside of what is drawn.
 func (c *chart) column(at time.Duration) int {
-	return min(max(int(at/c.cell), 0), c.cells-1)
+	return min(max(int((at-c.from)/c.cell), 0), c.cells-1)
 }
 
 // axis marks every twentieth cell with its time of day.
@@ -194,7 +223,7 @@ func (c *chart) axis() row {
 	var b strings.Builder
 	for i := 0; i == 0 || i+len(layout) < c.cells; i += 20 {
 		b.WriteString(strings.Repeat(" ", i-b.Len()))
-		b.WriteString("|" + c.tl.T0.Add(time.Duration(i)*c.cell).UTC().Format(layout))
+		b.WriteString("|" + c.tl.T0.Add(c.from+time.Duration(i)*c.cell).UTC().Format(layout))
 	}
 	return row{"UTC", []document.Span{{Text: b.String(), Style: document.Dim}}}
 }
@@ -202,11 +231,11 @@ func (c *chart) axis() row {
 // commandRow shows when the wrapped command ran: [ kubectl drain node-b ---- ].
 func (c *chart) commandRow() []row {
 	cmd := c.tl.Run.Command
-	if cmd == nil || cmd.Start == nil {
+	if cmd == nil || cmd.Start == nil || *cmd.Start > c.to || cmd.End != nil && *cmd.End < c.from {
 		return nil
 	}
 	from, to, end := c.column(*cmd.Start), c.cells-1, ">"
-	if cmd.End != nil {
+	if cmd.End != nil && *cmd.End <= c.to {
 		to, end = c.column(*cmd.End), "]"
 	}
 	line := c.Say(strings.Join(cmd.Args, " "))
@@ -382,6 +411,10 @@ func (c *chart) legend() {
 		parts = append(parts, text)
 	}
 	c.flow(parts)
+}
+
+// remarks says below the chart what it does not draw.
+func (c *chart) remarks() {
 	for _, line := range exitLines(c.exits) {
 		c.Line(c.Page.Span("   "+line, document.Normal))
 	}

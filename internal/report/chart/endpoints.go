@@ -13,10 +13,12 @@ import (
 
 // endpointRows count the ready endpoints of each Service, the fewest within each cell, as the API
 // server showed them.
-func (c *chart) endpointRows() []row {
+func (c *chart) endpointRows() []row { return c.endpointRowsFor(c.servicesToShow()) }
+
+func (c *chart) endpointRowsFor(services []model.WatchedService) []row {
 	var rows []row
 	names := endpointNames(c.tl)
-	for _, service := range c.servicesToShow() {
+	for _, service := range services {
 		most := model.MostReady(service.Endpoints, model.Unbounded, model.Never)
 		if most < 1 {
 			continue
@@ -124,10 +126,13 @@ func readyCounts(service model.WatchedService, c *chart) []int {
 	fewest := slices.Repeat([]int{-1}, c.cells)
 	now, column := -1, 0
 	for _, step := range service.Endpoints {
+		if step.At.Latest > c.to {
+			break
+		}
 		for ; column < c.column(step.At.Latest); column++ {
 			settle(fewest, column, now)
 		}
-		if step.Ready < now {
+		if step.Ready < now && step.At.Latest >= c.from {
 			settle(fewest, column, step.Ready)
 		}
 		now = step.Ready

@@ -31,7 +31,7 @@ func (c *chart) heldStrip(h model.Held) []document.Span {
 		away[i] = h.Connections - h.Stood // these never did
 	}
 	for _, cut := range h.List {
-		if cut.Stopped {
+		if cut.Stopped || cut.Cut.Latest > c.to || cut.Back != nil && cut.Back.Latest < c.from {
 			continue
 		}
 		last := c.cells - 1

@@ -74,7 +74,7 @@ func (c *chart) lane(pod model.Pod) []document.Span {
 	ranks := make([]int, c.cells)
 	for i, s := range states {
 		lane, ok := lanes[s.State]
-		if !ok || s.Start >= c.tl.Run.Duration {
+		if !ok || s.Start >= c.to || i+1 < len(states) && states[i+1].Start <= c.from {
 			continue
 		}
 		end := c.cells - 1
@@ -88,7 +88,7 @@ func (c *chart) lane(pod model.Pod) []document.Span {
 		}
 	}
 	for _, exit := range c.exits {
-		if exit.uid == pod.UID && !exit.ending && exit.at < c.tl.Run.Duration {
+		if exit.uid == pod.UID && !exit.ending && exit.at >= c.from && exit.at < c.to {
 			column := c.column(exit.at)
 			ranks[column], cells[column] = lanes["crashed"].rank, document.Span{
 				Text: lanes["crashed"].glyph, Style: lanes["crashed"].style,

@@ -9,9 +9,8 @@ type Document struct {
 	Badge    string // the verdict in a word
 	Tone     Style
 	Headline string
-	Trust    string   // whether the measurement was sound
+	Extent   string   // what of the headline; empty if that says all
 	Caveats  []string // why it proves less than it was to prove
-	Measured string   // what was measured; empty if the sections say it
 	Sections []Section
 }
 
@@ -24,8 +23,17 @@ type Section struct {
 	Column int  // on a screen: where its remark begins and, each on lines of its own, its blocks; 0: as in all sections
 }
 
-// A Block is a [Note], a [Table] or a [Drawing].
+// A Block is a [Note], a [Table], a [Fact], a [Code] or a [Drawing].
 type Block any
+
+// A Fact is a word, and what stands beside it: "WHY", and the cause with its phases.
+type Fact struct {
+	Label  string
+	Blocks []Block
+}
+
+// Code is lines to be copied, such as a command.
+type Code string
 
 // A Note is a paragraph.
 type Note struct {

@@ -24,22 +24,39 @@ func (d Document) HTML() string {
 
 func (h *htmlText) document(d Document) {
 	h.element("h1", d.Badge+": "+d.Headline)
-	for _, text := range append(slices.Clone(d.Caveats), d.Measured, d.Trust) {
-		h.element("p", text)
+	for _, text := range append([]string{d.Extent}, d.Caveats...) {
+		if text != "" {
+			h.element("p", text)
+		}
 	}
 	for _, s := range d.Sections {
 		blocks := slices.DeleteFunc(slices.Clone(s.Blocks), isDrawing)
 		if len(blocks) == 0 {
 			continue
 		}
-		h.element("h2", strings.TrimSuffix(capital(s.Title)+": "+s.Remark, ": "))
-		for _, b := range blocks {
-			switch b := b.(type) {
-			case Note:
-				h.note("p", b)
-			case Table:
-				h.table(b)
+		if s.Title != "" {
+			h.element("h2", strings.TrimSuffix(capital(s.Title)+": "+s.Remark, ": "))
+		}
+		h.blocks(blocks)
+	}
+}
+
+func (h *htmlText) blocks(blocks []Block) {
+	for _, b := range blocks {
+		switch b := b.(type) {
+		case Note:
+			h.note("p", b)
+		case Table:
+			h.table(b)
+		case Fact:
+			h.element("h3", capital(strings.ToLower(b.Label)))
+			h.blocks(b.Blocks)
+		case Code:
+			lines := strings.Split(string(b), "\n")
+			for i, line := range lines {
+				lines[i] = html.EscapeString(Clean(line))
 			}
+			h.WriteString("<pre>" + strings.Join(lines, "\n") + "</pre>\n")
 		}
 	}
 }
@@ -47,7 +64,7 @@ func (h *htmlText) document(d Document) {
 func (h *htmlText) note(tag string, n Note) {
 	text := strings.Join(strings.Fields(n.At+" "+n.Text+" "+n.After), " ")
 	if n.Label != "" {
-		text = capital(n.Label) + ": " + text
+		text = capital(strings.TrimSpace(n.Label)) + ": " + text
 	}
 	h.element(tag, text)
 	h.list(n.Details)

@@ -27,12 +27,11 @@ func (d Document) Markdown() []byte {
 
 func (m *markdown) document(d Document) {
 	m.line("## " + d.Badge + ": " + prose(d.Headline))
+	if d.Extent != "" {
+		m.paragraph(prose(d.Extent))
+	}
 	for _, caveat := range d.Caveats {
 		m.paragraph(prose(caveat))
-	}
-	if d.Measured != "" {
-		m.paragraph("Lapse: " + prose(d.Measured))
-		m.paragraph("Result: " + prose(d.Trust))
 	}
 	for _, s := range d.Sections {
 		m.section(s)
@@ -45,7 +44,9 @@ func (m *markdown) section(s Section) {
 	if len(blocks) == 0 {
 		return
 	}
-	m.heading(strings.TrimSuffix(capital(s.Title)+": "+s.Remark, ": "))
+	if s.Title != "" {
+		m.heading(strings.TrimSuffix(capital(s.Title)+": "+s.Remark, ": "))
+	}
 	labelled := false // in a list
 	for _, b := range blocks {
 		switch b := b.(type) {
@@ -64,8 +65,53 @@ func (m *markdown) section(s Section) {
 		case Table:
 			m.table(b)
 			labelled = false
+		case Fact:
+			m.fact(b)
+			labelled = false
+		case Code:
+			m.fenced(string(b))
+			labelled = false
 		}
 	}
+}
+
+// fact writes a word before what stands beside it.
+func (m *markdown) fact(f Fact) {
+	label := "**" + prose(capital(strings.ToLower(f.Label))) + ":** "
+	for _, b := range f.Blocks {
+		switch b := b.(type) {
+		case Note:
+			switch {
+			case b.Label == "":
+				m.paragraph(label + noteText(b))
+				label = ""
+				continue
+			case label != "":
+				m.paragraph(strings.TrimSpace(label) + "\n")
+			}
+			m.list("", []Note{b})
+		case Table:
+			if label != "" {
+				m.paragraph(strings.TrimSpace(label))
+			}
+			m.table(b)
+		case Code:
+			m.fenced(string(b))
+		}
+		label = ""
+	}
+}
+
+// fenced writes lines as a block of code. A fence in it would end the block: then it is left out.
+func (m *markdown) fenced(text string) {
+	if strings.Contains(text, "```") {
+		return
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = Clean(line)
+	}
+	m.line("\n```\n" + strings.Join(lines, "\n") + "\n```")
 }
 
 func isDrawing(b Block) bool {

@@ -3,6 +3,7 @@ package document
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 )
@@ -12,6 +13,9 @@ type Span struct {
 	Text  string
 	Style Style
 }
+
+// Unlimited is the width of what is no screen: lines are as long as they are.
+const Unlimited = math.MaxInt32
 
 // A Screen is what a reader's terminal can show.
 type Screen struct {

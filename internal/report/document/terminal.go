@@ -25,22 +25,15 @@ func (p *Page) Print(d Document) {
 	}
 }
 
-// head writes the result, what was found, whether the measurement can be trusted, and what was measured.
+// head writes the result, and what was found.
 func (p *Page) head(d Document) {
 	lead := []Span{{" ", Normal}, p.Span(d.Badge, d.Tone), {"  ", Normal}}
-	headline, trust := p.Say(d.Headline), p.Say(d.Trust)
-	gap := p.Width - width(lead) - Columns(headline) - Columns(trust)
-	indent := []Span{{strings.Repeat(" ", width(lead)), Normal}}
-	if gap >= 3 {
-		p.Line(append(lead, Span{headline, Bold}, Span{strings.Repeat(" ", gap), Normal}, Span{trust, Normal})...)
-	} else {
-		p.paragraph(lead, headline, Bold)
-		p.paragraph(indent, trust, Normal)
-	}
+	indent := []Span{blanks(width(lead))}
+	p.paragraph(lead, d.Headline, Bold)
+	p.paragraph(indent, d.Extent, Normal)
 	for _, caveat := range d.Caveats {
 		p.paragraph(indent, caveat, Yellow)
 	}
-	p.paragraph(indent, d.Measured, Dim)
 }
 
 // section writes a section. One that begins with a paragraph has it in the line of its title.
@@ -64,6 +57,10 @@ func (p *Page) section(s Section) {
 		}
 		p.Line(append(title, blanks(gap), p.Span(s.Remark, Dim))...)
 	}
+	p.blocks(blocks, indent)
+}
+
+func (p *Page) blocks(blocks []Block, indent int) {
 	for _, b := range blocks {
 		switch b := b.(type) {
 		case Note:
@@ -74,9 +71,32 @@ func (p *Page) section(s Section) {
 			p.note(lead, b, indent)
 		case Table:
 			p.table(b, indent)
+		case Fact:
+			p.fact(b, indent)
+		case Code:
+			for line := range strings.SplitSeq(string(b), "\n") {
+				p.WriteString(strings.Repeat(" ", indent) + p.Say(line) + "\n")
+			}
 		case Drawing:
 			b(p)
 		}
+	}
+}
+
+// factWidth is the room for the word of a fact.
+const factWidth = 6
+
+// fact writes what stands beside a word, all of it at one indent.
+func (p *Page) fact(f Fact, indent int) {
+	beside := &Page{Screen: p.Screen}
+	beside.Width = max(p.Width-indent-factWidth, 10)
+	beside.blocks(f.Blocks, 0)
+	label := fmt.Sprintf("%-*s", factWidth, strings.ToUpper(f.Label))
+	for line := range strings.Lines(beside.String()) {
+		p.WriteString(strings.Repeat(" ", indent))
+		p.paint(p.Say(label), Bold)
+		p.WriteString(line)
+		label = strings.Repeat(" ", factWidth)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestTheResultIsOnDiskBeforeAnybodyReadsIt(t *testing.T) {
 			}
 			close(terminal.read)
 			<-exited
-			if out := terminal.text(); !strings.Contains(out, "TIMELINE") || name == "around a command" && !strings.Contains(out, "one\ntwo\n") {
+			if out := terminal.text(); !strings.Contains(out, "measured  ") || name == "around a command" && !strings.Contains(out, "one\ntwo\n") {
 				t.Errorf("printed:\n%s", out)
 			}
 		})
@@ -70,7 +70,7 @@ func (p *unreadTerminal) text() string {
 	return p.written.String()
 }
 
-// What was removed while it was measured is not on disk: the exit code and the report say so, and FILES names nothing
+// What was removed while it was measured is not on disk: the exit code and the report say so, and it names no DIR
 // that is not there.
 func TestWhatIsRemovedInMidRunIsNotSaidToBeOnDisk(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -92,8 +92,8 @@ func TestWhatIsRemovedInMidRunIsNotSaidToBeOnDisk(t *testing.T) {
 			if code != 1 && code != 4 || !strings.Contains(errOut.String(), "was removed or replaced while it was written") {
 				t.Errorf("exit code %d, printed:\n%s%s", code, &out, &errOut)
 			}
-			if files := strings.Contains(out.String(), "FILES"); files != test.files {
-				t.Errorf("FILES is there: %v, printed:\n%s", files, &out)
+			if files := strings.Contains(out.String(), "DIR = "); files != test.files {
+				t.Errorf("DIR is there: %v, printed:\n%s", files, &out)
 			}
 		})
 	}

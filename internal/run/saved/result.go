@@ -22,6 +22,7 @@ import (
 	"lapse/internal/hint"
 	"lapse/internal/record"
 	"lapse/internal/report"
+	"lapse/internal/report/document"
 	"lapse/internal/report/export"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/judging"
@@ -161,7 +162,21 @@ func Present(stdout io.Writer, dir string, as Output, tl *model.Timeline, unwrit
 // An Output is how a judged run is printed.
 type Output struct {
 	Format  string // the name of one of [report.Formats]
-	Verbose bool   // with each window, its evidence and rivals
+	Verbose bool   // each window too, with its evidence and rivals
+	Quiet   bool   // of a summary for a terminal the verdict alone
+	Color   string // of a summary for a terminal: auto, always, never
+}
+
+// Check refuses words that say nothing.
+func (o Output) Check() error {
+	words := []string{"", terminal.ColorAuto, terminal.ColorAlways, terminal.ColorNever}
+	if !slices.Contains(words, o.Color) {
+		return exit.Usagef("auto, always or never", "unknown --color %q", o.Color)
+	}
+	if o.Quiet && o.Verbose {
+		return exit.Usagef("leave one of them out", "--quiet and --verbose exclude each other")
+	}
+	return judging.CheckFormat(report.Formats, o.Format)
 }
 
 // Print prints the judged run that is kept at path, a run's directory or a file of it.
@@ -170,10 +185,18 @@ func Print(w io.Writer, path string, as Output, tl *model.Timeline) error {
 	if f.Facts {
 		return Export(w, path, "", f)
 	}
-	s := terminal.StyleOf(w)
+	s := terminal.StyleOf(w).Colored(as.Color)
+	if !s.Terminal {
+		s.Width = document.Unlimited // whoever reads it by grep gets whole sentences
+	}
 	return f.Write(w, report.Saved{Judged: tl}, report.Options{
-		Verbose: as.Verbose, Color: s.Color, Unicode: s.Unicode, Width: s.Width,
-		RunDir: kept(path), Page: dashboard.Files(),
+		Verbose: as.Verbose,
+		Quiet:   as.Quiet,
+		Color:   s.Color,
+		Unicode: s.Unicode,
+		Width:   s.Width,
+		RunDir:  kept(path),
+		Page:    dashboard.Files(),
 	})
 }
 

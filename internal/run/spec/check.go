@@ -21,7 +21,6 @@ import (
 	"lapse/internal/hint"
 	"lapse/internal/hint/input"
 	"lapse/internal/preflight"
-	"lapse/internal/report"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/judging"
 	"lapse/loadgen"
@@ -318,7 +317,7 @@ func checkGates(o *Options) error {
 	return nil
 }
 
-func checkFormat(o *Options) error { return judging.CheckFormat(report.Formats, o.Format) }
+func checkFormat(o *Options) error { return o.Output.Check() }
 
 func checkHammer(o *Options) error {
 	if o.Hammer == "" {

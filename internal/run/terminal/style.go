@@ -21,17 +21,42 @@ type Style struct {
 	Terminal bool
 }
 
-// StyleOf returns what w can show, given NO_COLOR (https://no-color.org) and the locale.
+// StyleOf returns what w can show, given NO_COLOR (https://no-color.org), CLICOLOR_FORCE
+// (https://bixense.com/clicolors) and the locale.
 func StyleOf(w io.Writer) Style {
-	s := Style{Screen: document.Screen{Width: 120, Unicode: utf8Locale()}}
+	s := Style{Screen: document.Screen{Width: 120, Unicode: utf8Locale(), Color: forced()}}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return s
 	}
 	s.Terminal = true
-	s.Color = os.Getenv("NO_COLOR") == ""
+	s.Color = forced() || os.Getenv("NO_COLOR") == ""
 	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 		s.Width = width
+	}
+	return s
+}
+
+// forced reports whether colours are wanted wherever the output goes. NO_COLOR says no to that too.
+func forced() bool {
+	force := os.Getenv("CLICOLOR_FORCE")
+	return force != "" && force != "0" && os.Getenv("NO_COLOR") == ""
+}
+
+// Words of --color.
+const (
+	ColorAuto   = "auto"
+	ColorAlways = "always"
+	ColorNever  = "never"
+)
+
+// Colored returns the style with colours as a word of --color wants them; auto leaves it as it is.
+func (s Style) Colored(when string) Style {
+	switch when {
+	case ColorAlways:
+		s.Color = true
+	case ColorNever:
+		s.Color = false
 	}
 	return s
 }

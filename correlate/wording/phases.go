@@ -1,0 +1,183 @@
+package wording
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+)
+
+// This file says how an incident went, instant by instant.
+
+const (
+	mostPhases = 8
+	// an instant known worse than this orders nothing
+	widestPhase = 1500 * time.Millisecond
+)
+
+// phases returns the instants that an incident's first cause rests on, between its first and its last failed request,
+// by time. Pods that did the same share a line.
+func (s *scene) phases(in *model.Incident) []model.Phase {
+	phases := []model.Phase{}
+	if len(in.Causes) == 0 || in.Causes[0].Rule == Unexplained {
+		return phases
+	}
+	pods := map[string]bool{} // that the cause names
+	for _, p := range s.shared(in, pods) {
+		phases = append(phases, s.phase(p.at, p.text()))
+	}
+	phases = append(phases, s.routed(pods)...)
+	if p, ok := s.replacement(pods); ok {
+		phases = append(phases, p)
+	}
+	sortPhases(phases)
+	phases = phases[:min(len(phases), mostPhases-2)]
+	if in.FailedFrom != nil {
+		at := model.Instant{Earliest: *in.FailedFrom, Latest: *in.FailedFrom}
+		phases = append(phases, s.phase(at, "the first failed request was due"))
+	}
+	if in.FailedTo != nil && *in.FailedTo > *in.FailedFrom {
+		at := model.Instant{Earliest: *in.FailedTo, Latest: *in.FailedTo}
+		phases = append(phases, s.phase(at, "the last failed request was due"))
+	}
+	sortPhases(phases)
+	return phases
+}
+
+func sortPhases(phases []model.Phase) {
+	slices.SortStableFunc(phases, func(a, b model.Phase) int { return cmp.Compare(middle(a.At), middle(b.At)) })
+}
+
+func middle(at model.Instant) time.Duration { return at.Earliest + (at.Latest-at.Earliest)/2 }
+
+// A step is what one or several Pods did.
+type step struct {
+	pods []string
+	what string
+	at   model.Instant // of several, when the last did
+}
+
+func (p *step) text() string {
+	switch len(p.pods) {
+	case 0:
+		return p.what
+	case 1:
+		return p.pods[0] + " " + p.what
+	}
+	return fmt.Sprintf("%d Pods %s, the last of them", len(p.pods), p.what)
+}
+
+// shared returns what the evidence of an incident's first cause says to have happened until its last request failed,
+// without what it says of these requests. It notes which Pods that names.
+func (s *scene) shared(in *model.Incident, named map[string]bool) []*step {
+	var steps []*step
+	for _, e := range in.Causes[0].Evidence {
+		switch {
+		case e.At == nil, e.At.Latest-e.At.Earliest > widestPhase, slices.Contains(in.Targets, e.Target):
+			continue
+		case in.FailedTo != nil && e.At.Earliest > *in.FailedTo:
+			continue
+		}
+		pod, what := s.podOf(e.Text)
+		if pod != "" {
+			named[pod] = true
+		}
+		i := slices.IndexFunc(steps, func(o *step) bool { return pod != "" && len(o.pods) > 0 && o.what == what })
+		if i < 0 {
+			steps = append(steps, &step{what: what, at: *e.At})
+			i = len(steps) - 1
+		}
+		if pod != "" {
+			steps[i].pods = append(steps[i].pods, pod)
+		}
+		if e.At.Latest > steps[i].at.Latest {
+			steps[i].at = *e.At
+		}
+	}
+	return steps
+}
+
+// podOf parts the name of a Pod from what a sentence says of it; "" if it begins with none.
+func (s *scene) podOf(text string) (pod, what string) {
+	for i := range s.tl.Pods {
+		if rest, ok := strings.CutPrefix(text, s.tl.Pods[i].Name+" "); ok {
+			return s.tl.Pods[i].Name, rest
+		}
+	}
+	return "", text
+}
+
+// routed says when the last node had taken these Pods out of its routes.
+func (s *scene) routed(pods map[string]bool) []model.Phase {
+	var last *model.Route
+	for i := range s.tl.Routes {
+		r := &s.tl.Routes[i]
+		if r.Change != model.Removal || !pods[r.Pod] || r.Open {
+			continue
+		}
+		if last == nil || r.Changed.Latest > last.Changed.Latest {
+			last = r
+		}
+	}
+	if last == nil || last.Changed.Latest-last.Changed.Earliest > widestPhase {
+		return nil
+	}
+	return []model.Phase{s.phase(last.Changed, "the last route followed, that of "+last.Node)}
+}
+
+// replacement says when the first Pod was ready that was made for one of these.
+func (s *scene) replacement(pods map[string]bool) (model.Phase, bool) {
+	var ended, first *model.Pod
+	for i := range s.tl.Pods {
+		if p := &s.tl.Pods[i]; pods[p.Name] && p.Deleted != nil && p.Owner != "" {
+			ended = p
+			break
+		}
+	}
+	if ended == nil {
+		return model.Phase{}, false
+	}
+	for i := range s.tl.Pods {
+		p := &s.tl.Pods[i]
+		if p.Namespace == ended.Namespace && p.Owner == ended.Owner && p.Created != nil && p.EndpointReady != nil &&
+			p.Created.Latest > ended.Deleted.Earliest &&
+			(first == nil || p.EndpointReady.Latest < first.EndpointReady.Latest) {
+			first = p
+		}
+	}
+	if first == nil || first.EndpointReady.Latest-first.EndpointReady.Earliest > widestPhase {
+		return model.Phase{}, false
+	}
+	text := "its replacement was a ready endpoint"
+	if first.Node != "" {
+		text += ", on " + first.Node
+	}
+	return s.phase(*first.EndpointReady, text), true
+}
+
+func (s *scene) phase(at model.Instant, text string) model.Phase {
+	return model.Phase{At: at, When: s.instant(at), Text: text}
+}
+
+// instant writes an instant in UTC, no more exact than it is known: of a wide bracket its end.
+func (s *scene) instant(at model.Instant) string {
+	switch width := at.Latest - at.Earliest; {
+	case width > 200*time.Millisecond:
+		late := s.tl.T0.Add(at.Latest)
+		if rest := late.Truncate(100 * time.Millisecond); rest.Before(late) {
+			late = rest.Add(100 * time.Millisecond)
+		}
+		return "by " + late.UTC().Format("15:04:05.0")
+	case width > 20*time.Millisecond:
+		return s.tl.T0.Add(middle(at)).UTC().Round(10 * time.Millisecond).Format("15:04:05.00")
+	}
+	return s.clock(middle(at))
+}
+
+// clock writes an instant of the run's clock in UTC.
+func (s *scene) clock(at time.Duration) string {
+	return s.tl.T0.Add(at).UTC().Round(time.Millisecond).Format("15:04:05.000")
+}
