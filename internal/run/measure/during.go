@@ -12,7 +12,6 @@ import (
 	"lapse/correlate/verdict"
 	"lapse/internal/record"
 	"lapse/internal/run/live"
-	"lapse/internal/run/mask"
 	"lapse/internal/run/source"
 	"lapse/loadgen"
 	"lapse/timeline"
@@ -92,8 +91,7 @@ func (c Config) loop() *Loop {
 		l.Live.Observers = append(l.Live.Observers, l.Rec)
 	}
 	if c.Watch != nil {
-		put := func(f timeline.Fact) { l.Queue.Put(mask.Hooks(f)) }
-		watch := func(ctx context.Context) { c.Watch(ctx, l.Clock, put) }
+		watch := func(ctx context.Context) { c.Watch(ctx, l.Clock, l.Queue.Put) }
 		l.Parts = append(l.Parts, Part{Watch: watch})
 	}
 	return &l

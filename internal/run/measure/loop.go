@@ -129,7 +129,7 @@ func (l *Loop) Describe(meta timeline.Meta, s timeline.Source) {
 	l.Add(s)
 	l.Prober = source.New(source.Config{
 		ID: s.ID, Clock: l.Clock, Pacing: l.Pacing, Logger: l.Log,
-		Sink: func(f timeline.Fact) { l.Queue.Put(mask.Hooks(f)) },
+		Sink: l.Queue.Put,
 	})
 }
 
@@ -424,6 +424,7 @@ func (l *Loop) upkeep() {
 // Absorb takes in the facts of the queue.
 func (l *Loop) Absorb() {
 	for _, f := range l.Queue.Take() {
+		f = mask.Hooks(f)
 		l.Add(f)
 		e, ok := f.(timeline.Event)
 		if !ok || l.stopped {
