@@ -53,7 +53,7 @@ func noEndpoint(s *service.State, evidence []service.Evidence) []Finding {
 		ConfirmedBy: []string{"no-ready-endpoint"},
 	}
 	if s.Missing[service.EndpointsFact] != "" {
-		f.Prediction = "no Pod is asked for: all requests fail until somebody scales it up"
+		f.Prediction = "0 Pods are asked for: all requests fail until somebody scales up"
 		f.Fix = "2 replicas or more, or remove the Service"
 	}
 	return []Finding{f}

@@ -128,7 +128,7 @@ func oneZone(s *service.State, n int) []Finding {
 // pinned returns a finding about templates that allow a single node.
 func pinned(s *service.State, n int) (found []Finding) {
 	const onlyThere = "all %d Pods may run on %s only: if it fails, all requests fail until it is back, " +
-		"for no new Pod can start elsewhere"
+		"because no new Pod can start elsewhere"
 	count := map[string]int{}
 	var evidence []service.Evidence
 	for _, t := range s.Running() {

@@ -40,7 +40,8 @@ var budgetBlocks = Rule{
 }
 
 func twoBudgets(t *service.Template, on []*policyv1.PodDisruptionBudget) Finding {
-	const refused = "the API refuses every eviction of these Pods, for %d budgets cover them: a drain does not end"
+	const refused = "the API refuses every eviction of these Pods, because %d budgets cover them: " +
+		"a drain does not end"
 	var names []string
 	for _, b := range on {
 		names = append(names, b.Name)

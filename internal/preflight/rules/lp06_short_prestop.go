@@ -27,7 +27,7 @@ var shortPreStop = Rule{
 			}
 			until := "unless the server goes on serving after SIGTERM"
 			if d.Stops != "" {
-				until = fmt.Sprintf("for then the hook runs `%s`", service.Shown(d.Stops))
+				until = fmt.Sprintf("because the hook then runs `%s`", service.Shown(d.Stops))
 			}
 			hook := "lifecycle.preStop." + podspec.HookKind(podspec.PreStop(c))
 			missing := quantity.Span(s.RouteLag.Most - d.Serves)

@@ -154,7 +154,7 @@ func ofStatefulSet(t *service.Template, alone bool) []Finding {
 		Severity:   severity,
 		Prediction: fmt.Sprintf(gap, quantity.Span(podspec.Grace(&t.Spec)), until),
 		Evidence:   []service.Evidence{cmp.Or(t.Evidence, fact(t.Object, "Pods", "1"))},
-		Fix:        "2 replicas or more, if the application can; else a short end and a quick start",
+		Fix:        "2 replicas or more, if the application can; else a quick shutdown and a quick start",
 		When:       timeline.PodEnds,
 	}}
 }

@@ -83,7 +83,7 @@ func onlyDaemonSets(s *service.State) bool {
 // eachNode adds to a finding what happens on the node of each Pod that ends.
 func eachNode(s *service.State, f *Finding) {
 	const (
-		ends = "whenever a Pod of %s ends, but for a rollout, " +
+		ends = "whenever a Pod of %s ends, except in a rollout, " +
 			"requests from its node are dropped and time out until the next one there is ready"
 		endsInRollouts = "whenever a Pod of %s ends, " +
 			"requests from its node are dropped and time out until the next one there is ready: " +

@@ -122,6 +122,6 @@ func headless(s *service.State) (Finding, bool) {
 		Prediction: "headless: clients get the addresses of Pods from DNS, " +
 			"and may go on to a Pod that is gone until they resolve again",
 		Evidence: []service.Evidence{s.At("spec.clusterIP", "None")},
-		Fix:      "a Service with a cluster IP beside it; clients that resolve again when they fail",
+		Fix:      "a second Service, with a cluster IP; or clients that resolve again when they fail",
 	}, s.Service.Spec.ClusterIP == corev1.ClusterIPNone && !isUnknown
 }

@@ -60,7 +60,7 @@ func notListening(s *service.State, t *service.Template, ports []string, all []s
 	const (
 		refused    = "the selector also takes %s not listen on %s: %s refused"
 		undeclared = "the selector also takes %s not declare a port: " +
-			"unless a server listens on %s all the same, %s refused"
+			"unless a server listens on %s without declaring it, %s refused"
 		serversLabel = "a selector with a label that only the servers have, " +
 			"or a targetPort by the name of a port that only they have"
 	)
@@ -132,7 +132,7 @@ func nobodyListens(s *service.State, p corev1.ServicePort, all []service.Templat
 	const (
 		noName = "no container has a port named %s: " +
 			"the Service has no endpoint for its port %d, and all requests to it fail"
-		noNumber = "no container declares port %s: unless a server listens there all the same, " +
+		noNumber = "no container declares port %s: unless a server listens there without declaring it, " +
 			"all requests to port %d of the Service are refused"
 	)
 	target := podspec.TargetOf(p)
