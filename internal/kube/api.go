@@ -45,54 +45,47 @@ func New(config *rest.Config) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)
 	}
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, err
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	api := new(API)
+	for _, g := range api.groups() {
+		if err := g.register(scheme); err != nil {
+			return nil, fmt.Errorf("register the kinds of %s: %w", g.version, err)
+		}
 	}
 	codecs := serializer.NewCodecFactory(scheme)
 	shared.NegotiatedSerializer = rest.CodecFactoryForGeneratedClient(scheme, codecs).WithoutConversion()
 	parameters := runtime.NewParameterCodec(scheme)
-	api := new(API)
-	for version, g := range map[schema.GroupVersion]*group{
-		corev1.SchemeGroupVersion:      &api.core,
-		appsv1.SchemeGroupVersion:      &api.apps,
-		discoveryv1.SchemeGroupVersion: &api.discovery,
-		batchv1.SchemeGroupVersion:     &api.batch,
-		policyv1.SchemeGroupVersion:    &api.policy,
-		rbacv1.SchemeGroupVersion:      &api.rbac,
-		authv1.SchemeGroupVersion:      &api.authorization,
-	} {
+	for _, g := range api.groups() {
 		of := rest.CopyConfig(shared)
-		of.APIPath, of.GroupVersion = "/apis", &version
-		if version.Group == corev1.GroupName {
-			of.APIPath = "/api"
-		}
+		of.APIPath, of.GroupVersion = g.path, &g.version
 		client, err := rest.RESTClientForConfigAndClient(of, connections)
 		if err != nil {
-			return nil, fmt.Errorf("client of %s: %w", version, err)
+			return nil, fmt.Errorf("client of %s: %w", g.version, err)
 		}
-		*g = group{client, parameters}
+		*g.group = group{client, parameters}
 	}
 	return api, nil
 }
 
-// newScheme returns a scheme with the kinds of the groups in [API].
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	groups := runtime.NewSchemeBuilder(
-		corev1.AddToScheme,
-		appsv1.AddToScheme,
-		discoveryv1.AddToScheme,
-		batchv1.AddToScheme,
-		policyv1.AddToScheme,
-		rbacv1.AddToScheme,
-		authv1.AddToScheme,
-	)
-	if err := groups.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register the kinds of objects: %w", err)
+// A place is where the API has a group, and how to register its kinds.
+type place struct {
+	group    *group
+	path     string
+	version  schema.GroupVersion
+	register func(*runtime.Scheme) error
+}
+
+func (a *API) groups() []place {
+	return []place{
+		{&a.core, "/api", corev1.SchemeGroupVersion, corev1.AddToScheme},
+		{&a.apps, "/apis", appsv1.SchemeGroupVersion, appsv1.AddToScheme},
+		{&a.discovery, "/apis", discoveryv1.SchemeGroupVersion, discoveryv1.AddToScheme},
+		{&a.batch, "/apis", batchv1.SchemeGroupVersion, batchv1.AddToScheme},
+		{&a.policy, "/apis", policyv1.SchemeGroupVersion, policyv1.AddToScheme},
+		{&a.rbac, "/apis", rbacv1.SchemeGroupVersion, rbacv1.AddToScheme},
+		{&a.authorization, "/apis", authv1.SchemeGroupVersion, authv1.AddToScheme},
 	}
-	return scheme, nil
 }
 
 func (a *API) Version(ctx context.Context) (*version.Info, error) {
