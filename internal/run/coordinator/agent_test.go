@@ -25,7 +25,7 @@ import (
 	"lapse/timeline"
 )
 
-// idleAgent is an agent whose run is over.
+// idleAgent returns an agent whose run is over.
 func idleAgent(t *testing.T, o *spec.Options) *jobRun {
 	m, _ := idleMeasurement(t, o)
 	m.Phase = timeline.PhaseEnded
@@ -91,7 +91,7 @@ func TestAPodThatIsToldToGoWaitsForWhoFetches(t *testing.T) {
 	}
 }
 
-// fetch reads the recording for so long.
+// fetch reads the recording, and takes the time during for it.
 func fetch(t *testing.T, a *jobRun, during time.Duration) {
 	facts, err := a.Facts(context.Background(), 0)
 	if err != nil {

@@ -80,7 +80,7 @@ func startProber(t *testing.T, keys deploy.Keys, node, addr string) *probersPod 
 	return started
 }
 
-// fleetMeasurement is a measurement of a URL from nodes, whose Pods are known to the API server.
+// fleetMeasurement returns a measurement of a URL from nodes. The API server has the Pods of their probers.
 func fleetMeasurement(t *testing.T, keys deploy.Keys, url string, nodes []string, pods ...*corev1.Pod) *measurement {
 	t.Helper()
 	o := &spec.Options{Spec: spec.Spec{
@@ -462,7 +462,7 @@ func TestRestartedProberIsAnotherSource(t *testing.T) {
 	}
 }
 
-// A Pod whose process has ended is asked again, in case the process is started anew, until the Pod is gone. It is
+// A Pod whose process has ended is asked again, in case the process is started again, until the Pod is gone. It is
 // lost once.
 func TestProberIsLostOnce(t *testing.T) {
 	layer.Real(t)

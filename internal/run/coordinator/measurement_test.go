@@ -51,7 +51,7 @@ func TestTheSecondSignalEndsARunAtOnce(t *testing.T) {
 	}
 }
 
-// idleMeasurement is a measurement that was not begun, and the directory of its recording.
+// idleMeasurement returns a measurement that was not begun, and the directory of its recording.
 func idleMeasurement(t *testing.T, o *spec.Options) (*measurement, string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -36,8 +36,8 @@ func (w *workstation) join(ctx context.Context) (*prober.Outside, error) {
 	return prober.JoinOutside(ctx, w.client, timeline.StartClock(), w.opts, slog.New(slog.DiscardHandler))
 }
 
-// outsideRun is a run in a Job that measures a server, and a workstation that reaches it by another way. The way to
-// the Job can be cut.
+// outsideRun returns a run in a Job that measures a server, and a workstation that reaches it by another way. The way
+// to the Job can be cut.
 func outsideRun(t *testing.T, server *faultserver.Server) (m *measurement, w *workstation, cut func()) {
 	t.Helper()
 	asked := spec.Spec{
@@ -112,7 +112,7 @@ func TestTheWorkstationMeasuresBesideTheJob(t *testing.T) {
 	}
 }
 
-// runWith runs m while the workstation measures beside it.
+// runWith runs m while the workstation measures as well.
 func runWith(t *testing.T, m *measurement, w *workstation) *model.Timeline {
 	t.Helper()
 	var joining sync.WaitGroup

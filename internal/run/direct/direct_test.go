@@ -164,7 +164,7 @@ func TestPodWithAnotherAddressIsProbedThereOnly(t *testing.T) {
 	p := newPlanner("http")
 	p.endpoint(1, "http", timeline.EndpointReady)
 	p.does()
-	p.at("10.0.0.99", 1, "http", timeline.EndpointReady) // its sandbox was made anew
+	p.at("10.0.0.99", 1, "http", timeline.EndpointReady) // it has a new sandbox
 	p.at("10.0.0.1", 1, "http", timeline.EndpointAbsent)
 	checkDoes(t, p, "web-1 http 10.0.0.1 stop", "web-1 http 10.0.0.99 100/s")
 }

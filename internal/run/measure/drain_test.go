@@ -109,7 +109,7 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 }
 
 // A baseline in which no request came to its end, for the prober was stopped, says nothing of the target: it goes on,
-// and not for ever.
+// but not forever.
 func TestBaselineWaitsForAStoppedProber(t *testing.T) {
 	layer.Real(t)
 	const length = 20 * time.Millisecond
@@ -154,7 +154,7 @@ func TestSilentControlTargetIsAStoppedProber(t *testing.T) {
 	}
 }
 
-// idleLoop is a run that was not begun, and the directory of its recording.
+// idleLoop returns a run that was not begun, and the directory of its recording.
 func idleLoop(t *testing.T, s Settings) (*Loop, string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -23,7 +23,7 @@ import (
 	"lapse/timeline"
 )
 
-// fetching returns a way to fetch a run's recording that breaks off after so many bytes; 0: never.
+// fetching returns a fetcher of a run's recording that breaks off after this number of bytes; 0: never.
 func fetching(t *testing.T, run *runtest.HeldRun, bytes int64) fetcher {
 	return func(ctx context.Context, _ *deploy.Run, have io.Reader, w io.Writer) (deploy.Retrieved, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -49,7 +49,7 @@ func fetching(t *testing.T, run *runtest.HeldRun, bytes int64) fetcher {
 	}
 }
 
-// breaking takes so many bytes, and then ends it all.
+// A breaking writer takes left bytes, and then calls end.
 type breaking struct {
 	w    io.Writer
 	left int64

@@ -29,7 +29,7 @@ import (
 	"lapse/watcher"
 )
 
-// choosing are the options of a run that chooses Services, for which these flags were given.
+// choosing returns the options of a run that chooses Services, and for which these flags were given.
 func choosing(given ...string) *spec.Options {
 	o := &spec.Options{Given: map[string]bool{}}
 	for _, flag := range given {
@@ -39,7 +39,7 @@ func choosing(given ...string) *spec.Options {
 	return o
 }
 
-// shops are n Services, each of a namespace of its own, with an endpoint on node1, and the node.
+// shops returns a cluster with node1 and n Services, each in its own namespace, with an endpoint on node1.
 func shops(n int) *access.Cluster {
 	objects := []runtime.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"}}}
 	for i := range n {

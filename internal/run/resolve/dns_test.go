@@ -19,7 +19,7 @@ import (
 	"lapse/internal/run/spec"
 )
 
-// dnsSlice is a slice of the cluster's DNS Service. Ports are "name/protocol/number".
+// dnsSlice returns a slice of the cluster's DNS Service. Ports are "name/protocol/number".
 func dnsSlice(name string, ports []string, endpoints ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "kube-dns"}}, Endpoints: endpoints,
@@ -39,7 +39,7 @@ func coreDNS(pod, node, addr string) discoveryv1.Endpoint {
 	}
 }
 
-// findDNSIn is what `lapse routes` finds of a cluster's DNS servers.
+// findDNSIn returns the DNS servers that `lapse routes` finds in a cluster.
 func findDNSIn(t *testing.T, clientset *fake.Clientset) *spec.DNS {
 	t.Helper()
 	return findDNS(t.Context(), kubetest.Client(clientset))

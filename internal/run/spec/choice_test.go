@@ -83,7 +83,7 @@ func TestTheProtocolOfAChosenServiceFollowsFromItsPort(t *testing.T) {
 	}
 }
 
-// choosing are the options of a run that chooses Services, for which these flags were given.
+// choosing returns the options of a run that chooses Services, and for which these flags were given.
 func choosing(given ...string) *Options {
 	o := &Options{Given: map[string]bool{}}
 	for _, flag := range given {

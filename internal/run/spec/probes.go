@@ -175,7 +175,7 @@ func readOutside(o *Options) error {
 		return exit.Usagef("drop it from --from",
 			"--from outside: the Service of `lapse routes` has no address outside of the cluster")
 	case o.YAML, o.AgentListen != "":
-		return exit.Usagef("`lapse run` measures from here besides",
+		return exit.Usagef("`lapse run` measures from here as well",
 			"--from outside: a Job that is applied by hand has no workstation")
 	case o.Chooses():
 		return exit.Usagef("name the Services; "+advice,

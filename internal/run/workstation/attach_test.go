@@ -51,7 +51,7 @@ func startWatch(t *testing.T, client *agent.Client) *watch {
 	return w
 }
 
-// entries are the keys of what the page shows that begin with prefix.
+// entries returns the keys of the page that begin with prefix.
 func (w *watch) entries(t *testing.T, prefix string) []string {
 	t.Helper()
 	response, err := http.Get(w.url + "api/v1/snapshot")

@@ -87,7 +87,7 @@ func (e *endedJob) serve(t *testing.T) *deploy.Run {
 	return &deploy.Run{Cluster: deploy.Cluster{Client: client, REST: config}, Namespace: "shop", Name: "lapse-x7k2p", Job: &job}
 }
 
-// follows lets a workstation follow a run of which the first requests come home, and whose Pod is then lost.
+// follows makes a workstation follow a run whose Pod is lost after the first requests have come in.
 func follows(t *testing.T, job *deploy.Run, lost error) (r *clusterRun, tl *model.Timeline, said *bytes.Buffer) {
 	t.Helper()
 	run := runtest.NewHeldRun(t)

@@ -19,7 +19,7 @@ import (
 	"lapse/timeline"
 )
 
-// canaryPod is the nth Pod of the Service that `lapse routes` brings.
+// canaryPod returns the nth Pod of the Service of `lapse routes`.
 func canaryPod(n int, ready bool) *corev1.Pod {
 	status := corev1.ConditionFalse
 	if ready {
