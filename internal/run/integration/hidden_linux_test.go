@@ -36,7 +36,7 @@ func TestTruthOfDroppedSYNs(t *testing.T) {
 		return
 	}
 	shell(t, "[ ! -e /proc/sys/net/ipv4/tcp_syn_linear_timeouts ] || echo 0 >/proc/sys/net/ipv4/tcp_syn_linear_timeouts") // as before Linux 6.5
-	servers := []*faultserver.Server{startServer(t), startServer(t), startServer(t), startServer(t)}
+	servers := []*faultserver.Server{runtest.StartServer(t), runtest.StartServer(t), runtest.StartServer(t), runtest.StartServer(t)}
 	port := func(i int) uint16 { return servers[i].Addr().Port() }
 	patient, release := startHeld(t, servers[0].URL(), servers[1].URL(), servers[2].URL(), "--rate=40", "--target=new", "--baseline=0", "--timeout=15s", "--slow=500ms", "--fail-if=failed>0")
 	usual, releaseToo := startHeld(t, servers[3].URL(), "--rate=100", "--baseline=0")
@@ -225,7 +225,7 @@ func TestTruthOfABrokenNameServer(t *testing.T) {
 		}
 		return &[4]byte{127, 0, 0, 1}, 0, true
 	})
-	server := startServer(t)
+	server := runtest.StartServer(t)
 	p, release := startHeld(t, fmt.Sprintf("http://web.test:%d/", server.Addr().Port()), "--rate=100", "--baseline=0", "--timeout=300ms", "--join=100ms")
 	runtest.WaitFor(t, "50 answers", func() bool { return server.Answered() >= 50 })
 	var spans []faultserver.Span
@@ -283,7 +283,7 @@ func TestTruthOfAProberOutOfFileDescriptors(t *testing.T) {
 		return
 	}
 	nameServer(t, func(dnsmessage.Question) (*[4]byte, dnsmessage.RCode, bool) { return &[4]byte{127, 0, 0, 1}, 0, true })
-	server := startServer(t)
+	server := runtest.StartServer(t)
 	port := server.Addr().Port()
 	p, release := startHeld(t, fmt.Sprintf("http://web.test:%d/", port), server.URL(), "--rate=100", "--baseline=0", "--timeout=5s", "--fail-if=failed>0") // 5 s: longer than this machine stands still
 	runtest.WaitFor(t, "the command to run, and 100 answers", func() bool { return p.wraps() && server.Answered() >= 100 })

@@ -153,7 +153,7 @@ func TestTruthOfANameServerOutOfReach(t *testing.T) {
 	}
 	shell(t, "echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6")
 	nameServer(t, func(dnsmessage.Question) (*[4]byte, dnsmessage.RCode, bool) { return &[4]byte{127, 0, 0, 1}, 0, true }, "nameserver ::1", "options attempts:1")
-	server := startServer(t)
+	server := runtest.StartServer(t)
 	_, port, _ := net.SplitHostPort(server.Addr().String())
 	p, release := startHeld(t, "http://web.test.:"+port+"/", "--rate=200", "--target=new", "--baseline=0", "--fail-if=failed>0")
 	runtest.WaitFor(t, "50 answers", func() bool { return server.Answered() >= 50 })

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"lapse/internal/layer"
+	"lapse/internal/run/runtest"
 )
 
 // The command that a run wraps is scheduled as without the run, though the prober asks for short slices.
 func TestTheWrappedCommandHasTheUsualSlice(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
-	server := startServer(t)
+	server := runtest.StartServer(t)
 	var said bytes.Buffer
 	cmd := exec.Command("lapse", "run", server.URL(), "--baseline=500ms", "--settle=0", "--out="+t.TempDir()+"/run", "--",
 		"sh", "-c", "grep se.slice /proc/self/sched || echo se.slice unknown")

@@ -133,7 +133,7 @@ func TestTruthOfAStarvedProber(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
 	group, ourselves := cpuGroup(t, 3*time.Millisecond), watchOurselves(t)
-	server := startServer(t)
+	server := runtest.StartServer(t)
 	p, release := startHeld(t, server.URL(), "--rate=200", "--baseline=0", "--timeout=400ms", "--fail-if=failed>0")
 	runtest.WaitFor(t, "200 answers", func() bool { return server.Answered() >= 200 })
 	joinGroup(t, group, p.cmd.Process.Pid)

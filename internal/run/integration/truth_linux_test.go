@@ -24,7 +24,7 @@ import (
 func TestTruthOfAStoppedProber(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
-	server := startServer(t, faultserver.Fault{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond})
+	server := runtest.StartServer(t, faultserver.Fault{Kind: faultserver.Slow, To: time.Hour, Delay: 30 * time.Millisecond})
 	p, release := startHeld(t, server.URL(), "--rate=200", "--baseline=0", "--fail-if=failed>0")
 	runtest.WaitFor(t, "200 answers", func() bool { return server.Answered() >= 200 })
 	p.signal(t, syscall.SIGSTOP)

@@ -27,7 +27,7 @@ import (
 func TestTruthSurvivesSIGKILL(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
-	server := startServer(t, faultserver.Fault{Kind: faultserver.Error, To: time.Hour, Every: 10})
+	server := runtest.StartServer(t, faultserver.Fault{Kind: faultserver.Error, To: time.Hour, Every: 10})
 	p := startProcess(t, server, "--rate=200", "--baseline=2s", "--duration=10m", "--timeout=5s", "--fail-if=failed>1000000") // 5 s: longer than this machine stands still
 	var live *model.Timeline
 	recorded := func(requests int) func() bool {
@@ -171,7 +171,7 @@ func startWrapping(t *testing.T, manner string, args ...string) (p *process, scr
 	t.Helper()
 	scratch = t.TempDir()
 	args = append(args, "--rate=100", "--baseline=200ms", "--", "sh", "-c", childScript, "child", scratch, manner)
-	p = startProcess(t, startServer(t), args...)
+	p = startProcess(t, runtest.StartServer(t), args...)
 	runtest.WaitFor(t, "the command to run", func() bool { return read(t, scratch, "pid") != "" })
 	return p, scratch
 }
@@ -198,15 +198,6 @@ type process struct {
 	cmd    *exec.Cmd
 	stdout bytes.Buffer
 	exited chan struct{}
-}
-
-func startServer(t *testing.T, faults ...faultserver.Fault) *faultserver.Server {
-	t.Helper()
-	server, err := faultserver.Start(faultserver.Config{Faults: faults})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return server
 }
 
 func startProcess(t *testing.T, server *faultserver.Server, args ...string) *process {
