@@ -139,9 +139,10 @@ func (c *calibrateFlags) print(stdout io.Writer, result calibrated) error {
 }
 
 const (
-	noteThisMachine = "the target is on this machine: it and the load share its processors, alone it may answer more"
-	noteHey         = "hey retries silently, accepts truncated bodies and skips certificate checks: successes are an " +
-		"upper bound"
+	noteThisMachine = "the target is on this machine: it and the load share its processors, " +
+		"alone it may answer more"
+	noteHey = "hey retries silently, accepts truncated bodies and skips certificate checks: " +
+		"successes are an upper bound"
 )
 
 // calibrated is the result. Lengths of time are in nanoseconds.

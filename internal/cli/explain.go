@@ -11,8 +11,8 @@ import (
 	"lapse/internal/run/exit"
 )
 
-const explainHelp = `Explain prints the field guide's page of a cause, as a run names it: the symptom, why it happens, how to tell it apart
-from similar causes, and the fix. Without a CAUSE it lists them.`
+const explainHelp = `Explain prints the field guide's page of a cause, as a run names it: the symptom, why it
+happens, how to tell it apart from similar causes, and the fix. Without a CAUSE it lists them.`
 
 func newExplain() *cobra.Command {
 	return &cobra.Command{
@@ -49,7 +49,7 @@ func listCauses(w io.Writer) error {
 	return nil
 }
 
-// nearCauses says which causes share a word with what was asked for.
+// nearCauses returns a hint with the causes that share a word with name.
 func nearCauses(name string) string {
 	var near []string
 	for _, cause := range docs.Causes() {

@@ -149,8 +149,8 @@ func runTable(o *spec.Options) []runFlag {
 		},
 		{
 			name: "held", bind: whole(&o.Held, 0), at: always,
-			usage: fmt.Sprintf("keep this many connections open for the whole run, and report each cut and reconnect: "+
-				"adds held to --target (default with --target held: %d)", spec.DefaultHeld),
+			usage: fmt.Sprintf("keep this many connections open for the whole run, and report each cut and "+
+				"reconnect: adds held to --target (default with --target held: %d)", spec.DefaultHeld),
 		},
 		{
 			name: "heartbeat", bind: length(&o.Heartbeat, 5*time.Second), at: always,

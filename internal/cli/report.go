@@ -34,7 +34,8 @@ type reportFlags struct {
 func (f *reportFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	f.changed = set.Changed
-	set.DurationVar(&f.join, "join", 0, "failures less than this apart are one window (default: as the run was judged)")
+	set.DurationVar(&f.join, "join", 0,
+		"failures less than this apart are one window (default: as the run was judged)")
 	set.DurationVar(&f.slow, "slow", 0, slowUsage+" (default: as the run was judged)")
 	set.DurationVar(&f.resolution, "resolution", 0, resolutionUsage+" (default: as the run was judged)")
 	set.StringVar(&f.coverage, "min-coverage", "", minCoverageUsage+" (default: as the run was judged)")
@@ -112,8 +113,8 @@ func oneRun(cmd *cobra.Command, args []string) (dir string, err error) {
 	case 1:
 		return args[0], nil
 	}
-	hint := "see `" + cmd.CommandPath() + " --help`"
-	return "", exit.Usagef(hint, "%s takes the DIR of one run, such as runs/… (got %d)", cmd.CommandPath(), len(args))
+	verb := cmd.CommandPath()
+	return "", exit.Usagef("see `"+verb+" --help`", "%s takes the DIR of one run, such as runs/… (got %d)", verb, len(args))
 }
 
 func newServe() *cobra.Command {

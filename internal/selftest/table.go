@@ -158,7 +158,8 @@ func (r *Report) writeWords(b *strings.Builder) {
 			l.Target, quantity.Span(l.Interval), l.words(), quantity.Span(l.Resolution))
 	}
 	for _, off := range r.Off {
-		median, worst, widest := quantity.Span(off.Error.P50), quantity.Span(off.Error.Max), quantity.Span(off.Width.Max)
+		median, worst := quantity.Span(off.Error.P50), quantity.Span(off.Error.Max)
+		widest := quantity.Span(off.Width.Max)
 		fmt.Fprintf(b, "  Edges %s:\n      %s from the middle of their bracket at the median, %s at worst; "+
 			"widest bracket %s.\n", off.Where, median, worst, widest)
 	}
