@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 	"internal/run/live":          {"timeline", "internal/record", "correlate", "correlate/model", "correlate/verdict", "internal/run/judging"},
 	"internal/run/measure":       {"timeline", "internal/record", "loadgen", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/run/exit", "internal/run/facts", "internal/run/live", "internal/run/mask", "internal/run/source"},
 	"internal/run/command":       {"timeline", "loadgen", "internal/run/mask"},
-	"internal/run/screen":        {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "dashboard", "dashboard/publish", "internal/report", "internal/run/exit", "internal/run/live", "internal/run/terminal"},
+	"internal/run/screen":        {"timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "dashboard", "dashboard/publish", "internal/report", "internal/run/exit", "internal/run/live", "internal/run/saved", "internal/run/terminal"},
 	"internal/run/saved":         {"internal/hint", "timeline", "internal/record", "correlate", "correlate/model", "correlate/verdict", "dashboard", "internal/report", "internal/report/document", "internal/report/export", "internal/run/exit", "internal/run/judging", "internal/run/terminal"},
 	"internal/run/direct":        {"timeline"},
 	"internal/run/precheck":      {"internal/hint", "correlate/quantity", "internal/preflight", "internal/preflight/cluster", "internal/preflight/manifest", "internal/preflight/output", "internal/preflight/rules", "internal/preflight/service", "internal/run/access", "internal/run/exit", "internal/run/terminal", "internal/run/version"},

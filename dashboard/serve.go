@@ -20,12 +20,23 @@ const (
 // Serve shows store on ln until ctx ends, then closes the listener and all viewers and returns nil
 // once they are gone. The address ln listens on counts as a known host.
 func Serve(ctx context.Context, ln net.Listener, store *Store, opts Options) error {
+	opts = knowing(ln, opts)
+	handler := newServer(store, opts)
+	return serveHandler(ctx, ln, handler, opts, handler.awaitViewers)
+}
+
+// knowing adds the address that ln listens on to the hosts that the page may be asked for by.
+func knowing(ln net.Listener, opts Options) Options {
 	if host, _, err := net.SplitHostPort(ln.Addr().String()); err == nil {
 		opts.Hosts = append([]string{host}, opts.Hosts...)
 	}
+	return opts
+}
+
+// serveHandler serves handler on ln until ctx ends, and waits for all viewers.
+func serveHandler(ctx context.Context, ln net.Listener, handler http.Handler, opts Options, awaitViewers func()) error {
 	ctx, cancel := context.WithCancel(ctx) // viewers watch it, through their request's context
 	defer cancel()
-	handler := newServer(store, opts)
 	server := opts.Server(handler)
 	server.BaseContext = func(net.Listener) context.Context { return ctx }
 
@@ -38,7 +49,7 @@ func Serve(ctx context.Context, ln net.Listener, store *Store, opts Options) err
 		err = cmp.Or(shutdown(server), <-failed)
 	}
 	cancel()
-	handler.awaitViewers()
+	awaitViewers()
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the page on %s: %w", ln.Addr(), err)
 	}

@@ -121,14 +121,22 @@ func newServe() *cobra.Command {
 	var flags reportFlags
 	var addr string
 	cmd := &cobra.Command{
-		Use:     "serve DIR",
-		Short:   "Serve the page on a saved run",
-		Example: "  lapse serve runs/lapse-20261121-101500-ab3d --dashboard 127.0.0.1:8080",
-		Args:    exactly(1, "the DIR of the run to show, such as runs/…"),
+		Use:   "serve DIR [DIR]",
+		Short: "Serve the page on a saved run, on two to compare them, or on a folder of runs",
+		Example: `  lapse serve runs/lapse-20261121-101500-ab3d --dashboard 127.0.0.1:8080
+  lapse serve runs/before runs/after
+  lapse serve runs`,
+		Args: oneOrTwo,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tl, err := flags.load(args[0])
+			folder, several, err := screen.Several(args, flags.load)
 			if err != nil {
 				return err
+			}
+			var tl *model.Timeline
+			if !several {
+				if tl, err = flags.load(args[0]); err != nil {
+					return err
+				}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -137,6 +145,9 @@ func newServe() *cobra.Command {
 				return err
 			}
 			defer address.Close()
+			if several {
+				return address.ServeFolder(ctx, cmd.ErrOrStderr(), folder)
+			}
 			p, closePage := address.Serve(ctx, cmd.ErrOrStderr())
 			defer closePage()
 			p.Show(tl, tl.Run.Duration)
@@ -163,6 +174,14 @@ func newSchema() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// oneOrTwo wants a run, a folder of runs, or two runs.
+func oneOrTwo(cmd *cobra.Command, args []string) error {
+	if len(args) == 2 {
+		return nil
+	}
+	return exactly(1, "the DIR of the run to show, such as runs/…, of a folder of runs, or two DIRs to compare")(cmd, args)
 }
 
 // exactly demands n arguments; what describes them.

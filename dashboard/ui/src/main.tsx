@@ -1,5 +1,6 @@
 import { render } from "preact";
 import { App } from "./app";
+import { Compare, comparedNames } from "./compare";
 import { embeddedText, unpack, whole } from "./embedded";
 import { fetchDetails } from "./details";
 import "./page.css";
@@ -81,5 +82,7 @@ function followServer(): void {
 }
 
 const saved = embeddedText();
-if (saved !== undefined) void showSaved(saved);
+const compared = comparedNames(location.search);
+if (compared.length) render(<Compare names={compared} />, document.getElementById("page")!);
+else if (saved !== undefined) void showSaved(saved);
 else followServer();

@@ -82,6 +82,12 @@ func (a *Address) Serve(ctx context.Context, stderr io.Writer) (*Page, func()) {
 	return p, func() { cancel(); serving.Wait() }
 }
 
+// ServeFolder serves several runs until ctx ends.
+func (a *Address) ServeFolder(ctx context.Context, stderr io.Writer, folder dashboard.Folder) error {
+	fmt.Fprintf(stderr, "page: %s\n", a.url())
+	return dashboard.ServeFolder(ctx, a.ln, folder, dashboard.Options{Hosts: []string{a.given}})
+}
+
 // url returns what to open in a browser: the name that was given, with the port that is bound.
 func (a *Address) url() string {
 	_, port, _ := net.SplitHostPort(a.ln.Addr().String())

@@ -1,0 +1,189 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"html/template"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Folder is a list of runs, each with a page of its own: GET / is the list, GET /run/NAME/ the page of one.
+type Folder struct {
+	Runs []Listed
+
+	// Compared are the names of two runs that GET / shows one below the other, instead of the list.
+	Compared []string
+
+	// Open returns what a run's page shows. It is called once for each run that somebody opens, from any goroutine.
+	Open func(name string) (*Store, Options, error)
+}
+
+// A Listed is a run in a list.
+type Listed struct {
+	Name     string // which no other run of the list has
+	Began    time.Time
+	Word     string // the verdict in a word
+	Result   string // the verdict as a style: pass, fail, inconclusive, ungated
+	Headline string // what was found
+	Cause    string // of the most harmful incident; "" if there is none
+	Failed   int
+	Sent     int
+}
+
+// ServeFolder shows a list of runs on ln until ctx ends, as [Serve] shows one.
+func ServeFolder(ctx context.Context, ln net.Listener, folder Folder, opts Options) error {
+	f := &folderServer{Folder: folder, opts: knowing(ln, opts), pages: map[string]*opened{}}
+	root := newServer(NewStore(), f.opts) // its headers, and its check of names
+	root.mux = http.NewServeMux()
+	root.mux.HandleFunc("GET /", serveFiles)
+	root.mux.HandleFunc("GET /{$}", f.serveList)
+	root.mux.HandleFunc("GET /run/{name}/", f.serveRun)
+	return serveHandler(ctx, ln, root, f.opts, f.awaitViewers)
+}
+
+// A folderServer is a folder with the pages that were opened.
+type folderServer struct {
+	Folder
+	opts Options
+
+	mu    sync.Mutex
+	pages map[string]*opened // by the run's name
+}
+
+// An opened run has a handler, or an error that says why not, once it has been opened.
+type opened struct {
+	once    sync.Once
+	handler *server
+	err     error
+}
+
+func (f *folderServer) serveRun(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	if !slices.ContainsFunc(f.Runs, func(l Listed) bool { return l.Name == name }) {
+		http.NotFound(w, r)
+		return
+	}
+	page := f.page(name)
+	page.once.Do(func() {
+		store, opts, err := f.Open(name)
+		if page.err = err; err == nil {
+			opts.Hosts = f.opts.Hosts
+			page.handler = newServer(store, opts)
+		}
+	})
+	if page.err != nil {
+		http.Error(w, page.err.Error(), http.StatusInternalServerError)
+		return
+	}
+	http.StripPrefix("/run/"+name, page.handler).ServeHTTP(w, r)
+}
+
+func (f *folderServer) page(name string) *opened {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pages[name] == nil {
+		f.pages[name] = &opened{}
+	}
+	return f.pages[name]
+}
+
+func (f *folderServer) awaitViewers() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.pages {
+		if p.handler != nil {
+			p.handler.awaitViewers()
+		}
+	}
+}
+
+func (f *folderServer) serveList(w http.ResponseWriter, r *http.Request) {
+	if len(f.Compared) > 0 {
+		f.serveCompared(w, r)
+		return
+	}
+	runs := slices.SortedStableFunc(slices.Values(f.Runs), func(a, b Listed) int {
+		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(a.Name, b.Name))
+	})
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	// an error means that the client went away
+	_ = listPage.Execute(w, struct {
+		Runs []Listed
+		Bars []bar
+	}{runs, bars(runs)})
+}
+
+// serveCompared serves the page, which reads from its address what it is to compare.
+func (f *folderServer) serveCompared(w http.ResponseWriter, r *http.Request) {
+	if !r.URL.Query().Has("compare") {
+		query := url.Values{"compare": {strings.Join(f.Compared, ",")}}
+		http.Redirect(w, r, "/?"+query.Encode(), http.StatusFound)
+		return
+	}
+	serveFiles(w, r)
+}
+
+// A bar of the list's chart is the share of a run's requests that failed.
+type bar struct {
+	X, Y, Height float64
+	Title        string
+}
+
+// mostBars is how many of the newest runs the chart has.
+const mostBars = 20
+
+// bars returns the chart, the newest run at the right. Runs without a failure have a flat bar.
+func bars(newestFirst []Listed) []bar {
+	shown := newestFirst[:min(len(newestFirst), mostBars)]
+	most := 0.0
+	for _, l := range shown {
+		most = max(most, l.share())
+	}
+	all := make([]bar, 0, len(shown))
+	for i, l := range slices.Backward(shown) {
+		height := 1.0
+		if most > 0 {
+			height = max(1, 40*l.share()/most)
+		}
+		all = append(all, bar{X: float64(12 * (len(shown) - 1 - i)), Y: 40 - height, Height: height, Title: l.Name + ": " + l.Headline})
+	}
+	return all
+}
+
+func (l Listed) share() float64 { return float64(l.Failed) / float64(max(l.Sent, 1)) }
+
+var listPage = template.Must(template.New("runs").Parse(`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Lapse: {{len .Runs}} runs</title>
+<link rel="stylesheet" href="page.css">
+</head>
+<body>
+<header class="topbar"><h1 class="brand">Lapse</h1><span class="faint">{{len .Runs}} runs</span></header>
+<main>
+<section class="panel" aria-label="Runs">
+<header class="panel-head"><h2>Runs</h2><span class="faint">the newest first; the chart has the share of requests that failed</span></header>
+<svg class="run-bars" viewBox="0 0 240 40" width="240" height="40" role="img" aria-label="The share of requests that failed, run by run">
+{{range .Bars}}<rect x="{{.X}}" y="{{.Y}}" width="9" height="{{.Height}}"><title>{{.Title}}</title></rect>
+{{end}}</svg>
+<div class="scroll-x" tabindex="0" role="region" aria-label="Runs, as a table">
+<table class="services runs">
+<thead><tr><th scope="col">Run</th><th scope="col">Began (UTC)</th><th scope="col">Verdict</th><th scope="col" class="num">Failed</th><th scope="col">Cause</th><th scope="col">What was found</th></tr></thead>
+<tbody>
+{{range .Runs}}<tr data-testid="run"><th scope="row"><a href="run/{{.Name}}/">{{.Name}}</a></th><td>{{.Began.UTC.Format "2006-01-02 15:04:05"}}</td><td class="{{.Result}}">{{.Word}}</td><td class="num">{{.Failed}} / {{.Sent}}</td><td>{{.Cause}}</td><td>{{.Headline}}</td></tr>
+{{end}}</tbody>
+</table>
+</div>
+</section>
+</main>
+</body>
+</html>
+`))

@@ -1,0 +1,123 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// serveFolder serves a folder until the test ends, and returns its address.
+func serveFolder(t *testing.T, folder Folder) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- ServeFolder(ctx, ln, folder, Options{}) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + ln.Addr().String()
+}
+
+// fetch returns a document and its status.
+func fetch(t *testing.T, url, host string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// A folder lists its runs, the newest first; each has a page of its own, which is opened once, when somebody asks for it.
+func TestAFolderListsItsRuns(t *testing.T) {
+	var opened atomic.Int32
+	url := serveFolder(t, Folder{
+		Runs: []Listed{
+			{Name: "before", Began: time.Unix(1000, 0), Word: "FAIL", Result: "fail", Failed: 174, Sent: 10453, Cause: "route-outlives-pod"},
+			{Name: "after", Began: time.Unix(2000, 0), Word: "PASS", Result: "pass", Sent: 12865, Headline: "no failure <seen>"},
+			{Name: "broken", Began: time.Unix(500, 0)},
+		},
+		Open: func(name string) (*Store, Options, error) {
+			if name == "broken" {
+				return nil, Options{}, errors.New("it holds no facts")
+			}
+			opened.Add(1)
+			store := NewStore()
+			return store, Options{}, store.Put("run", map[string]string{"id": name})
+		},
+	})
+	_, list := fetch(t, url+"/", "")
+	for _, want := range []string{`href="run/before/"`, "174 / 10453", "route-outlives-pod", "no failure &lt;seen&gt;", "<rect"} {
+		if !strings.Contains(list, want) {
+			t.Errorf("no %s in the list", want)
+		}
+	}
+	if strings.Index(list, "run/after/") > strings.Index(list, "run/before/") {
+		t.Error("the newest run is not the first")
+	}
+	for range 2 {
+		if status, text := fetch(t, url+"/run/before/api/v1/snapshot", ""); status != http.StatusOK || !strings.Contains(text, `"id":"before"`) {
+			t.Errorf("the run's snapshot is %d %s", status, text)
+		}
+	}
+	if status, text := fetch(t, url+"/run/before/", ""); status != http.StatusOK || !strings.Contains(text, `id="page"`) {
+		t.Errorf("the run's page is %d %s", status, text)
+	}
+	if n := opened.Load(); n != 1 {
+		t.Errorf("one run was opened %d times", n)
+	}
+	if status, text := fetch(t, url+"/run/broken/", ""); status != http.StatusInternalServerError || !strings.Contains(text, "no facts") {
+		t.Errorf("a run that cannot be read is %d %s", status, text)
+	}
+	if status, _ := fetch(t, url+"/run/..%2f..%2fetc/", ""); status != http.StatusNotFound {
+		t.Errorf("what is no run of the folder is %d", status)
+	}
+	for _, path := range []string{"/", "/run/before/"} {
+		if status, _ := fetch(t, url+path, "evil.example"); status != http.StatusForbidden {
+			t.Errorf("%s under a foreign name is %d", path, status)
+		}
+	}
+}
+
+// Two runs that are compared have one address, which says which they are.
+func TestTwoRunsAreCompared(t *testing.T) {
+	url := serveFolder(t, Folder{
+		Runs: []Listed{{Name: "a"}, {Name: "b"}}, Compared: []string{"a", "b"},
+		Open: func(string) (*Store, Options, error) { return NewStore(), Options{}, nil },
+	})
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Get(url + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if to := response.Header.Get("Location"); to != "/?compare=a%2Cb" {
+		t.Errorf("the page is at %q", to)
+	}
+	if status, text := fetch(t, url+"/?compare=a%2Cb", ""); status != http.StatusOK || !strings.Contains(text, `id="page"`) {
+		t.Errorf("the page is %d %s", status, text)
+	}
+}
