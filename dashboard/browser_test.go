@@ -378,7 +378,7 @@ func TestEverythingOfARunIsShown(t *testing.T) {
 		}
 	}
 	for id, want := range map[string]string{
-		"verdict-result": "Fail", "failed": fmt.Sprint(run.Verdict.Failed), "downtime": "≥ 3.1 s", "longest-window": "≥ 3.09 s",
+		"verdict-result": "FAIL", "failed": fmt.Sprint(run.Verdict.Failed), "downtime": "≥ 3.1 s", "longest-window": "≥ 3.09 s",
 		"error-rate": "4.4 %", "coverage": "98.25 %", "validity": "incomplete", "live": "ended",
 	} {
 		if text := strings.ReplaceAll(page.text(`[data-testid="`+id+`"]`), "\u00a0", " "); !strings.Contains(text, want) {

@@ -190,7 +190,7 @@ func TestTheAnswerIsCopied(t *testing.T) {
 	page.click(`[data-testid="copy-markdown"]`)
 	page.until("has copied", `!!window.copied`)
 	text := eval[string](page, `window.copied`)
-	for _, want := range []string{"**Fail**: ", "**When**: 2026-03-14", "**Where**: ", "**Why**: ", "**Do**: ", "127.0.0.1"} {
+	for _, want := range []string{"**FAIL**: ", "**When**: 2026-03-14", "**What**: ", "**Why**: ", "**Do**: ", "127.0.0.1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %q", want, text)
 		}

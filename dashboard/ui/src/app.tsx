@@ -76,7 +76,7 @@ export function App({ run, connection }: { run: Run; connection: Connection }) {
     setShownByHand((t) => new Map(main ? [[main.id, true], ...t] : t).set(i.id, open)); // what was shown stays
     if (open) setView((v) => ({ ...v, incident: i.id, window: undefined, event: undefined, range: incidentRange(i, whole), whole: false }));
   };
-  const steps = useMemo(() => happened(main, run), [main, run.version]);
+  const steps = useMemo(() => happened(main), [main]);
   const openKey = [[...opened].join(), [...shown].join()].join(";");
   const incidents = useMemo(
     () => <Incidents run={run} clock={clock} shown={shown} chosen={view.incident} onShow={show} opened={opened} focused={view.window} main={main} steps={steps} onToggle={toggle} onZoom={select} onEvent={selectEvent} />,

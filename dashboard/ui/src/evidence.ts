@@ -17,11 +17,8 @@ function moment(e: Evidence, run: Run): Moment {
   return { text: e.text, ...(at && { at }), ...(event && { event }) };
 }
 
-/** happened is how an incident went, in numbered steps: what its first cause rests on that has a time. */
-export function happened(incident: Incident | undefined, run: Run): Moment[] {
-  const cause = incident?.causes[0];
-  return cause ? moments(cause, run).filter((m) => m.at).map((m, i) => ({ ...m, number: i + 1 })) : [];
-}
+/** happened is how an incident went, in numbered steps. */
+export const happened = (incident: Incident | undefined): Moment[] => (incident?.said.phases ?? []).map(({ at, text }, i) => ({ at, text, number: i + 1 }));
 
 const width = (i: Instant): Ns => i.latest - i.earliest;
 

@@ -4,36 +4,31 @@ import type { Clock } from "./clock";
 import { CopyButton } from "./copy";
 import { atMost, coverage, duration, glued, length, number, percent, plural, worstOf } from "./format";
 import { faults } from "./health";
-import type { Length, Line, Said, Verdict, Window } from "./model";
+import type { Length, Said, Verdict, Window } from "./model";
 import { type Phase, phaseNames, phaseOf } from "./phase";
 import type { Run } from "./run";
 import type { TargetGroup } from "./sources";
 
 interface Result { look: string; symbol: string; word: string }
 
-const results: Record<string, Result> = {
-  pass: { look: "pass", symbol: "✓", word: "Pass" },
-  fail: { look: "fail", symbol: "✗", word: "Fail" },
-  inconclusive: { look: "inconclusive", symbol: "?", word: "Inconclusive" },
-  ungated: { look: "ungated", symbol: "○", word: "No gate" },
-};
 const measuring: Result = { look: "ungated", symbol: "…", word: "Measuring" };
-const ends: Record<number, Result> = {
-  5: { look: "fail", symbol: "✗", word: "Command failed" },
-  6: { look: "inconclusive", symbol: "?", word: "Aborted" },
+const failing: Result = { look: "fail", symbol: "✗", word: "FAIL so far" };
+const looks: Record<string, Omit<Result, "word">> = {
+  PASS: { look: "pass", symbol: "✓" }, FAIL: { look: "fail", symbol: "✗" }, "COMMAND FAILED": { look: "fail", symbol: "✗" },
+  INCONCLUSIVE: { look: "inconclusive", symbol: "?" }, ABORTED: { look: "inconclusive", symbol: "?" }, "NO GATE": { look: "ungated", symbol: "○" },
 };
 
-/** resultOf is the run in a word: what the exit code says. While it goes on, only a failure is a result. */
-export function resultOf({ verdict: v, live }: Pick<Run, "verdict" | "live">): Result {
-  if (!v || (live && v.result !== "fail")) return measuring;
-  return (!live && ends[v.exitCode]) || results[v.result] || measuring;
+/** resultOf is the run in a word, and what that looks like. While it goes on, only a failure is a result. */
+export function resultOf({ verdict: v, said, live }: Pick<Run, "verdict" | "said" | "live">): Result {
+  if (live || !said) return v?.result === "fail" ? failing : measuring;
+  return { word: said.word, ...(looks[said.word] ?? looks["NO GATE"]!) };
 }
 
 /** Header is the run at a glance: the verdict in a word and in a sentence, and when, where, why, and what to do. */
 export function Header({ run, clock }: { run: Run; clock: Clock }) {
   const { verdict: v, said, live } = run;
   const result = resultOf(run);
-  const answer = answerOf(run, clock);
+  const answer = answerOf(run);
   const link = (): string => (location.protocol === "file:" ? "" : location.href);
   return (
     <section class={`panel verdict ${result.look}`} data-testid="verdict" data-result={v?.result} aria-label="Verdict">
@@ -41,18 +36,19 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
         <div class="result" data-testid="verdict-result">
           <span class="symbol" aria-hidden="true">{result.symbol}</span>
           <span>{result.word}</span>
-          {live && result !== measuring && <small>so far</small>}
         </div>
         <p class="sentence" data-testid="sentence">{said ? capital(glued(said.headline)) : "No request has been judged yet."}</p>
+        {said?.extent && <p class="extent" data-testid="extent">{capital(glued(said.extent))}</p>}
       </div>
       {live && <Progress phase={phaseOf(run.events, run.info, run.now)} />}
-      {answer && <AnswerFields answer={answer} />}
+      {answer && <AnswerFields answer={answer} keepServing={said?.keepServing} />}
       {said?.caveats.map(({ kind, text }) => <p key={text} class="caveat" data-testid="caveat" data-kind={kind}>{glued(text)}</p>)}
       <div class="foot">
         <About run={run} clock={clock} />
         {said && !live && (
           <p class="actions">
-            <CopyButton name="Copy as Markdown" testid="copy-markdown" text={() => markdown(run, clock, result.word, link())} />
+            <CopyButton name="Copy as Markdown" testid="copy-markdown" text={() => markdown(run, clock, link())} />
+          {answer?.incident.said.patch && <CopyButton name="Copy the patch" testid="copy-patch" text={() => answer.incident.said.patch!} />}
             {location.protocol !== "file:" && <CopyButton name="Copy link" testid="copy-link" text={link} />}
           </p>
         )}
@@ -84,23 +80,29 @@ function Progress({ phase }: { phase: Phase | undefined }) {
   );
 }
 
-/** AnswerFields say when, where and why requests failed, and what to do. */
-function AnswerFields({ answer: { when, where, why, fix, more } }: { answer: Answer }) {
+/** AnswerFields say when, what and why requests failed, and what to do, in the words of the most harmful incident. */
+function AnswerFields({ answer: { incident: { said }, more }, keepServing }: { answer: Answer; keepServing: string | undefined }) {
   return (
     <dl class="answer" data-testid="answer">
-      <dt>When</dt><dd data-testid="answer-when">{glued(when)}{more > 0 && <span class="faint"> · and {plural(more, "incident")} more, below</span>}</dd>
-      <dt>Where</dt><dd data-testid="answer-where">{glued(where)}</dd>
-      {why.length > 0 && <><dt>Why</dt><dd data-testid="answer-why"><Texts lines={why} /></dd></>}
-      {fix.length > 0 && <><dt>Do</dt><dd class="do" data-testid="answer-do"><Texts lines={fix} /></dd></>}
+      <dt>When</dt><dd data-testid="answer-when">{glued(said.when)}; set off by: {said.setOffBy}{more > 0 && <span class="faint"> · and {plural(more, "incident")} more, below</span>}</dd>
+      <dt>What</dt><dd data-testid="answer-what">{said.what.map((w) => <p key={w.of}><b>{w.of}</b> {glued(w.text)}</p>)}</dd>
+      {said.why && <><dt>Why</dt><dd data-testid="answer-why">{glued(said.why)}</dd></>}
+      {said.do.length > 0 && (
+        <>
+          <dt>Do</dt>
+          <dd class="do" data-testid="answer-do">
+            {said.do.map((text) => <p key={text}>{glued(text)}</p>)}
+            {said.patch && <pre data-testid="patch" tabIndex={0}>{said.patch}</pre>}
+            {keepServing && <p class="faint">{glued(keepServing)}</p>}
+          </dd>
+        </>
+      )}
     </dl>
   );
 }
 
-/** Texts has one line whole, and of several each in a paragraph. */
-const Texts = ({ lines }: { lines: Line[] }) => <>{lines.map((l) => <p key={l.text}>{glued(l.text)}</p>)}</>;
-
 /** About says what was measured, and when. */
-function About({ run: { info, live, now }, clock }: { run: Run; clock: Clock }) {
+function About({ run: { info, said, live, now }, clock }: { run: Run; clock: Clock }) {
   const services = info?.services?.map((s) => `${s.namespace}/${s.name}`) ?? [];
   return (
     <p class="faint">
@@ -108,6 +110,7 @@ function About({ run: { info, live, now }, clock }: { run: Run; clock: Clock }) 
       {" · "}{clock.day()} {clock.at(0, 0)} {clock.name}, {live ? `for ${duration(now)} now` : `took ${duration(info?.duration ?? 0)}`}
       {info?.cluster?.version && ` · Kubernetes ${info.cluster.version}`}
       {info?.cluster?.proxyMode && ` (${info.cluster.proxyMode})`}
+      {!live && said && ` · ${glued(said.measured)}`}
       {info?.unsaved && <span class="bad"> · not all on disk: {info.unsaved}</span>}
     </p>
   );

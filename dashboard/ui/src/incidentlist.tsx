@@ -19,7 +19,7 @@ export function Incidents({ run, clock, shown, chosen, main, steps, onShow, ...a
     <section class="panel" aria-label="Incidents">
       <header class="panel-head"><h2>Incidents</h2><span class="faint">{run.allWindows.length ? "Select one to see it on the timeline, and why" : run.live ? "None so far" : "None"}</span></header>
       {incidents.map((i, n) => (
-        <Card key={i.id} incident={i} run={run} clock={clock} answered={n === 0} chosen={chosen === i.id} steps={i === main ? steps : happened(i, run)} shown={shown.has(i.id)} onOpen={(open) => onShow(i, open)} {...actions} />
+        <Card key={i.id} incident={i} run={run} clock={clock} answered={n === 0} chosen={chosen === i.id} steps={i === main ? steps : happened(i)} shown={shown.has(i.id)} onOpen={(open) => onShow(i, open)} {...actions} />
       ))}
       {loose.length > 0 && <Windows windows={loose} run={run} clock={clock} fixes {...actions} />}
     </section>

@@ -15,7 +15,7 @@ export function advisedOf(incidents: Pick<Incident, "causes">[]): Ns | undefined
   return all.length ? Math.max(...all) : undefined;
 }
 
-function advisedBy({ measures, sleep }: Pick<IncidentCause, "measures"> & { sleep?: { margin: Ns } }): Ns | undefined {
+function advisedBy({ measures, sleep }: Pick<IncidentCause, "measures" | "sleep">): Ns | undefined {
   const lags = (measures ?? []).filter((m) => m.name === "route-lag").map((m) => m.length.max);
   return sleep && lags.length ? Math.max(...lags) + sleep.margin : undefined;
 }

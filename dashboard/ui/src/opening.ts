@@ -6,8 +6,12 @@ import { around, inside, type Range } from "./scale";
 export const mostHarmful = (incidents: Incident[]): Incident[] =>
   [...incidents].sort((a, b) => b.downtime.max - a.downtime.max || b.failed - a.failed || (b.cut ?? 0) - (a.cut ?? 0) || (b.slow ?? 0) - (a.slow ?? 0));
 
+interface Failing { start: Instant; end: Instant; failedFrom?: Ns; failedTo?: Ns }
+
 /** failing is from when the first of a window's or incident's failed requests was due to when the last one was: facts, not brackets. */
-export const failing = ({ start, end }: { start: Instant; end: Instant }): Range => ({ from: start.latest, to: Math.max(end.earliest, start.latest) });
+export function failing({ start, end, failedFrom = start.latest, failedTo = end.earliest }: Failing): Range {
+  return { from: failedFrom, to: Math.max(failedTo, failedFrom) };
+}
 
 const [before, after] = [1e9, 2e9]; // ns
 
