@@ -157,7 +157,7 @@ func checkSkewed(t *testing.T, seed uint64, skews []skew) {
 		t.Fatal(err)
 	}
 	if live := followed(threeSources(seed, skews)); !reflect.DeepEqual(live, skewed) {
-		t.Errorf("a Tracker that gets the clock exchanges as the run goes on differs: %s", gocmp.Diff(skewed, live))
+		t.Errorf("a Tracker that gets the clock exchanges as the run goes on differs: %s", gocmp.Diff(skewed, live, addresses))
 	}
 	ofTarget := func(tl *model.Timeline, target string) (list []model.Window) {
 		for _, w := range tl.Windows {

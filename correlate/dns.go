@@ -34,7 +34,7 @@ func dnsOf(events []model.Event, end time.Duration) *model.DNS {
 	var servers []*dnsServer
 	for i := range events {
 		e := &events[i]
-		if e.Kind != timeline.NameAnswered || e.Object != nil && e.Object.Kind == "Target" {
+		if e.Kind != timeline.NameAnswered || e.Object.Kind == "Target" {
 			continue
 		}
 		if dns == nil {
@@ -47,7 +47,7 @@ func dnsOf(events []model.Event, end time.Duration) *model.DNS {
 		case e.Lookup == nil:
 			continue
 		}
-		at := slices.IndexFunc(servers, func(s *dnsServer) bool { return s.Addr == e.Addr })
+		at := slices.IndexFunc(servers, func(s *dnsServer) bool { return s.Addr == e.Addr.String() })
 		if at < 0 {
 			at, servers = len(servers), append(servers, newDNSServer(e))
 		}
@@ -69,12 +69,9 @@ func dnsOf(events []model.Event, end time.Duration) *model.DNS {
 }
 
 func newDNSServer(e *model.Event) *dnsServer {
-	s := &dnsServer{DNSServer: model.DNSServer{Addr: e.Addr}, service: e.Service}
-	if e.Object != nil {
-		s.Node = e.Object.Node
-		if e.Object.Name != "" {
-			s.Pod = e.Object.Namespace + "/" + e.Object.Name
-		}
+	s := &dnsServer{DNSServer: model.DNSServer{Addr: e.Addr.String(), Node: e.Object.Node}, service: e.Service}
+	if e.Object.Name != "" {
+		s.Pod = e.Object.Namespace + "/" + e.Object.Name
 	}
 	return s
 }
@@ -112,8 +109,8 @@ func (s *dnsServer) follow(changes []endpointChange, asked map[string]model.Inst
 	end time.Duration) []model.DNSChange {
 	list := []model.DNSChange{}
 	for _, c := range changes {
-		addr, err := netip.ParseAddr(c.event.Addr)
-		if err != nil {
+		addr := c.event.Addr
+		if !addr.IsValid() {
 			continue
 		}
 		followed := model.DNSChange{Change: c.change, Pod: c.event.Object.Name, PodUID: c.event.Object.UID,
@@ -126,7 +123,7 @@ func (s *dnsServer) follow(changes []endpointChange, asked map[string]model.Inst
 		since, until := model.Unbounded, model.Never
 		for _, other := range changes {
 			switch from := startOf(other, asked).Earliest; {
-			case other.event.Addr != c.event.Addr || other.change == c.change:
+			case other.event.Addr != addr || other.change == c.change:
 			case from > start.Earliest:
 				until = min(until, from)
 			default:

@@ -192,7 +192,7 @@ func joined(text string) timeline.Run {
 
 func TestLatencyOfATargetThatNeverAnsweredIsNotKept(t *testing.T) {
 	tl := wellRun(failing(8))
-	tl.Targets = append(tl.Targets, model.Target{Name: "web reused", Kind: timeline.Reused, Sent: 100, Failed: 100,
+	tl.Targets = append(tl.Targets, model.Target{Target: timeline.Target{Name: "web reused", Kind: timeline.Reused}, Sent: 100, Failed: 100,
 		Coverage: 1})
 	for expr, want := range map[string]model.GateOutcome{"latency.p99>1s": model.GateUndecided,
 		"latency.p99>10ms": model.GateFail} {

@@ -158,7 +158,7 @@ func (t *Tracker) fill(s *evidence.Input, snapshots []*snapshot) {
 func proberLost(tl *model.Timeline, node string, d windows.Period) bool {
 	return (d.Reason == model.ReasonEnded || d.Reason == model.ReasonNotSent) &&
 		slices.ContainsFunc(tl.Events, func(e model.Event) bool {
-			return e.Kind == timeline.ProberChanged && e.To == "lost" && e.Object != nil && e.Object.Name == node &&
+			return e.Kind == timeline.ProberChanged && e.To == "lost" && e.Object.Name == node &&
 				d.From <= e.At.Latest && e.At.Earliest <= d.To
 		})
 }

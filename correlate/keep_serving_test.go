@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/timeline"
 )
 
 // Of a simulated rollout it is known which Pod each request was routed to, and so what would have become of it had
@@ -63,7 +64,7 @@ func TestKeepServingCountsWhatItKnows(t *testing.T) {
 	tl := &model.Timeline{
 		Pods: []model.Pod{{Name: "web-1", Stopped: &model.Instant{Earliest: time.Second, Latest: time.Second +
 			20*time.Millisecond}}},
-		Targets: []model.Target{{Name: "web new", Latency: &model.Latency{P99: 10 * time.Millisecond}}},
+		Targets: []model.Target{{Target: timeline.Target{Name: "web new"}, Latency: &model.Latency{P99: 10 * time.Millisecond}}},
 		Windows: []model.Window{{
 			Target: "web new", Start: model.Instant{Earliest: time.Second},
 			End: model.Instant{Latest: 3 * time.Second}, Failed: 3,

@@ -127,10 +127,10 @@ func TestPlacingKeepsWhatTheFactSays(t *testing.T) {
 	bare := cluster.Place(time.Time{}, []timeline.Event{{ID: 8, Kind: timeline.RunPhase}})[0]
 	p := cluster.Place(time.Time{}, []timeline.Event{e})[0]
 	if p.ID != 7 || p.Seen != e.Seen || !p.Stamp.Equal(stamp) || p.Writer != e.Writer || p.Kind != e.Kind ||
-		p.From != "a" || p.To != "Killing" || *p.Object != e.Object || *p.ExitCode != 3 || p.Detail != "why" {
+		p.From != "a" || p.To != "Killing" || p.Object != e.Object || *p.ExitCode != 3 || p.Detail != "why" {
 		t.Errorf("%+v became %+v", e, p)
 	}
-	if bare.Object != nil || bare.Stamp != nil || bare.Addr != "" {
+	if !bare.Object.IsZero() || !bare.Stamp.IsZero() || bare.Addr.IsValid() {
 		t.Errorf("what was not seen is not absent: %+v", bare)
 	}
 }

@@ -58,7 +58,7 @@ func podsNamed(events []model.Event) map[string]map[string]bool {
 	named := map[string]map[string]bool{}
 	for i := range events {
 		e := &events[i]
-		if e.Kind != timeline.EndpointChanged || e.Object == nil || e.Object.Kind != "Pod" {
+		if e.Kind != timeline.EndpointChanged || e.Object.Kind != "Pod" {
 			continue
 		}
 		name := e.Object.Namespace + "/" + e.Object.Name
@@ -92,7 +92,7 @@ func endpointChanges(events []model.Event) map[servicePort][]endpointChange {
 	moves := cluster.Moves(events)
 	for i := range events {
 		e := &events[i]
-		if e.Kind != timeline.EndpointChanged || e.Object == nil || e.Object.Kind != "Pod" || moves[e.ID] {
+		if e.Kind != timeline.EndpointChanged || e.Object.Kind != "Pod" || moves[e.ID] {
 			continue
 		}
 		k := key{servicePort: servicePort{e.Service, e.PortName}, uid: e.Object.UID}
@@ -168,7 +168,7 @@ func (s *snapshot) follow(c endpointChange, backends []string, clock aligned, k 
 func deletionsAsked(events []model.Event) map[string]model.Instant {
 	at := map[string]model.Instant{}
 	for i := range events {
-		if e := &events[i]; e.Kind == timeline.DeletionAsked && e.Object != nil {
+		if e := &events[i]; e.Kind == timeline.DeletionAsked && !e.Object.IsZero() {
 			at[e.Object.UID] = e.At
 		}
 	}

@@ -173,22 +173,16 @@ func (s *snapshot) coverage(clock aligned) float64 {
 
 // publish returns the totals of a target, which source probed.
 func (s *snapshot) publish(source timeline.Source, clock aligned) model.Target {
-	f, t := s.target, &s.tally
+	t := &s.tally
 	p := model.Target{
-		ID: f.ID, Name: f.Name, Kind: f.Kind, URL: f.URL, Source: source.Name, Node: source.Node, Service: f.Service,
-		PortName: f.PortName,
-		Route:    f.Route, RouteNode: f.RouteNode, Turns: f.Turns, Proves: f.Proves, Blind: f.Blind,
-		Connections: f.Connections,
-		Pod:         f.Pod, PodUID: f.PodUID, PodNode: f.PodNode, Rate: f.Rate,
+		Target: s.target, Source: source.Name, Node: source.Node,
 		Sent: t.due - t.notSent(), OK: t.ok(), Failed: t.failed(), NotSent: t.notSent(), Late: t.late,
 		Delayed: t.delayed,
 		Classes: t.classNames(), NewConnections: t.fresh,
 		Measured: clock.bracket(model.Instant{Earliest: s.measured.From, Latest: s.measured.To}),
 		Latency:  t.quantiles(),
 	}
-	if f.Addr.IsValid() {
-		p.Addr = f.Addr.String()
-	}
+	p.Target.Source, p.Family, p.Timeout = 0, 0, 0
 	measured := s.measured.To - s.measured.From
 	p.GapLimit, p.Resolution = s.reading.Gaps.Limit, measured
 	p.SlowFrom, p.AlwaysSlow = s.reading.Slow.Slow, t.ok() > 0 && s.reading.AlwaysSlow(t.fastest)

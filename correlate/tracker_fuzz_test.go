@@ -89,7 +89,7 @@ func FuzzTracker(f *testing.F) {
 				}
 			})
 			tr.Add(run.Events[1])
-			if diff := gocmp.Diff(want, tr.Timeline()); diff != "" {
+			if diff := gocmp.Diff(want, tr.Timeline(), addresses); diff != "" {
 				t.Fatalf("order %d: the Tracker differs from Analyze (-analyze +tracker):\n%s", seed, diff)
 			}
 			if t.Failed() {
@@ -137,7 +137,7 @@ func FuzzKeptJudgement(f *testing.F) {
 				}
 				if anew := tr.Timeline(); !reflect.DeepEqual(anew, again) { // far quicker than Diff
 					t.Fatalf("order %d: after %+v what was kept differs (-judged anew +kept):\n%s", seed, f,
-						gocmp.Diff(anew, again))
+						gocmp.Diff(anew, again, addresses))
 				}
 			}
 			deliver(rng, requests, end, func(b timeline.Batch) {

@@ -4,17 +4,22 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
+
+// addresses makes cmp compare the addresses in a Timeline.
+var addresses = cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})
 
 // track gives a Tracker the targets of rowRun and some requests that are complete up to a tick.
 func trackRow(text string, complete int) *Tracker {
@@ -69,7 +74,7 @@ func TestABriefLacksOnlyTheBuckets(t *testing.T) {
 		t.Errorf("buckets: %d and %v", len(full.Buckets.Targets), brief.Buckets)
 	}
 	full.Buckets = model.Buckets{}
-	if diff := gocmp.Diff(full, brief); diff != "" {
+	if diff := gocmp.Diff(full, brief, addresses); diff != "" {
 		t.Errorf("(-Timeline +Brief):\n%s", diff)
 	}
 }
@@ -102,7 +107,7 @@ func TestTimelineSurvivesJSON(t *testing.T) {
 	if err := json.Unmarshal(must(json.Marshal(want)), &got); err != nil {
 		t.Fatal(err)
 	}
-	if diff := gocmp.Diff(want, &got); diff != "" {
+	if diff := gocmp.Diff(want, &got, addresses); diff != "" {
 		t.Errorf("(-written +read):\n%s", diff)
 	}
 }

@@ -17,7 +17,9 @@ const ms = time.Millisecond
 // wellRun is a run with one target that went well.
 func wellRun(change ...func(*model.Timeline)) *model.Timeline {
 	tl := &model.Timeline{Targets: []model.Target{{
-		ID: 1, Name: "web new", Kind: timeline.New, Sent: 1000, OK: 1000, Coverage: 1, Resolution: 5 * ms,
+		Target: timeline.Target{
+			ID: 1, Name: "web new", Kind: timeline.New,
+		}, Sent: 1000, OK: 1000, Coverage: 1, Resolution: 5 * ms,
 		Latency: &model.Latency{P99: 20 * ms},
 	}}}
 	for _, c := range change {
@@ -150,11 +152,11 @@ func TestVerdictPrecedence(t *testing.T) {
 func TestVerdictSumsFailuresAndTakesTheWorstTargetOtherwise(t *testing.T) {
 	tl := wellRun(failing(8), covering(0.999))
 	tl.Targets = append(tl.Targets,
-		model.Target{ID: 2, Name: "web reused", Kind: timeline.Reused, Sent: 100, OK: 98, Failed: 2, NotSent: 4,
+		model.Target{Target: timeline.Target{ID: 2, Name: "web reused", Kind: timeline.Reused}, Sent: 100, OK: 98, Failed: 2, NotSent: 4,
 			Late: 11, Coverage: 0.995, Resolution: 9 * ms, Latency: &model.Latency{P99: 70 * ms}},
-		model.Target{ID: 3, Name: "web direct a", Kind: timeline.Direct, Sent: 100, Failed: 100, Coverage: 0.1,
+		model.Target{Target: timeline.Target{ID: 3, Name: "web direct a", Kind: timeline.Direct}, Sent: 100, Failed: 100, Coverage: 0.1,
 			Resolution: time.Second},
-		model.Target{ID: 4, Name: "control", Kind: timeline.Control, Sent: 100, OK: 100, Coverage: 1},
+		model.Target{Target: timeline.Target{ID: 4, Name: "control", Kind: timeline.Control}, Sent: 100, OK: 100, Coverage: 1},
 	)
 	tl.Windows = append(tl.Windows,
 		model.Window{ID: 2, Target: "web reused", Kind: model.Partial,
@@ -168,10 +170,10 @@ func TestVerdictSumsFailuresAndTakesTheWorstTargetOtherwise(t *testing.T) {
 	tl.Unobserved = []model.Unobserved{{Target: "web reused", Start: 0, End: 30 * ms},
 		{Target: "web reused", Start: time.Second, End: time.Second + 5*ms},
 		{Target: "web new", Start: 0, End: 20 * ms}}
-	tl.Events = []model.Event{{Kind: timeline.WatchGap}, {Kind: timeline.ProberStall}, {Kind: timeline.ProberStall},
-		{Kind: timeline.WatchLane, To: "off", Object: &timeline.Object{Kind: "Node"}},
-		{Kind: timeline.WatchLane, To: "off", Object: &timeline.Object{Kind: "Event"}},
-		{Kind: timeline.WatchLane, To: "on", Object: &timeline.Object{Kind: "Event"}}}
+	tl.Events = []model.Event{{Event: timeline.Event{Kind: timeline.WatchGap}}, {Event: timeline.Event{Kind: timeline.ProberStall}}, {Event: timeline.Event{Kind: timeline.ProberStall}},
+		{Event: timeline.Event{Kind: timeline.WatchLane, To: "off", Object: timeline.Object{Kind: "Node"}}},
+		{Event: timeline.Event{Kind: timeline.WatchLane, To: "off", Object: timeline.Object{Kind: "Event"}}},
+		{Event: timeline.Event{Kind: timeline.WatchLane, To: "on", Object: timeline.Object{Kind: "Event"}}}}
 	verdict.Judge(tl, nil)
 	v := tl.Verdict
 
@@ -208,7 +210,7 @@ func TestVerdictSaysWhatWasWrongWithTheControlTarget(t *testing.T) {
 	if got := tl.Verdict.Validity.Control; got != "absent" {
 		t.Errorf("control %q without a control target, want absent", got)
 	}
-	tl.Targets = append(tl.Targets, model.Target{Kind: timeline.Control, Sent: 10, OK: 7, Failed: 3,
+	tl.Targets = append(tl.Targets, model.Target{Target: timeline.Target{Kind: timeline.Control}, Sent: 10, OK: 7, Failed: 3,
 		Classes: map[string]int{"ok": 7, "timeout_connect": 2, "refused": 1, "local": 9}})
 	verdict.Judge(tl, nil)
 	if got, want := tl.Verdict.Validity.Control, "3 of 10 requests failed: 2 timeout_connect, 1 refused"; got != want {

@@ -137,7 +137,7 @@ func TestSlowWindowsAreTheSameLiveAndOffline(t *testing.T) {
 		}
 	})
 	tr.Add(run.Events[0])
-	if diff := gocmp.Diff(want, tr.Timeline()); diff != "" {
+	if diff := gocmp.Diff(want, tr.Timeline(), addresses); diff != "" {
 		t.Errorf("the Tracker differs from Analyze (-analyze +tracker):\n%s", diff)
 	}
 }

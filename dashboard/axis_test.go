@@ -281,7 +281,7 @@ func TestALinkShowsTheSameToWhoeverOpensItAndAfterReload(t *testing.T) {
 	var deleted uint32
 	named := 0
 	for _, e := range run.Events {
-		if strings.Contains(e.Detail, "9fw4t") || e.Object != nil && strings.Contains(e.Object.Name, "9fw4t") {
+		if strings.Contains(e.Detail, "9fw4t") || strings.Contains(e.Object.Name, "9fw4t") {
 			named++
 			if e.Kind == timeline.PodDeleted {
 				deleted = e.ID

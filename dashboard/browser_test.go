@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -517,9 +518,10 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 	}
 	for i := range run.Events {
 		e := &run.Events[i]
-		e.From, e.To, e.Writer, e.Detail, e.Addr = hostile, hostile, hostile, hostile, hostile
-		if e.Object != nil {
-			e.Object = &timeline.Object{Kind: e.Object.Kind, Namespace: hostile, Name: hostile, UID: e.Object.UID, Node: hostile}
+		e.From, e.To, e.Writer, e.Detail = hostile, hostile, hostile, hostile
+		e.Addr = netip.IPv6LinkLocalAllNodes().WithZone(hostile)
+		if !e.Object.IsZero() {
+			e.Object = timeline.Object{Kind: e.Object.Kind, Namespace: hostile, Name: hostile, UID: e.Object.UID, Node: hostile}
 		}
 	}
 	for i := range run.Pods {
@@ -581,8 +583,10 @@ func TestThousandsOfEventsAreNotThousandsOfElements(t *testing.T) {
 	for i := range events {
 		seen := sample.Length * time.Duration(i) / events
 		run.Events = append(run.Events, model.Event{
-			ID: uint32(i + 1), Seen: seen, At: model.Instant{Earliest: seen, Latest: seen},
-			Kind: timeline.CommandOutput, Detail: fmt.Sprintf("line %d.", i),
+			Event: timeline.Event{
+				ID: uint32(i + 1), Seen: seen,
+				Kind: timeline.CommandOutput, Detail: fmt.Sprintf("line %d.", i),
+			}, At: model.Instant{Earliest: seen, Latest: seen},
 		})
 	}
 	store := dashboard.NewStore()

@@ -19,8 +19,10 @@ func TestHealthChecksOfNodesHaveLanes(t *testing.T) {
 	store, run := dashboard.NewStore(), sample.Run(sample.Length)
 	check := func(id uint32, at time.Duration, from, to string) model.Event {
 		return model.Event{
-			ID: id, Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.NodeChecked, From: from, To: to, Service: "shop/web",
-			Object: &timeline.Object{Kind: "Node", Name: "node-b"}, Addr: run.Events[0].Addr, Port: 31000,
+			Event: timeline.Event{
+				ID: id, Seen: at, Kind: timeline.NodeChecked, From: from, To: to, Service: "shop/web",
+				Object: timeline.Object{Kind: "Node", Name: "node-b"}, Addr: run.Events[0].Addr, Port: 31000,
+			}, At: model.Instant{Earliest: at, Latest: at},
 		}
 	}
 	run.Events = append(run.Events, check(9001, 0, "", timeline.CheckHealthy), check(9002, 20*time.Second, timeline.CheckHealthy, timeline.CheckUnhealthy))

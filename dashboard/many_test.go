@@ -39,7 +39,7 @@ func fromManyNodes(tl *model.Timeline, nodes int) *model.Timeline {
 		delete(tl.Buckets.Targets, t.Name)
 	}
 	for _, t := range targets {
-		tl.Events = append(tl.Events, model.Event{ID: uint32(10_000 + t.ID), Kind: timeline.TargetChanged, To: "measuring", Object: &timeline.Object{Kind: "Target", Name: t.Name}})
+		tl.Events = append(tl.Events, model.Event{Event: timeline.Event{ID: uint32(10_000 + t.ID), Kind: timeline.TargetChanged, To: "measuring", Object: timeline.Object{Kind: "Target", Name: t.Name}}})
 	}
 	for _, w := range tl.Windows {
 		if w.Kind != model.Slow {

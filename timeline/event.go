@@ -22,15 +22,15 @@ type Event struct {
 	Addr   netip.Addr `json:"addr,omitzero"` // the Pod's or endpoint's address
 	Detail string     `json:"detail,omitzero"`
 
-	// An endpoint's.
-	Service  string `json:"service,omitzero"`  // NAMESPACE/NAME of its Service
-	PortName string `json:"portName,omitzero"` // the name of that Service's port; empty if it has none
-	Port     uint16 `json:"port,omitzero"`     // the number of its own port
+	Service  string `json:"service,omitzero"`  // of an endpoint: NAMESPACE/NAME of its Service
+	PortName string `json:"portName,omitzero"` // of an endpoint: the name of that Service's port; empty if it has none
+	Port     uint16 `json:"port,omitzero"`     // of an endpoint: the number of its own port
 
-	// A watch's.
-	Services []string `json:"services,omitzero"` // NAMESPACE/NAME of the Services it concerns; empty: all
+	// of a watch: NAMESPACE/NAME of the Services it concerns; empty: all
+	Services []string `json:"services,omitzero"`
 
 	// What some kinds have in addition. A pointer is nil if nothing is known: 0 is a value.
+
 	ExitCode *int           `json:"exitCode,omitzero"` // of a container or command that ended
 	Grace    *time.Duration `json:"grace,omitzero"`    // the grace period of a Pod's deletion
 	Count    int            `json:"count,omitzero"`    // so far: container restarts, connections to another address
@@ -52,6 +52,9 @@ type Object struct {
 	UID       string `json:"uid,omitzero"`
 	Node      string `json:"node,omitzero"` // the node it runs on
 }
+
+// IsZero reports whether o names nothing, as in an event that is about no object.
+func (o Object) IsZero() bool { return o == Object{} }
 
 // EventKind says what changed. The list is closed.
 type EventKind string

@@ -58,8 +58,8 @@ type Target struct {
 
 	Connections int `json:"connections,omitzero"` // reused, held: how many persistent ones are kept
 
-	Rate    float64       `json:"rate"`    // requests per second asked for
-	Timeout time.Duration `json:"timeout"` // per-request timeout
+	Rate    float64       `json:"rate"`             // requests per second asked for
+	Timeout time.Duration `json:"timeout,omitzero"` // per-request timeout
 }
 
 // Interval returns the time between two due instants; 0 if the rate is not known.

@@ -45,8 +45,8 @@ func TestTwoCausesThatFitEquallyWellKeepNoHighConfidence(t *testing.T) {
 
 func BenchmarkExplainThousandWindows(b *testing.B) {
 	tl := &model.Timeline{Targets: []model.Target{
-		{Name: "new", Kind: timeline.New, Service: "shop/web", Source: "prober"},
-		{Name: "direct", Kind: timeline.Direct, Service: "shop/web", PodUID: "u0"},
+		{Target: timeline.Target{Name: "new", Kind: timeline.New, Service: "shop/web"}, Source: "prober"},
+		{Target: timeline.Target{Name: "direct", Kind: timeline.Direct, Service: "shop/web", PodUID: "u0"}},
 	}}
 	for i := range 1000 {
 		at := time.Duration(i) * 10 * time.Second
@@ -55,10 +55,10 @@ func BenchmarkExplainThousandWindows(b *testing.B) {
 			End:   model.Instant{Earliest: at + 50*time.Millisecond, Latest: at + 60*time.Millisecond}, Sent: 20,
 			Failed: 10, Classes: map[string]int{"refused": 10}})
 		for j := range 10 {
-			tl.Events = append(tl.Events, model.Event{ID: uint32(i*10 + j), Seen: at,
-				At: model.Instant{Earliest: at - time.Second, Latest: at}, Kind: timeline.EndpointChanged,
-				From: "ready", To: "terminating", Object: &timeline.Object{Kind: "Pod", Namespace: "shop",
-					UID: "u" + string(rune('a'+j))}})
+			tl.Events = append(tl.Events, model.Event{Event: timeline.Event{ID: uint32(i*10 + j), Seen: at, Kind: timeline.EndpointChanged,
+				From: "ready", To: "terminating", Object: timeline.Object{Kind: "Pod", Namespace: "shop",
+					UID: "u" + string(rune('a'+j))}},
+				At: model.Instant{Earliest: at - time.Second, Latest: at}})
 		}
 	}
 	for b.Loop() {

@@ -39,7 +39,7 @@ func endOf(v *evidence.Evidence, w *model.Window) *model.Evidence {
 
 // endingChange says in words how a change can have ended a window of a Service, "" if it cannot.
 func endingChange(v *evidence.Evidence, w *model.Window, e *model.Event, behind map[string]bool) string {
-	if e.Object == nil {
+	if e.Object.IsZero() {
 		return ""
 	}
 	service := v.Traffic.Target(w).Service

@@ -236,7 +236,7 @@ func changedNear(v *evidence.Evidence, w *model.Window, all []evidence.Failed) f
 	var names []string
 	for _, e := range v.Changes.Near(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest +
 		nearBy}) {
-		if e.Object != nil && e.Object.Name != "" && !slices.Contains(names, e.Object.Name) {
+		if e.Object.Name != "" && !slices.Contains(names, e.Object.Name) {
 			names = append(names, e.Object.Name)
 		}
 	}

@@ -86,7 +86,7 @@ func nearOnset(v *evidence.Evidence, w *model.Window, failing map[string]bool) (
 
 // changeOfOther returns 0 for a change of one of these Pods, else 1.
 func changeOfOther(e *model.Event, pods map[string]bool) int {
-	if e.Object != nil && pods[e.Object.UID] {
+	if pods[e.Object.UID] {
 		return 0
 	}
 	return 1

@@ -43,7 +43,7 @@ func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
 	for i := range events {
 		e := &events[i]
 		switch {
-		case e.Object == nil:
+		case e.Object.IsZero():
 		case e.Kind == timeline.KubeEvent && e.To == "SuccessfulDelete":
 			s.controllerDeleted(e)
 		case e.Kind == timeline.NodeSchedulable:

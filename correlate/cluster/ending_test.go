@@ -13,30 +13,30 @@ func TestWhoEndedAPod(t *testing.T) {
 	at := func(seconds int, e model.Event) model.Event {
 		e.ID, e.Seen = uint32(seconds), time.Duration(seconds)*time.Second
 		e.At = model.Instant{Earliest: e.Seen - time.Second, Latest: e.Seen}
-		if e.Object == nil {
-			e.Object = &pod
+		if e.Object.IsZero() {
+			e.Object = pod
 		}
 		return e
 	}
 	workload := func(seconds int, kind, name, owner string, replicas int) model.Event {
-		return at(seconds, model.Event{Kind: timeline.SnapshotTaken,
-			Object:   &timeline.Object{Kind: kind, Namespace: "shop", Name: name},
-			Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Owner: owner, Replicas: replicas}}})
+		return at(seconds, model.Event{Event: timeline.Event{Kind: timeline.SnapshotTaken,
+			Object:   timeline.Object{Kind: kind, Namespace: "shop", Name: name},
+			Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Owner: owner, Replicas: replicas}}}})
 	}
-	deleted := at(20, model.Event{Kind: timeline.PodDeleted})
-	byController := at(21, model.Event{Kind: timeline.KubeEvent, To: "SuccessfulDelete", Detail: "Deleted pod: " +
-		pod.Name, Object: &timeline.Object{Kind: "ReplicaSet", Namespace: "shop", Name: "web-5d9c7b8f4x"}})
+	deleted := at(20, model.Event{Event: timeline.Event{Kind: timeline.PodDeleted}})
+	byController := at(21, model.Event{Event: timeline.Event{Kind: timeline.KubeEvent, To: "SuccessfulDelete", Detail: "Deleted pod: " +
+		pod.Name, Object: timeline.Object{Kind: "ReplicaSet", Namespace: "shop", Name: "web-5d9c7b8f4x"}}})
 	disrupted := func(reason, message string) model.Event {
-		return at(19, model.Event{Kind: timeline.PodDisrupted, To: reason, Detail: message})
+		return at(19, model.Event{Event: timeline.Event{Kind: timeline.PodDisrupted, To: reason, Detail: message}})
 	}
 	taint := func(seconds int, node, taint string) model.Event {
-		return at(seconds, model.Event{Kind: timeline.NodeTaint, From: "absent", To: "present", Detail: taint,
-			Object: &timeline.Object{Kind: "Node", Name: node}})
+		return at(seconds, model.Event{Event: timeline.Event{Kind: timeline.NodeTaint, From: "absent", To: "present", Detail: taint,
+			Object: timeline.Object{Kind: "Node", Name: node}}})
 	}
-	newer := at(15, model.Event{Kind: timeline.PodSeen, Owner: "ReplicaSet/web-6xxxxxxxxx", Template: "t2",
-		Object: &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-6xxxxxxxxx-bbbbb", UID: "u2"}})
-	crash := at(10, model.Event{Kind: timeline.PodContainer, From: "running", To: "terminated",
-		Detail: "main OOMKilled", ExitCode: new(137)})
+	newer := at(15, model.Event{Event: timeline.Event{Kind: timeline.PodSeen, Owner: "ReplicaSet/web-6xxxxxxxxx", Template: "t2",
+		Object: timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-6xxxxxxxxx-bbbbb", UID: "u2"}}})
+	crash := at(10, model.Event{Event: timeline.Event{Kind: timeline.PodContainer, From: "running", To: "terminated",
+		Detail: "main OOMKilled", ExitCode: new(137)}})
 	for _, tt := range []struct {
 		name   string
 		events []model.Event
@@ -45,13 +45,13 @@ func TestWhoEndedAPod(t *testing.T) {
 	}{
 		{"nothing", nil, "", ""},
 		{"a drain",
-			[]model.Event{at(18, model.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false",
-				Object: &timeline.Object{Kind: "Node", Name: "node2"}}), disrupted("EvictionByEvictionAPI", ""),
+			[]model.Event{at(18, model.Event{Event: timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false",
+				Object: timeline.Object{Kind: "Node", Name: "node2"}}}), disrupted("EvictionByEvictionAPI", ""),
 				deleted},
 			model.ByEviction, "evicted through the API, node2 being cordoned (a drain)"},
 		{"another node's drain",
-			[]model.Event{at(18, model.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false",
-				Object: &timeline.Object{Kind: "Node", Name: "node3"}}), disrupted("EvictionByEvictionAPI", ""),
+			[]model.Event{at(18, model.Event{Event: timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false",
+				Object: timeline.Object{Kind: "Node", Name: "node3"}}}), disrupted("EvictionByEvictionAPI", ""),
 				deleted},
 			model.ByEviction, "evicted through the API"},
 		{"node pressure", []model.Event{disrupted("TerminationByKubelet", "The node was low on resource: memory")},
@@ -65,29 +65,29 @@ func TestWhoEndedAPod(t *testing.T) {
 			taint(18, "node3", "x:NoExecute"), disrupted("DeletionByTaintManager", ""), deleted}, model.ByTaint,
 			"evicted because its node was tainted (maintenance=soon:NoExecute)"},
 		{"a taint, by an Event only",
-			[]model.Event{at(19, model.Event{Kind: timeline.KubeEvent, To: "TaintManagerEviction",
-				Detail: "Marking for deletion Pod shop/" + pod.Name}), deleted}, model.ByTaint,
+			[]model.Event{at(19, model.Event{Event: timeline.Event{Kind: timeline.KubeEvent, To: "TaintManagerEviction",
+				Detail: "Marking for deletion Pod shop/" + pod.Name}}), deleted}, model.ByTaint,
 			"evicted because its node was tainted"},
 		{"a taint that was taken back",
-			[]model.Event{at(19, model.Event{Kind: timeline.KubeEvent, To: "TaintManagerEviction",
-				Detail: "Cancelling deletion of Pod shop/" + pod.Name}), deleted}, model.ByRequest, "deleted"},
+			[]model.Event{at(19, model.Event{Event: timeline.Event{Kind: timeline.KubeEvent, To: "TaintManagerEviction",
+				Detail: "Cancelling deletion of Pod shop/" + pod.Name}}), deleted}, model.ByRequest, "deleted"},
 		{"preemption, by an Event only",
-			[]model.Event{at(19, model.Event{Kind: timeline.KubeEvent, To: "Preempted",
-				Detail: "Preempted by pod u9 on node node2"}), deleted}, model.ByScheduler,
+			[]model.Event{at(19, model.Event{Event: timeline.Event{Kind: timeline.KubeEvent, To: "Preempted",
+				Detail: "Preempted by pod u9 on node node2"}}), deleted}, model.ByScheduler,
 			"preempted by the scheduler, for a Pod of higher priority"},
 		{"a reason that is not known", []model.Event{disrupted("SomethingNew", ""), deleted}, model.ByRequest,
 			"ended, as it says, for SomethingNew"},
 		{"evicted by its kubelet",
 			[]model.Event{crash,
-				at(11, model.Event{Kind: timeline.PodPhase, From: "Running", To: "Failed", Detail: "Evicted"}),
+				at(11, model.Event{Event: timeline.Event{Kind: timeline.PodPhase, From: "Running", To: "Failed", Detail: "Evicted"}}),
 				deleted},
 			model.ByKubelet, "ended by its kubelet: the node was short of memory, disk or processes (Evicted)"},
 		{"a node that shut down",
-			[]model.Event{at(11, model.Event{Kind: timeline.PodPhase, From: "Running", To: "Failed",
-				Detail: "Terminated"})}, model.ByKubelet, "ended by its kubelet: the node was shutting down " +
+			[]model.Event{at(11, model.Event{Event: timeline.Event{Kind: timeline.PodPhase, From: "Running", To: "Failed",
+				Detail: "Terminated"}})}, model.ByKubelet, "ended by its kubelet: the node was shutting down " +
 				"(Terminated)"},
 		{"failed by itself",
-			[]model.Event{crash, at(11, model.Event{Kind: timeline.PodPhase, From: "Running", To: "Failed"})},
+			[]model.Event{crash, at(11, model.Event{Event: timeline.Event{Kind: timeline.PodPhase, From: "Running", To: "Failed"}})},
 			model.ByItself, "its container main ended by itself, exit code 137 (OOMKilled)"},
 		{"scaled", []model.Event{workload(1, "ReplicaSet", "web-5d9c7b8f4x", "Deployment/web", 3),
 			workload(2, "Deployment", "web", "", 3), workload(19, "Deployment", "web", "", 0), deleted, byController},
@@ -101,7 +101,7 @@ func TestWhoEndedAPod(t *testing.T) {
 		{"scaled later", []model.Event{workload(2, "Deployment", "web", "", 3), deleted, byController,
 			workload(30, "Deployment", "web", "", 0)}, "deleted", "deleted by ReplicaSet web-5d9c7b8f4x"},
 		{"by hand", []model.Event{workload(2, "Deployment", "web", "", 3), deleted}, model.ByRequest, "deleted"},
-		{"by force", []model.Event{at(20, model.Event{Kind: timeline.PodDeleted, Grace: new(time.Duration(0))})},
+		{"by force", []model.Event{at(20, model.Event{Event: timeline.Event{Kind: timeline.PodDeleted, Grace: new(time.Duration(0))}})},
 			model.ByRequest, "deleted by force (grace period 0)"},
 		{"a crash", []model.Event{crash}, model.ByItself, "its container main ended by itself, exit code 137 " +
 			"(OOMKilled)"},
@@ -109,7 +109,7 @@ func TestWhoEndedAPod(t *testing.T) {
 			"its container main ended by itself, exit code 137 (OOMKilled), 3 times"},
 		{"a crash before its deletion", []model.Event{crash, deleted}, model.ByRequest, "deleted"},
 	} {
-		seen := at(1, model.Event{Kind: timeline.PodSeen, Owner: "ReplicaSet/web-5d9c7b8f4x", Template: "t1"})
+		seen := at(1, model.Event{Event: timeline.Event{Kind: timeline.PodSeen, Owner: "ReplicaSet/web-5d9c7b8f4x", Template: "t1"}})
 		pods := Lifecycles(&model.Timeline{Events: append([]model.Event{seen}, tt.events...)}, nil)
 		got := model.Ending{}
 		if pods[0].Ending != nil {
@@ -128,31 +128,31 @@ func TestEveryKindOfOwnerIsKnownToHaveRolledOutOrScaled(t *testing.T) {
 		e.At = model.Instant{Earliest: e.Seen - time.Second, Latest: e.Seen}
 		return e
 	}
-	object := func(kind, name string) *timeline.Object {
-		return &timeline.Object{Kind: kind, Namespace: "shop", Name: name, UID: "uid-" + name, Node: "node2"}
+	object := func(kind, name string) timeline.Object {
+		return timeline.Object{Kind: kind, Namespace: "shop", Name: name, UID: "uid-" + name, Node: "node2"}
 	}
 	pod := func(seconds int, name, owner, template string) model.Event {
-		e := at(seconds, model.Event{Kind: timeline.PodSeen, Owner: owner, Template: template,
-			Object: object("Pod", name)})
+		e := at(seconds, model.Event{Event: timeline.Event{Kind: timeline.PodSeen, Owner: owner, Template: template,
+			Object: object("Pod", name)}})
 		if seconds == 1 {
 			e.At.Earliest = model.Unbounded
 		}
 		return e
 	}
 	workload := func(seconds int, kind, name, owner string, replicas int) model.Event {
-		return at(seconds, model.Event{Kind: timeline.SnapshotTaken, Object: object(kind, name),
-			Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Owner: owner, Replicas: replicas}}})
+		return at(seconds, model.Event{Event: timeline.Event{Kind: timeline.SnapshotTaken, Object: object(kind, name),
+			Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Owner: owner, Replicas: replicas}}}})
 	}
 	says := func(kind, name, message string) model.Event {
-		return at(21, model.Event{Kind: timeline.KubeEvent, To: "SuccessfulDelete", Detail: message,
-			Object: object(kind, name)})
+		return at(21, model.Event{Event: timeline.Event{Kind: timeline.KubeEvent, To: "SuccessfulDelete", Detail: message,
+			Object: object(kind, name)}})
 	}
 	cordon := func(seconds int, from, to string) model.Event {
-		return at(seconds, model.Event{Kind: timeline.NodeSchedulable, From: from, To: to,
-			Object: &timeline.Object{Kind: "Node", Name: "node2"}})
+		return at(seconds, model.Event{Event: timeline.Event{Kind: timeline.NodeSchedulable, From: from, To: to,
+			Object: timeline.Object{Kind: "Node", Name: "node2"}}})
 	}
-	deleted := at(20, model.Event{Kind: timeline.PodDeleted, Object: object("Pod", "a")})
-	evicted := at(19, model.Event{Kind: timeline.PodDisrupted, To: "EvictionByEvictionAPI", Object: object("Pod", "a")})
+	deleted := at(20, model.Event{Event: timeline.Event{Kind: timeline.PodDeleted, Object: object("Pod", "a")}})
+	evicted := at(19, model.Event{Event: timeline.Event{Kind: timeline.PodDisrupted, To: "EvictionByEvictionAPI", Object: object("Pod", "a")}})
 	for name, tt := range map[string]struct {
 		events []model.Event
 		by     model.EndedBy

@@ -16,7 +16,7 @@ func Services(events []model.Event) []model.WatchedService {
 	var changes [][]*model.Event
 	for i := range events {
 		e := &events[i]
-		if e.Kind != timeline.EndpointChanged || e.Object == nil {
+		if e.Kind != timeline.EndpointChanged || e.Object.IsZero() {
 			continue
 		}
 		at, known := index[e.Service]
@@ -58,8 +58,7 @@ func appendStep(steps []model.EndpointStep, step model.EndpointStep) []model.End
 
 // SetEndpoint takes a change of an endpoint into the states of its Service's.
 func SetEndpoint(of *timeline.Endpoints, e *model.Event) {
-	addr, _ := netip.ParseAddr(e.Addr)
-	of.Set(*e.Object, addr, e.Port, e.To)
+	of.Set(e.Object, e.Addr, e.Port, e.To)
 }
 
 // Moves returns the changes, by their ID, with which endpoints only moved from one port to another, as where the
@@ -67,9 +66,10 @@ func SetEndpoint(of *timeline.Endpoints, e *model.Event) {
 // Pod neither came nor left.
 func Moves(events []model.Event) map[uint32]bool {
 	type half struct {
-		seen                    time.Duration
-		addr, service, portName string
-		from                    string
+		seen              time.Duration
+		addr              netip.Addr
+		service, portName string
+		from              string
 	}
 	halves := map[half]uint32{}
 	moves := map[uint32]bool{}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"net/netip"
 	"reflect"
 	"testing"
 	"time"
@@ -12,9 +13,11 @@ import (
 func TestEachServiceHasItsOwnStepsAndOneUpdateIsOneStep(t *testing.T) {
 	change := func(seen time.Duration, service, uid, addr, to string) model.Event {
 		return model.Event{
-			Kind: timeline.EndpointChanged, Seen: seen * time.Second,
-			At:      model.Instant{Earliest: (seen - 1) * time.Second, Latest: seen * time.Second},
-			Service: service, Object: &timeline.Object{Kind: "Pod", UID: uid}, Addr: addr, Port: 80, To: to,
+			Event: timeline.Event{
+				Kind: timeline.EndpointChanged, Seen: seen * time.Second,
+				Service: service, Object: timeline.Object{Kind: "Pod", UID: uid}, Addr: netip.MustParseAddr(addr), Port: 80, To: to,
+			},
+			At: model.Instant{Earliest: (seen - 1) * time.Second, Latest: seen * time.Second},
 		}
 	}
 	step := func(seen time.Duration, ready, serving int) model.EndpointStep {

@@ -219,20 +219,7 @@ func SameKind(name, kind string) bool {
 
 // published turns a fact into an event of the timeline, which refers to parts of it.
 func published(e *timeline.Event, at model.Instant) model.Event {
-	p := model.Event{
-		ID: e.ID, Seen: e.Seen, At: at, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
-		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port, Services: e.Services,
-		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status, Owner: e.Owner, Template: e.Template,
-		Actor: e.Actor, Snapshot: e.Snapshot, Preflight: e.Preflight, Lookup: e.Lookup,
-	}
-	if !e.Stamp.IsZero() {
-		p.Stamp = &e.Stamp
-	}
-	if e.Object != (timeline.Object{}) {
-		p.Object = &e.Object
-	}
-	if e.Addr.IsValid() {
-		p.Addr = e.Addr.String()
-	}
+	p := model.Event{Event: *e, At: at}
+	p.Event.Source, p.Since = 0, 0
 	return p
 }

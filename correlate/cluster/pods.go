@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ func Lifecycles(run *model.Timeline, firstLast func(timeline.TargetID) windows.F
 	order := []*podBuilder{}
 	for i := range run.Events {
 		e := &run.Events[i]
-		if e.Object == nil || e.Object.Kind != "Pod" && !aboutPod(e.Kind) || e.Object.UID == "" {
+		if e.Object.Kind != "Pod" && !aboutPod(e.Kind) || e.Object.UID == "" {
 			continue
 		}
 		b := builders[e.Object.UID]
@@ -54,7 +55,7 @@ func aboutPod(kind timeline.EventKind) bool { return strings.HasPrefix(string(ki
 
 // An endpointKey names one address and port of a Pod.
 type endpointKey struct {
-	addr string
+	addr netip.Addr
 	port uint16
 }
 
@@ -119,7 +120,7 @@ func NotBefore(at *model.Instant, bound time.Duration) {
 // answers takes over what the Pod's direct targets measured.
 func (b *podBuilder) answers(direct []*model.Target, firstLast func(timeline.TargetID) windows.FirstLast) {
 	for _, t := range direct {
-		b.pod.IP = cmp.Or(b.pod.IP, host(t.Addr))
+		b.pod.IP = cmp.Or(b.pod.IP, ip(t.Addr.Addr()))
 		b.pod.Node = cmp.Or(b.pod.Node, t.PodNode)
 		edge := firstLast(t.ID)
 		if edge.FirstOK != nil {
@@ -166,7 +167,7 @@ func (b *podBuilder) applyStopBefore(t time.Duration) {
 // apply adds one event to the life.
 func (b *podBuilder) apply(e *model.Event) {
 	b.pod.Node = cmp.Or(b.pod.Node, e.Object.Node)
-	b.pod.IP = cmp.Or(b.pod.IP, e.Addr)
+	b.pod.IP = cmp.Or(b.pod.IP, ip(e.Addr))
 	at := e.At
 	switch e.Kind {
 	case timeline.PodSeen:
@@ -356,11 +357,10 @@ func values(m map[string]string) []string {
 	return vs
 }
 
-// host returns the address without its port.
-func host(addr string) string {
-	i := strings.LastIndexByte(addr, ':')
-	if i < 0 {
-		return addr
+// ip returns an address as the IP of a Pod; empty if it is not known.
+func ip(addr netip.Addr) string {
+	if !addr.IsValid() {
+		return ""
 	}
-	return strings.Trim(addr[:i], "[]")
+	return addr.String()
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -13,10 +14,10 @@ import (
 
 // A container that is to be started again is no Pod that comes up.
 func TestPodThatBacksOffAfterACrashIsCrashed(t *testing.T) {
-	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
+	web := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	event := func(at time.Duration, kind timeline.EventKind, to, detail string) model.Event {
-		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: kind, To: to, Detail: detail,
-			Object: web}
+		return model.Event{Event: timeline.Event{Seen: at, Kind: kind, To: to, Detail: detail,
+			Object: web}, At: model.Instant{Earliest: at, Latest: at}}
 	}
 	for about, test := range map[string]struct {
 		events []model.Event
@@ -53,10 +54,10 @@ func TestPodThatBacksOffAfterACrashIsCrashed(t *testing.T) {
 
 // A Service's selector is changed and restored. The Pods were there all the time.
 func TestPodThatComesBackIsNotGone(t *testing.T) {
-	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
+	web := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	event := func(at time.Duration, kind timeline.EventKind, from, to string) model.Event {
-		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: kind, From: from, To: to,
-			Object: web, Addr: "10.0.0.1", Port: 8080}
+		return model.Event{Event: timeline.Event{Seen: at, Kind: kind, From: from, To: to,
+			Object: web, Addr: netip.MustParseAddr("10.0.0.1"), Port: 8080}, At: model.Instant{Earliest: at, Latest: at}}
 	}
 	pod := Lifecycles(&model.Timeline{Events: []model.Event{
 		event(0, timeline.PodSeen, "", "Running"), event(0, timeline.PodReady, "", "true"),
@@ -79,13 +80,13 @@ func TestPodThatComesBackIsNotGone(t *testing.T) {
 // Of a dual stack each address family has slices of its own, of which one is changed after the other; and a port may
 // leave the Service.
 func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {
-	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
+	web := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	event := func(at time.Duration, addr string, from, to string) model.Event {
-		return model.Event{Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged,
-			From: from, To: to, Object: web, Addr: addr, Port: 8080}
+		return model.Event{Event: timeline.Event{Seen: at, Kind: timeline.EndpointChanged,
+			From: from, To: to, Object: web, Addr: netip.MustParseAddr(addr), Port: 8080}, At: model.Instant{Earliest: at, Latest: at}}
 	}
 	events := []model.Event{
-		{Kind: timeline.PodSeen, Object: web}, {Kind: timeline.PodReady, To: "true", Object: web},
+		{Event: timeline.Event{Kind: timeline.PodSeen, Object: web}}, {Event: timeline.Event{Kind: timeline.PodReady, To: "true", Object: web}},
 		event(0, "10.0.0.1", "", "ready"), event(0, "fd00::1", "", "ready"),
 		event(5*time.Second, "fd00::1", "ready", "terminating"), event(5*time.Second, "fd00::1", "terminating",
 			"absent"),
@@ -106,13 +107,13 @@ func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {
 
 // A Service whose targetPort is changed has each Pod at one port no more, and at another, in one update.
 func TestPodThatOnlyMovesToAnotherPortDoesNotLeave(t *testing.T) {
-	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
+	web := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
 	event := func(id uint32, at time.Duration, port uint16, from, to string) model.Event {
-		return model.Event{ID: id, Seen: at, At: model.Instant{Earliest: at, Latest: at},
-			Kind: timeline.EndpointChanged, From: from, To: to, Object: web, Addr: "10.0.0.1", Port: port}
+		return model.Event{Event: timeline.Event{ID: id, Seen: at,
+			Kind: timeline.EndpointChanged, From: from, To: to, Object: web, Addr: netip.MustParseAddr("10.0.0.1"), Port: port}, At: model.Instant{Earliest: at, Latest: at}}
 	}
 	events := []model.Event{
-		{ID: 1, Kind: timeline.PodSeen, Object: web}, {ID: 2, Kind: timeline.PodReady, To: "true", Object: web},
+		{Event: timeline.Event{ID: 1, Kind: timeline.PodSeen, Object: web}}, {Event: timeline.Event{ID: 2, Kind: timeline.PodReady, To: "true", Object: web}},
 		event(3, time.Second, 8080, "not-ready", "ready"),
 		event(4, 5*time.Second, 8080, "ready", "absent"), event(5, 5*time.Second, 8081, "absent", "ready"),
 	}
@@ -135,14 +136,14 @@ func TestPodHasStoppedWhenNoneOfItsAddressesAnswers(t *testing.T) {
 		at := time.Duration(n) * time.Second
 		return &timeline.Request{Due: at, Sent: at, Done: at + time.Millisecond}
 	}
-	web := &timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
-	run := &model.Timeline{Events: []model.Event{{Kind: timeline.PodSeen, Object: web}}}
+	web := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
+	run := &model.Timeline{Events: []model.Event{{Event: timeline.Event{Kind: timeline.PodSeen, Object: web}}}}
 	edges := map[timeline.TargetID]windows.FirstLast{
 		1: {FirstOK: second(1), LastOK: second(9)}, 2: {FirstOK: second(0), LastOK: second(5), LastFailure: second(6),
 			Stopped: &model.Instant{Earliest: 5 * time.Second, Latest: 6*time.Second + time.Millisecond}},
 	}
 	for id := range timeline.TargetID(2) {
-		run.Targets = append(run.Targets, model.Target{ID: id + 1, Kind: timeline.Direct, PodUID: "u1"})
+		run.Targets = append(run.Targets, model.Target{Target: timeline.Target{ID: id + 1, Kind: timeline.Direct, PodUID: "u1"}})
 	}
 	firstLast := func(id timeline.TargetID) windows.FirstLast { return edges[id] }
 	if pod := Lifecycles(run, firstLast)[0]; pod.Stopped != nil || *pod.FirstOK != time.Millisecond ||

@@ -17,7 +17,7 @@ type Workloads map[string][]*model.Event
 func ReadWorkloads(events []model.Event) Workloads {
 	all := Workloads{}
 	for i := range events {
-		if e := &events[i]; e.Kind == timeline.SnapshotTaken && e.Object != nil && e.Snapshot != nil &&
+		if e := &events[i]; e.Kind == timeline.SnapshotTaken && !e.Object.IsZero() && e.Snapshot != nil &&
 			e.Snapshot.Workload != nil {
 			key := e.Object.Namespace + "/" + e.Object.Kind + "/" + e.Object.Name
 			all[key] = append(all[key], e)

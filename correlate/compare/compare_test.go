@@ -17,7 +17,7 @@ func runOf(sent, failed int, windows ...model.Window) *model.Timeline {
 	tl := &model.Timeline{
 		Tool: model.Tool{Version: "1"}, Run: model.RunInfo{Duration: time.Minute, Timeout: 800 * time.Millisecond,
 			Join: time.Second, Slow: 500 * time.Millisecond},
-		Targets: []model.Target{{Name: "web new", Kind: timeline.New, Rate: 100, Sent: sent, Failed: failed,
+		Targets: []model.Target{{Target: timeline.Target{Name: "web new", Kind: timeline.New, Rate: 100}, Sent: sent, Failed: failed,
 			Resolution: 12 * time.Millisecond, Coverage: 1}},
 		Windows: windows,
 		Buckets: model.Buckets{Width: time.Second, Targets: map[string]model.BucketSeries{}},

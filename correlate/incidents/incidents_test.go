@@ -24,7 +24,7 @@ type run struct{ model.Timeline }
 
 func (r *run) event(t time.Duration, kind timeline.EventKind, object timeline.Object, from, to string) uint32 {
 	id := uint32(len(r.Events) + 1)
-	r.Events = append(r.Events, model.Event{ID: id, Seen: t, At: at(t), Kind: kind, From: from, To: to, Object: &object})
+	r.Events = append(r.Events, model.Event{Event: timeline.Event{ID: id, Seen: t, Kind: kind, From: from, To: to, Object: object}, At: at(t)})
 	return id
 }
 

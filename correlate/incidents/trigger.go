@@ -128,7 +128,7 @@ func (s scope) triggersOf(w *model.Window) []trigger {
 	var all set
 	for _, e := range s.serviceChangesIn(w.Causes[0]) {
 		t := trigger{
-			key: fmt.Sprint("service ", e.ID), kind: model.ServiceChanged, object: *e.Object, event: e, actor: e.Actor,
+			key: fmt.Sprint("service ", e.ID), kind: model.ServiceChanged, object: e.Object, event: e, actor: e.Actor,
 		}
 		if e.To == "absent" {
 			t.kind = model.ServiceDeleted
@@ -149,7 +149,7 @@ func onlyNear(c model.Cause) bool { return c.Rule == "unexplained" || c.Confiden
 // serviceChangesIn are the changes of a Service, and its deletion, that a cause has as evidence.
 func (s scope) serviceChangesIn(c model.Cause) (changes []*model.Event) {
 	for _, evidence := range c.Evidence {
-		if e := s.events[evidence.Event]; e != nil && e.Kind == timeline.ServiceChanged && e.Object != nil {
+		if e := s.events[evidence.Event]; e != nil && e.Kind == timeline.ServiceChanged && !e.Object.IsZero() {
 			changes = append(changes, e)
 		}
 	}
@@ -160,7 +160,7 @@ func (s scope) serviceChangesIn(c model.Cause) (changes []*model.Event) {
 func (s scope) podsIn(c model.Cause) (pods []*model.Pod) {
 	for _, e := range c.Evidence {
 		event := s.events[e.Event]
-		if event == nil || event.Object == nil {
+		if event == nil {
 			continue
 		}
 		if pod := s.pods[event.Object.UID]; pod != nil && !slices.Contains(pods, pod) {
@@ -296,7 +296,7 @@ func (s scope) rollout(pod *model.Pod, shows *model.Event) trigger {
 }
 
 // isOf reports whether an event is about a Pod.
-func isOf(e *model.Event, pod *model.Pod) bool { return e.Object != nil && e.Object.UID == pod.UID }
+func isOf(e *model.Event, pod *model.Pod) bool { return e.Object.UID == pod.UID }
 
 // deletionOf is the event by which a Pod's deletion was asked for, nil if it was not.
 func (s scope) deletionOf(pod *model.Pod) *model.Event {

@@ -19,7 +19,7 @@ type lane struct {
 
 // Learn reads an event.
 func (l Lanes) Learn(e *Event) {
-	if e.Kind != timeline.WatchLane || e.Object == nil {
+	if e.Kind != timeline.WatchLane || e.Object.IsZero() {
 		return
 	}
 	kind := strings.TrimSuffix(strings.ToLower(e.Object.Kind), "s")

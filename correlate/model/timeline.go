@@ -159,33 +159,12 @@ type SourceClock struct {
 	Jumps int `json:"jumps,omitzero"`
 }
 
-// Target is one target's totals over the run.
+// Target is a target with its totals over the run. Of the fact, Source has a name in place of a number, and Family and
+// Timeout are left out.
 type Target struct {
-	ID       timeline.TargetID   `json:"id"`
-	Name     string              `json:"name"`
-	Kind     timeline.TargetKind `json:"kind"`
-	URL      string              `json:"url"`
-	Source   string              `json:"source,omitzero"`
-	Node     string              `json:"node,omitzero"`
-	Service  string              `json:"service,omitzero"`
-	PortName string              `json:"portName,omitzero"` // the name of the Service's port; absent if it has none
-	// the way to the Service, where one was asked for: nodeport
-	Route string `json:"route,omitzero"`
-	// the node whose port is asked; absent where Node itself leads requests on
-	RouteNode string `json:"routeNode,omitzero"`
-	// connections go to each of the addresses of the URL's name in turn: those of a headless Service
-	Turns   bool    `json:"turns,omitzero"`
-	Addr    string  `json:"addr,omitzero"`
-	Pod     string  `json:"pod,omitzero"`
-	PodUID  string  `json:"podUID,omitzero"`
-	PodNode string  `json:"podNode,omitzero"`
-	Rate    float64 `json:"rate"` // asked for, requests per second
-
-	Proves string `json:"proves,omitzero"` // what a success is: "a reply with status 200 to 399"
-	// a success shows only that somebody accepted a connection, not that the application answers
-	Blind bool `json:"blind,omitzero"`
-
-	Connections int `json:"connections,omitzero"` // of kind reused: how many persistent ones are kept
+	timeline.Target
+	Source string `json:"source,omitzero"` // the name of who probed it
+	Node   string `json:"node,omitzero"`   // the node from which it was probed
 
 	Sent   int `json:"sent"` // requests whose outcome tells something of the target: ok + failed
 	OK     int `json:"ok"`
@@ -481,45 +460,12 @@ type BucketSeries struct {
 // of a latency histogram are those of [LatencyBin].
 type SparseCounts []int
 
-// Event is a fact of the timeline with its place on it.
+// Event is a fact on the run's clock. Of the fact, Source has a name in place of a number, and Since is left out: At
+// says more.
 type Event struct {
-	ID     uint32             `json:"id"`
-	Seen   time.Duration      `json:"seen"`
-	At     Instant            `json:"at"` // when it happened, on the run's clock
-	Stamp  *time.Time         `json:"stamp,omitzero"`
-	Writer string             `json:"writer,omitzero"`
-	Source string             `json:"source,omitzero"` // the name of who learned of it; absent in a run with one source
-	Kind   timeline.EventKind `json:"kind"`
-	From   string             `json:"from,omitzero"`
-	To     string             `json:"to,omitzero"`
-	Object *timeline.Object   `json:"object,omitzero"`
-	Addr   string             `json:"addr,omitzero"`
-	Detail string             `json:"detail,omitzero"`
-
-	Service string `json:"service,omitzero"` // NAMESPACE/NAME of the Service an endpoint is of
-	// the name of the Service's port an endpoint is of; absent if it has none
-	PortName string `json:"portName,omitzero"`
-	Port     uint16 `json:"port,omitzero"` // the number of an endpoint's own port
-
-	// NAMESPACE/NAME of each Service that a watch is about; absent: every one of the run
-	Services []string `json:"services,omitzero"`
-
-	ExitCode *int           `json:"exitCode,omitzero"` // of a container or command that ended
-	Grace    *time.Duration `json:"grace,omitzero"`    // the grace period of a Pod's deletion
-	// how often it happened so far: a container's restarts, connections that passed an address over
-	Count int `json:"count,omitzero"`
-	// the HTTP status of a failed request, or its grpc-status if below 100; absent if none was read
-	Status uint16 `json:"status,omitzero"`
-
-	Owner string `json:"owner,omitzero"` // KIND/NAME of a Pod's controller
-	// the ID of a Pod's template, whose snapshot says what it has
-	Template string `json:"template,omitzero"`
-	// the field manager that made this change of an object's spec; absent if it is not known
-	Actor    string             `json:"actor,omitzero"`
-	Snapshot *timeline.Snapshot `json:"snapshot,omitzero"` // what an object is from then on
-
-	Preflight *timeline.Preflight `json:"preflight,omitzero"` // what was predicted of a Service
-	Lookup    *timeline.Lookup    `json:"lookup,omitzero"`    // how a DNS server answers
+	timeline.Event
+	At     Instant `json:"at"`              // when it happened
+	Source string  `json:"source,omitzero"` // the name of who learned of it; absent in a run with one source
 }
 
 // A WatchedService is a Service whose endpoints were watched.

@@ -10,10 +10,10 @@ import (
 
 // Where nobody's answer was awaited, a clean run does not say that an outage would have been seen.
 func TestAVerdictOverBareConnectionsSaysSo(t *testing.T) {
-	bare := model.Target{Name: "tcp://db new", Kind: timeline.New, Sent: 100, OK: 100, Coverage: 1,
-		Proves: "somebody accepted a connection", Blind: true}
-	page := model.Target{Name: "web new", Kind: timeline.New, Sent: 100, OK: 100, Coverage: 1,
-		Proves: "a reply with status 200 to 399"}
+	bare := model.Target{Target: timeline.Target{Name: "tcp://db new", Kind: timeline.New,
+		Proves: "somebody accepted a connection", Blind: true}, Sent: 100, OK: 100, Coverage: 1}
+	page := model.Target{Target: timeline.Target{Name: "web new", Kind: timeline.New,
+		Proves: "a reply with status 200 to 399"}, Sent: 100, OK: 100, Coverage: 1}
 	for _, tt := range []struct {
 		name    string
 		targets []model.Target

@@ -48,7 +48,7 @@ func newScorer(tl *model.Timeline, service string) *scorer {
 	s.changed, s.watched = exposure(tl, 0, service)
 	behind := map[string]bool{}
 	for i := range tl.Events {
-		if e := &tl.Events[i]; e.Kind == timeline.EndpointChanged && e.Service == service && e.Object != nil {
+		if e := &tl.Events[i]; e.Kind == timeline.EndpointChanged && e.Service == service && !e.Object.IsZero() {
 			behind[e.Object.UID] = true
 		}
 	}
@@ -228,7 +228,7 @@ func (s *scorer) nodeFails(node string) (all []happening) {
 	}
 	for i := range s.tl.Events {
 		e := &s.tl.Events[i]
-		if e.Kind == timeline.NodeReady && e.From == "true" && e.To != "true" && e.Object != nil &&
+		if e.Kind == timeline.NodeReady && e.From == "true" && e.To != "true" &&
 			hosts[e.Object.Name] && (node == "" || e.Object.Name == node) {
 			all = append(all, after(e.At))
 		}
@@ -244,7 +244,7 @@ func (s *scorer) livenessFails(string) (all []happening) {
 	for i := range s.tl.Events {
 		e := &s.tl.Events[i]
 		if e.Kind == timeline.KubeEvent && e.To == "Killing" && strings.Contains(e.Detail, "failed liveness probe") &&
-			e.Object != nil && s.pods[e.Object.UID] != nil && e.At.Bounded() {
+			s.pods[e.Object.UID] != nil && e.At.Bounded() {
 			all = append(all, after(e.At))
 		}
 	}
@@ -270,7 +270,7 @@ func (s *scorer) withoutOn(node string) (all []happening) {
 	since := s.during.Earliest
 	for i := range s.tl.Events {
 		e := &s.tl.Events[i]
-		if e.Kind != timeline.EndpointChanged || e.Service != s.service || e.Object == nil ||
+		if e.Kind != timeline.EndpointChanged || e.Service != s.service ||
 			s.pods[e.Object.UID] == nil || s.pods[e.Object.UID].Node != node {
 			continue
 		}

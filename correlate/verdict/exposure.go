@@ -46,7 +46,7 @@ func refusal(tl *model.Timeline, since time.Duration) string {
 		switch {
 		case e.Kind == timeline.CommandOutput:
 			refused = refused || refusedByBudget(e.Detail)
-		case e.Kind == timeline.SnapshotTaken && e.Object != nil && e.Snapshot != nil && e.Snapshot.Budget != nil:
+		case e.Kind == timeline.SnapshotTaken && !e.Object.IsZero() && e.Snapshot != nil && e.Snapshot.Budget != nil:
 			name := e.Object.Namespace + "/" + e.Object.Name
 			allows := e.To == timeline.SnapshotDeleted || e.Snapshot.Budget.Allowed > 0
 			last[name], open[name] = e, allows || open[name] && e.Seen >= since
@@ -76,7 +76,7 @@ func unfinished(tl *model.Timeline) string {
 	last, rolled := map[string]*model.Event{}, []string{}
 	for i := range tl.Events {
 		e := &tl.Events[i]
-		if e.Kind != timeline.SnapshotTaken || e.Object == nil || e.Snapshot == nil || e.Snapshot.Workload == nil ||
+		if e.Kind != timeline.SnapshotTaken || e.Object.IsZero() || e.Snapshot == nil || e.Snapshot.Workload == nil ||
 			e.Object.Kind == "ReplicaSet" {
 			continue
 		}
@@ -107,7 +107,7 @@ func exposure(tl *model.Timeline, begin time.Duration, service string) (changed 
 		lanes.Learn(e)
 		switch since := e.Seen >= begin; e.Kind {
 		case timeline.WatchGap:
-			missed = missed || since && (e.Object == nil || e.Object.Kind == "" ||
+			missed = missed || since && (e.Object.Kind == "" ||
 				cluster.SameKind(e.Object.Kind, "endpointslice")) && model.Concerns(e.Services, service)
 		case timeline.EndpointChanged:
 			if service != "" && e.Service != service {

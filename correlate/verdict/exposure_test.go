@@ -13,12 +13,12 @@ import (
 func TestRunThatTestedNothingDoesNotPass(t *testing.T) {
 	const s = time.Second
 	endpoint := func(seen time.Duration, from, to string) model.Event {
-		return model.Event{Kind: timeline.EndpointChanged, Seen: seen,
-			At: model.Instant{Earliest: seen - s, Latest: seen}, From: from, To: to,
-			Object: &timeline.Object{UID: "u1"}}
+		return model.Event{Event: timeline.Event{Kind: timeline.EndpointChanged, Seen: seen, From: from, To: to,
+			Object: timeline.Object{UID: "u1"}},
+			At: model.Instant{Earliest: seen - s, Latest: seen}}
 	}
-	listed := model.Event{Kind: timeline.EndpointChanged, At: model.Instant{Earliest: model.Unbounded},
-		To: timeline.EndpointReady, Object: &timeline.Object{UID: "u1"}}
+	listed := model.Event{Event: timeline.Event{Kind: timeline.EndpointChanged,
+		To: timeline.EndpointReady, Object: timeline.Object{UID: "u1"}}, At: model.Instant{Earliest: model.Unbounded}}
 	left := endpoint(7*s, timeline.EndpointReady, timeline.EndpointTerminatingServing)
 	for _, tt := range []struct {
 		name, command string
@@ -39,15 +39,15 @@ func TestRunThatTestedNothingDoesNotPass(t *testing.T) {
 		{"a command that disturbs nothing", "kubectl cordon node1", []model.Event{listed}, false},
 		{"no endpoints watched", "kubectl drain node1", nil, false},
 		{"endpoints that may have changed unseen", "kubectl drain node1",
-			[]model.Event{listed, {Kind: timeline.WatchGap, Seen: 8 * s}}, false},
+			[]model.Event{listed, {Event: timeline.Event{Kind: timeline.WatchGap, Seen: 8 * s}}}, false},
 		{"endpoints no longer watched", "kubectl drain node1",
-			[]model.Event{listed, {Kind: timeline.WatchLane, Seen: 6 * s, To: "off",
-				Object: &timeline.Object{Kind: "EndpointSlice"}}}, false},
+			[]model.Event{listed, {Event: timeline.Event{Kind: timeline.WatchLane, Seen: 6 * s, To: "off",
+				Object: timeline.Object{Kind: "EndpointSlice"}}}}, false},
 	} {
 		tl := &model.Timeline{
 			Run: model.RunInfo{Command: &model.Command{Args: timeline.SplitCommand(tt.command), Start: new(5 * s),
 				ExitCode: new(0)}},
-			Targets: []model.Target{{Name: "web new", Kind: timeline.New, Service: "shop/web", Sent: 1000, OK: 1000,
+			Targets: []model.Target{{Target: timeline.Target{Name: "web new", Kind: timeline.New, Service: "shop/web"}, Sent: 1000, OK: 1000,
 				Coverage: 1, Resolution: 5 * time.Millisecond}},
 			Events: tt.events,
 		}
@@ -68,14 +68,14 @@ func TestRunThatTestedNothingDoesNotPass(t *testing.T) {
 func TestRunThatTestedNothingNamesTheBudget(t *testing.T) {
 	const s = time.Second
 	budget := func(seen time.Duration, to string, allowed int) model.Event {
-		return model.Event{Kind: timeline.SnapshotTaken, Seen: seen, To: to,
-			Object: &timeline.Object{Kind: "PodDisruptionBudget", Namespace: "shop", Name: "web"},
+		return model.Event{Event: timeline.Event{Kind: timeline.SnapshotTaken, Seen: seen, To: to,
+			Object: timeline.Object{Kind: "PodDisruptionBudget", Namespace: "shop", Name: "web"},
 			Snapshot: &timeline.Snapshot{Budget: &timeline.Budget{Healthy: 2, Desired: 2, Expected: 2,
-				Allowed: allowed}}}
+				Allowed: allowed}}}}
 	}
-	output := model.Event{Kind: timeline.CommandOutput, Seen: 6 * s,
+	output := model.Event{Event: timeline.Event{Kind: timeline.CommandOutput, Seen: 6 * s,
 		Detail: `error when evicting pods/"web-1" -n "shop" (will retry after 5s): ` +
-			`Cannot evict pod as it would violate the pod's disruption budget.`}
+			`Cannot evict pod as it would violate the pod's disruption budget.`}}
 	const names = "; PodDisruptionBudget web allowed no eviction: of 2 Pods 2 were healthy, and 2 must be"
 	for _, tt := range []struct {
 		name   string
@@ -95,11 +95,11 @@ func TestRunThatTestedNothingNamesTheBudget(t *testing.T) {
 		tl := &model.Timeline{
 			Run: model.RunInfo{Command: &model.Command{Args: []string{"kubectl", "drain", "node1"},
 				Start: new(5 * s), ExitCode: new(1)}},
-			Targets: []model.Target{{Name: "web new", Kind: timeline.New, Service: "shop/web", Sent: 1000, OK: 1000,
+			Targets: []model.Target{{Target: timeline.Target{Name: "web new", Kind: timeline.New, Service: "shop/web"}, Sent: 1000, OK: 1000,
 				Coverage: 1, Resolution: 5 * time.Millisecond}},
-			Events: append([]model.Event{{Kind: timeline.EndpointChanged,
-				At: model.Instant{Earliest: model.Unbounded}, To: timeline.EndpointReady,
-				Object: &timeline.Object{UID: "u1"}}}, tt.events...),
+			Events: append([]model.Event{{Event: timeline.Event{Kind: timeline.EndpointChanged, To: timeline.EndpointReady,
+				Object: timeline.Object{UID: "u1"}},
+				At: model.Instant{Earliest: model.Unbounded}}}, tt.events...),
 		}
 		Judge(tl, nil)
 		_, got, _ := strings.Cut(strings.Join(tl.Verdict.Reasons, "\n"), "`kubectl drain node1` began")
@@ -113,9 +113,9 @@ func TestRunThatTestedNothingNamesTheBudget(t *testing.T) {
 func TestRunThatEndsAmidARolloutDoesNotPass(t *testing.T) {
 	const s = time.Second
 	snapshot := func(seen time.Duration, to string, replicas int, status timeline.Replicas) model.Event {
-		return model.Event{Kind: timeline.SnapshotTaken, Seen: seen, To: to,
-			Object:   &timeline.Object{Kind: "Deployment", Name: "web"},
-			Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Replicas: replicas, Status: status}}}
+		return model.Event{Event: timeline.Event{Kind: timeline.SnapshotTaken, Seen: seen, To: to,
+			Object:   timeline.Object{Kind: "Deployment", Name: "web"},
+			Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Replicas: replicas, Status: status}}}}
 	}
 	all := timeline.Replicas{Existing: 3, Updated: 3, Ready: 3, Available: 3}
 	for _, tt := range []struct {
@@ -144,7 +144,7 @@ func TestRunThatEndsAmidARolloutDoesNotPass(t *testing.T) {
 		tl := &model.Timeline{
 			Run: model.RunInfo{Command: &model.Command{Args: []string{"./deploy.sh"}, Start: new(5 * s),
 				ExitCode: new(0)}},
-			Targets: []model.Target{{Name: "web new", Kind: timeline.New, Service: "shop/web", Sent: 1000, OK: 1000,
+			Targets: []model.Target{{Target: timeline.Target{Name: "web new", Kind: timeline.New, Service: "shop/web"}, Sent: 1000, OK: 1000,
 				Coverage: 1, Resolution: 5 * time.Millisecond}},
 			Events: tt.events,
 		}

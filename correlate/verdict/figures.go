@@ -187,7 +187,7 @@ func lanesOff(tl *model.Timeline) []string {
 	lanes, kinds := model.Lanes{}, map[string]bool{}
 	for i := range tl.Events {
 		e := &tl.Events[i]
-		if lanes.Learn(e); e.Kind == timeline.WatchLane && e.Object != nil {
+		if lanes.Learn(e); e.Kind == timeline.WatchLane && !e.Object.IsZero() {
 			kinds[e.Object.Kind] = true
 		}
 	}
@@ -210,7 +210,7 @@ func notProbed(tl *model.Timeline) int {
 		}
 	}
 	for _, e := range tl.Events {
-		if e.Kind == timeline.EndpointChanged && e.Object != nil && e.Object.Kind == "Pod" && len(probed) > 0 &&
+		if e.Kind == timeline.EndpointChanged && e.Object.Kind == "Pod" && len(probed) > 0 &&
 			!probed[e.Object.UID] {
 			seen[e.Object.UID] = true
 		}

@@ -72,7 +72,7 @@ func unknownRemovals(tl *model.Timeline) (n int) {
 // leftEndpoint reports whether an event is a Pod's endpoint that left the target's Service while the target was
 // measured.
 func leftEndpoint(e model.Event, t *model.Target) bool {
-	return e.Kind == timeline.EndpointChanged && e.Object != nil && e.Object.Kind == "Pod" && e.Service == t.Service &&
+	return e.Kind == timeline.EndpointChanged && e.Object.Kind == "Pod" && e.Service == t.Service &&
 		e.PortName == t.PortName &&
 		e.From == timeline.EndpointReady && e.To != timeline.EndpointReady &&
 		t.Measured.Earliest <= e.At.Earliest && e.At.Latest <= t.Measured.Latest

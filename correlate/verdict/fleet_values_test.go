@@ -19,16 +19,18 @@ func fleetRun() *model.Timeline {
 	for i := range 3 {
 		pod := fmt.Sprintf("web-%d", i+1)
 		tl.Events = append(tl.Events, model.Event{
-			ID: uint32(i + 1), Kind: timeline.EndpointChanged, From: timeline.EndpointReady,
-			To: timeline.EndpointTerminatingServing, Service: "shop/web",
-			Object: &timeline.Object{Kind: "Pod", Name: pod, UID: pod}, At: at(time.Duration(i+1) * 5 * time.Second),
+			Event: timeline.Event{
+				ID: uint32(i + 1), Kind: timeline.EndpointChanged, From: timeline.EndpointReady,
+				To: timeline.EndpointTerminatingServing, Service: "shop/web",
+				Object: timeline.Object{Kind: "Pod", Name: pod, UID: pod},
+			}, At: at(time.Duration(i+1) * 5 * time.Second),
 		})
 	}
 	for i := range 3 {
 		node := fmt.Sprintf("node%d", i+1)
 		source := model.Source{Name: "prober-" + node, Role: timeline.Prober, Coverage: new(1 - float64(i)/100)}
 		tl.Sources = append(tl.Sources, source)
-		target := model.Target{Name: "new from " + node, Kind: timeline.New, Service: "shop/web", Source: source.Name,
+		target := model.Target{Target: timeline.Target{Name: "new from " + node, Kind: timeline.New, Service: "shop/web"}, Source: source.Name,
 			Measured: model.Instant{Latest: 30 * time.Second}}
 		tl.Targets = append(tl.Targets, target)
 		for j, e := range tl.Events {

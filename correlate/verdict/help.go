@@ -187,7 +187,7 @@ func lostProbers(tl *model.Timeline) string {
 	text, more := "", 0
 	for i := range tl.Events {
 		switch e := &tl.Events[i]; {
-		case e.Kind != timeline.ProberChanged || e.To != "lost" || e.Object == nil:
+		case e.Kind != timeline.ProberChanged || e.To != "lost" || e.Object.IsZero():
 		case text == "":
 			text = "that on " + e.Object.Name + " was lost (" + e.Detail + ")"
 		default:
@@ -211,8 +211,7 @@ var (
 func shortageOf(tl *model.Timeline, target string) string {
 	for i := range tl.Events {
 		e := &tl.Events[i]
-		if e.Kind != timeline.RequestError || e.To != timeline.Local.String() || e.Object == nil ||
-			e.Object.Name != target {
+		if e.Kind != timeline.RequestError || e.To != timeline.Local.String() || e.Object.Name != target {
 			continue
 		}
 		for _, text := range slices.Concat(noFiles, noPorts, noMemory) {

@@ -13,11 +13,11 @@ import (
 func TestAdviceIsThatOfTheLargestReason(t *testing.T) {
 	const second = time.Second
 	local := func(text string) model.Event {
-		return model.Event{Kind: timeline.RequestError, To: "local", Detail: text,
-			Object: &timeline.Object{Kind: "Target", Name: "web new"}}
+		return model.Event{Event: timeline.Event{Kind: timeline.RequestError, To: "local", Detail: text,
+			Object: timeline.Object{Kind: "Target", Name: "web new"}}}
 	}
-	lost := model.Event{Kind: timeline.ProberChanged, To: "lost", Detail: "Pod lapse-x: it was ended",
-		Object: &timeline.Object{Kind: "Node", Name: "node2"}}
+	lost := model.Event{Event: timeline.Event{Kind: timeline.ProberChanged, To: "lost", Detail: "Pod lapse-x: it was ended",
+		Object: timeline.Object{Kind: "Node", Name: "node2"}}}
 	gone := func(reason string, from, to time.Duration) model.Unobserved {
 		return model.Unobserved{Target: "web new", Start: from, End: to, Reason: reason}
 	}
@@ -64,7 +64,9 @@ func TestAdviceIsThatOfTheLargestReason(t *testing.T) {
 			files + "; " + stallAdvice},
 	} {
 		tl := &model.Timeline{Events: tt.events, Unobserved: tt.gaps, Targets: []model.Target{{
-			Name: "web new", Kind: timeline.New, Sent: 1000, OK: 1000, Coverage: 0.9,
+			Target: timeline.Target{
+				Name: "web new", Kind: timeline.New,
+			}, Sent: 1000, OK: 1000, Coverage: 0.9,
 			Measured: model.Instant{Latest: 20 * second},
 		}}}
 		Judge(tl, nil)
@@ -78,8 +80,8 @@ func TestAdviceIsThatOfTheLargestReason(t *testing.T) {
 // The nodes that observed too little get the advice of what they missed, and not that of the others.
 func TestAdviceForNodesIsThatOfWhatTheyMissed(t *testing.T) {
 	tl := fleetOf()
-	tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "lost",
-		Detail: "Pod lapse-x: it was ended", Object: &timeline.Object{Kind: "Node", Name: "node2"}})
+	tl.Events = append(tl.Events, model.Event{Event: timeline.Event{Kind: timeline.ProberChanged, To: "lost",
+		Detail: "Pod lapse-x: it was ended", Object: timeline.Object{Kind: "Node", Name: "node2"}}})
 	for _, target := range []string{"web new from node2", "web reused from node2"} {
 		tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: target, Start: 10 * time.Second,
 			End: 23 * time.Second, Reason: model.ReasonGone})
@@ -97,13 +99,13 @@ func TestAdviceForNodesIsThatOfWhatTheyMissed(t *testing.T) {
 
 // Requests that the prober had no file descriptor for are counted apart from those that a stall kept back.
 func TestShortageOfTheProberIsNoStall(t *testing.T) {
-	tl := &model.Timeline{Targets: []model.Target{{Name: "web new", Kind: timeline.New, Sent: 100, NotSent: 30,
+	tl := &model.Timeline{Targets: []model.Target{{Target: timeline.Target{Name: "web new", Kind: timeline.New}, Sent: 100, NotSent: 30,
 		Classes: map[string]int{"ok": 100, "local": 20, "notsent": 10}}}}
 	if v := validity(tl); v.Local != 0 || v.NotSent != 30 {
 		t.Errorf("%+v: no error says that anything was short", v)
 	}
-	tl.Events = []model.Event{{Kind: timeline.RequestError, To: "local", Detail: "socket: too many open files",
-		Object: &timeline.Object{Kind: "Target", Name: "web new"}}}
+	tl.Events = []model.Event{{Event: timeline.Event{Kind: timeline.RequestError, To: "local", Detail: "socket: too many open files",
+		Object: timeline.Object{Kind: "Target", Name: "web new"}}}}
 	if v := validity(tl); v.Local != 20 || v.NotSent != 30 || v.Shortage != "too many open files" {
 		t.Errorf("%+v", v)
 	}

@@ -107,7 +107,7 @@ func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) m
 		measuring[placeOf(&tl.Targets[i])] = true
 	}
 	for i := range tl.Events {
-		if e := &tl.Events[i]; e.Kind == timeline.ProberChanged && e.Object != nil {
+		if e := &tl.Events[i]; e.Kind == timeline.ProberChanged && !e.Object.IsZero() {
 			if n := add(e.Object.Name); !measuring[n.Node] {
 				n.atMost(model.NodeCoverage{Unobserved: tl.Run.Duration - baselineBegan(tl)})
 			}

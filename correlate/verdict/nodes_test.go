@@ -14,16 +14,18 @@ import (
 // ready after 3 s.
 func fleetOf() *model.Timeline {
 	tl := &model.Timeline{Run: model.RunInfo{Duration: 23 * time.Second}}
-	tl.Events = append(tl.Events, model.Event{Kind: timeline.RunPhase, To: string(timeline.PhaseBaseline),
+	tl.Events = append(tl.Events, model.Event{Event: timeline.Event{Kind: timeline.RunPhase, To: string(timeline.PhaseBaseline)},
 		At: model.Instant{Earliest: 3 * time.Second, Latest: 3 * time.Second}})
 	for i := range 3 {
 		node := fmt.Sprintf("node%d", i+1)
-		tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "measuring",
-			Object: &timeline.Object{Kind: "Node", Name: node}})
+		tl.Events = append(tl.Events, model.Event{Event: timeline.Event{Kind: timeline.ProberChanged, To: "measuring",
+			Object: timeline.Object{Kind: "Node", Name: node}}})
 		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
 			tl.Targets = append(tl.Targets, model.Target{
-				Name: fmt.Sprintf("web %s from %s", kind, node), Kind: kind, Service: "shop/web",
-				URL: "http://web.shop/", Node: node, Source: "prober-" + node,
+				Target: timeline.Target{
+					Name: fmt.Sprintf("web %s from %s", kind, node), Kind: kind, Service: "shop/web",
+					URL: "http://web.shop/",
+				}, Node: node, Source: "prober-" + node,
 				Sent: 1000, OK: 1000, Coverage: 1, SharedCoverage: new(1.0), GapLimit: 50 * time.Millisecond,
 				// each begins when it is ready
 				Measured: model.Instant{Earliest: time.Duration(i)*time.Second + 5*time.Millisecond,
@@ -62,8 +64,8 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 			tl.Targets = tl.Targets[:5]
 		}, ExitInconclusive, "node3 observed nothing"},
 		{"a prober never started", func(tl *model.Timeline) {
-			tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "missing",
-				Object: &timeline.Object{Kind: "Node", Name: "node4"}})
+			tl.Events = append(tl.Events, model.Event{Event: timeline.Event{Kind: timeline.ProberChanged, To: "missing",
+				Object: timeline.Object{Kind: "Node", Name: "node4"}}})
 		}, ExitInconclusive, "node4 observed nothing"},
 		{"all but one never started", func(tl *model.Timeline) {
 			tl.Targets = tl.Targets[:2]
@@ -81,13 +83,15 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 			tl.Run.MinNodeCoverage = new(0.2)
 		}, ExitPassed, ""},
 		{"silent nodes are accepted", func(tl *model.Timeline) {
-			tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "missing",
-				Object: &timeline.Object{Kind: "Node", Name: "node4"}})
+			tl.Events = append(tl.Events, model.Event{Event: timeline.Event{Kind: timeline.ProberChanged, To: "missing",
+				Object: timeline.Object{Kind: "Node", Name: "node4"}}})
 			tl.Run.MinNodeCoverage = new(0.0)
 		}, ExitPassed, ""},
 		{"the machine outside measures by itself", func(tl *model.Timeline) {
 			tl.Targets = append(tl.Targets, model.Target{
-				Name: "web outside", Kind: timeline.New, Service: "shop/web", URL: "http://192.0.2.1/",
+				Target: timeline.Target{
+					Name: "web outside", Kind: timeline.New, Service: "shop/web", URL: "http://192.0.2.1/",
+				},
 				Source: "laptop", Sent: 100, OK: 100, Coverage: 1,
 				Measured: model.Instant{Earliest: 4 * second, Latest: 23 * second},
 			})
@@ -128,8 +132,8 @@ func mustGate(t *testing.T, expr string) Gate {
 
 func TestSourcesCoverageCountsANodeThatNeverMeasured(t *testing.T) {
 	tl := fleetOf()
-	tl.Events = append(tl.Events, model.Event{Kind: timeline.ProberChanged, To: "missing",
-		Object: &timeline.Object{Kind: "Node", Name: "node4"}})
+	tl.Events = append(tl.Events, model.Event{Event: timeline.Event{Kind: timeline.ProberChanged, To: "missing",
+		Object: timeline.Object{Kind: "Node", Name: "node4"}}})
 	tl.Run.MinNodeCoverage = new(0.0)
 	Judge(tl, []Gate{mustGate(t, "sources.coverage<99%")})
 	if tl.Verdict.ExitCode != ExitGateFailed {

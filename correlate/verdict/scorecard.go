@@ -28,7 +28,7 @@ func score(tl *model.Timeline) *model.Scorecard {
 	missed := map[int]bool{} // incidents
 	for i := range tl.Events {
 		e := &tl.Events[i]
-		if e.Kind != timeline.Predicted || e.Object == nil {
+		if e.Kind != timeline.Predicted || e.Object.IsZero() {
 			continue
 		}
 		if card == nil {
@@ -213,7 +213,7 @@ func (s *scorer) cameTrueUnharmed(p *timeline.Prediction) string {
 		return ""
 	}
 	for i := range s.tl.Events {
-		if e := &s.tl.Events[i]; e.Kind == timeline.KubeEvent && e.To == "FailedPreStopHook" && e.Object != nil &&
+		if e := &s.tl.Events[i]; e.Kind == timeline.KubeEvent && e.To == "FailedPreStopHook" &&
 			s.pods[e.Object.UID] != nil {
 			return "the hook of " + e.Object.Name + " failed, but no incident shows that a request was lost by it"
 		}

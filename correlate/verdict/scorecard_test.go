@@ -21,12 +21,12 @@ func newScored(predictions ...timeline.Prediction) scored {
 	r := scored{&model.Timeline{
 		Run: model.RunInfo{Duration: 60 * sec},
 		Targets: []model.Target{
-			{Name: "web new", Kind: timeline.New, Service: "shop/web", Node: "node1", Sent: 1000, OK: 1000,
+			{Target: timeline.Target{Name: "web new", Kind: timeline.New, Service: "shop/web"}, Node: "node1", Sent: 1000, OK: 1000,
 				Coverage: 1, Measured: model.Instant{Earliest: 0, Latest: 60 * sec}},
-			{Name: "direct web-1", Kind: timeline.Direct, Service: "shop/web", Sent: 1000},
+			{Target: timeline.Target{Name: "direct web-1", Kind: timeline.Direct, Service: "shop/web"}, Sent: 1000},
 		},
 	}}
-	r.event(0, timeline.Predicted, "", "judged", &timeline.Object{Kind: "Service", Namespace: "shop",
+	r.event(0, timeline.Predicted, "", "judged", timeline.Object{Kind: "Service", Namespace: "shop",
 		Name: "web"}).Preflight = &timeline.Preflight{
 		Rules: []timeline.AskedRule{
 			{ID: "LP01", Predicts: []string{"no-ready-endpoint/one-replica"}},
@@ -47,14 +47,14 @@ func newScored(predictions ...timeline.Prediction) scored {
 }
 
 func (r scored) event(at time.Duration, kind timeline.EventKind, from, to string,
-	object *timeline.Object) *model.Event {
-	r.Events = append(r.Events, model.Event{ID: uint32(len(r.Events) + 1), Seen: at,
-		At: model.Instant{Earliest: at, Latest: at}, Kind: kind, From: from, To: to, Object: object})
+	object timeline.Object) *model.Event {
+	r.Events = append(r.Events, model.Event{Event: timeline.Event{ID: uint32(len(r.Events) + 1), Seen: at, Kind: kind, From: from, To: to, Object: object},
+		At: model.Instant{Earliest: at, Latest: at}})
 	return &r.Events[len(r.Events)-1]
 }
 
 func (r scored) endpoint(at time.Duration, pod, from, to string) *model.Event {
-	e := r.event(at, timeline.EndpointChanged, from, to, &timeline.Object{Kind: "Pod", Namespace: "shop", Name: pod,
+	e := r.event(at, timeline.EndpointChanged, from, to, timeline.Object{Kind: "Pod", Namespace: "shop", Name: pod,
 		UID: pod})
 	e.Service = "shop/web"
 	return e
@@ -108,8 +108,10 @@ var (
 )
 
 // says is a line of the wrapped command's output, drain that it is `kubectl drain`.
-func (r scored) says(line string) { r.event(15*sec, timeline.CommandOutput, "", "", nil).Detail = line }
-func (r scored) drain()           { r.Run.Command = &model.Command{Args: []string{"kubectl", "drain", "node1"}} }
+func (r scored) says(line string) {
+	r.event(15*sec, timeline.CommandOutput, "", "", timeline.Object{}).Detail = line
+}
+func (r scored) drain() { r.Run.Command = &model.Command{Args: []string{"kubectl", "drain", "node1"}} }
 
 func refusedEviction(namespace, pod string) string {
 	return fmt.Sprintf("error when evicting pods/%q -n %q (will retry after 5s): Cannot evict pod as it would "+
@@ -160,7 +162,7 @@ func TestPredictionsAreScored(t *testing.T) {
 		}, model.Refuted, ""},
 		{"the same cause, of another Service", staleRoute, func(r scored) {
 			ended(r)
-			r.Targets = append(r.Targets, model.Target{Name: "api new", Kind: timeline.New, Service: "shop/api",
+			r.Targets = append(r.Targets, model.Target{Target: timeline.Target{Name: "api new", Kind: timeline.New, Service: "shop/api"},
 				Sent: 1000})
 			r.incident(20*sec, 21*sec, model.Partial, "api new", "route-outlives-pod", model.High)
 		}, model.Refuted, ""},
@@ -218,13 +220,13 @@ func TestPredictionsAreScored(t *testing.T) {
 		}, model.NotTested, "too little was observed"},
 		{"endpoints were not watched", staleRoute, func(r scored) {
 			ended(r)
-			r.event(30*sec, timeline.WatchLane, "on", "off", &timeline.Object{Kind: "EndpointSlice"})
+			r.event(30*sec, timeline.WatchLane, "on", "off", timeline.Object{Kind: "EndpointSlice"})
 		}, model.NotTested, "is not known: endpoints were not watched"},
 		{"endpoints may have changed unseen", staleRoute, func(r scored) {
-			r.event(30*sec, timeline.WatchGap, "", "", &timeline.Object{Kind: "EndpointSlice"})
+			r.event(30*sec, timeline.WatchGap, "", "", timeline.Object{Kind: "EndpointSlice"})
 		}, model.NotTested, "is not known: endpoints were not watched"},
 		{"Pods were not watched", staleRoute,
-			func(r scored) { ended(r); r.event(0, timeline.WatchLane, "on", "off", &timeline.Object{Kind: "Pod"}) },
+			func(r scored) { ended(r); r.event(0, timeline.WatchLane, "on", "off", timeline.Object{Kind: "Pod"}) },
 			model.NotTested, "is not known: pods were not watched"},
 		{"no Pod was seen", staleRoute, func(r scored) {
 			r.Pods = nil
@@ -236,12 +238,12 @@ func TestPredictionsAreScored(t *testing.T) {
 		{"the hook failed, and nobody noticed", about(timeline.PodEnds, "prestop-failed"), func(r scored) {
 			ended(r)
 			r.event(20*sec, timeline.KubeEvent, "", "FailedPreStopHook",
-				&timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "web-1"})
+				timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "web-1"})
 		}, model.NotTested, "the hook of web-1 failed"},
 		{"the hook of another Service's Pod failed", about(timeline.PodEnds, "prestop-failed"), func(r scored) {
 			ended(r)
 			r.event(20*sec, timeline.KubeEvent, "", "FailedPreStopHook",
-				&timeline.Object{Kind: "Pod", Namespace: "shop", Name: "api-1", UID: "api-1"})
+				timeline.Object{Kind: "Pod", Namespace: "shop", Name: "api-1", UID: "api-1"})
 		}, model.Refuted, ""},
 		{"an eviction was refused", evictionAsked,
 			func(r scored) { r.says(refusedEviction("shop", "web-1")); r.says(refusedEviction("shop", "web-1")) },
@@ -315,24 +317,24 @@ func TestPredictionsAreScored(t *testing.T) {
 		{"a Pod was deleted after its node was uncordoned",
 			onNode2(about(timeline.NodeDrained, "no-ready-endpoint/node-drained")), func(r scored) {
 				r.event(17*sec, timeline.NodeSchedulable, "true", "false",
-					&timeline.Object{Kind: "Node", Name: "node2"})
+					timeline.Object{Kind: "Node", Name: "node2"})
 				r.event(18*sec, timeline.NodeSchedulable, "false", "true",
-					&timeline.Object{Kind: "Node", Name: "node2"})
+					timeline.Object{Kind: "Node", Name: "node2"})
 				r.ends("web-2", 20*sec, model.ByRequest)
 			}, model.NotTested, "evicted from its node"},
 		{"a Pod of a node that was tainted was deleted",
 			onNode2(about(timeline.NodeDrained, "no-ready-endpoint/node-drained")), func(r scored) {
-				r.event(19*sec, timeline.NodeReady, "true", "false", &timeline.Object{Kind: "Node", Name: "node2"})
+				r.event(19*sec, timeline.NodeReady, "true", "false", timeline.Object{Kind: "Node", Name: "node2"})
 				r.ends("web-2", 20*sec, model.ByRequest)
 			}, model.NotTested, "evicted from its node"},
 		{"its node failed", onNode2(about(timeline.NodeFails, "node-unreachable")), func(r scored) {
-			r.event(20*sec, timeline.NodeReady, "true", "unknown", &timeline.Object{Kind: "Node", Name: "node2"})
+			r.event(20*sec, timeline.NodeReady, "true", "unknown", timeline.Object{Kind: "Node", Name: "node2"})
 		}, model.Refuted, "a node with a ready endpoint failed"},
 		{"a node without endpoints failed", about(timeline.NodeFails, "node-unreachable"), func(r scored) {
-			r.event(20*sec, timeline.NodeReady, "true", "unknown", &timeline.Object{Kind: "Node", Name: "node3"})
+			r.event(20*sec, timeline.NodeReady, "true", "unknown", timeline.Object{Kind: "Node", Name: "node3"})
 		}, model.NotTested, "no node with a ready endpoint failed"},
 		{"nodes were not watched", about(timeline.NodeFails, "node-unreachable"), func(r scored) {
-			r.event(0, timeline.WatchLane, "on", "off", &timeline.Object{Kind: "Node"})
+			r.event(0, timeline.WatchLane, "on", "off", timeline.Object{Kind: "Node"})
 		}, model.NotTested, "nodes were not watched"},
 		{"its node was lost to a drain", onNode2(about(timeline.NodeLost, "no-ready-endpoint/node-drained")),
 			func(r scored) {
@@ -344,11 +346,11 @@ func TestPredictionsAreScored(t *testing.T) {
 		{"no rollout", about(timeline.PodsReplaced, "replacement-waits"), ended, model.NotTested,
 			"no rollout replaced"},
 		{"a liveness probe", about(timeline.LivenessFails, "pod-crashed/liveness"), func(r scored) {
-			r.event(20*sec, timeline.KubeEvent, "", "Killing", &timeline.Object{Kind: "Pod", Namespace: "shop",
+			r.event(20*sec, timeline.KubeEvent, "", "Killing", timeline.Object{Kind: "Pod", Namespace: "shop",
 				Name: "web-1", UID: "web-1"}).Detail = "Container server failed liveness probe, will be restarted"
 		}, model.Refuted, "a liveness probe ended a container"},
 		{"an end that nobody probed", about(timeline.LivenessFails, "pod-crashed/liveness"), func(r scored) {
-			r.event(20*sec, timeline.KubeEvent, "", "Killing", &timeline.Object{Kind: "Pod", Namespace: "shop",
+			r.event(20*sec, timeline.KubeEvent, "", "Killing", timeline.Object{Kind: "Pod", Namespace: "shop",
 				Name: "web-1", UID: "web-1"}).Detail = "Stopping container server"
 		}, model.NotTested, "no liveness probe"},
 		{"no endpoint on the prober's node", about(timeline.NodeWithout, "local-no-endpoint"),
@@ -437,7 +439,7 @@ func TestMissedIsWhatARuleCouldHavePredicted(t *testing.T) {
 func TestACauseIsOfTheServiceThatItsWindowsAreOf(t *testing.T) {
 	r := newScored()
 	r.incident(20*sec, 21*sec, model.Partial, "web new", "pod-hung", model.High)
-	r.Targets = append(r.Targets, model.Target{Name: "api new", Kind: timeline.New, Service: "shop/api"})
+	r.Targets = append(r.Targets, model.Target{Target: timeline.Target{Name: "api new", Kind: timeline.New, Service: "shop/api"}})
 	r.Windows = append(r.Windows, model.Window{ID: 90, Target: "api new"})
 	in := &r.Incidents[0]
 	in.Targets, in.Windows = append(in.Targets, "api new"), append(in.Windows, 90)

@@ -15,7 +15,7 @@ import (
 func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 	const ms = time.Millisecond
 	target := func(service, name string, failed int) model.Target {
-		return model.Target{Name: name, Kind: timeline.New, Service: service, Sent: 100, OK: 100 - failed,
+		return model.Target{Target: timeline.Target{Name: name, Kind: timeline.New, Service: service}, Sent: 100, OK: 100 - failed,
 			Failed: failed, Coverage: 1, Resolution: ms}
 	}
 	window := func(id int, target string, failed int, lost time.Duration, rule string) model.Window {
@@ -31,7 +31,7 @@ func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 		Targets: []model.Target{
 			target("shop/well", "well new", 0), target("shop/bad", "bad new", 2), target("shop/worst", "worst new", 9),
 			target("shop/worst", "worst reused", 30),
-			{Name: "watched direct", Kind: timeline.Direct, Service: "shop/watched", Sent: 5, Failed: 5},
+			{Target: timeline.Target{Name: "watched direct", Kind: timeline.Direct, Service: "shop/watched"}, Sent: 5, Failed: 5},
 		},
 		Windows: []model.Window{
 			window(1, "bad new", 2, 20*ms, "idle-race"), window(2, "worst new", 9, 90*ms, "idle-race"),

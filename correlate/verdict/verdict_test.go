@@ -9,11 +9,11 @@ import (
 
 func TestPodsThatWereNeverProbedDirectlyAreCounted(t *testing.T) {
 	endpoint := func(uid string) model.Event {
-		return model.Event{Kind: timeline.EndpointChanged, To: timeline.EndpointReady,
-			Object: &timeline.Object{Kind: "Pod", Name: "web-" + uid, UID: uid}}
+		return model.Event{Event: timeline.Event{Kind: timeline.EndpointChanged, To: timeline.EndpointReady,
+			Object: timeline.Object{Kind: "Pod", Name: "web-" + uid, UID: uid}}}
 	}
 	tl := &model.Timeline{Events: []model.Event{endpoint("a"), endpoint("b"), endpoint("b"), endpoint("c")},
-		Targets: []model.Target{{Name: "web direct web-a", Kind: timeline.Direct, PodUID: "a"}}}
+		Targets: []model.Target{{Target: timeline.Target{Name: "web direct web-a", Kind: timeline.Direct, PodUID: "a"}}}}
 	if got := validity(tl).NotProbed; got != 2 {
 		t.Errorf("%d, want 2", got)
 	}

@@ -45,8 +45,8 @@ func drained() *model.Timeline {
 			Command:  &model.Command{Args: []string{"kubectl", "drain", "node1"}, Start: new(9500 * ms)},
 		},
 		Targets: []model.Target{
-			{Name: "web new from node1", Kind: timeline.New, Node: "node1", Service: "shop/web"},
-			{Name: "web new from node2", Kind: timeline.New, Node: "node2", Service: "shop/web"},
+			{Target: timeline.Target{Name: "web new from node1", Kind: timeline.New, Service: "shop/web"}, Node: "node1"},
+			{Target: timeline.Target{Name: "web new from node2", Kind: timeline.New, Service: "shop/web"}, Node: "node2"},
 		},
 		Windows: []model.Window{
 			window(1, "web new from node1", "node1", 60, 120, 1200*ms), window(2, "web new from node2", "node2", 40, 80, 1100*ms),
@@ -65,8 +65,8 @@ func drained() *model.Timeline {
 			{Change: model.Removal, Pod: "web-7c-6m498", Node: "node2", Changed: model.Instant{Earliest: 10800 * ms, Latest: 10810 * ms}},
 		},
 		Events: []model.Event{
-			{Object: &timeline.Object{Kind: "ReplicaSet", Namespace: "shop", Name: "web-7c"}, Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Owner: "Deployment/web"}}},
-			{Object: &timeline.Object{Kind: "ReplicaSet", Namespace: "shop", Name: "web-7c"}, Snapshot: &timeline.Snapshot{Template: &timeline.PodTemplate{ID: "t", Grace: 30 * s, Containers: []timeline.Container{{Name: "server"}}}}},
+			{Event: timeline.Event{Object: timeline.Object{Kind: "ReplicaSet", Namespace: "shop", Name: "web-7c"}, Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Owner: "Deployment/web"}}}},
+			{Event: timeline.Event{Object: timeline.Object{Kind: "ReplicaSet", Namespace: "shop", Name: "web-7c"}, Snapshot: &timeline.Snapshot{Template: &timeline.PodTemplate{ID: "t", Grace: 30 * s, Containers: []timeline.Container{{Name: "server"}}}}}},
 		},
 		Verdict: model.Verdict{Sent: 10453, Failed: 100, Coverage: 1, ExitCode: 3, Downtime: model.Downtime{Total: model.Length{Min: 400 * ms, Max: 740 * ms}}, Gates: []model.GateResult{{Expr: "failed>0", Outcome: model.GateFail}}},
 	}

@@ -76,7 +76,7 @@ func (s *scene) workload(pod *model.Pod) string {
 	}
 	for i := range s.tl.Events {
 		e := &s.tl.Events[i]
-		if e.Snapshot != nil && e.Snapshot.Workload != nil && e.Object != nil &&
+		if e.Snapshot != nil && e.Snapshot.Workload != nil &&
 			e.Object.Namespace == pod.Namespace && e.Object.Kind+"/"+e.Object.Name == pod.Owner {
 			return e.Snapshot.Workload.Owner
 		}

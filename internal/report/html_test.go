@@ -153,7 +153,7 @@ func TestHTMLHoldsTheTimeline(t *testing.T) {
 			continue // JSON cannot hold its invalid UTF-8
 		}
 		doc, _ := parsed(t, sample(), true)
-		if diff := cmp.Diff(sample(), data(t, doc), cmp.Transformer("compact", compact)); diff != "" {
+		if diff := cmp.Diff(sample(), data(t, doc), cmp.Transformer("compact", compact), addresses); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

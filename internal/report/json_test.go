@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"lapse/correlate/model"
+	"lapse/timeline"
 )
 
 // A timeline is written part by part, and reads as if it had been laid out as a whole.
 func TestPartsOfATimelineAreLaidOutAsAWhole(t *testing.T) {
 	long := many()
 	for i := range 3 * manyEntries {
-		long.Events = append(long.Events, model.Event{ID: uint32(1000 + i), Detail: fmt.Sprintf("<%d> \"quoted\" \\ & ü", i)})
+		long.Events = append(long.Events, model.Event{Event: timeline.Event{ID: uint32(1000 + i), Detail: fmt.Sprintf("<%d> \"quoted\" \\ & ü", i)}})
 		long.Failures = append(long.Failures, model.Failure{Target: "web new", Seq: uint64(i)})
 	}
 	slots := make([]int, 2*manyEntries)

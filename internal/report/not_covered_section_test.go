@@ -13,7 +13,7 @@ func TestWaysToAServiceAreToldApart(t *testing.T) {
 	tl := &model.Timeline{Run: model.RunInfo{Services: []timeline.Service{{Namespace: "shop", Name: "web"}}}}
 	for _, name := range []string{"clusterip new", "nodeport node1 new from outside", "nodeport node2 new from outside", "nodeport a-node-with-a-long-name new"} {
 		route, _, _ := strings.Cut(name, " ")
-		tl.Targets = append(tl.Targets, model.Target{Name: "web " + name, Kind: timeline.New, Service: "shop/web", Route: route})
+		tl.Targets = append(tl.Targets, model.Target{Target: timeline.Target{Name: "web " + name, Kind: timeline.New, Service: "shop/web", Route: route}})
 	}
 	want := map[string]string{
 		"web clusterip new": "clusterip new", "web nodeport node1 new from outside": "nodeport node1 new from outside",

@@ -142,7 +142,7 @@ func (p *Progress) Log(line string) {
 // Tell says at once how the wrapped command changed, or that the run has come to another phase. Where that comes back
 // in the run's events, some time later, it is not said again.
 func (p *Progress) Tell(e timeline.Event) {
-	text := eventText(model.Event{Kind: e.Kind, To: e.To, ExitCode: e.ExitCode, Detail: e.Detail})
+	text := eventText(model.Event{Event: e})
 	if e.Kind != timeline.Command && e.Kind != timeline.RunPhase || text == "" {
 		return
 	}
@@ -312,7 +312,7 @@ func eventText(e model.Event) string {
 	case timeline.WatchGap:
 		return "watch interrupted" + detailOf(e)
 	case timeline.WatchLane:
-		if e.To == "off" && e.Object != nil {
+		if e.To == "off" && !e.Object.IsZero() {
 			return "not watching " + e.Object.Kind + detailOf(e)
 		}
 	}

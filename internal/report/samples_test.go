@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -124,10 +125,10 @@ func predicted() *model.Timeline {
 	tl := race()
 	tl.Windows[0].Causes[0].Sleep = &model.Sleep{Pod: "web-5c9d7f-x2kzq", PodUID: "uid-2", Measured: 83 * ms, Margin: s}
 	tl.Pods[1].Owner, tl.Pods[1].Template = "ReplicaSet/web-5c9d7f", "t1"
-	owner := &timeline.Object{Kind: "ReplicaSet", Namespace: "shop", Name: "web-5c9d7f"}
+	owner := timeline.Object{Kind: "ReplicaSet", Namespace: "shop", Name: "web-5c9d7f"}
 	tl.Events = append(tl.Events,
-		model.Event{ID: 101, Kind: timeline.SnapshotTaken, Object: owner, Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Owner: "Deployment/web", Replicas: 2}}},
-		model.Event{ID: 102, Kind: timeline.SnapshotTaken, Object: owner, Snapshot: &timeline.Snapshot{Template: &timeline.PodTemplate{ID: "t1", Grace: 30 * s, Containers: []timeline.Container{{Name: "server"}}}}},
+		model.Event{Event: timeline.Event{ID: 101, Kind: timeline.SnapshotTaken, Object: owner, Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Owner: "Deployment/web", Replicas: 2}}}},
+		model.Event{Event: timeline.Event{ID: 102, Kind: timeline.SnapshotTaken, Object: owner, Snapshot: &timeline.Snapshot{Template: &timeline.PodTemplate{ID: "t1", Grace: 30 * s, Containers: []timeline.Container{{Name: "server"}}}}}},
 	)
 	tl.KeepServing = &model.KeepServing{Failed: 64, Left: []model.ServedLonger{{Longer: 100 * ms}}}
 	prediction := func(rule, name, severity, text, evidence, fix string) timeline.Prediction {
@@ -577,7 +578,9 @@ func addTarget(tl *model.Timeline, name string, kind timeline.TargetKind, rate i
 	}
 	sent := int(int64(rate) * int64(tl.Run.Duration) / int64(s))
 	tl.Targets = append(tl.Targets, model.Target{
-		ID: timeline.TargetID(len(tl.Targets) + 1), Name: name, Kind: kind, URL: "http://10.96.0.20:80/", Source: "lapse", Rate: float64(rate),
+		Target: timeline.Target{
+			ID: timeline.TargetID(len(tl.Targets) + 1), Name: name, Kind: kind, URL: "http://10.96.0.20:80/", Rate: float64(rate),
+		}, Source: "lapse",
 		Sent: sent, OK: sent - failed, Failed: failed, Classes: map[string]int{"ok": sent - failed}, AchievedRate: float64(rate),
 		Resolution: s / time.Duration(rate), Coverage: 1, Measured: model.Instant{Latest: tl.Run.Duration},
 		Latency: &model.Latency{P50: 1912 * time.Microsecond, P90: 3100 * time.Microsecond, P99: 38 * ms, P999: 212 * ms, Max: 1043 * ms},
@@ -589,7 +592,7 @@ func addTarget(tl *model.Timeline, name string, kind timeline.TargetKind, rate i
 // addDirect adds a direct target that was measured from..to.
 func addDirect(tl *model.Timeline, pod, uid, node string, from, to time.Duration, bad fails) {
 	t := addTarget(tl, "web direct "+pod, timeline.Direct, 250, bad)
-	t.Pod, t.PodUID, t.PodNode, t.Service, t.Addr = "shop/"+pod, uid, node, "shop/web", "10.244.2.9:8080"
+	t.Pod, t.PodUID, t.PodNode, t.Service, t.Addr = "shop/"+pod, uid, node, "shop/web", netip.MustParseAddrPort("10.244.2.9:8080")
 	t.Measured = model.Instant{Earliest: from, Latest: to}
 	for i := range tl.Buckets.Targets[t.Name].Sent {
 		if at := time.Duration(i) * s; at < from || at > to {
@@ -621,24 +624,15 @@ func lane(text string) []model.PodState {
 }
 
 func endpoint(seen time.Duration, uid, addr, state string) timeline.Event {
-	return timeline.Event{Seen: seen, Kind: timeline.EndpointChanged, To: state, Port: 8080, Detail: addr, Object: timeline.Object{Kind: "Pod", UID: uid}}
+	return timeline.Event{Seen: seen, Kind: timeline.EndpointChanged, To: state, Port: 8080, Addr: netip.MustParseAddr(addr), Object: timeline.Object{Kind: "Pod", UID: uid}}
 }
 
 // events numbers events and places them where they were seen.
 func events(list ...timeline.Event) []model.Event {
 	placed := []model.Event{}
 	for i, e := range list {
-		event := model.Event{
-			ID: uint32(i + 1), Seen: e.Seen, At: model.Instant{Earliest: e.Seen - 10*ms, Latest: e.Seen}, Writer: "apiserver",
-			Kind: e.Kind, From: e.From, To: e.To, Detail: e.Detail, Port: e.Port, ExitCode: e.ExitCode, Grace: e.Grace,
-		}
-		if e.Kind == timeline.EndpointChanged {
-			event.Addr, event.Detail = e.Detail, ""
-		}
-		if e.Object != (timeline.Object{}) {
-			event.Object = &e.Object
-		}
-		placed = append(placed, event)
+		e.ID, e.Writer = uint32(i+1), "apiserver"
+		placed = append(placed, model.Event{Event: e, At: model.Instant{Earliest: e.Seen - 10*ms, Latest: e.Seen}})
 	}
 	return placed
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,8 +46,10 @@ func rowsOf(t *testing.T, tl *model.Timeline) (rows map[string]string, below str
 func endpointsOf(service string, n int, at time.Duration, state string) (list []model.Event) {
 	for i := range n {
 		list = append(list, model.Event{
-			Seen: at, At: model.Instant{Earliest: at, Latest: at}, Kind: timeline.EndpointChanged, To: state, Service: service, Port: 8080,
-			Addr: fmt.Sprintf("10.0.0.%d", i+1), Object: &timeline.Object{Kind: "Pod", Name: fmt.Sprintf("%s-%d", service, i), UID: fmt.Sprintf("%s-%d", service, i)},
+			Event: timeline.Event{
+				Seen: at, Kind: timeline.EndpointChanged, To: state, Service: service, Port: 8080,
+				Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), Object: timeline.Object{Kind: "Pod", Name: fmt.Sprintf("%s-%d", service, i), UID: fmt.Sprintf("%s-%d", service, i)},
+			}, At: model.Instant{Earliest: at, Latest: at},
 		})
 	}
 	return list
@@ -99,7 +102,7 @@ func TestEndpointIsCountedOnceThoughItHasTwoPortsAndTwoAddresses(t *testing.T) {
 	for _, e := range endpointsOf("shop/web", 2, 0, timeline.EndpointReady) {
 		port, family := e, e
 		port.Port = 9090
-		family.Addr = "2001:db8::" + e.Addr[len(e.Addr)-1:]
+		family.Addr = netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: e.Addr.As4()[3]})
 		tl.Events = append(tl.Events, port, family)
 	}
 	tl.Services = cluster.Services(tl.Events)
@@ -137,7 +140,7 @@ func TestAWatchGapIsDrawnOverTheRowsOfItsServicesOnly(t *testing.T) {
 	addTarget(tl, "web new", timeline.New, 100, nil)
 	tl.Run.Services = []timeline.Service{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "api"}}
 	gap := func(kind string) model.Event {
-		return model.Event{Kind: timeline.WatchGap, At: model.Instant{Earliest: 4 * s, Latest: 6 * s}, Object: &timeline.Object{Kind: kind}, Services: []string{"shop/web"}}
+		return model.Event{Event: timeline.Event{Kind: timeline.WatchGap, Object: timeline.Object{Kind: kind}, Services: []string{"shop/web"}}, At: model.Instant{Earliest: 4 * s, Latest: 6 * s}}
 	}
 	tl.Events = slices.Concat(endpointsOf("shop/web", 1, 0, timeline.EndpointReady), endpointsOf("shop/api", 1, 0, timeline.EndpointReady), []model.Event{gap("Pod"), gap("EndpointSlice")})
 	tl.Services = cluster.Services(tl.Events)
@@ -196,8 +199,8 @@ func TestWorstPodsAreShownFirst(t *testing.T) {
 }
 
 func containerEvent(at time.Duration, uid, to string, code int) model.Event {
-	return model.Event{Seen: at, At: model.Instant{Earliest: at - ms, Latest: at}, Kind: timeline.PodContainer, To: to, ExitCode: &code, Detail: "app",
-		Object: &timeline.Object{Kind: "Pod", Name: "web-7c9d-" + uid, UID: uid}}
+	return model.Event{Event: timeline.Event{Seen: at, Kind: timeline.PodContainer, To: to, ExitCode: &code, Detail: "app",
+		Object: timeline.Object{Kind: "Pod", Name: "web-7c9d-" + uid, UID: uid}}, At: model.Instant{Earliest: at - ms, Latest: at}}
 }
 
 func TestRestartShowsThoughItsPodWasReadyAgainAtOnce(t *testing.T) {
@@ -220,7 +223,7 @@ func TestExitCodesOfPodsThatEndedAreShownTogether(t *testing.T) {
 	tl := crowd()
 	for _, uid := range []string{"old-57", "old-58", "old-59"} {
 		code := map[string]int{"old-57": 143, "old-58": 0, "old-59": 143}[uid]
-		tl.Events = append(tl.Events, model.Event{Seen: 40 * s, Kind: timeline.PodDeleted, Object: &timeline.Object{Kind: "Pod", UID: uid}}, containerEvent(41*s, uid, "terminated", code))
+		tl.Events = append(tl.Events, model.Event{Event: timeline.Event{Seen: 40 * s, Kind: timeline.PodDeleted, Object: timeline.Object{Kind: "Pod", UID: uid}}}, containerEvent(41*s, uid, "terminated", code))
 	}
 	rows, below := rowsOf(t, tl)
 	if want := "exited, code 143 (SIGTERM): 57, 59"; !strings.Contains(strings.ReplaceAll(below, "web-7c9d-old-", ""), want) {
@@ -239,7 +242,7 @@ func TestDirectRowsOfAPodAreToldApartByTheirPorts(t *testing.T) {
 	for _, port := range []string{"8080", "9090"} {
 		addTarget(tl, "direct "+port, timeline.Direct, 100, nil)
 		last := &tl.Targets[len(tl.Targets)-1]
-		last.PodUID, last.Addr, last.Failed = pod.UID, "[fd00::1]:"+port, 3
+		last.PodUID, last.Addr, last.Failed = pod.UID, netip.MustParseAddrPort("[fd00::1]:"+port), 3
 	}
 	rows, _ := rowsOf(t, tl)
 	if rows["direct :8080"] == "" || rows["direct :9090"] == "" {

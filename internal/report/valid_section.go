@@ -80,7 +80,7 @@ func probersMissing(tl *model.Timeline) (parts []string) {
 	}
 	for i := range tl.Events {
 		switch e := &tl.Events[i]; {
-		case e.Kind != timeline.ProberChanged || e.Object == nil:
+		case e.Kind != timeline.ProberChanged || e.Object.IsZero():
 		case e.To == "missing":
 			parts = append(parts, "not measured from "+e.Object.Name+": "+e.Detail)
 		case e.To == "lost":

@@ -227,7 +227,7 @@ func (r *Report) held() (exact, statistical Held) {
 
 // limit looks at the outages of every request, those that the target observed.
 func (c Comparison) limit() Limit {
-	l := Limit{Target: c.Target.Name, Interval: interval(c.Target), Resolution: c.Target.Resolution}
+	l := Limit{Target: c.Target.Name, Interval: c.Target.Interval(), Resolution: c.Target.Resolution}
 	for _, m := range c.Matches {
 		if m.Outage.Class.total() && m.Fate != Found && m.Fate != Unobserved {
 			l.LongestLost = max(l.LongestLost, m.Outage.Length())

@@ -81,7 +81,9 @@ func seen(good int) *model.Timeline {
 	const all = 1000 // requests
 	return &model.Timeline{
 		Targets: []model.Target{{
-			ID: 1, Name: "new", Kind: timeline.New, Rate: rate, Resolution: 5 * ms, Coverage: 1,
+			Target: timeline.Target{
+				ID: 1, Name: "new", Kind: timeline.New, Rate: rate,
+			}, Resolution: 5 * ms, Coverage: 1,
 			Measured: model.Instant{Earliest: 3 * ms, Latest: 5 * time.Second}, Sent: all, OK: good, Failed: all - good,
 			Latency: &model.Latency{P50: 500 * µs, P90: 500 * µs, P99: 500 * µs, P999: 500 * µs, Max: 500 * µs},
 		}},
@@ -291,7 +293,7 @@ func dim(tr *Trial, from, to time.Duration) {
 // stalledRun is a run that was stopped from 0.5 s to 1.5 s.
 func stalledRun(code int) *StalledProber {
 	tl := &model.Timeline{
-		Targets:    []model.Target{{Name: "new", Kind: timeline.New, Measured: model.Instant{Latest: 3400 * ms}, Coverage: 1 - 1.02/3.4}},
+		Targets:    []model.Target{{Target: timeline.Target{Name: "new", Kind: timeline.New}, Measured: model.Instant{Latest: 3400 * ms}, Coverage: 1 - 1.02/3.4}},
 		Unobserved: []model.Unobserved{{Target: "new", Start: 490 * ms, End: 1510 * ms}},
 	}
 	tl.Verdict.Coverage = tl.Targets[0].Coverage

@@ -74,7 +74,7 @@ func (o Outage) causes(w model.Window) bool {
 
 // unseen says why no window shows an outage.
 func unseen(target model.Target, tl *model.Timeline, o Outage, met bool) Fate {
-	beside := 2 * interval(target)
+	beside := 2 * target.Interval()
 	switch {
 	case unobserved(tl, target.Name, o.Start.From-beside, o.End.To+beside):
 		return Unobserved
@@ -84,10 +84,6 @@ func unseen(target model.Target, tl *model.Timeline, o Outage, met bool) Fate {
 		return Short
 	}
 	return Between
-}
-
-func interval(target model.Target) time.Duration {
-	return time.Duration(float64(time.Second) / target.Rate)
 }
 
 // unobserved reports whether some of the time between two instants was.

@@ -66,7 +66,7 @@ func testFlowsCut(c *rule.Case) rule.Finding {
 				f.Oppose(evidence.Watched.Target(own.Target, &own.From,
 					p.Name+" failed at its own address from then on, and may have ended them itself"))
 			}
-			if asked := holderUnasked(h, v.Traffic.BeatOf(w)); asked > 0 {
+			if asked := holderUnasked(h, v.Traffic.Target(w).Heartbeat()); asked > 0 {
 				f.Lack(evidence.Measured.Doubt(fmt.Sprintf("%s reset while no heartbeat was open: the Pod itself "+
 					"may have sent that", quantity.Count(asked, "connection")+" "+evidence.Was(asked))))
 			}
@@ -82,13 +82,13 @@ func testFlowsCut(c *rule.Case) rule.Finding {
 // heartbeat: what a proxy has forgotten is noticed when it is used next.
 func cutAtChange(v *evidence.Evidence, w *model.Window, p *model.Pod, changed model.Instant) *evidence.Holder {
 	h := &evidence.Holder{Pod: p, At: changed}
-	reach := flushLate + v.Traffic.BeatOf(w)
+	reach := flushLate + v.Traffic.Target(w).Heartbeat()
 	for _, c := range v.Traffic.CutsIn(w) {
 		late := reach
 		switch c.Class {
 		case timeline.Reset.String():
 		case timeline.TimeoutResponse.String():
-			late += v.Traffic.BeatOf(w)
+			late += v.Traffic.Target(w).Heartbeat()
 		default:
 			continue
 		}

@@ -34,7 +34,7 @@ const (
 
 func testIdleTimeout(c *rule.Case) rule.Finding {
 	v, w := c.Evidence, c.Window
-	beat := v.Traffic.BeatOf(w)
+	beat := v.Traffic.Target(w).Heartbeat()
 	ages := idleAges(v.Traffic.CutsIn(w), beat)
 	switch {
 	case len(ages) < leastIdleCuts:

@@ -37,7 +37,7 @@ func creationFailed(e *emptiness) bool {
 	}
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
-		if ev.Kind != timeline.KubeEvent || ev.To != "FailedCreate" || ev.Object == nil ||
+		if ev.Kind != timeline.KubeEvent || ev.To != "FailedCreate" ||
 			ev.Object.Namespace != last.Namespace || !ev.At.Overlaps(e.span.Whole()) {
 			continue
 		}
@@ -58,7 +58,7 @@ func creationFailed(e *emptiness) bool {
 func sayAdmissionBlocked(e *emptiness) rule.Finding {
 	what, n := cluster.WorkloadWords(e.object), 0
 	for i := range e.view.Run.Events {
-		if ev := &e.view.Run.Events[i]; ev.Kind == timeline.KubeEvent && ev.To == "FailedCreate" && ev.Object != nil &&
+		if ev := &e.view.Run.Events[i]; ev.Kind == timeline.KubeEvent && ev.To == "FailedCreate" &&
 			ev.Object.UID == e.event.Object.UID {
 			n++
 		}

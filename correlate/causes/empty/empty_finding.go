@@ -150,7 +150,7 @@ func (e *emptiness) unhealthy() []evidence.Sign {
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
 		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") &&
-			ev.Object != nil && e.leaver(ev.Object.UID) != nil && ev.At.Earliest <= e.span.End.Latest &&
+			e.leaver(ev.Object.UID) != nil && ev.At.Earliest <= e.span.End.Latest &&
 			ev.At.Latest >= e.span.Start.Earliest-emptying {
 			return []evidence.Sign{evidence.Watched.Seen(ev, ev.Object.Name+": "+ev.Detail)}
 		}

@@ -166,7 +166,7 @@ func budgets(e *emptiness) string {
 	before := map[string]*model.Event{}
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
-		if ev.Kind == timeline.SnapshotTaken && ev.Object != nil && ev.Snapshot != nil && ev.Snapshot.Budget != nil &&
+		if ev.Kind == timeline.SnapshotTaken && ev.Snapshot != nil && ev.Snapshot.Budget != nil &&
 			ev.Object.Namespace == e.leavers[0].Namespace &&
 			(before[ev.Object.Name] == nil || ev.Seen < e.leavers[0].left.Earliest) {
 			before[ev.Object.Name] = ev
@@ -334,7 +334,7 @@ func killedByLiveness(e *emptiness) (rule.Finding, bool) {
 	for i := range e.view.Run.Events {
 		ev := &e.view.Run.Events[i]
 		if ev.Kind != timeline.KubeEvent || ev.To != "Killing" ||
-			!strings.Contains(ev.Detail, "failed liveness probe") || ev.Object == nil {
+			!strings.Contains(ev.Detail, "failed liveness probe") {
 			continue
 		}
 		if p := e.leaver(ev.Object.UID); p != nil && !p.TerminatingBy(ev.At.Latest) &&

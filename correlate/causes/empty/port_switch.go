@@ -42,7 +42,7 @@ func testPortSwitch(c *rule.Case) rule.Finding {
 	moved := movedWith(v, w, change)
 	failing := v.Suspects.That(w, func(s evidence.Suspect) bool {
 		first := v.Traffic.Measured(v.Traffic.Targets[s.Target]).FirstLast.FirstOK
-		return evidence.PortOf(v.Traffic.TargetNamed(s.Target).Addr) == moved[s.Pod.UID].to &&
+		return v.Traffic.TargetNamed(s.Target).Addr.Port() == moved[s.Pod.UID].to &&
 			(first == nil || first.Done > s.Outage.End.Earliest)
 	})
 	if len(failing) == 0 {
@@ -51,11 +51,11 @@ func testPortSwitch(c *rule.Case) rule.Finding {
 	pods := evidence.SuspectPods(failing)
 	ports := moved[pods[0].UID]
 	f := rule.Finding{
-		Text: fmt.Sprintf("the Service was changed to send to port %s in the place of %s (%s), and %s did not serve "+
+		Text: fmt.Sprintf("the Service was changed to send to port %d in the place of %d (%s), and %s did not serve "+
 			"there: %s %s",
 			ports.to, ports.from, quantity.Clock(change.At.Latest), evidence.NamedPods(pods), pods[0].Name,
 			v.Suspects.FailedHow(failing[0])),
-		Fix: fmt.Sprintf("let the Pods serve on port %s before the Service sends to it, or give targetPort the name "+
+		Fix: fmt.Sprintf("let the Pods serve on port %d before the Service sends to it, or give targetPort the name "+
 			"of a container port, which each Pod resolves for itself", ports.to),
 		For: []evidence.Sign{evidence.Watched.Seen(change, fmt.Sprintf("the Service's port was changed: %s, then %s",
 			change.From, change.To))},
@@ -68,7 +68,7 @@ func testPortSwitch(c *rule.Case) rule.Finding {
 	if classes := failing[0].Outage.Classes; 2*evidence.Count(classes, timeline.HTTP4xx,
 		timeline.HTTP5xx) > failing[0].Outage.Failed {
 		f.Lack(evidence.Measured.Doubt(fmt.Sprintf("it answered there, with errors: whether it would have "+
-			"answered well on port %s is not known", ports.from)))
+			"answered well on port %d is not known", ports.from)))
 	}
 	for _, p := range v.Services.Pods(w) {
 		if !slices.Contains(pods, p) && p.Template == pods[0].Template && answeredAt(v, w, p, ports.to) {
@@ -116,7 +116,7 @@ func hasPort(ports, port string) bool {
 }
 
 // A portMove is the move of an endpoint from one port to another.
-type portMove struct{ from, to string }
+type portMove struct{ from, to uint16 }
 
 // movedWith returns the endpoints that moved with a change of the Service, by the UID of their Pod.
 func movedWith(v *evidence.Evidence, w *model.Window, change *model.Event) map[string]portMove {
@@ -127,9 +127,9 @@ func movedWith(v *evidence.Evidence, w *model.Window, change *model.Event) map[s
 		}
 		m := moved[e.Object.UID]
 		if cluster.IsReady(e.From) {
-			m.from = fmt.Sprint(e.Port)
+			m.from = e.Port
 		} else {
-			m.to = fmt.Sprint(e.Port)
+			m.to = e.Port
 		}
 		moved[e.Object.UID] = m
 	}
@@ -152,9 +152,9 @@ func keptWell(v *evidence.Evidence, w *model.Window) []model.Evidence {
 }
 
 // answeredAt reports whether a Pod answered well on a port within a window.
-func answeredAt(v *evidence.Evidence, w *model.Window, p *model.Pod, port string) bool {
+func answeredAt(v *evidence.Evidence, w *model.Window, p *model.Pod, port uint16) bool {
 	return slices.ContainsFunc(v.Addresses.DirectOf(w, p), func(t *model.Target) bool {
 		first := v.Traffic.Measured(t).FirstLast.FirstOK
-		return evidence.PortOf(t.Addr) == port && first != nil && first.Done <= w.End.Earliest
+		return t.Addr.Port() == port && first != nil && first.Done <= w.End.Earliest
 	})
 }

@@ -60,11 +60,11 @@ func (v *Changes) IDOf(p *model.Pod, kind timeline.EventKind, at *model.Instant)
 
 // Describe says in a few words what an event was.
 func Describe(e *model.Event) string {
-	if e.Kind == timeline.SnapshotTaken && e.Object != nil {
+	if e.Kind == timeline.SnapshotTaken && !e.Object.IsZero() {
 		return fmt.Sprintf("%s %s %s (%s)", e.Object.Kind, e.Object.Name, e.To, e.Detail)
 	}
 	text := string(e.Kind)
-	if e.Object != nil && e.Object.Name != "" {
+	if e.Object.Name != "" {
 		text += " " + e.Object.Name
 	}
 	switch {

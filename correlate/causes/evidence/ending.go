@@ -3,7 +3,6 @@ package evidence
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -85,10 +84,10 @@ const apartAtLeast = 2 * time.Second
 func (v *Endings) EndedInParts(s *PodStop) *PartialEnd {
 	var first, last *model.Event
 	for _, e := range v.changes.Ends[s.Pod.UID] {
-		if first == nil || e.Stamp.Before(*first.Stamp) {
+		if first == nil || e.Stamp.Before(first.Stamp) {
 			first = e
 		}
-		if last == nil || e.Stamp.After(*last.Stamp) {
+		if last == nil || e.Stamp.After(last.Stamp) {
 			last = e
 		}
 	}
@@ -96,9 +95,15 @@ func (v *Endings) EndedInParts(s *PodStop) *PartialEnd {
 		return nil
 	}
 	const second = time.Second // stamps are rounded down to it
-	p := &PartialEnd{First: containerOf(first), Last: containerOf(last), From: *first.Stamp, To: *last.Stamp,
-		Apart: last.Stamp.Sub(*first.Stamp) - second, Event: first, Forced: last.ExitCode != nil &&
-			*last.ExitCode == Killed}
+	p := &PartialEnd{
+		First:  containerOf(first),
+		Last:   containerOf(last),
+		From:   first.Stamp,
+		To:     last.Stamp,
+		Apart:  last.Stamp.Sub(first.Stamp) - second,
+		Event:  first,
+		Forced: last.ExitCode != nil && *last.ExitCode == Killed,
+	}
 	at := first.Stamp.Sub(v.Run.T0)
 	about := model.Instant{Earliest: at - cluster.ClocksApart, Latest: at + second + cluster.ClocksApart}
 	if p.First == p.Last || p.Apart < apartAtLeast || !about.Overlaps(s.At) {
@@ -122,14 +127,8 @@ func (v *Endings) otherPortServed(s *PodStop) bool {
 	}
 	return slices.ContainsFunc(v.traffic.direct[s.Pod.UID], func(t *model.Target) bool {
 		last := v.traffic.Measured(t).FirstLast.LastOK
-		return PortOf(t.Addr) != PortOf(stopped.Addr) && last != nil && last.Sent > s.At.Latest+apartAtLeast
+		return t.Addr.Port() != stopped.Addr.Port() && last != nil && last.Sent > s.At.Latest+apartAtLeast
 	})
-}
-
-// PortOf returns the port of an address; empty if it has none.
-func PortOf(addr string) string {
-	_, port, _ := net.SplitHostPort(addr)
-	return port
 }
 
 // AsksNetwork reports whether a probe asks over the network: it is no command.

@@ -52,7 +52,7 @@ func (v *Endings) beganToFail(t *model.Target, u *model.Window) model.Instant {
 	from.Earliest = last.Sent
 	if late := Count(u.Classes, timeline.TimeoutResponse) + Count(u.Classes, CutClasses...); late > 0 && t.Rate > 0 &&
 		t.Latency != nil && !sendsDatagrams(t) {
-		from.Latest = min(from.Latest, from.Earliest+2*timeline.Target{Rate: t.Rate}.Interval()+t.Latency.Max)
+		from.Latest = min(from.Latest, from.Earliest+2*t.Interval()+t.Latency.Max)
 	}
 	return from
 }

@@ -80,7 +80,7 @@ func (v *Evidence) readEvents() {
 				v.Services.specs = append(v.Services.specs, e)
 			}
 		case timeline.ServiceChanged:
-			if e.Object != nil {
+			if !e.Object.IsZero() {
 				v.Services.Edits = append(v.Services.Edits, e)
 			}
 		case timeline.WatchLane:
@@ -88,7 +88,7 @@ func (v *Evidence) readEvents() {
 		case timeline.WatchGap:
 			v.Watches.gaps = append(v.Watches.gaps, e)
 		case timeline.RequestError:
-			if e.Object != nil {
+			if !e.Object.IsZero() {
 				v.Traffic.Errors = append(v.Traffic.Errors, e)
 			}
 		}
@@ -162,15 +162,15 @@ func newChanges(s *Input, traffic *Traffic) *Changes {
 
 func (v *Changes) add(e *model.Event) {
 	v.events[e.ID] = e
-	if e.Object != nil && e.Object.UID != "" {
+	if e.Object.UID != "" {
 		v.About[e.Object.UID] = append(v.About[e.Object.UID], e)
 	}
 	switch {
-	case e.Kind == timeline.PodContainer && e.To == "terminated" && e.Stamp != nil && e.Object != nil:
+	case e.Kind == timeline.PodContainer && e.To == "terminated" && !e.Stamp.IsZero() && !e.Object.IsZero():
 		v.Ends[e.Object.UID] = append(v.Ends[e.Object.UID], e)
 	case e.Kind == timeline.ProberStall:
 		v.Stalls = append(v.Stalls, e)
-	case e.Kind == timeline.NodeChecked && e.Object != nil:
+	case e.Kind == timeline.NodeChecked && !e.Object.IsZero():
 		v.Checks = append(v.Checks, e)
 	}
 	if isChange(e) && e.At.Bounded() {

@@ -32,8 +32,7 @@ func familyOf(addr netip.Addr) family {
 func frontendOf(t *model.Target) frontend {
 	f := frontend{service: t.Service, port: t.PortName}
 	if t.Kind == timeline.Direct {
-		addr, _ := netip.ParseAddrPort(t.Addr)
-		f.family = familyOf(addr.Addr())
+		f.family = familyOf(t.Addr.Addr())
 	} else if u, err := url.Parse(t.URL); err == nil {
 		addr, _ := netip.ParseAddr(u.Hostname())
 		f.family = familyOf(addr)
@@ -60,6 +59,5 @@ func (f frontend) reaches(o frontend) bool {
 }
 
 func frontendOfEndpoint(e *model.Event) frontend {
-	addr, _ := netip.ParseAddr(e.Addr)
-	return frontend{service: e.Service, port: e.PortName, family: familyOf(addr)}
+	return frontend{service: e.Service, port: e.PortName, family: familyOf(e.Addr)}
 }

@@ -3,7 +3,6 @@ package evidence
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -100,10 +99,4 @@ func classesOf(cuts []model.HeldCut) map[string]int {
 		classes[c.Class]++
 	}
 	return classes
-}
-
-// BeatOf returns the time between two heartbeats on a connection of a held target.
-func (v *Traffic) BeatOf(w *model.Window) time.Duration {
-	t := v.Target(w)
-	return timeline.Target{Connections: t.Connections, Rate: t.Rate}.Heartbeat()
 }

@@ -22,7 +22,7 @@ func TestWhoRoutes(t *testing.T) {
 		{"http://203.0.113.7:30080/", "", "the load balancer, ingress or DNS of 203.0.113.7"},
 		{"not a URL", "", "node3"},
 	} {
-		target := model.Target{Name: "new", Kind: timeline.New, URL: tt.url, Service: tt.service, Node: "node3"}
+		target := model.Target{Target: timeline.Target{Name: "new", Kind: timeline.New, URL: tt.url, Service: tt.service}, Node: "node3"}
 		v := New(&Input{Run: &model.Timeline{
 			Run: model.RunInfo{Services: []timeline.Service{{Namespace: "shop", Name: "web",
 				ClusterIP: "10.96.0.7"}}},

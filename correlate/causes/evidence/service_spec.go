@@ -50,7 +50,7 @@ const serviceGoes = 60 * time.Second
 // none.
 func (v *Services) Spec(w *model.Window) (spec *model.Event) {
 	for _, e := range v.specs {
-		if e.Object != nil && e.Object.Namespace+"/"+e.Object.Name == v.traffic.Target(w).Service &&
+		if e.Object.Namespace+"/"+e.Object.Name == v.traffic.Target(w).Service &&
 			(spec == nil || e.Seen <= w.Start.Latest) {
 			spec = e
 		}

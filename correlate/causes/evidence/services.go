@@ -50,7 +50,7 @@ func (v *Services) Service(w *model.Window) *Service {
 	}
 	for i := range v.Run.Events {
 		e := &v.Run.Events[i]
-		if e.Kind == timeline.EndpointChanged && e.Object != nil && !strangers[e.Object.UID] &&
+		if e.Kind == timeline.EndpointChanged && !e.Object.IsZero() && !strangers[e.Object.UID] &&
 			f.reaches(frontendOfEndpoint(e)) {
 			svc.Endpoints = append(svc.Endpoints, e)
 		}

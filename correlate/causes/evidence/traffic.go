@@ -39,7 +39,7 @@ func (v *Traffic) TargetNamed(name string) *model.Target {
 	if t := v.Targets[name]; t != nil {
 		return t
 	}
-	return &model.Target{Name: name}
+	return &model.Target{Target: timeline.Target{Name: name}}
 }
 
 // From says where a window was seen from: the prober's node, or the machine Lapse ran on.

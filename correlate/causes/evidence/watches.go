@@ -37,7 +37,7 @@ func (v *Watches) lanesAt(at time.Duration) model.Lanes {
 func (v *Watches) GapNear(kind string, w *model.Window) bool {
 	for _, e := range v.gaps {
 		if e.At.Overlaps(w.Span()) && model.Concerns(e.Services, v.traffic.Target(w).Service) &&
-			(e.Object == nil || e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, kind)) {
+			(e.Object.Kind == "" || cluster.SameKind(e.Object.Kind, kind)) {
 			return true
 		}
 	}

@@ -96,7 +96,7 @@ func cutBy(v *evidence.Evidence, w *model.Window, in model.Instant) (n int, last
 	t := v.Traffic.Target(w)
 	reach := evidence.Moment
 	if t.Kind == timeline.Reused {
-		reach += time.Duration(float64(evidence.NextUse(t)) * float64(timeline.Target{Rate: t.Rate}.Interval()))
+		reach += time.Duration(float64(evidence.NextUse(t)) * float64(t.Interval()))
 	}
 	var first time.Duration
 	for _, f := range v.Traffic.Failures(w) {

@@ -82,7 +82,7 @@ func checkedNodes(v *evidence.Evidence, w *model.Window) (nodes []string) {
 // nodeAt returns the node that is asked at an address, "" if none is.
 func nodeAt(v *evidence.Evidence, host string) string {
 	for _, e := range v.Changes.Checks {
-		if e.Object != nil && e.Addr == host {
+		if !e.Object.IsZero() && e.Addr.String() == host {
 			return e.Object.Name
 		}
 	}
@@ -93,7 +93,7 @@ func nodeAt(v *evidence.Evidence, host string) string {
 // behind a bare URL can be any Service of the run.
 func checkConcerns(v *evidence.Evidence, w *model.Window, e *model.Event) bool {
 	service := v.Traffic.Target(w).Service
-	return e.Object != nil && (e.Service == "" || service == "" || e.Service == service)
+	return !e.Object.IsZero() && (e.Service == "" || service == "" || e.Service == service)
 }
 
 // checkEvery is how far apart Lapse's checks of one node are, and for how long it awaits an answer at most.
@@ -108,7 +108,7 @@ func gapsAt(v *evidence.Evidence, w *model.Window) (gaps []nodeGap) {
 		}
 		g := nodeGap{node: e.Object.Name, service: e.Service, said: e, from: e.At, until: v.Traffic.End()}
 		for _, later := range v.Changes.Checks[i+1:] {
-			if later.Object != nil && later.Object.Name == g.node && later.Service == e.Service && later.To != e.To {
+			if later.Object.Name == g.node && later.Service == e.Service && later.To != e.To {
 				g.back, g.until = later, later.At.Earliest
 				break
 			}

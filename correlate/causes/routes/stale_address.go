@@ -162,7 +162,7 @@ func longestDialled(v *evidence.Evidence, w *model.Window) (worst staleDial, of 
 // it was one, or was never seen to be.
 func leftBefore(v *evidence.Evidence, w *model.Window, addr netip.Addr, at time.Duration) (left *model.Event) {
 	for _, e := range v.Services.Service(w).Endpoints {
-		if e.Addr != addr.String() || e.At.Earliest > at {
+		if e.Addr != addr || e.At.Earliest > at {
 			continue
 		}
 		switch was, is := cluster.IsReady(e.From), cluster.IsReady(e.To); {
@@ -178,7 +178,7 @@ func leftBefore(v *evidence.Evidence, w *model.Window, addr netip.Addr, at time.
 // endedBehind returns the Pod whose endpoint left because the Pod was to end. Of an endpoint without a Pod nothing is
 // known; one that left for another reason has another cause.
 func endedBehind(v *evidence.Evidence, w *model.Window, left *model.Event) (pod *model.Pod, whyNot string) {
-	if left.Object == nil || left.Object.Kind != "Pod" {
+	if left.Object.Kind != "Pod" {
 		return nil, ""
 	}
 	for _, p := range v.Services.Pods(w) {
@@ -194,7 +194,7 @@ func endedBehind(v *evidence.Evidence, w *model.Window, left *model.Event) (pod 
 }
 
 func (d *staleDial) name() string {
-	if d.left.Object != nil && d.left.Object.Kind == "Pod" {
+	if d.left.Object.Kind == "Pod" {
 		return d.left.Object.Name
 	}
 	return d.addr.String()

@@ -76,8 +76,10 @@ func show(page *publish.Publisher, at time.Duration, more int) error {
 	for i := range more {
 		seen := at * time.Duration(i) / time.Duration(more)
 		run.Events = append(run.Events, model.Event{
-			ID: uint32(1000 + i), Seen: seen, At: model.Instant{Earliest: seen, Latest: seen}, Writer: "lapse",
-			Kind: timeline.CommandOutput, Detail: fmt.Sprintf("line %d of the command's output", i),
+			Event: timeline.Event{
+				ID: uint32(1000 + i), Seen: seen, Writer: "lapse",
+				Kind: timeline.CommandOutput, Detail: fmt.Sprintf("line %d of the command's output", i),
+			}, At: model.Instant{Earliest: seen, Latest: seen},
 		})
 	}
 	return page.Show(run, at)

@@ -365,7 +365,7 @@ func (c *chart) unwatched(kind string, cell int, services []string, namespace st
 		return slices.Contains(services, named) || len(services) == 0 && strings.HasPrefix(named, namespace+"/")
 	}
 	for _, e := range c.tl.Events {
-		if e.Kind == timeline.WatchGap && (e.Object == nil || e.Object.Kind == "" || e.Object.Kind == kind) &&
+		if e.Kind == timeline.WatchGap && (e.Object.Kind == "" || e.Object.Kind == kind) &&
 			(len(e.Services) == 0 || slices.ContainsFunc(e.Services, concerns)) {
 			gap += overlap(from, to, e.At.Earliest, e.At.Latest)
 		}

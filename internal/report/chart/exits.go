@@ -29,7 +29,7 @@ func exitsOf(tl *model.Timeline) []exit {
 	ending := map[string]bool{}
 	last := map[string]int{} // by Pod and container: its latest end, in exits
 	for _, e := range tl.Events {
-		if e.Object == nil || e.Object.UID == "" {
+		if e.Object.UID == "" {
 			continue
 		}
 		uid := e.Object.UID

@@ -3,7 +3,6 @@ package chart
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -61,8 +60,8 @@ func (c *chart) directLabel(t model.Target) string {
 			direct++
 		}
 	}
-	if addr, err := netip.ParseAddrPort(t.Addr); direct > 1 && err == nil {
-		label += fmt.Sprintf(" :%d", addr.Port())
+	if direct > 1 && t.Addr.IsValid() {
+		label += fmt.Sprintf(" :%d", t.Addr.Port())
 	}
 	return label
 }
@@ -109,7 +108,7 @@ func (c *chart) lane(pod model.Pod) []document.Span {
 func servicesOf(tl *model.Timeline) map[string][]string {
 	of := map[string][]string{}
 	for _, e := range tl.Events {
-		if e.Kind == timeline.EndpointChanged && e.Object != nil && !slices.Contains(of[e.Object.UID], e.Service) {
+		if e.Kind == timeline.EndpointChanged && !e.Object.IsZero() && !slices.Contains(of[e.Object.UID], e.Service) {
 			of[e.Object.UID] = append(of[e.Object.UID], e.Service)
 		}
 	}

@@ -3,6 +3,7 @@ package export
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lapse/correlate"
+	"lapse/correlate/cluster"
 	"lapse/timeline"
 )
 
@@ -359,20 +361,21 @@ func BenchmarkExport(b *testing.B) {
 
 // Facts that are read back from a timeline.json have all that their published events have.
 func TestFactsOfATimelineHaveAllThatItsEventsHave(t *testing.T) {
-	var e model.Event
-	published := reflect.ValueOf(&e).Elem()
-	for i := range published.NumField() {
-		fill(published.Field(i))
+	var e timeline.Event
+	fill(reflect.ValueOf(&e).Elem())
+	e.Addr, e.Stamp = netip.MustParseAddr("10.0.0.7"), time.Unix(1, 0)
+	text, err := json.Marshal(model.Timeline{Events: cluster.Place(time.Time{}, []timeline.Event{e})})
+	if err != nil {
+		t.Fatal(err)
 	}
-	e.Addr = "10.0.0.7"
-	fact := reflect.ValueOf(recorded(e))
-	for i := range published.NumField() {
-		name := published.Type().Field(i).Name
-		field := fact.FieldByName(name)
-		if name == "Source" || !field.IsValid() { // a fact has the number of its source; At is judged
-			continue
-		}
-		if field.IsZero() {
+	var read model.Timeline
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	fact := reflect.ValueOf(Facts(&read).Events[0])
+	for i := range fact.NumField() {
+		name := fact.Type().Field(i).Name
+		if name != "Source" && name != "Since" && fact.Field(i).IsZero() {
 			t.Errorf("%s is lost", name)
 		}
 	}
@@ -392,11 +395,7 @@ func fill(v reflect.Value) {
 		fill(v.Index(0))
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		if v.Type().Elem() == reflect.TypeFor[time.Time]() {
-			v.Elem().Set(reflect.ValueOf(time.Unix(1, 0)))
-		} else {
-			fill(v.Elem())
-		}
+		fill(v.Elem())
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {

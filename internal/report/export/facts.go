@@ -1,8 +1,6 @@
 package export
 
 import (
-	"net/netip"
-
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -29,41 +27,19 @@ func Facts(tl *model.Timeline) timeline.Run {
 			sources[t.Source] = source
 			run.Sources = append(run.Sources, timeline.Source{ID: source, Name: t.Source, Node: t.Node, T0: tl.T0})
 		}
-		addr, _ := netip.ParseAddrPort(t.Addr)
-		targets[t.Name] = timeline.Target{
-			ID: t.ID, Name: t.Name, Kind: t.Kind, URL: t.URL, Source: source, Service: t.Service,
-			PortName: t.PortName, Route: t.Route, RouteNode: t.RouteNode, Turns: t.Turns,
-			Addr: addr, Pod: t.Pod, PodUID: t.PodUID, PodNode: t.PodNode, Rate: t.Rate, Timeout: tl.Run.Timeout,
-		}
-		run.Targets = append(run.Targets, targets[t.Name])
+		target := t.Target
+		target.Source, target.Timeout = source, tl.Run.Timeout
+		targets[t.Name] = target
+		run.Targets = append(run.Targets, target)
 	}
 	for _, e := range tl.Events {
-		run.Events = append(run.Events, recorded(e))
+		run.Events = append(run.Events, e.Event)
 	}
 	requests := failedRequests(tl, targets, &run.Backends)
 	run.Batches = func(yield func(timeline.Batch, error) bool) {
 		yield(timeline.Batch{Requests: requests}, nil)
 	}
 	return run
-}
-
-// recorded is the fact an event of a timeline was made of.
-func recorded(e model.Event) timeline.Event {
-	fact := timeline.Event{
-		ID: e.ID, Seen: e.Seen, Writer: e.Writer, Kind: e.Kind, From: e.From, To: e.To,
-		Detail: e.Detail, Service: e.Service, PortName: e.PortName, Port: e.Port,
-		ExitCode: e.ExitCode, Grace: e.Grace, Count: e.Count, Status: e.Status, Services: e.Services,
-		Owner: e.Owner, Template: e.Template, Actor: e.Actor,
-		Snapshot: e.Snapshot, Preflight: e.Preflight, Lookup: e.Lookup,
-	}
-	fact.Addr, _ = netip.ParseAddr(e.Addr)
-	if e.Stamp != nil {
-		fact.Stamp = *e.Stamp
-	}
-	if e.Object != nil {
-		fact.Object = *e.Object
-	}
-	return fact
 }
 
 func failedRequests(

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"reflect"
 	"strings"
 	"time"
@@ -83,6 +84,8 @@ func (g *generator) describe(t reflect.Type) *jsonschema.Schema {
 		return reference("Spec")
 	case t == reflect.TypeFor[model.Histogram]():
 		return reference("SparseCounts")
+	case t == reflect.TypeFor[netip.Addr](), t == reflect.TypeFor[netip.AddrPort]():
+		return &jsonschema.Schema{Type: "string"}
 	case t.Kind() == reflect.String && g.constants[typeName(t)] != nil:
 		g.named[t.Name()] = enum(g.comments[typeName(t)], g.constants[typeName(t)])
 		return reference(t.Name())
@@ -118,6 +121,9 @@ func enum(comment string, values []constant) *jsonschema.Schema {
 	return schema
 }
 
+// leftOut names the parts of facts that their judged forms, which embed them, leave out.
+var leftOut = map[string][]string{"Event": {"since"}, "Target": {"family", "timeout"}}
+
 // refine says what the Go types cannot: what the keys of maps are, and the states of a Pod's lane.
 func (g *generator) refine(definitions jsonschema.Definitions) {
 	classNames := &jsonschema.Schema{Ref: reference("Class").Ref}
@@ -128,6 +134,11 @@ func (g *generator) refine(definitions jsonschema.Definitions) {
 	state, _ := definitions["PodState"].Properties.Get("state")
 	for _, s := range []string{"pending", "creating", "running", "ready", "terminating+serving", "terminating", "gone", "crashed"} {
 		state.Enum = append(state.Enum, s)
+	}
+	for of, left := range leftOut {
+		for _, name := range left {
+			definitions[of].Properties.Delete(name)
+		}
 	}
 	version, _ := definitions["Timeline"].Properties.Get("schemaVersion")
 	version.Const = model.SchemaVersion

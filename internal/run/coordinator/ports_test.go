@@ -162,17 +162,15 @@ func namesOf(targets map[timeline.TargetID]timeline.Target) []string {
 func checkOnce(t *testing.T, tl *model.Timeline) {
 	t.Helper()
 	type fact struct {
-		seen                         time.Duration
-		kind, from, to, addr, detail string
-		object                       timeline.Object
-		port                         uint16
+		seen                   time.Duration
+		kind, from, to, detail string
+		object                 timeline.Object
+		addr                   netip.Addr
+		port                   uint16
 	}
 	met := map[fact]bool{}
 	for _, e := range tl.Events {
-		f := fact{seen: e.Seen, kind: string(e.Kind), from: e.From, to: e.To, addr: e.Addr, detail: e.Detail, port: e.Port}
-		if e.Object != nil {
-			f.object = *e.Object
-		}
+		f := fact{e.Seen, string(e.Kind), e.From, e.To, e.Detail, e.Object, e.Addr, e.Port}
 		if met[f] {
 			t.Errorf("recorded twice: %+v", f)
 		}

@@ -171,16 +171,16 @@ func idleLoop(t *testing.T, s Settings) (*Loop, string) {
 
 // A node's prober that gets no answers, where that of another node does, is told from a Service that is down.
 func TestBaselineOfOneNodeAloneIsTold(t *testing.T) {
-	cut := model.Target{Name: "new from node2", Node: "node2", Service: "shop/web", Kind: timeline.New, Failed: 9, Sent: 9}
+	cut := model.Target{Target: timeline.Target{Name: "new from node2", Service: "shop/web", Kind: timeline.New}, Node: "node2", Failed: 9, Sent: 9}
 	for name, test := range map[string]struct {
 		other model.Target
 		want  bool
 	}{
-		"another node's answers":            {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.New, OK: 9, Sent: 9}, true},
-		"another node's failures":           {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.New, OK: 1, Failed: 8, Sent: 9}, false},
-		"another Service's answers":         {model.Target{Node: "node1", Service: "shop/db", Kind: timeline.New, OK: 9, Sent: 9}, false},
-		"another node's control's answers":  {model.Target{Node: "node1", Service: "shop/web", Kind: timeline.Control, OK: 9, Sent: 9}, false},
-		"the node's own persistent answers": {model.Target{Node: "node2", Service: "shop/web", Kind: timeline.New, OK: 9, Sent: 9}, false},
+		"another node's answers":            {model.Target{Target: timeline.Target{Service: "shop/web", Kind: timeline.New}, Node: "node1", OK: 9, Sent: 9}, true},
+		"another node's failures":           {model.Target{Target: timeline.Target{Service: "shop/web", Kind: timeline.New}, Node: "node1", OK: 1, Failed: 8, Sent: 9}, false},
+		"another Service's answers":         {model.Target{Target: timeline.Target{Service: "shop/db", Kind: timeline.New}, Node: "node1", OK: 9, Sent: 9}, false},
+		"another node's control's answers":  {model.Target{Target: timeline.Target{Service: "shop/web", Kind: timeline.Control}, Node: "node1", OK: 9, Sent: 9}, false},
+		"the node's own persistent answers": {model.Target{Target: timeline.Target{Service: "shop/web", Kind: timeline.New}, Node: "node2", OK: 9, Sent: 9}, false},
 	} {
 		if got := answersElsewhere(&model.Timeline{Targets: []model.Target{cut, test.other}}, cut); got != test.want {
 			t.Errorf("%s: %v", name, got)

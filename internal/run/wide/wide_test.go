@@ -159,7 +159,7 @@ func fetched[L any](t *testing.T, url string) (list L) {
 
 // A request that is missing in the result or in the copy is lost, and so is one that one of them has twice.
 func TestLostRequestsAreCounted(t *testing.T) {
-	tl := &model.Timeline{Targets: []model.Target{{ID: 1, Name: "a", Sent: 9, NotSent: 1}, {ID: 2, Name: "b", Sent: 5}, {ID: 3, Name: "control", Sent: 100}}}
+	tl := &model.Timeline{Targets: []model.Target{{Target: timeline.Target{ID: 1, Name: "a"}, Sent: 9, NotSent: 1}, {Target: timeline.Target{ID: 2, Name: "b"}, Sent: 5}, {Target: timeline.Target{ID: 3, Name: "control"}, Sent: 100}}}
 	for _, test := range []struct {
 		made   map[string]uint64
 		copied map[timeline.TargetID]int
