@@ -70,6 +70,38 @@ func checkFamily(t *testing.T, family string) int {
 	return len(rules)
 }
 
+// The files of evidence are in an order, that of its parts, in which each calls only those before it.
+func TestFilesOfEvidenceCallEachOtherOneWay(t *testing.T) {
+	set, pkg, uses := typeCheck(t, "evidence")
+	fileOf := func(pos token.Pos) string { return filepath.Base(set.Position(pos).Filename) }
+	calls := map[string]map[string]string{} // by file: the function of each other file that it calls
+	for id, object := range uses {
+		by, of := fileOf(id.Pos()), fileOf(object.Pos())
+		if _, ok := object.(*types.Func); !ok || object.Pkg() != pkg || by == of {
+			continue
+		}
+		if calls[by] == nil {
+			calls[by] = map[string]string{}
+		}
+		calls[by][of] = object.Name()
+	}
+	callsNone := func(_ string, of map[string]string) bool {
+		for file := range of {
+			if calls[file] != nil {
+				return false
+			}
+		}
+		return true
+	}
+	for before := -1; before != len(calls); {
+		before = len(calls)
+		maps.DeleteFunc(calls, callsNone)
+	}
+	for by, of := range calls {
+		t.Errorf("%s is called by what it calls: %v", by, of)
+	}
+}
+
 func isRule(object types.Object) bool {
 	named, ok := object.Type().(*types.Named)
 	return ok && (named.Obj().Name() == "Rule" || named.Obj().Name() == "emptyReason")

@@ -6,9 +6,55 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
+
+// Changes is the run's events.
+type Changes struct {
+	*Input
+	States cluster.Workloads         // how workloads were set
+	About  map[string][]*model.Event // by the UID of their object, in the order in which they were seen
+	Stalls []*model.Event            // of probers
+	Checks []*model.Event            // of nodes' health checks
+	Ends   map[string][]*model.Event // of containers, by the UID of their Pod, where they are stamped
+
+	events  map[uint32]*model.Event // by ID
+	changes []*model.Event          // what can have had an effect on traffic, by Seen
+	widest  time.Duration           // of their brackets
+	traffic *Traffic
+}
+
+func newChanges(s *Input, traffic *Traffic) *Changes {
+	return &Changes{
+		Input:   s,
+		States:  cluster.ReadWorkloads(s.Run.Events),
+		About:   map[string][]*model.Event{},
+		events:  map[uint32]*model.Event{},
+		Ends:    map[string][]*model.Event{},
+		traffic: traffic,
+	}
+}
+
+func (v *Changes) add(e *model.Event) {
+	v.events[e.ID] = e
+	if e.Object.UID != "" {
+		v.About[e.Object.UID] = append(v.About[e.Object.UID], e)
+	}
+	switch {
+	case e.Kind == timeline.PodContainer && e.To == "terminated" && !e.Stamp.IsZero() && !e.Object.IsZero():
+		v.Ends[e.Object.UID] = append(v.Ends[e.Object.UID], e)
+	case e.Kind == timeline.ProberStall:
+		v.Stalls = append(v.Stalls, e)
+	case e.Kind == timeline.NodeChecked && !e.Object.IsZero():
+		v.Checks = append(v.Checks, e)
+	}
+	if isChange(e) && e.At.Bounded() {
+		v.changes = append(v.changes, e)
+		v.widest = max(v.widest, e.At.Latest-e.At.Earliest)
+	}
+}
 
 // isChange reports whether the event can have affected traffic, unlike Lapse's own bookkeeping.
 func isChange(e *model.Event) bool {
@@ -81,3 +127,36 @@ func Describe(e *model.Event) string {
 
 // Event returns the event with an ID, nil if there is none.
 func (v *Changes) Event(id uint32) *model.Event { return v.events[id] }
+
+// GivenGrace returns the grace period that a Pod was deleted with; known is false if it is not known or the Pod was not
+// deleted.
+func (v *Changes) GivenGrace(p *model.Pod) (grace time.Duration, known bool) {
+	deleted := v.Event(v.IDOf(p, timeline.PodDeleted, p.Deleted))
+	if deleted == nil || deleted.Grace == nil {
+		return 0, false
+	}
+	return *deleted.Grace, true
+}
+
+// NodeNotReady returns the event by which the node turned not ready after the window had begun, nil if it did not.
+func (v *Changes) NodeNotReady(w *model.Window, node string) *model.Event {
+	for _, e := range v.changes {
+		if e.Kind == timeline.NodeReady && e.Object.Name == node && e.To != "true" &&
+			e.At.Latest >= w.Start.Earliest && e.At.Earliest <= w.End.Latest {
+			return e
+		}
+	}
+	return nil
+}
+
+// NodeLost returns the event by which a node was found not ready in a time, nil if there is none.
+func (v *Changes) NodeLost(node string, at model.Instant) *model.Event {
+	for i := range v.Run.Events {
+		e := &v.Run.Events[i]
+		if e.Kind == timeline.NodeReady && e.From == "true" && e.To != "true" && e.Object.Name == node &&
+			e.At.Overlaps(at) {
+			return e
+		}
+	}
+	return nil
+}

@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,60 +8,10 @@ import (
 
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
-	"lapse/timeline"
+	"lapse/correlate/quantity"
 )
 
 // This file is about Pods that end.
-
-// CutClasses are the classes of requests whose connection ended before the answer was complete.
-var CutClasses = []timeline.Class{timeline.Reset, timeline.EOF, timeline.Body}
-
-// CutIn reports whether a failed request was cut within a bracket.
-func CutIn(f *model.Failure, in model.Instant) bool {
-	return slices.Contains(CutClasses, f.Class) && f.Latest() >= in.Earliest && f.Done-f.Error <= in.Latest
-}
-
-// Moment is how long after a Pod stopped listening the connections it had accepted may be reset.
-const Moment = 100 * time.Millisecond
-
-// NextUse returns the number of requests after which each of a target's connections has been used.
-func NextUse(t *model.Target) int { return cmp.Or(t.Connections, usualConnections) + 1 }
-
-// usualConnections is the number of persistent connections if a recording does not say.
-const usualConnections = 10
-
-// SignsOfEnd returns what was watched of a Pod's end: what came before its stop, or may have, and what came after.
-func SignsOfEnd(v *Changes, p *model.Pod, stop model.Instant) (before, after []model.Evidence) {
-	add := func(to *[]model.Evidence, at *model.Instant, kind timeline.EventKind, text string) {
-		if at != nil {
-			*to = append(*to, model.Evidence{Event: v.IDOf(p, kind, at), At: at, Text: p.Name + " " + text})
-		}
-	}
-	add(&before, p.Deleted, timeline.PodDeleted, "was deleted")
-	left := &before
-	if p.EndpointNotReady != nil && p.EndpointNotReady.Earliest > stop.Latest {
-		left = &after
-	}
-	add(left, p.EndpointNotReady, timeline.EndpointChanged, "left the ready endpoints")
-	add(&before, p.Killing, timeline.KubeEvent, "was being killed by its kubelet")
-	add(&after, p.Exited, timeline.PodContainer, "exited")
-	if p.EndpointRemoved != nil && (p.EndpointNotReady == nil || *p.EndpointRemoved != *p.EndpointNotReady) {
-		add(&after, p.EndpointRemoved, timeline.EndpointChanged, "left the EndpointSlice")
-	}
-	return before, after
-}
-
-// Killed is the exit code of a process that SIGKILL ended.
-const Killed = 137
-
-// NotKilled returns a doubt if the Pod was killed: then its requests in flight were cut in any case.
-func NotKilled(p *model.Pod) []Sign {
-	if p.ExitCode == nil || *p.ExitCode != Killed {
-		return nil
-	}
-	return []Sign{Watched.Doubt(fmt.Sprintf("%s was killed (exit code %d), perhaps because its grace period was "+
-		"over: that cuts all that is in flight", p.Name, Killed))}
-}
 
 // A PartialEnd is a Pod whose first container ended some time before the last, by its kubelet's clock.
 type PartialEnd struct {
@@ -131,29 +80,76 @@ func (v *Endings) otherPortServed(s *PodStop) bool {
 	})
 }
 
-// AsksNetwork reports whether a probe asks over the network: it is no command.
-func AsksNetwork(p *timeline.Probe) bool { return p != nil && p.Kind != "exec" }
-
-// containerOf returns the name of the container that an event is about.
-func containerOf(e *model.Event) string {
-	name, _, _ := strings.Cut(e.Detail, " ")
-	return name
+// Why explains how the Pod ended, as far as that is known; the text begins with a semicolon.
+func (v *Endings) Why(s *PodStop, c *FormCount) string {
+	if c == nil {
+		return s.afterwards()
+	}
+	text := ""
+	switch names := v.templates.ContainersOf(s.Pod); {
+	case c.Most() == AnswersErrors && c.AsksAnother() && len(names) > 1:
+		text = fmt.Sprintf("; a proxy answers so when it cannot reach its server: one of the Pod's containers (%s) "+
+			"ended before the other", strings.Join(names, ", "))
+	case c.Most() == AnswersErrors && len(names) > 1:
+		text = fmt.Sprintf("; one of its containers (%s) may have ended before the other, or its server answers so "+
+			"while it ends", strings.Join(names, ", "))
+	case c.Most() == AnswersErrors:
+		text = "; its server answers so while it ends"
+	case c.Most() == isSilent:
+		text = "; a busy process of the Pod may still have held the socket"
+	}
+	if hook := v.templates.endingHook(s.Pod); hook != "" && c.Most() != AnswersErrors {
+		text += "; " + hook
+	}
+	return text + s.afterwards()
 }
 
-// GiveGrace says how a Pod that was deleted with grace period 0 gets one.
-func (v Templates) GiveGrace(p *model.Pod) string {
-	if t := v[p.Template]; t != nil && t.Grace == 0 {
-		return "raise terminationGracePeriodSeconds (it is 0, as where a Pod is deleted by force)"
+// ServeOn says how a Pod can keep serving this long after it was asked to end. bySleep is true if a preStop sleep is
+// all that it takes.
+func (v *Endings) ServeOn(s *PodStop, c *FormCount, needs time.Duration) (how string, bySleep bool) {
+	least := quantity.Span(needs)
+	hook, stops := v.templates.stoppingHook(s.Pod)
+	switch {
+	case s.restarted():
+		return fmt.Sprintf("let SIGTERM end the server and not restart it (STOPSIGNAL of the image, or a preStop "+
+			"hook with the right signal), and keep serving ≥ %s before that (a preStop sleep)", least), false
+	case stops && hook.delays() == 0:
+		return fmt.Sprintf("let the preStop hook of %s sleep ≥ %s before it runs %s", hook.container, least,
+			hook.runs()), false
+	case c.Most() == AnswersErrors && len(v.templates.ContainersOf(s.Pod)) > 1:
+		return fmt.Sprintf("keep serving ≥ %s after SIGTERM in every container that requests pass through: the same "+
+			"preStop sleep for %s", least, v.templates.Sleeps(s.Pod)), false
 	}
-	return "delete without --force --grace-period=0"
+	how = fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down)", least)
+	return how, true
 }
 
-// GivenGrace returns the grace period that a Pod was deleted with; known is false if it is not known or the Pod was not
-// deleted.
-func (v *Changes) GivenGrace(p *model.Pod) (grace time.Duration, known bool) {
-	deleted := v.Event(v.IDOf(p, timeline.PodDeleted, p.Deleted))
-	if deleted == nil || deleted.Grace == nil {
-		return 0, false
+// A hookEffect says how a failed hook relates to its Pod's stop.
+type hookEffect int
+
+const (
+	NotKnown hookEffect = iota
+	isCause             // it was to delay the stop, and did not
+	isEffect            // it stopped the server, and was killed with its container
+)
+
+// EffectOf returns how a Pod's failed hook relates to its stop. The hook did not stop the server if it was to sleep for
+// longer, could not be run, or if the Pod answered after the hook had failed.
+func (v *Endings) EffectOf(s *PodStop, failed *model.Event) hookEffect {
+	if s.Proved && s.At.Earliest >= failed.At.Latest || strings.Contains(failed.Detail, "not found") ||
+		strings.Contains(failed.Detail, "no such file") {
+		return isCause
 	}
-	return *deleted.Grace, true
+	effect := NotKnown
+	for _, h := range v.templates.HooksOf(s.Pod) {
+		switch {
+		case s.Pod.Deleted != nil && s.At.Latest-s.Pod.Deleted.Earliest < h.delays():
+			effect = max(effect, isCause)
+		case h.stopsServer():
+			return isEffect
+		default:
+			return NotKnown
+		}
+	}
+	return effect
 }

@@ -10,6 +10,22 @@ import (
 	"lapse/correlate/model"
 )
 
+// A Service is what the rules ask about what stands behind a window, or about all there is if the
+// window's target is a bare URL.
+type Service struct {
+	frontend
+	pods      []*model.Pod
+	Endpoints []*model.Event // their changes, by Seen
+	// by UID of its Pod: the place in the order in which endpoints left the ready ones; those that one update took away
+	// share it
+	order  map[string]int
+	leaves []*model.Event         // by that place
+	before []int                  // by that place: how many endpoints were ready before
+	steps  []model.EndpointStep   // how many endpoints were ready
+	empty  []EmptySpan            // when there was no endpoint to route to
+	local  map[string][]EmptySpan // and none on a node; by the node
+}
+
 // readEndpoints derives what rules ask of the endpoints from their changes; moves are the changes by which an endpoint
 // only moved to another port.
 func (s *Service) readEndpoints(end time.Duration, moves map[uint32]bool) {
@@ -56,14 +72,4 @@ func (s *Service) LeastReady(from, to time.Duration) int {
 		before = step.Ready
 	}
 	return min(least, before)
-}
-
-// WasEndpoint reports whether a Pod may have been a ready endpoint before an instant: only then can requests have been
-// sent to it.
-func (v *Services) WasEndpoint(w *model.Window, p *model.Pod, by time.Duration) bool {
-	all := v.Service(w).Endpoints
-	return len(all) == 0 || v.watches.LaneOff("endpointslice", w) ||
-		slices.ContainsFunc(all, func(e *model.Event) bool {
-			return e.Object.UID == p.UID && (cluster.IsReady(e.From) || cluster.IsReady(e.To)) && e.At.Earliest <= by
-		})
 }

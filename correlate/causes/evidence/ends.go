@@ -1,11 +1,11 @@
 package evidence
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
@@ -14,33 +14,6 @@ import (
 
 // ProbeKilled is the reason of crashes, and of there being no endpoint: the liveness probe ended the container.
 const ProbeKilled = "liveness"
-
-// RoutedAt reports whether the Pod may have been a ready endpoint at some time in a bracket.
-func (v *Services) RoutedAt(w *model.Window, p *model.Pod, at model.Instant) bool {
-	if v.watches.LaneOff("endpointslice", w) || len(v.Service(w).Endpoints) == 0 {
-		return true
-	}
-	ready := false
-	for _, e := range v.Service(w).Endpoints {
-		if e.Object.UID != p.UID || e.At.Earliest > at.Latest {
-			continue
-		}
-		if ready = cluster.IsReady(e.To); ready || e.At.Latest >= at.Earliest && cluster.IsReady(e.From) {
-			return true
-		}
-	}
-	return false
-}
-
-// LeftAfter returns when the Pod's endpoint was seen to leave after an instant; the end of the run if it was not.
-func (v *Services) LeftAfter(w *model.Window, p *model.Pod, at time.Duration) time.Duration {
-	for _, e := range v.Service(w).Endpoints {
-		if e.Object.UID == p.UID && cluster.IsReady(e.From) && !cluster.IsReady(e.To) && e.At.Latest >= at {
-			return e.At.Latest
-		}
-	}
-	return v.traffic.End()
-}
 
 // IsRestart reports whether a kubelet restarts a container because its spec was changed, by its words: "Container main
 // resize requires restart", "Container main definition changed, will be restarted" (kubernetes,
@@ -96,4 +69,43 @@ func (v *Changes) EndedByKubelet(p *model.Pod, ended *model.Event) *model.Event 
 		}
 	}
 	return nil
+}
+
+// containerOf returns the name of the container that an event is about.
+func containerOf(e *model.Event) string {
+	name, _, _ := strings.Cut(e.Detail, " ")
+	return name
+}
+
+// SignsOfEnd returns what was watched of a Pod's end: what came before its stop, or may have, and what came after.
+func SignsOfEnd(v *Changes, p *model.Pod, stop model.Instant) (before, after []model.Evidence) {
+	add := func(to *[]model.Evidence, at *model.Instant, kind timeline.EventKind, text string) {
+		if at != nil {
+			*to = append(*to, model.Evidence{Event: v.IDOf(p, kind, at), At: at, Text: p.Name + " " + text})
+		}
+	}
+	add(&before, p.Deleted, timeline.PodDeleted, "was deleted")
+	left := &before
+	if p.EndpointNotReady != nil && p.EndpointNotReady.Earliest > stop.Latest {
+		left = &after
+	}
+	add(left, p.EndpointNotReady, timeline.EndpointChanged, "left the ready endpoints")
+	add(&before, p.Killing, timeline.KubeEvent, "was being killed by its kubelet")
+	add(&after, p.Exited, timeline.PodContainer, "exited")
+	if p.EndpointRemoved != nil && (p.EndpointNotReady == nil || *p.EndpointRemoved != *p.EndpointNotReady) {
+		add(&after, p.EndpointRemoved, timeline.EndpointChanged, "left the EndpointSlice")
+	}
+	return before, after
+}
+
+// Killed is the exit code of a process that SIGKILL ended.
+const Killed = 137
+
+// NotKilled returns a doubt if the Pod was killed: then its requests in flight were cut in any case.
+func NotKilled(p *model.Pod) []Sign {
+	if p.ExitCode == nil || *p.ExitCode != Killed {
+		return nil
+	}
+	return []Sign{Watched.Doubt(fmt.Sprintf("%s was killed (exit code %d), perhaps because its grace period was "+
+		"over: that cuts all that is in flight", p.Name, Killed))}
 }

@@ -40,16 +40,6 @@ func frontendOf(t *model.Target) frontend {
 	return f
 }
 
-// frontend returns what t sends to.
-func (v *Traffic) frontend(t *model.Target) frontend {
-	f, known := v.frontends[t.ID]
-	if !known {
-		f = frontendOf(t)
-		v.frontends[t.ID] = f
-	}
-	return f
-}
-
 // reaches reports whether requests to f may get to an endpoint of this Service and port, at an address of this
 // family. What is not known rules nothing out.
 func (f frontend) reaches(o frontend) bool {

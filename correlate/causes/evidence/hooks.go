@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"lapse/correlate/model"
@@ -70,36 +69,6 @@ func (v Templates) NamedHooks(p *model.Pod) string {
 	return " (" + NamedOf(all) + ")"
 }
 
-// A hookEffect says how a failed hook relates to its Pod's stop.
-type hookEffect int
-
-const (
-	NotKnown hookEffect = iota
-	isCause             // it was to delay the stop, and did not
-	isEffect            // it stopped the server, and was killed with its container
-)
-
-// EffectOf returns how a Pod's failed hook relates to its stop. The hook did not stop the server if it was to sleep for
-// longer, could not be run, or if the Pod answered after the hook had failed.
-func (v *Endings) EffectOf(s *PodStop, failed *model.Event) hookEffect {
-	if s.Proved && s.At.Earliest >= failed.At.Latest || strings.Contains(failed.Detail, "not found") ||
-		strings.Contains(failed.Detail, "no such file") {
-		return isCause
-	}
-	effect := NotKnown
-	for _, h := range v.templates.HooksOf(s.Pod) {
-		switch {
-		case s.Pod.Deleted != nil && s.At.Latest-s.Pod.Deleted.Earliest < h.delays():
-			effect = max(effect, isCause)
-		case h.stopsServer():
-			return isEffect
-		default:
-			return NotKnown
-		}
-	}
-	return effect
-}
-
 // stoppingHook returns the Pod's hook that ends the server itself; ok is false if none is known.
 func (v Templates) stoppingHook(p *model.Pod) (stopping hooked, ok bool) {
 	for _, h := range v.HooksOf(p) {
@@ -121,4 +90,22 @@ func (v Templates) endingHook(p *model.Pod) string {
 		after = ", after " + quantity.Span(d)
 	}
 	return fmt.Sprintf("its preStop hook (%s) ends the server itself%s", h.runs(), after)
+}
+
+// Sleeps names the containers of a Pod, with what their hooks are: "nginx (sleeps 5 s) and php-fpm (has no hook)".
+func (v Templates) Sleeps(p *model.Pod) string {
+	hooks := v.HooksOf(p)
+	names := v.ContainersOf(p)
+	for i, name := range names {
+		has := "has no hook"
+		for _, h := range hooks {
+			if d := h.delays(); h.container == name && d > 0 {
+				has = "sleeps " + quantity.Span(d)
+			} else if h.container == name {
+				has = "has a hook that does not sleep first"
+			}
+		}
+		names[i] = fmt.Sprintf("%s (%s)", name, has)
+	}
+	return NamedOf(names)
 }

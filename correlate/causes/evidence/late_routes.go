@@ -56,14 +56,3 @@ func (s *PodStop) Late() string {
 // Unclear reports whether something was too late with the route to the Pod, but it is not known what. Behind a URL that
 // is no lateness: a load balancer takes as long, until its health checks have failed.
 func (s *PodStop) Unclear() bool { return s.Late() == "" && s.Lag().Min >= TooLate && !s.Outside }
-
-// Latest returns the Pod that was routed to for longest because something was too late, nil if nothing was.
-func (r *Race) Latest() *PodStop {
-	var worst *PodStop
-	for _, s := range r.Stops {
-		if s.Late() != "" && (worst == nil || s.Lag().Min > worst.Lag().Min) {
-			worst = s
-		}
-	}
-	return worst
-}

@@ -28,15 +28,6 @@ func NamedPods(pods []*model.Pod) string {
 	return NamedOf(names)
 }
 
-// NamedStops names the Pods that stopped.
-func NamedStops(stops []*PodStop) string {
-	pods := make([]*model.Pod, len(stops))
-	for i, s := range stops {
-		pods[i] = s.Pod
-	}
-	return NamedPods(pods)
-}
-
 // Was returns "was" or "were".
 func Was(n int) string {
 	if n == 1 {

@@ -48,26 +48,3 @@ func (v *Suspects) UnreachableNodes(w *model.Window) (unreachable map[string][]S
 	maps.DeleteFunc(unreachable, func(node string, _ []Suspect) bool { return node == "" || answering[node] })
 	return unreachable, answering
 }
-
-// NodeNotReady returns the event by which the node turned not ready after the window had begun, nil if it did not.
-func (v *Changes) NodeNotReady(w *model.Window, node string) *model.Event {
-	for _, e := range v.changes {
-		if e.Kind == timeline.NodeReady && e.Object.Name == node && e.To != "true" &&
-			e.At.Latest >= w.Start.Earliest && e.At.Earliest <= w.End.Latest {
-			return e
-		}
-	}
-	return nil
-}
-
-// NodeLost returns the event by which a node was found not ready in a time, nil if there is none.
-func (v *Changes) NodeLost(node string, at model.Instant) *model.Event {
-	for i := range v.Run.Events {
-		e := &v.Run.Events[i]
-		if e.Kind == timeline.NodeReady && e.From == "true" && e.To != "true" && e.Object.Name == node &&
-			e.At.Overlaps(at) {
-			return e
-		}
-	}
-	return nil
-}

@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -18,6 +17,17 @@ import (
 // than its share of the requests. On a busy machine a healthy Pod looks hung, so pod-hung needs half a timeout for more
 // than low. One Pod of a node that is cut off looks as one that a NetworkPolicy isolates: node-unreachable is low then.
 
+// Suspects is the Pods that failed at their own addresses though they were ready.
+type Suspects struct {
+	*Input
+	traffic   *Traffic
+	changes   *Changes
+	services  *Services
+	addresses *Addresses
+	suspected map[*model.Window][]Suspect
+	outages   map[*Service][]Suspect
+}
+
 // A Suspect is a Pod that failed at its own address while its endpoint was ready. That was not its end.
 type Suspect struct {
 	Pod    *model.Pod
@@ -26,10 +36,6 @@ type Suspect struct {
 	From   time.Duration // requests can have been routed to it while it failed from then
 	Until  time.Duration // until then
 }
-
-// NearlyAll is the share of failed requests from which on an address counts as not answering at all. The rest allows
-// for requests in flight.
-const NearlyAll = 0.9
 
 // Whole reports whether the address failed all the time, and not only some of its requests.
 func (s *Suspect) Whole() bool { return s.Outage.Share >= NearlyAll }
@@ -95,10 +101,10 @@ func (v *Suspects) That(w *model.Window, is func(Suspect) bool) []Suspect {
 // OwnOutages returns the outages of all Pods behind the window's Service.
 func (v *Suspects) OwnOutages(w *model.Window) []Suspect {
 	svc := v.services.Service(w)
-	if svc.outages != nil {
-		return svc.outages
+	outages, known := v.outages[svc]
+	if known {
+		return outages
 	}
-	svc.outages = []Suspect{}
 	for _, p := range svc.pods {
 		for _, t := range v.addresses.DirectOf(w, p) {
 			for i := range v.traffic.Measured(t).Outages {
@@ -111,24 +117,12 @@ func (v *Suspects) OwnOutages(w *model.Window) []Suspect {
 				if p.EndpointReady != nil && !p.ReadyBy(u.Start.Earliest) { // else it is the time when it came back
 					s.From = max(s.From, p.EndpointReady.Earliest)
 				}
-				svc.outages = append(svc.outages, s)
+				outages = append(outages, s)
 			}
 		}
 	}
-	return svc.outages
-}
-
-// canBeItsEnd reports whether the Pod's end can explain an outage of its own address: the Pod may have been ending when
-// the outage began, and did not go on answering later. A deletion is known only to the second, so a Pod that was cut
-// off may seem to have been ending. A Pod that was deleted before and could be reached ends even if it answers again:
-// SIGTERM restarts some servers.
-func (v *Addresses) canBeItsEnd(p *model.Pod, t *model.Target, u *model.Window) bool {
-	if !p.TerminatingBy(u.Start.Latest) {
-		return false
-	}
-	last := v.traffic.Measured(t).FirstLast.LastOK
-	return last == nil || last.Sent < u.Start.Latest+apart || p.Deleted != nil &&
-		p.Deleted.Latest <= u.Start.Latest+Moment && !Unreached(u)
+	v.outages[svc] = outages
+	return outages
 }
 
 // routedTo reports whether the Pod's endpoint was ready at some time between two instants, as far as its lane and the
@@ -140,31 +134,6 @@ func routedTo(p *model.Pod, from, to time.Duration) bool {
 	return p.EndpointReady != nil && p.EndpointReady.Earliest <= to &&
 		(p.EndpointNotReady == nil || p.EndpointNotReady.Latest >= from ||
 			p.EndpointNotReady.Latest < p.EndpointReady.Earliest)
-}
-
-// proberMade reports whether a stall of the prober, or trouble of the control target, can explain a target's outage.
-func (v *Addresses) proberMade(t *model.Target, u *model.Window) bool {
-	if Count(u.Classes, timeline.TimeoutConnect, timeline.TimeoutResponse, timeline.NoSlot) == 0 {
-		return false
-	}
-	made := func(unwell time.Duration) bool { return u.Length.Min <= unwell+v.Run.Run.Timeout }
-	for _, e := range v.changes.Stalls {
-		stall := e.At.Latest - e.At.Earliest
-		if (e.Source == "" || e.Source == t.Source) && e.At.Overlaps(u.Span()) && stall >= v.Run.Run.Timeout/2 &&
-			made(stall) {
-			return true
-		}
-	}
-	for i := range v.Run.Targets {
-		control := &v.Run.Targets[i]
-		if control.Kind != timeline.Control || control.Source != t.Source {
-			continue
-		}
-		if trouble := v.traffic.OutageNear(control.Name, u.Span()); trouble != nil && made(trouble.Length.Max) {
-			return true
-		}
-	}
-	return false
 }
 
 // MadeBy returns how many failures of a window the suspects can explain: each failed as one of their own addresses did,
@@ -248,12 +217,6 @@ func (v *Suspects) OthersAnswered(w *model.Window, suspects []Suspect) []model.E
 	return clean
 }
 
-// Unreached reports whether nothing shows that a packet to the address arrived.
-func Unreached(u *model.Window) bool {
-	return Only(u.Classes, timeline.TimeoutConnect, timeline.Unreachable, timeline.NoSlot) &&
-		Count(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) > 0
-}
-
 // AnswersBadly reports whether an address answered, if badly: packets to it were not lost.
 func AnswersBadly(u *model.Window) bool {
 	return 2*Count(u.Classes, timeline.TimeoutConnect, timeline.Unreachable) < u.Failed
@@ -266,15 +229,6 @@ func (v *Suspects) Hangs(s Suspect) bool {
 	answers, connects := Count(u.Classes, timeline.TimeoutResponse), Count(u.Classes, timeline.TimeoutConnect)
 	return answers > 0 && (answers >= connects || answers > v.traffic.underWay(s.Target)) &&
 		Only(u.Classes, timeline.TimeoutResponse, timeline.TimeoutConnect, timeline.NoSlot)
-}
-
-// underWay returns how many requests to a target can have been under way at one time while it answered.
-func (v *Traffic) underWay(target string) int {
-	t := v.Targets[target]
-	if t == nil || t.Latency == nil {
-		return math.MaxInt
-	}
-	return 2 + int(2*t.Rate*t.Latency.P99.Seconds())
 }
 
 // FailedHow says what a Pod did instead of answering well.

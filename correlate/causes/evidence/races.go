@@ -29,12 +29,6 @@ type Race struct {
 	As       map[*PodStop]*FormCount // how the requests to each failed
 }
 
-// A trouble is a Pod that failed at its own address though it was ready and not ending.
-type trouble struct {
-	pod    *model.Pod
-	window *model.Window
-}
-
 // Race finds the Pods whose stale routes can have made the window.
 func (v *Routes) Race(w *model.Window) Race {
 	if r, known := v.races[w]; known {
@@ -138,26 +132,6 @@ func (r *Race) FailedHooks(v *Endings) (failed []*model.Event, stops []*PodStop)
 	return failed, stops
 }
 
-// TroubledIn returns the ready Pods that failed at their own addresses during the window.
-func TroubledIn(troubled []trouble, w *model.Window) (all []trouble) {
-	for _, t := range troubled {
-		if t.window.Span().Overlaps(w.Span()) {
-			all = append(all, t)
-		}
-	}
-	return all
-}
-
-// AlsoTroubled returns a doubt for each of them: then more was wrong than stale routes.
-func AlsoTroubled(troubled []trouble, w *model.Window) (doubts []Sign) {
-	for _, t := range TroubledIn(troubled, w) {
-		doubts = append(doubts,
-			Close.Doubt(fmt.Sprintf("%s failed at its own address as well (%s), though it was ready", t.pod.Name,
-				quantity.ClassCounts(t.window.Classes))))
-	}
-	return doubts
-}
-
 // NotTheirs returns the doubt that most failures which stale routes can explain may as well come from Pods that
 // failed though they were ready.
 func (r *Race) NotTheirs() []Sign {
@@ -223,69 +197,50 @@ func (r *Race) Groups() [][]*PodStop {
 	return groups
 }
 
-// Peers returns how many endpoints were ready before the first of these Pods left; 0 if that was not watched.
-func (s *Service) Peers(stops []*PodStop) int {
-	most := 0
-	for _, stop := range stops {
-		if stop.order >= 0 {
-			most = max(most, s.before[stop.order])
+// LatestStop returns the Pod that was routed to for longest because something was too late, nil if nothing was.
+func (r *Race) LatestStop() *PodStop {
+	var worst *PodStop
+	for _, s := range r.Stops {
+		if s.Late() != "" && (worst == nil || s.Lag().Min > worst.Lag().Min) {
+			worst = s
 		}
 	}
-	return most
+	return worst
 }
 
-// A LongestLag is the Pod of a Service that was routed to for longest after it had stopped, and the window in which
-// it was.
-type LongestLag struct {
-	Stop   *PodStop
-	Window *model.Window
-	Length time.Duration
-}
-
-// LongestLag returns the longest lag of the window's Service. Proven lags rank above possible ones, and measured stops
-// above watched ones.
-func (v *Routes) LongestLag(w *model.Window) LongestLag {
-	svc := v.services.Service(w)
-	if svc.longest != nil {
-		return *svc.longest
+// Begun says what the Pods of a race had done when requests to them began to fail: "had stopped".
+func (r *Race) Begun(v *Traffic, stops []*PodStop) string {
+	said := ""
+	for _, s := range stops {
+		did := r.As[s].Begun(v, s.Target)
+		if said != "" && said != did {
+			return "had begun to end"
+		}
+		said = did
 	}
-	svc.longest = &LongestLag{}
-	for i := range v.Run.Windows {
-		other := &v.Run.Windows[i]
-		if v.traffic.frontend(v.traffic.TargetNamed(other.Target)) != svc.frontend {
+	return said
+}
+
+// NotProbed returns the doubt, where a Pod that ended was there and failed, that another one that was ready did so as
+// well: its own address was not asked.
+func (r *Race) NotProbed(v *Addresses, w *model.Window) []Sign {
+	if !slices.ContainsFunc(r.Stops, func(s *PodStop) bool { return !s.Quiet }) {
+		return nil
+	}
+	return v.Unasked(w)
+}
+
+// FailedBefore returns the doubt that a Pod had failed in the same way before it was asked to end.
+func (r *Race) FailedBefore(v *Endings, w *model.Window) []Sign {
+	for _, s := range r.Stops {
+		if len(s.fails) == 0 || s.Quiet {
 			continue
 		}
-		r := v.Race(other)
-		for _, s := range r.Stops {
-			if s.Late() != "" || s.Unclear() {
-				continue // no Pod can serve for so long
-			}
-			if lag := (LongestLag{s, other, s.length(&r)}); svc.longest.weaker(lag) {
-				*svc.longest = lag
-			}
+		if e := v.failedSo(w, s.Pod, s.fails[0]); e != nil {
+			return []Sign{Watched.Target(s.Target, &e.Start,
+				fmt.Sprintf("%s had failed at its own address before its deletion as well: %s", s.Pod.Name,
+					quantity.ClassCounts(e.Classes)))}
 		}
 	}
-	return *svc.longest
-}
-
-func (l *LongestLag) weaker(o LongestLag) bool {
-	switch {
-	case l.Stop == nil:
-		return true
-	case l.Stop.Proved != o.Stop.Proved:
-		return o.Stop.Proved
-	case (l.Stop.routed >= 0) != (o.Stop.routed >= 0):
-		return o.Stop.routed >= 0
-	}
-	return o.Length > l.Length
-}
-
-// length returns how long the Pod was routed to, by the last request that proves it, else by the last that may have
-// been sent to it.
-func (s *PodStop) length(r *Race) time.Duration {
-	last := s.routed
-	if last < 0 {
-		last = min(s.gone, r.Last)
-	}
-	return max(0, last-s.At.Earliest)
+	return nil
 }

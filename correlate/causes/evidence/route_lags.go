@@ -25,10 +25,18 @@ import (
 //
 // For b this is proven. For a it is proven up to b's stop, and possible for as long as b's.
 
-// RouteMargin is added to the longest time a route was seen to outlive its Pod. One drain is one
-// sample: kube-proxy gathers changes for up to its minSyncPeriod, 1 s by default, before it
-// rewrites the routes (kubernetes/kubernetes#92836), and how much of that a Pod's end meets is luck.
-const RouteMargin = time.Second
+// Routes is the requests that were routed to Pods which had stopped.
+type Routes struct {
+	*Input
+	traffic   *Traffic
+	watches   *Watches
+	services  *Services
+	addresses *Addresses
+	endings   *Endings
+	races     map[*model.Window]Race
+	episodes  map[*model.Window]*Episode
+	longest   map[*Service]LongestLag
+}
 
 // An Episode is a window and those near it, of all targets that use the same routes. So findings do not depend on how
 // windows are joined.
@@ -45,9 +53,6 @@ type Episode struct {
 	WhyNot   string          // why there are none
 	Troubled []trouble
 }
-
-// apart is the largest distance between windows of one episode: the default distance of runs of failures in one window.
-const apart = time.Second
 
 func (v *Routes) Episode(w *model.Window) *Episode {
 	if e := v.episodes[w]; e != nil {
@@ -125,27 +130,6 @@ func lastRoutable(v *Services, w *model.Window) time.Duration {
 		}
 	}
 	return last
-}
-
-// routesIn returns the largest number of endpoints that the node can have had routes to: as many as were ready at one
-// time, or before an endpoint left that the node may still route to. A node that follows late has older routes.
-func (v *Services) routesIn(w *model.Window, at model.Instant) int {
-	svc := v.Service(w)
-	n := svc.MostReady(at.Earliest-cluster.WatchLag, at.Latest)
-	for i, left := range svc.leaves {
-		if left.Seen <= at.Latest {
-			n = max(n, svc.before[i])
-		}
-	}
-	if n == 0 || v.watches.LaneOff("endpointslice", w) {
-		return max(n, len(v.Pods(w)))
-	}
-	return n
-}
-
-// Arrived returns when the first packet of a request that got no connection had arrived at the latest, or was lost.
-func Arrived(f *model.Failure) time.Duration {
-	return windows.Arrival(f.Class, f.Sent, f.Done) + f.Error
 }
 
 // reach returns how long after a stop the first failure can come: requests may take other routes first, and a

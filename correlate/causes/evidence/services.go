@@ -1,29 +1,36 @@
 package evidence
 
 import (
+	"slices"
 	"strings"
+	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
-// A Service is what the rules ask about what stands behind a window, or about all there is if the
-// window's target is a bare URL.
-type Service struct {
-	frontend
-	pods      []*model.Pod
-	probes    map[string]Probe // of their own addresses, by UID
-	Endpoints []*model.Event   // their changes, by Seen
-	// by UID of its Pod: the place in the order in which endpoints left the ready ones; those that one update took away
-	// share it
-	order   map[string]int
-	leaves  []*model.Event         // by that place
-	before  []int                  // by that place: how many endpoints were ready before
-	steps   []model.EndpointStep   // how many endpoints were ready
-	empty   []EmptySpan            // when there was no endpoint to route to
-	local   map[string][]EmptySpan // and none on a node; by the node
-	longest *LongestLag            // nil until asked for
-	outages []Suspect              // of its Pods at their own addresses; nil until asked for
+// Services is what stands behind the targets: Pods, their endpoints, and how Services were set.
+type Services struct {
+	*Input
+	Edits    []*model.Event  // changes of Services, by Seen
+	Moves    map[uint32]bool // of endpoints that only moved to another port, by the ID of their changes
+	specs    []*model.Event  // snapshots of Services
+	services map[frontend]*Service
+	served   map[string]*Service // by the target that sends to it
+	traffic  *Traffic
+	watches  *Watches
+}
+
+func newServices(s *Input, traffic *Traffic, watches *Watches) *Services {
+	return &Services{
+		Input:    s,
+		Moves:    cluster.Moves(s.Run.Events),
+		services: map[frontend]*Service{},
+		served:   map[string]*Service{},
+		traffic:  traffic,
+		watches:  watches,
+	}
 }
 
 // Service returns what stands behind the window's target.
@@ -37,7 +44,7 @@ func (v *Services) Service(w *model.Window) *Service {
 		v.served[t.Name] = known
 		return known
 	}
-	svc := &Service{frontend: f, probes: map[string]Probe{}, local: map[string][]EmptySpan{}}
+	svc := &Service{frontend: f, local: map[string][]EmptySpan{}}
 	v.services[f], v.served[t.Name] = svc, svc
 	strangers := map[string]bool{}
 	for i := range v.Run.Pods {
@@ -79,4 +86,57 @@ func (v *Services) behind(p *model.Pod, t *model.Target) bool {
 	}
 	namespace, _, _ := strings.Cut(t.Service, "/")
 	return !known && p.Namespace == namespace
+}
+
+// WasEndpoint reports whether a Pod may have been a ready endpoint before an instant: only then can requests have been
+// sent to it.
+func (v *Services) WasEndpoint(w *model.Window, p *model.Pod, by time.Duration) bool {
+	all := v.Service(w).Endpoints
+	return len(all) == 0 || v.watches.LaneOff("endpointslice", w) ||
+		slices.ContainsFunc(all, func(e *model.Event) bool {
+			return e.Object.UID == p.UID && (cluster.IsReady(e.From) || cluster.IsReady(e.To)) && e.At.Earliest <= by
+		})
+}
+
+// RoutedAt reports whether the Pod may have been a ready endpoint at some time in a bracket.
+func (v *Services) RoutedAt(w *model.Window, p *model.Pod, at model.Instant) bool {
+	if v.watches.LaneOff("endpointslice", w) || len(v.Service(w).Endpoints) == 0 {
+		return true
+	}
+	ready := false
+	for _, e := range v.Service(w).Endpoints {
+		if e.Object.UID != p.UID || e.At.Earliest > at.Latest {
+			continue
+		}
+		if ready = cluster.IsReady(e.To); ready || e.At.Latest >= at.Earliest && cluster.IsReady(e.From) {
+			return true
+		}
+	}
+	return false
+}
+
+// LeftAfter returns when the Pod's endpoint was seen to leave after an instant; the end of the run if it was not.
+func (v *Services) LeftAfter(w *model.Window, p *model.Pod, at time.Duration) time.Duration {
+	for _, e := range v.Service(w).Endpoints {
+		if e.Object.UID == p.UID && cluster.IsReady(e.From) && !cluster.IsReady(e.To) && e.At.Latest >= at {
+			return e.At.Latest
+		}
+	}
+	return v.traffic.End()
+}
+
+// routesIn returns the largest number of endpoints that the node can have had routes to: as many as were ready at one
+// time, or before an endpoint left that the node may still route to. A node that follows late has older routes.
+func (v *Services) routesIn(w *model.Window, at model.Instant) int {
+	svc := v.Service(w)
+	n := svc.MostReady(at.Earliest-cluster.WatchLag, at.Latest)
+	for i, left := range svc.leaves {
+		if left.Seen <= at.Latest {
+			n = max(n, svc.before[i])
+		}
+	}
+	if n == 0 || v.watches.LaneOff("endpointslice", w) {
+		return max(n, len(v.Pods(w)))
+	}
+	return n
 }

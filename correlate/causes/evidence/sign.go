@@ -4,15 +4,6 @@ import (
 	"lapse/correlate/model"
 )
 
-// Place returns where a sign was seen: in the cluster, or at a target. Signs from two places do not depend on each
-// other.
-func (s *Sign) Place() string {
-	if s.Event > 0 {
-		return "cluster"
-	}
-	return "target " + s.Target
-}
-
 // A Sign is something that was seen, or that should have been: what, where and when, and how much it says.
 type Sign struct {
 	model.Evidence
@@ -34,6 +25,15 @@ const (
 	Watched                  // from the API server, or by which requests failed how
 	Measured                 // measured where it happened: at the Pod's own address, or at the prober's own echo server
 )
+
+// Place returns where a sign was seen: in the cluster, or at a target. Signs from two places do not depend on each
+// other.
+func (s *Sign) Place() string {
+	if s.Event > 0 {
+		return "cluster"
+	}
+	return "target " + s.Target
+}
 
 // Seen returns a sign of this strength: an event.
 func (s Strength) Seen(e *model.Event, text string) Sign { return s.Event(e.ID, new(e.At), text) }

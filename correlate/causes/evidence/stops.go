@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -150,4 +151,136 @@ func UnmeasuredStops(stops []*PodStop) (missing []Sign) {
 		}
 	}
 	return missing
+}
+
+// RouteMargin is added to the longest time a route was seen to outlive its Pod. One drain is one
+// sample: kube-proxy gathers changes for up to its minSyncPeriod, 1 s by default, before it
+// rewrites the routes (kubernetes/kubernetes#92836), and how much of that a Pod's end meets is luck.
+const RouteMargin = time.Second
+
+// canHaveMade reports whether a request can have failed because it was sent to the Pod after it had stopped.
+func (s *PodStop) canHaveMade(f *model.Failure) bool {
+	if s.At.Earliest > Arrived(f) || f.Earliest() > s.gone {
+		return false
+	}
+	if len(s.fails) == 0 {
+		return windows.Unconnected(f.Class) || f.Class == timeline.NoSlot
+	}
+	if windows.Unconnected(f.Class) && f.Latest() <= s.answered {
+		return false // it was there, and answered badly
+	}
+	switch formOf(f.Class) { // a request that was sent before may have been under way: see cut
+	case CutsAll:
+		if f.Earliest() < s.At.Latest {
+			return false
+		}
+	case isSilent:
+		if f.Earliest() < s.At.Earliest {
+			return false
+		}
+	}
+	return slices.ContainsFunc(s.fails, func(e endFailure) bool { return e.made(f) })
+}
+
+// answeredFor is how long after a Pod began to fail its answers are watched to tell whether it is there but answers
+// badly.
+const answeredFor = 2 * time.Second
+
+// answeredBadly returns until when the Pod is known to have answered, if badly, after it began to fail; 0 if that is
+// not known.
+func (v *Endings) answeredBadly(s *PodStop) time.Duration {
+	if len(s.fails) == 0 || Count(s.fails[0].Outage.Classes, timeline.HTTP5xx, timeline.HTTP4xx, timeline.Body,
+		timeline.Other) == 0 {
+		return 0
+	}
+	until := s.At.Latest + answeredFor
+	if answered, sent := v.Answered(v.traffic.TargetNamed(s.Target).ID, s.At.Latest, until); sent < 3 ||
+		float64(answered) < NearlyAll*float64(sent) {
+		return 0
+	}
+	return until
+}
+
+// share returns the share of the requests to its own address that the Pod failed; 1 if that is not known.
+func (s *PodStop) share() float64 {
+	sent, failed := 0, 0
+	for _, e := range s.fails {
+		sent, failed = sent+e.Outage.Sent, failed+e.Outage.Failed
+	}
+	if failed == 0 || float64(failed) >= NearlyAll*float64(sent) {
+		return 1
+	}
+	return float64(failed) / float64(sent)
+}
+
+// until returns when the Pod answered well again at its own address; Never if it did not.
+func (s *PodStop) until() time.Duration {
+	if n := len(s.fails); n > 0 && s.fails[n-1].Again {
+		return s.fails[n-1].Outage.End.Latest
+	}
+	return model.Never
+}
+
+// restarted reports whether the Pod stopped listening and then listened again before it ended.
+func (s *PodStop) restarted() bool {
+	return slices.ContainsFunc(s.fails, func(e endFailure) bool {
+		return e.Again && Count(e.Outage.Classes, timeline.Refused) > 0
+	})
+}
+
+// afterwards says that the Pod answered again before it ended, or answered some requests meanwhile; "" if it did not.
+func (s *PodStop) afterwards() string {
+	for _, e := range s.fails {
+		if !e.Again {
+			continue
+		}
+		text := fmt.Sprintf("; %s later it answered well again", quantity.Length(e.Outage.Length, false))
+		if s.restarted() {
+			text += ": SIGTERM, or its preStop hook, restarts its server and does not end it"
+		}
+		return text
+	}
+	return ""
+}
+
+// Peers returns how many endpoints were ready before the first of these Pods left; 0 if that was not watched.
+func (s *Service) Peers(stops []*PodStop) int {
+	most := 0
+	for _, stop := range stops {
+		if stop.order >= 0 {
+			most = max(most, s.before[stop.order])
+		}
+	}
+	return most
+}
+
+// FailedAsWell returns the doubt that a Pod which was ready failed at its own address as the window's requests did, or
+// as a part of them.
+func (v *Suspects) FailedAsWell(w *model.Window, stops []*PodStop) []Sign {
+	for _, s := range v.All(w) {
+		alike := 0
+		for class, n := range w.Classes {
+			if s.Outage.Classes[class] > 0 {
+				alike += n
+			}
+		}
+		if 10*alike >= w.Failed && !slices.ContainsFunc(stops, func(o *PodStop) bool { return o.Pod == s.Pod }) {
+			strength := Close
+			if 2*alike >= w.Failed {
+				strength = Watched
+			}
+			return []Sign{strength.Doubt(fmt.Sprintf("%s failed at its own address as well (%s), though it was ready",
+				s.Pod.Name, quantity.ClassCounts(s.Outage.Classes)))}
+		}
+	}
+	return nil
+}
+
+// NamedStops names the Pods that stopped.
+func NamedStops(stops []*PodStop) string {
+	pods := make([]*model.Pod, len(stops))
+	for i, s := range stops {
+		pods[i] = s.Pod
+	}
+	return NamedPods(pods)
 }

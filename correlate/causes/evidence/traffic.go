@@ -2,13 +2,74 @@ package evidence
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
 	"lapse/timeline"
 )
+
+// Traffic is the run's targets and the requests to them.
+type Traffic struct {
+	*Input
+	Targets   map[string]*model.Target   // by name
+	Errors    []*model.Event             // texts of failures
+	direct    map[string][]*model.Target // the direct ones, by the UID of their Pod
+	failures  map[string][]model.Failure // by target, by Sent
+	frontends map[timeline.TargetID]frontend
+}
+
+func newTraffic(s *Input) *Traffic {
+	v := &Traffic{
+		Input:     s,
+		Targets:   make(map[string]*model.Target, len(s.Run.Targets)),
+		direct:    map[string][]*model.Target{},
+		failures:  map[string][]model.Failure{},
+		frontends: map[timeline.TargetID]frontend{},
+	}
+	for i := range s.Run.Targets {
+		t := &s.Run.Targets[i]
+		v.Targets[t.Name] = t
+		if t.Kind == timeline.Direct {
+			v.direct[t.PodUID] = append(v.direct[t.PodUID], t)
+		}
+	}
+	for _, f := range s.Run.Failures {
+		v.failures[f.Target] = append(v.failures[f.Target], f)
+	}
+	return v
+}
+
+// Target returns the judged target of a window.
+func (v *Traffic) Target(w *model.Window) *model.Target { return v.TargetNamed(w.Target) }
+
+func (v *Traffic) TargetNamed(name string) *model.Target {
+	if t := v.Targets[name]; t != nil {
+		return t
+	}
+	return &model.Target{Target: timeline.Target{Name: name}}
+}
+
+// frontend returns what t sends to.
+func (v *Traffic) frontend(t *model.Target) frontend {
+	f, known := v.frontends[t.ID]
+	if !known {
+		f = frontendOf(t)
+		v.frontends[t.ID] = f
+	}
+	return f
+}
+
+// Measured returns what is known of t in addition to what is published; nothing if there is no such target.
+func (v *Traffic) Measured(t *model.Target) *Probed {
+	if t == nil || v.Probed[t.ID] == nil {
+		return &Probed{}
+	}
+	return v.Probed[t.ID]
+}
 
 // ErrorsOf returns the different texts of the window's target and classes that had been seen by its end.
 func (v *Traffic) ErrorsOf(w *model.Window) (texts []model.ErrorText) {
@@ -22,24 +83,6 @@ func (v *Traffic) ErrorsOf(w *model.Window) (texts []model.ErrorText) {
 		}
 	}
 	return texts
-}
-
-// Measured returns what is known of t in addition to what is published; nothing if there is no such target.
-func (v *Traffic) Measured(t *model.Target) *Probed {
-	if t == nil || v.Probed[t.ID] == nil {
-		return &Probed{}
-	}
-	return v.Probed[t.ID]
-}
-
-// Target returns the judged target of a window.
-func (v *Traffic) Target(w *model.Window) *model.Target { return v.TargetNamed(w.Target) }
-
-func (v *Traffic) TargetNamed(name string) *model.Target {
-	if t := v.Targets[name]; t != nil {
-		return t
-	}
-	return &model.Target{Target: timeline.Target{Name: name}}
 }
 
 // From says where a window was seen from: the prober's node, or the machine Lapse ran on.
@@ -165,4 +208,56 @@ func (v *Traffic) AnsweredByNobody(w *model.Window) (n int) {
 		}
 	}
 	return n
+}
+
+// unconnected are the classes of requests that got no connection.
+var unconnected = []timeline.Class{timeline.Refused, timeline.TimeoutConnect, timeline.Unreachable}
+
+// CutClasses are the classes of requests whose connection ended before the answer was complete.
+var CutClasses = []timeline.Class{timeline.Reset, timeline.EOF, timeline.Body}
+
+// CutIn reports whether a failed request was cut within a bracket.
+func CutIn(f *model.Failure, in model.Instant) bool {
+	return slices.Contains(CutClasses, f.Class) && f.Latest() >= in.Earliest && f.Done-f.Error <= in.Latest
+}
+
+// NearlyAll is the share of failed requests from which on an address counts as not answering at all. The rest allows
+// for requests in flight.
+const NearlyAll = 0.9
+
+// Moment is how long after a Pod stopped listening the connections it had accepted may be reset.
+const Moment = 100 * time.Millisecond
+
+// apart is the largest distance between windows of one episode: the default distance of runs of failures in one window.
+const apart = time.Second
+
+// NextUse returns the number of requests after which each of a target's connections has been used.
+func NextUse(t *model.Target) int { return cmp.Or(t.Connections, usualConnections) + 1 }
+
+// usualConnections is the number of persistent connections if a recording does not say.
+const usualConnections = 10
+
+// Arrived returns when the first packet of a request that got no connection had arrived at the latest, or was lost.
+func Arrived(f *model.Failure) time.Duration {
+	return windows.Arrival(f.Class, f.Sent, f.Done) + f.Error
+}
+
+// underWay returns how many requests to a target can have been under way at one time while it answered.
+func (v *Traffic) underWay(target string) int {
+	t := v.Targets[target]
+	if t == nil || t.Latency == nil {
+		return math.MaxInt
+	}
+	return 2 + int(2*t.Rate*t.Latency.P99.Seconds())
+}
+
+// longWait is how long a request must wait to count as one that no process accepted, if no latency is known.
+const longWait = 200 * time.Millisecond
+
+// longWait returns how long a request to the window's target must wait to count as one that no process accepted.
+func (v *Traffic) longWait(w *model.Window) time.Duration {
+	if t := v.Target(w); t.Latency != nil {
+		return max(longWait, 2*t.Latency.P99)
+	}
+	return model.Never
 }

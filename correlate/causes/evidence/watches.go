@@ -11,6 +11,13 @@ import (
 
 // This file is about the watches: which were on, and when they had gaps.
 
+// Watches is what was watched, and when a watch brought nothing.
+type Watches struct {
+	lanes   []watched
+	gaps    []*model.Event
+	traffic *Traffic
+}
+
 // LaneOff reports whether this kind, in lower case ("endpointslice"), was not watched for the window's Service when
 // it ended.
 func (v *Watches) LaneOff(kind string, w *model.Window) bool {

@@ -16,7 +16,7 @@ import (
 // it was not them.
 func tooLateBy(c *rule.Case, name string) (f rule.Finding, s *evidence.PodStop, r evidence.Race, ok bool) {
 	r = c.Routes.Race(c.Window)
-	if s = r.Latest(); s == nil {
+	if s = r.LatestStop(); s == nil {
 		return rule.No("no route was changed later than " + quantity.Span(evidence.TooLate) +
 				" after it should have been"),
 			nil, r, false

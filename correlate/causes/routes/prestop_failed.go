@@ -31,7 +31,7 @@ func testPreStopFailed(c *rule.Case) rule.Finding {
 	if len(stops) == 0 {
 		return rule.No("no preStop hook of a Pod that stopped is known to have failed")
 	}
-	if r.Latest() != nil {
+	if r.LatestStop() != nil {
 		return rule.No("its route was changed too late for any hook")
 	}
 	s := slices.MaxFunc(stops, func(a, b *evidence.PodStop) int { return int(a.Lag().Min - b.Lag().Min) })

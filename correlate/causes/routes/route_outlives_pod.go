@@ -38,7 +38,7 @@ func testRouteOutlivesPod(c *rule.Case) rule.Finding {
 	if len(r.Stops) == 0 {
 		return rule.No(r.WhyNot)
 	}
-	if s := r.Latest(); s != nil {
+	if s := r.LatestStop(); s != nil {
 		return rule.No(
 			fmt.Sprintf("the route to %s was changed so late that no Pod can be expected to serve for as long",
 				s.Pod.Name))

@@ -9,7 +9,18 @@ import (
 	"lapse/timeline"
 )
 
-// This file is about Pods' readiness probes.
+// Templates is the Pod templates by their IDs.
+type Templates map[string]*timeline.PodTemplate
+
+// ContainersOf names the containers of a Pod that run for as long as it does, as far as its template is known.
+func (v Templates) ContainersOf(p *model.Pod) (names []string) {
+	if t := v[p.Template]; t != nil {
+		for _, c := range t.Containers {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
 
 // ReadinessOf returns the readiness probe of a Pod, the slowest if several containers have one; nil if there is none or
 // it is not known.
@@ -39,4 +50,15 @@ func (v Templates) AskedFor(p *model.Pod) string {
 		return ", and it has no readiness probe"
 	}
 	return ""
+}
+
+// AsksNetwork reports whether a probe asks over the network: it is no command.
+func AsksNetwork(p *timeline.Probe) bool { return p != nil && p.Kind != "exec" }
+
+// GiveGrace says how a Pod that was deleted with grace period 0 gets one.
+func (v Templates) GiveGrace(p *model.Pod) string {
+	if t := v[p.Template]; t != nil && t.Grace == 0 {
+		return "raise terminationGracePeriodSeconds (it is 0, as where a Pod is deleted by force)"
+	}
+	return "delete without --force --grace-period=0"
 }

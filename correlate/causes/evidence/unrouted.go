@@ -1,0 +1,49 @@
+package evidence
+
+import (
+	"lapse/correlate/model"
+)
+
+// EmptySpans returns the empty spans of the window's Service, and none if EndpointSlices could not be watched: then the
+// last state proves nothing.
+func (v *Services) EmptySpans(w *model.Window) []EmptySpan {
+	if v.watches.LaneOff("endpointslice", w) {
+		return nil
+	}
+	return v.Service(w).empty
+}
+
+// LocalPolicy is an internalTrafficPolicy or externalTrafficPolicy.
+const LocalPolicy = "Local"
+
+// Unrouted returns when no endpoint could get the prober's requests: there was none at all, or none on the node that
+// routes them if the Service routes only within a node.
+func (v *Services) Unrouted(w *model.Window) []EmptySpan {
+	policy, node := v.Policy(w)
+	svc := v.Service(w)
+	if v.watches.LaneOff("endpointslice", w) || policy != LocalPolicy || node == "" {
+		return v.EmptySpans(w)
+	}
+	spans, known := svc.local[node]
+	if !known {
+		var local []*model.Event
+		for _, e := range svc.Endpoints {
+			if e.Object.Node == node {
+				local = append(local, e)
+			}
+		}
+		spans = emptySpans(local, v.traffic.End())
+		svc.local[node] = spans
+	}
+	return spans
+}
+
+// EmptyNear returns the first span without endpoints that overlaps the window, nil if there is none.
+func EmptyNear(v *Services, w *model.Window) *EmptySpan {
+	for _, empty := range v.EmptySpans(w) {
+		if empty.Whole().Overlaps(w.Span()) {
+			return &empty
+		}
+	}
+	return nil
+}
