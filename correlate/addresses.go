@@ -19,7 +19,13 @@ func noteFailedAddresses(tl *model.Timeline) {
 		if t < 0 {
 			continue
 		}
-		failed := model.FailedAddress{Addr: e.Addr.String(), Class: e.To, Text: e.Detail, Connections: e.Count, During: e.At}
+		failed := model.FailedAddress{
+			Addr:        e.Addr.String(),
+			Class:       e.To,
+			Text:        e.Detail,
+			Connections: e.Count,
+			During:      e.At,
+		}
 		list := &tl.Targets[t].FailedAddresses
 		known := slices.IndexFunc(*list, func(f model.FailedAddress) bool {
 			return f.Addr == failed.Addr && f.Class == failed.Class

@@ -152,7 +152,11 @@ func downtimeOf(tl *model.Timeline, t *model.Target) *Estimate {
 		sum.Max += w.Downtime.Max
 		open = open || w.Open.Start || w.Open.End
 	}
-	return lengthEstimate(model.Length{Min: sum.Min, Max: max(sum.Max, t.Resolution) + tl.UnobservedOf(t.Name)}, open)
+	sum.Max = max(sum.Max, t.Resolution)
+	for _, u := range gaps(tl, t.Name) {
+		sum.Max += u.End - u.Start
+	}
+	return lengthEstimate(sum, open)
 }
 
 // longestOf bounds a target's longest window; a longer one may hide in time that was not observed.
@@ -166,10 +170,8 @@ func longestOf(tl *model.Timeline, t *model.Target) *Estimate {
 		longest = model.Length{Min: max(longest.Min, w.Length.Min), Max: max(longest.Max, w.Length.Max)}
 		open = open || w.Open.Start || w.Open.End
 	}
-	for _, u := range tl.Unobserved {
-		if u.Target == t.Name {
-			longest.Max = max(longest.Max, u.End-u.Start+t.Resolution)
-		}
+	for _, u := range gaps(tl, t.Name) {
+		longest.Max = max(longest.Max, u.End-u.Start+t.Resolution)
 	}
 	return lengthEstimate(longest, open)
 }
@@ -180,6 +182,11 @@ func lengthEstimate(l model.Length, open bool) *Estimate {
 		e.Max = new(float64(l.Max))
 	}
 	return e
+}
+
+// gaps returns a target's unobserved time.
+func gaps(tl *model.Timeline, target string) []model.Unobserved {
+	return slices.DeleteFunc(slices.Clone(tl.Unobserved), func(u model.Unobserved) bool { return u.Target != target })
 }
 
 // troubles returns a target's windows with downtime.

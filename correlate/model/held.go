@@ -13,38 +13,58 @@ type Held struct {
 	Connections int           `json:"connections"` // that were to be held
 	Heartbeat   time.Duration `json:"heartbeat"`   // the time between two heartbeats on one connection
 
-	Stood       int     `json:"stood"`                // connections that stood at least once
-	Standing    int     `json:"standing"`             // that stood when measuring ended, or stand now
-	Cut         int     `json:"cut"`                  // that were cut at least once
-	Unwarned    int     `json:"unwarned"`             // of these, those that were cut at least once without an announcement by the peer
-	Cuts        int     `json:"cuts"`                 // how often connections were cut, all together
-	Stopped     int     `json:"stopped,omitzero"`     // cuts that a stop of the prober may have led to: they are in none of the other counts but Cuts
-	Missing     int     `json:"missing,omitzero"`     // connections that were cut and did not stand again
-	Unproven    int     `json:"unproven,omitzero"`    // of those that stood at the end, those whose last heartbeats had not been answered: they may have been cut
-	Open        bool    `json:"open,omitzero"`        // part of what became of them is not on record, as where the prober was lost
-	Coverage    float64 `json:"coverage"`             // share of the measured time in which heartbeats were sent, 0 to 1
-	NotOnRecord int     `json:"notOnRecord,omitzero"` // changes of connections that are not on record: there may have been further cuts
+	Stood    int `json:"stood"`    // connections that stood at least once
+	Standing int `json:"standing"` // that stood when measuring ended, or stand now
+	Cut      int `json:"cut"`      // that were cut at least once
+	// of these, those that were cut at least once without an announcement by the peer
+	Unwarned int `json:"unwarned"`
+	Cuts     int `json:"cuts"` // how often connections were cut, all together
+	// cuts that a stop of the prober may have led to: they are in none of the other counts but Cuts
+	Stopped int `json:"stopped,omitzero"`
+	Missing int `json:"missing,omitzero"` // connections that were cut and did not stand again
+	// of those that stood at the end, those whose last heartbeats had not been answered: they may have been cut
+	Unproven int `json:"unproven,omitzero"`
+	// part of what became of them is not on record, as where the prober was lost
+	Open bool `json:"open,omitzero"`
+	// share of the measured time in which heartbeats were sent, 0 to 1
+	Coverage float64 `json:"coverage"`
+	// changes of connections that are not on record: there may have been further cuts
+	NotOnRecord int `json:"notOnRecord,omitzero"`
 
-	Back      *Length        `json:"back,omitzero"`      // how long it took from when a cut was noticed until the connection stood again: the shortest (Min) and the longest (Max); absent if none came back
-	Attempts  int            `json:"attempts"`           // how often a connection was to be opened, the first time included
-	Failed    map[string]int `json:"failed,omitzero"`    // attempts that failed, by class
-	Before    map[string]int `json:"before,omitzero"`    // how many connections were on which Pod, according to the replies, just before the first cut; "" is one that did not say
+	// how long it took from when a cut was noticed until the connection stood again: the shortest (Min) and the
+	// longest (Max); absent if none came back
+	Back *Length `json:"back,omitzero"`
+	// how often a connection was to be opened, the first time included
+	Attempts int            `json:"attempts"`
+	Failed   map[string]int `json:"failed,omitzero"` // attempts that failed, by class
+	// how many connections were on which Pod, according to the replies, just before the first cut; "" is one that did
+	// not say
+	Before    map[string]int `json:"before,omitzero"`
 	After     map[string]int `json:"after,omitzero"`     // the same when measuring ended, or now
 	List      []HeldCut      `json:"list"`               // each cut, by when it was noticed, up to a cap
 	Truncated int            `json:"truncated,omitzero"` // how many cuts the cap left out
-	Windows   []CutWindow    `json:"windows"`            // by start. Their IDs go on after those of the windows of the other targets
+	// by start. Their IDs go on after those of the windows of the other targets
+	Windows []CutWindow `json:"windows"`
 }
 
 // A HeldCut is one cut of one connection: its window is from Cut to Back.
 type HeldCut struct {
-	Conn   int            `json:"conn"`            // which of the connections, from 0
-	Window int            `json:"window,omitzero"` // the ID of the window that it is in; absent of one that a stop of the prober may have led to
-	Cut    Instant        `json:"cut"`             // from when the last heartbeat that was answered was sent, until the end was noticed
-	Class  string         `json:"class"`           // "eof": closed by the peer; "reset"; "timeout_response": a heartbeat was not answered until the next was due; else what its end was
-	Warned bool           `json:"warned,omitzero"` // the peer had announced it: Connection: close, a close frame, GOAWAY
-	Idle   Length         `json:"idle"`            // how old the last answer was: since it was read, and since its heartbeat was sent
-	Back   *Instant       `json:"back,omitzero"`   // when it stood again: from when the attempt began, until its first heartbeat was answered; absent if it did not
-	After  *time.Duration `json:"after,omitzero"`  // from when the cut was noticed until the connection stood again, as the client sees it
+	Conn int `json:"conn"` // which of the connections, from 0
+	// the ID of the window that it is in; absent of one that a stop of the prober may have led to
+	Window int `json:"window,omitzero"`
+	// from when the last heartbeat that was answered was sent, until the end was noticed
+	Cut Instant `json:"cut"`
+	// "eof": closed by the peer; "reset"; "timeout_response": a heartbeat was not answered until the next was due;
+	// else what its end was
+	Class string `json:"class"`
+	// the peer had announced it: Connection: close, a close frame, GOAWAY
+	Warned bool `json:"warned,omitzero"`
+	// how old the last answer was: since it was read, and since its heartbeat was sent
+	Idle Length `json:"idle"`
+	// when it stood again: from when the attempt began, until its first heartbeat was answered; absent if it did not
+	Back *Instant `json:"back,omitzero"`
+	// from when the cut was noticed until the connection stood again, as the client sees it
+	After  *time.Duration `json:"after,omitzero"`
 	Failed int            `json:"failed,omitzero"` // attempts to open it that failed meanwhile
 
 	From     string `json:"from,omitzero"`     // who had answered on it, by the reply's own word: the Pod
@@ -58,7 +78,8 @@ type HeldCut struct {
 // less than --join apart share one.
 type CutWindow struct {
 	Window
-	Cuts     int            `json:"cuts"`             // how often connections were cut: more than Failed where one was cut twice
+	// how often connections were cut: more than Failed where one was cut twice
+	Cuts     int            `json:"cuts"`
 	Unwarned int            `json:"unwarned"`         // connections that were cut without an announcement
 	Back     *Length        `json:"back,omitzero"`    // as of Held
 	Missing  int            `json:"missing,omitzero"` // that did not stand again

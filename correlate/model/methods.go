@@ -76,17 +76,6 @@ func (t *Target) ServiceCoverage() float64 {
 	return t.Coverage
 }
 
-// UnobservedOf is how much of the time one target was not observed.
-func (tl *Timeline) UnobservedOf(target string) time.Duration {
-	total := time.Duration(0)
-	for _, u := range tl.Unobserved {
-		if u.Target == target {
-			total += u.End - u.Start
-		}
-	}
-	return total
-}
-
 // MinCoverage is the share of the measured time that must have been observed for a run to pass, if --min-coverage
 // does not say otherwise: unobserved time does not count as healthy.
 const MinCoverage = 0.99

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -51,7 +52,10 @@ func blindness(tl *model.Timeline) string {
 
 // losses returns the figures that tell what was lost.
 func losses(tl *model.Timeline) (v model.Verdict) {
-	first := true
+	first, gaps, lost := true, gapsByTarget(tl), map[string][]*model.Window{}
+	for w := range downtimes(tl) {
+		lost[w.Target] = append(lost[w.Target], w)
+	}
 	for i := range tl.Targets {
 		t := &tl.Targets[i]
 		if t.Kind == timeline.Held && (first || t.Coverage < v.Coverage) {
@@ -61,13 +65,22 @@ func losses(tl *model.Timeline) (v model.Verdict) {
 			continue
 		}
 		addTarget(&v, t)
-		addWindows(&v, tl, t.Name)
+		addWindows(&v, lost[t.Name], gaps[t.Name])
 		if coverage := t.ServiceCoverage(); first || coverage < v.Coverage {
 			v.Coverage = coverage
 		}
 		first = false
 	}
 	return v
+}
+
+// gapsByTarget returns the unobserved time of each target.
+func gapsByTarget(tl *model.Timeline) map[string][]model.Unobserved {
+	gaps := map[string][]model.Unobserved{}
+	for _, u := range tl.Unobserved {
+		gaps[u.Target] = append(gaps[u.Target], u)
+	}
+	return gaps
 }
 
 // bound widens what the windows amount to by what may lie in unobserved time, as gates do: one figure has one error
@@ -97,33 +110,29 @@ func addTarget(v *model.Verdict, t *model.Target) {
 	}
 }
 
-// addWindows takes over what one target's windows amount to, where it is worse than the others'.
-func addWindows(v *model.Verdict, tl *model.Timeline, target string) {
+// addWindows takes over what the windows of one target amount to, where it is worse than the others'. gaps is the
+// target's unobserved time.
+func addWindows(v *model.Verdict, windows []*model.Window, gaps []model.Unobserved) {
 	var total model.Length
-	n := 0
-	for _, w := range tl.Windows {
-		if w.Target != target || w.Kind == model.Slow {
-			continue
-		}
-		n++
+	for _, w := range windows {
 		total.Min += w.Downtime.Min
 		total.Max += w.Downtime.Max
 		v.LongestWindow = model.Longer(v.LongestWindow, w.Length)
-		if b := blackout(tl, &w); b != nil {
+		if b := blackout(w, gaps); b != nil {
 			v.LongestBlackout = model.Longer(v.LongestBlackout, *b)
 		}
 	}
-	v.Windows = max(v.Windows, n)
+	v.Windows = max(v.Windows, len(windows))
 	v.Downtime.Total = *model.Longer(&v.Downtime.Total, total)
 }
 
 // blackout returns the window's longest stretch without a success; an outage is one from end to end. Where unobserved
 // time parts its failures, so that fewer than three follow each other, it need not be one at all.
-func blackout(tl *model.Timeline, w *model.Window) *model.Length {
+func blackout(w *model.Window, gaps []model.Unobserved) *model.Length {
 	if w.Blackout != nil || w.Kind != model.Outage {
 		return w.Blackout
 	}
-	if slices.ContainsFunc(tl.Unobserved, func(u model.Unobserved) bool { return touchesGap(w, u) }) {
+	if slices.ContainsFunc(gaps, func(u model.Unobserved) bool { return touchesGap(w, u) }) {
 		return &model.Length{Max: w.Length.Max}
 	}
 	return &w.Length
@@ -132,19 +141,24 @@ func blackout(tl *model.Timeline, w *model.Window) *model.Length {
 // validity tells how good the measurement itself was.
 func validity(tl *model.Timeline) model.Validity {
 	val := model.Validity{Control: controlHealth(tl), LanesOff: lanesOff(tl), NotProbed: notProbed(tl)}
-	sent, late := 0, 0
-	for _, t := range tl.Targets {
+	sent, late, gaps, shortages := 0, 0, gapsByTarget(tl), shortages(tl)
+	for i := range tl.Targets {
+		t := &tl.Targets[i]
 		if !t.Kind.Judged() && t.Kind != timeline.Held {
 			continue
 		}
 		sent += t.Sent + t.NotSent
 		late += t.Late
 		val.NotSent += t.NotSent
-		if short := shortageOf(tl, t.Name); short != "" {
+		if short := shortages[t.Name]; short != "" {
 			val.Local += t.Classes[timeline.Local.String()]
 			val.Shortage = cmp.Or(val.Shortage, short)
 		}
-		val.Unobserved = max(val.Unobserved, tl.UnobservedOf(t.Name))
+		unobserved := time.Duration(0)
+		for _, u := range gaps[t.Name] {
+			unobserved += u.End - u.Start
+		}
+		val.Unobserved = max(val.Unobserved, unobserved)
 	}
 	if sent > 0 {
 		val.Late = float64(late) / float64(sent)

@@ -57,17 +57,16 @@ func (j judgement) help() string {
 // enough returns the --resolution at which enough of the time would have been observed; 0 if that would take more than
 // a second.
 func (j judgement) enough() time.Duration {
-	enough := time.Duration(0)
-	for _, t := range j.tl.Targets {
+	enough, gaps := time.Duration(0), gapsByTarget(j.tl)
+	for i := range j.tl.Targets {
+		t := &j.tl.Targets[i]
 		if !t.Kind.Judged() {
 			continue
 		}
 		spare := time.Duration((1 - j.tl.MinCoverage()) * float64(t.Measured.Latest-t.Measured.Earliest))
 		var holes []time.Duration
-		for _, u := range j.tl.Unobserved {
-			if u.Target == t.Name {
-				holes = append(holes, u.End-u.Start)
-			}
+		for _, u := range gaps[t.Name] {
+			holes = append(holes, u.End-u.Start)
 		}
 		slices.Sort(holes)
 		for _, hole := range slices.Backward(holes) {
@@ -168,7 +167,7 @@ const stallAdvice = "give the prober CPU, or lower --rate"
 func (s share) advice(tl *model.Timeline) string {
 	switch s.reason {
 	case model.ReasonLocal:
-		return shortageAdvice(shortageOf(tl, s.first.Target))
+		return shortageAdvice(shortages(tl)[s.first.Target])
 	case model.ReasonGone:
 		return "leave every prober running until the run is over: " + lostProbers(tl)
 	case model.ReasonEnded:
@@ -207,20 +206,22 @@ var (
 	noMemory = []string{"no buffer space available", "cannot allocate memory"}
 )
 
-// shortageOf returns the system's error where the prober ran out of something as it asked a target; "" if it did not.
-func shortageOf(tl *model.Timeline, target string) string {
+// shortages returns, for each target, the system's error where the prober ran out of something as it asked the target.
+func shortages(tl *model.Timeline) map[string]string {
+	short, known := map[string]string{}, slices.Concat(noFiles, noPorts, noMemory)
 	for i := range tl.Events {
 		e := &tl.Events[i]
-		if e.Kind != timeline.RequestError || e.To != timeline.Local.String() || e.Object.Name != target {
+		if e.Kind != timeline.RequestError || e.To != timeline.Local.String() || short[e.Object.Name] != "" {
 			continue
 		}
-		for _, text := range slices.Concat(noFiles, noPorts, noMemory) {
+		for _, text := range known {
 			if strings.Contains(e.Detail, text) {
-				return text
+				short[e.Object.Name] = text
+				break
 			}
 		}
 	}
-	return ""
+	return short
 }
 
 // shortageAdvice returns what helps against a shortage of the prober's own; of one that is not known, what may.
