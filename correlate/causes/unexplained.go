@@ -22,7 +22,7 @@ const (
 // unexplained is the answer where no rule applies, or none to most of the failures: what is known, what changed about
 // the time, and why each rule does not apply.
 var unexplained = rule.Rule{
-	Name: "unexplained",
+	Name: model.Unexplained,
 	Doc:  "No rule applies. What is known is listed, and why each rule does not apply.",
 	Test: testUnexplained,
 	Held: testUnexplained,

@@ -201,7 +201,7 @@ func causeChanges(a, b *model.Timeline) []CauseChange {
 	rules := map[string]*CauseChange{}
 	count := func(tl *model.Timeline, side func(*CauseChange) *CauseSide) {
 		for _, w := range tl.Windows {
-			rule, text := "unexplained", ""
+			rule, text := model.Unexplained, ""
 			if len(w.Causes) > 0 {
 				rule, text = w.Causes[0].Rule, w.Causes[0].Text
 			}

@@ -31,7 +31,7 @@ func Of(tl *model.Timeline, join time.Duration) []model.Incident {
 	for _, one := range sets {
 		in := one.publish()
 		if in.Recurs != nil {
-			i := slices.IndexFunc(in.Causes, func(c model.IncidentCause) bool { return c.Rule == "unexplained" })
+			i := slices.IndexFunc(in.Causes, func(c model.IncidentCause) bool { return c.Rule == model.Unexplained })
 			in.Causes[i].Cause = one.typical()
 			in.Causes[i].Text += "; " + recurrenceText(in.Recurs, s.quiet(&in))
 		}

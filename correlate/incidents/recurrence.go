@@ -49,7 +49,7 @@ func recurring(sets []set) []set {
 
 // nameless reports whether failures of a window have no known cause.
 func nameless(w *model.Window) bool {
-	return w.Kind != model.Slow && len(w.Causes) > 0 && w.Causes[0].Rule == "unexplained"
+	return w.Kind != model.Slow && len(w.Causes) > 0 && w.Causes[0].Rule == model.Unexplained
 }
 
 // sign is the target and the class of most failures of windows that no rule explains and no change set off; "" of

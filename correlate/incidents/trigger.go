@@ -144,7 +144,7 @@ func (s scope) triggersOf(w *model.Window) []trigger {
 }
 
 // onlyNear reports whether the evidence of a cause is only near in time.
-func onlyNear(c model.Cause) bool { return c.Rule == "unexplained" || c.Confidence == model.Low }
+func onlyNear(c model.Cause) bool { return c.Rule == model.Unexplained || c.Confidence == model.Low }
 
 // serviceChangesIn are the changes of a Service, and its deletion, that a cause has as evidence.
 func (s scope) serviceChangesIn(c model.Cause) (changes []*model.Event) {

@@ -331,6 +331,9 @@ const (
 	Low    Confidence = "low"    // only closeness in time
 )
 
+// Unexplained is the rule of a cause that is none: its text says what is known, and its fix where to look next.
+const Unexplained = "unexplained"
+
 // A Cause is why a window opened, with its evidence and what else it could be.
 type Cause struct {
 	Rule string `json:"rule"` // "route-outlives-pod"; "unexplained" is an honest answer

@@ -152,7 +152,7 @@ func (s *scorer) hidden(h happening) string {
 // or why they did is not known.
 func (s *scorer) hides(in *model.Incident) bool {
 	return slices.ContainsFunc(in.Causes, func(c model.IncidentCause) bool {
-		return unsure(c.Confidence) || c.Rule == "unexplained"
+		return unsure(c.Confidence) || c.Rule == model.Unexplained
 	}) ||
 		slices.ContainsFunc(s.tl.Windows, func(w model.Window) bool {
 			return (w.Kind == model.Outage || w.Blackout != nil) && slices.Contains(in.Windows, w.ID)

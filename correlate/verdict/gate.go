@@ -87,20 +87,20 @@ func MetricNamed(name string) (GateMetric, bool) {
 	return GateMetric{}, false
 }
 
-// A GateError says where a gate's expression is wrong.
-type GateError struct {
+// A gateError says where a gate's expression is wrong.
+type gateError struct {
 	Expr    string
 	Column  int // of the first wrong character, from 1
 	Problem string
 }
 
-func (e *GateError) Error() string {
+func (e *gateError) Error() string {
 	return fmt.Sprintf("gate %q: %s at column %d", e.Expr, e.Problem, e.Column)
 }
 
 // ParseGate reads a gate: a metric, an operator (> >= < <=) and a limit, with or without spaces. The
 // expression states when the run fails. Limits are durations ("500ms", "1.5s"), whole counts, or
-// ratios ("0.1%", "0.001"), as the metric demands. Its error is a [*GateError] with a hint.
+// ratios ("0.1%", "0.001"), as the metric demands. Its error says at which column, with a hint.
 func ParseGate(expr string) (Gate, error) {
 	p := gateParser{expr: expr}
 	name := p.take(func(r rune) bool {
@@ -181,7 +181,7 @@ func (p *gateParser) skipSpace() {
 }
 
 func (p *gateParser) wrong(at word, problem, advice string) error {
-	return hint.Add(advice, &GateError{Expr: p.expr, Column: utf8.RuneCountInString(p.expr[:at.pos]) + 1,
+	return hint.Add(advice, &gateError{Expr: p.expr, Column: utf8.RuneCountInString(p.expr[:at.pos]) + 1,
 		Problem: problem})
 }
 

@@ -91,9 +91,9 @@ func TestMalformedGateNamesPlaceAndRemedy(t *testing.T) {
 		{"fehlgeschlägen>0", 1, "unknown metric", "known are"},
 	} {
 		_, err := ParseGate(tt.expr)
-		gateErr, ok := errors.AsType[*GateError](err)
+		gateErr, ok := errors.AsType[*gateError](err)
 		if !ok {
-			t.Errorf("%q: error is %v, want a GateError", tt.expr, err)
+			t.Errorf("%q: error is %v, want a gateError", tt.expr, err)
 			continue
 		}
 		if gateErr.Column != tt.column || !strings.Contains(gateErr.Problem, tt.problem) ||
@@ -175,7 +175,7 @@ func FuzzParseGate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, expr string) {
 		gate, err := ParseGate(expr)
 		if err != nil {
-			gateErr, ok := errors.AsType[*GateError](err)
+			gateErr, ok := errors.AsType[*gateError](err)
 			if !ok || gateErr.Column < 1 || gateErr.Column > len(expr)+1 || hint.Of(err) == "" ||
 				gateErr.Problem == "" {
 				t.Fatalf("%q: a poor error: %#v", expr, err)

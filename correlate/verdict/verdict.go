@@ -276,7 +276,7 @@ func (j judgement) cause() string {
 			worst = w
 		}
 	}
-	if worst == nil || len(worst.Causes) == 0 || worst.Causes[0].Rule == "unexplained" {
+	if worst == nil || len(worst.Causes) == 0 || worst.Causes[0].Rule == model.Unexplained {
 		return ""
 	}
 	c := worst.Causes[0]

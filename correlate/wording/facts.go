@@ -161,7 +161,7 @@ func (s *scene) why(in *model.Incident) string {
 	}
 	c := &in.Causes[0]
 	text := fmt.Sprintf("%s, %s confidence: %s", c.Rule, c.Confidence, c.Text)
-	if c.Rule == Unexplained {
+	if c.Rule == model.Unexplained {
 		text = "not explained: " + c.Text
 	}
 	if others := s.elsewhere(c); others != "" {

@@ -11,9 +11,6 @@ import (
 	"lapse/correlate/quantity"
 )
 
-// Unexplained is the rule of a cause that is none: its text says what is known, and its fix where to look next.
-const Unexplained = "unexplained"
-
 // incident puts an incident into words. Its windows are in words already.
 func (s *scene) incident(in *model.Incident) model.IncidentSaid {
 	windows := s.windowsOf(in)
@@ -168,7 +165,7 @@ func notes(in *model.Incident, windows []*model.Window) []model.Line {
 			lines = append(lines, model.Line{Kind: kind, Text: text})
 		}
 	}
-	unexplained := len(in.Causes) == 0 || in.Causes[0].Rule == Unexplained
+	unexplained := len(in.Causes) == 0 || in.Causes[0].Rule == model.Unexplained
 	for _, w := range windows {
 		if unexplained {
 			for _, e := range w.Errors {
@@ -213,9 +210,9 @@ func causes(in *model.Incident, windows []*model.Window) []model.Line {
 func cause(c *model.IncidentCause, windows []*model.Window, recurs bool) string {
 	text := fmt.Sprintf("%s (%s confidence): %s", c.Rule, c.Confidence, c.Text)
 	switch {
-	case len(c.Windows) < 2, c.Rule == Unexplained && recurs:
+	case len(c.Windows) < 2, c.Rule == model.Unexplained && recurs:
 		return text
-	case c.Rule == Unexplained:
+	case c.Rule == model.Unexplained:
 		return fmt.Sprintf("%s; %d windows are unexplained", text, len(c.Windows))
 	}
 	text += fmt.Sprintf("; the best measured of %d windows with this cause", len(c.Windows))
@@ -244,7 +241,7 @@ func fixes(in *model.Incident) []model.Line {
 		}
 		known[c.Fix] = true
 		kind := model.LineFix
-		if c.Rule == Unexplained {
+		if c.Rule == model.Unexplained {
 			kind = model.LineNext
 		}
 		lines = append(lines, model.Line{Kind: kind, Rule: c.Rule, Text: c.Fix})

@@ -22,7 +22,7 @@ const (
 // by time. Pods that did the same share a line.
 func (s *scene) phases(in *model.Incident) []model.Phase {
 	phases := []model.Phase{}
-	if len(in.Causes) == 0 || in.Causes[0].Rule == Unexplained {
+	if len(in.Causes) == 0 || in.Causes[0].Rule == model.Unexplained {
 		return phases
 	}
 	pods := map[string]bool{} // that the cause names

@@ -13,8 +13,8 @@ import (
 
 // This file is about Pods that end.
 
-// A PartialEnd is a Pod whose first container ended some time before the last, by its kubelet's clock.
-type PartialEnd struct {
+// A partialEnd is a Pod whose first container ended some time before the last, by its kubelet's clock.
+type partialEnd struct {
 	First, Last string
 	From, To    time.Time
 	Apart       time.Duration // at least
@@ -30,7 +30,7 @@ const apartAtLeast = 2 * time.Second
 // EndedInParts returns how a Pod's containers ended one after the other, the first when the Pod stopped. It returns nil
 // if they ended together, if the first ended at another time, or if there is only one. Containers that serve a port
 // each do not count: no request passes through both.
-func (v *Endings) EndedInParts(s *PodStop) *PartialEnd {
+func (v *Endings) EndedInParts(s *PodStop) *partialEnd {
 	var first, last *model.Event
 	for _, e := range v.changes.Ends[s.Pod.UID] {
 		if first == nil || e.Stamp.Before(first.Stamp) {
@@ -44,7 +44,7 @@ func (v *Endings) EndedInParts(s *PodStop) *PartialEnd {
 		return nil
 	}
 	const second = time.Second // stamps are rounded down to it
-	p := &PartialEnd{
+	p := &partialEnd{
 		First:  containerOf(first),
 		Last:   containerOf(last),
 		From:   first.Stamp,

@@ -40,7 +40,7 @@ type mark struct {
 }
 
 const (
-	ShortestStreak = 4                      // one with fewer successes is not kept
+	shortestStreak = 4                      // one with fewer successes is not kept
 	mostMarks      = 1 << 15                // of streaks that are over
 	headMarks      = 64                     // of one streak
 	tailMarks      = 256                    // of one streak, at least
@@ -63,7 +63,7 @@ func (s *Streaks) take(r *Sample) {
 // end keeps the current streak.
 func (s *Streaks) end() {
 	c := s.current
-	if c.n < ShortestStreak || s.kept >= mostMarks {
+	if c.n < shortestStreak || s.kept >= mostMarks {
 		return
 	}
 	c.head, c.mid, c.tail = slices.Clone(c.head), slices.Clone(c.mid), slices.Clone(c.tail)
@@ -202,8 +202,8 @@ func InARow(n int) int { return InARowOfTries(n, 0) }
 // together.
 func InARowOfTries(n, before int) int {
 	if n < 2 {
-		return ShortestStreak
+		return shortestStreak
 	}
 	tries := float64(before+1) * float64(before+1) // the sum of 1 ÷ tries is below 2
-	return max(ShortestStreak, int(math.Ceil(math.Log(0.001/tries)/math.Log1p(-1/float64(n)))))
+	return max(shortestStreak, int(math.Ceil(math.Log(0.001/tries)/math.Log1p(-1/float64(n)))))
 }

@@ -28,7 +28,7 @@ func TestStreaksKnowWhenSoManySucceededInARow(t *testing.T) {
 			}
 		}
 		for range 300 {
-			k, from := ShortestStreak+rng.IntN(40), time.Duration(rng.Int64N(int64(40*time.Second)))
+			k, from := shortestStreak+rng.IntN(40), time.Duration(rng.Int64N(int64(40*time.Second)))
 			soonest, got := inARowSince(all, k, from), s.Proof(k, from)
 			near := from > 39*time.Second || slices.ContainsFunc(all, func(r Sample) bool {
 				return r.Class != timeline.OK && (r.Sent-from).Abs() < 500*time.Millisecond
