@@ -11,7 +11,7 @@ import (
 // run's batches once and keeps no requests but the failed ones, so ten million need little memory.
 //
 // Where the record is damaged or breaks off, Analyze judges what is there and says so in Run.Truncated and
-// Run.Aborted. Where the run's end is known all the same, the time up to it is unobserved. An error tells that
+// Run.Aborted. Where the run's end is known, the time up to it is unobserved. An error tells that
 // there is nothing to judge.
 func Analyze(run timeline.Run, o Options) (*model.Timeline, error) {
 	t := NewTracker(o)

@@ -194,7 +194,7 @@ func (s *series) packAll() {
 	}
 }
 
-// widen merges buckets until they are width wide, which is their width doubled some times.
+// widen merges buckets until they are width wide: a power of two times their width.
 func (s *series) widen(width time.Duration) {
 	s.packAll()
 	s.width = max(s.width, bucketWidth)

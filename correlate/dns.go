@@ -104,7 +104,7 @@ func (s *dnsServer) learn(e *model.Event) {
 	}
 }
 
-// follow says of each change when the server had followed it.
+// follow returns, for each change, when the server followed it.
 func (s *dnsServer) follow(changes []endpointChange, asked map[string]model.Instant,
 	end time.Duration) []model.DNSChange {
 	list := []model.DNSChange{}

@@ -56,8 +56,8 @@ func keepServing(tl *model.Timeline) *model.KeepServing {
 	return curve
 }
 
-// longerNeeded is, of each failure in the windows in which routes outlived Pods, how much longer a Pod would have had
-// to serve. foreign are how many failures of these windows have another cause, whichever they are.
+// longerNeeded returns, for each failure in the windows in which routes outlived Pods, how much longer a Pod would have
+// had to serve. foreign are how many failures of these windows have another cause, whichever they are.
 func longerNeeded(tl *model.Timeline) (needed []model.Length, foreign int) {
 	answer := map[string]time.Duration{} // by target: how long answers take
 	service := map[string]string{}       // by target

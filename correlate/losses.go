@@ -64,7 +64,8 @@ func (l *losses) addBatch(b timeline.Batch) {
 	}
 }
 
-// of returns what is lost of a target that was measured so long. The watermark after the last loss may be lost too.
+// of returns what is lost of a target that was measured for that long. The watermark after the last loss may be lost
+// too.
 func (l *losses) of(target timeline.Target, measured windows.Period) []windows.Period {
 	t, s := l.targets[target.ID], l.sources[target.Source]
 	if t == nil {

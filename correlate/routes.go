@@ -175,7 +175,7 @@ func deletionsAsked(events []model.Event) map[string]model.Instant {
 	return at
 }
 
-// asked adds when Lapse itself had asked for the deletions of Pods. Nothing of it was before.
+// asked fills in when Lapse itself asked for the deletions of Pods, and raises the lower bounds of the changes to that.
 func asked(events []model.Event, routes []model.Route) {
 	at := deletionsAsked(events)
 	for i := range routes {
@@ -193,8 +193,7 @@ func lagOf(r model.Route) model.Length {
 	return model.Length{Min: max(0, r.Changed.Earliest-r.API.Latest), Max: r.Changed.Latest - r.API.Earliest}
 }
 
-// stale adds to when a route went what the failures of its target prove, after the Pod had stopped and answered no
-// more.
+// stale narrows when a route went, by the failures of its target after the Pod had stopped.
 func stale(tl *model.Timeline, target string, r *model.Route) {
 	if r.Change != model.Removal {
 		return

@@ -40,7 +40,7 @@ func newSourceFacts() sourceFacts {
 // stated.
 type reached struct{ now, sign time.Duration }
 
-// reach notes that the facts have come so far. sign tells that only the source's process can have stated it.
+// reach notes how far the facts have come. sign tells that only the source's process can have stated it.
 func (r *reached) reach(at time.Duration, sign bool) {
 	r.now = max(r.now, at)
 	if sign {

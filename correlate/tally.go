@@ -30,7 +30,7 @@ type tally struct {
 	namedOf   int                  // of how many requests
 }
 
-// add adds a request that was due; kept tells that its target keeps connections.
+// add adds a request that was due; kept says that its target keeps connections.
 func (t *tally) add(r *timeline.Request, interval time.Duration, kept bool) {
 	if t.due == 0 {
 		t.firstDue = r.Due

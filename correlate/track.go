@@ -31,8 +31,8 @@ type track struct {
 // A measuredTime is when measuring a target began and ended, by the events that say so; nil where none does.
 type measuredTime struct{ began, ended *moment }
 
-// newTrack begins the track of a target that is judged as o says, in a run with a baseline. answers asks for who
-// answered.
+// newTrack begins the track of a target that is judged as o says, in a run with a baseline. If answers is set, it also
+// keeps which backends answered.
 func newTrack(t timeline.Target, o Options, baseline time.Duration, answers bool) *track {
 	return &track{target: t, interval: t.Interval(),
 		series: series{timeout: t.Timeout, seldom: t.Interval() >= seldom},

@@ -132,7 +132,7 @@ func (t *Tracker) addTarget(target timeline.Target) {
 	t.name(tr)
 }
 
-// name has events that name a target find its track, and takes over those that came before it.
+// name lets events that name a target find its track, and takes over those that came before it.
 func (t *tracks) name(tr *track) {
 	name := tr.target.Name
 	t.named[name] = tr.target.ID

@@ -6,9 +6,9 @@
 //	exchanges     [---------]                   [-----]
 //	between them  [------------\ … /-----]      each widened by 1 ms for every second away, then intersected
 //
-// Two bounds that cannot both hold show a jump: the source was suspended, or moved to another machine. When between
-// the two that was is not known, so there the bracket holds the offset before and the one after. A jump shorter than
-// the exchanges' own bounds cannot be seen.
+// Two bounds that cannot both hold show a jump: the source was suspended, or moved to another machine. It is not known
+// when between the two the clock jumped, so there the bracket holds the offset before and the one after. A jump smaller
+// than the exchanges' own bounds cannot be seen.
 package align
 
 import (
@@ -24,14 +24,14 @@ import (
 // by 500 ppm (adjtimex(2)), and there are two of them.
 const Drift = 1000e-6
 
-// Clocks are how the sources' clocks stood against the run's. The zero value knows nothing: every source has the
-// run's clock.
+// Clocks says how the sources' clocks stood against the run's. The zero value knows nothing: every source has the run's
+// clock.
 type Clocks struct {
 	of map[timeline.SourceID]*clock
 	n  int
 }
 
-// Add takes in a comparison of clocks, in any order. One whose Max is below its Min says nothing and is left out.
+// Add takes in a comparison of clocks, in any order. It leaves out one whose Max is below its Min.
 func (c *Clocks) Add(s timeline.Sync) {
 	if s.Max < s.Min {
 		return
@@ -54,7 +54,7 @@ func (c *Clocks) Len() int { return c.n }
 // Shared reports whether the source has the run's clock: every instant is what it is.
 func (c *Clocks) Shared(source timeline.SourceID) bool { return c.of[source] == nil }
 
-// At returns when something happened, on the run's clock, that happened at an instant of a source's.
+// At returns an instant of a source's clock as a bracket on the run's clock.
 func (c *Clocks) At(source timeline.SourceID, instant time.Duration) model.Instant {
 	of := c.of[source]
 	if of == nil {
@@ -83,7 +83,7 @@ func (c *Clocks) Place(source timeline.SourceID, due, sent, done time.Duration) 
 	return p
 }
 
-// From returns the earliest instant of a source's clock at which the run's can have read so.
+// From returns the earliest instant of a source's clock that can be this instant of the run's.
 func (c *Clocks) From(source timeline.SourceID, run time.Duration) time.Duration {
 	of := c.of[source]
 	if of == nil {
@@ -129,10 +129,10 @@ func (c *Clocks) Summary(source timeline.SourceID) (Summary, bool) {
 	return s, true
 }
 
-// A bound is what holds of an offset at an instant.
+// A bound limits the offset at an instant.
 type bound struct{ at, min, max time.Duration }
 
-// near returns what is left of b at another instant.
+// near returns b as it limits the offset at another instant.
 func (b bound) near(at time.Duration) bound {
 	slack := spread((at - b.at).Abs())
 	return bound{at, b.min - slack, b.max + slack}
@@ -147,24 +147,24 @@ func (b bound) and(o bound) bound { return bound{b.at, max(b.min, o.min), min(b.
 func (b bound) or(o bound) bound  { return bound{b.at, min(b.min, o.min), max(b.max, o.max)} }
 func (b bound) empty() bool       { return b.max < b.min }
 
-// A clock is one source's.
+// A clock is the clock of one source.
 type clock struct {
 	syncs []bound // sorted by at once spans are made
 	spans []span  // parted by jumps; nil: to be made
 }
 
-// A span is comparisons between which no jump shows. What lies between two spans may be of either.
+// A span is a row of comparisons without a jump between them. Time between two spans may belong to either.
 type span struct {
 	syncs     []bound
-	forward   []bound // at each, what it and all before it leave
-	backward  []bound // at each, what it and all after it leave
+	forward   []bound // at each, the limits by it and all before it
+	backward  []bound // at each, the limits by it and all after it
 	following []bound // comparisons between this span and the next
 }
 
 func (s *span) first() time.Duration { return s.syncs[0].at }
 func (s *span) last() time.Duration  { return s.syncs[len(s.syncs)-1].at }
 
-// offset returns what the span leaves at an instant.
+// offset returns the limits of the offset at an instant within the span.
 func (s *span) offset(at time.Duration) bound {
 	next := sort.Search(len(s.syncs), func(i int) bool { return s.syncs[i].at > at })
 	switch {
@@ -187,8 +187,8 @@ func newSpan(syncs, following []bound) span {
 	return s
 }
 
-// prepare parts the comparisons where the clock jumped: between the first that contradicts one before it, and the
-// last that it contradicts.
+// prepare splits the comparisons into spans, where the clock jumped: between the first comparison that contradicts an
+// earlier one, and the last one that it contradicts.
 func (c *clock) prepare() {
 	if c.spans != nil {
 		return

@@ -167,8 +167,8 @@ func saidWhat(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact
 	return fact{}
 }
 
-// behindProxy says that a proxy answered for a server behind it, if it answered ten of the failed requests or a tenth of
-// them: where an address behind it is gone, most requests time out.
+// behindProxy says that a proxy answered for a server behind it, if it answered at least ten of the failed requests, or
+// a tenth of them: where an address behind it is gone, most requests time out.
 // https://www.rfc-editor.org/rfc/rfc9110#name-502-bad-gateway
 func behindProxy(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
 	n := evidence.Count(w.Classes, timeline.HTTP5xx)

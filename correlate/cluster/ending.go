@@ -10,7 +10,7 @@ import (
 	"lapse/timeline"
 )
 
-// setEndings says of each Pod who or what ended it, as far as that was seen.
+// setEndings sets who or what ended each Pod, as far as that was seen.
 func setEndings(pods []model.Pod, builders []*podBuilder, events []model.Event) {
 	around := surroundingsOf(pods, events)
 	for i := range pods {
@@ -178,7 +178,7 @@ var kubeletReasons = map[string]string{
 	"DeadlineExceeded": "its activeDeadlineSeconds were over", "Preempting": "for a Pod of higher priority",
 }
 
-// phaseReason says one of them in words.
+// phaseReason returns one of them in words.
 func phaseReason(reason string) string {
 	if words := kubeletReasons[reason]; words != "" {
 		return fmt.Sprintf("%s (%s)", words, reason)

@@ -342,8 +342,8 @@ func (b *podBuilder) backsOff() bool {
 	return false
 }
 
-// serving is what is believed of a terminating Pod until its address, its containers or its
-// endpoint say otherwise.
+// serving reports whether a terminating Pod counts as serving: until its address, its containers or its endpoint say
+// otherwise.
 func (b *podBuilder) serving() bool {
 	return !b.stopped && !b.exited() && b.endpoint != timeline.EndpointTerminating &&
 		(b.ready || b.endpoint == timeline.EndpointTerminatingServing)

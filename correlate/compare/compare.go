@@ -15,14 +15,13 @@ import (
 	"lapse/correlate/wording"
 )
 
-// A Diff is what changed from one run, A, to another, B, and what their error bars say about it. A
-// difference counts as a change only where the bounds of the two do not overlap: every bound holds the truth with a
-// probability of at least 99 %, so that both err no more than once in 50 times.
+// A Diff is what changed from one run, A, to another, B. A difference counts as a change only if the bounds of the two
+// do not overlap. Each bound holds the truth with a probability of at least 99 %, so both hold in 49 of 50 cases.
 //
-// The bounds are those of the measurement. How much one drain differs from the next, a single run of
-// each cannot tell.
+// The bounds are the errors of the measurement. A single run of each does not show how much one drain differs from the
+// next.
 type Diff struct {
-	// in what the runs are unlike, in sentences; what differs may come from there
+	// how the runs differ in themselves, in sentences: what changed may come from that
 	NotComparable []string `json:"notComparable"`
 	// of every target that both runs judge, or whose connections both held
 	Changes []Change      `json:"changes"`
@@ -78,7 +77,7 @@ type CauseSide struct {
 	Text    string       `json:"text,omitzero"` // the cause, of that window
 }
 
-// Compare tells what changed from a to b.
+// Compare returns what changed from a to b.
 func Compare(a, b *model.Timeline) Diff {
 	d := Diff{NotComparable: unlike(a, b), Changes: []Change{}, Causes: causeChanges(a, b)}
 	for i := range a.Targets {
@@ -323,7 +322,7 @@ func clusterOf(tl *model.Timeline) string {
 	return strings.TrimSpace(tl.Run.Cluster.Version + " " + tl.Run.Cluster.ProxyMode)
 }
 
-// Known tells whether both runs measured the figure.
+// Known reports whether both runs measured the figure.
 func (c Change) Known() bool { return c.A != nil && c.B != nil }
 
 // Length returns an estimated length; open if it has no upper bound.

@@ -33,9 +33,9 @@ func latencies(tl *model.Timeline, target string) spread {
 	return s
 }
 
-// quantile bounds the latency that a share q of requests does not exceed, by two of those that were
-// measured: how many of n lie below the true quantile is binomial, whatever their distribution
-// is. To that comes the width of a slot, 12.5 %. Nil if nothing was measured.
+// quantile bounds the latency that a share q of requests does not exceed, by two measured latencies: how many of n lie
+// below the true quantile is binomial, whatever their distribution. The width of a slot, 12.5 %, widens the bounds. It
+// returns nil if nothing was measured.
 //
 // David and Nagaraja, Order Statistics, 3rd edition, section 7.1.
 func (s spread) quantile(q float64) *Estimate {

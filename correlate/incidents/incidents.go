@@ -51,7 +51,7 @@ func Of(tl *model.Timeline, join time.Duration) []model.Incident {
 type set struct {
 	windows  []*model.Window
 	triggers []trigger
-	recurs   bool // the windows are of one sign
+	recurs   bool // the windows share one sign
 }
 
 // unite joins sets until no two of them belong together.
@@ -84,7 +84,7 @@ func (s set) belongsWith(o set, join time.Duration) bool {
 	return slices.ContainsFunc(s.triggers, func(t trigger) bool { return indexOf(o.triggers, t.key) >= 0 })
 }
 
-// with is the union of two sets.
+// with returns the union of two sets.
 func (s set) with(o set) set {
 	both := set{windows: slices.Concat(s.windows, o.windows), recurs: s.recurs}
 	for _, t := range slices.Concat(s.triggers, o.triggers) {
@@ -143,8 +143,8 @@ func later(a, b model.Instant) model.Instant {
 	return model.Instant{Earliest: max(a.Earliest, b.Earliest), Latest: max(a.Latest, b.Latest)}
 }
 
-// causesOf are the most likely causes of windows, each rule once: with its text of the window where it is surest, and
-// of those where it proved most. First comes the one with most losses, of requests and held connections alike.
+// causesOf returns the most likely cause of each window, each rule once, with the text of the window that tells most:
+// see surer. The cause with the most losses (failed requests and cut connections) comes first.
 func causesOf(windows []*model.Window) []model.IncidentCause {
 	list := []model.IncidentCause{}
 	for _, w := range windows {
@@ -183,7 +183,7 @@ func grade(c model.Confidence) int {
 	return slices.Index([]model.Confidence{model.Low, model.Medium, model.High}, c)
 }
 
-// proven is the longest length that a cause's measures prove.
+// proven returns the longest length that a cause's measures prove.
 func proven(c model.Cause) (longest time.Duration) {
 	for _, m := range c.Measures {
 		longest = max(longest, m.Length.Min)

@@ -15,14 +15,13 @@ import (
 // This file finds failures without a known cause that happen again and again in the same way: what a server does by
 // itself, such as a worker that is recycled, has no change in the cluster.
 
-// fewestTimes is how often something must have happened to be said to recur.
+// fewestTimes is how often something must happen to count as recurring.
 const fewestTimes = 3
 
-// strayShare is the most that windows of other signs may have of an incident's failures.
+// strayShare is the largest share of an incident's failures that windows with other signs may have.
 const strayShare = 0.25
 
-// recurring puts sets together that have the same sign, if there are windows enough: no rule explains most of their
-// failures, nothing set them off, the same target failed, and mostly with the same class.
+// recurring unites sets with the same sign, if they have enough windows.
 func recurring(sets []set) []set {
 	times := map[string]int{}
 	for _, s := range sets {
@@ -47,13 +46,13 @@ func recurring(sets []set) []set {
 	return merged
 }
 
-// nameless reports whether failures of a window have no known cause.
+// nameless reports whether a window has failures without a known cause.
 func nameless(w *model.Window) bool {
 	return w.Kind != model.Slow && len(w.Causes) > 0 && w.Causes[0].Rule == model.Unexplained
 }
 
-// sign is the target and the class of most failures of windows that no rule explains and no change set off; "" of
-// others.
+// sign returns the target and the class of most failures that no rule explains. It returns "" if a change set the
+// windows off, or if too many of the failures are another target's or have a known cause.
 func (s set) sign() string {
 	if len(s.triggers) > 0 {
 		return ""
@@ -77,7 +76,7 @@ func (s set) sign() string {
 	return mostOf(classes)
 }
 
-// mostOf is the key with the highest count, "" if there is none.
+// mostOf returns the key with the highest count, "" if there is none.
 func mostOf(counts map[string]int) (most string) {
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
 		if counts[key] > counts[most] {
@@ -87,7 +86,8 @@ func mostOf(counts map[string]int) (most string) {
 	return most
 }
 
-// begins are the middles of when the windows began of the target that has most of them without a cause, by time.
+// begins returns when the windows without a cause began, sorted: those of the target that has most of them, each in the
+// middle of its start bracket.
 func (s set) begins() []time.Duration {
 	of := map[string][]time.Duration{}
 	var most string
@@ -104,7 +104,7 @@ func (s set) begins() []time.Duration {
 	return of[most]
 }
 
-// typical is what most of the windows without a cause have in common: the cause of which most have the text.
+// typical returns the cause whose text most of the windows without a cause have.
 func (s set) typical() model.Cause {
 	texts := map[string]int{}
 	for _, w := range s.windows {
@@ -117,7 +117,7 @@ func (s set) typical() model.Cause {
 	return s.windows[i].Causes[0]
 }
 
-// recurrence says how often windows happened, and how far apart; nil if they do not recur.
+// recurrence returns how often windows happened, and how far apart; nil if they do not recur.
 func (s set) recurrence() *model.Recurrence {
 	begins := s.begins()
 	if !s.recurs || len(begins) < fewestTimes {
@@ -136,7 +136,8 @@ func (s set) recurrence() *model.Recurrence {
 	return r
 }
 
-// recurrenceText says so: "again and again, 13 times, every 6.0 s, and nothing changed in the cluster meanwhile".
+// recurrenceText returns the recurrence in words: "again and again, 13 times, every 6.0 s, and nothing changed in the
+// cluster meanwhile".
 func recurrenceText(r *model.Recurrence, quiet bool) string {
 	text := fmt.Sprintf(
 		"again and again, %d times, %s to %s apart", r.Times, quantity.Span(r.Apart.Min), quantity.Span(r.Apart.Max),

@@ -18,7 +18,7 @@ type trigger struct {
 	object timeline.Object
 	event  *model.Event
 	pods   []string // names
-	text   string   // of those that have one of their own; else it follows from the rest
+	text   string   // empty if it follows from the other fields: see text
 	actor  string
 }
 
@@ -40,7 +40,7 @@ func (t trigger) with(o trigger) trigger {
 	return t
 }
 
-// publishTriggers are the triggers by time. Deletions of single Pods that nothing else joins count as one.
+// publishTriggers returns the triggers by time. It unites the deletions of single Pods.
 func (s set) publishTriggers() []model.Trigger {
 	list := []model.Trigger{}
 	for _, t := range s.triggers {
@@ -92,7 +92,7 @@ func text(t model.Trigger) string {
 	return fmt.Sprintf("deletion of %d Pods: %s", len(t.Pods), strings.Join(t.Pods, ", "))
 }
 
-// A scope is what triggers are looked for in.
+// A scope is the run in which triggers are looked for.
 type scope struct {
 	tl     *model.Timeline
 	events map[uint32]*model.Event
@@ -146,7 +146,7 @@ func (s scope) triggersOf(w *model.Window) []trigger {
 // onlyNear reports whether the evidence of a cause is only near in time.
 func onlyNear(c model.Cause) bool { return c.Rule == model.Unexplained || c.Confidence == model.Low }
 
-// serviceChangesIn are the changes of a Service, and its deletion, that a cause has as evidence.
+// serviceChangesIn returns the changes and deletions of Services that a cause has as evidence.
 func (s scope) serviceChangesIn(c model.Cause) (changes []*model.Event) {
 	for _, evidence := range c.Evidence {
 		if e := s.events[evidence.Event]; e != nil && e.Kind == timeline.ServiceChanged && !e.Object.IsZero() {
@@ -156,7 +156,7 @@ func (s scope) serviceChangesIn(c model.Cause) (changes []*model.Event) {
 	return changes
 }
 
-// podsIn are the Pods whose events a cause has as evidence.
+// podsIn returns the Pods whose events a cause has as evidence.
 func (s scope) podsIn(c model.Cause) (pods []*model.Pod) {
 	for _, e := range c.Evidence {
 		event := s.events[e.Event]
@@ -203,7 +203,7 @@ func (s scope) endOf(pod *model.Pod, ending uint32) (t trigger, ok bool) {
 	return s.exit(pod, e), pod.Ending.By == model.ByItself
 }
 
-// exit is the end of one of a Pod's containers.
+// exit returns the trigger for the end of one of a Pod's containers.
 func (s scope) exit(pod *model.Pod, e *model.Event) trigger {
 	return trigger{
 		key: "exit " + pod.UID, kind: model.PodExited, object: podObject(pod), event: e, pods: []string{pod.Name},
@@ -223,9 +223,9 @@ func podObject(pod *model.Pod) timeline.Object {
 	return timeline.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Node: pod.Node}
 }
 
-// triggerOf is what ended a Pod that a cause names: a drain, a rollout, a workload that was scaled, else its deletion,
-// or, if nobody had asked for that, the exit that the cause rests on, or the rollout that made the Pod. That a Pod was
-// deleted later set nothing off that began as it was added.
+// triggerOf returns what ended a Pod that a cause names: a drain, a rollout, a scaled workload or else its deletion. If
+// its deletion was not asked for, or came only after what the cause says of the Pod, it returns the rollout that made
+// the Pod, or the exit that the cause rests on.
 func (s scope) triggerOf(pod *model.Pod, c model.Cause) (trigger, bool) {
 	if deleted := s.deletionOf(pod); deleted != nil && !s.addedIn(pod, c) && s.follows(pod, c, deleted) {
 		return s.deletedBy(pod, deleted), true
@@ -237,7 +237,7 @@ func (s scope) triggerOf(pod *model.Pod, c model.Cause) (trigger, bool) {
 	return s.exit(pod, exited), exited != nil
 }
 
-// deletedBy is for what a Pod was deleted.
+// deletedBy returns why a Pod was deleted: a rollout, a scaled workload, a drain, or just its deletion.
 func (s scope) deletedBy(pod *model.Pod, deleted *model.Event) trigger {
 	t := trigger{
 		key: "pod " + pod.UID, kind: model.PodsDeleted, object: podObject(pod), event: deleted,
@@ -282,7 +282,7 @@ func (s scope) scaledText(t trigger) string {
 	return text
 }
 
-// rollout is that of a Pod's workload, as an event of the Pod shows it.
+// rollout returns the trigger for a rollout of a Pod's workload, which an event of the Pod shows.
 func (s scope) rollout(pod *model.Pod, shows *model.Event) trigger {
 	kind, name, _ := strings.Cut(s.states.Top(pod), "/")
 	of := timeline.Object{Kind: kind, Namespace: pod.Namespace, Name: name}
@@ -298,7 +298,7 @@ func (s scope) rollout(pod *model.Pod, shows *model.Event) trigger {
 // isOf reports whether an event is about a Pod.
 func isOf(e *model.Event, pod *model.Pod) bool { return e.Object.UID == pod.UID }
 
-// deletionOf is the event by which a Pod's deletion was asked for, nil if it was not.
+// deletionOf returns the event by which a Pod's deletion was asked for, nil if it was not.
 func (s scope) deletionOf(pod *model.Pod) *model.Event {
 	for i := range s.tl.Events {
 		if e := &s.tl.Events[i]; e.Kind == timeline.PodDeleted && isOf(e, pod) {
@@ -308,8 +308,8 @@ func (s scope) deletionOf(pod *model.Pod) *model.Event {
 	return nil
 }
 
-// follows reports whether something that a cause says of a Pod may have happened after an event: else the event set
-// nothing of it off.
+// follows reports whether something that a cause says of a Pod may have happened after an event. Otherwise the event
+// cannot have set it off.
 func (s scope) follows(pod *model.Pod, c model.Cause, event *model.Event) bool {
 	return slices.ContainsFunc(c.Evidence, func(evidence model.Evidence) bool {
 		e := s.events[evidence.Event]
@@ -317,7 +317,7 @@ func (s scope) follows(pod *model.Pod, c model.Cause, event *model.Event) bool {
 	})
 }
 
-// addedIn reports whether the cause rests on the Pod's being added to the ready endpoints.
+// addedIn reports whether the cause rests on the Pod becoming a ready endpoint.
 func (s scope) addedIn(pod *model.Pod, c model.Cause) bool {
 	return slices.ContainsFunc(c.Evidence, func(evidence model.Evidence) bool {
 		e := s.events[evidence.Event]
@@ -325,7 +325,7 @@ func (s scope) addedIn(pod *model.Pod, c model.Cause) bool {
 	})
 }
 
-// exitOf is the end of one of a Pod's containers that a cause has as evidence, nil if there is none.
+// exitOf returns the end of one of a Pod's containers that a cause has as evidence, nil if there is none.
 func (s scope) exitOf(pod *model.Pod, c model.Cause) *model.Event {
 	for _, evidence := range c.Evidence {
 		e := s.events[evidence.Event]
@@ -336,8 +336,8 @@ func (s scope) exitOf(pod *model.Pod, c model.Cause) *model.Event {
 	return nil
 }
 
-// madeByRollout is the event by which a Pod was created, if its workload had only Pods of other templates when the run
-// began; else nil.
+// madeByRollout returns the event by which a Pod was created, if its workload had only Pods of other templates when the
+// run began; else nil.
 func (s scope) madeByRollout(pod *model.Pod) *model.Event {
 	top := s.states.Top(pod)
 	if top == "" || pod.Created == nil || !pod.Created.Bounded() {

@@ -43,7 +43,7 @@ func (b Buckets) All() iter.Seq2[string, BucketSeries] {
 	}
 }
 
-// Len is how many targets have a series.
+// Len returns how many targets have a series.
 func (b Buckets) Len() int {
 	if b.Making == nil {
 		return len(b.Targets)
@@ -51,7 +51,7 @@ func (b Buckets) Len() int {
 	return len(b.Making.targets)
 }
 
-// Names are the targets that have a series, sorted.
+// Names returns the targets that have a series, sorted.
 func (b Buckets) Names() []string {
 	if b.Making == nil {
 		return slices.Sorted(maps.Keys(b.Targets))

@@ -2,10 +2,10 @@ package model
 
 import "time"
 
-// Hammer is the background load beside the probes, made with rakyll/hey. It keeps the Service busy, as a drain would
-// find it. It is no evidence: no window, no downtime and no gate rests on it, and what it counts as well may have
-// failed, for hey sends a request again without a word when a kept connection dies, and does not notice a reply that
-// is cut off.
+// Hammer is the background load in addition to the probes, made with rakyll/hey. It keeps the Service busy, as a drain
+// would find it. It is no evidence: no window, no downtime and no gate rests on it, and what it counts as well may have
+// failed, for hey sends a request again without a word when a kept connection dies, and does not notice a reply that is
+// cut off.
 type Hammer struct {
 	Args    string         `json:"args"`             // hey's flags
 	Start   *time.Duration `json:"start,omitzero"`   // absent if it never began
@@ -43,7 +43,7 @@ type HammerLatency struct {
 	Max  time.Duration `json:"max"`
 }
 
-// Failed is how many requests of the background load got no reply.
+// Failed returns how many requests of the background load got no reply.
 func (s *HammerSummary) Failed() int {
 	n := 0
 	for _, count := range s.Errors {

@@ -90,7 +90,7 @@ type CutWindow struct {
 	To       map[string]int `json:"to,omitzero"`      // which Pods they came back on
 }
 
-// HeldWindows are the windows of held targets.
+// HeldWindows returns the windows of held targets.
 func (tl *Timeline) HeldWindows() (list []*CutWindow) {
 	for i := range tl.Held {
 		for j := range tl.Held[i].Windows {

@@ -94,7 +94,7 @@ func (h *Histogram) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// LatencyBin is the slot of the latency histograms in [BucketSeries] that d belongs to. Slots are
+// LatencyBin returns the slot of the latency histograms in [BucketSeries] that d belongs to. Slots are
 // log-linear over whole microseconds: 0 to 7 hold one each, then eight slots divide every octave,
 // so that a slot's bounds are at most 12.5 % apart. Slot 8 × (e−2) + m holds the latencies from
 // (8+m) × 2^(e−3) µs up to the next slot's, for e ≥ 3 and 0 ≤ m < 8.
@@ -107,7 +107,7 @@ func LatencyBin(d time.Duration) int {
 	return 8*(e-2) + int(us>>(e-3))&7
 }
 
-// BinLatency is the range of latencies in a slot: from low up to, but not including, high.
+// BinLatency returns the range of latencies in a slot: from low up to, but not including, high.
 func BinLatency(slot int) (low, high time.Duration) {
 	if slot < 8 {
 		return time.Duration(slot) * time.Microsecond, time.Duration(slot+1) * time.Microsecond

@@ -79,7 +79,7 @@ type Trigger struct {
 // An IncidentCause is a cause of one or several windows of an incident, in the words it has where it was measured best.
 type IncidentCause struct {
 	Cause
-	Windows []int `json:"windows"`      // the IDs of those of which it is the most likely cause
+	Windows []int `json:"windows"`      // the IDs of the windows of which it is the most likely cause
 	Failed  int   `json:"failed"`       // their failures
 	Cut     int   `json:"cut,omitzero"` // of windows of kind cut: the connections that were cut
 }

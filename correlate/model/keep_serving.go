@@ -16,6 +16,6 @@ type KeepServing struct {
 // ServedLonger is what would have been left of the failures.
 type ServedLonger struct {
 	Longer time.Duration `json:"longer"`
-	Min    int           `json:"min"` // at least so many
+	Min    int           `json:"min"` // at least
 	Max    int           `json:"max"` // at most
 }

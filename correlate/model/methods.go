@@ -22,12 +22,12 @@ func (a Instant) Overlaps(b Instant) bool { return a.Earliest <= b.Latest && b.E
 // Bounded reports whether something bounds the instant from below.
 func (a Instant) Bounded() bool { return a.Earliest > Unbounded }
 
-// Distance is how far an instant lies from the bracket; 0 within it.
+// Distance returns how far an instant lies from the bracket; 0 within it.
 func (a Instant) Distance(t time.Duration) time.Duration {
 	return max(0, a.Earliest-t, t-a.Latest)
 }
 
-// Span is all the time a window can have taken.
+// Span returns all the time a window can have taken.
 func (w *Window) Span() Instant { return Instant{Earliest: w.Start.Earliest, Latest: w.End.Latest} }
 
 // IsOpen reports whether an end of the window was not observed.
@@ -41,12 +41,12 @@ func Longer(a *Length, b Length) *Length {
 	return &Length{Min: max(a.Min, b.Min), Max: max(a.Max, b.Max)}
 }
 
-// Length is r as a length of time.
+// Length returns r as a length of time.
 func (r Range) Length() Length {
 	return Length{Min: time.Duration(r.Min), Max: time.Duration(r.Max)}
 }
 
-// AtMost is the upper end of r.
+// AtMost returns the upper end of r.
 func (r Range) AtMost() float64 {
 	if r.Open {
 		return math.Inf(1)
@@ -67,8 +67,8 @@ func (tl *Timeline) Judged() []Target {
 	return slices.DeleteFunc(slices.Clone(tl.Targets), func(t Target) bool { return !t.Kind.Judged() })
 }
 
-// ServiceCoverage is the share of the time in which what the target sends to was observed, by it or by another
-// source's target that sends the same.
+// ServiceCoverage returns the share of the time in which the target's Service was observed, by this target or by
+// another source's that sends the same.
 func (t *Target) ServiceCoverage() float64 {
 	if t.SharedCoverage != nil {
 		return *t.SharedCoverage
@@ -80,10 +80,11 @@ func (t *Target) ServiceCoverage() float64 {
 // does not say otherwise: unobserved time does not count as healthy.
 const MinCoverage = 0.99
 
-// MinCoverage is the share of the measured time that must have been observed for this run to pass.
+// MinCoverage returns the share of the measured time that must have been observed for this run to pass.
 func (tl *Timeline) MinCoverage() float64 { return cmp.Or(tl.Run.MinCoverage, MinCoverage) }
 
-// MinNodeCoverage is the share of the measured time that each node of --from must have observed for this run to pass.
+// MinNodeCoverage returns the share of the measured time that each node of --from must have observed for this run to
+// pass.
 func (tl *Timeline) MinNodeCoverage() float64 {
 	if tl.Run.MinNodeCoverage != nil {
 		return *tl.Run.MinNodeCoverage
@@ -91,7 +92,7 @@ func (tl *Timeline) MinNodeCoverage() float64 {
 	return tl.MinCoverage()
 }
 
-// ShortNodes are the nodes that observed too little for this run to pass.
+// ShortNodes returns the nodes that observed too little for this run to pass.
 func (tl *Timeline) ShortNodes() []NodeCoverage {
 	least := tl.MinNodeCoverage()
 	n := 0
@@ -157,7 +158,7 @@ func (p *Pod) ReadyWithin(from, to time.Duration) bool {
 	return false
 }
 
-// MostReady is how many endpoints were ready at most at one time between two instants.
+// MostReady returns the largest number of endpoints that were ready at one time between two instants.
 func MostReady(steps []EndpointStep, from, to time.Duration) int {
 	before, most := 0, 0
 	for _, step := range steps {

@@ -73,8 +73,8 @@ type LateRoutes struct {
 	Of LateOf `json:"of"`
 	// the node's or the zone's; of a change, the Pod's whose endpoint came or went
 	Name    string `json:"name"`
-	Changes int    `json:"changes"` // of how many changes it is true
-	Known   int    `json:"known"`   // of so many that it is known of
+	Changes int    `json:"changes"` // how many changes it is true of
+	Known   int    `json:"known"`   // changes whose lag is known
 	// the latest of them: behind the first node that followed; of a change, after the EndpointSlice had it
 	Behind Length `json:"behind"`
 	Open   bool   `json:"open,omitzero"` // that may be longer: the routes were not seen to follow

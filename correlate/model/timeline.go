@@ -145,7 +145,7 @@ type Source struct {
 	Late     int      `json:"late"`              // requests of its judged targets that it sent late
 	Stalls   int      `json:"stalls"`            // how often it was stopped
 	Coverage *float64 `json:"coverage,omitzero"` // the worst of its judged targets'; absent if it has none
-	// stretches, from Earliest to Latest, of which what it measured is not on record
+	// stretches, from Earliest to Latest, whose measurements are not on record
 	Lost []Instant `json:"lost,omitzero"`
 }
 
@@ -172,8 +172,8 @@ type Target struct {
 	// requests without evidence, by a fault of our own: classes notsent and local
 	NotSent int `json:"notSent"`
 	Late    int `json:"late"` // sent more than max(1 interval, 5 ms) after due
-	// of the ok ones, those of which it is not known when the answer came, because the prober was stopped or read it
-	// late: they have no part in latency and slow windows
+	// ok requests whose answer may have come earlier than recorded, because the prober was stopped or read it late:
+	// they have no part in latency and slow windows
 	Delayed int            `json:"delayed,omitzero"`
 	Classes map[string]int `json:"classes"` // how many requests ended in each class
 
@@ -209,8 +209,8 @@ type FailedAddress struct {
 	Addr  string `json:"addr"`
 	Class string `json:"class"` // what came of connecting to it
 	Text  string `json:"text"`  // the same in the words of the first failure
-	// made to another address for that reason, but for those during which the prober was stopped; at least so many,
-	// while the run goes on or where it broke off
+	// how many were made to another address for that reason, without those during which the prober was stopped; there
+	// may be more while the run goes on, or where it broke off
 	Connections int     `json:"connections"`
 	During      Instant `json:"during"` // when they were made
 }
@@ -280,7 +280,7 @@ type Window struct {
 	// failures became known then
 	Cut  *Instant `json:"cut,omitzero"`
 	Open Open     `json:"open"`
-	// of an open window: how much it can be all the same; absent if nothing bounds it
+	// upper bounds of an open window; absent if unbounded
 	Most *Most `json:"most,omitzero"`
 	Live bool  `json:"live,omitzero"` // not final: later requests may change it
 	// the last change near its end that can have ended it: an endpoint, the Service, a node; absent if there was none
@@ -430,10 +430,10 @@ type Failure struct {
 	Error time.Duration `json:"error,omitzero"`
 }
 
-// Earliest is when the request can have been sent at the earliest.
+// Earliest returns when the request can have been sent at the earliest.
 func (f *Failure) Earliest() time.Duration { return f.Sent - f.Error }
 
-// Latest is when the request can have been over at the latest.
+// Latest returns when the request can have been over at the latest.
 func (f *Failure) Latest() time.Duration { return f.Done + f.Error }
 
 // Buckets are per-target series over slots of Width, slot i beginning at i × Width after T0, by the
@@ -454,13 +454,13 @@ type BucketSeries struct {
 	Unobserved []float64   `json:"unobserved"` // share of the slot not observed, 0 to 1
 	Latency    []Histogram `json:"latency"`    // of ok requests, from Due
 
-	// Classes tells of which class the failed requests are: for each class that occurs, pairs of the
-	// index of a slot and how many of its requests failed so.
+	// Classes counts the failed requests by class: for each class that occurs, pairs of the index of a slot and how
+	// many of its requests failed so.
 	Classes map[string]SparseCounts `json:"classes,omitzero"`
 }
 
-// SparseCounts are counts as pairs of slot and count: [slot, count, slot, count, …], slots rising. The slots
-// of a latency histogram are those of [LatencyBin].
+// SparseCounts are counts as pairs of slot and count: [slot, count, slot, count, …], slots rising. [LatencyBin] says
+// what the slots of a latency histogram are.
 type SparseCounts []int
 
 // Event is a fact on the run's clock. Of the fact, Source has a name in place of a number, and Since is left out: At
@@ -602,7 +602,7 @@ type Verdict struct {
 	Downtime        Downtime     `json:"downtime"`
 	LongestWindow   *Length      `json:"longestWindow,omitzero"`   // absent if there was none
 	LongestBlackout *Length      `json:"longestBlackout,omitzero"` // absent if there was none
-	// what a success proves of targets of which no answer is awaited, in words; absent if there is none
+	// what a success proves of targets that await no answer, in words; absent if there is no such target
 	Blind string `json:"blind,omitzero"`
 	// what became of connections that were kept open, in a sentence; absent if none were
 	Held string `json:"held,omitzero"`
@@ -623,7 +623,7 @@ type NodeCoverage struct {
 	Node       string        `json:"node"`
 	Coverage   float64       `json:"coverage"`   // observed ÷ measured time, of what it observed least
 	Unobserved time.Duration `json:"unobserved"` // how long it did not observe that
-	// its target of which that is so; absent if nothing was measured from the node
+	// the target that it observed least; absent if nothing was measured from the node
 	Target string `json:"target,omitzero"`
 }
 

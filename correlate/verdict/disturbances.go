@@ -159,7 +159,7 @@ func (s *scorer) hides(in *model.Incident) bool {
 		})
 }
 
-// podEnds are the ends of Pods that were ready endpoints, each from when it was asked for until nothing was left of
+// podEnds returns the ends of Pods that were ready endpoints, each from the request for it until nothing was left of
 // the Pod.
 func (s *scorer) podEnds(string) []happening { return s.endsOf(func(*model.Pod) bool { return true }) }
 

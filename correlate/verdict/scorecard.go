@@ -122,7 +122,7 @@ func is(c *model.Cause, names []string) bool {
 	})
 }
 
-// sure is whether a confidence is enough to confirm a prediction.
+// sure reports whether a confidence is enough to confirm a prediction.
 func sure(c model.Confidence) bool { return c == model.Medium || c == model.High }
 
 func unsure(c model.Confidence) bool { return !sure(c) }

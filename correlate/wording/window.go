@@ -21,7 +21,7 @@ func lasted(w *model.Window) string {
 	return quantity.Length(w.Length, w.IsOpen())
 }
 
-// downtime says how much downtime a window amounts to: in one of which a share failed, that share of its length; "" of
+// downtime says how much downtime a window amounts to: in one where a share failed, that share of its length; "" of
 // slow answers.
 func downtime(w *model.Window) string {
 	switch {

@@ -144,7 +144,7 @@ func endedBy(v *evidence.Evidence, w *model.Window, p *model.Pod, c *model.HeldC
 // closedTogether is within how much time a server closes what it has open when it is asked to end.
 const closedTogether = 2 * time.Second
 
-// oneByOne has a doubt where connections were closed one by one while the Pod was ending, and not as it stopped: then
+// oneByOne returns a doubt if connections were closed one by one while the Pod was ending, and not as it stopped: then
 // something else that closes connections fits, too. An announcement is the Pod's own.
 func oneByOne(h *evidence.Holder) []evidence.Sign {
 	first, last := h.Cuts[0].Cut.Latest, h.Cuts[len(h.Cuts)-1].Cut.Latest

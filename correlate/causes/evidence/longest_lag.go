@@ -30,7 +30,7 @@ func (v *Routes) LongestLag(w *model.Window) LongestLag {
 		r := v.Race(other)
 		for _, s := range r.Stops {
 			if s.Late() != "" || s.Unclear() {
-				continue // no Pod can serve for so long
+				continue // no Pod can serve that long
 			}
 			if lag := (LongestLag{s, other, s.length(&r)}); longest.weaker(lag) {
 				longest = lag

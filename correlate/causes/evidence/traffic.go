@@ -122,7 +122,7 @@ func (v *Traffic) OutageNear(target string, at model.Instant) *model.Window {
 	return v.TroubleNear(target, at, false)
 }
 
-// TroubleNear is like OutageNear; slow answers count too if wanted.
+// TroubleNear is OutageNear that can count slow answers, too.
 func (v *Traffic) TroubleNear(target string, at model.Instant, slow bool) *model.Window {
 	for i, w := range v.Measured(v.Targets[target]).Outages {
 		if (slow || w.Kind != model.Slow) && w.Span().Overlaps(at) {

@@ -67,7 +67,7 @@ func testNodePortUnreachable(c *rule.Case) rule.Finding {
 	return f
 }
 
-// nodeItself adds what was seen of a node besides its port.
+// nodeItself adds what was seen of a node other than its port.
 func nodeItself(v *evidence.Evidence, w *model.Window, node string, f *rule.Finding) {
 	noticed := v.Changes.NodeNotReady(w, node)
 	if noticed != nil {

@@ -139,7 +139,7 @@ func cannotStall(v *evidence.Evidence, w *model.Window, stall time.Duration) str
 
 // allFailed looks at everything else this source probes: if nothing got through to any target, the direct ones of
 // Pods that nothing had happened to included, then what they share is the prober and its network. But Pods of one
-// Service share more: a NetworkPolicy, a node's network, a version. So there must be something beside them that
+// Service share more: a NetworkPolicy, a node's network, a version. So there must be something else that
 // failed too. A bad answer, or a connection that was made, got through.
 func allFailed(v *evidence.Evidence, w *model.Window) rule.Finding {
 	lostInAll := lostOnTheWay(w)

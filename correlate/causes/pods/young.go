@@ -62,7 +62,7 @@ func youngThat(v *evidence.Evidence, w *model.Window, is func(*model.Window) boo
 	return youngWhere(v, w, func(s evidence.Suspect) bool { return is(s.Outage) })
 }
 
-// youngWhere is like youngThat, for conditions on more than the outage.
+// youngWhere is youngThat for conditions on more than the outage.
 func youngWhere(v *evidence.Evidence, w *model.Window, is func(evidence.Suspect) bool) (young []evidence.Suspect,
 	slowest evidence.Suspect) {
 	young = late(v, w, slices.DeleteFunc(youngSuspects(v, w), func(s evidence.Suspect) bool { return !is(s) }))

@@ -9,16 +9,16 @@ import (
 	"lapse/timeline"
 )
 
-// Answers are when each backend of a target answered first and last, by its own name, and how the requests around
-// these ended. While a route to it is one of N, k requests in a row that others answer have a probability of
-// (1−1/N)^k: enough of them prove that there is none.
+// Answers holds when each backend of a target, by the name in its replies, answered first and last, and how the
+// requests around these ended. While a route to it is one of N, k requests in a row that others answer have a
+// probability of (1−1/N)^k: enough of them prove that there is none.
 type Answers struct {
 	n    int
 	ring []answer // the latest; number i lies at i % mostAround
 	of   map[uint16]answered
 }
 
-// An answer is how a request ended, of those that tell something of the target.
+// An answer is how a request ended that is evidence of the target.
 type answer struct {
 	sent, done time.Duration
 	backend    uint16
@@ -29,11 +29,11 @@ type answer struct {
 type answered struct {
 	first, last answer
 	at          int   // the number of the last
-	before      []row // of others, that ended with the first: when they had begun
+	before      []row // of others, up to the first: when they began
 	after       []row // of others, after the last: when they were done; nil while the ring holds them
 }
 
-// A row says of a number of successes in a row when they had begun, or were done.
+// A row is a number of successes in a row, and when they began, or were done.
 type row struct {
 	n  int
 	at time.Duration

@@ -76,7 +76,7 @@ func (f *finder) fails(r *Sample) bool {
 	return r.Class.Failed()
 }
 
-// advance says that everything sent before now was read. It closes and settles the windows that this decides.
+// advance notes that everything sent before now was read. It closes and settles the windows that this decides.
 func (f *finder) advance(now time.Duration) {
 	if g := f.open; g != nil {
 		if now-g.maxKnown >= f.join && (g.proof <= now || g.gapFollows) {
@@ -90,7 +90,7 @@ func (f *finder) advance(now time.Duration) {
 	}
 }
 
-// unobserved says that nothing was sent or in flight between two instants.
+// unobserved notes that nothing was sent or in flight between two instants.
 func (f *finder) unobserved(from, to time.Duration) {
 	f.lastGapEnd = to
 	if g := f.open; g != nil && !g.gapFollows {
@@ -98,16 +98,16 @@ func (f *finder) unobserved(from, to time.Duration) {
 	}
 }
 
-// skipped says that the time since the request before was longer than usual, but counts as observed. The Service may
-// have been well in it, so a stretch of failures that it lies in has no least length but that of its parts.
+// skipped notes that the time since the request before was longer than usual, but counts as observed. The Service may
+// have been well in it, so only the parts before and after it bound the length of a stretch of failures from below.
 func (f *finder) skipped() {
 	if g := f.open; g != nil {
 		g.run.split()
 	}
 }
 
-// local notes a request whose failure may be the prober's own doing. It tells nothing of the target, but a window says
-// how many of these lie between its failures.
+// local notes a request whose failure may be the prober's own. It is no evidence of the target, but a window counts
+// those between its failures.
 func (f *finder) local() {
 	if g := f.open; g != nil {
 		g.local++

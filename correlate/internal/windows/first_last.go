@@ -5,8 +5,7 @@ import (
 	"lapse/timeline"
 )
 
-// An FirstLast is the first and the last request of each outcome a target ever saw; nil where it saw
-// none. "First" and "last" are by Sent.
+// A FirstLast is the first and the last request of each outcome that a target saw, by Sent; nil where it saw none.
 type FirstLast struct {
 	FirstOK, LastOK           *timeline.Request
 	FirstFailure, LastFailure *timeline.Request

@@ -15,7 +15,7 @@ type openWindow struct {
 	succeeded int            // successes sent since the first failure
 	local     int            // requests of class local since the last failure
 	boundary  boundaryCounts // how many failed and succeeded at either end of the window
-	answer    time.Duration  // L of the design: a healthy target answers within this time; Never if that is unknown
+	answer    time.Duration  // L: a healthy target answers within this time; Never if that is unknown
 
 	lastDone time.Duration // the latest Known of a failure that did not time out
 	// failures to connect: when the first had arrived, when the last was sent; Never and -1 if there were none

@@ -106,8 +106,7 @@ func (g *Reading) Take(r *Sample, begin time.Duration) {
 	}
 }
 
-// Clone returns a reading that can go on while g stands still. Its lists begin empty, but for the
-// ones of watch and stalls.
+// Clone returns a reading that can go on while g stands still. It holds only the windows that it finds itself.
 func (g *Reading) Clone() Reading {
 	c := *g
 	c.Gaps.unobserved = slices.Clip(g.Gaps.unobserved)
@@ -144,16 +143,16 @@ func (g *Reading) Finish(end time.Duration, early bool) (tail []Period) {
 }
 
 // Unobserved returns the time within bounds that was not observed, sorted and disjoint: the gaps between sends, what
-// the control target showed of the prober, and others that all targets share. unsure is that, and gaps that are none
-// but longer than usual.
+// the control target showed of the prober, and others that all targets share. unsure also has the gaps that are longer
+// than usual.
 func (g *Reading) Unobserved(within Period, tail, stalls, slow, failed []Period) (unobserved, unsure []Period) {
 	limit := g.Gaps.Limit
 	unobserved = merge(within, g.Gaps.unobserved, tail, longerThan(limit, stalls), longerThan(limit, slow), failed)
 	return unobserved, merge(within, unobserved, g.Gaps.longer)
 }
 
-// Windows publishes the windows: of failures, then of slow successes. Those that before had found already are final,
-// the others as live as the run is.
+// Windows publishes the windows of failures, then those of slow successes. The windows that before had found already
+// are final; the others are live if the run is.
 func (g *Reading) Windows(before *Reading, unobserved, unsure []Period, fastest time.Duration, live bool,
 	backends []string) []model.Window {
 	list := []model.Window{}
@@ -180,8 +179,7 @@ func (g *Reading) Windows(before *Reading, unobserved, unsure []Period, fastest 
 	return list
 }
 
-// AlwaysSlow reports whether every answer took longer than an answer may that is not slow, measured against nothing
-// but the clock.
+// AlwaysSlow reports whether every answer took longer than --slow, or than leastSlow if that was not given.
 func (g *Reading) AlwaysSlow(fastest time.Duration) bool {
 	return fastest > cmp.Or(g.asked, leastSlow)
 }

@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// ConfirmationsNeeded returns k of the design: how many successes in a row prove health, if so many requests failed and
-// so many succeeded from the first failure to the last.
+// ConfirmationsNeeded returns k: how many successes in a row prove health, given how many requests failed and how many
+// succeeded from the first failure to the last.
 //
 // While a fault fails a share p of requests, k successes in a row have a probability of (1−p)^k. The measured share,
 // failed ÷ sent, is too large, because a window begins and ends with a failure: one failure less corrects this. The
@@ -25,7 +25,7 @@ func ConfirmationsNeeded(failed, succeeded int) int {
 
 // FewFailures is the number of failures, without a success between them, from which on every request is taken to
 // fail, so that one success proves health. Of the faults that fail every second request at random, one in 128 fails
-// so many in a row.
+// this many in a row.
 const FewFailures = 8
 
 // confirmations are k at the start and at the end of a window.

@@ -8,11 +8,11 @@ import (
 	"lapse/timeline"
 )
 
-// Unless --slow says otherwise, a success is slow if it took longer than leastSlow, and than slowFactor times what 9 of
-// 10 answers took at the start: three times 2 ms troubles nobody, and a Service that always takes 1.5 s is not slow.
-// The start, because a drain must not hide itself; the 90 % quantile, because a tenth may take another way (a cache
-// that misses), and of 200 answers two with a lost SYN would make 3 s the 99 % quantile. slowFactor is a guess. A
-// target whose every answer is slow has no slow window but a note.
+// Without --slow, a success is slow if it took longer than leastSlow, and longer than slowFactor times what 9 of 10
+// answers took at the start. leastSlow, because three times 2 ms does no harm; the factor, because a Service that
+// always takes 1.5 s is not slow. The start, because a drain must not hide itself. The 90 % quantile, because a tenth
+// may take another way (a cache that misses), and because two lost SYNs among 200 answers would make the 99 % quantile
+// 3 s. slowFactor is a guess. A target whose every answer is slow has a note instead of a slow window.
 const (
 	leastSlow   = 500 * time.Millisecond
 	slowFactor  = 3
@@ -35,7 +35,7 @@ type sampleAfterGap struct {
 	gap gap
 }
 
-// take reads the next request that tells something of the target.
+// take reads the next request that is evidence of the target.
 func (f *slowFinder) take(r *Sample, before gap) {
 	if f.Slow == 0 && (r.Sent >= f.begin+f.start || len(f.answers) == mostAnswers) {
 		f.decide()

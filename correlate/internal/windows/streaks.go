@@ -13,15 +13,15 @@ import (
 // Streaks are a target's successes in a row, between its failures. While a route to a stopped Pod is one of N, k
 // successes in a row have a probability of (1−1/N)^k: enough of them prove that the route is gone.
 //
-// Long streaks are not kept whole: the first and the last of them are, for it is near failures that one asks. Of
-// those in between some are, the longer the streak the fewer: a target without a failure is asked of another one's.
+// A long streak is not kept whole. Its first and last successes are, because questions are about times near failures.
+// Of those in between only some are, fewer the longer the streak: they answer for failures of another target.
 type Streaks struct {
 	ended   []streak
 	current streak
 	kept    int // marks in ended
 }
 
-// A streak is successes sent one after the other.
+// A streak is a row of successes.
 type streak struct {
 	from time.Duration // Sent of the failure before it, or -1
 	to   time.Duration // Sent of the last success
@@ -131,7 +131,7 @@ func (c streak) placed(place func(time.Duration) model.Instant) streak {
 	return c
 }
 
-// placedMarks keeps them in order where the clock jumped.
+// placedMarks places marks and keeps them in order where the clock jumped.
 func placedMarks(marks []mark, place func(time.Duration) model.Instant) []mark {
 	placed := make([]mark, len(marks))
 	for i, m := range marks {
@@ -146,7 +146,7 @@ func placedMarks(marks []mark, place func(time.Duration) model.Instant) []mark {
 	return placed
 }
 
-// proof is an instant by which k successes in a row were done that had been sent since from; never if there were none.
+// Proof returns an instant by which k successes in a row, all sent since from, were done; Never if there were none.
 func (s *Streaks) Proof(k int, from time.Duration) time.Duration {
 	if s == nil {
 		return model.Never
@@ -179,7 +179,7 @@ func (c *streak) proof(k int, from time.Duration) time.Duration {
 	return model.Never
 }
 
-// first returns the first mark known for which ok holds, as it does for all after it.
+// first returns the first known mark that satisfies ok; all after it do, too.
 func (c *streak) first(ok func(mark) bool) (best mark, found bool) {
 	for _, marks := range [][]mark{c.head, c.mid, c.tail} {
 		i, _ := slices.BinarySearchFunc(marks, true, func(m mark, _ bool) int {

@@ -15,8 +15,8 @@ type Period struct {
 	Reason   string
 }
 
-// A gapFinder follows how closely a target was watched. It reads its requests in the order they were sent. A request
-// that tells nothing of the target (notsent, local) counts as none: only the time between those that tell counts.
+// A gapFinder finds the time in which a target was not observed. It reads the requests in the order they were sent, and
+// leaves out those that are no evidence of the target (notsent, local).
 //
 //	sent .  .  .  .           .  .  .      →   unobserved: from the Done of the fourth to the fifth
 //	done  .  .  .  .           .  .  .
@@ -42,8 +42,7 @@ type gapFinder struct {
 	spacing time.Duration // the longest time from Due to Due since the last request that tells something
 }
 
-// space takes over when r was due. Every request that is due is on record, so that two in a row are as far apart as
-// the rate then was.
+// space notes when r was due. Every due request is on record, so the time between two in a row shows the rate.
 func (w *gapFinder) space(r *Sample) {
 	if w.begun && w.varies && r.Seq == w.seq+1 {
 		w.spacing = max(w.spacing, r.Due-w.due)
@@ -51,7 +50,7 @@ func (w *gapFinder) space(r *Sample) {
 	w.seq, w.due = r.Seq, r.Due
 }
 
-// limits returns what a gap may be, and what it usually is, at the rate there was in it.
+// limits returns the longest gap that counts as observed, and the usual one, at the rate during the gap.
 func (w *gapFinder) limits() (limit, usual time.Duration) {
 	if w.spacing == 0 {
 		return w.Limit, w.usual
@@ -61,12 +60,12 @@ func (w *gapFinder) limits() (limit, usual time.Duration) {
 
 // A gap is the time before a request, back to the one before it.
 type gap struct {
-	unobserved bool   // nothing was in flight for too long to count as observed
-	idle       Period // for which, then
-	longer     bool   // it counts as observed, but is longer than usual
+	unobserved bool   // nothing was in flight for longer than the limit
+	idle       Period // when nothing was, if unobserved
+	longer     bool   // longer than usual, but observed
 }
 
-// take reads the next request, and tells of the time before it. begin is when measuring began.
+// take reads the next request, and returns the time before it. begin is when measuring began.
 func (w *gapFinder) take(r *Sample, begin time.Duration) gap {
 	w.space(r)
 	if !w.begun {
@@ -119,7 +118,7 @@ func (w *gapFinder) gapBefore(now time.Duration) gap {
 func (w *gapFinder) Resolution(end time.Duration, unobserved []Period) time.Duration {
 	longest := w.reach
 	for _, gap := range append(slices.Clip(w.waiting), Period{From: w.sent, To: end}) {
-		for _, part := range without(gap, unobserved) {
+		for _, part := range Without(gap, unobserved) {
 			longest = max(longest, part.To-part.From)
 		}
 	}
@@ -137,21 +136,6 @@ func longerThan(limit time.Duration, all []Period) []Period {
 	return long
 }
 
-// without returns the parts of s outside unobserved, which is sorted and disjoint.
-func without(s Period, unobserved []Period) []Period {
-	var parts []Period
-	for _, d := range touching(unobserved, s.From, s.To) {
-		if d.From > s.From {
-			parts = append(parts, Period{From: s.From, To: d.From})
-		}
-		s.From = max(s.From, d.To)
-	}
-	if s.From < s.To {
-		parts = append(parts, s)
-	}
-	return parts
-}
-
 // touching returns the part of sorted, disjoint periods that overlaps (from, to).
 func touching(sorted []Period, from, to time.Duration) []Period {
 	i, _ := slices.BinarySearchFunc(sorted, from, func(s Period, from time.Duration) int {
@@ -167,8 +151,8 @@ func touching(sorted []Period, from, to time.Duration) []Period {
 	return sorted[i:j]
 }
 
-// merge joins periods that overlap or touch, within bounds. Where reasons differ, a stalled
-// prober explains more than what it left undone.
+// merge joins periods that overlap or touch, within bounds. If reasons differ, the cause counts: a stalled prober, not
+// the requests it did not send.
 func merge(within Period, all ...[]Period) []Period {
 	sorted := slices.Concat(all...)
 	slices.SortStableFunc(sorted, func(a, b Period) int { return cmp.Compare(a.From, b.From) })
@@ -205,7 +189,19 @@ func Merge(all []Period) []Period {
 }
 
 // Without returns the parts of s outside unobserved, which is sorted and disjoint.
-func Without(s Period, unobserved []Period) []Period { return without(s, unobserved) }
+func Without(s Period, unobserved []Period) []Period {
+	var parts []Period
+	for _, d := range touching(unobserved, s.From, s.To) {
+		if d.From > s.From {
+			parts = append(parts, Period{From: s.From, To: d.From})
+		}
+		s.From = max(s.From, d.To)
+	}
+	if s.From < s.To {
+		parts = append(parts, s)
+	}
+	return parts
+}
 
 // Total adds up the periods' lengths.
 func Total(of []Period) time.Duration {
