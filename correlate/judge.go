@@ -205,13 +205,6 @@ func (t *Tracker) answered(target timeline.TargetID, from, to time.Duration) (an
 	return tr.series.answered(t.clocks.From(tr.target.Source, from), t.clocks.From(tr.target.Source, to))
 }
 
-// fromWorkstation reports whether the workstation may have recorded an event, which then says nothing of the prober
-// in the cluster: what the command did, and that the prober was lost.
-func fromWorkstation(e timeline.Event) bool {
-	return e.Kind == timeline.RunPhase && e.Writer != "" || e.Kind == timeline.Command ||
-		e.Kind == timeline.CommandOutput || e.Kind == timeline.DeletionAsked
-}
-
 func (t *Tracker) runInfo() model.RunInfo {
 	m := t.meta
 	info := model.RunInfo{

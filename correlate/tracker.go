@@ -6,7 +6,6 @@
 package correlate
 
 import (
-	"cmp"
 	"time"
 
 	"lapse/correlate/cluster"
@@ -47,12 +46,6 @@ type Tracker struct {
 	listedBy int             // how often clocks had been compared then
 }
 
-// settings say how the run is judged: by the options, else as it was asked to.
-type settings struct {
-	opts Options
-	meta timeline.Meta
-}
-
 // tracks are the run's targets.
 type tracks struct {
 	targets map[timeline.TargetID]*track
@@ -60,15 +53,6 @@ type tracks struct {
 	named   map[string]timeline.TargetID // the latest of each name
 	early   map[string]measuredTime      // by name, of targets that are not known yet
 	alike   map[sends]int                // the number that targets which send this have
-}
-
-// runState is what is known of the run as a whole.
-type runState struct {
-	ended   *timeline.Event
-	closed  bool   // no fact will come any more
-	damage  string // why the record is not whole
-	command *model.Command
-	hammer  *model.Hammer
 }
 
 // NewTracker returns a Tracker that knows nothing.
@@ -142,41 +126,6 @@ func (t *tracks) name(tr *track) {
 	}
 }
 
-func (s *settings) join() time.Duration { return cmp.Or(s.opts.Join, s.meta.Options.Join, time.Second) }
-
-// slow returns --slow; 0 if it was not given: then it depends on what the target takes, see slowFinder.
-func (s *settings) slow() time.Duration { return cmp.Or(s.opts.Slow, s.meta.Options.Slow) }
-
-// resolution returns --resolution; 0 if it was not given: then it depends on the target, see gapLimit.
-func (s *settings) resolution() time.Duration {
-	return cmp.Or(s.opts.Resolution, s.meta.Options.Resolution)
-}
-
-func (s *settings) minCoverage() float64 {
-	return cmp.Or(s.opts.MinCoverage, s.meta.Options.MinCoverage, model.MinCoverage)
-}
-
-func (f *sourceFacts) addBackend(b timeline.Backend) {
-	names := f.backends[b.Source]
-	names = append(names, make([]string, max(0, int(b.ID)+1-len(names)))...)
-	names[b.ID] = b.Name
-	f.backends[b.Source] = names
-}
-
-// A peerKey names an address by the number that a source gave it.
-type peerKey struct {
-	source timeline.SourceID
-	id     uint16
-}
-
-// peerOf returns the address of a failed request's connection, where the target has several.
-func (f *sourceFacts) peerOf(target *timeline.Target, id uint16) string {
-	if !target.Turns {
-		return ""
-	}
-	return f.peers[peerKey{target.Source, id}]
-}
-
 func (t *Tracker) addBatch(b timeline.Batch) {
 	t.losses.addBatch(b)
 	var tr *track
@@ -240,42 +189,6 @@ func (t *tracks) targetChanged(e timeline.Event) {
 		tr.ended = at
 		tr.rest()
 	}
-}
-
-func (r *runState) commandChanged(e timeline.Event) {
-	c := model.Command{}
-	if r.command != nil {
-		c = *r.command
-	}
-	switch e.To {
-	case "running":
-		c.Start, c.Args = new(e.Seen), timeline.SplitCommand(e.Detail)
-	case "exited":
-		c.End, c.ExitCode = new(e.Seen), e.ExitCode
-	}
-	r.command = &c
-}
-
-// live reports whether more facts may come.
-func (r *runState) live() bool { return r.ended == nil && !r.closed }
-
-// end returns when the run ended; while it is live, how far it has come. Of a recording that ends before its run
-// did, it is the last instant on record: whether the run went on, and for how long, is not known.
-func (t *Tracker) end() time.Duration {
-	if t.ended != nil {
-		return t.clocks.At(t.ended.Source, t.ended.Seen).Latest
-	}
-	now, _ := t.come()
-	return now
-}
-
-// planned returns how long the run was to take; 0 if that depends on its command.
-func (s *settings) planned() time.Duration {
-	o := s.meta.Options
-	if o.Duration <= 0 {
-		return 0
-	}
-	return o.Baseline + o.Duration + o.Settle
 }
 
 // longestGap is for how long an end of the record leaves open whether the watches went on: as long as an unbroken one

@@ -290,3 +290,8 @@ func (s *scorer) withoutOn(node string) (all []happening) {
 	}
 	return all
 }
+
+func unsure(c model.Confidence) bool { return !sure(c) }
+
+// sure reports whether a confidence is enough to confirm a prediction.
+func sure(c model.Confidence) bool { return c == model.Medium || c == model.High }

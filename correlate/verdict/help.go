@@ -199,31 +199,6 @@ func lostProbers(tl *model.Timeline) string {
 	return text
 }
 
-// The system's errors that say that the prober's process or machine ran out of something.
-var (
-	noFiles  = []string{"too many open files"}
-	noPorts  = []string{"cannot assign requested address", "address already in use", "resource temporarily unavailable"}
-	noMemory = []string{"no buffer space available", "cannot allocate memory"}
-)
-
-// shortages returns, for each target, the system's error where the prober ran out of something as it asked the target.
-func shortages(tl *model.Timeline) map[string]string {
-	short, known := map[string]string{}, slices.Concat(noFiles, noPorts, noMemory)
-	for i := range tl.Events {
-		e := &tl.Events[i]
-		if e.Kind != timeline.RequestError || e.To != timeline.Local.String() || short[e.Object.Name] != "" {
-			continue
-		}
-		for _, text := range known {
-			if strings.Contains(e.Detail, text) {
-				short[e.Object.Name] = text
-				break
-			}
-		}
-	}
-	return short
-}
-
 // shortageAdvice returns what helps against a shortage of the prober's own; of one that is not known, what may.
 func shortageAdvice(text string) string {
 	switch {

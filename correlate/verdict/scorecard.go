@@ -122,11 +122,6 @@ func is(c *model.Cause, names []string) bool {
 	})
 }
 
-// sure reports whether a confidence is enough to confirm a prediction.
-func sure(c model.Confidence) bool { return c == model.Medium || c == model.High }
-
-func unsure(c model.Confidence) bool { return !sure(c) }
-
 // having returns the causes of the Service's incidents with one of these names, and a confidence that is asked for.
 func (s *scorer) having(names []string, enough func(model.Confidence) bool) (found []foundCause) {
 	for _, in := range s.incidents {

@@ -5,7 +5,6 @@ package verdict
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,22 +95,6 @@ func Unsaved(tl *model.Timeline, why error) {
 	Say(tl)
 }
 
-// A judgement weighs the figures of one run.
-type judgement struct {
-	tl *model.Timeline
-	v  *model.Verdict
-}
-
-func (j judgement) aborted() bool { return j.tl.Run.Aborted != "" }
-
-// commandExit returns the wrapped command's exit code; 0 if there was none, or if it has not ended.
-func (j judgement) commandExit() int {
-	if c := j.tl.Run.Command; c != nil && c.ExitCode != nil {
-		return *c.ExitCode
-	}
-	return 0
-}
-
 // result applies the precedence of exit codes: 3, 6, 4, 5, 0.
 func (j judgement) result() (model.Result, int) {
 	switch {
@@ -125,17 +108,6 @@ func (j judgement) result() (model.Result, int) {
 		return j.passed(), ExitCommand
 	}
 	return j.passed(), ExitPassed
-}
-
-func (j judgement) passed() model.Result {
-	if len(j.v.Gates) == 0 {
-		return model.Ungated
-	}
-	return model.Pass
-}
-
-func (j judgement) has(outcome model.GateOutcome) bool {
-	return slices.ContainsFunc(j.v.Gates, func(g model.GateResult) bool { return g.Outcome == outcome })
 }
 
 // doubts returns the reasons for which a run that fails no gate does not pass either.

@@ -400,12 +400,6 @@ func endedThemselves(e *emptiness) (rule.Finding, bool) {
 		e.sign(last.Name+": "+how)), true
 }
 
-// endedAsItLeft returns the end of a container for which a Pod's endpoint can have left; nil if none ended by itself
-// then. An earlier one was made good.
-func (e *emptiness) endedAsItLeft(p leaver) *model.Event {
-	return e.view.Changes.EndedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest})
-}
-
 // readinessFailed: the only Pod turned not ready, and went on answering.
 func readinessFailed(e *emptiness) (rule.Finding, bool) {
 	last, known := e.lastOfAll()

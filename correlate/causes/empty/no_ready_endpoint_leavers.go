@@ -125,3 +125,9 @@ func overloaded(e *emptiness) (rule.Finding, bool) {
 			"longer timeout, or a way of its own", away, n),
 		e.unhealthy()...), true
 }
+
+// endedAsItLeft returns the end of a container for which a Pod's endpoint can have left; nil if none ended by itself
+// then. An earlier one was made good.
+func (e *emptiness) endedAsItLeft(p leaver) *model.Event {
+	return e.view.Changes.EndedItself(p.Pod, model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest})
+}
