@@ -18,11 +18,11 @@ func setEndings(pods []model.Pod, builders []*podBuilder, events []model.Event) 
 	}
 }
 
-// surroundings are the facts, other than the Pod's own, that tell who ended it.
+// surroundings are facts about other objects that show who ended a Pod.
 type surroundings struct {
 	siblings  map[string][]*model.Pod   // by NAMESPACE/KIND/NAME of their workload
 	deletions map[string]*model.Event   // by NAMESPACE/NAME of the Pod: its controller said that it deleted it
-	said      map[string]bool           // NAMESPACE/KIND/NAME of controllers that said of each Pod that they deleted it
+	said      map[string]bool           // NAMESPACE/KIND/NAME of controllers: whether one named each Pod that it deleted
 	nodes     map[string][]*model.Event // by node: when it was cordoned, and uncordoned
 	taints    map[string][]*model.Event // by node: those that came in the run, and evict
 	// by UID of the Pod: an Event says that it is deleted because of a taint, or for a Pod of higher priority
@@ -68,8 +68,8 @@ func surroundingsOf(pods []model.Pod, events []model.Event) *surroundings {
 // has many.
 const combined = "(combined from similar events): "
 
-// controllerDeleted takes in that a controller said it deleted a Pod. Once its Events are combined it no longer names
-// each.
+// controllerDeleted takes in an Event by which a controller says that it deleted a Pod. Once its Events are combined,
+// they no longer name each Pod.
 func (s *surroundings) controllerDeleted(e *model.Event) {
 	controller := e.Object.Namespace + "/" + e.Object.Kind + "/" + e.Object.Name
 	message, several := strings.CutPrefix(e.Detail, combined)
@@ -81,8 +81,8 @@ func (s *surroundings) controllerDeleted(e *model.Event) {
 	}
 }
 
-// cordon returns the event by which a node was cordoned that was so at an instant; nil if it was not, as far as was
-// seen.
+// cordon returns the event by which a node was cordoned, if it still was at an instant; nil if it was not, or if that
+// was not seen.
 func (s *surroundings) cordon(node string, at model.Instant) (last *model.Event) {
 	for _, e := range s.nodes[node] {
 		if e.At.Earliest > at.Latest {
@@ -160,7 +160,7 @@ func (s *surroundings) disruption(p *model.Pod, e *model.Event) *model.Ending {
 	return ending
 }
 
-// taintOf names the taint that came last before a Pod was evicted for one; nothing if none was seen to come.
+// taintOf returns the last taint of a node before a Pod was evicted for one; "" if none was seen.
 func (s *surroundings) taintOf(p *model.Pod, evicted *model.Event) string {
 	name := ""
 	for _, e := range s.taints[p.Node] {
@@ -186,7 +186,7 @@ func phaseReason(reason string) string {
 	return reason
 }
 
-// nodeObject names a node.
+// nodeObject returns the object of a node.
 func nodeObject(name string) *timeline.Object { return &timeline.Object{Kind: "Node", Name: name} }
 
 // cordonedInRun returns the ID of a cordon, 0 if the node was found cordoned: when that was, and why, is not known.
@@ -235,7 +235,7 @@ func (s *surroundings) deletion(p *model.Pod, e *model.Event) *model.Ending {
 	return ending
 }
 
-// workloadObject names a workload, KIND/NAME.
+// workloadObject returns the object of a workload, KIND/NAME.
 func workloadObject(namespace, workload string) *timeline.Object {
 	kind, name, _ := strings.Cut(workload, "/")
 	return &timeline.Object{Kind: kind, Namespace: namespace, Name: name}
@@ -259,7 +259,7 @@ func (s *surroundings) scaled(p *model.Pod, owner string, e *model.Event, ending
 	return true
 }
 
-// replaced reports whether the Pod's workload has Pods of another template that are not known to be older than it.
+// replaced reports whether the Pod's workload has Pods of another template that may be newer than the Pod.
 func (s *surroundings) replaced(p *model.Pod, owner string) bool {
 	return slices.ContainsFunc(s.siblings[p.Namespace+"/"+owner], func(o *model.Pod) bool {
 		return o.Template != p.Template && (o.Created != nil || p.Created == nil)

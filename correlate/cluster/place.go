@@ -11,8 +11,8 @@ import (
 	"lapse/timeline"
 )
 
-// How long before we saw it a change may have happened, where nothing better is known. These are
-// assumptions, and named as such; docs/decisions/0004-placing-events.md argues for them.
+// The assumed longest time from a change until it is seen, where nothing better is known. See
+// docs/decisions/0004-placing-events.md.
 const (
 	WatchLag = time.Second // written by the API server, sent down an unbroken watch
 	// noticed by a kubelet first: its relist period (1 s), its status update, then the watch
@@ -20,8 +20,8 @@ const (
 	childLag   = time.Second // the wrapped command: its buffers, its pipe, our being scheduled
 )
 
-// lags says for every kind of event how long before it was seen it may have happened. A kind that is
-// not listed is written by ourselves as it happens: its bracket is a point.
+// lags is the longest time from when an event happened until it was seen, by kind. Lapse itself records the other kinds
+// as they happen: their brackets are points.
 var lags = map[timeline.EventKind]time.Duration{
 	timeline.PodSeen:         WatchLag,
 	timeline.PodScheduled:    WatchLag,
@@ -43,12 +43,13 @@ var lags = map[timeline.EventKind]time.Duration{
 	timeline.CommandOutput:   childLag,
 }
 
-// A Placer gives events their places on the run's clock, in the order in which they were recorded. An event happened
-// no later than we saw it; and no earlier than Since where that is known, else no earlier than the assumed lag of its
-// kind allows. A watch gap stretches what was seen in its wake back to the gap's start and that lag, and what the
-// first list found, or what a Pod is found in that came back, may have happened any time before. Stamps narrow
-// nothing: another machine's clock proves nothing until it has been compared with ours. But one that lies before all
-// that widens it.
+// A Placer gives events their brackets on the run's clock, in the order in which they were recorded. An event happened
+// no later than it was seen, and no earlier than Since; without Since, no earlier than the assumed lag of its kind
+// before it was seen. After a watch gap, it may have happened since the gap's start, less that lag. What the first list
+// found, and the state of a Pod that came back, may have happened at any time before.
+//
+// A stamp narrows no bracket: another machine's clock proves nothing until it has been compared with ours. But a stamp
+// from before the bracket widens it.
 type Placer struct {
 	t0    time.Time             // the wall clock at the run's zero
 	met   map[string]bool       // by UID, Pods that were seen
@@ -61,8 +62,8 @@ func NewPlacer(t0 time.Time) *Placer {
 	return &Placer{t0: t0, met: map[string]bool{}, found: map[string][]sighting{}}
 }
 
-// Note takes in what an event says of others: do so before any of them is placed. It reports whether that
-// may change the place of an event before it.
+// Note takes in what an event says of others. Call it for each event before any is placed. It reports whether that may
+// change the place of an earlier event.
 func (p *Placer) Note(e *timeline.Event) (changes bool) {
 	if e.Kind != timeline.PodSeen {
 		return false
@@ -76,7 +77,7 @@ func (p *Placer) Note(e *timeline.Event) (changes bool) {
 	return changes
 }
 
-// Place places the next event. What is returned refers to parts of e.
+// Place places the next event. The result refers to parts of e.
 func (p *Placer) Place(e *timeline.Event) model.Event {
 	if e.Kind == timeline.WatchGap {
 		p.gaps = append(p.gaps, *e)
@@ -84,7 +85,7 @@ func (p *Placer) Place(e *timeline.Event) model.Event {
 	return published(e, model.Instant{Earliest: min(p.stamped(e, p.earliest(e)), e.Seen), Latest: e.Seen})
 }
 
-// Place places all events of a run whose zero was at t0. What is returned refers to parts of evs.
+// Place places all events of a run whose zero was at t0. The result refers to parts of evs.
 func Place(t0 time.Time, evs []timeline.Event) []model.Event {
 	p, placed := NewPlacer(t0), make([]model.Event, len(evs))
 	for i := range evs {
@@ -96,10 +97,10 @@ func Place(t0 time.Time, evs []timeline.Event) []model.Event {
 	return placed
 }
 
-// A sighting is that a Pod was found which had existed before: the events with it are its state, and no changes.
+// A sighting is when a Pod was found that had existed before: events seen with it are its state, not changes.
 type sighting struct {
 	seen  time.Duration
-	first bool // by the first list; else it came back after it had been gone, for instance when a selector was restored
+	first bool // by the first list; else it came back, as when a selector was restored
 }
 
 func (p *Placer) earliest(e *timeline.Event) time.Duration {
@@ -124,9 +125,8 @@ func (p *Placer) earliest(e *timeline.Event) time.Duration {
 // ClocksApart is how far another machine's clock may be from ours, where nothing is known of it.
 const ClocksApart = time.Second
 
-// stamped returns the lower bound at, or an earlier one, where whoever wrote the event says that it happened before:
-// what is assumed of lags does not hold then. A kubelet that could not write tries again after 10 s; nothing else
-// tells.
+// stamped returns the lower bound at, or an earlier one if the stamp says that the event happened before: then the
+// assumed lag does not hold. A kubelet that could not write tries again after 10 s, and only the stamp shows it.
 func (p *Placer) stamped(e *timeline.Event, at time.Duration) time.Duration {
 	lag, watched := lags[e.Kind]
 	if !watched || e.Stamp.IsZero() || p.t0.IsZero() {
@@ -134,7 +134,7 @@ func (p *Placer) stamped(e *timeline.Event, at time.Duration) time.Duration {
 	}
 	least := e.Stamp.Sub(p.t0) - ClocksApart
 	if lag == WatchLag {
-		// a stamp is rounded down to a whole second, as long as this lag is: only one far before it says more
+		// a stamp is rounded down to a whole second, which is as long as this lag
 		least += ClocksApart + time.Second
 	}
 	if least < at {
@@ -143,9 +143,8 @@ func (p *Placer) stamped(e *timeline.Event, at time.Duration) time.Duration {
 	return at
 }
 
-// foundByList reports whether the event only says how things stood when we looked: it names no
-// state before, or it is about a Pod and as old as the list that found it. Endpoints are listed on
-// their own, about the same time.
+// foundByList reports whether an event is what a list found, and no change: it names no state before, or it is about a
+// Pod and was seen with the list that found the Pod. Endpoints are listed separately, at about the same time.
 func (p *Placer) foundByList(e *timeline.Event) bool {
 	switch e.Kind {
 	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeTaint, timeline.ServiceChanged:
@@ -192,14 +191,14 @@ func WatchedKind(e *timeline.Event) string {
 	return ""
 }
 
-// gapHides reports whether the event came through the watch that had the gap. A gap that names no
-// kind is taken to be in all of them, and one that names no Service in those of all.
+// gapHides reports whether the event came through the watch that had the gap. A gap without a kind is one of all
+// watches; without Services, of those for every Service.
 func gapHides(gap, e *timeline.Event) bool {
 	kind := WatchedKind(e)
 	return kind != "" && (gap.Object.Kind == "" || SameKind(gap.Object.Kind, kind)) && mayTell(gap.Services, e)
 }
 
-// mayTell reports whether an event may have come through a watch of these Services. One that is not of a Service came
+// mayTell reports whether an event may have come through a watch of these Services. An event without a Service came
 // through a watch of its namespace.
 func mayTell(services []string, e *timeline.Event) bool {
 	if e.Service != "" {

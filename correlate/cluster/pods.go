@@ -13,7 +13,7 @@ import (
 )
 
 // Lifecycles returns the lifecycle of every Pod: what was watched of it, and when its own address answered. Pods come
-// in the order in which they were first seen. firstLast tells of a direct target.
+// in the order in which they were first seen. firstLast returns the first and last requests of a direct target.
 func Lifecycles(run *model.Timeline, firstLast func(timeline.TargetID) windows.FirstLast) []model.Pod {
 	builders := map[string]*podBuilder{}
 	moves := Moves(run.Events)
@@ -164,7 +164,7 @@ func (b *podBuilder) applyStopBefore(t time.Duration) {
 	}
 }
 
-// apply adds one event to the life.
+// apply takes in one event.
 func (b *podBuilder) apply(e *model.Event) {
 	b.pod.Node = cmp.Or(b.pod.Node, e.Object.Node)
 	b.pod.IP = cmp.Or(b.pod.IP, ip(e.Addr))

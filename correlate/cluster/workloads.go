@@ -63,19 +63,19 @@ func (w Workloads) Top(p *model.Pod) string {
 	return p.Owner
 }
 
-// WorkloadWords writes KIND/NAME as people do.
+// WorkloadWords returns KIND/NAME as people write it.
 func WorkloadWords(workload string) string { return strings.Replace(workload, "/", " ", 1) }
 
-// hashed reports whether a name's last part is of the characters of hashes, which make no words.
+// hashed reports whether the last part of a name is a hash: it has only the characters of hashes, which make no words.
 func hashed(part string) bool {
 	return len(part) >= 6 && len(part) <= 10 && strings.Trim(part, "bcdfghjklmnpqrstvwxz2456789") == ""
 }
 
-// scaledLately is for how long after a change of a workload's replicas its controller is taken to delete Pods for it.
+// scaledLately is how long after a change of replicas the controller's deletions of Pods count as its effect.
 const scaledLately = 10 * time.Second
 
-// Scaled returns the last change of how many replicas were asked for before an event was seen, if it was shortly
-// before, and from how many to how many; nil if there was none.
+// Scaled returns the last change of a workload's replicas shortly before an event was seen, and from how many to how
+// many; nil if there was none.
 func (w Workloads) Scaled(namespace, workload string, by *model.Event) (change *model.Event, before, after int) {
 	for i, e := range w.Of(namespace, workload) {
 		if e.At.Earliest > by.At.Latest {

@@ -67,10 +67,10 @@ type happening struct {
 	over     bool // it was over when the run ended, as far as was seen
 }
 
-// aftermath is for how long after something happened requests fail because of it, where nothing says when it is over.
+// aftermath is how long after something happened its failures count, if nothing shows when it was over.
 const aftermath = 5 * time.Second
 
-// disturbances are in the order of [timeline.Disturbance]: what is said of them, and how they are found.
+// disturbances says what the report says of each [timeline.Disturbance], and how it is found, in their order.
 var disturbances = map[timeline.Disturbance]struct {
 	happened, none string
 	needs          []string // kinds that must have been watched, in addition to endpoints
@@ -96,7 +96,7 @@ var disturbances = map[timeline.Disturbance]struct {
 		"the prober's node had a ready endpoint all the time", []string{"pod"}, (*scorer).nodeWithout},
 }
 
-// happened returns the times that what a prediction is about happened to the Service, or why that is not known.
+// happened returns each time when what a prediction is about happened to the Service, or why that is not known.
 func (s *scorer) happened(p *timeline.Prediction) (all []happening, unknown string) {
 	kind, known := disturbances[p.When]
 	if !known {
@@ -148,8 +148,8 @@ func (s *scorer) hidden(h happening) string {
 	return ""
 }
 
-// hides reports whether an incident is one in which a further cause could go unseen: for a while all requests failed,
-// or why they did is not known.
+// hides reports whether a further cause could go unseen in an incident: all requests failed for a while, or it is not
+// known why.
 func (s *scorer) hides(in *model.Incident) bool {
 	return slices.ContainsFunc(in.Causes, func(c model.IncidentCause) bool {
 		return unsure(c.Confidence) || c.Rule == model.Unexplained

@@ -20,8 +20,8 @@ var kubectlEvicts = regexp.MustCompile(`error when evicting pods/"([^"]+)" -n "(
 // are two. https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/storage/eviction.go
 var budgetRefuses = []string{"would violate the pod's disruption budget", "more than one PodDisruptionBudget"}
 
-// evictions says whether evictions of the Service's Pods were refused for a PodDisruptionBudget, as was predicted.
-// Only the wrapped command's output tells: the API records no event of a refusal.
+// evictions says whether evictions of the Service's Pods were refused for a PodDisruptionBudget, as predicted. Only the
+// wrapped command's output shows it: the API records no event of a refusal.
 func (s *scorer) evictions() (outcome model.PredictionOutcome, why string) {
 	refused, times, captured := map[string]bool{}, 0, false
 	for i := range s.tl.Events {
@@ -42,12 +42,12 @@ func (s *scorer) evictions() (outcome model.PredictionOutcome, why string) {
 			continue
 		}
 		if !captured || !s.drains() {
-			return model.NotTested, "a Pod was evicted, and whether that was refused before is not known: only the " +
-				"output of a wrapped `kubectl drain` says so"
+			return model.NotTested, "a Pod was evicted; whether that was refused before is not known: only the output " +
+				"of a wrapped `kubectl drain` shows it"
 		}
-		return model.Refuted, "a Pod was evicted, and the command's output says of no eviction that it was refused"
+		return model.Refuted, "a Pod was evicted, and the command's output shows no refused eviction"
 	}
-	return model.NotTested, "no eviction of a Pod is known of"
+	return model.NotTested, "no Pod was seen to be evicted"
 }
 
 // refusedPod returns the Service's Pod that a line of output says was not evicted because of a PodDisruptionBudget, or

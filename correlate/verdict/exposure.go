@@ -14,8 +14,8 @@ import (
 	"lapse/timeline"
 )
 
-// disruptive are the verbs of kubectl that are to make endpoints leave or come. A run with one of them in which no
-// endpoint did has tested nothing.
+// disruptive are the verbs of kubectl that make endpoints leave or come. A run with one of them tested nothing if no
+// endpoint did.
 var disruptive = []string{"drain", "rollout", "delete", "scale", "set"}
 
 // untested says that the wrapped command was to disturb a measured Service and did not; "" if it did, if it was to do
@@ -61,13 +61,13 @@ func refusal(tl *model.Timeline, since time.Duration) string {
 		}
 	}
 	if text != "" && refused {
-		text += "; the command's were refused"
+		text += "; the command's evictions were refused"
 	}
 	return text
 }
 
-// unfinished says that a Deployment or StatefulSet which was changed after the wrapped command began was still being
-// rolled out when the run ended: what was to come was not measured. It is "" where that is not known.
+// unfinished says that the rollout of a Deployment or StatefulSet, begun after the wrapped command did, had not
+// finished when the run ended: the rest of it was not measured. It returns "" if that is not known.
 func unfinished(tl *model.Timeline) string {
 	command := tl.Run.Command
 	if command == nil || command.Start == nil || tl.Run.Live {

@@ -83,7 +83,7 @@ func TestRunThatTestedNothingNamesTheBudget(t *testing.T) {
 		want   string
 	}{
 		{"refused", []model.Event{budget(0, timeline.SnapshotFound, 0), output},
-			names + "; the command's were refused"},
+			names + "; the command's evictions were refused"},
 		{"allowed none", []model.Event{budget(0, timeline.SnapshotFound, 0)}, names},
 		{"allowed one before", []model.Event{budget(0, timeline.SnapshotFound, 1),
 			budget(3*s, timeline.SnapshotStatus, 0)}, names},

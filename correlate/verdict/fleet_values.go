@@ -8,11 +8,11 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what gates compare of runs that measure from several nodes.
+// This file has the values of gates for runs that measure from several nodes.
 
-// routeLag returns the lag that a share of all removals, as each node saw them, do not exceed. Of each only a bracket
-// is known, so it lies between that of the lower and that of the upper ends. Where nothing is known of a removal, and
-// where a node was not seen to follow it, it may be of any length.
+// routeLag returns the lag that a share of all removals, as each node saw them, do not exceed. Each lag is a bracket,
+// so the result lies between the quantile of the lower ends and that of the upper ends. A lag has no upper end if
+// nothing is known of the removal, or if the node was not seen to follow it.
 func routeLag(share float64) func(*model.Timeline, *model.Verdict) (model.Range, bool) {
 	return func(tl *model.Timeline, _ *model.Verdict) (model.Range, bool) {
 		var least, most []float64

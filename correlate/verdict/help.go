@@ -13,10 +13,9 @@ import (
 	"lapse/timeline"
 )
 
-// This file says what would make a run conclusive that was not. Time is not observed for several reasons, and each has
-// its own advice.
+// This file says what would make an inconclusive run conclusive. There is advice for each reason for unobserved time.
 
-// help says what would make a run conclusive that was not; "" if nothing is known to.
+// help says what would make an inconclusive run conclusive; "" if that is not known.
 func (j judgement) help() string {
 	undecided := slices.ContainsFunc(j.v.Gates, func(g model.GateResult) bool {
 		return g.Outcome == model.GateUndecided && g.Value != nil
@@ -82,7 +81,7 @@ func (j judgement) enough() time.Duration {
 	return quantity.Ceil(enough, 10*time.Millisecond)
 }
 
-// A share is how much time was not observed for one reason, and when that was first so.
+// A share is how much time was not observed for one reason, and the first such time.
 type share struct {
 	reason string
 	total  time.Duration
@@ -93,7 +92,7 @@ type share struct {
 type shares []share
 
 // unobservedTime returns why time of the judged targets was not observed: the largest reason, and each other one that
-// alone keeps the run from passing. Of some nodes only, if they are given.
+// alone keeps the run from passing. If nodes are given, only their targets count.
 func unobservedTime(tl *model.Timeline, nodes []model.NodeCoverage) shares {
 	measured, counted := time.Duration(0), map[string]bool{}
 	for i := range tl.Targets {
@@ -199,7 +198,7 @@ func lostProbers(tl *model.Timeline) string {
 	return text
 }
 
-// shortageAdvice returns what helps against a shortage of the prober's own; of one that is not known, what may.
+// shortageAdvice returns what helps against a shortage of the prober's; if it is not known, what may help.
 func shortageAdvice(text string) string {
 	switch {
 	case slices.Contains(noFiles, text):

@@ -15,8 +15,8 @@ import (
 	"lapse/timeline"
 )
 
-// This file is what each node of --from observed. What one node missed, another may have seen; but a fault that only
-// one node meets shows from that node alone.
+// This file judges what each node of --from observed. What one node missed, another may have seen; but a fault of one
+// node shows only from there.
 
 // A part is what several nodes send to one Service: the same requests over the same kind of connection.
 type part struct {
@@ -147,8 +147,7 @@ func wholeOf(tl *model.Timeline, byNode map[string][]*model.Target) []windows.Pe
 	return windows.Merge(all)
 }
 
-// observedBy returns what targets of one node observed of a part. While the run goes on, what is not known yet does
-// not count.
+// observedBy returns what targets of one node observed of a part, as far as that is known while the run goes on.
 func observedBy(targets []*model.Target, whole []windows.Period, holes map[string][]windows.Period,
 	live bool) model.NodeCoverage {
 	c := model.NodeCoverage{Coverage: 1}

@@ -14,12 +14,12 @@ import (
 // blind is the severity of a finding that predicts nothing: Lapse cannot see something.
 const blind = "blind"
 
-// score compares what was predicted before the run with what happened in it. It is nil without a preflight, and
+// score compares what was predicted before the run with what happened in it. It returns nil without a preflight, and
 // while the run goes on.
 //
-// The words are strict. A prediction is confirmed by an incident that has its cause with medium confidence or more,
-// and that of a refused eviction by a refusal. It is refuted only where what it is about happened to the Service, was
-// measured to its end, and no incident could hide the cause. All else is not tested.
+// An incident with the predicted cause, of medium confidence or more, confirms a prediction; a refused eviction, one of
+// a refusal. A prediction is refuted only if what it is about happened to the Service, was measured to its end, and no
+// incident could hide the cause. Otherwise it was not tested.
 func score(tl *model.Timeline) *model.Scorecard {
 	if tl.Run.Live {
 		return nil
@@ -114,7 +114,7 @@ func (f foundCause) String() string {
 	return fmt.Sprintf("incident %d: %s [%s]", f.incident.ID, f.cause.Rule, f.cause.Confidence)
 }
 
-// is reports whether a cause is one of those that are named as RULE or RULE/REASON.
+// is reports whether a cause is one of these: names are RULE or RULE/REASON.
 func is(c *model.Cause, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		rule, reason, narrow := strings.Cut(name, "/")
@@ -122,7 +122,7 @@ func is(c *model.Cause, names []string) bool {
 	})
 }
 
-// having returns the causes of the Service's incidents with one of these names, and a confidence that is asked for.
+// having returns the causes of the Service's incidents with one of these names and an accepted confidence.
 func (s *scorer) having(names []string, enough func(model.Confidence) bool) (found []foundCause) {
 	for _, in := range s.incidents {
 		for i := range in.Causes {
@@ -134,7 +134,7 @@ func (s *scorer) having(names []string, enough func(model.Confidence) bool) (fou
 	return found
 }
 
-// elsewhere reports whether all of these windows are another Service's: an incident may be of several.
+// elsewhere reports whether all of these windows are of other Services: an incident may have several.
 func (s *scorer) elsewhere(windows []int) bool {
 	others := 0
 	for i := range s.tl.Windows {
@@ -201,8 +201,8 @@ func (s *scorer) outcome(p *timeline.Prediction) (model.PredictionOutcome, strin
 		ruleNames(p.Causes)), nil
 }
 
-// cameTrueUnharmed says that what was predicted did happen, but no request was lost by it: that is no refutation. It
-// is "" if it did not.
+// cameTrueUnharmed says that what was predicted happened, but no request was lost by it, which is no refutation. It
+// returns "" if it did not happen.
 func (s *scorer) cameTrueUnharmed(p *timeline.Prediction) string {
 	if !is(&model.Cause{Rule: "prestop-failed"}, p.Causes) {
 		return ""
@@ -259,7 +259,7 @@ func allPredicted(rules []timeline.AskedRule) (causes []string) {
 	return causes
 }
 
-// whyMissed says what the rules did that are there to predict a cause.
+// whyMissed says what the rules that could have predicted a cause did instead.
 func whyMissed(rules []timeline.AskedRule, c *model.Cause) string {
 	var silent, unable []string
 	for _, r := range rules {

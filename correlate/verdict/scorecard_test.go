@@ -259,22 +259,22 @@ func TestPredictionsAreScored(t *testing.T) {
 			r.drain()
 			r.says("evicting pod shop/web-1")
 			r.ends("web-1", 20*sec, model.ByEviction)
-		}, model.Refuted, "of no eviction that it was refused"},
+		}, model.Refuted, "shows no refused eviction"},
 		{"a drain evicted it, and its output was not captured", evictionAsked,
 			func(r scored) { r.drain(); r.ends("web-1", 20*sec, model.ByEviction) }, model.NotTested,
-			"only the output of a wrapped `kubectl drain` says so"},
+			"only the output of a wrapped `kubectl drain` shows it"},
 		{"somebody evicted it", evictionAsked, func(r scored) {
 			r.ends("web-1", 20*sec, model.ByEviction)
-		}, model.NotTested, "not known: only the output of a wrapped `kubectl drain` says so"},
+		}, model.NotTested, "not known: only the output of a wrapped `kubectl drain` shows it"},
 		{"it was deleted, not evicted", evictionAsked, func(r scored) { r.drain(); ended(r) }, model.NotTested,
-			"no eviction of a Pod is known of"},
+			"no Pod was seen to be evicted"},
 		{"an eviction of another Service's Pod was refused", evictionAsked,
 			func(r scored) { r.says(refusedEviction("shop", "api-1")); r.says(refusedEviction("bank", "web-1")) },
-			model.NotTested, "no eviction"},
+			model.NotTested, "no Pod was seen to be evicted"},
 		{"it was refused for another reason", evictionAsked, func(r scored) {
 			r.says(`error when evicting pods/"web-1" -n "shop" (will retry after 5s): ` +
 				`Timeout: request did not complete`)
-		}, model.NotTested, "no eviction"},
+		}, model.NotTested, "no Pod was seen to be evicted"},
 
 		{"a run has no word for it", about(timeline.PodEnds), ended, model.NotTested, "a run names no cause"},
 		{"it may come about another time", about("", "pod-hung"), ended, model.NotTested, "does not refute it"},
