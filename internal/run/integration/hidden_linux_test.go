@@ -367,7 +367,7 @@ func (s *savedRun) checkOwnFault(t *testing.T) {
 		}
 	}
 	var table strings.Builder
-	if code := cli.Main(t.Context(), []string{"lapse", "report", s.dir}, &table, t.Output()); code != verdict.ExitInconclusive || !strings.Contains(table.String(), "no data") {
+	if code := cli.Main(t.Context(), []string{"lapse", "report", s.dir, "-v"}, &table, t.Output()); code != verdict.ExitInconclusive || !strings.Contains(table.String(), "no data") {
 		t.Errorf("exit code %d, and the table draws no time without data:\n%s", code, table.String())
 	}
 }
