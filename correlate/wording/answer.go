@@ -232,11 +232,7 @@ func keepServing(k *model.KeepServing) string {
 			parts = append(parts, leftText(left)+" with "+quantity.Span(left.Longer))
 		}
 	}
-	text := "Of the " + quantity.Count(k.Failed, "failure") + ", " + strings.Join(parts, ", ")
-	if k.Others > 0 {
-		text += fmt.Sprintf("; %s it is not known to mend", quantity.Count(k.Others, "other"))
-	}
-	return text
+	return "Of the " + quantity.Count(k.Failed, "failure") + ", " + strings.Join(parts, ", ")
 }
 
 func leftText(left model.ServedLonger) string {

@@ -126,6 +126,24 @@ func TestPhasesAreFactsByTimeWithoutWhatIsHardlyKnown(t *testing.T) {
 	}
 }
 
+func TestOfManyPhasesTheBestKnownAreSaid(t *testing.T) {
+	tl := drained()
+	c := &tl.Incidents[0].Causes[0]
+	for i, text := range []string{"web-7c-6m498 exited", "web-7c-6m498 was gone", "web-7c-6m498 left the EndpointSlice"} {
+		at := 10*s + time.Duration(i)*100*ms
+		c.Evidence = append(c.Evidence, model.Evidence{At: &model.Instant{Earliest: at, Latest: at + time.Duration(3-i)*100*ms}, Text: text})
+	}
+	_, in := saidOf(tl)
+	if len(in.Phases) != mostPhases+2 {
+		t.Errorf("%d phases", len(in.Phases))
+	}
+	for _, p := range in.Phases {
+		if strings.Contains(p.Text, "exited") || strings.Contains(p.Text, "gone") {
+			t.Errorf("%q is said, which is hardly known", p.Text)
+		}
+	}
+}
+
 func TestPodsThatDidTheSameShareAPhase(t *testing.T) {
 	tl := drained()
 	c := &tl.Incidents[0].Causes[0]
@@ -147,7 +165,7 @@ func TestPodsThatDidTheSameShareAPhase(t *testing.T) {
 
 func TestAdviceIsInWholeSecondsWithAPatchOfWhatWasRecorded(t *testing.T) {
 	_, in := saidOf(drained())
-	want := "serve on for 3 s after SIGTERM, as with a preStop sleep (1.2 s measured with web-7c-6m498 + 1 s of margin)"
+	want := "serve on for 3 s after SIGTERM, as with a preStop sleep (1.2 s measured + 1 s of margin)"
 	if len(in.Do) != 1 || in.Do[0] != want {
 		t.Errorf("%q\nwant %q", in.Do, want)
 	}

@@ -253,8 +253,8 @@ func (s *scene) do(in *model.Incident) (list []string, patch string) {
 
 // sleepText says how long Pods have to serve on: what was measured, and what is added to that.
 func sleepText(sleep *model.Sleep) string {
-	return fmt.Sprintf("serve on for %d s after SIGTERM, as with a preStop sleep (%s measured with %s + %s of margin)",
-		sleep.Seconds(), quantity.Span(sleep.Measured), sleep.Pod, quantity.Span(sleep.Margin))
+	return fmt.Sprintf("serve on for %d s after SIGTERM, as with a preStop sleep (%s measured + %s of margin)",
+		sleep.Seconds(), quantity.Span(sleep.Measured), quantity.Span(sleep.Margin))
 }
 
 // incidentHeadline says an incident in a line.

@@ -13,7 +13,7 @@ import (
 // This file says how an incident went, instant by instant.
 
 const (
-	mostPhases = 8
+	mostPhases = 5 // between the first and the last failed request, which are said too
 	// an instant known worse than this orders nothing
 	widestPhase = 1500 * time.Millisecond
 )
@@ -34,7 +34,7 @@ func (s *scene) phases(in *model.Incident) []model.Phase {
 		phases = append(phases, p)
 	}
 	sortPhases(phases)
-	phases = phases[:min(len(phases), mostPhases-2)]
+	phases = bestKnown(phases, mostPhases)
 	if in.FailedFrom != nil {
 		at := model.Instant{Earliest: *in.FailedFrom, Latest: *in.FailedFrom}
 		phases = append(phases, s.phase(at, "the first failed request was due"))
@@ -46,6 +46,22 @@ func (s *scene) phases(in *model.Incident) []model.Phase {
 	sortPhases(phases)
 	return phases
 }
+
+// bestKnown drops the instants that are known worst, but never the first, until n are left.
+func bestKnown(phases []model.Phase, n int) []model.Phase {
+	for len(phases) > n {
+		worst := 1
+		for i := 2; i < len(phases); i++ {
+			if width(phases[i].At) > width(phases[worst].At) {
+				worst = i
+			}
+		}
+		phases = slices.Delete(phases, worst, worst+1)
+	}
+	return phases
+}
+
+func width(at model.Instant) time.Duration { return at.Latest - at.Earliest }
 
 func sortPhases(phases []model.Phase) {
 	slices.SortStableFunc(phases, func(a, b model.Phase) int { return cmp.Compare(middle(a.At), middle(b.At)) })
