@@ -30,7 +30,7 @@ export function markdown(run: Run, clock: Clock, link: string): string {
 function fields({ incident: { said } }: Answer, clock: Clock): string[] {
   const field = (name: string, text: string): string[] => (text ? [`- **${name}**: ${escaped(text)}`] : []);
   return [
-    ...field("When", `${clock.day()} ${said.when}; set off by: ${said.setOffBy}`),
+    ...field("When", `${clock.day()} ${said.when}`),
     ...said.what.flatMap((w) => field("What", `${w.of} ${w.text}`)),
     ...field("Why", said.why),
     ...said.do.flatMap((text) => field("Do", text)),

@@ -37,7 +37,7 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
           <span class="symbol" aria-hidden="true">{result.symbol}</span>
           <span>{result.word}</span>
         </div>
-        <p class="sentence" data-testid="sentence">{said ? capital(glued(said.headline)) : "No request has been judged yet."}</p>
+        <p class="sentence" data-testid="sentence">{said ? glued(said.headline) : "No request has been judged yet."}</p>
         {said?.extent && <p class="extent" data-testid="extent">{capital(glued(said.extent))}</p>}
       </div>
       {live && <Progress phase={phaseOf(run.events, run.info, run.now)} />}
@@ -84,7 +84,7 @@ function Progress({ phase }: { phase: Phase | undefined }) {
 function AnswerFields({ answer: { incident: { said }, more }, keepServing }: { answer: Answer; keepServing: string | undefined }) {
   return (
     <dl class="answer" data-testid="answer">
-      <dt>When</dt><dd data-testid="answer-when">{glued(said.when)}; set off by: {said.setOffBy}{more > 0 && <span class="faint"> · and {plural(more, "incident")} more, below</span>}</dd>
+      <dt>When</dt><dd data-testid="answer-when">{glued(said.when)}{more > 0 && <span class="faint"> · and {plural(more, "incident")} more, below</span>}</dd>
       <dt>What</dt><dd data-testid="answer-what">{said.what.map((w) => <p key={w.of}><b>{w.of}</b> {glued(w.text)}</p>)}</dd>
       {said.why && <><dt>Why</dt><dd data-testid="answer-why">{glued(said.why)}</dd></>}
       {said.do.length > 0 && (
