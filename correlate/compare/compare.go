@@ -23,6 +23,10 @@ import (
 type Diff struct {
 	// how the runs differ in themselves, in sentences: what changed may come from that
 	NotComparable []string `json:"notComparable"`
+	// what else is unlike, and does not change what is compared
+	Notes []string `json:"notes,omitzero"`
+	// failed requests of every target that both runs judge
+	Total Change `json:"total"`
 	// of every target that both runs judge, or whose connections both held
 	Changes []Change      `json:"changes"`
 	Causes  []CauseChange `json:"causes"` // by rule
@@ -46,11 +50,20 @@ type CauseSide struct {
 // Compare returns what changed from a to b.
 func Compare(a, b *model.Timeline) Diff {
 	d := Diff{NotComparable: unlike(a, b), Changes: []Change{}, Causes: causeChanges(a, b)}
+	var all [2]model.Target
 	for i := range a.Targets {
 		t := &a.Targets[i]
 		if other := target(b, t.Name); t.Kind.Judged() && other != nil && other.Kind.Judged() {
 			d.Changes = append(d.Changes, changes(a, b, t, other)...)
+			for i, of := range []*model.Target{t, other} {
+				all[i].Sent += of.Sent
+				all[i].Failed += of.Failed
+			}
 		}
+	}
+	d.Total = change(DiffFailed, failedShare(&all[0]), failedShare(&all[1]))
+	if nodesA, nodesB := commandNodes(a), commandNodes(b); nodesA != nodesB && sameCommand(a, b) {
+		d.Notes = append(d.Notes, fmt.Sprintf("the command names another node: %s in A, %s in B", nodesA, nodesB))
 	}
 	d.Changes = append(d.Changes, heldChanges(a, b)...)
 	return d
@@ -194,7 +207,9 @@ func unlike(a, b *model.Timeline) []string {
 	differ("join, so what counts as one window", a.Run.Join.String(), b.Run.Join.String())
 	differ("slow, so what counts as a slow window", orDefault(a.Run.Slow), orDefault(b.Run.Slow))
 	differ("resolution, so what counts as observed", orDefault(a.Run.Resolution), orDefault(b.Run.Resolution))
-	differ("command", commandOf(a), commandOf(b))
+	if !sameCommand(a, b) {
+		differ("command", commandOf(a), commandOf(b))
+	}
 	differ("cluster", clusterOf(a), clusterOf(b))
 	differ("judged by Lapse", a.Tool.Version, b.Tool.Version)
 	if long, short := max(a.Run.Duration, b.Run.Duration), min(a.Run.Duration, b.Run.Duration); long-short > long/4 {
@@ -267,6 +282,44 @@ func commandOf(tl *model.Timeline) string {
 		return ""
 	}
 	return strings.Join(tl.Run.Command.Args, " ")
+}
+
+// sameCommand reports whether two runs wrapped the same command, but for the nodes it names: after the first drain of
+// a node, the Pods that a second one has to move are on another.
+func sameCommand(a, b *model.Timeline) bool {
+	x, _ := withoutNodes(a)
+	y, _ := withoutNodes(b)
+	return x == y
+}
+
+// commandNodes lists the nodes that the command names.
+func commandNodes(tl *model.Timeline) string {
+	_, nodes := withoutNodes(tl)
+	return strings.Join(nodes, ", ")
+}
+
+// withoutNodes returns the command with NODE for each name of a node of the run, and these names.
+func withoutNodes(tl *model.Timeline) (command string, nodes []string) {
+	known := map[string]bool{}
+	for _, p := range tl.Pods {
+		known[p.Node] = true
+	}
+	for _, s := range tl.Sources {
+		known[s.Node] = true
+	}
+	delete(known, "")
+	words := strings.Fields(commandOf(tl))
+	for i, word := range words {
+		kind, name, ok := strings.Cut(word, "/")
+		if !ok || !slices.Contains([]string{"node", "nodes", "no"}, kind) {
+			kind, name = "", word
+		}
+		if known[name] {
+			nodes = append(nodes, name)
+			words[i] = strings.TrimPrefix(kind+"/NODE", "/")
+		}
+	}
+	return strings.Join(words, " "), nodes
 }
 
 func clusterOf(tl *model.Timeline) string {

@@ -228,3 +228,56 @@ func exactAtMost(k, n int, p float64) float64 {
 	}
 	return sum
 }
+
+// D4: where Pods are decides latency, so that a gate on every figure fails on the good news.
+func TestWorseIsOnlyWhatIsAskedFor(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	before := withLatencies(runOf(6000, 100, windowOf(990*time.Millisecond, 1010*time.Millisecond)), random, 5900, time.Millisecond)
+	after := withLatencies(runOf(6000, 0), random, 6000, 4*time.Millisecond)
+	d := Compare(before, after)
+	failures, _ := ParseGroups("failures,downtime")
+	if worse, unknown := d.Worse(failures); len(worse)+len(unknown) > 0 {
+		t.Errorf("worse %q, unknown %q", worse, unknown)
+	}
+	latency, _ := ParseGroups("latency")
+	if worse, _ := d.Worse(latency); !slices.Contains(worse, "p50 of web new") {
+		t.Errorf("worse %q: want p50", worse)
+	}
+	back := Compare(after, before)
+	if worse, _ := back.Worse(failures); !slices.Equal(worse, []string{"failures of all targets", "failures of web new", "downtime of web new"}) {
+		t.Errorf("worse %q", worse)
+	}
+}
+
+func TestWorseIsUnknownWhereRunsAreNotComparable(t *testing.T) {
+	after := runOf(6000, 0)
+	after.Run.Timeout = 2 * time.Second
+	groups, _ := ParseGroups("failures")
+	if worse, unknown := Compare(runOf(6000, 100), after).Worse(groups); len(worse) > 0 || len(unknown) != 1 {
+		t.Errorf("worse %q, unknown %q: want one reason", worse, unknown)
+	}
+}
+
+// D5: the second drain names the node that the Pod is on now.
+func TestAnotherNodeIsNotAnotherCommand(t *testing.T) {
+	drain := func(node string, words ...string) *model.Timeline {
+		tl := runOf(6000, 0)
+		tl.Run.Command = &model.Command{Args: words}
+		tl.Pods = []model.Pod{{Node: node}}
+		return tl
+	}
+	a := drain("node1", "kubectl", "drain", "node1", "--force")
+	for about, test := range map[string]struct {
+		b     *model.Timeline
+		notes string
+	}{
+		"another node":         {drain("node2", "kubectl", "drain", "node/node2", "--force"), ""},
+		"its plain name":       {drain("node2", "kubectl", "drain", "node2", "--force"), "the command names another node: node1 in A, node2 in B"},
+		"a name unknown to it": {drain("node2", "kubectl", "drain", "node3", "--force"), ""},
+	} {
+		d := Compare(a, test.b)
+		if notes := strings.Join(d.Notes, "; "); notes != test.notes || (len(d.NotComparable) == 0) != (notes != "") {
+			t.Errorf("%s: notes %q, not comparable %q", about, d.Notes, d.NotComparable)
+		}
+	}
+}

@@ -37,46 +37,24 @@ const (
 		"and one run of each cannot tell how much such events differ: repeat both before you trust a change"
 )
 
-// A diffGroup are metrics that are summed up in a word.
-type diffGroup struct{ name, metric, less, more string }
-
-var diffGroups = []diffGroup{
-	{"failures", compare.DiffFailed, "fewer", "more"},
-	{"downtime", compare.DiffDowntime, "less", "more"},
-	{"longest window", compare.DiffLongest, "shorter", "longer"},
-	{"latency", compare.DiffLatency, "lower", "higher"},
-	{"held connections cut", compare.DiffCut, "fewer", "more"},
-	{"cut without a warning", compare.DiffUnwarned, "fewer", "more"},
-	{"longest until back", compare.DiffBack, "shorter", "longer"},
-}
-
-func groupOf(metric string) diffGroup {
-	i := slices.IndexFunc(diffGroups, func(g diffGroup) bool { return strings.HasPrefix(metric, g.metric) })
-	return diffGroups[i]
-}
-
-// word says where a group of changes went; "" if it is about held connections, and the runs held none.
-func (g diffGroup) word(changes []compare.Change) string {
-	var less, more, known bool
-	shown := !strings.HasPrefix(g.metric, "held.")
-	for _, c := range changes {
-		if strings.HasPrefix(c.Metric, g.metric) {
-			shown = true
-			less, more = less || c.Direction == compare.Less, more || c.Direction == compare.More
-			known = known || c.Known()
-		}
+// groupWord says how the figures of a group changed; "" if it is about held connections, and the runs held none.
+func groupWord(g compare.Group, d compare.Diff) string {
+	changes := g.Of(d.Changes)
+	is := func(direction compare.Direction) bool {
+		return slices.ContainsFunc(changes, func(c compare.Change) bool { return c.Direction == direction })
 	}
+	less, more := is(compare.Less), is(compare.More)
 	switch {
-	case !shown:
+	case len(changes) == 0 && strings.HasPrefix(g.Metric, "held."):
 		return ""
-	case !known:
+	case !slices.ContainsFunc(changes, compare.Change.Known):
 		return "not measured in both"
 	case less && more:
-		return g.less + " in one place, " + g.more + " in another"
+		return g.Less + " in one place, " + g.More + " in another"
 	case less:
-		return g.less
+		return g.Less
 	case more:
-		return g.more
+		return g.More
 	}
 	return "no significant change"
 }
@@ -87,9 +65,14 @@ func diffHeadline(d compare.Diff) string {
 	if n := len(d.NotComparable); n > 0 {
 		parts = append(parts, fmt.Sprintf("not comparable, for %s below", quantity.Count(n, "reason")))
 	}
-	for _, g := range diffGroups {
-		if word := g.word(d.Changes); word != "" {
-			parts = append(parts, g.name+": "+word)
+	for _, g := range compare.Groups {
+		word := groupWord(g, d)
+		if g.Metric == compare.DiffFailed && d.Total.Known() {
+			word += fmt.Sprintf(" (%d of %d in A, %d of %d in B)",
+				d.Total.A.Failed, d.Total.A.Sent, d.Total.B.Failed, d.Total.B.Sent)
+		}
+		if word != "" {
+			parts = append(parts, g.Name+": "+word)
 		}
 	}
 	return strings.Join(parts, " · ")
@@ -97,24 +80,16 @@ func diffHeadline(d compare.Diff) string {
 
 // changeWord is a single change in a word.
 func changeWord(c compare.Change) string {
-	g := groupOf(c.Metric)
+	g := compare.GroupOf(c.Metric)
 	switch {
 	case !c.Known():
 		return "not measured in both"
 	case c.Direction == compare.Less:
-		return g.less
+		return g.Less
 	case c.Direction == compare.More:
-		return g.more
+		return g.More
 	}
 	return "no change shown"
-}
-
-// figure names what is compared.
-func figure(metric string) string {
-	if quantile, ok := strings.CutPrefix(metric, compare.DiffLatency); ok {
-		return quantile
-	}
-	return groupOf(metric).name
 }
 
 func estimate(metric string, e *compare.Estimate) string {
@@ -122,11 +97,11 @@ func estimate(metric string, e *compare.Estimate) string {
 	case e == nil:
 		return "not measured"
 	case metric == compare.DiffFailed, metric == compare.DiffCut, metric == compare.DiffUnwarned:
-		share := fmt.Sprintf("%d/%d  %s", e.Failed, e.Sent, quantity.Percent(float64(e.Failed)/float64(e.Sent)))
-		if e.Min == *e.Max {
-			return share
+		share := quantity.Percent(float64(e.Failed) / float64(e.Sent))
+		if e.Min != *e.Max {
+			share = quantity.Percents(e.Min, *e.Max)
 		}
-		return fmt.Sprintf("%s (%s)", share, quantity.Percents(e.Min, *e.Max))
+		return fmt.Sprintf("%d/%d (%s)", e.Failed, e.Sent, share)
 	}
 	return quantity.Length(e.Length())
 }
@@ -138,24 +113,29 @@ func runLine(name string, tl *model.Timeline) string {
 // diffTable renders a comparison for a terminal.
 func diffTable(w io.Writer, c *Comparison, opts Options) error {
 	p := document.NewPage(opts.page())
-	p.Print(diffDocument(c, nameWidth(p)))
+	p.Print(diffDocument(c, nameWidth(p), opts.Verbose))
 	_, err := p.WriteTo(w)
 	return err
 }
 
 // diffMarkdown renders a comparison for a comment on a pull request. Like [Markdown], it stays
 // below 60 KB, and text from outside is only text.
-func diffMarkdown(w io.Writer, c *Comparison, _ Options) error {
-	_, err := w.Write(diffDocument(c, documentNames).Markdown())
+func diffMarkdown(w io.Writer, c *Comparison, opts Options) error {
+	_, err := w.Write(diffDocument(c, documentNames, opts.Verbose).Markdown())
 	return err
 }
 
-func diffDocument(c *Comparison, nameWidth int) document.Document {
-	d := document.Document{Badge: "FROM A TO B", Tone: document.Bold, Headline: diffHeadline(c.Diff)}
-	note := document.Section{Title: "note", Blocks: []document.Block{
-		document.Note{Text: diffBounds, Tone: document.Dim}, document.Note{Text: diffCaution, Tone: document.Dim},
-	}}
-	sections := []document.Section{diffRuns(c), notComparable(c), diffChanges(c, nameWidth), diffCauses(c), note}
+func diffDocument(c *Comparison, nameWidth int, verbose bool) document.Document {
+	d := document.Document{
+		Badge: "FROM A TO B", Tone: document.Bold, Headline: diffHeadline(c.Diff), Whole: "lapse diff A B -o json",
+	}
+	note := document.Section{Title: "note"}
+	for _, text := range append(slices.Clone(c.Diff.Notes), diffBounds, diffCaution) {
+		note.Blocks = append(note.Blocks, document.Note{Text: text, Tone: document.Dim})
+	}
+	sections := []document.Section{
+		diffRuns(c), notComparable(c), diffChanges(c, nameWidth, verbose), diffCauses(c), note,
+	}
 	for _, s := range sections {
 		if len(s.Blocks) > 0 {
 			d.Sections = append(d.Sections, s)
@@ -179,27 +159,53 @@ func notComparable(c *Comparison) document.Section {
 	return s
 }
 
-func diffChanges(c *Comparison, nameWidth int) document.Section {
+// diffChanges returns the total, the figures that changed, and how many did not: with verbose, these as well.
+func diffChanges(c *Comparison, nameWidth int, verbose bool) document.Section {
 	if len(c.Diff.Changes) == 0 {
 		return document.Section{}
 	}
 	names := targetNames(&c.A, nameWidth)
-	t := document.Table{Item: "change", Columns: []document.Column{
+	row := func(change compare.Change) document.Row {
+		return changeRow(change, cmp.Or(names[change.Target], change.Of()))
+	}
+	rows, others := []document.Row{row(c.Diff.Total)}, []document.Row{}
+	unknown := 0
+	for _, change := range c.Diff.Changes {
+		if change.Direction != compare.Unclear {
+			rows = append(rows, row(change))
+			continue
+		}
+		others = append(others, row(change))
+		if !change.Known() {
+			unknown++
+		}
+	}
+	t := document.Table{Item: "change", Rows: rows, Columns: []document.Column{
 		{Title: "target"}, {Title: "what"}, {Title: "A"}, {Title: "B"}, {Title: "B has", Label: "B has"},
 	}}
-	for _, change := range c.Diff.Changes {
-		tone := map[compare.Direction]document.Style{
-			compare.Less: document.Green, compare.More: document.RedBold,
-		}[change.Direction]
-		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{
-			{Text: cmp.Or(names[change.Target], change.Target), Verbatim: true}, {Text: figure(change.Metric)},
-			{Text: estimate(change.Metric, change.A)}, {Text: estimate(change.Metric, change.B)},
-			{Text: changeWord(change), Tone: tone},
-		}})
+	switch n := len(others); {
+	case verbose:
+		t.Rows = append(t.Rows, others...)
+	case n > unknown:
+		t.More = fmt.Sprintf("no change shown: %s; -v lists all", quantity.Count(n-unknown, "other figure"))
+	}
+	if unknown > 0 && !verbose {
+		t.More = strings.TrimPrefix(t.More+fmt.Sprintf("; not measured in both: %d", unknown), "; ")
 	}
 	return document.Section{
 		Title: "changes", Remark: "of every target that both runs judge", Blocks: []document.Block{t},
 	}
+}
+
+func changeRow(change compare.Change, name string) document.Row {
+	tone := map[compare.Direction]document.Style{
+		compare.Less: document.Green, compare.More: document.RedBold,
+	}[change.Direction]
+	return document.Row{Cells: []document.Cell{
+		{Text: name, Verbatim: true}, {Text: change.Figure()},
+		{Text: estimate(change.Metric, change.A)}, {Text: estimate(change.Metric, change.B)},
+		{Text: changeWord(change), Tone: tone},
+	}}
 }
 
 func diffCauses(c *Comparison) document.Section {

@@ -11,6 +11,7 @@ type Document struct {
 	Headline string
 	Extent   string   // what of the headline; empty if that says all
 	Caveats  []string // why it proves less than it was to prove
+	Whole    string   // where all of it is, if a comment is too short for it; empty: timeline.json
 	Sections []Section
 }
 

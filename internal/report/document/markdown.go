@@ -20,7 +20,7 @@ const (
 // Markdown is the document as a comment on a pull request, of less than 60 KB. Text from outside (names, events, the
 // command, errors) stands there as it is, and no reader makes markup of it.
 func (d Document) Markdown() []byte {
-	m := new(markdown)
+	m := &markdown{whole: cmp.Or(d.Whole, "timeline.json")}
 	m.document(d)
 	return m.Bytes()
 }
@@ -139,7 +139,8 @@ func (m *markdown) list(indent string, notes []Note) {
 // out, and the document says so.
 type markdown struct {
 	bytes.Buffer
-	full bool
+	full  bool
+	whole string // where all of it is
 }
 
 func (m *markdown) line(text string) {
@@ -147,7 +148,7 @@ func (m *markdown) line(text string) {
 		return
 	}
 	if m.full = m.Len()+len(text) > maxMarkdown; m.full {
-		text = "\n_The rest does not fit here: see timeline.json._"
+		text = "\n_The rest does not fit here: see " + m.whole + "._"
 	}
 	m.WriteString(text + "\n")
 }
@@ -183,7 +184,7 @@ func (m *markdown) table(t Table) {
 		}
 	}
 	if more := len(t.Rows) - len(rows); more > 0 {
-		m.paragraph(fmt.Sprintf("and %d more: see timeline.json", more))
+		m.paragraph(fmt.Sprintf("and %d more: see %s", more, m.whole))
 	}
 	if t.More != "" {
 		m.paragraph(prose(t.More))

@@ -22,7 +22,7 @@ func TestProseKeepsWordsThatMeanNothingToMarkdown(t *testing.T) {
 }
 
 func TestMarkdownLeavesOutWhatGoesBeyondItsLimitAndSaysSo(t *testing.T) {
-	var m markdown
+	m := markdown{whole: "timeline.json"}
 	for range 3 * maxMarkdown / 1000 {
 		m.line(strings.Repeat("x", 1000))
 	}
