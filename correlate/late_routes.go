@@ -13,10 +13,12 @@ import (
 // This file says which nodes, zones and changes stand out among the routes of a run.
 
 // A node is late if its routes followed at least behindOthers after those of the first node; a change, if at least
-// lateForAll passed until the first node followed. "Usually under a second", operators are told, so shorter lags are
-// nothing to point at.
+// lateForAll passed until the first node followed.
+//
+// A healthy kube-proxy may be one minSyncPeriod behind another one: it writes its rules at most once in that time, 1 s
+// by default. https://kubernetes.io/docs/reference/networking/virtual-ips/#minsyncperiod
 const (
-	behindOthers = 500 * time.Millisecond
+	behindOthers = 1500 * time.Millisecond
 	lateForAll   = time.Second
 )
 
@@ -50,6 +52,17 @@ func (r routeRow) first() model.Instant {
 // behind returns how long after the first node a cell's node followed.
 func (c routeCell) behind(first model.Instant) model.Length {
 	return model.Length{Min: max(0, c.changed.Earliest-first.Latest), Max: max(0, c.changed.Latest-first.Earliest)}
+}
+
+func (c routeCell) late(first model.Instant) bool { return c.behind(first).Min >= behindOthers }
+
+func (r routeRow) countLate(first model.Instant) (n int) {
+	for _, c := range r.cells {
+		if c.late(first) {
+			n++
+		}
+	}
+	return n
 }
 
 // lateRoutes returns the zones, the nodes and then the changes that stand out.
@@ -88,10 +101,11 @@ func (l *standouts) look(row routeRow, zones map[string]string) {
 		return
 	}
 	zone, longest, open := row.lateZone(first, zones), model.Length{}, false
+	accuses := 2*row.countLate(first) <= len(row.cells) // if most nodes are behind, the first one was quick
 	for _, c := range row.cells {
 		behind := c.behind(first)
 		inZone := zone != "" && zones[c.node] == zone
-		l.note(model.LateNode, c.node, behind.Min >= behindOthers && !inZone, behind, c.open)
+		l.note(model.LateNode, c.node, c.late(first) && accuses && !inZone, behind, c.open)
 		if inZone && behind.Min >= longest.Min {
 			longest, open = behind, c.open
 		}
@@ -175,18 +189,17 @@ func (r routeRow) sharedLag() (least, most time.Duration, open bool) {
 // lateZone returns the zone in which two nodes or more are late, and none is in time, where no node of another zone is
 // late. Empty if there is none.
 func (r routeRow) lateZone(first model.Instant, zones map[string]string) string {
-	zone, late := "", 0
+	zone := ""
 	for _, c := range r.cells {
-		if c.behind(first).Min >= behindOthers {
+		if c.late(first) {
 			zone = zones[c.node]
-			late++
 		}
 	}
-	if zone == "" || late < 2 {
+	if zone == "" || r.countLate(first) < 2 {
 		return ""
 	}
 	for _, c := range r.cells {
-		if (c.behind(first).Min >= behindOthers) != (zones[c.node] == zone) {
+		if c.late(first) != (zones[c.node] == zone) {
 			return ""
 		}
 	}

@@ -22,16 +22,18 @@ func TestNodesZonesAndChangesThatStandOut(t *testing.T) {
 		want  []string
 	}{
 		{"all in time", [][]int{{100, 200, 300, 400}, {400, 300, 200, 100}}, nil},
-		{"one node", [][]int{{100, 2100, 110, 120}, {150, 1700, 100, 100}, {100, 130, none, 100}}, []string{
+		{"no node, where one sync period explains it", [][]int{{100, 1150, 110, 120}, {100, 130, 1600, 110}}, nil},
+		{"not most of the nodes: one was quick for once", [][]int{{10, 2100, 2150, 2200}, {10, 1900, none, 2000}}, nil},
+		{"one node", [][]int{{100, 2100, 110, 120}, {150, 1900, 100, 100}, {100, 130, none, 100}}, []string{
 			"node a2: 2 of 3, 2.0 s ±0.1: a2 followed 2 of 3 changes up to 2.0 s ±0.1 behind the first node",
 		}},
 		{"one node, of which one is not known", [][]int{{100, 2100, 110, 120}, {150, none, 100, 100}},
 			[]string{"node a2: 1 of 1"}},
 		{"one node never", [][]int{{100, open + 3000, 110, 120}}, []string{"node a2: 1 of 1, ≥ 2.8 s"}},
-		{"a zone", [][]int{{100, 110, 1500, 1900}, {100, 110, 700, 800}}, []string{"zone b: 2 of 2, 1.8 s ±0.1"}},
-		{"half a zone and another node", [][]int{{100, 2100, 1500, 90}},
+		{"a zone", [][]int{{100, 110, 1800, 1900}, {100, 110, 1750, 1850}}, []string{"zone b: 2 of 2, 1.8 s ±0.1"}},
+		{"half a zone and another node", [][]int{{100, 2100, 1800, 90}},
 			[]string{"node a2: 1 of 1", "node b1: 1 of 1"}},
-		{"a zone but for one node", [][]int{{100, 110, 1500, 120}}, []string{"node b1: 1 of 1"}},
+		{"a zone but for one node", [][]int{{100, 110, 1800, 120}}, []string{"node b1: 1 of 1"}},
 		{"all nodes", [][]int{{1500, 1600, 1450, 1400}, {100, 100, 100, 100}},
 			[]string{"change web-0: 1 of 1, 1.40 s ±0.05: no node followed the change of Pod web-0 for 1.40 s ±0.05"}},
 		{"all nodes, and one longer still", [][]int{{1500, 4600, 1450, 1400}},
