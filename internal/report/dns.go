@@ -156,8 +156,8 @@ func dnsAdvice(dns *model.DNS, routes []followed) string {
 		return ""
 	}
 	text := clients + fmt.Sprintf("DNS gave a deleted Pod's address for up to %s, and they may keep an answer "+
-		"for its TTL of up to %s. A sleep of ≥ %s covers both.",
-		quantity.Highest(lag), quantity.Highest(ttl), covers(lag+ttl))
+		"for its TTL of up to %s. A sleep of %d s covers both.",
+		quantity.Highest(lag), quantity.Highest(ttl), wholeSeconds(lag+ttl))
 	if unobserved > 0 {
 		text += fmt.Sprintf(" Of %s nothing is known.", quantity.Count(unobserved, "further removal"))
 	}

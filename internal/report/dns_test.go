@@ -52,8 +52,8 @@ func TestDNSLagOfEachServer(t *testing.T) {
 		"10.244.2.3 1 of 2 120 ms ±20 120 ms ±20 120 ms ±20 120 ms ±20 30 s",
 		"DNS: ADDED, FROM ITS ENDPOINT CHANGES MIN MEDIAN P99 MAX TTL 10.244.1.2 coredns-1 on node1 1 ≤ 40 ms ≤ 40 ms ≤ 40 ms ≤ 40 ms 1 s to 5 s 10.244.2.3 0 of 1 unobserved",
 		"10.244.2.3: 20 of 900 queries were not answered (last: SERVFAIL).",
-		"A preStop sleep of ≥ 200 ms covers what was measured here (1 change × 1 node). Clients that look up a headless Service's name themselves: " +
-			"DNS gave a deleted Pod's address for up to 3.05 s, and they may keep an answer for its TTL of up to 30 s. A sleep of ≥ 33.1 s covers both. Of 1 further removal nothing is known.",
+		"(1 change × 1 node, one deletion at a time), and 1 s that a proxy may wait between two writes (minSyncPeriod) when a drain changes several endpoints at once. Clients that look up a headless Service's name themselves: " +
+			"DNS gave a deleted Pod's address for up to 3.05 s, and they may keep an answer for its TTL of up to 30 s. A sleep of 34 s covers both. Of 1 further removal nothing is known.",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -92,7 +92,7 @@ func TestDNSThatWasNotAskedIsSaid(t *testing.T) {
 	tl := dnsRun()
 	tl.DNS = &model.DNS{NotAsked: "no right to list the EndpointSlices of namespace kube-system"}
 	got := wordsOf(t, tl)
-	if !strings.Contains(got, "DNS lag is not measured: no right to list the EndpointSlices of namespace kube-system.") || strings.Contains(got, "DNS:") || !strings.Contains(got, "A preStop sleep of ≥ 200 ms") {
+	if !strings.Contains(got, "DNS lag is not measured: no right to list the EndpointSlices of namespace kube-system.") || strings.Contains(got, "DNS:") || !strings.Contains(got, "A preStop sleep of 2 s covers") {
 		t.Errorf("not asked:\n%s", got)
 	}
 	tl.DNS = nil

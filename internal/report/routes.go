@@ -17,7 +17,7 @@ import (
 // followed is how one node, or one DNS server, followed changes of one kind.
 type followed struct {
 	who  string
-	lags []model.Length // by Max
+	lags []model.Length // by their middle
 	open int            // changes that it was not seen to follow
 }
 
@@ -149,9 +149,10 @@ func fromAsked(r model.Route) model.Length {
 	return model.Length{Min: max(0, r.Changed.Earliest-r.Asked.Latest), Max: max(0, r.Changed.Latest-r.Asked.Earliest)}
 }
 
+// sort sorts by what is printed first: the middle.
 func (n followed) sort() {
 	slices.SortFunc(n.lags, func(a, b model.Length) int {
-		return cmp.Or(cmp.Compare(a.Max, b.Max), cmp.Compare(a.Min, b.Min))
+		return cmp.Or(cmp.Compare(a.Min+a.Max, b.Min+b.Max), cmp.Compare(a.Max, b.Max))
 	})
 }
 
@@ -190,14 +191,23 @@ func advice(removals []followed, changes int) string {
 			seen+open,
 		)
 	}
-	of := fmt.Sprintf(
-		"what was measured here (%s × %s)", quantity.Count(changes, "change"), quantity.Count(len(removals), "node"),
-	)
-	most, all := covers(lags[nearestRank(0.99, seen)-1]), covers(lags[seen-1])
-	if most == all {
-		return fmt.Sprintf("A preStop sleep of ≥ %s covers %s.", all, of)
+	most, all := lags[nearestRank(0.99, seen)-1], lags[seen-1]
+	sleep, measured := "A preStop sleep of %[1]d s covers a drain here: ", "%[2]s measured"
+	if wholeSeconds(most+syncPeriod) < wholeSeconds(all+syncPeriod) {
+		sleep = "A preStop sleep of %[3]d s covers 99 %% of the routes in a drain here, one of %[1]d s all: "
+		measured = "%[4]s (99 %%) and %[2]s measured"
 	}
-	return fmt.Sprintf("A preStop sleep of ≥ %s covers 99 %% of %s, one of ≥ %s all of it.", most, of, all)
+	return fmt.Sprintf(sleep+measured+" (%[5]s × %[6]s, one deletion at a time), and %[7]s that a proxy may wait between "+
+		"two writes (minSyncPeriod) when a drain changes several endpoints at once.",
+		wholeSeconds(all+syncPeriod), quantity.Span(quantity.RoundUp(all)),
+		wholeSeconds(most+syncPeriod), quantity.Span(quantity.RoundUp(most)),
+		quantity.Count(changes, "change"), quantity.Count(len(removals), "node"), quantity.Span(syncPeriod))
 }
 
-func covers(lag time.Duration) string { return quantity.Span(quantity.RoundUp(lag)) }
+// syncPeriod is the default of kube-proxy's minSyncPeriod: the shortest time between two writes of its rules. A single
+// deletion rarely has to wait for it, and a drain often does.
+// https://kubernetes.io/docs/reference/networking/virtual-ips/#minsyncperiod
+const syncPeriod = time.Second
+
+// wholeSeconds rounds up: preStop.sleep.seconds is an integer.
+func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
