@@ -178,10 +178,19 @@ func elsewhere(ctx context.Context, client kube.Client, namespace, name string) 
 	named := metav1.ListOptions{Limit: 20, FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
 	list, err := client.Services(metav1.NamespaceAll).List(ctx, named)
 	if err == nil {
+		var namespaces []string
 		for _, s := range list.Items {
 			if s.Name == name {
-				return fmt.Sprintf("there is one in namespace %s: -n %s", s.Namespace, s.Namespace)
+				namespaces = append(namespaces, s.Namespace)
 			}
+		}
+		switch len(namespaces) {
+		case 0:
+		case 1:
+			return fmt.Sprintf("there is one in namespace %[1]s: -n %[1]s", namespaces[0])
+		default:
+			slices.Sort(namespaces)
+			return "there is one in each of the namespaces " + strings.Join(namespaces, ", ") + ": choose with -n"
 		}
 	}
 	return similar(ctx, client, namespace)

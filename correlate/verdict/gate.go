@@ -115,7 +115,11 @@ func ParseGate(expr string) (Gate, error) {
 	}
 	op := p.take(func(r rune) bool { return strings.ContainsRune("<>=!~≤≥", r) })
 	if !validOp(op.text) {
-		return Gate{}, p.wrong(op, badOp(op.text), fmt.Sprintf("use one of > >= < <=, as in '%s'", example(metric)))
+		advice := fmt.Sprintf("use one of > >= < <=, as in '%s'", example(metric))
+		if op.text == "" && p.rest().text == "" {
+			advice += "; in quotes: a shell writes what follows a bare > into a file"
+		}
+		return Gate{}, p.wrong(op, badOp(op.text), advice)
 	}
 	limit := p.rest()
 	if limit.text == "" {

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,6 +52,15 @@ func (o *Kube) NamespaceOrDefault() (string, error) {
 	return namespace, nil
 }
 
+// noConfigHint names the contexts there are if the one that was asked for is not.
+func (o *Kube) noConfigHint() string {
+	raw, err := o.loader().RawConfig()
+	if err != nil || len(raw.Contexts) == 0 || o.Context == "" || raw.Contexts[o.Context] != nil {
+		return kubeHint
+	}
+	return "the contexts are " + strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", ")
+}
+
 // A Cluster is a way to a cluster's API, and the namespace that is meant there.
 type Cluster struct {
 	config    *rest.Config
@@ -62,7 +74,7 @@ const kubeHint = "set KUBECONFIG or --kubeconfig, and check that `kubectl get na
 func (o *Kube) Connect(ctx context.Context) (*Cluster, error) {
 	config, err := o.loader().ClientConfig()
 	if err != nil {
-		return nil, exit.Usagef(kubeHint, "no cluster: %w", err)
+		return nil, exit.Usagef(o.noConfigHint(), "no cluster: %w", err)
 	}
 	config.UserAgent = fmt.Sprintf("lapse/%s", version.Version)
 	config.QPS, config.Burst = 50, cmp.Or(o.Burst, 100)
@@ -90,6 +102,9 @@ func unanswered(host string, err error) error {
 		return exit.Usagef("log in to the cluster again, for a token or a certificate may have expired; "+
 			"or name other credentials with --context or --kubeconfig",
 			"the API server at %s rejected the credentials: %w", host, err)
+	case strings.Contains(err.Error(), "getting credentials: "): // of the kubeconfig's exec plugin
+		return exit.Usagef("run `kubectl get namespaces`: it calls the same program; log in again if that fails too",
+			"the kubeconfig's program for credentials failed: %w", err)
 	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
 		return exit.Usagef(kubeHint, "the API server at %s refused to be asked: %w", host, err)
 	}

@@ -88,7 +88,12 @@ func (o *Options) CheckTargets() error {
 	}
 	for i, arg := range o.Targets {
 		t, err := ParseTarget(arg)
-		if err != nil {
+		switch {
+		case err != nil && i > 0 && !strings.ContainsAny(arg, ":/"):
+			meant := strings.TrimSuffix(o.Targets[0], "/") + " -- " + strings.Join(o.Targets[i:], " ")
+			return exit.Usagef("a command goes after --, as in `lapse run "+meant+"`",
+				"target %q is neither a Service nor a URL", arg)
+		case err != nil:
 			return err
 		}
 		o.Parsed, o.Targets[i] = append(o.Parsed, t), t.String()

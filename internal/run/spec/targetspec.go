@@ -71,17 +71,21 @@ func NotCoveredLines(info watcher.Info) (lines []string) {
 
 // TargetHint says how a target is written.
 var TargetHint = func() string {
-	forms := []string{"svc/NAME[:PORT][" + routeMark + "ROUTE,…][/PATH]"}
+	var schemes []string
 	for _, p := range loadgen.Protocols {
-		forms = append(forms, p.Example)
+		schemes = append(schemes, p.Scheme)
 	}
-	return "a target is " + strings.Join(forms, ", ")
+	return "a target is svc/NAME[:PORT][" + routeMark + "ROUTE,…][/PATH], or a URL such as http://HOST[:PORT][/PATH]; " +
+		"the schemes are " + strings.Join(schemes, ", ")
 }()
 
 // ParseTarget reads a TARGET argument.
 func ParseTarget(arg string) (Target, error) {
 	if rest, ok := cutService(arg); ok {
 		return parseService(arg, rest)
+	}
+	if meant := meantBy(arg); meant != "" {
+		return Target{}, exit.Usagef("did you mean "+meant+"?", "target %q is neither a Service nor a URL", arg)
 	}
 	u, err := url.Parse(arg)
 	if err != nil {
