@@ -82,9 +82,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exit.Usagef("see `"+cmd.CommandPath()+" --help`", "%w", err)
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
@@ -93,6 +91,8 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 		newGen(), newStatus(), newAttach(), newStop(), newRetrieve(), newDelete(),
 		newRoutes(), newSchema(), newProbe(), newCanary(),
 	)
+	groupHelp(root)
+	addCompletions(root)
 	return root
 }
 
@@ -109,9 +109,9 @@ func noSuchVerb(cmd *cobra.Command, args []string) error {
 }
 
 const rootHelp = `Lapse sends requests to a Service at a constant rate and watches the Service's Pods and endpoints on
-the same clock. It reports when requests failed, for how long (with error bars), and the likely cause.
+the same clock. It reports when requests failed, for how long (with error bars), and the likely cause.`
 
-Exit codes:
+const exitCodes = `The exit codes of every verb:
   0  passed, or no gate (--fail-if) was set
   1  internal error, or part of the run could not be written to disk
   2  nothing was measured: bad arguments, no such Service, missing rights, or the cluster did not start the Job

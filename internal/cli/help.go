@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"lapse/internal/run/exit"
+	"lapse/internal/run/terminal"
+)
+
+// verbGroups are the headings of `lapse --help`, and the verbs below each.
+var verbGroups = []struct {
+	title string
+	verbs []string
+}{
+	{"Measure:", []string{"run", "routes", "preflight"}},
+	{"Look:", []string{"report", "serve", "diff", "export", "explain"}},
+	{"In the cluster:", []string{"gen", "status", "attach", "stop", "retrieve", "delete"}},
+	{"Check Lapse:", []string{"selftest", "calibrate"}},
+}
+
+// runSections are the headings of the flags of `lapse run` and `lapse gen`, each with its first flag.
+var runSections = []struct{ first, title string }{
+	{"namespace", "Which cluster"},
+	{"on-node", "What is measured"},
+	{"rate", "How fast, and how long"},
+	{"join", "The verdict"},
+	{"out", "Output"},
+	{"scheme", "Protocol"},
+	{"hammer", "Load, and what is watched and predicted"},
+	{"here", "From where"},
+	{"image", "The Job"},
+	{"output", "The report"},
+}
+
+// groupHelp puts verbs and flags under headings, and wraps them to the screen.
+func groupHelp(root *cobra.Command) {
+	for _, g := range verbGroups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, cmd := range root.Commands() {
+			if slices.Contains(g.verbs, cmd.Name()) {
+				cmd.GroupID = g.title
+			}
+		}
+	}
+	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes})
+	cobra.AddTemplateFunc("flagSections", flagSections)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(),
+		"{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flagSections . | trimTrailingWhitespaces}}"))
+}
+
+// flagSections returns the flags of a verb as its help shows them.
+func flagSections(cmd *cobra.Command) string {
+	width := terminal.StyleOf(cmd.OutOrStdout()).Width
+	if cmd.Flags().Lookup("on-node") == nil || cmd.Flags().Lookup("rate") == nil {
+		return cmd.LocalFlags().FlagUsagesWrapped(width)
+	}
+	var b strings.Builder
+	section := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flush := func(next string) {
+		section.SortFlags = false
+		b.WriteString(section.FlagUsagesWrapped(width))
+		section = pflag.NewFlagSet("", pflag.ContinueOnError)
+		if next != "" {
+			b.WriteString("\n " + next + ":\n")
+		}
+	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		for _, s := range runSections {
+			if s.first == f.Name {
+				flush(s.title)
+			}
+		}
+		section.AddFlag(f)
+	})
+	flush("")
+	return strings.TrimPrefix(b.String(), "\n")
+}
+
+// flagError adds the flag that may have been meant to the error about one that does not exist.
+func flagError(cmd *cobra.Command, err error) error {
+	hint := "see `" + cmd.CommandPath() + " --help`"
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		names := &cobra.Command{SuggestionsMinimumDistance: 2}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+			}
+		})
+		if near := names.SuggestionsFor(unknown.GetSpecifiedName()); len(near) > 0 {
+			hint = "did you mean --" + strings.Join(near, " or --") + "?"
+		}
+	}
+	return exit.Usagef(hint, "%w", err)
+}
