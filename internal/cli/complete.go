@@ -48,45 +48,56 @@ var flagValues = map[string]values{
 
 var lists = map[string]bool{"from": true, "avoid-node": true, "fail-if-worse": true, "target": true}
 
-// argValues are the arguments of verbs, by the verb's name. Verbs that take directories complete files as well.
+// dirVerbs take directories of runs.
+var dirVerbs = []string{"report", "serve", "diff", "export"}
+
+// argValues are the arguments of verbs, by the verb's name.
 var argValues = map[string]values{
 	"run": services, "gen": services, "preflight": services,
 	"report": runDirs, "serve": runDirs, "diff": runDirs, "export": runDirs,
 	"attach": runsInCluster, "stop": runsInCluster, "retrieve": runsInCluster, "delete": runsInCluster,
 }
 
-// addCompletions lets a shell ask for the names of what there is: https://github.com/spf13/cobra/blob/main/site/content/completions/_index.md
+// addCompletions lets a shell ask for the names of what there is.
+// https://github.com/spf13/cobra/blob/main/site/content/completions/_index.md
 func addCompletions(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		for flag, of := range flagValues {
 			if cmd.Flags().Lookup(flag) == nil {
 				continue
 			}
-			err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-				head := ""
-				if comma := strings.LastIndexByte(word, ','); comma >= 0 && lists[flag] {
-					head = word[:comma+1]
-				}
-				found := startingWith(word, head, of(cmd))
-				if flag == "fail-if" || flag == "fail-if-worse" {
-					return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-				}
-				return found, cobra.ShellCompDirectiveNoFileComp
-			})
-			if err != nil {
+			if err := cmd.RegisterFlagCompletionFunc(flag, completeFlag(flag, of)); err != nil {
 				panic(err) // registered twice
 			}
 		}
 		if of, ok := argValues[cmd.Name()]; ok {
-			files := strings.Contains(cmd.Use, "DIR") || cmd.Name() == "diff"
-			cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-				found := startingWith(word, "", of(cmd))
-				if files && len(found) == 0 {
-					return nil, cobra.ShellCompDirectiveDefault
-				}
-				return found, cobra.ShellCompDirectiveNoFileComp
-			}
+			cmd.ValidArgsFunction = completeArg(of)
 		}
+	}
+}
+
+func completeFlag(flag string, of values) cobra.CompletionFunc {
+	then := cobra.ShellCompDirectiveNoFileComp
+	if flag == "fail-if" || lists[flag] {
+		then |= cobra.ShellCompDirectiveNoSpace // more may follow
+	}
+	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		head := ""
+		if comma := strings.LastIndexByte(word, ','); comma >= 0 && lists[flag] {
+			head = word[:comma+1]
+		}
+		return startingWith(word, head, of(cmd)), then
+	}
+}
+
+// completeArg completes arguments. A directory of a run may be anywhere: if none is known, the shell looks for files.
+func completeArg(of values) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		found := startingWith(word, "", of(cmd))
+		if len(found) == 0 && slices.Contains(dirVerbs, cmd.Name()) {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

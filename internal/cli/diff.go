@@ -34,8 +34,9 @@ Without --fail-if-worse the exit code is 0 whatever is found. With it, the exit 
 figures became worse, and 4 if that cannot be said: a figure was not measured in both, or the runs are not
 comparable. Gate on failures, downtime and cuts; latency differs from one drain to the next by where the
 Pods are.`,
-		Example: "  lapse diff runs/before runs/after\n  lapse diff runs/main runs/ci --fail-if-worse failures,downtime,cuts",
-		Args:    exactly(2, "two runs, A and B: the DIR of each, such as runs/…, or its timeline.json"),
+		Example: `  lapse diff runs/before runs/after
+  lapse diff runs/main runs/ci --fail-if-worse failures,downtime,cuts`,
+		Args: exactly(2, "two runs, A and B: the DIR of each, such as runs/…, or its timeline.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := judging.CheckFormat(report.DiffFormats(), format); err != nil {
 				return err
@@ -61,7 +62,8 @@ Pods are.`,
 		},
 	}
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+judging.FormatNames(report.DiffFormats()))
-	cmd.Flags().StringVar(&worse, "fail-if-worse", "", "exit 3 if one of these `FIGURES` is worse in B: "+compare.Keys())
+	cmd.Flags().StringVar(&worse, "fail-if-worse", "",
+		"exit 3 if one of these `FIGURES` is worse in B: "+compare.Keys())
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "list the figures that did not change, too")
 	return cmd
 }

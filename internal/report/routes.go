@@ -197,8 +197,8 @@ func advice(removals []followed, changes int) string {
 		sleep = "A preStop sleep of %[3]d s covers 99 %% of the routes in a drain here, one of %[1]d s all: "
 		measured = "%[4]s (99 %%) and %[2]s measured"
 	}
-	return fmt.Sprintf(sleep+measured+" (%[5]s × %[6]s, one deletion at a time), and %[7]s that a proxy may wait between "+
-		"two writes (minSyncPeriod) when a drain changes several endpoints at once.",
+	return fmt.Sprintf(sleep+measured+" (%[5]s × %[6]s, one deletion at a time), and %[7]s that a proxy may wait "+
+		"between two writes (minSyncPeriod) when a drain changes several endpoints at once.",
 		wholeSeconds(all+syncPeriod), quantity.Span(quantity.RoundUp(all)),
 		wholeSeconds(most+syncPeriod), quantity.Span(quantity.RoundUp(most)),
 		quantity.Count(changes, "change"), quantity.Count(len(removals), "node"), quantity.Span(syncPeriod))
