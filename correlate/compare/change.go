@@ -19,7 +19,7 @@ const (
 
 // Change is one figure of one target in both runs.
 type Change struct {
-	Target    string    `json:"target"`
+	Target    string    `json:"target,omitzero"` // absent: all that both runs judge
 	Metric    string    `json:"metric"`
 	A         *Estimate `json:"a,omitzero"` // absent: not measured
 	B         *Estimate `json:"b,omitzero"`
