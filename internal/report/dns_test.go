@@ -8,6 +8,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/internal/report/document"
+	"lapse/internal/report/routes"
 )
 
 // dnsRun is a run whose routes followed a removal within 200 ms, and one DNS server it within 950 ms, 2 s and 3 s; of
@@ -36,7 +37,7 @@ func dnsRun() *model.Timeline {
 func wordsOf(t *testing.T, tl *model.Timeline) string {
 	t.Helper()
 	var out strings.Builder
-	if err := Routes(&out, tl, "runs/x", document.Screen{Unicode: true}); err != nil {
+	if err := routes.Print(&out, tl, "runs/x", document.Screen{Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
 	return strings.Join(strings.Fields(out.String()), " ")

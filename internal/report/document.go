@@ -8,6 +8,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/internal/report/document"
+	"lapse/internal/report/routes"
 	"lapse/timeline"
 )
 
@@ -23,8 +24,8 @@ var sections = []func(*view) document.Section{
 	detail(preflightSection),
 	detail(unobservedSection),
 	detail(timelineSection),
-	detail(routesSection),
-	detail(dnsSection),
+	detail(func(v *view) document.Section { return routes.Section(v.Timeline) }),
+	detail(func(v *view) document.Section { return routes.DNS(v.Timeline) }),
 	detail(keepServingSection),
 	detail(latencySection),
 	detail(hammerSection),

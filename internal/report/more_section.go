@@ -16,7 +16,10 @@ func moreSection(v *view) document.Section {
 	case v.RunDir == "":
 	case v.screen:
 		s.Blocks = append(s.Blocks, document.Note{
-			Label: "more    ", Text: "lapse report DIR -v · lapse serve DIR", Verbatim: true, After: "DIR = " + v.RunDir,
+			Label:    "more    ",
+			Text:     "lapse report DIR -v · lapse serve DIR",
+			Verbatim: true,
+			After:    "DIR = " + v.RunDir,
 		})
 	default: // a document is read elsewhere
 		s.Blocks = append(s.Blocks, document.Note{Label: "kept as", Text: filepath.Base(v.RunDir), Verbatim: true})

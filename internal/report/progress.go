@@ -237,7 +237,8 @@ func (p *Progress) meet(w model.Window) (opened, closed bool) {
 	opened = true
 	for i := range p.windows {
 		t := &p.windows[i]
-		if t.target == w.Target && t.slow == (w.Kind == model.Slow) && t.inside >= w.Start.Earliest && t.inside <= w.End.Latest {
+		alike := t.target == w.Target && t.slow == (w.Kind == model.Slow)
+		if alike && t.inside >= w.Start.Earliest && t.inside <= w.End.Latest {
 			opened, closed = false, closed || !t.closed && !w.Live
 			t.closed = !w.Live
 		}

@@ -7,6 +7,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/internal/report/document"
+	"lapse/internal/report/routes"
 )
 
 // Removals are counted from when the deletion was asked for. The advice covers the longest of all nodes; where a node
@@ -28,7 +29,7 @@ func TestRoutesOfEachNodeAndWhatTheyMean(t *testing.T) {
 	tl.Routes = append(tl.Routes, model.Route{Change: model.Addition, Event: 9, Node: "node1", Lag: model.Length{Min: s(0.1), Max: s(0.12)}})
 	print := func() string {
 		var out strings.Builder
-		if err := Routes(&out, tl, "runs/x", document.Screen{Unicode: true}); err != nil {
+		if err := routes.Print(&out, tl, "runs/x", document.Screen{Unicode: true}); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(strings.Fields(out.String()), " ")
@@ -79,7 +80,7 @@ func TestOneLongRouteOfManyIsNotTheAdvice(t *testing.T) {
 		tl.Routes = append(tl.Routes, model.Route{Change: model.Removal, Event: i, Node: "node1", Lag: model.Length{Min: lag, Max: lag}})
 	}
 	var out strings.Builder
-	if err := Routes(&out, tl, "runs/x", document.Screen{Unicode: true}); err != nil {
+	if err := routes.Print(&out, tl, "runs/x", document.Screen{Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"node1 200 200 ms 200 ms 200 ms 3 s", "A preStop sleep of 2 s covers 99 % of the routes in a drain here, one of 4 s all: 200 ms (99 %) and 3 s measured (200 changes × 1 node, one deletion at a time)"} {

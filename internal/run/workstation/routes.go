@@ -18,6 +18,7 @@ import (
 	"lapse/deploy"
 	"lapse/internal/kube"
 	"lapse/internal/report"
+	"lapse/internal/report/routes"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/saved"
 	"lapse/internal/run/terminal"
@@ -166,6 +167,6 @@ func presentRoutes(stdout io.Writer, dir string, as saved.Output, tl *model.Time
 	if as.Format != report.Formats[0].Name {
 		return saved.Present(stdout, dir, as, tl, unwritten)
 	}
-	unprinted := report.Routes(stdout, tl, dir, terminal.StyleOf(stdout).Screen)
+	unprinted := routes.Print(stdout, tl, dir, terminal.StyleOf(stdout).Screen)
 	return exit.With(tl.Verdict.ExitCode, errors.Join(unwritten, unprinted))
 }

@@ -1,4 +1,4 @@
-package report
+package routes
 
 import (
 	"cmp"
@@ -15,13 +15,13 @@ import (
 // mostNodes is how many nodes have a column each; of more, the first and the last to follow a change are shown.
 const mostNodes = 6
 
-// routesSection has, for each change of an endpoint, when the routes of each node had followed it.
-func routesSection(v *view) document.Section {
-	if len(v.Routes) == 0 {
+// Section has, for each change of an endpoint, when the routes of each node had followed it.
+func Section(tl *model.Timeline) document.Section {
+	if len(tl.Routes) == 0 {
 		return document.Section{}
 	}
 	var nodes []string
-	for _, r := range v.Routes {
+	for _, r := range tl.Routes {
 		nodes = append(nodes, r.Node)
 	}
 	slices.Sort(nodes)
@@ -35,7 +35,7 @@ func routesSection(v *view) document.Section {
 			t.Columns = append(t.Columns, document.Column{Title: document.Clean(node), Right: true, Verbatim: true})
 		}
 	}
-	for _, change := range routeChanges(v.Routes) {
+	for _, change := range routeChanges(tl.Routes) {
 		cells := []document.Cell{{Text: change[0].Pod, Verbatim: true}, {Text: routeWord(change[0].Change)}}
 		if len(nodes) > mostNodes {
 			for _, r := range []model.Route{slices.MinFunc(change, byLag), slices.MaxFunc(change, byLag)} {
@@ -60,12 +60,12 @@ func routesSection(v *view) document.Section {
 		Remark: "from a change in the EndpointSlice until requests from the node followed it",
 		Blocks: []document.Block{t},
 	}
-	s.Blocks = append(s.Blocks, lostNotes(v.Routes)...)
-	s.Blocks = append(s.Blocks, waitedNotes(v.Routes)...)
-	for _, l := range v.Late[:min(len(v.Late), mostLate)] {
+	s.Blocks = append(s.Blocks, lostNotes(tl.Routes)...)
+	s.Blocks = append(s.Blocks, waitedNotes(tl.Routes)...)
+	for _, l := range tl.Late[:min(len(tl.Late), mostLate)] {
 		s.Blocks = append(s.Blocks, document.Note{Label: "late", Text: l.Text, Tone: document.Yellow})
 	}
-	if more := len(v.Late) - mostLate; more > 0 {
+	if more := len(tl.Late) - mostLate; more > 0 {
 		s.Blocks = append(s.Blocks, document.Note{
 			Text: "and " + strconv.Itoa(more) + " more in timeline.json", Tone: document.Dim,
 		})

@@ -1,4 +1,4 @@
-package report
+package routes
 
 import (
 	"fmt"
@@ -164,9 +164,9 @@ func dnsAdvice(dns *model.DNS, routes []followed) string {
 	return text
 }
 
-// dnsSection has, for each DNS server, how it followed the changes of endpoints.
-func dnsSection(v *view) document.Section {
-	if v.DNS == nil {
+// DNS has, for each DNS server, how it followed the changes of endpoints.
+func DNS(tl *model.Timeline) document.Section {
+	if tl.DNS == nil {
 		return document.Section{}
 	}
 	s := document.Section{
@@ -179,7 +179,7 @@ func dnsSection(v *view) document.Section {
 		t.Columns = append(t.Columns, document.Column{Title: title, Right: true})
 	}
 	for _, kind := range dnsChanges {
-		for _, r := range dnsRows(v.DNS, kind.change) {
+		for _, r := range dnsRows(tl.DNS, kind.change) {
 			t.Rows = append(t.Rows, document.Row{Cells: append(
 				[]document.Cell{{Text: r.who, Verbatim: true}, {Text: routeWord(kind.change)}}, r.cells()...,
 			)})
@@ -188,10 +188,10 @@ func dnsSection(v *view) document.Section {
 	if len(t.Rows) > 0 {
 		s.Blocks = append(s.Blocks, t)
 	}
-	for _, text := range dnsNotes(v.DNS) {
+	for _, text := range dnsNotes(tl.DNS) {
 		s.Blocks = append(s.Blocks, document.Note{Text: text, Tone: document.Dim})
 	}
-	if text := dnsAdvice(v.DNS, routesByNode(v.Routes, model.Removal)); text != "" {
+	if text := dnsAdvice(tl.DNS, routesByNode(tl.Routes, model.Removal)); text != "" {
 		s.Blocks = append(s.Blocks, document.Note{Text: text})
 	}
 	return s

@@ -1,4 +1,5 @@
-package report
+// Package routes says how nodes and DNS servers followed the changes of endpoints: in a summary, and for lapse routes.
+package routes
 
 import (
 	"cmp"
@@ -21,10 +22,10 @@ type followed struct {
 	open int            // changes that it was not seen to follow
 }
 
-// Routes prints how the routes of each node followed the changes of a run, and what that means for a shutdown. A
+// Print prints how the routes of each node followed the changes of a run, and what that means for a shutdown. A
 // removal is counted from when the Pod's deletion was asked for, an addition from when the EndpointSlice had it.
 // Lines are as long as they are, whatever the screen's width: a table that is cut has no use.
-func Routes(w io.Writer, tl *model.Timeline, dir string, screen document.Screen) error {
+func Print(w io.Writer, tl *model.Timeline, dir string, screen document.Screen) error {
 	screen.Width = document.Unlimited
 	p := document.NewPage(screen)
 	p.Print(routesDocument(tl, dir))
