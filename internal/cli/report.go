@@ -114,7 +114,8 @@ func oneRun(cmd *cobra.Command, args []string) (dir string, err error) {
 		return args[0], nil
 	}
 	verb := cmd.CommandPath()
-	return "", exit.Usagef("see `"+verb+" --help`", "%s takes the DIR of one run, such as runs/… (got %d)", verb, len(args))
+	return "", exit.Usagef("see `"+verb+" --help`",
+		"%s takes the DIR of one run, such as runs/… (got %d)", verb, len(args))
 }
 
 func newServe() *cobra.Command {
@@ -181,7 +182,8 @@ func oneOrTwo(cmd *cobra.Command, args []string) error {
 	if len(args) == 2 {
 		return nil
 	}
-	return exactly(1, "the DIR of the run to show, such as runs/…, of a folder of runs, or two DIRs to compare")(cmd, args)
+	const what = "the DIR of the run to show, such as runs/…, of a folder of runs, or two DIRs to compare"
+	return exactly(1, what)(cmd, args)
 }
 
 // exactly demands n arguments; what describes them.

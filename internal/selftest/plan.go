@@ -23,7 +23,7 @@ const (
 	Stalled    Class = "stall"       // no answers for longer than the timeout
 	Random     Class = "1 in N"      // a share of the requests fails at random in one of the other ways
 	Slow       Class = "slow"        // good answers, later than --slow
-	Goodbye    Class = "goodbye"     // connections closed as HTTP allows: no outage at all, and not to be taken for one
+	Goodbye    Class = "goodbye"     // connections closed as HTTP allows: no outage, and not to be taken for one
 )
 
 // Classes are all of them, in the order of tables.
