@@ -22,7 +22,7 @@ func setEndings(pods []model.Pod, builders []*podBuilder, events []model.Event) 
 type surroundings struct {
 	siblings  map[string][]*model.Pod   // by NAMESPACE/KIND/NAME of their workload
 	deletions map[string]*model.Event   // by NAMESPACE/NAME of the Pod: its controller said that it deleted it
-	said      map[string]bool           // NAMESPACE/KIND/NAME of controllers: whether one named each Pod that it deleted
+	said      map[string]bool           // by NAMESPACE/KIND/NAME of a controller: it named each Pod that it deleted
 	nodes     map[string][]*model.Event // by node: when it was cordoned, and uncordoned
 	taints    map[string][]*model.Event // by node: those that came in the run, and evict
 	// by UID of the Pod: an Event says that it is deleted because of a taint, or for a Pod of higher priority

@@ -42,8 +42,8 @@ func (s *scorer) evictions() (outcome model.PredictionOutcome, why string) {
 			continue
 		}
 		if !captured || !s.drains() {
-			return model.NotTested, "a Pod was evicted; whether that was refused before is not known: only the output " +
-				"of a wrapped `kubectl drain` shows it"
+			return model.NotTested, "a Pod was evicted; whether that was refused before is not known: only the " +
+				"output of a wrapped `kubectl drain` shows it"
 		}
 		return model.Refuted, "a Pod was evicted, and the command's output shows no refused eviction"
 	}

@@ -27,7 +27,7 @@ func (f *Finding) Beside(well, ill []string, wereWell, failedToo, unmeasured str
 type Finding struct {
 	For, Against, Missing []evidence.Sign
 	Measures              []model.Measure
-	Sleep                 *model.Sleep // how long a preStop sleep would have to be; nil where that is not all of the fix
+	Sleep                 *model.Sleep // how long a preStop sleep must be; nil if it is not the whole fix
 
 	Text     string // the cause in one sentence, with names and figures
 	Fix      string // what to change, with a number in it
