@@ -70,7 +70,7 @@ function Strip({ row, dots: all, x, clock, onMoment }: { row: MatrixRow; dots: D
               <title>{`${d.route.node}: ${lagText(d.route)}${lostText(d.route) && `; ${lostText(d.route)}`}`}</title>
               <line x1={x(d.from)} x2={x(d.to)} y1={y} y2={y} />
               <circle cx={x(d.at)} cy={y} r={4} />
-              {lines > 1 && <text x={x(d.to) + (x(d.to) > nameRoom ? -12 : 8)} y={y + 3.5} text-anchor={x(d.to) > nameRoom ? "end" : "start"}>{d.route.node}</text>}
+              {lines > 1 && <text x={x(d.to) > nameRoom ? x(d.from) - 8 : x(d.to) + 8} y={y + 3.5} text-anchor={x(d.to) > nameRoom ? "end" : "start"}>{d.route.node}</text>}
             </g>
           );
         })}
