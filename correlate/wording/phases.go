@@ -83,7 +83,7 @@ func (p *step) text() string {
 	case 1:
 		return p.pods[0] + " " + p.what
 	}
-	return fmt.Sprintf("%d Pods %s, the last of them", len(p.pods), p.what)
+	return fmt.Sprintf("%d Pods %s, the last of them", len(p.pods), strings.TrimPrefix(p.what, "itself "))
 }
 
 // shared returns what the evidence of an incident's first cause says to have happened until its last request failed,
