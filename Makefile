@@ -12,7 +12,7 @@ help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
 ## make demo      a drain measured on a real cluster on this machine, before and after the fix
-## make quick     formatting, vet, staticcheck, errcheck, Go tests without root, browser, cluster and real time
+## make quick     formatting, vet, staticcheck, errcheck, revive, Go tests without root, browser, cluster and real time
 ## make test      quick, then real sockets, the page in a browser, and five end-to-end tests on that cluster
 ## make test-all  everything else: the race detector over all, the sandbox, every end-to-end test, scenarios of the lab
 ## make truth     the simulations that judgements are held against, with all their seeds
@@ -55,11 +55,12 @@ demo: sandbox
 
 # The first layer: no root, no browser, no cluster, no real time. Under a minute once everything is compiled, on any
 # system that Go builds for.
-quick: bin/staticcheck bin/errcheck
+quick: bin/staticcheck bin/errcheck bin/revive
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
 	go vet ./...
 	bin/staticcheck ./...
 	bin/errcheck -ignoretests -exclude tools/errcheck.txt ./...
+	bin/revive -config tools/revive.toml ./...
 	go test -short ./...
 
 # The second: real sockets and real time, the page in a browser, and what Lapse is for on a real cluster.
@@ -109,6 +110,9 @@ bin/staticcheck: tools/go.mod
 
 bin/errcheck: tools/go.mod
 	go -C tools build -o ../$@ github.com/kisielk/errcheck
+
+bin/revive: tools/go.mod
+	go -C tools build -o ../$@ github.com/mgechev/revive
 
 # go test that fails when a test was skipped.
 bin/gotest: $(wildcard tools/gotest/*.go)

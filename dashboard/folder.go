@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"html/template"
 	"net"
 	"net/http"
@@ -151,39 +152,16 @@ func bars(newestFirst []Listed) []bar {
 		if most > 0 {
 			height = max(1, 40*l.share()/most)
 		}
-		all = append(all, bar{X: float64(12 * (len(shown) - 1 - i)), Y: 40 - height, Height: height, Title: l.Name + ": " + l.Headline})
+		all = append(all, bar{
+			X: float64(12 * (len(shown) - 1 - i)), Y: 40 - height, Height: height, Title: l.Name + ": " + l.Headline,
+		})
 	}
 	return all
 }
 
 func (l Listed) share() float64 { return float64(l.Failed) / float64(max(l.Sent, 1)) }
 
-var listPage = template.Must(template.New("runs").Parse(`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Lapse: {{len .Runs}} runs</title>
-<link rel="stylesheet" href="page.css">
-</head>
-<body>
-<header class="topbar"><h1 class="brand">Lapse</h1><span class="faint">{{len .Runs}} runs</span></header>
-<main>
-<section class="panel" aria-label="Runs">
-<header class="panel-head"><h2>Runs</h2><span class="faint">the newest first; the chart has the share of requests that failed</span></header>
-<svg class="run-bars" viewBox="0 0 240 40" width="240" height="40" role="img" aria-label="The share of requests that failed, run by run">
-{{range .Bars}}<rect x="{{.X}}" y="{{.Y}}" width="9" height="{{.Height}}"><title>{{.Title}}</title></rect>
-{{end}}</svg>
-<div class="scroll-x" tabindex="0" role="region" aria-label="Runs, as a table">
-<table class="services runs">
-<thead><tr><th scope="col">Run</th><th scope="col">Began (UTC)</th><th scope="col">Verdict</th><th scope="col" class="num">Failed</th><th scope="col">Cause</th><th scope="col">What was found</th></tr></thead>
-<tbody>
-{{range .Runs}}<tr data-testid="run"><th scope="row"><a href="run/{{.Name}}/">{{.Name}}</a></th><td>{{.Began.UTC.Format "2006-01-02 15:04:05"}}</td><td class="{{.Result}}">{{.Word}}</td><td class="num">{{.Failed}} / {{.Sent}}</td><td>{{.Cause}}</td><td>{{.Headline}}</td></tr>
-{{end}}</tbody>
-</table>
-</div>
-</section>
-</main>
-</body>
-</html>
-`))
+//go:embed runs.html.tmpl
+var listHTML string
+
+var listPage = template.Must(template.New("runs").Parse(listHTML))

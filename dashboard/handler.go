@@ -46,8 +46,9 @@ const (
 
 // contentPolicy allows the page its own files and its own server, and nothing else: no inline
 // script, no foreign host, no frame around it, and (trusted types) no markup made from strings.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Handler returns the page and its API over store.
 func Handler(store *Store, opts Options) http.Handler { return newServer(store, opts) }

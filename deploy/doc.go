@@ -12,7 +12,7 @@
 //	rights.go                             which rights the user lacks
 //	run.go, connect.go                    a run that exists: its Job, its Pod, the way to its agent
 //	judge.go, ending.go                   what the status of a Pod means (pure functions)
-//	unattended.go, keys.go                what the agent does for a run that somebody applied; the certificates of a run
+//	unattended.go, keys.go                what the agent does for a run that was applied; the certificates of a run
 //	kustomize.go, yaml.go                 the objects as files
 //	objects.go                            the objects of a run; each kind in pod.go, probers.go, canary.go, access.go
 //	kinds.go                              the table of kinds: requests, and the rights they need

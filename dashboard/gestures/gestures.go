@@ -24,7 +24,10 @@ const Heap = `performance.memory.usedJSHeapSize / 1e6`
 
 // When is in how many milliseconds after the navigation the page has something, looked for in each frame.
 func When(has string) string {
-	return fmt.Sprintf(`new Promise((done) => { const look = () => (%s) ? done(performance.now()) : requestAnimationFrame(look); look(); })`, has)
+	return fmt.Sprintf(`new Promise((done) => {
+		const look = () => (%s) ? done(performance.now()) : requestAnimationFrame(look);
+		look();
+	})`, has)
 }
 
 // FramesPerSecond is how many frames the page draws in a second in each of which something is done, over a length of
@@ -32,7 +35,8 @@ func When(has string) string {
 func FramesPerSecond(do string, over time.Duration) string {
 	return fmt.Sprintf(`new Promise((done) => {
 		const row = document.querySelector('[data-row] canvas'), box = row.getBoundingClientRect();
-		const turn = (wheel) => row.dispatchEvent(new WheelEvent("wheel", {bubbles: true, cancelable: true, clientX: box.left + box.width / 2, clientY: box.top + 5, ...wheel}));
+		const turn = (wheel) => row.dispatchEvent(new WheelEvent("wheel", {bubbles: true, cancelable: true,
+			clientX: box.left + box.width / 2, clientY: box.top + 5, ...wheel}));
 		turn({deltaY: -200, ctrlKey: true});
 		const start = performance.now(); let i = 0;
 		const frame = () => {

@@ -91,10 +91,10 @@
 //	apply NAME.yaml                     what a further section of the scenario says
 //	renew certificate                   put a fresh one into the Secret; nothing is restarted
 //	stop PROCESS, continue PROCESS, restart PROCESS, kill server of POD
-//	                                    a PROCESS is kube-proxy node2, kubelet node2, containerd node2, kube-apiserver,
+//	                                    PROCESS: kube-proxy node2, kubelet node2, containerd node2, kube-apiserver,
 //	                                    kube-scheduler, kube-controller-manager, coredns, etcd, or `server of POD`
 //	cut NODE from PEER, restore NODE    drop the packets between them; a PEER is api, all, another node or an address
-//	flush NODE of ADDRESS               its connection tracking forgets the connections to the Pod that has the address
+//	flush NODE of ADDRESS               its connection tracking forgets the connections to the Pod with the address
 //	call POD PATH                       a request to its server, such as /ready/off
 //
 // `try` before a step lets it fail, as a drain that is refused; `meanwhile` goes on with the next step at once. What
@@ -113,7 +113,7 @@
 //	  also RULE                         it names this one as well, where two things happened at once
 //	  says TEXT                         in the cause's text or fix
 //	  set off by TEXT                   in the words for a change that set it off
-//	no failure                          nothing failed; no incident, but held connections that end with an announcement
+//	no failure                          nothing failed; no incident, but held connections that are announced to end
 //	allow cuts                          with `no failure`: held connections may end without an announcement
 //	no other incident                   but for those of a rule that `allow RULE` names
 //	never RULE                          not even as the last of an incident's causes

@@ -6,7 +6,7 @@
 //	workload --on-sigterm exit                      what many servers do: gone at once, mid-request
 //	workload --on-sigterm ignore                    until SIGKILL
 //	workload --on-sigterm graceful --drain-for 10s  what a server should do, see server.drain
-//	workload --on-sigterm graceful --ends cut       it serves on, but cuts its connections at the end without a warning
+//	workload --on-sigterm graceful --ends cut       it serves on, but cuts its connections at the end unannounced
 //	workload --ends-over 5s                         connections that live long are ended one by one, not all at once
 //	workload --on-sigterm graceful --unready-at-sigterm    /readyz says no from SIGTERM on, and all is served
 //	workload --on-sigterm graceful --udp :9053 --close-first udp    SIGTERM closes the port of UDP, the rest serves on

@@ -52,7 +52,8 @@ func run(args []string, out io.Writer, longest machine) error {
 		err = nil
 		var failed []failure
 		for i, t := range again {
-			fmt.Fprintf(out, "VOID %s: the machine stood still for %v. It runs again, %d of at most %d times.\n", t, stalls[i], try, mostVoid)
+			fmt.Fprintf(out, "VOID %s: the machine stood still for %v. It runs again, %d of at most %d times.\n",
+				t, stalls[i], try, mostVoid)
 			alone := slices.Concat(flags, []string{"-count=1"})
 			if t.name != "" {
 				alone = append(alone, "-run=^"+t.name+"$")
@@ -227,11 +228,14 @@ func (t test) compare(other test) int {
 	return cmp.Or(strings.Compare(t.pkg, other.pkg), strings.Compare(t.name, other.name))
 }
 
+// ofGoTest are the first words of lines that go test prints.
+var ofGoTest = []string{"FAIL", "===", "---", "exit", "ok", "PASS", "coverage:"}
+
 // saysNothing reports whether an output has no words but go test's own: a package or a test of which a part failed.
 func saysNothing(output string) bool {
 	for line := range strings.Lines(output) {
 		words := strings.Fields(line)
-		if len(words) > 0 && !slices.Contains([]string{"FAIL", "===", "---", "exit", "ok", "PASS", "coverage:"}, words[0]) {
+		if len(words) > 0 && !slices.Contains(ofGoTest, words[0]) {
 			return false
 		}
 	}

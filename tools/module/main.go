@@ -69,7 +69,8 @@ func rename(root, path string) error {
 
 // holdsPaths reports whether a file may name packages of this repository.
 func holdsPaths(name string) bool {
-	return slices.Contains([]string{".go", ".mod"}, filepath.Ext(name)) || name == "Makefile" || name == "tools/errcheck.txt"
+	return slices.Contains([]string{".go", ".mod"}, filepath.Ext(name)) || name == "Makefile" ||
+		name == "tools/errcheck.txt"
 }
 
 // packagePaths returns two expressions: one finds the module's path before one of its folders, with what stands before

@@ -26,12 +26,14 @@ func Large() *model.Timeline { return large().judge(LargeLength) }
 
 func large() *script {
 	command := []string{"./upgrade-all-nodes.sh"}
-	c := newScript(timeline.Meta{ID: "20260314-022038-large", Command: command, Options: timeline.Options{Rate: largeRate, Gates: []string{"failed > 0"}}}, LargeLength)
+	c := newScript(timeline.Meta{ID: "20260314-022038-large", Command: command,
+		Options: timeline.Options{Rate: largeRate, Gates: []string{"failed > 0"}}}, LargeLength)
 	c.runs(command, 60*s, LargeLength-60*s)
 	for i := range LargePods {
 		p := &pod{
-			service: fmt.Sprintf("shop/web-%d", i%largeServices), name: fmt.Sprintf("web-%d-7f9c5d8b6-%05d", i%largeServices, i),
-			node: fmt.Sprintf("node-%02d", i%20), addr: fmt.Sprintf("10.40.%d.%d", i%20, i),
+			service: fmt.Sprintf("shop/web-%d", i%largeServices),
+			name:    fmt.Sprintf("web-%d-7f9c5d8b6-%05d", i%largeServices, i),
+			node:    fmt.Sprintf("node-%02d", i%20), addr: fmt.Sprintf("10.40.%d.%d", i%20, i),
 		}
 		const first = LargePods - largeReplaced // of those that take the place of others
 		if i >= first {

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -49,7 +50,8 @@ func (p *pod) life() []timeline.Event {
 	var all []timeline.Event
 	addr := netip.MustParseAddr(p.addr)
 	add := func(seen time.Duration, kind timeline.EventKind, from, to, detail string) *timeline.Event {
-		all = append(all, timeline.Event{Seen: seen, Kind: kind, Writer: "apiserver", From: from, To: to, Object: p.object(), Addr: addr, Detail: detail})
+		all = append(all, timeline.Event{Seen: seen, Kind: kind, Writer: "apiserver", From: from, To: to,
+			Object: p.object(), Addr: addr, Detail: detail})
 		return &all[len(all)-1]
 	}
 	endpoint := func(seen time.Duration, from, to string) {
@@ -69,7 +71,9 @@ func (p *pod) life() []timeline.Event {
 		kube(p.started()-10*ms, "Started", "Started container web")
 		add(p.started(), timeline.PodContainer, "waiting", "running", "web")
 		endpoint(p.started()+20*ms, timeline.EndpointAbsent, timeline.EndpointNotReady)
-		kube(p.started()+900*ms, "Unhealthy", "Readiness probe failed: Get \"http://"+p.addr+":8080/ready\": dial tcp "+p.addr+":8080: connect: connection refused")
+		kube(p.started()+900*ms, "Unhealthy",
+			fmt.Sprintf("Readiness probe failed: Get \"http://%[1]s:8080/ready\": dial tcp %[1]s:8080: connect: "+
+				"connection refused", p.addr))
 		add(p.ready(), timeline.PodReady, "false", "true", "")
 		endpoint(p.ready()+15*ms, timeline.EndpointNotReady, timeline.EndpointReady)
 	}

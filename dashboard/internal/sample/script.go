@@ -39,14 +39,16 @@ type probe struct {
 
 func newScript(meta timeline.Meta, length time.Duration) *script {
 	meta.Tool, meta.T0, meta.Options.Timeout, meta.Options.Join = "0.1.0-dev", T0, 800*ms, s
-	return &script{meta: meta, length: length, events: []timeline.Event{timeline.PhaseChange(0, "", timeline.PhaseBaseline, "")}}
+	baseline := timeline.PhaseChange(0, "", timeline.PhaseBaseline, "")
+	return &script{meta: meta, length: length, events: []timeline.Event{baseline}}
 }
 
 func (c *script) add(e timeline.Event) { c.events = append(c.events, e) }
 
 // node adds a change of a node.
 func (c *script) node(seen time.Duration, name string, kind timeline.EventKind, from, to string) {
-	c.add(timeline.Event{Seen: seen, Kind: kind, Writer: "apiserver", From: from, To: to, Object: timeline.Object{Kind: "Node", Name: name}})
+	c.add(timeline.Event{Seen: seen, Kind: kind, Writer: "apiserver", From: from, To: to,
+		Object: timeline.Object{Kind: "Node", Name: name}})
 }
 
 // says adds a line of the command's output.
@@ -57,8 +59,10 @@ func (c *script) says(seen time.Duration, line string) {
 // runs adds the command, which ends well, and the phases of the run about it.
 func (c *script) runs(command []string, from, to time.Duration) {
 	c.add(timeline.PhaseChange(from, timeline.PhaseBaseline, timeline.PhaseMeasuring, ""))
-	c.add(timeline.Event{Since: from, Seen: from, Kind: timeline.Command, Writer: "lapse", To: "running", Detail: timeline.JoinCommand(command)})
-	c.add(timeline.Event{Since: to, Seen: to, Kind: timeline.Command, Writer: "lapse", From: "running", To: "exited", ExitCode: new(0)})
+	c.add(timeline.Event{Since: from, Seen: from, Kind: timeline.Command, Writer: "lapse", To: "running",
+		Detail: timeline.JoinCommand(command)})
+	c.add(timeline.Event{Since: to, Seen: to, Kind: timeline.Command, Writer: "lapse", From: "running",
+		To: "exited", ExitCode: new(0)})
 	c.add(timeline.PhaseChange(to, timeline.PhaseMeasuring, timeline.PhaseSettling, ""))
 	c.add(timeline.PhaseChange(c.length, timeline.PhaseSettling, timeline.PhaseEnded, ""))
 }
@@ -67,7 +71,8 @@ func (c *script) runs(command []string, from, to time.Duration) {
 func (c *script) measure(kind timeline.TargetKind, service string, rate float64) {
 	_, name, _ := strings.Cut(service, "/")
 	c.probe(&probe{
-		Target:   timeline.Target{Name: strings.TrimSpace(name + " " + string(kind)), Kind: kind, URL: "http://10.96.14.3/", Service: service, Rate: rate},
+		Target: timeline.Target{Name: strings.TrimSpace(name + " " + string(kind)), Kind: kind,
+			URL: "http://10.96.14.3/", Service: service, Rate: rate},
 		measured: span{0, c.length},
 	})
 }
@@ -81,7 +86,8 @@ func (c *script) direct(p *pod, rate float64) {
 	}
 	addr := netip.AddrPortFrom(netip.MustParseAddr(p.addr), 8080)
 	c.probe(&probe{Target: timeline.Target{
-		Name: service + " direct " + p.name, Kind: timeline.Direct, URL: "http://" + addr.String() + "/", Service: p.service, Rate: rate,
+		Name: service + " direct " + p.name, Kind: timeline.Direct, URL: "http://" + addr.String() + "/",
+		Service: p.service, Rate: rate,
 		Addr: addr, Pod: p.String(), PodUID: p.object().UID, PodNode: p.node,
 	}, measured: measured, of: p})
 }
@@ -99,9 +105,11 @@ func (c *script) facts() []timeline.Event {
 	}
 	for _, p := range c.probes {
 		object := timeline.Object{Kind: "Target", Name: p.Name}
-		all = append(all, timeline.Event{Seen: p.measured.from, Kind: timeline.TargetChanged, To: "measuring", Object: object})
+		all = append(all, timeline.Event{Seen: p.measured.from, Kind: timeline.TargetChanged, To: "measuring",
+			Object: object})
 		if p.measured.to < c.length {
-			all = append(all, timeline.Event{Seen: p.measured.to, Kind: timeline.TargetChanged, To: "ended", Object: object})
+			all = append(all, timeline.Event{Seen: p.measured.to, Kind: timeline.TargetChanged, To: "ended",
+				Object: object})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b timeline.Event) int { return cmp.Compare(a.Seen, b.Seen) })
@@ -177,7 +185,8 @@ func (c *script) batches(p *probe, now time.Duration) func(yield func(timeline.B
 				mark = min(mark, due)
 				continue
 			}
-			b.Source, b.Requests = 1, append(b.Requests, timeline.Request{Target: p.ID, Seq: i, Due: due, Sent: due, Done: due + took, Outcome: outcome})
+			b.Source, b.Requests = 1, append(b.Requests, timeline.Request{Target: p.ID, Seq: i, Due: due,
+				Sent: due, Done: due + took, Outcome: outcome})
 		}
 	}
 }
@@ -211,7 +220,9 @@ func (c *script) routes(service string) []route {
 
 // outcome is how the request due at that instant ends, and when. Connections that are kept break with their Pod, and
 // are opened anew to one that serves.
-func (c *script) outcome(p *probe, routed []int, at time.Duration, random *rand.Rand) (timeline.Outcome, time.Duration) {
+func (c *script) outcome(
+	p *probe, routed []int, at time.Duration, random *rand.Rand,
+) (timeline.Outcome, time.Duration) {
 	reused := p.Kind == timeline.Reused
 	fails := func(class timeline.Class, took time.Duration) (timeline.Outcome, time.Duration) {
 		return timeline.Outcome{Class: class, Reused: reused && class == timeline.EOF}, took
@@ -253,7 +264,8 @@ func (c *script) outcome(p *probe, routed []int, at time.Duration, random *rand.
 	if took >= p.Timeout {
 		return fails(timeline.TimeoutResponse, p.Timeout)
 	}
-	return timeline.Outcome{Code: 200, Backend: uint16(backend + 1), Reused: reused, Phases: timeline.Phases{FirstByte: timeline.MicrosOf(took)}}, took
+	return timeline.Outcome{Code: 200, Backend: uint16(backend + 1), Reused: reused,
+		Phases: timeline.Phases{FirstByte: timeline.MicrosOf(took)}}, took
 }
 
 // takes is how long an answer takes that typically takes so many milliseconds: at times much longer.

@@ -75,8 +75,8 @@ var TargetHint = func() string {
 	for _, p := range loadgen.Protocols {
 		schemes = append(schemes, p.Scheme)
 	}
-	return "a target is svc/NAME[:PORT][" + routeMark + "ROUTE,…][/PATH], or a URL such as http://HOST[:PORT][/PATH]; " +
-		"the schemes are " + strings.Join(schemes, ", ")
+	return "a target is svc/NAME[:PORT][" + routeMark + "ROUTE,…][/PATH], or a URL " +
+		"such as http://HOST[:PORT][/PATH]; the schemes are " + strings.Join(schemes, ", ")
 }()
 
 // ParseTarget reads a TARGET argument.
