@@ -16,8 +16,9 @@
 //	GET /                                 the page
 //	GET /api/v1/snapshot                  {protocol, epoch, seq, entries: {KEY: value, …}}
 //	GET /api/v1/stream?epoch=E&since=SEQ  WebSocket; the server sends text messages, each one a delta:
-//	                                      {protocol, epoch, seq, reset?, more?, head?, put?: {KEY: value}, delete?: [KEY]}
-//	GET /api/v1/details?part=PART&…       the same for parts of the run that the state does not hold; at most 64 at once
+//	                                      {protocol, epoch, seq, reset?, more?, head?, put?: {KEY: value},
+//	                                      delete?: [KEY]}
+//	GET /api/v1/details?part=PART&…       the same for what the state does not hold; at most 64 at once
 //	GET /timeline.json                    the whole run as a download, if it is known
 //
 // Every change of the store raises its sequence number seq. A delta takes whoever holds the state
