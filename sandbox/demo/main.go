@@ -61,26 +61,17 @@ func demo(ctx context.Context, files drill.Files, rate int) error {
 	if err != nil {
 		return err
 	}
-	least, most := longest(before.Timeline.CausedBy(cause))
 	earlier := ""
 	if tries > 1 {
 		earlier = fmt.Sprintf(" (Drain %d: those before it lost none.)", tries)
 	}
-	say(fmt.Sprintf("Before: %d requests failed; the longest window took %d ms to %s: %s.%s",
-		before.Timeline.Verdict.Failed, least.Milliseconds(), atMost(most), cause, earlier))
+	say(fmt.Sprintf("Before: %d of %d requests failed: %s.%s",
+		before.Timeline.Verdict.Failed, before.Timeline.Verdict.Sent, cause, earlier))
 	say(fmt.Sprintf("After:  none of %d failed. An outage of all requests shorter than %s may have gone unseen.",
 		after.Timeline.Verdict.Sent, atMost(after.Timeline.LongestGap())))
 	fmt.Printf("\nThe page of either run:\n  bin/lapse serve %s\n  bin/lapse serve %s\n",
 		show(before.Dir), show(after.Dir))
 	return nil
-}
-
-// longest returns the bounds of the longest window. Which window it is need not be known: the bounds may be of two.
-func longest(windows []drill.Window) (least, most time.Duration) {
-	for _, w := range windows {
-		least, most = max(least, w.Length.Min), max(most, w.Length.Max)
-	}
-	return least, most
 }
 
 type drainer struct {
