@@ -12,7 +12,7 @@ import (
 // runSelftest runs `lapse selftest` at three rates.
 func runSelftest(ctx context.Context, b *bench, page *page, s *settings) error {
 	var text strings.Builder
-	for i, rate := range []string{"200", "1000", "5000"} {
+	for _, rate := range []string{"200", "1000", "5000"} {
 		args := []string{"selftest", "--rate", rate, "--seed", "1", "--duration", s.selftest.String()}
 		c := claim{Figure: "`lapse selftest` at " + rate + " rps", Must: "exit 0", Tabled: true}
 		code, stdout, stderr, err := b.runLapse(ctx, args)
@@ -21,7 +21,7 @@ func runSelftest(ctx context.Context, b *bench, page *page, s *settings) error {
 		}
 		c.Measured, c.Held = fmt.Sprintf("exit %d", code), code == 0
 		page.Claims = append(page.Claims, c)
-		fmt.Fprintf(&text, "```\n$ lapse %s\n%s```\n\n", strings.Join(args, " "), excerpt(stdout, code, i == 0))
+		fmt.Fprintf(&text, "```\n$ lapse %s\n%s```\n\n", strings.Join(args, " "), excerpt(stdout, code))
 		if code != 0 && stderr != "" {
 			fmt.Fprintf(&text, "```\n%s```\n\n", stderr)
 		}
@@ -31,20 +31,13 @@ func runSelftest(ctx context.Context, b *bench, page *page, s *settings) error {
 	return nil
 }
 
-// howWrong is the title of the last section that selftest prints.
-const howWrong = "HOW WRONG CAN A NUMBER BE"
-
-// excerpt returns of what selftest printed the result and, for accuracy, how wrong a number can be; all of it if it
-// failed.
-func excerpt(stdout string, code int, accuracy bool) string {
+// excerpt returns the result that selftest printed; all that it printed if it failed.
+func excerpt(stdout string, code int) string {
 	if code != 0 {
 		return stdout
 	}
-	text, _, _ := strings.Cut(stdout, "\n\n")
-	if _, section, found := strings.Cut(stdout, howWrong); accuracy && found {
-		return text + "\n\n" + howWrong + section
-	}
-	return text + "\n"
+	result, _, _ := strings.Cut(stdout, "\n\n")
+	return result + "\n"
 }
 
 // runLapse runs lapse to its end. The error is for one that could not be started or was killed.
