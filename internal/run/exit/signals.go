@@ -3,9 +3,11 @@ package exit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Signals are the signals that end a run in order, or its command. The owner of the process takes them.
@@ -25,6 +27,12 @@ func StoppedBy(sig os.Signal) string {
 		return "stopped by SIGHUP (the terminal went away)"
 	}
 	return "stopped by " + sig.String()
+}
+
+// ToldCommand is what a run says when the first Ctrl-C has gone to its command.
+func ToldCommand(settle time.Duration) string {
+	return fmt.Sprintf("Ctrl-C went to the command; when it ends, the run goes on for %v (--settle); "+
+		"Ctrl-C again ends the run at once", settle)
 }
 
 // Interruptible returns a context that the first signal ends, until release is called.

@@ -276,6 +276,7 @@ func (l *Loop) Phases(ctx context.Context, signals <-chan os.Signal) (reason str
 			}
 			l.interrupted = exit.StoppedBy(sig)
 			l.Work.Signal(syscall.SIGINT)
+			l.Log.Warn(exit.ToldCommand(l.Settle))
 		case <-ctx.Done():
 			return context.Cause(ctx).Error()
 		}

@@ -94,6 +94,7 @@ func (r *clusterRun) onSignal(sig os.Signal, abort func(reason string)) (over bo
 	r.stopped = exit.StoppedBy(sig)
 	if r.running && !again && sig == syscall.SIGINT {
 		r.command.Signal(syscall.SIGINT)
+		r.log.Warn(exit.ToldCommand(r.opts.Settle))
 		return false
 	}
 	r.stopCommand()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"lapse/internal/run/exit"
 	"lapse/internal/run/live"
 	"lapse/internal/run/spec"
+	"lapse/internal/run/terminal"
 	"lapse/timeline"
 )
 
@@ -69,6 +71,8 @@ func TestSignalsEndAFollowedRunInOrder(t *testing.T) {
 		{"while the Pod ends", false, false, []os.Signal{syscall.SIGTERM, syscall.SIGTERM}, 1, true},
 	} {
 		r := followed(false)
+		var said strings.Builder
+		r.log = terminal.NewLogger(&said)
 		r.running, r.whole = test.running, test.fetched
 		r.commandExit <- 0 // the command ends at the signal
 		aborts, over := 0, false
@@ -77,6 +81,10 @@ func TestSignalsEndAFollowedRunInOrder(t *testing.T) {
 		}
 		if over != test.over || aborts != test.aborts || r.stopped != exit.StoppedBy(test.signals[len(test.signals)-1]) {
 			t.Errorf("%s: over %v, the Pod was asked to end the run %d times, stopped %q", test.name, over, aborts, r.stopped)
+		}
+		told := test.running && test.signals[0] == syscall.SIGINT // ux D18: somebody who pressed Ctrl-C must see that it was taken
+		if strings.Contains(said.String(), "Ctrl-C again ends the run at once") != told {
+			t.Errorf("%s: said %q", test.name, said.String())
 		}
 	}
 }
