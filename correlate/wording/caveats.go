@@ -2,11 +2,9 @@ package wording
 
 import (
 	"slices"
-	"strings"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/timeline"
 )
 
 // Help begins the line that says what would make a run conclusive.
@@ -14,7 +12,7 @@ const Help = "what would help: "
 
 // caveats say why the run proves less than it was to prove, what its command said when it failed, and at the end what
 // would help.
-func caveats(tl *model.Timeline, j Judged) []model.Line {
+func caveats(tl *model.Timeline, doubts []string, help string) []model.Line {
 	lines := []model.Line{}
 	add := func(kind model.LineKind, text string) { lines = append(lines, model.Line{Kind: kind, Text: text}) }
 	switch run := tl.Run; {
@@ -22,8 +20,8 @@ func caveats(tl *model.Timeline, j Judged) []model.Line {
 		add(model.LineEnded, run.Recorded(quantity.Span)+"; "+run.Aborted)
 	case run.Aborted != "":
 		add(model.LineEnded, "aborted after "+quantity.Span(run.Duration)+": "+run.Aborted)
-	case tl.Verdict.Result == model.Inconclusive && !run.Live && !tooLittle(tl) && len(j.Doubts) > 0:
-		add(model.LineDoubt, j.Doubts[0])
+	case tl.Verdict.Result == model.Inconclusive && !run.Live && !tooLittle(tl) && len(doubts) > 0:
+		add(model.LineDoubt, doubts[0])
 	}
 	if commandFailure(tl) != "" {
 		for _, line := range LastWords(tl) {
@@ -33,8 +31,8 @@ func caveats(tl *model.Timeline, j Judged) []model.Line {
 	for _, note := range tl.Verdict.Notes {
 		add(model.LineNote, note)
 	}
-	if j.Help != "" {
-		add(model.LineHelp, Help+j.Help)
+	if help != "" {
+		add(model.LineHelp, Help+help)
 	}
 	return lines
 }
@@ -49,23 +47,4 @@ func unsaid(v *model.Verdict, caveats []model.Line, finding string) []string {
 		}
 	}
 	return rest
-}
-
-// maxLastWords is how many lines of a failed command's output a report repeats.
-const maxLastWords = 3
-
-// LastWords returns the last different lines that the wrapped command wrote.
-func LastWords(tl *model.Timeline) []string {
-	var said []string
-	for i := range slices.Backward(tl.Events) {
-		line := strings.TrimSpace(tl.Events[i].Detail)
-		if tl.Events[i].Kind != timeline.CommandOutput || line == "" || slices.Contains(said, line) {
-			continue
-		}
-		if said = append(said, line); len(said) == maxLastWords {
-			break
-		}
-	}
-	slices.Reverse(said)
-	return said
 }

@@ -3,7 +3,6 @@ package wording
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,17 +51,6 @@ func found(tl *model.Timeline) string {
 		return "no failure seen in " + quantity.Count(v.Sent, "request")
 	}
 	return fmt.Sprintf("%s%d of %s failed%s", subject(tl), v.Failed, quantity.Count(v.Sent, "request"), during(tl))
-}
-
-// affected returns the number of targets with downtime.
-func affected(tl *model.Timeline) int {
-	targets := map[string]bool{}
-	for i := range tl.Windows {
-		if w := &tl.Windows[i]; w.Kind != model.Slow {
-			targets[w.Target] = true
-		}
-	}
-	return len(targets)
 }
 
 // times says how often something happened.
@@ -147,88 +135,4 @@ func Silence(n model.NodeCoverage) string {
 	}
 	return fmt.Sprintf("%s observed %s and was silent for %s (%s)",
 		n.Node, quantity.Coverage(n.Coverage), quantity.Span(n.Unobserved), n.Target)
-}
-
-// withCommand leads with a command that failed, if nothing else did: then it did not do what was to be measured.
-func withCommand(tl *model.Timeline, text string) string {
-	end := commandFailure(tl)
-	switch {
-	case end == "":
-		return text
-	case tl.Verdict.Failed > 0:
-		return text + "; the command " + end
-	}
-	return "the command " + end + "; " + text
-}
-
-// commandFailure says how the wrapped command failed; "" if it did not.
-func commandFailure(tl *model.Timeline) string {
-	if c := tl.Run.Command; c != nil && !tl.Run.Live && c.ExitCode != nil && *c.ExitCode != 0 {
-		return fmt.Sprintf("failed (exit code %d)", *c.ExitCode)
-	}
-	return ""
-}
-
-// trust says whether the measurement itself was sound, and the exit code. exit says why that is not what the gates
-// made it.
-func trust(tl *model.Timeline, exit string) string {
-	if tl.Run.Live {
-		return "so far; the run goes on"
-	}
-	text := fmt.Sprintf("measurement: %s · exit %d", soundness(tl), tl.Verdict.ExitCode)
-	if exit != "" {
-		text += ", " + exit
-	}
-	return text
-}
-
-// soundness says in a word whether the prober did its work.
-func soundness(tl *model.Timeline) model.Soundness {
-	stood := slices.ContainsFunc(tl.Held, func(h model.Held) bool { return h.Stood > 0 })
-	switch control := tl.Verdict.Validity.Control; {
-	case tl.Verdict.Sent == 0 && !stood:
-		return model.NothingMeasured
-	case control != "" && control != "ok" && control != "absent":
-		return model.Doubtful
-	case tooLittle(tl):
-		return model.Incomplete
-	default:
-		return model.Valid
-	}
-}
-
-// tooLittle reports whether so little was observed that the run cannot pass.
-func tooLittle(tl *model.Timeline) bool {
-	return (tl.Verdict.Sent > 0 || len(tl.Held) > 0) && tl.TooLittle()
-}
-
-// gate says how a gate was decided. One that holds in a run that proves too little is no pass.
-func gate(tl *model.Timeline, outcome model.GateOutcome) (proven model.GateOutcome, said string) {
-	switch outcome {
-	case model.GatePass:
-		if why := unproven(tl); why != "" {
-			return model.GateUndecided, "not broken, but " + why
-		}
-		if tl.Verdict.Blind != "" {
-			return outcome, "pass, but blind"
-		}
-		return outcome, "pass"
-	case model.GateFail:
-		return outcome, "fail"
-	default:
-		return model.GateUndecided, "undecided"
-	}
-}
-
-// unproven says why a gate that holds is no pass; "" if it is one.
-func unproven(tl *model.Timeline) string {
-	switch {
-	case tl.Run.Truncated:
-		return "the recording breaks off"
-	case tl.Run.Aborted != "":
-		return "the run was aborted"
-	case tooLittle(tl):
-		return "not enough was observed"
-	}
-	return ""
 }

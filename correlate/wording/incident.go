@@ -3,45 +3,25 @@ package wording
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 )
 
-// incident puts an incident into words. Its windows are in words already.
-func (s *scene) incident(in *model.Incident) model.IncidentSaid {
-	windows := s.windowsOf(in)
-	do, patch := s.do(in)
-	said := model.IncidentSaid{
-		Lasted:   incidentLasted(in, windows),
-		Downtime: incidentDowntime(in, windows),
-		Requests: incidentRequests(in),
-		Errors:   incidentErrors(in),
-		SetOffBy: setOffBy(in),
-		Lines: append([]model.Line{}, slices.Concat(
-			losses(in, windows), notes(in, windows), causes(in, windows), fixes(in),
-		)...),
-		Headline: s.incidentHeadline(in),
-		When:     s.when(in),
-		What:     s.what(in),
-		Why:      s.why(in),
-		Phases:   s.phases(in),
-		Do:       do,
-		Patch:    patch,
-	}
-	if len(in.Causes) > 0 {
-		said.Explain = "lapse explain " + in.Causes[0].Rule
-	}
-	return said
+// This file says an incident in figures, as a table does.
+
+// An incident is what sentences about one need: its windows, which are in words already, and the rest of the run.
+type incident struct {
+	*model.Incident
+	windows []*model.Window // by the IDs in Incident.Windows
+	run     *scene
 }
 
-// incidentLasted says how long it took from when the first window began to when the last one ended.
-func incidentLasted(in *model.Incident, windows []*model.Window) string {
-	if len(windows) == 1 {
-		return windows[0].Said.Lasted
+// lasted says how long it took from when the first window began to when the last one ended.
+func (in *incident) lasted() string {
+	if len(in.windows) == 1 {
+		return in.windows[0].Said.Lasted
 	}
 	length := quantity.Length(model.Length{
 		Min: max(0, in.End.Earliest-in.Start.Latest),
@@ -53,21 +33,21 @@ func incidentLasted(in *model.Incident, windows []*model.Window) string {
 	return length + " in " + quantity.Count(len(in.Windows), "window")
 }
 
-// incidentDowntime says how much downtime the worst target had.
-func incidentDowntime(in *model.Incident, windows []*model.Window) string {
+// downtime says how much downtime the worst target had.
+func (in *incident) downtime() string {
 	switch {
 	case in.Failed == 0 && in.Slow == 0:
 		return "no request"
 	case in.Failed == 0:
 		return "none, slow"
-	case len(windows) == 1:
-		return windows[0].Said.Downtime
+	case len(in.windows) == 1:
+		return in.windows[0].Said.Downtime
 	}
 	return quantity.Length(in.Downtime, in.Open)
 }
 
-// incidentRequests says how many requests failed or were slow of those that an incident is about.
-func incidentRequests(in *model.Incident) string {
+// requests says how many requests failed or were slow of those that an incident is about.
+func (in *incident) requests() string {
 	var parts []string
 	if in.Failed > 0 {
 		share := quantity.Percent(float64(in.Failed) / float64(max(1, in.Sent)))
@@ -82,7 +62,8 @@ func incidentRequests(in *model.Incident) string {
 	return strings.Join(parts, ", ")
 }
 
-func incidentErrors(in *model.Incident) string {
+// errors says how its requests failed.
+func (in *incident) errors() string {
 	switch {
 	case in.Failed > 0:
 		return Classes(in.Classes)
@@ -92,159 +73,11 @@ func incidentErrors(in *model.Incident) string {
 	return "cut"
 }
 
-func setOffBy(in *model.Incident) string {
+// setOffBy says what set it off.
+func (in *incident) setOffBy() string {
 	texts := make([]string, len(in.Triggers))
 	for i, t := range in.Triggers {
 		texts[i] = t.Text
 	}
 	return cmp.Or(strings.Join(texts, "; "), "not known")
-}
-
-// A loss is what one of an incident's targets lost.
-type loss struct {
-	length             model.Length
-	open               bool
-	sent, failed, slow int
-	cut, held          int // connections
-}
-
-// maxLost is of how many targets an incident says what they lost.
-const maxLost = 20
-
-// losses says what the targets lost that lost most, if there are several.
-func losses(in *model.Incident, windows []*model.Window) []model.Line {
-	if len(in.Targets) < 2 {
-		return nil
-	}
-	of, most := map[string]*loss{}, in.Targets[:min(len(in.Targets), maxLost)]
-	for _, target := range most {
-		of[target] = &loss{}
-	}
-	for _, w := range windows {
-		if l := of[w.Target]; l != nil {
-			l.add(w)
-		}
-	}
-	lines := make([]model.Line, len(most))
-	for i, target := range most {
-		lines[i] = model.Line{Kind: model.LineLost, Target: target, Text: of[target].text()}
-	}
-	return lines
-}
-
-func (l *loss) add(w *model.Window) {
-	if w.Kind == model.CutKind {
-		l.cut, l.held = l.cut+w.Failed, w.Sent
-		return
-	}
-	l.length.Min, l.length.Max = l.length.Min+w.Downtime.Min, l.length.Max+w.Downtime.Max
-	l.open = l.open || w.IsOpen()
-	l.sent, l.failed, l.slow = l.sent+w.Sent, l.failed+w.Failed, l.slow+w.Slow
-}
-
-func (l *loss) text() string {
-	switch {
-	case l.cut > 0 && l.cut <= l.held:
-		return fmt.Sprintf("%d/%d connections", l.cut, l.held)
-	case l.cut > 0:
-		return quantity.Count(l.cut, "connection")
-	case l.failed == 0:
-		return fmt.Sprintf("nothing (%d/%d slow)", l.slow, l.sent)
-	}
-	return fmt.Sprintf("%s (%d/%d failed)", quantity.Length(l.length, l.open), l.failed, l.sent)
-}
-
-// notes says what of an incident was not observed or is not final, and, where no rule explains it, what its failures
-// said. Each is said once.
-func notes(in *model.Incident, windows []*model.Window) []model.Line {
-	var lines []model.Line
-	known := map[string]bool{"": true}
-	add := func(kind model.LineKind, text string) {
-		if !known[text] {
-			known[text] = true
-			lines = append(lines, model.Line{Kind: kind, Text: text})
-		}
-	}
-	unexplained := len(in.Causes) == 0 || in.Causes[0].Rule == model.Unexplained
-	for _, w := range windows {
-		if unexplained {
-			for _, e := range w.Errors {
-				add(model.LineError, e.Class+": "+e.Text)
-			}
-		}
-		add(model.LineEdge, w.Said.Edges)
-	}
-	add(model.LineNoEvidence, setAside(in.NoEvidence))
-	if in.Live {
-		add(model.LineLive, NotFinal)
-	}
-	return lines
-}
-
-// NotFinal is said of what later requests may change.
-const NotFinal = "not final: later requests may change it"
-
-// setAside says how many requests failed amid an incident that are no evidence; "" if none did.
-func setAside(n int) string {
-	switch n {
-	case 0:
-		return ""
-	case 1:
-		return "1 request more was set aside: the prober stood still while it waited, or had no socket for it"
-	}
-	return fmt.Sprintf(
-		"%d requests more were set aside: the prober stood still while they waited, or had no socket for them", n)
-}
-
-// causes says why, the cause of most losses first.
-func causes(in *model.Incident, windows []*model.Window) []model.Line {
-	lines := make([]model.Line, len(in.Causes))
-	for i := range in.Causes {
-		c := &in.Causes[i]
-		lines[i] = model.Line{Kind: model.LineCause, Rule: c.Rule, Text: cause(c, windows, in.Recurs != nil)}
-	}
-	return lines
-}
-
-// cause says one, how sure it is, and of how many windows: its text is about the one where it was measured best.
-func cause(c *model.IncidentCause, windows []*model.Window, recurs bool) string {
-	text := fmt.Sprintf("%s (%s confidence): %s", c.Rule, c.Confidence, c.Text)
-	switch {
-	case len(c.Windows) < 2, c.Rule == model.Unexplained && recurs:
-		return text
-	case c.Rule == model.Unexplained:
-		return fmt.Sprintf("%s; %d windows are unexplained", text, len(c.Windows))
-	}
-	text += fmt.Sprintf("; the best measured of %d windows with this cause", len(c.Windows))
-	of, others := map[int]bool{}, map[model.Confidence]int{}
-	for _, id := range c.Windows {
-		of[id] = true
-	}
-	for _, w := range windows {
-		if of[w.ID] && len(w.Causes) > 0 && w.Causes[0].Confidence != c.Confidence {
-			others[w.Causes[0].Confidence]++
-		}
-	}
-	for _, other := range slices.Sorted(maps.Keys(others)) {
-		text += fmt.Sprintf(", %d of them with %s confidence", others[other], other)
-	}
-	return text
-}
-
-// fixes says what to change, or, where no rule explains the failures, what to look at next, each once.
-func fixes(in *model.Incident) []model.Line {
-	var lines []model.Line
-	known := map[string]bool{"": true}
-	for _, c := range in.Causes {
-		if known[c.Fix] {
-			continue
-		}
-		known[c.Fix] = true
-		kind := model.LineFix
-		if c.Rule == model.Unexplained {
-			kind = model.LineNext
-		}
-		lines = append(lines, model.Line{Kind: kind, Rule: c.Rule, Text: c.Fix})
-	}
-	return lines
 }

@@ -58,39 +58,3 @@ func (s *scene) patch(sleep *model.Sleep) (command, whyNot string) {
 		"  {\"name\":\"%s\",\"lifecycle\":{\"preStop\":{\"sleep\":{\"seconds\":%d}}}}]}}}}'",
 		pod.Namespace, strings.ToLower(kind), name, grace, serving[0].Name, sleep.Seconds()), ""
 }
-
-func (s *scene) podByUID(uid string) *model.Pod {
-	for i := range s.tl.Pods {
-		if s.tl.Pods[i].UID == uid {
-			return &s.tl.Pods[i]
-		}
-	}
-	return nil
-}
-
-// workload returns the workload that a Pod is of, KIND/NAME: its controller, or the owner of its ReplicaSet; "" if that
-// was not recorded.
-func (s *scene) workload(pod *model.Pod) string {
-	if !strings.HasPrefix(pod.Owner, "ReplicaSet/") {
-		return pod.Owner
-	}
-	for i := range s.tl.Events {
-		e := &s.tl.Events[i]
-		if e.Snapshot != nil && e.Snapshot.Workload != nil &&
-			e.Object.Namespace == pod.Namespace && e.Object.Kind+"/"+e.Object.Name == pod.Owner {
-			return e.Snapshot.Workload.Owner
-		}
-	}
-	return ""
-}
-
-// template returns the template of a Pod; nil if it was not recorded.
-func (s *scene) template(pod *model.Pod) *timeline.PodTemplate {
-	for i := range s.tl.Events {
-		shot := s.tl.Events[i].Snapshot
-		if shot != nil && shot.Template != nil && shot.Template.ID == pod.Template {
-			return shot.Template
-		}
-	}
-	return nil
-}

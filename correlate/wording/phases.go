@@ -20,28 +20,28 @@ const (
 
 // phases returns the instants that an incident's first cause rests on, between its first and its last failed request,
 // by time. Pods that did the same share a line.
-func (s *scene) phases(in *model.Incident) []model.Phase {
+func (in *incident) phases() []model.Phase {
 	phases := []model.Phase{}
 	if len(in.Causes) == 0 || in.Causes[0].Rule == model.Unexplained {
 		return phases
 	}
 	pods := map[string]bool{} // that the cause names
-	for _, p := range s.shared(in, pods) {
-		phases = append(phases, s.phase(p.at, p.text()))
+	for _, p := range in.shared(pods) {
+		phases = append(phases, in.run.phase(p.at, p.text()))
 	}
-	phases = append(phases, s.routed(pods)...)
-	if p, ok := s.replacement(pods); ok {
+	phases = append(phases, in.run.routed(pods)...)
+	if p, ok := in.run.replacement(pods); ok {
 		phases = append(phases, p)
 	}
 	sortPhases(phases)
 	phases = bestKnown(phases, mostPhases)
 	if in.FailedFrom != nil {
 		at := model.Instant{Earliest: *in.FailedFrom, Latest: *in.FailedFrom}
-		phases = append(phases, s.phase(at, "the first failed request was due"))
+		phases = append(phases, in.run.phase(at, "the first failed request was due"))
 	}
 	if in.FailedTo != nil && *in.FailedTo > *in.FailedFrom {
 		at := model.Instant{Earliest: *in.FailedTo, Latest: *in.FailedTo}
-		phases = append(phases, s.phase(at, "the last failed request was due"))
+		phases = append(phases, in.run.phase(at, "the last failed request was due"))
 	}
 	sortPhases(phases)
 	return phases
@@ -67,8 +67,6 @@ func sortPhases(phases []model.Phase) {
 	slices.SortStableFunc(phases, func(a, b model.Phase) int { return cmp.Compare(middle(a.At), middle(b.At)) })
 }
 
-func middle(at model.Instant) time.Duration { return at.Earliest + (at.Latest-at.Earliest)/2 }
-
 // A step is what one or several Pods did.
 type step struct {
 	pods []string
@@ -88,7 +86,7 @@ func (p *step) text() string {
 
 // shared returns what the evidence of an incident's first cause says to have happened until its last request failed,
 // without what it says of these requests. It notes which Pods that names.
-func (s *scene) shared(in *model.Incident, named map[string]bool) []*step {
+func (in *incident) shared(named map[string]bool) []*step {
 	var steps []*step
 	for _, e := range in.Causes[0].Evidence {
 		switch {
@@ -97,7 +95,7 @@ func (s *scene) shared(in *model.Incident, named map[string]bool) []*step {
 		case in.FailedTo != nil && e.At.Earliest > *in.FailedTo:
 			continue
 		}
-		pod, what := s.podOf(e.Text)
+		pod, what := in.run.podOf(e.Text)
 		if pod != "" {
 			named[pod] = true
 		}
@@ -176,24 +174,4 @@ func (s *scene) replacement(pods map[string]bool) (model.Phase, bool) {
 
 func (s *scene) phase(at model.Instant, text string) model.Phase {
 	return model.Phase{At: at, When: s.instant(at), Text: text}
-}
-
-// instant writes an instant in UTC, no more exact than it is known: of a wide bracket its end.
-func (s *scene) instant(at model.Instant) string {
-	switch width := at.Latest - at.Earliest; {
-	case width > 200*time.Millisecond:
-		late := s.tl.T0.Add(at.Latest)
-		if rest := late.Truncate(100 * time.Millisecond); rest.Before(late) {
-			late = rest.Add(100 * time.Millisecond)
-		}
-		return "by " + late.UTC().Format("15:04:05.0")
-	case width > 20*time.Millisecond:
-		return s.tl.T0.Add(middle(at)).UTC().Round(10 * time.Millisecond).Format("15:04:05.00")
-	}
-	return s.clock(middle(at))
-}
-
-// clock writes an instant of the run's clock in UTC.
-func (s *scene) clock(at time.Duration) string {
-	return s.tl.T0.Add(at).UTC().Round(time.Millisecond).Format("15:04:05.000")
 }

@@ -9,6 +9,8 @@ import (
 	"lapse/correlate/quantity"
 )
 
+// This file says of a window how long it took, what failed, and which end of it was not observed.
+
 // lasted says how long a window took. One whose end was not observed is still no longer than what is known to be well
 // beyond. Requests that were cut in flight all failed at one instant, however long they had been under way.
 func lasted(w *model.Window) string {
@@ -60,38 +62,6 @@ func Classes(classes map[string]int) string {
 		}
 	}
 	return quantity.ClassCounts(classes)
-}
-
-// A scene is what sentences need of the rest of the run: there may be thousands of windows and targets.
-type scene struct {
-	tl         *model.Timeline
-	targets    map[string]*model.Target
-	unobserved map[string][]model.Unobserved // by target
-	windows    map[int]*model.Window         // by ID, those of held connections too
-	cuts       map[int]*model.CutWindow      // those of held connections
-}
-
-func newScene(tl *model.Timeline) *scene {
-	s := &scene{
-		tl:         tl,
-		targets:    map[string]*model.Target{},
-		unobserved: map[string][]model.Unobserved{},
-		windows:    make(map[int]*model.Window, len(tl.Windows)),
-		cuts:       map[int]*model.CutWindow{},
-	}
-	for i := range tl.Targets {
-		s.targets[tl.Targets[i].Name] = &tl.Targets[i]
-	}
-	for _, u := range tl.Unobserved {
-		s.unobserved[u.Target] = append(s.unobserved[u.Target], u)
-	}
-	for i := range tl.Windows {
-		s.windows[tl.Windows[i].ID] = &tl.Windows[i]
-	}
-	for _, w := range tl.HeldWindows() {
-		s.windows[w.ID], s.cuts[w.ID] = &w.Window, w
-	}
-	return s
 }
 
 // edges says which end of a window was not observed, and why; "" if both were.

@@ -8,7 +8,7 @@
 package wording
 
 import (
-	"fmt"
+	"slices"
 
 	"lapse/correlate/model"
 )
@@ -30,7 +30,7 @@ func Say(tl *model.Timeline, j Judged) {
 	}
 	for i := range tl.Incidents {
 		in := &tl.Incidents[i]
-		in.Said = scene.incident(in)
+		in.Said = incidentSaid(&incident{Incident: in, windows: scene.windowsOf(in), run: scene})
 	}
 	for i := range tl.Verdict.Gates {
 		g := &tl.Verdict.Gates[i]
@@ -39,7 +39,7 @@ func Say(tl *model.Timeline, j Judged) {
 	if tl.Scorecard != nil {
 		tl.Scorecard.Said = scorecard(tl.Scorecard)
 	}
-	caveats, exit := caveats(tl, j), exitText(tl, j.Exit)
+	caveats, exit := caveats(tl, j.Doubts, j.Help), exitText(tl, j.Exit)
 	tl.Said = model.Said{
 		Word:        j.Word,
 		Headline:    headline(tl),
@@ -55,11 +55,28 @@ func Say(tl *model.Timeline, j Judged) {
 	}
 }
 
-// scorecard returns in a line what came of what preflight had predicted.
-func scorecard(c *model.Scorecard) string {
-	text := fmt.Sprintf("predicted %d: confirmed %d, refuted %d", c.Predicted, c.Confirmed, c.Refuted)
-	if c.NotTested > 0 {
-		text += fmt.Sprintf(", not tested %d", c.NotTested)
+// incidentSaid puts an incident into words.
+func incidentSaid(in *incident) model.IncidentSaid {
+	do, patch := in.do()
+	said := model.IncidentSaid{
+		Lasted:   in.lasted(),
+		Downtime: in.downtime(),
+		Requests: in.requests(),
+		Errors:   in.errors(),
+		SetOffBy: in.setOffBy(),
+		Lines: append([]model.Line{}, slices.Concat(
+			in.losses(), in.notes(), in.causes(), in.fixes(),
+		)...),
+		Headline: in.headline(),
+		When:     in.when(),
+		What:     in.what(),
+		Why:      in.why(),
+		Phases:   in.phases(),
+		Do:       do,
+		Patch:    patch,
 	}
-	return text + fmt.Sprintf(", missed %d", c.Missed)
+	if len(in.Causes) > 0 {
+		said.Explain = "lapse explain " + in.Causes[0].Rule
+	}
+	return said
 }

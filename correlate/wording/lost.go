@@ -1,0 +1,130 @@
+package wording
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/timeline"
+)
+
+// This file says what became of requests, by their kind.
+
+// A kindLoss is what became of the requests of one kind, of one Service.
+type kindLoss struct {
+	of                 string
+	sent, failed, slow int
+	classes            map[string]int
+}
+
+func (k *kindLoss) share() float64 { return float64(k.failed) / float64(max(1, k.sent)) }
+
+func (k *kindLoss) text() string {
+	var parts []string
+	if k.failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d failed (%s): %s",
+			k.failed, k.sent, quantity.Percent(k.share()), classText(k.classes)))
+	}
+	if k.slow > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d were answered late", k.slow, k.sent))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// lost adds up windows by the kind of their requests, the one that lost most first.
+func (s *scene) lost(windows []*model.Window) []*kindLoss {
+	var kinds []*kindLoss
+	for _, w := range windows {
+		of := s.kindOf(w)
+		i := slices.IndexFunc(kinds, func(k *kindLoss) bool { return k.of == of })
+		if i < 0 {
+			i = len(kinds)
+			kinds = append(kinds, &kindLoss{of: of, classes: map[string]int{}})
+		}
+		k := kinds[i]
+		k.sent, k.failed, k.slow = k.sent+w.Sent, k.failed+w.Failed, k.slow+w.Slow
+		for class, n := range w.Classes {
+			k.classes[class] += n
+		}
+	}
+	slices.SortStableFunc(kinds, func(a, b *kindLoss) int {
+		return cmp.Or(cmp.Compare(b.failed, a.failed), cmp.Compare(b.slow, a.slow))
+	})
+	return kinds
+}
+
+// kindOf names the requests of a window: "new connections", with their Service where the run has several.
+func (s *scene) kindOf(w *model.Window) string {
+	t := s.targets[w.Target]
+	if t == nil {
+		return w.Target
+	}
+	text := cmp.Or(kindWords[t.Kind], string(t.Kind))
+	if t.Route != "" {
+		text += " by " + t.Route
+	}
+	if several(s.tl) {
+		text = serviceOf(t) + " " + text
+	}
+	return text
+}
+
+// kindWords name the requests of a kind of target.
+var kindWords = map[timeline.TargetKind]string{
+	timeline.New:    "new connections",
+	timeline.Reused: "requests on open connections",
+	timeline.Held:   "held connections",
+}
+
+// classText says how requests failed, the most frequent first; how many each only if they failed in several ways.
+func classText(classes map[string]int) string {
+	names := make([]string, 0, len(classes))
+	for name := range classes {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(classes[b], classes[a]), cmp.Compare(a, b))
+	})
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = cmp.Or(classWords[name], name)
+		if len(names) > 1 {
+			parts[i] = fmt.Sprintf("%d %s", classes[name], parts[i])
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// classWords say how requests of a class failed.
+var classWords = map[string]string{
+	"eof":              "closed without an answer",
+	"timeout_connect":  "no answer to connect",
+	"timeout_response": "no answer",
+	"dns":              "the name did not resolve",
+	"tls":              "TLS failed",
+	"http_5xx":         "status 5xx",
+	"http_4xx":         "status 4xx",
+	"body":             "the answer was cut short or not as expected",
+	"no_slot":          "no connection was free",
+}
+
+// failedBetween returns when the first and the last request of incidents failed.
+func failedBetween(incidents []*model.Incident) (from, to time.Duration, ok bool) {
+	for _, in := range incidents {
+		if in.FailedFrom == nil || in.FailedTo == nil {
+			continue
+		}
+		if !ok || *in.FailedFrom < from {
+			from = *in.FailedFrom
+		}
+		if !ok || *in.FailedTo > to {
+			to = *in.FailedTo
+		}
+		ok = true
+	}
+	return from, to, ok
+}
