@@ -146,15 +146,15 @@ func NothingToMeasure(aside []timeline.SetAside) string {
 }
 
 // PrintChoice prints the number of measured Services, their rate, and the Services that are set aside.
-func (o *Options) PrintChoice(say func(string)) {
-	if !o.Chooses() {
+func (s *Spec) PrintChoice(say func(string)) {
+	if !s.Chooses() {
 		return
 	}
-	services := quantity.Count(len(o.Chosen), "Service")
-	namespaces := quantity.Count(len(o.ChosenNamespaces()), "namespace")
+	services := quantity.Count(len(s.Chosen), "Service")
+	namespaces := quantity.Count(len(s.ChosenNamespaces()), "namespace")
 	say(fmt.Sprintf("measuring %s in %s, %s requests per second for each of %s",
-		services, namespaces, quantity.Number(o.Rate), strings.Join(o.Kinds, ", ")))
-	for _, line := range report.AsideLines(o.SetAside) {
+		services, namespaces, quantity.Number(s.Rate), strings.Join(s.Kinds, ", ")))
+	for _, line := range report.AsideLines(s.SetAside) {
 		say("set aside " + line)
 	}
 }
