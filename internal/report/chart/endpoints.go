@@ -11,11 +11,9 @@ import (
 	"lapse/internal/report/document"
 )
 
-// endpointRows count the ready endpoints of each Service, the fewest within each cell, as the API
-// server showed them.
-func (c *chart) endpointRows() []row { return c.endpointRowsFor(c.servicesToShow()) }
-
-func (c *chart) endpointRowsFor(services []model.WatchedService) []row {
+// endpointRows returns the counts of ready endpoints of each Service, the fewest within each cell, as the API server
+// showed them.
+func (c *chart) endpointRows(services []model.WatchedService) []row {
 	var rows []row
 	names := endpointNames(c.tl)
 	for _, service := range services {

@@ -2,17 +2,15 @@ package chart
 
 import (
 	"slices"
-	"time"
 
 	"lapse/correlate/model"
 	"lapse/internal/report/document"
 	"lapse/timeline"
 )
 
-// heldRows are the held targets' strips: which share of the connections was cut, or did not stand, in a cell.
-func (c *chart) heldRows() []row {
-	var rows []row
-	for _, h := range c.tl.Held {
+// heldRows returns the strips of held targets: which share of the connections was cut, or did not stand, in a cell.
+func (c *chart) heldRows(targets []model.Held) (rows []row) {
+	for _, h := range targets {
 		rows = append(rows, row{c.heldLabel(h), c.heldStrip(h)})
 	}
 	return rows
@@ -51,12 +49,6 @@ func (c *chart) heldStrip(h model.Held) []document.Span {
 		cells[i] = c.glyph(heldLevel(n, h.Connections, c.outside(i, measured)))
 	}
 	return merge(cells)
-}
-
-// outside reports whether most of a cell lies outside a target's measuring.
-func (c *chart) outside(cell int, measured model.Instant) bool {
-	from, to := c.span(cell)
-	return overlap(from, to, measured.Earliest, max(measured.Latest, time.Nanosecond)) < (to-from)/2
 }
 
 func heldLevel(away, of int, outside bool) string {

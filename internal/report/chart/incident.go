@@ -21,6 +21,12 @@ const (
 	mostIncidentPods = 3
 )
 
+// A moment is the chart of a run around one of its incidents.
+type moment struct {
+	*chart
+	in *model.Incident
+}
+
 // Incident draws a run around one of its incidents: the targets by their kind, whatever node they send from, and the
 // Pods that changed then.
 func Incident(tl *model.Timeline, in *model.Incident, screen document.Screen) document.Section {
@@ -28,15 +34,15 @@ func Incident(tl *model.Timeline, in *model.Incident, screen document.Screen) do
 		return document.Section{}
 	}
 	screen.Width = min(screen.Width, widestIncident)
-	c := newChart(tl, nil, screen)
+	c := &moment{chart: newChart(tl, nil, screen), in: in}
 	c.from, c.to = around(tl, in)
 	for _, t := range tl.Judged() {
 		if slices.Contains(in.Targets, t.Name) {
 			c.targets = append(c.targets, t)
 		}
 	}
-	groups := c.groups(in)
-	pods := c.podsOf(in)
+	groups := c.groups()
+	pods := c.pods()
 	labels := c.podLabels(pods)
 	width := len("endpoints")
 	for _, g := range groups {
@@ -48,14 +54,14 @@ func Incident(tl *model.Timeline, in *model.Incident, screen document.Screen) do
 	label := min(width, c.Width/3)
 	full := c.Width
 	c.Width = min(full, label+5+widestMoment)
-	c.scale(label)
+	c.fitBeside(label)
 	c.Width = full
 	draw := func() {
 		rows := slices.Concat([]row{c.axis()}, c.commandRow())
 		for _, g := range groups {
 			rows = append(rows, row{g.label, c.strip(g.target, g.series, 0, c.cells-1)})
 		}
-		rows = slices.Concat(rows, c.heldRowsOf(in), c.endpointRowsOf(in))
+		rows = slices.Concat(rows, c.heldRows(c.held()), c.endpointRows(c.services()))
 		for _, pod := range pods {
 			rows = append(rows, row{labels[pod.UID], c.lane(pod)})
 		}
@@ -88,12 +94,12 @@ type group struct {
 }
 
 // groups adds up the targets of an incident, and the others of their Services.
-func (c *chart) groups(in *model.Incident) []group {
-	services := c.servicesIn(in)
-	several := len(c.tl.Run.Services)+len(c.tl.Run.URLs) > 1
+func (m *moment) groups() []group {
+	services := m.asked()
+	several := len(m.tl.Run.Services)+len(m.tl.Run.URLs) > 1
 	var groups []group
-	for _, t := range c.tl.Judged() {
-		series, ok := c.tl.Buckets.Of(t.Name)
+	for _, t := range m.tl.Judged() {
+		series, ok := m.tl.Buckets.Of(t.Name)
 		if !ok || !slices.Contains(services, serviceOf(&t)) {
 			continue
 		}
@@ -104,7 +110,7 @@ func (c *chart) groups(in *model.Incident) []group {
 		if t.Route != "" {
 			label += " " + t.Route
 		}
-		label = c.Say(label)
+		label = m.Say(label)
 		i := slices.IndexFunc(groups, func(g group) bool { return g.label == label })
 		if i < 0 {
 			groups = append(groups, group{label: label, target: t, series: series.Whole()})
@@ -122,10 +128,10 @@ func serviceOf(t *model.Target) string {
 	return cmp.Or(t.Service, name)
 }
 
-// servicesIn returns the Services, or URLs, that an incident's targets send to.
-func (c *chart) servicesIn(in *model.Incident) (services []string) {
-	for i := range c.tl.Targets {
-		if t := &c.tl.Targets[i]; slices.Contains(in.Targets, t.Name) {
+// asked returns the Services, or URLs, that the incident's targets send to.
+func (m *moment) asked() (services []string) {
+	for i := range m.tl.Targets {
+		if t := &m.tl.Targets[i]; slices.Contains(m.in.Targets, t.Name) {
 			services = append(services, serviceOf(t))
 		}
 	}
@@ -146,32 +152,29 @@ func plus(a, b model.BucketSeries) model.BucketSeries {
 	return a
 }
 
-// heldRowsOf returns the rows of the held targets of an incident.
-func (c *chart) heldRowsOf(in *model.Incident) (rows []row) {
-	for _, h := range c.tl.Held {
-		if slices.Contains(in.Targets, h.Target) {
-			rows = append(rows, row{c.heldLabel(h), c.heldStrip(h)})
-		}
-	}
-	return rows
+// held returns the held targets of the incident.
+func (m *moment) held() []model.Held {
+	return slices.DeleteFunc(slices.Clone(m.tl.Held), func(h model.Held) bool {
+		return !slices.Contains(m.in.Targets, h.Target)
+	})
 }
 
-// endpointRowsOf returns the rows of the Services of an incident.
-func (c *chart) endpointRowsOf(in *model.Incident) []row {
-	services := c.servicesIn(in)
-	return c.endpointRowsFor(slices.DeleteFunc(c.servicesToShow(), func(s model.WatchedService) bool {
-		return s.Name != "" && !slices.Contains(services, s.Name)
-	}))
+// services returns the watched Services of the incident.
+func (m *moment) services() []model.WatchedService {
+	names := m.asked()
+	return slices.DeleteFunc(m.servicesToShow(), func(s model.WatchedService) bool {
+		return s.Name != "" && !slices.Contains(names, s.Name)
+	})
 }
 
-// podsOf returns the Pods of which a state began in what is drawn: first those that the cause names, then the others.
-func (c *chart) podsOf(in *model.Incident) []model.Pod {
-	changed, _, _ := podsToShow(c.tl, c.exits)
+// pods returns the Pods of which a state began in what is drawn: first those that the cause names, then the others.
+func (m *moment) pods() []model.Pod {
+	changed, _, _ := podsToShow(m.tl, m.exits)
 	changed = slices.DeleteFunc(changed, func(p model.Pod) bool {
-		return !slices.ContainsFunc(p.States, func(s model.PodState) bool { return s.Start > c.from && s.Start < c.to })
+		return !slices.ContainsFunc(p.States, func(s model.PodState) bool { return s.Start > m.from && s.Start < m.to })
 	})
 	named := func(p model.Pod) int {
-		if len(in.Causes) > 0 && strings.Contains(in.Causes[0].Text, p.Name) {
+		if len(m.in.Causes) > 0 && strings.Contains(m.in.Causes[0].Text, p.Name) {
 			return 0
 		}
 		return 1

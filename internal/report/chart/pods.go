@@ -15,25 +15,6 @@ import (
 // maxPods is how many Pods' lanes are drawn at most.
 const maxPods = 12
 
-// laneGlyph draws a state of a Pod; the one of highest rank in a cell is shown, so that a short
-// state is not lost in a long cell.
-type laneGlyph struct {
-	glyph, legend string
-	rank          int
-	style         document.Style
-}
-
-var lanes = map[string]laneGlyph{
-	"gone":                {"-", "gone", 1, document.Dim},
-	"ready":               {"R", "ready", 2, document.Green},
-	"pending":             {"p", "pending or creating", 3, document.Yellow},
-	"creating":            {"p", "pending or creating", 3, document.Yellow},
-	"running":             {"n", "running, not ready", 4, document.Yellow},
-	"terminating+serving": {"s", "terminating+serving", 5, document.Cyan},
-	"terminating":         {"T", "terminating", 6, document.Red},
-	"crashed":             {"X", "exited, or waiting to be restarted", 7, document.RedBold},
-}
-
 // podRows are a Pod's lane and, if its own address failed while it was measured, what that showed.
 func (c *chart) podRows(pod model.Pod, label string) []row {
 	rows := []row{{label, c.lane(pod)}}
