@@ -21,6 +21,7 @@ type Said struct {
 	KeepServing string `json:"keepServing,omitzero"`
 	Measured    string `json:"measured"` // how good the measurement was, what preflight had said, and the exit code
 	Exit        string `json:"exit"`     // "exit 3 (failed > 0)"
+	Prober      []Line `json:"prober"`   // how good the measurement was, figure by figure
 }
 
 // Soundness says whether the prober did its work. The list is closed.
@@ -51,6 +52,13 @@ const (
 	LineCommand LineKind = "command" // what its command said that failed
 	LineNote    LineKind = "note"    // what is worth knowing and makes no window
 	LineHelp    LineKind = "help"    // what would make it conclusive
+)
+
+// Kinds of lines of the prober.
+const (
+	LineFigure  LineKind = "figure"  // one of its figures
+	LineStalled LineKind = "stalled" // how far it fell behind, where it stalled
+	LineNode    LineKind = "node"    // which node was not measured from, or not all the time
 )
 
 // Kinds of lines of an incident, in the order in which it has them.

@@ -1,6 +1,7 @@
-// Package wording puts a judged run into words: the sentences of its headline, its caveats, its gates, windows and
-// incidents. They are made once, with the verdict, and stand in the judged document. Whoever shows a run prints them:
-// the terminal, Markdown, JUnit and the page say the same because none of them makes a sentence of its own.
+// Package wording puts a judged run into words: the sentences of its headline, its caveats, its prober, its gates,
+// windows and incidents. They are made once, with the verdict, and stand in the judged document. Whoever shows a run
+// prints them: the terminal, Markdown, JUnit and the page say the same because none of them makes a sentence of its
+// own.
 //
 // A sentence that has parts is a [model.Line]: its kind says what it is, so that a report can choose, cut and lay out
 // lines without reading them. Names in a line are whole, and instants stay with the figures, because each report
@@ -52,6 +53,7 @@ func Say(tl *model.Timeline, j Judged) {
 		KeepServing: keepServing(tl.KeepServing),
 		Measured:    measured(tl, exit),
 		Exit:        exit,
+		Prober:      prober(tl),
 	}
 }
 

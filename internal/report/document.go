@@ -52,7 +52,8 @@ func onlyIf(holds func(*view) bool, compose func(*view) document.Section) func(*
 
 // notValid reports whether the measurement was not as it should be.
 func notValid(v *view) bool {
-	return !v.Run.Live && v.Said.Soundness != model.Valid || v.Run.Unsaved != "" || len(probersMissing(v.Timeline)) > 0
+	nodeMissed := slices.ContainsFunc(v.Said.Prober, func(l model.Line) bool { return l.Kind == model.LineNode })
+	return !v.Run.Live && v.Said.Soundness != model.Valid || v.Run.Unsaved != "" || nodeMissed
 }
 
 // A view is a run, and what of it is to be shown.

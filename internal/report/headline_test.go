@@ -73,7 +73,7 @@ func TestHeadlineNamesTheNodeThatObservedLeast(t *testing.T) {
 		if got := soundness(tl); got != tt.sound {
 			t.Errorf("measurement: %s, want %s", got, tt.sound)
 		}
-		if got := validityParts(tl, nil); tt.valid != "" && !slices.Contains(got, tt.valid) {
+		if got := validityParts(said(tl), nil); tt.valid != "" && !slices.Contains(got, tt.valid) {
 			t.Errorf("VALID does not say %q: %q", tt.valid, got)
 		}
 	}
@@ -93,7 +93,7 @@ func TestHeadlineOverBareConnectionsClaimsNoMore(t *testing.T) {
 	for i := range tl.Targets {
 		tl.Targets[i].Proves = "a reply with status 200 to 399"
 	}
-	if got := validityParts(tl, nil); !slices.Contains(got, "a success is a reply with status 200 to 399") {
+	if got := validityParts(said(tl), nil); !slices.Contains(got, "a success is a reply with status 200 to 399") {
 		t.Errorf("VALID: %q", got)
 	}
 }
@@ -130,12 +130,12 @@ func TestRunThatProvesTooLittleSaysWhatWouldHelp(t *testing.T) {
 func TestWhatIsNoStallIsNotCalledOne(t *testing.T) {
 	tl := cleanRun()
 	tl.Verdict.Validity.NotSent, tl.Verdict.Validity.Local, tl.Verdict.Validity.Shortage = 598, 598, "too many open files"
-	valid := strings.Join(validityParts(tl, nil), " · ")
+	valid := strings.Join(validityParts(said(tl), nil), " · ")
 	if want := "late 0 % · prober failed itself: 598 requests without evidence (too many open files) · control ok"; !strings.Contains(valid, want) || strings.Contains(valid, wording.ProberStalled) {
 		t.Errorf("%q, want %q in it", valid, want)
 	}
 	tl.Verdict.Validity.NotSent, tl.Verdict.Validity.Stalls = 600, 1
-	valid = strings.Join(validityParts(tl, nil), " · ")
+	valid = strings.Join(validityParts(said(tl), nil), " · ")
 	if want := "prober stalled: nothing unobserved, 2 requests without evidence, late 0 % · prober failed itself: 598 requests"; !strings.Contains(valid, want) {
 		t.Errorf("%q, want %q in it", valid, want)
 	}
