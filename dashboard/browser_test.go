@@ -389,6 +389,10 @@ func TestEverythingOfARunIsShown(t *testing.T) {
 	if text := page.text(`[data-testid="prober"]`); !strings.HasSuffix(text, "! incomplete") {
 		t.Errorf("the header says that the measurement is incomplete, and the prober's rows %q", text)
 	}
+	figures := strings.Split(strings.ReplaceAll(page.text(`[data-testid="prober-line"]`), "\u00a0", " "), " · ")
+	if !slices.EqualFunc(figures, run.Said.Prober, func(text string, l model.Line) bool { return text == l.Text }) {
+		t.Errorf("the prober's figures read %q, want %v", figures, run.Said.Prober)
+	}
 	for _, id := range []string{"downtime", "longest-window", "error-rate", "latency", "coverage"} {
 		if text := page.text(`.figure:has([data-testid="` + id + `"]) .note`); !strings.HasSuffix(text, ", the worst target's") {
 			t.Errorf("two targets are judged, and the note of %s is %q", id, text)

@@ -1,4 +1,4 @@
-import { coverage, duration, percent, plural } from "./format";
+import { plural } from "./format";
 import { type Event, type Ns, type RunInfo, type Said, type Verdict, judged, type Target, type Unobserved } from "./model";
 import { place } from "./run";
 
@@ -22,18 +22,6 @@ export const minCoverage = (info: RunInfo | undefined): number => info?.minCover
 export function reasonText(reason: string): string {
   if (reason === "not sent") return "prober stalled";
   return reason === "local fault" ? "prober failed itself" : reason;
-}
-
-/** healthLine says in one line how the prober fared. */
-export const healthLine = ({ validity: m, coverage: observed }: Verdict): string =>
-  `coverage ${coverage(observed)} · ${lateness(m)}${m.local ? ` · prober failed itself: ${plural(m.local, "request")} without evidence (${m.shortage})` : ""} · control ${m.control} · ${plural(m.watchGaps, "watch gap")}`;
-
-/** lateness says how far the prober fell behind: one thing, whether requests were late, were not sent or were spoiled by it. */
-function lateness(m: Verdict["validity"]): string {
-  const late = `late ${percent(m.late)}`;
-  const stalled = m.notSent - (m.local ?? 0);
-  if (!stalled && !m.stalls) return late;
-  return `prober stalled: ${m.unobserved ? duration(m.unobserved) : "nothing"} unobserved, ${stalled ? `${plural(stalled, "request")} without evidence, ` : ""}${late}`;
 }
 
 /** A stretch in which something could not be seen, and why. */

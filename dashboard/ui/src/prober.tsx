@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
-import { coverage, number, percent, plural } from "./format";
-import { type Blank, groupBlanks, healthLine, minCoverage, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
+import { coverage, glued, number, percent, plural } from "./format";
+import { type Blank, groupBlanks, minCoverage, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
 import { Fold } from "./fold";
 import { type Target, judged } from "./model";
 import { noData } from "./paint";
@@ -10,13 +10,13 @@ import type { Run } from "./run";
 /** Prober shows how good the measurement itself was. Its word is the header's. It is folded while there is nothing to say against it. */
 export function Prober({ frame, run }: { frame: Frame; run: Run }) {
   const [chosen, setChosen] = useState<boolean>();
-  const { verdict, said, info, events, targets, counts, groupList } = run;
+  const { said, info, events, targets, counts, groupList } = run;
   const stalls = useMemo(() => stallBlanks(events), [events]);
   const gaps = useMemo(() => watchBlanks(events), [events]);
   const unobserved = useMemo(() => (counts ? groupBlanks(groupList) : unobservedBlanks(run.unobserved, targets)), [run.unobserved, targets, groupList]);
   const rows = useMemo(() => (counts ? [...groupList, ...targets.filter((t) => !judged(t.kind))] : targets), [groupList, targets]);
   const figures = useMemo(() => <Targets targets={rows} least={minCoverage(info)} lazy={frame.lazy} />, [rows, info, frame.lazy]);
-  if (!verdict || !said) return null;
+  if (!said) return null;
   const sound = said.soundness;
   const open = chosen ?? sound !== "valid";
   return (
@@ -25,7 +25,7 @@ export function Prober({ frame, run }: { frame: Frame; run: Run }) {
         <button type="button" aria-expanded={open} data-testid="prober" data-sound={sound} onClick={() => setChosen(!open)}>
           <span aria-hidden="true">{open ? "▾" : "▸"}</span> Prober <span class={sound === "valid" ? "good" : "bad"}>{sound === "valid" ? "✓" : "!"} {sound}</span>
         </button>
-        <span class="faint">{healthLine(verdict)}</span>
+        <span class="faint" data-testid="prober-line">{said.prober.map((l) => glued(l.text)).join(" · ")}</span>
       </h3>
       {open && (
         <div data-testid="prober-rows">
