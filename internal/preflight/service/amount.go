@@ -21,9 +21,8 @@ func (a Amount) Plus(b Amount) Amount {
 // Known reports whether the most is known.
 func (a Amount) Known() bool { return a.Most >= 0 }
 
-// asked returns how many Pods a workload makes, and what says so.
-func (s *State) asked(w *Workload) (Amount, Evidence) {
-	a := s.Scaler(w)
+// asked returns how many Pods a workload makes, and what says so. a is its autoscaler, nil if none is known.
+func (w *Workload) asked(a *Autoscaler) (Amount, Evidence) {
 	switch {
 	case w.Kind == "DaemonSet":
 		return unknownAmount, Evidence{w.Object(), "kind", "DaemonSet: one Pod on each node that it selects"}

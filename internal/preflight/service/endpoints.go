@@ -73,7 +73,7 @@ func (s *State) Sharing(t *Template) Amount {
 
 // Ready returns the ready endpoints, without those of Pods that do not serve.
 func (s *State) Ready() []Endpoint {
-	_, foreign := s.split()
+	_, foreign := byPorts(s.Service.Spec.Ports, s.Selected())
 	isForeign := map[string]bool{} // by the name of a Pod
 	for i := range s.Pods {
 		p := &s.Pods[i]

@@ -126,7 +126,7 @@ func (s *State) TemplateOf(w *Workload) Template {
 		Owner:    w.Kind,
 		Workload: w,
 	}
-	t.Count, t.Evidence = s.asked(w)
+	t.Count, t.Evidence = w.asked(s.Scaler(w))
 	switch w.Kind {
 	case "Deployment", "Rollout":
 		t.Owner = "ReplicaSet"
@@ -142,13 +142,8 @@ func (s *State) TemplateOf(w *Workload) Template {
 
 // Templates returns the selected templates whose Pods serve. The Service may select other Pods as well.
 func (s *State) Templates() []Template {
-	serve, _ := s.split()
+	serve, _ := byPorts(s.Service.Spec.Ports, s.Selected())
 	return serve
-}
-
-// split separates the selected templates by whether their Pods serve.
-func (s *State) split() (serve, foreign []Template) {
-	return byPorts(s.Service.Spec.Ports, s.Selected())
 }
 
 // Makers returns the templates of the workloads whose Pods serve.
