@@ -20,9 +20,9 @@ const (
 // canary returns the run's own Service, so that a measurement harms no other workload. Its Pods answer while they end.
 // Its twin is headless.
 func (c Config) canary() (deployment *appsv1.Deployment, service, twin *corev1.Service) {
-	meta := c.meta()
+	meta := c.identity().meta()
 	meta.Name = CanaryName(c.Name)
-	podMeta := c.podMeta()
+	podMeta := c.identity().podMeta()
 	podMeta.Labels[PartLabel] = canaryPart
 	container := c.measuring(nil, "canary", "--serve-on", CanaryServes.String())
 	container.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: canaryPort}}
@@ -40,7 +40,7 @@ func (c Config) canary() (deployment *appsv1.Deployment, service, twin *corev1.S
 					AutomountServiceAccountToken:  new(false),
 					TerminationGracePeriodSeconds: new(int64(canarySeconds)),
 					EnableServiceLinks:            new(false),
-					ImagePullSecrets:              c.pullSecrets(),
+					ImagePullSecrets:              pullSecrets(c.ImagePullSecret),
 					SecurityContext:               restricted(),
 					Containers:                    []corev1.Container{container},
 					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{

@@ -94,11 +94,12 @@ type Grant struct {
 
 // Objects returns the run's objects. The values of two calls are equal and share nothing.
 func (c Config) Objects() Objects {
+	id := c.identity()
 	objects := Objects{
-		ServiceAccount: &corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: c.meta()},
-		Role:           &rbacv1.Role{TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: c.meta(), Rules: c.reads()},
+		ServiceAccount: &corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: id.meta()},
+		Role:           &rbacv1.Role{TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: id.meta(), Rules: c.reads()},
 		RoleBinding: &rbacv1.RoleBinding{
-			TypeMeta: typeMeta(rbacV1, "RoleBinding"), ObjectMeta: c.meta(),
+			TypeMeta: typeMeta(rbacV1, "RoleBinding"), ObjectMeta: id.meta(),
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: c.Name},
 			Subjects: c.subjects(),
 		},
@@ -107,7 +108,7 @@ func (c Config) Objects() Objects {
 	if secrets := c.secrets(); len(secrets) > 0 {
 		objects.Secret = &corev1.Secret{
 			TypeMeta:   typeMeta("v1", "Secret"),
-			ObjectMeta: c.meta(),
+			ObjectMeta: id.meta(),
 			Immutable:  new(true),
 			Data:       secrets,
 		}
@@ -124,19 +125,19 @@ func (c Config) Objects() Objects {
 	}
 	if c.NodesAccess || c.severalNamespaces() {
 		objects.ClusterRole = &rbacv1.ClusterRole{
-			TypeMeta: typeMeta(rbacV1, "ClusterRole"), ObjectMeta: c.clusterMeta(), Rules: c.clusterReads(),
+			TypeMeta: typeMeta(rbacV1, "ClusterRole"), ObjectMeta: id.clusterMeta(), Rules: c.clusterReads(),
 		}
 		objects.ClusterRoleBinding = &rbacv1.ClusterRoleBinding{
-			TypeMeta: typeMeta(rbacV1, "ClusterRoleBinding"), ObjectMeta: c.clusterMeta(),
+			TypeMeta: typeMeta(rbacV1, "ClusterRoleBinding"), ObjectMeta: id.clusterMeta(),
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterName(c.Name)},
 			Subjects: c.subjects(),
 		}
 	}
 	for _, namespace := range c.Namespaces {
 		objects.Elsewhere = append(objects.Elsewhere, Grant{
-			Role: &rbacv1.Role{TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: c.metaIn(namespace), Rules: c.reads()},
+			Role: &rbacv1.Role{TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: id.metaIn(namespace), Rules: c.reads()},
 			RoleBinding: &rbacv1.RoleBinding{
-				TypeMeta: typeMeta(rbacV1, "RoleBinding"), ObjectMeta: c.metaIn(namespace),
+				TypeMeta: typeMeta(rbacV1, "RoleBinding"), ObjectMeta: id.metaIn(namespace),
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: c.Name},
 				Subjects: c.subjects(),
 			},
@@ -164,7 +165,7 @@ func (c Config) secrets() map[string][]byte {
 // emptyKeys returns the Secret that probers wait for: the kubelet does not start a container before the Secrets of its
 // environment have their keys.
 func (c Config) emptyKeys() *corev1.Secret {
-	meta := c.meta()
+	meta := c.identity().meta()
 	meta.Name = keysName(c.Name)
 	return &corev1.Secret{TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: meta, Type: corev1.SecretTypeOpaque}
 }

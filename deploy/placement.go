@@ -8,24 +8,24 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// affinity keeps the agent off the nodes to be drained and, if possible, off the nodes of the Service.
+// affinity keeps the agent off the nodes to be drained, avoid, and if possible off those of the Service, spare.
 //
 // The latter is a preference among nodes, not an anti-affinity to the Service's Pods. The scheduler applies a preferred
 // pod anti-affinity in both directions: it would keep the Service's replacement Pods away from the agent's node, and so
 // change the measured drain.
-func (c Config) affinity() *corev1.Affinity {
-	if len(c.AvoidNodes)+len(c.SpareNodes) == 0 {
+func affinity(avoid, spare []string) *corev1.Affinity {
+	if len(avoid)+len(spare) == 0 {
 		return nil
 	}
 	node := &corev1.NodeAffinity{}
-	if len(c.AvoidNodes) > 0 {
+	if len(avoid) > 0 {
 		node.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{notNamed(c.AvoidNodes)},
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{notNamed(avoid)},
 		}
 	}
-	if len(c.SpareNodes) > 0 {
+	if len(spare) > 0 {
 		node.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{
-			{Weight: 100, Preference: notNamed(c.SpareNodes)},
+			{Weight: 100, Preference: notNamed(spare)},
 		}
 	}
 	return &corev1.Affinity{NodeAffinity: node}

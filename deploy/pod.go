@@ -36,7 +36,7 @@ const MostMemory = 450 << 20
 
 func (c Config) job() *batchv1.Job {
 	return &batchv1.Job{
-		TypeMeta: typeMeta("batch/v1", "Job"), ObjectMeta: c.meta(),
+		TypeMeta: typeMeta("batch/v1", "Job"), ObjectMeta: c.identity().meta(),
 		Spec: batchv1.JobSpec{
 			// A second Pod would measure something else under the same name. The run ends with its Pod.
 			BackoffLimit:            new(int32(0)),
@@ -61,14 +61,14 @@ func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.
 // spare the node that Lapse is on. An agent that is evicted ends its run and delivers what it has.
 func (c Config) podTemplate() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
-		ObjectMeta: c.podMeta(),
+		ObjectMeta: c.identity().podMeta(),
 		Spec: corev1.PodSpec{
 			ServiceAccountName:            c.Name,
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: new(seconds(terminationGrace)),
 			EnableServiceLinks:            new(false),
-			Affinity:                      c.affinity(),
-			ImagePullSecrets:              c.pullSecrets(),
+			Affinity:                      affinity(c.AvoidNodes, c.SpareNodes),
+			ImagePullSecrets:              pullSecrets(c.ImagePullSecret),
 			SecurityContext:               restricted(),
 			Containers:                    []corev1.Container{c.container()},
 		},
@@ -87,7 +87,7 @@ func restricted() *corev1.PodSecurityContext {
 
 func (c Config) container() corev1.Container {
 	container := c.measuring(c.environment(), c.Args...)
-	container.EnvFrom = c.headers()
+	container.EnvFrom = headersFrom(c.HeadersFrom)
 	return container
 }
 
@@ -162,10 +162,10 @@ func (c Config) keyEnv(side string) []corev1.EnvVar {
 	}
 }
 
-// headers turns the keys of Secrets into variables. A number distinguishes the same key of several Secrets.
-func (c Config) headers() []corev1.EnvFromSource {
+// headersFrom turns the keys of Secrets into variables. A number distinguishes the same key of several Secrets.
+func headersFrom(secrets []string) []corev1.EnvFromSource {
 	var from []corev1.EnvFromSource
-	for i, name := range c.HeadersFrom {
+	for i, name := range secrets {
 		from = append(from, corev1.EnvFromSource{
 			Prefix:    EnvHeader + strconv.Itoa(i) + "_",
 			SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
@@ -187,7 +187,7 @@ func fieldEnv(name, path string) corev1.EnvVar {
 // resources sets no CPU limit, because throttling would look like latency.
 func (c Config) resources() corev1.ResourceRequirements {
 	requests := corev1.ResourceList{
-		corev1.ResourceCPU:              c.cpu(),
+		corev1.ResourceCPU:              cpuRequest(c.CPU),
 		corev1.ResourceMemory:           resource.MustParse(memoryRequest),
 		corev1.ResourceEphemeralStorage: resource.MustParse(storageRequest),
 	}
@@ -200,18 +200,19 @@ func (c Config) resources() corev1.ResourceRequirements {
 	}
 }
 
-// cpu returns the Pod's request, or the default for one that CheckCPU refuses.
-func (c Config) cpu() resource.Quantity {
-	q, err := resource.ParseQuantity(cmp.Or(c.CPU, DefaultCPU))
+// cpuRequest returns a Pod's request, or the default for one that CheckCPU refuses.
+func cpuRequest(cpu string) resource.Quantity {
+	q, err := resource.ParseQuantity(cmp.Or(cpu, DefaultCPU))
 	if err != nil {
 		return resource.MustParse(DefaultCPU)
 	}
 	return q
 }
 
-func (c Config) pullSecrets() []corev1.LocalObjectReference {
-	if c.ImagePullSecret == "" {
+// pullSecrets returns the Secret to pull an image with, if there is one.
+func pullSecrets(name string) []corev1.LocalObjectReference {
+	if name == "" {
 		return nil
 	}
-	return []corev1.LocalObjectReference{{Name: c.ImagePullSecret}}
+	return []corev1.LocalObjectReference{{Name: name}}
 }

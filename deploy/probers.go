@@ -16,10 +16,10 @@ import (
 // The Pods have no rights and no token: they measure and serve the run's coordinator. They tolerate every taint,
 // because a run also measures from nodes that are cordoned, drained or not ready.
 func (c Config) daemonSet() *appsv1.DaemonSet {
-	meta := c.meta()
+	meta := c.identity().meta()
 	meta.Name = probersName(c.Name)
-	podMeta := c.podMeta()
-	podMeta.Labels = c.proberLabels()
+	podMeta := c.identity().podMeta()
+	podMeta.Labels = c.identity().proberLabels()
 	return &appsv1.DaemonSet{
 		TypeMeta: typeMeta("apps/v1", "DaemonSet"), ObjectMeta: meta,
 		Spec: appsv1.DaemonSetSpec{
@@ -32,7 +32,7 @@ func (c Config) daemonSet() *appsv1.DaemonSet {
 					EnableServiceLinks:            new(false),
 					Affinity:                      c.proberAffinity(),
 					Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-					ImagePullSecrets:              c.pullSecrets(),
+					ImagePullSecrets:              pullSecrets(c.ImagePullSecret),
 					SecurityContext:               restricted(),
 					Containers:                    []corev1.Container{c.prober()},
 				},

@@ -159,36 +159,43 @@ func (r *Run) judgeCanary(ctx context.Context, last *string) error {
 	return nil
 }
 
-// watch follows the run's Pod, Job and the Job's Events. It ends when done is true of the Pod, when one of them
-// shows that the run will not start (a StartError), or when ctx ends.
+// A startWatch follows a run's Pod, Job and the Job's Events.
+type startWatch struct {
+	*Run
+	waitingFor string
+	hasPod     bool // a Pod was seen
+}
+
+// watch follows the run until done is true of its Pod, until something shows that the run will not start (a
+// [StartError]), or until ctx ends.
 func (r *Run) watch(ctx context.Context, done func(*corev1.Pod) bool) error {
+	w := &startWatch{Run: r, waitingFor: toCreate}
 	watching, stop := context.WithCancel(ctx)
 	changes := make(chan any)
-	informers := r.informers(watching, changes)
+	informers := w.informers(watching, changes)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 	for _, informer := range informers {
 		running.Go(func() { informer.RunWithContext(watching) })
 	}
-	waitingFor := toCreate
+	return w.until(ctx, changes, done)
+}
+
+// until takes changes until done is true of the run's Pod.
+func (w *startWatch) until(ctx context.Context, changes <-chan any, done func(*corev1.Pod) bool) error {
 	var tooLong <-chan time.Time // nil: there is a Pod, or no limit
-	if r.CreateWait > 0 {
-		limit := time.NewTimer(r.CreateWait)
+	if w.CreateWait > 0 {
+		limit := time.NewTimer(w.CreateWait)
 		defer limit.Stop()
 		tooLong = limit.C
 	}
-	seen := false // a Pod
 	for {
 		select {
 		case change := <-changes:
-			pod, err := r.judge(ctx, change)
+			pod, err := w.take(ctx, change)
 			if err != nil {
 				return err
-			}
-			if event, ok := change.(*corev1.Event); ok && !seen && r.failsToCreate(event) {
-				waitingFor = toCreate + because(event.Reason, event.Message)
-				r.notify(waiting + waitingFor)
 			}
 			if pod == nil {
 				continue
@@ -196,40 +203,54 @@ func (r *Run) watch(ctx context.Context, done func(*corev1.Pod) bool) error {
 			if done(pod) {
 				return nil
 			}
-			seen, tooLong = true, nil
-			waitingFor = situation(pod)
-			r.notify(waiting + waitingFor)
+			w.hasPod, tooLong = true, nil
+			w.nowWaitsFor(situation(pod))
 		case <-tooLong:
-			return r.notCreated(waitingFor)
+			return w.notCreated()
 		case <-ctx.Done():
-			return fmt.Errorf("waited for %s: %w", waitingFor, context.Cause(ctx))
+			return fmt.Errorf("waited for %s: %w", w.waitingFor, context.Cause(ctx))
 		}
 	}
 }
 
+// take judges one change, and notes why the Job cannot create its Pod.
+func (w *startWatch) take(ctx context.Context, change any) (*corev1.Pod, error) {
+	pod, err := w.judge(ctx, change)
+	if event, ok := change.(*corev1.Event); err == nil && ok && !w.hasPod && w.failsToCreate(event) {
+		w.nowWaitsFor(toCreate + because(event.Reason, event.Message))
+	}
+	return pod, err
+}
+
+func (w *startWatch) nowWaitsFor(what string) {
+	w.waitingFor = what
+	w.notify(waiting + what)
+}
+
 // failsToCreate reports whether an Event says that the run's Job could not create its Pod.
-func (r *Run) failsToCreate(event *corev1.Event) bool {
-	return event.InvolvedObject.UID == r.Job.UID && event.Reason == creationFailed
+func (w *startWatch) failsToCreate(event *corev1.Event) bool {
+	return event.InvolvedObject.UID == w.Job.UID && event.Reason == creationFailed
 }
 
 const notCreatedHint = "what the message names has to answer again; --wait 5m waits longer. " +
 	"Without a message, ask whether the cluster's Job controller works"
 
 // notCreated returns the error of a run whose Job has not created its Pod in time.
-func (r *Run) notCreated(waitedFor string) error {
-	return refusal(creationFailed, fmt.Sprintf("waited %s (--wait) for %s", r.CreateWait, waitedFor), notCreatedHint)
+func (w *startWatch) notCreated() error {
+	text := fmt.Sprintf("waited %s (--wait) for %s", w.CreateWait, w.waitingFor)
+	return refusal(creationFailed, text, notCreatedHint)
 }
 
 // informers returns informers that send each change of the run: a *corev1.Pod, a *batchv1.Job, a *corev1.Event, or one
 // of them wrapped in deleted. Changes that the user may not watch are missing.
-func (r *Run) informers(ctx context.Context, changes chan<- any) []cache.SharedIndexInformer {
-	pods := metav1.ListOptions{LabelSelector: r.selector()}
-	job := metav1.ListOptions{FieldSelector: "metadata.name=" + r.Name}
-	events := metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + r.Name}
+func (w *startWatch) informers(ctx context.Context, changes chan<- any) []cache.SharedIndexInformer {
+	pods := metav1.ListOptions{LabelSelector: w.selector()}
+	job := metav1.ListOptions{FieldSelector: "metadata.name=" + w.Name}
+	events := metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + w.Name}
 	all := []cache.SharedIndexInformer{
-		informer(r.Client, r.Client.Pods(r.Namespace), &corev1.Pod{}, pods),
-		informer(r.Client, r.Client.Jobs(r.Namespace), &batchv1.Job{}, job),
-		informer(r.Client, r.Client.Events(r.Namespace), &corev1.Event{}, events),
+		informer(w.Client, w.Client.Pods(w.Namespace), &corev1.Pod{}, pods),
+		informer(w.Client, w.Client.Jobs(w.Namespace), &batchv1.Job{}, job),
+		informer(w.Client, w.Client.Events(w.Namespace), &corev1.Event{}, events),
 	}
 	send := func(change any) {
 		select {
@@ -240,7 +261,7 @@ func (r *Run) informers(ctx context.Context, changes chan<- any) []cache.SharedI
 	for _, informer := range all {
 		// Neither can fail on an informer that does not run yet.
 		_ = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
-			r.logger().Debug("watching a run is interrupted", "run", r.Name, "error", err)
+			w.logger().Debug("watching a run is interrupted", "run", w.Name, "error", err)
 		})
 		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    send,
@@ -273,22 +294,22 @@ func informer[T, L runtime.Object](
 type deleted struct{ object any }
 
 // judge looks at one change. It returns a Pod that may still start, or a StartError if the run will not start.
-func (r *Run) judge(ctx context.Context, change any) (*corev1.Pod, error) {
+func (w *startWatch) judge(ctx context.Context, change any) (*corev1.Pod, error) {
 	switch object := change.(type) {
 	case *corev1.Pod:
-		if !r.owns(object) {
+		if !w.owns(object) {
 			return nil, nil
 		}
 		return object, judgePod(object)
 	case *batchv1.Job:
-		return nil, r.judgeJob(ctx, object)
+		return nil, w.judgeJob(ctx, object)
 	case *corev1.Event:
-		if object.InvolvedObject.UID != r.Job.UID {
+		if object.InvolvedObject.UID != w.Job.UID {
 			return nil, nil // of an earlier Job of this name
 		}
 		return nil, judgeEvent(object)
 	case deleted:
-		return nil, r.judgeDeleted(object.object)
+		return nil, w.judgeDeleted(object.object)
 	}
 	return nil, nil
 }
@@ -307,17 +328,17 @@ func (r *Run) judgeJob(ctx context.Context, job *batchv1.Job) error {
 	return failure
 }
 
-func (r *Run) judgeDeleted(object any) error {
+func (w *startWatch) judgeDeleted(object any) error {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
 	}
 	switch object := object.(type) {
 	case *corev1.Pod:
-		if r.owns(object) {
+		if w.owns(object) {
 			return startError("Deleted", fmt.Sprintf("Pod %s was deleted", object.Name), "")
 		}
 	case *batchv1.Job:
-		if object.UID == r.Job.UID {
+		if object.UID == w.Job.UID {
 			return startError("Deleted", fmt.Sprintf("Job %s was deleted", object.Name), "")
 		}
 	}

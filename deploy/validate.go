@@ -52,8 +52,9 @@ func (c Config) Validate() error {
 			return hint.Errorf(badAvoidedHint, badAvoided, node)
 		}
 	}
+	id := c.identity()
 	for _, selector := range c.Selectors {
-		selectsUs := matches(selector, c.labels()) || c.hasProbers() && matches(selector, c.proberLabels())
+		selectsUs := matches(selector, id.labels()) || c.hasProbers() && matches(selector, id.proberLabels())
 		if len(selector) > 0 && selectsUs {
 			return hint.Errorf("give the Service a selector that names its workload",
 				"the Service's selector %s would also select Lapse's own Pod", labels.Set(selector))
