@@ -31,7 +31,7 @@ func TestAttachWatchesAndLeavesTheResult(t *testing.T) {
 		}
 	}
 	for _, onlooker := range []*onlooker{first, second} {
-		if err := onlooker.cmd.Wait(); err != nil || !strings.Contains(onlooker.stdout.String(), "VALID") {
+		if err := onlooker.cmd.Wait(); err != nil || !strings.Contains(onlooker.stdout.String(), "\n measured  ") {
 			t.Errorf("lapse attach: %v\n%s", err, onlooker.stdout.String())
 		}
 	}

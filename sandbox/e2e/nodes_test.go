@@ -179,7 +179,7 @@ func TestRoutesAreMeasuredWithoutHarm(t *testing.T) {
 		t.Errorf("DNS was seen to follow %d removals within 7 s and %v of standstill, want %d: %+v",
 			followed, still, changes, dns.Changes)
 	}
-	if !strings.Contains(out, "A preStop sleep of ≥ ") {
+	if !strings.Contains(out, "A preStop sleep of ") || !strings.Contains(out, " s covers a drain here: ") {
 		t.Errorf("no advice in\n%s", out)
 	}
 	left, err := c.Kubectl(t.Context(), "-n", w.Namespace, "get", "daemonsets,secrets,jobs,services,deployments",
