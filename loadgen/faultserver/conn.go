@@ -48,7 +48,7 @@ func (c *conn) cut() {
 }
 
 func (c *conn) serve() {
-	defer c.server.drop(c)
+	defer c.drop()
 	defer c.tcp.Close()
 	for {
 		last, err := c.speech.read()
@@ -126,7 +126,7 @@ func (c *conn) settle() {
 // released ends a request that gets no answer. It reports whether the connection goes on.
 func (c *conn) released(gaveUp bool) bool {
 	if gaveUp {
-		c.server.replied(c, false)
+		c.replied(false)
 	}
 	return gaveUp
 }
@@ -136,6 +136,33 @@ func (c *conn) send(good, last bool) bool {
 	if _, err := c.Write(c.speech.reply(good, last)); err != nil {
 		return false
 	}
-	c.server.replied(c, good)
+	c.replied(good)
 	return !last
+}
+
+// replied notes a good answer, and that c waits for its next request.
+func (c *conn) replied(good bool) {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	c.idle = true
+	if good {
+		c.server.answered++
+	}
+}
+
+// endWait ends the wait of a stalled request, unless its client has left or given it up.
+func (c *conn) endWait(settled chan struct{}) {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	select {
+	case <-settled:
+	default:
+		_ = c.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+func (c *conn) drop() {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	delete(c.server.conns, c)
 }

@@ -21,24 +21,24 @@ func (s *Server) Cut(kind Kind, every int) (cuts []Cut) {
 	conns := slices.SortedFunc(maps.Keys(s.conns), func(a, b *conn) int { return a.number - b.number })
 	for i, c := range conns {
 		if (i+1)%every == 0 {
-			cuts = append(cuts, s.end(c, kind))
+			cuts = append(cuts, c.end(kind))
 		}
 	}
 	s.cuts = append(s.cuts, cuts...)
 	return cuts
 }
 
-// end ends a connection. The caller holds mu.
-func (s *Server) end(c *conn, kind Kind) Cut {
+// end ends a connection. The caller holds the server's mu.
+func (c *conn) end(kind Kind) Cut {
 	c.idle = false // what it reads from here on is not served
-	cut := Cut{Kind: kind, Conn: c.number, Name: c.name(), At: Span{From: s.now()}}
+	cut := Cut{Kind: kind, Conn: c.number, Name: c.name(), At: Span{From: c.server.now()}}
 	if kind == Reset {
 		c.cut()
 	} else {
 		_ = c.tcp.CloseWrite()
 	}
-	cut.At.To = s.now()
-	delete(s.conns, c)
+	cut.At.To = c.server.now()
+	delete(c.server.conns, c)
 	return cut
 }
 

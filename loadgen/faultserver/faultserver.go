@@ -311,19 +311,8 @@ func (s *Server) answer(i int) {
 	s.held[i] = nil
 	s.mu.Unlock()
 	for _, h := range all {
-		s.endWait(h)
+		h.conn.endWait(h.settled)
 		<-h.settled
-	}
-}
-
-// endWait ends the wait of a stalled request, unless its client has left or given it up.
-func (s *Server) endWait(h held) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-h.settled:
-	default:
-		_ = h.conn.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 
@@ -400,12 +389,6 @@ func (s *Server) take(tcp *net.TCPConn) {
 	s.wg.Go(c.serve)
 }
 
-func (s *Server) drop(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
-}
-
 // verdict decides which fault, if any, a request meets that was read on c. served is false where the
 // connection is being ended.
 func (s *Server) verdict(c *conn) (f Fault, served bool) {
@@ -446,14 +429,4 @@ func (f Fault) meets(n int, random *rand.Rand) bool {
 		return random.Float64() < f.Share
 	}
 	return true
-}
-
-// replied notes a good answer, and that c waits for its next request.
-func (s *Server) replied(c *conn, good bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.idle = true
-	if good {
-		s.answered++
-	}
 }
