@@ -9,8 +9,8 @@
 //
 // A test of two seconds at 100 requests per second sees what lasts for 30 ms. Failures read as the summary of
 // `lapse run`. A measurement that could not see enough is inconclusive, and fails the test unless [OrInconclusive]. The
-// recording is lapse/facts.lapse in the test's artifact directory (go test -artifacts): lapse report and lapse serve
-// open that folder.
+// recording is lapse/facts.lapse in the test's artifact directory. With go test -artifacts a failure names that folder,
+// which lapse report and lapse serve open.
 //
 // Package lapse/lapsetest/cluster measures a Service of a Kubernetes cluster.
 package lapsetest
@@ -19,6 +19,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -98,6 +99,8 @@ func Start(t testing.TB, url string, options ...Option) *Measurement {
 	return m
 }
 
+const recordingName = "facts.lapse"
+
 // recording returns the name of a new file: facts.lapse in the folder lapse, lapse-2 and so on.
 func recording(t testing.TB) string {
 	t.Helper()
@@ -108,11 +111,20 @@ func recording(t testing.TB) string {
 		}
 		switch err := os.Mkdir(dir, 0o755); {
 		case err == nil:
-			return filepath.Join(dir, "facts.lapse")
+			return filepath.Join(dir, recordingName)
 		case !errors.Is(err, fs.ErrExist):
 			t.Fatal(err)
 		}
 	}
+}
+
+// kept returns the folder of a recording that lapse report can open; "" if go test removes its artifacts.
+func kept(recording string) string {
+	artifacts := flag.Lookup("test.artifacts")
+	if artifacts == nil || artifacts.Value.String() != "true" || filepath.Base(recording) != recordingName {
+		return ""
+	}
+	return filepath.Dir(recording)
 }
 
 // end stops the measurement. It may be called again.
@@ -133,7 +145,7 @@ func (m *Measurement) Stop() *Result {
 	if m.err != nil {
 		m.t.Error(m.err)
 	}
-	r := &Result{Timeline: m.tl, t: m.t, inconclusive: m.c.inconclusive}
+	r := &Result{Timeline: m.tl, t: m.t, dir: kept(m.c.Recording), inconclusive: m.c.inconclusive}
 	return r.FailIf()
 }
 
@@ -150,7 +162,8 @@ type Result struct {
 	*model.Timeline // nil if nothing was measured: the test has failed then
 
 	t            testing.TB
-	inconclusive bool // is no error, or has been said
+	dir          string // of the recording; "" if it is not kept
+	inconclusive bool   // is no error, or has been said
 }
 
 // NoFailures is an error of the test if a request failed.
@@ -189,7 +202,7 @@ func (r *Result) FailIf(conditions ...string) *Result {
 // summary returns the run as lapse run prints it.
 func (r *Result) summary() string {
 	format, _ := report.FormatNamed(report.Formats, "table")
-	look := report.Options{Unicode: true, Width: 100}
+	look := report.Options{Unicode: true, Width: 100, RunDir: r.dir}
 	var text bytes.Buffer
 	if err := format.Write(&text, report.Saved{Judged: r.Timeline}, look); err != nil {
 		return fmt.Sprintf("%d of %d requests failed (and no summary: %v)", r.Verdict.Failed, r.Verdict.Sent, err)

@@ -2,6 +2,7 @@ package lapsetest_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -98,6 +99,26 @@ func TestDroppedRequestsFail(t *testing.T) {
 	})
 	if len(said) != 1 || !strings.Contains(said[0], "FAIL") || !strings.Contains(said[0], "refused") || !strings.Contains(said[0], "WHEN") {
 		t.Errorf("of a server that was away: %q", said)
+	}
+}
+
+// A failure says how to read more of it, if there will be something to read.
+func TestAFailureNamesARecordingThatIsKept(t *testing.T) {
+	layer.Real(t)
+	well := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer well.Close()
+	before := flag.Lookup("test.artifacts").Value.String()
+	defer flag.Set("test.artifacts", before)
+	for _, artifacts := range []string{"true", "false"} {
+		if err := flag.Set("test.artifacts", artifacts); err != nil {
+			t.Fatal(err)
+		}
+		s := serve(t, "127.0.0.1:0")
+		said := of(t, func(tb testing.TB) { away(tb, s, well.URL, lapsetest.OrInconclusive()).NoFailures() })
+		names := len(said) == 1 && strings.Contains(said[0], "lapse report DIR -v · lapse serve DIR")
+		if len(said) != 1 || names != (artifacts == "true") {
+			t.Errorf("-artifacts=%s: %q", artifacts, said)
+		}
 	}
 }
 
