@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -48,14 +49,23 @@ func groupHelp(root *cobra.Command) {
 		}
 	}
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes})
-	cobra.AddTemplateFunc("flagSections", flagSections)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(),
-		"{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flagSections . | trimTrailingWhitespaces}}"))
+	screen, usage := root.OutOrStdout(), root.UsageFunc()
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		// Not a template: text/template calls methods by name, so the linker would keep every method.
+		var text strings.Builder
+		out := cmd.OutOrStderr()
+		cmd.SetOut(&text)
+		err := usage(cmd)
+		cmd.SetOut(out)
+		plain := strings.TrimRight(cmd.LocalFlags().FlagUsages(), " \n")
+		sections := strings.TrimRight(flagSections(cmd, terminal.StyleOf(screen).Width), " \n")
+		fmt.Fprint(out, strings.Replace(text.String(), plain, sections, 1))
+		return err
+	})
 }
 
-// flagSections returns the flags of a verb as its help shows them.
-func flagSections(cmd *cobra.Command) string {
-	width := terminal.StyleOf(cmd.OutOrStdout()).Width
+// flagSections returns the flags of a verb as its help shows them, in lines of at most width.
+func flagSections(cmd *cobra.Command, width int) string {
 	if cmd.Flags().Lookup("on-node") == nil || cmd.Flags().Lookup("rate") == nil {
 		return cmd.LocalFlags().FlagUsagesWrapped(width)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 
 	"lapse/correlate/model"
 	"lapse/correlate/truth"
@@ -338,8 +338,8 @@ func heldStatistical(h Held) Promise {
 	case h.Held*100 >= h.Total*99:
 		return p
 	}
-	misses := distuv.Binomial{N: float64(h.Total), P: 0.01}
-	pValue := 1 - misses.CDF(float64(h.Total-h.Held-1))
+	// The probability of so many misses or more: https://dlmf.nist.gov/8.17#E5
+	pValue := mathext.RegIncBeta(float64(h.Total-h.Held), float64(h.Held+1), 0.01)
 	p.Outcome = Undecided
 	if pValue < significance {
 		p.Outcome = Broken
