@@ -138,9 +138,7 @@ func incidentCases(tl *model.Timeline) (cases []junit.Case) {
 			Name: document.Clean(fmt.Sprintf("incident %d, set off by: %s", in.ID, in.Said.SetOffBy)), Time: "0",
 		}
 		switch {
-		case slices.ContainsFunc(tl.Verdict.Gates, func(g model.GateResult) bool {
-			return g.Outcome == model.GateFail
-		}):
+		case gateFailed(tl):
 			c.Failures = []junit.Note{*n}
 		case len(tl.Verdict.Gates) == 0:
 			c.Skipped = &junit.Note{Message: "no gate was set: " + message, Text: n.Text}
@@ -150,6 +148,10 @@ func incidentCases(tl *model.Timeline) (cases []junit.Case) {
 		cases = append(cases, c)
 	}
 	return cases
+}
+
+func gateFailed(tl *model.Timeline) bool {
+	return slices.ContainsFunc(tl.Verdict.Gates, func(g model.GateResult) bool { return g.Outcome == model.GateFail })
 }
 
 // answerLines returns an incident in lines: when, what, why, and what to do.
