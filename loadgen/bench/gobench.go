@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -65,4 +66,31 @@ func values(results []*benchfmt.Result, name, unit string, scale float64) (found
 		}
 	}
 	return found
+}
+
+// cell returns a figure of all runs of a benchmark for a table.
+func cell(results []*benchfmt.Result, name, unit string, digits int) string {
+	if found := values(results, name, unit, 1); len(found) > 0 {
+		return spreadOf(found).format(digits)
+	}
+	return "–"
+}
+
+// A benchFigure is a figure of a Go benchmark, and what it must be.
+type benchFigure struct {
+	unit, figure, must string
+	digits             int
+	scale              float64            // what it is multiplied by; 0: by nothing
+	holds              func(float64) bool // whether a median is good enough; nil: nothing is asked of it
+}
+
+// judge returns the claim that the figure is as it must be.
+func (f benchFigure) judge(bench string, results []*benchfmt.Result) claim {
+	found := values(results, bench, f.unit, cmp.Or(f.scale, 1))
+	if len(found) == 0 {
+		return claim{Figure: f.figure, Must: f.must, Missing: "the benchmark did not measure it"}
+	}
+	s := spreadOf(found)
+	held := f.holds != nil && f.holds(s.Median)
+	return claim{Figure: f.figure, Must: f.must, Measured: s.format(f.digits), Held: held}
 }

@@ -50,14 +50,9 @@ func (p *page) claim(figures []figure, results map[string][]result) {
 			continue
 		}
 		for _, t := range []tool{lapseEngine, lapseRun} {
-			s := f.spreadOver(results[t.name])
-			p.Claims = append(p.Claims, claim{
-				Figure:   f.name + ": " + t.name,
-				Must:     f.must,
-				Measured: s.format(f.digits),
-				Held:     f.holds(s.Median),
-				Tabled:   true,
-			})
+			named := f
+			named.name += ": " + t.name
+			p.row("", named, f.spreadOver(results[t.name]))
 		}
 	}
 }
@@ -83,18 +78,22 @@ func (p *page) claimBesideHey(results map[string][]result) {
 func claimTable(p *page, prefix string, figures []figure, results []result) string {
 	var rows [][]string
 	for _, f := range figures {
-		s := f.spreadOver(results)
-		rows = append(rows, []string{f.name, s.format(f.digits), f.must})
-		if f.holds != nil {
-			p.Claims = append(p.Claims, claim{
-				Figure:   prefix + f.name,
-				Must:     f.must,
-				Measured: s.format(f.digits),
-				Held:     f.holds(s.Median),
-				Tabled:   true,
-			})
-		}
+		rows = append(rows, p.row(prefix, f, f.spreadOver(results)))
 	}
+	return claimsOf(rows)
+}
+
+// row returns a row of a table of claims, and adds the claim.
+func (p *page) row(prefix string, f figure, s spread) []string {
+	measured := s.format(f.digits)
+	if f.holds != nil {
+		p.Claims = append(p.Claims,
+			claim{Figure: prefix + f.name, Must: f.must, Measured: measured, Held: f.holds(s.Median), Tabled: true})
+	}
+	return []string{f.name, measured, f.must}
+}
+
+func claimsOf(rows [][]string) string {
 	return table([]string{"figure", "median (min..max)", "must"}, rows)
 }
 

@@ -8,43 +8,23 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// A benchClaim is a target for a figure of a Go benchmark.
-type benchClaim struct {
-	bench, unit, figure, must string
-	limit, scale              float64
-}
-
-var analysisClaims = []benchClaim{
-	{
-		"Analyze10M", "ns/op",
-		"analysis of 10 M requests and 10 k events, s",
-		"≤ 2", 2, 1e-9,
-	},
-	{
-		"Analyze10M", "MiB-heap",
-		"analysis of 10 M requests and 10 k events, heap, MiB",
-		"≤ 500", 500, 1,
-	},
-	{
-		"TrackerAdd/facts_only", "ns/op",
-		"Tracker, per request, µs",
-		"≤ 1", 1, 1e-3,
-	},
-	{
-		"TrackerAdd/with_Timeline_at_5_Hz", "ns/op",
-		"Tracker with a look at it five times a second, per request, µs",
-		"≤ 1", 1, 1e-3,
-	},
-	{
-		"Scale/1000", "MiB",
-		"judging 10 Services with 1000 ready endpoints for ten minutes: memory held, MiB",
-		"≤ 256", 256, 1,
-	},
-	{
-		"Scale/1000", "CPU-s/h",
-		"judging them once a second, cores",
-		"≤ 1", 1, 1.0 / 3600,
-	},
+var analysisFigures = []struct {
+	bench string
+	benchFigure
+}{
+	{"Analyze10M", benchFigure{"ns/op", "analysis of 10 M requests and 10 k events, s", "≤ 2", 2, 1e-9, atMost(2)}},
+	{"Analyze10M", benchFigure{
+		"MiB-heap", "analysis of 10 M requests and 10 k events, heap, MiB", "≤ 500", 2, 0, atMost(500),
+	}},
+	{"TrackerAdd/facts_only", benchFigure{"ns/op", "Tracker, per request, µs", "≤ 1", 2, 1e-3, atMost(1)}},
+	{"TrackerAdd/with_Timeline_at_5_Hz", benchFigure{
+		"ns/op", "Tracker with a look at it five times a second, per request, µs", "≤ 1", 2, 1e-3, atMost(1),
+	}},
+	{"Scale/1000", benchFigure{
+		"MiB", "judging 10 Services with 1000 ready endpoints for ten minutes: memory held, MiB",
+		"≤ 256", 2, 0, atMost(256),
+	}},
+	{"Scale/1000", benchFigure{"CPU-s/h", "judging them once a second, cores", "≤ 1", 2, 1.0 / 3600, atMost(1)}},
 }
 
 // analysisBenchmarks are the benchmarks to run, each in a process of its own, because the heap is the process's.
@@ -61,20 +41,11 @@ func runAnalysis(ctx context.Context, b *bench, page *page, _ *settings) error {
 		lines = append(lines, more...)
 	}
 	page.Analysis = recordingTable(lines)
-	for _, c := range analysisClaims {
-		page.Claims = append(page.Claims, c.judge(lines))
+	for _, f := range analysisFigures {
+		page.Claims = append(page.Claims, f.judge(f.bench, lines))
 	}
 	page.Claims = append(page.Claims, linearity(lines))
 	return nil
-}
-
-func (c benchClaim) judge(lines []*benchfmt.Result) claim {
-	found := values(lines, c.bench, c.unit, c.scale)
-	if len(found) == 0 {
-		return claim{Figure: c.figure, Must: c.must, Missing: "there is no benchmark " + c.bench + " with " + c.unit}
-	}
-	s := spreadOf(found)
-	return claim{Figure: c.figure, Must: c.must, Measured: s.format(2), Held: s.Median <= c.limit}
 }
 
 // linearity holds ten times as many requests against ten times the time.
@@ -101,9 +72,7 @@ func recordingTable(lines []*benchfmt.Result) string {
 		}
 		seen[name] = true
 		for _, unit := range []string{"ns/request", "bytes/request"} {
-			if found := values(lines, name, unit, 1); len(found) > 0 {
-				rows = append(rows, []string{name, unit, spreadOf(found).format(1)})
-			}
+			rows = append(rows, []string{name, unit, cell(lines, name, unit, 1)})
 		}
 	}
 	return table([]string{"benchmark", "unit", "median (min..max)"}, rows)

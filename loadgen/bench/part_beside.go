@@ -29,7 +29,7 @@ func besideFigures() []figure {
 		{"behind its due instant p50, in the server's kernel, ms", 2, behindAt(0.5), "", nil},
 		{"behind p99, ms", 1, behindAt(0.99), "", nil},
 		{"longest gap between two arrivals, ms", 0,
-			func(r *result) float64 { return longestGap(middle(r.server.kernel())).Seconds() * 1000 }, "", nil},
+			func(r *result) float64 { return longestGap(middle(kernel(&r.server))).Seconds() * 1000 }, "", nil},
 		{"time in gaps longer than 10 ms, %", 2, gapsOver(10 * time.Millisecond), "", nil},
 		{"CPU of the tool, % of one core", 0,
 			func(r *result) float64 { return 100 * r.cpu.Seconds() / r.length.Seconds() }, "", nil},
@@ -39,12 +39,12 @@ func besideFigures() []figure {
 
 func behindAt(p float64) func(*result) float64 {
 	return func(r *result) float64 {
-		return percentile(behind(middle(r.server.kernel()), time.Second/besideRate), p).Seconds() * 1000
+		return percentile(behind(middle(kernel(&r.server)), time.Second/besideRate), p).Seconds() * 1000
 	}
 }
 
 func gapsOver(limit time.Duration) func(*result) float64 {
-	return func(r *result) float64 { return 100 * inGaps(middle(r.server.kernel()), limit) }
+	return func(r *result) float64 { return 100 * inGaps(middle(kernel(&r.server)), limit) }
 }
 
 // runBeside makes runs of every tool, in turn, beside busy processes.
@@ -74,21 +74,7 @@ func (b *bench) beside(ctx context.Context, t trial) (results map[string][]resul
 		}
 		busy = append(busy, cmd)
 	}
-	results = map[string][]result{}
-	for i := range b.runs {
-		for _, tool := range besideTools {
-			t.tool = tool
-			r, err := b.run(ctx, t)
-			if err != nil {
-				return nil, err
-			}
-			r.length = t.load.For
-			fmt.Fprintf(b.talk, "  run %d beside %d, %s: %.2f ms behind at p99, %.2f %% in gaps over 10 ms, load %s\n",
-				i+1, neighbours, tool.name, behindAt(0.99)(&r), gapsOver(10*time.Millisecond)(&r), loadNow())
-			results[tool.name] = append(results[tool.name], r)
-		}
-	}
-	return results, nil
+	return b.compare(ctx, t, besideTools)
 }
 
 // besideTable has a row for each figure and a column for each tool.

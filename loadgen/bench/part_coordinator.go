@@ -1,39 +1,34 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"golang.org/x/perf/benchfmt"
 )
 
-// A coordinatorFigure is one of BenchmarkCoordinator's, and what it must be.
-type coordinatorFigure struct {
-	unit, figure, must string
-	digits             int
-	held               func(float64) bool // nil: nothing is asked of it
-}
-
-var coordinatorFigures = []coordinatorFigure{
-	{"cores", "cores, nobody looks", "≤ 1", 2, atMost(1)},
-	{"MiB-peak", "resident memory, peak with the result, MiB", "≤ 512", 0, atMost(512)},
-	{"s-behind-max", "how far the judgement is behind the probers, at most, s", "", 2, nil},
-	{"s-recorded-max", "how far the workstation's copy is behind the probers, at most, s", "", 2, nil},
-	{"requests", "requests that the probers made", "", 0, nil},
-	{"lost", "of these missing in the result or the copy, or counted twice", "0", 0, atMost(0)},
-	{"targets", "targets", "≥ 20 000", 0, atLeast(20_000)},
-	{"events/h", "events of the cluster per hour", "≥ 10 000", 0, atLeast(10_000)},
-	{"s-verdict", "page: until the verdict is shown, s", "≤ 1.5", 2, atMost(1.5)},
-	{"scroll-fps", "page: frames per second while scrolling", "≥ 30", 1, atLeast(30)},
-	{"pan-fps", "page: frames per second while panning", "≥ 30", 1, atLeast(30)},
-	{"zoom-fps", "page: frames per second while zooming", "≥ 30", 1, atLeast(30)},
+// coordinatorFigures are those of BenchmarkCoordinator.
+var coordinatorFigures = []benchFigure{
+	{"cores", "cores, nobody looks", "≤ 1", 2, 0, atMost(1)},
+	{"MiB-peak", "resident memory, peak with the result, MiB", "≤ 512", 0, 0, atMost(512)},
+	{"s-behind-max", "how far the judgement is behind the probers, at most, s", "", 2, 0, nil},
+	{"s-recorded-max", "how far the workstation's copy is behind the probers, at most, s", "", 2, 0, nil},
+	{"requests", "requests that the probers made", "", 0, 0, nil},
+	{"lost", "of these missing in the result or the copy, or counted twice", "0", 0, 0, atMost(0)},
+	{"targets", "targets", "≥ 20 000", 0, 0, atLeast(20_000)},
+	{"events/h", "events of the cluster per hour", "≥ 10 000", 0, 0, atLeast(10_000)},
+	{"s-verdict", "page: until the verdict is shown, s", "≤ 1.5", 2, 0, atMost(1.5)},
+	{"scroll-fps", "page: frames per second while scrolling", "≥ 30", 1, 0, atLeast(30)},
+	{"pan-fps", "page: frames per second while panning", "≥ 30", 1, 0, atLeast(30)},
+	{"zoom-fps", "page: frames per second while zooming", "≥ 30", 1, 0, atLeast(30)},
 	{
 		"served-s-verdict", "page of the recorded run, nothing else running: until the verdict is shown, s",
-		"≤ 1.5", 2, atMost(1.5),
+		"≤ 1.5", 2, 0, atMost(1.5),
 	},
-	{"served-scroll-fps", "the same: frames per second while scrolling", "≥ 30", 1, atLeast(30)},
-	{"served-pan-fps", "the same: frames per second while panning", "≥ 30", 1, atLeast(30)},
-	{"served-zoom-fps", "the same: frames per second while zooming", "≥ 30", 1, atLeast(30)},
+	{"served-scroll-fps", "the same: frames per second while scrolling", "≥ 30", 1, 0, atLeast(30)},
+	{"served-pan-fps", "the same: frames per second while panning", "≥ 30", 1, 0, atLeast(30)},
+	{"served-zoom-fps", "the same: frames per second while zooming", "≥ 30", 1, 0, atLeast(30)},
 }
 
 // coordinatorSlack is how long the benchmark may take beside the time that is measured: building, starting, the page,
@@ -58,19 +53,10 @@ func runCoordinator(ctx context.Context, b *bench, page *page, s *settings) erro
 func (p *page) tellCoordinator(lines []*benchfmt.Result) {
 	var rows [][]string
 	for _, f := range coordinatorFigures {
-		c := claim{
-			Figure: "100 nodes, 100 Services, 1000 endpoints: " + f.figure, Must: f.must, Tabled: true,
-			Missing: "the benchmark did not measure it",
-		}
-		cell := "–"
-		if found := values(lines, "Coordinator", f.unit, 1); len(found) > 0 {
-			s := spreadOf(found)
-			cell = s.format(f.digits)
-			c.Missing, c.Measured = "", cell
-			c.Held = f.held != nil && f.held(s.Median)
-		}
-		rows = append(rows, []string{f.figure, cell, f.must})
-		if f.held != nil {
+		c := f.judge("Coordinator", lines)
+		rows = append(rows, []string{f.figure, cmp.Or(c.Measured, "–"), f.must})
+		if f.holds != nil {
+			c.Figure, c.Tabled = "100 nodes, 100 Services, 1000 endpoints: "+f.figure, true
 			p.Claims = append(p.Claims, c)
 		}
 	}

@@ -33,15 +33,12 @@ func atLeast(limit float64) func(float64) bool { return func(v float64) bool { r
 // exactFigures returns the figures of a healthy server.
 func exactFigures() []figure {
 	return []figure{
-		{"schedule error p50, read by the server, ms", 3, errorAt(0.5, (*serverReport).read), "≤ 0.06", atMost(0.06)},
-		{"schedule error p99, read by the server, ms", 3, errorAt(0.99, (*serverReport).read), "≤ 0.15",
-			atMost(0.15)},
-		{"schedule error p50, in the server's kernel, ms", 3, errorAt(0.5, (*serverReport).kernel), "≤ 0.06",
-			atMost(0.06)},
-		{"schedule error p99, in the server's kernel, ms", 3, errorAt(0.99, (*serverReport).kernel), "≤ 0.15",
-			atMost(0.15)},
+		{"schedule error p50, read by the server, ms", 3, errorAt(0.5, peerRate, read), "≤ 0.06", atMost(0.06)},
+		{"schedule error p99, read by the server, ms", 3, errorAt(0.99, peerRate, read), "≤ 0.15", atMost(0.15)},
+		{"schedule error p50, in the server's kernel, ms", 3, errorAt(0.5, peerRate, kernel), "≤ 0.06", atMost(0.06)},
+		{"schedule error p99, in the server's kernel, ms", 3, errorAt(0.99, peerRate, kernel), "≤ 0.15", atMost(0.15)},
 		{"milliseconds with no request at all, %", 1,
-			func(r *result) float64 { return 100 * evenAt(r.server.read()).Empty }, "≤ 1", atMost(1)},
+			func(r *result) float64 { return 100 * evenAt(peerRate, read(&r.server)).Empty }, "≤ 1", atMost(1)},
 		{"CPU per request, every fact recorded to disk, µs", 1, (*result).cpuPerRequest, "≤ 45", atMost(45)},
 		{"resident memory after 20 s, MB", 1, func(r *result) float64 { return float64(r.memory.after20s) / 1e6 },
 			"≤ 40", atMost(40)},
@@ -49,20 +46,21 @@ func exactFigures() []figure {
 	}
 }
 
-// evenAt judges a whole run's arrivals at the peers' rate.
-func evenAt(arrivals []time.Duration) evenness {
-	return evennessOf(middle(arrivals), time.Second/peerRate)
+// errorAt returns a percentile of how late requests came at a rate, in milliseconds.
+func errorAt(p, rate float64, stamps func(*serverReport) []time.Duration) func(*result) float64 {
+	return func(r *result) float64 {
+		return percentile(evenAt(rate, stamps(&r.server)).Errors, p).Seconds() * 1000
+	}
 }
 
-func errorAt(p float64, stamps func(*serverReport) []time.Duration) func(*result) float64 {
-	return func(r *result) float64 {
-		return percentile(evenAt(stamps(&r.server)).Errors, p).Seconds() * 1000
-	}
+// evenAt judges a whole run's arrivals at a rate.
+func evenAt(rate float64, arrivals []time.Duration) evenness {
+	return evennessOf(middle(arrivals), time.Duration(float64(time.Second)/rate))
 }
 
 func runExact(ctx context.Context, b *bench, page *page, _ *settings) error {
 	t := trial{load: load{Rate: peerRate, Connections: peerConnections, For: b.length, CPU: -1}, record: true}
-	results, err := b.compare(ctx, t)
+	results, err := b.compare(ctx, t, tools)
 	if err != nil {
 		return err
 	}
@@ -79,19 +77,19 @@ func runExact(ctx context.Context, b *bench, page *page, _ *settings) error {
 }
 
 // compare makes runs of every tool, in turn.
-func (b *bench) compare(ctx context.Context, t trial) (map[string][]result, error) {
+func (b *bench) compare(ctx context.Context, t trial, tools []tool) (map[string][]result, error) {
+	const outcome = "  run %d, %s: %d requests arrived, %d cut, %d reported as failed, %.1f µs of CPU each, " +
+		"late %d, not sent %d, load %s\n"
 	results := map[string][]result{}
 	for i := range b.runs {
-		for _, tool := range tools {
-			t.tool = tool
+		for _, t.tool = range tools {
 			r, err := b.run(ctx, t)
 			if err != nil {
 				return nil, err
 			}
-			fmt.Fprintf(b.talk,
-				"  run %d, %s: %d requests arrived, %d failed, %.1f µs of CPU each, late %d, not sent "+
-					"%d\n", i+1, tool.name, len(r.server.Arrivals), r.Failed, r.cpuPerRequest(), r.Late, r.NotSent)
-			results[tool.name] = append(results[tool.name], r)
+			fmt.Fprintf(b.talk, outcome, i+1, t.tool.name, len(r.server.Arrivals), r.server.Cuts, r.Failed,
+				r.cpuPerRequest(), r.Late, r.NotSent, loadNow())
+			results[t.tool.name] = append(results[t.tool.name], r)
 		}
 	}
 	return results, nil
@@ -130,7 +128,7 @@ func forgiven(results []result) string {
 	const interval = time.Second / peerRate
 	var behind []time.Duration
 	for _, r := range results {
-		for _, anchor := range evenAt(r.server.read()).Anchors {
+		for _, anchor := range evenAt(peerRate, read(&r.server)).Anchors {
 			behind = append(behind, (anchor-r.Zero)%interval)
 		}
 	}

@@ -6,17 +6,14 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// pageClaims are the targets of the page on a run of an hour.
-var pageClaims = []struct {
-	unit, figure, must string
-	scale              float64
-	held               func(float64) bool
-}{
-	{"load-ms", "page on an hour's run: until all of it is drawn, s", "≤ 1.5", 1e-3, atMost(1.5)},
-	{"pan-fps", "page on an hour's run: frames per second while panning", "≥ 30", 1, atLeast(30)},
-	{"zoom-fps", "page on an hour's run: frames per second while zooming", "≥ 30", 1, atLeast(30)},
-	{"renderer-MB", "page on an hour's run: resident memory of the browser's process for it, MB", "≤ 200", 1,
-		atMost(200)},
+// pageFigures are those of the page on a run of an hour.
+var pageFigures = []benchFigure{
+	{"load-ms", "page on an hour's run: until all of it is drawn, s", "≤ 1.5", 2, 1e-3, atMost(1.5)},
+	{"pan-fps", "page on an hour's run: frames per second while panning", "≥ 30", 2, 0, atLeast(30)},
+	{"zoom-fps", "page on an hour's run: frames per second while zooming", "≥ 30", 2, 0, atLeast(30)},
+	{
+		"renderer-MB", "page on an hour's run: resident memory of the browser's process for it, MB", "≤ 200", 2, 0, atMost(200),
+	},
 }
 
 // viewerFigures are what a run tells with and without viewers.
@@ -34,16 +31,8 @@ func runPage(ctx context.Context, b *bench, page *page, _ *settings) error {
 			lines = append(lines, more...)
 		}
 	}
-	for _, c := range pageClaims {
-		found := values(lines, "PageOnALargeRun", c.unit, c.scale)
-		if len(found) == 0 {
-			missing := claim{Figure: c.figure, Must: c.must, Missing: "the benchmark did not measure it"}
-			page.Claims = append(page.Claims, missing)
-			continue
-		}
-		s := spreadOf(found)
-		measured := claim{Figure: c.figure, Must: c.must, Measured: s.format(2), Held: c.held(s.Median)}
-		page.Claims = append(page.Claims, measured)
+	for _, f := range pageFigures {
+		page.Claims = append(page.Claims, f.judge("PageOnALargeRun", lines))
 	}
 	page.Viewers = viewersTable(lines)
 	return nil
@@ -56,11 +45,7 @@ func viewersTable(lines []*benchfmt.Result) string {
 	for _, unit := range viewerFigures {
 		row := []string{unit}
 		for _, column := range columns {
-			cell := "–"
-			if found := values(lines, "RunWithViewers/"+column, unit, 1); len(found) > 0 {
-				cell = spreadOf(found).format(1)
-			}
-			row = append(row, cell)
+			row = append(row, cell(lines, "RunWithViewers/"+column, unit, 1))
 		}
 		rows = append(rows, row)
 	}

@@ -30,27 +30,11 @@ func runRecording(ctx context.Context, b *bench, page *page, _ *settings) error 
 		ratio = append(ratio, 100*(with/without-1))
 		fmt.Fprintf(b.talk, "  pair %d: %.1f µs with a recording, %.1f without\n", i+1, with, without)
 	}
-	size := figure{of: bytesPerRequest}.spreadOver(on)
-	more := spreadOf(ratio)
-	page.Recording = table([]string{"figure", "median (min..max)", "must"}, [][]string{
-		{"bytes per request in the recording", size.format(2), "≤ 4"},
-		{"more CPU per request with it, % (of each pair)", more.format(1), "≤ 10"},
+	size := figure{"bytes per request in the recording", 2, bytesPerRequest, "≤ 4", atMost(4)}
+	more := figure{"more CPU per request with it, % (of each pair)", 1, nil, "≤ 10", atMost(10)}
+	page.Recording = claimsOf([][]string{
+		page.row("recording: ", size, size.spreadOver(on)), page.row("recording: ", more, spreadOf(ratio)),
 	})
-	page.Claims = append(page.Claims,
-		claim{
-			Figure:   "recording, bytes per request",
-			Must:     "≤ 4",
-			Measured: size.format(2),
-			Held:     size.Median <= 4,
-			Tabled:   true,
-		},
-		claim{
-			Figure:   "recording, more CPU per request, %",
-			Must:     "≤ 10",
-			Measured: more.format(1),
-			Held:     more.Median <= 10,
-			Tabled:   true,
-		})
 	return nil
 }
 

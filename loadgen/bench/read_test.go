@@ -67,11 +67,11 @@ func TestGoBenchmarksAreRead(t *testing.T) {
 	if got := values(lines, "Analyze10M", "ns/op", 1e-9); !slices.Equal(got, []float64{1.5, 2.5}) {
 		t.Errorf("%v", got)
 	}
-	held := analysisClaims[0].judge(lines)
+	held := analysisFigures[0].judge("Analyze10M", lines)
 	if !held.Held || held.Measured != "2.00 (1.50..2.50)" {
 		t.Errorf("%+v", held)
 	}
-	if missing := analysisClaims[3].judge(lines); missing.Missing == "" {
+	if missing := analysisFigures[3].judge(analysisFigures[3].bench, lines); missing.Missing == "" {
 		t.Errorf("%+v", missing)
 	}
 	if c := linearity(lines); c.Held || c.Measured != "2.00" {

@@ -35,11 +35,12 @@ type serverReport struct {
 	Stepped            bool // the wall clock was stepped during the run: the kernel's stamps are worthless
 }
 
-func (r *serverReport) kernel() []time.Duration {
+// kernel and read return when the requests of a report came.
+func kernel(r *serverReport) []time.Duration {
 	return instants(r.Arrivals, func(a arrival) time.Duration { return a.Kernel })
 }
 
-func (r *serverReport) read() []time.Duration {
+func read(r *serverReport) []time.Duration {
 	return instants(r.Arrivals, func(a arrival) time.Duration { return a.Read })
 }
 

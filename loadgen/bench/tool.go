@@ -41,6 +41,7 @@ type tool struct {
 	role    func(context.Context, load) (outcome, error) // runs in the tool's process; nil if it is another binary
 	command func(bench, load) []string                   // that binary and its arguments
 	read    func(stdout []byte) (outcome, error)         // what it prints
+	silent  bool                                         // it cannot record
 }
 
 var (

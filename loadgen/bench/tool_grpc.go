@@ -18,8 +18,8 @@ import (
 
 // grpcTools are those that call the health check over gRPC.
 var (
-	fortioGRPC = tool{name: "fortio -grpc -uniform", role: runFortioGRPC}
-	ghz        = tool{name: "ghz", role: runGHZ}
+	fortioGRPC = tool{name: "fortio -grpc -uniform", role: runFortioGRPC, silent: true}
+	ghz        = tool{name: "ghz", role: runGHZ, silent: true}
 	grpcTools  = []tool{fortioGRPC, ghz, lapseEngine, lapseRun}
 )
 

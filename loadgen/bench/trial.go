@@ -48,7 +48,7 @@ type result struct {
 	cpu    time.Duration // user and system time of the tool's process, from its start to its end
 	memory memory
 	bytes  int64         // of what it recorded
-	length time.Duration // how long it was to run, where that matters
+	length time.Duration // how long it was to run
 }
 
 // cpuPerRequest is in microseconds, over all requests that arrived.
@@ -78,6 +78,7 @@ func (b *bench) run(ctx context.Context, t trial) (result, error) {
 }
 
 func (b *bench) try(ctx context.Context, t trial) (r result, err error) {
+	r.length = t.load.For
 	s, err := b.startServer(ctx, t.plan)
 	if err != nil {
 		return r, err
@@ -88,6 +89,7 @@ func (b *bench) try(ctx context.Context, t trial) (r result, err error) {
 		scheme = "grpc"
 	}
 	t.load.URL = scheme + "://" + s.addr.String() + "/"
+	t.record = t.record && !t.tool.silent
 	if t.record {
 		t.load.Record = fmt.Sprintf("%s/record-%d", b.scratch, b.trials)
 	}
