@@ -74,7 +74,7 @@ var mayImport = map[string][]string{
 	"deploy/agent":               {"internal/hint", "timeline", "internal/record", "internal/kube"},
 	"deploy/mkimage":             {},
 	"internal/preflight":         {"internal/hint", "internal/hint/input", "correlate/quantity"},
-	"internal/run/runtest":       {"timeline", "internal/record", "loadgen/faultserver", "correlate", "deploy", "deploy/agent", "internal/report", "internal/run/saved"},
+	"internal/run/runtest":       {"timeline", "internal/record", "loadgen/faultserver", "correlate", "correlate/model", "deploy", "deploy/agent", "internal/report", "internal/run/saved"},
 	"internal/run/integration":   {},
 	"internal/run/wide":          {},
 	"internal/run/facts":         {"timeline"},

@@ -19,11 +19,10 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"lapse/correlate/model"
 	"lapse/internal/cli"
 	"lapse/internal/layer"
 	"lapse/internal/report"
-	"lapse/internal/run/saved"
+	"lapse/internal/run/runtest"
 )
 
 // TestSavedReportOpensFromAFileAndAsksNobody makes a run with failures, saves its page, and opens the file in a
@@ -114,7 +113,7 @@ func runWithAWindow(t *testing.T) string {
 func windowIDs(t *testing.T, dir string) []string {
 	t.Helper()
 	var ids []string
-	for _, w := range readTimeline(t, dir).Windows {
+	for _, w := range runtest.Timeline(t, dir).Windows {
 		id, err := json.Marshal(w.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -126,19 +125,4 @@ func windowIDs(t *testing.T, dir string) []string {
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-// readTimeline reads a run's timeline.json.
-func readTimeline(tb testing.TB, dir string) *model.Timeline {
-	tb.Helper()
-	file, err := os.Open(filepath.Join(dir, saved.TimelineFile))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer file.Close()
-	tl, err := report.ReadJSON(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return tl
 }

@@ -19,6 +19,7 @@ import (
 
 	"lapse/internal/cli"
 	"lapse/internal/record"
+	"lapse/internal/run/runtest"
 	"lapse/internal/run/saved"
 	"lapse/loadgen/faultserver"
 )
@@ -118,7 +119,7 @@ func look(b *testing.B, page string, viewers, silent int) func() int64 {
 // they covered, in percent.
 func scheduleError(b *testing.B, dir string) map[string]float64 {
 	b.Helper()
-	tl := readTimeline(b, dir)
+	tl := runtest.Timeline(b, dir)
 	f, err := record.Open(filepath.Join(dir, saved.FactsFile))
 	if err != nil {
 		b.Fatal(err)

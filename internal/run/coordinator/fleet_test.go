@@ -34,6 +34,7 @@ import (
 	"lapse/internal/run/runtest"
 	"lapse/internal/run/spec"
 	"lapse/internal/run/terminal"
+	"lapse/loadgen/faultserver"
 	"lapse/timeline"
 )
 
@@ -114,17 +115,9 @@ func newKeys(t *testing.T) deploy.Keys {
 	return keys
 }
 
-// Each node's prober measures on its own clock, and all of it is one timeline: the same outage is a window of each,
-// at the same time.
-func TestProbersOfNodesMeasureOneRun(t *testing.T) {
-	layer.Real(t)
-	server := runtest.StartServer(t)
-	defer server.Close()
-	keys := newKeys(t)
-	one, two := startProber(t, keys, "node1", "127.0.0.11"), startProber(t, keys, "node2", "127.0.0.12")
-	unasked := startProber(t, keys, "node3", "127.0.0.18") // the DaemonSet is for all nodes, and this one has come later
-	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod, unasked.pod)
-	m.opts.Duration = runtest.Patience
+// outageSeenByTwo refuses connections once m measures, until two sources have seen it, and ends m when both have seen
+// the end.
+func outageSeenByTwo(m *measurement, server *faultserver.Server) {
 	reopen := func() {}
 	m.Entered = func(phase timeline.Phase, _ string) {
 		if phase == timeline.PhaseMeasuring {
@@ -132,7 +125,7 @@ func TestProbersOfNodesMeasureOneRun(t *testing.T) {
 		}
 	}
 	failed, answered := map[timeline.SourceID]int{}, map[timeline.SourceID]int{}
-	m.Live.Observers = append(m.Live.Observers, factObserver(func(f timeline.Fact) { // the outage lasts until both have seen it, and the run until both have seen its end
+	m.Live.Observers = append(m.Live.Observers, factObserver(func(f timeline.Fact) {
 		b, ok := f.(timeline.Batch)
 		for i := 0; ok && i < len(b.Requests); i++ {
 			switch r := b.Requests[i]; {
@@ -148,6 +141,20 @@ func TestProbersOfNodesMeasureOneRun(t *testing.T) {
 			}
 		}
 	}))
+}
+
+// Each node's prober measures on its own clock, and all of it is one timeline: the same outage is a window of each,
+// at the same time.
+func TestProbersOfNodesMeasureOneRun(t *testing.T) {
+	layer.Real(t)
+	server := runtest.StartServer(t)
+	defer server.Close()
+	keys := newKeys(t)
+	one, two := startProber(t, keys, "node1", "127.0.0.11"), startProber(t, keys, "node2", "127.0.0.12")
+	unasked := startProber(t, keys, "node3", "127.0.0.18") // the DaemonSet is for all nodes, and this one has come later
+	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod, unasked.pod)
+	m.opts.Duration = runtest.Patience
+	outageSeenByTwo(m, server)
 	tl, err := m.run(t.Context(), nil)
 	m.Live.End(tl)
 	if err != nil {

@@ -69,29 +69,7 @@ func TestTheWorkstationMeasuresBesideTheJob(t *testing.T) {
 	server := runtest.StartServer(t)
 	defer server.Close()
 	m, w, _ := outsideRun(t, server)
-	reopen := func() {}
-	m.Entered = func(phase timeline.Phase, _ string) {
-		if phase == timeline.PhaseMeasuring {
-			reopen = sync.OnceFunc(server.Refuse())
-		}
-	}
-	failed, answered := map[timeline.SourceID]int{}, map[timeline.SourceID]int{}
-	m.Live.Observers = append(m.Live.Observers, factObserver(func(f timeline.Fact) { // the outage lasts until both have seen it, and the run until both have seen its end
-		b, ok := f.(timeline.Batch)
-		for i := 0; ok && i < len(b.Requests); i++ {
-			switch r := b.Requests[i]; {
-			case m.Targets[r.Target].Kind != timeline.New:
-			case r.Class.Failed():
-				if failed[b.Source]++; len(failed) == 2 {
-					reopen()
-				}
-			case len(failed) == 2:
-				if answered[b.Source]++; len(answered) == 2 {
-					m.Request(measure.PhaseRequest{Phase: timeline.PhaseSettling, Reason: ""})
-				}
-			}
-		}
-	}))
+	outageSeenByTwo(m, server)
 	tl := runWith(t, m, w)
 	if tl.Run.Aborted != "" || len(tl.Sources) != 2 || tl.Sources[1].Role != timeline.Workstation || tl.Sources[1].Clock == nil {
 		t.Fatalf("aborted %q, sources %+v: want the Job and a workstation with a clock of its own", tl.Run.Aborted, tl.Sources)

@@ -1,8 +1,13 @@
 package runtest
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
+	"lapse/correlate/model"
+	"lapse/internal/report"
+	"lapse/internal/run/saved"
 	"lapse/loadgen/faultserver"
 )
 
@@ -14,4 +19,19 @@ func StartServer(t *testing.T, faults ...faultserver.Fault) *faultserver.Server 
 		t.Fatal(err)
 	}
 	return server
+}
+
+// Timeline reads the timeline.json in a run's directory.
+func Timeline(t testing.TB, dir string) *model.Timeline {
+	t.Helper()
+	file, err := os.Open(filepath.Join(dir, saved.TimelineFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	tl, err := report.ReadJSON(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tl
 }

@@ -31,7 +31,6 @@ import (
 	"lapse/internal/kube/kubetest"
 	"lapse/internal/layer"
 	"lapse/internal/record"
-	"lapse/internal/report"
 	"lapse/internal/run/live"
 	"lapse/internal/run/runtest"
 	"lapse/internal/run/saved"
@@ -145,7 +144,7 @@ func TestAWorkstationThatComesBackAfterTheHoldTakesTheResultFromTheLog(t *testin
 	if got := tl.Targets[0].Sent; got != 300 || tl.Run.Aborted != "" || tl.Run.Duration != 3*time.Second {
 		t.Errorf("the result has %d requests, took %v, was aborted %q", got, tl.Run.Duration, tl.Run.Aborted)
 	}
-	if again := readTimeline(t, r.dir); again.Targets[0].Sent != 300 {
+	if again := runtest.Timeline(t, r.dir); again.Targets[0].Sent != 300 {
 		t.Errorf("timeline.json has %d requests", again.Targets[0].Sent)
 	}
 	if saved, err := saved.Load(r.dir, correlate.Options{}, nil); err != nil || saved.Targets[0].Sent != 300 {
@@ -276,19 +275,4 @@ func TestAJobThatMeasuredBeforeItWasFollowedIsKept(t *testing.T) {
 	if err := r.notFollowed(t.Context(), failure); !errors.Is(err, failure) || r.keep {
 		t.Errorf("%v, kept: %v: want the Job of a run that measured nothing removed", err, r.keep)
 	}
-}
-
-// readTimeline reads a run's timeline.json.
-func readTimeline(t *testing.T, dir string) *model.Timeline {
-	t.Helper()
-	file, err := os.Open(filepath.Join(dir, saved.TimelineFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	tl, err := report.ReadJSON(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tl
 }
