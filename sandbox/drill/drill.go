@@ -124,9 +124,7 @@ func (c *Cluster) Routed(ctx context.Context, namespace, service string) error {
 func (c *Cluster) leads(ctx context.Context, node, service, address string) error {
 	connect := "for i in 1 2 3 4 5; do timeout 1 bash -c 'exec 3<>/dev/tcp/" + address + "' || exit 1; done"
 	for {
-		cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"), "--dir", c.Dir, "exec",
-			node, "--", "bash", "-c", connect)
-		out, err := cmd.CombinedOutput()
+		out, err := c.On(ctx, node, "bash", "-c", connect).CombinedOutput()
 		if err == nil {
 			return nil
 		}
@@ -164,19 +162,31 @@ func (c *Cluster) Nodes(ctx context.Context) ([]string, error) {
 	return nodes, err
 }
 
-// PIDs finds the processes of a component on some nodes, or on every one.
-func (c *Cluster) PIDs(component string, nodes ...string) (pids []int, err error) {
-	var state struct {
-		Processes []struct {
-			Name string `json:"name"`
-			PID  int    `json:"pid"`
-		} `json:"processes"`
-	}
+// State is what the sandbox says of itself.
+type State struct {
+	Nodes     int    `json:"nodes"`
+	ProxyMode string `json:"proxyMode"` // how kube-proxy routes: iptables, nftables or ipvs
+	DualStack bool   `json:"dualStack"`
+	Processes []struct {
+		Name  string `json:"name"` // kube-proxy-node1, coredns
+		PID   int    `json:"pid"`
+		Start uint64 `json:"start"` // tells it from a later process with the same pid
+	} `json:"processes"`
+}
+
+// State reads the sandbox's state.
+func (c *Cluster) State() (s State, err error) {
 	data, err := os.ReadFile(filepath.Join(c.Dir, "sandbox.json"))
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	if err := json.Unmarshal(data, &state); err != nil {
+	return s, json.Unmarshal(data, &s)
+}
+
+// PIDs finds the processes of a component on some nodes, or on every one.
+func (c *Cluster) PIDs(component string, nodes ...string) (pids []int, err error) {
+	state, err := c.State()
+	if err != nil {
 		return nil, err
 	}
 	for _, p := range state.Processes {
@@ -191,16 +201,19 @@ func (c *Cluster) PIDs(component string, nodes ...string) (pids []int, err error
 	return pids, nil
 }
 
-// ProxyMode returns how kube-proxy routes: iptables or nftables.
+// ProxyMode returns how kube-proxy routes, "unknown" if the state does not say.
 func (c *Cluster) ProxyMode() string {
-	var state struct {
-		ProxyMode string `json:"proxyMode"`
-	}
-	data, err := os.ReadFile(filepath.Join(c.Dir, "sandbox.json"))
-	if err != nil || json.Unmarshal(data, &state) != nil {
+	state, err := c.State()
+	if err != nil {
 		return "unknown"
 	}
 	return state.ProxyMode
+}
+
+// On prepares a command in a node's network.
+func (c *Cluster) On(ctx context.Context, node string, command ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"),
+		append([]string{"--dir", c.Dir, "exec", node, "--"}, command...)...)
 }
 
 // Uncordon lets every node take Pods again.

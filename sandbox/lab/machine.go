@@ -13,12 +13,14 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"lapse/sandbox/drill"
 )
 
 // A machine is what the sandbox that is up runs on.
 type machine struct {
 	dir   string // the sandbox's state directory
-	state sandboxState
+	state drill.State
 	log   io.Writer // what the runner does
 }
 
@@ -32,7 +34,7 @@ func (m machine) heal(ctx context.Context) error {
 			fmt.Fprintf(m.log, "%s was stopped: it goes on\n", c.Name)
 		}
 	}
-	for _, node := range m.state.nodes() {
+	for _, node := range nodeNames(m.state) {
 		uncut := "nft list tables | grep ' " + cutTable + "' | sed 's/^/delete /' | nft -f -"
 		if err := errors.Join(m.plug(ctx, node), m.inNode(ctx, node, "", "bash", "-c", uncut)); err != nil {
 			return err
@@ -48,7 +50,7 @@ func (m machine) plug(ctx context.Context, node string) error {
 
 // inNode runs a command in a node's network.
 func (m machine) inNode(ctx context.Context, node, stdin string, command ...string) error {
-	cmd := exec.CommandContext(ctx, m.sandbox(), append([]string{"--dir", m.dir, "exec", node, "--"}, command...)...)
+	cmd := m.sandbox().On(ctx, node, command...)
 	cmd.Stdin = strings.NewReader(stdin)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s in %s: %w: %s", strings.Join(command, " "), node, err, out)
@@ -61,12 +63,11 @@ func (m machine) restart(ctx context.Context, component ...string) error {
 	return m.runSandbox(ctx, "restart", strings.Join(component, "-"))
 }
 
-// sandbox returns the path of the sandbox's program.
-func (m machine) sandbox() string { return filepath.Join(m.dir, "bin", "sandbox") }
+func (m machine) sandbox() *drill.Cluster { return &drill.Cluster{Dir: m.dir} }
 
 // endOutside ends the load balancer and the ingress, where they run.
 func (m machine) endOutside(ctx context.Context) (err error) {
-	state, err := readState(m.dir)
+	state, err := m.sandbox().State()
 	for _, c := range state.Processes {
 		if c.Name == "lb" || c.Name == "ingress" {
 			err = errors.Join(err, m.runSandbox(ctx, c.Name, "down"))
@@ -86,7 +87,8 @@ func (m machine) outsideState(file string, into any) error {
 
 // runSandbox runs the sandbox's program.
 func (m machine) runSandbox(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, m.sandbox(), append([]string{"--dir", m.dir}, args...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(m.dir, "bin", "sandbox"),
+		append([]string{"--dir", m.dir}, args...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("sandbox %s: %w: %s", strings.Join(args, " "), err, out)
 	}
@@ -97,31 +99,8 @@ func (m machine) runSandbox(ctx context.Context, args ...string) error {
 // namespace; a cut from all is its cable.
 const cutTable = "lapse-cut-"
 
-// sandboxState is what sandbox.json says of the sandbox that is up.
-type sandboxState struct {
-	Nodes     int    `json:"nodes"`
-	ProxyMode string `json:"proxyMode"`
-	DualStack bool   `json:"dualStack"`
-	Processes []component
-}
-
-// A component is a process that the sandbox has started. The start time tells it from a later process with the same
-// pid.
-type component struct {
-	Name  string `json:"name"` // kube-proxy-node1, coredns
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"`
-}
-
-func readState(dir string) (s sandboxState, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, "sandbox.json"))
-	if err != nil {
-		return s, err
-	}
-	return s, json.Unmarshal(data, &s)
-}
-
-func (s sandboxState) nodes() (names []string) {
+// nodeNames returns the names of the nodes.
+func nodeNames(s drill.State) (names []string) {
 	for i := range s.Nodes {
 		names = append(names, "node"+strconv.Itoa(i+1))
 	}

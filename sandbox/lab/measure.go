@@ -60,7 +60,7 @@ type laboratory struct {
 // begin clears what a runner that was killed has left on a cluster.
 func (l *laboratory) begin(ctx context.Context) (err error) {
 	m := machine{dir: l.cluster.Dir, log: os.Stderr}
-	if m.state, err = readState(m.dir); err != nil {
+	if m.state, err = l.cluster.State(); err != nil {
 		return err
 	}
 	if err := m.heal(ctx); err != nil {
@@ -73,7 +73,7 @@ func (l *laboratory) begin(ctx context.Context) (err error) {
 
 // withFamilies restarts the sandbox with the families of a scenario, if it does not have them.
 func (l *laboratory) withFamilies(ctx context.Context, scenario Scenario) error {
-	state, err := readState(l.cluster.Dir)
+	state, err := l.cluster.State()
 	if err != nil || scenario.Outside.Families == "" || state.DualStack {
 		return err
 	}
@@ -149,7 +149,7 @@ func (l *laboratory) measured(ctx context.Context, played playing, together int,
 		vars:    r.Vars,
 		uids:    map[string]string{},
 	}
-	if p.state, r.err = readState(own.Dir); r.err != nil {
+	if p.state, r.err = own.State(); r.err != nil {
 		return r
 	}
 	if p.namespace, r.err = l.spaces.take(ctx); r.err != nil {
@@ -228,12 +228,12 @@ func (r *result) play(ctx context.Context, s settings, p *play) (err error) {
 	r.Before = p.counts(ctx, "web")
 	watch, err := r.watchRoutes(ctx, p)
 	if err != nil {
-		pods.end()
+		pods.ended()
 		return err
 	}
 	defer watch.Close()
 	err = r.stepsUnder(ctx, p, gate, args)
-	r.Pods = pods.end()
+	r.Pods = pods.ended()
 	if r.scenario.Expect.Lags && err == nil {
 		r.Routes, err = watch.End(r.run.Timeline.ProberNode())
 	}

@@ -134,7 +134,7 @@ func (p *play) untilBalanced(ctx context.Context) error {
 					healthy++
 				}
 			}
-			if s.Service == p.namespace+"/web" && len(s.Addresses) > 0 && healthy == len(p.state.nodes()) {
+			if s.Service == p.namespace+"/web" && len(s.Addresses) > 0 && healthy == len(nodeNames(p.state)) {
 				return nil
 			}
 		}

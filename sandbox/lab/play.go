@@ -80,10 +80,13 @@ func expand(w []string, vars map[string]string) words {
 
 // kubectl runs one command in the play's namespace; what it prints goes where an operator's command would print it.
 func (p *play) kubectl(ctx context.Context, args ...string) error {
+	return p.kubectlOn(ctx, "", args...)
+}
+
+func (p *play) kubectlOn(ctx context.Context, stdin string, args ...string) error {
 	cmd := p.command(ctx, args...)
 	var talk bytes.Buffer
-	cmd.Stdout = p.out
-	cmd.Stderr = io.MultiWriter(p.out, &talk)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), p.out, io.MultiWriter(p.out, &talk)
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(talk.String()))
 	}
@@ -92,14 +95,8 @@ func (p *play) kubectl(ctx context.Context, args ...string) error {
 
 // applyFurther applies a further manifest of the scenario, as an operator does.
 func (p *play) applyFurther(ctx context.Context, name string) error {
-	cmd := p.command(ctx, "apply", "-f", "-")
-	cmd.Stdin = strings.NewReader(strings.ReplaceAll(p.further[name], "$"+namespaceVar, p.namespace))
-	var talk bytes.Buffer
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(p.out, &talk), io.MultiWriter(p.out, &talk)
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("kubectl apply of %s: %w: %s", name, err, strings.TrimSpace(talk.String()))
-	}
-	return nil
+	manifest := strings.ReplaceAll(p.further[name], "$"+namespaceVar, p.namespace)
+	return p.kubectlOn(ctx, manifest, "apply", "-f", "-")
 }
 
 // pod names a Pod of an app: the first by name, or the youngest.

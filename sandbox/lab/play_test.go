@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lapse/sandbox/drill"
 )
 
 // noting is a step that says when it is taken, and ends with an error.
@@ -129,17 +131,13 @@ func TestVariablesAreExpanded(t *testing.T) {
 
 func TestExitsOfAPodAreKeptOnce(t *testing.T) {
 	const state = `{"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-11-22T17:30:00Z"}}`
-	event := func(status string) string {
-		return `{"type": "MODIFIED", "object": {"metadata": {"name": "web-1", "labels": {"app": "web"}}, "spec": {"nodeName": "node2"}, "status": {"containerStatuses": [{"name": "server", ` + status + `}]}}}`
+	object := func(status string) string {
+		return `{"metadata": {"name": "web-1", "labels": {"app": "web"}}, "spec": {"nodeName": "node2"}, "status": {"containerStatuses": [{"name": "server", ` + status + `}]}}`
 	}
 	w := &podWatch{pods: map[string]*Pod{}}
 	for _, status := range []string{`"state": {"running": {}}`, `"state": ` + state,
 		`"state": {"running": {}}, "lastState": ` + state} {
-		var e podEvent
-		if err := json.Unmarshal([]byte(event(status)), &e); err != nil {
-			t.Fatal(err)
-		}
-		w.see(e)
+		w.see(drill.Change{Object: json.RawMessage(object(status))})
 	}
 	pod := w.pods["web-1"]
 	if pod == nil || pod.Node != "node2" || pod.App != "web" || len(pod.Exits) != 1 || pod.Exits[0].Code != 137 ||

@@ -1,16 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
+
+	"lapse/sandbox/drill"
 )
 
 // A Pod is one that was there during the run, by the API server.
@@ -31,46 +30,30 @@ type PodExit struct {
 
 // A podWatch follows the Pods of the namespace for the whole run.
 type podWatch struct {
-	cmd  *exec.Cmd
+	end  func() error
 	pods map[string]*Pod
-	done chan struct{}
 }
 
 // watchPods begins to follow the Pods; every change goes to a file as well.
 func (s scope) watchPods(ctx context.Context, file string) (*podWatch, error) {
-	w := &podWatch{
-		cmd:  s.command(context.WithoutCancel(ctx), "get", "pods", "-w", "--output-watch-events", "-o", "json"),
-		pods: map[string]*Pod{},
-		done: make(chan struct{}),
-	}
-	out, err := w.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
 	save, err := os.Create(file)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.cmd.Start(); err != nil {
+	w, changes := &podWatch{pods: map[string]*Pod{}}, json.NewEncoder(save)
+	end, err := s.cluster.Watch(context.WithoutCancel(ctx), func(c drill.Change) {
+		_ = changes.Encode(c) // for a reader
+		w.see(c)
+	}, "pods", "--namespace", s.namespace)
+	if err != nil {
 		return nil, errors.Join(err, save.Close())
 	}
-	go func() {
-		defer close(w.done)
-		defer save.Close()
-		events := json.NewDecoder(io.TeeReader(bufio.NewReader(out), save))
-		for {
-			var e podEvent
-			if events.Decode(&e) != nil {
-				return
-			}
-			w.see(e)
-		}
-	}()
+	w.end = func() error { return errors.Join(end(), save.Close()) }
 	return w, nil
 }
 
-type podEvent struct {
-	Object struct {
+func (w *podWatch) see(c drill.Change) {
+	var o struct {
 		Metadata struct {
 			Name   string
 			Labels map[string]string
@@ -89,17 +72,17 @@ type podEvent struct {
 			}
 		}
 	}
-}
-
-func (w *podWatch) see(e podEvent) {
-	name := e.Object.Metadata.Name
+	if json.Unmarshal(c.Object, &o) != nil {
+		return
+	}
+	name := o.Metadata.Name
 	pod := w.pods[name]
 	if pod == nil {
 		pod = &Pod{Name: name}
 		w.pods[name] = pod
 	}
-	pod.Node, pod.App = e.Object.Spec.NodeName, e.Object.Metadata.Labels["app"]
-	for _, c := range e.Object.Status.ContainerStatuses {
+	pod.Node, pod.App = o.Spec.NodeName, o.Metadata.Labels["app"]
+	for _, c := range o.Status.ContainerStatuses {
 		if t := c.LastState.Terminated; t != nil {
 			pod.exit(PodExit{c.Name, t.ExitCode, t.Reason, t.FinishedAt})
 		}
@@ -115,11 +98,9 @@ func (p *Pod) exit(e PodExit) {
 	}
 }
 
-// end ends the watch and returns what it saw.
-func (w *podWatch) end() (pods []Pod) {
-	_ = w.cmd.Process.Kill()
-	<-w.done
-	_ = w.cmd.Wait() // that it was killed
+// ended ends the watch and returns what it saw. A scenario may have ended it before, with the API server.
+func (w *podWatch) ended() (pods []Pod) {
+	_ = w.end()
 	for _, pod := range w.pods {
 		pods = append(pods, *pod)
 	}

@@ -43,7 +43,7 @@ func (p *play) find(ctx context.Context, w words) ([]int, error) {
 	if w.is("server of POD") {
 		return p.servers(ctx, w[2])
 	}
-	state, err := readState(p.cluster.Dir) // read again: a restarted component has another pid
+	state, err := p.cluster.State() // read again: a restarted component has another pid
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -137,26 +136,22 @@ func serveAll(ctx context.Context, c *drill.Cluster) (end func(), err error) {
 	if err != nil {
 		return end, err
 	}
-	on := func(ctx context.Context, node string, args ...string) *exec.Cmd {
-		return exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "sandbox"),
-			append([]string{"--dir", c.Dir, "exec", node, "--"}, args...)...)
-	}
 	for _, n := range nodes {
 		if n == node {
 			continue
 		}
-		route := on(ctx, n, "ip", "route", "replace", "local", addresses, "dev", "lo")
+		route := c.On(ctx, n, "ip", "route", "replace", "local", addresses, "dev", "lo")
 		if out, err := route.CombinedOutput(); err != nil {
 			return end, fmt.Errorf("route %s on %s: %w: %s", addresses, n, err, out)
 		}
-		server := on(context.WithoutCancel(ctx), n, self, "--serve", fmt.Sprintf(":%d", port))
+		server := c.On(context.WithoutCancel(ctx), n, self, "--serve", fmt.Sprintf(":%d", port))
 		if err := server.Start(); err != nil {
 			return end, err
 		}
 		ends = append(ends, func() {
 			_ = server.Process.Signal(syscall.SIGTERM)
 			_ = server.Wait() // it got SIGTERM
-			_ = on(context.Background(), n, "ip", "route", "del", "local", addresses, "dev", "lo").Run()
+			_ = c.On(context.Background(), n, "ip", "route", "del", "local", addresses, "dev", "lo").Run()
 		})
 	}
 	return end, nil

@@ -112,13 +112,9 @@ func openLog(c *drill.Cluster, node, pod string) (*os.File, error) {
 // End returns what was observed, with the routes of the prober's node, in the order in which the Pods stopped. Those
 // that have not ended are left out.
 func (t *Watch) End(prober string) ([]Pod, error) {
-	i := slices.IndexFunc(t.routes, func(w *routeWatch) bool { return w.node == prober })
-	if i < 0 {
-		return nil, fmt.Errorf("the prober's node %q was not watched", prober)
-	}
-	removed, err := t.routes[i].end()
+	removed, err := t.removed(prober)
 	if err != nil {
-		return nil, fmt.Errorf("watch the routes of %s: %w", prober, err)
+		return nil, err
 	}
 	var pods []Pod
 	for i, p := range t.pods {
@@ -143,13 +139,9 @@ func (t *Watch) End(prober string) ([]Pod, error) {
 // Routed returns when a node had routed to each Pod for the last time, by the Pod's name, without the Pods that it
 // still routes to.
 func (t *Watch) Routed(node string) (map[string]Bracket, error) {
-	i := slices.IndexFunc(t.routes, func(w *routeWatch) bool { return w.node == node })
-	if i < 0 {
-		return nil, fmt.Errorf("node %q was not watched", node)
-	}
-	removed, err := t.routes[i].end()
+	removed, err := t.removed(node)
 	if err != nil {
-		return nil, fmt.Errorf("watch the routes of %s: %w", node, err)
+		return nil, err
 	}
 	routed := map[string]Bracket{}
 	for _, p := range t.pods {
@@ -158,6 +150,19 @@ func (t *Watch) Routed(node string) (map[string]Bracket, error) {
 		}
 	}
 	return routed, nil
+}
+
+// removed ends the watch of a node's routes, and returns when each address lost its route.
+func (t *Watch) removed(node string) (map[string]Bracket, error) {
+	i := slices.IndexFunc(t.routes, func(w *routeWatch) bool { return w.node == node })
+	if i < 0 {
+		return nil, fmt.Errorf("node %q was not watched", node)
+	}
+	removed, err := t.routes[i].end()
+	if err != nil {
+		return nil, fmt.Errorf("watch the routes of %s: %w", node, err)
+	}
+	return removed, nil
 }
 
 func (t *Watch) Close() {
