@@ -1,16 +1,11 @@
-// Command mkimage packs one static binary into a container image of one layer, without Docker and without a
-// registry. The tar has the format of docker save, which all of these read:
+// Command mkimage packs one static binary into a container image of one layer, as `lapse image save` packs Lapse
+// itself:
 //
-//	go run ./deploy/mkimage -name lapse:dev -entrypoint /lapse -o lapse.tar BINARY
-//	docker load -i lapse.tar
-//	ctr -n k8s.io images import lapse.tar
-//	kind load image-archive lapse.tar
+//	go run ./deploy/mkimage -name pause:dev -entrypoint /pause -o pause.tar BINARY
 //
 // With -files it packs a whole file system, that is a tar, for the sandbox's images of Debian packages:
 //
 //	go run ./deploy/mkimage -name debian:nginx-light -user 0 -files root.tar -o nginx.tar
-//
-// The same binary gives the same bytes: they depend on no time and no file order of this machine.
 package main
 
 import (
@@ -19,9 +14,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
-	"github.com/google/renameio/v2"
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"lapse/internal/image"
 )
 
 func main() {
@@ -37,44 +33,40 @@ const usage = "usage: mkimage -name NAME:TAG -entrypoint /PATH -o IMAGE.tar BINA
 	"or mkimage -name NAME:TAG -files ROOT.tar -o IMAGE.tar"
 
 func run(args []string, stderr io.Writer) error {
-	var img image
-	var out, files string
+	var c image.Contents
+	var called, out, files string
 	flags := flag.NewFlagSet("mkimage", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&img.Name, "name", "", "image name with tag, such as lapse:dev")
-	flags.StringVar(&img.Entrypoint, "entrypoint", "", "path of the binary in the image, and what runs")
-	flags.StringVar(&img.User, "user", "65532", "user that the image runs as, in numbers")
+	flags.StringVar(&called, "name", "", "image name with tag, such as pause:dev")
+	flags.StringVar(&c.Entrypoint, "entrypoint", "", "path of the binary in the image, and what runs")
+	flags.StringVar(&c.User, "user", image.User, "user that the image runs as, in numbers")
 	flags.StringVar(&files, "files", "", "tar of a whole file system, instead of BINARY and -entrypoint")
 	flags.StringVar(&out, "o", "", "tar to write")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	var err error
+	tag, err := name.NewTag(called, name.WithDefaultTag(""))
+	if err != nil || tag.TagStr() == "" {
+		return fmt.Errorf("-name %q: want a name with a tag, such as pause:dev", called)
+	}
 	switch {
-	case out != "" && files != "" && flags.NArg() == 0 && img.Entrypoint == "":
-		img.Files, err = os.ReadFile(files)
+	case out != "" && files != "" && flags.NArg() == 0 && c.Entrypoint == "":
+		c.Files, err = os.ReadFile(files)
 	case out != "" && files == "" && flags.NArg() == 1:
-		img.Binary, err = os.ReadFile(flags.Arg(0))
+		c.Binary, err = os.ReadFile(flags.Arg(0))
 	default:
 		err = errors.New(usage)
 	}
 	if err != nil {
 		return err
 	}
-	return writeFile(out, img)
-}
-
-// writeFile writes the whole image or leaves what was there.
-func writeFile(path string, img image) error {
-	part, err := renameio.NewPendingFile(path,
-		renameio.WithTempDir(filepath.Dir(path)),
-		renameio.WithStaticPermissions(0o644))
+	packed, err := c.Image(nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = part.Cleanup() }() // nothing is left once the file is replaced
-	if err := img.Write(part); err != nil {
+	index, err := image.Index(nil, packed)
+	if err != nil {
 		return err
 	}
-	return part.CloseAtomicallyReplace()
+	return image.SaveFile(out, index, tag)
 }

@@ -72,7 +72,7 @@ func DebianImage(ctx context.Context, log io.Writer, cache, name string) (string
 // debianImageKey returns a short name for the code that makes the images. If the code changes, they are made again.
 func debianImageKey(source string) (string, error) {
 	var parts []string
-	for _, file := range []string{"build/debian_image.go", "../deploy/mkimage/image.go"} {
+	for _, file := range []string{"build/debian_image.go", "../internal/image/image.go", "../internal/image/save.go"} {
 		data, err := os.ReadFile(filepath.Join(source, file))
 		if err != nil {
 			return "", err
