@@ -30,7 +30,7 @@ func TestWaitingProberSaysWhatKeepsIt(t *testing.T) {
 		want   string
 	}{
 		"full":     {unschedulable, "Pod p does not start: Unschedulable: 0/3 nodes are available: 1 Insufficient cpu; --cpu lets it ask for less, and --from can leave this node out"},
-		"no image": {waiting("ErrImagePull", "not found"), `Pod p does not start: ErrImagePull: image "lapse:no": not found; ` + imageHint},
+		"no image": {waiting("ErrImagePull", "not found"), `Pod p does not start: ErrImagePull: image "lapse:no": not found; ` + pushHint},
 		"starting": {waiting("ContainerCreating", ""), "waits for Pod p on node1 to start (ContainerCreating)"},
 		"rejected": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu", Message: "not enough"}, "Pod p does not start: OutOfcpu: OutOfcpu not enough"},
 	} {

@@ -17,7 +17,8 @@ import (
 type StartError struct {
 	Reason  string // Kubernetes' reason: "ErrImagePull", "Unschedulable", "FailedCreate"
 	Message string
-	refused bool // the cluster does not accept the Pod as it is
+	Image   string // the image, if the nodes cannot pull or run it
+	refused bool   // the cluster does not accept the Pod as it is
 }
 
 func (e *StartError) Error() string {
@@ -39,6 +40,9 @@ func Refused(err error) bool {
 
 // judgePod returns what keeps the Pod from running, or nil.
 func judgePod(pod *corev1.Pod) error {
+	if err := judgePlatform(pod); err != nil {
+		return err
+	}
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return startError("Completed", "the agent has ended already", "`lapse retrieve` has its result")
@@ -48,7 +52,7 @@ func judgePod(pod *corev1.Pod) error {
 		return startError("Deleted", fmt.Sprintf("Pod %s was deleted", pod.Name), "")
 	}
 	for _, status := range pod.Status.ContainerStatuses {
-		if err := judgeContainer(status); err != nil {
+		if err := judgeContainer(status, pod.Namespace); err != nil {
 			return err
 		}
 	}
@@ -60,7 +64,7 @@ func judgePod(pod *corev1.Pod) error {
 	return nil
 }
 
-func judgeContainer(status corev1.ContainerStatus) error {
+func judgeContainer(status corev1.ContainerStatus, namespace string) error {
 	if ended := status.State.Terminated; ended != nil {
 		return startError(ended.Reason, terminated(ended), crashHint)
 	}
@@ -71,7 +75,8 @@ func judgeContainer(status corev1.ContainerStatus) error {
 	switch waiting.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull",
 		"InvalidImageName", "ImageInspectError", "RegistryUnavailable":
-		return refusal(waiting.Reason, fmt.Sprintf("image %q: %s", status.Image, waiting.Message), imageHint)
+		message := fmt.Sprintf("image %q: %s", status.Image, waiting.Message)
+		return imageError(waiting.Reason, message, status.Image, namespace)
 	case "CreateContainerConfigError": // a Secret that is not there
 		return refusal(waiting.Reason, waiting.Message, "is the Secret there, with the keys that the message names?")
 	case "CreateContainerError", "RunContainerError", "StartError", "CrashLoopBackOff":
@@ -131,7 +136,6 @@ func jobFailure(job *batchv1.Job) error {
 
 // Hints for what keeps Pods from being created or started.
 const (
-	imageHint    = "is the image where the nodes can pull it? see --image and --image-pull-secret"
 	cpuLimitHint = "the agent has no CPU limit, because throttling looks like latency; " +
 		"give the namespace a LimitRange with a generous default, or no quota on limits.cpu"
 	podSecurityHint = "the agent meets the \"restricted\" Pod Security Standard; " +

@@ -405,8 +405,9 @@ func TestWhatKeepsARunFromStartingIsReportedAtOnce(t *testing.T) {
 		happen       func(*testing.T, *fake.Clientset)
 		reason, want string
 	}{
-		{"image not found", createPod(waitingPod("ErrImagePull", "not found")), "ErrImagePull", "--image"},
-		{"image back-off", createPod(waitingPod("ImagePullBackOff", "Back-off pulling image")), "ImagePullBackOff", "--image-pull-secret"},
+		{"image not found", createPod(waitingPod("ErrImagePull", "not found")), "ErrImagePull", "lapse image push"},
+		{"image back-off", createPod(waitingPod("ImagePullBackOff", "Back-off pulling image")), "ImagePullBackOff", "lapse image load"},
+		{"image for another platform", createPod(endedPod("exec /lapse: exec format error")), "Error", "--binary linux/amd64=PATH"},
 		{"image not loaded", createPod(waitingPod("ErrImageNeverPull", "not present with pull policy of Never")), "ErrImageNeverPull", `"lapse:v1"`},
 		{"cannot be created", createPod(waitingPod("CreateContainerConfigError", "secret not found")), "CreateContainerConfigError", "secret"},
 		{"unschedulable", createPod(unschedulablePod()), "Unschedulable", "Insufficient memory"},

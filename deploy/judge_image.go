@@ -1,0 +1,65 @@
+package deploy
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"lapse/internal/hint"
+)
+
+// imageError returns the error of a cluster that cannot pull or run the image of a Pod in a namespace.
+func imageError(reason, message, image, namespace string) error {
+	return hint.Add(imageHint(image, message, namespace),
+		&StartError{Reason: reason, Message: message, Image: image, refused: true})
+}
+
+// judgePlatform returns an error if a container's binary is for another platform than its node's.
+func judgePlatform(pod *corev1.Pod) error {
+	for _, status := range pod.Status.ContainerStatuses {
+		for _, state := range []corev1.ContainerState{status.State, status.LastTerminationState} {
+			if ended := state.Terminated; ended != nil && strings.Contains(ended.Message, execFormatError) {
+				return imageError(ended.Reason, terminated(ended), status.Image, pod.Namespace)
+			}
+		}
+	}
+	return nil
+}
+
+const execFormatError = "exec format error"
+
+// imageHint returns what to do about an image, from what containerd, CRI-O or its registry says of it.
+func imageHint(image, message, namespace string) string {
+	says := func(texts ...string) bool {
+		for _, text := range texts {
+			if strings.Contains(message, text) {
+				return true
+			}
+		}
+		return false
+	}
+	registry, _, named := strings.Cut(image, "/")
+	switch {
+	case says(execFormatError, "no match for platform", "no image found in manifest list"):
+		return "the image has no binary for this node's platform: " +
+			"`lapse image push REGISTRY/NAME` with --binary linux/amd64=PATH or --binary linux/arm64=PATH adds it"
+	case !named || strings.HasPrefix(image, "docker.io/library/"):
+		return pushHint
+	case says("HTTP response to HTTPS client", "x509:"):
+		return "the nodes do not trust the registry: name it in containerd's /etc/containerd/certs.d/" +
+			registry + "/hosts.toml on each node"
+	case says("unauthorized", "authorization failed", "authentication required", "access denied", "403", "401",
+		"no basic auth credentials", "insufficient_scope"):
+		return "the nodes may not pull it: `kubectl create secret docker-registry lapse-pull -n " + namespace +
+			" --docker-server=" + registry + " --docker-username=USER --docker-password=PASSWORD`, " +
+			"then --image-pull-secret lapse-pull"
+	case says("no such host", "i/o timeout", "connection refused", "no route to host"):
+		return "the nodes do not reach " + registry + ": " + pushHint
+	case says("not found", "manifest unknown", "name unknown"):
+		return pushHint
+	}
+	return pushHint + "; if the registry asks for a login: --image-pull-secret"
+}
+
+const pushHint = "push the image where the nodes can pull it: `lapse image push REGISTRY/NAME`; " +
+	"for kind, k3d or minikube: `lapse image load`"
