@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   := lapse:dev
 UI      := dashboard/ui
 RUNS    ?= $(CURDIR)/runs
-GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/internal/run/version.Version=$(VERSION) -X lapse/internal/cli.image=$(IMAGE)"
+GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/internal/run/version.Version=$(VERSION) -X lapse/internal/cli.builtInImage=$(IMAGE)"
 
 .PHONY: help build image sandbox demo quick test test-all test-real test-race test-modules lint-all truth test-ui test-sandbox test-e2e test-e2e-all bench bench-go golden ui rollouts routes sweep paired lab scale module clean FORCE
 
@@ -36,7 +36,7 @@ bin/lapse: FORCE
 	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $@ ./cmd/lapse
 
 image: bin/lapse
-	go run ./deploy/mkimage -name $(IMAGE) -entrypoint /lapse -o bin/lapse.tar bin/lapse
+	bin/lapse image save bin/lapse.tar
 
 bin/sandbox: FORCE
 	go -C sandbox build -o ../bin/sandbox .

@@ -16,6 +16,7 @@ import (
 	"lapse/correlate/compare"
 	"lapse/correlate/verdict"
 	"lapse/deploy"
+	"lapse/internal/image"
 	"lapse/internal/report"
 	"lapse/internal/run/access"
 	"lapse/loadgen"
@@ -43,6 +44,7 @@ var flagValues = map[string]values{
 		return []string{string(timeline.New), string(timeline.Reused), string(timeline.Held)}
 	},
 	"output": formats,
+	"into":   func(*cobra.Command) []string { return image.Loaders() },
 	"color":  func(*cobra.Command) []string { return []string{"auto", "always", "never"} },
 }
 
@@ -62,6 +64,7 @@ var argValues = map[string]values{
 // https://github.com/spf13/cobra/blob/main/site/content/completions/_index.md
 func addCompletions(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
+		addCompletions(cmd)
 		for flag, of := range flagValues {
 			if cmd.Flags().Lookup(flag) == nil {
 				continue

@@ -51,15 +51,21 @@ func cliPage() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Command line\n\n```\n%s\n\n%s\n```\n", root.Long, exitCodes)
 	b.WriteString("\nIf several hold, the first of 3, 6, 4, 5, 1, 0 is the exit code.\n\n| verb | |\n|---|---|\n")
-	verbs := slices.DeleteFunc(slices.Clone(root.Commands()), func(c *cobra.Command) bool { return !c.Runnable() })
+	var verbs []*cobra.Command
+	for _, c := range root.Commands() {
+		if c.Runnable() {
+			verbs = append(append(verbs, c), c.Commands()...)
+		}
+	}
 	for _, c := range verbs {
-		fmt.Fprintf(&b, "| [%s](#lapse-%s) | %s |\n", c.Name(), c.Name(), c.Short)
+		name := strings.TrimPrefix(c.CommandPath(), "lapse ")
+		fmt.Fprintf(&b, "| [%s](#lapse-%s) | %s |\n", name, strings.ReplaceAll(name, " ", "-"), c.Short)
 	}
 	b.WriteString("\n## Formats\n\n`-o` of run, report, retrieve and export takes these, that of diff " + judging.FormatNames(report.DiffFormats()) + ":\n\n| format | file | what it is |\n|---|---|---|\n")
 	for _, f := range report.Formats {
 		fmt.Fprintf(&b, "| `%s` | .%s | %s |\n", f.Name, f.Ext, f.Doc)
 	}
-	shared := sharedFlags(root)
+	shared := sharedFlags(verbs)
 	b.WriteString("\n## Shared flags\n\n| flag | default | |\n|---|---|---|\n")
 	for _, row := range slices.Sorted(maps.Keys(shared)) {
 		b.WriteString(row)
@@ -71,17 +77,17 @@ func cliPage() string {
 }
 
 // sharedFlags returns the rows of flags that three verbs or more have alike.
-func sharedFlags(root *cobra.Command) map[string]bool {
-	verbs := map[string]int{}
-	for _, c := range root.Commands() {
+func sharedFlags(verbs []*cobra.Command) map[string]bool {
+	uses := map[string]int{}
+	for _, c := range verbs {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden && f.Name != "help" && c.Name() != "gen" {
-				verbs[flagRow(f)]++
+				uses[flagRow(f)]++
 			}
 		})
 	}
 	shared := map[string]bool{}
-	for row, n := range verbs {
+	for row, n := range uses {
 		if n >= 3 {
 			shared[row] = true
 		}
@@ -90,7 +96,7 @@ func sharedFlags(root *cobra.Command) map[string]bool {
 }
 
 func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]bool) {
-	fmt.Fprintf(b, "\n## lapse %s\n\n%s\n\n```\n%s\n", c.Name(), cmp.Or(c.Long, c.Short), c.UseLine())
+	fmt.Fprintf(b, "\n## %s\n\n%s\n\n```\n%s\n", c.CommandPath(), cmp.Or(c.Long, c.Short), c.UseLine())
 	if c.Example != "" {
 		fmt.Fprintf(b, "\n%s\n", c.Example)
 	}

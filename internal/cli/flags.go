@@ -322,8 +322,8 @@ func runTable(o *spec.Options) []runFlag {
 				"starts without probers that are not ready then",
 		},
 		{
-			name: "image", bind: text(&o.Image, image), at: ofJob,
-			usage: "image of the Job that measures in the cluster",
+			name: "image", bind: text(&o.Image, ""), at: ofJob,
+			usage: "image of the Job that measures in the cluster (default: " + defaultImage + ")",
 		},
 		{
 			name: "image-pull-secret", bind: text(&o.ImagePullSecret, ""), at: ofJob,

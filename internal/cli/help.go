@@ -20,7 +20,7 @@ var verbGroups = []struct {
 }{
 	{"Measure:", []string{"run", "routes", "preflight"}},
 	{"Look:", []string{"report", "serve", "diff", "export", "explain"}},
-	{"In the cluster:", []string{"gen", "status", "attach", "stop", "retrieve", "delete"}},
+	{"In the cluster:", []string{"image", "gen", "status", "attach", "stop", "retrieve", "delete"}},
 	{"Check Lapse:", []string{"selftest", "calibrate"}},
 }
 

@@ -18,9 +18,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// image is the Job's image, unless another is asked for. The linker sets it.
-var image = "lapse:dev"
-
 // Main runs the command line args[1:] and returns the exit code.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
 	defer func() {
@@ -88,7 +85,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.AddCommand(
 		newRun(), newPreflight(), newReport(), newExplain(), newServe(), newDiff(), newExport(),
 		newSelftest(), newCalibrate(),
-		newGen(), newStatus(), newAttach(), newStop(), newRetrieve(), newDelete(),
+		newImage(), newGen(), newStatus(), newAttach(), newStop(), newRetrieve(), newDelete(),
 		newRoutes(), newSchema(), newProbe(), newCanary(),
 	)
 	groupHelp(root)

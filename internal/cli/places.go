@@ -119,5 +119,8 @@ func check(o *spec.Options, cmd *cobra.Command, args, command []string) error {
 	if err := checkPlace(o); err != nil {
 		return err
 	}
-	return o.Validate()
+	if err := o.Validate(); err != nil || o.AgentListen != "" || placeOf(o)&ofJob == 0 {
+		return err
+	}
+	return chooseImage(o)
 }

@@ -55,6 +55,9 @@ per second, and prints how long the answers take to change.`,
 			if err := o.Check([]string{"svc/" + deploy.CanaryName(o.ID)}, nil); err != nil {
 				return err
 			}
+			if err := chooseImage(&o); err != nil {
+				return err
+			}
 			return measure(cmd, &o)
 		},
 	}
@@ -71,7 +74,8 @@ per second, and prints how long the answers take to change.`,
 	f.StringVar(&o.Out, "out", "", "directory for the recording and timeline.json (default runs/RUN)")
 	outputFlags(&o.Output, f)
 	f.StringVar(&o.Dashboard, "dashboard", "", "serve the live page here, such as 127.0.0.1:8080")
-	f.StringVar(&o.Image, "image", image, "image of the Job, the probers and the Service's Pods")
+	f.StringVar(&o.Image, "image", "",
+		"image of the Job, the probers and the Service's Pods (default: "+defaultImage+")")
 	f.StringVar(&o.ImagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
 	f.StringVar(&o.CPU, "cpu", deploy.DefaultCPU, "CPU that the Job's Pod and each prober ask for")
 	return cmd

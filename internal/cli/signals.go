@@ -28,5 +28,5 @@ func measure(cmd *cobra.Command, o *spec.Options) error {
 	signals, stop := takeSignals()
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE)
-	return run.Run(cmd.Context(), o, signals, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	return sayWhoseImage(run.Run(cmd.Context(), o, signals, cmd.OutOrStdout(), cmd.ErrOrStderr()), o)
 }

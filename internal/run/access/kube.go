@@ -52,6 +52,18 @@ func (o *Kube) NamespaceOrDefault() (string, error) {
 	return namespace, nil
 }
 
+// ContextName returns the name of the context that is meant, or "" if the kubeconfig has none, as in a Pod.
+func (o *Kube) ContextName() (string, error) {
+	raw, err := o.loader().RawConfig()
+	if err != nil {
+		return "", exit.Usagef(kubeHint, "no kubeconfig: %w", err)
+	}
+	if o.Context != "" && raw.Contexts[o.Context] == nil {
+		return "", exit.Usagef(o.noConfigHint(), "there is no context %q", o.Context)
+	}
+	return cmp.Or(o.Context, raw.CurrentContext), nil
+}
+
 // noConfigHint names the contexts there are if the one that was asked for is not.
 func (o *Kube) noConfigHint() string {
 	raw, err := o.loader().RawConfig()

@@ -35,6 +35,7 @@ type Options struct {
 
 	// Of the Job, for the API server.
 	Image           string
+	ImageFrom       string // what Image was given by, for people
 	ImagePullSecret string
 	CPU             string
 	AvoidNodes      []string
