@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"lapse/correlate/model"
@@ -120,7 +119,7 @@ func proberCommand(ctx context.Context, url, dir string, rate float64, resolutio
 		cmd.Args = append(cmd.Args, "--resolution="+resolution.String())
 	}
 	cmd.Args[0] = filepath.Join(filepath.Dir(self), "lapse")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the terminal's signals are for us
+	cmd.SysProcAttr = ownGroup // the terminal's signals are for us
 	return cmd, nil
 }
 
@@ -142,14 +141,14 @@ func stopForASecond(ctx context.Context, p *os.Process, ready func() bool) (from
 		}
 		sleep(ctx, 5*time.Millisecond)
 	}
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
+	if err := p.Signal(stop); err != nil {
 		return from, to, err
 	}
 	sleep(ctx, 20*time.Millisecond) // until all its threads stand still
 	from = time.Now()
 	sleep(ctx, time.Second)
 	to = time.Now()
-	return from, to, p.Signal(syscall.SIGCONT)
+	return from, to, p.Signal(goOn)
 }
 
 func sleep(ctx context.Context, d time.Duration) {

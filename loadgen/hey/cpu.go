@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -35,13 +34,6 @@ func (m *cpuMeter) stop() {
 			m.machine = (busy - m.busy) / (all - m.all)
 		}
 	})
-}
-
-// cpuUsed returns the processor time this process has used so far.
-func cpuUsed() time.Duration {
-	var usage syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // it fails only for bad arguments
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // cpuTimes returns how long all processors were busy, and how long they were there, in some unit; false where it is not

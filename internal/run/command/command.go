@@ -47,7 +47,7 @@ type Wrapped struct {
 // reads the output.
 func (c *Wrapped) Start(done func(exitCode int)) error {
 	c.cmd = exec.Command(c.Args[0], c.Args[1:]...)
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.cmd.SysProcAttr = ownGroup
 	out, in, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", c.Args[0], err)
@@ -198,7 +198,7 @@ func clip(line string) string {
 // Signal sends sig to the command and the processes that it started.
 func (c *Wrapped) Signal(sig syscall.Signal) {
 	if c.cmd != nil && c.cmd.Process != nil {
-		_ = syscall.Kill(-c.cmd.Process.Pid, sig) // it may just have ended
+		_ = signalGroup(c.cmd.Process, sig) // it may just have ended
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
+	"github.com/google/renameio/v2/maybe"
 
 	"lapse/correlate/quantity"
 	"lapse/internal/hint"
@@ -166,7 +166,7 @@ func (o *Verb) writeBaseline(report *preflight.Report, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(o.WriteBaseline, text, 0o644); err != nil {
+	if err := maybe.WriteFile(o.WriteBaseline, text, 0o644); err != nil {
 		return fmt.Errorf("write baseline: %w", err)
 	}
 	n := 0

@@ -11,9 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
-
-	"github.com/google/renameio/v2"
 
 	"lapse/correlate"
 	"lapse/correlate/model"
@@ -99,21 +96,6 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-func replaceFile(path string, write func(io.Writer) error) error {
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Cleanup() }() // nothing is left once the file is replaced
-	if err := write(f); err != nil {
-		return err
-	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path)) // which renameio leaves out
-}
-
 // RenameFile renames a file within its directory, and syncs that, so that the name survives a crash of the
 // machine.
 func RenameFile(from, to string) error {
@@ -121,19 +103,6 @@ func RenameFile(from, to string) error {
 		return err
 	}
 	return syncDir(filepath.Dir(to))
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := SyncFile(dir); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
-		return err // EINVAL: a file system that cannot sync a directory
-	}
-	return nil
 }
 
 // SyncFile makes a file durable. Tests replace it.

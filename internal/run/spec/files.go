@@ -2,8 +2,8 @@ package spec
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
-	"syscall"
 
 	"lapse/internal/run/exit"
 	"lapse/loadgen/hey"
@@ -13,16 +13,27 @@ import (
 // FewFiles is the number of open files for everything but the targets' connections.
 const FewFiles = 100
 
-// CheckFileLimit returns a usage error if this process cannot open the files that what needs. The hint says to lower
-// flags.
-func CheckFileLimit(what string, need float64, flags string) error {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return nil // a request that finds no file fails, and is shown
+// CheckMeasures returns a usage error if requests cannot be measured on this machine.
+func CheckMeasures() error { return checkSystem(runtime.GOOS) }
+
+// checkSystem refuses Windows, where neither the pacing of requests nor the kinds of errors are known well enough.
+func checkSystem(goos string) error {
+	if goos == "windows" {
+		return exit.Usagef("measure a Service, as svc/NAME: a Job in the cluster sends the requests",
+			"requests are not measured from Windows")
 	}
-	if need > float64(limit.Cur) {
+	return nil
+}
+
+// CheckFileLimit returns a usage error if this process cannot measure, or cannot open the files that what needs. The
+// hint says to lower flags.
+func CheckFileLimit(what string, need float64, flags string) error {
+	if err := CheckMeasures(); err != nil {
+		return err
+	}
+	if allowed := openFiles(); need > allowed {
 		return exit.Usagef("raise the limit with `ulimit -n`, or lower "+flags,
-			"%s takes up to %.0f open files, and %d are allowed", what, need, limit.Cur)
+			"%s takes up to %.0f open files, and %.0f are allowed", what, need, allowed)
 	}
 	return nil
 }

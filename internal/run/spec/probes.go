@@ -184,7 +184,7 @@ func readOutside(o *Options) error {
 		return exit.Usagef("drop it, or name a Service; "+advice,
 			"--from outside: what is measured here is measured from nowhere else")
 	}
-	return nil
+	return CheckMeasures()
 }
 
 // OutsideProbes returns the probes of this machine: the targets by their ways from outside, and a control target.
