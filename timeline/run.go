@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"encoding/json"
 	"iter"
 	"net/netip"
@@ -83,7 +84,13 @@ type SetAside struct {
 type Cluster struct {
 	Version   string `json:"version,omitzero"`
 	ProxyMode string `json:"proxyMode,omitzero"`
+
+	MinSyncPeriod time.Duration `json:"minSyncPeriod,omitzero"` // of kube-proxy; absent: not known
 }
+
+// SyncPeriod returns the shortest time between two writes of kube-proxy's rules: where it is not known, its default.
+// https://kubernetes.io/docs/reference/networking/virtual-ips/#minsyncperiod
+func (c Cluster) SyncPeriod() time.Duration { return cmp.Or(c.MinSyncPeriod, time.Second) }
 
 // A Backend gives the name that replies had to a number in a source's [Outcome] values.
 type Backend struct {

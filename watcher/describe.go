@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"lapse/internal/hint"
 	"lapse/internal/kube"
@@ -24,7 +23,6 @@ import (
 // Info describes a Service before it is measured.
 type Info struct {
 	Service  timeline.Service
-	Cluster  timeline.Cluster
 	Port     int32  // the port to measure
 	PortName string // empty if the port has no name
 
@@ -77,7 +75,6 @@ func Describe(ctx context.Context, client kube.Client, namespace, name string, a
 	}
 	info := around.info(ways, asked)
 	info.Ready = ready
-	info.Cluster = DescribeCluster(ctx, client)
 	return info, nil
 }
 
@@ -125,15 +122,6 @@ func listNodes(ctx context.Context, client kube.Client) ([]corev1.Node, error) {
 	return list.Items, nil
 }
 
-// DescribeCluster returns what the user may know of the cluster.
-func DescribeCluster(ctx context.Context, client kube.Client) (c timeline.Cluster) {
-	if v, err := client.Version(ctx); err == nil {
-		c.Version = v.GitVersion
-	}
-	c.ProxyMode = proxyMode(ctx, client)
-	return c
-}
-
 // mayListPods returns an error if the user may not list Pods, because then nothing could be watched. It ignores other
 // errors.
 func mayListPods(ctx context.Context, client kube.Client, s *corev1.Service) error {
@@ -142,22 +130,6 @@ func mayListPods(ctx context.Context, client kube.Client, s *corev1.Service) err
 		return missingRight("list", "pods", s.Namespace, err)
 	}
 	return nil
-}
-
-// proxyMode returns kube-proxy's mode from the ConfigMap that kubeadm writes, or "". Few users may read it.
-// https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/
-func proxyMode(ctx context.Context, client kube.Client) string {
-	cm, err := client.ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
-	if err != nil || cm.Data["config.conf"] == "" {
-		return ""
-	}
-	var config struct {
-		Mode string `json:"mode"`
-	}
-	if err := yaml.Unmarshal([]byte(cm.Data["config.conf"]), &config); err != nil {
-		return ""
-	}
-	return cmp.Or(config.Mode, "iptables")
 }
 
 // NoService returns an error that explains err, the API server's answer to a request for a Service.

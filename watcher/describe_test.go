@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -24,19 +25,40 @@ import (
 )
 
 func TestDescribeTellsWhatAMeasurementNeeds(t *testing.T) {
-	proxy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}, Data: map[string]string{"config.conf": "kind: KubeProxyConfiguration\nmode: nftables\n"}}
-	client := kubetest.Client(fake.NewSimpleClientset(service(), slice("web-a", endpointOf(pod(1), ready), endpointOf(pod(2), notReady)), slice("web-b", endpointOf(pod(1), ready)), proxy))
+	client := kubetest.Client(fake.NewSimpleClientset(service(), slice("web-a", endpointOf(pod(1), ready), endpointOf(pod(2), notReady)), slice("web-b", endpointOf(pod(1), ready))))
 	got, err := Describe(t.Context(), client, "shop", "web", Asked{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Info{
 		Service: timeline.Service{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.9", Ports: []string{"80/TCP"}, Type: "ClusterIP"},
-		Cluster: timeline.Cluster{Version: got.Cluster.Version, ProxyMode: "nftables"},
 		Port:    80, PortName: "http", Selector: map[string]string{"app": "web"}, Family: 4, Ready: 1, Ways: []Way{{Port: 80}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The mode that is set has a minSyncPeriod of its own. Without the right to read it, or where there is none, nothing is
+// said of it.
+func TestDescribeClusterReadsTheProxysConfiguration(t *testing.T) {
+	const ms = time.Millisecond
+	for config, want := range map[string]timeline.Cluster{
+		"mode: nftables":                {ProxyMode: "nftables", MinSyncPeriod: time.Second},
+		"iptables: {minSyncPeriod: 0s}": {ProxyMode: "iptables", MinSyncPeriod: time.Second},
+		"{mode: nftables, iptables: {minSyncPeriod: 2s}, nftables: {minSyncPeriod: 500ms}}": {ProxyMode: "nftables", MinSyncPeriod: 500 * ms},
+		"mode: ipvs": {ProxyMode: "ipvs"},
+		"mode: [":    {},
+		"":           {},
+	} {
+		proxy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}, Data: map[string]string{"config.conf": config}}
+		got := DescribeCluster(t.Context(), kubetest.Client(fake.NewSimpleClientset(proxy)))
+		if want.Version = got.Version; got != want || got.Version == "" {
+			t.Errorf("%q: %+v, want %+v", config, got, want)
+		}
+	}
+	if got := DescribeCluster(t.Context(), kubetest.Client(fake.NewSimpleClientset())); got.ProxyMode != "" || got.MinSyncPeriod != 0 || got.SyncPeriod() != time.Second {
+		t.Errorf("without a ConfigMap: %+v", got)
 	}
 }
 

@@ -124,6 +124,7 @@ func start(t testing.TB, client kube.Client, s Service, options ...lapsetest.Opt
 type measured struct {
 	client kube.Client
 	info   watcher.Info
+	about  timeline.Cluster
 	urls   []string
 	ways   map[string]watcher.Way // by URL; none if the test names the URL
 }
@@ -143,7 +144,8 @@ func (s Service) find(ctx context.Context, client kube.Client) (*measured, error
 		return nil, err
 	}
 	info.Service.Measured = []string{cmp.Or(info.PortName, strconv.Itoa(int(info.Port)))}
-	m := &measured{client: client, info: info, ways: map[string]watcher.Way{}}
+	m := &measured{client: client, info: info, about: watcher.DescribeCluster(ctx, client),
+		ways: map[string]watcher.Way{}}
 	if s.URL != "" {
 		m.urls = []string{s.URL}
 		m.info.Service.NotCovered = []string{"only the URL that the test names was asked"}
@@ -175,7 +177,7 @@ func (s Service) url(w watcher.Way) string {
 // watch returns what is recorded of the cluster.
 func (m *measured) watch() *lapse.Watch {
 	return &lapse.Watch{
-		Services: []timeline.Service{m.info.Service}, Cluster: m.info.Cluster, Complete: m.complete, Run: m.run,
+		Services: []timeline.Service{m.info.Service}, Cluster: m.about, Complete: m.complete, Run: m.run,
 	}
 }
 

@@ -115,13 +115,12 @@ func (r *reading) readNodes(ctx context.Context, client kube.Client, s *service.
 	list(ctx, r, want{service.NodesFact, "list nodes", ""}, client.Nodes(), all, func(l *corev1.NodeList) {
 		s.Nodes = l.Items
 	})
-	const namespace = metav1.NamespaceSystem
-	config := func(ctx context.Context) (*corev1.ConfigMap, error) {
-		return client.ConfigMaps(namespace).Get(ctx, "kube-proxy", metav1.GetOptions{})
-	}
-	ask(ctx, r, want{service.ProxyFact, "get configmaps", namespace}, config, func(c *corev1.ConfigMap) {
-		var err error
-		if s.Proxy, err = proxyOf(c); err != nil {
+	config := func(ctx context.Context) (*corev1.ConfigMap, error) { return watcher.ProxyConfig(ctx, client) }
+	wanted := want{service.ProxyFact, "get configmaps", metav1.NamespaceSystem}
+	ask(ctx, r, wanted, config, func(c *corev1.ConfigMap) {
+		proxy, err := watcher.ReadProxy(c)
+		s.Proxy = service.Proxy{Mode: proxy.ProxyMode, MinSyncPeriod: proxy.MinSyncPeriod}
+		if err != nil {
 			s.Missing[service.ProxyFact] = err.Error()
 		}
 	})

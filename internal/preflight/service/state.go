@@ -50,7 +50,7 @@ type Endpoint struct {
 // A Proxy is how kube-proxy is configured.
 type Proxy struct {
 	Mode          string        // iptables, nftables or ipvs
-	MinSyncPeriod time.Duration // of that mode; 0: the default
+	MinSyncPeriod time.Duration // of that mode; 0: none
 }
 
 // A Refused object has an apiVersion that Kubernetes has removed.

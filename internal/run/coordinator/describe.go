@@ -24,10 +24,7 @@ func (m *measurement) meta() timeline.Meta {
 			meta.URLs = append(meta.URLs, mask.Text(s.URL.Redacted()))
 		}
 	}
-	meta.Services, meta.SetAside = m.Distinct(), m.opts.SetAside
-	for _, s := range m.Services {
-		meta.Cluster = s.Info.Cluster
-	}
+	meta.Services, meta.SetAside, meta.Cluster = m.Distinct(), m.opts.SetAside, m.opts.Cluster
 	return meta
 }
 

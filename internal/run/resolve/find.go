@@ -14,6 +14,7 @@ import (
 	"lapse/internal/run/exit"
 	"lapse/internal/run/spec"
 	"lapse/loadgen"
+	"lapse/timeline"
 	"lapse/watcher"
 )
 
@@ -60,7 +61,16 @@ func (r *Found) findServices(ctx context.Context) error {
 		r.Client = c.Client
 		r.Services = append(r.Services, spec.Service{Target: s, Info: info, Measured: i < len(r.opts.Parsed)})
 	}
+	r.describeCluster(ctx)
 	return nil
+}
+
+// describeCluster notes what this machine may know of the cluster, unless the workstation has said it, which often may
+// know more.
+func (r *Found) describeCluster(ctx context.Context) {
+	if r.Client != nil && r.opts.Cluster == (timeline.Cluster{}) {
+		r.opts.Cluster = watcher.DescribeCluster(ctx, r.Client)
+	}
 }
 
 // resolve refuses hosts that do not resolve. Chosen Services get trial requests instead: some of them may fail.
@@ -145,11 +155,10 @@ func (r *Found) findChosen(ctx context.Context) error {
 			why[s.Namespace+"/"+s.Name] = s.Why
 		}
 	}
-	about := watcher.DescribeCluster(ctx, c.Client)
+	r.describeCluster(ctx)
 	for _, s := range r.opts.Parsed {
 		key := s.Namespace + "/" + s.Service
 		if info, ok := infos[key]; ok {
-			info.Cluster = about
 			r.Services = append(r.Services, spec.Service{Target: s, Info: info, Measured: true})
 			continue
 		}

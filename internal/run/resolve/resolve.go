@@ -32,6 +32,7 @@ type resolver struct {
 // choose makes the choices of the options that need the cluster: nodes to avoid, Services, nodes to measure from, DNS
 // servers.
 func (r *resolver) choose(ctx context.Context) error {
+	r.Cluster = watcher.DescribeCluster(ctx, r.c.Client)
 	if err := r.avoidSelected(ctx); err != nil {
 		return err
 	}

@@ -51,6 +51,8 @@ type Spec struct {
 	// Outside makes the workstation measure as well, by the Services' addresses outside of the cluster.
 	Outside bool `json:"outside,omitzero"`
 
+	Cluster timeline.Cluster `json:"cluster,omitzero"` // as far as the user may know it
+
 	DNS *DNS `json:"dns,omitzero"` // which DNS servers are asked; absent: none
 
 	// Rate is the requests per second to each target, for each of Kinds. Probers share it. 0 with NodeRate.

@@ -1,0 +1,65 @@
+package watcher
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"lapse/internal/kube"
+	"lapse/timeline"
+)
+
+// DescribeCluster returns what the user may know of the cluster. Few users may read kube-proxy's configuration, and
+// not every cluster has it.
+func DescribeCluster(ctx context.Context, client kube.Client) (c timeline.Cluster) {
+	if config, err := ProxyConfig(ctx, client); err == nil {
+		c, _ = ReadProxy(config)
+	}
+	if v, err := client.Version(ctx); err == nil {
+		c.Version = v.GitVersion
+	}
+	return c
+}
+
+// ProxyConfig returns the ConfigMap with kube-proxy's configuration, which kubeadm and kind write.
+func ProxyConfig(ctx context.Context, client kube.Client) (*corev1.ConfigMap, error) {
+	return client.ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
+}
+
+// ReadProxy reads the mode of kube-proxy and its minSyncPeriod from its configuration.
+// https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/
+func ReadProxy(c *corev1.ConfigMap) (proxy timeline.Cluster, err error) {
+	type sync struct {
+		MinSyncPeriod metav1.Duration `json:"minSyncPeriod"`
+	}
+	var config struct {
+		Mode     string `json:"mode"`
+		IPTables sync   `json:"iptables"`
+		NFTables sync   `json:"nftables"`
+		IPVS     sync   `json:"ipvs"`
+	}
+	text := c.Data["config.conf"]
+	if text == "" {
+		return proxy, fmt.Errorf("ConfigMap %s has no config.conf", c.Name)
+	}
+	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+		return proxy, fmt.Errorf("read ConfigMap %s: %w", c.Name, err)
+	}
+	// 0 is the default of 1 s; ipvs has none, and then does not wait.
+	// https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/apis/config/v1alpha1/defaults.go
+	proxy.ProxyMode = cmp.Or(config.Mode, "iptables")
+	switch proxy.ProxyMode {
+	case "iptables":
+		proxy.MinSyncPeriod = cmp.Or(config.IPTables.MinSyncPeriod.Duration, time.Second)
+	case "nftables":
+		proxy.MinSyncPeriod = cmp.Or(config.NFTables.MinSyncPeriod.Duration, time.Second)
+	case "ipvs":
+		proxy.MinSyncPeriod = config.IPVS.MinSyncPeriod.Duration
+	}
+	return proxy, nil
+}
