@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	"correlate/compare":          {"internal/hint", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/internal/windows", "correlate/wording"},
 	"internal/report":            {"internal/hint", "internal/hint/input", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/wording", "correlate/compare"},
 	"internal/report/chart":      {"timeline", "correlate/model", "correlate/quantity", "internal/report/document"},
-	"internal/report/routes":     {"correlate/model", "correlate/quantity", "internal/report/document"},
+	"internal/report/routes":     {"timeline", "correlate/model", "correlate/quantity", "correlate/wording", "internal/report/document"},
 	"internal/report/export":     {"timeline", "correlate/align", "correlate/model", "internal/report/document"},
 	"internal/report/document":   {},
 	"internal/report/junit":      {},

@@ -76,7 +76,7 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	tl.Routes = t.routes(tl, snapshots)
 	addLost(tl.Pods, tl.Routes)
 	addWaited(tl.Pods, tl.Routes)
-	tl.Late = lateRoutes(tl.Routes, tl.Sources)
+	tl.Late = lateRoutes(tl.Routes, tl.Sources, tl.Run.SyncPeriod())
 	tl.DNS = dnsOf(tl.Events, t.end())
 	tl.KeepServing = keepServing(tl)
 	tl.Incidents = incidents.Of(tl, t.join())

@@ -12,15 +12,10 @@ import (
 
 // This file says which nodes, zones and changes stand out among the routes of a run.
 
-// A node is late if its routes followed at least behindOthers after those of the first node; a change, if at least
-// lateForAll passed until the first node followed.
-//
-// A healthy kube-proxy may be one minSyncPeriod behind another one: it writes its rules at most once in that time, 1 s
-// by default. https://kubernetes.io/docs/reference/networking/virtual-ips/#minsyncperiod
-const (
-	behindOthers = 1500 * time.Millisecond
-	lateForAll   = time.Second
-)
+// beyondSync is added to one minSyncPeriod of kube-proxy, by which healthy nodes may differ: a proxy writes its rules at
+// most once in that time. A node is late if its routes followed later than so much after those of the first node; a
+// change, if it took so long until the first node followed.
+const beyondSync = 500 * time.Millisecond
 
 // A routeCell is how one node followed one change: the last of its targets that did.
 type routeCell struct {
@@ -54,24 +49,26 @@ func (c routeCell) behind(first model.Instant) model.Length {
 	return model.Length{Min: max(0, c.changed.Earliest-first.Latest), Max: max(0, c.changed.Latest-first.Earliest)}
 }
 
-func (c routeCell) late(first model.Instant) bool { return c.behind(first).Min >= behindOthers }
+func (l *standouts) isLate(c routeCell, first model.Instant) bool {
+	return c.behind(first).Min >= l.lateFrom
+}
 
-func (r routeRow) countLate(first model.Instant) (n int) {
+func (l *standouts) countLate(r routeRow, first model.Instant) (n int) {
 	for _, c := range r.cells {
-		if c.late(first) {
+		if l.isLate(c, first) {
 			n++
 		}
 	}
 	return n
 }
 
-// lateRoutes returns the zones, the nodes and then the changes that stand out.
-func lateRoutes(routes []model.Route, sources []model.Source) []model.LateRoutes {
+// lateRoutes returns the zones, the nodes and then the changes that stand out. syncPeriod is kube-proxy's minSyncPeriod.
+func lateRoutes(routes []model.Route, sources []model.Source, syncPeriod time.Duration) []model.LateRoutes {
 	zones := map[string]string{} // by node
 	for _, s := range sources {
 		zones[s.Node] = s.Zone
 	}
-	found := standouts{at: map[standout]int{}}
+	found := standouts{at: map[standout]int{}, lateFrom: syncPeriod + beyondSync}
 	for _, row := range routeRows(routes) {
 		if len(row.cells) > 1 { // else there is nothing to compare it with
 			found.look(row, zones)
@@ -84,6 +81,8 @@ func lateRoutes(routes []model.Route, sources []model.Source) []model.LateRoutes
 type standouts struct {
 	list []model.LateRoutes
 	at   map[standout]int // its place in the list
+
+	lateFrom time.Duration
 }
 
 type standout struct {
@@ -93,19 +92,19 @@ type standout struct {
 
 // look takes in how the nodes followed one change.
 func (l *standouts) look(row routeRow, zones map[string]string) {
-	if least, most, open := row.sharedLag(); least >= lateForAll {
+	if least, most, open := row.sharedLag(); least >= l.lateFrom {
 		l.note(model.LateChange, row.pod, true, model.Length{Min: least, Max: most}, open)
 	}
 	first := row.first()
 	if first.Latest == model.Never { // no node is known to have followed
 		return
 	}
-	zone, longest, open := row.lateZone(first, zones), model.Length{}, false
-	accuses := 2*row.countLate(first) <= len(row.cells) // if most nodes are behind, the first one was quick
+	zone, longest, open := l.lateZone(row, first, zones), model.Length{}, false
+	accuses := 2*l.countLate(row, first) <= len(row.cells) // if most nodes are behind, the first one was quick
 	for _, c := range row.cells {
 		behind := c.behind(first)
 		inZone := zone != "" && zones[c.node] == zone
-		l.note(model.LateNode, c.node, c.late(first) && accuses && !inZone, behind, c.open)
+		l.note(model.LateNode, c.node, l.isLate(c, first) && accuses && !inZone, behind, c.open)
 		if inZone && behind.Min >= longest.Min {
 			longest, open = behind, c.open
 		}
@@ -188,18 +187,18 @@ func (r routeRow) sharedLag() (least, most time.Duration, open bool) {
 
 // lateZone returns the zone in which two nodes or more are late, and none is in time, where no node of another zone is
 // late. Empty if there is none.
-func (r routeRow) lateZone(first model.Instant, zones map[string]string) string {
+func (l *standouts) lateZone(r routeRow, first model.Instant, zones map[string]string) string {
 	zone := ""
 	for _, c := range r.cells {
-		if c.late(first) {
+		if l.isLate(c, first) {
 			zone = zones[c.node]
 		}
 	}
-	if zone == "" || r.countLate(first) < 2 {
+	if zone == "" || l.countLate(r, first) < 2 {
 		return ""
 	}
 	for _, c := range r.cells {
-		if c.late(first) != (zones[c.node] == zone) {
+		if l.isLate(c, first) != (zones[c.node] == zone) {
 			return ""
 		}
 	}

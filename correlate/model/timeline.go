@@ -356,7 +356,21 @@ type Sleep struct {
 	Pod      string        `json:"pod"` // the name of the Pod that needed it longest
 	PodUID   string        `json:"podUID"`
 	Measured time.Duration `json:"measured"` // how long that Pod would have had to serve on after SIGTERM
-	Margin   time.Duration `json:"margin"`   // to be added: one end of a Pod is one sample
+	Margin   time.Duration `json:"margin"`   // to be added: see [RunInfo.SleepMargin]
+}
+
+// SyncPeriod returns the shortest time between two writes of kube-proxy's rules, which is 1 s where it is not known.
+func (r *RunInfo) SyncPeriod() time.Duration {
+	if r.Cluster == nil {
+		return timeline.Cluster{}.SyncPeriod()
+	}
+	return r.Cluster.SyncPeriod()
+}
+
+// SleepMargin returns what to add to how long Pods would have had to serve on, and at least 1 s. What was measured is a
+// sample: how much of kube-proxy's minSyncPeriod the end of a Pod meets is luck (kubernetes/kubernetes#92836).
+func (r *RunInfo) SleepMargin(measured time.Duration) time.Duration {
+	return max(time.Second, r.SyncPeriod(), measured/4)
 }
 
 // Seconds returns how long to sleep in whole seconds, which is all that a preStop sleep takes.

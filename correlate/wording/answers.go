@@ -136,7 +136,7 @@ func (in *incident) do() (list []string, patch string) {
 			list = append(list, in.run.ofService(in.Targets, c.Fix))
 			continue
 		}
-		text := sleepText(c.Sleep)
+		text := SleepText(c.Sleep)
 		command, whyNot := in.run.patch(c.Sleep)
 		if patch = command; whyNot != "" {
 			text += "; " + whyNot
@@ -146,8 +146,8 @@ func (in *incident) do() (list []string, patch string) {
 	return list, patch
 }
 
-// sleepText says how long Pods have to serve on: what was measured, and what is added to that.
-func sleepText(sleep *model.Sleep) string {
+// SleepText says how long Pods have to serve on: what was measured, and what is added to that.
+func SleepText(sleep *model.Sleep) string {
 	return fmt.Sprintf("serve on for %d s after SIGTERM, as with a preStop sleep (%s measured + %s of margin)",
 		sleep.Seconds(), quantity.Span(sleep.Measured), quantity.Span(sleep.Margin))
 }

@@ -301,7 +301,7 @@ func raceFix(v *evidence.Evidence, w *model.Window) (string, *model.Sleep) {
 	if worst.Stop == nil {
 		return "", nil
 	}
-	margin := max(evidence.RouteMargin, worst.Length/4)
+	margin := v.Run.Run.SleepMargin(worst.Length)
 	served := worst.Stop.ServedAfterKilling()
 	faster := ""
 	if worst.Stop.Outside {

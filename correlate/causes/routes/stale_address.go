@@ -83,7 +83,7 @@ func testStaleAddress(c *rule.Case) rule.Finding {
 	}
 	worst, of := longestDialled(v, w)
 	f.Fix = fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down), and "+
-		"longer where clients keep what DNS has answered", quantity.Span(worst.needed()))
+		"longer where clients keep what DNS has answered", quantity.Span(worst.needed(v)))
 	if lag := worst.lag(of).Min; lag > 0 {
 		f.Fix += fmt.Sprintf(": %s still led to %s ≥ %s after its endpoint had left", name, worst.name(),
 			quantity.Lowest(lag))
@@ -208,9 +208,9 @@ func (d *staleDial) lag(w *model.Window) model.Length {
 
 // needed returns how long after its end had begun the Pod would have had to serve: so long connections went to it
 // at least.
-func (d *staleDial) needed() time.Duration {
+func (d *staleDial) needed(v *evidence.Evidence) time.Duration {
 	since := max(0, d.lastSent-d.left.At.Earliest)
-	return quantity.RoundUp(since + max(evidence.RouteMargin, since/4))
+	return quantity.RoundUp(since + v.Run.Run.SleepMargin(since))
 }
 
 func (d *staleDial) signs(v *evidence.Evidence, w *model.Window) (signs []evidence.Sign) {
