@@ -9,10 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The canary's port, its number of Pods, and how long each serves after SIGTERM: longer than any route leads to it.
+// The canary's port, and how long each of its Pods serves after SIGTERM: longer than any route leads to it.
 const (
 	canaryPort    = 8080
-	canaryPods    = 2
 	CanaryServes  = 20 * time.Second
 	canarySeconds = 30
 )
@@ -32,7 +31,7 @@ func (c Config) canary() (deployment *appsv1.Deployment, service, twin *corev1.S
 	deployment = &appsv1.Deployment{
 		TypeMeta: typeMeta("apps/v1", "Deployment"), ObjectMeta: *meta.DeepCopy(),
 		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(canaryPods)),
+			Replicas: new(int32(c.CanaryPods)),
 			Selector: &metav1.LabelSelector{MatchLabels: canaryLabels(c.Name)},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: podMeta,

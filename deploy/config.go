@@ -46,9 +46,9 @@ type Config struct {
 	Unattended   bool
 	ProberLabels labels.Selector // selects the nodes to measure from; [labels.Everything] selects all
 
-	// Canary adds a Service of the run's own to measure ([CanaryName]), and a headless one with the same Pods
-	// ([TwinName]).
-	Canary bool
+	// CanaryPods adds a Service of the run's own to measure ([CanaryName]), with so many Pods, and a headless one with
+	// the same Pods ([TwinName]). 0 adds none.
+	CanaryPods int
 
 	// Namespaces are further ones with measured Services: the agent gets a Role in each. AllNamespaces gives it a
 	// ClusterRole for all.
@@ -80,6 +80,6 @@ func (c Config) outline() Config {
 		AllNamespaces: c.AllNamespaces,
 		Probers:       c.Probers,
 		ProberLabels:  c.ProberLabels,
-		Canary:        c.Canary,
+		CanaryPods:    c.CanaryPods,
 	}
 }

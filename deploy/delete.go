@@ -22,7 +22,7 @@ func (r *Run) Delete(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
-	if r.outline.Canary {
+	if r.outline.CanaryPods > 0 {
 		errs = append(errs, r.endCanary(ctx))
 	}
 	return errors.Join(errs...)
@@ -76,7 +76,7 @@ func (r *Run) WaitGone(ctx context.Context) error {
 		if pod != nil || err != nil {
 			return false, err
 		}
-		if !r.outline.hasProbers() && !r.outline.Canary {
+		if !r.outline.hasProbers() && r.outline.CanaryPods == 0 {
 			return true, nil
 		}
 		others, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})

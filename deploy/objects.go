@@ -120,7 +120,7 @@ func (c Config) Objects() Objects {
 		objects.Keys = c.emptyKeys()
 		objects.Role.Rules = append(objects.Role.Rules, c.writes()...)
 	}
-	if c.Canary {
+	if c.CanaryPods > 0 {
 		objects.Canary, objects.CanaryService, objects.CanaryTwin = c.canary()
 	}
 	if c.NodesAccess || c.severalNamespaces() {

@@ -46,7 +46,7 @@ func TestProbersHaveNoRightsAndNoOthersKeys(t *testing.T) {
 // The Service of `lapse routes` selects its own Pods, and neither the agent nor the probers.
 func TestCanarySelectsItsOwnPodsAlone(t *testing.T) {
 	config := exampleConfig()
-	config.Probers, config.Canary = []string{"node1"}, true
+	config.Probers, config.CanaryPods = []string{"node1"}, 4
 	objects := config.Objects()
 	selector := labels.SelectorFromSet(objects.CanaryService.Spec.Selector)
 	for name, test := range map[string]struct {
@@ -71,6 +71,9 @@ func TestCanarySelectsItsOwnPodsAlone(t *testing.T) {
 	objects.belongTo(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: config.Name, UID: "job"}})
 	if owners := objects.CanaryTwin.OwnerReferences; len(owners) != 1 || owners[0].UID != "job" {
 		t.Errorf("the twin does not go with the Job: %+v", owners)
+	}
+	if pods := objects.Canary.Spec.Replicas; *pods != 4 {
+		t.Errorf("it has %d Pods", *pods)
 	}
 	if objects.Canary.Spec.Template.Labels["sidecar.istio.io/inject"] != "false" {
 		t.Error("a mesh may add a proxy to it")

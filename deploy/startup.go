@@ -110,14 +110,14 @@ func (r *Run) waitCanary(ctx context.Context) error {
 				}
 			}
 		}
-		if ready >= canaryPods {
+		if ready >= r.outline.CanaryPods {
 			return true, nil
 		}
 		pods, err := r.Client.Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: CanarySelector(r.Name)})
 		if err != nil {
 			return false, fmt.Errorf("wait for the canary's Pods: %w", err)
 		}
-		last = strconv.Itoa(ready) + " of " + strconv.Itoa(canaryPods) + " are ready"
+		last = strconv.Itoa(ready) + " of " + strconv.Itoa(r.outline.CanaryPods) + " are ready"
 		if len(pods.Items) == 0 {
 			return false, r.judgeCanary(ctx, &last)
 		}

@@ -30,19 +30,25 @@ func newRoutes() *cobra.Command {
 		Long: `Measure how long each node keeps routing to a deleted Pod, and how long a new Pod waits for its first
 request.
 
-The command creates its own Service with two Pods that keep answering while they terminate, so no
-request fails and no other Pod is touched. It deletes these Pods one after the other, sends requests
-from every node, prints a table by node, and deletes what it created.
+The command creates its own Service with Pods that keep answering while they terminate, so no request
+fails and no other Pod is touched. It deletes these Pods, sends requests from every node, prints tables
+by node, and deletes what it created.
+
+Every second change deletes several Pods (--burst), as a drain does: a proxy that has just written its
+rules waits before it writes them again.
 
 It also queries each of the cluster's DNS servers for a headless Service with the same Pods, 25 times
 per second, and prints how long the answers take to change.`,
 		Example: `  lapse routes -n default
-  lapse routes --changes 20 --from node1,node2 -o json
+  lapse routes --changes 20 --burst 5 --from node1,node2 -o json
   lapse routes --fail-if 'route.lag.max>1s'`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Changes < 1 {
 				return exit.Usagef("as in --changes 10", "changes %d: at least 1", o.Changes)
+			}
+			if o.AtOnce < 1 {
+				return exit.Usagef("as in --burst 3; 1 deletes one Pod at a time", "burst %d: at least 1", o.AtOnce)
 			}
 			o.Env, o.Given = spec.EnvOf(os.Environ()), given(cmd.Flags())
 			for _, set := range []string{"direct-rate", "baseline", "settle", "target"} {
@@ -64,7 +70,8 @@ per second, and prints how long the answers take to change.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	kubeFlags(&o.Kube, f)
-	f.IntVar(&o.Changes, "changes", 10, "how many Pods to delete, one after the other")
+	f.IntVar(&o.Changes, "changes", 10, "how many times to delete Pods")
+	f.IntVar(&o.AtOnce, "burst", 3, "how many Pods every second change deletes; the others delete one")
 	f.StringVar(&o.From, "from", "all", "measure from `NODES`: all, how many, their names, or a label selector")
 	f.DurationVar(&o.ProberWait, "wait", time.Minute,
 		"how long to wait for the probers; the run then starts without those that are not ready")

@@ -53,7 +53,7 @@ func TestDNSLagOfEachServer(t *testing.T) {
 		"10.244.2.3 1 of 2 120 ms ±20 120 ms ±20 120 ms ±20 120 ms ±20 30 s",
 		"DNS: ADDED, FROM ITS ENDPOINT CHANGES MIN MEDIAN P99 MAX TTL 10.244.1.2 coredns-1 on node1 1 ≤ 40 ms ≤ 40 ms ≤ 40 ms ≤ 40 ms 1 s to 5 s 10.244.2.3 0 of 1 unobserved",
 		"10.244.2.3: 20 of 900 queries were not answered (last: SERVFAIL).",
-		"(1 change × 1 node, one deletion at a time), and 1 s that a proxy may wait between two writes (minSyncPeriod) when a drain changes several endpoints at once. Clients that look up a headless Service's name themselves: " +
+		"That is the longest of 1 removal × 1 node. The margin allows for kube-proxy's minSyncPeriod: 1 s is assumed, as its ConfigMap could not be read or has none. Clients that look up a headless Service's name themselves: " +
 			"DNS gave a deleted Pod's address for up to 3.05 s, and they may keep an answer for its TTL of up to 30 s. A sleep of 34 s covers both. Of 1 further removal nothing is known.",
 	} {
 		if !strings.Contains(got, want) {
@@ -93,7 +93,7 @@ func TestDNSThatWasNotAskedIsSaid(t *testing.T) {
 	tl := dnsRun()
 	tl.DNS = &model.DNS{NotAsked: "no right to list the EndpointSlices of namespace kube-system"}
 	got := wordsOf(t, tl)
-	if !strings.Contains(got, "DNS lag is not measured: no right to list the EndpointSlices of namespace kube-system.") || strings.Contains(got, "DNS:") || !strings.Contains(got, "A preStop sleep of 2 s covers") {
+	if !strings.Contains(got, "DNS lag is not measured: no right to list the EndpointSlices of namespace kube-system.") || strings.Contains(got, "DNS:") || !strings.Contains(got, "serve on for 2 s") {
 		t.Errorf("not asked:\n%s", got)
 	}
 	tl.DNS = nil

@@ -12,7 +12,9 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/correlate/wording"
 	"lapse/internal/report/document"
+	"lapse/timeline"
 )
 
 // followed is how one node, or one DNS server, followed changes of one kind.
@@ -49,8 +51,11 @@ func routesDocument(tl *model.Timeline, dir string) document.Document {
 		quantity.Count(len(removals), "node"),
 		clusterWords(tl),
 	)
+	alone, together := byCompany(tl)
 	tables := []document.Table{
-		followedTable("removed, from the deletion", removals), followedTable("added, from its endpoint", additions),
+		followedTable("removed alone, from the deletion", routesByNode(alone, model.Removal)),
+		followedTable("removed with others, from the deletion", routesByNode(together, model.Removal)),
+		followedTable("added, from its endpoint", additions),
 	}
 	var meaning []string
 	if tl.DNS != nil {
@@ -60,7 +65,7 @@ func routesDocument(tl *model.Timeline, dir string) document.Document {
 	for _, l := range tl.Late {
 		meaning = append(meaning, "Late: "+l.Text+".")
 	}
-	meaning = append(meaning, advice(removals, len(changes)))
+	meaning = append(meaning, advice(tl, removals, len(changes)))
 	if text := dnsAdvice(tl.DNS, removals); text != "" {
 		meaning = append(meaning, text)
 	}
@@ -77,6 +82,35 @@ func routesDocument(tl *model.Timeline, dir string) document.Document {
 	last.Blocks = append(last.Blocks, document.Note{Text: "run in " + dir, Verbatim: true})
 	d.Sections = append(d.Sections, last)
 	return d
+}
+
+// atOnce is less than Lapse waits between its changes, and more than the deletions of one change take.
+const atOnce = 2 * time.Second
+
+// byCompany tells the routes to Pods that Lapse deleted alone from those to Pods that it deleted together with others.
+func byCompany(tl *model.Timeline) (alone, together []model.Route) {
+	asked := map[string]model.Instant{} // by the Pod's UID
+	for i := range tl.Events {
+		if e := &tl.Events[i]; e.Kind == timeline.DeletionAsked {
+			asked[e.Object.UID] = e.At
+		}
+	}
+	accompanied := map[string]bool{}
+	for pod, at := range asked {
+		for other, then := range asked {
+			if pod != other && (at.Latest-then.Latest).Abs() < atOnce {
+				accompanied[pod] = true
+			}
+		}
+	}
+	for _, r := range tl.Routes {
+		if accompanied[r.PodUID] {
+			together = append(together, r)
+		} else {
+			alone = append(alone, r)
+		}
+	}
+	return alone, together
 }
 
 // lagTitles are the columns of how changes were followed: how many there were, and the quantiles of lagShares.
@@ -171,17 +205,15 @@ func (n followed) quantile(share float64) string {
 func nearestRank(share float64, n int) int { return max(1, int(math.Ceil(share*float64(n)))) }
 
 // advice is what the removals mean for whoever ends Pods.
-func advice(removals []followed, changes int) string {
-	var lags []time.Duration
-	open := 0
+func advice(tl *model.Timeline, removals []followed, changes int) string {
+	var longest time.Duration
+	open, seen := 0, 0
 	for _, n := range removals {
-		open += n.open
+		open, seen = open+n.open, seen+len(n.lags)
 		for _, lag := range n.lags {
-			lags = append(lags, lag.Max)
+			longest = max(longest, lag.Max)
 		}
 	}
-	slices.Sort(lags)
-	seen := len(lags)
 	switch {
 	case seen == 0:
 		return "Nothing was measured of removals: no request reached a Pod before it was deleted, or too few followed."
@@ -192,23 +224,22 @@ func advice(removals []followed, changes int) string {
 			seen+open,
 		)
 	}
-	most, all := lags[nearestRank(0.99, seen)-1], lags[seen-1]
-	sleep, measured := "A preStop sleep of %[1]d s covers a drain here: ", "%[2]s measured"
-	if wholeSeconds(most+syncPeriod) < wholeSeconds(all+syncPeriod) {
-		sleep = "A preStop sleep of %[3]d s covers 99 %% of the routes in a drain here, one of %[1]d s all: "
-		measured = "%[4]s (99 %%) and %[2]s measured"
-	}
-	return fmt.Sprintf(sleep+measured+" (%[5]s × %[6]s, one deletion at a time), and %[7]s that a proxy may wait "+
-		"between two writes (minSyncPeriod) when a drain changes several endpoints at once.",
-		wholeSeconds(all+syncPeriod), quantity.Span(quantity.RoundUp(all)),
-		wholeSeconds(most+syncPeriod), quantity.Span(quantity.RoundUp(most)),
-		quantity.Count(changes, "change"), quantity.Count(len(removals), "node"), quantity.Span(syncPeriod))
+	longest = quantity.RoundUp(longest)
+	sleep := &model.Sleep{Measured: longest, Margin: tl.Run.SleepMargin(longest)}
+	return fmt.Sprintf("So that a drain here loses nothing: %s. That is the longest of %s × %s. %s.",
+		wording.SleepText(sleep), quantity.Count(changes, "removal"), quantity.Count(len(removals), "node"),
+		syncPeriodText(tl))
 }
 
-// syncPeriod is the default of kube-proxy's minSyncPeriod: the shortest time between two writes of its rules. A single
-// deletion rarely has to wait for it, and a drain often does.
-// https://kubernetes.io/docs/reference/networking/virtual-ips/#minsyncperiod
-const syncPeriod = time.Second
+// syncPeriodText says what is known of kube-proxy's minSyncPeriod, which the margin allows for.
+func syncPeriodText(tl *model.Timeline) string {
+	const text = "The margin allows for kube-proxy's minSyncPeriod: "
+	period := quantity.Span(tl.Run.SyncPeriod())
+	if c := tl.Run.Cluster; c != nil && c.MinSyncPeriod > 0 {
+		return text + period + ", from its ConfigMap"
+	}
+	return text + period + " is assumed, as its ConfigMap could not be read or has none"
+}
 
 // wholeSeconds rounds up: preStop.sleep.seconds is an integer.
 func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }

@@ -85,7 +85,7 @@ func JobConfig(o *spec.Options, namespace string) deploy.Config {
 		AvoidNodes:      o.AvoidNodes,
 		NodesAccess:     true,
 		Probers:         o.Probers,
-		Canary:          o.Changes > 0,
+		CanaryPods:      o.CanaryPods(),
 		Namespaces:      o.OtherNamespaces(namespace),
 		AllNamespaces:   o.AllNamespaces,
 		Args:            []string{"run"},

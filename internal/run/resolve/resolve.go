@@ -138,7 +138,7 @@ func (r *resolver) nodeExists(ctx context.Context) error {
 // Job watches less.
 func (r *resolver) checkRights(ctx context.Context, config *deploy.Config) error {
 	missing, err := deploy.CheckRights(ctx, r.c.Client, r.c.Namespace, deploy.Needs{
-		Nodes: true, Secret: len(config.Private) > 0, Probers: len(config.Probers) > 0, Canary: config.Canary,
+		Nodes: true, Secret: len(config.Private) > 0, Probers: len(config.Probers) > 0, Canary: config.CanaryPods > 0,
 		Namespaces: config.Namespaces, AllNamespaces: config.AllNamespaces,
 	})
 	if err != nil {

@@ -30,7 +30,8 @@ type Options struct {
 	Dashboard    string // address to serve the page on
 	NoCapture    bool
 	From         string // where to measure from: all nodes, how many, which, or which labels; Probers follow from it
-	Changes      int    // how many endpoints of the run's own Service are replaced; 0: there is no such Service
+	Changes      int    // how often endpoints of the run's own Service are replaced; 0: there is no such Service
+	AtOnce       int    // how many of them every second change replaces
 	Here         bool   // the requests to a Service are sent from this machine
 
 	// Of the Job, for the API server.
@@ -110,6 +111,14 @@ func (o *Options) CountServices() int {
 		}
 	}
 	return n
+}
+
+// CanaryPods returns how many Pods the run's own Service has: one stays whatever a change deletes.
+func (o *Options) CanaryPods() int {
+	if o.Changes == 0 {
+		return 0
+	}
+	return o.AtOnce + 1
 }
 
 // InCluster reports whether a Job sends the requests.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,20 +27,26 @@ import (
 )
 
 const (
-	// betweenChanges is the time between two changes. Within it the routes of all nodes must follow.
-	betweenChanges = 4 * time.Second
+	// betweenChanges is the time between two changes, beyond one in which a proxy may wait. Within it the routes of all
+	// nodes must follow.
+	betweenChanges = 3 * time.Second
+	// afterFirst is the time between the first deletion of a change and its others. A proxy follows a change after a
+	// quiet time at once: by then it has written its rules, and waits before it writes them again.
+	afterFirst = 200 * time.Millisecond
 	// readyWithin is how long a new Pod may take to be ready.
 	readyWithin = time.Minute
 	// lookForPods is the time between two looks at the Pods until then.
 	lookForPods = 100 * time.Millisecond
 )
 
-// A podChanger changes the endpoints of the run's own Service: it deletes its Pods, one after the other.
+// A podChanger changes the endpoints of the run's own Service: it deletes its Pods. Every second change is of several.
 type podChanger struct {
 	client    kube.Client
 	namespace string
 	selector  string
 	changes   int
+	atOnce    int           // how many Pods the second change deletes, and every second one after it
+	pods      int           // how many are ready before each change
 	between   time.Duration // see betweenChanges
 	clock     timeline.Clock
 	event     func(timeline.Event)
@@ -58,7 +65,9 @@ func (r *clusterRun) newPodChanger(client kube.Client) *podChanger {
 		namespace: r.job.Namespace,
 		selector:  deploy.CanarySelector(r.job.Name),
 		changes:   r.opts.Changes,
-		between:   betweenChanges,
+		atOnce:    r.opts.AtOnce,
+		pods:      r.opts.CanaryPods(),
+		between:   betweenChanges + r.opts.Cluster.SyncPeriod(),
 		clock:     r.clock.local,
 		event:     r.sendLater,
 		say:       r.screen.Say,
@@ -77,7 +86,7 @@ func (r *clusterRun) newPodChanger(client kube.Client) *podChanger {
 func (c *podChanger) Start(done func(exitCode int)) error {
 	c.event(timeline.Event{
 		Seen: c.clock.Now(), Kind: timeline.Command, To: "running", Writer: "lapse",
-		Detail: "delete " + quantity.Count(c.changes, "Pod") + ", one after the other",
+		Detail: "delete Pods " + quantity.Count(c.changes, "time") + ofSeveral(c.atOnce),
 	})
 	go func() {
 		code := 0
@@ -106,35 +115,76 @@ func (c *podChanger) Stop(done <-chan int) {
 
 func (c *podChanger) changeAll() error {
 	for i := range c.changes {
-		pods, err := c.awaitReady()
+		ready, err := c.awaitReady()
 		if err != nil {
 			return err
 		}
-		oldest := slices.MinFunc(pods, byAge)
-		onlyThis := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &oldest.UID}}
-		from := c.clock.Now()
-		err = c.client.Pods(c.namespace).Delete(c.ctx, oldest.Name, onlyThis)
-		if err != nil {
-			return fmt.Errorf("delete Pod %s: %w", oldest.Name, err)
+		slices.SortFunc(ready, byAge)
+		oldest := ready[:deletesIn(i, c.atOnce)]
+		if err := c.change(oldest); err != nil {
+			return err
 		}
-		c.asked(oldest, from, c.clock.Now())
-		const changed = "change %d of %d: Pod %s on %s was deleted"
-		c.say(fmt.Sprintf(changed, i+1, c.changes, oldest.Name, oldest.Spec.NodeName))
-		select {
-		case <-time.After(c.between):
-		case <-c.ctx.Done():
-			return context.Cause(c.ctx)
+		var names []string
+		for _, pod := range oldest {
+			names = append(names, pod.Name+" on "+pod.Spec.NodeName)
+		}
+		c.say(fmt.Sprintf("change %d of %d: deleted %s", i+1, c.changes, strings.Join(names, ", ")))
+		if err := c.wait(c.between); err != nil {
+			return err
 		}
 	}
 	_, err := c.awaitReady()
 	return err
 }
 
+// ofSeveral says how many Pods every second change deletes; "" if one.
+func ofSeveral(atOnce int) string {
+	if atOnce == 1 {
+		return ""
+	}
+	return fmt.Sprintf(", every second time %d at once", atOnce)
+}
+
+// deletesIn returns how many Pods the nth change deletes, counted from 0.
+func deletesIn(n, atOnce int) int {
+	if n%2 == 1 {
+		return atOnce
+	}
+	return 1
+}
+
+// change deletes Pods: the first, and shortly after it all others.
+func (c *podChanger) change(pods []*corev1.Pod) error {
+	for i, pod := range pods {
+		if i == 1 {
+			if err := c.wait(afterFirst); err != nil {
+				return err
+			}
+		}
+		onlyThis := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}
+		from := c.clock.Now()
+		if err := c.client.Pods(c.namespace).Delete(c.ctx, pod.Name, onlyThis); err != nil {
+			return fmt.Errorf("delete Pod %s: %w", pod.Name, err)
+		}
+		c.asked(pod, from, c.clock.Now())
+	}
+	return nil
+}
+
+func (c *podChanger) wait(d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
+	}
+}
+
 func byAge(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) }
 
-// awaitReady waits until two Pods are ready and not terminating.
+// awaitReady waits until all Pods are ready and not terminating.
 func (c *podChanger) awaitReady() (ready []*corev1.Pod, err error) {
-	late := fmt.Errorf("no two Pods were ready within %s", quantity.Span(readyWithin))
+	late := fmt.Errorf("no %d Pods were ready within %s", c.pods, quantity.Span(readyWithin))
 	ctx, cancel := context.WithTimeoutCause(c.ctx, readyWithin, late)
 	defer cancel()
 	err = wait.PollUntilContextCancel(ctx, lookForPods, true, func(ctx context.Context) (bool, error) {
@@ -148,7 +198,7 @@ func (c *podChanger) awaitReady() (ready []*corev1.Pod, err error) {
 				ready = append(ready, p)
 			}
 		}
-		return len(ready) >= 2, nil
+		return len(ready) >= c.pods, nil
 	})
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
