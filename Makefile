@@ -188,7 +188,7 @@ endef
 rollouts: sandbox
 	$(call on-sandbox,rollouts,$(ROLLOUTS))
 
-# A quarter of an hour. ROUTES takes arguments, such as -changes 5.
+# A quarter of an hour. ROUTES takes arguments, such as -changes 5, or -drains 20: the advice, held against drains.
 routes: sandbox
 	$(call on-sandbox,routes,$(ROUTES))
 

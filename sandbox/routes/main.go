@@ -6,6 +6,10 @@
 //	routes --lapse ../bin/lapse --modes '' --changes 5      on the sandbox as it is
 //
 // It exits 1 if more than one in a hundred of the brackets misses the truth.
+//
+//	routes --drains 20                                      its advice instead, held against drains
+//
+// It exits 1 then if a drain loses a request although its Pods sleep as long as advised.
 package main
 
 import (
@@ -28,6 +32,7 @@ import (
 type settings struct {
 	drill.Series
 	changes int
+	drains  int
 }
 
 const table = "routes.md"
@@ -38,7 +43,14 @@ func main() {
 	s.Flags(flag.CommandLine, "runs in each mode")
 	s.OutFlag(flag.CommandLine, table)
 	flag.IntVar(&s.changes, "changes", 35, "Pods that a run deletes")
-	drill.Main("routes", func(ctx context.Context) error { return s.study().Run(ctx, s.Series) })
+	flag.IntVar(&s.drains, "drains", 0, "hold the advice of 4 changes against so many drains in each mode, instead")
+	drill.Main("routes", func(ctx context.Context) error {
+		if s.drains > 0 {
+			s.changes = min(s.changes, 4)
+			return s.adviceStudy().Run(ctx, s.Series)
+		}
+		return s.study().Run(ctx, s.Series)
+	})
 }
 
 // A run is one `lapse routes`, compared.
@@ -166,7 +178,7 @@ func (s settings) measure(ctx context.Context, c *drill.Cluster, r *run, dir str
 	}
 	r.failed, r.sent = t.Verdict.Failed, t.Verdict.Sent
 	for line := range strings.Lines(printed.String()) {
-		if strings.HasPrefix(line, "A preStop sleep") {
+		if strings.HasPrefix(line, "So that a drain here") {
 			r.advice = strings.TrimSpace(line)
 		}
 	}

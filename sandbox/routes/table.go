@@ -12,8 +12,7 @@ import (
 
 const head = `# Each node's routes, held against the truth
 
-` + "`lapse routes`" + ` creates a Service of two Pods and deletes its Pods one after the other. From which Pods
-answered, it says when each node's routes had followed. The truth is taken at the same time: each node's netfilter rules
+` + "`lapse routes`" + ` creates a Service and deletes its Pods, alone and several at once. From which Pods answered, it says when each node's routes had followed. The truth is taken at the same time: each node's netfilter rules
 are read every 2 ms.
 
 - **removal**: a Pod's endpoint has left. **addition**: a new one is ready.
