@@ -90,6 +90,7 @@ test-modules: needs bin/gotest
 	bin/gotest -C loadgen/bench -p 1 -- ./...
 	bin/gotest -C sandbox/coredns -p 1 -- ./...
 	bin/gotest -C tools -timeout 20m -- ./...
+	bin/gotest -C tools/helm -- .
 
 .PHONY: needs
 needs:
@@ -110,6 +111,7 @@ lint-all: cross bin/staticcheck bin/errcheck
 	cd sandbox && ../bin/staticcheck -tags cluster,e2e ./... && ../bin/errcheck -ignoretests -exclude ../tools/errcheck.txt ./...
 	cd loadgen/bench && ../../bin/staticcheck ./... && ../../bin/errcheck -ignoretests -exclude ../../tools/errcheck.txt ./...
 	cd tools && ../bin/staticcheck ./... && ../bin/errcheck -exclude errcheck.txt ./...
+	go -C tools/helm vet .
 
 bin/staticcheck: tools/go.mod
 	go -C tools build -o ../$@ honnef.co/go/tools/cmd/staticcheck
@@ -119,6 +121,10 @@ bin/errcheck: tools/go.mod
 
 bin/revive: tools/go.mod
 	go -C tools build -o ../$@ github.com/mgechev/revive
+
+# Of the chart's end-to-end test.
+bin/helm: tools/helm/go.mod
+	go -C tools/helm build -o ../../$@ helm.sh/helm/v4/cmd/helm
 
 # go test that fails when a test was skipped.
 bin/gotest: $(wildcard tools/gotest/*.go)
@@ -154,12 +160,12 @@ E2E := ^(TestDrainWithoutFixLosesRequests|TestDrainWithFixLosesNothing|TestOnlyR
 # failed: a minute and a half.
 LAB_TEST := control-graceful-rollout pod-crashed grace-too-short dns-path
 
-E2E_TEST = LAPSE="$(CURDIR)/bin/lapse" bin/gotest -C sandbox -count=1 -timeout 40m -tags e2e -v
+E2E_TEST = LAPSE="$(CURDIR)/bin/lapse" HELM="$(CURDIR)/bin/helm" bin/gotest -C sandbox -count=1 -timeout 40m -tags e2e -v
 
 test-e2e: needs sandbox bin/gotest
 	@status=0; $(E2E_TEST) -run '$(E2E)' -- ./e2e || status=$$?; bin/sandbox down; exit $$status
 
-test-e2e-all: needs sandbox bin/gotest
+test-e2e-all: needs sandbox bin/gotest bin/helm
 	@status=0; { $(E2E_TEST) -skip '$(E2E)' -- ./e2e && \
 	go -C sandbox run ./lab -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" -runs "$(RUNS)" $(LAB_TEST); } || status=$$?; \
 	bin/sandbox down; exit $$status

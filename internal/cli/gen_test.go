@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"lapse/deploy"
+	"lapse/internal/run/spec"
 )
 
 // genFleet returns the objects that `lapse gen svc/web --duration 10m` prints with these flags, by kind.
@@ -113,10 +114,17 @@ type agentFlags struct {
 // agentOf reads a Job as the agent in its Pod does.
 func agentOf(t *testing.T, job batchv1.Job) agentFlags {
 	t.Helper()
+	agent := checkedAgent(t, job)
+	return agentFlags{
+		Run: agent.ID, Keys: agent.Env[deploy.EnvKeys], From: agent.From, Targets: agent.Targets, Rate: agent.Rate,
+	}
+}
+
+// checkedAgent returns the options of the agent in a Job's Pod.
+func checkedAgent(t *testing.T, job batchv1.Job) *spec.Options {
+	t.Helper()
 	container := job.Spec.Template.Spec.Containers[0]
-	env := map[string]string{}
 	for _, variable := range container.Env {
-		env[variable.Name] = variable.Value
 		os.Setenv(variable.Name, variable.Value)
 		defer os.Unsetenv(variable.Name)
 	}
@@ -130,7 +138,7 @@ func agentOf(t *testing.T, job batchv1.Job) agentFlags {
 	if err := agent.Check(targets, nil); err != nil {
 		t.Fatal(err)
 	}
-	return agentFlags{Run: agent.ID, Keys: env[deploy.EnvKeys], From: agent.From, Targets: agent.Targets, Rate: agent.Rate}
+	return agent
 }
 
 // Which nodes are meant stands in the DaemonSet, and the agent finds out which these are.
