@@ -19,23 +19,34 @@ import (
 //	enter --net lapse-cp -- etcd ...                        a network namespace
 //	enter --net lapse-node1 --root DIR -- containerd ...    and the node's own /var and /run; with --uptime its clocks
 //	enter --beside PID -- kubelet ...                       the namespaces of another process
+//
+// With --before-others the component gets CPU first. CoreDNS needs that: in a cluster it runs on other machines too,
+// and asks for CPU of its own. Here a server that keeps all cores busy would also make names fail to resolve.
 func runEnter(_ context.Context, a *app, args []string) error {
 	var netns, root, keep string
 	var beside int
 	var uptime time.Duration
+	var beforeOthers bool
 	flags := flagSet("enter", a.log)
 	flags.StringVar(&netns, "net", "", "network namespace")
 	flags.StringVar(&root, "root", "", "directory that holds the node's var and run")
 	flags.StringVar(&keep, "keep", "", "directories that stay reachable, separated by colons")
 	flags.DurationVar(&uptime, "uptime", 0, "by how much the node has been up longer than this machine")
 	flags.IntVar(&beside, "beside", 0, "pid whose namespaces to enter")
+	flags.BoolVar(&beforeOthers, "before-others", false, "give it CPU first when the machine is busy")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
 	argv := flags.Args()
-	switch {
-	case len(argv) == 0:
+	if len(argv) == 0 {
 		return problem.Errorf("enter: which command?")
+	}
+	if beforeOthers {
+		if err := runBeforeOthers(); err != nil {
+			return err
+		}
+	}
+	switch {
 	case beside != 0:
 		return execBeside(beside, argv)
 	case root != "":

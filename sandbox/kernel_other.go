@@ -20,6 +20,7 @@ func execBeside(int, []string) error                                     { retur
 func execAsNode(string, string, []string, time.Duration, []string) error { return errNotLinux }
 func execve([]string) error                                              { return errNotLinux }
 func lockMachine() (func(), error)                                       { return nil, errNotLinux }
+func runBeforeOthers() error                                             { return errNotLinux }
 func closeInherited()                                                    {}
 func daemonAttr() *syscall.SysProcAttr                                   { return nil }
 func kill(int)                                                           {}

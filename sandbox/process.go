@@ -94,6 +94,9 @@ func asNode(n node, root string, keep ...string) place {
 
 // start begins a component that outlives us, with its output in logs/NAME.log.
 func (s *sandbox) start(name string, at place, env []string, argv ...string) (*daemon, error) {
+	if name == "coredns" {
+		at = append(at, "--before-others")
+	}
 	return s.launch(name, env, nil, slices.Concat([]string{"enter"}, at, []string{"--"}, argv)...)
 }
 
