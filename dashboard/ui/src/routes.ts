@@ -69,6 +69,15 @@ export function reach(all: Dot[]): { from: Ns; to: Ns } {
   return { from: Math.min(0, ...all.map((d) => d.stopped ?? 0)), to: Math.max(1e6, ...all.map((d) => d.to)) };
 }
 
+const steps: Ns[] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 6e4].map((ms) => ms * 1e6);
+
+/** ticksBetween are round lengths on an axis, at most so many. */
+export function ticksBetween(from: Ns, to: Ns, most: number): Ns[] {
+  const step = steps.find((s) => (to - from) / s <= most) ?? to - from;
+  const first = Math.ceil(from / step);
+  return Array.from({ length: Math.max(Math.floor(to / step) - first + 1, 0) }, (_, i) => (first + i) * step);
+}
+
 /** moment is the stretch of the run that a cell is about: from when the EndpointSlice changed until the node had followed. */
 export const moment = (r: Route): Instant => ({ earliest: Math.min(r.asked?.earliest ?? r.api.earliest, r.api.earliest), latest: r.changed.latest });
 

@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
 import { duration, shortPod } from "./format";
+import { useWidth } from "./hooks";
 import type { Instant, LateRoutes, Ns, Route } from "./model";
-import { type Dot, dots, lagText, lostText, matrix, type MatrixRow, moment, reach, unobservedAt, waitedText } from "./routes";
+import { type Dot, dots, lagText, lostText, matrix, type MatrixRow, moment, reach, ticksBetween, unobservedAt, waitedText } from "./routes";
 import type { Run } from "./run";
 
 const pageSize = 50;
@@ -36,41 +37,57 @@ export function Routes({ run, clock, onMoment }: RoutesProps) {
   );
 }
 
-const [plotWidth, lineHeight, rule] = [600, 14, 16];
-const nameRoom = plotWidth - 80;
+const [lineHeight, axisHeight] = [14, 32]; // px
+const [labelRoom, nameRoom, edge] = [212, 80, 8]; // px beside the strips, for a node's name, and for half a dot
+const narrow = 600; // px: then the labels stand above
 const fewNodes = 12; // each has a line of its own
 
 /** DotPlot has a strip for each change: ─●─ is when a node followed it, and the dashed line when the Pod itself had stopped. */
 function DotPlot({ rows, clock, onMoment }: { rows: MatrixRow[]; clock: Clock; onMoment: (between: Instant) => void }) {
+  const [box, outer] = useWidth<HTMLDivElement>();
   const all = rows.map((row) => dots(row));
   const { from, to } = reach(all.flat());
-  const x = (at: Ns): number => ((at - from) / (to - from)) * plotWidth;
+  const width = Math.max((outer < narrow ? outer : outer - labelRoom) - 2 * edge, 100);
+  const x = (at: Ns): number => ((at - from) / (to - from)) * width;
   return (
-    <div class="dot-plot" data-testid="dot-plot">
-      {rows.map((row, i) => <Strip key={row.event} row={row} dots={all[i]!} x={x} clock={clock} onMoment={onMoment} />)}
-      <div class="faint dot-scale"><span>{from ? duration(from) : "0"}</span><span>after the change</span><span>{duration(to)}</span></div>
+    <div class="dot-plot">
+      <div ref={box} data-testid="dot-plot">
+        {rows.map((row, i) => <Strip key={row.event} row={row} dots={all[i]!} x={x} width={width} clock={clock} onMoment={onMoment} />)}
+        <div class="dot-row">
+          <span />
+          <svg width={width + 2 * edge} height={axisHeight} viewBox={`${-edge} 0 ${width + 2 * edge} ${axisHeight}`} aria-hidden="true">
+            {ticksBetween(from, to, width / 90).map((t) => (
+              <g key={t} data-testid="dot-tick"><line class="tick" x1={x(t)} x2={x(t)} y1={0} y2={4} /><text x={x(t)} y={14} text-anchor={x(t) < 20 ? "start" : x(t) > width - 20 ? "end" : "middle"}>{t ? duration(t) : "0"}</text></g>
+            ))}
+            <text x={width / 2} y={28} text-anchor="middle">after the EndpointSlice changed</text>
+          </svg>
+        </div>
+      </div>
     </div>
   );
 }
 
-function Strip({ row, dots: all, x, clock, onMoment }: { row: MatrixRow; dots: Dot[]; x: (at: Ns) => number; clock: Clock; onMoment: (between: Instant) => void }) {
+interface StripProps { row: MatrixRow; dots: Dot[]; x: (at: Ns) => number; width: number; clock: Clock; onMoment: (between: Instant) => void }
+
+function Strip({ row, dots: all, x, width, clock, onMoment }: StripProps) {
   const lines = all.length <= fewNodes ? all.length : 1;
   const height = Math.max(lines, 1) * lineHeight;
   const stopped = all.find((d) => d.stopped !== undefined)?.stopped;
   return (
     <div class="dot-row">
       <span title={row.pod}><span class="mono">{clock.at(row.at, 1)}</span> {row.change === "addition" ? "added" : "removed"} <b>{shortPod(row.pod)}</b></span>
-      <svg viewBox={`-8 0 ${plotWidth + rule} ${height}`} role="img" aria-label={`${row.pod}: ${all.map((d) => `${d.route.node} ${lagText(d.route)}`).join(", ")}`}>
+      <svg width={width + 2 * edge} height={height} viewBox={`${-edge} 0 ${width + 2 * edge} ${height}`} role="img" aria-label={`${row.pod}: ${all.map((d) => `${d.route.node} ${lagText(d.route)}`).join(", ")}`}>
         <line class="tick" x1={x(0)} x2={x(0)} y1={0} y2={height} />
-        {stopped !== undefined && <line class="stopped" x1={x(stopped)} x2={x(stopped)} y1={0} y2={height} />}
+        {stopped !== undefined && <line class="stopped" x1={x(stopped)} x2={x(stopped)} y1={0} y2={height}><title>{row.pod} itself had stopped</title></line>}
         {all.map((d, n) => {
           const y = (lines > 1 ? n : 0) * lineHeight + lineHeight / 2;
+          const left = x(d.to) > width - nameRoom; // the name stands there
           return (
-            <g key={d.route.node} class={d.route.open ? "dot open" : "dot"} data-testid="route-dot" onClick={() => onMoment(moment(d.route))}>
+            <g key={d.route.node} class={d.route.open ? "dot open" : all.length > fewNodes ? "dot many" : "dot"} data-testid="route-dot" onClick={() => onMoment(moment(d.route))}>
               <title>{`${d.route.node}: ${lagText(d.route)}${lostText(d.route) && `; ${lostText(d.route)}`}`}</title>
               <line x1={x(d.from)} x2={x(d.to)} y1={y} y2={y} />
               <circle cx={x(d.at)} cy={y} r={4} />
-              {lines > 1 && <text x={x(d.to) > nameRoom ? x(d.from) - 8 : x(d.to) + 8} y={y + 3.5} text-anchor={x(d.to) > nameRoom ? "end" : "start"}>{d.route.node}</text>}
+              {all.length <= fewNodes && <text x={left ? x(d.from) - 8 : x(d.to) + 8} y={y + 3.5} text-anchor={left ? "end" : "start"}>{d.route.node}</text>}
             </g>
           );
         })}

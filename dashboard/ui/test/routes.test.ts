@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Route, Target, Unobserved } from "../src/model";
-import { dots, lagText, lostText, matrix, moment, reach, unobservedAt, waitedText } from "../src/routes";
+import { dots, lagText, lostText, matrix, moment, reach, unobservedAt, waitedText, ticksBetween } from "../src/routes";
 
 const ms = 1e6;
 
@@ -71,4 +71,9 @@ test("an addition says what a node waited for after the Pod's first container ha
   const text = waitedText(route("node1", 5, 200, { change: "addition", waited })).replaceAll("\u00a0", " ");
   assert.match(text, /8\.3 s after its first container had started: 8 s until it was ready, 300 ms until the node's own routes followed$/);
   assert.equal(waitedText(route("node1", 5, 200)), "");
+});
+
+test("the axis of the dot plot has round lengths", () => {
+  assert.deepEqual(ticksBetween(-82e6, 374e6, 7), [0, 100e6, 200e6, 300e6]);
+  assert.deepEqual(ticksBetween(0, 900e6, 3), [0, 500e6]);
 });
