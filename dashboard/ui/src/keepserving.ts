@@ -1,4 +1,4 @@
-import type { Incident, IncidentCause, KeepServing, Ns } from "./model";
+import type { Incident, KeepServing, Ns } from "./model";
 
 /** A CurvePoint is between how many failures would be left, had each Pod served so much longer. */
 export interface CurvePoint { longer: Ns; min: number; max: number }
@@ -9,15 +9,10 @@ export const curve = (k: KeepServing): CurvePoint[] => [{ longer: 0, min: k.fail
 /** leftText is how many failures a length leaves. */
 export const leftText = ({ min, max }: CurvePoint): string => (min === max ? `${min}` : `${min} to ${max}`);
 
-/** advisedOf is how much longer Pods should serve: the longest time that a route outlived one, and a margin; undefined where a preStop sleep is not what is advised. */
+/** advisedOf is how long Pods should serve on after SIGTERM: the longest preStop sleep that is advised, in whole seconds as the answer says it; undefined where none is. */
 export function advisedOf(incidents: Pick<Incident, "causes">[]): Ns | undefined {
-  const all = incidents.flatMap((i) => i.causes).map(advisedBy).filter((n) => n !== undefined);
+  const all = incidents.flatMap((i) => i.causes).flatMap(({ sleep }) => (sleep ? [Math.ceil((sleep.measured + sleep.margin) / 1e9) * 1e9] : []));
   return all.length ? Math.max(...all) : undefined;
-}
-
-function advisedBy({ measures, sleep }: Pick<IncidentCause, "measures" | "sleep">): Ns | undefined {
-  const lags = (measures ?? []).filter((m) => m.name === "route-lag").map((m) => m.length.max);
-  return sleep && lags.length ? Math.max(...lags) + sleep.margin : undefined;
 }
 
 /** A Chart places lengths and failures in a picture: to the right serving longer, upwards more failures. */

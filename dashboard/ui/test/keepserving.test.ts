@@ -20,9 +20,9 @@ test("the axis reaches to what is advised, with round values on it", () => {
   assert.deepEqual([chart.y(100), chart.y(0)], [0, 100]);
 });
 
-test("advised is the longest route and a margin, where a preStop sleep is advised", () => {
-  const measures = [{ name: "route-lag", length: { min: 0.5e9, max: 1.2e9 } }, { name: "route-lag", length: { min: 0.1e9, max: 0.3e9 } }];
-  const cause = { measures, sleep: { margin: 1e9 } };
-  assert.equal(advisedOf([{ causes: [cause] as never }]), 2.2e9);
+test("advised is what the answer says: the longest sleep and its margin, in whole seconds", () => {
+  const measures = [{ name: "route-lag", length: { min: 0.5e9, max: 3.2e9 } }];
+  const causes = [{ measures, sleep: { measured: 0.258e9, margin: 1e9 } }, { sleep: { measured: 0.1e9, margin: 0.5e9 } }];
+  assert.equal(advisedOf([{ causes: causes as never }]), 2e9);
   assert.equal(advisedOf([{ causes: [{ measures }] as never }]), undefined);
 });
