@@ -5,6 +5,7 @@ import { type Moment, pointOf } from "./evidence";
 import { duration } from "./format";
 import type { Incident, Ns, Window } from "./model";
 import { failing } from "./opening";
+import { middleInView, type Placed, placed } from "./placed";
 import type { Frame } from "./row";
 import type { Run } from "./run";
 import { ordered, pan, type Range, within, zoom } from "./scale";
@@ -214,29 +215,11 @@ function Measured({ frame: { scale, clock }, stretch, onClear }: { frame: Frame;
 const pill = 22; // px
 const fewWindows = 50;
 
-/** A Placed is something small at a place of the axis, on the first level where there is room for it. */
-interface Placed<T> { item: T; x: number; left: number; level: number }
-
-/** placed puts items of a width at their places, on as many levels as it takes and no more than so many: what finds no room is left out, until zooming makes some. */
-export function placed<T>(items: T[], xOf: (item: T) => number, size: number, plot: number, levels: number): Placed<T>[] {
-  const ends: number[] = []; // where each level is taken up to
-  return items.flatMap((item) => {
-    const x = xOf(item);
-    if (x < 0 || x > plot) return [];
-    const left = Math.min(Math.max(x - size / 2, 0), plot - size);
-    const free = ends.findIndex((end) => end <= left);
-    const level = free >= 0 ? free : ends.length;
-    if (level >= levels) return [];
-    ends[level] = left + size + 2;
-    return [{ item, x, left, level }];
-  });
-}
-
 const rowsOf = (all: Placed<unknown>[]): number => all.reduce((rows, { level }) => Math.max(rows, level + 1), 1);
 
 /** Marks are the windows' numbers over their places: buttons that zoom to them. */
 function Marks({ frame: { scale, labelWidth }, windows, onWindow }: { frame: Frame; windows: Window[]; onWindow: (w: Window) => void }) {
-  const marks = placed(windows, (w) => scale.x((w.start.earliest + w.end.latest) / 2), pill, scale.width, windows.length > fewWindows ? 3 : 8);
+  const marks = placed(windows, (w) => middleInView(scale, failing(w)), pill, scale.width, windows.length > fewWindows ? 3 : 8, 6 * pill);
   return (
     <div class="marks" style={{ height: `${rowsOf(marks) * 18 + 4}px` }}>
       <span class="row-label faint" style={{ width: `${labelWidth}px` }}>windows</span>
@@ -268,7 +251,7 @@ function Steps({ frame: { scale, labelWidth, clock }, steps }: { frame: Frame; s
         return (
           <span key={s.number}>
             <b class="step" data-testid="step" data-step={s.number} title={`${clock.bracket(s.at!)} ${s.text}`} style={{ left: `${labelWidth + left}px`, top: `${level * 20 + 1}px` }}>{s.number}</b>
-            {room > roomForText && <span class="between" style={{ left: `${labelWidth + left + stepSize}px`, width: `${room}px` }}>{duration(scale.at(next!.x) - scale.at(x))}</span>}
+            {room > roomForText && <span class="between" style={{ left: `${labelWidth + left + stepSize}px`, width: `${room}px` }}><span>{duration(scale.at(next!.x) - scale.at(x))}</span></span>}
           </span>
         );
       })}
