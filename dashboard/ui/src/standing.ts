@@ -23,3 +23,12 @@ export function standing(held: Pick<Held, "stood" | "windows">): Standing[] {
 
 /** standingAt is how many stand at an instant. */
 export const standingAt = (steps: Standing[], at: Ns): number => steps.findLast((s) => s.at <= at)?.count ?? 0;
+
+const figure = 14; // px that a figure takes
+
+/** standingText is how many stand from a step on, as there is room: of a fall and a rise in less than that, "↓ 37" at the fall. */
+export function standingText(steps: Standing[], i: number, room: number): string {
+  const { count } = steps[i]!;
+  if (room >= figure) return String(count);
+  return i > 0 && count < steps[i - 1]!.count ? `↓ ${count}` : "";
+}

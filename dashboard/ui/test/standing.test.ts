@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CutWindow } from "../src/model";
-import { standing, standingAt } from "../src/standing";
+import { standing, standingAt, standingText } from "../src/standing";
 
 const cut = (at: number, failed: number, more: Partial<CutWindow> = {}) => ({ start: { earliest: at - 1, latest: at }, failed, ...more }) as CutWindow;
 
@@ -13,4 +13,9 @@ test("connections stand until they are cut, and again when the last of them is b
 
 test("those that never came back are missing", () => {
   assert.equal(standingAt(standing({ stood: 10, windows: [cut(1, 4, { back: { min: 1, max: 1 }, missing: 3 })] }), 50), 7);
+});
+
+test("a cut that is mended at once is written where it was", () => {
+  const steps = [{ at: 0, count: 60 }, { at: 5, count: 37 }, { at: 6, count: 60 }];
+  assert.deepEqual([standingText(steps, 0, 100), standingText(steps, 1, 1), standingText(steps, 2, 1), standingText(steps, 2, 100)], ["60", "↓ 37", "", "60"]);
 });
