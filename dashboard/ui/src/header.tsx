@@ -3,9 +3,10 @@ import { type Answer, answerOf, markdown } from "./answer";
 import type { Clock } from "./clock";
 import { CopyButton } from "./copy";
 import { atMost, coverage, duration, glued, length, number, percent, plural, worstOf } from "./format";
-import { faults } from "./health";
-import type { Length, Said, Verdict, Window } from "./model";
-import { type Phase, phaseNames, phaseOf } from "./phase";
+import { proberText } from "./health";
+import { LiveNow } from "./livenow";
+import type { Length, Said, Verdict } from "./model";
+import { longestFailing } from "./opening";
 import type { Run } from "./run";
 import type { TargetGroup } from "./sources";
 
@@ -40,7 +41,7 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
         <p class="sentence" data-testid="sentence">{said ? glued(said.headline) : "No request has been judged yet."}</p>
         {said?.extent && <p class="extent" data-testid="extent">{capital(glued(said.extent))}</p>}
       </div>
-      {live && <Progress phase={phaseOf(run.events, run.info, run.now)} />}
+      {live && <LiveNow run={run} />}
       {answer && <AnswerFields answer={answer} keepServing={said?.keepServing} />}
       {said?.caveats.map(({ kind, text }) => <p key={text} class="caveat" data-testid="caveat" data-kind={kind}>{glued(text)}</p>)}
       <div class="foot">
@@ -56,27 +57,11 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
       {v && said && (
         <details class="all-figures" data-testid="all-figures">
           <summary>All figures</summary>
-          <Figures verdict={v} said={said} run={run} cut={run.windows.some((w) => w.kind !== "slow" && open(w))} />
+          <Figures verdict={v} said={said} run={run} clock={clock} />
           <Gates verdict={v} said={said} />
         </details>
       )}
     </section>
-  );
-}
-
-/** Progress shows which phase a run is in, and how much of it is left. */
-function Progress({ phase }: { phase: Phase | undefined }) {
-  if (!phase) return null;
-  const names = Object.keys(phaseNames) as Phase["name"][];
-  const at = names.indexOf(phase.name);
-  return (
-    <ol class="progress" data-testid="phase" data-phase={phase.name}>
-      {names.map((name, i) => (
-        <li key={name} class={i < at ? "done" : i === at ? "current" : ""} aria-current={i === at ? "step" : undefined}>
-          <span aria-hidden="true">{i < at ? "●" : i === at ? "◐" : "○"}</span> {phaseNames[name]}{i === at && phase.left !== undefined && `, ${Math.ceil(phase.left / 1e9)}\u00a0s left`}
-        </li>
-      ))}
-    </ol>
   );
 }
 
@@ -111,7 +96,7 @@ function About({ run: { info, said, live, now }, clock }: { run: Run; clock: Clo
       {info?.cluster?.version && ` · Kubernetes ${info.cluster.version}`}
       {info?.cluster?.proxyMode && ` (${info.cluster.proxyMode})`}
       {!live && said && ` · ${glued(said.measured)}`}
-      {info?.unsaved && <span class="bad"> · not all on disk: {info.unsaved}</span>}
+      {info?.unsaved && <span class="strong"> · not all on disk: {info.unsaved}</span>}
     </p>
   );
 }
@@ -121,28 +106,26 @@ const measured = (services: string[], urls: string[]): string => [...(services.l
 
 const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-interface FiguresProps { verdict: Verdict; said: Said; run: Run; cut: boolean }
+interface FiguresProps { verdict: Verdict; said: Said; run: Run; clock: Clock }
 
-function Figures({ verdict: v, said, run, cut }: FiguresProps) {
+function Figures({ verdict: v, said, run, clock }: FiguresProps) {
   const ours = run.groupList;
   const worst = worstOf(run.judgedTargets);
   const little = said.tooLittle; // then the least is said, which was seen
+  const longest = longestFailing(run.incidents);
   return (
     <dl class="figures">
       <Figure id="failed" name="Failed requests" bad={v.failed > 0} note={`of ${v.sent}`}>{v.failed}</Figure>
-      <Figure id="downtime" name="Downtime" worst={worst} bad={v.failed > 0} note={mostOf(v.downtime.total, "request-weighted", !v.downtime.open && little)}>{uncertain(v.failed ? v.downtime.total : undefined, v, !!v.downtime.open || little)}</Figure>
-      <Figure id="longest-window" name="Longest window" worst={worst} bad={!!v.longestWindow} note={mostOf(v.longestWindow, plural(v.windows, "window"), !cut && little)}>{uncertain(v.longestWindow, v, cut || little)}</Figure>
+      <Figure id="downtime" name="Equals full outage of" worst={worst} bad={v.failed > 0} note={mostOf(v.downtime.total, "by the share that failed", !v.downtime.open && little)}>{uncertain(v.failed ? v.downtime.total : undefined, v, !!v.downtime.open || little)}</Figure>
+      {longest && <Figure id="failed-for" name="Longest failed for" bad note={`${clock.at(longest.from)} to ${clock.at(longest.to)}`}>{duration(longest.to - longest.from)}</Figure>}
       <Figure id="error-rate" name="Error rate" worst={worst} bad={v.failed > 0} note="failed ÷ sent">{percent(v.errorRate)}</Figure>
       <Figure id="rate" name="Rate" note={`of ${sum(ours, (t) => t.rate)}/s asked for`}>{sum(ours, (t) => t.achievedRate)}/s</Figure>
       <Figure id="latency" name="Latency p99" worst={worst} note="from due">{v.latencyP99 === undefined ? "–" : duration(v.latencyP99)}</Figure>
-      <Figure id="coverage" name="Coverage" worst={worst} bad={little} note={v.validity.unobserved ? `${duration(v.validity.unobserved)} unobserved` : "nothing unobserved"}>{coverage(v.coverage)}</Figure>
-      <Validity verdict={v} said={said} />
+      <Figure id="coverage" name="Coverage" worst={worst} note={v.validity.unobserved ? `${duration(v.validity.unobserved)} unobserved` : "nothing unobserved"}>{coverage(v.coverage)}</Figure>
+      <Validity said={said} />
     </dl>
   );
 }
-
-/** open reports whether a window was cut off by the end of what was observed. */
-const open = (w: Window): boolean => w.open.start || w.open.end;
 
 const sum = (targets: TargetGroup[], of: (t: TargetGroup) => number): string => number(targets.reduce((all, t) => all + of(t), 0));
 
@@ -164,10 +147,10 @@ function Figure({ id, name, worst, note, bad, children }: { id: string; name: st
 }
 
 /** Validity says how good the measurement itself was. */
-function Validity({ verdict: v, said }: { verdict: Verdict; said: Said }) {
+function Validity({ said }: { said: Said }) {
   const valid = said.soundness === "valid";
   return (
-    <Figure id="validity" name="Measurement" bad={!valid} note={[...faults({ verdict: v, said }), `late ${percent(v.validity.late)}`].join(" · ")}>
+    <Figure id="validity" name="Measurement" note={proberText(said)}>
       {valid ? "✓" : "!"} {said.soundness}
     </Figure>
   );

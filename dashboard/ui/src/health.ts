@@ -1,19 +1,9 @@
-import { plural } from "./format";
-import { type Event, type Ns, type RunInfo, type Said, type Verdict, judged, type Target, type Unobserved } from "./model";
+import { glued } from "./format";
+import { type Event, type Ns, type RunInfo, type Said, judged, type Target, type Unobserved } from "./model";
 import { place } from "./run";
 
-/** faults are what was wrong with the measurement itself, in words; empty if nothing does. */
-export function faults(run: { verdict: Verdict; said: Said }): string[] {
-  const m = run.verdict.validity;
-  return [
-    run.said.tooLittle && "low coverage",
-    m.control !== "ok" && `control: ${m.control}`,
-    (m.stalls > 0 || m.notSent > (m.local ?? 0)) && "the prober stalled",
-    m.local && `the prober failed itself: ${m.shortage}`,
-    m.watchGaps > 0 && plural(m.watchGaps, "watch gap"),
-    !!m.lanesOff?.length && `not watched: ${m.lanesOff.join(", ")}`,
-  ].filter((f) => typeof f === "string");
-}
+/** proberText is how good the measurement was, figure by figure. */
+export const proberText = (said: Said): string => said.prober.map((l) => glued(l.text)).join(" · ");
 
 /** minCoverage is the share of the time that must have been observed for a run to pass. */
 export const minCoverage = (info: RunInfo | undefined): number => info?.minCoverage || 0.99;

@@ -36,16 +36,11 @@ function Card({ incident: i, run, clock, answered, chosen, steps, shown, onOpen,
       <div class="incident-head" onClick={() => onOpen(!shown)}>
         <button type="button" class="twist" aria-expanded={shown} aria-label={`Windows of incident ${i.id}`} onClick={(e) => { e.stopPropagation(); onOpen(!shown); }}>{shown ? "▾" : "▸"}</button>
         <b>{i.id}</b>
-        <span class="mono" title={`its first failed request; it began between ${clock.bracket(i.start)}`}>{clock.at(failing(i).from)}</span>
-        <span title="from the first window's start to the last one's end">{glued(said.lasted)}</span>
-        <span class={i.failed || i.cut ? "bad strong" : "strong"}>{i.failed ? `downtime ${glued(said.downtime)}` : "no downtime"}</span>
-        <span>{glued(said.requests)}</span>
-        <span>{said.errors}</span>
-        <span data-testid="set-off-by">set off by: <b>{said.setOffBy}</b></span>
+        <span data-testid="incident-when">{glued(said.when)}</span>
         {i.live && <span class="faint">not final</span>}
       </div>
       <dl class="incident-said">
-        {i.targets.length > 1 ? <><dt>Lost</dt><dd>{losses(i)}</dd></> : <><dt>Seen by</dt><dd>{i.targets[0]}</dd></>}
+        {!answered && <><dt>What</dt><dd data-testid="incident-what">{said.what.map((w) => <p key={w.of}><b>{w.of}</b> {glued(w.text)}</p>)}</dd></>}
         {linesShown(said.lines).filter((l) => !answered || !answers.includes(l.kind)).map(({ kind, text }) => <><dt>{labels[kind]}</dt><dd class={looks[kind]} data-testid={`incident-${kind}`}>{glued(text)}</dd></>)}
       </dl>
       {shown && steps.length > 0 && <div class="happened"><Evidence moments={steps} zero={failing(i).from} clock={clock} onEvent={actions.onEvent} /></div>}
@@ -54,7 +49,7 @@ function Card({ incident: i, run, clock, answered, chosen, steps, shown, onOpen,
   );
 }
 
-/** labels are of the lines that the list below an incident has; what was lost is in one, and what is live in the head. */
+/** labels are of the lines that the list below an incident has. */
 const labels: Partial<Record<LineKind, string>> = { error: "Note", edge: "Note", "no-evidence": "Note", cause: "Cause", fix: "Fix", next: "Next" };
 
 const looks: Partial<Record<LineKind, string>> = { cause: "strong", fix: "fix", next: "fix" };
@@ -68,11 +63,4 @@ function linesShown(lines: Line[]): Line[] {
   const many = lines.filter((l) => l.kind === "error" || l.kind === "edge");
   const kept = many.length > maxNotes + 1 ? [...many.slice(0, maxNotes), { ...many[maxNotes]!, text: `and ${many.length - maxNotes} more` }] : many;
   return [...kept, ...lines.filter((l) => labels[l.kind] && !many.includes(l))];
-}
-
-/** losses says what the targets lost, the one that lost most first. */
-function losses({ said, targets }: Incident): string {
-  const lost = said.lines.filter((l) => l.kind === "lost");
-  const more = targets.length - lost.length;
-  return [...lost.map((l) => `${l.target} ${glued(l.text)}`), ...(more ? [`and ${more} more`] : [])].join(", ");
 }

@@ -13,13 +13,22 @@ export function failing({ start, end, failedFrom = start.latest, failedTo = end.
   return { from: failedFrom, to: Math.max(failedTo, failedFrom) };
 }
 
-const [before, after] = [1e9, 2e9]; // ns
+/** longestFailing is the longest time from the first failed request of an incident to its last one; undefined if none failed. */
+export const longestFailing = (incidents: Incident[]): Range | undefined =>
+  incidents.filter((i) => i.failed > 0).map(failing).sort((a, b) => b.to - b.from - (a.to - a.from))[0];
 
-/** incidentRange shows an incident with a second before it and two after it, and more of a long one's surroundings. */
+const [before, after] = [1e9, 2e9]; // ns
+const [margin, nearby] = [300e6, 10e9]; // ns, about a step, and how far from the failures one is still shown
+
+/** incidentRange shows an incident with a second before it and two after it, more of a long one's surroundings, and its steps that are near. */
 export function incidentRange(incident: Incident, whole: Range): Range {
   const { from, to } = failing(incident);
   const length = to - from;
-  return inside({ from: from - Math.max(before, length / 10), to: to + Math.max(after, length / 5) }, whole);
+  const steps = (incident.said.phases ?? []).map((p) => p.at.latest).filter((at) => at > from - nearby && at < to + nearby);
+  return inside({
+    from: Math.min(from - Math.max(before, length / 10), ...steps.map((at) => at - margin)),
+    to: Math.max(to + Math.max(after, length / 5), ...steps.map((at) => at + margin)),
+  }, whole);
 }
 
 /** windowRange shows a window with its surroundings. */

@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
-import { coverage, glued, number, percent, plural } from "./format";
-import { type Blank, groupBlanks, minCoverage, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
+import { coverage, number, percent, plural } from "./format";
+import { type Blank, groupBlanks, minCoverage, proberText, stallBlanks, unobservedBlanks, watchBlanks } from "./health";
 import { Fold } from "./fold";
 import { type Target, judged } from "./model";
 import { noData } from "./paint";
@@ -23,9 +23,9 @@ export function Prober({ frame, run }: { frame: Frame; run: Run }) {
     <>
       <h3 class="fold">
         <button type="button" aria-expanded={open} data-testid="prober" data-sound={sound} onClick={() => setChosen(!open)}>
-          <span aria-hidden="true">{open ? "▾" : "▸"}</span> Prober <span class={sound === "valid" ? "good" : "bad"}>{sound === "valid" ? "✓" : "!"} {sound}</span>
+          <span aria-hidden="true">{open ? "▾" : "▸"}</span> Prober <span>{sound === "valid" ? "✓" : "!"} {sound}</span>
         </button>
-        <span class="faint" data-testid="prober-line">{said.prober.map((l) => glued(l.text)).join(" · ")}</span>
+        <span class="faint" data-testid="prober-line">{proberText(said)}</span>
       </h3>
       {open && (
         <div data-testid="prober-rows">

@@ -97,6 +97,17 @@ export function classesOf({ classes }: Together, first: number, count: number): 
   return sum;
 }
 
+/** failuresBefore counts the failures of each of so many seconds before an instant. */
+export function failuresBefore({ classes }: Together, slot: Ns, now: Ns, seconds: number): number[] {
+  const counts = Array<number>(seconds).fill(0);
+  for (const [i, of] of classes) {
+    const second = seconds - 1 - Math.floor((now - i * slot) / 1e9);
+    if (second < 0 || second >= seconds) continue;
+    for (const n of of.values()) counts[second]! += n;
+  }
+  return counts;
+}
+
 /** A stretch in which a share of the requests failed. */
 export interface Failing { from: Ns; to: Ns; share: number }
 

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Clock } from "./clock";
 import { errorOf, type Moment, moments, when } from "./evidence";
 import { atMost, classCounts, glued, length, percent } from "./format";
-import type { Cause, Event, Instant, Ns, Window } from "./model";
+import type { Cause, Event, Ns, Window } from "./model";
 import type { Run } from "./run";
 
 const pageSize = 100;
@@ -51,8 +51,8 @@ function WindowRow({ w, clock, opened, focused, onToggle, onZoom }: WindowRowPro
       <button type="button" class="twist" aria-expanded={opened} aria-label={`Why window ${w.id}`} onClick={(e) => { e.stopPropagation(); onToggle(w.id, !opened); }}>{opened ? "▾" : "▸"}</button>
       <span class={`mark-inline ${w.kind}`}>{w.id}</span>
       <b>{w.target}</b>
-      <span class="mono" title={`between ${clock.bracket(w.start)}`}>{clock.began(begun(w))}</span>
-      <span class="strong">{glued(w.said.lasted)}{w.live && <span class="faint"> and on</span>}</span>
+      <span class="mono" title={`it began between ${clock.bracket(w.start)}`}>by {clock.at((w.cut ?? w.start).latest)}</span>
+      {w.live && <span class="faint">goes on</span>}
       <span>{lostText(w)} <span class="faint">{percent(w.share)}, {w.kind === "slow" ? "slow answers" : classCounts(w.classes ?? {})}</span></span>
       <span>{cause ? <><CauseName cause={cause} /> <Confidence cause={cause} /></> : <span class="faint">not judged yet</span>}</span>
       <button type="button" data-testid="zoom" aria-label={`Zoom to window ${w.id}`} onClick={(e) => { e.stopPropagation(); onZoom(w); }}>Zoom</button>
@@ -67,7 +67,7 @@ const CauseName = ({ cause }: { cause: Cause }) => <span class="rule" data-testi
 const bars = { high: "●●●", medium: "●●○", low: "●○○" };
 
 const Confidence = ({ cause }: { cause: Cause }) => (
-  <span class={`confidence ${cause.confidence}`} data-testid="confidence"><span aria-hidden="true">{bars[cause.confidence]}</span> {cause.confidence}</span>
+  <span class="confidence" data-testid="confidence"><span aria-hidden="true">{bars[cause.confidence]}</span> {cause.confidence}</span>
 );
 
 interface WhyProps { w: Window; run: Run; clock: Clock; fixes: boolean; onEvent: (e: Event) => void }
@@ -78,10 +78,11 @@ function Why({ w, run, clock, fixes, onEvent }: WhyProps) {
     <div class="why" data-testid="why" data-window-id={w.id}>
       {w.causes?.map((c, i) => <CauseStory key={i} cause={c} w={w} run={run} clock={clock} fixes={fixes} first={i === 0} onEvent={onEvent} />)}
       <dl class="facts">
+        <dt>Lasted</dt><dd>{glued(w.said.lasted)}</dd>
         <dt>Began</dt><dd><span class="mono">{clock.bracket(w.start)}</span></dd>
         <dt>Ended</dt><dd><span class="mono">{clock.bracket(w.end)}</span>{w.ended && `, about when ${w.ended.text}`}</dd>
         {w.said.edges && <><dt>Open</dt><dd>{glued(w.said.edges)}</dd></>}
-        {w.kind !== "slow" && w.kind !== "cut" && <><dt>Downtime</dt><dd>{glued(w.said.downtime)}{w.kind === "partial" && ", weighed by the share that failed"}</dd></>}
+        {w.kind !== "slow" && w.kind !== "cut" && <><dt>Equals</dt><dd>{glued(w.said.downtime)} of full outage</dd></>}
         {w.blackout && <><dt>Blackout</dt><dd>{length(w.blackout)} without any success</dd></>}
         {w.kind !== "cut" && <><dt>Brackets</dt><dd>{w.basis === "exact" ? "exact: every request failed, and a good one is on each side" : "statistical: hold the truth with 99 % probability"}</dd></>}
         {!!w.errors?.length && <><dt>Errors</dt><dd data-testid="error-texts">{w.errors.map((e) => <div key={e.class + e.text} title={`first ${clock.bracket(e.first)}`}><b>{e.class}</b> {e.text}</div>)}</dd></>}
@@ -123,6 +124,3 @@ export function Evidence({ moments, zero, clock, onEvent }: EvidenceProps) {
     </ol>
   );
 }
-
-/** begun is when a window began: of requests cut in flight, when they were cut. */
-export const begun = (w: Window): Instant => w.cut ?? w.start;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { glued, worstOf } from "../src/format";
-import { faults } from "../src/health";
+import { proberText } from "../src/health";
 import { whole } from "../src/embedded";
 import type { TimelineFile } from "../src/model";
 import { Run } from "../src/run";
@@ -42,14 +42,7 @@ test("figures of one target are not called the worst of several", () => {
   assert.equal(of("two-services.json", (kind) => kind === "direct" || kind === "control"), "");
 });
 
-test("too little observed is a fault of the measurement", () => {
-  const { verdict, said } = read("clean.json");
-  assert.deepEqual(faults({ verdict, said }), []);
-  assert.deepEqual(faults({ verdict, said: { ...said, tooLittle: true } }), ["low coverage"]);
-});
-
-test("requests that the prober had no file descriptor for are no stall", () => {
-  const { verdict, said } = read("clean.json");
-  const short = { ...verdict, validity: { ...verdict.validity, notSent: 598, local: 598, shortage: "too many open files" } };
-  assert.deepEqual(faults({ verdict: short, said }), ["the prober failed itself: too many open files"]);
+test("how good the measurement was is said in the words of the document", () => {
+  const { said } = read("clean.json");
+  assert.equal(plain(proberText(said)), said.prober.map((l) => l.text).join(" · "));
 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { above, extent, histogram, quantile, slotOf } from "../src/latency";
 import type { Series, Window } from "../src/model";
 import { Scale } from "../src/scale";
-import { classesOf, failing, groups, together, unknown, worst, worstOfAll } from "../src/slots";
+import { failuresBefore, classesOf, failing, groups, together, unknown, worst, worstOfAll } from "../src/slots";
 
 const series = (sent: number[], failed: number[], more: Partial<Series> = {}): Series => ({ sent, failed, unobserved: [], latency: [], classes: new Map(), ...more });
 
@@ -69,4 +69,9 @@ test("quantiles are those of the answers counted", () => {
   assert.equal(quantile(histogram(s, 7, 2), 0.5), undefined);
   assert.deepEqual(extent(s), { low: 10, high: 60 });
   assert.equal(extent(series([1], [1])), undefined);
+});
+
+test("failures are counted by the seconds before an instant", () => {
+  const classes = new Map([[0, new Map([["refused", 9]])], [25, new Map([["refused", 2], ["reset", 1]])], [39, new Map([["refused", 4]])]]);
+  assert.deepEqual(failuresBefore({ share: [], gap: [], classes }, 100e6, 4e9, 3), [0, 3, 4]);
 });
