@@ -66,7 +66,7 @@ function CommandRow({ frame, run }: { frame: Frame; run: Run }) {
   const ended = command.exitCode === undefined ? "" : `exit ${command.exitCode}`;
   return (
     <Row
-      frame={frame} height={22} testid="command" label="command" title={text} figures={<span class={command.exitCode ? "bad" : "faint"}>{ended}</span>}
+      frame={frame} height={22} testid="command" label="command" title={text} figures={<span class={command.exitCode ? "strong" : "faint"}>{ended}</span>}
       summary={`Command ${text} ${ended}`} inputs={[command.start, command.end, now, lines, text]}
       paint={(p) => {
         if (command.start === undefined) return;
@@ -147,7 +147,7 @@ function ReadyRow({ frame, service: { name, endpoints: steps }, events, alone, n
   return (
     <Row
       frame={frame} height={34} testid="ready-endpoints" id={name} title={name} label={alone ? "ready endpoints" : `ready ${name.split("/").at(-1)}`} summary={`Ready endpoints of ${name}: between ${least} and ${most}`}
-      figures={<span class={least ? "faint" : "bad"}>least {least}</span>} inputs={[steps, gaps, now]}
+      figures={<span class={least ? "faint" : "strong"}>least {least}</span>} inputs={[steps, gaps, now]}
       paint={(p) => {
         steps.forEach((s, i) => inView(p, s.at.latest, steps[i + 1]?.at.latest ?? now, (x0, x1) => paintReady(p, s.ready / most, s.ready, x0, x1)));
         for (const g of gaps) noData(p, p.scale.x(g.start), p.scale.x(g.end));
@@ -158,7 +158,7 @@ function ReadyRow({ frame, service: { name, endpoints: steps }, events, alone, n
 }
 
 const laneHeight = 20;
-const kinds: Partial<Record<Lane["kind"], string>> = { endpoint: "└ endpoint", check: "health check" };
+const kinds: Partial<Record<Lane["kind"], string>> = { endpoint: "└", check: "check" };
 
 /** changesIn tells whether a lane came to another state within a range. What was there when the run began did not come. */
 const changesIn = ({ states, came, kind, exits }: Lane, { from, to }: Range): boolean =>
@@ -203,7 +203,7 @@ function LaneRow({ frame, lane, events, now }: { frame: Frame; lane: Lane; event
     <Row
       frame={frame} height={laneHeight} testid={`${lane.kind}-lane`} id={lane.id} title={lane.title}
       label={<><span class="kind">{kinds[lane.kind] ?? lane.kind}</span> <span class={lane.kind === "endpoint" ? "faint" : "strong"}>{lane.label}</span> <span class="faint">{lane.note}</span></>}
-      figures={<><span class="faint">{present(last) ? lookOf(last).label : last}</span>{codes && <span class={lane.exits?.some((e) => !e.ending) ? "bad" : "faint"}> {codes}</span>}</>}
+      figures={<><span class="faint">{present(last) ? lookOf(last).label : last}</span>{codes && <span class={lane.exits?.some((e) => !e.ending) ? "strong" : "faint"}> {codes}</span>}</>}
       summary={`${lane.title}: ${lane.states.map((s) => s.state).join(", then ")}`}
       inputs={[lane.states, lane.states.length, gaps, now]}
       paint={(p) => paintLane(p, lane, gaps, now)}

@@ -132,8 +132,8 @@ export function worstOf(judged: number): string {
   return judged > 1 ? `The value of the worst of ${judged} targets. Only failed requests add over targets.` : "";
 }
 
-/** shortPod is the part of a Pod's name that tells it from its siblings. */
-export const shortPod = (name: string): string => /-([a-z0-9]{5})$/.exec(name)?.[1] ?? name;
+/** shortPod is the part of a Pod's name, which may be NAMESPACE/NAME, that tells it from its siblings. */
+export const shortPod = (name: string): string => /-([a-z0-9]{5})$/.exec(name)?.[1] ?? name.slice(name.indexOf("/") + 1);
 
 const mostShown = 20; // characters of a name
 const ending = 8;

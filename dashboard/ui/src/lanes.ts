@@ -50,7 +50,7 @@ export function checkLanes(events: Event[]): Lane[] {
     const id = `${node} ${port}`;
     const of = e.service ? `the health-check node port of ${e.service}` : "kube-proxy's own health check";
     let lane = lanes.get(id);
-    if (!lane) lanes.set(id, (lane = { id, kind: "check", label: node, note: e.service ?? "kube-proxy", title: `${of} on ${node}, ${port}`, states: [] }));
+    if (!lane) lanes.set(id, (lane = { id, kind: "check", label: node, note: e.service?.split("/").at(-1) ?? "kube-proxy", title: `${of} on ${node}, ${port}`, states: [] }));
     lane.states.push({ start: place(e), state: e.to ?? "" });
   }
   return [...lanes.values()].sort((a, b) => (a.id < b.id ? -1 : 1));

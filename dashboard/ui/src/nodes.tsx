@@ -47,7 +47,7 @@ function Shared({ frame, run, group, windows, open, onOpen }: SharedProps) {
       frame={frame} height={stripHeight.judged} testid="strip-group" id={name} title={members.length ? `${name}\nfrom ${members.map((m) => m.node).join(", ")}` : `${name}\nfrom ${from}`}
       label={<>
         {targets > 1 && <button type="button" class="twist" aria-expanded={open} aria-label={`${name}: each node`} onClick={() => onOpen(!open)}>{open ? "▾" : "▸"}</button>}
-        <b>{name}</b> {targets > 1 && <span class="faint">{from}</span>}
+        <span class="two-lines"><b>{name}</b> {targets > 1 && <span class="faint">{from}</span>}</span>
       </>}
       figures={<><span class={failed ? "bad" : ""}>{failed} failed</span><span class="faint"> / {sent}</span></>}
       summary={`${name} from ${from}: ${failed} of ${sent} requests failed, ${plural(windows.length, "window")}`}

@@ -35,7 +35,7 @@ export function Strip(props: StripProps) {
   return (
     <Row
       frame={frame} height={judged(t.kind) ? stripHeight.judged : stripHeight.evidence} testid="strip" id={t.name} title={`${t.name}\n${t.url}`}
-      label={props.label ?? <StripLabel target={t} />} figures={<StripFigures target={t} />}
+      label={props.label ?? <StripLabel target={t} service={run.services.length > 1 ? t.service : undefined} />} figures={<StripFigures target={t} />}
       summary={`${t.name}: ${t.failed} of ${t.sent} requests failed, coverage ${coverage(t.coverage)}, ${windows.length} windows`}
       inputs={[series, bucketWidth, unobserved, windows, t.measured?.earliest, t.measured?.latest, now, ends]}
       paint={(row) => {
@@ -49,11 +49,12 @@ export function Strip(props: StripProps) {
   );
 }
 
-function StripLabel({ target: t }: { target: Target }) {
+/** StripLabel names a target; an endpoint's own with the Service, where there are several. */
+function StripLabel({ target: t, service }: { target: Target; service: string | undefined }) {
   if (t.kind === "direct" && t.pod) {
-    return <><span class="kind">direct</span> <b>{shortPod(t.pod)}</b> <span class="faint">{t.podNode}</span></>;
+    return <><span class="kind">{service?.split("/").at(-1) ?? "direct"}</span> <b>{shortPod(t.pod)}</b> <span class="faint">{t.podNode}</span></>;
   }
-  return judged(t.kind) ? <b>{t.name}</b> : <span class="kind">{t.name}</span>;
+  return judged(t.kind) ? <b class="two-lines">{t.name}</b> : <span class="kind">{t.name}</span>;
 }
 
 function StripFigures({ target: t }: { target: Target }) {

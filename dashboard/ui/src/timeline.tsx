@@ -24,6 +24,7 @@ import { Swatch } from "./swatch";
 import type { View } from "./view";
 
 const noWindows: Window[] = [];
+const fewControls = 2; // they are shown, even if all went well
 
 interface TimelineProps extends Gestures {
   run: Run;
@@ -68,6 +69,7 @@ export function Timeline(props: TimelineProps) {
   const groups = run.groupList;
   const failing = useMemo(() => groups.filter((g) => (g.failing ? g.failing.length > 0 : g.members.some((t) => windowsOf.has(t.name)))), [groups, windowsOf]);
   const evidence = useMemo(() => targets.filter((t) => !judged(t.kind) && t.kind !== "held"), [targets]);
+  const telling = useMemo(() => evidence.filter((t) => t.kind === "direct" || t.failed > 0), [evidence]);
   const pinned = view.event === undefined ? undefined : run.event(view.event);
   const rows = useMemo(() => (
     <>
@@ -81,7 +83,9 @@ export function Timeline(props: TimelineProps) {
       {!brief && <>
       <h3>Evidence <span class="faint">each endpoint itself, and the prober's own control</span></h3>
       {!run.has("evidence") && <p class="note faint" data-testid="loading">Loading {plural(run.counts?.evidence ?? 0, "target")}.</p>}
-      <Scrolled height={stripHeight.evidence} count={evidence.length}>{(first, last) => evidence.slice(first, last).map(strip)}</Scrolled>
+      <Fold always={evidence.length - telling.length > fewControls} all={evidence} chosen={telling} others={(n) => `${plural(n, "row")} of the prober's own without a failure`} only="endpoints, and what failed" testid="all-evidence">
+        {(shown) => <Scrolled height={stripHeight.evidence} count={shown.length}>{(first, last) => shown.slice(first, last).map(strip)}</Scrolled>}
+      </Fold>
       </>}
       <Cluster frame={frame} run={run} onEvent={(e) => choose.current(e)} />
       {!brief && <>
@@ -131,7 +135,7 @@ function byTarget(windows: Window[]): Map<string, Window[]> {
 /** Failed says that single targets cannot be shown, or not as they are now. */
 function Failed({ run: { failed }, clock }: { run: Run; clock: Clock }) {
   if (!failed) return null;
-  return <p class="note bad" role="status" data-testid="details-failed">Rows of single targets are not shown, or as they were before {clock.at((failed.since - clock.t0) * 1e6, 0)} {clock.name}: {failed.why}. The page tries again every second.</p>;
+  return <p class="note strong" role="status" data-testid="details-failed">Rows of single targets are not shown, or as they were before {clock.at((failed.since - clock.t0) * 1e6, 0)} {clock.name}: {failed.why}. The page tries again every second.</p>;
 }
 
 const openWindow = { start: { earliest: 0.05, latest: 0.3 }, end: { earliest: 0.7, latest: 0.95 }, open: { start: false, end: false } };

@@ -46,4 +46,5 @@ test("times of evidence count from the first failure", () => {
   assert.equal(plain(relative(11.2e9, 10e9)), "T+1.200 s");
   assert.equal(shortPod("web-5c9d8f7b6-x2kzq"), "x2kzq");
   assert.equal(shortPod("db-0"), "db-0");
+  assert.equal(shortPod("shop/db-0"), "db-0");
 });
