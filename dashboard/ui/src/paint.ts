@@ -3,7 +3,8 @@ import type { Scale } from "./scale";
 // What things look like. Colours are Okabe and Ito's, which people with any colour vision can tell
 // apart, and every state also has a texture of its own and, where it fits, a letter. Each colour means one thing: orange
 // a client's request that failed, amber a state on the way down, grey-violet a Pod that is gone as it should be, green
-// answered or ready, light blue on the way up. Crosses in the text's colour are broken; blue in the page is what is selected.
+// answered or ready, light blue on the way up, greys how many answers took how long. Crosses in the text's colour are
+// broken; blue in the page is what is selected, or can be. test/colours.test.ts holds which parts of the page have which colour.
 
 export interface Theme {
   name: "light" | "dark";
@@ -16,6 +17,7 @@ export interface Theme {
   okSoft: string;
   bad: string;
   badDeep: string;
+  badSoft: string;
   gone: string; // a Pod that ended as it should
   goneDeep: string;
   warn: string; // a state on the way down
@@ -26,12 +28,12 @@ export interface Theme {
 
 export const light: Theme = {
   name: "light", text: "#1b2026", faint: "#5b6570", line: "#c9cfd6", grid: "#e9edf1", panel: "#ffffff",
-  ok: "#009e73", okSoft: "#8fd0bb", bad: "#d55e00", badDeep: "#8f3f00", gone: "#b9b3c9", goneDeep: "#8f87a6", warn: "#e69f00", waiting: "#56b4e9",
+  ok: "#009e73", okSoft: "#8fd0bb", bad: "#d55e00", badDeep: "#8f3f00", badSoft: "#f3b88f", gone: "#b9b3c9", goneDeep: "#8f87a6", warn: "#e69f00", waiting: "#56b4e9",
   hatch: "#9aa4ae", hatchGround: "#f1f3f5",
 };
 export const dark: Theme = {
   name: "dark", text: "#e8ebee", faint: "#9aa5b0", line: "#3a424b", grid: "#232a31", panel: "#171c21",
-  ok: "#00a67a", okSoft: "#0b6e55", bad: "#e8690b", badDeep: "#ffb27a", gone: "#565069", goneDeep: "#7d7596", warn: "#e69f00", waiting: "#56b4e9",
+  ok: "#00a67a", okSoft: "#0b6e55", bad: "#e8690b", badDeep: "#ffb27a", badSoft: "#7d3a0a", gone: "#565069", goneDeep: "#7d7596", warn: "#e69f00", waiting: "#56b4e9",
   hatch: "#6b7682", hatchGround: "#1c2229",
 };
 
@@ -130,16 +132,16 @@ export const lookOf = (state: string): Look => Object.hasOwn(looks, state) ? loo
 
 type Painter = (t: Theme, ctx: Context) => CanvasPattern | string;
 
-const ink = (t: Theme): string => (t.name === "light" ? "#1b202680" : "#10141899");
+/** Classes of failures differ in tone and texture: all are failures, and have their colour. */
 const classFills: Record<string, Painter> = {
   refused: (t) => t.bad,
-  reset: (t, ctx) => texture(ctx, "stripes", ink(t), "#cc79a7"),
-  eof: (t, ctx) => texture(ctx, "dots", ink(t), "#cc79a7"),
-  timeout_connect: (t, ctx) => texture(ctx, "stripes", ink(t), t.name === "light" ? "#0072b2" : "#2e8fce"),
-  timeout_response: (t, ctx) => texture(ctx, "cross", ink(t), "#56b4e9"),
-  unreachable: (t, ctx) => texture(ctx, "dense", ink(t), "#e69f00"),
-  http_5xx: (t, ctx) => texture(ctx, "dots", ink(t), "#f0e442"),
-  no_slot: (t, ctx) => texture(ctx, "cross", ink(t), "#e69f00"),
+  reset: (t, ctx) => texture(ctx, "stripes", t.badDeep, t.badSoft),
+  eof: (t, ctx) => texture(ctx, "dots", t.badDeep, t.badSoft),
+  timeout_connect: (t) => t.badDeep,
+  timeout_response: (t, ctx) => texture(ctx, "cross", t.badDeep, t.bad),
+  unreachable: (t, ctx) => texture(ctx, "cross", t.badDeep, t.badSoft),
+  http_5xx: (t) => t.badSoft,
+  no_slot: (t, ctx) => texture(ctx, "dots", t.badDeep, t.bad),
 };
 
 /** classFill is what the failures of a class look like. */
@@ -147,8 +149,8 @@ export const classFill = (t: Theme, ctx: Context, name: string): CanvasPattern |
   Object.hasOwn(classFills, name) ? classFills[name]!(t, ctx) : texture(ctx, "cross", t.faint, t.hatchGround);
 
 const ramps = {
-  light: [[0xde, 0xec, 0xf6], [0x6a, 0xae, 0xd6], [0x00, 0x5a, 0x96]],
-  dark: [[0x16, 0x33, 0x48], [0x1f, 0x7a, 0xb8], [0x9c, 0xd8, 0xff]],
+  light: [[0xe9, 0xed, 0xf1], [0xb4, 0xbd, 0xc6], [0x7d, 0x88, 0x93]],
+  dark: [[0x20, 0x26, 0x2c], [0x3f, 0x49, 0x52], [0x6b, 0x76, 0x82]],
 } as const;
 
 const shades = 32;
