@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
 	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
@@ -196,4 +197,95 @@ func TestTheAnswerIsCopied(t *testing.T) {
 		}
 	}
 	page.until("says so", `document.querySelector('[data-testid="copy-markdown"]').textContent === "Copied"`)
+}
+
+// The page says how long it lasted in the words of the summary: from when to when requests failed, which share, and how much
+// full outage that equals. No incident begins before what set it off, and the error bars of windows are with these.
+func TestThePageHasOneVocabularyForLengths(t *testing.T) {
+	layer.Real(t)
+	run := sample.Run(sample.Length)
+	page := open(t, run, "")
+	page.openFigures()
+	plain := func(selector string) string { return strings.ReplaceAll(page.text(selector), "\u00a0", " ") }
+	for i := range run.Incidents {
+		in := &run.Incidents[i]
+		card := fmt.Sprintf(`[data-testid="incident"][data-incident-id="%d"]`, in.ID)
+		if text := plain(card + ` [data-testid="incident-when"]`); text != in.Said.When {
+			t.Errorf("incident %d was %q, want %q", in.ID, text, in.Said.When)
+		}
+		if text := plain(card + " .incident-head"); strings.Contains(text, "window") || strings.Contains(text, "downtime") {
+			t.Errorf("the head of incident %d reads %q", in.ID, text)
+		}
+	}
+	if text := plain(".figures"); strings.Contains(text, "window") || strings.Contains(text, "Downtime") || !strings.Contains(text, "Equals full outage of") {
+		t.Errorf("the figures read %q", text)
+	}
+	longest := 0 * time.Second
+	for _, in := range run.Incidents {
+		if in.FailedFrom != nil {
+			longest = max(longest, *in.FailedTo-*in.FailedFrom)
+		}
+	}
+	if text := plain(`[data-testid="failed-for"]`); text != quantity.Span(longest) {
+		t.Errorf("the longest incident failed for %q, want %q", text, quantity.Span(longest))
+	}
+}
+
+// While a run goes on its head has the failures of the last seconds, and what preflight predicts before that is put to the test.
+func TestTheLiveHeadHasTheLastFailuresAndWhatIsPredicted(t *testing.T) {
+	layer.Real(t)
+	run := sample.Run(4 * time.Second)
+	predicted := run.Events[0]
+	predicted.ID, predicted.Kind = 9000, timeline.Predicted
+	predicted.Preflight = &timeline.Preflight{Rules: []timeline.AskedRule{}, Predictions: []timeline.Prediction{
+		{Rule: "LP05", Name: "no-prestop", Severity: "may-lose", Text: "1 in 2 requests may fail", Evidence: []string{}},
+		{Rule: "LP01", Name: "one-replica", Severity: "may-lose", Text: "nobody else answers", Evidence: []string{}, Accepted: "one is enough"},
+	}}
+	run.Events = append(run.Events, predicted)
+	page := open(t, run, "")
+	plain := func(selector string) string { return strings.ReplaceAll(page.text(selector), "\u00a0", " ") }
+	if text := plain(`[data-testid="spark"]`); text != "no failure in the last 30 seconds" {
+		t.Errorf("before anything failed: %q", text)
+	}
+	if text := plain(`[data-testid="foretold"]`); !strings.Contains(text, "1 in 2 requests may fail") || strings.Contains(text, "nobody else") {
+		t.Errorf("preflight predicts %q", text)
+	}
+	page = open(t, sample.Run(14*time.Second), "")
+	if text := plain(`[data-testid="spark"]`); !strings.Contains(text, "failures in the last 30 seconds") {
+		t.Errorf("after failures: %q", text)
+	}
+	if n := page.count(`[data-testid="spark"] rect`); n == 0 {
+		t.Error("no failure is drawn")
+	}
+}
+
+// Two targets whose names differ at their ends only can be told apart, and an endpoint's address is whole.
+func TestLongLabelsAreNotCut(t *testing.T) {
+	layer.Real(t)
+	run := sample.Run(sample.Length)
+	long := run.Targets[0]
+	long.ID, long.Name = 901, "web loadbalancer new from outside"
+	run.Targets = append(run.Targets, long)
+	page := open(t, run, "")
+	page.run(chromedp.EmulateViewport(1400, 900))
+	const cut = `[...document.querySelectorAll('[data-testid="strip"] .row-label, [data-testid="endpoint-lane"] .row-label, [data-testid="pod-lane"] .row-label')].filter((e) => e.scrollWidth > e.clientWidth || e.firstElementChild?.scrollHeight > e.firstElementChild?.clientHeight + 1).map((e) => e.textContent).join()`
+	if text := eval[string](page, cut); text != "" {
+		t.Errorf("labels are cut: %s", text)
+	}
+}
+
+// What a rule of preflight could not judge is no news: it is folded.
+func TestWhatPreflightCouldNotJudgeIsFolded(t *testing.T) {
+	layer.Real(t)
+	run := sample.Run(sample.Length)
+	unjudged := []model.UnjudgedRule{{Rule: "LP19", Why: "no right to get configmaps"}, {Rule: "LP19", Why: "no right to get configmaps"}}
+	run.Scorecard = &model.Scorecard{Predictions: []model.ScoredPrediction{}, Misses: []model.Miss{}, Unjudged: unjudged}
+	page := open(t, run, "")
+	if text := page.text(`[data-testid="preflight"]`); strings.Contains(text, "configmaps") {
+		t.Errorf("preflight reads %q", text)
+	}
+	eval[bool](page, `document.querySelector('[data-testid="not-judged"]').open = true`)
+	if text := page.text(`[data-testid="preflight"]`); strings.Count(text, "configmaps") != 1 {
+		t.Errorf("unfolded it reads %q", text)
+	}
 }
