@@ -21,7 +21,6 @@ import (
 
 	"lapse/internal/cli"
 	"lapse/internal/layer"
-	"lapse/internal/report"
 	"lapse/internal/run/runtest"
 )
 
