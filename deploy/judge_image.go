@@ -39,17 +39,23 @@ func imageHint(image, message, namespace string) string {
 		return false
 	}
 	registry, _, named := strings.Cut(image, "/")
+	if !strings.ContainsAny(registry, ".:") && registry != "localhost" || registry == "docker.io" {
+		registry = "https://index.docker.io/v1/" // as kubectl create secret has it
+	}
 	switch {
 	case says(execFormatError, "no match for platform", "no image found in manifest list"):
 		return "the image has no binary for this node's platform: " +
 			"`lapse image push REGISTRY/NAME` with --binary linux/amd64=PATH or --binary linux/arm64=PATH adds it"
 	case !named || strings.HasPrefix(image, "docker.io/library/"):
 		return pushHint
-	case says("HTTP response to HTTPS client", "x509:"):
-		return "the nodes do not trust the registry: name it in containerd's /etc/containerd/certs.d/" +
-			registry + "/hosts.toml on each node"
-	case says("unauthorized", "authorization failed", "authentication required", "access denied", "403", "401",
-		"no basic auth credentials", "insufficient_scope"):
+	case says("HTTP response to HTTPS client"):
+		return "the nodes ask the registry over TLS, which it does not speak: on each node, name http://" + registry +
+			" in /etc/containerd/certs.d/" + registry + "/hosts.toml"
+	case says("x509:"):
+		return "the nodes do not trust the registry: on each node, put its certificate into /etc/containerd/certs.d/" +
+			registry + "/ca.crt"
+	case says("unauthorized", "authorization failed", "authentication required", "access denied",
+		"401 Unauthorized", "403 Forbidden", "no basic auth credentials", "insufficient_scope"):
 		return "the nodes may not pull it: `kubectl create secret docker-registry lapse-pull -n " + namespace +
 			" --docker-server=" + registry + " --docker-username=USER --docker-password=PASSWORD`, " +
 			"then --image-pull-secret lapse-pull"
