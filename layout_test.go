@@ -112,6 +112,8 @@ var mayImport = map[string][]string{
 	"internal/preflight/rules":    {"timeline", "internal/kube/hook", "internal/kube/podspec", "correlate/quantity", "internal/preflight/service"},
 	"internal/preflight/output":   {"correlate/quantity", "internal/preflight", "internal/preflight/manifest", "internal/preflight/rules", "internal/preflight/service", "internal/report/document", "internal/report/junit"},
 
+	"internal/image/testregistry": {},
+
 	"correlate/causes/connections": {"timeline", "correlate/causes/rule", "correlate/causes/evidence", "correlate/cluster", "correlate/model", "correlate/quantity"},
 }
 

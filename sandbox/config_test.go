@@ -39,8 +39,9 @@ func TestConfigurationNamesTheNode(t *testing.T) {
 		"kubelet.yaml": {"cgroupRoot: /lapse-sandbox/node2\n", "tlsCertFile: /state/pki/node2.crt\n",
 			"clusterDNS: [10.96.0.10]\n"},
 		"kube-proxy.yaml": {"mode: nftables\n", "hostnameOverride: node2\n"},
-		"containerd.toml": {`conf_dir = "/state/config/node2/cni"`, `BinaryName = "/runtime/usr/sbin/runc"`},
-		"objects.yaml":    {"metadata: {name: node1}\nspec: {podCIDR: 10.244.1.0/24,", "clusterIP: 10.96.0.10\n"},
+		"containerd.toml": {`conf_dir = "/state/config/node2/cni"`, `BinaryName = "/runtime/usr/sbin/runc"`,
+			`config_path = "/state/config/certs.d"`},
+		"objects.yaml": {"metadata: {name: node1}\nspec: {podCIDR: 10.244.1.0/24,", "clusterIP: 10.96.0.10\n"},
 	} {
 		got := mustRender(t, name, nodeSettings("nftables"))
 		for _, line := range want {
