@@ -53,7 +53,7 @@ func cliPage() string {
 	b.WriteString("\nIf several hold, the first of 3, 6, 4, 5, 1, 0 is the exit code.\n\n| verb | |\n|---|---|\n")
 	var verbs []*cobra.Command
 	for _, c := range root.Commands() {
-		if c.Runnable() {
+		if c.Runnable() && !c.Hidden {
 			verbs = append(append(verbs, c), c.Commands()...)
 		}
 	}

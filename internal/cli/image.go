@@ -73,9 +73,9 @@ func newImage() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
 		Short: "Put Lapse's image where the cluster's nodes find it",
-		Long: `Make the image of this version of Lapse without Docker, for linux/amd64 and linux/arm64. Its binaries are
-this program on Linux, and those that a release archive has in image/; --binary names others. After a
-push or load, runs in this kubeconfig context need no --image.`,
+		Long: `Make the image of this version of Lapse without Docker, for linux/amd64 and linux/arm64. Its binaries
+are this program on Linux, and those that a release archive has in image/; --binary names others. After
+a push or load, runs in this kubeconfig context need no --image.`,
 		Args: noSuchVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -87,10 +87,9 @@ func newImagePush() *cobra.Command {
 	var t imageTask
 	cmd := &cobra.Command{
 		Use:   "push REGISTRY/NAME[:TAG]",
-		Short: "Push the image to a registry, and remember it for this kubeconfig context",
-		Long: `Push the image to a registry with the credentials of Docker or Podman, print its name by digest, and
-remember that for this kubeconfig context. The same binaries give the same digest. Without a TAG, the
-tag is the version.`,
+		Short: "Push the image to a registry",
+		Long: `Push the image to a registry with the login of Docker or Podman, and print its name by digest, which
+is the same for the same binaries. Without a TAG, the tag is the version.`,
 		Example: `  lapse image push ghcr.io/you/lapse
   lapse image push localhost:5000/lapse --binary linux/arm64=lapse-arm64`,
 		Args: exactly(1, "the image's name, as in ghcr.io/you/lapse"),
@@ -114,9 +113,9 @@ func newImageLoad() *cobra.Command {
 	var into string
 	cmd := &cobra.Command{
 		Use:   "load",
-		Short: "Load the image onto the nodes of kind, k3d, minikube or containerd, and remember it",
-		Long: `Load the image onto the nodes of a local cluster. The kubeconfig context's name says which tool to call:
-kind, k3d or minikube. With --into containerd, ctr imports it on this machine, which must be a node.`,
+		Short: "Load the image onto the nodes of a local cluster",
+		Long: `Load the image onto the nodes of a local cluster, with kind, k3d or minikube, as the kubeconfig context
+is called. With --into containerd, ctr imports it on this machine, which must be a node.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			kubeContext, err := t.kube.ContextName()
@@ -149,7 +148,7 @@ func newImageSave() *cobra.Command {
 	var t imageTask
 	cmd := &cobra.Command{
 		Use:   "save FILE.tar",
-		Short: "Save the image as an OCI layout in a tar, which docker load and ctr images import read",
+		Short: "Save the image as a tar for docker load and ctr images import",
 		Args:  exactly(1, "the FILE to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			index, tag, err := t.make(cmd)

@@ -1,6 +1,6 @@
 // Package image makes container images without Docker: Lapse's own, of its own binaries, and those of the sandbox. It
-// pushes an image to a registry ([Pushing]), writes it to a tar ([Save]) or onto the nodes of a local cluster ([Loader]),
-// and remembers which image a kubeconfig context uses ([Store]). The same contents always give the same digest.
+// pushes an image to a registry ([Pushing]), writes it to a tar ([Save]) or onto a local cluster's nodes ([Loader]), and
+// remembers which image a kubeconfig context uses ([Store]). The same contents always give the same digest.
 package image
 
 import (
@@ -27,7 +27,7 @@ type Contents struct {
 	Entrypoint string // absolute; the binary's path in the image
 	User       string // numeric, so that Kubernetes can check runAsNonRoot without an /etc/passwd
 	Binary     []byte
-	Files      []byte // instead of Binary and Entrypoint: a whole file system as a tar, for this machine's architecture
+	Files      []byte // instead of Binary and Entrypoint: a whole file system as a tar, for this machine
 }
 
 // Image returns the image with labels. It returns an error if the binary cannot run in an empty file system.

@@ -20,8 +20,8 @@ import (
 	"lapse/internal/hint"
 )
 
-// Tag reads the name that an image gets, such as ghcr.io/you/lapse:v1. Without a tag it gets the version. insecure: its
-// registry may be asked over HTTP.
+// Tag reads the name that an image gets, such as ghcr.io/you/lapse:v1. Without a tag it gets the version. If
+// insecure, its registry may be asked over HTTP.
 func Tag(text, version string, insecure bool) (name.Tag, error) {
 	options := []name.Option{name.WithDefaultTag(version)}
 	if insecure {

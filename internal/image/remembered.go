@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/renameio/v2/maybe"
 
 	"lapse/internal/hint"
 )
@@ -55,7 +55,7 @@ func (s Store) Remember(context, image string) error {
 	if err := os.MkdirAll(filepath.Dir(s.Path), 0o755); err != nil {
 		return err
 	}
-	return replaceFile(s.Path, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err })
+	return maybe.WriteFile(s.Path, append(text, '\n'), 0o644)
 }
 
 func (s Store) read() (map[string]string, error) {

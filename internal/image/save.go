@@ -2,8 +2,8 @@ package image
 
 import (
 	"archive/tar"
+	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/renameio/v2/maybe"
 )
 
 // Save writes an image as a tar that docker load, ctr images import and skopeo read. As docker save since version 25
@@ -106,31 +107,11 @@ func inFull(name string) string {
 	return name
 }
 
-// SaveFile is [Save] to a file, which is there whole or not at all.
+// SaveFile is [Save] to a file, which is there whole or not at all (not on Windows).
 func SaveFile(file string, index v1.ImageIndex, tag name.Tag) error {
-	return replaceFile(file, func(w io.Writer) error { return Save(w, index, tag) })
-}
-
-// replaceFile makes or replaces a file, whole or not at all. renameio, which does the same, has nothing for Windows.
-func replaceFile(file string, write func(io.Writer) error) (err error) {
-	part, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.part")
-	if err != nil {
+	var text bytes.Buffer
+	if err := Save(&text, index, tag); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(part.Name())
-		}
-	}()
-	err = write(part)
-	if err == nil {
-		err = part.Chmod(0o644)
-	}
-	if closed := part.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	return os.Rename(part.Name(), file)
+	return maybe.WriteFile(file, text.Bytes(), 0o644)
 }
