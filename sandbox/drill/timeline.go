@@ -40,6 +40,11 @@ type Timeline struct {
 	DNS         *DNS         `json:"dns"`         // nil: no DNS server was asked
 	KeepServing *KeepServing `json:"keepServing"` // nil: nothing is said
 	Scorecard   struct {
+		Predicted   int                `json:"predicted"` // confirmed + refuted + not tested
+		Confirmed   int                `json:"confirmed"`
+		Refuted     int                `json:"refuted"`
+		NotTested   int                `json:"notTested"`
+		Missed      int                `json:"missed"` // incidents that were to be predicted
 		Predictions []ScoredPrediction `json:"predictions"`
 	} `json:"scorecard"`
 	Verdict struct {

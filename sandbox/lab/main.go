@@ -67,7 +67,7 @@ func lab(ctx context.Context, s settings) error {
 	if len(results) == 0 {
 		return cmp.Or(err, errors.New("no runs"))
 	}
-	err = errors.Join(err, predictAll(ctx, s.Lapse, results), publish(s, results, left))
+	err = errors.Join(err, publish(s, results, left))
 	failed := 0
 	for _, r := range results {
 		if !r.ok() {
@@ -99,9 +99,8 @@ type result struct {
 	names    []named
 	checks   []check
 
-	predicted []prediction // by preflight, of the scenario's manifests
-	err       error        // the scenario could not be played
-	voids     int          // runs before this one that were void
+	err   error // the scenario could not be played
+	voids int   // runs before this one that were void
 }
 
 func (r result) ok() bool {

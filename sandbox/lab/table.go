@@ -67,7 +67,7 @@ func document(results []result, left leftOut, hasPage func(cause string) bool) s
 		last.Began.Format(instant+" UTC"),
 		first.Machine, loads(results), sideBySideOf(results), versions(results, left))
 	doc.WriteString(drill.Table(columns(results, hasPage), trackRecords(results)))
-	fmt.Fprint(&doc, "\n", summary(results), "\n", predictionSummary(results),
+	fmt.Fprint(&doc, "\n", summary(results), "\n", scores(results),
 		"\n## What was not as expected\n\n", failures(results))
 	return doc.String()
 }
@@ -284,6 +284,18 @@ func summary(results []result) string {
 		"confidence), %d missed."+
 		" Of %d runs that were to lose nothing: %d silent.\n", incidents, of(right), of(notFirst), of(unexplained),
 		of(wrong), sure, of(missed), controls, of(silent))
+}
+
+// scores sums up what the runs say of preflight's predictions.
+func scores(results []result) string {
+	predicted, confirmed, refuted, notTested, missed := 0, 0, 0, 0, 0
+	for _, r := range results {
+		s := r.run.Timeline.Scorecard
+		predicted, missed = predicted+s.Predicted, missed+s.Missed
+		confirmed, refuted, notTested = confirmed+s.Confirmed, refuted+s.Refuted, notTested+s.NotTested
+	}
+	return fmt.Sprintf("Preflight predicted %d times something that a run can confirm: %d confirmed, %d refuted, %d not "+
+		"tested. It missed %d incidents.\n", predicted, confirmed, refuted, notTested, missed)
 }
 
 // failures lists what was not as a scenario expects.

@@ -24,21 +24,18 @@ func TestTableCountsEveryRun(t *testing.T) {
 	broken := one("hung", "iptables", "", "", "")
 	broken.Together = 1
 	broken.names, broken.err, broken.run = nil, errors.New("no API server"), drill.Run{}
-	crash := []prediction{{"LP01", []string{"no-ready-endpoint/one-replica", "pod-crashed"}},
-		{"LP05", []string{"route-outlives-pod"}}, {Rule: "LP16"}}
-	crashed := func(r result, reason, confidence string) result {
-		r.predicted = crash
-		r.run.Timeline.Incidents = []drill.Incident{{ID: 1, Failed: 3,
-			Causes: []drill.Cause{{Rule: "pod-crashed", Reason: reason, Confidence: confidence}}}}
+	scored := func(r result, confirmed, refuted, missed int) result {
+		s := &r.run.Timeline.Scorecard
+		s.Predicted, s.Confirmed, s.Refuted, s.NotTested, s.Missed = confirmed+refuted+1, confirmed, refuted, 1, missed
 		return r
 	}
 	calm := one("calm", "iptables", silent, "", "")
 	calm.names[0].want = noFailure
 	doc := document([]result{
-		crashed(one("crash", "nftables", right, "pod-crashed", "high"), "", "low"),
-		crashed(one("crash", "iptables", right, "pod-crashed", "high"), "liveness", "high"),
-		crashed(one("crash", "iptables", wrong, "pod-hung", "high",
-			check{false, "pod-crashed, medium or surer", "pod-hung [high]"}), "", "medium"),
+		scored(one("crash", "nftables", right, "pod-crashed", "high"), 1, 0, 0),
+		scored(one("crash", "iptables", right, "pod-crashed", "high"), 2, 1, 0),
+		scored(one("crash", "iptables", wrong, "pod-hung", "high",
+			check{false, "pod-crashed, medium or surer", "pod-hung [high]"}), 0, 1, 1),
 		one("crash-oom", "iptables", right, "pod-killed", "high"),
 		calm,
 		broken,
@@ -51,8 +48,8 @@ func TestTableCountsEveryRun(t *testing.T) {
 		"| cause | iptables | nftables | scenarios |\n|---|---|---|---|\n" +
 			"| [pod-crashed](../causes/pod-crashed.md) | 2 of 3 | 1 of 1 | crash, crash-oom (named pod-killed) |\n" +
 			"| no failure | 1 of 1 | – | calm |\n\n",
-		"Preflight, from the manifests alone, predicted 6 times something that a run can confirm; it came true 2 " +
-			"times. Of 3 incidents 2 have a cause that was predicted.\n",
+		"Preflight predicted 8 times something that a run can confirm: 3 confirmed, 2 refuted, 3 not tested. It missed " +
+			"1 incidents.\n",
 		"Of 4 incidents: 3 right, 0 not first, 0 unexplained, 1 wrong (1 of them with high confidence), 0 missed. Of " +
 			"1 runs that were to lose nothing: 1 silent.",
 		"- crash, iptables, run 1: want pod-crashed, medium or surer; came pod-hung [high]\n",
