@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"lapse/internal/layer"
-	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -45,9 +44,7 @@ func TestNothingIsSentAfterGoodbye(t *testing.T) {
 		}
 	})
 	p := probe(1, timeline.Reused, "http://"+listener.Addr().String(), 200)
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "50 requests", func() bool { return f.count(1) >= 50 })
-	}, p)
+	f := runUntil(t, "50 requests", func(f *facts) bool { return f.count(1) >= 50 }, p)
 	listener.Close()
 	serving.Wait()
 	if n := failed(f.of(1)); n > 0 || second.Load() > 0 {

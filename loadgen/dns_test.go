@@ -71,9 +71,7 @@ func TestDNSAnswersAreJudged(t *testing.T) {
 				s := loadtest.ServeUDP(t, func(query string, reply func(string)) { reply(loadtest.AnswerTo(t, query, test.change)) })
 				p := probe(1, kind, "dns://"+s.Addr().String()+"/web.shop"+test.query, 100)
 				p.Addr, p.Timeout = s.Addr(), 10*time.Second
-				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
-				}, p)
+				f := runUntil(t, "5 observed requests", func(f *facts) bool { return f.observed(1) >= 5 }, p)
 				for _, r := range f.of(1) {
 					if r.Class.Observed() && (r.Class != test.want || r.Code != 0 ||
 						!strings.HasPrefix(f.backends[r.Backend], test.backend) || test.backend == "" &&
@@ -109,9 +107,7 @@ func TestDNSServerThatIsSilentOrNotThere(t *testing.T) {
 				if p.Timeout = 10 * time.Second; want.Timeout() {
 					p.Timeout = 100 * time.Millisecond
 				}
-				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					loadtest.WaitFor(t, "10 observed requests", func() bool { return f.observed(1) >= 10 })
-				}, p)
+				f := runUntil(t, "10 observed requests", func(f *facts) bool { return f.observed(1) >= 10 }, p)
 				for _, r := range f.of(1) {
 					// no_slot: after a standstill many wait at once
 					if r.Class.Observed() && r.Class != want && (r.Class != timeline.NoSlot || !want.Timeout()) {
@@ -142,9 +138,7 @@ func TestDNSQueries(t *testing.T) {
 		reply(loadtest.AnswerTo(t, query, loadtest.Having()))
 	})
 	p := probe(1, timeline.Reused, "dns://"+s.Addr().String()+"/_http._tcp.web.shop.?type=srv", 500)
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "100 observed requests", func() bool { return f.observed(1) >= 100 })
-	}, p)
+	f := runUntil(t, "100 observed requests", func(f *facts) bool { return f.observed(1) >= 100 }, p)
 	s.End()
 	if n := len(f.of(1)) - classes(f.of(1))[timeline.NotSent]; len(ids) < n-3 { // 1 in 650 is given twice by chance
 		t.Errorf("%d IDs in %d queries", len(ids), n)

@@ -161,9 +161,7 @@ func TestLongGRPCMessagesStayWithinTheWindow(t *testing.T) {
 			})
 			p := probe(1, timeline.Reused, "grpc://"+addr, 20)
 			p.Connections, p.GRPCMethod, p.GRPCMessage = 1, "shop.Cart/Put", make([]byte, longestGRPCMessage)
-			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				loadtest.WaitFor(t, "10 good answers", func() bool { return f.ended(1, timeline.OK) >= 10 })
-			}, p)
+			f := runUntil(t, "10 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 10 }, p)
 			again := 0
 			for _, r := range f.of(1) {
 				if r.Reused {

@@ -83,9 +83,7 @@ func TestHTTP2RequestsAreAnswered(t *testing.T) {
 				p := http2Probe(kind, scheme, server, "/a?b=c", 50)
 				p.Method, p.Connections, p.ExpectBody = "PUT", 2, "whole"
 				p.Header = http.Header{"Cookie": {"d=e", "f=g"}}
-				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					loadtest.WaitFor(t, "30 good answers", func() bool { return f.ended(1, timeline.OK) >= 30 })
-				}, p)
+				f := runUntil(t, "30 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 30 }, p)
 				again := 0
 				for _, r := range f.of(1) {
 					if r.Class == timeline.OK && (f.backends[r.Backend] != "pod-a" || r.Code != 200 ||
@@ -223,9 +221,7 @@ func TestHTTP2Outcomes(t *testing.T) {
 // outcomesAre measures p until 5 requests show something, and complains unless all are as said.
 func outcomesAre(t *testing.T, p Probe, want timeline.Class, code uint16, says string) {
 	t.Helper()
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
-	}, p)
+	f := runUntil(t, "5 observed requests", func(f *facts) bool { return f.observed(1) >= 5 }, p)
 	for _, r := range f.of(1) {
 		if r.Class.Observed() && (r.Class != want || r.Code != code) {
 			t.Fatalf("%v %d, want %v %d: %q", r.Class, r.Code, want, code, f.blames(p.Name))
@@ -300,9 +296,7 @@ func TestHTTP1ToAnHTTP2Server(t *testing.T) {
 					p.Timeout = 200 * time.Millisecond
 				}
 				if name == "that resets" { // which may overtake what was sent before
-					f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-						loadtest.WaitFor(t, "5 failures", func() bool { return f.ended(1, timeline.Body)+f.ended(1, timeline.Reset) >= 5 })
-					}, p)
+					f := runUntil(t, "5 failures", func(f *facts) bool { return f.ended(1, timeline.Body)+f.ended(1, timeline.Reset) >= 5 }, p)
 					if failed(f.of(1)) != f.observed(1) {
 						t.Error(classes(f.of(1)))
 					}
@@ -316,7 +310,6 @@ func TestHTTP1ToAnHTTP2Server(t *testing.T) {
 
 // A server may speak between requests: its PINGs and SETTINGS are answered, and no request fails for it.
 func TestHTTP2ServersSpeakUnasked(t *testing.T) {
-	layer.Real(t)
 	layer.Real(t)
 	t.Parallel()
 	var pongs atomic.Int64
@@ -350,9 +343,7 @@ func TestHTTP2ServersSpeakUnasked(t *testing.T) {
 		})
 	}).listener.Addr().String()
 	p := probe(1, timeline.Reused, "h2c://"+addr, 50)
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "100 good answers", func() bool { return f.ended(1, timeline.OK) >= 100 && pongs.Load() >= 100 })
-	}, p)
+	f := runUntil(t, "100 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 100 && pongs.Load() >= 100 }, p)
 	if failed(f.of(1)) > 0 {
 		t.Errorf("%v: %q", classes(f.of(1)), f.blames(p.Name))
 	}
@@ -396,9 +387,7 @@ func TestGoAwayRetiresTheConnection(t *testing.T) {
 			})
 			p := probe(1, timeline.Reused, "h2c://"+addr, 20)
 			p.Connections = 2
-			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				loadtest.WaitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
-			}, p)
+			f := runUntil(t, "20 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 20 }, p)
 			if n := classes(f.of(1)); failed(f.of(1)) > 0 || int(conns.Load()) < n[timeline.OK] {
 				t.Errorf("%v on %d connections: %q", n, conns.Load(), f.blames(p.Name))
 			}
@@ -407,7 +396,6 @@ func TestGoAwayRetiresTheConnection(t *testing.T) {
 }
 
 func TestRequestsOnCutHTTP2ConnectionsAllFail(t *testing.T) {
-	layer.Real(t)
 	layer.Real(t)
 	t.Parallel()
 	const cut = 120
@@ -424,13 +412,7 @@ func TestRequestsOnCutHTTP2ConnectionsAllFail(t *testing.T) {
 		return true
 	})
 	p := probe(1, timeline.Reused, "h2c://"+addr, 100)
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "the last cut", func() bool { return cuts.Load() < -20 })
-	}, p)
-	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) ||
-		n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {
-		t.Errorf("%v, but the server cut %d requests", n, cut)
-	}
+	cutsFail(t, &cuts, cut, p)
 }
 
 // A request that is given up leaves its connection as it is: what is behind a connection that hangs shows for as long
@@ -470,9 +452,7 @@ func TestGivenUpRequestsKeepTheirConnection(t *testing.T) {
 			}).listener.Addr().String()
 			p := probe(1, timeline.Reused, scheme+"://"+addr, 4)
 			p.Connections, p.Timeout, p.RootCAs, p.Host = 1, 200*time.Millisecond, roots, "example.com"
-			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				loadtest.WaitFor(t, "5 good answers", func() bool { return f.ended(1, timeline.OK) >= 5 })
-			}, p)
+			f := runUntil(t, "5 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 5 }, p)
 			n := classes(f.of(1))
 			// a busy machine may open a spare one
 			if n[timeline.TimeoutResponse]+n[timeline.Local] < 3 || n[timeline.HTTP5xx] > 0 || conns.Load() > 2 {
@@ -485,7 +465,6 @@ func TestGivenUpRequestsKeepTheirConnection(t *testing.T) {
 // A large body is read to its end: the server is told that it may go on. So are many small ones on one connection.
 func TestHTTP2BodiesBeyondTheWindowAreRead(t *testing.T) {
 	layer.Real(t)
-	layer.Real(t)
 	t.Parallel()
 	const size = 5 * http2Window
 	server := startHTTP2(t, "h2c", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -493,9 +472,7 @@ func TestHTTP2BodiesBeyondTheWindowAreRead(t *testing.T) {
 	}))
 	p := http2Probe(timeline.Reused, "h2c", server, "/", 10)
 	p.Connections = 1
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "10 good answers", func() bool { return f.ended(1, timeline.OK) >= 10 })
-	}, p)
+	f := runUntil(t, "10 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 10 }, p)
 	if failed(f.of(1)) > 0 {
 		t.Errorf("%v: %q", classes(f.of(1)), f.blames(p.Name))
 	}
@@ -503,7 +480,6 @@ func TestHTTP2BodiesBeyondTheWindowAreRead(t *testing.T) {
 
 // A request's header that fits into no frame goes in several.
 func TestHTTP2RequestsMayBeLong(t *testing.T) {
-	layer.Real(t)
 	layer.Real(t)
 	t.Parallel()
 	long := strings.Repeat("~", 3*http2FrameSize)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -202,6 +203,25 @@ func run(t *testing.T, clock timeline.Clock, during func(*Prober, *facts), probe
 	return runProber(t, New(Config{Clock: clock, Source: 1}), during, probes...)
 }
 
+// runUntil runs probes until done, and what says what was awaited.
+func runUntil(t *testing.T, what string, done func(*facts) bool, probes ...Probe) *facts {
+	t.Helper()
+	return run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+		loadtest.WaitFor(t, what, func() bool { return done(f) })
+	}, probes...)
+}
+
+// cutsFail requires that each request fails which the server cuts on a used connection. cuts counts down, and goes on
+// below 0.
+func cutsFail(t *testing.T, cuts *atomic.Int64, cut int, p Probe) {
+	t.Helper()
+	f := runUntil(t, "the last cut", func(*facts) bool { return cuts.Load() < -20 }, p)
+	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) ||
+		n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {
+		t.Errorf("%v, but the server cut %d requests", n, cut)
+	}
+}
+
 // runProber runs p, which has no sink yet.
 func runProber(t *testing.T, p *Prober, during func(*Prober, *facts), probes ...Probe) *facts {
 	t.Helper()
@@ -349,7 +369,6 @@ func TestFailuresAreThoseTheServerInflicted(t *testing.T) {
 // has carried one before, and closes it without a reply.
 func TestRequestsOnCutConnectionsAllFail(t *testing.T) {
 	layer.Real(t)
-	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
 	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
@@ -442,7 +461,6 @@ func TestCapReachedInAStallIsNoSlot(t *testing.T) {
 // A reply with Connection: close is a good one, and the next request uses another connection.
 func TestGoodbyeRetiresTheConnectionSilently(t *testing.T) {
 	layer.Real(t)
-	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
 	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
@@ -508,7 +526,6 @@ func TestIdleConnectionCutIsNoFailure(t *testing.T) {
 // As many connections as are counted as new are opened, and no more: a connection carries its first request once.
 func TestReusedRequestsOpenNoConnection(t *testing.T) {
 	layer.Real(t)
-	layer.Real(t)
 	t.Parallel()
 	var mu sync.Mutex
 	asked := map[string]int{}
@@ -520,9 +537,7 @@ func TestReusedRequestsOpenNoConnection(t *testing.T) {
 	defer s.Close()
 	p := probe(1, timeline.Reused, s.URL, 100)
 	p.Connections, p.MaxConnections = 4, 4
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "80 requests", func() bool { return f.observed(1) >= 80 })
-	}, p)
+	f := runUntil(t, "80 requests", func(f *facts) bool { return f.observed(1) >= 80 }, p)
 	first, again, others := 0, 0, 0
 	for _, r := range f.of(1) {
 		switch {
@@ -547,7 +562,6 @@ func TestReusedRequestsOpenNoConnection(t *testing.T) {
 // Connections outlive the timeout of the requests they carried.
 func TestConnectionsStayWhileIdle(t *testing.T) {
 	layer.Real(t)
-	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
 	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
@@ -564,7 +578,6 @@ func TestConnectionsStayWhileIdle(t *testing.T) {
 }
 
 func TestTargetsComeAndGoWhileOthersRun(t *testing.T) {
-	layer.Real(t)
 	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
@@ -705,7 +718,6 @@ func TestControlServerAnswers(t *testing.T) {
 
 func TestUnresolvableHostIsDNS(t *testing.T) {
 	layer.Real(t)
-	layer.Real(t)
 	t.Parallel()
 	clock := timeline.StartClock()
 	p := probe(1, timeline.New, "http://no-such-host.invalid/", 20)
@@ -738,7 +750,6 @@ func TestProberRunsOnceAndStartsNothingAfterwards(t *testing.T) {
 
 // When Run returns, nothing of it is left: no goroutine, no connection.
 func TestRunLeavesNothingBehind(t *testing.T) {
-	layer.Real(t)
 	layer.Real(t)
 	s := loadtest.Serve(t, faultserver.Config{Faults: []faultserver.Fault{
 		{Kind: faultserver.Stall, From: 100 * time.Millisecond, To: 300 * time.Millisecond},

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"lapse/internal/layer"
-	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -99,9 +98,7 @@ func TestEventStreamsOverTLSNameTheirPod(t *testing.T) {
 	p := probe(1, timeline.New, "sses"+strings.TrimPrefix(server.URL, "https"), 20)
 	p.RootCAs, p.Host = x509.NewCertPool(), "example.com"
 	p.RootCAs.AddCert(server.Certificate())
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "10 good answers", func() bool { return f.ended(1, timeline.OK) >= 10 })
-	}, p)
+	f := runUntil(t, "10 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 10 }, p)
 	for _, r := range f.of(1) {
 		if r.Class == timeline.OK && f.backends[r.Backend] != "pod-a" || r.Class.Failed() {
 			t.Fatalf("%+v: %q", r, f.blames(p.Name))

@@ -58,9 +58,7 @@ func TestSlowRepliesShareAConnection(t *testing.T) {
 			})
 			p := http2Probe(timeline.Reused, scheme, server, "/", 50)
 			p.Connections = 1
-			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				loadtest.WaitFor(t, "60 good answers", func() bool { return f.ended(1, timeline.OK) >= 60 })
-			}, p)
+			f := runUntil(t, "60 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 60 }, p)
 			// a slow machine opens spare ones while the first is not open yet
 			if failed(f.of(1)) > 0 || conns.Load() > 3 {
 				t.Errorf("%v on %d connections: %q", classes(f.of(1)), conns.Load(), f.blames(p.Name))
@@ -93,9 +91,7 @@ func TestNoMoreStreamsAreOpenedThanTheServerAllows(t *testing.T) {
 	})
 	p := http2Probe(timeline.Reused, "h2c", server, "/", 100)
 	p.Connections = 1
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "100 good answers", func() bool { return f.ended(1, timeline.OK) >= 100 })
-	}, p)
+	f := runUntil(t, "100 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 100 }, p)
 	if failed(f.of(1)) > 0 || tooMany > 0 || conns.Load() < 2 {
 		t.Errorf("%v on %d connections, %d too many on one: %q", classes(f.of(1)), conns.Load(), tooMany,
 			f.blames(p.Name))
@@ -280,7 +276,6 @@ func TestAFaultOfOneStreamLeavesTheOthersAlone(t *testing.T) {
 // Frames that break the rules of the connection end it, and each request on it.
 func TestAFaultOfTheConnectionFailsEachRequest(t *testing.T) {
 	layer.Real(t)
-	layer.Real(t)
 	t.Parallel()
 	const enough = 6
 	f, name, _ := holdStreams(t, enough, func(c *loadtest.HTTP2Script, streams []uint32) bool {
@@ -295,7 +290,6 @@ func TestAFaultOfTheConnectionFailsEachRequest(t *testing.T) {
 // One request whose reply does not come is given up by RST_STREAM, while others come and go on the same connection.
 func TestOneStreamTimesOutAlone(t *testing.T) {
 	layer.Real(t)
-	layer.Real(t)
 	t.Parallel()
 	var asked, cancelled, conns atomic.Int64
 	addr := serveTCP(t, func(tcp *net.TCPConn) {
@@ -309,9 +303,7 @@ func TestOneStreamTimesOutAlone(t *testing.T) {
 	}).listener.Addr().String()
 	p := probe(1, timeline.Reused, "h2c://"+addr, 100)
 	p.Connections, p.Timeout = 1, time.Second
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "5 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 5 && cancelled.Load() >= 5 })
-	}, p)
+	f := runUntil(t, "5 timeouts", func(f *facts) bool { return f.ended(1, timeline.TimeoutResponse) >= 5 && cancelled.Load() >= 5 }, p)
 	n := classes(f.of(1))
 	if failed(f.of(1)) != n[timeline.TimeoutResponse] || n[timeline.OK] == 0 ||
 		n[timeline.TimeoutResponse] > n[timeline.OK]/2 {
@@ -345,7 +337,6 @@ func (c *countResets) Read(p []byte) (int, error) {
 // all on it have failed.
 func TestASilentConnectionIsGivenUpAtLast(t *testing.T) {
 	layer.Real(t)
-	layer.Real(t)
 	t.Parallel()
 	var conns, mute atomic.Int64
 	addr := serveTCP(t, func(tcp *net.TCPConn) {
@@ -361,9 +352,7 @@ func TestASilentConnectionIsGivenUpAtLast(t *testing.T) {
 	}).listener.Addr().String()
 	p := probe(1, timeline.Reused, "h2c://"+addr, 50)
 	p.Connections, p.Timeout, p.Header = 1, time.Second, http.Header{"X-Long": {strings.Repeat("~", 2000)}}
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "60 good answers", func() bool { return f.ended(1, timeline.OK) >= 60 && f.ended(1, timeline.TimeoutResponse) >= 5 })
-	}, p)
+	f := runUntil(t, "60 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 60 && f.ended(1, timeline.TimeoutResponse) >= 5 }, p)
 	n := classes(f.of(1))
 	if failed(f.of(1)) != n[timeline.TimeoutResponse] || mute.Load() > mostUnread/2000 {
 		t.Errorf("%v, %d requests on the silent one: %q", n, mute.Load(), f.blames(p.Name))
@@ -372,7 +361,6 @@ func TestASilentConnectionIsGivenUpAtLast(t *testing.T) {
 
 // net/http's server shuts down in two steps while requests are open: it lets all of them finish.
 func TestAGracefulShutdownFailsNoOpenStream(t *testing.T) {
-	layer.Real(t)
 	layer.Real(t)
 	t.Parallel()
 	const together = 10

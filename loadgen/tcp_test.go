@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"lapse/internal/layer"
-	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -122,9 +121,7 @@ func TestTCPRepliesAreJudged(t *testing.T) {
 				if p.Timeout = 10 * time.Second; test.want.Timeout() {
 					p.Timeout = 200 * time.Millisecond
 				}
-				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
-				}, p)
+				f := runUntil(t, "5 observed requests", func(f *facts) bool { return f.observed(1) >= 5 }, p)
 				for _, r := range f.of(1) {
 					if r.Class.Observed() && (r.Class != test.want || r.Code != 0) {
 						t.Errorf("%v %d, want %v", r.Class, r.Code, test.want)
@@ -141,9 +138,7 @@ func TestTCPConnectionsAreReused(t *testing.T) {
 	s := serveTCP(t, answering(strings.Clone))
 	p := probe(1, timeline.Reused, s.url(), 200)
 	p.Echo, p.Connections, p.Timeout = "ping\n", 2, 10*time.Second
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "50 observed requests", func() bool { return f.observed(1) >= 50 })
-	}, p)
+	f := runUntil(t, "50 observed requests", func(f *facts) bool { return f.observed(1) >= 50 }, p)
 	first, n := 0, classes(f.of(1))
 	for _, r := range f.of(1) {
 		if r.Class == timeline.OK && !r.Reused {
@@ -164,9 +159,7 @@ func TestTCPPhases(t *testing.T) {
 		_, _ = io.WriteString(c, line)
 	}).url(), 50)
 	p.Echo, p.Timeout = "ping\n", 10*time.Second
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
-	}, p)
+	f := runUntil(t, "5 observed requests", func(f *facts) bool { return f.observed(1) >= 5 }, p)
 	for _, r := range f.of(1) {
 		if r.Class == timeline.OK && (r.Connect == 0 || r.FirstByte == 0 || r.TLS != 0 || r.Reused) {
 			t.Errorf("%+v", r)
@@ -178,9 +171,7 @@ func TestTCPConnectionRefused(t *testing.T) {
 	t.Parallel()
 	s := serveTCP(t, greeting(""))
 	s.listener.Close()
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
-	}, probe(1, timeline.New, s.url(), 100))
+	f := runUntil(t, "5 observed requests", func(f *facts) bool { return f.observed(1) >= 5 }, probe(1, timeline.New, s.url(), 100))
 	for _, r := range f.of(1) {
 		if r.Class.Observed() && r.Class != timeline.Refused {
 			t.Errorf("%+v", r)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"lapse/internal/layer"
-	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -53,9 +52,7 @@ func TestEchoesOverTLS(t *testing.T) {
 				p := probe(1, kind, "tls://"+s.listener.Addr().String(), 20)
 				p.Addr = netip.MustParseAddrPort(s.listener.Addr().String())
 				p.Host, p.RootCAs, p.Echo, p.Connections = "example.com", roots, "ping\n", 2
-				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					loadtest.WaitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
-				}, p)
+				f := runUntil(t, "20 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 20 }, p)
 				if failed(f.of(1)) > 0 {
 					t.Errorf("%v: %q", classes(f.of(1)), f.blames(p.Name))
 				}
@@ -108,9 +105,7 @@ func TestTLSOutcomesOfOtherServers(t *testing.T) {
 				if test.want.Timeout() {
 					p.Timeout = 200 * time.Millisecond
 				}
-				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
-				}, p)
+				f := runUntil(t, "5 observed requests", func(f *facts) bool { return f.observed(1) >= 5 }, p)
 				for _, r := range f.of(1) {
 					if r.Class.Observed() && r.Class != test.want {
 						t.Fatalf("%v, want %v: %q", r.Class, test.want, f.blames(p.Name))
@@ -127,15 +122,12 @@ func TestTLSOutcomesOfOtherServers(t *testing.T) {
 // Where nothing is awaited, the handshake is the success.
 func TestHandshakeAloneIsATLSSuccess(t *testing.T) {
 	layer.Real(t)
-	layer.Real(t)
 	t.Parallel()
 	config, roots := testTLS(t)
 	s := serveTCP(t, overTLS(config, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }))
 	p := probe(1, timeline.New, "tls://"+s.listener.Addr().String(), 20)
 	p.Host, p.RootCAs = "example.com", roots
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "5 good answers", func() bool { return f.ended(1, timeline.OK) >= 5 })
-	}, p)
+	f := runUntil(t, "5 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 5 }, p)
 	for _, r := range f.of(1) {
 		if r.Class.Failed() || r.Class == timeline.OK && r.TLS == 0 {
 			t.Errorf("%+v", r)
@@ -145,7 +137,6 @@ func TestHandshakeAloneIsATLSSuccess(t *testing.T) {
 
 func TestRequestsOnCutTLSConnectionsAllFail(t *testing.T) {
 	layer.Real(t)
-	layer.Real(t)
 	t.Parallel()
 	const cut = 120
 	var cuts atomic.Int64
@@ -154,11 +145,5 @@ func TestRequestsOnCutTLSConnectionsAllFail(t *testing.T) {
 	s := serveTCP(t, overTLS(config, echoing(&cuts)))
 	p := probe(1, timeline.Reused, "tls://"+s.listener.Addr().String(), 100)
 	p.Host, p.RootCAs, p.Echo = "example.com", roots, "ping\n"
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "the last cut", func() bool { return cuts.Load() < -20 })
-	}, p)
-	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) ||
-		n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {
-		t.Errorf("%v, but the server cut %d requests", n, cut)
-	}
+	cutsFail(t, &cuts, cut, p)
 }

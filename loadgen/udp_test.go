@@ -52,9 +52,7 @@ func TestUDPRepliesAreJudged(t *testing.T) {
 				if p.Timeout = 10 * time.Second; test.want.Timeout() {
 					p.Timeout = 200 * time.Millisecond
 				}
-				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
-				}, p)
+				f := runUntil(t, "5 observed requests", func(f *facts) bool { return f.observed(1) >= 5 }, p)
 				for _, r := range f.of(1) {
 					if r.Class.Observed() && (r.Class != test.want || r.Code != 0) {
 						t.Errorf("%v %d, want %v: %q", r.Class, r.Code, test.want, f.blames(p.Name))
@@ -76,9 +74,7 @@ func TestUDPClosedPortIsRefused(t *testing.T) {
 				s.Close()
 				p := probe(1, kind, s.URL(), 100)
 				p.Echo, p.Connections = echo, 3
-				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					loadtest.WaitFor(t, "20 observed requests", func() bool { return f.observed(1) >= 20 })
-				}, p)
+				f := runUntil(t, "20 observed requests", func(f *facts) bool { return f.observed(1) >= 20 }, p)
 				for _, r := range f.of(1) {
 					if r.Class.Observed() && r.Class != timeline.Refused {
 						t.Errorf("%+v", r)
@@ -104,9 +100,7 @@ func TestUDPLateRepliesAnswerNothing(t *testing.T) {
 			})
 			p := probe(1, timeline.Reused, s.URL(), 0.8/timeout.Seconds())
 			p.Echo, p.Connections, p.Timeout = echo, 1, timeout
-			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				loadtest.WaitFor(t, "30 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 30 })
-			}, p)
+			f := runUntil(t, "30 timeouts", func(f *facts) bool { return f.ended(1, timeline.TimeoutResponse) >= 30 }, p)
 			n := classes(f.of(1))
 			// no_slot: after a standstill many wait at once
 			if n[timeline.OK] > 0 || failed(f.of(1)) != n[timeline.TimeoutResponse]+n[timeline.NoSlot] {
@@ -119,7 +113,6 @@ func TestUDPLateRepliesAnswerNothing(t *testing.T) {
 // A server that answers a second time when the next request is open does not answer that.
 func TestUDPSecondReplyIsDropped(t *testing.T) {
 	layer.Real(t)
-	layer.Real(t)
 	t.Parallel()
 	var before string
 	s := loadtest.ServeUDP(t, func(d string, reply func(string)) {
@@ -131,9 +124,7 @@ func TestUDPSecondReplyIsDropped(t *testing.T) {
 	})
 	p := probe(1, timeline.Reused, s.URL(), 100)
 	p.Echo, p.Connections, p.MaxConnections, p.Timeout = "ping {id}", 1, 1, 10*time.Second
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "100 answers", func() bool { return f.ended(1, timeline.OK)+f.ended(1, timeline.Body) >= 100 })
-	}, p)
+	f := runUntil(t, "100 answers", func(f *facts) bool { return f.ended(1, timeline.OK)+f.ended(1, timeline.Body) >= 100 }, p)
 	n := classes(f.of(1))
 	if ports, _ := s.Sources(); n[timeline.Body] > 0 || ports != 1 {
 		t.Errorf("%v from %d ports: %q", n, ports, f.blames(p.Name))
@@ -191,7 +182,6 @@ func TestUDPSourcePorts(t *testing.T) {
 }
 
 func TestReusedUDPRequestsAllocateNothing(t *testing.T) {
-	layer.Real(t)
 	layer.Real(t)
 	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

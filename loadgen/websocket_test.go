@@ -87,9 +87,7 @@ func TestWebSocketPingsAreAnswered(t *testing.T) {
 			p.Connections = 2
 			t.Run(string(kind)+" "+p.URL, func(t *testing.T) {
 				t.Parallel()
-				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					loadtest.WaitFor(t, "30 good answers", func() bool { return f.ended(1, timeline.OK) >= 30 })
-				}, p)
+				f := runUntil(t, "30 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 30 }, p)
 				again := 0
 				for _, r := range f.of(1) {
 					if r.Class == timeline.OK && (f.backends[r.Backend] != "pod-a" || r.Code != 0 ||
@@ -166,9 +164,7 @@ func TestWebSocketOutcomes(t *testing.T) {
 				if test.want.Timeout() {
 					p.Timeout = 200 * time.Millisecond
 				}
-				f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-					loadtest.WaitFor(t, "5 observed requests", func() bool { return f.observed(1) >= 5 })
-				}, p)
+				f := runUntil(t, "5 observed requests", func(f *facts) bool { return f.observed(1) >= 5 }, p)
 				for _, r := range f.of(1) {
 					if r.Class.Observed() && (r.Class != test.want || r.Code != test.code) {
 						t.Fatalf("%v %d, want %v %d: %q", r.Class, r.Code, test.want, test.code, f.blames(p.Name))
@@ -198,9 +194,7 @@ func TestWebSocketToOtherServers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := probe(1, timeline.New, "ws://"+serveTCP(t, test.serve).listener.Addr().String(), 20)
-			f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-				loadtest.WaitFor(t, "5 wrong replies", func() bool { return f.ended(1, timeline.Body) >= 5 })
-			}, p)
+			f := runUntil(t, "5 wrong replies", func(f *facts) bool { return f.ended(1, timeline.Body) >= 5 }, p)
 			if told := strings.Join(f.blames(p.Name), "; "); !strings.Contains(told, test.says) {
 				t.Errorf("the error is %q, want %q", told, test.says)
 			}
@@ -211,7 +205,6 @@ func TestWebSocketToOtherServers(t *testing.T) {
 // A server may say what it likes between requests: nothing of it is a reply, its pings are answered, and no request
 // fails for it.
 func TestWebSocketServersSpeakUnasked(t *testing.T) {
-	layer.Real(t)
 	layer.Real(t)
 	t.Parallel()
 	var pongs atomic.Int64
@@ -232,9 +225,7 @@ func TestWebSocketServersSpeakUnasked(t *testing.T) {
 		}
 	}))
 	p := webSocketProbe(timeline.Reused, server, 50)
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "100 good answers", func() bool { return f.ended(1, timeline.OK) >= 100 && pongs.Load() >= 100 })
-	}, p)
+	f := runUntil(t, "100 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 100 && pongs.Load() >= 100 }, p)
 	if failed(f.of(1)) > 0 {
 		t.Errorf("%v: %q", classes(f.of(1)), f.blames(p.Name))
 	}
@@ -242,7 +233,6 @@ func TestWebSocketServersSpeakUnasked(t *testing.T) {
 
 // A close frame on an idle connection is no failure: the next request connects anew.
 func TestWebSocketClosedWhileIdle(t *testing.T) {
-	layer.Real(t)
 	layer.Real(t)
 	t.Parallel()
 	var upgrades atomic.Int64
@@ -258,16 +248,13 @@ func TestWebSocketClosedWhileIdle(t *testing.T) {
 	}))
 	p := webSocketProbe(timeline.Reused, server, 20)
 	p.Connections = 2
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
-	}, p)
+	f := runUntil(t, "20 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 20 }, p)
 	if n := classes(f.of(1)); failed(f.of(1)) > 0 || int(upgrades.Load()) < n[timeline.OK] {
 		t.Errorf("%v on %d connections: %q", n, upgrades.Load(), f.blames(p.Name))
 	}
 }
 
 func TestRequestsOnCutWebSocketsAllFail(t *testing.T) {
-	layer.Real(t)
 	layer.Real(t)
 	t.Parallel()
 	const cut = 120
@@ -280,11 +267,5 @@ func TestRequestsOnCutWebSocketsAllFail(t *testing.T) {
 		return nil
 	})))
 	p := webSocketProbe(timeline.Reused, server, 100)
-	f := run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "the last cut", func() bool { return cuts.Load() < -20 })
-	}, p)
-	if n := classes(f.of(1)); !accounted(failed(f.of(1)), cut, n) ||
-		n[timeline.EOF]+n[timeline.Reset] != failed(f.of(1)) {
-		t.Errorf("%v, but the server cut %d requests", n, cut)
-	}
+	cutsFail(t, &cuts, cut, p)
 }
