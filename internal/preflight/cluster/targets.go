@@ -135,11 +135,11 @@ type standInClient struct {
 }
 
 type standInServices struct {
-	services
+	kube.Services
 	service *corev1.Service
 }
 
-func (c standInClient) Services(namespace string) services {
+func (c standInClient) Services(namespace string) kube.Services {
 	return standInServices{c.Client.Services(namespace), c.service}
 }
 
