@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"lapse/correlate/kubectl"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/internal/kubectl"
 	"lapse/timeline"
 )
 

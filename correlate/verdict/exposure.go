@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"lapse/correlate/cluster"
-	"lapse/correlate/kubectl"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/internal/kubectl"
 	"lapse/timeline"
 )
 

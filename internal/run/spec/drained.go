@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"lapse/correlate/kubectl"
+	"lapse/internal/kubectl"
 	"lapse/internal/run/mask"
 	"lapse/timeline"
 )

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"lapse/correlate/kubectl"
+	"lapse/internal/kubectl"
 	"lapse/internal/run/exit"
 )
 
