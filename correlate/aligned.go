@@ -1,6 +1,7 @@
 package correlate
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -183,17 +184,8 @@ func placedPairs(pairs model.SparseCounts, to []int) model.SparseCounts {
 		counts[to[pairs[i]]] += pairs[i+1]
 	}
 	var placed model.SparseCounts
-	for _, slot := range sortedKeys(counts) {
+	for _, slot := range slices.Sorted(maps.Keys(counts)) {
 		placed = append(placed, slot, counts[slot])
 	}
 	return placed
-}
-
-func sortedKeys(counts map[int]int) []int {
-	keys := make([]int, 0, len(counts))
-	for key := range counts {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

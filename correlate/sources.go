@@ -2,6 +2,7 @@ package correlate
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -115,14 +116,7 @@ func (t *Tracker) publishSources(snapshots []*snapshot) []model.Source {
 	return list
 }
 
-func (f *sourceFacts) sourceIDs() []timeline.SourceID {
-	ids := make([]timeline.SourceID, 0, len(f.sources))
-	for id := range f.sources {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}
+func (f *sourceFacts) sourceIDs() []timeline.SourceID { return slices.Sorted(maps.Keys(f.sources)) }
 
 // sends is what a target sends, and where.
 type sends struct {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,12 +130,8 @@ func lookPath(name string) (string, error) {
 
 // under reports whether path lies below one of the directories.
 func under(path string, dirs []string) bool {
-	for _, dir := range dirs {
-		if strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") {
-			return true
-		}
-	}
-	return false
+	below := func(dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
+	return slices.ContainsFunc(dirs, below)
 }
 
 // unescapeMount undoes the octal escapes of /proc/self/mountinfo.

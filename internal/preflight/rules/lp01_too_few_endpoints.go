@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -124,10 +125,6 @@ func startTime(s *service.State) (longest time.Duration, e service.Evidence) {
 }
 
 func restarted(p *corev1.Pod) bool {
-	for _, c := range p.Status.ContainerStatuses {
-		if c.RestartCount > 0 {
-			return true
-		}
-	}
-	return false
+	again := func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 }
+	return slices.ContainsFunc(p.Status.ContainerStatuses, again)
 }

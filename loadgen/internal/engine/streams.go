@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -195,10 +196,7 @@ func (e *streams) serve(c *streamConn) {
 func (e *streams) Close() {
 	e.mu.Lock()
 	e.closing = true
-	var conns []*streamConn
-	for c := range e.conns {
-		conns = append(conns, c)
-	}
+	conns := slices.Collect(maps.Keys(e.conns))
 	e.mu.Unlock()
 	for _, c := range conns {
 		c.dismiss()
