@@ -148,14 +148,8 @@ func followed(run timeline.Run) *model.Timeline {
 func checkSkewed(t *testing.T, seed uint64, skews []skew) {
 	t.Helper()
 	const wider = 10 * time.Millisecond // 2 ms of an exchange, and 1 ms/s to the nearest, at both ends
-	straight, err := Analyze(threeSources(seed, nil), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	skewed, err := Analyze(threeSources(seed, skews), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	straight := analyzed(t, threeSources(seed, nil))
+	skewed := analyzed(t, threeSources(seed, skews))
 	if live := followed(threeSources(seed, skews)); !reflect.DeepEqual(live, skewed) {
 		t.Errorf("a Tracker that gets the clock exchanges as the run goes on differs: %s", gocmp.Diff(skewed, live, addresses))
 	}
@@ -287,10 +281,7 @@ func TestJumpOfAClockWidensWhatLiesAboutIt(t *testing.T) {
 	run.Batches = func(yield func(timeline.Batch, error) bool) {
 		yield(timeline.Batch{Source: 1, Requests: requests}, nil)
 	}
-	tl, err := Analyze(run, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tl := analyzed(t, run)
 	if len(tl.Windows) != 3 {
 		t.Fatalf("%d windows, want three", len(tl.Windows))
 	}

@@ -143,10 +143,7 @@ func checkCauses(t *testing.T, tl *model.Timeline) {
 
 func judgeCase(t *testing.T, archive *txtar.Archive) *model.Timeline {
 	t.Helper()
-	tl, err := Analyze(readCase(t, archive).run(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tl := analyzed(t, readCase(t, archive).run())
 	verdict.Judge(tl, gatesOf(t, strings.ReplaceAll(section(archive, "gates"), "\n", ";")))
 	return tl
 }

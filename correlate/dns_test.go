@@ -68,10 +68,7 @@ func (c *dnsCase) judge(t *testing.T) *model.DNS {
 	}
 	run.Targets = []timeline.Target{{ID: 1, Source: 1, Name: "new", Kind: timeline.New}}
 	run.Batches = func(func(timeline.Batch, error) bool) {}
-	tl, err := Analyze(run, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tl := analyzed(t, run)
 	return tl.DNS
 }
 

@@ -41,10 +41,7 @@ func TestHeldConnectionsOfSeveralSourcesAreOnOneAxis(t *testing.T) {
 	}
 	run.Events = []timeline.Event{{ID: 1, Source: 1, Kind: timeline.RunPhase, To: "measuring"},
 		{ID: 2, Source: 1, Seen: 20 * s, Kind: timeline.RunPhase, From: "measuring", To: "ended"}}
-	tl, err := Analyze(run, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tl := analyzed(t, run)
 	if len(tl.Held) != 2 || len(tl.Incidents) != 1 || tl.Incidents[0].Cut != 2 || tl.Incidents[0].Failed != 0 {
 		t.Fatalf("held %d, incidents %+v", len(tl.Held), tl.Incidents)
 	}

@@ -21,10 +21,7 @@ func TestKeepServingHoldsWhatWouldHaveBeen(t *testing.T) {
 		}{{2, 1, 3 * time.Second, false}, {3, 1, 2 * time.Second, false}, {12, 6, 3 * time.Second, false},
 			{4, 2, 20 * time.Second, true}} {
 			r := newRollout(seed, shape.replicas, shape.batch, shape.pause, shape.slow)
-			tl, err := Analyze(r.run(), Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tl := analyzed(t, r.run())
 			k := tl.KeepServing
 			if k == nil {
 				without += len(r.needed)

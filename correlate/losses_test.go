@@ -90,10 +90,7 @@ func TestALostBatchIsUnobservedTimeOfItsSource(t *testing.T) {
 func TestLostEventsAreAWatchGap(t *testing.T) {
 	run := lossy(func(timeline.SourceID, int) bool { return false })
 	run.Events = slices.Delete(run.Events, 1, 2)
-	tl, err := Analyze(run, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tl := analyzed(t, run)
 	gap := slices.IndexFunc(tl.Events, func(e model.Event) bool { return e.Kind == timeline.WatchGap })
 	if gap < 0 || tl.Events[gap].ID != 2 || tl.Events[gap].At.Latest != 5*time.Second {
 		t.Errorf("%+v, want a watch gap up to 5 s", tl.Events)

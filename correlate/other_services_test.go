@@ -28,10 +28,7 @@ func TestOnlyTheWatchesOfTheWindowsServiceMatter(t *testing.T) {
 		judged := func(more ...timeline.Event) string {
 			run := readCase(t, archive).run()
 			run.Events = append(more, run.Events...) // a gap is recorded before what comes in its wake
-			tl, err := Analyze(run, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tl := analyzed(t, run)
 			verdict.Judge(tl, nil)
 			return printWindows(tl) + printPods(tl)
 		}

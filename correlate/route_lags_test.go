@@ -237,10 +237,7 @@ type lagScore struct {
 
 func (s *lagScore) add(t *testing.T, r *rollout, seed uint64) {
 	t.Helper()
-	tl, err := Analyze(r.run(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tl := analyzed(t, r.run())
 	truth := map[string]time.Duration{}
 	others := map[string]map[string]time.Duration{"proxy-lag": {}, "controller-lag": {}}
 	longest := time.Duration(0)

@@ -15,10 +15,7 @@ func TestRoutesOfEachNodeHoldTheTruth(t *testing.T) {
 	wrong, known, narrow := 0, 0, 0
 	for seed := range uint64(seeds(100)) {
 		s := newSeveralNodes(seed)
-		tl, err := Analyze(s.run(), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tl := analyzed(t, s.run())
 		for _, r := range tl.Routes {
 			truth := s.left[r.Node]
 			if r.Change == model.Addition {
@@ -51,10 +48,7 @@ func TestRoutesAreOfProbersAndOfOneChange(t *testing.T) {
 		t.Errorf("%d routes without probers, %v", len(tl.Routes), err)
 	}
 	s.flaps = true
-	tl, err := Analyze(s.run(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tl := analyzed(t, s.run())
 	for _, r := range tl.Routes {
 		if r.Change == model.Removal {
 			t.Errorf("%s went twice: %+v", r.Pod, r)

@@ -32,10 +32,7 @@ func TestASourceHasItsOwnStallsAndBackends(t *testing.T) {
 		}
 	}
 	run.Batches = func(yield func(timeline.Batch, error) bool) { yield(timeline.Batch{Requests: requests}, nil) }
-	tl, err := Analyze(run, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tl := analyzed(t, run)
 	if len(tl.Unobserved) != 1 || tl.Unobserved[0].Target != "east new" {
 		t.Errorf("unobserved: %+v, want the stall of east alone", tl.Unobserved)
 	}

@@ -128,10 +128,7 @@ func judgeRequests(tb testing.TB, rate float64, requests []timeline.Request, res
 			yield(timeline.Batch{Requests: requests}, nil)
 		},
 	}
-	tl, err := Analyze(run, Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	tl := analyzed(tb, run)
 	return tl.Windows
 }
 

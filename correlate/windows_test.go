@@ -74,10 +74,7 @@ func rowRun(requests []timeline.Request, events ...timeline.Event) timeline.Run 
 
 func analyze(t testing.TB, run timeline.Run) *model.Timeline {
 	t.Helper()
-	tl, err := Analyze(run, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tl := analyzed(t, run)
 	return tl
 }
 
@@ -325,4 +322,14 @@ func TestASuccessSentWithTheLastFailureBeforeAWindowProvesItsStart(t *testing.T)
 			t.Errorf("the failure is request %d: %+v, want one of 49 requests in the second window", first, ws)
 		}
 	}
+}
+
+// analyzed returns the judged run.
+func analyzed(t testing.TB, run timeline.Run) *model.Timeline {
+	t.Helper()
+	tl, err := Analyze(run, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tl
 }

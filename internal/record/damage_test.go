@@ -60,11 +60,8 @@ func readRun(t *testing.T, data []byte) (timeline.Run, []timeline.Batch, error) 
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := opened(t, path)
+	defer f.Close() // it is called very often
 	run, err := f.Run()
 	batches, berr := collect(run.Batches)
 	if berr != nil {

@@ -576,11 +576,7 @@ func TestFullDiskIsReportedAndLeavesAnIntactPrefix(t *testing.T) {
 
 func TestFileIsReadInPassesOfItsOwn(t *testing.T) {
 	facts := someRun(8)
-	f, err := Open(write(t, facts, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := opened(t, write(t, facts, 10))
 	run, err := f.Run()
 	if err != nil {
 		t.Fatal(err)
@@ -613,11 +609,7 @@ func TestRunOfACutOffFileIsItsIntactPrefix(t *testing.T) {
 	if err := os.WriteFile(path, data[:len(data)-5], 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := opened(t, path)
 	run, err := f.Run()
 	if !errors.Is(err, ErrTruncated) {
 		t.Errorf("error %v, want ErrTruncated", err)
@@ -637,11 +629,7 @@ func TestRunOfAGrowingFileStaysAsItWas(t *testing.T) {
 	if err := errors.Join(w.Append(one), w.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := opened(t, path)
 	run, err := f.Run()
 	if err != nil {
 		t.Fatal(err)
@@ -700,3 +688,14 @@ func TestReaderThatFailsIsNotTakenForAnEnd(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// opened opens a recording until the test ends.
+func opened(t *testing.T, path string) *File {
+	t.Helper()
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}

@@ -220,11 +220,7 @@ func TestExtendedCopyHoldsBothParts(t *testing.T) {
 	if err := errors.Join(c.Extend(last), c.Close()); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := opened(t, path)
 	run, err := f.Run()
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"lapse/internal/cli"
@@ -27,7 +26,7 @@ func TestTheResultIsOnDiskBeforeAnybodyReadsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
-			terminal := newUnreadTerminal()
+			terminal := runtest.NewPausedTerminal()
 			exited := make(chan int, 1)
 			go func() {
 				exited <- cli.Main(t.Context(), append([]string{"lapse", "run", server.URL, "--rate=20", "--baseline=0s", "--out=" + dir}, args...), terminal, terminal)
@@ -38,36 +37,13 @@ func TestTheResultIsOnDiskBeforeAnybodyReadsIt(t *testing.T) {
 				t.Errorf("it ended with exit code %d before its result was read", code)
 			default:
 			}
-			close(terminal.read)
+			close(terminal.Read)
 			<-exited
-			if out := terminal.text(); !strings.Contains(out, "measured  ") || name == "around a command" && !strings.Contains(out, "one\ntwo\n") {
+			if out := terminal.String(); !strings.Contains(out, "measured  ") || name == "around a command" && !strings.Contains(out, "one\ntwo\n") {
 				t.Errorf("printed:\n%s", out)
 			}
 		})
 	}
-}
-
-// A unreadTerminal takes nothing until it is read.
-type unreadTerminal struct {
-	read chan struct{}
-
-	mu      sync.Mutex
-	written bytes.Buffer
-}
-
-func newUnreadTerminal() *unreadTerminal { return &unreadTerminal{read: make(chan struct{})} }
-
-func (p *unreadTerminal) Write(b []byte) (int, error) {
-	<-p.read
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.written.Write(b)
-}
-
-func (p *unreadTerminal) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.written.String()
 }
 
 // What was removed while it was measured is not on disk: the exit code and the report say so, and it names no DIR

@@ -29,6 +29,20 @@ func (b *Buffer) String() string {
 	return b.text.String()
 }
 
+// A PausedTerminal takes nothing until Read is closed.
+type PausedTerminal struct {
+	Buffer
+	Read chan struct{}
+}
+
+// NewPausedTerminal returns a terminal that is paused.
+func NewPausedTerminal() *PausedTerminal { return &PausedTerminal{Read: make(chan struct{})} }
+
+func (p *PausedTerminal) Write(b []byte) (int, error) {
+	<-p.Read
+	return p.Buffer.Write(b)
+}
+
 // Patience is how long a test waits on a machine that has much else to do.
 const Patience = 60 * time.Second
 

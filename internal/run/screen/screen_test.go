@@ -1,42 +1,18 @@
 package screen
 
 import (
-	"bytes"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"lapse/internal/run/live"
+	"lapse/internal/run/runtest"
 )
-
-// A pausedTerminal takes nothing until it is read.
-type pausedTerminal struct {
-	read chan struct{}
-
-	mu      sync.Mutex
-	written bytes.Buffer
-}
-
-func newPausedTerminal() *pausedTerminal { return &pausedTerminal{read: make(chan struct{})} }
-
-func (p *pausedTerminal) Write(b []byte) (int, error) {
-	<-p.read
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.written.Write(b)
-}
-
-func (p *pausedTerminal) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.written.String()
-}
 
 func TestNobodyWaitsForAPausedTerminalButTheCommandsOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		terminal := newPausedTerminal()
+		terminal := runtest.NewPausedTerminal()
 		s := New(terminal, 0)
 		line := strings.Repeat("x", 1000)
 		passed := make(chan int, 1)
@@ -60,17 +36,17 @@ func TestNobodyWaitsForAPausedTerminalButTheCommandsOutput(t *testing.T) {
 		s.mu.Lock()
 		s.frame = nil // nothing of a run to draw
 		s.mu.Unlock()
-		close(terminal.read)
+		close(terminal.Read)
 		<-passed
 		s.Close(nil)
-		if got := strings.Count(terminal.text(), line); got != 3000 {
+		if got := strings.Count(terminal.String(), line); got != 3000 {
 			t.Errorf("%d of 3000 lines of output came", got)
 		}
-		if !strings.Contains(terminal.text(), "lines of its own were dropped") {
+		if !strings.Contains(terminal.String(), "lines of its own were dropped") {
 			t.Error("the warnings that were dropped are not counted")
 		}
 		s.Say("late") // no more is drawn: it may wait
-		if !strings.HasSuffix(terminal.text(), "late\n") {
+		if !strings.HasSuffix(terminal.String(), "late\n") {
 			t.Error("what is said after the end is lost")
 		}
 	})
