@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"lapse/loadgen/internal/wire"
@@ -32,6 +33,16 @@ type Protocol struct {
 	secure  bool     // spoken over TLS
 	alpn    []string // what is offered by ALPN; none: no ALPN
 	compile func(Probe, *url.URL) (Codec, error)
+}
+
+// overTLS returns p over TLS: with a scheme, the default port 443, and what is offered by ALPN.
+func (p Protocol) overTLS(scheme string, alpn ...string) Protocol {
+	if p.Port == "" {
+		p.Example = strings.Replace(p.Example, ":PORT", "[:PORT]", 1)
+	}
+	p.Example = scheme + strings.TrimPrefix(p.Example, p.Scheme)
+	p.Scheme, p.Port, p.secure, p.alpn = scheme, "443", true, alpn
+	return p
 }
 
 // A Proof is what a success of a probe proves of its target.

@@ -21,30 +21,19 @@ import (
 )
 
 var (
-	grpcOptions = []string{"host", "header", "header-from", "expect-body", "backend-header", "ca-file", "grpc-method",
-		"grpc-descriptors", "grpc-message"}
-
 	grpcPlain = Protocol{
 		Scheme:  "grpc",
 		Example: "grpc://HOST:PORT[/SERVICE]",
 		Paths:   true,
-		Options: grpcOptions,
+		Options: []string{
+			"host", "header", "header-from", "expect-body", "backend-header", "ca-file",
+			"grpc-method", "grpc-descriptors", "grpc-message",
+		},
 		streams: true,
 		Proves:  provenByGRPC,
 		compile: newGRPC,
 	}
-	grpcSecure = Protocol{
-		Scheme:  "grpcs",
-		Example: "grpcs://HOST[:PORT][/SERVICE]",
-		Port:    "443",
-		Paths:   true,
-		Options: grpcOptions,
-		secure:  true,
-		alpn:    []string{http2.NextProtoTLS},
-		streams: true,
-		Proves:  provenByGRPC,
-		compile: newGRPC,
-	}
+	grpcSecure = grpcPlain.overTLS("grpcs", http2.NextProtoTLS)
 )
 
 func provenByGRPC(p Probe) Proof {

@@ -15,29 +15,19 @@ import (
 )
 
 var (
-	httpOptions = []string{"method", "host", "header", "header-from", "expect-status", "expect-body", "backend-header",
-		"ca-file", "hammer"}
-
 	httpPlain = Protocol{
 		Scheme:  "http",
 		Example: "http://HOST[:PORT][/PATH]",
 		Port:    "80",
 		Paths:   true,
-		Options: httpOptions,
+		Options: []string{
+			"method", "host", "header", "header-from", "expect-status", "expect-body", "backend-header",
+			"ca-file", "hammer",
+		},
 		Proves:  provenByHTTP,
 		compile: newHTTP,
 	}
-	httpSecure = Protocol{
-		Scheme:  "https",
-		Example: "https://HOST[:PORT][/PATH]",
-		Port:    "443",
-		Paths:   true,
-		Options: httpOptions,
-		secure:  true,
-		alpn:    []string{"http/1.1"},
-		Proves:  provenByHTTP,
-		compile: newHTTP,
-	}
+	httpSecure = httpPlain.overTLS("https", "http/1.1")
 )
 
 // provenByHTTP returns what a success over any version of HTTP proves.

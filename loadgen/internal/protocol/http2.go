@@ -17,31 +17,19 @@ import (
 )
 
 var (
-	httpTwoOptions = []string{"method", "host", "header", "header-from", "expect-status", "expect-body",
-		"backend-header", "ca-file"}
-
 	httpTwoPlain = Protocol{
 		Scheme:  "h2c",
 		Example: "h2c://HOST[:PORT][/PATH]",
 		Port:    "80",
 		Paths:   true,
-		Options: httpTwoOptions,
+		Options: []string{
+			"method", "host", "header", "header-from", "expect-status", "expect-body", "backend-header", "ca-file",
+		},
 		streams: true,
 		Proves:  provenByHTTP,
 		compile: newHTTPTwo,
 	}
-	httpTwoSecure = Protocol{
-		Scheme:  "h2",
-		Example: "h2://HOST[:PORT][/PATH]",
-		Port:    "443",
-		Paths:   true,
-		Options: httpTwoOptions,
-		secure:  true,
-		alpn:    []string{http2.NextProtoTLS},
-		streams: true,
-		Proves:  provenByHTTP,
-		compile: newHTTPTwo,
-	}
+	httpTwoSecure = httpTwoPlain.overTLS("h2", http2.NextProtoTLS)
 )
 
 // httpTwo speaks HTTP/2 (RFC 9113) to h2c:// targets, with prior knowledge, and to h2:// targets, over TLS with ALPN.

@@ -18,32 +18,18 @@ import (
 )
 
 var (
-	eventsOptions = []string{"host", "header", "header-from", "expect-body", "backend-header", "ca-file"}
-
 	eventsPlain = Protocol{
 		Scheme:     "sse",
 		Example:    "sse://HOST[:PORT][/PATH]",
 		Port:       "80",
 		Paths:      true,
-		Options:    eventsOptions,
+		Options:    []string{"host", "header", "header-from", "expect-body", "backend-header", "ca-file"},
 		Persistent: neverPersistent,
 		NewOnly:    streamsGoOn,
 		Proves:     provenByEvent,
 		compile:    newEvents,
 	}
-	eventsSecure = Protocol{
-		Scheme:     "sses",
-		Example:    "sses://HOST[:PORT][/PATH]",
-		Port:       "443",
-		Paths:      true,
-		Options:    eventsOptions,
-		Persistent: neverPersistent,
-		NewOnly:    streamsGoOn,
-		secure:     true,
-		alpn:       []string{"http/1.1"},
-		Proves:     provenByEvent,
-		compile:    newEvents,
-	}
+	eventsSecure = eventsPlain.overTLS("sses", "http/1.1")
 )
 
 const streamsGoOn = "an event stream does not end, and its connection carries no second request"

@@ -28,17 +28,17 @@ var udpBare = Protocol{
 
 // withoutID says what reused sockets do not show without {id}.
 func withoutID(p Probe) string {
-	if p.Kind != timeline.Reused || strings.Contains(p.Echo, RequestID) {
+	if p.Kind != timeline.Reused || strings.Contains(p.Echo, requestID) {
 		return ""
 	}
-	return "without " + RequestID +
+	return "without " + requestID +
 		" in --echo a reused socket is closed once a reply on it is overdue: what stays wrong for one source port " +
 		"shows as single failures"
 }
 
-// RequestID is what a text to send over UDP may hold. It stands for 8 hexadecimal digits, different ones in each
+// requestID is what a text to send over UDP may hold. It stands for 8 hexadecimal digits, different ones in each
 // request.
-const RequestID = "{id}"
+const requestID = "{id}"
 
 // longestUDP bounds what is sent to and awaited from a udp:// target, in bytes. More than 1400 is sent in fragments
 // on most networks.
@@ -76,15 +76,15 @@ func newUDP(p Probe, _ *url.URL) (Codec, error) {
 	switch {
 	case p.Echo == "":
 		return nil, hint.Errorf(
-			"give a text that the server answers, as in --echo ping, or --echo 'ping "+RequestID+"'",
+			"give a text that the server answers, as in --echo ping, or --echo 'ping "+requestID+"'",
 			"over UDP nothing is seen unless a text is sent and its answer awaited")
 	case len(p.Echo) > longestUDP || len(p.Reply) > longestUDP:
 		return nil, fmt.Errorf("the text to send or to await is longer than %d bytes", longestUDP)
 	}
 	d := &udp{send: newTemplate(p.Echo), want: newTemplate(cmp.Or(p.Reply, p.Echo))}
 	if len(d.want.ids) > 0 && len(d.send.ids) == 0 {
-		return nil, hint.Errorf("as in --echo 'PING "+RequestID+"' --expect-body 'PONG "+RequestID+"'",
-			"%s in the expected text stands for digits that were sent, and the text to send has none", RequestID)
+		return nil, hint.Errorf("as in --echo 'PING "+requestID+"' --expect-body 'PONG "+requestID+"'",
+			"%s in the expected text stands for digits that were sent, and the text to send has none", requestID)
 	}
 	return d, nil
 }
@@ -98,7 +98,7 @@ type template struct {
 const idLength = 8
 
 func newTemplate(text string) (t template) {
-	for i, piece := range bytes.Split([]byte(text), []byte(RequestID)) {
+	for i, piece := range bytes.Split([]byte(text), []byte(requestID)) {
 		if i > 0 {
 			t.ids = append(t.ids, len(t.text))
 			t.text = append(t.text, "00000000"...)
@@ -173,7 +173,7 @@ func (d *udpDialog) Read(br *bufio.Reader, r *Reply) error {
 	case !bytes.HasPrefix(datagram, d.awaited):
 		return otherText(datagram)
 	case !bytes.Contains(datagram, d.send.id(d.sent)):
-		return fmt.Errorf("%w, which has to hold the %s of the request: %q", wire.ErrUnexpected, RequestID,
+		return fmt.Errorf("%w, which has to hold the %s of the request: %q", wire.ErrUnexpected, requestID,
 			datagram[:min(len(datagram), 60)])
 	}
 	r.bodyAsExpected = true

@@ -48,7 +48,7 @@ func FuzzUDPRepliesAreComparedWithTheirRequest(f *testing.F) {
 		dialog := &udpDialog{udp: d, sent: slices.Clone(d.send.text), awaited: slices.Clone(d.want.text)}
 		sent := bytes.Clone(dialog.Request())
 		id := d.send.id(sent)
-		if string(sent) != strings.ReplaceAll(echo, RequestID, string(id)) {
+		if string(sent) != strings.ReplaceAll(echo, requestID, string(id)) {
 			t.Fatalf("sent %q for %q", sent, echo)
 		}
 		if sendBack {
@@ -58,7 +58,7 @@ func FuzzUDPRepliesAreComparedWithTheirRequest(f *testing.F) {
 		framed := append(binary.BigEndian.AppendUint16(nil, uint16(len(datagram))), datagram...)
 		var r Reply
 		err = dialog.Read(bufio.NewReaderSize(bytes.NewReader(framed), wire.ReadBuffer), &r)
-		awaited := strings.ReplaceAll(want, RequestID, string(id))
+		awaited := strings.ReplaceAll(want, requestID, string(id))
 		if want == "" {
 			awaited = string(sent)
 		}

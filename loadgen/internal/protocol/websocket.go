@@ -23,28 +23,16 @@ import (
 )
 
 var (
-	webSocketOptions = []string{"host", "header", "header-from", "backend-header", "ca-file"}
-
 	webSocketPlain = Protocol{
 		Scheme:  "ws",
 		Example: "ws://HOST[:PORT][/PATH]",
 		Port:    "80",
 		Paths:   true,
-		Options: webSocketOptions,
+		Options: []string{"host", "header", "header-from", "backend-header", "ca-file"},
 		Proves:  provenByPong,
 		compile: newWebSocket,
 	}
-	webSocketSecure = Protocol{
-		Scheme:  "wss",
-		Example: "wss://HOST[:PORT][/PATH]",
-		Port:    "443",
-		Paths:   true,
-		Options: webSocketOptions,
-		secure:  true,
-		alpn:    []string{"http/1.1"},
-		Proves:  provenByPong,
-		compile: newWebSocket,
-	}
+	webSocketSecure = webSocketPlain.overTLS("wss", "http/1.1")
 )
 
 func provenByPong(Probe) Proof {
