@@ -128,9 +128,7 @@ func TestAnAnnouncedEndIsAWarning(t *testing.T) {
 	t.Parallel()
 	clock := timeline.StartClock()
 	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{{Kind: faultserver.Goodbye, From: 200 * time.Millisecond, To: time.Minute, Every: 7}}})
-	f := run(t, clock, func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "5 cuts", func() bool { return f.heldCount(timeline.HeldCut) >= 5 })
-	}, heldProbe(s.URL(), 5, 50*time.Millisecond))
+	f := runOn(t, clock, "5 cuts", func(f *facts) bool { return f.heldCount(timeline.HeldCut) >= 5 }, heldProbe(s.URL(), 5, 50*time.Millisecond))
 	loadtest.Close(t, s)
 	announced := s.Count(faultserver.Goodbye)
 	if cut, refused := f.heldCount(timeline.HeldCut), f.heldCount(timeline.HeldFailed); cut+refused != announced {

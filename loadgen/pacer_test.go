@@ -45,9 +45,7 @@ func TestTargetsInterleaveInTheOrderTheyStart(t *testing.T) {
 	clock, s := timeline.StartClock(), serveTCP(t, greeting(""))
 	slow := probe(2, timeline.Reused, "https://"+silent.Addr().String()+"/", 50)
 	slow.Timeout = 100 * time.Millisecond
-	f := run(t, clock, func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "3 requests of each", func() bool { return min(f.count(1), f.count(2), f.count(3)) >= 3 })
-	}, probe(1, timeline.New, s.url(), 50), slow, probe(3, timeline.New, s.url(), 50))
+	f := runOn(t, clock, "3 requests of each", func(f *facts) bool { return min(f.count(1), f.count(2), f.count(3)) >= 3 }, probe(1, timeline.New, s.url(), 50), slow, probe(3, timeline.New, s.url(), 50))
 	const interval = 20 * time.Millisecond
 	for id, want := range map[timeline.TargetID]time.Duration{1: 0, 2: interval / 2, 3: interval / 4} {
 		if got := f.of(id)[0].Due % interval; got != want {

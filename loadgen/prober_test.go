@@ -206,7 +206,13 @@ func run(t *testing.T, clock timeline.Clock, during func(*Prober, *facts), probe
 // runUntil runs probes until done, and what says what was awaited.
 func runUntil(t *testing.T, what string, done func(*facts) bool, probes ...Probe) *facts {
 	t.Helper()
-	return run(t, timeline.StartClock(), func(_ *Prober, f *facts) {
+	return runOn(t, timeline.StartClock(), what, done, probes...)
+}
+
+// runOn is runUntil on a clock.
+func runOn(t *testing.T, clock timeline.Clock, what string, done func(*facts) bool, probes ...Probe) *facts {
+	t.Helper()
+	return run(t, clock, func(_ *Prober, f *facts) {
 		loadtest.WaitFor(t, what, func() bool { return done(f) })
 	}, probes...)
 }
@@ -257,9 +263,7 @@ func TestHealthyServerAnswersEveryRequest(t *testing.T) {
 			t.Parallel()
 			clock := timeline.StartClock()
 			s := loadtest.Serve(t, faultserver.Config{Name: "pod-a"})
-			f := run(t, clock, func(_ *Prober, f *facts) {
-				loadtest.WaitFor(t, "50 good answers", func() bool { return f.ended(1, timeline.OK) >= 50 })
-			}, probe(1, kind, s.URL(), 200))
+			f := runOn(t, clock, "50 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 50 }, probe(1, kind, s.URL(), 200))
 			loadtest.Close(t, s)
 			requests := f.of(1)
 			n := classes(requests)
@@ -348,9 +352,7 @@ func TestFailuresAreThoseTheServerInflicted(t *testing.T) {
 				s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), Seed: 1, Faults: []faultserver.Fault{
 					{Kind: test.fault, To: time.Hour, After: 20, Share: 0.5},
 				}})
-				f := run(t, clock, func(_ *Prober, f *facts) {
-					loadtest.WaitFor(t, "30 failures", func() bool { return f.ended(1, test.want) >= 30 })
-				}, probe(1, kind, s.URL(), 300))
+				f := runOn(t, clock, "30 failures", func(f *facts) bool { return f.ended(1, test.want) >= 30 }, probe(1, kind, s.URL(), 300))
 				loadtest.Close(t, s)
 				n := classes(f.of(1))
 				if !accounted(n[test.want], s.Count(test.fault), n) || !accounted(n[timeline.OK], s.Answered(), n) {
@@ -374,9 +376,7 @@ func TestRequestsOnCutConnectionsAllFail(t *testing.T) {
 	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
 		{Kind: faultserver.EOF, From: 0, To: time.Hour, Every: 2},
 	}})
-	f := run(t, clock, func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "240 requests", func() bool { return f.observed(1) >= 240 })
-	}, probe(1, timeline.Reused, s.URL(), 500))
+	f := runOn(t, clock, "240 requests", func(f *facts) bool { return f.observed(1) >= 240 }, probe(1, timeline.Reused, s.URL(), 500))
 	loadtest.Close(t, s)
 	requests := f.of(1)
 	n := classes(requests)
@@ -405,9 +405,7 @@ func TestStallIsMetByEveryRequestDue(t *testing.T) {
 			}})
 			p := probe(1, kind, s.URL(), 200)
 			p.Timeout = 200 * time.Millisecond
-			f := run(t, clock, func(_ *Prober, f *facts) {
-				loadtest.WaitFor(t, "150 timeouts", func() bool { return f.ended(1, timeline.TimeoutResponse) >= 150 })
-			}, p)
+			f := runOn(t, clock, "150 timeouts", func(f *facts) bool { return f.ended(1, timeline.TimeoutResponse) >= 150 }, p)
 			loadtest.Close(t, s)
 			requests := f.of(1)
 			n := classes(requests)
@@ -443,9 +441,7 @@ func TestCapReachedInAStallIsNoSlot(t *testing.T) {
 			}})
 			p := probe(1, kind, s.URL(), 200)
 			p.MaxConnections, p.Timeout = 5, 2*time.Second
-			f := run(t, clock, func(_ *Prober, f *facts) {
-				loadtest.WaitFor(t, "a refusal by the cap", func() bool { return f.ended(1, timeline.NoSlot) > 0 })
-			}, p)
+			f := runOn(t, clock, "a refusal by the cap", func(f *facts) bool { return f.ended(1, timeline.NoSlot) > 0 }, p)
 			loadtest.Close(t, s)
 			n := classes(f.of(1))
 			if n[timeline.OK] > 0 {
@@ -466,9 +462,7 @@ func TestGoodbyeRetiresTheConnectionSilently(t *testing.T) {
 	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0(), Faults: []faultserver.Fault{
 		{Kind: faultserver.Goodbye, From: 0, To: time.Hour, Every: 3},
 	}})
-	f := run(t, clock, func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "150 requests", func() bool { return f.observed(1) >= 150 })
-	}, probe(1, timeline.Reused, s.URL(), 500))
+	f := runOn(t, clock, "150 requests", func(f *facts) bool { return f.observed(1) >= 150 }, probe(1, timeline.Reused, s.URL(), 500))
 	loadtest.Close(t, s)
 	requests := f.of(1)
 	if failed(requests) > 0 || s.Count(faultserver.Goodbye) < 30 {
@@ -708,9 +702,7 @@ func TestControlServerAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := run(t, clock, func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "30 requests", func() bool { return f.count(1) >= 30 })
-	}, probe(1, timeline.Control, "http://"+addr.String()+"/", 200))
+	f := runOn(t, clock, "30 requests", func(f *facts) bool { return f.count(1) >= 30 }, probe(1, timeline.Control, "http://"+addr.String()+"/", 200))
 	if n := failed(f.of(1)); n > 0 {
 		t.Errorf("%d failures", n)
 	}
@@ -722,9 +714,7 @@ func TestUnresolvableHostIsDNS(t *testing.T) {
 	clock := timeline.StartClock()
 	p := probe(1, timeline.New, "http://no-such-host.invalid/", 20)
 	p.Timeout = 800 * time.Millisecond // also where no name server answers
-	f := run(t, clock, func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "3 observed requests", func() bool { return f.observed(1) >= 3 })
-	}, p)
+	f := runOn(t, clock, "3 observed requests", func(f *facts) bool { return f.observed(1) >= 3 }, p)
 	for _, r := range f.of(1) {
 		if r.Class.Observed() && r.Class != timeline.DNS {
 			t.Errorf("%+v", r)

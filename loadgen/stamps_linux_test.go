@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"lapse/internal/layer"
-	"lapse/loadgen/internal/loadtest"
 	"lapse/timeline"
 )
 
@@ -33,9 +32,7 @@ func TestRepliesAreOverWhenTheyArrived(t *testing.T) {
 	}})
 	p := probe(1, timeline.Reused, url, 400)
 	p.Connections = 4
-	f := run(t, clock, func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "300 answers", func() bool { return f.ended(1, timeline.OK) >= 300 })
-	}, p)
+	f := runOn(t, clock, "300 answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 300 }, p)
 	mu.Lock()
 	defer mu.Unlock()
 	within, sooner, later := 0, 0, 0

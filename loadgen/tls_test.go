@@ -48,9 +48,7 @@ func TestHTTPSIsMeasuredWithTheServicesName(t *testing.T) {
 				}})
 				p := probe(1, kind, s.URL(), 20) // no more handshakes than the slowest machine can make
 				p.Addr, p.Host, p.RootCAs = s.Addr(), "example.com", roots
-				f := run(t, clock, func(_ *Prober, f *facts) {
-					loadtest.WaitFor(t, "20 good answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
-				}, p)
+				f := runOn(t, clock, "20 good answers", func(f *facts) bool { return f.ended(1, timeline.OK) >= 20 }, p)
 				loadtest.Close(t, s)
 				requests := f.of(1)
 				n := classes(requests)
@@ -79,9 +77,7 @@ func TestUntrustedCertificateIsTLS(t *testing.T) {
 	misnamed := probe(2, timeline.New, s.URL(), 20)
 	misnamed.Host, misnamed.RootCAs = "other.example.net", roots
 	plain := probe(3, timeline.New, "http://"+s.Addr().String()+"/", 20) // plain HTTP to an HTTPS port
-	f := run(t, clock, func(_ *Prober, f *facts) {
-		loadtest.WaitFor(t, "3 observed requests of each", func() bool { return min(f.observed(1), f.observed(2), f.observed(3)) >= 3 })
-	}, untrusted, misnamed, plain)
+	f := runOn(t, clock, "3 observed requests of each", func(f *facts) bool { return min(f.observed(1), f.observed(2), f.observed(3)) >= 3 }, untrusted, misnamed, plain)
 	loadtest.Close(t, s)
 	for p, want := range map[*Probe]string{&untrusted: "signed by unknown authority",
 		&misnamed: "not other.example.net"} {
