@@ -19,7 +19,7 @@ var csvFormat = Format{
 	Doc:   "a CSV row for every request",
 	Ext:   "csv",
 	Left:  "the failed requests",
-	Write: RequestsCSV,
+	Write: requestsCSV,
 }
 
 var eventsFormat = Format{
@@ -27,7 +27,7 @@ var eventsFormat = Format{
 	Doc:   "a CSV row for every event: Pods, endpoints, nodes, the command, the run itself",
 	Ext:   "csv",
 	Left:  "the events, without what bounds each from below",
-	Write: EventsCSV,
+	Write: eventsCSV,
 }
 
 // A number is what a source calls a backend or a peer.
@@ -36,7 +36,7 @@ type number struct {
 	id     uint16
 }
 
-// requestColumns are the columns of [RequestsCSV].
+// requestColumns are the columns of [requestsCSV].
 var requestColumns = []string{
 	"target", "kind", "seq", "due", "sent", "done", "class", "code", "backend", "peer", "reused",
 	"delayed", "dns", "connect", "tls", "first_byte", "clock_error",
@@ -51,14 +51,14 @@ func clocksOf(run timeline.Run) *align.Clocks {
 	return clocks
 }
 
-// RequestsCSV writes a row for every request of a run, in the order recorded. Instants are nanoseconds since the
+// requestsCSV writes a row for every request of a run, in the order recorded. Instants are nanoseconds since the
 // run's t0 on the run's clock, each to clock_error, and phases are nanoseconds, as in timeline.json. What was not
 // measured is empty: the status where none was read, a phase that did not happen, sent and done of what was never
 // sent.
 //
 // It reads the run's batches once and holds one at a time. If they end with an error it is returned, and the rows
 // before it were written.
-func RequestsCSV(w io.Writer, run timeline.Run) error {
+func requestsCSV(w io.Writer, run timeline.Run) error {
 	out := newTable(w, requestColumns)
 	targets, backends, peers := namesOf(run)
 	clocks := clocksOf(run)
@@ -112,17 +112,17 @@ func namesOf(run timeline.Run) (targets map[timeline.TargetID]timeline.Target, b
 	return targets, backends, peers
 }
 
-// eventColumns are the columns of [EventsCSV].
+// eventColumns are the columns of [eventsCSV].
 var eventColumns = []string{
 	"id", "since", "seen", "kind", "from", "to", "object_kind", "namespace", "name", "uid",
 	"node", "addr", "service", "port_name",
 	"port", "exit_code", "grace", "count", "status", "detail", "stamp", "writer",
 }
 
-// EventsCSV writes a row for every event of a run, in the order recorded: seen and since are nanoseconds since the
+// eventsCSV writes a row for every event of a run, in the order recorded: seen and since are nanoseconds since the
 // run's t0 on the run's clock, as late and as early as they can have been, grace is in nanoseconds, stamp is what
 // writer's clock said. What an event does not have is empty.
-func EventsCSV(w io.Writer, run timeline.Run) error {
+func eventsCSV(w io.Writer, run timeline.Run) error {
 	out := newTable(w, eventColumns)
 	clocks := clocksOf(run)
 	for _, e := range run.Events {

@@ -63,7 +63,7 @@ func TestEveryRequestIsARow(t *testing.T) {
 		`reused,reused,8,1990000000,,,notsent,,,,false,false,,,,,`,
 	}, "\n") + "\n"
 	var got bytes.Buffer
-	if err := RequestsCSV(&got, factsRun()); err != nil {
+	if err := requestsCSV(&got, factsRun()); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got.String()); diff != "" {
@@ -105,7 +105,7 @@ func TestFactsOfSeveralSourcesAreOnTheRunsClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := exported(t, RequestsCSV, run, "target", "seq")
+	rows := exported(t, requestsCSV, run, "target", "seq")
 	for _, f := range tl.Failures {
 		row := rows[fmt.Sprint(f.Target, " ", f.Seq)]
 		want := map[string]string{"due": fmt.Sprint(int64(f.Due)), "sent": fmt.Sprint(int64(f.Sent)), "done": fmt.Sprint(int64(f.Done)), "clock_error": fmt.Sprint(int64(f.Error))}
@@ -118,13 +118,13 @@ func TestFactsOfSeveralSourcesAreOnTheRunsClock(t *testing.T) {
 	if len(tl.Failures) != 12 {
 		t.Errorf("%d failures, want 12", len(tl.Failures))
 	}
-	events := exported(t, EventsCSV, run, "id")
+	events := exported(t, eventsCSV, run, "id")
 	for _, e := range tl.Events {
 		if row := events[fmt.Sprint(e.ID)]; e.Kind == timeline.ProberStall && row["seen"] != fmt.Sprint(int64(e.Seen)) {
 			t.Errorf("event %d: seen %s in the CSV, %d in timeline.json", e.ID, row["seen"], e.Seen)
 		}
 	}
-	for key, row := range exported(t, HeldCSV, run, "target", "change") {
+	for key, row := range exported(t, heldCSV, run, "target", "change") {
 		for column, want := range map[string]time.Duration{"at": map[string]time.Duration{"opened": 12 * ms, "cut": s + 20*ms}[row["change"]], "from": map[string]time.Duration{"opened": 10 * ms, "cut": s}[row["change"]]} {
 			if at, err := strconv.ParseInt(row[column], 10, 64); err != nil || (time.Duration(at)-want).Abs() > 5*ms {
 				t.Errorf("held %s: %s is %s, want %d", key, column, row[column], want)
@@ -132,7 +132,7 @@ func TestFactsOfSeveralSourcesAreOnTheRunsClock(t *testing.T) {
 		}
 	}
 	var log bytes.Buffer
-	if err := LatencyLog(&log, run); err != nil {
+	if err := writeLatencies(&log, run); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(log.String(), "#[clock_error of new_1: 65001 ns]\n") {
@@ -173,7 +173,7 @@ func exported(t *testing.T, export func(io.Writer, timeline.Run) error, run time
 
 func TestEveryEventIsARow(t *testing.T) {
 	var got bytes.Buffer
-	if err := EventsCSV(&got, factsRun()); err != nil {
+	if err := eventsCSV(&got, factsRun()); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&got).ReadAll()
@@ -215,7 +215,7 @@ func TestEveryChangeOfAHeldConnectionIsARow(t *testing.T) {
 		"held,0,closed,,30000000,31000000,40000000,,,,10.96.0.7:80,",
 	}, "\n") + "\n"
 	var got bytes.Buffer
-	if err := HeldCSV(&got, run); err != nil {
+	if err := heldCSV(&got, run); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got.String()); diff != "" {
@@ -226,7 +226,7 @@ func TestEveryChangeOfAHeldConnectionIsARow(t *testing.T) {
 // The log is read with HdrHistogram's own reader.
 func TestLatenciesAreAHistogramPerTargetAndSecond(t *testing.T) {
 	var log bytes.Buffer
-	if err := LatencyLog(&log, factsRun()); err != nil {
+	if err := writeLatencies(&log, factsRun()); err != nil {
 		t.Fatal(err)
 	}
 	type line struct {
@@ -262,7 +262,7 @@ func TestARecordThatBreaksOffIsExportedUpToThere(t *testing.T) {
 		whole(yield)
 		yield(timeline.Batch{}, broken)
 	}
-	for name, export := range map[string]func(io.Writer, timeline.Run) error{"csv": RequestsCSV, "hlog": LatencyLog} {
+	for name, export := range map[string]func(io.Writer, timeline.Run) error{"csv": requestsCSV, "hlog": writeLatencies} {
 		var out, want bytes.Buffer
 		if err := export(&out, run); !errors.Is(err, broken) {
 			t.Errorf("%s: error %v", name, err)
@@ -274,7 +274,7 @@ func TestARecordThatBreaksOffIsExportedUpToThere(t *testing.T) {
 }
 
 func TestAnExportThatCannotBeWrittenIsAnError(t *testing.T) {
-	for name, export := range map[string]func(io.Writer, timeline.Run) error{"csv": RequestsCSV, "events": EventsCSV, "held": HeldCSV, "hlog": LatencyLog} {
+	for name, export := range map[string]func(io.Writer, timeline.Run) error{"csv": requestsCSV, "events": eventsCSV, "held": heldCSV, "hlog": writeLatencies} {
 		if err := export(full{}, factsRun()); !errors.Is(err, errFull) {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -317,7 +317,7 @@ func (p *peak) Write(b []byte) (int, error) {
 }
 
 func TestMemoryOfAnExportDoesNotGrowWithTheRun(t *testing.T) {
-	for name, export := range map[string]func(io.Writer, timeline.Run) error{"csv": RequestsCSV, "hlog": LatencyLog} {
+	for name, export := range map[string]func(io.Writer, timeline.Run) error{"csv": requestsCSV, "hlog": writeLatencies} {
 		var use [2]uint64
 		for i, seconds := range []int{10, 300} {
 			var p peak
@@ -347,7 +347,7 @@ func (e *every) Write(b []byte) (int, error) {
 }
 
 func BenchmarkExport(b *testing.B) {
-	for name, export := range map[string]func(io.Writer, timeline.Run) error{"csv": RequestsCSV, "hlog": LatencyLog} {
+	for name, export := range map[string]func(io.Writer, timeline.Run) error{"csv": requestsCSV, "hlog": writeLatencies} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if err := export(io.Discard, longRun(100)); err != nil {

@@ -11,10 +11,10 @@ var heldFormat = Format{
 	Name:  "held",
 	Doc:   "a CSV row for everything that became of a held connection: opened, failed, cut, closed",
 	Ext:   "csv",
-	Write: HeldCSV,
+	Write: heldCSV,
 }
 
-// heldColumns are the columns of [HeldCSV].
+// heldColumns are the columns of [heldCSV].
 var heldColumns = []string{
 	"target",
 	"connection",
@@ -30,11 +30,11 @@ var heldColumns = []string{
 	"clock_error",
 }
 
-// HeldCSV writes a row for every change of a held connection, in the order recorded: see [timeline.HeldChange].
+// heldCSV writes a row for every change of a held connection, in the order recorded: see [timeline.HeldChange].
 // Instants are nanoseconds since the run's t0 on the run's clock, each to clock_error. What a change does not have
 // is empty: answered, unless the connection stood; warned and stopped, unless it was cut; the class, where nothing
 // was wrong.
-func HeldCSV(w io.Writer, run timeline.Run) error {
+func heldCSV(w io.Writer, run timeline.Run) error {
 	out := newTable(w, heldColumns)
 	targets, backends, peers := namesOf(run)
 	clocks := clocksOf(run)

@@ -20,13 +20,13 @@ var hlogFormat = Format{
 	Name:  "hlog",
 	Doc:   "an HdrHistogram log: latency from due, per target and second, in nanoseconds",
 	Ext:   "hlog",
-	Write: LatencyLog,
+	Write: writeLatencies,
 }
 
-// hlogInterval is how much time one histogram of [LatencyLog] covers.
+// hlogInterval is how much time one histogram of [writeLatencies] covers.
 const hlogInterval = time.Second
 
-// LatencyLog writes a run's latencies in HdrHistogram's log format: a histogram per target and second
+// writeLatencies writes a run's latencies in HdrHistogram's log format: a histogram per target and second
 // with at least one answer, tagged with the target's name. Latency counts from when a request was due
 // (so no correction for coordinated omission is to be added), of requests that ended ok, and each
 // counts in the second of the run's clock in which it was due. Values are nanoseconds with 3 significant digits.
@@ -34,7 +34,7 @@ const hlogInterval = time.Second
 // It reads the run's batches once and holds the seconds that may still get answers. An answer that
 // comes later than that gets a line of its own for its second; tools add them up. If the batches end
 // with an error it is returned, and what lay before it was written.
-func LatencyLog(w io.Writer, run timeline.Run) error {
+func writeLatencies(w io.Writer, run timeline.Run) error {
 	buffered := bufio.NewWriter(w)
 	l := newLatencyLog(buffered, run)
 	err := l.header()

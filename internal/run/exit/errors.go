@@ -32,13 +32,13 @@ func With(code int, trouble error) error {
 	return Code{code, trouble}
 }
 
-// A StoppedError says that the user ended a verb before it had anything to report.
-type StoppedError struct{ error }
+// A stoppedError says that the user ended a verb before it had anything to report.
+type stoppedError struct{ error }
 
-func (e StoppedError) Unwrap() error { return e.error }
+func (e stoppedError) Unwrap() error { return e.error }
 
-// Stopped returns a StoppedError.
-func Stopped(format string, args ...any) error { return StoppedError{fmt.Errorf(format, args...)} }
+// Stopped returns a stoppedError.
+func Stopped(format string, args ...any) error { return stoppedError{fmt.Errorf(format, args...)} }
 
 // A UsageError stops a verb before anything has started: the arguments, the Service, the rights or the cluster's
 // rules do not allow it.
@@ -67,7 +67,7 @@ func CodeOf(err error) int {
 	if e, ok := errors.AsType[Code](err); ok {
 		return e.Code
 	}
-	if _, ok := errors.AsType[StoppedError](err); ok {
+	if _, ok := errors.AsType[stoppedError](err); ok {
 		return verdict.ExitAborted
 	}
 	if _, ok := errors.AsType[UsageError](err); ok {
@@ -76,10 +76,10 @@ func CodeOf(err error) int {
 	return Internal
 }
 
-// StoppedOr returns err, or a StoppedError if ctx has ended.
+// StoppedOr returns err, or a stoppedError if ctx has ended.
 func StoppedOr(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	return StoppedError{context.Cause(ctx)}
+	return stoppedError{context.Cause(ctx)}
 }
