@@ -193,7 +193,7 @@ And for ` + "`lapse routes`" + `:
 `)
 	writeRights(&page, neededRights(Needs{Canary: true}), neededRights(Needs{}))
 	page.WriteString(`
-Whoever runs ` + "`lapse routes`" + ` may also list EndpointSlices in ` + "`kube-system`" + `, or DNS lag is not measured: ` + "`kubectl auth can-i list endpointslices.discovery.k8s.io -n kube-system`" + `. The Job does not need that right.
+Whoever runs ` + "`lapse routes`" + ` may also list EndpointSlices in ` + "`kube-system`" + `, or DNS lag is not measured: ` + "`kubectl auth can-i list endpointslices.discovery.k8s.io -n kube-system`" + `. Whoever starts a run may get the ConfigMap ` + "`kube-proxy`" + ` there, or its minSyncPeriod is taken to be 1 s. The Job needs neither right.
 
 What follows makes causes more precise: who scaled, rolled out, drained or tainted what, and which budget held it up. The run goes on without any of it, and says so.
 

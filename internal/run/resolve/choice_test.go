@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -54,6 +55,33 @@ func shops(n int) *access.Cluster {
 		})
 	}
 	return &access.Cluster{Client: kubetest.Client(fake.NewSimpleClientset(objects...)), Namespace: "tools"}
+}
+
+// The workstation says what it knows of the cluster, for the Job may read no ConfigMap. Where it says nothing, as of a Job
+// that is applied by hand, the Job looks itself.
+func TestTheJobIsToldOfTheCluster(t *testing.T) {
+	proxy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}, Data: map[string]string{"config.conf": "{mode: nftables, nftables: {minSyncPeriod: 10s}}"}}
+	reads := &access.Cluster{Client: kubetest.Client(fake.NewSimpleClientset(proxy)), Namespace: "tools"}
+	o := choosing()
+	if err := (&resolver{o, reads, terminal.NewLogger(io.Discard)}).choose(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var told spec.Options
+	if err := json.Unmarshal(JobConfig(o, "tools").Spec, &told.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if told.Cluster.ProxyMode != "nftables" || told.Cluster.MinSyncPeriod != 10*time.Second || told.Cluster.Version == "" {
+		t.Errorf("the Job is told %+v", told.Cluster)
+	}
+	job := NewFound(&told, terminal.NewLogger(io.Discard))
+	job.Client = kubetest.Client(fake.NewSimpleClientset())
+	if job.describeCluster(t.Context()); told.Cluster.ProxyMode != "nftables" {
+		t.Errorf("the Job looked itself, and knows %+v", told.Cluster)
+	}
+	told.Cluster = timeline.Cluster{}
+	if job.describeCluster(t.Context()); told.Cluster.Version == "" || told.Cluster.ProxyMode != "" {
+		t.Errorf("told nothing, the Job knows %+v", told.Cluster)
+	}
 }
 
 // 100 Services share the default rate, and say in which namespaces the Job must read.
