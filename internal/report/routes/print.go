@@ -115,8 +115,8 @@ func byCompany(tl *model.Timeline) (alone, together []model.Route) {
 
 // lagTitles are the columns of how changes were followed: how many there were, and the quantiles of lagShares.
 var (
-	lagTitles = []string{"changes", "min", "median", "p99", "max"}
-	lagShares = []float64{0, 0.5, 0.99, 1}
+	lagTitles = []string{"changes", "min", "median", "max"}
+	lagShares = []float64{0, 0.5, 1}
 )
 
 // followedTable has a row for each node.
@@ -191,18 +191,14 @@ func (n followed) sort() {
 	})
 }
 
-// quantile is the lag that a share of the changes did not exceed, by its nearest rank: of less than 100 changes the
-// 99th percentile is the longest.
+// quantile returns the lag that a share of the changes did not exceed, by its nearest rank.
 func (n followed) quantile(share float64) string {
-	rank := nearestRank(share, len(n.lags)+n.open)
+	rank := max(1, int(math.Ceil(share*float64(len(n.lags)+n.open))))
 	if rank > len(n.lags) {
 		return "not seen to end"
 	}
 	return quantity.Length(n.lags[rank-1], false)
 }
-
-// nearestRank is how many of n sorted values a share of them takes, at least one.
-func nearestRank(share float64, n int) int { return max(1, int(math.Ceil(share*float64(n)))) }
 
 // advice is what the removals mean for whoever ends Pods.
 func advice(tl *model.Timeline, removals []followed, changes int) string {
