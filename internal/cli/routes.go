@@ -41,7 +41,7 @@ It also queries each of the cluster's DNS servers for a headless Service with th
 per second, and prints how long the answers take to change.`,
 		Example: `  lapse routes -n default
   lapse routes --changes 20 --burst 5 --from node1,node2 -o json
-  lapse routes --fail-if 'route.lag.max>1s'`,
+  lapse routes --fail-if 'route.lag.max>2s'`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Changes < 1 {
@@ -77,7 +77,7 @@ per second, and prints how long the answers take to change.`,
 		"how long to wait for the probers; the run then starts without those that are not ready")
 	f.StringVar(&o.NodeCoverage, "min-node-coverage", "", minNodeCoverageUsage+" (default 99%)")
 	f.Float64Var(&o.NodeRate, "rate", routesRate, "requests per second from each node")
-	f.StringArrayVar(&o.GateExprs, "fail-if", nil, "a gate `EXPR`, such as 'route.lag.max>1s' (repeatable)")
+	f.StringArrayVar(&o.GateExprs, "fail-if", nil, "a gate `EXPR`, such as 'route.lag.max>2s' (repeatable)")
 	f.StringVar(&o.Out, "out", "", "directory for the recording and timeline.json (default runs/RUN)")
 	outputFlags(&o.Output, f)
 	f.StringVar(&o.Dashboard, "dashboard", "", "serve the live page here, such as 127.0.0.1:8080")
