@@ -1,10 +1,11 @@
 #!/bin/sh
-# What the tests need beside Go, Node and git: a browser for the page, a C compiler for the race detector, and what shapes
-# the networks in which packets get lost.
+# What the tests need beside Go, Node and git: a browser for the page, a C compiler for the race detector, a linter of
+# shell scripts, and what shapes the networks in which packets get lost.
 # Installs Debian's packages where it may; else says what is missing.
 set -eu
 missing=
 command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
+command -v shellcheck >/dev/null 2>&1 || missing="$missing shellcheck"
 command -v gcc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
 if [ "$(uname)" = Linux ]; then
 	command -v ip >/dev/null 2>&1 || missing="$missing iproute2"
