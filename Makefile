@@ -172,6 +172,7 @@ test-e2e-all: needs sandbox bin/gotest bin/helm
 
 golden:
 	go test ./correlate ./correlate/causes ./internal/record ./internal/report ./internal/report/schematest ./deploy ./internal/cli -update
+	go -C tools/helm test . -update
 	go test ./internal/preflight ./internal/preflight/manifest ./internal/preflight/rules -update
 	go test ./dashboard -run TestProtocolIsDocumented -update
 

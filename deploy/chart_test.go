@@ -139,10 +139,12 @@ func chartTemplates() []template {
 	}
 }
 
-// networkPolicy lets the Pods of a run reach what they measure, and the coordinator its probers. Nobody else needs to
-// reach them: a workstation does so through the kubelet, at the Pod's own loopback address.
+// networkPolicy lets the Pods of a run and of its test reach what they measure, and the coordinator its probers. Nobody
+// else needs to reach them: a workstation does so through the kubelet, at the Pod's own loopback address.
 func networkPolicy(c Config) runtime.Object {
-	own := metav1.LabelSelector{MatchLabels: map[string]string{RunLabel: c.Name}}
+	own := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: RunLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{c.Name, testName(c.Name)}},
+	}}
 	port := intstr.FromInt32(agent.ProberPort)
 	return &networkingv1.NetworkPolicy{
 		TypeMeta: typeMeta("networking.k8s.io/v1", "NetworkPolicy"), ObjectMeta: c.identity().meta(),
@@ -161,7 +163,7 @@ func networkPolicy(c Config) runtime.Object {
 // testPod is what `helm test` runs: a measurement of some seconds, in the way of the Job. It passes if the image can be
 // pulled, the ServiceAccount may read, and the targets answer.
 func testPod(c Config) runtime.Object {
-	c.Name, c.Args, c.Hold = c.Name+"-test", []string{"run", "stand-in-test-args"}, time.Second
+	c.Name, c.Args, c.Hold = testName(c.Name), []string{"run", "stand-in-test-args"}, time.Second
 	c.Unattended, c.ProberLabels, c.Probers = false, nil, nil
 	pod := c.podTemplate()
 	pod.Name, pod.Namespace = c.Name, c.Namespace
@@ -170,6 +172,8 @@ func testPod(c Config) runtime.Object {
 	pod.Spec.ServiceAccountName = standInAccount
 	return &corev1.Pod{TypeMeta: typeMeta("v1", "Pod"), ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}
 }
+
+func testName(run string) string { return run + "-test" }
 
 func TestChartIsRenderedFromTheGoValues(t *testing.T) {
 	w := templater{expressions: standIns}

@@ -30,9 +30,9 @@ type part struct {
 type expression struct {
 	standIn string
 	text    string // a Helm expression
-	// each is a loop, and in the key of the list of which it makes the element with the stand-in.
+	// each is a loop that writes an element with the stand-in, of the list with the key in.
 	each, in string
-	// lines makes an element that is the stand-in the lines of the expression.
+	// lines says that text is the name of a template, whose lines replace the element.
 	lines bool
 }
 
@@ -229,7 +229,7 @@ func (w *templater) scalar(value any) string {
 	}
 	format, args := text, ""
 	for _, e := range w.expressions {
-		if at := strings.Index(format, e.standIn); at >= 0 && args == "" {
+		if args == "" && strings.Contains(format, e.standIn) {
 			format, args = strings.Replace(format, e.standIn, "%s", 1), e.text
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -18,14 +19,20 @@ const (
 	cases = "../../deploy/testdata/chart/*.values.yaml"
 )
 
+// program builds Helm, and returns its path.
+var program = sync.OnceValues(func() (string, error) {
+	path, err := exec.Command("go", "tool", "-n", "helm").Output()
+	return strings.TrimSpace(string(path)), err
+})
+
 // helm runs Helm, and returns what it prints.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	path, err := exec.Command("go", "tool", "-n", "helm").Output()
+	path, err := program()
 	if err != nil {
 		t.Fatalf("go tool -n helm: %v", err)
 	}
-	cmd := exec.Command(strings.TrimSpace(string(path)), args...)
+	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+os.DevNull, "HELM_CACHE_HOME="+t.TempDir())
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
