@@ -1,10 +1,13 @@
 # make demo and make test need only Go, Node and git: they install or build the rest, or say what is missing.
 
+include project.env
+
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   := lapse:dev
 UI      := dashboard/ui
 RUNS    ?= $(CURDIR)/runs
-GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X lapse/internal/run/version.Version=$(VERSION) -X lapse/internal/cli.builtInImage=$(IMAGE)"
+GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X $(MODULE)/internal/run/version.Version=$(VERSION) \
+  -X $(MODULE)/internal/run/version.Homepage=$(HOMEPAGE) -X $(MODULE)/internal/cli.builtInImage=$(IMAGE)"
 
 .PHONY: help build image sandbox demo quick test test-all test-real test-race test-modules lint-all truth test-ui test-sandbox test-e2e test-e2e-all bench bench-go golden ui rollouts routes sweep paired lab scale module clean FORCE
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -63,6 +64,17 @@ func groupHelp(root *cobra.Command) {
 		return err
 	})
 }
+
+// nameExamples has the examples of the verbs below cmd call Lapse by the name that it was called by.
+func nameExamples(cmd *cobra.Command, use string) {
+	for _, below := range cmd.Commands() {
+		below.Example = exampleOf.ReplaceAllString(below.Example, "${1}"+use+" ")
+		nameExamples(below, use)
+	}
+}
+
+// exampleOf finds where a line, or what comes after a pipe, calls Lapse.
+var exampleOf = regexp.MustCompile(`(?m)(^ *|[|] )lapse `)
 
 // flagSections returns the flags of a verb as its help shows them, in lines of at most width.
 func flagSections(cmd *cobra.Command, width int) string {

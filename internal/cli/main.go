@@ -86,8 +86,9 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 		newRun(), newPreflight(), newReport(), newExplain(), newServe(), newDiff(), newExport(),
 		newSelftest(), newCalibrate(),
 		newImage(), newGen(), newStatus(), newAttach(), newStop(), newRetrieve(), newDelete(),
-		newRoutes(), newSchema(), newProbe(), newCanary(),
+		newRoutes(), newSchema(), newProbe(), newCanary(), newMan(),
 	)
+	nameExamples(root, use)
 	groupHelp(root)
 	addCompletions(root)
 	return root

@@ -3,7 +3,7 @@
 //	go -C tools run ./module github.com/you/lapse
 //
 // It rewrites the module lines and the requirements in go.mod files, the imports, and package paths in strings,
-// comments and the Makefile. Files that git does not know stay as they are.
+// comments, the Makefile and project.env. Files that git does not know stay as they are.
 package main
 
 import (
@@ -56,8 +56,11 @@ func rename(root, path string) error {
 		if err := rewrite(filepath.Join(root, name), func(text []byte) []byte {
 			text = under.ReplaceAll(text, []byte("${1}"+path+"${2}"))
 			text = itself.ReplaceAll(text, []byte("${1}"+path+`"`))
-			if filepath.Base(name) == "go.mod" {
+			switch filepath.Base(name) {
+			case "go.mod":
 				text = replaceLines(text, old, path)
+			case "project.env":
+				text = bytes.Replace(text, []byte("MODULE="+old+"\n"), []byte("MODULE="+path+"\n"), 1)
 			}
 			return text
 		}); err != nil {
@@ -70,7 +73,7 @@ func rename(root, path string) error {
 // holdsPaths reports whether a file may name packages of this repository.
 func holdsPaths(name string) bool {
 	return slices.Contains([]string{".go", ".mod"}, filepath.Ext(name)) || name == "Makefile" ||
-		name == "tools/errcheck.txt"
+		name == "project.env" || name == "tools/errcheck.txt"
 }
 
 // packagePaths returns two expressions: one finds the module's path before one of its folders, with what stands before

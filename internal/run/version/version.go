@@ -1,5 +1,8 @@
-// Package version has the version of Lapse.
+// Package version has the version of Lapse, and where it is published.
 package version
 
-// Version is set by the linker. A build without it says so.
-var Version = "dev"
+// Version and Homepage are set by the linker, Homepage from project.env. A build without them says so.
+var (
+	Version  = "dev"
+	Homepage = ""
+)
