@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-//go:embed causes/*.md
+//go:embed causes/*.md reference/gates.md reference/rights.md
 var pages embed.FS
 
 // Causes returns the names of the causes that have a page, sorted.
@@ -31,6 +31,16 @@ func Cause(name string) (page string, ok bool) {
 	}
 	text, err := pages.ReadFile("causes/" + name + ".md")
 	return string(text), err == nil
+}
+
+// Reference returns a page of the reference, without the line that says what generates it.
+func Reference(name string) string {
+	text, _ := pages.ReadFile("reference/" + name + ".md") // what is named is embedded
+	page := string(text)
+	if strings.HasPrefix(page, "<!--") {
+		_, page, _ = strings.Cut(page, "\n")
+	}
+	return page
 }
 
 // Summary returns the first sentence of a page: what the cause is.

@@ -72,6 +72,13 @@ func setSlice(tid int, slice time.Duration) error {
 	return unix.SchedSetAttr(tid, attr, 0)
 }
 
+// GrantsShortSlices reports whether this kernel takes the prober's wish for short time slices: one that does has a
+// slice for each thread.
+func GrantsShortSlices() bool {
+	attr, err := unix.SchedGetAttr(0, 0)
+	return err == nil && attr.Runtime != 0
+}
+
 // WithUsualSlice runs start on a thread that has the slice which the system gives to anybody. What start starts
 // inherits that, and not the prober's.
 func WithUsualSlice(start func() error) error {

@@ -33,16 +33,6 @@ func init() {
 	os.Exit(0)
 }
 
-// slicesGranted reports whether this kernel takes the wish. One that does tells the slice of each thread.
-func slicesGranted(t *testing.T) bool {
-	t.Helper()
-	attr, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return attr.Runtime != 0
-}
-
 // Every thread asks for a short slice: the one that paces, those that were there before, and those that come later.
 // Where the kernel knows of no such wish, all goes on as before.
 func TestTheThreadsOfAProberAskForAShortSlice(t *testing.T) {
@@ -66,7 +56,7 @@ func TestTheThreadsOfAProberAskForAShortSlice(t *testing.T) {
 		})
 	}
 	for tid, got := range slicesOfThreads(t) {
-		if want := map[bool]time.Duration{true: slice}[slicesGranted(t)]; got != want {
+		if want := map[bool]time.Duration{true: slice}[GrantsShortSlices()]; got != want {
 			t.Errorf("thread %s has a slice of %v, want %v", tid, got, want)
 		}
 	}
@@ -115,13 +105,13 @@ func TestAProcessThatAProberStartsHasTheUsualSlice(t *testing.T) {
 	if err := shortenSlices(); err != nil {
 		t.Fatal(err)
 	}
-	if inherited := child((*exec.Cmd).Start); slicesGranted(t) && inherited == usual {
+	if inherited := child((*exec.Cmd).Start); GrantsShortSlices() && inherited == usual {
 		t.Errorf("the slice is %s, asked for or not: this test proves nothing", usual)
 	}
 	if got := child(func(c *exec.Cmd) error { return WithUsualSlice(c.Start) }); got != usual {
 		t.Errorf("a slice of %s, want %s as without a prober", got, usual)
 	}
-	if attr, err := unix.SchedGetAttr(0, 0); err != nil || slicesGranted(t) && time.Duration(attr.Runtime) != slice {
+	if attr, err := unix.SchedGetAttr(0, 0); err != nil || GrantsShortSlices() && time.Duration(attr.Runtime) != slice {
 		t.Errorf("afterwards the thread has a slice of %d, %v", attr.Runtime, err)
 	}
 }

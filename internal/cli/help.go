@@ -22,7 +22,8 @@ var verbGroups = []struct {
 	{"Measure:", []string{"run", "routes", "preflight"}},
 	{"Look:", []string{"report", "serve", "diff", "export", "explain"}},
 	{"In the cluster:", []string{"image", "gen", "status", "attach", "stop", "retrieve", "delete"}},
-	{"Check Lapse:", []string{"selftest", "calibrate"}},
+	{"Check Lapse:", []string{"doctor", "selftest", "calibrate", "version"}},
+	{"Your shell:", []string{"completion"}},
 }
 
 // runSections are the headings of the flags of `lapse run` and `lapse gen`, each with its first flag.
@@ -49,7 +50,9 @@ func groupHelp(root *cobra.Command) {
 			}
 		}
 	}
-	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes})
+	for _, t := range topics() {
+		root.AddCommand(&cobra.Command{Use: t.name, Short: t.about, Long: t.text})
+	}
 	screen, usage := root.OutOrStdout(), root.UsageFunc()
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		// Not a template: text/template calls methods by name, so the linker would keep every method.

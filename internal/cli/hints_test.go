@@ -19,7 +19,7 @@ import (
 // cluster: a hint that is copied must work.
 func TestHintsNameVerbsThatExist(t *testing.T) {
 	root := newRoot("lapse", io.Discard, io.Discard)
-	verbs := []string{"help", "completion"}
+	verbs := []string{"help"}
 	for _, c := range root.Commands() {
 		verbs = append(verbs, c.Name())
 	}

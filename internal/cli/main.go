@@ -81,10 +81,10 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SuggestionsMinimumDistance = 2
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.CompletionOptions.DisableDefaultCmd = true // newCompletion is it
 	root.AddCommand(
 		newRun(), newPreflight(), newReport(), newExplain(), newServe(), newDiff(), newExport(),
-		newSelftest(), newCalibrate(),
+		newDoctor(), newSelftest(), newCalibrate(), newVersion(), newCompletion(),
 		newImage(), newGen(), newStatus(), newAttach(), newStop(), newRetrieve(), newDelete(),
 		newRoutes(), newSchema(), newProbe(), newCanary(), newMan(),
 	)
