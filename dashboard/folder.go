@@ -131,6 +131,7 @@ func (f *folderServer) serveCompared(w http.ResponseWriter, r *http.Request) {
 type bar struct {
 	X, Y, Height float64
 	Title        string
+	Class        string // "failed", "none" if no request did, "unmeasured" if none was sent
 }
 
 // mostBars is how many of the newest runs the chart has.
@@ -149,8 +150,16 @@ func bars(newestFirst []Listed) []bar {
 		if most > 0 {
 			height = max(1, 40*l.share()/most)
 		}
+		class := "failed"
+		switch {
+		case l.Sent == 0:
+			class = "unmeasured"
+		case l.Failed == 0:
+			class = "none"
+		}
 		all = append(all, bar{
-			X: float64(12 * (len(shown) - 1 - i)), Y: 40 - height, Height: height, Title: l.Name + ": " + l.Headline,
+			X: float64(12 * (len(shown) - 1 - i)), Y: 40 - height, Height: height, Class: class,
+			Title: strings.TrimSuffix(l.Name+": "+l.Headline, ": "),
 		})
 	}
 	return all
@@ -164,7 +173,7 @@ func (l Listed) share() float64 { return float64(l.Failed) / float64(max(l.Sent,
 var listHTML string
 
 const (
-	barHTML = `<rect x="%s" y="%s" width="9" height="%s"><title>%s</title></rect>` + "\n"
+	barHTML = `<rect class="%s" x="%s" y="%s" width="9" height="%s"><title>%s</title></rect>` + "\n"
 	rowHTML = `<tr data-testid="run">
 <th scope="row"><a href="run/%s/">%s</a></th>
 <td>%s</td>
@@ -181,7 +190,7 @@ const (
 func listPage(newestFirst []Listed) string {
 	var chart, rows strings.Builder
 	for _, b := range bars(newestFirst) {
-		chart.WriteString(markup(barHTML, b.X, b.Y, b.Height, b.Title))
+		chart.WriteString(markup(barHTML, b.Class, b.X, b.Y, b.Height, b.Title))
 	}
 	for _, l := range newestFirst {
 		rows.WriteString(markup(rowHTML, url.PathEscape(l.Name), l.Name, l.Began.UTC().Format(time.DateTime),

@@ -70,7 +70,8 @@ func TestAFolderListsItsRuns(t *testing.T) {
 		},
 	})
 	_, list := fetch(t, url+"/", "")
-	for _, want := range []string{`href="run/before/"`, "174 / 10453", "route-outlives-pod", "no failure &lt;seen&gt;", "<rect"} {
+	for _, want := range []string{`href="run/before/"`, "174 / 10453", "route-outlives-pod", "no failure &lt;seen&gt;",
+		`<rect class="unmeasured" x="0"`, `<rect class="failed" x="12"`, `<rect class="none" x="24"`} {
 		if !strings.Contains(list, want) {
 			t.Errorf("no %s in the list", want)
 		}
