@@ -76,9 +76,13 @@ function AnswerFields({ answer: { incident: { said }, more }, keepServing }: { a
         <>
           <dt>Do</dt>
           <dd class="do" data-testid="answer-do">
-            {said.do.map((text) => <p key={text}>{glued(text)}</p>)}
-            {said.patch && <pre data-testid="patch" tabIndex={0}>{said.patch}</pre>}
-            {keepServing && <p class="faint">{glued(keepServing)}</p>}
+            {said.do.map((text, i) => (
+              <div key={text}>
+                <p>{glued(text)}</p>
+                {i === 0 && said.patch && <pre data-testid="patch" tabIndex={0}>{said.patch}</pre>}
+                {i === 0 && keepServing && <p class="faint">{glued(keepServing)}</p>}
+              </div>
+            ))}
           </dd>
         </>
       )}
