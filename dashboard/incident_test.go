@@ -289,3 +289,29 @@ func TestWhatPreflightCouldNotJudgeIsFolded(t *testing.T) {
 		t.Errorf("unfolded it reads %q", text)
 	}
 }
+
+// A command stands with the sentence that it carries out, before what else there is to do.
+func TestThePatchStandsWithWhatItDoes(t *testing.T) {
+	layer.Real(t)
+	run := sample.Run(sample.Length)
+	for i := range run.Incidents {
+		said := &run.Incidents[i].Said
+		said.Do, said.Patch = []string{"serve on for 2 s", "let clients retry"}, "kubectl patch deploy web"
+	}
+	text := open(t, run, "").text(`[data-testid="answer-do"]`)
+	first, patch, second := strings.Index(text, "serve on"), strings.Index(text, "kubectl patch"), strings.Index(text, "let clients")
+	if first < 0 || first > patch || patch > second {
+		t.Errorf("what to do reads %q", text)
+	}
+}
+
+// On a telephone a row's figures stand below its name.
+func TestFiguresOfRowsAreShownOnATelephone(t *testing.T) {
+	layer.Real(t)
+	run := sample.Run(sample.Length)
+	page := open(t, run, "")
+	page.run(chromedp.EmulateViewport(420, 900))
+	target := run.Targets[0]
+	want := fmt.Sprintf("%d failed / %d", target.Failed, target.Sent)
+	page.until("has the figures", fmt.Sprintf(`document.querySelector('[data-testid="strip"][data-id=%q] .row-label').innerText.includes(%q)`, target.Name, want))
+}

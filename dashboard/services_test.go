@@ -91,3 +91,20 @@ func TestOneServiceNeedsNoTable(t *testing.T) {
 		t.Error("there is one")
 	}
 }
+
+// Rows of a Service stand together, and an endpoint's own says whose it is.
+func TestRowsAreGroupedByService(t *testing.T) {
+	layer.Real(t)
+	run := withServices(sample.Run(sample.Length), 3)
+	direct := run.Targets[0]
+	direct.ID, direct.Kind, direct.Service, direct.Pod, direct.Name = 1900, timeline.Direct, "shop/web-2", "shop/web-2-7bdd965bd8-zj7g2", "web-2 direct"
+	run.Targets = append(run.Targets, direct)
+	page := open(t, run, "")
+	order := eval[[]string](page, `[...document.querySelectorAll('[data-testid="strip"]')].map((s) => s.dataset.id)`)
+	if got := strings.Join(order[:4], ", "); got != "web new, web reused, web-1 new, web-2 new" {
+		t.Errorf("the rows stand in the order %q", order)
+	}
+	if text := page.text(`[data-testid="strip"][data-id="web-2 direct"]`); !strings.HasPrefix(text, "web-2 zj7g2") {
+		t.Errorf("the row of an endpoint reads %q", text)
+	}
+}

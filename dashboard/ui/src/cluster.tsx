@@ -50,7 +50,7 @@ export function Cluster({ frame, run, onEvent }: ClusterProps) {
 /** States is what the states look like that the lanes of a run have. */
 function States({ theme, lanes }: { theme: Theme; lanes: Lane[][] }) {
   const states = useMemo(() => [...new Set(lanes.flat().flatMap((l) => l.states.map((s) => s.state)).filter(present))].sort(), lanes);
-  return <span class="legend">{states.slice(0, few).map((s) => <span key={s}><Swatch theme={theme} draw={(p) => bar(p, lookOf(s), 0, 18, "")} />{lookOf(s).label}</span>)}</span>;
+  return <span class="legend">{states.slice(0, few).map((s) => <span key={s}><Swatch theme={theme} draw={(p) => bar(p, lookOf(s), 0, 18, "")} /><b>{lookOf(s).letter}</b>{lookOf(s).label}</span>)}</span>;
 }
 
 const noLanes: Lane[] = [];

@@ -5,7 +5,7 @@ import { duration, glued, percent } from "./format";
 import { resultOf } from "./header";
 import { useTheme } from "./hooks";
 import type { Ns } from "./model";
-import { failing, mostHarmful, opening } from "./opening";
+import { longestFailing, mostHarmful, opening } from "./opening";
 import { readPreferences } from "./prefs";
 import { PROTOCOL, Run } from "./run";
 import { type Range, wholeRun } from "./scale";
@@ -83,7 +83,8 @@ function Differences({ runs, names }: { runs: Run[]; names: string[] }) {
   const rows: [string, (run: Run) => string][] = [
     ["Verdict", (r) => `${resultOf(r).symbol} ${resultOf(r).word}`],
     ["Failed requests", (r) => `${r.verdict?.failed ?? 0} of ${r.verdict?.sent ?? 0} (${percent((r.verdict?.failed ?? 0) / Math.max(r.verdict?.sent ?? 0, 1))})`],
-    ["Longest incident", (r) => longest(r)],
+    ["Longest failed for", (r) => longest(r)],
+    ["Which is", (r) => glued(r.said?.extent ?? "")],
     ["Connections cut", (r) => String(r.held.reduce((n, h) => n + h.cut, 0))],
     ["Cause", (r) => mostHarmful(r.incidents)[0]?.causes[0]?.rule ?? "–"],
     ["What was found", (r) => glued(r.said?.headline ?? "")],
@@ -101,6 +102,6 @@ function Differences({ runs, names }: { runs: Run[]; names: string[] }) {
 }
 
 function longest(run: Run): string {
-  const lengths = run.incidents.map((i) => failing(i)).map(({ from, to }) => to - from);
-  return lengths.length ? duration(Math.max(...lengths)) : "none";
+  const at = longestFailing(run.incidents);
+  return at ? duration(at.to - at.from) : "none";
 }

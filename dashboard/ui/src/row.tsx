@@ -46,6 +46,8 @@ export function useRested(frame: Frame): Range {
   return range;
 }
 
+const twoLines = 30; // px
+
 interface RowProps {
   frame: Frame;
   height: number;
@@ -63,6 +65,7 @@ interface RowProps {
 /** Row is one line of the timeline: a label, a plot on the shared time axis, and figures. */
 export function Row(props: RowProps) {
   const { frame, height, paint, tell } = props;
+  const beneath = frame.figuresWidth === 0 && height >= twoLines; // there is no room for figures at the right
   const canvas = useRef<HTMLCanvasElement>(null);
   const told = useRef<HTMLSpanElement>(null);
   const near = useNear(canvas, frame.lazy);
@@ -84,7 +87,7 @@ export function Row(props: RowProps) {
   useLayoutEffect(() => (near ? frame.onDraw(() => draw.current()) : undefined), [near, frame]);
   return (
     <div class="row" data-row data-testid={props.testid} data-id={props.id} style={{ height: `${height}px` }}>
-      <div class="row-label" title={props.title} style={{ width: `${frame.labelWidth}px` }}>{props.label}</div>
+      <div class="row-label" title={props.title} style={{ width: `${frame.labelWidth}px` }}>{props.label}{beneath && <span class="beneath">{props.figures}</span>}</div>
       <canvas ref={canvas} role="img" aria-label={props.summary} style={{ width: `${width}px`, height: `${height}px` }} />
       <div class="row-figures" style={{ width: `${frame.figuresWidth}px` }}>
         <span class="totals">{props.figures}</span>

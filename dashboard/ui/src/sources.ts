@@ -1,7 +1,7 @@
 import { type Group, judged, type Source, type Target, type Unobserved, type Window } from "./model";
 
 /** A TargetGroup are targets that send the same to the same Service, each from another node. One alone is a group of itself. */
-export interface TargetGroup extends Pick<Group, "name" | "kind" | "targets" | "sent" | "failed" | "notSent" | "late" | "rate" | "achievedRate" | "coverage"> {
+export interface TargetGroup extends Pick<Group, "name" | "kind" | "service" | "targets" | "sent" | "failed" | "notSent" | "late" | "rate" | "achievedRate" | "coverage"> {
   members: Target[]; // by zone, then by node; of many targets none until they have come
   agree?: boolean; // these are known of many targets
   failing?: string[];
@@ -40,7 +40,7 @@ function own(name: string, t: Target, taken: Set<string>): string {
 function summed({ name, members }: { name: string; members: Target[] }): TargetGroup {
   const sum = (of: (t: Target) => number): number => members.reduce((all, t) => all + of(t), 0);
   return {
-    name, members, kind: members[0]!.kind, targets: members.length, sent: sum((t) => t.sent), failed: sum((t) => t.failed), notSent: sum((t) => t.notSent), late: sum((t) => t.late),
+    name, members, kind: members[0]!.kind, ...(members[0]!.service && { service: members[0]!.service }), targets: members.length, sent: sum((t) => t.sent), failed: sum((t) => t.failed), notSent: sum((t) => t.notSent), late: sum((t) => t.late),
     rate: sum((t) => t.rate), achievedRate: sum((t) => t.achievedRate), coverage: Math.min(...members.map((t) => t.coverage)),
   };
 }
@@ -67,3 +67,9 @@ export function agree(group: TargetGroup, windowsOf: (target: string) => Window[
 const meet = (a: Window, b: Window): boolean => a.start.earliest <= b.end.latest && b.start.earliest <= a.end.latest;
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** byService puts what is of a Service together, in the order of these, and leaves each Service's own order. */
+export function byService<T extends { service?: string }>(all: T[], services: string[]): T[] {
+  const order = (t: T): number => services.indexOf(t.service ?? "") >>> 0; // what is of none comes last
+  return services.length > 1 ? [...all].sort((a, b) => order(a) - order(b)) : all;
+}

@@ -19,6 +19,7 @@ import { Prober } from "./prober";
 import { Frame } from "./row";
 import { place, type Run } from "./run";
 import { type Range, Scale } from "./scale";
+import { byService } from "./sources";
 import { Strip, stripHeight } from "./strips";
 import { Swatch } from "./swatch";
 import type { View } from "./view";
@@ -66,9 +67,10 @@ export function Timeline(props: TimelineProps) {
       key={t.name} frame={frame} run={run} target={t} windows={windowsFrom(t.name)}
     />
   );
-  const groups = run.groupList;
+  const services = useMemo(() => run.services.map((s) => s.name), [run.services]);
+  const groups = useMemo(() => byService(run.groupList, services), [run.groupList, services]);
   const failing = useMemo(() => groups.filter((g) => (g.failing ? g.failing.length > 0 : g.members.some((t) => windowsOf.has(t.name)))), [groups, windowsOf]);
-  const evidence = useMemo(() => targets.filter((t) => !judged(t.kind) && t.kind !== "held"), [targets]);
+  const evidence = useMemo(() => byService(targets.filter((t) => !judged(t.kind) && t.kind !== "held"), services), [targets, services]);
   const telling = useMemo(() => evidence.filter((t) => t.kind === "direct" || t.failed > 0), [evidence]);
   const pinned = view.event === undefined ? undefined : run.event(view.event);
   const rows = useMemo(() => (

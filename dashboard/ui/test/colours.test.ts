@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 /** Each colour of the page means one thing. A selector that is to have one stands here, with what it means. */
 const meanings: Record<string, [meaning: string, RegExp]> = {
-  "--ok": ["nothing failed", /\.pass\b|\.dot\.none/],
+  "--ok": ["nothing failed", /\.pass\b|\.none/],
   "--bad": ["requests failed", /^\.bad$|\.fail\b|\.partial/],
   "--mark": ["requests failed", /\.fail\b|\.band|\.mark|\.keep-serving|\.curve|\.run-bars/],
   "--onmark": ["on what marks failures", /\.mark/],

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import cases from "../../publish/testdata/groups.json";
 import type { Series, Source, Target, Unobserved, Window } from "../src/model";
-import { agree, fromWhere, targetGroups } from "../src/sources";
+import { agree, byService, fromWhere, targetGroups } from "../src/sources";
 import { together } from "../src/slots";
 
 const target = (id: number, name: string, node?: string, kind = "new"): Target => ({ id, name, kind, service: "shop/web", source: `prober-${node}`, ...(node && { node }) }) as Target;
@@ -74,3 +74,9 @@ function inOneRow(all: NonNullable<GroupCase["series"]>): GroupCase["together"] 
 }
 
 const pad = (start: number, of: number[]): number[] => [...new Array<number>(start).fill(0), ...of];
+
+test("rows of a Service stand together, and what is of none comes last", () => {
+  const all = [{ n: 1, service: "shop/web" }, { n: 2, service: "shop/cart" }, { n: 3 }, { n: 4, service: "shop/web" }];
+  assert.deepEqual(byService(all, ["shop/cart", "shop/web"]).map((t) => t.n), [2, 1, 4, 3]);
+  assert.equal(byService(all, ["shop/web"]), all);
+});
