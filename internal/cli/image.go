@@ -183,7 +183,7 @@ func (t *imageTask) make(cmd *cobra.Command) (v1.ImageIndex, name.Tag, error) {
 	if err != nil {
 		return nil, tag, exit.AsUsage(err)
 	}
-	index, err := image.Lapse(programs, version.Version)
+	index, err := image.Lapse(programs, version.Version, version.Homepage)
 	if err != nil {
 		return nil, tag, exit.AsUsage(err)
 	}

@@ -46,7 +46,7 @@ func programFile(t *testing.T, machine elf.Machine, segments ...elf.ProgType) st
 // bothPlatforms returns Lapse's image for amd64 and arm64.
 func bothPlatforms(t *testing.T) v1.ImageIndex {
 	t.Helper()
-	index, err := Lapse([]Program{{"amd64", programFile(t, elf.EM_X86_64)}, {"arm64", programFile(t, elf.EM_AARCH64)}}, "v1.2.3")
+	index, err := Lapse([]Program{{"amd64", programFile(t, elf.EM_X86_64)}, {"arm64", programFile(t, elf.EM_AARCH64)}}, "v1.2.3", "https://example.org/lapse")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func holdsBothPlatforms(t *testing.T, index v1.ImageIndex) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if manifest.Annotations["org.opencontainers.image.title"] != "lapse" || len(manifest.Manifests) != 2 {
+	if manifest.Annotations["org.opencontainers.image.source"] != "https://example.org/lapse" || len(manifest.Manifests) != 2 {
 		t.Fatalf("index %+v", manifest)
 	}
 	for i, want := range []string{"linux/amd64", "linux/arm64"} {
@@ -245,7 +245,7 @@ func TestWhatCannotRunInAnEmptyImageIsRefused(t *testing.T) {
 		"is for linux/arm64, not for linux": programFile(t, elf.EM_AARCH64),
 		"unknown machine":                   programFile(t, elf.EM_RISCV),
 	} {
-		if _, err := Lapse([]Program{{"amd64", path}}, "v1"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Lapse([]Program{{"amd64", path}}, "v1", ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", path, err, want)
 		}
 	}

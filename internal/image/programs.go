@@ -82,12 +82,15 @@ func Missing(programs []Program) (platforms []string) {
 	return platforms
 }
 
-// Lapse returns the index of Lapse's image.
-func Lapse(programs []Program, version string) (v1.ImageIndex, error) {
+// Lapse returns the index of Lapse's image. source is the URL of its source, or "".
+func Lapse(programs []Program, version, source string) (v1.ImageIndex, error) {
 	about := map[string]string{
 		"org.opencontainers.image.title":    "lapse",
 		"org.opencontainers.image.version":  version,
 		"org.opencontainers.image.licenses": "Apache-2.0",
+	}
+	if source != "" {
+		about["org.opencontainers.image.source"] = source
 	}
 	var images []v1.Image
 	for _, p := range programs {
