@@ -12,9 +12,9 @@ import (
 
 // This file says which nodes, zones and changes stand out among the routes of a run.
 
-// beyondSync is added to one minSyncPeriod of kube-proxy, by which healthy nodes may differ: a proxy writes its rules at
-// most once in that time. A node is late if its routes followed later than so much after those of the first node; a
-// change, if it took so long until the first node followed.
+// beyondSync is added to one minSyncPeriod of kube-proxy, by which healthy nodes may differ: a proxy writes its rules
+// at most once in that time. A node is late if its routes followed so long after those of the first node; a change, if
+// it took so long until the first node followed.
 const beyondSync = 500 * time.Millisecond
 
 // A routeCell is how one node followed one change: the last of its targets that did.
@@ -62,7 +62,8 @@ func (l *standouts) countLate(r routeRow, first model.Instant) (n int) {
 	return n
 }
 
-// lateRoutes returns the zones, the nodes and then the changes that stand out. syncPeriod is kube-proxy's minSyncPeriod.
+// lateRoutes returns the zones, the nodes and then the changes that stand out. syncPeriod is kube-proxy's
+// minSyncPeriod.
 func lateRoutes(routes []model.Route, sources []model.Source, syncPeriod time.Duration) []model.LateRoutes {
 	zones := map[string]string{} // by node
 	for _, s := range sources {

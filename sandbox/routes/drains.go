@@ -218,9 +218,9 @@ func adviceVerdict(all []advised) error {
 
 const adviceHead = `## The advice, held against drains
 
-Two replicas on two of three nodes stop at SIGTERM, beside six Pods of another Service. ` + "`lapse routes`" + ` and one
-` + "`lapse run`" + ` of a drain say how long they should serve on. They are given a preStop sleep as long as the shorter
-advice, and their nodes are drained by turns. New connections are made from every node.
+Two replicas on two of three nodes stop at SIGTERM, beside six Pods of another Service. ` + "`lapse routes`" + `
+and one ` + "`lapse run`" + ` of a drain say how long they should serve on. They are given a preStop sleep as long as
+the shorter advice, and their nodes are drained by turns. New connections are made from every node.
 
 `
 

@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// betweenChanges is the time between two changes, beyond one in which a proxy may wait. Within it the routes of all
-	// nodes must follow.
+	// betweenChanges is the time between two changes, beyond that for which a proxy may wait. Within both the routes of
+	// all nodes must follow.
 	betweenChanges = 3 * time.Second
 	// afterFirst is the time between the first deletion of a change and its others. A proxy follows a change after a
 	// quiet time at once: by then it has written its rules, and waits before it writes them again.
