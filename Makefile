@@ -9,7 +9,7 @@ RUNS    ?= $(CURDIR)/runs
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X $(MODULE)/internal/run/version.Version=$(VERSION) \
   -X $(MODULE)/internal/run/version.Homepage=$(HOMEPAGE) -X $(MODULE)/internal/cli.builtInImage=$(IMAGE)"
 
-.PHONY: help build image sandbox demo quick test test-all test-real test-race test-modules lint-all truth test-ui test-sandbox test-e2e test-e2e-all bench bench-go golden ui rollouts routes sweep paired lab scale module clean FORCE
+.PHONY: help build image sandbox demo quick test test-all test-real test-race test-modules lint-all test-release release truth test-ui test-sandbox test-e2e test-e2e-all bench bench-go golden ui rollouts routes sweep paired lab scale module clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -17,10 +17,11 @@ help:
 ## make demo      a drain measured on a real cluster on this machine, before and after the fix
 ## make quick     formatting, vet, staticcheck, errcheck, revive, Go tests without root, browser, cluster and real time
 ## make test      quick, then real sockets, the page in a browser, and five end-to-end tests on that cluster
-## make test-all  everything else: the race detector over all, the sandbox, every end-to-end test, scenarios of the lab
+## make test-all  everything else: a release made twice, the race detector over all, the sandbox, every end-to-end test, scenarios of the lab
 ## make truth     the simulations that judgements are held against, with all their seeds
 ## make build     bin/lapse
 ## make image     bin/lapse.tar, the image for the Job in a cluster
+## make release VERSION=v0.1.0  archives, packages, image, manifests and checksums in dist/ (docs/how-to/release.md)
 ## make ui        rebuild the page (dashboard/dist)
 ## make golden    rewrite the tests' expected outputs, to be reviewed as a diff
 ## make bench     Lapse against its targets and its peers, about an hour, into docs/benchmarks.md
@@ -40,6 +41,11 @@ bin/lapse: FORCE
 
 image: bin/lapse
 	bin/lapse image save bin/lapse.tar
+
+# Minutes the first time: six platforms. Everything but the modules' sources is made here, without network.
+release:
+	rm -rf dist
+	go -C tools/release run . -version "$(VERSION)" -out "$(CURDIR)/dist"
 
 bin/sandbox: FORCE
 	go -C sandbox build -o ../bin/sandbox .
@@ -70,7 +76,7 @@ quick: bin/staticcheck bin/errcheck bin/revive
 test: quick test-real test-ui test-e2e
 
 # The third: everything else.
-test-all: lint-all test-race test-modules test-sandbox test-e2e-all
+test-all: lint-all test-release test-race test-modules test-sandbox test-e2e-all
 
 # What measures over real sockets, in real time, or looks at the page in a browser. Everything is compiled before; then
 # these run one package at a time: no test runs beside a compiler, and a prober never waits for another package's tests.
@@ -95,6 +101,10 @@ test-modules: needs bin/gotest
 	bin/gotest -C tools -timeout 20m -- ./...
 	bin/gotest -C tools/helm -- .
 
+# A release for two systems, made twice in two places; Krew's own checks and installation.
+test-release: bin/gotest
+	bin/gotest -C tools/release -timeout 20m -- ./...
+
 .PHONY: needs
 needs:
 	sandbox/needs.sh
@@ -115,6 +125,8 @@ lint-all: cross bin/staticcheck bin/errcheck
 	cd loadgen/bench && ../../bin/staticcheck ./... && ../../bin/errcheck -ignoretests -exclude ../../tools/errcheck.txt ./...
 	cd tools && ../bin/staticcheck ./... && ../bin/errcheck -exclude errcheck.txt ./...
 	go -C tools/helm vet .
+	go -C tools/release vet ./...
+	cd tools/release && ../../bin/staticcheck ./... && ../../bin/errcheck -ignoretests -exclude ../errcheck.txt ./...
 
 bin/staticcheck: tools/go.mod
 	go -C tools build -o ../$@ honnef.co/go/tools/cmd/staticcheck
@@ -230,6 +242,6 @@ module:
 	go -C tools run ./module "$(MODULE)"
 
 clean:
-	rm -rf bin
+	rm -rf bin dist
 
 FORCE:
