@@ -356,7 +356,7 @@ type spell struct {
 
 const caseTimeout = 800 * time.Millisecond
 
-var caseZero = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+var caseZero = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func newCase() *caseRun { return &caseRun{pods: map[string]int{}, nodes: map[string]string{}} }
 

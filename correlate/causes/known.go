@@ -18,14 +18,15 @@ import (
 // nearBy is how far from a window's onset a change is still worth mentioning when no rule applies.
 const nearBy = 2 * time.Second
 
-// A fact is a part of what is known: in words, and what to look at because of it.
-type fact struct{ text, next string }
+// A fact is a part of what is known: in words, and what to look at because of it. One with a reason says why most
+// requests failed, if not what set that off.
+type fact struct{ text, next, reason string }
 
 // known returns what is known of a window, the most telling first.
 func known(v *evidence.Evidence, w *model.Window) (facts []fact) {
 	failing := v.Addresses.FailingPods(w)
 	for _, find := range []func(*evidence.Evidence, *model.Window, []evidence.Failed) fact{
-		whichPods, saidWhat, behindProxy, whichConnections, otherServices, changedNear,
+		saidWhat, whichPods, behindProxy, whichConnections, otherServices, changedNear,
 	} {
 		if f := find(v, w, failing); f.text != "" {
 			facts = append(facts, f)
@@ -53,8 +54,8 @@ func whichPods(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fac
 	case len(all) > 0 || len(v.Addresses.HealthyOthers(w)) == 0 || v.Traffic.Target(w).Kind != timeline.New:
 		return fact{}
 	}
-	return fact{"no Pod failed at its own address", "look at what lies between clients and Pods: a proxy, a mesh, " +
-		"network policies, the nodes' routes"}
+	return fact{text: "no Pod failed at its own address",
+		next: "look at what lies between clients and Pods: a proxy, a mesh, network policies, the nodes' routes"}
 }
 
 // failedAlike says since when Pods failed the same way, and what changed of them before. It groups them by that change.
@@ -64,11 +65,12 @@ func failedAlike(v *evidence.Evidence, pods []evidence.Failed, names []string) f
 	})
 	text := fmt.Sprintf("%s failed the same way at its own address", names[0])
 	if len(pods) > 1 {
-		text = evidence.NamedOf(names) + " failed the same way at their own addresses"
+		text = quantity.Names(names) + " failed the same way at their own addresses"
 	}
-	text += fmt.Sprintf(" from %s on", quantity.Clock(first.Outage.Start.Latest))
+	since := quantity.Clock(v.Run, first.Outage.Start.Latest)
+	text += fmt.Sprintf(" from %s on", since)
 	if len(pods) == 1 && !first.Outage.Open.End {
-		text = strings.TrimSuffix(text, " on") + " to " + quantity.Clock(first.Outage.End.Earliest)
+		text = strings.TrimSuffix(text, " on") + " to " + quantity.Clock(v.Run, first.Outage.End.Earliest)
 		if first.Outage.End.Earliest <= first.Outage.Start.Latest {
 			text = strings.Replace(text, " from ", " about ", 1)
 			text = text[:strings.LastIndex(text, " to ")]
@@ -89,14 +91,14 @@ func failedAlike(v *evidence.Evidence, pods []evidence.Failed, names []string) f
 		case way == "" && len(ways) == 1:
 			text += ", and nothing had changed of " + map[bool]string{true: "it", false: "them"}[len(pods) == 1]
 		case way == "":
-			text += ", and nothing had changed of " + evidence.NamedOf(of[way])
+			text += ", and nothing had changed of " + quantity.Names(of[way])
 		case len(pods) == 1:
 			text += ", " + way
 		default:
-			text += fmt.Sprintf(", %s %s", evidence.NamedOf(of[way]), way)
+			text += fmt.Sprintf(", %s %s", quantity.Names(of[way]), way)
 		}
 	}
-	next := fmt.Sprintf("look at the logs of %s from %s on", first.Pod.Name, quantity.Clock(first.Outage.Start.Latest))
+	next := fmt.Sprintf("look at the logs of %s from %s on", first.Pod.Name, since)
 	switch end := v.Addresses.EndBefore(first); {
 	case end != nil && first.Pod.Ending.By == model.ByItself:
 		next = fmt.Sprintf("look why it ended: kubectl logs --previous %s", first.Pod.Name)
@@ -104,7 +106,7 @@ func failedAlike(v *evidence.Evidence, pods []evidence.Failed, names []string) f
 		next = fmt.Sprintf("find out what each container of %s does as the Pod ends: one may end before others that "+
 			"need it, or go on accepting what it does not answer", first.Pod.Name)
 	}
-	return fact{text, next}
+	return fact{text: text, next: next}
 }
 
 // afterWhat says how long after what change of a Pod its address failed: "≤ 1.06 s after it was deleted"; of one of
@@ -140,9 +142,9 @@ func whichConnections(v *evidence.Evidence, w *model.Window, all []evidence.Fail
 			return fact{}
 		}
 		if kept {
-			return fact{"only requests on kept connections failed, new connections were well",
-				"look for what makes a server close or reset connections that are in use: a limit of requests or age " +
-					"per connection, workers that are recycled, a reload, an idle timeout"}
+			return fact{text: "only requests on kept connections failed, new connections were well",
+				next: "look for what makes a server close or reset connections that are in use: a limit of requests " +
+					"or age per connection, workers that are recycled, a reload, an idle timeout"}
 		}
 		f := fact{text: "only new connections failed, kept ones were well"}
 		if 2*evidence.Count(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Reset,
@@ -156,15 +158,27 @@ func whichConnections(v *evidence.Evidence, w *model.Window, all []evidence.Fail
 
 // saidWhat says what an error's text adds to its class.
 func saidWhat(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
+	var invalid, others []string
 	for _, e := range v.Traffic.ErrorsOf(w) {
-		if strings.Contains(e.Text, "certificate has expired") ||
-			strings.Contains(e.Text, "certificate is not yet valid") {
-			return fact{"the server's certificate is not valid at this time: " + e.Text,
-				"compare the certificate that is served with the one in its Secret: a server that read it once goes " +
-					"on with the old one until it reloads"}
+		switch {
+		case e.Class != timeline.TLS.String():
+		case strings.Contains(e.Text, "certificate has expired"),
+			strings.Contains(e.Text, "certificate is not yet valid"):
+			invalid = append(invalid, e.Text)
+		default:
+			others = append(others, e.Text)
 		}
 	}
-	return fact{}
+	if len(invalid) == 0 {
+		return fact{}
+	}
+	f := fact{text: "the server's certificate is not valid at this time: " + invalid[0],
+		next: "compare the certificate that is served with the one in its Secret: a server that read it once " +
+			"goes on with the old one until it reloads"}
+	if len(others) == 0 && 2*evidence.Count(w.Classes, timeline.TLS) > w.Failed {
+		f.reason = "certificate"
+	}
+	return f
 }
 
 // behindProxy says that a proxy answered for a server behind it, if it answered at least ten of the failed requests, or
@@ -190,9 +204,9 @@ func behindProxy(v *evidence.Evidence, w *model.Window, all []evidence.Failed) f
 	if 2*n < w.Failed {
 		text = fmt.Sprintf("%d of %d failed requests got %s, and that", n, w.Failed, text)
 	}
-	return fact{text + " is a proxy's answer: a server behind it did not answer",
-		"look at what the proxy passes requests to, in the same Pod or behind another Service: measure that together " +
-			"with this one"}
+	return fact{text: text + " is a proxy's answer: a server behind it did not answer",
+		next: "look at what the proxy passes requests to, in the same Pod or behind another Service: measure that " +
+			"together with this one"}
 }
 
 // otherServices says which other Services' endpoints changed about the window's onset, the most changed first,
@@ -221,7 +235,7 @@ func otherServices(v *evidence.Evidence, w *model.Window, all []evidence.Failed)
 	slices.SortStableFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(changes[b], changes[a]), cmp.Compare(a, b))
 	})
-	return fact{text: fmt.Sprintf("endpoints of %s changed within %s of its onset", evidence.NamedOf(names),
+	return fact{text: fmt.Sprintf("endpoints of %s changed within %s of its onset", quantity.Names(names),
 		quantity.Span(nearBy))}
 }
 
@@ -244,5 +258,5 @@ func changedNear(v *evidence.Evidence, w *model.Window, all []evidence.Failed) f
 		return fact{}
 	}
 	return fact{text: fmt.Sprintf("within %s of its onset something changed of %s", quantity.Span(nearBy),
-		evidence.NamedOf(names))}
+		quantity.Names(names))}
 }

@@ -56,7 +56,12 @@ func testUnexplained(c *rule.Case) rule.Finding {
 		from = w.Start.Latest + nearBy
 	}
 	var next []string
-	for _, known := range known(v, w) {
+	facts := known(v, w)
+	if len(facts) > 0 && facts[0].reason != "" && !c.Partly {
+		f.Reason, f.Text = facts[0].reason, facts[0].text
+		next, facts = append(next, facts[0].next), facts[1:]
+	}
+	for _, known := range facts {
 		f.Text += "; " + known.text
 		if known.next != "" {
 			next = append(next, known.next)

@@ -1,6 +1,6 @@
-// Package quantity writes lengths of time, instants, shares and counts as people read them, and never as more exact
-// than they are: three digits at most, bounds rounded outward, a space between a figure and its unit. The terminal,
-// the reports, the causes and the verdict all use it. The page does the same in dashboard/ui/src/format.ts;
+// Package quantity writes lengths of time, instants, shares, counts and lists of names as people read them, and never
+// as more exact than they are: three digits at most, bounds rounded outward, a space between a figure and its unit. The
+// terminal, the reports, the causes and the verdict all use it. The page does the same in dashboard/ui/src/format.ts;
 // testdata/examples.json holds the two together.
 package quantity
 
@@ -144,20 +144,20 @@ func Ceil(d, step time.Duration) time.Duration { return (d + step - 1) / step * 
 // RoundUp gives d in steps that a manifest can carry: tenths of a second.
 func RoundUp(d time.Duration) time.Duration { return Ceil(d, 100*time.Millisecond) }
 
-// Clock prints an instant as seconds after the run's start: "9.953 s".
-func Clock(d time.Duration) string {
-	return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) + " s"
+// Clock prints an instant of a run as the time of day in UTC: "12:00:09.953".
+func Clock(run *model.Timeline, at time.Duration) string {
+	return run.T0.Add(at).UTC().Round(time.Millisecond).Format("15:04:05.000")
 }
 
-// Between prints a bracket: "between 9.95 s and 9.98 s".
-func Between(at model.Instant) string {
+// Between prints a bracket: "between 12:00:09.950 and 12:00:09.980".
+func Between(run *model.Timeline, at model.Instant) string {
 	switch {
 	case at.Earliest == at.Latest:
-		return "at " + Clock(at.Latest)
+		return "at " + Clock(run, at.Latest)
 	case !at.Bounded():
-		return "before " + Clock(at.Latest)
+		return "before " + Clock(run, at.Latest)
 	}
-	return "between " + Clock(at.Earliest) + " and " + Clock(at.Latest)
+	return "between " + Clock(run, at.Earliest) + " and " + Clock(run, at.Latest)
 }
 
 // Percent prints a share with two digits, and so that it is never nicer than the truth: only 0 is "0 %", only 1 is

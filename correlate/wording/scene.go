@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -87,10 +88,8 @@ func (s *scene) template(pod *model.Pod) *timeline.PodTemplate {
 	return nil
 }
 
-// clock writes an instant of the run's clock in UTC.
-func (s *scene) clock(at time.Duration) string {
-	return s.tl.T0.Add(at).UTC().Round(time.Millisecond).Format("15:04:05.000")
-}
+// clock writes an instant of the run as the time of day in UTC.
+func (s *scene) clock(at time.Duration) string { return quantity.Clock(s.tl, at) }
 
 // instant writes an instant in UTC, no more exact than it is known: of a wide bracket its end.
 func (s *scene) instant(at model.Instant) string {

@@ -64,7 +64,7 @@ func (s *StalledProber) blamesNobody() Promise {
 		case s.stoodStill(w):
 			still++
 		case from <= s.To && s.From <= to, !unobserved(s.Run, w.Target, from, to):
-			failed, at := quantity.ClassCounts(w.Classes), quantity.Clock(w.Start.Latest)
+			failed, at := quantity.ClassCounts(w.Classes), quantity.Clock(s.Run, w.Start.Latest)
 			blamed = append(blamed, fmt.Sprintf("%s of %s at %s", failed, w.Target, at))
 		}
 	}
@@ -83,7 +83,7 @@ func (s *StalledProber) blamesNobody() Promise {
 		s.late()
 	if len(blamed) > 0 {
 		p.Found += fmt.Sprintf(": %s; stopped from %s to %s",
-			strings.Join(blamed, ", "), quantity.Clock(s.From), quantity.Clock(s.To))
+			strings.Join(blamed, ", "), quantity.Clock(s.Run, s.From), quantity.Clock(s.Run, s.To))
 	}
 	return p
 }

@@ -49,7 +49,7 @@ func testFlowsCut(c *rule.Case) rule.Finding {
 			n := evidence.CutConns(h.Cuts)
 			f := rule.Finding{
 				Text: fmt.Sprintf("%s to %s %s cut when its endpoint changed, while it still served",
-					quantity.Count(n, "connection"), p.Name, evidence.Was(n)),
+					quantity.Count(n, "connection"), p.Name, quantity.Was(n)),
 				Fix: fmt.Sprintf("use a proxy mode, or a version, that leaves established connections alone, as "+
 					"kube-proxy in iptables and nftables mode do: %d would have lived on", n),
 				For: []evidence.Sign{
@@ -68,7 +68,7 @@ func testFlowsCut(c *rule.Case) rule.Finding {
 			}
 			if asked := holderUnasked(h, v.Traffic.Target(w).Heartbeat()); asked > 0 {
 				f.Lack(evidence.Measured.Doubt(fmt.Sprintf("%s reset while no heartbeat was open: the Pod itself "+
-					"may have sent that", quantity.Count(asked, "connection")+" "+evidence.Was(asked))))
+					"may have sent that", quantity.Count(asked, "connection")+" "+quantity.Was(asked))))
 			}
 			rule.Unnamed(h, &f)
 			f.ExplainsAtMost(w, n)

@@ -57,7 +57,7 @@ func testIdleTimeout(c *rule.Case) rule.Finding {
 		Text: fmt.Sprintf("%s closed, %s, when the last answer was %s old (%s to %s): the server, or something on "+
 			"the way, keeps idle connections no longer",
 			quantity.Count(evidence.CutConns(v.Traffic.CutsIn(w)), "connection")+" "+
-				evidence.Was(evidence.CutConns(v.Traffic.CutsIn(w))), quantity.Count(len(alike), "time"),
+				quantity.Was(evidence.CutConns(v.Traffic.CutsIn(w))), quantity.Count(len(alike), "time"),
 			quantity.Span(age), quantity.Span(least), quantity.Span(most)),
 		Fix: fmt.Sprintf("let the server keep idle connections for longer than the %s between two heartbeats, "+
 			"or send these more often than every %s", quantity.Span(beat), quantity.Span(least)),

@@ -43,7 +43,7 @@ func testPinnedConnection(c *rule.Case) rule.Finding {
 	if len(cutters) == 0 && evidence.Count(w.Classes, timeline.Reset, timeline.EOF) == 0 {
 		return rule.No("no connection was cut")
 	} else if len(cutters) == 0 {
-		return rule.No("no Pod ended " + quantity.Between(w.Start))
+		return rule.No("no Pod ended " + quantity.Between(v.Run, w.Start))
 	}
 	f := rule.Finding{For: cutSigns(v, w, cutters), Text: cutText(v, cutters, cut), Fix: pinnedFix(v, w, cutters, cut)}
 	stops := evidence.StopsOf(cutters)

@@ -52,10 +52,10 @@ func testHeldPinned(c *rule.Case) rule.Finding {
 	}
 	first := holders[0]
 	f.Text = fmt.Sprintf("%s ended the %s that %s pinned to it, %s without a warning", first.Pod.Name,
-		quantity.Count(all, "connection"), evidence.Was(all), unwarnedOf(first.Cuts))
+		quantity.Count(all, "connection"), quantity.Was(all), unwarnedOf(first.Cuts))
 	if evidence.Unwarned(first.Cuts) == 0 {
 		f.Text = fmt.Sprintf("%s ended the %s that %s pinned to it, and announced that", first.Pod.Name,
-			quantity.Count(all, "connection"), evidence.Was(all))
+			quantity.Count(all, "connection"), quantity.Was(all))
 	}
 	if len(holders) > 1 {
 		f.Text = fmt.Sprintf("%s ended the %s that were pinned to them: %s", quantity.Count(len(holders), "Pod"),
@@ -154,7 +154,7 @@ func oneByOne(h *evidence.Holder) []evidence.Sign {
 	}
 	return []evidence.Sign{evidence.Measured.Doubt(fmt.Sprintf("%s closed while %s was ending, and not as it "+
 		"stopped: whether it closed them itself was not seen", quantity.Count(len(h.Cuts), "connection")+" "+
-		evidence.Was(len(h.Cuts)), h.Pod.Name))}
+		quantity.Was(len(h.Cuts)), h.Pod.Name))}
 }
 
 // heldPinnedFix says how to let such clients go.
@@ -170,10 +170,10 @@ func heldPinnedFix(v *evidence.Evidence, w *model.Window, holders []*evidence.Ho
 	if evidence.Unwarned(all) == 0 {
 		return fmt.Sprintf("none is needed for clients that heed it: %s announced to end; where all come back at "+
 			"once, announce it to one after the other", quantity.Count(len(all), "connection")+" "+
-			evidence.Was(len(all)))
+			quantity.Was(len(all)))
 	}
 	return fmt.Sprintf("from SIGTERM on %s, to one client after the other, and exit when the last has left (%d of %s "+
 		"cut without a warning); or keep the old Pods until their connections have left: "+
 		"see `lapse explain pinned-connection`",
-		how, evidence.Unwarned(all), quantity.Count(len(all), "connection")+" "+evidence.Was(len(all)))
+		how, evidence.Unwarned(all), quantity.Count(len(all), "connection")+" "+quantity.Was(len(all)))
 }

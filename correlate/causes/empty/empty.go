@@ -10,6 +10,7 @@ import (
 	"lapse/correlate/causes/rule"
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 )
 
 // This file is about a Service that had no endpoint to route to.
@@ -36,6 +37,9 @@ type emptiness struct {
 	event   *model.Event // which shows that; nil if a rule does without
 	object  string       // what was changed: a workload, KIND/NAME
 }
+
+// clock writes an instant of the run as the time of day.
+func (e *emptiness) clock(at time.Duration) string { return quantity.Clock(e.view.Run, at) }
 
 // A leaver is a Pod whose endpoint was ready, and was not any more when the Service was empty.
 type leaver struct {

@@ -40,11 +40,11 @@ func (e *emptiness) text() string {
 	v, w, span := e.view, e.window, e.span
 	service := cmp.Or(v.Traffic.Target(w).Service, "the Service")
 	text := fmt.Sprintf("no endpoint of %s was ready, or terminating and still serving: %s left last (%s)", service,
-		span.Last.Object.Name, quantity.Clock(span.Start.Latest))
+		span.Last.Object.Name, e.clock(span.Start.Latest))
 	if span.Next == nil {
 		text += ", and none became ready before the run ended"
 	} else {
-		text += fmt.Sprintf(", %s became ready at %s", span.Next.Object.Name, quantity.Clock(span.End.Latest))
+		text += fmt.Sprintf(", %s became ready at %s", span.Next.Object.Name, e.clock(span.End.Latest))
 	}
 	return text + nothingAnswered(w) + routedLate(v, w, span)
 }

@@ -52,7 +52,7 @@ func testLocalNoEndpoint(c *rule.Case) rule.Finding {
 	}
 	if last := evidence.WhenLastLeft(v.Addresses, w, empty); !last.Overlaps(v.Traffic.Onset(w)) {
 		return rule.No(fmt.Sprintf("no endpoint was ready on %s %s, but requests began to fail %s", node,
-			quantity.Between(empty.Whole()), quantity.Between(w.Start)))
+			quantity.Between(v.Run, empty.Whole()), quantity.Between(v.Run, w.Start)))
 	}
 	if why := evidence.AnsweredMeanwhile(w, empty); why != "" {
 		return rule.No(why)
@@ -60,7 +60,7 @@ func testLocalNoEndpoint(c *rule.Case) rule.Finding {
 	f := rule.Finding{
 		Text: fmt.Sprintf("%s had no endpoint of its own, and the Service routes only within a node (%s: Local): %s "+
 			"left last (%s); up to %s elsewhere",
-			node, setting, empty.Last.Object.Name, quantity.Clock(empty.Start.Latest),
+			node, setting, empty.Last.Object.Name, quantity.Clock(v.Run, empty.Start.Latest),
 			quantity.Count(elsewhere, "endpoint")),
 		Fix: fmt.Sprintf(
 			"run an endpoint on each %s (a DaemonSet, or spread constraints), or set %s: Cluster: %s failed %s", nodes,

@@ -226,7 +226,7 @@ func serviceDeleted(e *emptiness) (rule.Finding, bool) {
 		return rule.Finding{}, false
 	}
 	e.event = gone
-	at := quantity.Clock(gone.At.Latest)
+	at := e.clock(gone.At.Latest)
 	f := e.finding(fmt.Sprintf("Service %s was deleted (%s), and ", gone.Object.Name, at),
 		fmt.Sprintf(
 			"keep the Service while clients need it, and change it instead of recreating it: it was deleted at %s",
@@ -257,7 +257,7 @@ func leftAlive(e *emptiness) (rule.Finding, bool) {
 		what = e.leavers[0].Name
 	}
 	if e.event = portsChanged(e); e.event != nil {
-		at := quantity.Clock(e.event.At.Latest)
+		at := e.clock(e.event.At.Latest)
 		return e.finding(fmt.Sprintf("the Service's ports were changed (%s, %s), %s left the endpoints though "+
 			"neither ending nor found not ready, and ", strings.TrimPrefix(e.event.Detail, evidence.PortsEdited), at,
 			what),
@@ -276,7 +276,7 @@ func leftAlive(e *emptiness) (rule.Finding, bool) {
 	}
 	return e.finding(fmt.Sprintf("%s left the endpoints though neither ending nor found not ready, and ", what),
 		fmt.Sprintf("find out who changed the labels of these Pods, or the EndpointSlices: more replicas do not help "+
-			"against that; it happened at %s", quantity.Clock(e.span.Start.Latest)), signs...), true
+			"against that; it happened at %s", e.clock(e.span.Start.Latest)), signs...), true
 }
 
 // portsChanged returns the change of the Service's ports that can have emptied it, nil if there was none.
@@ -298,7 +298,7 @@ func scaledAway(e *emptiness) (rule.Finding, bool) {
 		return rule.Finding{}, false
 	}
 	what := cluster.WorkloadWords(e.object)
-	at := quantity.Clock(e.event.At.Latest)
+	at := e.clock(e.event.At.Latest)
 	if e.event.To == timeline.SnapshotDeleted {
 		return e.finding(fmt.Sprintf("%s was deleted (%s), and ", what, at),
 				fmt.Sprintf("keep %s while clients need it: it was deleted at %s", what, at),
@@ -307,7 +307,7 @@ func scaledAway(e *emptiness) (rule.Finding, bool) {
 	}
 	fix := fmt.Sprintf("keep ≥ 1 replica while clients need it: %s was scaled to 0 at %s", what, at)
 	if back := scaledBack(e); back != nil {
-		fix += fmt.Sprintf(", and to %d at %s", back.Snapshot.Workload.Replicas, quantity.Clock(back.At.Latest))
+		fix += fmt.Sprintf(", and to %d at %s", back.Snapshot.Workload.Replicas, e.clock(back.At.Latest))
 	}
 	return e.finding(fmt.Sprintf("%s was scaled to 0 (%s), and ", what, at), fix, e.sign(what+" was scaled to 0")), true
 }
@@ -362,7 +362,7 @@ func killedByLiveness(e *emptiness) (rule.Finding, bool) {
 	if p := livenessOf(e.view, e.lastLeaver()); p != nil {
 		limit = fmt.Sprintf(" (it is %d failures, one each %s)", p.Threshold, quantity.Span(p.Period))
 	}
-	return e.finding(fmt.Sprintf("the liveness probe ended containers of %s, %s, and ", evidence.NamedOf(names), times),
+	return e.finding(fmt.Sprintf("the liveness probe ended containers of %s, %s, and ", quantity.Names(names), times),
 		fmt.Sprintf("let the liveness probe ask only whether the process must be restarted, and give it more time%s: "+
 			"it ended containers %s, and more replicas do not help against that", limit, times),
 		e.sign("the liveness probe of "+names[len(names)-1]+" failed, and its kubelet ended the container")), true
@@ -393,7 +393,7 @@ func endedThemselves(e *emptiness) (rule.Finding, bool) {
 	}
 	e.event = e.endedAsItLeft(last)
 	how := "its container " + cluster.ContainerEnd(e.event)
-	return e.finding(fmt.Sprintf("%s ended though nobody had asked for it (%s: %s), and ", evidence.NamedOf(e.names()),
+	return e.finding(fmt.Sprintf("%s ended though nobody had asked for it (%s: %s), and ", quantity.Names(e.names()),
 		last.Name, how),
 		fmt.Sprintf("find out why with kubectl logs --previous: %s ended; of %s, %s",
 			quantity.Count(len(e.leavers), "Pod"), last.Name, how),

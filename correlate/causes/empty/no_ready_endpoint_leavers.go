@@ -8,7 +8,6 @@ import (
 
 	"lapse/correlate/causes/rule"
 	"lapse/correlate/model"
-	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -58,12 +57,12 @@ func eachLeft(e *emptiness) string {
 	}
 	var each []string
 	for _, p := range e.leavers[:min(len(e.leavers), rule.MostNamed)] {
-		each = append(each, fmt.Sprintf("%s left at %s (%s)", p.Name, quantity.Clock(p.left.Latest), leftFor(e, p)))
+		each = append(each, fmt.Sprintf("%s left at %s (%s)", p.Name, e.clock(p.left.Latest), leftFor(e, p)))
 	}
 	for _, p := range missing(e) {
 		text := p.Name + " was not ready"
 		if p.Created != nil {
-			text = fmt.Sprintf("%s, created at %s, was not ready", p.Name, quantity.Clock(p.Created.Latest))
+			text = fmt.Sprintf("%s, created at %s, was not ready", p.Name, e.clock(p.Created.Latest))
 		}
 		if p.Template != e.leavers[0].Template {
 			text += ", and is of another revision"
@@ -118,7 +117,7 @@ func overloaded(e *emptiness) (rule.Finding, bool) {
 	}
 	n := len(e.leavers)
 	return e.finding(fmt.Sprintf("with %d of %d replicas away requests were answered late from %s on, then the "+
-		"readiness probes of %d others timed out: too little capacity was left, and ", away, n, quantity.Clock(from),
+		"readiness probes of %d others timed out: too little capacity was left, and ", away, n, e.clock(from),
 		timeouts),
 		fmt.Sprintf("keep the capacity: maxUnavailable 0 and maxSurge 1 or more, or more replicas than the load "+
 			"needs (with %d of %d away it was too little); a readiness probe that waits behind requests needs a "+

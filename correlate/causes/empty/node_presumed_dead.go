@@ -26,7 +26,7 @@ var NodePresumedDead = emptyReason{
 
 func sayNodePresumedDead(e *emptiness) rule.Finding {
 	node := strings.TrimPrefix(e.object, "Node/")
-	at := quantity.Clock(e.event.At.Latest)
+	at := e.clock(e.event.At.Latest)
 	nodes := map[string]bool{}
 	var signs []evidence.Sign
 	for _, p := range e.leavers[:min(len(e.leavers), rule.MostNamed)] {

@@ -53,7 +53,7 @@ func testPortSwitch(c *rule.Case) rule.Finding {
 	f := rule.Finding{
 		Text: fmt.Sprintf("the Service was changed to send to port %d in the place of %d (%s), and %s did not serve "+
 			"there: %s %s",
-			ports.to, ports.from, quantity.Clock(change.At.Latest), evidence.NamedPods(pods), pods[0].Name,
+			ports.to, ports.from, quantity.Clock(v.Run, change.At.Latest), quantity.PodNames(pods), pods[0].Name,
 			v.Suspects.FailedHow(failing[0])),
 		Fix: fmt.Sprintf("let the Pods serve on port %d before the Service sends to it, or give targetPort the name "+
 			"of a container port, which each Pod resolves for itself", ports.to),
@@ -84,7 +84,7 @@ func portGone(v *evidence.Evidence, w *model.Window, change *model.Event, port s
 	if w.Share < evidence.NearlyAll {
 		return rule.No("some requests were answered: the Service still had port " + port)
 	}
-	at := quantity.Clock(change.At.Latest)
+	at := quantity.Clock(v.Run, change.At.Latest)
 	return rule.Finding{
 		Text: fmt.Sprintf("port %s was taken from the Service (%s): it was %s, and then %s", port, at, change.From,
 			change.To),

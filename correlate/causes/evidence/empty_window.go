@@ -19,7 +19,7 @@ func (v *Addresses) EmptyIn(w *model.Window) (span *EmptySpan, whyNot string) {
 	}
 	if last := WhenLastLeft(v, w, span); !last.Overlaps(v.traffic.Onset(w)) {
 		return nil, fmt.Sprintf("no endpoint was ready %s, but requests began to fail %s",
-			quantity.Between(span.Whole()), quantity.Between(w.Start))
+			quantity.Between(v.Run, span.Whole()), quantity.Between(v.Run, w.Start))
 	}
 	if why := AnsweredMeanwhile(w, span); why != "" {
 		return nil, why

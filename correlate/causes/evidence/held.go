@@ -46,7 +46,8 @@ func (v *Addresses) Unselected(w *model.Window) string {
 		return ""
 	}
 	slices.Sort(names)
-	return "; the connections were on " + NamedOf(names) + ", which the Service no longer selected: what becomes of " +
+	return "; the connections were on " + quantity.Names(names) +
+		", which the Service no longer selected: what becomes of " +
 		"such Pods is not watched"
 }
 
@@ -84,7 +85,7 @@ func (h *Holder) Named() bool {
 // Sign returns the sign that the Pod's connections were cut, as the target saw it.
 func (h *Holder) Sign(w *model.Window, on string) Sign {
 	noticed := model.Instant{Earliest: h.Cuts[0].Cut.Latest, Latest: h.Cuts[len(h.Cuts)-1].Cut.Latest}
-	text := fmt.Sprintf("%s cut: %s", quantity.Count(CutConns(h.Cuts), "connection")+" "+Was(len(h.Cuts)),
+	text := fmt.Sprintf("%s cut: %s", quantity.Count(CutConns(h.Cuts), "connection")+" "+quantity.Was(len(h.Cuts)),
 		quantity.ClassCounts(classesOf(h.Cuts)))
 	strength := Close
 	if h.Named() {

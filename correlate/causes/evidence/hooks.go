@@ -66,7 +66,7 @@ func (v Templates) NamedHooks(p *model.Pod) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return " (" + NamedOf(all) + ")"
+	return " (" + quantity.Names(all) + ")"
 }
 
 // stoppingHook returns the Pod's hook that ends the server itself; ok is false if none is known.
@@ -107,5 +107,5 @@ func (v Templates) Sleeps(p *model.Pod) string {
 		}
 		names[i] = fmt.Sprintf("%s (%s)", name, has)
 	}
-	return NamedOf(names)
+	return quantity.Names(names)
 }

@@ -64,7 +64,8 @@ func dials(v *Traffic, w *model.Window) bool {
 
 // attribute counts the failures of a window that the stops can explain.
 func (e *Episode) attribute(w *model.Window) Race {
-	r := Race{Troubled: e.Troubled, WhyNot: e.WhyNot + " " + quantity.Between(w.Start), As: map[*PodStop]*FormCount{}}
+	whyNot := e.WhyNot + " " + quantity.Between(e.view.Run, w.Start)
+	r := Race{Troubled: e.Troubled, WhyNot: whyNot, As: map[*PodStop]*FormCount{}}
 	own := e.view.traffic.Undelivered(w)
 	last := lastRoutable(e.view.services, w)
 	long := e.view.traffic.longWait(w)
@@ -112,7 +113,7 @@ func (e *Episode) attribute(w *model.Window) Race {
 	}
 	if len(r.Stops) == 0 && len(e.Stops) > 0 {
 		r.WhyNot = fmt.Sprintf("%s stopped %s, but no request failed in a way that a stale route to it explains",
-			e.Stops[0].Pod.Name, quantity.Between(e.Stops[0].At))
+			e.Stops[0].Pod.Name, quantity.Between(e.view.Run, e.Stops[0].At))
 	}
 	return r
 }

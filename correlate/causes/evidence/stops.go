@@ -282,5 +282,5 @@ func NamedStops(stops []*PodStop) string {
 	for i, s := range stops {
 		pods[i] = s.Pod
 	}
-	return NamedPods(pods)
+	return quantity.PodNames(pods)
 }

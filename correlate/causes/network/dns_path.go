@@ -48,7 +48,7 @@ func testDNSPath(c *rule.Case) rule.Finding {
 		Text: fmt.Sprintf("%s of %s failed %s", quantity.Count(n, "look-up"), name, evidence.Lasted(w)),
 		Fix: fmt.Sprintf("look at the cluster's DNS server %s: run ≥ 2 replicas of it on different nodes, with "+
 			"lameduck when they end, or a DNS cache on each node",
-			quantity.Between(w.Span())),
+			quantity.Between(v.Run, w.Span())),
 		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "look-ups of "+name+" began to fail"+
 			firstText(w))},
 	}
@@ -57,22 +57,22 @@ func testDNSPath(c *rule.Case) rule.Finding {
 		if w.Classes[timeline.DNS.String()] == 0 {
 			did = "it did not answer, or packets to it or from it were lost"
 		}
-		f.Fix = fmt.Sprintf("look at the DNS server %s %s: %s", server, quantity.Between(w.Span()), did)
+		f.Fix = fmt.Sprintf("look at the DNS server %s %s: %s", server, quantity.Between(v.Run, w.Span()), did)
 	} else if v.Services.Outside(w) != "" {
 		f.Fix = fmt.Sprintf("look at the name server that %s asks for %s %s, and at who publishes that name: it need "+
-			"not be the cluster's", v.Traffic.From(w), name, quantity.Between(w.Span()))
+			"not be the cluster's", v.Traffic.From(w), name, quantity.Between(v.Run, w.Span()))
 	}
 	byAddress(v, w, &f)
 	byLookUp(v, w, name, &f)
 	if nodes := v.Traffic.AnsweredFrom(w); len(nodes) > 0 {
 		f.Fix = fmt.Sprintf("look at the way from %s to the cluster's DNS server %s: the name was looked up from %s",
-			v.Traffic.From(w), quantity.Between(w.Span()), evidence.NamedOf(nodes))
+			v.Traffic.From(w), quantity.Between(v.Run, w.Span()), quantity.Names(nodes))
 		if went := v.Traffic.WentOnBeside(w); went != nil {
 			f.For = append(f.For, evidence.Measured.Target(went.Name, nil, "requests from "+v.Traffic.From(w)+
 				" that needed no look-up were answered"))
 		} else {
 			f.Oppose(evidence.Measured.Doubt(fmt.Sprintf("requests from %s, which look up the same name, were "+
-				"answered meanwhile: the DNS server was well", evidence.NamedOf(nodes))))
+				"answered meanwhile: the DNS server was well", quantity.Names(nodes))))
 		}
 	}
 	f.ExplainsAtMost(w, n)
@@ -102,7 +102,7 @@ func byLookUp(v *evidence.Evidence, w *model.Window, name string, f *rule.Findin
 			itsAddress(failed), strings.Join(failed, " and "))))
 	case len(well) > 0:
 		f.Fix = fmt.Sprintf("look at the routes to the cluster's DNS Service %s: its servers answered at their own "+
-			"addresses, and look-ups by way of the Service failed", quantity.Between(w.Span()))
+			"addresses, and look-ups by way of the Service failed", quantity.Between(v.Run, w.Span()))
 		f.For = append(f.For,
 			evidence.Watched.Target(well[0], nil,
 				fmt.Sprintf("asked at %s, %s answered: what leads to the servers was not well", itsAddress(well),
@@ -165,13 +165,13 @@ func byAddress(v *evidence.Evidence, w *model.Window, f *rule.Finding) {
 		}
 	}
 	if len(failed) > 0 {
-		f.Oppose(evidence.Watched.Doubt("what goes straight to the address of " + evidence.NamedPods(failed) +
+		f.Oppose(evidence.Watched.Doubt("what goes straight to the address of " + quantity.PodNames(failed) +
 			" failed as well: more was wrong than look-ups"))
 	}
 	switch {
 	case len(well) > 0:
 		f.For = append(f.For, evidence.Measured.Target(v.Addresses.DirectName(w, well[0]), nil,
-			"what goes straight to the address of "+evidence.NamedPods(well)+" was answered"))
+			"what goes straight to the address of "+quantity.PodNames(well)+" was answered"))
 	case len(near) > 0:
 		f.Lack(evidence.Measured.Doubt("only Pods on the prober's own node were asked by address: the network of " +
 			"that node fits as well"))

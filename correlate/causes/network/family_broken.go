@@ -78,18 +78,18 @@ func ownAddressesOf(v *evidence.Evidence, w *model.Window, f *rule.Finding) {
 		f.Fix = fmt.Sprintf("look at kube-proxy and the firewall of %s on %s, where requests failed %s", family,
 			v.Services.Router(w), evidence.Lasted(w))
 		f.For = append(f.For, evidence.Measured.Target(v.Addresses.DirectName(w, well[0]), nil,
-			evidence.NamedPods(well)+" went on answering at their own "+family+" addresses"))
+			quantity.PodNames(well)+" went on answering at their own "+family+" addresses"))
 	case len(well) == 0:
 		f.Text += fmt.Sprintf("; the Pods did not answer at their own %s addresses either", family)
 		f.Fix = fmt.Sprintf(
 			"look at the network of %s between nodes, and whether the servers listen there: requests failed %s",
 			family, evidence.Lasted(w))
 		f.For = append(f.For, evidence.Measured.Target(v.Addresses.DirectName(w, failed[0]), nil,
-			evidence.NamedPods(failed)+" failed at their own "+family+" addresses"))
+			quantity.PodNames(failed)+" failed at their own "+family+" addresses"))
 	default:
 		f.Fix = fmt.Sprintf("look at the network of %s between nodes: requests failed %s", family, evidence.Lasted(w))
 		f.Oppose(evidence.Close.Doubt(fmt.Sprintf("%s went on answering at their own %s addresses, and %s did not",
-			evidence.NamedPods(well), family, evidence.NamedPods(failed))))
+			quantity.PodNames(well), family, quantity.PodNames(failed))))
 	}
 }
 

@@ -103,7 +103,7 @@ func onlyOfTheirTemplate(v *evidence.Evidence, w *model.Window, cut []evidence.S
 
 func nodeText(w *model.Window, node string, cut []evidence.Suspect, noticed *model.Event) string {
 	text := fmt.Sprintf("%s could not be reached: %s on it stopped answering", node,
-		evidence.NamedPods(evidence.SuspectPods(cut)))
+		quantity.PodNames(evidence.SuspectPods(cut)))
 	if noticed != nil {
 		text += ", and Kubernetes noticed within " + quantity.Highest(noticed.At.Latest-w.Start.Earliest)
 	}

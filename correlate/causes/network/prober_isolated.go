@@ -52,7 +52,7 @@ func testProberIsolated(c *rule.Case) rule.Finding {
 	}
 	f := rule.Finding{
 		Text: fmt.Sprintf("%s was cut off from the other nodes: no Pod on %s could be reached, and a Pod on %s "+
-			"itself went on answering", own, evidence.NamedOf(nodes), own),
+			"itself went on answering", own, quantity.Names(nodes), own),
 		Fix: fmt.Sprintf("look at the network of %s; nothing is known of the Service as others saw it %s: measure "+
 			"from ≥ 2 nodes",
 			own, evidence.Lasted(w)),
@@ -99,9 +99,9 @@ func isolatedAlone(v *evidence.Evidence, w *model.Window, others []string) rule.
 	f := rule.Finding{
 		Text: fmt.Sprintf("%s was cut off: nothing was answered there %s, on new and persistent connections, and no "+
 			"name was looked up, while %s were answered", v.Traffic.From(w), evidence.Lasted(w),
-			evidence.NamedOf(others)),
+			quantity.Names(others)),
 		Fix: fmt.Sprintf("look at the network of %s %s: what failed there says nothing about clients on other nodes",
-			v.Traffic.From(w), quantity.Between(w.Span())),
+			v.Traffic.From(w), quantity.Between(v.Run, w.Span())),
 		For: []evidence.Sign{
 			evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)),
 			evidence.Measured.Target(beside.Target, &beside.Start, "and on the other connections: "+

@@ -49,7 +49,7 @@ func testAcceptStall(c *rule.Case) rule.Finding {
 	f := rule.Finding{
 		Text: fmt.Sprintf("%s had just become ready and did not accept connections: at the address of %s %d were "+
 			"made and not answered, and %d were not made, until %s after its endpoint was ready",
-			evidence.NamedPods(evidence.SuspectPods(young)), slowest.Pod.Name, queued, dropped, took),
+			quantity.PodNames(evidence.SuspectPods(young)), slowest.Pod.Name, queued, dropped, took),
 		Fix: fmt.Sprintf("let a readiness or startup probe of %s open a connection and await the answer, and give "+
 			"the Pod CPU to start with and a longer queue for connections (backlog, net.core.somaxconn): it took %s",
 			slowest.Pod.Name, took),

@@ -69,7 +69,7 @@ func testFailingVersion(c *rule.Case) rule.Finding {
 		f.Text, f.Fix, f.Reason = taken.text+": "+f.Text, taken.fix(f.Fix), otherWorkload
 	}
 	rule.AccuseYoung(v, w, young, &f)
-	f.For = append(f.For, evidence.Context.Target(v.Addresses.DirectName(w, well[0]), nil, evidence.NamedPods(well)+
+	f.For = append(f.For, evidence.Context.Target(v.Addresses.DirectName(w, well[0]), nil, quantity.PodNames(well)+
 		", with another template, answered well"))
 	if taken.jobs { // nothing that ends is meant to serve: neither a slow start nor a crash
 		return f
@@ -83,7 +83,7 @@ func testFailingVersion(c *rule.Case) rule.Finding {
 		return first == nil || *first > longest.Outage.Start.Earliest // it is young as well, and started late
 	})
 	if len(others) > 0 {
-		f.Oppose(evidence.Watched.Doubt(evidence.NamedPods(others) +
+		f.Oppose(evidence.Watched.Doubt(quantity.PodNames(others) +
 			" failed as well, and had answered before: what " +
 			"they share fits better"))
 	}
@@ -174,7 +174,7 @@ func failingText(v *evidence.Evidence, failing []*model.Pod, longest evidence.Su
 		text = fmt.Sprintf("%s failed from its first request on, for %s", who,
 			quantity.Length(longest.Outage.Length, true))
 	} else {
-		text += ": " + evidence.NamedPods(failing)
+		text += ": " + quantity.PodNames(failing)
 	}
 	return fmt.Sprintf("%s; %s %s%s; Pods with another template answered", text, longest.Pod.Name,
 		v.Suspects.FailedHow(longest), v.Templates.AskedFor(longest.Pod))

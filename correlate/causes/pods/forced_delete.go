@@ -58,7 +58,7 @@ func testForcedDelete(c *rule.Case) rule.Finding {
 	}
 	f := rule.Finding{
 		Text: fmt.Sprintf("%s was deleted by force, and %s %s cut after it had gone from the API", found.Name,
-			quantity.Count(cut, "request"), evidence.Was(cut)),
+			quantity.Count(cut, "request"), quantity.Was(cut)),
 		Fix: fmt.Sprintf("%s: %s had no time to let its clients go, and cut %s", v.Templates.GiveGrace(found),
 			found.Name, quantity.Count(cut, "request")),
 		For: []evidence.Sign{

@@ -72,7 +72,7 @@ func testGraceTooShort(c *rule.Case) rule.Finding {
 		f.Lack(evidence.Measured.Doubt("whether they were cut at the same moment was not seen"))
 	}
 	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s in flight",
-		evidence.NamedOf(names), evidence.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "request"))
+		quantity.Names(names), quantity.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "request"))
 	f.Fix = graceFix(v, w, kills)
 	f.ExplainsAtMost(w, cut)
 	return f

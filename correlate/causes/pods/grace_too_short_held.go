@@ -43,8 +43,8 @@ func testHeldGrace(c *rule.Case) rule.Finding {
 		return rule.No("no connection was cut when Pods were killed at the end of their grace periods")
 	}
 	first := kills[slices.IndexFunc(kills, func(k kill) bool { return k.pod.Name == names[0] })]
-	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s open", evidence.NamedOf(names),
-		evidence.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "connection"))
+	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s open", quantity.Names(names),
+		quantity.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "connection"))
 	f.Fix = fmt.Sprintf("terminationGracePeriodSeconds > %s, as long as the last client may stay; or let the server "+
 		"close connections before that, with an announcement", quantity.Span(first.grace))
 	if preStopSleep(v, first.pod) >= first.grace {

@@ -46,7 +46,7 @@ func testNotYetReachable(c *rule.Case) rule.Finding {
 	took := early(slowest)
 	f := rule.Finding{
 		Text: fmt.Sprintf("%s could not reach %s until %s after its endpoint was ready", v.Traffic.From(w),
-			evidence.NamedPods(evidence.SuspectPods(young)), quantity.Length(took, slowest.Outage.Open.End)),
+			quantity.PodNames(evidence.SuspectPods(young)), quantity.Length(took, slowest.Outage.Open.End)),
 		Fix: fmt.Sprintf("find out what programs the network for new Pods late (CNI plugin, NetworkPolicy, routes to "+
 			"a new node): it took up to %s; a readiness gate can hold the endpoint back until then",
 			quantity.Highest(took.Max)),
@@ -55,7 +55,7 @@ func testNotYetReachable(c *rule.Case) rule.Finding {
 	f.Lack(neverWell(v, w, young,
 		"it may be more than late: a NetworkPolicy may keep others out for good")...)
 	if others := v.Suspects.FailedAlso(w, young); len(others) > 0 {
-		f.Oppose(evidence.Watched.Doubt(evidence.NamedPods(others) +
+		f.Oppose(evidence.Watched.Doubt(quantity.PodNames(others) +
 			" could not be reached either, though ready for " +
 			"long: what they share fits better"))
 	} else if len(v.Suspects.OthersAnswered(w, young)) == 0 {

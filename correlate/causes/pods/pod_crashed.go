@@ -65,7 +65,7 @@ func crashText(crashes []crash) string {
 		return fmt.Sprintf("%s's container %s, and requests were still routed to the Pod", first.pod.Name, first.how())
 	}
 	return fmt.Sprintf("containers of %s ended, and requests were still routed to these Pods (%s: %s)",
-		evidence.NamedOf(names), first.pod.Name, first.how())
+		quantity.Names(names), first.pod.Name, first.how())
 }
 
 // crashReason returns why a container ended, as far as its kubelet says.

@@ -95,7 +95,7 @@ func hungText(hung []evidence.Suspect, worst evidence.Suspect) string {
 		return fmt.Sprintf("%s accepted connections and %s %s", worst.Pod.Name, did, evidence.Lasted(worst.Outage))
 	}
 	return fmt.Sprintf("%s accepted connections and %s, %s for longest (%s): %s", quantity.Count(len(pods), "Pod"),
-		did, worst.Pod.Name, evidence.Lasted(worst.Outage), evidence.NamedPods(pods))
+		did, worst.Pod.Name, evidence.Lasted(worst.Outage), quantity.PodNames(pods))
 }
 
 // noticed is how soon a readiness probe with the shortest period, its default timeout and two failures takes a Pod out.

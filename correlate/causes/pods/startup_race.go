@@ -66,7 +66,7 @@ func startupText(young []evidence.Suspect, slowest evidence.Suspect, unready str
 	return fmt.Sprintf("%s were ready before they answered at their own addresses, %s for longest (%s)%s: %s",
 		quantity.Count(len(pods), "Pod"),
 		slowest.Pod.Name, quantity.Length(early(slowest), slowest.Outage.Open.End), unready,
-		evidence.NamedPods(pods))
+		quantity.PodNames(pods))
 }
 
 // unready says that only the endpoint was ready, not the Pod, if Pods were watched and the Service may publish such

@@ -79,10 +79,10 @@ func noneLate(v *evidence.Evidence, w *model.Window, none string) string {
 	for _, s := range youngSuspects(v, w) {
 		if len(late(v, w, []evidence.Suspect{s})) == 0 {
 			return fmt.Sprintf("%s never answered well %s: its version or its configuration may be bad", s.Pod.Name,
-				quantity.Between(s.Outage.Span()))
+				quantity.Between(v.Run, s.Outage.Span()))
 		}
 	}
-	return none + quantity.Between(w.Start)
+	return none + quantity.Between(v.Run, w.Start)
 }
 
 // neverWell returns the doubt that young Pods did not answer well for as long as they were observed: then they may
@@ -129,7 +129,7 @@ func olderAlike(v *evidence.Evidence, w *model.Window, young []evidence.Suspect)
 	if alike == 0 || 2*alike < made {
 		return "", nil
 	}
-	why := evidence.NamedPods(evidence.SuspectPods(older)) + " failed as well, and had answered before: what they " +
+	why := quantity.PodNames(evidence.SuspectPods(older)) + " failed as well, and had answered before: what they " +
 		"share fits better"
 	if alike >= made {
 		return why, nil

@@ -151,7 +151,7 @@ func nodesOf(gaps []nodeGap) (names []string) {
 
 // lbGap returns the finding without what other ways say.
 func lbGap(v *evidence.Evidence, w *model.Window, gaps []nodeGap) rule.Finding {
-	g, names := gaps[0], evidence.NamedOf(nodesOf(gaps))
+	g, names := gaps[0], quantity.Names(nodesOf(gaps))
 	lag := model.Length{Min: max(0, w.End.Earliest-g.from.Latest), Max: max(0, w.End.Latest-g.from.Earliest)}
 	took := quantity.Length(lag, w.Open.End)
 	f := rule.Finding{Measures: []model.Measure{{Name: "lb-lag", Object: g.node, Node: g.node, Length: lag}}}

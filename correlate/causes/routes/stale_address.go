@@ -77,8 +77,8 @@ func testStaleAddress(c *rule.Case) rule.Finding {
 			longest.name(), explained, w.Failed)
 	}
 	if len(dials) > 1 {
-		f.Text = fmt.Sprintf("%s still led to %s after their endpoints had left, to %s for ≥ %s, and %d of %d failed "+
-			"requests went there", name, namesOfDials(dials),
+		f.Text = fmt.Sprintf("%s still led to %s after their endpoints had left, to %s for ≥ %s, and %d of %d "+
+			"failed requests went there", name, namesOfDials(dials),
 			longest.name(), quantity.Lowest(longest.lag(w).Min), explained, w.Failed)
 	}
 	worst, of := longestDialled(v, w)
@@ -242,5 +242,5 @@ func namesOfDials(dials []staleDial) string {
 			names = append(names, d.name())
 		}
 	}
-	return evidence.NamedOf(names)
+	return quantity.Names(names)
 }

@@ -47,7 +47,7 @@ func testUDPStaleEntry(c *rule.Case) rule.Finding {
 	case e.Fresh == nil:
 		return rule.No("only fixed source ports were measured, no fresh ones")
 	case len(e.Stops) == 0:
-		return rule.No(e.WhyNot + " " + quantity.Between(w.Start))
+		return rule.No(e.WhyNot + " " + quantity.Between(v.Run, w.Start))
 	}
 	var s *evidence.PodStop
 	var kept []model.Failure

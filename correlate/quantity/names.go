@@ -1,4 +1,4 @@
-package evidence
+package quantity
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// NamedOf lists names: "a", "a, b and c", "a, b and 4 more".
-func NamedOf(names []string) string {
+// Names lists names: "a", "a, b and c", "a, b and 4 more".
+func Names(names []string) string {
 	const most = 3
 	if len(names) > most {
 		names = append(names[:most-1:most-1], fmt.Sprintf("%d more", len(names)-most+1))
@@ -19,13 +19,13 @@ func NamedOf(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// NamedPods names Pods: "a", "a, b and c", "a, b and 4 more".
-func NamedPods(pods []*model.Pod) string {
+// PodNames names Pods: "a", "a, b and c", "a, b and 4 more".
+func PodNames(pods []*model.Pod) string {
 	names := make([]string, len(pods))
 	for i, p := range pods {
 		names[i] = p.Name
 	}
-	return NamedOf(names)
+	return Names(names)
 }
 
 // Was returns "was" or "were".
