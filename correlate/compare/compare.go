@@ -204,8 +204,8 @@ func unlike(a, b *model.Timeline) []string {
 	differ("judged targets", judgedNames(a), judgedNames(b))
 	differ("requests per second", ratesOf(a, b), ratesOf(b, a))
 	differ("timeout, so what counts as failed", a.Run.Timeout.String(), b.Run.Timeout.String())
-	differ("join, so what counts as one window", a.Run.Join.String(), b.Run.Join.String())
-	differ("slow, so what counts as a slow window", orDefault(a.Run.Slow), orDefault(b.Run.Slow))
+	differ("join, so which failures count as one", a.Run.Join.String(), b.Run.Join.String())
+	differ("slow, so what counts as late", orDefault(a.Run.Slow), orDefault(b.Run.Slow))
 	differ("resolution, so what counts as observed", orDefault(a.Run.Resolution), orDefault(b.Run.Resolution))
 	if !sameCommand(a, b) {
 		differ("command", commandOf(a), commandOf(b))

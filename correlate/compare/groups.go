@@ -21,7 +21,7 @@ type Group struct {
 var Groups = []Group{
 	{"failures", "failures", "fewer", "more", DiffFailed},
 	{"downtime", "downtime", "less", "more", DiffDowntime},
-	{"longest", "longest window", "shorter", "longer", DiffLongest},
+	{"longest", "longest failure", "shorter", "longer", DiffLongest},
 	{"latency", "latency", "lower", "higher", DiffLatency},
 	{"cuts", "held connections cut", "fewer", "more", DiffCut},
 	{"unwarned", "cut without a warning", "fewer", "more", DiffUnwarned},

@@ -9,8 +9,8 @@ import (
 	"lapse/correlate/model"
 )
 
-// setFailed says of each incident when its first and its last request failed. Where not all failures of a window are
-// listed, its brackets say what the list does not.
+// setFailed says of each window and each incident when its first and its last request failed. Where not all failures
+// of a window are listed, its brackets say what the list does not.
 func setFailed(list []model.Incident, tl *model.Timeline) {
 	windows := map[int]*model.Window{}
 	for i := range tl.Windows {
@@ -31,13 +31,13 @@ func setFailed(list []model.Incident, tl *model.Timeline) {
 			if w == nil || w.Failed == 0 {
 				continue
 			}
-			for _, at := range failedIn(w, failures[w.Target], began) {
-				if in.FailedFrom == nil || at < *in.FailedFrom {
-					in.FailedFrom = &at
-				}
-				if in.FailedTo == nil || at > *in.FailedTo {
-					in.FailedTo = &at
-				}
+			at := failedIn(w, failures[w.Target], began)
+			w.FailedFrom, w.FailedTo = new(slices.Min(at)), new(slices.Max(at))
+			if in.FailedFrom == nil || *w.FailedFrom < *in.FailedFrom {
+				in.FailedFrom = w.FailedFrom
+			}
+			if in.FailedTo == nil || *w.FailedTo > *in.FailedTo {
+				in.FailedTo = w.FailedTo
 			}
 		}
 	}

@@ -67,6 +67,32 @@ func (tl *Timeline) Judged() []Target {
 	return slices.DeleteFunc(slices.Clone(tl.Targets), func(t Target) bool { return !t.Kind.Judged() })
 }
 
+// Receiver returns the Service, or the URL, that the target sends to: the beginning of its name where it says neither.
+func (t *Target) Receiver() string {
+	name, _, _ := strings.Cut(t.Name, " "+string(t.Kind))
+	return cmp.Or(t.Service, name)
+}
+
+// MostHarmful returns incidents by downtime, the longest first.
+func MostHarmful(incidents []Incident) []Incident {
+	return slices.SortedStableFunc(slices.Values(incidents), func(a, b Incident) int {
+		return cmp.Or(
+			cmp.Compare(b.Downtime.Max, a.Downtime.Max),
+			cmp.Compare(b.Failed, a.Failed),
+			cmp.Compare(b.Cut, a.Cut),
+			cmp.Compare(b.Slow, a.Slow),
+		)
+	})
+}
+
+// Name returns what a cause is called: its rule, or the reason of one that no rule explains.
+func (c *Cause) Name() string {
+	if c.Rule == Unexplained && c.Reason != "" {
+		return c.Reason
+	}
+	return c.Rule
+}
+
 // ServiceCoverage returns the share of the time in which the target's Service was observed, by this target or by
 // another source's that sends the same.
 func (t *Target) ServiceCoverage() float64 {

@@ -15,7 +15,8 @@ type Said struct {
 	Caveats []Line   `json:"caveats"`
 	Reasons []string `json:"reasons"` // those of the verdict that neither the headline nor a caveat says
 
-	// which share failed, for how long, seen from where, and how much full outage that equals; absent if nothing failed
+	// which share failed, for how long, seen from where, how much full outage that equals, and which of several
+	// incidents did most harm; absent if nothing failed and there is one incident at most
 	Extent string `json:"extent,omitzero"`
 	// what a longer preStop sleep would have left of the failures; absent where that is not known
 	KeepServing string `json:"keepServing,omitzero"`
@@ -103,7 +104,7 @@ type IncidentSaid struct {
 // Lost says what became of the requests of one kind.
 type Lost struct {
 	Of   string `json:"of"`   // "new connections"; with their Service where the run has several
-	Text string `json:"text"` // "158 of 332 failed (48 %): refused"
+	Text string `json:"text"` // "158 of 332 failed (48 %): refused"; and when, where that was not all the time
 }
 
 // A Phase is an instant of an incident.

@@ -280,6 +280,9 @@ type Window struct {
 	// failures became known then
 	Cut  *Instant `json:"cut,omitzero"`
 	Open Open     `json:"open"`
+	// when its first and its last failed request were due, as of an [Incident]; absent if none failed
+	FailedFrom *time.Duration `json:"failedFrom,omitzero"`
+	FailedTo   *time.Duration `json:"failedTo,omitzero"`
 	// upper bounds of an open window; absent if unbounded
 	Most *Most `json:"most,omitzero"`
 	Live bool  `json:"live,omitzero"` // not final: later requests may change it
@@ -355,7 +358,8 @@ type Cause struct {
 type Sleep struct {
 	Pod      string        `json:"pod"` // the name of the Pod that needed it longest
 	PodUID   string        `json:"podUID"`
-	Measured time.Duration `json:"measured"` // how long that Pod would have had to serve on after SIGTERM
+	Measured time.Duration `json:"measured"` // how long that Pod would have had to serve on after SIGTERM, at the least
+	Bounds   Length        `json:"bounds"`   // between which that lies
 	Margin   time.Duration `json:"margin"`   // to be added: see [RunInfo.SleepMargin]
 }
 

@@ -36,7 +36,7 @@ func drained() *model.Timeline {
 			{Target: "web new from node1", At: at(9*s, 10*s), Text: "requests began to fail: 60 refused"},
 			{Event: 2, At: at(0, 9*s), Text: "web-7c-6m498 was being killed by its kubelet"},
 		},
-		Sleep: &model.Sleep{Pod: "web-7c-6m498", PodUID: "a", Measured: 1200 * ms, Margin: s},
+		Sleep: &model.Sleep{Pod: "web-7c-6m498", PodUID: "a", Measured: 1150 * ms, Bounds: model.Length{Min: 1100 * ms, Max: 1300 * ms}, Margin: s},
 	}
 	return &model.Timeline{
 		T0: time.Date(2026, 11, 25, 13, 3, 26, 0, time.UTC),
@@ -166,7 +166,7 @@ func TestPodsThatDidTheSameShareAPhase(t *testing.T) {
 
 func TestAdviceIsInWholeSecondsWithAPatchOfWhatWasRecorded(t *testing.T) {
 	_, in := saidOf(drained())
-	want := "serve on for 3 s after SIGTERM, as with a preStop sleep (1.2 s measured + 1 s of margin)"
+	want := "serve on for 3 s after SIGTERM, as with a preStop sleep (1.2 s ±0.1 was measured, the rest is margin)"
 	if len(in.Do) != 1 || in.Do[0] != want {
 		t.Errorf("%q\nwant %q", in.Do, want)
 	}
@@ -240,5 +240,130 @@ func TestWhatPreflightHadSaidIsInALine(t *testing.T) {
 	want := "valid, 100 % observed · preflight had predicted it (LP05 no-prestop), preflight missed 1 cause, 2 predictions not seen this time · exit 3 (failed>0)"
 	if said.Measured != want {
 		t.Errorf("%q\nwant %q", said.Measured, want)
+	}
+}
+
+func TestAnEndThatWasNotObservedIsSaidWhereItEnds(t *testing.T) {
+	tl := drained()
+	for i := range tl.Targets {
+		tl.Targets[i].Measured = model.Instant{Latest: 12 * s}
+	}
+	for i := range tl.Windows {
+		tl.Windows[i].Open = model.Open{Start: true, End: true}
+	}
+	for i, gap := range []time.Duration{141 * ms, 146 * ms} {
+		tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: tl.Targets[i].Name, Start: 9 * s, End: 9*s + gap, Reason: model.ReasonStalled})
+	}
+	_, in := saidOf(tl)
+	want := "13:03:35.720 to 13:03:36.900 UTC (≥ 1.18 s), 220 ms after the command began, " +
+		"and its start was not observed (prober stalled, 146 ms), and still failing when measuring ended"
+	if in.When != want {
+		t.Errorf("%q\nwant %q", in.When, want)
+	}
+	var edges []string
+	for _, l := range in.Lines {
+		if l.Kind == model.LineEdge {
+			edges = append(edges, l.Text)
+		}
+	}
+	if len(edges) != 2 {
+		t.Errorf("each end is said once, not %q", edges)
+	}
+}
+
+func TestTheEndOfOneTargetIsNotThatOfAnIncidentThatWentOn(t *testing.T) {
+	tl := drained()
+	tl.Windows[0].Open.End = true
+	tl.Windows[1].End = model.Instant{Earliest: 13 * s, Latest: 14 * s}
+	if _, in := saidOf(tl); strings.Contains(in.When, "not observed") || strings.Contains(in.When, "≥") {
+		t.Errorf("%q", in.When)
+	}
+}
+
+func TestWhatIsNotExplainedIsCounted(t *testing.T) {
+	tl := drained()
+	in := &tl.Incidents[0]
+	in.Cut = 7
+	in.Causes = append(in.Causes, model.IncidentCause{Cause: model.Cause{Rule: "pinned-connection", Fix: "close them"}, Cut: 7},
+		model.IncidentCause{Cause: model.Cause{Rule: model.Unexplained, Fix: "look at the nodes"}, Failed: 8})
+	_, said := saidOf(tl)
+	if want := "; pinned-connection: 7 of 7 cut connections; not explained: 8 of 100 failures"; !strings.HasSuffix(said.Why, want) {
+		t.Errorf("%q\nwant the end %q", said.Why, want)
+	}
+	for i, want := range []string{"serve on", "for pinned-connection: close them", "for unexplained: look at the nodes"} {
+		if len(said.Do) != 3 || !strings.HasPrefix(said.Do[i], want) {
+			t.Errorf("%q does not say what it is for; want %q", said.Do, want)
+		}
+	}
+}
+
+func TestWhatRequestsSaidThemselvesIsNoUnknownCause(t *testing.T) {
+	tl := drained()
+	text := "the server's certificate is not valid at this time: x509: certificate has expired"
+	tl.Windows[0].Errors = []model.ErrorText{{Class: "tls", Text: "x509: certificate has expired"}}
+	tl.Incidents[0].Causes = []model.IncidentCause{{Cause: model.Cause{Rule: model.Unexplained, Reason: "certificate", Text: text}, Failed: 100}}
+	_, in := saidOf(tl)
+	if in.Why != text || !strings.HasSuffix(in.Headline, ": certificate") || len(in.Lines) > 0 && in.Lines[0].Kind == model.LineError {
+		t.Errorf("%q, %q, %+v", in.Why, in.Headline, in.Lines)
+	}
+}
+
+func TestLateAnswersAreCounted(t *testing.T) {
+	tl := drained()
+	tl.Windows[0].Slow = 162
+	tl.Windows[1].Kind, tl.Windows[1].Slow = model.Slow, 3
+	tl.Targets[1].SlowFrom = 636 * ms
+	if said, _ := saidOf(tl); !strings.HasSuffix(said.Headline, "; 165 answers slower than 636 ms") {
+		t.Errorf("%q", said.Headline)
+	}
+}
+
+func TestOfSeveralIncidentsTheWorstIsNamed(t *testing.T) {
+	tl := drained()
+	tl.Incidents = append(tl.Incidents, model.Incident{ID: 2, Downtime: model.Length{Max: s}})
+	if said, _ := saidOf(tl); !strings.HasSuffix(said.Extent, "; incident 2 of 2 did most harm") {
+		t.Errorf("%q", said.Extent)
+	}
+}
+
+func TestAnInstantHasNoLength(t *testing.T) {
+	tl := drained()
+	in := &tl.Incidents[0]
+	in.FailedTo = in.FailedFrom
+	_, said := saidOf(tl)
+	if want := "all at once, at 13:03:35.720 UTC, 220 ms after"; !strings.HasPrefix(said.When, want) {
+		t.Errorf("%q\nwant %q", said.When, want)
+	}
+	in.Failed = 1
+	if _, said = saidOf(tl); !strings.HasPrefix(said.When, "once, at 13:03:35.720 UTC, 220 ms after") {
+		t.Errorf("%q", said.When)
+	}
+}
+
+func TestBurstsAreSaidOneByOne(t *testing.T) {
+	tl := drained()
+	tl.Windows[0].FailedFrom, tl.Windows[0].FailedTo = new(9720*ms), new(10*s)
+	tl.Windows[1].FailedFrom, tl.Windows[1].FailedTo = new(40*s), new(41*s)
+	tl.Incidents[0].FailedTo = new(41 * s)
+	_, in := saidOf(tl)
+	if want := "13:03:35.720 to 13:04:07.000 UTC (2 bursts, 1.28 s together), "; !strings.HasPrefix(in.When, want) {
+		t.Errorf("%q\nwant %q", in.When, want)
+	}
+	want := "100 of 200 failed (50 %): refused; in 2 bursts, 13:03:35.720 to 13:03:36.000 and 13:04:06.000 to 13:04:07.000"
+	if len(in.What) != 1 || in.What[0].Text != want {
+		t.Errorf("%+v\nwant %q", in.What, want)
+	}
+	tl.Targets[1].Kind = timeline.Reused
+	_, in = saidOf(tl)
+	if len(in.What) != 2 || !strings.HasSuffix(in.What[0].Text, "refused; 13:03:35.720 to 13:03:36.000") || !strings.HasSuffix(in.What[1].Text, "refused; 13:04:06.000 to 13:04:07.000") {
+		t.Errorf("each kind says when it failed: %+v", in.What)
+	}
+}
+
+func TestAdviceIsNoMoreExactThanWhatWasMeasured(t *testing.T) {
+	tl := drained()
+	tl.Incidents[0].Causes[0].Sleep.Bounds = model.Length{Min: 100 * ms, Max: 15 * s}
+	if _, in := saidOf(tl); !strings.Contains(in.Do[0], "(≥ 100 ms was measured, the rest is margin)") {
+		t.Errorf("%q", in.Do)
 	}
 }

@@ -11,9 +11,18 @@ import (
 
 // This file says how much a run lost, and what serving longer would have left of that.
 
-// extent says which share of the requests that lost most failed, for how long, seen from where, and how much full
-// outage that equals.
+// extent says which share of the requests that lost most failed, for how long, seen from where, how much full outage
+// that equals, and which of several incidents did most harm.
 func (s *scene) extent() string {
+	worst := ""
+	if n := len(s.tl.Incidents); n > 1 {
+		worst = fmt.Sprintf("incident %d of %d did most harm", model.MostHarmful(s.tl.Incidents)[0].ID, n)
+	}
+	return joined("; ", s.lostInAll(), worst)
+}
+
+// lostInAll says what the run lost; "" if no request failed.
+func (s *scene) lostInAll() string {
 	tl := s.tl
 	if tl.Verdict.Failed == 0 {
 		return ""

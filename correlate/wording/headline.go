@@ -21,9 +21,8 @@ func headline(tl *model.Timeline) string {
 	if v.Held != "" {
 		parts = append(parts, heldShort(v))
 	}
-	if slow := slowWindows(tl); slow > 0 {
-		parts = append(parts,
-			fmt.Sprintf("answers slower than %s, %s", quantity.Span(slowFrom(tl)), times(slow)))
+	if from := slowFrom(tl); from > 0 {
+		parts = append(parts, quantity.Count(slowAnswers(tl), "answer")+" slower than "+quantity.Span(from))
 	}
 	switch {
 	case v.Coverage < tl.MinCoverage():
@@ -53,24 +52,15 @@ func found(tl *model.Timeline) string {
 	return fmt.Sprintf("%s%d of %s failed%s", subject(tl), v.Failed, quantity.Count(v.Sent, "request"), during(tl))
 }
 
-// times says how often something happened.
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
-}
-
-func slowWindows(tl *model.Timeline) (n int) {
+// slowAnswers returns how many answers were late, those amid failures included.
+func slowAnswers(tl *model.Timeline) (n int) {
 	for i := range tl.Windows {
-		if tl.Windows[i].Kind == model.Slow {
-			n++
-		}
+		n += tl.Windows[i].Slow
 	}
 	return n
 }
 
-// slowFrom returns the least that an answer took in a slow window.
+// slowFrom returns the least that an answer took in a slow window; 0 if there is none.
 func slowFrom(tl *model.Timeline) time.Duration {
 	slow := map[string]bool{}
 	for i := range tl.Windows {
@@ -83,6 +73,9 @@ func slowFrom(tl *model.Timeline) time.Duration {
 		if t := &tl.Targets[i]; slow[t.Name] && (from == 0 || t.SlowFrom < from) {
 			from = t.SlowFrom
 		}
+	}
+	if len(slow) == 0 {
+		return 0
 	}
 	return cmp.Or(from, tl.Run.Slow)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -76,20 +77,42 @@ func (in *incident) notes() []model.Line {
 			lines = append(lines, model.Line{Kind: kind, Text: text})
 		}
 	}
-	unexplained := len(in.Causes) == 0 || in.Causes[0].Rule == model.Unexplained
 	for _, w := range in.windows {
-		if unexplained {
-			for _, e := range w.Errors {
+		for _, e := range w.Errors {
+			if !in.explains(e.Text) {
 				add(model.LineError, e.Class+": "+e.Text)
 			}
 		}
-		add(model.LineEdge, w.Said.Edges)
+	}
+	for _, e := range append(in.edges(in.run.startEdge), in.edges(in.run.endEdge)...) {
+		add(model.LineEdge, e.String())
 	}
 	add(model.LineNoEvidence, setAside(in.NoEvidence))
 	if in.Live {
 		add(model.LineLive, NotFinal)
 	}
 	return lines
+}
+
+// explains reports whether the incident's first cause explains failures that said this, or says it too.
+func (in *incident) explains(text string) bool {
+	return len(in.Causes) > 0 && (in.Causes[0].Rule != model.Unexplained || strings.Contains(in.Causes[0].Text, text))
+}
+
+// edges returns what is said of one end of the incident's windows, of several alike the one with the longest gap.
+func (in *incident) edges(of func(*model.Window) edge) (edges []edge) {
+	for _, w := range in.windows {
+		e := of(w)
+		i := slices.IndexFunc(edges, func(o edge) bool { return o.text == e.text && o.reason == e.reason })
+		switch {
+		case e.text == "":
+		case i < 0:
+			edges = append(edges, e)
+		case e.gap > edges[i].gap:
+			edges[i] = e
+		}
+	}
+	return edges
 }
 
 // NotFinal is said of what later requests may change.

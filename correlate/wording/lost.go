@@ -19,6 +19,7 @@ type kindLoss struct {
 	of                 string
 	sent, failed, slow int
 	classes            map[string]int
+	windows            []*model.Window
 }
 
 func (k *kindLoss) share() float64 { return float64(k.failed) / float64(max(1, k.sent)) }
@@ -47,6 +48,7 @@ func (s *scene) lost(windows []*model.Window) []*kindLoss {
 		}
 		k := kinds[i]
 		k.sent, k.failed, k.slow = k.sent+w.Sent, k.failed+w.Failed, k.slow+w.Slow
+		k.windows = append(k.windows, w)
 		for class, n := range w.Classes {
 			k.classes[class] += n
 		}
@@ -68,7 +70,7 @@ func (s *scene) kindOf(w *model.Window) string {
 		text += " by " + t.Route
 	}
 	if several(s.tl) {
-		text = serviceOf(t) + " " + text
+		text = t.Receiver() + " " + text
 	}
 	return text
 }

@@ -1,7 +1,6 @@
 package wording
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,12 +33,6 @@ func several(tl *model.Timeline) bool {
 	return (len(tl.Run.Services) > 0 || len(tl.Run.URLs) > 1) && subject(tl) == ""
 }
 
-// serviceOf returns the Service, or the URL, that a target sends to: the beginning of its name where it says neither.
-func serviceOf(t *model.Target) string {
-	name, _, _ := strings.Cut(t.Name, " "+string(t.Kind))
-	return cmp.Or(t.Service, name)
-}
-
 // ofService begins a sentence with the Services of its targets, where the run has several.
 func (s *scene) ofService(targets []string, text string) string {
 	if !several(s.tl) {
@@ -51,7 +44,7 @@ func (s *scene) ofService(targets []string, text string) string {
 		if t == nil {
 			continue
 		}
-		if name := serviceOf(t); name != "" && !slices.Contains(names, name) {
+		if name := t.Receiver(); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -2,6 +2,7 @@ package wording
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,41 +67,72 @@ func Classes(classes map[string]int) string {
 
 // edges says which end of a window was not observed, and why; "" if both were.
 func (s *scene) edges(w *model.Window) string {
-	if !w.IsOpen() {
-		return ""
+	return joined("; ", s.startEdge(w).String(), s.endEdge(w).String())
+}
+
+// An edge says that an end of a window was not observed; empty if it was.
+type edge struct {
+	text   string
+	reason string // what kept the prober from observing it; "" if nothing did
+	gap    time.Duration
+}
+
+func (e edge) String() string {
+	if e.reason == "" {
+		return e.text
 	}
-	failing := "failing"
+	return fmt.Sprintf("%s (%s, %s)", e.text, e.reason, quantity.Span(e.gap))
+}
+
+func (s *scene) startEdge(w *model.Window) edge {
+	switch target := s.targets[w.Target]; {
+	case !w.Open.Start:
+		return edge{}
+	case target == nil || w.Start.Earliest > target.Measured.Earliest:
+		return s.unobservedAt("its start", w.Target, w.Start)
+	case w.Kind != model.Slow && s.answeredIn(w.Target, 0, w.Start.Latest):
+		return edge{text: "when it began is not known: too few requests were answered before"}
+	}
+	return edge{text: "already " + failing(w) + " when measuring began"}
+}
+
+func (s *scene) endEdge(w *model.Window) edge {
+	switch target := s.targets[w.Target]; {
+	case !w.Open.End:
+		return edge{}
+	case s.tl.Run.Live:
+		return edge{text: "still " + failing(w)}
+	case target == nil || w.End.Latest < target.Measured.Latest:
+		return s.unobservedAt("its end", w.Target, w.End)
+	case w.Kind != model.Slow && s.answeredIn(w.Target, w.End.Earliest, w.End.Latest):
+		return edge{text: "when it ended is not known: too few requests were answered after"}
+	}
+	return edge{text: "still " + failing(w) + " when measuring ended"}
+}
+
+func failing(w *model.Window) string {
 	if w.Kind == model.Slow {
-		failing = "slow"
+		return "slow"
 	}
-	var parts []string
-	target := s.targets[w.Target]
-	answered := func(from, to time.Duration) bool { return w.Kind != model.Slow && s.answeredIn(w.Target, from, to) }
-	if w.Open.Start {
-		text := "its start was not observed" + s.whyNot(w.Target, w.Start)
-		switch {
-		case target == nil || w.Start.Earliest > target.Measured.Earliest:
-		case answered(0, w.Start.Latest):
-			text = "when it began is not known: too few requests were answered before"
-		default:
-			text = "already " + failing + " when measuring began"
+	return "failing"
+}
+
+// unobservedAt says that an end of a window, which lies somewhere in at or beyond it, was not observed, and what kept
+// the prober from it.
+func (s *scene) unobservedAt(which, target string, at model.Instant) edge {
+	e := edge{text: which + " was not observed"}
+	for _, u := range s.unobserved[target] {
+		if u.Start <= at.Latest && u.End >= at.Earliest {
+			e.reason, e.gap = Unobserved(u.Reason), u.End-u.Start
+			break
 		}
-		parts = append(parts, text)
 	}
-	if w.Open.End {
-		text := "its end was not observed" + s.whyNot(w.Target, w.End)
-		switch {
-		case s.tl.Run.Live:
-			text = "still " + failing
-		case target == nil || w.End.Latest < target.Measured.Latest:
-		case answered(w.End.Earliest, w.End.Latest):
-			text = "when it ended is not known: too few requests were answered after"
-		default:
-			text = "still " + failing + " when measuring ended"
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, "; ")
+	return e
+}
+
+// joined joins the parts that are not empty.
+func joined(by string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }
 
 // answeredIn reports whether requests to a target that were sent between two instants were answered well: in a slot of
@@ -115,16 +147,6 @@ func (s *scene) answeredIn(target string, from, to time.Duration) bool {
 		}
 	}
 	return false
-}
-
-// whyNot says what kept the prober from observing an end of a window, which lies somewhere in at or beyond it.
-func (s *scene) whyNot(target string, at model.Instant) string {
-	for _, u := range s.unobserved[target] {
-		if u.Start <= at.Latest && u.End >= at.Earliest {
-			return fmt.Sprintf(" (%s, %s)", Unobserved(u.Reason), quantity.Span(u.End-u.Start))
-		}
-	}
-	return ""
 }
 
 // Why time was not observed, in words.

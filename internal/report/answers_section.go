@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"lapse/correlate/model"
@@ -11,28 +12,40 @@ import (
 )
 
 // mostAnswers is how many incidents a summary tells in full; of the others it says one line each, up to maxIncidents.
-const mostAnswers = 3
+// A pass tells one alone, and of several one line each, up to mostOfPass.
+const (
+	mostAnswers = 3
+	mostOfPass  = 4
+)
 
-// answersSection says of each incident, the most harmful first, when, what, why, and what to do.
+// answersSection says of the most harmful incidents, by time, when, what, why, and what to do.
 func answersSection(v *view) document.Section {
 	var s document.Section
-	all := mostHarmful(v.Incidents)
+	full, shown := mostAnswers, maxIncidents
+	if v.isShort() && len(v.Incidents) > 1 {
+		full, shown = 0, mostOfPass
+	}
+	harm := map[int]int{} // the rank of incidents, by ID
+	for i, in := range model.MostHarmful(v.Incidents) {
+		harm[in.ID] = i
+	}
 	done := map[string]int{} // the incident that something to do was said of
-	for i, in := range all {
-		switch {
-		case i == maxIncidents:
-			more := quantity.Count(len(all)-i, "more incident")
-			s.Blocks = append(s.Blocks, document.Note{Text: "and " + more + ": see timeline.json", Tone: document.Dim})
-		case i < mostAnswers:
-			if len(all) > 1 {
-				title := fmt.Sprintf("incident %d of %d", in.ID, len(all))
+	for i := range v.Incidents {
+		in := &v.Incidents[i]
+		title := fmt.Sprintf("incident %d of %d", in.ID, len(v.Incidents))
+		switch rank := harm[in.ID]; {
+		case rank < full:
+			if len(v.Incidents) > 1 {
 				s.Blocks = append(s.Blocks, document.Note{Text: title, Tone: document.Bold})
 			}
-			s.Blocks = append(s.Blocks, answer(v, &in, done)...)
-		case i < maxIncidents:
-			title := fmt.Sprintf("incident %d of %d", in.ID, len(all))
+			s.Blocks = append(s.Blocks, answer(v, in, done)...)
+		case rank < shown:
 			s.Blocks = append(s.Blocks, document.Note{Label: title, Text: in.Said.Headline})
 		}
+	}
+	if more := len(v.Incidents) - shown; more > 0 {
+		s.Blocks = append(s.Blocks, document.Note{Tone: document.Dim,
+			Text: fmt.Sprintf("and %s that did less harm: see timeline.json", quantity.Count(more, "more incident"))})
 	}
 	return s
 }
@@ -43,7 +56,7 @@ func answer(v *view, in *model.Incident, done map[string]int) []document.Block {
 	facts := []document.Block{
 		document.Fact{Label: "when", Blocks: []document.Block{document.Note{Text: said.When}}},
 		document.Fact{Label: "what", Blocks: lostBlocks(said.What)},
-		document.Fact{Label: "why", Blocks: whyBlocks(said)},
+		document.Fact{Label: "why", Blocks: whyBlocks(v, in)},
 	}
 	if do := doBlocks(v, in, done); len(do) > 0 {
 		facts = append(facts, document.Fact{Label: "do", Blocks: do})
@@ -62,25 +75,39 @@ func lostBlocks(lost []model.Lost) (blocks []document.Block) {
 	return blocks
 }
 
+// isShort reports whether a reader is told no more of the run's incidents than what they were: it passed.
+func (v *view) isShort() bool { return v.Verdict.Result == model.Pass && !v.Verbose }
+
 // whyBlocks says the cause, what of that is not known, and how it went.
-func whyBlocks(said *model.IncidentSaid) []document.Block {
+func whyBlocks(v *view, in *model.Incident) []document.Block {
+	said := &in.Said
 	blocks := []document.Block{document.Note{Text: said.Why, Tone: document.Bold}}
+	if v.isShort() {
+		return blocks
+	}
 	for _, l := range said.Lines {
 		switch l.Kind {
-		case model.LineError, model.LineEdge, model.LineNoEvidence, model.LineLive:
+		case model.LineError, model.LineLive:
 			if len(blocks) <= maxListed {
 				blocks = append(blocks, document.Note{Text: l.Text, Tone: document.Dim})
 			}
 		}
 	}
+	phases := slices.DeleteFunc(slices.Clone(said.Phases), func(p model.Phase) bool { return saidByWhen(in, p) })
 	wide := 0
-	for _, p := range said.Phases {
+	for _, p := range phases {
 		wide = max(wide, document.Columns(p.When))
 	}
-	for _, p := range said.Phases {
+	for _, p := range phases {
 		blocks = append(blocks, document.Note{Label: padded(p.When, wide), Text: p.Text})
 	}
 	return blocks
+}
+
+// saidByWhen reports whether an instant is that of the first or the last failed request, which stand under WHEN.
+func saidByWhen(in *model.Incident, p model.Phase) bool {
+	return p.At.Earliest == p.At.Latest && in.FailedFrom != nil && in.FailedTo != nil &&
+		(p.At.Latest == *in.FailedFrom || p.At.Latest == *in.FailedTo)
 }
 
 // doBlocks says what to do. What was said of another incident is only referred to.
@@ -94,6 +121,9 @@ func doBlocks(v *view, in *model.Incident, done map[string]int) (blocks []docume
 		}
 		done[text] = in.ID
 		blocks = append(blocks, document.Note{Text: text, Tone: document.Green})
+		if v.isShort() {
+			return blocks
+		}
 		if i > 0 {
 			continue
 		}
@@ -105,7 +135,7 @@ func doBlocks(v *view, in *model.Incident, done map[string]int) (blocks []docume
 			blocks = append(blocks, document.Note{Text: curve})
 		}
 	}
-	if said.Explain != "" {
+	if said.Explain != "" && !v.isShort() {
 		blocks = append(blocks, document.Note{Text: said.Explain, Verbatim: true})
 	}
 	return blocks
@@ -122,8 +152,8 @@ func padded(text string, columns int) string {
 
 // momentSection draws the run around its most harmful incident.
 func momentSection(v *view) document.Section {
-	if len(v.Incidents) == 0 || v.Verbose {
+	if len(v.Incidents) == 0 || v.Verbose || v.isShort() {
 		return document.Section{}
 	}
-	return chart.Incident(v.Timeline, &mostHarmful(v.Incidents)[0], v.Options.page())
+	return chart.Incident(v.Timeline, &model.MostHarmful(v.Incidents)[0], v.Options.page())
 }

@@ -8,6 +8,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/internal/report/document"
+	"lapse/timeline"
 )
 
 // Somebody who was woken up reads one screen.
@@ -101,5 +102,78 @@ func TestAnswersReferToAdviceThatWasGiven(t *testing.T) {
 	}
 	if strings.Count(out.String(), "as for incident 1") != 1 || !strings.Contains(out.String(), "incident 2 of 2") {
 		t.Errorf("%s", out.String())
+	}
+}
+
+// What is piped is not wrapped: a line of the summary is a line.
+func TestASummaryOfOneIncidentFitsAScreen(t *testing.T) {
+	for name, sample := range samples {
+		tl := sample()
+		if len(tl.Incidents) != 1 {
+			continue
+		}
+		out := string(render(t, "table", name, Options{Width: document.Unlimited, Unicode: true, RunDir: "runs/a"}))
+		if n := strings.Count(out, "\n"); n > 35 {
+			t.Errorf("%s has %d lines:\n%s", name, n, out)
+		}
+	}
+}
+
+func TestASummaryOfAPassIsTwelveLinesAtMost(t *testing.T) {
+	for name, many := range map[string]int{"clean": 0, "slow": 1, "held": 1, "rollout": 2, "race": 20} {
+		tl := samples[name]()
+		tl.Verdict.Result, tl.Verdict.Gates, tl.Run.Aborted = model.Pass, nil, ""
+		for len(tl.Incidents) > 0 && len(tl.Incidents) < many {
+			next := tl.Incidents[0]
+			next.ID = len(tl.Incidents) + 1
+			tl.Incidents = append(tl.Incidents, next)
+		}
+		var out bytes.Buffer
+		if err := Table(&out, tl, Options{Width: document.Unlimited, Unicode: true, RunDir: "runs/a"}); err != nil {
+			t.Fatal(err)
+		}
+		text := out.String()
+		if n := strings.Count(text, "\n"); n > 12 {
+			t.Errorf("%s, %d incidents: %d lines:\n%s", name, len(tl.Incidents), n, text)
+		}
+		if len(tl.Incidents) > 0 && len(tl.Incidents[0].Causes) > 0 && !strings.Contains(text, tl.Incidents[0].Causes[0].Rule) {
+			t.Errorf("%s says nothing of what happened:\n%s", name, text)
+		}
+		if many == 20 && !strings.Contains(text, "and 16 more incidents that did less harm") {
+			t.Errorf("%s", text)
+		}
+	}
+}
+
+// A plain word says what a window is (D3).
+func TestNoDefaultSummarySaysWindow(t *testing.T) {
+	for name := range samples {
+		for _, format := range []string{"table", "markdown", "junit"} {
+			if out := string(render(t, format, name, screens["120"])); strings.Contains(strings.ReplaceAll(out, "window.longest", ""), "window") {
+				t.Errorf("%s of %s:\n%s", format, name, out)
+			}
+		}
+	}
+}
+
+// The rows of Pods of several Services say whose they are (D15).
+func TestAPodOfSeveralServicesHasItsWholeName(t *testing.T) {
+	if out := string(render(t, "table", "race", screens["120"])); !strings.Contains(out, "pod x2kzq") {
+		t.Errorf("%s", out)
+	}
+	tl := samples["race"]()
+	tl.Run.Services = append(tl.Run.Services, timeline.Service{Namespace: "shop", Name: "cart"})
+	var out bytes.Buffer
+	if err := Table(&out, tl, screens["120"]); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "pod web-5c9d7f-x2kzq") {
+		t.Errorf("%s", out.String())
+	}
+}
+
+func TestARuleThatCouldNotJudgeSeveralServicesIsNamedOnce(t *testing.T) {
+	if out := string(render(t, "table", "predicted", Options{Width: 200, Unicode: true, Verbose: true})); strings.Count(out, "LP19") != 1 {
+		t.Errorf("%s", out)
 	}
 }

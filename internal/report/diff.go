@@ -209,12 +209,12 @@ func changeRow(change compare.Change, name string) document.Row {
 }
 
 func diffCauses(c *Comparison) document.Section {
-	s := document.Section{Title: "causes", Remark: "of windows, by rule"}
+	s := document.Section{Title: "causes", Remark: "how often, by rule"}
 	for _, cause := range c.Diff.Causes {
 		s.Blocks = append(s.Blocks, document.Note{
 			Label: cause.Rule,
-			Text: fmt.Sprintf("%s in A, %s in B",
-				quantity.Count(cause.A.Windows, "window"), quantity.Count(cause.B.Windows, "window")),
+			Text: fmt.Sprintf("%s in A, %s in B", quantity.Count(cause.A.Windows, "time"),
+				quantity.Count(cause.B.Windows, "time")),
 			Tone:    document.Bold,
 			Details: []document.Note{{Label: "A", Text: longestOf(cause.A)}, {Label: "B", Text: longestOf(cause.B)}},
 		})

@@ -50,10 +50,11 @@ func onlyIf(holds func(*view) bool, compose func(*view) document.Section) func(*
 	}
 }
 
-// notValid reports whether the measurement was not as it should be.
+// notValid reports whether something was wrong with the measurement. That too little was observed stands elsewhere.
 func notValid(v *view) bool {
 	nodeMissed := slices.ContainsFunc(v.Said.Prober, func(l model.Line) bool { return l.Kind == model.LineNode })
-	return !v.Run.Live && v.Said.Soundness != model.Valid || v.Run.Unsaved != "" || nodeMissed
+	return !v.Run.Live && v.Said.Soundness != model.Valid && v.Said.Soundness != model.Incomplete ||
+		v.Run.Unsaved != "" || nodeMissed
 }
 
 // A view is a run, and what of it is to be shown.

@@ -31,7 +31,7 @@ func GitHub(w io.Writer, tl *model.Timeline, _ Options) error {
 	if gateFailed(tl) {
 		level = "error"
 	}
-	all := mostHarmful(tl.Incidents)
+	all := model.MostHarmful(tl.Incidents)
 	for _, in := range all[:min(len(all), maxAnnotations-1)] {
 		lines += annotation(level, in.Said.Headline, answerLines(&in.Said))
 	}

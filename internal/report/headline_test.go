@@ -20,7 +20,7 @@ func TestHeadlineLeadsWithWhatWasFound(t *testing.T) {
 		"inconclusive": "https://shop.example.com/: 180 of 11180 requests failed; only 92.73 % was observed",
 		"refused":      "the command failed (exit code 1); no failure seen in 5960 requests; only 96.53 % was observed",
 		"clean":        "no failure seen in 6000 requests; an outage of 21.3 ms or longer would have been seen at any time",
-		"slow":         "no failure seen in 5000 requests; answers slower than 500 ms, once; an outage of 8.4 ms or longer would have been seen at any time",
+		"slow":         "no failure seen in 5000 requests; 9 answers slower than 500 ms; an outage of 8.4 ms or longer would have been seen at any time",
 		"aborted":      "shop/web: 960 of 2100 requests failed while kubectl rollout restart deployment/web ran; only 86.06 % was observed",
 	} {
 		if got := headline(samples[sample]()); got != want {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -14,8 +13,7 @@ import (
 const maxIncidents = 10
 
 // timesOfEvidence says what the instants of evidence count from.
-const timesOfEvidence = "T is the first failure of the window where a cause was measured best; " +
-	"instants in a text are seconds after the run began"
+const timesOfEvidence = "T is the first failure of the window where a cause was measured best"
 
 // incidentsSection lists each incident once, the most harmful first: who lost how much, what set it off, the cause
 // and the fix.
@@ -23,7 +21,7 @@ func incidentsSection(v *view) document.Section {
 	if len(v.Incidents) == 0 {
 		return document.Section{}
 	}
-	all := mostHarmful(v.Incidents)
+	all := model.MostHarmful(v.Incidents)
 	shown := all[:min(len(all), maxIncidents)]
 	t := document.Table{Item: "incident", Columns: []document.Column{
 		{Title: "#", Right: true}, {Title: "start"}, {Title: "lasted"}, {Title: "downtime", Label: "downtime"},
@@ -44,18 +42,6 @@ func incidentsSection(v *view) document.Section {
 	}
 	s.Blocks = append(s.Blocks, document.Note{Text: timesOfEvidence, Tone: document.Dim})
 	return s
-}
-
-// mostHarmful sorts incidents by downtime, the longest first. The page sorts them so too.
-func mostHarmful(incidents []model.Incident) []model.Incident {
-	return slices.SortedStableFunc(slices.Values(incidents), func(a, b model.Incident) int {
-		return cmp.Or(
-			cmp.Compare(b.Downtime.Max, a.Downtime.Max),
-			cmp.Compare(b.Failed, a.Failed),
-			cmp.Compare(b.Cut, a.Cut),
-			cmp.Compare(b.Slow, a.Slow),
-		)
-	})
 }
 
 func (v *view) incidentRow(in model.Incident, listed map[string]int) document.Row {

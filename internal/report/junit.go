@@ -130,7 +130,7 @@ func commandCase(command *model.Command, said []string) junit.Case {
 // incidentCases are one case for each incident. It is a failure where the run failed a gate. Else no gate forbids it:
 // then it is skipped, which pipelines show with its text.
 func incidentCases(tl *model.Timeline) (cases []junit.Case) {
-	all := mostHarmful(tl.Incidents)
+	all := model.MostHarmful(tl.Incidents)
 	for _, in := range all[:min(len(all), maxIncidents)] {
 		message := document.Clean(in.Said.Headline)
 		n := &junit.Note{Message: message, Type: "incident", Text: cleanLines(answerLines(&in.Said))}

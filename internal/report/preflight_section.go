@@ -124,7 +124,7 @@ func unjudged(c *model.Scorecard) (all []string) {
 		if rules[key] == nil {
 			order, rules[key] = append(order, key), []string{}
 		}
-		if u.Rule != "" {
+		if u.Rule != "" && !slices.Contains(rules[key], u.Rule) {
 			rules[key] = append(rules[key], u.Rule)
 		}
 	}

@@ -221,12 +221,11 @@ func (p *Progress) changes(tl *model.Timeline, now time.Duration) []byte {
 		}
 	}
 	for _, w := range tl.HeldWindows() {
-		opened, closed := p.meet(w.Window)
-		if opened {
-			lines = append(lines, p.stamped(now, cutText(w))...)
-		}
-		if closed {
+		switch opened, closed := p.meet(w.Window); {
+		case closed:
 			lines = append(lines, p.stamped(now, backAgainText(w))...)
+		case opened:
+			lines = append(lines, p.stamped(now, cutText(w))...)
 		}
 	}
 	return lines

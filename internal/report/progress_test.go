@@ -196,3 +196,12 @@ func screen(t *testing.T, output string) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// What is known to have ended when it is first told is told once (D21).
+func TestConnectionsThatAreBackAlreadyAreToldOnce(t *testing.T) {
+	var out bytes.Buffer
+	NewProgress(&out, ProgressOptions{}).Update(samples["held"](), 80*s)
+	if strings.Count(out.String(), "40 of 100 connections") != 1 || !strings.Contains(out.String(), "back after") {
+		t.Errorf("%s", out.String())
+	}
+}

@@ -123,7 +123,7 @@ func help(tl *model.Timeline) string {
 // predicted is the drain with what preflight had said before, and all that a patch needs.
 func predicted() *model.Timeline {
 	tl := race()
-	tl.Windows[0].Causes[0].Sleep = &model.Sleep{Pod: "web-5c9d7f-x2kzq", PodUID: "uid-2", Measured: 83 * ms, Margin: s}
+	tl.Windows[0].Causes[0].Sleep = &model.Sleep{Pod: "web-5c9d7f-x2kzq", PodUID: "uid-2", Measured: 79 * ms, Bounds: model.Length{Min: 71 * ms, Max: 83 * ms}, Margin: s}
 	tl.Pods[1].Owner, tl.Pods[1].Template = "ReplicaSet/web-5c9d7f", "t1"
 	owner := timeline.Object{Kind: "ReplicaSet", Namespace: "shop", Name: "web-5c9d7f"}
 	tl.Events = append(tl.Events,
@@ -148,7 +148,7 @@ func predicted() *model.Timeline {
 			{Service: "shop/web", Outcome: model.NotTested, Why: "a Pod with a ready endpoint was deleted (1 time), but incident 1 could hide it", Prediction: accepted},
 		},
 		Misses:   []model.Miss{{Service: "shop/web", Incident: 1, Cause: "grace-too-short", Why: "LP07 found nothing of the kind"}},
-		Unjudged: []model.UnjudgedRule{{Service: "shop/web", Rule: "LP04", Why: "no right to list poddisruptionbudgets.policy"}, {Service: "shop/web", Rule: "LP03", Why: "no right to list poddisruptionbudgets.policy"}, {Service: "shop/web", Rule: "LP19", Why: "no right to get configmaps"}},
+		Unjudged: []model.UnjudgedRule{{Service: "shop/web", Rule: "LP04", Why: "no right to list poddisruptionbudgets.policy"}, {Service: "shop/web", Rule: "LP03", Why: "no right to list poddisruptionbudgets.policy"}, {Service: "shop/web", Rule: "LP19", Why: "no right to get configmaps/kube-proxy"}, {Service: "shop/cart", Rule: "LP19", Why: "no right to get configmaps/kube-proxy"}},
 	}
 	return tl
 }

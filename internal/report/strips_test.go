@@ -148,7 +148,7 @@ func TestAWatchGapIsDrawnOverTheRowsOfItsServicesOnly(t *testing.T) {
 		tl.Pods = append(tl.Pods, model.Pod{Namespace: pod.namespace, Name: pod.name, UID: pod.uid, Node: "node-a", Created: &model.Instant{}, States: lane("0s pending, 1s ready")})
 	}
 	rows, _ := rowsOf(t, tl)
-	for label, want := range map[string]string{"endpoints web": "1111''1111", "endpoints api": "1111111111", "pod web-0": "pRRR''RRRR", "pod api-0": "pRRRRRRRRR", "pod young": "pRRR''RRRR", "pod other": "pRRRRRRRRR"} {
+	for label, want := range map[string]string{"endpoints web": "1111''1111", "endpoints api": "1111111111", "pod web-0": "pRRR''RRRR", "pod api-0": "pRRRRRRRRR", "pod web-young": "pRRR''RRRR", "pod web-other": "pRRRRRRRRR"} {
 		if rows[label] != want {
 			t.Errorf("%s: %q, want %q; all: %v", label, rows[label], want, rows)
 		}

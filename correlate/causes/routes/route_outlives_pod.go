@@ -302,7 +302,7 @@ func raceFix(v *evidence.Evidence, w *model.Window) (string, *model.Sleep) {
 		return "", nil
 	}
 	margin := v.Run.Run.SleepMargin(worst.Length)
-	served := worst.Stop.ServedAfterKilling()
+	served, lag := worst.Stop.ServedAfterKilling(), worst.Stop.Lag()
 	faster := ""
 	if worst.Stop.Outside {
 		faster = "; its health checks, its deregistration delay or its TTL say how long that takes"
@@ -326,6 +326,7 @@ func raceFix(v *evidence.Evidence, w *model.Window) (string, *model.Sleep) {
 		Pod:      worst.Stop.Pod.Name,
 		PodUID:   worst.Stop.Pod.UID,
 		Measured: served + worst.Length,
+		Bounds:   model.Length{Min: served + lag.Min, Max: served + lag.Max},
 		Margin:   margin,
 	}
 }

@@ -116,7 +116,7 @@ func (r *reading) readNodes(ctx context.Context, client kube.Client, s *service.
 		s.Nodes = l.Items
 	})
 	config := func(ctx context.Context) (*corev1.ConfigMap, error) { return watcher.ProxyConfig(ctx, client) }
-	wanted := want{service.ProxyFact, "get configmaps", metav1.NamespaceSystem}
+	wanted := want{service.ProxyFact, "get configmaps/kube-proxy", metav1.NamespaceSystem}
 	ask(ctx, r, wanted, config, func(c *corev1.ConfigMap) {
 		proxy, err := watcher.ReadProxy(c)
 		s.Proxy = service.Proxy{Mode: proxy.ProxyMode, MinSyncPeriod: proxy.MinSyncPeriod}

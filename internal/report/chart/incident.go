@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -33,6 +32,7 @@ func Incident(tl *model.Timeline, in *model.Incident, screen document.Screen) do
 	if tl.Buckets.Width <= 0 || tl.Run.Duration <= 0 || tl.Buckets.Len() == 0 {
 		return document.Section{}
 	}
+	wide := screen.Width
 	screen.Width = min(screen.Width, widestIncident)
 	c := &moment{chart: newChart(tl, nil, screen), in: in}
 	c.from, c.to = around(tl, in)
@@ -66,6 +66,7 @@ func Incident(tl *model.Timeline, in *model.Incident, screen document.Screen) do
 			rows = append(rows, row{labels[pod.UID], c.lane(pod)})
 		}
 		c.draw(rows)
+		c.Width = wide
 		c.legend()
 	}
 	return document.Section{
@@ -100,12 +101,12 @@ func (m *moment) groups() []group {
 	var groups []group
 	for _, t := range m.tl.Judged() {
 		series, ok := m.tl.Buckets.Of(t.Name)
-		if !ok || !slices.Contains(services, serviceOf(&t)) {
+		if !ok || !slices.Contains(services, t.Receiver()) {
 			continue
 		}
 		label := string(t.Kind)
 		if several {
-			label = path.Base(serviceOf(&t)) + " " + label
+			label = path.Base(t.Receiver()) + " " + label
 		}
 		if t.Route != "" {
 			label += " " + t.Route
@@ -122,17 +123,11 @@ func (m *moment) groups() []group {
 	return groups
 }
 
-// serviceOf returns the Service, or the URL, that a target sends to: the beginning of its name where it says neither.
-func serviceOf(t *model.Target) string {
-	name, _, _ := strings.Cut(t.Name, " "+string(t.Kind))
-	return cmp.Or(t.Service, name)
-}
-
 // asked returns the Services, or URLs, that the incident's targets send to.
 func (m *moment) asked() (services []string) {
 	for i := range m.tl.Targets {
 		if t := &m.tl.Targets[i]; slices.Contains(m.in.Targets, t.Name) {
-			services = append(services, serviceOf(t))
+			services = append(services, t.Receiver())
 		}
 	}
 	return services

@@ -157,10 +157,11 @@ func (c *chart) podLabels(pods []model.Pod) map[string]string {
 	labels := map[string]string{}
 	for _, p := range pods {
 		name := lastPart(p.Name)
-		if short[name] > 1 {
-			name = p.Name
+		if short[name] > 1 || len(c.tl.Run.Services) > 1 {
+			name = p.Name // which says whose it is
 		}
-		labels[p.UID] = strings.TrimSpace("pod " + document.Cut(c.Say(name), 20, c.Ellipsis()) + "  " + c.Say(p.Node))
+		name = document.CutMiddle(c.Say(name), 20, c.Ellipsis())
+		labels[p.UID] = strings.TrimSpace("pod " + name + "  " + c.Say(p.Node))
 	}
 	return labels
 }

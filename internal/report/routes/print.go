@@ -221,7 +221,11 @@ func advice(tl *model.Timeline, removals []followed, changes int) string {
 		)
 	}
 	longest = quantity.RoundUp(longest)
-	sleep := &model.Sleep{Measured: longest, Margin: tl.Run.SleepMargin(longest)}
+	sleep := &model.Sleep{
+		Measured: longest,
+		Bounds:   model.Length{Min: longest, Max: longest},
+		Margin:   tl.Run.SleepMargin(longest),
+	}
 	return fmt.Sprintf("So that a drain here loses nothing: %s. That is the longest of %s × %s. %s.",
 		wording.SleepText(sleep), quantity.Count(changes, "removal"), quantity.Count(len(removals), "node"),
 		syncPeriodText(tl))
