@@ -309,9 +309,16 @@ func TestThePatchStandsWithWhatItDoes(t *testing.T) {
 func TestFiguresOfRowsAreShownOnATelephone(t *testing.T) {
 	layer.Real(t)
 	run := sample.Run(sample.Length)
+	other := run.Targets[0]
+	run.Targets[0].Node, other.Node, other.ID, other.Name = "node-a", "node-b", 902, other.Name+" from node-b"
+	run.Targets = append(run.Targets, other)
 	page := open(t, run, "")
 	page.run(chromedp.EmulateViewport(420, 900))
-	target := run.Targets[0]
+	target := run.Targets[1]
 	want := fmt.Sprintf("%d failed / %d", target.Failed, target.Sent)
 	page.until("has the figures", fmt.Sprintf(`document.querySelector('[data-testid="strip"][data-id=%q] .row-label').innerText.includes(%q)`, target.Name, want))
+	const cut = `[...document.querySelectorAll(".row-label:has(.beneath)")].filter((e) => e.querySelector(".beneath").getBoundingClientRect().bottom > e.parentElement.getBoundingClientRect().bottom + 1).map((e) => e.textContent).join()`
+	if text := eval[string](page, cut); text != "" {
+		t.Errorf("labels are taller than their rows: %s", text)
+	}
 }

@@ -46,7 +46,7 @@ export function useRested(frame: Frame): Range {
   return range;
 }
 
-const twoLines = 30; // px
+const [twoLines, tallest] = [30, 40]; // px: taller rows have more in their labels
 
 interface RowProps {
   frame: Frame;
@@ -65,7 +65,7 @@ interface RowProps {
 /** Row is one line of the timeline: a label, a plot on the shared time axis, and figures. */
 export function Row(props: RowProps) {
   const { frame, height, paint, tell } = props;
-  const beneath = frame.figuresWidth === 0 && height >= twoLines; // there is no room for figures at the right
+  const beneath = frame.figuresWidth === 0 && height >= twoLines && height <= tallest; // there is no room for figures at the right
   const canvas = useRef<HTMLCanvasElement>(null);
   const told = useRef<HTMLSpanElement>(null);
   const near = useNear(canvas, frame.lazy);
