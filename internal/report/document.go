@@ -50,11 +50,19 @@ func onlyIf(holds func(*view) bool, compose func(*view) document.Section) func(*
 	}
 }
 
-// notValid reports whether something was wrong with the measurement. That too little was observed stands elsewhere.
+// notValid reports whether something was wrong with the measurement that the reader has to know.
 func notValid(v *view) bool {
 	nodeMissed := slices.ContainsFunc(v.Said.Prober, func(l model.Line) bool { return l.Kind == model.LineNode })
-	return !v.Run.Live && v.Said.Soundness != model.Valid && v.Said.Soundness != model.Incomplete ||
-		v.Run.Unsaved != "" || nodeMissed
+	unsound := !v.Run.Live && v.Said.Soundness != model.Valid
+	if unsound && v.Said.Soundness == model.Incomplete {
+		unsound = v.Verdict.Result == model.Inconclusive || addressesFailed(v) // else the share observed says it
+	}
+	return unsound || v.Run.Unsaved != "" || nodeMissed
+}
+
+// addressesFailed reports whether an address of a target's name failed before another one answered.
+func addressesFailed(v *view) bool {
+	return slices.ContainsFunc(v.Judged(), func(t model.Target) bool { return len(t.FailedAddresses) > 0 })
 }
 
 // A view is a run, and what of it is to be shown.
