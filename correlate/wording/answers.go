@@ -32,15 +32,14 @@ func (in *incident) when() string {
 	if !known {
 		from, to = in.Start.Latest, max(in.Start.Latest, in.End.Earliest)
 	}
-	began, ended := in.unobservedStart(), in.unobservedEnd()
-	text := in.lastedFrom(from, to, began.text+ended.text != "")
+	text := in.lastedFrom(from, to)
 	if in.Recurs != nil {
 		text = fmt.Sprintf("%d times, %s", in.Recurs.Times, text)
 	}
 	if c := in.run.tl.Run.Command; c != nil && c.Start != nil && from >= *c.Start {
 		text += fmt.Sprintf(", %s after the command began", quantity.Span(from-*c.Start))
 	}
-	for _, e := range []edge{began, ended} {
+	for _, e := range []edge{in.unobservedStart(), in.unobservedEnd()} {
 		if e.text != "" {
 			text += ", and " + e.String()
 		}
@@ -51,8 +50,8 @@ func (in *incident) when() string {
 	return text
 }
 
-// lastedFrom says from when to when an incident lasted, and how long: at least that, if an end of it was not observed.
-func (in *incident) lastedFrom(from, to time.Duration, open bool) string {
+// lastedFrom says from when to when an incident lasted, and how long.
+func (in *incident) lastedFrom(from, to time.Duration) string {
 	at := in.run.clock(from) + " UTC"
 	switch bursts := in.run.bursts(in.windows); {
 	case to == from && in.Failed+in.Slow+in.Cut == 1:
@@ -65,8 +64,13 @@ func (in *incident) lastedFrom(from, to time.Duration, open bool) string {
 		return fmt.Sprintf("%s to %s UTC (%d bursts, %s together)",
 			in.run.clock(from), in.run.clock(to), len(bursts), quantity.Span(lengthOf(bursts)))
 	}
-	return fmt.Sprintf("%s to %s UTC (%s)", in.run.clock(from), in.run.clock(to),
-		quantity.Length(model.Length{Min: to - from, Max: to - from}, open))
+	return fmt.Sprintf("%s to %s UTC (%s)", in.run.clock(from), in.run.clock(to), in.length(from, to))
+}
+
+// length says how long it was between two instants: at least that, if an end of the incident was not observed.
+func (in *incident) length(from, to time.Duration) string {
+	open := in.unobservedStart().text+in.unobservedEnd().text != ""
+	return quantity.Length(model.Length{Min: to - from, Max: to - from}, open)
 }
 
 // unobservedStart says that the incident's start was not observed; empty if it was, or another start surely came

@@ -40,7 +40,8 @@ func (s *scene) lostInAll() string {
 		parts = append(parts, fmt.Sprintf("%s of %s failed", quantity.Percent(kinds[0].share()), kinds[0].of))
 	}
 	if from, to, ok := failedBetween(failing); ok && to > from {
-		text := " for " + quantity.Span(to-from)
+		one := incident{Incident: failing[0], windows: windows, run: s}
+		text := " for " + one.length(from, to)
 		switch n := len(failing); {
 		case n > 1:
 			text = fmt.Sprintf(" in %d incidents within %s", n, quantity.Span(to-from))
