@@ -75,11 +75,14 @@ func (c *chart) draw(rows []row) {
 	}
 }
 
-// axis marks every twentieth cell with its time of day.
+// axis marks every twentieth cell with its time of day, to a cell or better.
 func (c *chart) axis() row {
 	layout := "15:04:05"
-	if c.cell < 50*time.Millisecond {
+	switch {
+	case c.cell < 100*time.Millisecond:
 		layout = "15:04:05.000"
+	case c.cell < time.Second:
+		layout = "15:04:05.0"
 	}
 	var b strings.Builder
 	for i := 0; i == 0 || i+len(layout) < c.cells; i += 20 {
@@ -89,23 +92,28 @@ func (c *chart) axis() row {
 	return row{"UTC", []document.Span{{Text: b.String(), Style: document.Dim}}}
 }
 
-// commandRow shows when the wrapped command ran: [ kubectl drain node-b ---- ].
+// commandRow shows when the wrapped command ran: [ kubectl drain node-b ---- ]; < and > say that it ran before and after
+// what is shown.
 func (c *chart) commandRow() []row {
 	cmd := c.tl.Run.Command
 	if cmd == nil || cmd.Start == nil || *cmd.Start > c.to || cmd.End != nil && *cmd.End < c.from {
 		return nil
 	}
-	from, to, end := c.column(*cmd.Start), c.cells-1, ">"
+	begin, from := "<", 0
+	if *cmd.Start >= c.from {
+		begin, from = "[", c.column(*cmd.Start)
+	}
+	to, end := c.cells-1, ">"
 	if cmd.End != nil && *cmd.End <= c.to {
 		to, end = c.column(*cmd.End), "]"
 	}
 	line := c.Say(strings.Join(cmd.Args, " "))
 	if inside := to - from - 3; inside >= min(10, document.Columns(line)) {
 		line = document.Cut(line, inside, c.Ellipsis())
-		bar := "[ " + line + " " + strings.Repeat("-", inside-document.Columns(line)) + end
+		bar := begin + " " + line + " " + strings.Repeat("-", inside-document.Columns(line)) + end
 		return []row{{"command", []document.Span{{Text: strings.Repeat(" ", from)}, {Text: bar, Style: document.Cyan}}}}
 	}
-	bar := "[" + strings.Repeat("-", max(to-from-1, 0)) + end
+	bar := begin + strings.Repeat("-", max(to-from-1, 0)) + end
 	if before := from - 1; c.cells-to < document.Columns(line) && before > c.cells-to {
 		line = document.Cut(line, before, c.Ellipsis())
 		return []row{{"command", []document.Span{
