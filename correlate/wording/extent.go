@@ -41,10 +41,12 @@ func (s *scene) lostInAll() string {
 	}
 	if from, to, ok := failedBetween(failing); ok && to > from {
 		one := incident{Incident: failing[0], windows: windows, run: s}
-		text := " for " + one.length(from, to)
+		text, bursts := " for "+one.length(from, to), s.bursts(windows)
 		switch n := len(failing); {
 		case n > 1:
 			text = fmt.Sprintf(" in %d incidents within %s", n, quantity.Span(to-from))
+		case len(bursts) > 1 && one.Recurs == nil:
+			text = fmt.Sprintf(" in %d bursts, %s together", len(bursts), quantity.Span(lengthOf(bursts)))
 		case again(windows):
 			text = " at times within " + quantity.Span(to-from)
 		}
