@@ -166,7 +166,8 @@ func TestPodsThatDidTheSameShareAPhase(t *testing.T) {
 
 func TestAdviceIsInWholeSecondsWithAPatchOfWhatWasRecorded(t *testing.T) {
 	_, in := saidOf(drained())
-	want := "serve on for 3 s after SIGTERM, as with a preStop sleep (1.2 s ±0.1 was measured, the rest is margin)"
+	want := "serve on for 3 s after SIGTERM, as with a preStop sleep (1.2 s ±0.1 was measured, the rest is margin); " +
+		"the patch replaces the Pods, and may lose requests once more: those of now end without it"
 	if len(in.Do) != 1 || in.Do[0] != want {
 		t.Errorf("%q\nwant %q", in.Do, want)
 	}

@@ -191,6 +191,9 @@ func (in *incident) elsewhere(c *model.IncidentCause) string {
 	return strings.Join(parts, ", ")
 }
 
+// patchReplacesPods is what to know before a patch of a workload's template is applied.
+const patchReplacesPods = "the patch replaces the Pods, and may lose requests once more: those of now end without it"
+
 // do says what to change, or what to look at next, and the command that changes it.
 func (in *incident) do() (list []string, patch string) {
 	list = []string{}
@@ -209,9 +212,11 @@ func (in *incident) do() (list []string, patch string) {
 			list = append(list, in.run.ofService(in.Targets, of+text))
 			continue
 		}
-		command, whyNot := in.run.patch(c.Sleep)
-		patch = command
-		text = joined("; ", SleepText(c.Sleep), whyNot)
+		command, caveat := in.run.patch(c.Sleep)
+		if patch = command; patch != "" {
+			caveat = patchReplacesPods
+		}
+		text = joined("; ", SleepText(c.Sleep), caveat)
 		list = append([]string{in.run.ofService(in.Targets, of+text)}, list...)
 	}
 	return list, patch
