@@ -2,11 +2,12 @@ package model
 
 import "time"
 
-// Hammer is the background load in addition to the probes. It keeps the Service busy, as a drain would find it. It is no
-// evidence: no window, no downtime and no gate rests on it, and what it counts as well may have failed, for a request
-// is sent again silently when its kept connection breaks.
+// Hammer is the background load in addition to the probes, made with rakyll/hey. It keeps the Service busy, as a drain
+// would find it. It is no evidence: no window, no downtime and no gate rests on it, and what it counts as well may have
+// failed, for hey sends a request again without a word when a kept connection dies, and does not notice a reply that is
+// cut off.
 type Hammer struct {
-	Args    string         `json:"args"`             // as of rakyll/hey
+	Args    string         `json:"args"`             // hey's flags
 	Start   *time.Duration `json:"start,omitzero"`   // absent if it never began
 	End     *time.Duration `json:"end,omitzero"`     // absent while it goes on, or if its end is not on the record
 	Summary *HammerSummary `json:"summary,omitzero"` // absent until it ended, and if it failed
@@ -31,7 +32,7 @@ type HammerSummary struct {
 }
 
 // HammerLatency is how long replies took from when their requests were sent, not from when they were due. A quantile
-// is absent where it is not on the record.
+// is absent where hey did not say it.
 type HammerLatency struct {
 	Mean time.Duration `json:"mean"`
 	Min  time.Duration `json:"min"`

@@ -43,8 +43,8 @@ what it can answer.
 
 This is a load test: it uses all capacity of the target. Each worker sends its next request when the
 last one has ended. Lapse doubles the number of workers until the throughput no longer rises, then
-repeats the best step: the median is the capacity. The load comes from this machine, for at most
---duration.
+repeats the best step: the median is the capacity. The load comes from this machine, by rakyll/hey, for
+at most --duration.
 
 Exit code 4: the target failed in some of the repetitions, so there is no rate to suggest.`,
 		Example: "  lapse calibrate http://127.0.0.1:8080/",
@@ -121,7 +121,7 @@ func (c *calibrateFlags) run(ctx context.Context, arg string, stdout, stderr io.
 	if hey.IsThisMachine(u.Hostname()) {
 		found.Notes = append(found.Notes, noteThisMachine)
 	}
-	found.Notes = append(found.Notes, noteRetries)
+	found.Notes = append(found.Notes, noteHey)
 	result := calibrated{SchemaVersion: 2, URL: u.Redacted(), Calibration: found}
 	if err := c.print(stdout, result); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (c *calibrateFlags) print(stdout io.Writer, result calibrated) error {
 const (
 	noteThisMachine = "the target is on this machine: it and the load share its processors, " +
 		"alone it may answer more"
-	noteRetries = "broken connections are retried silently, and no certificate is checked: " +
+	noteHey = "hey retries silently, accepts truncated bodies and skips certificate checks: " +
 		"successes are an upper bound"
 )
 

@@ -17,9 +17,9 @@ import (
 // mostHammerErrors is how many of the background load's errors are shown.
 const mostHammerErrors = 5
 
-// hammerNote says what the background load's figures are worth.
-const hammerNote = "not part of the verdict; " +
-	"broken connections are retried silently: its errors are the least there were"
+// heyNote says what the background load's figures are worth.
+const heyNote = "not part of the verdict; " +
+	"hey re-sends silently and ignores cut-off bodies: its errors are the least there were"
 
 // hammerSection has what the background load saw: it is no evidence, but says how busy the Service was.
 func hammerSection(v *view) document.Section {
@@ -40,7 +40,7 @@ func hammerSection(v *view) document.Section {
 	for _, line := range hammerErrors(h.Summary.Errors) {
 		saw.Details = append(saw.Details, document.Note{Label: "error", Text: line, Tone: document.Yellow})
 	}
-	s.Blocks = append(s.Blocks, saw, document.Note{Label: "note", Text: hammerNote, Tone: document.Dim})
+	s.Blocks = append(s.Blocks, saw, document.Note{Label: "note", Text: heyNote, Tone: document.Dim})
 	return s
 }
 

@@ -26,9 +26,9 @@ func TestBackgroundLoadSaysWhenItRanAndWhatItsZeroIsWorth(t *testing.T) {
 		want   []string
 		not    string
 	}{
-		{"ended before the run", func(*model.Timeline) {}, []string{"hey -c 50 -q 20", ", 10 s before the run's end", "12 × dial tcp", "status 200 × 69860, 503 × 2", hammerNote}, "recorded"},
+		{"ended before the run", func(*model.Timeline) {}, []string{"hey -c 50 -q 20", ", 10 s before the run's end", "12 × dial tcp", "status 200 × 69860, 503 × 2", heyNote}, "recorded"},
 		{"ended with the run", func(tl *model.Timeline) { *tl.Hammer.End = 80*s + 9*ms }, []string{"02:20:40.002 to 02:22:00.009"}, "before"},
-		{"no error", func(tl *model.Timeline) { tl.Hammer.Summary.Errors = nil }, []string{"0 errors", hammerNote}, "dial tcp"},
+		{"no error", func(tl *model.Timeline) { tl.Hammer.Summary.Errors = nil }, []string{"0 errors", heyNote}, "dial tcp"},
 		{"no reply", func(tl *model.Timeline) { tl.Hammer.Summary.Latency, tl.Hammer.Summary.Statuses = nil, nil }, []string{"69874 requests at 998/s · 12 errors"}, "replies"},
 		{"all answered", func(*model.Timeline) {}, []string{"12 errors\n"}, "unanswered"},
 		{"some cut off", func(tl *model.Timeline) { tl.Hammer.Summary.Unanswered = 5 }, []string{"12 errors · 5 more were unanswered a"}, "recorded"},

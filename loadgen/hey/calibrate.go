@@ -3,6 +3,8 @@ package hey
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -25,7 +27,7 @@ const (
 	// steps at the limit; the median lies between the least and the most of 5 in 94 % of cases
 	repeats           = 5
 	perRequestRepeats = 3
-	stepTimeout       = 10 // seconds
+	stepTimeout       = 10 // seconds, hey counts in whole ones
 
 	worthwhile = 1.10 // a doubling of the workers that raises the throughput by less than this factor did not help
 	allBusy    = 0.95 // share of this machine's processors in use from which on they may have been the limit
@@ -33,6 +35,10 @@ const (
 	// probeCost is the share of a target's capacity that its probes may take.
 	probeCost = 0.01
 )
+
+// stepOutput keeps results in their order, so that Lats, Offsets and StatusCodes belong together.
+const stepOutput = `{"Lats":{{jsonify .Lats}},"Offsets":{{jsonify .Offsets}},` +
+	`"StatusCodes":{{jsonify .StatusCodes}},"ErrorDist":{{jsonify .ErrorDist}}}`
 
 // CalibrateConfig says what to load, and how much at most.
 type CalibrateConfig struct {
@@ -142,16 +148,17 @@ func Calibrate(ctx context.Context, c CalibrateConfig) (Calibration, error) {
 	return found, err
 }
 
-// ask sends a single request. It refuses a target that does not answer, and one that redirects: the load would follow, and
-// go where nobody named. Other trouble shows in the first step.
+// ask sends a single request. It refuses a target that does not answer, and one that redirects: hey would follow, and
+// load what nobody named. Other trouble shows in the first step.
 func (c CalibrateConfig) ask(ctx context.Context, patience time.Duration) error {
-	l, err := newLoad(Flags{Method: c.Probe.Method, PerRequest: true}, c.Probe)
+	l, err := newLoad(Flags{Method: c.Probe.Method}, c.Probe)
 	if err != nil {
 		return err
 	}
+	config := &tls.Config{InsecureSkipVerify: true, ServerName: l.server} // as hey does
 	client := http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     l.transport(),
+		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: config},
 	}
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -322,6 +329,7 @@ func (c CalibrateConfig) step(
 	if perRequest {
 		limit = perRequestRequests
 	}
+	limit -= limit % workers
 	flags := Flags{Workers: workers, Timeout: stepTimeout, Method: c.Probe.Method, PerRequest: perRequest}
 	l, err := newLoad(flags, c.Probe)
 	if err != nil {
@@ -331,41 +339,48 @@ func (c CalibrateConfig) step(
 	defer cancel()
 	meter := startMeter()
 	context.AfterFunc(stepping, meter.stop)
-	var results []result
-	l.run(stepping, limit, func(r result) { results = append(results, r) })
+	output := l.run(stepping, limit, stepOutput)
 	meter.stop()
 	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return Step{}, false, nil
 	}
-	s := stepOf(results, length, limit)
+	s, err := readStep(l, output, length, limit)
 	s.Workers, s.PerRequest, s.CPU, s.Machine = workers, perRequest, meter.process, meter.machine
-	if c.Progress != nil {
+	if err == nil && c.Progress != nil {
 		c.Progress(s)
 	}
-	return s, true, nil
+	return s, err == nil, err
 }
 
-// stepOf sums up a step in which limit requests could be made.
-func stepOf(results []result, length time.Duration, limit int) Step {
-	var s Step
+// readStep reads what hey wrote of a step of l in which limit requests could be made.
+func readStep(l *load, output []byte, length time.Duration, limit int) (Step, error) {
+	var raw struct {
+		Lats, Offsets []float64 // seconds
+		StatusCodes   []int
+		ErrorDist     map[string]int64
+	}
+	if err := json.Unmarshal(output, &raw); err != nil {
+		return Step{}, fmt.Errorf("hey's summary: %w", err)
+	}
+	if len(raw.Offsets) != len(raw.Lats) || len(raw.StatusCodes) != len(raw.Lats) {
+		return Step{}, errors.New("hey's summary: its series differ in length")
+	}
 	failures := map[string]int64{}
+	addErrors(failures, raw.ErrorDist)
 	var begins, ends, took []time.Duration
-	for _, r := range results {
-		switch {
-		case r.cutOff():
-			s.Unanswered++
-		case r.err != nil:
-			addError(failures, r.err)
-		case r.status >= 400:
-			failures[fmt.Sprintf("status %d", r.status)]++
-		default:
-			begins, ends, took = append(begins, r.begin), append(ends, r.begin+r.took), append(took, r.took)
+	for i, code := range raw.StatusCodes {
+		if code >= 400 {
+			failures[fmt.Sprintf("status %d", code)]++
+			continue
 		}
+		begin, lasted := seconds(raw.Offsets[i]), seconds(raw.Lats[i])
+		begins, ends, took = append(begins, begin), append(ends, begin+lasted), append(took, lasted)
 	}
 	slices.Sort(ends)
 	slices.Sort(took)
-	from, to := countable(begins, ends, length, len(results) >= limit)
-	s.Duration, s.P50, s.P99 = to-from, quantile(took, 0.5), quantile(took, 0.99)
+	from, to := countable(begins, ends, length, len(raw.Lats) >= limit)
+	s := Step{Duration: to - from, Unanswered: int(l.unanswered(raw.ErrorDist)), P50: quantile(took, 0.5),
+		P99: quantile(took, 0.99)}
 	for _, end := range ends {
 		if end > from && end <= to {
 			s.Requests++
@@ -380,8 +395,10 @@ func stepOf(results []result, length time.Duration, limit int) Step {
 			s.Error = text
 		}
 	}
-	return s
+	return s, nil
 }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // countable returns the part of a step that counts: all workers are at work in it. It begins when a fifth of the time
 // is over, for connections are made and caches filled before; it ends with the step's time, or, where the number of

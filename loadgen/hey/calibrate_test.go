@@ -262,13 +262,14 @@ func TestCalibrateChecksItsBounds(t *testing.T) {
 }
 
 func TestStepCountsWhatFailed(t *testing.T) {
-	const ms = time.Millisecond
-	s := stepOf([]result{
-		{begin: 7000 * ms, took: 100 * ms, status: 200}, {begin: 7500 * ms, took: 200 * ms, status: 500}, {begin: 7800 * ms, took: 100 * ms, status: 301},
-		{err: errors.New(`Get "http://web/": EOF`)}, {err: context.Canceled},
-	}, time.Second, 100)
-	if s.Failed != 2 || s.Unanswered != 1 || s.Requests != 1 || s.Duration != 800*ms || s.Rate != 1.25 || s.Error != "EOF" {
-		t.Errorf("%+v", s)
+	s, err := readStep(&load{}, []byte(`{"Lats":[0.1,0.2,0.1],"Offsets":[7,7.5,7.8],"StatusCodes":[200,500,301],"ErrorDist":{"Get \"http://web/\": EOF":1,"Get \"http://web/\": context canceled":9}}`), time.Second, 100)
+	if err != nil || s.Failed != 2 || s.Unanswered != 9 || s.Requests != 1 || s.Duration != 800*time.Millisecond || s.Rate != 1.25 || s.Error != "EOF" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, bad := range []string{``, `{"Lats":[1],"Offsets":[],"StatusCodes":[200]}`} {
+		if _, err := readStep(&load{}, []byte(bad), time.Second, 1); err == nil {
+			t.Errorf("%q passed", bad)
+		}
 	}
 }
 

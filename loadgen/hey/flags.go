@@ -17,10 +17,11 @@ import (
 
 // Bounds of the flags, and why.
 const (
-	mostWorkers    = 5000  // each has a connection
-	slowestWorker  = 1e-3  // of -q: a request in a quarter of an hour is no load
-	fastestWorker  = 1e6   // of -q: no worker gets there
-	longestTimeout = 86400 // of -t, in seconds
+	mostWorkers    = 5000      // hey keeps room for 1000 results of each
+	mostRequests   = 1_000_000 // of -n: hey's series stop there
+	slowestWorker  = 1.0       // of -q: a worker that waits for its tick does not notice the end
+	fastestWorker  = 1e6       // of -q: hey counts the time between two requests in whole microseconds
+	longestTimeout = 86400     // of -t, in seconds
 )
 
 // Flags are the flags of hey that the hammer supports. They mean the same as in hey, except that without -n and -z the
@@ -106,8 +107,9 @@ func (f *Flags) check() error {
 	case f.PerWorker != 0 && !(f.PerWorker >= slowestWorker && f.PerWorker <= fastestWorker):
 		return fmt.Errorf("-q %v is not from %v to %v requests per second and worker: for less load, take fewer "+
 			"workers (-c)", f.PerWorker, slowestWorker, fastestWorker)
-	case f.Requests < 0:
-		return fmt.Errorf("-n %d is negative; without -n the load goes on as long as the run", f.Requests)
+	case f.Requests < 0 || f.Requests > mostRequests:
+		return fmt.Errorf("-n %d is not from 1 to %d requests; without -n the load goes on as long as the run",
+			f.Requests, mostRequests)
 	case f.Requests > 0 && f.Duration == 0 && f.Requests < f.Workers:
 		return fmt.Errorf("-n %d cannot be less than -c %d", f.Requests, f.Workers)
 	case f.Duration < 0:

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -13,11 +16,19 @@ import (
 	"lapse/timeline"
 )
 
+// hey keeps eight series of every result, sorts them at the end, and stops keeping them at a million. So a long load is
+// made in rounds, whose results are merged here.
 const (
+	roundSize    = 200_000         // requests per round
 	mostErrors   = 50              // distinct error texts kept in the summary
 	longestReply = 2 * time.Minute // longer ones count as this in the latency distribution
 	otherErrors  = "other errors"
 )
+
+// roundOutput has hey write its results as JSON: only what is a number even when all requests failed (an average is
+// NaN then).
+const roundOutput = `{"Lats":{{jsonify .Lats}},"StatusCodeDist":{{jsonify .StatusCodeDist}},` +
+	`"ErrorDist":{{jsonify .ErrorDist}},"SizeTotal":{{jsonify .SizeTotal}},"NumRes":{{jsonify .NumRes}}}`
 
 // HammerConfig says what to load and how.
 type HammerConfig struct {
@@ -79,7 +90,13 @@ func hammerRun(ctx context.Context, c HammerConfig) (Summary, error) {
 		defer cancel()
 	}
 	begun, results := c.Clock.Now(), newResults()
-	l.run(ctx, flags.total(), results.add)
+	for left := flags.total(); left > 0 && ctx.Err() == nil; {
+		n := roundOf(left, flags.Workers)
+		if err := results.add(l, l.run(ctx, n, roundOutput)); err != nil {
+			return Summary{}, err
+		}
+		left -= n
+	}
 	return results.summary(c.Clock.Now() - begun), nil
 }
 
@@ -103,7 +120,15 @@ func (f Flags) total() int {
 	return math.MaxInt
 }
 
-// results sums up results.
+// roundOf returns how many of the requests left are made next: as many by each worker, or one by each of fewer workers.
+//
+//	left 100, workers 30   →   90, then 10
+func roundOf(left, workers int) int {
+	n := min(left, roundSize)
+	return n - n%min(workers, n)
+}
+
+// results holds the results of all rounds so far.
 type results struct {
 	latency *hdrhistogram.Histogram // of replies, in microseconds
 	sums    Summary                 // what can be added up
@@ -116,21 +141,32 @@ func newResults() *results {
 	}
 }
 
-// add counts what came of a request.
-func (r *results) add(one result) {
-	if one.cutOff() {
-		r.sums.Unanswered++
-		return
+// add merges a round of l.
+func (r *results) add(l *load, output []byte) error {
+	var round struct {
+		Lats           []float64
+		StatusCodeDist map[int]int64
+		ErrorDist      map[string]int64
+		SizeTotal      int64
+		NumRes         int64
 	}
-	r.sums.NumRes++
-	if one.err != nil {
-		addError(r.sums.ErrorDist, one.err)
-		return
+	if err := json.Unmarshal(output, &round); err != nil {
+		return fmt.Errorf("hey's summary: %w", err)
 	}
-	micros := min(max(one.took.Microseconds(), 1), longestReply.Microseconds())
-	_ = r.latency.RecordValue(micros) // within its range
-	r.sums.StatusCodeDist[one.status]++
-	r.sums.SizeTotal += one.size
+	for _, seconds := range round.Lats {
+		micros := min(max(int64(seconds*1e6), 1), longestReply.Microseconds())
+		_ = r.latency.RecordValue(micros) // within its range
+	}
+	for code, n := range round.StatusCodeDist {
+		r.sums.StatusCodeDist[code] += n
+	}
+	unsent := l.unsent.Load()
+	unanswered := l.unanswered(round.ErrorDist)
+	r.sums.NumRes += round.NumRes - unanswered - unsent
+	r.sums.Unanswered += unanswered
+	r.sums.SizeTotal += round.SizeTotal
+	addErrors(r.sums.ErrorDist, round.ErrorDist)
+	return nil
 }
 
 // summary returns the summary of a load of that length.
@@ -149,11 +185,16 @@ func (r *results) summary(took time.Duration) Summary {
 	return s
 }
 
-// addError counts an error by its text without local ports.
-func addError(into map[string]int64, err error) {
-	text := loadgen.PlainError(err.Error())
-	if _, known := into[text]; !known && len(into) >= mostErrors {
-		text = otherErrors
+// addErrors merges errors by their text without local ports, except those of requests that were cut off.
+func addErrors(into, dist map[string]int64) {
+	for _, text := range slices.Sorted(maps.Keys(dist)) {
+		if strings.Contains(text, cancelled) {
+			continue
+		}
+		plain := loadgen.PlainError(text)
+		if _, known := into[plain]; !known && len(into) >= mostErrors {
+			plain = otherErrors
+		}
+		into[plain] += dist[text]
 	}
-	into[text]++
 }

@@ -1,44 +1,51 @@
 package hey
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/rakyll/hey/requester"
+
 	"lapse/loadgen"
-	"lapse/timeline"
 )
 
-// grace is how long requests under way at the end of a load may take to end by themselves.
-const grace = time.Second
+// This file drives hey's requester, and guards against what it does:
+//
+//   - Each worker makes N ÷ C requests, rounded down. Callers ask for a multiple of the workers.
+//   - Stop sends one message per worker, into a channel with room for just as many: it is called once. A worker
+//     that waits for its tick or for a reply does not notice: so -q has a lower bound, what is due after the end is
+//     cancelled before it is sent, and what was sent is cut off a second after the end.
+//   - It takes the Host header, port and all, for the server name in TLS: it gets the name in the request it looks
+//     at, and the header in those it sends.
+//   - Its transport is out of reach, and keeps idle connections, with two goroutines each, for ever: the connections
+//     it gets are noted and closed. (One dialled for a request that then got another connection is missed.)
+//   - With -disable-redirects each worker writes to the client they share, a data race: it is not used.
+
+const (
+	grace     = time.Second        // for requests under way to end by themselves
+	cancelled = "context canceled" // in the errors of requests that were cut off
+)
 
 // A load is a request to be made over and over.
 type load struct {
 	flags   Flags
 	request *http.Request
-	server  string // its name in TLS (SNI)
+	server  string       // its name in TLS (SNI)
+	unsent  atomic.Int64 // requests that fell due after the end; hey counts them as cancelled
+	conns   connSet
 }
-
-// A result is what came of one request.
-type result struct {
-	begin  time.Duration // since the load began
-	took   time.Duration // until all of the reply had been read
-	status int
-	size   int64 // of the body, in bytes, if the header announced it
-	err    error // nil: it was answered
-}
-
-// cutOff reports whether the request had no answer within a second after the load's end.
-func (r result) cutOff() bool { return errors.Is(r.err, context.Canceled) }
 
 // newLoad asks for what the probe p asks for. Headers in the flags replace those of p.
 func newLoad(flags Flags, p loadgen.Probe) (*load, error) {
@@ -47,7 +54,7 @@ func newLoad(flags Flags, p loadgen.Probe) (*load, error) {
 		return nil, err
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("URL %s: background load and calibrate speak http and https only", u.Redacted())
+		return nil, fmt.Errorf("URL %s: hey speaks http and https only", u.Redacted())
 	}
 	host := cmp.Or(flags.Header.Get("Host"), p.Header.Get("Host"), p.Host, loadgen.HostHeader(u))
 	server := (&url.URL{Host: cmp.Or(flags.Header.Get("Host"), p.Host, u.Host)}).Hostname()
@@ -67,81 +74,110 @@ func newLoad(flags Flags, p loadgen.Probe) (*load, error) {
 	return &load{flags: flags, request: request, server: server}, nil
 }
 
-// transport speaks HTTP/1.1, checks no certificate, and uses no proxy.
-func (l *load) transport() *http.Transport {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	return &http.Transport{
-		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true, ServerName: l.server},
-		Protocols:           protocols,
-		MaxIdleConnsPerHost: l.flags.Workers,
-		DisableKeepAlives:   l.flags.PerRequest,
-	}
-}
-
-// run makes n requests, or fewer if ctx ends. Each worker sends its next one when the last has ended, or at its next
-// tick. What is under way when ctx ends is cut off a second later. sink takes the results, one at a time.
-func (l *load) run(ctx context.Context, n int, sink func(result)) {
-	transport := l.transport()
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: time.Duration(l.flags.Timeout) * time.Second}
-	requests, cutOff := context.WithCancel(context.WithoutCancel(ctx))
+// run makes n requests, a multiple of the workers, or fewer if ctx ends. It returns what hey makes of its results by
+// template.
+func (l *load) run(ctx context.Context, n int, template string) []byte {
+	var output bytes.Buffer
+	requests, cutOff := context.WithCancel(l.traced(context.Background()))
 	defer cutOff()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cutOff) })()
-
-	var left atomic.Int64
-	left.Store(int64(n))
-	clock := timeline.StartClock()
-	var one sync.Mutex // held by whoever calls sink
-	var workers sync.WaitGroup
-	for range min(l.flags.Workers, n) {
-		workers.Go(func() {
-			due, stop := l.ticks()
-			defer stop()
-			for left.Add(-1) >= 0 && await(ctx, due) {
-				r := l.ask(client, requests, clock)
-				one.Lock()
-				sink(r)
-				one.Unlock()
-			}
-		})
+	work := requester.Work{
+		Request:           &http.Request{Host: l.server}, // hey takes only the server name from it
+		RequestFunc:       func() *http.Request { return l.next(ctx, requests) },
+		N:                 n,
+		C:                 min(l.flags.Workers, n),
+		QPS:               l.flags.PerWorker,
+		Timeout:           l.flags.Timeout,
+		DisableKeepAlives: l.flags.PerRequest,
+		Output:            template,
+		Writer:            &output,
 	}
-	workers.Wait()
+	work.Init()
+	ended := make(chan struct{})
+	var stopping sync.WaitGroup
+	stopping.Go(func() { stop(ctx, &work, ended, cutOff) })
+	work.Run()
+	close(ended)
+	stopping.Wait()
+	l.conns.closeAll()
+	return output.Bytes()
 }
 
-// ticks returns when a worker's requests are due: at any time if nil.
-func (l *load) ticks() (due <-chan time.Time, stop func()) {
-	if l.flags.PerWorker == 0 {
-		return nil, func() {}
+// stop stops work when ctx ends, and cuts its requests off if they do not end soon.
+func stop(ctx context.Context, work *requester.Work, ended <-chan struct{}, cutOff func()) {
+	select {
+	case <-ended:
+		return
+	case <-ctx.Done():
 	}
-	ticker := time.NewTicker(time.Duration(float64(time.Second) / l.flags.PerWorker))
-	return ticker.C, ticker.Stop
+	work.Stop()
+	select {
+	case <-ended:
+	case <-time.After(grace):
+		cutOff()
+	}
 }
 
-// await waits until the next request is due, and reports false when ctx has ended: nothing is sent then.
-func await(ctx context.Context, due <-chan time.Time) bool {
-	if due != nil {
-		select {
-		case <-due:
-		case <-ctx.Done():
-		}
+// next returns the next request, to be made in the context requests. When ctx has ended it is one that is not sent.
+func (l *load) next(ctx, requests context.Context) *http.Request {
+	if ctx.Err() != nil {
+		l.unsent.Add(1)
+		never, cancel := context.WithCancel(requests)
+		cancel()
+		return l.request.WithContext(never)
 	}
-	return ctx.Err() == nil
-}
-
-// ask sends one request and reads the whole reply.
-func (l *load) ask(client *http.Client, ctx context.Context, clock timeline.Clock) result {
-	request := l.request.Clone(ctx)
+	request := l.request.Clone(requests)
 	if l.flags.Body != "" {
 		request.Body = io.NopCloser(strings.NewReader(l.flags.Body))
 	}
-	r := result{begin: clock.Now()}
-	reply, err := client.Do(request)
-	if err == nil {
-		r.status, r.size = reply.StatusCode, max(reply.ContentLength, 0)
-		_, err = io.Copy(io.Discard, reply.Body)
-		_ = reply.Body.Close() // it has been read
+	return request
+}
+
+// traced notes the connections that requests are sent on.
+func (l *load) traced(ctx context.Context) context.Context {
+	if l.flags.PerRequest {
+		return ctx // each is closed after its request
 	}
-	r.took, r.err = clock.Now()-r.begin, err
-	return r
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) {
+			if !info.Reused {
+				l.conns.add(info.Conn)
+			}
+		},
+	})
+}
+
+// unanswered returns how many requests of a run were cut off, by the errors that hey counted.
+func (l *load) unanswered(errors map[string]int64) int64 {
+	n := -l.unsent.Swap(0)
+	for text, count := range errors {
+		if strings.Contains(text, cancelled) {
+			n += count
+		}
+	}
+	return n
+}
+
+// A connSet is connections to be closed together.
+type connSet struct {
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (s *connSet) add(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns = append(s.conns, c)
+}
+
+// closeAll closes them. Most are idle, some were closed before.
+func (s *connSet) closeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		if secure, ok := c.(*tls.Conn); ok {
+			c = secure.NetConn() // no close_notify is written
+		}
+		_ = c.Close()
+	}
+	s.conns = nil
 }
