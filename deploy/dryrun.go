@@ -44,7 +44,8 @@ func DryRun(ctx context.Context, client kube.Client, config Config) error {
 		return nil
 	}
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource") {
-		return hint.Add("the first run shows it: the Job's controller creates the Pod, not this user", &UncheckedError{err})
+		return hint.Add("the first run shows it: the Job's controller creates the Pod, not this user",
+			&UncheckedError{err})
 	}
 	refusal := &corev1.Event{Reason: creationFailed, Message: err.Error()}
 	refusal.Namespace = config.Namespace

@@ -87,13 +87,15 @@ func (f *doctorFlags) print(w io.Writer, report doctor.Report) error {
 	}
 	for _, found := range report.Findings {
 		text := strings.ReplaceAll(found.Found, "\n", "\n      ")
-		if _, err := fmt.Fprintf(w, "%-5s %s: %s\n", strings.ToUpper(string(found.Level)), found.Check, text); err != nil {
+		level := strings.ToUpper(string(found.Level))
+		if _, err := fmt.Fprintf(w, "%-5s %s: %s\n", level, found.Check, text); err != nil {
 			return err
 		}
 		if found.Fix == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "      fix: %s\n", strings.ReplaceAll(found.Fix, "\n", "\n           ")); err != nil {
+		fix := strings.ReplaceAll(found.Fix, "\n", "\n           ")
+		if _, err := fmt.Fprintf(w, "      fix: %s\n", fix); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,10 @@ func newVersion() *cobra.Command {
 // builtFrom returns what this program is. info may be nil.
 func builtFrom(info *debug.BuildInfo) built {
 	b := built{
-		Version: version.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Image: builtInImage,
+		Version:  version.Version,
+		Go:       runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Image:    builtInImage,
 	}
 	if info == nil {
 		return b
@@ -66,7 +69,8 @@ func printBuilt(w io.Writer, format string, b built) error {
 		return printJSON(w, b)
 	case "table":
 		_, err := fmt.Fprintf(w, "lapse %s\n", b.Version)
-		for _, row := range [][2]string{{"commit", b.Commit}, {"go", b.Go}, {"platform", b.Platform}, {"image", b.Image}} {
+		rows := [][2]string{{"commit", b.Commit}, {"go", b.Go}, {"platform", b.Platform}, {"image", b.Image}}
+		for _, row := range rows {
 			if err == nil && row[1] != "" {
 				_, err = fmt.Fprintf(w, "%-9s %s\n", row[0], row[1])
 			}

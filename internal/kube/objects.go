@@ -29,8 +29,8 @@ func (r resource) at(request *rest.Request) *rest.Request {
 	return request.UseProtobufAsDefault().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name)
 }
 
-// created implements [Creator]. Its type parameters, and those of kept, are pointers: the compiler makes one copy of the
-// methods for all pointers, but one for each type of struct.
+// created implements [Creator]. Its type parameters, and those of kept, are pointers: the compiler makes one copy of
+// the methods for all pointers, but one for each type of struct.
 type created[T runtime.Object] struct {
 	resource
 	empty func() T // what an answer is decoded into

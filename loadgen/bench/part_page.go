@@ -12,7 +12,8 @@ var pageFigures = []benchFigure{
 	{"pan-fps", "page on an hour's run: frames per second while panning", "≥ 30", 2, 0, atLeast(30)},
 	{"zoom-fps", "page on an hour's run: frames per second while zooming", "≥ 30", 2, 0, atLeast(30)},
 	{
-		"renderer-MB", "page on an hour's run: resident memory of the browser's process for it, MB", "≤ 200", 2, 0, atMost(200),
+		"renderer-MB", "page on an hour's run: resident memory of the browser's process for it, MB",
+		"≤ 200", 2, 0, atMost(200),
 	},
 }
 

@@ -53,7 +53,10 @@ func makeImage(ctx context.Context, source, binary, name, image string) error {
 
 func imagesKey(source string) (string, error) {
 	var parts []string
-	for _, pattern := range []string{"workload/*.go", "pause/*.go", "../deploy/mkimage/*.go", "../internal/image/*.go", "go.mod", "go.sum"} {
+	patterns := []string{
+		"workload/*.go", "pause/*.go", "../deploy/mkimage/*.go", "../internal/image/*.go", "go.mod", "go.sum",
+	}
+	for _, pattern := range patterns {
 		files, err := filepath.Glob(filepath.Join(source, pattern))
 		if err != nil {
 			return "", err

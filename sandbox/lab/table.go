@@ -294,8 +294,8 @@ func scores(results []result) string {
 		predicted, missed = predicted+s.Predicted, missed+s.Missed
 		confirmed, refuted, notTested = confirmed+s.Confirmed, refuted+s.Refuted, notTested+s.NotTested
 	}
-	return fmt.Sprintf("Preflight predicted %d times something that a run can confirm: %d confirmed, %d refuted, %d not "+
-		"tested. It missed %d incidents.\n", predicted, confirmed, refuted, notTested, missed)
+	return fmt.Sprintf("Preflight predicted %d times something that a run can confirm: %d confirmed, %d refuted, "+
+		"%d not tested. It missed %d incidents.\n", predicted, confirmed, refuted, notTested, missed)
 }
 
 // failures lists what was not as a scenario expects.

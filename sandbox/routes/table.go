@@ -12,8 +12,9 @@ import (
 
 const head = `# Each node's routes, held against the truth
 
-` + "`lapse routes`" + ` creates a Service and deletes its Pods, alone and several at once. From which Pods answered, it says when each node's routes had followed. The truth is taken at the same time: each node's netfilter rules
-are read every 2 ms.
+` + "`lapse routes`" + ` creates a Service and deletes its Pods, alone and several at once. From which Pods answered,
+it says when each node's routes had followed. The truth is taken at the same time: each node's netfilter rules are read
+every 2 ms.
 
 - **removal**: a Pod's endpoint has left. **addition**: a new one is ready.
 - **truth**: of removals, from the request to delete the Pod until the node's rules no longer had the Pod: min /

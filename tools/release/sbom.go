@@ -13,8 +13,8 @@ import (
 // writeSBOMs writes for each archive which modules its program was linked from, as the program itself says.
 func (r *Release) writeSBOMs(b *Built) error {
 	for _, p := range r.Platforms {
-		generator, err := bin.NewGenerator(b.Programs[p], bin.WithVersionOverride(r.Version), bin.WithIncludeStdlib(true),
-			bin.WithLogger(zerolog.Nop()))
+		generator, err := bin.NewGenerator(b.Programs[p],
+			bin.WithVersionOverride(r.Version), bin.WithIncludeStdlib(true), bin.WithLogger(zerolog.Nop()))
 		if err != nil {
 			return err
 		}

@@ -92,8 +92,8 @@ func (c *chart) axis() row {
 	return row{"UTC", []document.Span{{Text: b.String(), Style: document.Dim}}}
 }
 
-// commandRow shows when the wrapped command ran: [ kubectl drain node-b ---- ]; < and > say that it ran before and after
-// what is shown.
+// commandRow shows when the wrapped command ran: [ kubectl drain node-b ---- ]; < and > say that it ran before and
+// after what is shown.
 func (c *chart) commandRow() []row {
 	cmd := c.tl.Run.Command
 	if cmd == nil || cmd.Start == nil || *cmd.Start > c.to || cmd.End != nil && *cmd.End < c.from {
