@@ -68,7 +68,7 @@ func rights(ctx context.Context, c *access.Cluster) []Finding {
 			findings = append(findings, found(check, "", level, deploy.NoRights(needed)))
 		case len(unwatched) > 0 && i == 0:
 			findings = append(findings, found(check, "", Warn, hint.Errorf(
-				"ask for the right to get, list and watch them: docs/reference/rights.md",
+				"ask for the right to get, list and watch them: `lapse help rights`",
 				"enough, but not to read %s: causes are judged without them", strings.Join(unwatched, ", "))))
 		default:
 			findings = append(findings, Finding{Check: check, Level: OK, Found: "enough"})
@@ -103,10 +103,7 @@ func imageOnNodes(ctx context.Context, c *access.Cluster, image string) Finding 
 	if have > 0 {
 		return Finding{Check: "image", Level: OK, Found: on}
 	}
-	if strings.HasPrefix(want.Context().Name(), name.DefaultRegistry+"/library/") { // nobody can push there
-		return Finding{Check: "image", Level: Warn, Found: on, Fix: push}
-	}
-	return Finding{Check: "image", Level: OK, Found: on + ": the first run pulls it"}
+	return Finding{Check: "image", Level: Warn, Found: on + ": whether nodes can pull it was not checked", Fix: push}
 }
 
 // hasImage reports whether a node lists an image under a name.

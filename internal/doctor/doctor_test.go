@@ -82,8 +82,8 @@ func TestAClusterIsJudgedByWhatARunNeeds(t *testing.T) {
 		{"no right to create DaemonSets", []string{"create daemonsets"}, nil, "lapse:dev", []string{"ok rights: lapse run: ", "warn rights: lapse run --from: "}, false},
 		{"no right to watch PodDisruptionBudgets", []string{"watch poddisruptionbudgets"}, nil, "lapse:dev", []string{"warn rights: lapse run: enough, but not to read poddisruptionbudgets"}, false},
 		{"Pod Security", nil, insecure, "lapse:dev", []string{"fail admission: "}, true},
-		{"an image that nobody has pushed", nil, nil, "lapse:v2", []string{"warn image: lapse:v2 is on 0 of 2 nodes | `lapse image push"}, false},
-		{"an image in a registry", nil, nil, "ghcr.io/you/lapse:v2", []string{"ok image: ghcr.io/you/lapse:v2 is on 0 of 2 nodes: the first run pulls it"}, false},
+		{"an image that nobody has pushed", nil, nil, "lapse:v2", []string{"warn image: lapse:v2 is on 0 of 2 nodes: whether nodes can pull it was not checked | `lapse image push"}, false},
+		{"an image in a registry", nil, nil, "ghcr.io/you/lapse:v2", []string{"warn image: ghcr.io/you/lapse:v2 is on 0 of 2 nodes: whether nodes can pull it was not checked"}, false},
 		{"no name of an image", nil, nil, "La pse", []string{"fail image: "}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
