@@ -49,6 +49,7 @@ type Progress struct {
 	silent   time.Duration // how long nothing has come from where the run goes on; 0 if it does
 	slot     int64         // the quarter of a second last drawn in, from 1
 	lined    time.Duration // when the last regular line was written
+	stamp    time.Duration // the latest instant that stands before a line
 	lastSeen uint32        // the last event that was reported
 	early    []string      // what was printed before it came as an event, by its kind and where it leads
 	windows  []reportedWindow
@@ -149,7 +150,7 @@ func (p *Progress) Tell(e timeline.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.early = append(p.early, changeOf(e.Kind, e.To))
-	p.show(p.stamped(e.Seen, text), p.block)
+	p.show(p.happened(e.Seen, text), p.block)
 }
 
 func changeOf(kind timeline.EventKind, to string) string { return string(kind) + " " + to }
@@ -188,10 +189,21 @@ func (p *Progress) show(lines, block []byte) {
 	}
 }
 
-// stamped is a line of text behind its instant.
+// happened is a line of text behind the instant that it is about. Where that lies before the line above, because the
+// event came in late, the line stands behind the same instant as that one, and its text begins with its own.
+func (p *Progress) happened(at time.Duration, text string) []byte {
+	const shown = 100 * time.Millisecond
+	if at.Round(shown) < p.stamp.Round(shown) {
+		text = fmt.Sprintf("at %.1f s: %s", at.Seconds(), text)
+	}
+	return p.stamped(at, text)
+}
+
+// stamped is a line of text behind an instant, or behind that of the line above if that is later.
 func (p *Progress) stamped(at time.Duration, text string) []byte {
+	p.stamp = max(p.stamp, at)
 	page := p.newPage()
-	fmt.Fprintf(page, "%7.1f s  %s\n", at.Seconds(), page.Say(text))
+	fmt.Fprintf(page, "%7.1f s  %s\n", p.stamp.Seconds(), page.Say(text))
 	return page.Bytes()
 }
 
@@ -208,7 +220,7 @@ func (p *Progress) changes(tl *model.Timeline, now time.Duration) []byte {
 			continue
 		}
 		if text := eventText(e); text != "" {
-			lines = append(lines, p.stamped(e.Seen, text)...)
+			lines = append(lines, p.happened(e.Seen, text)...)
 		}
 	}
 	for _, w := range tl.Windows {

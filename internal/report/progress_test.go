@@ -173,6 +173,21 @@ func TestProgressTellsOfTheCommandAtOnceAndOnce(t *testing.T) {
 	}
 }
 
+// Instants of lines never fall: a command's end that comes in after a window was told of says when it was (D21).
+func TestProgressTellsOfALateEventWithItsInstant(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProgress(&out, ProgressOptions{})
+	w := model.Window{Target: "new", Kind: model.Outage, Classes: map[string]int{"refused": 3}, Start: model.Instant{Latest: 5 * s}, End: model.Instant{Earliest: 6 * s, Latest: 6 * s}}
+	exited := timeline.Event{Seen: 8*s + 340*ms, Kind: timeline.Command, To: "exited", ExitCode: new(0)}
+	p.Update(&model.Timeline{Windows: []model.Window{w}}, 8*s+400*ms)
+	p.Update(&model.Timeline{Windows: []model.Window{w}, Events: events(exited)}, 8*s+650*ms)
+	p.Tell(timeline.Event{Seen: 8*s + 620*ms, Kind: timeline.RunPhase, To: "settling"})
+	lines := strings.Split(out.String(), "\n")
+	if got := strings.Join(lines[len(lines)-3:], "\n"); got != "    8.4 s  at 8.3 s: command exited with code 0\n    8.6 s  settling\n" {
+		t.Errorf("%s", out.String())
+	}
+}
+
 // screen is what a terminal shows after it obeyed the cursor movements that Progress uses.
 func screen(t *testing.T, output string) string {
 	t.Helper()

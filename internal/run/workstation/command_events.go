@@ -52,9 +52,9 @@ const detectionLag = time.Second
 
 // sendLater stamps an event of the command and queues it for the agent.
 func (r *clusterRun) sendLater(e timeline.Event) {
-	if e.Kind == timeline.Command && e.To == "running" && r.screen != nil {
+	if e.Kind == timeline.Command && r.screen != nil {
 		shown := e
-		shown.Seen = r.clock.now()
+		shown.Seen = r.clock.now() - (r.clock.local.Now() - e.Seen)
 		r.screen.ShowEvent(shown) // the event comes back with the recording, but later
 	}
 	r.events.put(commandEvent{e, r.clock.stamp(e.Seen-detectionLag, e.Seen)})
