@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -110,7 +111,7 @@ func line(name, path string) dashboard.Listed {
 	}
 	l.Began, l.Failed, l.Sent = tl.T0, tl.Verdict.Failed, tl.Verdict.Sent
 	l.Result, l.Headline = string(tl.Verdict.Result), tl.Said.Headline
-	l.Word = strings.ToUpper(l.Result)
+	l.Word = cmp.Or(tl.Said.Word, strings.ToUpper(l.Result))
 	longest := time.Duration(-1)
 	for _, in := range tl.Incidents {
 		if len(in.Causes) > 0 && in.Downtime.Max > longest {

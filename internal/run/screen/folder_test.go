@@ -26,19 +26,23 @@ func TestAFolderOfRunsIsListedFromWhatWasJudged(t *testing.T) {
 		"said": {"headline": "174 of 10453 requests failed"}, "incidents": [
 			{"downtime": {"min": 1, "max": 2}, "causes": [{"rule": "node-lost"}]},
 			{"downtime": {"min": 5, "max": 9}, "causes": [{"rule": "route-outlives-pod"}]}]}`)
+	save(t, filepath.Join(dir, "broken"), `{"verdict": {"result": "pass"}, "said": {"word": "COMMAND FAILED"}}`)
 	save(t, filepath.Join(dir, "damaged"), `{`)
 	if err := os.Mkdir(filepath.Join(dir, "no-run"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	load := func(string) (*model.Timeline, error) { return nil, errors.New("it holds no facts") }
 	folder, ok, err := Several([]string{dir}, load)
-	if !ok || err != nil || len(folder.Runs) != 2 {
-		t.Fatalf("%d runs, want 2: %v", len(folder.Runs), err)
+	if !ok || err != nil || len(folder.Runs) != 3 {
+		t.Fatalf("%d runs, want 3: %v", len(folder.Runs), err)
 	}
-	before, damaged := folder.Runs[0], folder.Runs[1]
+	before, broken, damaged := folder.Runs[0], folder.Runs[1], folder.Runs[2]
 	if before.Name != "before" || before.Word != "FAIL" || before.Failed != 174 || before.Sent != 10453 ||
 		before.Cause != "route-outlives-pod" {
 		t.Errorf("it is listed as %+v", before)
+	}
+	if broken.Word != "COMMAND FAILED" {
+		t.Errorf("a run whose command failed is listed as %+v", broken)
 	}
 	if damaged.Word != "not judged" {
 		t.Errorf("a run whose timeline.json is damaged is listed as %+v", damaged)
