@@ -6,7 +6,11 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   := lapse:dev
 UI      := dashboard/ui
 RUNS    ?= $(CURDIR)/runs
-GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X $(MODULE)/internal/run/version.Version=$(VERSION) \
+
+# The program and its tests are compiled alike, so nothing is compiled twice. Only the race detector needs C.
+export CGO_ENABLED := 0
+
+GOFLAGS_BUILD := -ldflags "-s -w -X $(MODULE)/internal/run/version.Version=$(VERSION) \
   -X $(MODULE)/internal/run/version.Homepage=$(HOMEPAGE) -X $(MODULE)/internal/cli.builtInImage=$(IMAGE)"
 
 .PHONY: help build image sandbox demo quick test test-all test-real test-race test-modules lint-all test-release release truth test-ui test-sandbox test-e2e test-e2e-all bench bench-go golden ui rollouts routes sweep paired lab scale module clean FORCE
@@ -37,7 +41,7 @@ help:
 build: bin/lapse
 
 bin/lapse: FORCE
-	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $@ ./cmd/lapse
+	go build $(GOFLAGS_BUILD) -o $@ ./cmd/lapse
 
 image: bin/lapse
 	bin/lapse image save bin/lapse.tar
@@ -78,15 +82,16 @@ test: quick test-real test-ui test-e2e
 # The third: everything else.
 test-all: lint-all test-release test-race test-modules test-sandbox test-e2e-all
 
-# What measures over real sockets, in real time, or looks at the page in a browser. Everything is compiled before; then
+# What measures over real sockets, in real time, or looks at the page in a browser. Vet compiles what it needs; then
 # these run one package at a time: no test runs beside a compiler, and a prober never waits for another package's tests.
 REALTIME := ./loadgen/... ./internal/run/... ./internal/cli ./dashboard/... ./lapsetest/...
 
 test-real: needs $(UI)/node_modules bin/gotest
-	go test -run '^$$' $(REALTIME) >/dev/null
+	go vet $(REALTIME)
 	bin/gotest -p 1 -timeout 20m -- $(REALTIME)
 
 # The race detector over all packages, with a fifth of the simulations' seeds.
+test-race: export CGO_ENABLED := 1
 test-race: needs $(UI)/node_modules bin/gotest
 	go test -race -run '^$$' ./... >/dev/null
 	bin/gotest -race -timeout 20m -- $$(go list ./... | grep -vxF "$$(go list $(REALTIME))")
@@ -112,8 +117,8 @@ needs:
 # The program for other systems, with the flags of make release, which shares what is compiled here.
 .PHONY: cross
 cross:
-	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -o /dev/null ./cmd/lapse
-	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go build -trimpath -o /dev/null ./cmd/lapse
+	GOOS=darwin GOARCH=arm64 go build -trimpath -o /dev/null ./cmd/lapse
+	GOOS=windows GOARCH=amd64 go build -trimpath -o /dev/null ./cmd/lapse
 
 # vet, staticcheck and errcheck over the other modules; tools/errcheck.txt lists the calls whose error says nothing.
 lint-all: cross bin/staticcheck bin/errcheck

@@ -99,7 +99,7 @@ func digest(parts ...string) string {
 func goBuild(ctx context.Context, dir, target, pkg, ldflags string) error {
 	part := fmt.Sprintf("%s.%d.part", target, os.Getpid())
 	defer os.Remove(part)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags="+ldflags, "-o", part, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags="+ldflags, "-o", part, pkg)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS=linux")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go then removes its temporary files
