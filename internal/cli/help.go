@@ -106,6 +106,13 @@ func flagSections(cmd *cobra.Command, width int) string {
 	return strings.TrimPrefix(b.String(), "\n")
 }
 
+// otherNames has what flags are called in other programs.
+var otherNames = map[string][]string{
+	"duration": {"for", "time"},
+	"output":   {"format"},
+	"rate":     {"qps", "rps"},
+}
+
 // flagError adds the flag that may have been meant to the error about one that does not exist.
 func flagError(cmd *cobra.Command, err error) error {
 	hint := "see `" + cmd.CommandPath() + " --help`"
@@ -113,7 +120,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		names := &cobra.Command{SuggestionsMinimumDistance: 2}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden {
-				names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+				names.AddCommand(&cobra.Command{
+					Use: f.Name, SuggestFor: otherNames[f.Name], Run: func(*cobra.Command, []string) {},
+				})
 			}
 		})
 		if near := names.SuggestionsFor(unknown.GetSpecifiedName()); len(near) > 0 {
