@@ -291,7 +291,7 @@ func (l *slots) widen(snapshots []*snapshot, f *sourceFacts) {
 	var longest time.Duration
 	for _, s := range snapshots {
 		if s.target.Kind.Judged() {
-			longest = max(longest, s.target.Interval())
+			longest = max(longest, s.reading.Intervals.Shortest(windows.Always.From, windows.Always.To))
 		}
 	}
 	width := bucketsWide(l.end(snapshots, f), longest)

@@ -13,10 +13,9 @@ import (
 // gaps need them in the order they were sent, so the newest wait until the prober's watermark
 // promises that none before them is missing.
 type track struct {
-	target   timeline.Target
-	interval time.Duration
-	tally    tally
-	series   series
+	target timeline.Target // with its rate of now
+	tally  tally
+	series series
 
 	measuredTime
 	waiting []windows.Sample // handed on, but not read yet
@@ -34,11 +33,20 @@ type measuredTime struct{ began, ended *moment }
 // newTrack begins the track of a target that is judged as o says, in a run with a baseline. If answers is set, it also
 // keeps which backends answered.
 func newTrack(t timeline.Target, o Options, baseline time.Duration, answers bool) *track {
-	return &track{target: t, interval: t.Interval(),
+	return &track{target: t,
 		series: series{timeout: t.Timeout, seldom: t.Interval() >= seldom},
 		Reading: windows.NewReading(t, windows.Options{
 			Join: o.Join, Slow: o.Slow, Resolution: o.Resolution, Baseline: baseline, Answers: answers,
 		})}
+}
+
+// rerate notes that the target is asked at another rate from an instant of its source's clock on.
+func (t *track) rerate(rate float64, from, join time.Duration) {
+	t.changes++
+	t.target.Rate = rate
+	t.Rerate(t.target, from, join)
+	t.series.packAll() // a seldom one has no open buckets
+	t.series.seldom = t.target.Interval() >= seldom
 }
 
 func (t *track) add(r timeline.Request) {
@@ -46,8 +54,9 @@ func (t *track) add(r timeline.Request) {
 	r.Due = max(r.Due, 0)
 	r.Sent = max(r.Sent, r.Due)
 	r.Done = max(r.Done, r.Sent)
-	t.tally.add(&r, t.interval, t.target.Kind == timeline.Reused)
+	t.tally.add(&r, t.Intervals.At(r.Due), t.target.Kind == timeline.Reused)
 	if r.Class.Observed() {
+		t.Intervals.Count(r.Due)
 		t.series.add(&r)
 	}
 	t.waiting = append(t.waiting, windows.Sample{Sent: r.Sent, Done: r.Done, Due: r.Due, Seq: r.Seq,
@@ -162,13 +171,23 @@ func (s *snapshot) windows(backends []string) []model.Window {
 	return list
 }
 
-// coverage returns the share of the measured time that was observed; 0 if none was measured.
+// coverage returns the share of the measured time that was observed; 0 if none was measured. Where the rate changed,
+// it is the least of any rate: a long time before a disruption does not make up for what was missed of it.
 func (s *snapshot) coverage(clock aligned) float64 {
-	measured := clock.bracket(model.Instant{Earliest: s.measured.From, Latest: s.measured.To})
-	if s.measured.To <= s.measured.From || measured.Latest <= measured.Earliest {
+	least, any := 1.0, false
+	for _, part := range s.reading.Intervals.Parts(s.measured) {
+		measured := clock.bracket(model.Instant{Earliest: part.From, Latest: part.To})
+		if measured.Latest <= measured.Earliest {
+			continue
+		}
+		unobserved := windows.Total(clock.periods(windows.Within(part, s.unobserved)))
+		missed := float64(unobserved) / float64(measured.Latest-measured.Earliest)
+		least, any = min(least, max(0, 1-missed)), true
+	}
+	if !any {
 		return 0
 	}
-	return max(0, 1-float64(windows.Total(clock.periods(s.unobserved)))/float64(measured.Latest-measured.Earliest))
+	return least
 }
 
 // publish returns the totals of a target, which source probed.
@@ -184,7 +203,7 @@ func (s *snapshot) publish(source timeline.Source, clock aligned) model.Target {
 	}
 	p.Target.Source, p.Family, p.Timeout = 0, 0, 0
 	measured := s.measured.To - s.measured.From
-	p.GapLimit, p.Resolution = s.reading.Gaps.Limit, measured
+	p.GapLimit, p.Resolution = s.reading.Gaps.Limit(), measured
 	p.SlowFrom, p.AlwaysSlow = s.reading.Slow.Slow, t.ok() > 0 && s.reading.AlwaysSlow(t.fastest)
 	if p.Sent > 1 {
 		p.Resolution = s.reading.Gaps.Resolution(s.measured.To, s.unobserved)
@@ -193,5 +212,25 @@ func (s *snapshot) publish(source timeline.Source, clock aligned) model.Target {
 	if measured > 0 {
 		p.AchievedRate = float64(p.Sent) / measured.Seconds()
 	}
+	s.publishChange(&p, clock)
 	return p
+}
+
+// publishChange says when the target's rate changed last, if it did while it was measured. What is said of its rate is
+// of the time since then.
+func (s *snapshot) publishChange(p *model.Target, clock aligned) {
+	rates := s.reading.Intervals
+	at, ok := rates.LastChange()
+	if !ok || at <= s.measured.From || at >= s.measured.To {
+		return
+	}
+	before := rates.Longest(s.measured.From, at-1)
+	p.Rerated = &model.Rerated{
+		At:         clock.bracket(model.Instant{Earliest: at, Latest: at}),
+		Resolution: s.reading.Gaps.ResolutionSince(at, s.measured.To, s.unobserved),
+	}
+	if before > 0 {
+		p.Rerated.From = float64(time.Second) / float64(before)
+	}
+	p.AchievedRate = float64(rates.Sent()) / (s.measured.To - at).Seconds()
 }

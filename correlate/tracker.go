@@ -6,6 +6,7 @@
 package correlate
 
 import (
+	"strconv"
 	"time"
 
 	"lapse/correlate/cluster"
@@ -162,6 +163,8 @@ func (t *Tracker) addEvent(e timeline.Event) {
 		}
 	case timeline.TargetChanged:
 		t.targetChanged(e)
+	case timeline.RateChanged:
+		t.rateChanged(e)
 	case timeline.ProberStall:
 		t.stalls[e.Source] = append(t.stalls[e.Source], windows.Period{From: e.Since, To: e.Seen,
 			Reason: model.ReasonStalled})
@@ -189,6 +192,17 @@ func (t *tracks) targetChanged(e timeline.Event) {
 		tr.ended = at
 		tr.rest()
 	}
+}
+
+// rateChanged takes in that a target is asked at another rate.
+func (t *Tracker) rateChanged(e timeline.Event) {
+	tr, known := t.targets[t.named[e.Object.Name]]
+	rate, err := strconv.ParseFloat(e.To, 64)
+	changed := timeline.Target{Rate: rate}
+	if !known || err != nil || rate <= 0 || timeline.Check(changed) != nil {
+		return
+	}
+	tr.rerate(rate, t.on(tr.target.Source, moment{e.Source, e.Seen}), t.join())
 }
 
 // longestGap is for how long an end of the record leaves open whether the watches went on: as long as an unbroken one

@@ -270,13 +270,13 @@ func (n *naive) inside(failures []timeline.Request, answer time.Duration) (insid
 // answer is by when an answer would have come to a request: it rests on the successes before it and outside earlier
 // windows.
 func (n *naive) answer(earlier [][][]timeline.Request, to timeline.Request) time.Duration {
-	h := windows.LatencyProfile{MaxGap: 30 * time.Millisecond}
+	h := windows.LatencyProfile{}
 	next := 0
 	for _, runs := range append(slices.Clone(earlier), [][]timeline.Request{{to}}) {
 		_, _, _, maxKnown := bounds(slices.Concat(runs...))
 		for _, r := range n.requests[next:runs[0][0].Seq] {
 			if r.Class == timeline.OK {
-				h.Add(&windows.Sample{Sent: r.Sent, Done: r.Done})
+				h.Add(&windows.Sample{Sent: r.Sent, Done: r.Done}, 30*time.Millisecond)
 			}
 		}
 		closed := func(r timeline.Request) bool { return r.Sent-maxKnown >= n.join && n.parted(maxKnown, r.Sent) }

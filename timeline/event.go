@@ -160,6 +160,9 @@ const (
 	// came from it; Detail: its Pod, or why
 	ProberChanged EventKind = "prober"
 	TargetChanged EventKind = "target" // Object.Name: the target; To: "measuring", "ended"
+	// Object.Name: the target, which is asked at another rate from Seen on; From, To: requests per second. The changes
+	// of a direct target's rate are not recorded
+	RateChanged EventKind = "rate"
 	// changes between Since and Seen may have been missed; Object.Kind: the watched kind, empty if all are concerned;
 	// Services; Detail: why
 	WatchGap EventKind = "watch-gap"

@@ -102,6 +102,42 @@ func (t *Target) ServiceCoverage() float64 {
 	return t.Coverage
 }
 
+// LimitSince returns the detection limit of the time since the judged targets' rates were changed, and when the last of
+// them was; ok is false if that limit is no better than that of the whole run.
+func (tl *Timeline) LimitSince() (limit, since time.Duration, ok bool) {
+	var always time.Duration
+	for i := range tl.Targets {
+		t := &tl.Targets[i]
+		if !t.Kind.Judged() {
+			continue
+		}
+		always = max(always, t.Resolution)
+		if t.Rerated == nil {
+			limit = max(limit, t.Resolution)
+			continue
+		}
+		limit, since = max(limit, t.Rerated.Resolution), max(since, t.Rerated.At.Latest)
+	}
+	return limit, since, since > 0 && limit < always
+}
+
+// RateAt returns the requests per second that were asked for at an instant of the run.
+func (t *Target) RateAt(at time.Duration) float64 {
+	if t.Rerated != nil && at < t.Rerated.At.Latest {
+		return t.Rerated.From
+	}
+	return t.Rate
+}
+
+// Uses returns how long n requests to a target took at the rate at an instant of the run; 0 if that is not known.
+func (t *Target) Uses(n int, at time.Duration) time.Duration {
+	rate := t.RateAt(at)
+	if rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(n) / rate * float64(time.Second))
+}
+
 // MinCoverage is the share of the measured time that must have been observed for a run to pass, if --min-coverage
 // does not say otherwise: unobserved time does not count as healthy.
 const MinCoverage = 0.99

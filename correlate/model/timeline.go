@@ -183,12 +183,15 @@ type Target struct {
 	FailedAddresses []FailedAddress `json:"failedAddresses,omitzero"`
 
 	AchievedRate float64 `json:"achievedRate"` // sent ÷ measured time
+	// its rate was changed while it was measured: rate and achievedRate are of the time since
+	Rerated *Rerated `json:"rerated,omitzero"`
 	// detection limit: the longest time between successive sends while observed
 	Resolution time.Duration `json:"resolution"`
 	// a longer time between two sends, with nothing in flight, is unobserved: --resolution, at least 3 intervals; by
 	// default 50 ms or 10 intervals, whichever is longer
 	GapLimit time.Duration `json:"gapLimit,omitzero"`
-	Coverage float64       `json:"coverage"` // observed ÷ measured time, 0 to 1
+	// observed ÷ measured time, 0 to 1; if the rate was changed, the least of any rate
+	Coverage float64 `json:"coverage"`
 	// observed by at least one of the sources that send the same to the same Service; absent if there is one
 	SharedCoverage *float64 `json:"sharedCoverage,omitzero"`
 	// from the first due instant, or from when measuring was to begin if that was over 150 ms earlier (Earliest), to
@@ -200,6 +203,13 @@ type Target struct {
 	// every ok request took longer than --slow, or 500 ms: that is how the target answers, and no window
 	AlwaysSlow bool     `json:"alwaysSlow,omitzero"`
 	Latency    *Latency `json:"latency,omitzero"` // of ok requests, from Due; absent if there were none
+}
+
+// A Rerated is the last change of a target's rate. What happened before it is known less well, if the rate was lower.
+type Rerated struct {
+	At         Instant       `json:"at"`
+	From       float64       `json:"from"`       // the lowest rate before, in requests per second
+	Resolution time.Duration `json:"resolution"` // detection limit of the time since
 }
 
 // A FailedAddress is one of several addresses of a target's name that failed when connections were made. They went to

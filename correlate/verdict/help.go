@@ -48,6 +48,10 @@ func (j judgement) help() string {
 		return unobservedTime(j.tl, nil).advice(j.tl) + ": what was not observed widens the error bars; a higher " +
 			"--rate narrows them"
 	case undecided:
+		if _, since, ok := j.tl.LimitSince(); ok {
+			return fmt.Sprintf("a higher --idle-rate narrows the error bars: until %s fewer requests were sent",
+				quantity.Span(since))
+		}
 		return "a higher --rate narrows the error bars"
 	}
 	return ""

@@ -230,7 +230,7 @@ func (j judgement) finding() string {
 func (j judgement) detectable() string {
 	limit := quantity.Highest(j.v.DetectionLimit)
 	if j.v.Coverage >= 1 {
-		return fmt.Sprintf("an outage of %s or longer would have been seen at any time", limit)
+		return fmt.Sprintf("an outage of %s or longer would have been seen at any time", limit) + wording.Since(j.tl)
 	}
 	longest := j.v.DetectionLimit
 	for _, u := range j.tl.Unobserved {

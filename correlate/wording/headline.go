@@ -87,10 +87,20 @@ func detectable(tl *model.Timeline) string {
 		longest = max(longest, u.End-u.Start)
 	}
 	if tl.Verdict.Coverage >= 1 {
-		return fmt.Sprintf("an outage of %s or longer would have been seen at any time", quantity.Highest(longest))
+		return fmt.Sprintf("an outage of %s or longer would have been seen at any time", quantity.Highest(longest)) +
+			Since(tl)
 	}
 	return fmt.Sprintf("an outage of %s or longer would have been seen in %s of the time; the longest gap was %s",
 		quantity.Highest(resolution(tl)), quantity.Coverage(tl.Verdict.Coverage), quantity.Highest(longest))
+}
+
+// Since goes on with the outage that would have been seen since the rate was raised; "" if it was not.
+func Since(tl *model.Timeline) string {
+	limit, since, ok := tl.LimitSince()
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(", one of %s or longer since %s", quantity.Highest(limit), quantity.Span(since))
 }
 
 // resolution returns the longest gap between two requests that counts as observed: a longer outage shows wherever it

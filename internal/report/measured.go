@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -17,7 +18,8 @@ func measured(tl *model.Timeline) string {
 	parts := []string{subject(tl.Run)}
 	if judged := tl.Judged(); len(judged) > 0 {
 		rate := sum(judged, func(t model.Target) float64 { return t.Rate })
-		parts = append(parts, quantity.Count(len(judged), "target")+", "+quantity.Number(rate)+"/s asked")
+		asked := quantity.Number(rate) + "/s asked" + before(judged)
+		parts = append(parts, quantity.Count(len(judged), "target")+", "+asked)
 	}
 	if held := sum(tl.Held, func(h model.Held) int { return h.Connections }); held > 0 {
 		parts = append(parts, quantity.Number(float64(held))+" held")
@@ -27,6 +29,21 @@ func measured(tl *model.Timeline) string {
 		parts = append(parts, strings.Join(c.Args, " ")+commandEnd(c, tl.Run.Live))
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
+}
+
+// before goes on with the rate before it was raised; "" if it was not.
+func before(judged []model.Target) string {
+	var at time.Duration
+	for i := range judged {
+		if r := judged[i].Rerated; r != nil {
+			at = max(at, r.At.Latest)
+		}
+	}
+	if at == 0 {
+		return ""
+	}
+	rate := sum(judged, func(t model.Target) float64 { return t.RateAt(0) })
+	return fmt.Sprintf(" from %s on, %s/s before", quantity.Span(at), quantity.Number(rate))
 }
 
 // mostSubjects is how many Services are named as what was measured; of more, their number is given.

@@ -33,10 +33,7 @@ func testIdleRace(c *rule.Case) rule.Finding {
 	v, w := c.Evidence, c.Window
 	t := v.Traffic.Target(w)
 	cut := evidence.Count(w.Classes, timeline.Reset, timeline.EOF)
-	idle := time.Duration(0)
-	if t.Rate > 0 {
-		idle = time.Duration(float64(evidence.NextUse(t)-1) / t.Rate * float64(time.Second))
-	}
+	idle := t.Uses(evidence.NextUse(t)-1, w.Start.Earliest)
 	switch {
 	case t.Kind != timeline.Reused:
 		return rule.No("the connections were not persistent")

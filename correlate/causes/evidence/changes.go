@@ -59,8 +59,8 @@ func (v *Changes) add(e *model.Event) {
 // isChange reports whether the event can have affected traffic, unlike Lapse's own bookkeeping.
 func isChange(e *model.Event) bool {
 	switch e.Kind {
-	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.WatchLane, timeline.RequestError,
-		timeline.AddressFailed, timeline.NameAnswered:
+	case timeline.RunPhase, timeline.CommandOutput, timeline.TargetChanged, timeline.RateChanged, timeline.WatchLane,
+		timeline.RequestError, timeline.AddressFailed, timeline.NameAnswered:
 		return false
 	case timeline.NodeChecked:
 		return e.From != ""

@@ -135,14 +135,11 @@ func lastRoutable(v *Services, w *model.Window) time.Duration {
 // reach returns how long after a stop the first failure can come: requests may take other routes first, and a
 // persistent connection fails only when it is used next.
 func (e *Episode) reach(t *model.Target) time.Duration {
-	if t.Rate <= 0 {
-		return 0
-	}
 	n := 2 * e.k
 	if t.Kind == timeline.Reused {
 		n = NextUse(t)
 	}
-	return time.Duration(float64(n) / t.Rate * float64(time.Second))
+	return t.Uses(n, e.w.Start.Earliest)
 }
 
 // findStops finds the ending Pods whose stop can explain failures, in the order in which they stopped.

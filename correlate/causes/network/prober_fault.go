@@ -251,7 +251,7 @@ func localFaults(v *evidence.Evidence, w *model.Window) rule.Finding {
 		if gap.Reason != model.ReasonLocal || gap.Target != w.Target || !in.Overlaps(about) {
 			continue
 		}
-		n += max(1, int(float64(gap.End-gap.Start)/float64(time.Second)*t.Rate+0.5))
+		n += max(1, int(float64(gap.End-gap.Start)/float64(time.Second)*t.RateAt(gap.Start)+0.5))
 		if at == nil && in.Overlaps(v.Traffic.Onset(w)) {
 			at = &in
 		}

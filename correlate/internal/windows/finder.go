@@ -18,7 +18,7 @@ import (
 // It keeps little: the open window, the closing one, and the recent successes before them.
 type finder struct {
 	join, Slow, timeout time.Duration
-	interval            time.Duration // between due instants; 0 if not known
+	intervals           *Intervals
 
 	begin time.Duration // when observing began
 	// end of the window before: nothing before it belongs to the next one; -1 if there is none
@@ -120,7 +120,7 @@ func (f *finder) success(r *Sample) {
 		return
 	}
 	if !r.Delayed {
-		f.profile.Add(r)
+		f.profile.Add(r, timeline.UsualGap(f.intervals.Longest(f.profile.last, r.Sent)))
 	}
 	f.recent.push(successSpan{r.Sent, r.Done})
 	if f.closing != nil {
@@ -204,7 +204,7 @@ func (f *finder) certainFrom(r *Sample, answer time.Duration) time.Duration {
 //	                          between the last x and the second ok after it
 func (f *finder) close(bound time.Duration) {
 	g := f.open
-	g.countCut(f.interval)
+	g.countCut(f.intervals.Shortest(g.minSent, g.maxSent))
 	g.countAmid()
 	g.endRun(bound)
 	w := g.window

@@ -79,14 +79,14 @@ type LatencyProfile struct {
 	n      int
 	last   time.Duration // Sent of the newest success
 	time   time.Duration // time watched: from Sent to Sent, without gaps
-	MaxGap time.Duration // a longer one counts as this
 }
 
 const healthyBins = 208 // up to about 60 s
 
-func (h *LatencyProfile) Add(r *Sample) {
+// Add adds a success. A gap before it that is longer than maxGap counts as that.
+func (h *LatencyProfile) Add(r *Sample, maxGap time.Duration) {
 	if h.n > 0 {
-		h.time += min(r.Sent-h.last, h.MaxGap)
+		h.time += min(r.Sent-h.last, maxGap)
 	}
 	h.last = r.Sent
 	h.n++

@@ -10,7 +10,7 @@ import (
 // publish gives a window its public form. Where unobserved time lies between its failures and the successes before or
 // after them, the bracket ends at the edge of what was observed. unsure is the unobserved time together with the gaps
 // between sends that are longer than usual.
-func (w window) publish(slow bool, unobserved, unsure []Period, backends []string) model.Window {
+func (w window) publish(slow bool, unobserved, unsure []Period, rates *Intervals, backends []string) model.Window {
 	full := w
 	if w.clampToObserved(unobserved); w.confirmed != full.confirmed {
 		w.boundShare()
@@ -47,7 +47,7 @@ func (w window) publish(slow bool, unobserved, unsure []Period, backends []strin
 	if w.blackout != nil { // no longer than the window, which may have been clamped
 		p.Blackout = &model.Length{Min: w.blackout.Min, Max: min(w.blackout.Max, p.Length.Max)}
 	}
-	p.Downtime = w.downtime(p, unobserved, unsure)
+	p.Downtime = w.downtime(p, unobserved, unsure, rates)
 	if w.open != (model.Open{}) && full.open == (model.Open{}) {
 		length := full.end.Latest - full.start.Earliest
 		p.Most = &model.Most{Length: length, Downtime: p.Downtime.Max + length - p.Length.Max}
@@ -74,8 +74,13 @@ func (w *window) clampToObserved(unobserved []Period) {
 // the lower end either: the target may have been well in them.
 //
 // The share of a partial window is bounded below by failures ÷ requests between the failures, and above by failures ÷
-// all requests within the brackets.
-func (w window) downtime(p model.Window, unobserved, unsure []Period) model.Length {
+// all requests within the brackets. Where the rate changed in it, that is the share at the highest rate, which most of
+// these requests were sent at. The time of a lower rate counts as unobserved time does.
+func (w window) downtime(p model.Window, unobserved, unsure []Period, rates *Intervals) model.Length {
+	slower := rates.Slower(Period{From: p.Start.Earliest, To: p.End.Latest})
+	if len(slower) > 0 && p.Kind == model.Partial {
+		unobserved, unsure = merge(Always, unobserved, slower), merge(Always, unsure, slower)
+	}
 	least := max(0, p.Length.Min-within(unsure, w.start.Latest, w.end.Earliest))
 	if p.Kind == model.Outage {
 		return model.Length{Min: least, Max: p.Length.Max}

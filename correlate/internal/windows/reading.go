@@ -11,16 +11,17 @@ import (
 
 // A Reading is how far a track's requests were read in order, and what was found.
 type Reading struct {
-	kind     timeline.TargetKind
-	asked    time.Duration // --slow; 0 if it was not given
-	read     time.Duration // Sent of the last one
-	Gaps     gapFinder
-	failures finder
-	Slow     slowFinder
-	Streaks  Streaks  // of a target of kind new
-	Answers  *Answers // of a target of kind new whose answers by backend are wanted; else nil
-	Stalls   []Period // of a control target: when the prober itself was slow
-	Faults   []Period // of a control target: when the prober itself failed
+	kind      timeline.TargetKind
+	Intervals *Intervals    // shared with clones
+	asked     time.Duration // --slow; 0 if it was not given
+	read      time.Duration // Sent of the last one
+	Gaps      gapFinder
+	failures  finder
+	Slow      slowFinder
+	Streaks   Streaks  // of a target of kind new
+	Answers   *Answers // of a target of kind new whose answers by backend are wanted; else nil
+	Stalls    []Period // of a control target: when the prober itself was slow
+	Faults    []Period // of a control target: when the prober itself failed
 }
 
 // controlStall is the round trip to the prober's own echo server that only a stalled prober makes.
@@ -39,20 +40,29 @@ func NewReading(t timeline.Target, o Options) Reading {
 		answers = &Answers{}
 	}
 	keep := historyNeeded(t, o.Join)
+	intervals := NewIntervals(t.Interval())
 	find := func(slow time.Duration) finder {
 		return finder{
-			join: o.Join, Slow: slow, timeout: t.Timeout, interval: t.Interval(), floor: -1,
-			recent: successHistory{keep: keep}, profile: LatencyProfile{MaxGap: timeline.UsualGap(t.Interval())},
+			join: o.Join, Slow: slow, timeout: t.Timeout, intervals: intervals, floor: -1,
+			recent: successHistory{keep: keep},
 		}
 	}
 	return Reading{
-		kind:  t.Kind,
-		asked: o.Slow,
-		Gaps: gapFinder{Limit: timeline.GapLimit(t.Interval(), o.Resolution),
-			usual: timeline.UsualGap(t.Interval()), varies: t.Kind == timeline.Direct, asked: o.Resolution},
-		failures: find(0),
-		Answers:  answers,
-		Slow:     slowFinder{finder: find(o.Slow), start: max(o.Baseline, leastStart)},
+		kind:      t.Kind,
+		asked:     o.Slow,
+		Intervals: intervals,
+		Gaps:      gapFinder{intervals: intervals, varies: t.Kind == timeline.Direct, asked: o.Resolution},
+		failures:  find(0),
+		Answers:   answers,
+		Slow:      slowFinder{finder: find(o.Slow), start: max(o.Baseline, leastStart)},
+	}
+}
+
+// Rerate notes that the target is asked at another rate from an instant on. join is the one of the options.
+func (g *Reading) Rerate(t timeline.Target, from, join time.Duration) {
+	g.Intervals.Change(from, t.Interval())
+	for _, f := range []*finder{&g.failures, &g.Slow.finder} {
+		f.recent.keep = max(f.recent.keep, historyNeeded(t, join))
 	}
 }
 
@@ -110,7 +120,7 @@ func (g *Reading) Take(r *Sample, begin time.Duration) {
 func (g *Reading) Clone() Reading {
 	c := *g
 	c.Gaps.unobserved = slices.Clip(g.Gaps.unobserved)
-	c.Gaps.longer = slices.Clip(g.Gaps.longer)
+	c.Gaps.skipped = slices.Clip(g.Gaps.skipped)
 	c.Gaps.waiting = slices.Clip(g.Gaps.waiting)
 	c.Stalls, c.Faults = slices.Clip(g.Stalls), slices.Clip(g.Faults)
 	c.failures, c.Slow = g.failures.clone(), g.Slow.clone()
@@ -146,9 +156,8 @@ func (g *Reading) Finish(end time.Duration, early bool) (tail []Period) {
 // the control target showed of the prober, and others that all targets share. unsure also has the gaps that are longer
 // than usual.
 func (g *Reading) Unobserved(within Period, tail, stalls, slow, failed []Period) (unobserved, unsure []Period) {
-	limit := g.Gaps.Limit
-	unobserved = merge(within, g.Gaps.unobserved, tail, longerThan(limit, stalls), longerThan(limit, slow), failed)
-	return unobserved, merge(within, unobserved, g.Gaps.longer)
+	unobserved = merge(within, g.Gaps.unobserved, tail, g.Gaps.longer(stalls), g.Gaps.longer(slow), failed)
+	return unobserved, merge(within, unobserved, g.Gaps.skipped)
 }
 
 // Windows publishes the windows of failures, then those of slow successes. The windows that before had found already
@@ -157,7 +166,7 @@ func (g *Reading) Windows(before *Reading, unobserved, unsure []Period, fastest 
 	backends []string) []model.Window {
 	list := []model.Window{}
 	publish := func(w window, slow, live bool) {
-		p := w.publish(slow, unobserved, unsure, backends)
+		p := w.publish(slow, unobserved, unsure, g.Intervals, backends)
 		p.Live = live
 		list = append(list, p)
 	}

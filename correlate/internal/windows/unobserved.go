@@ -24,18 +24,19 @@ type Period struct {
 //	sent .  .  .  .           .  .  .      →   observed: the third waited for an answer meanwhile
 //	done  .  .            .  . .  .  .
 type gapFinder struct {
-	Limit      time.Duration // see timeline.GapLimit
-	usual      time.Duration // see timeline.UsualGap
+	intervals  *Intervals
 	begun      bool
 	sent       time.Duration // of the last request
 	done       time.Duration // the latest of all so far
 	fault      string        // why requests since then were not sent; "" if none were due, or none is known
 	unobserved []Period      // unobserved so far, by time
-	longer     []Period      // from Sent to Sent, by time: longer than usual, and yet observed
+	skipped    []Period      // from Sent to Sent, by time: longer than usual, and yet observed
 	reach      time.Duration // longest time from Sent to Sent within the limit
+	changed    time.Duration // when the rate changed last, as far as was read
+	since      time.Duration // as reach, of the time since then
 	waiting    []Period      // longer ones
 
-	varies  bool          // the rate changes as the run goes on: what it was shows in when requests were due
+	varies  bool          // the rate changes without a fact that says so: what it was shows in when requests were due
 	asked   time.Duration // --resolution
 	seq     uint64        // of the last request
 	due     time.Duration // of it
@@ -50,12 +51,20 @@ func (w *gapFinder) space(r *Sample) {
 	w.seq, w.due = r.Seq, r.Due
 }
 
-// limits returns the longest gap that counts as observed, and the usual one, at the rate during the gap.
-func (w *gapFinder) limits() (limit, usual time.Duration) {
-	if w.spacing == 0 {
-		return w.Limit, w.usual
+// tooLong returns the part of a gap that is longer than limit allows, at the rate of its time.
+func (w *gapFinder) tooLong(from, to time.Duration, limit func(interval, asked time.Duration) time.Duration) (
+	since time.Duration, ok bool) {
+	if w.spacing > 0 {
+		return from, to-from > limit(w.spacing, w.asked)
 	}
-	return timeline.GapLimit(w.spacing, w.asked), timeline.UsualGap(w.spacing)
+	return w.intervals.TooLong(from, to, w.asked, limit)
+}
+
+func usualGap(interval, _ time.Duration) time.Duration { return timeline.UsualGap(interval) }
+
+// Limit returns the longest gap that counts as observed at any of the target's rates.
+func (w *gapFinder) Limit() time.Duration {
+	return timeline.GapLimit(w.intervals.Longest(Always.From, Always.To), w.asked)
 }
 
 // A gap is the time before a request, back to the one before it.
@@ -80,12 +89,12 @@ func (w *gapFinder) take(r *Sample, begin time.Duration) gap {
 	case g.unobserved:
 		w.unobserved = append(w.unobserved, g.idle)
 	case g.longer:
-		w.longer = append(w.longer, Period{From: w.sent, To: r.Sent})
+		w.skipped = append(w.skipped, Period{From: w.sent, To: r.Sent})
 	}
-	if limit, _ := w.limits(); r.Sent-w.sent > limit {
+	if _, long := w.tooLong(w.sent, r.Sent, timeline.GapLimit); long {
 		w.waiting = append(w.waiting, Period{From: w.sent, To: r.Sent})
 	} else {
-		w.reach = max(w.reach, r.Sent-w.sent)
+		w.reached(r.Sent)
 	}
 	w.fault, w.spacing = "", 0
 	done := r.Done
@@ -105,19 +114,44 @@ func reasonOf(c timeline.Class) string {
 
 // gapBefore returns the time from the last request to now.
 func (w *gapFinder) gapBefore(now time.Duration) gap {
-	idle := max(w.sent, w.done)
-	limit, usual := w.limits()
-	if now-idle > limit {
-		return gap{unobserved: true, idle: Period{From: idle, To: now, Reason: cmp.Or(w.fault, model.ReasonNotSent)}}
+	if since, long := w.tooLong(max(w.sent, w.done), now, timeline.GapLimit); long {
+		return gap{unobserved: true, idle: Period{From: since, To: now, Reason: cmp.Or(w.fault, model.ReasonNotSent)}}
 	}
-	return gap{longer: now-w.sent > usual}
+	_, long := w.tooLong(w.sent, now, usualGap)
+	return gap{longer: long}
+}
+
+// reached notes the time from the last request to now.
+func (w *gapFinder) reached(now time.Duration) {
+	w.reach = max(w.reach, now-w.sent)
+	changed, ok := w.intervals.LastChange()
+	if !ok || now <= changed {
+		return
+	}
+	if changed != w.changed {
+		w.changed, w.since = changed, 0
+	}
+	w.since = max(w.since, now-max(w.sent, changed))
 }
 
 // Resolution returns the longest time between two sends while observed, or between the last one and the end. A longer
 // outage of every request cannot have gone unseen. unobserved is everything unobserved.
 func (w *gapFinder) Resolution(end time.Duration, unobserved []Period) time.Duration {
-	longest := w.reach
-	for _, gap := range append(slices.Clip(w.waiting), Period{From: w.sent, To: end}) {
+	return w.resolution(w.reach, Period{From: Always.From, To: end}, unobserved)
+}
+
+// ResolutionSince returns the resolution of the time since the rate changed last.
+func (w *gapFinder) ResolutionSince(changed, end time.Duration, unobserved []Period) time.Duration {
+	reach := time.Duration(0)
+	if w.changed == changed {
+		reach = w.since
+	}
+	return w.resolution(reach, Period{From: changed, To: end}, unobserved)
+}
+
+func (w *gapFinder) resolution(longest time.Duration, within Period, unobserved []Period) time.Duration {
+	for _, gap := range append(slices.Clip(w.waiting), Period{From: w.sent, To: within.To}) {
+		gap.From = max(gap.From, within.From)
 		for _, part := range Without(gap, unobserved) {
 			longest = max(longest, part.To-part.From)
 		}
@@ -125,11 +159,12 @@ func (w *gapFinder) Resolution(end time.Duration, unobserved []Period) time.Dura
 	return longest
 }
 
-// longerThan returns the periods that take longer than limit.
-func longerThan(limit time.Duration, all []Period) []Period {
+// longer returns the periods that take longer than a gap may at the rate during them.
+func (w *gapFinder) longer(all []Period) []Period {
 	var long []Period
 	for _, p := range all {
-		if p.To-p.From > limit {
+		if since, ok := w.intervals.TooLong(p.From, p.To, w.asked, timeline.GapLimit); ok {
+			p.From = since
 			long = append(long, p)
 		}
 	}
@@ -185,8 +220,11 @@ func Merge(all []Period) []Period {
 	if len(all) == 0 {
 		return nil
 	}
-	return merge(Period{From: -1 << 62, To: 1 << 62}, all)
+	return merge(Always, all)
 }
+
+// Within returns the parts of periods that lie in another one, joined where they overlap or touch.
+func Within(p Period, all []Period) []Period { return merge(p, all) }
 
 // Without returns the parts of s outside unobserved, which is sorted and disjoint.
 func Without(s Period, unobserved []Period) []Period {

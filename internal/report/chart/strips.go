@@ -54,7 +54,7 @@ func (c *chart) unobserved(t model.Target, series model.BucketSeries, cell, sent
 	from, to := c.span(cell)
 	whole := to - from
 	from, to = max(from, t.Measured.Earliest), min(to, cmp.Or(t.Measured.Latest, to))
-	if to-from < whole/2 || sent == 0 && t.Kind.Judged() && t.Rate*(to-from).Seconds() >= 3 {
+	if to-from < whole/2 || sent == 0 && t.Kind.Judged() && t.RateAt(from)*(to-from).Seconds() >= 3 {
 		return 1 // or three requests were due, and none was sent; the rate of a direct target changes
 	}
 	unseen := time.Duration(0)
