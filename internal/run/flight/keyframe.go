@@ -1,0 +1,148 @@
+package flight
+
+import (
+	"fmt"
+	"strings"
+
+	"lapse/timeline"
+)
+
+// A keyframe is the state of what is watched: of each thing the last event that says how it is. It is written as a
+// watch that begins there would list it.
+type keyframe struct {
+	order []key // by when the thing was first seen; has keys that are no longer in state
+	state map[key]timeline.Event
+}
+
+// A key names what an event states the state of.
+type key struct {
+	of   string // whose state it is: all of it goes when that goes
+	what string // which part of it
+}
+
+// add takes in an event. What it says nothing lasting of is left out: Events of Kubernetes, gaps, failures of requests.
+func (k *keyframe) add(e timeline.Event) {
+	of := string(e.Object.Kind) + " " + e.Object.UID
+	switch e.Kind {
+	case timeline.PodSeen:
+		k.drop(of)
+		e.Detail = "listed"
+		k.set(key{of, "seen"}, e)
+	case timeline.PodPhase:
+		k.seen(of, e, func(pod *timeline.Event) { pod.To = e.To })
+	case timeline.PodScheduled, timeline.PodReady, timeline.PodDeleted, timeline.PodDisrupted:
+		k.seen(of, e, func(*timeline.Event) {})
+		k.set(key{of, string(e.Kind)}, e)
+	case timeline.PodContainer:
+		name, _, _ := strings.Cut(e.Detail, " ")
+		k.set(key{of, "container " + name}, e)
+	case timeline.PodGone, timeline.NodeGone:
+		k.drop(of)
+	case timeline.NodeReady, timeline.NodeSchedulable:
+		k.set(key{of, string(e.Kind)}, e)
+	case timeline.NodeTaint:
+		k.setUnless(e.To == "absent", key{of, "taint " + e.Detail}, e)
+	case timeline.EndpointChanged:
+		at := fmt.Sprintf("endpoint %s %s:%d %s", e.Service, e.Addr, e.Port, e.PortName)
+		k.setUnless(e.To == timeline.EndpointAbsent, key{at, of}, e)
+	case timeline.SnapshotTaken:
+		k.snapshot(of, e)
+	case timeline.WatchLane:
+		k.set(key{"lane " + e.Object.Kind, strings.Join(e.Services, " ")}, e)
+	case timeline.NodeChecked:
+		k.set(key{of, fmt.Sprintf("check %s:%d %s", e.Addr, e.Port, e.Service)}, e)
+	case timeline.NameAnswered:
+		name := fmt.Sprintf("name %s %s", e.Addr, e.Service)
+		k.setUnless(e.To == timeline.LookupEnded, key{name, of + e.Object.Name}, e)
+	case timeline.Predicted:
+		k.set(key{"predicted", of + e.Object.Namespace + "/" + e.Object.Name}, e)
+	}
+}
+
+// snapshot takes in the state of an object. A Pod template never changes, and Pods made from it later do not state it
+// again.
+func (k *keyframe) snapshot(of string, e timeline.Event) {
+	switch {
+	case e.Snapshot == nil:
+		return
+	case e.Snapshot.Template != nil:
+		k.set(key{"template", e.Snapshot.Template.ID}, e)
+		return
+	case e.To == timeline.SnapshotChanged:
+		e.Detail = "" // it says what changed, not how it is
+	}
+	deleted := e.To == timeline.SnapshotDeleted
+	e.To, e.Actor = timeline.SnapshotFound, ""
+	k.setUnless(deleted, key{of, "snapshot"}, e)
+}
+
+// seen changes what was first seen of a Pod, which has the Pod's node and address of now.
+func (k *keyframe) seen(of string, e timeline.Event, change func(pod *timeline.Event)) {
+	pod, ok := k.state[key{of, "seen"}]
+	if !ok {
+		return
+	}
+	pod.Object, pod.Addr = e.Object, e.Addr
+	change(&pod)
+	k.state[key{of, "seen"}] = pod
+}
+
+func (k *keyframe) set(at key, e timeline.Event) {
+	if k.state == nil {
+		k.state = map[key]timeline.Event{}
+	}
+	if _, known := k.state[at]; !known {
+		k.order = append(k.order, at)
+	}
+	k.state[at] = e
+}
+
+// setUnless sets a state, or removes it if it is no more.
+func (k *keyframe) setUnless(gone bool, at key, e timeline.Event) {
+	if !gone {
+		k.set(at, e)
+		return
+	}
+	delete(k.state, at)
+	k.compact()
+}
+
+// drop removes all state of a thing.
+func (k *keyframe) drop(of string) {
+	for at := range k.state {
+		if at.of == of {
+			delete(k.state, at)
+		}
+	}
+	k.compact()
+}
+
+// compact forgets the keys of what is no more, when they are as many as the others: the keyframe of a cluster in which
+// Pods come and go does not grow.
+func (k *keyframe) compact() {
+	if len(k.order) < 2*len(k.state)+16 {
+		return
+	}
+	kept := k.order[:0]
+	for _, at := range k.order {
+		if _, ok := k.state[at]; ok {
+			kept = append(kept, at)
+		}
+	}
+	k.order = kept
+}
+
+// events returns the state, as events that were seen when the run began: how it was before is not known.
+func (k *keyframe) events() (all []timeline.Event) {
+	written := map[key]bool{}
+	for _, at := range k.order {
+		e, ok := k.state[at]
+		if !ok || written[at] {
+			continue
+		}
+		written[at] = true
+		e.ID, e.Seen, e.Since, e.From = 0, 0, 0, ""
+		all = append(all, e)
+	}
+	return all
+}

@@ -1,0 +1,184 @@
+package flight
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lapse/timeline"
+)
+
+const s = time.Second
+
+// feed gives a ring a request each second, due from an instant to another, in a batch of its own.
+func feed(r *Ring, from, to time.Duration) {
+	for due := from; due < to; due += s {
+		r.Add(timeline.Batch{FirstSeq: uint64(due / s), Requests: []timeline.Request{{Target: 1, Seq: uint64(due / s),
+			Due: due, Sent: due, Done: due + time.Millisecond}}, Watermarks: []timeline.Watermark{{Target: 1, Due: due + s}}})
+		r.Forget(due)
+	}
+}
+
+// batches returns the requests of facts, and fails if their numbers leave one out.
+func batches(t *testing.T, facts []timeline.Fact) (requests []timeline.Request) {
+	t.Helper()
+	for _, f := range facts {
+		if b, ok := f.(timeline.Batch); ok {
+			if b.FirstSeq != uint64(len(requests)) {
+				t.Errorf("a batch begins with number %d after %d requests", b.FirstSeq, len(requests))
+			}
+			requests = append(requests, b.Requests...)
+		}
+	}
+	return requests
+}
+
+// A run that begins after an hour has the last two minutes, on a clock of its own, and what follows is on it too.
+func TestARunBeginsWhereTheRingDoes(t *testing.T) {
+	var r Ring
+	r.Add(timeline.Target{ID: 1, Name: "new", Rate: 1})
+	feed(&r, 0, time.Hour)
+	facts, shift := r.Take(time.Hour)
+	requests := batches(t, facts)
+	if len(requests) != int(Span/s) || requests[0].Due != 0 || requests[0].Sent != 0 || requests[len(requests)-1].Due != Span-s {
+		t.Errorf("%d requests, from %v to %v", len(requests), requests[0].Due, requests[len(requests)-1].Due)
+	}
+	next := shift.Place(timeline.Batch{FirstSeq: 3600, Requests: []timeline.Request{{Due: time.Hour, Sent: time.Hour,
+		Done: time.Hour + s}}, Watermarks: []timeline.Watermark{{Due: time.Hour + s}}}).(timeline.Batch)
+	if next.FirstSeq != uint64(len(requests)) || next.Requests[0].Due != Span || next.Watermarks[0].Due != Span+s {
+		t.Errorf("the next batch is %+v", next)
+	}
+	if e := shift.Place(timeline.Event{Seen: time.Hour, Since: time.Hour - Span}).(timeline.Event); e.Seen != Span || e.Since == 0 {
+		t.Errorf("an event is placed at %v, since %v: 0 would be no bound", e.Seen, e.Since)
+	}
+	if len(r.recent) > int(Span/s)+2 || cap(r.recent) > 4*int(Span/s) {
+		t.Errorf("the ring holds %d facts, of %d", len(r.recent), cap(r.recent))
+	}
+}
+
+// A run that begins soon after its process has all of it, as it is.
+func TestARunThatBeginsSoonHasEverything(t *testing.T) {
+	var r Ring
+	feed(&r, 0, 10*s)
+	facts, shift := r.Take(10 * s)
+	if n := len(batches(t, facts)); n != 10 || shift != (Shift{}) {
+		t.Errorf("%d requests, %+v", n, shift)
+	}
+}
+
+// A request that was due before the ring begins is not in it, also if it ended later.
+func TestARequestThatWasDueBeforeIsLeftOut(t *testing.T) {
+	var r Ring
+	feed(&r, 0, 300*s)
+	r.Add(timeline.Batch{FirstSeq: 300, Requests: []timeline.Request{
+		{Due: 100 * s, Sent: 100 * s, Done: 300 * s, Outcome: timeline.Outcome{Class: timeline.TimeoutResponse}},
+		{Due: 300 * s, Sent: 300 * s, Done: 301 * s},
+	}})
+	facts, shift := r.Take(301 * s)
+	requests := batches(t, facts)
+	if last := requests[len(requests)-1]; last.Class != timeline.OK || requests[0].Due < 0 {
+		t.Errorf("from %v to %+v", requests[0].Due, last)
+	}
+	if next := shift.Place(timeline.Batch{FirstSeq: 302}).(timeline.Batch); next.FirstSeq != uint64(len(requests)) {
+		t.Errorf("after %d requests the next batch has number %d", len(requests), next.FirstSeq)
+	}
+}
+
+// The rate where the ring begins is that of the target, and a change in the ring stays one.
+func TestATargetHasTheRateOfWhereTheRingBegins(t *testing.T) {
+	rate := func(at time.Duration, to string) timeline.Event {
+		return timeline.Event{Kind: timeline.RateChanged, Seen: at, To: to, Object: timeline.Object{Kind: "Target", Name: "new"}}
+	}
+	var r Ring
+	r.Add(timeline.Target{ID: 1, Name: "new", Rate: 5})
+	r.Add(rate(10*s, "100"))
+	r.Add(rate(900*s, "5"))
+	r.Add(rate(3599*s, "100"))
+	facts, _ := r.Take(time.Hour)
+	var got []timeline.Fact
+	for _, f := range facts {
+		switch f := f.(type) {
+		case timeline.Target:
+			got = append(got, f)
+		case timeline.Event:
+			if f.Kind == timeline.RateChanged {
+				got = append(got, f)
+			}
+		}
+	}
+	want := []timeline.Fact{timeline.Target{ID: 1, Name: "new", Rate: 5}, rate(119*s, "100")}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The keyframe says how things were where the ring begins, as a first list does: what has gone is not in it, and what
+// changed is as it was last.
+func TestTheKeyframeIsTheStateWhereTheRingBegins(t *testing.T) {
+	node := timeline.Object{Kind: "Node", Name: "node1", UID: "n1", Node: "node1"}
+	pod := func(name string) timeline.Object { return timeline.Object{Kind: "Pod", Name: name, UID: "uid-" + name} }
+	placed := pod("b")
+	placed.Node = "node1"
+	addr := netip.MustParseAddr("10.0.0.1")
+	endpoint := func(at time.Duration, of timeline.Object, from, to string) timeline.Event {
+		return timeline.Event{Seen: at, Kind: timeline.EndpointChanged, Object: of, Service: "shop/web", Addr: addr, Port: 80, From: from, To: to}
+	}
+	deployment := timeline.Object{Kind: "Deployment", Name: "web", UID: "d"}
+	changed := &timeline.Snapshot{Workload: &timeline.Workload{Generation: 2, Replicas: 3}}
+	var r Ring
+	for _, e := range []timeline.Event{
+		{Seen: s, Kind: timeline.WatchLane, To: "on", Object: timeline.Object{Kind: "Pod"}},
+		{Seen: s, Kind: timeline.NodeReady, To: "true", Object: node},
+		{Seen: s, Kind: timeline.NodeSchedulable, To: "true", Object: node},
+		{Seen: s, Kind: timeline.NodeTaint, To: "present", Detail: "a=b:NoSchedule", Object: node},
+		{Seen: s, Kind: timeline.PodSeen, To: "Running", Detail: "listed", Object: pod("a")},
+		{Seen: s, Kind: timeline.PodReady, To: "true", Object: pod("a")},
+		endpoint(s, pod("a"), "", timeline.EndpointReady),
+		{Seen: s, Kind: timeline.SnapshotTaken, To: timeline.SnapshotFound, Detail: "2 of 2 ready", Object: deployment, Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Generation: 1, Replicas: 2}}},
+		{Seen: 2 * s, Kind: timeline.KubeEvent, To: "Killing", Object: pod("a")},
+		{Seen: 2 * s, Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: node},
+		{Seen: 2 * s, Kind: timeline.NodeTaint, From: "present", To: "absent", Detail: "a=b:NoSchedule", Object: node},
+		{Seen: 3 * s, Kind: timeline.PodSeen, To: "Pending", Detail: "watched", Object: pod("b"), Template: "t"},
+		{Seen: 3 * s, Kind: timeline.PodScheduled, To: "node1", Object: placed},
+		{Seen: 4 * s, Kind: timeline.PodPhase, From: "Pending", To: "Running", Object: placed},
+		endpoint(4*s, pod("a"), timeline.EndpointReady, timeline.EndpointAbsent),
+		{Seen: 5 * s, Kind: timeline.PodGone, Object: pod("a")},
+		endpoint(5*s, placed, timeline.EndpointAbsent, timeline.EndpointReady),
+		{Seen: 6 * s, Kind: timeline.SnapshotTaken, To: timeline.SnapshotChanged, Detail: "replicas: 2 → 3", Actor: "me", Object: deployment, Snapshot: changed},
+		{Seen: time.Hour - s, Kind: timeline.NodeSchedulable, From: "false", To: "true", Object: node},
+	} {
+		r.Add(e)
+	}
+	facts, _ := r.Take(time.Hour)
+	want := []timeline.Fact{
+		timeline.Event{Kind: timeline.WatchLane, To: "on", Object: timeline.Object{Kind: "Pod"}},
+		timeline.Event{Kind: timeline.NodeReady, To: "true", Object: node},
+		timeline.Event{Kind: timeline.NodeSchedulable, To: "false", Object: node},
+		timeline.Event{Kind: timeline.SnapshotTaken, To: timeline.SnapshotFound, Object: deployment, Snapshot: changed},
+		timeline.Event{Kind: timeline.PodSeen, To: "Running", Detail: "listed", Object: placed, Template: "t"},
+		timeline.Event{Kind: timeline.PodScheduled, To: "node1", Object: placed},
+		endpoint(0, placed, "", timeline.EndpointReady),
+		timeline.Event{Seen: Span - s, Kind: timeline.NodeSchedulable, From: "false", To: "true", Object: node},
+	}
+	if diff := cmp.Diff(want, facts, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The memory of a process that waits for a week stays as it is, however many Pods come and go.
+func TestAWeekOfPodsTakesNoMemory(t *testing.T) {
+	var r Ring
+	for i := range 10_000 {
+		at := time.Duration(i) * time.Minute
+		pod := timeline.Object{Kind: "Pod", UID: time.Duration(i).String()}
+		for _, kind := range []timeline.EventKind{timeline.PodSeen, timeline.PodReady, timeline.PodGone} {
+			r.Add(timeline.Event{Seen: at, Kind: kind, Object: pod})
+		}
+		r.Forget(at)
+	}
+	if n := len(r.keyframe.state) + len(r.keyframe.order) + len(r.recent); n > 100 {
+		t.Errorf("%d entries are kept", n)
+	}
+}

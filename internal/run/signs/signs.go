@@ -1,0 +1,225 @@
+// Package signs says which facts of a watched Service announce or begin a disruption, and when one is over. It is pure:
+// it knows no clock and no client.
+package signs
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"lapse/timeline"
+)
+
+// A Class is how long before the first effect a sign comes.
+type Class uint8
+
+const (
+	None    Class = iota
+	Planned       // it may come hours before, or announce nothing
+	Soon          // some milliseconds to seconds before
+	Now           // no earlier than the disruption
+)
+
+// A Sign announces or begins a disruption.
+type Sign struct {
+	Class Class
+	Name  string // which line of the table
+	Text  string // what happened, for people
+}
+
+// A line of the table says which events are a sign.
+type line struct {
+	name  string
+	class Class
+	kind  timeline.EventKind
+	is    func(w *Watch, e timeline.Event) bool
+	text  func(e timeline.Event) string
+}
+
+// table are the signs that events show. The first line that holds counts.
+var table = []line{
+	{"endpoint", Now, timeline.EndpointChanged, changed, func(e timeline.Event) string {
+		return fmt.Sprintf("the endpoint of %s turned from %s to %s", e.Object.Name, e.From, e.To)
+	}},
+	{"eviction", Now, timeline.PodDisrupted, always, func(e timeline.Event) string {
+		return fmt.Sprintf("Pod %s is about to be ended: %s", e.Object.Name, e.To)
+	}},
+	{"deletion", Now, timeline.PodDeleted, always, func(e timeline.Event) string {
+		return fmt.Sprintf("Pod %s is being deleted", e.Object.Name)
+	}},
+	{"node-lost", Now, timeline.NodeReady, func(w *Watch, e timeline.Event) bool {
+		return changed(w, e) && e.To != "true" && onOurNode(w, e)
+	}, func(e timeline.Event) string { return fmt.Sprintf("node %s is no longer ready", e.Object.Name) }},
+	{"cordon", Soon, timeline.NodeSchedulable, func(w *Watch, e timeline.Event) bool {
+		return changed(w, e) && e.To == "false" && onOurNode(w, e)
+	}, func(e timeline.Event) string { return fmt.Sprintf("node %s was cordoned", e.Object.Name) }},
+	{"taint", Soon, timeline.NodeTaint, func(w *Watch, e timeline.Event) bool {
+		return e.From == "absent" && taint(e.Detail) == Soon && onOurNode(w, e)
+	}, taintText},
+	{"taint", Planned, timeline.NodeTaint, func(w *Watch, e timeline.Event) bool {
+		return e.From == "absent" && taint(e.Detail) == Planned && onOurNode(w, e)
+	}, taintText},
+	{"rollout", Soon, timeline.SnapshotTaken, rollsOut, func(e timeline.Event) string {
+		return fmt.Sprintf("%s %s was changed", e.Object.Kind, e.Object.Name)
+	}},
+	{"service", Soon, timeline.ServiceChanged, always, func(e timeline.Event) string {
+		return fmt.Sprintf("Service %s was changed: %s", e.Object.Name, e.Detail)
+	}},
+}
+
+func always(*Watch, timeline.Event) bool { return true }
+
+// changed reports whether an event is a change. The first list of a watch has no state before.
+func changed(_ *Watch, e timeline.Event) bool { return e.From != "" }
+
+func onOurNode(w *Watch, e timeline.Event) bool { return len(w.on[e.Object.Name]) > 0 }
+
+// rollsOut reports whether somebody changed the spec of a workload that is rolled out.
+func rollsOut(_ *Watch, e timeline.Event) bool {
+	return e.Snapshot != nil && e.Snapshot.Workload != nil && e.Object.Kind != "ReplicaSet" &&
+		(e.To == timeline.SnapshotChanged || e.To == timeline.SnapshotDeleted)
+}
+
+func taintText(e timeline.Event) string {
+	return fmt.Sprintf("node %s got the taint %s", e.Object.Name, e.Detail)
+}
+
+// taints are those of systems that remove nodes, by key. Others count if they evict Pods.
+var taints = map[string]Class{
+	"karpenter.sh/disrupted":                             Soon,    // before the replacement is launched
+	"karpenter.sh/disruption":                            Soon,    // until Karpenter 1.0
+	"ToBeDeletedByClusterAutoscaler":                     Soon,    // it evicts 5 s later
+	"DeletionCandidateOfClusterAutoscaler":               Planned, // if the node stays unneeded
+	"node.cluster.x-k8s.io/outdated-revision":            Planned, // on all old nodes
+	"node.kubernetes.io/out-of-service":                  Soon,
+	"node.cloudprovider.kubernetes.io/shutdown":          Soon,
+	"aws-node-termination-handler/spot-itn":              Soon,
+	"aws-node-termination-handler/scheduled-maintenance": Planned,
+}
+
+// taint returns the class of a taint, KEY=VALUE:EFFECT.
+func taint(text string) Class {
+	key, effect, _ := strings.Cut(text, ":")
+	key, _, _ = strings.Cut(key, "=")
+	if class, known := taints[key]; known {
+		return class
+	}
+	if effect == "NoExecute" {
+		return Soon
+	}
+	return None
+}
+
+// A Watch follows the facts of the Services of a run. The zero value knows none.
+type Watch struct {
+	on      map[string]map[string]bool // the addresses of our endpoints, by node
+	ending  map[string]bool            // Pods that are being deleted, by UID
+	coming  map[string]bool            // Pods that were created and were not ready yet, by UID
+	rolling map[string]bool            // workloads whose rollout is not over, by UID
+	Last    time.Duration              // when something changed last
+}
+
+// Event takes in the next event, and returns the sign that it is, or one of class [None].
+func (w *Watch) Event(e timeline.Event) Sign {
+	sign := Sign{}
+	for _, l := range table {
+		if l.kind == e.Kind && l.is(w, e) {
+			sign = Sign{l.class, l.name, l.text(e)}
+			break
+		}
+	}
+	if w.note(e) || sign.Class > Planned {
+		w.Last = max(w.Last, e.Seen)
+	}
+	return sign
+}
+
+// Batch takes in requests. failed tells which of the targets' failures count.
+func (w *Watch) Batch(b timeline.Batch, counts func(timeline.TargetID) bool) Sign {
+	sign := Sign{}
+	for i := range b.Requests {
+		if q := &b.Requests[i]; q.Class.Failed() && counts(q.Target) {
+			w.Last = max(w.Last, q.Done)
+			sign = Sign{Now, "request", fmt.Sprintf("a request failed (%s)", q.Class)}
+		}
+	}
+	return sign
+}
+
+// note keeps what is under way, and reports whether the event is a change of a Pod.
+func (w *Watch) note(e timeline.Event) (change bool) {
+	uid := e.Object.UID
+	switch e.Kind {
+	case timeline.EndpointChanged:
+		at := e.Service + " " + e.Addr.String()
+		put(&w.on, e.Object.Node, at, e.To != timeline.EndpointAbsent)
+		return false // it is a sign
+	case timeline.PodSeen:
+		mark(&w.coming, uid, e.Detail == "watched" && e.To != "Succeeded" && e.To != "Failed")
+		return e.Detail == "watched"
+	case timeline.PodReady:
+		if e.To == "true" {
+			mark(&w.coming, uid, false)
+		}
+	case timeline.PodDeleted:
+		mark(&w.coming, uid, false)
+		mark(&w.ending, uid, true)
+	case timeline.PodGone:
+		mark(&w.coming, uid, false)
+		mark(&w.ending, uid, false)
+	case timeline.SnapshotTaken:
+		w.noteRollout(e)
+		return false
+	case timeline.PodScheduled, timeline.PodContainer, timeline.PodPhase:
+	default:
+		return false
+	}
+	return true
+}
+
+// noteRollout notes whether the rollout of a workload is over. Only one that began here is awaited: a workload may have
+// lacked Pods for days.
+func (w *Watch) noteRollout(e timeline.Event) {
+	if e.Snapshot == nil || e.Snapshot.Workload == nil || e.Object.Kind == "ReplicaSet" {
+		return
+	}
+	is := e.Snapshot.Workload
+	done := is.Status.Updated >= is.Replicas && is.Status.Available >= is.Replicas &&
+		is.Status.Existing <= is.Replicas || is.Strategy == "OnDelete" || e.To == timeline.SnapshotDeleted
+	switch {
+	case e.To == timeline.SnapshotChanged: // its status is still that of the spec before
+		mark(&w.rolling, e.Object.UID, is.Strategy != "OnDelete")
+	case done:
+		mark(&w.rolling, e.Object.UID, false)
+	}
+}
+
+// UnderWay returns how many Pods are ending, and how many are starting, and how many workloads are rolled out.
+func (w *Watch) UnderWay() int { return len(w.ending) + len(w.coming) + len(w.rolling) }
+
+// StandsStill is how long something that is under way may show no change until it is not awaited any more.
+const StandsStill = 5 * time.Minute
+
+// Settled reports whether nothing has changed at now for the length quiet, and nothing is under way.
+func (w *Watch) Settled(now, quiet time.Duration) bool {
+	still := now - w.Last
+	return still >= quiet && (w.UnderWay() == 0 || still >= StandsStill)
+}
+
+func mark(set *map[string]bool, of string, in bool) {
+	if *set == nil {
+		*set = map[string]bool{}
+	}
+	if delete(*set, of); in {
+		(*set)[of] = true
+	}
+}
+
+func put(sets *map[string]map[string]bool, node, at string, in bool) {
+	if *sets == nil {
+		*sets = map[string]map[string]bool{}
+	}
+	set := (*sets)[node]
+	mark(&set, at, in)
+	(*sets)[node] = set
+}

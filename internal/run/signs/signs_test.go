@@ -1,0 +1,132 @@
+package signs
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"lapse/timeline"
+)
+
+const s = time.Second
+
+var node1 = timeline.Object{Kind: "Node", Name: "node1", UID: "n1", Node: "node1"}
+
+func pod(name string) timeline.Object {
+	return timeline.Object{Kind: "Pod", Name: name, UID: name, Node: "node1"}
+}
+
+func endpoint(of timeline.Object, from, to string) timeline.Event {
+	return timeline.Event{Kind: timeline.EndpointChanged, Object: of, Service: "shop/web",
+		Addr: netip.MustParseAddr("10.0.0.1"), From: from, To: to}
+}
+
+func workload(to string, w timeline.Workload) timeline.Event {
+	return timeline.Event{Kind: timeline.SnapshotTaken, To: to, Object: timeline.Object{Kind: "Deployment", Name: "web", UID: "d"},
+		Snapshot: &timeline.Snapshot{Workload: &w}}
+}
+
+func TestSigns(t *testing.T) {
+	other := timeline.Object{Kind: "Node", Name: "node2", UID: "n2", Node: "node2"}
+	taint := func(of timeline.Object, text string) timeline.Event {
+		return timeline.Event{Kind: timeline.NodeTaint, From: "absent", To: "present", Object: of, Detail: text}
+	}
+	for _, test := range []struct {
+		what  string
+		event timeline.Event
+		class Class
+		name  string
+	}{
+		{"an endpoint that the first list has", endpoint(pod("b"), "", timeline.EndpointReady), None, ""},
+		{"an endpoint that leaves", endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointTerminating), Now, "endpoint"},
+		{"an endpoint that comes", endpoint(pod("b"), timeline.EndpointAbsent, timeline.EndpointReady), Now, "endpoint"},
+		{"an eviction", timeline.Event{Kind: timeline.PodDisrupted, Object: pod("a"), To: "EvictionByEvictionAPI"}, Now, "eviction"},
+		{"a deletion", timeline.Event{Kind: timeline.PodDeleted, Object: pod("a")}, Now, "deletion"},
+		{"a cordon", timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: node1}, Soon, "cordon"},
+		{"an uncordon", timeline.Event{Kind: timeline.NodeSchedulable, From: "false", To: "true", Object: node1}, None, ""},
+		{"a node that was cordoned before", timeline.Event{Kind: timeline.NodeSchedulable, To: "false", Object: node1}, None, ""},
+		{"a cordon of a node without our Pods", timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: other}, None, ""},
+		{"a node that is not ready", timeline.Event{Kind: timeline.NodeReady, From: "true", To: "unknown", Object: node1}, Now, "node-lost"},
+		{"Karpenter", taint(node1, "karpenter.sh/disrupted:NoSchedule"), Soon, "taint"},
+		{"cluster-autoscaler's candidate", taint(node1, "DeletionCandidateOfClusterAutoscaler=1700000000:PreferNoSchedule"), Planned, "taint"},
+		{"cluster-autoscaler's scale down", taint(node1, "ToBeDeletedByClusterAutoscaler=1700000000:NoSchedule"), Soon, "taint"},
+		{"Cluster API", taint(node1, "node.cluster.x-k8s.io/outdated-revision:PreferNoSchedule"), Planned, "taint"},
+		{"a taint that evicts", taint(node1, "maintenance=now:NoExecute"), Soon, "taint"},
+		{"a taint that does not", taint(node1, "node.kubernetes.io/memory-pressure:NoSchedule"), None, ""},
+		{"a taint elsewhere", taint(other, "karpenter.sh/disrupted:NoSchedule"), None, ""},
+		{"a rollout", workload(timeline.SnapshotChanged, timeline.Workload{Generation: 2, Replicas: 2}), Soon, "rollout"},
+		{"a status", workload(timeline.SnapshotStatus, timeline.Workload{Generation: 2, Replicas: 2}), None, ""},
+		{"an Event", timeline.Event{Kind: timeline.KubeEvent, Object: pod("a"), To: "Unhealthy"}, None, ""},
+	} {
+		var w Watch
+		w.Event(endpoint(pod("a"), "", timeline.EndpointReady))
+		sign := w.Event(test.event)
+		if sign.Class != test.class || sign.Name != test.name || (sign.Text == "") != (test.class == None) {
+			t.Errorf("%s: %+v", test.what, sign)
+		}
+	}
+}
+
+// A failed request is a sign only of what is judged, and none if the prober was at fault.
+func TestAFailedRequestIsASign(t *testing.T) {
+	batch := func(target timeline.TargetID, class timeline.Class) timeline.Batch {
+		return timeline.Batch{Requests: []timeline.Request{{Target: target, Done: 3 * s, Outcome: timeline.Outcome{Class: class}}}}
+	}
+	judged := func(id timeline.TargetID) bool { return id == 1 }
+	var w Watch
+	for _, quiet := range []timeline.Batch{batch(1, timeline.OK), batch(1, timeline.NotSent), batch(1, timeline.Local), batch(2, timeline.Refused)} {
+		if sign := w.Batch(quiet, judged); sign.Class != None || w.Last != 0 {
+			t.Errorf("%+v is a sign: %+v", quiet, sign)
+		}
+	}
+	if sign := w.Batch(batch(1, timeline.Refused), judged); sign.Class != Now || sign.Text != "a request failed (refused)" || w.Last != 3*s {
+		t.Errorf("%+v, last %v", sign, w.Last)
+	}
+}
+
+// A disruption is over when nothing has changed for a while, no Pod is ending or starting, and its rollouts are done.
+func TestADisruptionSettles(t *testing.T) {
+	at := func(seen time.Duration, e timeline.Event) timeline.Event {
+		e.Seen = seen
+		return e
+	}
+	rolled := func(updated, available, existing int) timeline.Workload {
+		return timeline.Workload{Replicas: 2, Status: timeline.Replicas{Updated: updated, Available: available, Existing: existing}}
+	}
+	for _, test := range []struct {
+		what    string
+		events  []timeline.Event
+		settled time.Duration // when, with a quiet time of 10 s
+	}{
+		{"an endpoint that left", []timeline.Event{at(5*s, endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointAbsent))}, 15 * s},
+		{"a Pod that takes a minute to end", []timeline.Event{
+			at(5*s, timeline.Event{Kind: timeline.PodDeleted, Object: pod("a")}),
+			at(65*s, timeline.Event{Kind: timeline.PodGone, Object: pod("a")}),
+		}, 75 * s},
+		{"a Pod that takes a minute to be ready", []timeline.Event{
+			at(5*s, timeline.Event{Kind: timeline.PodSeen, Detail: "watched", Object: pod("b")}),
+			at(65*s, timeline.Event{Kind: timeline.PodReady, To: "true", Object: pod("b")}),
+		}, 75 * s},
+		{"a rollout", []timeline.Event{
+			at(5*s, workload(timeline.SnapshotChanged, rolled(2, 2, 2))),
+			at(6*s, workload(timeline.SnapshotStatus, rolled(1, 2, 3))),
+			at(60*s, workload(timeline.SnapshotStatus, rolled(2, 2, 2))),
+			at(60*s, endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointAbsent)),
+		}, 70 * s},
+		{"a Pod that never gets ready", []timeline.Event{
+			at(5*s, timeline.Event{Kind: timeline.PodSeen, Detail: "watched", Object: pod("b")}),
+		}, 5*s + StandsStill},
+		{"a Pod that was not ready before", []timeline.Event{
+			at(1*s, timeline.Event{Kind: timeline.PodSeen, Detail: "listed", Object: pod("b")}),
+			at(5*s, endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointAbsent)),
+		}, 15 * s},
+	} {
+		var w Watch
+		for _, e := range test.events {
+			w.Event(e)
+		}
+		if w.Settled(test.settled-1, 10*s) || !w.Settled(test.settled, 10*s) {
+			t.Errorf("%s: last %v, %d under way", test.what, w.Last, w.UnderWay())
+		}
+	}
+}
