@@ -386,7 +386,7 @@ func TestWaitMeasuringReturnsWhenTheAgentMeasures(t *testing.T) {
 	client := api.tunnel(t).Client()
 	defer client.Close()
 	time.AfterFunc(50*time.Millisecond, func() { run.setPhase("baseline") })
-	if err := askUntilMeasuring(t.Context(), client); err != nil {
+	if err := api.run(t).askUntilMeasuring(t.Context(), client); err != nil {
 		t.Error(err)
 	}
 	if phase := run.Status().Phase; phase != "baseline" {

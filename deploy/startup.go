@@ -69,7 +69,7 @@ func (r *Run) waitMeasuring(ctx context.Context, client *agent.Client) error {
 		stop(err)
 		watched <- err
 	}()
-	err := askUntilMeasuring(asking, client)
+	err := r.askUntilMeasuring(asking, client)
 	stop(nil)
 	if failure := <-watched; err != nil && isStartError(failure) {
 		return failure
@@ -80,10 +80,18 @@ func (r *Run) waitMeasuring(ctx context.Context, client *agent.Client) error {
 	return nil
 }
 
-func askUntilMeasuring(ctx context.Context, client *agent.Client) error {
+// Armed is what [Cluster.Notify] gets of a run that waits for a disruption, once: that may take days.
+const Armed = "armed: " + waiting + "the first sign of a disruption"
+
+func (r *Run) askUntilMeasuring(ctx context.Context, client *agent.Client) error {
+	armed := false
 	return wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
 		status, err := client.Status(ctx)
-		return err == nil && status.Phase != timeline.PhaseStarting, err
+		if status.Phase == timeline.PhaseArmed && !armed {
+			armed = true
+			r.notify(Armed)
+		}
+		return err == nil && status.Phase != timeline.PhaseStarting && status.Phase != timeline.PhaseArmed, err
 	})
 }
 

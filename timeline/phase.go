@@ -8,6 +8,7 @@ type Phase string
 // Phases, in order. A run that is interrupted or refused skips some.
 const (
 	PhaseStarting  Phase = "starting" // nothing is measured yet: no event names it
+	PhaseArmed     Phase = "armed"    // the run waits for the first sign of a disruption: no event names it
 	PhaseBaseline  Phase = "baseline" // the healthy state, before the command
 	PhaseMeasuring Phase = "measuring"
 	PhaseSettling  Phase = "settling" // effects of the command may still show

@@ -130,6 +130,15 @@ func runTable(o *spec.Options) []runFlag {
 			usage: "how long to measure after the baseline, where no command is wrapped",
 		},
 		{
+			name: "armed", bind: onOff(&o.Armed), at: always,
+			usage: "wait for the first sign of a disruption, begin up to 2m before it, and end when nothing has " +
+				"changed for --settle",
+		},
+		{
+			name: "idle-rate", bind: number(&o.IdleRate, 0), at: always,
+			usage: "requests per second while --armed waits, for each of new and reused (default 5)",
+		},
+		{
 			name: "baseline", bind: length(&o.Baseline, 0), at: always,
 			usage: "healthy baseline before the command; 0 skips it and the health check (default 5s with a " +
 				"command, else 1s; at least as long as 2 requests take); with --from it goes on until each " +
@@ -137,7 +146,8 @@ func runTable(o *spec.Options) []runFlag {
 		},
 		{
 			name: "settle", bind: length(&o.Settle, 0), at: always,
-			usage: "how long to measure after the command (default 10s with a command, else 0)",
+			usage: "how long to measure after the command, or the last change with --armed (default 10s with these, " +
+				"else 0)",
 		},
 		{
 			name: "timeout", bind: length(&o.Timeout, loadgen.DefaultTimeout), at: always,

@@ -38,9 +38,9 @@ ends the run.`,
 		Example: `  lapse gen svc/web -n shop --duration 5m | kubectl apply -f -
   lapse gen svc/web -n shop --duration 5m --from all | kubectl apply -f -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.ArgsLenAtDash() >= 0 || o.Duration == 0 {
+			if cmd.ArgsLenAtDash() >= 0 || o.Duration == 0 && !o.Armed {
 				return exit.Usagef("as in `lapse gen svc/web --duration 5m`",
-					"a Job wraps no command: it measures for a --duration")
+					"a Job wraps no command: it measures for a --duration, or waits --armed")
 			}
 			if err := check(&o, cmd, args, nil); err != nil {
 				return err

@@ -15,8 +15,8 @@ func newRun() *cobra.Command {
 	var o spec.Options
 	cmd := &cobra.Command{
 		Use:   "run [TARGET...] [flags] [-- COMMAND...]",
-		Short: "Measure while COMMAND runs, or for --duration, then judge",
-		Long: `Measure one or more targets while a command runs (or for --duration), then judge.
+		Short: "Measure while COMMAND runs, for --duration, or --armed, then judge",
+		Long: `Measure one or more targets while a command runs (or for --duration, or --armed), then judge.
 
 A svc/ target is measured from a Job in the cluster, which is removed afterwards. A URL is measured
 from here, and needs no cluster. Instead of targets, --on-node, -A and --selector choose Services.
@@ -25,6 +25,7 @@ svc/NAME?route=ROUTE,... sends requests over other routes than the default one: 
 			strings.Join(spec.RouteNames(), ", ") + `.`,
 		Example: `  lapse run svc/web -n shop --fail-if 'failed>0' -- kubectl drain node1 --ignore-daemonsets
   lapse run --on-node node1 -- kubectl drain node1 --ignore-daemonsets
+  lapse run svc/web -n shop --armed --fail-if 'failed>0'
   lapse run http://127.0.0.1:8080/ --duration 30s`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var command []string

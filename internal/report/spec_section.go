@@ -23,6 +23,8 @@ type spec struct {
 	Held                                 int
 	Heartbeat                            time.Duration
 	Timeout, Baseline, Duration, Settle  time.Duration
+	Armed                                bool
+	IdleRate                             float64
 }
 
 // specSection says in detail how the run was made.
@@ -63,6 +65,7 @@ func (s spec) parts() []string {
 	}{
 		{!slices.Contains([]string{"", "GET"}, s.Method), s.Method},
 		{s.Duration > 0, "for " + quantity.Span(s.Duration)},
+		{s.Armed, fmt.Sprintf("armed, %s/s each until the first sign", quantity.Number(s.IdleRate))},
 		{s.Settle > 0, "settle " + quantity.Span(s.Settle)},
 		{len(s.Headers) > 0, "headers " + strings.Join(s.Headers, ", ")},
 		{len(s.HeadersFrom) > 0, "headers from Secrets " + strings.Join(s.HeadersFrom, ", ")},

@@ -255,6 +255,7 @@ type Event struct {
 	Seen   time.Duration `json:"seen"`
 	At     Instant       `json:"at"`     // when it happened
 	Source string        `json:"source"` // the name of who learned of it; "" in a run with one source
+	From   string        `json:"from"`
 	To     string        `json:"to"`
 	Detail string        `json:"detail"`
 	Object struct {

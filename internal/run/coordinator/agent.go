@@ -98,7 +98,7 @@ func (a *jobRun) Status() agent.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.status
-	s.Now, s.Size = a.m.Clock.Now(), a.m.Rec.Size()
+	s.Now, s.Size = a.m.Now(), a.m.Rec.Size()
 	if s.Phase == timeline.PhaseEnded {
 		s.SHA256 = a.m.Rec.Sum()
 	}
@@ -106,7 +106,7 @@ func (a *jobRun) Status() agent.Status {
 }
 
 // Now returns the instant on the run's clock.
-func (a *jobRun) Now() time.Duration { return a.m.Clock.Now() }
+func (a *jobRun) Now() time.Duration { return a.m.Now() }
 
 // Facts reads the recording from offset on.
 func (a *jobRun) Facts(ctx context.Context, offset int64) (io.ReadCloser, error) {
@@ -192,6 +192,10 @@ func (a *jobRun) removal() string {
 func (a *jobRun) Event(e timeline.Event) error {
 	if e.Kind != timeline.Command && e.Kind != timeline.CommandOutput && e.Kind != timeline.DeletionAsked {
 		return fmt.Errorf("events of kind %q are not the workstation's to report", e.Kind)
+	}
+	e.Seen += a.m.Zero()
+	if e.Since != 0 {
+		e.Since += a.m.Zero()
 	}
 	a.m.Queue.Put(e)
 	return nil

@@ -32,7 +32,7 @@ type servicePlan struct {
 
 // planDirects plans the direct targets of each measured Service.
 func (d *directs) planDirects() {
-	rate := d.opts.DirectRate
+	rate := d.budget(false)
 	for _, s := range d.found.Distinct() {
 		if len(s.Measured) > 0 && rate > 0 {
 			most := max(1, direct.Most/len(d.found.Services))
@@ -40,6 +40,23 @@ func (d *directs) planDirects() {
 			d.plans = append(d.plans, servicePlan{spec.ServiceKey(s), plan})
 		}
 	}
+}
+
+// budget returns the rate of all direct targets of a Service together: no more than that of any other target while the
+// run waits for a sign.
+func (d *directs) budget(full bool) float64 {
+	if d.opts.Armed && !full {
+		return min(d.opts.DirectRate, d.opts.IdleRate)
+	}
+	return d.opts.DirectRate
+}
+
+// setBudgets changes the rates of all direct targets.
+func (d *directs) setBudgets(full bool) {
+	for _, plan := range d.plans {
+		plan.SetBudget(d.budget(full))
+	}
+	d.followPlans(d.loop.Clock.Now())
 }
 
 // followEndpoints starts, speeds up and ends direct targets after a change of endpoints.

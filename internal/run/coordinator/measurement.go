@@ -15,6 +15,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/deploy"
+	"lapse/internal/run/live"
 	"lapse/internal/run/measure"
 	"lapse/internal/run/resolve"
 	"lapse/internal/run/spec"
@@ -93,6 +94,15 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 	}
 	m.Parts = append(m.Parts, m.otherParts()...)
 	return m.Measure(ctx, signals), nil
+}
+
+// arm makes the run wait for the first sign of a disruption. begin makes its live judgement then.
+func (m *measurement) arm(begin func() *live.Run, say func(line string)) {
+	m.Live = live.New(nil)
+	m.Armed = &measure.Armed{IdleRate: m.opts.IdleRate, Begin: begin, Raise: m.setBudgets, Say: say}
+	if m.opts.AgentListen != "" {
+		m.Armed.Longest = m.opts.MaxDuration
+	}
 }
 
 // otherParts returns what measures and watches in addition to the targets of this process.

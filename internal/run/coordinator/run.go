@@ -68,10 +68,18 @@ func Run(ctx context.Context, o *spec.Options, signals exit.Signals, stdout, std
 		defer closeAgent()
 		agentPage = job.page
 	}
-	m.Live = s.Begin(ctx, o.Gates, m.Rec, agentPage)
-	if job != nil {
-		limit := live.MemoryLimit{Most: deploy.MostMemory}
-		m.Live.Observers = slices.Insert(m.Live.Observers, 0, live.Observer(limit))
+	begin := func() *live.Run {
+		l := s.Begin(ctx, o.Gates, m.Rec, agentPage)
+		if job != nil {
+			limit := live.MemoryLimit{Most: deploy.MostMemory}
+			l.Observers = slices.Insert(l.Observers, 0, live.Observer(limit))
+		}
+		return l
+	}
+	if o.Armed {
+		m.arm(begin, s.Screen.Say)
+	} else {
+		m.Live = begin()
 	}
 	if len(o.Command) > 0 {
 		m.Work = &command.Wrapped{

@@ -81,6 +81,9 @@ func NewPlan(budget float64, most int, ports ...string) *Plan {
 	return p
 }
 
+// SetBudget changes the requests per second of all endpoints together.
+func (p *Plan) SetBudget(budget float64) { p.budget = budget }
+
 // Learn takes in an event. It reports whether the plan may have changed.
 func (p *Plan) Learn(e timeline.Event) bool {
 	switch e.Kind {

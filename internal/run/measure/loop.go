@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -54,6 +55,8 @@ type Loop struct {
 	workExit chan int // its exit code
 	Parts    []Part
 	Waits    *Awaited // before the baseline; nil: for nobody
+	Armed    *Armed   // the run begins at the first sign of a disruption; nil: at once
+	armed    armed
 	requests chan PhaseRequest
 	Calls    chan func() // of other goroutines, for the one that owns the facts
 
@@ -86,6 +89,7 @@ func NewLoop(s Settings, log *slog.Logger) Loop {
 	return Loop{
 		Settings: s, Log: log, longestStarved: mostStarved, Queue: facts.NewQueue(),
 		requests: make(chan PhaseRequest, 4), Calls: make(chan func()), workExit: make(chan int, 1),
+		armed: armed{zero: new(atomic.Int64)},
 	}
 }
 
@@ -125,6 +129,9 @@ type errorKey struct{ target, class string }
 func (l *Loop) Describe(meta timeline.Meta, s timeline.Source) {
 	l.Targets, l.errors = map[timeline.TargetID]timeline.Target{}, map[errorKey]string{}
 	l.source, l.LastSource = s, s.ID
+	if l.Armed != nil {
+		l.await(meta)
+	}
 	l.Add(meta)
 	l.Add(s)
 	l.Prober = source.New(source.Config{
@@ -139,6 +146,10 @@ func (l *Loop) StartTarget(p loadgen.Probe) error {
 		return fmt.Errorf("measure %s: a run has at most %d targets", p.Name, uint32(math.MaxUint32))
 	}
 	p.ID, p.Source, p.Timeout = l.NextTarget+1, l.source.ID, l.Timeout
+	if l.Armed != nil && p.Kind != timeline.Direct {
+		l.armed.rates[p.ID] = p.Rate
+		p.Rate = min(p.Rate, l.Armed.IdleRate)
+	}
 	began, err := l.Prober.Start(p)
 	if err != nil {
 		return err
@@ -164,6 +175,9 @@ func (l *Loop) Measure(ctx context.Context, signals <-chan os.Signal) *model.Tim
 		l.enter(timeline.PhaseBaseline, "")
 	}
 	reason := l.Phases(ctx, signals)
+	if l.waitsForSign() {
+		reason = l.unsigned(reason)
+	}
 	end := l.Clock.Now()
 
 	stopProbing()
@@ -175,7 +189,7 @@ func (l *Loop) Measure(ctx context.Context, signals <-chan os.Signal) *model.Tim
 		reason = cmp.Or(l.Removal(), reason)
 	}
 	l.Add(timeline.PhaseChange(end, l.Phase, timeline.PhaseEnded, reason))
-	l.Live.Tracker.SetEnd(end)
+	l.Live.Tracker.SetEnd(end - l.armed.shift.By)
 	if l.Rec != nil {
 		l.Rec.End()
 	}
@@ -245,7 +259,7 @@ func (l *Loop) Phases(ctx context.Context, signals <-chan os.Signal) (reason str
 		case <-l.Queue.Ready:
 			l.Absorb()
 		case <-l.Live.Begun:
-			l.Live.Show(l.Clock.Now())
+			l.Live.Show(l.Now())
 		case <-tick.C:
 			l.upkeep()
 			if why := l.commandOverdue(); why != "" {
@@ -262,7 +276,7 @@ func (l *Loop) Phases(ctx context.Context, signals <-chan os.Signal) (reason str
 		case <-l.workExit:
 			l.settle(l.interrupted)
 		case r := <-l.requests:
-			if r.Phase == timeline.PhaseEnded {
+			if r.Phase == timeline.PhaseEnded || l.waitsForSign() {
 				return r.Reason
 			}
 			if l.Phase != timeline.PhaseSettling { // a request may come twice
@@ -301,6 +315,10 @@ func (l *Loop) nextPhase() (over bool, reason string) {
 		}
 		if problem != nil {
 			return true, problem.text
+		}
+		if l.Armed != nil {
+			l.arm()
+			return false, ""
 		}
 		l.enter(timeline.PhaseMeasuring, "")
 		if err := l.begin(); err != nil {
@@ -411,15 +429,22 @@ func (l *Loop) enter(phase timeline.Phase, detail string) {
 // upkeep, called at every refresh, writes the recording, lets parts change their targets, and shows the run.
 func (l *Loop) upkeep() {
 	now := l.Clock.Now()
-	if l.Rec != nil {
-		l.Rec.FlushDue(now)
-	}
 	for _, p := range l.Parts {
 		if p.Refresh != nil && !l.stopped {
 			p.Refresh(now)
 		}
 	}
-	l.Live.Show(now)
+	if l.Armed != nil && !l.stopped {
+		l.watchTime(now)
+	}
+	if l.waitsForSign() {
+		l.armed.ring.Forget(now)
+		return
+	}
+	if l.Rec != nil {
+		l.Rec.FlushDue(l.Now())
+	}
+	l.Live.Show(l.Now())
 }
 
 // Absorb takes in the facts of the queue.
@@ -427,6 +452,9 @@ func (l *Loop) Absorb() {
 	for _, f := range l.Queue.Take() {
 		f = mask.Hooks(f)
 		l.Add(f)
+		if l.Armed != nil && !l.stopped {
+			l.watchSigns(f)
+		}
 		e, ok := f.(timeline.Event)
 		if !ok || l.stopped {
 			continue
@@ -439,15 +467,32 @@ func (l *Loop) Absorb() {
 	}
 }
 
-// Add records and judges one fact. It gives an event its number and its source.
+// Add records and judges one fact, whose instants are on this process's clock. It gives an event its source. A run that
+// waits for a sign keeps the fact in memory.
 func (l *Loop) Add(f timeline.Fact) {
 	if e, ok := f.(timeline.Event); ok {
-		l.nextEvent++
-		e.ID, e.Source = l.nextEvent, cmp.Or(e.Source, l.source.ID)
+		e.Source = cmp.Or(e.Source, l.source.ID)
 		f = e
 		if which := (errorKey{e.Object.Name, e.To}); e.Kind == timeline.RequestError && l.errors[which] == "" {
 			l.errors[which] = e.Detail
 		}
+	}
+	if !l.waitsForSign() {
+		l.record(l.armed.shift.Place(f))
+		return
+	}
+	l.armed.ring.Add(f)
+	if l.Phase != timeline.PhaseArmed { // the baseline is judged
+		l.Live.Add(f)
+	}
+}
+
+// record records and judges one fact of the run. It gives an event its number.
+func (l *Loop) record(f timeline.Fact) {
+	if e, ok := f.(timeline.Event); ok {
+		l.nextEvent++
+		e.ID = l.nextEvent
+		f = e
 	}
 	l.Live.Add(f)
 }

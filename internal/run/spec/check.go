@@ -56,6 +56,7 @@ func (o *Options) Validate() error {
 	for _, check := range []func(*Options) error{
 		checkNumbers,
 		setDefaults,
+		checkArmed,
 		checkCommand,
 		(*Options).CheckRequest,
 		checkProtocols,
@@ -189,6 +190,10 @@ func setDefaults(o *Options) error {
 	if lastsAsCommand(o) {
 		baseline, settle = 5*time.Second, 10*time.Second
 	}
+	if o.Armed {
+		o.IdleRate = cmp.Or(o.IdleRate, min(defaultIdleRate, o.RateFrom(1)))
+		baseline, settle = max(baseline, time.Duration(2/o.IdleRate*float64(time.Second))), 10*time.Second
+	}
 	o.Namespace = o.Kube.Namespace
 	if !o.WasGiven("baseline") {
 		o.Baseline = cmp.Or(o.Baseline, max(baseline, o.TwoRequests(1)))
@@ -207,9 +212,9 @@ func setDefaults(o *Options) error {
 
 func checkCommand(o *Options) error {
 	switch {
-	case !lastsAsCommand(o) && o.Duration == 0:
+	case !lastsAsCommand(o) && o.Duration == 0 && !o.Armed:
 		return exit.Usagef("as in `lapse run … --duration 30s`, or `lapse run … -- kubectl drain NODE`",
-			"give either a command after -- or a --duration")
+			"give a command after --, a --duration, or --armed")
 	case o.WorkstationTimeout > 0 && o.WorkstationTimeout < 3*CompareClocks:
 		return exit.Usagef(fmt.Sprintf("as in --workstation-timeout %v", 3*CompareClocks),
 			"workstation-timeout %v: too short: this machine reports every %v", o.WorkstationTimeout, CompareClocks)
@@ -235,6 +240,41 @@ func checkCommand(o *Options) error {
 	}
 	return nil
 }
+
+// defaultIdleRate is --idle-rate.
+const defaultIdleRate = 5
+
+// checkArmed refuses what a run that waits for a sign cannot do.
+func checkArmed(o *Options) error {
+	const lasts = "--armed waits for a disruption that somebody else begins, and lasts until that is over"
+	const limit = "--idle-rate is in requests per second, such as --idle-rate 5"
+	switch {
+	case !o.Armed && o.WasGiven("idle-rate"):
+		return exit.Usagef("add --armed", "--idle-rate is the rate until --armed begins")
+	case !o.Armed:
+	case !(o.IdleRate >= leastIdleRate) || math.IsInf(o.IdleRate, 0):
+		return exit.Usagef(limit, "idle-rate %v: at least %v", o.IdleRate, leastIdleRate)
+	case o.IdleRate > o.RateFrom(1):
+		return exit.Usagef("lower it, or raise --rate", "idle-rate %v: must not be above --rate, %v",
+			o.IdleRate, o.RateFrom(1))
+	case len(o.Command) > 0:
+		return exit.Usagef("drop --armed to measure the command", "both a command and --armed: %s", lasts)
+	case o.Duration > 0:
+		return exit.Usagef("drop one of them", "both --duration and --armed: %s", lasts)
+	case o.Settle == 0:
+		return exit.Usagef("as in --settle 10s", "settle 0s: --armed ends when nothing has changed for that long")
+	case o.From != "":
+		return exit.Usagef("leave out --from", "--armed measures from one place")
+	case o.holds():
+		return exit.Usagef("leave out --held", "--armed keeps no connections open")
+	case o.Hammer != "":
+		return exit.Usagef("leave out --hammer", "--armed sends few requests until a disruption begins")
+	}
+	return nil
+}
+
+// leastIdleRate leaves at most 10 s before a disruption without a request.
+const leastIdleRate = 0.1
 
 const headerHint = "as in --header 'Authorization: Bearer …'"
 

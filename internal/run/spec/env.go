@@ -64,7 +64,7 @@ func agentEnv(o *Options) error {
 	o.Here = true
 	o.ID = o.Env[deploy.EnvRun]
 	o.Out = o.Env[deploy.EnvDir]
-	o.ExternalCommand = o.Duration == 0
+	o.ExternalCommand = o.Duration == 0 && !o.Armed
 	if o.Hold, err = time.ParseDuration(o.Env[deploy.EnvHold]); err != nil {
 		return exit.Usagef("the Job sets it", "%s: %w", deploy.EnvHold, err)
 	}

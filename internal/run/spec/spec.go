@@ -69,8 +69,12 @@ type Spec struct {
 	Heartbeat   time.Duration `json:"heartbeat,omitzero"` // on each of them
 	Timeout     time.Duration `json:"timeout"`
 	Duration    time.Duration `json:"duration,omitzero"` // 0: as long as the command runs
-	Baseline    time.Duration `json:"baseline"`
-	Settle      time.Duration `json:"settle"`
+	// Armed makes the run begin at the first sign of a disruption, and end when that is over. Until then each target
+	// gets IdleRate requests per second, for each of Kinds.
+	Armed    bool          `json:"armed,omitzero"`
+	IdleRate float64       `json:"idleRate,omitzero"`
+	Baseline time.Duration `json:"baseline"`
+	Settle   time.Duration `json:"settle"`
 
 	Scheme string `json:"scheme"` // of Services
 	// ByClusterIP sends requests to Services to their addresses. No DNS server is asked for their names.

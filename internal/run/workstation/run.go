@@ -148,7 +148,13 @@ func (r *clusterRun) startJob(ctx, setup context.Context, cluster deploy.Cluster
 	r.screen.Say(fmt.Sprintf("creating Job %s/%s", config.Namespace, config.Name))
 	waiting := screen.StartWaiting(r.screen.Say, "waiting for the API server to create it")
 	defer waiting.Over()
-	cluster.Notify, cluster.CreateWait = waiting.Is, r.opts.ProberWait
+	cluster.CreateWait = r.opts.ProberWait
+	cluster.Notify = func(what string) {
+		if waiting.Is(what); what == deploy.Armed {
+			waiting.Over()
+			r.screen.Say(what)
+		}
+	}
 	if r.job, err = deploy.Create(setup, cluster, config); err != nil {
 		return notBegun(err)
 	}

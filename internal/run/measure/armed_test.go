@@ -1,0 +1,259 @@
+package measure
+
+import (
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/internal/run/flight"
+	"lapse/internal/run/live"
+	"lapse/internal/run/saved"
+	"lapse/loadgen"
+	"lapse/timeline"
+)
+
+// An armedRun is a run that waits for a sign, in virtual time. Its requests are made up, at the rate in force.
+type armedRun struct {
+	*Loop
+	t      *testing.T
+	dir    string
+	said   []string
+	failed func(due time.Duration) bool
+	ended  chan string
+}
+
+func newArmedRun(t *testing.T) *armedRun {
+	l, dir := idleLoop(t, Settings{Baseline: time.Second, Settle: 10 * time.Second})
+	r := &armedRun{Loop: l, t: t, dir: dir, ended: make(chan string, 1), failed: func(time.Duration) bool { return false }}
+	l.Armed = &Armed{
+		IdleRate: 5,
+		Begin:    func() *live.Run { return live.New(nil, l.Rec) },
+		Say:      func(line string) { r.said = append(r.said, line) },
+	}
+	l.Describe(timeline.Meta{ID: "x", T0: l.Clock.T0(), Options: timeline.Options{Join: time.Second}}, timeline.Source{ID: 1, Name: "here", T0: l.Clock.T0()})
+	if err := l.StartTarget(loadgen.Probe{Target: timeline.Target{Name: "new", Kind: timeline.New, Rate: 100, URL: "http://127.0.0.1:1/"}}); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// start runs the phases, and sends requests meanwhile.
+func (r *armedRun) start(signals <-chan os.Signal) {
+	l := r.Loop
+	l.Parts = append(l.Parts, Part{Refresh: r.send()})
+	go func() {
+		l.Phase = timeline.PhaseStarting
+		l.enter(timeline.PhaseBaseline, "")
+		reason := l.Phases(r.t.Context(), signals)
+		if l.waitsForSign() {
+			reason = l.unsigned(reason)
+		}
+		l.Absorb()
+		l.Add(timeline.PhaseChange(l.Clock.Now(), l.Phase, timeline.PhaseEnded, reason))
+		l.Rec.End()
+		r.ended <- reason
+	}()
+}
+
+// send hands over the requests that were due since the last call.
+func (r *armedRun) send() func(now time.Duration) {
+	next, seq, last := time.Duration(0), uint64(0), time.Duration(0)
+	return func(now time.Duration) {
+		b := timeline.Batch{Source: 1, FirstSeq: seq}
+		interval := r.Targets[1].Interval()
+		if interval < last { // the rate was raised at once, since the last call
+			next = min(next, now-live.Refresh)
+		}
+		last = interval
+		for ; next+time.Millisecond <= now; next += interval {
+			q := timeline.Request{Target: 1, Seq: seq, Due: next, Sent: next, Done: next + time.Millisecond}
+			if r.failed(next) {
+				q.Class = timeline.Refused
+			}
+			b.Requests = append(b.Requests, q)
+			seq++
+		}
+		b.Watermarks = []timeline.Watermark{{Target: 1, Due: next}}
+		r.Queue.Put(b)
+	}
+}
+
+// at puts an event into the run at an instant of its process.
+func (r *armedRun) at(when time.Duration, e timeline.Event) {
+	time.Sleep(when - r.Clock.Now()) // of virtual time
+	e.Seen = r.Clock.Now()
+	r.Queue.Put(e)
+}
+
+// result waits for the end, and returns the judged recording.
+func (r *armedRun) result() (*model.Timeline, string) {
+	r.t.Helper()
+	reason := <-r.ended
+	r.Prober.Close()
+	tl, err := saved.Load(r.dir, correlate.Options{}, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return tl, reason
+}
+
+func (r *armedRun) phases(tl *model.Timeline) string {
+	var all []string
+	for _, e := range tl.Events {
+		if e.Kind == timeline.RunPhase {
+			all = append(all, e.To)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+var (
+	node1 = timeline.Object{Kind: "Node", Name: "node1", UID: "n1", Node: "node1"}
+	web1  = timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "w1", Node: "node1"}
+)
+
+func endpointOf(pod timeline.Object, from, to string) timeline.Event {
+	return timeline.Event{Kind: timeline.EndpointChanged, Object: pod, Service: "shop/web",
+		Addr: netip.MustParseAddr("10.0.0.1"), Port: 80, From: from, To: to}
+}
+
+// A run that waited for an hour begins two minutes before the first sign, knows how the cluster was then, and ends when
+// nothing has changed for --settle. What was measured before has the brackets of few requests.
+func TestAnArmedRunBeginsBeforeItsFirstSign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newArmedRun(t)
+		sign := time.Hour
+		r.failed = func(due time.Duration) bool { return due >= sign-time.Second && due < sign+2*time.Second }
+		r.start(nil)
+		r.at(2*time.Second, endpointOf(web1, "", timeline.EndpointReady))
+		tl, reason := r.result()
+		if reason != "" || tl.Run.Aborted != "" || r.phases(tl) != "baseline measuring ended" {
+			t.Errorf("it ended %q, by %s", reason, r.phases(tl))
+		}
+		if from := tl.T0.Sub(r.Clock.T0()); from < sign-flight.Span-2*time.Second || from > sign-flight.Span {
+			t.Errorf("it begins %v after the process", from)
+		}
+		if length := tl.Run.Duration; length < flight.Span+12*time.Second || length > flight.Span+14*time.Second {
+			t.Errorf("it took %v", length)
+		}
+		if base := tl.Run.Baseline; base < flight.Span-time.Second || base > flight.Span+time.Second {
+			t.Errorf("its baseline is %v", base)
+		}
+		if len(tl.Services) != 1 || tl.Services[0].Endpoints[0].Ready != 1 {
+			t.Errorf("the endpoints where it begins: %+v", tl.Services)
+		}
+		target := tl.Targets[0]
+		if target.Coverage != 1 || target.Rate != 100 || target.Rerated == nil || target.Rerated.From != 5 {
+			t.Errorf("coverage %v at %v/s, %+v", target.Coverage, target.Rate, target.Rerated)
+		}
+		if len(tl.Windows) != 1 {
+			t.Fatalf("windows: %+v", tl.Windows)
+		}
+		start, end := tl.Windows[0].Start, tl.Windows[0].End
+		if start.Latest-start.Earliest < 150*time.Millisecond || end.Latest-end.Earliest > 20*time.Millisecond {
+			t.Errorf("the window began in %v and ended in %v", start, end)
+		}
+	})
+}
+
+// A sign that announces a disruption raises the rate, and the run begins with the disruption. A sign that nothing
+// follows costs no run, and the rate is lowered again.
+func TestASignThatAnnouncesADisruptionRaisesTheRate(t *testing.T) {
+	cordon := timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: node1}
+	synctest.Test(t, func(t *testing.T) {
+		r := newArmedRun(t)
+		r.start(nil)
+		r.at(2*time.Second, endpointOf(web1, "", timeline.EndpointReady))
+		r.at(time.Minute, cordon) // and no drain
+		r.at(time.Minute+mostArmed-time.Second, timeline.Event{Kind: timeline.NodeSchedulable, From: "false", To: "true", Object: node1})
+		if rate := r.Targets[1].Rate; rate != 100 {
+			t.Errorf("after a cordon the rate is %v", rate)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if rate := r.Targets[1].Rate; rate != 5 || r.Phase != timeline.PhaseArmed {
+			t.Errorf("15 minutes later it is %v, in phase %s", rate, r.Phase)
+		}
+		r.at(time.Hour, cordon)
+		r.at(time.Hour+3*time.Second, endpointOf(web1, timeline.EndpointReady, timeline.EndpointTerminating))
+		tl, reason := r.result()
+		if reason != "" {
+			t.Errorf("it ended %q", reason)
+		}
+		target := tl.Targets[0]
+		begun := tl.Run.Baseline
+		if raised := target.Rerated.At.Latest; begun-raised < 2*time.Second || begun-raised > 4*time.Second {
+			t.Errorf("the rate was raised %v before the first effect", begun-raised)
+		}
+		for _, e := range tl.Events {
+			if e.Enters(timeline.PhaseMeasuring) && e.Detail != "first sign: node node1 was cordoned" {
+				t.Errorf("the run says it began with %q", e.Detail)
+			}
+		}
+		if text := strings.Join(r.said, "\n"); strings.Count(text, "a sign: node node1 was cordoned") != 2 || strings.Count(text, "the low rate again") != 1 {
+			t.Errorf("it said %s", text)
+		}
+	})
+}
+
+// A run that is stopped before any sign says so, and has what was measured last.
+func TestAnArmedRunWithoutASignIsNoPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newArmedRun(t)
+		signals := make(chan os.Signal, 1)
+		r.start(signals)
+		time.Sleep(time.Hour)
+		signals <- syscall.SIGINT
+		tl, reason := r.result()
+		const want = "stopped by SIGINT (Ctrl-C): there was no sign of a disruption until then"
+		if reason != want || tl.Run.Aborted != want || tl.Targets[0].Sent == 0 {
+			t.Errorf("it ended %q, with %d requests", reason, tl.Targets[0].Sent)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := newArmedRun(t)
+		r.Armed.Longest = 2 * time.Hour
+		r.start(nil)
+		if _, reason := r.result(); reason != "2 h 0 min (--max-duration) are over: there was no sign of a disruption until then" {
+			t.Errorf("it ended %q", reason)
+		}
+	})
+}
+
+// A target that is not well is found before the run waits for anything.
+func TestAnArmedRunChecksItsTargetsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newArmedRun(t)
+		r.failed = func(time.Duration) bool { return true }
+		r.start(nil)
+		tl, reason := r.result()
+		if !strings.HasPrefix(reason, "baseline failed") || tl.Run.Aborted != reason || len(r.said) > 0 {
+			t.Errorf("it ended %q after %v", reason, r.said)
+		}
+	})
+}
+
+// While a run waits nothing is written, and its memory stays as it is.
+func TestNothingIsWrittenWhileARunWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newArmedRun(t)
+		signals := make(chan os.Signal, 1)
+		header := r.Rec.Size()
+		r.start(signals)
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		if size := r.Rec.Size(); size != header {
+			t.Errorf("%d bytes were written", size-header)
+		}
+		signals <- syscall.SIGINT
+		if tl, _ := r.result(); tl.Run.Duration > flight.Span+time.Second {
+			t.Errorf("the run has %v", tl.Run.Duration)
+		}
+	})
+}

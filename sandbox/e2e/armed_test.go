@@ -1,0 +1,71 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"lapse/sandbox/drill"
+)
+
+// A drain that nobody announces to Lapse is measured from before it begins, at the full rate from the cordon on, and
+// the run ends by itself when the Pod's replacement serves.
+func TestAnUnannouncedDrainIsMeasuredFromBeforeItBegan(t *testing.T) {
+	c := cluster(t)
+	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "exit"}})
+	drained, err := c.NodeOf(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Uncordon(t.Context()) })
+	dir := runDir(t)
+	var draining sync.WaitGroup
+	begin := sync.OnceFunc(func() {
+		draining.Go(func() {
+			time.Sleep(10 * time.Second) // with nothing to see
+			if _, err := c.Kubectl(t.Context(), "cordon", drained); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(2 * time.Second)
+			if _, err := c.Kubectl(t.Context(), "drain", drained, "--ignore-daemonsets"); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	lapseTelling(t, c, func(line string) {
+		if strings.Contains(line, "the first sign of a disruption") {
+			begin()
+		}
+	}, "run", "svc/web", "-n", w.Namespace, "--armed", "--rate=100", "--settle=5s", "--avoid-node="+drained, "--out="+dir)
+	draining.Wait()
+	timeline, err := drill.ReadTimeline(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if timeline.Run.Aborted != "" {
+		t.Errorf("the run was aborted: %s", timeline.Run.Aborted)
+	}
+	first := func(is func(drill.Event) bool) time.Duration {
+		i := slices.IndexFunc(timeline.Events, is)
+		if i < 0 {
+			t.Fatalf("no such event among %+v", timeline.Events)
+		}
+		return timeline.Events[i].Seen
+	}
+	cordoned := first(func(e drill.Event) bool { return e.Kind == "node-schedulable" && e.To == "false" })
+	raised := first(func(e drill.Event) bool { return e.Kind == "rate" && e.To == "100" })
+	left := first(func(e drill.Event) bool { return e.Kind == "endpoint" && e.From == "ready" })
+	if cordoned < 5*time.Second || raised < cordoned || raised-cordoned > 100*time.Millisecond || left-raised < time.Second {
+		t.Errorf("cordoned at %v, the rate raised at %v, the first endpoint left at %v", cordoned, raised, left)
+	}
+	if length := timeline.Run.Duration - left; length < 5*time.Second || length > 90*time.Second {
+		t.Errorf("it went on for %v after the first endpoint had left", length)
+	}
+	run := drill.Run{Dir: dir, ExitCode: timeline.Verdict.ExitCode, Timeline: timeline}
+	validate(t, c, run)
+	nothingLeft(t, c, run)
+}
