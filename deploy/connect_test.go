@@ -394,6 +394,24 @@ func TestWaitMeasuringReturnsWhenTheAgentMeasures(t *testing.T) {
 	}
 }
 
+// A run that waits for a disruption is said to, and does not measure yet.
+func TestWaitMeasuringWaitsForAnArmedAgent(t *testing.T) {
+	run := newHeldRun()
+	run.setPhase(timeline.PhaseArmed)
+	api := newFakeAPI(t, agent.NewServer(run, nil).Handler)
+	client := api.tunnel(t).Client()
+	defer client.Close()
+	var told []string
+	waits := api.run(t)
+	waits.Notify = func(what string) {
+		told = append(told, what)
+		run.setPhase(timeline.PhaseMeasuring)
+	}
+	if err := waits.askUntilMeasuring(t.Context(), client); err != nil || len(told) != 1 || told[0] != Armed {
+		t.Errorf("%v, told %q", err, told)
+	}
+}
+
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

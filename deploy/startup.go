@@ -84,15 +84,25 @@ func (r *Run) waitMeasuring(ctx context.Context, client *agent.Client) error {
 const Armed = "armed: " + waiting + "the first sign of a disruption"
 
 func (r *Run) askUntilMeasuring(ctx context.Context, client *agent.Client) error {
-	armed := false
-	return wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
+	phase, err := askWhile(ctx, client, askAgain, timeline.PhaseStarting)
+	if err != nil || phase != timeline.PhaseArmed {
+		return err
+	}
+	r.notify(Armed)
+	_, err = askWhile(ctx, client, time.Second, timeline.PhaseArmed)
+	return err
+}
+
+// askWhile asks the agent at each interval while it is in a phase, and returns the next one.
+func askWhile(
+	ctx context.Context, client *agent.Client, interval time.Duration, phase timeline.Phase,
+) (next timeline.Phase, err error) {
+	err = wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		status, err := client.Status(ctx)
-		if status.Phase == timeline.PhaseArmed && !armed {
-			armed = true
-			r.notify(Armed)
-		}
-		return err == nil && status.Phase != timeline.PhaseStarting && status.Phase != timeline.PhaseArmed, err
+		next = status.Phase
+		return err == nil && next != phase, err
 	})
+	return next, err
 }
 
 func isStartError(err error) bool {

@@ -74,7 +74,7 @@ func (l *Loop) arm() {
 		l.Entered(timeline.PhaseArmed, "")
 	}
 	l.Armed.Say(fmt.Sprintf("armed: %s/s to each target until the first sign of a disruption; "+
-		"the run then begins up to %s before it", quantity.Number(l.Armed.IdleRate), quantity.Span(flight.Span)))
+		"the run then begins up to two minutes before it", quantity.Number(l.Armed.IdleRate)))
 }
 
 // watchSigns takes in a fact, and begins the run if it is a sign that the disruption has begun.
@@ -178,12 +178,12 @@ func (l *Loop) watchTime(now time.Duration) {
 	case over:
 		end("--max-duration was over before the disruption had settled")
 	case l.Phase == timeline.PhaseArmed && l.armed.soon != "" && now >= l.armed.until:
-		l.Armed.Say("nothing followed the sign for " + quantity.Span(mostArmed) + ": the low rate again")
+		l.Armed.Say("nothing followed the sign for 15 minutes: the low rate again")
 		l.armed.soon = ""
 		l.setRates(false)
 	case l.Phase == timeline.PhaseMeasuring && l.armed.watch.Settled(now, l.Settle):
 		end("")
 	case l.Phase == timeline.PhaseMeasuring && now >= l.armed.limit:
-		end("the disruption had not settled after " + quantity.Span(mostUnsettled))
+		end("the disruption had not settled after 30 minutes")
 	}
 }

@@ -269,6 +269,9 @@ func checkArmed(o *Options) error {
 		return exit.Usagef("leave out --held", "--armed keeps no connections open")
 	case o.Hammer != "":
 		return exit.Usagef("leave out --hammer", "--armed sends few requests until a disruption begins")
+	case o.CountServices() == 0 && o.Watch == "" && !o.Chooses():
+		o.Notes = append(o.Notes,
+			"only a failed request begins the run: with --watch svc/NAME changes of endpoints do, too")
 	}
 	return nil
 }
