@@ -97,14 +97,17 @@ func (w *window) boundShare() {
 
 // ShareInterval returns the Clopper-Pearson interval for the share of requests that fail, if failed of n
 // did. It holds the truth with a probability of at least 99 %, whatever the truth is.
-func ShareInterval(failed, n int) (low, high float64) {
-	const tail = 0.005
+func ShareInterval(failed, n int) (low, high float64) { return ClopperPearson(failed, n, 0.005) }
+
+// ClopperPearson returns bounds of the share of which k in n independent draws are a sample. Each bound is wrong with a
+// probability of tail at most, whatever the share is. Of no draws they are 0 and 1.
+func ClopperPearson(k, n int, tail float64) (low, high float64) {
 	low, high = 0, 1
-	if failed > 0 {
-		low = mathext.InvRegIncBeta(float64(failed), float64(n-failed+1), tail)
+	if k > 0 {
+		low = mathext.InvRegIncBeta(float64(k), float64(n-k+1), tail)
 	}
-	if failed < n {
-		high = mathext.InvRegIncBeta(float64(failed+1), float64(n-failed), 1-tail)
+	if k < n {
+		high = mathext.InvRegIncBeta(float64(k+1), float64(n-k), 1-tail)
 	}
 	return low, high
 }
