@@ -10,15 +10,14 @@ import (
 
 // Newest returns the directory of the run below dir that was written last.
 func Newest(dir string) (string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+	if _, err := os.Stat(dir); err != nil {
 		return "", exit.Usagef("name the DIR of a run", "no run was named, and there is no directory %s here", dir)
 	}
 	var newest string
 	var last time.Time
-	for _, e := range entries {
-		run := filepath.Join(dir, e.Name())
-		if at, ok := written(run); ok && (newest == "" || at.After(last)) {
+	for _, name := range Runs(dir) {
+		run := filepath.Join(dir, name)
+		if at, _ := written(run); newest == "" || at.After(last) {
 			newest, last = run, at
 		}
 	}
@@ -26,6 +25,20 @@ func Newest(dir string) (string, error) {
 		return "", exit.Usagef("name the DIR of a run", "no run was named, and %s holds none", dir)
 	}
 	return newest, nil
+}
+
+// Runs returns the names of the directories in dir that hold a run; none if dir is a run itself.
+func Runs(dir string) (names []string) {
+	if _, ok := written(dir); ok {
+		return nil
+	}
+	entries, _ := os.ReadDir(dir) // none, if it is no directory
+	for _, e := range entries {
+		if _, ok := written(filepath.Join(dir, e.Name())); ok {
+			names = append(names, e.Name())
+		}
+	}
+	return names
 }
 
 // written returns when a run's directory was written to last; ok is false if it holds no run.

@@ -28,14 +28,8 @@ func Several(paths []string, load load) (folder dashboard.Folder, ok bool, _ err
 
 // listed returns the runs whose directories are in dir; none where dir is a run itself, or has none.
 func listed(dir string, load load) (folder dashboard.Folder, ok bool) {
-	entries, err := os.ReadDir(dir)
-	if err != nil || isRun(dir) {
-		return folder, false
-	}
-	for _, e := range entries {
-		if path := filepath.Join(dir, e.Name()); e.IsDir() && isRun(path) {
-			folder.Runs = append(folder.Runs, line(e.Name(), path))
-		}
+	for _, name := range saved.Runs(dir) {
+		folder.Runs = append(folder.Runs, line(name, filepath.Join(dir, name)))
 	}
 	folder.Open = func(name string) (*dashboard.Store, dashboard.Options, error) {
 		tl, err := load(filepath.Join(dir, name))
@@ -80,16 +74,6 @@ func opened(tl *model.Timeline) (*dashboard.Store, dashboard.Options) {
 	p := NewPage()
 	p.Show(tl, tl.Run.Duration)
 	return p.store, p.options()
-}
-
-// isRun reports whether a directory holds a recording or what was judged of one.
-func isRun(dir string) bool {
-	for _, name := range []string{saved.FactsFile, saved.TimelineFile} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // line reads what a list says of a run from its timeline.json: not all runs of a folder are judged anew for that.
