@@ -18,6 +18,7 @@ import (
 	"lapse/deploy"
 	"lapse/internal/image"
 	"lapse/internal/report"
+	"lapse/internal/report/trend"
 	"lapse/internal/run/access"
 	"lapse/loadgen"
 	"lapse/timeline"
@@ -51,12 +52,13 @@ var flagValues = map[string]values{
 var lists = map[string]bool{"from": true, "avoid-node": true, "fail-if-worse": true, "target": true}
 
 // dirVerbs take directories of runs.
-var dirVerbs = []string{"report", "serve", "diff", "export"}
+var dirVerbs = []string{"report", "serve", "diff", "trend", "export"}
 
 // argValues are the arguments of verbs, by the verb's name.
 var argValues = map[string]values{
 	"run": services, "gen": services, "preflight": services,
 	"report": runDirs, "serve": runDirs, "diff": runDirs, "export": runDirs,
+	"trend":  func(*cobra.Command) []string { found, _ := filepath.Glob("runs"); return found },
 	"attach": runsInCluster, "stop": runsInCluster, "retrieve": runsInCluster, "delete": runsInCluster,
 }
 
@@ -130,6 +132,9 @@ func schemes() (names []string) {
 }
 
 func formats(cmd *cobra.Command) (names []string) {
+	if cmd.Name() == "trend" {
+		return strings.Split(trend.Names(), ", ")
+	}
 	all := report.Formats
 	if cmd.Name() == "diff" {
 		all = report.DiffFormats()

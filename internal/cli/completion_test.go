@@ -40,6 +40,7 @@ func TestBashCompletesVerbsFlagsAndValues(t *testing.T) {
 		"pref":            "preflight",
 		"completion z":    "zsh",
 		"diff -o mark":    "markdown",
+		"trend -o bench":  "benchfmt",
 		"run --max-durat": "--max-duration",
 	} {
 		cmd := exec.Command(bash, append([]string{"-c", pressTab, "bash"}, strings.Fields(line)...)...)

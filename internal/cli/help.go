@@ -20,7 +20,7 @@ var verbGroups = []struct {
 	verbs []string
 }{
 	{"Measure:", []string{"run", "routes", "preflight"}},
-	{"Look:", []string{"report", "serve", "diff", "export", "explain"}},
+	{"Look:", []string{"report", "serve", "diff", "trend", "export", "explain"}},
 	{"In the cluster:", []string{"image", "gen", "status", "attach", "stop", "retrieve", "delete"}},
 	{"Check Lapse:", []string{"doctor", "selftest", "calibrate", "version"}},
 	{"Your shell:", []string{"completion"}},

@@ -83,7 +83,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.DisableDefaultCmd = true // newCompletion is it
 	root.AddCommand(
-		newRun(), newPreflight(), newReport(), newExplain(), newServe(), newDiff(), newExport(),
+		newRun(), newPreflight(), newReport(), newExplain(), newServe(), newDiff(), newTrend(), newExport(),
 		newDoctor(), newSelftest(), newCalibrate(), newVersion(), newCompletion(),
 		newImage(), newGen(), newStatus(), newAttach(), newStop(), newRetrieve(), newDelete(),
 		newRoutes(), newSchema(), newProbe(), newCanary(), newMan(),

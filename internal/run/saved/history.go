@@ -1,0 +1,108 @@
+package saved
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"lapse/correlate"
+	"lapse/internal/history"
+	"lapse/internal/run/exit"
+)
+
+// HistoryFile holds the lines of runs, in a folder of runs.
+const HistoryFile = "history.ndjson"
+
+// A History is the lines of a folder of runs.
+type History struct {
+	Lines  []history.Line
+	CutOff []error // last lines of files that end before the line does: their writers were killed, or go on
+	Unread []error // lines and runs that cannot be read
+}
+
+// ReadHistory returns the history of what is at path: a run, a folder of runs with its [HistoryFile] if it has one, or
+// such a file. Runs are judged anew, as [Load] does, and come after the lines of the file.
+func ReadHistory(path string) (h History, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return h, exit.Usagef(historyHint, "%w", err)
+	}
+	file, runs := path, []string{}
+	if info.IsDir() {
+		file = filepath.Join(path, HistoryFile)
+		for _, name := range Runs(path) {
+			runs = append(runs, filepath.Join(path, name))
+		}
+	}
+	if _, isRun := written(path); isRun {
+		runs = append(runs, path)
+	}
+	if err := h.readFile(file); err != nil && (!info.IsDir() || !errors.Is(err, os.ErrNotExist)) {
+		return h, exit.AsUsage(err)
+	}
+	for _, dir := range runs {
+		h.readRun(dir)
+	}
+	if len(h.Lines) == 0 && len(h.Unread) == 0 {
+		return h, exit.Usagef(historyHint, "%s holds no run", path)
+	}
+	return h, nil
+}
+
+const historyHint = "DIR is a folder of runs, such as runs, or one with a " + HistoryFile
+
+func (h *History) readFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines, unread, err := history.Read(f)
+	h.Lines = append(h.Lines, lines...)
+	for _, u := range unread {
+		err := fmt.Errorf("%s: %w", path, u)
+		if u.CutOff {
+			h.CutOff = append(h.CutOff, err)
+		} else {
+			h.Unread = append(h.Unread, err)
+		}
+	}
+	return err
+}
+
+func (h *History) readRun(dir string) {
+	tl, err := Load(dir, correlate.Options{}, nil)
+	var sum string
+	if err == nil {
+		sum, err = recordingSum(dir)
+	}
+	if err != nil {
+		h.Unread = append(h.Unread, err)
+		return
+	}
+	h.Lines = append(h.Lines, history.Of(tl, sum)...)
+}
+
+// recordingSum returns the SHA-256 of a run's recording, in hexadecimal; "" if it is not kept.
+func recordingSum(dir string) (string, error) {
+	for _, name := range []string{FactsFile, PartialFile} {
+		f, err := os.Open(filepath.Join(dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		sum := sha256.New()
+		if _, err := io.Copy(sum, f); err != nil {
+			return "", err
+		}
+		return hex.EncodeToString(sum.Sum(nil)), nil
+	}
+	return "", nil
+}
