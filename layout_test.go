@@ -61,6 +61,7 @@ var mayImport = map[string][]string{
 	"correlate/trend":            {"correlate/internal/windows", "correlate/model", "correlate/quantity", "internal/history"},
 	"internal/report/trend":      {"correlate/model", "correlate/quantity", "correlate/trend", "internal/history", "internal/report/document"},
 	"internal/report":            {"internal/hint", "internal/hint/input", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/wording", "correlate/compare"},
+	"internal/report/perfetto":   {"timeline", "correlate/model", "internal/report/document"},
 	"internal/report/chart":      {"timeline", "correlate/model", "correlate/quantity", "internal/report/document"},
 	"internal/report/routes":     {"timeline", "correlate/model", "correlate/quantity", "correlate/wording", "internal/report/document"},
 	"internal/report/export":     {"timeline", "correlate/align", "correlate/model", "internal/report/document"},

@@ -140,9 +140,7 @@ func formats(cmd *cobra.Command) (names []string) {
 		all = report.DiffFormats()
 	}
 	for _, f := range all {
-		if f.Facts == (cmd.Name() == "export") {
-			names = append(names, f.Name)
-		}
+		names = append(names, f.Name)
 	}
 	return names
 }

@@ -8,40 +8,37 @@ import (
 	"lapse/correlate"
 	"lapse/internal/report"
 	"lapse/internal/run/exit"
-	"lapse/internal/run/judging"
 	"lapse/internal/run/saved"
 )
 
 const exportHelp = `Export writes a saved run in any format, to standard output or into a file.
 
-The facts (csv, events, held, hlog) are written as they were recorded, unjudged; this needs little
-memory even for a long run. If the recording is cut off or damaged, or the run is still in progress, the
-readable part is exported and the exit code is 6. The exit code is also 6 if only timeline.json is left:
-it holds all events, but only the failed requests.
+The facts (csv, events, held, hlog) are written as they were recorded, unjudged, with little memory.
+Exit code 6: the recording is cut off, damaged or still in progress, and its readable part was exported;
+or only timeline.json is left, which holds all events, but only the failed requests.
 
-The other formats are those of "lapse report", judged as the run was; the exit code says nothing of the
-verdict.`
+The other formats are judged as the run was; the exit code says nothing of the verdict.`
 
 func newExport() *cobra.Command {
 	var out string
 	var as saved.Output
 	cmd := &cobra.Command{
 		Use:   "export DIR",
-		Short: "Write a saved run's requests, events, held connections or latencies for other tools",
+		Short: "Write a saved run's requests, events, held connections, latencies or trace for other tools",
 		Long:  exportHelp,
 		Example: `  lapse export runs/lapse-20261121-101500-ab3d -o csv > requests.csv
   lapse export runs/lapse-20261121-101500-ab3d -o hlog --out latency.hlog`,
 		Args: exactly(1, "the DIR of the run to export, such as runs/…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, ok := report.FormatNamed(report.Formats, as.Format)
-			switch {
-			case as.Format == "":
+			if as.Format == "" {
 				const hint = "-o csv for the requests, -o events for the events, -o held for held connections, " +
-					"-o hlog for latencies"
+					"-o hlog for latencies, -o perfetto for a trace"
 				return exit.Usagef(hint, "export what? -o is needed")
-			case !ok:
-				return judging.CheckFormat(report.Formats, as.Format)
-			case f.Facts:
+			}
+			if err := as.Check(); err != nil {
+				return err
+			}
+			if f, _ := report.FormatNamed(report.Formats, as.Format); f.Facts {
 				return saved.Export(cmd.OutOrStdout(), args[0], out, f)
 			}
 			tl, err := saved.Load(args[0], correlate.Options{}, nil)

@@ -169,7 +169,7 @@ func TestCommandThatFailedIsTold(t *testing.T) {
 	want := `it said: error: unable to drain node "node2" due to error: global timeout reached: 15s`
 	for _, f := range Formats {
 		format := f.Name
-		if f.Facts || format == "json" || format == "html" {
+		if f.Facts || f.Ext == "json" || format == "html" {
 			continue
 		}
 		var out strings.Builder

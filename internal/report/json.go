@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"lapse/correlate/verdict"
 	"lapse/internal/hint"
 	"lapse/internal/hint/input"
+	"lapse/internal/report/document"
 )
 
 var jsonFormat = Format{
@@ -124,7 +124,7 @@ func (p *partWriter) whole(indent string, entry bool, value any) {
 	if err := encoder.Encode(value); err != nil && p.err == nil {
 		p.err = err
 	}
-	p.layOut(noCommands(bytes.TrimSpace(p.part.Bytes())), indent, entry)
+	p.layOut(document.CleanJSON(bytes.TrimSpace(p.part.Bytes())), indent, entry)
 }
 
 // layOut writes compact JSON in lines.
@@ -137,17 +137,6 @@ func (p *partWriter) layOut(compact []byte, indent string, entry bool) {
 	l := layouter{lines: p.split, out: p.out}
 	l.value(indent, entry)
 }
-
-// noCommands spells JSON in another way where a CI runner would take it for a command, which "##[" is anywhere in a
-// line of output: it stays the same value.
-func noCommands(text []byte) []byte {
-	if !bytes.Contains(text, []byte("##")) {
-		return text
-	}
-	return runnerCommand.ReplaceAll(text, []byte(`#\u0023$1`))
-}
-
-var runnerCommand = regexp.MustCompile(`##([A-Za-z]*\[)`)
 
 func (p *partWriter) text(s string) { _, _ = p.out.WriteString(s) }
 

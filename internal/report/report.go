@@ -56,7 +56,8 @@ type Saved struct {
 // Formats lists all of them: what is written of a judged run, each a file and a word here, and what is written of the
 // facts, each a file and a word in [export.Formats].
 var Formats = append(
-	[]Format{tableFormat, jsonFormat, markdownFormat, junitFormat, githubFormat, htmlFormat}, factsFormats()...,
+	[]Format{tableFormat, jsonFormat, markdownFormat, junitFormat, githubFormat, htmlFormat, perfettoFormat},
+	factsFormats()...,
 )
 
 // FormatNamed returns the one of formats that has a name.
