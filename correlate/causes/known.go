@@ -20,7 +20,11 @@ const nearBy = 2 * time.Second
 
 // A fact is a part of what is known: in words, and what to look at because of it. One with a reason says why most
 // requests failed, if not what set that off.
-type fact struct{ text, next, reason string }
+type fact struct {
+	text, next, reason string
+
+	last string // what to look at if there is nothing else
+}
 
 // known returns what is known of a window, the most telling first.
 func known(v *evidence.Evidence, w *model.Window) (facts []fact) {
@@ -48,14 +52,37 @@ func whichPods(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fac
 			alike, names = append(alike, f), append(names, f.Pod.Name)
 		}
 	}
-	switch {
+	f := fact{text: "no Pod failed at its own address",
+		next: "look at what lies between clients and Pods: a proxy, a mesh, network policies, the nodes' routes"}
+	switch slow := v.Addresses.Slow(w); {
 	case len(alike) > 0:
 		return failedAlike(v, alike, names)
-	case len(all) > 0 || len(v.Addresses.HealthyOthers(w)) == 0 || v.Traffic.Target(w).Kind != timeline.New:
+	case len(slow) > 0:
+		return fact{text: quantity.PodNames(slow) + " answered late at " + its(len(slow)) + " as well",
+			next: logsOf(v, w, slow)}
+	case len(all) > 0 || len(v.Addresses.HealthyOthers(w)) == 0:
+		return fact{}
+	case w.Kind == model.Slow:
+		f.text = "no Pod failed or was slow at its own address"
+		return f
+	case v.Traffic.Target(w).Kind != timeline.New:
 		return fact{}
 	}
-	return fact{text: "no Pod failed at its own address",
-		next: "look at what lies between clients and Pods: a proxy, a mesh, network policies, the nodes' routes"}
+	return f
+}
+
+// its returns "its own address" or "their own addresses".
+func its(pods int) string {
+	if pods == 1 {
+		return "its own address"
+	}
+	return "their own addresses"
+}
+
+// logsOf says to look at the logs of Pods from a window's onset on.
+func logsOf(v *evidence.Evidence, w *model.Window, pods []*model.Pod) string {
+	return fmt.Sprintf("look at the logs of %s from %s on", quantity.PodNames(pods),
+		quantity.Clock(v.Run, v.Traffic.Onset(w).Latest))
 }
 
 // failedAlike says since when Pods failed the same way, and what changed of them before. It groups them by that change.
@@ -63,10 +90,7 @@ func failedAlike(v *evidence.Evidence, pods []evidence.Failed, names []string) f
 	first := slices.MinFunc(pods, func(a, b evidence.Failed) int {
 		return cmp.Compare(a.Outage.Start.Latest, b.Outage.Start.Latest)
 	})
-	text := fmt.Sprintf("%s failed the same way at its own address", names[0])
-	if len(pods) > 1 {
-		text = quantity.Names(names) + " failed the same way at their own addresses"
-	}
+	text := quantity.Names(names) + " failed the same way at " + its(len(pods))
 	since := quantity.Clock(v.Run, first.Outage.Start.Latest)
 	text += fmt.Sprintf(" from %s on", since)
 	if len(pods) == 1 && !first.Outage.Open.End {
@@ -89,16 +113,16 @@ func failedAlike(v *evidence.Evidence, pods []evidence.Failed, names []string) f
 	for _, way := range ways[:min(len(ways), most)] {
 		switch {
 		case way == "" && len(ways) == 1:
-			text += ", and nothing had changed of " + map[bool]string{true: "it", false: "them"}[len(pods) == 1]
+			text += ", and nothing had changed there before"
 		case way == "":
-			text += ", and nothing had changed of " + quantity.Names(of[way])
+			text += fmt.Sprintf(", %s without a change before", quantity.Names(of[way]))
 		case len(pods) == 1:
 			text += ", " + way
 		default:
 			text += fmt.Sprintf(", %s %s", quantity.Names(of[way]), way)
 		}
 	}
-	next := fmt.Sprintf("look at the logs of %s from %s on", first.Pod.Name, since)
+	next := fmt.Sprintf("look at the logs of %s from %s on", quantity.Names(names), since)
 	switch end := v.Addresses.EndBefore(first); {
 	case end != nil && first.Pod.Ending.By == model.ByItself:
 		next = fmt.Sprintf("look why it ended: kubectl logs --previous %s", first.Pod.Name)
@@ -124,7 +148,7 @@ func afterWhat(v *evidence.Evidence, f evidence.Failed, several bool) string {
 	return quantity.Length(evidence.Length(e.At, f.Outage.Start), false) + " after " + what
 }
 
-// whichConnections says whether only kept connections failed, or only new ones.
+// whichConnections says whether only requests on reused connections failed, or only on new ones.
 func whichConnections(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
 	own := v.Traffic.Target(w)
 	kept := own.Kind == timeline.Reused
@@ -142,11 +166,11 @@ func whichConnections(v *evidence.Evidence, w *model.Window, all []evidence.Fail
 			return fact{}
 		}
 		if kept {
-			return fact{text: "only requests on kept connections failed, new connections were well",
+			return fact{text: "only requests on reused connections failed, none on new ones",
 				next: "look for what makes a server close or reset connections that are in use: a limit of requests " +
 					"or age per connection, workers that are recycled, a reload, an idle timeout"}
 		}
-		f := fact{text: "only new connections failed, kept ones were well"}
+		f := fact{text: "only new connections failed, no request on reused ones"}
 		if 2*evidence.Count(w.Classes, timeline.Refused, timeline.TimeoutConnect, timeline.Reset,
 			timeline.EOF) > w.Failed {
 			f.next = "look for what accepts connections: a full queue, a limit of connections, routes to Pods"
@@ -173,8 +197,8 @@ func saidWhat(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact
 		return fact{}
 	}
 	f := fact{text: "the server's certificate is not valid at this time: " + invalid[0],
-		next: "compare the certificate that is served with the one in its Secret: a server that read it once " +
-			"goes on with the old one until it reloads"}
+		next: "compare the certificate that is served with the one in its Secret: if they differ make the server " +
+			"reload it, else renew it"}
 	if len(others) == 0 && 2*evidence.Count(w.Classes, timeline.TLS) > w.Failed {
 		f.reason = "certificate"
 	}
@@ -202,11 +226,10 @@ func behindProxy(v *evidence.Evidence, w *model.Window, all []evidence.Failed) f
 	slices.Sort(statuses)
 	text := "status " + strings.Join(slices.Compact(statuses), " and ")
 	if 2*n < w.Failed {
-		text = fmt.Sprintf("%d of %d failed requests got %s, and that", n, w.Failed, text)
+		text += fmt.Sprintf(", the answer to %d of the %d failed requests,", n, w.Failed)
 	}
-	return fact{text: text + " is a proxy's answer: a server behind it did not answer",
-		next: "look at what the proxy passes requests to, in the same Pod or behind another Service: measure that " +
-			"together with this one"}
+	return fact{text: text + " is a proxy's: a server behind it did not answer",
+		next: "look at the server that the proxy passes requests to, in the same Pod or behind another Service"}
 }
 
 // otherServices says which other Services' endpoints changed about the window's onset, the most changed first,
@@ -239,7 +262,8 @@ func otherServices(v *evidence.Evidence, w *model.Window, all []evidence.Failed)
 		quantity.Span(nearBy))}
 }
 
-// changedNear names the objects that changed near the window's onset, if no Pod failed as its requests did.
+// changedNear says what changed near the window's onset, if no Pod failed as its requests did: of each object the
+// nearest change.
 func changedNear(v *evidence.Evidence, w *model.Window, all []evidence.Failed) fact {
 	onset := v.Traffic.Onset(w)
 	if onset.Latest-onset.Earliest > nearBy || slices.ContainsFunc(all, func(f evidence.Failed) bool {
@@ -247,16 +271,30 @@ func changedNear(v *evidence.Evidence, w *model.Window, all []evidence.Failed) f
 	}) {
 		return fact{}
 	}
-	var names []string
-	for _, e := range v.Changes.Near(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest +
-		nearBy}) {
-		if e.Object.Name != "" && !slices.Contains(names, e.Object.Name) {
-			names = append(names, e.Object.Name)
+	changes := v.Changes.Near(w, model.Instant{Earliest: onset.Earliest - nearBy, Latest: onset.Latest + nearBy})
+	slices.SortStableFunc(changes, func(a, b *model.Event) int {
+		return cmp.Compare(onset.Distance(a.Seen), onset.Distance(b.Seen))
+	})
+	var names, said []string
+	var pods []*model.Pod
+	for _, e := range changes {
+		if e.Object.Name == "" || slices.Contains(names, e.Object.Name) {
+			continue
+		}
+		names = append(names, e.Object.Name)
+		said = append(said, evidence.Plainly(e))
+		for _, p := range v.Services.Pods(w) {
+			if p.UID == e.Object.UID {
+				pods = append(pods, p)
+			}
 		}
 	}
 	if len(names) == 0 {
 		return fact{}
 	}
-	return fact{text: fmt.Sprintf("within %s of its onset something changed of %s", quantity.Span(nearBy),
-		quantity.Names(names))}
+	f := fact{text: fmt.Sprintf("within %s of its onset: %s", quantity.Span(nearBy), quantity.Names(said))}
+	if len(pods) > 0 {
+		f.last = logsOf(v, w, pods)
+	}
+	return f
 }

@@ -56,6 +56,7 @@ func testUnexplained(c *rule.Case) rule.Finding {
 		from = w.Start.Latest + nearBy
 	}
 	var next []string
+	last := "look at the servers' own logs from " + quantity.Clock(v.Run, v.Traffic.Onset(w).Latest) + " on"
 	facts := known(v, w)
 	if len(facts) > 0 && facts[0].reason != "" && !c.Partly {
 		f.Reason, f.Text = facts[0].reason, facts[0].text
@@ -66,8 +67,9 @@ func testUnexplained(c *rule.Case) rule.Finding {
 		if known.next != "" {
 			next = append(next, known.next)
 		}
+		last = cmp.Or(known.last, last)
 	}
-	f.Fix = strings.Join(next, "; ")
+	f.Fix = cmp.Or(strings.Join(next, "; "), last)
 	f.For = append(f.For, evidence.Mention(nearEnd(v, w, from)...)...)
 	return f
 }

@@ -144,7 +144,7 @@ func later(a, b model.Instant) model.Instant {
 }
 
 // causesOf returns the most likely cause of each window, each rule once, with the text of the window that tells most:
-// see surer. The cause with the most losses (failed requests and cut connections) comes first.
+// see surer. The cause with the most losses (failed requests and cut connections) comes first, of equals a known one.
 func causesOf(windows []*model.Window) []model.IncidentCause {
 	list := []model.IncidentCause{}
 	for _, w := range windows {
@@ -167,8 +167,14 @@ func causesOf(windows []*model.Window) []model.IncidentCause {
 		list[i].Failed += c.Failed
 		list[i].Cut += c.Cut
 	}
+	unknown := func(c model.IncidentCause) int {
+		if c.Rule == model.Unexplained {
+			return 1
+		}
+		return 0
+	}
 	slices.SortStableFunc(list, func(a, b model.IncidentCause) int {
-		return cmp.Compare(b.Failed+b.Cut, a.Failed+a.Cut)
+		return cmp.Or(cmp.Compare(b.Failed+b.Cut, a.Failed+a.Cut), cmp.Compare(unknown(a), unknown(b)))
 	})
 	return list
 }

@@ -72,7 +72,7 @@ func (s set) publishTriggers() []model.Trigger {
 func text(t model.Trigger) string {
 	by := ""
 	if t.Actor != "" {
-		by = " by " + t.Actor
+		by = " (field manager " + t.Actor + ")"
 	}
 	switch t.Kind {
 	case model.NodeDrained:
@@ -265,7 +265,8 @@ func (s scope) deletedBy(pod *model.Pod, deleted *model.Event) trigger {
 func workloadKey(of timeline.Object) string { return of.Namespace + "/" + of.Kind + "/" + of.Name }
 
 // scaledText says from how many replicas to how many a workload was scaled, by whom, and whether an autoscaler does so
-// too: "Deployment web scaled from 6 to 1 by kubectl-client-side-apply, an autoscaler targets it".
+// too: "Deployment web scaled from 6 to 1 (field manager kubectl-client-side-apply) though an autoscaler sets its
+// replicas".
 func (s scope) scaledText(t trigger) string {
 	workload := t.object.Kind + "/" + t.object.Name
 	_, from, to := s.states.Scaled(t.object.Namespace, workload, t.event)
@@ -274,10 +275,10 @@ func (s scope) scaledText(t trigger) string {
 	case autoscaler:
 		return text + " by an autoscaler"
 	case t.actor != "":
-		text += " by " + t.actor
+		text += " (field manager " + t.actor + ")"
 	}
 	if s.states.Autoscaled(t.object.Namespace, workload) {
-		text += ", an autoscaler targets it"
+		text += " though an autoscaler sets its replicas"
 	}
 	return text
 }

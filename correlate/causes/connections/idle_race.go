@@ -36,7 +36,7 @@ func testIdleRace(c *rule.Case) rule.Finding {
 	idle := t.Uses(evidence.NextUse(t)-1, w.Start.Earliest)
 	switch {
 	case t.Kind != timeline.Reused:
-		return rule.No("the connections were not persistent")
+		return rule.No("the connections were not reused")
 	case cut == 0:
 		return rule.No("no connection was cut")
 	case idle < leastIdle:
@@ -53,12 +53,12 @@ func testIdleRace(c *rule.Case) rule.Finding {
 	}
 	others := v.Suspects.OthersAnswered(w, nil)
 	f := rule.Finding{
-		Text: fmt.Sprintf("%s on persistent connections that are used about every %s met a connection that the "+
+		Text: fmt.Sprintf("%s on reused connections that are used about every %s met a connection that the "+
 			"server was just closing, with no Pod ending: it keeps idle connections for about as long",
 			quantity.Count(cut, "request"), quantity.Span(idle)),
 		Fix: fmt.Sprintf("let the server keep idle connections for longer than the client does: here each of %d was "+
 			"idle for about %s between two requests", evidence.NextUse(t)-1, quantity.Span(idle)),
-		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "persistent connections were cut: "+
+		For: []evidence.Sign{evidence.Watched.Target(w.Target, &w.Start, "reused connections were cut: "+
 			quantity.ClassCounts(w.Classes))},
 	}
 	f.For = append(f.For, evidence.Mention(others...)...)

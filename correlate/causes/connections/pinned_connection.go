@@ -35,7 +35,7 @@ func testPinnedConnection(c *rule.Case) rule.Finding {
 	v, w := c.Evidence, c.Window
 	switch {
 	case v.Traffic.Target(w).Kind != timeline.Reused:
-		return rule.No("the connections were not persistent")
+		return rule.No("the connections were not reused")
 	case evidence.Count(w.Classes, timeline.Reset, timeline.EOF) == 0 && !anyEnding(v, w):
 		return rule.No("no connection was cut")
 	}
@@ -45,7 +45,7 @@ func testPinnedConnection(c *rule.Case) rule.Finding {
 	} else if len(cutters) == 0 {
 		return rule.No("no Pod ended " + quantity.Between(v.Run, w.Start))
 	}
-	f := rule.Finding{For: cutSigns(v, w, cutters), Text: cutText(v, cutters, cut), Fix: pinnedFix(v, w, cutters, cut)}
+	f := rule.Finding{For: cutSigns(v, w, cutters), Text: cutText(v, cutters, cut), Fix: pinnedFix(v, w, cutters)}
 	stops := evidence.StopsOf(cutters)
 	if slices.ContainsFunc(stops, func(s *evidence.PodStop) bool { return !s.Quiet }) {
 		f.Lack(v.Addresses.Unasked(w)...)
@@ -62,7 +62,7 @@ func testPinnedConnection(c *rule.Case) rule.Finding {
 				c.Pod.Name, quantity.Lowest(in.Apart), in.First)))
 		}
 		if 2*c.Unlike > c.Cut {
-			f.Lack(evidence.Measured.Doubt(fmt.Sprintf("%s failed in another way at its own address (%s): kept "+
+			f.Lack(evidence.Measured.Doubt(fmt.Sprintf("%s failed in another way at its own address (%s): reused "+
 				"connections are not measured there", c.Pod.Name, quantity.ClassCounts(c.Fails[0].Outage.Classes))))
 		}
 	}
@@ -101,11 +101,11 @@ func cutterSign(c *evidence.Cutter) evidence.Sign {
 func cutText(v *evidence.Evidence, cutters []*evidence.Cutter, cut int) string {
 	if c := cutters[0]; len(cutters) == 1 && c.As.Most() != evidence.CutsAll {
 		s := c.Stop()
-		return fmt.Sprintf("%s on persistent connections to %s failed after it %s, as it was ending%s",
+		return fmt.Sprintf("%s on reused connections to %s failed after it %s, as it was ending%s",
 			quantity.Count(cut, "request"), c.Pod.Name, c.As.Begun(v.Traffic, s.Target), v.Endings.Why(s, &c.As))
 	}
 	if len(cutters) == 1 {
-		return fmt.Sprintf("%s cut %s on persistent connections when it stopped", cutters[0].Pod.Name,
+		return fmt.Sprintf("%s cut %s on reused connections when it stopped", cutters[0].Pod.Name,
 			quantity.Count(cut, "request"))
 	}
 	var parts []string
@@ -115,7 +115,7 @@ func cutText(v *evidence.Evidence, cutters []*evidence.Cutter, cut int) string {
 	if len(cutters) > rule.MostNamed {
 		parts = append(parts, fmt.Sprintf("and %d more", len(cutters)-rule.MostNamed))
 	}
-	return fmt.Sprintf("%s cut %s on persistent connections when they stopped: %s",
+	return fmt.Sprintf("%s cut %s on reused connections when they stopped: %s",
 		quantity.Count(len(cutters), "Pod"), quantity.Count(cut, "request"), strings.Join(parts, ", "))
 }
 
@@ -183,16 +183,12 @@ func cutOtherwise(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cut
 }
 
 // pinnedFix says how to let clients go: tell them, and wait for what is in flight.
-func pinnedFix(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter, cut int) string {
+func pinnedFix(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter) string {
 	longest := time.Duration(0)
 	for _, t := range v.Run.Targets {
 		if t.Kind.Judged() && t.Service == v.Traffic.Target(w).Service && t.Latency != nil {
 			longest = max(longest, t.Latency.Max)
 		}
-	}
-	who := cutters[0].Pod.Name
-	if len(cutters) > 1 {
-		who = quantity.Count(len(cutters), "Pod")
 	}
 	leave := "answer with Connection: close"
 	switch url := v.Traffic.Target(w).URL; {
@@ -208,8 +204,7 @@ func pinnedFix(v *evidence.Evidence, w *model.Window, cutters []*evidence.Cutter
 			"let all containers that requests pass through end together, by the same preStop sleep: %s; ",
 			v.Templates.Sleeps(c.Pod))
 	}
-	return every + fmt.Sprintf("from SIGTERM on %s, and keep serving ≥ %s before exiting, until every client has "+
-		"received it (the longest request took %s): %s cut %s",
-		leave, quantity.Span(quantity.RoundUp(longest+drainMargin)), quantity.Span(longest), who,
-		quantity.Count(cut, "request"))
+	return every + fmt.Sprintf("from SIGTERM on %s, and exit only when each client has had that: ≥ %s after SIGTERM "+
+		"(%s, as the longest request took, and %s more)",
+		leave, quantity.Span(quantity.RoundUp(longest+drainMargin)), quantity.Span(longest), quantity.Span(drainMargin))
 }

@@ -39,7 +39,7 @@ func testHeldPinned(c *rule.Case) rule.Finding {
 				h.Pod.Name+" stopped"))
 		} else if own := v.Endings.BeganThen(w, h.Pod, h.At); own != nil {
 			f.For = append(f.For, evidence.Measured.Target(own.Target, &own.From,
-				fmt.Sprintf("%s failed at its own address from then on: %s", h.Pod.Name,
+				fmt.Sprintf("%s failed when probed at its own address, from then on: %s", h.Pod.Name,
 					quantity.ClassCounts(own.Outage.Classes))))
 		}
 		f.For = append(f.For, h.Sign(w, ""))

@@ -36,6 +36,7 @@ type emptiness struct {
 	rule    string       // the one that knows what emptied it
 	event   *model.Event // which shows that; nil if a rule does without
 	object  string       // what was changed: a workload, KIND/NAME
+	lastFor string       // in brackets, why the last Pod left; "" where that is not said
 }
 
 // clock writes an instant of the run as the time of day.
@@ -160,6 +161,11 @@ func (e *emptiness) leaver(uid string) *model.Pod {
 		}
 	}
 	return nil
+}
+
+// readyBefore returns how many endpoints were ready at most while the Service was being emptied.
+func (e *emptiness) readyBefore() int {
+	return e.view.Services.Service(e.window).MostReady(e.span.Start.Latest-emptying, e.span.Start.Latest)
 }
 
 // names returns the names of the Pods that left.

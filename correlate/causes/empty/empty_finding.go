@@ -38,29 +38,64 @@ func (e *emptiness) finding(why, fix string, deciding ...evidence.Sign) rule.Fin
 // watch.
 func (e *emptiness) text() string {
 	v, w, span := e.view, e.window, e.span
-	service := cmp.Or(v.Traffic.Target(w).Service, "the Service")
-	text := fmt.Sprintf("no endpoint of %s was ready, or terminating and still serving: %s left last (%s)", service,
-		span.Last.Object.Name, e.clock(span.Start.Latest))
-	if span.Next == nil {
-		text += ", and none became ready before the run ended"
-	} else {
-		text += fmt.Sprintf(", %s became ready at %s", span.Next.Object.Name, e.clock(span.End.Latest))
+	text := cmp.Or(v.Traffic.Target(w).Service, "the Service") + " had no serving endpoint"
+	after := fmt.Sprintf(" after %s left%s", span.Last.Object.Name, e.lastFor)
+	switch gaps := e.gaps(); {
+	case len(gaps) > 1:
+		text += fmt.Sprintf(" %d times: %s", len(gaps), e.times(gaps))
+	case span.Next == nil:
+		text += after + ", and none became ready before the run ended"
+	default:
+		text += after + fmt.Sprintf(", until %s became ready", span.Next.Object.Name)
 	}
-	return text + nothingAnswered(w) + routedLate(v, w, span)
+	return text + nothingAnswered(w, v.Traffic.Target(w).Kind) + routedLate(v, w, span)
 }
 
-func nothingAnswered(w *model.Window) string {
-	length := w.Blackout
+// gaps returns when the Service had no endpoint during the window, from the span on that emptied it.
+func (e *emptiness) gaps() (gaps []evidence.EmptySpan) {
+	for _, span := range e.view.Services.EmptySpans(e.window) {
+		if span.Start.Earliest >= e.span.Start.Earliest && span.Start.Latest < e.window.End.Earliest {
+			gaps = append(gaps, span)
+		}
+	}
+	return gaps
+}
+
+// mostGaps is how many times without an endpoint are said one by one.
+const mostGaps = 4
+
+// times says when there surely was no endpoint.
+func (e *emptiness) times(gaps []evidence.EmptySpan) string {
+	texts := make([]string, 0, len(gaps))
+	for _, gap := range gaps[:min(len(gaps), mostGaps)] {
+		if gap.Next == nil {
+			texts = append(texts, "from "+e.clock(gap.Start.Latest)+" on")
+			continue
+		}
+		texts = append(texts, e.clock(gap.Start.Latest)+" to "+e.clock(gap.End.Earliest))
+	}
+	if more := len(gaps) - mostGaps; more > 0 {
+		texts = append(texts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// nothingAnswered says for how long no request of the window's kind was answered.
+func nothingAnswered(w *model.Window, of timeline.TargetKind) string {
+	length, what := w.Blackout, "; no request was answered for "
 	if w.Kind == model.Outage {
 		length = &w.Length
+	}
+	if of == timeline.New {
+		what = "; no new connection was answered for "
 	}
 	switch {
 	case length == nil, length.Min == 0 && w.Open != model.Open{}:
 		return ""
 	case w.Open != model.Open{}:
-		return "; nothing answered for ≥ " + quantity.Lowest(length.Min)
+		return what + "≥ " + quantity.Lowest(length.Min)
 	}
-	return "; nothing answered for " + quantity.Length(*length, false)
+	return what + quantity.Length(*length, false)
 }
 
 // routedLate says that requests failed for long after an endpoint was ready again.
@@ -70,7 +105,7 @@ func routedLate(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan
 	if empty.Next == nil || w.Kind != model.Outage || late < evidence.Moment || v.Services.Deleted(w) != nil {
 		return ""
 	}
-	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after it was", v.Services.Router(w),
+	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after that", v.Services.Router(w),
 		empty.Next.Object.Name, quantity.Lowest(late))
 }
 
@@ -80,11 +115,11 @@ func (e *emptiness) lasted() string { return quantity.Span(quantity.RoundUp(e.wi
 // emptySigns returns what happened, in order. The last endpoint's leaving decides.
 func emptySigns(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) []evidence.Sign {
 	signs := []evidence.Sign{evidence.Watched.Event(empty.Last.ID, &empty.Start,
-		fmt.Sprintf("%s, the last endpoint, turned %s", empty.Last.Object.Name, empty.Last.To))}
+		fmt.Sprintf("%s, the last endpoint, %s", empty.Last.Object.Name, evidence.Turned(empty.Last.To)))}
 	for _, p := range v.Services.Pods(w) {
 		if probe := v.Addresses.Probe(w, p); p.UID == empty.Last.Object.UID && probe.Stopped != nil {
 			signs = append(signs, evidence.Context.Target(probe.Target, probe.Stopped,
-				p.Name+" itself stopped answering"))
+				p.Name+" stopped answering new clients"))
 		}
 	}
 	signs = append(signs, evidence.Context.Target(w.Target, &w.Start, fmt.Sprintf("%d of %d requests failed: %s",

@@ -90,13 +90,13 @@ func sayNoReadyEndpoint(e *emptiness) rule.Finding {
 		}
 	}
 	if f, is := overloaded(e); is {
-		f.Text += eachLeft(e)
 		f.Reason = tooLittleCapacity
 		f.Lack(workloadUnknown(e)...)
 		return f
 	}
+	e.sayWhyLast()
 	f := e.finding(takenBy(e), tooFew(e), evidence.Mention(takenAway(e)...)...)
-	f.Text += eachLeft(e)
+	f.Text += eachLeft(e, e.leavers)
 	if e.readyBefore() == 1 {
 		f.Reason = oneReplica
 	}
@@ -419,11 +419,6 @@ func readinessFailed(e *emptiness) (rule.Finding, bool) {
 		evidence.Measured.Target(probe.Target, &last.left, last.Name+" went on answering at its own address"))
 	f.Oppose(e.answeredBadly()...)
 	return f, true
-}
-
-// readyBefore returns how many endpoints were ready at most while the Service was being emptied.
-func (e *emptiness) readyBefore() int {
-	return e.view.Services.Service(e.window).MostReady(e.span.Start.Latest-emptying, e.span.Start.Latest)
 }
 
 // goings returns what ended the Pods that left.

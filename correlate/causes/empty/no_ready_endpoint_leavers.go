@@ -8,6 +8,7 @@ import (
 
 	"lapse/correlate/causes/rule"
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/timeline"
 )
 
@@ -50,24 +51,38 @@ func probeTimedOut(e *model.Event) bool {
 		strings.Contains(e.Detail, "timed out")
 }
 
-// eachLeft says when and why each Pod left, and which Pods had been made and were not ready.
-func eachLeft(e *emptiness) string {
+// sayWhyLast notes why the last Pod left, where several did.
+func (e *emptiness) sayWhyLast() {
+	if last, known := e.lastOfAll(); known && len(e.leavers) > 1 && len(e.gaps()) == 1 {
+		e.lastFor = " (" + leftFor(e, last) + ")"
+	}
+}
+
+// eachLeft says when and why each of these Pods left, and which Pods had been made and were not ready. Each is named
+// once in a text.
+func eachLeft(e *emptiness, left []leaver) string {
 	if len(e.leavers) < 2 {
 		return ""
 	}
 	var each []string
-	for _, p := range e.leavers[:min(len(e.leavers), rule.MostNamed)] {
-		each = append(each, fmt.Sprintf("%s left at %s (%s)", p.Name, e.clock(p.left.Latest), leftFor(e, p)))
+	for _, p := range left[:min(len(left), rule.MostNamed)] {
+		if p.UID != e.span.Last.Object.UID || e.lastFor == "" {
+			each = append(each, fmt.Sprintf("%s had left by %s (%s)", p.Name, e.clock(p.left.Latest), leftFor(e, p)))
+		}
 	}
+	next := e.nextPod()
 	for _, p := range missing(e) {
+		if next != nil && p.UID == next.UID && len(e.gaps()) == 1 {
+			continue
+		}
 		text := p.Name + " was not ready"
 		if p.Created != nil {
-			text = fmt.Sprintf("%s, created at %s, was not ready", p.Name, e.clock(p.Created.Latest))
-		}
-		if p.Template != e.leavers[0].Template {
-			text += ", and is of another revision"
+			text = fmt.Sprintf("%s, created by %s, was not ready", p.Name, e.clock(p.Created.Latest))
 		}
 		each = append(each, text)
+	}
+	if len(each) == 0 {
+		return ""
 	}
 	return "; " + strings.Join(each, ", ")
 }
@@ -87,24 +102,24 @@ func missing(e *emptiness) (pods []*model.Pod) {
 
 // tooLittle reports whether capacity was missing: Pods had been taken away, requests were answered late, and then the
 // readiness probes of two others or more timed out. From says since when requests were late.
-func tooLittle(e *emptiness) (away, timeouts int, from time.Duration, is bool) {
+func tooLittle(e *emptiness) (away, timeouts []leaver, from time.Duration, is bool) {
 	first := model.Never
 	for _, p := range e.leavers {
 		ended := p.wasDeleted() || e.endedAsItLeft(p) != nil
 		if failed := e.probeFailure(p); !ended && failed != nil && probeTimedOut(failed) {
-			timeouts, first = timeouts+1, min(first, p.left.Earliest)
+			timeouts, first = append(timeouts, p), min(first, p.left.Earliest)
 		}
 	}
 	for _, p := range e.leavers {
 		if p.wasDeleted() && p.Deleted.Earliest < first || e.endedAsItLeft(p) != nil && p.left.Earliest < first {
-			away++
+			away = append(away, p)
 		}
 	}
 	late := slices.IndexFunc(e.view.Run.Windows, func(w model.Window) bool {
 		return w.Kind == model.Slow && w.Target == e.window.Target && w.Start.Latest < first
 	})
-	if away == 0 || timeouts < 2 || late < 0 {
-		return 0, 0, 0, false
+	if len(away) == 0 || len(timeouts) < 2 || late < 0 {
+		return nil, nil, 0, false
 	}
 	return away, timeouts, e.view.Run.Windows[late].Start.Latest, true
 }
@@ -116,13 +131,18 @@ func overloaded(e *emptiness) (rule.Finding, bool) {
 		return rule.Finding{}, false
 	}
 	n := len(e.leavers)
-	return e.finding(fmt.Sprintf("with %d of %d replicas away requests were answered late from %s on, then the "+
-		"readiness probes of %d others timed out: too little capacity was left, and ", away, n, e.clock(from),
-		timeouts),
+	var names []string
+	for _, p := range timeouts {
+		names = append(names, p.Name)
+	}
+	f := e.finding(fmt.Sprintf("too little capacity: with %d of %d replicas away requests were answered late from %s "+
+		"on, and then the readiness probes of %s timed out; ", len(away), n, e.clock(from), quantity.Names(names)),
 		fmt.Sprintf("keep the capacity: maxUnavailable 0 and maxSurge 1 or more, or more replicas than the load "+
-			"needs (with %d of %d away it was too little); a readiness probe that waits behind requests needs a "+
-			"longer timeout, or a way of its own", away, n),
-		e.unhealthy()...), true
+			"needs (with %d of %d away it was too little); give the readiness probe a longer timeout, or a port and a "+
+			"thread of its own, so that it does not wait behind requests", len(away), n),
+		e.unhealthy()...)
+	f.Text += eachLeft(e, away)
+	return f, true
 }
 
 // endedAsItLeft returns the end of a container for which a Pod's endpoint can have left; nil if none ended by itself

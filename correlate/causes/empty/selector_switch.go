@@ -53,9 +53,9 @@ func selectorChanged(e *emptiness) bool {
 
 func saySelectorSwitch(e *emptiness) rule.Finding {
 	change := fmt.Sprintf("%s → %s", e.event.From, e.event.To)
-	at := e.clock(e.event.At.Latest)
-	f := e.finding(fmt.Sprintf("the Service's selector was changed (%s, %s), and ", change, at),
-		fmt.Sprintf("change a selector only to labels of which ≥ 1 Pod is ready: %s at %s", change, at),
+	f := e.finding(fmt.Sprintf("the Service's selector was changed (%s), and ", change),
+		fmt.Sprintf("change a selector only when as many Pods with the new labels are ready as it selects now, here %d",
+			e.readyBefore()),
 		e.sign("the Service's selector was changed: "+change))
 	for _, p := range e.leavers[:min(len(e.leavers), rule.MostNamed)] {
 		if e.wentOnAnswering(p) {
@@ -98,8 +98,8 @@ func switchedTooEarly(c *rule.Case, whyNot string) rule.Finding {
 	what := cluster.WorkloadWords(scaled.Object.Kind + "/" + scaled.Object.Name)
 	f := rule.Finding{
 		Text: fmt.Sprintf("the Service's selector was changed (%s → %s, %s), and %s was scaled down while %s still "+
-			"routed to its Pods", change.From, change.To, quantity.Clock(v.Run, change.At.Latest), what,
-			v.Services.Router(w)),
+			"led to its Pods", change.From, change.To, quantity.Clock(v.Run, change.At.Latest), what,
+			v.Services.Routes(w)),
 		Fix: fmt.Sprintf("scale %s down later, ≥ %s after the selector was changed: requests were still sent to its "+
 			"Pods up to %s after that",
 			what, quantity.Span(quantity.RoundUp(last-change.At.Earliest+time.Second)),

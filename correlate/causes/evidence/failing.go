@@ -126,9 +126,59 @@ func plainly(e *model.Event) string {
 	case timeline.PodReady:
 		return "its Ready condition turned " + e.To
 	case timeline.EndpointChanged:
-		return "its endpoint turned " + e.To
+		return "its endpoint " + Turned(e.To)
 	case timeline.KubeEvent:
 		return fmt.Sprintf("its Event %s (%s)", e.To, e.Detail)
 	}
 	return Describe(e)
+}
+
+// Plainly says in words what changed of an object, by its name.
+func Plainly(e *model.Event) string {
+	name := e.Object.Name
+	switch e.Kind {
+	case timeline.PodSeen:
+		return name + " was created"
+	case timeline.PodDeleted:
+		return name + " was deleted"
+	case timeline.PodGone:
+		return name + " was gone"
+	case timeline.PodContainer:
+		return fmt.Sprintf("a container of %s was %s", name, e.To)
+	case timeline.PodScheduled:
+		return name + " was scheduled to " + e.To
+	case timeline.PodReady:
+		return fmt.Sprintf("the Ready condition of %s turned %s", name, e.To)
+	case timeline.EndpointChanged:
+		return fmt.Sprintf("the endpoint of %s %s", name, Turned(e.To))
+	case timeline.KubeEvent:
+		return fmt.Sprintf("Event %s of %s", e.To, name)
+	}
+	return Describe(e)
+}
+
+// Turned says what an endpoint did that has this state now.
+func Turned(to string) string {
+	switch to {
+	case timeline.EndpointReady:
+		return "became ready"
+	case timeline.EndpointAbsent:
+		return "was removed"
+	case timeline.EndpointNotReady:
+		return "became not ready"
+	}
+	return "turned " + to
+}
+
+// Slow returns the Pods that answered late at their own addresses during a window of late answers.
+func (v *Addresses) Slow(w *model.Window) (pods []*model.Pod) {
+	if w.Kind != model.Slow {
+		return nil
+	}
+	for _, p := range v.services.Pods(w) {
+		if u := v.traffic.TroubleNear(v.DirectName(w, p), w.Span(), true); u != nil && u.Kind == model.Slow {
+			pods = append(pods, p)
+		}
+	}
+	return pods
 }

@@ -54,6 +54,14 @@ func (v *Services) Router(w *model.Window) string {
 	return v.traffic.From(w)
 }
 
+// Routes returns what leads the window's requests to Pods, as the subject of a sentence: "the routes of node1".
+func (v *Services) Routes(w *model.Window) string {
+	if v.RouterNode(w) != "" {
+		return "the routes of " + v.Router(w)
+	}
+	return v.Router(w)
+}
+
 // NameOf returns the name of a Service, NAMESPACE/NAME, without its namespace.
 func NameOf(service string) string { return service[strings.IndexByte(service, '/')+1:] }
 

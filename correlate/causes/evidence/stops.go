@@ -51,14 +51,15 @@ func (s *PodStop) About() string {
 	return quantity.Length(lag, false)
 }
 
-// Signs returns the sign that the Pod itself stopped answering, or how it failed from then on, if that was measured.
+// Signs returns the sign that the Pod stopped answering new clients, or how it failed from then on, if that was
+// measured.
 func (s *PodStop) Signs() []Sign {
 	if !s.Proved {
 		return nil
 	}
-	text := s.Pod.Name + " itself stopped answering"
+	text := s.Pod.Name + " stopped answering new clients"
 	if !s.Quiet {
-		text = fmt.Sprintf("%s failed at its own address from then on: %s", s.Pod.Name,
+		text = fmt.Sprintf("%s failed when probed at its own address, from then on: %s", s.Pod.Name,
 			quantity.ClassCounts(s.fails[0].Outage.Classes))
 	}
 	return []Sign{Measured.Target(s.Target, &s.At, text)}

@@ -50,7 +50,7 @@ func testNodeUnreachable(c *rule.Case) rule.Finding {
 	f := rule.Finding{Fix: nodeFix(w, node)}
 	for _, s := range cut[:min(len(cut), rule.MostNamed)] {
 		f.For = append(f.For, evidence.Watched.Target(s.Target, &s.Outage.Start,
-			fmt.Sprintf("%s on %s failed at its own address: %s", s.Pod.Name, node,
+			fmt.Sprintf("%s on %s failed when probed at its own address: %s", s.Pod.Name, node,
 				quantity.ClassCounts(s.Outage.Classes))))
 	}
 	f.For = append(f.For, evidence.Context.Target(w.Target, &w.Start, "requests began to fail: "+

@@ -63,7 +63,7 @@ func testProberIsolated(c *rule.Case) rule.Finding {
 	}
 	for _, s := range cut[:min(len(cut), rule.MostNamed)] {
 		f.For = append(f.For, evidence.Watched.Target(s.Target, &s.Outage.Start,
-			fmt.Sprintf("%s on %s failed at its own address: %s", s.Pod.Name, s.Pod.Node,
+			fmt.Sprintf("%s on %s failed when probed at its own address: %s", s.Pod.Name, s.Pod.Node,
 				quantity.ClassCounts(s.Outage.Classes))))
 	}
 	f.For = append(f.For, evidence.Mention(v.Suspects.OthersAnswered(w, cut)...)...)
@@ -97,7 +97,7 @@ func isolatedAlone(v *evidence.Evidence, w *model.Window, others []string) rule.
 			"names were looked up", v.Traffic.From(w)))
 	}
 	f := rule.Finding{
-		Text: fmt.Sprintf("%s was cut off: nothing was answered there %s, on new and persistent connections, and no "+
+		Text: fmt.Sprintf("%s was cut off: nothing was answered there %s, on new and reused connections, and no "+
 			"name was looked up, while %s were answered", v.Traffic.From(w), evidence.Lasted(w),
 			quantity.Names(others)),
 		Fix: fmt.Sprintf("look at the network of %s %s: what failed there says nothing about clients on other nodes",

@@ -137,7 +137,7 @@ func (cr *crash) signs() []evidence.Sign {
 	}
 	if cr.own != nil {
 		signs = append(signs, evidence.Measured.Target(cr.own.Target, &cr.own.Outage.Start,
-			cr.pod.Name+" itself stopped answering: "+quantity.ClassCounts(cr.own.Outage.Classes)))
+			cr.pod.Name+" stopped answering new clients: "+quantity.ClassCounts(cr.own.Outage.Classes)))
 	}
 	return append(signs, evidence.Watched.Seen(cr.event, cr.pod.Name+": "+cr.how()))
 }

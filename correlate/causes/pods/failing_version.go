@@ -65,8 +65,8 @@ func testFailingVersion(c *rule.Case) rule.Finding {
 	})
 	f := rule.Finding{Text: failingText(v, failing, longest), Fix: failingFix(v, longest)}
 	taken := alsoTakes(v, w, failing, well)
-	if taken.text != "" {
-		f.Text, f.Fix, f.Reason = taken.text+": "+f.Text, taken.fix(f.Fix), otherWorkload
+	if taken.selector != "" {
+		f.Text, f.Fix, f.Reason = taken.text(v, longest), taken.fix(f.Fix), otherWorkload
 	}
 	rule.AccuseYoung(v, w, young, &f)
 	f.For = append(f.For, evidence.Context.Target(v.Addresses.DirectName(w, well[0]), nil, quantity.PodNames(well)+
@@ -98,10 +98,11 @@ func testFailingVersion(c *rule.Case) rule.Finding {
 
 // A takenPods is the other Pods that a Service's selector selects, besides those that answer.
 type takenPods struct {
-	text  string // "" if all are of one workload
-	pods  string // those that fail, counted, and their owner
-	owner string // of the Pods that fail
-	jobs  bool   // they are of Jobs
+	selector string // whose; "" if all are of one workload
+	failing  string // the Pods that fail, counted: "1 Pod"
+	owner    string // of the Pods that fail
+	serving  string // the workload of those that answer
+	jobs     bool   // the Pods that fail are of Jobs
 }
 
 // alsoTakes compares the workloads of Pods that fail with those of Pods that answer well, before their templates tell
@@ -130,18 +131,26 @@ func alsoTakes(v *evidence.Evidence, w *model.Window, failing, well []*model.Pod
 		selector = "the selector of Service " + service
 	}
 	return takenPods{
-		text: fmt.Sprintf("%s selects the Pods of %s in addition to those of %s", selector, name(failing[0]),
-			name(well[0])),
-		pods:  fmt.Sprintf("%s of %s", quantity.Count(len(failing), "Pod"), name(failing[0])),
-		owner: name(failing[0]),
-		jobs:  strings.HasPrefix(owner, "Job/"),
+		selector: selector,
+		failing:  quantity.Count(len(failing), "Pod"),
+		owner:    name(failing[0]),
+		serving:  name(well[0]),
+		jobs:     strings.HasPrefix(owner, "Job/"),
 	}
+}
+
+// text says which Pods the selector should not select, and what they do.
+func (t takenPods) text(v *evidence.Evidence, longest evidence.Suspect) string {
+	return fmt.Sprintf("%s selects %s of %s as well: from the first request on %s %s%s, while the Pods of %s answered",
+		t.selector, t.failing, t.owner, longest.Pod.Name, v.Suspects.FailedHow(longest),
+		v.Templates.AskedFor(longest.Pod), t.serving)
 }
 
 // fix says how the selector leaves the Pods out; undo is the fix of a version.
 func (t takenPods) fix(undo string) string {
-	narrow := "leave " + t.pods + " out: select by a label that only the Pods that serve have, or name the port of " +
-		"their container and use the name as the Service's targetPort: a Pod without a port of that name is no endpoint"
+	narrow := fmt.Sprintf("give the Pods of %s a label of their own and, when they have it, select by that (it leaves "+
+		"out %s of %s); or name their container's port, and use the name as the Service's targetPort", t.serving,
+		t.failing, t.owner)
 	if t.jobs {
 		return narrow
 	}

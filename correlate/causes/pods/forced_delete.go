@@ -71,7 +71,7 @@ func testForcedDelete(c *rule.Case) rule.Finding {
 	case stopped:
 		own := v.Addresses.Probe(w, found)
 		f.For = append(f.For, evidence.Measured.Target(own.Target, own.Stopped,
-			found.Name+" itself stopped answering then"))
+			found.Name+" stopped answering new clients then"))
 	case late > killedSoon:
 		f.Lack(evidence.Watched.Doubt(fmt.Sprintf("when its containers ended is not known, and they are killed 2 "+
 			"s after such a deletion: these requests were cut up to %s after it", quantity.Span(late))))

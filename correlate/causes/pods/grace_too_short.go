@@ -126,7 +126,7 @@ func (k *kill) signs(v *evidence.Evidence, w *model.Window) []evidence.Sign {
 	}
 	if own := v.Addresses.Probe(w, k.pod); own.Stopped != nil && own.Stopped.Overlaps(k.at) {
 		signs = append(signs, evidence.Measured.Target(own.Target, own.Stopped,
-			k.pod.Name+" itself stopped answering then"))
+			k.pod.Name+" stopped answering new clients then"))
 	}
 	return signs
 }

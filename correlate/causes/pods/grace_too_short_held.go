@@ -45,8 +45,9 @@ func testHeldGrace(c *rule.Case) rule.Finding {
 	first := kills[slices.IndexFunc(kills, func(k kill) bool { return k.pod.Name == names[0] })]
 	f.Text = fmt.Sprintf("%s %s killed at the end of the grace period of %s with %s open", quantity.Names(names),
 		quantity.Was(len(names)), quantity.Span(first.grace), quantity.Count(cut, "connection"))
-	f.Fix = fmt.Sprintf("terminationGracePeriodSeconds > %s, as long as the last client may stay; or let the server "+
-		"close connections before that, with an announcement", quantity.Span(first.grace))
+	f.Fix = fmt.Sprintf("let the server announce that it closes its connections (Connection: close, a close frame, "+
+		"GOAWAY), and close them within the grace period of %s; or raise terminationGracePeriodSeconds to how long "+
+		"clients stay", quantity.Span(first.grace))
 	if preStopSleep(v, first.pod) >= first.grace {
 		f.Fix += fmt.Sprintf(" (its preStop hook alone takes %s)", quantity.Span(preStopSleep(v, first.pod)))
 	}

@@ -89,10 +89,13 @@ func onOtherNodes(v *evidence.Evidence, w *model.Window, hung []evidence.Suspect
 func hungText(hung []evidence.Suspect, worst evidence.Suspect) string {
 	pods, did := evidence.SuspectPods(hung), "did not answer"
 	if slices.ContainsFunc(hung, func(s evidence.Suspect) bool { return !s.Whole() }) {
-		did = "did not answer all of them in time"
+		did = "left some requests unanswered"
 	}
-	if len(pods) == 1 {
-		return fmt.Sprintf("%s accepted connections and %s %s", worst.Pod.Name, did, evidence.Lasted(worst.Outage))
+	switch o := worst.Outage; {
+	case len(pods) == 1 && o.Open != model.Open{} && o.Length.Min <= 0: // how long is not known
+		return fmt.Sprintf("%s accepted connections and %s", worst.Pod.Name, did)
+	case len(pods) == 1:
+		return fmt.Sprintf("%s accepted connections and %s %s", worst.Pod.Name, did, evidence.Lasted(o))
 	}
 	return fmt.Sprintf("%s accepted connections and %s, %s for longest (%s): %s", quantity.Count(len(pods), "Pod"),
 		did, worst.Pod.Name, evidence.Lasted(worst.Outage), quantity.PodNames(pods))
@@ -103,8 +106,8 @@ const noticed = 3 * time.Second
 
 // hungFix does not ask for a quicker probe where all Pods hung together: it would have taken out all of them.
 func hungFix(worst evidence.Suspect, together bool) string {
-	fix := fmt.Sprintf("find out what the process of %s waited for, or whether it got CPU, %s (%d requests)",
-		worst.Pod.Name, evidence.Lasted(worst.Outage), worst.Outage.Failed)
+	fix := fmt.Sprintf("find out what the process of %s waited for, or whether it got CPU: %d requests to its own "+
+		"address were not answered", worst.Pod.Name, worst.Outage.Failed)
 	switch {
 	case together:
 		fix += "; all hung at once: look for what they share, as a database or a node"

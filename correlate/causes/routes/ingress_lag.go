@@ -75,7 +75,7 @@ func testIngressLag(c *rule.Case) rule.Finding {
 // signsOfStop returns what was seen of the Pod's end.
 func signsOfStop(v *evidence.Evidence, s *evidence.PodStop) (signs []evidence.Sign) {
 	if s.Proved {
-		signs = append(signs, evidence.Watched.Target(s.Target, &s.At, s.Pod.Name+" itself stopped answering"))
+		signs = append(signs, evidence.Watched.Target(s.Target, &s.At, s.Pod.Name+" stopped answering new clients"))
 	}
 	for _, seen := range []struct {
 		at   *model.Instant

@@ -38,9 +38,9 @@ func testKubeProxyLate(c *rule.Case) rule.Finding {
 		f.Oppose(evidence.Close.Doubt("the watch of EndpointSlices had a gap: the change may not have reached the " +
 			"node either, if the API server stood still"))
 	}
-	f.Text = fmt.Sprintf("%s still routed to %s for %s after its endpoint had left the EndpointSlice: its "+
+	f.Text = fmt.Sprintf("%s still led to %s for %s after its endpoint had left the EndpointSlice: that node's "+
 		"kube-proxy, or the agent of its network, did not follow",
-		v.Services.Router(w), s.Pod.Name, quantity.Length(lag, w.Open.End))
+		v.Services.Routes(w), s.Pod.Name, quantity.Length(lag, w.Open.End))
 	f.Fix = fmt.Sprintf("look at kube-proxy on %s (or the agent of its network): its health, its CPU, its log; "+
 		"routes usually follow within 1 s or 2, and here took ≥ %s. A longer shutdown of the application would "+
 		"only hide that",

@@ -31,7 +31,7 @@ func tooLateBy(c *rule.Case, name string) (f rule.Finding, s *evidence.PodStop, 
 		}
 	}
 	if s.Proved {
-		f.For = append(f.For, evidence.Measured.Target(s.Target, &s.At, p.Name+" itself stopped answering"))
+		f.For = append(f.For, evidence.Measured.Target(s.Target, &s.At, p.Name+" stopped answering new clients"))
 	} else {
 		f.Lack(evidence.Measured.Doubt(p.Name + " has no direct target, so its stop is only known from the watch"))
 	}

@@ -56,7 +56,8 @@ func testPreStopFailed(c *rule.Case) rule.Finding {
 	}
 	for _, s := range stops[:min(len(stops), rule.MostNamed)] {
 		if s.Proved {
-			f.For = append(f.For, evidence.Measured.Target(s.Target, &s.At, s.Pod.Name+" itself stopped answering"))
+			f.For = append(f.For, evidence.Measured.Target(s.Target, &s.At,
+				s.Pod.Name+" stopped answering new clients"))
 			continue
 		}
 		f.Lack(evidence.Measured.Doubt(s.Pod.Name +

@@ -181,7 +181,7 @@ func raceText(r *evidence.Race, v *evidence.Evidence, w *model.Window) string {
 	if len(groups) > rule.MostNamed {
 		more = fmt.Sprintf(", and %d more", len(groups)-rule.MostNamed)
 	}
-	return fmt.Sprintf("%s still routed to %s after they %s: %s%s", v.Services.Router(w),
+	return fmt.Sprintf("%s still led to %s after they %s: %s%s", v.Services.Routes(w),
 		quantity.Count(len(r.Stops), "Pod"), r.Begun(v.Traffic, r.Stops), strings.Join(parts, ", "), more)
 }
 
@@ -193,8 +193,8 @@ func raceGroupText(r *evidence.Race, v *evidence.Evidence, w *model.Window, g []
 	if peers := v.Services.Service(w).Peers(g); peers > 0 {
 		what = fmt.Sprintf("%d of %d endpoints", len(g), peers)
 	}
-	return fmt.Sprintf("%s were taken away at once, and %s still routed to them for %s after they %s: %s",
-		what, v.Services.Router(w), longestRouted(g).About(), r.Begun(v.Traffic, g), surelyNamed(g))
+	return fmt.Sprintf("%s were taken away at once, and %s still led to them for %s after they %s: %s",
+		what, v.Services.Routes(w), longestRouted(g).About(), r.Begun(v.Traffic, g), surelyNamed(g))
 }
 
 // surelyNamed names Pods, those without a proven lag apart from the others.
@@ -214,7 +214,7 @@ func surelyNamed(stops []*evidence.PodStop) string {
 }
 
 func raceStopText(r *evidence.Race, v *evidence.Evidence, w *model.Window, s *evidence.PodStop) string {
-	return fmt.Sprintf("%s still routed to %s for %s after it %s", v.Services.Router(w), s.Pod.Name, s.About(),
+	return fmt.Sprintf("%s still led to %s for %s after it %s", v.Services.Routes(w), s.Pod.Name, s.About(),
 		r.Begun(v.Traffic, []*evidence.PodStop{s}))
 }
 

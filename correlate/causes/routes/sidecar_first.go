@@ -64,8 +64,8 @@ func testSidecarFirst(c *rule.Case) rule.Finding {
 			Text: fmt.Sprintf("container %s of %s ended ≥ %s before %s did, and %s from then on", in.First, s.Pod.Name,
 				quantity.Lowest(in.Apart), in.Last, answered(v, s, as[s])),
 			Fix: fmt.Sprintf("run %s as a native sidecar (an init container with restartPolicy: Always), which ends "+
-				"after the others, or let it serve on in a preStop hook for ≥ %s",
-				in.First, quantity.Span(quantity.RoundUp(in.Apart+time.Second))),
+				"after the others, or let a preStop hook of %s sleep ≥ %s",
+				in.First, in.First, quantity.Span(quantity.RoundUp(in.Apart+time.Second))),
 			For: []evidence.Sign{evidence.Watched.Seen(in.Event,
 				fmt.Sprintf("container %s of %s ended at %s by its kubelet's clock, %s at %s", in.First, s.Pod.Name,
 					in.From.Format(time.TimeOnly), in.Last, in.To.Format(time.TimeOnly)))},
@@ -75,10 +75,10 @@ func testSidecarFirst(c *rule.Case) rule.Finding {
 			f.Lack(evidence.Measured.Doubt("the Pod's own address was not probed: when it stopped is not measured"))
 		}
 		if answers && len(v.Templates.HooksOf(s.Pod)) > 0 {
-			f.Fix += ": " + v.Templates.Sleeps(s.Pod)
+			f.Fix += "; now " + v.Templates.Sleeps(s.Pod)
 		}
 		if !s.Quiet && s.Lag().Min > 0 {
-			f.Text += fmt.Sprintf("; %s still routed to it for %s", v.Services.Router(w), s.About())
+			f.Text += fmt.Sprintf("; %s still led to it for %s", v.Services.Routes(w), s.About())
 			f.Measures = []model.Measure{{Name: model.RouteLag, Object: s.Pod.Name, Node: v.Services.RouterNode(w),
 				Length: s.Lag()}}
 		}

@@ -222,7 +222,7 @@ func (d *staleDial) signs(v *evidence.Evidence, w *model.Window) (signs []eviden
 	signs = append(signs, evidence.Watched.Seen(d.left, fmt.Sprintf("%s (%s) left the ready endpoints", d.name(),
 		d.addr)))
 	if d.stopped != nil {
-		signs = append(signs, evidence.Measured.Target(d.target, d.stopped, d.name()+" itself stopped answering"))
+		signs = append(signs, evidence.Measured.Target(d.target, d.stopped, d.name()+" stopped answering new clients"))
 	}
 	return signs
 }

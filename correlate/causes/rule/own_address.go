@@ -15,7 +15,8 @@ func Accuse(v *evidence.Evidence, w *model.Window, suspects []evidence.Suspect, 
 	for i := range suspects[:min(len(suspects), MostNamed)] {
 		s := &suspects[i]
 		f.For = append(f.For, evidence.Measured.Target(s.Target, &s.Outage.Start,
-			fmt.Sprintf("%s failed at its own address: %s", s.Pod.Name, quantity.ClassCounts(s.Outage.Classes))))
+			fmt.Sprintf("%s failed when probed at its own address: %s", s.Pod.Name,
+				quantity.ClassCounts(s.Outage.Classes))))
 	}
 	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+
 		quantity.ClassCounts(w.Classes)))
