@@ -304,7 +304,7 @@ func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
 		t.Errorf("the window's row reads %q", text)
 	}
 	page.openWindow(1)
-	if text := page.text(why(1)); !strings.Contains(text, "route-outlives-pod") || !strings.Contains(text, "itself stopped answering") {
+	if text := page.text(why(1)); !strings.Contains(text, "route-outlives-pod") || !strings.Contains(text, "stopped answering new clients") {
 		t.Errorf("why reads %q", text)
 	}
 }

@@ -15,10 +15,11 @@ type Said struct {
 	Caveats []Line   `json:"caveats"`
 	Reasons []string `json:"reasons"` // those of the verdict that neither the headline nor a caveat says
 
-	// which share failed, for how long, seen from where, how much full outage that equals, and which of several
-	// incidents did most harm; absent if nothing failed and there is one incident at most
+	// which share failed of the kind of requests that lost most, for how long, seen from where, how much full outage
+	// that equals where not all failed, and which of several incidents did most harm; absent if nothing failed and
+	// there is one incident at most
 	Extent string `json:"extent,omitzero"`
-	// what a longer preStop sleep would have left of the failures; absent where that is not known
+	// what the preStop sleep that is advised would have left of the failures; absent where that is not known
 	KeepServing string `json:"keepServing,omitzero"`
 	Measured    string `json:"measured"` // how good the measurement was, what preflight had said, and the exit code
 	Exit        string `json:"exit"`     // "exit 3 (failed > 0)"
@@ -90,12 +91,13 @@ type IncidentSaid struct {
 	SetOffBy string `json:"setOffBy"`
 	Lines    []Line `json:"lines"`
 
-	Headline string   `json:"headline"` // the incident in a line
-	When     string   `json:"when"`     // "13:03:36.894 to 13:03:38.102 UTC (1.21 s), 274 ms after the command began"
-	What     []Lost   `json:"what"`     // the kind of requests that lost most first
-	Why      string   `json:"why"`      // the cause of most losses
-	Phases   []Phase  `json:"phases"`   // how that went, by time; empty where the cause rests on no instants
-	Do       []string `json:"do"`       // what to change, or what to look at next
+	Headline string `json:"headline"` // the incident in a line
+	// the day, whether it is over, and when: "2026-11-25, over: 13:03:36.894 to 13:03:38.102 UTC (1.21 s)"
+	When   string   `json:"when"`
+	What   []Lost   `json:"what"`   // the kind of requests that lost most first
+	Why    string   `json:"why"`    // the cause of most losses
+	Phases []Phase  `json:"phases"` // how that went, by time; empty where the cause rests on no instants
+	Do     []string `json:"do"`     // what to do now, what to change, or what to look at next
 	// a command that makes the first of these changes, in lines; absent where the recording does not hold all of it
 	Patch   string `json:"patch,omitzero"`
 	Explain string `json:"explain,omitzero"` // the command that prints the page of the cause
@@ -110,6 +112,6 @@ type Lost struct {
 // A Phase is an instant of an incident.
 type Phase struct {
 	At   Instant `json:"at"`
-	When string  `json:"when"` // in UTC, no more exact than At: "13:03:36.89", "by 13:03:36.9"
+	When string  `json:"when"` // in UTC, no more exact than At: "13:03:36.892", "13:03:36.85 to 36.93"
 	Text string  `json:"text"`
 }

@@ -149,6 +149,50 @@ func Clock(run *model.Timeline, at time.Duration) string {
 	return run.T0.Add(at).UTC().Round(time.Millisecond).Format("15:04:05.000")
 }
 
+// exactly is how wide the bracket of an instant is at most that is written as one time.
+const exactly = 20 * time.Millisecond
+
+// Instant prints an instant as the time of day in UTC, no more exact than it is known: "12:00:09.953", "12:00:09.90 to
+// 09.98", "12:00:09.2 to 10.3".
+func Instant(run *model.Timeline, at model.Instant) string {
+	step, decimals := stepOf(at)
+	switch {
+	case !at.Bounded():
+		return "before " + Clock(run, at.Latest)
+	case step == time.Millisecond:
+		return Clock(run, at.Earliest+(at.Latest-at.Earliest)/2)
+	}
+	from, to := From(run, at), run.T0.Add(at.Latest).UTC()
+	if rest := to.Truncate(step); rest.Before(to) {
+		to = rest.Add(step)
+	}
+	layout := "15:04:05" + decimals
+	if from.Truncate(time.Minute).Equal(to.Truncate(time.Minute)) {
+		return from.Format(layout) + " to " + to.Format("05"+decimals)
+	}
+	return from.Format(layout) + " to " + to.Format(layout)
+}
+
+// From returns the time that [Instant] writes first.
+func From(run *model.Timeline, at model.Instant) time.Time {
+	step, _ := stepOf(at)
+	if step == time.Millisecond {
+		return run.T0.Add(at.Earliest + (at.Latest-at.Earliest)/2).UTC().Round(step)
+	}
+	return run.T0.Add(at.Earliest).UTC().Truncate(step)
+}
+
+// stepOf returns to what an instant is rounded, and how its part of a second is written.
+func stepOf(at model.Instant) (step time.Duration, decimals string) {
+	switch width := at.Latest - at.Earliest; {
+	case width <= exactly:
+		return time.Millisecond, ".000"
+	case width <= 200*time.Millisecond:
+		return 10 * time.Millisecond, ".00"
+	}
+	return 100 * time.Millisecond, ".0"
+}
+
 // Between prints a bracket: "between 12:00:09.950 and 12:00:09.980".
 func Between(run *model.Timeline, at model.Instant) string {
 	switch {

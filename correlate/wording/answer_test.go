@@ -24,15 +24,16 @@ func drained() *model.Timeline {
 		return model.Window{
 			ID: id, Target: target, Kind: model.Partial, Failed: failed, Sent: sent, Classes: map[string]int{"refused": failed},
 			Start: model.Instant{Earliest: 9 * s, Latest: 10 * s}, End: model.Instant{Earliest: 11 * s, Latest: 12 * s},
-			Causes: []model.Cause{{Rule: "route-outlives-pod", Confidence: model.High, Measures: measure(node, lag)}},
+			Causes:     []model.Cause{{Rule: "route-outlives-pod", Confidence: model.High, Measures: measure(node, lag)}},
+			FailedFrom: new(9720 * ms), FailedTo: new(10900 * ms),
 		}
 	}
 	cause := model.Cause{
-		Rule: "route-outlives-pod", Confidence: model.High, Text: "node1 still routed to web-7c-6m498 for 1.2 s after it had stopped", Fix: "keep serving ≥ 2.2 s",
+		Rule: "route-outlives-pod", Confidence: model.High, Text: "the routes of node1 still led to web-7c-6m498 for 1.2 s after it had stopped", Fix: "keep serving ≥ 2.2 s",
 		Measures: measure("node1", 1200*ms),
 		Evidence: []model.Evidence{
 			{Event: 1, At: at(9800*ms, 9805*ms), Text: "web-7c-6m498 left the ready endpoints"},
-			{Target: "direct", At: at(9700*ms, 9710*ms), Text: "web-7c-6m498 itself stopped answering"},
+			{Target: "direct", At: at(9700*ms, 9710*ms), Text: "web-7c-6m498 stopped answering new clients"},
 			{Target: "web new from node1", At: at(9*s, 10*s), Text: "requests began to fail: 60 refused"},
 			{Event: 2, At: at(0, 9*s), Text: "web-7c-6m498 was being killed by its kubelet"},
 		},
@@ -81,7 +82,7 @@ func TestARunSaysWhatFailedAndHowMuchThatIs(t *testing.T) {
 	said, _ := saidOf(drained())
 	for got, want := range map[string]string{
 		said.Headline: "shop/web: 100 of 10453 requests failed while kubectl drain node1 ran",
-		said.Extent:   "50 % of new connections failed for 1.18 s, from all 2 nodes; equals 570 ms ±170 of full outage at the worst target",
+		said.Extent:   "50 % of new connections failed for 1.18 s, from all 2 nodes; equals 570 ms ±170 of full outage for the requests hit worst",
 		said.Exit:     "exit 3 (failed>0)",
 		said.Measured: "valid, 100 % observed · exit 3 (failed>0)",
 	} {
@@ -94,8 +95,8 @@ func TestARunSaysWhatFailedAndHowMuchThatIs(t *testing.T) {
 func TestAnIncidentSaysWhenWhatAndWhy(t *testing.T) {
 	_, in := saidOf(drained())
 	for got, want := range map[string]string{
-		in.When:    "13:03:35.720 to 13:03:36.900 UTC (1.18 s), 220 ms after the command began",
-		in.Why:     "route-outlives-pod, high confidence: node1 still routed to web-7c-6m498 for 1.2 s after it had stopped; node2 for 1.1 s",
+		in.When:    "2026-11-25, over: 13:03:35.720 to 13:03:36.900 UTC (1.18 s), 220 ms after the command began",
+		in.Why:     "route-outlives-pod, high confidence: the routes of node1 still led to web-7c-6m498 for 1.2 s after it had stopped; those of node2 for 1.1 s",
 		in.Explain: "lapse explain route-outlives-pod",
 	} {
 		if got != want {
@@ -114,12 +115,12 @@ func TestPhasesAreFactsByTimeWithoutWhatIsHardlyKnown(t *testing.T) {
 		got = append(got, p.When+" "+p.Text)
 	}
 	want := []string{
-		"13:03:35.705 web-7c-6m498 itself stopped answering",
+		"13:03:35.705 web-7c-6m498 stopped answering new clients",
 		"13:03:35.720 the first failed request was due",
 		"13:03:35.803 web-7c-6m498 left the ready endpoints",
 		"13:03:36.900 the last failed request was due",
 		"13:03:36.905 the last route followed, that of node1",
-		"13:03:38.000 its replacement was a ready endpoint, on node3",
+		"13:03:38.000 web-7c-new, a new Pod, was a ready endpoint, on node3",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -148,11 +149,11 @@ func TestPodsThatDidTheSameShareAPhase(t *testing.T) {
 	tl := drained()
 	c := &tl.Incidents[0].Causes[0]
 	c.Evidence = append(c.Evidence, model.Evidence{Event: 3, At: &model.Instant{Earliest: 9900 * ms, Latest: 9901 * ms}, Text: "web-7c-new left the ready endpoints"})
-	c.Evidence = append(c.Evidence, model.Evidence{At: &model.Instant{Earliest: 9900 * ms, Latest: 9901 * ms}, Text: "web-7c-new itself stopped answering"})
+	c.Evidence = append(c.Evidence, model.Evidence{At: &model.Instant{Earliest: 9900 * ms, Latest: 9901 * ms}, Text: "web-7c-new stopped answering new clients"})
 	_, in := saidOf(tl)
 	found := 0
 	for _, p := range in.Phases {
-		if p.Text == "2 Pods left the ready endpoints, the last of them" && p.At.Latest == 9901*ms {
+		if p.Text == "the last of 2 Pods left the ready endpoints" && p.At.Latest == 9901*ms {
 			found++
 		}
 		if strings.Contains(p.Text, "6m498 left") || strings.Contains(p.Text, "Pods itself") {
@@ -166,8 +167,8 @@ func TestPodsThatDidTheSameShareAPhase(t *testing.T) {
 
 func TestAdviceIsInWholeSecondsWithAPatchOfWhatWasRecorded(t *testing.T) {
 	_, in := saidOf(drained())
-	want := "serve on for 3 s after SIGTERM, as with a preStop sleep (1.2 s ±0.1 was measured, the rest is margin); " +
-		"the patch replaces the Pods, and may lose requests once more: those of now end without it"
+	want := "serve on for 3 s after a Pod's deletion, as with a preStop sleep (1.2 s ±0.1 was measured, the rest is margin); " +
+		"the patch replaces the Pods, which may lose requests once more: those of now end without it"
 	if len(in.Do) != 1 || in.Do[0] != want {
 		t.Errorf("%q\nwant %q", in.Do, want)
 	}
@@ -220,25 +221,40 @@ func TestEachLineNamesItsServiceWhereThereAreSeveral(t *testing.T) {
 	}
 }
 
-func TestTheCurveIsASentence(t *testing.T) {
+// The curve is said for the advice alone, and only if it says something: "12 to 53 of 53" does not.
+func TestTheCurveIsASentenceAboutTheAdvice(t *testing.T) {
+	at := func(longer time.Duration, least, most int) model.ServedLonger {
+		return model.ServedLonger{Longer: longer, Min: least, Max: most}
+	}
+	for want, left := range map[string][]model.ServedLonger{
+		"Had each Pod served 3 s longer, none of the 174 failures of this cause would remain":     {at(s, 20, 20), at(1500*ms, 0, 0)},
+		"Had each Pod served 3 s longer, 20 of the 174 failures of this cause would remain":       {at(s, 90, 91), at(3*s, 20, 20), at(5*s, 0, 0)},
+		"Had each Pod served 3 s longer, 12 to 20 of the 174 failures of this cause would remain": {at(3*s, 12, 20)},
+		// of a length that is not in the curve only the most is known
+		"Had each Pod served 3 s longer, 20 at most of the 174 failures of this cause would remain": {at(2*s, 12, 20), at(5*s, 0, 0)},
+		"": {at(3*s, 12, 174)},
+	} {
+		tl := drained()
+		tl.KeepServing = &model.KeepServing{Failed: 174, Left: left}
+		if said, _ := saidOf(tl); said.KeepServing != want {
+			t.Errorf("%q\nwant %q", said.KeepServing, want)
+		}
+	}
 	tl := drained()
-	tl.KeepServing = &model.KeepServing{Failed: 174, Left: []model.ServedLonger{
-		{Longer: 100 * ms, Min: 160, Max: 164}, {Longer: 500 * ms, Min: 88, Max: 91}, {Longer: s, Min: 20, Max: 20}, {Longer: 1500 * ms},
-	}}
-	said, _ := saidOf(tl)
-	want := "Of the 174 failures, 88 to 91 would remain had each Pod served 500 ms longer, 20 with 1 s, none with 1.5 s"
-	if said.KeepServing != want {
-		t.Errorf("%q\nwant %q", said.KeepServing, want)
+	tl.Incidents[0].Causes[0].Sleep = nil
+	tl.KeepServing = &model.KeepServing{Failed: 174, Left: []model.ServedLonger{at(s, 20, 20), at(1500*ms, 0, 0)}}
+	if said, _ := saidOf(tl); said.KeepServing != "Had each Pod served 1.5 s longer, none of the 174 failures of this cause would remain" {
+		t.Errorf("%q", said.KeepServing)
 	}
 }
 
 func TestWhatPreflightHadSaidIsInALine(t *testing.T) {
 	tl := drained()
-	tl.Scorecard = &model.Scorecard{Confirmed: 1, Refuted: 2, Missed: 1, Predictions: []model.ScoredPrediction{
+	tl.Scorecard = &model.Scorecard{Confirmed: 1, Refuted: 2, Missed: 1, Misses: []model.Miss{{Cause: "grace-too-short"}}, Predictions: []model.ScoredPrediction{
 		{Outcome: model.Confirmed, Prediction: timeline.Prediction{Rule: "LP05", Name: "no-prestop"}},
 	}}
 	said, _ := saidOf(tl)
-	want := "valid, 100 % observed · preflight had predicted it (LP05 no-prestop), preflight missed 1 cause, 2 predictions not seen this time · exit 3 (failed>0)"
+	want := "valid, 100 % observed · preflight had predicted it (LP05 no-prestop), but not grace-too-short, 2 predictions not seen this time · exit 3 (failed>0)"
 	if said.Measured != want {
 		t.Errorf("%q\nwant %q", said.Measured, want)
 	}
@@ -256,8 +272,8 @@ func TestAnEndThatWasNotObservedIsSaidWhereItEnds(t *testing.T) {
 		tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: tl.Targets[i].Name, Start: 9 * s, End: 9*s + gap, Reason: model.ReasonStalled})
 	}
 	_, in := saidOf(tl)
-	want := "13:03:35.720 to 13:03:36.900 UTC (≥ 1.18 s), 220 ms after the command began, " +
-		"and its start was not observed (prober stalled, 146 ms), and still failing when measuring ended"
+	want := "2026-11-25, still failing when measuring ended: 13:03:35.720 to 13:03:36.900 UTC (≥ 1.18 s), " +
+		"220 ms after the command began, and its start was not observed (prober stalled, 146 ms)"
 	if in.When != want {
 		t.Errorf("%q\nwant %q", in.When, want)
 	}
@@ -285,10 +301,10 @@ func TestWhatIsNotExplainedIsCounted(t *testing.T) {
 	tl := drained()
 	in := &tl.Incidents[0]
 	in.Cut = 7
-	in.Causes = append(in.Causes, model.IncidentCause{Cause: model.Cause{Rule: "pinned-connection", Fix: "close them"}, Cut: 7},
+	in.Causes = append(in.Causes, model.IncidentCause{Cause: model.Cause{Rule: "pinned-connection", Confidence: model.Medium, Text: "it ended 7", Fix: "close them"}, Cut: 7},
 		model.IncidentCause{Cause: model.Cause{Rule: model.Unexplained, Fix: "look at the nodes"}, Failed: 8})
 	_, said := saidOf(tl)
-	if want := "; pinned-connection: 7 of 7 cut connections; not explained: 8 of 100 failures"; !strings.HasSuffix(said.Why, want) {
+	if want := "; pinned-connection (all 7 cut connections), medium confidence: it ended 7; 8 of 100 failures not explained"; !strings.HasSuffix(said.Why, want) {
 		t.Errorf("%q\nwant the end %q", said.Why, want)
 	}
 	for i, want := range []string{"serve on", "for pinned-connection: close them", "for unexplained: look at the nodes"} {
@@ -332,11 +348,11 @@ func TestAnInstantHasNoLength(t *testing.T) {
 	in := &tl.Incidents[0]
 	in.FailedTo = in.FailedFrom
 	_, said := saidOf(tl)
-	if want := "all at once, at 13:03:35.720 UTC, 220 ms after"; !strings.HasPrefix(said.When, want) {
+	if want := "2026-11-25, over: all at once, at 13:03:35.720 UTC, 220 ms after"; !strings.HasPrefix(said.When, want) {
 		t.Errorf("%q\nwant %q", said.When, want)
 	}
 	in.Failed = 1
-	if _, said = saidOf(tl); !strings.HasPrefix(said.When, "once, at 13:03:35.720 UTC, 220 ms after") {
+	if _, said = saidOf(tl); !strings.HasPrefix(said.When, "2026-11-25, over: once, at 13:03:35.720 UTC, 220 ms after") {
 		t.Errorf("%q", said.When)
 	}
 }
@@ -347,7 +363,7 @@ func TestBurstsAreSaidOneByOne(t *testing.T) {
 	tl.Windows[1].FailedFrom, tl.Windows[1].FailedTo = new(40*s), new(41*s)
 	tl.Incidents[0].FailedTo = new(41 * s)
 	_, in := saidOf(tl)
-	if want := "13:03:35.720 to 13:04:07.000 UTC (2 bursts, 1.28 s together), "; !strings.HasPrefix(in.When, want) {
+	if want := "2026-11-25, over: 13:03:35.720 to 13:04:07.000 UTC (2 bursts, 1.28 s together), "; !strings.HasPrefix(in.When, want) {
 		t.Errorf("%q\nwant %q", in.When, want)
 	}
 	want := "100 of 200 failed (50 %): refused; in 2 bursts, 13:03:35.720 to 13:03:36.000 and 13:04:06.000 to 13:04:07.000"

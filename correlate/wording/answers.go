@@ -25,29 +25,52 @@ func (in *incident) headline() string {
 	return in.run.ofService(in.Targets, text)
 }
 
-// when says when the first and the last request of an incident failed, whether that is all of it, how long after the
-// command began, and what set it off.
+// when says on which day an incident was, whether it is over, when the first and the last of its requests failed,
+// whether that is all of it, how long after the command began, and what set it off.
 func (in *incident) when() string {
 	from, to, known := failedBetween([]*model.Incident{in.Incident})
 	if !known {
 		from, to = in.Start.Latest, max(in.Start.Latest, in.End.Earliest)
 	}
-	text := in.lastedFrom(from, to)
-	if in.Recurs != nil {
-		text = fmt.Sprintf("%d times, %s", in.Recurs.Times, text)
+	text := in.run.tl.T0.Add(from).UTC().Format(time.DateOnly)
+	if state := in.state(); state != "" {
+		text += ", " + state
 	}
+	text += ": "
+	if in.Recurs != nil {
+		text += fmt.Sprintf("%d times, ", in.Recurs.Times)
+	}
+	text += in.lastedFrom(from, to)
 	if c := in.run.tl.Run.Command; c != nil && c.Start != nil && from >= *c.Start {
 		text += fmt.Sprintf(", %s after the command began", quantity.Span(from-*c.Start))
+	} else if c != nil && c.Start != nil {
+		text += fmt.Sprintf(", %s before the command began", quantity.Span(*c.Start-from))
 	}
-	for _, e := range []edge{in.unobservedStart(), in.unobservedEnd()} {
-		if e.text != "" {
-			text += ", and " + e.String()
-		}
+	if e := in.unobservedStart(); e.text != "" {
+		text += ", and " + e.String()
 	}
 	if len(in.Triggers) > 0 {
 		text += "; set off by " + in.setOffBy()
 	}
 	return text
+}
+
+// state says whether an incident is over; "" of failures that come again and again, and of connections that are not
+// back.
+func (in *incident) state() string {
+	if e := in.unobservedEnd(); e.text != "" {
+		return e.String()
+	}
+	back := func(w *model.Window) bool { c := in.run.cuts[w.ID]; return c == nil || c.Missing == 0 }
+	if in.Recurs != nil || slices.ContainsFunc(in.windows, func(w *model.Window) bool { return !back(w) }) {
+		return ""
+	}
+	return "over"
+}
+
+// isGoingOn reports whether requests still failed when measuring ended.
+func (in *incident) isGoingOn() bool {
+	return in.Failed > 0 && strings.HasPrefix(in.unobservedEnd().text, still)
 }
 
 // lastedFrom says from when to when an incident lasted, and how long.
@@ -113,13 +136,18 @@ func (in *incident) what() []model.Lost {
 			requests = append(requests, w)
 		}
 	}
+	at := ""
+	if in.Recurs != nil {
+		at = " that were sent at these times"
+	}
 	for _, k := range in.run.lost(requests) {
-		list = append(list, model.Lost{Of: k.of, Text: joined("; ", k.text(), in.spansOf(k))})
+		list = append(list, model.Lost{Of: k.of, Text: joined("; ", k.failures(at), in.spansOf(k), k.late())})
 	}
 	for _, w := range cuts {
-		text := fmt.Sprintf("%d of %d were cut: %s", w.Failed, w.Sent, classText(w.Classes))
+		text := fmt.Sprintf("%d of %d were cut from about %s on: %s", w.Failed, w.Sent, in.run.clock(w.Start.Latest),
+			classText(w.Classes))
 		if c := in.run.cuts[w.ID]; c != nil && c.Back != nil {
-			text += ", back after " + quantity.Length(*c.Back, false)
+			text += ", open again after " + quantity.Length(*c.Back, false)
 		}
 		list = append(list, model.Lost{Of: in.run.kindOf(w), Text: text})
 	}
@@ -139,30 +167,40 @@ func (in *incident) why() string {
 	case c.Rule == model.Unexplained:
 		text = "not explained: " + c.Text
 	}
-	text = joined("; ", text, in.elsewhere(c))
+	parts := []string{text, in.elsewhere(c)}
 	for i := range in.Causes[1:] {
-		text += "; " + in.besides(&in.Causes[1+i])
+		parts = append(parts, in.besides(&in.Causes[1+i]))
 	}
-	return in.run.ofService(in.Targets, text)
+	return in.run.ofService(in.Targets, joined("; ", parts...))
 }
 
-// besides says what a further cause made.
+// besides says what a further cause made, or that nothing is known to have made it; "" of late answers that the first
+// cause is about too.
 func (in *incident) besides(c *model.IncidentCause) string {
 	var losses []string
-	if c.Failed > 0 {
-		losses = append(losses, fmt.Sprintf("%d of %s", c.Failed, quantity.Count(in.Failed, "failure")))
+	add := func(n, of int, what string) {
+		switch {
+		case n > 0 && n == of:
+			losses = append(losses, "all "+quantity.Count(of, what))
+		case n > 0:
+			losses = append(losses, fmt.Sprintf("%d of %s", n, quantity.Count(of, what)))
+		}
 	}
-	if c.Cut > 0 {
-		losses = append(losses, fmt.Sprintf("%d of %s", c.Cut, quantity.Count(in.Cut, "cut connection")))
+	add(c.Failed, in.Failed, "failure")
+	add(c.Cut, in.Cut, "cut connection")
+	made := cmp.Or(strings.Join(losses, " and "), "late answers")
+	switch {
+	case c.Rule != model.Unexplained:
+		return fmt.Sprintf("%s (%s), %s confidence: %s", c.Rule, made, c.Confidence, c.Text)
+	case len(losses) > 0:
+		return made + " not explained"
+	case strings.Contains(in.Causes[0].Text, "answered late"):
+		return ""
 	}
-	name := c.Name()
-	if name == model.Unexplained {
-		name = "not explained"
-	}
-	return name + ": " + cmp.Or(strings.Join(losses, " and "), "late answers")
+	return "why other answers came late is not known"
 }
 
-// elsewhere says how long other nodes routed to the Pod that a cause is about.
+// elsewhere says how long the routes of other nodes led to the Pod that a cause is about.
 func (in *incident) elsewhere(c *model.IncidentCause) string {
 	if len(c.Measures) == 0 || c.Measures[0].Name != model.RouteLag {
 		return ""
@@ -185,14 +223,17 @@ func (in *incident) elsewhere(c *model.IncidentCause) string {
 		parts = append(parts, fmt.Sprintf("%s for %s", node, quantity.Length(lag, false)))
 	}
 	slices.Sort(parts)
+	if len(parts) == 0 {
+		return ""
+	}
 	if more := len(parts) - 4; more > 0 {
 		parts = append(parts[:4:4], fmt.Sprintf("%d more nodes", more))
 	}
-	return strings.Join(parts, ", ")
+	return "those of " + strings.Join(parts, ", ")
 }
 
 // patchReplacesPods is what to know before a patch of a workload's template is applied.
-const patchReplacesPods = "the patch replaces the Pods, and may lose requests once more: those of now end without it"
+const patchReplacesPods = "the patch replaces the Pods, which may lose requests once more: those of now end without it"
 
 // do says what to change, or what to look at next, and the command that changes it.
 func (in *incident) do() (list []string, patch string) {
@@ -200,7 +241,7 @@ func (in *incident) do() (list []string, patch string) {
 	known := map[string]bool{"": true}
 	for i := range in.Causes {
 		c := &in.Causes[i]
-		if known[c.Fix] {
+		if known[c.Fix] || i > 0 && in.isRest(c) {
 			continue
 		}
 		known[c.Fix] = true
@@ -219,13 +260,25 @@ func (in *incident) do() (list []string, patch string) {
 		text = joined("; ", SleepText(c.Sleep), caveat)
 		list = append([]string{in.run.ofService(in.Targets, of+text)}, list...)
 	}
+	if undo, command := in.undo(); patch == "" && command != "" {
+		list, patch = append([]string{in.run.ofService(in.Targets, undo)}, list...), command
+	}
+	if text := in.leaveToAutoscaler(); text != "" {
+		list = append(list, in.run.ofService(in.Targets, text))
+	}
 	return list, patch
+}
+
+// isRest reports whether a further cause is no more than that nothing is known of some late answers: what to do about
+// the first cause comes first.
+func (in *incident) isRest(c *model.IncidentCause) bool {
+	return c.Rule == model.Unexplained && c.Failed == 0 && c.Cut == 0
 }
 
 // SleepText says how long Pods have to serve on, and which part of that was measured. If it may have taken longer than
 // that, it says only what is sure.
 func SleepText(sleep *model.Sleep) string {
 	longer := sleep.Bounds.Max > time.Duration(sleep.Seconds())*time.Second
-	return fmt.Sprintf("serve on for %d s after SIGTERM, as with a preStop sleep (%s was measured, the rest is margin)",
-		sleep.Seconds(), quantity.Length(sleep.Bounds, longer))
+	return fmt.Sprintf("serve on for %d s after a Pod's deletion, as with a preStop sleep (%s was measured, the rest "+
+		"is margin)", sleep.Seconds(), quantity.Length(sleep.Bounds, longer))
 }

@@ -14,7 +14,8 @@ import (
 // mostCommand is how many characters of the wrapped command a headline has.
 const mostCommand = 40
 
-// during says what the run was wrapped around: " while kubectl drain node1 ran"; "" if there was no command.
+// during says what the run was wrapped around, and whether requests failed while it ran, before or after: " while
+// kubectl drain node1 ran"; "" if there was no command.
 func during(tl *model.Timeline) string {
 	c := tl.Run.Command
 	if c == nil || c.Start == nil {
@@ -23,6 +24,30 @@ func during(tl *model.Timeline) string {
 	text := strings.Join(c.Args, " ")
 	if runes := []rune(text); len(runes) > mostCommand {
 		text = strings.TrimSpace(string(runes[:mostCommand-1])) + "…"
+	}
+	var before, meanwhile, after bool
+	for i := range tl.Windows {
+		w := &tl.Windows[i]
+		if w.FailedFrom == nil || w.FailedTo == nil {
+			continue
+		}
+		before = before || *w.FailedFrom < *c.Start
+		after = after || c.End != nil && *w.FailedTo > *c.End
+		meanwhile = meanwhile || *w.FailedTo >= *c.Start && (c.End == nil || *w.FailedFrom <= *c.End)
+	}
+	switch {
+	case before && meanwhile && after:
+		return " while " + text + " ran, before and afterwards"
+	case before && meanwhile:
+		return " while " + text + " ran and before"
+	case before && after:
+		return " before and after " + text + " ran"
+	case before:
+		return " before " + text + " ran"
+	case meanwhile && after:
+		return " while " + text + " ran and afterwards"
+	case after:
+		return " after " + text + " had ended"
 	}
 	return " while " + text + " ran"
 }

@@ -80,7 +80,7 @@ func (in *incident) notes() []model.Line {
 	for _, w := range in.windows {
 		for _, e := range w.Errors {
 			if !in.explains(e.Text) {
-				add(model.LineError, e.Class+": "+e.Text)
+				add(model.LineError, "failed requests said: "+e.Text)
 			}
 		}
 	}

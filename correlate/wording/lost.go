@@ -14,26 +14,42 @@ import (
 
 // This file says what became of requests, by their kind.
 
-// A kindLoss is what became of the requests of one kind, of one Service.
+// A kindLoss is what became of the requests of one kind, of one Service. Failures and late answers are of different
+// times: each has its own number of requests that were sent then.
 type kindLoss struct {
-	of                 string
-	sent, failed, slow int
-	classes            map[string]int
-	windows            []*model.Window
+	of             string
+	sent, failed   int
+	classes        map[string]int
+	windows        []*model.Window // in which requests failed
+	slow, slowSent int
 }
 
 func (k *kindLoss) share() float64 { return float64(k.failed) / float64(max(1, k.sent)) }
 
-func (k *kindLoss) text() string {
-	var parts []string
+// failures says how many requests failed, and how, of those that were sent at such times; "" if none did.
+func (k *kindLoss) failures(at string) string {
+	if k.failed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d%s failed (%s): %s",
+		k.failed, k.sent, at, quantity.Percent(k.share()), classText(k.classes))
+}
+
+// late says how many answers were late; "" if none was.
+func (k *kindLoss) late() string {
+	text := ""
+	switch {
+	case k.slow == 0:
+		return ""
+	case k.slow == k.slowSent:
+		text = quantity.Count(k.slow, "answer") + " came late"
+	default:
+		text = fmt.Sprintf("%d of %d answers came late", k.slow, k.slowSent)
+	}
 	if k.failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d failed (%s): %s",
-			k.failed, k.sent, quantity.Percent(k.share()), classText(k.classes)))
+		return "besides, " + text
 	}
-	if k.slow > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d were answered late", k.slow, k.sent))
-	}
-	return strings.Join(parts, "; ")
+	return text
 }
 
 // lost adds up windows by the kind of their requests, the one that lost most first.
@@ -47,8 +63,13 @@ func (s *scene) lost(windows []*model.Window) []*kindLoss {
 			kinds = append(kinds, &kindLoss{of: of, classes: map[string]int{}})
 		}
 		k := kinds[i]
-		k.sent, k.failed, k.slow = k.sent+w.Sent, k.failed+w.Failed, k.slow+w.Slow
-		k.windows = append(k.windows, w)
+		if w.Slow > 0 {
+			k.slow, k.slowSent = k.slow+w.Slow, k.slowSent+w.Sent
+		}
+		if w.Failed == 0 {
+			continue
+		}
+		k.sent, k.failed, k.windows = k.sent+w.Sent, k.failed+w.Failed, append(k.windows, w)
 		for class, n := range w.Classes {
 			k.classes[class] += n
 		}
@@ -78,7 +99,7 @@ func (s *scene) kindOf(w *model.Window) string {
 // kindWords name the requests of a kind of target.
 var kindWords = map[timeline.TargetKind]string{
 	timeline.New:    "new connections",
-	timeline.Reused: "requests on open connections",
+	timeline.Reused: "requests on reused connections",
 	timeline.Held:   "held connections",
 }
 

@@ -16,6 +16,9 @@ import (
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 var safeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
+// safeSelector matches labels of a selector, as kubectl reads them: "app=web,release=1".
+var safeSelector = regexp.MustCompile(`^[-A-Za-z0-9_./]+=[-A-Za-z0-9_.]+(,[-A-Za-z0-9_./]+=[-A-Za-z0-9_.]+)*$`)
+
 // patchable are the workloads whose Pods have a template that can be patched.
 var patchable = map[string]bool{"Deployment": true, "StatefulSet": true, "DaemonSet": true}
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 )
 
 // This file says how an incident went, instant by instant.
@@ -33,7 +34,7 @@ func (in *incident) phases() []model.Phase {
 	if p, ok := in.run.replacement(pods); ok {
 		phases = append(phases, p)
 	}
-	sortPhases(phases)
+	in.run.sortPhases(phases)
 	phases = bestKnown(phases, mostPhases)
 	if in.FailedFrom != nil {
 		at := model.Instant{Earliest: *in.FailedFrom, Latest: *in.FailedFrom}
@@ -43,7 +44,7 @@ func (in *incident) phases() []model.Phase {
 		at := model.Instant{Earliest: *in.FailedTo, Latest: *in.FailedTo}
 		phases = append(phases, in.run.phase(at, "the last failed request was due"))
 	}
-	sortPhases(phases)
+	in.run.sortPhases(phases)
 	return phases
 }
 
@@ -63,8 +64,12 @@ func bestKnown(phases []model.Phase, n int) []model.Phase {
 
 func width(at model.Instant) time.Duration { return at.Latest - at.Earliest }
 
-func sortPhases(phases []model.Phase) {
-	slices.SortStableFunc(phases, func(a, b model.Phase) int { return cmp.Compare(middle(a.At), middle(b.At)) })
+// sortPhases sorts by the time that is written first.
+func (s *scene) sortPhases(phases []model.Phase) {
+	slices.SortStableFunc(phases, func(a, b model.Phase) int {
+		return cmp.Or(quantity.From(s.tl, a.At).Compare(quantity.From(s.tl, b.At)),
+			cmp.Compare(a.At.Latest, b.At.Latest))
+	})
 }
 
 // A step is what one or several Pods did.
@@ -81,7 +86,7 @@ func (p *step) text() string {
 	case 1:
 		return p.pods[0] + " " + p.what
 	}
-	return fmt.Sprintf("%d Pods %s, the last of them", len(p.pods), strings.TrimPrefix(p.what, "itself "))
+	return fmt.Sprintf("the last of %d Pods %s", len(p.pods), p.what)
 }
 
 // shared returns what the evidence of an incident's first cause says to have happened until its last request failed,
@@ -142,7 +147,7 @@ func (s *scene) routed(pods map[string]bool) []model.Phase {
 	return []model.Phase{s.phase(last.Changed, "the last route followed, that of "+last.Node)}
 }
 
-// replacement says when the first Pod was ready that was made for one of these.
+// replacement says when the first Pod was ready that was made after one of these was to end.
 func (s *scene) replacement(pods map[string]bool) (model.Phase, bool) {
 	var ended, first *model.Pod
 	for i := range s.tl.Pods {
@@ -165,7 +170,7 @@ func (s *scene) replacement(pods map[string]bool) (model.Phase, bool) {
 	if first == nil || first.EndpointReady.Latest-first.EndpointReady.Earliest > widestPhase {
 		return model.Phase{}, false
 	}
-	text := "its replacement was a ready endpoint"
+	text := first.Name + ", a new Pod, was a ready endpoint"
 	if first.Node != "" {
 		text += ", on " + first.Node
 	}
@@ -173,5 +178,5 @@ func (s *scene) replacement(pods map[string]bool) (model.Phase, bool) {
 }
 
 func (s *scene) phase(at model.Instant, text string) model.Phase {
-	return model.Phase{At: at, When: s.instant(at), Text: text}
+	return model.Phase{At: at, When: quantity.Instant(s.tl, at), Text: text}
 }

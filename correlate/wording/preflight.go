@@ -38,8 +38,17 @@ func foretold(c *model.Scorecard) string {
 	if len(rules) > 0 {
 		parts = append(parts, "preflight had predicted it ("+strings.Join(rules, ", ")+")")
 	}
-	if c.Missed > 0 {
-		parts = append(parts, fmt.Sprintf("preflight missed %s", quantity.Count(c.Missed, "cause")))
+	var missed []string
+	for _, m := range c.Misses {
+		if !slices.Contains(missed, m.Cause) {
+			missed = append(missed, m.Cause)
+		}
+	}
+	switch {
+	case len(missed) > 0 && len(parts) > 0:
+		parts = append(parts, "but not "+quantity.Names(missed))
+	case len(missed) > 0:
+		parts = append(parts, "preflight had not predicted "+quantity.Names(missed))
 	}
 	if c.Refuted > 0 {
 		parts = append(parts, fmt.Sprintf("%s not seen this time", quantity.Count(c.Refuted, "prediction")))

@@ -90,20 +90,3 @@ func (s *scene) template(pod *model.Pod) *timeline.PodTemplate {
 
 // clock writes an instant of the run as the time of day in UTC.
 func (s *scene) clock(at time.Duration) string { return quantity.Clock(s.tl, at) }
-
-// instant writes an instant in UTC, no more exact than it is known: of a wide bracket its end.
-func (s *scene) instant(at model.Instant) string {
-	switch width := at.Latest - at.Earliest; {
-	case width > 200*time.Millisecond:
-		late := s.tl.T0.Add(at.Latest)
-		if rest := late.Truncate(100 * time.Millisecond); rest.Before(late) {
-			late = rest.Add(100 * time.Millisecond)
-		}
-		return "by " + late.UTC().Format("15:04:05.0")
-	case width > 20*time.Millisecond:
-		return s.tl.T0.Add(middle(at)).UTC().Round(10 * time.Millisecond).Format("15:04:05.00")
-	}
-	return s.clock(middle(at))
-}
-
-func middle(at model.Instant) time.Duration { return at.Earliest + (at.Latest-at.Earliest)/2 }

@@ -91,7 +91,7 @@ func (s *scene) startEdge(w *model.Window) edge {
 	case target == nil || w.Start.Earliest > target.Measured.Earliest:
 		return s.unobservedAt("its start", w.Target, w.Start)
 	case w.Kind != model.Slow && s.answeredIn(w.Target, 0, w.Start.Latest):
-		return edge{text: "when it began is not known: too few requests were answered before"}
+		return edge{text: "when it began is not known, too few requests were answered before"}
 	}
 	return edge{text: "already " + failing(w) + " when measuring began"}
 }
@@ -101,14 +101,17 @@ func (s *scene) endEdge(w *model.Window) edge {
 	case !w.Open.End:
 		return edge{}
 	case s.tl.Run.Live:
-		return edge{text: "still " + failing(w)}
+		return edge{text: still + failing(w)}
 	case target == nil || w.End.Latest < target.Measured.Latest:
 		return s.unobservedAt("its end", w.Target, w.End)
 	case w.Kind != model.Slow && s.answeredIn(w.Target, w.End.Earliest, w.End.Latest):
-		return edge{text: "when it ended is not known: too few requests were answered after"}
+		return edge{text: "when it ended is not known, too few requests were answered after"}
 	}
-	return edge{text: "still " + failing(w) + " when measuring ended"}
+	return edge{text: still + failing(w) + " when measuring ended"}
 }
+
+// still begins what is said of a window that had not ended when measuring did.
+const still = "still "
 
 func failing(w *model.Window) string {
 	if w.Kind == model.Slow {

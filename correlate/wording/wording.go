@@ -50,7 +50,7 @@ func Say(tl *model.Timeline, j Judged) {
 		Caveats:     caveats,
 		Reasons:     unsaid(&tl.Verdict, caveats, j.Finding),
 		Extent:      scene.extent(),
-		KeepServing: keepServing(tl.KeepServing),
+		KeepServing: keepServing(tl),
 		Measured:    measured(tl, exit),
 		Exit:        exit,
 		Prober:      prober(tl),
@@ -77,7 +77,7 @@ func incidentSaid(in *incident) model.IncidentSaid {
 		Do:       do,
 		Patch:    patch,
 	}
-	if len(in.Causes) > 0 {
+	if len(in.Causes) > 0 && (in.Causes[0].Rule != model.Unexplained || in.Causes[0].Reason == "") {
 		said.Explain = "lapse explain " + in.Causes[0].Rule
 	}
 	return said

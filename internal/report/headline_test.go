@@ -16,7 +16,7 @@ import (
 func TestHeadlineLeadsWithWhatWasFound(t *testing.T) {
 	for sample, want := range map[string]string{
 		"race":         "shop/web: 64 of 80000 requests failed while kubectl drain node-b --ignore-daemonsets ran",
-		"two-services": "524 of 600000 requests failed while kubectl drain node-b ran; the command failed (exit code 1)",
+		"two-services": "524 of 600000 requests failed after kubectl drain node-b had ended; the command failed (exit code 1)",
 		"inconclusive": "https://shop.example.com/: 180 of 11180 requests failed; only 92.73 % was observed",
 		"refused":      "the command failed (exit code 1); no failure seen in 5960 requests; only 96.53 % was observed",
 		"clean":        "no failure seen in 6000 requests; an outage of 21.3 ms or longer would have been seen at any time",

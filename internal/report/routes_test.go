@@ -41,7 +41,7 @@ func TestRoutesOfEachNodeAndWhatTheyMean(t *testing.T) {
 	for _, want := range []string{
 		"3 removals seen from 2 nodes", "node1 3 180 ms ±30 280 ms ±30 380 ms ±30", "node2 3 950 ms ±50 1.45 s ±0.05 1.95 s ±0.05", "node1 1 110 ms ±10",
 		"Late: node2 followed late.", "run in runs/x", "REMOVED ALONE, FROM THE DELETION",
-		"So that a drain here loses nothing: serve on for 3 s after SIGTERM, as with a preStop sleep (2 s was measured, the rest is margin). That is the longest of 3 removals × 2 nodes. " +
+		"So that a drain here loses nothing: serve on for 3 s after a Pod's deletion, as with a preStop sleep (2 s was measured, the rest is margin). That is the longest of 3 removals × 2 nodes. " +
 			"The margin allows for kube-proxy's minSyncPeriod: 1 s is assumed, as its ConfigMap could not be read or has none.",
 	} {
 		if !strings.Contains(got, want) {
@@ -66,7 +66,7 @@ func TestAdviceHoldsInADrain(t *testing.T) {
 		{Min: 500 * time.Millisecond, Max: 720 * time.Millisecond}} {
 		tl.Routes = append(tl.Routes, model.Route{Change: model.Removal, Event: uint32(i), Node: "node1", Lag: lag})
 	}
-	for _, want := range []string{"serve on for 2 s after SIGTERM, as with a preStop sleep (800 ms was measured, the rest is margin)", "node1 2 610 ms ±110 610 ms ±110 650 ms ±10"} {
+	for _, want := range []string{"serve on for 2 s after a Pod's deletion, as with a preStop sleep (800 ms was measured, the rest is margin)", "node1 2 610 ms ±110 610 ms ±110 650 ms ±10"} {
 		if got := wordsOf(t, tl); !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
@@ -91,15 +91,15 @@ func TestRemovalsOfSeveralAtOnceStandApart(t *testing.T) {
 	for _, want := range []string{
 		"5 removals seen from 1 node", "REMOVED ALONE, FROM THE DELETION CHANGES MIN MEDIAN MAX node1 2 90 ms 90 ms 100 ms",
 		"REMOVED WITH OTHERS, FROM THE DELETION CHANGES MIN MEDIAN MAX node1 3 120 ms 1.14 s 1.15 s",
-		"serve on for 3 s after SIGTERM, as with a preStop sleep (1.2 s was measured, the rest is margin). That is the longest of 5 removals × 1 node.",
+		"serve on for 3 s after a Pod's deletion, as with a preStop sleep (1.2 s was measured, the rest is margin). That is the longest of 5 removals × 1 node.",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
 	for period, want := range map[time.Duration]string{
-		500 * ms:         "serve on for 3 s after SIGTERM, as with a preStop sleep (1.2 s was measured, the rest is margin). That is the longest of 5 removals × 1 node. The margin allows for kube-proxy's minSyncPeriod: 500 ms, from its ConfigMap.",
-		10 * time.Second: "serve on for 12 s after SIGTERM, as with a preStop sleep (1.2 s was measured, the rest is margin). That is the longest of 5 removals × 1 node. The margin allows for kube-proxy's minSyncPeriod: 10 s, from its ConfigMap.",
+		500 * ms:         "serve on for 3 s after a Pod's deletion, as with a preStop sleep (1.2 s was measured, the rest is margin). That is the longest of 5 removals × 1 node. The margin allows for kube-proxy's minSyncPeriod: 500 ms, from its ConfigMap.",
+		10 * time.Second: "serve on for 12 s after a Pod's deletion, as with a preStop sleep (1.2 s was measured, the rest is margin). That is the longest of 5 removals × 1 node. The margin allows for kube-proxy's minSyncPeriod: 10 s, from its ConfigMap.",
 	} {
 		tl.Run.Cluster = &timeline.Cluster{ProxyMode: "iptables", MinSyncPeriod: period}
 		if got := wordsOf(t, tl); !strings.Contains(got, want) {
@@ -122,7 +122,7 @@ func TestAdviceCoversTheLongestOfManyRoutes(t *testing.T) {
 	if err := routes.Print(&out, tl, "runs/x", document.Screen{Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"node1 200 200 ms 200 ms 3 s", "serve on for 4 s after SIGTERM, as with a preStop sleep (3 s was measured, the rest is margin). That is the longest of 200 removals × 1 node."} {
+	for _, want := range []string{"node1 200 200 ms 200 ms 3 s", "serve on for 4 s after a Pod's deletion, as with a preStop sleep (3 s was measured, the rest is margin). That is the longest of 200 removals × 1 node."} {
 		if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

@@ -101,7 +101,7 @@ func (s settings) measureAdvice(ctx context.Context, c *drill.Cluster, a *advise
 	return s.drainAgain(ctx, c, w, a, filepath.Join(dir, "with"), args)
 }
 
-var advice = regexp.MustCompile(`serve on for (\d+) s after SIGTERM`)
+var advice = regexp.MustCompile(`serve on for (\d+) s after a Pod's deletion`)
 
 // secondsIn returns how long Lapse advised to serve on. The words may be wrapped.
 func secondsIn(output string) (int, error) {

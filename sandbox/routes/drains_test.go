@@ -27,7 +27,7 @@ func TestLossesAreOfTheDrainBefore(t *testing.T) {
 
 func TestAdviceIsReadFromWhatIsPrinted(t *testing.T) {
 	for output, want := range map[string]int{
-		"  DO   serve on for 3 s after\n       SIGTERM, as with a preStop sleep": 3,
+		"  DO   serve on for 3 s after\n       a Pod's deletion, as with a preStop sleep": 3,
 		"PASS  no failure seen": 0,
 	} {
 		if got, err := secondsIn(output); got != want || (err == nil) != (want > 0) {

@@ -81,7 +81,7 @@ func (c *chart) axis() row {
 	switch {
 	case c.cell < 100*time.Millisecond:
 		layout = "15:04:05.000"
-	case c.cell < time.Second:
+	case c.cell <= time.Second:
 		layout = "15:04:05.0"
 	}
 	var b strings.Builder
@@ -92,7 +92,7 @@ func (c *chart) axis() row {
 	return row{"UTC", []document.Span{{Text: b.String(), Style: document.Dim}}}
 }
 
-// commandRow shows when the wrapped command ran: [ kubectl drain node-b ---- ]; < and > say that it ran before and
+// commandRow shows when the wrapped command ran: [ kubectl drain node-b ====]; < and > say that it ran before and
 // after what is shown.
 func (c *chart) commandRow() []row {
 	cmd := c.tl.Run.Command
@@ -110,10 +110,10 @@ func (c *chart) commandRow() []row {
 	line := c.Say(strings.Join(cmd.Args, " "))
 	if inside := to - from - 3; inside >= min(10, document.Columns(line)) {
 		line = document.Cut(line, inside, c.Ellipsis())
-		bar := begin + " " + line + " " + strings.Repeat("-", inside-document.Columns(line)) + end
+		bar := begin + " " + line + " " + strings.Repeat("=", inside-document.Columns(line)) + end
 		return []row{{"command", []document.Span{{Text: strings.Repeat(" ", from)}, {Text: bar, Style: document.Cyan}}}}
 	}
-	bar := begin + strings.Repeat("-", max(to-from-1, 0)) + end
+	bar := begin + strings.Repeat("=", max(to-from-1, 0)) + end
 	if before := from - 1; c.cells-to < document.Columns(line) && before > c.cells-to {
 		line = document.Cut(line, before, c.Ellipsis())
 		return []row{{"command", []document.Span{

@@ -36,6 +36,7 @@ type laneGlyph struct {
 
 var lanes = map[string]laneGlyph{
 	"gone":                {"-", "gone", 1, document.Dim},
+	unselected:            {"o", "no longer selected", 1, document.Dim},
 	"ready":               {"R", "ready", 2, document.Green},
 	"pending":             {"p", "pending or creating", 3, document.Yellow},
 	"creating":            {"p", "pending or creating", 3, document.Yellow},
@@ -44,6 +45,9 @@ var lanes = map[string]laneGlyph{
 	"terminating":         {"T", "terminating", 6, document.Red},
 	"crashed":             {"X", "exited, or waiting to be restarted", 7, document.RedBold},
 }
+
+// unselected is the state of a Pod that is gone only for the Services of the run: it may live on.
+const unselected = "no longer selected"
 
 // A pen draws glyphs on a page, and the legend of those it has drawn.
 type pen struct {

@@ -50,6 +50,10 @@ func (c *chart) directLabel(t model.Target) string {
 // lane draws a Pod's states, and where a container of it exited while it was not to end.
 func (c *chart) lane(pod model.Pod) []document.Span {
 	states := pod.States
+	if i := len(states) - 1; i >= 0 && states[i].State == "gone" && c.isUnselected(pod) {
+		states = slices.Clone(states)
+		states[i].State = unselected
+	}
 	cells := slices.Repeat([]document.Span{{Text: " "}}, c.cells)
 	ranks := make([]int, c.cells)
 	for i, s := range states {
@@ -83,6 +87,13 @@ func (c *chart) lane(pod model.Pod) []document.Span {
 		c.used[cell.Text] = true
 	}
 	return merge(cells)
+}
+
+// isUnselected reports whether a Pod was last seen when no Service of the run selected it any more.
+func (c *chart) isUnselected(pod model.Pod) bool {
+	return slices.ContainsFunc(c.tl.Events, func(e model.Event) bool {
+		return e.Kind == timeline.PodGone && e.Object.UID == pod.UID && e.Detail == timeline.NoLongerSelected
+	})
 }
 
 // servicesOf are the Services that each Pod was an endpoint of, by its UID.
