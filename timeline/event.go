@@ -104,7 +104,10 @@ const (
 	NodeReady       EventKind = "node-ready"       // the Ready condition: "true", "false", "unknown"
 	NodeSchedulable EventKind = "node-schedulable" // "true", "false" (cordoned)
 	// From, To: "absent", "present"; Detail: the taint, KEY=VALUE:EFFECT. Not the taint of a cordon
-	NodeTaint      EventKind = "node-taint"
+	NodeTaint EventKind = "node-taint"
+	// From, To: "absent", "present"; Detail: what announces that the node is drained, rebooted or removed: "condition
+	// TYPE", "label KEY" or "annotation KEY"
+	NodeMarked     EventKind = "node-mark"
 	NodeGone       EventKind = "node-gone"
 	ServiceChanged EventKind = "service" // Detail: what changed
 	// To: its reason; Detail: its message; Stamp: with nanoseconds if its name has them

@@ -12,7 +12,7 @@ import (
 	"lapse/timeline"
 )
 
-// nodes watches all nodes: whether they are ready and schedulable, and their taints.
+// nodes watches all nodes: whether they are ready and schedulable, their taints, and their marks.
 func (w *watcher) nodes() *reflector[*corev1.Node] {
 	return &reflector[*corev1.Node]{
 		kind:     "Node",
@@ -41,7 +41,7 @@ func diffNode(old, new *corev1.Node) []timeline.Event {
 	if to := strconv.FormatBool(!new.Spec.Unschedulable); to != schedulable {
 		add(timeline.Event{Kind: timeline.NodeSchedulable, From: schedulable, To: to})
 	}
-	return append(events, diffTaints(old, new)...)
+	return slices.Concat(events, diffTaints(old, new), diffMarks(old, new))
 }
 
 // diffTaints returns an event for each taint that came or went. The taints of a node that is new to us have no state

@@ -32,6 +32,7 @@ var lags = map[timeline.EventKind]time.Duration{
 	timeline.ServiceChanged:  WatchLag,
 	timeline.NodeSchedulable: WatchLag,
 	timeline.NodeTaint:       WatchLag,
+	timeline.NodeMarked:      WatchLag,
 	timeline.NodeGone:        WatchLag,
 	timeline.SnapshotTaken:   WatchLag,
 	timeline.PodContainer:    KubeletLag,
@@ -147,7 +148,7 @@ func (p *Placer) stamped(e *timeline.Event, at time.Duration) time.Duration {
 // Pod and was seen with the list that found the Pod. Endpoints are listed separately, at about the same time.
 func (p *Placer) foundByList(e *timeline.Event) bool {
 	switch e.Kind {
-	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeTaint, timeline.ServiceChanged:
+	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeTaint, timeline.NodeMarked, timeline.ServiceChanged:
 		return e.From == ""
 	case timeline.SnapshotTaken:
 		return e.To == timeline.SnapshotFound
@@ -178,7 +179,7 @@ func WatchedKind(e *timeline.Event) string {
 		return strings.ToLower(e.Object.Kind)
 	case timeline.EndpointChanged:
 		return "endpointslice"
-	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeTaint, timeline.NodeGone:
+	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeTaint, timeline.NodeMarked, timeline.NodeGone:
 		return "node"
 	case timeline.ServiceChanged:
 		return "service"

@@ -119,7 +119,7 @@ func Describe(e *model.Event) string {
 	case e.To != "":
 		text += " " + e.To
 	}
-	if e.Kind == timeline.NodeTaint {
+	if e.Kind == timeline.NodeTaint || e.Kind == timeline.NodeMarked {
 		text += " (" + e.Detail + ")"
 	}
 	return text

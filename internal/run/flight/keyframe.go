@@ -42,6 +42,8 @@ func (k *keyframe) add(e timeline.Event) {
 		k.set(key{of, string(e.Kind)}, e)
 	case timeline.NodeTaint:
 		k.setUnless(e.To == "absent", key{of, "taint " + e.Detail}, e)
+	case timeline.NodeMarked:
+		k.setUnless(e.To == "absent", key{of, "mark " + e.Detail}, e)
 	case timeline.EndpointChanged:
 		at := fmt.Sprintf("endpoint %s %s:%d %s", e.Service, e.Addr, e.Port, e.PortName)
 		k.setUnless(e.To == timeline.EndpointAbsent, key{at, of}, e)

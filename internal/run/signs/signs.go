@@ -59,6 +59,12 @@ var table = []line{
 	{"taint", Planned, timeline.NodeTaint, func(w *Watch, e timeline.Event) bool {
 		return e.From == "absent" && taint(e.Detail) == Planned && onOurNode(w, e)
 	}, taintText},
+	{"mark", Soon, timeline.NodeMarked, func(w *Watch, e timeline.Event) bool {
+		return e.From == "absent" && marks[e.Detail] == Soon && onOurNode(w, e)
+	}, markText},
+	{"mark", Planned, timeline.NodeMarked, func(w *Watch, e timeline.Event) bool {
+		return e.From == "absent" && marks[e.Detail] == Planned && onOurNode(w, e)
+	}, markText},
 	{"rollout", Soon, timeline.SnapshotTaken, rollsOut, func(e timeline.Event) string {
 		return fmt.Sprintf("%s %s was changed", e.Object.Kind, e.Object.Name)
 	}},
@@ -82,6 +88,21 @@ func rollsOut(_ *Watch, e timeline.Event) bool {
 
 func taintText(e timeline.Event) string {
 	return fmt.Sprintf("node %s got the taint %s", e.Object.Name, e.Detail)
+}
+
+func markText(e timeline.Event) string {
+	return fmt.Sprintf("node %s got the %s", e.Object.Name, e.Detail)
+}
+
+// marks are what others write on nodes in addition to taints.
+var marks = map[string]Class{
+	"condition MaintenancePlanned":                                  Planned,
+	"condition DrainInProgress":                                     Soon,
+	"condition GracefulNodeShutdownInProgress":                      Soon,
+	"condition VMEventScheduled":                                    Planned, // up to 15 minutes before
+	"label node.kubernetes.io/exclude-from-external-load-balancers": Soon,
+	"label cloud.google.com/active-node-maintenance":                Soon,
+	"annotation weave.works/kured-reboot-in-progress":               Planned, // it may stand for hours
 }
 
 // taints are those of systems that remove nodes, by key. Others count if they evict Pods.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lapse/timeline"
+	"lapse/watcher"
 )
 
 const s = time.Second
@@ -31,6 +32,9 @@ func TestSigns(t *testing.T) {
 	taint := func(of timeline.Object, text string) timeline.Event {
 		return timeline.Event{Kind: timeline.NodeTaint, From: "absent", To: "present", Object: of, Detail: text}
 	}
+	mark := func(of timeline.Object, text string) timeline.Event {
+		return timeline.Event{Kind: timeline.NodeMarked, From: "absent", To: "present", Object: of, Detail: text}
+	}
 	for _, test := range []struct {
 		what  string
 		event timeline.Event
@@ -54,6 +58,10 @@ func TestSigns(t *testing.T) {
 		{"a taint that evicts", taint(node1, "maintenance=now:NoExecute"), Soon, "taint"},
 		{"a taint that does not", taint(node1, "node.kubernetes.io/memory-pressure:NoSchedule"), None, ""},
 		{"a taint elsewhere", taint(other, "karpenter.sh/disrupted:NoSchedule"), None, ""},
+		{"a drain that Kubernetes 1.37 announces", mark(node1, "condition DrainInProgress"), Soon, "mark"},
+		{"a maintenance that it plans", mark(node1, "condition MaintenancePlanned"), Planned, "mark"},
+		{"a drain elsewhere", mark(other, "condition DrainInProgress"), None, ""},
+		{"kured", mark(node1, "annotation weave.works/kured-reboot-in-progress"), Planned, "mark"},
 		{"a rollout", workload(timeline.SnapshotChanged, timeline.Workload{Generation: 2, Replicas: 2}), Soon, "rollout"},
 		{"a status", workload(timeline.SnapshotStatus, timeline.Workload{Generation: 2, Replicas: 2}), None, ""},
 		{"an Event", timeline.Event{Kind: timeline.KubeEvent, Object: pod("a"), To: "Unhealthy"}, None, ""},
@@ -64,6 +72,18 @@ func TestSigns(t *testing.T) {
 		if sign.Class != test.class || sign.Name != test.name || (sign.Text == "") != (test.class == None) {
 			t.Errorf("%s: %+v", test.what, sign)
 		}
+	}
+}
+
+// Each mark that the watch records has a class here, and each that has one is recorded.
+func TestEveryMarkOfANodeHasAClass(t *testing.T) {
+	for _, mark := range watcher.NodeMarks {
+		if marks[mark] == None {
+			t.Errorf("%q is of no class", mark)
+		}
+	}
+	if len(marks) != len(watcher.NodeMarks) {
+		t.Errorf("%d marks have a class, %d are recorded", len(marks), len(watcher.NodeMarks))
 	}
 }
 
