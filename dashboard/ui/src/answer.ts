@@ -1,4 +1,3 @@
-import type { Clock } from "./clock";
 import type { Incident } from "./model";
 import { mostHarmful } from "./opening";
 import type { Run } from "./run";
@@ -13,24 +12,24 @@ export function answerOf(run: Run): Answer | undefined {
 }
 
 /** markdown is the answer as it can be pasted into an issue or a pull request. */
-export function markdown(run: Run, clock: Clock, link: string): string {
+export function markdown(run: Run, link: string): string {
   const { said } = run;
   if (!said) return "";
   const answer = answerOf(run);
   return [
     `**${said.word}**: ${escaped([said.headline, said.extent].filter(Boolean).join("; "))}`,
     "",
-    ...(answer ? [...fields(answer, clock), ""] : []),
+    ...(answer ? [...fields(answer), ""] : []),
     ...(answer?.incident.said.patch ? ["```sh", answer.incident.said.patch, "```", ""] : []),
     escaped([said.measured, run.tool && `${run.tool.name} ${run.tool.version}`, run.info?.id, link].filter(Boolean).join(" · ")),
     "",
   ].join("\n").replaceAll("\u00a0", " ");
 }
 
-function fields({ incident: { said } }: Answer, clock: Clock): string[] {
+function fields({ incident: { said } }: Answer): string[] {
   const field = (name: string, text: string): string[] => (text ? [`- **${name}**: ${escaped(text)}`] : []);
   return [
-    ...field("When", `${clock.day()} ${said.when}`),
+    ...field("When", said.when),
     ...said.what.flatMap((w) => field("What", `${w.of} ${w.text}`)),
     ...field("Why", said.why),
     ...said.do.flatMap((text) => field("Do", text)),

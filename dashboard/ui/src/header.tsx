@@ -48,7 +48,7 @@ export function Header({ run, clock }: { run: Run; clock: Clock }) {
         <About run={run} clock={clock} />
         {said && !live && (
           <p class="actions">
-            <CopyButton name="Copy as Markdown" testid="copy-markdown" text={() => markdown(run, clock, link())} />
+            <CopyButton name="Copy as Markdown" testid="copy-markdown" text={() => markdown(run, link())} />
           {answer?.incident.said.patch && <CopyButton name="Copy the patch" testid="copy-patch" text={() => answer.incident.said.patch!} />}
             {location.protocol !== "file:" && <CopyButton name="Copy link" testid="copy-link" text={link} />}
           </p>
