@@ -74,7 +74,7 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 // $SOCKET a WebSocket, $NEWS a host and port with an event stream, $TWO a host and port that speaks HTTP/2 alone,
 // $GRPC one that speaks gRPC (see serveGRPC), $DESCRIPTORS the descriptor set of its service, $TAKEN a host and port
 // where somebody listens, $API a Kubernetes API with a few Services (see fakeAPI), $LIVING the Service web of its
-// namespace living, which can be made to change (see livingShop).
+// namespace living, which can be made to change (see livingShop), $COLLECTOR takes traces (see takeTraces).
 func TestScripts(t *testing.T) {
 	layer.Real(t)
 	t.Parallel()
@@ -99,6 +99,8 @@ func TestScripts(t *testing.T) {
 	two.Start()
 	t.Cleanup(two.Close)
 	grpc, descriptors := serveGRPC(t), shopDescriptors(t)
+	collector := httptest.NewServer(http.HandlerFunc(takeTraces))
+	t.Cleanup(collector.Close)
 	news := httptest.NewServer(http.HandlerFunc(serveEvents))
 	t.Cleanup(news.Close)
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
@@ -126,6 +128,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("DNS", dns)
 			env.Setenv("SOCKET", "ws"+strings.TrimPrefix(socket.URL, "http"))
 			env.Setenv("TWO", strings.TrimPrefix(two.URL, "http://"))
+			env.Setenv("COLLECTOR", collector.URL)
 			env.Setenv("NEWS", strings.TrimPrefix(news.URL, "http://"))
 			env.Setenv("GRPC", grpc)
 			env.Setenv("DESCRIPTORS", descriptors)

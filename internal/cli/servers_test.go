@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+	collectorpb "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
 	"golang.org/x/net/dns/dnsmessage"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
@@ -161,4 +162,24 @@ func serveGRPC(t *testing.T) (addr string) {
 	server.Start()
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// takeTraces takes what is a trace with spans over OTLP/HTTP, and says that it did.
+func takeTraces(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	request := new(collectorpb.ExportTraceServiceRequest)
+	if err == nil {
+		err = proto.Unmarshal(body, request)
+	}
+	if err != nil || r.URL.Path != "/v1/traces" || len(request.GetResourceSpans()[0].GetScopeSpans()[0].GetSpans()) == 0 {
+		http.Error(w, fmt.Sprint("not a trace: ", err), http.StatusBadRequest)
+		return
+	}
+	answer, err := proto.Marshal(&collectorpb.ExportTraceServiceResponse{PartialSuccess: &collectorpb.ExportTracePartialSuccess{ErrorMessage: "all of it"}})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-protobuf")
+	w.Write(answer)
 }

@@ -26,7 +26,17 @@ const environment = `  KUBECONFIG                kubeconfig files, as for kubect
   LAPSE_IMAGE               image of the Job, where --image is not given
   DOCKER_CONFIG             folder with the logins of lapse image push
   NO_COLOR, CLICOLOR_FORCE  summaries without colours, or with colours in a file too
-  TERM=dumb                 no colours, no line that is rewritten`
+  TERM=dumb                 no colours, no line that is rewritten
+  TRACEPARENT               span that the trace of -o otlp is part of (W3C Trace Context)
+  OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES
+                            its resource (default: service.name=lapse)
+  OTEL_EXPORTER_OTLP_ENDPOINT
+                            where lapse export --send sends it; /v1/traces is added
+                            (default: http://localhost:4318)
+  OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_PROTOCOL
+                            KEY=VALUE,...; milliseconds (default: 10000); http/protobuf alone
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, ..._HEADERS, ..._TIMEOUT, ..._PROTOCOL
+                            the same for traces alone; this endpoint is the whole URL`
 
 // causesTopic lists the causes as lapse explain does.
 func causesTopic() string {

@@ -14,6 +14,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/internal/report/document"
 	"lapse/internal/report/export"
+	"lapse/internal/report/otlp"
 	"lapse/timeline"
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 	Quiet   bool   // show the verdict alone
 	RunDir  string // where the run's files are; empty if they were not kept
 	Page    fs.FS  // the built page, which the format html puts the run into
+
+	Env otlp.Env // the environment, which names the parent of the format otlp; nil: it is empty
 }
 
 // page returns what the page of a summary can show.
@@ -43,6 +46,7 @@ type Format struct {
 	Left  string // what of those facts a timeline.json still holds; empty if nothing
 	Write func(io.Writer, Saved, Options) error
 
+	Check func(otlp.Env) error // refuses an environment that it cannot be written in; nil: none
 	// writes what changed between two runs; nil: the format has no words for that
 	Diff func(io.Writer, *Comparison, Options) error
 }
@@ -56,7 +60,9 @@ type Saved struct {
 // Formats lists all of them: what is written of a judged run, each a file and a word here, and what is written of the
 // facts, each a file and a word in [export.Formats].
 var Formats = append(
-	[]Format{tableFormat, jsonFormat, markdownFormat, junitFormat, githubFormat, htmlFormat, perfettoFormat},
+	[]Format{
+		tableFormat, jsonFormat, markdownFormat, junitFormat, githubFormat, htmlFormat, perfettoFormat, otlpFormat,
+	},
 	factsFormats()...,
 )
 

@@ -2,6 +2,8 @@ package report
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,13 +11,18 @@ import (
 	"strings"
 	"testing"
 
+	tracepb "go.opentelemetry.io/proto/slim/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
 	"lapse/correlate"
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 	"lapse/internal/record"
+	"lapse/internal/report/otlp"
 )
 
-// keptRun is the recording that every Lapse reads, judged.
+// keptRun is the recording that every Lapse reads, judged. Its sentences are left out: they may be said in other words.
 func keptRun(t *testing.T) *model.Timeline {
 	t.Helper()
 	f, err := record.Open("../record/testdata/format5.lapse")
@@ -37,8 +44,25 @@ func keptRun(t *testing.T) *model.Timeline {
 	}
 	tl.Tool = model.Tool{Name: "lapse", Version: "v1"}
 	verdict.Judge(tl, []verdict.Gate{gate})
+	tl.Said = model.Said{Word: tl.Said.Word, Headline: "headline"}
+	for i := range tl.Windows {
+		w := &tl.Windows[i]
+		w.Said = model.WindowSaid{Lasted: "lasted"}
+		for j := range w.Causes {
+			withoutWords(&w.Causes[j])
+		}
+	}
+	for i := range tl.Incidents {
+		in := &tl.Incidents[i]
+		in.Said = model.IncidentSaid{Headline: "incident"}
+		for j := range in.Causes {
+			withoutWords(&in.Causes[j].Cause)
+		}
+	}
 	return tl
 }
+
+func withoutWords(c *model.Cause) { c.Text, c.Fix, c.Evidence, c.Rivals = "text", "fix", nil, nil }
 
 // traceOf writes a run as a trace in a format.
 func traceOf(t *testing.T, format string, tl *model.Timeline) []byte {
@@ -55,6 +79,10 @@ func TestTracesAreAsCommitted(t *testing.T) {
 	runs := map[string]*model.Timeline{"kept": keptRun(t), "held": heldConnections()}
 	for name, tl := range runs {
 		golden(t, "traces/"+name+".perfetto.json", traceOf(t, "perfetto", tl))
+		golden(t, "traces/"+name+".otlp.json", bytes.ReplaceAll(traceOf(t, "otlp", tl), []byte(`{"key"`), []byte("\n"+`{"key"`)))
+		if first, again := traceOf(t, "otlp", tl), traceOf(t, "otlp", tl); !bytes.Equal(first, again) {
+			t.Errorf("%s: written twice, it is not the same", name)
+		}
 	}
 }
 
@@ -166,5 +194,58 @@ func TestSlicesNestAndArrowsLeadFromTriggersToWindows(t *testing.T) {
 	}
 	if arrows < 3 {
 		t.Errorf("the samples have %d arrows: too few to prove anything", arrows)
+	}
+}
+
+// OTLP/JSON is protobuf's JSON but for IDs: with those in base64, protobuf's own reader reads it.
+func TestOTLPInJSONIsTheTraceThatIsSent(t *testing.T) {
+	for name, sample := range samples {
+		text := traceOf(t, "otlp", sample())
+		if bytes.Count(text, []byte("\n")) != 1 {
+			t.Errorf("%s is not one line", name)
+		}
+		var value any
+		if err := json.Unmarshal(text, &value); err != nil {
+			t.Fatal(err)
+		}
+		base64IDs(value)
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := new(tracepb.TracesData)
+		if err := protojson.Unmarshal(text, got); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want, err := otlp.Trace(sample(), func(string) string { return "" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !proto.Equal(got, want) {
+			t.Errorf("%s: read %v, want %v", name, got, want)
+		}
+		if _, err := proto.Marshal(want); err != nil {
+			t.Errorf("%s cannot be sent: %v", name, err)
+		}
+	}
+}
+
+func base64IDs(value any) {
+	switch value := value.(type) {
+	case []any:
+		for _, v := range value {
+			base64IDs(v)
+		}
+	case map[string]any:
+		for key, v := range value {
+			if text, ok := v.(string); ok && slices.Contains([]string{"traceId", "spanId", "parentSpanId"}, key) {
+				id, err := hex.DecodeString(text)
+				if err != nil {
+					panic(err)
+				}
+				value[key] = base64.StdEncoding.EncodeToString(id)
+			}
+			base64IDs(v)
+		}
 	}
 }

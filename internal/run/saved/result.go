@@ -136,7 +136,7 @@ type Output struct {
 	Color   string // of a summary for a terminal: auto, always, never
 }
 
-// Check refuses words that say nothing.
+// Check refuses words that say nothing, and a format that this environment does not allow.
 func (o Output) Check() error {
 	words := []string{"", terminal.ColorAuto, terminal.ColorAlways, terminal.ColorNever}
 	if !slices.Contains(words, o.Color) {
@@ -145,7 +145,14 @@ func (o Output) Check() error {
 	if o.Quiet && o.Verbose {
 		return exit.Usagef("leave one of them out", "--quiet and --verbose exclude each other")
 	}
-	return judging.CheckFormat(report.Formats, o.Format)
+	if err := judging.CheckFormat(report.Formats, o.Format); err != nil {
+		return err
+	}
+	f, _ := report.FormatNamed(report.Formats, o.Format)
+	if f.Check == nil {
+		return nil
+	}
+	return exit.AsUsage(f.Check(os.Getenv))
 }
 
 // Print prints the judged run that is kept at path, a run's directory or a file of it.
@@ -166,6 +173,7 @@ func Print(w io.Writer, path string, as Output, tl *model.Timeline) error {
 		Width:   s.Width,
 		RunDir:  kept(path),
 		Page:    dashboard.Files(),
+		Env:     os.Getenv,
 	})
 }
 
