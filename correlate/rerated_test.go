@@ -1,6 +1,7 @@
 package correlate
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -217,5 +218,62 @@ func TestARateThatChangesLiveIsJudgedAsOnRecord(t *testing.T) {
 	got, want := live.Timeline().Targets[0], judgeRerated(t, run).Targets[0]
 	if got.Coverage != want.Coverage || *got.Rerated != *want.Rerated || got.Resolution != want.Resolution || got.Late != want.Late {
 		t.Errorf("live: %+v, %+v; on record: %+v, %+v", got, *got.Rerated, want, *want.Rerated)
+	}
+}
+
+// Whenever an outage begins between the requests of the low rate, and is what raises it, the truth lies in its brackets.
+// Of a share that fails, the downtime's bounds hold it.
+func TestTruthOfWhatRaisesTheRateLiesInTheBrackets(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	missed, partial := 0, 0
+	for range 400 {
+		begin := 9*time.Second + time.Duration(random.Int64N(int64(400*ms)))
+		end := begin + 250*ms + time.Duration(random.Int64N(int64(2*time.Second)))
+		share := 1.0
+		if random.IntN(2) == 0 {
+			share = 0.3 + 0.6*random.Float64()
+		}
+		fails := func(due time.Duration) timeline.Class {
+			if due >= begin && due < end && random.Float64() < share {
+				return timeline.Refused
+			}
+			return timeline.OK
+		}
+		var first time.Duration // the failure of the low rate that raises it
+		for due := time.Duration(0); due < end && first == 0; due += 200 * ms {
+			if fails(due) != timeline.OK {
+				first = due
+			}
+		}
+		if first == 0 {
+			continue
+		}
+		tl := judgeRerated(t, rerated(first+2*ms, func(due time.Duration) timeline.Class {
+			if due == first {
+				return timeline.Refused
+			}
+			if due < first {
+				return timeline.OK
+			}
+			return fails(due)
+		}))
+		if len(tl.Windows) != 1 {
+			t.Fatalf("an outage from %v to %v makes %d windows", begin, end, len(tl.Windows))
+		}
+		w := tl.Windows[0]
+		if share == 1 {
+			if w.Start.Earliest > begin || w.Start.Latest < begin || w.End.Earliest > end || w.End.Latest+ms < end {
+				t.Errorf("an outage from %v to %v is said to be from %+v to %+v", begin, end, w.Start, w.End)
+			}
+			continue
+		}
+		partial++
+		lost := time.Duration(share * float64(end-begin))
+		if w.Downtime.Min > lost || w.Downtime.Max < lost {
+			missed++
+		}
+	}
+	if partial < 100 || missed*50 > partial {
+		t.Errorf("the downtime of %d of %d shares is not within its bounds", missed, partial)
 	}
 }
