@@ -208,13 +208,16 @@ func (t *imageTask) push(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	pushed, err := image.Pushing{}.Push(cmd.Context(), index, tag, "lapse/"+version.Version)
+	pushed, err := image.Registry{UserAgent: userAgent(), Insecure: t.insecure}.Push(cmd.Context(), index, tag)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), pushed)
 	return t.remember(cmd, kubeContext, pushed)
 }
+
+// userAgent returns what registries are told of who asks.
+func userAgent() string { return "lapse/" + version.Version }
 
 // remember remembers an image for the kubeconfig's context.
 func (t *imageTask) remember(cmd *cobra.Command, kubeContext, made string) error {

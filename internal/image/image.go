@@ -1,6 +1,6 @@
 // Package image makes container images without Docker: Lapse's own, of its own binaries, and those of the sandbox.
-// It pushes an image to a registry ([Pushing]), writes it to a tar ([Save]) or onto a local cluster's nodes ([Loader]),
-// and remembers which image a kubeconfig context uses ([Store]). The same contents always give the same digest.
+// It pushes an image to a [Registry], writes it to a tar ([Save]) or onto a local cluster's nodes ([Loader]), and
+// remembers which image a kubeconfig context uses ([Store]). The same contents always give the same digest.
 package image
 
 import (

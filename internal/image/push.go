@@ -37,26 +37,50 @@ func Tag(text, version string, insecure bool) (name.Tag, error) {
 	return tag, nil
 }
 
-// Pushing is how to reach a registry. The zero value is the usual way.
-type Pushing struct {
+// A Registry is how registries are asked. The zero value is the usual way.
+type Registry struct {
+	UserAgent string
+	Insecure  bool // over HTTP, too
+
 	transport http.RoundTripper
 	backoff   remote.Backoff // between attempts
 }
 
-// Push pushes an image with Docker's or Podman's credentials, and returns its name with the digest. Its errors have
-// hints.
-func (p Pushing) Push(ctx context.Context, index v1.ImageIndex, tag name.Tag, userAgent string) (string, error) {
+// options returns how to reach a registry: with Docker's or Podman's credentials.
+func (r Registry) options(ctx context.Context) []remote.Option {
+	over := cmp.Or(r.transport, remote.DefaultTransport)
+	if !r.Insecure {
+		over = overTLS{over}
+	}
 	options := []remote.Option{
 		remote.WithContext(ctx),
 		remote.WithAuthFromKeychain(authn.DefaultKeychain),
-		remote.WithUserAgent(userAgent),
-		remote.WithTransport(cmp.Or(p.transport, remote.DefaultTransport)),
+		remote.WithUserAgent(r.UserAgent),
+		remote.WithTransport(over),
 	}
-	if p.backoff.Steps > 0 {
-		options = append(options, remote.WithRetryBackoff(p.backoff))
+	if r.backoff.Steps > 0 {
+		options = append(options, remote.WithRetryBackoff(r.backoff))
 	}
-	if err := remote.WriteIndex(tag, index, options...); err != nil {
-		return "", pushError(err, tag)
+	return options
+}
+
+// overTLS sends requests without TLS only to this machine. go-containerregistry tries HTTP at each private address
+// that does not answer over TLS, or whose certificate it does not trust, and would send it the credentials.
+type overTLS struct{ http.RoundTripper }
+
+func (o overTLS) RoundTrip(r *http.Request) (*http.Response, error) {
+	host := r.URL.Hostname()
+	here := host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host).IsLoopback()
+	if r.URL.Scheme != "https" && !here {
+		return nil, errors.New("not asked over HTTP")
+	}
+	return o.RoundTripper.RoundTrip(r)
+}
+
+// Push pushes an image, and returns its name with the digest. Its errors have hints.
+func (r Registry) Push(ctx context.Context, index v1.ImageIndex, tag name.Tag) (string, error) {
+	if err := remote.WriteIndex(tag, index, r.options(ctx)...); err != nil {
+		return "", explain("push to", err, tag.Context(), notPushed)
 	}
 	digest, err := index.Digest()
 	if err != nil {
@@ -65,28 +89,30 @@ func (p Pushing) Push(ctx context.Context, index v1.ImageIndex, tag name.Tag, us
 	return inFull(tag.Digest(digest.String()).Name()), nil
 }
 
-// pushError says in one line why an image was not pushed, and what to try.
-func pushError(err error, tag name.Tag) error {
-	registry := tag.RegistryStr()
+// An answer explains the status code with which a registry refuses, and says what to try.
+type answer func(status int, message string, repo name.Repository) (advice, what string)
+
+// explain says in one line why a registry has not done what it was to do, and what to try.
+func explain(doing string, err error, repo name.Repository, refused answer) error {
 	failed := func(advice, what string) error {
-		return hint.Errorf(advice, "push to %s: %s: %w", registry, what, oneLine{err})
-	}
-	if answer, ok := errors.AsType[*transport.Error](err); ok {
-		return failed(refused(answer.StatusCode, err.Error(), tag))
+		return hint.Errorf(advice, "%s %s: %s: %w", doing, repo.RegistryStr(), what, oneLine{err})
 	}
 	_, noHost := errors.AsType[*net.DNSError](err)
 	_, noAuthority := errors.AsType[x509.UnknownAuthorityError](err)
 	_, badCertificate := errors.AsType[*tls.CertificateVerificationError](err)
 	_, noConnection := errors.AsType[*net.OpError](err)
+	answer, answered := errors.AsType[*transport.Error](err)
 	switch {
+	case noAuthority, badCertificate: // first: asked over HTTP then, the registry answers that it speaks TLS
+		return failed("trust its authority: SSL_CERT_FILE=ca.pem on Linux, the system's store elsewhere; "+
+			"the nodes must trust it too", "its certificate is not trusted")
+	case answered:
+		return failed(refused(answer.StatusCode, err.Error(), repo))
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return failed("--insecure pushes over HTTP; the nodes must be told the same in containerd's hosts.toml",
 			"the registry does not speak TLS")
 	case noHost:
 		return failed("check the name of the registry: it is what stands before the first slash", "no such host")
-	case noAuthority, badCertificate:
-		return failed("trust its authority: SSL_CERT_FILE=ca.pem on Linux, the system's store elsewhere; "+
-			"the nodes must trust it too", "its certificate is not trusted")
 	case noConnection:
 		return failed("is it running, and reachable from here?", "the registry does not answer")
 	case strings.Contains(err.Error(), "error getting credentials"):
@@ -96,19 +122,19 @@ func pushError(err error, tag name.Tag) error {
 	return failed("", "no success")
 }
 
-// refused explains a registry's status code.
-func refused(status int, message string, tag name.Tag) (advice, what string) {
-	login := "`docker login " + tag.RegistryStr() + "`, or podman's, with a user who may push"
+// notPushed is the [answer] to a push.
+func notPushed(status int, message string, repo name.Repository) (advice, what string) {
+	login := "`docker login " + repo.RegistryStr() + "`, or podman's, with a user who may push"
 	switch {
 	case status == http.StatusUnauthorized:
-		return login, "the login is missing or wrong"
+		return login, wrongLogin
 	case status == http.StatusForbidden:
-		return login + " to " + tag.RepositoryStr() + "; a read-only registry refuses everybody",
+		return login + " to " + repo.RepositoryStr() + "; a read-only registry refuses everybody",
 			"this login may not push here"
 	case status == http.StatusMethodNotAllowed:
 		return "push to another registry", "the registry is read-only"
 	case status == http.StatusNotFound:
-		return "some registries want the repository " + tag.RepositoryStr() + " to be created first",
+		return "some registries want the repository " + repo.RepositoryStr() + " to be created first",
 			"there is no such repository"
 	case status == http.StatusInsufficientStorage, strings.Contains(message, "no space left"):
 		return "free space on the registry's disk, or ask whoever runs it", "the registry's disk is full"
@@ -119,6 +145,8 @@ func refused(status int, message string, tag name.Tag) (advice, what string) {
 	}
 	return "", "the registry refused it"
 }
+
+const wrongLogin = "the login is missing or wrong"
 
 // oneLine is an error whose text is on one line, and not longer than a person reads.
 type oneLine struct{ error }

@@ -78,7 +78,7 @@ func TestPushedTwiceIsTheSameDigest(t *testing.T) {
 	var names [2]string
 	for i := range names {
 		var err error
-		if names[i], err = (Pushing{backoff: fast}).Push(t.Context(), bothPlatforms(t), tagOf(t, called), "lapse/test"); err != nil {
+		if names[i], err = (Registry{backoff: fast}).Push(t.Context(), bothPlatforms(t), tagOf(t, called)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestDockersCredentialsAreUsed(t *testing.T) {
 		}
 	}
 	push := func() error {
-		_, err := Pushing{backoff: fast}.Push(t.Context(), bothPlatforms(t), tagOf(t, host+"/lapse"), "lapse/test")
+		_, err := Registry{backoff: fast}.Push(t.Context(), bothPlatforms(t), tagOf(t, host+"/lapse"))
 		return err
 	}
 	for _, before := range []func(){func() {}, func() { logIn("wrong") }} {
@@ -148,7 +148,7 @@ func TestARefusedPushSaysWhatToTry(t *testing.T) {
 		{"small proxy", writes(http.StatusRequestEntityTooLarge, ""), "too large", "proxy"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := Pushing{backoff: fast}.Push(t.Context(), bothPlatforms(t), tagOf(t, serve(t, test.answer)+"/tools/lapse"), "lapse/test")
+			_, err := Registry{backoff: fast}.Push(t.Context(), bothPlatforms(t), tagOf(t, serve(t, test.answer)+"/tools/lapse"))
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(hint.Of(err), test.hint) {
 				t.Fatalf("error %v, hint %q", err, hint.Of(err))
 			}
@@ -201,12 +201,57 @@ func TestARegistryThatIsNotReachedSaysWhatToTry(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Pushing{transport: test.over, backoff: fast}.Push(t.Context(), bothPlatforms(t), tag, "lapse/test")
+			_, err = Registry{Insecure: test.insecure, transport: test.over, backoff: fast}.Push(t.Context(), bothPlatforms(t), tag)
 			switch {
 			case test.want == "" && err != nil:
 				t.Error(err)
 			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(hint.Of(err), test.hint)):
 				t.Errorf("error %v, hint %q", err, hint.Of(err))
+			}
+		})
+	}
+}
+
+// At an address of this machine or a private one, go-containerregistry also asks over HTTP. It must not hide why TLS
+// failed, and the login must not be sent without TLS to another machine.
+func TestAPrivateAddressIsAskedOverTLSOnly(t *testing.T) {
+	noCredentials(t)
+	plain := httptest.NewServer(newRegistry())
+	t.Cleanup(plain.Close)
+	secure := httptest.NewUnstartedServer(newRegistry())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	for _, test := range []struct {
+		name     string
+		server   *httptest.Server
+		host     string
+		insecure bool
+		want     string // empty: it is pushed
+	}{
+		{"this machine, over HTTP", plain, "127.0.0.1:5000", false, ""},
+		{"a private address, over HTTP", plain, "10.1.2.3:5000", false, "does not speak TLS"},
+		{"a private address, over HTTP as demanded", plain, "10.1.2.3:5000", true, ""},
+		{"this machine, unknown authority", secure, "127.0.0.1:5000", false, "certificate is not trusted"},
+		{"a private address, unknown authority", secure, "10.1.2.3:5000", false, "certificate is not trusted"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tag, err := Tag(test.host+"/lapse", "v1", test.insecure)
+			if err != nil {
+				t.Fatal(err)
+			}
+			to := func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, test.server.Listener.Addr().String())
+			}
+			over := &http.Transport{DialContext: to}
+			t.Cleanup(over.CloseIdleConnections)
+			registry := Registry{Insecure: test.insecure, transport: over, backoff: fast}
+			if _, err = registry.Push(t.Context(), bothPlatforms(t), tag); test.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})
 	}
