@@ -38,10 +38,7 @@ func imageHint(image, message, namespace string) string {
 		}
 		return false
 	}
-	registry, _, named := strings.Cut(image, "/")
-	if !strings.ContainsAny(registry, ".:") && registry != "localhost" || registry == "docker.io" {
-		registry = "https://index.docker.io/v1/" // as kubectl create secret has it
-	}
+	registry, named := registryOf(image)
 	switch {
 	case says(execFormatError, "no match for platform", "no image found in manifest list"):
 		return "the image has no binary for this node's platform: " +
@@ -56,15 +53,30 @@ func imageHint(image, message, namespace string) string {
 			registry + "/ca.crt"
 	case says("unauthorized", "authorization failed", "authentication required", "access denied",
 		"401 Unauthorized", "403 Forbidden", "no basic auth credentials", "insufficient_scope"):
-		return "the nodes may not pull it: `kubectl create secret docker-registry lapse-pull -n " + namespace +
-			" --docker-server=" + registry + " --docker-username=USER --docker-password=PASSWORD`, " +
-			"then --image-pull-secret lapse-pull"
+		return "the nodes may not pull it: " + PullSecret(image, namespace)
 	case says("no such host", "i/o timeout", "connection refused", "no route to host"):
 		return "the nodes do not reach " + registry + ": " + pushHint
 	case says("not found", "manifest unknown", "name unknown"):
 		return pushHint
 	}
 	return pushHint + "; if the registry asks for a login: --image-pull-secret"
+}
+
+// registryOf returns an image's registry as kubectl create secret has it, and whether the image's name has more than
+// one word.
+func registryOf(image string) (registry string, named bool) {
+	registry, _, named = strings.Cut(image, "/")
+	if !strings.ContainsAny(registry, ".:") && registry != "localhost" || registry == "docker.io" {
+		registry = "https://index.docker.io/v1/"
+	}
+	return registry, named
+}
+
+// PullSecret returns the line that gives the nodes a login for an image's registry, and the flag to use it.
+func PullSecret(image, namespace string) string {
+	registry, _ := registryOf(image)
+	return "`kubectl create secret docker-registry lapse-pull -n " + namespace + " --docker-server=" + registry +
+		" --docker-username=USER --docker-password=PASSWORD`, then --image-pull-secret lapse-pull"
 }
 
 const pushHint = "push the image where the nodes can pull it: `lapse image push REGISTRY/NAME`; " +

@@ -10,6 +10,7 @@ import (
 
 	"lapse/internal/doctor"
 	"lapse/internal/hint"
+	"lapse/internal/image"
 	"lapse/internal/run/access"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/resolve"
@@ -31,7 +32,8 @@ func newDoctor() *cobra.Command {
 		Short: "Check what this machine and the cluster allow, with the fix of each trouble",
 		Long: `Check this machine: its system, clock, scheduler, limit of open files, and the page's address; and the
 cluster: that the API server answers, your rights, whether the namespace lets the run's Pod in (a dry
-run: nothing is created), and where the image is. Without a cluster, URLs can still be measured.
+run: nothing is created), and whether the image is on the nodes, or in its registry for their platforms.
+Without a cluster, URLs can still be measured.
 
 Exit code 2: a run in the cluster would not begin.`,
 		Example: "  lapse doctor -n shop",
@@ -77,7 +79,8 @@ func (f *doctorFlags) examine(ctx context.Context) (doctor.Report, error) {
 		return report, nil
 	}
 	config := resolve.JobConfig(o, cluster.Namespace)
-	report.Findings = append(report.Findings, doctor.Cluster(ctx, cluster, config)...)
+	registry := image.Registry{UserAgent: userAgent()}
+	report.Findings = append(report.Findings, doctor.Cluster(ctx, cluster, config, registry)...)
 	return report, nil
 }
 

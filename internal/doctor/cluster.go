@@ -3,22 +3,17 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"lapse/correlate/quantity"
 	"lapse/deploy"
 	"lapse/internal/hint"
+	"lapse/internal/image"
 	"lapse/internal/run/access"
 )
 
-// Cluster returns what a cluster allows a run in one of its namespaces whose Job is as config says.
-func Cluster(ctx context.Context, c *access.Cluster, config deploy.Config) []Finding {
+// Cluster returns what a cluster allows a run in one of its namespaces whose Job is as config says. registry is asked
+// for the Job's image if no node has it.
+func Cluster(ctx context.Context, c *access.Cluster, config deploy.Config, registry image.Registry) []Finding {
 	var findings []Finding
 	if version, err := c.Client.Version(ctx); err == nil {
 		findings = append(findings, Finding{Check: "API server", Level: OK, Found: "answers, " + version.GitVersion})
@@ -27,7 +22,7 @@ func Cluster(ctx context.Context, c *access.Cluster, config deploy.Config) []Fin
 		return append(findings, found("namespace", "", Fail, err))
 	}
 	findings = append(findings, rights(ctx, c)...)
-	return append(findings, admitted(ctx, c, config), imageOnNodes(ctx, c, config.Image))
+	return append(findings, admitted(ctx, c, config), pullable(ctx, c, config.Image, registry))
 }
 
 // admitted reports whether the namespace lets the run's Job and Pod in.
@@ -78,40 +73,4 @@ func rights(ctx context.Context, c *access.Cluster) []Finding {
 		}
 	}
 	return findings
-}
-
-// imageOnNodes reports on how many nodes an image is. A node lists its 50 largest images only, so that absence proves
-// nothing.
-func imageOnNodes(ctx context.Context, c *access.Cluster, image string) Finding {
-	const push = "`lapse image push REGISTRY/NAME` pushes it and remembers it for this context; " +
-		"`lapse image load` for kind, k3d and minikube"
-	want, err := name.ParseReference(image)
-	if err != nil {
-		return found("image", "", Fail, hint.Add(push, err))
-	}
-	nodes, err := c.Client.Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return found("image", "", Warn, fmt.Errorf("%s: whether nodes have it is not known: %w", image, err))
-	}
-	have := 0
-	for _, node := range nodes.Items {
-		if hasImage(node, want) {
-			have++
-		}
-	}
-	on := fmt.Sprintf("%s is on %d of %s", image, have, quantity.Count(len(nodes.Items), "node"))
-	if have > 0 {
-		return Finding{Check: "image", Level: OK, Found: on}
-	}
-	return Finding{Check: "image", Level: Warn, Found: on + ": whether nodes can pull it was not checked", Fix: push}
-}
-
-// hasImage reports whether a node lists an image under a name.
-func hasImage(node corev1.Node, want name.Reference) bool {
-	return slices.ContainsFunc(node.Status.Images, func(i corev1.ContainerImage) bool {
-		return slices.ContainsFunc(i.Names, func(listed string) bool {
-			got, err := name.ParseReference(listed)
-			return err == nil && got.Name() == want.Name()
-		})
-	})
 }
