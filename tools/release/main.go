@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -48,13 +49,35 @@ func run(args []string, stderr io.Writer) error {
 	flags.StringVar(&r.Version, "version", "", "such as v0.1.0")
 	flags.StringVar(&r.Root, "root", "../..", "the repository")
 	flags.StringVar(&r.Out, "out", "../../dist", "the folder to write; it must not exist")
+	flags.Func("only", "make only the archive of one `platform`, such as linux-amd64 (default: of all)",
+		func(text string) (err error) {
+			r.Platforms, err = platformsNamed(text)
+			return err
+		})
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q", flags.Arg(0))
 	}
-	return r.Make()
+	if err := r.Make(); err != nil {
+		return err
+	}
+	if unset := r.unset(); len(unset) > 0 {
+		fmt.Fprintf(stderr, "\nBefore you publish this, set in project.env, and make it again:\n  %s\n",
+			strings.Join(unset, "\n  "))
+	}
+	return nil
+}
+
+// platformsNamed returns the platform of a name such as linux-amd64.
+func platformsNamed(text string) ([]Platform, error) {
+	for _, p := range allPlatforms {
+		if p.String() == text {
+			return []Platform{p}, nil
+		}
+	}
+	return nil, fmt.Errorf("want one of %v", allPlatforms)
 }
 
 // Make makes the release.

@@ -41,6 +41,22 @@ func readProject(file string) (p Project, err error) {
 	return p, nil
 }
 
+// unset returns the lines of project.env that whoever publishes has still to write: they lead to example.org, or name
+// no registry.
+func (p Project) unset() (lines []string) {
+	for _, line := range []struct{ key, value string }{
+		{"HOMEPAGE", p.Homepage}, {"DOWNLOADS", p.Downloads}, {"MAINTAINER", p.Maintainer},
+	} {
+		if strings.Contains(line.value, "example.org") {
+			lines = append(lines, line.key+"="+line.value)
+		}
+	}
+	if !strings.Contains(p.Image, "/") {
+		lines = append(lines, "IMAGE_NAME="+p.Image)
+	}
+	return lines
+}
+
 // commitTime returns when the checked-out commit was made.
 func commitTime(root string) (time.Time, error) {
 	cmd := exec.Command("git", "log", "-1", "--format=%ct")

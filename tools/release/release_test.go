@@ -389,3 +389,18 @@ func TestReleaseWantsAVersion(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsStillToBeSetIsNamed(t *testing.T) {
+	fresh := Project{Module: "lapse", Image: "lapse", Homepage: "https://example.org/lapse",
+		Downloads: "https://example.org/lapse/releases", Maintainer: "The authors of Lapse <lapse@example.org>"}
+	want := []string{"HOMEPAGE=" + fresh.Homepage, "DOWNLOADS=" + fresh.Downloads, "MAINTAINER=" + fresh.Maintainer,
+		"IMAGE_NAME=lapse"}
+	if got := fresh.unset(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	published := Project{Module: "github.com/you/lapse", Image: "ghcr.io/you/lapse", Homepage: "https://lapse.dev",
+		Downloads: "https://lapse.dev/releases", Maintainer: "You <you@lapse.dev>"}
+	if got := published.unset(); len(got) > 0 {
+		t.Errorf("of a project that is published: %q", got)
+	}
+}
