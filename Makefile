@@ -142,6 +142,13 @@ bin/errcheck: tools/go.mod
 bin/revive: tools/go.mod
 	go -C tools build -o ../$@ github.com/mgechev/revive
 
+# A release of one archive: what the start pages begin with.
+RELEASE := bin/release/v0.1.0
+.PHONY: $(RELEASE)
+$(RELEASE):
+	rm -rf $@ && mkdir -p $(@D)
+	go -C tools/release run . -version v0.1.0 -only linux-$$(go env GOARCH) -out "$(CURDIR)/$@"
+
 # Of the chart's end-to-end test.
 bin/helm: tools/helm/go.mod
 	go -C tools/helm build -o ../../$@ helm.sh/helm/v4/cmd/helm
@@ -180,12 +187,12 @@ E2E := ^(TestDrainWithoutFixLosesRequests|TestDrainWithFixLosesNothing|TestOnlyR
 # failed: a minute and a half.
 LAB_TEST := control-graceful-rollout pod-crashed grace-too-short dns-path
 
-E2E_TEST = LAPSE="$(CURDIR)/bin/lapse" HELM="$(CURDIR)/bin/helm" bin/gotest -C sandbox -count=1 -timeout 40m -tags e2e -v
+E2E_TEST = LAPSE="$(CURDIR)/bin/lapse" HELM="$(CURDIR)/bin/helm" RELEASE="$(CURDIR)/$(RELEASE)" bin/gotest -C sandbox -count=1 -timeout 40m -parallel 4 -tags e2e -v
 
 test-e2e: needs sandbox bin/gotest
 	@status=0; $(E2E_TEST) -run '$(E2E)' -- ./e2e || status=$$?; bin/sandbox down; exit $$status
 
-test-e2e-all: needs sandbox bin/gotest bin/helm
+test-e2e-all: needs sandbox bin/gotest bin/helm $(RELEASE)
 	@status=0; { $(E2E_TEST) -skip '$(E2E)' -- ./e2e && \
 	go -C sandbox run ./lab -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" -runs "$(RUNS)" $(LAB_TEST); } || status=$$?; \
 	bin/sandbox down; exit $$status

@@ -1,6 +1,6 @@
 // Command testregistry is a container registry with TLS and a login, for the end-to-end tests: me, with the password
-// secret. It makes its certificate itself, writes it to -ca, prints "ready", and then a line for each request with the
-// client's address, the method and the path.
+// secret. At -plain it has another one without both. It makes its certificate itself, writes it to -ca, prints "ready",
+// and then a line for each request with a login, with the client's address, the method and the path.
 package main
 
 import (
@@ -25,10 +25,14 @@ import (
 
 func main() {
 	address := flag.String("listen", "127.0.0.1:5000", "IP address and port to listen on")
+	plain := flag.String("plain", "127.0.0.1:5001", "address to listen on without TLS and login")
 	ca := flag.String("ca", "ca.pem", "file to write the certificate to")
 	flag.Parse()
+	go func() { log.Fatal(http.ListenAndServe(*plain, newRegistry())) }()
 	log.Fatal(serve(*address, *ca))
 }
+
+func newRegistry() http.Handler { return registry.New(registry.Logger(log.New(io.Discard, "", 0))) }
 
 func serve(address, ca string) error {
 	host, _, err := net.SplitHostPort(address)
@@ -43,13 +47,15 @@ func serve(address, ca string) error {
 	if err := os.WriteFile(ca, text, 0o644); err != nil {
 		return err
 	}
-	config := &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
+	// Over HTTP/2, an upload that waits for the registry's lock would fill the connection's window, which the one that
+	// has the lock needs.
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"http/1.1"}}
 	listener, err := tls.Listen("tcp", address, config)
 	if err != nil {
 		return err
 	}
 	fmt.Println("ready")
-	return http.Serve(listener, withLogin(registry.New(registry.Logger(log.New(io.Discard, "", 0)))))
+	return http.Serve(listener, withLogin(newRegistry()))
 }
 
 // withLogin lets only me in, and prints what is asked.
