@@ -140,7 +140,8 @@ function nearest(events: Event[], places: Float64Array, at: Ns, { scale }: Frame
 }
 
 /** ReadyRow counts the endpoints of a Service that were ready, and hatches when there was none. */
-function ReadyRow({ frame, service: { name, endpoints: steps }, events, alone, now }: { frame: Frame; service: WatchedService; events: Event[]; alone: boolean; now: Ns }) {
+function ReadyRow({ frame, service: { name, endpoints }, events, alone, now }: { frame: Frame; service: WatchedService; events: Event[]; alone: boolean; now: Ns }) {
+  const steps = useMemo(() => endpoints.filter((s, i) => s.ready !== endpoints[i - 1]?.ready), [endpoints]);
   const gaps = useMemo(() => watchGaps(events, { kind: "endpoint", services: [name] }), [events, name]);
   const most = Math.max(...steps.map((s) => s.ready), 1);
   const least = Math.min(...steps.map((s) => s.ready));
@@ -158,7 +159,7 @@ function ReadyRow({ frame, service: { name, endpoints: steps }, events, alone, n
 }
 
 const laneHeight = 20;
-const kinds: Partial<Record<Lane["kind"], string>> = { endpoint: "└", check: "check" };
+const port = /:\d+$/;
 
 /** changesIn tells whether a lane came to another state within a range. What was there when the run began did not come. */
 const changesIn = ({ states, came, kind, exits }: Lane, { from, to }: Range): boolean =>
@@ -202,7 +203,7 @@ function LaneRow({ frame, lane, events, now }: { frame: Frame; lane: Lane; event
   return (
     <Row
       frame={frame} height={laneHeight} testid={`${lane.kind}-lane`} id={lane.id} title={lane.title}
-      label={<><span class="kind">{kinds[lane.kind] ?? lane.kind}</span> <span class={lane.kind === "endpoint" ? "faint" : "strong"}>{lane.label}</span> <span class="faint">{lane.note}</span></>}
+      label={lane.kind === "endpoint" ? <span class="faint">└ {lane.label.replace(port, "")}<span class="kind">{port.exec(lane.label)}</span></span> : <><span class="kind">{lane.kind}</span> <b>{lane.label}</b> <span class="faint">{lane.note}</span></>}
       figures={<><span class="faint">{present(last) ? lookOf(last).label : last}</span>{codes && <span class={lane.exits?.some((e) => !e.ending) ? "strong" : "faint"}> {codes}</span>}</>}
       summary={`${lane.title}: ${lane.states.map((s) => s.state).join(", then ")}`}
       inputs={[lane.states, lane.states.length, gaps, now]}

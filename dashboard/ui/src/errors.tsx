@@ -30,12 +30,16 @@ export function Errors({ frame, run }: { frame: Frame; run: Run }) {
 
 const totals = (all: Together): Map<string, number> => classesOf(all, 0, all.share.length);
 
+const lines = 3; // that the label has room for
+
 /** ClassKey names the most frequent classes beside what they look like. */
 function ClassKey({ theme, classes }: { theme: Theme; classes: [string, number][] }) {
+  const named = classes.slice(0, classes.length > lines ? lines - 1 : lines);
+  const others = classes.slice(named.length);
   return (
     <span class="class-key">
-      {classes.slice(0, 3).map(([name, n]) => <span key={name} title={`${name}: ${n}`}><Swatch theme={theme} draw={(p) => swatch(p, name)} />{name}</span>)}
-      {classes.length > 3 && <span title={classes.slice(3).map(([name, n]) => `${name}: ${n}`).join(", ")}>and {classes.length - 3} more</span>}
+      {named.map(([name, n]) => <span key={name} title={`${name}: ${n}`}><Swatch theme={theme} draw={(p) => swatch(p, name)} />{name}</span>)}
+      {others.length > 0 && <span title={others.map(([name, n]) => `${name}: ${n}`).join(", ")}>and {others.length} more</span>}
     </span>
   );
 }

@@ -55,7 +55,7 @@ export function EventLog({ run, clock, filter, selected, begins, onFilter, onSel
         class="event-log" role="grid" aria-label="Events" aria-rowcount={shown.length + 1} aria-activedescendant={at < 0 ? undefined : `event-${selected}`}
         tabIndex={0} ref={visible.ref} onScroll={visible.onScroll} onKeyDown={step} data-testid="event-log"
       >
-        <div class="event-row event-head" role="row" aria-rowindex={1}>{columns.map((c) => <span key={c} role="columnheader">{c === "Time" ? clock.name : c}</span>)}</div>
+        <div class="event-row event-head" role="row" aria-rowindex={1}>{columns.map((c) => <span key={c} role="columnheader" class={c === "After start" ? "since" : ""}>{c === "Time" ? clock.name : c}</span>)}</div>
         <div role="presentation" style={{ height: `${shown.length * rowHeight}px` }}>
           <div role="presentation" style={{ transform: `translateY(${visible.first * rowHeight}px)` }}>
             {shown.slice(visible.first, visible.last).map((e, i) => <EventRow key={e.id} e={e} index={visible.first + i} clock={clock} selected={e.id === selected} onSelect={onSelect} />)}
@@ -77,7 +77,7 @@ function EventRow({ e, index, clock, selected, onSelect }: EventRowProps) {
       data-testid="event-row" data-event-id={e.id} style={{ height: `${rowHeight}px` }} onClick={() => onSelect(e)}
     >
       <span role="gridcell" class="mono" title={e.at && clock.bracket(e.at)}>{clock.at(place(e))}</span>
-      <span role="gridcell" class="mono faint">+{duration(place(e))}</span>
+      <span role="gridcell" class="mono faint since">+{duration(place(e))}</span>
       <span role="gridcell" class="event-kind">{e.kind}</span>
       <span role="gridcell" title={name}>{[e.object?.kind, middleCut(e.object?.name ?? "")].filter(Boolean).join(" ")}</span>
       <span role="gridcell" title={what}>{what}</span>
@@ -87,6 +87,9 @@ function EventRow({ e, index, clock, selected, onSelect }: EventRowProps) {
   );
 }
 
+/** stretches are kinds of events that lasted from the earlier bound of their instant to the later one. */
+const stretches = new Set(["prober-stall", "watch-gap"]);
+
 /** numbers are those that an event carries, each with its name. */
 function numbers(e: Event): string {
   return [
@@ -95,6 +98,7 @@ function numbers(e: Event): string {
     e.grace !== undefined && `grace period ${duration(e.grace)}`,
     e.count && `${e.count} times`,
     e.status && `status ${e.status}`,
+    stretches.has(e.kind) && e.at && `for ${duration(e.at.latest - e.at.earliest)}`,
   ].filter(Boolean).join(", ");
 }
 

@@ -83,7 +83,7 @@ function Label({ groups, group, target, sources, onChoose }: LabelProps) {
         </select>
       )}
       <span class="faint line-key">━ p50  ╍ p99  ┈ max</span>
-      <span class="faint line-key">shade: how many answers</span>
+      <span class="faint line-key shade-key">shade: how many answers</span>
     </span>
   );
 }

@@ -15,6 +15,7 @@ export function HeldConnections({ run, clock }: { run: Run; clock: Clock }) {
 }
 
 function HeldTarget({ held: h, clock }: { held: Held; clock: Clock }) {
+  const named = h.windows.some((w) => pods(w.from) || pods(w.to)); // replies name their Pods
   return (
     <>
       <p class="note">
@@ -25,13 +26,13 @@ function HeldTarget({ held: h, clock }: { held: Held; clock: Clock }) {
         {h.open && "; part of it is not on record"}
       </p>
       {h.windows.length > 0 && (
-        <div class="scroll-x">
+        <div class="scroll-x" tabIndex={0} role="region" aria-label={`Cut connections of ${h.target}`}>
           <table class="services" data-testid="held-windows">
             <thead><tr>
               <th scope="col">#</th><th scope="col">First cut</th><th scope="col" class="num">Connections</th><th scope="col">How</th><th scope="col" class="num">Without warning</th>
-              <th scope="col">Back after</th><th scope="col">Attempts</th><th scope="col" class="num">Most in one second</th><th scope="col">From</th><th scope="col">To</th>
+              <th scope="col">Back after</th><th scope="col">Attempts</th><th scope="col" class="num">Most in one second</th>{named && <><th scope="col">From</th><th scope="col">To</th></>}
             </tr></thead>
-            <tbody>{h.windows.map((w) => <CutRow key={w.id} w={w} clock={clock} />)}</tbody>
+            <tbody>{h.windows.map((w) => <CutRow key={w.id} w={w} named={named} clock={clock} />)}</tbody>
           </table>
         </div>
       )}
@@ -39,7 +40,7 @@ function HeldTarget({ held: h, clock }: { held: Held; clock: Clock }) {
   );
 }
 
-function CutRow({ w, clock }: { w: CutWindow; clock: Clock }) {
+function CutRow({ w, named, clock }: { w: CutWindow; named: boolean; clock: Clock }) {
   const refused = classCounts(w.refused ?? {});
   return (
     <tr data-testid="held-window">
@@ -51,8 +52,7 @@ function CutRow({ w, clock }: { w: CutWindow; clock: Clock }) {
       <td>{w.back ? backText(w.back) : "never"}{!!w.missing && w.back && `, ${w.missing} not`}</td>
       <td>{w.attempts}{refused && `, failed: ${refused}`}</td>
       <td class="num">{w.busiest}</td>
-      <td>{pods(w.from)}</td>
-      <td>{pods(w.to)}</td>
+      {named && <><td>{pods(w.from)}</td><td>{pods(w.to)}</td></>}
     </tr>
   );
 }

@@ -37,10 +37,11 @@ export class Chart {
   }
 
   /** xTicks and yTicks are round values on the axes. */
-  xTicks(): Ns[] { return upTo(this.longest, xSteps.find((s) => this.longest / s <= 7) ?? this.longest / 5); }
+  xTicks(): Ns[] { return upTo(this.longest, xSteps.find((s) => this.longest / s <= this.width / tickRoom) ?? this.longest / 5); }
   yTicks(): number[] { return upTo(this.most, ySteps.find((s) => this.most / s <= 4) ?? this.most); }
 }
 
+const tickRoom = 64; // px
 const xSteps: Ns[] = [1e8, 2e8, 5e8, 1e9, 2e9, 5e9, 1e10];
 const ySteps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6];
 

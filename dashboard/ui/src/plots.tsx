@@ -40,7 +40,7 @@ export function Plots(props: PlotsProps) {
   const pointer = usePointer(props, selection);
   const inside = { left: `${labelWidth}px`, width: `${scale.width}px` };
   return (
-    <div class="plots" ref={outer} data-testid="plots" {...pointer}>
+    <div class={frame.figuresWidth ? "plots" : "plots narrow"} ref={outer} data-testid="plots" {...pointer}>
       <CursorLine frame={frame} />
       <div class="under" style={inside} aria-hidden="true">
         <Grid frame={frame} now={run.live ? run.now : undefined} />
@@ -219,6 +219,7 @@ const rowsOf = (all: Placed<unknown>[]): number => all.reduce((rows, { level }) 
 
 /** Marks are the windows' numbers over their places: buttons that zoom to them. */
 function Marks({ frame: { scale, labelWidth }, windows, onWindow }: { frame: Frame; windows: Window[]; onWindow: (w: Window) => void }) {
+  if (!windows.length) return null;
   const marks = placed(windows, (w) => middleInView(scale, failing(w)), pill, scale.width, windows.length > fewWindows ? 3 : 8, 6 * pill);
   return (
     <div class="marks" style={{ height: `${rowsOf(marks) * 18 + 4}px` }}>

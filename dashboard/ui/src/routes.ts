@@ -69,6 +69,22 @@ export function reach(all: Dot[]): { from: Ns; to: Ns } {
   return { from: Math.min(0, ...all.map((d) => d.stopped ?? 0)), to: Math.max(1e6, ...all.map((d) => d.to)) };
 }
 
+/** shortNames are names of nodes without their domains, where these tell none from another. */
+export function shortNames(nodes: string[]): Map<string, string> {
+  const first = (node: string): string => (/^[\d.]+$/.test(node) ? node : node.split(".")[0]!);
+  const distinct = new Set(nodes.map(first)).size === nodes.length;
+  return new Map(nodes.map((node) => [node, distinct ? first(node) : node]));
+}
+
+const [letter, gap] = [6.4, 8]; // px: what a letter takes, and what is between a dot's bar and its name
+
+/** nameAt is where the name of a dot stands whose bar has these ends: to the right of it if there is room, or else to the left, where nothing is from `free` on. */
+export function nameAt(name: string, left: number, right: number, width: number, free = 0): { x: number; anchor: "start" | "end" } | undefined {
+  const size = name.length * letter + gap;
+  if (right + size <= width) return { x: right + gap, anchor: "start" };
+  return left - size >= free ? { x: left - gap, anchor: "end" } : undefined;
+}
+
 const steps: Ns[] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 6e4].map((ms) => ms * 1e6);
 
 /** ticksBetween are round lengths on an axis, at most so many. */

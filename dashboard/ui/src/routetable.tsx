@@ -3,7 +3,7 @@ import type { Clock } from "./clock";
 import { duration, shortPod } from "./format";
 import { useWidth } from "./hooks";
 import type { Instant, LateRoutes, Ns, Route } from "./model";
-import { type Dot, dots, lagText, lostText, matrix, type MatrixRow, moment, reach, ticksBetween, unobservedAt, waitedText } from "./routes";
+import { type Dot, dots, lagText, lostText, matrix, type MatrixRow, moment, nameAt, reach, shortNames, ticksBetween, unobservedAt, waitedText } from "./routes";
 import type { Run } from "./run";
 
 const pageSize = 50;
@@ -21,7 +21,7 @@ export function Routes({ run, clock, onMoment }: RoutesProps) {
     <section class="panel" aria-label="Routes" data-testid="routes">
       <header class="panel-head"><h2>Routes</h2><span class="faint">From a change in the EndpointSlice until requests from each node followed it. Select one to see it on the timeline</span></header>
       {late.length > 0 && <ul class="late">{late.map((l) => <Late late={l} />)}</ul>}
-      <DotPlot rows={shown} clock={clock} onMoment={onMoment} />
+      <DotPlot rows={shown} nodes={nodes} clock={clock} onMoment={onMoment} />
       <details class="note" data-testid="routes-table"><summary>As a table</summary>
       <div class="scroll-x" tabIndex={0} role="region" aria-label="Routes, as a table">
         <table class="routes">
@@ -38,56 +38,69 @@ export function Routes({ run, clock, onMoment }: RoutesProps) {
 }
 
 const [lineHeight, axisHeight] = [14, 32]; // px
-const [labelRoom, nameRoom, edge] = [212, 80, 8]; // px beside the strips, for a node's name, and for half a dot
+const [labelRoom, edge] = [212, 8]; // px beside the strips, and for half a dot
 const narrow = 600; // px: then the labels stand above
-const fewNodes = 12; // each has a line of its own
+const fewNodes = 12; // each has a line of its own, and its name; of more the slowest is named
+const fewChanges = 8; // of more, the axis stands above them too
+
+/** Place is the axis that all strips share. */
+interface Place { x: (at: Ns) => number; width: number; ticks: Ns[]; names: Map<string, string> }
 
 /** DotPlot has a strip for each change: ─●─ is when a node followed it, and the dashed line when the Pod itself had stopped. */
-function DotPlot({ rows, clock, onMoment }: { rows: MatrixRow[]; clock: Clock; onMoment: (between: Instant) => void }) {
+function DotPlot({ rows, nodes, clock, onMoment }: { rows: MatrixRow[]; nodes: string[]; clock: Clock; onMoment: (between: Instant) => void }) {
   const [box, outer] = useWidth<HTMLDivElement>();
   const all = rows.map((row) => dots(row));
   const { from, to } = reach(all.flat());
   const width = Math.max((outer < narrow ? outer : outer - labelRoom) - 2 * edge, 100);
-  const x = (at: Ns): number => ((at - from) / (to - from)) * width;
+  const place: Place = { x: (at) => ((at - from) / (to - from)) * width, width, ticks: ticksBetween(from, to, width / 90), names: shortNames(nodes) };
   return (
     <div class="dot-plot">
       <div ref={box} data-testid="dot-plot">
-        {rows.map((row, i) => <Strip key={row.event} row={row} dots={all[i]!} x={x} width={width} clock={clock} onMoment={onMoment} />)}
-        <div class="dot-row">
-          <span />
-          <svg width={width + 2 * edge} height={axisHeight} viewBox={`${-edge} 0 ${width + 2 * edge} ${axisHeight}`} aria-hidden="true">
-            {ticksBetween(from, to, width / 90).map((t) => (
-              <g key={t} data-testid="dot-tick"><line class="tick" x1={x(t)} x2={x(t)} y1={0} y2={4} /><text x={x(t)} y={14} text-anchor={x(t) < 20 ? "start" : x(t) > width - 20 ? "end" : "middle"}>{t ? duration(t) : "0"}</text></g>
-            ))}
-            <text x={width / 2} y={28} text-anchor="middle">after the EndpointSlice changed</text>
-          </svg>
-        </div>
+        {rows.length > fewChanges && <DotAxis place={place} />}
+        {rows.map((row, i) => <Strip key={row.event} row={row} dots={all[i]!} place={place} clock={clock} onMoment={onMoment} />)}
+        <DotAxis place={place} />
       </div>
     </div>
   );
 }
 
-interface StripProps { row: MatrixRow; dots: Dot[]; x: (at: Ns) => number; width: number; clock: Clock; onMoment: (between: Instant) => void }
+function DotAxis({ place: { x, width, ticks } }: { place: Place }) {
+  return (
+    <div class="dot-row" data-testid="dot-axis">
+      <span />
+      <svg width={width + 2 * edge} height={axisHeight} viewBox={`${-edge} 0 ${width + 2 * edge} ${axisHeight}`} aria-hidden="true">
+        {ticks.map((t) => (
+          <g key={t} data-testid="dot-tick"><line class="tick" x1={x(t)} x2={x(t)} y1={0} y2={4} /><text x={x(t)} y={14} text-anchor={x(t) < 20 ? "start" : x(t) > width - 20 ? "end" : "middle"}>{t ? duration(t) : "0"}</text></g>
+        ))}
+        <text x={width / 2} y={28} text-anchor="middle">after the EndpointSlice changed</text>
+      </svg>
+    </div>
+  );
+}
 
-function Strip({ row, dots: all, x, width, clock, onMoment }: StripProps) {
-  const lines = all.length <= fewNodes ? all.length : 1;
+interface StripProps { row: MatrixRow; dots: Dot[]; place: Place; clock: Clock; onMoment: (between: Instant) => void }
+
+function Strip({ row, dots: all, place: { x, width, ticks, names }, clock, onMoment }: StripProps) {
+  const many = all.length > fewNodes;
+  const lines = many ? 1 : all.length;
   const height = Math.max(lines, 1) * lineHeight;
   const stopped = all.find((d) => d.stopped !== undefined)?.stopped;
   return (
     <div class="dot-row">
       <span title={row.pod}><span class="mono">{clock.at(row.at, 1)}</span> {row.change === "addition" ? "added" : "removed"} <b>{shortPod(row.pod)}</b></span>
       <svg width={width + 2 * edge} height={height} viewBox={`${-edge} 0 ${width + 2 * edge} ${height}`} role="img" aria-label={`${row.pod}: ${all.map((d) => `${d.route.node} ${lagText(d.route)}`).join(", ")}`}>
-        <line class="tick" x1={x(0)} x2={x(0)} y1={0} y2={height} />
+        {ticks.map((t) => <line key={t} class="tick" x1={x(t)} x2={x(t)} y1={0} y2={height} />)}
         {stopped !== undefined && <line class="stopped" x1={x(stopped)} x2={x(stopped)} y1={0} y2={height}><title>{row.pod} itself had stopped</title></line>}
         {all.map((d, n) => {
-          const y = (lines > 1 ? n : 0) * lineHeight + lineHeight / 2;
-          const left = x(d.to) > width - nameRoom; // the name stands there
+          const y = (many ? 0 : n) * lineHeight + lineHeight / 2;
+          const name = names.get(d.route.node)!;
+          const at = !many ? nameAt(name, x(d.from), x(d.to), width) : n === all.length - 1 ? nameAt(name, x(d.from), x(d.to), width, x(all[n - 1]!.to)) : undefined;
           return (
-            <g key={d.route.node} class={d.route.open ? "dot open" : all.length > fewNodes ? "dot many" : "dot"} data-testid="route-dot" onClick={() => onMoment(moment(d.route))}>
+            <g key={d.route.node} class={d.route.open ? "dot open" : many ? "dot many" : "dot"} data-testid="route-dot" onClick={() => onMoment(moment(d.route))}>
               <title>{`${d.route.node}: ${lagText(d.route)}${lostText(d.route) && `; ${lostText(d.route)}`}`}</title>
               <line x1={x(d.from)} x2={x(d.to)} y1={y} y2={y} />
               <circle cx={x(d.at)} cy={y} r={4} />
-              {all.length <= fewNodes && <text x={left ? x(d.from) - 8 : x(d.to) + 8} y={y + 3.5} text-anchor={left ? "end" : "start"}>{d.route.node}</text>}
+              {at && <text data-testid="dot-name" x={at.x} y={y + 3.5} text-anchor={at.anchor}>{name}</text>}
             </g>
           );
         })}

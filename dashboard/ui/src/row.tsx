@@ -86,7 +86,7 @@ export function Row(props: RowProps) {
   }, [near, near && frame, height, ...(near ? props.inputs : props.inputs.map(() => undefined))]);
   useLayoutEffect(() => (near ? frame.onDraw(() => draw.current()) : undefined), [near, frame]);
   return (
-    <div class="row" data-row data-testid={props.testid} data-id={props.id} style={{ height: `${height}px` }}>
+    <div class={height < twoLines ? "row" : "row tall"} data-row data-testid={props.testid} data-id={props.id} style={{ height: `${height}px` }}>
       <div class="row-label" title={props.title} style={{ width: `${frame.labelWidth}px` }}>{props.label}{beneath && <span class="beneath">{props.figures}</span>}</div>
       <canvas ref={canvas} role="img" aria-label={props.summary} style={{ width: `${width}px`, height: `${height}px` }} />
       <div class="row-figures" style={{ width: `${frame.figuresWidth}px` }}>

@@ -16,7 +16,7 @@ export function Services({ run: { services, info } }: { run: Run }) {
       <header class="panel-head"><h2>Services</h2><span class="faint">{bad.length ? `${plural(bad.length, "Service")} of ${judged.length} with failures or gaps, the worst first` : `${plural(judged.length, "Service")}, none with a failure`}</span></header>
       <Fold all={judged} chosen={bad} others={(n) => `${plural(n, "Service")} without a failure`} only="those with failures or gaps" testid="all-services">
         {(shown) => shown.length > 0 && (
-          <div class="scroll-x">
+          <div class="scroll-x" tabIndex={0} role="region" aria-label="Services, as a table">
             <table class="services">
               <thead><tr><th scope="col">Service</th><th scope="col" class="num">Requests</th><th scope="col" class="num">Downtime</th><th scope="col" class="num">Incidents</th><th scope="col">Cause of most failures</th></tr></thead>
               <tbody>{shown.map((s) => <ServiceRow key={s.name} service={s} least={least} />)}</tbody>

@@ -52,7 +52,7 @@ export function Strip(props: StripProps) {
 /** StripLabel names a target; an endpoint's own with the Service, where there are several. */
 function StripLabel({ target: t, service }: { target: Target; service: string | undefined }) {
   if (t.kind === "direct" && t.pod) {
-    return <><span class="kind">{service?.split("/").at(-1) ?? "direct"}</span> <b>{shortPod(t.pod)}</b> <span class="faint">{t.podNode}</span></>;
+    return <><span class={service ? "faint" : "kind"}>{service?.split("/").at(-1) ?? "direct"}</span> <b>{shortPod(t.pod)}</b> <span class="faint">{t.podNode}</span></>;
   }
   return judged(t.kind) ? <b class="two-lines">{t.name}</b> : <span class="kind">{t.name}</span>;
 }

@@ -13,9 +13,10 @@ test("its outline goes along the upper bounds and back along the lower ones", ()
 });
 
 test("the axis reaches to what is advised, with round values on it", () => {
-  const chart = new Chart(curve(known), 200, 100, 2.2e9);
-  assert.equal(chart.x(2.2e9), 200);
+  const chart = new Chart(curve(known), 320, 100, 2.2e9);
+  assert.equal(chart.x(2.2e9), 320);
   assert.deepEqual(chart.xTicks(), [0, 0.5e9, 1e9, 1.5e9, 2e9]);
+  assert.deepEqual(new Chart(curve(known), 180, 100, 2.2e9).xTicks(), [0, 1e9, 2e9]);
   assert.deepEqual(chart.yTicks(), [0, 50, 100]);
   assert.deepEqual([chart.y(100), chart.y(0)], [0, 100]);
 });

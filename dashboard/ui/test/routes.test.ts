@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Route, Target, Unobserved } from "../src/model";
-import { dots, lagText, lostText, matrix, moment, reach, unobservedAt, waitedText, ticksBetween } from "../src/routes";
+import { dots, lagText, lostText, matrix, moment, nameAt, reach, shortNames, unobservedAt, waitedText, ticksBetween } from "../src/routes";
 
 const ms = 1e6;
 
@@ -71,6 +71,14 @@ test("an addition says what a node waited for after the Pod's first container ha
   const text = waitedText(route("node1", 5, 200, { change: "addition", waited })).replaceAll("\u00a0", " ");
   assert.match(text, /8\.3 s after its first container had started: 8 s until it was ready, 300 ms until the node's own routes followed$/);
   assert.equal(waitedText(route("node1", 5, 200)), "");
+});
+
+test("a name stands beside its dot, where there is room, and without its domain where that tells no nodes apart", () => {
+  assert.deepEqual([...shortNames(["ip-1.eu.internal", "ip-2.eu.internal", "10.0.0.1"]).values()], ["ip-1", "ip-2", "10.0.0.1"]);
+  assert.deepEqual([...shortNames(["a.east", "a.west"]).values()], ["a.east", "a.west"]);
+  assert.deepEqual(nameAt("node1", 10, 20, 300), { x: 28, anchor: "start" });
+  assert.deepEqual(nameAt("node1", 270, 290, 300), { x: 262, anchor: "end" });
+  assert.equal(nameAt("node1", 270, 290, 300, 250), undefined);
 });
 
 test("the axis of the dot plot has round lengths", () => {
