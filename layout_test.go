@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	"internal/report/junit":      {},
 	"internal/report/schematest": {"internal/report"},
 	"dashboard/places":           {},
-	"dashboard":                  {"dashboard/places"},
+	"dashboard":                  {"correlate/quantity", "dashboard/places"},
 	"dashboard/internal/sample":  {"timeline", "correlate", "correlate/model", "correlate/verdict"},
 	"dashboard/publish":          {"correlate/model", "timeline"},
 	"dashboard/gestures":         {},

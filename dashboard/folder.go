@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"lapse/correlate/quantity"
 )
 
 // A Folder is a list of runs, each with a page of its own: GET / is the list, GET /run/NAME/ the page of one.
@@ -137,25 +139,37 @@ type bar struct {
 // mostBars is how many of the newest runs the chart has.
 const mostBars = 20
 
-// bars returns the chart, the newest run at the right. Runs without a failure have a flat bar.
-func bars(newestFirst []Listed) []bar {
-	shown := newestFirst[:min(len(newestFirst), mostBars)]
-	most := 0.0
+// charted returns the runs that the chart has, and the largest share of requests that failed in one of them.
+func charted(newestFirst []Listed) (shown []Listed, most float64) {
+	shown = newestFirst[:min(len(newestFirst), mostBars)]
 	for _, l := range shown {
 		most = max(most, l.share())
 	}
+	return shown, most
+}
+
+// caption says what the chart shows, and how much the tallest bar is.
+func caption(newestFirst []Listed) string {
+	shown, most := charted(newestFirst)
+	text := fmt.Sprintf("The share of requests that failed in %s, the newest at the right",
+		quantity.Count(len(shown), "run"))
+	if most == 0 {
+		return text + ": none failed."
+	}
+	return text + "; the tallest bar is " + quantity.Percent(most) + "."
+}
+
+// bars returns the chart, the newest run at the right. Runs without a failure have a flat bar, lower than any other.
+func bars(newestFirst []Listed) []bar {
+	shown, most := charted(newestFirst)
 	all := make([]bar, 0, len(shown))
 	for i, l := range slices.Backward(shown) {
-		height := 1.0
-		if most > 0 {
-			height = max(1, 40*l.share()/most)
-		}
-		class := "failed"
+		height, class := 1.0, "none"
 		switch {
 		case l.Sent == 0:
 			class = "unmeasured"
-		case l.Failed == 0:
-			class = "none"
+		case l.Failed > 0:
+			height, class = max(4, 40*l.share()/most), "failed"
 		}
 		all = append(all, bar{
 			X: float64(12 * (len(shown) - 1 - i)), Y: 40 - height, Height: height, Class: class,
@@ -167,7 +181,7 @@ func bars(newestFirst []Listed) []bar {
 
 func (l Listed) share() float64 { return float64(l.Failed) / float64(max(l.Sent, 1)) }
 
-// listHTML is the page, with places for the number of runs, the chart and the rows of the table.
+// listHTML is the page, with places for the number of runs, the chart, the rows of the table and the chart's caption.
 //
 //go:embed runs.html
 var listHTML string
@@ -176,9 +190,9 @@ const (
 	barHTML = `<rect class="%s" x="%s" y="%s" width="9" height="%s"><title>%s</title></rect>` + "\n"
 	rowHTML = `<tr data-testid="run">
 <th scope="row"><a href="run/%s/">%s</a></th>
-<td>%s</td>
 <td class="%s">%s</td>
-<td class="num">%s / %s</td>
+<td class="num">%s</td>
+<td>%s</td>
 <td>%s</td>
 <td>%s</td>
 </tr>
@@ -193,10 +207,26 @@ func listPage(newestFirst []Listed) string {
 		chart.WriteString(markup(barHTML, b.Class, b.X, b.Y, b.Height, b.Title))
 	}
 	for _, l := range newestFirst {
-		rows.WriteString(markup(rowHTML, url.PathEscape(l.Name), l.Name, l.Began.UTC().Format(time.DateTime),
-			l.Result, l.Word, l.Failed, l.Sent, l.Cause, l.Headline))
+		rows.WriteString(markup(rowHTML, url.PathEscape(l.Name), l.Name, l.Result, l.Word, l.failed(), l.Cause,
+			l.began(), l.Headline))
 	}
-	return fmt.Sprintf(listHTML, len(newestFirst), chart.String(), rows.String())
+	count := quantity.Count(len(newestFirst), "run")
+	return fmt.Sprintf(listHTML, count, chart.String(), rows.String(), html.EscapeString(caption(newestFirst)))
+}
+
+// failed and began return what the list says of a run, "" where that is not known.
+func (l Listed) failed() string {
+	if l.Sent == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d / %d", l.Failed, l.Sent)
+}
+
+func (l Listed) began() string {
+	if l.Began.IsZero() {
+		return ""
+	}
+	return l.Began.UTC().Format(time.DateTime)
 }
 
 // markup formats values, of which HTML means nothing: format's verbs are %s, in text or in quoted attributes.

@@ -58,7 +58,7 @@ func TestAFolderListsItsRuns(t *testing.T) {
 		Runs: []Listed{
 			{Name: "before", Began: time.Unix(1000, 0), Word: "FAIL", Result: "fail", Failed: 174, Sent: 10453, Cause: "route-outlives-pod"},
 			{Name: "after", Began: time.Unix(2000, 0), Word: "PASS", Result: "pass", Sent: 12865, Headline: "no failure <seen>"},
-			{Name: "broken", Began: time.Unix(500, 0)},
+			{Name: "broken", Word: "not judged"},
 		},
 		Open: func(name string) (*Store, Options, error) {
 			if name == "broken" {
@@ -74,6 +74,16 @@ func TestAFolderListsItsRuns(t *testing.T) {
 		`<rect class="unmeasured" x="0"`, `<rect class="failed" x="12"`, `<rect class="none" x="24"`} {
 		if !strings.Contains(list, want) {
 			t.Errorf("no %s in the list", want)
+		}
+	}
+	for _, want := range []string{"in 3 runs, the newest at the right; the tallest bar is 1.7", `<td class="fail">FAIL</td>`} {
+		if !strings.Contains(list, want) {
+			t.Errorf("no %s in the list", want)
+		}
+	}
+	for _, not := range []string{"0001-01-01", "0 / 0"} {
+		if strings.Contains(list, not) {
+			t.Errorf("of a run of which nothing is known the list says %s", not)
 		}
 	}
 	if strings.Index(list, "run/after/") > strings.Index(list, "run/before/") {
