@@ -89,7 +89,12 @@ func (r *Run) askUntilMeasuring(ctx context.Context, client *agent.Client) error
 		return err
 	}
 	r.notify(Armed)
-	_, err = askWhile(ctx, client, time.Second, timeline.PhaseArmed)
+	return AwaitSign(ctx, client)
+}
+
+// AwaitSign waits until an agent does not wait for a disruption any more. Only then has its run a clock.
+func AwaitSign(ctx context.Context, client *agent.Client) error {
+	_, err := askWhile(ctx, client, time.Second, timeline.PhaseArmed)
 	return err
 }
 

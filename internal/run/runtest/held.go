@@ -80,6 +80,13 @@ func (r *HeldRun) Requests(from, to int) {
 	r.append(batch)
 }
 
+// Enter changes the phase that the run says it is in.
+func (r *HeldRun) Enter(phase timeline.Phase) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.phase = phase
+}
+
 // End ends the run after n requests.
 func (r *HeldRun) End(n int) {
 	at := time.Duration(n) * 10 * time.Millisecond
@@ -89,9 +96,7 @@ func (r *HeldRun) End(n int) {
 	if err := r.Rec.Close(); err != nil {
 		r.t.Fatal(err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.phase = timeline.PhaseEnded
+	r.Enter(timeline.PhaseEnded)
 }
 
 func (r *HeldRun) Status() agent.Status {

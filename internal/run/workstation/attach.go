@@ -43,6 +43,12 @@ func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr str
 		return err
 	}
 	defer s.Close()
+	if status.Phase == timeline.PhaseArmed {
+		s.Screen.Say(deploy.Armed)
+		if err := deploy.AwaitSign(ctx, client); err != nil {
+			return Quiet(ctx, err)
+		}
+	}
 	a := &attachment{newFeed(nil)}
 	a.client = client
 	if err := a.clock.compare(ctx, client.SyncClock); err != nil {

@@ -1,6 +1,7 @@
 package workstation
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 	"lapse/internal/layer"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/runtest"
+	"lapse/timeline"
 )
 
 var watchedRun = &deploy.Run{Namespace: "shop", Name: "lapse-x7k2p"}
@@ -126,5 +128,30 @@ func TestAPageThatCannotBeServedIsRefused(t *testing.T) {
 	err = Attach(t.Context(), run.Serve()(), watchedRun, taken.Addr().String(), io.Discard, io.Discard)
 	if _, ok := errors.AsType[exit.UsageError](err); !ok || !strings.Contains(hint.Of(err), "another --dashboard") {
 		t.Errorf("an address that is taken: %v", err)
+	}
+}
+
+// A run that waits for a disruption has no clock yet: whoever attaches to it waits as well, and then sees the run.
+func TestAttachWaitsWithAnArmedRun(t *testing.T) {
+	layer.Real(t)
+	run := runtest.NewHeldRun(t)
+	run.Enter(timeline.PhaseArmed)
+	talk, stderr := io.Pipe()
+	var stdout bytes.Buffer
+	result := make(chan error, 1)
+	go func() {
+		result <- Attach(t.Context(), run.Serve()(), watchedRun, "", &stdout, stderr)
+		stderr.Close()
+	}()
+	lines := bufio.NewScanner(talk)
+	if !lines.Scan() || lines.Text() != deploy.Armed {
+		t.Errorf("it says %q", lines.Text())
+	}
+	go io.Copy(io.Discard, talk)
+	run.Enter(timeline.PhaseMeasuring)
+	run.Requests(0, 30)
+	run.End(30)
+	if err := <-result; err != nil || !strings.Contains(stdout.String(), "10 of 30 requests failed") {
+		t.Errorf("%v: %s", err, &stdout)
 	}
 }
