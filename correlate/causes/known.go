@@ -82,7 +82,13 @@ func its(pods int) string {
 // logsOf says to look at the logs of Pods from a window's onset on.
 func logsOf(v *evidence.Evidence, w *model.Window, pods []*model.Pod) string {
 	return fmt.Sprintf("look at the logs of %s from %s on", quantity.PodNames(pods),
-		quantity.Clock(v.Run, v.Traffic.Onset(w).Latest))
+		second(v, v.Traffic.Onset(w).Latest))
+}
+
+// second returns the second of an instant, as logs are searched by.
+func second(v *evidence.Evidence, at time.Duration) string {
+	clock, _, _ := strings.Cut(quantity.Clock(v.Run, at), ".")
+	return clock
 }
 
 // failedAlike says since when Pods failed the same way, and what changed of them before. It groups them by that change.
@@ -122,7 +128,8 @@ func failedAlike(v *evidence.Evidence, pods []evidence.Failed, names []string) f
 			text += fmt.Sprintf(", %s %s", quantity.Names(of[way]), way)
 		}
 	}
-	next := fmt.Sprintf("look at the logs of %s from %s on", quantity.Names(names), since)
+	next := fmt.Sprintf("look at the logs of %s from %s on", quantity.Names(names),
+		second(v, first.Outage.Start.Latest))
 	switch end := v.Addresses.EndBefore(first); {
 	case end != nil && first.Pod.Ending.By == model.ByItself:
 		next = fmt.Sprintf("look why it ended: kubectl logs --previous %s", first.Pod.Name)

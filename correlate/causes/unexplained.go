@@ -56,7 +56,7 @@ func testUnexplained(c *rule.Case) rule.Finding {
 		from = w.Start.Latest + nearBy
 	}
 	var next []string
-	last := "look at the servers' own logs from " + quantity.Clock(v.Run, v.Traffic.Onset(w).Latest) + " on"
+	last := "look at the servers' own logs from " + second(v, v.Traffic.Onset(w).Latest) + " on"
 	facts := known(v, w)
 	if len(facts) > 0 && facts[0].reason != "" && !c.Partly {
 		f.Reason, f.Text = facts[0].reason, facts[0].text

@@ -41,8 +41,9 @@ func (e *emptiness) text() string {
 	text := cmp.Or(v.Traffic.Target(w).Service, "the Service") + " had no serving endpoint"
 	after := fmt.Sprintf(" after %s left%s", span.Last.Object.Name, e.lastFor)
 	switch gaps := e.gaps(); {
-	case len(gaps) > 1:
-		text += fmt.Sprintf(" %d times: %s", len(gaps), e.times(gaps))
+	case len(gaps) > 1: // then who failed to route to the first that was ready is not known
+		return text + fmt.Sprintf(" %d times: %s", len(gaps), e.times(gaps)) +
+			nothingAnswered(w, v.Traffic.Target(w).Kind)
 	case span.Next == nil:
 		text += after + ", and none became ready before the run ended"
 	default:
