@@ -132,6 +132,17 @@ func TestTheKeepServingChartIsLegible(t *testing.T) {
 	}
 }
 
+// On a phone, the table of Services is scrolled: a cause is not written in a column of single letters.
+func TestCausesOfServicesAreLegibleOnAPhone(t *testing.T) {
+	layer.Real(t)
+	page := open(t, withServices(sample.Run(sample.Length), 5), "")
+	page.run(chromedp.EmulateViewport(420, 900))
+	page.until("is narrow", `document.querySelector(".plots.narrow")`)
+	if tall := eval[float64](page, `document.querySelector('[data-testid="service-row"]').getBoundingClientRect().height`); tall > 60 {
+		t.Errorf("a Service takes %.0f px", tall)
+	}
+}
+
 // Columns of Pods stand only where replies name their Pods.
 func TestHeldConnectionsWithoutPodsHaveNoColumnOfPods(t *testing.T) {
 	layer.Real(t)
