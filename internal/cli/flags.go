@@ -220,6 +220,11 @@ func runTable(o *spec.Options) []runFlag {
 			instead: "`lapse attach RUN -n NAMESPACE --dashboard ADDR` serves the page",
 		},
 		{
+			name: "metrics", bind: text(&o.Metrics, ""), at: attended,
+			usage:   "serve metrics for Prometheus here, such as 127.0.0.1:9117",
+			instead: "metrics are served where `lapse run` is started",
+		},
+		{
 			name: "no-capture", bind: onOff(&o.NoCapture), at: attended,
 			usage:   "pass the command's output through without marking it on the timeline",
 			instead: "it is for a command after --",

@@ -18,7 +18,7 @@ func sample(t *testing.T, f *pflag.Flag) string {
 	t.Helper()
 	if v, ok := map[string]string{
 		"target": "new", "pacing": "precise", "fail-if": "failed>7", "output": "json", "scheme": "https", "header": "X-Team: blue", "method": "PUT",
-		"expect-status": "201", "echo": "PONG", "hammer": "-c 3", "watch": "svc/db", "min-coverage": "90%", "min-node-coverage": "0", "host": "shop.example", "dashboard": "127.0.0.1:0", "cpu": "700m",
+		"expect-status": "201", "echo": "PONG", "hammer": "-c 3", "watch": "svc/db", "min-coverage": "90%", "min-node-coverage": "0", "host": "shop.example", "dashboard": "127.0.0.1:0", "metrics": "127.0.0.1:0", "cpu": "700m",
 	}[f.Name]; ok {
 		return v
 	}

@@ -23,7 +23,7 @@ import (
 
 // localFlags concern the workstation, or the Job as the API server knows it. All others are in the Spec.
 var localFlags = []string{
-	"out", "output", "verbose", "quiet", "color", "dashboard", "no-capture", "here", "kubeconfig", "context",
+	"out", "output", "verbose", "quiet", "color", "dashboard", "metrics", "no-capture", "here", "kubeconfig", "context",
 	"image", "image-pull-secret", "cpu", "avoid-node",
 	"from", // the nodes that it means are in the Spec
 }

@@ -25,7 +25,7 @@ import (
 
 // Run measures from this machine, and prints the result. The agent in the Job hands it over instead.
 func Run(ctx context.Context, o *spec.Options, signals exit.Signals, stdout, stderr io.Writer) error {
-	s, err := screen.Open(o.Dashboard, stderr, o.Total())
+	s, err := screen.Open(screen.Addresses{Page: o.Dashboard, Metrics: o.Metrics}, stderr, o.Total())
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func MeasureOn(ctx context.Context, o *spec.Options, p Place) (*model.Timeline, 
 		return nil, exit.Usagef("give another --out", "%w", err)
 	}
 	defer func() { _ = file.Close() }() // the second Close of a run that was measured
-	s, err := screen.Open("", p.Stderr, o.Total())
+	s, err := screen.Open(screen.Addresses{}, p.Stderr, o.Total())
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ type Options struct {
 	Out          string // directory for the run's files
 	saved.Output        // how the result is printed on standard output
 	Dashboard    string // address to serve the page on
+	Metrics      string // address to serve metrics on
 	NoCapture    bool
 	From         string // where to measure from: all nodes, how many, which, or which labels; Probers follow from it
 	Changes      int    // how often endpoints of the run's own Service are replaced; 0: there is no such Service

@@ -38,7 +38,7 @@ func Attach(ctx context.Context, client *agent.Client, run *deploy.Run, addr str
 	if status.Phase == timeline.PhaseEnded {
 		return NothingToWatch(run)
 	}
-	s, err := screen.Open(addr, stderr, 0)
+	s, err := screen.Open(screen.Addresses{Page: addr}, stderr, 0)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ type clusterRun struct {
 func Run(ctx context.Context, o *spec.Options, signals exit.Signals, stdout, stderr io.Writer) error {
 	setup, release := exit.Interruptible(ctx, signals.C)
 	defer release()
-	s, err := screen.Open(o.Dashboard, stderr, o.Total())
+	s, err := screen.Open(screen.Addresses{Page: o.Dashboard, Metrics: o.Metrics}, stderr, o.Total())
 	if err != nil {
 		return err
 	}

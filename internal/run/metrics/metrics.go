@@ -1,0 +1,221 @@
+// Package metrics serves the figures of a run to Prometheus while it goes on. No series has a label for a Pod, a node
+// or a run: their number depends on what is measured, not on how long or from where.
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"lapse/correlate/model"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/live"
+	"lapse/internal/run/version"
+	"lapse/timeline"
+)
+
+// An Exporter is the observer of a run that counts for Prometheus.
+type Exporter struct {
+	ln       net.Listener
+	registry *prometheus.Registry
+
+	requests, errors *prometheus.CounterVec
+	duration         *prometheus.HistogramVec
+	sources          *prometheus.GaugeVec
+
+	targets map[timeline.TargetID]*target // judged ones; of the goroutine that owns the run
+	lost    int
+	judged  judged
+}
+
+// A target is one whose requests are counted.
+type target struct {
+	of     prometheus.Labels // its Service or URL, and its kind
+	source timeline.SourceID
+	slow   time.Duration // an answer that took longer is slow; 0: not known yet
+}
+
+// Outcomes of requests.
+const (
+	answered = "ok"
+	slow     = "slow" // answered, later than the run takes for normal
+	failed   = "failed"
+)
+
+// New returns an Exporter of a run that has not begun.
+func New() *Exporter {
+	of := []string{"service", "kind"}
+	e := &Exporter{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lapse_requests_total",
+			Help: "Requests whose outcome tells something of the Service: ok, slow (answered late) or failed.",
+		}, append(of, "outcome")),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lapse_errors_total",
+			Help: "Requests that were not answered well, by error. notsent and local are the prober's own fault.",
+		}, append(of, "error")),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:                            "lapse_request_duration_seconds",
+			Help:                            "How long answers took, from when their requests were due.",
+			Buckets:                         []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+			NativeHistogramBucketFactor:     1.1,
+			NativeHistogramMaxBucketNumber:  160,
+			NativeHistogramMinResetDuration: time.Hour,
+		}, of),
+		sources: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "lapse_sources", Help: "Processes that send requests: measuring, or lost during the run.",
+		}, []string{"state"}),
+		targets: map[timeline.TargetID]*target{},
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "lapse_build_info", Help: "Always 1; its labels say which Lapse measures.",
+		ConstLabels: prometheus.Labels{"version": version.Version, "goversion": runtime.Version()},
+	})
+	build.Set(1)
+	e.registry.MustRegister(build, e.requests, e.errors, e.duration, e.sources, &e.judged)
+	e.countSources()
+	return e
+}
+
+// Listen returns an Exporter that will be served on addr, or nil if addr is empty.
+func Listen(addr string) (*Exporter, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, exit.Usagef("give another --metrics address, such as 127.0.0.1:9117", "serve metrics: %w", err)
+	}
+	e := New()
+	e.ln = ln
+	return e, nil
+}
+
+// Serve answers GET /metrics until the returned function is called. The nil Exporter serves nothing.
+func (e *Exporter) Serve(stderr io.Writer) (stop func()) {
+	if e == nil {
+		return func() {}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := server.Serve(e.ln); !errors.Is(err, http.ErrServerClosed) {
+			fmt.Fprintf(stderr, "lapse: serve metrics: %v\n", err)
+		}
+	})
+	fmt.Fprintf(stderr, "metrics: http://%s/metrics\n", e.ln.Addr())
+	return func() {
+		server.Close()
+		serving.Wait()
+	}
+}
+
+// Release releases the address if nothing is served there.
+func (e *Exporter) Release() {
+	if e != nil {
+		e.ln.Close()
+	}
+}
+
+// Fact counts requests.
+func (e *Exporter) Fact(f timeline.Fact) {
+	switch f := f.(type) {
+	case timeline.Target:
+		e.add(f)
+	case timeline.Batch:
+		for i := range f.Requests {
+			e.count(&f.Requests[i])
+		}
+	case timeline.Event:
+		if f.Kind == timeline.ProberChanged && f.To == "lost" {
+			e.lost++
+			e.countSources()
+		}
+	}
+}
+
+// add begins to count a target: all its series are there from the beginning, as 0.
+func (e *Exporter) add(t timeline.Target) {
+	if !t.Kind.Judged() || e.targets[t.ID] != nil {
+		return
+	}
+	service := t.Service
+	if service == "" {
+		service = t.URL
+	}
+	of := prometheus.Labels{"service": service, "kind": string(t.Kind)}
+	e.targets[t.ID] = &target{of: of, source: t.Source}
+	for _, outcome := range []string{answered, slow, failed} {
+		e.requests.MustCurryWith(of).WithLabelValues(outcome)
+	}
+	for class := range timeline.NumClasses {
+		if class != timeline.OK {
+			e.errors.MustCurryWith(of).WithLabelValues(class.String())
+		}
+	}
+	e.duration.With(of)
+	e.countSources()
+}
+
+func (e *Exporter) countSources() {
+	all := map[timeline.SourceID]bool{}
+	for _, t := range e.targets {
+		all[t.source] = true
+	}
+	e.sources.WithLabelValues("measuring").Set(float64(max(0, len(all)-e.lost)))
+	e.sources.WithLabelValues("lost").Set(float64(e.lost))
+}
+
+func (e *Exporter) count(r *timeline.Request) {
+	t := e.targets[r.Target]
+	if t == nil {
+		return
+	}
+	if r.Class != timeline.OK {
+		e.errors.MustCurryWith(t.of).WithLabelValues(r.Class.String()).Inc()
+		if r.Class.Failed() {
+			e.requests.MustCurryWith(t.of).WithLabelValues(failed).Inc()
+		}
+		return
+	}
+	outcome := answered
+	if !r.Delayed {
+		e.duration.With(t.of).Observe(r.Latency().Seconds())
+		if t.slow > 0 && r.Latency() > t.slow {
+			outcome = slow
+		}
+	}
+	e.requests.MustCurryWith(t.of).WithLabelValues(outcome).Inc()
+}
+
+// Wants asks for totals once a second.
+func (e *Exporter) Wants() live.Detail { return live.Seldom }
+
+// Judged takes what is known of the downtime so far.
+func (e *Exporter) Judged(j live.Judgement) { e.take(j.Timeline) }
+
+// Close takes the judged run.
+func (e *Exporter) Close(tl *model.Timeline) { e.take(tl) }
+
+func (e *Exporter) take(tl *model.Timeline) {
+	if tl == nil {
+		return
+	}
+	for i := range tl.Targets {
+		if t := e.targets[tl.Targets[i].ID]; t != nil {
+			t.slow = tl.Targets[i].SlowFrom
+		}
+	}
+	e.judged.take(tl)
+}

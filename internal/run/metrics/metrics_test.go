@@ -1,0 +1,214 @@
+package metrics
+
+import (
+	"bufio"
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/encoding/protodelim"
+
+	"lapse/correlate/model"
+	"lapse/internal/layer"
+	"lapse/internal/run/live"
+	"lapse/timeline"
+)
+
+const ms = time.Millisecond
+
+// measured is an Exporter of a Service asked by two sources.
+func measured() *Exporter {
+	e := New()
+	for id, source := range []timeline.SourceID{1, 2} {
+		e.Fact(timeline.Target{ID: timeline.TargetID(id + 1), Name: "web new", Kind: timeline.New, Service: "shop/web", Source: source})
+	}
+	e.Fact(timeline.Target{ID: 3, Name: "web direct web-1", Kind: timeline.Direct, Service: "shop/web", Pod: "shop/web-1", Source: 1})
+	return e
+}
+
+func request(target timeline.TargetID, class timeline.Class, took time.Duration) timeline.Request {
+	return timeline.Request{Target: target, Due: time.Second, Done: time.Second + took, Outcome: timeline.Outcome{Class: class}}
+}
+
+func judgement(downtime model.Length, open bool, coverage float64, measured time.Duration) *model.Timeline {
+	t := model.Target{Target: timeline.Target{ID: 1, Kind: timeline.New}, SlowFrom: 500 * ms, Measured: model.Instant{Latest: measured}}
+	return &model.Timeline{Targets: []model.Target{t}, Verdict: model.Verdict{Sent: 1, Coverage: coverage, Downtime: model.Downtime{Total: downtime, Open: open}}}
+}
+
+// expect compares the series of some names.
+func expect(t *testing.T, e *Exporter, want string, names ...string) {
+	t.Helper()
+	if err := testutil.GatherAndCompare(e.registry, strings.NewReader(want), names...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEverySeriesIsThereBeforeItHappens(t *testing.T) {
+	e := measured()
+	expect(t, e, `
+# HELP lapse_requests_total Requests whose outcome tells something of the Service: ok, slow (answered late) or failed.
+# TYPE lapse_requests_total counter
+lapse_requests_total{kind="new",outcome="failed",service="shop/web"} 0
+lapse_requests_total{kind="new",outcome="ok",service="shop/web"} 0
+lapse_requests_total{kind="new",outcome="slow",service="shop/web"} 0
+# HELP lapse_downtime_seconds_total How long the target that lost most was down: at least (min) and at most (max).
+# TYPE lapse_downtime_seconds_total counter
+lapse_downtime_seconds_total{bound="max"} 0
+lapse_downtime_seconds_total{bound="min"} 0
+# HELP lapse_sources Processes that send requests: measuring, or lost during the run.
+# TYPE lapse_sources gauge
+lapse_sources{state="lost"} 0
+lapse_sources{state="measuring"} 2
+`, "lapse_requests_total", "lapse_downtime_seconds_total", "lapse_sources")
+	if n, err := testutil.GatherAndCount(e.registry, "lapse_errors_total"); n != int(timeline.NumClasses)-1 || err != nil {
+		t.Errorf("%d errors, %v", n, err)
+	}
+	all, err := testutil.GatherAndCount(e.registry)
+	if err != nil || all > 45 {
+		t.Errorf("%d series, %v", all, err)
+	}
+}
+
+func TestPrometheusFindsNothingToCriticize(t *testing.T) {
+	problems, err := testutil.GatherAndLint(measured().registry)
+	if len(problems) > 0 || err != nil {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+func TestRequestsAreCountedByHowTheyEnded(t *testing.T) {
+	e := measured()
+	e.Judged(live.Judgement{Timeline: judgement(model.Length{}, false, 1, time.Second)})
+	delayed := request(1, timeline.OK, 700*ms)
+	delayed.Delayed = true
+	e.Fact(timeline.Batch{Requests: []timeline.Request{
+		request(1, timeline.OK, 2*ms), request(2, timeline.OK, 600*ms), request(1, timeline.OK, 600*ms), delayed,
+		request(1, timeline.Refused, ms), request(2, timeline.Local, ms), request(3, timeline.Reset, ms), request(9, timeline.OK, ms),
+	}})
+	e.Fact(timeline.Event{Kind: timeline.ProberChanged, To: "lost"})
+	expect(t, e, `
+# HELP lapse_requests_total Requests whose outcome tells something of the Service: ok, slow (answered late) or failed.
+# TYPE lapse_requests_total counter
+lapse_requests_total{kind="new",outcome="failed",service="shop/web"} 1
+lapse_requests_total{kind="new",outcome="ok",service="shop/web"} 3
+lapse_requests_total{kind="new",outcome="slow",service="shop/web"} 1
+# HELP lapse_sources Processes that send requests: measuring, or lost during the run.
+# TYPE lapse_sources gauge
+lapse_sources{state="lost"} 1
+lapse_sources{state="measuring"} 1
+`, "lapse_requests_total", "lapse_sources")
+	of := e.errors.MustCurryWith(e.targets[1].of)
+	for error, want := range map[string]float64{"refused": 1, "local": 1, "reset": 0} {
+		if got := testutil.ToFloat64(of.WithLabelValues(error)); got != want {
+			t.Errorf("%s: %v, want %v", error, got, want)
+		}
+	}
+}
+
+// A counter never falls, and what is not certain is neither up nor down.
+func TestDowntimeNeverFalls(t *testing.T) {
+	e := measured()
+	for _, tl := range []*model.Timeline{
+		judgement(model.Length{Min: 200 * ms, Max: 900 * ms}, false, 0.75, 10*time.Second),
+		judgement(model.Length{Min: 100 * ms, Max: 300 * ms}, true, 0.875, 12*time.Second), // a window goes on
+		nil,
+	} {
+		if tl == nil {
+			e.Close(nil)
+			continue
+		}
+		e.Judged(live.Judgement{Timeline: tl})
+	}
+	expect(t, e, `
+# HELP lapse_downtime_seconds_total How long the target that lost most was down: at least (min) and at most (max).
+# TYPE lapse_downtime_seconds_total counter
+lapse_downtime_seconds_total{bound="max"} 0.9
+lapse_downtime_seconds_total{bound="min"} 0.2
+# HELP lapse_observed_seconds_total How long the target that lost most was surely up, was surely down, or was not observed. What lies within the error bars is in none of these.
+# TYPE lapse_observed_seconds_total counter
+lapse_observed_seconds_total{state="down"} 0.2
+lapse_observed_seconds_total{state="unobserved"} 2.5
+lapse_observed_seconds_total{state="up"} 7.5
+`, "lapse_downtime_seconds_total", "lapse_observed_seconds_total")
+}
+
+// scrape gets metrics as Prometheus does.
+func scrape(t *testing.T, url, accept string) []byte {
+	t.Helper()
+	ask, err := http.NewRequest("GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask.Header.Set("Accept", accept)
+	r, err := http.DefaultClient.Do(ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(r.Body); err != nil || r.StatusCode != 200 {
+		t.Fatal(r.Status, err)
+	}
+	return body.Bytes()
+}
+
+func TestPrometheusScrapesTextAndNativeHistograms(t *testing.T) {
+	layer.Real(t)
+	e, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told bytes.Buffer
+	stop := e.Serve(&told)
+	url := strings.TrimSpace(strings.TrimPrefix(told.String(), "metrics: "))
+	e.Fact(timeline.Target{ID: 1, Kind: timeline.Reused, URL: "http://127.0.0.1:80/"})
+	e.Fact(timeline.Batch{Requests: []timeline.Request{request(1, timeline.OK, 3*ms)}})
+	text := string(scrape(t, url, "text/plain"))
+	for _, want := range []string{
+		`lapse_build_info{goversion="go`, `lapse_requests_total{kind="reused",outcome="ok",service="http://127.0.0.1:80/"} 1`,
+		`lapse_request_duration_seconds_bucket{kind="reused",service="http://127.0.0.1:80/",le="0.005"} 1`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is missing:\n%s", want, text)
+		}
+	}
+	native := false
+	families := bufio.NewReader(bytes.NewReader(scrape(t, url, "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")))
+	for {
+		var f dto.MetricFamily
+		if protodelim.UnmarshalFrom(families, &f) != nil {
+			break
+		}
+		if f.GetName() == "lapse_request_duration_seconds" {
+			h := f.GetMetric()[0].GetHistogram()
+			native = h.GetSchema() == 3 && len(h.GetPositiveSpan()) == 1 && len(h.GetBucket()) == 13
+		}
+	}
+	if !native {
+		t.Error("no native histogram with classic buckets")
+	}
+	stop()
+	if _, err := http.Get(url); err == nil {
+		t.Error("metrics are served after the run")
+	}
+}
+
+func TestAnAddressInUseIsAUsageError(t *testing.T) {
+	layer.Real(t)
+	e, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Release()
+	if _, err := Listen(e.ln.Addr().String()); err == nil || !strings.Contains(err.Error(), "serve metrics: ") {
+		t.Error(err)
+	}
+	if none, err := Listen(""); none != nil || err != nil {
+		t.Error(none, err)
+	}
+	(*Exporter)(nil).Release()
+}
