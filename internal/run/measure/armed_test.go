@@ -3,6 +3,7 @@ package measure
 import (
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +25,7 @@ type armedRun struct {
 	t      *testing.T
 	dir    string
 	said   []string
+	told   []timeline.Phase // to who follows the run
 	failed func(due time.Duration) bool
 	ended  chan string
 }
@@ -36,6 +38,7 @@ func newArmedRun(t *testing.T) *armedRun {
 		Begin:    func() *live.Run { return live.New(nil, l.Rec) },
 		Say:      func(line string) { r.said = append(r.said, line) },
 	}
+	l.Entered = func(phase timeline.Phase, _ string) { r.told = append(r.told, phase) }
 	l.Describe(timeline.Meta{ID: "x", T0: l.Clock.T0(), Options: timeline.Options{Join: time.Second}}, timeline.Source{ID: 1, Name: "here", T0: l.Clock.T0()})
 	if err := l.StartTarget(loadgen.Probe{Target: timeline.Target{Name: "new", Kind: timeline.New, Rate: 100, URL: "http://127.0.0.1:1/"}}); err != nil {
 		t.Fatal(err)
@@ -135,6 +138,9 @@ func TestAnArmedRunBeginsBeforeItsFirstSign(t *testing.T) {
 		tl, reason := r.result()
 		if reason != "" || tl.Run.Aborted != "" || r.phases(tl) != "baseline measuring ended" {
 			t.Errorf("it ended %q, by %s", reason, r.phases(tl))
+		}
+		if want := []timeline.Phase{timeline.PhaseArmed, timeline.PhaseMeasuring}; !slices.Equal(r.told, want) {
+			t.Errorf("who follows it is told of %q, want %q", r.told, want)
 		}
 		if from := tl.T0.Sub(r.Clock.T0()); from < sign-flight.Span-2*time.Second || from > sign-flight.Span {
 			t.Errorf("it begins %v after the process", from)

@@ -60,7 +60,7 @@ type Loop struct {
 	requests chan PhaseRequest
 	Calls    chan func() // of other goroutines, for the one that owns the facts
 
-	// Entered is called at each phase; nil: nothing is.
+	// Entered is called at each phase of the run, and when it begins to wait for a sign; nil: nothing is.
 	Entered func(phase timeline.Phase, detail string)
 	// Overdue returns why the run stops waiting for the workstation's command, or ""; nil: it waits.
 	Overdue func(now time.Duration) string
@@ -421,7 +421,7 @@ func (l *Loop) enter(phase timeline.Phase, detail string) {
 	}
 	l.Add(timeline.PhaseChange(l.Clock.Now(), from, phase, detail))
 	l.Phase = phase
-	if l.Entered != nil {
+	if l.Entered != nil && !l.waitsForSign() { // the run has not begun: arm says so
 		l.Entered(phase, detail)
 	}
 }
