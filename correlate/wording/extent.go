@@ -134,6 +134,8 @@ func (s *scene) equals(k *kindLoss) string {
 		return "how much full outage that equals is not known"
 	case open:
 		return "equals " + length + " of full outage for certain"
+	case total.Min <= 0 && total.Max > 0:
+		return "equals " + length + " of full outage at the worst"
 	case affected(s.tl) > 1:
 		return "equals " + length + " of full outage for the requests hit worst"
 	}

@@ -63,6 +63,9 @@ func TestTheFiguresOfTheExtentAgree(t *testing.T) {
 			tl.Windows[0].Sent = 1000
 			tl.Verdict.Downtime.Total = model.Length{Min: 100 * ms, Max: 140 * ms}
 		}, "10 % of new connections failed in 16 bursts over 1.18 s; equals 120 ms ±20 of full outage"},
+		"a bound above is the worst": {func(tl *model.Timeline) {
+			tl.Windows[0].Sent, tl.Verdict.Downtime.Total.Min = 130, 0
+		}, "77 % of new connections failed for 1.18 s; equals ≤ 1.2 s of full outage at the worst"},
 		"what is open is certain": {func(tl *model.Timeline) {
 			tl.Windows[0].Sent, tl.Verdict.Downtime.Open = 130, true
 		}, "77 % of new connections failed for 1.18 s; equals ≥ 1.17 s of full outage for certain"},

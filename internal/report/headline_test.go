@@ -109,7 +109,7 @@ func TestDowntimeThatNothingBoundsIsUnknown(t *testing.T) {
 func TestDowntimeThatIsBoundedIsNotUnknownForWantOfCoverage(t *testing.T) {
 	tl := inconclusive()
 	tl.Verdict.Downtime = model.Downtime{Total: model.Length{Max: 42 * ms}}
-	if got, want := extent(tl), "equals ≤ 42 ms of full outage"; !strings.HasSuffix(got, want) {
+	if got, want := extent(tl), "equals ≤ 42 ms of full outage at the worst"; !strings.HasSuffix(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
