@@ -40,20 +40,6 @@ type Suspect struct {
 // Whole reports whether the address failed all the time, and not only some of its requests.
 func (s *Suspect) Whole() bool { return s.Outage.Share >= NearlyAll }
 
-// longSilence is how long an address must have been silent within a window that covers only part of its outage.
-const longSilence = time.Second
-
-// silent reports whether a suspect's address failed all the time, or all of its outage within the window: a Pod that
-// can be reached again may fail again at once, because it ends.
-func (v *Suspects) silent(w *model.Window, s *Suspect) bool {
-	from, to := max(s.Outage.Start.Latest, w.Start.Latest), min(s.Outage.End.Earliest, w.End.Earliest)
-	if s.Whole() || to-from < longSilence {
-		return s.Whole()
-	}
-	answered, sent := v.Answered(v.traffic.TargetNamed(s.Target).ID, from, to)
-	return sent > 0 && float64(sent-answered) >= NearlyAll*float64(sent)
-}
-
 // Wholly returns a condition that also requires that the address failed all the time.
 func Wholly(is func(*model.Window) bool) func(*model.Window) bool {
 	return func(u *model.Window) bool { return is(u) && u.Share >= NearlyAll }

@@ -31,7 +31,7 @@ var NodeUnreachable = rule.Rule{
 
 func testNodeUnreachable(c *rule.Case) rule.Finding {
 	v, w := c.Evidence, c.Window
-	unreachable, answering := v.Suspects.UnreachableNodes(w)
+	unreachable, answering := unreachableNodes(v, w)
 	elsewhere := slices.DeleteFunc(slices.Sorted(maps.Keys(answering)), func(node string) bool {
 		return node == v.Traffic.Target(w).Node
 	})

@@ -37,7 +37,7 @@ func testProberIsolated(c *rule.Case) rule.Finding {
 		return isolatedAlone(v, w, nodes)
 	}
 	own := v.Traffic.Target(w).Node
-	unreachable, answering := v.Suspects.UnreachableNodes(w)
+	unreachable, answering := unreachableNodes(v, w)
 	switch {
 	case own == "" || !answering[own]:
 		return rule.No("no Pod on the prober's own node went on answering while others did not")
