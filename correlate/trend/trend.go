@@ -324,7 +324,8 @@ func (n *Runs) count(l *history.Line) {
 
 // unknown reports whether more requests may have been lost than a run saw fail.
 func unknown(l *history.Line) bool {
-	return l.Sent == 0 || l.Aborted || l.Verdict == model.Inconclusive
+	return l.Sent == 0 || l.Aborted || l.Verdict == model.Inconclusive ||
+		l.Verdict != model.Pass && l.Coverage < model.MinCoverage // a gate that failed comes before that doubt
 }
 
 // lossy bounds the share of disruptions that lose requests. The runs are the draws. Of those that are unknown none may

@@ -38,6 +38,9 @@ func release(name ...string) func(*history.Line) {
 
 func inconclusive(l *history.Line) { l.Verdict = model.Inconclusive }
 
+// littleObserved is a run of which a gate failed, that saw little.
+func littleObserved(l *history.Line) { l.Verdict, l.Coverage = model.Fail, 0.3 }
+
 func aborted(l *history.Line) { l.Aborted, l.Verdict = true, model.Inconclusive }
 
 func unmeasured(l *history.Line) {
@@ -100,7 +103,7 @@ func TestFailedRequestsAreCountedOverRuns(t *testing.T) {
 // What is inconclusive or aborted is no pass: as many as all of them may have lost requests.
 func TestUnknownRunsWidenTheBounds(t *testing.T) {
 	_, passed := only(t, runs(0, 0, 0, 0, 0, 0)...)
-	for name, unknown := range map[string]func(*history.Line){"inconclusive": inconclusive, "aborted": aborted, "unmeasured": unmeasured} {
+	for name, unknown := range map[string]func(*history.Line){"inconclusive": inconclusive, "little observed": littleObserved, "aborted": aborted, "unmeasured": unmeasured} {
 		_, r := only(t, append(runs(0, 0, 0, 0, 0), run(9, 0, unknown))...)
 		if r.Runs.Lossless != 4 || r.Runs.Unknown != 1 || r.Lossy.Min != 0 || r.Lossy.Max <= passed.Lossy.Max || !near(r.Lossy.Max, 0.7164) { // 1 of 5
 			t.Errorf("%s: %+v, %+v", name, r.Runs, r.Lossy)
@@ -109,6 +112,14 @@ func TestUnknownRunsWidenTheBounds(t *testing.T) {
 	_, r := only(t, run(1, 0, inconclusive), run(2, 4, inconclusive), run(3, 0, aborted), run(4, 0, unmeasured))
 	if want := (Runs{All: 4, Lossy: 1, Unknown: 3, Inconclusive: 1, Aborted: 1, Unmeasured: 1}); r.Runs != want {
 		t.Errorf("%+v, want %+v", r.Runs, want)
+	}
+}
+
+// A run that saw little may have lost more requests than it saw fail.
+func TestFailuresOfWhatWasHardlyObservedHaveNoUpperBound(t *testing.T) {
+	whole, little := run(1, 4), run(2, 4, littleObserved)
+	if got := failures([]*history.Line{&whole, &little}); got[0] != (bracket{4, 4}) || got[1] != (bracket{4, unbounded}) {
+		t.Errorf("%+v", got)
 	}
 }
 
