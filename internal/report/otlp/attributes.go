@@ -67,9 +67,12 @@ func (a *attributes) yes(key string, is bool) {
 	}
 }
 
-func (a *attributes) length(key string, l model.Length) {
-	a.number(key+".min", int64(l.Min))
-	a.number(key+".max", int64(l.Max))
+// downtime adds a downtime's bounds. One that is open may be longer than what was observed: it has no upper one.
+func (a *attributes) downtime(l model.Length, open bool) {
+	a.number("lapse.downtime.min", int64(l.Min))
+	if !open {
+		a.number("lapse.downtime.max", int64(l.Max))
+	}
 }
 
 // bracket adds how long an instant may have been after its earliest, unless that is not bounded.
@@ -116,7 +119,9 @@ func runAttributes(tl *model.Timeline) (a attributes) {
 	a.text("lapse.aborted", tl.Run.Aborted)
 	a.number("lapse.requests.sent", int64(v.Sent))
 	a.number("lapse.requests.failed", int64(v.Failed))
-	a.length("lapse.downtime", v.Downtime.Total)
+	if v.Sent > 0 {
+		a.downtime(v.Downtime.Total, v.Downtime.Open)
+	}
 	a.number("lapse.detection_limit", int64(v.DetectionLimit))
 	a.share("lapse.coverage", v.Coverage)
 	var services []string
@@ -137,11 +142,13 @@ func incidentAttributes(in *model.Incident) (a attributes) {
 	a.text("lapse.headline", in.Said.Headline)
 	a.bracket("lapse.start.bracket", in.Start)
 	a.bracket("lapse.end.bracket", in.End)
-	a.number("lapse.requests.sent", int64(in.Sent))
-	a.number("lapse.requests.failed", int64(in.Failed))
-	a.some("lapse.requests.slow", in.Slow)
+	if in.Sent > 0 {
+		a.number("lapse.requests.sent", int64(in.Sent))
+		a.number("lapse.requests.failed", int64(in.Failed))
+		a.some("lapse.requests.slow", in.Slow)
+		a.downtime(in.Downtime, in.Open)
+	}
 	a.some("lapse.connections.cut", in.Cut)
-	a.length("lapse.downtime", in.Downtime)
 	a.yes("lapse.open", in.Open)
 	a.classes(in.Classes)
 	return a
@@ -171,7 +178,7 @@ func windowAttributes(tl *model.Timeline, w *model.Window) (a attributes) {
 		a.number("lapse.requests.sent", int64(w.Sent))
 		a.number("lapse.requests.failed", int64(w.Failed))
 		a.some("lapse.requests.slow", w.Slow)
-		a.length("lapse.downtime", w.Downtime)
+		a.downtime(w.Downtime, w.IsOpen())
 	}
 	a.classes(w.Classes)
 	return a

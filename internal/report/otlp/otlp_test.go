@@ -114,6 +114,25 @@ func TestARunIsATraceOfItsIncidentsAndWindows(t *testing.T) {
 	}
 }
 
+// What was not observed to its end may have been longer, and of cut connections no downtime is known.
+func TestADowntimeThatIsNotKnownIsNotWritten(t *testing.T) {
+	run := sampleRun()
+	cut := run.Incidents[0]
+	run.Verdict.Downtime.Open, run.Incidents[0].Open, run.Windows[0].Open.End = true, true, true
+	cut.ID, cut.Sent, cut.Failed, cut.Windows = 2, 0, 0, nil
+	run.Incidents = append(run.Incidents, cut)
+	trace, err := Trace(run, env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, span := range spansOf(trace) {
+		got := show(span.Attributes)
+		if strings.Contains(got, "lapse.downtime.max") || strings.Contains(got, "lapse.incident=2") && strings.Contains(got, "lapse.requests.sent") {
+			t.Errorf("%s:\n%s", span.Name, got)
+		}
+	}
+}
+
 func TestASpanSaysWhatATimelineSays(t *testing.T) {
 	trace, err := Trace(sampleRun(), env())
 	if err != nil {
@@ -265,7 +284,7 @@ func send(t *testing.T, c *collector, values ...string) (warning string, err err
 
 func TestATraceIsSentAsItIs(t *testing.T) {
 	var c collector
-	if warning, err := send(t, &c, "OTEL_EXPORTER_OTLP_HEADERS", "Api-Key=a%20b,X-One=1", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "X-One=2"); err != nil || warning != "" {
+	if warning, err := send(t, &c, "OTEL_EXPORTER_OTLP_HEADERS", "Api-Key=a%20b,X-One=1"); err != nil || warning != "" {
 		t.Fatal(warning, err)
 	}
 	trace, _ := Trace(sampleRun(), env())
@@ -276,8 +295,19 @@ func TestATraceIsSentAsItIs(t *testing.T) {
 	for _, name := range []string{"Content-Type", "User-Agent", "Api-Key", "X-One"} {
 		got = append(got, c.request.Header.Get(name))
 	}
-	if diff := cmp.Diff([]string{"POST", "/otlp/v1/traces", "application/x-protobuf", "lapse/v1", "a b", "2"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"POST", "/otlp/v1/traces", "application/x-protobuf", "lapse/v1", "a b", "1"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What is for all signals may be another receiver's login.
+func TestHeadersForTracesReplaceThoseForAll(t *testing.T) {
+	var c collector
+	if _, err := send(t, &c, "OTEL_EXPORTER_OTLP_HEADERS", "Api-Key=SECRET,X-One=1", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "x-one=2"); err != nil {
+		t.Fatal(err)
+	}
+	if key, one := c.request.Header.Get("Api-Key"), c.request.Header.Get("X-One"); key != "" || one != "2" {
+		t.Errorf("%q and %q were sent", key, one)
 	}
 }
 
@@ -303,6 +333,7 @@ func TestWhatAReceiverSaysIsTold(t *testing.T) {
 		{name: "all is well", c: collector{answer: partly(0, "")}},
 		{name: "a warning", c: collector{answer: partly(0, "old\x1b protocol")}, warning: `old\x1b protocol`},
 		{name: "a part", c: collector{answer: partly(2, "too old")}, err: "rejected 2 of 5 spans: too old"},
+		{name: "a part, many words", c: collector{answer: partly(2, strings.Repeat("x", 999))}, err: "rejected 2 of 5 spans: xxx"},
 		{name: "a part, no word", c: collector{answer: partly(5, "")}, err: "rejected 5 of 5 spans: it does not say why"},
 		{name: "a status", c: collector{status: 400, answer: status}, err: "answered 400 Bad Request: span too large"},
 		{name: "a page", c: collector{status: 500, header: header("Content-Type", "text/plain"), answer: []byte("no\ndisk " + strings.Repeat("x", 999))}, err: "answered 500 Internal Server Error: no disk xxx"},
@@ -332,12 +363,12 @@ func TestAReceiverThatIsNotThereOrDoesNotAnswerIsAnError(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	for url, want := range map[string]string{silent.URL: "no answer within 20ms", closed.URL: "refused"} {
-		r, err := ReceiverOf(env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url, "OTEL_EXPORTER_OTLP_TIMEOUT", "20"))
+		r, err := ReceiverOf(env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url+"/?key=SECRET", "OTEL_EXPORTER_OTLP_TIMEOUT", "20"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		trace, _ := Trace(sampleRun(), env())
-		if _, err := r.Send(t.Context(), trace, ""); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), url) || hint.Of(err) == "" {
+		if _, err := r.Send(t.Context(), trace, ""); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), url) || strings.Contains(err.Error(), "SECRET") || hint.Of(err) == "" {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

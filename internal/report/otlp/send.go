@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -34,8 +34,14 @@ type Receiver struct {
 	timeout time.Duration
 }
 
-// String returns the receiver's URL, without a password.
-func (r Receiver) String() string { return r.url.Redacted() }
+// String returns the receiver's URL, without a password and without a query, which may have a key.
+func (r Receiver) String() string {
+	shown := *r.url
+	if shown.RawQuery != "" {
+		shown.RawQuery = "..."
+	}
+	return shown.Redacted()
+}
 
 // ReceiverOf returns the receiver that the environment names. Variables for traces alone go before those for all
 // signals. Errors have a hint.
@@ -69,15 +75,9 @@ func ReceiverOf(env Env) (r Receiver, err error) {
 		}
 		r.timeout = time.Duration(ms) * time.Millisecond
 	}
-	r.headers = map[string]string{}
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
-		headers, err := listOf(env, name)
-		if err != nil {
-			return r, err
-		}
-		maps.Copy(r.headers, headers)
-	}
-	return r, nil
+	name, _ = of("HEADERS") // one or the other: what is for all signals may be another receiver's login
+	r.headers, err = listOf(env, name)
+	return r, err
 }
 
 // Send sends a trace, once: no failure is retried. An error has what the receiver said; warning is what it said though
@@ -93,7 +93,7 @@ func (r Receiver) Send(ctx context.Context, trace *tracepb.TracesData, agent str
 		return "", fmt.Errorf("send the trace: %w", err)
 	}
 	partial := answer.GetPartialSuccess()
-	warning = document.Clean(partial.GetErrorMessage())
+	warning = short(partial.GetErrorMessage())
 	if n := partial.GetRejectedSpans(); n > 0 {
 		return "", fmt.Errorf("send the trace: %s rejected %d of %d spans: %s",
 			r, n, len(spansOf(trace)), cmp.Or(warning, "it does not say why"))
@@ -119,8 +119,12 @@ func (r Receiver) post(
 	request.Close = true
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
+	if failed, ok := errors.AsType[*url.Error](err); ok { // it has the whole URL
+		return nil, hint.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT names the receiver, as in http://collector:4318",
+			"%s: %w", r, failed.Err)
+	}
 	if err != nil {
-		return nil, hint.Add("OTEL_EXPORTER_OTLP_ENDPOINT names the receiver, as in http://collector:4318", err)
+		return nil, err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -155,10 +159,7 @@ func (r Receiver) refused(response *http.Response, kind string, text []byte) err
 		_ = proto.Unmarshal(text, status) // what is no Status says nothing
 		said = status.GetErrorMessage()
 	}
-	if said = strings.TrimSpace(said); len(said) > maxSaid {
-		said = said[:maxSaid] + "…"
-	}
-	if said = document.Clean(said); said != "" {
+	if said = short(said); said != "" {
 		said = ": " + said
 	}
 	err := fmt.Errorf("%s answered %s%s", r, response.Status, said)
@@ -166,6 +167,14 @@ func (r Receiver) refused(response *http.Response, kind string, text []byte) err
 		return hint.Errorf(sendAgain, "%w (Retry-After: %s)", err, document.Clean(after))
 	}
 	return hint.Add(advice[response.StatusCode], err)
+}
+
+// short returns the beginning of what a receiver said.
+func short(said string) string {
+	if said = strings.TrimSpace(said); len(said) > maxSaid {
+		said = said[:maxSaid] + "…"
+	}
+	return document.Clean(said)
 }
 
 const sendAgain = "nothing was retried; send it again later: it is the same trace then"
