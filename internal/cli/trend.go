@@ -28,7 +28,7 @@ func newTrend() *cobra.Command {
 		Short: "Say what many runs show together, by Service and release",
 		Long:  trendHelp,
 		Example: `  lapse trend runs
-  lapse trend runs -o ndjson > history/history.ndjson
+  lapse trend runs -o ndjson >> history/history.ndjson
   lapse trend history`,
 		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
