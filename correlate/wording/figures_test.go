@@ -146,7 +146,16 @@ func going(rule string) *model.Timeline {
 	in.Triggers = []model.Trigger{{
 		Kind: model.RolledOut, Event: 7, Object: timeline.Object{Kind: "Deployment", Namespace: "shop", Name: "web"}, Text: "rollout of web",
 	}}
+	tl.Events = append(tl.Events, deployed(timeline.SnapshotFound, s, 1, 2), deployed(timeline.SnapshotChanged, 8*s, 2, 0))
 	return tl
+}
+
+// deployed is how a Deployment was seen, with two Pods.
+func deployed(how string, at time.Duration, generation int64, updated int) model.Event {
+	return model.Event{At: model.Instant{Earliest: at, Latest: at}, Event: timeline.Event{
+		Kind: timeline.SnapshotTaken, To: how, Object: timeline.Object{Kind: "Deployment", Namespace: "shop", Name: "web"},
+		Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Generation: generation, Replicas: 2, Status: timeline.Replicas{Existing: 2, Updated: updated}}},
+	}}
 }
 
 // What still fails is first undone, by a command that can be pasted, where that is known to help.
@@ -158,13 +167,34 @@ func TestWhatStillFailsIsUndoneFirst(t *testing.T) {
 		t.Errorf("%q, %q", in.Do, in.Patch)
 	}
 	for why, spoil := range map[string]func(*model.Timeline){
-		"it is over":                       func(tl *model.Timeline) { tl.Windows[0].Open.End = false },
-		"a rollout more would make more":   func(tl *model.Timeline) { tl.Incidents[0].Causes[0].Rule = "route-outlives-pod" },
-		"a Deployment alone can be undone": func(tl *model.Timeline) { tl.Incidents[0].Triggers[0].Object.Kind = "ReplicaSet" },
-		"a name is unusual":                func(tl *model.Timeline) { tl.Incidents[0].Triggers[0].Object.Name = "web; rm" },
+		"it is over":                      func(tl *model.Timeline) { tl.Windows[0].Open.End = false },
+		"a rollout more would make more":  func(tl *model.Timeline) { tl.Incidents[0].Causes[0].Rule = "route-outlives-pod" },
+		"a ReplicaSet keeps no revisions": func(tl *model.Timeline) { tl.Incidents[0].Triggers[0].Object.Kind = "ReplicaSet" },
+		"a name is unusual":               func(tl *model.Timeline) { tl.Incidents[0].Triggers[0].Object.Name = "web; rm" },
 		"of two changes either may be it": func(tl *model.Timeline) {
 			tl.Incidents[0].Triggers = append(tl.Incidents[0].Triggers, tl.Incidents[0].Triggers[0])
 		},
+		"it was undone already": func(tl *model.Timeline) {
+			tl.Events = append(tl.Events, deployed(timeline.SnapshotChanged, 9500*ms, 3, 0))
+		},
+		"it failed before the change, which may undo another": func(tl *model.Timeline) {
+			tl.Events[len(tl.Events)-1].At = model.Instant{Earliest: 11 * s, Latest: 11 * s}
+		},
+		"a rollout was under way already": func(tl *model.Timeline) {
+			tl.Events[len(tl.Events)-2].Snapshot.Workload.Status.Updated = 1
+		},
+		"the change was not seen":     func(tl *model.Timeline) { tl.Events = tl.Events[:len(tl.Events)-1] },
+		"a restart keeps the program": func(tl *model.Timeline) { tl.Events[len(tl.Events)-1].Actor = "kubectl-rollout" },
+		"a StatefulSet waits for its broken Pod": func(tl *model.Timeline) {
+			tl.Incidents[0].Triggers[0].Object.Kind = "StatefulSet"
+			for i := range tl.Events {
+				if o := &tl.Events[i].Object; o.Kind == "Deployment" {
+					o.Kind = "StatefulSet"
+				}
+			}
+		},
+		"any version starts too early": func(tl *model.Timeline) { tl.Incidents[0].Causes[0].Rule = "startup-race" },
+		"it is only near":              func(tl *model.Timeline) { tl.Incidents[0].Causes[0].Confidence = model.Low },
 	} {
 		tl := going("no-ready-endpoint")
 		spoil(tl)
