@@ -292,8 +292,48 @@ func TestTheEndOfOneTargetIsNotThatOfAnIncidentThatWentOn(t *testing.T) {
 	tl := drained()
 	tl.Windows[0].Open.End = true
 	tl.Windows[1].End = model.Instant{Earliest: 13 * s, Latest: 14 * s}
-	if _, in := saidOf(tl); strings.Contains(in.When, "not observed") || strings.Contains(in.When, "≥") {
+	tl.Buckets = model.Buckets{Width: s, Targets: map[string]model.BucketSeries{"web new from node1": {Start: 13, Sent: []int{50}, Failed: []int{0}}}}
+	if _, in := saidOf(tl); !strings.HasPrefix(in.When, "2026-11-25, over: ") || strings.Contains(in.When, "≥") {
 		t.Errorf("%q", in.When)
+	}
+}
+
+// Nothing is over that nobody saw to be: a node's prober is killed while its requests fail, those of another node end
+// later; failures end, and answers are late until measuring ends.
+func TestWhatWasNotSeenToBeOverIsNot(t *testing.T) {
+	killed := func(tl *model.Timeline) {
+		tl.Windows[0].Open.End, tl.Windows[0].End = true, model.Instant{Earliest: 10 * s, Latest: 10 * s}
+		tl.Targets[0].Measured.Latest = 10 * s
+	}
+	slow := func(tl *model.Timeline) {
+		more := tl.Windows[0]
+		more.ID, more.Kind, more.Failed, more.Slow, more.FailedFrom, more.FailedTo = 3, model.Slow, 0, 9, nil, nil
+		more.Open.End, more.End = true, model.Instant{Earliest: 20 * s, Latest: 20 * s}
+		tl.Windows, tl.Targets[0].Measured.Latest = append(tl.Windows, more), 20*s
+		tl.Incidents[0].Windows = append(tl.Incidents[0].Windows, 3)
+	}
+	for _, test := range []struct {
+		change func(*model.Timeline)
+		want   string
+	}{
+		{killed, "what became of requests from node1 was not observed: 13:03:35.720 to 13:03:36.900 UTC (≥ 1.18 s)"},
+		{func(tl *model.Timeline) {
+			killed(tl)
+			tl.Targets[0].Measured.Latest = 20 * s
+			tl.Unobserved = []model.Unobserved{{Target: "web new from node1", Start: 10 * s, End: 20 * s, Reason: model.ReasonNotSent}}
+		}, "what became of requests from node1 was not observed (prober stalled, 10 s): "},
+		{slow, "failures over, still slow when measuring ended: 13:03:35.720 to 13:03:36.900 UTC (1.18 s)"},
+		{func(tl *model.Timeline) {
+			slow(tl)
+			tl.Buckets = model.Buckets{Width: s, Targets: map[string]model.BucketSeries{"web new from node1": {Start: 21, Sent: []int{50}, Failed: []int{0}}}}
+			tl.Targets[0].Measured.Latest = 22 * s
+		}, "over: "},
+	} {
+		tl := drained()
+		test.change(tl)
+		if _, in := saidOf(tl); !strings.HasPrefix(in.When, "2026-11-25, "+test.want) {
+			t.Errorf("%q\nwant %q", in.When, test.want)
+		}
 	}
 }
 

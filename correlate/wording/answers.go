@@ -65,6 +65,10 @@ func (in *incident) state() string {
 	if in.Recurs != nil || slices.ContainsFunc(in.windows, func(w *model.Window) bool { return !back(w) }) {
 		return ""
 	}
+	silent := slices.DeleteFunc(slices.Clone(in.windows), in.run.answeredAfter)
+	if e := in.outermost(silent, in.endEdge, in.isOutlived); e.text != "" {
+		return "failures over, " + e.String()
+	}
 	return "over"
 }
 
@@ -99,30 +103,67 @@ func (in *incident) length(from, to time.Duration) string {
 // unobservedStart says that the incident's start was not observed; empty if it was, or another start surely came
 // before.
 func (in *incident) unobservedStart() edge {
-	return in.outermost(in.run.startEdge, func(w, other *model.Window) bool {
-		return !other.Open.Start && other.Start.Latest <= w.Start.Earliest
+	return in.outermost(in.worst(), in.run.startEdge, func(w *model.Window) bool {
+		return slices.ContainsFunc(in.windows, func(other *model.Window) bool {
+			return !other.Open.Start && other.Start.Latest <= w.Start.Earliest
+		})
 	})
 }
 
-// unobservedEnd says that the incident's end was not observed; empty if it was, or another end surely came after.
-func (in *incident) unobservedEnd() edge {
-	return in.outermost(in.run.endEdge, func(w, other *model.Window) bool {
-		return !other.Open.End && other.End.Earliest >= w.End.Latest
+// unobservedEnd says that the incident's end was not observed; empty if it was, or another end surely came after, and
+// the target whose end was not observed answered again.
+func (in *incident) unobservedEnd() edge { return in.outermost(in.worst(), in.endEdge, in.isOutlived) }
+
+// worst returns the windows with failures, or all if none has any.
+func (in *incident) worst() []*model.Window {
+	return slices.DeleteFunc(slices.Clone(in.windows), func(w *model.Window) bool {
+		return in.Failed > 0 && w.Failed == 0
 	})
 }
 
-// outermost returns the first thing that is said of an end of the incident's windows with losses, without that of
-// windows that others lie beyond.
-func (in *incident) outermost(of func(*model.Window) edge, beyond func(w, other *model.Window) bool) edge {
+// outermost returns the first thing that is said of an end of windows, without that of inner ones. It changes windows.
+func (in *incident) outermost(windows []*model.Window, of func(*model.Window) edge,
+	inner func(*model.Window) bool) edge {
 	outer := *in
-	outer.windows = slices.DeleteFunc(slices.Clone(in.windows), func(w *model.Window) bool {
-		return in.Failed > 0 && w.Failed == 0 ||
-			slices.ContainsFunc(in.windows, func(other *model.Window) bool { return beyond(w, other) })
-	})
+	outer.windows = slices.DeleteFunc(windows, inner)
 	if edges := outer.edges(of); len(edges) > 0 {
 		return edges[0]
 	}
 	return edge{}
+}
+
+// isOutlived reports whether another window surely ended after w and says more of the incident's end: it is of the same
+// target, or that of w answered again.
+func (in *incident) isOutlived(w *model.Window) bool {
+	after := false
+	for _, other := range in.windows {
+		if endedAfter(w, other) {
+			if after = true; other.Target == w.Target {
+				return true
+			}
+		}
+	}
+	return after && in.run.answeredAfter(w)
+}
+
+// endedAfter reports whether another window surely ended after w.
+func endedAfter(w, other *model.Window) bool {
+	return !other.Open.End && other.End.Earliest >= w.End.Latest
+}
+
+// endEdge says that the end of a window was not observed; empty if it was. If others ended later, it says whose end is
+// missing.
+func (in *incident) endEdge(w *model.Window) edge {
+	e := in.run.endEdge(w)
+	later := func(other *model.Window) bool { return endedAfter(w, other) }
+	if e.text == "" || in.run.tl.Run.Live || !slices.ContainsFunc(in.windows, later) {
+		return e
+	}
+	e.text = "what became of requests of " + w.Target + " was not observed"
+	if target := in.run.targets[w.Target]; target != nil && target.Node != "" {
+		e.text = "what became of requests from " + target.Node + " was not observed"
+	}
+	return e
 }
 
 // what says what became of the requests and the held connections of an incident.

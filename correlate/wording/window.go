@@ -2,6 +2,7 @@ package wording
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -150,6 +151,12 @@ func (s *scene) answeredIn(target string, from, to time.Duration) bool {
 		}
 	}
 	return false
+}
+
+// answeredAfter reports whether it is known that the target of a window was answered well after it. What is known of
+// held connections says itself whether they are back.
+func (s *scene) answeredAfter(w *model.Window) bool {
+	return !w.Open.End || w.Kind == model.CutKind || s.answeredIn(w.Target, w.End.Latest, math.MaxInt64)
 }
 
 // Why time was not observed, in words.
