@@ -132,7 +132,7 @@ func runTable(o *spec.Options) []runFlag {
 		{
 			name: "armed", bind: onOff(&o.Armed), at: always,
 			usage: "wait for the first sign of a disruption, begin up to 2m before it, and end when nothing has " +
-				"changed for --settle",
+				"changed for --settle (--max-duration: 24h)",
 		},
 		{
 			name: "idle-rate", bind: number(&o.IdleRate, 0), at: always,

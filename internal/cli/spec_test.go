@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
@@ -164,6 +165,17 @@ func TestLocalFlagsOfTheJobChangeIt(t *testing.T) {
 	}
 	if render("--scheme=tcp", "--echo-from=web") == render("--scheme=tcp") {
 		t.Error("--echo-from does not change the Job")
+	}
+}
+
+// A run that waits for a sign has a day for it, unless --max-duration says how long.
+func TestAnArmedRunHasADay(t *testing.T) {
+	for want, flags := range map[time.Duration][]string{
+		2 * time.Hour: {"--duration=1s"}, 24 * time.Hour: {"--armed"}, time.Hour: {"--armed", "--max-duration=1h"},
+	} {
+		if got := askFor(t, nil, flags...).MaxDuration; got != want {
+			t.Errorf("%q: %v, want %v", flags, got, want)
+		}
 	}
 }
 

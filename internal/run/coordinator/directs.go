@@ -109,6 +109,9 @@ func (d *directs) startDirect(service string, ep *direct.Endpoint, rate float64)
 		var began timeline.Event
 		if began, err = d.loop.Prober.Start(p); err == nil {
 			began.From = "ended"
+			if d.opts.Armed { // a run that waited for a sign may have left it out
+				d.loop.Register(p.Target)
+			}
 			d.loop.Add(began)
 		}
 	}

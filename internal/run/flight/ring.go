@@ -36,7 +36,7 @@ func (r *Ring) Add(f timeline.Fact) {
 	switch f := f.(type) {
 	case timeline.Meta, timeline.Source:
 	case timeline.Target:
-		r.targets = append(r.targets, &target{Target: f})
+		r.define(f)
 	case timeline.Event:
 		if f.Kind != timeline.RunPhase {
 			r.recent = append(r.recent, f)
@@ -46,6 +46,17 @@ func (r *Ring) Add(f timeline.Fact) {
 	default:
 		r.definitions = append(r.definitions, f)
 	}
+}
+
+// define takes in a target, or the new description of a known one: it is measured again.
+func (r *Ring) define(t timeline.Target) {
+	for _, known := range r.targets {
+		if known.ID == t.ID {
+			known.Target = t
+			return
+		}
+	}
+	r.targets = append(r.targets, &target{Target: t})
 }
 
 // Forget lets go of what is older than Span at now. Of events it keeps what is still so.
@@ -123,10 +134,11 @@ type Shift struct {
 // are placed on it. The run's own description is to come before them.
 func (r *Ring) Take(now time.Duration) ([]timeline.Fact, Shift) {
 	r.Forget(now)
-	s := Shift{By: max(0, now-Span)}
+	s := Shift{By: max(0, now-Span).Truncate(time.Microsecond)} // as exact as a recording
+	measured := r.measured()
 	facts := append([]timeline.Fact(nil), r.definitions...)
 	for _, t := range r.targets {
-		if !t.ended || r.has(t.ID) {
+		if !t.ended || measured[t.ID] {
 			facts = append(facts, t.Target)
 		}
 	}
@@ -157,18 +169,24 @@ func (r *Ring) Take(now time.Duration) ([]timeline.Fact, Shift) {
 	return facts, s
 }
 
-// has reports whether the ring has requests of a target.
-func (r *Ring) has(id timeline.TargetID) bool {
+// measured returns the targets that the ring has requests of, or that begin again in it.
+func (r *Ring) measured() map[timeline.TargetID]bool {
+	ids := map[timeline.TargetID]bool{}
 	for _, f := range r.recent {
-		if b, ok := f.(timeline.Batch); ok {
-			for i := range b.Requests {
-				if b.Requests[i].Target == id {
-					return true
+		switch f := f.(type) {
+		case timeline.Event:
+			if f.Kind == timeline.TargetChanged && f.To == "measuring" {
+				for _, t := range r.named(f) {
+					ids[t.ID] = true
 				}
+			}
+		case timeline.Batch:
+			for i := range f.Requests {
+				ids[f.Requests[i].Target] = true
 			}
 		}
 	}
-	return false
+	return ids
 }
 
 // since returns the requests that were due at an instant or later.

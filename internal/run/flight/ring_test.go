@@ -114,6 +114,37 @@ func TestATargetHasTheRateOfWhereTheRingBegins(t *testing.T) {
 	}
 }
 
+// A target that ended before the ring and begins again is described once, also if it has no requests yet.
+func TestATargetThatBeginsAgainIsDescribed(t *testing.T) {
+	is := func(at time.Duration, from, to string) timeline.Event {
+		return timeline.Event{Kind: timeline.TargetChanged, Seen: at, From: from, To: to, Object: timeline.Object{Kind: "Target", Name: "direct"}}
+	}
+	again := timeline.Target{ID: 1, Name: "direct", Rate: 2}
+	gone := timeline.Target{ID: 2, Name: "gone"}
+	var r Ring
+	r.Add(timeline.Target{ID: 1, Name: "direct", Rate: 1})
+	r.Add(gone)
+	r.Add(is(s, "", "measuring"))
+	r.Add(is(2*s, "measuring", "ended"))
+	r.Add(timeline.Event{Kind: timeline.TargetChanged, Seen: 2 * s, To: "ended", Object: timeline.Object{Kind: "Target", Name: "gone"}})
+	r.Forget(time.Hour)
+	r.Add(again)
+	r.Add(is(time.Hour-s, "ended", "measuring"))
+	facts, _ := r.Take(time.Hour)
+	want := []timeline.Fact{again, is(Span-s, "ended", "measuring")}
+	if diff := cmp.Diff(want, facts, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A recording has whole microseconds: so has the instant at which the run begins.
+func TestARunBeginsAtAWholeMicrosecond(t *testing.T) {
+	var r Ring
+	if _, shift := r.Take(time.Hour + 1234*time.Nanosecond); shift.By != time.Hour-Span+time.Microsecond {
+		t.Errorf("it begins at %v", shift.By)
+	}
+}
+
 // The keyframe says how things were where the ring begins, as a first list does: what has gone is not in it, and what
 // changed is as it was last.
 func TestTheKeyframeIsTheStateWhereTheRingBegins(t *testing.T) {

@@ -31,6 +31,8 @@ type Armed struct {
 const (
 	// mostArmed is how long the full rate is kept after a sign that announces a disruption.
 	mostArmed = 15 * time.Minute
+	// standsStill is how long what is under way may show no change.
+	standsStill = 5 * time.Minute
 	// mostUnsettled is how long a disruption is measured that does not come to an end.
 	mostUnsettled = 30 * time.Minute
 )
@@ -42,6 +44,7 @@ type armed struct {
 	rates map[timeline.TargetID]float64 // the full ones
 	full  bool                          // they are in force
 	watch signs.Watch
+	early signs.Sign    // the strongest one of the baseline
 	soon  string        // what announced the disruption; empty: nothing has
 	until time.Duration // when that is not waited for any more
 	limit time.Duration // when the disruption is not waited for to settle any more
@@ -73,11 +76,16 @@ func (l *Loop) arm() {
 	if l.Entered != nil {
 		l.Entered(timeline.PhaseArmed, "")
 	}
-	l.Armed.Say(fmt.Sprintf("armed: %s/s to each target until the first sign of a disruption; "+
-		"the run then begins up to two minutes before it", quantity.Number(l.Armed.IdleRate)))
+	limit := ""
+	if l.Armed.Longest > 0 {
+		limit = " (at most " + quantity.Span(l.Armed.Longest) + ": --max-duration)"
+	}
+	l.Armed.Say(fmt.Sprintf("armed: %s/s to each target until the first sign of a disruption%s; "+
+		"the run then begins up to two minutes before it", quantity.Number(l.Armed.IdleRate), limit))
+	l.follow(l.armed.early)
 }
 
-// watchSigns takes in a fact, and begins the run if it is a sign that the disruption has begun.
+// watchSigns takes in a fact, and follows it if it is a sign. One in the baseline is followed after it.
 func (l *Loop) watchSigns(f timeline.Fact) {
 	var sign signs.Sign
 	switch f := f.(type) {
@@ -86,7 +94,18 @@ func (l *Loop) watchSigns(f timeline.Fact) {
 	case timeline.Batch:
 		sign = l.armed.watch.Batch(f, func(id timeline.TargetID) bool { return l.Targets[id].Kind.Judged() })
 	}
-	if l.Phase != timeline.PhaseArmed || sign.Class < signs.Soon {
+	switch {
+	case l.Phase == timeline.PhaseArmed:
+		l.follow(sign)
+	case sign.Name == "deletion" || sign.Name == "eviction": // the first list has Pods that were ending before
+	case sign.Class > l.armed.early.Class:
+		l.armed.early = sign
+	}
+}
+
+// follow raises the rate if a sign announces a disruption, and begins the run if the disruption has begun.
+func (l *Loop) follow(sign signs.Sign) {
+	if sign.Class < signs.Soon {
 		return
 	}
 	l.setRates(true)
@@ -104,12 +123,11 @@ func (l *Loop) watchSigns(f timeline.Fact) {
 
 // beginRun begins the run, where the facts that are kept begin.
 func (l *Loop) beginRun() {
-	now := l.Clock.Now()
+	wall, now := timeline.StartClock().T0(), l.Clock.Now() // the wall clock may have been set since this process began
 	facts, shift := l.armed.ring.Take(now)
 	l.armed.ring, l.armed.shift = nil, shift
 	l.armed.zero.Store(int64(shift.By))
 	meta, here := l.armed.meta, l.source
-	wall := timeline.StartClock().T0() // the wall clock may have been set since this process began
 	meta.T0 = wall.Add(shift.By - now)
 	meta.Options.Baseline = now - shift.By
 	here.T0 = meta.T0
@@ -183,6 +201,9 @@ func (l *Loop) watchTime(now time.Duration) {
 		l.setRates(false)
 	case l.Phase == timeline.PhaseMeasuring && l.armed.watch.Settled(now, l.Settle):
 		end("")
+	case l.Phase == timeline.PhaseMeasuring && now-l.armed.watch.Last >= max(standsStill, l.Settle):
+		end(fmt.Sprintf("%d Pods or rollouts were still under way, and nothing had changed for 5 minutes",
+			l.armed.watch.UnderWay()))
 	case l.Phase == timeline.PhaseMeasuring && now >= l.armed.limit:
 		end("the disruption had not settled after 30 minutes")
 	}

@@ -229,6 +229,9 @@ func TestAnArmedRunWithoutASignIsNoPass(t *testing.T) {
 		if _, reason := r.result(); reason != "2 h 0 min (--max-duration) are over: there was no sign of a disruption until then" {
 			t.Errorf("it ended %q", reason)
 		}
+		if !strings.Contains(r.said[0], "(at most 2 h 0 min: --max-duration)") {
+			t.Errorf("it said %q", r.said)
+		}
 	})
 }
 
@@ -260,6 +263,84 @@ func TestNothingIsWrittenWhileARunWaits(t *testing.T) {
 		signals <- syscall.SIGINT
 		if tl, _ := r.result(); tl.Run.Duration > flight.Span+time.Second {
 			t.Errorf("the run has %v", tl.Run.Duration)
+		}
+	})
+}
+
+// A disruption in which nothing moves for five minutes is no pass: a Pod never got ready.
+func TestADisruptionThatStandsStillIsNoPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newArmedRun(t)
+		r.start(nil)
+		r.at(2*time.Second, endpointOf(web1, "", timeline.EndpointReady))
+		r.at(time.Minute, endpointOf(web1, timeline.EndpointReady, timeline.EndpointAbsent))
+		r.at(time.Minute+time.Second, timeline.Event{Kind: timeline.PodSeen, Detail: "watched", Object: timeline.Object{Kind: "Pod", UID: "w2"}})
+		tl, reason := r.result()
+		const want = "1 Pods or rollouts were still under way, and nothing had changed for 5 minutes"
+		if reason != want || tl.Run.Aborted != want {
+			t.Errorf("it ended %q", reason)
+		}
+	})
+}
+
+// A Pod that a scale-up adds is no disruption: the run goes on waiting for one.
+func TestAScaleUpBeginsNoRun(t *testing.T) {
+	web2 := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-2", UID: "w2", Node: "node1"}
+	synctest.Test(t, func(t *testing.T) {
+		r := newArmedRun(t)
+		r.start(nil)
+		r.at(2*time.Second, endpointOf(web1, "", timeline.EndpointReady))
+		r.at(time.Minute, endpointOf(web2, timeline.EndpointAbsent, timeline.EndpointReady))
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if r.Phase != timeline.PhaseArmed {
+			t.Errorf("after a scale-up it is in phase %s", r.Phase)
+		}
+		drain := time.Hour
+		r.at(drain, endpointOf(web1, timeline.EndpointReady, timeline.EndpointTerminating))
+		tl, reason := r.result()
+		if reason != "" || tl.T0.Sub(r.Clock.T0()) < drain-flight.Span-time.Second {
+			t.Errorf("it ended %q, and began %v after the process", reason, tl.T0.Sub(r.Clock.T0()))
+		}
+	})
+}
+
+// A sign in the baseline begins the run after it.
+func TestASignInTheBaselineCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newArmedRun(t)
+		r.start(nil)
+		r.at(100*time.Millisecond, endpointOf(web1, "", timeline.EndpointReady))
+		r.at(200*time.Millisecond, endpointOf(web1, timeline.EndpointReady, timeline.EndpointTerminating))
+		r.at(300*time.Millisecond, endpointOf(web1, timeline.EndpointTerminating, timeline.EndpointAbsent))
+		tl, reason := r.result()
+		if reason != "" || tl.Run.Duration > time.Minute {
+			t.Errorf("it ended %q after %v", reason, tl.Run.Duration)
+		}
+	})
+}
+
+// What else is asked, such as DNS servers, is asked no more often while the run waits, and at its own rate later.
+func TestEvidenceIsAskedSeldomWhileARunWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newArmedRun(t)
+		const name = "dns"
+		if err := r.StartTarget(loadgen.Probe{Target: timeline.Target{Name: name, Kind: timeline.Direct, Rate: 10,
+			URL: "http://127.0.0.1:1/", Addr: netip.MustParseAddrPort("127.0.0.1:1")}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.StartTarget(loadgen.Probe{Target: timeline.Target{Name: "none", Rate: 10, URL: "none://"}}); err == nil || len(r.armed.rates) != 2 {
+			t.Errorf("a target that did not start: %v, rates %v", err, r.armed.rates)
+		}
+		if rate := r.Targets[2].Rate; rate != 5 {
+			t.Errorf("it is asked %v times per second", rate)
+		}
+		r.start(nil)
+		r.at(2*time.Second, endpointOf(web1, "", timeline.EndpointReady))
+		r.at(time.Minute, endpointOf(web1, timeline.EndpointReady, timeline.EndpointAbsent))
+		r.result()
+		if rate := r.Targets[2].Rate; rate != 10 {
+			t.Errorf("then it is asked %v times per second", rate)
 		}
 	})
 }

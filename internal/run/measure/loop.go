@@ -146,13 +146,17 @@ func (l *Loop) StartTarget(p loadgen.Probe) error {
 		return fmt.Errorf("measure %s: a run has at most %d targets", p.Name, uint32(math.MaxUint32))
 	}
 	p.ID, p.Source, p.Timeout = l.NextTarget+1, l.source.ID, l.Timeout
-	if l.Armed != nil && p.Kind != timeline.Direct {
-		l.armed.rates[p.ID] = p.Rate
-		p.Rate = min(p.Rate, l.Armed.IdleRate)
+	rate := p.Rate
+	idle := l.Armed != nil && !l.armed.full && rate > l.Armed.IdleRate
+	if idle {
+		p.Rate = l.Armed.IdleRate
 	}
 	began, err := l.Prober.Start(p)
 	if err != nil {
 		return err
+	}
+	if idle {
+		l.armed.rates[p.ID] = rate
 	}
 	l.NextTarget++
 	l.Register(p.Target)

@@ -38,9 +38,12 @@ type line struct {
 
 // table are the signs that events show. The first line that holds counts.
 var table = []line{
-	{"endpoint", Now, timeline.EndpointChanged, changed, func(e timeline.Event) string {
-		return fmt.Sprintf("the endpoint of %s turned from %s to %s", e.Object.Name, e.From, e.To)
-	}},
+	{"endpoint", Now, timeline.EndpointChanged, func(_ *Watch, e timeline.Event) bool {
+		return e.From == timeline.EndpointReady && e.To != timeline.EndpointReady
+	}, endpointText},
+	{"endpoint", Soon, timeline.EndpointChanged, func(w *Watch, e timeline.Event) bool {
+		return changed(w, e) && e.To == timeline.EndpointReady // a surge comes before a Pod goes, a scale-up alone
+	}, endpointText},
 	{"eviction", Now, timeline.PodDisrupted, always, func(e timeline.Event) string {
 		return fmt.Sprintf("Pod %s is about to be ended: %s", e.Object.Name, e.To)
 	}},
@@ -84,6 +87,10 @@ func onOurNode(w *Watch, e timeline.Event) bool { return len(w.on[e.Object.Name]
 func rollsOut(_ *Watch, e timeline.Event) bool {
 	return e.Snapshot != nil && e.Snapshot.Workload != nil && e.Object.Kind != "ReplicaSet" &&
 		(e.To == timeline.SnapshotChanged || e.To == timeline.SnapshotDeleted)
+}
+
+func endpointText(e timeline.Event) string {
+	return fmt.Sprintf("the endpoint of %s turned from %s to %s", e.Object.Name, e.From, e.To)
 }
 
 func taintText(e timeline.Event) string {
@@ -174,7 +181,7 @@ func (w *Watch) note(e timeline.Event) (change bool) {
 	case timeline.EndpointChanged:
 		at := e.Service + " " + e.Addr.String()
 		put(&w.on, e.Object.Node, at, e.To != timeline.EndpointAbsent)
-		return false // it is a sign
+		return changed(w, e)
 	case timeline.PodSeen:
 		mark(&w.coming, uid, e.Detail == "watched" && e.To != "Succeeded" && e.To != "Failed")
 		return e.Detail == "watched"
@@ -191,7 +198,11 @@ func (w *Watch) note(e timeline.Event) (change bool) {
 	case timeline.SnapshotTaken:
 		w.noteRollout(e)
 		return false
-	case timeline.PodScheduled, timeline.PodContainer, timeline.PodPhase:
+	case timeline.PodPhase:
+		if e.To == "Failed" || e.To == "Succeeded" { // it will not be ready any more
+			mark(&w.coming, uid, false)
+		}
+	case timeline.PodScheduled, timeline.PodContainer:
 	default:
 		return false
 	}
@@ -218,13 +229,9 @@ func (w *Watch) noteRollout(e timeline.Event) {
 // UnderWay returns how many Pods are ending, and how many are starting, and how many workloads are rolled out.
 func (w *Watch) UnderWay() int { return len(w.ending) + len(w.coming) + len(w.rolling) }
 
-// StandsStill is how long something that is under way may show no change until it is not awaited any more.
-const StandsStill = 5 * time.Minute
-
 // Settled reports whether nothing has changed at now for the length quiet, and nothing is under way.
 func (w *Watch) Settled(now, quiet time.Duration) bool {
-	still := now - w.Last
-	return still >= quiet && (w.UnderWay() == 0 || still >= StandsStill)
+	return now-w.Last >= quiet && w.UnderWay() == 0
 }
 
 func mark(set *map[string]bool, of string, in bool) {

@@ -43,7 +43,11 @@ func TestSigns(t *testing.T) {
 	}{
 		{"an endpoint that the first list has", endpoint(pod("b"), "", timeline.EndpointReady), None, ""},
 		{"an endpoint that leaves", endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointTerminating), Now, "endpoint"},
-		{"an endpoint that comes", endpoint(pod("b"), timeline.EndpointAbsent, timeline.EndpointReady), Now, "endpoint"},
+		{"an endpoint that is not ready any more", endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointNotReady), Now, "endpoint"},
+		{"an endpoint that comes", endpoint(pod("b"), timeline.EndpointAbsent, timeline.EndpointReady), Soon, "endpoint"},
+		{"an endpoint that gets ready", endpoint(pod("b"), timeline.EndpointNotReady, timeline.EndpointReady), Soon, "endpoint"},
+		{"an endpoint that comes and is not ready", endpoint(pod("b"), timeline.EndpointAbsent, timeline.EndpointNotReady), None, ""},
+		{"an endpoint that was not ready and goes", endpoint(pod("b"), timeline.EndpointNotReady, timeline.EndpointAbsent), None, ""},
 		{"an eviction", timeline.Event{Kind: timeline.PodDisrupted, Object: pod("a"), To: "EvictionByEvictionAPI"}, Now, "eviction"},
 		{"a deletion", timeline.Event{Kind: timeline.PodDeleted, Object: pod("a")}, Now, "deletion"},
 		{"a cordon", timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: node1}, Soon, "cordon"},
@@ -133,9 +137,10 @@ func TestADisruptionSettles(t *testing.T) {
 			at(60*s, workload(timeline.SnapshotStatus, rolled(2, 2, 2))),
 			at(60*s, endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointAbsent)),
 		}, 70 * s},
-		{"a Pod that never gets ready", []timeline.Event{
+		{"a Pod that has failed", []timeline.Event{
 			at(5*s, timeline.Event{Kind: timeline.PodSeen, Detail: "watched", Object: pod("b")}),
-		}, 5*s + StandsStill},
+			at(8*s, timeline.Event{Kind: timeline.PodPhase, To: "Failed", Object: pod("b")}),
+		}, 18 * s},
 		{"a Pod that was not ready before", []timeline.Event{
 			at(1*s, timeline.Event{Kind: timeline.PodSeen, Detail: "listed", Object: pod("b")}),
 			at(5*s, endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointAbsent)),

@@ -191,7 +191,12 @@ func setDefaults(o *Options) error {
 		baseline, settle = 5*time.Second, 10*time.Second
 	}
 	if o.Armed {
-		o.IdleRate = cmp.Or(o.IdleRate, min(defaultIdleRate, o.RateFrom(1)))
+		if !o.WasGiven("idle-rate") {
+			o.IdleRate = cmp.Or(o.IdleRate, min(defaultIdleRate, o.RateFrom(1)))
+		}
+		if !o.WasGiven("max-duration") && o.AgentListen == "" {
+			o.MaxDuration = max(o.MaxDuration, longestArmed)
+		}
 		baseline, settle = max(baseline, time.Duration(2/o.IdleRate*float64(time.Second))), 10*time.Second
 	}
 	o.Namespace = o.Kube.Namespace
@@ -241,8 +246,10 @@ func checkCommand(o *Options) error {
 	return nil
 }
 
-// defaultIdleRate is --idle-rate.
-const defaultIdleRate = 5
+const (
+	defaultIdleRate = 5              // --idle-rate
+	longestArmed    = 24 * time.Hour // --max-duration with --armed
+)
 
 // checkArmed refuses what a run that waits for a sign cannot do.
 func checkArmed(o *Options) error {
@@ -261,9 +268,11 @@ func checkArmed(o *Options) error {
 		return exit.Usagef("drop --armed to measure the command", "both a command and --armed: %s", lasts)
 	case o.Duration > 0:
 		return exit.Usagef("drop one of them", "both --duration and --armed: %s", lasts)
-	case o.Settle == 0:
-		return exit.Usagef("as in --settle 10s", "settle 0s: --armed ends when nothing has changed for that long")
-	case o.From != "":
+	case o.Settle <= o.Timeout:
+		return exit.Usagef(fmt.Sprintf("as in --settle %v", o.Timeout.Truncate(time.Second)+10*time.Second),
+			"settle %v: --armed ends when nothing has failed for that long: it must be longer than --timeout, %v",
+			o.Settle, o.Timeout)
+	case o.From != "" || o.Outside:
 		return exit.Usagef("leave out --from", "--armed measures from one place")
 	case o.holds():
 		return exit.Usagef("leave out --held", "--armed keeps no connections open")
@@ -348,6 +357,10 @@ func checkGates(o *Options) error {
 		return err
 	}
 	for _, g := range o.Gates {
+		if o.Armed && (g.Metric == "errors.rate" || g.Metric == "latency.p99") {
+			return exit.Usagef("use failed or downtime.total",
+				"--fail-if '%s': with --armed it depends on how long the run had waited", g)
+		}
 		if metric, _ := verdict.MetricNamed(g.Metric); metric.Held && !o.holds() {
 			return exit.Usagef("add --held 100",
 				"--fail-if '%s': %s is measured on connections that are held, and there are none", g, g.Metric)
