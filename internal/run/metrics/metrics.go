@@ -86,7 +86,7 @@ func New() *Exporter {
 	return e
 }
 
-// Listen returns an Exporter that will be served on addr, or nil if addr is empty.
+// Listen returns an Exporter that is to be served on addr, or nil if addr is empty.
 func Listen(addr string) (*Exporter, error) {
 	if addr == "" {
 		return nil, nil
@@ -118,13 +118,6 @@ func (e *Exporter) Serve(stderr io.Writer) (stop func()) {
 	return func() {
 		server.Close()
 		serving.Wait()
-	}
-}
-
-// Release releases the address if nothing is served there.
-func (e *Exporter) Release() {
-	if e != nil {
-		e.ln.Close()
 	}
 }
 

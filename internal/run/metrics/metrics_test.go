@@ -3,6 +3,7 @@ package metrics
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -203,12 +204,12 @@ func TestAnAddressInUseIsAUsageError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Release()
+	defer e.Serve(io.Discard)()
 	if _, err := Listen(e.ln.Addr().String()); err == nil || !strings.Contains(err.Error(), "serve metrics: ") {
 		t.Error(err)
 	}
 	if none, err := Listen(""); none != nil || err != nil {
 		t.Error(none, err)
 	}
-	(*Exporter)(nil).Release()
+	(*Exporter)(nil).Serve(io.Discard)()
 }

@@ -27,8 +27,8 @@ type Session struct {
 // Addresses are where a run is served; "" is nowhere.
 type Addresses struct{ Page, Metrics string }
 
-// Open binds addresses and opens the terminal on stderr. total is the length of the run, or 0 if that is unknown. Close
-// the session last: a paused terminal then delays nothing else.
+// Open binds addresses, opens the terminal on stderr, and serves the metrics. total is the length of the run, or 0 if
+// that is unknown. Close the session last: a paused terminal then delays nothing else.
 func Open(at Addresses, stderr io.Writer, total time.Duration) (*Session, error) {
 	address, err := Listen(at.Page)
 	if err != nil {
@@ -47,7 +47,7 @@ func Open(at Addresses, stderr io.Writer, total time.Duration) (*Session, error)
 		address:   address,
 		exporter:  exporter,
 		closePage: func() {},
-		endServe:  exporter.Release,
+		endServe:  exporter.Serve(screen.talk()),
 	}, nil
 }
 
@@ -61,7 +61,6 @@ func (s *Session) Begin(ctx context.Context, gates []verdict.Gate, rec *live.Rec
 	}
 	observers := Observers(s.Screen, shown, rec)
 	if s.exporter != nil {
-		s.endServe = s.exporter.Serve(s.Screen.talk())
 		observers = slices.Insert(observers, 0, live.Observer(s.exporter))
 	}
 	return live.New(gates, observers...).WokenBy(shown.opening())
