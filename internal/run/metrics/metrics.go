@@ -185,7 +185,7 @@ func (e *Exporter) count(r *timeline.Request) {
 	outcome := answered
 	if !r.Delayed {
 		e.duration.With(t.of).Observe(r.Latency().Seconds())
-		if t.slow > 0 && r.Latency() > t.slow {
+		if t.slow > 0 && r.Done-r.Sent > t.slow {
 			outcome = slow
 		}
 	}

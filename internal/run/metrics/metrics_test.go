@@ -32,7 +32,7 @@ func measured() *Exporter {
 }
 
 func request(target timeline.TargetID, class timeline.Class, took time.Duration) timeline.Request {
-	return timeline.Request{Target: target, Due: time.Second, Done: time.Second + took, Outcome: timeline.Outcome{Class: class}}
+	return timeline.Request{Target: target, Due: time.Second, Sent: time.Second, Done: time.Second + took, Outcome: timeline.Outcome{Class: class}}
 }
 
 func judgement(downtime model.Length, open bool, coverage float64, measured time.Duration) *model.Timeline {
@@ -135,6 +135,21 @@ lapse_observed_seconds_total{state="down"} 0.2
 lapse_observed_seconds_total{state="unobserved"} 2.5
 lapse_observed_seconds_total{state="up"} 7.5
 `, "lapse_downtime_seconds_total", "lapse_observed_seconds_total")
+}
+
+// The run takes for slow what took long from when it was sent, and so do its metrics.
+func TestARequestThatWasSentLateIsNotSlow(t *testing.T) {
+	e := measured()
+	e.Judged(live.Judgement{Timeline: judgement(model.Length{}, false, 1, time.Second)})
+	late := request(1, timeline.OK, 600*ms)
+	late.Sent += 300 * ms
+	e.Fact(timeline.Batch{Requests: []timeline.Request{late}})
+	for outcome, want := range map[string]float64{answered: 1, slow: 0} {
+		got := testutil.ToFloat64(e.requests.MustCurryWith(e.targets[1].of).WithLabelValues(outcome))
+		if got != want {
+			t.Errorf("%s: %v, want %v", outcome, got, want)
+		}
+	}
 }
 
 // scrape gets metrics as Prometheus does.
