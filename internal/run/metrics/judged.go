@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -20,31 +21,37 @@ type judged struct {
 
 var (
 	downtimeDesc = prometheus.NewDesc("lapse_downtime_seconds_total",
-		"How long the target that lost most was down: at least (min) and at most (max).", []string{"bound"}, nil)
+		"How long the target that lost most was down, of what was observed up to now: "+
+			"at least (min) and at most (max). "+
+			"A failure that was under way when measuring began, or that goes on, may be longer than max.",
+		[]string{"bound"}, nil)
 	observedDesc = prometheus.NewDesc("lapse_observed_seconds_total",
 		"How long the target that lost most was surely up, was surely down, or was not observed. "+
 			"What lies within the error bars is in none of these.", []string{"state"}, nil)
 )
 
 func (j *judged) take(tl *model.Timeline) {
-	v := &tl.Verdict
-	if v.Sent == 0 {
+	var measured []time.Duration // how long each target was
+	for i := range tl.Targets {
+		if t := &tl.Targets[i]; t.Kind.Judged() {
+			measured = append(measured, t.Measured.Latest-t.Measured.Earliest)
+		}
+	}
+	if len(measured) == 0 {
 		return
 	}
-	var measured time.Duration
-	for _, t := range tl.Targets {
-		if t.Kind.Judged() {
-			measured = max(measured, t.Measured.Latest-t.Measured.Earliest)
-		}
+	v, longest := &tl.Verdict, slices.Max(measured)
+	down, unseen := v.Downtime.Total, time.Duration(float64(longest)*(1-v.Coverage))
+	if v.Sent == 0 { // all that is known is that nothing was seen
+		down, unseen = model.Length{Max: longest}, longest
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	unseen := time.Duration(float64(measured) * (1 - v.Coverage))
-	j.downtime.Min = max(j.downtime.Min, v.Downtime.Total.Min)
-	j.downtime.Max = max(j.downtime.Max, v.Downtime.Total.Max)
+	j.downtime.Min = max(j.downtime.Min, down.Min)
+	j.downtime.Max = max(j.downtime.Max, down.Max)
 	j.unseen = max(j.unseen, unseen)
 	if !v.Downtime.Open {
-		j.up = max(j.up, measured-max(unseen, v.Downtime.Total.Max))
+		j.up = max(j.up, slices.Min(measured)-max(unseen, down.Max))
 	}
 }
 

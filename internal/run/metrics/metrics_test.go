@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -56,7 +57,7 @@ func TestEverySeriesIsThereBeforeItHappens(t *testing.T) {
 lapse_requests_total{kind="new",outcome="failed",service="shop/web"} 0
 lapse_requests_total{kind="new",outcome="ok",service="shop/web"} 0
 lapse_requests_total{kind="new",outcome="slow",service="shop/web"} 0
-# HELP lapse_downtime_seconds_total How long the target that lost most was down: at least (min) and at most (max).
+# HELP lapse_downtime_seconds_total How long the target that lost most was down, of what was observed up to now: at least (min) and at most (max). A failure that was under way when measuring began, or that goes on, may be longer than max.
 # TYPE lapse_downtime_seconds_total counter
 lapse_downtime_seconds_total{bound="max"} 0
 lapse_downtime_seconds_total{bound="min"} 0
@@ -114,8 +115,8 @@ lapse_sources{state="measuring"} 1
 func TestDowntimeNeverFalls(t *testing.T) {
 	e := measured()
 	for _, tl := range []*model.Timeline{
-		judgement(model.Length{Min: 200 * ms, Max: 900 * ms}, false, 0.75, 10*time.Second),
-		judgement(model.Length{Min: 100 * ms, Max: 300 * ms}, true, 0.875, 12*time.Second), // a window goes on
+		judgement(model.Length{Min: 200 * ms, Max: 2900 * ms}, false, 0.75, 10*time.Second),
+		judgement(model.Length{Min: 100 * ms, Max: 1700 * ms}, true, 0.875, 12*time.Second), // a window goes on
 		nil,
 	} {
 		if tl == nil {
@@ -125,16 +126,55 @@ func TestDowntimeNeverFalls(t *testing.T) {
 		e.Judged(live.Judgement{Timeline: tl})
 	}
 	expect(t, e, `
-# HELP lapse_downtime_seconds_total How long the target that lost most was down: at least (min) and at most (max).
+# HELP lapse_downtime_seconds_total How long the target that lost most was down, of what was observed up to now: at least (min) and at most (max). A failure that was under way when measuring began, or that goes on, may be longer than max.
 # TYPE lapse_downtime_seconds_total counter
-lapse_downtime_seconds_total{bound="max"} 0.9
+lapse_downtime_seconds_total{bound="max"} 2.9
 lapse_downtime_seconds_total{bound="min"} 0.2
 # HELP lapse_observed_seconds_total How long the target that lost most was surely up, was surely down, or was not observed. What lies within the error bars is in none of these.
 # TYPE lapse_observed_seconds_total counter
 lapse_observed_seconds_total{state="down"} 0.2
 lapse_observed_seconds_total{state="unobserved"} 2.5
-lapse_observed_seconds_total{state="up"} 7.5
+lapse_observed_seconds_total{state="up"} 7.1
 `, "lapse_downtime_seconds_total", "lapse_observed_seconds_total")
+}
+
+// expectValues compares series whose help another test compares.
+func expectValues(t *testing.T, e *Exporter, name string, want map[string]float64) {
+	t.Helper()
+	families, err := e.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				got[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%s: %v, want %v", name, got, want)
+	}
+}
+
+// Where every request is the prober's own fault, nothing was seen: the Service may have been down all the time.
+func TestWhatNobodyMeasuredIsUnobserved(t *testing.T) {
+	e, tl := measured(), judgement(model.Length{}, false, 0, 10*time.Second)
+	tl.Verdict.Sent = 0
+	e.Judged(live.Judgement{Timeline: tl})
+	expectValues(t, e, "lapse_observed_seconds_total", map[string]float64{"up": 0, "down": 0, "unobserved": 10})
+	expectValues(t, e, "lapse_downtime_seconds_total", map[string]float64{"min": 0, "max": 10})
+}
+
+// The target that lost most may be the one that was measured for the shortest time.
+func TestUpIsNoLongerThanAnyTargetWasMeasured(t *testing.T) {
+	e, tl := measured(), judgement(model.Length{Min: 500 * ms, Max: time.Second}, false, 1, 10*time.Second)
+	late := tl.Targets[0]
+	late.ID, late.Measured.Earliest = 2, 6*time.Second
+	tl.Targets = append(tl.Targets, late)
+	e.Judged(live.Judgement{Timeline: tl})
+	expectValues(t, e, "lapse_observed_seconds_total", map[string]float64{"up": 3, "down": 0.5, "unobserved": 0})
 }
 
 // The run takes for slow what took long from when it was sent, and so do its metrics.
