@@ -31,16 +31,19 @@ type Exporter struct {
 	duration         *prometheus.HistogramVec
 	sources          *prometheus.GaugeVec
 
-	targets map[timeline.TargetID]*target // judged ones; of the goroutine that owns the run
-	lost    int
-	judged  judged
+	// of the goroutine that owns the run
+	targets map[timeline.TargetID]*target // judged ones
+	began   map[timeline.SourceID]bool    // sources that have begun to measure
+	lost    int                           // sources
+	missing map[string]bool               // nodes without a source from the beginning
+
+	judged judged
 }
 
 // A target is one whose requests are counted.
 type target struct {
-	of     prometheus.Labels // its Service or URL, and its kind
-	source timeline.SourceID
-	slow   time.Duration // an answer that took longer is slow; 0: not known yet
+	of   prometheus.Labels // its Service or URL, and its kind
+	slow time.Duration     // an answer that took longer is slow; 0: not known yet
 }
 
 // Outcomes of requests.
@@ -72,9 +75,12 @@ func New() *Exporter {
 			NativeHistogramMinResetDuration: time.Hour,
 		}, of),
 		sources: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "lapse_sources", Help: "Processes that send requests: measuring, or lost during the run.",
+			Name: "lapse_sources",
+			Help: "Processes that send requests: measuring, lost during the run, or missing since it began.",
 		}, []string{"state"}),
 		targets: map[timeline.TargetID]*target{},
+		began:   map[timeline.SourceID]bool{},
+		missing: map[string]bool{},
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "lapse_build_info", Help: "Always 1; its labels say which Lapse measures.",
@@ -131,15 +137,30 @@ func (e *Exporter) Fact(f timeline.Fact) {
 			e.count(&f.Requests[i])
 		}
 	case timeline.Event:
-		if f.Kind == timeline.ProberChanged && f.To == "lost" {
-			e.lost++
-			e.countSources()
+		if f.Kind == timeline.ProberChanged {
+			e.proberIs(f.To, f.Object.Name)
 		}
 	}
 }
 
+func (e *Exporter) proberIs(state, node string) {
+	switch state {
+	case "lost":
+		e.lost++
+	case "missing":
+		e.missing[node] = true
+	case "measuring":
+		delete(e.missing, node)
+	}
+	e.countSources()
+}
+
 // add begins to count a target: all its series are there from the beginning, as 0.
 func (e *Exporter) add(t timeline.Target) {
+	if t.Kind.Judged() || t.Kind == timeline.Held {
+		e.began[t.Source] = true
+		e.countSources()
+	}
 	if !t.Kind.Judged() || e.targets[t.ID] != nil {
 		return
 	}
@@ -148,7 +169,7 @@ func (e *Exporter) add(t timeline.Target) {
 		service = t.URL
 	}
 	of := prometheus.Labels{"service": service, "kind": string(t.Kind)}
-	e.targets[t.ID] = &target{of: of, source: t.Source}
+	e.targets[t.ID] = &target{of: of}
 	for _, outcome := range []string{answered, slow, failed} {
 		e.requests.MustCurryWith(of).WithLabelValues(outcome)
 	}
@@ -158,16 +179,12 @@ func (e *Exporter) add(t timeline.Target) {
 		}
 	}
 	e.duration.With(of)
-	e.countSources()
 }
 
 func (e *Exporter) countSources() {
-	all := map[timeline.SourceID]bool{}
-	for _, t := range e.targets {
-		all[t.source] = true
-	}
-	e.sources.WithLabelValues("measuring").Set(float64(max(0, len(all)-e.lost)))
+	e.sources.WithLabelValues("measuring").Set(float64(max(0, len(e.began)-e.lost)))
 	e.sources.WithLabelValues("lost").Set(float64(e.lost))
+	e.sources.WithLabelValues("missing").Set(float64(len(e.missing)))
 }
 
 func (e *Exporter) count(r *timeline.Request) {

@@ -61,10 +61,11 @@ lapse_requests_total{kind="new",outcome="slow",service="shop/web"} 0
 # TYPE lapse_downtime_seconds_total counter
 lapse_downtime_seconds_total{bound="max"} 0
 lapse_downtime_seconds_total{bound="min"} 0
-# HELP lapse_sources Processes that send requests: measuring, or lost during the run.
+# HELP lapse_sources Processes that send requests: measuring, lost during the run, or missing since it began.
 # TYPE lapse_sources gauge
 lapse_sources{state="lost"} 0
 lapse_sources{state="measuring"} 2
+lapse_sources{state="missing"} 0
 `, "lapse_requests_total", "lapse_downtime_seconds_total", "lapse_sources")
 	if n, err := testutil.GatherAndCount(e.registry, "lapse_errors_total"); n != int(timeline.NumClasses)-1 || err != nil {
 		t.Errorf("%d errors, %v", n, err)
@@ -98,10 +99,11 @@ func TestRequestsAreCountedByHowTheyEnded(t *testing.T) {
 lapse_requests_total{kind="new",outcome="failed",service="shop/web"} 1
 lapse_requests_total{kind="new",outcome="ok",service="shop/web"} 3
 lapse_requests_total{kind="new",outcome="slow",service="shop/web"} 1
-# HELP lapse_sources Processes that send requests: measuring, or lost during the run.
+# HELP lapse_sources Processes that send requests: measuring, lost during the run, or missing since it began.
 # TYPE lapse_sources gauge
 lapse_sources{state="lost"} 1
 lapse_sources{state="measuring"} 1
+lapse_sources{state="missing"} 0
 `, "lapse_requests_total", "lapse_sources")
 	of := e.errors.MustCurryWith(e.targets[1].of)
 	for error, want := range map[string]float64{"refused": 1, "local": 1, "reset": 0} {
@@ -175,6 +177,21 @@ func TestUpIsNoLongerThanAnyTargetWasMeasured(t *testing.T) {
 	tl.Targets = append(tl.Targets, late)
 	e.Judged(live.Judgement{Timeline: tl})
 	expectValues(t, e, "lapse_observed_seconds_total", map[string]float64{"up": 3, "down": 0.5, "unobserved": 0})
+}
+
+func TestEachSourceIsMeasuringLostOrMissing(t *testing.T) {
+	e := measured()
+	e.Fact(timeline.Target{ID: 4, Name: "web held", Kind: timeline.Held, Service: "shop/web", Source: 3})
+	e.Fact(timeline.Target{ID: 5, Name: "control", Kind: timeline.Control, Source: 4})
+	prober := func(to, node string) {
+		e.Fact(timeline.Event{Kind: timeline.ProberChanged, To: to, Object: timeline.Object{Kind: "Node", Name: node}})
+	}
+	prober("missing", "node5")
+	prober("missing", "node6")
+	prober("lost", "node1")
+	expectValues(t, e, "lapse_sources", map[string]float64{"measuring": 2, "lost": 1, "missing": 2})
+	prober("measuring", "node5")
+	expectValues(t, e, "lapse_sources", map[string]float64{"measuring": 2, "lost": 1, "missing": 1})
 }
 
 // The run takes for slow what took long from when it was sent, and so do its metrics.
