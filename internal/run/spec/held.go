@@ -20,6 +20,8 @@ const mostHeld = 25_000
 // holds reports whether the run keeps connections open.
 func (s *Spec) holds() bool { return slices.Contains(s.Kinds, string(timeline.Held)) }
 
+func isJudged(kind string) bool { return timeline.TargetKind(kind).Judged() }
+
 // checkHeld checks --held and --heartbeat, and adds the kind to --target where --held was given.
 func checkHeld(o *Options) error {
 	if o.carried {
@@ -50,6 +52,8 @@ func checkHeld(o *Options) error {
 			o.Heartbeat, o.Timeout)
 	case o.Heartbeat > time.Hour:
 		return exit.Usagef("as in --heartbeat 5s", "heartbeat %v: must be at most 1h", o.Heartbeat)
+	case o.Metrics != "" && !slices.ContainsFunc(o.Kinds, isJudged):
+		return exit.Usagef("as in --target new,held", "--metrics counts requests, and --target held alone sends none")
 	case float64(o.Held)/o.Heartbeat.Seconds() > loadgen.MaxRate:
 		return exit.Usagef("hold fewer, or ask them less often",
 			"%d connections with a heartbeat every %v are more than %d heartbeats per second",
