@@ -87,6 +87,24 @@ func TestSlowIsMeasuredAgainstTheBaseline(t *testing.T) {
 	}
 }
 
+// What a target takes is told by the first 10 s: the baseline of a run that waited ends with the disruption.
+func TestALongWaitDoesNotMakeSlowUsual(t *testing.T) {
+	var requests []timeline.Request
+	for at := time.Duration(0); at < time.Minute; at += 200 * ms {
+		took := 2 * ms
+		if at >= 15*time.Second {
+			took = 700 * ms
+		}
+		requests = append(requests, timeline.Request{Target: 1, Seq: uint64(len(requests)), Due: at, Sent: at, Done: at + took})
+	}
+	run := rowRun(requests)
+	run.Targets[0].Rate = 5
+	run.Meta.Options = timeline.Options{Join: time.Second, Timeout: 10 * time.Second, Baseline: time.Minute}
+	if tl := analyze(t, run); tl.Targets[0].SlowFrom != 500*ms || len(tl.Windows) != 1 || tl.Windows[0].Kind != model.Slow {
+		t.Errorf("slow from %v, %+v", tl.Targets[0].SlowFrom, tl.Windows)
+	}
+}
+
 // Until what is slow is known, requests wait to be judged by it: live and offline agree.
 // An answer that the prober's own stall delayed may not have been slow. It makes no window, and parts none.
 func TestAnswerThatWeDelayedIsNeitherSlowNorQuick(t *testing.T) {

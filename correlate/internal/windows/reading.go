@@ -41,6 +41,7 @@ func NewReading(t timeline.Target, o Options) Reading {
 	}
 	keep := historyNeeded(t, o.Join)
 	intervals := NewIntervals(t.Interval())
+	start := min(o.Baseline, max(mostStart, startAnswers*t.Interval()))
 	find := func(slow time.Duration) finder {
 		return finder{
 			join: o.Join, Slow: slow, timeout: t.Timeout, intervals: intervals, floor: -1,
@@ -54,7 +55,7 @@ func NewReading(t timeline.Target, o Options) Reading {
 		Gaps:      gapFinder{intervals: intervals, varies: t.Kind == timeline.Direct, asked: o.Resolution},
 		failures:  find(0),
 		Answers:   answers,
-		Slow:      slowFinder{finder: find(o.Slow), start: max(o.Baseline, leastStart)},
+		Slow:      slowFinder{finder: find(o.Slow), start: max(start, leastStart)},
 	}
 }
 

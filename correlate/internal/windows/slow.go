@@ -19,6 +19,10 @@ const (
 	usualAnswer = 0.9         // the quantile that says what the target takes
 	mostAnswers = 1000        // of them tell
 	leastStart  = time.Second // and the requests sent within it, or within the baseline, if that is longer
+
+	// A longer baseline is that of a run that waited, and its end may be slow already.
+	mostStart    = 10 * time.Second
+	startAnswers = 10 // tell more of a target that is seldom asked than mostStart
 )
 
 // A slowFinder finds windows of slow successes. It keeps the first requests until it knows what is slow.
