@@ -94,6 +94,15 @@ func (r *armedRun) at(when time.Duration, e timeline.Event) {
 	r.Queue.Put(e)
 }
 
+// now returns the rate of the target and the phase, as the loop has them.
+func (r *armedRun) now() (rate float64, phase timeline.Phase) {
+	synctest.Wait() // until what was put is taken in
+	told := make(chan struct{})
+	r.Calls <- func() { rate, phase = r.Targets[1].Rate, r.Phase; close(told) }
+	<-told
+	return rate, phase
+}
+
 // result waits for the end, and returns the judged recording.
 func (r *armedRun) result() (*model.Timeline, string) {
 	r.t.Helper()
@@ -178,13 +187,12 @@ func TestASignThatAnnouncesADisruptionRaisesTheRate(t *testing.T) {
 		r.at(2*time.Second, endpointOf(web1, "", timeline.EndpointReady))
 		r.at(time.Minute, cordon) // and no drain
 		r.at(time.Minute+mostArmed-time.Second, timeline.Event{Kind: timeline.NodeSchedulable, From: "false", To: "true", Object: node1})
-		if rate := r.Targets[1].Rate; rate != 100 {
+		if rate, _ := r.now(); rate != 100 {
 			t.Errorf("after a cordon the rate is %v", rate)
 		}
 		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		if rate := r.Targets[1].Rate; rate != 5 || r.Phase != timeline.PhaseArmed {
-			t.Errorf("15 minutes later it is %v, in phase %s", rate, r.Phase)
+		if rate, phase := r.now(); rate != 5 || phase != timeline.PhaseArmed {
+			t.Errorf("15 minutes later it is %v, in phase %s", rate, phase)
 		}
 		r.at(time.Hour, cordon)
 		r.at(time.Hour+3*time.Second, endpointOf(web1, timeline.EndpointReady, timeline.EndpointTerminating))
@@ -292,9 +300,8 @@ func TestAScaleUpBeginsNoRun(t *testing.T) {
 		r.at(2*time.Second, endpointOf(web1, "", timeline.EndpointReady))
 		r.at(time.Minute, endpointOf(web2, timeline.EndpointAbsent, timeline.EndpointReady))
 		time.Sleep(5 * time.Minute)
-		synctest.Wait()
-		if r.Phase != timeline.PhaseArmed {
-			t.Errorf("after a scale-up it is in phase %s", r.Phase)
+		if _, phase := r.now(); phase != timeline.PhaseArmed {
+			t.Errorf("after a scale-up it is in phase %s", phase)
 		}
 		drain := time.Hour
 		r.at(drain, endpointOf(web1, timeline.EndpointReady, timeline.EndpointTerminating))
