@@ -1,14 +1,10 @@
 package watcher
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"lapse/timeline"
 )
 
 // NodeMarks are what others write on a node that they are about to drain, reboot or remove, in addition to taints: a
@@ -24,34 +20,8 @@ var NodeMarks = []string{
 	"annotation weave.works/kured-reboot-in-progress", // kured; it may stand for hours
 }
 
-// diffMarks returns an event for each mark that came or went. The marks of a node that is new to us have no state
-// before.
-func diffMarks(old, new *corev1.Node) (events []timeline.Event) {
-	var before map[string]time.Time
-	var none string
-	if old != nil {
-		before, none = marksOf(old), "absent"
-	}
-	after := marksOf(new)
-	add := func(e timeline.Event) {
-		e.Kind = timeline.NodeMarked
-		events = append(events, nodeEvent(new, e))
-	}
-	for _, mark := range slices.Sorted(maps.Keys(before)) {
-		if _, still := after[mark]; !still {
-			add(timeline.Event{From: "present", To: "absent", Detail: mark})
-		}
-	}
-	for _, mark := range slices.Sorted(maps.Keys(after)) {
-		if _, already := before[mark]; !already {
-			add(timeline.Event{From: none, To: "present", Detail: mark, Stamp: after[mark]})
-		}
-	}
-	return events
-}
-
-// marksOf returns the marks of a node, and since when each is there, if that is known.
-func marksOf(node *corev1.Node) map[string]time.Time {
+// marks returns the marks of a node, and since when each is there, if that is known.
+func marks(node *corev1.Node) map[string]time.Time {
 	all := map[string]time.Time{}
 	for _, mark := range NodeMarks {
 		kind, key, _ := strings.Cut(mark, " ")

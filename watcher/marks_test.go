@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lapse/timeline"
 )
 
 // What others write on a node before they take it away is recorded when it comes and when it goes, as each of them
@@ -28,13 +30,13 @@ func TestMarksOfNodesComeAndGo(t *testing.T) {
 		default:
 			t.Fatalf("what is %q?", mark)
 		}
-		checkLines(t, diffMarks(nil, marked), "node-mark node1 >present"+stamp+" ("+mark+")")
-		checkLines(t, diffMarks(plain(), marked), "node-mark node1 absent>present"+stamp+" ("+mark+")")
-		checkLines(t, diffMarks(marked, plain()), "node-mark node1 present>absent ("+mark+")")
-		checkLines(t, diffMarks(marked, marked))
+		checkLines(t, diffPresent(timeline.NodeMarked, nil, marked, marks), "node-mark node1 >present"+stamp+" ("+mark+")")
+		checkLines(t, diffPresent(timeline.NodeMarked, plain(), marked, marks), "node-mark node1 absent>present"+stamp+" ("+mark+")")
+		checkLines(t, diffPresent(timeline.NodeMarked, marked, plain(), marks), "node-mark node1 present>absent ("+mark+")")
+		checkLines(t, diffPresent(timeline.NodeMarked, marked, marked, marks))
 	}
 	not := plain()
 	not.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeDrainInProgress, Status: corev1.ConditionFalse}}
 	not.Labels["cloud.google.com/active-node-maintenance"] = "false"
-	checkLines(t, diffMarks(plain(), not))
+	checkLines(t, diffPresent(timeline.NodeMarked, plain(), not, marks))
 }

@@ -41,31 +41,33 @@ func diffNode(old, new *corev1.Node) []timeline.Event {
 	if to := strconv.FormatBool(!new.Spec.Unschedulable); to != schedulable {
 		add(timeline.Event{Kind: timeline.NodeSchedulable, From: schedulable, To: to})
 	}
-	return slices.Concat(events, diffTaints(old, new), diffMarks(old, new))
+	return slices.Concat(events, diffPresent(timeline.NodeTaint, old, new, taints),
+		diffPresent(timeline.NodeMarked, old, new, marks))
 }
 
-// diffTaints returns an event for each taint that came or went. The taints of a node that is new to us have no state
-// before.
-func diffTaints(old, new *corev1.Node) []timeline.Event {
+// diffPresent returns an event of a kind for each thing that came to a node or went, such as a taint. of returns what a
+// node has, and since when, if it says so. What a node has that is new to us has no state before.
+func diffPresent(kind timeline.EventKind, old, new *corev1.Node, of func(*corev1.Node) map[string]time.Time) (
+	events []timeline.Event,
+) {
 	var before map[string]time.Time
 	var none string
 	if old != nil {
-		before, none = taints(old), "absent"
+		before, none = of(old), "absent"
 	}
-	after := taints(new)
-	var events []timeline.Event
+	after := of(new)
 	add := func(e timeline.Event) {
-		e.Kind = timeline.NodeTaint
+		e.Kind = kind
 		events = append(events, nodeEvent(new, e))
 	}
-	for _, taint := range slices.Sorted(maps.Keys(before)) {
-		if _, still := after[taint]; !still {
-			add(timeline.Event{From: "present", To: "absent", Detail: taint})
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, still := after[name]; !still {
+			add(timeline.Event{From: "present", To: "absent", Detail: name})
 		}
 	}
-	for _, taint := range slices.Sorted(maps.Keys(after)) {
-		if _, already := before[taint]; !already {
-			add(timeline.Event{From: none, To: "present", Detail: taint, Stamp: after[taint]})
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if _, already := before[name]; !already {
+			add(timeline.Event{From: none, To: "present", Detail: name, Stamp: after[name]})
 		}
 	}
 	return events

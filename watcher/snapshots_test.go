@@ -217,8 +217,8 @@ func TestTaintsComeAndGo(t *testing.T) {
 		}
 		return n
 	}
-	checkLines(t, diffTaints(nil, tainted("a")), "node-taint node1 >present (a:NoExecute)")
-	checkLines(t, diffTaints(tainted("a"), tainted("b", "node.kubernetes.io/unschedulable")),
+	checkLines(t, diffPresent(timeline.NodeTaint, nil, tainted("a"), taints), "node-taint node1 >present (a:NoExecute)")
+	checkLines(t, diffPresent(timeline.NodeTaint, tainted("a"), tainted("b", "node.kubernetes.io/unschedulable"), taints),
 		"node-taint node1 present>absent (a:NoExecute)", "node-taint node1 absent>present (b:NoExecute)")
 }
 
