@@ -40,18 +40,13 @@ type Exporter struct {
 	judged judged
 }
 
-// A target is one whose requests are counted.
+// A target is one whose requests are counted, in series of its Service or URL and its kind.
 type target struct {
-	of   prometheus.Labels // its Service or URL, and its kind
-	slow time.Duration     // an answer that took longer is slow; 0: not known yet
+	ok, slow, failed prometheus.Counter
+	errors           [timeline.NumClasses]prometheus.Counter
+	duration         prometheus.Observer
+	slowFrom         time.Duration // an answer that took longer is slow; 0: not known yet
 }
-
-// Outcomes of requests.
-const (
-	answered = "ok"
-	slow     = "slow" // answered, later than the run takes for normal
-	failed   = "failed"
-)
 
 // New returns an Exporter of a run that has not begun.
 func New() *Exporter {
@@ -168,17 +163,19 @@ func (e *Exporter) add(t timeline.Target) {
 	if service == "" {
 		service = t.URL
 	}
-	of := prometheus.Labels{"service": service, "kind": string(t.Kind)}
-	e.targets[t.ID] = &target{of: of}
-	for _, outcome := range []string{answered, slow, failed} {
-		e.requests.MustCurryWith(of).WithLabelValues(outcome)
+	kind := string(t.Kind)
+	counted := &target{
+		ok:       e.requests.WithLabelValues(service, kind, "ok"),
+		slow:     e.requests.WithLabelValues(service, kind, "slow"),
+		failed:   e.requests.WithLabelValues(service, kind, "failed"),
+		duration: e.duration.WithLabelValues(service, kind),
 	}
 	for class := range timeline.NumClasses {
 		if class != timeline.OK {
-			e.errors.MustCurryWith(of).WithLabelValues(class.String())
+			counted.errors[class] = e.errors.WithLabelValues(service, kind, class.String())
 		}
 	}
-	e.duration.With(of)
+	e.targets[t.ID] = counted
 }
 
 func (e *Exporter) countSources() {
@@ -193,20 +190,20 @@ func (e *Exporter) count(r *timeline.Request) {
 		return
 	}
 	if r.Class != timeline.OK {
-		e.errors.MustCurryWith(t.of).WithLabelValues(r.Class.String()).Inc()
+		t.errors[r.Class].Inc()
 		if r.Class.Failed() {
-			e.requests.MustCurryWith(t.of).WithLabelValues(failed).Inc()
+			t.failed.Inc()
 		}
 		return
 	}
-	outcome := answered
+	outcome := t.ok
 	if !r.Delayed {
-		e.duration.With(t.of).Observe(r.Latency().Seconds())
-		if t.slow > 0 && r.Done-r.Sent > t.slow {
-			outcome = slow
+		t.duration.Observe(r.Latency().Seconds())
+		if t.slowFrom > 0 && r.Done-r.Sent > t.slowFrom {
+			outcome = t.slow
 		}
 	}
-	e.requests.MustCurryWith(t.of).WithLabelValues(outcome).Inc()
+	outcome.Inc()
 }
 
 // Wants asks for totals once a second.
@@ -224,7 +221,7 @@ func (e *Exporter) take(tl *model.Timeline) {
 	}
 	for i := range tl.Targets {
 		if t := e.targets[tl.Targets[i].ID]; t != nil {
-			t.slow = tl.Targets[i].SlowFrom
+			t.slowFrom = tl.Targets[i].SlowFrom
 		}
 	}
 	e.judged.take(tl)

@@ -105,10 +105,9 @@ lapse_sources{state="lost"} 1
 lapse_sources{state="measuring"} 1
 lapse_sources{state="missing"} 0
 `, "lapse_requests_total", "lapse_sources")
-	of := e.errors.MustCurryWith(e.targets[1].of)
-	for error, want := range map[string]float64{"refused": 1, "local": 1, "reset": 0} {
-		if got := testutil.ToFloat64(of.WithLabelValues(error)); got != want {
-			t.Errorf("%s: %v, want %v", error, got, want)
+	for class, want := range map[timeline.Class]float64{timeline.Refused: 1, timeline.Local: 1, timeline.Reset: 0} {
+		if got := testutil.ToFloat64(e.targets[1].errors[class]); got != want {
+			t.Errorf("%s: %v, want %v", class, got, want)
 		}
 	}
 }
@@ -201,11 +200,8 @@ func TestARequestThatWasSentLateIsNotSlow(t *testing.T) {
 	late := request(1, timeline.OK, 600*ms)
 	late.Sent += 300 * ms
 	e.Fact(timeline.Batch{Requests: []timeline.Request{late}})
-	for outcome, want := range map[string]float64{answered: 1, slow: 0} {
-		got := testutil.ToFloat64(e.requests.MustCurryWith(e.targets[1].of).WithLabelValues(outcome))
-		if got != want {
-			t.Errorf("%s: %v, want %v", outcome, got, want)
-		}
+	if ok, slow := testutil.ToFloat64(e.targets[1].ok), testutil.ToFloat64(e.targets[1].slow); ok != 1 || slow != 0 {
+		t.Errorf("%v ok and %v slow, want 1 and 0", ok, slow)
 	}
 }
 
