@@ -126,19 +126,31 @@ func TestAStopAsTheRateIsRaisedIsAHole(t *testing.T) {
 			t.Errorf("%s: unobserved: %+v", name, tl.Unobserved)
 		}
 	}
-	run := rerated(0, nil)
-	run.Events[1].Seen, run.Events[1].To, run.Targets[0].Rate = 10*time.Second, "5", 100
-	var requests []timeline.Request
-	step := 10 * ms
-	for due := time.Duration(0); due < 15*time.Second; due += step {
-		if due == 10*time.Second {
-			due, step = due+195*ms, 200*ms
+}
+
+// Where the rate is lowered, the time to the first request of the lower one is no hole. A stop before it is.
+func TestALoweredRateLeavesAndHidesNoHole(t *testing.T) {
+	lowered := func(stop time.Duration) *model.Timeline {
+		run := rerated(0, nil)
+		run.Events[1].Seen, run.Events[1].To, run.Targets[0].Rate = 10*time.Second, "5", 100
+		var requests []timeline.Request
+		add := func(due time.Duration) {
+			requests = append(requests, timeline.Request{Target: 1, Seq: uint64(len(requests)), Due: due, Sent: due, Done: due + ms})
 		}
-		requests = append(requests, timeline.Request{Target: 1, Seq: uint64(len(requests)), Due: due, Sent: due, Done: due + ms})
+		for due := time.Duration(0); due < stop; due += 10 * ms {
+			add(due)
+		}
+		for due := 10195 * ms; due < 15*time.Second; due += 200 * ms {
+			add(due)
+		}
+		run.Batches = inOneBatch(requests)
+		return judgeRerated(t, run)
 	}
-	run.Batches = inOneBatch(requests)
-	if tl := judgeRerated(t, run); len(tl.Unobserved) != 0 {
-		t.Errorf("a rate that was lowered leaves holes: %+v", tl.Unobserved)
+	if tl := lowered(10 * time.Second); len(tl.Unobserved) != 0 {
+		t.Errorf("unobserved: %+v", tl.Unobserved)
+	}
+	if tl := lowered(8500 * ms); len(tl.Unobserved) != 1 || tl.Unobserved[0].Start > 8500*ms || tl.Unobserved[0].End < 10*time.Second {
+		t.Errorf("nothing was sent for 1.5 s before the rate was lowered, and unobserved is %+v", tl.Unobserved)
 	}
 }
 

@@ -77,11 +77,17 @@ func (s *Intervals) within(from, to time.Duration) []span {
 
 // TooLong returns the part of the time between two sends that is longer than limit allows at its rate, as asked. Where
 // the rate was raised in it, the requests of the higher one are missing only since then; where it was lowered, the
-// lower one counts.
+// lower one counts, unless requests of the higher one were missing before.
 func (s *Intervals) TooLong(from, to, asked time.Duration, limit func(interval, asked time.Duration) time.Duration) (
 	since time.Duration, ok bool) {
-	for _, p := range s.within(from, to) {
-		if since = max(from, p.from); to-since > limit(s.Longest(since, to), asked) {
+	spans := s.within(from, to)
+	for i, p := range spans {
+		end := to
+		if i+1 < len(spans) {
+			end = spans[i+1].from
+		}
+		since = max(from, p.from)
+		if to-since > limit(s.Longest(since, to), asked) || end-since > limit(p.interval, asked) {
 			return since, true
 		}
 	}
