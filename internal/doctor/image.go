@@ -21,8 +21,11 @@ import (
 // registryTimeout is how long a registry may take to answer.
 const registryTimeout = 15 * time.Second
 
-// pullable reports whether nodes have an image, or its registry has it for their platforms. A node lists its 50 largest
-// images only, so that absence proves nothing.
+// mostListed is how many images a node lists, the largest ones: --node-status-max-images of the kubelet.
+const mostListed = 50
+
+// pullable reports whether nodes have an image, or its registry has it for their platforms. A node that lists as many
+// images as it may can have others.
 func pullable(ctx context.Context, c *access.Cluster, called string, registry image.Registry) Finding {
 	const push = "`lapse image push REGISTRY/NAME` pushes it and remembers it for this context; " +
 		"`lapse image load` for kind, k3d and minikube"
@@ -32,8 +35,10 @@ func pullable(ctx context.Context, c *access.Cluster, called string, registry im
 	}
 	where := called + ": whether nodes have it is not known"
 	var nodes []corev1.Node
+	allListed := false
 	if list, err := c.Client.Nodes().List(ctx, metav1.ListOptions{}); err == nil {
 		nodes = list.Items
+		allListed = !slices.ContainsFunc(nodes, func(n corev1.Node) bool { return len(n.Status.Images) >= mostListed })
 		have := 0
 		for _, node := range nodes {
 			if hasImage(node, want) {
@@ -52,7 +57,7 @@ func pullable(ctx context.Context, c *access.Cluster, called string, registry im
 	defer cancel()
 	published, err := registry.Published(ctx, want)
 	switch {
-	case image.IsMissing(err):
+	case image.IsMissing(err) && allListed:
 		return found("image", "", Fail, fmt.Errorf("%s: %w", where, err))
 	case err != nil:
 		advice := strings.TrimPrefix(hint.Of(err)+"\n", "\n") + "for nodes without a login: " +

@@ -19,8 +19,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"lapse/internal/image"
+	"lapse/internal/kube/kubetest"
+	"lapse/internal/run/access"
 )
 
 // newRegistry serves a registry that has lapse:both, lapse:amd64 (an index) and lapse:single (an image of amd64).
@@ -127,6 +131,22 @@ func TestTheRegistryIsAskedForAnImageThatNoNodeHas(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A node with many images may have one that it does not list.
+func TestAnImageThatANodeMayHaveIsNoFailure(t *testing.T) {
+	server := httptest.NewServer(newRegistry(t))
+	t.Cleanup(server.Close)
+	missing := server.Listener.Addr().String() + "/lapse:v2"
+	for images, want := range map[int]Level{mostListed - 1: Fail, mostListed: Warn} {
+		client := fake.NewClientset(&corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.NodeStatus{Images: make([]corev1.ContainerImage, images)},
+		})
+		cluster := &access.Cluster{Client: kubetest.Client(client), Namespace: "shop"}
+		if got := pullable(t.Context(), cluster, missing, image.Registry{}); got.Level != want {
+			t.Errorf("with %d images: %+v, want %s", images, got, want)
+		}
 	}
 }
 
