@@ -73,8 +73,12 @@ func (f *doctorFlags) examine(ctx context.Context) (doctor.Report, error) {
 	}
 	cluster, err := f.kube.Connect(ctx)
 	if err != nil {
+		found := err.Error()
+		if report.Findings[0].Level == doctor.OK { // requests are measured from this system
+			found += "; URLs can be measured"
+		}
 		report.Findings = append(report.Findings, doctor.Finding{
-			Check: "cluster", Level: doctor.Warn, Found: err.Error() + "; URLs can be measured", Fix: hint.Of(err),
+			Check: "cluster", Level: doctor.Warn, Found: found, Fix: hint.Of(err),
 		})
 		return report, nil
 	}
