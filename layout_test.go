@@ -170,7 +170,7 @@ func TestTheAPIForURLsDoesWithoutKubernetes(t *testing.T) {
 }
 
 // mayNotBeLinked are packages that the program must do without, by their path's beginning, and why.
-// docs/decisions/0008-a-client-of-few-kinds.md has the figures.
+// The documentation of package kube has the figures.
 var mayNotBeLinked = map[string]string{
 	"k8s.io/client-go/kubernetes":      "it registers every kind of every API group when the program starts: ask through lapse/internal/kube",
 	"html/template":                    "no page of Lapse is a template, and it is large",

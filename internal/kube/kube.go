@@ -2,8 +2,18 @@
 //
 // For these it sends the same requests as client-go's clientset (k8s.io/client-go/kubernetes), through the same
 // [rest.RESTClient], and returns the same errors. The clientset registers every kind of every API group when a program
-// starts, even if the program never asks a cluster. Here kinds are registered when a client is made.
-// docs/decisions/0008-a-client-of-few-kinds.md says what that saves.
+// starts, even if the program never asks a cluster, and the linker keeps all of it. Its typed clients do the same.
+// Here kinds are registered when a client is made, in a scheme of seven API groups. With client-go v0.37.2 and go1.26.8
+// on linux/amd64:
+//
+//	                                              clientset          kube
+//	packages linked                               766                393
+//	the program (go build -trimpath)              87 MB              35 MB
+//	lapse --version: resident at most, CPU        33 MB, 12.7 ms     18 MB, 6.4 ms
+//	lapse run, 20 s at 2000/s: resident           45 to 51 MB        30 to 31 MB
+//
+// Not the dynamic client: it returns maps instead of types. Not client-go/gentype: its package holds its fakes, and
+// these bring OpenAPI. Tests compare requests with the clientset's byte for byte, and fail if the clientset is linked.
 //
 // For tests, lapse/internal/kube/kubetest makes a [Client] of the clientset or of its fake.
 package kube
