@@ -168,9 +168,11 @@ A gate is ` + "`METRIC OP LIMIT`" + `, with or without spaces. It states when th
 'failed' adds over the targets 'new' and 'reused'. The others take the value of the worst target.
 
 A gate fails if even the better end of the error bar breaks the limit. It passes if even the worse end keeps it. Between the two it is
-*undecided*, and the run is inconclusive (exit code 4). So is a run whose command was to disturb the Service and did not: after 'kubectl drain',
-'rollout', 'set', 'scale' or 'delete' began, no endpoint left or came. And so is one that ended while a Deployment or StatefulSet that was changed
-during the command was still being rolled out. With '--from', so is one of which a single node observed less than '--min-node-coverage'.
+*undecided*, and the run is inconclusive (exit code 4). So is a run
+
+- whose command was to disturb the Service and did not: after 'kubectl drain', 'rollout', 'set', 'scale' or 'delete' began, no endpoint left or came;
+- that ended while a Deployment or StatefulSet that was changed during the command was still being rolled out;
+- of which, with '--from', a single node observed less than '--min-node-coverage'.
 
 | situation | what the error bar includes | example |
 |---|---|---|
@@ -185,11 +187,11 @@ during the command was still being rolled out. With '--from', so is one of which
 | 'route.lag.max', 'route.lag.p99' | no upper end where nothing is known of a removal: no request from the node was answered by the Pod, too few followed, or its endpoint left more than once | of 30 removals as three nodes saw them one is not known: 'route.lag.max>2s' is undecided |
 | a limit that every run or no run can break | refused | 'errors.rate>1' means 100 %, not 1 % |
 
-Over bare TCP or TLS, without a text to await, a gate holds blindly: a success shows only that somebody accepted a connection. The
-report says 'pass, but blind', and 'verdict.blind' has the words.
+Over bare TCP or TLS, without a text to await, a success shows only that somebody accepted a connection: the report says 'pass, but blind', and
+'verdict.blind' why.
 
 'coverage<99.9%' limits how much may be unobserved. A run without gates exits with 0 unless it was aborted, was inconclusive, or its command
-failed. See [gate a pipeline](../how-to/gate-a-pipeline.md).
+failed. [Gate a pipeline](../how-to/gate-a-pipeline.md).
 `, "'", "`"))
 	return b.String()
 }
