@@ -90,11 +90,12 @@ func (s *surroundings) info(ways []Way, asked Asked) Info {
 			ExternalName: s.service.Spec.ExternalName,
 			NotCovered:   s.notCovered(slices.Concat(ways, s.fromOutside(asked))),
 		},
-		Port:     s.port.Port,
-		PortName: s.port.Name,
-		Selector: s.service.Spec.Selector,
-		Family:   familiesOf(s.service)[0],
-		Ways:     ways,
+		Port:        s.port.Port,
+		PortName:    s.port.Name,
+		AppProtocol: orEmpty(s.port.AppProtocol),
+		Selector:    s.service.Spec.Selector,
+		Family:      familiesOf(s.service)[0],
+		Ways:        ways,
 	}
 }
 

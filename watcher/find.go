@@ -102,7 +102,7 @@ func (q Query) look(s *corev1.Service, endpoints []discoveryv1.EndpointSlice) (i
 		return Info{}, strings.TrimPrefix(err.Error(), fmt.Sprintf("Service %q ", s.Name))
 	}
 	info = around.info(ways, Asked{})
-	info.AppProtocol, info.Ready = orEmpty(port.AppProtocol), ready
+	info.Ready = ready
 	return info, ""
 }
 

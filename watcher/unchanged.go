@@ -114,6 +114,9 @@ func (s *sliceReads) index(version string) int {
 // state: https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
 func (w *watcher) readSlices(ctx context.Context) {
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
+		if w.Reads != nil && !w.Reads() {
+			return
+		}
 		s, ok := w.reads.next()
 		if !ok {
 			return

@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,37 @@ func TestEndpointChangedAfterItsSliceWasLastReadUnchanged(t *testing.T) {
 		time.Sleep(1600 * time.Millisecond)
 		c.putSlice(with(slice("web-a"), version("4")))
 		c.expect("4.57s endpoint web-1 on=node1 addr=10.0.0.1 terminating>absent port=8080") // last read too long before
+		c.end()
+	})
+}
+
+// Who waits for a disruption only watches, and reads from its first sign on.
+func TestSlicesAreReadOnlyWhenAskedTo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, service(), pod(1), with(slice("web-a", endpointOf(pod(1), ready)), version("1")))
+		var wanted atomic.Bool
+		c.reads = wanted.Load
+		c.start()
+		read := func() (n int) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for _, call := range c.calls {
+				if call == "get endpointslices" {
+					n++
+				}
+			}
+			return n
+		}
+		time.Sleep(10 * time.Second)
+		if n := read(); n > 0 {
+			t.Errorf("%d reads", n)
+		}
+		wanted.Store(true)
+		time.Sleep(time.Second)
+		if n := read(); n < 9 {
+			t.Errorf("%d reads in a second", n)
+		}
+		c.happened()
 		c.end()
 	})
 }

@@ -28,6 +28,10 @@ type Config struct {
 	// needs the right to do so.
 	AllNamespaces bool
 
+	// Reads reports whether EndpointSlices are read now, which bounds when they changed. It is called from another
+	// goroutine; nil: always.
+	Reads func() bool
+
 	Clock  timeline.Clock
 	Sink   func(timeline.Fact) // gets every event, with ID 0, from several goroutines; must not block
 	Logger *slog.Logger        // optional

@@ -43,7 +43,8 @@ type cluster struct {
 	services []Service // what is watched; web's port http unless set before start
 	byName   bool      // Services may only be listed by name
 	cluster  bool      // all namespaces are watched at once
-	all      bool      // what happened includes snapshots and their reflectors
+	reads    func() bool
+	all      bool // what happened includes snapshots and their reflectors
 
 	mu      sync.Mutex
 	events  []timeline.Event
@@ -178,7 +179,7 @@ func (c *cluster) start() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	c.stop = cancel
 	config := Config{
-		Client: freezable{kubetest.Client(c.client), c}, Services: c.services, AllNamespaces: c.cluster, Clock: timeline.StartClock(),
+		Client: freezable{kubetest.Client(c.client), c}, Services: c.services, AllNamespaces: c.cluster, Clock: timeline.StartClock(), Reads: c.reads,
 		Sink: func(f timeline.Fact) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
