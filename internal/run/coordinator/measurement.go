@@ -20,6 +20,7 @@ import (
 	"lapse/internal/run/resolve"
 	"lapse/internal/run/spec"
 	"lapse/loadgen"
+	"lapse/timeline"
 	"lapse/watcher"
 )
 
@@ -32,6 +33,7 @@ type measurement struct {
 	opts *spec.Options
 	log  *slog.Logger
 
+	reads   func() bool   // whether EndpointSlices are read, see [watcher.Config]
 	outside *outsidePlace // for the prober on the workstation; nil: there is none
 	fleet   *fleet        // the probers on other nodes; nil: there are none
 }
@@ -99,7 +101,10 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 // arm makes the run wait for the first sign of a disruption. begin makes its live judgement then.
 func (m *measurement) arm(begin func() *live.Run, say func(line string)) {
 	m.Live = live.New(nil)
-	m.Armed = &measure.Armed{IdleRate: m.opts.IdleRate, Begin: begin, Raise: m.setBudgets, Say: say}
+	m.Armed = &measure.Armed{
+		IdleRate: m.opts.IdleRate, Raise: m.setBudgets, Say: say,
+		Begin: func(*timeline.Meta) *live.Run { return begin() },
+	}
 	if m.opts.AgentListen != "" {
 		m.Armed.Longest = m.opts.MaxDuration
 	}
@@ -132,7 +137,7 @@ func (m *measurement) otherParts() (parts []measure.Part) {
 // watch puts the events of all Services into the queue until ctx ends. If it fails, the run goes on without events.
 func (m *measurement) watch(ctx context.Context) {
 	config := watcher.Config{Client: m.Client, Clock: m.Clock, Sink: m.Queue.Put, Logger: m.log}
-	config.AllNamespaces = m.opts.AllNamespaces
+	config.AllNamespaces, config.Reads = m.opts.AllNamespaces, m.reads
 	for _, s := range m.Distinct() {
 		watched := watcher.Service{Namespace: s.Namespace, Name: s.Name, Ports: m.PortsOf(s, false)}
 		config.Services = append(config.Services, watched)

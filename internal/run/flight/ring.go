@@ -23,6 +23,7 @@ type Ring struct {
 	keyframe    keyframe
 	recent      []timeline.Fact // events and batches, in the order in which they came
 	counted     uint64          // requests, as the batches count them
+	cut         time.Duration   // nothing before is wanted
 }
 
 // A target is one that is measured, with its rate where the ring begins.
@@ -48,6 +49,12 @@ func (r *Ring) Add(f timeline.Fact) {
 	}
 }
 
+// Cut lets go of what is older than an instant, as a run that ended then has it.
+func (r *Ring) Cut(at time.Duration) { r.cut = at }
+
+// begins returns where the ring begins at now.
+func (r *Ring) begins(now time.Duration) time.Duration { return max(0, now-Span, r.cut) }
+
 // define takes in a target, or the new description of a known one: it is measured again.
 func (r *Ring) define(t timeline.Target) {
 	for _, known := range r.targets {
@@ -61,7 +68,7 @@ func (r *Ring) define(t timeline.Target) {
 
 // Forget lets go of what is older than Span at now. Of events it keeps what is still so.
 func (r *Ring) Forget(now time.Duration) {
-	begin, n := now-Span, 0
+	begin, n := r.begins(now), 0
 	for n < len(r.recent) && before(r.recent[n], begin) {
 		if e, ok := r.recent[n].(timeline.Event); ok {
 			r.keep(e)
@@ -134,7 +141,7 @@ type Shift struct {
 // are placed on it. The run's own description is to come before them.
 func (r *Ring) Take(now time.Duration) ([]timeline.Fact, Shift) {
 	r.Forget(now)
-	s := Shift{By: max(0, now-Span).Truncate(time.Microsecond)} // as exact as a recording
+	s := Shift{By: r.begins(now).Truncate(time.Microsecond)} // as exact as a recording
 	measured := r.measured()
 	facts := append([]timeline.Fact(nil), r.definitions...)
 	for _, t := range r.targets {

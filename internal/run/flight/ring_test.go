@@ -213,3 +213,41 @@ func TestAWeekOfPodsTakesNoMemory(t *testing.T) {
 		t.Errorf("%d entries are kept", n)
 	}
 }
+
+// After a run the ring begins where that ended, although it could hold more: no request is measured twice, and what is
+// still so is known.
+func TestARingThatIsCutBeginsThere(t *testing.T) {
+	var r Ring
+	r.Add(timeline.Target{ID: 1, Name: "new", Rate: 10})
+	node := timeline.Object{Kind: "Node", Name: "node1", UID: "n1"}
+	r.Add(timeline.Event{Kind: timeline.NodeSchedulable, Seen: 990 * s, From: "true", To: "false", Object: node})
+	r.Add(timeline.Batch{FirstSeq: 40, Requests: []timeline.Request{
+		{Target: 1, Seq: 40, Due: 999 * s, Done: 1001 * s}, {Target: 1, Seq: 41, Due: 1000 * s, Done: 1000 * s}, {Target: 1, Seq: 42, Due: 1001 * s, Done: 1001 * s},
+	}})
+	r.Cut(1000 * s)
+	facts, shift := r.Take(1010 * s)
+	if shift.By != 1000*s {
+		t.Errorf("it begins at %v", shift.By)
+	}
+	var seqs []uint64
+	cordoned := false
+	for _, f := range facts {
+		switch f := f.(type) {
+		case timeline.Batch:
+			if f.FirstSeq != 0 {
+				t.Errorf("the first request has number %d", f.FirstSeq)
+			}
+			for _, q := range f.Requests {
+				seqs = append(seqs, q.Seq)
+			}
+		case timeline.Event:
+			cordoned = cordoned || f.Kind == timeline.NodeSchedulable && f.To == "false" && f.Seen == 0
+		}
+	}
+	if len(seqs) != 2 || seqs[0] != 41 || seqs[1] != 42 || !cordoned {
+		t.Errorf("requests %v, cordoned %v", seqs, cordoned)
+	}
+	if _, shift := r.Take(2000 * s); shift.By != 2000*s-Span {
+		t.Errorf("later it begins at %v", shift.By)
+	}
+}

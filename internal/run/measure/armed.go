@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/internal/run/flight"
 	"lapse/internal/run/live"
@@ -20,12 +21,18 @@ import (
 // is kept in memory for two minutes. The run begins where that does.
 //
 //	baseline   armed ........ a sign announces: full rate ... it begins: the run, from 2 min before ... quiet: its end
+//	             ^                                                                                               |
+//	             '------------------------------ with Ended: from there on ---------------------------------------'
 type Armed struct {
 	IdleRate float64       // requests per second to each target, and to the control target
 	Longest  time.Duration // from the start of this process to the end of the run; 0: no limit
-	Begin    func() *live.Run
-	Raise    func(full bool) // sets the rates of what the loop does not start at IdleRate itself; nil: nothing
-	Say      func(line string)
+	// Begin makes the live judgement of a run that begins. It may complete the run's description.
+	Begin func(meta *timeline.Meta) *live.Run
+	// Ended gets each run, judged; the loop then waits for the next sign, and ends only with its context or a signal.
+	// What was measured meanwhile is the next run's. nil: the loop ends with its first run.
+	Ended func(*model.Timeline)
+	Raise func(full bool) // sets the rates of what the loop does not start at IdleRate itself; nil: nothing
+	Say   func(line string)
 }
 
 const (
@@ -37,9 +44,11 @@ const (
 	mostUnsettled = 30 * time.Minute
 )
 
-// armed is the state of a run that waits, or has waited, for a sign. Its zero value is that of any other run.
+// armed is how a loop waits for signs. Its zero value is that of a loop whose run begins at once.
 type armed struct {
-	ring  *flight.Ring // nil: the run has begun
+	loop  *Loop
+	ring  *flight.Ring // nil: nothing waits for a sign any more
+	waits bool         // for a sign, or to begin to
 	meta  timeline.Meta
 	rates map[timeline.TargetID]float64 // the full ones
 	full  bool                          // they are in force
@@ -48,9 +57,9 @@ type armed struct {
 	soon  string        // what announced the disruption; empty: nothing has
 	until time.Duration // when that is not waited for any more
 	limit time.Duration // when the disruption is not waited for to settle any more
+	ended string        // why the run that closes ends early, or ""
 
-	shift flight.Shift
-	zero  *atomic.Int64 // of shift, for other goroutines
+	zero *atomic.Int64 // of the run's shift, for other goroutines
 }
 
 // Now returns the instant on the run's clock. Any goroutine may call it.
@@ -60,17 +69,19 @@ func (l *Loop) Now() time.Duration { return l.Clock.Now() - l.Zero() }
 // call it.
 func (l *Loop) Zero() time.Duration { return time.Duration(l.armed.zero.Load()) }
 
-// waitsForSign reports whether the run has not begun.
-func (l *Loop) waitsForSign() bool { return l.armed.ring != nil }
+// again reports whether the loop waits for the next sign after a run.
+func (l *Loop) again() bool { return l.Armed != nil && l.Armed.Ended != nil }
 
 // await begins to keep facts in memory.
-func (l *Loop) await(meta timeline.Meta) {
-	l.armed.ring, l.armed.meta, l.armed.rates = &flight.Ring{}, meta, map[timeline.TargetID]float64{}
+func (a *armed) await(l *Loop, meta timeline.Meta) {
+	a.loop, a.ring, a.waits = l, &flight.Ring{}, true
+	a.meta, a.rates = meta, map[timeline.TargetID]float64{}
 	l.Live = live.New(nil) // for the baseline
 }
 
 // arm begins to wait for a sign, after the baseline.
-func (l *Loop) arm() {
+func (a *armed) arm() {
+	l := a.loop
 	l.Phase, l.Live = timeline.PhaseArmed, live.New(nil)
 	l.timer.Stop()
 	if l.Entered != nil {
@@ -82,56 +93,75 @@ func (l *Loop) arm() {
 	}
 	l.Armed.Say(fmt.Sprintf("armed: %s/s to each target until the first sign of a disruption%s; "+
 		"the run then begins up to two minutes before it", quantity.Number(l.Armed.IdleRate), limit))
-	l.follow(l.armed.early)
+	early := a.early
+	a.early = signs.Sign{}
+	a.follow(early)
 }
 
 // watchSigns takes in a fact, and follows it if it is a sign. One in the baseline is followed after it.
-func (l *Loop) watchSigns(f timeline.Fact) {
+func (a *armed) watchSigns(f timeline.Fact) {
+	l := a.loop
 	var sign signs.Sign
 	switch f := f.(type) {
 	case timeline.Event:
-		sign = l.armed.watch.Event(f)
+		sign = a.watch.Event(f)
 	case timeline.Batch:
-		sign = l.armed.watch.Batch(f, func(id timeline.TargetID) bool { return l.Targets[id].Kind.Judged() })
+		if l.closes > 0 { // a late failure is the run's that closes
+			before := func(q timeline.Request) bool { return q.Due < l.closes }
+			f.Requests = slices.DeleteFunc(slices.Clone(f.Requests), before)
+		}
+		sign = a.watch.Batch(f, func(id timeline.TargetID) bool { return l.Targets[id].Kind.Judged() })
 	}
 	switch {
-	case l.Phase == timeline.PhaseArmed:
-		l.follow(sign)
+	case l.Phase != timeline.PhaseBaseline:
+		a.follow(sign)
 	case sign.Name == "deletion" || sign.Name == "eviction": // the first list has Pods that were ending before
-	case sign.Class > l.armed.early.Class:
-		l.armed.early = sign
+	case sign.Class > a.early.Class:
+		a.early = sign
 	}
 }
 
 // follow raises the rate if a sign announces a disruption, and begins the run if the disruption has begun.
-func (l *Loop) follow(sign signs.Sign) {
+func (a *armed) follow(sign signs.Sign) {
+	l := a.loop
 	if sign.Class < signs.Soon {
 		return
 	}
-	l.setRates(true)
-	if sign.Class == signs.Soon {
-		if l.armed.soon == "" {
-			l.Armed.Say("a sign: " + sign.Text + "; the full rate from now on")
-		}
-		l.armed.soon, l.armed.until = cmp.Or(l.armed.soon, sign.Text), l.Clock.Now()+mostArmed
+	if l.closes > 0 { // the next disruption begins while the last responses are awaited
+		a.rearm()
+	}
+	if l.Phase != timeline.PhaseArmed {
 		return
 	}
-	l.armed.limit = l.Clock.Now() + mostUnsettled
-	l.beginRun()
-	l.enter(timeline.PhaseMeasuring, "first sign: "+cmp.Or(l.armed.soon, sign.Text))
+	a.setRates(true)
+	if sign.Class == signs.Soon {
+		if a.soon == "" {
+			l.Armed.Say("a sign: " + sign.Text + "; the full rate from now on")
+		}
+		a.soon, a.until = cmp.Or(a.soon, sign.Text), l.Clock.Now()+mostArmed
+		return
+	}
+	a.limit = l.Clock.Now() + mostUnsettled
+	a.beginRun()
+	l.enter(timeline.PhaseMeasuring, "first sign: "+cmp.Or(a.soon, sign.Text))
+	a.soon = ""
 }
 
 // beginRun begins the run, where the facts that are kept begin.
-func (l *Loop) beginRun() {
-	wall, now := timeline.StartClock().T0(), l.Clock.Now() // the wall clock may have been set since this process began
-	facts, shift := l.armed.ring.Take(now)
-	l.armed.ring, l.armed.shift = nil, shift
-	l.armed.zero.Store(int64(shift.By))
-	meta, here := l.armed.meta, l.source
+func (a *armed) beginRun() {
+	l := a.loop
+	now := l.Clock.Now()
+	facts, shift := a.ring.Take(now)
+	if a.waits, l.shift = false, shift; !l.again() {
+		a.ring = nil
+	}
+	a.zero.Store(int64(shift.By))
+	meta, here := a.meta, l.source
+	wall := timeline.StartClock().T0() // the wall clock may have been set since this process began
 	meta.T0 = wall.Add(shift.By - now)
 	meta.Options.Baseline = now - shift.By
 	here.T0 = meta.T0
-	l.Live = l.Armed.Begin()
+	l.Live = l.Armed.Begin(&meta)
 	l.record(meta)
 	l.record(here)
 	first := timeline.PhaseChange(0, "", timeline.PhaseBaseline, "")
@@ -148,9 +178,10 @@ func (l *Loop) beginRun() {
 }
 
 // unsigned begins a run that ends without a sign, so that what was measured is on record, and returns why it ended.
-func (l *Loop) unsigned(reason string) string {
+func (a *armed) unsigned(reason string) string {
+	l := a.loop
 	was := l.Phase
-	l.beginRun()
+	a.beginRun()
 	if was != timeline.PhaseArmed {
 		return reason
 	}
@@ -158,13 +189,14 @@ func (l *Loop) unsigned(reason string) string {
 }
 
 // setRates sets the full rates, or those of a run that waits for a sign. Each change is a fact.
-func (l *Loop) setRates(full bool) {
-	if l.armed.full == full {
+func (a *armed) setRates(full bool) {
+	l := a.loop
+	if a.full == full {
 		return
 	}
-	l.armed.full = full
-	for _, id := range slices.Sorted(maps.Keys(l.armed.rates)) {
-		t, rate := l.Targets[id], l.armed.rates[id]
+	a.full = full
+	for _, id := range slices.Sorted(maps.Keys(a.rates)) {
+		t, rate := l.Targets[id], a.rates[id]
 		if !full {
 			rate = min(rate, l.Armed.IdleRate)
 		}
@@ -188,23 +220,43 @@ func perSecond(rate float64) string { return strconv.FormatFloat(rate, 'g', -1, 
 
 // watchTime ends the run when nothing changes any more, or its time is over, and lowers the rate after a sign that no
 // disruption followed.
-func (l *Loop) watchTime(now time.Duration) {
+func (a *armed) watchTime(now time.Duration) {
+	l := a.loop
 	end := func(reason string) { l.Request(PhaseRequest{Phase: timeline.PhaseEnded, Reason: reason}) }
+	if l.again() {
+		end = func(reason string) { l.closes, a.ended = now, reason }
+	}
 	switch over := l.Armed.Longest > 0 && now >= l.Armed.Longest; {
+	case l.closes > 0:
+		if now >= l.closes+l.Timeout+2*live.Refresh {
+			a.rearm()
+			a.setRates(false)
+		}
 	case over && l.Phase == timeline.PhaseArmed:
 		end(quantity.Span(l.Armed.Longest) + " (--max-duration) are over")
 	case over:
 		end("--max-duration was over before the disruption had settled")
-	case l.Phase == timeline.PhaseArmed && l.armed.soon != "" && now >= l.armed.until:
+	case l.Phase == timeline.PhaseArmed && a.soon != "" && now >= a.until:
 		l.Armed.Say("nothing followed the sign for 15 minutes: the low rate again")
-		l.armed.soon = ""
-		l.setRates(false)
-	case l.Phase == timeline.PhaseMeasuring && l.armed.watch.Settled(now, l.Settle):
+		a.soon = ""
+		a.setRates(false)
+	case l.Phase == timeline.PhaseMeasuring && a.watch.Settled(now, l.Settle):
 		end("")
-	case l.Phase == timeline.PhaseMeasuring && now-l.armed.watch.Last >= max(standsStill, l.Settle):
+	case l.Phase == timeline.PhaseMeasuring && now-a.watch.Last >= max(standsStill, l.Settle):
 		end(fmt.Sprintf("%d Pods or rollouts were still under way, and nothing had changed for 5 minutes",
-			l.armed.watch.UnderWay()))
-	case l.Phase == timeline.PhaseMeasuring && now >= l.armed.limit:
+			a.watch.UnderWay()))
+	case l.Phase == timeline.PhaseMeasuring && now >= a.limit:
 		end("the disruption had not settled after 30 minutes")
 	}
+}
+
+// rearm judges the run that has ended, and waits for the next sign. What was due since then is in the ring.
+func (a *armed) rearm() {
+	l := a.loop
+	end := l.closes
+	l.Armed.Ended(l.conclude(end, a.ended))
+	a.ring.Cut(end)
+	l.current, a.waits = current{}, true
+	a.zero.Store(0)
+	a.arm()
 }

@@ -27,6 +27,7 @@ type armedRun struct {
 	said   []string
 	told   []timeline.Phase // to who follows the run
 	failed func(due time.Duration) bool
+	takes  time.Duration // each response, in addition to a millisecond
 	ended  chan string
 }
 
@@ -35,7 +36,7 @@ func newArmedRun(t *testing.T) *armedRun {
 	r := &armedRun{Loop: l, t: t, dir: dir, ended: make(chan string, 1), failed: func(time.Duration) bool { return false }}
 	l.Armed = &Armed{
 		IdleRate: 5,
-		Begin:    func() *live.Run { return live.New(nil, l.Rec) },
+		Begin:    func(*timeline.Meta) *live.Run { return live.New(nil, l.Rec) },
 		Say:      func(line string) { r.said = append(r.said, line) },
 	}
 	l.Entered = func(phase timeline.Phase, _ string) { r.told = append(r.told, phase) }
@@ -54,8 +55,8 @@ func (r *armedRun) start(signals <-chan os.Signal) {
 		l.Phase = timeline.PhaseStarting
 		l.enter(timeline.PhaseBaseline, "")
 		reason := l.Phases(r.t.Context(), signals)
-		if l.waitsForSign() {
-			reason = l.unsigned(reason)
+		if l.armed.waits {
+			reason = l.armed.unsigned(reason)
 		}
 		l.Absorb()
 		l.Add(timeline.PhaseChange(l.Clock.Now(), l.Phase, timeline.PhaseEnded, reason))
@@ -67,22 +68,32 @@ func (r *armedRun) start(signals <-chan os.Signal) {
 // send hands over the requests that were due since the last call.
 func (r *armedRun) send() func(now time.Duration) {
 	next, seq, last := time.Duration(0), uint64(0), time.Duration(0)
+	handed := uint64(0)
+	var inFlight []timeline.Request
 	return func(now time.Duration) {
-		b := timeline.Batch{Source: 1, FirstSeq: seq}
+		b := timeline.Batch{Source: 1, FirstSeq: handed}
 		interval := r.Targets[1].Interval()
 		if interval < last { // the rate was raised at once, since the last call
 			next = min(next, now-live.Refresh)
 		}
 		last = interval
 		for ; next+time.Millisecond <= now; next += interval {
-			q := timeline.Request{Target: 1, Seq: seq, Due: next, Sent: next, Done: next + time.Millisecond}
+			q := timeline.Request{Target: 1, Seq: seq, Due: next, Sent: next, Done: next + r.takes + time.Millisecond}
 			if r.failed(next) {
 				q.Class = timeline.Refused
 			}
-			b.Requests = append(b.Requests, q)
+			inFlight = append(inFlight, q)
 			seq++
 		}
-		b.Watermarks = []timeline.Watermark{{Target: 1, Due: next}}
+		mark := next
+		for len(inFlight) > 0 && inFlight[0].Done <= now {
+			b.Requests, inFlight = append(b.Requests, inFlight[0]), inFlight[1:]
+		}
+		if len(inFlight) > 0 {
+			mark = inFlight[0].Due
+		}
+		handed += uint64(len(b.Requests))
+		b.Watermarks = []timeline.Watermark{{Target: 1, Due: mark}}
 		r.Queue.Put(b)
 	}
 }

@@ -29,14 +29,14 @@ type problem struct {
 // judgeBaseline returns nil if the run may go on. A target is well if it answered at least half of the requests that
 // have ended, and at least one: with a timeout longer than the baseline, none has failed yet. Without a baseline every
 // target is well.
-func (l *Loop) judgeBaseline() *problem {
+func judgeBaseline(l *Loop) *problem {
 	now := l.Clock.Now()
 	tl := l.Live.Tracker.Brief()
 	within, stopped := quantity.Span(now.Round(10*time.Millisecond)), stoppedFor(tl)
 	starved := stopped*2 > now || controlSilent(tl, now)
 	var unknown *problem // of the first such target
 	if l.Baseline > 0 {
-		if held := l.judgeHeld(tl); held != nil && !held.unknown {
+		if held := judgeHeld(l, tl); held != nil && !held.unknown {
 			return held
 		} else {
 			unknown = held
@@ -157,7 +157,7 @@ func Commonest(classes map[string]int) string {
 }
 
 // judgeHeld returns why the run must not go on if no connection of a held target is open.
-func (l *Loop) judgeHeld(tl *model.Timeline) *problem {
+func judgeHeld(l *Loop, tl *model.Timeline) *problem {
 	for _, h := range tl.Held {
 		if h.Stood > 0 {
 			continue

@@ -98,7 +98,7 @@ func TestSickIsWhatTheTargetDid(t *testing.T) {
 			m.Add(timeline.Event{Kind: timeline.ProberStall, Since: time.Millisecond, Seen: time.Millisecond + test.stall})
 		}
 		var got problem
-		if problem := m.judgeBaseline(); problem != nil {
+		if problem := judgeBaseline(m); problem != nil {
 			got = *problem
 		}
 		if (got.text == "") != (test.want == "") || !strings.Contains(got.text, test.want) || got.unknown != test.unknown {
@@ -147,7 +147,7 @@ func TestSilentControlTargetIsAStoppedProber(t *testing.T) {
 		if test.answers {
 			m.Add(timeline.Batch{Requests: []timeline.Request{{Target: 2, Sent: 1, Done: 2, Outcome: timeline.Outcome{Class: timeline.OK}}}})
 		}
-		if problem := m.judgeBaseline(); problem == nil || !strings.Contains(problem.text, test.want) || !problem.unknown || problem.starved == test.answers && test.rate > 1 {
+		if problem := judgeBaseline(m); problem == nil || !strings.Contains(problem.text, test.want) || !problem.unknown || problem.starved == test.answers && test.rate > 1 {
 			t.Errorf("%s: %+v, want %q", test.name, problem, test.want)
 		}
 		m.Live.End(nil)

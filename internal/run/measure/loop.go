@@ -46,10 +46,9 @@ type Loop struct {
 	Clock  timeline.Clock
 	source timeline.Source
 	Log    *slog.Logger
-	Live   *live.Run
 	Queue  *facts.Queue
-	Rec    *live.Recording // nil: nothing is recorded
 	Prober *source.Source
+	current
 
 	Work     Work     // what the run lasts as long as; nil: a duration, or the workstation's command
 	workExit chan int // its exit code
@@ -68,13 +67,13 @@ type Loop struct {
 	Removal func() string
 
 	Phase      timeline.Phase
-	nextEvent  uint32
 	NextTarget timeline.TargetID
 	LastSource timeline.SourceID
 	Targets    map[timeline.TargetID]timeline.Target
 	errors     map[errorKey]string // the first error of each target and class that needs one
 	stopped    bool                // no more requests are sent: the run waits for the last responses
 	Signalled  bool                // a signal ended the run
+	Ending     string              // why the last run ended early; empty: it did not
 
 	timer          *time.Timer   // ends the phase; the measuring phase only if its length is planned
 	baselines      int           // how many times the length of the baseline is over
@@ -130,7 +129,7 @@ func (l *Loop) Describe(meta timeline.Meta, s timeline.Source) {
 	l.Targets, l.errors = map[timeline.TargetID]timeline.Target{}, map[errorKey]string{}
 	l.source, l.LastSource = s, s.ID
 	if l.Armed != nil {
-		l.await(meta)
+		l.armed.await(l, meta)
 	}
 	l.Add(meta)
 	l.Add(s)
@@ -147,15 +146,15 @@ func (l *Loop) StartTarget(p loadgen.Probe) error {
 	}
 	p.ID, p.Source, p.Timeout = l.NextTarget+1, l.source.ID, l.Timeout
 	rate := p.Rate
-	idle := l.Armed != nil && !l.armed.full && rate > l.Armed.IdleRate
-	if idle {
+	changes := l.Armed != nil && rate > l.Armed.IdleRate && !(l.armed.full && p.Kind == timeline.Direct)
+	if changes && !l.armed.full {
 		p.Rate = l.Armed.IdleRate
 	}
 	began, err := l.Prober.Start(p)
 	if err != nil {
 		return err
 	}
-	if idle {
+	if changes {
 		l.armed.rates[p.ID] = rate
 	}
 	l.NextTarget++
@@ -171,7 +170,8 @@ func (l *Loop) Register(t timeline.Target) {
 	l.Add(t)
 }
 
-// Measure measures from baseline to end, and returns the judged run.
+// Measure measures from baseline to end, and returns the judged run. A loop that waits for signs again and again
+// returns the run that its end broke off, or nil if it was waiting: [Loop.Ending] says why it has ended.
 func (l *Loop) Measure(ctx context.Context, signals <-chan os.Signal) *model.Timeline {
 	var probing, watching sync.WaitGroup
 	stopProbing, stopWatching := l.start(ctx, &probing, &watching)
@@ -179,8 +179,8 @@ func (l *Loop) Measure(ctx context.Context, signals <-chan os.Signal) *model.Tim
 		l.enter(timeline.PhaseBaseline, "")
 	}
 	reason := l.Phases(ctx, signals)
-	if l.waitsForSign() {
-		reason = l.unsigned(reason)
+	if l.armed.waits && !l.again() {
+		reason = l.armed.unsigned(reason)
 	}
 	end := l.Clock.Now()
 
@@ -192,8 +192,20 @@ func (l *Loop) Measure(ctx context.Context, signals <-chan os.Signal) *model.Tim
 	if l.Signalled && l.Removal != nil {
 		reason = cmp.Or(l.Removal(), reason)
 	}
+	switch l.Ending = reason; {
+	case l.armed.waits:
+		return nil
+	case l.closes > 0:
+		return l.conclude(l.closes, l.armed.ended)
+	}
+	return l.conclude(end, reason)
+}
+
+// conclude ends the run at an instant, and returns it judged. reason is that of an unplanned end, or "".
+func (l *Loop) conclude(end time.Duration, reason string) *model.Timeline {
+	l.closes = 0
 	l.Add(timeline.PhaseChange(end, l.Phase, timeline.PhaseEnded, reason))
-	l.Live.Tracker.SetEnd(end - l.armed.shift.By)
+	l.Live.Tracker.SetEnd(end - l.shift.By)
 	if l.Rec != nil {
 		l.Rec.End()
 	}
@@ -280,7 +292,7 @@ func (l *Loop) Phases(ctx context.Context, signals <-chan os.Signal) (reason str
 		case <-l.workExit:
 			l.settle(l.interrupted)
 		case r := <-l.requests:
-			if r.Phase == timeline.PhaseEnded || l.waitsForSign() {
+			if r.Phase == timeline.PhaseEnded || l.armed.waits {
 				return r.Reason
 			}
 			if l.Phase != timeline.PhaseSettling { // a request may come twice
@@ -312,7 +324,7 @@ func (l *Loop) nextPhase() (over bool, reason string) {
 		l.enterBaseline()
 	case timeline.PhaseBaseline:
 		l.Absorb()
-		problem := l.judgeBaseline()
+		problem := judgeBaseline(l)
 		if l.baselines++; problem != nil && problem.unknown && l.waitsLonger(problem) {
 			l.timer.Reset(l.Baseline)
 			return false, ""
@@ -321,7 +333,7 @@ func (l *Loop) nextPhase() (over bool, reason string) {
 			return true, problem.text
 		}
 		if l.Armed != nil {
-			l.arm()
+			l.armed.arm()
 			return false, ""
 		}
 		l.enter(timeline.PhaseMeasuring, "")
@@ -425,7 +437,7 @@ func (l *Loop) enter(phase timeline.Phase, detail string) {
 	}
 	l.Add(timeline.PhaseChange(l.Clock.Now(), from, phase, detail))
 	l.Phase = phase
-	if l.Entered != nil && !l.waitsForSign() { // the run has not begun: arm says so
+	if l.Entered != nil && !l.armed.waits { // the run has not begun: arm says so
 		l.Entered(phase, detail)
 	}
 }
@@ -439,10 +451,12 @@ func (l *Loop) upkeep() {
 		}
 	}
 	if l.Armed != nil && !l.stopped {
-		l.watchTime(now)
+		l.armed.watchTime(now)
 	}
-	if l.waitsForSign() {
+	if l.armed.ring != nil {
 		l.armed.ring.Forget(now)
+	}
+	if l.armed.waits {
 		return
 	}
 	if l.Rec != nil {
@@ -457,7 +471,7 @@ func (l *Loop) Absorb() {
 		f = mask.Hooks(f)
 		l.Add(f)
 		if l.Armed != nil && !l.stopped {
-			l.watchSigns(f)
+			l.armed.watchSigns(f)
 		}
 		e, ok := f.(timeline.Event)
 		if !ok || l.stopped {
@@ -481,22 +495,12 @@ func (l *Loop) Add(f timeline.Fact) {
 			l.errors[which] = e.Detail
 		}
 	}
-	if !l.waitsForSign() {
-		l.record(l.armed.shift.Place(f))
-		return
+	if l.armed.ring != nil {
+		l.armed.ring.Add(f)
 	}
-	l.armed.ring.Add(f)
-	if l.Phase != timeline.PhaseArmed { // the baseline is judged
+	if !l.armed.waits {
+		l.take(f)
+	} else if l.Phase != timeline.PhaseArmed { // the baseline is judged
 		l.Live.Add(f)
 	}
-}
-
-// record records and judges one fact of the run. It gives an event its number.
-func (l *Loop) record(f timeline.Fact) {
-	if e, ok := f.(timeline.Event); ok {
-		l.nextEvent++
-		e.ID = l.nextEvent
-		f = e
-	}
-	l.Live.Add(f)
 }

@@ -1,0 +1,96 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+
+	"lapse/correlate/model"
+	"lapse/internal/run/live"
+	"lapse/internal/run/measure"
+	"lapse/internal/run/spec"
+	"lapse/timeline"
+)
+
+// A Standby is the state of a measurement that waits for disruptions.
+type Standby string
+
+const (
+	Idle      Standby = "idle"      // few requests, no sign
+	Raised    Standby = "armed"     // a sign announced a disruption: the full rate
+	Recording Standby = "recording" // a disruption is measured, until it has settled and is judged
+)
+
+// A Keeper gets the runs of [MeasureAgain]. The goroutine that measures calls it: no function may wait for long.
+type Keeper struct {
+	// Begin completes the description of a run that begins, and returns its recording; nil: it is not recorded.
+	Begin func(meta *timeline.Meta) *live.Recording
+	Ended func(*model.Timeline) // gets each run, judged
+	// Stands is called at each change of the state. detail names the sign.
+	Stands func(state Standby, detail string)
+}
+
+// MeasureAgain measures one disruption of the Service of o after the other, each as a run of its own, until ctx ends.
+// A run that goes on then is ended, and judged. Unless --scheme was given, the Service is asked as its port suggests.
+// The error says why it is not measured: it cannot be found, or does not answer.
+func MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logger) error {
+	m := newMeasurement(o, log)
+	if err := m.Find(ctx); err != nil {
+		return err
+	}
+	for _, s := range m.Services {
+		o.Scheme = cmp.Or(o.SchemeFor(s.Info), o.Scheme)
+	}
+	m.Clock, m.Live = timeline.StartClock(), live.New(nil)
+	ended := func(tl *model.Timeline) {
+		m.Live.End(tl)
+		k.Ended(tl)
+	}
+	var raised atomic.Bool // idle, the API server is only watched
+	m.reads = raised.Load
+	m.Armed = &measure.Armed{
+		IdleRate: o.IdleRate,
+		Begin: func(meta *timeline.Meta) *live.Run {
+			if m.Rec = k.Begin(meta); m.Rec == nil {
+				return live.New(o.Gates)
+			}
+			return live.New(o.Gates, m.Rec)
+		},
+		Ended: ended,
+		Raise: func(full bool) {
+			raised.Store(full)
+			if m.setBudgets(full); m.Phase == timeline.PhaseArmed {
+				k.Stands(standby(full), "")
+			}
+		},
+		Say: func(line string) { log.Info(line) },
+	}
+	m.Entered = func(phase timeline.Phase, detail string) {
+		switch phase {
+		case timeline.PhaseArmed:
+			k.Stands(Idle, "")
+		case timeline.PhaseMeasuring:
+			k.Stands(Recording, detail)
+		}
+	}
+	tl, err := m.run(ctx, nil)
+	switch {
+	case err != nil:
+		return err
+	case tl != nil:
+		ended(tl)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.New(m.Ending)
+}
+
+func standby(full bool) Standby {
+	if full {
+		return Raised
+	}
+	return Idle
+}

@@ -1,0 +1,273 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/internal/record"
+	"lapse/internal/run/flight"
+	"lapse/internal/run/live"
+	"lapse/timeline"
+)
+
+// An againRun waits for one sign after the other, and keeps its runs.
+type againRun struct {
+	*armedRun
+	runs  []*model.Timeline
+	files []string
+}
+
+// newAgainRun returns one that was started after some changes, and stops it at the end of the test.
+func newAgainRun(t *testing.T, failed func(due time.Duration) bool, change ...func(*againRun)) *againRun {
+	r := &againRun{armedRun: newArmedRun(t)}
+	r.failed = failed
+	r.Timeout = time.Second
+	r.Armed.Begin = func(meta *timeline.Meta) *live.Run {
+		meta.ID = fmt.Sprintf("run-%d", len(r.files)+1)
+		file := filepath.Join(r.dir, meta.ID)
+		rec, err := record.Create(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.files = append(r.files, file)
+		r.Rec = &live.Recording{Writer: rec, Every: time.Second, Log: r.Log}
+		return live.New(nil, r.Rec)
+	}
+	r.Armed.Ended = func(tl *model.Timeline) { r.runs = append(r.runs, tl) }
+	r.Parts = append(r.Parts, Part{Refresh: r.send()})
+	for _, do := range change {
+		do(r)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		r.Phase = timeline.PhaseStarting
+		r.enter(timeline.PhaseBaseline, "")
+		r.ended <- r.Phases(ctx, nil)
+	}()
+	t.Cleanup(func() { r.Prober.Close() })
+	r.at(2*time.Second, endpointOf(web1, "", timeline.EndpointReady))
+	t.Cleanup(cancel)
+	return r
+}
+
+// closing returns when the run ends whose last responses are awaited; 0: none.
+func (r *againRun) closing() (end time.Duration) {
+	told := make(chan struct{})
+	r.Calls <- func() { end = r.closes; close(told) }
+	<-told
+	return end
+}
+
+// answersLate makes the last responses of a run come after its end.
+func answersLate(r *againRun) { r.takes = 900 * time.Millisecond }
+
+// sent returns the numbers of the requests of a run, and how many of them failed.
+func (r *againRun) sent(i int) (seqs map[uint64]int, failed int) {
+	r.t.Helper()
+	file, err := record.Open(r.files[i])
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer file.Close()
+	run, err := file.Run()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	seqs = map[uint64]int{}
+	next := uint64(0)
+	for b, err := range run.Batches {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if b.FirstSeq != next {
+			r.t.Errorf("run %d: a batch begins with request %d, not %d", i+1, b.FirstSeq, next)
+		}
+		next += uint64(len(b.Requests))
+		for _, q := range b.Requests {
+			if seqs[q.Seq]++; q.Class.Failed() {
+				failed++
+			}
+		}
+	}
+	return seqs, failed
+}
+
+// One process measures one disruption after the other. A run that begins soon after another begins where that ended:
+// each request belongs to one run at most, and none between the two is lost.
+func TestADisruptionAfterTheOtherIsARunEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const first, second, third = time.Hour, time.Hour + 40*time.Second, 3 * time.Hour
+		made := 0 // failures
+		r := newAgainRun(t, func(due time.Duration) (fails bool) {
+			defer func() {
+				if fails {
+					made++
+				}
+			}()
+			return due >= first && due < first+2*time.Second || due >= second && due < second+time.Second || due >= third && due < third+time.Second
+		}, answersLate)
+		time.Sleep(4*time.Hour - r.Clock.Now()) // of virtual time
+		synctest.Wait()
+		if len(r.runs) != 3 || r.Phase != timeline.PhaseArmed || r.Targets[1].Rate != 5 {
+			t.Fatalf("%d runs, now %s at %v/s", len(r.runs), r.Phase, r.Targets[1].Rate)
+		}
+		for i, want := range []struct{ least, most time.Duration }{
+			{flight.Span + 11*time.Second, flight.Span + 14*time.Second},
+			{37 * time.Second, 41 * time.Second}, // 28 s of waiting, 1 s of failures, 10 s of quiet
+			{flight.Span + 10*time.Second, flight.Span + 13*time.Second},
+		} {
+			tl := r.runs[i]
+			seqs, failed := r.sent(i)
+			if tl.Run.ID != fmt.Sprintf("run-%d", i+1) || tl.Run.Aborted != "" || len(tl.Windows) != 1 || tl.Verdict.Failed != failed || failed == 0 {
+				t.Errorf("run %d is %s, aborted %q, %d windows, %d of %d failures", i+1, tl.Run.ID, tl.Run.Aborted, len(tl.Windows), tl.Verdict.Failed, failed)
+			}
+			if tl.Run.Duration < want.least || tl.Run.Duration > want.most {
+				t.Errorf("run %d took %v", i+1, tl.Run.Duration)
+			}
+			if target := tl.Targets[0]; target.Coverage != 1 || target.Rate != 100 || target.Sent != len(seqs) {
+				t.Errorf("run %d: %d of %d requests, coverage %v at %v/s", i+1, target.Sent, len(seqs), target.Coverage, target.Rate)
+			}
+			if len(tl.Services) != 1 || tl.Services[0].Endpoints[0].Ready != 1 {
+				t.Errorf("run %d: the endpoints where it begins: %+v", i+1, tl.Services)
+			}
+		}
+		one, failedOnce := r.sent(0)
+		two, failedTwice := r.sent(1)
+		last := uint64(0)
+		for seq := range one {
+			last = max(last, seq)
+			if two[seq] > 0 {
+				t.Fatalf("request %d belongs to two runs", seq)
+			}
+		}
+		if two[last+1] != 1 {
+			t.Errorf("request %d follows the first run, and belongs to none", last+1)
+		}
+		if _, failed := r.sent(2); failedOnce+failedTwice+failed != made || failedOnce < 50 || failedTwice == 0 {
+			t.Errorf("%d, %d and %d of %d failures", failedOnce, failedTwice, failed, made)
+		}
+		if begins := r.runs[1].T0.Sub(r.runs[0].T0); begins != r.runs[0].Run.Duration {
+			t.Errorf("the second run begins %v after the first, which took %v", begins, r.runs[0].Run.Duration)
+		}
+	})
+}
+
+// Two disruptions within the length of quiet that ends one are one run.
+func TestTwoDisruptionsWithinSettleAreOneRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const first, second = time.Hour, time.Hour + 55*time.Second
+		fails := func(due time.Duration) bool {
+			return due >= first && due < first+time.Second || due >= second && due < second+time.Second
+		}
+		r := newAgainRun(t, fails, func(r *againRun) { r.Settle = time.Minute })
+		time.Sleep(2*time.Hour - r.Clock.Now()) // of virtual time
+		synctest.Wait()
+		if len(r.runs) != 1 || len(r.runs[0].Windows) != 2 {
+			t.Errorf("%d runs, the first with the windows %+v", len(r.runs), r.runs[0].Windows)
+		}
+	})
+}
+
+// A disruption that begins while the last responses of the run before are awaited is not lost.
+func TestASignWhileARunClosesBeginsTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newAgainRun(t, func(time.Duration) bool { return false })
+		r.at(time.Hour, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
+		end := r.closing()
+		for ; end == 0; end = r.closing() {
+			time.Sleep(10 * time.Millisecond) // of virtual time
+		}
+		r.at(end+500*time.Millisecond, timeline.Event{Kind: timeline.PodDisrupted, Object: web1})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(r.runs) != 2 {
+			t.Fatalf("%d runs", len(r.runs))
+		}
+		seqs, _ := r.sent(0)
+		for i, tl := range r.runs {
+			signs := 0
+			for _, e := range tl.Events {
+				if e.Kind == timeline.PodDisrupted || e.Kind == timeline.EndpointChanged && e.From != "" {
+					signs++
+				}
+			}
+			if signs != 1 {
+				t.Errorf("run %d has %d signs", i+1, signs)
+			}
+			if tl.Run.Aborted != "" || tl.Targets[0].Coverage != 1 {
+				t.Errorf("run %d: aborted %q, coverage %v", i+1, tl.Run.Aborted, tl.Targets[0].Coverage)
+			}
+		}
+		if r.runs[0].Run.Duration+r.runs[0].T0.Sub(r.Clock.T0()) != end || len(seqs) == 0 {
+			t.Errorf("the first run takes %v from %v", r.runs[0].Run.Duration, r.runs[0].T0)
+		}
+		if wait := r.runs[1].Run.Baseline; wait < 400*time.Millisecond || wait > time.Second {
+			t.Errorf("the second run begins %v before its sign", wait)
+		}
+	})
+}
+
+// A request that was due before a run ended, and fails while its last responses are awaited, is that run's, and begins
+// no other.
+func TestALateFailureIsTheRunsThatCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sign = time.Hour
+		r := newAgainRun(t, func(due time.Duration) bool { return due >= sign+9500*time.Millisecond && due < sign+10*time.Second }, answersLate)
+		r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if len(r.runs) != 1 {
+			t.Fatalf("%d runs", len(r.runs))
+		}
+		if _, failed := r.sent(0); failed < 40 || r.runs[0].Verdict.Failed != failed {
+			t.Errorf("%d failures, judged %d", failed, r.runs[0].Verdict.Failed)
+		}
+	})
+}
+
+// What stops the loop while it waits leaves no run. A Service that is not well is said to be so.
+func TestALoopThatWaitsLeavesNoRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newAgainRun(t, func(due time.Duration) bool { return due > 0 })
+		if why := <-r.ended; !strings.HasPrefix(why, "baseline failed") || len(r.files) > 0 {
+			t.Errorf("it ended %q with %d runs", why, len(r.files))
+		}
+	})
+}
+
+// Two days of rollouts, 40 a day: each has one run, and there is no other.
+func TestDaysOfRollouts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const every, rollouts = 36 * time.Minute, 80
+		fails := func(due time.Duration) bool { return due > time.Minute && due%every < time.Second }
+		r := newAgainRun(t, func(due time.Duration) bool { return due < (rollouts+1)*every && fails(due) })
+		pod := web1
+		for n := range rollouts {
+			next := web1
+			next.Name, next.UID = fmt.Sprintf("web-%d", n+2), fmt.Sprintf("w%d", n+2)
+			begins := time.Duration(n+1) * every
+			r.at(begins, timeline.Event{Kind: timeline.PodSeen, To: "Pending", Detail: "watched", Object: next})
+			r.at(begins+2*time.Second, endpointOf(next, timeline.EndpointAbsent, timeline.EndpointReady))
+			r.at(begins+2*time.Second, timeline.Event{Kind: timeline.PodReady, To: "true", Object: next})
+			r.at(begins+3*time.Second, endpointOf(pod, timeline.EndpointReady, timeline.EndpointAbsent))
+			r.at(begins+4*time.Second, timeline.Event{Kind: timeline.PodGone, Object: pod})
+			pod = next
+			time.Sleep(every / 2)
+		}
+		synctest.Wait()
+		if len(r.runs) != rollouts || r.Phase != timeline.PhaseArmed {
+			t.Errorf("%d runs of %d rollouts, now %s", len(r.runs), rollouts, r.Phase)
+		}
+		for i, tl := range r.runs {
+			if tl.Run.Aborted != "" || len(tl.Windows) != 1 || tl.Targets[0].Coverage != 1 {
+				t.Fatalf("run %d: aborted %q, %d windows, coverage %v", i+1, tl.Run.Aborted, len(tl.Windows), tl.Targets[0].Coverage)
+			}
+		}
+	})
+}
