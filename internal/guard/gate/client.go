@@ -1,0 +1,126 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// A Client asks a gate.
+type Client struct {
+	Address string // such as http://lapse-guard.lapse:7117
+
+	Do    func(*http.Request) (*http.Response, error) // default: that of http.DefaultClient
+	Pause time.Duration                               // before the gate is asked again; default: 1 s
+}
+
+// A RefusedError says that the gate does not answer such a question: it is a bad one, or the Service is not guarded.
+type RefusedError struct{ Why string }
+
+func (e *RefusedError) Error() string { return e.Why }
+
+// Await asks until the answer is not pending, at most for wait. A gate that does not answer in that time is
+// inconclusive: nobody knows. An error is a [RefusedError], or that of ctx.
+func (c Client) Await(ctx context.Context, q Query, wait time.Duration) (Answer, error) {
+	if err := q.Check(); err != nil {
+		return Answer{}, &RefusedError{err.Error()}
+	}
+	began := time.Now()
+	for {
+		left := max(0, wait-time.Since(began))
+		a, err := c.ask(ctx, q, min(left, MostWait))
+		_, refused := errors.AsType[*RefusedError](err)
+		switch {
+		case ctx.Err() != nil:
+			return Answer{}, context.Cause(ctx)
+		case refused:
+			return Answer{}, err
+		case err != nil:
+			a = Answer{State: Inconclusive, Reason: err.Error()}
+		case a.State != Pending:
+			return a, nil
+		}
+		if time.Since(began) >= wait {
+			return a, nil
+		}
+		pause := time.NewTimer(min(c.pause(), wait-time.Since(began)))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+		}
+	}
+}
+
+func (c Client) pause() time.Duration {
+	if c.Pause == 0 {
+		return time.Second
+	}
+	return c.Pause
+}
+
+// ask asks once.
+func (c Client) ask(ctx context.Context, q Query, wait time.Duration) (a Answer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait+10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url(q, wait), nil)
+	if err != nil {
+		return a, &RefusedError{err.Error()}
+	}
+	do := c.Do
+	if do == nil {
+		do = http.DefaultClient.Do
+	}
+	reply, err := do(r)
+	if err != nil {
+		return a, fmt.Errorf("ask the gate: %w", err)
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(reply.Body, 1<<16))
+	if err != nil {
+		return a, fmt.Errorf("ask the gate: %w", err)
+	}
+	switch reply.StatusCode {
+	case http.StatusOK, http.StatusTooEarly:
+		if err := json.Unmarshal(body, &a); err != nil || !a.State.known() {
+			return a, fmt.Errorf("%s is no gate: it answered %.100q", c.Address, body)
+		}
+		return a, nil
+	case http.StatusBadRequest, http.StatusNotFound:
+		var why refusal
+		if json.Unmarshal(body, &why) == nil && why.Error != "" {
+			return a, &RefusedError{why.Error}
+		}
+	}
+	return a, fmt.Errorf("%s is no gate: it answered %s", c.Address, reply.Status)
+}
+
+func (s State) known() bool {
+	switch s {
+	case Pass, Fail, Inconclusive, Pending:
+		return true
+	}
+	return false
+}
+
+func (c Client) url(q Query, wait time.Duration) string {
+	values := url.Values{"service": {q.Service}}
+	for name, value := range map[string]string{"hash": q.Hash, "node": q.Node, "run": q.Run} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	if !q.Since.IsZero() {
+		values.Set("since", q.Since.Format(time.RFC3339Nano))
+	}
+	if wait > 0 {
+		values.Set("wait", wait.String())
+	}
+	return strings.TrimSuffix(c.Address, "/") + Path + "?" + values.Encode()
+}

@@ -1,0 +1,244 @@
+// Package gate answers whether a pipeline may go on: how a guarded Service got through a disruption.
+//
+//	guard ──> Guard, Measured, Begin, End ──> Book.Answer(query, now) ──> pass, fail, inconclusive or pending
+//	                                          Handler: the same over HTTP      Client: the same as an exit code
+//
+// An answer is about a thing: a Pod template, a node, a run or a time. It is never about now, or a pipeline could read
+// yesterday's pass. [Book] is pure: it knows no clock and no network.
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// A State is what a gate says.
+type State string
+
+const (
+	Pass         State = "pass"
+	Fail         State = "fail"
+	Inconclusive State = "inconclusive"
+	Pending      State = "pending" // not known yet
+)
+
+const (
+	// MostAwaited is how long a disruption is awaited that is asked about and does not come. A sign that announces one
+	// is believed for as long.
+	MostAwaited = 15 * time.Minute
+
+	mostRuns  = 200  // of a Service are known
+	mostAsked = 1000 // things of a Service are awaited
+)
+
+// A Run is a disruption that was measured and judged.
+type Run struct {
+	ID      string
+	Began   time.Time // the first sign
+	Changed time.Time // the last change
+	Verdict State
+	Reason  string   // in one line, for people
+	Hashes  []string // of the templates that it made Pods from
+	Nodes   []string // that it was about
+}
+
+// A Query is what a pipeline asks: about a Pod template, a node, a run, or all that happened since a time. With Hash or
+// Node, Since leaves out what was over before it.
+type Query struct {
+	Service string // NAMESPACE/NAME
+	Hash    string
+	Node    string
+	Run     string
+	Since   time.Time
+}
+
+// An Answer is what the gate says of a thing.
+type Answer struct {
+	State  State     `json:"state"`
+	Reason string    `json:"reason"`
+	Run    string    `json:"run,omitzero"`   // that decides it, or that is awaited
+	Since  time.Time `json:"since,omitzero"` // when the run's disruption began
+}
+
+// A Book is what is known of all guarded Services. Its zero value knows none. One goroutine at a time may use it.
+type Book struct {
+	services map[string]*service
+}
+
+// A service is what is known of one Service.
+type service struct {
+	from    time.Time // since when it is measured without a gap; zero: it is not
+	problem string    // why it is not measured; empty: it is, or is about to be
+	current *Run      // the disruption that is measured; nil: none
+	ended   []Run     // oldest first
+
+	asked map[thing]time.Time // when something was first asked about that nothing is known of
+}
+
+// A thing is what a pipeline asks about.
+type thing struct{ hash, node string }
+
+// Guard begins to answer for a Service, whose earlier runs may be known.
+func (b *Book) Guard(name string, earlier ...Run) {
+	if b.services == nil {
+		b.services = map[string]*service{}
+	}
+	b.services[name] = &service{ended: earlier}
+}
+
+// Knows reports whether the book answers for a Service.
+func (b *Book) Knows(name string) bool { return b.services[name] != nil }
+
+// Drop ends that.
+func (b *Book) Drop(name string) { delete(b.services, name) }
+
+// Measured notes that a Service is measured from an instant on, or why it is not.
+func (b *Book) Measured(name string, from time.Time, problem string) {
+	if s := b.services[name]; s != nil {
+		s.problem = problem
+		if s.from = from; problem != "" {
+			s.from, s.current = time.Time{}, nil
+		}
+	}
+}
+
+// Begin notes that a disruption is measured.
+func (b *Book) Begin(name, run string, at time.Time) {
+	if s := b.services[name]; s != nil {
+		s.current = &Run{ID: run, Began: at}
+	}
+}
+
+// End notes that a disruption is over, and judged.
+func (b *Book) End(name string, r Run) {
+	s := b.services[name]
+	if s == nil {
+		return
+	}
+	if s.current != nil && s.current.ID == r.ID { // the next may have begun
+		s.current = nil
+	}
+	s.ended = append(s.ended, r)
+	s.ended = s.ended[max(0, len(s.ended)-mostRuns):]
+	maps.DeleteFunc(s.asked, func(t thing, _ time.Time) bool {
+		return r.about(Query{Hash: t.hash, Node: t.node})
+	})
+}
+
+// Answer answers a query at now. problem says why there is no answer: the Service is not guarded, or it had no such
+// run.
+func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
+	s := b.services[q.Service]
+	if s == nil {
+		return Answer{}, fmt.Sprintf("%s is not guarded", q.Service)
+	}
+	known := s.about(q)
+	final := q.Run != "" || !q.Since.IsZero() // what failed stays so
+	if failed := worst(known); failed.Verdict == Fail && final {
+		return failed.answer(), ""
+	}
+	if c := s.current; c != nil && (q.Run == "" || q.Run == c.ID) {
+		return Answer{Pending, "the disruption is still being measured", c.ID, c.Began}, ""
+	}
+	switch {
+	case len(known) > 0 && q.Run == "" && !q.Since.IsZero() && (s.from.IsZero() || q.Since.Before(s.from)):
+		return Answer{State: Inconclusive, Reason: s.gap(q)}, ""
+	case len(known) > 0:
+		return worst(known).answer(), ""
+	case q.Run != "":
+		return Answer{}, fmt.Sprintf("%s had no run %s, or it is forgotten", q.Service, q.Run)
+	}
+	return s.unseen(q, now), ""
+}
+
+// gap says that not all since an instant was measured.
+func (s *service) gap(q Query) string {
+	if s.from.IsZero() {
+		return cmp.Or(s.problem, fmt.Sprintf("%s is not measured", q.Service))
+	}
+	const text = "%s is measured since %s: what happened before that is not known"
+	return fmt.Sprintf(text, q.Service, s.from.UTC().Format(time.RFC3339))
+}
+
+// unseen answers about something that nothing is known of.
+func (s *service) unseen(q Query, now time.Time) Answer {
+	since := q.Since
+	if since.IsZero() {
+		since = s.firstAsked(thing{q.Hash, q.Node}, now)
+	}
+	switch {
+	case s.problem != "":
+		return Answer{State: Inconclusive, Reason: fmt.Sprintf("%s is not measured: %s", q.Service, s.problem)}
+	case now.Sub(since) >= MostAwaited:
+		const text = "no disruption of %s%s was seen within 15 minutes"
+		return Answer{State: Inconclusive, Reason: fmt.Sprintf(text, q.Service, q.by())}
+	}
+	return Answer{State: Pending, Reason: fmt.Sprintf("no disruption of %s%s was seen yet", q.Service, q.by())}
+}
+
+// by returns what a query asks about, for people.
+func (q Query) by() string {
+	switch {
+	case q.Hash != "":
+		return " by template " + q.Hash
+	case q.Node != "":
+		return " on node " + q.Node
+	}
+	return ""
+}
+
+// firstAsked returns when a thing was asked about for the first time. Of too many things it forgets the oldest.
+func (s *service) firstAsked(t thing, now time.Time) time.Time {
+	if at, ok := s.asked[t]; ok {
+		return at
+	}
+	if s.asked == nil {
+		s.asked = map[thing]time.Time{}
+	}
+	if len(s.asked) >= mostAsked {
+		oldest := slices.MinFunc(slices.Collect(maps.Keys(s.asked)), func(a, b thing) int {
+			return s.asked[a].Compare(s.asked[b])
+		})
+		delete(s.asked, oldest)
+	}
+	s.asked[t] = now
+	return now
+}
+
+// about returns the runs that decide a query: without a time only the newest.
+func (s *service) about(q Query) (runs []Run) {
+	for _, r := range s.ended {
+		if r.about(q) {
+			runs = append(runs, r)
+		}
+	}
+	if q.Since.IsZero() {
+		runs = runs[max(0, len(runs)-1):]
+	}
+	return runs
+}
+
+func (r Run) about(q Query) bool {
+	switch {
+	case q.Run != "" && r.ID != q.Run, q.Hash != "" && !slices.Contains(r.Hashes, q.Hash),
+		q.Node != "" && !slices.Contains(r.Nodes, q.Node):
+		return false
+	}
+	return !r.Changed.Before(q.Since)
+}
+
+// worst returns the run that decides: a failure before doubt, and of two alike the newer one.
+func worst(runs []Run) (of Run) {
+	order := []State{Pass, Inconclusive, Fail}
+	for _, r := range runs {
+		if slices.Index(order, r.Verdict) >= slices.Index(order, of.Verdict) {
+			of = r
+		}
+	}
+	return of
+}
+
+func (r Run) answer() Answer { return Answer{r.Verdict, r.Reason, r.ID, r.Began} }

@@ -1,0 +1,136 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+var t0 = time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
+
+func at(minute int) time.Time { return t0.Add(time.Duration(minute) * time.Minute) }
+
+// rolledOut and drained are a run from one minute to another.
+func rolledOut(id string, from, to int, verdict State, hashes ...string) Run {
+	return Run{ID: id, Began: at(from), Changed: at(to), Verdict: verdict, Reason: id + " " + string(verdict), Hashes: hashes}
+}
+
+func drained(id string, from, to int, verdict State, nodes ...string) Run {
+	return Run{ID: id, Began: at(from), Changed: at(to), Verdict: verdict, Reason: id + " " + string(verdict), Nodes: nodes}
+}
+
+// Every answer, by what has happened when the question comes.
+func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
+	measured := func(b *Book) { b.Measured("shop/web", at(0), "") }
+	begin := func(id string, minute int) func(*Book) {
+		return func(b *Book) { b.Begin("shop/web", id, at(minute)) }
+	}
+	end := func(r Run) func(*Book) { return func(b *Book) { b.End("shop/web", r) } }
+	ask := func(q Query, minute int) func(*Book) {
+		return func(b *Book) { q.Service = "shop/web"; b.Answer(q, at(minute)) }
+	}
+	all := func(does ...func(*Book)) []func(*Book) { return does }
+	for _, test := range []struct {
+		name   string
+		before []func(*Book)
+		q      Query
+		now    int
+		state  State
+		run    string
+		reason string // a part of it
+	}{
+		{"a template that was not seen is awaited", all(measured), Query{Hash: "new"}, 5, Pending, "", "no disruption of shop/web by template new was seen yet"},
+		{"it is awaited for 15 minutes from the first question", all(measured, ask(Query{Hash: "new"}, 5)), Query{Hash: "new"}, 19, Pending, "", "yet"},
+		{"and then nothing is known of it", all(measured, ask(Query{Hash: "new"}, 5)), Query{Hash: "new"}, 20, Inconclusive, "", "by template new was seen within 15 minutes"},
+		{"another's first question does not count", all(measured, ask(Query{Hash: "old"}, 5)), Query{Hash: "new"}, 20, Pending, "", ""},
+		{"while a disruption is measured nothing is decided", all(measured, begin("r1", 3)), Query{Hash: "new"}, 5, Pending, "r1", "still being measured"},
+		{"a template passes with its run", all(measured, begin("r1", 3), end(rolledOut("r1", 3, 4, Pass, "new"))), Query{Hash: "new"}, 5, Pass, "r1", "r1 pass"},
+		{"or fails", all(measured, end(rolledOut("r1", 3, 4, Fail, "new"))), Query{Hash: "new"}, 5, Fail, "r1", "r1 fail"},
+		{"or stays undecided", all(measured, end(rolledOut("r1", 3, 4, Inconclusive, "new"))), Query{Hash: "new"}, 5, Inconclusive, "r1", "r1 inconclusive"},
+		{"another template's pass is none", all(measured, end(rolledOut("r1", 3, 4, Pass, "old"))), Query{Hash: "new"}, 5, Pending, "", "yet"},
+		{"the newest run of a template counts", all(measured, end(rolledOut("r1", 3, 4, Fail, "new")), end(rolledOut("r2", 8, 9, Pass, "new"))), Query{Hash: "new"}, 10, Pass, "r2", ""},
+		{"a template that is rolled out again is pending again", all(measured, end(rolledOut("r1", 3, 4, Fail, "new")), begin("r2", 8)), Query{Hash: "new"}, 9, Pending, "r2", ""},
+		{"with a time, what was over before does not count", all(measured, end(rolledOut("r1", 3, 4, Pass, "new"))), Query{Hash: "new", Since: at(5)}, 6, Pending, "", "yet"},
+		{"with a time, the worst since then counts", all(measured, end(rolledOut("r1", 3, 4, Fail, "new")), end(rolledOut("r2", 8, 9, Pass, "new"))), Query{Hash: "new", Since: at(2)}, 10, Fail, "r1", ""},
+		{"a node passes with its run", all(measured, end(drained("r1", 3, 4, Pass, "node1"))), Query{Node: "node1"}, 5, Pass, "r1", ""},
+		{"another node's pass is none", all(measured, end(drained("r1", 3, 4, Pass, "node1"))), Query{Node: "node2"}, 5, Pending, "", "on node node2 was seen yet"},
+		{"a run passes", all(measured, end(drained("r1", 3, 4, Pass, "node1"))), Query{Run: "r1"}, 5, Pass, "r1", ""},
+		{"a run is not awaited while another is measured", all(measured, end(drained("r1", 3, 4, Pass, "node1")), begin("r2", 5)), Query{Run: "r1"}, 5, Pass, "r1", ""},
+		{"the next disruption may begin before a run is judged", all(measured, begin("r1", 3), begin("r2", 5), end(drained("r1", 3, 4, Pass, "node1"))), Query{Node: "node2"}, 6, Pending, "r2", ""},
+		{"a run is pending while it is measured", all(measured, begin("r2", 5)), Query{Run: "r2"}, 5, Pending, "r2", ""},
+		{"since a time, nothing happened yet", all(measured), Query{Since: at(3)}, 5, Pending, "", "no disruption of shop/web was seen yet"},
+		{"nor within 15 minutes", all(measured), Query{Since: at(3)}, 18, Inconclusive, "", "within 15 minutes"},
+		{"since a time, all passed", all(measured, end(drained("r1", 3, 4, Pass)), end(drained("r2", 6, 7, Pass))), Query{Since: at(2)}, 8, Pass, "r2", ""},
+		{"since a time, one failed", all(measured, end(drained("r1", 3, 4, Fail)), end(drained("r2", 6, 7, Pass))), Query{Since: at(2)}, 8, Fail, "r1", ""},
+		{"doubt outweighs a pass", all(measured, end(drained("r1", 3, 4, Inconclusive)), end(drained("r2", 6, 7, Pass))), Query{Since: at(2)}, 8, Inconclusive, "r1", ""},
+		{"a failure is final while more is measured", all(measured, end(drained("r1", 3, 4, Fail)), begin("r2", 6)), Query{Since: at(2)}, 8, Fail, "r1", ""},
+		{"a pass is not", all(measured, end(drained("r1", 3, 4, Pass)), begin("r2", 6)), Query{Since: at(2)}, 8, Pending, "r2", ""},
+		{"a disruption that goes on since before counts", all(measured, end(drained("r1", 3, 6, Pass))), Query{Since: at(5)}, 8, Pass, "r1", ""},
+		{"one that was over before does not", all(measured, end(drained("r1", 3, 4, Pass))), Query{Since: at(5)}, 8, Pending, "", ""},
+		{"time that was not measured does not pass", all(measured, end(drained("r1", 3, 4, Pass))), Query{Since: at(-2)}, 8, Inconclusive, "", "is measured since 2026-11-26T10:00:00Z"},
+		{"but fails", all(measured, end(drained("r1", 3, 4, Fail))), Query{Since: at(-2)}, 8, Fail, "r1", ""},
+		{"a Service that is not measured is told at once", all(func(b *Book) { b.Measured("shop/web", at(0), "it has no ready endpoint") }), Query{Hash: "new"}, 5, Inconclusive, "", "shop/web is not measured: it has no ready endpoint"},
+		{"what was measured of it before stays", all(measured, end(drained("r1", 3, 4, Pass, "node1")), func(b *Book) { b.Measured("shop/web", at(5), "gone") }), Query{Node: "node1"}, 6, Pass, "r1", ""},
+		{"but since a time it may have missed something", all(measured, end(drained("r1", 3, 4, Pass, "node1")), func(b *Book) { b.Measured("shop/web", at(5), "gone") }), Query{Since: at(2)}, 6, Inconclusive, "", "gone"},
+		{"a run that broke off is none", all(measured, begin("r1", 3), func(b *Book) { b.Measured("shop/web", at(5), "gone") }), Query{Hash: "new"}, 6, Inconclusive, "", "gone"},
+		{"before it is measured a Service is awaited", nil, Query{Hash: "new"}, 5, Pending, "", "yet"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var b Book
+			b.Guard("shop/web")
+			b.Guard("shop/api")
+			b.End("shop/api", rolledOut("other", 1, 2, Fail, "new", "old"))
+			for _, do := range test.before {
+				do(&b)
+			}
+			test.q.Service = "shop/web"
+			got, problem := b.Answer(test.q, at(test.now))
+			if problem != "" || got.State != test.state || got.Run != test.run || !strings.Contains(got.Reason, test.reason) {
+				t.Errorf("%+v %q, want %s of run %q because of %q", got, problem, test.state, test.run, test.reason)
+			}
+			if got.Run != "" && got.Since.IsZero() {
+				t.Errorf("it does not say since when: %+v", got)
+			}
+		})
+	}
+}
+
+// What is not guarded has no answer, and neither has a run that never was.
+func TestWhatIsUnknownHasNoAnswer(t *testing.T) {
+	var b Book
+	if _, problem := b.Answer(Query{Service: "shop/web", Hash: "new"}, t0); problem != "shop/web is not guarded" {
+		t.Errorf("%q", problem)
+	}
+	b.Guard("shop/web", rolledOut("r1", 1, 2, Pass, "old"))
+	if a, problem := b.Answer(Query{Service: "shop/web", Run: "r1"}, t0); a.State != Pass || problem != "" {
+		t.Errorf("an earlier run: %+v %q", a, problem)
+	}
+	if _, problem := b.Answer(Query{Service: "shop/web", Run: "r2"}, t0); problem != "shop/web had no run r2, or it is forgotten" {
+		t.Errorf("%q", problem)
+	}
+	b.Drop("shop/web")
+	b.Begin("shop/web", "r2", t0)
+	b.End("shop/web", rolledOut("r2", 1, 2, Pass))
+	b.Measured("shop/web", t0, "")
+	if _, problem := b.Answer(Query{Service: "shop/web", Run: "r1"}, t0); problem != "shop/web is not guarded" {
+		t.Errorf("%q", problem)
+	}
+}
+
+// Neither questions nor runs make the book grow without end.
+func TestTheBookDoesNotGrow(t *testing.T) {
+	var b Book
+	b.Guard("shop/web")
+	for i := range 3 * mostAsked {
+		b.Answer(Query{Service: "shop/web", Hash: fmt.Sprint(i)}, t0.Add(time.Duration(i)))
+		b.End("shop/web", rolledOut(fmt.Sprint("r", i), i, i, Pass))
+	}
+	s := b.services["shop/web"]
+	if len(s.asked) > mostAsked || len(s.ended) > mostRuns {
+		t.Errorf("%d questions and %d runs", len(s.asked), len(s.ended))
+	}
+	if _, ok := s.asked[thing{hash: fmt.Sprint(3*mostAsked - 1)}]; !ok {
+		t.Error("the newest question is forgotten")
+	}
+}
