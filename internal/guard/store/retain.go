@@ -1,0 +1,75 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+)
+
+// Limits say how many runs are kept.
+type Limits struct {
+	Bytes int64         // of all runs together; 0: no limit
+	Age   time.Duration // of a run; 0: no limit
+}
+
+// keptFailed is how many of the newest failed runs are kept whatever their age.
+const keptFailed = 10
+
+// A Kept is a run on disk.
+type Kept struct {
+	Name    string // of its directory
+	Ended   time.Time
+	Bytes   int64
+	Verdict model.Result // empty: it was not judged
+}
+
+// Excess returns the names of the runs to delete. A failed run outlives any number of others: these are deleted first,
+// those that passed before those that show nothing. The newest run stays, whatever it takes.
+func (l Limits) Excess(runs []Kept, now time.Time) (names []string) {
+	order := slices.Clone(runs)
+	slices.SortStableFunc(order, func(a, b Kept) int {
+		return cmp.Or(cmp.Compare(a.worth(), b.worth()), a.Ended.Compare(b.Ended))
+	})
+	newest := slices.MaxFunc(append(order, Kept{}), func(a, b Kept) int { return a.Ended.Compare(b.Ended) })
+	total, failed := int64(0), 0
+	for _, r := range runs {
+		total += r.Bytes
+		if r.Verdict == model.Fail {
+			failed++
+		}
+	}
+	for _, r := range order {
+		if r.Name == newest.Name {
+			failed -= count(r)
+			continue
+		}
+		old := l.Age > 0 && now.Sub(r.Ended) > l.Age && (r.Verdict != model.Fail || failed > keptFailed)
+		failed -= count(r)
+		if old || l.Bytes > 0 && total > l.Bytes {
+			names = append(names, r.Name)
+			total -= r.Bytes
+		}
+	}
+	return names
+}
+
+// count returns how many failed runs this is.
+func count(r Kept) int {
+	if r.Verdict == model.Fail {
+		return 1
+	}
+	return 0
+}
+
+// worth orders runs by how long they are kept.
+func (k Kept) worth() int {
+	switch k.Verdict {
+	case model.Pass, model.Ungated:
+		return 0
+	case model.Fail:
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/correlate/model"
+)
+
+// Which runs are deleted: P passed, F failed, I showed nothing, one each minute, the newest last.
+func TestFailedRunsOutliveOthers(t *testing.T) {
+	now := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
+	verdicts := map[rune]model.Result{'P': model.Pass, 'F': model.Fail, 'I': model.Inconclusive, 'U': model.Ungated, '?': ""}
+	for _, test := range []struct {
+		name   string
+		runs   string
+		limits Limits
+		stays  string
+	}{
+		{"without limits all stay", "PFIPFP", Limits{}, "PFIPFP"},
+		{"no run", "", Limits{Bytes: 1, Age: 1}, ""},
+		{"by size the oldest passed goes first", "PFPFP", Limits{Bytes: 4}, "FPFP"},
+		{"failed runs outlive those that passed", "FPPPPPPPF", Limits{Bytes: 2}, "FF"},
+		{"and those that show nothing", "FIUP?F", Limits{Bytes: 3}, "F?F"},
+		{"those that passed go before those that show nothing", "IPIPI", Limits{Bytes: 3}, "III"},
+		{"the oldest failed go last", "FFFFF", Limits{Bytes: 2}, "FF"},
+		{"the newest stays, even if it passed", "FFP", Limits{Bytes: 1}, "P"},
+		{"by age, passed runs go", "PPPPP", Limits{Age: 150 * time.Second}, "PP"},
+		{"by age, ten failed runs stay", "FFFFFFFFFFFFPPPPPP", Limits{Age: 90 * time.Second}, "FFFFFFFFFFP"},
+		{"a single old run stays", "P", Limits{Age: time.Second}, "P"},
+	} {
+		var runs []Kept
+		for i, v := range test.runs {
+			ended := now.Add(-time.Duration(len(test.runs)-i) * time.Minute)
+			runs = append(runs, Kept{Name: fmt.Sprintf("%d%c", i, v), Ended: ended, Bytes: 1, Verdict: verdicts[v]})
+		}
+		gone := map[string]bool{}
+		for _, name := range test.limits.Excess(runs, now) {
+			gone[name] = true
+		}
+		var stays strings.Builder
+		for _, r := range runs {
+			if !gone[r.Name] {
+				stays.WriteString(r.Name[len(r.Name)-1:])
+			}
+		}
+		if stays.String() != test.stays {
+			t.Errorf("%s: of %s stays %s, want %s", test.name, test.runs, stays.String(), test.stays)
+		}
+	}
+}

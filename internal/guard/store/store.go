@@ -1,0 +1,206 @@
+// Package store keeps the runs of a guard in a directory: each as an ordinary run, a line of history for each, and of
+// the runs no more than its limits allow.
+//
+//	DIR/history.ndjson                                       only appended to
+//	DIR/lapse-20261126-101500-ab3d/{facts.lapse,timeline.json}
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
+	"lapse/internal/history"
+	"lapse/internal/record"
+	"lapse/internal/report"
+	"lapse/internal/run/live"
+	"lapse/internal/run/saved"
+)
+
+// A Store is a directory of runs. Any goroutine may use it.
+type Store struct {
+	dir    string
+	limits Limits
+	log    *slog.Logger
+
+	mu   sync.Mutex
+	kept []Kept
+}
+
+// Open opens a directory, and makes it if it is not there. It judges what a guard that was killed has left unjudged.
+// found gets each run, in the order of their names, which is that of time.
+func Open(dir string, limits Limits, log *slog.Logger, found func(*model.Timeline)) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("the directory of the runs: %w", err)
+	}
+	s := &Store{dir: dir, limits: limits, log: log}
+	for _, name := range saved.Runs(dir) {
+		run := Kept{Name: name, Ended: s.written(name), Bytes: s.size(name)}
+		tl, err := s.read(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			tl, err = s.judge(name)
+		}
+		if err == nil {
+			run.Verdict = tl.Verdict.Result
+			found(tl)
+		} else {
+			log.Warn("a run cannot be read", "run", name, "error", err)
+		}
+		s.kept = append(s.kept, run)
+	}
+	return s, nil
+}
+
+func (s *Store) read(name string) (*model.Timeline, error) {
+	f, err := os.Open(filepath.Join(s.dir, name, saved.TimelineFile))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return report.ReadJSON(f)
+}
+
+// judge judges a run that was broken off.
+func (s *Store) judge(name string) (*model.Timeline, error) {
+	dir := filepath.Join(s.dir, name)
+	tl, err := saved.Load(dir, correlate.Options{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(saved.WriteTimeline(dir, tl), s.remember(tl, ""))
+	s.log.Warn("a run was broken off", "run", name, "error", err)
+	return tl, nil
+}
+
+func (s *Store) written(name string) (at time.Time) {
+	s.files(name, func(info fs.FileInfo) {
+		if info.ModTime().After(at) {
+			at = info.ModTime()
+		}
+	})
+	return at
+}
+
+func (s *Store) size(name string) (bytes int64) {
+	s.files(name, func(info fs.FileInfo) { bytes += info.Size() })
+	return bytes
+}
+
+func (s *Store) files(name string, each func(fs.FileInfo)) {
+	entries, _ := os.ReadDir(filepath.Join(s.dir, name))
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			each(info)
+		}
+	}
+}
+
+// A Run is a run that goes on.
+type Run struct {
+	Rec *live.Recording // nil: there is no place for it
+
+	store   *Store
+	name    string
+	release func()
+	err     error // why it is not recorded
+}
+
+// Begin makes a directory and a recording for a run. If that fails the run goes on in memory, and [Run.End] says why.
+func (s *Store) Begin(id string) *Run {
+	r := &Run{store: s, name: id, release: func() {}}
+	file, release, err := saved.BeginRecording(filepath.Join(s.dir, id), record.Create)
+	if err != nil {
+		s.log.Error("the run is not recorded", "run", id, "error", err)
+		r.err = err
+		return r
+	}
+	r.release = release
+	r.Rec = &live.Recording{Writer: file, Every: time.Second, Log: s.log}
+	return r
+}
+
+// End keeps the judged run, appends its lines to the history, and deletes what exceeds the limits. What could not be
+// written is in the run's verdict, and in the error.
+func (r *Run) End(tl *model.Timeline) error {
+	defer r.release()
+	s, sum := r.store, ""
+	err := r.err
+	if r.Rec != nil {
+		sum = r.Rec.Sum()
+		err = saved.WriteTimeline(filepath.Join(s.dir, r.name), tl)
+	}
+	if err != nil {
+		verdict.Unsaved(tl, err)
+	}
+	err = errors.Join(err, s.remember(tl, sum))
+	if r.Rec != nil {
+		s.mu.Lock()
+		s.kept = append(s.kept, Kept{r.name, s.written(r.name), s.size(r.name), tl.Verdict.Result})
+		s.mu.Unlock()
+	}
+	s.prune(time.Now())
+	return err
+}
+
+// remember appends a run to the history.
+func (s *Store) remember(tl *model.Timeline, sum string) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, err := os.OpenFile(filepath.Join(s.dir, saved.HistoryFile), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := endLine(f); err != nil {
+		return err
+	}
+	if err := history.Write(f, history.Of(tl, sum)...); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// endLine ends the last line of a file that was cut off in its middle.
+func endLine(f *os.File) error {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil || size == 0 {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := f.ReadAt(last, size-1); err != nil || last[0] == '\n' {
+		return err
+	}
+	_, err = f.Write([]byte{'\n'})
+	return err
+}
+
+// prune deletes the runs that exceed the limits.
+func (s *Store) prune(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := map[string]bool{}
+	for _, name := range s.limits.Excess(s.kept, now) {
+		if err := os.RemoveAll(filepath.Join(s.dir, name)); err != nil {
+			s.log.Warn("a run could not be deleted", "run", name, "error", err)
+			continue
+		}
+		s.log.Info("a run was deleted, for the limits of what is kept", "run", name)
+		gone[name] = true
+	}
+	kept := s.kept[:0]
+	for _, r := range s.kept {
+		if !gone[r.Name] {
+			kept = append(kept, r)
+		}
+	}
+	s.kept = kept
+}

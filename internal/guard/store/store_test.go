@@ -1,0 +1,150 @@
+package store
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/correlate/verdict"
+	"lapse/internal/run/saved"
+	"lapse/timeline"
+)
+
+// keep keeps a run of a second, in which all went well.
+func keep(t *testing.T, s *Store, id string) *model.Timeline {
+	t.Helper()
+	r := s.Begin(id)
+	tl := run(r, id)
+	if err := r.End(tl); err != nil && r.Rec != nil {
+		t.Fatal(err)
+	}
+	return tl
+}
+
+// run records such a run, and returns it judged.
+func run(r *Run, id string) *model.Timeline {
+	tracker := correlate.NewTracker(correlate.Options{})
+	well := timeline.Batch{Source: 1, Watermarks: []timeline.Watermark{{Target: 1, Due: time.Second}}}
+	for due := time.Duration(0); due < time.Second; due += 10 * time.Millisecond {
+		well.Requests = append(well.Requests, timeline.Request{Target: 1, Seq: uint64(len(well.Requests)), Due: due, Sent: due, Done: due + time.Millisecond})
+	}
+	for _, f := range []timeline.Fact{
+		timeline.Meta{ID: id, T0: time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC), Options: timeline.Options{Join: time.Second}},
+		timeline.Source{ID: 1, Name: "here"},
+		timeline.Target{ID: 1, Source: 1, Name: "new", Kind: timeline.New, URL: "http://127.0.0.1:1/", Rate: 100},
+		well,
+		timeline.PhaseChange(time.Second, timeline.PhaseMeasuring, timeline.PhaseEnded, ""),
+	} {
+		if e, ok := f.(timeline.Event); ok {
+			e.ID, e.Source = 1, 1
+			f = e
+		}
+		if tracker.Add(f); r.Rec != nil {
+			r.Rec.Fact(f)
+		}
+	}
+	if r.Rec != nil {
+		r.Rec.End()
+	}
+	tl := tracker.Last()
+	verdict.Judge(tl, nil)
+	return tl
+}
+
+func open(t *testing.T, dir string, limits Limits) (*Store, []string) {
+	t.Helper()
+	var found []string
+	s, err := Open(dir, limits, slog.New(slog.DiscardHandler), func(tl *model.Timeline) { found = append(found, tl.Run.ID) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, found
+}
+
+// A run is kept as any other, has a line of history, and is found by the next guard.
+func TestARunIsKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "runs")
+	s, found := open(t, dir, Limits{})
+	if len(found) > 0 {
+		t.Errorf("found %q", found)
+	}
+	keep(t, s, "lapse-1")
+	keep(t, s, "lapse-2")
+	if _, err := saved.Load(filepath.Join(dir, "lapse-1"), correlate.Options{}, nil); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, saved.HistoryFile))
+	if err != nil || strings.Count(string(text), "\n") != 2 || !strings.Contains(string(text), `"recording":"`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if _, found := open(t, dir, Limits{}); strings.Join(found, " ") != "lapse-1 lapse-2" {
+		t.Errorf("found %q", found)
+	}
+}
+
+// What exceeds the limits is deleted from the disk, and stays in the history.
+func TestWhatExceedsTheLimitsIsDeleted(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := open(t, dir, Limits{Bytes: 1})
+	keep(t, s, "lapse-1")
+	keep(t, s, "lapse-2")
+	if names := saved.Runs(dir); strings.Join(names, " ") != "lapse-2" {
+		t.Errorf("%q are left", names)
+	}
+	text, _ := os.ReadFile(filepath.Join(dir, saved.HistoryFile))
+	if !strings.Contains(string(text), "lapse-1") {
+		t.Errorf("the history lost it: %s", text)
+	}
+}
+
+// A line that a killed guard cut off costs only itself.
+func TestALineThatWasCutOffCostsOnlyItself(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, saved.HistoryFile)
+	if err := os.WriteFile(file, []byte(`{"history":1,"run":"lap`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := open(t, dir, Limits{})
+	keep(t, s, "lapse-1")
+	text, _ := os.ReadFile(file)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[1], `"run":"lapse-1"`) {
+		t.Errorf("%q", lines)
+	}
+}
+
+// Without a place for its recording a run is judged, and says that it is not on disk.
+func TestARunWithoutAPlaceIsJudged(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := open(t, dir, Limits{})
+	if err := os.WriteFile(filepath.Join(dir, "lapse-1"), nil, 0o644); err != nil { // where its directory would be
+		t.Fatal(err)
+	}
+	if tl := keep(t, s, "lapse-1"); tl.Run.Unsaved == "" || tl.Verdict.ExitCode != verdict.ExitUnsaved {
+		t.Errorf("unsaved %q, exit code %d", tl.Run.Unsaved, tl.Verdict.ExitCode)
+	}
+	if text, _ := os.ReadFile(filepath.Join(dir, saved.HistoryFile)); !strings.Contains(string(text), "lapse-1") {
+		t.Error("the history does not have it")
+	}
+}
+
+// What a killed guard has recorded and not judged is judged by the next, once, and has its line of history.
+func TestWhatAKilledGuardLeftIsJudged(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := open(t, dir, Limits{})
+	run(s.Begin("lapse-1"), "lapse-1")
+	for range 2 {
+		if _, found := open(t, dir, Limits{}); len(found) != 1 || found[0] != "lapse-1" {
+			t.Errorf("found %q", found)
+		}
+	}
+	text, _ := os.ReadFile(filepath.Join(dir, saved.HistoryFile))
+	if _, err := os.Stat(filepath.Join(dir, "lapse-1", saved.TimelineFile)); err != nil || strings.Count(string(text), "\n") != 1 {
+		t.Errorf("%v, and the history\n%s", err, text)
+	}
+}
