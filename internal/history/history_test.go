@@ -266,3 +266,17 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// What a run made Pods from is told from what was there before. A Pod that never became ready was made all the same.
+func TestMadeIsWhatPodsWereMadeFrom(t *testing.T) {
+	tl := rollout()
+	for name, how := range map[string]string{"old": "listed", "old-2": "listed", "new": "watched", "never-ready": "watched"} {
+		tl.Events = append(tl.Events, model.Event{Event: timeline.Event{Kind: timeline.PodSeen, Detail: how, Object: timeline.Object{UID: name}}})
+	}
+	if diff := cmp.Diff([]string{"5f9dd68475", "77777"}, Made(tl)); diff != "" {
+		t.Error(diff)
+	}
+	if made := Made(rollout()); made != nil {
+		t.Errorf("nothing was made, and %q", made)
+	}
+}

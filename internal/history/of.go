@@ -184,6 +184,23 @@ func endedBy(ending *model.Ending) Trigger {
 	return Trigger{Kind: model.PodsDeleted}
 }
 
+// Made returns the hashes of the templates that Pods were made from while a run went on, each once, in their order.
+func Made(tl *model.Timeline) []string {
+	made := map[string]bool{} // by UID
+	for _, e := range tl.Events {
+		if e.Kind == timeline.PodSeen && e.Detail == "watched" { // and not listed at first
+			made[e.Object.UID] = true
+		}
+	}
+	var pods []*model.Pod
+	for i := range tl.Pods {
+		if made[tl.Pods[i].UID] {
+			pods = append(pods, &tl.Pods[i])
+		}
+	}
+	return releaseOf(tl, pods).Templates
+}
+
 // releaseOf returns the templates of Pods, each once, in their order.
 func releaseOf(tl *model.Timeline, pods []*model.Pod) (r Release) {
 	revisions := map[string]string{} // by the ID of a template

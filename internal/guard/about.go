@@ -1,0 +1,112 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/internal/guard/gate"
+	"lapse/internal/history"
+	"lapse/timeline"
+)
+
+// serviceOf returns NAMESPACE/NAME of the Service that a run measured, or "".
+func serviceOf(tl *model.Timeline) string {
+	if len(tl.Run.Services) == 0 {
+		return ""
+	}
+	return tl.Run.Services[0].Namespace + "/" + tl.Run.Services[0].Name
+}
+
+// about returns what the gate knows of a judged run.
+func about(tl *model.Timeline) gate.Run {
+	instant := func(at time.Duration) time.Time { return tl.T0.Add(at).UTC() }
+	return gate.Run{
+		ID:      tl.Run.ID,
+		Began:   instant(min(tl.Run.Baseline, tl.Run.Duration)).Truncate(time.Millisecond),
+		Changed: instant(max(0, tl.Run.Duration-tl.Run.Settle)),
+		Verdict: stateOf(tl),
+		Reason:  reasonOf(tl),
+		Hashes:  history.Made(tl),
+		Nodes:   nodesOf(tl),
+	}
+}
+
+// stateOf returns pass only of a run that was measured to its end, and has a gate.
+func stateOf(tl *model.Timeline) gate.State {
+	whole := tl.Run.Aborted == "" && !tl.Run.Truncated && !tl.Run.Live
+	switch {
+	case tl.Verdict.Result == model.Fail:
+		return gate.Fail
+	case tl.Verdict.Result == model.Pass && whole:
+		return gate.Pass
+	}
+	return gate.Inconclusive
+}
+
+// reasonOf returns a line such as "129 of 9996 failed; down 440 ms ±150; route-outlives-pod".
+func reasonOf(tl *model.Timeline) string {
+	v := tl.Verdict
+	parts := []string{fmt.Sprintf("%d of %d failed", v.Failed, v.Sent)}
+	if v.Failed > 0 {
+		parts = append(parts, "down "+quantity.Length(v.Downtime.Total, v.Downtime.Open))
+	}
+	if causes := history.Of(tl, "")[0].Causes; len(causes) > 0 {
+		parts = append(parts, causes[0].Rule)
+	}
+	if stateOf(tl) == gate.Inconclusive {
+		switch {
+		case tl.Run.Aborted != "":
+			parts = append(parts, tl.Run.Aborted)
+		case len(v.Reasons) > 0:
+			parts = append(parts, v.Reasons[0])
+		case v.Result == model.Ungated:
+			parts = append(parts, "no gate was set")
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// nodesOf returns the nodes with Pods of the Service that were disturbed: cordoned, tainted, marked or lost, or whose
+// Pods were evicted or deleted otherwise than by a rollout, a scale-down or a crash.
+func nodesOf(tl *model.Timeline) (nodes []string) {
+	add := func(node string) {
+		if node != "" && !slices.Contains(nodes, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	ours := func(node string) bool {
+		return slices.ContainsFunc(tl.Pods, func(p model.Pod) bool { return p.Node == node })
+	}
+	for _, e := range tl.Events {
+		if disturbs(e.Event) && ours(e.Object.Name) {
+			add(e.Object.Name)
+		}
+	}
+	for _, p := range tl.Pods {
+		if p.Ending == nil {
+			continue
+		}
+		switch p.Ending.By {
+		case model.ByRollout, model.ByScaling, model.ByItself:
+		default:
+			add(p.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// disturbs reports whether an event is a change of a node that ends Pods, or announces that.
+func disturbs(e timeline.Event) bool {
+	switch e.Kind {
+	case timeline.NodeSchedulable, timeline.NodeReady:
+		return e.From != "" && e.To != "true"
+	case timeline.NodeTaint, timeline.NodeMarked:
+		return e.From == "absent"
+	}
+	return false
+}

@@ -1,0 +1,84 @@
+package guard
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/internal/guard/gate"
+	"lapse/timeline"
+)
+
+// judged returns a run that passed. It began 10 s after T0, and 60 s after its last change it ended.
+func judged(change func(*model.Timeline)) *model.Timeline {
+	tl := &model.Timeline{T0: time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC), Run: model.RunInfo{
+		ID: "r1", Duration: 90 * time.Second, Baseline: 10 * time.Second, Settle: time.Minute, Services: []timeline.Service{{Namespace: "shop", Name: "web"}},
+	}}
+	tl.Verdict = model.Verdict{Result: model.Pass, Sent: 900}
+	change(tl)
+	return tl
+}
+
+// What the gate says of a run: pass only of one that was measured to its end and had a gate.
+func TestTheGateSaysPassOnlyOfAWholeRun(t *testing.T) {
+	for _, test := range []struct {
+		change func(*model.Timeline)
+		state  gate.State
+		reason string
+	}{
+		{func(*model.Timeline) {}, gate.Pass, "0 of 900 failed"},
+		{func(tl *model.Timeline) { tl.Run.Aborted = "stopped by SIGTERM" }, gate.Inconclusive, "0 of 900 failed; stopped by SIGTERM"},
+		{func(tl *model.Timeline) { tl.Run.Truncated = true }, gate.Inconclusive, "0 of 900 failed"},
+		{func(tl *model.Timeline) { tl.Verdict.Result = model.Ungated }, gate.Inconclusive, "0 of 900 failed; no gate was set"},
+		{func(tl *model.Timeline) {
+			tl.Verdict.Result, tl.Verdict.Reasons = model.Inconclusive, []string{"only 90 % was observed"}
+		}, gate.Inconclusive, "0 of 900 failed; only 90 % was observed"},
+		{func(tl *model.Timeline) {
+			tl.Verdict.Result, tl.Verdict.Failed, tl.Run.Aborted = model.Fail, 3, "stopped"
+			tl.Verdict.Downtime.Total = model.Length{Min: 290 * time.Millisecond, Max: 590 * time.Millisecond}
+			tl.Targets = []model.Target{{Target: timeline.Target{Name: "web new", Kind: timeline.New, Service: "shop/web"}}}
+			tl.Windows = []model.Window{{Target: "web new", Failed: 3, Causes: []model.Cause{{Rule: "route-outlives-pod"}}}}
+		}, gate.Fail, "3 of 900 failed; down 440 ms ±150; route-outlives-pod"},
+	} {
+		r := about(judged(test.change))
+		if r.Verdict != test.state || r.Reason != test.reason {
+			t.Errorf("%s %q, want %s %q", r.Verdict, r.Reason, test.state, test.reason)
+		}
+		if began, changed := r.Began.Format(time.TimeOnly), r.Changed.Format(time.TimeOnly); began != "10:00:10" || changed != "10:00:30" {
+			t.Errorf("it began %s and changed last %s", began, changed)
+		}
+	}
+}
+
+// A run is about the nodes that somebody disturbed, and not about those whose Pods a rollout replaced.
+func TestARunIsAboutTheNodesThatWereDisturbed(t *testing.T) {
+	pod := func(node string, by model.EndedBy) model.Pod {
+		p := model.Pod{UID: node + string(by), Node: node}
+		if by != "" {
+			p.Ending = &model.Ending{By: by}
+		}
+		return p
+	}
+	on := func(kind timeline.EventKind, node, from, to string) model.Event {
+		return model.Event{Event: timeline.Event{Kind: kind, From: from, To: to, Object: timeline.Object{Kind: "Node", Name: node}}}
+	}
+	for _, test := range []struct {
+		name   string
+		pods   []model.Pod
+		events []model.Event
+		want   []string
+	}{
+		{"a drain", []model.Pod{pod("node1", model.ByEviction), pod("node2", "")}, nil, []string{"node1"}},
+		{"a rollout", []model.Pod{pod("node1", model.ByRollout), pod("node2", model.ByScaling), pod("node3", model.ByItself)}, nil, nil},
+		{"a cordon", []model.Pod{pod("node1", "")}, []model.Event{on(timeline.NodeSchedulable, "node1", "true", "false"), on(timeline.NodeSchedulable, "other", "true", "false")}, []string{"node1"}},
+		{"what was so before", []model.Pod{pod("node1", "")}, []model.Event{on(timeline.NodeSchedulable, "node1", "", "false"), on(timeline.NodeTaint, "node1", "", "present")}, nil},
+		{"an uncordon", []model.Pod{pod("node1", "")}, []model.Event{on(timeline.NodeSchedulable, "node1", "false", "true")}, nil},
+		{"a taint, and a lost node", []model.Pod{pod("node1", ""), pod("node2", "")}, []model.Event{on(timeline.NodeReady, "node2", "true", "unknown"), on(timeline.NodeTaint, "node1", "absent", "present")}, []string{"node1", "node2"}},
+	} {
+		tl := judged(func(tl *model.Timeline) { tl.Pods, tl.Events = test.pods, test.events })
+		if got := about(tl).Nodes; !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+// Package guard measures every disruption of the Services that are annotated lapse/guard: "on", from before it begins.
+//
+//	watcher: which Services ──> one [coordinator.MeasureAgain] each ──> store: runs, history ──> gate: pass, fail …
+//
+// Each Service is idle, armed (a sign: the full rate) or recording (a disruption, until it has settled), and then idle
+// again. Two disruptions within --settle are one run.
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/internal/guard/gate"
+	"lapse/internal/guard/store"
+	"lapse/internal/kube"
+	"lapse/internal/run/coordinator"
+	"lapse/internal/run/spec"
+	"lapse/watcher"
+)
+
+// Annotation is that of the Services that are guarded, without its prefix.
+const Annotation = "guard"
+
+// A Config says what is guarded, and where what is found goes.
+type Config struct {
+	Client    kube.Client
+	Namespace string // of the Services; empty: all
+	Out       string // the directory of the runs
+	Limits    store.Limits
+	Listen    string // where the gate answers
+	Private   string // where the status is told: names of Services, which a stranger need not know
+	Log       *slog.Logger
+
+	// Options returns how a Service is measured. An error says what is wrong with its annotations.
+	Options func(watcher.Marked) (*spec.Options, error)
+
+	measure measureFunc // default: coordinator.MeasureAgain
+	follow  followFunc  // default: watcher.FollowMarked
+}
+
+type (
+	measureFunc func(context.Context, *spec.Options, coordinator.Keeper, *slog.Logger) error
+	followFunc  func(ctx context.Context, changed func([]watcher.Marked)) error
+)
+
+// A guard is a running [Run].
+type guard struct {
+	Config
+	gate  *gate.Gate
+	store *store.Store
+
+	mu       sync.Mutex
+	services map[string]*service   // by NAMESPACE/NAME
+	earlier  map[string][]gate.Run // of the guard before, by Service
+	guarding map[*service]struct{} // those that still measure, though others may have taken their place
+	running  sync.WaitGroup        // of them
+	now      func() time.Time
+}
+
+// Run guards until ctx ends, and then ends the runs that go on.
+func Run(ctx context.Context, c Config) error {
+	g, err := newGuard(c)
+	if err != nil {
+		return err
+	}
+	guarding, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	for _, at := range []struct {
+		address string
+		handler http.Handler
+	}{{c.Listen, g.public()}, {c.Private, g.private()}} {
+		stop, err := serve(at.address, at.handler, &serving, cancel)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	g.Log.Info("guarding", "gate", c.Listen, "status", c.Private, "runs", c.Out)
+	if err := g.guard(guarding); err != nil || ctx.Err() != nil {
+		return err
+	}
+	return context.Cause(guarding) // an address is not served any more
+}
+
+func newGuard(c Config) (*guard, error) {
+	g := &guard{
+		Config: c, gate: gate.New(), services: map[string]*service{}, earlier: map[string][]gate.Run{},
+		guarding: map[*service]struct{}{}, now: time.Now,
+	}
+	var err error
+	g.store, err = store.Open(c.Out, c.Limits, c.Log, func(tl *model.Timeline) {
+		name := serviceOf(tl)
+		g.earlier[name] = append(g.earlier[name], about(tl))
+	})
+	if g.measure == nil {
+		g.measure = coordinator.MeasureAgain
+	}
+	if g.follow == nil {
+		g.follow = func(ctx context.Context, changed func([]watcher.Marked)) error {
+			return watcher.FollowMarked(ctx, c.Client, c.Namespace, Annotation, c.Log, changed)
+		}
+	}
+	return g, err
+}
+
+// serve answers at an address until stop is called.
+func serve(address string, h http.Handler, serving *sync.WaitGroup, failed func(error)) (stop func(), err error) {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		WriteTimeout: gate.MostWait + 10*time.Second,
+	}
+	serving.Go(func() {
+		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			failed(fmt.Errorf("serve %s: %w", address, err))
+		}
+	})
+	return func() { _ = server.Close() }, nil
+}
+
+// guard follows which Services are to be guarded until ctx ends, and waits for the last of their runs.
+func (g *guard) guard(ctx context.Context) error {
+	err := g.follow(ctx, func(marked []watcher.Marked) { g.reconcile(ctx, marked) })
+	g.running.Wait()
+	return err
+}
+
+// reconcile begins to guard what is new, and ends what is not meant any more.
+func (g *guard) reconcile(ctx context.Context, marked []watcher.Marked) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	meant := map[string]watcher.Marked{}
+	for _, m := range marked {
+		meant[m.Key()] = m
+	}
+	for name, s := range g.services {
+		if m, ok := meant[name]; !ok || !s.isAs(m) {
+			s.leave()
+			delete(g.services, name)
+			if !ok {
+				g.Log.Info("no longer guarded", "service", name)
+			}
+		}
+	}
+	for _, m := range marked {
+		if g.services[m.Key()] == nil {
+			g.begin(ctx, m)
+		}
+	}
+}
+
+// begin begins to guard a Service, once what measured it before has ended.
+func (g *guard) begin(ctx context.Context, m watcher.Marked) {
+	s := newService(g, m)
+	for other := range g.guarding {
+		if other.Key() == m.Key() {
+			s.after = append(s.after, other.ended)
+		}
+	}
+	g.services[m.Key()], g.guarding[s] = s, struct{}{}
+	g.running.Go(func() {
+		s.guard(ctx)
+		close(s.ended)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if delete(g.guarding, s); g.services[m.Key()] == nil {
+			g.gate.Change(func(b *gate.Book) { b.Drop(m.Key()) })
+		}
+	})
+}

@@ -1,0 +1,374 @@
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lapse/correlate/verdict"
+	"lapse/internal/guard/gate"
+	"lapse/internal/run/coordinator"
+	"lapse/internal/run/live"
+	"lapse/internal/run/saved"
+	"lapse/internal/run/spec"
+	"lapse/timeline"
+	"lapse/watcher"
+)
+
+// A fake is a guard whose Services are those of a test, and whose measurements are made up. It lives in a synctest
+// bubble.
+type fake struct {
+	*guard
+	t      *testing.T
+	dir    string
+	marked chan []watcher.Marked
+	ended  chan error
+	cancel func()
+
+	measured sync.Mutex
+	refused  map[string]error // why a Service cannot be measured, by NAMESPACE/NAME
+	on       map[string]coordinator.Keeper
+	began    map[string]int // measurements
+}
+
+// newFake returns a guard that keeps its runs in dir, and stops it at the end of the test.
+func newFake(t *testing.T, dir string) *fake {
+	f := &fake{
+		t: t, dir: dir, marked: make(chan []watcher.Marked), refused: map[string]error{},
+		on: map[string]coordinator.Keeper{}, began: map[string]int{}, ended: make(chan error, 1),
+	}
+	var err error
+	f.guard, err = newGuard(Config{
+		Out: dir, Log: slog.New(slog.DiscardHandler),
+		Options: func(m watcher.Marked) (*spec.Options, error) {
+			if path, ok := m.Annotations["path"]; ok && path == "bad" {
+				return nil, errors.New("annotation lapse/path is bad")
+			}
+			return &spec.Options{Spec: spec.Spec{Targets: []string{m.Key()}}}, nil
+		},
+		measure: f.measure, follow: f.follow,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, f.cancel = context.WithCancel(t.Context())
+	go func() { f.ended <- f.guard.guard(ctx) }()
+	t.Cleanup(f.stop)
+	return f
+}
+
+func (f *fake) stop() {
+	if f.cancel(); f.ended != nil {
+		if err := <-f.ended; err != nil {
+			f.t.Error(err)
+		}
+	}
+	f.ended = nil
+}
+
+func (f *fake) follow(ctx context.Context, changed func([]watcher.Marked)) error {
+	for {
+		select {
+		case m := <-f.marked:
+			changed(m)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// measure is idle after a second, until ctx ends.
+func (f *fake) measure(ctx context.Context, o *spec.Options, k coordinator.Keeper, _ *slog.Logger) error {
+	name := o.Targets[0]
+	time.Sleep(time.Second) // of virtual time: the baseline
+	f.measured.Lock()
+	err := f.refused[name]
+	if err == nil {
+		f.began[name]++
+		f.on[name] = k
+	}
+	f.measured.Unlock()
+	if err != nil {
+		return err
+	}
+	k.Stands(coordinator.Idle, "")
+	<-ctx.Done()
+	f.measured.Lock()
+	defer f.measured.Unlock()
+	delete(f.on, name)
+	return nil
+}
+
+// refuse says why a Service cannot be measured from now on; nil: it can.
+func (f *fake) refuse(name string, why error) {
+	f.measured.Lock()
+	defer f.measured.Unlock()
+	f.refused[name] = why
+}
+
+// guards tells the guard which Services are annotated, and how.
+func (f *fake) guards(services ...string) {
+	var all []watcher.Marked
+	for _, s := range services {
+		s, path, _ := strings.Cut(s, " ")
+		namespace, name, _ := strings.Cut(s, "/")
+		m := watcher.Marked{Namespace: namespace, Name: name, Annotations: map[string]string{Annotation: "on"}}
+		if path != "" {
+			m.Annotations["path"] = path
+		}
+		all = append(all, m)
+	}
+	f.marked <- all
+	time.Sleep(2 * time.Second) // of virtual time
+	synctest.Wait()
+}
+
+// disrupt begins a run of a Service, whose end the returned function makes: a Pod of template 5f9dd68475 replaces
+// another on node1, which is cordoned, and failed requests fail.
+func (f *fake) disrupt(service string, failed int) (end func()) {
+	f.t.Helper()
+	k, ok := f.on[service]
+	if !ok {
+		f.t.Fatalf("%s is not measured", service)
+	}
+	namespace, name, _ := strings.Cut(service, "/")
+	k.Stands(coordinator.Recording, "first sign: node node1 was cordoned")
+	const before, length = 20 * time.Second, 90 * time.Second
+	meta := timeline.Meta{
+		T0: time.Now().Add(-before), Services: []timeline.Service{{Namespace: namespace, Name: name}},
+		Options: timeline.Options{Rate: 10, Timeout: time.Second, Baseline: before, Settle: time.Minute, Join: time.Second, Gates: []string{"failed>0"}},
+	}
+	gateOf, err := verdict.ParseGate("failed>0")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	rec := k.Begin(&meta)
+	run := live.New([]verdict.Gate{gateOf}, rec)
+	old := timeline.Object{Kind: "Pod", Namespace: namespace, Name: "old", UID: "old", Node: "node1"}
+	young := timeline.Object{Kind: "Pod", Namespace: namespace, Name: "new", UID: "new", Node: "node2"}
+	for i, fact := range []timeline.Fact{
+		meta, timeline.Source{ID: 1, Name: "here", T0: meta.T0},
+		timeline.Target{ID: 1, Source: 1, Name: "web new", Kind: timeline.New, URL: "http://web", Service: service, Rate: 10},
+		timeline.PhaseChange(0, "", timeline.PhaseBaseline, ""),
+		timeline.Event{Kind: timeline.PodSeen, To: "Running", Detail: "listed", Object: old, Owner: "ReplicaSet/web-54cf597767"},
+		timeline.Event{Kind: timeline.EndpointChanged, To: timeline.EndpointReady, Object: old, Service: service, Addr: netip.MustParseAddr("10.0.0.1"), Port: 80},
+		timeline.PhaseChange(before, timeline.PhaseBaseline, timeline.PhaseMeasuring, ""),
+		timeline.Event{Seen: before, Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: timeline.Object{Kind: "Node", Name: "node1", UID: "n1", Node: "node1"}},
+		timeline.Event{Seen: before + time.Second, Kind: timeline.PodSeen, To: "Pending", Detail: "watched", Object: young, Owner: "ReplicaSet/web-5f9dd68475"},
+	} {
+		if e, ok := fact.(timeline.Event); ok {
+			e.ID, e.Source = uint32(i), 1
+			fact = e
+		}
+		run.Add(fact)
+	}
+	return func() {
+		time.Sleep(length - before) // of virtual time
+		b := timeline.Batch{Source: 1}
+		for due := time.Duration(0); due < length; due += 100 * time.Millisecond {
+			q := timeline.Request{Target: 1, Seq: uint64(len(b.Requests)), Due: due, Sent: due, Done: due + time.Millisecond}
+			if due >= before && failed > 0 {
+				q.Class = timeline.Refused
+				failed--
+			}
+			b.Requests = append(b.Requests, q)
+		}
+		b.Watermarks = []timeline.Watermark{{Target: 1, Due: length}}
+		run.Add(b)
+		over := timeline.PhaseChange(length, timeline.PhaseMeasuring, timeline.PhaseEnded, "")
+		over.ID, over.Source = 100, 1
+		run.Add(over)
+		rec.End()
+		tl := run.Last()
+		run.End(tl)
+		k.Ended(tl)
+		k.Stands(coordinator.Idle, "")
+		synctest.Wait()
+	}
+}
+
+// ask returns the status and the answer of the gate.
+func (f *fake) ask(query string) (int, gate.Answer) {
+	f.t.Helper()
+	w := httptest.NewRecorder()
+	f.public().ServeHTTP(w, httptest.NewRequest(http.MethodGet, gate.Path+"?"+query, nil))
+	var a gate.Answer
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
+		f.t.Fatalf("%q: %v", w.Body, err)
+	}
+	return w.Code, a
+}
+
+func (f *fake) asked(query string, status int, state gate.State) gate.Answer {
+	f.t.Helper()
+	code, a := f.ask(query)
+	if code != status || a.State != state {
+		f.t.Errorf("%s: %d %+v, want %d %s", query, code, a, status, state)
+	}
+	return a
+}
+
+// status returns how a Service stands; its zero value if it is not guarded.
+func (f *fake) status(service string) Status {
+	for _, s := range f.statuses() {
+		if s.Service == service {
+			return s
+		}
+	}
+	return Status{}
+}
+
+// A Service that somebody annotates is measured until nobody wants it any more. Each disruption has one run, a line of
+// history, and the gate's answer, which the guard's successor gives as well.
+func TestADisruptionIsMeasuredKeptAndAnsweredFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "runs")
+		f := newFake(t, dir)
+		f.asked("service=shop/web&node=node1", 404, "")
+		f.guards("shop/web", "shop/api")
+		if s := f.status("shop/web"); s.State != coordinator.Idle || s.Runs != 0 {
+			t.Errorf("%+v", s)
+		}
+		f.asked("service=shop/web&node=node1", 425, gate.Pending)
+		end := f.disrupt("shop/web", 0)
+		began := f.asked("service=shop/web&node=node1", 425, gate.Pending)
+		if s := f.status("shop/web"); s.State != coordinator.Recording || s.Run != began.Run || s.Sign != "first sign: node node1 was cordoned" {
+			t.Errorf("%+v, of run %s", s, began.Run)
+		}
+		end()
+		passed := f.asked("service=shop/web&node=node1", 200, gate.Pass)
+		if passed.Run != began.Run || passed.Reason != "0 of 900 failed" {
+			t.Errorf("%+v", passed)
+		}
+		f.disrupt("shop/web", 3)()
+		failed := f.asked("service=shop/web&hash=5f9dd68475", 200, gate.Fail)
+		if failed.Run == passed.Run || !strings.HasPrefix(failed.Reason, "3 of 900 failed; down ") {
+			t.Errorf("%+v", failed)
+		}
+		f.asked("service=shop/web&hash=54cf597767", 425, gate.Pending)
+		f.asked("service=shop/web&run="+passed.Run, 200, gate.Pass)
+		f.asked("service=shop/web&since="+passed.Since.Format(time.RFC3339), 200, gate.Fail)
+		f.asked("service=shop/api&node=node1", 425, gate.Pending)
+		if s := f.status("shop/web"); s.State != coordinator.Idle || s.Runs != 2 || s.Last == nil || s.Last.Run != failed.Run {
+			t.Errorf("%+v", s)
+		}
+		text, _ := os.ReadFile(filepath.Join(dir, saved.HistoryFile))
+		if names := saved.Runs(dir); len(names) != 2 || strings.Count(string(text), "\n") != 2 {
+			t.Errorf("%q, and the history\n%s", names, text)
+		}
+		f.stop()
+
+		next := newFake(t, dir)
+		next.guards("shop/web")
+		next.asked("service=shop/web&hash=5f9dd68475", 200, gate.Fail)
+		if again := next.asked("service=shop/web&run="+passed.Run, 200, gate.Pass); again != passed {
+			t.Errorf("the next guard says %+v, not %+v", again, passed)
+		}
+	})
+}
+
+// Who takes the annotation away in a disruption gets its run.
+func TestAServiceIsLeftAfterItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		end := f.disrupt("shop/web", 0)
+		f.guards()
+		if f.on["shop/web"].Ended == nil {
+			t.Fatal("the run was ended")
+		}
+		end()
+		if f.status("shop/web").Service != "" || len(f.on) > 0 || len(saved.Runs(f.dir)) != 1 {
+			t.Errorf("%+v, %d measurements, %q", f.statuses(), len(f.on), saved.Runs(f.dir))
+		}
+		f.asked("service=shop/web&node=node1", 404, "")
+	})
+}
+
+// Who changes how a Service is asked changes the next measurement. What is known of it stays.
+func TestAChangedAnnotationCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		f.disrupt("shop/web", 0)()
+		f.guards("shop/web")
+		if f.began["shop/web"] != 1 {
+			t.Errorf("%d measurements without a change", f.began["shop/web"])
+		}
+		f.guards("shop/web /healthz")
+		if f.began["shop/web"] != 2 || f.status("shop/web").State != coordinator.Idle {
+			t.Errorf("%d measurements, %+v", f.began["shop/web"], f.status("shop/web"))
+		}
+		f.asked("service=shop/web&node=node1", 200, gate.Pass)
+		end := f.disrupt("shop/web", 0)
+		if f.guards("shop/web /other"); f.began["shop/web"] != 2 {
+			t.Error("a change cut a run short, or two measurements go on at once")
+		}
+		end()
+		time.Sleep(2 * time.Second) // of virtual time
+		if synctest.Wait(); f.began["shop/web"] != 3 {
+			t.Errorf("%d measurements", f.began["shop/web"])
+		}
+		f.guards("shop/web bad")
+		if s := f.status("shop/web"); s.State != notMeasured || s.Problem != "annotation lapse/path is bad" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A Service that cannot be measured is said to be so, by the gate as well, and tried again.
+func TestAServiceThatCannotBeMeasuredIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.refuse("shop/web", errors.New("it has no ready endpoint"))
+		f.guards("shop/web")
+		if s := f.status("shop/web"); s.State != notMeasured || s.Problem != "it has no ready endpoint" {
+			t.Errorf("%+v", s)
+		}
+		if a := f.asked("service=shop/web&node=node1", 200, gate.Inconclusive); a.Reason != "shop/web is not measured: it has no ready endpoint" {
+			t.Errorf("%+v", a)
+		}
+		f.refuse("shop/web", nil)
+		time.Sleep(retryAfter + 2*time.Second) // of virtual time
+		synctest.Wait()
+		if s := f.status("shop/web"); s.State != coordinator.Idle || s.Problem != "" {
+			t.Errorf("%+v", s)
+		}
+		f.asked("service=shop/web&node=node1", 425, gate.Pending)
+	})
+}
+
+// What a table of statuses says.
+func TestStatusesArePrinted(t *testing.T) {
+	at := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
+	var text strings.Builder
+	if err := Print(&text, []Status{
+		{Service: "shop/api", State: notMeasured, Since: at, Problem: "it has no ready endpoint"},
+		{Service: "shop/web", State: coordinator.Idle, Since: at, Runs: 2, Last: &Last{Run: "r2", Verdict: gate.Fail, Reason: "3 of 900 failed"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := `SERVICE   STATE         SINCE                 RUNS  LAST  REASON
+shop/api  not measured  2026-11-26T10:00:00Z  0           it has no ready endpoint
+shop/web  idle          2026-11-26T10:00:00Z  2     fail  3 of 900 failed
+`
+	if text.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
+	}
+	text.Reset()
+	if err := Print(&text, nil); err != nil || !strings.Contains(text.String(), "no Service is guarded") {
+		t.Errorf("%v %s", err, &text)
+	}
+}

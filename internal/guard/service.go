@@ -1,0 +1,190 @@
+package guard
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/internal/guard/gate"
+	"lapse/internal/guard/store"
+	"lapse/internal/run/coordinator"
+	"lapse/internal/run/live"
+	"lapse/internal/run/spec"
+	"lapse/timeline"
+	"lapse/watcher"
+)
+
+// retryAfter is how long a Service that cannot be measured is left alone.
+const retryAfter = 30 * time.Second
+
+// States of a service in addition to those of [coordinator.Standby].
+const (
+	starting    coordinator.Standby = "starting"
+	notMeasured coordinator.Standby = "not measured"
+)
+
+// A service is a Service that is guarded.
+type service struct {
+	watcher.Marked
+	g     *guard
+	log   *slog.Logger
+	after []chan struct{} // closed when those have ended that measured it before
+	ended chan struct{}   // closed when it is not measured any more
+
+	mu      sync.Mutex
+	status  Status
+	run     *store.Run // that goes on; nil: none
+	storing sync.WaitGroup
+	leaving bool   // it ends with the run that goes on
+	cancel  func() // ends the measurement
+}
+
+func newService(g *guard, m watcher.Marked) *service {
+	return &service{
+		Marked: m, g: g, log: g.Log.With("service", m.Key()), ended: make(chan struct{}), cancel: func() {},
+		status: Status{Service: m.Key(), State: starting, Since: g.now()},
+	}
+}
+
+// isAs reports whether a Service is still to be measured as it is.
+func (s *service) isAs(m watcher.Marked) bool { return maps.Equal(s.Annotations, m.Annotations) }
+
+// leave ends the measurement, after the run that goes on.
+func (s *service) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving = true; s.run == nil {
+		s.cancel()
+	}
+}
+
+// guard measures until ctx ends or the Service is left, again and again if it cannot be measured.
+func (s *service) guard(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer s.storing.Wait()
+	for _, ended := range s.after {
+		<-ended
+	}
+	s.mu.Lock()
+	if s.cancel = cancel; s.leaving {
+		cancel()
+	}
+	s.mu.Unlock()
+	s.g.welcome(s.Key())
+	for ctx.Err() == nil {
+		if err := s.measure(ctx); err != nil && ctx.Err() == nil {
+			s.fails(err)
+			wait(ctx, retryAfter)
+		}
+	}
+}
+
+// welcome makes the gate answer for a Service, unless it does.
+func (g *guard) welcome(name string) {
+	g.mu.Lock()
+	earlier, first := g.earlier[name]
+	delete(g.earlier, name)
+	g.mu.Unlock()
+	g.gate.Change(func(b *gate.Book) {
+		if first || !b.Knows(name) {
+			b.Guard(name, earlier...)
+		}
+	})
+}
+
+func wait(ctx context.Context, length time.Duration) {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// measure measures until ctx ends, or it cannot.
+func (s *service) measure(ctx context.Context) error {
+	o, err := s.g.Options(s.Marked)
+	if err != nil {
+		return err
+	}
+	s.stands(starting, "", "")
+	keeper := coordinator.Keeper{
+		Begin: s.begin, Ended: s.end,
+		Stands: func(state coordinator.Standby, sign string) { s.stands(state, sign, "") },
+	}
+	return s.g.measure(ctx, o, keeper, s.log)
+}
+
+// fails notes why the Service is not measured.
+func (s *service) fails(err error) {
+	s.mu.Lock()
+	same := s.status.Problem == err.Error()
+	s.mu.Unlock()
+	if s.stands(notMeasured, "", err.Error()); !same {
+		s.log.Warn("not measured", "error", err, "again", retryAfter)
+	}
+	s.g.gate.Change(func(b *gate.Book) { b.Measured(s.Key(), time.Time{}, err.Error()) })
+}
+
+// stands notes a state.
+func (s *service) stands(state coordinator.Standby, sign, problem string) {
+	s.mu.Lock()
+	was, now := s.status, s.g.now()
+	s.status.State, s.status.Sign, s.status.Since = state, sign, now
+	s.status.Problem = problem
+	if state == starting { // until it is known whether that has passed
+		s.status.Problem = was.Problem
+	}
+	first := state == coordinator.Idle && (was.State == starting || was.State == notMeasured)
+	s.mu.Unlock()
+	if was.State == state && was.Sign == sign {
+		return
+	}
+	s.log.Debug("now "+string(state), "sign", sign)
+	if first {
+		s.g.gate.Change(func(b *gate.Book) { b.Measured(s.Key(), now, "") })
+	}
+}
+
+// begin begins a run.
+func (s *service) begin(meta *timeline.Meta) *live.Recording {
+	meta.ID = spec.NewID()
+	run := s.g.store.Begin(meta.ID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.run, s.status.Run = run, meta.ID
+	s.g.gate.Change(func(b *gate.Book) { b.Begin(s.Key(), meta.ID, s.g.now().UTC().Truncate(time.Millisecond)) })
+	return run.Rec
+}
+
+// end keeps a judged run. It does not wait for the disk: meanwhile the next disruption may begin.
+func (s *service) end(tl *model.Timeline) {
+	s.mu.Lock()
+	run := s.run
+	s.run, s.status.Run = nil, ""
+	leaving := s.leaving
+	cancel := s.cancel
+	s.mu.Unlock()
+	s.storing.Go(func() { s.keep(run, tl) })
+	if leaving {
+		cancel()
+	}
+}
+
+// keep stores a judged run, and lets the gate answer for it.
+func (s *service) keep(run *store.Run, tl *model.Timeline) {
+	if err := run.End(tl); err != nil {
+		s.log.Error("not all of a run is on disk", "run", tl.Run.ID, "error", err)
+	}
+	r := about(tl)
+	s.g.gate.Change(func(b *gate.Book) { b.End(s.Key(), r) })
+	s.mu.Lock()
+	s.status.Last = &Last{Run: r.ID, Began: r.Began, Verdict: r.Verdict, Reason: r.Reason}
+	s.status.Runs++
+	s.mu.Unlock()
+	s.log.Info("a disruption was measured", "run", r.ID, "verdict", r.Verdict, "reason", r.Reason)
+}
