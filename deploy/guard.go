@@ -1,0 +1,159 @@
+package deploy
+
+import (
+	"path"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const (
+	GuardName      = "lapse-guard" // of all objects of a guard
+	GuardNamespace = "lapse"       // where it runs if nothing else is said
+
+	gatePort      = 7117
+	guardDir      = "/var/lib/lapse" // where a claim is mounted
+	guardConfig   = "/etc/lapse"
+	guardFlagsKey = "flags"
+)
+
+// A Guard says how `lapse guard` looks in the cluster.
+type Guard struct {
+	Namespace       string // where it runs, and whose Services it guards unless AllNamespaces
+	AllNamespaces   bool
+	Image           string
+	ImagePullSecret string   // optional
+	Claim           string   // the PersistentVolumeClaim for its runs; empty: they go with the Pod
+	Flags           []string // of `lapse guard`, in the ConfigMap
+}
+
+// Objects returns the guard's objects in the order in which to apply them.
+func (g Guard) Objects() []runtime.Object {
+	rules := append(needed(), spared()...)
+	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: GuardName, Namespace: g.Namespace}
+	all := []runtime.Object{
+		&corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: g.meta()},
+	}
+	if g.AllNamespaces {
+		all = append(all,
+			&rbacv1.ClusterRole{
+				TypeMeta: typeMeta(rbacV1, "ClusterRole"), ObjectMeta: g.clusterMeta(),
+				Rules: append(rules, reading("", nodes)),
+			},
+			&rbacv1.ClusterRoleBinding{
+				TypeMeta: typeMeta(rbacV1, "ClusterRoleBinding"), ObjectMeta: g.clusterMeta(),
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: GuardName},
+				Subjects: []rbacv1.Subject{subject},
+			})
+	} else {
+		all = append(all,
+			&rbacv1.Role{TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: g.meta(), Rules: rules},
+			&rbacv1.RoleBinding{
+				TypeMeta: typeMeta(rbacV1, "RoleBinding"), ObjectMeta: g.meta(),
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: GuardName},
+				Subjects: []rbacv1.Subject{subject},
+			})
+	}
+	return append(all, g.configMap(), g.service(), g.deployment())
+}
+
+func guardLabels() map[string]string {
+	return map[string]string{"app.kubernetes.io/name": GuardName, managedLabel: "lapse"}
+}
+
+func (g Guard) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: GuardName, Namespace: g.Namespace, Labels: guardLabels()}
+}
+
+func (g Guard) clusterMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: GuardName, Labels: guardLabels()}
+}
+
+func (g Guard) configMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta: typeMeta("v1", "ConfigMap"), ObjectMeta: g.meta(),
+		Data: map[string]string{guardFlagsKey: strings.Join(append(g.Flags, ""), "\n")},
+	}
+}
+
+// service returns the Service of the gate.
+func (g Guard) service() *corev1.Service {
+	return &corev1.Service{
+		TypeMeta: typeMeta("v1", "Service"), ObjectMeta: g.meta(),
+		Spec: corev1.ServiceSpec{
+			Selector: guardLabels(),
+			Ports: []corev1.ServicePort{{
+				Name: "http-gate", Port: gatePort, TargetPort: intstr.FromInt32(gatePort),
+			}},
+		},
+	}
+}
+
+// deployment returns the guard's Deployment. Two guards would measure each disruption twice, so there is one Pod, and
+// it ends before the next begins. Like the Pod of a run it has no emptyDir: a drain would refuse to evict it.
+func (g Guard) deployment() *appsv1.Deployment {
+	labels := guardLabels()
+	podLabels := guardLabels()
+	podLabels["sidecar.istio.io/inject"] = "false"
+	return &appsv1.Deployment{
+		TypeMeta: typeMeta("apps/v1", "Deployment"), ObjectMeta: g.meta(),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(1)),
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{
+					Labels: podLabels, Annotations: map[string]string{"linkerd.io/inject": "disabled"},
+				},
+				Spec: g.pod(),
+			},
+		},
+	}
+}
+
+func (g Guard) pod() corev1.PodSpec {
+	config := Config{Image: g.Image}
+	container := config.measuring(commonEnv(), g.args()...)
+	container.Ports = []corev1.ContainerPort{{Name: "gate", ContainerPort: gatePort}}
+	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+		HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(gatePort)},
+	}}
+	pod := corev1.PodSpec{
+		ServiceAccountName:            GuardName,
+		TerminationGracePeriodSeconds: new(seconds(terminationGrace)),
+		EnableServiceLinks:            new(false),
+		ImagePullSecrets:              pullSecrets(g.ImagePullSecret),
+		SecurityContext:               restricted(),
+	}
+	mount := func(name, at string, source corev1.VolumeSource) {
+		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at})
+	}
+	mount("config", guardConfig, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: GuardName},
+	}})
+	if g.Claim != "" {
+		pod.SecurityContext.FSGroup = new(int64(user))
+		claim := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: g.Claim}
+		mount("runs", guardDir, corev1.VolumeSource{PersistentVolumeClaim: claim})
+	}
+	pod.Containers = []corev1.Container{container}
+	return pod
+}
+
+func (g Guard) args() []string {
+	out := DefaultDir
+	if g.Claim != "" {
+		out = guardDir
+	}
+	args := []string{"guard", "--out=" + out, "--config=" + path.Join(guardConfig, guardFlagsKey)}
+	if g.AllNamespaces {
+		return append(args, "--all-namespaces")
+	}
+	return append(args, "--namespace="+g.Namespace)
+}
