@@ -5,11 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"log"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +13,6 @@ import (
 	"time"
 
 	"lapse/correlate/model"
-	"lapse/internal/kube/kubetest"
 	"lapse/internal/layer"
 	"lapse/internal/run/runtest"
 	"lapse/timeline"
@@ -28,22 +22,9 @@ import (
 // the Pod that was replaced is gone.
 func TestAnArmedRunBeginsWithAChangeInTheCluster(t *testing.T) {
 	layer.Real(t)
-	listener, err := net.Listen("tcp4", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shop := newLivingShop(int32(listener.Addr().(*net.TCPAddr).Port))
-	living := &http.Server{Handler: shop, ErrorLog: log.New(io.Discard, "", 0)}
+	shop, kubeconfig := startLivingShop(t)
 	var helping sync.WaitGroup
-	helping.Go(func() { _ = living.Serve(listener) }) // until it is closed
-	api := httptest.NewServer(fakeAPI(shop))
 	defer helping.Wait()
-	defer living.Close()
-	defer api.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte(kubetest.Kubeconfig(api.URL)), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	said, stderr := io.Pipe()
 	helping.Go(func() {
 		for lines := bufio.NewScanner(said); lines.Scan(); {

@@ -3,7 +3,15 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +44,30 @@ func newLivingShop(port int32) *livingShop {
 	}
 	s.addPod(1)
 	return s
+}
+
+// startLivingShop starts the server and its API until the end of the test, and returns how to reach that.
+func startLivingShop(t *testing.T) (shop *livingShop, kubeconfig string) {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop = newLivingShop(int32(listener.Addr().(*net.TCPAddr).Port))
+	living := &http.Server{Handler: shop, ErrorLog: log.New(io.Discard, "", 0)}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = living.Serve(listener) }) // until it is closed
+	api := httptest.NewServer(fakeAPI(shop))
+	t.Cleanup(func() {
+		api.Close()
+		living.Close()
+		serving.Wait()
+	})
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(kubetest.Kubeconfig(api.URL)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return shop, kubeconfig
 }
 
 // addPod makes the nth Pod, with a ready endpoint.
@@ -124,8 +156,11 @@ func (s *livingShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveAPI adds the Service to a Kubernetes API.
 func (s *livingShop) serveAPI(mux *http.ServeMux) {
-	service := kubetest.Service("web", func(*corev1.ServiceSpec) {})
+	service := kubetest.Service("web", func(is *corev1.ServiceSpec) {
+		is.ClusterIP, is.ClusterIPs, is.Ports[0].Port = "127.0.0.1", []string{"127.0.0.1"}, s.port
+	})
 	service.Namespace, service.UID, service.ResourceVersion = "living", "service", "1"
+	service.Annotations = map[string]string{"lapse/guard": "on"}
 	mux.HandleFunc("GET /api/v1/namespaces/living/services/web", func(w http.ResponseWriter, _ *http.Request) { kubetest.Answer(w, 200, service) })
 	mux.HandleFunc("GET /api/v1/namespaces/living/pods", s.serveList("pods", "v1", "PodList", func() any { return s.pods }))
 	mux.HandleFunc("GET /apis/discovery.k8s.io/v1/namespaces/living/endpointslices",

@@ -19,7 +19,7 @@ var verbGroups = []struct {
 	title string
 	verbs []string
 }{
-	{"Measure:", []string{"run", "routes", "preflight"}},
+	{"Measure:", []string{"run", "routes", "guard", "gate", "preflight"}},
 	{"Look:", []string{"report", "serve", "diff", "trend", "export", "explain"}},
 	{"In the cluster:", []string{"image", "gen", "status", "attach", "stop", "retrieve", "delete"}},
 	{"Check Lapse:", []string{"doctor", "selftest", "calibrate", "version"}},

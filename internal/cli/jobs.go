@@ -66,6 +66,7 @@ ends the run.`,
 	runFlags(&o, cmd)
 	cmd.Flags().BoolVar(&readNodes, "read-nodes", false,
 		"also print a ClusterRole and its binding, which let the Job read nodes")
+	cmd.AddCommand(newGenGuard())
 	return cmd
 }
 

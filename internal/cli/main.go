@@ -86,7 +86,7 @@ func newRoot(name string, stdout, stderr io.Writer) *cobra.Command {
 		newRun(), newPreflight(), newReport(), newExplain(), newServe(), newDiff(), newTrend(), newExport(),
 		newDoctor(), newSelftest(), newCalibrate(), newVersion(), newCompletion(),
 		newImage(), newGen(), newStatus(), newAttach(), newStop(), newRetrieve(), newDelete(),
-		newRoutes(), newSchema(), newProbe(), newCanary(), newMan(),
+		newGuard(), newGate(), newRoutes(), newSchema(), newProbe(), newCanary(), newMan(),
 	)
 	nameExamples(root, use)
 	groupHelp(root)

@@ -1,0 +1,376 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lapse/correlate/verdict"
+	"lapse/deploy"
+	"lapse/internal/guard"
+	"lapse/internal/guard/gate"
+	"lapse/internal/run/access"
+	"lapse/internal/run/exit"
+	"lapse/internal/run/spec"
+	"lapse/watcher"
+)
+
+// guardFlags are the flags of a run that a guard has, too: how it measures each Service.
+var guardFlags = []string{
+	"rate", "idle-rate", "baseline", "settle", "timeout", "connections", "join", "slow", "resolution", "min-coverage",
+	"target", "direct-rate", "pacing", "fail-if", "scheme", "expect-status",
+}
+
+// guardDefaults are those that differ from a run's.
+var guardDefaults = map[string]string{
+	"settle": "1m", "fail-if": "failed>0", "expect-status": spec.AnyAnswer,
+}
+
+const guardHelp = `Measure every disruption of the Services with the annotation lapse/guard: "on", from before it
+begins, until SIGTERM.
+
+Each Service gets few requests until a sign of a disruption, and then the full rate. When nothing has
+changed for --settle (1m), the disruption is over: it is judged (--fail-if 'failed>0'), kept in --out as
+a run like any other, and answered for at --listen: see "lapse gate". Two disruptions within --settle
+are one run. The owner of a Service says how to ask it: lapse/port, lapse/path, lapse/scheme and
+lapse/expect-status (200-499).
+
+"lapse gen guard" prints what it takes in a cluster.`
+
+func newGuard() *cobra.Command {
+	c := guard.Config{}
+	var kube access.Kube
+	var all bool
+	var size, file string
+	cmd := &cobra.Command{
+		Use:   "guard [flags]",
+		Short: "Measure every disruption of the annotated Services, from before it begins",
+		Long:  guardHelp,
+		Example: `  lapse guard -n shop --out runs
+  lapse guard -A --out /var/lib/lapse --keep-size 2Gi --keep-for 720h`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := readFlags(cmd.Flags(), file); err != nil {
+				return err
+			}
+			bytes, err := resource.ParseQuantity(size)
+			if err != nil {
+				return exit.Usagef("as in --keep-size 2Gi", "keep-size %q: %w", size, err)
+			}
+			if c.Limits.Bytes = bytes.Value(); c.Limits.Bytes < 0 || c.Limits.Age < 0 {
+				return exit.Usagef("0 is no limit", "keep-size and keep-for must not be negative")
+			}
+			c.Options = guardOptions(kube, givenTo(cmd.Flags(), guardFlags))
+			if _, err := c.Options(watcher.Marked{Namespace: "default", Name: "any"}); err != nil {
+				return err // of the flags
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return runGuard(ctx, cmd, c, kube, all)
+		},
+	}
+	kubeFlags(&kube, cmd.Flags())
+	f := cmd.Flags()
+	f.BoolVarP(&all, "all-namespaces", "A", false, "guard the annotated Services of all namespaces")
+	f.StringVar(&c.Out, "out", "runs", "directory for the runs and their history")
+	f.StringVar(&size, "keep-size", "1Gi", "how much the runs may take together; 0: no limit. A failed run outlives "+
+		"those that passed")
+	f.DurationVar(&c.Limits.Age, "keep-for", 0, "how long a run is kept (default: without limit); the 10 newest "+
+		"failed ones stay longer")
+	f.StringVar(&c.Listen, "listen", ":7117", "where the gate answers")
+	f.StringVar(&c.Private, "status-listen", guard.DefaultPrivate, `where "lapse guard status" asks`)
+	f.StringVar(&file, "config", "", "a `FILE` of more flags, one in a line: they count if the command line has none")
+	var measured spec.Options
+	for _, d := range runTable(&measured) {
+		if slices.Contains(guardFlags, d.name) {
+			d.bind(f, d)
+		}
+	}
+	cmd.AddCommand(newGuardStatus())
+	return cmd
+}
+
+func runGuard(ctx context.Context, cmd *cobra.Command, c guard.Config, kube access.Kube, all bool) error {
+	cluster, err := kube.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	c.Client, c.Namespace, c.Log = cluster.Client, cluster.Namespace, log
+	if all {
+		c.Namespace = metav1.NamespaceAll
+	}
+	return guard.Run(ctx, c)
+}
+
+// readFlags sets the flags in the lines of a file, unless they were given.
+func readFlags(f *pflag.FlagSet, file string) error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return exit.Usagef("give another --config", "%w", err)
+	}
+	given := map[string]bool{}
+	f.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimPrefix(line, "--"), "=")
+		if !ok || f.Lookup(name) == nil {
+			return exit.Usagef("as in --rate=50", "%s: %q is no flag of a guard with a value", file, line)
+		}
+		if given[name] {
+			continue
+		}
+		if err := f.Set(name, value); err != nil {
+			return exit.Usagef("see `lapse guard --help`", "%s: %q: %w", file, line, err)
+		}
+	}
+	return nil
+}
+
+// givenTo returns the flags that were given of those that are named, as arguments.
+func givenTo(f *pflag.FlagSet, names []string) (args []string) {
+	f.Visit(func(flag *pflag.Flag) {
+		if !slices.Contains(names, flag.Name) {
+			return
+		}
+		values := []string{flag.Value.String()}
+		if several, ok := flag.Value.(pflag.SliceValue); ok {
+			values = several.GetSlice()
+		}
+		for _, value := range values {
+			args = append(args, "--"+flag.Name+"="+value)
+		}
+	})
+	return args
+}
+
+// otherThan returns a flag that was given and is not named, or "".
+func otherThan(f *pflag.FlagSet, names []string) (other string) {
+	f.Visit(func(flag *pflag.Flag) {
+		if !slices.Contains(names, flag.Name) {
+			other = flag.Name
+		}
+	})
+	return other
+}
+
+// guardOptions returns how a Service is measured by a guard with these flags.
+func guardOptions(kube access.Kube, flags []string) func(watcher.Marked) (*spec.Options, error) {
+	return func(m watcher.Marked) (*spec.Options, error) {
+		annotated := map[string]string{}
+		port, path := "", ""
+		for _, name := range slices.Sorted(maps.Keys(m.Annotations)) {
+			switch value := m.Annotations[name]; name {
+			case guard.Annotation:
+			case "port":
+				port = ":" + value
+			case "path":
+				path = "/" + strings.TrimPrefix(value, "/")
+			case "scheme", "expect-status":
+				annotated[name] = value
+			default:
+				return nil, exit.Usagef("known are guard, port, path, scheme and expect-status",
+					"annotation lapse/%s is unknown", name)
+			}
+		}
+		args := []string{"--here", "--armed", "--no-preflight", "--namespace=" + m.Namespace}
+		has := func(name string) bool {
+			return slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--"+name+"=") })
+		}
+		for _, name := range slices.Sorted(maps.Keys(guardDefaults)) {
+			if !has(name) {
+				args = append(args, "--"+name+"="+guardDefaults[name])
+			}
+		}
+		args = append(args, flags...)
+		for _, name := range slices.Sorted(maps.Keys(annotated)) {
+			args = append(args, "--"+name+"="+annotated[name])
+		}
+		o, err := Options(args...)
+		if err != nil {
+			return nil, exit.AsUsage(err)
+		}
+		o.Kube.Kubeconfig, o.Kube.Context = kube.Kubeconfig, kube.Context
+		return o, o.Check([]string{"svc/" + m.Name + port + path}, nil)
+	}
+}
+
+func newGuardStatus() *cobra.Command {
+	var at string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say how the guarded Services stand",
+		Long: `Say how the guarded Services stand. The guard tells it on its own machine only: of one in a cluster ask
+through "kubectl port-forward -n lapse deploy/lapse-guard 7118".`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := guard.Ask(at)
+			if err != nil {
+				return exit.Usagef("does a guard run there? see `lapse guard status --help`", "ask the guard: %w", err)
+			}
+			return guard.Print(cmd.OutOrStdout(), all)
+		},
+	}
+	cmd.Flags().StringVar(&at, "at", guard.DefaultPrivate, "the guard's --status-listen")
+	return cmd
+}
+
+// Where a guard is that `lapse gen guard` printed, as its cluster names it, and what says so of another one.
+const (
+	envGuard     = "LAPSE_GUARD"
+	defaultGuard = "http://" + deploy.GuardName + "." + deploy.GuardNamespace + ":7117"
+)
+
+const gateHelp = `Ask a guard whether a Service got through a disruption: the rollout of a Pod template (--hash),
+the drain of a node (--node), a run (--run), or all that happened since a time (--since).
+
+The exit code is 0 if it passed, 3 if it failed, and 4 if nobody knows: the run is inconclusive, there was
+no such disruption within --wait, or the guard does not answer. It is 2 for a Service that is not guarded.`
+
+func newGate() *cobra.Command {
+	var kube access.Kube
+	var q gate.Query
+	var address, since string
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "gate svc/NAME [flags]",
+		Short: "Ask a guard whether a Service got through a disruption",
+		Long:  gateHelp,
+		Example: `  lapse gate svc/web -n shop --hash 54cf597767 --wait 10m
+  lapse gate svc/web -n shop --node node1 --since 2026-11-26T10:15:00Z --wait 10m`,
+		Args: exactly(1, "the Service, svc/NAME"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if q.Service, err = gateService(args[0], kube); err != nil {
+				return err
+			}
+			if since != "" {
+				if q.Since, err = time.Parse(time.RFC3339, since); err != nil {
+					return exit.Usagef("as in --since 2026-11-26T10:15:00Z", "since: %w", err)
+				}
+			}
+			if wait < 0 {
+				return exit.Usagef("as in --wait 10m", "wait %v: must not be negative", wait)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			at := cmp.Or(address, os.Getenv(envGuard), defaultGuard)
+			if u, err := url.Parse(at); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
+				return exit.Usagef("as in --guard "+defaultGuard, "%q is no address of a guard", at)
+			}
+			a, err := gate.Client{Address: at}.Await(ctx, q, wait)
+			if _, refused := errors.AsType[*gate.RefusedError](err); refused {
+				return exit.Usagef("see `lapse gate --help`, and `lapse guard status`", "%w", err)
+			}
+			if err != nil {
+				return exit.StoppedOr(ctx, err)
+			}
+			return sayGate(cmd, a)
+		},
+	}
+	kubeFlags(&kube, cmd.Flags())
+	f := cmd.Flags()
+	f.StringVar(&q.Hash, "hash", "", "the pod-template-hash, or controller-revision-hash, of a rollout")
+	f.StringVar(&q.Node, "node", "", "a node that was drained")
+	f.StringVar(&q.Run, "run", "", "a run's name")
+	f.StringVar(&since, "since", "", "leave out what was over before this `TIME`, such as 2026-11-26T10:15:00Z")
+	f.DurationVar(&wait, "wait", 0, "how long to wait for a verdict")
+	f.StringVar(&address, "guard", "", "the guard's `URL` (default: $"+envGuard+", else "+defaultGuard+")")
+	return cmd
+}
+
+// gateService returns NAMESPACE/NAME of an argument svc/NAME.
+func gateService(arg string, kube access.Kube) (string, error) {
+	t, err := spec.ParseTarget(arg)
+	switch {
+	case err != nil:
+		return "", err
+	case t.Service == "" || t.Port != "" || t.Path != "/" || t.Routes != "":
+		return "", exit.Usagef("as in `lapse gate svc/web`", "%q is not a Service", arg)
+	}
+	namespace, err := kube.NamespaceOrDefault()
+	return namespace + "/" + t.Service, err
+}
+
+// sayGate prints an answer, and returns its exit code as an error.
+func sayGate(cmd *cobra.Command, a gate.Answer) error {
+	line := strings.ToUpper(string(a.State)) + " " + a.Reason
+	if a.Run != "" {
+		line += " (run " + a.Run + ")"
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), line)
+	switch a.State {
+	case gate.Pass:
+		return err
+	case gate.Fail:
+		return exit.With(verdict.ExitGateFailed, err)
+	}
+	return exit.With(verdict.ExitInconclusive, err)
+}
+
+const genGuardHelp = `Print the guard's Deployment, its rights, its ConfigMap and the Service of its gate, as YAML for
+kubectl apply -f. Flags of "lapse guard" go after --, as in "lapse gen guard -A -- --rate=50", and into
+the ConfigMap: restart the Deployment to have changes of it take effect.
+
+With -A it may read the Services, Pods, workloads and Events of all namespaces, and nodes; else those of
+the namespace of -n, where it runs.`
+
+func newGenGuard() *cobra.Command {
+	g := deploy.Guard{}
+	cmd := &cobra.Command{
+		Use:     "guard [flags] [-- GUARD-FLAGS...]",
+		Short:   "Print a guard and its rights as YAML, to apply by hand",
+		Long:    genGuardHelp,
+		Example: "  kubectl create namespace lapse && lapse gen guard -A | kubectl apply -f -",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if g.Namespace == "" && !g.AllNamespaces {
+				return exit.Usagef("-n NAMESPACE for those of one, -A for all", "the Services of which namespace?")
+			}
+			check := newGuard()
+			if err := check.ParseFlags(args); err != nil {
+				return exit.Usagef("see `lapse guard --help`", "%w", err)
+			}
+			if check.Flags().NArg() > 0 {
+				return exit.Usagef("flags of the guard go after --", "%q is no flag", check.Flags().Arg(0))
+			}
+			names := append(slices.Clone(guardFlags), "keep-size", "keep-for")
+			if other := otherThan(check.Flags(), names); other != "" {
+				return exit.Usagef("leave it out", "--%s is set by `lapse gen guard` itself", other)
+			}
+			image := spec.Options{Image: g.Image, Env: spec.EnvOf(os.Environ())}
+			if err := chooseImage(&image); err != nil {
+				return err
+			}
+			g.Flags, g.Image = givenTo(check.Flags(), names), image.Image
+			g.Namespace = cmp.Or(g.Namespace, deploy.GuardNamespace)
+			return deploy.WriteYAML(cmd.OutOrStdout(), g.Objects()...)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&g.Namespace, "namespace", "n", "", "where the guard runs (default "+deploy.GuardNamespace+")")
+	f.BoolVarP(&g.AllNamespaces, "all-namespaces", "A", false, "guard the annotated Services of all namespaces")
+	f.StringVar(&g.Image, "image", "", "image of the guard (default: "+defaultImage+")")
+	f.StringVar(&g.ImagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
+	f.StringVar(&g.Claim, "claim", "", "PersistentVolumeClaim for the runs (default: they go with the Pod)")
+	return cmd
+}

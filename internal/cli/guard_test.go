@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lapse/internal/guard"
+	"lapse/internal/layer"
+	"lapse/internal/run/access"
+	"lapse/internal/run/coordinator"
+	"lapse/internal/run/runtest"
+	"lapse/internal/run/saved"
+	"lapse/watcher"
+)
+
+// A guard finds the annotated Service, measures what nobody has announced to it, and answers for it: one run each.
+func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
+	layer.Real(t)
+	shop, kubeconfig := startLivingShop(t)
+	dir := filepath.Join(t.TempDir(), "runs")
+	gate, status := freeAddress(t), freeAddress(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var stdout, stderr bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		code <- Main(ctx, []string{"lapse", "guard", "-n=living", "--kubeconfig=" + kubeconfig, "--out=" + dir, "--listen=" + gate, "--status-listen=" + status,
+			"--rate=50", "--idle-rate=10", "--settle=2s", "--target=new"}, &stdout, &stderr)
+	}()
+	is := func(state coordinator.Standby, runs int) func() bool {
+		return func() bool {
+			all, err := guard.Ask(status)
+			return err == nil && len(all) == 1 && all[0].Service == "living/web" && all[0].State == state && all[0].Runs == runs
+		}
+	}
+	asks := func(since time.Time) (int, string) {
+		var said, trouble bytes.Buffer
+		code := Main(t.Context(), []string{"lapse", "gate", "svc/web", "-n=living", "--since=" + since.Format(time.RFC3339Nano), "--wait=1m", "--guard=http://" + gate}, &said, &trouble)
+		return code, said.String() + trouble.String()
+	}
+	runtest.WaitFor(t, "the Service to be guarded", is(coordinator.Idle, 0))
+	before := time.Now()
+	shop.replace()
+	if code, said := asks(before); code != 0 && code != 4 || !strings.Contains(said, "0 of ") {
+		t.Errorf("after a Pod was replaced: %d %s", code, said)
+	}
+	runtest.WaitFor(t, "it to wait again", is(coordinator.Idle, 1))
+	before = time.Now()
+	shop.crash()
+	if code, said := asks(before); code != 3 || !strings.HasPrefix(said, "FAIL ") {
+		t.Errorf("after a crash: %d %s", code, said)
+	}
+	stop()
+	if got := <-code; got != 0 {
+		t.Errorf("exit code %d: %s", got, &stderr)
+	}
+	text, _ := os.ReadFile(filepath.Join(dir, saved.HistoryFile))
+	if runs := saved.Runs(dir); len(runs) != 2 || strings.Count(string(text), "\n") != 2 {
+		t.Errorf("%q, and the history\n%s\n%s", runs, text, &stderr)
+	}
+}
+
+// freeAddress returns an address where nothing listens now.
+func freeAddress(t *testing.T) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// The owner of a Service says how it is asked, and whoever runs the guard how it is measured.
+func TestAnnotationsSayHowAServiceIsAsked(t *testing.T) {
+	of := func(annotations map[string]string, flags ...string) (string, error) {
+		o, err := guardOptions(access.Kube{}, flags)(watcher.Marked{Namespace: "shop", Name: "web", Annotations: annotations})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(o.Parsed[0], " ", o.Scheme, " ", o.ExpectStatus, " ", o.Settle, " ", o.GateExprs, " ", o.Rate, " ", o.Namespace, " ", o.Armed, o.Here), nil
+	}
+	for _, test := range []struct {
+		annotations map[string]string
+		flags       []string
+		want        string
+	}{
+		{nil, nil, "svc/web/ http 200-499 1m0s [failed>0] 200 shop true true"},
+		{map[string]string{"guard": "on", "port": "8080", "path": "healthz", "scheme": "https", "expect-status": "200"}, nil, "svc/web:8080/healthz https 200 1m0s [failed>0] 200 shop true true"},
+		{nil, []string{"--settle=10s", "--fail-if=failed>5", "--rate=50"}, "svc/web/ http 200-499 10s [failed>5] 50 shop true true"},
+	} {
+		if got, err := of(test.annotations, test.flags...); err != nil || got != test.want {
+			t.Errorf("%v %q: %s %v\nwant %s", test.annotations, test.flags, got, err, test.want)
+		}
+	}
+	for _, bad := range []map[string]string{{"pth": "/"}, {"scheme": "gopher"}, {"expect-status": "many"}} {
+		if got, err := of(bad); err == nil {
+			t.Errorf("%v is taken: %s", bad, got)
+		}
+	}
+}
+
+// Flags come from a file as well; the command line counts.
+func TestAGuardReadsFlagsFromAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "flags")
+	read := func(text string, args ...string) ([]string, error) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := newGuard()
+		if err := cmd.ParseFlags(args); err != nil {
+			t.Fatal(err)
+		}
+		err := readFlags(cmd.Flags(), file)
+		return givenTo(cmd.Flags(), append(slices.Clone(guardFlags), "keep-size")), err
+	}
+	got, err := read("# how\n--rate=50\n\n--fail-if=failed>0\n--fail-if=errors>1%\n--keep-size=2Gi\n", "--rate=20")
+	if want := []string{"--fail-if=failed>0", "--fail-if=errors>1%", "--keep-size=2Gi", "--rate=20"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q %v, want %q", got, err, want)
+	}
+	for _, bad := range []string{"--rate", "--rat=5", "--rate=fast", "rate 5"} {
+		if _, err := read(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
