@@ -21,7 +21,8 @@ func TestTwoRunsShareAnAxis(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := dashboard.Folder{
-		Runs: []dashboard.Listed{{Name: "before"}, {Name: "after"}}, Compared: []string{"before", "after"},
+		Runs:     func() []dashboard.Listed { return []dashboard.Listed{{Name: "before"}, {Name: "after"}} },
+		Compared: []string{"before", "after"},
 		Open: func(name string) (*dashboard.Store, dashboard.Options, error) {
 			store, run := dashboard.NewStore(), sample.Run(sample.Length)
 			run.Run.ID = name

@@ -19,7 +19,11 @@ import (
 
 // A Folder is a list of runs, each with a page of its own: GET / is the list, GET /run/NAME/ the page of one.
 type Folder struct {
-	Runs []Listed
+	// Runs returns what is listed. It is called at each look, from any goroutine.
+	Runs func() []Listed
+
+	// Watched returns what stands above the list: what a guard measures. nil: there is no guard.
+	Watched func() []Watched
 
 	// Compared are the names of two runs that GET / shows one below the other, instead of the list.
 	Compared []string
@@ -28,9 +32,19 @@ type Folder struct {
 	Open func(name string) (*Store, Options, error)
 }
 
+// A Watched is a Service that a guard measures.
+type Watched struct {
+	Name  string // NAMESPACE/NAME
+	State string
+	Since time.Time
+	About string // why it stands so, or what its last run showed
+}
+
 // A Listed is a run in a list.
 type Listed struct {
 	Name     string // which no other run of the list has
+	Service  string // "" if it is not one
+	SetOff   string // what ended Pods, as in "drain of node1"; "" if nothing did
 	Began    time.Time
 	Word     string // the verdict in a word
 	Result   string // the verdict as a style: pass, fail, inconclusive, ungated
@@ -43,12 +57,23 @@ type Listed struct {
 // ServeFolder shows a list of runs on ln until ctx ends, as [Serve] shows one.
 func ServeFolder(ctx context.Context, ln net.Listener, folder Folder, opts Options) error {
 	f := &folderServer{Folder: folder, opts: knowing(ln, opts), pages: map[string]*opened{}}
-	root := newServer(NewStore(), f.opts) // its headers, and its check of names
-	root.mux = http.NewServeMux()
-	root.mux.HandleFunc("GET /", serveFiles)
-	root.mux.HandleFunc("GET /{$}", f.serveList)
-	root.mux.HandleFunc("GET /run/{name}/", f.serveRun)
-	return serveHandler(ctx, ln, root, f.opts, f.awaitViewers)
+	return serveHandler(ctx, ln, named(f.handler(), f.opts), f.opts, f.awaitViewers)
+}
+
+// FolderHandler returns the pages of a folder, and below /v1/ what else is served.
+func FolderHandler(folder Folder, v1 http.Handler, opts Options) http.Handler {
+	f := &folderServer{Folder: folder, opts: opts, pages: map[string]*opened{}}
+	mux := f.handler()
+	mux.Handle("GET /v1/", v1)
+	return named(mux, opts)
+}
+
+func (f *folderServer) handler() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /", serveFiles)
+	mux.HandleFunc("GET /{$}", f.serveList)
+	mux.HandleFunc("GET /run/{name}/", f.serveRun)
+	return mux
 }
 
 // A folderServer is a folder with the pages that were opened.
@@ -58,7 +83,11 @@ type folderServer struct {
 
 	mu    sync.Mutex
 	pages map[string]*opened // by the run's name
+	order []string           // of pages: the one that was opened longest ago first
 }
+
+// mostOpened is how many runs are kept in memory.
+const mostOpened = 16
 
 // An opened run has a handler, or an error that says why not, once it has been opened.
 type opened struct {
@@ -69,7 +98,7 @@ type opened struct {
 
 func (f *folderServer) serveRun(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	if !slices.ContainsFunc(f.Runs, func(l Listed) bool { return l.Name == name }) {
+	if !slices.ContainsFunc(f.Runs(), func(l Listed) bool { return l.Name == name }) {
 		http.NotFound(w, r)
 		return
 	}
@@ -92,7 +121,11 @@ func (f *folderServer) page(name string) *opened {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.pages[name] == nil {
-		f.pages[name] = &opened{}
+		if len(f.order) == mostOpened {
+			delete(f.pages, f.order[0])
+			f.order = f.order[1:]
+		}
+		f.pages[name], f.order = &opened{}, append(f.order, name)
 	}
 	return f.pages[name]
 }
@@ -108,25 +141,21 @@ func (f *folderServer) awaitViewers() {
 }
 
 func (f *folderServer) serveList(w http.ResponseWriter, r *http.Request) {
-	if len(f.Compared) > 0 {
-		f.serveCompared(w, r)
+	query := r.URL.Query()
+	switch {
+	case query.Has("compare"): // the page reads from its address what it is to compare
+		serveFiles(w, r)
 		return
-	}
-	runs := slices.SortedStableFunc(slices.Values(f.Runs), func(a, b Listed) int {
-		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(a.Name, b.Name))
-	})
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write([]byte(listPage(runs))) // an error means that the client went away
-}
-
-// serveCompared serves the page, which reads from its address what it is to compare.
-func (f *folderServer) serveCompared(w http.ResponseWriter, r *http.Request) {
-	if !r.URL.Query().Has("compare") {
-		query := url.Values{"compare": {strings.Join(f.Compared, ",")}}
+	case len(f.Compared) > 0:
+		query = url.Values{"compare": {strings.Join(f.Compared, ",")}}
 		http.Redirect(w, r, "/?"+query.Encode(), http.StatusFound)
 		return
 	}
-	serveFiles(w, r)
+	runs := slices.SortedStableFunc(slices.Values(f.Runs()), func(a, b Listed) int {
+		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(a.Name, b.Name))
+	})
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write([]byte(f.listPage(runs))) // an error means that the client went away
 }
 
 // A bar of the list's chart is the share of a run's requests that failed.
@@ -181,7 +210,8 @@ func bars(newestFirst []Listed) []bar {
 
 func (l Listed) share() float64 { return float64(l.Failed) / float64(max(l.Sent, 1)) }
 
-// listHTML is the page, with places for the number of runs, the chart, the rows of the table and the chart's caption.
+// listHTML is the page, with places for the number of runs, the chart, the rows of the table, the chart's caption and
+// what a guard measures.
 //
 //go:embed runs.html
 var listHTML string
@@ -190,8 +220,18 @@ const (
 	barHTML = `<rect class="%s" x="%s" y="%s" width="9" height="%s"><title>%s</title></rect>` + "\n"
 	rowHTML = `<tr data-testid="run">
 <th scope="row"><a href="run/%s/">%s</a></th>
+<td>%s</td>
+<td>%s</td>
 <td class="%s">%s</td>
 <td class="num">%s</td>
+<td>%s</td>
+<td>%s</td>
+<td>%s</td>
+<td>`
+	compareHTML = `<a href="?%s">with the one before</a>`
+	rowEndHTML  = "</td>\n</tr>\n"
+	watchedHTML = `<tr data-testid="watched">
+<th scope="row">%s</th>
 <td>%s</td>
 <td>%s</td>
 <td>%s</td>
@@ -199,22 +239,48 @@ const (
 `
 )
 
+//go:embed watched.html
+var guardHTML string
+
 // listPage returns the list as HTML. It is no template: html/template calls methods by name, so the linker would keep
 // every method of every type, a fifth of the program.
-func listPage(newestFirst []Listed) string {
+func (f *folderServer) listPage(newestFirst []Listed) string {
 	var chart, rows strings.Builder
 	for _, b := range bars(newestFirst) {
 		chart.WriteString(markup(barHTML, b.Class, b.X, b.Y, b.Height, b.Title))
 	}
-	for _, l := range newestFirst {
-		rows.WriteString(markup(rowHTML, url.PathEscape(l.Name), l.Name, l.Result, l.Word, l.failed(), l.Cause,
-			l.began(), l.Headline))
+	for i, l := range newestFirst {
+		rows.WriteString(markup(rowHTML, url.PathEscape(l.Name), l.Name, l.Service, l.SetOff, l.Result, l.Word,
+			l.failed(), l.Cause, instant(l.Began), l.Headline))
+		rows.WriteString(compareWith(l, newestFirst[i+1:]) + rowEndHTML)
 	}
 	count := quantity.Count(len(newestFirst), "run")
-	return fmt.Sprintf(listHTML, count, chart.String(), rows.String(), html.EscapeString(caption(newestFirst)))
+	return fmt.Sprintf(listHTML, count, chart.String(), rows.String(), html.EscapeString(caption(newestFirst)),
+		f.guardPanel())
 }
 
-// failed and began return what the list says of a run, "" where that is not known.
+// compareWith returns a link to the comparison with the newest earlier run of the same Service, "" if there is none.
+func compareWith(l Listed, earlier []Listed) string {
+	i := slices.IndexFunc(earlier, func(e Listed) bool { return e.Service == l.Service })
+	if i < 0 || l.Service == "" || strings.Contains(l.Name+earlier[i].Name, ",") {
+		return ""
+	}
+	return markup(compareHTML, url.Values{"compare": {earlier[i].Name + "," + l.Name}}.Encode())
+}
+
+// guardPanel returns what a guard measures as HTML, "" if there is none.
+func (f *folderServer) guardPanel() string {
+	if f.Watched == nil {
+		return ""
+	}
+	var rows strings.Builder
+	for _, w := range f.Watched() {
+		rows.WriteString(markup(watchedHTML, w.Name, w.State, instant(w.Since), w.About))
+	}
+	return fmt.Sprintf(guardHTML, rows.String())
+}
+
+// failed returns what the list says of a run's failures, "" if nothing was sent.
 func (l Listed) failed() string {
 	if l.Sent == 0 {
 		return ""
@@ -222,11 +288,12 @@ func (l Listed) failed() string {
 	return fmt.Sprintf("%d / %d", l.Failed, l.Sent)
 }
 
-func (l Listed) began() string {
-	if l.Began.IsZero() {
+// instant returns a time as the list says it, "" if it is not known.
+func instant(t time.Time) string {
+	if t.IsZero() {
 		return ""
 	}
-	return l.Began.UTC().Format(time.DateTime)
+	return t.UTC().Format(time.DateTime)
 }
 
 // markup formats values, of which HTML means nothing: format's verbs are %s, in text or in quoted attributes.

@@ -3,9 +3,11 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,6 +33,9 @@ func serveFolder(t *testing.T, folder Folder) string {
 	return "http://" + ln.Addr().String()
 }
 
+// listing returns a list that does not change.
+func listing(runs ...Listed) func() []Listed { return func() []Listed { return runs } }
+
 // fetch returns a document and its status.
 func fetch(t *testing.T, url, host string) (int, string) {
 	t.Helper()
@@ -55,11 +60,11 @@ func fetch(t *testing.T, url, host string) (int, string) {
 func TestAFolderListsItsRuns(t *testing.T) {
 	var opened atomic.Int32
 	url := serveFolder(t, Folder{
-		Runs: []Listed{
-			{Name: "before", Began: time.Unix(1000, 0), Word: "FAIL", Result: "fail", Failed: 174, Sent: 10453, Cause: "route-outlives-pod"},
-			{Name: "after", Began: time.Unix(2000, 0), Word: "PASS", Result: "pass", Sent: 12865, Headline: "no failure <seen>"},
-			{Name: "broken", Word: "not judged"},
-		},
+		Runs: listing(
+			Listed{Name: "before", Began: time.Unix(1000, 0), Word: "FAIL", Result: "fail", Failed: 174, Sent: 10453, Cause: "route-outlives-pod"},
+			Listed{Name: "after", Began: time.Unix(2000, 0), Word: "PASS", Result: "pass", Sent: 12865, Headline: "no failure <seen>"},
+			Listed{Name: "broken", Word: "not judged"},
+		),
 		Open: func(name string) (*Store, Options, error) {
 			if name == "broken" {
 				return nil, Options{}, errors.New("it holds no facts")
@@ -113,10 +118,65 @@ func TestAFolderListsItsRuns(t *testing.T) {
 	}
 }
 
+// A guard's page has what it measures above its runs, and each run is compared with the one before of its Service.
+func TestAGuardsPageHasItsServicesAboveItsRuns(t *testing.T) {
+	runs := []Listed{{Name: "r1", Service: "shop/web", Began: time.Unix(1000, 0)}, {Name: "r2", Service: "shop/api", Began: time.Unix(2000, 0)}}
+	v1 := http.NewServeMux()
+	v1.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "all is well") })
+	server := httptest.NewServer(FolderHandler(Folder{
+		Runs: func() []Listed { return runs },
+		Watched: func() []Watched {
+			return []Watched{{Name: "shop/web", State: "idle", Since: time.Unix(500, 0), About: "3 of <900> failed"}}
+		},
+	}, v1, Options{}))
+	defer server.Close()
+	_, list := fetch(t, server.URL+"/", "")
+	for _, want := range []string{"Guarded Services", "<td>idle</td>", "1970-01-01 00:08:20", "3 of &lt;900&gt; failed"} {
+		if !strings.Contains(list, want) {
+			t.Errorf("no %s in the page", want)
+		}
+	}
+	if strings.Contains(list, "?compare") {
+		t.Error("the first run of a Service is compared")
+	}
+	runs = append(runs, Listed{Name: "r3", Service: "shop/web", SetOff: "drain of node1", Began: time.Unix(3000, 0)})
+	_, list = fetch(t, server.URL+"/", "")
+	for _, want := range []string{`<a href="?compare=r1%2Cr3">`, "<td>drain of node1</td>"} {
+		if !strings.Contains(list, want) {
+			t.Errorf("no %s in the list, once there is such a run", want)
+		}
+	}
+	if status, text := fetch(t, server.URL+"/v1/status", ""); status != http.StatusOK || text != "all is well" {
+		t.Errorf("the status is %d %s", status, text)
+	}
+	if status, _ := fetch(t, server.URL+"/v1/status", "evil.example"); status != http.StatusForbidden {
+		t.Errorf("the status under a foreign name is %d", status)
+	}
+}
+
+// Only so many runs stay in memory.
+func TestTheRunThatWasOpenedFirstIsLetGo(t *testing.T) {
+	opened := map[string]int{}
+	var runs []Listed
+	for i := range mostOpened + 1 {
+		runs = append(runs, Listed{Name: fmt.Sprint(i)})
+	}
+	url := serveFolder(t, Folder{Runs: listing(runs...), Open: func(name string) (*Store, Options, error) {
+		opened[name]++
+		return NewStore(), Options{}, nil
+	}})
+	for _, l := range append(runs, runs[0], runs[2]) {
+		fetch(t, url+"/run/"+l.Name+"/", "")
+	}
+	if opened["0"] != 2 || opened["2"] != 1 {
+		t.Errorf("opened %v", opened)
+	}
+}
+
 // Two runs that are compared have one address, which says which they are.
 func TestTwoRunsAreCompared(t *testing.T) {
 	url := serveFolder(t, Folder{
-		Runs: []Listed{{Name: "a"}, {Name: "b"}}, Compared: []string{"a", "b"},
+		Runs: listing(Listed{Name: "a"}, Listed{Name: "b"}), Compared: []string{"a", "b"},
 		Open: func(string) (*Store, Options, error) { return NewStore(), Options{}, nil },
 	})
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -25,6 +25,20 @@ func Serve(ctx context.Context, ln net.Listener, store *Store, opts Options) err
 	return serveHandler(ctx, ln, handler, opts, handler.awaitViewers)
 }
 
+// ServeHandler serves h on ln as [Serve] serves the page: only to who asks for it by a name that is known.
+func ServeHandler(ctx context.Context, ln net.Listener, h http.Handler, opts Options) error {
+	opts = knowing(ln, opts)
+	return serveHandler(ctx, ln, named(h, opts), opts, func() {})
+}
+
+// named returns a handler that answers with h to who asks by a name that is known, with the page's headers.
+func named(h http.Handler, opts Options) http.Handler {
+	s := newServer(NewStore(), opts)
+	s.mux = http.NewServeMux()
+	s.mux.Handle("/", h)
+	return s
+}
+
 // knowing adds the address that ln listens on to the hosts that the page may be asked for by.
 func knowing(ln net.Listener, opts Options) Options {
 	if host, _, err := net.SplitHostPort(ln.Addr().String()); err == nil {

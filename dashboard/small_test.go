@@ -191,7 +191,7 @@ func TestTheListOfRunsIsDarkAtNight(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var served sync.WaitGroup
 	served.Go(func() {
-		if err := dashboard.ServeFolder(ctx, ln, dashboard.Folder{Runs: []dashboard.Listed{{Name: "before"}}}, dashboard.Options{}); err != nil {
+		if err := dashboard.ServeFolder(ctx, ln, dashboard.Folder{Runs: func() []dashboard.Listed { return []dashboard.Listed{{Name: "before"}} }}, dashboard.Options{}); err != nil {
 			t.Error(err)
 		}
 	})

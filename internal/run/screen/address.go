@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 
@@ -86,6 +87,12 @@ func (a *Address) Serve(ctx context.Context, stderr io.Writer) (*Page, func()) {
 func (a *Address) ServeFolder(ctx context.Context, stderr io.Writer, folder dashboard.Folder) error {
 	fmt.Fprintf(stderr, "page: %s\n", a.url())
 	return dashboard.ServeFolder(ctx, a.ln, folder, dashboard.Options{Hosts: []string{a.given}})
+}
+
+// ServeHandler serves the pages of h until ctx ends.
+func (a *Address) ServeHandler(ctx context.Context, stderr io.Writer, h http.Handler) error {
+	fmt.Fprintf(stderr, "page: %s\n", a.url())
+	return dashboard.ServeHandler(ctx, a.ln, h, dashboard.Options{Hosts: []string{a.given}})
 }
 
 // url returns what to open in a browser: the name that was given, with the port that is bound.

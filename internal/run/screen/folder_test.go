@@ -33,10 +33,14 @@ func TestAFolderOfRunsIsListedFromWhatWasJudged(t *testing.T) {
 	}
 	load := func(string) (*model.Timeline, error) { return nil, errors.New("it holds no facts") }
 	folder, ok, err := Several([]string{dir}, load)
-	if !ok || err != nil || len(folder.Runs) != 3 {
-		t.Fatalf("%d runs, want 3: %v", len(folder.Runs), err)
+	if !ok || err != nil {
+		t.Fatal(err)
 	}
-	before, broken, damaged := folder.Runs[0], folder.Runs[1], folder.Runs[2]
+	runs := folder.Runs()
+	if len(runs) != 3 {
+		t.Fatalf("%d runs, want 3", len(runs))
+	}
+	before, broken, damaged := runs[0], runs[1], runs[2]
 	if before.Name != "before" || before.Word != "FAIL" || before.Failed != 174 || before.Sent != 10453 ||
 		before.Cause != "route-outlives-pod" {
 		t.Errorf("it is listed as %+v", before)
