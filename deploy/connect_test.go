@@ -211,6 +211,39 @@ func TestAgentIsReachedThroughATunnel(t *testing.T) {
 	}
 }
 
+// A guard is reached at its Pod, also at the one that took its place.
+func TestGuardIsReachedAtThePodThatRuns(t *testing.T) {
+	api := newFakeAPI(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "a guard") }))
+	cluster := api.run(t).Cluster
+	client := &http.Client{Transport: &http.Transport{DialContext: DialGuard(cluster, StatusPort, "shop"), DisableKeepAlives: true}}
+	get := func() string {
+		reply, err := client.Get("http://any/")
+		if err != nil {
+			return err.Error()
+		}
+		defer reply.Body.Close()
+		text, _ := io.ReadAll(reply.Body)
+		return string(text)
+	}
+	if said := get(); said != "a guard" {
+		t.Error(said)
+	}
+	next := runningPod()
+	next.Name, next.UID = "lapse-guard-2", "pod-2"
+	api.setPod(next)
+	if said := get(); said != "a guard" {
+		t.Errorf("after its Pod was replaced: %s", said)
+	}
+	going := runningPod()
+	going.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	for name, pod := range map[string]*corev1.Pod{"none": nil, "one that ends": going, "one that has ended": endedPod("")} {
+		api.setPod(pod)
+		if said := get(); !strings.Contains(said, "no guard runs in namespace shop") {
+			t.Errorf("with %s: %s", name, said)
+		}
+	}
+}
+
 func TestFollowSurvivesBrokenTunnels(t *testing.T) {
 	run := newHeldRun()
 	api := newFakeAPI(t, agent.NewServer(run, nil).Handler)

@@ -16,7 +16,6 @@ const (
 	GuardName      = "lapse-guard" // of all objects of a guard
 	GuardNamespace = "lapse"       // where it runs if nothing else is said
 
-	gatePort      = 7117
 	guardDir      = "/var/lib/lapse" // where a claim is mounted
 	guardConfig   = "/etc/lapse"
 	guardFlagsKey = "flags"
@@ -88,7 +87,7 @@ func (g Guard) service() *corev1.Service {
 		Spec: corev1.ServiceSpec{
 			Selector: guardLabels(),
 			Ports: []corev1.ServicePort{{
-				Name: "http-gate", Port: gatePort, TargetPort: intstr.FromInt32(gatePort),
+				Name: "http-gate", Port: GatePort, TargetPort: intstr.FromInt32(GatePort),
 			}},
 		},
 	}
@@ -119,9 +118,9 @@ func (g Guard) deployment() *appsv1.Deployment {
 func (g Guard) pod() corev1.PodSpec {
 	config := Config{Image: g.Image}
 	container := config.measuring(commonEnv(), g.args()...)
-	container.Ports = []corev1.ContainerPort{{Name: "gate", ContainerPort: gatePort}}
+	container.Ports = []corev1.ContainerPort{{Name: "gate", ContainerPort: GatePort}}
 	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
-		HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(gatePort)},
+		HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(GatePort)},
 	}}
 	pod := corev1.PodSpec{
 		ServiceAccountName:            GuardName,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
@@ -217,23 +218,45 @@ func guardOptions(kube access.Kube, flags []string) func(watcher.Marked) (*spec.
 }
 
 func newGuardStatus() *cobra.Command {
+	var kube access.Kube
 	var at string
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say how the guarded Services stand",
-		Long: `Say how the guarded Services stand. The guard tells it on its own machine only: of one in a cluster ask
-through "kubectl port-forward -n lapse deploy/lapse-guard 7118".`,
-		Args: exactly(0, "no arguments"),
+		Long: `Say how the guarded Services stand: of the guard in the namespace of -n (default "lapse"), which is
+reached as "kubectl port-forward" reaches it, or of the one on this machine at --at.`,
+		Example: "  lapse guard status\n  lapse guard status --at " + guard.DefaultPrivate,
+		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all, err := guard.Ask(at)
+			client := http.DefaultClient
+			if at == "" {
+				var err error
+				namespace := cmp.Or(kube.Namespace, deploy.GuardNamespace)
+				if client, err = guardClient(cmd.Context(), kube, deploy.StatusPort, namespace); err != nil {
+					return err
+				}
+			}
+			all, err := guard.Ask(cmd.Context(), client, cmp.Or(at, guard.DefaultPrivate))
 			if err != nil {
 				return exit.Usagef("does a guard run there? see `lapse guard status --help`", "ask the guard: %w", err)
 			}
 			return guard.Print(cmd.OutOrStdout(), all)
 		},
 	}
-	cmd.Flags().StringVar(&at, "at", guard.DefaultPrivate, "the guard's --status-listen")
+	kubeFlags(&kube, cmd.Flags())
+	cmd.Flags().StringVar(&at, "at", "", "the --status-listen of a guard on this machine")
 	return cmd
+}
+
+// guardClient returns a client of a port of the guard in the first of the namespaces that has one, whatever address it
+// is told.
+func guardClient(ctx context.Context, kube access.Kube, port int, namespaces ...string) (*http.Client, error) {
+	cluster, err := kube.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dial := deploy.DialGuard(cluster.Deploy(slog.New(slog.DiscardHandler)), port, namespaces...)
+	return &http.Client{Transport: &http.Transport{DialContext: dial}}, nil
 }
 
 // Where a guard is that `lapse gen guard` printed, as its cluster names it, and what says so of another one.
@@ -274,11 +297,19 @@ func newGate() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			at := cmp.Or(address, os.Getenv(envGuard), defaultGuard)
+			at, client := cmp.Or(address, os.Getenv(envGuard)), http.DefaultClient
+			if at == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" { // outside the cluster
+				namespace, _, _ := strings.Cut(q.Service, "/")
+				client, err = guardClient(ctx, kube, deploy.GatePort, deploy.GuardNamespace, namespace)
+				if err != nil {
+					return err
+				}
+			}
+			at = cmp.Or(at, defaultGuard)
 			if u, err := url.Parse(at); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
 				return exit.Usagef("as in --guard "+defaultGuard, "%q is no address of a guard", at)
 			}
-			a, err := gate.Client{Address: at}.Await(ctx, q, wait)
+			a, err := gate.Client{Address: at, Do: client.Do}.Await(ctx, q, wait)
 			if _, refused := errors.AsType[*gate.RefusedError](err); refused {
 				return exit.Usagef("see `lapse gate --help`, and `lapse guard status`", "%w", err)
 			}
@@ -295,7 +326,8 @@ func newGate() *cobra.Command {
 	f.StringVar(&q.Run, "run", "", "a run's name")
 	f.StringVar(&since, "since", "", "leave out what was over before this `TIME`, such as 2026-11-26T10:15:00Z")
 	f.DurationVar(&wait, "wait", 0, "how long to wait for a verdict")
-	f.StringVar(&address, "guard", "", "the guard's `URL` (default: $"+envGuard+", else "+defaultGuard+")")
+	f.StringVar(&address, "guard", "", "the guard's `URL` (default: $"+envGuard+", else "+
+		"in the cluster "+defaultGuard+", elsewhere through the kubeconfig)")
 	return cmd
 }
 

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +39,7 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 	}()
 	is := func(state coordinator.Standby, runs int) func() bool {
 		return func() bool {
-			all, err := guard.Ask(status)
+			all, err := guard.Ask(t.Context(), http.DefaultClient, status)
 			return err == nil && len(all) == 1 && all[0].Service == "living/web" && all[0].State == state && all[0].Runs == runs
 		}
 	}
@@ -58,11 +60,22 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 	if code, said := asks(before); code != 3 || !strings.HasPrefix(said, "FAIL ") {
 		t.Errorf("after a crash: %d %s", code, said)
 	}
+	page, err := http.Get("http://" + status + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Body.Close()
+	text, _ := io.ReadAll(page.Body)
+	for _, want := range []string{"Guarded Services", `data-testid="watched"`, "<td>living/web</td>", ">FAIL</td>", "with the one before"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s in the page", want)
+		}
+	}
 	stop()
 	if got := <-code; got != 0 {
 		t.Errorf("exit code %d: %s", got, &stderr)
 	}
-	text, _ := os.ReadFile(filepath.Join(dir, saved.HistoryFile))
+	text, _ = os.ReadFile(filepath.Join(dir, saved.HistoryFile))
 	if runs := saved.Runs(dir); len(runs) != 2 || strings.Count(string(text), "\n") != 2 {
 		t.Errorf("%q, and the history\n%s\n%s", runs, text, &stderr)
 	}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,8 +11,13 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"lapse/correlate"
+	"lapse/correlate/model"
+	"lapse/dashboard"
 	"lapse/internal/guard/gate"
 	"lapse/internal/run/coordinator"
+	"lapse/internal/run/saved"
+	"lapse/internal/run/screen"
 )
 
 // DefaultPrivate is where the status is told if nothing else is said.
@@ -47,14 +53,27 @@ func (g *guard) public() http.Handler {
 	return mux
 }
 
-// private serves what names all Services.
+// private serves what names all Services: the status, and the page of all runs.
 func (g *guard) private() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(g.statuses()) // who asked may have gone
 	})
-	return mux
+	folder := screen.Folder(g.Out, func(dir string) (*model.Timeline, error) {
+		return saved.Load(dir, correlate.Options{}, nil)
+	})
+	folder.Watched = g.watched
+	return dashboard.FolderHandler(folder, mux, dashboard.Options{})
+}
+
+// watched returns how all Services stand, for the page.
+func (g *guard) watched() (all []dashboard.Watched) {
+	for _, s := range g.statuses() {
+		_, about := s.last()
+		all = append(all, dashboard.Watched{Name: s.Service, State: string(s.State), Since: s.Since, About: about})
+	}
+	return all
 }
 
 // statuses returns how all Services stand, in the order of their names.
@@ -71,10 +90,24 @@ func (g *guard) statuses() []Status {
 	return all
 }
 
-// Ask asks a guard how its Services stand.
-func Ask(address string) ([]Status, error) {
-	client := http.Client{Timeout: 10 * time.Second}
-	reply, err := client.Get("http://" + address + statusPath)
+// last returns the verdict of the last run, "" if there is none, and why the Service stands as it does.
+func (s *Status) last() (verdict, reason string) {
+	reason = cmp.Or(s.Problem, s.Sign)
+	if s.Last != nil {
+		return string(s.Last.Verdict), cmp.Or(reason, s.Last.Reason)
+	}
+	return "", reason
+}
+
+// Ask asks the guard at an address how its Services stand.
+func Ask(ctx context.Context, client *http.Client, address string) ([]Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+statusPath, nil)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := client.Do(r)
 	if err != nil {
 		return nil, err
 	}
@@ -98,10 +131,7 @@ func Print(w io.Writer, all []Status) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SERVICE\tSTATE\tSINCE\tRUNS\tLAST\tREASON")
 	for _, s := range all {
-		last, reason := "", cmp.Or(s.Problem, s.Sign)
-		if s.Last != nil {
-			last, reason = string(s.Last.Verdict), cmp.Or(reason, s.Last.Reason)
-		}
+		last, reason := s.last()
 		since := s.Since.UTC().Format(time.RFC3339)
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", s.Service, s.State, since, s.Runs, last, reason)
 	}
