@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -25,6 +26,7 @@ import (
 	"lapse/deploy"
 	"lapse/internal/guard"
 	"lapse/internal/guard/gate"
+	"lapse/internal/guard/store"
 	"lapse/internal/run/access"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/spec"
@@ -53,11 +55,18 @@ lapse/expect-status (200-499).
 
 "lapse gen guard" prints what it takes in a cluster.`
 
+// A guardCommand is what the flags of `lapse guard` say.
+type guardCommand struct {
+	guard.Config
+	limits store.Limits
+	kube   access.Kube
+	all    bool
+	size   string
+	file   string
+}
+
 func newGuard() *cobra.Command {
-	c := guard.Config{}
-	var kube access.Kube
-	var all bool
-	var size, file string
+	var c guardCommand
 	cmd := &cobra.Command{
 		Use:   "guard [flags]",
 		Short: "Measure every disruption of the annotated Services, from before it begins",
@@ -65,65 +74,131 @@ func newGuard() *cobra.Command {
 		Example: `  lapse guard -n shop --out runs
   lapse guard -A --out /var/lib/lapse --keep-size 2Gi --keep-for 720h`,
 		Args: exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := readFlags(cmd.Flags(), file); err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if c.file != "" {
+				c.Reread = rereadFlags(c.file, cmd.Flags())
+				if err := readFlags(cmd.Flags(), c.file); err != nil {
+					return err
+				}
+			}
+			if c.Settings, err = c.settings(cmd.Flags()); err != nil {
 				return err
-			}
-			bytes, err := resource.ParseQuantity(size)
-			if err != nil {
-				return exit.Usagef("as in --keep-size 2Gi", "keep-size %q: %w", size, err)
-			}
-			if c.Limits.Bytes = bytes.Value(); c.Limits.Bytes < 0 || c.Limits.Age < 0 {
-				return exit.Usagef("0 is no limit", "keep-size and keep-for must not be negative")
-			}
-			c.Options = guardOptions(kube, givenTo(cmd.Flags(), guardFlags))
-			if _, err := c.Options(watcher.Marked{Namespace: "default", Name: "any"}); err != nil {
-				return err // of the flags
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return runGuard(ctx, cmd, c, kube, all)
+			return c.run(ctx, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 		},
 	}
-	kubeFlags(&kube, cmd.Flags())
-	f := cmd.Flags()
-	f.BoolVarP(&all, "all-namespaces", "A", false, "guard the annotated Services of all namespaces")
+	c.bind(cmd.Flags())
+	cmd.AddCommand(newGuardStatus())
+	return cmd
+}
+
+func (c *guardCommand) bind(f *pflag.FlagSet) {
+	kubeFlags(&c.kube, f)
+	f.BoolVarP(&c.all, "all-namespaces", "A", false, "guard the annotated Services of all namespaces")
 	f.StringVar(&c.Out, "out", "runs", "directory for the runs and their history")
-	f.StringVar(&size, "keep-size", "1Gi", "how much the runs may take together; 0: no limit. A failed run outlives "+
+	f.StringVar(&c.size, "keep-size", "1Gi", "how much the runs may take together; 0: no limit. A failed run outlives "+
 		"those that passed")
-	f.DurationVar(&c.Limits.Age, "keep-for", 0, "how long a run is kept (default: without limit); the 10 newest "+
+	f.DurationVar(&c.limits.Age, "keep-for", 0, "how long a run is kept (default: without limit); the 10 newest "+
 		"failed ones stay longer")
 	f.StringVar(&c.Listen, "listen", ":7117", "where the gate answers")
 	f.StringVar(&c.Private, "status-listen", guard.DefaultPrivate, `where "lapse guard status" asks`)
-	f.StringVar(&file, "config", "", "a `FILE` of more flags, one in a line: they count if the command line has none")
+	f.StringVar(&c.file, "config", "", "a `FILE` of more flags, one in a line: they count if the command line has "+
+		"none, and again when they change")
 	var measured spec.Options
 	for _, d := range runTable(&measured) {
 		if slices.Contains(guardFlags, d.name) {
 			d.bind(f, d)
 		}
 	}
-	cmd.AddCommand(newGuardStatus())
-	return cmd
 }
 
-func runGuard(ctx context.Context, cmd *cobra.Command, c guard.Config, kube access.Kube, all bool) error {
-	cluster, err := kube.Connect(ctx)
+// guardSettings are the flags that can change while a guard runs.
+var guardSettings = append(slices.Clone(guardFlags), "keep-size", "keep-for")
+
+// settings returns what the flags say of them.
+func (c *guardCommand) settings(f *pflag.FlagSet) (*guard.Settings, error) {
+	bytes, err := resource.ParseQuantity(c.size)
+	if err != nil {
+		return nil, exit.Usagef("as in --keep-size 2Gi", "keep-size %q: %w", c.size, err)
+	}
+	if c.limits.Bytes = bytes.Value(); c.limits.Bytes < 0 || c.limits.Age < 0 {
+		return nil, exit.Usagef("0 is no limit", "keep-size and keep-for must not be negative")
+	}
+	s := &guard.Settings{Limits: c.limits, Options: guardOptions(c.kube, givenTo(f, guardFlags))}
+	if _, err := s.Options(watcher.Marked{Namespace: "default", Name: "any"}); err != nil {
+		return nil, err // of the flags
+	}
+	return s, nil
+}
+
+func (c *guardCommand) run(ctx context.Context, log *slog.Logger) error {
+	cluster, err := c.kube.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	c.Client, c.Namespace, c.Log = cluster.Client, cluster.Namespace, log
-	if all {
+	if c.all {
 		c.Namespace = metav1.NamespaceAll
 	}
-	return guard.Run(ctx, c)
+	return guard.Run(ctx, c.Config)
+}
+
+// rereadFlags returns what reads the flags in a file anew, if the file has changed since. start are the flags of the
+// command line; the file's are read into them later.
+func rereadFlags(file string, start *pflag.FlagSet) func() (*guard.Settings, error) {
+	var names []string
+	new(guardCommand).flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	given := givenTo(start, names)
+	read, _ := os.ReadFile(file) // who starts the guard reads it again, and says why it cannot
+	var wrong error
+	return func() (changed *guard.Settings, err error) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(text, read) {
+			read = text
+			changed, wrong = changedSettings(file, given, start)
+		}
+		return changed, wrong
+	}
+}
+
+// changedSettings returns what the flags on a command line and in a file say. It refuses those that count only when a
+// guard starts, if they are not as it started with.
+func changedSettings(file string, given []string, start *pflag.FlagSet) (*guard.Settings, error) {
+	var c guardCommand
+	f := c.flags()
+	if err := f.Parse(given); err != nil {
+		return nil, err
+	}
+	if err := readFlags(f, file); err != nil {
+		return nil, err
+	}
+	fixed := ""
+	f.VisitAll(func(flag *pflag.Flag) {
+		if was := start.Lookup(flag.Name).Value.String(); flag.Value.String() != was &&
+			!slices.Contains(guardSettings, flag.Name) {
+			fixed = flag.Name
+		}
+	})
+	if fixed != "" {
+		return nil, fmt.Errorf("%s: --%s counts only when the guard starts: restart it", file, fixed)
+	}
+	return c.settings(f)
+}
+
+// flags returns the flags of a guard, to be parsed without a command.
+func (c *guardCommand) flags() *pflag.FlagSet {
+	f := pflag.NewFlagSet("guard", pflag.ContinueOnError)
+	c.bind(f)
+	return f
 }
 
 // readFlags sets the flags in the lines of a file, unless they were given.
 func readFlags(f *pflag.FlagSet, file string) error {
-	if file == "" {
-		return nil
-	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return exit.Usagef("give another --config", "%w", err)
@@ -236,11 +311,11 @@ reached as "kubectl port-forward" reaches it, or of the one on this machine at -
 					return err
 				}
 			}
-			all, err := guard.Ask(cmd.Context(), client, cmp.Or(at, guard.DefaultPrivate))
+			r, err := guard.Ask(cmd.Context(), client, cmp.Or(at, guard.DefaultPrivate))
 			if err != nil {
 				return exit.Usagef("does a guard run there? see `lapse guard status --help`", "ask the guard: %w", err)
 			}
-			return guard.Print(cmd.OutOrStdout(), all)
+			return guard.Print(cmd.OutOrStdout(), r)
 		},
 	}
 	kubeFlags(&kube, cmd.Flags())
@@ -362,7 +437,7 @@ func sayGate(cmd *cobra.Command, a gate.Answer) error {
 
 const genGuardHelp = `Print the guard's Deployment, its rights, its ConfigMap and the Service of its gate, as YAML for
 kubectl apply -f. Flags of "lapse guard" go after --, as in "lapse gen guard -A -- --rate=50", and into
-the ConfigMap: restart the Deployment to have changes of it take effect.
+the ConfigMap: changes of it take effect within two minutes.
 
 With -A it may read the Services, Pods, workloads and Events of all namespaces, and nodes; else those of
 the namespace of -n, where it runs.`
@@ -385,15 +460,14 @@ func newGenGuard() *cobra.Command {
 			if check.Flags().NArg() > 0 {
 				return exit.Usagef("flags of the guard go after --", "%q is no flag", check.Flags().Arg(0))
 			}
-			names := append(slices.Clone(guardFlags), "keep-size", "keep-for")
-			if other := otherThan(check.Flags(), names); other != "" {
+			if other := otherThan(check.Flags(), guardSettings); other != "" {
 				return exit.Usagef("leave it out", "--%s is set by `lapse gen guard` itself", other)
 			}
 			image := spec.Options{Image: g.Image, Env: spec.EnvOf(os.Environ())}
 			if err := chooseImage(&image); err != nil {
 				return err
 			}
-			g.Flags, g.Image = givenTo(check.Flags(), names), image.Image
+			g.Flags, g.Image = givenTo(check.Flags(), guardSettings), image.Image
 			g.Namespace = cmp.Or(g.Namespace, deploy.GuardNamespace)
 			return deploy.WriteYAML(cmd.OutOrStdout(), g.Objects()...)
 		},

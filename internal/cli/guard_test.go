@@ -39,7 +39,8 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 	}()
 	is := func(state coordinator.Standby, runs int) func() bool {
 		return func() bool {
-			all, err := guard.Ask(t.Context(), http.DefaultClient, status)
+			r, err := guard.Ask(t.Context(), http.DefaultClient, status)
+			all := r.Services
 			return err == nil && len(all) == 1 && all[0].Service == "living/web" && all[0].State == state && all[0].Runs == runs
 		}
 	}
@@ -142,5 +143,74 @@ func TestAGuardReadsFlagsFromAFile(t *testing.T) {
 		if _, err := read(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
+	}
+}
+
+// Flags in the file count again when they change. What is wrong, or counts only at the start, is refused until it is
+// mended.
+func TestAGuardReadsItsFileAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "flags")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const first = "--rate=50\n--listen=:7200\n"
+	write(first)
+	var c guardCommand
+	start := c.flags()
+	if err := start.Parse([]string{"-n=shop", "--settle=5s"}); err != nil {
+		t.Fatal(err)
+	}
+	reread := rereadFlags(file, start)
+	if err := readFlags(start, file); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := reread(); s != nil || err != nil {
+		t.Errorf("without a change: %v %v", s, err)
+	}
+	is := func(rate float64) {
+		t.Helper()
+		s, err := reread()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := s.Options(watcher.Marked{Namespace: "shop", Name: "web"})
+		if err != nil || o.Rate != rate || o.Settle != 5*time.Second || s.Limits.Bytes != 2<<30 {
+			t.Errorf("%v, rate %v, settle %v, %+v", err, o.Rate, o.Settle, s.Limits)
+		}
+		if s, err := reread(); s != nil || err != nil {
+			t.Errorf("after the change: %v %v", s, err)
+		}
+	}
+	write(first + "--keep-size=2Gi\n--settle=9s\n")
+	is(50)
+	for text, want := range map[string]string{
+		"--rate=fast\n--listen=:7200\n":         "--rate=fast",
+		"--rat=5\n--listen=:7200\n":             "--rat=5",
+		"--rate=0\n--listen=:7200\n":            "must be greater than 0",
+		"--rate=20\n":                           "--listen counts only when the guard starts",
+		first + "--keep-size=much\n":            "keep-size",
+		first + "--all-namespaces=true\n":       "--all-namespaces counts only when the guard starts",
+		first + "--settle=-9s\n--timeout=-9s\n": "timeout",
+	} {
+		write(text)
+		for range 2 {
+			if s, err := reread(); s != nil || err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v %v", text, s, err)
+			}
+		}
+	}
+	write("--rate=20\n--listen=:7200\n--keep-size=2Gi\n")
+	is(20)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := reread(); s != nil || err == nil {
+		t.Errorf("without the file: %v %v", s, err)
+	}
+	write("--rate=20\n--listen=:7200\n--keep-size=2Gi\n")
+	if s, err := reread(); s != nil || err != nil {
+		t.Errorf("when it is back: %v %v", s, err)
 	}
 }

@@ -33,13 +33,13 @@ type Config struct {
 	Client    kube.Client
 	Namespace string // of the Services; empty: all
 	Out       string // the directory of the runs
-	Limits    store.Limits
 	Listen    string // where the gate answers
 	Private   string // where the status is told: names of Services, which a stranger need not know
 	Log       *slog.Logger
 
-	// Options returns how a Service is measured. An error says what is wrong with its annotations.
-	Options func(watcher.Marked) (*spec.Options, error)
+	*Settings
+	// Reread returns the settings that count from now on, nil if those before do, or why they have to. It may be nil.
+	Reread func() (*Settings, error)
 
 	measure measureFunc // default: coordinator.MeasureAgain
 	follow  followFunc  // default: watcher.FollowMarked
@@ -57,10 +57,12 @@ type guard struct {
 	store *store.Store
 
 	mu       sync.Mutex
+	problem  string                // of the settings; empty: they are those that were read last
+	marked   []watcher.Marked      // the Services that are to be guarded
 	services map[string]*service   // by NAMESPACE/NAME
 	earlier  map[string][]gate.Run // of the guard before, by Service
 	guarding map[*service]struct{} // those that still measure, though others may have taken their place
-	running  sync.WaitGroup        // of them
+	running  sync.WaitGroup        // of them, and of what reads the settings again
 	now      func() time.Time
 }
 
@@ -132,21 +134,27 @@ func serve(address string, h http.Handler, serving *sync.WaitGroup, failed func(
 
 // guard follows which Services are to be guarded until ctx ends, and waits for the last of their runs.
 func (g *guard) guard(ctx context.Context) error {
-	err := g.follow(ctx, func(marked []watcher.Marked) { g.reconcile(ctx, marked) })
+	if g.Reread != nil {
+		g.running.Go(func() { g.reread(ctx) })
+	}
+	err := g.follow(ctx, func(marked []watcher.Marked) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.marked = marked
+		g.reconcile(ctx)
+	})
 	g.running.Wait()
 	return err
 }
 
-// reconcile begins to guard what is new, and ends what is not meant any more.
-func (g *guard) reconcile(ctx context.Context, marked []watcher.Marked) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// reconcile begins to guard what is new, and ends what is not meant any more. The caller holds mu.
+func (g *guard) reconcile(ctx context.Context) {
 	meant := map[string]watcher.Marked{}
-	for _, m := range marked {
+	for _, m := range g.marked {
 		meant[m.Key()] = m
 	}
 	for name, s := range g.services {
-		if m, ok := meant[name]; !ok || !s.isAs(m) {
+		if m, ok := meant[name]; !ok || !s.isAs(m, g.Settings) {
 			s.leave()
 			delete(g.services, name)
 			if !ok {
@@ -154,7 +162,7 @@ func (g *guard) reconcile(ctx context.Context, marked []watcher.Marked) {
 			}
 		}
 	}
-	for _, m := range marked {
+	for _, m := range g.marked {
 		if g.services[m.Key()] == nil {
 			g.begin(ctx, m)
 		}

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,7 @@ type fake struct {
 	*guard
 	t      *testing.T
 	dir    string
+	log    *bytes.Buffer // of the guard; it may be read while that sleeps
 	marked chan []watcher.Marked
 	ended  chan error
 	cancel func()
@@ -40,22 +42,40 @@ type fake struct {
 	refused  map[string]error // why a Service cannot be measured, by NAMESPACE/NAME
 	on       map[string]coordinator.Keeper
 	began    map[string]int // measurements
+	rate     map[string]float64
+	settings *Settings // that are read
+	wrong    error     // with them
+}
+
+// settings returns those of a guard that measures at a rate. A Service can have one of its own.
+func settings(rate float64) *Settings {
+	return &Settings{Options: func(m watcher.Marked) (*spec.Options, error) {
+		o := &spec.Options{Spec: spec.Spec{Targets: []string{m.Key()}, Rate: rate}}
+		switch m.Annotations["path"] {
+		case "bad":
+			return nil, errors.New("annotation lapse/path is bad")
+		case "own":
+			o.Rate = 5
+		}
+		return o, nil
+	}}
 }
 
 // newFake returns a guard that keeps its runs in dir, and stops it at the end of the test.
 func newFake(t *testing.T, dir string) *fake {
 	f := &fake{
 		t: t, dir: dir, marked: make(chan []watcher.Marked), refused: map[string]error{},
-		on: map[string]coordinator.Keeper{}, began: map[string]int{}, ended: make(chan error, 1),
+		on: map[string]coordinator.Keeper{}, began: map[string]int{}, rate: map[string]float64{}, log: &bytes.Buffer{}, ended: make(chan error, 1),
 	}
 	var err error
 	f.guard, err = newGuard(Config{
-		Out: dir, Log: slog.New(slog.DiscardHandler),
-		Options: func(m watcher.Marked) (*spec.Options, error) {
-			if path, ok := m.Annotations["path"]; ok && path == "bad" {
-				return nil, errors.New("annotation lapse/path is bad")
-			}
-			return &spec.Options{Spec: spec.Spec{Targets: []string{m.Key()}}}, nil
+		Out: dir, Log: slog.New(slog.NewTextHandler(f.log, nil)),
+		Settings: settings(0),
+		Reread: func() (*Settings, error) {
+			f.measured.Lock()
+			defer f.measured.Unlock()
+			defer func() { f.settings = nil }()
+			return f.settings, f.wrong
 		},
 		measure: f.measure, follow: f.follow,
 	})
@@ -97,7 +117,7 @@ func (f *fake) measure(ctx context.Context, o *spec.Options, k coordinator.Keepe
 	err := f.refused[name]
 	if err == nil {
 		f.began[name]++
-		f.on[name] = k
+		f.on[name], f.rate[name] = k, o.Rate
 	}
 	f.measured.Unlock()
 	if err != nil {
@@ -116,6 +136,15 @@ func (f *fake) refuse(name string, why error) {
 	f.measured.Lock()
 	defer f.measured.Unlock()
 	f.refused[name] = why
+}
+
+// rereads waits until the guard has read settings, or what is wrong with them.
+func (f *fake) rereads(s *Settings, wrong error) {
+	f.measured.Lock()
+	f.settings, f.wrong = s, wrong
+	f.measured.Unlock()
+	time.Sleep(2*rereadEvery + 2*time.Second) // of virtual time
+	synctest.Wait()
 }
 
 // guards tells the guard which Services are annotated, and how.
@@ -222,7 +251,7 @@ func (f *fake) asked(query string, status int, state gate.State) gate.Answer {
 
 // status returns how a Service stands; its zero value if it is not guarded.
 func (f *fake) status(service string) Status {
-	for _, s := range f.statuses() {
+	for _, s := range f.report().Services {
 		if s.Service == service {
 			return s
 		}
@@ -291,7 +320,7 @@ func TestAServiceIsLeftAfterItsRun(t *testing.T) {
 		}
 		end()
 		if f.status("shop/web").Service != "" || len(f.on) > 0 || len(saved.Runs(f.dir)) != 1 {
-			t.Errorf("%+v, %d measurements, %q", f.statuses(), len(f.on), saved.Runs(f.dir))
+			t.Errorf("%+v, %d measurements, %q", f.report().Services, len(f.on), saved.Runs(f.dir))
 		}
 		f.asked("service=shop/web&node=node1", 404, "")
 	})
@@ -328,6 +357,50 @@ func TestAChangedAnnotationCounts(t *testing.T) {
 	})
 }
 
+// Other settings count for the Services that they measure in another way, after the runs that go on.
+func TestChangedSettingsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web", "shop/own own", "shop/bad bad")
+		end := f.disrupt("shop/web", 0)
+		f.rereads(settings(50), nil)
+		if f.began["shop/own"] != 1 || f.began["shop/web"] != 1 || f.on["shop/web"].Ended == nil {
+			t.Errorf("a change disturbed what it does not concern, or a run: %v", f.began)
+		}
+		end()
+		f.rereads(nil, nil)
+		if f.began["shop/own"] != 1 || f.began["shop/web"] != 2 || f.rate["shop/web"] != 50 {
+			t.Errorf("%v, at %v", f.began, f.rate)
+		}
+		f.asked("service=shop/web&node=node1", 200, gate.Pass)
+		f.rereads(settings(50), nil)
+		if f.began["shop/web"] != 2 {
+			t.Error("settings that are alike disturbed a Service")
+		}
+	})
+}
+
+// Settings that are wrong change nothing. That is said once in the log, and in the status until they are mended.
+func TestWrongSettingsChangeNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		f.rereads(nil, errors.New("--rat is unknown"))
+		f.guards("shop/web", "shop/api")
+		f.rereads(nil, errors.New("--rat is unknown"))
+		if f.report().Problem != "--rat is unknown" || f.began["shop/web"] != 1 || f.began["shop/api"] != 1 {
+			t.Errorf("%+v, %v", f.report(), f.began)
+		}
+		if n := strings.Count(f.log.String(), "--rat is unknown"); n != 1 {
+			t.Errorf("said %d times:\n%s", n, f.log)
+		}
+		f.rereads(settings(0), nil)
+		if f.report().Problem != "" || f.began["shop/web"] != 1 || !strings.Contains(f.log.String(), "is right again") {
+			t.Errorf("%+v, %v\n%s", f.report(), f.began, f.log)
+		}
+	})
+}
+
 // A Service that cannot be measured is said to be so, by the gate as well, and tried again.
 func TestAServiceThatCannotBeMeasuredIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -354,13 +427,14 @@ func TestAServiceThatCannotBeMeasuredIsTriedAgain(t *testing.T) {
 func TestStatusesArePrinted(t *testing.T) {
 	at := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
 	var text strings.Builder
-	if err := Print(&text, []Status{
+	if err := Print(&text, Report{Problem: "--rat is unknown", Services: []Status{
 		{Service: "shop/api", State: notMeasured, Since: at, Problem: "it has no ready endpoint"},
 		{Service: "shop/web", State: coordinator.Idle, Since: at, Runs: 2, Last: &Last{Run: "r2", Verdict: gate.Fail, Reason: "3 of 900 failed"}},
-	}); err != nil {
+	}}); err != nil {
 		t.Fatal(err)
 	}
-	want := `SERVICE   STATE         SINCE                 RUNS  LAST  REASON
+	want := `the configuration is wrong, the last good one stays in force: --rat is unknown
+SERVICE   STATE         SINCE                 RUNS  LAST  REASON
 shop/api  not measured  2026-11-26T10:00:00Z  0           it has no ready endpoint
 shop/web  idle          2026-11-26T10:00:00Z  2     fail  3 of 900 failed
 `
@@ -368,7 +442,7 @@ shop/web  idle          2026-11-26T10:00:00Z  2     fail  3 of 900 failed
 		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
 	}
 	text.Reset()
-	if err := Print(&text, nil); err != nil || !strings.Contains(text.String(), "no Service is guarded") {
+	if err := Print(&text, Report{}); err != nil || !strings.Contains(text.String(), "no Service is guarded") {
 		t.Errorf("%v %s", err, &text)
 	}
 }

@@ -35,6 +35,7 @@ type service struct {
 	ended chan struct{}   // closed when it is not measured any more
 
 	mu      sync.Mutex
+	by      *Settings // that it is measured by
 	status  Status
 	run     *store.Run // that goes on; nil: none
 	storing sync.WaitGroup
@@ -44,13 +45,22 @@ type service struct {
 
 func newService(g *guard, m watcher.Marked) *service {
 	return &service{
-		Marked: m, g: g, log: g.Log.With("service", m.Key()), ended: make(chan struct{}), cancel: func() {},
+		Marked: m, g: g, by: g.Settings, log: g.Log.With("service", m.Key()),
+		ended: make(chan struct{}), cancel: func() {},
 		status: Status{Service: m.Key(), State: starting, Since: g.now()},
 	}
 }
 
-// isAs reports whether a Service is still to be measured as it is.
-func (s *service) isAs(m watcher.Marked) bool { return maps.Equal(s.Annotations, m.Annotations) }
+// isAs reports whether a Service is still to be measured as it is. If so, it is measured by these settings from now on.
+func (s *service) isAs(m watcher.Marked, by *Settings) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same := maps.Equal(s.Annotations, m.Annotations) && s.by.alike(by, m)
+	if same {
+		s.by = by
+	}
+	return same
+}
 
 // leave ends the measurement, after the run that goes on.
 func (s *service) leave() {
@@ -107,7 +117,10 @@ func wait(ctx context.Context, length time.Duration) {
 
 // measure measures until ctx ends, or it cannot.
 func (s *service) measure(ctx context.Context) error {
-	o, err := s.g.Options(s.Marked)
+	s.mu.Lock()
+	by := s.by
+	s.mu.Unlock()
+	o, err := by.Options(s.Marked)
 	if err != nil {
 		return err
 	}

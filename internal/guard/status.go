@@ -25,6 +25,12 @@ const DefaultPrivate = "127.0.0.1:7118"
 
 const statusPath = "/v1/status"
 
+// A Report is how a guard stands.
+type Report struct {
+	Problem  string   `json:"problem,omitzero"` // of its configuration: the last good one is in force
+	Services []Status `json:"services"`         // in the order of their names
+}
+
 // A Status is how a guarded Service stands.
 type Status struct {
 	Service string              `json:"service"`
@@ -58,7 +64,7 @@ func (g *guard) private() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(g.statuses()) // who asked may have gone
+		_ = json.NewEncoder(w).Encode(g.report()) // who asked may have gone
 	})
 	folder := screen.Folder(g.Out, func(dir string) (*model.Timeline, error) {
 		return saved.Load(dir, correlate.Options{}, nil)
@@ -69,15 +75,14 @@ func (g *guard) private() http.Handler {
 
 // watched returns how all Services stand, for the page.
 func (g *guard) watched() (all []dashboard.Watched) {
-	for _, s := range g.statuses() {
+	for _, s := range g.report().Services {
 		_, about := s.last()
 		all = append(all, dashboard.Watched{Name: s.Service, State: string(s.State), Since: s.Since, About: about})
 	}
 	return all
 }
 
-// statuses returns how all Services stand, in the order of their names.
-func (g *guard) statuses() []Status {
+func (g *guard) report() Report {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	all := []Status{}
@@ -87,7 +92,7 @@ func (g *guard) statuses() []Status {
 		s.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Service, b.Service) })
-	return all
+	return Report{g.problem, all}
 }
 
 // last returns the verdict of the last run, "" if there is none, and why the Service stands as it does.
@@ -99,38 +104,40 @@ func (s *Status) last() (verdict, reason string) {
 	return "", reason
 }
 
-// Ask asks the guard at an address how its Services stand.
-func Ask(ctx context.Context, client *http.Client, address string) ([]Status, error) {
+// Ask asks the guard at an address how it stands.
+func Ask(ctx context.Context, client *http.Client, address string) (report Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+statusPath, nil)
 	if err != nil {
-		return nil, err
+		return report, err
 	}
 	reply, err := client.Do(r)
 	if err != nil {
-		return nil, err
+		return report, err
 	}
 	defer reply.Body.Close()
-	var all []Status
 	if reply.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", address, reply.Status)
+		return report, fmt.Errorf("%s answers %s", address, reply.Status)
 	}
-	if err := json.NewDecoder(io.LimitReader(reply.Body, 16<<20)).Decode(&all); err != nil {
-		return nil, fmt.Errorf("%s is no guard: %w", address, err)
+	if err := json.NewDecoder(io.LimitReader(reply.Body, 16<<20)).Decode(&report); err != nil {
+		return report, fmt.Errorf("%s is no guard: %w", address, err)
 	}
-	return all, nil
+	return report, nil
 }
 
-// Print prints statuses as a table.
-func Print(w io.Writer, all []Status) error {
-	if len(all) == 0 {
+// Print prints a report: a line for what is wrong, and a table.
+func Print(w io.Writer, r Report) error {
+	if r.Problem != "" {
+		fmt.Fprintf(w, "the configuration is wrong, the last good one stays in force: %s\n", r.Problem)
+	}
+	if len(r.Services) == 0 {
 		_, err := fmt.Fprintln(w, `no Service is guarded: annotate one with lapse/guard: "on"`)
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SERVICE\tSTATE\tSINCE\tRUNS\tLAST\tREASON")
-	for _, s := range all {
+	for _, s := range r.Services {
 		last, reason := s.last()
 		since := s.Since.UTC().Format(time.RFC3339)
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", s.Service, s.State, since, s.Runs, last, reason)

@@ -28,12 +28,12 @@ import (
 
 // A Store is a directory of runs. Any goroutine may use it.
 type Store struct {
-	dir    string
-	limits Limits
-	log    *slog.Logger
+	dir string
+	log *slog.Logger
 
-	mu   sync.Mutex
-	kept []Kept
+	mu     sync.Mutex
+	limits Limits
+	kept   []Kept
 }
 
 // Open opens a directory, and makes it if it is not there. It judges what a guard that was killed has left unjudged.
@@ -58,6 +58,13 @@ func Open(dir string, limits Limits, log *slog.Logger, found func(*model.Timelin
 		s.kept = append(s.kept, run)
 	}
 	return s, nil
+}
+
+// Limit changes the limits. They count from the end of the next run on.
+func (s *Store) Limit(to Limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits = to
 }
 
 func (s *Store) read(name string) (*model.Timeline, error) {
