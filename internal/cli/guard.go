@@ -396,10 +396,12 @@ func newGate() *cobra.Command {
 	}
 	kubeFlags(&kube, cmd.Flags())
 	f := cmd.Flags()
-	f.StringVar(&q.Hash, "hash", "", "the pod-template-hash, or controller-revision-hash, of a rollout")
+	f.StringVar(&q.Hash, "hash", "", "the hash of a Pod template, in its Pods' label pod-template-hash, "+
+		"controller-revision-hash or rollouts-pod-template-hash")
 	f.StringVar(&q.Node, "node", "", "a node that was drained")
 	f.StringVar(&q.Run, "run", "", "a run's name")
 	f.StringVar(&since, "since", "", "leave out what was over before this `TIME`, such as 2026-11-26T10:15:00Z")
+	f.BoolVar(&q.NonePasses, "none-passes", false, "that there was no disruption since --since passes, too")
 	f.DurationVar(&wait, "wait", 0, "how long to wait for a verdict")
 	f.StringVar(&address, "guard", "", "the guard's `URL` (default: $"+envGuard+", else "+
 		"in the cluster "+defaultGuard+", elsewhere through the kubeconfig)")

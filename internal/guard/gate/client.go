@@ -119,6 +119,9 @@ func (c Client) url(q Query, wait time.Duration) string {
 	if !q.Since.IsZero() {
 		values.Set("since", q.Since.Format(time.RFC3339Nano))
 	}
+	if q.NonePasses {
+		values.Set("none", "pass")
+	}
 	if wait > 0 {
 		values.Set("wait", wait.String())
 	}

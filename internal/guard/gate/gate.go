@@ -53,6 +53,9 @@ type Query struct {
 	Node    string
 	Run     string
 	Since   time.Time
+	// NonePasses makes it a pass that there was no disruption since Since, if all that time was measured. It is for who
+	// asks before each step, and not after it.
+	NonePasses bool
 }
 
 // An Answer is what the gate says of a thing.
@@ -160,7 +163,7 @@ func (s *service) gap(q Query) string {
 		return cmp.Or(s.problem, fmt.Sprintf("%s is not measured", q.Service))
 	}
 	const text = "%s is measured since %s: what happened before that is not known"
-	return fmt.Sprintf(text, q.Service, s.from.UTC().Format(time.RFC3339))
+	return fmt.Sprintf(text, q.Service, stamp(s.from))
 }
 
 // unseen answers about something that nothing is known of.
@@ -172,6 +175,11 @@ func (s *service) unseen(q Query, now time.Time) Answer {
 	switch {
 	case s.problem != "":
 		return Answer{State: Inconclusive, Reason: fmt.Sprintf("%s is not measured: %s", q.Service, s.problem)}
+	case q.NonePasses && (s.from.IsZero() || since.Before(s.from)):
+		return Answer{State: Inconclusive, Reason: s.gap(q)}
+	case q.NonePasses:
+		const text = "no disruption of %s since %s"
+		return Answer{State: Pass, Reason: fmt.Sprintf(text, q.Service, stamp(since))}
 	case now.Sub(since) >= MostAwaited:
 		const text = "no disruption of %s%s was seen within 15 minutes"
 		return Answer{State: Inconclusive, Reason: fmt.Sprintf(text, q.Service, q.by())}

@@ -74,6 +74,11 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 		{"what was measured of it before stays", all(measured, end(drained("r1", 3, 4, Pass, "node1")), func(b *Book) { b.Measured("shop/web", at(5), "gone") }), Query{Node: "node1"}, 6, Pass, "r1", ""},
 		{"but since a time it may have missed something", all(measured, end(drained("r1", 3, 4, Pass, "node1")), func(b *Book) { b.Measured("shop/web", at(5), "gone") }), Query{Since: at(2)}, 6, Inconclusive, "", "gone"},
 		{"a run that broke off is none", all(measured, begin("r1", 3), func(b *Book) { b.Measured("shop/web", at(5), "gone") }), Query{Hash: "new"}, 6, Inconclusive, "", "gone"},
+		{"who asks before a step may take no disruption for a pass", all(measured), Query{Since: at(3), NonePasses: true}, 5, Pass, "", "no disruption of shop/web since 2026-11-26T10:03:00Z"},
+		{"but not while one is measured", all(measured, begin("r1", 4)), Query{Since: at(3), NonePasses: true}, 5, Pending, "r1", ""},
+		{"nor after one that failed", all(measured, end(drained("r1", 3, 4, Fail))), Query{Since: at(3), NonePasses: true}, 5, Fail, "r1", ""},
+		{"nor of time that was not measured", all(measured), Query{Since: at(-2), NonePasses: true}, 5, Inconclusive, "", "is measured since 2026-11-26T10:00:00Z"},
+		{"nor before anything is", nil, Query{Since: at(3), NonePasses: true}, 5, Inconclusive, "", "shop/web is not measured"},
 		{"before it is measured a Service is awaited", nil, Query{Hash: "new"}, 5, Pending, "", "yet"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 
 // A Gate answers over HTTP from a [Book], which any goroutine may change.
 //
-//	GET /v1/gate?service=NAMESPACE/NAME&hash=…|node=…|run=…|since=…  [&wait=15s] [&pending=200]
+//	GET /v1/gate?service=NAMESPACE/NAME&hash=…|node=…|run=…|since=…  [&none=pass] [&wait=15s] [&pending=200]
 //
 // A verdict is always 200: who asks must not take it for an error of the gate, which is tried again. A pending answer
 // is 425 with Retry-After, which all take for an error, or 200 with pending=200. 404 is a Service that is not guarded,
@@ -127,6 +127,10 @@ func read(values url.Values, now time.Time) (q question, err error) {
 			q.Run = value
 		case "since":
 			q.Since, err = time.Parse(time.RFC3339, value)
+		case "none":
+			if q.NonePasses = value == "pass"; !q.NonePasses {
+				err = errors.New("pass is all that it can be")
+			}
 		case "wait":
 			q.wait, err = time.ParseDuration(value)
 		case "pending":
@@ -134,7 +138,7 @@ func read(values url.Values, now time.Time) (q question, err error) {
 				err = errors.New("200 is all that it can be")
 			}
 		default:
-			err = errors.New("known are service, hash, node, run, since, wait and pending")
+			err = errors.New("known are service, hash, node, run, since, none, wait and pending")
 		}
 		if err != nil {
 			return q, fmt.Errorf("%s=%s: %w", clip(name), clip(given[0]), err)
@@ -174,6 +178,8 @@ func (q Query) Check() error {
 	switch {
 	case things > 1, q.Run != "" && !q.Since.IsZero():
 		return errors.New("ask about one of hash, node and run; since goes with hash and node")
+	case q.NonePasses && (things > 0 || q.Since.IsZero()):
+		return errors.New("that no disruption is a pass goes with since alone")
 	case things == 0 && q.Since.IsZero():
 		return errors.New("ask about a hash, a node, a run, or since when: the gate does not say how it is now")
 	}
