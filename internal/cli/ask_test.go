@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"lapse/internal/guard/gate"
+	"lapse/internal/layer"
+)
+
+// asks is what the page of the gate has for other tools, each in a block of YAML.
+type asks struct {
+	argo struct {
+		Spec struct {
+			Metrics []struct {
+				Provider struct{ Web struct{ URL string } }
+			}
+		}
+	}
+	plan   struct{ Prepare struct{ Args []string } }
+	tekton []struct{ Command, Args []string }
+	github []struct{ Run string }
+	gitlab map[string]struct {
+		Script       []string
+		AllowFailure struct {
+			ExitCodes []int `json:"exit_codes"`
+		} `json:"allow_failure"`
+	}
+}
+
+func readAsks(t *testing.T) (a asks) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/how-to/ask-the-gate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllSubmatch(page, -1)
+	into := []any{&a.argo, new(any), &a.plan, &a.tekton, &a.github, &a.gitlab}
+	if len(blocks) != len(into) {
+		t.Fatalf("the page has %d blocks, want %d", len(blocks), len(into))
+	}
+	for i, block := range blocks {
+		if err := yaml.Unmarshal(block[1], into[i]); err != nil {
+			t.Fatalf("%v in\n%s", err, block[1])
+		}
+	}
+	return a
+}
+
+// What the page gives to other tools asks the gate, and ends with the code of the answer.
+func TestTheSnippetsOfThePageAskTheGate(t *testing.T) {
+	layer.Real(t)
+	a := readAsks(t)
+	now := time.Now()
+	stamp := regexp.MustCompile(`=\d{4}-\d\d-\d\dT[\d:]+Z`)
+	values := func(args []string) (all []string) {
+		for _, arg := range args {
+			arg = strings.ReplaceAll(arg, "$(params.hash)", "new")
+			all = append(all, stamp.ReplaceAllString(arg, "="+now.UTC().Format(time.RFC3339)))
+		}
+		return all
+	}
+	in := workdir(t)
+	for state, code := range map[gate.State]int{gate.Pass: 0, gate.Fail: 3, gate.Inconclusive: 4} {
+		g := gate.New()
+		g.Change(func(b *gate.Book) {
+			b.Guard("shop/web")
+			b.Measured("shop/web", now.Add(-time.Hour), "")
+			b.End("shop/web", gate.Run{ID: "r1", Began: now, Changed: now.Add(time.Minute), Verdict: state, Hashes: []string{"new"}})
+		})
+		server := httptest.NewServer(g)
+		defer server.Close()
+		t.Setenv(envGuard, server.URL)
+		for name, args := range map[string][]string{"system-upgrade-controller": a.plan.Prepare.Args, "Tekton": a.tekton[0].Args} {
+			var said, trouble bytes.Buffer
+			if got := Main(t.Context(), append([]string{"lapse"}, values(args)...), &said, &trouble); got != code {
+				t.Errorf("%s, %s: exit code %d, want %d\n%s%s", name, state, got, code, &said, &trouble)
+			}
+		}
+		for name, script := range map[string]string{"GitHub": a.github[0].Run, "GitLab": strings.Join(a.gitlab["roll-out"].Script, "\n")} {
+			cmd := exec.Command("sh", "-ec", script)
+			cmd.Dir, cmd.Env = in, append(os.Environ(), "PATH="+in+":"+os.Getenv("PATH"))
+			out, err := cmd.CombinedOutput()
+			if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(string(out), "rolled out") {
+				t.Errorf("%s, %s: exit code %d, want %d (%v)\n%s", name, state, got, code, err, out)
+			}
+		}
+		w := httptest.NewRecorder()
+		url := strings.ReplaceAll(a.argo.Spec.Metrics[0].Provider.Web.URL, "{{args.hash}}", "new")
+		asked, of := strings.CutPrefix(url, defaultGuard)
+		if g.ServeHTTP(w, httptest.NewRequest("GET", asked, nil)); !of || w.Code != 200 || !strings.Contains(w.Body.String(), string(state)) {
+			t.Errorf("%s, %s: %d %s", url, state, w.Code, w.Body)
+		}
+	}
+	if doubt := a.gitlab["roll-out"].AllowFailure.ExitCodes; !slices.Equal(doubt, []int{4}) {
+		t.Errorf("GitLab takes the codes %d for a warning", doubt)
+	}
+}
+
+// workdir returns a folder with lapse and rollout.sh.
+func workdir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err == nil {
+		err = os.Symlink(self, filepath.Join(dir, "lapse")) // by this name the test binary is lapse: see TestMain
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "rollout.sh"), []byte("#!/bin/sh\necho rolled out\n"), 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
