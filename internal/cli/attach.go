@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/http/httputil"
@@ -40,7 +39,7 @@ Watching changes nothing: the run is neither ended nor deleted, and its result s
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			if args[0] == "guard" {
+			if args[0] == guardArg {
 				return attachGuard(ctx, cmd, kube, addr)
 			}
 			job, err := kube.FindRun(ctx, args[0], terminal.NewLogger(cmd.ErrOrStderr()))
@@ -63,9 +62,12 @@ Watching changes nothing: the run is neither ended nor deleted, and its result s
 	return cmd
 }
 
+// guardArg stands for a guard instead of a run.
+const guardArg = "guard"
+
 // attachGuard serves the page of a guard in the cluster.
 func attachGuard(ctx context.Context, cmd *cobra.Command, kube access.Kube, addr string) error {
-	client, err := guardClient(ctx, kube, deploy.StatusPort, cmp.Or(kube.Namespace, deploy.GuardNamespace))
+	client, err := statusClient(ctx, kube)
 	if err != nil {
 		return err
 	}

@@ -306,8 +306,7 @@ reached as "kubectl port-forward" reaches it, or of the one on this machine at -
 			client := http.DefaultClient
 			if at == "" {
 				var err error
-				namespace := cmp.Or(kube.Namespace, deploy.GuardNamespace)
-				if client, err = guardClient(cmd.Context(), kube, deploy.StatusPort, namespace); err != nil {
+				if client, err = statusClient(cmd.Context(), kube); err != nil {
 					return err
 				}
 			}
@@ -321,6 +320,11 @@ reached as "kubectl port-forward" reaches it, or of the one on this machine at -
 	kubeFlags(&kube, cmd.Flags())
 	cmd.Flags().StringVar(&at, "at", "", "the --status-listen of a guard on this machine")
 	return cmd
+}
+
+// statusClient returns a client of what the guard in the namespace that is meant tells of all its Services.
+func statusClient(ctx context.Context, kube access.Kube) (*http.Client, error) {
+	return guardClient(ctx, kube, deploy.StatusPort, cmp.Or(kube.Namespace, deploy.GuardNamespace))
 }
 
 // guardClient returns a client of a port of the guard in the first of the namespaces that has one, whatever address it

@@ -72,6 +72,20 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 			t.Errorf("no %s in the page", want)
 		}
 	}
+	fetched, names := filepath.Join(t.TempDir(), "fetched"), []string{}
+	for range 2 {
+		note := func(run string) { names = append(names, run) }
+		if err := guard.Fetch(t.Context(), http.DefaultClient, status, fetched, note); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(names, saved.Runs(fetched)) || len(names) != 2 {
+		t.Errorf("fetched %q, and there are %q", names, saved.Runs(fetched))
+	}
+	var report bytes.Buffer
+	if code := Main(t.Context(), []string{"lapse", "report", filepath.Join(fetched, names[1])}, &report, &report); code != 3 {
+		t.Errorf("of the second run it says %d\n%s", code, &report)
+	}
 	stop()
 	if got := <-code; got != 0 {
 		t.Errorf("exit code %d: %s", got, &stderr)

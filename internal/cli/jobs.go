@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"os/signal"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lapse/deploy"
+	"lapse/internal/guard"
 	"lapse/internal/run/access"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/remote"
@@ -93,22 +95,28 @@ func newRetrieve() *cobra.Command {
 	var out string
 	var as saved.Output
 	cmd := &cobra.Command{
-		Use:   "retrieve RUN",
-		Short: "Fetch the result of a run in the cluster",
+		Use:   "retrieve RUN|guard",
+		Short: "Fetch the result of a run in the cluster, or all runs of a guard",
 		Long: `Fetch the result of a run in the cluster: its recording while the Pod holds it, else the timeline from
 the Pod's log, else the verdict.
 
 If the run is still in progress, the command waits for its end; "lapse stop" ends it now. If the
 transfer breaks, the received part is kept as facts.partial.lapse. Run the same command again to
-continue.`,
-		Example: "  lapse retrieve lapse -n shop --out runs/nightly",
-		Args:    exactly(1, "the RUN to fetch, as `lapse status` lists it"),
+continue.
+
+"lapse retrieve guard" fetches the runs of the guard in the namespace of -n (default "lapse") into --out
+(default runs): those that are not there.`,
+		Example: "  lapse retrieve lapse -n shop --out runs/nightly\n  lapse retrieve guard && lapse serve runs",
+		Args:    exactly(1, "the RUN to fetch, as `lapse status -n NAMESPACE` lists it, or \"guard\""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := as.Check(); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			if args[0] == guardArg {
+				return retrieveGuard(ctx, cmd, kube, cmp.Or(out, "runs"))
+			}
 			job, err := kube.FindRun(ctx, args[0], terminal.NewLogger(cmd.ErrOrStderr()))
 			if err != nil {
 				return err
@@ -122,6 +130,18 @@ continue.`,
 	cmd.Flags().StringVar(&out, "out", "", "directory for what is fetched (default runs/RUN)")
 	outputFlags(&as, cmd.Flags())
 	return cmd
+}
+
+// retrieveGuard fetches the runs of a guard in the cluster.
+func retrieveGuard(ctx context.Context, cmd *cobra.Command, kube access.Kube, dir string) error {
+	client, err := statusClient(ctx, kube)
+	if err != nil {
+		return err
+	}
+	err = guard.Fetch(ctx, client, guard.DefaultPrivate, dir, func(run string) {
+		fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(dir, run))
+	})
+	return exit.StoppedOr(ctx, err)
 }
 
 func newStop() *cobra.Command {

@@ -66,6 +66,8 @@ func (g *guard) private() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(g.report()) // who asked may have gone
 	})
+	mux.HandleFunc("GET "+runsPath, g.serveRuns)
+	mux.HandleFunc("GET "+runsPath+"/{run}/{file}", g.serveFile)
 	folder := screen.Folder(g.Out, func(dir string) (*model.Timeline, error) {
 		return saved.Load(dir, correlate.Options{}, nil)
 	})
@@ -108,22 +110,13 @@ func (s *Status) last() (verdict, reason string) {
 func Ask(ctx context.Context, client *http.Client, address string) (report Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+statusPath, nil)
-	if err != nil {
-		return report, err
-	}
-	reply, err := client.Do(r)
-	if err != nil {
-		return report, err
-	}
-	defer reply.Body.Close()
-	if reply.StatusCode != http.StatusOK {
-		return report, fmt.Errorf("%s answers %s", address, reply.Status)
-	}
-	if err := json.NewDecoder(io.LimitReader(reply.Body, 16<<20)).Decode(&report); err != nil {
-		return report, fmt.Errorf("%s is no guard: %w", address, err)
-	}
-	return report, nil
+	err = get(ctx, client, address+statusPath, func(body io.Reader) error {
+		if err := json.NewDecoder(io.LimitReader(body, 16<<20)).Decode(&report); err != nil {
+			return fmt.Errorf("%s is no guard: %w", address, err)
+		}
+		return nil
+	})
+	return report, err
 }
 
 // Print prints a report: a line for what is wrong, and a table.

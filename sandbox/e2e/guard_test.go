@@ -3,8 +3,7 @@
 package e2e
 
 import (
-	"bufio"
-	"os/exec"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,7 +16,7 @@ import (
 func TestAGuardMeasuresRolloutsThatNobodyAnnounced(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	w := deploy(t, c, drill.Workload{Replicas: 2})
+	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}})
 	objects := lapse(t, c, "gen", "guard", "-n", w.Namespace, "--", "--rate=100", "--settle=10s")
 	if err := c.Apply(t.Context(), objects); err != nil {
 		t.Fatal(err)
@@ -30,62 +29,47 @@ func TestAGuardMeasuresRolloutsThatNobodyAnnounced(t *testing.T) {
 		}
 		return strings.TrimSpace(out)
 	}
-	guard := func(args ...string) (string, error) {
-		exec := []string{"-n", w.Namespace, "exec", "deploy/lapse-guard", "--", "/lapse"}
-		return c.Kubectl(t.Context(), append(exec, args...)...)
-	}
 	kubectl("rollout", "status", "deployment/lapse-guard", "--timeout=2m")
-	log := logsOf(t, c, w.Namespace, "deploy/lapse-guard")
+	log, err := c.Logs(t.Context(), w.Namespace, "deploy/lapse-guard", t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	await := func(text string) {
+		t.Helper()
+		if err := log.Await(text); err != nil {
+			t.Fatal(err)
+		}
+	}
 	kubectl("annotate", "service/web", "lapse/guard=on")
-	for _, runs := range []string{"1", "2"} {
-		log.say("armed: 5/s")
+	passed, runs := 0, 0
+	for passed < 2 && runs < 5 {
+		await("armed: 5/s")
 		kubectl("rollout", "restart", "deployment/web")
 		kubectl("rollout", "status", "deployment/web", "--timeout=2m")
 		hash := kubectl("get", "pods", "-l", "app=web", "--field-selector=status.phase=Running",
 			"--sort-by=.metadata.creationTimestamp",
 			"-o", "jsonpath={.items[-1:].metadata.labels.pod-template-hash}")
-		said, err := guard("gate", "svc/web", "-n", w.Namespace, "--hash="+hash, "--wait=3m",
-			"--guard=http://127.0.0.1:7117")
-		if !strings.HasPrefix(said, "PASS 0 of ") && !strings.HasPrefix(said, "FAIL ") {
-			t.Errorf("rollout %s of %s: %s (%v)", runs, hash, said, err)
+		said := lapse(t, c, "gate", "svc/web", "-n", w.Namespace, "--hash="+hash, "--wait=3m")
+		switch runs++; {
+		case strings.HasPrefix(said, "PASS 0 of "):
+			passed++
+		case strings.HasPrefix(said, "INCONCLUSIVE 0 of "):
+			t.Log("this machine let the guard stand still: " + said)
+		default:
+			t.Errorf("rollout %d of %s: %s", runs, hash, said)
 		}
-		status, err := guard("guard", "status")
-		if !strings.Contains(status, w.Namespace+"/web") || !strings.Contains(status, "  "+runs+"  ") {
-			t.Errorf("after rollout %s the status is (%v)\n%s", runs, err, status)
+		status := lapse(t, c, "guard", "status", "-n", w.Namespace)
+		if !strings.Contains(status, w.Namespace+"/web") || !strings.Contains(status, fmt.Sprintf("  %d  ", runs)) {
+			t.Errorf("after rollout %d the status is\n%s", runs, status)
 		}
+	}
+	if passed < 2 {
+		t.Errorf("of %d rollouts %d passed", runs, passed)
+	}
+	dir := filepath.Join(t.TempDir(), "runs")
+	if fetched := strings.Fields(lapse(t, c, "retrieve", "guard", "-n", w.Namespace, "--out", dir)); len(fetched) != runs {
+		t.Errorf("fetched %q, want %d runs", fetched, runs)
 	}
 	kubectl("annotate", "service/web", "lapse/guard-")
-	log.say("no longer guarded")
-}
-
-// Logs are those of a Pod, which are followed.
-type logs struct {
-	t     *testing.T
-	lines *bufio.Scanner
-}
-
-func logsOf(t *testing.T, c *drill.Cluster, namespace, of string) *logs {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(c.Dir, "bin", "kubectl"), "-n", namespace, "logs", "-f", of)
-	cmd.Env = c.Env()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context has ended it
-	return &logs{t, bufio.NewScanner(out)}
-}
-
-// say waits for a line with a text.
-func (l *logs) say(text string) {
-	l.t.Helper()
-	for l.lines.Scan() {
-		if l.t.Log(l.lines.Text()); strings.Contains(l.lines.Text(), text) {
-			return
-		}
-	}
-	l.t.Fatalf("the log ended without %q", text)
+	await("no longer guarded")
 }

@@ -1,0 +1,121 @@
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"lapse/internal/run/saved"
+)
+
+const runsPath = "/v1/runs"
+
+// files are those of a run that are fetched. The last one shows that a run was judged.
+var files = []string{saved.FactsFile, saved.TimelineFile}
+
+// serveRuns lists the judged runs.
+func (g *guard) serveRuns(w http.ResponseWriter, _ *http.Request) {
+	names := slices.DeleteFunc(saved.Runs(g.Out), func(name string) bool {
+		_, err := os.Stat(filepath.Join(g.Out, name, saved.TimelineFile))
+		return err != nil
+	})
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(append([]string{}, names...)) // who asked may have gone
+}
+
+// serveFile serves a file of a run.
+func (g *guard) serveFile(w http.ResponseWriter, r *http.Request) {
+	run, file := r.PathValue("run"), r.PathValue("file")
+	if !slices.Contains(files, file) || !slices.Contains(saved.Runs(g.Out), run) {
+		http.NotFound(w, r)
+		return
+	}
+	http.ServeFile(w, r, filepath.Join(g.Out, run, file))
+}
+
+// Fetch copies the judged runs of the guard at an address into dir, but those that are there. fetched is called after
+// each.
+func Fetch(ctx context.Context, client *http.Client, address, dir string, fetched func(run string)) error {
+	var runs []string
+	list := func(body io.Reader) error { return json.NewDecoder(body).Decode(&runs) }
+	if err := get(ctx, client, address+runsPath, list); err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if run != filepath.Base(run) || run == ".." {
+			return fmt.Errorf("%s is no guard: it has a run named %q", address, run)
+		}
+		switch ok, err := fetchRun(ctx, client, address+runsPath+"/"+run, filepath.Join(dir, run)); {
+		case err != nil:
+			return fmt.Errorf("fetch %s: %w", run, err)
+		case ok:
+			fetched(run)
+		}
+	}
+	return nil
+}
+
+// fetchRun fetches a run, unless dir has it. timeline.json comes last: without it the run is fetched again.
+func fetchRun(ctx context.Context, client *http.Client, url, dir string) (ok bool, err error) {
+	if _, err := os.Stat(filepath.Join(dir, saved.TimelineFile)); err == nil {
+		return false, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return false, err
+	}
+	for _, name := range files {
+		save := func(body io.Reader) error { return saveAs(filepath.Join(dir, name), body) }
+		err := get(ctx, client, url+"/"+name, save)
+		if errors.Is(err, errNotThere) && name == saved.FactsFile { // there was no place for it
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// saveAs writes a file whole, or not at all.
+func saveAs(path string, body io.Reader) error {
+	part, err := os.CreateTemp(filepath.Dir(path), ".part-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(part.Name()) // once it is renamed there is nothing left
+	if _, err := io.Copy(part, body); err != nil {
+		return errors.Join(err, part.Close())
+	}
+	if err := errors.Join(part.Chmod(0o644), part.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part.Name(), path)
+}
+
+// errNotThere is the error of what the guard does not have.
+var errNotThere = errors.New("the guard has no such file any more")
+
+func get(ctx context.Context, client *http.Client, address string, read func(io.Reader) error) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil)
+	if err != nil {
+		return err
+	}
+	reply, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	switch reply.StatusCode {
+	case http.StatusOK:
+		return read(reply.Body)
+	case http.StatusNotFound:
+		return errNotThere
+	}
+	return fmt.Errorf("%s answers %s", address, reply.Status)
+}

@@ -1,0 +1,70 @@
+package guard
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Nothing but a run's own files is fetched, and none is left half written.
+func TestOnlyTheFilesOfRunsAreFetched(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("r1/timeline.json", "{}")
+	write("r1/facts.lapse", "facts")
+	write("r1/lock", "no run's")
+	write("r2/facts.lapse", "it goes on")
+	write("r3/timeline.json", "{}") // there was no place for its recording
+	write("secret", "no run")
+	g := &guard{Config: Config{Out: dir}}
+	server := httptest.NewServer(g.private())
+	defer server.Close()
+	for _, path := range []string{"/r1/lock", "/../secret", "/r1/..%2f..%2fsecret", "/r4/facts.lapse"} {
+		reply, err := http.Get(server.URL + runsPath + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		if reply.StatusCode != http.StatusNotFound {
+			t.Errorf("%s is answered with %s", path, reply.Status)
+		}
+	}
+	to := t.TempDir()
+	var fetched []string
+	if err := Fetch(t.Context(), server.Client(), strings.TrimPrefix(server.URL, "http://"), to, func(run string) {
+		fetched = append(fetched, run)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var there []string
+	for _, run := range []string{"r1", "r2", "r3"} {
+		entries, _ := os.ReadDir(filepath.Join(to, run))
+		for _, e := range entries {
+			there = append(there, run+"/"+e.Name())
+		}
+	}
+	if got := strings.Join(there, " "); got != "r1/facts.lapse r1/timeline.json r3/timeline.json" || strings.Join(fetched, " ") != "r1 r3" {
+		t.Errorf("there are %s, and it says %q", got, fetched)
+	}
+}
+
+// A guard that names a run so that it would be written elsewhere is none.
+func TestAGuardDoesNotChooseWhereItsRunsGo(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`["../r1"]`)) }))
+	defer server.Close()
+	err := Fetch(t.Context(), server.Client(), strings.TrimPrefix(server.URL, "http://"), t.TempDir(), func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "is no guard") {
+		t.Errorf("%v", err)
+	}
+}
