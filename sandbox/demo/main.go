@@ -3,9 +3,12 @@
 //
 //	demo --lapse ../bin/lapse --runs ../runs
 //
+// Then a guard is installed, and a drain, a rollout and another drain happen that nobody announces to it.
+//
 // It exits 0 only if the drain without the fix lost requests because routes outlived a Pod, and the one with it lost
 // none. The first is repeated until a request is lost, for whether one meets the stale route is luck; each try is
-// printed. The second happens once: it must pass.
+// printed. The second happens once: it must pass. The guard must have one run of each, and its gate answer as they
+// were.
 package main
 
 import (
@@ -61,6 +64,10 @@ func demo(ctx context.Context, files drill.Files, rate int) error {
 	if err != nil {
 		return err
 	}
+	guarded, err := d.guard(ctx)
+	if err != nil {
+		return err
+	}
 	earlier := ""
 	if tries > 1 {
 		earlier = fmt.Sprintf(" (Drain %d: those before it lost none.)", tries)
@@ -69,8 +76,9 @@ func demo(ctx context.Context, files drill.Files, rate int) error {
 		before.Timeline.Verdict.Failed, before.Timeline.Verdict.Sent, cause, earlier))
 	say(fmt.Sprintf("After:  none of %d failed. An outage of all requests shorter than %s may have gone unseen.",
 		after.Timeline.Verdict.Sent, atMost(after.Timeline.LongestGap())))
-	fmt.Printf("\nThe page of either run:\n  bin/lapse serve %s\n  bin/lapse serve %s\n",
-		show(before.Dir), show(after.Dir))
+	say("The guard: " + guarded)
+	fmt.Printf("\nThe page of either run, and of the guard's:\n  bin/lapse serve %s\n  bin/lapse serve %s\n"+
+		"  bin/lapse serve %s\n", show(before.Dir), show(after.Dir), show(d.guarded()))
 	return nil
 }
 
