@@ -54,20 +54,40 @@ func reasonOf(tl *model.Timeline) string {
 	if v.Failed > 0 {
 		parts = append(parts, "down "+quantity.Length(v.Downtime.Total, v.Downtime.Open))
 	}
-	if causes := history.Of(tl, "")[0].Causes; len(causes) > 0 {
-		parts = append(parts, causes[0].Rule)
+	if rule := causeOf(tl); rule != "" {
+		parts = append(parts, rule)
 	}
-	if stateOf(tl) == gate.Inconclusive {
-		switch {
-		case tl.Run.Aborted != "":
-			parts = append(parts, tl.Run.Aborted)
-		case len(v.Reasons) > 0:
-			parts = append(parts, v.Reasons[0])
-		case v.Result == model.Ungated:
-			parts = append(parts, "no gate was set")
-		}
+	switch state := stateOf(tl); {
+	case state == gate.Inconclusive:
+		parts = append(parts, doubtOf(tl))
+	case state == gate.Fail && v.Failed == 0 && len(v.Reasons) > 0:
+		parts = append(parts, v.Reasons[0]) // the gate that failed
 	}
 	return strings.Join(parts, "; ")
+}
+
+// causeOf returns the rule that explains most failures, or "".
+func causeOf(tl *model.Timeline) string {
+	if causes := history.Of(tl, "")[0].Causes; len(causes) > 0 {
+		return causes[0].Rule
+	}
+	return ""
+}
+
+// doubtOf returns why a run neither passed nor failed.
+func doubtOf(tl *model.Timeline) string {
+	for _, l := range tl.Said.Caveats {
+		if l.Kind == model.LineEnded || l.Kind == model.LineDoubt {
+			return l.Text
+		}
+	}
+	switch {
+	case tl.Verdict.Result == model.Ungated:
+		return "no gate was set"
+	case len(tl.Said.Reasons) > 0:
+		return tl.Said.Reasons[0]
+	}
+	return "not judged"
 }
 
 // nodesOf returns the nodes with Pods of the Service that were disturbed: cordoned, tainted, marked or lost, or whose

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/internal/guard/gate"
 	"lapse/timeline"
 )
@@ -17,6 +18,7 @@ func judged(change func(*model.Timeline)) *model.Timeline {
 	}}
 	tl.Verdict = model.Verdict{Result: model.Pass, Sent: 900}
 	change(tl)
+	verdict.Say(tl)
 	return tl
 }
 
@@ -28,8 +30,11 @@ func TestTheGateSaysPassOnlyOfAWholeRun(t *testing.T) {
 		reason string
 	}{
 		{func(*model.Timeline) {}, gate.Pass, "0 of 900 failed"},
-		{func(tl *model.Timeline) { tl.Run.Aborted = "stopped by SIGTERM" }, gate.Inconclusive, "0 of 900 failed; stopped by SIGTERM"},
-		{func(tl *model.Timeline) { tl.Run.Truncated = true }, gate.Inconclusive, "0 of 900 failed"},
+		{func(tl *model.Timeline) { tl.Run.Aborted = "stopped by SIGTERM" }, gate.Inconclusive, "0 of 900 failed; aborted after 90 s: stopped by SIGTERM"},
+		{func(tl *model.Timeline) { tl.Run.Truncated, tl.Run.Aborted = true, "it was killed" }, gate.Inconclusive, "0 of 900 failed; recorded for 90 s; it was killed"},
+		{func(tl *model.Timeline) {
+			tl.Verdict.Result, tl.Verdict.Reasons = model.Fail, []string{"gate latency.p99>50ms failed: 61 ms"}
+		}, gate.Fail, "0 of 900 failed; gate latency.p99>50ms failed: 61 ms"},
 		{func(tl *model.Timeline) { tl.Verdict.Result = model.Ungated }, gate.Inconclusive, "0 of 900 failed; no gate was set"},
 		{func(tl *model.Timeline) {
 			tl.Verdict.Result, tl.Verdict.Reasons = model.Inconclusive, []string{"only 90 % was observed"}
