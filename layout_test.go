@@ -106,8 +106,9 @@ var mayImport = map[string][]string{
 	"internal/run/resolve":       {"internal/hint", "timeline", "loadgen", "loadgen/lookup", "internal/kube", "watcher", "correlate/quantity", "deploy", "internal/preflight", "internal/preflight/cluster", "internal/preflight/rules", "internal/run/access", "internal/run/exit", "internal/run/mask", "internal/run/measure", "internal/run/spec"},
 	"internal/run/prober":        {"timeline", "internal/record", "loadgen", "dashboard/places", "deploy", "deploy/agent", "internal/run/exit", "internal/run/mask", "internal/run/source", "internal/run/spec", "internal/run/terminal", "internal/run/version"},
 	"internal/guard/gate":        {},
+	"internal/guard/events":      {"timeline", "internal/kube"},
 	"internal/guard/store":       {"internal/history", "internal/record", "correlate", "correlate/model", "correlate/verdict", "internal/report", "internal/run/live", "internal/run/saved"},
-	"internal/guard":             {"dashboard", "timeline", "correlate", "correlate/model", "correlate/quantity", "internal/history", "internal/kube", "internal/run/coordinator", "internal/run/live", "internal/run/saved", "internal/run/screen", "internal/run/spec", "watcher"},
+	"internal/guard":             {"dashboard", "timeline", "correlate", "correlate/cluster", "correlate/incidents", "correlate/model", "correlate/quantity", "internal/history", "internal/kube", "internal/run/coordinator", "internal/run/live", "internal/run/saved", "internal/run/screen", "internal/run/spec", "watcher"},
 	"internal/run/coordinator":   {"timeline", "internal/record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "internal/kube", "watcher", "correlate/model", "correlate/quantity", "internal/report", "deploy", "deploy/agent", "internal/run/command", "internal/run/direct", "internal/run/exit", "internal/run/live", "internal/run/mask", "internal/run/measure", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/source", "internal/run/spec", "internal/run/version"},
 	"internal/run/workstation":   {"internal/hint", "timeline", "internal/record", "internal/kube", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/report", "internal/report/routes", "deploy", "deploy/agent", "internal/run/command", "internal/run/exit", "internal/run/facts", "internal/run/judging", "internal/run/live", "internal/run/measure", "internal/run/prober", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/source", "internal/run/spec", "internal/run/terminal"},
 	"internal/doctor":            {"correlate/quantity", "deploy", "internal/hint", "internal/image", "internal/run/access", "internal/run/spec", "loadgen"},
@@ -130,7 +131,7 @@ var mayImport = map[string][]string{
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/podspec", "watcher", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/doctor", "internal/run/access", "internal/run/coordinator", "internal/run/prober", "internal/run/resolve", "internal/run/spec", "internal/run/workstation", "lapsetest/cluster", "internal/cli"}
+var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/podspec", "watcher", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/doctor", "internal/guard/events", "internal/run/access", "internal/run/coordinator", "internal/run/prober", "internal/run/resolve", "internal/run/spec", "internal/run/workstation", "lapsetest/cluster", "internal/cli"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {

@@ -33,7 +33,7 @@ type Guard struct {
 
 // Objects returns the guard's objects in the order in which to apply them.
 func (g Guard) Objects() []runtime.Object {
-	rules := append(needed(), spared()...)
+	rules := guardRules()
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: GuardName, Namespace: g.Namespace}
 	all := []runtime.Object{
 		&corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: g.meta()},
@@ -59,6 +59,14 @@ func (g Guard) Objects() []runtime.Object {
 			})
 	}
 	return append(all, g.configMap(), g.service(), g.deployment())
+}
+
+// guardRules returns what a guard may do in each namespace whose Services it guards. The last two are for Events on
+// what it measured, which `kubectl describe` shows; it does not watch DaemonSets.
+func guardRules() []rbacv1.PolicyRule {
+	return append(append(needed(), spared()...),
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"get"}})
 }
 
 func guardLabels() map[string]string {

@@ -216,6 +216,13 @@ these are needed as well; for ` + "`-A`" + ` only those to read, in all namespac
 `)
 	writeRights(&page, elsewhereRights(), nil)
 	page.WriteString(`
+` + "`lapse gen guard`" + ` grants these to a guard, in one namespace, or in all together with the right to read nodes. Who has the role ` + "`admin`" + ` may apply it for one. Without the last two it measures all the same, and ` + "`lapse guard status`" + ` says what it cannot write.
+
+| in each namespace | right | for |
+|---|---|---|
+`)
+	writeRights(&page, guardRights(), nil)
+	page.WriteString(`
 What else is tried may fail: to delete ServiceAccount, Role and RoleBinding at once, not when the Job takes them along; to list nodes, for the Job's
 place; to list ClusterRoles, and delete those that a crash has left behind. ` + "`lapse status` and `lapse delete`" + ` list all these kinds and say which they may not.
 
@@ -229,6 +236,22 @@ As a Role:
 	}
 	page.WriteString(blockList.ReplaceAllStringFunc(text.String(), oneLine) + "```\n")
 	return page.String()
+}
+
+// guardRights returns the rights of a guard.
+func guardRights() (rights []Right) {
+	for _, rule := range guardRules() {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				purpose := "to measure, and to find causes"
+				if len(rule.Verbs) == 1 {
+					purpose = "to write Events on Services and their workloads"
+				}
+				rights = append(rights, Right{Verb: verb, Group: rule.APIGroups[0], Resource: resource, For: purpose})
+			}
+		}
+	}
+	return rights
 }
 
 // blockList matches a list of plain values in YAML, with its key.

@@ -18,7 +18,7 @@ type trigger struct {
 	object timeline.Object
 	event  *model.Event
 	pods   []string // names
-	text   string   // empty if it follows from the other fields: see text
+	text   string   // empty if it follows from the other fields: see Text
 	actor  string
 }
 
@@ -63,13 +63,14 @@ func (s set) publishTriggers() []model.Trigger {
 		}
 	}
 	for i := range list {
-		list[i].Text = cmp.Or(list[i].Text, text(list[i]))
+		list[i].Text = cmp.Or(list[i].Text, Text(list[i]))
 	}
 	slices.SortStableFunc(list, func(a, b model.Trigger) int { return cmp.Compare(a.At.Latest, b.At.Latest) })
 	return list
 }
 
-func text(t model.Trigger) string {
+// Text says what a trigger was: "drain of node2". Its Pods may be unknown.
+func Text(t model.Trigger) string {
 	by := ""
 	if t.Actor != "" {
 		by = " (field manager " + t.Actor + ")"
@@ -80,13 +81,18 @@ func text(t model.Trigger) string {
 	case model.RolledOut:
 		return "rollout of " + t.Object.Name + by
 	case model.PodExited:
-		return "exit of " + t.Object.Name
+		return "exit of " + cmp.Or(t.Object.Name, "a Pod")
+	case model.ScaledDown:
+		return "scale-down of " + t.Object.Name
 	case model.ServiceChanged:
 		return "change of Service " + t.Object.Name + by
 	case model.ServiceDeleted:
 		return "deletion of Service " + t.Object.Name
 	}
-	if len(t.Pods) == 1 {
+	switch len(t.Pods) {
+	case 0:
+		return "deletion of Pods"
+	case 1:
 		return "deletion of " + t.Pods[0]
 	}
 	return fmt.Sprintf("deletion of %d Pods: %s", len(t.Pods), strings.Join(t.Pods, ", "))

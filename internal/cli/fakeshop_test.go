@@ -18,6 +18,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"lapse/internal/kube/kubetest"
 )
@@ -30,6 +31,7 @@ type livingShop struct {
 
 	kubetest.Watched
 	down  bool
+	told  []*corev1.Event // that were created
 	pods  []corev1.Pod
 	slice discoveryv1.EndpointSlice
 }
@@ -171,9 +173,27 @@ func (s *livingShop) serveAPI(mux *http.ServeMux) {
 			kubetest.Refuse(w, 403, metav1.StatusReasonForbidden, "you may not")
 		})
 	}
+	mux.HandleFunc("POST /api/v1/namespaces/living/events", s.serveCreateEvent)
 	mux.HandleFunc("GET /api/v1/namespaces/living/events", func(w http.ResponseWriter, _ *http.Request) {
 		kubetest.Refuse(w, 403, metav1.StatusReasonForbidden, "you may not")
 	})
+}
+
+// serveCreateEvent keeps an Event.
+func (s *livingShop) serveCreateEvent(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err)
+	}
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		panic(err)
+	}
+	event := object.(*corev1.Event)
+	s.Lock()
+	s.told = append(s.told, event)
+	s.Unlock()
+	kubetest.Answer(w, 201, event)
 }
 
 // serveList lists a resource, or watches it.

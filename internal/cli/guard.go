@@ -446,7 +446,7 @@ kubectl apply -f. Flags of "lapse guard" go after --, as in "lapse gen guard -A 
 the ConfigMap: changes of it take effect within two minutes.
 
 With -A it may read the Services, Pods, workloads and Events of all namespaces, and nodes; else those of
-the namespace of -n, where it runs.`
+the namespace of -n, where it runs. It may create Events there, and nothing else.`
 
 func newGenGuard() *cobra.Command {
 	g := deploy.Guard{}

@@ -23,7 +23,8 @@ import (
 	"lapse/watcher"
 )
 
-// A guard finds the annotated Service, measures what nobody has announced to it, and answers for it: one run each.
+// A guard finds the annotated Service, measures what nobody has announced to it, and answers for it: one run each, and
+// an Event.
 func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 	layer.Real(t)
 	shop, kubeconfig := startLivingShop(t)
@@ -93,6 +94,18 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 	text, _ = os.ReadFile(filepath.Join(dir, saved.HistoryFile))
 	if runs := saved.Runs(dir); len(runs) != 2 || strings.Count(string(text), "\n") != 2 {
 		t.Errorf("%q, and the history\n%s\n%s", runs, text, &stderr)
+	}
+	if len(shop.told) != 2 {
+		t.Fatalf("%d Events\n%s", len(shop.told), &stderr)
+	}
+	for i, e := range shop.told {
+		on := e.InvolvedObject
+		if on.Kind != "Service" || on.Name != "web" || on.UID != "service" || !strings.Contains(e.Message, "; run "+saved.Runs(dir)[i]) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if e := shop.told[1]; e.Type != "Warning" || e.Reason != "RequestsDropped" {
+		t.Errorf("%+v", e)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package guard measures every disruption of the Services that are annotated lapse/guard: "on", from before it begins.
 //
-//	watcher: which Services ──> one [coordinator.MeasureAgain] each ──> store: runs, history ──> gate: pass, fail …
+//	watcher: which Services ──> one [coordinator.MeasureAgain] each ──> store: runs, history ──> gate ──> events
 //
 // Each Service is idle, armed (a sign: the full rate) or recording (a disruption, until it has settled), and then idle
 // again. Two disruptions within --settle are one run.
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/internal/guard/events"
 	"lapse/internal/guard/gate"
 	"lapse/internal/guard/store"
 	"lapse/internal/kube"
@@ -43,11 +44,13 @@ type Config struct {
 
 	measure measureFunc // default: coordinator.MeasureAgain
 	follow  followFunc  // default: watcher.FollowMarked
+	write   writeFunc   // default: events.Write
 }
 
 type (
 	measureFunc func(context.Context, *spec.Options, coordinator.Keeper, *slog.Logger) error
 	followFunc  func(ctx context.Context, changed func([]watcher.Marked)) error
+	writeFunc   func(context.Context, time.Time, ...events.Event) error
 )
 
 // A guard is a running [Run].
@@ -58,6 +61,7 @@ type guard struct {
 
 	mu       sync.Mutex
 	problem  string                // of the settings; empty: they are those that were read last
+	unsaid   string                // why the newest run has no Event
 	marked   []watcher.Marked      // the Services that are to be guarded
 	services map[string]*service   // by NAMESPACE/NAME
 	earlier  map[string][]gate.Run // of the guard before, by Service
@@ -109,6 +113,11 @@ func newGuard(c Config) (*guard, error) {
 	if g.follow == nil {
 		g.follow = func(ctx context.Context, changed func([]watcher.Marked)) error {
 			return watcher.FollowMarked(ctx, c.Client, c.Namespace, Annotation, c.Log, changed)
+		}
+	}
+	if g.write == nil {
+		g.write = func(ctx context.Context, at time.Time, all ...events.Event) error {
+			return events.Write(ctx, c.Client, at, all...)
 		}
 	}
 	return g, err

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"lapse/correlate/verdict"
+	"lapse/internal/guard/events"
 	"lapse/internal/guard/gate"
 	"lapse/internal/run/coordinator"
 	"lapse/internal/run/live"
@@ -38,8 +39,13 @@ type fake struct {
 	ended  chan error
 	cancel func()
 
+	told    []events.Event
+	untold  error // why no Event is written
+	telling func(context.Context)
+
 	measured sync.Mutex
 	refused  map[string]error // why a Service cannot be measured, by NAMESPACE/NAME
+	silent   time.Duration    // for so long a disruption is not measured
 	on       map[string]coordinator.Keeper
 	began    map[string]int // measurements
 	rate     map[string]float64
@@ -77,7 +83,7 @@ func newFake(t *testing.T, dir string) *fake {
 			defer func() { f.settings = nil }()
 			return f.settings, f.wrong
 		},
-		measure: f.measure, follow: f.follow,
+		measure: f.measure, follow: f.follow, write: f.tell,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +135,18 @@ func (f *fake) measure(ctx context.Context, o *spec.Options, k coordinator.Keepe
 	defer f.measured.Unlock()
 	delete(f.on, name)
 	return nil
+}
+
+func (f *fake) tell(ctx context.Context, _ time.Time, all ...events.Event) error {
+	if f.telling != nil {
+		f.telling(ctx)
+	}
+	f.measured.Lock()
+	defer f.measured.Unlock()
+	if f.untold == nil {
+		f.told = append(f.told, all...)
+	}
+	return f.untold
 }
 
 // refuse says why a Service cannot be measured from now on; nil: it can.
@@ -207,6 +225,9 @@ func (f *fake) disrupt(service string, failed int) (end func()) {
 		time.Sleep(length - before) // of virtual time
 		b := timeline.Batch{Source: 1}
 		for due := time.Duration(0); due < length; due += 100 * time.Millisecond {
+			if due >= before && due < before+f.silent {
+				continue
+			}
 			q := timeline.Request{Target: 1, Seq: uint64(len(b.Requests)), Due: due, Sent: due, Done: due + time.Millisecond}
 			if due >= before && failed > 0 {
 				q.Class = timeline.Refused
@@ -427,13 +448,14 @@ func TestAServiceThatCannotBeMeasuredIsTriedAgain(t *testing.T) {
 func TestStatusesArePrinted(t *testing.T) {
 	at := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
 	var text strings.Builder
-	if err := Print(&text, Report{Problem: "--rat is unknown", Services: []Status{
+	if err := Print(&text, Report{Problem: "--rat is unknown", Unsaid: "you may not create events", Services: []Status{
 		{Service: "shop/api", State: notMeasured, Since: at, Problem: "it has no ready endpoint"},
 		{Service: "shop/web", State: coordinator.Idle, Since: at, Runs: 2, Last: &Last{Run: "r2", Verdict: gate.Fail, Reason: "3 of 900 failed"}},
 	}}); err != nil {
 		t.Fatal(err)
 	}
 	want := `the configuration is wrong, the last good one stays in force: --rat is unknown
+Events cannot be written: you may not create events
 SERVICE   STATE         SINCE                 RUNS  LAST  REASON
 shop/api  not measured  2026-11-26T10:00:00Z  0           it has no ready endpoint
 shop/web  idle          2026-11-26T10:00:00Z  2     fail  3 of 900 failed

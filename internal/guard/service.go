@@ -188,7 +188,7 @@ func (s *service) end(tl *model.Timeline) {
 	}
 }
 
-// keep stores a judged run, and lets the gate answer for it.
+// keep stores a judged run, lets the gate answer for it, and writes Events.
 func (s *service) keep(run *store.Run, tl *model.Timeline) {
 	if err := run.End(tl); err != nil {
 		s.log.Error("not all of a run is on disk", "run", tl.Run.ID, "error", err)
@@ -200,4 +200,5 @@ func (s *service) keep(run *store.Run, tl *model.Timeline) {
 	s.status.Runs++
 	s.mu.Unlock()
 	s.log.Info("a disruption was measured", "run", r.ID, "verdict", r.Verdict, "reason", r.Reason)
+	s.say(tl)
 }

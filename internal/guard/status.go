@@ -28,6 +28,7 @@ const statusPath = "/v1/status"
 // A Report is how a guard stands.
 type Report struct {
 	Problem  string   `json:"problem,omitzero"` // of its configuration: the last good one is in force
+	Unsaid   string   `json:"unsaid,omitzero"`  // why the newest run has no Event
 	Services []Status `json:"services"`         // in the order of their names
 }
 
@@ -94,7 +95,7 @@ func (g *guard) report() Report {
 		s.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Service, b.Service) })
-	return Report{g.problem, all}
+	return Report{g.problem, g.unsaid, all}
 }
 
 // last returns the verdict of the last run, "" if there is none, and why the Service stands as it does.
@@ -119,10 +120,13 @@ func Ask(ctx context.Context, client *http.Client, address string) (report Repor
 	return report, err
 }
 
-// Print prints a report: a line for what is wrong, and a table.
+// Print prints a report: a line for each thing that is wrong, and a table.
 func Print(w io.Writer, r Report) error {
 	if r.Problem != "" {
 		fmt.Fprintf(w, "the configuration is wrong, the last good one stays in force: %s\n", r.Problem)
+	}
+	if r.Unsaid != "" {
+		fmt.Fprintf(w, "Events cannot be written: %s\n", r.Unsaid)
 	}
 	if len(r.Services) == 0 {
 		_, err := fmt.Fprintln(w, `no Service is guarded: annotate one with lapse/guard: "on"`)

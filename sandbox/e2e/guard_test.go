@@ -62,6 +62,12 @@ func TestAGuardMeasuresRolloutsThatNobodyAnnounced(t *testing.T) {
 		if !strings.Contains(status, w.Namespace+"/web") || !strings.Contains(status, fmt.Sprintf("  %d  ", runs)) {
 			t.Errorf("after rollout %d the status is\n%s", runs, status)
 		}
+		for _, on := range []string{"service", "deployment"} {
+			if described := kubectl("describe", on, "web"); !strings.Contains(described, "rollout of web: ") ||
+				!strings.Contains(described, "RequestsDropped") && !strings.Contains(described, "NoRequestDropped") {
+				t.Errorf("after rollout %s there is no Event of it on the %s\n%s\n%s", runs, on, described, status)
+			}
+		}
 	}
 	if passed < 2 {
 		t.Errorf("of %d rollouts %d passed", runs, passed)

@@ -1,0 +1,127 @@
+// Package events writes Events of Kubernetes, so that `kubectl describe` shows what became of a Service's requests.
+//
+// They are written through the core API, which keeps them where events.k8s.io does, with the same fields: the role
+// "admin" has the right to create Events only there, so whoever has it may install a guard.
+package events
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+	"unicode/utf8"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lapse/internal/kube"
+	"lapse/timeline"
+)
+
+const (
+	controller = "lapse/guard"
+	action     = "Measure"
+)
+
+// mostBytes is the most that the API takes as the text of an Event.
+const mostBytes = 1024
+
+// An Event is what is said of a run, on one object.
+type Event struct {
+	On      timeline.Object // a Service, Deployment, StatefulSet or DaemonSet
+	Related timeline.Object // optional
+	Warning bool
+	Reason  string // in CamelCase, such as RequestsDropped
+	Text    string // its end is cut if it is too long for the API
+	Run     string // the run's ID; it ends the text
+}
+
+// Write creates Events. An object that is gone gets none. The error is of the first Event that was not written.
+func Write(ctx context.Context, client kube.Client, at time.Time, events ...Event) (failed error) {
+	for _, e := range events {
+		if err := e.write(ctx, client, at); err != nil && failed == nil {
+			failed = fmt.Errorf("an Event on %s %s/%s: %w", e.On.Kind, e.On.Namespace, e.On.Name, err)
+		}
+	}
+	return failed
+}
+
+func (e Event) write(ctx context.Context, client kube.Client, at time.Time) error {
+	on, err := found(ctx, client, e.On)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	event := &corev1.Event{
+		// The name makes an Event unique, even if the client repeats a request that got no answer.
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.On.Namespace, Name: e.Run + "." + string(on.GetUID())},
+		EventTime:  metav1.NewMicroTime(at),
+		Type:       corev1.EventTypeNormal,
+		Reason:     e.Reason, Message: e.message(), Action: action,
+		ReportingController: controller, ReportingInstance: instance(),
+		InvolvedObject: reference(e.On),
+	}
+	event.InvolvedObject.UID = on.GetUID() // or describe does not show it
+	if e.Warning {
+		event.Type = corev1.EventTypeWarning
+	}
+	if !e.Related.IsZero() {
+		event.Related = new(reference(e.Related))
+	}
+	_, err = client.Events(e.On.Namespace).Create(ctx, event, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// found reads an object.
+func found(ctx context.Context, client kube.Client, o timeline.Object) (metav1.Object, error) {
+	switch o.Kind {
+	case "Service":
+		return client.Services(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	case "Deployment":
+		return client.Deployments(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	case "StatefulSet":
+		return client.StatefulSets(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	case "DaemonSet":
+		return client.DaemonSets(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	}
+	return nil, fmt.Errorf("no Events are written on a %s", o.Kind)
+}
+
+func reference(o timeline.Object) corev1.ObjectReference {
+	version := appsv1.SchemeGroupVersion
+	if o.Kind == "Service" || o.Kind == "Node" {
+		version = corev1.SchemeGroupVersion
+	}
+	return corev1.ObjectReference{APIVersion: version.String(), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+}
+
+// instance returns the name of the guard's Pod.
+func instance() string {
+	name, err := os.Hostname()
+	if err != nil || len(name) > 128 { // the API takes no more
+		return "guard"
+	}
+	return name
+}
+
+// message returns the text and the run. They take no more than the API does.
+func (e Event) message() string {
+	run := "; run " + e.Run
+	text, most := e.Text, mostBytes-len(run)
+	if len(text) > most {
+		const more = "…"
+		end := most - len(more)
+		for !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = text[:end] + more
+	}
+	return text + run
+}

@@ -1,0 +1,114 @@
+package events
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"lapse/internal/kube/kubetest"
+	"lapse/timeline"
+)
+
+var at = time.Date(2026, 11, 26, 10, 15, 0, 1000, time.UTC)
+
+// shop is a cluster with a Service and a workload of each kind, all called web.
+func shop() *fake.Clientset {
+	meta := func(uid string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-of-" + types.UID(uid)}
+	}
+	return fake.NewClientset(&corev1.Service{ObjectMeta: meta("Service")}, &appsv1.Deployment{ObjectMeta: meta("Deployment")},
+		&appsv1.StatefulSet{ObjectMeta: meta("StatefulSet")}, &appsv1.DaemonSet{ObjectMeta: meta("DaemonSet")})
+}
+
+// written returns the Events of the namespace shop.
+func written(t *testing.T, c *fake.Clientset) []corev1.Event {
+	t.Helper()
+	list, err := c.CoreV1().Events("shop").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		list.Items[i].TypeMeta, list.Items[i].ManagedFields = metav1.TypeMeta{}, nil // of the fake
+	}
+	return list.Items
+}
+
+// `kubectl describe` finds an Event by the kind, the namespace, the name and the UID of its object. The API demands the
+// rest.
+func TestDescribeFindsAnEvent(t *testing.T) {
+	for _, kind := range []string{"Service", "Deployment", "StatefulSet", "DaemonSet"} {
+		c := shop()
+		on := timeline.Object{Kind: kind, Namespace: "shop", Name: "web"}
+		e := Event{On: on, Related: timeline.Object{Kind: "Node", Name: "node1"}, Warning: true, Reason: "RequestsDropped", Text: "3 of 900 failed", Run: "lapse-1"}
+		for range 2 { // as if the first answer had been lost
+			if err := Write(t.Context(), kubetest.Client(c), at, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		version := "apps/v1"
+		if kind == "Service" {
+			version = "v1"
+		}
+		want := []corev1.Event{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lapse-1.uid-of-" + kind}, EventTime: metav1.NewMicroTime(at),
+			InvolvedObject: corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: "shop", Name: "web", UID: "uid-of-" + types.UID(kind)},
+			Related:        &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node1"},
+			Type:           "Warning", Reason: "RequestsDropped", Message: "3 of 900 failed; run lapse-1", Action: "Measure",
+			ReportingController: "lapse/guard", ReportingInstance: instance(),
+		}}
+		if diff := cmp.Diff(want, written(t, c)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", kind, diff)
+		}
+	}
+}
+
+// An object that is gone gets no Event, and what cannot be written keeps no other from being so.
+func TestWhatCannotBeWrittenKeepsNoOther(t *testing.T) {
+	c := shop()
+	c.PrependReactor("get", "deployments", func(ktesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", nil)
+	})
+	on := func(kind, name string) Event {
+		return Event{On: timeline.Object{Kind: kind, Namespace: "shop", Name: name}, Reason: "NoRequestDropped", Run: "lapse-1"}
+	}
+	err := Write(t.Context(), kubetest.Client(c), at, on("Service", "gone"), on("Deployment", "web"), on("Job", "web"), on("Service", "web"))
+	all := written(t, c)
+	if len(all) != 1 || all[0].InvolvedObject.Kind != "Service" || all[0].Type != "Normal" || all[0].Related != nil {
+		t.Errorf("%+v", all)
+	}
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "an Event on Deployment shop/web: ") {
+		t.Errorf("%v", err)
+	}
+	c.PrependReactor("create", "events", func(ktesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", nil)
+	})
+	if err := Write(t.Context(), kubetest.Client(c), at, on("Service", "web")); !apierrors.IsForbidden(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The API takes 1024 bytes. What is beyond is cut between two characters, and the run is still named.
+func TestALongTextIsCut(t *testing.T) {
+	for length := 1000; length < 1030; length++ {
+		e := Event{Text: strings.Repeat("≥", length/3) + strings.Repeat(".", length%3), Run: "lapse-20261126-101500-ab3d"}
+		m := e.message()
+		if len(m) > 1024 || !utf8.ValidString(m) || !strings.HasSuffix(m, "; run lapse-20261126-101500-ab3d") {
+			t.Errorf("%d bytes: %q", len(m), m)
+		}
+		if whole := len(e.Text)+len("; run ")+len(e.Run) <= 1024; whole != !strings.Contains(m, "…") || !whole && len(m) < 1020 {
+			t.Errorf("%d bytes of %d: %q", len(m), len(e.Text), m)
+		}
+	}
+}

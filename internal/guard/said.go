@@ -1,0 +1,128 @@
+package guard
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/cluster"
+	"lapse/correlate/incidents"
+	"lapse/correlate/model"
+	"lapse/correlate/quantity"
+	"lapse/internal/guard/events"
+	"lapse/internal/guard/gate"
+	"lapse/internal/history"
+	"lapse/timeline"
+)
+
+// sayFor is how long it may take to write the Events about a run.
+const sayFor = 5 * time.Second
+
+// say writes Events about a judged run. That this fails is logged once, until it succeeds.
+func (s *service) say(tl *model.Timeline) {
+	ctx, cancel := context.WithTimeout(context.Background(), sayFor) // the end of a guard ends runs, too
+	defer cancel()
+	err := s.g.write(ctx, s.g.now(), eventsOf(tl)...)
+	s.g.mu.Lock()
+	before := s.g.unsaid
+	if s.g.unsaid = ""; err != nil {
+		s.g.unsaid = err.Error()
+	}
+	s.g.mu.Unlock()
+	if err != nil && before == "" {
+		s.log.Warn("Events cannot be written; this is logged again once one was", "error", err)
+	}
+}
+
+// eventsOf returns what Events say of a judged run, on its Service and on the workloads behind it.
+func eventsOf(tl *model.Timeline) []events.Event {
+	namespace, name, _ := strings.Cut(serviceOf(tl), "/")
+	service := timeline.Object{Kind: "Service", Namespace: namespace, Name: name}
+	triggers := triggersOf(tl, namespace)
+	e := events.Event{On: service, Text: sentenceOf(tl, triggers), Run: tl.Run.ID}
+	e.Reason, e.Warning = findingOf(tl)
+	for _, t := range triggers {
+		if e.Related.IsZero() && t.Object.Name != "" && t.Object.Kind != "Service" {
+			e.Related = t.Object
+		}
+	}
+	all := []events.Event{e}
+	for _, workload := range workloadsOf(tl) {
+		e.On, e.Related = workload, service
+		all = append(all, e)
+	}
+	return all
+}
+
+// findingOf returns the reason of an Event, and whether it is a warning. Requests that a gate tolerates are none.
+func findingOf(tl *model.Timeline) (reason string, warning bool) {
+	switch state := stateOf(tl); {
+	case tl.Verdict.Failed > 0:
+		return "RequestsDropped", state != gate.Pass
+	case state == gate.Pass:
+		return "NoRequestDropped", false
+	case state == gate.Fail:
+		return "GateFailed", true
+	}
+	return "NotMeasured", true
+}
+
+// sentenceOf returns what set the run off, the gate's reason and what to do: "drain of node1: 129 of 9996 failed; down
+// 440 ms ±150; route-outlives-pod; keep serving ≥ 1.9 s after SIGTERM".
+func sentenceOf(tl *model.Timeline, triggers []model.Trigger) string {
+	text := reasonOf(tl)
+	if fix := fixOf(tl); fix != "" {
+		text += "; " + fix
+	}
+	var by []string
+	for _, t := range triggers {
+		by = append(by, incidents.Text(t))
+	}
+	if len(by) > 0 {
+		text = quantity.Names(by) + ": " + text
+	}
+	return text
+}
+
+// triggersOf returns what ended Pods of the run's Service, and the changes of the Service.
+func triggersOf(tl *model.Timeline, namespace string) (triggers []model.Trigger) {
+	for _, t := range history.Of(tl, "")[0].Triggers {
+		kind, name, _ := strings.Cut(t.Object, "/")
+		of := timeline.Object{Kind: kind, Namespace: namespace, Name: name}
+		if kind == "Node" {
+			of.Namespace = ""
+		}
+		triggers = append(triggers, model.Trigger{Kind: t.Kind, Object: of})
+	}
+	return triggers
+}
+
+// fixOf returns what the incident that lost most by the run's cause says against that cause, or "".
+func fixOf(tl *model.Timeline) (fix string) {
+	rule, most := causeOf(tl), 0
+	for _, in := range tl.Incidents {
+		for _, c := range in.Causes {
+			if c.Rule == rule && c.Failed > most {
+				fix, most = c.Fix, c.Failed
+			}
+		}
+	}
+	return fix
+}
+
+// workloadsOf returns the Deployments, StatefulSets and DaemonSets of the run's Pods.
+func workloadsOf(tl *model.Timeline) (workloads []timeline.Object) {
+	states := cluster.ReadWorkloads(tl.Events)
+	for i := range tl.Pods {
+		kind, name, _ := strings.Cut(states.Top(&tl.Pods[i]), "/")
+		of := timeline.Object{Kind: kind, Namespace: tl.Pods[i].Namespace, Name: name}
+		if slices.Contains(kinds, kind) && !slices.Contains(workloads, of) {
+			workloads = append(workloads, of)
+		}
+	}
+	return workloads
+}
+
+// kinds are those of the workloads on which Events are written.
+var kinds = []string{"Deployment", "StatefulSet", "DaemonSet"}
