@@ -61,6 +61,7 @@ type guard struct {
 
 	mu       sync.Mutex
 	problem  string                // of the settings; empty: they are those that were read last
+	left     []*model.Timeline     // what the guard before had not judged
 	unsaid   string                // why the newest run has no Event
 	marked   []watcher.Marked      // the Services that are to be guarded
 	services map[string]*service   // by NAMESPACE/NAME
@@ -103,9 +104,11 @@ func newGuard(c Config) (*guard, error) {
 		guarding: map[*service]struct{}{}, now: time.Now,
 	}
 	var err error
-	g.store, err = store.Open(c.Out, c.Limits, c.Log, func(tl *model.Timeline) {
+	g.store, err = store.Open(c.Out, c.Limits, c.Log, func(tl *model.Timeline, now bool) {
 		name := serviceOf(tl)
-		g.earlier[name] = append(g.earlier[name], about(tl))
+		if g.earlier[name] = append(g.earlier[name], about(tl)); now {
+			g.left = append(g.left, tl)
+		}
 	})
 	if g.measure == nil {
 		g.measure = coordinator.MeasureAgain
@@ -143,6 +146,11 @@ func serve(address string, h http.Handler, serving *sync.WaitGroup, failed func(
 
 // guard follows which Services are to be guarded until ctx ends, and waits for the last of their runs.
 func (g *guard) guard(ctx context.Context) error {
+	g.running.Go(func() {
+		for _, tl := range g.left {
+			g.say(tl)
+		}
+	})
 	if g.Reread != nil {
 		g.running.Go(func() { g.reread(ctx) })
 	}

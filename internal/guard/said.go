@@ -20,18 +20,18 @@ import (
 const sayFor = 5 * time.Second
 
 // say writes Events about a judged run. That this fails is logged once, until it succeeds.
-func (s *service) say(tl *model.Timeline) {
+func (g *guard) say(tl *model.Timeline) {
 	ctx, cancel := context.WithTimeout(context.Background(), sayFor) // the end of a guard ends runs, too
 	defer cancel()
-	err := s.g.write(ctx, s.g.now(), eventsOf(tl)...)
-	s.g.mu.Lock()
-	before := s.g.unsaid
-	if s.g.unsaid = ""; err != nil {
-		s.g.unsaid = err.Error()
+	err := g.write(ctx, g.now(), eventsOf(tl)...)
+	g.mu.Lock()
+	before := g.unsaid
+	if g.unsaid = ""; err != nil {
+		g.unsaid = err.Error()
 	}
-	s.g.mu.Unlock()
+	g.mu.Unlock()
 	if err != nil && before == "" {
-		s.log.Warn("Events cannot be written; this is logged again once one was", "error", err)
+		g.Log.Warn("Events cannot be written; this is logged again once one was", "error", err)
 	}
 }
 

@@ -3,6 +3,8 @@ package guard
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +15,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/internal/guard/events"
 	"lapse/internal/guard/gate"
+	"lapse/internal/run/saved"
 	"lapse/timeline"
 )
 
@@ -116,6 +119,27 @@ func TestEachRunHasItsEvents(t *testing.T) {
 		}
 		if last := f.told[4]; last.Text != "0 of 850 failed; coverage 94.33 % is below the required 99 %: downtime in unobserved time cannot be excluded" {
 			t.Errorf("%+v", last)
+		}
+	})
+}
+
+// A run that a killed guard has not judged has its Events from the next guard, once.
+func TestARunThatWasLeftHasItsEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(t, dir)
+		f.guards("shop/web")
+		f.disrupt("shop/web", 3)()
+		f.stop()
+		if err := os.Remove(filepath.Join(dir, saved.Runs(dir)[0], saved.TimelineFile)); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{len(f.told), 0} {
+			next := newFake(t, dir)
+			synctest.Wait()
+			if next.stop(); len(next.told) != want || want > 0 && !strings.HasPrefix(next.told[0].Text, "3 of 900 failed; ") {
+				t.Errorf("%+v, want %d Events", next.told, want)
+			}
 		}
 	})
 }

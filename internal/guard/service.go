@@ -200,5 +200,5 @@ func (s *service) keep(run *store.Run, tl *model.Timeline) {
 	s.status.Runs++
 	s.mu.Unlock()
 	s.log.Info("a disruption was measured", "run", r.ID, "verdict", r.Verdict, "reason", r.Reason)
-	s.say(tl)
+	s.g.say(tl)
 }

@@ -37,8 +37,8 @@ type Store struct {
 }
 
 // Open opens a directory, and makes it if it is not there. It judges what a guard that was killed has left unjudged.
-// found gets each run, in the order of their names, which is that of time.
-func Open(dir string, limits Limits, log *slog.Logger, found func(*model.Timeline)) (*Store, error) {
+// found gets each run, and whether it was judged only now, in the order of their names, which is that of time.
+func Open(dir string, limits Limits, log *slog.Logger, found func(tl *model.Timeline, now bool)) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("the directory of the runs: %w", err)
 	}
@@ -46,12 +46,13 @@ func Open(dir string, limits Limits, log *slog.Logger, found func(*model.Timelin
 	for _, name := range saved.Runs(dir) {
 		run := Kept{Name: name, Ended: s.written(name), Bytes: s.size(name)}
 		tl, err := s.read(name)
-		if errors.Is(err, fs.ErrNotExist) {
+		unjudged := errors.Is(err, fs.ErrNotExist)
+		if unjudged {
 			tl, err = s.judge(name)
 		}
 		if err == nil {
 			run.Verdict = tl.Verdict.Result
-			found(tl)
+			found(tl, unjudged)
 		} else {
 			log.Warn("a run cannot be read", "run", name, "error", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,11 @@ func run(r *Run, id string) *model.Timeline {
 func open(t *testing.T, dir string, limits Limits) (*Store, []string) {
 	t.Helper()
 	var found []string
-	s, err := Open(dir, limits, slog.New(slog.DiscardHandler), func(tl *model.Timeline) { found = append(found, tl.Run.ID) })
+	s, err := Open(dir, limits, slog.New(slog.DiscardHandler), func(tl *model.Timeline, now bool) {
+		if found = append(found, tl.Run.ID); now {
+			found = append(found, "judged now")
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +143,9 @@ func TestWhatAKilledGuardLeftIsJudged(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := open(t, dir, Limits{})
 	run(s.Begin("lapse-1"), "lapse-1")
-	for range 2 {
-		if _, found := open(t, dir, Limits{}); len(found) != 1 || found[0] != "lapse-1" {
-			t.Errorf("found %q", found)
+	for _, want := range [][]string{{"lapse-1", "judged now"}, {"lapse-1"}} {
+		if _, found := open(t, dir, Limits{}); !slices.Equal(found, want) {
+			t.Errorf("found %q, want %q", found, want)
 		}
 	}
 	text, _ := os.ReadFile(filepath.Join(dir, saved.HistoryFile))
