@@ -19,6 +19,8 @@ const (
 	guardDir      = "/var/lib/lapse" // where a claim is mounted
 	guardConfig   = "/etc/lapse"
 	guardFlagsKey = "flags"
+	guardSecret   = "/etc/lapse-token"
+	guardTokenKey = "token"
 )
 
 // A Guard says how `lapse guard` looks in the cluster.
@@ -28,6 +30,7 @@ type Guard struct {
 	Image           string
 	ImagePullSecret string   // optional
 	Claim           string   // the PersistentVolumeClaim for its runs; empty: they go with the Pod
+	TokenSecret     string   // the Secret with the token of who may arm a Service; empty: nobody may
 	Flags           []string // of `lapse guard`, in the ConfigMap
 }
 
@@ -144,6 +147,10 @@ func (g Guard) pod() corev1.PodSpec {
 	mount("config", guardConfig, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: GuardName},
 	}})
+	if g.TokenSecret != "" {
+		secret := &corev1.SecretVolumeSource{SecretName: g.TokenSecret}
+		mount("token", guardSecret, corev1.VolumeSource{Secret: secret})
+	}
 	if g.Claim != "" {
 		pod.SecurityContext.FSGroup = new(int64(user))
 		claim := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: g.Claim}
@@ -159,6 +166,9 @@ func (g Guard) args() []string {
 		out = guardDir
 	}
 	args := []string{"guard", "--out=" + out, "--config=" + path.Join(guardConfig, guardFlagsKey)}
+	if g.TokenSecret != "" {
+		args = append(args, "--token-file="+path.Join(guardSecret, guardTokenKey))
+	}
 	if g.AllNamespaces {
 		return append(args, "--all-namespaces")
 	}

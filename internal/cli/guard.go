@@ -84,13 +84,18 @@ func newGuard() *cobra.Command {
 			if c.Settings, err = c.settings(cmd.Flags()); err != nil {
 				return err
 			}
+			if c.TokenFile != "" {
+				if _, err := guard.ReadToken(c.TokenFile); err != nil {
+					return exit.Usagef(newToken, "--token-file: %w", err)
+				}
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			return c.run(ctx, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 		},
 	}
 	c.bind(cmd.Flags())
-	cmd.AddCommand(newGuardStatus())
+	cmd.AddCommand(newGuardStatus(), newGuardArm())
 	return cmd
 }
 
@@ -104,6 +109,8 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 		"failed ones stay longer")
 	f.StringVar(&c.Listen, "listen", ":7117", "where the gate answers")
 	f.StringVar(&c.Private, "status-listen", guard.DefaultPrivate, `where "lapse guard status" asks`)
+	f.StringVar(&c.TokenFile, "token-file", "", "a `FILE` with the token of who may arm a Service (default: nobody "+
+		"may)")
 	f.StringVar(&c.file, "config", "", "a `FILE` of more flags, one in a line: they count if the command line has "+
 		"none, and again when they change")
 	var measured spec.Options
@@ -327,6 +334,59 @@ func statusClient(ctx context.Context, kube access.Kube) (*http.Client, error) {
 	return guardClient(ctx, kube, deploy.StatusPort, cmp.Or(kube.Namespace, deploy.GuardNamespace))
 }
 
+// Where `lapse guard arm` finds the token if no file is named, and how to make one.
+const (
+	envToken = "LAPSE_GUARD_TOKEN"
+	newToken = "as `openssl rand -hex 32` makes one"
+)
+
+func newGuardArm() *cobra.Command {
+	var kube access.Kube
+	var address, file string
+	var length time.Duration
+	cmd := &cobra.Command{
+		Use:   "arm svc/NAME [flags]",
+		Short: "Measure a guarded Service at the full rate, before a disruption that no sign announces",
+		Long: `Measure a guarded Service at the full rate, as after a sign of a disruption. It takes the token of the
+guard (--token-file, or $` + envToken + `).`,
+		Example: "  lapse guard arm svc/web -n shop --for 30m --token-file token",
+		Args:    exactly(1, "the Service, svc/NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			service, err := gateService(args[0], kube)
+			if err != nil {
+				return err
+			}
+			token := os.Getenv(envToken)
+			if file != "" {
+				token, err = guard.ReadToken(file)
+			}
+			if err != nil || token == "" {
+				return exit.Usagef("--token-file FILE, or $"+envToken, "the guard's token is needed: %w",
+					cmp.Or(err, errors.New("there is none")))
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			at, client, err := findGuard(ctx, kube, address, service)
+			if err != nil {
+				return err
+			}
+			armed, err := guard.Arm(ctx, client, at, token, service, length)
+			if err != nil {
+				return exit.Usagef("see `lapse guard arm --help`, and `lapse guard status`", "%w", err)
+			}
+			until := armed.Until.Format(time.RFC3339)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is armed until %s\n", armed.Service, until)
+			return err
+		},
+	}
+	kubeFlags(&kube, cmd.Flags())
+	f := cmd.Flags()
+	f.DurationVar(&length, "for", guard.DefaultArmed, "how long to wait for the disruption, at most 1h")
+	f.StringVar(&file, "token-file", "", "a `FILE` with the guard's token (default: $"+envToken+")")
+	guardFlag(&address, f)
+	return cmd
+}
+
 // guardClient returns a client of a port of the guard in the first of the namespaces that has one, whatever address it
 // is told.
 func guardClient(ctx context.Context, kube access.Kube, port int, namespaces ...string) (*http.Client, error) {
@@ -376,17 +436,9 @@ func newGate() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			at, client := cmp.Or(address, os.Getenv(envGuard)), http.DefaultClient
-			if at == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" { // outside the cluster
-				namespace, _, _ := strings.Cut(q.Service, "/")
-				client, err = guardClient(ctx, kube, deploy.GatePort, deploy.GuardNamespace, namespace)
-				if err != nil {
-					return err
-				}
-			}
-			at = cmp.Or(at, defaultGuard)
-			if u, err := url.Parse(at); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
-				return exit.Usagef("as in --guard "+defaultGuard, "%q is no address of a guard", at)
+			at, client, err := findGuard(ctx, kube, address, q.Service)
+			if err != nil {
+				return err
 			}
 			a, err := gate.Client{Address: at, Do: client.Do}.Await(ctx, q, wait)
 			if _, refused := errors.AsType[*gate.RefusedError](err); refused {
@@ -407,9 +459,32 @@ func newGate() *cobra.Command {
 	f.StringVar(&since, "since", "", "leave out what was over before this `TIME`, such as 2026-11-26T10:15:00Z")
 	f.BoolVar(&q.NonePasses, "none-passes", false, "that there was no disruption since --since passes, too")
 	f.DurationVar(&wait, "wait", 0, "how long to wait for a verdict")
-	f.StringVar(&address, "guard", "", "the guard's `URL` (default: $"+envGuard+", else "+
-		"in the cluster "+defaultGuard+", elsewhere through the kubeconfig)")
+	guardFlag(&address, f)
 	return cmd
+}
+
+func guardFlag(address *string, f *pflag.FlagSet) {
+	f.StringVar(address, "guard", "", "the guard's `URL` (default: $"+envGuard+", else "+
+		"in the cluster "+defaultGuard+", elsewhere through the kubeconfig)")
+}
+
+// findGuard returns the URL of the gate of the guard that guards a Service, and a client for it.
+func findGuard(
+	ctx context.Context, kube access.Kube, address, service string,
+) (at string, client *http.Client, err error) {
+	at, client = cmp.Or(address, os.Getenv(envGuard)), http.DefaultClient
+	if at == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" { // outside the cluster
+		namespace, _, _ := strings.Cut(service, "/")
+		client, err = guardClient(ctx, kube, deploy.GatePort, deploy.GuardNamespace, namespace)
+		if err != nil {
+			return "", nil, err
+		}
+	}
+	at = cmp.Or(at, defaultGuard)
+	if u, err := url.Parse(at); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
+		return "", nil, exit.Usagef("as in --guard "+defaultGuard, "%q is no address of a guard", at)
+	}
+	return at, client, nil
 }
 
 // gateService returns NAMESPACE/NAME of an argument svc/NAME.
@@ -483,6 +558,8 @@ func newGenGuard() *cobra.Command {
 	f.BoolVarP(&g.AllNamespaces, "all-namespaces", "A", false, "guard the annotated Services of all namespaces")
 	f.StringVar(&g.Image, "image", "", "image of the guard (default: "+defaultImage+")")
 	f.StringVar(&g.ImagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
+	f.StringVar(&g.TokenSecret, "token-secret", "", "the Secret `NAME`, whose key token has the token of who may arm "+
+		"a Service (default: nobody may)")
 	f.StringVar(&g.Claim, "claim", "", "PersistentVolumeClaim for the runs (default: they go with the Pod)")
 	return cmd
 }

@@ -36,6 +36,7 @@ type Config struct {
 	Out       string // the directory of the runs
 	Listen    string // where the gate answers
 	Private   string // where the status is told: names of Services, which a stranger need not know
+	TokenFile string // what arms a Service must send the token in it; empty: nothing may
 	Log       *slog.Logger
 
 	*Settings
@@ -67,6 +68,7 @@ type guard struct {
 	services map[string]*service   // by NAMESPACE/NAME
 	earlier  map[string][]gate.Run // of the guard before, by Service
 	guarding map[*service]struct{} // those that still measure, though others may have taken their place
+	refused  time.Time             // when somebody without the token was, as the log has it
 	running  sync.WaitGroup        // of them, and of what reads the settings again
 	now      func() time.Time
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -129,6 +130,10 @@ func (f *fake) measure(ctx context.Context, o *spec.Options, k coordinator.Keepe
 	if err != nil {
 		return err
 	}
+	k.Armable(func(_ context.Context, why string, length time.Duration) error {
+		k.Stands(coordinator.Raised, fmt.Sprint(why, " for ", length))
+		return nil
+	})
 	k.Stands(coordinator.Idle, "")
 	<-ctx.Done()
 	f.measured.Lock()

@@ -39,8 +39,9 @@ type service struct {
 	status  Status
 	run     *store.Run // that goes on; nil: none
 	storing sync.WaitGroup
-	leaving bool   // it ends with the run that goes on
-	cancel  func() // ends the measurement
+	leaving bool            // it ends with the run that goes on
+	cancel  func()          // ends the measurement
+	arm     coordinator.Arm // nil: it is not measured
 }
 
 func newService(g *guard, m watcher.Marked) *service {
@@ -127,9 +128,17 @@ func (s *service) measure(ctx context.Context) error {
 	s.stands(starting, "", "")
 	keeper := coordinator.Keeper{
 		Begin: s.begin, Ended: s.end,
-		Stands: func(state coordinator.Standby, sign string) { s.stands(state, sign, "") },
+		Stands:  func(state coordinator.Standby, sign string) { s.stands(state, sign, "") },
+		Armable: s.armBy,
 	}
+	defer s.armBy(nil)
 	return s.g.measure(ctx, o, keeper, s.log)
+}
+
+func (s *service) armBy(arm coordinator.Arm) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.arm = arm
 }
 
 // fails notes why the Service is not measured.

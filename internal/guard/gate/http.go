@@ -64,23 +64,23 @@ func (g *Gate) look(q Query) (a Answer, problem string, changed <-chan struct{})
 func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		write(w, http.StatusMethodNotAllowed, refusal{"the gate is asked by GET"})
+		Refuse(w, http.StatusMethodNotAllowed, "the gate is asked by GET")
 		return
 	}
 	asked, err := read(r.URL.Query(), g.now())
 	if err != nil {
-		write(w, http.StatusBadRequest, refusal{err.Error()})
+		Refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	a, problem := g.await(r, asked)
 	switch {
 	case problem != "":
-		write(w, http.StatusNotFound, refusal{problem})
+		Refuse(w, http.StatusNotFound, problem)
 	case a.State == Pending && !asked.pending:
 		w.Header().Set("Retry-After", retryAfter)
-		write(w, http.StatusTooEarly, a)
+		Reply(w, http.StatusTooEarly, a)
 	default:
-		write(w, http.StatusOK, a)
+		Reply(w, http.StatusOK, a)
 	}
 }
 
@@ -197,12 +197,15 @@ func clip(text string) string {
 	return text
 }
 
-// A refusal is the body of a status of 400 or more.
+// Refuse answers with a status of 400 or more, and why.
+func Refuse(w http.ResponseWriter, status int, why string) { Reply(w, status, refusal{why}) }
+
 type refusal struct {
 	Error string `json:"error"`
 }
 
-func write(w http.ResponseWriter, status int, body any) {
+// Reply answers with a body as JSON. It is made of strings and times. An [Answer] is shortened.
+func Reply(w http.ResponseWriter, status int, body any) {
 	if a, ok := body.(Answer); ok {
 		body = a.short()
 	}

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"lapse/correlate/model"
 	"lapse/internal/run/live"
 	"lapse/internal/run/measure"
+	"lapse/internal/run/signs"
 	"lapse/internal/run/spec"
 	"lapse/timeline"
 )
@@ -30,7 +32,13 @@ type Keeper struct {
 	Ended func(*model.Timeline) // gets each run, judged
 	// Stands is called at each change of the state. detail names the sign.
 	Stands func(state Standby, detail string)
+	// Armable is called once, with what raises the full rate until MeasureAgain returns. It may be nil.
+	Armable func(Arm)
 }
+
+// An Arm announces a disruption, as a sign would: the full rate for a length of time, or until the disruption has
+// settled. why is the sign. Any goroutine may call it. An error says that the Service is not measured.
+type Arm func(ctx context.Context, why string, length time.Duration) error
 
 // MeasureAgain measures one disruption of the Service of o after the other, each as a run of its own, until ctx ends.
 // A run that goes on then is ended, and judged. Unless --scheme was given, the Service is asked as its port suggests.
@@ -70,10 +78,15 @@ func MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logg
 	m.Entered = func(phase timeline.Phase, detail string) {
 		switch phase {
 		case timeline.PhaseArmed:
-			k.Stands(Idle, "")
+			k.Stands(standby(raised.Load()), "")
 		case timeline.PhaseMeasuring:
 			k.Stands(Recording, detail)
 		}
+	}
+	over := make(chan struct{})
+	defer close(over)
+	if k.Armable != nil {
+		k.Armable(m.armBy(over))
 	}
 	tl, err := m.run(ctx, nil)
 	switch {
@@ -86,6 +99,21 @@ func MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logg
 		return nil
 	}
 	return errors.New(m.Ending)
+}
+
+// armBy returns how to arm the measurement until over is closed.
+func (m *measurement) armBy(over <-chan struct{}) Arm {
+	return func(ctx context.Context, why string, length time.Duration) error {
+		sign := signs.Sign{Class: signs.Soon, Name: "announced", Text: why, Holds: length}
+		select {
+		case m.Calls <- func() { measure.Announce(&m.Loop, sign) }:
+			return nil
+		case <-over:
+			return errors.New("it is not measured any more")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func standby(full bool) Standby {

@@ -13,6 +13,7 @@ import (
 	"lapse/internal/record"
 	"lapse/internal/run/flight"
 	"lapse/internal/run/live"
+	"lapse/internal/run/signs"
 	"lapse/timeline"
 )
 
@@ -237,6 +238,45 @@ func TestALoopThatWaitsLeavesNoRun(t *testing.T) {
 		r := newAgainRun(t, func(due time.Duration) bool { return due > 0 })
 		if why := <-r.ended; !strings.HasPrefix(why, "baseline failed") || len(r.files) > 0 {
 			t.Errorf("it ended %q with %d runs", why, len(r.files))
+		}
+	})
+}
+
+// What somebody announces raises the rate for as long as they say, also after a run that it does not lengthen.
+func TestAnAnnouncedDisruptionRaisesTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newAgainRun(t, func(time.Duration) bool { return false })
+		announce := func(at time.Duration, text string, holds time.Duration) {
+			time.Sleep(at - r.Clock.Now()) // of virtual time
+			r.Calls <- func() { Announce(r.Loop, signs.Sign{Class: signs.Soon, Text: text, Holds: holds}) }
+		}
+		is := func(at time.Duration, want float64) {
+			t.Helper()
+			time.Sleep(at - r.Clock.Now()) // of virtual time
+			if rate, _ := r.now(); rate != want {
+				t.Errorf("at %v the rate is %v, not %v", at, rate, want)
+			}
+		}
+		const first, second = time.Hour, 3 * time.Hour
+		announce(500*time.Millisecond, "early", 0)
+		is(3*time.Second, 100)
+		is(mostArmed+2*time.Second, 5)
+		announce(first, "by hand", 20*time.Minute)
+		is(first+20*time.Minute-time.Second, 100)
+		is(first+20*time.Minute+time.Second, 5)
+		announce(second, "by hand", time.Minute)
+		r.at(second+time.Second, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
+		announce(second+5*time.Second, "again", time.Minute)
+		time.Sleep(8 * time.Second)
+		if synctest.Wait(); len(r.runs) != 1 {
+			t.Fatalf("%d runs: an announcement lengthens one", len(r.runs))
+		}
+		is(second+time.Minute, 100)
+		is(second+time.Minute+6*time.Second, 5)
+		for _, e := range r.runs[0].Events {
+			if e.Enters(timeline.PhaseMeasuring) && e.Detail != "first sign: by hand" {
+				t.Errorf("the run says it began with %q", e.Detail)
+			}
 		}
 	})
 }

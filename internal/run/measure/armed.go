@@ -93,6 +93,9 @@ func (a *armed) arm() {
 	}
 	l.Armed.Say(fmt.Sprintf("armed: %s/s to each target until the first sign of a disruption%s; "+
 		"the run then begins up to two minutes before it", quantity.Number(l.Armed.IdleRate), limit))
+	if a.soon != "" && l.Clock.Now() >= a.until { // announced in the run before, and not waited for any more
+		a.soon = ""
+	}
 	early := a.early
 	a.early = signs.Sign{}
 	a.follow(early)
@@ -138,13 +141,36 @@ func (a *armed) follow(sign signs.Sign) {
 		if a.soon == "" {
 			l.Armed.Say("a sign: " + sign.Text + "; the full rate from now on")
 		}
-		a.soon, a.until = cmp.Or(a.soon, sign.Text), l.Clock.Now()+mostArmed
+		a.expect(sign)
 		return
 	}
 	a.limit = l.Clock.Now() + mostUnsettled
 	a.beginRun()
 	l.enter(timeline.PhaseMeasuring, "first sign: "+cmp.Or(a.soon, sign.Text))
 	a.soon = ""
+}
+
+// expect waits for the disruption that a sign announces.
+func (a *armed) expect(sign signs.Sign) {
+	if a.soon == "" {
+		a.soon, a.until = sign.Text, 0
+	}
+	a.until = max(a.until, a.loop.Clock.Now()+cmp.Or(sign.Holds, mostArmed))
+}
+
+// Announce takes in a sign of class [signs.Soon] that no fact shows. Only the goroutine that owns the facts may call
+// it: see [Loop.Calls]. A run that goes on does not get longer by it: the full rate then stays after its end.
+func Announce(l *Loop, sign signs.Sign) {
+	switch l.Phase {
+	case timeline.PhaseBaseline:
+		if l.armed.early.Class < sign.Class {
+			l.armed.early = sign
+		}
+	case timeline.PhaseArmed:
+		l.armed.follow(sign)
+	default:
+		l.armed.expect(sign)
+	}
 }
 
 // beginRun begins the run, where the facts that are kept begin.
@@ -230,14 +256,14 @@ func (a *armed) watchTime(now time.Duration) {
 	case l.closes > 0:
 		if now >= l.closes+l.Timeout+2*live.Refresh {
 			a.rearm()
-			a.setRates(false)
+			a.setRates(a.soon != "")
 		}
 	case over && l.Phase == timeline.PhaseArmed:
 		end(quantity.Span(l.Armed.Longest) + " (--max-duration) are over")
 	case over:
 		end("--max-duration was over before the disruption had settled")
 	case l.Phase == timeline.PhaseArmed && a.soon != "" && now >= a.until:
-		l.Armed.Say("nothing followed the sign for 15 minutes: the low rate again")
+		l.Armed.Say("nothing has followed the sign: the low rate again")
 		a.soon = ""
 		a.setRates(false)
 	case l.Phase == timeline.PhaseMeasuring && a.watch.Settled(now, l.Settle):

@@ -25,6 +25,8 @@ type Sign struct {
 	Class Class
 	Name  string // which line of the table
 	Text  string // what happened, for people
+
+	Holds time.Duration // how long the disruption is waited for that it announces; 0: 15 minutes
 }
 
 // A line of the table says which events are a sign.
@@ -152,7 +154,7 @@ func (w *Watch) Event(e timeline.Event) Sign {
 	sign := Sign{}
 	for _, l := range table {
 		if l.kind == e.Kind && l.is(w, e) {
-			sign = Sign{l.class, l.name, l.text(e)}
+			sign = Sign{Class: l.class, Name: l.name, Text: l.text(e)}
 			break
 		}
 	}
@@ -168,7 +170,7 @@ func (w *Watch) Batch(b timeline.Batch, counts func(timeline.TargetID) bool) Sig
 	for i := range b.Requests {
 		if q := &b.Requests[i]; q.Class.Failed() && counts(q.Target) {
 			w.Last = max(w.Last, q.Done)
-			sign = Sign{Now, "request", fmt.Sprintf("a request failed (%s)", q.Class)}
+			sign = Sign{Class: Now, Name: "request", Text: fmt.Sprintf("a request failed (%s)", q.Class)}
 		}
 	}
 	return sign

@@ -1,0 +1,127 @@
+package guard
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"lapse/internal/run/coordinator"
+)
+
+const token = "an-example-of-a-token"
+
+// newTokenFile returns the name of a file with the token.
+func newTokenFile(t *testing.T, text string) string {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// post sends a request to the gate's address, and returns the answer.
+func (f *fake) post(path, authorization, body string) *httptest.ResponseRecorder {
+	f.t.Helper()
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
+	w := httptest.NewRecorder()
+	f.public().ServeHTTP(w, r)
+	return w
+}
+
+// Who has the token raises the full rate of a Service, as a sign does.
+func TestAServiceIsArmedByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.TokenFile = newTokenFile(t, token+"\n")
+		f.refuse("shop/down", os.ErrDeadlineExceeded)
+		f.guards("shop/web", "shop/down")
+		for _, test := range []struct {
+			query, authorization string
+			status               int
+			want                 string
+		}{
+			{"service=shop/web", "Bearer " + token, 200, `{"service":"shop/web","until":"2000-01-01T00:15:02Z"}`},
+			{"service=shop/web&for=1h", "bearer " + token, 200, `{"service":"shop/web","until":"2000-01-01T01:00:02Z"}`},
+			{"service=shop/web", "Basic Zmxhbm5lcjphbi1leGFtcGxlLW9mLWEtdG9rZW4=", 200, "until"},
+			{"service=shop/web", "", 401, "send the guard's token"},
+			{"service=shop/web", "Bearer ", 401, "send the guard's token"},
+			{"service=shop/web", "Bearer " + token + "s", 401, "send the guard's token"},
+			{"service=shop/web", "Basic " + token, 401, "send the guard's token"},
+			{"service=shop/api", "Bearer " + token, 404, `shop/api: it is not guarded: annotate it`},
+			{"service=shop/down", "Bearer " + token, 409, "shop/down is not measured: "},
+			{"service=web", "Bearer " + token, 400, "NAMESPACE/NAME"},
+			{"service=shop/web&for=2h", "Bearer " + token, 400, "from 1s to 1h0m0s"},
+			{"service=shop/web&four=2h", "Bearer " + token, 400, "known are service"},
+		} {
+			w := f.post(armPath+"?"+test.query, test.authorization, "")
+			if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
+				t.Errorf("%s, %q: %d %s, want %d %s", test.query, test.authorization, w.Code, w.Body, test.status, test.want)
+			}
+			if asks := w.Header().Get("WWW-Authenticate") != ""; asks != (test.status == http.StatusUnauthorized) {
+				t.Errorf("%s, %q: WWW-Authenticate is %q", test.query, test.authorization, w.Header().Values("WWW-Authenticate"))
+			}
+		}
+		if s := f.status("shop/web"); s.State != coordinator.Raised || s.Sign != "armed by hand: shop/web for 15m0s" {
+			t.Errorf("%+v", s)
+		}
+		if n := strings.Count(f.log.String(), "a request was refused"); n != 1 {
+			t.Errorf("refusals are logged %d times:\n%s", n, f.log)
+		}
+	})
+}
+
+// Without a token nobody may arm a Service, whatever they send.
+func TestWithoutATokenNothingIsArmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		for _, file := range []string{"", filepath.Join(t.TempDir(), "none"), newTokenFile(t, "\n"), newTokenFile(t, "short")} {
+			f.TokenFile = file
+			for _, authorization := range []string{"", "Bearer ", "Bearer short"} {
+				if w := f.post(armPath+"?service=shop/web", authorization, ""); w.Code != http.StatusForbidden {
+					t.Errorf("with the file %q, %q: %d %s", file, authorization, w.Code, w.Body)
+				}
+			}
+		}
+		f.TokenFile = ""
+		if w := f.post(armPath, "", ""); !strings.Contains(w.Body.String(), "lapse gen guard --token-secret NAME") {
+			t.Errorf("the answer is %s", w.Body)
+		}
+		if s := f.status("shop/web"); s.State != coordinator.Idle {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// The client of the command line says what the guard says.
+func TestTheClientArms(t *testing.T) {
+	var status int
+	var body, sent string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = r.Method + " " + r.URL.String() + " " + r.Header.Get("Authorization")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+	defer server.Close()
+	ask := func(s int, b string) (Armed, error) {
+		status, body = s, b
+		return Arm(t.Context(), http.DefaultClient, server.URL+"/", token, "shop/web", DefaultArmed)
+	}
+	armed, err := ask(200, `{"service":"shop/web","until":"2026-11-26T10:15:00Z"}`)
+	if err != nil || armed.Until.Minute() != 15 || sent != "POST /v1/arm?for=15m0s&service=shop%2Fweb Bearer "+token {
+		t.Errorf("%+v %v, sent %s", armed, err, sent)
+	}
+	if _, err := ask(409, `{"error":"shop/web is not measured"}`); err == nil || err.Error() != "shop/web is not measured" {
+		t.Error(err)
+	}
+	if _, err := ask(404, "404 page not found"); err == nil || !strings.Contains(err.Error(), "is no guard: it answers 404") {
+		t.Error(err)
+	}
+}
