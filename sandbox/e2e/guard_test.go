@@ -65,7 +65,7 @@ func TestAGuardMeasuresRolloutsThatNobodyAnnounced(t *testing.T) {
 		for _, on := range []string{"service", "deployment"} {
 			if described := kubectl("describe", on, "web"); !strings.Contains(described, "rollout of web: ") ||
 				!strings.Contains(described, "RequestsDropped") && !strings.Contains(described, "NoRequestDropped") {
-				t.Errorf("after rollout %s there is no Event of it on the %s\n%s\n%s", runs, on, described, status)
+				t.Errorf("after rollout %d there is no Event of it on the %s\n%s\n%s", runs, on, described, status)
 			}
 		}
 	}

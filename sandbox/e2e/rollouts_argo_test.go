@@ -43,9 +43,18 @@ func TestArgoRolloutsAsksTheGate(t *testing.T) {
 	r.apply(lapse(t, c, "gen", "guard", "-n", r.w.Namespace, "--", "--rate=100", "--settle=10s"))
 	r.kubectl("rollout", "status", "deployment/lapse-guard", "--timeout=2m")
 	r.reaches("Healthy")
-	log := logsOf(t, c, r.w.Namespace, "deploy/lapse-guard")
+	log, err := c.Logs(t.Context(), r.w.Namespace, "deploy/lapse-guard", t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	await := func(text string) {
+		t.Helper()
+		if err := log.Await(text); err != nil {
+			t.Fatal(err)
+		}
+	}
 	r.kubectl("annotate", "service/web", "lapse/guard=on", "lapse/expect-status=200")
-	log.say("armed: 5/s")
+	await("armed: 5/s")
 
 	r.version("--body-size=3")
 	r.reaches("Healthy")
@@ -54,8 +63,8 @@ func TestArgoRolloutsAsksTheGate(t *testing.T) {
 		t.Errorf("stable is %s, not %s", r.status("stableRS"), r.status("currentPodHash"))
 	}
 	good := r.status("stableRS")
-	log.say("armed: 5/s") // after the canary
-	log.say("armed: 5/s") // after the rest
+	await("armed: 5/s") // after the canary
+	await("armed: 5/s") // after the rest
 
 	r.version("--body-size=3", "--warm-up=4s")
 	r.reaches("Degraded")
@@ -65,7 +74,7 @@ func TestArgoRolloutsAsksTheGate(t *testing.T) {
 	}
 
 	r.kubectl("annotate", "service/web", "lapse/scheme=gopher")
-	log.say("not measured")
+	await("not measured")
 	r.version("--body-size=4")
 	r.reaches("Paused")
 	r.analysed("Inconclusive", `"state":"inconclusive"`)
