@@ -27,7 +27,7 @@ func TestPrometheusCountsTheRequestsOfARunThatGoesOn(t *testing.T) {
 	runtest.WaitFor(t, "the address of metrics", func() bool { return served.MatchString(stderr.String()) })
 	url := served.FindStringSubmatch(stderr.String())[1]
 	counted := regexp.MustCompile(`lapse_requests_total\{kind="new",outcome="ok",service="[^"]+"\} [1-9]`)
-	up := regexp.MustCompile(`lapse_observed_seconds_total\{state="up"\} [0-9.]*[1-9]`)
+	up := regexp.MustCompile(`lapse_observed_seconds_total\{service="[^"]+",state="up"\} [0-9.]*[1-9]`)
 	var text string
 	runtest.WaitFor(t, "requests, and time that was up", func() bool {
 		r, err := http.Get(url)

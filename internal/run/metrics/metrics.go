@@ -26,65 +26,51 @@ import (
 type Exporter struct {
 	ln       net.Listener
 	registry *prometheus.Registry
-
-	requests, errors *prometheus.CounterVec
-	duration         *prometheus.HistogramVec
-	sources          *prometheus.GaugeVec
+	sources  *prometheus.GaugeVec
 
 	// of the goroutine that owns the run
-	targets map[timeline.TargetID]*target // judged ones
-	began   map[timeline.SourceID]bool    // sources that have begun to measure
-	lost    int                           // sources
-	missing map[string]bool               // nodes without a source from the beginning
+	requests *Counter
+	began    map[timeline.SourceID]bool // sources that have begun to measure
+	lost     int                        // sources
+	missing  map[string]bool            // nodes without a source from the beginning
 
 	judged judged
 }
 
-// A target is one whose requests are counted, in series of its Service or URL and its kind.
-type target struct {
-	ok, slow, failed prometheus.Counter
-	errors           [timeline.NumClasses]prometheus.Counter
-	duration         prometheus.Observer
-	slowFrom         time.Duration // an answer that took longer is slow; 0: not known yet
-}
-
 // New returns an Exporter of a run that has not begun.
 func New() *Exporter {
-	of := []string{"service", "kind"}
+	requests := NewRequests()
 	e := &Exporter{
-		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "lapse_requests_total",
-			Help: "Requests whose outcome tells something of the Service: ok, slow (answered late) or failed.",
-		}, append(of, "outcome")),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "lapse_errors_total",
-			Help: "Requests that were not answered well, by error. notsent and local are the prober's own fault.",
-		}, append(of, "error")),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:                            "lapse_request_duration_seconds",
-			Help:                            "How long answers took, from when their requests were due.",
-			Buckets:                         []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-			NativeHistogramBucketFactor:     1.1,
-			NativeHistogramMaxBucketNumber:  160,
-			NativeHistogramMinResetDuration: time.Hour,
-		}, of),
+		registry: NewRegistry(requests),
+		requests: requests.Counter(),
 		sources: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "lapse_sources",
 			Help: "Processes that send requests: measuring, lost during the run, or missing since it began.",
 		}, []string{"state"}),
-		targets: map[timeline.TargetID]*target{},
 		began:   map[timeline.SourceID]bool{},
 		missing: map[string]bool{},
+		judged:  judged{services: map[string]*Times{}},
 	}
+	e.registry.MustRegister(e.sources, &e.judged)
+	e.countSources()
+	return e
+}
+
+// NewRegistry returns a registry that says which Lapse measures, and what the collectors do.
+func NewRegistry(collectors ...prometheus.Collector) *prometheus.Registry {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "lapse_build_info", Help: "Always 1; its labels say which Lapse measures.",
 		ConstLabels: prometheus.Labels{"version": version.Version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	e.registry.MustRegister(build, e.requests, e.errors, e.duration, e.sources, &e.judged)
-	e.countSources()
-	return e
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(append(collectors, build)...)
+	return registry
+}
+
+// Handler answers what Prometheus asks of a registry. Exemplars are in its answers in OpenMetrics and protobuf.
+func Handler(of *prometheus.Registry) http.Handler {
+	return promhttp.HandlerFor(of, promhttp.HandlerOpts{MaxRequestsInFlight: 4, EnableOpenMetrics: true})
 }
 
 // Listen returns an Exporter that is to be served on addr, or nil if addr is empty.
@@ -107,7 +93,7 @@ func (e *Exporter) Serve(stderr io.Writer) (stop func()) {
 		return func() {}
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	mux.Handle("GET /metrics", Handler(e.registry))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -122,14 +108,17 @@ func (e *Exporter) Serve(stderr io.Writer) (stop func()) {
 	}
 }
 
-// Fact counts requests.
+// Fact counts requests and sources.
 func (e *Exporter) Fact(f timeline.Fact) {
+	e.requests.Fact(f)
 	switch f := f.(type) {
 	case timeline.Target:
-		e.add(f)
-	case timeline.Batch:
-		for i := range f.Requests {
-			e.count(&f.Requests[i])
+		if f.Kind.Judged() {
+			e.judged.add(f)
+		}
+		if f.Kind.Judged() || f.Kind == timeline.Held {
+			e.began[f.Source] = true
+			e.countSources()
 		}
 	case timeline.Event:
 		if f.Kind == timeline.ProberChanged {
@@ -150,60 +139,10 @@ func (e *Exporter) proberIs(state, node string) {
 	e.countSources()
 }
 
-// add begins to count a target: all its series are there from the beginning, as 0.
-func (e *Exporter) add(t timeline.Target) {
-	if t.Kind.Judged() || t.Kind == timeline.Held {
-		e.began[t.Source] = true
-		e.countSources()
-	}
-	if !t.Kind.Judged() || e.targets[t.ID] != nil {
-		return
-	}
-	service := t.Service
-	if service == "" {
-		service = t.URL
-	}
-	kind := string(t.Kind)
-	counted := &target{
-		ok:       e.requests.WithLabelValues(service, kind, "ok"),
-		slow:     e.requests.WithLabelValues(service, kind, "slow"),
-		failed:   e.requests.WithLabelValues(service, kind, "failed"),
-		duration: e.duration.WithLabelValues(service, kind),
-	}
-	for class := range timeline.NumClasses {
-		if class != timeline.OK {
-			counted.errors[class] = e.errors.WithLabelValues(service, kind, class.String())
-		}
-	}
-	e.targets[t.ID] = counted
-}
-
 func (e *Exporter) countSources() {
 	e.sources.WithLabelValues("measuring").Set(float64(max(0, len(e.began)-e.lost)))
 	e.sources.WithLabelValues("lost").Set(float64(e.lost))
 	e.sources.WithLabelValues("missing").Set(float64(len(e.missing)))
-}
-
-func (e *Exporter) count(r *timeline.Request) {
-	t := e.targets[r.Target]
-	if t == nil {
-		return
-	}
-	if r.Class != timeline.OK {
-		t.errors[r.Class].Inc()
-		if r.Class.Failed() {
-			t.failed.Inc()
-		}
-		return
-	}
-	outcome := t.ok
-	if !r.Delayed {
-		t.duration.Observe(r.Latency().Seconds())
-		if t.slowFrom > 0 && r.Done-r.Sent > t.slowFrom {
-			outcome = t.slow
-		}
-	}
-	outcome.Inc()
 }
 
 // Wants asks for totals once a second.
@@ -219,10 +158,6 @@ func (e *Exporter) take(tl *model.Timeline) {
 	if tl == nil {
 		return
 	}
-	for i := range tl.Targets {
-		if t := e.targets[tl.Targets[i].ID]; t != nil {
-			t.slowFrom = tl.Targets[i].SlowFrom
-		}
-	}
+	e.requests.Judged(tl)
 	e.judged.take(tl)
 }

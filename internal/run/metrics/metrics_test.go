@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func request(target timeline.TargetID, class timeline.Class, took time.Duration)
 }
 
 func judgement(downtime model.Length, open bool, coverage float64, measured time.Duration) *model.Timeline {
-	t := model.Target{Target: timeline.Target{ID: 1, Kind: timeline.New}, SlowFrom: 500 * ms, Measured: model.Instant{Latest: measured}}
+	t := model.Target{Target: timeline.Target{ID: 1, Kind: timeline.New, Service: "shop/web"}, SlowFrom: 500 * ms, Measured: model.Instant{Latest: measured}}
 	return &model.Timeline{Targets: []model.Target{t}, Verdict: model.Verdict{Sent: 1, Coverage: coverage, Downtime: model.Downtime{Total: downtime, Open: open}}}
 }
 
@@ -57,10 +58,10 @@ func TestEverySeriesIsThereBeforeItHappens(t *testing.T) {
 lapse_requests_total{kind="new",outcome="failed",service="shop/web"} 0
 lapse_requests_total{kind="new",outcome="ok",service="shop/web"} 0
 lapse_requests_total{kind="new",outcome="slow",service="shop/web"} 0
-# HELP lapse_downtime_seconds_total How long the target that lost most was down, of what was observed up to now: at least (min) and at most (max). A failure that was under way when measuring began, or that goes on, may be longer than max.
+# HELP lapse_downtime_seconds_total How long the Service's target that lost most was down, of what was observed up to now: at least (min) and at most (max). A failure that was under way when measuring began, or that goes on, may be longer than max.
 # TYPE lapse_downtime_seconds_total counter
-lapse_downtime_seconds_total{bound="max"} 0
-lapse_downtime_seconds_total{bound="min"} 0
+lapse_downtime_seconds_total{bound="max",service="shop/web"} 0
+lapse_downtime_seconds_total{bound="min",service="shop/web"} 0
 # HELP lapse_sources Processes that send requests: measuring, lost during the run, or missing since it began.
 # TYPE lapse_sources gauge
 lapse_sources{state="lost"} 0
@@ -106,7 +107,7 @@ lapse_sources{state="measuring"} 1
 lapse_sources{state="missing"} 0
 `, "lapse_requests_total", "lapse_sources")
 	for class, want := range map[timeline.Class]float64{timeline.Refused: 1, timeline.Local: 1, timeline.Reset: 0} {
-		if got := testutil.ToFloat64(e.targets[1].errors[class]); got != want {
+		if got := testutil.ToFloat64(e.requests.targets[1].errors[class]); got != want {
 			t.Errorf("%s: %v, want %v", class, got, want)
 		}
 	}
@@ -127,15 +128,15 @@ func TestDowntimeNeverFalls(t *testing.T) {
 		e.Judged(live.Judgement{Timeline: tl})
 	}
 	expect(t, e, `
-# HELP lapse_downtime_seconds_total How long the target that lost most was down, of what was observed up to now: at least (min) and at most (max). A failure that was under way when measuring began, or that goes on, may be longer than max.
+# HELP lapse_downtime_seconds_total How long the Service's target that lost most was down, of what was observed up to now: at least (min) and at most (max). A failure that was under way when measuring began, or that goes on, may be longer than max.
 # TYPE lapse_downtime_seconds_total counter
-lapse_downtime_seconds_total{bound="max"} 2.9
-lapse_downtime_seconds_total{bound="min"} 0.2
-# HELP lapse_observed_seconds_total How long the target that lost most was surely up, was surely down, or was not observed. What lies within the error bars is in none of these.
+lapse_downtime_seconds_total{bound="max",service="shop/web"} 2.9
+lapse_downtime_seconds_total{bound="min",service="shop/web"} 0.2
+# HELP lapse_observed_seconds_total How long the Service's target that lost most was surely up, was surely down, or was not observed. What lies within the error bars is in none of these.
 # TYPE lapse_observed_seconds_total counter
-lapse_observed_seconds_total{state="down"} 0.2
-lapse_observed_seconds_total{state="unobserved"} 2.5
-lapse_observed_seconds_total{state="up"} 7.1
+lapse_observed_seconds_total{service="shop/web",state="down"} 0.2
+lapse_observed_seconds_total{service="shop/web",state="unobserved"} 2.5
+lapse_observed_seconds_total{service="shop/web",state="up"} 7.1
 `, "lapse_downtime_seconds_total", "lapse_observed_seconds_total")
 }
 
@@ -150,7 +151,8 @@ func expectValues(t *testing.T, e *Exporter, name string, want map[string]float6
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == name {
-				got[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				labels := slices.DeleteFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == "service" })
+				got[labels[0].GetValue()] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}
@@ -166,6 +168,23 @@ func TestWhatNobodyMeasuredIsUnobserved(t *testing.T) {
 	e.Judged(live.Judgement{Timeline: tl})
 	expectValues(t, e, "lapse_observed_seconds_total", map[string]float64{"up": 0, "down": 0, "unobserved": 10})
 	expectValues(t, e, "lapse_downtime_seconds_total", map[string]float64{"min": 0, "max": 10})
+}
+
+// Each Service of a run has its own times.
+func TestAServiceOfSeveralHasItsOwnDowntime(t *testing.T) {
+	e, tl := measured(), judgement(model.Length{Min: 500 * ms, Max: time.Second}, false, 1, 10*time.Second)
+	e.Fact(timeline.Target{ID: 4, Name: "api new", Kind: timeline.New, Service: "shop/api", Source: 1})
+	api := tl.Targets[0]
+	api.ID, api.Service = 4, "shop/api"
+	tl.Targets = append(tl.Targets, api)
+	web, none := model.ServiceVerdict{Sent: 1, Coverage: 1, Downtime: tl.Verdict.Downtime}, model.ServiceVerdict{Sent: 1, Coverage: 1}
+	tl.Services = []model.WatchedService{{Name: "shop/web", Verdict: &web}, {Name: "shop/api", Verdict: &none}}
+	e.Judged(live.Judgement{Timeline: tl})
+	for service, down := range map[string]time.Duration{"shop/web": 500 * ms, "shop/api": 0} {
+		if got := e.judged.services[service].Down.Min; got != down {
+			t.Errorf("%s was down for %v, want %v", service, got, down)
+		}
+	}
 }
 
 // The target that lost most may be the one that was measured for the shortest time.
@@ -200,7 +219,7 @@ func TestARequestThatWasSentLateIsNotSlow(t *testing.T) {
 	late := request(1, timeline.OK, 600*ms)
 	late.Sent += 300 * ms
 	e.Fact(timeline.Batch{Requests: []timeline.Request{late}})
-	if ok, slow := testutil.ToFloat64(e.targets[1].ok), testutil.ToFloat64(e.targets[1].slow); ok != 1 || slow != 0 {
+	if ok, slow := testutil.ToFloat64(e.requests.targets[1].ok), testutil.ToFloat64(e.requests.targets[1].slow); ok != 1 || slow != 0 {
 		t.Errorf("%v ok and %v slow, want 1 and 0", ok, slow)
 	}
 }
