@@ -34,11 +34,24 @@ type Keeper struct {
 	Stands func(state Standby, detail string)
 	// Armable is called once, with what raises the full rate until MeasureAgain returns. It may be nil.
 	Armable func(Arm)
+
+	// What follows is for metrics. Each may be nil.
+	Fact   func(timeline.Fact)   // gets each fact once, in all states, on the clock of this measurement
+	Signed func(signs.Sign)      // gets each sign
+	Judged func(*model.Timeline) // gets the totals of a run that goes on, once a second
 }
 
 // An Arm announces a disruption, as a sign would: the full rate for a length of time, or until the disruption has
 // settled. why is the sign. Any goroutine may call it. An error says that the Service is not measured.
 type Arm func(ctx context.Context, why string, length time.Duration) error
+
+// A follower is the observer of a run that wants its totals.
+type follower func(*model.Timeline)
+
+func (f follower) Fact(timeline.Fact)      {}
+func (f follower) Wants() live.Detail      { return live.Seldom }
+func (f follower) Judged(j live.Judgement) { f(j.Timeline) }
+func (f follower) Close(*model.Timeline)   {}
 
 // MeasureAgain measures one disruption of the Service of o after the other, each as a run of its own, until ctx ends.
 // A run that goes on then is ended, and judged. Unless --scheme was given, the Service is asked as its port suggests.
@@ -61,12 +74,16 @@ func MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logg
 	m.Armed = &measure.Armed{
 		IdleRate: o.IdleRate,
 		Begin: func(meta *timeline.Meta) *live.Run {
-			if m.Rec = k.Begin(meta); m.Rec == nil {
-				return live.New(o.Gates)
+			run := live.New(o.Gates)
+			if m.Rec = k.Begin(meta); m.Rec != nil {
+				run.Observers = append(run.Observers, m.Rec)
 			}
-			return live.New(o.Gates, m.Rec)
+			if k.Judged != nil {
+				run.Observers = append(run.Observers, follower(k.Judged))
+			}
+			return run
 		},
-		Ended: ended,
+		Ended: ended, Fact: k.Fact, Signed: k.Signed,
 		Raise: func(full bool) {
 			raised.Store(full)
 			if m.setBudgets(full); m.Phase == timeline.PhaseArmed {
@@ -104,7 +121,7 @@ func MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logg
 // armBy returns how to arm the measurement until over is closed.
 func (m *measurement) armBy(over <-chan struct{}) Arm {
 	return func(ctx context.Context, why string, length time.Duration) error {
-		sign := signs.Sign{Class: signs.Soon, Name: "announced", Text: why, Holds: length}
+		sign := signs.Sign{Class: signs.Soon, Name: signs.Announced, Text: why, Holds: length}
 		select {
 		case m.Calls <- func() { measure.Announce(&m.Loop, sign) }:
 			return nil

@@ -159,6 +159,37 @@ func TestADisruptionAfterTheOtherIsARunEach(t *testing.T) {
 	})
 }
 
+// Who follows a loop gets each request once, whether it belongs to a run or to none, and each sign.
+func TestEachRequestIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told, named := map[uint64]int{}, map[string]bool{}
+		r := newAgainRun(t, func(due time.Duration) bool { return due >= time.Hour && due < time.Hour+time.Second }, func(r *againRun) {
+			r.Armed.Fact = func(f timeline.Fact) {
+				if b, ok := f.(timeline.Batch); ok {
+					for _, q := range b.Requests {
+						told[q.Seq]++
+					}
+				}
+			}
+			r.Armed.Signed = func(s signs.Sign) { named[s.Name] = true }
+		})
+		r.at(time.Hour-time.Second, timeline.Event{Kind: timeline.ServiceChanged, Object: timeline.Object{Name: "web"}})
+		time.Sleep(time.Hour) // of virtual time
+		synctest.Wait()
+		if len(r.runs) != 1 || !named["service"] || !named["request"] {
+			t.Fatalf("%d runs, and the signs %v", len(r.runs), named)
+		}
+		for seq := range uint64(len(told)) {
+			if told[seq] != 1 {
+				t.Fatalf("request %d of %d was told %d times", seq, len(told), told[seq])
+			}
+		}
+		if seqs, _ := r.sent(0); len(told) < 5*7000 || len(seqs) < 100 {
+			t.Errorf("%d requests were told, of which a run has %d", len(told), len(seqs))
+		}
+	})
+}
+
 // Two disruptions within the length of quiet that ends one are one run.
 func TestTwoDisruptionsWithinSettleAreOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

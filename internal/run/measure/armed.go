@@ -32,7 +32,11 @@ type Armed struct {
 	// What was measured meanwhile is the next run's. nil: the loop ends with its first run.
 	Ended func(*model.Timeline)
 	Raise func(full bool) // sets the rates of what the loop does not start at IdleRate itself; nil: nothing
-	Say   func(line string)
+	// Fact gets each fact once, in all phases, on the loop's clock; nil: nothing does.
+	Fact func(timeline.Fact)
+	// Signed gets each sign that comes after the baseline, or in it and is followed then; nil: nothing does.
+	Signed func(signs.Sign)
+	Say    func(line string)
 }
 
 const (
@@ -127,6 +131,9 @@ func (a *armed) watchSigns(f timeline.Fact) {
 // follow raises the rate if a sign announces a disruption, and begins the run if the disruption has begun.
 func (a *armed) follow(sign signs.Sign) {
 	l := a.loop
+	if sign.Class > signs.None && l.Armed.Signed != nil {
+		l.Armed.Signed(sign)
+	}
 	if sign.Class < signs.Soon {
 		return
 	}
@@ -161,6 +168,7 @@ func (a *armed) expect(sign signs.Sign) {
 // Announce takes in a sign of class [signs.Soon] that no fact shows. Only the goroutine that owns the facts may call
 // it: see [Loop.Calls]. A run that goes on does not get longer by it: the full rate then stays after its end.
 func Announce(l *Loop, sign signs.Sign) {
+	sign.At = l.Clock.Now()
 	switch l.Phase {
 	case timeline.PhaseBaseline:
 		if l.armed.early.Class < sign.Class {

@@ -495,6 +495,9 @@ func (l *Loop) Add(f timeline.Fact) {
 			l.errors[which] = e.Detail
 		}
 	}
+	if l.Armed != nil && l.Armed.Fact != nil {
+		l.Armed.Fact(f)
+	}
 	if l.armed.ring != nil {
 		l.armed.ring.Add(f)
 	}

@@ -4,6 +4,7 @@ package signs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,10 +24,31 @@ const (
 // A Sign announces or begins a disruption.
 type Sign struct {
 	Class Class
-	Name  string // which line of the table
-	Text  string // what happened, for people
+	Name  string        // which line of the table
+	Text  string        // what happened, for people
+	At    time.Duration // when it was seen
 
 	Holds time.Duration // how long the disruption is waited for that it announces; 0: 15 minutes
+}
+
+// ARequest is the name of the sign that is no event: a request failed.
+const ARequest = "request"
+
+// Announced is the name of the sign that is no fact: somebody said that a disruption comes.
+const Announced = "announced"
+
+// AnEndpoint is the name of the sign that an endpoint is lost (of class [Now]), or comes (of class [Soon]).
+const AnEndpoint = "endpoint"
+
+// Names returns the names of all signs.
+func Names() []string {
+	names := []string{ARequest, Announced}
+	for _, l := range table {
+		if !slices.Contains(names, l.name) {
+			names = append(names, l.name)
+		}
+	}
+	return names
 }
 
 // A line of the table says which events are a sign.
@@ -40,10 +62,10 @@ type line struct {
 
 // table are the signs that events show. The first line that holds counts.
 var table = []line{
-	{"endpoint", Now, timeline.EndpointChanged, func(_ *Watch, e timeline.Event) bool {
+	{AnEndpoint, Now, timeline.EndpointChanged, func(_ *Watch, e timeline.Event) bool {
 		return e.From == timeline.EndpointReady && e.To != timeline.EndpointReady
 	}, endpointText},
-	{"endpoint", Soon, timeline.EndpointChanged, func(w *Watch, e timeline.Event) bool {
+	{AnEndpoint, Soon, timeline.EndpointChanged, func(w *Watch, e timeline.Event) bool {
 		return changed(w, e) && e.To == timeline.EndpointReady // a surge comes before a Pod goes, a scale-up alone
 	}, endpointText},
 	{"eviction", Now, timeline.PodDisrupted, always, func(e timeline.Event) string {
@@ -154,7 +176,7 @@ func (w *Watch) Event(e timeline.Event) Sign {
 	sign := Sign{}
 	for _, l := range table {
 		if l.kind == e.Kind && l.is(w, e) {
-			sign = Sign{Class: l.class, Name: l.name, Text: l.text(e)}
+			sign = Sign{Class: l.class, Name: l.name, Text: l.text(e), At: e.Seen}
 			break
 		}
 	}
@@ -170,7 +192,8 @@ func (w *Watch) Batch(b timeline.Batch, counts func(timeline.TargetID) bool) Sig
 	for i := range b.Requests {
 		if q := &b.Requests[i]; q.Class.Failed() && counts(q.Target) {
 			w.Last = max(w.Last, q.Done)
-			sign = Sign{Class: Now, Name: "request", Text: fmt.Sprintf("a request failed (%s)", q.Class)}
+			text := fmt.Sprintf("a request failed (%s)", q.Class)
+			sign = Sign{Class: Now, Name: ARequest, Text: text, At: q.Done}
 		}
 	}
 	return sign
