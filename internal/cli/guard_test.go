@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -62,14 +63,9 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 	if code, said := asks(before); code != 3 || !strings.HasPrefix(said, "FAIL ") {
 		t.Errorf("after a crash: %d %s", code, said)
 	}
-	page, err := http.Get("http://" + status + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer page.Body.Close()
-	text, _ := io.ReadAll(page.Body)
+	page := fetch(t, "http://"+status+"/")
 	for _, want := range []string{"Guarded Services", `data-testid="watched"`, "<td>living/web</td>", ">FAIL</td>", "with the one before"} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(page, want) {
 			t.Errorf("no %s in the page", want)
 		}
 	}
@@ -87,11 +83,21 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 	if code := Main(t.Context(), []string{"lapse", "report", filepath.Join(fetched, names[1])}, &report, &report); code != 3 {
 		t.Errorf("of the second run it says %d\n%s", code, &report)
 	}
+	series := fetch(t, "http://"+gate+"/metrics")
+	for _, want := range []string{
+		`lapse_requests_total\{kind="new",outcome="failed",service="living/web"\} [1-9]`, `lapse_observed_seconds_total\{service="living/web",state="up"\} [0-9.]*[1-9]`,
+		`lapse_downtime_seconds_total\{bound="min",service="living/web"\} [0-9.]*[1-9]`, `lapse_disruptions_total\{service="living/web",trigger="[a-z-]+",verdict="fail"\} 1`,
+		`lapse_guard_lead_seconds_count\{sign="endpoint"\} [1-9]`,
+	} {
+		if !regexp.MustCompile(want).MatchString(series) {
+			t.Errorf("no series %s in\n%s", want, series)
+		}
+	}
 	stop()
 	if got := <-code; got != 0 {
 		t.Errorf("exit code %d: %s", got, &stderr)
 	}
-	text, _ = os.ReadFile(filepath.Join(dir, saved.HistoryFile))
+	text, _ := os.ReadFile(filepath.Join(dir, saved.HistoryFile))
 	if runs := saved.Runs(dir); len(runs) != 2 || strings.Count(string(text), "\n") != 2 {
 		t.Errorf("%q, and the history\n%s\n%s", runs, text, &stderr)
 	}
@@ -107,6 +113,20 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 	if e := shop.told[1]; e.Type != "Warning" || e.Reason != "RequestsDropped" {
 		t.Errorf("%+v", e)
 	}
+}
+
+func fetch(t *testing.T, url string) string {
+	t.Helper()
+	reply, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	if err != nil || reply.StatusCode != http.StatusOK {
+		t.Fatal(reply.Status, err)
+	}
+	return string(body)
 }
 
 // freeAddress returns an address where nothing listens now.

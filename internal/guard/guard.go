@@ -19,6 +19,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/internal/guard/events"
 	"lapse/internal/guard/gate"
+	"lapse/internal/guard/series"
 	"lapse/internal/guard/store"
 	"lapse/internal/kube"
 	"lapse/internal/run/coordinator"
@@ -59,6 +60,7 @@ type guard struct {
 	Config
 	gate  *gate.Gate
 	store *store.Store
+	told  *series.Guard // to Prometheus
 
 	mu       sync.Mutex
 	problem  string                // of the settings; empty: they are those that were read last
@@ -105,10 +107,14 @@ func newGuard(c Config) (*guard, error) {
 		Config: c, gate: gate.New(), services: map[string]*service{}, earlier: map[string][]gate.Run{},
 		guarding: map[*service]struct{}{}, now: time.Now,
 	}
+	g.told = series.New(g.now, string(coordinator.Idle), string(coordinator.Raised),
+		string(coordinator.Recording), string(starting), string(notMeasured))
 	var err error
 	g.store, err = store.Open(c.Out, c.Limits, c.Log, func(tl *model.Timeline, now bool) {
 		name := serviceOf(tl)
-		if g.earlier[name] = append(g.earlier[name], about(tl)); now {
+		r := about(tl)
+		g.told.Knew(name, tl, r)
+		if g.earlier[name] = append(g.earlier[name], r); now {
 			g.left = append(g.left, tl)
 		}
 	})
@@ -204,6 +210,7 @@ func (g *guard) begin(ctx context.Context, m watcher.Marked) {
 		defer g.mu.Unlock()
 		if delete(g.guarding, s); g.services[m.Key()] == nil {
 			g.gate.Change(func(b *gate.Book) { b.Drop(m.Key()) })
+			g.told.Drop(m.Key())
 		}
 	})
 }

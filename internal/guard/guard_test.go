@@ -226,6 +226,9 @@ func (f *fake) disrupt(service string, failed int) (end func()) {
 		}
 		run.Add(fact)
 	}
+	for _, target := range []timeline.Fact{meta, timeline.Target{ID: 1, Name: "web new", Kind: timeline.New, Service: service, Rate: 10}} {
+		k.Fact(target)
+	}
 	return func() {
 		time.Sleep(length - before) // of virtual time
 		b := timeline.Batch{Source: 1}
@@ -242,6 +245,8 @@ func (f *fake) disrupt(service string, failed int) (end func()) {
 		}
 		b.Watermarks = []timeline.Watermark{{Target: 1, Due: length}}
 		run.Add(b)
+		k.Fact(b)
+		k.Judged(run.Timeline())
 		over := timeline.PhaseChange(length, timeline.PhaseMeasuring, timeline.PhaseEnded, "")
 		over.ID, over.Source = 100, 1
 		run.Add(over)
@@ -331,6 +336,54 @@ func TestADisruptionIsMeasuredKeptAndAnsweredFor(t *testing.T) {
 		if again := next.asked("service=shop/web&run="+passed.Run, 200, gate.Pass); again != passed {
 			t.Errorf("the next guard says %+v, not %+v", again, passed)
 		}
+	})
+}
+
+// exports reports whether Prometheus is told a line.
+func (f *fake) exports(line string) bool {
+	w := httptest.NewRecorder()
+	f.public().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return strings.Contains("\n"+w.Body.String(), "\n"+line)
+}
+
+// Prometheus is told how a Service stands and got through its disruptions, until nobody guards it any more.
+func TestPrometheusIsToldOfEachDisruption(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(t, dir)
+		f.refuse("shop/api", errors.New("it has no ready endpoint"))
+		f.guards("shop/web", "shop/api")
+		expect := func(f *fake, lines ...string) {
+			t.Helper()
+			for _, line := range lines {
+				if !f.exports(line) {
+					t.Errorf("%s is not exported", line)
+				}
+			}
+		}
+		expect(f, `lapse_guard_state{service="shop/web",state="idle"} 1`, `lapse_guard_state{service="shop/api",state="not measured"} 1`,
+			`lapse_gate_state{service="shop/api",state="inconclusive"} 1`, `lapse_observed_seconds_total{service="shop/api",state="unobserved"} 2`)
+		end := f.disrupt("shop/web", 3)
+		expect(f, `lapse_guard_state{service="shop/web",state="recording"} 1`, `lapse_gate_state{service="shop/web",state="pending"} 1`)
+		end()
+		failed := []string{`lapse_disruption_failed_requests{service="shop/web"} 3`, `lapse_gate_state{service="shop/web",state="fail"} 1`}
+		expect(f, failed...)
+		expect(f, `lapse_requests_total{kind="new",outcome="failed",service="shop/web"} 3`, `lapse_disruptions_total{service="shop/web",trigger="unknown",verdict="fail"} 1`,
+			`lapse_store_errors_total 0`)
+		if f.guards("shop/api"); f.exports(`lapse_guard_state{service="shop/web"`) || f.exports(`lapse_requests_total{`) {
+			t.Error("series of a Service are left that is not guarded")
+		}
+		f.stop()
+
+		next := newFake(t, dir)
+		next.guards("shop/web")
+		end = next.disrupt("shop/web", 0)
+		expect(next, failed[0])
+		if err := os.RemoveAll(dir); err != nil { // as if the disk were full
+			t.Fatal(err)
+		}
+		end()
+		expect(next, `lapse_store_errors_total 1`)
 	})
 }
 

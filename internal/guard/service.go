@@ -9,6 +9,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/internal/guard/gate"
+	"lapse/internal/guard/series"
 	"lapse/internal/guard/store"
 	"lapse/internal/run/coordinator"
 	"lapse/internal/run/live"
@@ -31,6 +32,7 @@ type service struct {
 	watcher.Marked
 	g     *guard
 	log   *slog.Logger
+	told  *series.Service // to Prometheus
 	after []chan struct{} // closed when those have ended that measured it before
 	ended chan struct{}   // closed when it is not measured any more
 
@@ -46,7 +48,7 @@ type service struct {
 
 func newService(g *guard, m watcher.Marked) *service {
 	return &service{
-		Marked: m, g: g, by: g.Settings, log: g.Log.With("service", m.Key()),
+		Marked: m, g: g, by: g.Settings, log: g.Log.With("service", m.Key()), told: g.told.Service(m.Key()),
 		ended: make(chan struct{}), cancel: func() {},
 		status: Status{Service: m.Key(), State: starting, Since: g.now()},
 	}
@@ -130,6 +132,7 @@ func (s *service) measure(ctx context.Context) error {
 		Begin: s.begin, Ended: s.end,
 		Stands:  func(state coordinator.Standby, sign string) { s.stands(state, sign, "") },
 		Armable: s.armBy,
+		Fact:    s.told.Fact, Signed: s.told.Signed, Judged: s.told.Judged,
 	}
 	defer s.armBy(nil)
 	return s.g.measure(ctx, o, keeper, s.log)
@@ -163,6 +166,7 @@ func (s *service) stands(state coordinator.Standby, sign, problem string) {
 	}
 	first := state == coordinator.Idle && (was.State == starting || was.State == notMeasured)
 	s.mu.Unlock()
+	s.told.Stands(string(state), state != starting && state != notMeasured)
 	if was.State == state && was.Sign == sign {
 		return
 	}
@@ -179,6 +183,7 @@ func (s *service) begin(meta *timeline.Meta) *live.Recording {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.run, s.status.Run = run, meta.ID
+	s.told.Begin(meta.ID)
 	s.g.gate.Change(func(b *gate.Book) { b.Begin(s.Key(), meta.ID, s.g.now().UTC().Truncate(time.Millisecond)) })
 	return run.Rec
 }
@@ -191,6 +196,7 @@ func (s *service) end(tl *model.Timeline) {
 	leaving := s.leaving
 	cancel := s.cancel
 	s.mu.Unlock()
+	s.told.Over(tl)
 	s.storing.Go(func() { s.keep(run, tl) })
 	if leaving {
 		cancel()
@@ -201,9 +207,11 @@ func (s *service) end(tl *model.Timeline) {
 func (s *service) keep(run *store.Run, tl *model.Timeline) {
 	if err := run.End(tl); err != nil {
 		s.log.Error("not all of a run is on disk", "run", tl.Run.ID, "error", err)
+		s.g.told.StoreErrors.Inc()
 	}
 	r := about(tl)
 	s.g.gate.Change(func(b *gate.Book) { b.End(s.Key(), r) })
+	s.told.End(tl, r)
 	s.mu.Lock()
 	s.status.Last = &Last{Run: r.ID, Began: r.Began, Verdict: r.Verdict, Reason: r.Reason}
 	s.status.Runs++

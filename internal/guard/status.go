@@ -57,6 +57,7 @@ func (g *guard) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(gate.Path, g.gate)
 	mux.HandleFunc("POST "+armPath, g.withToken(g.armByHand))
+	mux.Handle("GET /metrics", g.told.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	return mux
 }

@@ -9,8 +9,8 @@ import (
 	"lapse/timeline"
 )
 
-// Requests are the series of requests: how they ended, how long answers took, and how late they were sent. Any goroutine
-// may use it.
+// Requests are the series of requests: how they ended, how long answers took, and how late they were sent. Any
+// goroutine may use it.
 type Requests struct {
 	requests, errors *prometheus.CounterVec
 	duration         *prometheus.HistogramVec

@@ -1,0 +1,127 @@
+package series
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"lapse/timeline"
+)
+
+// A coverage adds up how long the judged targets of a measurement were observed, from one run to the next: the time
+// between two sends, unless it is longer than the rate allows. It is a sum, and judges nothing.
+type coverage struct {
+	resolution time.Duration // --resolution; 0: it depends on the rate
+	targets    map[timeline.TargetID]*covered
+}
+
+// A covered is the observed time of a target.
+type covered struct {
+	name     string
+	timeout  time.Duration
+	interval time.Duration
+	slower   time.Duration // the longer one of two intervals, of which one ended at changed
+	changed  time.Duration
+
+	waiting  []timeline.Request // that may not be all of their time yet
+	last     time.Duration      // sent; -1: none
+	done     time.Duration      // until when a request was in flight
+	observed time.Duration
+}
+
+func (c *coverage) add(f timeline.Fact) {
+	switch f := f.(type) {
+	case timeline.Target:
+		if f.Kind.Judged() && c.targets[f.ID] == nil {
+			c.targets[f.ID] = &covered{name: f.Name, timeout: f.Timeout, interval: f.Interval(), last: -1}
+		}
+	case timeline.Event:
+		rate, err := strconv.ParseFloat(f.To, 64)
+		if f.Kind != timeline.RateChanged || err != nil || rate <= 0 {
+			return
+		}
+		for _, t := range c.targets {
+			if t.name == f.Object.Name {
+				t.changes(f.Seen, time.Duration(float64(time.Second)/rate))
+			}
+		}
+	case timeline.Batch:
+		for _, q := range f.Requests {
+			if t := c.targets[q.Target]; t != nil && q.Class.Observed() {
+				t.waiting = append(t.waiting, q)
+			}
+		}
+		for _, w := range f.Watermarks {
+			if t := c.targets[w.Target]; t != nil {
+				t.settle(w.Due, c.resolution)
+			}
+		}
+	}
+}
+
+func (t *covered) changes(at, interval time.Duration) {
+	t.slower, t.changed, t.interval = max(t.interval, interval), at, interval
+}
+
+// settle takes in the requests that were due before an instant: there are no others.
+func (t *covered) settle(due, resolution time.Duration) {
+	slices.SortFunc(t.waiting, func(a, b timeline.Request) int { return int(a.Sent - b.Sent) })
+	rest := t.waiting[:0]
+	for _, q := range t.waiting {
+		if q.Due < due {
+			t.take(q, resolution)
+		} else {
+			rest = append(rest, q)
+		}
+	}
+	t.waiting = rest
+}
+
+func (t *covered) take(q timeline.Request, resolution time.Duration) {
+	switch gap := q.Sent - t.last; {
+	case t.last < 0, gap <= 0:
+	case gap <= t.limit(resolution):
+		t.observed += gap
+	default: // it is observed while a request is in flight
+		t.observed += min(max(0, t.done-t.last), gap)
+	}
+	t.last, t.done = max(t.last, q.Sent), max(t.done, q.Done)
+}
+
+// limit returns how long the time between the last send and the next may be, as correlate has it.
+func (t *covered) limit(resolution time.Duration) time.Duration {
+	interval := t.interval
+	if t.last <= t.changed+t.slower {
+		interval = max(interval, t.slower)
+	}
+	if resolution > 0 {
+		return max(resolution, 3*interval)
+	}
+	return max(50*time.Millisecond, 10*interval)
+}
+
+// observed returns the least observed time of any target.
+func (c *coverage) observed() time.Duration {
+	return c.least(func(t *covered) time.Duration { return t.observed })
+}
+
+// last returns when the target that was last sent to longest ago was sent to; -1: there is one that was not.
+func (c *coverage) last() time.Duration {
+	return max(-1, c.least(func(t *covered) time.Duration { return t.last }))
+}
+
+// timeout returns the per-request timeout.
+func (c *coverage) timeout() time.Duration {
+	return c.least(func(t *covered) time.Duration { return t.timeout })
+}
+
+// least returns the least of all targets, 0 if there is none.
+func (c *coverage) least(of func(*covered) time.Duration) time.Duration {
+	least, any := time.Duration(0), false
+	for _, t := range c.targets {
+		if !any || of(t) < least {
+			least, any = of(t), true
+		}
+	}
+	return least
+}
