@@ -459,6 +459,25 @@ func TestChangedSettingsCount(t *testing.T) {
 	})
 }
 
+// While a Service begins to be measured anew, the gate knows that it is not measured.
+func TestTheGateKnowsThatMeasuringBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		since := time.Now()
+		asks := "none=pass&service=shop/web&since=" + since.UTC().Format(time.RFC3339)
+		f.asked(asks, 200, gate.Pass)
+		f.measured.Lock()
+		f.settings = settings(50)
+		f.measured.Unlock()
+		time.Sleep(rereadEvery - 2*time.Second + 500*time.Millisecond) // of virtual time: in the next baseline
+		synctest.Wait()
+		f.asked(asks, 200, gate.Inconclusive)
+		time.Sleep(2 * time.Second)
+		f.asked(asks, 200, gate.Inconclusive)
+	})
+}
+
 // Settings that are wrong change nothing. That is said once in the log, and in the status until they are mended.
 func TestWrongSettingsChangeNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -121,8 +121,9 @@ func wait(ctx context.Context, length time.Duration) {
 // measure measures until ctx ends, or it cannot.
 func (s *service) measure(ctx context.Context) error {
 	s.mu.Lock()
-	by := s.by
+	by, problem := s.by, s.status.Problem
 	s.mu.Unlock()
+	s.g.gate.Change(func(b *gate.Book) { b.Measured(s.Key(), time.Time{}, problem) })
 	o, err := by.Options(s.Marked)
 	if err != nil {
 		return err
