@@ -107,6 +107,7 @@ var mayImport = map[string][]string{
 	"internal/run/prober":        {"timeline", "internal/record", "loadgen", "dashboard/places", "deploy", "deploy/agent", "internal/run/exit", "internal/run/mask", "internal/run/source", "internal/run/spec", "internal/run/terminal", "internal/run/version"},
 	"internal/guard/gate":        {},
 	"internal/guard/events":      {"timeline", "internal/kube"},
+	"internal/guard/flagger":     {"internal/guard/gate"},
 	"internal/guard/store":       {"internal/history", "internal/record", "correlate", "correlate/model", "correlate/verdict", "internal/report", "internal/run/live", "internal/run/saved"},
 	"internal/guard":             {"dashboard", "timeline", "correlate", "correlate/cluster", "correlate/incidents", "correlate/model", "correlate/quantity", "internal/history", "internal/kube", "internal/run/coordinator", "internal/run/live", "internal/run/saved", "internal/run/screen", "internal/run/spec", "watcher"},
 	"internal/guard/series":      {"timeline", "correlate/causes", "correlate/model", "internal/guard/gate", "internal/history", "internal/run/metrics", "internal/run/signs"},

@@ -30,7 +30,7 @@ type Guard struct {
 	Image           string
 	ImagePullSecret string   // optional
 	Claim           string   // the PersistentVolumeClaim for its runs; empty: they go with the Pod
-	TokenSecret     string   // the Secret with the token of who may arm a Service; empty: nobody may
+	TokenSecret     string   // the Secret with the token of who may arm a Service or call a hook; empty: nobody may
 	Flags           []string // of `lapse guard`, in the ConfigMap
 }
 

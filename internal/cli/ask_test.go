@@ -2,7 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +17,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"lapse/internal/guard/flagger"
 	"lapse/internal/guard/gate"
 	"lapse/internal/layer"
 )
@@ -36,6 +40,14 @@ type asks struct {
 			ExitCodes []int `json:"exit_codes"`
 		} `json:"allow_failure"`
 	}
+	flagger struct {
+		Analysis struct {
+			Webhooks []struct {
+				Type, URL string
+				Metadata  map[string]string
+			}
+		}
+	}
 }
 
 func readAsks(t *testing.T) (a asks) {
@@ -45,7 +57,7 @@ func readAsks(t *testing.T) (a asks) {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllSubmatch(page, -1)
-	into := []any{&a.argo, new(any), &a.plan, &a.tekton, &a.github, &a.gitlab}
+	into := []any{&a.argo, new(any), &a.plan, &a.tekton, &a.github, &a.gitlab, &a.flagger}
 	if len(blocks) != len(into) {
 		t.Fatalf("the page has %d blocks, want %d", len(blocks), len(into))
 	}
@@ -96,14 +108,44 @@ func TestTheSnippetsOfThePageAskTheGate(t *testing.T) {
 			}
 		}
 		w := httptest.NewRecorder()
-		url := strings.ReplaceAll(a.argo.Spec.Metrics[0].Provider.Web.URL, "{{args.hash}}", "new")
-		asked, of := strings.CutPrefix(url, defaultGuard)
+		at := strings.ReplaceAll(a.argo.Spec.Metrics[0].Provider.Web.URL, "{{args.hash}}", "new")
+		asked, of := strings.CutPrefix(at, defaultGuard)
 		if g.ServeHTTP(w, httptest.NewRequest("GET", asked, nil)); !of || w.Code != 200 || !strings.Contains(w.Body.String(), string(state)) {
-			t.Errorf("%s, %s: %d %s", url, state, w.Code, w.Body)
+			t.Errorf("%s, %s: %d %s", at, state, w.Code, w.Body)
 		}
 	}
 	if doubt := a.gitlab["roll-out"].AllowFailure.ExitCodes; !slices.Equal(doubt, []int{4}) {
 		t.Errorf("GitLab takes the codes %d for a warning", doubt)
+	}
+}
+
+// Each webhook of the page is at the path of its type, and brings the token.
+func TestTheWebhooksOfThePageAreFlaggers(t *testing.T) {
+	types := map[string]bool{}
+	for _, hook := range readAsks(t).flagger.Analysis.Webhooks {
+		at, err := url.Parse(hook.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, _ := at.User.Password()
+		if types[hook.Type] = true; "http://"+at.Host != defaultGuard || at.Path != flagger.Path+hook.Type || token != "TOKEN" {
+			t.Errorf("a webhook of type %s has the URL %s", hook.Type, at)
+		}
+		h := flagger.Hooks{
+			Answer: func(gate.Query) (gate.Answer, string) { return gate.Answer{State: gate.Pass}, "" },
+			Arm:    func(context.Context, string, string) error { return nil }, Now: time.Now,
+		}
+		body, err := json.Marshal(map[string]any{"name": "web", "namespace": "shop", "phase": "Progressing", "metadata": hook.Metadata})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, httptest.NewRequest("POST", at.Path, bytes.NewReader(body))); w.Code == 400 || w.Code == 404 {
+			t.Errorf("%s: %d %s", hook.Type, w.Code, w.Body)
+		}
+	}
+	if !types["event"] || !types["rollout"] || !types["rollback"] || !types["confirm-promotion"] {
+		t.Errorf("the page has %v", types)
 	}
 }
 

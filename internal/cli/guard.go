@@ -109,8 +109,8 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 		"failed ones stay longer")
 	f.StringVar(&c.Listen, "listen", ":7117", "where the gate answers")
 	f.StringVar(&c.Private, "status-listen", guard.DefaultPrivate, `where "lapse guard status" asks`)
-	f.StringVar(&c.TokenFile, "token-file", "", "a `FILE` with the token of who may arm a Service (default: nobody "+
-		"may)")
+	f.StringVar(&c.TokenFile, "token-file", "", "a `FILE` with the token of who may arm a Service or call a hook "+
+		"(default: nobody may)")
 	f.StringVar(&c.file, "config", "", "a `FILE` of more flags, one in a line: they count if the command line has "+
 		"none, and again when they change")
 	var measured spec.Options
@@ -559,7 +559,7 @@ func newGenGuard() *cobra.Command {
 	f.StringVar(&g.Image, "image", "", "image of the guard (default: "+defaultImage+")")
 	f.StringVar(&g.ImagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
 	f.StringVar(&g.TokenSecret, "token-secret", "", "the Secret `NAME`, whose key token has the token of who may arm "+
-		"a Service (default: nobody may)")
+		"a Service or call a hook (default: nobody may)")
 	f.StringVar(&g.Claim, "claim", "", "PersistentVolumeClaim for the runs (default: they go with the Pod)")
 	return cmd
 }

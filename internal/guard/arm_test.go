@@ -1,14 +1,18 @@
 package guard
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"lapse/internal/guard/flagger"
 	"lapse/internal/run/coordinator"
 )
 
@@ -124,4 +128,79 @@ func TestTheClientArms(t *testing.T) {
 	if _, err := ask(404, "404 page not found"); err == nil || !strings.Contains(err.Error(), "is no guard: it answers 404") {
 		t.Error(err)
 	}
+}
+
+// Flagger has no field for a header. What it sends of a password in a webhook's URL is the token.
+func TestFlaggerSendsTheTokenInItsURL(t *testing.T) {
+	g := &guard{Config: Config{TokenFile: newTokenFile(t, token), Log: slog.New(slog.DiscardHandler)}, now: time.Now}
+	server := httptest.NewServer(g.withToken(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	for at, want := range map[string]int{"http://flagger:" + token + "@" + host: 200, "http://flagger:other@" + host: 401, server.URL: 401} {
+		hook, err := url.Parse(at) // as callWebhook in Flagger's pkg/controller/webhook.go
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequest(http.MethodPost, hook.String(), strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.Body.Close(); reply.StatusCode != want {
+			t.Errorf("%s: %s", at, reply.Status)
+		}
+	}
+}
+
+// A rollout of Flagger through a whole guard: an event arms, what fails since then holds it back, and what passed
+// yesterday does not let it through.
+func TestFlaggerRollsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.TokenFile = newTokenFile(t, token)
+		f.guards("shop/web")
+		f.disrupt("shop/web", 0)()
+		time.Sleep(24 * time.Hour) // of virtual time
+		calls := func(hook, metadata string, want int, says string) {
+			t.Helper()
+			body := `{"name":"web","namespace":"shop","phase":"Progressing","checksum":"85d557f47b","metadata":{` + metadata + `}}`
+			w := f.post(flagger.Path+hook, "Bearer "+token, body)
+			if w.Code != want || !strings.Contains(w.Body.String(), says) {
+				t.Errorf("%s: %d %s, want %d %s", hook, w.Code, w.Body, want, says)
+			}
+		}
+		begins := func() {
+			calls("event", `"eventMessage":"New revision detected! Scaling up web.shop","eventType":"Normal"`, 200, "")
+		}
+		calls("confirm-rollout", "", 200, `"pass"`)
+		begins()
+		if s := f.status("shop/web"); s.State != coordinator.Raised || s.Sign != "Flagger rolls out shop/web for 15m0s" {
+			t.Errorf("%+v", s)
+		}
+		calls("confirm-promotion", "", 409, `"pending"`)
+		calls("confirm-promotion", `"none":"pass"`, 200, "no disruption of shop/web since 2000-01-02")
+		end := f.disrupt("shop/web", 0)
+		calls("rollout", "", 200, `"pending"`)
+		calls("confirm-promotion", `"none":"pass"`, 409, `"pending"`)
+		end()
+		calls("rollout", "", 200, `"pass"`)
+		calls("confirm-promotion", "", 200, `"pass"`)
+		calls("rollback", "", 409, `"pass"`)
+		f.disrupt("shop/web", 3)()
+		calls("rollout", "", 409, "3 of 900 failed")
+		calls("confirm-promotion", "", 409, `"fail"`)
+		calls("rollback", "", 200, "3 of 900 failed")
+		time.Sleep(2 * time.Minute)
+		begins()
+		calls("rollback", "", 409, `"pending"`)
+		if w := f.post(flagger.Path+"rollback", "", "{}"); w.Code != http.StatusUnauthorized {
+			t.Errorf("without the token: %d %s", w.Code, w.Body)
+		}
+		if w := f.post(flagger.Path+"pre-rollout", "Bearer "+token, `{"name":"web","namespace":"shop"}`); w.Code != http.StatusNotFound {
+			t.Errorf("an unknown hook: %d %s", w.Code, w.Body)
+		}
+	})
 }

@@ -18,6 +18,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/internal/guard/events"
+	"lapse/internal/guard/flagger"
 	"lapse/internal/guard/gate"
 	"lapse/internal/guard/series"
 	"lapse/internal/guard/store"
@@ -37,7 +38,7 @@ type Config struct {
 	Out       string // the directory of the runs
 	Listen    string // where the gate answers
 	Private   string // where the status is told: names of Services, which a stranger need not know
-	TokenFile string // what arms a Service must send the token in it; empty: nothing may
+	TokenFile string // who arms a Service or calls a hook must send the token in it; empty: nobody may
 	Log       *slog.Logger
 
 	*Settings
@@ -61,6 +62,8 @@ type guard struct {
 	gate  *gate.Gate
 	store *store.Store
 	told  *series.Guard // to Prometheus
+
+	flagger flagger.Hooks // for who has the token
 
 	mu       sync.Mutex
 	problem  string                // of the settings; empty: they are those that were read last
@@ -110,6 +113,13 @@ func newGuard(c Config) (*guard, error) {
 	g.told = series.New(g.now, string(coordinator.Idle), string(coordinator.Raised),
 		string(coordinator.Recording), string(starting), string(notMeasured))
 	var err error
+	g.flagger = flagger.Hooks{
+		Answer: g.gate.Answer, Now: g.now,
+		Arm: func(ctx context.Context, service, why string) error {
+			_, err := g.arm(ctx, service, why, DefaultArmed)
+			return err
+		},
+	}
 	g.store, err = store.Open(c.Out, c.Limits, c.Log, func(tl *model.Timeline, now bool) {
 		name := serviceOf(tl)
 		r := about(tl)

@@ -14,6 +14,7 @@ import (
 	"lapse/correlate"
 	"lapse/correlate/model"
 	"lapse/dashboard"
+	"lapse/internal/guard/flagger"
 	"lapse/internal/guard/gate"
 	"lapse/internal/run/coordinator"
 	"lapse/internal/run/saved"
@@ -57,6 +58,7 @@ func (g *guard) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(gate.Path, g.gate)
 	mux.HandleFunc("POST "+armPath, g.withToken(g.armByHand))
+	mux.HandleFunc("POST "+flagger.Path+"{hook}", g.withToken(g.flagger.ServeHTTP))
 	mux.Handle("GET /metrics", g.told.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	return mux

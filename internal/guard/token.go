@@ -43,7 +43,7 @@ func (g *guard) withToken(h http.HandlerFunc) http.HandlerFunc {
 		token, err := ReadToken(g.TokenFile)
 		switch {
 		case err != nil:
-			g.Log.Error("nobody may arm a Service", "error", err)
+			g.Log.Error("nobody may arm a Service or call a hook", "error", err)
 			refuse(http.StatusForbidden, "the guard cannot read its token")
 		case !sends(r, token):
 			w.Header().Add("WWW-Authenticate", `Bearer realm="lapse guard"`)
