@@ -216,7 +216,7 @@ these are needed as well; for ` + "`-A`" + ` only those to read, in all namespac
 `)
 	writeRights(&page, elsewhereRights(), nil)
 	page.WriteString(`
-` + "`lapse gen guard`" + ` grants these to a guard, in one namespace, or in all together with the right to read nodes. Who has the role ` + "`admin`" + ` may apply it for one. Without the last two it measures all the same, and ` + "`lapse guard status`" + ` says what it cannot write.
+` + "`lapse gen guard`" + ` grants a guard these, in one namespace, as the role ` + "`admin`" + ` may, or in all, then with the right to read nodes. Without the last two it only writes no Events.
 
 | in each namespace | right | for |
 |---|---|---|
@@ -245,7 +245,7 @@ func guardRights() (rights []Right) {
 			for _, verb := range rule.Verbs {
 				purpose := "to measure, and to find causes"
 				if len(rule.Verbs) == 1 {
-					purpose = "to write Events on Services and their workloads"
+					purpose = "to write Events on what was measured"
 				}
 				rights = append(rights, Right{Verb: verb, Group: rule.APIGroups[0], Resource: resource, For: purpose})
 			}

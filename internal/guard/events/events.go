@@ -1,7 +1,7 @@
 // Package events writes Events of Kubernetes, so that `kubectl describe` shows what became of a Service's requests.
 //
-// They are written through the core API, which keeps them where events.k8s.io does, with the same fields: the role
-// "admin" has the right to create Events only there, so whoever has it may install a guard.
+// They are written through the core API, which keeps them where events.k8s.io does, with the same fields: up to
+// Kubernetes 1.34 the role "admin" has the right to create Events only there, and whoever has it may install a guard.
 package events
 
 import (
