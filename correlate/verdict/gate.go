@@ -3,6 +3,7 @@ package verdict
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ type GateMetric struct {
 	Doc  string
 	From bool // only runs with --from measure it
 	Held bool // only runs with held connections measure it, whether or not they send other requests
+	Adds bool // it never falls while a run goes on
 
 	Value func(*model.Timeline, *model.Verdict) (model.Range, bool) // false where nothing was measured
 }
@@ -39,7 +41,7 @@ type GateMetric struct {
 // GateMetrics lists what a gate can limit. Failed adds over the judged targets, the others are the
 // worst target's.
 var GateMetrics = []GateMetric{
-	{Name: "failed", Unit: model.Count, Doc: "requests that failed",
+	{Name: "failed", Unit: model.Count, Doc: "requests that failed", Adds: true,
 		Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) {
 			return exactly(float64(v.Failed)), true
 		}},
@@ -47,7 +49,7 @@ var GateMetrics = []GateMetric{
 		Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) {
 			return exactly(v.ErrorRate), true
 		}},
-	{Name: "downtime.total", Unit: model.Duration, Doc: "request-weighted downtime of all windows",
+	{Name: "downtime.total", Unit: model.Duration, Doc: "request-weighted downtime of all windows", Adds: true,
 		Value: totalDowntime},
 	{Name: "window.longest", Unit: model.Duration, Doc: "the longest window", Value: longestWindow},
 	{Name: "blackout.longest", Unit: model.Duration,
@@ -59,12 +61,12 @@ var GateMetrics = []GateMetric{
 		Value: func(_ *model.Timeline, v *model.Verdict) (model.Range, bool) {
 			return exactly(v.Coverage), true
 		}},
-	{Name: "held.cut", Unit: model.Count, Doc: "held connections that were cut", Held: true,
+	{Name: "held.cut", Unit: model.Count, Doc: "held connections that were cut", Held: true, Adds: true,
 		Value: heldCount(func(s heldSum) int {
 			return s.cut
 		})},
 	{Name: "held.unwarned", Unit: model.Count,
-		Doc: "held connections that were cut without an announcement by the server", Held: true,
+		Doc: "held connections that were cut without an announcement by the server", Held: true, Adds: true,
 		Value: heldCount(func(s heldSum) int {
 			return s.unwarned
 		})},
@@ -319,6 +321,16 @@ func (g Gate) judge(tl *model.Timeline, v *model.Verdict) model.GateResult {
 		result.Outcome = model.GatePass
 	}
 	return result
+}
+
+// FailsForGood reports whether a judged run that goes on will fail whatever follows: it breaks the upper limit of what
+// only adds up.
+func FailsForGood(tl *model.Timeline) bool {
+	return slices.ContainsFunc(tl.Verdict.Gates, func(r model.GateResult) bool {
+		metric, _ := MetricNamed(r.Metric)
+		g, err := ParseGate(r.Expr)
+		return metric.Adds && r.Outcome == model.GateFail && err == nil && strings.HasPrefix(g.Op, ">")
+	})
 }
 
 // breaks reports whether this value makes the run fail.

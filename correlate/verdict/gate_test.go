@@ -191,3 +191,24 @@ func FuzzParseGate(f *testing.F) {
 		}
 	})
 }
+
+// A run that has lost a request has lost one whatever follows. Its share of failures, or its longest window, may still
+// change its mind.
+func TestARunFailsForGoodByWhatOnlyAddsUp(t *testing.T) {
+	for expr, want := range map[string]bool{
+		"failed > 0": true, "failed >= 1": true, "downtime.total > 1s": true, "failed < 5": false, "errors.rate > 1%": false,
+		"window.longest > 1s": false, "coverage < 99%": false,
+	} {
+		metric, _, _ := strings.Cut(expr, " ")
+		tl := &model.Timeline{Verdict: model.Verdict{Gates: []model.GateResult{
+			{Expr: "latency.p99 > 1s", Metric: "latency.p99", Outcome: model.GatePass}, {Expr: expr, Metric: metric, Outcome: model.GateFail},
+		}}}
+		if FailsForGood(tl) != want {
+			t.Errorf("%s: want %v", expr, want)
+		}
+		tl.Verdict.Gates[1].Outcome = model.GateUndecided
+		if FailsForGood(tl) {
+			t.Errorf("%s fails though it is undecided", expr)
+		}
+	}
+}

@@ -115,6 +115,14 @@ func (b *Book) Begin(name, run string, at time.Time) {
 	}
 }
 
+// Fails notes that the disruption that is measured will fail, whatever follows. It may not be over for long: a version
+// that fails each request does not settle.
+func (b *Book) Fails(name string, r Run) {
+	if s := b.services[name]; s != nil && s.current != nil && s.current.ID == r.ID {
+		s.current = &r
+	}
+}
+
 // End notes that a disruption is over, and judged.
 func (b *Book) End(name string, r Run) {
 	s := b.services[name]
@@ -144,6 +152,9 @@ func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 		return failed.answer(), ""
 	}
 	if c := s.current; c != nil && (q.Run == "" || q.Run == c.ID) {
+		if c.Verdict == Fail && c.about(q) {
+			return c.answer(), ""
+		}
 		return Answer{Pending, "the disruption is still being measured", c.ID, c.Began}, ""
 	}
 	switch {

@@ -26,6 +26,7 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 	begin := func(id string, minute int) func(*Book) {
 		return func(b *Book) { b.Begin("shop/web", id, at(minute)) }
 	}
+	fails := func(r Run) func(*Book) { return func(b *Book) { b.Fails("shop/web", r) } }
 	end := func(r Run) func(*Book) { return func(b *Book) { b.End("shop/web", r) } }
 	ask := func(q Query, minute int) func(*Book) {
 		return func(b *Book) { q.Service = "shop/web"; b.Answer(q, at(minute)) }
@@ -45,6 +46,10 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 		{"and then nothing is known of it", all(measured, ask(Query{Hash: "new"}, 5)), Query{Hash: "new"}, 20, Inconclusive, "", "by template new was seen within 15 minutes"},
 		{"another's first question does not count", all(measured, ask(Query{Hash: "old"}, 5)), Query{Hash: "new"}, 20, Pending, "", ""},
 		{"while a disruption is measured nothing is decided", all(measured, begin("r1", 3)), Query{Hash: "new"}, 5, Pending, "r1", "still being measured"},
+		{"unless it fails whatever follows", all(measured, begin("r1", 3), fails(rolledOut("r1", 3, 5, Fail, "new"))), Query{Hash: "new"}, 5, Fail, "r1", "r1 fail"},
+		{"which another template does not", all(measured, begin("r1", 3), fails(rolledOut("r1", 3, 5, Fail, "new"))), Query{Hash: "newer"}, 5, Pending, "r1", ""},
+		{"nor another time", all(measured, begin("r1", 3), fails(rolledOut("r1", 3, 5, Fail, "new"))), Query{Since: at(6)}, 6, Pending, "r1", ""},
+		{"nor the next run", all(measured, begin("r1", 3), end(rolledOut("r1", 3, 4, Pass, "new")), begin("r2", 5), fails(rolledOut("r1", 3, 5, Fail, "new"))), Query{Hash: "new"}, 6, Pending, "r2", ""},
 		{"a template passes with its run", all(measured, begin("r1", 3), end(rolledOut("r1", 3, 4, Pass, "new"))), Query{Hash: "new"}, 5, Pass, "r1", "r1 pass"},
 		{"or fails", all(measured, end(rolledOut("r1", 3, 4, Fail, "new"))), Query{Hash: "new"}, 5, Fail, "r1", "r1 fail"},
 		{"or stays undecided", all(measured, end(rolledOut("r1", 3, 4, Inconclusive, "new"))), Query{Hash: "new"}, 5, Inconclusive, "r1", "r1 inconclusive"},
