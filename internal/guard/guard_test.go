@@ -52,6 +52,7 @@ type fake struct {
 	rate     map[string]float64
 	settings *Settings // that are read
 	wrong    error     // with them
+	during   func()    // called while a run is judged that goes on: at first, and after failsFor
 }
 
 // settings returns those of a guard that measures at a rate. A Service can have one of its own.
@@ -247,6 +248,12 @@ func (f *fake) disrupt(service string, failed int) (end func()) {
 		run.Add(b)
 		k.Fact(b)
 		k.Judged(run.Timeline())
+		if f.during != nil {
+			f.during()
+			time.Sleep(failsFor) // of virtual time
+			k.Judged(run.Timeline())
+			f.during()
+		}
 		over := timeline.PhaseChange(length, timeline.PhaseMeasuring, timeline.PhaseEnded, "")
 		over.ID, over.Source = 100, 1
 		run.Add(over)
@@ -288,6 +295,34 @@ func (f *fake) status(service string) Status {
 		}
 	}
 	return Status{}
+}
+
+// A version that fails each request does not settle. The gate says before the end that it failed, unless that may still
+// turn out to be otherwise, and says so of nothing else.
+func TestTheGateDoesNotAwaitTheEndOfWhatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		asked := 0
+		f.during = func() {
+			if asked++; asked == 1 {
+				f.asked("service=shop/web&hash=5f9dd68475", 425, gate.Pending)
+				return
+			}
+			f.asked("service=shop/web&hash=other", 425, gate.Pending)
+			if a := f.asked("service=shop/web&hash=5f9dd68475", 200, gate.Fail); !strings.HasPrefix(a.Reason, "3 of ") {
+				t.Errorf("%+v", a)
+			}
+		}
+		f.disrupt("shop/web", 3)()
+		f.asked("service=shop/web&hash=5f9dd68475", 200, gate.Fail)
+		f.during = func() { f.asked("service=shop/web&hash=5f9dd68475", 425, gate.Pending) }
+		f.disrupt("shop/web", 0)()
+		f.asked("service=shop/web&hash=5f9dd68475", 200, gate.Pass)
+		if asked != 2 {
+			t.Errorf("%d questions", asked)
+		}
+	})
 }
 
 // A Service that somebody annotates is measured until nobody wants it any more. Each disruption has one run, a line of

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/internal/guard/gate"
 	"lapse/internal/guard/series"
 	"lapse/internal/guard/store"
@@ -20,6 +21,10 @@ import (
 
 // retryAfter is how long a Service that cannot be measured is left alone.
 const retryAfter = 30 * time.Second
+
+// failsFor is how long a run must have failed for the gate to say so before its end: a request may turn out to be late
+// by this machine's fault.
+const failsFor = 5 * time.Second
 
 // States of a service in addition to those of [coordinator.Standby].
 const (
@@ -35,6 +40,8 @@ type service struct {
 	told  *series.Service // to Prometheus
 	after []chan struct{} // closed when those have ended that measured it before
 	ended chan struct{}   // closed when it is not measured any more
+
+	failing time.Time // since when the run that goes on fails for good; of the goroutine that measures
 
 	mu      sync.Mutex
 	by      *Settings // that it is measured by
@@ -133,7 +140,7 @@ func (s *service) measure(ctx context.Context) error {
 		Begin: s.begin, Ended: s.end,
 		Stands:  func(state coordinator.Standby, sign string) { s.stands(state, sign, "") },
 		Armable: s.armBy,
-		Fact:    s.told.Fact, Signed: s.told.Signed, Judged: s.told.Judged,
+		Fact:    s.told.Fact, Signed: s.told.Signed, Judged: s.judged,
 	}
 	defer s.armBy(nil)
 	return s.g.measure(ctx, o, keeper, s.log)
@@ -177,9 +184,27 @@ func (s *service) stands(state coordinator.Standby, sign, problem string) {
 	}
 }
 
+// judged gets a run that goes on. The gate says that it fails before its end: if each request of a new version fails,
+// it does not settle for half an hour.
+func (s *service) judged(tl *model.Timeline) {
+	s.told.Judged(tl)
+	if !verdict.FailsForGood(tl) {
+		s.failing = time.Time{}
+		return
+	}
+	now := s.g.now()
+	if s.failing.IsZero() {
+		s.failing = now
+	}
+	if r := about(tl); r.Verdict == gate.Fail && now.Sub(s.failing) >= failsFor {
+		r.Changed = now
+		s.g.gate.Change(func(b *gate.Book) { b.Fails(s.Key(), r) })
+	}
+}
+
 // begin begins a run.
 func (s *service) begin(meta *timeline.Meta) *live.Recording {
-	meta.ID = spec.NewID()
+	meta.ID, s.failing = spec.NewID(), time.Time{}
 	run := s.g.store.Begin(meta.ID)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,8 +25,8 @@ type canary struct {
 	strategy string // of the docs
 }
 
-// The controller of Argo Rollouts promotes a version whose canary lost nothing, aborts one whose canary answers before
-// it is warm, and pauses where the guard does not measure: by the AnalysisTemplate of the docs.
+// The controller of Argo Rollouts promotes a version whose canary lost nothing, aborts one whose canary fails each
+// request, and pauses where the guard does not measure: by the AnalysisTemplate of the docs.
 func TestArgoRolloutsAsksTheGate(t *testing.T) {
 	c := cluster(t)
 	r := &canary{t: t, c: c, w: drill.Workload{Namespace: "e2e-argo", Name: "web", Replicas: 2}}
@@ -66,7 +66,7 @@ func TestArgoRolloutsAsksTheGate(t *testing.T) {
 	await("armed: 5/s") // after the canary
 	await("armed: 5/s") // after the rest
 
-	r.version("--body-size=3", "--warm-up=4s")
+	r.version("--body-size=3", "--warm-up=1h")
 	r.reaches("Degraded")
 	r.analysed("Failed", `"state":"fail"`)
 	if r.status("abort") != "true" || r.status("stableRS") != good {
