@@ -30,6 +30,14 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 	layer.Real(t)
 	shop, kubeconfig := startLivingShop(t)
 	dir := filepath.Join(t.TempDir(), "runs")
+	config, token := filepath.Join(t.TempDir(), "flags"), filepath.Join(t.TempDir(), "token")
+	write := func(file, text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(config, "--rate=50\n--idle-rate=10\n")
+	write(token, "an-example-of-a-token")
 	gate, status := freeAddress(t), freeAddress(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -37,7 +45,7 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 	code := make(chan int, 1)
 	go func() {
 		code <- Main(ctx, []string{"lapse", "guard", "-n=living", "--kubeconfig=" + kubeconfig, "--out=" + dir, "--listen=" + gate, "--status-listen=" + status,
-			"--rate=50", "--idle-rate=10", "--settle=2s", "--target=new"}, &stdout, &stderr)
+			"--config=" + config, "--token-file=" + token, "--settle=2s", "--target=new"}, &stdout, &stderr)
 	}()
 	is := func(state coordinator.Standby, runs int) func() bool {
 		return func() bool {
@@ -58,11 +66,21 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 		t.Errorf("after a Pod was replaced: %d %s", code, said)
 	}
 	runtest.WaitFor(t, "it to wait again", is(coordinator.Idle, 1))
+	var armed bytes.Buffer
+	if code := Main(t.Context(), []string{"lapse", "guard", "arm", "svc/web", "-n=living", "--token-file=" + token, "--guard=http://" + gate}, &armed, &armed); code != 0 {
+		t.Errorf("arm: %d %s", code, &armed)
+	}
+	runtest.WaitFor(t, "the Service to be armed", is(coordinator.Raised, 1))
 	before = time.Now()
 	shop.crash()
 	if code, said := asks(before); code != 3 || !strings.HasPrefix(said, "FAIL ") {
 		t.Errorf("after a crash: %d %s", code, said)
 	}
+	write(config, "--rat=50\n")
+	runtest.WaitFor(t, "the guard to say that its flags are wrong", func() bool {
+		r, err := guard.Ask(t.Context(), http.DefaultClient, status)
+		return err == nil && strings.Contains(r.Problem, `"--rat=50" is no flag`) && len(r.Services) == 1
+	})
 	page := fetch(t, "http://"+status+"/")
 	for _, want := range []string{"Guarded Services", `data-testid="watched"`, "<td>living/web</td>", ">FAIL</td>", "with the one before"} {
 		if !strings.Contains(page, want) {

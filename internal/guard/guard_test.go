@@ -521,6 +521,9 @@ func TestWrongSettingsChangeNothing(t *testing.T) {
 		f.rereads(nil, errors.New("--rat is unknown"))
 		f.guards("shop/web", "shop/api")
 		f.rereads(nil, errors.New("--rat is unknown"))
+		if !f.exports("lapse_guard_config_last_reload_successful 0") {
+			t.Error("the metric says that the settings are right")
+		}
 		if f.report().Problem != "--rat is unknown" || f.began["shop/web"] != 1 || f.began["shop/api"] != 1 {
 			t.Errorf("%+v, %v", f.report(), f.began)
 		}
@@ -528,7 +531,7 @@ func TestWrongSettingsChangeNothing(t *testing.T) {
 			t.Errorf("said %d times:\n%s", n, f.log)
 		}
 		f.rereads(settings(0), nil)
-		if f.report().Problem != "" || f.began["shop/web"] != 1 || !strings.Contains(f.log.String(), "is right again") {
+		if f.report().Problem != "" || f.began["shop/web"] != 1 || !f.exports("lapse_guard_config_last_reload_successful 1") || !strings.Contains(f.log.String(), "is right again") {
 			t.Errorf("%+v, %v\n%s", f.report(), f.began, f.log)
 		}
 	})

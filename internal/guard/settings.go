@@ -50,11 +50,13 @@ func (g *guard) change(ctx context.Context, to *Settings, err error) {
 	was := g.problem
 	if err != nil {
 		if g.problem = err.Error(); g.problem != was {
+			g.told.Config.Set(0)
 			g.Log.Error("the configuration is wrong: the last good one stays in force", "error", err)
 		}
 		return
 	}
 	if g.problem = ""; was != "" {
+		g.told.Config.Set(1)
 		g.Log.Info("the configuration is right again")
 	}
 	if to == nil {

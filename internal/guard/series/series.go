@@ -30,6 +30,7 @@ type Guard struct {
 	lead        *prometheus.HistogramVec
 	gaps        *prometheus.CounterVec
 	StoreErrors prometheus.Counter // runs that are not, or not whole, on disk
+	Config      prometheus.Gauge   // 1: as it was read last; 0: that is wrong, and the one before is in force
 
 	idle   string   // the state in which few requests are sent
 	states []string // all
@@ -95,6 +96,10 @@ func New(now func() time.Time, idle string, states ...string) *Guard {
 		StoreErrors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "lapse_store_errors_total", Help: "Runs that are not, or not whole, on disk.",
 		}),
+		Config: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "lapse_guard_config_last_reload_successful",
+			Help: "1 if the configuration that was read last is in force; 0 if it is wrong, and the one before is.",
+		}),
 		idle: idle, states: append([]string{idle}, states...),
 		now: now, services: map[string]*Service{}, known: map[string]last{},
 	}
@@ -110,7 +115,9 @@ func New(now func() time.Time, idle string, states ...string) *Guard {
 	for _, resource := range resources {
 		g.gaps.WithLabelValues(resource)
 	}
-	g.registry = metrics.NewRegistry(g.requests, g.disruptions, g.incidents, g.armed, g.lead, g.gaps, g.StoreErrors, g)
+	g.Config.Set(1)
+	g.registry = metrics.NewRegistry(
+		g.requests, g.disruptions, g.incidents, g.armed, g.lead, g.gaps, g.StoreErrors, g.Config, g)
 	return g
 }
 
