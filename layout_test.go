@@ -108,6 +108,7 @@ var mayImport = map[string][]string{
 	"internal/guard/gate":        {},
 	"internal/guard/events":      {"timeline", "internal/kube"},
 	"internal/guard/flagger":     {"internal/guard/gate"},
+	"internal/guard/lead":        {"internal/kube"},
 	"internal/guard/store":       {"internal/history", "internal/record", "correlate", "correlate/model", "correlate/verdict", "internal/report", "internal/run/live", "internal/run/saved"},
 	"internal/guard":             {"dashboard", "timeline", "correlate", "correlate/cluster", "correlate/incidents", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/history", "internal/kube", "internal/run/coordinator", "internal/run/live", "internal/run/saved", "internal/run/screen", "internal/run/spec", "watcher"},
 	"internal/guard/series":      {"timeline", "correlate/causes", "correlate/model", "internal/guard/gate", "internal/history", "internal/run/metrics", "internal/run/signs"},
@@ -115,7 +116,7 @@ var mayImport = map[string][]string{
 	"internal/run/workstation":   {"internal/hint", "timeline", "internal/record", "internal/kube", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/report", "internal/report/routes", "deploy", "deploy/agent", "internal/run/command", "internal/run/exit", "internal/run/facts", "internal/run/judging", "internal/run/live", "internal/run/measure", "internal/run/prober", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/source", "internal/run/spec", "internal/run/terminal"},
 	"internal/doctor":            {"correlate/quantity", "deploy", "internal/hint", "internal/image", "internal/run/access", "internal/run/spec", "loadgen"},
 	"internal/run":               {"internal/run/coordinator", "internal/run/exit", "internal/run/spec", "internal/run/workstation"},
-	"internal/cli":               {"docs", "internal/doctor", "internal/guard", "internal/guard/gate", "internal/guard/store", "watcher", "internal/hint", "internal/image", "internal/run", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/precheck", "internal/run/prober", "internal/run/remote", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/spec", "internal/run/terminal", "internal/run/version", "internal/run/workstation", "timeline", "internal/record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/compare", "correlate/trend", "correlate/verdict", "internal/report", "internal/report/otlp", "internal/report/document", "internal/report/trend", "deploy", "deploy/agent", "internal/selftest", "internal/trials"},
+	"internal/cli":               {"docs", "internal/doctor", "internal/guard", "internal/guard/gate", "internal/guard/lead", "internal/guard/store", "watcher", "internal/hint", "internal/image", "internal/run", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/precheck", "internal/run/prober", "internal/run/remote", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/spec", "internal/run/terminal", "internal/run/version", "internal/run/workstation", "timeline", "internal/record", "loadgen", "loadgen/hey", "correlate", "correlate/model", "correlate/quantity", "correlate/causes", "correlate/compare", "correlate/trend", "correlate/verdict", "internal/report", "internal/report/otlp", "internal/report/document", "internal/report/trend", "deploy", "deploy/agent", "internal/selftest", "internal/trials"},
 	"cmd/lapse":                  {"internal/cli"},
 
 	"internal/selftest": {"timeline", "loadgen/faultserver", "correlate/model", "correlate/quantity", "correlate/truth", "correlate/verdict"},
@@ -133,7 +134,7 @@ var mayImport = map[string][]string{
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/podspec", "watcher", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/doctor", "internal/guard/events", "internal/run/access", "internal/run/coordinator", "internal/run/prober", "internal/run/resolve", "internal/run/spec", "internal/run/workstation", "lapsetest/cluster", "internal/cli"}
+var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/podspec", "watcher", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/doctor", "internal/guard/events", "internal/guard/lead", "internal/run/access", "internal/run/coordinator", "internal/run/prober", "internal/run/resolve", "internal/run/spec", "internal/run/workstation", "lapsetest/cluster", "internal/cli"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {

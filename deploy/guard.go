@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -61,7 +62,40 @@ func (g Guard) Objects() []runtime.Object {
 				Subjects: []rbacv1.Subject{subject},
 			})
 	}
+	if g.Claim == "" {
+		all = append(all, g.lease()...)
+	}
 	return append(all, g.configMap(), g.service(), g.deployment())
+}
+
+// lease returns what two guards need besides: the right to elect the one that speaks, and a budget by which a drain
+// leaves one of them.
+func (g Guard) lease() []runtime.Object {
+	meta := g.meta()
+	meta.Name += "-lease"
+	leases := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}}
+	create, renew := leases, leases
+	create.Verbs = []string{"create"} // which no name restricts
+	renew.Verbs, renew.ResourceNames = []string{"get", "patch"}, []string{GuardName}
+	return []runtime.Object{
+		&rbacv1.Role{
+			TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: meta, Rules: []rbacv1.PolicyRule{create, renew},
+		},
+		&rbacv1.RoleBinding{
+			TypeMeta: typeMeta(rbacV1, "RoleBinding"), ObjectMeta: meta,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+			Subjects: []rbacv1.Subject{
+				{Kind: rbacv1.ServiceAccountKind, Name: GuardName, Namespace: g.Namespace},
+			},
+		},
+		&policyv1.PodDisruptionBudget{
+			TypeMeta: typeMeta("policy/v1", "PodDisruptionBudget"), ObjectMeta: g.meta(),
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				MaxUnavailable: new(intstr.FromInt32(1)),
+				Selector:       &metav1.LabelSelector{MatchLabels: guardLabels()},
+			},
+		},
+	}
 }
 
 // guardRules returns what a guard may do in each namespace whose Services it guards. The last two are for Events on
@@ -104,17 +138,22 @@ func (g Guard) service() *corev1.Service {
 	}
 }
 
-// deployment returns the guard's Deployment. Two guards would measure each disruption twice, so there is one Pod, and
-// it ends before the next begins. Like the Pod of a run it has no emptyDir: a drain would refuse to evict it.
+// deployment returns the guard's Deployment: two Pods on two nodes, so that one measures when the other's node is
+// drained; or one that ends before the next begins, where both would write to one claim. Like the Pod of a run it has
+// no emptyDir: a drain would refuse to evict it.
 func (g Guard) deployment() *appsv1.Deployment {
 	labels := guardLabels()
 	podLabels := guardLabels()
 	podLabels["sidecar.istio.io/inject"] = "false"
+	replicas, strategy := int32(2), appsv1.RollingUpdateDeploymentStrategyType
+	if g.Claim != "" {
+		replicas, strategy = 1, appsv1.RecreateDeploymentStrategyType
+	}
 	return &appsv1.Deployment{
 		TypeMeta: typeMeta("apps/v1", "Deployment"), ObjectMeta: g.meta(),
 		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(1)),
-			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+			Replicas: &replicas,
+			Strategy: appsv1.DeploymentStrategy{Type: strategy},
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
@@ -128,17 +167,24 @@ func (g Guard) deployment() *appsv1.Deployment {
 
 func (g Guard) pod() corev1.PodSpec {
 	config := Config{Image: g.Image}
-	container := config.measuring(commonEnv(), g.args()...)
+	container := config.measuring(append(commonEnv(), fieldEnv(EnvPodIP, "status.podIP")), g.args()...)
 	container.Ports = []corev1.ContainerPort{{Name: "gate", ContainerPort: GatePort}}
-	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
-		HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(GatePort)},
-	}}
+	container.ReadinessProbe = &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Path: "/readyz", Port: intstr.FromInt32(GatePort)},
+		},
+		PeriodSeconds: 2,
+	}
 	pod := corev1.PodSpec{
 		ServiceAccountName:            GuardName,
 		TerminationGracePeriodSeconds: new(seconds(terminationGrace)),
 		EnableServiceLinks:            new(false),
 		ImagePullSecrets:              pullSecrets(g.ImagePullSecret),
 		SecurityContext:               restricted(),
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: guardLabels()},
+		}},
 	}
 	mount := func(name, at string, source corev1.VolumeSource) {
 		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: source})
@@ -168,6 +214,9 @@ func (g Guard) args() []string {
 	args := []string{"guard", "--out=" + out, "--config=" + path.Join(guardConfig, guardFlagsKey)}
 	if g.TokenSecret != "" {
 		args = append(args, "--token-file="+path.Join(guardSecret, guardTokenKey))
+	}
+	if g.Claim == "" {
+		args = append(args, "--lease="+GuardName)
 	}
 	if g.AllNamespaces {
 		return append(args, "--all-namespaces")

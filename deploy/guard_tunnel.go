@@ -45,11 +45,14 @@ func guardPod(ctx context.Context, cluster Cluster, namespaces []string) (*corev
 		if err != nil {
 			return nil, fmt.Errorf("find the guard: %w", err)
 		}
-		running := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool {
-			return p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil
+		running := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
+			return p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil
 		})
-		if running >= 0 {
-			return &pods.Items[running], nil
+		if len(running) > 0 { // the oldest has measured for longest
+			oldest := slices.MinFunc(running, func(a, b corev1.Pod) int {
+				return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+			})
+			return &oldest, nil
 		}
 	}
 	return nil, hint.Errorf("name another namespace with -n, or install one: see `lapse gen guard --help`",

@@ -51,6 +51,7 @@ const (
 	envNode      = "NODE_NAME"
 	EnvPod       = "POD_NAME"
 	EnvNamespace = "POD_NAMESPACE"
+	EnvPodIP     = "POD_IP" // of a guard
 )
 
 // EnvProbe is set only for a prober: the address of its API, [::]:8090.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -26,6 +27,7 @@ import (
 	"lapse/deploy"
 	"lapse/internal/guard"
 	"lapse/internal/guard/gate"
+	"lapse/internal/guard/lead"
 	"lapse/internal/guard/store"
 	"lapse/internal/run/access"
 	"lapse/internal/run/exit"
@@ -63,6 +65,7 @@ type guardCommand struct {
 	all    bool
 	size   string
 	file   string
+	lease  string
 }
 
 func newGuard() *cobra.Command {
@@ -111,6 +114,8 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 	f.StringVar(&c.Private, "status-listen", guard.DefaultPrivate, `where "lapse guard status" asks`)
 	f.StringVar(&c.TokenFile, "token-file", "", "a `FILE` with the token of who may arm a Service or call a hook "+
 		"(default: nobody may)")
+	f.StringVar(&c.lease, "lease", "", "the `NAME` of a Lease, in this Pod's namespace, by which several "+
+		"guards elect the one that writes Events and answers; all of them measure")
 	f.StringVar(&c.file, "config", "", "a `FILE` of more flags, one in a line: they count if the command line has "+
 		"none, and again when they change")
 	var measured spec.Options
@@ -149,7 +154,26 @@ func (c *guardCommand) run(ctx context.Context, log *slog.Logger) error {
 	if c.all {
 		c.Namespace = metav1.NamespaceAll
 	}
+	if c.lease != "" {
+		if c.Leader, err = c.election(); err != nil {
+			return err
+		}
+	}
 	return guard.Run(ctx, c.Config)
+}
+
+// election returns this Pod's part in the election by the Lease.
+func (c *guardCommand) election() (*lead.Election, error) {
+	pod, namespace, ip := os.Getenv(deploy.EnvPod), os.Getenv(deploy.EnvNamespace), os.Getenv(deploy.EnvPodIP)
+	_, port, err := net.SplitHostPort(c.Listen)
+	if err != nil || pod == "" || namespace == "" || ip == "" {
+		return nil, exit.Usagef("`lapse gen guard` prints a Deployment that sets them",
+			"--lease needs $%s, $%s and $%s, and a port in --listen",
+			deploy.EnvPod, deploy.EnvNamespace, deploy.EnvPodIP)
+	}
+	return &lead.Election{
+		Leases: c.Client.Leases(namespace), Name: c.lease, Me: pod, Address: net.JoinHostPort(ip, port), Log: c.Log,
+	}, nil
 }
 
 // rereadFlags returns what reads the flags in a file anew, if the file has changed since. start are the flags of the

@@ -42,6 +42,8 @@ type Config struct {
 	Log       *slog.Logger
 
 	*Settings
+	// Leader says which guard speaks, if there are several; nil: this one.
+	Leader Leader
 	// Reread returns the settings that count from now on, nil if those before do, or why they have to. It may be nil.
 	Reread func() (*Settings, error)
 
@@ -70,12 +72,15 @@ type guard struct {
 	left     []*model.Timeline     // what the guard before had not judged
 	unsaid   string                // why the newest run has no Event
 	marked   []watcher.Marked      // the Services that are to be guarded
+	listed   bool                  // they are known
+	ready    bool                  // those that were annotated at first are measured
 	services map[string]*service   // by NAMESPACE/NAME
 	earlier  map[string][]gate.Run // of the guard before, by Service
 	guarding map[*service]struct{} // those that still measure, though others may have taken their place
 	refused  time.Time             // when somebody without the token was, as the log has it
 	running  sync.WaitGroup        // of them, and of what reads the settings again
 	now      func() time.Time
+	over     <-chan struct{} // closed when it ends
 }
 
 // Run guards until ctx ends, and then ends the runs that go on.
@@ -164,6 +169,10 @@ func serve(address string, h http.Handler, serving *sync.WaitGroup, failed func(
 
 // guard follows which Services are to be guarded until ctx ends, and waits for the last of their runs.
 func (g *guard) guard(ctx context.Context) error {
+	g.over = ctx.Done()
+	if g.Leader != nil {
+		g.running.Go(func() { g.Leader.Run(ctx) })
+	}
 	g.running.Go(func() {
 		for _, tl := range g.left {
 			g.say(tl)
@@ -175,7 +184,7 @@ func (g *guard) guard(ctx context.Context) error {
 	err := g.follow(ctx, func(marked []watcher.Marked) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.marked = marked
+		g.marked, g.listed = marked, true
 		g.reconcile(ctx)
 	})
 	g.running.Wait()

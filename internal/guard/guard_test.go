@@ -70,14 +70,18 @@ func settings(rate float64) *Settings {
 }
 
 // newFake returns a guard that keeps its runs in dir, and stops it at the end of the test.
-func newFake(t *testing.T, dir string) *fake {
+func newFake(t *testing.T, dir string) *fake { return newFakeOf(t, dir, nil) }
+
+// newFakeOf is newFake for one of several guards.
+func newFakeOf(t *testing.T, dir string, leader Leader) *fake {
 	f := &fake{
 		t: t, dir: dir, marked: make(chan []watcher.Marked), refused: map[string]error{},
 		on: map[string]coordinator.Keeper{}, began: map[string]int{}, rate: map[string]float64{}, log: &bytes.Buffer{}, ended: make(chan error, 1),
 	}
 	var err error
 	f.guard, err = newGuard(Config{
-		Out: dir, Log: slog.New(slog.NewTextHandler(f.log, nil)),
+		Leader: leader,
+		Out:    dir, Log: slog.New(slog.NewTextHandler(f.log, nil)),
 		Settings: settings(0),
 		Reread: func() (*Settings, error) {
 			f.measured.Lock()
@@ -171,8 +175,14 @@ func (f *fake) rereads(s *Settings, wrong error) {
 	synctest.Wait()
 }
 
-// guards tells the guard which Services are annotated, and how.
+// guards tells the guard which Services are annotated, and how, and waits until it measures them.
 func (f *fake) guards(services ...string) {
+	f.marks(services...)
+	f.settles()
+}
+
+// marks tells the guard which Services are annotated, and how.
+func (f *fake) marks(services ...string) {
 	var all []watcher.Marked
 	for _, s := range services {
 		s, path, _ := strings.Cut(s, " ")
@@ -184,6 +194,10 @@ func (f *fake) guards(services ...string) {
 		all = append(all, m)
 	}
 	f.marked <- all
+}
+
+// settles waits until the guard has done what the marks say.
+func (f *fake) settles() {
 	time.Sleep(2 * time.Second) // of virtual time
 	synctest.Wait()
 }

@@ -19,8 +19,11 @@ import (
 // sayFor is how long it may take to write the Events about a run.
 const sayFor = 5 * time.Second
 
-// say writes Events about a judged run. That this fails is logged once, until it succeeds.
+// say writes Events about a judged run, if this guard speaks. That this fails is logged once, until it succeeds.
 func (g *guard) say(tl *model.Timeline) {
+	if !g.speaks() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), sayFor) // the end of a guard ends runs, too
 	defer cancel()
 	err := g.write(ctx, g.now(), eventsOf(tl)...)

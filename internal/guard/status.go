@@ -60,8 +60,8 @@ func (g *guard) public() http.Handler {
 	mux.HandleFunc("POST "+armPath, g.withToken(g.armByHand))
 	mux.HandleFunc("POST "+flagger.Path+"{hook}", g.withToken(g.flagger.ServeHTTP))
 	mux.Handle("GET /metrics", g.told.Handler())
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	return mux
+	mux.HandleFunc("GET /readyz", g.serveReady)
+	return g.speaking(mux)
 }
 
 // private serves what names all Services: the status, and the page of all runs.

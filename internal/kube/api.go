@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -25,7 +26,7 @@ import (
 )
 
 // An API is the [Client] of a real cluster.
-type API struct{ core, apps, discovery, batch, policy, rbac, authorization group }
+type API struct{ core, apps, discovery, batch, coordination, policy, rbac, authorization group }
 
 // A group is an API group.
 type group struct {
@@ -82,6 +83,7 @@ func (a *API) groups() []place {
 		{&a.apps, "/apis", appsv1.SchemeGroupVersion, appsv1.AddToScheme},
 		{&a.discovery, "/apis", discoveryv1.SchemeGroupVersion, discoveryv1.AddToScheme},
 		{&a.batch, "/apis", batchv1.SchemeGroupVersion, batchv1.AddToScheme},
+		{&a.coordination, "/apis", coordinationv1.SchemeGroupVersion, coordinationv1.AddToScheme},
 		{&a.policy, "/apis", policyv1.SchemeGroupVersion, policyv1.AddToScheme},
 		{&a.rbac, "/apis", rbacv1.SchemeGroupVersion, rbacv1.AddToScheme},
 		{&a.authorization, "/apis", authv1.SchemeGroupVersion, authv1.AddToScheme},
@@ -135,6 +137,8 @@ func (a *API) StatefulSets(ns string) StatefulSets {
 }
 
 func (a *API) Jobs(ns string) Jobs { return of[Jobs](a.batch, "jobs", ns) }
+
+func (a *API) Leases(ns string) Leases { return of[Leases](a.coordination, "leases", ns) }
 
 func (a *API) PodDisruptionBudgets(ns string) PodDisruptionBudgets {
 	return of[PodDisruptionBudgets](a.policy, "poddisruptionbudgets", ns)

@@ -3,7 +3,7 @@
 // For these it sends the same requests as client-go's clientset (k8s.io/client-go/kubernetes), through the same
 // [rest.RESTClient], and returns the same errors. The clientset registers every kind of every API group when a program
 // starts, even if the program never asks a cluster, and the linker keeps all of it. Its typed clients do the same.
-// Here kinds are registered when a client is made, in a scheme of seven API groups. With client-go v0.37.2 and go1.26.8
+// Here kinds are registered when a client is made, in a scheme of eight API groups. With client-go v0.37.2 and go1.26.8
 // on linux/amd64:
 //
 //	                                              clientset          kube
@@ -25,6 +25,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -60,6 +61,8 @@ type Client interface {
 
 	Jobs(namespace string) Jobs
 
+	Leases(namespace string) Leases
+
 	PodDisruptionBudgets(namespace string) PodDisruptionBudgets
 
 	ClusterRoleBindings() ClusterRoleBindings
@@ -86,6 +89,7 @@ type (
 	ReplicaSets          = Objects[*appsv1.ReplicaSet, *appsv1.ReplicaSetList]
 	StatefulSets         = Objects[*appsv1.StatefulSet, *appsv1.StatefulSetList]
 	Jobs                 = Objects[*batchv1.Job, *batchv1.JobList]
+	Leases               = Objects[*coordinationv1.Lease, *coordinationv1.LeaseList]
 	PodDisruptionBudgets = Objects[*policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudgetList]
 	ClusterRoleBindings  = Objects[*rbacv1.ClusterRoleBinding, *rbacv1.ClusterRoleBindingList]
 	ClusterRoles         = Objects[*rbacv1.ClusterRole, *rbacv1.ClusterRoleList]

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -90,6 +91,9 @@ var calls = map[string]func(*exchange, kube.Client){
 	},
 	"rolebindings": func(x *exchange, c kube.Client) {
 		exercise(x, c.RoleBindings("shop"), &rbacv1.RoleBinding{ObjectMeta: named}, &rbacv1.RoleBindingList{Items: []rbacv1.RoleBinding{{ObjectMeta: named}}})
+	},
+	"leases": func(x *exchange, c kube.Client) {
+		exercise(x, c.Leases("shop"), &coordinationv1.Lease{ObjectMeta: named}, &coordinationv1.LeaseList{Items: []coordinationv1.Lease{{ObjectMeta: named}}})
 	},
 	"roles": func(x *exchange, c kube.Client) {
 		exercise(x, c.Roles("shop"), &rbacv1.Role{ObjectMeta: named}, &rbacv1.RoleList{Items: []rbacv1.Role{{ObjectMeta: named}}})

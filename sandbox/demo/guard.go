@@ -62,8 +62,8 @@ func word(said string) string { return said[:strings.IndexByte(said, ' ')] }
 type guard struct {
 	drainer
 	w    drill.Workload
-	log  *drill.Logs
 	runs int
+	said string // by the gate, last
 }
 
 func (g *guard) install(ctx context.Context) error {
@@ -74,31 +74,31 @@ func (g *guard) install(ctx context.Context) error {
 	if err := c.Ready(ctx, g.w); err != nil {
 		return err
 	}
-	objects, err := g.lapse(ctx, "gen", "guard", "-A", "--", "--rate=100", "--settle=5s")
-	if err != nil {
+	if err := g.kubectl(ctx, "-n", g.w.Namespace, "annotate", "service", g.w.Name, "lapse/guard=on"); err != nil {
 		return err
 	}
 	if err := g.kubectl(ctx, "create", "namespace", namespace); err != nil {
 		return err
 	}
+	objects, err := g.lapse(ctx, "gen", "guard", "-A", "--", "--rate=100", "--settle=5s")
+	if err != nil {
+		return err
+	}
 	fmt.Println("$ lapse gen guard -A -- --rate=100 --settle=5s | kubectl apply -f -")
-	if err := c.Apply(ctx, objects); err != nil {
-		return err
-	}
-	if _, err := c.Kubectl(ctx, "-n", namespace, "rollout", "status", "deployment/lapse-guard", "--timeout=2m"); err != nil {
-		return err
-	}
-	if g.log, err = c.Logs(ctx, namespace, "deploy/lapse-guard", c.Log); err != nil {
-		return err
-	}
-	return g.kubectl(ctx, "-n", g.w.Namespace, "annotate", "service", g.w.Name, "lapse/guard=on")
+	return c.Apply(ctx, objects)
+}
+
+// stands waits until both Pods of the guard measure.
+func (g *guard) stands(ctx context.Context) error {
+	_, err := g.cluster.Kubectl(ctx, "-n", namespace, "rollout", "status", "deployment/lapse-guard", "--timeout=2m")
+	return err
 }
 
 // conclusive disturbs the workload until the gate knows how that went: at most [voids] times, for the machine may let
 // the guard stand still.
 func (g *guard) conclusive(ctx context.Context, disturb func(context.Context) (string, error)) (said string, err error) {
 	for range voids {
-		if err := g.log.Await("armed: 5/s"); err != nil {
+		if err := g.stands(ctx); err != nil {
 			return "", err
 		}
 		if said, err = disturb(ctx); err != nil || !strings.HasPrefix(said, inconclusive) {
@@ -114,7 +114,7 @@ func (g *guard) drain(ctx context.Context) (string, error) {
 	if err := g.cluster.Ready(ctx, g.w); err != nil {
 		return "", err
 	}
-	node, err := g.elsewhere(ctx)
+	node, err := g.cluster.NodeOf(ctx, g.w)
 	if err != nil {
 		return "", err
 	}
@@ -126,26 +126,6 @@ func (g *guard) drain(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return g.gate(ctx, "--node="+node, "--since="+since)
-}
-
-// elsewhere returns a node of the workload's on which the guard does not run.
-func (g *guard) elsewhere(ctx context.Context) (string, error) {
-	nodes := func(namespace, app string) ([]string, error) {
-		out, err := g.cluster.Kubectl(ctx, "-n", namespace, "get", "pods", "-l", app, "-o",
-			"jsonpath={.items[*].spec.nodeName}")
-		return strings.Fields(out), err
-	}
-	guards, err := nodes(namespace, "app.kubernetes.io/name=lapse-guard")
-	if err != nil {
-		return "", err
-	}
-	all, err := nodes(g.w.Namespace, "app="+g.w.Name)
-	for _, node := range all {
-		if !slices.Contains(guards, node) {
-			return node, nil
-		}
-	}
-	return "", errors.Join(err, fmt.Errorf("the Pods are on %q, as the guard is", all))
 }
 
 // rollOut rolls out the version without the fix, and returns what the gate says.
@@ -175,11 +155,21 @@ func (g *guard) gate(ctx context.Context, about ...string) (string, error) {
 	said, err := g.lapse(ctx, args...)
 	fmt.Println(said)
 	g.runs++
+	g.said = said
 	return said, err
 }
 
 // show prints what the guard left: Events of the Service, its status, and its runs, which it fetches.
 func (g *guard) show(ctx context.Context) error {
+	described, err := g.cluster.Kubectl(ctx, "-n", g.w.Namespace, "describe", "service", g.w.Name)
+	if err != nil {
+		return err
+	}
+	_, happened, _ := strings.Cut(described, "\nEvents:")
+	fmt.Printf("$ kubectl -n %s describe service %s\n[…]\nEvents:%s\n", g.w.Namespace, g.w.Name, happened)
+	if n := strings.Count(happened, "RequestDropped") + strings.Count(happened, "RequestsDropped"); n < g.runs-voids {
+		return fmt.Errorf("of %d disruptions the Service has %d Events", g.runs, n)
+	}
 	for _, args := range [][]string{{"guard", "status"}, {"retrieve", "guard", "--out", g.guarded()}} {
 		fmt.Println("$ lapse " + strings.Join(args, " "))
 		out, err := g.lapse(ctx, args...)
@@ -187,11 +177,16 @@ func (g *guard) show(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n := strings.Count(out, "\n") + 1; args[0] == "retrieve" && n != g.runs {
-			return fmt.Errorf("of %d disruptions the guard has %d runs", g.runs, n)
+		if args[0] == "retrieve" && !slices.ContainsFunc(strings.Fields(out), g.named) {
+			return fmt.Errorf("the run that the gate named is not among those of the guard: %s", g.said)
 		}
 	}
 	return nil
+}
+
+// named reports whether the gate named a run last.
+func (g *guard) named(dir string) bool {
+	return strings.Contains(g.said, "(run "+filepath.Base(dir)+")")
 }
 
 // kubectl prints a kubectl command, and runs it.

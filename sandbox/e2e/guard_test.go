@@ -3,81 +3,161 @@
 package e2e
 
 import (
-	"fmt"
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"lapse/sandbox/drill"
 )
 
-// A guard that may read one namespace, and no nodes, measures a rollout that nobody announces to it, and then a second
-// one: a run each, which the gate answers for by its template.
-func TestAGuardMeasuresRolloutsThatNobodyAnnounced(t *testing.T) {
-	t.Parallel()
+// A guarded is a workload whose Service a guard measures.
+type guarded struct {
+	t         *testing.T
+	c         *drill.Cluster
+	w         drill.Workload
+	namespace string // of the guard
+	events    *drill.Lines
+}
+
+// guard deploys a workload that loses no request, and then a guard whose two Pods measure it. It may read the nodes if
+// it has a namespace of its own.
+func guard(t *testing.T, replicas int, namespace string) *guarded {
+	t.Helper()
 	c := cluster(t)
-	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "graceful", "--drain-for", "5s"}})
-	objects := lapse(t, c, "gen", "guard", "-n", w.Namespace, "--", "--rate=100", "--settle=10s")
-	if err := c.Apply(t.Context(), objects); err != nil {
+	args := []string{"--on-sigterm", "graceful", "--drain-for", "5s"}
+	g := &guarded{t: t, c: c, w: deploy(t, c, drill.Workload{Replicas: replicas, Args: args}), namespace: namespace}
+	scope := []string{"-A"}
+	if namespace == "" {
+		g.namespace = g.w.Namespace
+		scope = []string{"-n", g.namespace}
+	} else {
+		g.kubectl("create", "namespace", namespace)
+		t.Cleanup(func() {
+			if err := c.Remove(context.WithoutCancel(t.Context()), namespace); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	g.kubectl("-n", g.w.Namespace, "annotate", "service/web", "lapse/guard=on")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // an Event that never comes fails the test
+	t.Cleanup(cancel)
+	var err error
+	if g.events, err = c.Follow(ctx, t.Output(), "-n", g.w.Namespace, "get", "events", "--watch",
+		"-o", `jsonpath={.involvedObject.kind} {.message}{"\n"}`); err != nil {
 		t.Fatal(err)
 	}
-	kubectl := func(args ...string) string {
-		t.Helper()
-		out, err := c.Kubectl(t.Context(), append([]string{"-n", w.Namespace}, args...)...)
-		if err != nil {
+	gen := append([]string{"gen", "guard"}, scope...)
+	if err := c.Apply(t.Context(), lapse(t, c, append(gen, "--", "--rate=100", "--settle=5s")...)); err != nil {
+		t.Fatal(err)
+	}
+	g.stands()
+	return g
+}
+
+func (g *guarded) kubectl(args ...string) string {
+	g.t.Helper()
+	out, err := g.c.Kubectl(g.t.Context(), args...)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// stands waits until both Pods of the guard measure.
+func (g *guarded) stands() {
+	g.t.Helper()
+	g.kubectl("-n", g.namespace, "rollout", "status", "deployment/lapse-guard", "--timeout=2m")
+}
+
+// passes disturbs the workload until the gate knows how that went: pass. The machine may let the guard stand still.
+func (g *guarded) passes(disturb func() (about []string), event string) (runs int) {
+	g.t.Helper()
+	for runs = 1; runs <= 3; runs++ {
+		about := disturb()
+		said := lapse(g.t, g.c, append([]string{"gate", "svc/web", "-n", g.w.Namespace, "--wait=3m"}, about...)...)
+		if err := g.events.Await("Service " + event); err != nil {
+			g.t.Fatal(err)
+		}
+		if strings.HasPrefix(said, "PASS 0 of ") {
+			return runs
+		}
+		if !strings.HasPrefix(said, "INCONCLUSIVE 0 of ") {
+			g.t.Fatalf("of %q the gate says %s", about, said)
+		}
+		g.stands()
+	}
+	g.t.Fatal("the machine let the guard stand still each time")
+	return runs
+}
+
+// A guard that may read one namespace, and no nodes, measures a rollout that nobody announces to it, and then a second
+// one: a run each, which the gate answers for by its template, and of which the Service and the Deployment have Events.
+func TestAGuardMeasuresRolloutsThatNobodyAnnounced(t *testing.T) {
+	t.Parallel()
+	g := guard(t, 2, "")
+	ns := g.w.Namespace
+	rollOut := func() []string {
+		g.kubectl("-n", ns, "rollout", "restart", "deployment/web")
+		g.kubectl("-n", ns, "rollout", "status", "deployment/web", "--timeout=2m")
+		return []string{"--hash=" + g.kubectl("-n", ns, "get", "pods", "-l", "app=web", "--sort-by=.metadata.creationTimestamp",
+			"-o", "jsonpath={.items[-1:].metadata.labels.pod-template-hash}")}
+	}
+	runs := 0
+	for range 2 {
+		runs += g.passes(rollOut, "rollout of web: ")
+		if err := g.events.Await("Deployment rollout of web: "); err != nil {
 			t.Fatal(err)
 		}
-		return strings.TrimSpace(out)
 	}
-	kubectl("rollout", "status", "deployment/lapse-guard", "--timeout=2m")
-	log, err := c.Logs(t.Context(), w.Namespace, "deploy/lapse-guard", t.Output())
+	if status := lapse(t, g.c, "guard", "status", "-n", ns); !strings.Contains(status, ns+"/web") {
+		t.Errorf("its status does not name the Service:\n%s", status)
+	}
+	dir := filepath.Join(t.TempDir(), "runs")
+	fetched := strings.Fields(lapse(t, g.c, "retrieve", "guard", "-n", ns, "--out", dir))
+	if len(fetched) != runs && len(fetched) != runs-1 { // the one that stands by may judge the last one a moment later
+		t.Errorf("fetched %q, want %d runs", fetched, runs)
+	}
+	log, err := g.c.Follow(t.Context(), t.Output(), "-n", ns, "logs", "-f", "deploy/lapse-guard")
 	if err != nil {
 		t.Fatal(err)
 	}
-	await := func(text string) {
-		t.Helper()
-		if err := log.Await(text); err != nil {
-			t.Fatal(err)
-		}
+	g.kubectl("-n", ns, "annotate", "service/web", "lapse/guard-")
+	if err := log.Await("no longer guarded"); err != nil {
+		t.Fatal(err)
 	}
-	kubectl("annotate", "service/web", "lapse/guard=on")
-	passed, runs := 0, 0
-	for passed < 2 && runs < 5 {
-		await("armed: 5/s")
-		kubectl("rollout", "restart", "deployment/web")
-		kubectl("rollout", "status", "deployment/web", "--timeout=2m")
-		hash := kubectl("get", "pods", "-l", "app=web", "--field-selector=status.phase=Running",
-			"--sort-by=.metadata.creationTimestamp",
-			"-o", "jsonpath={.items[-1:].metadata.labels.pod-template-hash}")
-		said := lapse(t, c, "gate", "svc/web", "-n", w.Namespace, "--hash="+hash, "--wait=3m")
-		found := "NoRequestDropped"
-		switch runs++; {
-		case strings.HasPrefix(said, "PASS 0 of "):
-			passed++
-		case strings.HasPrefix(said, "INCONCLUSIVE 0 of "):
-			found = "NotMeasured"
-			t.Log("this machine let the guard stand still: " + said)
-		default:
-			t.Errorf("rollout %d of %s: %s", runs, hash, said)
+}
+
+// The drain of the node on which the guard runs that leads is measured to its end: by the other one, which has measured
+// all along. There is one verdict, and one Event.
+func TestTheDrainOfTheGuardsOwnNodeIsMeasured(t *testing.T) {
+	g := guard(t, 3, "lapse")
+	t.Cleanup(func() {
+		if err := g.c.Uncordon(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
 		}
-		status := lapse(t, c, "guard", "status", "-n", w.Namespace)
-		if !strings.Contains(status, w.Namespace+"/web") || !strings.Contains(status, fmt.Sprintf("  %d  ", runs)) {
-			t.Errorf("after rollout %d the status is\n%s", runs, status)
+	})
+	leader := func() string {
+		return g.kubectl("-n", g.namespace, "get", "lease", "lapse-guard", "-o", "jsonpath={.spec.holderIdentity}")
+	}
+	drained := 0
+	drain := func() []string {
+		led := leader()
+		node := g.kubectl("-n", g.namespace, "get", "pod", led, "-o", "jsonpath={.spec.nodeName}")
+		since := time.Now().UTC().Format(time.RFC3339Nano)
+		g.kubectl("drain", node, "--ignore-daemonsets")
+		if now := leader(); now == led {
+			t.Errorf("%s was evicted, and still holds the Lease", led)
 		}
-		for _, on := range []string{"service", "deployment"} {
-			described := kubectl("describe", on, "web")
-			if !strings.Contains(described, found) || !strings.Contains(described, "rollout of web: 0 of ") {
-				t.Errorf("after rollout %d there is no Event of it on the %s\n%s\n%s", runs, on, described, status)
-			}
-		}
+		g.kubectl("uncordon", node)
+		drained++
+		return []string{"--node=" + node, "--since=" + since}
 	}
-	if passed < 2 {
-		t.Errorf("of %d rollouts %d passed", runs, passed)
+	g.passes(drain, "drain of ")
+	said := g.kubectl("-n", g.w.Namespace, "get", "events", "-o",
+		`jsonpath={range .items[?(@.involvedObject.kind=="Service")]}{.message}{"\n"}{end}`)
+	if n := strings.Count(said, "drain of "); n != drained {
+		t.Errorf("%d drains, and the Service has Events of %d:\n%s", drained, n, said)
 	}
-	dir := filepath.Join(t.TempDir(), "runs")
-	if fetched := strings.Fields(lapse(t, c, "retrieve", "guard", "-n", w.Namespace, "--out", dir)); len(fetched) != runs {
-		t.Errorf("fetched %q, want %d runs", fetched, runs)
-	}
-	kubectl("annotate", "service/web", "lapse/guard-")
-	await("no longer guarded")
 }

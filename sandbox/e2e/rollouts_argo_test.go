@@ -43,7 +43,7 @@ func TestArgoRolloutsAsksTheGate(t *testing.T) {
 	r.apply(lapse(t, c, "gen", "guard", "-n", r.w.Namespace, "--", "--rate=100", "--settle=10s"))
 	r.kubectl("rollout", "status", "deployment/lapse-guard", "--timeout=2m")
 	r.reaches("Healthy")
-	log, err := c.Logs(t.Context(), r.w.Namespace, "deploy/lapse-guard", t.Output())
+	log, err := c.Follow(t.Context(), t.Output(), "-n", r.w.Namespace, "logs", "-f", "deploy/lapse-guard")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,6 +58,8 @@ func (c client) StatefulSets(ns string) kube.StatefulSets { return c.set.AppsV1(
 
 func (c client) Jobs(ns string) kube.Jobs { return c.set.BatchV1().Jobs(ns) }
 
+func (c client) Leases(ns string) kube.Leases { return c.set.CoordinationV1().Leases(ns) }
+
 func (c client) PodDisruptionBudgets(ns string) kube.PodDisruptionBudgets {
 	return c.set.PolicyV1().PodDisruptionBudgets(ns)
 }

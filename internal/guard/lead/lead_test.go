@@ -1,0 +1,211 @@
+package lead
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lapse/internal/kube"
+)
+
+// A fakeAPI has one Lease, and refuses a change of what is not as it was, as the API server does.
+type fakeAPI struct {
+	mu      sync.Mutex
+	lease   *coordinationv1.Lease
+	version int
+	writes  int
+}
+
+// A view is the API as one guard reaches it.
+type view struct {
+	kube.Leases
+	api  *fakeAPI
+	away func() bool
+}
+
+var resource = coordinationv1.Resource("leases")
+
+func (v view) reach() (unlock func(), err error) {
+	if v.away() {
+		return nil, errors.New("the API server is away")
+	}
+	v.api.mu.Lock()
+	return v.api.mu.Unlock, nil
+}
+
+func (v view) Get(context.Context, string, metav1.GetOptions) (*coordinationv1.Lease, error) {
+	unlock, err := v.reach()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if v.api.lease == nil {
+		return nil, apierrors.NewNotFound(resource, "lapse-guard")
+	}
+	return v.api.lease.DeepCopy(), nil
+}
+
+func (v view) Create(_ context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	unlock, err := v.reach()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if v.api.lease != nil {
+		return nil, apierrors.NewAlreadyExists(resource, "lapse-guard")
+	}
+	return v.api.keep(l), nil
+}
+
+func (v view) Patch(_ context.Context, name string, kind types.PatchType, patch []byte, _ metav1.PatchOptions, _ ...string) (*coordinationv1.Lease, error) {
+	unlock, err := v.reach()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	next := v.api.lease.DeepCopy()
+	if err := json.Unmarshal(patch, next); err != nil || kind != types.MergePatchType {
+		return nil, errors.Join(err, errors.New("no merge patch"))
+	}
+	if next.ResourceVersion != v.api.lease.ResourceVersion {
+		return nil, apierrors.NewConflict(resource, name, errors.New("it has been modified"))
+	}
+	return v.api.keep(next), nil
+}
+
+func (a *fakeAPI) keep(l *coordinationv1.Lease) *coordinationv1.Lease {
+	a.version++
+	a.writes++
+	a.lease = l.DeepCopy()
+	a.lease.ResourceVersion = strconv.Itoa(a.version)
+	return a.lease.DeepCopy()
+}
+
+// A voter is a guard of a test.
+type voter struct {
+	*Election
+	away atomic.Bool
+	stop func()
+}
+
+func newVoter(t *testing.T, api *fakeAPI, name string) *voter {
+	v := &voter{}
+	v.Election = &Election{
+		Leases: view{api: api, away: v.away.Load},
+		Name:   "lapse-guard", Me: name, Address: name + ":7117", Log: slog.New(slog.DiscardHandler),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { v.Run(ctx); close(ended) }()
+	v.stop = func() { cancel(); <-ended }
+	t.Cleanup(v.stop)
+	return v
+}
+
+// leaders returns the names of the guards that take themselves for the leader.
+func leaders(voters ...*voter) (names string) {
+	for _, v := range voters {
+		if v.Leads() {
+			names += v.Me
+		}
+	}
+	return names
+}
+
+func TestOneOfSeveralGuardsLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		a := newVoter(t, api, "a")
+		synctest.Wait()
+		b, c := newVoter(t, api, "b"), newVoter(t, api, "c")
+		for range 600 {
+			synctest.Wait()
+			if got := leaders(a, b, c); got != "a" {
+				t.Fatalf("%q lead", got)
+			}
+			if b.Other() != "a:7117" || a.Other() != "" {
+				t.Fatalf("b takes %q for the leader, and a %q", b.Other(), a.Other())
+			}
+			time.Sleep(100 * time.Millisecond) // of virtual time
+		}
+		if api.writes > 62 {
+			t.Errorf("%d writes in a minute", api.writes)
+		}
+	})
+}
+
+// A guard that ends hands over; one that is killed, or does not reach the API server, is followed once its Lease has
+// expired, and never are there two leaders.
+func TestAnotherGuardTakesOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		lose func(*voter)
+		most time.Duration
+	}{
+		"it ends":                {func(v *voter) { v.stop() }, every + 100*time.Millisecond},
+		"the API server is away": {func(v *voter) { v.away.Store(true) }, expiry + 2*every},
+		"it is killed":           {func(v *voter) { v.away.Store(true); v.stop() }, expiry + 2*every},
+		"its Lease is deleted":   {func(v *voter) { v.stop(); v.Leases.(view).api.lease = nil }, every + 100*time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := &fakeAPI{}
+				a := newVoter(t, api, "a")
+				synctest.Wait()
+				b := newVoter(t, api, "b")
+				time.Sleep(10*time.Second + 300*time.Millisecond) // of virtual time
+				synctest.Wait()
+				lost := time.Now()
+				test.lose(a)
+				for leaders(a, b) != "b" {
+					if got := leaders(a, b); len(got) > 1 {
+						t.Fatalf("%q lead", got)
+					}
+					if time.Since(lost) > test.most {
+						t.Fatalf("nobody has taken over after %v", time.Since(lost))
+					}
+					time.Sleep(50 * time.Millisecond) // of virtual time
+					synctest.Wait()
+				}
+				a.away.Store(false)
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if got := leaders(a, b); got != "b" || *api.lease.Spec.HolderIdentity != "b" {
+					t.Errorf("later %q lead, and the Lease is held by %s", got, *api.lease.Spec.HolderIdentity)
+				}
+			})
+		})
+	}
+}
+
+// A guard that restarts in its Pod goes on; one that sees no leader says so.
+func TestAGuardThatRestartsLeadsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		a := newVoter(t, api, "a")
+		synctest.Wait()
+		a.away.Store(true)
+		a.stop()
+		again := newVoter(t, api, "a")
+		if synctest.Wait(); !again.Leads() {
+			t.Error("it waits for its own Lease to expire")
+		}
+		b := newVoter(t, api, "b")
+		synctest.Wait()
+		b.away.Store(true)
+		if time.Sleep(expiry + every); b.Other() != "" {
+			t.Errorf("it does not reach the API server, and takes %q for the leader", b.Other())
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A Leader says which of several guards speaks. All of them measure, so that none has to take over what another has
+// begun.
+type Leader interface {
+	Run(ctx context.Context) // takes part in the election until ctx ends
+	Leads() bool             // whether this guard speaks
+	Other() string           // where the one answers that speaks, HOST:PORT; "" if this one does, or nobody is known to
+}
+
+// speaks reports whether this guard tells what it has measured. One of several that ends does not: what it breaks off,
+// another one measures to its end.
+func (g *guard) speaks() bool {
+	if g.Leader == nil {
+		return true
+	}
+	select {
+	case <-g.over:
+		return false
+	default:
+		return g.Leader.Leads()
+	}
+}
+
+// forwardedHeader marks what one guard asks another, which answers it itself.
+const forwardedHeader = "Lapse-Forwarded"
+
+// speaking returns a handler that lets the guard answer that speaks. If that one does not, h does: it has measured,
+// too.
+func (g *guard) speaking(h http.Handler) http.Handler {
+	if g.Leader == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		other := g.Leader.Other()
+		if other == "" || r.Header.Get(forwardedHeader) != "" || !strings.HasPrefix(r.URL.Path, "/v1/") {
+			h.ServeHTTP(w, r)
+			return
+		}
+		proxy := httputil.ReverseProxy{
+			Rewrite: func(p *httputil.ProxyRequest) {
+				p.SetURL(&url.URL{Scheme: "http", Host: other})
+				p.Out.Header.Set(forwardedHeader, "1")
+			},
+			ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+				if r.Method != http.MethodGet { // its body may be read
+					http.Error(w, "the guard that leads does not answer: "+err.Error(), http.StatusBadGateway)
+					return
+				}
+				h.ServeHTTP(w, r)
+			},
+		}
+		proxy.ServeHTTP(w, r)
+	})
+}
+
+// serveReady answers 200 once each Service that was annotated at first is measured, or it is known why it is not. So a
+// Deployment ends the guard before only when this one measures.
+func (g *guard) serveReady(w http.ResponseWriter, _ *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	waits := slices.Sorted(maps.Keys(g.services))
+	waits = slices.DeleteFunc(waits, func(name string) bool { return g.ready || g.services[name].known() })
+	if g.ready = g.listed && len(waits) == 0; g.ready {
+		_, _ = w.Write([]byte("ok\n")) // who asked may have gone
+		return
+	}
+	http.Error(w, fmt.Sprintf("not measured yet: %q", waits), http.StatusServiceUnavailable)
+}
+
+// known reports whether a Service is measured, or it is known why it is not.
+func (s *service) known() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status.State != starting || s.status.Problem != ""
+}

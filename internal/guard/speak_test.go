@@ -1,0 +1,114 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"lapse/internal/guard/gate"
+)
+
+// An elected guard leads as a test says.
+type elected struct {
+	leads atomic.Bool
+	other string
+}
+
+func (e *elected) Run(ctx context.Context) { <-ctx.Done() }
+func (e *elected) Leads() bool             { return e.leads.Load() }
+func (e *elected) Other() string           { return e.other }
+
+// Of several guards all measure and answer, and the one that leads writes Events, until it ends.
+func TestTheGuardThatLeadsWritesEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader := &elected{}
+		f := newFakeOf(t, filepath.Join(t.TempDir(), "runs"), leader)
+		f.guards("shop/web")
+		f.disrupt("shop/web", 3)()
+		if synctest.Wait(); len(f.told) > 0 {
+			t.Errorf("it stands by, and writes %+v", f.told)
+		}
+		f.asked("service=shop/web&node=node1", 200, gate.Fail)
+		leader.leads.Store(true)
+		f.disrupt("shop/web", 3)()
+		if synctest.Wait(); len(f.told) == 0 {
+			t.Error("it leads, and writes no Event")
+		}
+		told := len(f.told)
+		f.disrupt("shop/web", 3)
+		f.stop()
+		if len(f.told) != told {
+			t.Errorf("another one measures what it has broken off, and it writes %+v", f.told[told:])
+		}
+	})
+}
+
+// A guard that does not lead passes questions on, once. If the leader does not answer, it does.
+func TestTheGuardThatLeadsAnswers(t *testing.T) {
+	answers := func(who string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, who+" "+r.URL.RequestURI()) })
+	}
+	leading := httptest.NewServer((&guard{Config: Config{Leader: &elected{}}}).speaking(answers("the leader")))
+	defer leading.Close()
+	address := strings.TrimPrefix(leading.URL, "http://")
+	get := func(of http.Handler, path, forwarded string) string {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set(forwardedHeader, forwarded)
+		if forwarded == "" {
+			r.Header.Del(forwardedHeader)
+		}
+		w := httptest.NewRecorder()
+		of.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	standby := func(other string) http.Handler {
+		return (&guard{Config: Config{Leader: &elected{other: other}}}).speaking(answers("this one"))
+	}
+	for _, test := range []struct{ name, other, path, forwarded, want string }{
+		{"the leader is asked", address, "/v1/gate?service=shop/web", "", "the leader /v1/gate?service=shop/web"},
+		{"nobody leads", "", "/v1/gate", "", "this one /v1/gate"},
+		{"the leader is gone", "127.0.0.1:1", "/v1/gate?run=r1", "", "this one /v1/gate?run=r1"},
+		{"another one asks", address, "/v1/gate", "1", "this one /v1/gate"},
+		{"its own state", address, "/readyz", "", "this one /readyz"},
+	} {
+		if got := get(standby(test.other), test.path, test.forwarded); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// A guard is ready once it measures what was annotated when it began, or says why it cannot.
+func TestAGuardIsReadyOnceItMeasures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, filepath.Join(t.TempDir(), "runs"))
+		ready := func() string {
+			w := httptest.NewRecorder()
+			f.public().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			return strings.TrimSpace(w.Body.String())
+		}
+		if got := ready(); got != "not measured yet: []" {
+			t.Errorf("before it knows any Service: %q", got)
+		}
+		f.refuse("shop/api", errors.New("it has no ready endpoint"))
+		f.marks("shop/web", "shop/api")
+		if synctest.Wait(); ready() != `not measured yet: ["shop/api" "shop/web"]` {
+			t.Errorf("in the baseline: %q", ready())
+		}
+		f.settles()
+		if got := ready(); got != "ok" {
+			t.Errorf("when one is measured and it is known why the other is not: %q", got)
+		}
+		f.marks("shop/web", "shop/api", "shop/new")
+		if synctest.Wait(); ready() != "ok" {
+			t.Errorf("when another one is annotated: %q", ready())
+		}
+		f.settles()
+	})
+}
