@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"path"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -156,9 +157,11 @@ func (g Guard) deployment() *appsv1.Deployment {
 			Strategy: appsv1.DeploymentStrategy{Type: strategy},
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{
-					Labels: podLabels, Annotations: map[string]string{"linkerd.io/inject": "disabled"},
-				},
+				ObjectMeta: metav1.ObjectMeta{Labels: podLabels, Annotations: map[string]string{
+					"linkerd.io/inject": "disabled",
+					// what Prometheus' own example of a configuration, its chart and most agents go by
+					"prometheus.io/scrape": "true", "prometheus.io/port": strconv.Itoa(GatePort),
+				}},
 				Spec: g.pod(),
 			},
 		},

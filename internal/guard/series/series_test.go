@@ -1,6 +1,9 @@
 package series
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -295,4 +298,53 @@ func TestTheLastDisruptionOutlivesTheGuard(t *testing.T) {
 	next := &guarded{Guard: g, Service: g.Service("shop/web"), t: t}
 	next.Fact(timeline.Meta{})
 	next.expects(map[string]float64{"lapse_gate_state{fail}": 1, "lapse_disruption_failed_requests{}": 7, "lapse_disruption_last_timestamp_seconds{}": 1764151200, "lapse_disruptions_total{unknown,fail}": 0})
+}
+
+// What alerts and the dashboard ask for is exported, with these values of its labels.
+func TestAlertsAskForWhatIsExported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		g.begins()
+		families, err := g.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := map[string]map[string][]string{} // by metric and label
+		for _, f := range families {
+			of := map[string][]string{}
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					of[l.GetName()] = append(of[l.GetName()], l.GetValue())
+				}
+			}
+			values[f.GetName()] = of
+		}
+		files, err := filepath.Glob("../../../deploy/guard/*")
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := regexp.MustCompile(`(lapse_[a-z_]*[a-z])(?:\{([^}]*)\})?`).FindAllStringSubmatch(strings.ReplaceAll(string(text), `\"`, `"`), -1)
+			if len(asked) == 0 {
+				t.Errorf("%s asks for nothing", file)
+			}
+			for _, a := range asked {
+				of, known := values[strings.TrimSuffix(a[1], "_bucket")]
+				if !known {
+					t.Errorf("%s asks for %s, which is not exported", file, a[1])
+				}
+				for _, pair := range regexp.MustCompile(`(\w+)!?=~?"([^"$]*)"`).FindAllStringSubmatch(a[2], -1) {
+					for _, value := range strings.Split(pair[2], "|") {
+						if !slices.Contains(of[pair[1]], value) {
+							t.Errorf("%s asks for %s with %s=%q, which is not exported", file, a[1], pair[1], value)
+						}
+					}
+				}
+			}
+		}
+	})
 }
