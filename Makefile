@@ -106,6 +106,7 @@ test-modules: needs bin/gotest
 	bin/gotest -C tools -timeout 20m -- ./...
 	bin/gotest -C tools/helm -- .
 	bin/gotest -C tools/argo -- .
+	bin/gotest -C tools/flagger -- .
 
 # A release for two systems, made twice in two places; Krew's own checks and installation.
 test-release: bin/gotest
@@ -134,6 +135,7 @@ lint-all: cross bin/staticcheck bin/errcheck bin/revive
 	cd tools && ../bin/staticcheck ./... && ../bin/errcheck -exclude errcheck.txt ./...
 	go -C tools/helm vet .
 	go -C tools/argo vet .
+	go -C tools/flagger vet .
 	go -C tools/release vet ./...
 	cd tools/release && ../../bin/staticcheck ./... && ../../bin/errcheck -ignoretests -exclude ../errcheck.txt ./...
 
