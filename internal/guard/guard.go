@@ -117,6 +117,7 @@ func newGuard(c Config) (*guard, error) {
 	}
 	g.told = series.New(g.now, string(coordinator.Idle), string(coordinator.Raised),
 		string(coordinator.Recording), string(starting), string(notMeasured))
+	g.told.Leads = func() bool { return c.Leader == nil || c.Leader.Leads() }
 	var err error
 	g.flagger = flagger.Hooks{
 		Answer: g.gate.Answer, Now: g.now,

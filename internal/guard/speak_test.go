@@ -36,7 +36,13 @@ func TestTheGuardThatLeadsWritesEvents(t *testing.T) {
 			t.Errorf("it stands by, and writes %+v", f.told)
 		}
 		f.asked("service=shop/web&node=node1", 200, gate.Fail)
+		if !f.exports("lapse_guard_leader 0") {
+			t.Error("the metric says that it leads")
+		}
 		leader.leads.Store(true)
+		if !f.exports("lapse_guard_leader 1") {
+			t.Error("the metric says that it does not lead")
+		}
 		f.disrupt("shop/web", 3)()
 		if synctest.Wait(); len(f.told) == 0 {
 			t.Error("it leads, and writes no Event")

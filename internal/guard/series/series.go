@@ -32,6 +32,8 @@ type Guard struct {
 	StoreErrors prometheus.Counter // runs that are not, or not whole, on disk
 	Config      prometheus.Gauge   // 1: as it was read last; 0: that is wrong, and the one before is in force
 
+	Leads func() bool // whether this guard speaks, if there are several; nil: it does
+
 	idle   string   // the state in which few requests are sent
 	states []string // all
 	now    func() time.Time
@@ -60,6 +62,8 @@ var (
 const allResources = "all"
 
 var (
+	leaderDesc = prometheus.NewDesc("lapse_guard_leader",
+		"1 if this guard speaks for all, 0 for the others, which measure as well.", nil, nil)
 	stateDesc = prometheus.NewDesc("lapse_guard_state",
 		"1 for the state of the guarded Service, 0 for the others.", []string{"service", "state"}, nil)
 	gateDesc = prometheus.NewDesc("lapse_gate_state",
@@ -180,7 +184,8 @@ func (g *Guard) count(service string, tl *model.Timeline, verdict gate.State) {
 // Describe is of [prometheus.Collector].
 func (g *Guard) Describe(descs chan<- *prometheus.Desc) {
 	metrics.DescribeTimes(descs)
-	for _, d := range []*prometheus.Desc{stateDesc, gateDesc, lastDowntimeDesc, lastFailedDesc, lastTimeDesc} {
+	own := []*prometheus.Desc{leaderDesc, stateDesc, gateDesc, lastDowntimeDesc, lastFailedDesc, lastTimeDesc}
+	for _, d := range own {
 		descs <- d
 	}
 }
@@ -189,6 +194,11 @@ func (g *Guard) Describe(descs chan<- *prometheus.Desc) {
 func (g *Guard) Collect(series chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	leads := 0.0
+	if g.Leads == nil || g.Leads() {
+		leads = 1
+	}
+	series <- prometheus.MustNewConstMetric(leaderDesc, prometheus.GaugeValue, leads)
 	for _, s := range g.services {
 		s.collect(series)
 	}
