@@ -267,6 +267,32 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
+// A Pod that was made before the run counts if it came into service in it. One that was in service at first does not,
+// whatever becomes of it.
+func TestMadeIsAlsoWhatCameIntoService(t *testing.T) {
+	for name, c := range map[string]struct {
+		states []string
+		want   []string
+	}{
+		"slow to be ready":         {[]string{"", timeline.EndpointNotReady, timeline.EndpointReady}, []string{"5f9dd68475"}},
+		"selected late":            {[]string{timeline.EndpointAbsent, timeline.EndpointReady}, []string{"5f9dd68475"}},
+		"never ready":              {[]string{"", timeline.EndpointNotReady, timeline.EndpointAbsent}, nil},
+		"ready, and ready again":   {[]string{"", timeline.EndpointReady, timeline.EndpointNotReady, timeline.EndpointReady}, nil},
+		"selected, and once again": {[]string{"", timeline.EndpointReady, timeline.EndpointAbsent, timeline.EndpointReady}, nil},
+	} {
+		tl := rollout()
+		tl.Events = []model.Event{{Event: timeline.Event{Kind: timeline.PodSeen, Detail: "listed", Object: timeline.Object{UID: "new"}}}}
+		for i, to := range c.states[1:] {
+			tl.Events = append(tl.Events, model.Event{Event: timeline.Event{
+				Kind: timeline.EndpointChanged, From: c.states[i], To: to, Object: timeline.Object{UID: "new"},
+			}})
+		}
+		if diff := cmp.Diff(c.want, Made(tl)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 // What a run made Pods from is told from what was there before. A Pod that never became ready was made all the same.
 func TestMadeIsWhatPodsWereMadeFrom(t *testing.T) {
 	tl := rollout()

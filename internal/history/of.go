@@ -184,12 +184,19 @@ func endedBy(ending *model.Ending) Trigger {
 	return Trigger{Kind: model.PodsDeleted}
 }
 
-// Made returns the hashes of the templates that Pods were made from while a run went on, each once, in their order.
+// Made returns the hashes of the templates whose Pods were made while a run went on, or came into service, each once.
+// A Pod may have been made long before: it takes minutes to be ready, or a Service selects it later.
 func Made(tl *model.Timeline) []string {
-	made := map[string]bool{} // by UID
+	made, stood := map[string]bool{}, map[string]bool{} // by UID
 	for _, e := range tl.Events {
-		if e.Kind == timeline.PodSeen && e.Detail == "watched" { // and not listed at first
-			made[e.Object.UID] = true
+		uid := e.Object.UID
+		switch e.Kind {
+		case timeline.PodSeen:
+			made[uid] = made[uid] || e.Detail == "watched" // and not listed at first
+		case timeline.EndpointChanged:
+			ready := e.To == timeline.EndpointReady
+			stood[uid] = stood[uid] || ready && e.From == "" // in service when the run began
+			made[uid] = made[uid] || ready && !stood[uid]
 		}
 	}
 	var pods []*model.Pod
