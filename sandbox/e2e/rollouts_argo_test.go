@@ -17,19 +17,20 @@ import (
 // askPage has what users of other tools put in theirs.
 const askPage = "../../docs/how-to/ask-the-gate.md"
 
-// A canary is a Rollout of Argo Rollouts, and the AnalysisTemplate of the docs beside it.
-type canary struct {
+// An argoRollout is a Rollout of Argo Rollouts, with the AnalysisTemplate of the docs.
+type argoRollout struct {
 	t        *testing.T
 	c        *drill.Cluster
 	w        drill.Workload
-	strategy string // of the docs
+	strategy string
 }
 
 // The controller of Argo Rollouts promotes a version whose canary lost nothing, aborts one whose canary fails each
-// request, and pauses where the guard does not measure: by the AnalysisTemplate of the docs.
+// request, and pauses where the guard does not measure: by the AnalysisTemplate of the docs. It asks about a version that
+// gets all requests at once, too.
 func TestArgoRolloutsAsksTheGate(t *testing.T) {
 	c := cluster(t)
-	r := &canary{t: t, c: c, w: drill.Workload{Namespace: "e2e-argo", Name: "web", Replicas: 2}}
+	r := &argoRollout{t: t, c: c, w: drill.Workload{Namespace: "e2e-argo", Name: "web", Replicas: 2}}
 	installArgoRollouts(t, c)
 	t.Cleanup(func() {
 		if err := c.Remove(context.Background(), r.w.Namespace); err != nil {
@@ -39,7 +40,12 @@ func TestArgoRolloutsAsksTheGate(t *testing.T) {
 	names := strings.NewReplacer("lapse-guard.lapse:", "lapse-guard."+r.w.Namespace+":", "shop", r.w.Namespace)
 	r.strategy = "  " + strings.ReplaceAll(yamlOf(t, "strategy:"), "\n", "\n  ")
 	r.version("--body-size=2")
-	r.apply(names.Replace(yamlOf(t, "kind: AnalysisTemplate")))
+	template := names.Replace(yamlOf(t, "kind: AnalysisTemplate"))
+	r.apply(template)
+	blue := &argoRollout{t: t, c: c, w: r.w, strategy: blueGreen}
+	blue.w.Name = "blue"
+	blue.version("--body-size=2")
+	r.apply(strings.NewReplacer("name: lapse,", "name: blue,", "/web&", "/blue&").Replace(template))
 	r.apply(lapse(t, c, "gen", "guard", "-n", r.w.Namespace, "--", "--rate=100", "--settle=10s"))
 	r.kubectl("rollout", "status", "deployment/lapse-guard", "--timeout=2m")
 	r.reaches("Healthy")
@@ -81,31 +87,45 @@ func TestArgoRolloutsAsksTheGate(t *testing.T) {
 	if reason := r.status("pauseConditions[0].reason"); reason != "InconclusiveAnalysisRun" {
 		t.Errorf("it pauses for %q", reason)
 	}
+
+	blue.kubectl("annotate", "service/blue", "lapse/guard=on", "lapse/expect-status=200")
+	await("armed: 5/s")
+	blue.version("--body-size=3")
+	blue.reaches("Healthy")
+	blue.analysed("Successful", `"state":"pass"`)
 }
 
+// blueGreen makes the Service select all Pods of a new version at once, and then asks.
+const blueGreen = `  strategy:
+    blueGreen:
+      activeService: blue
+      postPromotionAnalysis:
+        templates: [{templateName: blue}]
+        args: [{name: hash, valueFrom: {podTemplateHashValue: Latest}}]`
+
 // version rolls out a server with other arguments, and waits until the controller has seen that.
-func (r *canary) version(args ...string) {
+func (r *argoRollout) version(args ...string) {
 	r.t.Helper()
 	r.w.Args = append([]string{"--on-sigterm=graceful", "--drain-for=5s"}, args...)
 	deployment, rollout := "apiVersion: apps/v1\nkind: Deployment", "apiVersion: argoproj.io/v1alpha1\nkind: Rollout"
 	yaml := strings.Replace(r.w.Manifest(), deployment, rollout, 1)
 	r.apply(strings.Replace(yaml, "  template:\n", r.strategy+"\n  template:\n", 1))
-	r.wait("observedGeneration", r.kubectl("get", "rollout/web", "-o", "jsonpath={.metadata.generation}"))
+	r.wait("observedGeneration", r.kubectl("get", "rollout/"+r.w.Name, "-o", "jsonpath={.metadata.generation}"))
 }
 
 // reaches waits for a phase of the Rollout.
-func (r *canary) reaches(phase string) {
+func (r *argoRollout) reaches(phase string) {
 	r.t.Helper()
 	r.wait("phase", phase)
 }
 
-func (r *canary) wait(field, value string) {
+func (r *argoRollout) wait(field, value string) {
 	r.t.Helper()
-	r.kubectl("wait", "rollout/web", "--for=jsonpath={.status."+field+"}="+value, "--timeout=2m")
+	r.kubectl("wait", "rollout/"+r.w.Name, "--for=jsonpath={.status."+field+"}="+value, "--timeout=2m")
 }
 
 // analysed holds the last AnalysisRun against a phase, and what the gate said to it.
-func (r *canary) analysed(phase, said string) {
+func (r *argoRollout) analysed(phase, said string) {
 	r.t.Helper()
 	got := r.kubectl("get", "analysisruns", "--sort-by=.metadata.creationTimestamp",
 		"-o", "jsonpath={.items[-1:].status.phase} {.items[-1:].status.metricResults[0].measurements[-1:].value}")
@@ -115,12 +135,12 @@ func (r *canary) analysed(phase, said string) {
 	}
 }
 
-func (r *canary) status(field string) string {
+func (r *argoRollout) status(field string) string {
 	r.t.Helper()
-	return r.kubectl("get", "rollout/web", "-o", "jsonpath={.status."+field+"}")
+	return r.kubectl("get", "rollout/"+r.w.Name, "-o", "jsonpath={.status."+field+"}")
 }
 
-func (r *canary) kubectl(args ...string) string {
+func (r *argoRollout) kubectl(args ...string) string {
 	r.t.Helper()
 	out, err := r.c.Kubectl(r.t.Context(), append([]string{"-n", r.w.Namespace}, args...)...)
 	if err != nil {
@@ -130,7 +150,7 @@ func (r *canary) kubectl(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-func (r *canary) apply(yaml string) {
+func (r *argoRollout) apply(yaml string) {
 	r.t.Helper()
 	r.kubectl("apply", "-f", file(r.t, yaml))
 }
