@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -74,6 +75,11 @@ func TestAServiceIsArmedByHand(t *testing.T) {
 		}
 		if s := f.status("shop/web"); s.State != coordinator.Raised || s.Sign != "armed by hand: shop/web for 15m0s" {
 			t.Errorf("%+v", s)
+		}
+		f.breaks <- errors.New("its endpoints are gone")
+		synctest.Wait()
+		if w := f.post(armPath+"?service=shop/web", "Bearer "+token, ""); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "not measured: its endpoints are gone") {
+			t.Errorf("of what is not measured any more: %d %s", w.Code, w.Body)
 		}
 		if n := strings.Count(f.log.String(), "a request was refused"); n != 1 {
 			t.Errorf("refusals are logged %d times:\n%s", n, f.log)

@@ -50,9 +50,10 @@ type fake struct {
 	on       map[string]coordinator.Keeper
 	began    map[string]int // measurements
 	rate     map[string]float64
-	settings *Settings // that are read
-	wrong    error     // with them
-	during   func()    // called while a run is judged that goes on: at first, and after failsFor
+	settings *Settings  // that are read
+	breaks   chan error // ends a measurement
+	wrong    error      // with them
+	during   func()     // called while a run is judged that goes on: at first, and after failsFor
 }
 
 // settings returns those of a guard that measures at a rate. A Service can have one of its own.
@@ -76,7 +77,7 @@ func newFake(t *testing.T, dir string) *fake { return newFakeOf(t, dir, nil) }
 func newFakeOf(t *testing.T, dir string, leader Leader) *fake {
 	f := &fake{
 		t: t, dir: dir, marked: make(chan []watcher.Marked), refused: map[string]error{},
-		on: map[string]coordinator.Keeper{}, began: map[string]int{}, rate: map[string]float64{}, log: &bytes.Buffer{}, ended: make(chan error, 1),
+		on: map[string]coordinator.Keeper{}, began: map[string]int{}, rate: map[string]float64{}, breaks: make(chan error), log: &bytes.Buffer{}, ended: make(chan error, 1),
 	}
 	var err error
 	f.guard, err = newGuard(Config{
@@ -140,11 +141,14 @@ func (f *fake) measure(ctx context.Context, o *spec.Options, k coordinator.Keepe
 		return nil
 	})
 	k.Stands(coordinator.Idle, "")
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case err = <-f.breaks:
+	}
 	f.measured.Lock()
 	defer f.measured.Unlock()
 	delete(f.on, name)
-	return nil
+	return err
 }
 
 func (f *fake) tell(ctx context.Context, _ time.Time, all ...events.Event) error {
@@ -504,6 +508,22 @@ func TestChangedSettingsCount(t *testing.T) {
 		f.rereads(settings(50), nil)
 		if f.began["shop/web"] != 2 {
 			t.Error("settings that are alike disturbed a Service")
+		}
+	})
+}
+
+// Changed limits count from the end of the next run on.
+func TestChangedLimitsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		f.disrupt("shop/web", 0)()
+		less := settings(0)
+		less.Limits.Bytes = 1
+		f.rereads(less, nil)
+		f.disrupt("shop/web", 0)()
+		if runs := saved.Runs(f.dir); len(runs) != 1 {
+			t.Errorf("%q are kept", runs)
 		}
 	})
 }

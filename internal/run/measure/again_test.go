@@ -304,6 +304,19 @@ func TestAnAnnouncedDisruptionRaisesTheRate(t *testing.T) {
 		}
 		is(second+time.Minute, 100)
 		is(second+time.Minute+6*time.Second, 5)
+		lowered := func() int { return strings.Count(strings.Join(r.said, "\n"), "nothing has followed") }
+		const third = 5 * time.Hour
+		before := lowered()
+		announce(third, "by hand", time.Hour)
+		r.at(third+time.Second, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
+		announce(third+2*time.Second, "again", time.Second)
+		is(third+15*time.Second, 5)
+		r.at(third+20*time.Second, timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: node1})
+		is(third+25*time.Second, 100)
+		if lowered() != before {
+			t.Error("it waited for what was announced in a run, and is over")
+		}
+		is(third+20*time.Second+mostArmed+time.Second, 5)
 		for _, e := range r.runs[0].Events {
 			if e.Enters(timeline.PhaseMeasuring) && e.Detail != "first sign: by hand" {
 				t.Errorf("the run says it began with %q", e.Detail)
