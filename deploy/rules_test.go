@@ -1,9 +1,13 @@
 package deploy
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,9 +42,50 @@ func TestAlertsFireWhenTheySay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"check", "rules", rules}, {"test", "rules", tests}} {
-		if out, err := exec.Command("promtool", args...).CombinedOutput(); err != nil {
-			t.Errorf("promtool %q: %v\n%s", args, err, out)
+	promtool(t, "check", "rules", rules)
+	promtool(t, "test", "rules", tests)
+}
+
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("promtool", args...).CombinedOutput(); err != nil {
+		t.Errorf("promtool %q: %v\n%s", args, err, out)
+	}
+}
+
+// Prometheus understands what the dashboard asks, once Grafana has filled in its variables.
+func TestTheDashboardAsksInPromQL(t *testing.T) {
+	layer.Real(t)
+	text, err := os.ReadFile("guard/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Panels []struct {
+			Targets []struct{ Expr string }
 		}
 	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatal(err)
+	}
+	type rule struct {
+		Record string `json:"record"`
+		Expr   string `json:"expr"`
+	}
+	var rules []rule
+	fill := strings.NewReplacer("$__range", "1h", "$__rate_interval", "5m", "$service", ".*")
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			rules = append(rules, rule{fmt.Sprintf("panel:%d", len(rules)), fill.Replace(target.Expr)})
+		}
+	}
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	groups := map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}}
+	if text, err = json.Marshal(groups); err != nil || len(rules) < len(board.Panels) {
+		t.Fatal(len(rules), err)
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "check", "rules", file)
 }

@@ -1,6 +1,7 @@
 package series
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -328,12 +329,15 @@ func TestAlertsAskForWhatIsExported(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if strings.HasSuffix(file, ".json") && !json.Valid(text) {
+				t.Errorf("%s is no JSON", file)
+			}
 			asked := regexp.MustCompile(`(lapse_[a-z_]*[a-z])(?:\{([^}]*)\})?`).FindAllStringSubmatch(strings.ReplaceAll(string(text), `\"`, `"`), -1)
 			if len(asked) == 0 {
 				t.Errorf("%s asks for nothing", file)
 			}
 			for _, a := range asked {
-				of, known := values[strings.TrimSuffix(a[1], "_bucket")]
+				of, known := values[regexp.MustCompile("_(bucket|sum|count)$").ReplaceAllString(a[1], "")]
 				if !known {
 					t.Errorf("%s asks for %s, which is not exported", file, a[1])
 				}
