@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -214,9 +215,18 @@ func TestAGuardReadsFlagsFromAFile(t *testing.T) {
 // Flags in the file count again when they change. What is wrong, or counts only at the start, is refused until it is
 // mended.
 func TestAGuardReadsItsFileAgain(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "flags")
-	write := func(text string) {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	dir := t.TempDir()
+	file, written := filepath.Join(dir, "flags"), 0
+	write := func(text string) { // as a kubelet does: it swaps the link to the folder of all files
+		written++
+		next := filepath.Join(dir, fmt.Sprint("..", written))
+		err := errors.Join(os.Mkdir(next, 0o700), os.WriteFile(filepath.Join(next, "flags"), []byte(text), 0o600),
+			os.Symlink(filepath.Base(next), filepath.Join(dir, "..data_tmp")),
+			os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+		if _, missing := os.Lstat(file); missing != nil {
+			err = errors.Join(err, os.Symlink("..data/flags", file))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -93,7 +93,8 @@ func (g *guarded) passes(disturb func() (about []string), event string) (runs in
 }
 
 // A guard that may read one namespace, and no nodes, measures a rollout that nobody announces to it, and then a second
-// one: a run each, which the gate answers for by its template, and of which the Service and the Deployment have Events.
+// one: a run each, which the gate answers for by its template, and of which the Service and the Deployment have Events. Changes
+// of its ConfigMap count without a restart, unless they are wrong.
 func TestAGuardMeasuresRolloutsThatNobodyAnnounced(t *testing.T) {
 	t.Parallel()
 	g := guard(t, 2, "")
@@ -122,6 +123,15 @@ func TestAGuardMeasuresRolloutsThatNobodyAnnounced(t *testing.T) {
 	log, err := g.c.Follow(t.Context(), t.Output(), "-n", ns, "logs", "-f", "deploy/lapse-guard")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, change := range []struct{ flags, says string }{ // the kubelet brings each after up to two minutes
+		{`--rate=100\n--settle=5s\n--rat=5\n`, "the configuration is wrong: the last good one stays in force"},
+		{`--rate=100\n--settle=6s\n`, "the configuration has changed"},
+	} {
+		g.kubectl("-n", ns, "patch", "configmap/lapse-guard", "--type=merge", "-p", `{"data":{"flags":"`+change.flags+`"}}`)
+		if err := log.Await(change.says); err != nil {
+			t.Fatal(err)
+		}
 	}
 	g.kubectl("-n", ns, "annotate", "service/web", "lapse/guard-")
 	if err := log.Await("no longer guarded"); err != nil {
