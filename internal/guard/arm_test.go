@@ -107,6 +107,15 @@ func TestWithoutATokenNothingIsArmed(t *testing.T) {
 		if s := f.status("shop/web"); s.State != coordinator.Idle {
 			t.Errorf("%+v", s)
 		}
+		f.post(flagger.Path+"event%0aall%20is%20well", "", "")
+		var said strings.Builder
+		if err := Print(&said, f.report()); err != nil || !strings.HasPrefix(said.String(), `POST "/v1/hook/flagger/event\nall is well" was refused at 2000-01-01T00:00:02Z: no token is set: `) {
+			t.Errorf("the status says %s %v", &said, err)
+		}
+		time.Sleep(time.Hour) // of virtual time
+		if f.report().Refused != nil {
+			t.Error("it says so an hour later")
+		}
 	})
 }
 

@@ -77,7 +77,8 @@ type guard struct {
 	services map[string]*service   // by NAMESPACE/NAME
 	earlier  map[string][]gate.Run // of the guard before, by Service
 	guarding map[*service]struct{} // those that still measure, though others may have taken their place
-	refused  time.Time             // when somebody without the token was, as the log has it
+	refused  *Refusal              // the last one
+	logged   time.Time             // when a refusal was logged last
 	running  sync.WaitGroup        // of them, and of what reads the settings again
 	now      func() time.Time
 	over     <-chan struct{} // closed when it ends

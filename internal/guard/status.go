@@ -30,6 +30,7 @@ const statusPath = "/v1/status"
 type Report struct {
 	Problem  string   `json:"problem,omitzero"` // of its configuration: the last good one is in force
 	Unsaid   string   `json:"unsaid,omitzero"`  // why the newest run has no Event
+	Refused  *Refusal `json:"refused,omitzero"` // the last one of the last hour
 	Services []Status `json:"services"`         // in the order of their names
 }
 
@@ -99,7 +100,11 @@ func (g *guard) report() Report {
 		s.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Service, b.Service) })
-	return Report{g.problem, g.unsaid, all}
+	report := Report{Problem: g.problem, Unsaid: g.unsaid, Services: all}
+	if g.refused != nil && g.now().Sub(g.refused.At) < time.Hour {
+		report.Refused = new(*g.refused)
+	}
+	return report
 }
 
 // last returns the verdict of the last run, "" if there is none, and why the Service stands as it does.
@@ -131,6 +136,10 @@ func Print(w io.Writer, r Report) error {
 	}
 	if r.Unsaid != "" {
 		fmt.Fprintf(w, "Events cannot be written: %s\n", r.Unsaid)
+	}
+	if r.Refused != nil {
+		at := r.Refused.At.UTC().Format(time.RFC3339)
+		fmt.Fprintf(w, "POST %q was refused at %s: %s\n", r.Refused.Path, at, r.Refused.Reason)
 	}
 	if len(r.Services) == 0 {
 		_, err := fmt.Fprintln(w, `no Service is guarded: annotate one with lapse/guard: "on"`)

@@ -65,16 +65,24 @@ func sends(r *http.Request, token string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// noteRefusal logs that somebody was refused, once a minute.
+// A Refusal is a request whose sender had no right to it.
+type Refusal struct {
+	At     time.Time `json:"at"`
+	Path   string    `json:"path"` // as it was sent: anything
+	Reason string    `json:"reason"`
+}
+
+// noteRefusal keeps a refusal for the status, and logs one a minute.
 func (g *guard) noteRefusal(path, why string) {
 	g.mu.Lock()
 	now := g.now()
-	first := now.Sub(g.refused) >= time.Minute
-	if first {
-		g.refused = now
+	g.refused = &Refusal{now, path[:min(len(path), 100)], why}
+	logs := now.Sub(g.logged) >= time.Minute
+	if logs {
+		g.logged = now
 	}
 	g.mu.Unlock()
-	if first {
+	if logs {
 		g.Log.Warn("a request was refused", "path", path, "reason", why)
 	}
 }
