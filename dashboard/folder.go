@@ -49,6 +49,7 @@ type Listed struct {
 	Word     string // the verdict in a word
 	Result   string // the verdict as a style: pass, fail, inconclusive, ungated
 	Headline string // what was found
+	Down     string // for how long requests failed; "" if none did
 	Cause    string // of the most harmful incident; "" if there is none
 	Failed   int
 	Sent     int
@@ -219,12 +220,12 @@ var listHTML string
 const (
 	barHTML = `<rect class="%s" x="%s" y="%s" width="9" height="%s"><title>%s</title></rect>` + "\n"
 	rowHTML = `<tr data-testid="run">
-<th scope="row"><a href="run/%s/">%s</a></th>
-<td>%s</td>
-<td>%s</td>
 <td class="%s">%s</td>
-<td class="num">%s</td>
+<th scope="row"><a href="run/%s/" title="%s">%s</a></th>
 <td>%s</td>
+<td>%s</td>
+<td>%s</td>
+<td class="num">%s</td>
 <td>%s</td>
 <td>%s</td>
 <td>`
@@ -250,8 +251,8 @@ func (f *folderServer) listPage(newestFirst []Listed) string {
 		chart.WriteString(markup(barHTML, b.Class, b.X, b.Y, b.Height, b.Title))
 	}
 	for i, l := range newestFirst {
-		rows.WriteString(markup(rowHTML, url.PathEscape(l.Name), l.Name, l.Service, l.SetOff, l.Result, l.Word,
-			l.failed(), l.Cause, instant(l.Began), l.Headline))
+		rows.WriteString(markup(rowHTML, l.Result, l.Word, url.PathEscape(l.Name), l.Headline, l.Name,
+			instant(l.Began), l.Service, l.SetOff, l.failed(), l.Down, l.Cause))
 		rows.WriteString(compareWith(l, newestFirst[i+1:]) + rowEndHTML)
 	}
 	count := quantity.Count(len(newestFirst), "run")

@@ -27,7 +27,6 @@ func (d drainer) guard(ctx context.Context) (said string, err error) {
 	if err := g.install(ctx); err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, d.cluster.Remove(context.WithoutCancel(ctx), namespace)) }()
 	drained, err := g.conclusive(ctx, g.drain)
 	if err != nil {
 		return "", err
@@ -68,6 +67,9 @@ type guard struct {
 
 func (g *guard) install(ctx context.Context) error {
 	c := g.cluster
+	if err := c.Remove(ctx, namespace); err != nil { // of a demo whose cluster was kept
+		return err
+	}
 	if err := c.Uncordon(ctx); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/dashboard"
 	"lapse/internal/history"
 	"lapse/internal/run/saved"
@@ -115,6 +116,9 @@ func line(name, path string) (l dashboard.Listed, ok bool) {
 	l.Began, l.Failed, l.Sent = tl.T0, tl.Verdict.Failed, tl.Verdict.Sent
 	l.Result, l.Headline = string(tl.Verdict.Result), tl.Said.Headline
 	l.Word = cmp.Or(tl.Said.Word, strings.ToUpper(l.Result))
+	if l.Failed > 0 {
+		l.Down = quantity.Length(tl.Verdict.Downtime.Total, tl.Verdict.Downtime.Open)
+	}
 	longest := time.Duration(-1)
 	for i := range tl.Incidents {
 		in := &tl.Incidents[i]
