@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -163,6 +164,9 @@ func (g *guard) gate(ctx context.Context, about ...string) (string, error) {
 
 // show prints what the guard left: Events of the Service, its status, and its runs, which it fetches.
 func (g *guard) show(ctx context.Context) error {
+	if err := g.isSaid(ctx); err != nil {
+		return err
+	}
 	described, err := g.cluster.Kubectl(ctx, "-n", g.w.Namespace, "describe", "service", g.w.Name)
 	if err != nil {
 		return err
@@ -184,6 +188,19 @@ func (g *guard) show(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// isSaid waits for the Event about the run that the gate named last.
+func (g *guard) isSaid(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	events, err := g.cluster.Follow(ctx, io.Discard, "-n", g.w.Namespace, "get", "events", "--watch",
+		"-o", `jsonpath={.involvedObject.kind} {.message}{"\n"}`)
+	if err != nil {
+		return err
+	}
+	_, run, _ := strings.Cut(g.said, "(")
+	return events.Await(strings.TrimSuffix(run, ")"))
 }
 
 // named reports whether the gate named a run last.
