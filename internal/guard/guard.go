@@ -173,7 +173,7 @@ func serve(address string, h http.Handler, serving *sync.WaitGroup, failed func(
 func (g *guard) guard(ctx context.Context) error {
 	g.over = ctx.Done()
 	if g.Leader != nil {
-		g.running.Go(func() { g.Leader.Run(ctx) })
+		g.running.Go(func() { g.Leader.Run(ctx, func() bool { return g.waitsFor() == "" }) })
 	}
 	g.running.Go(func() {
 		for _, tl := range g.left {

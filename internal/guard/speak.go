@@ -14,9 +14,10 @@ import (
 // A Leader says which of several guards speaks. All of them measure, so that none has to take over what another has
 // begun.
 type Leader interface {
-	Run(ctx context.Context) // takes part in the election until ctx ends
-	Leads() bool             // whether this guard speaks
-	Other() string           // where the one answers that speaks, HOST:PORT; "" if this one does, or nobody is known to
+	// Run takes part in the election until ctx ends, and does not win before it is ready.
+	Run(ctx context.Context, ready func() bool)
+	Leads() bool   // whether this guard speaks
+	Other() string // where the one answers that speaks, HOST:PORT; "" if this one does, or nobody is known to
 }
 
 // speaks reports whether this guard tells what it has measured. One of several that ends does not: what it breaks off,
@@ -68,15 +69,23 @@ func (g *guard) speaking(h http.Handler) http.Handler {
 // serveReady answers 200 once each Service that was annotated at first is measured, or it is known why it is not. So a
 // Deployment ends the guard before only when this one measures.
 func (g *guard) serveReady(w http.ResponseWriter, _ *http.Request) {
+	if waits := g.waitsFor(); waits != "" {
+		http.Error(w, waits, http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = w.Write([]byte("ok\n")) // who asked may have gone
+}
+
+// waitsFor says what is missing until the guard is ready; "" once it was.
+func (g *guard) waitsFor() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	waits := slices.Sorted(maps.Keys(g.services))
 	waits = slices.DeleteFunc(waits, func(name string) bool { return g.ready || g.services[name].known() })
 	if g.ready = g.listed && len(waits) == 0; g.ready {
-		_, _ = w.Write([]byte("ok\n")) // who asked may have gone
-		return
+		return ""
 	}
-	http.Error(w, fmt.Sprintf("not measured yet: %q", waits), http.StatusServiceUnavailable)
+	return fmt.Sprintf("not measured yet: %q", waits)
 }
 
 // known reports whether a Service is measured, or it is known why it is not.

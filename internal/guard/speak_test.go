@@ -21,9 +21,9 @@ type elected struct {
 	other string
 }
 
-func (e *elected) Run(ctx context.Context) { <-ctx.Done() }
-func (e *elected) Leads() bool             { return e.leads.Load() }
-func (e *elected) Other() string           { return e.other }
+func (e *elected) Run(ctx context.Context, _ func() bool) { <-ctx.Done() }
+func (e *elected) Leads() bool                            { return e.leads.Load() }
+func (e *elected) Other() string                          { return e.other }
 
 // Of several guards all measure and answer, and the one that leads writes Events, until it ends.
 func TestTheGuardThatLeadsWritesEvents(t *testing.T) {

@@ -45,8 +45,9 @@ func (d drainer) guard(ctx context.Context) (said string, err error) {
 	if !strings.HasPrefix(drained, pass) || !strings.HasPrefix(last, fail) {
 		return "", fmt.Errorf("the gate said %q of the drain with the fix, and %q of the one without", drained, last)
 	}
-	return word(drained) + " for the drain, " + word(rolled) + " for the rollout, " + word(last) + " for the drain after it.",
-		g.show(ctx)
+	said = fmt.Sprintf("%s for the drain, %s for the rollout, %s for the drain after it.",
+		word(drained), word(rolled), word(last))
+	return said, g.show(ctx)
 }
 
 // What the gate says begins with these.
@@ -99,7 +100,9 @@ func (g *guard) stands(ctx context.Context) error {
 
 // conclusive disturbs the workload until the gate knows how that went: at most [voids] times, for the machine may let
 // the guard stand still.
-func (g *guard) conclusive(ctx context.Context, disturb func(context.Context) (string, error)) (said string, err error) {
+func (g *guard) conclusive(
+	ctx context.Context, disturb func(context.Context) (string, error),
+) (said string, err error) {
 	for range voids {
 		if err := g.stands(ctx); err != nil {
 			return "", err

@@ -148,6 +148,7 @@ func TestTheDrainOfTheGuardsOwnNodeIsMeasured(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	g.kubectl("-n", g.namespace, "wait", "--for=create", "lease/lapse-guard", "--timeout=1m")
 	leader := func() string {
 		return g.kubectl("-n", g.namespace, "get", "lease", "lapse-guard", "-o", "jsonpath={.spec.holderIdentity}")
 	}

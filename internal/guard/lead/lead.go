@@ -25,6 +25,11 @@ const (
 	every    = time.Second // between two looks at the Lease, or renewals
 	renewFor = 2500 * time.Millisecond
 	expiry   = 3 * time.Second
+
+	// A guard that has measured for less than youth leaves a Lease that is free to others for patience: they have
+	// measured what goes on from its beginning.
+	youth    = 5 * time.Minute
+	patience = 3 * every
 )
 
 // addressAnnotation says where the leader answers.
@@ -42,6 +47,8 @@ type Election struct {
 	lease   *coordinationv1.Lease // as it was seen last; nil: never
 	changed time.Time             // when another's renewal was seen last
 	renewed time.Time             // when this guard's renewal began that succeeded last
+	ready   time.Time             // since when it measures; zero: it does not yet
+	free    time.Time             // since when nobody holds the Lease; zero: somebody does
 	told    bool                  // that it leads
 	failed  string                // why the Lease could not be read or written last
 }
@@ -65,12 +72,15 @@ func (e *Election) Other() string {
 	return e.lease.Annotations[addressAnnotation]
 }
 
-// Run takes part until ctx ends, and then lets another guard take over at once.
-func (e *Election) Run(ctx context.Context) {
+// Run takes part until ctx ends, and then lets another guard take over at once. It does not lead before it is ready.
+func (e *Election) Run(ctx context.Context, ready func() bool) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		call, cancel := context.WithTimeout(ctx, renewFor)
+		if e.ready.IsZero() && ready() {
+			e.ready = time.Now()
+		}
 		err := e.round(call)
 		cancel()
 		e.tell(err)
@@ -97,7 +107,7 @@ func (e *Election) round(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		if !e.free(lease) {
+		if !e.mayTake(lease) {
 			return nil
 		}
 	}
@@ -116,15 +126,30 @@ func (e *Election) round(ctx context.Context) error {
 	return nil
 }
 
-// free takes in the Lease, and reports whether this guard may take it.
-func (e *Election) free(lease *coordinationv1.Lease) bool {
+// mayTake takes in the Lease, and reports whether this guard may take it.
+func (e *Election) mayTake(lease *coordinationv1.Lease) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	now := time.Now()
 	if e.changed.IsZero() || lease == nil || e.lease == nil || lease.ResourceVersion != e.lease.ResourceVersion {
-		e.changed = time.Now()
+		e.changed = now
 	}
 	e.lease = lease
-	return lease == nil || holder(lease) == "" || holder(lease) == e.Me || time.Since(e.changed) > expiry
+	switch {
+	case holder(lease) != "" && now.Sub(e.changed) <= expiry:
+		e.free = time.Time{}
+	case e.free.IsZero():
+		e.free = now
+	}
+	switch {
+	case e.ready.IsZero():
+		return false
+	case holder(lease) == e.Me: // it has restarted in its Pod
+		return true
+	case e.free.IsZero():
+		return false
+	}
+	return now.Sub(e.ready) >= youth || now.Sub(e.free) >= patience
 }
 
 // write makes a guard the holder of the Lease, "" for nobody. It fails with a conflict if the Lease is not as it was.

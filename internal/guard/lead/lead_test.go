@@ -93,25 +93,39 @@ func (a *fakeAPI) keep(l *coordinationv1.Lease) *coordinationv1.Lease {
 	return a.lease.DeepCopy()
 }
 
+func (a *fakeAPI) written() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.writes
+}
+
 // A voter is a guard of a test.
 type voter struct {
 	*Election
-	away atomic.Bool
-	stop func()
+	away  atomic.Bool
+	ready atomic.Bool
+	stop  func()
 }
 
 func newVoter(t *testing.T, api *fakeAPI, name string) *voter {
 	v := &voter{}
+	v.ready.Store(true)
 	v.Election = &Election{
 		Leases: view{api: api, away: v.away.Load},
 		Name:   "lapse-guard", Me: name, Address: name + ":7117", Log: slog.New(slog.DiscardHandler),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { v.Run(ctx); close(ended) }()
+	go func() { v.Run(ctx, v.ready.Load); close(ended) }()
 	v.stop = func() { cancel(); <-ended }
 	t.Cleanup(v.stop)
 	return v
+}
+
+// ages lets guards measure for so long that they are young no more.
+func ages() {
+	time.Sleep(youth + 10*time.Second + 300*time.Millisecond) // of virtual time
+	synctest.Wait()
 }
 
 // leaders returns the names of the guards that take themselves for the leader.
@@ -128,7 +142,8 @@ func TestOneOfSeveralGuardsLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{}
 		a := newVoter(t, api, "a")
-		synctest.Wait()
+		time.Sleep(patience + every) // of virtual time
+		before := api.written()
 		b, c := newVoter(t, api, "b"), newVoter(t, api, "c")
 		for range 600 {
 			synctest.Wait()
@@ -140,8 +155,8 @@ func TestOneOfSeveralGuardsLeads(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond) // of virtual time
 		}
-		if api.writes > 62 {
-			t.Errorf("%d writes in a minute", api.writes)
+		if n := api.written() - before; n > 62 {
+			t.Errorf("%d writes in a minute", n)
 		}
 	})
 }
@@ -162,10 +177,9 @@ func TestAnotherGuardTakesOver(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := &fakeAPI{}
 				a := newVoter(t, api, "a")
-				synctest.Wait()
+				time.Sleep(patience + every) // of virtual time
 				b := newVoter(t, api, "b")
-				time.Sleep(10*time.Second + 300*time.Millisecond) // of virtual time
-				synctest.Wait()
+				ages()
 				lost := time.Now()
 				test.lose(a)
 				for leaders(a, b) != "b" {
@@ -194,7 +208,7 @@ func TestAGuardThatRestartsLeadsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{}
 		a := newVoter(t, api, "a")
-		synctest.Wait()
+		time.Sleep(patience + every) // of virtual time
 		a.away.Store(true)
 		a.stop()
 		again := newVoter(t, api, "a")
@@ -206,6 +220,42 @@ func TestAGuardThatRestartsLeadsAtOnce(t *testing.T) {
 		b.away.Store(true)
 		if time.Sleep(expiry + every); b.Other() != "" {
 			t.Errorf("it does not reach the API server, and takes %q for the leader", b.Other())
+		}
+	})
+}
+
+// Who takes the place of a guard that ends is the one that has measured all along, and not the Pod that replaces it. One
+// that does not measure yet never leads.
+func TestTheGuardThatHasMeasuredForLongestLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		a := newVoter(t, api, "a")
+		time.Sleep(patience + every) // of virtual time
+		b := newVoter(t, api, "b")
+		ages()
+		a.stop()
+		c := newVoter(t, api, "c")
+		for range 100 {
+			if synctest.Wait(); c.Leads() {
+				t.Fatal("the one that has just begun leads")
+			}
+			time.Sleep(100 * time.Millisecond) // of virtual time
+		}
+		if got := leaders(b, c); got != "b" {
+			t.Errorf("%q lead", got)
+		}
+		b.stop()
+		c.stop()
+		d := newVoter(t, api, "d")
+		d.ready.Store(false)
+		ages()
+		if d.Leads() {
+			t.Error("it does not measure, and leads")
+		}
+		d.ready.Store(true)
+		time.Sleep(2 * every)
+		if synctest.Wait(); !d.Leads() {
+			t.Error("it measures, nobody else does, and it does not lead")
 		}
 	})
 }
