@@ -59,9 +59,7 @@ func newAgainRun(t *testing.T, failed func(due time.Duration) bool, change ...fu
 
 // closing returns when the run ends whose last responses are awaited; 0: none.
 func (r *againRun) closing() (end time.Duration) {
-	told := make(chan struct{})
-	r.Calls <- func() { end = r.closes; close(told) }
-	<-told
+	r.ask(func() { end = r.closes })
 	return end
 }
 
@@ -299,12 +297,16 @@ func TestAnAnnouncedDisruptionRaisesTheRate(t *testing.T) {
 		r.at(second+time.Second, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
 		announce(second+5*time.Second, "again", time.Minute)
 		time.Sleep(8 * time.Second)
-		if synctest.Wait(); len(r.runs) != 1 {
-			t.Fatalf("%d runs: an announcement lengthens one", len(r.runs))
+		runs := 0
+		if r.ask(func() { runs = len(r.runs) }); runs != 1 {
+			t.Fatalf("%d runs: an announcement lengthens one", runs)
 		}
 		is(second+time.Minute, 100)
 		is(second+time.Minute+6*time.Second, 5)
-		lowered := func() int { return strings.Count(strings.Join(r.said, "\n"), "nothing has followed") }
+		lowered := func() (n int) {
+			r.ask(func() { n = strings.Count(strings.Join(r.said, "\n"), "nothing has followed") })
+			return n
+		}
 		const third = 5 * time.Hour
 		before := lowered()
 		announce(third, "by hand", time.Hour)

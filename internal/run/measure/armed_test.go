@@ -108,10 +108,15 @@ func (r *armedRun) at(when time.Duration, e timeline.Event) {
 // now returns the rate of the target and the phase, as the loop has them.
 func (r *armedRun) now() (rate float64, phase timeline.Phase) {
 	synctest.Wait() // until what was put is taken in
-	told := make(chan struct{})
-	r.Calls <- func() { rate, phase = r.Targets[1].Rate, r.Phase; close(told) }
-	<-told
+	r.ask(func() { rate, phase = r.Targets[1].Rate, r.Phase })
 	return rate, phase
+}
+
+// ask calls a function in the goroutine of the loop, which the test must not look into.
+func (r *armedRun) ask(do func()) {
+	told := make(chan struct{})
+	r.Calls <- func() { do(); close(told) }
+	<-told
 }
 
 // result waits for the end, and returns the judged recording.
