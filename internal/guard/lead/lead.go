@@ -26,10 +26,9 @@ const (
 	renewFor = 2500 * time.Millisecond
 	expiry   = 3 * time.Second
 
-	// A guard that has measured for less than youth leaves a Lease that is free to others for patience: they have
-	// measured what goes on from its beginning.
-	youth    = 5 * time.Minute
-	patience = 3 * every
+	// patience is for how long a guard leaves a free Lease to others, if it did not measure yet while somebody led: the
+	// others may have measured what goes on from its beginning.
+	patience = 10 * time.Second
 )
 
 // addressAnnotation says where the leader answers.
@@ -47,7 +46,8 @@ type Election struct {
 	lease   *coordinationv1.Lease // as it was seen last; nil: never
 	changed time.Time             // when another's renewal was seen last
 	renewed time.Time             // when this guard's renewal began that succeeded last
-	ready   time.Time             // since when it measures; zero: it does not yet
+	ready   bool                  // it measures
+	heir    bool                  // it measured while somebody led
 	free    time.Time             // since when nobody holds the Lease; zero: somebody does
 	told    bool                  // that it leads
 	failed  string                // why the Lease could not be read or written last
@@ -78,9 +78,7 @@ func (e *Election) Run(ctx context.Context, ready func() bool) {
 	defer tick.Stop()
 	for {
 		call, cancel := context.WithTimeout(ctx, renewFor)
-		if e.ready.IsZero() && ready() {
-			e.ready = time.Now()
-		}
+		e.ready = e.ready || ready()
 		err := e.round(call)
 		cancel()
 		e.tell(err)
@@ -122,7 +120,7 @@ func (e *Election) round(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	e.lease, e.renewed = lease, now
+	e.lease, e.renewed, e.heir, e.free = lease, now, true, time.Time{}
 	return nil
 }
 
@@ -137,19 +135,19 @@ func (e *Election) mayTake(lease *coordinationv1.Lease) bool {
 	e.lease = lease
 	switch {
 	case holder(lease) != "" && now.Sub(e.changed) <= expiry:
-		e.free = time.Time{}
+		e.free, e.heir = time.Time{}, e.ready
 	case e.free.IsZero():
 		e.free = now
 	}
 	switch {
-	case e.ready.IsZero():
+	case !e.ready:
 		return false
-	case holder(lease) == e.Me: // it has restarted in its Pod
+	case lease == nil, holder(lease) == e.Me: // nobody has led; it has restarted in its Pod
 		return true
 	case e.free.IsZero():
 		return false
 	}
-	return now.Sub(e.ready) >= youth || now.Sub(e.free) >= patience
+	return e.heir || now.Sub(e.free) >= patience
 }
 
 // write makes a guard the holder of the Lease, "" for nobody. It fails with a conflict if the Lease is not as it was.

@@ -122,12 +122,6 @@ func newVoter(t *testing.T, api *fakeAPI, name string) *voter {
 	return v
 }
 
-// ages lets guards measure for so long that they are young no more.
-func ages() {
-	time.Sleep(youth + 10*time.Second + 300*time.Millisecond) // of virtual time
-	synctest.Wait()
-}
-
 // leaders returns the names of the guards that take themselves for the leader.
 func leaders(voters ...*voter) (names string) {
 	for _, v := range voters {
@@ -142,7 +136,7 @@ func TestOneOfSeveralGuardsLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{}
 		a := newVoter(t, api, "a")
-		time.Sleep(patience + every) // of virtual time
+		synctest.Wait()
 		before := api.written()
 		b, c := newVoter(t, api, "b"), newVoter(t, api, "c")
 		for range 600 {
@@ -177,9 +171,10 @@ func TestAnotherGuardTakesOver(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := &fakeAPI{}
 				a := newVoter(t, api, "a")
-				time.Sleep(patience + every) // of virtual time
+				synctest.Wait()
 				b := newVoter(t, api, "b")
-				ages()
+				time.Sleep(10*time.Second + 300*time.Millisecond) // of virtual time
+				synctest.Wait()
 				lost := time.Now()
 				test.lose(a)
 				for leaders(a, b) != "b" {
@@ -208,7 +203,7 @@ func TestAGuardThatRestartsLeadsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{}
 		a := newVoter(t, api, "a")
-		time.Sleep(patience + every) // of virtual time
+		synctest.Wait()
 		a.away.Store(true)
 		a.stop()
 		again := newVoter(t, api, "a")
@@ -224,38 +219,43 @@ func TestAGuardThatRestartsLeadsAtOnce(t *testing.T) {
 	})
 }
 
-// Who takes the place of a guard that ends is the one that has measured all along, and not the Pod that replaces it. One
-// that does not measure yet never leads.
-func TestTheGuardThatHasMeasuredForLongestLeads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := &fakeAPI{}
-		a := newVoter(t, api, "a")
-		time.Sleep(patience + every) // of virtual time
-		b := newVoter(t, api, "b")
-		ages()
-		a.stop()
-		c := newVoter(t, api, "c")
-		for range 100 {
-			if synctest.Wait(); c.Leads() {
-				t.Fatal("the one that has just begun leads")
+// Who takes the place of a guard that ends is the one that measured beside it, and not the Pod that replaces it, however
+// soon that is ready. One that does not measure yet never leads.
+func TestTheGuardThatMeasuredBesideTheLeaderTakesOver(t *testing.T) {
+	for away := time.Duration(0); away < 4*time.Second; away += 300 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			api := &fakeAPI{}
+			a := newVoter(t, api, "a")
+			synctest.Wait()
+			b := newVoter(t, api, "b")
+			time.Sleep(2*time.Second + away/7) // of virtual time
+			b.away.Store(true)
+			a.stop()
+			c := newVoter(t, api, "c")
+			time.Sleep(away)
+			b.away.Store(false)
+			for range 100 {
+				if synctest.Wait(); c.Leads() {
+					t.Fatalf("the one that has just begun leads, while the other one was away for %v", away)
+				}
+				time.Sleep(100 * time.Millisecond) // of virtual time
 			}
-			time.Sleep(100 * time.Millisecond) // of virtual time
-		}
-		if got := leaders(b, c); got != "b" {
-			t.Errorf("%q lead", got)
-		}
-		b.stop()
-		c.stop()
-		d := newVoter(t, api, "d")
-		d.ready.Store(false)
-		ages()
-		if d.Leads() {
-			t.Error("it does not measure, and leads")
-		}
-		d.ready.Store(true)
-		time.Sleep(2 * every)
-		if synctest.Wait(); !d.Leads() {
-			t.Error("it measures, nobody else does, and it does not lead")
-		}
-	})
+			if got := leaders(b, c); got != "b" {
+				t.Errorf("%q lead", got)
+			}
+			b.stop()
+			c.stop()
+			d := newVoter(t, api, "d")
+			d.ready.Store(false)
+			time.Sleep(time.Minute)
+			if synctest.Wait(); d.Leads() {
+				t.Error("it does not measure, and leads")
+			}
+			d.ready.Store(true)
+			time.Sleep(2 * every)
+			if synctest.Wait(); !d.Leads() {
+				t.Error("it measures, nobody else does, and it does not lead")
+			}
+		})
+	}
 }
