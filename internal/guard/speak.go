@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Leader says which of several guards speaks. All of them measure, so that none has to take over what another has
@@ -20,18 +21,35 @@ type Leader interface {
 	Other() string // where the one answers that speaks, HOST:PORT; "" if this one does, or nobody is known to
 }
 
-// speaks reports whether this guard tells what it has measured. One of several that ends does not: what it breaks off,
-// another one measures to its end.
+// mostLeaderless is how long a guard waits with what it has to tell while no guard leads.
+const mostLeaderless = 30 * time.Second
+
+// speaks reports whether this guard tells what it has measured. While none leads, it waits. One of several that ends
+// does not speak: what it breaks off, another one measures to its end.
 func (g *guard) speaks() bool {
 	if g.Leader == nil {
 		return true
 	}
-	select {
-	case <-g.over:
-		return false
-	default:
-		return g.Leader.Leads()
+	look := time.NewTicker(200 * time.Millisecond)
+	defer look.Stop()
+	for began := time.Now(); time.Since(began) < mostLeaderless; {
+		select {
+		case <-g.over:
+			return false
+		default:
+		}
+		switch {
+		case g.Leader.Leads():
+			return true
+		case g.Leader.Other() != "":
+			return false
+		}
+		select {
+		case <-look.C:
+		case <-g.over:
+		}
 	}
+	return false
 }
 
 // forwardedHeader marks what one guard asks another, which answers it itself.

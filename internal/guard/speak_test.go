@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"lapse/internal/guard/gate"
 )
@@ -32,8 +33,9 @@ func TestTheGuardThatLeadsWritesEvents(t *testing.T) {
 		f := newFakeOf(t, filepath.Join(t.TempDir(), "runs"), leader)
 		f.guards("shop/web")
 		f.disrupt("shop/web", 3)()
+		time.Sleep(mostLeaderless + time.Second) // of virtual time
 		if synctest.Wait(); len(f.told) > 0 {
-			t.Errorf("it stands by, and writes %+v", f.told)
+			t.Errorf("it does not lead, and writes %+v", f.told)
 		}
 		f.asked("service=shop/web&node=node1", 200, gate.Fail)
 		if !f.exports("lapse_guard_leader 0") {
@@ -52,6 +54,25 @@ func TestTheGuardThatLeadsWritesEvents(t *testing.T) {
 		f.stop()
 		if len(f.told) != told {
 			t.Errorf("another one measures what it has broken off, and it writes %+v", f.told[told:])
+		}
+	})
+}
+
+// While no guard leads, what is to be told waits.
+func TestWhatIsToldWaitsForALeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader := &elected{}
+		f := newFakeOf(t, filepath.Join(t.TempDir(), "runs"), leader)
+		f.guards("shop/web")
+		f.disrupt("shop/web", 3)()
+		time.Sleep(4 * time.Second) // of virtual time
+		if synctest.Wait(); len(f.told) > 0 {
+			t.Errorf("nobody leads, and it writes %+v", f.told)
+		}
+		leader.leads.Store(true)
+		time.Sleep(time.Second)
+		if synctest.Wait(); len(f.told) == 0 {
+			t.Error("it leads now, and what it has measured before is not told")
 		}
 	})
 }
