@@ -138,3 +138,37 @@ func TestAGuardMeasuresRolloutsThatNobodyAnnounced(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// The drain of the node on which the guard runs that leads is measured to its end: by the other one, which has measured
+// all along. There is one verdict, and one Event.
+func TestTheDrainOfTheGuardsOwnNodeIsMeasured(t *testing.T) {
+	g := guard(t, 3, "lapse")
+	t.Cleanup(func() {
+		if err := g.c.Uncordon(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	g.kubectl("-n", g.namespace, "wait", "--for=create", "lease/lapse-guard", "--timeout=1m")
+	leader := func() string {
+		return g.kubectl("-n", g.namespace, "get", "lease", "lapse-guard", "-o", "jsonpath={.spec.holderIdentity}")
+	}
+	drained := 0
+	drain := func() []string {
+		led := leader()
+		node := g.kubectl("-n", g.namespace, "get", "pod", led, "-o", "jsonpath={.spec.nodeName}")
+		since := time.Now().UTC().Format(time.RFC3339Nano)
+		g.kubectl("drain", node, "--ignore-daemonsets")
+		if now := leader(); now == led {
+			t.Errorf("%s was evicted, and still holds the Lease", led)
+		}
+		g.kubectl("uncordon", node)
+		drained++
+		return []string{"--node=" + node, "--since=" + since}
+	}
+	g.passes(drain, "drain of ")
+	said := g.kubectl("-n", g.w.Namespace, "get", "events", "-o",
+		`jsonpath={range .items[?(@.involvedObject.kind=="Service")]}{.message}{"\n"}{end}`)
+	if n := strings.Count(said, "drain of "); n != drained {
+		t.Errorf("%d drains, and the Service has Events of %d:\n%s", drained, n, said)
+	}
+}
