@@ -77,6 +77,11 @@ func judgeContainer(status corev1.ContainerStatus, namespace string) error {
 		"InvalidImageName", "ImageInspectError", "RegistryUnavailable":
 		message := fmt.Sprintf("image %q: %s", status.Image, waiting.Message)
 		return imageError(waiting.Reason, message, status.Image, namespace)
+	}
+	if kubeletBusy.MatchString(waiting.Message) {
+		return nil
+	}
+	switch waiting.Reason {
 	case "CreateContainerConfigError": // a Secret that is not there
 		return refusal(waiting.Reason, waiting.Message, "is the Secret there, with the keys that the message names?")
 	case "CreateContainerError", "RunContainerError", "StartError", "CrashLoopBackOff":
@@ -84,6 +89,13 @@ func judgeContainer(status corev1.ContainerStatus, namespace string) error {
 	}
 	return nil
 }
+
+// kubeletBusy matches the message of a container that the kubelet soon tries to start again, because the API server or
+// the node's container runtime answered late. "failed to sync secret cache: timed out waiting for the condition" is not
+// a Secret that is missing.
+// https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/kubelet/util/manager/watch_based_manager.go
+var kubeletBusy = regexp.MustCompile(
+	`failed to sync (?:secret|configmap) cache|context deadline exceeded|is reserved for`)
 
 // creationFailed is the reason of a controller's Event that it could not create a Pod.
 const creationFailed = "FailedCreate"

@@ -454,6 +454,26 @@ func TestFailedJobIsExplainedByItsPod(t *testing.T) {
 	}
 }
 
+// The kubelet starts these containers at its next attempt.
+func TestWaitingGoesOnWhileTheKubeletTriesAgain(t *testing.T) {
+	for _, waiting := range []struct{ reason, message string }{
+		{"CreateContainerConfigError", "failed to sync secret cache: timed out waiting for the condition"},
+		{"CreateContainerError", "context deadline exceeded"},
+		{"CreateContainerError", `failed to reserve container name "lapse_x_0": name "lapse_x_0" is reserved for "5f2"`},
+	} {
+		_, took, err := startup(t, func(t *testing.T, client *fake.Clientset) {
+			createPod(waitingPod(waiting.reason, waiting.message))(t, client)
+			time.Sleep(10 * time.Second)
+			if _, err := client.CoreV1().Pods("shop").Update(t.Context(), runningPod(), metav1.UpdateOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+		if err != nil || took != 13*time.Second {
+			t.Errorf("%s: after %s: %v", waiting.message, took, err)
+		}
+	}
+}
+
 func TestWaitingIgnoresAnEarlierRunOfTheName(t *testing.T) {
 	_, took, err := startup(t, func(t *testing.T, client *fake.Clientset) {
 		old := endedPod("panic: long ago")
