@@ -36,7 +36,7 @@ func TestPrometheusFindsTheGuard(t *testing.T) {
 // which sandbox/needs.sh installs.
 func TestAlertsFireWhenTheySay(t *testing.T) {
 	layer.Real(t)
-	const rules, tests = "guard/rules.yaml", "testdata/rules.yaml"
+	const rules, tests = "chart/guard/rules.yaml", "testdata/rules.yaml"
 	for _, file := range []string{rules, tests} {
 		if _, err := os.ReadFile(file); err != nil { // or the go command would keep the result when it changes
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func promtool(t *testing.T, args ...string) {
 // Prometheus understands what the dashboard asks, once Grafana has filled in its variables.
 func TestTheDashboardAsksInPromQL(t *testing.T) {
 	layer.Real(t)
-	text, err := os.ReadFile("guard/dashboard.json")
+	text, err := os.ReadFile("chart/guard/dashboard.json")
 	if err != nil {
 		t.Fatal(err)
 	}

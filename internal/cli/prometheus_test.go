@@ -24,7 +24,7 @@ type prometheus struct {
 
 func startPrometheus(t *testing.T, guard string) prometheus {
 	t.Helper()
-	rules, err := filepath.Abs("../../deploy/guard/rules.yaml")
+	rules, err := filepath.Abs("../../deploy/chart/guard/rules.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

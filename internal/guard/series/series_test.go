@@ -320,7 +320,7 @@ func TestAlertsAskForWhatIsExported(t *testing.T) {
 			}
 			values[f.GetName()] = of
 		}
-		files, err := filepath.Glob("../../../deploy/guard/*")
+		files, err := filepath.Glob("../../../deploy/chart/guard/*")
 		if err != nil || len(files) == 0 {
 			t.Fatal(files, err)
 		}
