@@ -133,8 +133,9 @@ func (e *Election) mayTake(lease *coordinationv1.Lease) bool {
 		e.changed = now
 	}
 	e.lease = lease
+	other := holder(lease) != "" && holder(lease) != e.Me // else this guard has held it, or the one before in its Pod
 	switch {
-	case holder(lease) != "" && now.Sub(e.changed) <= expiry:
+	case other && now.Sub(e.changed) <= expiry:
 		e.free, e.heir = time.Time{}, e.ready
 	case e.free.IsZero():
 		e.free = now
@@ -142,7 +143,7 @@ func (e *Election) mayTake(lease *coordinationv1.Lease) bool {
 	switch {
 	case !e.ready:
 		return false
-	case lease == nil, holder(lease) == e.Me: // nobody has led; it has restarted in its Pod
+	case lease == nil: // nobody has led
 		return true
 	case e.free.IsZero():
 		return false
