@@ -35,9 +35,9 @@ func about(tl *model.Timeline) gate.Run {
 	}
 }
 
-// stateOf returns pass only of a run that was measured to its end, and has a gate.
+// stateOf returns pass only of a run that was measured to its end, has a gate, and is on disk for who doubts it.
 func stateOf(tl *model.Timeline) gate.State {
-	whole := tl.Run.Aborted == "" && !tl.Run.Truncated && !tl.Run.Live
+	whole := tl.Run.Aborted == "" && !tl.Run.Truncated && !tl.Run.Live && tl.Run.Unsaved == ""
 	switch {
 	case tl.Verdict.Result == model.Fail:
 		return gate.Fail
@@ -82,6 +82,8 @@ func doubtOf(tl *model.Timeline) string {
 		}
 	}
 	switch {
+	case tl.Run.Unsaved != "":
+		return "not all of the run is on disk: " + tl.Run.Unsaved
 	case tl.Verdict.Result == model.Ungated:
 		return "no gate was set"
 	case len(tl.Said.Reasons) > 0:

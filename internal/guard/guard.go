@@ -71,6 +71,7 @@ type guard struct {
 	problem  string                // of the settings; empty: they are those that were read last
 	left     []*model.Timeline     // what the guard before had not judged
 	unsaid   string                // why the newest run has no Event
+	unsaved  string                // why not all of the newest run is on disk
 	marked   []watcher.Marked      // the Services that are to be guarded
 	listed   bool                  // they are known
 	ready    bool                  // those that were annotated at first are measured

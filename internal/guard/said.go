@@ -16,17 +16,35 @@ import (
 	"lapse/timeline"
 )
 
-// sayFor is how long it may take to write the Events about a run.
-const sayFor = 5 * time.Second
+const (
+	// sayFor is how long one attempt to write the Events about a run may take.
+	sayFor = 5 * time.Second
+	// sayAgain is how long after it the next attempt begins.
+	sayAgain = 5 * time.Second
+	// mostUnsaid is how long a guard keeps trying, while no guard leads or the API server does not answer.
+	mostUnsaid = 15 * time.Minute
+)
 
 // say writes Events about a judged run, if this guard speaks. That this fails is logged once, until it succeeds.
 func (g *guard) say(tl *model.Timeline) {
-	if !g.speaks() {
-		return
+	all := eventsOf(tl)
+	for until := g.now().Add(mostUnsaid); g.speaks(until); {
+		ctx, cancel := context.WithTimeout(context.Background(), sayFor) // the end of a guard ends runs, too
+		err := g.write(ctx, g.now(), all...)
+		cancel()
+		g.noteUnsaid(err)
+		if err == nil || events.Refused(err) || g.ends() || g.now().After(until) {
+			return
+		}
+		select {
+		case <-time.After(sayAgain):
+		case <-g.over:
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), sayFor) // the end of a guard ends runs, too
-	defer cancel()
-	err := g.write(ctx, g.now(), eventsOf(tl)...)
+}
+
+// noteUnsaid keeps why the newest Events are not written, for the status; nil: they are.
+func (g *guard) noteUnsaid(err error) {
 	g.mu.Lock()
 	before := g.unsaid
 	if g.unsaid = ""; err != nil {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"lapse/correlate/model"
 	"lapse/internal/guard/events"
@@ -150,7 +152,7 @@ func TestEventsThatCannotBeWrittenAreSaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, t.TempDir())
 		f.guards("shop/web", "shop/api")
-		f.untold = errors.New("you may not create events")
+		f.untold = apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("you may not"))
 		f.telling = func(ctx context.Context) { <-ctx.Done() }
 		for _, service := range []string{"shop/web", "shop/api", "shop/web"} {
 			before := time.Now()
@@ -159,7 +161,7 @@ func TestEventsThatCannotBeWrittenAreSaidOnce(t *testing.T) {
 			time.Sleep(sayFor)                                                                    // of virtual time
 			synctest.Wait()
 		}
-		if r := f.report(); r.Unsaid != "you may not create events" {
+		if r := f.report(); r.Unsaid != "events is forbidden: you may not" {
 			t.Errorf("%+v", r)
 		}
 		const once = "Events cannot be written"
@@ -171,7 +173,7 @@ func TestEventsThatCannotBeWrittenAreSaidOnce(t *testing.T) {
 		if r := f.report(); r.Unsaid != "" || len(f.told) == 0 {
 			t.Errorf("%+v, %d Events", r, len(f.told))
 		}
-		f.untold = errors.New("you may not create events")
+		f.untold = apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("you may not"))
 		f.disrupt("shop/web", 0)()
 		if n := strings.Count(f.log.String(), once); n != 2 {
 			t.Errorf("said %d times: %s", n, f.log)

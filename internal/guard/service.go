@@ -103,6 +103,15 @@ func (s *service) guard(ctx context.Context) {
 	}
 }
 
+// noteUnsaved keeps why not all of the newest run is on disk, for the status; nil: it is.
+func (g *guard) noteUnsaved(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.unsaved = ""; err != nil {
+		g.unsaved = err.Error()
+	}
+}
+
 // welcome makes the gate answer for a Service, unless it does.
 func (g *guard) welcome(name string) {
 	g.mu.Lock()
@@ -231,10 +240,12 @@ func (s *service) end(tl *model.Timeline) {
 
 // keep stores a judged run, lets the gate answer for it, and writes Events.
 func (s *service) keep(run *store.Run, tl *model.Timeline) {
-	if err := run.End(tl); err != nil {
+	err := run.End(tl)
+	if err != nil {
 		s.log.Error("not all of a run is on disk", "run", tl.Run.ID, "error", err)
 		s.g.told.StoreErrors.Inc()
 	}
+	s.g.noteUnsaved(err)
 	r := about(tl)
 	s.g.gate.Change(func(b *gate.Book) { b.End(s.Key(), r) })
 	s.told.End(tl, r)

@@ -17,31 +17,26 @@ import (
 type Leader interface {
 	// Run takes part in the election until ctx ends, and does not win before it is ready.
 	Run(ctx context.Context, ready func() bool)
-	Leads() bool   // whether this guard speaks
-	Other() string // where the one answers that speaks, HOST:PORT; "" if this one does, or nobody is known to
+	Leads() bool     // whether this guard speaks
+	Other() string   // where the one answers that speaks, HOST:PORT; "" if this one does, or nobody is known to
+	Problem() string // why it cannot take part in the election; "" if it can
 }
 
-// mostLeaderless is how long a guard waits with what it has to tell while no guard leads.
-const mostLeaderless = 30 * time.Second
-
-// speaks reports whether this guard tells what it has measured. While none leads, it waits. One of several that ends
-// does not speak: what it breaks off, another one measures to its end.
-func (g *guard) speaks() bool {
+// speaks reports whether this guard tells what it has measured. While none leads, it waits until an instant. One of
+// several that ends does not speak: what it breaks off, another one measures to its end.
+func (g *guard) speaks(until time.Time) bool {
 	if g.Leader == nil {
 		return true
 	}
 	look := time.NewTicker(200 * time.Millisecond)
 	defer look.Stop()
-	for began := time.Now(); time.Since(began) < mostLeaderless; {
-		select {
-		case <-g.over:
-			return false
-		default:
-		}
+	for {
 		switch {
+		case g.ends():
+			return false
 		case g.Leader.Leads():
 			return true
-		case g.Leader.Other() != "":
+		case g.Leader.Other() != "", !g.now().Before(until):
 			return false
 		}
 		select {
@@ -49,7 +44,16 @@ func (g *guard) speaks() bool {
 		case <-g.over:
 		}
 	}
-	return false
+}
+
+// ends reports whether the guard ends.
+func (g *guard) ends() bool {
+	select {
+	case <-g.over:
+		return true
+	default:
+		return false
+	}
 }
 
 // forwardedHeader marks what one guard asks another, which answers it itself.

@@ -28,10 +28,12 @@ const statusPath = "/v1/status"
 
 // A Report is how a guard stands.
 type Report struct {
-	Problem  string   `json:"problem,omitzero"` // of its configuration: the last good one is in force
-	Unsaid   string   `json:"unsaid,omitzero"`  // why the newest run has no Event
-	Refused  *Refusal `json:"refused,omitzero"` // the last one of the last hour
-	Services []Status `json:"services"`         // in the order of their names
+	Problem  string   `json:"problem,omitzero"`  // of its configuration: the last good one is in force
+	Election string   `json:"election,omitzero"` // why this guard cannot be elected, nor see who is
+	Unsaid   string   `json:"unsaid,omitzero"`   // why the newest run has no Event
+	Unsaved  string   `json:"unsaved,omitzero"`  // why not all of the newest run is on disk
+	Refused  *Refusal `json:"refused,omitzero"`  // the last one of the last hour
+	Services []Status `json:"services"`          // in the order of their names
 }
 
 // A Status is how a guarded Service stands.
@@ -100,7 +102,10 @@ func (g *guard) report() Report {
 		s.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Service, b.Service) })
-	report := Report{Problem: g.problem, Unsaid: g.unsaid, Services: all}
+	report := Report{Problem: g.problem, Unsaid: g.unsaid, Unsaved: g.unsaved, Services: all}
+	if g.Leader != nil {
+		report.Election = g.Leader.Problem()
+	}
 	if g.refused != nil && g.now().Sub(g.refused.At) < time.Hour {
 		report.Refused = new(*g.refused)
 	}
@@ -133,6 +138,12 @@ func Ask(ctx context.Context, client *http.Client, address string) (report Repor
 func Print(w io.Writer, r Report) error {
 	if r.Problem != "" {
 		fmt.Fprintf(w, "the configuration is wrong, the last good one stays in force: %s\n", r.Problem)
+	}
+	if r.Election != "" {
+		fmt.Fprintf(w, "the Lease cannot be read or written, Events wait until a guard leads: %s\n", r.Election)
+	}
+	if r.Unsaved != "" {
+		fmt.Fprintf(w, "not all of the newest run is on disk, so the gate does not let it pass: %s\n", r.Unsaved)
 	}
 	if r.Unsaid != "" {
 		fmt.Fprintf(w, "Events cannot be written: %s\n", r.Unsaid)

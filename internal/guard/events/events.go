@@ -48,6 +48,11 @@ func Write(ctx context.Context, client kube.Client, at time.Time, events ...Even
 	return failed
 }
 
+// Refused reports whether an error of [Write] is the API server's answer, which would be the same again.
+func Refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
 func (e Event) write(ctx context.Context, client kube.Client, at time.Time) error {
 	on, err := found(ctx, client, e.On)
 	switch {

@@ -72,6 +72,13 @@ func (e *Election) Other() string {
 	return e.lease.Annotations[addressAnnotation]
 }
 
+// Problem returns why the Lease could not be read or written last; "" if it could.
+func (e *Election) Problem() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.failed
+}
+
 // Run takes part until ctx ends, and then lets another guard take over at once. It does not lead before it is ready.
 func (e *Election) Run(ctx context.Context, ready func() bool) {
 	tick := time.NewTicker(every)

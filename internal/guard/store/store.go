@@ -151,6 +151,7 @@ func (r *Run) End(tl *model.Timeline) error {
 	}
 	err = errors.Join(err, s.remember(tl, sum))
 	if r.Rec != nil {
+		err = errors.Join(r.Rec.Err, err) // whose first is in the verdict
 		s.mu.Lock()
 		s.kept = append(s.kept, Kept{r.name, s.written(r.name), s.size(r.name), tl.Verdict.Result})
 		s.mu.Unlock()

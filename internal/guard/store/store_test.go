@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -151,5 +152,16 @@ func TestWhatAKilledGuardLeftIsJudged(t *testing.T) {
 	text, _ := os.ReadFile(filepath.Join(dir, saved.HistoryFile))
 	if _, err := os.Stat(filepath.Join(dir, "lapse-1", saved.TimelineFile)); err != nil || strings.Count(string(text), "\n") != 1 {
 		t.Errorf("%v, and the history\n%s", err, text)
+	}
+}
+
+// What of a recording did not get on disk is told, though all else did.
+func TestARecordingThatIsNotWholeIsTold(t *testing.T) {
+	s, _ := open(t, t.TempDir(), Limits{})
+	r := s.Begin("lapse-1")
+	tl := run(r, "lapse-1")
+	r.Rec.Err = errors.New("no space left")
+	if err := r.End(tl); !errors.Is(err, r.Rec.Err) {
+		t.Errorf("the error is %v", err)
 	}
 }
