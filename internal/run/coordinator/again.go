@@ -34,6 +34,10 @@ type Keeper struct {
 	Stands func(state Standby, detail string)
 	// Armable is called once, with what raises the full rate until MeasureAgain returns. It may be nil.
 	Armable func(Arm)
+	// Most returns how many requests per second each target may get, while the Service waits for a disruption or at
+	// the full rate. targets is their number, without the Pods' own addresses. It is asked again at each refresh. nil:
+	// there is no limit.
+	Most func(targets int, full bool) float64
 
 	// What follows is for metrics. Each may be nil.
 	Fact   func(timeline.Fact)   // gets each fact once, in all states, on the clock of this measurement
@@ -85,12 +89,19 @@ func MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logg
 		},
 		Ended: ended, Fact: k.Fact, Signed: k.Signed,
 		Raise: func(full bool) {
-			raised.Store(full)
-			if m.setBudgets(full); m.Phase == timeline.PhaseArmed {
+			was := raised.Swap(full)
+			if m.setBudgets(full); was != full && m.Phase == timeline.PhaseArmed {
 				k.Stands(standby(full), "")
 			}
 		},
 		Say: func(line string) { log.Info(line) },
+	}
+	if k.Most != nil {
+		targets := 0
+		for _, s := range m.Resolved() {
+			targets += len(o.ProbesOf(s))
+		}
+		m.Armed.Most = func(full bool) float64 { return k.Most(targets, full) }
 	}
 	m.Entered = func(phase timeline.Phase, detail string) {
 		switch phase {

@@ -32,29 +32,25 @@ type servicePlan struct {
 
 // planDirects plans the direct targets of each measured Service.
 func (d *directs) planDirects() {
-	rate := d.budget(false)
+	rate := d.budget()
 	for _, s := range d.found.Distinct() {
 		if len(s.Measured) > 0 && rate > 0 {
 			most := max(1, direct.Most/len(d.found.Services))
 			plan := direct.NewPlan(rate, most, d.found.PortsOf(s, true)...)
+			plan.Calm = d.opts.Armed
 			d.plans = append(d.plans, servicePlan{spec.ServiceKey(s), plan})
 		}
 	}
 }
 
-// budget returns the rate of all direct targets of a Service together: no more than that of any other target while the
-// run waits for a sign.
-func (d *directs) budget(full bool) float64 {
-	if d.opts.Armed && !full {
-		return min(d.opts.DirectRate, d.opts.IdleRate)
-	}
-	return d.opts.DirectRate
-}
+// budget returns the rate of all direct targets of a Service together: no more than what any other target may get now.
+func (d *directs) budget() float64 { return min(d.opts.DirectRate, d.loop.MostRate()) }
 
 // setBudgets changes the rates of all direct targets.
 func (d *directs) setBudgets(full bool) {
 	for _, plan := range d.plans {
-		plan.SetBudget(d.budget(full))
+		plan.Calm = !full
+		plan.SetBudget(d.budget())
 	}
 	d.followPlans(d.loop.Clock.Now())
 }

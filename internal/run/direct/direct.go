@@ -14,9 +14,10 @@ import (
 // the prober and in the judgement.
 const Most = 100
 
+// MaxHurried bounds the rate to all endpoints in transition together, in budgets.
+const MaxHurried = 4
+
 const (
-	// maxHurried bounds the rate to all endpoints in transition together, in budgets.
-	maxHurried = 4
 	// hurryFor is how long an endpoint in transition is probed faster. Drains and rollouts are over by then, and
 	// terminations except those with very long grace periods. Not ready for longer is a state, not a transition.
 	hurryFor = 2 * time.Minute
@@ -32,6 +33,8 @@ const (
 // is gone, and again if that comes back. If there are more than most endpoints, those in transition and the new ones
 // are probed, and the others in turn.
 type Plan struct {
+	Calm bool // endpoints in transition get no more than others
+
 	budget    float64
 	most      int             // how many are probed at a time
 	ports     map[string]bool // names of the ports that are measured
@@ -131,7 +134,7 @@ func (p *Plan) Changes(now time.Duration) []Change {
 	settled, hurried := 0, 0
 	for _, ep := range chooseDirect(wanted, p.most, now) {
 		chosen[ep] = true
-		if ep.hurried(now) {
+		if p.hurries(ep, now) {
 			hurried++
 		} else {
 			settled++
@@ -140,8 +143,8 @@ func (p *Plan) Changes(now time.Duration) []Change {
 	var changes []Change
 	for _, ep := range p.Order {
 		rate := p.budget / float64(max(settled, 1))
-		if ep.hurried(now) {
-			rate = min(p.budget, maxHurried*p.budget/float64(max(hurried, 1)))
+		if p.hurries(ep, now) {
+			rate = min(p.budget, MaxHurried*p.budget/float64(max(hurried, 1)))
 		}
 		if chosen[ep] != ep.Probed || ep.Probed && rate != ep.Rate {
 			changes = append(changes, Change{ep, chosen[ep], rate})
@@ -214,6 +217,9 @@ func (p *Plan) moved(ep *Endpoint) bool {
 		return alike && other.state != timeline.EndpointAbsent
 	})
 }
+
+// hurries reports whether an endpoint is probed faster than others.
+func (p *Plan) hurries(ep *Endpoint, now time.Duration) bool { return !p.Calm && ep.hurried(now) }
 
 // hurried reports whether something is about to happen to the endpoint.
 func (ep *Endpoint) hurried(now time.Duration) bool {

@@ -357,3 +357,49 @@ func TestDaysOfRollouts(t *testing.T) {
 		}
 	})
 }
+
+// What is allowed to each target may change at any time: while it waits, and in a run, whose rates are facts.
+func TestTheRateIsNoHigherThanAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		idle, full := 2.0, 50.0
+		r := newAgainRun(t, func(time.Duration) bool { return false }, func(r *againRun) {
+			r.Settle = time.Minute
+			r.Armed.Most = func(isFull bool) float64 {
+				if isFull {
+					return full
+				}
+				return idle
+			}
+		})
+		is := func(at time.Duration, want float64) {
+			t.Helper()
+			time.Sleep(at - r.Clock.Now()) // of virtual time
+			if rate, _ := r.now(); rate != want {
+				t.Errorf("at %v the rate is %v, not %v", at, rate, want)
+			}
+		}
+		const sign = time.Hour
+		is(3*time.Second, 2)
+		r.ask(func() { idle = 1 })
+		is(4*time.Second, 1)
+		r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
+		is(sign, 50)
+		r.ask(func() { full = 25 })
+		is(sign+time.Second, 25)
+		r.ask(func() { full = 200 })
+		is(sign+30*time.Second, 100)
+		is(sign+2*time.Minute, 1)
+		if len(r.runs) != 1 {
+			t.Fatalf("%d runs", len(r.runs))
+		}
+		changes := ""
+		for _, e := range r.runs[0].Events {
+			if e.Kind == timeline.RateChanged {
+				changes += " " + e.To
+			}
+		}
+		if target := r.runs[0].Targets[0]; changes != " 50 25 100" || target.Rerated.From != 1 || target.Coverage != 1 {
+			t.Errorf("the run's rates are%s, of %+v, coverage %v", changes, *target.Rerated, target.Coverage)
+		}
+	})
+}

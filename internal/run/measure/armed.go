@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -31,7 +32,11 @@ type Armed struct {
 	// Ended gets each run, judged; the loop then waits for the next sign, and ends only with its context or a signal.
 	// What was measured meanwhile is the next run's. nil: the loop ends with its first run.
 	Ended func(*model.Timeline)
-	Raise func(full bool) // sets the rates of what the loop does not start at IdleRate itself; nil: nothing
+	// Raise sets the rates of what the loop does not start itself, to [Loop.MostRate]; nil: nothing.
+	Raise func(full bool)
+	// Most returns how many requests per second a target may get, while the loop waits or at the full rate. It is asked
+	// again at each refresh; nil: there is no limit.
+	Most func(full bool) float64
 	// Fact gets each fact once, in all phases, on the loop's clock; nil: nothing does.
 	Fact func(timeline.Fact)
 	// Signed gets each sign that comes after the baseline, or in it and is followed then; nil: nothing does.
@@ -55,7 +60,8 @@ type armed struct {
 	waits bool         // for a sign, or to begin to
 	meta  timeline.Meta
 	rates map[timeline.TargetID]float64 // the full ones
-	full  bool                          // they are in force
+	full  bool                          // they are in force, as far as most allows
+	most  float64                       // requests per second to a target
 	watch signs.Watch
 	early signs.Sign    // the strongest one of the baseline
 	soon  string        // what announced the disruption; empty: nothing has
@@ -73,6 +79,15 @@ func (l *Loop) Now() time.Duration { return l.Clock.Now() - l.Zero() }
 // call it.
 func (l *Loop) Zero() time.Duration { return time.Duration(l.armed.zero.Load()) }
 
+// MostRate returns how many requests per second a target may get now. Only the goroutine that owns the facts may call
+// it.
+func (l *Loop) MostRate() float64 {
+	if l.Armed == nil {
+		return math.Inf(1)
+	}
+	return l.armed.most
+}
+
 // again reports whether the loop waits for the next sign after a run.
 func (l *Loop) again() bool { return l.Armed != nil && l.Armed.Ended != nil }
 
@@ -80,6 +95,7 @@ func (l *Loop) again() bool { return l.Armed != nil && l.Armed.Ended != nil }
 func (a *armed) await(l *Loop, meta timeline.Meta) {
 	a.loop, a.ring, a.waits = l, &flight.Ring{}, true
 	a.meta, a.rates = meta, map[timeline.TargetID]float64{}
+	a.most = a.allowed(false)
 	l.Live = live.New(nil) // for the baseline
 }
 
@@ -96,7 +112,7 @@ func (a *armed) arm() {
 		limit = " (at most " + quantity.Span(l.Armed.Longest) + ": --max-duration)"
 	}
 	l.Armed.Say(fmt.Sprintf("armed: %s/s to each target until the first sign of a disruption%s; "+
-		"the run then begins up to two minutes before it", quantity.Number(l.Armed.IdleRate), limit))
+		"the run then begins up to two minutes before it", quantity.Number(a.allowed(false)), limit))
 	if a.soon != "" && l.Clock.Now() >= a.until { // announced in the run before, and not waited for any more
 		a.soon = ""
 	}
@@ -222,18 +238,29 @@ func (a *armed) unsigned(reason string) string {
 	return cmp.Or(reason, "stopped") + ": there was no sign of a disruption until then"
 }
 
-// setRates sets the full rates, or those of a run that waits for a sign. Each change is a fact.
+// allowed returns how many requests per second a target may get.
+func (a *armed) allowed(full bool) float64 {
+	most := math.Inf(1)
+	if !full {
+		most = a.loop.Armed.IdleRate
+	}
+	if a.loop.Armed.Most != nil {
+		most = min(most, a.loop.Armed.Most(full))
+	}
+	return most
+}
+
+// setRates sets the full rates, or those of a run that waits for a sign, as far as they are allowed. Each change is a
+// fact.
 func (a *armed) setRates(full bool) {
 	l := a.loop
-	if a.full == full {
+	most := a.allowed(full)
+	if a.full == full && a.most == most {
 		return
 	}
-	a.full = full
+	a.full, a.most = full, most
 	for _, id := range slices.Sorted(maps.Keys(a.rates)) {
-		t, rate := l.Targets[id], a.rates[id]
-		if !full {
-			rate = min(rate, l.Armed.IdleRate)
-		}
+		t, rate := l.Targets[id], min(a.rates[id], most)
 		if t.Rate == rate {
 			continue
 		}
@@ -256,6 +283,7 @@ func perSecond(rate float64) string { return strconv.FormatFloat(rate, 'g', -1, 
 // disruption followed.
 func (a *armed) watchTime(now time.Duration) {
 	l := a.loop
+	a.setRates(a.full) // as far as they are allowed now
 	end := func(reason string) { l.Request(PhaseRequest{Phase: timeline.PhaseEnded, Reason: reason}) }
 	if l.again() {
 		end = func(reason string) { l.closes, a.ended = now, reason }

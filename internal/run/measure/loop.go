@@ -146,9 +146,9 @@ func (l *Loop) StartTarget(p loadgen.Probe) error {
 	}
 	p.ID, p.Source, p.Timeout = l.NextTarget+1, l.source.ID, l.Timeout
 	rate := p.Rate
-	changes := l.Armed != nil && rate > l.Armed.IdleRate && !(l.armed.full && p.Kind == timeline.Direct)
-	if changes && !l.armed.full {
-		p.Rate = l.Armed.IdleRate
+	changes := l.Armed != nil && (p.Kind != timeline.Direct || rate > l.Armed.IdleRate && !l.armed.full)
+	if changes {
+		p.Rate = min(rate, l.armed.most)
 	}
 	began, err := l.Prober.Start(p)
 	if err != nil {
