@@ -37,7 +37,8 @@ var mayImport = map[string][]string{
 	"internal/kube/hook":         {},
 	"internal/kube/podspec":      {"internal/kube/hook"},
 	"internal/kube/kubetest":     {"internal/kube"},
-	"watcher":                    {"internal/hint", "timeline", "internal/kube", "internal/kube/hook", "internal/kube/podspec"},
+	"watcher":                    {"internal/hint", "timeline", "internal/kube"},
+	"watcher/internal/snapshot":  {"timeline", "internal/kube/hook", "internal/kube/podspec"},
 	"correlate/align":            {"timeline", "correlate/model"},
 	"correlate":                  {"timeline", "correlate/align", "correlate/internal/held", "correlate/model", "correlate/internal/windows", "correlate/cluster", "correlate/causes", "correlate/incidents"},
 	"correlate/internal/held":    {"timeline", "correlate/model"},
@@ -134,7 +135,7 @@ var mayImport = map[string][]string{
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/podspec", "watcher", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/doctor", "internal/guard/events", "internal/guard/lead", "internal/run/access", "internal/run/coordinator", "internal/run/prober", "internal/run/resolve", "internal/run/spec", "internal/run/workstation", "lapsetest/cluster", "internal/cli"}
+var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/podspec", "watcher", "watcher/internal/snapshot", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/doctor", "internal/guard/events", "internal/guard/lead", "internal/run/access", "internal/run/coordinator", "internal/run/prober", "internal/run/resolve", "internal/run/spec", "internal/run/workstation", "lapsetest/cluster", "internal/cli"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"lapse/timeline"
+	"lapse/watcher/internal/snapshot"
 )
 
 // budgets watches the PodDisruptionBudgets of the Services' Pods.
@@ -32,8 +33,8 @@ func (n *namespace) budgets() restartable {
 
 func budgetOf(b *policyv1.PodDisruptionBudget) timeline.Snapshot {
 	return timeline.Snapshot{Budget: &timeline.Budget{
-		MinAvailable:   orNil(b.Spec.MinAvailable),
-		MaxUnavailable: orNil(b.Spec.MaxUnavailable),
+		MinAvailable:   snapshot.Either(b.Spec.MinAvailable),
+		MaxUnavailable: snapshot.Either(b.Spec.MaxUnavailable),
 		EvictUnhealthy: text(b.Spec.UnhealthyPodEvictionPolicy),
 		Healthy:        int(b.Status.CurrentHealthy),
 		Desired:        int(b.Status.DesiredHealthy),

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"lapse/timeline"
+	"lapse/watcher/internal/snapshot"
 )
 
 // A podReflector watches the Pods that the Services select.
@@ -130,8 +131,8 @@ func podSeen(pod *corev1.Pod, how origin) timeline.Event {
 		To:       string(pod.Status.Phase),
 		Stamp:    pod.CreationTimestamp.Time,
 		Detail:   detail,
-		Owner:    ownerOf(pod),
-		Template: templateOf(pod).ID,
+		Owner:    snapshot.Owner(pod),
+		Template: snapshot.Template(pod).ID,
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"lapse/timeline"
+	"lapse/watcher/internal/snapshot"
 )
 
 // watchServicesAndPods watches the Services of a namespace and the Pods that they select. It follows changes of the
@@ -225,7 +226,7 @@ func diffService(old, new *corev1.Service, how origin) []timeline.Event {
 		return []timeline.Event{serviceEvent(new, "created", "absent", "present")}
 	}
 	var events []timeline.Event
-	actor := actorOf(new)
+	actor := snapshot.Actor(new)
 	add := func(what, from, to string) {
 		if from != to {
 			from, to = cmp.Or(from, "none"), cmp.Or(to, "none")

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"lapse/timeline"
+	"lapse/watcher/internal/snapshot"
 )
 
 // snapshots record the objects of one kind that are ours: each one once, and at each change.
@@ -45,7 +46,7 @@ func (s *snapshots[T]) change(old, new T, how origin) []timeline.Event {
 		return nil
 	case known && len(s.changed(last, now)) > 0:
 		e := snapshotEvent(s.kind, new, timeline.SnapshotChanged, strings.Join(s.changed(last, now), ", "), now)
-		e.Actor = actorOf(new)
+		e.Actor = snapshot.Actor(new)
 		return []timeline.Event{e}
 	case known:
 		return []timeline.Event{snapshotEvent(s.kind, new, timeline.SnapshotStatus, s.words(now), now)}

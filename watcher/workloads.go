@@ -4,80 +4,28 @@ import (
 	"fmt"
 	"strconv"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"lapse/internal/kube/podspec"
 	"lapse/timeline"
+	"lapse/watcher/internal/snapshot"
 )
 
 // deployments, replicaSets and statefulSets watch the objects that make the Services' Pods.
 
 func (n *namespace) deployments() restartable {
 	client := from(n.Client.Deployments(n.name))
-	return workloadReflector(n, "Deployment", "deployments.apps", client, readDeployment)
+	return workloadReflector(n, "Deployment", "deployments.apps", client, snapshot.Deployment)
 }
 
 func (n *namespace) replicaSets() restartable {
 	client := from(n.Client.ReplicaSets(n.name))
-	return workloadReflector(n, "ReplicaSet", "replicasets.apps", client, readReplicaSet)
+	return workloadReflector(n, "ReplicaSet", "replicasets.apps", client, snapshot.ReplicaSet)
 }
 
 func (n *namespace) statefulSets() restartable {
 	client := from(n.Client.StatefulSets(n.name))
-	return workloadReflector(n, "StatefulSet", "statefulsets.apps", client, readStatefulSet)
-}
-
-func readDeployment(d *appsv1.Deployment) (*corev1.PodTemplateSpec, timeline.Workload) {
-	w := timeline.Workload{
-		Replicas: replicas(d.Spec.Replicas),
-		Strategy: string(d.Spec.Strategy.Type),
-		MinReady: podspec.Seconds(d.Spec.MinReadySeconds),
-		Status: timeline.Replicas{
-			Existing:    int(d.Status.Replicas),
-			Updated:     int(d.Status.UpdatedReplicas),
-			Ready:       int(d.Status.ReadyReplicas),
-			Available:   int(d.Status.AvailableReplicas),
-			Terminating: whole(d.Status.TerminatingReplicas),
-		},
-	}
-	if r := d.Spec.Strategy.RollingUpdate; r != nil {
-		w.MaxSurge, w.MaxUnavailable = orNil(r.MaxSurge), orNil(r.MaxUnavailable)
-	}
-	return &d.Spec.Template, w
-}
-
-func readReplicaSet(r *appsv1.ReplicaSet) (*corev1.PodTemplateSpec, timeline.Workload) {
-	return &r.Spec.Template, timeline.Workload{
-		Replicas: replicas(r.Spec.Replicas),
-		MinReady: podspec.Seconds(r.Spec.MinReadySeconds),
-		Status: timeline.Replicas{
-			Existing:    int(r.Status.Replicas),
-			Ready:       int(r.Status.ReadyReplicas),
-			Available:   int(r.Status.AvailableReplicas),
-			Terminating: whole(r.Status.TerminatingReplicas),
-		},
-	}
-}
-
-func readStatefulSet(s *appsv1.StatefulSet) (*corev1.PodTemplateSpec, timeline.Workload) {
-	w := timeline.Workload{
-		Replicas: replicas(s.Spec.Replicas),
-		Strategy: string(s.Spec.UpdateStrategy.Type),
-		MinReady: podspec.Seconds(s.Spec.MinReadySeconds),
-		Status: timeline.Replicas{
-			Existing:  int(s.Status.Replicas),
-			Updated:   int(s.Status.UpdatedReplicas),
-			Ready:     int(s.Status.ReadyReplicas),
-			Available: int(s.Status.AvailableReplicas),
-		},
-	}
-	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
-		w.MaxUnavailable = orNil(r.MaxUnavailable)
-	}
-	return &s.Spec.Template, w
+	return workloadReflector(n, "StatefulSet", "statefulsets.apps", client, snapshot.StatefulSet)
 }
 
 // A readWorkload returns a workload's Pod template, and the rest of it.
@@ -97,7 +45,7 @@ func workloadReflector[T object](n *namespace, kind, resource string, client sou
 	}
 	s.take = func(o T) timeline.Snapshot {
 		_, w := read(o)
-		w.Generation, w.Owner, w.Autoscaled = o.GetGeneration(), ownerOf(o), autoscaled(o)
+		w.Generation, w.Owner, w.Autoscaled = o.GetGeneration(), snapshot.Owner(o), snapshot.Autoscaled(o)
 		return timeline.Snapshot{Workload: &w}
 	}
 	return &reflector[T]{
@@ -122,27 +70,6 @@ func workloadReflector[T object](n *namespace, kind, resource string, client sou
 		},
 		w: n.watcher,
 	}
-}
-
-func replicas(n *int32) int {
-	if n == nil {
-		return 1
-	}
-	return int(*n)
-}
-
-func whole(n *int32) *int {
-	if n == nil {
-		return nil
-	}
-	return new(int(*n))
-}
-
-func orNil(v *intstr.IntOrString) string {
-	if v == nil {
-		return ""
-	}
-	return v.String()
 }
 
 func workloadWords(s timeline.Snapshot) string {

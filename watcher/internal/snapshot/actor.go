@@ -1,4 +1,4 @@
-package watcher
+package snapshot
 
 import (
 	"slices"
@@ -8,11 +8,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// actorOf returns the field manager that last changed an object's spec: "kubectl-client-side-apply". The API server
-// stamps an entry of managedFields when its manager changes a field, with the second. actorOf returns "" if two
+// Owner returns KIND/NAME of an object's controller, or "".
+func Owner(o metav1.Object) string {
+	if c := metav1.GetControllerOf(o); c != nil {
+		return c.Kind + "/" + c.Name
+	}
+	return ""
+}
+
+// Actor returns the field manager that last changed an object's spec: "kubectl-client-side-apply". The API server
+// stamps an entry of managedFields when its manager changes a field, with the second. Actor returns "" if two
 // managers did within one second, or if there are no managedFields.
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
-func actorOf(o metav1.Object) string {
+func Actor(o metav1.Object) string {
 	var actor string
 	var last time.Time
 	for _, m := range o.GetManagedFields() {
@@ -38,9 +46,9 @@ func owns(m metav1.ManagedFieldsEntry, field string) bool {
 // managers.
 var controllers = []string{"kube-controller-manager", "k3s", "k3s-server"}
 
-// autoscaled reports whether an autoscaler last set a workload's replicas. No other controller of these programs uses
+// Autoscaled reports whether an autoscaler last set a workload's replicas. No other controller of these programs uses
 // the scale subresource.
-func autoscaled(o metav1.Object) bool {
+func Autoscaled(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		return m.Subresource == "scale" && owns(m, "f:replicas") && slices.Contains(controllers, m.Manager)
 	})
