@@ -32,7 +32,7 @@ func needed() []rbacv1.PolicyRule {
 // spared returns rights that make causes more precise. Without the right to a resource, its lane is off.
 func spared() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		reading("apps", "deployments", "replicasets", "statefulsets"),
+		reading("apps", "deployments", "replicasets", "statefulsets", "daemonsets"),
 		reading("policy", "poddisruptionbudgets"),
 	}
 }

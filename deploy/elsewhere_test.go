@@ -65,7 +65,7 @@ func TestAllNamespacesAreReadByAClusterRole(t *testing.T) {
 			t.Errorf("it may %v %v", rule.Verbs, rule.Resources)
 		}
 	}
-	want := "nodes pods services events endpointslices replicasets statefulsets poddisruptionbudgets"
+	want := "nodes pods services events endpointslices replicasets statefulsets daemonsets poddisruptionbudgets"
 	if got := strings.Join(resources, " "); got != want {
 		t.Errorf("it reads %s, want %s", got, want)
 	}

@@ -99,12 +99,11 @@ func (g Guard) lease() []runtime.Object {
 	}
 }
 
-// guardRules returns what a guard may do in each namespace whose Services it guards. The last two are for Events on
-// what it measured, which `kubectl describe` shows; it does not watch DaemonSets.
+// guardRules returns what a guard may do in each namespace whose Services it guards. It creates Events on what it
+// measured, which `kubectl describe` shows.
 func guardRules() []rbacv1.PolicyRule {
 	return append(append(needed(), spared()...),
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
-		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"get"}})
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}})
 }
 
 func guardLabels() map[string]string {

@@ -109,7 +109,7 @@ func TestARunDoesWithoutWhatOnlyMakesCausesBetter(t *testing.T) {
 			t.Errorf("without %q: unwatched %q, needed %q, nodes %v", tt.refused, unwatched, needs, config.NodesAccess)
 		}
 		granted := fmt.Sprint(config.Objects().Role.Rules)
-		for _, resource := range []string{"pods", "deployments", "replicasets", "statefulsets", "poddisruptionbudgets"} {
+		for _, resource := range []string{"pods", "deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets"} {
 			if strings.Contains(granted, resource) == slices.Contains(unwatched, resource) {
 				t.Errorf("without %q: the agent's Role is %s", tt.refused, granted)
 			}
@@ -216,7 +216,7 @@ these are needed as well; for ` + "`-A`" + ` only those to read, in all namespac
 `)
 	writeRights(&page, elsewhereRights(), nil)
 	page.WriteString(`
-` + "`lapse gen guard`" + ` grants a guard these, in one namespace, as the role ` + "`admin`" + ` may, or in all, then with the right to read nodes. Without the last two it only writes no Events.
+` + "`lapse gen guard`" + ` grants a guard these, in one namespace, as the role ` + "`admin`" + ` may, or in all, then with the right to read nodes. Without the last it only writes no Events.
 
 | in each namespace | right | for |
 |---|---|---|

@@ -60,11 +60,11 @@ type Probe struct {
 	Threshold int           `json:"threshold"` // failureThreshold
 }
 
-// A Workload is a Deployment, a ReplicaSet or a StatefulSet.
+// A Workload is a Deployment, a ReplicaSet, a StatefulSet or a DaemonSet.
 type Workload struct {
 	Generation     int64         `json:"generation"`        // rises with each change of the spec
 	Owner          string        `json:"owner,omitzero"`    // KIND/NAME of its controller: a ReplicaSet's Deployment
-	Replicas       int           `json:"replicas"`          // asked for
+	Replicas       int           `json:"replicas"`          // asked for; of a DaemonSet: its nodes
 	Strategy       string        `json:"strategy,omitzero"` // Recreate, RollingUpdate, OnDelete; no ReplicaSet has one
 	MaxSurge       string        `json:"maxSurge,omitzero"`
 	MaxUnavailable string        `json:"maxUnavailable,omitzero"`
@@ -75,11 +75,12 @@ type Workload struct {
 
 // Replicas are how many Pods of a workload there are.
 type Replicas struct {
-	Existing    int  `json:"existing"`         // not terminating ones
-	Updated     int  `json:"updated,omitzero"` // of the newest template
-	Ready       int  `json:"ready"`
-	Available   int  `json:"available"`
-	Terminating *int `json:"terminating,omitzero"` // absent if the cluster does not say
+	Generation  int64 `json:"generation,omitzero"` // that of the spec that they are counted for; 0: unknown
+	Existing    int   `json:"existing"`            // not terminating ones
+	Updated     int   `json:"updated,omitzero"`    // of the newest template
+	Ready       int   `json:"ready"`
+	Available   int   `json:"available"`
+	Terminating *int  `json:"terminating,omitzero"` // absent if the cluster does not say
 }
 
 // A Budget is a PodDisruptionBudget.

@@ -1,6 +1,6 @@
 // Package watcher watches a Service through Kubernetes' API and turns changes into facts: about its Pods, the endpoints
 // in its EndpointSlices, the nodes, the Service itself, the workloads of its Pods (Deployments, ReplicaSets,
-// StatefulSets), their PodDisruptionBudgets, and the Events about all these.
+// StatefulSets, DaemonSets), their PodDisruptionBudgets, and the Events about all these.
 //
 // Each kind has a file with a pure function from an object's old and new state to events. watch.go has the loop that
 // lists, watches, and records gaps. An event's instants say when this process saw the change. Its stamp is the time

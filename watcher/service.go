@@ -131,7 +131,7 @@ func (n *namespace) watchPods(ctx context.Context, changed <-chan []selector) er
 	listed := make(chan struct{}, 1)
 	pods := n.podReflector(listed)
 	// Which of the other objects are ours depends on the Pods.
-	others := []restartable{n.deployments(), n.replicaSets(), n.statefulSets(), n.budgets()}
+	others := []restartable{n.deployments(), n.replicaSets(), n.statefulSets(), n.daemonSets(), n.budgets()}
 	failed := make(chan error, 1)
 	stop, stopOthers := func() {}, func() {}
 	waiting := false // the others begin when the Pods are listed

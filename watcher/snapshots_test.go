@@ -103,6 +103,39 @@ func TestWhatMakesAndGuardsOurPodsIsRecordedOnceAndAtEachChange(t *testing.T) {
 	})
 }
 
+// A DaemonSet wants as many Pods as it has nodes: only a change of its spec is one.
+func TestADaemonSetIsRecorded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		web := &appsv1.DaemonSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web", Generation: 1},
+			Spec: appsv1.DaemonSetSpec{
+				UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromInt32(1))}},
+				Template:       corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}},
+			},
+			Status: appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 2, CurrentNumberScheduled: 2, UpdatedNumberScheduled: 2, NumberReady: 2, NumberAvailable: 2},
+		}
+		c := newCluster(t, service(), with(pod(1), ownedBy("DaemonSet", "web")), web)
+		c.all = true
+		c.start()
+		defer c.end()
+		c.wantSnapshots("web >found", "web >found (Pod template)", "web >found (2 of 2 ready)")
+		for _, change := range []struct {
+			of   func(*appsv1.DaemonSet)
+			want string
+		}{
+			{func(d *appsv1.DaemonSet) { d.Status.DesiredNumberScheduled = 3 }, "web >status (2 of 3 ready)"},
+			{func(d *appsv1.DaemonSet) { d.Generation = 2 }, "web >changed (its Pod template, or another part of its spec)"},
+			{func(d *appsv1.DaemonSet) { d.Status.ObservedGeneration = 2 }, "web >status (2 of 3 ready)"},
+		} {
+			web = with(web.DeepCopy(), change.of)
+			if err := c.client.Tracker().Update(appsv1.SchemeGroupVersion.WithResource("daemonsets"), web, "shop"); err != nil {
+				t.Fatal(err)
+			}
+			c.wantSnapshots(change.want)
+		}
+	})
+}
+
 // Whose Pods a Service selects later becomes ours then.
 func TestWorkloadsOfTheNextSelectorAreFoundWhenItComes(t *testing.T) {
 	bubble(t, func(t *testing.T) {

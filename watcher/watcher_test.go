@@ -208,7 +208,7 @@ func (c *cluster) lastWatch(resource string) *watch.RaceFreeFakeWatcher {
 }
 
 // snapshotKinds are the kinds of which nothing but snapshots is recorded.
-var snapshotKinds = []string{"Deployment", "ReplicaSet", "StatefulSet", "PodDisruptionBudget"}
+var snapshotKinds = []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "PodDisruptionBudget"}
 
 // happened returns the events since the last call, as lines, in the order of the lines' instants and kinds.
 func (c *cluster) happened() []string {

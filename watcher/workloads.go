@@ -11,7 +11,7 @@ import (
 	"lapse/watcher/internal/snapshot"
 )
 
-// deployments, replicaSets and statefulSets watch the objects that make the Services' Pods.
+// deployments, replicaSets, statefulSets and daemonSets watch the objects that make the Services' Pods.
 
 func (n *namespace) deployments() restartable {
 	client := from(n.Client.Deployments(n.name))
@@ -26,6 +26,11 @@ func (n *namespace) replicaSets() restartable {
 func (n *namespace) statefulSets() restartable {
 	client := from(n.Client.StatefulSets(n.name))
 	return workloadReflector(n, "StatefulSet", "statefulsets.apps", client, snapshot.StatefulSet)
+}
+
+func (n *namespace) daemonSets() restartable {
+	client := from(n.Client.DaemonSets(n.name))
+	return workloadReflector(n, "DaemonSet", "daemonsets.apps", client, snapshot.DaemonSet)
 }
 
 // A readWorkload returns a workload's Pod template, and the rest of it.
@@ -83,13 +88,16 @@ func workloadWords(s timeline.Snapshot) string {
 
 func workloadChanges(old, new timeline.Snapshot) []string {
 	before, after := old.Workload, new.Workload
+	if before.Generation == after.Generation {
+		return nil
+	}
 	var all edits
 	all.add("replicas", strconv.Itoa(before.Replicas), strconv.Itoa(after.Replicas))
 	all.add("strategy", before.Strategy, after.Strategy)
 	all.add("maxSurge", before.MaxSurge, after.MaxSurge)
 	all.add("maxUnavailable", before.MaxUnavailable, after.MaxUnavailable)
 	all.add("minReadySeconds", before.MinReady.String(), after.MinReady.String())
-	if len(all) == 0 && before.Generation != after.Generation {
+	if len(all) == 0 {
 		all = append(all, "its Pod template, or another part of its spec")
 	}
 	return all

@@ -9,8 +9,8 @@ import (
 	"lapse/timeline"
 )
 
-// Workloads are the snapshots of Deployments, ReplicaSets and StatefulSets, by NAMESPACE/KIND/NAME, each in the order
-// in which they were taken.
+// Workloads are the snapshots of Deployments, ReplicaSets, StatefulSets and DaemonSets, by NAMESPACE/KIND/NAME, each
+// in the order in which they were taken.
 type Workloads map[string][]*model.Event
 
 // ReadWorkloads finds the snapshots among events.
@@ -75,8 +75,11 @@ func hashed(part string) bool {
 const scaledLately = 10 * time.Second
 
 // Scaled returns the last change of a workload's replicas shortly before an event was seen, and from how many to how
-// many; nil if there was none.
+// many; nil if there was none. A DaemonSet is not scaled: it wants as many Pods as it has nodes.
 func (w Workloads) Scaled(namespace, workload string, by *model.Event) (change *model.Event, before, after int) {
+	if strings.HasPrefix(workload, "DaemonSet/") {
+		return nil, 0, 0
+	}
 	for i, e := range w.Of(namespace, workload) {
 		if e.At.Earliest > by.At.Latest {
 			break

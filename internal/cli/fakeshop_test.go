@@ -168,7 +168,7 @@ func (s *livingShop) serveAPI(mux *http.ServeMux) {
 	mux.HandleFunc("GET /apis/discovery.k8s.io/v1/namespaces/living/endpointslices",
 		s.serveList("endpointslices", "discovery.k8s.io/v1", "EndpointSliceList", func() any { return []discoveryv1.EndpointSlice{s.slice} }))
 	mux.HandleFunc("GET /api/v1/namespaces/living/services", s.serveList("services", "v1", "ServiceList", func() any { return []corev1.Service{service} }))
-	for _, resource := range []string{"apps/v1/namespaces/living/deployments", "apps/v1/namespaces/living/replicasets", "apps/v1/namespaces/living/statefulsets", "policy/v1/namespaces/living/poddisruptionbudgets"} {
+	for _, resource := range []string{"apps/v1/namespaces/living/deployments", "apps/v1/namespaces/living/replicasets", "apps/v1/namespaces/living/statefulsets", "apps/v1/namespaces/living/daemonsets", "policy/v1/namespaces/living/poddisruptionbudgets"} {
 		mux.HandleFunc("GET /apis/"+resource, func(w http.ResponseWriter, _ *http.Request) {
 			kubetest.Refuse(w, 403, metav1.StatusReasonForbidden, "you may not")
 		})

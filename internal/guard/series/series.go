@@ -56,8 +56,8 @@ var (
 	verdicts    = gateStates[:3]
 	confidences = []model.Confidence{model.High, model.Medium, model.Low}
 	resources   = []string{
-		"Pod", "EndpointSlice", "Node", "Service", "Deployment", "ReplicaSet", "StatefulSet", "PodDisruptionBudget",
-		"Event", allResources,
+		"Pod", "EndpointSlice", "Node", "Service", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet",
+		"PodDisruptionBudget", "Event", allResources,
 	}
 )
 

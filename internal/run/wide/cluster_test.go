@@ -285,6 +285,7 @@ func (c *wideCluster) handler() *http.ServeMux {
 		"/apis/apps/v1/deployments":                {APIVersion: "apps/v1", Kind: "DeploymentList"},
 		"/apis/apps/v1/replicasets":                {APIVersion: "apps/v1", Kind: "ReplicaSetList"},
 		"/apis/apps/v1/statefulsets":               {APIVersion: "apps/v1", Kind: "StatefulSetList"},
+		"/apis/apps/v1/daemonsets":                 {APIVersion: "apps/v1", Kind: "DaemonSetList"},
 		"/apis/policy/v1/poddisruptionbudgets":     {APIVersion: "policy/v1", Kind: "PodDisruptionBudgetList"},
 	} {
 		mux.HandleFunc("GET "+resource, c.serve(resource[strings.LastIndexByte(resource, '/')+1:], list))

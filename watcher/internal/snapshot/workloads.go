@@ -18,6 +18,7 @@ func Deployment(d *appsv1.Deployment) (*corev1.PodTemplateSpec, timeline.Workloa
 		Strategy: string(d.Spec.Strategy.Type),
 		MinReady: podspec.Seconds(d.Spec.MinReadySeconds),
 		Status: timeline.Replicas{
+			Generation:  d.Status.ObservedGeneration,
 			Existing:    int(d.Status.Replicas),
 			Updated:     int(d.Status.UpdatedReplicas),
 			Ready:       int(d.Status.ReadyReplicas),
@@ -37,6 +38,7 @@ func ReplicaSet(r *appsv1.ReplicaSet) (*corev1.PodTemplateSpec, timeline.Workloa
 		Replicas: replicas(r.Spec.Replicas),
 		MinReady: podspec.Seconds(r.Spec.MinReadySeconds),
 		Status: timeline.Replicas{
+			Generation:  r.Status.ObservedGeneration,
 			Existing:    int(r.Status.Replicas),
 			Ready:       int(r.Status.ReadyReplicas),
 			Available:   int(r.Status.AvailableReplicas),
@@ -52,16 +54,37 @@ func StatefulSet(s *appsv1.StatefulSet) (*corev1.PodTemplateSpec, timeline.Workl
 		Strategy: string(s.Spec.UpdateStrategy.Type),
 		MinReady: podspec.Seconds(s.Spec.MinReadySeconds),
 		Status: timeline.Replicas{
-			Existing:  int(s.Status.Replicas),
-			Updated:   int(s.Status.UpdatedReplicas),
-			Ready:     int(s.Status.ReadyReplicas),
-			Available: int(s.Status.AvailableReplicas),
+			Generation: s.Status.ObservedGeneration,
+			Existing:   int(s.Status.Replicas),
+			Updated:    int(s.Status.UpdatedReplicas),
+			Ready:      int(s.Status.ReadyReplicas),
+			Available:  int(s.Status.AvailableReplicas),
 		},
 	}
 	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
 		w.MaxUnavailable = Either(r.MaxUnavailable)
 	}
 	return &s.Spec.Template, w
+}
+
+// DaemonSet returns the Pod template of a DaemonSet, and the rest of it.
+func DaemonSet(d *appsv1.DaemonSet) (*corev1.PodTemplateSpec, timeline.Workload) {
+	w := timeline.Workload{
+		Replicas: int(d.Status.DesiredNumberScheduled),
+		Strategy: string(d.Spec.UpdateStrategy.Type),
+		MinReady: podspec.Seconds(d.Spec.MinReadySeconds),
+		Status: timeline.Replicas{
+			Generation: d.Status.ObservedGeneration,
+			Existing:   int(d.Status.CurrentNumberScheduled),
+			Updated:    int(d.Status.UpdatedNumberScheduled),
+			Ready:      int(d.Status.NumberReady),
+			Available:  int(d.Status.NumberAvailable),
+		},
+	}
+	if r := d.Spec.UpdateStrategy.RollingUpdate; r != nil {
+		w.MaxSurge, w.MaxUnavailable = Either(r.MaxSurge), Either(r.MaxUnavailable)
+	}
+	return &d.Spec.Template, w
 }
 
 func replicas(n *int32) int {
