@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/internal/guard/gate"
@@ -31,8 +32,23 @@ func about(tl *model.Timeline) gate.Run {
 		Verdict: stateOf(tl),
 		Reason:  reasonOf(tl),
 		Hashes:  history.Made(tl),
+		Rolling: rolling(tl),
 		Nodes:   nodesOf(tl),
 	}
+}
+
+// rolling reports whether a workload was being rolled out when a run began. Then a guard was not there before, or the
+// run before was broken off.
+func rolling(tl *model.Timeline) bool {
+	for _, snapshots := range cluster.ReadWorkloads(tl.Events) {
+		first := snapshots[0]
+		if is := first.Snapshot.Workload; first.To == timeline.SnapshotFound && first.Object.Kind != "ReplicaSet" &&
+			is.Strategy != "OnDelete" && is.Status.Existing > 0 && // else it is new
+			(is.Status.Updated < is.Replicas || is.Status.Existing > is.Replicas) {
+			return true
+		}
+	}
+	return false
 }
 
 // stateOf returns pass only of a run that was measured to its end, has a gate, and is on disk for who doubts it.

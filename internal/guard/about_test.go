@@ -87,3 +87,29 @@ func TestARunIsAboutTheNodesThatWereDisturbed(t *testing.T) {
 		}
 	}
 }
+
+// A rollout that was under way when a run began was not measured from its beginning.
+func TestARunKnowsThatARolloutHadBegun(t *testing.T) {
+	const all = 3
+	found := func(kind, to, strategy string, updated, existing int) model.Event {
+		w := &timeline.Workload{Replicas: all, Strategy: strategy, Status: timeline.Replicas{Updated: updated, Existing: existing}}
+		return model.Event{Event: timeline.Event{Kind: timeline.SnapshotTaken, To: to, Object: timeline.Object{Kind: kind, Name: "web", UID: "web"}, Snapshot: &timeline.Snapshot{Workload: w}}}
+	}
+	const here, rollingUpdate = timeline.SnapshotFound, "RollingUpdate"
+	for _, test := range []struct {
+		name   string
+		events []model.Event
+		want   bool
+	}{
+		{"a rollout of the run", []model.Event{found("Deployment", here, rollingUpdate, 3, 3), found("Deployment", timeline.SnapshotChanged, rollingUpdate, 0, 3)}, false},
+		{"one Pod was replaced before", []model.Event{found("Deployment", here, rollingUpdate, 1, 3)}, true},
+		{"an old Pod is left", []model.Event{found("StatefulSet", here, rollingUpdate, 3, 4)}, true},
+		{"an old ReplicaSet", []model.Event{found("ReplicaSet", here, "", 0, 4)}, false},
+		{"Pods that somebody else deletes", []model.Event{found("StatefulSet", here, "OnDelete", 1, 3)}, false},
+		{"a new Deployment", []model.Event{found("Deployment", here, rollingUpdate, 0, 0)}, false},
+	} {
+		if got := about(judged(func(tl *model.Timeline) { tl.Events = test.events })).Rolling; got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}

@@ -42,6 +42,7 @@ type Run struct {
 	Verdict State
 	Reason  string   // in one line, for people
 	Hashes  []string // of the templates that it made Pods from
+	Rolling bool     // a rollout was under way when it began: not all of that was measured
 	Nodes   []string // that it was about
 }
 
@@ -230,9 +231,13 @@ func (s *service) firstAsked(t thing, now time.Time) time.Time {
 // about returns the runs that decide a query: without a time only the newest.
 func (s *service) about(q Query) (runs []Run) {
 	for _, r := range s.ended {
-		if r.about(q) {
-			runs = append(runs, r)
+		if !r.about(q) {
+			continue
 		}
+		if q.Hash != "" && r.Rolling && r.Verdict == Pass {
+			r.Verdict, r.Reason = Inconclusive, r.Reason+"; the rollout was under way before it was measured"
+		}
+		runs = append(runs, r)
 	}
 	if q.Since.IsZero() {
 		runs = runs[max(0, len(runs)-1):]

@@ -20,6 +20,12 @@ func drained(id string, from, to int, verdict State, nodes ...string) Run {
 	return Run{ID: id, Began: at(from), Changed: at(to), Verdict: verdict, Reason: id + " " + string(verdict), Nodes: nodes}
 }
 
+// begun returns a run that did not measure the beginning of its rollout.
+func begun(r Run) Run {
+	r.Rolling = true
+	return r
+}
+
 // Every answer, by what has happened when the question comes.
 func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 	measured := func(b *Book) { b.Measured("shop/web", at(0), "") }
@@ -51,6 +57,9 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 		{"nor another time", all(measured, begin("r1", 3), fails(rolledOut("r1", 3, 5, Fail, "new"))), Query{Since: at(6)}, 6, Pending, "r1", ""},
 		{"nor the next run", all(measured, begin("r1", 3), end(rolledOut("r1", 3, 4, Pass, "new")), begin("r2", 5), fails(rolledOut("r1", 3, 5, Fail, "new"))), Query{Hash: "new"}, 6, Pending, "r2", ""},
 		{"a template passes with its run", all(measured, begin("r1", 3), end(rolledOut("r1", 3, 4, Pass, "new"))), Query{Hash: "new"}, 5, Pass, "r1", "r1 pass"},
+		{"but not with the second half of its rollout", all(measured, end(begun(rolledOut("r1", 3, 4, Pass, "new")))), Query{Hash: "new"}, 5, Inconclusive, "r1", "r1 pass; the rollout was under way before it was measured"},
+		{"which can fail", all(measured, end(begun(rolledOut("r1", 3, 4, Fail, "new")))), Query{Hash: "new"}, 5, Fail, "r1", "r1 fail"},
+		{"and passes as what it is", all(measured, end(begun(rolledOut("r1", 3, 4, Pass, "new")))), Query{Run: "r1"}, 5, Pass, "r1", "r1 pass"},
 		{"or fails", all(measured, end(rolledOut("r1", 3, 4, Fail, "new"))), Query{Hash: "new"}, 5, Fail, "r1", "r1 fail"},
 		{"or stays undecided", all(measured, end(rolledOut("r1", 3, 4, Inconclusive, "new"))), Query{Hash: "new"}, 5, Inconclusive, "r1", "r1 inconclusive"},
 		{"another template's pass is none", all(measured, end(rolledOut("r1", 3, 4, Pass, "old"))), Query{Hash: "new"}, 5, Pending, "", "yet"},
