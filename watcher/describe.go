@@ -200,7 +200,8 @@ func choosePort(s *corev1.Service, asked Asked) (corev1.ServicePort, error) {
 		return candidates[0], nil
 	}
 	if port == "" {
-		advice := fmt.Sprintf("%s: name one, as in svc/%s:%s", has, s.Name, first(portNames(candidates)))
+		advice := fmt.Sprintf("%s: name one, as in svc/%s:%s, or for a guard with the annotation lapse/port",
+			has, s.Name, first(portNames(candidates)))
 		return none, hint.Errorf(advice, "Service %q has %d %s ports", s.Name, len(candidates), transport)
 	}
 	for _, p := range candidates {
@@ -215,7 +216,8 @@ func choosePort(s *corev1.Service, asked Asked) (corev1.ServicePort, error) {
 func otherTransport(s *corev1.Service) string {
 	switch {
 	case len(portsOver(s, corev1.ProtocolUDP)) > 0:
-		return "a UDP port is measured with --scheme udp and --echo TEXT, a text that the server answers"
+		return "a UDP port is measured with --scheme udp and --echo TEXT, a text that the server answers; " +
+			"a guard measures none"
 	case len(portsOver(s, corev1.ProtocolTCP)) > 0:
 		return "its TCP ports are measured with another --scheme, such as tcp"
 	}
@@ -234,7 +236,7 @@ func externalPort(s *corev1.Service, port string, transport corev1.Protocol) (co
 	if number, err := strconv.ParseUint(port, 10, 16); err == nil {
 		return corev1.ServicePort{Port: int32(number), Protocol: transport}, nil
 	}
-	advice := fmt.Sprintf("as in svc/%s:443", s.Name)
+	advice := fmt.Sprintf("as in svc/%s:443, or for a guard with the annotation lapse/port", s.Name)
 	return corev1.ServicePort{}, hint.Errorf(advice,
 		"Service %q only names %s: name the port to measure", s.Name, s.Spec.ExternalName)
 }

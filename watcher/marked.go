@@ -27,9 +27,9 @@ func (m Marked) Key() string { return m.Namespace + "/" + m.Name }
 // annotationPrefix is that of the annotations by which the owner of a Service tells Lapse what to do.
 const annotationPrefix = "lapse/"
 
-// FollowMarked calls changed with all Services that have the annotation lapse/NAME: "on", at first and after each
-// change, until ctx ends. They are those of a namespace, or of all if it is empty, in the order of their names. The
-// error is a missing right.
+// FollowMarked calls changed with all Services that have the annotation lapse/NAME, unless it is "off", at first and
+// after each change, until ctx ends. They are those of a namespace, or of all if it is empty, in the order of their
+// names. The error is a missing right.
 func FollowMarked(
 	ctx context.Context, client kube.Client, namespace, name string, log *slog.Logger, changed func([]Marked),
 ) error {
@@ -41,7 +41,10 @@ func FollowMarked(
 		resource: "services",
 		source:   from(client.Services(namespace)),
 		in:       namespace,
-		wanted:   func(s *corev1.Service) bool { return s.Annotations[annotationPrefix+name] == "on" },
+		wanted: func(s *corev1.Service) bool {
+			value, has := s.Annotations[annotationPrefix+name]
+			return has && value != "off"
+		},
 		change: func(old, new *corev1.Service, _ origin) []timeline.Event {
 			if new == nil {
 				delete(found, old.UID)

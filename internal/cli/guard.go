@@ -29,6 +29,7 @@ import (
 	"lapse/internal/guard/gate"
 	"lapse/internal/guard/lead"
 	"lapse/internal/guard/store"
+	"lapse/internal/hint"
 	"lapse/internal/run/access"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/spec"
@@ -43,7 +44,7 @@ var guardFlags = []string{
 
 // guardDefaults are those that differ from a run's.
 var guardDefaults = map[string]string{
-	"settle": "1m", "fail-if": "failed>0", "expect-status": spec.AnyAnswer,
+	"settle": "1m", "fail-if": "failed>0",
 }
 
 const guardHelp = `Measure every disruption of the Services with the annotation lapse/guard: "on", from before it
@@ -290,6 +291,10 @@ func guardOptions(kube access.Kube, flags []string) func(watcher.Marked) (*spec.
 		for _, name := range slices.Sorted(maps.Keys(m.Annotations)) {
 			switch value := m.Annotations[name]; name {
 			case guard.Annotation:
+				if value != "on" {
+					return nil, exit.Usagef(`annotate it with lapse/guard: "on", or take the annotation away`,
+						"annotation lapse/guard is %q", value)
+				}
 			case "port":
 				port = ":" + value
 			case "path":
@@ -316,12 +321,20 @@ func guardOptions(kube access.Kube, flags []string) func(watcher.Marked) (*spec.
 		}
 		o, err := Options(args...)
 		if err != nil {
-			return nil, exit.AsUsage(err)
+			return nil, hint.Add(annotationHint, exit.AsUsage(err))
+		}
+		if annotated["expect-status"] == "" { // the guard's own is for those Services that have a status
+			if !has("expect-status") {
+				o.ExpectStatus = spec.AnyAnswer
+			}
+			delete(o.Given, "expect-status")
 		}
 		o.Kube.Kubeconfig, o.Kube.Context = kube.Kubeconfig, kube.Context
-		return o, o.Check([]string{"svc/" + m.Name + port + path}, nil)
+		return o, hint.Add(annotationHint, o.Check([]string{"svc/" + m.Name + port + path}, nil))
 	}
 }
+
+const annotationHint = "see the Service's annotations lapse/port, lapse/path, lapse/scheme and lapse/expect-status"
 
 func newGuardStatus() *cobra.Command {
 	var kube access.Kube

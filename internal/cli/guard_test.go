@@ -174,6 +174,9 @@ func TestAnnotationsSayHowAServiceIsAsked(t *testing.T) {
 	}{
 		{nil, nil, "svc/web/ http 200-499 1m0s [failed>0] 200 shop true true"},
 		{map[string]string{"guard": "on", "port": "8080", "path": "healthz", "scheme": "https", "expect-status": "200"}, nil, "svc/web:8080/healthz https 200 1m0s [failed>0] 200 shop true true"},
+		{map[string]string{"guard": "on", "scheme": "grpc"}, nil, "svc/web/ grpc 200-499 1m0s [failed>0] 200 shop true true"},
+		{map[string]string{"guard": "on", "scheme": "tcp"}, []string{"--expect-status=200"}, "svc/web/ tcp 200 1m0s [failed>0] 200 shop true true"},
+		{nil, []string{"--expect-status=200"}, "svc/web/ http 200 1m0s [failed>0] 200 shop true true"},
 		{nil, []string{"--settle=10s", "--fail-if=failed>5", "--rate=50"}, "svc/web/ http 200-499 10s [failed>5] 50 shop true true"},
 	} {
 		if got, err := of(test.annotations, test.flags...); err != nil || got != test.want {

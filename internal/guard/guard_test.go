@@ -21,6 +21,7 @@ import (
 	"lapse/correlate/verdict"
 	"lapse/internal/guard/events"
 	"lapse/internal/guard/gate"
+	"lapse/internal/hint"
 	"lapse/internal/run/coordinator"
 	"lapse/internal/run/live"
 	"lapse/internal/run/saved"
@@ -575,13 +576,18 @@ func TestWrongSettingsChangeNothing(t *testing.T) {
 func TestAServiceThatCannotBeMeasuredIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, t.TempDir())
-		f.refuse("shop/web", errors.New("it has no ready endpoint"))
+		f.refuse("shop/web", hint.Errorf("look at its Pods", "it has no ready endpoint"))
 		f.guards("shop/web")
-		if s := f.status("shop/web"); s.State != notMeasured || s.Problem != "it has no ready endpoint" {
+		const problem = "it has no ready endpoint (look at its Pods)"
+		if s := f.status("shop/web"); s.State != notMeasured || s.Problem != problem {
 			t.Errorf("%+v", s)
 		}
-		if a := f.asked("service=shop/web&node=node1", 200, gate.Inconclusive); a.Reason != "shop/web is not measured: it has no ready endpoint" {
+		if a := f.asked("service=shop/web&node=node1", 200, gate.Inconclusive); a.Reason != "shop/web is not measured: "+problem {
 			t.Errorf("%+v", a)
+		}
+		time.Sleep(10 * time.Minute) // of virtual time
+		if n := strings.Count(f.log.String(), problem); n != 1 {
+			t.Errorf("logged %d times:\n%s", n, f.log)
 		}
 		f.refuse("shop/web", nil)
 		time.Sleep(retryAfter + 2*time.Second) // of virtual time

@@ -12,6 +12,7 @@ import (
 	"lapse/internal/guard/gate"
 	"lapse/internal/guard/series"
 	"lapse/internal/guard/store"
+	"lapse/internal/hint"
 	"lapse/internal/run/coordinator"
 	"lapse/internal/run/live"
 	"lapse/internal/run/spec"
@@ -161,15 +162,19 @@ func (s *service) armBy(arm coordinator.Arm) {
 	s.arm = arm
 }
 
-// fails notes why the Service is not measured.
+// fails notes why the Service is not measured, and what to do about it.
 func (s *service) fails(err error) {
-	s.mu.Lock()
-	same := s.status.Problem == err.Error()
-	s.mu.Unlock()
-	if s.stands(notMeasured, "", err.Error()); !same {
-		s.log.Warn("not measured", "error", err, "again", retryAfter)
+	problem := err.Error()
+	if advice := hint.Of(err); advice != "" {
+		problem += " (" + advice + ")"
 	}
-	s.g.gate.Change(func(b *gate.Book) { b.Measured(s.Key(), time.Time{}, err.Error()) })
+	s.mu.Lock()
+	same := s.status.Problem == problem
+	s.mu.Unlock()
+	if s.stands(notMeasured, "", problem); !same {
+		s.log.Warn("not measured", "problem", problem, "again", retryAfter)
+	}
+	s.g.gate.Change(func(b *gate.Book) { b.Measured(s.Key(), time.Time{}, problem) })
 }
 
 // stands notes a state.

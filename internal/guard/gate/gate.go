@@ -145,7 +145,8 @@ func (b *Book) End(name string, r Run) {
 func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 	s := b.services[q.Service]
 	if s == nil {
-		return Answer{}, fmt.Sprintf("%s is not guarded", q.Service)
+		return Answer{}, fmt.Sprintf(`%s is not guarded here: annotate it with lapse/guard: "on", or see `+
+			"`lapse guard status`", q.Service)
 	}
 	known := s.about(q)
 	final := q.Run != "" || !q.Since.IsZero() // what failed stays so
@@ -193,8 +194,8 @@ func (s *service) unseen(q Query, now time.Time) Answer {
 		const text = "no disruption of %s since %s"
 		return Answer{State: Pass, Reason: fmt.Sprintf(text, q.Service, stamp(since))}
 	case now.Sub(since) >= MostAwaited:
-		const text = "no disruption of %s%s was seen within 15 minutes"
-		return Answer{State: Inconclusive, Reason: fmt.Sprintf(text, q.Service, q.by())}
+		const text = "no disruption of %s%s was seen within 15 minutes%s"
+		return Answer{State: Inconclusive, Reason: fmt.Sprintf(text, q.Service, q.by(), q.doubt())}
 	}
 	return Answer{State: Pending, Reason: fmt.Sprintf("no disruption of %s%s was seen yet", q.Service, q.by())}
 }
@@ -206,6 +207,17 @@ func (q Query) by() string {
 		return " by template " + q.Hash
 	case q.Node != "":
 		return " on node " + q.Node
+	}
+	return ""
+}
+
+// doubt returns what may be wrong with a query about what did not happen.
+func (q Query) doubt() string {
+	switch {
+	case q.Hash != "":
+		return ": is that a hash in the labels of its Pods?"
+	case q.Node != "":
+		return ": did it have a Pod there?"
 	}
 	return ""
 }

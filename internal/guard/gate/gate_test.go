@@ -49,7 +49,7 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 	}{
 		{"a template that was not seen is awaited", all(measured), Query{Hash: "new"}, 5, Pending, "", "no disruption of shop/web by template new was seen yet"},
 		{"it is awaited for 15 minutes from the first question", all(measured, ask(Query{Hash: "new"}, 5)), Query{Hash: "new"}, 19, Pending, "", "yet"},
-		{"and then nothing is known of it", all(measured, ask(Query{Hash: "new"}, 5)), Query{Hash: "new"}, 20, Inconclusive, "", "by template new was seen within 15 minutes"},
+		{"and then nothing is known of it", all(measured, ask(Query{Hash: "new"}, 5)), Query{Hash: "new"}, 20, Inconclusive, "", "by template new was seen within 15 minutes: is that a hash in the labels of its Pods?"},
 		{"another's first question does not count", all(measured, ask(Query{Hash: "old"}, 5)), Query{Hash: "new"}, 20, Pending, "", ""},
 		{"while a disruption is measured nothing is decided", all(measured, begin("r1", 3)), Query{Hash: "new"}, 5, Pending, "r1", "still being measured"},
 		{"unless it fails whatever follows", all(measured, begin("r1", 3), fails(rolledOut("r1", 3, 5, Fail, "new"))), Query{Hash: "new"}, 5, Fail, "r1", "r1 fail"},
@@ -118,7 +118,7 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 // What is not guarded has no answer, and neither has a run that never was.
 func TestWhatIsUnknownHasNoAnswer(t *testing.T) {
 	var b Book
-	if _, problem := b.Answer(Query{Service: "shop/web", Hash: "new"}, t0); problem != "shop/web is not guarded" {
+	if _, problem := b.Answer(Query{Service: "shop/web", Hash: "new"}, t0); !strings.HasPrefix(problem, "shop/web is not guarded here: annotate it") {
 		t.Errorf("%q", problem)
 	}
 	b.Guard("shop/web", rolledOut("r1", 1, 2, Pass, "old"))
@@ -132,7 +132,7 @@ func TestWhatIsUnknownHasNoAnswer(t *testing.T) {
 	b.Begin("shop/web", "r2", t0)
 	b.End("shop/web", rolledOut("r2", 1, 2, Pass))
 	b.Measured("shop/web", t0, "")
-	if _, problem := b.Answer(Query{Service: "shop/web", Run: "r1"}, t0); problem != "shop/web is not guarded" {
+	if _, problem := b.Answer(Query{Service: "shop/web", Run: "r1"}, t0); !strings.HasPrefix(problem, "shop/web is not guarded here: annotate it") {
 		t.Errorf("%q", problem)
 	}
 }

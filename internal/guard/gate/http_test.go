@@ -52,7 +52,7 @@ func TestTheStatusSaysWhetherThereIsAVerdict(t *testing.T) {
 		{"service=shop/busy&hash=new", 425, `{"state":"pending","reason":"the disruption is still being measured","run":"r4","since":"2026-11-26T10:07:00Z"}`},
 		{"service=shop/busy&hash=new&pending=200", 200, `{"state":"pending","reason":"the disruption is still being measured","run":"r4","since":"2026-11-26T10:07:00Z"}`},
 		{"service=shop/web&hash=new", 425, `{"state":"pending","reason":"no disruption of shop/web by template new was seen yet"}`},
-		{"service=shop/api&hash=new", 404, `{"error":"shop/api is not guarded"}`},
+		{"service=shop/api&hash=new", 404, "{\"error\":\"shop/api is not guarded here: annotate it with lapse/guard: \\\"on\\\", or see `lapse guard status`\"}"},
 		{"service=shop/web&run=r9", 404, `{"error":"shop/web had no run r9, or it is forgotten"}`},
 		{"service=web&hash=new", 400, `{"error":"service=web: must be NAMESPACE/NAME"}`},
 		{"hash=new", 400, `{"error":"service=: must be NAMESPACE/NAME"}`},
