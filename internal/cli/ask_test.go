@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"lapse/internal/guard/flagger"
@@ -31,7 +32,11 @@ type asks struct {
 			}
 		}
 	}
-	plan   struct{ Prepare struct{ Args []string } }
+	kured struct{ Args []string }
+	plan  struct {
+		JobActiveDeadlineSecs int
+		Prepare               struct{ Args []string }
+	}
 	tekton []struct{ Command, Args []string }
 	github []struct{ Run string }
 	gitlab map[string]struct {
@@ -57,7 +62,7 @@ func readAsks(t *testing.T) (a asks) {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllSubmatch(page, -1)
-	into := []any{&a.argo, new(any), &a.plan, &a.tekton, &a.github, &a.gitlab, &a.flagger}
+	into := []any{&a.argo, new(any), &a.kured, &a.plan, &a.tekton, &a.github, &a.gitlab, &a.flagger}
 	if len(blocks) != len(into) {
 		t.Fatalf("the page has %d blocks, want %d", len(blocks), len(into))
 	}
@@ -116,6 +121,36 @@ func TestTheSnippetsOfThePageAskTheGate(t *testing.T) {
 	}
 	if doubt := a.gitlab["roll-out"].AllowFailure.ExitCodes; !slices.Equal(doubt, []int{4}) {
 		t.Errorf("GitLab takes the codes %d for a warning", doubt)
+	}
+}
+
+// kured waits for those of the guard's alerts that forbid a reboot. What system-upgrade-controller runs may wait for the
+// gate as long as it says.
+func TestThePageHoldsReboots(t *testing.T) {
+	a := readAsks(t)
+	flags := pflag.NewFlagSet("kured", pflag.ContinueOnError)
+	only, filter := flags.Bool("alert-filter-match-only", false, ""), flags.String("alert-filter-regexp", "", "")
+	flags.String("prometheus-url", "", "")
+	if err := flags.Parse(a.kured.Args); err != nil || !*only {
+		t.Fatalf("%q: %v", a.kured.Args, err)
+	}
+	rules, err := os.ReadFile("../../deploy/chart/guard/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, alert := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(rules), -1) {
+		holds := alert[1] == "LapseGateClosed" || alert[1] == "LapseBlind"
+		if got := regexp.MustCompile(*filter).MatchString(alert[1]); got != holds {
+			t.Errorf("%s holds reboots: %t, want %t", alert[1], got, holds)
+		}
+	}
+	gate := newGate()
+	if err := gate.ParseFlags(a.plan.Prepare.Args); err != nil {
+		t.Fatal(err)
+	}
+	wait, err := gate.Flags().GetDuration("wait")
+	if err != nil || a.plan.JobActiveDeadlineSecs <= int(wait.Seconds()) {
+		t.Errorf("the Job ends after %d s, and waits for %v (%v)", a.plan.JobActiveDeadlineSecs, wait, err)
 	}
 }
 
