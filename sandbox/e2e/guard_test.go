@@ -21,12 +21,14 @@ type guarded struct {
 	events    *drill.Lines
 }
 
-// guard deploys a workload that loses no request, and then a guard whose two Pods measure it. It may read the nodes if
-// it has a namespace of its own.
-func guard(t *testing.T, replicas int, namespace string) *guarded {
+// guard deploys a workload, which loses no request unless its args say otherwise, and then a guard whose two Pods
+// measure it. It may read the nodes if it has a namespace of its own.
+func guard(t *testing.T, replicas int, namespace string, args ...string) *guarded {
 	t.Helper()
 	c := cluster(t)
-	args := []string{"--on-sigterm", "graceful", "--drain-for", "5s"}
+	if args == nil {
+		args = []string{"--on-sigterm", "graceful", "--drain-for", "5s"}
+	}
 	g := &guarded{t: t, c: c, w: deploy(t, c, drill.Workload{Replicas: replicas, Args: args}), namespace: namespace}
 	scope := []string{"-A"}
 	if namespace == "" {
