@@ -30,10 +30,20 @@ type Guard struct {
 	Namespace       string // where it runs, and whose Services it guards unless AllNamespaces
 	AllNamespaces   bool
 	Image           string
-	ImagePullSecret string   // optional
-	Claim           string   // the PersistentVolumeClaim for its runs; empty: they go with the Pod
-	TokenSecret     string   // the Secret with the token of who may arm a Service or call a hook; empty: nobody may
-	Flags           []string // of `lapse guard`, in the ConfigMap
+	ImagePullSecret string    // optional
+	CPU             string    // the request of each Pod, a Kubernetes quantity; default [DefaultCPU]
+	Placement       Placement // of the Pods
+	Claim           string    // the PersistentVolumeClaim for its runs; empty: they go with the Pod
+	TokenSecret     string    // the Secret with the token of who may arm a Service or call a hook; empty: nobody may
+	Flags           []string  // of `lapse guard`, in the ConfigMap
+}
+
+// A Placement has the fields of a Pod's spec that say where it may run, and before whom.
+type Placement struct {
+	NodeSelector      map[string]string   `json:"nodeSelector,omitempty"`
+	Affinity          *corev1.Affinity    `json:"affinity,omitempty"`
+	Tolerations       []corev1.Toleration `json:"tolerations,omitempty"`
+	PriorityClassName string              `json:"priorityClassName,omitempty"`
 }
 
 // Objects returns the guard's objects in the order in which to apply them.
@@ -168,7 +178,7 @@ func (g Guard) deployment() *appsv1.Deployment {
 }
 
 func (g Guard) pod() corev1.PodSpec {
-	config := Config{Image: g.Image}
+	config := Config{Image: g.Image, CPU: g.CPU}
 	container := config.measuring(append(commonEnv(), fieldEnv(EnvPodIP, "status.podIP")), g.args()...)
 	container.Ports = []corev1.ContainerPort{{Name: "gate", ContainerPort: GatePort}}
 	container.ReadinessProbe = &corev1.Probe{
@@ -183,6 +193,10 @@ func (g Guard) pod() corev1.PodSpec {
 		EnableServiceLinks:            new(false),
 		ImagePullSecrets:              pullSecrets(g.ImagePullSecret),
 		SecurityContext:               restricted(),
+		NodeSelector:                  g.Placement.NodeSelector,
+		Affinity:                      g.Placement.Affinity,
+		Tolerations:                   g.Placement.Tolerations,
+		PriorityClassName:             g.Placement.PriorityClassName,
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
 			LabelSelector: &metav1.LabelSelector{MatchLabels: guardLabels()},
@@ -221,7 +235,7 @@ func (g Guard) args() []string {
 		args = append(args, "--lease="+GuardName)
 	}
 	if g.AllNamespaces {
-		return append(args, "--all-namespaces")
+		args = append(args, "--all-namespaces")
 	}
-	return append(args, "--namespace="+g.Namespace)
+	return args // else of its own namespace, which the Pod knows
 }

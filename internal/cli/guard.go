@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"lapse/correlate/verdict"
 	"lapse/deploy"
@@ -561,7 +562,7 @@ With -A it may read the Services, Pods, workloads and Events of all namespaces, 
 the namespace of -n, where it runs. It may create Events there, and nothing else.`
 
 func newGenGuard() *cobra.Command {
-	g := deploy.Guard{}
+	g, placement := deploy.Guard{}, ""
 	cmd := &cobra.Command{
 		Use:     "guard [flags] [-- GUARD-FLAGS...]",
 		Short:   "Print a guard and its rights as YAML, to apply by hand",
@@ -581,6 +582,9 @@ func newGenGuard() *cobra.Command {
 			if other := otherThan(check.Flags(), guardSettings); other != "" {
 				return exit.Usagef("leave it out", "--%s is set by `lapse gen guard` itself", other)
 			}
+			if err := cmp.Or(deploy.CheckCPU(g.CPU), readPlacement(placement, &g.Placement)); err != nil {
+				return exit.Usagef("see `lapse gen guard --help`", "%w", err)
+			}
 			image := spec.Options{Image: g.Image, Env: spec.EnvOf(os.Environ())}
 			if err := chooseImage(&image); err != nil {
 				return err
@@ -595,8 +599,26 @@ func newGenGuard() *cobra.Command {
 	f.BoolVarP(&g.AllNamespaces, "all-namespaces", "A", false, "guard the annotated Services of all namespaces")
 	f.StringVar(&g.Image, "image", "", "image of the guard (default: "+defaultImage+")")
 	f.StringVar(&g.ImagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
+	f.StringVar(&g.CPU, "cpu", deploy.DefaultCPU, "CPU request of each Pod")
+	f.StringVar(&placement, "placement", "", "a `FILE` with nodeSelector, affinity, tolerations and priorityClassName "+
+		"of the Pods, as YAML")
 	f.StringVar(&g.TokenSecret, "token-secret", "", "the Secret `NAME`, whose key token has the token of who may arm "+
 		"a Service or call a hook (default: nobody may)")
 	f.StringVar(&g.Claim, "claim", "", "PersistentVolumeClaim for the runs (default: they go with the Pod)")
 	return cmd
+}
+
+// readPlacement reads a file with fields of a Pod's spec, if one is named.
+func readPlacement(file string, into *deploy.Placement) error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
 }
