@@ -57,7 +57,7 @@ func TestKustomizeFilesAreRenderedFromTheGoValues(t *testing.T) {
 }
 
 func TestKustomizationsListEveryFileBesideThem(t *testing.T) {
-	for _, folder := range []string{"base", "with-nodes", "fleet", "example"} {
+	for _, folder := range []string{"base", "with-nodes", "fleet", "guard", "guard-namespace", "example"} {
 		text, err := os.ReadFile(filepath.Join("kustomize", folder, "kustomization.yaml"))
 		if err != nil {
 			t.Fatal(err)
