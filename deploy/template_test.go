@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A template is a file of the chart: an object of the run, with expressions in place of the stand-ins among its values.
+// A template is a file of the chart: an object of a run or a guard, with expressions in place of the stand-ins among its values.
 type template struct {
 	file   string
 	when   string // a condition; empty: always
@@ -32,7 +32,8 @@ type expression struct {
 	text    string // a Helm expression
 	// each is a loop that writes an element with the stand-in, of the list with the key in.
 	each, in string
-	// lines says that text is the name of a template, whose lines replace the element.
+	// lines says that text has lines of YAML, which replace the element of a list, or the field of a mapping, that is
+	// the stand-in; or the one element, with the stand-in anywhere, of the list with the key in.
 	lines bool
 }
 
@@ -112,7 +113,21 @@ func (w *templater) fields(indent int, all map[string]any, parts []node) {
 	}
 }
 
+// lines writes the lines that replace a value, and reports whether there are any.
+func (w *templater) lines(indent int, list string, value any) bool {
+	for _, e := range w.expressions {
+		if e.lines && (value == e.standIn || list != "" && e.in == list && strings.Contains(textOf(value), e.standIn)) {
+			w.line(0, "{{- %s | trim | nindent %d }}", e.text, indent)
+			return true
+		}
+	}
+	return false
+}
+
 func (w *templater) field(indent int, key string, value any, parts []node) {
+	if text, ok := value.(string); ok && w.lines(indent, "", text) {
+		return
+	}
 	key = w.scalar(key)
 	switch value := value.(type) {
 	case map[string]any:
@@ -177,12 +192,11 @@ func additions(all, theirs []any) map[int][]any {
 }
 
 func (w *templater) element(indent int, list string, element any, parts []node) {
+	if w.lines(indent, list, element) {
+		return
+	}
 	for _, e := range w.expressions {
-		switch {
-		case e.lines && element == e.standIn:
-			w.line(0, "{{- include %q $ | trim | nindent %d }}", e.text, indent)
-			return
-		case e.in == list && strings.Contains(textOf(element), e.standIn):
+		if e.in == list && strings.Contains(textOf(element), e.standIn) {
 			w.line(0, "{{- range %s }}", e.each)
 			defer w.line(0, "{{- end }}")
 		}

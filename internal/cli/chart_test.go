@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +37,9 @@ func TestChartGivesWhatGenPrints(t *testing.T) {
 				t.Fatal(err)
 			}
 			first, _, _ := strings.Cut(string(values), "\n")
+			if strings.HasPrefix(first, "# lapse gen guard ") {
+				return // below
+			}
 			var set struct {
 				Run struct{ Name, ServiceAccount string }
 			}
@@ -65,6 +71,129 @@ func TestChartGivesWhatGenPrints(t *testing.T) {
 				t.Errorf("(-gen +chart): %s", diff)
 			}
 		})
+	}
+}
+
+// A guard of the chart has the objects that `lapse gen guard` prints with the settings in a case's first line, and
+// some more.
+func TestChartGivesTheGuardThatGenPrints(t *testing.T) {
+	files, err := filepath.Glob("../../deploy/testdata/chart/guard*.values.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d cases, %v", len(files), err)
+	}
+	besides := map[string]bool{}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".values.yaml"), func(t *testing.T) {
+			values, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var set struct {
+				Guard struct{ Placement map[string]any }
+			}
+			if err := yaml.Unmarshal(values, &set); err != nil {
+				t.Fatal(err)
+			}
+			rendered, err := os.ReadFile(strings.TrimSuffix(file, ".values.yaml") + ".yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(t.TempDir())
+			placement, err := yaml.Marshal(set.Guard.Placement)
+			if err == nil {
+				err = os.WriteFile("placement.yaml", placement, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, _, _ := strings.Cut(string(values), "\n")
+			var stdout, stderr strings.Builder
+			if code := Main(t.Context(), strings.Fields(first)[1:], &stdout, &stderr); code != 0 {
+				t.Fatalf("exit code %d: %s", code, &stderr)
+			}
+			chart, printed := documentsIn(t, string(rendered)), documentsIn(t, stdout.String())
+			for name, document := range chart {
+				if printed[name] == nil {
+					besides[name] = true
+					switch kind, _, _ := strings.Cut(name, "/"); kind {
+					case "NetworkPolicy":
+						decode[networkingv1.NetworkPolicy](t, asYAML(t, document))
+					case "PersistentVolumeClaim":
+						decode[corev1.PersistentVolumeClaim](t, asYAML(t, document))
+					case "ConfigMap":
+						decode[corev1.ConfigMap](t, asYAML(t, document))
+					}
+					delete(chart, name)
+				}
+			}
+			if diff := cmp.Diff(printed, chart); diff != "" {
+				t.Errorf("(-gen +chart): %s", diff)
+			}
+		})
+	}
+	const more = "ConfigMap/lapse-guard-dashboard NetworkPolicy/lapse-guard PersistentVolumeClaim/lapse-guard " +
+		"PrometheusRule/lapse-guard ServiceMonitor/lapse-guard" // tools/helm has the types of the last two
+	if got := strings.Join(slices.Sorted(maps.Keys(besides)), " "); got != more {
+		t.Errorf("the chart has %s besides", got)
+	}
+}
+
+// What `kubectl apply -k` creates of a guard is what `lapse gen guard` prints. One of a namespace is in that of
+// `kubectl -n`.
+func TestKustomizedGuardIsWhatGenPrints(t *testing.T) {
+	for folder, args := range map[string][]string{"guard": {"-A"}, "guard-namespace": {"-n", "shop"}} {
+		text, err := os.ReadFile("../../deploy/kustomize/" + folder + "/guard.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stdout, stderr strings.Builder
+		args = append([]string{"lapse", "gen", "guard", "--image=lapse:latest"}, args...)
+		if code := Main(t.Context(), args, &stdout, &stderr); code != 0 {
+			t.Fatalf("exit code %d: %s", code, &stderr)
+		}
+		printed := documentsIn(t, regexp.MustCompile(`(?m)^ *namespace: shop\n`).ReplaceAllString(stdout.String(), ""))
+		if diff := cmp.Diff(printed, documentsIn(t, string(text))); diff != "" {
+			t.Errorf("%s (-gen +kustomized): %s", folder, diff)
+		}
+	}
+}
+
+// documentsIn returns the objects of some YAML by KIND/NAME.
+func documentsIn(t *testing.T, text string) map[string]map[string]any {
+	t.Helper()
+	documents := map[string]map[string]any{}
+	for document := range strings.SplitSeq(text, "---\n") {
+		var object map[string]any
+		var is metav1.PartialObjectMetadata
+		for _, into := range []any{&object, &is} {
+			if err := yaml.Unmarshal([]byte(document), into); err != nil {
+				t.Fatalf("%v in\n%s", err, document)
+			}
+		}
+		if object != nil {
+			documents[is.Kind+"/"+is.Name] = object
+		}
+	}
+	return documents
+}
+
+func asYAML(t *testing.T, object any) string {
+	t.Helper()
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The chart takes the flags that `lapse gen guard` takes.
+func TestChartKnowsTheGuardsFlags(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/chart/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "^--(" + strings.Join(guardSettings, "|") + ")=" + `[^\\n]+$`; !strings.Contains(string(text), want) {
+		t.Errorf("values.schema.json should have guard.flags with the pattern %s", want)
 	}
 }
 

@@ -10,6 +10,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 )
 
 var update = flag.Bool("update", false, "rewrite what the chart renders to")
@@ -109,6 +113,22 @@ func TestValuesThatMeanNothingAreRefused(t *testing.T) {
 		{"run.name=Nightly", "name"},
 		{"imagePullSecrets={login}", "imagePullSecrets"},
 		{"run.networkPolicy=yes", "networkPolicy"},
+		{"guard=true", "guard"},
+		{"guard.enabled=yes", "enabled"},
+		{"guard.claim=runs", "claim"},
+		{"guard.flags=--rate=50", "flags"},
+		{"guard.flags={--rat=50}", "flags"},
+		{"guard.flags={--rate 50}", "flags"},
+		{"guard.flags={--lease=mine}", "flags"},
+		{"guard.placement.nodeName=node1", "nodeName"},
+		{"guard.placement.tolerations=all", "tolerations"},
+		{"guard.persistence.size=much", "size"},
+		{"guard.persistence.enabled=true", "enabled"},
+		{"guard.networkPolicy.from=[]", "from"},
+		{"guard.networkPolicy=true", "networkPolicy"},
+		{"guard.serviceMonitor=true", "serviceMonitor"},
+		{"guard.prometheusRule.label=x", "label"},
+		{"guard.dashboard.labels.grafana_dashboard=1", "grafana_dashboard"},
 	} {
 		out, err := rendered(t, "--set", c.set)
 		if err == nil {
@@ -126,5 +146,70 @@ func TestEachRevisionIsARunOfItsOwn(t *testing.T) {
 	}
 	if !strings.Contains(out, "\n  name: \"web-1\"\n") {
 		t.Errorf("the first revision of the release web is not the run web-1:\n%s", out)
+	}
+}
+
+// The Prometheus operator's own types have each field of what the chart has for it. Its rules and the dashboard are the
+// files that others use.
+func TestTheGuardIsWatchedAsTheFilesSay(t *testing.T) {
+	values := strings.Replace(cases, "*", "guard-watched", 1)
+	show := func(name string) string {
+		out, err := rendered(t, "-f", values, "-s", "templates/guard/"+name+".yaml")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return out
+	}
+	var monitor monitoringv1.ServiceMonitor
+	var service corev1.Service
+	strict(t, show("servicemonitor"), &monitor)
+	strict(t, show("service"), &service)
+	for label, value := range monitor.Spec.Selector.MatchLabels {
+		if service.Labels[label] != value {
+			t.Errorf("the ServiceMonitor selects %v, and the Service has %v", monitor.Spec.Selector, service.Labels)
+		}
+	}
+	if at := monitor.Spec.Endpoints; len(at) != 1 || at[0].Port != service.Spec.Ports[0].Name || !at[0].HonorLabels {
+		t.Errorf("the ServiceMonitor has the endpoints %+v", at)
+	}
+	if monitor.Labels["release"] != "kube-prometheus-stack" || monitor.Labels["app.kubernetes.io/name"] != "lapse-guard" {
+		t.Errorf("the ServiceMonitor has the labels %v", monitor.Labels)
+	}
+	var rule monitoringv1.PrometheusRule
+	var rules monitoringv1.PrometheusRuleSpec
+	strict(t, show("prometheusrule"), &rule)
+	strict(t, file(t, "rules.yaml"), &rules)
+	for i := range rules.Groups {
+		got := rule.Spec.Groups[i]
+		if got.Name != rules.Groups[i].Name || len(got.Rules) != len(rules.Groups[i].Rules) || len(got.Rules) == 0 {
+			t.Errorf("the group %s is %+v", rules.Groups[i].Name, got)
+		}
+		for j, want := range rules.Groups[i].Rules {
+			if got.Rules[j].Expr != want.Expr || got.Rules[j].Annotations["summary"] != want.Annotations["summary"] {
+				t.Errorf("the rule %s is %+v", want.Alert, got.Rules[j])
+			}
+		}
+	}
+	var dashboard corev1.ConfigMap
+	strict(t, show("dashboard"), &dashboard)
+	if dashboard.Data["lapse-guard.json"] != file(t, "dashboard.json") || dashboard.Labels["grafana_dashboard"] != "1" {
+		t.Errorf("the ConfigMap has the labels %v, and another dashboard", dashboard.Labels)
+	}
+}
+
+// file returns a file of the guard's.
+func file(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(chart, "guard", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func strict(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
 	}
 }
