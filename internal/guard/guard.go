@@ -181,6 +181,7 @@ func (g *guard) guard(ctx context.Context) error {
 			g.say(tl)
 		}
 	})
+	g.running.Go(func() { g.observe(ctx) })
 	if g.Reread != nil {
 		g.running.Go(func() { g.reread(ctx) })
 	}
@@ -192,6 +193,19 @@ func (g *guard) guard(ctx context.Context) error {
 	})
 	g.running.Wait()
 	return err
+}
+
+// observe keeps how long each Service was observed, until ctx ends. That it fails is logged once, until it succeeds.
+func (g *guard) observe(ctx context.Context) {
+	failed := false
+	for ctx.Err() == nil {
+		wait(ctx, time.Minute)
+		err := g.store.Observe(g.now(), g.told.Observed())
+		if err != nil && !failed {
+			g.Log.Warn("how long Services are observed is not on disk", "error", err)
+		}
+		failed = err != nil
+	}
 }
 
 // reconcile begins to guard what is new, and ends what is not meant any more. The caller holds mu.

@@ -623,3 +623,32 @@ shop/web  idle          2026-11-26T10:00:00Z  2     fail  3 of 900 failed
 		t.Errorf("%v %s", err, &text)
 	}
 }
+
+// How long Services were observed is kept by day, over the guard's end: a day on which nobody looked is not healthy.
+func TestWhatWasObservedIsKept(t *testing.T) {
+	dir := t.TempDir()
+	observed := func() (all time.Duration) {
+		o, err := saved.ReadObserved(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, services := range o.Days {
+			all += services["shop/web"]
+		}
+		return all
+	}
+	guarded := func(want time.Duration, during func(f *fake)) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t, dir)
+			f.guards("shop/web")
+			during(f)
+			f.stop()
+			if got := observed(); (got - want).Abs() > 7*time.Second {
+				t.Errorf("%v were observed, want %v", got, want)
+			}
+		})
+	}
+	guarded(0, func(*fake) { time.Sleep(10 * time.Minute) }) // of virtual time: nothing is sent
+	guarded(90*time.Second, func(f *fake) { f.disrupt("shop/web", 0)(); time.Sleep(10 * time.Minute) })
+	guarded(90*time.Second, func(*fake) {})
+}

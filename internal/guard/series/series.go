@@ -165,6 +165,17 @@ func (g *Guard) Drop(name string) {
 	g.disruptions.DeletePartialMatch(prometheus.Labels{"service": name})
 }
 
+// Observed returns how long each Service was observed since the call before.
+func (g *Guard) Observed() map[string]time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := map[string]time.Duration{}
+	for name, s := range g.services {
+		all[name] = s.observedSince(g.now())
+	}
+	return all
+}
+
 // gap counts a gap of a watch.
 func (g *Guard) gap(resource string) {
 	if resource == "" {

@@ -30,6 +30,7 @@ type Service struct {
 	open     bool          // it may be longer
 	pending  string        // the run that is not judged yet; empty: none
 	shown    metrics.Times // no counter falls
+	reported time.Duration // of observed, by observedSince
 	last     last
 	ahead    map[string]time.Duration // when the signs of the next disruption were first seen
 }
@@ -177,6 +178,17 @@ func (s *Service) times(now time.Time) metrics.Times {
 	}
 	s.shown.Raise(t)
 	return s.shown
+}
+
+// observedSince returns how long the Service was observed since the call before. It is below 0 if requests turn out to
+// have sent nothing.
+func (s *Service) observedSince(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := now.Sub(s.since) - s.times(now).Unobserved
+	length := all - s.reported
+	s.reported = all
+	return length
 }
 
 // lastBatch is how long after its timeout a request may be handed over.

@@ -2,6 +2,7 @@
 // the runs no more than its limits allow.
 //
 //	DIR/history.ndjson                                       only appended to
+//	DIR/observed.json                                        for how long each Service was observed, by day
 //	DIR/lapse-20261126-101500-ab3d/{facts.lapse,timeline.json}
 package store
 
@@ -34,6 +35,8 @@ type Store struct {
 	mu     sync.Mutex
 	limits Limits
 	kept   []Kept
+
+	observed history.Observed
 }
 
 // Open opens a directory, and makes it if it is not there. It judges what a guard that was killed has left unjudged.
@@ -43,6 +46,10 @@ func Open(dir string, limits Limits, log *slog.Logger, found func(tl *model.Time
 		return nil, fmt.Errorf("the directory of the runs: %w", err)
 	}
 	s := &Store{dir: dir, limits: limits, log: log}
+	var err error
+	if s.observed, err = saved.ReadObserved(dir); err != nil {
+		log.Warn("how long Services were observed before is lost", "error", err)
+	}
 	for _, name := range saved.Runs(dir) {
 		run := Kept{Name: name, Ended: s.written(name), Bytes: s.size(name)}
 		tl, err := s.read(name)
@@ -66,6 +73,16 @@ func (s *Store) Limit(to Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limits = to
+}
+
+// Observe adds and writes down how long Services were observed until an instant, since the call before.
+func (s *Store) Observe(until time.Time, lengths map[string]time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for service, length := range lengths {
+		s.observed.Add(until, service, length)
+	}
+	return saved.WriteObserved(s.dir, s.observed)
 }
 
 func (s *Store) read(name string) (*model.Timeline, error) {

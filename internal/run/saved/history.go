@@ -3,6 +3,7 @@ package saved
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,37 @@ import (
 
 // HistoryFile holds the lines of runs, in a folder of runs.
 const HistoryFile = "history.ndjson"
+
+// ObservedFile holds the [history.Observed] of a guard, in its folder of runs.
+const ObservedFile = "observed.json"
+
+// ReadObserved returns what the guard of a folder of runs has observed, nothing if there was none.
+func ReadObserved(dir string) (o history.Observed, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, ObservedFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return o, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil {
+		return history.Observed{}, fmt.Errorf("%s: %w", filepath.Join(dir, ObservedFile), err)
+	}
+	return o, nil
+}
+
+// WriteObserved replaces it. It is not synced: a day of which it is lost looks worse than it was, not better.
+func WriteObserved(dir string, o history.Observed) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, ObservedFile)
+	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
 
 // A History is the lines of a folder of runs.
 type History struct {
