@@ -137,11 +137,7 @@ func poolSection(p *trend.Pool, most int) document.Section {
 	}}
 	skipped := max(0, len(p.Releases)-most)
 	for i := skipped; i < len(p.Releases); i++ {
-		row := releaseRow(&p.Releases[i])
-		if i > 0 && p.Comparisons[i-1].Enough {
-			row.Notes = []document.Note{comparisonNote(&p.Comparisons[i-1])}
-		}
-		t.Rows = append(t.Rows, row)
+		t.Rows = append(t.Rows, releaseRow(p, i))
 	}
 	if skipped > 0 {
 		t.More = quantity.Count(skipped, "older release") + "; -v lists all"
@@ -161,21 +157,23 @@ func remark(p *trend.Pool) string {
 	return strings.Join(append(parts, cmp.Or(p.Load, "no requests")), " · ")
 }
 
-func releaseRow(r *trend.Release) document.Row {
+func releaseRow(p *trend.Pool, i int) document.Row {
+	said, runs := releaseOf(p, i), &p.Releases[i].Runs
 	tone := document.Normal
 	switch {
-	case r.Runs.Lossy > 0:
+	case runs.Lossy > 0:
 		tone = document.Red
-	case r.Runs.Unknown > 0:
+	case runs.Unknown > 0:
 		tone = document.Yellow
 	}
-	return document.Row{Cells: []document.Cell{
-		{Text: cmp.Or(r.Name, "not on record"), Verbatim: true},
-		{Text: lossyText(r), Tone: tone},
-		{Text: requestsText(r.Requests)},
-		{Text: downtimeText(r.Downtime)},
-		{Text: causeText(r.Causes)},
+	row := document.Row{Cells: []document.Cell{
+		{Text: said.Name, Verbatim: true}, {Text: said.Lossy, Tone: tone}, {Text: said.Failed}, {Text: said.Downtime},
+		{Text: said.Cause},
 	}}
+	if said.Change != "" {
+		row.Notes = []document.Note{{Label: "against " + said.Before, Text: said.Change}}
+	}
+	return row
 }
 
 // causeText names the cause of most runs.
@@ -225,14 +223,6 @@ func lengthText(b trend.Bounds) string {
 		return quantity.Length(model.Length{Min: b.Min}, true)
 	}
 	return quantity.Length(model.Length{Min: b.Min, Max: *b.Max}, false)
-}
-
-func comparisonNote(c *trend.Comparison) document.Note {
-	return document.Note{
-		Label: "against " + cmp.Or(c.Before, "before"),
-		Text: "failed requests of a run: " + changeText(c.Failed, "fewer") + "; downtime: " +
-			changeText(c.Downtime, "less"),
-	}
 }
 
 func changeText(c *trend.Change, less string) string {

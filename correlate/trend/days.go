@@ -1,0 +1,137 @@
+package trend
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/internal/history"
+)
+
+// An Outcome is what runs, or a day, showed of a Service.
+type Outcome string
+
+const (
+	Dropped    Outcome = "dropped"    // a request failed, whatever the verdict
+	GateFailed Outcome = "gateFailed" // none did, and a gate failed
+	Unmeasured Outcome = "unmeasured" // more may have been lost than was seen
+	Passed     Outcome = "passed"
+	Nothing    Outcome = "nothing" // a day that was observed, without a run
+)
+
+// OutcomeOf returns the worst that lines show.
+func OutcomeOf(lines ...history.Line) Outcome {
+	of := Day{}
+	for i := range lines {
+		of.count(&lines[i])
+	}
+	return of.outcome()
+}
+
+// wholeDay is the share of a day that must have been observed. The rest is the replacement of a guard by the next.
+const wholeDay = 0.99
+
+// A Day is what the runs of a Service that began on a day (UTC) showed.
+type Day struct {
+	Date    string  `json:"date"` // 2026-11-26
+	Outcome Outcome `json:"outcome"`
+
+	Runs       int `json:"runs"`
+	Dropped    int `json:"dropped,omitzero"` // runs
+	GateFailed int `json:"gateFailed,omitzero"`
+	Unmeasured int `json:"unmeasured,omitzero"`
+	Failed     int `json:"failed,omitzero"` // requests
+	Sent       int `json:"sent,omitzero"`
+
+	Observed float64 `json:"observed"` // the share of the day, until now, that a guard observed
+}
+
+// ServiceDays are the days of a Service, or of the URLs of runs without one, the oldest first.
+type ServiceDays struct {
+	Service string `json:"service"`
+	Days    []Day  `json:"days"`
+}
+
+// Days returns the last n days, until now, of each Service that has a run or was observed in them, by its name.
+func Days(lines []history.Line, observed history.Observed, now time.Time, n int) []ServiceDays {
+	first := now.UTC().AddDate(0, 0, 1-n)
+	all := map[string][]Day{}
+	at := func(service, date string) *Day {
+		if all[service] == nil {
+			for i := range n {
+				all[service] = append(all[service], Day{Date: history.DayOf(first.AddDate(0, 0, i))})
+			}
+		}
+		i := slices.IndexFunc(all[service], func(d Day) bool { return d.Date == date })
+		return &all[service][max(i, 0)]
+	}
+	shown := func(date string) bool { return history.DayOf(first) <= date && date <= history.DayOf(now) }
+	for _, l := range latest(lines) {
+		if date := history.DayOf(l.T0); shown(date) {
+			at(cmp.Or(l.Service, strings.Join(l.URLs, " ")), date).count(l)
+		}
+	}
+	for date, services := range observed.Days {
+		for service, length := range services {
+			if shown(date) {
+				at(service, date).Observed = min(1, float64(length)/float64(lengthOf(date, observed.Until, now)))
+			}
+		}
+	}
+	list := make([]ServiceDays, 0, len(all))
+	for service, days := range all {
+		for i := range days {
+			days[i].Outcome = days[i].outcome()
+		}
+		list = append(list, ServiceDays{service, days})
+	}
+	slices.SortFunc(list, func(a, b ServiceDays) int { return cmp.Compare(a.Service, b.Service) })
+	return list
+}
+
+// staleAfter is how old what a guard has written may be while it goes on: it writes once a minute.
+const staleAfter = 3 * time.Minute
+
+// lengthOf returns how long a day is, until now if it is today. Of the time since a guard wrote last nothing is known
+// yet.
+func lengthOf(date string, written, now time.Time) time.Duration {
+	if now.Sub(written) > staleAfter {
+		written = now
+	}
+	start, err := time.Parse(time.DateOnly, date)
+	if err != nil || date != history.DayOf(written) {
+		return 24 * time.Hour
+	}
+	return max(time.Second, written.Sub(start))
+}
+
+func (d *Day) count(l *history.Line) {
+	d.Runs++
+	d.Failed += l.Failed
+	d.Sent += l.Sent
+	switch {
+	case l.Failed > 0:
+		d.Dropped++
+	case unknown(l):
+		d.Unmeasured++
+	case l.Verdict == model.Fail:
+		d.GateFailed++
+	}
+}
+
+// outcome returns the worst of a day. One that was not observed throughout may hide what is worse than a pass.
+func (d *Day) outcome() Outcome {
+	switch {
+	case d.Dropped > 0:
+		return Dropped
+	case d.GateFailed > 0:
+		return GateFailed
+	case d.Unmeasured > 0, d.Date != "" && d.Observed < wholeDay:
+		return Unmeasured
+	case d.Runs > 0:
+		return Passed
+	}
+	return Nothing
+}

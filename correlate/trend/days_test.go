@@ -1,0 +1,84 @@
+package trend
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lapse/correlate/model"
+	"lapse/internal/history"
+)
+
+// noon is that of the day of which runs begin at 10:00.
+var noon = began.Add(2 * time.Hour)
+
+// throughout is that a guard has observed shop/web all the time until noon.
+func throughout() (o history.Observed) {
+	for at := noon.AddDate(0, 0, -3); at.Before(noon); at = at.Add(time.Minute) {
+		o.Add(at.Add(time.Minute), "shop/web", time.Minute)
+	}
+	return o
+}
+
+// gateFailed is a run without a failure, of which a gate failed.
+func gateFailed(l *history.Line) { l.Verdict = model.Fail }
+
+func days(back int) func(*history.Line) {
+	return func(l *history.Line) { l.T0 = l.T0.AddDate(0, 0, -back) }
+}
+
+func TestADayIsTheWorstOfItsRuns(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lines []history.Line
+		want  Day
+	}{
+		"nothing":      {nil, Day{Outcome: Nothing}},
+		"passed":       {runs(0, 0, 0), Day{Outcome: Passed, Runs: 2, Sent: 2000}},
+		"dropped":      {[]history.Line{run(0, 7), run(1, 0, inconclusive), run(2, 0)}, Day{Outcome: Dropped, Runs: 3, Dropped: 1, Unmeasured: 1, Failed: 7, Sent: 3000}},
+		"gate":         {[]history.Line{run(0, 0, gateFailed), run(1, 0, aborted)}, Day{Outcome: GateFailed, Runs: 2, GateFailed: 1, Unmeasured: 1, Sent: 2000}},
+		"unmeasured":   {[]history.Line{run(0, 0), run(1, 0, unmeasured)}, Day{Outcome: Unmeasured, Runs: 2, Unmeasured: 1, Sent: 1000}},
+		"told twice":   {[]history.Line{run(0, 0), run(0, 0)}, Day{Outcome: Passed, Runs: 1, Sent: 1000}},
+		"too long ago": {[]history.Line{run(0, 7, days(3))}, Day{Outcome: Nothing}},
+	} {
+		got := Days(tt.lines, throughout(), noon, 2)
+		tt.want.Date, tt.want.Observed = "2026-11-01", 1
+		want := []ServiceDays{{"shop/web", []Day{{Date: "2026-10-31", Outcome: Nothing, Observed: 1}, tt.want}}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A day on which nobody looked is none on which nothing happened.
+func TestADayThatWasNotObservedIsNotHealthy(t *testing.T) {
+	half := history.Observed{}
+	half.Add(noon.AddDate(0, 0, -1), "shop/web", 12*time.Hour)
+	half.Add(noon, "shop/web", 12*time.Hour)
+	outcomes := func(o history.Observed, now time.Time, lines ...history.Line) (all []Outcome) {
+		for _, d := range Days(lines, o, now, 2)[0].Days {
+			all = append(all, d.Outcome)
+		}
+		return all
+	}
+	for name, tt := range map[string]struct{ got, want []Outcome }{
+		"half a day":                   {outcomes(half, noon), []Outcome{Unmeasured, Nothing}},
+		"a pass in half a day":         {outcomes(half, noon, run(0, 0, days(1))), []Outcome{Unmeasured, Nothing}},
+		"no guard":                     {outcomes(history.Observed{}, noon, run(0, 0)), []Outcome{Unmeasured, Unmeasured}},
+		"no guard, a failure":          {outcomes(history.Observed{}, noon, run(0, 1)), []Outcome{Unmeasured, Dropped}},
+		"written a minute ago":         {outcomes(half, noon.Add(time.Minute)), []Outcome{Unmeasured, Nothing}},
+		"away for the last hour":       {outcomes(half, noon.Add(time.Hour)), []Outcome{Unmeasured, Unmeasured}},
+		"away since yesterday at noon": {outcomes(half, noon.AddDate(0, 0, 1)), []Outcome{Unmeasured, Unmeasured}},
+	} {
+		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestARunOfURLsHasADay(t *testing.T) {
+	l := run(0, 0, func(l *history.Line) { l.Service, l.URLs = "", []string{"http://a/", "http://b/"} })
+	if got := Days([]history.Line{l}, history.Observed{}, noon, 1); len(got) != 1 || got[0].Service != "http://a/ http://b/" || got[0].Days[0].Runs != 1 {
+		t.Errorf("%+v", got)
+	}
+}
