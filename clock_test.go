@@ -21,6 +21,7 @@ var readClock = map[string]string{
 	"internal/run/spec/options.go time.Now":         "the name of a run",
 	"internal/run/live/live.go time.Now":            "when the run was last judged, and for how long, compared with nothing but itself",
 	"internal/run/live/live.go time.Since":          "when the run was last judged, and for how long, compared with nothing but itself",
+	"internal/run/screen/folder.go time.Now":        "which day it is, of runs that have ended",
 	"internal/run/screen/page.go time.Now":          "when somebody looked at the page, compared with nothing but itself",
 	"internal/run/screen/page.go time.Since":        "when somebody looked at the page, compared with nothing but itself",
 	"internal/run/precheck/preflight.go time.Now":   "when preflight reads manifests or a cluster, which is no run",

@@ -61,6 +61,7 @@ var closeBrowser = func() {}
 func TestMain(m *testing.M) {
 	code := m.Run()
 	closeBrowser()
+	os.RemoveAll(monthDir)
 	os.Exit(code)
 }
 

@@ -21,7 +21,9 @@ func TestTwoRunsShareAnAxis(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := dashboard.Folder{
-		Runs:     func() []dashboard.Listed { return []dashboard.Listed{{Name: "before"}, {Name: "after"}} },
+		Runs: func() dashboard.Runs {
+			return dashboard.Runs{Listed: []dashboard.Listed{{Name: "before"}, {Name: "after"}}}
+		},
 		Compared: []string{"before", "after"},
 		Open: func(name string) (*dashboard.Store, dashboard.Options, error) {
 			store, run := dashboard.NewStore(), sample.Run(sample.Length)

@@ -1,11 +1,9 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
-	_ "embed"
-	"fmt"
-	"html"
+	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,17 +11,15 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"lapse/correlate/quantity"
 )
 
 // A Folder is a list of runs, each with a page of its own: GET / is the list, GET /run/NAME/ the page of one.
 type Folder struct {
-	// Runs returns what is listed. It is called at each look, from any goroutine.
-	Runs func() []Listed
+	// Runs returns what is listed. It is called every few seconds, from any goroutine.
+	Runs func() Runs
 
-	// Watched returns what stands above the list: what a guard measures. nil: there is no guard.
-	Watched func() []Watched
+	// Now returns how a guard stands, whose runs these are. nil: there is none.
+	Now func() Now
 
 	// Compared are the names of two runs that GET / shows one below the other, instead of the list.
 	Compared []string
@@ -32,47 +28,88 @@ type Folder struct {
 	Open func(name string) (*Store, Options, error)
 }
 
-// A Watched is a Service that a guard measures.
-type Watched struct {
-	Name  string // NAMESPACE/NAME
-	State string
-	Since time.Time
-	About string // why it stands so, or what its last run showed
+// Runs are many runs, and what they show together.
+type Runs struct {
+	Version string   `json:"version"` // another one: the rest may have changed
+	Listed  []Listed `json:"runs"`    // in any order
+	// each is whatever encodes to what ui/src/runs.ts reads
+	Days  any `json:"days"`  // what the last days showed of each Service
+	Trend any `json:"trend"` // by Service and release
 }
 
 // A Listed is a run in a list.
 type Listed struct {
-	Name     string // which no other run of the list has
-	Service  string // "" if it is not one
-	SetOff   string // what ended Pods, as in "drain of node1"; "" if nothing did
-	Began    time.Time
-	Word     string // the verdict in a word
-	Result   string // the verdict as a style: pass, fail, inconclusive, ungated
-	Headline string // what was found
-	Down     string // for how long requests failed; "" if none did
-	Cause    string // of the most harmful incident; "" if there is none
-	Failed   int
-	Sent     int
+	Name     string    `json:"name"` // which no other run of the list has
+	Services []string  `json:"services,omitzero"`
+	SetOff   string    `json:"setOff,omitzero"`  // what ended Pods, as in "drain of node1"
+	Release  []string  `json:"release,omitzero"` // the templates that served, the oldest first
+	Began    time.Time `json:"began,omitzero"`
+	Word     string    `json:"word"`              // the verdict in a word
+	Result   string    `json:"result,omitzero"`   // the verdict as a style: pass, fail, inconclusive, ungated
+	Outcome  string    `json:"outcome,omitzero"`  // as a day has it; absent: it is not judged
+	Headline string    `json:"headline,omitzero"` // what was found
+	Down     string    `json:"down,omitzero"`     // for how long requests failed
+	Cause    string    `json:"cause,omitzero"`    // of the most harmful incident
+	Fix      string    `json:"fix,omitzero"`      // what to do against it
+	Failed   int       `json:"failed"`
+	Sent     int       `json:"sent"`
+}
+
+// Now is how a guard stands.
+type Now struct {
+	At       time.Time `json:"at"`
+	Speaks   Speaker   `json:"speaks"`
+	Problems []string  `json:"problems,omitzero"` // what is wrong with the guard itself
+	Services []Watched `json:"services"`          // by their names
+}
+
+// A Speaker is who tells of several guards, all of which measure.
+type Speaker string
+
+// Speakers.
+const (
+	ThisGuard  Speaker = "this"
+	OtherGuard Speaker = "other"
+	NoGuard    Speaker = "nobody"
+)
+
+// A Watched is a Service that a guard measures.
+type Watched struct {
+	Name  string    `json:"name"` // NAMESPACE/NAME
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+	About string    `json:"about,omitzero"` // why it stands so, or what its last run showed
+	Run   string    `json:"run,omitzero"`   // that goes on, in which so many of the requests so far failed
+	Sent  int       `json:"sent,omitzero"`
+	Fails int       `json:"failed,omitzero"`
 }
 
 // ServeFolder shows a list of runs on ln until ctx ends, as [Serve] shows one.
 func ServeFolder(ctx context.Context, ln net.Listener, folder Folder, opts Options) error {
-	f := &folderServer{Folder: folder, opts: knowing(ln, opts), pages: map[string]*opened{}}
+	f := newFolderServer(folder, knowing(ln, opts))
 	return serveHandler(ctx, ln, named(f.handler(), f.opts), f.opts, f.awaitViewers)
 }
 
 // FolderHandler returns the pages of a folder, and below /v1/ what else is served.
 func FolderHandler(folder Folder, v1 http.Handler, opts Options) http.Handler {
-	f := &folderServer{Folder: folder, opts: opts, pages: map[string]*opened{}}
+	f := newFolderServer(folder, opts)
 	mux := f.handler()
 	mux.Handle("GET /v1/", v1)
 	return named(mux, opts)
+}
+
+func newFolderServer(folder Folder, opts Options) *folderServer {
+	return &folderServer{
+		Folder: folder, opts: opts, api: newServer(NewStore(), opts), pages: map[string]*opened{},
+	}
 }
 
 func (f *folderServer) handler() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", serveFiles)
 	mux.HandleFunc("GET /{$}", f.serveList)
+	mux.HandleFunc("GET /api/v1/runs", f.serveRuns)
+	mux.HandleFunc("GET /api/v1/now", f.serveNow)
 	mux.HandleFunc("GET /run/{name}/", f.serveRun)
 	return mux
 }
@@ -81,6 +118,7 @@ func (f *folderServer) handler() *http.ServeMux {
 type folderServer struct {
 	Folder
 	opts Options
+	api  *server // for its limits
 
 	mu    sync.Mutex
 	pages map[string]*opened // by the run's name
@@ -99,7 +137,7 @@ type opened struct {
 
 func (f *folderServer) serveRun(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	if !slices.ContainsFunc(f.Runs(), func(l Listed) bool { return l.Name == name }) {
+	if !slices.ContainsFunc(f.Runs().Listed, func(l Listed) bool { return l.Name == name }) {
 		http.NotFound(w, r)
 		return
 	}
@@ -142,166 +180,26 @@ func (f *folderServer) awaitViewers() {
 }
 
 func (f *folderServer) serveList(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	switch {
-	case query.Has("compare"): // the page reads from its address what it is to compare
-		serveFiles(w, r)
-		return
-	case len(f.Compared) > 0:
-		query = url.Values{"compare": {strings.Join(f.Compared, ",")}}
+	if len(f.Compared) > 0 && !r.URL.Query().Has("compare") { // the page reads from its address what it is to compare
+		query := url.Values{"compare": {strings.Join(f.Compared, ",")}}
 		http.Redirect(w, r, "/?"+query.Encode(), http.StatusFound)
 		return
 	}
-	runs := slices.SortedStableFunc(slices.Values(f.Runs()), func(a, b Listed) int {
-		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(a.Name, b.Name))
-	})
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write([]byte(f.listPage(runs))) // an error means that the client went away
+	serveListPage(w, r)
 }
 
-// A bar of the list's chart is the share of a run's requests that failed.
-type bar struct {
-	X, Y, Height float64
-	Title        string
-	Class        string // "failed", "none" if no request did, "unmeasured" if none was sent
+func (f *folderServer) serveRuns(w http.ResponseWriter, r *http.Request) {
+	f.api.download(w, r, func(body io.Writer) error { return json.NewEncoder(body).Encode(f.Runs()) })
 }
 
-// mostBars is how many of the newest runs the chart has.
-const mostBars = 20
-
-// charted returns the runs that the chart has, and the largest share of requests that failed in one of them.
-func charted(newestFirst []Listed) (shown []Listed, most float64) {
-	shown = newestFirst[:min(len(newestFirst), mostBars)]
-	for _, l := range shown {
-		most = max(most, l.share())
+// serveNow serves what a list asks for all the time.
+func (f *folderServer) serveNow(w http.ResponseWriter, r *http.Request) {
+	now := struct {
+		Version string `json:"version"` // of the runs
+		Guard   *Now   `json:"guard,omitzero"`
+	}{Version: f.Runs().Version}
+	if f.Now != nil {
+		now.Guard = new(f.Now())
 	}
-	return shown, most
-}
-
-// caption says what the chart shows, and how much the tallest bar is.
-func caption(newestFirst []Listed) string {
-	shown, most := charted(newestFirst)
-	text := fmt.Sprintf("The share of requests that failed in %s, the newest at the right",
-		quantity.Count(len(shown), "run"))
-	if most == 0 {
-		return text + ": none failed."
-	}
-	return text + "; the tallest bar is " + quantity.Percent(most) + "."
-}
-
-// bars returns the chart, the newest run at the right. Runs without a failure have a flat bar, lower than any other.
-func bars(newestFirst []Listed) []bar {
-	shown, most := charted(newestFirst)
-	all := make([]bar, 0, len(shown))
-	for i, l := range slices.Backward(shown) {
-		height, class := 1.0, "none"
-		switch {
-		case l.Sent == 0:
-			class = "unmeasured"
-		case l.Failed > 0:
-			height, class = max(4, 40*l.share()/most), "failed"
-		}
-		all = append(all, bar{
-			X: float64(12 * (len(shown) - 1 - i)), Y: 40 - height, Height: height, Class: class,
-			Title: strings.TrimSuffix(l.Name+": "+l.Headline, ": "),
-		})
-	}
-	return all
-}
-
-func (l Listed) share() float64 { return float64(l.Failed) / float64(max(l.Sent, 1)) }
-
-// listHTML is the page, with places for the number of runs, the chart, the rows of the table, the chart's caption and
-// what a guard measures.
-//
-//go:embed runs.html
-var listHTML string
-
-const (
-	barHTML = `<rect class="%s" x="%s" y="%s" width="9" height="%s"><title>%s</title></rect>` + "\n"
-	rowHTML = `<tr data-testid="run">
-<td class="%s">%s</td>
-<th scope="row"><a href="run/%s/" title="%s">%s</a></th>
-<td>%s</td>
-<td>%s</td>
-<td>%s</td>
-<td class="num">%s</td>
-<td>%s</td>
-<td>%s</td>
-<td>`
-	compareHTML = `<a href="?%s">with the one before</a>`
-	rowEndHTML  = "</td>\n</tr>\n"
-	watchedHTML = `<tr data-testid="watched">
-<th scope="row">%s</th>
-<td>%s</td>
-<td>%s</td>
-<td>%s</td>
-</tr>
-`
-)
-
-//go:embed watched.html
-var guardHTML string
-
-// listPage returns the list as HTML. It is no template: html/template calls methods by name, so the linker would keep
-// every method of every type, a fifth of the program.
-func (f *folderServer) listPage(newestFirst []Listed) string {
-	var chart, rows strings.Builder
-	for _, b := range bars(newestFirst) {
-		chart.WriteString(markup(barHTML, b.Class, b.X, b.Y, b.Height, b.Title))
-	}
-	for i, l := range newestFirst {
-		rows.WriteString(markup(rowHTML, l.Result, l.Word, url.PathEscape(l.Name), l.Headline, l.Name,
-			instant(l.Began), l.Service, l.SetOff, l.failed(), l.Down, l.Cause))
-		rows.WriteString(compareWith(l, newestFirst[i+1:]) + rowEndHTML)
-	}
-	count := quantity.Count(len(newestFirst), "run")
-	return fmt.Sprintf(listHTML, count, chart.String(), rows.String(), html.EscapeString(caption(newestFirst)),
-		f.guardPanel())
-}
-
-// compareWith returns a link to the comparison with the newest earlier run of the same Service, "" if there is none.
-func compareWith(l Listed, earlier []Listed) string {
-	i := slices.IndexFunc(earlier, func(e Listed) bool { return e.Service == l.Service })
-	if i < 0 || l.Service == "" || strings.Contains(l.Name+earlier[i].Name, ",") {
-		return ""
-	}
-	return markup(compareHTML, url.Values{"compare": {earlier[i].Name + "," + l.Name}}.Encode())
-}
-
-// guardPanel returns what a guard measures as HTML, "" if there is none.
-func (f *folderServer) guardPanel() string {
-	if f.Watched == nil {
-		return ""
-	}
-	var rows strings.Builder
-	for _, w := range f.Watched() {
-		rows.WriteString(markup(watchedHTML, w.Name, w.State, instant(w.Since), w.About))
-	}
-	return fmt.Sprintf(guardHTML, rows.String())
-}
-
-// failed returns what the list says of a run's failures, "" if nothing was sent.
-func (l Listed) failed() string {
-	if l.Sent == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d / %d", l.Failed, l.Sent)
-}
-
-// instant returns a time as the list says it, "" if it is not known.
-func instant(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.DateTime)
-}
-
-// markup formats values, of which HTML means nothing: format's verbs are %s, in text or in quoted attributes.
-func markup(format string, values ...any) string {
-	escaped := make([]any, len(values))
-	for i, v := range values {
-		escaped[i] = html.EscapeString(fmt.Sprint(v))
-	}
-	return fmt.Sprintf(format, escaped...)
+	f.api.download(w, r, func(body io.Writer) error { return json.NewEncoder(body).Encode(now) })
 }

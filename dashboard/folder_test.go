@@ -34,7 +34,9 @@ func serveFolder(t *testing.T, folder Folder) string {
 }
 
 // listing returns a list that does not change.
-func listing(runs ...Listed) func() []Listed { return func() []Listed { return runs } }
+func listing(runs ...Listed) func() Runs {
+	return func() Runs { return Runs{Version: "1", Listed: runs} }
+}
 
 // fetch returns a document and its status.
 func fetch(t *testing.T, url, host string) (int, string) {
@@ -56,7 +58,7 @@ func fetch(t *testing.T, url, host string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// A folder lists its runs, the newest first; each has a page of its own, which is opened once, when somebody asks for it.
+// A folder lists its runs; each has a page of its own, which is opened once, when somebody asks for it.
 func TestAFolderListsItsRuns(t *testing.T) {
 	var opened atomic.Int32
 	url := serveFolder(t, Folder{
@@ -74,25 +76,17 @@ func TestAFolderListsItsRuns(t *testing.T) {
 			return store, Options{}, store.Put("run", map[string]string{"id": name})
 		},
 	})
-	_, list := fetch(t, url+"/", "")
-	for _, want := range []string{`href="run/before/"`, "174 / 10453", "route-outlives-pod", "no failure &lt;seen&gt;",
-		`<rect class="unmeasured" x="0"`, `<rect class="failed" x="12"`, `<rect class="none" x="24"`} {
+	if status, text := fetch(t, url+"/", ""); status != http.StatusOK || !strings.Contains(text, `<div id="page" data-runs>`) {
+		t.Errorf("the list's page is %d %s", status, text)
+	}
+	_, list := fetch(t, url+"/api/v1/runs", "")
+	for _, want := range []string{`"version":"1"`, `"name":"before"`, `"failed":174,"sent":10453`, `"cause":"route-outlives-pod"`, `{"name":"broken","word":"not judged","failed":0,"sent":0}`} {
 		if !strings.Contains(list, want) {
-			t.Errorf("no %s in the list", want)
+			t.Errorf("no %s in %s", want, list)
 		}
 	}
-	for _, want := range []string{"in 3 runs, the newest at the right; the tallest bar is 1.7", `<td class="fail">FAIL</td>`} {
-		if !strings.Contains(list, want) {
-			t.Errorf("no %s in the list", want)
-		}
-	}
-	for _, not := range []string{"0001-01-01", "0 / 0"} {
-		if strings.Contains(list, not) {
-			t.Errorf("of a run of which nothing is known the list says %s", not)
-		}
-	}
-	if strings.Index(list, "run/after/") > strings.Index(list, "run/before/") {
-		t.Error("the newest run is not the first")
+	if status, text := fetch(t, url+"/api/v1/now", ""); status != http.StatusOK || strings.TrimSpace(text) != `{"version":"1"}` {
+		t.Errorf("now is %d %s", status, text)
 	}
 	for range 2 {
 		if status, text := fetch(t, url+"/run/before/api/v1/snapshot", ""); status != http.StatusOK || !strings.Contains(text, `"id":"before"`) {
@@ -111,39 +105,31 @@ func TestAFolderListsItsRuns(t *testing.T) {
 	if status, _ := fetch(t, url+"/run/..%2f..%2fetc/", ""); status != http.StatusNotFound {
 		t.Errorf("what is no run of the folder is %d", status)
 	}
-	for _, path := range []string{"/", "/run/before/"} {
+	for _, path := range []string{"/", "/api/v1/runs", "/api/v1/now", "/run/before/"} {
 		if status, _ := fetch(t, url+path, "evil.example"); status != http.StatusForbidden {
 			t.Errorf("%s under a foreign name is %d", path, status)
 		}
 	}
 }
 
-// A guard's page has what it measures above its runs, and each run is compared with the one before of its Service.
-func TestAGuardsPageHasItsServicesAboveItsRuns(t *testing.T) {
-	runs := []Listed{{Name: "r1", Service: "shop/web", Began: time.Unix(1000, 0)}, {Name: "r2", Service: "shop/api", Began: time.Unix(2000, 0)}}
+// A guard's page is told how the guard stands, at each look, and has what else is served below /v1/.
+func TestAGuardsPageIsToldHowItStands(t *testing.T) {
+	state := "idle"
 	v1 := http.NewServeMux()
 	v1.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "all is well") })
 	server := httptest.NewServer(FolderHandler(Folder{
-		Runs: func() []Listed { return runs },
-		Watched: func() []Watched {
-			return []Watched{{Name: "shop/web", State: "idle", Since: time.Unix(500, 0), About: "3 of <900> failed"}}
+		Runs: listing(),
+		Now: func() Now {
+			return Now{Speaks: NoGuard, Services: []Watched{{Name: "shop/web", State: state, Since: time.Unix(500, 0).UTC(), About: "3 of <900> failed"}}}
 		},
 	}, v1, Options{}))
 	defer server.Close()
-	_, list := fetch(t, server.URL+"/", "")
-	for _, want := range []string{"Guarded Services", "<td>idle</td>", "1970-01-01 00:08:20", "3 of &lt;900&gt; failed"} {
-		if !strings.Contains(list, want) {
-			t.Errorf("no %s in the page", want)
-		}
-	}
-	if strings.Contains(list, "?compare") {
-		t.Error("the first run of a Service is compared")
-	}
-	runs = append(runs, Listed{Name: "r3", Service: "shop/web", SetOff: "drain of node1", Began: time.Unix(3000, 0)})
-	_, list = fetch(t, server.URL+"/", "")
-	for _, want := range []string{`<a href="?compare=r1%2Cr3">`, "<td>drain of node1</td>"} {
-		if !strings.Contains(list, want) {
-			t.Errorf("no %s in the list, once there is such a run", want)
+	for _, state = range []string{"idle", "recording"} {
+		_, now := fetch(t, server.URL+"/api/v1/now", "")
+		for _, want := range []string{`"speaks":"nobody"`, `"state":"` + state + `"`, `"since":"1970-01-01T00:08:20Z"`, `3 of \u003c900\u003e failed`} {
+			if !strings.Contains(now, want) {
+				t.Errorf("no %s in %s", want, now)
+			}
 		}
 	}
 	if status, text := fetch(t, server.URL+"/v1/status", ""); status != http.StatusOK || text != "all is well" {

@@ -43,6 +43,14 @@ func loadPage() map[string]pageFile {
 	return files
 }
 
+// serveListPage serves the page, told that it is of several runs.
+func serveListPage(w http.ResponseWriter, r *http.Request) {
+	file := pageFiles()["/index.html"]
+	of := []byte(`<div id="page"`)
+	file.body, file.tag = bytes.Replace(file.body, of, append(of, " data-runs"...), 1), `"runs-`+file.tag[1:]
+	serveFile(w, r, file)
+}
+
 // serveFiles serves the built page's files.
 func serveFiles(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
@@ -54,6 +62,10 @@ func serveFiles(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	serveFile(w, r, file)
+}
+
+func serveFile(w http.ResponseWriter, r *http.Request, file pageFile) {
 	w.Header().Set("ETag", file.tag)
 	http.ServeContent(w, r, file.name, time.Time{}, bytes.NewReader(file.body))
 }

@@ -1,17 +1,13 @@
 package dashboard_test
 
 import (
-	"context"
 	"fmt"
-	"net"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"lapse/correlate/model"
-	"lapse/dashboard"
 	"lapse/dashboard/internal/sample"
 	"lapse/internal/layer"
 	"lapse/timeline"
@@ -179,27 +175,4 @@ func TestAStallSaysHowLongItWas(t *testing.T) {
 	row := fmt.Sprintf(`[data-event-id="%d"]`, id)
 	page.see(row)
 	page.until("says how long", `document.querySelector('`+row+`').textContent.includes("for 200")`)
-}
-
-// The list of runs is dark where the reader's system is.
-func TestTheListOfRunsIsDarkAtNight(t *testing.T) {
-	layer.Real(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var served sync.WaitGroup
-	served.Go(func() {
-		if err := dashboard.ServeFolder(ctx, ln, dashboard.Folder{Runs: func() []dashboard.Listed { return []dashboard.Listed{{Name: "before"}} }}, dashboard.Options{}); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() { cancel(); served.Wait() })
-	page := newTab(t, "http://"+ln.Addr().String()+"/")
-	page.see(`[data-testid="run"]`)
-	const ground = `getComputedStyle(document.body).backgroundColor`
-	light := eval[string](page, ground)
-	page.run(preferDark)
-	page.until("is dark", ground+` !== "`+light+`"`)
 }

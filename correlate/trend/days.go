@@ -27,7 +27,7 @@ func OutcomeOf(lines ...history.Line) Outcome {
 	for i := range lines {
 		of.count(&lines[i])
 	}
-	return of.outcome()
+	return of.outcome(false)
 }
 
 // wholeDay is the share of a day that must have been observed. The rest is the replacement of a guard by the next.
@@ -57,7 +57,7 @@ type ServiceDays struct {
 // Days returns the last n days, until now, of each Service that has a run or was observed in them, by its name.
 func Days(lines []history.Line, observed history.Observed, now time.Time, n int) []ServiceDays {
 	first := now.UTC().AddDate(0, 0, 1-n)
-	all := map[string][]Day{}
+	all, guarded := map[string][]Day{}, len(observed.Days) > 0
 	at := func(service, date string) *Day {
 		if all[service] == nil {
 			for i := range n {
@@ -83,7 +83,7 @@ func Days(lines []history.Line, observed history.Observed, now time.Time, n int)
 	list := make([]ServiceDays, 0, len(all))
 	for service, days := range all {
 		for i := range days {
-			days[i].Outcome = days[i].outcome()
+			days[i].Outcome = days[i].outcome(guarded)
 		}
 		list = append(list, ServiceDays{service, days})
 	}
@@ -121,14 +121,15 @@ func (d *Day) count(l *history.Line) {
 	}
 }
 
-// outcome returns the worst of a day. One that was not observed throughout may hide what is worse than a pass.
-func (d *Day) outcome() Outcome {
+// outcome returns the worst of a day. A guarded one that was not observed throughout may hide what is worse than a
+// pass.
+func (d *Day) outcome(guarded bool) Outcome {
 	switch {
 	case d.Dropped > 0:
 		return Dropped
 	case d.GateFailed > 0:
 		return GateFailed
-	case d.Unmeasured > 0, d.Date != "" && d.Observed < wholeDay:
+	case d.Unmeasured > 0, (guarded || d.Runs == 0) && d.Observed < wholeDay:
 		return Unmeasured
 	case d.Runs > 0:
 		return Passed

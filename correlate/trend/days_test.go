@@ -64,7 +64,7 @@ func TestADayThatWasNotObservedIsNotHealthy(t *testing.T) {
 	for name, tt := range map[string]struct{ got, want []Outcome }{
 		"half a day":                   {outcomes(half, noon), []Outcome{Unmeasured, Nothing}},
 		"a pass in half a day":         {outcomes(half, noon, run(0, 0, days(1))), []Outcome{Unmeasured, Nothing}},
-		"no guard":                     {outcomes(history.Observed{}, noon, run(0, 0)), []Outcome{Unmeasured, Unmeasured}},
+		"no guard":                     {outcomes(history.Observed{}, noon, run(0, 0)), []Outcome{Unmeasured, Passed}},
 		"no guard, a failure":          {outcomes(history.Observed{}, noon, run(0, 1)), []Outcome{Unmeasured, Dropped}},
 		"written a minute ago":         {outcomes(half, noon.Add(time.Minute)), []Outcome{Unmeasured, Nothing}},
 		"away for the last hour":       {outcomes(half, noon.Add(time.Hour)), []Outcome{Unmeasured, Unmeasured}},

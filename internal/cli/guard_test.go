@@ -82,8 +82,8 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 		r, err := guard.Ask(t.Context(), http.DefaultClient, status)
 		return err == nil && strings.Contains(r.Problem, `"--rat=50" is no flag`) && len(r.Services) == 1
 	})
-	page := fetch(t, "http://"+status+"/")
-	for _, want := range []string{"Guarded Services", `data-testid="watched"`, "<td>living/web</td>", ">FAIL</td>", "with the one before"} {
+	page := fetch(t, "http://"+status+"/") + fetch(t, "http://"+status+"/api/v1/runs") + fetch(t, "http://"+status+"/api/v1/now")
+	for _, want := range []string{`id="page" data-runs`, `"services":["living/web"]`, `"word":"FAIL"`, `"service":"living/web","days":[`, `"speaks":"this"`, `--rat=50`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s in the page", want)
 		}

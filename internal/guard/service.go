@@ -202,6 +202,9 @@ func (s *service) stands(state coordinator.Standby, sign, problem string) {
 // it does not settle for half an hour.
 func (s *service) judged(tl *model.Timeline) {
 	s.told.Judged(tl)
+	s.mu.Lock()
+	s.status.Sent, s.status.Failed = tl.Verdict.Sent, tl.Verdict.Failed
+	s.mu.Unlock()
 	if !verdict.FailsForGood(tl) {
 		s.failing = time.Time{}
 		return
@@ -222,7 +225,7 @@ func (s *service) begin(meta *timeline.Meta) *live.Recording {
 	run := s.g.store.Begin(meta.ID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.run, s.status.Run = run, meta.ID
+	s.run, s.status.Run, s.status.Sent, s.status.Failed = run, meta.ID, 0, 0
 	s.told.Begin(meta.ID)
 	s.g.gate.Change(func(b *gate.Book) { b.Begin(s.Key(), meta.ID, s.g.now().UTC().Truncate(time.Millisecond)) })
 	return run.Rec
@@ -232,7 +235,7 @@ func (s *service) begin(meta *timeline.Meta) *live.Recording {
 func (s *service) end(tl *model.Timeline) {
 	s.mu.Lock()
 	run := s.run
-	s.run, s.status.Run = nil, ""
+	s.run, s.status.Run, s.status.Sent, s.status.Failed = nil, "", 0, 0
 	leaving := s.leaving
 	cancel := s.cancel
 	s.mu.Unlock()

@@ -43,6 +43,8 @@ type Status struct {
 	Since   time.Time           `json:"since"`
 	Sign    string              `json:"sign,omitzero"`    // that began the run
 	Run     string              `json:"run,omitzero"`     // that goes on
+	Sent    int                 `json:"sent,omitzero"`    // requests in it so far
+	Failed  int                 `json:"failed,omitzero"`  // of them
 	Problem string              `json:"problem,omitzero"` // why it is not measured
 	Runs    int                 `json:"runs"`             // that have ended since the guard began
 	Last    *Last               `json:"last,omitzero"`    // of them
@@ -79,17 +81,33 @@ func (g *guard) private() http.Handler {
 	folder := screen.Folder(g.Out, func(dir string) (*model.Timeline, error) {
 		return saved.Load(dir, correlate.Options{}, nil)
 	})
-	folder.Watched = g.watched
+	folder.Now = g.stands
 	return dashboard.FolderHandler(folder, mux, dashboard.Options{})
 }
 
-// watched returns how all Services stand, for the page.
-func (g *guard) watched() (all []dashboard.Watched) {
-	for _, s := range g.report().Services {
+// stands returns how the guard and all Services stand, for the page.
+func (g *guard) stands() dashboard.Now {
+	report := g.report()
+	now := dashboard.Now{At: g.now().UTC(), Speaks: g.speaker(), Problems: report.problems()}
+	for _, s := range report.Services {
 		_, about := s.last()
-		all = append(all, dashboard.Watched{Name: s.Service, State: string(s.State), Since: s.Since, About: about})
+		now.Services = append(now.Services, dashboard.Watched{
+			Name: s.Service, State: string(s.State), Since: s.Since, About: about,
+			Run: s.Run, Sent: s.Sent, Fails: s.Failed,
+		})
 	}
-	return all
+	return now
+}
+
+// speaker returns which guard tells what was measured.
+func (g *guard) speaker() dashboard.Speaker {
+	switch {
+	case g.Leader == nil || g.Leader.Leads():
+		return dashboard.ThisGuard
+	case g.Leader.Other() != "":
+		return dashboard.OtherGuard
+	}
+	return dashboard.NoGuard
 }
 
 func (g *guard) report() Report {
@@ -134,23 +152,31 @@ func Ask(ctx context.Context, client *http.Client, address string) (report Repor
 	return report, err
 }
 
-// Print prints a report: a line for each thing that is wrong, and a table.
-func Print(w io.Writer, r Report) error {
+// problems says what is wrong with the guard itself.
+func (r *Report) problems() (all []string) {
 	if r.Problem != "" {
-		fmt.Fprintf(w, "the configuration is wrong, the last good one stays in force: %s\n", r.Problem)
+		all = append(all, "the configuration is wrong, the last good one stays in force: "+r.Problem)
 	}
 	if r.Election != "" {
-		fmt.Fprintf(w, "the Lease cannot be read or written, Events wait until a guard leads: %s\n", r.Election)
+		all = append(all, "the Lease cannot be read or written, Events wait until a guard leads: "+r.Election)
 	}
 	if r.Unsaved != "" {
-		fmt.Fprintf(w, "not all of the newest run is on disk, so the gate does not let it pass: %s\n", r.Unsaved)
+		all = append(all, "not all of the newest run is on disk, so the gate does not let it pass: "+r.Unsaved)
 	}
 	if r.Unsaid != "" {
-		fmt.Fprintf(w, "Events cannot be written: %s\n", r.Unsaid)
+		all = append(all, "Events cannot be written: "+r.Unsaid)
 	}
 	if r.Refused != nil {
 		at := r.Refused.At.UTC().Format(time.RFC3339)
-		fmt.Fprintf(w, "POST %q was refused at %s: %s\n", r.Refused.Path, at, r.Refused.Reason)
+		all = append(all, fmt.Sprintf("POST %q was refused at %s: %s", r.Refused.Path, at, r.Refused.Reason))
+	}
+	return all
+}
+
+// Print prints a report: a line for each thing that is wrong, and a table.
+func Print(w io.Writer, r Report) error {
+	for _, problem := range r.problems() {
+		fmt.Fprintln(w, problem)
 	}
 	if len(r.Services) == 0 {
 		_, err := fmt.Fprintln(w, `no Service is guarded: annotate one with lapse/guard: "on"`)

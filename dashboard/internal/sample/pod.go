@@ -12,6 +12,7 @@ import (
 // A pod is the life of a made-up Pod.
 type pod struct {
 	service, name, node, addr string
+	owner                     string // KIND/NAME
 
 	created, listens time.Duration // 0: before the run
 	hangs            span          // answers nothing
@@ -51,7 +52,7 @@ func (p *pod) life() []timeline.Event {
 	addr := netip.MustParseAddr(p.addr)
 	add := func(seen time.Duration, kind timeline.EventKind, from, to, detail string) *timeline.Event {
 		all = append(all, timeline.Event{Seen: seen, Kind: kind, Writer: "apiserver", From: from, To: to,
-			Object: p.object(), Addr: addr, Detail: detail})
+			Object: p.object(), Addr: addr, Owner: p.owner, Detail: detail})
 		return &all[len(all)-1]
 	}
 	endpoint := func(seen time.Duration, from, to string) {

@@ -123,7 +123,7 @@ func (c *script) facts() []timeline.Event {
 func (c *script) judge(now time.Duration) *model.Timeline {
 	tracker := correlate.NewTracker(correlate.Options{})
 	tracker.Add(c.meta)
-	tracker.Add(timeline.Source{ID: 1, Name: "lapse-0", Role: timeline.Coordinator, Node: "node-a", T0: T0})
+	tracker.Add(timeline.Source{ID: 1, Name: "lapse-0", Role: timeline.Coordinator, Node: "node-a", T0: c.meta.T0})
 	for i, p := range c.pods {
 		tracker.Add(timeline.Backend{Source: 1, ID: uint16(i + 1), Name: p.name})
 	}

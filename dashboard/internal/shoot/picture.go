@@ -51,7 +51,7 @@ const patience = 60 * time.Second
 func shot(ctx context.Context, url, theme, file string, hover int, first string) error {
 	steps := []chromedp.Action[chromedp.Void]{
 		prefer(theme), chromedp.Navigate("about:blank"), chromedp.Navigate(url),
-		chromedp.WaitVisible(chromedp.CSS(`[data-testid="strip"]`)),
+		chromedp.WaitVisible(chromedp.CSS(`[data-testid="strip"], [data-testid="run"]`)),
 	}
 	if first != "" {
 		steps = append(steps, script(first))

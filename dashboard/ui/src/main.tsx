@@ -6,6 +6,7 @@ import { fetchDetails } from "./details";
 import "./page.css";
 import { wait } from "./gesture";
 import { Run } from "./run";
+import { RunsPage } from "./runspage";
 import { type Connection, follow } from "./stream";
 
 // The page keeps one copy of the run, and draws it at most once per frame, when it changed and is whole.
@@ -83,6 +84,8 @@ function followServer(): void {
 
 const saved = embeddedText();
 const compared = comparedNames(location.search);
-if (compared.length) render(<Compare names={compared} />, document.getElementById("page")!);
+const page = document.getElementById("page")!;
+if (compared.length) render(<Compare names={compared} />, page);
+else if ("runs" in page.dataset) render(<RunsPage />, page); // the server says so (dashboard/page.go)
 else if (saved !== undefined) void showSaved(saved);
 else followServer();

@@ -14,7 +14,7 @@ interface TopBarProps {
   onHelp: () => void;
 }
 
-const themeNames = { system: "◐ System", light: "○ Light", dark: "● Dark" };
+export const themeNames = { system: "◐ System", light: "○ Light", dark: "● Dark" };
 
 /** TopBar says what is shown, whether it goes on, and whether data still comes. */
 export function TopBar({ run, connection, clock, prefs, onPrefs, onHelp }: TopBarProps) {

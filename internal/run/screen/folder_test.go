@@ -36,7 +36,7 @@ func TestAFolderOfRunsIsListedFromWhatWasJudged(t *testing.T) {
 	if !ok || err != nil {
 		t.Fatal(err)
 	}
-	runs := folder.Runs()
+	runs := folder.Runs().Listed
 	if len(runs) != 3 {
 		t.Fatalf("%d runs, want 3", len(runs))
 	}

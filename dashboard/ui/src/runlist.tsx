@@ -1,0 +1,80 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { glued, plural } from "./format";
+import { chosen, comparable, comparedFrom, earlier, type Filter, gone, type Listed, newestFirst, type Outcome, outcomeText, type ServiceDays, short, ticked, timeText } from "./runs";
+
+const page = 50; // runs that are shown at first, and with each click more
+
+interface RunListProps { runs: Listed[]; days: ServiceDays[]; filter: Filter; going: string[] /* the runs that go on */; onFilter: (f: Filter) => void }
+
+/** RunList lists runs, the newest first. Two that are ticked can be compared. */
+export function RunList({ runs, days, filter, going, onFilter }: RunListProps) {
+  const newest = useMemo(() => newestFirst(runs), [runs]);
+  const listed = useMemo(() => chosen(newest, filter), [newest, filter]);
+  const [most, setMost] = useState(page);
+  const [names, setNames] = useState<string[]>([]);
+  useEffect(() => setMost(page), [filter]);
+  const services = useMemo(() => [...new Set([...runs.flatMap((r) => r.services ?? []), ...days.map((d) => d.service)])].sort(), [runs, days]);
+  const lost = gone(days, filter, listed.length);
+  const compare = comparedFrom(runs, names);
+  const of = (f: Filter) => onFilter(Object.fromEntries(Object.entries({ ...filter, ...f }).filter(([, v]) => v)));
+  return (
+    <section class="panel run-list" aria-label="Runs" data-testid="runs">
+      <header class="panel-head">
+        <h2>Runs</h2>
+        <span class="faint" role="status" data-testid="run-count">{listed.length === runs.length ? plural(runs.length, "run") : `${listed.length} of ${plural(runs.length, "run")}`}, the newest first</span>
+        <span class="filters">
+          <select aria-label="Service" data-testid="filter-service" value={filter.service ?? ""} onChange={(e) => of({ service: e.currentTarget.value })}>
+            <option value="">all Services</option>
+            {services.map((s) => <option key={s} value={s}>{s}</option>)}
+          </select>
+          <select aria-label="Verdict" data-testid="filter-outcome" value={filter.outcome ?? ""} onChange={(e) => of({ outcome: e.currentTarget.value as Outcome })}>
+            <option value="">all verdicts</option>
+            {(["dropped", "gateFailed", "unmeasured", "passed"] as const).map((o) => <option key={o} value={o}>{outcomeText(o)}</option>)}
+          </select>
+          {filter.day && <button type="button" data-testid="filter-day" title="Show all days" onClick={() => of({ day: "" })}>{filter.day} ✕</button>}
+          {(filter.service || filter.outcome) && <button type="button" data-testid="filter-none" onClick={() => onFilter({})}>Show all</button>}
+        </span>
+      </header>
+      <table class="services runs" role="table">
+        <thead role="rowgroup"><tr role="row">
+          {["Compare", "Verdict", "Began (UTC)", "Service", "Set off by", "Release", "Failed", "Down", "Cause"].map((c) => <th key={c} role="columnheader" scope="col" class={c === "Failed" ? "num" : ""}>{c}</th>)}
+        </tr></thead>
+        <tbody role="rowgroup">
+          {listed.slice(0, most).map((r) => <RunRow key={r.name} run={r} goes={going.includes(r.name)} ticked={names.includes(r.name)} before={earlier(newest, newest.indexOf(r))} onTick={() => setNames(ticked(names, r.name))} />)}
+        </tbody>
+      </table>
+      {listed.length === 0 && <p class="note faint" data-testid="no-runs">{lost ? "" : "No run is like that."}</p>}
+      {lost > 0 && <p class="note faint" data-testid="gone">{plural(lost, "run")} of that day {lost === 1 ? "is" : "are"} not kept any more: only {lost === 1 ? "its line" : "their lines"} of history.</p>}
+      {listed.length > most && <p class="note"><button type="button" data-testid="more-runs" onClick={() => setMost(most + page)}>Show {Math.min(page, listed.length - most)} more of {listed.length - most}</button></p>}
+      {names.length > 0 && (
+        <p class="note compare-bar" role="status" data-testid="compare-bar">
+          {compare ? <a class="button strong" data-testid="compare" href={compare}>Compare the two runs</a> : "One run is ticked: tick another one to compare them."}{" "}
+          <button type="button" onClick={() => setNames([])}>Untick</button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+interface RunRowProps { run: Listed; goes: boolean; ticked: boolean; before: Listed | undefined; onTick: () => void }
+
+function RunRow({ run, goes, ticked, before, onTick }: RunRowProps) {
+  const began = run.began ? timeText(run.began) : run.name;
+  const release = run.release?.map(short).join(" → ");
+  return (
+    <tr role="row" data-testid="run" data-run={run.name} class={ticked ? "selected" : ""}>
+      <td role="cell" class="tick">
+        <input type="checkbox" aria-label={`Compare the run of ${began}`} checked={ticked} disabled={!comparable(run) || goes} onChange={onTick} />
+        {before && <a href={`?${new URLSearchParams({ compare: `${before.name},${run.name}` })}`} aria-label={`Compare the run of ${began} with the one before`} title="with the one before of this Service">before</a>}
+      </td>
+      <td role="cell" class={run.result ?? ""}>{goes ? "● goes on" : run.word}</td>
+      <th role="rowheader" scope="row"><a href={`run/${encodeURIComponent(run.name)}/`} title={[run.name, run.headline].filter(Boolean).join(": ")}>{began}</a></th>
+      <td role="cell">{run.services?.join(", ")}</td>
+      <td role="cell">{run.setOff}</td>
+      <td role="cell" class="mono" title={run.release?.join(" → ")}>{release}</td>
+      <td role="cell" class="num">{run.sent > 0 && <>{run.failed} / {run.sent}</>}</td>
+      <td role="cell">{run.down && glued(run.down)}</td>
+      <td role="cell">{run.cause}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ago, answer, chosen, comparedFrom, type Day, dayText, earlier, filterOf, gone, type GuardNow, hashOf, type Listed, newestFirst, short, ticked } from "../src/runs";
+
+const now = Date.parse("2026-11-26T08:00:00Z");
+const at = (hours: number) => new Date(now - hours * 3600_000).toISOString();
+const run = (name: string, hours: number, more: Partial<Listed> = {}): Listed => ({ name, services: ["shop/web"], began: at(hours), word: "PASS", result: "pass", outcome: "passed", failed: 0, sent: 800, ...more });
+const dropped = (name: string, hours: number, failed: number, more: Partial<Listed> = {}) => run(name, hours, { outcome: "dropped", result: "fail", word: "FAIL", failed, ...more });
+const day = (more: Partial<Day> = {}): Day => ({ date: "2026-11-25", outcome: "nothing", runs: 0, observed: 1, ...more });
+const guard = (more: Partial<GuardNow> = {}): GuardNow => ({ at: at(0), speaks: "this", services: [{ name: "shop/web", state: "idle", since: at(9) }], ...more });
+const observed = [{ service: "shop/web", days: [day(), day({ date: "2026-11-26" })] }];
+
+test("the answer is about the last 24 hours, and names the worst run of each Service", () => {
+  const said = answer([dropped("a", 1, 4), dropped("b", 5, 129), dropped("c", 6, 7, { services: ["shop/api"] }), dropped("old", 25, 999), run("d", 2)], observed, guard(), now);
+  assert.equal(said.style, "fail");
+  assert.equal(said.headline, "Requests were dropped in 3 of 4\u00a0runs");
+  assert.deepEqual(said.worst.map((w) => [w.run.name, w.others]), [["b", 1], ["c", 0]]);
+});
+
+test("no answer is a pass that was not measured", () => {
+  const style = (runs: Listed[], days = observed, g: GuardNow | undefined = guard()) => answer(runs, days, g, now).word;
+  assert.equal(style([run("a", 1)]), "✓ NONE DROPPED");
+  assert.equal(style([]), "✓ NOTHING HAPPENED");
+  assert.equal(style([run("a", 1), run("b", 2, { outcome: "unmeasured" })]), "? NOT ALL MEASURED");
+  const { outcome: _, ...unjudged } = run("b", 2);
+  assert.equal(style([unjudged]), "? NOT ALL MEASURED");
+  assert.equal(style([run("a", 1)], [{ service: "shop/web", days: [day({ observed: 0.5 }), day()] }]), "? NOT ALL MEASURED");
+  assert.equal(style([], observed, guard({ services: [{ name: "shop/web", state: "not measured", since: at(0) }] })), "? NOT ALL MEASURED");
+  assert.equal(style([], [], guard({ services: [] })), "? NOTHING MEASURED");
+  assert.equal(style([], []), "? NOT ALL MEASURED");
+  assert.equal(style([run("a", 1, { outcome: "gateFailed" })]), "✗ FAILED");
+  assert.equal(style([run("a", 1)], observed, guard({ services: [{ name: "shop/web", state: "recording", since: at(0), run: "x", sent: 90, failed: 2 }] })), "✗ DROPS NOW");
+  assert.equal(answer([], [], undefined, now).word, "? NOTHING MEASURED");
+});
+
+test("without a guard the answer is about the day before the newest run", () => {
+  const said = answer([dropped("a", 1000, 4), run("b", 990), dropped("c", 1020, 9)], [], undefined, now);
+  assert.equal(said.headline, "Requests were dropped in 1 of 2\u00a0runs");
+  assert.match(said.over, /^in the 24 hours until 2026-10-16 02:00:00 UTC$/);
+});
+
+test("a day says what its runs showed, and how much of it was observed", () => {
+  const text = (more: Partial<Day>, guarded = true) => dayText(day(more), guarded).replaceAll("\u00a0", " ");
+  assert.equal(text({}), "2026-11-25: nothing happened");
+  assert.equal(text({ observed: 0 }), "2026-11-25: no guard observed it");
+  assert.equal(text({ observed: 0 }, false), "2026-11-25: no run");
+  assert.equal(text({ runs: 5, dropped: 2, unmeasured: 1, failed: 149, sent: 12000, observed: 0.52 }), "2026-11-25: 2 of 5 runs dropped requests (149 of 12000), 1 run not measured, 2 runs passed, a guard observed 52 % of it");
+  assert.equal(text({ runs: 1, gateFailed: 1 }), "2026-11-25: a gate failed in 1 run");
+});
+
+test("a filter is the address's fragment", () => {
+  const filter = { service: "shop/web", outcome: "dropped", day: "2026-11-25" } as const;
+  assert.deepEqual(filterOf(hashOf(filter)), filter);
+  assert.deepEqual(filterOf("#outcome=%3Cscript%3E&range=1..2"), {});
+  const runs = [run("a", 1), dropped("b", 9, 1), dropped("c", 9, 1, { services: ["shop/api", "shop/web"] }), { name: "d", word: "not judged", failed: 0, sent: 0 }];
+  const names = (f: Parameters<typeof chosen>[1]) => chosen(runs, f).map((r) => r.name).join("");
+  assert.equal(names({}), "abcd");
+  assert.equal(names({ service: "shop/api" }), "c");
+  assert.equal(names({ outcome: "dropped", day: "2026-11-25" }), "bc");
+  assert.equal(names({ outcome: "unmeasured" }), "d");
+});
+
+test("runs that only the history has are counted", () => {
+  const days = [{ service: "shop/web", days: [day({ runs: 3 })] }, { service: "shop/api", days: [day({ runs: 1 })] }];
+  assert.equal(gone(days, { day: "2026-11-25" }, 2), 2);
+  assert.equal(gone(days, { day: "2026-11-25", service: "shop/api" }, 1), 0);
+  assert.equal(gone(days, {}, 0), 0);
+});
+
+test("two ticked runs are compared, the older one first", () => {
+  assert.deepEqual(ticked(ticked(ticked([], "a"), "b"), "c"), ["b", "c"]);
+  assert.deepEqual(ticked(["a", "b"], "a"), ["b"]);
+  const runs = newestFirst([run("a", 3), run("b", 1), run("x", 2, { services: ["shop/api"] }), run("c,d", 4)]);
+  assert.equal(comparedFrom(runs, ["b", "a"]), "?compare=a%2Cb");
+  assert.equal(comparedFrom(runs, ["b"]), "");
+  assert.equal(earlier(runs, 0)?.name, "a");
+  assert.equal(earlier(runs, 1), undefined); // the first of its Service
+  assert.equal(earlier(runs, 2), undefined); // a comma would part the names
+});
+
+test("how long ago is as exact as it matters", () => {
+  assert.deepEqual([0.005, 0.5, 7, 100].map((h) => ago(at(h), now).replace("\u00a0", " ")), ["18 s", "30 min", "7 h", "4 days"]);
+});
+
+test("a release is short", () => {
+  assert.equal(short("sha256:0123456789abcdef0123"), "0123456789ab");
+  assert.equal(short("54cf597767"), "54cf597767");
+  assert.equal(short("not on record"), "not on record");
+});
