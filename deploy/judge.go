@@ -84,7 +84,12 @@ func judgeContainer(status corev1.ContainerStatus, namespace string) error {
 	switch waiting.Reason {
 	case "CreateContainerConfigError": // a Secret that is not there
 		return refusal(waiting.Reason, waiting.Message, "is the Secret there, with the keys that the message names?")
-	case "CreateContainerError", "RunContainerError", "StartError", "CrashLoopBackOff":
+	case "CrashLoopBackOff":
+		if ended := status.LastTerminationState.Terminated; ended != nil {
+			return startError(waiting.Reason, terminated(ended), crashHint)
+		}
+		return startError(waiting.Reason, waiting.Message, "")
+	case "CreateContainerError", "RunContainerError", "StartError":
 		return startError(waiting.Reason, waiting.Message, "")
 	}
 	return nil

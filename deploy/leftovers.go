@@ -29,7 +29,7 @@ type Leftover struct {
 
 // Leftovers returns what remains of runs in the namespace, oldest first. unseen are kinds that the user may not list.
 func Leftovers(ctx context.Context, cluster Cluster, namespace string) (left []Leftover, unseen []string, err error) {
-	objects, hidden, err := found(ctx, cluster.Client, namespace, RunLabel)
+	objects, hidden, err := found(ctx, cluster.Client, mayRemain(), namespace, RunLabel)
 	for _, k := range hidden {
 		unseen = append(unseen, k.name)
 	}
@@ -67,7 +67,7 @@ func Leftovers(ctx context.Context, cluster Cluster, namespace string) (left []L
 // Remove deletes everything with the run's label in the namespace, and its ClusterRole and ClusterRoleBinding, whether
 // or not its Job exists. If nothing exists, the error is a [NoRunError].
 func Remove(ctx context.Context, cluster Cluster, namespace, run string) error {
-	objects, unseen, err := found(ctx, cluster.Client, namespace, RunLabel+"="+run)
+	objects, unseen, err := found(ctx, cluster.Client, mayRemain(), namespace, RunLabel+"="+run)
 	if err != nil {
 		return err
 	}
@@ -142,27 +142,29 @@ func (o owned) remove(ctx context.Context, client kube.Client) error {
 	return nil
 }
 
+// mayRemain returns the kinds of which objects may remain when a run's Job is gone, in the order of deletion.
+func mayRemain() []kind {
+	return slices.DeleteFunc(deletionOrder(), func(k kind) bool { return !k.outlives })
+}
+
 // found returns the objects that the selector matches: those in the namespace, and those outside namespaces that belong
-// to a run in it. unseen are the kinds that the user may not list.
+// to a run or a guard in it. unseen are the kinds that the user may not list.
 func found(
-	ctx context.Context, client kube.Client, namespace, selector string,
+	ctx context.Context, client kube.Client, kinds []kind, namespace, selector string,
 ) (objects []owned, unseen []kind, err error) {
 	bound := map[string]string{} // namespace, by the name of a ClusterRole
-	for _, k := range deletionOrder() {
-		if !k.outlives {
-			continue
-		}
+	for _, k := range kinds {
 		list, err := k.list(ctx, client, namespace, metav1.ListOptions{LabelSelector: selector})
 		if apierrors.IsForbidden(err) {
 			unseen = append(unseen, k)
 			continue
 		}
 		if err != nil {
-			return nil, unseen, fmt.Errorf("list what is there of runs: %s: %w", k.name, err)
+			return nil, unseen, fmt.Errorf("list what is there: %s: %w", k.name, err)
 		}
 		items, err := meta.ExtractList(list)
 		if err != nil {
-			return nil, unseen, fmt.Errorf("list what is there of runs: %s: %w", k.name, err)
+			return nil, unseen, fmt.Errorf("list what is there: %s: %w", k.name, err)
 		}
 		for _, item := range items {
 			object := owned{item.(metav1.Object), k}

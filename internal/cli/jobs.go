@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -176,12 +177,18 @@ on a workstation is not touched.`,
 func newDelete() *cobra.Command {
 	var kube access.Kube
 	cmd := &cobra.Command{
-		Use:   "delete RUN",
-		Short: "Remove a run's Job and rights from the cluster",
+		Use:   "delete RUN|guard",
+		Short: "Remove a run's Job and rights, or a guard, from the cluster",
 		Long: `Delete all objects with the run's label: the Job and its Pod, probers, ServiceAccount, Role, ClusterRole
-and their bindings. This also works if the Job is already gone.`,
-		Args: exactly(1, "the RUN to remove, as `lapse status` lists it"),
+and their bindings. This also works if the Job is already gone.
+
+"lapse delete guard" deletes what "lapse gen guard" printed from the namespace of -n (default "lapse"),
+and its Lease. A claim for its runs and a Secret with its token stay.`,
+		Args: exactly(1, "the RUN to remove, as `lapse status -n NAMESPACE` lists it, or \"guard\""),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == guardArg {
+				return deleteGuard(cmd, kube)
+			}
 			c, err := kube.Connect(cmd.Context())
 			if err != nil {
 				return err
@@ -191,4 +198,19 @@ and their bindings. This also works if the Job is already gone.`,
 	}
 	kubeFlags(&kube, cmd.Flags())
 	return cmd
+}
+
+func deleteGuard(cmd *cobra.Command, kube access.Kube) error {
+	namespace := cmp.Or(kube.Namespace, deploy.GuardNamespace)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c, err := kube.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	err = deploy.RemoveGuard(ctx, c.Deploy(nil), namespace)
+	if errors.Is(err, deploy.ErrNoGuard) {
+		return exit.AsUsage(err)
+	}
+	return exit.StoppedOr(ctx, err)
 }

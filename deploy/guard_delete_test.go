@@ -1,0 +1,76 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	ktesting "k8s.io/client-go/testing"
+
+	"lapse/internal/kube/kubetest"
+)
+
+// Nothing of a guard is left after `lapse delete guard`, whatever it was printed for, and nothing else goes with it.
+func TestNothingIsLeftOfADeletedGuard(t *testing.T) {
+	others := []runtime.Object{
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "flags", Namespace: "lapse"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token", Namespace: "lapse"}},
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "lapse"}},
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: GuardName, Namespace: "lapse"}}
+	other := Guard{Namespace: "shop"}.Objects()
+	for name, g := range map[string]Guard{
+		"of all namespaces": {Namespace: "lapse", AllNamespaces: true, TokenSecret: "token"},
+		"of one namespace":  {Namespace: "lapse"},
+		"with a claim":      {Namespace: "lapse", AllNamespaces: true, Claim: "runs"},
+	} {
+		all := slices.Concat(g.Objects(), []runtime.Object{lease}, other, others)
+		client := fake.NewSimpleClientset(all...)
+		cluster := Cluster{Client: kubetest.Client(client)}
+		if err := RemoveGuard(t.Context(), cluster, "lapse"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var left []string
+		for _, o := range all {
+			object := o.(metav1.Object)
+			kinds, _, err := scheme.Scheme.ObjectKinds(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resource, _ := meta.UnsafeGuessKindToResource(kinds[0])
+			if _, err := client.Tracker().Get(resource, object.GetNamespace(), object.GetName()); err == nil {
+				left = append(left, object.GetNamespace()+"/"+object.GetName())
+			}
+		}
+		if want := len(other) + len(others); len(left) != want || slices.Contains(left, "lapse/"+GuardName) || slices.Contains(left, "/"+GuardName) {
+			t.Errorf("%s: left are %q", name, left)
+		}
+		if err := RemoveGuard(t.Context(), cluster, "lapse"); !errors.Is(err, ErrNoGuard) {
+			t.Errorf("%s, again: %v", name, err)
+		}
+	}
+}
+
+// Who may not list the guard's objects is told that some may be left.
+func TestWithoutRightsAGuardIsNotSaidToBeGone(t *testing.T) {
+	client := fake.NewSimpleClientset(Guard{Namespace: "lapse"}.Objects()...)
+	client.PrependReactor("list", "*", func(a ktesting.Action) (bool, runtime.Object, error) {
+		resource := a.GetResource()
+		denied := resource.Resource == "poddisruptionbudgets" || strings.HasPrefix(resource.Resource, "cluster")
+		return denied, nil, apierrors.NewForbidden(resource.GroupResource(), "", errors.New("you may not"))
+	})
+	err := RemoveGuard(t.Context(), Cluster{Client: kubetest.Client(client)}, "lapse")
+	if want := "no right to list [PodDisruptionBudget] in namespace lapse"; err == nil || !strings.Contains(fmt.Sprint(err), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
