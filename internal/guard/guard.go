@@ -228,6 +228,9 @@ func (g *guard) reconcile(ctx context.Context) {
 			g.begin(ctx, m)
 		}
 	}
+	if g.listed {
+		g.gate.Change((*gate.Book).Listed)
+	}
 }
 
 // begin begins to guard a Service, once what measured it before has ended.
@@ -239,6 +242,7 @@ func (g *guard) begin(ctx context.Context, m watcher.Marked) {
 		}
 	}
 	g.services[m.Key()], g.guarding[s] = s, struct{}{}
+	g.welcome(m.Key())
 	g.running.Go(func() {
 		s.guard(ctx)
 		close(s.ended)

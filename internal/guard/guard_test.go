@@ -350,8 +350,9 @@ func TestADisruptionIsMeasuredKeptAndAnsweredFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "runs")
 		f := newFake(t, dir)
-		f.asked("service=shop/web&node=node1", 404, "")
+		f.asked("service=shop/web&node=node1", 425, gate.Pending) // nor is it known what is guarded
 		f.guards("shop/web", "shop/api")
+		f.asked("service=shop/other&node=node1", 404, "")
 		if s := f.status("shop/web"); s.State != coordinator.Idle || s.Runs != 0 {
 			t.Errorf("%+v", s)
 		}

@@ -95,7 +95,6 @@ func (s *service) guard(ctx context.Context) {
 		cancel()
 	}
 	s.mu.Unlock()
-	s.g.welcome(s.Key())
 	for ctx.Err() == nil {
 		if err := s.measure(ctx); err != nil && ctx.Err() == nil {
 			s.fails(err)
@@ -113,12 +112,10 @@ func (g *guard) noteUnsaved(err error) {
 	}
 }
 
-// welcome makes the gate answer for a Service, unless it does.
+// welcome makes the gate answer for a Service, unless it does. The caller holds mu.
 func (g *guard) welcome(name string) {
-	g.mu.Lock()
 	earlier, first := g.earlier[name]
 	delete(g.earlier, name)
-	g.mu.Unlock()
 	g.gate.Change(func(b *gate.Book) {
 		if first || !b.Knows(name) {
 			b.Guard(name, earlier...)

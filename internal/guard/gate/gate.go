@@ -70,7 +70,11 @@ type Answer struct {
 // A Book is what is known of all guarded Services. Its zero value knows none. One goroutine at a time may use it.
 type Book struct {
 	services map[string]*service
+	listed   bool // all that are guarded are known: another one is not
 }
+
+// Listed notes that [Book.Guard] was called for each Service that is guarded.
+func (b *Book) Listed() { b.listed = true }
 
 // A service is what is known of one Service.
 type service struct {
@@ -144,7 +148,10 @@ func (b *Book) End(name string, r Run) {
 // run.
 func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 	s := b.services[q.Service]
-	if s == nil {
+	switch {
+	case s == nil && !b.listed:
+		return Answer{State: Pending, Reason: "the guard has just begun, and does not know yet what it guards"}, ""
+	case s == nil:
 		return Answer{}, fmt.Sprintf(`%s is not guarded here: annotate it with lapse/guard: "on", or see `+
 			"`lapse guard status`", q.Service)
 	}

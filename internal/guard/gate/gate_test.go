@@ -118,6 +118,10 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 // What is not guarded has no answer, and neither has a run that never was.
 func TestWhatIsUnknownHasNoAnswer(t *testing.T) {
 	var b Book
+	if a, problem := b.Answer(Query{Service: "shop/web", Hash: "new"}, t0); a.State != Pending || problem != "" {
+		t.Errorf("before it is known what is guarded: %+v %q", a, problem)
+	}
+	b.Listed()
 	if _, problem := b.Answer(Query{Service: "shop/web", Hash: "new"}, t0); !strings.HasPrefix(problem, "shop/web is not guarded here: annotate it") {
 		t.Errorf("%q", problem)
 	}

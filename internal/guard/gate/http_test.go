@@ -15,6 +15,7 @@ import (
 // newGate returns a gate at a minute after t0, with a Service that has runs and another that is being disrupted.
 func newGate(minute int) *Gate {
 	g := New()
+	g.Change((*Book).Listed)
 	g.now = func() time.Time { return at(minute) }
 	g.Change(func(b *Book) {
 		for _, name := range []string{"shop/web", "shop/busy"} {
