@@ -88,6 +88,9 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 			t.Errorf("no %s in the page", want)
 		}
 	}
+	if h, err := guard.History(t.Context(), http.DefaultClient, status); err != nil || len(h.Lines) != 2 || len(h.Unread) != 0 {
+		t.Errorf("the history is %+v, %v", h, err)
+	}
 	fetched, names := filepath.Join(t.TempDir(), "fetched"), []string{}
 	for range 2 {
 		note := func(run string) { names = append(names, run) }

@@ -1,30 +1,34 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"lapse/correlate/trend"
+	"lapse/internal/guard"
 	"lapse/internal/report/document"
 	trends "lapse/internal/report/trend"
+	"lapse/internal/run/access"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/saved"
 	"lapse/internal/run/terminal"
 )
 
 const trendHelp = `Trend says what many runs show together, by Service and release. The first line says whether there
-are runs enough: a median takes 6, a comparison of two releases 4 of each. Intervals hold with 95 %
-probability.
+are runs enough: a median takes 6, a comparison of two releases 4 of each.
 
-DIR is a folder of runs, which are judged anew, or of a history.ndjson: what -o ndjson writes. Without DIR
-it is runs/. The exit code is 0 whatever is found, and 6 if a run or a line could not be read.`
+DIR is a folder of runs, which are judged anew, or of a history.ndjson, which -o ndjson writes (default
+runs/). "guard" is the history of the guard in the namespace of -n (default "lapse"). The exit code is 0
+whatever is found, and 6 if a run or a line could not be read.`
 
 func newTrend() *cobra.Command {
+	var kube access.Kube
 	var format string
 	var verbose bool
 	cmd := &cobra.Command{
-		Use:   "trend [DIR]",
+		Use:   "trend [DIR|guard]",
 		Short: "Say what many runs show together, by Service and release",
 		Long:  trendHelp,
 		Example: `  lapse trend runs
@@ -36,7 +40,7 @@ func newTrend() *cobra.Command {
 			if !ok {
 				return exit.Usagef("one of: "+trends.Names(), "unknown output format %q", format)
 			}
-			h, err := saved.ReadHistory(append(args, "runs")[0])
+			h, err := historyOf(cmd.Context(), append(args, "runs")[0], kube)
 			if err != nil {
 				return err
 			}
@@ -54,14 +58,31 @@ func newTrend() *cobra.Command {
 			return nil
 		},
 	}
+	kubeFlags(&kube, cmd.Flags())
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+trends.Names())
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "all groups of runs, and all releases")
 	return cmd
+}
+
+// historyOf returns the history of a directory, or of a guard in the cluster.
+func historyOf(ctx context.Context, of string, kube access.Kube) (h saved.History, err error) {
+	if of != guardArg {
+		return saved.ReadHistory(of)
+	}
+	client, err := statusClient(ctx, kube)
+	if err != nil {
+		return h, err
+	}
+	h, err = guard.History(ctx, client, guard.DefaultPrivate)
+	if err == nil && len(h.Lines)+len(h.Unread) == 0 {
+		err = exit.Usagef("it has one from its first run on", "the guard has no history")
+	}
+	return h, exit.StoppedOr(ctx, err)
 }
 
 func atMostOne(cmd *cobra.Command, args []string) error {
 	if len(args) <= 1 {
 		return nil
 	}
-	return exactly(1, "the DIR of a folder of runs")(cmd, args)
+	return exactly(1, "the DIR of a folder of runs, or \"guard\"")(cmd, args)
 }

@@ -14,7 +14,10 @@ import (
 	"lapse/internal/run/saved"
 )
 
-const runsPath = "/v1/runs"
+const (
+	runsPath    = "/v1/runs"
+	historyPath = "/v1/" + saved.HistoryFile
+)
 
 // files are those of a run that are fetched. The last one shows that a run was judged.
 var files = []string{saved.FactsFile, saved.TimelineFile}
@@ -37,6 +40,22 @@ func (g *guard) serveFile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.ServeFile(w, r, filepath.Join(g.Out, run, file))
+}
+
+// serveHistory serves the lines of all runs, also of those that are not kept any more.
+func (g *guard) serveHistory(w http.ResponseWriter, r *http.Request) {
+	http.ServeFile(w, r, filepath.Join(g.Out, saved.HistoryFile))
+}
+
+// History returns the history of the guard at an address: nothing before its first run.
+func History(ctx context.Context, client *http.Client, address string) (h saved.History, err error) {
+	err = get(ctx, client, address+historyPath, func(body io.Reader) error {
+		return h.Read(body, "the guard's history")
+	})
+	if errors.Is(err, errNotThere) {
+		return h, nil
+	}
+	return h, err
 }
 
 // Fetch copies the judged runs of the guard at an address into dir, but those that are there. fetched is called after

@@ -7,6 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"lapse/correlate/model"
+	"lapse/internal/history"
+	"lapse/internal/run/saved"
 )
 
 // Nothing but a run's own files is fetched, and none is left half written.
@@ -66,5 +71,35 @@ func TestAGuardDoesNotChooseWhereItsRunsGo(t *testing.T) {
 	err := Fetch(t.Context(), server.Client(), strings.TrimPrefix(server.URL, "http://"), t.TempDir(), func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "is no guard") {
 		t.Errorf("%v", err)
+	}
+}
+
+// The history of a guard also has runs that are not kept any more. Before its first run there is none.
+func TestTheHistoryOfAGuardIsAsked(t *testing.T) {
+	dir := t.TempDir()
+	g := &guard{Config: Config{Out: dir}}
+	server := httptest.NewServer(g.private())
+	defer server.Close()
+	ask := func() saved.History {
+		t.Helper()
+		h, err := History(t.Context(), server.Client(), strings.TrimPrefix(server.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	if h := ask(); len(h.Lines)+len(h.Unread)+len(h.CutOff) != 0 {
+		t.Errorf("before the first run: %+v", h)
+	}
+	var file strings.Builder
+	line := history.Line{History: history.Version, Run: "gone", T0: time.Unix(1, 0), Service: "shop/web", Verdict: model.Inconclusive}
+	if err := history.Write(&file, line); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, saved.HistoryFile), []byte(file.String()+"{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if h := ask(); len(h.Lines) != 1 || h.Lines[0].Run != "gone" || len(h.Unread) != 1 || !strings.HasPrefix(h.Unread[0].Error(), "the guard's history: line 2: ") {
+		t.Errorf("%+v", h)
 	}
 }

@@ -77,6 +77,7 @@ func (g *guard) private() http.Handler {
 		_ = json.NewEncoder(w).Encode(g.report()) // who asked may have gone
 	})
 	mux.HandleFunc("GET "+runsPath, g.serveRuns)
+	mux.HandleFunc("GET "+historyPath, g.serveHistory)
 	mux.HandleFunc("GET "+runsPath+"/{run}/{file}", g.serveFile)
 	folder := screen.Folder(g.Out, func(dir string) (*model.Timeline, error) {
 		return saved.Load(dir, correlate.Options{}, nil)

@@ -93,10 +93,15 @@ func (h *History) readFile(path string) error {
 		return err
 	}
 	defer f.Close()
-	lines, unread, err := history.Read(f)
+	return h.Read(f, path)
+}
+
+// Read adds the lines of r, which is called name.
+func (h *History) Read(r io.Reader, name string) error {
+	lines, unread, err := history.Read(r)
 	h.Lines = append(h.Lines, lines...)
 	for _, u := range unread {
-		err := fmt.Errorf("%s: %w", path, u)
+		err := fmt.Errorf("%s: %w", name, u)
 		if u.CutOff {
 			h.CutOff = append(h.CutOff, err)
 		} else {
