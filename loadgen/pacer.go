@@ -26,9 +26,18 @@ type pacer struct {
 	stalls  *stall.Detector
 	stalled func(timeline.Event) // takes stalls
 
-	targets []*target // those that are being measured
+	targets []*target   // those that are being measured
+	awaits  func() bool // whether anything is in flight
 	last    time.Duration
+	rests   time.Duration // until when it sleeps, if nothing is in flight meanwhile; else 0
 }
+
+// A pacing thread rests while nothing is in flight and no target is asked more often than mostRestful: then nothing is
+// due, and nobody waits for it. A change waits for it as long, so it rests no longer than longestRest.
+const (
+	mostRestful = 20.0 // requests per second
+	longestRest = 20 * time.Millisecond
+)
 
 // changes are what the pacing thread is asked to do next.
 type changes struct {
@@ -134,11 +143,18 @@ func (p *pacer) step(now time.Duration) time.Duration {
 	for _, change := range p.changes.take() {
 		change(p, now)
 	}
-	next := now + stall.LongestSleep
+	next := now + longestRest
+	rests := true
 	for _, t := range p.targets {
 		t.send(now)
 		next = min(next, t.schedule.next)
+		rests = rests && t.Rate() <= mostRestful && t.Kind != timeline.Held
 	}
+	if !rests || p.awaits() {
+		return p.untilNext(now, min(next, now+stall.LongestSleep))
+	}
+	p.rests = next
+	p.stalls.Rest(next)
 	return p.untilNext(now, next)
 }
 
@@ -163,9 +179,10 @@ func (p *pacer) finish(now time.Duration) {
 // watch notices where this thread itself did not run.
 func (p *pacer) watch(now time.Duration) {
 	since := p.last
-	p.last = now
+	due := max(since, p.rests)
+	p.last, p.rests = now, 0
 	p.stalls.Beat(now)
-	if now-since > p.maxLateness() {
+	if now-due > p.maxLateness() {
 		p.stalled(timeline.Event{
 			Kind:  timeline.ProberStall,
 			Since: engine.FloorMicros(since),

@@ -25,8 +25,11 @@ func sleep(d time.Duration) {
 		spin(d)
 		return
 	}
-	ts := unix.NsecToTimespec(int64(d))
-	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	ts, call := unix.NsecToTimespec(int64(d)), unix.RawSyscall
+	if d >= polled.Rest {
+		call = unix.Syscall
+	}
+	_, _, _ = call(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
 // holdsProcessor tells that sleep keeps one of the scheduler's processors to itself.

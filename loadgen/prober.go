@@ -95,7 +95,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 	pacer := pacer{
 		clock: p.clock, sleep: sleep, spin: spin, early: p.pacing.early(),
-		changes: &p.changes, stalls: &p.detector, stalled: p.noteStall,
+		changes: &p.changes, stalls: &p.detector, stalled: p.noteStall, awaits: p.awaits,
 	}
 	if p.polling.Works() {
 		pacer.polling = p.polling.Reader
@@ -284,6 +284,13 @@ func (p *Prober) endAllOrAbandon() {
 			t.Inflight.Abandon(t.ID, p.clock.Now())
 		}
 	}
+}
+
+// awaits reports whether anything is in flight, or being prepared.
+func (p *Prober) awaits() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.draining, func(t *target) bool { return !closed(t.prepared) || t.Inflight.Awaited() > 0 })
 }
 
 // noteStall keeps a stall until the next delivery: the pacing thread waits for no sink.

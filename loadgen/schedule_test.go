@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,6 +72,7 @@ func TestRateChangesAtOnce(t *testing.T) {
 // sink is an engine that answers at once.
 type sink struct {
 	t    *target
+	late time.Duration // its answers, in virtual time
 	sent []engine.Job
 }
 
@@ -80,6 +82,10 @@ func (s *sink) Close() {}
 
 func (s *sink) Send(j engine.Job) {
 	s.sent = append(s.sent, j)
+	if s.late > 0 {
+		time.AfterFunc(s.late, func() { s.t.Refuse(j, timeline.OK) })
+		return
+	}
 	s.t.Refuse(j, timeline.OK)
 }
 
@@ -100,10 +106,14 @@ func newSink(clock timeline.Clock, rate float64) (*target, *sink) {
 // testPacer returns a pacer on virtual time.
 func testPacer(clock timeline.Clock) (*pacer, *[]timeline.Event) {
 	var stalls []timeline.Event
-	return &pacer{
+	p := &pacer{
 		clock: clock, sleep: time.Sleep, spin: time.Sleep, changes: &changes{}, stalls: &stall.Detector{},
 		stalled: func(e timeline.Event) { stalls = append(stalls, e) },
-	}, &stalls
+	}
+	p.awaits = func() bool {
+		return slices.ContainsFunc(p.targets, func(t *target) bool { return t.Inflight.Awaited() > 0 })
+	}
+	return p, &stalls
 }
 
 func (p *pacer) runFor(d time.Duration) {
@@ -129,6 +139,75 @@ func TestEveryDueInstantIsServedOnTime(t *testing.T) {
 			}
 		}
 		if len(*stalls) != 0 {
+			t.Errorf("stalls %v", *stalls)
+		}
+	})
+}
+
+// Where few requests are due, the pacing thread sleeps until the next one, unless an answer is awaited: then it looks
+// each millisecond whether it was stopped.
+func TestAProberRestsWhileNothingIsInFlight(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		rate        float64
+		late        time.Duration // the answers
+		least, most int           // sleeps in 10 s
+	}{
+		{"few requests", 5, 0, 500, 600},
+		{"awaited for half of the time", 5, 100 * ms, 5000, 5600},
+		{"many requests", 50, 0, 9000, 11000},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clock := timeline.StartClock()
+				p, stalls := testPacer(clock)
+				target, engine := newSink(clock, test.rate)
+				engine.late = test.late
+				sleeps := 0
+				p.sleep = func(d time.Duration) { sleeps++; time.Sleep(d) }
+				p.add(target, 0)
+				p.runFor(10 * time.Second)
+				if sleeps < test.least || sleeps > test.most {
+					t.Errorf("%d sleeps", sleeps)
+				}
+				requests, _, _ := target.Inflight.Take(nil, clock.Now())
+				if n := len(requests); n < int(10*test.rate)-1 {
+					t.Errorf("%d requests", n)
+				}
+				for _, r := range requests {
+					if r.Done-r.Due != test.late {
+						t.Errorf("due %v, done %v", r.Due, r.Done)
+					}
+				}
+				if len(*stalls) > 0 {
+					t.Errorf("stalls %v", *stalls)
+				}
+				time.Sleep(time.Second)
+			})
+		})
+	}
+}
+
+// A rest is no stop, but what lasts longer than it was meant to is one. It may have begun with the rest.
+func TestARestIsNoStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := timeline.StartClock()
+		p, stalls := testPacer(clock)
+		target, _ := newSink(clock, 1)
+		p.add(target, 0)
+		p.runFor(100 * ms)
+		began := clock.Now()
+		rest := p.step(began)
+		time.Sleep(rest)
+		if stopped := p.stalls.Stopped(clock.Now()); rest != longestRest || stopped != 0 {
+			t.Errorf("after a rest of %v: stopped for %v", rest, stopped)
+		}
+		time.Sleep(300 * ms)
+		if stopped := p.stalls.Stopped(clock.Now()); stopped != 300*ms {
+			t.Errorf("stopped for %v", stopped)
+		}
+		p.step(clock.Now())
+		if len(*stalls) != 1 || (*stalls)[0].Since > began || (*stalls)[0].Seen != clock.Now() {
 			t.Errorf("stalls %v", *stalls)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// LongestSleep is how long the pacing thread sleeps at most. A new target and the end of the run may wait as long,
-	// and a stop of the prober is known to this precision.
+	// LongestSleep is how long the pacing thread sleeps at most while anything is in flight. A stop of the prober is
+	// known to this precision.
 	LongestSleep = time.Millisecond
 	// PeersPatience is how long a peer waits for a client at the very least. Servers' time limits for handshakes and
 	// headers are seconds; no shorter stop excuses a connection that was closed on us.
@@ -30,7 +30,7 @@ type Stop struct{ since, seen time.Duration }
 
 // A Detector keeps the stops of the prober. The pacing thread beats; others ask.
 type Detector struct {
-	last  atomic.Int64 // when the pacing thread last ran
+	last  atomic.Int64 // when the pacing thread last ran, or when it means to run after a rest
 	since atomic.Int64 // of the latest stop
 	seen  atomic.Int64 // its end
 	total atomic.Int64 // of all stops
@@ -45,6 +45,9 @@ func (d *Detector) Beat(now time.Duration) {
 		d.total.Add(int64(now) - last)
 	}
 }
+
+// Rest notes that the pacing thread does not run until an instant, as nothing is in flight. It is no stop.
+func (d *Detector) Rest(until time.Duration) { d.last.Store(int64(until)) }
 
 // current returns the stop that has ended just now, if the caller runs before the pacing thread does.
 func (d *Detector) current(now time.Duration) (Stop, bool) {
