@@ -1,7 +1,6 @@
 package loadgen
 
 import (
-	"context"
 	"runtime"
 	"slices"
 	"sync"
@@ -24,10 +23,9 @@ type pacer struct {
 	polling *polled.Reader      // nil: sleep alone
 	changes *changes
 	stalls  *stall.Detector
-	stalled func(timeline.Event) // takes stalls
 
-	targets []*target   // those that are being measured
-	awaits  func() bool // whether anything is in flight
+	probers []*Prober // those that measure
+	targets []*target // those that are being measured
 	last    time.Duration
 	rests   time.Duration // until when it sleeps, if nothing is in flight meanwhile; else 0
 }
@@ -65,12 +63,9 @@ func (c *changes) take() []func(*pacer, time.Duration) {
 	return taken
 }
 
-// run paces until ctx ends, and closes paced then. Until over is closed it goes on detecting stops, and reading
-// replies.
-//
-// It locks itself to its thread, whose sleeping keeps one of the scheduler's processors (GOMAXPROCS)
-// from the rest of the program; so it adds one for as long as it runs.
-func (p *pacer) run(ctx context.Context, paced chan<- struct{}, over <-chan struct{}) {
+// run paces until over is closed. It locks itself to its thread, whose sleeping keeps one of the scheduler's processors
+// (GOMAXPROCS) from the rest of the program; so it adds one for as long as it runs.
+func (p *pacer) run(over <-chan struct{}) {
 	if holdsProcessor {
 		addProcessors(1)
 		defer addProcessors(-1)
@@ -79,25 +74,17 @@ func (p *pacer) run(ctx context.Context, paced chan<- struct{}, over <-chan stru
 	runtime.LockOSThread()
 	preciseSleep()
 	p.last = p.clock.Now()
-	for ctx.Err() == nil {
-		p.wait(p.step(p.clock.Now()))
-	}
-	p.finish(p.clock.Now())
-	close(paced)
-	p.awaitLast(over)
-}
-
-// awaitLast goes on until over is closed: nothing is due any more, but answers are awaited.
-func (p *pacer) awaitLast(over <-chan struct{}) {
-	for !closed(over) {
-		now := p.clock.Now()
-		p.watch(now)
-		p.wait(p.untilNext(now, now+stall.LongestSleep))
-	}
-	p.watch(p.clock.Now()) // answers that came in a stop may have been read by others before this thread runs
+	p.pace(over)
 	if p.polling != nil {
 		p.polling.Close()
 	}
+}
+
+func (p *pacer) pace(over <-chan struct{}) {
+	for !closed(over) {
+		p.wait(p.step(p.clock.Now()))
+	}
+	p.step(p.clock.Now()) // answers that came in a stop may have been read by others before this thread runs
 }
 
 func closed(c <-chan struct{}) bool {
@@ -150,7 +137,7 @@ func (p *pacer) step(now time.Duration) time.Duration {
 		next = min(next, t.schedule.next)
 		rests = rests && t.Rate() <= mostRestful && t.Kind != timeline.Held
 	}
-	if !rests || p.awaits() {
+	if !rests || p.stalls.Watches() {
 		return p.untilNext(now, min(next, now+stall.LongestSleep))
 	}
 	p.rests = next
@@ -167,13 +154,20 @@ func (p *pacer) untilNext(now, next time.Duration) time.Duration {
 	return max(0, next-p.clock.Now())
 }
 
-// finish sends what was due before the end: more than usual if the prober was stopped until then.
-func (p *pacer) finish(now time.Duration) {
-	p.watch(now)
-	for _, t := range p.targets {
-		t.send(now)
-	}
-	p.targets = nil
+// finish sends what was due to the targets of a prober before its end, and paces them no longer: that may be more than
+// usual if the prober was stopped until then.
+func (p *pacer) finish(of *Prober, now time.Duration) {
+	p.targets = slices.DeleteFunc(p.targets, func(t *target) bool {
+		if t.prober == of {
+			t.send(now)
+		}
+		return t.prober == of
+	})
+}
+
+// leave ends what a prober is told.
+func (p *pacer) leave(of *Prober) {
+	p.probers = slices.DeleteFunc(p.probers, func(one *Prober) bool { return one == of })
 }
 
 // watch notices where this thread itself did not run.
@@ -183,11 +177,13 @@ func (p *pacer) watch(now time.Duration) {
 	p.last, p.rests = now, 0
 	p.stalls.Beat(now)
 	if now-due > p.maxLateness() {
-		p.stalled(timeline.Event{
-			Kind:  timeline.ProberStall,
-			Since: engine.FloorMicros(since),
-			Seen:  engine.CeilMicros(now),
-		})
+		for _, one := range p.probers {
+			one.noteStall(timeline.Event{
+				Kind:  timeline.ProberStall,
+				Since: engine.FloorMicros(since),
+				Seen:  engine.CeilMicros(now),
+			})
+		}
 	}
 }
 
@@ -226,10 +222,5 @@ func (p *pacer) setRate(t *target, rate float64, now time.Duration) {
 
 // remove ends the schedule of t, if it has begun.
 func (p *pacer) remove(t *target) {
-	for i, running := range p.targets {
-		if running == t {
-			p.targets = append(p.targets[:i], p.targets[i+1:]...)
-			return
-		}
-	}
+	p.targets = slices.DeleteFunc(p.targets, func(running *target) bool { return running == t })
 }

@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"runtime"
 	"sync"
@@ -84,6 +85,44 @@ func TestProbersShareAProcess(t *testing.T) {
 		})
 	}
 	running.Wait()
+	if after := runtime.GOMAXPROCS(0); after != before {
+		t.Errorf("%d processors, %d before", after, before)
+	}
+}
+
+// Probers of one thread measure as if each had its own: their own targets, on their own clocks, and until they end. The
+// thread takes one processor.
+func TestProbersShareAThread(t *testing.T) {
+	layer.Real(t)
+	before := runtime.GOMAXPROCS(0)
+	s := serveTCP(t, greeting(""))
+	thread, over, ended := NewThread(timeline.StartClock(), Economical, slog.New(slog.DiscardHandler)), make(chan struct{}), make(chan struct{})
+	go func() { thread.Run(over); close(ended) }()
+	var wellUntil time.Duration
+	first := runProber(t, New(Config{Thread: thread, Clock: thread.NewClock(), Source: 1}), func(p *Prober, f *facts) {
+		loadtest.WaitFor(t, "20 answers", func() bool { return f.ended(1, timeline.OK) >= 20 })
+		clock := thread.NewClock()
+		second := runProber(t, New(Config{Thread: thread, Clock: clock, Source: 2}), func(_ *Prober, f *facts) {
+			loadtest.WaitFor(t, "10 more answers", func() bool { return f.ended(1, timeline.OK) >= 10 })
+			if got := runtime.GOMAXPROCS(0); holdsProcessor && got != before+1 {
+				t.Errorf("%d processors for one thread, %d without", got, before)
+			}
+		}, probe(1, timeline.New, s.url(), 200))
+		over := clock.Now()
+		if r := second.of(1); r[0].Due < 0 || r[len(r)-1].Due > over {
+			t.Errorf("the second prober's first request was due at %v of its clock, its last at %v, and it ended at %v", r[0].Due, r[len(r)-1].Due, over)
+		}
+		wellUntil = p.thread.clock.Now()
+		loadtest.WaitFor(t, "the first one to go on", func() bool {
+			r := f.of(1)
+			return r[len(r)-1].Due > wellUntil
+		})
+	}, probe(1, timeline.New, s.url(), 100))
+	if n := classes(first.of(1)); n[timeline.OK] != len(first.of(1)) {
+		t.Errorf("classes %v", n)
+	}
+	close(over)
+	<-ended
 	if after := runtime.GOMAXPROCS(0); after != before {
 		t.Errorf("%d processors, %d before", after, before)
 	}

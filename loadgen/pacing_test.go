@@ -31,7 +31,7 @@ func TestPrecisePacingMakesUpForLateWakeUps(t *testing.T) {
 					spun += d
 					time.Sleep(d)
 				}
-				target, _ := newSink(clock, 300)
+				target, _ := newSink(p, 300)
 				time.Sleep(time.Millisecond) // nothing has been waited for at the clock's zero
 				p.add(target, clock.Now())
 				p.runFor(10 * time.Second)

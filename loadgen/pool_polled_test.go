@@ -193,7 +193,7 @@ func TestWithoutAPollerGoroutinesReadTheReplies(t *testing.T) {
 	t.Parallel()
 	s := loadtest.Serve(t, faultserver.Config{Faults: []faultserver.Fault{{Kind: faultserver.Error, To: time.Hour, Every: 3}}})
 	p := New(Config{Clock: timeline.StartClock(), Source: 1})
-	p.polling = nil
+	p.thread.polling = nil
 	f := runProber(t, p, func(p *Prober, f *facts) {
 		loadtest.WaitFor(t, "200 observed requests", func() bool { return f.observed(1) >= 200 })
 		if n := polledConns(p); n > 0 {

@@ -12,8 +12,6 @@ import (
 
 	"lapse/loadgen/internal/engine"
 	"lapse/loadgen/internal/protocol"
-	"lapse/loadgen/internal/stall"
-	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
 
@@ -22,7 +20,7 @@ const delivery = 50 * time.Millisecond
 
 // Config is what a Prober needs to know.
 type Config struct {
-	Clock  timeline.Clock
+	Clock  timeline.Clock    // of its facts; with a Thread, one that [Thread.NewClock] made
 	Source timeline.SourceID // this prober, in its facts
 	// Sink takes the facts: Batch, HeldBatch, Backend, Peer, and ProberStall, RequestError, AddressFailed and
 	// NameAnswered events. It is called by one goroutine at a time and must not block for long; the measurement does
@@ -30,30 +28,29 @@ type Config struct {
 	Sink   func(timeline.Fact)
 	Logger *slog.Logger // nil for none
 	Pacing Pacing       // default Economical
+	// Thread paces this prober among others; nil: one of its own does.
+	Thread *Thread
 }
 
 // A Prober measures targets. It emits no Target facts and no TargetChanged events: that is for whoever numbers
 // the targets.
 type Prober struct {
-	clock    timeline.Clock
-	source   timeline.SourceID
-	sink     func(timeline.Fact)
-	log      *slog.Logger
-	pacing   Pacing
-	changes  changes
-	detector stall.Detector
-	notes    engine.Notes
-	ports    *wire.PortAllocator
-	polling  *engine.Polling
-	sent     uint64 // requests handed on; belongs to deliver, as does
-	usual    int    // how many the last batch held
+	thread *Thread
+	shared bool          // it paces others, too
+	zero   time.Duration // of the prober's clock, on the thread's: whole microseconds
+	source timeline.SourceID
+	sink   func(timeline.Fact)
+	log    *slog.Logger
+	notes  engine.Notes
+	sent   uint64 // requests handed on; belongs to deliver, as does
+	usual  int    // how many the last batch held
+	paced  bool   // no longer; belongs to the pacing thread
 
 	abandoning sync.Once
 	abandoned  chan struct{} // closed by Abandon
 
 	mu       sync.Mutex
 	state    runState
-	places   places
 	targets  map[timeline.TargetID]*target // every one ever started: an ID counts its requests once
 	draining []*target                     // in the order started, those whose last requests were not handed on yet
 	stalls   []timeline.Event              // not yet handed on
@@ -74,14 +71,17 @@ func New(c Config) *Prober {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	thread := c.Thread
+	if thread == nil {
+		thread = NewThread(c.Clock, c.Pacing, log)
+	}
 	return &Prober{
-		clock:     c.Clock,
+		thread:    thread,
+		shared:    c.Thread != nil,
+		zero:      c.Clock.T0().Sub(thread.clock.T0()),
 		source:    c.Source,
 		sink:      c.Sink,
 		log:       log,
-		pacing:    c.Pacing,
-		ports:     wire.NewPortAllocator(),
-		polling:   engine.NewPolling(c.Clock),
 		targets:   map[timeline.TargetID]*target{},
 		abandoned: make(chan struct{}),
 	}
@@ -93,24 +93,21 @@ func (p *Prober) Run(ctx context.Context) error {
 	if err := p.begin(); err != nil {
 		return err
 	}
-	pacer := pacer{
-		clock: p.clock, sleep: sleep, spin: spin, early: p.pacing.early(),
-		changes: &p.changes, stalls: &p.detector, stalled: p.noteStall, awaits: p.awaits,
+	over, stop := make(chan struct{}), make(chan struct{})
+	var pacing, delivering sync.WaitGroup
+	if !p.shared {
+		pacing.Go(func() { p.thread.Run(over) })
 	}
-	if p.polling.Works() {
-		pacer.polling = p.polling.Reader
-	}
-	if err := shortenSlices(); err != nil {
-		p.log.Debug("no short slice from the scheduler", "err", err)
-	}
-	stop := make(chan struct{})
-	var delivering sync.WaitGroup
 	delivering.Go(func() { p.deliverUntil(stop) })
-	var pacing sync.WaitGroup
-	paced, over := make(chan struct{}), make(chan struct{})
-	pacing.Go(func() { pacer.run(ctx, paced, over) })
-	<-paced
+	<-ctx.Done()
+	p.thread.change(func(pacer *pacer, now time.Duration) {
+		pacer.finish(p, now)
+		p.paced = true
+	})
 	p.endAllOrAbandon()
+	if p.shared {
+		p.thread.change(func(pacer *pacer, _ time.Duration) { pacer.leave(p) })
+	}
 	close(over)
 	pacing.Wait()
 	close(stop)
@@ -125,11 +122,8 @@ func (p *Prober) begin() error {
 		return errors.New("a prober runs only once")
 	}
 	p.state = running
-	if p.polling != nil {
-		if err := p.polling.Open(); err != nil {
-			p.log.Debug("goroutines read all replies", "err", err)
-		}
-	}
+	p.thread.open()
+	p.thread.changes.add(func(pacer *pacer, _ time.Duration) { pacer.probers = append(pacer.probers, p) })
 	reserveFiles(p.mostFiles())
 	for t := range p.all() {
 		p.prepare(t)
@@ -158,10 +152,10 @@ func (p *Prober) Start(probe Probe) error {
 	if err != nil {
 		return err
 	}
-	compiled.Ports = p.ports
-	t := &target{prepared: make(chan struct{})}
+	compiled.Ports = p.thread.ports
+	t := &target{prober: p, prepared: make(chan struct{})}
 	t.Requester, t.engine = engine.New(compiled, probe.Rate, engine.Shared{
-		Clock: p.clock, Log: p.log, Stalls: &p.detector, Polling: p.polling, Notes: &p.notes,
+		Clock: p.thread.clock, Log: p.log, Stalls: &p.thread.detector, Polling: p.thread.polling, Notes: &p.notes,
 	})
 	return p.register(t)
 }
@@ -175,7 +169,7 @@ func (p *Prober) register(t *target) error {
 	if t.before = p.targets[t.ID]; t.before != nil && !t.before.stopped.Load() {
 		return fmt.Errorf("target %d was started before", t.ID)
 	}
-	t.place = p.places.take() // in the order of Start: which is prepared first is chance
+	t.place = p.thread.takePlace() // in the order of Start: which is prepared first is chance
 	p.targets[t.ID] = t
 	if t.before == nil {
 		p.draining = append(p.draining, t)
@@ -192,7 +186,7 @@ func (p *Prober) prepare(t *target) {
 		p.active.Go(func() { p.ready(t) })
 		return
 	}
-	p.changes.add(func(*pacer, time.Duration) { // it comes after the one by which Stop took the former from the pacer
+	p.thread.changes.add(func(*pacer, time.Duration) { // it comes after the one by which Stop took the former from the pacer
 		p.active.Go(func() {
 			t.before.end() // a watermark of t is not to pass what is still in flight of it
 			p.mu.Lock()
@@ -204,10 +198,12 @@ func (p *Prober) prepare(t *target) {
 }
 
 func (p *Prober) ready(t *target) {
+	p.thread.detector.Begun()
 	t.engine.Prepare()
+	p.thread.detector.Over(1)
 	close(t.prepared)
-	p.changes.add(func(pacer *pacer, now time.Duration) {
-		if !t.stopped.Load() {
+	p.thread.changes.add(func(pacer *pacer, now time.Duration) {
+		if !t.stopped.Load() && !p.paced {
 			pacer.add(t, now)
 		}
 	})
@@ -222,8 +218,8 @@ func (p *Prober) Stop(id timeline.TargetID) {
 	if t == nil || p.state == done || t.stopped.Swap(true) {
 		return
 	}
-	p.places.leave(t.place)
-	p.changes.add(func(pacer *pacer, _ time.Duration) {
+	p.thread.leavePlace(t.place)
+	p.thread.changes.add(func(pacer *pacer, _ time.Duration) {
 		pacer.remove(t)
 		p.active.Go(t.end)
 	})
@@ -238,16 +234,16 @@ func (p *Prober) SetRate(id timeline.TargetID, rate float64) {
 	if t == nil || protocol.CheckRate(rate) != nil {
 		return
 	}
-	p.changes.add(func(pacer *pacer, now time.Duration) { pacer.setRate(t, rate, now) })
+	p.thread.changes.add(func(pacer *pacer, now time.Duration) { pacer.setRate(t, rate, now) })
 }
 
 // endAll ends every target that has not ended, when nothing paces them any more.
 func (p *Prober) endAll() {
 	p.mu.Lock()
 	p.state = done
-	for _, change := range p.changes.take() { // what Stop and Start still wanted, so that nothing is left half done
-		change(&pacer{}, p.clock.Now())
-	}
+	p.mu.Unlock()
+	p.thread.change(func(*pacer, time.Duration) {}) // what Stop and Start still wanted, so that nothing is left half done
+	p.mu.Lock()
 	for t := range p.all() {
 		p.active.Go(t.end)
 	}
@@ -281,16 +277,9 @@ func (p *Prober) endAllOrAbandon() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for t := range p.all() {
-			t.Inflight.Abandon(t.ID, p.clock.Now())
+			t.Inflight.Abandon(t.ID, p.thread.clock.Now())
 		}
 	}
-}
-
-// awaits reports whether anything is in flight, or being prepared.
-func (p *Prober) awaits() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.draining, func(t *target) bool { return !closed(t.prepared) || t.Inflight.Awaited() > 0 })
 }
 
 // noteStall keeps a stall until the next delivery: the pacing thread waits for no sink.
@@ -325,7 +314,7 @@ func (p *Prober) deliver(end bool) {
 	n := &p.notes
 	for _, event := range slices.Concat(stalls, n.Errors.Take(), n.Names.Take(), n.Failovers.Take(end)) {
 		event.Source = p.source
-		p.sink(event)
+		p.sink(event.Earlier(p.zero))
 	}
 	batch, finished := p.batch(targets)
 	// after the batch, and handed on before it: its watermarks hold for them too
@@ -340,9 +329,12 @@ func (p *Prober) deliver(end bool) {
 	}
 	if len(held.Changes) > 0 {
 		held.Source = p.source
-		p.sink(held)
+		p.sink(held.Earlier(p.zero))
 	}
 	if len(batch.Requests) > 0 || len(batch.Watermarks) > 0 {
+		if p.zero != 0 {
+			batch = batch.Earlier(p.zero)
+		}
 		p.sink(batch)
 	}
 	if finished {
@@ -354,7 +346,7 @@ func (p *Prober) deliver(end bool) {
 func (p *Prober) batch(targets []*target) (_ timeline.Batch, finished bool) {
 	batch := timeline.Batch{Source: p.source, FirstSeq: p.sent, Requests: make([]timeline.Request, 0, p.usual)}
 	for _, t := range targets {
-		requests, watermark, over := t.Inflight.Take(batch.Requests, p.clock.Now())
+		requests, watermark, over := t.Inflight.Take(batch.Requests, p.thread.clock.Now())
 		batch.Requests = requests
 		batch.Watermarks = append(batch.Watermarks, timeline.Watermark{Target: t.ID, Due: watermark})
 		t.delivered = over

@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"log/slog"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,31 +88,27 @@ func (s *sink) Send(j engine.Job) {
 	s.t.Refuse(j, timeline.OK)
 }
 
-func newSink(clock timeline.Clock, rate float64) (*target, *sink) {
+func newSink(p *pacer, rate float64) (*target, *sink) {
 	plan, err := protocol.Compile(probe(1, timeline.New, "http://web/", rate))
 	if err != nil {
 		panic(err)
 	}
 	t := &target{}
 	t.Requester, _ = engine.New(plan, rate, engine.Shared{
-		Clock: clock, Log: slog.New(slog.DiscardHandler), Stalls: &stall.Detector{}, Notes: &engine.Notes{},
+		Clock: p.clock, Log: slog.New(slog.DiscardHandler), Stalls: p.stalls, Notes: &engine.Notes{},
 	})
 	s := &sink{t: t}
 	t.engine = s
 	return t, s
 }
 
-// testPacer returns a pacer on virtual time.
-func testPacer(clock timeline.Clock) (*pacer, *[]timeline.Event) {
-	var stalls []timeline.Event
-	p := &pacer{
+// testPacer returns a pacer on virtual time, and the prober that it tells of stalls.
+func testPacer(clock timeline.Clock) (*pacer, *Prober) {
+	told := New(Config{Clock: clock})
+	return &pacer{
 		clock: clock, sleep: time.Sleep, spin: time.Sleep, changes: &changes{}, stalls: &stall.Detector{},
-		stalled: func(e timeline.Event) { stalls = append(stalls, e) },
-	}
-	p.awaits = func() bool {
-		return slices.ContainsFunc(p.targets, func(t *target) bool { return t.Inflight.Awaited() > 0 })
-	}
-	return p, &stalls
+		probers: []*Prober{told},
+	}, told
 }
 
 func (p *pacer) runFor(d time.Duration) {
@@ -125,8 +120,8 @@ func (p *pacer) runFor(d time.Duration) {
 func TestEveryDueInstantIsServedOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := timeline.StartClock()
-		p, stalls := testPacer(clock)
-		target, engine := newSink(clock, 400)
+		p, told := testPacer(clock)
+		target, engine := newSink(p, 400)
 		p.add(target, 0)
 		p.runFor(10 * time.Second)
 		requests, _, _ := target.Inflight.Take(nil, clock.Now())
@@ -138,8 +133,8 @@ func TestEveryDueInstantIsServedOnTime(t *testing.T) {
 				t.Fatalf("due %v, sent %v", r.Due, r.Sent)
 			}
 		}
-		if len(*stalls) != 0 {
-			t.Errorf("stalls %v", *stalls)
+		if len(told.stalls) != 0 {
+			t.Errorf("stalls %v", told.stalls)
 		}
 	})
 }
@@ -160,8 +155,8 @@ func TestAProberRestsWhileNothingIsInFlight(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clock := timeline.StartClock()
-				p, stalls := testPacer(clock)
-				target, engine := newSink(clock, test.rate)
+				p, told := testPacer(clock)
+				target, engine := newSink(p, test.rate)
 				engine.late = test.late
 				sleeps := 0
 				p.sleep = func(d time.Duration) { sleeps++; time.Sleep(d) }
@@ -179,8 +174,8 @@ func TestAProberRestsWhileNothingIsInFlight(t *testing.T) {
 						t.Errorf("due %v, done %v", r.Due, r.Done)
 					}
 				}
-				if len(*stalls) > 0 {
-					t.Errorf("stalls %v", *stalls)
+				if len(told.stalls) > 0 {
+					t.Errorf("stalls %v", told.stalls)
 				}
 				time.Sleep(time.Second)
 			})
@@ -192,8 +187,8 @@ func TestAProberRestsWhileNothingIsInFlight(t *testing.T) {
 func TestARestIsNoStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := timeline.StartClock()
-		p, stalls := testPacer(clock)
-		target, _ := newSink(clock, 1)
+		p, told := testPacer(clock)
+		target, _ := newSink(p, 1)
 		p.add(target, 0)
 		p.runFor(100 * ms)
 		began := clock.Now()
@@ -207,8 +202,8 @@ func TestARestIsNoStop(t *testing.T) {
 			t.Errorf("stopped for %v", stopped)
 		}
 		p.step(clock.Now())
-		if len(*stalls) != 1 || (*stalls)[0].Since > began || (*stalls)[0].Seen != clock.Now() {
-			t.Errorf("stalls %v", *stalls)
+		if len(told.stalls) != 1 || told.stalls[0].Since > began || told.stalls[0].Seen != clock.Now() {
+			t.Errorf("stalls %v", told.stalls)
 		}
 	})
 }
@@ -217,8 +212,8 @@ func TestARestIsNoStop(t *testing.T) {
 func TestStoppedProberIsUnobservedNotDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := timeline.StartClock()
-		p, stalls := testPacer(clock)
-		target, engine := newSink(clock, 1000)
+		p, told := testPacer(clock)
+		target, engine := newSink(p, 1000)
 		p.add(target, 0)
 		p.runFor(100 * ms)
 		before := len(engine.sent)
@@ -232,8 +227,8 @@ func TestStoppedProberIsUnobservedNotDown(t *testing.T) {
 		if n := classes(requests); n[timeline.NotSent] < 485 || n[timeline.NotSent]+n[timeline.OK] != 601 {
 			t.Errorf("classes %v", n)
 		}
-		if len(*stalls) != 1 || (*stalls)[0].Since > stopped || (*stalls)[0].Seen != clock.Now() {
-			t.Errorf("stalls %+v", *stalls)
+		if len(told.stalls) != 1 || told.stalls[0].Since > stopped || told.stalls[0].Seen != clock.Now() {
+			t.Errorf("stalls %+v", told.stalls)
 		}
 	})
 }
@@ -242,15 +237,15 @@ func TestStoppedProberIsUnobservedNotDown(t *testing.T) {
 func TestASlowProberNoticesThatItWasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := timeline.StartClock()
-		p, stalls := testPacer(clock)
-		target, engine := newSink(clock, 0.5)
+		p, told := testPacer(clock)
+		target, engine := newSink(p, 0.5)
 		p.add(target, 0)
 		p.runFor(time.Second)
 		time.Sleep(2 * time.Second) // over the instant at 2 s
 		p.step(clock.Now())
 		requests, _, _ := target.Inflight.Take(nil, clock.Now())
-		if n := classes(requests); len(engine.sent) != 1 || n[timeline.NotSent] != 1 || len(*stalls) != 1 {
-			t.Errorf("%d sent, classes %v, stalls %v", len(engine.sent), n, *stalls)
+		if n := classes(requests); len(engine.sent) != 1 || n[timeline.NotSent] != 1 || len(told.stalls) != 1 {
+			t.Errorf("%d sent, classes %v, stalls %v", len(engine.sent), n, told.stalls)
 		}
 	})
 }
@@ -259,16 +254,17 @@ func TestASlowProberNoticesThatItWasStopped(t *testing.T) {
 func TestAStopUntilAfterTheEndIsUnobserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := timeline.StartClock()
-		p, stalls := testPacer(clock)
-		target, _ := newSink(clock, 1000)
+		p, told := testPacer(clock)
+		target, _ := newSink(p, 1000)
 		p.add(target, 0)
 		p.runFor(100 * ms)
 		time.Sleep(500 * ms)
-		p.finish(clock.Now())
+		p.watchNow()
+		p.finish(nil, clock.Now())
 		requests, watermark, _ := target.Inflight.Take(nil, clock.Now())
 		if n := classes(requests); n[timeline.NotSent] < 485 || len(requests) != 601 || watermark < 600*ms ||
-			len(*stalls) != 1 {
-			t.Errorf("classes %v until %v, stalls %v", n, watermark, *stalls)
+			len(told.stalls) != 1 {
+			t.Errorf("classes %v until %v, stalls %v", n, watermark, told.stalls)
 		}
 	})
 }
@@ -278,14 +274,14 @@ func TestAStopUntilAfterTheEndIsUnobserved(t *testing.T) {
 func TestAStopWhileTheLastAnswersAreAwaitedIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := timeline.StartClock()
-		p, stalls := testPacer(clock)
+		p, told := testPacer(clock)
 		p.runFor(100 * ms)
 		time.Sleep(50 * ms)
 		over := make(chan struct{})
 		close(over)
-		p.awaitLast(over)
-		if len(*stalls) != 1 || (*stalls)[0].Seen != clock.Now() {
-			t.Errorf("stalls %v", *stalls)
+		p.pace(over)
+		if len(told.stalls) != 1 || told.stalls[0].Seen != clock.Now() {
+			t.Errorf("stalls %v", told.stalls)
 		}
 	})
 }
@@ -294,7 +290,7 @@ func TestRateChangeBreaksNoWatermark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := timeline.StartClock()
 		p, _ := testPacer(clock)
-		target, _ := newSink(clock, 2)
+		target, _ := newSink(p, 2)
 		p.add(target, 0)
 		var watermark time.Duration
 		for i := range 2000 {

@@ -45,7 +45,7 @@ func TestTheThreadsOfAProberAskForAShortSlice(t *testing.T) {
 		}
 	})
 	var ran atomic.Bool
-	p.changes.add(func(*pacer, time.Duration) { ran.Store(true) })
+	p.thread.changes.add(func(*pacer, time.Duration) { ran.Store(true) })
 	loadtest.WaitFor(t, "the pacing thread to run", ran.Load)
 	more := make(chan struct{})
 	for range 4 { // each on a thread of its own

@@ -12,6 +12,7 @@ import (
 // A target is one target being measured: its schedule, and the engine that sends what is due.
 type target struct {
 	*engine.Requester
+	prober   *Prober
 	engine   engine.Engine
 	prepared chan struct{} // closed when the engine is
 	stopped  atomic.Bool   // Stop was called

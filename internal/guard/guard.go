@@ -25,6 +25,8 @@ import (
 	"lapse/internal/kube"
 	"lapse/internal/run/coordinator"
 	"lapse/internal/run/spec"
+	"lapse/loadgen"
+	"lapse/timeline"
 	"lapse/watcher"
 )
 
@@ -65,6 +67,7 @@ type guard struct {
 	store *store.Store
 	told  *series.Guard // to Prometheus
 
+	thread  *loadgen.Thread // paces the requests to all Services
 	flagger flagger.Hooks // for who has the token
 
 	mu       sync.Mutex
@@ -137,7 +140,11 @@ func newGuard(c Config) (*guard, error) {
 		}
 	})
 	if g.measure == nil {
-		g.measure = coordinator.MeasureAgain
+		g.thread = loadgen.NewThread(timeline.StartClock(), loadgen.Economical, c.Log)
+		g.measure = func(ctx context.Context, o *spec.Options, k coordinator.Keeper, log *slog.Logger) error {
+			k.Thread = g.thread
+			return coordinator.MeasureAgain(ctx, o, k, log)
+		}
 	}
 	if g.follow == nil {
 		g.follow = func(ctx context.Context, changed func([]watcher.Marked)) error {
@@ -173,6 +180,11 @@ func serve(address string, h http.Handler, serving *sync.WaitGroup, failed func(
 // guard follows which Services are to be guarded until ctx ends, and waits for the last of their runs.
 func (g *guard) guard(ctx context.Context) error {
 	g.over = ctx.Done()
+	if g.thread != nil {
+		over, paced := make(chan struct{}), make(chan struct{})
+		go func() { g.thread.Run(over); close(paced) }()
+		defer func() { close(over); <-paced }()
+	}
 	if g.Leader != nil {
 		g.running.Go(func() { g.Leader.Run(ctx, func() bool { return g.waitsFor() == "" }) })
 	}

@@ -13,6 +13,7 @@ import (
 	"lapse/internal/run/measure"
 	"lapse/internal/run/signs"
 	"lapse/internal/run/spec"
+	"lapse/loadgen"
 	"lapse/timeline"
 )
 
@@ -32,6 +33,8 @@ type Keeper struct {
 	Ended func(*model.Timeline) // gets each run, judged
 	// Stands is called at each change of the state. detail names the sign.
 	Stands func(state Standby, detail string)
+	// Thread paces the requests, among those to other Services; nil: one of its own.
+	Thread *loadgen.Thread
 	// Armable is called once, with what raises the full rate until MeasureAgain returns. It may be nil.
 	Armable func(Arm)
 	// Most returns how many requests per second each target may get, while the Service waits for a disruption or at
@@ -68,7 +71,10 @@ func MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logg
 	for _, s := range m.Services {
 		o.Scheme = cmp.Or(o.SchemeFor(s.Info), o.Scheme)
 	}
-	m.Clock, m.Live = timeline.StartClock(), live.New(nil)
+	m.Clock, m.Thread, m.Live = timeline.StartClock(), k.Thread, live.New(nil)
+	if m.Thread != nil {
+		m.Clock = m.Thread.NewClock()
+	}
 	ended := func(tl *model.Timeline) {
 		m.Live.End(tl)
 		k.Ended(tl)

@@ -214,32 +214,10 @@ func (s Shift) Place(f timeline.Fact) timeline.Fact {
 	}
 	switch f := f.(type) {
 	case timeline.Event:
-		f.Seen -= s.By
-		if f.Since != 0 {
-			f.Since = nonzero(f.Since - s.By)
-		}
-		return f
+		return f.Earlier(s.By)
 	case timeline.Batch:
 		f.FirstSeq -= s.dropped
-		requests := make([]timeline.Request, len(f.Requests))
-		for i, q := range f.Requests {
-			q.Due, q.Sent, q.Done = q.Due-s.By, q.Sent-s.By, q.Done-s.By
-			requests[i] = q
-		}
-		marks := make([]timeline.Watermark, len(f.Watermarks))
-		for i, w := range f.Watermarks {
-			marks[i] = timeline.Watermark{Target: w.Target, Due: w.Due - s.By}
-		}
-		f.Requests, f.Watermarks = requests, marks
-		return f
+		return f.Earlier(s.By)
 	}
 	return f
-}
-
-// nonzero returns a lower bound that is not 0, which would be none.
-func nonzero(since time.Duration) time.Duration {
-	if since == 0 {
-		return -time.Microsecond
-	}
-	return since
 }

@@ -44,6 +44,7 @@ type Settings struct {
 type Loop struct {
 	Settings
 	Clock  timeline.Clock
+	Thread *loadgen.Thread // paces its requests among others'; nil: one of its own
 	source timeline.Source
 	Log    *slog.Logger
 	Queue  *facts.Queue
@@ -134,7 +135,7 @@ func (l *Loop) Describe(meta timeline.Meta, s timeline.Source) {
 	l.Add(meta)
 	l.Add(s)
 	l.Prober = source.New(source.Config{
-		ID: s.ID, Clock: l.Clock, Pacing: l.Pacing, Logger: l.Log,
+		ID: s.ID, Clock: l.Clock, Pacing: l.Pacing, Thread: l.Thread, Logger: l.Log,
 		Sink: l.Queue.Put,
 	})
 }

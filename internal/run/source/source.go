@@ -25,6 +25,7 @@ type Config struct {
 	ID     timeline.SourceID
 	Clock  timeline.Clock
 	Pacing loadgen.Pacing
+	Thread *loadgen.Thread     // paces it among others; nil: one of its own
 	Sink   func(timeline.Fact) // default: a queue, which [Source.Measure] hands on
 	Logger *slog.Logger
 }
@@ -47,7 +48,7 @@ func New(c Config) *Source {
 		s.Sink = s.Facts.Put
 	}
 	s.prober = loadgen.New(loadgen.Config{
-		Clock: s.Clock, Source: s.ID, Sink: s.Sink, Logger: s.Logger, Pacing: s.Pacing,
+		Clock: s.Clock, Source: s.ID, Sink: s.Sink, Logger: s.Logger, Pacing: s.Pacing, Thread: s.Thread,
 	})
 	return s
 }

@@ -18,7 +18,7 @@ type Engine interface {
 // New returns the requester of a target, and its engine.
 func New(probe *protocol.Compiled, rate float64, s Shared) (*Requester, Engine) {
 	s.Log = s.Log.With("target", probe.Name)
-	q := &Requester{connector: connector{probe, s}, Inflight: newInflight()}
+	q := &Requester{connector: connector{probe, s}, Inflight: newInflight(s.Stalls)}
 	q.SetRate(rate)
 	return q, engineOf(q)
 }

@@ -5,12 +5,15 @@ import (
 	"sync"
 	"time"
 
+	"lapse/loadgen/internal/stall"
 	"lapse/timeline"
 )
 
 // An Inflight keeps one target's requests: which are open, and which are done but not yet handed on. They
 // give the target's watermark, the instant before which nothing is missing.
 type Inflight struct {
+	stalls *stall.Detector
+
 	mu    sync.Mutex
 	done  []timeline.Request
 	open  []entry // by Seq, without gaps; those before head are settled, the one at head is open
@@ -32,7 +35,7 @@ type entry struct {
 const never = time.Duration(math.MaxInt64)
 
 // newInflight returns the requests of a target whose first due instant is not known yet.
-func newInflight() *Inflight { return &Inflight{next: never} }
+func newInflight(stalls *stall.Detector) *Inflight { return &Inflight{stalls: stalls, next: never} }
 
 // Opened notes that request seq is due at due, and that the one after it will be due at next.
 func (f *Inflight) Opened(seq uint64, due, next time.Duration) {
@@ -41,6 +44,7 @@ func (f *Inflight) Opened(seq uint64, due, next time.Duration) {
 	if len(f.open) == 0 {
 		f.first = seq
 	}
+	f.stalls.Begun()
 	f.open = append(f.open, entry{due: due})
 	f.next = next
 }
@@ -64,6 +68,7 @@ func (f *Inflight) finished(r timeline.Request) {
 	if f.closed {
 		return
 	}
+	f.stalls.Over(1)
 	f.done = append(f.done, r)
 	f.open[r.Seq-f.first].over = true
 	for f.head < len(f.open) && f.open[f.head].over {
@@ -107,6 +112,7 @@ func (f *Inflight) Abandon(target timeline.TargetID, now time.Duration) {
 	defer f.mu.Unlock()
 	for i, e := range f.open {
 		if !e.over {
+			f.stalls.Over(1)
 			f.done = append(f.done, timeline.Request{
 				Target:  target,
 				Seq:     f.first + uint64(i),

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/loadgen/internal/stall"
 	"lapse/timeline"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestWatermarkHoldsInAnyOrder(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		b := newInflight()
+		b := newInflight(&stall.Detector{})
 		var open []timeline.Request
 		var watermark time.Duration
 		opened, taken := 0, 0
@@ -60,7 +61,7 @@ func TestWatermarkHoldsInAnyOrder(t *testing.T) {
 func TestMeasuringEndsWithThePacing(t *testing.T) {
 	for now, want := range map[time.Duration]time.Duration{15 * ms: 15*ms + time.Microsecond, 20 * ms: 20 * ms,
 		700 * ms: 20 * ms} {
-		b := newInflight()
+		b := newInflight(&stall.Detector{})
 		b.Opened(0, 10*ms, 20*ms)
 		b.finished(timeline.Request{Due: 10 * ms})
 		b.Ended(now)
@@ -71,7 +72,7 @@ func TestMeasuringEndsWithThePacing(t *testing.T) {
 }
 
 func TestWatermarkNeverPassesNow(t *testing.T) {
-	b := newInflight()
+	b := newInflight(&stall.Detector{})
 	b.Expect(time.Hour)
 	if _, watermark, _ := b.Take(nil, 5*time.Second); watermark != 5*time.Second {
 		t.Errorf("watermark %v", watermark)

@@ -16,7 +16,7 @@ import (
 
 // aRequester returns a requester of target 1, which shares nothing with others.
 func aRequester(clock timeline.Clock, rate float64) *Requester {
-	q := &Requester{Inflight: newInflight()}
+	q := &Requester{Inflight: newInflight(&stall.Detector{})}
 	q.Compiled = &protocol.Compiled{ID: 1, Timeout: protocol.DefaultTimeout}
 	q.Shared = Shared{Clock: clock, Log: slog.New(slog.DiscardHandler), Stalls: &stall.Detector{}, Notes: &Notes{}}
 	q.SetRate(rate)

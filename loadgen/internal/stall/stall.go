@@ -34,7 +34,17 @@ type Detector struct {
 	since atomic.Int64 // of the latest stop
 	seen  atomic.Int64 // its end
 	total atomic.Int64 // of all stops
+	open  atomic.Int64 // what a stop would disturb
 }
+
+// Begun notes that something is under way which a stop would disturb: a request, most often.
+func (d *Detector) Begun() { d.open.Add(1) }
+
+// Over notes that so many of them are over.
+func (d *Detector) Over(n int) { d.open.Add(int64(-n)) }
+
+// Watches reports whether anything is under way which a stop would disturb.
+func (d *Detector) Watches() bool { return d.open.Load() > 0 }
 
 // Beat notes that the pacing thread runs.
 func (d *Detector) Beat(now time.Duration) {
