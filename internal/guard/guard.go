@@ -1,6 +1,6 @@
 // Package guard measures every disruption of the Services that are annotated lapse/guard: "on", from before it begins.
 //
-//	watcher: which Services ──> one [coordinator.MeasureAgain] each ──> store: runs, history ──> gate ──> events
+//	watcher: which Services ──> one [coordinator.Many.MeasureAgain] each ──> store: runs, history ──> gate ──> events
 //
 // Each Service is idle, armed (a sign: the full rate) or recording (a disruption, until it has settled), and then idle
 // again. Two disruptions within --settle are one run.
@@ -25,8 +25,6 @@ import (
 	"lapse/internal/kube"
 	"lapse/internal/run/coordinator"
 	"lapse/internal/run/spec"
-	"lapse/loadgen"
-	"lapse/timeline"
 	"lapse/watcher"
 )
 
@@ -49,7 +47,7 @@ type Config struct {
 	// Reread returns the settings that count from now on, nil if those before do, or why they have to. It may be nil.
 	Reread func() (*Settings, error)
 
-	measure measureFunc // default: coordinator.MeasureAgain
+	measure measureFunc // default: [coordinator.Many.MeasureAgain]
 	follow  followFunc  // default: watcher.FollowMarked
 	write   writeFunc   // default: events.Write
 }
@@ -67,8 +65,8 @@ type guard struct {
 	store *store.Store
 	told  *series.Guard // to Prometheus
 
-	thread  *loadgen.Thread // paces the requests to all Services
-	flagger flagger.Hooks // for who has the token
+	many    *coordinator.Many // nil in tests that make measurements up
+	flagger flagger.Hooks     // for who has the token
 
 	mu       sync.Mutex
 	problem  string                // of the settings; empty: they are those that were read last
@@ -140,11 +138,8 @@ func newGuard(c Config) (*guard, error) {
 		}
 	})
 	if g.measure == nil {
-		g.thread = loadgen.NewThread(timeline.StartClock(), loadgen.Economical, c.Log)
-		g.measure = func(ctx context.Context, o *spec.Options, k coordinator.Keeper, log *slog.Logger) error {
-			k.Thread = g.thread
-			return coordinator.MeasureAgain(ctx, o, k, log)
-		}
+		g.many = coordinator.NewMany(c.Log)
+		g.measure = g.many.MeasureAgain
 	}
 	if g.follow == nil {
 		g.follow = func(ctx context.Context, changed func([]watcher.Marked)) error {
@@ -180,10 +175,10 @@ func serve(address string, h http.Handler, serving *sync.WaitGroup, failed func(
 // guard follows which Services are to be guarded until ctx ends, and waits for the last of their runs.
 func (g *guard) guard(ctx context.Context) error {
 	g.over = ctx.Done()
-	if g.thread != nil {
-		over, paced := make(chan struct{}), make(chan struct{})
-		go func() { g.thread.Run(over); close(paced) }()
-		defer func() { close(over); <-paced }()
+	if g.many != nil {
+		over, ended := make(chan struct{}), make(chan struct{})
+		go func() { g.many.Run(over); close(ended) }()
+		defer func() { close(over); <-ended }()
 	}
 	if g.Leader != nil {
 		g.running.Go(func() { g.Leader.Run(ctx, func() bool { return g.waitsFor() == "" }) })

@@ -13,7 +13,6 @@ import (
 	"lapse/internal/run/measure"
 	"lapse/internal/run/signs"
 	"lapse/internal/run/spec"
-	"lapse/loadgen"
 	"lapse/timeline"
 )
 
@@ -26,15 +25,13 @@ const (
 	Recording Standby = "recording" // a disruption is measured, until it has settled and is judged
 )
 
-// A Keeper gets the runs of [MeasureAgain]. The goroutine that measures calls it: no function may wait for long.
+// A Keeper gets the runs of [Many.MeasureAgain]. The goroutine that measures calls it: no function may wait for long.
 type Keeper struct {
 	// Begin completes the description of a run that begins, and returns its recording; nil: it is not recorded.
 	Begin func(meta *timeline.Meta) *live.Recording
 	Ended func(*model.Timeline) // gets each run, judged
 	// Stands is called at each change of the state. detail names the sign.
 	Stands func(state Standby, detail string)
-	// Thread paces the requests, among those to other Services; nil: one of its own.
-	Thread *loadgen.Thread
 	// Armable is called once, with what raises the full rate until MeasureAgain returns. It may be nil.
 	Armable func(Arm)
 	// Most returns how many requests per second each target may get, while the Service waits for a disruption or at
@@ -63,7 +60,7 @@ func (f follower) Close(*model.Timeline)   {}
 // MeasureAgain measures one disruption of the Service of o after the other, each as a run of its own, until ctx ends.
 // A run that goes on then is ended, and judged. Unless --scheme was given, the Service is asked as its port suggests.
 // The error says why it is not measured: it cannot be found, or does not answer.
-func MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logger) error {
+func (y *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logger) error {
 	m := newMeasurement(o, log)
 	if err := m.Find(ctx); err != nil {
 		return err
@@ -71,10 +68,7 @@ func MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logg
 	for _, s := range m.Services {
 		o.Scheme = cmp.Or(o.SchemeFor(s.Info), o.Scheme)
 	}
-	m.Clock, m.Thread, m.Live = timeline.StartClock(), k.Thread, live.New(nil)
-	if m.Thread != nil {
-		m.Clock = m.Thread.NewClock()
-	}
+	m.Clock, m.Thread, m.Live = y.thread.NewClock(), y.thread, live.New(nil)
 	ended := func(tl *model.Timeline) {
 		m.Live.End(tl)
 		k.Ended(tl)
