@@ -26,8 +26,12 @@ type pacer struct {
 
 	probers []*Prober // those that measure
 	targets []*target // those that are being measured
-	last    time.Duration
-	rests   time.Duration // until when it sleeps, if nothing is in flight meanwhile; else 0
+	rated   bool      // what follows is of the targets' rates as they are
+	late    time.Duration
+	restful bool // few requests are due
+
+	last  time.Duration
+	rests time.Duration // until when it sleeps, if nothing is in flight meanwhile; else 0
 }
 
 // A pacing thread rests while nothing is in flight and no target is asked more often than mostRestful: then nothing is
@@ -131,13 +135,11 @@ func (p *pacer) step(now time.Duration) time.Duration {
 		change(p, now)
 	}
 	next := now + longestRest
-	rests := true
 	for _, t := range p.targets {
 		t.send(now)
 		next = min(next, t.schedule.next)
-		rests = rests && t.Rate() <= mostRestful && t.Kind != timeline.Held
 	}
-	if !rests || p.stalls.Watches() {
+	if p.rate(); !p.restful || p.stalls.Watches() {
 		return p.untilNext(now, min(next, now+stall.LongestSleep))
 	}
 	p.rests = next
@@ -157,6 +159,7 @@ func (p *pacer) untilNext(now, next time.Duration) time.Duration {
 // finish sends what was due to the targets of a prober before its end, and paces them no longer: that may be more than
 // usual if the prober was stopped until then.
 func (p *pacer) finish(of *Prober, now time.Duration) {
+	p.rated = false
 	p.targets = slices.DeleteFunc(p.targets, func(t *target) bool {
 		if t.prober == of {
 			t.send(now)
@@ -176,7 +179,7 @@ func (p *pacer) watch(now time.Duration) {
 	due := max(since, p.rests)
 	p.last, p.rests = now, 0
 	p.stalls.Beat(now)
-	if now-due > p.maxLateness() {
+	if p.rate(); now-due > p.late {
 		for _, one := range p.probers {
 			one.noteStall(timeline.Event{
 				Kind:  timeline.ProberStall,
@@ -190,15 +193,20 @@ func (p *pacer) watch(now time.Duration) {
 // watchNow notices, at this moment, where this thread itself did not run.
 func (p *pacer) watchNow() { p.watch(p.clock.Now()) }
 
-// maxLateness returns the least of all targets.
-func (p *pacer) maxLateness() time.Duration {
+// rate looks at the targets' rates, unless it has.
+func (p *pacer) rate() {
+	if p.rated {
+		return
+	}
 	fastest := time.Duration(0)
+	p.rated, p.restful = true, true
 	for _, t := range p.targets {
 		if fastest == 0 || t.schedule.interval < fastest {
 			fastest = t.schedule.interval
 		}
+		p.restful = p.restful && t.Rate() <= mostRestful && t.Kind != timeline.Held
 	}
-	return timeline.MaxLateness(fastest)
+	p.late = timeline.MaxLateness(fastest)
 }
 
 // add begins measuring t.
@@ -208,12 +216,13 @@ func (p *pacer) add(t *target, now time.Duration) {
 		t.schedule.seq = t.before.schedule.seq
 	}
 	t.announce()
-	p.targets = append(p.targets, t)
+	p.targets, p.rated = append(p.targets, t), false
 }
 
 // setRate changes t's rate, now or for when it begins.
 func (p *pacer) setRate(t *target, rate float64, now time.Duration) {
 	t.SetRate(rate)
+	p.rated = false
 	if slices.Contains(p.targets, t) {
 		t.schedule.rerate(rate, now)
 		t.announce()
@@ -222,5 +231,5 @@ func (p *pacer) setRate(t *target, rate float64, now time.Duration) {
 
 // remove ends the schedule of t, if it has begun.
 func (p *pacer) remove(t *target) {
-	p.targets = slices.DeleteFunc(p.targets, func(running *target) bool { return running == t })
+	p.targets, p.rated = slices.DeleteFunc(p.targets, func(running *target) bool { return running == t }), false
 }

@@ -15,8 +15,12 @@ import (
 	"lapse/timeline"
 )
 
-// delivery is how often what was measured is handed on.
-const delivery = 50 * time.Millisecond
+// What was measured is handed on so often, and more seldom only where requests are seldom: nothing is then older than
+// the interval of the target that is asked most often.
+const (
+	delivery       = 50 * time.Millisecond
+	seldomDelivery = 200 * time.Millisecond
+)
 
 // Config is what a Prober needs to know.
 type Config struct {
@@ -291,17 +295,28 @@ func (p *Prober) noteStall(e timeline.Event) {
 
 // deliverUntil hands on what was measured until stop is closed, and then the rest.
 func (p *Prober) deliverUntil(stop <-chan struct{}) {
-	tick := time.NewTicker(delivery)
-	defer tick.Stop()
+	timer := time.NewTimer(delivery)
+	defer timer.Stop()
 	for {
 		select {
 		case <-stop:
 			p.deliver(true)
 			return
-		case <-tick.C:
+		case <-timer.C:
 			p.deliver(false)
+			timer.Reset(p.nextDelivery())
 		}
 	}
+}
+
+func (p *Prober) nextDelivery() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next := seldomDelivery
+	for _, t := range p.draining {
+		next = min(next, time.Duration(float64(time.Second)/t.Rate()))
+	}
+	return max(next, delivery)
 }
 
 // deliver hands on stalls and errors, then backends and peers, then the batch that refers to them. At the end it is

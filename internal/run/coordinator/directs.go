@@ -32,7 +32,7 @@ type servicePlan struct {
 
 // planDirects plans the direct targets of each measured Service.
 func (d *directs) planDirects() {
-	rate := d.budget()
+	rate := d.budget(d.opts.Armed)
 	for _, s := range d.found.Distinct() {
 		if len(s.Measured) > 0 && rate > 0 {
 			most := max(1, direct.Most/len(d.found.Services))
@@ -43,14 +43,24 @@ func (d *directs) planDirects() {
 	}
 }
 
+// calmBudget is the rate of all direct targets of a Service together while there is no sign: so that it is known which
+// Pods answered before.
+const calmBudget = 1.0
+
 // budget returns the rate of all direct targets of a Service together: no more than what any other target may get now.
-func (d *directs) budget() float64 { return min(d.opts.DirectRate, d.loop.MostRate()) }
+func (d *directs) budget(calm bool) float64 {
+	rate := min(d.opts.DirectRate, d.loop.MostRate())
+	if calm {
+		rate = min(rate, calmBudget)
+	}
+	return rate
+}
 
 // setBudgets changes the rates of all direct targets.
 func (d *directs) setBudgets(full bool) {
 	for _, plan := range d.plans {
 		plan.Calm = !full
-		plan.SetBudget(d.budget())
+		plan.SetBudget(d.budget(!full))
 	}
 	d.followPlans(d.loop.Clock.Now())
 }

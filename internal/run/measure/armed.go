@@ -25,7 +25,7 @@ import (
 //	             ^                                                                                               |
 //	             '------------------------------ with Ended: from there on ---------------------------------------'
 type Armed struct {
-	IdleRate float64       // requests per second to each target, and to the control target
+	IdleRate float64       // requests per second to each target
 	Longest  time.Duration // from the start of this process to the end of the run; 0: no limit
 	// Begin makes the live judgement of a run that begins. It may complete the run's description.
 	Begin func(meta *timeline.Meta) *live.Run
@@ -260,7 +260,8 @@ func (a *armed) setRates(full bool) {
 	}
 	a.full, a.most = full, most
 	for _, id := range slices.Sorted(maps.Keys(a.rates)) {
-		t, rate := l.Targets[id], min(a.rates[id], most)
+		t := l.Targets[id]
+		rate := a.rateOf(t.Kind, a.rates[id])
 		if t.Rate == rate {
 			continue
 		}
@@ -275,6 +276,19 @@ func (a *armed) setRates(full bool) {
 	if l.Armed.Raise != nil {
 		l.Armed.Raise(full)
 	}
+}
+
+// idleControl is how often the control target is asked until a sign, per second: a request to this process's own server
+// costs as much as one to the Service, and that this process was stopped is known without.
+const idleControl = 1.0
+
+// rateOf returns the rate in force of a target whose full one is given.
+func (a *armed) rateOf(kind timeline.TargetKind, full float64) float64 {
+	rate := min(full, a.most)
+	if kind == timeline.Control && !a.full {
+		rate = min(rate, idleControl)
+	}
+	return rate
 }
 
 func perSecond(rate float64) string { return strconv.FormatFloat(rate, 'g', -1, 64) }

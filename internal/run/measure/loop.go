@@ -149,7 +149,7 @@ func (l *Loop) StartTarget(p loadgen.Probe) error {
 	rate := p.Rate
 	changes := l.Armed != nil && (p.Kind != timeline.Direct || rate > l.Armed.IdleRate && !l.armed.full)
 	if changes {
-		p.Rate = min(rate, l.armed.most)
+		p.Rate = l.armed.rateOf(p.Kind, rate)
 	}
 	began, err := l.Prober.Start(p)
 	if err != nil {
