@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"internal/kube/hook":         {},
 	"internal/kube/podspec":      {"internal/kube/hook"},
 	"internal/kube/kubetest":     {"internal/kube"},
+	"internal/kube/shared":       {"internal/kube"},
 	"watcher":                    {"internal/hint", "timeline", "internal/kube"},
 	"watcher/internal/snapshot":  {"timeline", "internal/kube/hook", "internal/kube/podspec"},
 	"correlate/align":            {"timeline", "correlate/model"},
@@ -114,7 +115,7 @@ var mayImport = map[string][]string{
 	"internal/guard/store":       {"internal/history", "internal/record", "correlate", "correlate/model", "correlate/verdict", "internal/report", "internal/run/live", "internal/run/saved"},
 	"internal/guard":             {"dashboard", "timeline", "correlate", "correlate/cluster", "correlate/incidents", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/hint", "internal/history", "internal/kube", "internal/run/coordinator", "internal/run/live", "internal/run/saved", "internal/run/screen", "internal/run/spec", "watcher"},
 	"internal/guard/series":      {"timeline", "correlate/causes", "correlate/model", "internal/guard/gate", "internal/history", "internal/run/metrics", "internal/run/signs"},
-	"internal/run/coordinator":   {"timeline", "internal/record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "internal/kube", "watcher", "correlate/model", "correlate/quantity", "internal/report", "deploy", "deploy/agent", "internal/run/command", "internal/run/direct", "internal/run/exit", "internal/run/live", "internal/run/mask", "internal/run/measure", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/signs", "internal/run/source", "internal/run/spec", "internal/run/version"},
+	"internal/run/coordinator":   {"timeline", "internal/record", "loadgen", "loadgen/hey", "loadgen/lookup", "loadgen/nodecheck", "internal/kube", "internal/kube/shared", "watcher", "correlate/model", "correlate/quantity", "internal/report", "deploy", "deploy/agent", "internal/run/command", "internal/run/direct", "internal/run/exit", "internal/run/live", "internal/run/mask", "internal/run/measure", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/signs", "internal/run/source", "internal/run/spec", "internal/run/version"},
 	"internal/run/workstation":   {"internal/hint", "timeline", "internal/record", "internal/kube", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/report", "internal/report/routes", "deploy", "deploy/agent", "internal/run/command", "internal/run/exit", "internal/run/facts", "internal/run/judging", "internal/run/live", "internal/run/measure", "internal/run/prober", "internal/run/resolve", "internal/run/saved", "internal/run/screen", "internal/run/source", "internal/run/spec", "internal/run/terminal"},
 	"internal/doctor":            {"correlate/quantity", "deploy", "internal/hint", "internal/image", "internal/run/access", "internal/run/spec", "loadgen"},
 	"internal/run":               {"internal/run/coordinator", "internal/run/exit", "internal/run/spec", "internal/run/workstation"},
@@ -136,7 +137,7 @@ var mayImport = map[string][]string{
 }
 
 // The only packages that may know of Kubernetes.
-var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/podspec", "watcher", "watcher/internal/snapshot", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/doctor", "internal/guard/events", "internal/guard/lead", "internal/run/access", "internal/run/coordinator", "internal/run/prober", "internal/run/resolve", "internal/run/spec", "internal/run/workstation", "lapsetest/cluster", "internal/cli"}
+var knowKubernetes = []string{"internal/kube", "internal/kube/kubetest", "internal/kube/shared", "internal/kube/podspec", "watcher", "watcher/internal/snapshot", "deploy", "deploy/agent", "internal/preflight/service", "internal/preflight/manifest", "internal/preflight/cluster", "internal/preflight/rules", "internal/doctor", "internal/guard/events", "internal/guard/lead", "internal/run/access", "internal/run/coordinator", "internal/run/prober", "internal/run/resolve", "internal/run/spec", "internal/run/workstation", "lapsetest/cluster", "internal/cli"}
 
 func TestImportsFollowTheArrows(t *testing.T) {
 	for pkg, imports := range goList(t, "{{.ImportPath}} {{join .Imports \" \"}}") {

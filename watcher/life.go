@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"lapse/internal/kube"
 	"lapse/timeline"
 )
 
@@ -73,11 +74,11 @@ func (w *watcher) silent(since, now time.Duration) {
 	})
 }
 
-// askForLife reads the first Service again and again until ctx ends. It also records a silence that lasts until then.
+// askForLife asks again and again until ctx ends. It also records a silence that lasts until then.
 func (w *watcher) askForLife(ctx context.Context) {
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		asked := w.now()
-		if w.answered(ctx) {
+		if w.Alive(ctx) {
 			w.alive(asked, w.now())
 		}
 	}, askEvery)
@@ -88,12 +89,12 @@ func (w *watcher) askForLife(ctx context.Context) {
 	}
 }
 
-// answered reports whether the API server answers. A refusal or "not found" is an answer. A failure to reach the
-// storage is not: then no change is written.
-func (w *watcher) answered(ctx context.Context) bool {
+// Answers reads a Service, and reports whether the API server answers. A refusal or "not found" is an answer. A failure
+// to reach the storage is not: then no change is written.
+func Answers(ctx context.Context, client kube.Client, namespace, service string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	_, err := w.Client.Services(w.Services[0].Namespace).Get(ctx, w.Services[0].Name, metav1.GetOptions{})
+	_, err := client.Services(namespace).Get(ctx, service, metav1.GetOptions{})
 	status := apierrors.APIStatus(nil)
 	return err == nil || errors.As(err, &status) && status.Status().Code < 500
 }

@@ -32,6 +32,10 @@ type Config struct {
 	// goroutine; nil: always.
 	Reads func() bool
 
+	// Alive asks the API server for a sign of life, and reports whether it gives one; nil: [Answers], for the first
+	// Service.
+	Alive func(context.Context) bool
+
 	Clock  timeline.Clock
 	Sink   func(timeline.Fact) // gets every event, with ID 0, from several goroutines; must not block
 	Logger *slog.Logger        // optional
@@ -73,6 +77,11 @@ func (w *watcher) emit(now, since time.Duration, events ...timeline.Event) {
 // it returns an error that names the missing rights.
 func Run(ctx context.Context, c Config) error {
 	w := &watcher{Config: c, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
+	if w.Alive == nil {
+		w.Alive = func(ctx context.Context) bool {
+			return Answers(ctx, w.Client, w.Services[0].Namespace, w.Services[0].Name)
+		}
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var global, scoped sync.WaitGroup

@@ -148,6 +148,7 @@ func (c *guardCommand) settings(f *pflag.FlagSet) (*guard.Settings, error) {
 }
 
 func (c *guardCommand) run(ctx context.Context, log *slog.Logger) error {
+	c.kube.Burst = 600 // for the EndpointSlices of some 30 Services at once, each read ten times per second
 	cluster, err := c.kube.Connect(ctx)
 	if err != nil {
 		return err

@@ -27,6 +27,14 @@ func TestAGuardSaysWhyItDoesNotMeasureAService(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, []byte(kubetest.Kubeconfig(api.URL)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	kube := access.Kube{Kubeconfig: kubeconfig}
+	cluster, err := kube.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	many, over := coordinator.NewMany(cluster.Client, "", slog.New(slog.DiscardHandler)), make(chan struct{})
+	close(over)
+	defer many.Run(over)
 	const asked = "see the Service's annotations lapse/port, lapse/path, lapse/scheme and lapse/expect-status"
 	for _, test := range []struct {
 		service     string
@@ -49,12 +57,12 @@ func TestAGuardSaysWhyItDoesNotMeasureAService(t *testing.T) {
 		{"forbidden/web", nil, "no right to get services", "kubectl auth can-i get services -n forbidden"},
 	} {
 		namespace, name, _ := strings.Cut(test.service, "/")
-		o, err := guardOptions(access.Kube{Kubeconfig: kubeconfig}, nil)(watcher.Marked{Namespace: namespace, Name: name, Annotations: test.annotations})
+		o, err := guardOptions(kube, nil)(watcher.Marked{Namespace: namespace, Name: name, Annotations: test.annotations})
 		if err == nil {
 			keeper := coordinator.Keeper{
 				Begin: func(*timeline.Meta) *live.Recording { return nil }, Ended: func(*model.Timeline) {}, Stands: func(coordinator.Standby, string) {},
 			}
-			err = coordinator.MeasureAgain(t.Context(), o, keeper, slog.New(slog.DiscardHandler))
+			err = many.MeasureAgain(t.Context(), o, keeper, slog.New(slog.DiscardHandler))
 		}
 		if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(hint.Of(err), test.hint) {
 			t.Errorf("%s %v: %v; hint: %s\nwant %s; hint: %s", test.service, test.annotations, err, hint.Of(err), test.says, test.hint)

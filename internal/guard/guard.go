@@ -138,7 +138,7 @@ func newGuard(c Config) (*guard, error) {
 		}
 	})
 	if g.measure == nil {
-		g.many = coordinator.NewMany(c.Log)
+		g.many = coordinator.NewMany(c.Client, c.Namespace, c.Log)
 		g.measure = g.many.MeasureAgain
 	}
 	if g.follow == nil {

@@ -43,7 +43,8 @@ func (c *Client) Events(ns string) kube.Events {
 }
 
 func (c *Client) Nodes() kube.Nodes {
-	return share[*corev1.Node, *corev1.NodeList](c, "nodes", "", func(string) kube.Nodes { return c.Client.Nodes() })
+	of := func(string) kube.Nodes { return c.Client.Nodes() }
+	return share[*corev1.Node, *corev1.NodeList](c, "nodes", c.scope, of)
 }
 
 func (c *Client) Pods(ns string) kube.Pods {
@@ -91,7 +92,7 @@ type objects[T, L any] struct {
 func share[T, L any](
 	c *Client, kind, namespace string, of func(namespace string) kube.Objects[T, L],
 ) kube.Objects[T, L] {
-	if c.scope != "" && namespace != c.scope { // such as another right is needed for
+	if c.scope != "" && namespace != c.scope { // another right is needed for it
 		return of(namespace)
 	}
 	one, _ := c.hubs.LoadOrStore(kind, &stream{open: func(from string) (watch.Interface, error) {

@@ -198,6 +198,16 @@ func TestWhatIsNotKeptIsNotLeftOut(t *testing.T) {
 	})
 }
 
+// Nodes are in no namespace, and so in everybody's.
+func TestNodesAreSharedInEachNamespace(t *testing.T) {
+	inBubble(t, "shop", func(t *testing.T, c *Client, s *server) {
+		first, second := follow(t, c.podsOf(s, "shop"), "10"), follow(t, c.podsOf(s, "shop"), "10")
+		s.source.Modify(pod("", 11))
+		brings(t, first, "11")
+		brings(t, second, "11")
+	})
+}
+
 // Another namespace needs another right.
 func TestANamespaceIsNotWatchedThroughAnother(t *testing.T) {
 	inBubble(t, "shop", func(t *testing.T, c *Client, s *server) {

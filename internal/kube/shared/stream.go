@@ -195,5 +195,5 @@ func (f *follower) wants(e event) bool {
 	case e.version <= f.reached:
 		return false
 	}
-	return e.Type == watch.Bookmark || f.namespace == "" || e.namespace == f.namespace
+	return f.namespace == "" || e.namespace == "" || e.namespace == f.namespace // a bookmark or a node is in none
 }

@@ -29,7 +29,9 @@ type Kube struct {
 	Context    string
 	Namespace  string
 
-	Burst int // of requests to the API server; default 100
+	Burst int // of requests to the API server, twice what it gets per second; default 100
+
+	Client kube.Client // that [Kube.Connect] returns, without to ask; nil: a new one
 }
 
 // loader reads the kubeconfig.
@@ -84,12 +86,17 @@ const kubeHint = "set KUBECONFIG or --kubeconfig, and check that `kubectl get na
 
 // Connect finds the cluster, and checks that its API answers.
 func (o *Kube) Connect(ctx context.Context) (*Cluster, error) {
+	if o.Client != nil {
+		namespace, err := o.NamespaceOrDefault()
+		return &Cluster{Client: o.Client, Namespace: namespace}, err
+	}
 	config, err := o.loader().ClientConfig()
 	if err != nil {
 		return nil, exit.Usagef(o.noConfigHint(), "no cluster: %w", err)
 	}
 	config.UserAgent = fmt.Sprintf("lapse/%s", version.Version)
-	config.QPS, config.Burst = 50, cmp.Or(o.Burst, 100)
+	config.Burst = cmp.Or(o.Burst, 100)
+	config.QPS = float32(config.Burst) / 2
 	namespace, err := o.NamespaceOrDefault()
 	if err != nil {
 		return nil, err

@@ -61,7 +61,9 @@ func (f follower) Close(*model.Timeline)   {}
 // A run that goes on then is ended, and judged. Unless --scheme was given, the Service is asked as its port suggests.
 // The error says why it is not measured: it cannot be found, or does not answer.
 func (y *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logger) error {
+	o.Kube.Client = y.client
 	m := newMeasurement(o, log)
+	m.alive = y.life.gives
 	if err := m.Find(ctx); err != nil {
 		return err
 	}

@@ -1,20 +1,86 @@
 package coordinator
 
 import (
+	"context"
 	"log/slog"
+	"sync"
+	"time"
 
+	"lapse/internal/kube"
+	"lapse/internal/kube/shared"
 	"lapse/loadgen"
 	"lapse/timeline"
+	"lapse/watcher"
 )
 
 // Many measures many Services in one process, each by itself: see [Many.MeasureAgain]. One thread paces the requests to
-// all of them.
-type Many struct{ thread *loadgen.Thread }
+// all of them, one watch of each kind serves all of them, and the API server is asked for a sign of life once for all.
+type Many struct {
+	thread *loadgen.Thread
+	client kube.Client
+	life   life
+	stop   func()
+}
 
-// NewMany returns a Many that measures nothing before [Many.Run].
-func NewMany(log *slog.Logger) *Many {
-	return &Many{loadgen.NewThread(timeline.StartClock(), loadgen.Economical, log)}
+// NewMany returns a Many that measures nothing before [Many.Run]. The Services are those of a namespace, or of any if it
+// is empty.
+func NewMany(client kube.Client, namespace string, log *slog.Logger) *Many {
+	ctx, stop := context.WithCancel(context.Background())
+	clock := timeline.StartClock()
+	return &Many{
+		thread: loadgen.NewThread(clock, loadgen.Economical, log),
+		client: shared.New(ctx, client, namespace), stop: stop,
+		life: life{now: clock.Now, last: -askEvery, ask: func(namespace, service string) bool {
+			return watcher.Answers(ctx, client, namespace, service)
+		}},
+	}
 }
 
 // Run paces requests until over is closed, which is when the last Service is not measured any more.
-func (y *Many) Run(over <-chan struct{}) { y.thread.Run(over) }
+func (y *Many) Run(over <-chan struct{}) {
+	defer y.stop()
+	y.thread.Run(over)
+}
+
+// askEvery is how much later than the last question to the API server the next one is asked.
+const askEvery = 200 * time.Millisecond
+
+// life asks the API server for a sign of life, for many who want to know.
+type life struct {
+	ask func(namespace, service string) bool
+	now func() time.Duration
+
+	mu   sync.Mutex
+	last time.Duration // when it was asked last
+	next *question     // that is not asked yet; nil: none is to be
+}
+
+// A question is one to the API server, for all who wanted to know before it was asked.
+type question struct {
+	answered chan struct{}
+	alive    bool
+}
+
+// gives reports whether the API server gives a sign of life after the call. It is asked for the Service.
+func (l *life) gives(ctx context.Context, namespace, service string) bool {
+	l.mu.Lock()
+	q := l.next
+	if q == nil {
+		q = &question{answered: make(chan struct{})}
+		l.next = q
+		time.AfterFunc(l.last+askEvery-l.now(), func() {
+			l.mu.Lock()
+			l.last, l.next = l.now(), nil
+			l.mu.Unlock()
+			q.alive = l.ask(namespace, service)
+			close(q.answered)
+		})
+	}
+	l.mu.Unlock()
+	select {
+	case <-q.answered:
+		return q.alive
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -33,10 +33,14 @@ type measurement struct {
 	opts *spec.Options
 	log  *slog.Logger
 
+	alive   alive         // nil: the watcher asks itself
 	reads   func() bool   // whether EndpointSlices are read, see [watcher.Config]
 	outside *outsidePlace // for the prober on the workstation; nil: there is none
 	fleet   *fleet        // the probers on other nodes; nil: there are none
 }
+
+// alive asks the API server for a sign of life, by reading a Service.
+type alive func(ctx context.Context, namespace, service string) bool
 
 // newMeasurement returns a measurement without recording, clock and live judgement.
 func newMeasurement(o *spec.Options, log *slog.Logger) *measurement {
@@ -138,6 +142,9 @@ func (m *measurement) otherParts() (parts []measure.Part) {
 func (m *measurement) watch(ctx context.Context) {
 	config := watcher.Config{Client: m.Client, Clock: m.Clock, Sink: m.Queue.Put, Logger: m.log}
 	config.AllNamespaces, config.Reads = m.opts.AllNamespaces, m.reads
+	if of := m.Distinct()[0]; m.alive != nil {
+		config.Alive = func(ctx context.Context) bool { return m.alive(ctx, of.Namespace, of.Name) }
+	}
 	for _, s := range m.Distinct() {
 		watched := watcher.Service{Namespace: s.Namespace, Name: s.Name, Ports: m.PortsOf(s, false)}
 		config.Services = append(config.Services, watched)

@@ -1,0 +1,52 @@
+package coordinator
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// One question answers all who asked before it was asked, and nobody else.
+func TestManyAskOnceForASignOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		var dead atomic.Bool
+		began := time.Now()
+		l := life{now: func() time.Duration { return time.Since(began) }, last: -askEvery, ask: func(string, string) bool {
+			asked.Add(1)
+			time.Sleep(10 * time.Millisecond) // of virtual time
+			return !dead.Load()
+		}}
+		answers := make(chan time.Duration, 10)
+		for _, at := range []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 150 * time.Millisecond} {
+			go func() {
+				time.Sleep(time.Second + at) // the first question is asked at once
+				if !l.gives(t.Context(), "shop", "web") {
+					t.Errorf("who asks after %v gets no sign of life", at)
+				}
+				answers <- time.Since(began) - time.Second
+			}()
+		}
+		time.Sleep(3 * time.Second)
+		want := []time.Duration{10 * time.Millisecond, 210 * time.Millisecond, 210 * time.Millisecond, 210 * time.Millisecond}
+		for i, w := range want {
+			if got := <-answers; got != w {
+				t.Errorf("answer %d after %v, want %v", i, got, w)
+			}
+		}
+		if n := asked.Load(); n != 2 {
+			t.Errorf("asked %d times", n)
+		}
+		if dead.Store(true); l.gives(t.Context(), "shop", "web") {
+			t.Error("it is alive")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if l.gives(ctx, "shop", "web") {
+			t.Error("a sign of life, and nobody waited for it")
+		}
+		time.Sleep(time.Second)
+	})
+}
