@@ -32,8 +32,8 @@ type Client struct {
 	hubs  sync.Map        // by kind, and by list
 }
 
-// New returns a client of many watchers, all of them of one namespace, or of any if it is empty: the user then needs the
-// right to watch all of them. Its watches end with ctx.
+// New returns a client of many watchers, all of them of one namespace, or of any if it is empty: the user then needs
+// the right to watch all of them. Its watches end with ctx.
 func New(ctx context.Context, client kube.Client, namespace string) *Client {
 	return &Client{Client: client, scope: namespace, ctx: ctx}
 }
@@ -96,8 +96,9 @@ func share[T, L any](
 		return of(namespace)
 	}
 	one, _ := c.hubs.LoadOrStore(kind, &stream{open: func(from string) (watch.Interface, error) {
-		options := metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: new(int64(watchFor))}
-		return of(c.scope).Watch(c.ctx, options)
+		return of(c.scope).Watch(c.ctx, metav1.ListOptions{
+			ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: new(int64(watchFor)),
+		})
 	}})
 	return objects[T, L]{of(namespace), c, kind, namespace, one.(*stream)}
 }

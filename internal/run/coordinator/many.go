@@ -22,8 +22,8 @@ type Many struct {
 	stop   func()
 }
 
-// NewMany returns a Many that measures nothing before [Many.Run]. The Services are those of a namespace, or of any if it
-// is empty.
+// NewMany returns a Many that measures nothing before [Many.Run]. The Services are those of a namespace, or of any if
+// it is empty.
 func NewMany(client kube.Client, namespace string, log *slog.Logger) *Many {
 	ctx, stop := context.WithCancel(context.Background())
 	clock := timeline.StartClock()
