@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rhysd/actionlint"
 	"go.yaml.in/yaml/v4"
@@ -252,6 +256,68 @@ func TestActionMeasuresAndShowsTheResult(t *testing.T) {
 					!strings.HasPrefix(command, "::error title=") || strings.Contains(command, "from the command") {
 					t.Errorf("the runner takes %q", command)
 				}
+			}
+		})
+	}
+}
+
+// A gate answers one question with a state, and counts the questions about shop/web since the test began.
+func serveGate(t *testing.T, state string) (url string, asked func() int) {
+	t.Helper()
+	began, n := time.Now().Truncate(time.Second), atomic.Int32{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		since, err := time.Parse(time.RFC3339Nano, r.FormValue("since"))
+		if err == nil && !since.Before(began) && r.FormValue("service") == "shop/web" {
+			n.Add(1)
+		}
+		fmt.Fprintf(w, `{"state":%q,"reason":"3 of 99 failed; down 1%%\n::error::from the cluster","run":"lapse-1"}`, state)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func() int { return int(n.Load()) }
+}
+
+// The exit code of `lapse gate` is the step's: each of them, and how doubt can be a warning.
+func TestActionAsksTheGate(t *testing.T) {
+	releases, _ := serveRelease(t)
+	for _, c := range []struct {
+		state, command, inconclusive string
+		code, level, fails           string
+	}{
+		{"pass", hostile, "fail", "0", "notice", ""},
+		{"fail", hostile, "warn", "3", "error", "gate"},
+		{"inconclusive", hostile, "fail", "4", "warning", "gate"},
+		{"inconclusive", "", "warn", "4", "warning", ""},
+		{"pass", "exit 4", "warn", "5", "error", "gate"}, // the gate is not asked
+	} {
+		t.Run(c.state+" "+c.inconclusive, func(t *testing.T) {
+			guard, asked := serveGate(t, c.state)
+			t.Setenv("LAPSE_GUARD", guard)
+			r := newRunner(t, map[string]string{
+				"version": version, "releases": releases, "mode": "gate", "targets": "svc/web", "namespace": "shop",
+				"command": c.command, "inconclusive": c.inconclusive, "flags": "--wait=0s",
+			})
+			failed := r.run(t)
+			t.Log(r.log)
+			if got := r.output(t, "exit-code"); got != c.code || failed != c.fails || r.output(t, "run") != "" {
+				t.Errorf("exit code %s, step %q failed: want %s, %q", got, failed, c.code, c.fails)
+			}
+			want, questions := "::"+c.level+" title=Lapse::svc/web: "+strings.ToUpper(c.state)+" 3 of 99 failed; down 1%25", 1
+			if c.code == "5" {
+				want, questions = "::error title=Lapse::svc/web: the command failed", 0
+			}
+			if taken := commands(r.log); len(taken) != 1 || !strings.HasPrefix(taken[0], want) {
+				t.Errorf("the runner takes %q, want %s", taken, want)
+			}
+			if asked() != questions {
+				t.Errorf("the gate was asked %d times about shop/web since the beginning", asked())
+			}
+			for line := range strings.Lines(r.summary) {
+				if !strings.HasPrefix(line, "    ") {
+					t.Errorf("the step's summary has the line %q, which is no text", line)
+				}
+			}
+			if !strings.HasPrefix(r.summary, "    svc/web: ") {
+				t.Errorf("the step's summary is %q", r.summary)
 			}
 		})
 	}
