@@ -34,11 +34,7 @@ func TestChartMeasuresAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2})
-	chart, err := filepath.Abs("../../deploy/chart")
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := []string{"web", chart, "-n", w.Namespace, "--set", "image.tag=dev", "--set", "run.duration=5s",
+	values := []string{"web", chart(t), "-n", w.Namespace, "--set", "image.tag=dev", "--set", "run.duration=5s",
 		"--set", "run.flags={--rate=50}", "--set", "run.failIf={failed>0}"}
 	helm(t, c, append([]string{"install"}, values...)...)
 	measured(t, c, w, "web-1")
@@ -61,6 +57,40 @@ func TestChartMeasuresAndLeavesNothing(t *testing.T) {
 		"-l", "lapse.dev/namespace="+w.Namespace)
 	if err != nil || strings.TrimSpace(roles) != "" {
 		t.Errorf("after helm uninstall there is %q, %v", roles, err)
+	}
+}
+
+// chart returns the chart's folder.
+func chart(t *testing.T) string {
+	t.Helper()
+	folder, err := filepath.Abs("../../deploy/chart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// A guard of one namespace, installed by the chart, measures a rollout, and its gate answers. It leaves what it told: the
+// Lease and Events.
+func TestChartInstallsAGuard(t *testing.T) {
+	t.Parallel()
+	g := unguarded(t, 2, "")
+	helm(t, g.c, "install", "guard", chart(t), "-n", g.namespace, "--set", "image.tag=dev",
+		"--set", "guard.enabled=true,guard.allNamespaces=false,guard.flags={--rate=100,--settle=5s}",
+		"--set", "guard.networkPolicy.enabled=true,guard.dashboard.enabled=true")
+	g.stands()
+	g.passes(g.rollOut, "rollout of web: ")
+	const kinds = "deployments,services,configmaps,serviceaccounts,roles,rolebindings,poddisruptionbudgets,networkpolicies"
+	objects := func(kinds string) []string {
+		return strings.Fields(g.kubectl("-n", g.namespace, "get", kinds, "-l", "app.kubernetes.io/name=lapse-guard", "-o", "name"))
+	}
+	if there := objects(kinds); len(there) != 11 {
+		t.Errorf("the chart installs %q", there)
+	}
+	helm(t, g.c, "uninstall", "guard", "-n", g.namespace)
+	g.kubectl("-n", g.namespace, "wait", "--for=delete", "pods", "-l", "app.kubernetes.io/name=lapse-guard", "--timeout=2m")
+	if left := objects(kinds + ",replicasets,pods,secrets"); len(left) > 0 {
+		t.Errorf("after helm uninstall there is %q", left)
 	}
 }
 

@@ -25,15 +25,29 @@ type guarded struct {
 // measure it. It may read the nodes if it has a namespace of its own.
 func guard(t *testing.T, replicas int, namespace string, args ...string) *guarded {
 	t.Helper()
+	g := unguarded(t, replicas, namespace, args...)
+	scope := []string{"-A"}
+	if namespace == "" {
+		scope = []string{"-n", g.namespace}
+	}
+	gen := append([]string{"gen", "guard"}, scope...)
+	if err := g.c.Apply(t.Context(), lapse(t, g.c, append(gen, "--", "--rate=100", "--settle=5s")...)); err != nil {
+		t.Fatal(err)
+	}
+	g.stands()
+	return g
+}
+
+// unguarded deploys the workload of [guard], whose guard is yet to be installed.
+func unguarded(t *testing.T, replicas int, namespace string, args ...string) *guarded {
+	t.Helper()
 	c := cluster(t)
 	if args == nil {
 		args = []string{"--on-sigterm", "graceful", "--drain-for", "5s"}
 	}
 	g := &guarded{t: t, c: c, w: deploy(t, c, drill.Workload{Replicas: replicas, Args: args}), namespace: namespace}
-	scope := []string{"-A"}
 	if namespace == "" {
 		g.namespace = g.w.Namespace
-		scope = []string{"-n", g.namespace}
 	} else {
 		g.kubectl("create", "namespace", namespace)
 		t.Cleanup(func() {
@@ -50,11 +64,6 @@ func guard(t *testing.T, replicas int, namespace string, args ...string) *guarde
 		"-o", `jsonpath={.involvedObject.kind} {.message}{"\n"}`); err != nil {
 		t.Fatal(err)
 	}
-	gen := append([]string{"gen", "guard"}, scope...)
-	if err := c.Apply(t.Context(), lapse(t, c, append(gen, "--", "--rate=100", "--settle=5s")...)); err != nil {
-		t.Fatal(err)
-	}
-	g.stands()
 	return g
 }
 
@@ -71,6 +80,16 @@ func (g *guarded) kubectl(args ...string) string {
 func (g *guarded) stands() {
 	g.t.Helper()
 	g.kubectl("-n", g.namespace, "rollout", "status", "deployment/lapse-guard", "--timeout=2m")
+}
+
+// rollOut restarts the workload, and returns what the gate is asked about.
+func (g *guarded) rollOut() []string {
+	g.t.Helper()
+	ns := g.w.Namespace
+	g.kubectl("-n", ns, "rollout", "restart", "deployment/web")
+	g.kubectl("-n", ns, "rollout", "status", "deployment/web", "--timeout=2m")
+	return []string{"--hash=" + g.kubectl("-n", ns, "get", "pods", "-l", "app=web", "--sort-by=.metadata.creationTimestamp",
+		"-o", "jsonpath={.items[-1:].metadata.labels.pod-template-hash}")}
 }
 
 // passes disturbs the workload until the gate knows how that went: pass. The machine may let the guard stand still.
@@ -101,15 +120,9 @@ func TestAGuardMeasuresRolloutsThatNobodyAnnounced(t *testing.T) {
 	t.Parallel()
 	g := guard(t, 2, "")
 	ns := g.w.Namespace
-	rollOut := func() []string {
-		g.kubectl("-n", ns, "rollout", "restart", "deployment/web")
-		g.kubectl("-n", ns, "rollout", "status", "deployment/web", "--timeout=2m")
-		return []string{"--hash=" + g.kubectl("-n", ns, "get", "pods", "-l", "app=web", "--sort-by=.metadata.creationTimestamp",
-			"-o", "jsonpath={.items[-1:].metadata.labels.pod-template-hash}")}
-	}
 	runs := 0
 	for range 2 {
-		runs += g.passes(rollOut, "rollout of web: ")
+		runs += g.passes(g.rollOut, "rollout of web: ")
 		if err := g.events.Await("Deployment rollout of web: "); err != nil {
 			t.Fatal(err)
 		}
