@@ -37,7 +37,6 @@ type asks struct {
 		JobActiveDeadlineSecs int
 		Prepare               struct{ Args []string }
 	}
-	tekton []struct{ Command, Args []string }
 	github []struct{ Run string }
 	gitlab map[string]struct {
 		Script       []string
@@ -62,7 +61,7 @@ func readAsks(t *testing.T) (a asks) {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllSubmatch(page, -1)
-	into := []any{&a.argo, new(any), &a.kured, &a.plan, &a.tekton, &a.github, &a.gitlab, &a.flagger}
+	into := []any{&a.argo, new(any), &a.kured, &a.plan, &a.github, &a.gitlab, &a.flagger}
 	if len(blocks) != len(into) {
 		t.Fatalf("the page has %d blocks, want %d", len(blocks), len(into))
 	}
@@ -98,7 +97,7 @@ func TestTheSnippetsOfThePageAskTheGate(t *testing.T) {
 		server := httptest.NewServer(g)
 		defer server.Close()
 		t.Setenv(envGuard, server.URL)
-		for name, args := range map[string][]string{"system-upgrade-controller": a.plan.Prepare.Args, "Tekton": a.tekton[0].Args} {
+		for name, args := range map[string][]string{"system-upgrade-controller": a.plan.Prepare.Args} {
 			var said, trouble bytes.Buffer
 			if got := Main(t.Context(), append([]string{"lapse"}, values(args)...), &said, &trouble); got != code {
 				t.Errorf("%s, %s: exit code %d, want %d\n%s%s", name, state, got, code, &said, &trouble)

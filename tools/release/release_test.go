@@ -360,7 +360,8 @@ func checkChart(t *testing.T, dist string) {
 	command(t, dir, nil, "tar", "-xzf", filepath.Join(dist, "lapse-1.2.3.tgz"))
 	for name, want := range map[string]string{
 		"Chart.yaml": "\nversion: 1.2.3\nappVersion: " + version + "\n", "values.yaml": "\n  repository: lapse\n",
-		"templates/run/job.yaml": "kind: Job",
+		"templates/run/job.yaml": "kind: Job", "templates/guard/deployment.yaml": "kind: Deployment",
+		"guard/rules.yaml": "LapseBlind", "guard/dashboard.json": "lapse_",
 	} {
 		if text := string(read(t, dir, "lapse", name)); !strings.Contains(text, want) {
 			t.Errorf("%s has no %q:\n%s", name, want, text)
