@@ -109,3 +109,24 @@ func hasHeading(page, anchor string) bool {
 	}
 	return false
 }
+
+// Each test that the security page names exists: it holds a claim of the page.
+func TestSecurityIsTested(t *testing.T) {
+	page, err := os.ReadFile("docs/reference/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := exec.Command("git", "grep", "-hoE", "--untracked", `^func Test\w+`, "--", "*_test.go").Output()
+	if err != nil {
+		t.Fatalf("git grep: %v", err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(page), -1)
+	for _, name := range named {
+		if !strings.Contains(string(tests)+"\n", "func "+name[1]+"\n") {
+			t.Errorf("there is no %s", name[1])
+		}
+	}
+	if len(named) < 12 {
+		t.Errorf("%d tests", len(named))
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -115,17 +116,19 @@ func TestYAMLReadsBackAsTheSameObjects(t *testing.T) {
 
 // https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
 func TestPodKeepsToTheRestrictedStandard(t *testing.T) {
-	spec := podSpec(exampleConfig())
-	if len(spec.Volumes) > 0 || spec.HostNetwork || spec.HostPID || spec.HostIPC {
-		t.Error("the Pod has volumes, or namespaces of the host")
-	}
-	pod, container := spec.SecurityContext, spec.Containers[0].SecurityContext
-	if !*pod.RunAsNonRoot || *pod.RunAsUser == 0 || pod.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-		t.Errorf("Pod security context %v", pod)
-	}
-	if *container.AllowPrivilegeEscalation || *container.Privileged ||
-		!slices.Equal(container.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(container.Capabilities.Add) > 0 {
-		t.Errorf("container security context %v", container)
+	for _, spec := range []corev1.PodSpec{podSpec(exampleConfig()), Guard{TokenSecret: "token", Claim: "runs"}.pod()} {
+		onHost := slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
+		if onHost || spec.HostNetwork || spec.HostPID || spec.HostIPC {
+			t.Error("the Pod has volumes or namespaces of the host")
+		}
+		pod, container := spec.SecurityContext, spec.Containers[0].SecurityContext
+		if !*pod.RunAsNonRoot || *pod.RunAsUser == 0 || pod.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("Pod security context %v", pod)
+		}
+		if *container.AllowPrivilegeEscalation || *container.Privileged ||
+			!slices.Equal(container.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(container.Capabilities.Add) > 0 {
+			t.Errorf("container security context %v", container)
+		}
 	}
 }
 
@@ -330,5 +333,33 @@ func wantHint(t *testing.T, err error, contains string) {
 	}
 	if advice := hint.Of(err); advice == "" || !strings.Contains(advice+err.Error(), contains) {
 		t.Errorf("%q, hint %q: neither says %q", err, advice, contains)
+	}
+}
+
+// A guard may read what it measures and write Events. In its own namespace it may make a Lease, and change its own.
+func TestAGuardMayReadAndWriteEvents(t *testing.T) {
+	for _, g := range []Guard{{Namespace: "lapse"}, {Namespace: "lapse", AllNamespaces: true}, {Namespace: "lapse", AllNamespaces: true, Claim: "runs"}} {
+		for _, o := range g.Objects() {
+			var rules []rbacv1.PolicyRule
+			switch o := o.(type) {
+			case *rbacv1.Role:
+				rules = o.Rules
+			case *rbacv1.ClusterRole:
+				rules = o.Rules
+			}
+			for _, rule := range rules {
+				of := strings.Join(rule.Resources, ",") + " " + strings.Join(rule.ResourceNames, ",")
+				reads := !slices.ContainsFunc(rule.Verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
+				writes := slices.Contains([]string{"events  create", "leases  create", "leases lapse-guard get patch"}, of+" "+strings.Join(rule.Verbs, " "))
+				if !reads && !writes || strings.Contains(of, "secrets") || strings.Contains(of, "*") {
+					t.Errorf("%+v: rule %v", g, rule)
+				}
+			}
+		}
+		for _, o := range g.Objects() {
+			if d, ok := o.(*appsv1.Deployment); ok && strings.Contains(strings.Join(d.Spec.Template.Spec.Containers[0].Args, " "), "status-listen") {
+				t.Error("its status is served at another address than 127.0.0.1")
+			}
+		}
 	}
 }
