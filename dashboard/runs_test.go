@@ -270,7 +270,7 @@ func TestFiftyServicesAreNotFiftyRows(t *testing.T) {
 	many := past.Past{Services: 50}
 	page, _ := list(t, func(past.Past) dashboard.Now { return many.Stands() })
 	services := `document.querySelectorAll('[data-testid="service"]').length`
-	if n := eval[int](page, services); n < 3 || n > 16 {
+	if n := eval[int](page, services); n < 2 || n > 16 {
 		t.Errorf("%d Services of 50 are shown", n)
 	}
 	page.click(`[data-testid="all-services"]`)

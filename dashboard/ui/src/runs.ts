@@ -114,6 +114,8 @@ export function answer(all: Listed[], days: ServiceDays[], guard: GuardNow | und
     return { style: "inconclusive", word: "? NOT ALL MEASURED", headline: `No request is known to have been dropped, but ${why.join("; ")}`, over, worst: [] };
   }
   if (recent.length) return { style: "pass", word: "✓ NONE DROPPED", headline: `No request was dropped in ${plural(recent.length, "run")}`, over, worst: [] };
+  const going = (guard?.services ?? []).filter((s) => s.run).map((s) => s.name);
+  if (going.length) return { style: "inconclusive", word: "● MEASURING", headline: `The first disruption goes on: ${going.join(", ")}`, over, worst: [] };
   if (guard?.services?.length) return { style: "pass", word: "✓ NOTHING HAPPENED", headline: "No disruption, and all was observed", over, worst: [] };
   return { style: "inconclusive", word: "? NOTHING MEASURED", headline: guard ? "No Service is guarded: annotate one with lapse/guard=on" : "There is no run", over, worst: [] };
 }

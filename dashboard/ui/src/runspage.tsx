@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { plural } from "./format";
+import { glued, plural } from "./format";
 import { useClock, useTheme } from "./hooks";
 import { keepPreferences, nextTheme, readPreferences } from "./prefs";
 import { RunList } from "./runlist";
@@ -117,8 +117,8 @@ function AnswerCard({ said, guard, clock }: { said: ReturnType<typeof answer>; g
           <>
             <dt class="name">{run.services?.join(", ") || "Run"}</dt>
             <dd data-testid="answer-where">
-              <p><a href={`run/${encodeURIComponent(run.name)}/`}>{timeText(run.began!)} UTC</a> <span class="faint">({ago(run.began!, clock)} ago)</span> {[run.setOff, `${run.failed} of ${run.sent} requests failed`, run.down && `down ${run.down}`, run.cause].filter(Boolean).join(" · ")}{others > 0 && <span class="faint">; {plural(others, "other run")}</span>}</p>
-              {run.fix && <p><b>Do</b> {run.fix}</p>}
+              <p><a href={`run/${encodeURIComponent(run.name)}/`}>{timeText(run.began!)} UTC</a> <span class="faint">({ago(run.began!, clock)} ago)</span> {glued([run.setOff, `${run.failed} of ${run.sent} requests failed`, run.down && `down ${run.down}`, run.cause].filter(Boolean).join(" · "))}{others > 0 && <span class="faint">; {plural(others, "other run")}</span>}</p>
+              {run.fix && <p><b>Do</b> {glued(run.fix)}</p>}
             </dd>
           </>
         ))}

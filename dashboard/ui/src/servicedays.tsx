@@ -16,7 +16,7 @@ export function ServiceDaysTable({ days, guard, clock, filter, onFilter }: Servi
   const [said, setSaid] = useState("");
   const table = useRef<HTMLTableElement>(null);
   if (!rows.length) return null;
-  const bad = rows.filter((r) => (r.watched && r.watched.state !== "idle") || r.days.slice(-7).some((d) => d.outcome !== "passed" && d.outcome !== "nothing"));
+  const bad = rows.filter((r) => (r.watched && r.watched.state !== "idle") || r.days.slice(-7).some((d) => d.dropped || d.gateFailed) || r.days.slice(-2).some((d) => d.outcome === "unmeasured"));
   const move = (shown: Row[], row: number, date: number): void => {
     const to = shown[Math.max(0, Math.min(row, shown.length - 1))]!;
     const day = to.days[Math.max(0, Math.min(date, dates.length - 1))];

@@ -26,6 +26,7 @@ test("no answer is a pass that was not measured", () => {
   assert.equal(style([unjudged]), "? NOT ALL MEASURED");
   assert.equal(style([run("a", 1)], [{ service: "shop/web", days: [day({ observed: 0.5 }), day()] }]), "? NOT ALL MEASURED");
   assert.equal(style([], observed, guard({ services: [{ name: "shop/web", state: "not measured", since: at(0) }] })), "? NOT ALL MEASURED");
+  assert.equal(style([], observed, guard({ services: [{ name: "shop/web", state: "recording", since: at(0), run: "x", sent: 90, failed: 0 }] })), "● MEASURING");
   assert.equal(style([], [], guard({ services: [] })), "? NOTHING MEASURED");
   assert.equal(style([], []), "? NOT ALL MEASURED");
   assert.equal(style([run("a", 1, { outcome: "gateFailed" })]), "✗ FAILED");
