@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,14 +25,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
 	"lapse/deploy"
 	"lapse/internal/guard"
+	"lapse/internal/guard/budget"
 	"lapse/internal/guard/gate"
 	"lapse/internal/guard/lead"
 	"lapse/internal/guard/store"
 	"lapse/internal/hint"
 	"lapse/internal/run/access"
+	"lapse/internal/run/direct"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/spec"
 	"lapse/watcher"
@@ -66,6 +70,7 @@ type guardCommand struct {
 	kube   access.Kube
 	all    bool
 	size   string
+	rate   float64
 	file   string
 	lease  string
 }
@@ -112,6 +117,8 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 		"those that passed")
 	f.DurationVar(&c.limits.Age, "keep-for", 0, "how long a run is kept (default: without limit); the 10 newest "+
 		"failed ones stay longer")
+	f.Float64Var(&c.rate, "max-rate", 0, fmt.Sprintf("requests per second to all Services together; rates are "+
+		"halved until they fit (default %d, or what one Service can take)", budget.Default))
 	f.StringVar(&c.Listen, "listen", ":7117", "where the gate answers")
 	f.StringVar(&c.Private, "status-listen", guard.DefaultPrivate, `where "lapse guard status" asks`)
 	f.StringVar(&c.TokenFile, "token-file", "", "a `FILE` with the token of who may arm a Service or call a hook "+
@@ -129,7 +136,7 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 }
 
 // guardSettings are the flags that can change while a guard runs.
-var guardSettings = append(slices.Clone(guardFlags), "keep-size", "keep-for")
+var guardSettings = append(slices.Clone(guardFlags), "max-rate", "keep-size", "keep-for")
 
 // settings returns what the flags say of them.
 func (c *guardCommand) settings(f *pflag.FlagSet) (*guard.Settings, error) {
@@ -141,10 +148,32 @@ func (c *guardCommand) settings(f *pflag.FlagSet) (*guard.Settings, error) {
 		return nil, exit.Usagef("0 is no limit", "keep-size and keep-for must not be negative")
 	}
 	s := &guard.Settings{Limits: c.limits, Options: guardOptions(c.kube, givenTo(f, guardFlags))}
-	if _, err := s.Options(watcher.Marked{Namespace: "default", Name: "any"}); err != nil {
+	o, err := s.Options(watcher.Marked{Namespace: "default", Name: "any"})
+	if err != nil {
 		return nil, err // of the flags
 	}
+	if s.MaxRate, err = maxRate(f.Changed("max-rate"), c.rate, o); err != nil {
+		return nil, err
+	}
 	return s, nil
+}
+
+// maxRate returns --max-rate, or its default.
+func maxRate(given bool, rate float64, o *spec.Options) (float64, error) {
+	one := guard.DemandOf(o).Most()
+	switch {
+	case !given:
+		return max(budget.Default, one), nil
+	case !(rate > 0) || math.IsInf(rate, 0):
+		return 0, exit.Usagef(fmt.Sprintf("as in --max-rate %d", budget.Default), "max-rate %v: must be greater than 0",
+			rate)
+	case rate < one:
+		return 0, exit.Usagef(fmt.Sprintf("as in --max-rate %.0f, or lower --rate", math.Ceil(one)),
+			"max-rate %v: one Service can take %s requests per second, with --rate %v to each target and up to %d times "+
+				"--direct-rate %v to its Pods' own addresses", rate, quantity.Number(one), o.Rate, 1+direct.MaxHurried,
+			o.DirectRate)
+	}
+	return rate, nil
 }
 
 func (c *guardCommand) run(ctx context.Context, log *slog.Logger) error {
@@ -573,24 +602,28 @@ func newGenGuard() *cobra.Command {
 			if g.Namespace == "" && !g.AllNamespaces {
 				return exit.Usagef("-n NAMESPACE for those of one, -A for all", "the Services of which namespace?")
 			}
-			check := newGuard()
-			if err := check.ParseFlags(args); err != nil {
+			var check guardCommand
+			flags := check.flags()
+			if err := flags.Parse(args); err != nil {
 				return exit.Usagef("see `lapse guard --help`", "%w", err)
 			}
-			if check.Flags().NArg() > 0 {
-				return exit.Usagef("flags of the guard go after --", "%q is no flag", check.Flags().Arg(0))
+			if flags.NArg() > 0 {
+				return exit.Usagef("flags of the guard go after --", "%q is no flag", flags.Arg(0))
 			}
-			if other := otherThan(check.Flags(), guardSettings); other != "" {
+			if other := otherThan(flags, guardSettings); other != "" {
 				return exit.Usagef("leave it out", "--%s is set by `lapse gen guard` itself", other)
 			}
 			if err := cmp.Or(deploy.CheckCPU(g.CPU), readPlacement(placement, &g.Placement)); err != nil {
 				return exit.Usagef("see `lapse gen guard --help`", "%w", err)
 			}
+			if _, err := check.settings(flags); err != nil {
+				return err
+			}
 			image := spec.Options{Image: g.Image, Env: spec.EnvOf(os.Environ())}
 			if err := chooseImage(&image); err != nil {
 				return err
 			}
-			g.Flags, g.Image = givenTo(check.Flags(), guardSettings), image.Image
+			g.Flags, g.Image = givenTo(flags, guardSettings), image.Image
 			g.Namespace = cmp.Or(g.Namespace, deploy.GuardNamespace)
 			return deploy.WriteYAML(cmd.OutOrStdout(), g.Objects()...)
 		},

@@ -137,6 +137,32 @@ func TestAGuardMeasuresWhatNobodyAnnounced(t *testing.T) {
 	}
 }
 
+// A guard has a budget also if nobody sets one: enough for one Service at any rate.
+func TestTheBudgetOfAGuardIsEnoughForOneService(t *testing.T) {
+	for args, want := range map[string]float64{"": 4000, "--rate=1000": 7000, "--rate=1000 --direct-rate=0": 4000, "--rate=100 --max-rate=700": 700} {
+		var c guardCommand
+		f := c.flags()
+		if err := f.Parse(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := c.settings(f); err != nil || s.MaxRate != want {
+			t.Errorf("%s: %+v, %v", args, s, err)
+		}
+	}
+}
+
+// What a guard would refuse is not printed.
+func TestGenGuardRefusesWhatAGuardDoes(t *testing.T) {
+	var said, trouble bytes.Buffer
+	if code := Main(t.Context(), []string{"lapse", "gen", "guard", "-A", "--", "--rate=100", "--max-rate=50"}, &said, &trouble); code != 2 || said.Len() > 0 {
+		t.Errorf("%d %s%s", code, &said, &trouble)
+	}
+	const want = `one Service can take 700 requests per second, with --rate 100 to each target and up to 5 times --direct-rate 100`
+	if text := strings.Join(strings.Fields(trouble.String()), " "); !strings.Contains(text, want) {
+		t.Errorf("it says %s", text)
+	}
+}
+
 func fetch(t *testing.T, url string) string {
 	t.Helper()
 	reply, err := http.Get(url)
@@ -272,6 +298,10 @@ func TestAGuardReadsItsFileAgain(t *testing.T) {
 		"--rate=0\n--listen=:7200\n":            "must be greater than 0",
 		"--rate=20\n":                           "--listen counts only when the guard starts",
 		first + "--keep-size=much\n":            "keep-size",
+		first + "--max-rate=0\n":                "max-rate 0: must be greater than 0",
+		first + "--max-rate=-1\n":               "max-rate -1: must be greater than 0",
+		first + "--max-rate=+Inf\n":             "max-rate +Inf: must be greater than 0",
+		first + "--max-rate=349\n":              "one Service can take 350 requests per second",
 		first + "--all-namespaces=true\n":       "--all-namespaces counts only when the guard starts",
 		first + "--settle=-9s\n--timeout=-9s\n": "timeout",
 	} {
@@ -282,7 +312,7 @@ func TestAGuardReadsItsFileAgain(t *testing.T) {
 			}
 		}
 	}
-	write("--rate=20\n--listen=:7200\n--keep-size=2Gi\n")
+	write("--rate=20\n--listen=:7200\n--keep-size=2Gi\n--max-rate=140\n")
 	is(20)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
@@ -290,7 +320,7 @@ func TestAGuardReadsItsFileAgain(t *testing.T) {
 	if s, err := reread(); s != nil || err == nil {
 		t.Errorf("without the file: %v %v", s, err)
 	}
-	write("--rate=20\n--listen=:7200\n--keep-size=2Gi\n")
+	write("--rate=20\n--listen=:7200\n--keep-size=2Gi\n--max-rate=140\n")
 	if s, err := reread(); s != nil || err != nil {
 		t.Errorf("when it is back: %v %v", s, err)
 	}

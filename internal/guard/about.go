@@ -74,6 +74,8 @@ func reasonOf(tl *model.Timeline) string {
 		parts = append(parts, rule)
 	}
 	switch state := stateOf(tl); {
+	case state == gate.Pass && rateOf(tl) != "":
+		parts = append(parts, rateOf(tl))
 	case state == gate.Inconclusive:
 		parts = append(parts, doubtOf(tl))
 	case state == gate.Fail && v.Failed == 0 && len(v.Reasons) > 0:

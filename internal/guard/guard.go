@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/internal/guard/budget"
 	"lapse/internal/guard/events"
 	"lapse/internal/guard/flagger"
 	"lapse/internal/guard/gate"
@@ -61,9 +62,11 @@ type (
 // A guard is a running [Run].
 type guard struct {
 	Config
-	gate  *gate.Gate
-	store *store.Store
-	told  *series.Guard // to Prometheus
+	gate   *gate.Gate
+	store  *store.Store
+	told   *series.Guard // to Prometheus
+	budget *budget.Budget
+	rates  string // by how much that lowers rates, as it was logged; of [guard.rated], which is called once at a time
 
 	many    *coordinator.Many // nil in tests that make measurements up
 	flagger flagger.Hooks     // for who has the token
@@ -120,6 +123,8 @@ func newGuard(c Config) (*guard, error) {
 	}
 	g.told = series.New(g.now, string(coordinator.Idle), string(coordinator.Raised),
 		string(coordinator.Recording), string(starting), string(notMeasured))
+	g.budget = budget.New(c.mostRate())
+	g.budget.Changed, g.told.Budget = g.rated, g.budget.State
 	g.told.Leads = func() bool { return c.Leader == nil || c.Leader.Leads() }
 	var err error
 	g.flagger = flagger.Hooks{
@@ -230,10 +235,16 @@ func (g *guard) reconcile(ctx context.Context) {
 			}
 		}
 	}
+	var fresh []*service
 	for _, m := range g.marked {
 		if g.services[m.Key()] == nil {
-			g.begin(ctx, m)
+			s := newService(g, m)
+			s.reserve()
+			fresh = append(fresh, s)
 		}
+	}
+	for _, s := range fresh { // now each knows its rate
+		g.begin(ctx, s)
 	}
 	if g.listed {
 		g.gate.Change((*gate.Book).Listed)
@@ -241,8 +252,8 @@ func (g *guard) reconcile(ctx context.Context) {
 }
 
 // begin begins to guard a Service, once what measured it before has ended.
-func (g *guard) begin(ctx context.Context, m watcher.Marked) {
-	s := newService(g, m)
+func (g *guard) begin(ctx context.Context, s *service) {
+	m := s.Marked
 	for other := range g.guarding {
 		if other.Key() == m.Key() {
 			s.after = append(s.after, other.ended)
@@ -258,6 +269,7 @@ func (g *guard) begin(ctx context.Context, m watcher.Marked) {
 		if delete(g.guarding, s); g.services[m.Key()] == nil {
 			g.gate.Change(func(b *gate.Book) { b.Drop(m.Key()) })
 			g.told.Drop(m.Key())
+			g.budget.Leave(m.Key(), g.now())
 		}
 	})
 }

@@ -51,6 +51,7 @@ type fake struct {
 	on       map[string]coordinator.Keeper
 	began    map[string]int // measurements
 	rate     map[string]float64
+	baseline map[string]time.Duration
 	settings *Settings  // that are read
 	breaks   chan error // ends a measurement
 	wrong    error      // with them
@@ -78,7 +79,7 @@ func newFake(t *testing.T, dir string) *fake { return newFakeOf(t, dir, nil) }
 func newFakeOf(t *testing.T, dir string, leader Leader) *fake {
 	f := &fake{
 		t: t, dir: dir, marked: make(chan []watcher.Marked), refused: map[string]error{},
-		on: map[string]coordinator.Keeper{}, began: map[string]int{}, rate: map[string]float64{}, breaks: make(chan error), log: &bytes.Buffer{}, ended: make(chan error, 1),
+		on: map[string]coordinator.Keeper{}, began: map[string]int{}, rate: map[string]float64{}, baseline: map[string]time.Duration{}, breaks: make(chan error), log: &bytes.Buffer{}, ended: make(chan error, 1),
 	}
 	var err error
 	f.guard, err = newGuard(Config{
@@ -131,7 +132,7 @@ func (f *fake) measure(ctx context.Context, o *spec.Options, k coordinator.Keepe
 	err := f.refused[name]
 	if err == nil {
 		f.began[name]++
-		f.on[name], f.rate[name] = k, o.Rate
+		f.on[name], f.rate[name], f.baseline[name] = k, o.Rate, o.Baseline
 	}
 	f.measured.Unlock()
 	if err != nil {
@@ -216,10 +217,12 @@ func (f *fake) disrupt(service string, failed int) (end func()) {
 		f.t.Fatalf("%s is not measured", service)
 	}
 	namespace, name, _ := strings.Cut(service, "/")
+	k.Most(2, true)
 	k.Stands(coordinator.Recording, "first sign: node node1 was cordoned")
 	const before, length = 20 * time.Second, 90 * time.Second
 	meta := timeline.Meta{
-		T0: time.Now().Add(-before), Services: []timeline.Service{{Namespace: namespace, Name: name}},
+		Spec: fmt.Appendf(nil, `{"rate":%v}`, f.rate[service]),
+		T0:   time.Now().Add(-before), Services: []timeline.Service{{Namespace: namespace, Name: name}},
 		Options: timeline.Options{Rate: 10, Timeout: time.Second, Baseline: before, Settle: time.Minute, Join: time.Second, Gates: []string{"failed>0"}},
 	}
 	gateOf, err := verdict.ParseGate("failed>0")
@@ -280,6 +283,7 @@ func (f *fake) disrupt(service string, failed int) (end func()) {
 		tl := run.Last()
 		run.End(tl)
 		k.Ended(tl)
+		k.Most(2, false)
 		k.Stands(coordinator.Idle, "")
 		synctest.Wait()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
+	"lapse/internal/guard/budget"
 	"lapse/internal/guard/gate"
 	"lapse/internal/guard/series"
 	"lapse/internal/guard/store"
@@ -49,6 +50,7 @@ type service struct {
 	status  Status
 	run     *store.Run // that goes on; nil: none
 	storing sync.WaitGroup
+	share   *budget.Share   // of --max-rate; nil: none
 	leaving bool            // it ends with the run that goes on
 	cancel  func()          // ends the measurement
 	arm     coordinator.Arm // nil: it is not measured
@@ -142,11 +144,18 @@ func (s *service) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	share, err := s.join(o)
+	if err != nil {
+		return err
+	}
+	longerBaseline(o, share.Rate(len(o.Kinds), false, s.g.now()))
+	defer func() { share.Rate(len(o.Kinds), false, s.g.now()) }()
 	s.stands(starting, "", "")
 	keeper := coordinator.Keeper{
 		Begin: s.begin, Ended: s.end,
 		Stands:  func(state coordinator.Standby, sign string) { s.stands(state, sign, "") },
 		Armable: s.armBy,
+		Most:    func(targets int, full bool) float64 { return share.Rate(targets, full, s.g.now()) },
 		Fact:    s.told.Fact, Signed: s.told.Signed, Judged: s.judged,
 	}
 	defer s.armBy(nil)

@@ -1,10 +1,12 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"time"
 
+	"lapse/internal/guard/budget"
 	"lapse/internal/guard/store"
 	"lapse/internal/run/spec"
 	"lapse/watcher"
@@ -16,15 +18,21 @@ const rereadEvery = 5 * time.Second
 
 // Settings are what of a guard can change while it runs.
 type Settings struct {
-	Limits store.Limits
+	Limits  store.Limits
+	MaxRate float64 // requests per second to all Services together; default [budget.Default]
 	// Options returns how a Service is measured. An error says what is wrong with its annotations.
 	Options func(watcher.Marked) (*spec.Options, error)
 }
+
+func (s *Settings) mostRate() float64 { return cmp.Or(s.MaxRate, budget.Default) }
 
 // alike reports whether a Service is measured in the same way by other settings.
 func (s *Settings) alike(other *Settings, m watcher.Marked) bool {
 	if s == other {
 		return true
+	}
+	if s.MaxRate != other.MaxRate {
+		return false
 	}
 	a, wrong := s.Options(m)
 	b, otherWrong := other.Options(m)
@@ -64,6 +72,7 @@ func (g *guard) change(ctx context.Context, to *Settings, err error) {
 	}
 	g.Settings = to
 	g.store.Limit(to.Limits)
+	g.budget.Set(to.mostRate(), g.now())
 	g.Log.Info("the configuration has changed")
 	g.reconcile(ctx)
 }

@@ -13,7 +13,9 @@ import (
 
 	"lapse/correlate"
 	"lapse/correlate/model"
+	"lapse/correlate/quantity"
 	"lapse/dashboard"
+	"lapse/internal/guard/budget"
 	"lapse/internal/guard/flagger"
 	"lapse/internal/guard/gate"
 	"lapse/internal/run/coordinator"
@@ -28,12 +30,13 @@ const statusPath = "/v1/status"
 
 // A Report is how a guard stands.
 type Report struct {
-	Problem  string   `json:"problem,omitzero"`  // of its configuration: the last good one is in force
-	Election string   `json:"election,omitzero"` // why this guard cannot be elected, nor see who is
-	Unsaid   string   `json:"unsaid,omitzero"`   // why the newest run has no Event
-	Unsaved  string   `json:"unsaved,omitzero"`  // why not all of the newest run is on disk
-	Refused  *Refusal `json:"refused,omitzero"`  // the last one of the last hour
-	Services []Status `json:"services"`          // in the order of their names
+	Problem  string       `json:"problem,omitzero"`  // of its configuration: the last good one is in force
+	Election string       `json:"election,omitzero"` // why this guard cannot be elected, nor see who is
+	Unsaid   string       `json:"unsaid,omitzero"`   // why the newest run has no Event
+	Unsaved  string       `json:"unsaved,omitzero"`  // why not all of the newest run is on disk
+	Refused  *Refusal     `json:"refused,omitzero"`  // the last one of the last hour
+	Rates    budget.State `json:"rates"`             // by --max-rate
+	Services []Status     `json:"services"`          // in the order of their names
 }
 
 // A Status is how a guarded Service stands.
@@ -46,6 +49,7 @@ type Status struct {
 	Sent    int                 `json:"sent,omitzero"`    // requests in it so far
 	Failed  int                 `json:"failed,omitzero"`  // of them
 	Problem string              `json:"problem,omitzero"` // why it is not measured
+	Rate    float64             `json:"rate,omitzero"`    // requests per second to each target, if --max-rate lowers it
 	Runs    int                 `json:"runs"`             // that have ended since the guard began
 	Last    *Last               `json:"last,omitzero"`    // of them
 }
@@ -116,12 +120,12 @@ func (g *guard) report() Report {
 	defer g.mu.Unlock()
 	all := []Status{}
 	for _, s := range g.services {
-		s.mu.Lock()
-		all = append(all, s.status)
-		s.mu.Unlock()
+		all = append(all, s.now())
 	}
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Service, b.Service) })
-	report := Report{Problem: g.problem, Unsaid: g.unsaid, Unsaved: g.unsaved, Services: all}
+	report := Report{
+		Problem: g.problem, Unsaid: g.unsaid, Unsaved: g.unsaved, Rates: g.budget.State(), Services: all,
+	}
 	if g.Leader != nil {
 		report.Election = g.Leader.Problem()
 	}
@@ -129,6 +133,19 @@ func (g *guard) report() Report {
 		report.Refused = new(*g.refused)
 	}
 	return report
+}
+
+// now returns how the Service stands.
+func (s *service) now() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := s.status
+	if s.share != nil && status.Problem == "" {
+		if rate, asked := s.share.Lowered(); rate < asked {
+			status.Rate = rate
+		}
+	}
+	return status
 }
 
 // last returns the verdict of the last run, "" if there is none, and why the Service stands as it does.
@@ -153,7 +170,7 @@ func Ask(ctx context.Context, client *http.Client, address string) (report Repor
 	return report, err
 }
 
-// problems says what is wrong with the guard itself.
+// problems says what is wrong with the guard itself, and by how much it lowers rates.
 func (r *Report) problems() (all []string) {
 	if r.Problem != "" {
 		all = append(all, "the configuration is wrong, the last good one stays in force: "+r.Problem)
@@ -166,6 +183,9 @@ func (r *Report) problems() (all []string) {
 	}
 	if r.Unsaid != "" {
 		all = append(all, "Events cannot be written: "+r.Unsaid)
+	}
+	if text := lowered(r.Rates); text != "" {
+		all = append(all, text)
 	}
 	if r.Refused != nil {
 		at := r.Refused.At.UTC().Format(time.RFC3339)
@@ -187,8 +207,12 @@ func Print(w io.Writer, r Report) error {
 	fmt.Fprintln(table, "SERVICE\tSTATE\tSINCE\tRUNS\tLAST\tREASON")
 	for _, s := range r.Services {
 		last, reason := s.last()
+		state := string(s.State)
+		if s.Rate > 0 {
+			state += ", " + quantity.Number(s.Rate) + "/s"
+		}
 		since := s.Since.UTC().Format(time.RFC3339)
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", s.Service, s.State, since, s.Runs, last, reason)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", s.Service, state, since, s.Runs, last, reason)
 	}
 	return table.Flush()
 }

@@ -69,6 +69,8 @@ type Answer struct {
 
 // A Book is what is known of all guarded Services. Its zero value knows none. One goroutine at a time may use it.
 type Book struct {
+	Limit string // of what is seen of a Service without a sign; empty: it is as asked for
+
 	services map[string]*service
 	listed   bool // all that are guarded are known: another one is not
 }
@@ -174,7 +176,11 @@ func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 	case q.Run != "":
 		return Answer{}, fmt.Sprintf("%s had no run %s, or it is forgotten", q.Service, q.Run)
 	}
-	return s.unseen(q, now), ""
+	a = s.unseen(q, now)
+	if a.State == Pass && b.Limit != "" {
+		a.Reason += "; " + b.Limit
+	}
+	return a, ""
 }
 
 // gap says that not all since an instant was measured.

@@ -18,6 +18,7 @@ import (
 
 	"lapse/correlate/causes"
 	"lapse/correlate/model"
+	"lapse/internal/guard/budget"
 	"lapse/internal/guard/gate"
 	"lapse/internal/run/metrics"
 	"lapse/internal/run/signs"
@@ -34,6 +35,8 @@ type Guard struct {
 	gaps        *prometheus.CounterVec
 	StoreErrors prometheus.Counter // runs that are not, or not whole, on disk
 	Config      prometheus.Gauge   // 1: as it was read last; 0: that is wrong, and the one before is in force
+
+	Budget func() budget.State // of --max-rate; nil: there is none
 
 	Leads func() bool // whether this guard speaks, if there are several; nil: it does
 
@@ -67,6 +70,10 @@ const allResources = "all"
 var (
 	leaderDesc = prometheus.NewDesc("lapse_guard_leader",
 		"1 if this guard speaks for all, 0 for the others, which measure as well.", nil, nil)
+	maxRateDesc = prometheus.NewDesc("lapse_guard_max_rate",
+		"Requests per second that all Services may get together: --max-rate.", nil, nil)
+	loweredDesc = prometheus.NewDesc("lapse_guard_lowered_services",
+		"Services that get a lower rate now than was asked for, by --max-rate.", nil, nil)
 	stateDesc = prometheus.NewDesc("lapse_guard_state",
 		"1 for the state of the guarded Service, 0 for the others.", []string{"service", "state"}, nil)
 	gateDesc = prometheus.NewDesc("lapse_gate_state",
@@ -198,7 +205,9 @@ func (g *Guard) count(service string, tl *model.Timeline, verdict gate.State) {
 // Describe is of [prometheus.Collector].
 func (g *Guard) Describe(descs chan<- *prometheus.Desc) {
 	metrics.DescribeTimes(descs)
-	own := []*prometheus.Desc{leaderDesc, stateDesc, gateDesc, lastDowntimeDesc, lastFailedDesc, lastTimeDesc}
+	own := []*prometheus.Desc{
+		leaderDesc, maxRateDesc, loweredDesc, stateDesc, gateDesc, lastDowntimeDesc, lastFailedDesc, lastTimeDesc,
+	}
 	for _, d := range own {
 		descs <- d
 	}
@@ -213,6 +222,11 @@ func (g *Guard) Collect(series chan<- prometheus.Metric) {
 		leads = 1
 	}
 	series <- prometheus.MustNewConstMetric(leaderDesc, prometheus.GaugeValue, leads)
+	if g.Budget != nil {
+		b := g.Budget()
+		series <- prometheus.MustNewConstMetric(maxRateDesc, prometheus.GaugeValue, b.Most)
+		series <- prometheus.MustNewConstMetric(loweredDesc, prometheus.GaugeValue, float64(b.Lowered))
+	}
 	for _, s := range g.services {
 		s.collect(series)
 	}
