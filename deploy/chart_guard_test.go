@@ -104,6 +104,7 @@ func guardTemplates() []template {
 		guarded("lease-rolebinding", unshared, two, "RoleBinding", GuardName+"-lease"),
 		guarded("poddisruptionbudget", unshared, two, "PodDisruptionBudget", GuardName),
 		guarded("configmap", "", two, "ConfigMap", GuardName),
+		guarded("history", unshared, two, "ConfigMap", guardHistory),
 		guarded("service", "", two, "Service", GuardName),
 		guarded("deployment", unshared, two, "Deployment", GuardName),
 		guarded("deployment-with-claim", shared, one, "Deployment", GuardName),

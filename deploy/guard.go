@@ -16,7 +16,8 @@ import (
 
 const (
 	GuardName      = "lapse-guard" // of all objects of a guard
-	GuardNamespace = "lapse"       // where it runs if nothing else is said
+	guardHistory   = "lapse-guard-history"
+	GuardNamespace = "lapse" // where it runs if nothing else is said
 
 	guardDir      = "/var/lib/lapse" // where a claim is mounted
 	guardConfig   = "/etc/lapse"
@@ -74,24 +75,22 @@ func (g Guard) Objects() []runtime.Object {
 			})
 	}
 	if g.Claim == "" {
-		all = append(all, g.lease()...)
+		all = append(all, g.own()...)
 	}
 	return append(all, g.configMap(), g.service(), g.deployment())
 }
 
-// lease returns what two guards need besides: the right to elect the one that speaks, and a budget by which a drain
-// leaves one of them.
-func (g Guard) lease() []runtime.Object {
+// own returns what two guards without a claim need besides, in their namespace: the right to elect the one that speaks,
+// a budget by which a drain leaves one of them, and a ConfigMap for what outlives them. That is printed without data,
+// which applying it again leaves as it is, so that the guard needs no right to create it, and goes with the rest.
+func (g Guard) own() []runtime.Object {
 	meta := g.meta()
 	meta.Name += "-lease"
-	leases := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}}
-	create, renew := leases, leases
-	create.Verbs = []string{"create"} // which no name restricts
-	renew.Verbs, renew.ResourceNames = []string{"get", "patch"}, []string{GuardName}
+	history := g.meta()
+	history.Name = guardHistory
 	return []runtime.Object{
-		&rbacv1.Role{
-			TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: meta, Rules: []rbacv1.PolicyRule{create, renew},
-		},
+		&corev1.ConfigMap{TypeMeta: typeMeta("v1", "ConfigMap"), ObjectMeta: history},
+		&rbacv1.Role{TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: meta, Rules: ownRules()},
 		&rbacv1.RoleBinding{
 			TypeMeta: typeMeta(rbacV1, "RoleBinding"), ObjectMeta: meta,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
@@ -107,6 +106,18 @@ func (g Guard) lease() []runtime.Object {
 			},
 		},
 	}
+}
+
+// ownRules returns what two guards may do in their own namespace. No name restricts what is created.
+func ownRules() []rbacv1.PolicyRule {
+	leases := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}}
+	create, renew := leases, leases
+	create.Verbs = []string{"create"}
+	renew.Verbs, renew.ResourceNames = []string{"get", "patch"}, []string{GuardName}
+	return []rbacv1.PolicyRule{create, renew, {
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "patch"},
+		ResourceNames: []string{guardHistory},
+	}}
 }
 
 // guardRules returns what a guard may do in each namespace whose Services it guards. It creates Events on what it
@@ -232,7 +243,7 @@ func (g Guard) args() []string {
 		args = append(args, "--token-file="+path.Join(guardSecret, guardTokenKey))
 	}
 	if g.Claim == "" {
-		args = append(args, "--lease="+GuardName)
+		args = append(args, "--lease="+GuardName, "--history="+guardHistory)
 	}
 	if g.AllNamespaces {
 		args = append(args, "--all-namespaces")

@@ -336,7 +336,8 @@ func wantHint(t *testing.T, err error, contains string) {
 	}
 }
 
-// A guard may read what it measures and write Events. In its own namespace it may make a Lease, and change its own.
+// A guard may read what it measures and write Events. In its own namespace it may make a Lease, and change its own
+// and the ConfigMap of its history.
 func TestAGuardMayReadAndWriteEvents(t *testing.T) {
 	for _, g := range []Guard{{Namespace: "lapse"}, {Namespace: "lapse", AllNamespaces: true}, {Namespace: "lapse", AllNamespaces: true, Claim: "runs"}} {
 		for _, o := range g.Objects() {
@@ -350,7 +351,7 @@ func TestAGuardMayReadAndWriteEvents(t *testing.T) {
 			for _, rule := range rules {
 				of := strings.Join(rule.Resources, ",") + " " + strings.Join(rule.ResourceNames, ",")
 				reads := !slices.ContainsFunc(rule.Verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
-				writes := slices.Contains([]string{"events  create", "leases  create", "leases lapse-guard get patch"}, of+" "+strings.Join(rule.Verbs, " "))
+				writes := slices.Contains([]string{"events  create", "leases  create", "leases lapse-guard get patch", "configmaps lapse-guard-history get patch"}, of+" "+strings.Join(rule.Verbs, " "))
 				if !reads && !writes || strings.Contains(of, "secrets") || strings.Contains(of, "*") {
 					t.Errorf("%+v: rule %v", g, rule)
 				}

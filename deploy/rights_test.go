@@ -223,6 +223,8 @@ these are needed as well; for ` + "`-A`" + ` only those to read, in all namespac
 `)
 	writeRights(&page, guardRights(), nil)
 	page.WriteString(`
+In its own namespace, without ` + "`--claim`" + `, it may create Leases, and get and patch the Lease ` + "`lapse-guard`" + ` and the ConfigMap ` + "`lapse-guard-history`" + `.
+
 What else is tried may fail: to delete ServiceAccount, Role and RoleBinding at once, not when the Job takes them along; to list nodes, for the Job's
 place; to list ClusterRoles, and delete those that a crash has left behind. ` + "`lapse status` and `lapse delete`" + ` list all these kinds and say which they may not.
 

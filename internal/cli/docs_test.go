@@ -50,7 +50,7 @@ func cliPage() string {
 	root := newRoot("lapse", io.Discard, io.Discard)
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Command line\n\n```\n%s\n\n%s\n```\n", root.Long, exitCodes)
-	b.WriteString("\nIf several hold, the first of 3, 6, 4, 5, 1, 0 is the exit code.\n\n| verb | |\n|---|---|\n")
+	b.WriteString("\nIf several hold, the first of 3, 6, 4, 5, 1, 0 is the exit code.\n\n")
 	var verbs []*cobra.Command
 	for _, c := range root.Commands() {
 		if c.Runnable() && !c.Hidden {
@@ -59,11 +59,11 @@ func cliPage() string {
 	}
 	for _, c := range verbs {
 		name := strings.TrimPrefix(c.CommandPath(), "lapse ")
-		fmt.Fprintf(&b, "| [%s](#lapse-%s) | %s |\n", name, strings.ReplaceAll(name, " ", "-"), c.Short)
+		fmt.Fprintf(&b, "- [%s](#lapse-%s): %s\n", name, strings.ReplaceAll(name, " ", "-"), c.Short)
 	}
-	b.WriteString("\n## Formats\n\n`-o` of run, report, retrieve and export takes these, that of diff " + judging.FormatNames(report.DiffFormats()) + ":\n\n| format | file | what it is |\n|---|---|---|\n")
+	b.WriteString("\n## Formats\n\n`-o` of run, report, retrieve and export takes these, that of diff " + judging.FormatNames(report.DiffFormats()) + ":\n\n")
 	for _, f := range report.Formats {
-		fmt.Fprintf(&b, "| `%s` | .%s | %s |\n", f.Name, f.Ext, f.Doc)
+		fmt.Fprintf(&b, "- `%s` (.%s): %s\n", f.Name, f.Ext, f.Doc)
 	}
 	shared := sharedFlags(verbs)
 	b.WriteString("\n## Shared flags\n\n| flag | default | |\n|---|---|---|\n")

@@ -30,6 +30,7 @@ import (
 	"lapse/deploy"
 	"lapse/internal/guard"
 	"lapse/internal/guard/budget"
+	"lapse/internal/guard/configmap"
 	"lapse/internal/guard/gate"
 	"lapse/internal/guard/lead"
 	"lapse/internal/guard/store"
@@ -66,13 +67,14 @@ lapse/expect-status (200-499).
 // A guardCommand is what the flags of `lapse guard` say.
 type guardCommand struct {
 	guard.Config
-	limits store.Limits
-	kube   access.Kube
-	all    bool
-	size   string
-	rate   float64
-	file   string
-	lease  string
+	limits  store.Limits
+	kube    access.Kube
+	all     bool
+	size    string
+	rate    float64
+	file    string
+	lease   string
+	history string
 }
 
 func newGuard() *cobra.Command {
@@ -125,6 +127,8 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 		"(default: nobody may)")
 	f.StringVar(&c.lease, "lease", "", "the `NAME` of a Lease, in this Pod's namespace, by which several "+
 		"guards elect the one that writes Events and answers; all of them measure")
+	f.StringVar(&c.history, "history", "", "the `NAME` of a ConfigMap, in this Pod's namespace, that keeps the lines "+
+		"of the last 200 runs and what the gate says of them")
 	f.StringVar(&c.file, "config", "", "a `FILE` of more flags, one in a line: they count if the command line has "+
 		"none, and again when they change")
 	var measured spec.Options
@@ -190,6 +194,10 @@ func (c *guardCommand) run(ctx context.Context, log *slog.Logger) error {
 		if c.Leader, err = c.election(); err != nil {
 			return err
 		}
+	}
+	if c.history != "" {
+		namespace := cmp.Or(os.Getenv(deploy.EnvNamespace), cluster.Namespace)
+		c.Past = &configmap.Map{ConfigMaps: c.Client.ConfigMaps(namespace), Name: c.history, Log: log}
 	}
 	return guard.Run(ctx, c.Config)
 }

@@ -106,7 +106,7 @@ transfer breaks, the received part is kept as facts.partial.lapse. Run the same 
 continue.
 
 "lapse retrieve guard" fetches the runs of the guard in the namespace of -n (default "lapse") into --out
-(default runs): those that are not there.`,
+(default runs): those that are not there. Of runs that are gone it fetches the lines of history.`,
 		Example: "  lapse retrieve lapse -n shop --out runs/nightly\n  lapse retrieve guard && lapse serve runs",
 		Args:    exactly(1, "the RUN to fetch, as `lapse status -n NAMESPACE` lists it, or \"guard\""),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"lapse/internal/history"
 	"lapse/internal/run/saved"
 )
 
@@ -42,14 +43,13 @@ func (g *guard) serveFile(w http.ResponseWriter, r *http.Request) {
 	http.ServeFile(w, r, filepath.Join(g.Out, run, file))
 }
 
-// serveHistory serves the lines of all runs, also of those that are not kept any more.
-func (g *guard) serveHistory(w http.ResponseWriter, r *http.Request) {
-	http.ServeFile(w, r, filepath.Join(g.Out, saved.HistoryFile))
-}
-
 // History returns the history of the guard at an address: nothing before its first run.
 func History(ctx context.Context, client *http.Client, address string) (h saved.History, err error) {
-	err = get(ctx, client, address+historyPath, func(body io.Reader) error {
+	return historyAt(ctx, client, address+historyPath)
+}
+
+func historyAt(ctx context.Context, client *http.Client, url string) (h saved.History, err error) {
+	err = get(ctx, client, url, func(body io.Reader) error {
 		return h.Read(body, "the guard's history")
 	})
 	if errors.Is(err, errNotThere) {
@@ -58,8 +58,8 @@ func History(ctx context.Context, client *http.Client, address string) (h saved.
 	return h, err
 }
 
-// Fetch copies the judged runs of the guard at an address into dir, but those that are there. fetched is called after
-// each.
+// Fetch copies the judged runs of the guard at an address into dir, but those that are there, and the lines of history
+// of those that the guard does not have any more. fetched is called after each run.
 func Fetch(ctx context.Context, client *http.Client, address, dir string, fetched func(run string)) error {
 	var runs []string
 	list := func(body io.Reader) error { return json.NewDecoder(body).Decode(&runs) }
@@ -77,7 +77,24 @@ func Fetch(ctx context.Context, client *http.Client, address, dir string, fetche
 			fetched(run)
 		}
 	}
-	return nil
+	gone, err := historyAt(ctx, client, address+historyPath+"?gone=1")
+	return errors.Join(err, addLines(dir, gone.Lines))
+}
+
+// addLines appends lines to the history in dir, but those of runs that are there.
+func addLines(dir string, lines []history.Line) error {
+	there := saved.Runs(dir)
+	path := filepath.Join(dir, saved.HistoryFile)
+	if h, err := saved.ReadHistory(path); err == nil {
+		for _, l := range h.Lines {
+			there = append(there, l.Run)
+		}
+	}
+	lines = slices.DeleteFunc(lines, func(l history.Line) bool { return slices.Contains(there, l.Run) })
+	if len(lines) == 0 {
+		return nil
+	}
+	return errors.Join(os.MkdirAll(dir, 0o755), history.Append(path, lines...))
 }
 
 // fetchRun fetches a run, unless dir has it. timeline.json comes last: without it the run is fetched again.

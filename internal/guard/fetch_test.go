@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/internal/guard/store"
 	"lapse/internal/history"
 	"lapse/internal/run/saved"
 )
@@ -32,7 +33,7 @@ func TestOnlyTheFilesOfRunsAreFetched(t *testing.T) {
 	write("r2/facts.lapse", "it goes on")
 	write("r3/timeline.json", "{}") // there was no place for its recording
 	write("secret", "no run")
-	g := &guard{Config: Config{Out: dir}}
+	g := &guard{Config: Config{Out: dir}, store: &store.Store{}}
 	server := httptest.NewServer(g.private())
 	defer server.Close()
 	for _, path := range []string{"/r1/lock", "/../secret", "/r1/..%2f..%2fsecret", "/r4/facts.lapse"} {

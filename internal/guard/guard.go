@@ -18,11 +18,14 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/internal/guard/budget"
+	"lapse/internal/guard/configmap"
 	"lapse/internal/guard/events"
 	"lapse/internal/guard/flagger"
 	"lapse/internal/guard/gate"
+	"lapse/internal/guard/outbox"
 	"lapse/internal/guard/series"
 	"lapse/internal/guard/store"
+	"lapse/internal/history"
 	"lapse/internal/kube"
 	"lapse/internal/run/coordinator"
 	"lapse/internal/run/spec"
@@ -45,6 +48,8 @@ type Config struct {
 	*Settings
 	// Leader says which guard speaks, if there are several; nil: this one.
 	Leader Leader
+	// Past keeps what is known of the last runs when their directory is gone; nil: nothing does.
+	Past *configmap.Map
 	// Reread returns the settings that count from now on, nil if those before do, or why they have to. It may be nil.
 	Reread func() (*Settings, error)
 
@@ -68,14 +73,16 @@ type guard struct {
 	budget *budget.Budget
 	rates  string // by how much that lowers rates, as it was logged; of [guard.rated], which is called once at a time
 
-	many    *coordinator.Many // nil in tests that make measurements up
-	flagger flagger.Hooks     // for who has the token
+	many    *coordinator.Many          // nil in tests that make measurements up
+	flagger flagger.Hooks              // for who has the token
+	past    *outbox.Box[configmap.Run] // nil without Past
 
 	mu       sync.Mutex
 	problem  string                // of the settings; empty: they are those that were read last
 	left     []*model.Timeline     // what the guard before had not judged
 	unsaid   string                // why the newest run has no Event
 	unsaved  string                // why not all of the newest run is on disk
+	unkept   string                // why a run could not be stored, as it was logged last
 	marked   []watcher.Marked      // the Services that are to be guarded
 	listed   bool                  // they are known
 	ready    bool                  // those that were annotated at first are measured
@@ -135,10 +142,7 @@ func newGuard(c Config) (*guard, error) {
 		},
 	}
 	g.store, err = store.Open(c.Out, c.Limits, c.Log, func(tl *model.Timeline, now bool) {
-		name := serviceOf(tl)
-		r := about(tl)
-		g.told.Knew(name, tl, r)
-		if g.earlier[name] = append(g.earlier[name], r); now {
+		if g.knew(history.Of(tl, "")[0], about(tl)); now {
 			g.left = append(g.left, tl)
 		}
 	})
@@ -185,18 +189,20 @@ func (g *guard) guard(ctx context.Context) error {
 		go func() { g.many.Run(over); close(ended) }()
 		defer func() { close(over); <-ended }()
 	}
+	defer g.keep()()
 	if g.Leader != nil {
 		g.running.Go(func() { g.Leader.Run(ctx, func() bool { return g.waitsFor() == "" }) })
 	}
 	g.running.Go(func() {
 		for _, tl := range g.left {
-			g.say(tl)
+			g.conclude(tl, history.Of(tl, "")[0])
 		}
 	})
 	g.running.Go(func() { g.observe(ctx) })
 	if g.Reread != nil {
 		g.running.Go(func() { g.reread(ctx) })
 	}
+	g.recall(ctx)
 	err := g.follow(ctx, func(marked []watcher.Marked) {
 		g.mu.Lock()
 		defer g.mu.Unlock()

@@ -77,14 +77,17 @@ func newFake(t *testing.T, dir string) *fake { return newFakeOf(t, dir, nil) }
 
 // newFakeOf is newFake for one of several guards.
 func newFakeOf(t *testing.T, dir string, leader Leader) *fake {
+	return newFakeWith(t, dir, func(c *Config) { c.Leader = leader })
+}
+
+// newFakeWith is newFake with another configuration.
+func newFakeWith(t *testing.T, dir string, change func(*Config)) *fake {
 	f := &fake{
 		t: t, dir: dir, marked: make(chan []watcher.Marked), refused: map[string]error{},
 		on: map[string]coordinator.Keeper{}, began: map[string]int{}, rate: map[string]float64{}, baseline: map[string]time.Duration{}, breaks: make(chan error), log: &bytes.Buffer{}, ended: make(chan error, 1),
 	}
-	var err error
-	f.guard, err = newGuard(Config{
-		Leader: leader,
-		Out:    dir, Log: slog.New(slog.NewTextHandler(f.log, nil)),
+	c := Config{
+		Out: dir, Log: slog.New(slog.NewTextHandler(f.log, nil)),
 		Settings: settings(0),
 		Reread: func() (*Settings, error) {
 			f.measured.Lock()
@@ -93,8 +96,10 @@ func newFakeOf(t *testing.T, dir string, leader Leader) *fake {
 			return f.settings, f.wrong
 		},
 		measure: f.measure, follow: f.follow, write: f.tell,
-	})
-	if err != nil {
+	}
+	change(&c)
+	var err error
+	if f.guard, err = newGuard(c); err != nil {
 		t.Fatal(err)
 	}
 	var ctx context.Context

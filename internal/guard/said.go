@@ -10,6 +10,7 @@ import (
 	"lapse/correlate/incidents"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/internal/guard/configmap"
 	"lapse/internal/guard/events"
 	"lapse/internal/guard/gate"
 	"lapse/internal/history"
@@ -25,10 +26,22 @@ const (
 	mostUnsaid = 15 * time.Minute
 )
 
-// say writes Events about a judged run, if this guard speaks. That this fails is logged once, until it succeeds.
-func (g *guard) say(tl *model.Timeline) {
+// conclude tells and keeps what a judged run has shown, if this guard speaks.
+func (g *guard) conclude(tl *model.Timeline, line history.Line) {
+	until := g.now().Add(mostUnsaid)
+	if !g.speaks(until) {
+		return
+	}
+	if g.past != nil {
+		g.past.Add(configmap.Run{Line: line, Gate: about(tl)})
+	}
+	g.say(tl, until)
+}
+
+// say writes Events about a judged run, while this guard speaks. That this fails is logged once, until it succeeds.
+func (g *guard) say(tl *model.Timeline, until time.Time) {
 	all := eventsOf(tl)
-	for until := g.now().Add(mostUnsaid); g.speaks(until); {
+	for g.speaks(until) {
 		ctx, cancel := context.WithTimeout(context.Background(), sayFor) // the end of a guard ends runs, too
 		err := g.write(ctx, g.now(), all...)
 		cancel()

@@ -254,7 +254,7 @@ func (s *service) end(tl *model.Timeline) {
 
 // keep stores a judged run, lets the gate answer for it, and writes Events.
 func (s *service) keep(run *store.Run, tl *model.Timeline) {
-	err := run.End(tl)
+	line, err := run.End(tl)
 	if err != nil {
 		s.log.Error("not all of a run is on disk", "run", tl.Run.ID, "error", err)
 		s.g.told.StoreErrors.Inc()
@@ -268,5 +268,5 @@ func (s *service) keep(run *store.Run, tl *model.Timeline) {
 	s.status.Runs++
 	s.mu.Unlock()
 	s.log.Info("a disruption was measured", "run", r.ID, "verdict", r.Verdict, "reason", r.Reason)
-	s.g.say(tl)
+	s.g.conclude(tl, line)
 }

@@ -34,6 +34,7 @@ type Report struct {
 	Election string       `json:"election,omitzero"` // why this guard cannot be elected, nor see who is
 	Unsaid   string       `json:"unsaid,omitzero"`   // why the newest run has no Event
 	Unsaved  string       `json:"unsaved,omitzero"`  // why not all of the newest run is on disk
+	Unkept   string       `json:"unkept,omitzero"`   // why lines of history could not be kept elsewhere
 	Refused  *Refusal     `json:"refused,omitzero"`  // the last one of the last hour
 	Rates    budget.State `json:"rates"`             // by --max-rate
 	Services []Status     `json:"services"`          // in the order of their names
@@ -124,7 +125,8 @@ func (g *guard) report() Report {
 	}
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Service, b.Service) })
 	report := Report{
-		Problem: g.problem, Unsaid: g.unsaid, Unsaved: g.unsaved, Rates: g.budget.State(), Services: all,
+		Problem: g.problem, Unsaid: g.unsaid, Unsaved: g.unsaved, Unkept: g.unkept,
+		Rates: g.budget.State(), Services: all,
 	}
 	if g.Leader != nil {
 		report.Election = g.Leader.Problem()
@@ -186,6 +188,9 @@ func (r *Report) problems() (all []string) {
 	}
 	if text := lowered(r.Rates); text != "" {
 		all = append(all, text)
+	}
+	if r.Unkept != "" {
+		all = append(all, "lines of history cannot be kept: "+r.Unkept)
 	}
 	if r.Refused != nil {
 		at := r.Refused.At.UTC().Format(time.RFC3339)

@@ -42,7 +42,7 @@ func (p Past) Keep(dir string) error {
 		tl := p.disruption(i, at)
 		run := kept.Begin(tl.Run.ID)
 		run.Rec.End() // the page needs the verdict only
-		if err := run.End(tl); err != nil {
+		if _, err := run.End(tl); err != nil {
 			return err
 		}
 	}

@@ -36,14 +36,20 @@ const (
 
 // A Run is a disruption that was measured and judged.
 type Run struct {
-	ID      string
-	Began   time.Time // the first sign
-	Changed time.Time // the last change
-	Verdict State
-	Reason  string   // in one line, for people
-	Hashes  []string // of the templates that it made Pods from
-	Rolling bool     // a rollout was under way when it began: not all of that was measured
-	Nodes   []string // that it was about
+	ID      string    `json:"run"`
+	Began   time.Time `json:"began"`   // the first sign
+	Changed time.Time `json:"changed"` // the last change
+	Verdict State     `json:"verdict"`
+	Reason  string    `json:"reason"`           // in one line, for people
+	Hashes  []string  `json:"hashes,omitzero"`  // of the templates that it made Pods from
+	Rolling bool      `json:"rolling,omitzero"` // a rollout was under way when it began: not all of that was measured
+	Nodes   []string  `json:"nodes,omitzero"`   // that it was about
+}
+
+// Valid reports whether r may be the verdict of a run that has ended.
+func (r Run) Valid() bool {
+	over := []State{Pass, Fail, Inconclusive}
+	return r.ID != "" && !r.Began.IsZero() && !r.Changed.IsZero() && slices.Contains(over, r.Verdict)
 }
 
 // A Query is what a pipeline asks: about a Pod template, a node, a run, or all that happened since a time. With Hash or

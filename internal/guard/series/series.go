@@ -20,6 +20,7 @@ import (
 	"lapse/correlate/model"
 	"lapse/internal/guard/budget"
 	"lapse/internal/guard/gate"
+	"lapse/internal/history"
 	"lapse/internal/run/metrics"
 	"lapse/internal/run/signs"
 )
@@ -33,7 +34,7 @@ type Guard struct {
 	armed       *prometheus.CounterVec
 	lead        *prometheus.HistogramVec
 	gaps        *prometheus.CounterVec
-	StoreErrors prometheus.Counter // runs that are not, or not whole, on disk
+	StoreErrors prometheus.Counter // attempts to store a run or its line that failed
 	Config      prometheus.Gauge   // 1: as it was read last; 0: that is wrong, and the one before is in force
 
 	Budget func() budget.State // of --max-rate; nil: there is none
@@ -108,7 +109,7 @@ func New(now func() time.Time, idle string, states ...string) *Guard {
 		gaps: counter("lapse_watch_gaps_total", "How often changes in the cluster may have been missed or seen late.",
 			"resource"),
 		StoreErrors: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "lapse_store_errors_total", Help: "Runs that are not, or not whole, on disk.",
+			Name: "lapse_store_errors_total", Help: "How often a run, or its line of history, could not be stored.",
 		}),
 		Config: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "lapse_guard_config_last_reload_successful",
@@ -138,11 +139,18 @@ func New(now func() time.Time, idle string, states ...string) *Guard {
 // Handler answers what Prometheus asks.
 func (g *Guard) Handler() http.Handler { return metrics.Handler(g.registry) }
 
-// Knew notes a run of the guard before, in the order of time.
-func (g *Guard) Knew(service string, tl *model.Timeline, r gate.Run) {
+// Knew notes a run of the guard before.
+func (g *Guard) Knew(l history.Line, r gate.Run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.known[service] = lastOf(tl, r)
+	if r.Began.Before(g.known[l.Service].began) {
+		return
+	}
+	last := last{began: r.Began, verdict: r.Verdict, failed: l.Failed}
+	if l.Downtime != nil {
+		last.downtime = l.Downtime.Total
+	}
+	g.known[l.Service] = last
 }
 
 // Service returns the figures of a Service, which begin now if it was not guarded.

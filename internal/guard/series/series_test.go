@@ -16,6 +16,7 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/internal/guard/gate"
+	"lapse/internal/history"
 	"lapse/internal/run/signs"
 	"lapse/timeline"
 )
@@ -295,7 +296,7 @@ func TestAServiceHasFewSeries(t *testing.T) {
 // The next guard knows how the last disruption went.
 func TestTheLastDisruptionOutlivesTheGuard(t *testing.T) {
 	g := New(time.Now, "idle")
-	g.Knew("shop/web", judged(model.Length{Min: time.Second, Max: 3 * time.Second}, false, 7), gate.Run{Verdict: gate.Fail, Began: time.Unix(1764151200, 0)})
+	g.Knew(history.Line{Service: "shop/web", Failed: 7, Downtime: &model.Downtime{Total: model.Length{Min: time.Second, Max: 3 * time.Second}}}, gate.Run{Verdict: gate.Fail, Began: time.Unix(1764151200, 0)})
 	next := &guarded{Guard: g, Service: g.Service("shop/web"), t: t}
 	next.Fact(timeline.Meta{})
 	next.expects(map[string]float64{"lapse_gate_state{fail}": 1, "lapse_disruption_failed_requests{}": 7, "lapse_disruption_last_timestamp_seconds{}": 1764151200, "lapse_disruptions_total{unknown,fail}": 0})

@@ -9,11 +9,11 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,7 +58,7 @@ func Open(dir string, limits Limits, log *slog.Logger, found func(tl *model.Time
 			tl, err = s.judge(name)
 		}
 		if err == nil {
-			run.Verdict = tl.Verdict.Result
+			run.Verdict, run.span = tl.Verdict.Result, spanOf(tl)
 			found(tl, unjudged)
 		} else {
 			log.Warn("a run cannot be read", "run", name, "error", err)
@@ -101,7 +101,7 @@ func (s *Store) judge(name string) (*model.Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(saved.WriteTimeline(dir, tl), s.remember(tl, ""))
+	err = errors.Join(saved.WriteTimeline(dir, tl), s.remember(history.Of(tl, "")))
 	s.log.Warn("a run was broken off", "run", name, "error", err)
 	return tl, nil
 }
@@ -153,12 +153,12 @@ func (s *Store) Begin(id string) *Run {
 	return r
 }
 
-// End keeps the judged run, appends its lines to the history, and deletes what exceeds the limits. What could not be
-// written is in the run's verdict, and in the error.
-func (r *Run) End(tl *model.Timeline) error {
+// End keeps the judged run, appends its lines to the history, and deletes what exceeds the limits. It returns the first
+// of these lines. What could not be written is in the run's verdict, and in the error.
+func (r *Run) End(tl *model.Timeline) (line history.Line, err error) {
 	defer r.release()
 	s, sum := r.store, ""
-	err := r.err
+	err = r.err
 	if r.Rec != nil {
 		sum = r.Rec.Sum()
 		err = saved.WriteTimeline(filepath.Join(s.dir, r.name), tl)
@@ -166,47 +166,51 @@ func (r *Run) End(tl *model.Timeline) error {
 	if err != nil {
 		verdict.Unsaved(tl, err)
 	}
-	err = errors.Join(err, s.remember(tl, sum))
+	lines := history.Of(tl, sum)
+	err = errors.Join(err, s.remember(lines))
 	if r.Rec != nil {
 		err = errors.Join(r.Rec.Err, err) // whose first is in the verdict
 		s.mu.Lock()
-		s.kept = append(s.kept, Kept{r.name, s.written(r.name), s.size(r.name), tl.Verdict.Result})
+		s.kept = append(s.kept, Kept{r.name, s.written(r.name), s.size(r.name), tl.Verdict.Result, spanOf(tl)})
 		s.mu.Unlock()
 	}
 	s.prune(time.Now())
-	return err
+	return lines[0], err
+}
+
+// Has reports whether the directory has a line's run, or one that measured its Service at that time: two guards measure
+// each disruption.
+func (s *Store) Has(l history.Line) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := span{l.Service, l.T0, l.T0.Add(l.Duration)}
+	return slices.ContainsFunc(s.kept, func(k Kept) bool { return k.Name == l.Run || k.overlaps(of) })
+}
+
+// History returns the lines of history, and an error if not all could be read.
+func (s *Store) History() (lines []history.Line, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, err := os.Open(filepath.Join(s.dir, saved.HistoryFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines, unread, err := history.Read(f)
+	for _, u := range unread {
+		err = errors.Join(err, u)
+	}
+	return lines, err
 }
 
 // remember appends a run to the history.
-func (s *Store) remember(tl *model.Timeline, sum string) (err error) {
+func (s *Store) remember(lines []history.Line) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f, err := os.OpenFile(filepath.Join(s.dir, saved.HistoryFile), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := endLine(f); err != nil {
-		return err
-	}
-	if err := history.Write(f, history.Of(tl, sum)...); err != nil {
-		return err
-	}
-	return f.Sync()
-}
-
-// endLine ends the last line of a file that was cut off in its middle.
-func endLine(f *os.File) error {
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil || size == 0 {
-		return err
-	}
-	last := make([]byte, 1)
-	if _, err := f.ReadAt(last, size-1); err != nil || last[0] == '\n' {
-		return err
-	}
-	_, err = f.Write([]byte{'\n'})
-	return err
+	return history.Append(filepath.Join(s.dir, saved.HistoryFile), lines...)
 }
 
 // prune deletes the runs that exceed the limits.

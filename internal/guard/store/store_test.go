@@ -22,7 +22,7 @@ func keep(t *testing.T, s *Store, id string) *model.Timeline {
 	t.Helper()
 	r := s.Begin(id)
 	tl := run(r, id)
-	if err := r.End(tl); err != nil && r.Rec != nil {
+	if _, err := r.End(tl); err != nil && r.Rec != nil {
 		t.Fatal(err)
 	}
 	return tl
@@ -161,7 +161,7 @@ func TestARecordingThatIsNotWholeIsTold(t *testing.T) {
 	r := s.Begin("lapse-1")
 	tl := run(r, "lapse-1")
 	r.Rec.Err = errors.New("no space left")
-	if err := r.End(tl); !errors.Is(err, r.Rec.Err) {
+	if _, err := r.End(tl); !errors.Is(err, r.Rec.Err) {
 		t.Errorf("the error is %v", err)
 	}
 }

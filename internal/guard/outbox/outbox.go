@@ -1,0 +1,113 @@
+// Package outbox hands over what was measured to where it is kept, in the background, until it is accepted. So a place
+// that is away delays nothing.
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	attempt   = 30 * time.Second // the most that one attempt takes
+	leastWait = time.Second      // after the first attempt that failed; twice as long after each further one
+	mostWait  = time.Minute
+	atTheEnd  = 5 * time.Second // the most that the last attempt takes
+)
+
+// A Box has what waits to be handed over. Any goroutine may use it.
+type Box[T any] struct {
+	most   int
+	send   func(ctx context.Context, waiting []T) (accepted int, err error)
+	failed func(error)
+	more   chan struct{}
+
+	mu      sync.Mutex
+	waiting []T // oldest first
+	problem string
+}
+
+// New returns an empty box. send hands over what waits, oldest first, and returns how much of it was accepted. failed
+// gets the error of each attempt. Of more than most that wait, the oldest are dropped.
+func New[T any](most int, send func(context.Context, []T) (int, error), failed func(error)) *Box[T] {
+	return &Box[T]{most: most, send: send, failed: failed, more: make(chan struct{}, 1)}
+}
+
+// Add adds what is to be handed over.
+func (b *Box[T]) Add(all ...T) {
+	b.mu.Lock()
+	b.waiting = append(b.waiting, all...)
+	dropped := max(0, len(b.waiting)-b.most)
+	b.waiting = b.waiting[dropped:]
+	b.mu.Unlock()
+	if dropped > 0 {
+		b.failed(fmt.Errorf("%d that waited were dropped: at most %d may wait", dropped, b.most))
+	}
+	select {
+	case b.more <- struct{}{}:
+	default:
+	}
+}
+
+// Waits returns how much waits, and why the last attempt failed; "" if it did not.
+func (b *Box[T]) Waits() (n int, problem string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting), b.problem
+}
+
+// Run hands over what is added until ctx ends, and then tries once more.
+func (b *Box[T]) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-b.more:
+			b.empty(ctx)
+		case <-ctx.Done():
+		}
+	}
+	if n, _ := b.Waits(); n > 0 {
+		b.try(context.WithoutCancel(ctx), atTheEnd)
+	}
+}
+
+// empty tries until nothing waits, or ctx ends.
+func (b *Box[T]) empty(ctx context.Context) {
+	for wait := leastWait; ctx.Err() == nil; {
+		if n, _ := b.Waits(); n == 0 {
+			return
+		}
+		if b.try(ctx, attempt) {
+			wait = leastWait
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+		wait = min(2*wait, mostWait)
+	}
+}
+
+// try makes one attempt, and reports whether something was accepted.
+func (b *Box[T]) try(ctx context.Context, most time.Duration) bool {
+	b.mu.Lock()
+	waiting := b.waiting
+	b.mu.Unlock()
+	call, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	accepted, err := b.send(call, waiting)
+	b.mu.Lock()
+	// of what was sent, the oldest may have been dropped meanwhile
+	b.waiting = b.waiting[min(accepted, len(b.waiting)):]
+	if b.problem = ""; err != nil {
+		b.problem = err.Error()
+	}
+	b.mu.Unlock()
+	if err != nil && ctx.Err() == nil {
+		b.failed(err)
+	}
+	return accepted > 0
+}
