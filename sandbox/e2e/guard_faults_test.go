@@ -86,8 +86,8 @@ func (g *guarded) awaits(what string) {
 	}
 }
 
-// rollOut begins a rollout of the workload, and returns how to wait for its end. That returns what the gate is asked.
-func (g *guarded) rollOut() (end func() []string) {
+// beginRollOut begins a rollout of the workload, and returns how to wait for its end. That returns what the gate is asked.
+func (g *guarded) beginRollOut() (end func() []string) {
 	g.t.Helper()
 	ns := g.w.Namespace
 	g.kubectl("-n", ns, "rollout", "restart", "deployment/web")
@@ -117,7 +117,7 @@ func TestKilledGuardsLoseNoRollout(t *testing.T) {
 	passes := func(during func()) {
 		t.Helper()
 		rollouts += g.passes(func() []string {
-			end := g.rollOut()
+			end := g.beginRollOut()
 			during()
 			return end()
 		}, "rollout of web: ")
@@ -159,7 +159,7 @@ func TestAGuardOutlivesTheAPIServer(t *testing.T) {
 	}
 	t.Cleanup(func() { signal(syscall.SIGCONT) })
 	rollouts := g.passes(func() []string {
-		end := g.rollOut()
+		end := g.beginRollOut()
 		g.awaits("recording")
 		signal(syscall.SIGSTOP)
 		back := make(chan struct{})

@@ -85,11 +85,7 @@ func (g *guarded) stands() {
 // rollOut restarts the workload, and returns what the gate is asked about.
 func (g *guarded) rollOut() []string {
 	g.t.Helper()
-	ns := g.w.Namespace
-	g.kubectl("-n", ns, "rollout", "restart", "deployment/web")
-	g.kubectl("-n", ns, "rollout", "status", "deployment/web", "--timeout=2m")
-	return []string{"--hash=" + g.kubectl("-n", ns, "get", "pods", "-l", "app=web", "--sort-by=.metadata.creationTimestamp",
-		"-o", "jsonpath={.items[-1:].metadata.labels.pod-template-hash}")}
+	return g.beginRollOut()()
 }
 
 // passes disturbs the workload until the gate knows how that went: pass. The machine may let the guard stand still.
