@@ -152,6 +152,9 @@ const (
 	CheckNotAsked   = "not-asked"
 )
 
+// PlaneNotAsked says that the API servers, or some of them, are not asked (see [Plane]). Detail: why.
+const PlaneNotAsked EventKind = "plane-not-asked"
+
 // The run itself.
 const (
 	// From/To: a [Phase], "baseline", "measuring", "settling", "ended"; Detail: why, if the end was not planned

@@ -21,10 +21,14 @@ const (
 	Held TargetKind = "held"
 	// Control sends to an echo server inside the prober: if this fails, the prober was the problem.
 	Control TargetKind = "control"
+	// Plane asks an API server of the cluster, on a persistent connection. A success is an answer of that server, also
+	// one that asks for other credentials. Its failures are no failures of a Service.
+	Plane TargetKind = "plane"
 )
 
 // Judged reports whether targets of this kind have windows and count towards downtime, failures and coverage. Direct
-// and control targets are evidence only; held targets have windows of their own, in which connections are counted.
+// and control targets are evidence only; held targets have windows of their own, in which connections are counted, and
+// so have targets of kind plane, which are about the control plane.
 func (k TargetKind) Judged() bool { return k == New || k == Reused }
 
 // A TargetID names a target within its run, from 1.

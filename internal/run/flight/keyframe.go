@@ -51,6 +51,8 @@ func (k *keyframe) add(e timeline.Event) {
 		k.snapshot(of, e)
 	case timeline.WatchLane:
 		k.set(key{"lane " + e.Object.Kind, strings.Join(e.Services, " ")}, e)
+	case timeline.PlaneNotAsked:
+		k.set(key{string(e.Kind), ""}, e)
 	case timeline.NodeChecked:
 		k.set(key{of, fmt.Sprintf("check %s:%d %s", e.Addr, e.Port, e.Service)}, e)
 	case timeline.NameAnswered:

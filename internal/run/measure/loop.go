@@ -147,7 +147,8 @@ func (l *Loop) StartTarget(p loadgen.Probe) error {
 	}
 	p.ID, p.Source, p.Timeout = l.NextTarget+1, l.source.ID, l.Timeout
 	rate := p.Rate
-	changes := l.Armed != nil && (p.Kind != timeline.Direct || rate > l.Armed.IdleRate && !l.armed.full)
+	begins := p.Kind == timeline.Direct || p.Kind == timeline.Plane // at any time, at the rate that it is to have then
+	changes := l.Armed != nil && (!begins || rate > l.Armed.IdleRate && !l.armed.full)
 	if changes {
 		p.Rate = l.armed.rateOf(p.Kind, rate)
 	}

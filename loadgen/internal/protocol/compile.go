@@ -110,5 +110,7 @@ func tlsConfig(p Probe, u *url.URL, alpn []string) *tls.Config {
 		ServerName: strings.TrimSuffix(withoutZone(strings.Trim(name, "[]")), "."),
 		RootCAs:    p.RootCAs,
 		NextProtos: alpn,
+
+		GetClientCertificate: p.ClientCertificate,
 	}
 }

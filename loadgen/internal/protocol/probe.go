@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -42,6 +43,8 @@ type Probe struct {
 	GRPCMessage []byte // gRPC: what GRPCMethod is called with, in the protobuf wire format. See [GRPCRequest].
 
 	RootCAs *x509.CertPool // whom to trust; nil for the system's
+	// ClientCertificate returns the certificate for a server that asks for one; nil: there is none.
+	ClientCertificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 
 	Connections int // reused: how many are kept; default 10
 	// MaxConnections is how many requests may be open at once, each on a connection of its own if its protocol has one
@@ -62,7 +65,9 @@ func CheckRate(rate float64) error {
 }
 
 // kinds are the kinds of targets there are.
-var kinds = []timeline.TargetKind{timeline.New, timeline.Reused, timeline.Direct, timeline.Held, timeline.Control}
+var kinds = []timeline.TargetKind{
+	timeline.New, timeline.Reused, timeline.Direct, timeline.Held, timeline.Control, timeline.Plane,
+}
 
 func checkProbe(p Probe) error {
 	if !slices.Contains(kinds, p.Kind) {
