@@ -78,6 +78,7 @@ func (t *Tracker) judge() (*model.Timeline, []*snapshot) {
 	addWaited(tl.Pods, tl.Routes)
 	tl.Late = lateRoutes(tl.Routes, tl.Sources, tl.Run.SyncPeriod())
 	tl.DNS = dnsOf(tl.Events, t.end())
+	tl.ControlPlane = t.controlPlane(tl, snapshots)
 	tl.KeepServing = keepServing(tl)
 	tl.Incidents = incidents.Of(tl, t.join())
 	return tl, snapshots

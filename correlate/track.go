@@ -1,6 +1,7 @@
 package correlate
 
 import (
+	"net/http"
 	"slices"
 	"time"
 
@@ -21,6 +22,7 @@ type track struct {
 	waiting []windows.Sample // handed on, but not read yet
 	mark    time.Duration    // the watermark: every request due before it was handed on
 	source  *reached         // how far the facts of its source have come
+	refused map[uint16]int   // of a target of kind plane: answers that refuse the request, by status
 	alike   int              // the number of the targets that send the same to the same Service; -1 if it is not judged
 	changes int              // how often what is known of it changed
 	kept    *snapshot        // of a target that has ended: see snapshotOf
@@ -58,6 +60,12 @@ func (t *track) add(r timeline.Request) {
 	if r.Class.Observed() {
 		t.Intervals.Count(r.Due)
 		t.series.add(&r)
+	}
+	if t.target.Kind == timeline.Plane && r.Class == timeline.OK && r.Code >= http.StatusBadRequest {
+		if t.refused == nil {
+			t.refused = map[uint16]int{}
+		}
+		t.refused[r.Code]++
 	}
 	t.waiting = append(t.waiting, windows.Sample{Sent: r.Sent, Done: r.Done, Due: r.Due, Seq: r.Seq,
 		Backend: r.Backend, Class: r.Class, Delayed: r.Delayed})

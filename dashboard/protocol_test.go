@@ -53,6 +53,7 @@ var keys = []struct{ key, pattern, shape, text string }{
 	{"held", "^held$", "Timeline.held", "what became of connections that were kept open, without each single cut; if some were"},
 	{"sources", "^sources$", "Timeline.sources", "who measures and watches"},
 	{"routes", "^routes$", "Timeline.routes", "how nodes followed changes of endpoints, if probers on nodes measure"},
+	{"controlPlane", "^controlPlane$", "ControlPlane", "how the cluster's API servers answered; with --control-plane"},
 	{"keepServing", "^keepServing$", "KeepServing", "what would be left of the failures, had each Pod served longer; if routes outlived Pods"},
 	{"late", "^late$", "Timeline.late", "which of these nodes and changes stand out"},
 	{"scorecard", "^scorecard$", "Scorecard", "what preflight predicted, against what happened; once the run is over, if preflight was asked"},

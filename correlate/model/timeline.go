@@ -49,7 +49,10 @@ type Timeline struct {
 	Late   []LateRoutes `json:"late,omitzero"` // which of these nodes and changes stand out
 	// how DNS servers followed the changes of a headless Service's endpoints; absent where none is measured, but in
 	// runs of lapse routes
-	DNS  *DNS  `json:"dns,omitzero"`
+	DNS *DNS `json:"dns,omitzero"`
+	// how the cluster's API servers answered; absent without --control-plane
+	ControlPlane *ControlPlane `json:"controlPlane,omitzero"`
+
 	Pods []Pod `json:"pods"`
 
 	// absent where no routes outlived Pods, when they stopped is not known, or not every failure is listed

@@ -211,7 +211,7 @@ func notes(tl *model.Timeline) []string {
 		notes = append(notes, fmt.Sprintf("%s: every answer takes about %s; slow is what takes longer than %s", t.Name,
 			quantity.Span(t.Latency.P50), quantity.Span(t.SlowFrom)))
 	}
-	return notes
+	return append(notes, wording.ControlPlane(tl)...)
 }
 
 // finding says what was found; never a bare zero, for what is shorter than the time between two

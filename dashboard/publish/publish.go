@@ -71,6 +71,9 @@ func (p *Publisher) Show(tl *model.Timeline, now time.Duration) error {
 		p.put("routes", tl.Routes)
 		p.put("late", tl.Late)
 	}
+	if tl.ControlPlane != nil {
+		p.put("controlPlane", tl.ControlPlane)
+	}
 	if tl.KeepServing != nil {
 		p.put("keepServing", tl.KeepServing)
 	}

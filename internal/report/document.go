@@ -26,6 +26,7 @@ var sections = []func(*view) document.Section{
 	detail(timelineSection),
 	detail(func(v *view) document.Section { return routes.Section(v.Timeline) }),
 	detail(func(v *view) document.Section { return routes.DNS(v.Timeline) }),
+	detail(controlPlaneSection),
 	detail(keepServingSection),
 	detail(latencySection),
 	detail(hammerSection),

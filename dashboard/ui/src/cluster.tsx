@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { few, Fold } from "./fold";
 import { plural } from "./format";
 import { useVisible } from "./hooks";
-import { changed, checkLanes, type Lane, lanesByService, nodeLanes, notChecked, podLanes, present, watchGaps } from "./lanes";
+import { changed, checkLanes, type Lane, lanesByService, nodeLanes, notChecked, planeLanes, planeNotes, podLanes, present, watchGaps } from "./lanes";
 import type { Event, Ns, WatchedService } from "./model";
 import { bar, looks, lookOf, noData, paintReady, type Plot, type Theme } from "./paint";
 import { type Frame, Row, useRested } from "./row";
@@ -15,9 +15,10 @@ interface ClusterProps { frame: Frame; run: Run; onEvent: (e: Event) => void }
 
 /** Cluster shows what happened in the cluster: the command, the events, readiness, and a lane for each thing. */
 export function Cluster({ frame, run, onEvent }: ClusterProps) {
-  const { events, pods, services, now } = run;
+  const { controlPlane, events, pods, services, now } = run;
   const nodes = useMemo(() => nodeLanes(events), [events]);
   const checks = useMemo(() => checkLanes(events), [events]);
+  const plane = useMemo(() => planeLanes(controlPlane), [controlPlane]);
   const unasked = useMemo(() => notChecked(events), [events]);
   const lanes = useMemo(() => podLanes(pods, events), [pods, events]);
   const byService = useMemo(() => lanesByService(lanes, services.map((s) => s.name)), [lanes, services]);
@@ -25,7 +26,7 @@ export function Cluster({ frame, run, onEvent }: ClusterProps) {
   const changing = useMemo(() => services.filter((s) => s.endpoints.length > 1), [services]);
   return (
     <>
-      <h3 class="with-legend">Cluster <States theme={frame.theme} lanes={[lanes, nodes, checks]} /></h3>
+      <h3 class="with-legend">Cluster <States theme={frame.theme} lanes={[lanes, nodes, checks, plane]} /></h3>
       <CommandRow frame={frame} run={run} />
       <EventsRow frame={frame} events={events} onEvent={onEvent} />
       <Fold all={services} chosen={changing} others={(n) => `${plural(n, "Service")} whose endpoints did not change`} only="Services whose endpoints changed" testid="all-ready">
@@ -39,6 +40,8 @@ export function Cluster({ frame, run, onEvent }: ClusterProps) {
       <Lanes what="Pod and endpoint" frame={frame} lanes={byService.get("") ?? noLanes} events={events} began={began} now={now} />
       <Lanes what="node" frame={frame} lanes={nodes} events={events} began={began} now={now} />
       <Lanes what="health check" frame={frame} lanes={checks} events={events} began={began} now={now} />
+      <Lanes what="API server" frame={frame} lanes={plane} events={events} began={began} now={now} />
+      {planeNotes(controlPlane).map((text) => <p key={text} class="note faint" data-testid="plane-not-measured">Control plane, not measured: {text}</p>)}
       {unasked && <p class="note faint" data-testid="not-checked">Health checks of nodes: {unasked}</p>}
       {run.partial && <p class="note faint" data-testid="cluster-loading">Loading Pods and events.</p>}
       {!run.partial && !nodes.length && !lanes.length && <p class="note faint" data-testid="not-watched">Nothing of a cluster was seen in this run.</p>}

@@ -26,6 +26,7 @@ export function whole(t: TimelineFile): Delta {
   if (t.held) put.held = t.held;
   if (t.sources) put.sources = t.sources;
   if (t.routes) Object.assign(put, { routes: t.routes, late: t.late });
+  if (t.controlPlane) put.controlPlane = t.controlPlane;
   if (t.keepServing) put.keepServing = t.keepServing;
   if (t.scorecard) put.scorecard = t.scorecard;
   for (const target of t.targets ?? []) put[`target/${target.name}`] = target;

@@ -1,11 +1,11 @@
 import { shortPod } from "./format";
-import type { Event, Ns, Pod } from "./model";
+import type { ControlPlane, Event, Ns, Pod } from "./model";
 import { place } from "./run";
 
 /** A lane is one thing in the cluster and the states it went through, each lasting until the next. */
 export interface Lane {
   id: string;
-  kind: "node" | "check" | "pod" | "endpoint";
+  kind: "node" | "check" | "plane" | "pod" | "endpoint";
   label: string;
   title: string;
   note?: string;
@@ -55,6 +55,24 @@ export function checkLanes(events: Event[]): Lane[] {
   }
   return [...lanes.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
+
+/** planeLanes reads when the API servers answered, a lane for what each was asked; none for what never answered. */
+export function planeLanes(plane: ControlPlane | undefined): Lane[] {
+  return (plane?.servers ?? []).filter((s) => !s.notMeasured).map((s) => {
+    const states = [{ start: s.measured.earliest, state: "answering" }];
+    for (const o of s.outages) {
+      const errors = (o.classes.http_5xx ?? 0) + (o.classes.http_4xx ?? 0) === o.failed;
+      states.push({ start: o.start.latest, state: errors ? "unhealthy" : "no answer" }, { start: o.end.earliest, state: "answering" });
+    }
+    const what = s.path.replace(/^.*\/([^/]+)\?.*$/, "list of $1");
+    const from = s.node ? ` from ${s.node}` : "";
+    return { id: s.target, kind: "plane", label: s.addr, note: what, title: `API server ${s.addr}: GET ${s.path}${from}`, states };
+  });
+}
+
+/** planeNotes say which API servers were not measured, and why. */
+export const planeNotes = (plane: ControlPlane | undefined): string[] =>
+  [plane?.notAsked ?? "", ...(plane?.servers ?? []).map((s) => s.notMeasured && `${s.addr} ${s.path}: ${s.notMeasured}`)].filter((t) => !!t) as string[];
 
 /** notChecked says why nodes, or some of them, were not asked; empty if all were. */
 export const notChecked = (events: Event[]): string => events.find((e) => e.kind === "node-check" && !e.object?.name)?.detail ?? "";
@@ -114,12 +132,12 @@ function exitsOf(events: Event[]): Map<string, Exit[]> {
   return all;
 }
 
-const watchedBy: Record<Lane["kind"], string[]> = { node: ["Node"], check: [] /* asked, not watched */, pod: ["Pod"], endpoint: ["EndpointSlice", "Endpoints"] };
+const watchedBy: Record<Lane["kind"], string[]> = { node: ["Node"], check: [], plane: [] /* asked, not watched */, pod: ["Pod"], endpoint: ["EndpointSlice", "Endpoints"] };
 
 /** watchGaps are the stretches in which changes of such a lane may have been missed. A gap that names no kind is one of all, and so is one that names no Service. */
 export function watchGaps(events: Event[], lane: Pick<Lane, "kind" | "services" | "namespace">): { start: Ns; end: Ns }[] {
   return gapEvents(events)
-    .filter((e) => lane.kind !== "check" && (!e.object?.kind || watchedBy[lane.kind].includes(e.object.kind)) && concerns(e.services ?? [], lane))
+    .filter((e) => watchedBy[lane.kind].length && (!e.object?.kind || watchedBy[lane.kind].includes(e.object.kind)) && concerns(e.services ?? [], lane))
     .map((e) => ({ start: e.at?.earliest ?? e.seen, end: place(e) }));
 }
 

@@ -124,6 +124,8 @@ export const looks: Record<string, Look> = {
   "unhealthy": look("U", "unhealthy", "stripes", (t) => t.warn, (t) => mix(t.warn, "55")),
   "refused": look("r", "refused: nothing listens", "cross", (t) => t.text, (t) => mix(t.faint, "33")),
   "unanswered": look("u", "no answer in 800 ms", "dense", (t) => t.text, (t) => mix(t.faint, "33")),
+  "answering": look("A", "answering", "plain", (t) => t.ok, (t) => t.okSoft),
+  "no answer": look("u", "no answer", "dense", (t) => t.text, (t) => mix(t.faint, "33")),
   "command": look("", "command", "plain", (t) => t.faint, (t) => mix(t.faint, "33")),
 };
 

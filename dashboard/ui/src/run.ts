@@ -1,4 +1,4 @@
-import { type BucketChunk, type Counts, type CutWindow, type Event, type Group, type Held, type Incident, type KeepServing, type LateRoutes, type Ns, type Pod, type Route, type RunInfo, type Said, type Scorecard, type Series, type Source, type Target, type TogetherChunk, type Tool, type Unobserved, type Verdict, type WatchedService, type Window, judged } from "./model";
+import { type BucketChunk, type ControlPlane, type Counts, type CutWindow, type Event, type Group, type Held, type Incident, type KeepServing, type LateRoutes, type Ns, type Pod, type Route, type RunInfo, type Said, type Scorecard, type Series, type Source, type Target, type TogetherChunk, type Tool, type Unobserved, type Verdict, type WatchedService, type Window, judged } from "./model";
 import { type Together, joinedTogether, together } from "./slots";
 import { membersOf, type TargetGroup, targetGroups } from "./sources";
 
@@ -17,7 +17,7 @@ export interface Delta {
 /** The version of the protocol this page speaks. */
 export const PROTOCOL = 1;
 
-const kindOrder = { new: 0, reused: 1, held: 2, direct: 3, control: 4 };
+const kindOrder = { new: 0, reused: 1, held: 2, direct: 3, control: 4, plane: 5 };
 
 /**
  * Run is the page's copy of the store: values under keys, and lists made from them. A list stays
@@ -130,6 +130,7 @@ export class Run {
     if (this.windowsAt !== this.version) [this.windowsMade, this.windowsAt] = [[...this.windows, ...this.heldWindows].sort(byStart), this.version];
     return this.windowsMade;
   }
+  get controlPlane(): ControlPlane | undefined { return this.one("controlPlane"); }
   get keepServing(): KeepServing | undefined { return this.one("keepServing"); }
   get sources(): Source[] { return this.one<Source[] | null>("sources") ?? none; }
   get routes(): Route[] { return this.one<Route[] | null>("routes") ?? none; }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changed, checkLanes, lanesByService, notChecked, podLanes, watchGaps } from "../src/lanes";
-import type { Event } from "../src/model";
+import { changed, checkLanes, lanesByService, notChecked, planeLanes, planeNotes, podLanes, watchGaps } from "../src/lanes";
+import type { APIServer, Event } from "../src/model";
 
 let id = 0;
 const event = (seen: number, e: Partial<Event>): Event => ({ id: ++id, seen, at: { earliest: seen, latest: seen }, kind: "run", ...e });
@@ -44,6 +44,27 @@ test("each health check of a node has a lane, and says whose it is", () => {
   assert.deepEqual(watchGaps([event(20, { kind: "watch-gap" })], lanes[0]!), [], "it is asked and not watched");
   assert.equal(notChecked(events), "nodes/get is not allowed");
   assert.equal(notChecked(events.slice(0, 3)), "");
+});
+
+test("each API server has a lane for what it was asked, and what was never answered has none", () => {
+  const out = (from: number, to: number, classes: Record<string, number>) => ({
+    kind: "outage" as const, basis: "exact" as const, start: { earliest: from - 1, latest: from }, end: { earliest: to, latest: to + 1 },
+    length: { min: to - from, max: to - from + 2 }, sent: 9, failed: 9, classes, open: { start: false, end: false },
+  });
+  const server = (path: string, e: Partial<APIServer>): APIServer =>
+    ({ addr: "10.0.0.1:6443", path, target: path, measured: { earliest: 1, latest: 50 }, outages: [], ...e });
+  const plane = { servers: [
+    server("/livez", { node: "node1", outages: [out(10, 20, { timeout_response: 9 }), out(30, 40, { http_5xx: 9 })] }),
+    server("/api/v1/namespaces/shop/services?limit=1", {}),
+    server("/readyz", { notMeasured: "no request was answered (refused)" }),
+  ] };
+  assert.deepEqual(planeLanes(plane).map((l) => [l.title, l.note, l.states.map((s) => [s.start, s.state])]), [
+    ["API server 10.0.0.1:6443: GET /livez from node1", "/livez", [[1, "answering"], [10, "no answer"], [20, "answering"], [30, "unhealthy"], [40, "answering"]]],
+    ["API server 10.0.0.1:6443: GET /api/v1/namespaces/shop/services?limit=1", "list of services", [[1, "answering"]]],
+  ]);
+  assert.deepEqual(planeNotes({ ...plane, notAsked: "no right" }), ["no right", "10.0.0.1:6443 /readyz: no request was answered (refused)"]);
+  assert.deepEqual([...planeLanes(undefined), ...planeNotes(undefined)], []);
+  assert.deepEqual(watchGaps([event(20, { kind: "watch-gap" })], planeLanes(plane)[0]!), [], "it is asked and not watched");
 });
 
 test("a lane that is as it was when the run began did not change", () => {

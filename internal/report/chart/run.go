@@ -40,7 +40,7 @@ func Section(tl *model.Timeline, names map[string]string, screen document.Screen
 	c.fitBeside(c.labelWidth(slices.Collect(maps.Values(labels))))
 	draw := func() {
 		rows := slices.Concat([]row{c.axis()}, c.commandRow(), c.targetRows())
-		rows = slices.Concat(rows, c.heldRows(tl.Held), c.endpointRows(c.servicesToShow()))
+		rows = slices.Concat(rows, c.heldRows(tl.Held), c.planeRows(), c.endpointRows(c.servicesToShow()))
 		for _, pod := range pods {
 			rows = append(rows, c.podRows(pod, labels[pod.UID])...)
 		}
@@ -74,6 +74,11 @@ func (c *chart) labelWidth(labels []string) int {
 	for _, t := range c.tl.Targets {
 		if t.Kind == timeline.Direct {
 			widest = max(widest, document.Columns(c.directLabel(t)))
+		}
+	}
+	if c.tl.ControlPlane != nil {
+		for _, s := range c.tl.ControlPlane.Servers {
+			widest = max(widest, document.Columns(c.planeLabel(s.Addr)))
 		}
 	}
 	return min(widest, c.Width/3)
