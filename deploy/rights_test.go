@@ -196,6 +196,8 @@ And for ` + "`lapse routes`" + `:
 	page.WriteString(`
 Whoever runs ` + "`lapse routes`" + ` may also list EndpointSlices in ` + "`kube-system`" + `, or DNS lag is not measured: ` + "`kubectl auth can-i list endpointslices.discovery.k8s.io -n kube-system`" + `. Whoever starts a run may get the ConfigMap ` + "`kube-proxy`" + ` there, or its minSyncPeriod is taken to be 1 s. The Job needs neither right.
 
+With ` + "`--control-plane`" + `, whoever starts a run may get EndpointSlice ` + "`kubernetes`" + ` in ` + "`default`" + `, or its Service is asked, not each API server; so may a guard. ` + "`/livez` and `/readyz`" + ` are open to all by default (` + "`system:public-info-viewer`" + `).
+
 These make causes more precise: who scaled, rolled out, drained or tainted what, and which budget held it up. The run goes on without them, and says so.
 
 | in the namespace | right | for |

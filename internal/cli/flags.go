@@ -309,9 +309,13 @@ func runTable(o *spec.Options) []runFlag {
 			usage: "also watch this Service, svc/NAME: with a URL, through the kubeconfig",
 		},
 		{
+			name: "control-plane", bind: onOff(&o.ControlPlane), at: ofCluster,
+			usage:   "also ask each API server, and show when it does not answer",
+			instead: "add --watch svc/NAME to ask the cluster too",
+		},
+		{
 			name: "no-preflight", bind: onOff(&o.NoPreflight), at: ofCluster,
-			usage: "do not run preflight before the run; otherwise the report says which of its predictions " +
-				"came true",
+			usage:   "do not run preflight before the run",
 			instead: "preflight is of a Service: without one nothing is predicted",
 		},
 		{

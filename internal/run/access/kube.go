@@ -159,6 +159,9 @@ func (c *Cluster) NoRun(ctx context.Context, err error) error {
 	return err
 }
 
+// REST returns how the client reaches the API.
+func (c *Cluster) REST() *rest.Config { return c.config }
+
 // Deploy returns the cluster for package deploy.
 func (c *Cluster) Deploy(log *slog.Logger) deploy.Cluster {
 	return deploy.Cluster{Client: c.Client, REST: c.config, Logger: log}

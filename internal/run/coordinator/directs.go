@@ -112,18 +112,25 @@ func (d *directs) startDirect(service string, ep *direct.Endpoint, rate float64)
 	} else {
 		p.Target = d.loop.Targets[ep.Target]
 		p.Rate = rate
-		var began timeline.Event
-		if began, err = d.loop.Prober.Start(p); err == nil {
-			began.From = "ended"
-			if d.opts.Armed { // a run that waited for a sign may have left it out
-				d.loop.Register(p.Target)
-			}
-			d.loop.Add(began)
-		}
+		err = d.startAgain(p)
 	}
 	if ep.Probed, ep.Refused = err == nil, err != nil; err != nil {
 		d.loop.Log.Warn("a Pod's own address is not measured", "pod", p.Pod, "error", err)
 	}
+}
+
+// startAgain starts a target that has ended.
+func (d *directs) startAgain(p loadgen.Probe) error {
+	began, err := d.loop.Prober.Start(p)
+	if err != nil {
+		return err
+	}
+	began.From = "ended"
+	if d.opts.Armed { // a run that waited for a sign may have left it out
+		d.loop.Register(p.Target)
+	}
+	d.loop.Add(began)
+	return nil
 }
 
 // directProbe returns the Service's probe on an endpoint's port, at the endpoint's own address.

@@ -37,6 +37,8 @@ type measurement struct {
 	reads   func() bool   // whether EndpointSlices are read, see [watcher.Config]
 	outside *outsidePlace // for the prober on the workstation; nil: there is none
 	fleet   *fleet        // the probers on other nodes; nil: there are none
+
+	planes map[string]timeline.TargetID // those of the API servers, by name
 }
 
 // alive asks the API server for a sign of life, by reading a Service.
@@ -45,6 +47,7 @@ type alive func(ctx context.Context, namespace, service string) bool
 // newMeasurement returns a measurement without recording, clock and live judgement.
 func newMeasurement(o *spec.Options, log *slog.Logger) *measurement {
 	m := &measurement{opts: o, log: log, Loop: measure.NewLoop(settingsOf(o), log), Found: resolve.NewFound(o, log)}
+	m.planes = map[string]timeline.TargetID{}
 	m.directs = directs{loop: &m.Loop, found: &m.Found, opts: o}
 	if o.Outside {
 		m.outside = newOutsidePlace()
@@ -121,6 +124,9 @@ func (m *measurement) otherParts() (parts []measure.Part) {
 	}
 	if m.Client != nil {
 		parts = append(parts, measure.Part{Watch: m.checkNodes})
+	}
+	if m.opts.ControlPlane && m.REST != nil {
+		parts = append(parts, measure.Part{Watch: m.askAPIServers})
 	}
 	if m.outside != nil {
 		finish := func(ctx context.Context) { m.outside.finish(ctx, m.Timeout+lastFacts) }

@@ -58,7 +58,7 @@ func (r *Found) findServices(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.Client = c.Client
+		r.Client, r.REST = c.Client, c.REST()
 		r.Services = append(r.Services, spec.Service{Target: s, Info: info, Measured: i < len(r.opts.Parsed)})
 	}
 	r.describeCluster(ctx)
@@ -141,7 +141,7 @@ func (r *Found) findChosen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.Client = c.Client
+	r.Client, r.REST = c.Client, c.REST()
 	infos, why := map[string]watcher.Info{}, map[string]string{}
 	for _, scope := range scopes {
 		found, aside, err := watcher.Find(ctx, c.Client, watcher.Query{Namespace: scope})

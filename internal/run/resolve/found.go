@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"slices"
 
+	"k8s.io/client-go/rest"
+
 	"lapse/internal/kube"
 	"lapse/internal/run/spec"
 	"lapse/timeline"
@@ -14,7 +16,8 @@ import (
 // Found is what a run knows of the cluster before it begins: the Services that are measured or watched, and what
 // preflight predicts for them.
 type Found struct {
-	Client   kube.Client // nil: nothing to watch
+	Client   kube.Client  // nil: nothing to watch
+	REST     *rest.Config // how Client reaches the cluster
 	Services []spec.Service
 	Predicts []timeline.Event
 

@@ -17,6 +17,7 @@ import (
 	"lapse/internal/hint"
 	"lapse/internal/run/access"
 	"lapse/internal/run/exit"
+	"lapse/internal/run/plane"
 	"lapse/internal/run/spec"
 	"lapse/loadgen"
 	"lapse/watcher"
@@ -44,6 +45,9 @@ func (r *resolver) choose(ctx context.Context) error {
 	}
 	if r.Changes > 0 || r.LooksNamesUp() {
 		r.DNS = findDNS(ctx, r.c.Client)
+	}
+	if r.ControlPlane {
+		r.APIServers = new(plane.Find(ctx, r.c.Client))
 	}
 	return nil
 }

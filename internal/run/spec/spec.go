@@ -14,6 +14,7 @@ import (
 	"lapse/internal/preflight"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/mask"
+	"lapse/internal/run/plane"
 	"lapse/loadgen/hey"
 	"lapse/timeline"
 )
@@ -54,6 +55,10 @@ type Spec struct {
 	Cluster timeline.Cluster `json:"cluster,omitzero"` // as far as the user may know it
 
 	DNS *DNS `json:"dns,omitzero"` // which DNS servers are asked; absent: none
+
+	ControlPlane bool `json:"controlPlane,omitzero"` // the API servers are asked as well
+	// APIServers are their addresses, which the workstation finds; absent: the process that asks them finds them.
+	APIServers *plane.Servers `json:"apiServers,omitzero"`
 
 	// Rate is the requests per second to each target, for each of Kinds. Probers share it. 0 with NodeRate.
 	Rate float64 `json:"rate"`
