@@ -164,14 +164,17 @@ func (c *Cluster) Nodes(ctx context.Context) ([]string, error) {
 
 // State is what the sandbox says of itself.
 type State struct {
-	Nodes     int    `json:"nodes"`
-	ProxyMode string `json:"proxyMode"` // how kube-proxy routes: iptables, nftables or ipvs
-	DualStack bool   `json:"dualStack"`
-	Processes []struct {
-		Name  string `json:"name"` // kube-proxy-node1, coredns
-		PID   int    `json:"pid"`
-		Start uint64 `json:"start"` // tells it from a later process with the same pid
-	} `json:"processes"`
+	Nodes     int       `json:"nodes"`
+	ProxyMode string    `json:"proxyMode"` // how kube-proxy routes: iptables, nftables or ipvs
+	DualStack bool      `json:"dualStack"`
+	Processes []Process `json:"processes"`
+}
+
+// Process is one of a component.
+type Process struct {
+	Name  string `json:"name"` // kube-proxy-node1, coredns
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // tells it from a later process with the same pid
 }
 
 // State reads the sandbox's state.

@@ -39,7 +39,9 @@ type Timeline struct {
 	Routes      []Route      `json:"routes"`
 	DNS         *DNS         `json:"dns"`         // nil: no DNS server was asked
 	KeepServing *KeepServing `json:"keepServing"` // nil: nothing is said
-	Scorecard   struct {
+	// nil: no API server was asked
+	ControlPlane *ControlPlane `json:"controlPlane"`
+	Scorecard    struct {
 		Predicted   int                `json:"predicted"` // confirmed + refuted + not tested
 		Confirmed   int                `json:"confirmed"`
 		Refuted     int                `json:"refuted"`
@@ -88,6 +90,26 @@ type DNS struct {
 			Lag    *Length `json:"lag"` // nil: unobserved
 		} `json:"changes"`
 	} `json:"servers"`
+}
+
+// ControlPlane is how the API servers answered.
+type ControlPlane struct {
+	NotAsked string      `json:"notAsked"`
+	Servers  []APIServer `json:"servers"`
+}
+
+// APIServer is one address of the API, as one source asked it for one thing.
+type APIServer struct {
+	Addr        string         `json:"addr"`
+	Path        string         `json:"path"`
+	Node        string         `json:"node"`
+	NotMeasured string         `json:"notMeasured"`
+	Refused     map[string]int `json:"refused"`
+	Outages     []struct {
+		Start  Instant `json:"start"`
+		End    Instant `json:"end"`
+		Length Length  `json:"length"`
+	} `json:"outages"`
 }
 
 // ScoredPrediction is what preflight predicted, and what the run says of it.
