@@ -609,6 +609,31 @@ func TestAServiceThatCannotBeMeasuredIsTriedAgain(t *testing.T) {
 	})
 }
 
+// A right that is missing costs what it is about, and the status says so until it is there.
+func TestWhatIsNotWatchedIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		says := func() string {
+			var text strings.Builder
+			if err := Print(&text, f.report()); err != nil {
+				t.Error(err)
+			}
+			return text.String()
+		}
+		lane := timeline.Event{Kind: timeline.WatchLane, To: "off", Object: timeline.Object{Kind: "Node"}, Detail: "no right to list nodes: you may not"}
+		f.on["shop/web"].Fact(lane)
+		if said := says(); !strings.HasPrefix(said, "changes of a Node are not seen, nor found as a cause: no right to list nodes: you may not\n") {
+			t.Error(said)
+		}
+		lane.To = "on"
+		f.on["shop/web"].Fact(lane)
+		if said := says(); strings.Contains(said, "Node") {
+			t.Errorf("with the right it says\n%s", said)
+		}
+	})
+}
+
 // What a table of statuses says.
 func TestStatusesArePrinted(t *testing.T) {
 	at := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)

@@ -45,21 +45,22 @@ type service struct {
 
 	failing time.Time // since when the run that goes on fails for good; of the goroutine that measures
 
-	mu      sync.Mutex
-	by      *Settings // that it is measured by
-	status  Status
-	run     *store.Run // that goes on; nil: none
-	storing sync.WaitGroup
-	share   *budget.Share   // of --max-rate; nil: none
-	leaving bool            // it ends with the run that goes on
-	cancel  func()          // ends the measurement
-	arm     coordinator.Arm // nil: it is not measured
+	mu        sync.Mutex
+	by        *Settings // that it is measured by
+	status    Status
+	run       *store.Run // that goes on; nil: none
+	storing   sync.WaitGroup
+	share     *budget.Share     // of --max-rate; nil: none
+	unwatched map[string]string // why, by kind
+	leaving   bool              // it ends with the run that goes on
+	cancel    func()            // ends the measurement
+	arm       coordinator.Arm   // nil: it is not measured
 }
 
 func newService(g *guard, m watcher.Marked) *service {
 	return &service{
 		Marked: m, g: g, by: g.Settings, log: g.Log.With("service", m.Key()), told: g.told.Service(m.Key()),
-		ended: make(chan struct{}), cancel: func() {},
+		ended: make(chan struct{}), cancel: func() {}, unwatched: map[string]string{},
 		status: Status{Service: m.Key(), State: starting, Since: g.now()},
 	}
 }
@@ -156,10 +157,24 @@ func (s *service) measure(ctx context.Context) error {
 		Stands:  func(state coordinator.Standby, sign string) { s.stands(state, sign, "") },
 		Armable: s.armBy,
 		Most:    func(targets int, full bool) float64 { return share.Rate(targets, full, s.g.now()) },
-		Fact:    s.told.Fact, Signed: s.told.Signed, Judged: s.judged,
+		Fact:    s.fact, Signed: s.told.Signed, Judged: s.judged,
 	}
 	defer s.armBy(nil)
 	return s.g.measure(ctx, o, keeper, s.log)
+}
+
+// fact takes in what is measured and seen, and notes what is not watched for lack of a right.
+func (s *service) fact(f timeline.Fact) {
+	s.told.Fact(f)
+	e, ok := f.(timeline.Event)
+	if !ok || e.Kind != timeline.WatchLane {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.unwatched, e.Object.Kind); e.To == "off" {
+		s.unwatched[e.Object.Kind] = e.Detail
+	}
 }
 
 func (s *service) armBy(arm coordinator.Arm) {

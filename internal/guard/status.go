@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"text/tabwriter"
@@ -37,7 +38,9 @@ type Report struct {
 	Unkept   string       `json:"unkept,omitzero"`   // why lines of history could not be kept elsewhere
 	Refused  *Refusal     `json:"refused,omitzero"`  // the last one of the last hour
 	Rates    budget.State `json:"rates"`             // by --max-rate
-	Services []Status     `json:"services"`          // in the order of their names
+	// Unwatched says of which kinds no change is seen, and why.
+	Unwatched map[string]string `json:"unwatched,omitempty"`
+	Services  []Status          `json:"services"` // in the order of their names
 }
 
 // A Status is how a guarded Service stands.
@@ -119,14 +122,17 @@ func (g *guard) speaker() dashboard.Speaker {
 func (g *guard) report() Report {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := []Status{}
+	all, unwatched := []Status{}, map[string]string{}
 	for _, s := range g.services {
 		all = append(all, s.now())
+		s.mu.Lock()
+		maps.Copy(unwatched, s.unwatched)
+		s.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Service, b.Service) })
 	report := Report{
 		Problem: g.problem, Unsaid: g.unsaid, Unsaved: g.unsaved, Unkept: g.unkept,
-		Rates: g.budget.State(), Services: all,
+		Rates: g.budget.State(), Services: all, Unwatched: unwatched,
 	}
 	if g.Leader != nil {
 		report.Election = g.Leader.Problem()
@@ -203,6 +209,9 @@ func (r *Report) problems() (all []string) {
 func Print(w io.Writer, r Report) error {
 	for _, problem := range r.problems() {
 		fmt.Fprintln(w, problem)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(r.Unwatched)) {
+		fmt.Fprintf(w, "changes of a %s are not seen, nor found as a cause: %s\n", kind, r.Unwatched[kind])
 	}
 	if len(r.Services) == 0 {
 		_, err := fmt.Fprintln(w, `no Service is guarded: annotate one with lapse/guard: "on"`)
