@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,14 +30,14 @@ import (
 // A past is a cluster with the ConfigMap of the last runs.
 type past struct {
 	*clientset.Clientset
-	refused error // why it cannot be written
+	refused atomic.Bool // it cannot be written
 }
 
 func newPast() *past {
 	name := metav1.ObjectMeta{Namespace: "lapse", Name: "lapse-guard-history"}
 	p := &past{Clientset: clientset.NewClientset(&corev1.ConfigMap{ObjectMeta: name})}
 	p.PrependReactor("patch", "configmaps", func(k8stesting.Action) (bool, runtime.Object, error) {
-		return p.refused != nil, nil, p.refused
+		return p.refused.Load(), nil, errors.New("you may not patch it")
 	})
 	return p
 }
@@ -128,7 +129,7 @@ func TestTheGuardThatLeadsKeepsARun(t *testing.T) {
 func TestAConfigMapThatCannotBeWrittenCostsNoRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPast()
-		p.refused = errors.New("you may not patch it")
+		p.refused.Store(true)
 		f := p.guard(t, nil)
 		f.guards("shop/web")
 		f.disrupt("shop/web", 0)()
@@ -142,15 +143,15 @@ func TestAConfigMapThatCannotBeWrittenCostsNoRun(t *testing.T) {
 		if n := strings.Count(f.log.String(), "runs are not stored"); n != 1 {
 			t.Errorf("said %d times: %s", n, f.log)
 		}
-		p.refused = nil
+		p.refused.Store(false)
 		time.Sleep(2 * time.Minute) // of virtual time
 		synctest.Wait()
 		if r := f.report(); r.Unkept != "" || p.lines(t) != 2 {
 			t.Errorf("%q, and it has %d lines", r.Unkept, p.lines(t))
 		}
-		p.refused = errors.New("you may not patch it")
+		p.refused.Store(true)
 		f.disrupt("shop/web", 0)()
-		p.refused = nil
+		p.refused.Store(false)
 		if f.stop(); p.lines(t) != 3 {
 			t.Errorf("at the end it has %d lines", p.lines(t))
 		}

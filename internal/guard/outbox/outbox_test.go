@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,10 +12,17 @@ import (
 
 // A place is where a box sends to.
 type place struct {
+	sync.Mutex
 	has  []int
 	away error
 	most int // that it takes at once; 0: all
 	when []time.Duration
+}
+
+func (p *place) back() {
+	p.Lock()
+	defer p.Unlock()
+	p.away = nil
 }
 
 // opened returns a box that sends there, and what ends it.
@@ -22,6 +30,8 @@ func opened(t *testing.T, p *place) (b *Box[int], failed *int, end func()) {
 	began := time.Now()
 	failed = new(int)
 	b = New(5, func(_ context.Context, waiting []int) (int, error) {
+		p.Lock()
+		defer p.Unlock()
 		p.when = append(p.when, time.Since(began))
 		if p.away != nil {
 			return 0, p.away
@@ -47,6 +57,7 @@ func TestWhatWasRefusedIsSentLater(t *testing.T) {
 		b.Add(1, 2)
 		b.Add(3)
 		time.Sleep(10 * time.Second) // of virtual time
+		synctest.Wait()
 		if n, problem := b.Waits(); n != 3 || problem != "away" || *failed != 4 {
 			t.Errorf("%d wait, %q, %d attempts failed", n, problem, *failed)
 		}
@@ -54,7 +65,7 @@ func TestWhatWasRefusedIsSentLater(t *testing.T) {
 		if !reflect.DeepEqual(p.when, want) {
 			t.Errorf("asked at %v, want %v", p.when, want)
 		}
-		p.away = nil
+		p.back()
 		time.Sleep(time.Minute) // of virtual time
 		synctest.Wait()
 		if n, problem := b.Waits(); n != 0 || problem != "" || !reflect.DeepEqual(p.has, []int{1, 2, 3}) {
@@ -76,7 +87,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 		if *failed != before+1 {
 			t.Error("that some was dropped is not told")
 		}
-		p.away = nil
+		p.back()
 		time.Sleep(time.Minute) // of virtual time
 		synctest.Wait()
 		if !reflect.DeepEqual(p.has, []int{3, 4, 5, 6, 7}) {
@@ -93,7 +104,7 @@ func TestTheEndSendsWhatWaits(t *testing.T) {
 		b, _, end := opened(t, p)
 		b.Add(1)
 		synctest.Wait()
-		p.away = nil
+		p.back()
 		if end(); !reflect.DeepEqual(p.has, []int{1}) {
 			t.Errorf("it has %v", p.has)
 		}
