@@ -190,7 +190,8 @@ func (p *Prober) prepare(t *target) {
 		p.active.Go(func() { p.ready(t) })
 		return
 	}
-	p.thread.changes.add(func(*pacer, time.Duration) { // it comes after the one by which Stop took the former from the pacer
+	// it comes after the change by which Stop took the former from the pacer
+	p.thread.changes.add(func(*pacer, time.Duration) {
 		p.active.Go(func() {
 			t.before.end() // a watermark of t is not to pass what is still in flight of it
 			p.mu.Lock()
@@ -246,7 +247,8 @@ func (p *Prober) endAll() {
 	p.mu.Lock()
 	p.state = done
 	p.mu.Unlock()
-	p.thread.change(func(*pacer, time.Duration) {}) // what Stop and Start still wanted, so that nothing is left half done
+	// what Stop and Start still wanted is done then, so that nothing is left half done
+	p.thread.change(func(*pacer, time.Duration) {})
 	p.mu.Lock()
 	for t := range p.all() {
 		p.active.Go(t.end)

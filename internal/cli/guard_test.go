@@ -178,7 +178,7 @@ func fetch(t *testing.T, url string) string {
 }
 
 // freeAddress returns an address where nothing listens now.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

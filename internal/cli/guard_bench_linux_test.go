@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	apiversion "k8s.io/apimachinery/pkg/version"
+
+	"lapse/internal/guard"
+	"lapse/internal/kube/kubetest"
+	"lapse/internal/run/coordinator"
+	"lapse/internal/run/runtest"
+)
+
+// A calm is a Kubernetes API with Services of three Pods each, in which nothing changes. One server answers for all of
+// them.
+type calm struct {
+	kubetest.Watched
+	lists  map[string]any // by path
+	asked  atomic.Int64   // requests that are no watch
+	opened atomic.Int64   // watches
+}
+
+func newCalm(services int, port int32) *calm {
+	c := &calm{lists: map[string]any{}}
+	list := func(version, kind string, items any) any {
+		return map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": "0"}, "items": items}
+	}
+	var all []corev1.Service
+	var pods []corev1.Pod
+	var slices []discoveryv1.EndpointSlice
+	name := "http"
+	for i := range services {
+		s := kubetest.Service(fmt.Sprintf("web-%d", i), func(is *corev1.ServiceSpec) {
+			is.ClusterIP, is.ClusterIPs, is.Ports[0].Port = "127.0.0.1", []string{"127.0.0.1"}, port
+		})
+		s.Namespace, s.UID, s.ResourceVersion = "calm", types.UID(s.Name), "1"
+		s.Annotations = map[string]string{"lapse/guard": "on"}
+		slice := discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Namespace: "calm", Name: s.Name + "-1", UID: types.UID(s.Name + "-1"), Labels: map[string]string{discoveryv1.LabelServiceName: s.Name}},
+			AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
+		}
+		for j := range 3 {
+			pod, node := fmt.Sprintf("%s-%d", s.Name, j), fmt.Sprintf("node%d", j)
+			address := fmt.Sprintf("127.0.%d.%d", i/80, i%80*3+j+2)
+			pods = append(pods, corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "calm", Name: pod, UID: types.UID(pod), Labels: map[string]string{"app": s.Name}},
+				Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "server", Image: "shop/web:1"}}},
+				Status: corev1.PodStatus{
+					Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}},
+					Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}},
+				},
+			})
+			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+				Addresses: []string{address}, NodeName: &node, Conditions: kubetest.Ready(true, false),
+				TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "calm", Name: pod, UID: types.UID(pod)},
+			})
+		}
+		all, slices = append(all, s), append(slices, slice)
+		c.lists["/api/v1/namespaces/calm/services/"+s.Name] = s
+	}
+	for path, is := range map[string]any{
+		"/version":                         apiversion.Info{GitVersion: "v1.36.3"},
+		"/api/v1/namespaces/calm/services": list("v1", "ServiceList", all),
+		"/api/v1/namespaces/calm/pods":     list("v1", "PodList", pods),
+		"/apis/discovery.k8s.io/v1/namespaces/calm/endpointslices": list("discovery.k8s.io/v1", "EndpointSliceList", slices),
+		"/apis/apps/v1/namespaces/calm/deployments":                list("apps/v1", "DeploymentList", []any{}),
+		"/apis/apps/v1/namespaces/calm/replicasets":                list("apps/v1", "ReplicaSetList", []any{}),
+		"/apis/apps/v1/namespaces/calm/statefulsets":               list("apps/v1", "StatefulSetList", []any{}),
+		"/apis/apps/v1/namespaces/calm/daemonsets":                 list("apps/v1", "DaemonSetList", []any{}),
+		"/apis/policy/v1/namespaces/calm/poddisruptionbudgets":     list("policy/v1", "PodDisruptionBudgetList", []any{}),
+		"/api/v1/namespaces/calm/events":                           list("v1", "EventList", []any{}),
+		"/api/v1/nodes":                                            list("v1", "NodeList", []any{}),
+	} {
+		c.lists[path] = is
+	}
+	return c
+}
+
+func (c *calm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.FormValue("watch") == "true" {
+		c.opened.Add(1)
+		c.ServeWatch(w, r, "none")
+		return
+	}
+	c.asked.Add(1)
+	is, ok := c.lists[r.URL.Path]
+	if !ok {
+		kubetest.Refuse(w, 404, metav1.StatusReasonNotFound, "not found")
+		return
+	}
+	if selected, ok := strings.CutPrefix(r.FormValue("labelSelector"), discoveryv1.LabelServiceName+"="); ok {
+		one := map[string]any{}
+		for k, v := range is.(map[string]any) {
+			one[k] = v
+		}
+		for _, s := range is.(map[string]any)["items"].([]discoveryv1.EndpointSlice) {
+			if s.Labels[discoveryv1.LabelServiceName] == selected {
+				one["items"] = []discoveryv1.EndpointSlice{s}
+			}
+		}
+		is = one
+	}
+	text, err := json.Marshal(is)
+	if err != nil {
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(text)
+}
+
+// BenchmarkIdleGuard measures what a guard takes while nothing happens: thousandths of a core, memory, and requests to
+// the API server.
+func BenchmarkIdleGuard(b *testing.B) {
+	program := filepath.Join(b.TempDir(), "lapse")
+	if text, err := exec.Command("go", "build", "-o", program, "lapse/cmd/lapse").CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, text)
+	}
+	for _, services := range []int{1, 10, 50} {
+		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) { idleGuard(b, program, services) })
+	}
+}
+
+func idleGuard(b *testing.B, program string, services int) {
+	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }), ErrorLog: log.New(io.Discard, "", 0)}
+	go func() { _ = server.Serve(listener) }() // until it is closed
+	defer server.Close()
+	cluster := newCalm(services, int32(listener.Addr().(*net.TCPAddr).Port))
+	api := httptest.NewServer(cluster)
+	defer api.CloseClientConnections()
+	dir := b.TempDir()
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(kubetest.Kubeconfig(api.URL)), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	status := freeAddress(b)
+	cmd := exec.Command(program, "guard", "-n=calm", "--kubeconfig="+kubeconfig, "--out="+filepath.Join(dir, "runs"), "--listen="+freeAddress(b), "--status-listen="+status)
+	said, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer said.Close()
+	cmd.Stderr = said
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		if b.Failed() {
+			text, _ := os.ReadFile(said.Name())
+			b.Logf("%s", text)
+		}
+	}()
+	runtest.WaitFor(b, "all Services to be idle", func() bool {
+		r, err := guard.Ask(b.Context(), http.DefaultClient, status)
+		idle := 0
+		for _, s := range r.Services {
+			if s.State == coordinator.Idle {
+				idle++
+			}
+		}
+		return err == nil && idle == services
+	})
+	const length = 20 * time.Second
+	cpu := func() time.Duration {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+		if err != nil {
+			b.Fatal(err)
+		}
+		var user, system int64
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')'):]))
+		fmt.Sscan(fields[12], &user)
+		fmt.Sscan(fields[13], &system)
+		return time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100
+	}
+	time.Sleep(3 * time.Second) // the start is over
+	b.ResetTimer()
+	for range b.N {
+		before, asked := cpu(), cluster.asked.Load()
+		time.Sleep(length) // what is measured
+		b.ReportMetric(float64((cpu()-before).Milliseconds())/length.Seconds(), "millicores")
+		b.ReportMetric(float64(cluster.asked.Load()-asked)/length.Seconds(), "API-requests/s")
+	}
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	for line := range strings.Lines(string(text)) {
+		var kb, threads float64
+		if _, err := fmt.Sscanf(line, "VmRSS: %f", &kb); err == nil {
+			b.ReportMetric(kb/1024, "MiB")
+		}
+		if _, err := fmt.Sscanf(line, "Threads: %f", &threads); err == nil {
+			b.ReportMetric(threads, "threads")
+		}
+	}
+	b.ReportMetric(float64(cluster.opened.Load()), "watches")
+	b.ReportMetric(0, "ns/op")
+}
