@@ -201,7 +201,7 @@ E2E := ^(TestDrainWithoutFixLosesRequests|TestDrainWithFixLosesNothing|TestOnlyR
 # failed: a minute and a half.
 LAB_TEST := control-graceful-rollout pod-crashed grace-too-short dns-path
 
-E2E_TEST = LAPSE="$(CURDIR)/bin/lapse" HELM="$(CURDIR)/bin/helm" RELEASE="$(CURDIR)/$(RELEASE)" bin/gotest -C sandbox -count=1 -timeout 40m -tags e2e -v
+E2E_TEST = LAPSE="$(CURDIR)/bin/lapse" HELM="$(CURDIR)/bin/helm" RELEASE="$(CURDIR)/$(RELEASE)" bin/gotest -C sandbox -count=1 -timeout 60m -tags e2e -v
 
 test-e2e: needs sandbox bin/gotest
 	@status=0; $(E2E_TEST) -run '$(E2E)' -- ./e2e || status=$$?; bin/sandbox down; exit $$status
