@@ -173,9 +173,9 @@ func maxRate(given bool, rate float64, o *spec.Options) (float64, error) {
 			rate)
 	case rate < one:
 		return 0, exit.Usagef(fmt.Sprintf("as in --max-rate %.0f, or lower --rate", math.Ceil(one)),
-			"max-rate %v: one Service can take %s requests per second, with --rate %v to each target and up to %d times "+
-				"--direct-rate %v to its Pods' own addresses", rate, quantity.Number(one), o.Rate, 1+direct.MaxHurried,
-			o.DirectRate)
+			"max-rate %v: one Service can take %s requests per second, with --rate %v to each target "+
+				"and up to %d times --direct-rate %v to its Pods' own addresses",
+			rate, quantity.Number(one), o.Rate, 1+direct.MaxHurried, o.DirectRate)
 	}
 	return rate, nil
 }

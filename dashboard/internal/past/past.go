@@ -1,4 +1,5 @@
-// Package past makes up what a guard has kept: runs over weeks, each judged as any run is, and for how long it observed.
+// Package past makes up what a guard has kept: runs over weeks, each judged as any run is, and for how long it
+// observed.
 package past
 
 import (
