@@ -31,6 +31,7 @@ type fakeAPI struct {
 	reads   int
 	writes  int
 	away    error
+	back    time.Time // when it is not away any more; zero: never
 }
 
 var resource = corev1.Resource("configmaps")
@@ -40,7 +41,9 @@ func newAPI() *fakeAPI {
 }
 
 func (a *fakeAPI) Get(context.Context, string, metav1.GetOptions) (*corev1.ConfigMap, error) {
-	a.reads++
+	if a.reads++; !a.back.IsZero() && time.Now().After(a.back) {
+		a.away = nil
+	}
 	if a.object == nil && a.away == nil {
 		return nil, apierrors.NewNotFound(resource, "history")
 	}
@@ -229,14 +232,11 @@ func TestAwaitWaitsForTheAPIServer(t *testing.T) {
 		m.add(t, 1)
 		api.away = errors.New("connection refused")
 		next, _ := opened(api)
-		go func() {
-			time.Sleep(time.Minute) // of virtual time
-			api.away = nil
-		}()
+		api.back = time.Now().Add(time.Minute) // of virtual time
 		if err := next.Await(t.Context()); err != nil || len(next.Known()) != 1 {
 			t.Errorf("%v, it knows %d runs", err, len(next.Known()))
 		}
-		api.away = apierrors.NewForbidden(resource, "history", errors.New("no"))
+		api.away, api.back = apierrors.NewForbidden(resource, "history", errors.New("no")), time.Time{}
 		if err := next.Await(t.Context()); !apierrors.IsForbidden(err) {
 			t.Error(err)
 		}
