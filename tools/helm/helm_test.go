@@ -154,7 +154,8 @@ func TestEachRevisionIsARunOfItsOwn(t *testing.T) {
 func TestTheGuardIsWatchedAsTheFilesSay(t *testing.T) {
 	values := strings.Replace(cases, "*", "guard-watched", 1)
 	show := func(name string) string {
-		out, err := rendered(t, "-f", values, "-s", "templates/guard/"+name+".yaml")
+		out, err := rendered(t, "-f", values, "-s", "templates/guard/"+name+".yaml",
+			"--set", "guard.prometheusRule.enabled=true,guard.dashboard.enabled=true")
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
