@@ -32,6 +32,12 @@ func TestAGuardSaysWhyItDoesNotMeasureAService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A run of a guard uses the guard's client, and knows how that reaches the API servers.
+	kube.Client = cluster.Client
+	if c, err := kube.Connect(t.Context()); err != nil || c.Client != kube.Client || c.REST() == nil || c.REST().Host != api.URL {
+		t.Errorf("with a client: %+v, %v", c, err)
+	}
+	kube.Client = nil
 	many, over := coordinator.NewMany(cluster.Client, "", slog.New(slog.DiscardHandler)), make(chan struct{})
 	close(over)
 	defer many.Run(over)

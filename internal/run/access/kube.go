@@ -31,7 +31,7 @@ type Kube struct {
 
 	Burst int // of requests to the API server, twice what it gets per second; default 100
 
-	Client kube.Client // that [Kube.Connect] returns, without to ask; nil: a new one
+	Client kube.Client // of the cluster, if there is one already
 }
 
 // loader reads the kubeconfig.
@@ -86,10 +86,6 @@ const kubeHint = "set KUBECONFIG or --kubeconfig, and check that `kubectl get na
 
 // Connect finds the cluster, and checks that its API answers.
 func (o *Kube) Connect(ctx context.Context) (*Cluster, error) {
-	if o.Client != nil {
-		namespace, err := o.NamespaceOrDefault()
-		return &Cluster{Client: o.Client, Namespace: namespace}, err
-	}
 	config, err := o.loader().ClientConfig()
 	if err != nil {
 		return nil, exit.Usagef(o.noConfigHint(), "no cluster: %w", err)
@@ -100,6 +96,9 @@ func (o *Kube) Connect(ctx context.Context) (*Cluster, error) {
 	namespace, err := o.NamespaceOrDefault()
 	if err != nil {
 		return nil, err
+	}
+	if o.Client != nil {
+		return &Cluster{config: config, Client: o.Client, Namespace: namespace}, nil
 	}
 	client, err := kube.New(config)
 	if err != nil {
