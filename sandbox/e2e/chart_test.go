@@ -84,7 +84,7 @@ func TestChartInstallsAGuard(t *testing.T) {
 	objects := func(kinds string) []string {
 		return strings.Fields(g.kubectl("-n", g.namespace, "get", kinds, "-l", "app.kubernetes.io/name=lapse-guard", "-o", "name"))
 	}
-	if there := objects(kinds); len(there) != 11 {
+	if there := objects(kinds); len(there) != 12 {
 		t.Errorf("the chart installs %q", there)
 	}
 	helm(t, g.c, "uninstall", "guard", "-n", g.namespace)
