@@ -211,7 +211,7 @@ func (p *pacer) rate() {
 
 // add begins measuring t.
 func (p *pacer) add(t *target, now time.Duration) {
-	t.schedule = newSchedule(t.Rate(), t.place, now)
+	t.schedule = newSchedule(t.Rate(), t.share, now)
 	if t.before != nil {
 		t.schedule.seq = t.before.schedule.seq
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -42,6 +43,7 @@ type Prober struct {
 	thread *Thread
 	shared bool          // it paces others, too
 	zero   time.Duration // of the prober's clock, on the thread's: whole microseconds
+	offset float64       // which part of their intervals its targets are shifted by, from those of other probers
 	source timeline.SourceID
 	sink   func(timeline.Fact)
 	log    *slog.Logger
@@ -56,9 +58,10 @@ type Prober struct {
 	mu       sync.Mutex
 	state    runState
 	targets  map[timeline.TargetID]*target // every one ever started: an ID counts its requests once
-	draining []*target                     // in the order started, those whose last requests were not handed on yet
-	stalls   []timeline.Event              // not yet handed on
-	active   sync.WaitGroup                // targets being prepared or closed
+	places   places
+	draining []*target        // in the order started, those whose last requests were not handed on yet
+	stalls   []timeline.Event // not yet handed on
+	active   sync.WaitGroup   // targets being prepared or closed
 }
 
 type runState uint8
@@ -83,6 +86,7 @@ func New(c Config) *Prober {
 		thread:    thread,
 		shared:    c.Thread != nil,
 		zero:      c.Clock.T0().Sub(thread.clock.T0()),
+		offset:    thread.offset(),
 		source:    c.Source,
 		sink:      c.Sink,
 		log:       log,
@@ -173,7 +177,8 @@ func (p *Prober) register(t *target) error {
 	if t.before = p.targets[t.ID]; t.before != nil && !t.before.stopped.Load() {
 		return fmt.Errorf("target %d was started before", t.ID)
 	}
-	t.place = p.thread.takePlace() // in the order of Start: which is prepared first is chance
+	t.place = p.places.take() // in the order of Start: which is prepared first is chance
+	_, t.share = math.Modf(p.offset + evenShare(t.place))
 	p.targets[t.ID] = t
 	if t.before == nil {
 		p.draining = append(p.draining, t)
@@ -223,7 +228,7 @@ func (p *Prober) Stop(id timeline.TargetID) {
 	if t == nil || p.state == done || t.stopped.Swap(true) {
 		return
 	}
-	p.thread.leavePlace(t.place)
+	p.places.leave(t.place)
 	p.thread.changes.add(func(pacer *pacer, _ time.Duration) {
 		pacer.remove(t)
 		p.active.Go(t.end)

@@ -19,10 +19,10 @@ type schedule struct {
 	next     time.Duration // when it is due
 }
 
-// newSchedule begins with the first due instant at or after now. place is the target's place among
-// those that run at the same time, from 0.
-func newSchedule(rate float64, place int, now time.Duration) schedule {
-	s := schedule{share: evenShare(place)}
+// newSchedule begins with the first due instant at or after now. share is which part of an interval the target is
+// shifted by.
+func newSchedule(rate, share float64, now time.Duration) schedule {
+	s := schedule{share: share}
 	s.rerate(rate, now)
 	return s
 }
@@ -33,7 +33,7 @@ func evenShare(place int) float64 {
 	return float64(bits.Reverse32(uint32(place))) / (1 << 32)
 }
 
-// places are the places in an interval that are taken.
+// places are the places in an interval that a Prober's targets have taken.
 type places []bool
 
 // take takes the first free place. Two targets that are started one after the other come to lie half an interval

@@ -2,6 +2,8 @@ package loadgen
 
 import (
 	"log/slog"
+	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +31,7 @@ func TestTargetsSampleEvenlyTogether(t *testing.T) {
 	starts := []time.Duration{3 * ms, 1234 * ms, 77 * ms, 5 * time.Second}
 	seen := map[time.Duration]bool{}
 	for place, start := range starts {
-		s := newSchedule(10, place, start)
+		s := newSchedule(10, evenShare(place), start)
 		if s.due() < start || s.due() >= start+100*ms {
 			t.Errorf("begun at %v, first due at %v", start, s.due())
 		}
@@ -52,6 +54,32 @@ func TestPlacesAreTakenAgain(t *testing.T) {
 	p.leave(1)
 	if got, next := p.take(), p.take(); got != 1 || next != 3 {
 		t.Errorf("places %d and %d, want 1 and 3", got, next)
+	}
+}
+
+// The new and the reused connections of a Service sample it evenly together, however many Services a thread paces; and
+// these are not all asked at one instant.
+func TestProbersOfAThreadKeepApart(t *testing.T) {
+	thread := NewThread(timeline.StartClock(), Economical, slog.New(slog.DiscardHandler))
+	var firsts []float64
+	for range 50 {
+		p := New(Config{Thread: thread, Clock: thread.NewClock()})
+		for id := range timeline.TargetID(2) {
+			if err := p.Start(probe(id+1, timeline.New, "http://web/", 10)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first, second := p.targets[1].share, p.targets[2].share
+		if apart := math.Abs(first - second); math.Abs(apart-0.5) > 1e-9 {
+			t.Errorf("two targets are %v of an interval apart", apart)
+		}
+		firsts = append(firsts, first)
+	}
+	slices.Sort(firsts)
+	for i := 1; i < len(firsts); i++ {
+		if gap := firsts[i] - firsts[i-1]; gap < 0.005 {
+			t.Errorf("two probers are %v of an interval apart", gap)
+		}
 	}
 }
 

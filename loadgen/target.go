@@ -21,7 +21,8 @@ type target struct {
 
 	delivered bool // its last requests were handed on; belongs to deliver
 
-	place int // in the interval, see evenShare
+	place int     // among the prober's targets
+	share float64 // which part of an interval it is shifted by
 
 	schedule schedule // belongs to the pacing thread
 }

@@ -2,7 +2,9 @@ package loadgen
 
 import (
 	"log/slog"
+	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lapse/loadgen/internal/engine"
@@ -23,9 +25,7 @@ type Thread struct {
 	polling  *engine.Polling
 	opening  sync.Once
 	ended    chan struct{}
-
-	mu     sync.Mutex
-	places places
+	probers  atomic.Uint32 // that it was made for
 }
 
 // NewThread returns a Thread of a clock. Nothing is sent before [Thread.Run].
@@ -82,15 +82,9 @@ func (h *Thread) change(change func(*pacer, time.Duration)) {
 	}
 }
 
-// takePlace returns the place of a target among all.
-func (h *Thread) takePlace() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.places.take()
-}
-
-func (h *Thread) leavePlace(place int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.places.leave(place)
+// offset returns which part of their intervals the next Prober's targets are shifted by, from 0 to 1: the fractions of
+// multiples of the golden ratio lie apart, however many there are.
+func (h *Thread) offset() float64 {
+	_, offset := math.Modf(float64(h.probers.Add(1)-1) * math.Phi)
+	return offset
 }
