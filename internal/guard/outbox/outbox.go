@@ -25,7 +25,6 @@ type Box[T any] struct {
 
 	mu      sync.Mutex
 	waiting []T // oldest first
-	problem string
 }
 
 // New returns an empty box. send hands over what waits, oldest first, and returns how much of it was accepted. failed
@@ -50,11 +49,11 @@ func (b *Box[T]) Add(all ...T) {
 	}
 }
 
-// Waits returns how much waits, and why the last attempt failed; "" if it did not.
-func (b *Box[T]) Waits() (n int, problem string) {
+// waits reports whether something waits.
+func (b *Box[T]) waits() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.waiting), b.problem
+	return len(b.waiting) > 0
 }
 
 // Run hands over what is added until ctx ends, and then tries once more.
@@ -66,17 +65,14 @@ func (b *Box[T]) Run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	if n, _ := b.Waits(); n > 0 {
+	if b.waits() {
 		b.try(context.WithoutCancel(ctx), atTheEnd)
 	}
 }
 
 // empty tries until nothing waits, or ctx ends.
 func (b *Box[T]) empty(ctx context.Context) {
-	for wait := leastWait; ctx.Err() == nil; {
-		if n, _ := b.Waits(); n == 0 {
-			return
-		}
+	for wait := leastWait; b.waits() && ctx.Err() == nil; {
 		if b.try(ctx, attempt) {
 			wait = leastWait
 			continue
@@ -102,9 +98,6 @@ func (b *Box[T]) try(ctx context.Context, most time.Duration) bool {
 	b.mu.Lock()
 	// of what was sent, the oldest may have been dropped meanwhile
 	b.waiting = b.waiting[min(accepted, len(b.waiting)):]
-	if b.problem = ""; err != nil {
-		b.problem = err.Error()
-	}
 	b.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
 		b.failed(err)
