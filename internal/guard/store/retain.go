@@ -51,34 +51,19 @@ func (l Limits) Excess(runs []Kept, now time.Time) (names []string) {
 		return cmp.Or(cmp.Compare(a.worth(), b.worth()), a.Ended.Compare(b.Ended))
 	})
 	newest := slices.MaxFunc(append(order, Kept{}), func(a, b Kept) int { return a.Ended.Compare(b.Ended) })
-	total, failed := int64(0), 0
+	total := int64(0)
 	for _, r := range runs {
 		total += r.Bytes
-		if r.Verdict == model.Fail {
-			failed++
-		}
 	}
-	for _, r := range order {
-		if r.Name == newest.Name {
-			failed -= count(r)
-			continue
-		}
-		old := l.Age > 0 && now.Sub(r.Ended) > l.Age && (r.Verdict != model.Fail || failed > keptFailed)
-		failed -= count(r)
-		if old || l.Bytes > 0 && total > l.Bytes {
+	for i, r := range order {
+		spared := r.Verdict == model.Fail && i >= len(order)-keptFailed // failed runs come last
+		old := l.Age > 0 && now.Sub(r.Ended) > l.Age && !spared
+		if r.Name != newest.Name && (old || l.Bytes > 0 && total > l.Bytes) {
 			names = append(names, r.Name)
 			total -= r.Bytes
 		}
 	}
 	return names
-}
-
-// count returns how many failed runs this is.
-func count(r Kept) int {
-	if r.Verdict == model.Fail {
-		return 1
-	}
-	return 0
 }
 
 // worth orders runs by how long they are kept.
