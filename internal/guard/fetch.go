@@ -106,7 +106,12 @@ func fetchRun(ctx context.Context, client *http.Client, url, dir string) (ok boo
 		return false, err
 	}
 	for _, name := range files {
-		save := func(body io.Reader) error { return saveAs(filepath.Join(dir, name), body) }
+		save := func(body io.Reader) error {
+			return saved.ReplaceFile(filepath.Join(dir, name), func(w io.Writer) error {
+				_, err := io.Copy(w, body)
+				return err
+			})
+		}
 		err := get(ctx, client, url+"/"+name, save)
 		if errors.Is(err, errNotThere) && name == saved.FactsFile { // there was no place for it
 			continue
@@ -116,22 +121,6 @@ func fetchRun(ctx context.Context, client *http.Client, url, dir string) (ok boo
 		}
 	}
 	return true, nil
-}
-
-// saveAs writes a file whole, or not at all.
-func saveAs(path string, body io.Reader) error {
-	part, err := os.CreateTemp(filepath.Dir(path), ".part-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(part.Name()) // once it is renamed there is nothing left
-	if _, err := io.Copy(part, body); err != nil {
-		return errors.Join(err, part.Close())
-	}
-	if err := errors.Join(part.Chmod(0o644), part.Close()); err != nil {
-		return err
-	}
-	return os.Rename(part.Name(), path)
 }
 
 // errNotThere is the error of what the guard does not have.

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// replaceFile makes or replaces a file, whole or not at all: renameio is for Unix only.
-func replaceFile(path string, write func(io.Writer) error) error {
+// ReplaceFile makes or replaces a file, whole or not at all: renameio is for Unix only.
+func ReplaceFile(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path))
 	if err != nil {
 		return err

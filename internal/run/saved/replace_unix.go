@@ -12,8 +12,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// replaceFile makes or replaces a file, whole or not at all, and makes it durable.
-func replaceFile(path string, write func(io.Writer) error) error {
+// ReplaceFile makes or replaces a file, whole or not at all, and makes it durable.
+func ReplaceFile(path string, write func(io.Writer) error) error {
 	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644))
 	if err != nil {
 		return err

@@ -90,7 +90,7 @@ func WriteTimeline(dir string, tl *model.Timeline) error {
 // writeFile makes or replaces the file at path with what write writes, whole or not at all. When it returns, the file
 // is on disk: it is synced before it gets its name, and its directory after.
 func writeFile(path string, write func(io.Writer) error) error {
-	if err := replaceFile(path, write); err != nil {
+	if err := ReplaceFile(path, write); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
 	return nil
