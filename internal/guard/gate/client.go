@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -49,20 +51,13 @@ func (c Client) Await(ctx context.Context, q Query, wait time.Duration) (Answer,
 		if time.Since(began) >= wait {
 			return a, nil
 		}
-		pause := time.NewTimer(min(c.pause(), wait-time.Since(began)))
+		pause := time.NewTimer(min(cmp.Or(c.Pause, time.Second), wait-time.Since(began)))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
 		}
 	}
-}
-
-func (c Client) pause() time.Duration {
-	if c.Pause == 0 {
-		return time.Second
-	}
-	return c.Pause
 }
 
 // ask asks once.
@@ -88,7 +83,7 @@ func (c Client) ask(ctx context.Context, q Query, wait time.Duration) (a Answer,
 	}
 	switch reply.StatusCode {
 	case http.StatusOK, http.StatusTooEarly:
-		if err := json.Unmarshal(body, &a); err != nil || !a.State.known() {
+		if err := json.Unmarshal(body, &a); err != nil || !slices.Contains(states, a.State) {
 			return a, fmt.Errorf("%s is no gate: it answered %.100q", c.Address, body)
 		}
 		return a, nil
@@ -101,13 +96,7 @@ func (c Client) ask(ctx context.Context, q Query, wait time.Duration) (a Answer,
 	return a, fmt.Errorf("%s is no gate: it answered %s", c.Address, reply.Status)
 }
 
-func (s State) known() bool {
-	switch s {
-	case Pass, Fail, Inconclusive, Pending:
-		return true
-	}
-	return false
-}
+var states = []State{Pass, Fail, Inconclusive, Pending}
 
 func (c Client) url(q Query, wait time.Duration) string {
 	values := url.Values{"service": {q.Service}}
