@@ -60,17 +60,17 @@ func (f follower) Close(*model.Timeline)   {}
 // MeasureAgain measures one disruption of the Service of o after the other, each as a run of its own, until ctx ends.
 // A run that goes on then is ended, and judged. Unless --scheme was given, the Service is asked as its port suggests.
 // The error says why it is not measured: it cannot be found, or does not answer.
-func (y *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logger) error {
-	o.Kube.Client = y.client
+func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, log *slog.Logger) error {
+	o.Kube.Client = all.client
 	m := newMeasurement(o, log)
-	m.alive = y.life.gives
+	m.alive = all.life.gives
 	if err := m.Find(ctx); err != nil {
 		return err
 	}
 	for _, s := range m.Services {
 		o.Scheme = cmp.Or(o.SchemeFor(s.Info), o.Scheme)
 	}
-	m.Clock, m.Thread, m.Live = y.thread.NewClock(), y.thread, live.New(nil)
+	m.Clock, m.Thread, m.Live = all.thread.NewClock(), all.thread, live.New(nil)
 	ended := func(tl *model.Timeline) {
 		m.Live.End(tl)
 		k.Ended(tl)

@@ -37,9 +37,9 @@ func NewMany(client kube.Client, namespace string, log *slog.Logger) *Many {
 }
 
 // Run paces requests until over is closed, which is when the last Service is not measured any more.
-func (y *Many) Run(over <-chan struct{}) {
-	defer y.stop()
-	y.thread.Run(over)
+func (all *Many) Run(over <-chan struct{}) {
+	defer all.stop()
+	all.thread.Run(over)
 }
 
 // askEvery is how much later than the last question to the API server the next one is asked.

@@ -36,22 +36,15 @@ func judgeBaseline(l *Loop) *problem {
 	starved := stopped*2 > now || controlSilent(tl, now)
 	var unknown *problem // of the first such target
 	if l.Baseline > 0 {
-		if held := judgeHeld(l, tl); held != nil && !held.unknown {
-			return held
-		} else {
-			unknown = held
+		if unknown = judgeHeld(l, tl); unknown != nil && !unknown.unknown {
+			return unknown
 		}
 	}
 	for _, t := range tl.Targets {
 		switch {
 		case !t.Kind.Judged(), l.Baseline == 0:
 		case t.Failed*2 > t.Sent:
-			class := Commonest(t.Classes)
-			why := class
-			if text := l.errors[errorKey{t.Name, class}]; text != "" {
-				why += ": " + text
-			}
-			advice := cmp.Or(baselineHints[class], anyHint)
+			why, advice := l.failure(t.Name, Commonest(t.Classes))
 			if answersElsewhere(tl, t) {
 				advice = fmt.Sprintf(elsewhereFromNodes, t.Node)
 				if t.Node == "" {
@@ -70,6 +63,15 @@ func judgeBaseline(l *Loop) *problem {
 		}
 	}
 	return unknown
+}
+
+// failure says how requests to a target failed in a class, and what to check first.
+func (l *Loop) failure(target, class string) (why, advice string) {
+	why = class
+	if text := l.errors[errorKey{target, class}]; text != "" {
+		why += ": " + text
+	}
+	return why, cmp.Or(baselineHints[class], anyHint)
 }
 
 // waitsLonger reports whether the baseline goes on although a target is unknown.
@@ -166,12 +168,8 @@ func judgeHeld(l *Loop, tl *model.Timeline) *problem {
 		if class == "" {
 			return &problem{unknown: true, text: fmt.Sprintf(unopened, h.Connections, h.Target)}
 		}
-		why := class
-		if text := l.errors[errorKey{h.Target, class}]; text != "" {
-			why += ": " + text
-		}
 		const failed = "baseline failed: none of the %d connections of %s stands (%s): %s"
-		advice := cmp.Or(baselineHints[class], anyHint)
+		why, advice := l.failure(h.Target, class)
 		return &problem{text: fmt.Sprintf(failed, h.Connections, h.Target, why, advice)}
 	}
 	return nil
