@@ -3,6 +3,7 @@ package deploy
 import (
 	"bytes"
 	"flag"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,8 +116,24 @@ func TestYAMLReadsBackAsTheSameObjects(t *testing.T) {
 }
 
 // https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
+// The agent's API and page are for who may create pods/portforward: nothing else reaches a loopback address.
+func TestTheAgentIsReachedByPortForwardOnly(t *testing.T) {
+	for _, variable := range podSpec(exampleConfig()).Containers[0].Env {
+		if variable.Name != EnvListen {
+			continue
+		}
+		host, _, err := net.SplitHostPort(variable.Value)
+		if ip := net.ParseIP(host); err != nil || !ip.IsLoopback() {
+			t.Errorf("it listens on %s", variable.Value)
+		}
+		return
+	}
+	t.Error("where it listens is not said")
+}
+
 func TestPodKeepsToTheRestrictedStandard(t *testing.T) {
-	for _, spec := range []corev1.PodSpec{podSpec(exampleConfig()), Guard{TokenSecret: "token", Claim: "runs"}.pod()} {
+	probers := fleetConfig().Objects().Probers.Spec.Template.Spec
+	for _, spec := range []corev1.PodSpec{podSpec(exampleConfig()), probers, Guard{TokenSecret: "token", Claim: "runs"}.pod()} {
 		onHost := slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
 		if onHost || spec.HostNetwork || spec.HostPID || spec.HostIPC {
 			t.Error("the Pod has volumes or namespaces of the host")
