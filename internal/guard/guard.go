@@ -62,6 +62,7 @@ type (
 	measureFunc func(context.Context, *spec.Options, coordinator.Keeper, *slog.Logger) error
 	followFunc  func(ctx context.Context, changed func([]watcher.Marked)) error
 	writeFunc   func(context.Context, time.Time, ...events.Event) error
+	dialFunc    func(ctx context.Context, network, address string) (net.Conn, error)
 )
 
 // A guard is a running [Run].
@@ -74,6 +75,7 @@ type guard struct {
 	rates  string // by how much that lowers rates, as it was logged; of [guard.rated], which is called once at a time
 
 	many    *coordinator.Many          // nil in tests that make measurements up
+	dial    dialFunc                   // to the guard that leads; nil: that of [net.Dialer]
 	flagger flagger.Hooks              // for who has the token
 	past    *outbox.Box[configmap.Run] // nil without Past
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -56,6 +57,9 @@ func (g *guard) ends() bool {
 	}
 }
 
+// mostDial is how long connecting to the guard that leads may take. If its node is gone, nothing refuses it.
+const mostDial = time.Second
+
 // forwardedHeader marks what one guard asks another, which answers it itself.
 const forwardedHeader = "Lapse-Forwarded"
 
@@ -65,6 +69,18 @@ func (g *guard) speaking(h http.Handler) http.Handler {
 	if g.Leader == nil {
 		return h
 	}
+	dial := g.dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, mostDial)
+			defer cancel()
+			return dial(ctx, network, address)
+		},
+		DisableKeepAlives: true, // a kept connection does not show either that the node is gone
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		other := g.Leader.Other()
 		if other == "" || r.Header.Get(forwardedHeader) != "" || !strings.HasPrefix(r.URL.Path, "/v1/") {
@@ -72,6 +88,7 @@ func (g *guard) speaking(h http.Handler) http.Handler {
 			return
 		}
 		proxy := httputil.ReverseProxy{
+			Transport: transport,
 			Rewrite: func(p *httputil.ProxyRequest) {
 				p.SetURL(&url.URL{Scheme: "http", Host: other})
 				p.Out.Header.Set(forwardedHeader, "1")

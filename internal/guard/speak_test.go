@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -115,6 +116,23 @@ func TestTheGuardThatLeadsAnswers(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
+}
+
+// Connecting to a leader whose node is gone is not awaited for as long as who asks waits for an answer.
+func TestALeaderWhoseNodeIsGoneDelaysNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		g := &guard{Config: Config{Leader: &elected{other: "10.0.0.9:7117"}}, dial: gone}
+		began, w := time.Now(), httptest.NewRecorder()
+		answers := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "this one") }
+		g.speaking(http.HandlerFunc(answers)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, gate.Path, nil))
+		if took := time.Since(began); w.Body.String() != "this one" || took != mostDial {
+			t.Errorf("after %v: %q", took, w.Body)
+		}
+	})
 }
 
 // A guard is ready once it measures what was annotated when it began, or says why it cannot.
