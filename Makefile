@@ -22,7 +22,7 @@ help:
 ## make quick     formatting, vet, staticcheck, Go tests without root, browser, cluster and real time
 ## make test      quick, then real sockets, the page in a browser, and five end-to-end tests on that cluster
 ## make test-all  everything else: more linters, a release made twice, the race detector over all, the sandbox, every end-to-end test, scenarios of the lab
-## make truth     the simulations that judgements are held against, with all their seeds
+## make truth     the simulations that judgements are held against, with all their seeds, and a week of a guard
 ## make build     bin/lapse
 ## make image     bin/lapse.tar, the image for the Job in a cluster
 ## make release VERSION=v0.1.0  archives, packages, image, manifests and checksums in dist/ (docs/how-to/release.md)
@@ -172,9 +172,10 @@ bin/argo-rollouts.tar: tools/argo/go.mod
 bin/gotest: $(wildcard tools/gotest/*.go)
 	go -C tools build -o ../$@ ./gotest
 
-# The tests run a fifth of the seeds.
+# The tests run a fifth of the seeds, and two days.
 truth:
 	go test -count=1 ./correlate -correlate.seeds 1
+	go test -count=1 ./internal/guard -run '^TestDaysOfRollouts$$' -guard.days 7
 
 # The committed page is what its source builds.
 test-ui: ui

@@ -327,37 +327,6 @@ func TestAnAnnouncedDisruptionRaisesTheRate(t *testing.T) {
 	})
 }
 
-// Two days of rollouts, 40 a day: each has one run, and there is no other.
-func TestDaysOfRollouts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const every, rollouts = 36 * time.Minute, 80
-		fails := func(due time.Duration) bool { return due > time.Minute && due%every < time.Second }
-		r := newAgainRun(t, func(due time.Duration) bool { return due < (rollouts+1)*every && fails(due) })
-		pod := web1
-		for n := range rollouts {
-			next := web1
-			next.Name, next.UID = fmt.Sprintf("web-%d", n+2), fmt.Sprintf("w%d", n+2)
-			begins := time.Duration(n+1) * every
-			r.at(begins, timeline.Event{Kind: timeline.PodSeen, To: "Pending", Detail: "watched", Object: next})
-			r.at(begins+2*time.Second, endpointOf(next, timeline.EndpointAbsent, timeline.EndpointReady))
-			r.at(begins+2*time.Second, timeline.Event{Kind: timeline.PodReady, To: "true", Object: next})
-			r.at(begins+3*time.Second, endpointOf(pod, timeline.EndpointReady, timeline.EndpointAbsent))
-			r.at(begins+4*time.Second, timeline.Event{Kind: timeline.PodGone, Object: pod})
-			pod = next
-			time.Sleep(every / 2)
-		}
-		synctest.Wait()
-		if len(r.runs) != rollouts || r.Phase != timeline.PhaseArmed {
-			t.Errorf("%d runs of %d rollouts, now %s", len(r.runs), rollouts, r.Phase)
-		}
-		for i, tl := range r.runs {
-			if tl.Run.Aborted != "" || len(tl.Windows) != 1 || tl.Targets[0].Coverage != 1 {
-				t.Fatalf("run %d: aborted %q, %d windows, coverage %v", i+1, tl.Run.Aborted, len(tl.Windows), tl.Targets[0].Coverage)
-			}
-		}
-	})
-}
-
 // What is allowed to each target may change at any time: while it waits, and in a run, whose rates are facts.
 func TestTheRateIsNoHigherThanAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
