@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -19,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
@@ -28,13 +31,72 @@ import (
 	"lapse/internal/run/runtest"
 )
 
-// A calm is a Kubernetes API with Services of three Pods each, in which nothing changes. One server answers for all of
-// them.
+// A calm is a Kubernetes API of 100 nodes with 3000 Pods. Nothing changes in it but what kubelets say of their nodes
+// every five minutes. The guarded Services have three of the Pods each, for all of which one server answers.
 type calm struct {
 	kubetest.Watched
 	lists  map[string]any // by path
 	asked  atomic.Int64   // requests that are no watch
 	opened atomic.Int64   // watches
+	nodes  []corev1.Node
+}
+
+const (
+	calmNodes = 100
+	calmPods  = 3000
+	// heartbeat is how long a kubelet says nothing of a node that is as it was, apart from its Lease.
+	heartbeat = 5 * time.Minute
+)
+
+// nodeOf returns the nth node of a cluster, with the images that its kubelet lists.
+func nodeOf(n int) corev1.Node {
+	name := fmt.Sprint("node", n)
+	node := corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: "1"},
+		Status: corev1.NodeStatus{
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprint("10.0.0.", n)}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	for i := range 50 { // the most that a kubelet lists
+		image := fmt.Sprintf("registry.example.com/shop/image-%d@sha256:%064d", i, i)
+		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{Names: []string{image}, SizeBytes: 1 << 26})
+	}
+	return node
+}
+
+// beats sends what kubelets say of their nodes, until over is closed.
+func (c *calm) beats(over <-chan struct{}) {
+	tick := time.NewTicker(heartbeat / calmNodes)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-tick.C:
+		case <-over:
+			return
+		}
+		node := c.nodes[n%calmNodes]
+		node.Kind, node.APIVersion = "Node", "v1"
+		c.Lock()
+		node.ResourceVersion = c.Next()
+		ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}
+		node.Status.Conditions = []corev1.NodeCondition{ready}
+		c.Add(kubetest.Change{Resource: "nodes", Type: "MODIFIED", Object: node})
+		c.Unlock()
+	}
+}
+
+// podAt returns a Pod that is ready.
+func podAt(name, node, address string, of map[string]string) corev1.Pod {
+	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "calm", Name: name, UID: types.UID(name), Labels: of},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "server", Image: "shop/web:1"}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}},
+			Conditions: []corev1.PodCondition{ready},
+		},
+	}
 }
 
 func newCalm(services int, port int32) *calm {
@@ -57,16 +119,9 @@ func newCalm(services int, port int32) *calm {
 			AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
 		}
 		for j := range 3 {
-			pod, node := fmt.Sprintf("%s-%d", s.Name, j), fmt.Sprintf("node%d", j)
+			pod, node := fmt.Sprintf("%s-%d", s.Name, j), fmt.Sprint("node", (3*i+j)%calmNodes)
 			address := fmt.Sprintf("127.0.%d.%d", i/80, i%80*3+j+2)
-			pods = append(pods, corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "calm", Name: pod, UID: types.UID(pod), Labels: map[string]string{"app": s.Name}},
-				Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "server", Image: "shop/web:1"}}},
-				Status: corev1.PodStatus{
-					Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}},
-					Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}},
-				},
-			})
+			pods = append(pods, podAt(pod, node, address, map[string]string{"app": s.Name}))
 			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
 				Addresses: []string{address}, NodeName: &node, Conditions: kubetest.Ready(true, false),
 				TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "calm", Name: pod, UID: types.UID(pod)},
@@ -75,7 +130,14 @@ func newCalm(services int, port int32) *calm {
 		all, slices = append(all, s), append(slices, slice)
 		c.lists["/api/v1/namespaces/calm/services/"+s.Name] = s
 	}
-	for path, is := range map[string]any{
+	for n := range calmNodes {
+		c.nodes = append(c.nodes, nodeOf(n))
+	}
+	for n := len(pods); n < calmPods; n++ {
+		name, node := fmt.Sprint("other-", n), fmt.Sprint("node", n%calmNodes)
+		pods = append(pods, podAt(name, node, fmt.Sprintf("10.1.%d.%d", n/250, n%250+1), nil))
+	}
+	for at, is := range map[string]any{
 		"/version":                         apiversion.Info{GitVersion: "v1.36.3"},
 		"/api/v1/namespaces/calm/services": list("v1", "ServiceList", all),
 		"/api/v1/namespaces/calm/pods":     list("v1", "PodList", pods),
@@ -86,9 +148,9 @@ func newCalm(services int, port int32) *calm {
 		"/apis/apps/v1/namespaces/calm/daemonsets":                 list("apps/v1", "DaemonSetList", []any{}),
 		"/apis/policy/v1/namespaces/calm/poddisruptionbudgets":     list("policy/v1", "PodDisruptionBudgetList", []any{}),
 		"/api/v1/namespaces/calm/events":                           list("v1", "EventList", []any{}),
-		"/api/v1/nodes":                                            list("v1", "NodeList", []any{}),
+		"/api/v1/nodes":                                            list("v1", "NodeList", c.nodes),
 	} {
-		c.lists[path] = is
+		c.lists[at] = is
 	}
 	return c
 }
@@ -96,7 +158,7 @@ func newCalm(services int, port int32) *calm {
 func (c *calm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.FormValue("watch") == "true" {
 		c.opened.Add(1)
-		c.ServeWatch(w, r, "none")
+		c.ServeWatch(w, r, path.Base(r.URL.Path))
 		return
 	}
 	c.asked.Add(1)
@@ -105,15 +167,20 @@ func (c *calm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		kubetest.Refuse(w, 404, metav1.StatusReasonNotFound, "not found")
 		return
 	}
-	if selected, ok := strings.CutPrefix(r.FormValue("labelSelector"), discoveryv1.LabelServiceName+"="); ok {
-		one := map[string]any{}
-		for k, v := range is.(map[string]any) {
-			one[k] = v
-		}
-		for _, s := range is.(map[string]any)["items"].([]discoveryv1.EndpointSlice) {
-			if s.Labels[discoveryv1.LabelServiceName] == selected {
-				one["items"] = []discoveryv1.EndpointSlice{s}
-			}
+	selected, err := labels.Parse(r.FormValue("labelSelector"))
+	if err != nil {
+		kubetest.Refuse(w, 400, metav1.StatusReasonBadRequest, err.Error())
+		return
+	}
+	if !selected.Empty() {
+		one := maps.Clone(is.(map[string]any))
+		switch items := one["items"].(type) {
+		case []discoveryv1.EndpointSlice:
+			one["items"] = matching(items, func(s discoveryv1.EndpointSlice) bool {
+				return selected.Matches(labels.Set(s.Labels))
+			})
+		case []corev1.Pod:
+			one["items"] = matching(items, func(p corev1.Pod) bool { return selected.Matches(labels.Set(p.Labels)) })
 		}
 		is = one
 	}
@@ -123,6 +190,15 @@ func (c *calm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Write(text)
+}
+
+func matching[T any](all []T, matches func(T) bool) (some []T) {
+	for _, one := range all {
+		if matches(one) {
+			some = append(some, one)
+		}
+	}
+	return some
 }
 
 // BenchmarkIdleGuard measures what a guard takes while nothing happens: thousandths of a core, memory, and requests to
@@ -146,6 +222,9 @@ func idleGuard(b *testing.B, program string, services int) {
 	go func() { _ = server.Serve(listener) }() // until it is closed
 	defer server.Close()
 	cluster := newCalm(services, int32(listener.Addr().(*net.TCPAddr).Port))
+	over := make(chan struct{})
+	defer close(over)
+	go cluster.beats(over)
 	api := httptest.NewServer(cluster)
 	defer api.CloseClientConnections()
 	dir := b.TempDir()
