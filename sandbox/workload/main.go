@@ -26,7 +26,7 @@
 // and requests to /ready/off, /crash/3 and others change what it does (switches.go).
 //
 // It prints when SIGTERM came and between which two instants it stopped listening, on the machine's clock: the truth
-// that a measurement is compared with. Every reply names its pod in the header X-Pod. /readyz is for the readiness
+// that a measurement is compared with. At its end it prints how many requests it has answered. Every reply names its pod in the header X-Pod. /readyz is for the readiness
 // probe, /healthz for the liveness probe, /count says what this process has served; everything else gets the body.
 // `workload get URL` is a client, see get.go. `workload protoset` prints the descriptor set of the gRPC method.
 package main
@@ -220,6 +220,9 @@ func run(ctx context.Context, o Options, terminate <-chan os.Signal, log io.Writ
 	}
 	listener := &stampedListener{Listener: socket, name: o.Name, log: log}
 	s := newServer(o, listening)
+	report := func() { fmt.Fprintf(log, "%s has answered %d requests\n", o.Name, s.counts.served.Load()) }
+	s.switches.ends = report
+	defer report()
 	if err := s.openSides(); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 //	/eat/100                     it takes 100 MiB of memory, and keeps them
 type switches struct {
 	notReady, unhealthy, broken atomic.Bool
+	ends                        func() // called before the process exits; may be nil
 
 	mu    sync.Mutex
 	eaten [][]byte // guarded by mu
@@ -39,8 +40,15 @@ func (s *switches) register(mux *http.ServeMux) {
 			fmt.Fprintln(w, path)
 		})
 	}
-	mux.HandleFunc("/crash/{code}", number("code", func(code int) { os.Exit(code) }))
+	mux.HandleFunc("/crash/{code}", number("code", s.crash))
 	mux.HandleFunc("/eat/{mib}", number("mib", s.eat))
+}
+
+func (s *switches) crash(code int) {
+	if s.ends != nil {
+		s.ends()
+	}
+	os.Exit(code)
 }
 
 // number handles a path that ends in a number.
