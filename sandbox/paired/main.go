@@ -5,6 +5,7 @@
 //	paired --lapse ../bin/lapse --sandbox ../bin/sandbox --image ../bin/lapse.tar --out ../runs
 //	paired --lapse ../bin/lapse --modes '' -n 1                one pair on the sandbox as it is: too few to judge
 //	paired --lapse ../bin/lapse --judge ../runs/paired-…       the table again, from saved runs
+//	paired --lapse ../bin/lapse --guard                        drains with a guard in the cluster, and without it
 //
 // It exits 1 if a drain with Lapse ended otherwise, if the lengths differ by more than chance, or if there are too
 // few pairs to tell.
@@ -28,6 +29,8 @@ const (
 	namespace = "paired"
 	table     = "no-influence.md"
 	node      = "node2" // which is drained
+
+	guardTable = "no-influence-guard.md"
 )
 
 // The Pods of the drained node, one of each Deployment: for how long each serves on after SIGTERM. They are so far
@@ -38,27 +41,35 @@ var servers = []struct {
 }{{"first", "0s"}, {"second", "2s"}, {"third", "4s"}, {"fourth", "6s"}}
 
 func main() {
-	s := settings{drill.Series{Modes: drill.List{"iptables"}, N: 10, Rate: 100}}
+	s := settings{Series: drill.Series{Modes: drill.List{"iptables"}, N: 10, Rate: 100}}
 	s.Flags(flag.CommandLine, "pairs of drains in each mode, 6 or more to judge")
-	s.OutFlag(flag.CommandLine, table)
+	s.OutFlag(flag.CommandLine, table+", or with -guard "+guardTable)
+	flag.BoolVar(&s.guard, "guard", false, "with a guard in the cluster, in place of lapse run")
 	drill.Main("paired", func(ctx context.Context) error { return paired(ctx, s) })
 }
 
-type settings struct{ drill.Series }
+type settings struct {
+	drill.Series
+	guard bool
+}
 
 func paired(ctx context.Context, s settings) error {
 	if s.N < 1 {
 		return fmt.Errorf("-n %d: at least one pair", s.N)
 	}
+	name, table := "paired", table
+	if s.guard {
+		name, table = "paired-guard", guardTable
+	}
 	return drill.Study[drain]{
-		Name:    "paired",
+		Name:    name,
 		Table:   table,
 		File:    "outcome.json",
 		Plan:    s.plan,
 		Folder:  func(d drain) string { return filepath.Join(d.Mode, fmt.Sprintf("%d-%s", d.Pair, d.arm())) },
 		Measure: s.measure,
 		End: func(ctx context.Context, c *drill.Cluster) error {
-			return errors.Join(c.Uncordon(ctx), c.Remove(ctx, namespace))
+			return errors.Join(c.Uncordon(ctx), c.Remove(ctx, namespace), c.Remove(ctx, drill.GuardNamespace))
 		},
 		Document: func(drains []drain) string { return document(byMode(drains)) },
 		Verdict:  func(drains []drain) error { return judgement(byMode(drains)) },
@@ -71,6 +82,7 @@ type drain struct {
 	Pair    int
 	First   bool // of its pair
 	Lapse   bool
+	Guard   bool   // what measures is a guard
 	Load    string // as it began
 	Outcome outcome
 }
@@ -103,6 +115,11 @@ func (s settings) measure(ctx context.Context, c *drill.Cluster, d *drain, dir s
 	if err := deploy(ctx, c); err != nil {
 		return err
 	}
+	if s.guard {
+		if err := s.guarded(ctx, c, d.Lapse); err != nil {
+			return err
+		}
+	}
 	var log podLog
 	end, err := c.Watch(ctx, log.add, "pods", "-n", namespace)
 	if err != nil {
@@ -112,9 +129,16 @@ func (s settings) measure(ctx context.Context, c *drill.Cluster, d *drain, dir s
 	command := []string{"kubectl", "drain", node, "--ignore-daemonsets"}
 	d.Load = drill.LoadAverage()
 	var of ended
-	if d.Lapse {
+	switch {
+	case s.guard:
+		of, err = without(ctx, c, d, command)
+		if err == nil && d.Lapse {
+			d.Guard = true
+			err = records(ctx, c)
+		}
+	case d.Lapse:
 		of, err = s.with(ctx, c, d, dir, command)
-	} else {
+	default:
 		of, err = without(ctx, c, d, command)
 	}
 	if err != nil {
@@ -124,6 +148,41 @@ func (s settings) measure(ctx context.Context, c *drill.Cluster, d *drain, dir s
 		return err
 	}
 	d.Outcome = log.outcome(of)
+	return nil
+}
+
+// guarded puts a guard into the cluster that measures the Services, or leaves none there.
+func (s settings) guarded(ctx context.Context, c *drill.Cluster, with bool) error {
+	if !with {
+		return c.Remove(ctx, drill.GuardNamespace)
+	}
+	if _, err := c.Kubectl(ctx, "-n", namespace, "annotate", "services", "--all", "lapse/guard=on"); err != nil {
+		return err
+	}
+	return c.Guard(ctx, "--rate="+strconv.Itoa(s.Rate))
+}
+
+// records returns an error unless a Pod of the guard measures the disruption of every Service.
+func records(ctx context.Context, c *drill.Cluster) error {
+	pods, err := c.GuardPods(ctx)
+	if err != nil {
+		return err
+	}
+	most := 0
+	for _, pod := range pods {
+		recording := 0
+		if err := c.GuardMetrics(ctx, pod, func(series string, value float64) {
+			if strings.HasPrefix(series, "lapse_guard_state{") && strings.Contains(series, `state="recording"`) {
+				recording += int(value)
+			}
+		}); err != nil {
+			return err
+		}
+		most = max(most, recording)
+	}
+	if most != len(servers) {
+		return fmt.Errorf("the guards %q measure the drain of %d Services, of %d", pods, most, len(servers))
+	}
 	return nil
 }
 

@@ -13,8 +13,8 @@ import (
 
 const head = `# A drain with Lapse, and without it
 
-Does measuring change what it measures? One node is drained again and again, alternately with Lapse measuring from every
-node and without Lapse:
+Does measuring change what it measures? One node is drained again and again, alternately with Lapse measuring and
+without Lapse:
 
 ` + "```\n%s\n%s\n```" + `
 
@@ -22,8 +22,7 @@ On %s. %s. Made by ` + "`make paired`" + `.
 
 - On %s run the Pods of %d Deployments, new for each drain. After SIGTERM they answer for %s. These lengths differ so
   much that the order in which the Pods end is not left to chance.
-- With Lapse there are also its Job and a prober on each node, including the drained one: Pods of a DaemonSet, which a
-  drain leaves alone. They ask the Services as long as Lapse runs. Without Lapse, the Pods get only their readiness
+- With Lapse %s. Without Lapse, the Pods get only their readiness
   probes: the load of the requests is a part of what is compared.
 - **evicted**: the Pods that began to terminate while the drain ran. **ended**: the Pods that were gone. Both are in the
   order of a watch of the API server. ` + "`kubectl drain`" + ` asks for all evictions at once, so the order of
@@ -42,13 +41,23 @@ func document(groups [][]pair) string {
 	var b strings.Builder
 	first := groups[0][0]
 	fmt.Fprintf(&b, head, first.with.Command, first.without.Command, first.with.Began.Format("2006-01-02 15:04 UTC"),
-		first.with.Machine, node, len(servers), drainLengths())
+		first.with.Machine, node, len(servers), drainLengths(), first.with.what())
 	for _, pairs := range groups {
 		fmt.Fprintf(&b, "## kube-proxy in %s mode\n\n", pairs[0].with.Mode)
 		b.WriteString(drill.Table(columns(), pairs))
 		b.WriteString(summary(pairs))
 	}
 	return b.String()
+}
+
+// what says what of Lapse is in the cluster.
+func (d drain) what() string {
+	if d.Guard {
+		return "there is also a guard of two Pods, which has been there before the drain. A drain of its node\n" +
+			"  evicts one of them, too"
+	}
+	return "there are also its Job and a prober on each node, including the drained one: Pods of a DaemonSet, which\n" +
+		"  a drain leaves alone. They ask the Services as long as Lapse runs"
 }
 
 func drainLengths() string {
