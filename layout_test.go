@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 	"internal/run/integration":   {},
 	"internal/run/wide":          {},
 	"internal/run/facts":         {"timeline"},
-	"internal/run/flight":        {"timeline"},
+	"internal/run/flight":        {"timeline", "correlate/align"},
 	"internal/run/signs":         {"timeline"},
 	"internal/run/source":        {"timeline", "internal/record", "loadgen", "internal/run/facts"},
 	"internal/run/version":       {},

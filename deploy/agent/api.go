@@ -36,6 +36,12 @@ type Assigned struct {
 	Host string `json:"host,omitzero"` // the Host header and TLS server name, where they differ from the URL's host
 }
 
+// A Rate is how often a target is to be asked from now on, in requests per second.
+type Rate struct {
+	Target timeline.TargetID `json:"target"`
+	Rate   float64           `json:"rate"`
+}
+
 // Headers of POST /v1/events. A client numbers its events from 0, and the agent takes each number
 // once, so that a post whose answer got lost can be repeated.
 const (

@@ -16,6 +16,7 @@ import (
 type ProberService interface {
 	Recorded
 	Assign(Assignment) error // begins to measure; the same assignment again does nothing, another one fails
+	SetRates([]Rate) error   // of assigned targets; each change is a fact
 	End(reason string) error // stops measuring: the recording ends when the last answers are there
 }
 
@@ -23,6 +24,7 @@ type ProberService interface {
 func NewProberServer(service ProberService, config *tls.Config) *http.Server {
 	v1 := recordedAPI(service)
 	v1.HandleFunc("POST /v1/assignment", taking(service.Assign))
+	v1.HandleFunc("POST /v1/rates", taking(service.SetRates))
 	v1.HandleFunc("POST /v1/end", reasoned(service.End))
 	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if meant := r.Header.Get(headerProcess); meant != "" && meant != service.Status().Process {
@@ -49,6 +51,11 @@ func (c *Client) Only(process string) { c.process = process }
 // Assign tells a prober what to measure.
 func (c *Client) Assign(ctx context.Context, a Assignment) error {
 	return c.call(ctx, http.MethodPost, "/v1/assignment", nil, a, nil)
+}
+
+// SetRates tells a prober how often to ask from now on.
+func (c *Client) SetRates(ctx context.Context, rates []Rate) error {
+	return c.call(ctx, http.MethodPost, "/v1/rates", nil, rates, nil)
 }
 
 // End tells a prober to stop measuring.

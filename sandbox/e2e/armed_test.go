@@ -12,8 +12,8 @@ import (
 	"lapse/sandbox/drill"
 )
 
-// A drain that nobody announces to Lapse is measured from before it begins, at the full rate from the cordon on, and
-// the run ends by itself when the Pod's replacement serves.
+// A drain that nobody announces to Lapse is measured from before it begins, from every node, at the full rate from the
+// cordon on, and the run ends by itself when the Pod's replacement serves.
 func TestAnUnannouncedDrainIsMeasuredFromBeforeItBegan(t *testing.T) {
 	c := cluster(t)
 	w := deploy(t, c, drill.Workload{Replicas: 2, Args: []string{"--on-sigterm", "exit"}})
@@ -40,7 +40,7 @@ func TestAnUnannouncedDrainIsMeasuredFromBeforeItBegan(t *testing.T) {
 		if strings.Contains(line, "the first sign of a disruption") {
 			begin()
 		}
-	}, "run", "svc/web", "-n", w.Namespace, "--armed", "--rate=100", "--settle=5s", "--avoid-node="+drained, "--out="+dir)
+	}, "run", "svc/web", "-n", w.Namespace, "--armed", "--from=all", "--rate=90", "--settle=5s", "--avoid-node="+drained, "--out="+dir)
 	draining.Wait()
 	timeline, err := drill.ReadTimeline(dir)
 	if err != nil {
@@ -57,7 +57,17 @@ func TestAnUnannouncedDrainIsMeasuredFromBeforeItBegan(t *testing.T) {
 		return timeline.Events[i].Seen
 	}
 	cordoned := first(func(e drill.Event) bool { return e.Kind == "node-schedulable" && e.To == "false" })
-	raised := first(func(e drill.Event) bool { return e.Kind == "rate" && e.To == "100" })
+	raised, nodes := time.Duration(0), 0
+	for _, e := range timeline.Events {
+		if e.Kind == "rate" && strings.HasPrefix(e.Object.Name, "new from ") {
+			if raised, nodes = max(raised, e.Seen), nodes+1; e.To != "30" {
+				t.Errorf("%s is asked at %s/s, want a third of 90", e.Object.Name, e.To)
+			}
+		}
+	}
+	if nodes != 3 {
+		t.Errorf("the rate was raised on %d nodes, want 3", nodes)
+	}
 	left := first(func(e drill.Event) bool { return e.Kind == "endpoint" && e.From == "ready" })
 	if cordoned < 5*time.Second || raised < cordoned || raised-cordoned > 100*time.Millisecond || left-raised < time.Second {
 		t.Errorf("cordoned at %v, the rate raised at %v, the first endpoint left at %v", cordoned, raised, left)

@@ -35,6 +35,8 @@ const (
 	findProbers = time.Second
 	// lastFacts is how long the end of the run waits for the probers' last facts, beyond the timeout of a request.
 	lastFacts = 10 * time.Second
+	// rateAgain is the time until a prober is told its rates again that did not answer.
+	rateAgain = 100 * time.Millisecond
 )
 
 // A fleet is the coordinator's view of the probers of a run. It finds their Pods, follows their recordings, and
@@ -62,6 +64,9 @@ type fleet struct {
 	created   map[string]bool // nodes with a Pod at any time; owned by run
 
 	followed map[types.UID]context.CancelCauseFunc // by Pod, what ends following it; owned by run
+
+	full  map[timeline.SourceID][]timeline.Target // what a process asks, with the full rates; owned by the loop
+	rates rates
 
 	mu    sync.Mutex
 	state map[string]string // by node: why there are no requests from it; "": there are
@@ -106,6 +111,8 @@ func (m *measurement) newFleet(ctx context.Context, namespace string) (*fleet, e
 		processes:  map[string]int{},
 		created:    map[string]bool{},
 		followed:   map[types.UID]context.CancelCauseFunc{},
+		full:       map[timeline.SourceID][]timeline.Target{},
+		rates:      rates{wanted: map[timeline.SourceID][]agent.Rate{}, changed: make(chan struct{})},
 		state:      map[string]string{},
 	}
 	for _, node := range f.nodes {
@@ -291,6 +298,7 @@ func (f *fleet) followProcess(
 	exchange := func() (timeline.ClockOffset, error) { return client.Exchange(helping, f.clock) }
 	compare := func() (timeline.Sync, error) { return source.SyncOther(f.clock, exchange) }
 	helpers.Go(func() { source.KeepComparing(helping, assignment.Source, compare, f.put) })
+	helpers.Go(func() { f.rates.keep(helping, assignment.Source, client.SetRates) })
 	helpers.Go(func() {
 		select {
 		case <-running.Done():
@@ -341,17 +349,78 @@ func (m *measurement) join(j *joining) {
 		return
 	}
 	var targets []agent.Assigned
+	var full []float64
 	for _, p := range m.probesFrom(j.node) {
+		full = append(full, p.Rate)
+		p.Rate = m.rateFrom(p.Target)
 		targets = append(targets, agent.Assigned{Target: p.Target, Host: p.Host})
 	}
 	a := m.admit(timeline.Source{
 		Name: j.pod, Role: timeline.Prober, Node: j.node, Zone: m.fleet.zones[j.node],
 		Pod: m.fleet.namespace + "/" + j.pod, Version: j.status.Version, T0: j.status.T0,
 	}, j.sync, targets)
+	for i, t := range a.Targets {
+		t.Rate = full[i]
+		m.fleet.full[a.Source] = append(m.fleet.full[a.Source], t.Target)
+	}
 	a.Spec = spec.MustMarshal(m.opts.Assigned())
 	m.proberIs("measuring", j.node, "Pod "+j.pod)
 	m.fleet.note(j.node, "")
 	j.assigned <- a
+}
+
+// rateFrom returns the rate in force of a target of one node, which has its full rate.
+func (m *measurement) rateFrom(t timeline.Target) float64 {
+	return m.RateOf(t.Kind, t.Rate, m.opts.Sharers(len(m.fleet.nodes)))
+}
+
+// setProbersRates lets the probers ask at the rates in force.
+func (m *measurement) setProbersRates() {
+	if m.fleet == nil {
+		return
+	}
+	wanted := map[timeline.SourceID][]agent.Rate{}
+	for of, targets := range m.fleet.full {
+		for _, t := range targets {
+			wanted[of] = append(wanted[of], agent.Rate{Target: t.ID, Rate: m.rateFrom(t)})
+		}
+	}
+	m.fleet.rates.want(wanted)
+}
+
+// rates are how often probers are to ask. Any goroutine may use them.
+type rates struct {
+	mu      sync.Mutex
+	wanted  map[timeline.SourceID][]agent.Rate // none: as assigned
+	changed chan struct{}                      // closed when they change
+}
+
+func (r *rates) want(wanted map[timeline.SourceID][]agent.Rate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.changed)
+	r.wanted, r.changed = wanted, make(chan struct{})
+}
+
+// keep sets the rates of a prober until ctx ends. It tries again until the prober has them.
+func (r *rates) keep(ctx context.Context, of timeline.SourceID, set func(context.Context, []agent.Rate) error) {
+	for ctx.Err() == nil {
+		r.mu.Lock()
+		wanted, changed := r.wanted[of], r.changed
+		r.mu.Unlock()
+		if len(wanted) > 0 && set(ctx, wanted) != nil {
+			again := time.NewTimer(rateAgain)
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // proberIs records a change of a node's prober.

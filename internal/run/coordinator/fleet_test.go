@@ -192,6 +192,77 @@ func TestProbersOfNodesMeasureOneRun(t *testing.T) {
 	}
 }
 
+// A run that waits measures from each node at the idle rate, and at the full rate from its first sign on. It begins
+// before that on the probers' clocks, too.
+func TestAnArmedRunMeasuresFromEachNode(t *testing.T) {
+	layer.Real(t)
+	server := runtest.StartServer(t)
+	defer server.Close()
+	keys := newKeys(t)
+	one, two := startProber(t, keys, "node1", "127.0.0.25"), startProber(t, keys, "node2", "127.0.0.26")
+	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod)
+	m.opts.Armed, m.opts.IdleRate, m.opts.Settle = true, 20, 2*time.Second
+	m.opts.Timeout, m.opts.AgentListen = time.Second, ""
+	m.arm(func() *live.Run { return live.New(nil) }, func(string) {})
+	reopen := func() {}
+	asked := map[timeline.SourceID]int{}
+	refused := false
+	m.Armed.Fact = func(f timeline.Fact) {
+		b, ok := f.(timeline.Batch)
+		if !ok || m.Phase != timeline.PhaseArmed && !refused {
+			return
+		}
+		for i := range b.Requests {
+			switch r := &b.Requests[i]; {
+			case m.Targets[r.Target].Kind != timeline.New:
+			case !refused:
+				if asked[b.Source]++; len(asked) == 2 && asked[2] > 10 && asked[3] > 10 {
+					refused, reopen = true, sync.OnceFunc(server.Refuse())
+				}
+			case r.Class.Failed():
+				if asked[b.Source]++; asked[2] > 30 && asked[3] > 30 {
+					reopen()
+				}
+			}
+		}
+	}
+	tl, err := m.run(t.Context(), nil)
+	m.Live.End(tl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tl.Run.Aborted != "" {
+		t.Fatalf("aborted: %s", tl.Run.Aborted)
+	}
+	for _, node := range []string{"node1", "node2"} {
+		target := targetNamed(t, tl, "new from "+node)
+		if target.Failed < 10 || target.OK == 0 {
+			t.Errorf("%s: %d of %d failed", target.Name, target.Failed, target.Sent)
+		}
+		var rates []string
+		for _, e := range tl.Events {
+			if e.Kind == timeline.RateChanged && e.Object.Name == target.Name {
+				rates = append(rates, e.From+" "+e.To)
+			}
+		}
+		if want := []string{"10 100"}; !slices.Equal(rates, want) {
+			t.Errorf("the rates of %s: %q, want %q", target.Name, rates, want)
+		}
+	}
+	if len(tl.Windows) < 2 {
+		t.Fatalf("%d windows, of two nodes", len(tl.Windows))
+	}
+	truth := tl.Windows[0].Span()
+	for _, w := range tl.Windows {
+		if !w.Span().Overlaps(truth) {
+			t.Errorf("window %v of %s is not at the time of the first one, %v", w.Span(), w.Target, truth)
+		}
+		if w.Start.Earliest < time.Second/2 {
+			t.Errorf("a window begins at %v: the run has not the time before", w.Start.Earliest)
+		}
+	}
+}
+
 // A factObserver gets the facts of a run.
 type factObserver func(timeline.Fact)
 

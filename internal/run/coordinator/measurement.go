@@ -69,6 +69,9 @@ func settingsOf(o *spec.Options) measure.Settings {
 	if o.ExternalCommand {
 		s.Longest = o.MaxDuration
 	}
+	if o.Armed {
+		s.AskedAt = fmt.Sprintf("--idle-rate %v", o.IdleRate)
+	}
 	if n := len(o.Probers); n > 0 {
 		shared := " shared by "
 		if o.NodeRate != 0 {
@@ -109,7 +112,11 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 func (m *measurement) arm(begin func() *live.Run, say func(line string)) {
 	m.Live = live.New(nil)
 	m.Armed = &measure.Armed{
-		IdleRate: m.opts.IdleRate, Raise: m.setBudgets, Say: say,
+		IdleRate: m.opts.IdleRate, Say: say,
+		Raise: func(full bool) {
+			m.setBudgets(full)
+			m.setProbersRates()
+		},
 		Begin: func(*timeline.Meta) *live.Run { return begin() },
 	}
 	if m.opts.AgentListen != "" {

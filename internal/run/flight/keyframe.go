@@ -51,6 +51,8 @@ func (k *keyframe) add(e timeline.Event) {
 		k.snapshot(of, e)
 	case timeline.WatchLane:
 		k.set(key{"lane " + e.Object.Kind, strings.Join(e.Services, " ")}, e)
+	case timeline.ProberChanged:
+		k.set(key{string(e.Kind), e.Object.Name}, e)
 	case timeline.PlaneNotAsked:
 		k.set(key{string(e.Kind), ""}, e)
 	case timeline.NodeChecked:

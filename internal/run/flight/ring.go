@@ -9,21 +9,47 @@ import (
 	"strconv"
 	"time"
 
+	"lapse/correlate/align"
 	"lapse/timeline"
 )
 
 // Span is how much time a ring holds. A node that was lost is noticed 50 s late.
 const Span = 2 * time.Minute
 
-// A Ring holds the facts of one source since at most Span ago. What the run needs of the time before are its
-// definitions, and the keyframe. One goroutine owns it.
+// A Ring holds the facts of a process since at most Span ago, and those of others that measure for it. What the run
+// needs of the time before are its definitions, and the keyframe. One goroutine owns it.
 type Ring struct {
-	definitions []timeline.Fact // sources, backends and peers: a reference to them may come at any time
+	Here   timeline.SourceID // the process whose clock instants are on
+	Clocks Clocks            // of the others
+
+	others      []other         // that measure for it, in the order in which they joined
+	definitions []timeline.Fact // backends and peers: a reference to them may come at any time
 	targets     []*target       // those that are measured, and those with requests in the ring
 	keyframe    keyframe
-	recent      []timeline.Fact // events and batches, in the order in which they came
-	counted     uint64          // requests, as the batches count them
-	cut         time.Duration   // nothing before is wanted
+	recent      []timeline.Fact              // events, comparisons of clocks and batches, in the order in which they came
+	counted     map[timeline.SourceID]uint64 // requests, as the batches count them
+	cut         time.Duration                // nothing before is wanted
+}
+
+// Clocks are how the clocks of other processes compare with that of the process that keeps a ring: of each source the
+// last comparison. A source without one has the latter clock.
+type Clocks map[timeline.SourceID]timeline.Sync
+
+// ahead returns how far the process's clock is ahead of a source's, within the error of the comparison.
+func (c Clocks) ahead(of timeline.SourceID) time.Duration { return (c[of].Min + c[of].Max) / 2 }
+
+// Here returns a batch on the process's clock, within the error of the last comparison.
+func (c Clocks) Here(b timeline.Batch) timeline.Batch {
+	if ahead := c.ahead(b.Source); ahead != 0 {
+		return b.Earlier(-ahead)
+	}
+	return b
+}
+
+// An other is a process that measures for the one that keeps the ring.
+type other struct {
+	timeline.Source
+	last timeline.Sync // the last comparison of clocks that the ring has let go of
 }
 
 // A target is one that is measured, with its rate where the ring begins.
@@ -35,7 +61,13 @@ type target struct {
 // Add takes in the next fact. The run's own description and phases are left out: they depend on where the run begins.
 func (r *Ring) Add(f timeline.Fact) {
 	switch f := f.(type) {
-	case timeline.Meta, timeline.Source:
+	case timeline.Meta:
+	case timeline.Source:
+		if f.ID != r.Here {
+			r.others = append(r.others, other{Source: f})
+		}
+	case timeline.Sync:
+		r.recent = append(r.recent, f)
 	case timeline.Target:
 		r.define(f)
 	case timeline.Event:
@@ -43,7 +75,8 @@ func (r *Ring) Add(f timeline.Fact) {
 			r.recent = append(r.recent, f)
 		}
 	case timeline.Batch:
-		r.recent, r.counted = append(r.recent, f), f.FirstSeq+uint64(len(f.Requests))
+		r.recent = append(r.recent, f)
+		put(&r.counted, f.Source, f.FirstSeq+uint64(len(f.Requests)))
 	default:
 		r.definitions = append(r.definitions, f)
 	}
@@ -69,9 +102,12 @@ func (r *Ring) define(t timeline.Target) {
 // Forget lets go of what is older than Span at now. Of events it keeps what is still so.
 func (r *Ring) Forget(now time.Duration) {
 	begin, n := r.begins(now), 0
-	for n < len(r.recent) && before(r.recent[n], begin) {
-		if e, ok := r.recent[n].(timeline.Event); ok {
-			r.keep(e)
+	for n < len(r.recent) && r.before(r.recent[n], begin) {
+		switch f := r.recent[n].(type) {
+		case timeline.Event:
+			r.keep(f)
+		case timeline.Sync:
+			r.compared(f)
 		}
 		n++
 	}
@@ -84,11 +120,14 @@ func (r *Ring) Forget(now time.Duration) {
 }
 
 // before reports whether all that a fact states lies before an instant.
-func before(f timeline.Fact, at time.Duration) bool {
+func (r *Ring) before(f timeline.Fact, at time.Duration) bool {
 	switch f := f.(type) {
 	case timeline.Event:
-		return f.Seen < at
+		return f.Seen < at-r.Clocks.ahead(f.Source)
+	case timeline.Sync:
+		return f.At < at-r.Clocks.ahead(f.Source)
 	case timeline.Batch:
+		at -= r.Clocks.ahead(f.Source)
 		for i := range f.Requests {
 			if f.Requests[i].Due >= at {
 				return false
@@ -103,9 +142,23 @@ func before(f timeline.Fact, at time.Duration) bool {
 	return true
 }
 
+// compared keeps the last comparison of clocks that the ring lets go of.
+func (r *Ring) compared(s timeline.Sync) {
+	for i := range r.others {
+		if r.others[i].ID == s.Source {
+			r.others[i].last = s
+		}
+	}
+}
+
 // keep takes an event that the ring lets go of into the keyframe.
 func (r *Ring) keep(e timeline.Event) {
 	switch e.Kind {
+	case timeline.ProberChanged:
+		if e.To == "lost" {
+			r.lose(e.Object.Name)
+		}
+		r.keyframe.add(e)
 	case timeline.TargetChanged:
 		for _, t := range r.named(e) {
 			t.ended = e.To == "ended"
@@ -121,6 +174,15 @@ func (r *Ring) keep(e timeline.Event) {
 	}
 }
 
+// lose ends the targets of the process on a node that is lost.
+func (r *Ring) lose(node string) {
+	for _, o := range r.others {
+		for _, t := range r.targets {
+			t.ended = t.ended || t.Source == o.ID && o.Node == node
+		}
+	}
+}
+
 // named returns the target that an event is about.
 func (r *Ring) named(e timeline.Event) []*target {
 	for i := len(r.targets) - 1; i >= 0; i-- {
@@ -131,49 +193,102 @@ func (r *Ring) named(e timeline.Event) []*target {
 	return nil
 }
 
-// A Shift places the facts of a process on the clock of a run that began after it.
+// A Shift places the facts of a process on the clock of a run that began after it, and those of others that measure for
+// it on clocks of which no instant that counts lies before 0.
 type Shift struct {
-	By      time.Duration // the instant of the process's clock at which the run begins
-	dropped uint64        // requests that the source had counted by then, and that the run does not have
+	By time.Duration // the instant of the process's clock at which the run begins
+	of map[timeline.SourceID]moved
+}
+
+// moved is how the facts of a source are placed.
+type moved struct {
+	by      time.Duration // the instant of its clock that is 0 from now on
+	dropped uint64        // requests that it had counted by then, and that the run does not have
 }
 
 // Take returns the facts of a run that begins where the ring does at now, on the run's clock, and how facts that follow
 // are placed on it. The run's own description is to come before them.
 func (r *Ring) Take(now time.Duration) ([]timeline.Fact, Shift) {
 	r.Forget(now)
-	s := Shift{By: r.begins(now).Truncate(time.Microsecond)} // as exact as a recording
-	measured := r.measured()
-	facts := append([]timeline.Fact(nil), r.definitions...)
-	for _, t := range r.targets {
-		if !t.ended || measured[t.ID] {
-			facts = append(facts, t.Target)
-		}
+	by := r.begins(now).Truncate(time.Microsecond) // as exact as a recording
+	s := Shift{By: by, of: map[timeline.SourceID]moved{r.Here: {by: by}}}
+	for _, o := range r.others {
+		begin := max(0, by-r.Clocks.ahead(o.ID)).Truncate(time.Microsecond)
+		s.of[o.ID] = moved{by: begin}
 	}
-	if s.By > 0 {
+	facts, wanted := r.described(s)
+	if by > 0 {
 		for _, e := range r.keyframe.events() {
 			facts = append(facts, e)
 		}
 		for _, t := range r.targets {
 			if !t.ended {
 				facts = append(facts, timeline.Event{Kind: timeline.TargetChanged, To: "measuring",
-					Object: timeline.Object{Kind: "Target", Name: t.Name}})
+					Object: timeline.Object{Kind: "Target", Name: t.Name}, Source: t.Source})
 			}
 		}
 	}
-	kept := uint64(0)
+	kept := map[timeline.SourceID]uint64{}
 	for _, f := range r.recent {
-		if b, ok := f.(timeline.Batch); ok {
-			end := b.FirstSeq + uint64(len(b.Requests))
-			b.Requests = since(b.Requests, s.By)
-			b.FirstSeq = end - uint64(len(b.Requests))
-			s.dropped = b.FirstSeq - kept
-			kept += uint64(len(b.Requests))
-			f = b
+		switch is := f.(type) {
+		case timeline.Batch:
+			if !wanted(is.Source) {
+				continue
+			}
+			of := s.of[is.Source]
+			end := is.FirstSeq + uint64(len(is.Requests))
+			is.Requests = since(is.Requests, of.by)
+			is.FirstSeq = end - uint64(len(is.Requests))
+			of.dropped = is.FirstSeq - kept[is.Source]
+			s.of[is.Source] = of
+			kept[is.Source] += uint64(len(is.Requests))
+			f = is
+		case timeline.Sync:
+			if !wanted(is.Source) {
+				continue
+			}
 		}
 		facts = append(facts, s.Place(f))
 	}
-	s.dropped = r.counted - kept
+	for source, counted := range r.counted {
+		of := s.of[source]
+		of.dropped = counted - kept[source]
+		s.of[source] = of
+	}
 	return facts, s
+}
+
+// described returns what the facts of a run refer to: sources, backends, peers and targets. wanted tells of which
+// sources there may be facts: a prober that was lost before the run began is none of its.
+func (r *Ring) described(s Shift) (facts []timeline.Fact, wanted func(timeline.SourceID) bool) {
+	measured := r.measured()
+	var targets []timeline.Fact
+	sources := map[timeline.SourceID]bool{r.Here: true}
+	for _, t := range r.targets {
+		if !t.ended || measured[t.ID] {
+			targets = append(targets, t.Target)
+			sources[t.Source] = true
+		}
+	}
+	for _, o := range r.others {
+		if !sources[o.ID] {
+			continue
+		}
+		of := s.of[o.ID]
+		o.T0 = o.T0.Add(of.by)
+		if facts = append(facts, o.Source); o.last != (timeline.Sync{}) {
+			missing := max(0, of.by-o.last.At)
+			slack := time.Duration(align.Drift*float64(missing)) + 1
+			o.last.At, o.last.Min, o.last.Max = of.by, o.last.Min-slack, o.last.Max+slack
+			facts = append(facts, s.Place(o.last))
+		}
+	}
+	for _, f := range r.definitions {
+		if sources[definer(f)] {
+			facts = append(facts, f)
+		}
+	}
+	return append(facts, targets...), func(id timeline.SourceID) bool { return sources[id] }
 }
 
 // measured returns the targets that the ring has requests of, or that begin again in it.
@@ -207,17 +322,38 @@ func since(all []timeline.Request, at time.Duration) []timeline.Request {
 	return kept
 }
 
-// Place returns a fact of the process on the run's clock.
-func (s Shift) Place(f timeline.Fact) timeline.Fact {
-	if s == (Shift{}) {
-		return f
+// definer returns the source that defines a backend or a peer.
+func definer(f timeline.Fact) timeline.SourceID {
+	switch f := f.(type) {
+	case timeline.Backend:
+		return f.Source
+	case timeline.Peer:
+		return f.Source
 	}
+	return 0
+}
+
+// Place returns a fact of the process, or of another that measures for it, as the run has it.
+func (s Shift) Place(f timeline.Fact) timeline.Fact {
 	switch f := f.(type) {
 	case timeline.Event:
-		return f.Earlier(s.By)
+		return f.Earlier(s.of[f.Source].by)
 	case timeline.Batch:
-		f.FirstSeq -= s.dropped
-		return f.Earlier(s.By)
+		of := s.of[f.Source]
+		if f.FirstSeq -= of.dropped; of.by == 0 {
+			return f
+		}
+		return f.Earlier(of.by)
+	case timeline.Sync:
+		by := s.of[f.Source].by
+		return timeline.Sync{Source: f.Source, At: f.At - by, Min: f.Min + by - s.By, Max: f.Max + by - s.By}
 	}
 	return f
+}
+
+func put(counts *map[timeline.SourceID]uint64, of timeline.SourceID, n uint64) {
+	if *counts == nil {
+		*counts = map[timeline.SourceID]uint64{}
+	}
+	(*counts)[of] = n
 }

@@ -63,7 +63,7 @@ func TestARunThatBeginsSoonHasEverything(t *testing.T) {
 	var r Ring
 	feed(&r, 0, 10*s)
 	facts, shift := r.Take(10 * s)
-	if n := len(batches(t, facts)); n != 10 || shift != (Shift{}) {
+	if n := len(batches(t, facts)); n != 10 || shift.By != 0 {
 		t.Errorf("%d requests, %+v", n, shift)
 	}
 }
@@ -134,6 +134,74 @@ func TestATargetThatBeginsAgainIsDescribed(t *testing.T) {
 	want := []timeline.Fact{again, is(Span-s, "ended", "measuring")}
 	if diff := cmp.Diff(want, facts, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a prober on another node measured is placed on a clock of its own that begins where the run does, and its
+// comparison with the run's clock is the same as before. A prober that was lost before is none of the run's.
+func TestFactsOfOtherClocksBeginWhereTheRingDoes(t *testing.T) {
+	const ahead, began = -1000 * s, 300 * s // the prober's clock is 1000 s ahead, and its Pod was replaced at 300 s
+	clocks := Clocks{}
+	r := Ring{Here: 1, Clocks: clocks}
+	join := func(id timeline.SourceID, name string, at time.Duration) {
+		r.Add(timeline.Source{ID: id, Name: name, Node: "node2", T0: time.Unix(5000, 0)})
+		clocks[id] = timeline.Sync{Source: id, At: at - ahead, Min: ahead - time.Millisecond, Max: ahead + time.Millisecond}
+		r.Add(clocks[id])
+		r.Add(timeline.Target{ID: timeline.TargetID(id), Source: id, Name: name, Rate: 1})
+		r.Add(timeline.Backend{Source: id})
+	}
+	r.Add(timeline.Source{ID: 1, Name: "here"})
+	join(2, "before", 0)
+	lost := timeline.Event{Source: 1, Seen: began, Kind: timeline.ProberChanged, To: "lost", Object: timeline.Object{Kind: "Node", Name: "node2"}}
+	r.Add(lost)
+	join(3, "prober", began)
+	seq := uint64(0)
+	for at := began; at < time.Hour; at += s {
+		due := at - ahead
+		r.Add(timeline.Batch{Source: 3, FirstSeq: seq, Requests: []timeline.Request{{Target: 3, Seq: seq, Due: due, Sent: due, Done: due}}})
+		seq++
+		r.Forget(at)
+	}
+	facts, shift := r.Take(time.Hour)
+	var sources []timeline.Source
+	var syncs []timeline.Sync
+	backends := 0
+	for _, f := range facts {
+		switch f := f.(type) {
+		case timeline.Source:
+			sources = append(sources, f)
+		case timeline.Sync:
+			syncs = append(syncs, f)
+		case timeline.Backend:
+			backends++
+		}
+	}
+	if len(sources) != 1 || sources[0].Name != "prober" || backends != 1 {
+		t.Fatalf("sources %+v, %d backends", sources, backends)
+	}
+	if got, want := sources[0].T0, time.Unix(5000, 0).Add(time.Hour-Span-ahead); !got.Equal(want) {
+		t.Errorf("its zero is %v, want %v", got, want)
+	}
+	// the run's clock and its own begin at one instant; an hour after the last comparison that is known to 3.3 s
+	slack := time.Duration(1e-3*float64(time.Hour-Span-began)) + 1
+	if want := (timeline.Sync{Source: 3, Min: -time.Millisecond - slack, Max: time.Millisecond + slack}); len(syncs) != 1 || syncs[0] != want {
+		t.Errorf("comparisons %+v, want %+v", syncs, want)
+	}
+	requests := batches(t, facts)
+	if len(requests) != int(Span/s) || requests[0].Due != 0 {
+		t.Errorf("%d requests, from %v", len(requests), requests[0].Due)
+	}
+	at := time.Hour - ahead
+	next := shift.Place(timeline.Batch{Source: 3, FirstSeq: seq, Requests: []timeline.Request{{Due: at}}}).(timeline.Batch)
+	if next.FirstSeq != uint64(len(requests)) || next.Requests[0].Due != Span {
+		t.Errorf("the next batch is %+v", next)
+	}
+	if got := shift.Place(timeline.Sync{Source: 3, At: at, Min: ahead, Max: ahead}); got != (timeline.Sync{Source: 3, At: Span}) {
+		t.Errorf("the next comparison is %+v", got)
+	}
+	// one that joins now keeps its clock
+	if got, want := shift.Place(timeline.Sync{Source: 4, At: s, Min: time.Hour, Max: time.Hour}), (timeline.Sync{Source: 4, At: s, Min: Span, Max: Span}); got != want {
+		t.Errorf("the first comparison of a new prober is %+v", got)
 	}
 }
 

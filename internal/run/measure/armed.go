@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"lapse/internal/run/flight"
 	"lapse/internal/run/live"
 	"lapse/internal/run/signs"
+	"lapse/internal/run/source"
 	"lapse/timeline"
 )
 
@@ -55,19 +55,20 @@ const (
 
 // armed is how a loop waits for signs. Its zero value is that of a loop whose run begins at once.
 type armed struct {
-	loop  *Loop
-	ring  *flight.Ring // nil: nothing waits for a sign any more
-	waits bool         // for a sign, or to begin to
-	meta  timeline.Meta
-	rates map[timeline.TargetID]float64 // the full ones
-	full  bool                          // they are in force, as far as most allows
-	most  float64                       // requests per second to a target
-	watch signs.Watch
-	early signs.Sign    // the strongest one of the baseline
-	soon  string        // what announced the disruption; empty: nothing has
-	until time.Duration // when that is not waited for any more
-	limit time.Duration // when the disruption is not waited for to settle any more
-	ended string        // why the run that closes ends early, or ""
+	loop   *Loop
+	clocks flight.Clocks
+	ring   *flight.Ring // nil: nothing waits for a sign any more
+	waits  bool         // for a sign, or to begin to
+	meta   timeline.Meta
+	rates  map[timeline.TargetID]float64 // the full ones
+	full   bool                          // they are in force, as far as most allows
+	most   float64                       // requests per second to a target
+	watch  signs.Watch
+	early  signs.Sign    // the strongest one of the baseline
+	soon   string        // what announced the disruption; empty: nothing has
+	until  time.Duration // when that is not waited for any more
+	limit  time.Duration // when the disruption is not waited for to settle any more
+	ended  string        // why the run that closes ends early, or ""
 
 	zero *atomic.Int64 // of the run's shift, for other goroutines
 }
@@ -93,7 +94,8 @@ func (l *Loop) again() bool { return l.Armed != nil && l.Armed.Ended != nil }
 
 // await begins to keep facts in memory.
 func (a *armed) await(l *Loop, meta timeline.Meta) {
-	a.loop, a.ring, a.waits = l, &flight.Ring{}, true
+	a.loop, a.clocks, a.waits = l, flight.Clocks{}, true
+	a.ring = &flight.Ring{Here: l.source.ID, Clocks: a.clocks}
 	a.meta, a.rates = meta, map[timeline.TargetID]float64{}
 	a.most = a.allowed(false)
 	l.Live = live.New(nil) // for the baseline
@@ -129,6 +131,7 @@ func (a *armed) watchSigns(f timeline.Fact) {
 	case timeline.Event:
 		sign = a.watch.Event(f)
 	case timeline.Batch:
+		f = a.clocks.Here(f)
 		if l.closes > 0 { // a late failure is the run's that closes
 			before := func(q timeline.Request) bool { return q.Due < l.closes }
 			f.Requests = slices.DeleteFunc(slices.Clone(f.Requests), before)
@@ -136,7 +139,7 @@ func (a *armed) watchSigns(f timeline.Fact) {
 		sign = a.watch.Batch(f, func(id timeline.TargetID) bool { return l.Targets[id].Kind.Judged() })
 	}
 	switch {
-	case l.Phase != timeline.PhaseBaseline:
+	case l.Phase != timeline.PhaseBaseline && l.Phase != timeline.PhaseStarting:
 		a.follow(sign)
 	case sign.Name == "deletion" || sign.Name == "eviction": // the first list has Pods that were ending before
 	case sign.Class > a.early.Class:
@@ -186,7 +189,7 @@ func (a *armed) expect(sign signs.Sign) {
 func Announce(l *Loop, sign signs.Sign) {
 	sign.At = l.Clock.Now()
 	switch l.Phase {
-	case timeline.PhaseBaseline:
+	case timeline.PhaseStarting, timeline.PhaseBaseline:
 		if l.armed.early.Class < sign.Class {
 			l.armed.early = sign
 		}
@@ -261,14 +264,11 @@ func (a *armed) setRates(full bool) {
 	a.full, a.most = full, most
 	for _, id := range slices.Sorted(maps.Keys(a.rates)) {
 		t := l.Targets[id]
-		rate := a.rateOf(t.Kind, a.rates[id])
+		rate := a.rateOf(t.Kind, a.rates[id], 1)
 		if t.Rate == rate {
 			continue
 		}
-		l.Add(timeline.Event{
-			Seen: l.Clock.Now(), Kind: timeline.RateChanged, From: perSecond(t.Rate), To: perSecond(rate),
-			Object: timeline.Object{Kind: "Target", Name: t.Name},
-		})
+		l.Add(source.RateIs(t.Name, t.Rate, rate, l.Clock.Now()))
 		l.Prober.SetRate(id, rate)
 		t.Rate = rate
 		l.Targets[id] = t
@@ -282,16 +282,23 @@ func (a *armed) setRates(full bool) {
 // costs as much as one to the Service, and that this process was stopped is known without.
 const idleControl = 1.0
 
-// rateOf returns the rate in force of a target whose full one is given.
-func (a *armed) rateOf(kind timeline.TargetKind, full float64) float64 {
-	rate := min(full, a.most)
+// RateOf returns the rate in force of a target that the loop does not start itself. full is its full rate, and of how
+// many places each asks what it asks; each has a control target. Only the goroutine that owns the facts may call it.
+func (l *Loop) RateOf(kind timeline.TargetKind, full float64, places int) float64 {
+	if l.Armed == nil {
+		return full
+	}
+	return l.armed.rateOf(kind, full, places)
+}
+
+// rateOf returns the rate in force of a target whose full one is given, at one of several places that ask the same.
+func (a *armed) rateOf(kind timeline.TargetKind, full float64, places int) float64 {
+	rate := min(full, a.most/float64(places))
 	if kind == timeline.Control && !a.full {
-		rate = min(rate, idleControl)
+		return min(full, a.most, idleControl)
 	}
 	return rate
 }
-
-func perSecond(rate float64) string { return strconv.FormatFloat(rate, 'g', -1, 64) }
 
 // watchTime ends the run when nothing changes any more, or its time is over, and lowers the rate after a sign that no
 // disruption followed.

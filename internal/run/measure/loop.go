@@ -150,7 +150,7 @@ func (l *Loop) StartTarget(p loadgen.Probe) error {
 	begins := p.Kind == timeline.Direct || p.Kind == timeline.Plane // at any time, at the rate that it is to have then
 	changes := l.Armed != nil && (!begins || rate > l.Armed.IdleRate && !l.armed.full)
 	if changes {
-		p.Rate = l.armed.rateOf(p.Kind, rate)
+		p.Rate = l.RateOf(p.Kind, rate, 1)
 	}
 	began, err := l.Prober.Start(p)
 	if err != nil {
@@ -499,6 +499,9 @@ func (l *Loop) Add(f timeline.Fact) {
 	}
 	if l.Armed != nil && l.Armed.Fact != nil {
 		l.Armed.Fact(f)
+	}
+	if s, ok := f.(timeline.Sync); ok && l.Armed != nil {
+		l.armed.clocks[s.Source] = s
 	}
 	if l.armed.ring != nil {
 		l.armed.ring.Add(f)

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,9 +43,11 @@ type Prober struct {
 	*source.Delivery
 
 	mu       sync.Mutex
-	assigned *agent.Assignment // nil: nothing yet
-	stop     func()            // ends the measuring
-	ended    bool              // all is recorded
+	assigned *agent.Assignment             // nil: nothing yet
+	rates    map[timeline.TargetID]float64 // in force
+	source   *source.Source
+	stop     func() // ends the measuring
+	ended    bool   // all is recorded
 }
 
 // lastChance is how long a prober that got SIGTERM waits for its recording to be fetched: a drain may wait for its
@@ -165,6 +168,10 @@ func (p *Prober) measure(ctx context.Context, o *spec.Options, a agent.Assignmen
 	if err := measuring.StartAll(o.AssignedProbes(a.Targets)); err != nil {
 		return err
 	}
+	p.source, p.rates = measuring, map[timeline.TargetID]float64{}
+	for _, t := range a.Targets {
+		p.rates[t.ID] = t.Rate
+	}
 	go func() {
 		_ = measuring.Measure(ctx, p.record) // record returns no error
 		p.keep(p.rec.Close())
@@ -172,6 +179,33 @@ func (p *Prober) measure(ctx context.Context, o *spec.Options, a agent.Assignmen
 		defer p.mu.Unlock()
 		p.ended = true
 	}()
+	return nil
+}
+
+// SetRates changes how often targets are asked. The event of each change is on the prober's clock.
+func (p *Prober) SetRates(rates []agent.Rate) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.assigned == nil {
+		return errors.New("nothing was assigned")
+	}
+	for _, r := range rates {
+		was, known := p.rates[r.Target]
+		switch {
+		case !known:
+			return fmt.Errorf("target %d is not assigned", r.Target)
+		case !(r.Rate > 0) || r.Rate > loadgen.MaxRate:
+			return fmt.Errorf("target %d: a rate of %v", r.Target, r.Rate)
+		case r.Rate == was:
+			continue
+		}
+		at := slices.IndexFunc(p.assigned.Targets, func(t agent.Assigned) bool { return t.ID == r.Target })
+		changed := source.RateIs(p.assigned.Targets[at].Name, was, r.Rate, p.clock.Now())
+		changed.Source = p.assigned.Source
+		p.source.Facts.Put(changed)
+		p.source.SetRate(r.Target, r.Rate)
+		p.rates[r.Target] = r.Rate
+	}
 	return nil
 }
 

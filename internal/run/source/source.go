@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"lapse/internal/run/facts"
@@ -151,6 +152,15 @@ func (s *Source) Measure(ctx context.Context, hand func(measured []timeline.Fact
 func TargetIs(name, from, to string, now time.Duration) timeline.Event {
 	return timeline.Event{
 		Seen: now, Kind: timeline.TargetChanged, From: from, To: to,
+		Object: timeline.Object{Kind: "Target", Name: name},
+	}
+}
+
+// RateIs returns the event of a target that is asked at another rate, in requests per second.
+func RateIs(name string, from, to float64, now time.Duration) timeline.Event {
+	perSecond := func(rate float64) string { return strconv.FormatFloat(rate, 'g', -1, 64) }
+	return timeline.Event{
+		Seen: now, Kind: timeline.RateChanged, From: perSecond(from), To: perSecond(to),
 		Object: timeline.Object{Kind: "Target", Name: name},
 	}
 }

@@ -272,8 +272,8 @@ func checkArmed(o *Options) error {
 		return exit.Usagef(fmt.Sprintf("as in --settle %v", o.Timeout.Truncate(time.Second)+10*time.Second),
 			"settle %v: --armed ends when nothing has failed for that long: it must be longer than --timeout, %v",
 			o.Settle, o.Timeout)
-	case o.From != "" || o.Outside:
-		return exit.Usagef("leave out --from", "--armed measures from one place")
+	case o.Outside || slices.Contains(strings.Split(o.From, ","), FromOutside):
+		return exit.Usagef("leave it out of --from", "--from outside: a run that waits measures from nodes only")
 	case o.holds():
 		return exit.Usagef("leave out --held", "--armed keeps no connections open")
 	case o.Hammer != "":

@@ -147,10 +147,27 @@ func (s *Spec) rateOfAll() float64 {
 	return s.Rate
 }
 
-// TwoRequests returns how long each of n places takes for two requests to a target, at most an hour. After that, each
-// target was asked and has had the time to answer.
+// FirstRateFrom returns the requests per second that each of n places sends to a target in the baseline.
+func (s *Spec) FirstRateFrom(n int) float64 {
+	rate := s.RateFrom(n)
+	if s.Armed {
+		rate = min(rate, s.IdleRate/float64(s.Sharers(n)))
+	}
+	return rate
+}
+
+// Sharers returns by how many of n places a rate is shared.
+func (s *Spec) Sharers(n int) int {
+	if s.NodeRate != 0 {
+		return 1
+	}
+	return n
+}
+
+// TwoRequests returns how long each of n places takes for two requests to a target in the baseline, at most an hour.
+// After that, each target was asked and has had the time to answer.
 func (s *Spec) TwoRequests(n int) time.Duration {
-	return time.Duration(min(2/s.RateFrom(n), 3600) * float64(time.Second))
+	return time.Duration(min(2/s.FirstRateFrom(n), 3600) * float64(time.Second))
 }
 
 // interval returns the time between two requests to a target that is measured from one place.

@@ -93,6 +93,9 @@ func (p *wideProber) Facts(ctx context.Context, offset int64) (io.ReadCloser, er
 // Ack does nothing: the process goes when the benchmark is over.
 func (p *wideProber) Ack(record.Receipt) error { return nil }
 
+// SetRates is for runs that wait for a sign.
+func (p *wideProber) SetRates([]agent.Rate) error { return errors.New("not here") }
+
 // Assign begins to measure.
 func (p *wideProber) Assign(a agent.Assignment) error {
 	p.mu.Lock()
