@@ -64,6 +64,7 @@ type Options struct {
 type Service struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
+	UID       string   `json:"uid,omitzero"` // Kubernetes': no other Service has it, of any cluster
 	ClusterIP string   `json:"clusterIP,omitzero"`
 	Ports     []string `json:"ports,omitzero"`    // "80/TCP → http"
 	Measured  []string `json:"measured,omitzero"` // the ports that are measured, by name or number

@@ -84,6 +84,7 @@ func (s *surroundings) info(ways []Way, asked Asked) Info {
 		Service: timeline.Service{
 			Namespace:    s.service.Namespace,
 			Name:         s.service.Name,
+			UID:          string(s.service.UID),
 			ClusterIP:    s.service.Spec.ClusterIP,
 			Ports:        ports(s.service),
 			Type:         typeOf(s.service),

@@ -31,7 +31,7 @@ func TestDescribeTellsWhatAMeasurementNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Info{
-		Service: timeline.Service{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.9", Ports: []string{"80/TCP"}, Type: "ClusterIP"},
+		Service: timeline.Service{Namespace: "shop", Name: "web", UID: "web", ClusterIP: "10.96.0.9", Ports: []string{"80/TCP"}, Type: "ClusterIP"},
 		Port:    80, PortName: "http", Selector: map[string]string{"app": "web"}, Family: 4, Ready: 1, Ways: []Way{{Port: 80}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -68,7 +68,7 @@ func Days(lines []history.Line, observed history.Observed, now time.Time, n int)
 		return &all[service][max(i, 0)]
 	}
 	shown := func(date string) bool { return history.DayOf(first) <= date && date <= history.DayOf(now) }
-	for _, l := range latest(lines) {
+	for _, l := range disruptions(latest(lines)) {
 		if date := history.DayOf(l.T0); shown(date) {
 			at(cmp.Or(l.Service, strings.Join(l.URLs, " ")), date).count(l)
 		}

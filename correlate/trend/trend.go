@@ -31,7 +31,9 @@ const tail = 0.025
 
 // A Trend is what the lines of a history show together.
 type Trend struct {
-	Runs  int     `json:"runs"`  // lines: a run of several Services counts for each of them
+	Runs int `json:"runs"` // lines: a run of several Services counts for each of them
+	// further lines, which do not count: of runs that measured a disruption that another one has lost more of
+	Again int     `json:"again,omitzero"`
 	Pools []*Pool `json:"pools"` // the one with the newest run first
 
 	// how many of the medians and comparisons there are runs enough for
@@ -133,7 +135,10 @@ type Cause struct {
 func Of(lines []history.Line) Trend {
 	t := Trend{Pools: []*Pool{}, Judges: []string{}}
 	pools, releases := map[string]int{}, map[[2]string]int{} // by key, and by key and name
-	for _, l := range latest(lines) {
+	all := latest(lines)
+	counted := disruptions(all)
+	t.Again = len(all) - len(counted)
+	for _, l := range counted {
 		t.Runs++
 		p := poolOf(l)
 		key, name := p.key(), releaseName(l)
@@ -360,7 +365,7 @@ type Run struct {
 // others would look like passes.
 func Known(lines []history.Line) iter.Seq[Run] {
 	return func(yield func(Run) bool) {
-		for _, l := range latest(lines) {
+		for _, l := range disruptions(latest(lines)) {
 			if !unknown(l) && !yield(Run{l, poolOf(l), releaseName(l)}) {
 				return
 			}

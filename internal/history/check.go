@@ -63,7 +63,7 @@ func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // texts returns what comes from outside.
 func (l *Line) texts() []string {
-	all := []string{l.Run, l.Service, l.Kubernetes, l.ProxyMode, l.Lapse}
+	all := []string{l.Run, l.Service, l.UID, l.Kubernetes, l.ProxyMode, l.Lapse}
 	all = append(append(append(all, l.URLs...), l.Sources...), l.Release.Templates...)
 	for _, t := range l.Triggers {
 		all = append(all, string(t.Kind), t.Object)

@@ -37,6 +37,7 @@ type Line struct {
 	Duration time.Duration `json:"duration"`
 
 	Service  string    `json:"service,omitzero"` // NAMESPACE/NAME
+	UID      string    `json:"uid,omitzero"`     // the Service's: no other one has it, of any cluster
 	URLs     []string  `json:"urls,omitzero"`    // of a run without a Service
 	Triggers []Trigger `json:"triggers,omitzero"`
 	Release  Release   `json:"release,omitzero"`

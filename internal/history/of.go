@@ -57,6 +57,11 @@ func services(tl *model.Timeline) (names []string) {
 // ofService completes a line with what a run says of one Service.
 func ofService(tl *model.Timeline, line Line, name string) Line {
 	line.Service = name
+	for _, s := range tl.Run.Services {
+		if s.Namespace+"/"+s.Name == name {
+			line.UID = s.UID
+		}
+	}
 	i := slices.IndexFunc(tl.Services, func(s model.WatchedService) bool { return s.Name == name && s.Verdict != nil })
 	if i >= 0 {
 		v := tl.Services[i].Verdict

@@ -236,6 +236,10 @@ func changeText(c *trend.Change, less string) string {
 func cautions(t *trend.Trend) []string {
 	list := []string{"in brackets: what holds with 95 % probability, of all such runs; behind failed requests of " +
 		"these runs only, because the requests of a disruption fail together"}
+	if t.Again > 0 {
+		list = append(list, quantity.Count(t.Again, "further run")+" of the same disruptions not counted, as of a "+
+			"second guard: of each disruption the run counts that lost most")
+	}
 	if len(t.Judges) > 1 {
 		list = append(list, "judged by different versions of Lapse: "+strings.Join(t.Judges, ", "))
 	}

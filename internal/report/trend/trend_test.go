@@ -252,3 +252,15 @@ func TestHostileNamesDoNothing(t *testing.T) {
 		t.Error("a line is written that nobody would read")
 	}
 }
+
+// Two guards measure one disruption.
+func TestRunsThatDoNotCountAreNamed(t *testing.T) {
+	second := func(l *history.Line) { l.UID, l.Duration = "7f", time.Minute }
+	other := run(1, 5, second)
+	other.Run = "run-of-the-other"
+	tr := trend.Of([]history.Line{run(1, 7, second), other})
+	const note = "1 further run of the same disruptions not counted"
+	if notes := Say(&tr).Notes; tr.Runs != 1 || !slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, note) }) {
+		t.Errorf("%d runs, %q", tr.Runs, notes)
+	}
+}
