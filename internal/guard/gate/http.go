@@ -73,7 +73,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusMethodNotAllowed, "the gate is asked by GET")
 		return
 	}
-	asked, err := read(r.URL.Query(), g.now())
+	asked, err := read(r.URL.RawQuery, g.now())
 	if err != nil {
 		Refuse(w, http.StatusBadRequest, err.Error())
 		return
@@ -117,7 +117,11 @@ type question struct {
 }
 
 // read reads a question. It refuses what it does not know: a misspelled parameter would change the answer.
-func read(values url.Values, now time.Time) (q question, err error) {
+func read(query string, now time.Time) (q question, err error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return q, err
+	}
 	for name, given := range values {
 		if len(given) != 1 || given[0] == "" {
 			return q, fmt.Errorf("%s= must have one value", clip(name))
@@ -132,7 +136,9 @@ func read(values url.Values, now time.Time) (q question, err error) {
 		case "run":
 			q.Run = value
 		case "since":
-			q.Since, err = time.Parse(time.RFC3339, value)
+			if q.Since, err = ParseTime(value); err != nil && strings.Contains(value, " ") {
+				err = fmt.Errorf("%w; in a URL + is %%2B", err)
+			}
 		case "none":
 			if q.NonePasses = value == "pass"; !q.NonePasses {
 				err = errors.New("pass is all that it can be")
@@ -185,11 +191,20 @@ func (q Query) Check() error {
 	case things > 1, q.Run != "" && !q.Since.IsZero():
 		return errors.New("ask about one of hash, node and run; since goes with hash and node")
 	case q.NonePasses && (things > 0 || q.Since.IsZero()):
-		return errors.New("that no disruption is a pass goes with since alone")
+		return errors.New("that no disruption passes goes with since, and without hash, node and run")
 	case things == 0 && q.Since.IsZero():
 		return errors.New("ask about a hash, a node, a run, or since when: the gate does not say how it is now")
 	}
 	return nil
+}
+
+// ParseTime reads a time such as 2026-11-26T10:15:00Z.
+func ParseTime(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		err = errors.New("must be a time such as 2026-11-26T10:15:00Z")
+	}
+	return t, err
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -65,12 +65,15 @@ func TestTheStatusSaysWhetherThereIsAVerdict(t *testing.T) {
 		{"service=shop/web&hsah=a", 400, `{"error":"hsah=a: known are service, hash, node, run, since, none, wait and pending"}`},
 		{"service=shop/web&since=2026-11-26T10:09:00Z&none=pass", 200, `{"state":"pass","reason":"no disruption of shop/web since 2026-11-26T10:09:00Z"}`},
 		{"service=shop/web&since=2026-11-26T10:09:00Z&none=fail", 400, `{"error":"none=fail: pass is all that it can be"}`},
-		{"service=shop/web&hash=a&none=pass", 400, `{"error":"that no disruption is a pass goes with since alone"}`},
-		{"service=shop/web&hash=a&since=2026-11-26T10:09:00Z&none=pass", 400, `{"error":"that no disruption is a pass goes with since alone"}`},
+		{"service=shop/web&hash=a&none=pass", 400, `{"error":"that no disruption passes goes with since, and without hash, node and run"}`},
+		{"service=shop/web&hash=a&since=2026-11-26T10:09:00Z&none=pass", 400, `{"error":"that no disruption passes goes with since, and without hash, node and run"}`},
 		{"service=shop/web&hash=a&pending=425", 400, `{"error":"pending=425: 200 is all that it can be"}`},
 		{"service=shop/web&hash=a&wait=16s", 400, `{"error":"wait=16s: from 0s to 15s"}`},
 		{"service=shop/web&hash=a&wait=long", 400, ""},
-		{"service=shop/web&since=yesterday", 400, ""},
+		{"service=shop/web&since=yesterday", 400, `{"error":"since=yesterday: must be a time such as 2026-11-26T10:15:00Z"}`},
+		{"service=shop/web&since=2026-11-26T12:00:00+02:00", 400, `{"error":"since=2026-11-26T12:00:00 02:00: must be a time such as 2026-11-26T10:15:00Z; in a URL + is %2B"}`},
+		{"service=shop/web&since=2026-11-26T10:09:00Z&hash=%zz", 400, `{"error":"invalid URL escape \"%zz\""}`},
+		{"service=shop/web&since=2026-11-26T10:09:00Z&none=pass&hash=a;b", 400, `{"error":"invalid semicolon separator in query"}`},
 		{"service=shop/web&since=2026-11-26T10:12:00Z", 400, `{"error":"since=2026-11-26T10:12:00Z is in the future: here it is 2026-11-26T10:10:00Z"}`},
 	} {
 		w := get(newGate(10), test.query)
