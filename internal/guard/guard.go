@@ -28,6 +28,7 @@ import (
 	"lapse/internal/history"
 	"lapse/internal/kube"
 	"lapse/internal/run/coordinator"
+	"lapse/internal/run/exit"
 	"lapse/internal/run/spec"
 	"lapse/watcher"
 )
@@ -98,7 +99,7 @@ type guard struct {
 	over     <-chan struct{} // closed when it ends
 }
 
-// Run guards until ctx ends, and then ends the runs that go on.
+// Run guards until ctx ends, and then ends the runs that go on. An [exit.UsageError] says why it does not begin.
 func Run(ctx context.Context, c Config) error {
 	g, err := newGuard(c)
 	if err != nil {
@@ -109,12 +110,12 @@ func Run(ctx context.Context, c Config) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	for _, at := range []struct {
-		address string
-		handler http.Handler
-	}{{c.Listen, g.public()}, {c.Private, g.private()}} {
+		flag, address string
+		handler       http.Handler
+	}{{"listen", c.Listen, g.public()}, {"status-listen", c.Private, g.private()}} {
 		stop, err := serve(at.address, at.handler, &serving, cancel)
 		if err != nil {
-			return err
+			return exit.Usagef("as in --"+at.flag+" 127.0.0.1:7200, where nothing else listens", "--%s: %w", at.flag, err)
 		}
 		defer stop()
 	}
@@ -148,13 +149,16 @@ func newGuard(c Config) (*guard, error) {
 			g.left = append(g.left, tl)
 		}
 	})
+	if err != nil {
+		return nil, exit.Usagef("name another directory with --out", "%w", err)
+	}
 	if g.measure == nil {
 		g.many = coordinator.NewMany(c.Client, c.Namespace, c.Log)
 		g.measure = g.many.MeasureAgain
 	}
 	if g.follow == nil {
 		g.follow = func(ctx context.Context, changed func([]watcher.Marked)) error {
-			return watcher.FollowMarked(ctx, c.Client, c.Namespace, Annotation, c.Log, changed)
+			return exit.AsUsage(watcher.FollowMarked(ctx, c.Client, c.Namespace, Annotation, c.Log, changed))
 		}
 	}
 	if g.write == nil {
@@ -162,7 +166,7 @@ func newGuard(c Config) (*guard, error) {
 			return events.Write(ctx, c.Client, at, all...)
 		}
 	}
-	return g, err
+	return g, nil
 }
 
 // serve answers at an address until stop is called.
@@ -183,8 +187,10 @@ func serve(address string, h http.Handler, serving *sync.WaitGroup, failed func(
 	return func() { _ = server.Close() }, nil
 }
 
-// guard follows which Services are to be guarded until ctx ends, and waits for the last of their runs.
+// guard follows which Services are to be guarded until ctx ends, or it may not, and waits for the last of their runs.
 func (g *guard) guard(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	g.over = ctx.Done()
 	if g.many != nil {
 		over, ended := make(chan struct{}), make(chan struct{})
@@ -211,6 +217,7 @@ func (g *guard) guard(ctx context.Context) error {
 		g.marked, g.listed = marked, true
 		g.reconcile(ctx)
 	})
+	cancel() // it may not list Services
 	g.running.Wait()
 	return err
 }

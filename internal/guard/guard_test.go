@@ -687,3 +687,16 @@ func TestWhatWasObservedIsKept(t *testing.T) {
 	guarded(90*time.Second, func(f *fake) { f.disrupt("shop/web", 0)(); time.Sleep(10 * time.Minute) })
 	guarded(90*time.Second, func(*fake) {})
 }
+
+// A guard that may not list Services ends and says so: one that goes on would say that none is guarded.
+func TestAGuardThatMayNotListServicesEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeWith(t, t.TempDir(), func(c *Config) {
+			c.follow = func(context.Context, func([]watcher.Marked)) error { return os.ErrPermission }
+		})
+		if err := <-f.ended; !errors.Is(err, os.ErrPermission) {
+			t.Error(err)
+		}
+		f.ended = nil
+	})
+}
