@@ -56,7 +56,7 @@ func (g *guard) arm(ctx context.Context, name, why string, length time.Duration)
 
 // armByHand answers POST /v1/arm?service=NAMESPACE/NAME&for=15m.
 func (g *guard) armByHand(w http.ResponseWriter, r *http.Request) {
-	service, length, err := readArm(r.URL.Query())
+	service, length, err := readArm(r.URL.RawQuery)
 	if err != nil {
 		gate.Refuse(w, http.StatusBadRequest, err.Error())
 		return
@@ -72,7 +72,11 @@ func (g *guard) armByHand(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func readArm(values url.Values) (service string, length time.Duration, err error) {
+func readArm(query string) (service string, length time.Duration, err error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return "", 0, err
+	}
 	for name, given := range values {
 		if name != "service" && name != "for" || len(given) != 1 {
 			return "", 0, errors.New("known are service=NAMESPACE/NAME and for=15m, once each")

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -56,14 +57,15 @@ func TestAServiceIsArmedByHand(t *testing.T) {
 			{"service=shop/web&for=1h", "bearer " + token, 200, `{"service":"shop/web","until":"2000-01-01T01:00:02Z"}`},
 			{"service=shop/web", "Basic Zmxhbm5lcjphbi1leGFtcGxlLW9mLWEtdG9rZW4=", 200, "until"},
 			{"service=shop/web", "", 401, "send the guard's token"},
-			{"service=shop/web", "Bearer ", 401, "send the guard's token"},
-			{"service=shop/web", "Bearer " + token + "s", 401, "send the guard's token"},
-			{"service=shop/web", "Basic " + token, 401, "send the guard's token"},
+			{"service=shop/web", "Bearer ", 401, "what was sent is not the guard's token"},
+			{"service=shop/web", "Bearer " + token + "s", 401, "what was sent is not the guard's token"},
+			{"service=shop/web", "Basic " + token, 401, "what was sent is not the guard's token"},
 			{"service=shop/api", "Bearer " + token, 404, `shop/api: it is not guarded: annotate it`},
 			{"service=shop/down", "Bearer " + token, 409, "shop/down is not measured: "},
 			{"service=web", "Bearer " + token, 400, "NAMESPACE/NAME"},
 			{"service=shop/web&for=2h", "Bearer " + token, 400, "from 1s to 1h0m0s"},
 			{"service=shop/web&four=2h", "Bearer " + token, 400, "known are service"},
+			{"service=shop/web&for=1h;", "Bearer " + token, 400, "invalid semicolon"},
 		} {
 			w := f.post(armPath+"?"+test.query, test.authorization, "")
 			if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
@@ -92,7 +94,7 @@ func TestWithoutATokenNothingIsArmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, t.TempDir())
 		f.guards("shop/web")
-		for _, file := range []string{"", filepath.Join(t.TempDir(), "none"), newTokenFile(t, "\n"), newTokenFile(t, "short")} {
+		for _, file := range []string{"", filepath.Join(t.TempDir(), "none"), newTokenFile(t, "\n"), newTokenFile(t, "short"), newTokenFile(t, token+"\n"+token), "/dev/zero"} {
 			f.TokenFile = file
 			for _, authorization := range []string{"", "Bearer ", "Bearer short"} {
 				if w := f.post(armPath+"?service=shop/web", authorization, ""); w.Code != http.StatusForbidden {
@@ -109,7 +111,7 @@ func TestWithoutATokenNothingIsArmed(t *testing.T) {
 		}
 		f.post(flagger.Path+"event%0aall%20is%20well", "", "")
 		var said strings.Builder
-		if err := Print(&said, f.report()); err != nil || !strings.HasPrefix(said.String(), `POST "/v1/hook/flagger/event\nall is well" was refused at 2000-01-01T00:00:02Z: no token is set: `) {
+		if err := Print(&said, f.report()); err != nil || !strings.HasPrefix(said.String(), `a request to "/v1/hook/flagger/event\nall is well" was refused at 2000-01-01T00:00:02Z: no token is set: `) {
 			t.Errorf("the status says %s %v", &said, err)
 		}
 		time.Sleep(time.Hour) // of virtual time
@@ -216,6 +218,45 @@ func TestFlaggerRollsOut(t *testing.T) {
 		}
 		if w := f.post(flagger.Path+"pre-rollout", "Bearer "+token, `{"name":"web","namespace":"shop"}`); w.Code != http.StatusNotFound {
 			t.Errorf("an unknown hook: %d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// What is not understood of a request to arm, or of a hook, is in the status and the log as well: who sends it may keep
+// no answers.
+func TestWhatIsNotUnderstoodIsInTheStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.TokenFile = newTokenFile(t, token)
+		f.guards("shop/web")
+		for _, test := range []struct {
+			method, path, body string
+			status             int
+			want               string
+		}{
+			{"GET", armPath + "?service=shop/web", "", 405, "it takes POST, not GET"},
+			{"PUT", flagger.Path + "event", "{}", 405, "it takes POST, not PUT"},
+			{"POST", armPath + "?service=web", "", 400, "NAMESPACE/NAME"},
+			{"POST", flagger.Path + "event", `{"name":`, 400, "this is not what Flagger sends"},
+			{"POST", flagger.Path + "event", strings.Repeat(" ", 1<<20), 400, "body too large"},
+			{"POST", flagger.Path + "event", `{"name":"web","namespace":"shop","phase":"Resting"}`, 400, `unknown phase "Resting"`},
+			{"POST", flagger.Path + "rest", `{"name":"web","namespace":"shop"}`, 404, "known are event"},
+			{"POST", flagger.Path + "rollout", `{"name":"api","namespace":"shop"}`, 404, "shop/api is not guarded here"},
+		} {
+			f.log.Reset()
+			r := httptest.NewRequest(test.method, test.path, strings.NewReader(test.body))
+			r.Header.Set("Authorization", "Bearer "+token)
+			w := httptest.NewRecorder()
+			f.public().ServeHTTP(w, r)
+			var said strings.Builder
+			if err := Print(&said, f.report()); err != nil {
+				t.Error(err)
+			}
+			if w.Code != test.status || !json.Valid(w.Body.Bytes()) || !strings.Contains(w.Body.String(), strings.ReplaceAll(test.want, `"`, `\"`)) ||
+				!strings.Contains(said.String(), test.want) || !strings.Contains(f.log.String(), strings.ReplaceAll(test.want, `"`, `\"`)) {
+				t.Errorf("%s %s: %d %s\nthe status: %s\nthe log: %s", test.method, test.path, w.Code, w.Body, &said, f.log)
+			}
+			time.Sleep(time.Minute) // of virtual time: it logs one a minute
 		}
 	})
 }

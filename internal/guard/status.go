@@ -70,8 +70,8 @@ type Last struct {
 func (g *guard) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(gate.Path, g.gate)
-	mux.HandleFunc("POST "+armPath, g.withToken(g.armByHand))
-	mux.HandleFunc("POST "+flagger.Path+"{hook}", g.withToken(g.flagger.ServeHTTP))
+	mux.HandleFunc(armPath, g.withToken(g.armByHand))
+	mux.HandleFunc(flagger.Path+"{hook}", g.withToken(g.flagger.ServeHTTP))
 	mux.Handle("GET /metrics", g.told.Handler())
 	mux.HandleFunc("GET /readyz", g.serveReady)
 	return g.speaking(mux)
@@ -200,7 +200,7 @@ func (r *Report) problems() (all []string) {
 	}
 	if r.Refused != nil {
 		at := r.Refused.At.UTC().Format(time.RFC3339)
-		all = append(all, fmt.Sprintf("POST %q was refused at %s: %s", r.Refused.Path, at, r.Refused.Reason))
+		all = append(all, fmt.Sprintf("a request to %q was refused at %s: %s", r.Refused.Path, at, r.Refused.Reason))
 	}
 	return all
 }

@@ -5,11 +5,11 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
 	"lapse/internal/guard/gate"
+	"lapse/internal/hint/input"
 )
 
 // leastToken is how long a token must be: 16 bytes cannot be guessed over a network.
@@ -20,35 +20,46 @@ const noToken = "no token is set: make a Secret that has one as `token`, and nam
 
 // ReadToken returns the token in a file.
 func ReadToken(file string) (string, error) {
-	text, err := os.ReadFile(file)
+	text, err := input.File(file, 1<<20)
 	token := strings.TrimSpace(string(text))
-	if err == nil && len(token) < leastToken {
+	unsendable := func(r rune) bool { return r <= ' ' || r > '~' }
+	switch {
+	case err != nil:
+	case len(token) < leastToken:
 		err = fmt.Errorf("%s has a token of %d bytes: the least are %d", file, len(token), leastToken)
+	case strings.ContainsFunc(token, unsendable):
+		err = fmt.Errorf("%s has a token with a blank or a letter that no HTTP header takes", file)
 	}
 	return token, err
 }
 
-// withToken lets only those ask who send the token: as a bearer token, or as the password of basic authentication,
+// withToken lets only those POST who send the token: as a bearer token, or as the password of basic authentication,
 // which an HTTP client makes of http://any:TOKEN@HOST/. The file is read each time, for a kubelet renews it.
 func (g *guard) withToken(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		refuse := func(status int, why string) {
-			g.noteRefusal(r.URL.Path, why)
-			gate.Refuse(w, status, why)
+		w = noting{w, func(why string) { g.noteRefusal(r.URL.Path, why) }}
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			gate.Refuse(w, http.StatusMethodNotAllowed, "it takes POST, not "+r.Method)
+			return
 		}
 		if g.TokenFile == "" {
-			refuse(http.StatusForbidden, noToken)
+			gate.Refuse(w, http.StatusForbidden, noToken)
 			return
 		}
 		token, err := ReadToken(g.TokenFile)
 		switch {
 		case err != nil:
 			g.Log.Error("nobody may arm a Service or call a hook", "error", err)
-			refuse(http.StatusForbidden, "the guard cannot read its token")
+			gate.Refuse(w, http.StatusForbidden, "the guard cannot read its token")
 		case !sends(r, token):
 			w.Header().Add("WWW-Authenticate", `Bearer realm="lapse guard"`)
 			w.Header().Add("WWW-Authenticate", `Basic realm="lapse guard"`)
-			refuse(http.StatusUnauthorized, "send the guard's token, as in Authorization: Bearer TOKEN")
+			why := "send the guard's token, as in Authorization: Bearer TOKEN"
+			if r.Header.Get("Authorization") != "" {
+				why = "what was sent is not the guard's token"
+			}
+			gate.Refuse(w, http.StatusUnauthorized, why)
 		default:
 			h(w, r)
 		}
@@ -65,7 +76,15 @@ func sends(r *http.Request, token string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// A Refusal is a request whose sender had no right to it.
+// A noting is an answer that notes why a request is refused, if it is.
+type noting struct {
+	http.ResponseWriter
+	note func(why string)
+}
+
+func (n noting) Refused(why string) { n.note(why) }
+
+// A Refusal is a request to arm a Service, or of a hook, that was not understood, or whose sender had no right to it.
 type Refusal struct {
 	At     time.Time `json:"at"`
 	Path   string    `json:"path"` // as it was sent: anything

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -55,6 +56,10 @@ func (h *Hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch hook := strings.TrimPrefix(r.URL.Path, Path); hook {
 	case "event":
+		if !slices.Contains(phases, p.Phase) {
+			gate.Refuse(w, http.StatusBadRequest, fmt.Sprintf("unknown phase %.40q: known are %q", p.Phase, phases))
+			return
+		}
 		h.event(r.Context(), w, p, q)
 	case "confirm-rollout":
 		h.begin(p)

@@ -54,6 +54,12 @@ func (p payload) begins() bool {
 	return strings.HasPrefix(p.Metadata["eventMessage"], "New revision detected!")
 }
 
+// phases are those of a Canary (pkg/apis/flagger/v1beta1/status.go).
+var phases = []string{
+	"", "Initializing", "Initialized", "Waiting", "Progressing", "WaitingPromotion", "Promoting", "Finalising",
+	"Succeeded", "Failed", "Terminating", "Terminated",
+}
+
 // changes reports whether Pods and routes change in the phase, or may soon.
 func (p payload) changes() bool {
 	return slices.Contains([]string{"Progressing", "Promoting", "Finalising"}, p.Phase)

@@ -218,8 +218,13 @@ func clip(text string) string {
 	return text
 }
 
-// Refuse answers with a status of 400 or more, and why.
-func Refuse(w http.ResponseWriter, status int, why string) { Reply(w, status, refusal{why}) }
+// Refuse answers with a status of 400 or more, and why. A w with a method Refused gets that, too.
+func Refuse(w http.ResponseWriter, status int, why string) {
+	if n, ok := w.(interface{ Refused(why string) }); ok {
+		n.Refused(why)
+	}
+	Reply(w, status, refusal{why})
+}
 
 type refusal struct {
 	Error string `json:"error"`
