@@ -45,11 +45,12 @@ func DialGuard(
 // none runs, the error says why.
 func guardPod(ctx context.Context, cluster Cluster, namespaces []string) (*corev1.Pod, error) {
 	selector := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: guardLabels()})
-	var trouble error
+	var trouble, unseen error
 	for _, namespace := range namespaces {
 		pods, err := cluster.Client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-		if err != nil {
-			return nil, fmt.Errorf("find the guard: %w", err)
+		if err != nil { // it may be in the next one
+			unseen = cmp.Or(unseen, fmt.Errorf("look for the guard in namespace %s: %w", namespace, err))
+			continue
 		}
 		staying := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
 			ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
@@ -72,7 +73,7 @@ func guardPod(ctx context.Context, cluster Cluster, namespaces []string) (*corev
 		})
 		return &oldest, nil
 	}
-	if trouble != nil {
+	if trouble = cmp.Or(trouble, unseen); trouble != nil {
 		return nil, trouble
 	}
 	return nil, hint.Errorf("name another namespace with -n, or install one: see `lapse gen guard --help`",

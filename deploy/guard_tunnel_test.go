@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -8,9 +9,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
 
 	"lapse/internal/hint"
 	"lapse/internal/kube/kubetest"
@@ -50,6 +53,27 @@ func TestTheGuardThatSpeaksIsAsked(t *testing.T) {
 		if err != nil || got.Name != test.want {
 			t.Errorf("%s: %v, %v, want %s", test.name, got, err, test.want)
 		}
+	}
+}
+
+// Who may look into one namespace alone finds the guard there.
+func TestAGuardIsFoundWhereOneMayLook(t *testing.T) {
+	running := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "lapse-guard-1", Namespace: "shop", Labels: guardLabels()},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+			{Name: ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+		}},
+	}
+	client := fake.NewSimpleClientset(running)
+	client.PrependReactor("list", "pods", func(a ktesting.Action) (bool, runtime.Object, error) {
+		return a.GetNamespace() != "shop", nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("you may not"))
+	})
+	cluster := Cluster{Client: kubetest.Client(client)}
+	if got, err := guardPod(t.Context(), cluster, []string{"lapse", "shop"}); err != nil || got.Name != running.Name {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := guardPod(t.Context(), cluster, []string{"lapse", "bank"}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "in namespace lapse") {
+		t.Error(err)
 	}
 }
 
