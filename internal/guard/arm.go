@@ -107,7 +107,7 @@ func Arm(
 	r.Header.Set("Authorization", "Bearer "+token)
 	reply, err := client.Do(r)
 	if err != nil {
-		return Armed{}, err
+		return Armed{}, silent(err)
 	}
 	defer reply.Body.Close()
 	var said struct {

@@ -1,16 +1,19 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"lapse/internal/hint"
 	"lapse/internal/history"
 	"lapse/internal/run/saved"
 )
@@ -126,6 +129,15 @@ func fetchRun(ctx context.Context, client *http.Client, url, dir string) (ok boo
 // errNotThere is the error of what the guard does not have.
 var errNotThere = errors.New("the guard has no such file any more")
 
+// silent returns the error of a guard that does not answer, without the address of a tunnel.
+func silent(err error) error {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err
+	}
+	advice := cmp.Or(hint.Of(err), "does a guard run there? see `lapse guard status --help`")
+	return hint.Errorf(advice, "the guard does not answer: %w", err)
+}
+
 func get(ctx context.Context, client *http.Client, address string, read func(io.Reader) error) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil)
 	if err != nil {
@@ -133,7 +145,7 @@ func get(ctx context.Context, client *http.Client, address string, read func(io.
 	}
 	reply, err := client.Do(r)
 	if err != nil {
-		return err
+		return silent(err)
 	}
 	defer reply.Body.Close()
 	switch reply.StatusCode {

@@ -623,7 +623,7 @@ func TestWhatIsNotWatchedIsSaid(t *testing.T) {
 		}
 		lane := timeline.Event{Kind: timeline.WatchLane, To: "off", Object: timeline.Object{Kind: "Node"}, Detail: "no right to list nodes: you may not"}
 		f.on["shop/web"].Fact(lane)
-		if said := says(); !strings.HasPrefix(said, "changes of a Node are not seen, nor found as a cause: no right to list nodes: you may not\n") {
+		if said := says(); !strings.HasPrefix(said, "changes of kind Node are not seen, nor found as a cause: no right to list nodes: you may not\n") {
 			t.Error(said)
 		}
 		lane.To = "on"
@@ -646,15 +646,20 @@ func TestStatusesArePrinted(t *testing.T) {
 	}
 	want := `the configuration is wrong, the last good one stays in force: --rat is unknown
 Events cannot be written: you may not create events
-SERVICE   STATE         SINCE                 RUNS  LAST  REASON
-shop/api  not measured  2026-11-26T10:00:00Z  0           it has no ready endpoint
-shop/web  idle          2026-11-26T10:00:00Z  2     fail  3 of 900 failed
+2 Services: 1 not measured, 1 idle; the last run of 1: fail
+SERVICE   STATE         SINCE                 RUNS  LAST  RUN  REASON
+shop/api  not measured  2026-11-26T10:00:00Z  0                it has no ready endpoint
+shop/web  idle          2026-11-26T10:00:00Z  2     fail  r2   3 of 900 failed
 `
 	if text.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
 	}
 	text.Reset()
 	if err := Print(&text, Report{}); err != nil || !strings.Contains(text.String(), "no Service is guarded") {
+		t.Errorf("%v %s", err, &text)
+	}
+	text.Reset()
+	if err := Print(&text, Report{Unlisted: true}); err != nil || text.String() != unlisted+"\n" {
 		t.Errorf("%v %s", err, &text)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -189,6 +190,7 @@ func (s *service) fails(err error) {
 	if advice := hint.Of(err); advice != "" {
 		problem += " (" + advice + ")"
 	}
+	problem = strings.Join(strings.Fields(problem), " ") // a line of the status, and of the gate
 	s.mu.Lock()
 	same := s.status.Problem == problem
 	s.mu.Unlock()

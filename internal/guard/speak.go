@@ -124,6 +124,9 @@ func (g *guard) waitsFor() string {
 	if g.ready = g.listed && len(waits) == 0; g.ready {
 		return ""
 	}
+	if !g.listed {
+		return unlisted
+	}
 	return fmt.Sprintf("not measured yet: %q", waits)
 }
 

@@ -144,7 +144,7 @@ func TestAGuardIsReadyOnceItMeasures(t *testing.T) {
 			f.public().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 			return strings.TrimSpace(w.Body.String())
 		}
-		if got := ready(); got != "not measured yet: []" {
+		if got := ready(); got != unlisted {
 			t.Errorf("before it knows any Service: %q", got)
 		}
 		f.refuse("shop/api", errors.New("it has no ready endpoint"))

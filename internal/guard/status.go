@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -40,8 +41,11 @@ type Report struct {
 	Rates    budget.State `json:"rates"`             // by --max-rate
 	// Unwatched says of which kinds no change is seen, and why.
 	Unwatched map[string]string `json:"unwatched,omitempty"`
-	Services  []Status          `json:"services"` // in the order of their names
+	Unlisted  bool              `json:"unlisted,omitzero"` // which Services are guarded is not known yet
+	Services  []Status          `json:"services"`          // in the order of their names
 }
+
+const unlisted = "which Services are guarded is not known yet: the guard has just begun, or the API server does not answer it"
 
 // A Status is how a guarded Service stands.
 type Status struct {
@@ -132,7 +136,7 @@ func (g *guard) report() Report {
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Service, b.Service) })
 	report := Report{
 		Problem: g.problem, Unsaid: g.unsaid, Unsaved: g.unsaved, Unkept: g.unkept,
-		Rates: g.budget.State(), Services: all, Unwatched: unwatched,
+		Rates: g.budget.State(), Services: all, Unwatched: unwatched, Unlisted: !g.listed,
 	}
 	if g.Leader != nil {
 		report.Election = g.Leader.Problem()
@@ -163,6 +167,14 @@ func (s *Status) last() (verdict, reason string) {
 		return string(s.Last.Verdict), cmp.Or(reason, s.Last.Reason)
 	}
 	return "", reason
+}
+
+// run returns the run that goes on, else the last one, or "".
+func (s *Status) run() string {
+	if s.Run == "" && s.Last != nil {
+		return s.Last.Run
+	}
+	return s.Run
 }
 
 // Ask asks the guard at an address how it stands.
@@ -205,20 +217,48 @@ func (r *Report) problems() (all []string) {
 	return all
 }
 
-// Print prints a report: a line for each thing that is wrong, and a table.
+// headline says how all Services stand, in a line: "3 Services: 1 not measured, 2 idle; the last run of 1: fail".
+func (r *Report) headline() string {
+	states, verdicts := map[string]int{}, map[string]int{}
+	for _, s := range r.Services {
+		states[string(s.State)]++
+		if s.Last != nil {
+			verdicts[string(s.Last.Verdict)]++
+		}
+	}
+	count := func(of map[string]int, format string, names ...string) (all []string) {
+		for _, name := range names {
+			if n := of[name]; n > 0 {
+				all = append(all, fmt.Sprintf(format, n, name))
+			}
+		}
+		return all
+	}
+	text := quantity.Count(len(r.Services), "Service") + ": " + strings.Join(count(states, "%d %s", string(notMeasured),
+		string(starting), string(coordinator.Recording), string(coordinator.Raised), string(coordinator.Idle)), ", ")
+	lost := count(verdicts, "the last run of %d: %s", string(gate.Fail), string(gate.Inconclusive))
+	return strings.Join(append([]string{text}, lost...), "; ")
+}
+
+// Print prints a report: a line for each thing that is wrong, how all Services stand, and a table.
 func Print(w io.Writer, r Report) error {
 	for _, problem := range r.problems() {
 		fmt.Fprintln(w, problem)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.Unwatched)) {
-		fmt.Fprintf(w, "changes of a %s are not seen, nor found as a cause: %s\n", kind, r.Unwatched[kind])
+		fmt.Fprintf(w, "changes of kind %s are not seen, nor found as a cause: %s\n", kind, r.Unwatched[kind])
 	}
-	if len(r.Services) == 0 {
+	switch {
+	case r.Unlisted:
+		_, err := fmt.Fprintln(w, unlisted)
+		return err
+	case len(r.Services) == 0:
 		_, err := fmt.Fprintln(w, `no Service is guarded: annotate one with lapse/guard: "on"`)
 		return err
 	}
+	fmt.Fprintln(w, r.headline())
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SERVICE\tSTATE\tSINCE\tRUNS\tLAST\tREASON")
+	fmt.Fprintln(table, "SERVICE\tSTATE\tSINCE\tRUNS\tLAST\tRUN\tREASON")
 	for _, s := range r.Services {
 		last, reason := s.last()
 		state := string(s.State)
@@ -226,7 +266,7 @@ func Print(w io.Writer, r Report) error {
 			state += ", " + quantity.Number(s.Rate) + "/s"
 		}
 		since := s.Since.UTC().Format(time.RFC3339)
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", s.Service, state, since, s.Runs, last, reason)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", s.Service, state, since, s.Runs, last, s.run(), reason)
 	}
 	return table.Flush()
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lapse/internal/hint"
 )
 
 // A Client asks a gate.
@@ -45,6 +47,9 @@ func (c Client) Await(ctx context.Context, q Query, wait time.Duration) (Answer,
 			return Answer{}, err
 		case err != nil:
 			a = Answer{State: Inconclusive, Reason: err.Error()}
+			if advice := hint.Of(err); advice != "" {
+				a.Reason += " (" + advice + ")"
+			}
 		case a.State != Pending:
 			return a, nil
 		}
@@ -73,13 +78,16 @@ func (c Client) ask(ctx context.Context, q Query, wait time.Duration) (a Answer,
 		do = http.DefaultClient.Do
 	}
 	reply, err := do(r)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err // without the address of a tunnel
+	}
 	if err != nil {
-		return a, fmt.Errorf("ask the gate: %w", err)
+		return a, fmt.Errorf("the guard does not answer: %w", err)
 	}
 	defer reply.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(reply.Body, 1<<16))
 	if err != nil {
-		return a, fmt.Errorf("ask the gate: %w", err)
+		return a, fmt.Errorf("the guard does not answer: %w", err)
 	}
 	switch reply.StatusCode {
 	case http.StatusOK, http.StatusTooEarly:
