@@ -72,7 +72,7 @@ func attachGuard(ctx context.Context, cmd *cobra.Command, kube access.Kube, addr
 		return err
 	}
 	if _, err := guard.Ask(ctx, client, guard.DefaultPrivate); err != nil {
-		return exit.StoppedOr(ctx, err)
+		return exit.StoppedOr(ctx, exit.AsUsage(err))
 	}
 	address, err := screen.Listen(addr)
 	if err != nil {

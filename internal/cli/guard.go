@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math"
@@ -35,6 +37,8 @@ import (
 	"lapse/internal/guard/lead"
 	"lapse/internal/guard/store"
 	"lapse/internal/hint"
+	"lapse/internal/hint/input"
+	"lapse/internal/report/document"
 	"lapse/internal/run/access"
 	"lapse/internal/run/direct"
 	"lapse/internal/run/exit"
@@ -51,6 +55,19 @@ var guardFlags = []string{
 // guardDefaults are those that differ from a run's.
 var guardDefaults = map[string]string{
 	"settle": "1m", "fail-if": "failed>0",
+}
+
+// guardUsage says what those mean that mean something else in a run.
+var guardUsage = map[string]string{
+	"rate":      "requests per second from a sign on, for each of new and reused",
+	"idle-rate": "requests per second until a sign, for each of new and reused (default 5)",
+	"baseline": "how long a Service is asked before signs count; 0 skips that and the health check (default 1s, " +
+		"at least as long as 2 requests take)",
+	"settle":  "how long nothing must have changed for a disruption to be over (default 1m)",
+	"target":  "which kinds of connection to measure: new, reused",
+	"fail-if": "a gate `EXPR`, such as 'failed>0' or 'downtime.total>500ms' (repeatable; default 'failed>0')",
+	"expect-status": "status codes that count as success, such as 200,300-399, of Services without lapse/expect-status " +
+		"(default 200-499)",
 }
 
 const guardHelp = `Measure every disruption of the Services with the annotation lapse/guard: "on", from before it
@@ -85,7 +102,7 @@ func newGuard() *cobra.Command {
 		Long:  guardHelp,
 		Example: `  lapse guard -n shop --out runs
   lapse guard -A --out /var/lib/lapse --keep-size 2Gi --keep-for 720h`,
-		Args: exactly(0, "no arguments"),
+		Args: noSuchVerb, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if c.file != "" {
 				c.Reread = rereadFlags(c.file, cmd.Flags())
@@ -134,6 +151,7 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 	var measured spec.Options
 	for _, d := range runTable(&measured) {
 		if slices.Contains(guardFlags, d.name) {
+			d.usage = cmp.Or(guardUsage[d.name], d.usage)
 			d.bind(f, d)
 		}
 	}
@@ -153,8 +171,8 @@ func (c *guardCommand) settings(f *pflag.FlagSet) (*guard.Settings, error) {
 	}
 	s := &guard.Settings{Limits: c.limits, Options: guardOptions(c.kube, givenTo(f, guardFlags))}
 	o, err := s.Options(watcher.Marked{Namespace: "default", Name: "any"})
-	if err != nil {
-		return nil, err // of the flags
+	if err != nil { // of the flags
+		return nil, hint.Add(cmp.Or(hint.Of(err), "see `lapse guard --help`"), err)
 	}
 	if s.MaxRate, err = maxRate(f.Changed("max-rate"), c.rate, o); err != nil {
 		return nil, err
@@ -222,10 +240,10 @@ func rereadFlags(file string, start *pflag.FlagSet) func() (*guard.Settings, err
 	var names []string
 	new(guardCommand).flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
 	given := givenTo(start, names)
-	read, _ := os.ReadFile(file) // who starts the guard reads it again, and says why it cannot
+	read, _ := input.File(file, 1<<20) // who starts the guard reads it again, and says why it cannot
 	var wrong error
 	return func() (changed *guard.Settings, err error) {
-		text, err := os.ReadFile(file)
+		text, err := input.File(file, 1<<20)
 		if err != nil {
 			return nil, err
 		}
@@ -270,7 +288,7 @@ func (c *guardCommand) flags() *pflag.FlagSet {
 
 // readFlags sets the flags in the lines of a file, unless they were given.
 func readFlags(f *pflag.FlagSet, file string) error {
-	text, err := os.ReadFile(file)
+	text, err := input.File(file, 1<<20)
 	if err != nil {
 		return exit.Usagef("give another --config", "%w", err)
 	}
@@ -358,9 +376,13 @@ func guardOptions(kube access.Kube, flags []string) func(watcher.Marked) (*spec.
 		for _, name := range slices.Sorted(maps.Keys(annotated)) {
 			args = append(args, "--"+name+"="+annotated[name])
 		}
+		advice := "" // the flags are wrong
+		if len(annotated) > 0 || port != "" || path != "" {
+			advice = annotationHint
+		}
 		o, err := Options(args...)
 		if err != nil {
-			return nil, hint.Add(annotationHint, exit.AsUsage(err))
+			return nil, hint.Add(advice, exit.AsUsage(err))
 		}
 		if annotated["expect-status"] == "" { // the guard's own is for those Services that have a status
 			if !has("expect-status") {
@@ -369,7 +391,7 @@ func guardOptions(kube access.Kube, flags []string) func(watcher.Marked) (*spec.
 			delete(o.Given, "expect-status")
 		}
 		o.Kube.Kubeconfig, o.Kube.Context = kube.Kubeconfig, kube.Context
-		return o, hint.Add(annotationHint, o.Check([]string{"svc/" + m.Name + port + path}, nil))
+		return o, hint.Add(advice, o.Check([]string{"svc/" + m.Name + port + path}, nil))
 	}
 }
 
@@ -377,7 +399,7 @@ const annotationHint = "see the Service's annotations lapse/port, lapse/path, la
 
 func newGuardStatus() *cobra.Command {
 	var kube access.Kube
-	var at string
+	var at, format string
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say how the guarded Services stand",
@@ -386,23 +408,57 @@ reached as "kubectl port-forward" reaches it, or of the one on this machine at -
 		Example: "  lapse guard status\n  lapse guard status --at " + guard.DefaultPrivate,
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			if err := checkFormat(format); err != nil {
+				return err
+			}
 			client := http.DefaultClient
 			if at == "" {
 				var err error
-				if client, err = statusClient(cmd.Context(), kube); err != nil {
-					return err
+				if client, err = statusClient(ctx, kube); err != nil {
+					return exit.StoppedOr(ctx, err)
 				}
 			}
-			r, err := guard.Ask(cmd.Context(), client, cmp.Or(at, guard.DefaultPrivate))
-			if err != nil {
-				return exit.Usagef("does a guard run there? see `lapse guard status --help`", "ask the guard: %w", err)
+			at = cmp.Or(strings.Trim(strings.TrimPrefix(at, "http:"), "/"), guard.DefaultPrivate)
+			r, err := guard.Ask(ctx, client, at)
+			switch {
+			case err != nil:
+				return exit.StoppedOr(ctx, exit.AsUsage(err))
+			case format == "json":
+				return writeJSON(cmd.OutOrStdout(), r)
 			}
 			return guard.Print(cmd.OutOrStdout(), r)
 		},
 	}
-	kubeFlags(&kube, cmd.Flags())
+	guardKubeFlags(&kube, cmd.Flags())
+	formatFlag(&format, cmd.Flags())
 	cmd.Flags().StringVar(&at, "at", "", "the --status-listen of a guard on this machine")
 	return cmd
+}
+
+// guardKubeFlags are [kubeFlags] of a verb that asks a guard of all its Services.
+func guardKubeFlags(kube *access.Kube, f *pflag.FlagSet) {
+	kubeFlags(kube, f)
+	f.Lookup("namespace").Usage = "namespace of the guard (default: " + deploy.GuardNamespace + ")"
+}
+
+func formatFlag(format *string, f *pflag.FlagSet) {
+	f.StringVarP(format, "output", "o", "table", "format: table, json")
+}
+
+func checkFormat(format string) error {
+	if format == "table" || format == "json" {
+		return nil
+	}
+	return exit.Usagef("one of: table, json", "unknown output format %q", format)
+}
+
+func writeJSON(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(value)
 }
 
 // statusClient returns a client of what the guard in the namespace that is meant tells of all its Services.
@@ -448,7 +504,8 @@ guard (--token-file, or $` + envToken + `).`,
 			}
 			armed, err := guard.Arm(ctx, client, at, token, service, length)
 			if err != nil {
-				return exit.Usagef("see `lapse guard arm --help`, and `lapse guard status`", "%w", err)
+				advice := cmp.Or(hint.Of(err), "see `lapse guard arm --help`, and `lapse guard status`")
+				return exit.StoppedOr(ctx, exit.Usagef(advice, "%w", err))
 			}
 			until := armed.Until.Format(time.RFC3339)
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is armed until %s\n", armed.Service, until)
@@ -484,12 +541,13 @@ const gateHelp = `Ask a guard whether a Service got through a disruption: the ro
 the drain of a node (--node), a run (--run), or all that happened since a time (--since).
 
 The exit code is 0 if it passed, 3 if it failed, and 4 if nobody knows: the run is inconclusive, there was
-no such disruption within --wait, or the guard does not answer. It is 2 for a Service that is not guarded.`
+no such disruption within --wait, or the guard or the API server does not answer. It is 2 for a Service
+that is not guarded.`
 
 func newGate() *cobra.Command {
 	var kube access.Kube
 	var q gate.Query
-	var address, since string
+	var address, since, format string
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "gate svc/NAME [flags]",
@@ -503,27 +561,29 @@ func newGate() *cobra.Command {
 				return err
 			}
 			if since != "" {
-				if q.Since, err = time.Parse(time.RFC3339, since); err != nil {
-					return exit.Usagef("as in --since 2026-11-26T10:15:00Z", "since: %w", err)
+				if q.Since, err = gate.ParseTime(since); err != nil {
+					return exit.Usagef("`date -u +%FT%TZ` prints one", "--since %q: %w", since, err)
 				}
+			}
+			if err := checkFormat(format); err != nil {
+				return err
 			}
 			if wait < 0 {
 				return exit.Usagef("as in --wait 10m", "wait %v: must not be negative", wait)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			at, client, err := findGuard(ctx, kube, address, q.Service)
-			if err != nil {
-				return err
+			if err := q.Check(); err != nil {
+				return exit.Usagef("see `lapse gate --help`", "%w", err)
 			}
-			a, err := gate.Client{Address: at, Do: client.Do}.Await(ctx, q, wait)
+			a, err := askGate(ctx, kube, address, q, wait)
 			if _, refused := errors.AsType[*gate.RefusedError](err); refused {
 				return exit.Usagef("see `lapse gate --help`, and `lapse guard status`", "%w", err)
 			}
 			if err != nil {
 				return exit.StoppedOr(ctx, err)
 			}
-			return sayGate(cmd, a)
+			return sayGate(cmd, a, format)
 		},
 	}
 	kubeFlags(&kube, cmd.Flags())
@@ -535,8 +595,31 @@ func newGate() *cobra.Command {
 	f.StringVar(&since, "since", "", "leave out what was over before this `TIME`, such as 2026-11-26T10:15:00Z")
 	f.BoolVar(&q.NonePasses, "none-passes", false, "that there was no disruption since --since passes, too")
 	f.DurationVar(&wait, "wait", 0, "how long to wait for a verdict")
+	formatFlag(&format, f)
 	guardFlag(&address, f)
 	return cmd
+}
+
+// askGate asks the gate of the guard that guards a Service, for at most wait until there is a verdict.
+func askGate(
+	ctx context.Context, kube access.Kube, address string, q gate.Query, wait time.Duration,
+) (a gate.Answer, err error) {
+	began := time.Now()
+	at, client, err := findGuard(ctx, kube, address, q.Service)
+	for errors.Is(err, access.ErrUnanswered) && ctx.Err() == nil {
+		if time.Since(began) >= wait {
+			return gate.Answer{State: gate.Inconclusive, Reason: err.Error()}, nil
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+		at, client, err = findGuard(ctx, kube, address, q.Service)
+	}
+	if err != nil {
+		return a, err
+	}
+	return gate.Client{Address: at, Do: client.Do}.Await(ctx, q, wait-time.Since(began))
 }
 
 func guardFlag(address *string, f *pflag.FlagSet) {
@@ -570,19 +653,23 @@ func gateService(arg string, kube access.Kube) (string, error) {
 	case err != nil:
 		return "", err
 	case t.Service == "" || t.Port != "" || t.Path != "/" || t.Routes != "":
-		return "", exit.Usagef("as in `lapse gate svc/web`", "%q is not a Service", arg)
+		return "", exit.Usagef("as in svc/web", "%q is not a Service", arg)
 	}
 	namespace, err := kube.NamespaceOrDefault()
 	return namespace + "/" + t.Service, err
 }
 
 // sayGate prints an answer, and returns its exit code as an error.
-func sayGate(cmd *cobra.Command, a gate.Answer) error {
+func sayGate(cmd *cobra.Command, a gate.Answer, format string) (err error) {
 	line := strings.ToUpper(string(a.State)) + " " + a.Reason
 	if a.Run != "" {
 		line += " (run " + a.Run + ")"
 	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), line)
+	if format == "json" {
+		err = writeJSON(cmd.OutOrStdout(), a)
+	} else {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), document.Clean(line))
+	}
 	switch a.State {
 	case gate.Pass:
 		return err
@@ -597,7 +684,8 @@ kubectl apply -f. Flags of "lapse guard" go after --, as in "lapse gen guard -A 
 the ConfigMap: changes of it take effect within two minutes.
 
 With -A it may read the Services, Pods, workloads and Events of all namespaces, and nodes; else those of
-the namespace of -n, where it runs. It may create Events there, and nothing else.`
+the namespace of -n, where it runs. It may create Events there. Where it runs, it may also write its
+Lease and the ConfigMap lapse-guard-history.`
 
 func newGenGuard() *cobra.Command {
 	g, placement := deploy.Guard{}, ""
@@ -655,7 +743,7 @@ func readPlacement(file string, into *deploy.Placement) error {
 	if file == "" {
 		return nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := input.File(file, 1<<20)
 	if err != nil {
 		return err
 	}

@@ -139,9 +139,14 @@ func retrieveGuard(ctx context.Context, cmd *cobra.Command, kube access.Kube, di
 	if err != nil {
 		return err
 	}
+	some := false
 	err = guard.Fetch(ctx, client, guard.DefaultPrivate, dir, func(run string) {
+		some = true
 		fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(dir, run))
 	})
+	if !some {
+		err = exit.AsUsage(err)
+	}
 	return exit.StoppedOr(ctx, err)
 }
 

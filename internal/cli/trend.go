@@ -47,6 +47,9 @@ func newTrend() *cobra.Command {
 			for _, err := range append(h.CutOff, h.Unread...) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "lapse: left out: %s\n", document.Clean(err.Error()))
 			}
+			if len(h.Lines) == 0 {
+				return exit.Stopped("none of the runs and lines could be read")
+			}
 			runs := trends.Runs{Lines: h.Lines, Trend: trend.Of(h.Lines)}
 			options := trends.Options{Screen: terminal.StyleOf(cmd.OutOrStdout()).Screen, Verbose: verbose}
 			if err := f.Write(cmd.OutOrStdout(), runs, options); err != nil {
@@ -58,7 +61,7 @@ func newTrend() *cobra.Command {
 			return nil
 		},
 	}
-	kubeFlags(&kube, cmd.Flags())
+	guardKubeFlags(&kube, cmd.Flags())
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "format: "+trends.Names())
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "all groups of runs, and all releases")
 	return cmd
@@ -74,10 +77,13 @@ func historyOf(ctx context.Context, of string, kube access.Kube) (h saved.Histor
 		return h, err
 	}
 	h, err = guard.History(ctx, client, guard.DefaultPrivate)
-	if err == nil && len(h.Lines)+len(h.Unread) == 0 {
+	if err != nil {
+		return h, exit.StoppedOr(ctx, exit.AsUsage(err))
+	}
+	if len(h.Lines)+len(h.Unread) == 0 {
 		err = exit.Usagef("it has one from its first run on", "the guard has no history")
 	}
-	return h, exit.StoppedOr(ctx, err)
+	return h, err
 }
 
 func atMostOne(cmd *cobra.Command, args []string) error {

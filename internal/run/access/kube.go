@@ -49,7 +49,7 @@ func (o *Kube) NamespaceOrDefault() (string, error) {
 	}
 	namespace, _, err := o.loader().Namespace()
 	if err != nil {
-		return "", exit.Usagef(kubeHint, "no namespace: %w", err)
+		return "", exit.Usagef(o.noConfigHint(), "no namespace: %w", err)
 	}
 	return namespace, nil
 }
@@ -112,6 +112,9 @@ func (o *Kube) Connect(ctx context.Context) (*Cluster, error) {
 	return &Cluster{config: config, Client: client, Namespace: namespace}, nil
 }
 
+// ErrUnanswered is the error of an API server that cannot be reached. It may be soon.
+var ErrUnanswered = errors.New("does not answer")
+
 // unanswered says why a cluster's API cannot be used: it rejects the credentials, refuses the request, or does not
 // answer.
 func unanswered(host string, err error) error {
@@ -126,7 +129,7 @@ func unanswered(host string, err error) error {
 	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
 		return exit.Usagef(kubeHint, "the API server at %s refused to be asked: %w", host, err)
 	}
-	return exit.Usagef(kubeHint, "the API server at %s does not answer: %w", host, err)
+	return exit.Usagef(kubeHint, "the API server at %s %w: %w", host, ErrUnanswered, err)
 }
 
 // NamespaceExists returns an error if the cluster does not have the namespace. Without the right to look it returns
