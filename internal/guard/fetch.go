@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"lapse/internal/hint"
 	"lapse/internal/history"
@@ -43,6 +44,8 @@ func (g *guard) serveFile(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	// A recording takes longer than the answers of the gate, for which the server has a limit.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	http.ServeFile(w, r, filepath.Join(g.Out, run, file))
 }
 

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,31 @@ import (
 	"lapse/internal/history"
 	"lapse/internal/run/saved"
 )
+
+// An unhurried is an answer whose deadline is known.
+type unhurried struct {
+	*httptest.ResponseRecorder
+	at time.Time
+}
+
+func (u *unhurried) SetWriteDeadline(at time.Time) error {
+	u.at = at
+	return nil
+}
+
+// A recording is fetched however long that takes. What the gate answers has to be read soon.
+func TestARecordingMayTakeLong(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "r1"), 0o755), os.WriteFile(filepath.Join(dir, "r1", saved.FactsFile), []byte("facts"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	g := &guard{Config: Config{Out: dir}, store: &store.Store{}}
+	w := &unhurried{httptest.NewRecorder(), time.Unix(25, 0)}
+	g.private().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+runsPath+"/r1/"+saved.FactsFile, nil))
+	if w.Code != http.StatusOK || !w.at.IsZero() {
+		t.Errorf("%d, until %v", w.Code, w.at)
+	}
+}
 
 // Nothing but a run's own files is fetched, and none is left half written.
 func TestOnlyTheFilesOfRunsAreFetched(t *testing.T) {
