@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/dashboard/places"
 	"lapse/internal/guard/budget"
 	"lapse/internal/guard/configmap"
 	"lapse/internal/guard/events"
@@ -169,6 +170,9 @@ func newGuard(c Config) (*guard, error) {
 	return g, nil
 }
 
+// maxConns is how many connections an address holds open: twice as many as wait at the gate.
+const maxConns = 2 * gate.MostWaiting
+
 // serve answers at an address until stop is called.
 func serve(address string, h http.Handler, serving *sync.WaitGroup, failed func(error)) (stop func(), err error) {
 	ln, err := net.Listen("tcp", address)
@@ -177,10 +181,10 @@ func serve(address string, h http.Handler, serving *sync.WaitGroup, failed func(
 	}
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		WriteTimeout: gate.MostWait + 10*time.Second,
+		ReadTimeout: gate.MostWait + 10*time.Second, WriteTimeout: gate.MostWait + 10*time.Second,
 	}
 	serving.Go(func() {
-		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(places.Limit(server, ln, maxConns)); !errors.Is(err, http.ErrServerClosed) {
 			failed(fmt.Errorf("serve %s: %w", address, err))
 		}
 	})

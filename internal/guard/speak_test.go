@@ -1,20 +1,24 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"lapse/internal/guard/gate"
+	"lapse/internal/layer"
 )
 
 // An elected guard leads as a test says.
@@ -162,4 +166,42 @@ func TestAGuardIsReadyOnceItMeasures(t *testing.T) {
 		}
 		f.settles()
 	})
+}
+
+// Connections that send nothing lock nobody out of the gate, nor take the descriptors of the measurement.
+func TestIdleConnectionsLockNobodyOut(t *testing.T) {
+	layer.Real(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ln.Addr().String()
+	ln.Close()
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	stop, err := serve(address, gate.New(), &serving, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	var first net.Conn
+	for i := range maxConns + 10 {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		defer c.Close()
+		first = cmp.Or(first, c)
+	}
+	reply, err := http.Get("http://" + address + gate.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply.Body.Close()
+	if err := first.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil { // before the server's own limit
+		t.Fatal(err)
+	}
+	if n, err := first.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest one is still open: %d, %v", n, err)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,10 @@ const Path = "/v1/gate"
 const (
 	// MostWait is the longest wait=: what lies between a pipeline and the gate may end a longer request.
 	MostWait = 15 * time.Second
+
+	// MostWaiting is how many questions wait at once. More are answered at once, so that they take no connection from
+	// those who only ask whether the guard is there.
+	MostWaiting = 512
 
 	mostName   = 253  // bytes of a name in Kubernetes
 	mostBytes  = 1000 // of an answer; Argo Rollouts and Flagger keep no more
@@ -35,6 +40,8 @@ const (
 // or a run that never was. 400 is a bad question.
 type Gate struct {
 	now func() time.Time
+
+	waiting atomic.Int64 // questions
 
 	mu      sync.Mutex
 	book    Book
@@ -90,8 +97,14 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// await answers once the answer is not pending, or the wait is over.
+// await answers once the answer is not pending, or the wait is over, or at once if too many wait.
 func (g *Gate) await(r *http.Request, q question) (Answer, string) {
+	if q.wait > 0 {
+		defer g.waiting.Add(-1)
+		if g.waiting.Add(1) > MostWaiting {
+			q.wait = 0
+		}
+	}
 	over := time.NewTimer(q.wait)
 	defer over.Stop()
 	for {

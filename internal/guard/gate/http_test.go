@@ -109,6 +109,36 @@ func TestAnAnswerIsShort(t *testing.T) {
 	}
 }
 
+// A thousand questions may come at once. Those that are too many to wait are answered at once.
+func TestNotAllQuestionsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(10)
+		began, waited := time.Now(), make(chan time.Duration)
+		for range 1000 {
+			go func() {
+				w := get(g, "service=shop/busy&hash=new&wait=15s")
+				if w.Code != 425 {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+				waited <- time.Since(began)
+			}()
+		}
+		long := 0
+		for range 1000 {
+			if <-waited > 0 {
+				long++
+			}
+		}
+		if long != MostWaiting {
+			t.Errorf("%d have waited", long)
+		}
+		get(g, "service=shop/busy&hash=new&wait=1s")
+		if time.Since(began) != 16*time.Second {
+			t.Errorf("the next one has waited %v", time.Since(began)-15*time.Second)
+		}
+	})
+}
+
 // A question waits for the end of the disruption, and no longer than it says.
 func TestAQuestionWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
