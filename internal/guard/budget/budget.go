@@ -147,7 +147,7 @@ func (s *Share) Rate(targets int, full bool, now time.Time) float64 {
 	b := s.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.Targets != targets || s.full != full || !b.roomy.IsZero() && now.Sub(b.roomy) >= calm {
+	if s.Targets != targets || s.full != full || b.calm(now) {
 		s.Targets, s.full = targets, full
 		b.share(now)
 	}
@@ -175,13 +175,16 @@ func (s *Share) rate() float64 {
 	return min(s.Idle, s.of.rates.Idle)
 }
 
+// calm reports whether a higher rate has fitted for long enough.
+func (b *Budget) calm(now time.Time) bool { return !b.roomy.IsZero() && now.Sub(b.roomy) >= calm }
+
 // share sets the rates. Those under disruption get less at once, and more when that has fitted for a while.
 func (b *Budget) share(now time.Time) {
 	was, fit := b.rates, divide(b.most, b.shares)
 	disrupted := slices.ContainsFunc(b.shares, func(s *Share) bool { return s.full })
 	b.rates.Idle = fit.Idle
 	switch {
-	case fit.Full <= was.Full, !disrupted, !b.roomy.IsZero() && now.Sub(b.roomy) >= calm:
+	case fit.Full <= was.Full, !disrupted, b.calm(now):
 		b.rates.Full, b.roomy = fit.Full, time.Time{}
 	case b.roomy.IsZero():
 		b.roomy = now

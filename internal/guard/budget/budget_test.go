@@ -55,6 +55,7 @@ func TestABudgetIsShared(t *testing.T) {
 		"all of those":                     {1750, 500, 500, of, Rates{0.3125, 0.390625}},
 		"2000: the lowest rate":            {1400, 2000, 10, of, Rates{0.1, 6.25}},
 		"without Pods' addresses, half":    {200, 10, 0, Demand{Targets: 2, Idle: 5, Full: 100}, Rates{5, 100}},
+		"half, and no more":                {199, 10, 0, Demand{Targets: 2, Idle: 5, Full: 100}, Rates{2.5, 100}},
 		"and the rest is for one":          {200, 10, 1, Demand{Targets: 2, Idle: 5, Full: 100}, Rates{5, 50}},
 		"a rate that is low anyhow":        {2000, 10, 10, Demand{Targets: 2, Idle: 1, Full: 1, Direct: 1}, Rates{1, 1}},
 		"many ways to one Service":         {2000, 1, 1, Demand{Targets: 24, Idle: 5, Full: 100, Direct: 100}, Rates{5, 50}},
@@ -131,7 +132,10 @@ func TestSharesChangeSeldom(t *testing.T) {
 	at(time.Second, 3, false, 5)
 	at(time.Second, 3, true, 50)
 	at(time.Second, 0, false, 5)
-	at(time.Second, 1, false, 5)
+	at(time.Second, 4, true, 50)
+	at(0, 4, false, 5)
+	at(time.Second, 1, false, 5) // another one does not raise it sooner
+	at(0, 3, true, 50)
 	at(time.Second, 3, false, 5)
 	at(0, 4, true, 100)
 	if changes != 4 {
