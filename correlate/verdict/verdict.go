@@ -211,6 +211,9 @@ func notes(tl *model.Timeline) []string {
 		notes = append(notes, fmt.Sprintf("%s: every answer takes about %s; slow is what takes longer than %s", t.Name,
 			quantity.Span(t.Latency.P50), quantity.Span(t.SlowFrom)))
 	}
+	if pending := wording.Pending(tl); pending != "" && !tl.Run.Live {
+		notes = append(notes, pending)
+	}
 	return append(notes, wording.ControlPlane(tl)...)
 }
 

@@ -9,8 +9,10 @@ import (
 	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/correlate/wording"
 	"lapse/internal/guard/gate"
 	"lapse/internal/history"
+	"lapse/internal/run/signs"
 	"lapse/timeline"
 )
 
@@ -73,15 +75,35 @@ func reasonOf(tl *model.Timeline) string {
 	if rule := causeOf(tl); rule != "" {
 		parts = append(parts, rule)
 	}
+	if pending := wording.Pending(tl); pending != "" {
+		parts = append(parts, pending)
+	}
 	switch state := stateOf(tl); {
 	case state == gate.Pass && rateOf(tl) != "":
 		parts = append(parts, rateOf(tl))
 	case state == gate.Inconclusive:
 		parts = append(parts, doubtOf(tl))
+	case lastingOf(tl) != "":
+		parts = append(parts, lastingOf(tl))
 	case state == gate.Fail && v.Failed == 0 && len(v.Reasons) > 0:
 		parts = append(parts, v.Reasons[0]) // the gate that failed
 	}
 	return strings.Join(parts, "; ")
+}
+
+// lastingOf returns since when requests fail, of a run that shows an outage that began long before it ends, or in a run
+// before it; else "".
+func lastingOf(tl *model.Timeline) string {
+	if strings.HasPrefix(tl.Run.Aborted, signs.Lasting) {
+		return tl.Run.Aborted
+	}
+	for _, e := range tl.Events {
+		if _, sign, _ := strings.Cut(e.Detail, "first sign: "); e.Enters(timeline.PhaseMeasuring) &&
+			strings.HasPrefix(sign, signs.Lasting) {
+			return strings.Replace(sign, "fail", "failed", 1)
+		}
+	}
+	return ""
 }
 
 // causeOf returns the rule that explains most failures, or "".

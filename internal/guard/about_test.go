@@ -45,6 +45,16 @@ func TestTheGateSaysPassOnlyOfAWholeRun(t *testing.T) {
 			tl.Targets = []model.Target{{Target: timeline.Target{Name: "web new", Kind: timeline.New, Service: "shop/web"}}}
 			tl.Windows = []model.Window{{Target: "web new", Failed: 3, Causes: []model.Cause{{Rule: "route-outlives-pod"}}}}
 		}, gate.Fail, "3 of 900 failed; down 440 ms ±150; route-outlives-pod"},
+		{func(tl *model.Timeline) {
+			tl.Pods = []model.Pod{{Name: "web-2", Created: &model.Instant{}}, {Name: "web-1", Created: &model.Instant{}, Node: "node1"}}
+		}, gate.Pass, "0 of 900 failed; Pod web-2 is still pending: no node has taken it"},
+		{func(tl *model.Timeline) {
+			tl.Verdict.Result, tl.Run.Aborted = model.Fail, "requests fail since 2026-11-26 02:14:05 UTC, and nothing else happens"
+		}, gate.Fail, "0 of 900 failed; requests fail since 2026-11-26 02:14:05 UTC, and nothing else happens"},
+		{func(tl *model.Timeline) {
+			began := timeline.PhaseChange(0, timeline.PhaseBaseline, timeline.PhaseMeasuring, "first sign: requests fail since 2026-11-26 02:14:05 UTC")
+			tl.Verdict.Result, tl.Events = model.Fail, []model.Event{{Event: began}}
+		}, gate.Fail, "0 of 900 failed; requests failed since 2026-11-26 02:14:05 UTC"},
 	} {
 		r := about(judged(test.change))
 		if r.Verdict != test.state || r.Reason != test.reason {

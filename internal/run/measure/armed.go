@@ -51,6 +51,8 @@ const (
 	standsStill = 5 * time.Minute
 	// mostUnsettled is how long a disruption is measured that does not come to an end.
 	mostUnsettled = 30 * time.Minute
+	// mostLasting is how long what fails after that is measured at the idle rate, while nothing changes.
+	mostLasting = 12 * time.Hour
 )
 
 // armed is how a loop waits for signs. Its zero value is that of a loop whose run begins at once.
@@ -69,6 +71,11 @@ type armed struct {
 	until  time.Duration // when that is not waited for any more
 	limit  time.Duration // when the disruption is not waited for to settle any more
 	ended  string        // why the run that closes ends early, or ""
+
+	fails   time.Duration // since when requests fail, with no pause of [Settings.Settle]
+	failed  time.Duration // when one failed last
+	changed time.Duration // when a sign came last that is no failed request
+	lasts   string        // since when requests fail, for people, if the run that ends or goes on showed nothing else
 
 	zero *atomic.Int64 // of the run's shift, for other goroutines
 }
@@ -156,13 +163,14 @@ func (a *armed) follow(sign signs.Sign) {
 	if sign.Class < signs.Soon {
 		return
 	}
+	a.noteOutage(sign)
 	if l.closes > 0 { // the next disruption begins while the last responses are awaited
 		a.rearm()
 	}
 	if l.Phase != timeline.PhaseArmed {
 		return
 	}
-	a.setRates(true)
+	a.setRates(a.lasts == "")
 	if sign.Class == signs.Soon {
 		if a.soon == "" {
 			l.Armed.Say("a sign: " + sign.Text + "; the full rate from now on")
@@ -171,9 +179,42 @@ func (a *armed) follow(sign signs.Sign) {
 		return
 	}
 	a.limit = l.Clock.Now() + mostUnsettled
+	if a.lasts != "" {
+		a.limit, sign.Text = l.Clock.Now()+mostLasting, a.lasts
+	}
 	a.beginRun()
 	l.enter(timeline.PhaseMeasuring, "first sign: "+cmp.Or(a.soon, sign.Text))
 	a.soon = ""
+}
+
+// noteOutage notes since when requests fail while nothing else happens. What else happens to a Service whose requests
+// fail for long is measured at the full rate.
+func (a *armed) noteOutage(sign signs.Sign) {
+	l := a.loop
+	if sign.Name == signs.ARequest {
+		if sign.At-a.failed > l.Settle {
+			a.fails, a.lasts = sign.At, ""
+		}
+		a.failed = sign.At
+		return
+	}
+	a.changed = sign.At
+	if a.lasts == "" {
+		return
+	}
+	a.lasts = ""
+	if l.closes == 0 && l.Phase == timeline.PhaseMeasuring {
+		a.limit = l.Clock.Now() + mostUnsettled
+		a.setRates(true)
+	}
+}
+
+// outage returns since when requests fail at now, if nothing else has happened for a while; else "".
+func (a *armed) outage(now time.Duration) string {
+	if !a.loop.again() || now-a.failed > a.loop.Settle || now-max(a.fails, a.changed) < standsStill {
+		return ""
+	}
+	return signs.Lasting + a.loop.Clock.T0().Add(a.fails).UTC().Format(time.DateTime) + " UTC"
 }
 
 // expect waits for the disruption that a sign announces.
@@ -196,6 +237,7 @@ func Announce(l *Loop, sign signs.Sign) {
 	case timeline.PhaseArmed:
 		l.armed.follow(sign)
 	default:
+		l.armed.noteOutage(sign)
 		l.armed.expect(sign)
 	}
 }
@@ -326,9 +368,17 @@ func (a *armed) watchTime(now time.Duration) {
 	case l.Phase == timeline.PhaseMeasuring && a.watch.Settled(now, l.Settle):
 		end("")
 	case l.Phase == timeline.PhaseMeasuring && now-a.watch.Last >= max(standsStill, l.Settle):
+		if a.watch.OnlyPending() {
+			end("")
+			break
+		}
 		end(fmt.Sprintf("%d Pods or rollouts were still under way, and nothing had changed for 5 minutes",
 			a.watch.UnderWay()))
 	case l.Phase == timeline.PhaseMeasuring && now >= a.limit:
+		if a.lasts = a.outage(now); a.lasts != "" {
+			end(a.lasts + ", and nothing else happens: measured on at the idle rate")
+			break
+		}
 		end("the disruption had not settled after 30 minutes")
 	}
 }

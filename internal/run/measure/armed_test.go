@@ -298,7 +298,7 @@ func TestADisruptionThatStandsStillIsNoPass(t *testing.T) {
 		r.start(nil)
 		r.at(2*time.Second, endpointOf(web1, "", timeline.EndpointReady))
 		r.at(time.Minute, endpointOf(web1, timeline.EndpointReady, timeline.EndpointAbsent))
-		r.at(time.Minute+time.Second, timeline.Event{Kind: timeline.PodSeen, Detail: "watched", Object: timeline.Object{Kind: "Pod", UID: "w2"}})
+		r.at(time.Minute+time.Second, timeline.Event{Kind: timeline.PodSeen, Detail: "watched", Object: timeline.Object{Kind: "Pod", UID: "w2", Node: "node1"}})
 		tl, reason := r.result()
 		const want = "1 Pods or rollouts were still under way, and nothing had changed for 5 minutes"
 		if reason != want || tl.Run.Aborted != want {

@@ -34,6 +34,9 @@ type Sign struct {
 // ARequest is the name of the sign that is no event: a request failed.
 const ARequest = "request"
 
+// Lasting begins the sign of a run of requests that fail since long before, and says since when.
+const Lasting = "requests fail since "
+
 // Announced is the name of the sign that is no fact: somebody said that a disruption comes.
 const Announced = "announced"
 
@@ -167,6 +170,7 @@ type Watch struct {
 	on      map[string]map[string]bool // the addresses of our endpoints, by node
 	ending  map[string]bool            // Pods that are being deleted, by UID
 	coming  map[string]bool            // Pods that were created and were not ready yet, by UID
+	nowhere map[string]bool            // of them those that have no node
 	rolling map[string]bool            // workloads whose rollout is not over, by UID
 	Last    time.Duration              // when something changed last
 }
@@ -209,6 +213,7 @@ func (w *Watch) note(e timeline.Event) (change bool) {
 		return changed(w, e)
 	case timeline.PodSeen:
 		mark(&w.coming, uid, e.Detail == "watched" && e.To != "Succeeded" && e.To != "Failed")
+		mark(&w.nowhere, uid, e.Object.Node == "")
 		return e.Detail == "watched"
 	case timeline.PodReady:
 		if e.To == "true" {
@@ -219,6 +224,7 @@ func (w *Watch) note(e timeline.Event) (change bool) {
 		mark(&w.ending, uid, true)
 	case timeline.PodGone:
 		mark(&w.coming, uid, false)
+		mark(&w.nowhere, uid, false)
 		mark(&w.ending, uid, false)
 	case timeline.SnapshotTaken:
 		w.noteRollout(e)
@@ -227,7 +233,9 @@ func (w *Watch) note(e timeline.Event) (change bool) {
 		if e.To == "Failed" || e.To == "Succeeded" { // it will not be ready any more
 			mark(&w.coming, uid, false)
 		}
-	case timeline.PodScheduled, timeline.PodContainer:
+	case timeline.PodScheduled:
+		mark(&w.nowhere, uid, false)
+	case timeline.PodContainer:
 	default:
 		return false
 	}
@@ -253,6 +261,16 @@ func (w *Watch) noteRollout(e timeline.Event) {
 
 // UnderWay returns how many Pods are ending, and how many are starting, and how many workloads are rolled out.
 func (w *Watch) UnderWay() int { return len(w.ending) + len(w.coming) + len(w.rolling) }
+
+// OnlyPending reports whether nothing is under way but Pods that no node has room for.
+func (w *Watch) OnlyPending() bool {
+	for uid := range w.coming {
+		if !w.nowhere[uid] {
+			return false
+		}
+	}
+	return len(w.ending) == 0 && len(w.rolling) == 0
+}
 
 // Settled reports whether nothing has changed at now for the length quiet, and nothing is under way.
 func (w *Watch) Settled(now, quiet time.Duration) bool {
