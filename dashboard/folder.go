@@ -30,8 +30,9 @@ type Folder struct {
 
 // Runs are many runs, and what they show together.
 type Runs struct {
-	Version string   `json:"version"` // another one: the rest may have changed
-	Listed  []Listed `json:"runs"`    // in any order
+	Version string   `json:"version"`        // another one: the rest may have changed
+	Listed  []Listed `json:"runs"`           // in any order
+	Older   int      `json:"older,omitzero"` // runs of which only their lines are left, and which are not listed
 	// each is whatever encodes to what ui/src/runs.ts reads
 	Days  any `json:"days"`  // what the last days showed of each Service
 	Trend any `json:"trend"` // by Service and release
@@ -53,6 +54,7 @@ type Listed struct {
 	Fix      string    `json:"fix,omitzero"`      // what to do against it
 	Failed   int       `json:"failed"`
 	Sent     int       `json:"sent"`
+	Gone     bool      `json:"gone,omitzero"` // only its line of history is left: it has no page
 }
 
 // Now is how a guard stands.
@@ -137,7 +139,7 @@ type opened struct {
 
 func (f *folderServer) serveRun(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	if !slices.ContainsFunc(f.Runs().Listed, func(l Listed) bool { return l.Name == name }) {
+	if !slices.ContainsFunc(f.Runs().Listed, func(l Listed) bool { return l.Name == name && !l.Gone }) {
 		http.NotFound(w, r)
 		return
 	}

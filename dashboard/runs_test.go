@@ -48,7 +48,7 @@ func list(t *testing.T, now func(past.Past) dashboard.Now) (page *tab, stop func
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := screen.Folder(kept.dir, noRun)
+	folder := screen.Folder(kept.dir, noRun, nil)
 	if now != nil {
 		folder.Now = func() dashboard.Now { return now(kept.Past) }
 	}
@@ -151,25 +151,29 @@ func TestADayListsItsRuns(t *testing.T) {
 	page.until("lists all again", rows+`.length === `+fmt.Sprint(all))
 }
 
-// What the history has and the directory does not is not hidden.
-func TestRunsThatAreNotKeptAreCounted(t *testing.T) {
+// A run of which only its line is left is in the list, and leads nowhere.
+func TestRunsThatAreGoneAreListed(t *testing.T) {
 	layer.Real(t)
 	dir := t.TempDir()
 	p := past.Past{Services: 1, Runs: 2, Days: 1, Now: time.Now()}
 	if err := p.Keep(dir); err != nil {
 		t.Fatal(err)
 	}
-	names := screen.Folder(dir, noRun).Runs().Listed
+	names := screen.Folder(dir, noRun, nil).Runs().Listed
 	day := names[0].Began.UTC().Format(time.DateOnly)
 	if err := os.RemoveAll(dir + "/" + names[0].Name); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(dashboard.FolderHandler(screen.Folder(dir, noRun), http.NotFoundHandler(), dashboard.Options{}))
+	server := httptest.NewServer(dashboard.FolderHandler(screen.Folder(dir, noRun, nil), http.NotFoundHandler(), dashboard.Options{}))
 	t.Cleanup(server.Close)
 	page := newTab(t, server.URL+"#day="+day)
 	page.see(`[data-testid="gone"]`)
-	if text := page.text(`[data-testid="gone"]`); !strings.Contains(text, "1\u00a0run of that day is not kept any more") {
-		t.Errorf("the page says %q", text)
+	row := fmt.Sprintf(`[data-run="%s"]`, names[0].Name)
+	if text := page.text(row); !strings.Contains(text, "gone") || !strings.Contains(text, "0 / 800") {
+		t.Errorf("it is listed as %q", text)
+	}
+	if n := page.count(row + " a, " + row + " input"); n != 0 {
+		t.Errorf("it has %d links and boxes", n)
 	}
 }
 

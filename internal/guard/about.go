@@ -33,6 +33,7 @@ func about(tl *model.Timeline) gate.Run {
 		Changed: instant(max(0, tl.Run.Duration-tl.Run.Settle)),
 		Verdict: stateOf(tl),
 		Reason:  reasonOf(tl),
+		Fix:     fixOf(tl),
 		Hashes:  history.Made(tl),
 		Rolling: rolling(tl),
 		Nodes:   nodesOf(tl),

@@ -13,6 +13,7 @@ import (
 	"lapse/internal/guard/outbox"
 	"lapse/internal/history"
 	"lapse/internal/run/saved"
+	"lapse/internal/run/screen"
 )
 
 // knew takes in a run of a guard before this one.
@@ -99,6 +100,17 @@ func (g *guard) serveHistory(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	_ = history.Write(w, lines...) // who asked may have gone
+}
+
+// gone returns what is known of runs outside of their directory, for the page.
+func (g *guard) gone() (runs []screen.Gone) {
+	if g.Past == nil {
+		return nil
+	}
+	for _, r := range g.Past.Known() {
+		runs = append(runs, screen.Gone{Line: r.Line, Reason: r.Gate.Reason, Fix: r.Gate.Fix})
+	}
+	return runs
 }
 
 func (g *guard) history(ctx context.Context) (lines []history.Line, err error) {

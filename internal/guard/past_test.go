@@ -94,6 +94,13 @@ func TestTheNextGuardKnowsRunsThatAreGone(t *testing.T) {
 		if _, all := next.get(historyPath); strings.Count(all, "\n") != 2 {
 			t.Errorf("the history has %s", all)
 		}
+		if _, page := next.get("/api/v1/runs"); strings.Count(page, `"gone":true`) != 1 || strings.Count(page, `"name"`) < 2 ||
+			!strings.Contains(page, `"headline":"`+failed.Reason+`"`) {
+			t.Errorf("the page lists %s", page)
+		}
+		if code, _ := next.get("/run/" + failed.Run + "/"); code != http.StatusNotFound {
+			t.Errorf("the page of a run that is gone is %d", code)
+		}
 		if _, gone := next.get(historyPath + "?gone=1"); strings.Count(gone, "\n") != 1 || !strings.Contains(gone, failed.Run) {
 			t.Errorf("gone are %s", gone)
 		}

@@ -93,7 +93,7 @@ func (g *guard) private() http.Handler {
 	mux.HandleFunc("GET "+runsPath+"/{run}/{file}", g.serveFile)
 	folder := screen.Folder(g.Out, func(dir string) (*model.Timeline, error) {
 		return saved.Load(dir, correlate.Options{}, nil)
-	})
+	}, g.gone)
 	folder.Now = g.stands
 	return dashboard.FolderHandler(folder, mux, dashboard.Options{})
 }

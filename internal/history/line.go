@@ -90,6 +90,13 @@ type Cause struct {
 	Failed     int              `json:"failed"`
 }
 
+// Overlaps reports whether two lines are of one Service and of overlapping times, as those of two guards that measured
+// the same disruption.
+func (l *Line) Overlaps(o *Line) bool {
+	return l.Service != "" && l.Service == o.Service &&
+		l.T0.Before(o.T0.Add(o.Duration)) && o.T0.Before(l.T0.Add(l.Duration))
+}
+
 // Write appends lines to w, each with one call.
 func Write(w io.Writer, lines ...Line) error {
 	for _, l := range lines {

@@ -30,7 +30,7 @@ func runs(flags *flag.FlagSet) func(context.Context) error {
 		if err := made.Keep(dir); err != nil {
 			return err
 		}
-		folder := screen.Folder(dir, nil)
+		folder := screen.Folder(dir, nil, nil)
 		if !*alone {
 			folder.Now = made.Stands
 		}

@@ -1,20 +1,19 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { glued, plural } from "./format";
-import { chosen, comparable, comparedFrom, earlier, type Filter, gone, type Listed, newestFirst, type Outcome, outcomeText, type ServiceDays, short, ticked, timeText } from "./runs";
+import { chosen, comparable, comparedFrom, earlier, type Filter, type Listed, newestFirst, type Outcome, outcomeText, type ServiceDays, short, ticked, timeText } from "./runs";
 
 const page = 50; // runs that are shown at first, and with each click more
 
-interface RunListProps { runs: Listed[]; days: ServiceDays[]; filter: Filter; going: string[] /* the runs that go on */; onFilter: (f: Filter) => void }
+interface RunListProps { runs: Listed[]; older: number /* runs that are not listed */; days: ServiceDays[]; filter: Filter; going: string[] /* the runs that go on */; onFilter: (f: Filter) => void }
 
 /** RunList lists runs, the newest first. Two that are ticked can be compared. */
-export function RunList({ runs, days, filter, going, onFilter }: RunListProps) {
+export function RunList({ runs, older, days, filter, going, onFilter }: RunListProps) {
   const newest = useMemo(() => newestFirst(runs), [runs]);
   const listed = useMemo(() => chosen(newest, filter), [newest, filter]);
   const [most, setMost] = useState(page);
   const [names, setNames] = useState<string[]>([]);
   useEffect(() => setMost(page), [filter]);
   const services = useMemo(() => [...new Set([...runs.flatMap((r) => r.services ?? []), ...days.map((d) => d.service)])].sort(), [runs, days]);
-  const lost = gone(days, filter, listed.length);
   const compare = comparedFrom(runs, names);
   const of = (f: Filter) => onFilter(Object.fromEntries(Object.entries({ ...filter, ...f }).filter(([, v]) => v)));
   return (
@@ -43,9 +42,9 @@ export function RunList({ runs, days, filter, going, onFilter }: RunListProps) {
           {listed.slice(0, most).map((r) => <RunRow key={r.name} run={r} goes={going.includes(r.name)} ticked={names.includes(r.name)} before={earlier(newest, newest.indexOf(r))} onTick={() => setNames(ticked(names, r.name))} />)}
         </tbody>
       </table>
-      {listed.length === 0 && <p class="note faint" data-testid="no-runs">{lost ? "" : "No run is like that."}</p>}
-      {lost > 0 && <p class="note faint" data-testid="gone">{plural(lost, "run")} of that day {lost === 1 ? "is" : "are"} not kept any more: only {lost === 1 ? "its line" : "their lines"} of history.</p>}
+      {listed.length === 0 && <p class="note faint" data-testid="no-runs">No run is like that.</p>}
       {listed.length > most && <p class="note"><button type="button" data-testid="more-runs" onClick={() => setMost(most + page)}>Show {Math.min(page, listed.length - most)} more of {listed.length - most}</button></p>}
+      {listed.some((r) => r.gone) && <p class="note faint" data-testid="gone">Gone: of such a run only this line is left. Its recording was deleted to make room, or went with its Pod.{older > 0 && ` ${plural(older, "older run")} of this kind ${older === 1 ? "is" : "are"} not listed, but in the trend.`}</p>}
       {names.length > 0 && (
         <p class="note compare-bar" role="status" data-testid="compare-bar">
           {compare ? <a class="button strong" data-testid="compare" href={compare}>Compare the two runs</a> : "One run is ticked: tick another one to compare them."}{" "}
@@ -60,15 +59,16 @@ interface RunRowProps { run: Listed; goes: boolean; ticked: boolean; before: Lis
 
 function RunRow({ run, goes, ticked, before, onTick }: RunRowProps) {
   const began = run.began ? timeText(run.began) : run.name;
+  const about = [run.name, run.headline].filter(Boolean).join(": ");
   const release = run.release?.map(short).join(" → ");
   return (
     <tr role="row" data-testid="run" data-run={run.name} class={ticked ? "selected" : ""}>
       <td role="cell" class="tick">
-        <input type="checkbox" aria-label={`Compare the run of ${began}`} checked={ticked} disabled={!comparable(run) || goes} onChange={onTick} />
+        {run.gone ? <span class="faint">gone</span> : <input type="checkbox" aria-label={`Compare the run of ${began}`} checked={ticked} disabled={!comparable(run) || goes} onChange={onTick} />}
         {before && <a href={`?${new URLSearchParams({ compare: `${before.name},${run.name}` })}`} aria-label={`Compare the run of ${began} with the one before`} title="with the one before of this Service">before</a>}
       </td>
       <td role="cell" class={run.result ?? ""}>{goes ? "● goes on" : run.word}</td>
-      <th role="rowheader" scope="row"><a href={`run/${encodeURIComponent(run.name)}/`} title={[run.name, run.headline].filter(Boolean).join(": ")}>{began}</a></th>
+      <th role="rowheader" scope="row">{run.gone ? <span title={about}>{began}</span> : <a href={`run/${encodeURIComponent(run.name)}/`} title={about}>{began}</a>}</th>
       <td role="cell">{run.services?.join(", ")}</td>
       <td role="cell">{run.setOff}</td>
       <td role="cell" class="mono" title={run.release?.join(" → ")}>{release}</td>

@@ -9,6 +9,7 @@ export type Outcome = "dropped" | "gateFailed" | "unmeasured" | "passed" | "noth
 export interface Listed {
   name: string; services?: string[]; setOff?: string; release?: string[]; began?: string; word: string; result?: string;
   outcome?: Outcome; headline?: string; down?: string; cause?: string; fix?: string; failed: number; sent: number;
+  gone?: boolean; // only its line of history is left: it has no page
 }
 
 export interface Day {
@@ -22,7 +23,7 @@ export interface Release { name: string; lossy: string; failed: string; downtime
 export interface Group { service: string; remark: string; releases: Release[] }
 export interface Trend { headline: string; groups: Group[]; notes: string[] }
 
-export interface Runs { version: string; runs: Listed[]; days: ServiceDays[]; trend: Trend }
+export interface Runs { version: string; runs: Listed[]; older?: number; days: ServiceDays[]; trend: Trend }
 
 export interface Watched { name: string; state: string; since: string; about?: string; run?: string; sent?: number; failed?: number }
 export interface GuardNow { at: string; speaks: "this" | "other" | "nobody"; problems?: string[]; services: Watched[] | null }
@@ -55,13 +56,6 @@ export const chosen = (runs: Listed[], f: Filter): Listed[] =>
 /** newestFirst sorts runs; those of which nothing is known come last. */
 export const newestFirst = (runs: Listed[]): Listed[] =>
   [...runs].sort((a, b) => (b.began ?? "").localeCompare(a.began ?? "") || a.name.localeCompare(b.name));
-
-/** gone is how many runs of a filter's days are not kept any more. */
-export function gone(days: ServiceDays[], f: Filter, listed: number): number {
-  if (!f.day || f.outcome) return 0;
-  const known = days.filter((d) => !f.service || d.service === f.service).flatMap((d) => d.days).filter((d) => d.date === f.day);
-  return Math.max(0, known.reduce((n, d) => n + d.runs, 0) - listed);
-}
 
 const enoughOfADay = 0.99; // as correlate/trend has it
 
@@ -172,8 +166,11 @@ export function earlier(newest: Listed[], i: number): Listed | undefined {
   return before && comparable(of) && comparable(before) ? before : undefined;
 }
 
-/** comparable tells whether a run's name can stand in the address of a comparison. */
-export const comparable = (run: Listed): boolean => !run.name.includes(",");
+/** comparable tells whether a run has a page, and a name that can stand in the address of a comparison. */
+export const comparable = (run: Listed): boolean => !run.gone && !run.name.includes(",");
+
+/** whatToDo is what a run says against its cause. Of one that is gone there may be only the cause. */
+export const whatToDo = (run: Listed): string => run.fix || (run.gone && run.cause ? `what the guide says: lapse explain ${run.cause}` : "");
 
 const shortened = 12; // characters of a digest that tell it from others
 

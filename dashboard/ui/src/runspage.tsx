@@ -3,7 +3,7 @@ import { glued, plural } from "./format";
 import { useClock, useTheme } from "./hooks";
 import { keepPreferences, nextTheme, readPreferences } from "./prefs";
 import { RunList } from "./runlist";
-import { ago, answer, type Filter, filterOf, type GuardNow, hashOf, type Now, type Runs, timeText, type Watched } from "./runs";
+import { ago, answer, type Filter, filterOf, type GuardNow, hashOf, type Now, type Runs, timeText, type Watched, whatToDo } from "./runs";
 import { ServiceDaysTable, Standing } from "./servicedays";
 import { themeNames } from "./topbar";
 import { TrendTable } from "./trendtable";
@@ -94,7 +94,7 @@ function Shown({ runs, guard, clock, filter, onFilter }: ShownProps) {
       <AnswerCard said={said} guard={guard} clock={clock} />
       <ServiceDaysTable days={runs.days} guard={guard} clock={clock} filter={filter} onFilter={onFilter} />
       <TrendTable trend={runs.trend} service={filter.service} />
-      <RunList runs={runs.runs} days={runs.days} filter={filter} going={guard?.services?.flatMap((s) => s.run ?? []) ?? []} onFilter={onFilter} />
+      <RunList runs={runs.runs} older={runs.older ?? 0} days={runs.days} filter={filter} going={guard?.services?.flatMap((s) => s.run ?? []) ?? []} onFilter={onFilter} />
     </>
   );
 }
@@ -117,8 +117,8 @@ function AnswerCard({ said, guard, clock }: { said: ReturnType<typeof answer>; g
           <>
             <dt class="name">{run.services?.join(", ") || "Run"}</dt>
             <dd data-testid="answer-where">
-              <p><a href={`run/${encodeURIComponent(run.name)}/`}>{timeText(run.began!)} UTC</a> <span class="faint">({ago(run.began!, clock)} ago)</span> {glued([run.setOff, `${run.failed} of ${run.sent} requests failed`, run.down && `down ${run.down}`, run.cause].filter(Boolean).join(" · "))}{others > 0 && <span class="faint">; {plural(others, "other run")}</span>}</p>
-              {run.fix && <p><b>Do</b> {glued(run.fix)}</p>}
+              <p>{run.gone ? <b>{timeText(run.began!)} UTC</b> : <a href={`run/${encodeURIComponent(run.name)}/`}>{timeText(run.began!)} UTC</a>} <span class="faint">({ago(run.began!, clock)} ago)</span> {glued([run.setOff, `${run.failed} of ${run.sent} requests failed`, run.down && `down ${run.down}`, run.cause].filter(Boolean).join(" · "))}{others > 0 && <span class="faint">; {plural(others, "other run")}</span>}</p>
+              {whatToDo(run) && <p><b>Do</b> {glued(whatToDo(run))}</p>}
             </dd>
           </>
         ))}

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, answer, chosen, comparedFrom, type Day, dayText, earlier, filterOf, gone, type GuardNow, hashOf, type Listed, newestFirst, short, ticked } from "../src/runs";
+import { ago, answer, chosen, comparedFrom, type Day, dayText, earlier, filterOf, type GuardNow, hashOf, type Listed, newestFirst, short, ticked, whatToDo } from "../src/runs";
 
 const now = Date.parse("2026-11-26T08:00:00Z");
 const at = (hours: number) => new Date(now - hours * 3600_000).toISOString();
@@ -61,11 +61,14 @@ test("a filter is the address's fragment", () => {
   assert.equal(names({ outcome: "unmeasured" }), "d");
 });
 
-test("runs that only the history has are counted", () => {
-  const days = [{ service: "shop/web", days: [day({ runs: 3 })] }, { service: "shop/api", days: [day({ runs: 1 })] }];
-  assert.equal(gone(days, { day: "2026-11-25" }, 2), 2);
-  assert.equal(gone(days, { day: "2026-11-25", service: "shop/api" }, 1), 0);
-  assert.equal(gone(days, {}, 0), 0);
+test("a run that is gone counts, says what to do, and is compared with none", () => {
+  const left = dropped("b", 5, 129, { gone: true, cause: "node-lost" });
+  const runs = newestFirst([run("a", 1), left]);
+  assert.deepEqual(answer(runs, observed, guard(), now).worst.map((w) => w.run.name), ["b"]);
+  assert.equal(whatToDo(left), "what the guide says: lapse explain node-lost");
+  assert.equal(whatToDo({ ...left, fix: "keep serving" }), "keep serving");
+  assert.equal(whatToDo(run("c", 1, { cause: "node-lost" })), "");
+  assert.equal(earlier(runs, 0), undefined);
 });
 
 test("two ticked runs are compared, the older one first", () => {

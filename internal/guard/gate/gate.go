@@ -41,6 +41,7 @@ type Run struct {
 	Changed time.Time `json:"changed"` // the last change
 	Verdict State     `json:"verdict"`
 	Reason  string    `json:"reason"`           // in one line, for people
+	Fix     string    `json:"fix,omitzero"`     // what to do against its cause
 	Hashes  []string  `json:"hashes,omitzero"`  // of the templates that it made Pods from
 	Rolling bool      `json:"rolling,omitzero"` // a rollout was under way when it began: not all of that was measured
 	Nodes   []string  `json:"nodes,omitzero"`   // that it was about

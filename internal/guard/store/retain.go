@@ -25,22 +25,7 @@ type Kept struct {
 	Bytes   int64
 	Verdict model.Result // empty: it was not judged
 
-	span
-}
-
-// A span is the time in which a run measured its Service.
-type span struct {
-	service  string // NAMESPACE/NAME; empty: it is not known
-	from, to time.Time
-}
-
-func spanOf(tl *model.Timeline) span {
-	line := history.Of(tl, "")[0]
-	return span{line.Service, line.T0, line.T0.Add(line.Duration)}
-}
-
-func (s span) overlaps(o span) bool {
-	return s.service != "" && s.service == o.service && s.from.Before(o.to) && o.from.Before(s.to)
+	line history.Line // its zero value: it was not judged
 }
 
 // Excess returns the names of the runs to delete. A failed run outlives any number of others: these are deleted first,

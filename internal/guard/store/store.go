@@ -58,7 +58,7 @@ func Open(dir string, limits Limits, log *slog.Logger, found func(tl *model.Time
 			tl, err = s.judge(name)
 		}
 		if err == nil {
-			run.Verdict, run.span = tl.Verdict.Result, spanOf(tl)
+			run.Verdict, run.line = tl.Verdict.Result, history.Of(tl, "")[0]
 			found(tl, unjudged)
 		} else {
 			log.Warn("a run cannot be read", "run", name, "error", err)
@@ -171,7 +171,7 @@ func (r *Run) End(tl *model.Timeline) (line history.Line, err error) {
 	if r.Rec != nil {
 		err = errors.Join(r.Rec.Err, err) // whose first is in the verdict
 		s.mu.Lock()
-		s.kept = append(s.kept, Kept{r.name, s.written(r.name), s.size(r.name), tl.Verdict.Result, spanOf(tl)})
+		s.kept = append(s.kept, Kept{r.name, s.written(r.name), s.size(r.name), tl.Verdict.Result, lines[0]})
 		s.mu.Unlock()
 	}
 	s.prune(time.Now())
@@ -183,8 +183,7 @@ func (r *Run) End(tl *model.Timeline) (line history.Line, err error) {
 func (s *Store) Has(l history.Line) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := span{l.Service, l.T0, l.T0.Add(l.Duration)}
-	return slices.ContainsFunc(s.kept, func(k Kept) bool { return k.Name == l.Run || k.overlaps(of) })
+	return slices.ContainsFunc(s.kept, func(k Kept) bool { return k.Name == l.Run || k.line.Overlaps(&l) })
 }
 
 // History returns the lines of history, and an error if not all could be read.

@@ -34,14 +34,23 @@ func Several(paths []string, load load) (folder dashboard.Folder, ok bool, _ err
 	return folder, ok, nil
 }
 
-// listed returns the runs whose directories are in dir; ok is false where dir is a run itself, or has none.
+// listed returns the runs of dir; ok is false where dir is a run itself, or has neither runs nor a history.
 func listed(dir string, load load) (folder dashboard.Folder, ok bool) {
-	return Folder(dir, load), len(saved.Runs(dir)) > 0
+	_, err := os.Stat(filepath.Join(dir, saved.HistoryFile))
+	return Folder(dir, load, nil), err == nil || len(saved.Runs(dir)) > 0
 }
 
-// Folder returns the runs whose directories are in dir, at each look those that are there then.
-func Folder(dir string, load load) (folder dashboard.Folder) {
-	of := &runsOf{dir: dir, known: map[string]judged{}, now: time.Now}
+// A Gone is a run of which only its line is left.
+type Gone struct {
+	history.Line
+	Reason string // of its verdict
+	Fix    string // what to do against its cause
+}
+
+// Folder returns the runs whose directories are in dir, at each look those that are there then, and those of which only
+// a line is left: in dir's history, or among those that gone returns. gone may be nil.
+func Folder(dir string, load load, gone func() []Gone) (folder dashboard.Folder) {
+	of := &runsOf{dir: dir, gone: gone, known: map[string]judged{}, now: time.Now}
 	folder.Runs = of.look
 	folder.Open = func(name string) (*dashboard.Store, dashboard.Options, error) {
 		tl, err := load(filepath.Join(dir, name))
@@ -56,8 +65,9 @@ func Folder(dir string, load load) (folder dashboard.Folder) {
 
 // runsOf are the runs of a directory, and what was read of them.
 type runsOf struct {
-	dir string
-	now func() time.Time
+	dir  string
+	gone func() []Gone
+	now  func() time.Time
 
 	mu    sync.Mutex
 	known map[string]judged // judged runs do not change
@@ -73,7 +83,10 @@ type judged struct {
 // shownDays is how many days are shown of each Service.
 const shownDays = 30
 
-// look returns the runs that are there, and what they show together with those that only the history has.
+// mostGone is how many runs are listed of which only a line is left, the newest ones.
+const mostGone = 3000
+
+// look returns the runs that are there, those of which only a line is left, and what they show together.
 func (r *runsOf) look() dashboard.Runs {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +105,12 @@ func (r *runsOf) look() dashboard.Runs {
 			unjudged = append(unjudged, run.listed)
 		}
 	}
-	if version := r.version(names, now); version != r.last.Version {
-		r.last = r.together(names, now)
+	var gone []Gone
+	if r.gone != nil {
+		gone = r.gone()
+	}
+	if version := r.version(names, gone, now); version != r.last.Version {
+		r.last = r.together(names, gone, now)
 		r.last.Version = version
 	}
 	runs := r.last
@@ -102,11 +119,14 @@ func (r *runsOf) look() dashboard.Runs {
 }
 
 // version differs if what the runs show together may.
-func (r *runsOf) version(names []string, now time.Time) string {
+func (r *runsOf) version(names []string, gone []Gone, now time.Time) string {
 	sum := fnv.New64a()
 	for _, name := range names {
 		_, judged := r.known[name]
 		fmt.Fprintln(sum, name, judged)
+	}
+	for i := range gone {
+		fmt.Fprintln(sum, gone[i].Run)
 	}
 	for _, name := range []string{saved.HistoryFile, saved.ObservedFile} {
 		if info, err := os.Stat(filepath.Join(r.dir, name)); err == nil {
@@ -116,24 +136,99 @@ func (r *runsOf) version(names []string, now time.Time) string {
 	return fmt.Sprintf("%x-%s", sum.Sum64(), history.DayOf(now))
 }
 
-// together returns the judged runs, and what they show. What cannot be read of the history is left out, as what is not
-// observed.
-func (r *runsOf) together(names []string, now time.Time) dashboard.Runs {
+// together returns the judged runs, those of which only a line is left, and what they show. What cannot be read of the
+// history is left out, as what is not observed.
+func (r *runsOf) together(names []string, gone []Gone, now time.Time) dashboard.Runs {
 	runs := dashboard.Runs{Listed: []dashboard.Listed{}}
 	var lines []history.Line
 	if f, err := os.Open(filepath.Join(r.dir, saved.HistoryFile)); err == nil {
 		lines, _, _ = history.Read(f)
 		f.Close()
 	}
+	here := map[string]bool{} // by name and by ID
 	for _, name := range names {
+		here[name] = true
 		if run, ok := r.known[name]; ok {
 			runs.Listed, lines = append(runs.Listed, run.listed), append(lines, run.lines...)
+			for _, l := range run.lines {
+				here[l.Run] = true
+			}
 		}
 	}
+	lines = append(lines, others(gone, lines)...)
+	left, older := listGone(lines, here, gone)
+	runs.Listed, runs.Older = append(runs.Listed, left...), older
 	observed, _ := saved.ReadObserved(r.dir)
 	all := trend.Of(lines)
 	runs.Days, runs.Trend = trend.Days(lines, observed, now, shownDays), trends.Say(&all)
 	return runs
+}
+
+// others returns the lines of disruptions that none of lines is of: another guard may have measured the same.
+func others(gone []Gone, lines []history.Line) (more []history.Line) {
+	for i := range gone {
+		g := &gone[i].Line
+		if !slices.ContainsFunc(lines, func(l history.Line) bool { return l.Run == g.Run || l.Overlaps(g) }) {
+			more = append(more, *g)
+		}
+	}
+	return more
+}
+
+// listGone lists the runs that are not here, at most [mostGone], and returns how many older ones there are. Of two lines
+// of one run and Service the later one counts.
+func listGone(lines []history.Line, here map[string]bool, gone []Gone) (list []dashboard.Listed, older int) {
+	of := map[string][]history.Line{} // by run
+	for _, l := range lines {
+		if here[l.Run] {
+			continue
+		}
+		same := func(o history.Line) bool { return o.Service == l.Service }
+		if i := slices.IndexFunc(of[l.Run], same); i >= 0 {
+			of[l.Run][i] = l
+		} else {
+			of[l.Run] = append(of[l.Run], l)
+		}
+	}
+	for run, lines := range of {
+		l := listedAs(run, lines)
+		if l.Gone = true; len(lines) == 1 && l.Failed > 0 {
+			l.Down = quantity.Length(lines[0].Downtime.Total, lines[0].Downtime.Open)
+		}
+		if i := slices.IndexFunc(gone, func(g Gone) bool { return g.Run == run }); i >= 0 {
+			l.Headline, l.Fix = gone[i].Reason, gone[i].Fix
+		}
+		list = append(list, l)
+	}
+	slices.SortFunc(list, func(a, b dashboard.Listed) int {
+		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(a.Name, b.Name))
+	})
+	n := min(len(list), mostGone)
+	return list[:n], len(list) - n
+}
+
+// listedAs returns what the lines of a run say of it.
+func listedAs(name string, lines []history.Line) dashboard.Listed {
+	first, most := &lines[0], -1
+	l := dashboard.Listed{
+		Name: name, Began: first.T0, Result: string(first.Verdict), Word: strings.ToUpper(string(first.Verdict)),
+		Outcome: string(trend.OutcomeOf(lines...)), SetOff: setOff(lines),
+	}
+	for i := range lines {
+		of := &lines[i]
+		l.Failed, l.Sent = l.Failed+of.Failed, l.Sent+of.Sent
+		if len(of.Causes) > 0 && of.Causes[0].Failed > most {
+			l.Cause, most = of.Causes[0].Rule, of.Causes[0].Failed
+		}
+		if of.Service != "" {
+			l.Services = append(l.Services, of.Service)
+		}
+		l.Release = append(l.Release, of.Release.Templates...)
+	}
+	if l.Services == nil && len(first.URLs) > 0 {
+		l.Services = []string{strings.Join(first.URLs, " ")}
+	}
+	return l
 }
 
 // compared returns two runs, judged.
@@ -184,11 +279,10 @@ func read(name, path string) (run judged, ok bool) {
 		return run, true
 	}
 	run.lines = history.Of(tl, "")
+	run.listed = listedAs(name, run.lines)
 	l := &run.listed
-	l.Began, l.Failed, l.Sent = tl.T0, tl.Verdict.Failed, tl.Verdict.Sent
-	l.Result, l.Headline = string(tl.Verdict.Result), tl.Said.Headline
-	l.Outcome = string(trend.OutcomeOf(run.lines...))
-	l.Word = cmp.Or(tl.Said.Word, strings.ToUpper(l.Result))
+	l.Failed, l.Sent, l.Headline = tl.Verdict.Failed, tl.Verdict.Sent, tl.Said.Headline
+	l.Word = cmp.Or(tl.Said.Word, l.Word)
 	if l.Failed > 0 {
 		l.Down = quantity.Length(tl.Verdict.Downtime.Total, tl.Verdict.Downtime.Open)
 	}
@@ -199,16 +293,6 @@ func read(name, path string) (run judged, ok bool) {
 			longest, l.Cause, l.Fix = in.Downtime.Max, in.Causes[0].Rule, in.Causes[0].Fix
 		}
 	}
-	for _, line := range run.lines {
-		if line.Service != "" {
-			l.Services = append(l.Services, line.Service)
-		}
-		l.Release = append(l.Release, line.Release.Templates...)
-	}
-	if l.Services == nil && len(tl.Run.URLs) > 0 {
-		l.Services = []string{strings.Join(tl.Run.URLs, " ")}
-	}
-	l.SetOff = setOff(run.lines)
 	return run, true
 }
 

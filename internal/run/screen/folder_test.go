@@ -2,11 +2,21 @@ package screen
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"lapse/correlate/model"
+	"lapse/correlate/trend"
+	"lapse/dashboard"
+	"lapse/internal/history"
+	"lapse/internal/run/saved"
 )
 
 // save writes a run's timeline.json.
@@ -58,6 +68,92 @@ func TestAFolderOfRunsIsListedFromWhatWasJudged(t *testing.T) {
 		if _, ok, _ := Several([]string{filepath.Join(dir, name)}, load); ok {
 			t.Errorf("%s is taken for a folder of runs", name)
 		}
+	}
+}
+
+// line returns that of a run of 20 s that dropped requests.
+func line(run, service string, at time.Time) history.Line {
+	return history.Line{
+		History: 1, Run: run, Service: service, T0: at, Duration: 20 * time.Second, Sent: 900, Failed: 3, Coverage: 1,
+		Downtime: &model.Downtime{Total: model.Length{Min: time.Second, Max: time.Second}},
+		Causes:   []history.Cause{{Rule: "route-outlives-pod", Failed: 3}}, Verdict: model.Fail,
+		Triggers: []history.Trigger{{Kind: model.NodeDrained, Object: "Node/node1"}},
+	}
+}
+
+// Of a run that was deleted its line is left, in the history or outside of the directory. It is listed once, with all
+// that is known of it, and counts in days and trend; what the directory has measured itself is not listed again.
+func TestRunsOfWhichOnlyALineIsLeftAreListed(t *testing.T) {
+	dir, now := t.TempDir(), time.Now().UTC()
+	here := line("lapse-here", "shop/web", now.Add(-time.Hour))
+	save(t, filepath.Join(dir, "named"), fmt.Sprintf(`{"t0": %q, "run": {"id": "lapse-here", "duration": 20000000000,
+		"services": [{"namespace": "shop", "name": "web"}]}, "verdict": {"result": "pass", "sent": 9}}`, here.T0.Format(time.RFC3339Nano)))
+	deleted, elsewhere := line("lapse-deleted", "shop/web", now.Add(-2*time.Hour)), line("lapse-elsewhere", "shop/web", now.Add(-3*time.Hour))
+	two := []history.Line{line("lapse-two", "shop/api", now.Add(-4*time.Hour)), line("lapse-two", "shop/web", now.Add(-4*time.Hour))}
+	if err := history.Append(filepath.Join(dir, saved.HistoryFile), append(two, here, deleted, deleted)...); err != nil {
+		t.Fatal(err)
+	}
+	gone := []Gone{
+		{Line: elsewhere, Reason: "3 of 900 failed; down 1 s", Fix: "keep serving"},
+		{Line: line("lapse-of-the-other-guard", "shop/web", here.T0.Add(time.Second))}, // what is here
+		{Line: deleted, Fix: "keep serving"},
+	}
+	folder := Folder(dir, nil, func() []Gone { return gone })
+	runs := folder.Runs()
+	type row struct {
+		Name   string
+		Gone   bool
+		Failed int
+	}
+	var got []row
+	for _, l := range runs.Listed {
+		got = append(got, row{l.Name, l.Gone, l.Failed})
+	}
+	want := []row{{"named", false, 0}, {"lapse-deleted", true, 3}, {"lapse-elsewhere", true, 3}, {"lapse-two", true, 6}}
+	if !slices.Equal(got, want) || runs.Older != 0 {
+		t.Errorf("listed are %v, and %d older ones", got, runs.Older)
+	}
+	wantDeleted := dashboard.Listed{
+		Name: "lapse-deleted", Services: []string{"shop/web"}, SetOff: "drain of node1", Began: deleted.T0, Word: "FAIL", Result: "fail",
+		Outcome: "dropped", Down: "1 s", Cause: "route-outlives-pod", Fix: "keep serving", Failed: 3, Sent: 900, Gone: true,
+	}
+	if diff := cmp.Diff(wantDeleted, runs.Listed[1]); diff != "" {
+		t.Error(diff)
+	}
+	counted := map[string]int{}
+	for _, of := range runs.Days.([]trend.ServiceDays) {
+		for _, d := range of.Days {
+			counted[of.Service] += d.Runs
+		}
+	}
+	if counted["shop/web"] != 4 || counted["shop/api"] != 1 {
+		t.Errorf("the days count %v runs", counted)
+	}
+	if text := fmt.Sprint(runs.Trend); !strings.Contains(text, "3 of 3") {
+		t.Errorf("the trend is %s", text)
+	}
+	gone = append(gone, Gone{Line: line("lapse-later", "shop/api", now.Add(-time.Minute))})
+	if again := folder.Runs(); again.Version == runs.Version || again.Listed[1].Name != "lapse-later" {
+		t.Errorf("a run that is known since is not listed: %+v", again.Listed)
+	}
+}
+
+// A history of years is not listed to its beginning. How many runs are left out is known.
+func TestTheOldestRunsThatAreGoneAreOnlyCounted(t *testing.T) {
+	dir, now := t.TempDir(), time.Now().UTC()
+	var lines []history.Line
+	for i := range mostGone + 7 {
+		lines = append(lines, line(fmt.Sprint("lapse-", i), "shop/web", now.Add(-time.Duration(i)*time.Minute)))
+	}
+	if err := history.Append(filepath.Join(dir, saved.HistoryFile), lines...); err != nil {
+		t.Fatal(err)
+	}
+	folder, ok, err := Several([]string{dir}, nil)
+	if !ok || err != nil {
+		t.Fatalf("a directory with nothing but a history is not listed: %v", err)
+	}
+	if runs := folder.Runs(); len(runs.Listed) != mostGone || runs.Older != 7 || runs.Listed[0].Name != "lapse-0" {
+		t.Errorf("%d runs are listed, and %d not", len(runs.Listed), runs.Older)
 	}
 }
 
