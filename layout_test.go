@@ -99,7 +99,7 @@ var mayImport = map[string][]string{
 	"internal/run/measure":       {"timeline", "internal/record", "loadgen", "correlate/model", "correlate/quantity", "correlate/verdict", "internal/run/exit", "internal/run/facts", "internal/run/flight", "internal/run/live", "internal/run/mask", "internal/run/signs", "internal/run/source"},
 	"internal/run/command":       {"timeline", "loadgen", "internal/run/mask"},
 	"internal/run/metrics":       {"timeline", "correlate/model", "internal/run/exit", "internal/run/live", "internal/run/version"},
-	"internal/run/screen":        {"internal/history", "correlate/trend", "internal/report/trend", "internal/run/metrics", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "dashboard", "dashboard/publish", "internal/report", "internal/run/exit", "internal/run/live", "internal/run/saved", "internal/run/terminal"},
+	"internal/run/screen":        {"internal/history", "correlate/incidents", "correlate/trend", "internal/report/trend", "internal/run/metrics", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "dashboard", "dashboard/publish", "internal/report", "internal/run/exit", "internal/run/live", "internal/run/saved", "internal/run/terminal"},
 	"internal/run/saved":         {"internal/hint", "internal/history", "timeline", "internal/record", "correlate", "correlate/model", "correlate/verdict", "dashboard", "internal/report", "internal/report/document", "internal/report/export", "internal/run/exit", "internal/run/judging", "internal/run/terminal"},
 	"internal/run/direct":        {"timeline"},
 	"internal/run/plane":         {"timeline", "loadgen", "internal/kube"},

@@ -57,6 +57,9 @@ type Listed struct {
 	Gone     bool      `json:"gone,omitzero"` // only its line of history is left: it has no page
 }
 
+// NotJudged is the word of a run that has no verdict yet, or none that can be read.
+const NotJudged = "not judged"
+
 // Now is how a guard stands.
 type Now struct {
 	At       time.Time `json:"at"`
@@ -132,6 +135,7 @@ const mostOpened = 16
 
 // An opened run has a handler, or an error that says why not, once it has been opened.
 type opened struct {
+	word    string // the verdict, or that there was none
 	once    sync.Once
 	handler *server
 	err     error
@@ -139,11 +143,13 @@ type opened struct {
 
 func (f *folderServer) serveRun(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	if !slices.ContainsFunc(f.Runs().Listed, func(l Listed) bool { return l.Name == name && !l.Gone }) {
+	listed := f.Runs().Listed
+	i := slices.IndexFunc(listed, func(l Listed) bool { return l.Name == name && !l.Gone })
+	if i < 0 {
 		http.NotFound(w, r)
 		return
 	}
-	page := f.page(name)
+	page := f.page(name, listed[i].Word, r.URL.Path == "/run/"+name+"/")
 	page.once.Do(func() {
 		store, opts, err := f.Open(name)
 		if page.err = err; err == nil {
@@ -158,16 +164,20 @@ func (f *folderServer) serveRun(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix("/run/"+name, page.handler).ServeHTTP(w, r)
 }
 
-func (f *folderServer) page(name string) *opened {
+// page returns what was opened of a run. A run that was not judged then is opened again with its document: it may have
+// gone on.
+func (f *folderServer) page(name, word string, document bool) *opened {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.pages[name] == nil {
-		if len(f.order) == mostOpened {
-			delete(f.pages, f.order[0])
-			f.order = f.order[1:]
-		}
-		f.pages[name], f.order = &opened{}, append(f.order, name)
+	if page := f.pages[name]; page != nil && !(document && (page.word != word || word == NotJudged)) {
+		return page
 	}
+	f.order = slices.DeleteFunc(f.order, func(n string) bool { return n == name })
+	if len(f.order) == mostOpened {
+		delete(f.pages, f.order[0])
+		f.order = f.order[1:]
+	}
+	f.pages[name], f.order = &opened{word: word}, append(f.order, name)
 	return f.pages[name]
 }
 

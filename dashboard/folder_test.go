@@ -140,6 +140,24 @@ func TestAGuardsPageIsToldHowItStands(t *testing.T) {
 	}
 }
 
+// A run that goes on is opened as it is by now, each time its document is loaded, and once more when it is judged.
+func TestARunThatGoesOnIsOpenedAgain(t *testing.T) {
+	listed, opened := Listed{Name: "a", Word: NotJudged}, 0
+	url := serveFolder(t, Folder{
+		Runs: func() Runs { return Runs{Listed: []Listed{listed}} },
+		Open: func(string) (*Store, Options, error) { opened++; return NewStore(), Options{}, nil },
+	})
+	for i, step := range []struct {
+		path, word string
+		want       int
+	}{{"", NotJudged, 1}, {"api/v1/snapshot", NotJudged, 1}, {"", NotJudged, 2}, {"", "PASS", 3}, {"", "PASS", 3}} {
+		listed.Word = step.word
+		if fetch(t, url+"/run/a/"+step.path, ""); opened != step.want {
+			t.Errorf("after %d steps it was opened %d times, want %d", i+1, opened, step.want)
+		}
+	}
+}
+
 // Only so many runs stay in memory.
 func TestTheRunThatWasOpenedFirstIsLetGo(t *testing.T) {
 	opened := map[string]int{}

@@ -102,7 +102,7 @@ func TestTheListSaysWhatIsWrongNow(t *testing.T) {
 		return now
 	})
 	text := page.text(`[data-testid="answer"]`)
-	for _, want := range []string{"DROPS NOW", "shop/api: 12 of", "No guard leads", "Events cannot be written: forbidden", "shop/ledger ● not measured", "it has no port"} {
+	for _, want := range []string{"DROPS NOW", "shop/api: 12 of", "the run so far", "No guard leads", "Events cannot be written: forbidden", "shop/ledger ● not measured", "it has no port"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the answer:\n%s", want, text)
 		}

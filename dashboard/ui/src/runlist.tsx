@@ -10,6 +10,7 @@ interface RunListProps { runs: Listed[]; older: number /* runs that are not list
 export function RunList({ runs, older, days, filter, going, onFilter }: RunListProps) {
   const newest = useMemo(() => newestFirst(runs), [runs]);
   const listed = useMemo(() => chosen(newest, filter), [newest, filter]);
+  const before = useMemo(() => earlier(newest), [newest]);
   const [most, setMost] = useState(page);
   const [names, setNames] = useState<string[]>([]);
   useEffect(() => setMost(page), [filter]);
@@ -39,7 +40,7 @@ export function RunList({ runs, older, days, filter, going, onFilter }: RunListP
           {["Compare", "Verdict", "Began (UTC)", "Service", "Set off by", "Release", "Failed", "Down", "Cause"].map((c) => <th key={c} role="columnheader" scope="col" class={c === "Failed" ? "num" : ""}>{c}</th>)}
         </tr></thead>
         <tbody role="rowgroup">
-          {listed.slice(0, most).map((r) => <RunRow key={r.name} run={r} goes={going.includes(r.name)} ticked={names.includes(r.name)} before={earlier(newest, newest.indexOf(r))} onTick={() => setNames(ticked(names, r.name))} />)}
+          {listed.slice(0, most).map((r) => <RunRow key={r.name} run={r} goes={going.includes(r.name)} ticked={names.includes(r.name)} before={before.get(r)} onTick={() => setNames(ticked(names, r.name))} />)}
         </tbody>
       </table>
       {listed.length === 0 && <p class="note faint" data-testid="no-runs">No run is like that.</p>}
@@ -73,8 +74,8 @@ function RunRow({ run, goes, ticked, before, onTick }: RunRowProps) {
       <td role="cell">{run.setOff}</td>
       <td role="cell" class="mono" title={run.release?.join(" → ")}>{release}</td>
       <td role="cell" class="num">{run.sent > 0 && <>{run.failed} / {run.sent}</>}</td>
-      <td role="cell">{run.down && glued(run.down)}</td>
-      <td role="cell">{run.cause}</td>
+      <td role="cell" class="down">{run.down && glued(run.down)}</td>
+      <td role="cell" class="cause">{run.cause ?? (run.result !== "pass" && run.headline && glued(run.headline))}</td>
     </tr>
   );
 }

@@ -83,7 +83,7 @@ export interface Answer {
   word: string;
   headline: string;
   over: string; // the time that it is about
-  worst: { run: Listed; others: number }[]; // of each Service that dropped requests, the run that dropped most
+  worst: { run: Listed; others: number }[]; // of each Service that the headline is about, the run that dropped most
 }
 
 /** answer is about the 24 hours before now, or where no guard measures, before the newest run. */
@@ -97,15 +97,15 @@ export function answer(all: Listed[], days: ServiceDays[], guard: GuardNow | und
   const failing = (guard?.services ?? []).filter((s) => s.failed);
   const many = (n: number) => `${n} of ${plural(recent.length, "run")}`;
   if (failing.length) {
-    const headline = failing.map((s) => `${s.name}: ${s.failed} of ${s.sent}`).join("; ");
-    return { style: "fail", word: "✗ DROPS NOW", headline: `Requests are dropped in a run that goes on: ${headline}`, over: "now", worst: worstOf(dropped) };
+    const headline = failing.map((s) => `${s.name}: ${s.failed} of ${s.sent} requests failed`).join("; ");
+    return { style: "fail", word: "✗ DROPS NOW", headline, over: "in the run that goes on", worst: worstOf(dropped) };
   }
   if (dropped.length) return { style: "fail", word: "✗ DROPPED", headline: `Requests were dropped in ${many(dropped.length)}`, over, worst: worstOf(dropped) };
   if (gates.length) return { style: "fail", word: "✗ FAILED", headline: `No request was dropped, but a gate failed in ${many(gates.length)}`, over, worst: worstOf(gates) };
   const blind = guard ? notObserved(days, guard) : [];
   if (unmeasured.length || blind.length) {
-    const why = [...(unmeasured.length ? [`${many(unmeasured.length)} are inconclusive`] : []), ...blind];
-    return { style: "inconclusive", word: "? NOT ALL MEASURED", headline: `No request is known to have been dropped, but ${why.join("; ")}`, over, worst: [] };
+    const why = [...(unmeasured.length ? [`${many(unmeasured.length)} ${unmeasured.length === 1 ? "is" : "are"} inconclusive`] : []), ...blind];
+    return { style: "inconclusive", word: "? NOT ALL MEASURED", headline: `No request is known to have been dropped, but ${why.join("; ")}`, over, worst: worstOf(unmeasured) };
   }
   if (recent.length) return { style: "pass", word: "✓ NONE DROPPED", headline: `No request was dropped in ${plural(recent.length, "run")}`, over, worst: [] };
   const going = (guard?.services ?? []).filter((s) => s.run).map((s) => s.name);
@@ -158,13 +158,22 @@ export function comparedFrom(all: Listed[], names: string[]): string {
   return a && b ? `?${new URLSearchParams({ compare: `${a.name},${b.name}` })}` : "";
 }
 
-/** earlier is the newest run before one of the same Services, if both can be compared. */
-export function earlier(newest: Listed[], i: number): Listed | undefined {
-  const of = newest[i]!;
-  const key = of.services?.join();
-  const before = key ? newest.slice(i + 1).find((r) => r.services?.join() === key) : undefined;
-  return before && comparable(of) && comparable(before) ? before : undefined;
+/** earlier has of each run the newest one before it of the same Services, if both can be compared. */
+export function earlier(newest: Listed[]): Map<Listed, Listed> {
+  const [before, last] = [new Map<Listed, Listed>(), new Map<string, Listed>()];
+  for (const r of newest.toReversed()) {
+    const key = r.services?.join();
+    if (!key) continue;
+    const of = last.get(key);
+    if (of && comparable(of) && comparable(r)) before.set(r, of);
+    last.set(key, r);
+  }
+  return before;
 }
+
+/** found is what a run showed: which requests failed, or else why it did not pass. */
+export const found = (run: Listed): string =>
+  run.failed || !run.headline ? [`${run.failed} of ${run.sent} requests failed`, run.down && `down ${run.down}`, run.cause].filter(Boolean).join(" · ") : run.headline;
 
 /** comparable tells whether a run has a page, and a name that can stand in the address of a comparison. */
 export const comparable = (run: Listed): boolean => !run.gone && !run.name.includes(",");

@@ -3,7 +3,7 @@ import { glued, plural } from "./format";
 import { useClock, useTheme } from "./hooks";
 import { keepPreferences, nextTheme, readPreferences } from "./prefs";
 import { RunList } from "./runlist";
-import { ago, answer, type Filter, filterOf, type GuardNow, hashOf, type Now, type Runs, timeText, type Watched, whatToDo } from "./runs";
+import { ago, answer, type Filter, filterOf, found, type GuardNow, hashOf, type Now, type Runs, timeText, type Watched, whatToDo } from "./runs";
 import { ServiceDaysTable, Standing } from "./servicedays";
 import { themeNames } from "./topbar";
 import { TrendTable } from "./trendtable";
@@ -89,15 +89,19 @@ interface ShownProps { runs: Runs; guard: GuardNow | undefined; clock: number; f
 function Shown({ runs, guard, clock, filter, onFilter }: ShownProps) {
   const minute = Math.floor(clock / 60_000);
   const said = useMemo(() => answer(runs.runs, runs.days, guard, clock), [runs, guard, minute]);
+  const going = guard?.services?.flatMap((s) => s.run ?? []).join() ?? "";
+  const list = useMemo(() => <RunList runs={runs.runs} older={runs.older ?? 0} days={runs.days} filter={filter} going={going.split(",")} onFilter={onFilter} />, [runs, filter, going]);
   return (
     <>
       <AnswerCard said={said} guard={guard} clock={clock} />
       <ServiceDaysTable days={runs.days} guard={guard} clock={clock} filter={filter} onFilter={onFilter} />
       <TrendTable trend={runs.trend} service={filter.service} />
-      <RunList runs={runs.runs} older={runs.older ?? 0} days={runs.days} filter={filter} going={guard?.services?.flatMap((s) => s.run ?? []) ?? []} onFilter={onFilter} />
+      {list}
     </>
   );
 }
+
+const runAt = (name: string): string => `run/${encodeURIComponent(name)}/`;
 
 /** active are the Services of which something is to be told now. */
 const active = (guard: GuardNow | undefined): Watched[] => (guard?.services ?? []).filter((s) => s.state !== "idle");
@@ -106,24 +110,27 @@ const active = (guard: GuardNow | undefined): Watched[] => (guard?.services ?? [
 function AnswerCard({ said, guard, clock }: { said: ReturnType<typeof answer>; guard: GuardNow | undefined; clock: number }) {
   const shown = said.worst.slice(0, 3);
   const going = active(guard);
+  const drops = going.filter((s) => s.failed);
+  const now = (all: Watched[]) => all.length > 0 && <><dt>Now</dt><dd data-testid="answer-now">{all.slice(0, 5).map((s) => <p key={s.name}><b>{s.name}</b> <Standing of={s} clock={clock} /> {s.about && <span class="faint">{s.about}</span>} {s.run && s.failed ? <a href={runAt(s.run)}>the run so far</a> : ""}</p>)}{all.length > 5 && <p>{plural(all.length - 5, "other Service")} below</p>}</dd></>;
   return (
     <section class={`panel verdict ${said.style}`} data-testid="answer" data-result={said.style} aria-label="What was dropped">
       <div class="verdict-line">
         <div class="result" data-testid="answer-word">{said.word}</div>
         <p class="sentence">{said.headline}{said.over && <span class="faint"> {said.over}</span>}</p>
       </div>
-      <dl class="answer">
+      <dl class="answer of-services">
+        {now(drops)}
         {shown.map(({ run, others }) => (
           <>
             <dt class="name">{run.services?.join(", ") || "Run"}</dt>
             <dd data-testid="answer-where">
-              <p>{run.gone ? <b>{timeText(run.began!)} UTC</b> : <a href={`run/${encodeURIComponent(run.name)}/`}>{timeText(run.began!)} UTC</a>} <span class="faint">({ago(run.began!, clock)} ago)</span> {glued([run.setOff, `${run.failed} of ${run.sent} requests failed`, run.down && `down ${run.down}`, run.cause].filter(Boolean).join(" · "))}{others > 0 && <span class="faint">; {plural(others, "other run")}</span>}</p>
+              <p>{run.gone ? <b>{timeText(run.began!)} UTC</b> : <a href={runAt(run.name)}>{timeText(run.began!)} UTC</a>} <span class="faint">({ago(run.began!, clock)} ago)</span> {glued([run.setOff, found(run)].filter(Boolean).join(" · "))}{others > 0 && <span class="faint">; {plural(others, "other run")}</span>}</p>
               {whatToDo(run) && <p><b>Do</b> {glued(whatToDo(run))}</p>}
             </dd>
           </>
         ))}
         {said.worst.length > shown.length && <><dt>More</dt><dd>{plural(said.worst.length - shown.length, "other Service")} below</dd></>}
-        {going.length > 0 && <><dt>Now</dt><dd data-testid="answer-now">{going.slice(0, 5).map((s) => <p key={s.name}><b>{s.name}</b> <Standing of={s} clock={clock} /> {s.about && <span class="faint">{s.about}</span>}</p>)}{going.length > 5 && <p>{plural(going.length - 5, "other Service")} below</p>}</dd></>}
+        {now(going.filter((s) => !s.failed))}
         {guard && guard.speaks !== "this" && <><dt>Guard</dt><dd data-testid="answer-guard">{guard.speaks === "other" ? "Another guard leads: its verdicts are told. These are what this one measured." : "No guard leads: each measures, and nothing is told until one leads."}</dd></>}
         {guard?.problems?.map((p) => <><dt>Wrong</dt><dd class="strong" data-testid="answer-problem">{p}</dd></>)}
       </dl>

@@ -68,7 +68,7 @@ test("a run that is gone counts, says what to do, and is compared with none", ()
   assert.equal(whatToDo(left), "what the guide says: lapse explain node-lost");
   assert.equal(whatToDo({ ...left, fix: "keep serving" }), "keep serving");
   assert.equal(whatToDo(run("c", 1, { cause: "node-lost" })), "");
-  assert.equal(earlier(runs, 0), undefined);
+  assert.equal(earlier(runs).size, 0);
 });
 
 test("two ticked runs are compared, the older one first", () => {
@@ -77,9 +77,9 @@ test("two ticked runs are compared, the older one first", () => {
   const runs = newestFirst([run("a", 3), run("b", 1), run("x", 2, { services: ["shop/api"] }), run("c,d", 4)]);
   assert.equal(comparedFrom(runs, ["b", "a"]), "?compare=a%2Cb");
   assert.equal(comparedFrom(runs, ["b"]), "");
-  assert.equal(earlier(runs, 0)?.name, "a");
-  assert.equal(earlier(runs, 1), undefined); // the first of its Service
-  assert.equal(earlier(runs, 2), undefined); // a comma would part the names
+  assert.equal(earlier(runs).get(runs[0]!)?.name, "a");
+  assert.equal(earlier(runs).get(runs[1]!), undefined); // the first of its Service
+  assert.equal(earlier(runs).get(runs[2]!), undefined); // a comma would part the names
 });
 
 test("how long ago is as exact as it matters", () => {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"lapse/correlate/incidents"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/correlate/trend"
@@ -19,6 +20,7 @@ import (
 	"lapse/internal/history"
 	trends "lapse/internal/report/trend"
 	"lapse/internal/run/saved"
+	"lapse/timeline"
 )
 
 // A load judges the saved run at a path.
@@ -269,7 +271,7 @@ func opened(tl *model.Timeline) (*dashboard.Store, dashboard.Options) {
 // read reads what is said of a run from its timeline.json: not all runs of a folder are judged anew for that. ok is
 // false if it is not judged yet.
 func read(name, path string) (run judged, ok bool) {
-	run.listed = dashboard.Listed{Name: name, Word: "not judged"}
+	run.listed = dashboard.Listed{Name: name, Word: dashboard.NotJudged}
 	text, err := os.ReadFile(filepath.Join(path, saved.TimelineFile))
 	if err != nil {
 		return run, false
@@ -301,10 +303,8 @@ func setOff(lines []history.Line) string {
 	var triggers []string
 	for _, of := range lines {
 		for _, t := range of.Triggers {
-			text := string(t.Kind)
-			if _, object, ok := strings.Cut(t.Object, "/"); ok {
-				text += " of " + object
-			}
+			_, name, _ := strings.Cut(t.Object, "/")
+			text := incidents.Text(model.Trigger{Kind: t.Kind, Object: timeline.Object{Name: name}})
 			if !slices.Contains(triggers, text) {
 				triggers = append(triggers, text)
 			}
