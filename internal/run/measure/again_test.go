@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -207,7 +208,12 @@ func TestTwoDisruptionsWithinSettleAreOneRun(t *testing.T) {
 // A disruption that begins while the last responses of the run before are awaited is not lost.
 func TestASignWhileARunClosesBeginsTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newAgainRun(t, func(time.Duration) bool { return false })
+		var told []string
+		r := newAgainRun(t, func(time.Duration) bool { return false }, func(r *againRun) {
+			keep := r.Armed.Ended
+			r.Armed.Ended = func(tl *model.Timeline) { told = append(told, "ended"); keep(tl) }
+			r.Armed.Signed = func(s signs.Sign) { told = append(told, s.Name) }
+		})
 		r.at(time.Hour, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
 		end := r.closing()
 		for ; end == 0; end = r.closing() {
@@ -218,6 +224,9 @@ func TestASignWhileARunClosesBeginsTheNext(t *testing.T) {
 		synctest.Wait()
 		if len(r.runs) != 2 {
 			t.Fatalf("%d runs", len(r.runs))
+		}
+		if want := []string{"endpoint", "ended", "eviction", "ended"}; !slices.Equal(told, want) { // so leads are counted
+			t.Errorf("signs and ends come as %q, want %q", told, want)
 		}
 		seqs, _ := r.sent(0)
 		for i, tl := range r.runs {

@@ -157,15 +157,17 @@ func (a *armed) watchSigns(f timeline.Fact) {
 // follow raises the rate if a sign announces a disruption, and begins the run if the disruption has begun.
 func (a *armed) follow(sign signs.Sign) {
 	l := a.loop
+	if sign.Class >= signs.Soon {
+		a.noteOutage(sign)
+		if l.closes > 0 { // the next disruption begins while the last responses are awaited
+			a.rearm()
+		}
+	}
 	if sign.Class > signs.None && l.Armed.Signed != nil {
 		l.Armed.Signed(sign)
 	}
 	if sign.Class < signs.Soon {
 		return
-	}
-	a.noteOutage(sign)
-	if l.closes > 0 { // the next disruption begins while the last responses are awaited
-		a.rearm()
 	}
 	if l.Phase != timeline.PhaseArmed {
 		return
