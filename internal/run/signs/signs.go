@@ -69,7 +69,8 @@ var table = []line{
 		return e.From == timeline.EndpointReady && e.To != timeline.EndpointReady
 	}, endpointText},
 	{AnEndpoint, Soon, timeline.EndpointChanged, func(w *Watch, e timeline.Event) bool {
-		return changed(w, e) && e.To == timeline.EndpointReady // a surge comes before a Pod goes, a scale-up alone
+		// A surge comes before a Pod goes, a scale-up alone. One that was lost and is back ends a disruption.
+		return changed(w, e) && e.To == timeline.EndpointReady && !w.lost[endpointKey(e)]
 	}, endpointText},
 	{"eviction", Now, timeline.PodDisrupted, always, func(e timeline.Event) string {
 		return fmt.Sprintf("Pod %s is about to be ended: %s", e.Object.Name, e.To)
@@ -172,6 +173,7 @@ type Watch struct {
 	coming  map[string]bool            // Pods that were created and were not ready yet, by UID
 	nowhere map[string]bool            // of them those that have no node
 	rolling map[string]bool            // workloads whose rollout is not over, by UID
+	lost    map[string]bool            // endpoints that were ready and are not any more, until they are gone
 	Last    time.Duration              // when something changed last
 }
 
@@ -208,8 +210,11 @@ func (w *Watch) note(e timeline.Event) (change bool) {
 	uid := e.Object.UID
 	switch e.Kind {
 	case timeline.EndpointChanged:
-		at := e.Service + " " + e.Addr.String()
+		at := endpointKey(e)
 		put(&w.on, e.Object.Node, at, e.To != timeline.EndpointAbsent)
+		if e.From == timeline.EndpointReady || e.To == timeline.EndpointReady || e.To == timeline.EndpointAbsent {
+			mark(&w.lost, at, e.To == timeline.EndpointNotReady)
+		}
 		return changed(w, e)
 	case timeline.PodSeen:
 		mark(&w.coming, uid, e.Detail == "watched" && e.To != "Succeeded" && e.To != "Failed")
@@ -276,6 +281,9 @@ func (w *Watch) OnlyPending() bool {
 func (w *Watch) Settled(now, quiet time.Duration) bool {
 	return now-w.Last >= quiet && w.UnderWay() == 0
 }
+
+// endpointKey returns the Service and the address of an endpoint.
+func endpointKey(e timeline.Event) string { return e.Service + " " + e.Addr.String() }
 
 func mark(set *map[string]bool, of string, in bool) {
 	if *set == nil {

@@ -79,6 +79,27 @@ func TestSigns(t *testing.T) {
 	}
 }
 
+// An endpoint that was lost and is back, as that of a node, announces nothing. That of a new Pod at its address does.
+func TestAnEndpointThatIsBackIsNoSign(t *testing.T) {
+	var w Watch
+	for i, step := range []struct {
+		from, to string
+		class    Class
+	}{
+		{"", timeline.EndpointReady, None},
+		{timeline.EndpointReady, timeline.EndpointNotReady, Now},
+		{timeline.EndpointNotReady, timeline.EndpointReady, None},
+		{timeline.EndpointReady, timeline.EndpointNotReady, Now},
+		{timeline.EndpointNotReady, timeline.EndpointAbsent, None},
+		{timeline.EndpointAbsent, timeline.EndpointNotReady, None},
+		{timeline.EndpointNotReady, timeline.EndpointReady, Soon},
+	} {
+		if sign := w.Event(endpoint(pod("a"), step.from, step.to)); sign.Class != step.class {
+			t.Errorf("step %d: from %q to %q is %+v", i, step.from, step.to, sign)
+		}
+	}
+}
+
 // Each mark that the watch records has a class here, and each that has one is recorded.
 func TestEveryMarkOfANodeHasAClass(t *testing.T) {
 	for _, mark := range watcher.NodeMarks {
