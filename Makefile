@@ -13,7 +13,7 @@ export CGO_ENABLED := 0
 GOFLAGS_BUILD := -ldflags "-s -w -X $(MODULE)/internal/run/version.Version=$(VERSION) \
   -X $(MODULE)/internal/run/version.Homepage=$(HOMEPAGE) -X $(MODULE)/internal/cli.builtInImage=$(IMAGE)"
 
-.PHONY: help build image sandbox demo quick test test-all test-real test-race test-modules lint-all test-release release truth test-ui test-sandbox test-e2e test-e2e-all bench bench-go golden ui rollouts routes sweep paired hour lab scale module clean FORCE
+.PHONY: help build image sandbox demo quick test test-all test-real test-race test-modules lint-all test-release release truth test-ui test-sandbox test-e2e test-e2e-all bench bench-go golden ui rollouts routes sweep paired leads hour lab scale module clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -35,6 +35,7 @@ help:
 ## make routes    each node's routes by lapse routes, held against the nodes' own rules and beside kube-proxy's own figure, into runs/
 ## make sweep     the keep-serving curve, held against drains whose Pods do serve longer, into runs/
 ## make paired    drains with Lapse and without it by turns: does measuring change them? Into runs/
+## make leads     how long before an endpoint is lost each sign of the guard comes, and the rate meanwhile, into runs/
 ## make module MODULE=github.com/you/lapse  another path for the Go modules, everywhere it is named
 ## make hour      an hour of disruptions through a guard, 60 of 10 Services, held against what the servers count, into runs/
 ## make rollouts  rolling restarts held against the truth, 10 in each proxy mode, quiet and busy, into runs/
@@ -255,6 +256,12 @@ paired: sandbox
 # An hour and a few minutes. HOUR takes arguments, such as -minutes 5 -every 20s -rest 20s.
 hour: sandbox
 	$(call on-sandbox,hour,$(HOUR))
+
+# A quarter of an hour. It adds to runs/leads.json, of which runs/lead-times.md is the table; REPEAT=n makes each sign n times.
+leads: sandbox
+	@status=0; LAPSE="$(CURDIR)/bin/lapse" go -C sandbox test -count=1 -timeout 60m -tags e2e -v -run '^TestEachSignRaisesTheRate$$' ./e2e \
+	  -args -lead.repeat=$(or $(REPEAT),10) -lead.out="$(RUNS)/leads.json" || status=$$?; \
+	bin/sandbox down; exit $$status
 
 # Half an hour on two cores with nothing beside it, three scenarios at a time where they touch only their own namespace
 # (LAB="-together 1": one after the other). With REPEAT=n each scenario is played n times in each proxy mode, and
