@@ -137,21 +137,12 @@ func newGuard(c Config) (*guard, error) {
 	g.budget = budget.New(c.mostRate())
 	g.budget.Changed, g.told.Budget = g.rated, g.budget.State
 	g.told.Leads = func() bool { return c.Leader == nil || c.Leader.Leads() }
-	var err error
 	g.flagger = flagger.Hooks{
 		Answer: g.gate.Answer, Now: g.now,
 		Arm: func(ctx context.Context, service, why string) error {
 			_, err := g.arm(ctx, service, why, DefaultArmed)
 			return err
 		},
-	}
-	g.store, err = store.Open(c.Out, c.Limits, c.Log, func(tl *model.Timeline, now bool) {
-		if g.knew(history.Of(tl, "")[0], about(tl)); now {
-			g.left = append(g.left, tl)
-		}
-	})
-	if err != nil {
-		return nil, exit.Usagef("name another directory with --out", "%w", err)
 	}
 	if g.measure == nil {
 		g.many = coordinator.NewMany(c.Client, c.Namespace, c.Log)
@@ -166,6 +157,15 @@ func newGuard(c Config) (*guard, error) {
 		g.write = func(ctx context.Context, at time.Time, all ...events.Event) error {
 			return events.Write(ctx, c.Client, at, all...)
 		}
+	}
+	var err error
+	g.store, err = store.Open(c.Out, c.Limits, c.Log, func(tl *model.Timeline, now bool) {
+		if g.knew(history.Of(tl, "")[0], about(tl)); now {
+			g.left = append(g.left, tl)
+		}
+	})
+	if err != nil {
+		return nil, exit.Usagef("name another directory with --out", "%w", err)
 	}
 	return g, nil
 }

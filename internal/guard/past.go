@@ -68,21 +68,15 @@ func (g *guard) keep() (stop func()) {
 // notKept counts that something could not be kept, and logs it, if that is news.
 func (g *guard) notKept(err error) {
 	g.told.StoreErrors.Inc()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.unkept != err.Error() {
+	if g.note(&g.unkept, err) != err.Error() {
 		g.Log.Error("runs are not stored; this is logged again when it changes", "error", err)
 	}
-	g.unkept = err.Error()
 }
 
 func (g *guard) kept() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.unkept != "" {
+	if g.note(&g.unkept, nil) != "" {
 		g.Log.Info("runs are stored again")
 	}
-	g.unkept = ""
 }
 
 // serveHistory serves the lines of all runs, or of those that are not kept any more.

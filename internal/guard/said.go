@@ -45,7 +45,9 @@ func (g *guard) say(tl *model.Timeline, until time.Time) {
 		ctx, cancel := context.WithTimeout(context.Background(), sayFor) // the end of a guard ends runs, too
 		err := g.write(ctx, g.now(), all...)
 		cancel()
-		g.noteUnsaid(err)
+		if before := g.note(&g.unsaid, err); err != nil && before == "" {
+			g.Log.Warn("Events cannot be written; this is logged again once one was", "error", err)
+		}
 		if err == nil || events.Refused(err) || g.ends() || g.now().After(until) {
 			return
 		}
@@ -56,17 +58,15 @@ func (g *guard) say(tl *model.Timeline, until time.Time) {
 	}
 }
 
-// noteUnsaid keeps why the newest Events are not written, for the status; nil: they are.
-func (g *guard) noteUnsaid(err error) {
+// note keeps an error for the status, "" for nil, and returns what was kept before.
+func (g *guard) note(problem *string, err error) (before string) {
 	g.mu.Lock()
-	before := g.unsaid
-	if g.unsaid = ""; err != nil {
-		g.unsaid = err.Error()
+	defer g.mu.Unlock()
+	before = *problem
+	if *problem = ""; err != nil {
+		*problem = err.Error()
 	}
-	g.mu.Unlock()
-	if err != nil && before == "" {
-		g.Log.Warn("Events cannot be written; this is logged again once one was", "error", err)
-	}
+	return before
 }
 
 // eventsOf returns what Events say of a judged run, on its Service and on the workloads behind it.

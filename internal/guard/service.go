@@ -107,15 +107,6 @@ func (s *service) guard(ctx context.Context) {
 	}
 }
 
-// noteUnsaved keeps why not all of the newest run is on disk, for the status; nil: it is.
-func (g *guard) noteUnsaved(err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.unsaved = ""; err != nil {
-		g.unsaved = err.Error()
-	}
-}
-
 // welcome makes the gate answer for a Service, unless it does. The caller holds mu.
 func (g *guard) welcome(name string) {
 	earlier, first := g.earlier[name]
@@ -276,7 +267,7 @@ func (s *service) keep(run *store.Run, tl *model.Timeline) {
 		s.log.Error("not all of a run is on disk", "run", tl.Run.ID, "error", err)
 		s.g.told.StoreErrors.Inc()
 	}
-	s.g.noteUnsaved(err)
+	s.g.note(&s.g.unsaved, err)
 	r := about(tl)
 	s.g.gate.Change(func(b *gate.Book) { b.End(s.Key(), r) })
 	s.told.End(tl, r)
