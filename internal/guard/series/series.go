@@ -225,11 +225,8 @@ func (g *Guard) Describe(descs chan<- *prometheus.Desc) {
 func (g *Guard) Collect(series chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	leads := 0.0
-	if g.Leads == nil || g.Leads() {
-		leads = 1
-	}
-	series <- prometheus.MustNewConstMetric(leaderDesc, prometheus.GaugeValue, leads)
+	leads := g.Leads == nil || g.Leads()
+	series <- prometheus.MustNewConstMetric(leaderDesc, prometheus.GaugeValue, oneIf(leads))
 	if g.Budget != nil {
 		b := g.Budget()
 		series <- prometheus.MustNewConstMetric(maxRateDesc, prometheus.GaugeValue, b.Most)

@@ -214,17 +214,11 @@ func (s *Service) collect(series chan<- prometheus.Metric) {
 		all := append([]string{s.name}, labels...)
 		series <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, value, all...)
 	}
-	is := func(this bool) float64 {
-		if this {
-			return 1
-		}
-		return 0
-	}
 	for _, state := range s.in.states {
-		gauge(stateDesc, is(state == s.state), state)
+		gauge(stateDesc, oneIf(state == s.state), state)
 	}
 	for _, state := range gateStates {
-		gauge(gateDesc, is(state == s.gate()), string(state))
+		gauge(gateDesc, oneIf(state == s.gate()), string(state))
 	}
 	gauge(lastDowntimeDesc, s.last.downtime.Min.Seconds(), "min")
 	gauge(lastDowntimeDesc, s.last.downtime.Max.Seconds(), "max")
@@ -234,6 +228,13 @@ func (s *Service) collect(series chan<- prometheus.Metric) {
 		at = float64(s.last.began.UnixMilli()) / 1000
 	}
 	gauge(lastTimeDesc, at)
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // triggerOf returns what set a run off: "several" if that is more than one kind of change, "unknown" if it is none that

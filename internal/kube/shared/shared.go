@@ -27,9 +27,10 @@ import (
 // A Client shares what its watchers ask of a cluster. All else it passes on.
 type Client struct {
 	kube.Client
-	scope string          // the namespace that is watched; empty: all
-	ctx   context.Context // of the watches
-	hubs  sync.Map        // by kind, and by list
+	scope   string          // the namespace that is watched; empty: all
+	ctx     context.Context // of the watches
+	streams sync.Map        // *stream by kind
+	lists   sync.Map        // *list by what is asked
 }
 
 // New returns a client of many watchers, all of them of one namespace, or of any if it is empty: the user then needs
@@ -95,7 +96,7 @@ func share[T, L any](
 	if c.scope != "" && namespace != c.scope { // another right is needed for it
 		return of(namespace)
 	}
-	one, _ := c.hubs.LoadOrStore(kind, &stream{open: func(from string) (watch.Interface, error) {
+	one, _ := c.streams.LoadOrStore(kind, &stream{open: func(from string) (watch.Interface, error) {
 		return of(c.scope).Watch(c.ctx, metav1.ListOptions{
 			ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: new(int64(watchFor)),
 		})
@@ -142,11 +143,11 @@ func (o objects[T, L]) List(ctx context.Context, options metav1.ListOptions) (an
 	}
 	key := o.kind + " " + o.namespace + " " + string(text)
 	mine := &list[L]{done: make(chan struct{})}
-	found, joined := o.client.hubs.LoadOrStore(key, mine)
+	found, joined := o.client.lists.LoadOrStore(key, mine)
 	if !joined {
 		go func() {
 			time.Sleep(atOnce) // others may join until then
-			o.client.hubs.Delete(key)
+			o.client.lists.Delete(key)
 			mine.answer, mine.err = o.Objects.List(o.client.ctx, options)
 			close(mine.done)
 		}()
