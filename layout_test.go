@@ -12,7 +12,7 @@ import (
 var mayImport = map[string][]string{
 	".":                 {"timeline", "internal/record", "loadgen", "correlate/model", "correlate/verdict", "internal/run/measure"},
 	"lapsetest":         {"timeline", "correlate/model", "correlate/verdict", "internal/report"},
-	"lapsetest/cluster": {"internal/hint", "internal/kube", "lapsetest", "loadgen", "timeline", "watcher"},
+	"lapsetest/cluster": {"internal/hint", "internal/kube", "internal/run/signs", "lapsetest", "loadgen", "timeline", "watcher"},
 
 	"docs":                       {},
 	"internal/layer":             {},
@@ -106,7 +106,7 @@ var mayImport = map[string][]string{
 	"internal/run/precheck":      {"internal/hint", "correlate/quantity", "internal/preflight", "internal/preflight/cluster", "internal/preflight/manifest", "internal/preflight/output", "internal/preflight/rules", "internal/preflight/service", "internal/run/access", "internal/run/exit", "internal/run/terminal", "internal/run/version"},
 	"internal/run/remote":        {"internal/hint", "timeline", "internal/record", "correlate", "correlate/quantity", "deploy", "deploy/agent", "internal/report", "internal/run/access", "internal/run/exit", "internal/run/saved"},
 	"internal/run/access":        {"deploy", "internal/kube", "internal/run/exit", "internal/run/version"},
-	"internal/run/spec":          {"internal/hint", "internal/hint/input", "timeline", "loadgen", "loadgen/hey", "loadgen/lookup", "internal/kubectl", "correlate/quantity", "correlate/verdict", "deploy", "deploy/agent", "internal/preflight", "internal/report", "watcher", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/mask", "internal/run/plane", "internal/run/saved", "internal/run/source"},
+	"internal/run/spec":          {"internal/hint", "internal/hint/input", "timeline", "loadgen", "loadgen/hey", "loadgen/lookup", "internal/kubectl", "correlate/quantity", "correlate/verdict", "deploy", "deploy/agent", "internal/preflight", "internal/report", "watcher", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/mask", "internal/run/plane", "internal/run/saved", "internal/run/signs", "internal/run/source"},
 	"internal/run/resolve":       {"internal/hint", "timeline", "loadgen", "loadgen/lookup", "internal/kube", "watcher", "correlate/quantity", "deploy", "internal/preflight", "internal/preflight/cluster", "internal/preflight/rules", "internal/run/access", "internal/run/exit", "internal/run/mask", "internal/run/plane", "internal/run/measure", "internal/run/spec"},
 	"internal/run/prober":        {"timeline", "internal/record", "loadgen", "dashboard/places", "deploy", "deploy/agent", "internal/run/exit", "internal/run/mask", "internal/run/source", "internal/run/spec", "internal/run/terminal", "internal/run/version"},
 	"internal/guard/gate":        {"internal/hint"},

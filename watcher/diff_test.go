@@ -170,10 +170,10 @@ func TestNodeIsFollowed(t *testing.T) {
 	lost := with(node("node1"), func(n *corev1.Node) {
 		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionUnknown, at(50)
 	})
-	checkLines(t, diffNode(node("node1"), cordoned), "node-schedulable node1 true>false")
-	checkLines(t, diffNode(node("node1"), lost), "node-ready node1 true>unknown stamp=50")
-	checkLines(t, diffNode(node("node1"), node("node1")))
-	checkLines(t, diffNode(node("node1"), nil), "node-gone node1")
+	checkLines(t, diffNode(node("node1"), cordoned, marksOf(nil)), "node-schedulable node1 true>false")
+	checkLines(t, diffNode(node("node1"), lost, marksOf(nil)), "node-ready node1 true>unknown stamp=50")
+	checkLines(t, diffNode(node("node1"), node("node1"), marksOf(nil)))
+	checkLines(t, diffNode(node("node1"), nil, marksOf(nil)), "node-gone node1")
 }
 
 func TestEventStampsAreAsFineAsTheirNamesTell(t *testing.T) {

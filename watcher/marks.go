@@ -7,40 +7,43 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NodeMarks are what others write on a node that they are about to drain, reboot or remove, in addition to taints: a
-// condition, a label or an annotation.
-var NodeMarks = []string{
-	// Kubernetes 1.37
-	"condition " + string(corev1.NodeMaintenancePlanned),
-	"condition " + string(corev1.NodeDrainInProgress),
-	"condition " + string(corev1.NodeGracefulNodeShutdownInProgress),
-	"condition VMEventScheduled",                      // AKS, node-problem-detector
-	"label " + corev1.LabelNodeExcludeBalancers,       // cloud providers, before they remove the node
-	"label cloud.google.com/active-node-maintenance",  // GKE
-	"annotation weave.works/kured-reboot-in-progress", // kured; it may stand for hours
-}
-
-// marks returns the marks of a node, and since when each is there, if that is known.
-func marks(node *corev1.Node) map[string]time.Time {
-	all := map[string]time.Time{}
-	for _, mark := range NodeMarks {
-		kind, key, _ := strings.Cut(mark, " ")
-		switch kind {
-		case "condition":
-			for _, c := range node.Status.Conditions {
-				if string(c.Type) == key && c.Status == corev1.ConditionTrue {
-					all[mark] = c.LastTransitionTime.Time
-				}
-			}
-		case "label":
-			if value, ok := node.Labels[key]; ok && value != "false" {
-				all[mark] = time.Time{}
-			}
-		case "annotation":
-			if value, ok := node.Annotations[key]; ok && value != "false" {
-				all[mark] = time.Time{}
+// marksOf returns what gives those marks of a node that are to be recorded, see [Config.NodeMarks], and since when each
+// is there, if that is known. Of several with one key it is the first.
+func marksOf(recorded []string) func(*corev1.Node) map[string]time.Time {
+	return func(node *corev1.Node) map[string]time.Time {
+		all, keys := map[string]time.Time{}, map[string]bool{}
+		for _, mark := range recorded {
+			key, value, exact := strings.Cut(mark, "=")
+			has, since, ok := valueOf(node, key)
+			if ok && !keys[key] && (has == value || !exact && means(key, has)) {
+				all[mark], keys[key] = since, true
 			}
 		}
+		return all
 	}
-	return all
+}
+
+// valueOf returns what a condition, a label or an annotation of a node is, such as of "label KEY".
+func valueOf(node *corev1.Node, what string) (value string, since time.Time, ok bool) {
+	switch kind, key, _ := strings.Cut(what, " "); kind {
+	case "condition":
+		for _, c := range node.Status.Conditions {
+			if string(c.Type) == key {
+				return string(c.Status), c.LastTransitionTime.Time, true
+			}
+		}
+	case "label":
+		value, ok = node.Labels[key]
+	case "annotation":
+		value, ok = node.Annotations[key]
+	}
+	return value, since, ok
+}
+
+// means reports whether a value says that what is named is so.
+func means(what, value string) bool {
+	if strings.HasPrefix(what, "condition ") {
+		return value == string(corev1.ConditionTrue)
+	}
+	return value != "false"
 }

@@ -1,7 +1,6 @@
 package watcher
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,33 +9,51 @@ import (
 	"lapse/timeline"
 )
 
-// What others write on a node before they take it away is recorded when it comes and when it goes, as each of them
-// writes it.
+// What others write on a node before they take it away is recorded when it comes and when it goes.
 func TestMarksOfNodesComeAndGo(t *testing.T) {
-	plain := func() *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1", UID: "node1", Labels: map[string]string{}, Annotations: map[string]string{}}}
-	}
-	for _, mark := range NodeMarks {
-		marked := plain()
-		stamp := ""
-		switch kind, key, _ := strings.Cut(mark, " "); kind {
+	with := func(kind, key, value string) *corev1.Node {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1", UID: "node1"}}
+		switch kind {
 		case "condition":
-			stamp = " stamp=07"
-			marked.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeConditionType(key), Status: corev1.ConditionTrue, LastTransitionTime: at(7)}}
+			node.Status.Conditions = []corev1.NodeCondition{
+				{Type: corev1.NodeConditionType(key), Status: corev1.ConditionStatus(value), LastTransitionTime: at(7)},
+			}
 		case "label":
-			marked.Labels[key] = ""
+			node.Labels = map[string]string{key: value}
 		case "annotation":
-			marked.Annotations[key] = "2026-11-26T06:00:00Z"
-		default:
-			t.Fatalf("what is %q?", mark)
+			node.Annotations = map[string]string{key: value}
 		}
-		checkLines(t, diffPresent(timeline.NodeMarked, nil, marked, marks), "node-mark node1 >present"+stamp+" ("+mark+")")
-		checkLines(t, diffPresent(timeline.NodeMarked, plain(), marked, marks), "node-mark node1 absent>present"+stamp+" ("+mark+")")
-		checkLines(t, diffPresent(timeline.NodeMarked, marked, plain(), marks), "node-mark node1 present>absent ("+mark+")")
+		return node
+	}
+	marks := marksOf([]string{
+		"label retire=soon", "condition Ready=False", "condition DrainInProgress", "label retire", "annotation reboot",
+	})
+	for _, test := range []struct{ kind, key, value, mark, stamp string }{
+		{"condition", "DrainInProgress", "True", "condition DrainInProgress", " stamp=07"},
+		{"condition", "DrainInProgress", "False", "", ""},
+		{"condition", "DrainInProgress", "Unknown", "", ""},
+		{"condition", "Ready", "False", "condition Ready=False", " stamp=07"},
+		{"condition", "Ready", "True", "", ""},
+		{"label", "retire", "", "label retire", ""},
+		{"label", "retire", "later", "label retire", ""},
+		{"label", "retire", "soon", "label retire=soon", ""},
+		{"label", "retire", "false", "", ""},
+		{"label", "reboot", "true", "", ""},
+		{"annotation", "reboot", "2026-11-26T06:00:00Z", "annotation reboot", ""},
+		{"annotation", "reboot", "false", "", ""},
+	} {
+		plain, marked := with("", "", ""), with(test.kind, test.key, test.value)
+		var first, comes, goes []string
+		if test.mark != "" {
+			first = append(first, "node-mark node1 >present"+test.stamp+" ("+test.mark+")")
+			comes = append(comes, "node-mark node1 absent>present"+test.stamp+" ("+test.mark+")")
+			goes = append(goes, "node-mark node1 present>absent ("+test.mark+")")
+		}
+		checkLines(t, diffPresent(timeline.NodeMarked, nil, marked, marks), first...)
+		checkLines(t, diffPresent(timeline.NodeMarked, plain, marked, marks), comes...)
+		checkLines(t, diffPresent(timeline.NodeMarked, marked, plain, marks), goes...)
 		checkLines(t, diffPresent(timeline.NodeMarked, marked, marked, marks))
 	}
-	not := plain()
-	not.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeDrainInProgress, Status: corev1.ConditionFalse}}
-	not.Labels["cloud.google.com/active-node-maintenance"] = "false"
-	checkLines(t, diffPresent(timeline.NodeMarked, plain(), not, marks))
+	checkLines(t, diffPresent(timeline.NodeMarked, with("label", "retire", "later"), with("label", "retire", "soon"), marks),
+		"node-mark node1 present>absent (label retire)", "node-mark node1 absent>present (label retire=soon)")
 }

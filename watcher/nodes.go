@@ -14,17 +14,18 @@ import (
 
 // nodes watches all nodes: whether they are ready and schedulable, their taints, and their marks.
 func (w *watcher) nodes() *reflector[*corev1.Node] {
+	marks := marksOf(w.NodeMarks)
 	return &reflector[*corev1.Node]{
 		kind:     "Node",
 		resource: "nodes",
 		source:   from(w.Client.Nodes()),
-		change:   func(old, new *corev1.Node, _ origin) []timeline.Event { return diffNode(old, new) },
+		change:   func(old, new *corev1.Node, _ origin) []timeline.Event { return diffNode(old, new, marks) },
 		w:        w,
 	}
 }
 
 // diffNode returns an event for each change from a node's old state to its new one; either may be nil.
-func diffNode(old, new *corev1.Node) []timeline.Event {
+func diffNode(old, new *corev1.Node, marks func(*corev1.Node) map[string]time.Time) []timeline.Event {
 	if new == nil {
 		return []timeline.Event{nodeEvent(old, timeline.Event{Kind: timeline.NodeGone})}
 	}

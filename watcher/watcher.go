@@ -28,6 +28,11 @@ type Config struct {
 	// needs the right to do so.
 	AllNamespaces bool
 
+	// NodeMarks are the conditions, labels and annotations of nodes that are recorded in addition to taints, such as
+	// "condition TYPE", "label KEY" or "annotation KEY=VALUE". Without a value a condition must be True, and a label or
+	// an annotation not false.
+	NodeMarks []string
+
 	// Reads reports whether EndpointSlices are read now, which bounds when they changed. It is called from another
 	// goroutine; nil: always.
 	Reads func() bool

@@ -139,6 +139,12 @@ func runTable(o *spec.Options) []runFlag {
 			usage: "requests per second while --armed waits, for each of new and reused (default 5)",
 		},
 		{
+			name: "sign", bind: several(&o.Signs), at: always,
+			usage: "a `SIGN` on nodes that --armed heeds too, KIND=KEY[=VALUE]:CLASS[:ACTOR], such as " +
+				"taint=example.com/retire:S:our-operator. KIND is taint, label, annotation or condition; CLASS is P " +
+				"(planned, maybe hours before), S (seconds before) or 0 (it begins the run) (repeatable)",
+		},
+		{
 			name: "baseline", bind: length(&o.Baseline, 0), at: always,
 			usage: "healthy baseline before the command; 0 skips it and the health check (default 5s with a " +
 				"command, else 1s; at least as long as 2 requests take); with --from it goes on until each " +

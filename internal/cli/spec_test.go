@@ -89,7 +89,7 @@ func TestEachFlagReachesTheAgentOrIsLocal(t *testing.T) {
 	}
 	descriptors := shopDescriptors(t)
 	with := map[string][]string{ // what a flag needs beside it
-		"duration": {}, "armed": {}, "idle-rate": {"--armed"}, "echo": {"--scheme=tcp"}, "echo-from": {"--scheme=tcp"}, "scheme": {}, "wait": {"--from=all"}, "min-node-coverage": {"--from=all"}, "heartbeat": {"--held=3"},
+		"duration": {}, "armed": {}, "idle-rate": {"--armed"}, "sign": {"--armed"}, "echo": {"--scheme=tcp"}, "echo-from": {"--scheme=tcp"}, "scheme": {}, "wait": {"--from=all"}, "min-node-coverage": {"--from=all"}, "heartbeat": {"--held=3"},
 		"grpc-method":      {"--scheme=grpc", "--grpc-descriptors=" + descriptors},
 		"grpc-descriptors": {"--scheme=grpc", "--grpc-method=shop.Cart/Get"},
 		"grpc-message":     {"--scheme=grpc", "--grpc-descriptors=" + descriptors, "--grpc-method=shop.Cart/Get"},
@@ -98,7 +98,7 @@ func TestEachFlagReachesTheAgentOrIsLocal(t *testing.T) {
 	if err := os.WriteFile(accepted, []byte("accepted: [{rule: LP05, reason: it drains}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	values := map[string]string{"ca-file": ca, "color": "never", "preflight-baseline": accepted, "duration": "9s", "idle-rate": "7", "max-duration": "1h", "workstation-timeout": "7m", "join": "2s", "expect-body": `$(POD_NAME) "quoted"`,
+	values := map[string]string{"ca-file": ca, "color": "never", "preflight-baseline": accepted, "duration": "9s", "idle-rate": "7", "sign": "taint=example.com/retire:S:our-operator", "max-duration": "1h", "workstation-timeout": "7m", "join": "2s", "expect-body": `$(POD_NAME) "quoted"`,
 		"grpc-method": "shop.Cart/Get", "grpc-descriptors": descriptors, "grpc-message": `{"name": "tea"}`}
 	if given := parsed(t).Given; len(given) > 0 {
 		t.Errorf("without flags, %v are given", given)
@@ -116,7 +116,7 @@ func TestEachFlagReachesTheAgentOrIsLocal(t *testing.T) {
 		if f.Name == "duration" {
 			command, plainFlags = nil, []string{"--duration=1s"}
 		}
-		if f.Name == "armed" || f.Name == "idle-rate" { // such a run wraps no command
+		if f.Name == "armed" || f.Name == "idle-rate" || f.Name == "sign" { // such a run wraps no command
 			command = nil
 		}
 		if f.Name == "armed" {

@@ -52,7 +52,7 @@ type Status struct {
 	Service string              `json:"service"`
 	State   coordinator.Standby `json:"state"`
 	Since   time.Time           `json:"since"`
-	Sign    string              `json:"sign,omitzero"`    // that began the run
+	Sign    string              `json:"sign,omitzero"`    // that raised the rate, or began the run
 	Run     string              `json:"run,omitzero"`     // that goes on
 	Sent    int                 `json:"sent,omitzero"`    // requests in it so far
 	Failed  int                 `json:"failed,omitzero"`  // of them

@@ -14,17 +14,17 @@ import (
 
 // A spec is the part of a run's spec that its report shows.
 type spec struct {
-	Targets, Kinds, Headers, HeadersFrom []string
-	OnNode, Selector                     string
-	AllNamespaces                        bool
-	Rate, TotalRate                      float64
-	Pacing, Method, Hammer               string
-	Connections                          int
-	Held                                 int
-	Heartbeat                            time.Duration
-	Timeout, Baseline, Duration, Settle  time.Duration
-	Armed                                bool
-	IdleRate                             float64
+	Targets, Kinds, Headers, HeadersFrom, Signs []string
+	OnNode, Selector                            string
+	AllNamespaces                               bool
+	Rate, TotalRate                             float64
+	Pacing, Method, Hammer                      string
+	Connections                                 int
+	Held                                        int
+	Heartbeat                                   time.Duration
+	Timeout, Baseline, Duration, Settle         time.Duration
+	Armed                                       bool
+	IdleRate                                    float64
 }
 
 // specSection says in detail how the run was made.
@@ -66,6 +66,7 @@ func (s spec) parts() []string {
 		{!slices.Contains([]string{"", "GET"}, s.Method), s.Method},
 		{s.Duration > 0, "for " + quantity.Span(s.Duration)},
 		{s.Armed, fmt.Sprintf("armed, %s/s each until the first sign", quantity.Number(s.IdleRate))},
+		{len(s.Signs) > 0, "signs " + strings.Join(s.Signs, ", ")},
 		{s.Settle > 0, "settle " + quantity.Span(s.Settle)},
 		{len(s.Headers) > 0, "headers " + strings.Join(s.Headers, ", ")},
 		{len(s.HeadersFrom) > 0, "headers from Secrets " + strings.Join(s.HeadersFrom, ", ")},

@@ -40,6 +40,7 @@ import (
 	"lapse"
 	"lapse/internal/hint"
 	"lapse/internal/kube"
+	"lapse/internal/run/signs"
 	"lapse/lapsetest"
 	"lapse/loadgen"
 	"lapse/timeline"
@@ -197,5 +198,6 @@ func (m *measured) run(ctx context.Context, clock timeline.Clock, put func(timel
 	s := m.info.Service
 	of := watcher.Service{Namespace: s.Namespace, Name: s.Name, Ports: []string{m.info.PortName}}
 	config := watcher.Config{Client: m.client, Services: []watcher.Service{of}, Clock: clock, Sink: put}
+	config.NodeMarks = signs.Marks(nil)
 	_ = watcher.Run(ctx, config) // its last event says so
 }

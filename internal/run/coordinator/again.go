@@ -78,7 +78,7 @@ func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, lo
 	var raised atomic.Bool // idle, the API server is only watched
 	m.reads = raised.Load
 	m.Armed = &measure.Armed{
-		IdleRate: o.IdleRate,
+		IdleRate: o.IdleRate, Own: o.Own,
 		Begin: func(meta *timeline.Meta) *live.Run {
 			run := live.New(o.Gates)
 			if m.Rec = k.Begin(meta); m.Rec != nil {
@@ -93,7 +93,7 @@ func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, lo
 		Raise: func(full bool) {
 			was := raised.Swap(full)
 			if m.setBudgets(full); was != full && m.Phase == timeline.PhaseArmed {
-				k.Stands(standby(full), "")
+				k.Stands(standby(full), m.Announced())
 			}
 		},
 		Say: func(line string) { log.Info(line) },
@@ -108,7 +108,7 @@ func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, lo
 	m.Entered = func(phase timeline.Phase, detail string) {
 		switch phase {
 		case timeline.PhaseArmed:
-			k.Stands(standby(raised.Load()), "")
+			k.Stands(standby(raised.Load()), m.Announced())
 		case timeline.PhaseMeasuring:
 			k.Stands(Recording, detail)
 		}

@@ -18,6 +18,7 @@ import (
 	"lapse/internal/run/live"
 	"lapse/internal/run/measure"
 	"lapse/internal/run/resolve"
+	"lapse/internal/run/signs"
 	"lapse/internal/run/spec"
 	"lapse/loadgen"
 	"lapse/timeline"
@@ -112,7 +113,7 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 func (m *measurement) arm(begin func() *live.Run, say func(line string)) {
 	m.Live = live.New(nil)
 	m.Armed = &measure.Armed{
-		IdleRate: m.opts.IdleRate, Say: say,
+		IdleRate: m.opts.IdleRate, Own: m.opts.Own, Say: say,
 		Raise: func(full bool) {
 			m.setBudgets(full)
 			m.setProbersRates()
@@ -154,7 +155,7 @@ func (m *measurement) otherParts() (parts []measure.Part) {
 // watch puts the events of all Services into the queue until ctx ends. If it fails, the run goes on without events.
 func (m *measurement) watch(ctx context.Context) {
 	config := watcher.Config{Client: m.Client, Clock: m.Clock, Sink: m.Queue.Put, Logger: m.log}
-	config.AllNamespaces, config.Reads = m.opts.AllNamespaces, m.reads
+	config.AllNamespaces, config.Reads, config.NodeMarks = m.opts.AllNamespaces, m.reads, signs.Marks(m.opts.Own)
 	if of := m.Distinct()[0]; m.alive != nil {
 		config.Alive = func(ctx context.Context) bool { return m.alive(ctx, of.Namespace, of.Name) }
 	}

@@ -26,6 +26,7 @@ import (
 //	             '------------------------------ with Ended: from there on ---------------------------------------'
 type Armed struct {
 	IdleRate float64       // requests per second to each target
+	Own      []signs.Mark  // of nodes that are signs in addition to those that are known
 	Longest  time.Duration // from the start of this process to the end of the run; 0: no limit
 	// Begin makes the live judgement of a run that begins. It may complete the run's description.
 	Begin func(meta *timeline.Meta) *live.Run
@@ -96,6 +97,10 @@ func (l *Loop) MostRate() float64 {
 	return l.armed.most
 }
 
+// Announced returns the sign of the disruption that is waited for at the full rate, or "". Only the goroutine that owns
+// the facts may call it.
+func (l *Loop) Announced() string { return l.armed.soon }
+
 // again reports whether the loop waits for the next sign after a run.
 func (l *Loop) again() bool { return l.Armed != nil && l.Armed.Ended != nil }
 
@@ -103,6 +108,7 @@ func (l *Loop) again() bool { return l.Armed != nil && l.Armed.Ended != nil }
 func (a *armed) await(l *Loop, meta timeline.Meta) {
 	a.loop, a.clocks, a.waits = l, flight.Clocks{}, true
 	a.ring = &flight.Ring{Here: l.source.ID, Clocks: a.clocks}
+	a.watch.Own = l.Armed.Own
 	a.meta, a.rates = meta, map[timeline.TargetID]float64{}
 	a.most = a.allowed(false)
 	l.Live = live.New(nil) // for the baseline
@@ -172,14 +178,15 @@ func (a *armed) follow(sign signs.Sign) {
 	if l.Phase != timeline.PhaseArmed {
 		return
 	}
-	a.setRates(a.lasts == "")
 	if sign.Class == signs.Soon {
 		if a.soon == "" {
 			l.Armed.Say("a sign: " + sign.Text + "; the full rate from now on")
 		}
 		a.expect(sign)
+		a.setRates(a.lasts == "")
 		return
 	}
+	a.setRates(a.lasts == "")
 	a.limit = l.Clock.Now() + mostUnsettled
 	if a.lasts != "" {
 		a.limit, sign.Text = l.Clock.Now()+mostLasting, a.lasts

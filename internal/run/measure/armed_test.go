@@ -15,6 +15,7 @@ import (
 	"lapse/internal/run/flight"
 	"lapse/internal/run/live"
 	"lapse/internal/run/saved"
+	"lapse/internal/run/signs"
 	"lapse/loadgen"
 	"lapse/timeline"
 )
@@ -31,13 +32,13 @@ type armedRun struct {
 	ended  chan string
 }
 
-func newArmedRun(t *testing.T) *armedRun {
+func newArmedRun(t *testing.T, own ...signs.Mark) *armedRun {
 	l, dir := idleLoop(t, Settings{Baseline: time.Second, Settle: 10 * time.Second})
 	r := &armedRun{Loop: l, t: t, dir: dir, ended: make(chan string, 1), failed: func(time.Duration) bool { return false }}
 	l.Armed = &Armed{
-		IdleRate: 5,
-		Begin:    func(*timeline.Meta) *live.Run { return live.New(nil, l.Rec) },
-		Say:      func(line string) { r.said = append(r.said, line) },
+		IdleRate: 5, Own: own,
+		Begin: func(*timeline.Meta) *live.Run { return live.New(nil, l.Rec) },
+		Say:   func(line string) { r.said = append(r.said, line) },
 	}
 	l.Entered = func(phase timeline.Phase, _ string) { r.told = append(r.told, phase) }
 	l.Describe(timeline.Meta{ID: "x", T0: l.Clock.T0(), Options: timeline.Options{Join: time.Second}}, timeline.Source{ID: 1, Name: "here", T0: l.Clock.T0()})
@@ -197,17 +198,20 @@ func TestAnArmedRunBeginsBeforeItsFirstSign(t *testing.T) {
 // follows costs no run, and the rate is lowered again.
 func TestASignThatAnnouncesADisruptionRaisesTheRate(t *testing.T) {
 	cordon := timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: node1}
+	said := ""
 	synctest.Test(t, func(t *testing.T) {
 		r := newArmedRun(t)
 		r.start(nil)
 		r.at(2*time.Second, endpointOf(web1, "", timeline.EndpointReady))
 		r.at(time.Minute, cordon) // and no drain
 		r.at(time.Minute+mostArmed-time.Second, timeline.Event{Kind: timeline.NodeSchedulable, From: "false", To: "true", Object: node1})
-		if rate, _ := r.now(); rate != 100 {
-			t.Errorf("after a cordon the rate is %v", rate)
+		rate, _ := r.now()
+		if r.ask(func() { said = r.Announced() }); rate != 100 || said != "node node1 was cordoned" {
+			t.Errorf("after a cordon the rate is %v, by %q", rate, said)
 		}
 		time.Sleep(2 * time.Second)
-		if rate, phase := r.now(); rate != 5 || phase != timeline.PhaseArmed {
+		rate, phase := r.now()
+		if r.ask(func() { said = r.Announced() }); rate != 5 || phase != timeline.PhaseArmed || said != "" {
 			t.Errorf("15 minutes later it is %v, in phase %s", rate, phase)
 		}
 		r.at(time.Hour, cordon)
@@ -303,6 +307,33 @@ func TestADisruptionThatStandsStillIsNoPass(t *testing.T) {
 		const want = "1 Pods or rollouts were still under way, and nothing had changed for 5 minutes"
 		if reason != want || tl.Run.Aborted != want {
 			t.Errorf("it ended %q", reason)
+		}
+	})
+}
+
+// What is planned raises no rate, however long it stands. A sign of the user's does.
+func TestWhatIsPlannedRaisesNoRate(t *testing.T) {
+	taint := func(key string) timeline.Event {
+		return timeline.Event{Kind: timeline.NodeTaint, From: "absent", To: "present", Object: node1, Detail: key + ":NoSchedule"}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newArmedRun(t, signs.Mark{What: "taint example.com/retire", Class: signs.Soon, Actor: "our-operator"})
+		r.start(nil)
+		r.at(2*time.Second, endpointOf(web1, "", timeline.EndpointReady))
+		r.at(time.Minute, taint("node.cluster.x-k8s.io/outdated-revision"))
+		if rate, phase := r.now(); rate != 5 || phase != timeline.PhaseArmed {
+			t.Errorf("after a planned sign the rate is %v, in phase %s", rate, phase)
+		}
+		r.at(3*time.Hour, taint("example.com/retire"))
+		if rate, phase := r.now(); rate != 100 || phase != timeline.PhaseArmed {
+			t.Errorf("after a sign of the user's the rate is %v, in phase %s", rate, phase)
+		}
+		r.at(3*time.Hour+time.Second, endpointOf(web1, timeline.EndpointReady, timeline.EndpointTerminating))
+		tl, _ := r.result()
+		for _, e := range tl.Events {
+			if e.Enters(timeline.PhaseMeasuring) && e.Detail != "first sign: node node1 got the taint example.com/retire:NoSchedule (our-operator)" {
+				t.Errorf("the run says it began with %q", e.Detail)
+			}
 		}
 	})
 }

@@ -3,9 +3,8 @@
 package signs
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"lapse/timeline"
@@ -25,7 +24,7 @@ const (
 type Sign struct {
 	Class Class
 	Name  string        // which line of the table
-	Text  string        // what happened, for people
+	Text  string        // what happened, and who did it where that is known, for people
 	At    time.Duration // when it was seen
 
 	Holds time.Duration // how long the disruption is waited for that it announces; 0: 15 minutes
@@ -43,131 +42,10 @@ const Announced = "announced"
 // AnEndpoint is the name of the sign that an endpoint is lost (of class [Now]), or comes (of class [Soon]).
 const AnEndpoint = "endpoint"
 
-// Names returns the names of all signs.
-func Names() []string {
-	names := []string{ARequest, Announced}
-	for _, l := range table {
-		if !slices.Contains(names, l.name) {
-			names = append(names, l.name)
-		}
-	}
-	return names
-}
-
-// A line of the table says which events are a sign.
-type line struct {
-	name  string
-	class Class
-	kind  timeline.EventKind
-	is    func(w *Watch, e timeline.Event) bool
-	text  func(e timeline.Event) string
-}
-
-// table are the signs that events show. The first line that holds counts.
-var table = []line{
-	{AnEndpoint, Now, timeline.EndpointChanged, func(_ *Watch, e timeline.Event) bool {
-		return e.From == timeline.EndpointReady && e.To != timeline.EndpointReady
-	}, endpointText},
-	{AnEndpoint, Soon, timeline.EndpointChanged, func(w *Watch, e timeline.Event) bool {
-		// A surge comes before a Pod goes, a scale-up alone. One that was lost and is back ends a disruption.
-		return changed(w, e) && e.To == timeline.EndpointReady && !w.lost[endpointKey(e)]
-	}, endpointText},
-	{"eviction", Now, timeline.PodDisrupted, always, func(e timeline.Event) string {
-		return fmt.Sprintf("Pod %s is about to be ended: %s", e.Object.Name, e.To)
-	}},
-	{"deletion", Now, timeline.PodDeleted, always, func(e timeline.Event) string {
-		return fmt.Sprintf("Pod %s is being deleted", e.Object.Name)
-	}},
-	{"node-lost", Now, timeline.NodeReady, func(w *Watch, e timeline.Event) bool {
-		return changed(w, e) && e.To != "true" && onOurNode(w, e)
-	}, func(e timeline.Event) string { return fmt.Sprintf("node %s is no longer ready", e.Object.Name) }},
-	{"cordon", Soon, timeline.NodeSchedulable, func(w *Watch, e timeline.Event) bool {
-		return changed(w, e) && e.To == "false" && onOurNode(w, e)
-	}, func(e timeline.Event) string { return fmt.Sprintf("node %s was cordoned", e.Object.Name) }},
-	{"taint", Soon, timeline.NodeTaint, func(w *Watch, e timeline.Event) bool {
-		return e.From == "absent" && taint(e.Detail) == Soon && onOurNode(w, e)
-	}, taintText},
-	{"taint", Planned, timeline.NodeTaint, func(w *Watch, e timeline.Event) bool {
-		return e.From == "absent" && taint(e.Detail) == Planned && onOurNode(w, e)
-	}, taintText},
-	{"mark", Soon, timeline.NodeMarked, func(w *Watch, e timeline.Event) bool {
-		return e.From == "absent" && marks[e.Detail] == Soon && onOurNode(w, e)
-	}, markText},
-	{"mark", Planned, timeline.NodeMarked, func(w *Watch, e timeline.Event) bool {
-		return e.From == "absent" && marks[e.Detail] == Planned && onOurNode(w, e)
-	}, markText},
-	{"rollout", Soon, timeline.SnapshotTaken, rollsOut, func(e timeline.Event) string {
-		return fmt.Sprintf("%s %s was changed", e.Object.Kind, e.Object.Name)
-	}},
-	{"service", Soon, timeline.ServiceChanged, always, func(e timeline.Event) string {
-		return fmt.Sprintf("Service %s was changed: %s", e.Object.Name, e.Detail)
-	}},
-}
-
-func always(*Watch, timeline.Event) bool { return true }
-
-// changed reports whether an event is a change. The first list of a watch has no state before.
-func changed(_ *Watch, e timeline.Event) bool { return e.From != "" }
-
-func onOurNode(w *Watch, e timeline.Event) bool { return len(w.on[e.Object.Name]) > 0 }
-
-// rollsOut reports whether somebody changed the spec of a workload that is rolled out.
-func rollsOut(_ *Watch, e timeline.Event) bool {
-	return e.Snapshot != nil && e.Snapshot.Workload != nil && e.Object.Kind != "ReplicaSet" &&
-		(e.To == timeline.SnapshotChanged || e.To == timeline.SnapshotDeleted)
-}
-
-func endpointText(e timeline.Event) string {
-	return fmt.Sprintf("the endpoint of %s turned from %s to %s", e.Object.Name, e.From, e.To)
-}
-
-func taintText(e timeline.Event) string {
-	return fmt.Sprintf("node %s got the taint %s", e.Object.Name, e.Detail)
-}
-
-func markText(e timeline.Event) string {
-	return fmt.Sprintf("node %s got the %s", e.Object.Name, e.Detail)
-}
-
-// marks are what others write on nodes in addition to taints.
-var marks = map[string]Class{
-	"condition MaintenancePlanned":                                  Planned,
-	"condition DrainInProgress":                                     Soon,
-	"condition GracefulNodeShutdownInProgress":                      Soon,
-	"condition VMEventScheduled":                                    Planned, // up to 15 minutes before
-	"label node.kubernetes.io/exclude-from-external-load-balancers": Soon,
-	"label cloud.google.com/active-node-maintenance":                Soon,
-	"annotation weave.works/kured-reboot-in-progress":               Planned, // it may stand for hours
-}
-
-// taints are those of systems that remove nodes, by key. Others count if they evict Pods.
-var taints = map[string]Class{
-	"karpenter.sh/disrupted":                             Soon,    // before the replacement is launched
-	"karpenter.sh/disruption":                            Soon,    // until Karpenter 1.0
-	"ToBeDeletedByClusterAutoscaler":                     Soon,    // it evicts 5 s later
-	"DeletionCandidateOfClusterAutoscaler":               Planned, // if the node stays unneeded
-	"node.cluster.x-k8s.io/outdated-revision":            Planned, // on all old nodes
-	"node.kubernetes.io/out-of-service":                  Soon,
-	"node.cloudprovider.kubernetes.io/shutdown":          Soon,
-	"aws-node-termination-handler/spot-itn":              Soon,
-	"aws-node-termination-handler/scheduled-maintenance": Planned,
-}
-
-// taint returns the class of a taint, KEY=VALUE:EFFECT.
-func taint(text string) Class {
-	key, effect, _ := strings.Cut(text, ":")
-	key, _, _ = strings.Cut(key, "=")
-	if class, known := taints[key]; known {
-		return class
-	}
-	if effect == "NoExecute" {
-		return Soon
-	}
-	return None
-}
-
 // A Watch follows the facts of the Services of a run. The zero value knows none.
 type Watch struct {
+	Own []Mark // signs in addition to those of the table; they count first
+
 	on      map[string]map[string]bool // the addresses of our endpoints, by node
 	ending  map[string]bool            // Pods that are being deleted, by UID
 	coming  map[string]bool            // Pods that were created and were not ready yet, by UID
@@ -179,17 +57,23 @@ type Watch struct {
 
 // Event takes in the next event, and returns the sign that it is, or one of class [None].
 func (w *Watch) Event(e timeline.Event) Sign {
-	sign := Sign{}
-	for _, l := range table {
-		if l.kind == e.Kind && l.is(w, e) {
-			sign = Sign{Class: l.class, Name: l.name, Text: l.text(e), At: e.Seen}
-			break
-		}
-	}
+	sign := w.signOf(e)
 	if w.note(e) || sign.Class > Planned {
 		w.Last = max(w.Last, e.Seen)
 	}
 	return sign
+}
+
+func (w *Watch) signOf(e timeline.Event) Sign {
+	for _, lines := range [][]line{marked(w.Own), table} {
+		for _, l := range lines {
+			if l.kind == e.Kind && l.is(w, e) {
+				text := l.text(e) + by(cmp.Or(l.actor, e.Actor))
+				return Sign{Class: l.class, Name: l.name, Text: text, At: e.Seen}
+			}
+		}
+	}
+	return Sign{}
 }
 
 // Batch takes in requests. failed tells which of the targets' failures count.

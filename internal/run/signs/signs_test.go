@@ -2,11 +2,12 @@ package signs
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"lapse/timeline"
-	"lapse/watcher"
 )
 
 const s = time.Second
@@ -59,12 +60,18 @@ func TestSigns(t *testing.T) {
 		{"cluster-autoscaler's candidate", taint(node1, "DeletionCandidateOfClusterAutoscaler=1700000000:PreferNoSchedule"), Planned, "taint"},
 		{"cluster-autoscaler's scale down", taint(node1, "ToBeDeletedByClusterAutoscaler=1700000000:NoSchedule"), Soon, "taint"},
 		{"Cluster API", taint(node1, "node.cluster.x-k8s.io/outdated-revision:PreferNoSchedule"), Planned, "taint"},
+		{"EKS", taint(node1, "eks.amazonaws.com/nodegroup=unschedulable:NoSchedule"), Planned, "taint"},
+		{"a taint with the key of EKS", taint(node1, "eks.amazonaws.com/nodegroup=blue:NoSchedule"), None, ""},
 		{"a taint that evicts", taint(node1, "maintenance=now:NoExecute"), Soon, "taint"},
 		{"a taint that does not", taint(node1, "node.kubernetes.io/memory-pressure:NoSchedule"), None, ""},
 		{"a taint elsewhere", taint(other, "karpenter.sh/disrupted:NoSchedule"), None, ""},
 		{"a drain that Kubernetes 1.37 announces", mark(node1, "condition DrainInProgress"), Soon, "mark"},
 		{"a maintenance that it plans", mark(node1, "condition MaintenancePlanned"), Planned, "mark"},
 		{"a drain elsewhere", mark(other, "condition DrainInProgress"), None, ""},
+		{"a node that Kubernetes 1.37 shuts down", mark(node1, "condition GracefulNodeShutdownInProgress"), Soon, "mark"},
+		{"AKS", mark(node1, "condition VMEventScheduled"), Planned, "mark"},
+		{"GKE", mark(node1, "label cloud.google.com/active-node-maintenance"), Soon, "mark"},
+		{"a node that load balancers leave out", mark(node1, "label node.kubernetes.io/exclude-from-external-load-balancers"), Soon, "mark"},
 		{"kured", mark(node1, "annotation weave.works/kured-reboot-in-progress"), Planned, "mark"},
 		{"a rollout", workload(timeline.SnapshotChanged, timeline.Workload{Generation: 2, Replicas: 2}), Soon, "rollout"},
 		{"a status", workload(timeline.SnapshotStatus, timeline.Workload{Generation: 2, Replicas: 2}), None, ""},
@@ -79,36 +86,33 @@ func TestSigns(t *testing.T) {
 	}
 }
 
-// An endpoint that was lost and is back, as that of a node, announces nothing. That of a new Pod at its address does.
-func TestAnEndpointThatIsBackIsNoSign(t *testing.T) {
-	var w Watch
-	for i, step := range []struct {
-		from, to string
-		class    Class
+// The user's own signs count before those of the table.
+func TestOwnSignsCountFirst(t *testing.T) {
+	w := Watch{Own: []Mark{
+		{"taint karpenter.sh/disrupted", Planned, "ours"},
+		{"taint example.com/retire=now", Now, ""},
+		{"label example.com/retire", Soon, "our-operator"},
+	}}
+	w.Event(endpoint(pod("a"), "", timeline.EndpointReady))
+	for _, test := range []struct {
+		kind   timeline.EventKind
+		detail string
+		want   Sign
 	}{
-		{"", timeline.EndpointReady, None},
-		{timeline.EndpointReady, timeline.EndpointNotReady, Now},
-		{timeline.EndpointNotReady, timeline.EndpointReady, None},
-		{timeline.EndpointReady, timeline.EndpointNotReady, Now},
-		{timeline.EndpointNotReady, timeline.EndpointAbsent, None},
-		{timeline.EndpointAbsent, timeline.EndpointNotReady, None},
-		{timeline.EndpointNotReady, timeline.EndpointReady, Soon},
+		{timeline.NodeTaint, "karpenter.sh/disrupted:NoSchedule", Sign{Planned, "taint", "node node1 got the taint karpenter.sh/disrupted:NoSchedule (ours)", 0, 0}},
+		{timeline.NodeTaint, "karpenter.sh/disrupted-too:NoSchedule", Sign{}},
+		{timeline.NodeTaint, "example.com/retire=now:NoSchedule", Sign{Now, "taint", "node node1 got the taint example.com/retire=now:NoSchedule", 0, 0}},
+		{timeline.NodeTaint, "example.com/retire=later:NoSchedule", Sign{}},
+		{timeline.NodeMarked, "label example.com/retire", Sign{Soon, "mark", "node node1 got the label example.com/retire (our-operator)", 0, 0}},
+		{timeline.NodeMarked, "annotation weave.works/kured-reboot-in-progress", Sign{Planned, "mark", "node node1 got the annotation weave.works/kured-reboot-in-progress (kured)", 0, 0}},
 	} {
-		if sign := w.Event(endpoint(pod("a"), step.from, step.to)); sign.Class != step.class {
-			t.Errorf("step %d: from %q to %q is %+v", i, step.from, step.to, sign)
+		if got := w.Event(timeline.Event{Kind: test.kind, From: "absent", To: "present", Object: node1, Detail: test.detail}); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.detail, got, test.want)
 		}
 	}
-}
-
-// Each mark that the watch records has a class here, and each that has one is recorded.
-func TestEveryMarkOfANodeHasAClass(t *testing.T) {
-	for _, mark := range watcher.NodeMarks {
-		if marks[mark] == None {
-			t.Errorf("%q is of no class", mark)
-		}
-	}
-	if len(marks) != len(watcher.NodeMarks) {
-		t.Errorf("%d marks have a class, %d are recorded", len(marks), len(watcher.NodeMarks))
+	what := Marks(w.Own)
+	if what[0] != "label example.com/retire" || len(what) != 1+len(Marks(nil)) || slices.ContainsFunc(what, func(s string) bool { return strings.HasPrefix(s, "taint") }) {
+		t.Errorf("recorded in addition to taints: %q", what)
 	}
 }
 
@@ -173,6 +177,27 @@ func TestADisruptionSettles(t *testing.T) {
 		}
 		if w.Settled(test.settled-1, 10*s) || !w.Settled(test.settled, 10*s) {
 			t.Errorf("%s: last %v, %d under way", test.what, w.Last, w.UnderWay())
+		}
+	}
+}
+
+// An endpoint that was lost and is back, as that of a node, announces nothing. That of a new Pod at its address does.
+func TestAnEndpointThatIsBackIsNoSign(t *testing.T) {
+	var w Watch
+	for i, step := range []struct {
+		from, to string
+		class    Class
+	}{
+		{"", timeline.EndpointReady, None},
+		{timeline.EndpointReady, timeline.EndpointNotReady, Now},
+		{timeline.EndpointNotReady, timeline.EndpointReady, None},
+		{timeline.EndpointReady, timeline.EndpointNotReady, Now},
+		{timeline.EndpointNotReady, timeline.EndpointAbsent, None},
+		{timeline.EndpointAbsent, timeline.EndpointNotReady, None},
+		{timeline.EndpointNotReady, timeline.EndpointReady, Soon},
+	} {
+		if sign := w.Event(endpoint(pod("a"), step.from, step.to)); sign.Class != step.class {
+			t.Errorf("step %d: from %q to %q is %+v", i, step.from, step.to, sign)
 		}
 	}
 }

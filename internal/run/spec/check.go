@@ -57,6 +57,7 @@ func (o *Options) Validate() error {
 		checkNumbers,
 		setDefaults,
 		checkArmed,
+		checkSigns,
 		checkCommand,
 		(*Options).CheckRequest,
 		checkProtocols,

@@ -14,6 +14,7 @@ import (
 	"lapse/correlate/verdict"
 	"lapse/internal/run/access"
 	"lapse/internal/run/saved"
+	"lapse/internal/run/signs"
 	"lapse/loadgen"
 	"lapse/timeline"
 )
@@ -57,7 +58,8 @@ type Options struct {
 	// Filled in by Check.
 	Parsed   []Target
 	Gates    []verdict.Gate
-	observed float64 // --min-coverage
+	Own      []signs.Mark // --sign
+	observed float64      // --min-coverage
 
 	nodeObserved *float64 // --min-node-coverage; nil: as observed
 

@@ -78,6 +78,7 @@ type Spec struct {
 	// gets IdleRate requests per second, for each of Kinds.
 	Armed    bool          `json:"armed,omitzero"`
 	IdleRate float64       `json:"idleRate,omitzero"`
+	Signs    []string      `json:"signs,omitempty"` // marks of nodes that announce a disruption: --sign
 	Baseline time.Duration `json:"baseline"`
 	Settle   time.Duration `json:"settle"`
 
