@@ -33,7 +33,8 @@ var table = slices.Concat([]line{
 		return e.From == timeline.EndpointReady && e.To != timeline.EndpointReady
 	}, endpointText},
 	{AnEndpoint, Soon, "", timeline.EndpointChanged, func(w *Watch, e timeline.Event) bool {
-		return changed(w, e) && e.To == timeline.EndpointReady // a surge comes before a Pod goes, a scale-up alone
+		// A surge comes before a Pod goes, a scale-up alone. One that was lost and is back ends a disruption.
+		return changed(w, e) && e.To == timeline.EndpointReady && !w.lost[endpointKey(e)]
 	}, endpointText},
 	{"eviction", Now, "", timeline.PodDisrupted, always, func(e timeline.Event) string { // the reason names the actor
 		return fmt.Sprintf("Pod %s is about to be ended: %s", e.Object.Name, e.To)
