@@ -322,3 +322,23 @@ func TestFiguresOfRowsAreShownOnATelephone(t *testing.T) {
 		t.Errorf("labels are taller than their rows: %s", text)
 	}
 }
+
+// From when on requests were sent at another rate is a line through all rows, and a sentence says what it means for
+// what is known.
+func TestAChangeOfTheRateIsShown(t *testing.T) {
+	layer.Real(t)
+	run := sample.Run(sample.Length)
+	for i := range run.Targets {
+		at := model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}
+		run.Targets[i].Rerated = &model.Rerated{At: at, From: 5, Resolution: 10 * time.Millisecond}
+	}
+	page := open(t, run, "")
+	text := strings.ReplaceAll(page.text(`[data-testid="rate-change"]`), "\u00a0", " ")
+	if !strings.Contains(text, "sent at 5/s until") || !strings.Contains(text, "later failures to 10 ms") {
+		t.Errorf("the page says %q", text)
+	}
+	if n := page.count(".rate-change"); n != 1 {
+		t.Errorf("%d lines for one instant", n)
+	}
+	page.picture("rate")
+}

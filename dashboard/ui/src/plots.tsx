@@ -6,6 +6,7 @@ import { duration } from "./format";
 import type { Incident, Ns, Window } from "./model";
 import { failing } from "./opening";
 import { middleInView, type Placed, placed } from "./placed";
+import { rateChanges } from "./rates";
 import type { Frame } from "./row";
 import type { Run } from "./run";
 import { ordered, pan, type Range, within, zoom } from "./scale";
@@ -46,6 +47,7 @@ export function Plots(props: PlotsProps) {
         <Grid frame={frame} now={run.live ? run.now : undefined} />
         <Bands frame={frame} incidents={run.incidents} windows={run.allWindows} />
         <StepLines frame={frame} steps={props.steps} />
+        {rateChanges(run.targets).map((c) => <div key={c.at} class="band step-line rate-change" hidden={scale.x(c.at) < 0 || scale.x(c.at) > scale.width} style={{ left: `${scale.x(c.at)}px` }} />)}
       </div>
       <div class="axis-block">
         <Axis frame={frame} />

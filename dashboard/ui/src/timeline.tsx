@@ -16,6 +16,7 @@ import { Overview } from "./overview";
 import { availability, noData, type Plot, type Theme, whiskers } from "./paint";
 import { type Gestures, Plots } from "./plots";
 import { Prober } from "./prober";
+import { rateChanges, rateText } from "./rates";
 import { Frame } from "./row";
 import { place, type Run } from "./run";
 import { type Range, Scale } from "./scale";
@@ -77,6 +78,7 @@ export function Timeline(props: TimelineProps) {
     <>
       <div ref={availabilityRows}>
       <h3>Availability</h3>
+      {rateChanges(targets).slice(0, 3).map((c) => <p key={c.at} class="note faint" data-testid="rate-change">{rateText(c, clock.at(c.at))}</p>)}
       <Fold all={groups} chosen={failing} others={(n) => `${plural(n, "target")} without a failure`} only="targets with failures or slow answers" testid="all-targets">
         {(shown) => shown.map((g) => (run.many || g.members.length > 1 ? <Nodes key={g.name} frame={frame} run={run} group={g} windowsOf={windowsFrom} /> : strip(g.members[0]!)))}
       </Fold>
