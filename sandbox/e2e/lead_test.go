@@ -43,10 +43,10 @@ const (
 
 // A sign is one that the guard knows, and how it comes about here.
 type sign struct {
-	Name  string // who makes it, or what: the row of the table
-	Label string // of lapse_guard_lead_seconds; of the first sign of all
-	Says  string // the run, of its first sign
-	is    func(drill.Event) bool
+	Name  string                 // who makes it, or what: the row of the table
+	Label string                 // of lapse_guard_lead_seconds; of the first sign of all
+	Says  string                 // the run, of its first sign
+	is    func(drill.Event) bool // nil: the first failed request
 	play  func(l *lane)
 	once  bool // however often the others are made: how early it comes is up to this test
 }
@@ -66,7 +66,7 @@ func changed(e drill.Event) bool {
 	return e.Kind == "snapshot" && e.To == "changed" && e.Object.Kind == "Deployment"
 }
 
-// byHand are the signs that the test writes on a node. After them it evicts a Pod.
+// byHand returns a sign that the test writes on a node. After it, the test evicts a Pod.
 func byHand(name, says string, is func(drill.Event) bool, on, off func(l *lane)) sign {
 	label, _, _ := strings.Cut(name, " ")
 	if label != "taint" {
@@ -128,7 +128,7 @@ var serviceSigns = []sign{
 		ip := l.kubectl("-n", leadSpace, "get", pod, "-o", "jsonpath={.status.podIP}")
 		get := "exec 3<>/dev/tcp/" + ip + "/8080; printf 'GET /crash/3 HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
 		_ = l.g.c.On(l.t.Context(), l.node, "bash", "-c", get).Run() // the server ends before it answers
-		l.kubectl("-n", leadSpace, "wait", pod, "--for=condition=Ready=false", "--timeout=1m")
+		l.kubectl("-n", leadSpace, "wait", pod, "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "--timeout=1m")
 		l.kubectl("-n", leadSpace, "delete", pod, "--wait=false") // its next crash would be followed by a back-off
 	}, false},
 }
@@ -262,7 +262,7 @@ func (l *lane) idles() {
 				break
 			}
 			if time.Since(began) > 2*time.Minute {
-				l.err = fmt.Errorf("%s does not become idle in %s: %w", l.w.Name, pod, err)
+				l.err = fmt.Errorf("%s does not become idle in %s (%v)", l.w.Name, pod, err)
 			}
 		}
 	}
@@ -273,7 +273,7 @@ func (l *lane) idles() {
 type lead struct {
 	Sign   string
 	Lead   time.Duration // from the sign to the loss of the first endpoint; below 0: that came first
-	Raised time.Duration // from the sign until the last of all targets was asked at the full rate
+	Raised time.Duration // from the sign until the last target was asked at the full rate
 	Full   time.Duration // of the second before the loss, how much was at the full rate
 	Mode   string
 	Stall  bool // the machine stood still in between
@@ -339,8 +339,7 @@ func TestEachSignRaisesTheRate(t *testing.T) {
 		own := runs[l.w.Name]
 		own = slices.DeleteFunc(own, func(r drill.Run) bool { // requests fail on a machine that stands still, too
 			_, lost := first(r.Timeline.Events, isLost)
-			begun, _ := first(r.Timeline.Events, isBegun)
-			return !lost && strings.Contains(begun.Detail, "a request failed")
+			return !lost && r.Timeline.Verdict.Failed > 0
 		})
 		slices.SortFunc(own, func(a, b drill.Run) int { return a.Timeline.T0.Compare(b.Timeline.T0) })
 		if len(own) != len(l.played) {
@@ -398,6 +397,7 @@ func (g *guarded) lanes() (lanes []*lane) {
 	return lanes
 }
 
+// metricsOf returns how kubectl reads the metrics of a guard's Pod.
 func metricsOf(pod string) []string {
 	return []string{"get", "--raw", "/api/v1/namespaces/" + guardSpace + "/pods/" + pod + ":7117/proxy/metrics"}
 }
@@ -473,8 +473,7 @@ func (s sign) check(t *testing.T, c *drill.Cluster, run drill.Run) lead {
 	for _, stop := range tl.Standstills() {
 		found.Stall = found.Stall || stop.Earliest < max(at, lost)+time.Second && stop.Latest > min(at, lost)-time.Second
 	}
-	asked := read(t, c, run.Dir)
-	for name, sent := range asked {
+	for name, sent := range sentTo(t, c, run.Dir) {
 		full := math.MaxInt64 * time.Nanosecond
 		for i := 1; i < len(sent); i++ {
 			if sent[i-1] >= at && sent[i]-sent[i-1] <= 1500*time.Millisecond/leadRate {
@@ -506,8 +505,8 @@ func (s sign) check(t *testing.T, c *drill.Cluster, run drill.Run) lead {
 	return found
 }
 
-// read returns when requests were sent to each target of a Service and its Pods that the run had from the beginning.
-func read(t *testing.T, c *drill.Cluster, dir string) map[string][]time.Duration {
+// sentTo returns when requests were sent to each target, but for the Pods' own addresses, which share one rate.
+func sentTo(t *testing.T, c *drill.Cluster, dir string) map[string][]time.Duration {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), c.Lapse, "export", dir, "-o", "csv").Output()
 	if err != nil {
