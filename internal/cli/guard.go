@@ -66,8 +66,8 @@ var guardUsage = map[string]string{
 	"settle":  "how long nothing must have changed for a disruption to be over (default 1m)",
 	"target":  "which kinds of connection to measure: new, reused",
 	"fail-if": "a gate `EXPR`, such as 'failed>0' or 'downtime.total>500ms' (repeatable; default 'failed>0')",
-	"expect-status": "status codes that count as success, such as 200,300-399, of Services without lapse/expect-status " +
-		"(default 200-499)",
+	"expect-status": "status codes that count as success, such as 200,300-399, of Services without " +
+		"lapse/expect-status (default 200-499)",
 }
 
 const guardHelp = `Measure every disruption of the Services with the annotation lapse/guard: "on", from before it

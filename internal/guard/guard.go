@@ -116,7 +116,8 @@ func Run(ctx context.Context, c Config) error {
 	}{{"listen", c.Listen, g.public()}, {"status-listen", c.Private, g.private()}} {
 		stop, err := serve(at.address, at.handler, &serving, cancel)
 		if err != nil {
-			return exit.Usagef("as in --"+at.flag+" 127.0.0.1:7200, where nothing else listens", "--%s: %w", at.flag, err)
+			advice := "as in --" + at.flag + " 127.0.0.1:7200, where nothing else listens"
+			return exit.Usagef(advice, "--%s: %w", at.flag, err)
 		}
 		defer stop()
 	}

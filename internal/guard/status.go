@@ -45,7 +45,7 @@ type Report struct {
 	Services  []Status          `json:"services"`          // in the order of their names
 }
 
-const unlisted = "which Services are guarded is not known yet: the guard has just begun, or the API server does not answer it"
+const unlisted = "which Services are guarded is not known yet: it has just begun, or the API server does not answer it"
 
 // A Status is how a guarded Service stands.
 type Status struct {
