@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lapse/internal/guard/gate"
+	"lapse/internal/run/coordinator"
 	"lapse/internal/run/saved"
 )
 
@@ -137,4 +138,45 @@ func TestWhatIsMeasuredWhileTheAPIServerIsAwayIsToldLater(t *testing.T) {
 			t.Errorf("%d Events later", len(f.told))
 		}
 	})
+}
+
+// A guard that is killed in any state leaves nothing that passes: the next one does not know what happened meanwhile.
+func TestAKilledGuardLetsNothingPass(t *testing.T) {
+	arms := func(f *fake) {
+		if _, err := f.arm(f.t.Context(), "shop/web", "by hand", time.Hour); err != nil {
+			t.Error(err)
+		}
+	}
+	for state, reaches := range map[coordinator.Standby]func(*fake){
+		notMeasured:           func(f *fake) { f.refuse("shop/web", errors.New("it has no ready endpoint")); f.guards("shop/web") },
+		starting:              func(f *fake) { f.marks("shop/web"); synctest.Wait() },
+		coordinator.Idle:      func(f *fake) { f.guards("shop/web") },
+		coordinator.Raised:    func(f *fake) { f.guards("shop/web"); arms(f) },
+		coordinator.Recording: func(f *fake) { f.guards("shop/web"); f.disrupt("shop/web", 0) },
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir, since := filepath.Join(t.TempDir(), "runs"), time.Now().UTC().Format(time.RFC3339)
+				f := newFake(t, dir)
+				if reaches(f); f.status("shop/web").State != state {
+					t.Fatalf("it is %q", f.status("shop/web").State)
+				}
+				f.stop() // these measurements, being made up, judge nothing then
+				next := newFake(t, dir)
+				next.guards("shop/web")
+				next.asked("none=pass&service=shop/web&since="+since, 200, gate.Inconclusive)
+				runs := saved.Runs(dir)
+				if begun := state == coordinator.Recording; begun != (len(runs) == 1) {
+					t.Fatalf("runs are left: %q", runs)
+				}
+				for _, run := range runs {
+					if _, a := next.ask("service=shop/web&run=" + run); a.State == gate.Pass {
+						t.Errorf("%+v", a)
+					}
+				}
+				next.disrupt("shop/web", 0)()
+				next.asked("service=shop/web&node=node1", 200, gate.Pass)
+			})
+		})
+	}
 }
