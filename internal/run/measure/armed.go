@@ -201,7 +201,7 @@ func (a *armed) follow(sign signs.Sign) {
 func (a *armed) noteOutage(sign signs.Sign) {
 	l := a.loop
 	if sign.Name == signs.ARequest {
-		if sign.At-a.failed > l.Settle {
+		if a.failed == 0 || sign.At-a.failed > l.Settle {
 			a.fails, a.lasts = sign.At, ""
 		}
 		a.failed = sign.At
@@ -223,7 +223,8 @@ func (a *armed) outage(now time.Duration) string {
 	if !a.loop.again() || now-a.failed > a.loop.Settle || now-max(a.fails, a.changed) < standsStill {
 		return ""
 	}
-	return signs.Lasting + a.loop.Clock.T0().Add(a.fails).UTC().Format(time.DateTime) + " UTC"
+	wall := timeline.StartClock().T0() // the wall clock may have been set since this process began
+	return signs.Lasting + wall.Add(a.fails-now).UTC().Format(time.DateTime) + " UTC"
 }
 
 // expect waits for the disruption that a sign announces.

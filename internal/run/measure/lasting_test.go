@@ -100,7 +100,7 @@ func TestWhatDoesNotLastIsMeasuredAtTheFullRate(t *testing.T) {
 // An outage of days has a run each half day.
 func TestAnOutageOfDaysHasFewRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const first = time.Minute
+		const first = 5 * time.Second // before --settle
 		r := newAgainRun(t, func(due time.Duration) bool { return due >= first }, judgedAtTheEnd)
 		time.Sleep(mostUnsettled + 5*time.Minute) // of virtual time
 		r.ask(func() {
