@@ -48,8 +48,8 @@ import (
 
 // guardFlags are the flags of a run that a guard has, too: how it measures each Service.
 var guardFlags = []string{
-	"rate", "idle-rate", "sign", "baseline", "settle", "timeout", "connections", "join", "slow", "resolution", "min-coverage",
-	"target", "direct-rate", "fail-if", "scheme", "expect-status", "control-plane",
+	"rate", "idle-rate", "sign", "baseline", "settle", "timeout", "connections", "join", "slow", "resolution",
+	"min-coverage", "target", "direct-rate", "fail-if", "scheme", "expect-status", "control-plane",
 }
 
 // guardDefaults are those that differ from a run's.

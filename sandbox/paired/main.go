@@ -179,7 +179,8 @@ func records(ctx context.Context, c *drill.Cluster) error {
 		most = max(most, recording)
 	}
 	if most != len(servers) {
-		return errors.Join(err, fmt.Errorf("the guards %q measure the drain of %d Services, of %d", pods, most, len(servers)))
+		short := fmt.Errorf("the guards %q measure the drain of %d Services, of %d", pods, most, len(servers))
+		return errors.Join(err, short)
 	}
 	return nil
 }

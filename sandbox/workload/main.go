@@ -26,8 +26,9 @@
 // and requests to /ready/off, /crash/3 and others change what it does (switches.go).
 //
 // It prints when SIGTERM came and between which two instants it stopped listening, on the machine's clock: the truth
-// that a measurement is compared with. At its end it prints how many requests it has answered. Every reply names its pod in the header X-Pod. /readyz is for the readiness
-// probe, /healthz for the liveness probe, /count says what this process has served; everything else gets the body.
+// that a measurement is compared with. At its end it prints how many requests it has answered. Every reply names its
+// pod in the header X-Pod. /readyz is for the readiness probe, /healthz for the liveness probe, /count says what this
+// process has served; everything else gets the body.
 // `workload get URL` is a client, see get.go. `workload protoset` prints the descriptor set of the gRPC method.
 package main
 

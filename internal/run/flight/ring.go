@@ -26,7 +26,7 @@ type Ring struct {
 	definitions []timeline.Fact // backends and peers: a reference to them may come at any time
 	targets     []*target       // those that are measured, and those with requests in the ring
 	keyframe    keyframe
-	recent      []timeline.Fact              // events, comparisons of clocks and batches, in the order in which they came
+	recent      []timeline.Fact              // events, comparisons of clocks and batches, as they came
 	counted     map[timeline.SourceID]uint64 // requests, as the batches count them
 	cut         time.Duration                // nothing before is wanted
 }

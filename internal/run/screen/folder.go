@@ -177,8 +177,8 @@ func others(gone []Gone, lines []history.Line) (more []history.Line) {
 	return more
 }
 
-// listGone lists the runs that are not here, at most [mostGone], and returns how many older ones there are. Of two lines
-// of one run and Service the later one counts.
+// listGone lists the runs that are not here, at most [mostGone], and returns how many older ones there are. Of two
+// lines of one run and Service the later one counts.
 func listGone(lines []history.Line, here map[string]bool, gone []Gone) (list []dashboard.Listed, older int) {
 	of := map[string][]history.Line{} // by run
 	for _, l := range lines {

@@ -58,7 +58,8 @@ func parseSign(text string) (signs.Mark, error) {
 		return signs.Mark{}, fmt.Errorf("value %q: %s", value, problems[0])
 	}
 	if signClasses[class] == signs.None {
-		return signs.Mark{}, fmt.Errorf("class %q is not P (planned: hours before), S (seconds before) or 0 (it begins)", class)
+		const text = "class %q is not P (planned: hours before), S (seconds before) or 0 (it begins)"
+		return signs.Mark{}, fmt.Errorf(text, class)
 	}
 	if wrong := validation.IsValidLabelValue(actor); len(wrong) > 0 || named && actor == "" {
 		return signs.Mark{}, fmt.Errorf("actor %q is not a name of letters, digits, -, _ and .", actor)
