@@ -59,7 +59,7 @@ func TestAnUnannouncedDrainIsMeasuredFromBeforeItBegan(t *testing.T) {
 	cordoned := first(func(e drill.Event) bool { return e.Kind == "node-schedulable" && e.To == "false" })
 	raised, nodes := time.Duration(0), 0
 	for _, e := range timeline.Events {
-		if e.Kind == "rate" && strings.HasPrefix(e.Object.Name, "new from ") {
+		if e.Kind == "rate" && strings.Contains(e.Object.Name, " new from ") {
 			if raised, nodes = max(raised, e.Seen), nodes+1; e.To != "30" {
 				t.Errorf("%s is asked at %s/s, want a third of 90", e.Object.Name, e.To)
 			}
