@@ -112,6 +112,7 @@ test-modules: needs bin/gotest
 	bin/gotest -C tools/helm -count=1 -- .
 	bin/gotest -C tools/argo -count=1 -- .
 	bin/gotest -C tools/flagger -count=1 -- .
+	bin/gotest -C tools/s3 -count=1 -- .
 
 # A release for two systems, made twice in two places; Krew's own checks and installation.
 test-release: bin/gotest
@@ -141,6 +142,7 @@ lint-all: cross bin/staticcheck bin/errcheck bin/revive
 	go -C tools/helm vet .
 	go -C tools/argo vet .
 	go -C tools/flagger vet .
+	go -C tools/s3 vet .
 	go -C tools/release vet ./...
 	cd tools/release && ../../bin/staticcheck ./... && ../../bin/errcheck -ignoretests -exclude ../errcheck.txt ./...
 

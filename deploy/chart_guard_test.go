@@ -17,6 +17,9 @@ var guardStandIns = []expression{
 	{standIn: "7877m", text: `$.Values.guard.cpu`},
 	{standIn: "stand-in-flags\n", text: `join "\n" (append $.Values.guard.flags "")`},
 	{standIn: "stand-in-token", text: `$.Values.guard.tokenSecret`},
+	{standIn: "stand-in-store-secret", text: `$.Values.guard.store.secret`},
+	{standIn: "stand-in-store-endpoint", text: `$.Values.guard.store.endpoint`},
+	{standIn: "stand-in-store-url", text: `$.Values.guard.store.url`},
 	{standIn: "stand-in-placement", text: `toYaml $.Values.guard.placement`, lines: true},
 	{standIn: "stand-in-claim", text: `$.Values.guard.persistence.existingClaim | default "` + GuardName + `"`},
 	{standIn: "7919Gi", text: `$.Values.guard.persistence.size`},
@@ -49,6 +52,9 @@ var guardParts = []struct {
 	{`$.Values.imagePullSecrets`, func(g *Guard) { g.ImagePullSecret = "stand-in-pull" }},
 	{`$.Values.guard.placement`, func(g *Guard) { g.Placement.PriorityClassName = "stand-in-placement" }},
 	{`$.Values.guard.tokenSecret`, func(g *Guard) { g.TokenSecret = "stand-in-token" }},
+	{`$.Values.guard.store.url`, func(g *Guard) { g.Store = "stand-in-store-url" }},
+	{`$.Values.guard.store.endpoint`, func(g *Guard) { g.StoreEndpoint = "stand-in-store-endpoint" }},
+	{`$.Values.guard.store.secret`, func(g *Guard) { g.StoreSecret = "stand-in-store-secret" }},
 	{`$.Values.guard.allNamespaces`, func(g *Guard) { g.AllNamespaces = true }},
 }
 

@@ -35,6 +35,9 @@ type Guard struct {
 	CPU             string    // the request of each Pod, a Kubernetes quantity; default [DefaultCPU]
 	Placement       Placement // of the Pods
 	Claim           string    // the PersistentVolumeClaim for its runs; empty: they go with the Pod
+	Store           string    // s3://BUCKET/PREFIX, which keeps all runs, too; empty: none
+	StoreEndpoint   string    // the URL of an S3 server other than Amazon's
+	StoreSecret     string    // the Secret with the variables of its key; empty: the ServiceAccount has an IAM role
 	TokenSecret     string    // the Secret with the token of who may arm a Service or call a hook; empty: nobody may
 	Flags           []string  // of `lapse guard`, in the ConfigMap
 }
@@ -192,6 +195,10 @@ func (g Guard) pod() corev1.PodSpec {
 	config := Config{Image: g.Image, CPU: g.CPU}
 	container := config.measuring(append(commonEnv(), fieldEnv(EnvPodIP, "status.podIP")), g.args()...)
 	container.Ports = []corev1.ContainerPort{{Name: "gate", ContainerPort: GatePort}}
+	if g.StoreSecret != "" {
+		secret := &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: g.StoreSecret}}
+		container.EnvFrom = []corev1.EnvFromSource{{SecretRef: secret}}
+	}
 	container.ReadinessProbe = &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{
 			HTTPGet: &corev1.HTTPGetAction{Path: "/readyz", Port: intstr.FromInt32(GatePort)},
@@ -241,6 +248,12 @@ func (g Guard) args() []string {
 	args := []string{"guard", "--out=" + out, "--config=" + path.Join(guardConfig, guardFlagsKey)}
 	if g.TokenSecret != "" {
 		args = append(args, "--token-file="+path.Join(guardSecret, guardTokenKey))
+	}
+	if g.Store != "" {
+		args = append(args, "--store="+g.Store)
+	}
+	if g.StoreEndpoint != "" {
+		args = append(args, "--store-endpoint="+g.StoreEndpoint)
 	}
 	if g.Claim == "" {
 		args = append(args, "--lease="+GuardName, "--history="+guardHistory)

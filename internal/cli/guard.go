@@ -30,6 +30,7 @@ import (
 	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
 	"lapse/deploy"
+	"lapse/internal/bucket"
 	"lapse/internal/guard"
 	"lapse/internal/guard/budget"
 	"lapse/internal/guard/configmap"
@@ -92,6 +93,47 @@ type guardCommand struct {
 	file    string
 	lease   string
 	history string
+	place   storeFlags
+}
+
+// storeFlags say in which bucket runs are kept.
+type storeFlags struct{ url, endpoint string }
+
+func (s *storeFlags) bind(f *pflag.FlagSet) {
+	f.StringVar(&s.url, "store", "", "s3://BUCKET/PREFIX that keeps all runs and lines of history, too, with the key in "+
+		"$AWS_ACCESS_KEY_ID and $AWS_SECRET_ACCESS_KEY, or of the Pod's IAM role")
+	f.StringVar(&s.endpoint, "store-endpoint", "", "`URL` of an S3 server other than Amazon's (default $AWS_ENDPOINT_URL)")
+}
+
+// open returns the bucket, nil if there is none.
+func (s *storeFlags) open() (*bucket.Bucket, error) {
+	if s.url == "" {
+		if s.endpoint != "" {
+			return nil, exit.Usagef("as in --store s3://my-bucket/lapse", "--store-endpoint needs --store")
+		}
+		return nil, nil
+	}
+	b, err := bucket.Open(s.url, s.endpoint)
+	return b, exit.AsUsage(err)
+}
+
+// opens returns the bucket once it is known that the guard may write to it. One that does not answer is used: it must
+// not keep a guard from measuring.
+func (s *storeFlags) opens(ctx context.Context, log *slog.Logger) (guard.Bucket, error) {
+	b, err := s.open()
+	if b == nil || err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	err = b.Check(ctx)
+	if r, ok := errors.AsType[*bucket.Refusal](err); ok && r.Lasting() {
+		return nil, exit.Usagef("see `lapse guard --help`", "--store %s: %w", b, err)
+	}
+	if err != nil {
+		log.Warn("the bucket does not answer: runs wait on disk", "bucket", b.String(), "error", err)
+	}
+	return b, nil
 }
 
 func newGuard() *cobra.Command {
@@ -146,6 +188,7 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 		"guards elect the one that writes Events and answers; all of them measure")
 	f.StringVar(&c.history, "history", "", "the `NAME` of a ConfigMap, in this Pod's namespace, that keeps the lines "+
 		"of the last 200 runs and what the gate says of them")
+	c.place.bind(f)
 	f.StringVar(&c.file, "config", "", "a `FILE` of more flags, one in a line: they count if the command line has "+
 		"none, and again when they change")
 	var measured spec.Options
@@ -199,6 +242,10 @@ func maxRate(given bool, rate float64, o *spec.Options) (float64, error) {
 }
 
 func (c *guardCommand) run(ctx context.Context, log *slog.Logger) error {
+	var err error
+	if c.Bucket, err = c.place.opens(ctx, log); err != nil {
+		return err
+	}
 	c.kube.Burst = 600 // for the EndpointSlices of some 30 Services at once, each read ten times per second
 	cluster, err := c.kube.Connect(ctx)
 	if err != nil {
@@ -709,6 +756,12 @@ func newGenGuard() *cobra.Command {
 			if other := otherThan(flags, guardSettings); other != "" {
 				return exit.Usagef("leave it out", "--%s is set by `lapse gen guard` itself", other)
 			}
+			if _, err := (&storeFlags{g.Store, g.StoreEndpoint}).open(); err != nil && !errors.Is(err, bucket.ErrNoKey) {
+				return err
+			}
+			if g.StoreSecret != "" && g.Store == "" {
+				return exit.Usagef("as in --store s3://my-bucket/lapse", "--store-secret needs --store")
+			}
 			if err := cmp.Or(deploy.CheckCPU(g.CPU), readPlacement(placement, &g.Placement)); err != nil {
 				return exit.Usagef("see `lapse gen guard --help`", "%w", err)
 			}
@@ -734,6 +787,10 @@ func newGenGuard() *cobra.Command {
 		"of the Pods, as YAML")
 	f.StringVar(&g.TokenSecret, "token-secret", "", "the Secret `NAME`, whose key token has the token of who may arm "+
 		"a Service or call a hook (default: nobody may)")
+	f.StringVar(&g.Store, "store", "", "s3://BUCKET/PREFIX that keeps all runs and lines of history, too")
+	f.StringVar(&g.StoreEndpoint, "store-endpoint", "", "`URL` of an S3 server other than Amazon's")
+	f.StringVar(&g.StoreSecret, "store-secret", "", "the Secret `NAME` with the variables AWS_ACCESS_KEY_ID and "+
+		"AWS_SECRET_ACCESS_KEY (default: the IAM role of the ServiceAccount)")
 	f.StringVar(&g.Claim, "claim", "", "PersistentVolumeClaim for the runs (default: they go with the Pod)")
 	return cmd
 }

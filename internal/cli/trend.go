@@ -3,10 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"lapse/correlate/trend"
+	"lapse/internal/bucket"
 	"lapse/internal/guard"
 	"lapse/internal/report/document"
 	trends "lapse/internal/report/trend"
@@ -20,15 +23,16 @@ const trendHelp = `Trend says what many runs show together, by Service and relea
 are runs enough: a median takes 6, a comparison of two releases 4 of each.
 
 DIR is a folder of runs, which are judged anew, or of a history.ndjson, which -o ndjson writes (default
-runs/). "guard" is the history of the guard in the namespace of -n (default "lapse"). The exit code is 0
-whatever is found, and 6 if a run or a line could not be read.`
+runs/). "guard" is the history of the guard in the namespace of -n (default "lapse"), s3://BUCKET/PREFIX
+that of the guards with this --store; the key, and the server if it is not Amazon's, are in $AWS_…, as
+"lapse guard" takes them. The exit code is 0 whatever is found, and 6 if a run or a line could not be read.`
 
 func newTrend() *cobra.Command {
 	var kube access.Kube
 	var format string
 	var verbose bool
 	cmd := &cobra.Command{
-		Use:   "trend [DIR|guard]",
+		Use:   "trend [DIR|guard|s3://BUCKET/PREFIX]",
 		Short: "Say what many runs show together, by Service and release",
 		Long:  trendHelp,
 		Example: `  lapse trend runs
@@ -69,6 +73,9 @@ func newTrend() *cobra.Command {
 
 // historyOf returns the history of a directory, or of a guard in the cluster.
 func historyOf(ctx context.Context, of string, kube access.Kube) (h saved.History, err error) {
+	if strings.HasPrefix(of, bucket.Scheme) {
+		return historyIn(ctx, of)
+	}
 	if of != guardArg {
 		return saved.ReadHistory(of)
 	}
@@ -84,6 +91,23 @@ func historyOf(ctx context.Context, of string, kube access.Kube) (h saved.Histor
 		err = exit.Usagef("it has one from its first run on", "the guard has no history")
 	}
 	return h, err
+}
+
+// historyIn returns the history in a bucket.
+func historyIn(ctx context.Context, location string) (h saved.History, err error) {
+	b, err := bucket.Open(location, "")
+	if err != nil {
+		return h, exit.AsUsage(err)
+	}
+	keys, err := b.List(ctx, bucket.HistoryDir)
+	if err != nil {
+		return h, exit.StoppedOr(ctx, exit.Usagef("is it what `lapse guard` has for --store?", "list %s: %w", b, err))
+	}
+	if len(keys) == 0 {
+		return h, exit.Usagef("it has one from the first run on", "%s has no history of a guard", b)
+	}
+	err = b.GetAll(ctx, keys, func(key string, text io.Reader) error { return h.Read(text, key) })
+	return h, exit.StoppedOr(ctx, err)
 }
 
 func atMostOne(cmd *cobra.Command, args []string) error {

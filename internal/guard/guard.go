@@ -52,6 +52,8 @@ type Config struct {
 	Leader Leader
 	// Past keeps what is known of the last runs when their directory is gone; nil: nothing does.
 	Past *configmap.Map
+	// Bucket keeps all runs; nil: none does.
+	Bucket Bucket
 	// Reread returns the settings that count from now on, nil if those before do, or why they have to. It may be nil.
 	Reread func() (*Settings, error)
 
@@ -80,24 +82,27 @@ type guard struct {
 	dial    dialFunc                   // to the guard that leads; nil: that of [net.Dialer]
 	flagger flagger.Hooks              // for who has the token
 	past    *outbox.Box[configmap.Run] // nil without Past
+	bucket  *outbox.Box[history.Line]  // nil without Bucket
 
-	mu       sync.Mutex
-	problem  string                // of the settings; empty: they are those that were read last
-	left     []*model.Timeline     // what the guard before had not judged
-	unsaid   string                // why the newest run has no Event
-	unsaved  string                // why not all of the newest run is on disk
-	unkept   string                // why a run could not be stored, as it was logged last
-	marked   []watcher.Marked      // the Services that are to be guarded
-	listed   bool                  // they are known
-	ready    bool                  // those that were annotated at first are measured
-	services map[string]*service   // by NAMESPACE/NAME
-	earlier  map[string][]gate.Run // of the guard before, by Service
-	guarding map[*service]struct{} // those that still measure, though others may have taken their place
-	refused  *Refusal              // the last one
-	logged   time.Time             // when a refusal was logged last
-	running  sync.WaitGroup        // of them, and of what reads the settings again
-	now      func() time.Time
-	over     <-chan struct{} // closed when it ends
+	mu      sync.Mutex
+	problem string            // of the settings; empty: they are those that were read last
+	left    []*model.Timeline // what the guard before had not judged
+	unsaid  string            // why the newest run has no Event
+	unsaved string            // why not all of the newest run is on disk
+	unkept  string            // why a run could not be stored, as it was logged last
+	// the bucket took no run when it was asked last
+	bucketAway bool
+	marked     []watcher.Marked      // the Services that are to be guarded
+	listed     bool                  // they are known
+	ready      bool                  // those that were annotated at first are measured
+	services   map[string]*service   // by NAMESPACE/NAME
+	earlier    map[string][]gate.Run // of the guard before, by Service
+	guarding   map[*service]struct{} // those that still measure, though others may have taken their place
+	refused    *Refusal              // the last one
+	logged     time.Time             // when a refusal was logged last
+	running    sync.WaitGroup        // of them, and of what reads the settings again
+	now        func() time.Time
+	over       <-chan struct{} // closed when it ends
 }
 
 // Run guards until ctx ends, and then ends the runs that go on. An [exit.UsageError] says why it does not begin.
@@ -203,6 +208,7 @@ func (g *guard) guard(ctx context.Context) error {
 		defer func() { close(over); <-ended }()
 	}
 	defer g.keep()()
+	defer g.keepInBucket()()
 	if g.Leader != nil {
 		g.running.Go(func() { g.Leader.Run(ctx, func() bool { return g.waitsFor() == "" }) })
 	}

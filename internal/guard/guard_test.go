@@ -227,7 +227,7 @@ func (f *fake) disrupt(service string, failed int) (end func()) {
 	const before, length = 20 * time.Second, 90 * time.Second
 	meta := timeline.Meta{
 		Spec: fmt.Appendf(nil, `{"rate":%v}`, f.rate[service]),
-		T0:   time.Now().Add(-before), Services: []timeline.Service{{Namespace: namespace, Name: name}},
+		T0:   time.Now().Add(-before), Services: []timeline.Service{{Namespace: namespace, Name: name, UID: "uid-of-" + name}},
 		Options: timeline.Options{Rate: 10, Timeout: time.Second, Baseline: before, Settle: time.Minute, Join: time.Second, Gates: []string{"failed>0"}},
 	}
 	gateOf, err := verdict.ParseGate("failed>0")

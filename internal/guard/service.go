@@ -268,6 +268,9 @@ func (s *service) keep(run *store.Run, tl *model.Timeline) {
 		s.g.told.StoreErrors.Inc()
 	}
 	s.g.note(&s.g.unsaved, err)
+	if s.g.bucket != nil {
+		s.g.bucket.Add(line)
+	}
 	r := about(tl)
 	s.g.gate.Change(func(b *gate.Book) { b.End(s.Key(), r) })
 	s.told.End(tl, r)

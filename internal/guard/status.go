@@ -37,6 +37,7 @@ type Report struct {
 	Unsaid   string       `json:"unsaid,omitzero"`   // why the newest run has no Event
 	Unsaved  string       `json:"unsaved,omitzero"`  // why not all of the newest run is on disk
 	Unkept   string       `json:"unkept,omitzero"`   // why lines of history could not be kept elsewhere
+	Away     *Away        `json:"away,omitzero"`     // why the bucket takes no run
 	Refused  *Refusal     `json:"refused,omitzero"`  // the last one of the last hour
 	Rates    budget.State `json:"rates"`             // by --max-rate
 	// Unwatched says of which kinds no change is seen, and why.
@@ -138,6 +139,7 @@ func (g *guard) report() Report {
 		Problem: g.problem, Unsaid: g.unsaid, Unsaved: g.unsaved, Unkept: g.unkept,
 		Rates: g.budget.State(), Services: all, Unwatched: unwatched, Unlisted: !g.listed,
 	}
+	report.Away = g.away()
 	if g.Leader != nil {
 		report.Election = g.Leader.Problem()
 	}
@@ -209,6 +211,10 @@ func (r *Report) problems() (all []string) {
 	}
 	if r.Unkept != "" {
 		all = append(all, "lines of history cannot be kept: "+r.Unkept)
+	}
+	if a := r.Away; a != nil {
+		all = append(all, fmt.Sprintf("%s has taken no run since %s, %s only on disk: %s", a.Bucket,
+			a.Since.Format(time.RFC3339), quantity.Count(a.Wait, "run"), a.Why))
 	}
 	if r.Refused != nil {
 		at := r.Refused.At.UTC().Format(time.RFC3339)

@@ -25,7 +25,7 @@ func TestModuleIsRenamed(t *testing.T) {
 	if err := rename(root, "example.org/tools/lapse"); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{".", "sandbox", "loadgen/bench", "tools", "tools/helm", "tools/argo", "tools/flagger"} {
+	for _, dir := range []string{".", "sandbox", "loadgen/bench", "tools", "tools/helm", "tools/argo", "tools/flagger", "tools/s3"} {
 		command(filepath.Join(root, dir), "go", "vet", "-mod=mod", "./...")
 	}
 	command(root, "go", "test", "-short", ".") // the packages are where the layout test looks for them

@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	attempt   = 30 * time.Second // the most that one attempt takes
-	leastWait = time.Second      // after the first attempt that failed; twice as long after each further one
+	leastWait = time.Second // after the first attempt that failed; twice as long after each further one
 	mostWait  = time.Minute
-	atTheEnd  = 5 * time.Second // the most that the last attempt takes
 )
 
 // A Box has what waits to be handed over. Any goroutine may use it.
 type Box[T any] struct {
+	Attempt  time.Duration // the most that one attempt takes; [New] sets 30 s
+	AtTheEnd time.Duration // the most that the last attempt takes; [New] sets 5 s
+
 	most   int
 	send   func(ctx context.Context, waiting []T) (accepted int, err error)
 	failed func(error)
@@ -25,12 +26,17 @@ type Box[T any] struct {
 
 	mu      sync.Mutex
 	waiting []T // oldest first
+	problem string
+	since   time.Time // when the first attempt failed since one did not
 }
 
 // New returns an empty box. send hands over what waits, oldest first, and returns how much of it was accepted. failed
 // gets the error of each attempt. Of more than most that wait, the oldest are dropped.
 func New[T any](most int, send func(context.Context, []T) (int, error), failed func(error)) *Box[T] {
-	return &Box[T]{most: most, send: send, failed: failed, more: make(chan struct{}, 1)}
+	return &Box[T]{
+		Attempt: 30 * time.Second, AtTheEnd: 5 * time.Second,
+		most: most, send: send, failed: failed, more: make(chan struct{}, 1),
+	}
 }
 
 // Add adds what is to be handed over.
@@ -49,11 +55,11 @@ func (b *Box[T]) Add(all ...T) {
 	}
 }
 
-// waits reports whether something waits.
-func (b *Box[T]) waits() bool {
+// Waits returns how much waits, why the last attempt failed, "" if it did not, and since when each has failed.
+func (b *Box[T]) Waits() (n int, problem string, since time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.waiting) > 0
+	return len(b.waiting), b.problem, b.since
 }
 
 // Run hands over what is added until ctx ends, and then tries once more.
@@ -65,15 +71,18 @@ func (b *Box[T]) Run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	if b.waits() {
-		b.try(context.WithoutCancel(ctx), atTheEnd)
+	if n, _, _ := b.Waits(); n > 0 {
+		b.try(context.WithoutCancel(ctx), b.AtTheEnd)
 	}
 }
 
 // empty tries until nothing waits, or ctx ends.
 func (b *Box[T]) empty(ctx context.Context) {
-	for wait := leastWait; b.waits() && ctx.Err() == nil; {
-		if b.try(ctx, attempt) {
+	for wait := leastWait; ctx.Err() == nil; {
+		if n, _, _ := b.Waits(); n == 0 {
+			return
+		}
+		if b.try(ctx, b.Attempt) {
 			wait = leastWait
 			continue
 		}
@@ -98,6 +107,15 @@ func (b *Box[T]) try(ctx context.Context, most time.Duration) bool {
 	b.mu.Lock()
 	// of what was sent, the oldest may have been dropped meanwhile
 	b.waiting = b.waiting[min(accepted, len(b.waiting)):]
+	if b.problem = ""; err != nil {
+		b.problem = err.Error()
+	}
+	if err == nil || accepted > 0 {
+		b.since = time.Time{}
+	}
+	if err != nil && b.since.IsZero() {
+		b.since = time.Now()
+	}
 	b.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
 		b.failed(err)

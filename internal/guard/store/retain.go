@@ -24,12 +24,14 @@ type Kept struct {
 	Ended   time.Time
 	Bytes   int64
 	Verdict model.Result // empty: it was not judged
+	Waits   bool         // it is to be kept elsewhere, and is not yet
 
 	line history.Line // its zero value: it was not judged
 }
 
 // Excess returns the names of the runs to delete. A failed run outlives any number of others: these are deleted first,
-// those that passed before those that show nothing. The newest run stays, whatever it takes.
+// those that passed before those that show nothing. Of runs that are to be kept elsewhere as well, those that are not
+// there yet outlive all others, and any age. The newest run stays, whatever it takes.
 func (l Limits) Excess(runs []Kept, now time.Time) (names []string) {
 	order := slices.Clone(runs)
 	slices.SortStableFunc(order, func(a, b Kept) int {
@@ -41,7 +43,8 @@ func (l Limits) Excess(runs []Kept, now time.Time) (names []string) {
 		total += r.Bytes
 	}
 	for i, r := range order {
-		spared := r.Verdict == model.Fail && i >= len(order)-keptFailed // failed runs come last
+		// failed runs come last, but for those that wait
+		spared := r.Waits || r.Verdict == model.Fail && i >= len(order)-keptFailed
 		old := l.Age > 0 && now.Sub(r.Ended) > l.Age && !spared
 		if r.Name != newest.Name && (old || l.Bytes > 0 && total > l.Bytes) {
 			names = append(names, r.Name)
@@ -52,12 +55,15 @@ func (l Limits) Excess(runs []Kept, now time.Time) (names []string) {
 }
 
 // worth orders runs by how long they are kept.
-func (k Kept) worth() int {
+func (k Kept) worth() (n int) {
+	if k.Waits {
+		n = 3
+	}
 	switch k.Verdict {
 	case model.Pass, model.Ungated:
-		return 0
+		return n
 	case model.Fail:
-		return 2
+		return n + 2
 	}
-	return 1
+	return n + 1
 }

@@ -5,11 +5,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"lapse/correlate/model"
 )
 
-// Which runs are deleted: P passed, F failed, I showed nothing, one each minute, the newest last.
+// Which runs are deleted: P passed, F failed, I showed nothing, one each minute, the newest last. Those in small letters
+// are to be kept elsewhere, and are not yet.
 func TestFailedRunsOutliveOthers(t *testing.T) {
 	now := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
 	verdicts := map[rune]model.Result{'P': model.Pass, 'F': model.Fail, 'I': model.Inconclusive, 'U': model.Ungated, '?': ""}
@@ -30,11 +32,14 @@ func TestFailedRunsOutliveOthers(t *testing.T) {
 		{"by age, passed runs go", "PPPPP", Limits{Age: 150 * time.Second}, "PP"},
 		{"by age, ten failed runs stay", "FFFFFFFFFFFFPPPPPP", Limits{Age: 90 * time.Second}, "FFFFFFFFFFP"},
 		{"a single old run stays", "P", Limits{Age: time.Second}, "P"},
+		{"what is nowhere else outlives what is, even if that failed", "pFFP", Limits{Bytes: 2}, "pP"},
+		{"of what is nowhere else those that passed go first", "fppP", Limits{Bytes: 3}, "fpP"},
+		{"what is nowhere else does not get too old", "pPfP", Limits{Age: time.Second}, "pfP"},
 	} {
 		var runs []Kept
 		for i, v := range test.runs {
 			ended := now.Add(-time.Duration(len(test.runs)-i) * time.Minute)
-			runs = append(runs, Kept{Name: fmt.Sprintf("%d%c", i, v), Ended: ended, Bytes: 1, Verdict: verdicts[v]})
+			runs = append(runs, Kept{Name: fmt.Sprintf("%d%c", i, v), Ended: ended, Bytes: 1, Verdict: verdicts[unicode.ToUpper(v)], Waits: unicode.IsLower(v)})
 		}
 		gone := map[string]bool{}
 		for _, name := range test.limits.Excess(runs, now) {

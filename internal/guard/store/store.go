@@ -35,6 +35,7 @@ type Store struct {
 	mu     sync.Mutex
 	limits Limits
 	kept   []Kept
+	place  string // where runs are kept, too; empty: nowhere
 
 	observed history.Observed
 }
@@ -101,7 +102,8 @@ func (s *Store) judge(name string) (*model.Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(saved.WriteTimeline(dir, tl), s.remember(history.Of(tl, "")))
+	sum, err := saved.RecordingSum(dir)
+	err = errors.Join(err, saved.WriteTimeline(dir, tl), s.remember(history.Of(tl, sum)))
 	s.log.Warn("a run was broken off", "run", name, "error", err)
 	return tl, nil
 }
@@ -171,7 +173,9 @@ func (r *Run) End(tl *model.Timeline) (line history.Line, err error) {
 	if r.Rec != nil {
 		err = errors.Join(r.Rec.Err, err) // whose first is in the verdict
 		s.mu.Lock()
-		s.kept = append(s.kept, Kept{r.name, s.written(r.name), s.size(r.name), tl.Verdict.Result, lines[0]})
+		s.kept = append(s.kept, Kept{
+			r.name, s.written(r.name), s.size(r.name), tl.Verdict.Result, s.place != "", lines[0],
+		})
 		s.mu.Unlock()
 	}
 	s.prune(time.Now())
@@ -222,7 +226,11 @@ func (s *Store) prune(now time.Time) {
 			s.log.Warn("a run could not be deleted", "run", name, "error", err)
 			continue
 		}
-		s.log.Info("a run was deleted, for the limits of what is kept", "run", name)
+		if i := slices.IndexFunc(s.kept, func(k Kept) bool { return k.Name == name }); s.kept[i].Waits {
+			s.log.Error("a run was deleted, for the limits of what is kept, before the bucket had it", "run", name)
+		} else {
+			s.log.Info("a run was deleted, for the limits of what is kept", "run", name)
+		}
 		gone[name] = true
 	}
 	kept := s.kept[:0]

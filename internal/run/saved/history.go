@@ -115,7 +115,7 @@ func (h *History) readRun(dir string) {
 	tl, err := Load(dir, correlate.Options{}, nil)
 	var sum string
 	if err == nil {
-		sum, err = recordingSum(dir)
+		sum, err = RecordingSum(dir)
 	}
 	if err != nil {
 		h.Unread = append(h.Unread, err)
@@ -124,8 +124,8 @@ func (h *History) readRun(dir string) {
 	h.Lines = append(h.Lines, history.Of(tl, sum)...)
 }
 
-// recordingSum returns the SHA-256 of a run's recording, in hexadecimal; "" if it is not kept.
-func recordingSum(dir string) (string, error) {
+// RecordingSum returns the SHA-256 of a run's recording, in hexadecimal; "" if it is not kept.
+func RecordingSum(dir string) (string, error) {
 	for _, name := range []string{FactsFile, PartialFile} {
 		f, err := os.Open(filepath.Join(dir, name))
 		if errors.Is(err, os.ErrNotExist) {

@@ -1,0 +1,70 @@
+package bucket
+
+import (
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// A Refusal is an answer that is an error.
+type Refusal struct {
+	Status int
+	Code   string // as https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html lists them; may be empty
+	text   string
+}
+
+func (r *Refusal) Error() string { return r.text }
+
+// Lasting reports whether the answer stays the same until somebody changes the bucket, the key or the settings.
+func (r *Refusal) Lasting() bool {
+	return r.Status/100 == 3 || r.Status/100 == 4 && r.Code != clockCode
+}
+
+const clockCode = "RequestTimeTooSkewed"
+
+// refusal reads an error.
+func (b *Bucket) refusal(reply *http.Response, body io.Reader) error {
+	var said struct{ Code, Message, Region string }
+	text, err := io.ReadAll(io.LimitReader(body, 64<<10))
+	if err != nil {
+		return err
+	}
+	_ = xml.Unmarshal(text, &said) // or it is no S3 server
+	r := &Refusal{Status: reply.StatusCode, Code: said.Code}
+	region := cmp.Or(said.Region, reply.Header.Get("X-Amz-Bucket-Region"))
+	switch {
+	case said.Code == "NoSuchBucket":
+		r.text = "there is no such bucket at " + b.root.Host
+	case said.Code == "InvalidAccessKeyId":
+		r.text = "the access key ID is unknown at " + b.root.Host
+	case said.Code == "SignatureDoesNotMatch":
+		r.text = "the secret access key is wrong, says " + b.root.Host
+	case said.Code == "AccessDenied":
+		r.text = "the key has no right to do that"
+	case said.Code == clockCode:
+		r.text = "the clocks differ" + apart(reply.Header.Get("Date"))
+	case region != "" && region != b.region:
+		r.text = fmt.Sprintf("the bucket is in the region %s, and not in %s: set AWS_REGION", region, b.region)
+	case said.Code != "":
+		r.text = fmt.Sprintf("%s answers %d %s: %s", b.root.Host, r.Status, said.Code, said.Message)
+	default:
+		r.text = fmt.Sprintf("%s answers %s, not as an S3 server", b.root.Host, reply.Status)
+	}
+	return r
+}
+
+// apart returns by how much the clock here differs from that of a Date header.
+func apart(date string) string {
+	there, err := http.ParseTime(date)
+	if err != nil {
+		return ""
+	}
+	if by := time.Since(there).Round(time.Second); by < 0 {
+		return fmt.Sprintf(": that of this machine is %v behind", -by)
+	} else {
+		return fmt.Sprintf(": that of this machine is %v ahead", by)
+	}
+}
