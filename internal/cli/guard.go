@@ -252,6 +252,7 @@ func (c *guardCommand) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	c.Client, c.Namespace, c.Log = cluster.Client, cluster.Namespace, log
+	c.Home = os.Getenv(deploy.EnvNamespace)
 	if c.all {
 		c.Namespace = metav1.NamespaceAll
 	}

@@ -41,6 +41,7 @@ const Annotation = "guard"
 type Config struct {
 	Client    kube.Client
 	Namespace string // of the Services; empty: all
+	Home      string // the namespace in which the guard runs
 	Out       string // the directory of the runs
 	Listen    string // where the gate answers
 	Private   string // where the status is told: names of Services, which a stranger need not know
@@ -65,7 +66,7 @@ type Config struct {
 type (
 	measureFunc func(context.Context, *spec.Options, coordinator.Keeper, *slog.Logger) error
 	followFunc  func(ctx context.Context, changed func([]watcher.Marked)) error
-	writeFunc   func(context.Context, time.Time, ...events.Event) error
+	writeFunc   func(context.Context, time.Time, ...events.Event) (others []string, _ error)
 	dialFunc    func(ctx context.Context, network, address string) (net.Conn, error)
 )
 
@@ -85,11 +86,12 @@ type guard struct {
 	bucket  *outbox.Box[history.Line]  // nil without Bucket
 
 	mu      sync.Mutex
-	problem string            // of the settings; empty: they are those that were read last
-	left    []*model.Timeline // what the guard before had not judged
-	unsaid  string            // why the newest run has no Event
-	unsaved string            // why not all of the newest run is on disk
-	unkept  string            // why a run could not be stored, as it was logged last
+	problem string              // of the settings; empty: they are those that were read last
+	left    []*model.Timeline   // what the guard before had not judged
+	unsaid  string              // why the newest run has no Event
+	shared  map[string][]string // the namespaces of other guards that measure a Service, too
+	unsaved string              // why not all of the newest run is on disk
+	unkept  string              // why a run could not be stored, as it was logged last
 	// the bucket took no run when it was asked last
 	bucketAway bool
 	marked     []watcher.Marked      // the Services that are to be guarded
@@ -136,7 +138,7 @@ func Run(ctx context.Context, c Config) error {
 func newGuard(c Config) (*guard, error) {
 	g := &guard{
 		Config: c, gate: gate.New(), services: map[string]*service{}, earlier: map[string][]gate.Run{},
-		guarding: map[*service]struct{}{}, now: time.Now,
+		guarding: map[*service]struct{}{}, now: time.Now, shared: map[string][]string{},
 	}
 	g.told = series.New(g.now, string(coordinator.Idle), string(coordinator.Raised),
 		string(coordinator.Recording), string(starting), string(notMeasured))
@@ -160,7 +162,7 @@ func newGuard(c Config) (*guard, error) {
 		}
 	}
 	if g.write == nil {
-		g.write = func(ctx context.Context, at time.Time, all ...events.Event) error {
+		g.write = func(ctx context.Context, at time.Time, all ...events.Event) ([]string, error) {
 			return events.Write(ctx, c.Client, at, all...)
 		}
 	}

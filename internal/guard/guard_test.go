@@ -42,7 +42,8 @@ type fake struct {
 	cancel func()
 
 	told    []events.Event
-	untold  error // why no Event is written
+	untold  error    // why no Event is written
+	others  []string // that have written Events
 	telling func(context.Context)
 
 	measured sync.Mutex
@@ -158,7 +159,7 @@ func (f *fake) measure(ctx context.Context, o *spec.Options, k coordinator.Keepe
 	return err
 }
 
-func (f *fake) tell(ctx context.Context, _ time.Time, all ...events.Event) error {
+func (f *fake) tell(ctx context.Context, _ time.Time, all ...events.Event) ([]string, error) {
 	if f.telling != nil {
 		f.telling(ctx)
 	}
@@ -167,7 +168,7 @@ func (f *fake) tell(ctx context.Context, _ time.Time, all ...events.Event) error
 	if f.untold == nil {
 		f.told = append(f.told, all...)
 	}
-	return f.untold
+	return f.others, f.untold
 }
 
 // refuse says why a Service cannot be measured from now on; nil: it can.

@@ -40,14 +40,18 @@ func (g *guard) conclude(tl *model.Timeline, line history.Line) {
 
 // say writes Events about a judged run, while this guard speaks. That this fails is logged once, until it succeeds.
 func (g *guard) say(tl *model.Timeline, until time.Time) {
-	all := eventsOf(tl)
+	all, run := eventsOf(tl), about(tl)
+	for i := range all {
+		all[i].Began, all[i].Ended, all[i].By = run.Began, run.Changed, g.Home
+	}
 	for g.speaks(until) {
 		ctx, cancel := context.WithTimeout(context.Background(), sayFor) // the end of a guard ends runs, too
-		err := g.write(ctx, g.now(), all...)
+		others, err := g.write(ctx, g.now(), all...)
 		cancel()
 		if before := g.note(&g.unsaid, err); err != nil && before == "" {
 			g.Log.Warn("Events cannot be written; this is logged again once one was", "error", err)
 		}
+		g.noteShared(serviceOf(tl), others, err)
 		if err == nil || events.Refused(err) || g.ends() || g.now().After(until) {
 			return
 		}
@@ -67,6 +71,19 @@ func (g *guard) note(problem *string, err error) (before string) {
 		*problem = err.Error()
 	}
 	return before
+}
+
+// noteShared keeps which other guards measure a Service, for the status. That it begins is logged.
+func (g *guard) noteShared(service string, others []string, err error) {
+	g.mu.Lock()
+	before := g.shared[service]
+	if len(others) > 0 || err == nil {
+		g.shared[service] = others
+	}
+	g.mu.Unlock()
+	if len(others) > 0 && !slices.Equal(before, others) {
+		g.Log.Warn("another guard measures this Service, too", "service", service, "namespace", others)
+	}
 }
 
 // eventsOf returns what Events say of a judged run, on its Service and on the workloads behind it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -177,6 +178,28 @@ func TestEventsThatCannotBeWrittenAreSaidOnce(t *testing.T) {
 		f.disrupt("shop/web", 0)()
 		if n := strings.Count(f.log.String(), once); n != 2 {
 			t.Errorf("said %d times: %s", n, f.log)
+		}
+	})
+}
+
+// That another guard measures a Service, too, is said until it is no longer so.
+func TestAnotherGuardOfAServiceIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		f.others = []string{"shop"}
+		const says = "shop/web is measured by the guard in namespace shop, too: it gets twice the requests and Events, end one"
+		for range 2 {
+			f.disrupt("shop/web", 0)()
+		}
+		r := f.report()
+		if all := r.problems(); !slices.Contains(all, says) || strings.Count(f.log.String(), "another guard measures this Service") != 1 {
+			t.Errorf("%q\n%s", all, f.log)
+		}
+		f.others = nil
+		f.disrupt("shop/web", 0)()
+		if r := f.report(); len(r.problems()) > 0 {
+			t.Errorf("%q", r.problems())
 		}
 	})
 }

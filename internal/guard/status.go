@@ -40,6 +40,8 @@ type Report struct {
 	Away     *Away        `json:"away,omitzero"`     // why the bucket takes no run
 	Refused  *Refusal     `json:"refused,omitzero"`  // the last one of the last hour
 	Rates    budget.State `json:"rates"`             // by --max-rate
+	// Shared are the namespaces of other guards that measure a Service, too, by Service.
+	Shared map[string][]string `json:"shared,omitempty"`
 	// Unwatched says of which kinds no change is seen, and why.
 	Unwatched map[string]string `json:"unwatched,omitempty"`
 	Unlisted  bool              `json:"unlisted,omitzero"` // which Services are guarded is not known yet
@@ -138,6 +140,12 @@ func (g *guard) report() Report {
 	report := Report{
 		Problem: g.problem, Unsaid: g.unsaid, Unsaved: g.unsaved, Unkept: g.unkept,
 		Rates: g.budget.State(), Services: all, Unwatched: unwatched, Unlisted: !g.listed,
+		Shared: map[string][]string{},
+	}
+	for _, s := range all {
+		if others := g.shared[s.Service]; len(others) > 0 {
+			report.Shared[s.Service] = others
+		}
 	}
 	report.Away = g.away()
 	if g.Leader != nil {
@@ -215,6 +223,10 @@ func (r *Report) problems() (all []string) {
 	if a := r.Away; a != nil {
 		all = append(all, fmt.Sprintf("%s has taken no run since %s, %s only on disk: %s", a.Bucket,
 			a.Since.Format(time.RFC3339), quantity.Count(a.Wait, "run"), a.Why))
+	}
+	for _, service := range slices.Sorted(maps.Keys(r.Shared)) {
+		const text = "%s is measured by the guard in namespace %s, too: it gets twice the requests and Events, end one"
+		all = append(all, fmt.Sprintf(text, service, quantity.Names(r.Shared[service])))
 	}
 	if r.Refused != nil {
 		at := r.Refused.At.UTC().Format(time.RFC3339)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -36,16 +37,30 @@ type Event struct {
 	Reason  string // in CamelCase, such as RequestsDropped
 	Text    string // its end is cut if it is too long for the API
 	Run     string // the run's ID; it ends the text
+
+	Began, Ended time.Time // of the disruption
+	By           string    // the namespace of the guard: in it, one of two speaks, and they may take turns
 }
 
-// Write creates Events. An object that is gone gets none. The error is of the first Event that was not written.
-func Write(ctx context.Context, client kube.Client, at time.Time, events ...Event) (failed error) {
+// What an Event says of its run, for other guards.
+const (
+	beganAnnotation = "lapse/began"
+	endedAnnotation = "lapse/ended"
+	byAnnotation    = "lapse/guard-namespace"
+)
+
+// Write creates Events. An object that is gone gets none; and so does one that has an Event of the same disruption from
+// this guard's other Pod, which led before, unless that says less. others are the namespaces of further guards with
+// Events on the objects. The error is of the first Event that was not written.
+func Write(ctx context.Context, client kube.Client, at time.Time, events ...Event) (others []string, failed error) {
 	for _, e := range events {
-		if err := e.write(ctx, client, at); err != nil && failed == nil {
+		by, err := e.write(ctx, client, at)
+		if others = append(others, by...); err != nil && failed == nil {
 			failed = fmt.Errorf("an Event on %s %s/%s: %w", e.On.Kind, e.On.Namespace, e.On.Name, err)
 		}
 	}
-	return failed
+	slices.Sort(others)
+	return slices.Compact(others), failed
 }
 
 // Refused reports whether an error of [Write] is the API server's answer, which would be the same again.
@@ -53,20 +68,29 @@ func Refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-func (e Event) write(ctx context.Context, client kube.Client, at time.Time) error {
+func (e Event) write(ctx context.Context, client kube.Client, at time.Time) (others []string, _ error) {
 	on, err := found(ctx, client, e.On)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil
+		return nil, nil
 	case err != nil:
-		return err
+		return nil, err
+	}
+	told, others, err := e.look(ctx, client, on)
+	if told || err != nil {
+		return others, err
 	}
 	event := &corev1.Event{
 		// The name makes an Event unique, even if the client repeats a request that got no answer.
-		ObjectMeta: metav1.ObjectMeta{Namespace: e.On.Namespace, Name: e.Run + "." + string(on.GetUID())},
-		EventTime:  metav1.NewMicroTime(at),
-		Type:       corev1.EventTypeNormal,
-		Reason:     e.Reason, Message: e.message(), Action: action,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: e.On.Namespace, Name: e.Run + "." + string(on.GetUID()),
+			Annotations: map[string]string{
+				beganAnnotation: stamp(e.Began), endedAnnotation: stamp(e.Ended), byAnnotation: e.By,
+			},
+		},
+		EventTime: metav1.NewMicroTime(at),
+		Type:      corev1.EventTypeNormal,
+		Reason:    e.Reason, Message: e.message(), Action: action,
 		ReportingController: controller, ReportingInstance: instance(),
 		InvolvedObject: reference(e.On),
 	}
@@ -79,9 +103,42 @@ func (e Event) write(ctx context.Context, client kube.Client, at time.Time) erro
 	}
 	_, err = client.Events(e.On.Namespace).Create(ctx, event, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		return nil
+		err = nil
 	}
-	return err
+	return others, err
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
+
+// look reports whether an Event says as much of the same disruption as e, and in which other namespaces guards have
+// written Events on the object. Who may not list Events sees none.
+func (e Event) look(ctx context.Context, client kube.Client, on metav1.Object) (told bool, others []string, _ error) {
+	list, err := client.Events(e.On.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "involvedObject.uid=" + string(on.GetUID()),
+	})
+	switch {
+	case apierrors.IsForbidden(err):
+		return false, nil, nil
+	case err != nil:
+		return false, nil, err
+	}
+	for _, is := range list.Items {
+		by, ok := is.Annotations[byAnnotation]
+		switch {
+		case !ok || is.InvolvedObject.UID != on.GetUID() || is.ReportingController != controller:
+		case by != e.By:
+			others = append(others, by)
+		case e.Began.Before(stampOf(is, endedAnnotation)) && stampOf(is, beganAnnotation).Before(e.Ended):
+			told = told || !e.Warning || is.Type == corev1.EventTypeWarning
+		}
+	}
+	return told, others, nil
+}
+
+// stampOf returns an instant of an Event.
+func stampOf(e corev1.Event, annotation string) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, e.Annotations[annotation]) // of another kind of guard: it overlaps with nothing
+	return t
 }
 
 // found reads an object.

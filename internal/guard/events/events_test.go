@@ -1,6 +1,7 @@
 package events
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -51,9 +52,9 @@ func TestDescribeFindsAnEvent(t *testing.T) {
 	for _, kind := range []string{"Service", "Deployment", "StatefulSet", "DaemonSet"} {
 		c := shop()
 		on := timeline.Object{Kind: kind, Namespace: "shop", Name: "web"}
-		e := Event{On: on, Related: timeline.Object{Kind: "Node", Name: "node1"}, Warning: true, Reason: "RequestsDropped", Text: "3 of 900 failed", Run: "lapse-1"}
+		e := Event{On: on, Related: timeline.Object{Kind: "Node", Name: "node1"}, Warning: true, Reason: "RequestsDropped", Text: "3 of 900 failed", Run: "lapse-1", Began: at.Add(-time.Minute), Ended: at, By: "lapse"}
 		for range 2 { // as if the first answer had been lost
-			if err := Write(t.Context(), kubetest.Client(c), at, e); err != nil {
+			if _, err := Write(t.Context(), kubetest.Client(c), at, e); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -62,7 +63,9 @@ func TestDescribeFindsAnEvent(t *testing.T) {
 			version = "v1"
 		}
 		want := []corev1.Event{{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lapse-1.uid-of-" + kind}, EventTime: metav1.NewMicroTime(at),
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lapse-1.uid-of-" + kind, Annotations: map[string]string{
+				"lapse/began": "2026-11-26T10:14:00.000001Z", "lapse/ended": "2026-11-26T10:15:00.000001Z", "lapse/guard-namespace": "lapse"}},
+			EventTime:      metav1.NewMicroTime(at),
 			InvolvedObject: corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: "shop", Name: "web", UID: "uid-of-" + types.UID(kind)},
 			Related:        &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node1"},
 			Type:           "Warning", Reason: "RequestsDropped", Message: "3 of 900 failed; run lapse-1", Action: "Measure",
@@ -71,6 +74,45 @@ func TestDescribeFindsAnEvent(t *testing.T) {
 		if diff := cmp.Diff(want, written(t, c)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
 		}
+	}
+}
+
+// A guard that led wrote its Event, and ended before the other one had judged the same disruption: that writes no other
+// one, unless it found worse. A guard in another namespace writes its own, and both know of each other.
+func TestADisruptionHasOneEvent(t *testing.T) {
+	c := shop()
+	for i, test := range []struct {
+		what         string
+		began, ended time.Duration
+		warning      bool
+		by           string
+		events       int
+		others       string
+	}{
+		{"the first", 0, 60, false, "lapse", 1, ""},
+		{"the same by the other Pod", 2, 61, false, "lapse", 1, ""},
+		{"the same, and worse", 2, 61, true, "lapse", 2, ""},
+		{"the same, and no better", 1, 60, false, "lapse", 2, ""},
+		{"the next", 61, 120, false, "lapse", 3, ""},
+		{"by another guard", 0, 120, false, "shop", 4, "lapse"},
+		{"the one after", 121, 130, true, "lapse", 5, "shop"},
+	} {
+		e := Event{On: timeline.Object{Kind: "Service", Namespace: "shop", Name: "web"}, Reason: "any", Warning: test.warning, By: test.by,
+			Run: fmt.Sprint("run-", i), Began: at.Add(test.began * time.Second), Ended: at.Add(test.ended * time.Second)}
+		others, err := Write(t.Context(), kubetest.Client(c), at, e, Event{On: timeline.Object{Kind: "Service", Namespace: "shop", Name: "gone"}})
+		if n := len(written(t, c)); err != nil || n != test.events || strings.Join(others, " ") != test.others {
+			t.Errorf("%s: %d Events, of others %q, %v", test.what, n, others, err)
+		}
+	}
+	c.PrependReactor("list", "events", func(ktesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", nil)
+	})
+	e := Event{On: timeline.Object{Kind: "Service", Namespace: "shop", Name: "web"}, Run: "unseen", Began: at, Ended: at.Add(time.Minute), By: "lapse"}
+	if _, err := Write(t.Context(), kubetest.Client(c), at, e); err != nil {
+		t.Errorf("who may not list Events writes none: %v", err)
+	}
+	if _, err := c.CoreV1().Events("shop").Get(t.Context(), "unseen.uid-of-Service", metav1.GetOptions{}); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -83,7 +125,7 @@ func TestWhatCannotBeWrittenKeepsNoOther(t *testing.T) {
 	on := func(kind, name string) Event {
 		return Event{On: timeline.Object{Kind: kind, Namespace: "shop", Name: name}, Reason: "NoRequestDropped", Run: "lapse-1"}
 	}
-	err := Write(t.Context(), kubetest.Client(c), at, on("Service", "gone"), on("Deployment", "web"), on("Job", "web"), on("Service", "web"))
+	_, err := Write(t.Context(), kubetest.Client(c), at, on("Service", "gone"), on("Deployment", "web"), on("Job", "web"), on("Service", "web"))
 	all := written(t, c)
 	if len(all) != 1 || all[0].InvolvedObject.Kind != "Service" || all[0].Type != "Normal" || all[0].Related != nil {
 		t.Errorf("%+v", all)
@@ -94,7 +136,7 @@ func TestWhatCannotBeWrittenKeepsNoOther(t *testing.T) {
 	c.PrependReactor("create", "events", func(ktesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", nil)
 	})
-	if err := Write(t.Context(), kubetest.Client(c), at, on("Service", "web")); !apierrors.IsForbidden(err) {
+	if _, err := Write(t.Context(), kubetest.Client(c), at, on("Service", "web")); !apierrors.IsForbidden(err) {
 		t.Errorf("%v", err)
 	}
 }
