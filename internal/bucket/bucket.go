@@ -63,7 +63,8 @@ func Open(location, endpoint string) (*Bucket, error) {
 		b.root = url.URL{Scheme: "https", Host: name + ".s3." + b.region + ".amazonaws.com", Path: "/"}
 	} else {
 		at, err := url.Parse(endpoint)
-		if err != nil || at.Host == "" || strings.Trim(at.Path, "/") != "" || at.Scheme != "http" && at.Scheme != "https" {
+		web := err == nil && (at.Scheme == "http" || at.Scheme == "https")
+		if !web || at.Host == "" || strings.Trim(at.Path, "/") != "" {
 			return nil, hint.Errorf("as in http://minio.storage:9000", "%q is no URL of an S3 server", endpoint)
 		}
 		b.root = url.URL{Scheme: at.Scheme, Host: at.Host, Path: "/" + name + "/"}
@@ -85,7 +86,8 @@ func findKeys() (*credentials.Credentials, error) {
 	case set("AWS_WEB_IDENTITY_TOKEN_FILE") && set("AWS_ROLE_ARN"), set("AWS_CONTAINER_CREDENTIALS_FULL_URI"):
 		return credentials.NewIAM(""), nil
 	}
-	return nil, hint.Add("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the ServiceAccount an IAM role", ErrNoKey)
+	return nil, hint.Add("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the ServiceAccount an IAM role",
+		ErrNoKey)
 }
 
 // ErrNoKey is the error of a bucket without a key.

@@ -100,9 +100,10 @@ type guardCommand struct {
 type storeFlags struct{ url, endpoint string }
 
 func (s *storeFlags) bind(f *pflag.FlagSet) {
-	f.StringVar(&s.url, "store", "", "s3://BUCKET/PREFIX that keeps all runs and lines of history, too, with the key in "+
-		"$AWS_ACCESS_KEY_ID and $AWS_SECRET_ACCESS_KEY, or of the Pod's IAM role")
-	f.StringVar(&s.endpoint, "store-endpoint", "", "`URL` of an S3 server other than Amazon's (default $AWS_ENDPOINT_URL)")
+	f.StringVar(&s.url, "store", "", "s3://BUCKET/PREFIX that keeps all runs and lines of history, too, with the "+
+		"key in $AWS_ACCESS_KEY_ID and $AWS_SECRET_ACCESS_KEY, or of the Pod's IAM role")
+	f.StringVar(&s.endpoint, "store-endpoint", "", "`URL` of an S3 server other than Amazon's (default "+
+		"$AWS_ENDPOINT_URL)")
 }
 
 // open returns the bucket, nil if there is none.
@@ -757,7 +758,8 @@ func newGenGuard() *cobra.Command {
 			if other := otherThan(flags, guardSettings); other != "" {
 				return exit.Usagef("leave it out", "--%s is set by `lapse gen guard` itself", other)
 			}
-			if _, err := (&storeFlags{g.Store, g.StoreEndpoint}).open(); err != nil && !errors.Is(err, bucket.ErrNoKey) {
+			_, err := (&storeFlags{g.Store, g.StoreEndpoint}).open()
+			if err != nil && !errors.Is(err, bucket.ErrNoKey) { // the guard has one
 				return err
 			}
 			if g.StoreSecret != "" && g.Store == "" {

@@ -28,8 +28,8 @@ const (
 	putAtTheEnd = 20 * time.Second // of the minute in which a Pod has to end
 )
 
-// keepInBucket hands all runs over to the bucket until stop is called, those first that a guard before this one has not.
-// Each of several guards does so. If one is lost with its runs, the bucket has those of another.
+// keepInBucket hands all runs over to the bucket until stop is called, those first that a guard before this one has
+// not. Each of several guards does so. If one is lost with its runs, the bucket has those of another.
 func (g *guard) keepInBucket() (stop func()) {
 	if g.Bucket == nil {
 		return func() {}

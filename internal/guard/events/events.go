@@ -137,7 +137,7 @@ func (e Event) look(ctx context.Context, client kube.Client, on metav1.Object) (
 
 // stampOf returns an instant of an Event.
 func stampOf(e corev1.Event, annotation string) time.Time {
-	t, _ := time.Parse(time.RFC3339Nano, e.Annotations[annotation]) // of another kind of guard: it overlaps with nothing
+	t, _ := time.Parse(time.RFC3339Nano, e.Annotations[annotation]) // that of another kind overlaps with nothing
 	return t
 }
 

@@ -165,3 +165,26 @@ func TestARecordingThatIsNotWholeIsTold(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// A run that is kept elsewhere makes room for an older one that is not.
+func TestWhatIsElsewhereMakesRoom(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := open(t, dir, Limits{})
+	if waiting := s.KeepIn("s3://runs/"); waiting != nil {
+		t.Errorf("%+v", waiting)
+	}
+	keep(t, s, "lapse-1")
+	keep(t, s, "lapse-2")
+	if err := s.Kept("lapse-2"); err != nil {
+		t.Fatal(err)
+	}
+	s.Limit(Limits{Bytes: 2*s.size("lapse-1") + 100})
+	keep(t, s, "lapse-3")
+	if names := saved.Runs(dir); strings.Join(names, " ") != "lapse-1 lapse-3" {
+		t.Errorf("%q are left", names)
+	}
+	s, _ = open(t, dir, Limits{})
+	if waiting := s.KeepIn("s3://runs/"); len(waiting) != 2 || waiting[0].Run != "lapse-1" {
+		t.Errorf("%+v wait", waiting)
+	}
+}
