@@ -177,7 +177,10 @@ func TestDaysOfRollouts(t *testing.T) {
 		f := newFakeWith(t, filepath.Join(t.TempDir(), "runs"), func(c *Config) {
 			c.Settings.Limits = store.Limits{Bytes: keepSize}
 			c.measure, c.Log, c.Reread = w.measure, slog.New(slog.DiscardHandler), nil
-			c.write = func(_ context.Context, _ time.Time, all ...events.Event) ([]string, error) { w.events += len(all); return nil, nil }
+			c.write = func(_ context.Context, _ time.Time, all ...events.Event) ([]string, error) {
+				w.events += len(all)
+				return nil, nil
+			}
 			c.Past = &configmap.Map{ConfigMaps: kubetest.Client(w).ConfigMaps("lapse"), Name: "lapse-guard-history", Log: c.Log}
 		})
 		f.guards("shop/web")
