@@ -228,6 +228,6 @@ func (b *Bucket) do(ctx context.Context, method, key string, query url.Values, b
 	if reply.StatusCode/100 == 2 {
 		return from, nil
 	}
-	defer from.Close()
+	defer reply.Body.Close()
 	return nil, b.refusal(reply, from)
 }

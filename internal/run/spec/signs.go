@@ -62,7 +62,7 @@ func parseSign(text string) (signs.Mark, error) {
 		return signs.Mark{}, fmt.Errorf(text, class)
 	}
 	if wrong := validation.IsValidLabelValue(actor); len(wrong) > 0 || named && actor == "" {
-		return signs.Mark{}, fmt.Errorf("actor %q is not a name of letters, digits, -, _ and .", actor)
+		return signs.Mark{}, fmt.Errorf("actor %q is not a name: use letters, digits, dots, - and _", actor)
 	}
 	return signs.Mark{What: kind + " " + what, Class: signClasses[class], Actor: actor}, nil
 }
