@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"lapse/correlate/model"
 	"lapse/internal/history"
 )
 
@@ -53,7 +54,14 @@ func worse(a, b *history.Line) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(b.Failed, a.Failed), cmp.Compare(known(b), known(a)), cmp.Compare(b.Sent, a.Sent))
+	gated := func(l *history.Line) int { // by what no failed request shows, such as a latency
+		if l.Verdict == model.Fail {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(b.Failed, a.Failed), cmp.Compare(known(b), known(a)), cmp.Compare(gated(b), gated(a)),
+		cmp.Compare(b.Sent, a.Sent))
 }
 
 // same reports whether one of two runs was measured mostly while the other was. The runs of one guard follow each

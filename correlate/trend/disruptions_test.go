@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"lapse/correlate/model"
 	"lapse/internal/history"
 )
 
@@ -17,6 +18,7 @@ func TestADisruptionCountsOnce(t *testing.T) {
 		"two guards":                           {"A0 0-100, B0 5-101", "B0"},
 		"the one that lost most counts":        {"A3 0-100, B2 5-101", "A3"},
 		"whichever was first":                  {"A2 0-100, B3 5-101", "B3"},
+		"a gate that failed counts":            {"A0g 0-100, B0 5-101", "A0g"},
 		"one that was killed does not count":   {"A0! 0-20, B0 5-101", "B0"},
 		"unless it saw what the other did not": {"A1! 0-20, B0 5-101", "A1"},
 		"of two disruptions one each":          {"A0 0-100, B1 5-101, A2 200-300, B0 201-305", "B1 A2"},
@@ -34,6 +36,9 @@ func TestADisruptionCountsOnce(t *testing.T) {
 			})
 			if strings.HasSuffix(who, "!") {
 				aborted(&l)
+			}
+			if strings.HasSuffix(who, "g") {
+				l.Verdict = model.Fail
 			}
 			lines = append(lines, l)
 		}

@@ -90,10 +90,11 @@ type Cause struct {
 	Failed     int              `json:"failed"`
 }
 
-// Overlaps reports whether two lines are of one Service and of overlapping times, as those of two guards that measured
-// the same disruption.
-func (l *Line) Overlaps(o *Line) bool {
-	return l.Service != "" && l.Service == o.Service &&
+// Covers reports whether a line says as much as another one of the same Service and an overlapping time, as of two
+// guards that measured the same disruption.
+func (l *Line) Covers(o *Line) bool {
+	return l.Service != "" && l.Service == o.Service && l.Failed >= o.Failed &&
+		(l.Verdict == model.Fail || o.Verdict != model.Fail) &&
 		l.T0.Before(o.T0.Add(o.Duration)) && o.T0.Before(l.T0.Add(l.Duration))
 }
 

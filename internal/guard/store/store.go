@@ -182,12 +182,12 @@ func (r *Run) End(tl *model.Timeline) (line history.Line, err error) {
 	return lines[0], err
 }
 
-// Has reports whether the directory has a line's run, or one that measured its Service at that time: two guards measure
-// each disruption.
+// Has reports whether the directory has a line's run, or one that says as much of its Service at that time: two guards
+// measure each disruption.
 func (s *Store) Has(l history.Line) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.kept, func(k Kept) bool { return k.Name == l.Run || k.line.Overlaps(&l) })
+	return slices.ContainsFunc(s.kept, func(k Kept) bool { return k.Name == l.Run || k.line.Covers(&l) })
 }
 
 // History returns the lines of history, and an error if not all could be read.

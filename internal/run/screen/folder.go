@@ -166,11 +166,11 @@ func (r *runsOf) together(names []string, gone []Gone, now time.Time) dashboard.
 	return runs
 }
 
-// others returns the lines of disruptions that none of lines is of: another guard may have measured the same.
+// others returns the lines that say more than lines do: another guard may have measured the same.
 func others(gone []Gone, lines []history.Line) (more []history.Line) {
 	for i := range gone {
 		g := &gone[i].Line
-		if !slices.ContainsFunc(lines, func(l history.Line) bool { return l.Run == g.Run || l.Overlaps(g) }) {
+		if !slices.ContainsFunc(lines, func(l history.Line) bool { return l.Run == g.Run || l.Covers(g) }) {
 			more = append(more, *g)
 		}
 	}
