@@ -116,7 +116,7 @@ func findingOf(tl *model.Timeline) (reason string, warning bool) {
 	case state == gate.Fail:
 		return "GateFailed", true
 	}
-	return "NotMeasured", true
+	return events.NotMeasured, true
 }
 
 // sentenceOf returns what set the run off, the gate's reason and what to do: "drain of node1: 129 of 9996 failed; down

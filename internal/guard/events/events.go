@@ -26,6 +26,9 @@ const (
 	action     = "Measure"
 )
 
+// NotMeasured is the reason of a warning that says less than any other.
+const NotMeasured = "NotMeasured"
+
 // mostBytes is the most that the API takes as the text of an Event.
 const mostBytes = 1024
 
@@ -129,7 +132,8 @@ func (e Event) look(ctx context.Context, client kube.Client, on metav1.Object) (
 		case by != e.By:
 			others = append(others, by)
 		case e.Began.Before(stampOf(is, endedAnnotation)) && stampOf(is, beganAnnotation).Before(e.Ended):
-			told = told || !e.Warning || is.Type == corev1.EventTypeWarning
+			worse := is.Type != corev1.EventTypeWarning || is.Reason == NotMeasured && e.Reason != NotMeasured
+			told = told || !e.Warning || !worse
 		}
 	}
 	return told, others, nil

@@ -85,19 +85,22 @@ func TestADisruptionHasOneEvent(t *testing.T) {
 		what         string
 		began, ended time.Duration
 		warning      bool
+		reason       string
 		by           string
 		events       int
 		others       string
 	}{
-		{"the first", 0, 60, false, "lapse", 1, ""},
-		{"the same by the other Pod", 2, 61, false, "lapse", 1, ""},
-		{"the same, and worse", 2, 61, true, "lapse", 2, ""},
-		{"the same, and no better", 1, 60, false, "lapse", 2, ""},
-		{"the next", 61, 120, false, "lapse", 3, ""},
-		{"by another guard", 0, 120, false, "shop", 4, "lapse"},
-		{"the one after", 121, 130, true, "lapse", 5, "shop"},
+		{"the first", 0, 60, false, "any", "lapse", 1, ""},
+		{"the same by the other Pod", 2, 61, false, "any", "lapse", 1, ""},
+		{"the same, and worse", 2, 61, true, "any", "lapse", 2, ""},
+		{"the same, and no better", 1, 60, false, "any", "lapse", 2, ""},
+		{"the next", 61, 120, false, "any", "lapse", 3, ""},
+		{"by another guard", 0, 120, false, "any", "shop", 4, "lapse"},
+		{"the one after", 121, 130, true, NotMeasured, "lapse", 5, "shop"},
+		{"the same, not measured either", 121, 130, true, NotMeasured, "lapse", 5, "shop"},
+		{"the same, which was measured", 121, 130, true, "any", "lapse", 6, "shop"},
 	} {
-		e := Event{On: timeline.Object{Kind: "Service", Namespace: "shop", Name: "web"}, Reason: "any", Warning: test.warning, By: test.by,
+		e := Event{On: timeline.Object{Kind: "Service", Namespace: "shop", Name: "web"}, Reason: test.reason, Warning: test.warning, By: test.by,
 			Run: fmt.Sprint("run-", i), Began: at.Add(test.began * time.Second), Ended: at.Add(test.ended * time.Second)}
 		others, err := Write(t.Context(), kubetest.Client(c), at, e, Event{On: timeline.Object{Kind: "Service", Namespace: "shop", Name: "gone"}})
 		if n := len(written(t, c)); err != nil || n != test.events || strings.Join(others, " ") != test.others {
