@@ -60,7 +60,12 @@ func Open(location, endpoint string) (*Bucket, error) {
 		b.prefix = prefix + "/"
 	}
 	if endpoint = cmp.Or(endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL")); endpoint == "" {
-		b.root = url.URL{Scheme: "https", Host: name + ".s3." + b.region + ".amazonaws.com", Path: "/"}
+		b.root = url.URL{Scheme: "https", Host: "s3." + b.region + ".amazonaws.com", Path: "/"}
+		if strings.Contains(name, ".") { // the certificate is for one label
+			b.root.Path += name + "/"
+		} else {
+			b.root.Host = name + "." + b.root.Host
+		}
 	} else {
 		at, err := url.Parse(endpoint)
 		web := err == nil && (at.Scheme == "http" || at.Scheme == "https")
@@ -90,6 +95,9 @@ func findKeys() (*credentials.Credentials, error) {
 		ErrNoKey)
 }
 
+// askRole is the most that the answer to who the Pod is takes.
+const askRole = 5 * time.Second
+
 // ErrNoKey is the error of a bucket without a key.
 var ErrNoKey = errors.New("there is no key for the bucket")
 
@@ -118,8 +126,10 @@ func (b *Bucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	return b.do(ctx, http.MethodGet, key, nil, http.NoBody, 0, emptySum)
 }
 
-// atOnce is how many objects are asked for at once.
-const atOnce = 16
+const (
+	atOnce   = 16      // objects are asked for
+	mostText = 1 << 20 // bytes of an object that is read whole
+)
 
 // GetAll calls read with each object, one at a time in the order of keys.
 func (b *Bucket) GetAll(ctx context.Context, keys []string, read func(key string, text io.Reader) error) error {
@@ -147,7 +157,10 @@ func (b *Bucket) GetAll(ctx context.Context, keys []string, read func(key string
 					one <- got{err: err}
 					return
 				}
-				text, err := io.ReadAll(body)
+				text, err := io.ReadAll(io.LimitReader(body, mostText+1))
+				if err == nil && len(text) > mostText {
+					err = fmt.Errorf("it is larger than %d bytes: no guard has written it", mostText)
+				}
 				one <- got{text, errors.Join(err, body.Close())}
 			})
 		}
@@ -215,7 +228,8 @@ func (b *Bucket) do(ctx context.Context, method, key string, query url.Values, b
 		request.Body, request.ContentLength = io.NopCloser(moving{body, w}), size
 	}
 	request.Header.Set("X-Amz-Content-Sha256", sum)
-	keys, err := b.keys.GetWithContext(&credentials.CredContext{Client: b.client})
+	asks := &http.Client{Transport: b.client.Transport, Timeout: askRole} // it takes no context
+	keys, err := b.keys.GetWithContext(&credentials.CredContext{Client: asks})
 	if err != nil {
 		return nil, w.end(fmt.Errorf("the IAM role gives no key: %w", err))
 	}

@@ -70,6 +70,9 @@ func TestWhereABucketIsAsked(t *testing.T) {
 			t.Errorf("%v %s, %v; want %s", b, b.root.String(), err, want)
 		}
 	}
+	if b, err := Open("s3://runs.example.com", ""); err != nil || b.root.String() != "https://s3.eu-central-1.amazonaws.com/runs.example.com/" {
+		t.Errorf("no certificate is for two labels: %s, %v", b.root.String(), err)
+	}
 	t.Setenv("AWS_ENDPOINT_URL", "https://s3.example.com")
 	if b, err := Open("s3://runs", ""); err != nil || b.root.Host != "s3.example.com" || b.String() != "s3://runs/" {
 		t.Errorf("%+v, %v", b, err)
@@ -98,6 +101,9 @@ func TestRefusals(t *testing.T) {
 		{400, "<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-1</Region></Error>", nil, "in the region eu-west-1", true},
 		{503, code("SlowDown"), nil, "answers 503 SlowDown: Sorry.", false},
 		{500, "oops", nil, "answers 500 Internal Server Error, not as an S3 server", false},
+		{409, code("OperationAborted"), nil, "answers 409 OperationAborted: Sorry.", false},
+		{429, code("TooManyRequests"), nil, "answers 429", false},
+		{400, code("RequestTimeout"), nil, "answers 400 RequestTimeout", false},
 		{405, "<html>", nil, "not as an S3 server", true},
 	} {
 		b := opened(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -20,7 +20,17 @@ func (r *Refusal) Error() string { return r.text }
 
 // Lasting reports whether the answer stays the same until somebody changes the bucket, the key or the settings.
 func (r *Refusal) Lasting() bool {
-	return r.Status/100 == 3 || r.Status/100 == 4 && r.Code != clockCode
+	switch {
+	case r.Status == http.StatusRequestTimeout, r.Status == http.StatusConflict, r.Status == http.StatusTooManyRequests,
+		r.Code == clockCode, r.Code == "RequestTimeout": // two guards that start write the same object
+		return false
+	}
+	return r.Status/100 == 3 || r.Status/100 == 4
+}
+
+// TooLarge reports whether the answer is about one object, and not about the others.
+func (r *Refusal) TooLarge() bool {
+	return r.Status == http.StatusRequestEntityTooLarge || r.Code == "EntityTooLarge"
 }
 
 const clockCode = "RequestTimeTooSkewed"

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"lapse/internal/bucket"
-	"lapse/internal/guard/outbox"
 	"lapse/internal/history"
 	"lapse/internal/run/saved"
 )
@@ -24,7 +23,7 @@ type Bucket interface {
 
 const (
 	mostWaiting = 2000             // lines, of 2 kB at most; their runs are on disk
-	putFor      = 15 * time.Minute // the most that a recording takes; a bucket that stands still is left after a minute
+	putFor      = 15 * time.Minute // the most that one attempt takes; a bucket that stands still is left after a minute
 	putAtTheEnd = 20 * time.Second // of the minute in which a Pod has to end
 )
 
@@ -34,8 +33,6 @@ func (g *guard) keepInBucket() (stop func()) {
 	if g.Bucket == nil {
 		return func() {}
 	}
-	g.bucket = outbox.New(mostWaiting, g.put, g.notPut)
-	g.bucket.Attempt, g.bucket.AtTheEnd = putFor, putAtTheEnd
 	g.bucket.Add(g.store.KeepIn(g.Bucket.String())...)
 	ctx, cancel := context.WithCancel(context.Background()) // the end of a guard ends runs, which are kept, too
 	var putting sync.WaitGroup
@@ -46,7 +43,12 @@ func (g *guard) keepInBucket() (stop func()) {
 // put puts runs into the bucket, and returns how many of them are there.
 func (g *guard) put(ctx context.Context, lines []history.Line) (n int, err error) {
 	for _, line := range lines {
-		if err := g.putRun(ctx, line); err != nil {
+		if err := g.putRun(ctx, line); ofThisRun(err) {
+			g.told.StoreErrors.Inc()
+			g.Log.Error("the bucket cannot take a run, which stays on disk", "run", line.Run, "error", err)
+			n++
+			continue
+		} else if err != nil {
 			return n, fmt.Errorf("%s: %w", line.Run, err)
 		}
 		if err := g.store.Kept(line.Run); err != nil { // the next guard puts it there again
@@ -56,6 +58,13 @@ func (g *guard) put(ctx context.Context, lines []history.Line) (n int, err error
 	}
 	g.isPut()
 	return n, nil
+}
+
+// ofThisRun reports whether an error is of one run's files, and says nothing of the others.
+func ofThisRun(err error) bool {
+	_, here := errors.AsType[*fs.PathError](err)
+	r, refused := errors.AsType[*bucket.Refusal](err)
+	return here || refused && r.TooLarge()
 }
 
 // putRun puts what there is of a run into the bucket, its line last: who finds that finds the rest.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"lapse/correlate/trend"
+	"lapse/internal/bucket"
 	"lapse/internal/guard/gate"
 	"lapse/internal/guard/store"
 	"lapse/internal/history"
@@ -24,6 +26,7 @@ type objects struct {
 	sync.Mutex
 	away error
 	slow time.Duration // that each object takes
+	most string        // a run that is too large
 	has  map[string]string
 }
 
@@ -34,6 +37,9 @@ func (o *objects) Put(_ context.Context, key string, body io.ReadSeeker) error {
 	defer o.Unlock()
 	if o.away != nil {
 		return o.away
+	}
+	if o.most != "" && strings.Contains(key, o.most) {
+		return &bucket.Refusal{Status: http.StatusRequestEntityTooLarge}
 	}
 	time.Sleep(o.slow) // of virtual time
 	text, err := io.ReadAll(body)
@@ -142,6 +148,27 @@ func TestTheNextGuardHandsOverWhatIsLeft(t *testing.T) {
 		time.Sleep(3 * time.Minute) // of virtual time
 		if lines := o.lines(t); len(lines) != 3 || lines[1].Failed != 0 || lines[2].Failed != 5 || len(o.has) != 3+2+2 {
 			t.Errorf("%+v of %q", lines, slices.Sorted(maps.Keys(o.has)))
+		}
+	})
+}
+
+// A run that the bucket cannot take keeps no other one from it.
+func TestARunThatIsTooLargeStaysOnDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &objects{has: map[string]string{}, away: errors.New("connection refused")}
+		f := o.guard(t, filepath.Join(t.TempDir(), "runs"), nil)
+		f.guards("shop/web")
+		f.disrupt("shop/web", 3)()
+		o.Lock()
+		o.away, o.most = nil, f.asked("service=shop/web&hash=5f9dd68475", 200, gate.Fail).Run
+		o.Unlock()
+		f.disrupt("shop/web", 1)()
+		time.Sleep(3 * time.Minute) // of virtual time
+		if lines := o.lines(t); len(lines) != 1 || lines[0].Failed != 1 {
+			t.Errorf("the bucket has %+v", lines)
+		}
+		if a := f.report().Away; a != nil || !strings.Contains(f.log.String(), "the bucket cannot take a run") {
+			t.Errorf("%+v, and the log has %s", a, f.log)
 		}
 	})
 }

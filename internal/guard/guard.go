@@ -175,6 +175,10 @@ func newGuard(c Config) (*guard, error) {
 	if err != nil {
 		return nil, exit.Usagef("name another directory with --out", "%w", err)
 	}
+	if c.Bucket != nil { // the status asks it before it is used
+		g.bucket = outbox.New(mostWaiting, g.put, g.notPut)
+		g.bucket.Attempt, g.bucket.AtTheEnd = putFor, putAtTheEnd
+	}
 	return g, nil
 }
 

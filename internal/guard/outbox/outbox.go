@@ -26,6 +26,7 @@ type Box[T any] struct {
 
 	mu      sync.Mutex
 	waiting []T // oldest first
+	dropped int // ever
 	problem string
 	since   time.Time // when the first attempt failed since one did not
 }
@@ -44,7 +45,7 @@ func (b *Box[T]) Add(all ...T) {
 	b.mu.Lock()
 	b.waiting = append(b.waiting, all...)
 	dropped := max(0, len(b.waiting)-b.most)
-	b.waiting = b.waiting[dropped:]
+	b.waiting, b.dropped = b.waiting[dropped:], b.dropped+dropped
 	b.mu.Unlock()
 	if dropped > 0 {
 		b.failed(fmt.Errorf("%d that waited were dropped: at most %d may wait", dropped, b.most))
@@ -99,14 +100,14 @@ func (b *Box[T]) empty(ctx context.Context) {
 // try makes one attempt, and reports whether something was accepted.
 func (b *Box[T]) try(ctx context.Context, most time.Duration) bool {
 	b.mu.Lock()
-	waiting := b.waiting
+	waiting, dropped := b.waiting, b.dropped
 	b.mu.Unlock()
 	call, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	accepted, err := b.send(call, waiting)
 	b.mu.Lock()
-	// of what was sent, the oldest may have been dropped meanwhile
-	b.waiting = b.waiting[min(accepted, len(b.waiting)):]
+	// of what was accepted, the oldest may have been dropped meanwhile
+	b.waiting = b.waiting[max(0, accepted-(b.dropped-dropped)):]
 	if b.problem = ""; err != nil {
 		b.problem = err.Error()
 	}

@@ -97,6 +97,25 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	})
 }
 
+// What was dropped while it was sent is not taken for what came since.
+func TestWhatIsDroppedWhileItIsSentCountsOnce(t *testing.T) {
+	var has []int
+	var b *Box[int]
+	b = New(3, func(_ context.Context, waiting []int) (int, error) {
+		if has = append(has, waiting...); len(has) == 3 {
+			b.Add(4, 5) // 1 and 2, which are on their way, make room
+		}
+		return len(waiting), nil
+	}, func(error) {})
+	b.Add(1, 2, 3)
+	for range 2 {
+		b.try(t.Context(), time.Second)
+	}
+	if !reflect.DeepEqual(has, []int{1, 2, 3, 4, 5}) {
+		t.Errorf("it has %v", has)
+	}
+}
+
 // A guard that ends sends what it still has, and does not wait for a place that is away.
 func TestTheEndSendsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

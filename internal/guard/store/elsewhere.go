@@ -26,9 +26,12 @@ func (s *Store) KeepIn(place string) (waiting []history.Line) {
 		if there, _ := os.ReadFile(filepath.Join(s.dir, k.Name, placeFile)); string(there) == place {
 			continue
 		}
-		at := slices.IndexFunc(lines, func(l history.Line) bool { return l.Run == k.Name })
-		if k.Waits = at >= 0; k.Waits { // else it cannot be read
-			waiting = append(waiting, lines[at])
+		line := k.line // a guard that was killed may not have appended it
+		if at := slices.IndexFunc(lines, func(l history.Line) bool { return l.Run == k.Name }); at >= 0 {
+			line = lines[at]
+		}
+		if k.Waits = line.Run != ""; k.Waits { // else it cannot be read
+			waiting = append(waiting, line)
 		}
 	}
 	return waiting

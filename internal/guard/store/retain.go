@@ -38,13 +38,15 @@ func (l Limits) Excess(runs []Kept, now time.Time) (names []string) {
 		return cmp.Or(cmp.Compare(a.worth(), b.worth()), a.Ended.Compare(b.Ended))
 	})
 	newest := slices.MaxFunc(append(order, Kept{}), func(a, b Kept) int { return a.Ended.Compare(b.Ended) })
-	total := int64(0)
+	total, waiting := int64(0), 0
 	for _, r := range runs {
-		total += r.Bytes
+		if total += r.Bytes; r.Waits {
+			waiting++
+		}
 	}
 	for i, r := range order {
 		// failed runs come last, but for those that wait
-		spared := r.Waits || r.Verdict == model.Fail && i >= len(order)-keptFailed
+		spared := r.Waits || r.Verdict == model.Fail && i >= len(order)-waiting-keptFailed
 		old := l.Age > 0 && now.Sub(r.Ended) > l.Age && !spared
 		if r.Name != newest.Name && (old || l.Bytes > 0 && total > l.Bytes) {
 			names = append(names, r.Name)

@@ -183,8 +183,11 @@ func TestWhatIsElsewhereMakesRoom(t *testing.T) {
 	if names := saved.Runs(dir); strings.Join(names, " ") != "lapse-1 lapse-3" {
 		t.Errorf("%q are left", names)
 	}
-	s, _ = open(t, dir, Limits{})
-	if waiting := s.KeepIn("s3://runs/"); len(waiting) != 2 || waiting[0].Run != "lapse-1" {
-		t.Errorf("%+v wait", waiting)
+	for _, what := range []string{"the history", "no history: a guard that is killed may not have written it"} {
+		s, _ = open(t, dir, Limits{})
+		if waiting := s.KeepIn("s3://runs/"); len(waiting) != 2 || waiting[0].Run != "lapse-1" {
+			t.Errorf("with %s, %+v wait", what, waiting)
+		}
+		_ = os.Remove(filepath.Join(dir, saved.HistoryFile))
 	}
 }
