@@ -35,7 +35,7 @@ const (
 	findProbers = time.Second
 	// lastFacts is how long the end of the run waits for the probers' last facts, beyond the timeout of a request.
 	lastFacts = 10 * time.Second
-	// rateAgain is the time until a prober is told its rates again that did not answer.
+	// rateAgain is the time until a prober is told its rates again that has refused them.
 	rateAgain = 100 * time.Millisecond
 )
 

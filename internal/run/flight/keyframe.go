@@ -140,10 +140,11 @@ func (k *keyframe) compact() {
 
 // events returns the state, as events that were seen when the run began: how it was before is not known.
 func (k *keyframe) events() (all []timeline.Event) {
-	written := map[key]bool{}
+	written, there := map[key]bool{}, k.nodes()
 	for _, at := range k.order {
 		e, ok := k.state[at]
-		if !ok || written[at] {
+		gone := e.Kind == timeline.ProberChanged && len(there) > 0 && !there[e.Object.Name]
+		if !ok || written[at] || gone { // nothing is to be measured from a node that is gone
 			continue
 		}
 		written[at] = true
@@ -151,4 +152,15 @@ func (k *keyframe) events() (all []timeline.Event) {
 		all = append(all, e)
 	}
 	return all
+}
+
+// nodes returns the nodes that are there, by name; none if nodes are not watched.
+func (k *keyframe) nodes() map[string]bool {
+	there := map[string]bool{}
+	for _, e := range k.state {
+		if e.Kind == timeline.NodeSchedulable {
+			there[e.Object.Name] = true
+		}
+	}
+	return there
 }

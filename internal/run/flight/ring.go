@@ -35,6 +35,15 @@ type Ring struct {
 // last comparison. A source without one has the latter clock.
 type Clocks map[timeline.SourceID]timeline.Sync
 
+// Add takes in a comparison, unless the one before says more, with what the clocks may have drifted apart since.
+func (c Clocks) Add(s timeline.Sync) {
+	was, known := c[s.Source]
+	slack := time.Duration(align.Drift*float64((s.At-was.At).Abs())) + 1
+	if !known || s.Max-s.Min <= was.Max-was.Min+2*slack {
+		c[s.Source] = s
+	}
+}
+
 // ahead returns how far the process's clock is ahead of a source's, within the error of the comparison.
 func (c Clocks) ahead(of timeline.SourceID) time.Duration { return (c[of].Min + c[of].Max) / 2 }
 
@@ -203,7 +212,8 @@ type Shift struct {
 // moved is how the facts of a source are placed.
 type moved struct {
 	by      time.Duration // the instant of its clock that is 0 from now on
-	dropped uint64        // requests that it had counted by then, and that the run does not have
+	dropped uint64        // requests that it has counted, and that the run does not have
+	other   bool          // what it measured before that may come yet: a prober that could not be reached
 }
 
 // Take returns the facts of a run that begins where the ring does at now, on the run's clock, and how facts that follow
@@ -214,7 +224,7 @@ func (r *Ring) Take(now time.Duration) ([]timeline.Fact, Shift) {
 	s := Shift{By: by, of: map[timeline.SourceID]moved{r.Here: {by: by}}}
 	for _, o := range r.others {
 		begin := max(0, by-r.Clocks.ahead(o.ID)).Truncate(time.Microsecond)
-		s.of[o.ID] = moved{by: begin}
+		s.of[o.ID] = moved{by: begin, other: true}
 	}
 	facts, wanted := r.described(s)
 	if by > 0 {
@@ -342,6 +352,12 @@ func (s Shift) Place(f timeline.Fact) timeline.Fact {
 		of := s.of[f.Source]
 		if f.FirstSeq -= of.dropped; of.by == 0 {
 			return f
+		}
+		if of.other {
+			n := len(f.Requests)
+			f.Requests = since(f.Requests, of.by)
+			of.dropped += uint64(n - len(f.Requests))
+			s.of[f.Source] = of
 		}
 		return f.Earlier(of.by)
 	case timeline.Sync:

@@ -196,6 +196,13 @@ func TestFactsOfOtherClocksBeginWhereTheRingDoes(t *testing.T) {
 	if next.FirstSeq != uint64(len(requests)) || next.Requests[0].Due != Span {
 		t.Errorf("the next batch is %+v", next)
 	}
+	cut := shift.Place(timeline.Batch{Source: 3, FirstSeq: seq + 1, Requests: []timeline.Request{{Due: began - ahead}, {Due: at + s}}}).(timeline.Batch)
+	if cut.FirstSeq != next.FirstSeq+1 || len(cut.Requests) != 1 || cut.Requests[0].Due != Span+s {
+		t.Errorf("what was measured before the run began is in a late batch: %+v", cut)
+	}
+	if after := shift.Place(timeline.Batch{Source: 3, FirstSeq: seq + 3}).(timeline.Batch); after.FirstSeq != cut.FirstSeq+1 {
+		t.Errorf("the batch after has number %d", after.FirstSeq)
+	}
 	if got := shift.Place(timeline.Sync{Source: 3, At: at, Min: ahead, Max: ahead}); got != (timeline.Sync{Source: 3, At: Span}) {
 		t.Errorf("the next comparison is %+v", got)
 	}

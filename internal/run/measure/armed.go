@@ -73,7 +73,7 @@ type armed struct {
 	limit  time.Duration // when the disruption is not waited for to settle any more
 	ended  string        // why the run that closes ends early, or ""
 
-	fails   time.Duration // since when requests fail, with no pause of [Settings.Settle]
+	fails   time.Duration // since when requests fail, with no pause of [armed.quiet]
 	failed  time.Duration // when one failed last
 	changed time.Duration // when a sign came last that is no failed request
 	lasts   string        // since when requests fail, for people, if the run that ends or goes on showed nothing else
@@ -201,7 +201,7 @@ func (a *armed) follow(sign signs.Sign) {
 func (a *armed) noteOutage(sign signs.Sign) {
 	l := a.loop
 	if sign.Name == signs.ARequest {
-		if a.failed == 0 || sign.At-a.failed > l.Settle {
+		if a.failed == 0 || sign.At-a.failed > a.quiet() {
 			a.fails, a.lasts = sign.At, ""
 		}
 		a.failed = sign.At
@@ -220,11 +220,16 @@ func (a *armed) noteOutage(sign signs.Sign) {
 
 // outage returns since when requests fail at now, if nothing else has happened for a while; else "".
 func (a *armed) outage(now time.Duration) string {
-	if !a.loop.again() || now-a.failed > a.loop.Settle || now-max(a.fails, a.changed) < standsStill {
+	if !a.loop.again() || now-a.failed > a.quiet() || now-max(a.fails, a.changed) < standsStill {
 		return ""
 	}
 	wall := timeline.StartClock().T0() // the wall clock may have been set since this process began
 	return signs.Lasting + wall.Add(a.fails-now).UTC().Format(time.DateTime) + " UTC"
+}
+
+// quiet is how long nothing may change until a disruption is over: two requests must have been due, and answered.
+func (a *armed) quiet() time.Duration {
+	return max(a.loop.Settle, time.Duration(2/a.most*float64(time.Second))+a.loop.Timeout)
 }
 
 // expect waits for the disruption that a sign announces.
@@ -375,7 +380,7 @@ func (a *armed) watchTime(now time.Duration) {
 		l.Armed.Say("nothing has followed the sign: the low rate again")
 		a.soon = ""
 		a.setRates(false)
-	case l.Phase == timeline.PhaseMeasuring && a.watch.Settled(now, l.Settle):
+	case l.Phase == timeline.PhaseMeasuring && a.watch.Settled(now, a.quiet()):
 		end("")
 	case l.Phase == timeline.PhaseMeasuring && now-a.watch.Last >= max(standsStill, l.Settle):
 		if a.watch.OnlyPending() {

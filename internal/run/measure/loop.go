@@ -501,7 +501,7 @@ func (l *Loop) Add(f timeline.Fact) {
 		l.Armed.Fact(f)
 	}
 	if s, ok := f.(timeline.Sync); ok && l.Armed != nil {
-		l.armed.clocks[s.Source] = s
+		l.armed.clocks.Add(s)
 	}
 	if l.armed.ring != nil {
 		l.armed.ring.Add(f)

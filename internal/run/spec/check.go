@@ -198,7 +198,7 @@ func setDefaults(o *Options) error {
 		if !o.WasGiven("max-duration") && o.AgentListen == "" {
 			o.MaxDuration = max(o.MaxDuration, longestArmed)
 		}
-		baseline, settle = max(baseline, time.Duration(2/o.IdleRate*float64(time.Second))), 10*time.Second
+		settle = 10 * time.Second
 	}
 	o.Namespace = o.Kube.Namespace
 	if !o.WasGiven("baseline") {
