@@ -4,16 +4,19 @@ import { type Ns, type Target, judged } from "./model";
 /** A RateChange is when requests began to be sent at another rate. */
 export interface RateChange { at: Ns; from: number; to: number; before: Ns; since: Ns /* the longest times between two sends */ }
 
-/** rateChanges has each change once that judged targets had together. */
+const together: Ns = 1e9; // each target is told one after the other
+
+/** rateChanges has each change once that judged targets had together: its instant is that of the last one. */
 export function rateChanges(targets: Target[]): RateChange[] {
-  const all = new Map<string, RateChange>();
-  for (const { kind, rate: to, rerated: r, resolution: before } of targets) {
-    if (!r || !judged(kind)) continue;
-    const [at, key] = [r.at.latest, `${r.at.latest} ${r.from} ${to}`];
-    const same = all.get(key);
-    all.set(key, { at, from: r.from, to, before: Math.max(before, same?.before ?? 0), since: Math.max(r.resolution, same?.since ?? 0) });
+  const each: RateChange[] = targets.flatMap(({ kind, rate: to, rerated: r, resolution: before }) =>
+    r && judged(kind) ? [{ at: r.at.latest, from: r.from, to, before, since: r.resolution }] : []);
+  const all: RateChange[] = [];
+  for (const c of each.sort((a, b) => a.at - b.at)) {
+    const same = all.find((o) => o.from === c.from && o.to === c.to && c.at - o.at < together);
+    if (same) Object.assign(same, { at: c.at, before: Math.max(c.before, same.before), since: Math.max(c.since, same.since) });
+    else all.push(c);
   }
-  return [...all.values()].sort((a, b) => a.at - b.at);
+  return all;
 }
 
 /** rateText says what a change means for the bounds of windows. */
