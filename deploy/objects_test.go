@@ -115,7 +115,6 @@ func TestYAMLReadsBackAsTheSameObjects(t *testing.T) {
 	}
 }
 
-// https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
 // The agent's API and page are for who may create pods/portforward: nothing else reaches a loopback address.
 func TestTheAgentIsReachedByPortForwardOnly(t *testing.T) {
 	for _, variable := range podSpec(exampleConfig()).Containers[0].Env {
@@ -131,6 +130,7 @@ func TestTheAgentIsReachedByPortForwardOnly(t *testing.T) {
 	t.Error("where it listens is not said")
 }
 
+// https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
 func TestPodKeepsToTheRestrictedStandard(t *testing.T) {
 	probers := fleetConfig().Objects().Probers.Spec.Template.Spec
 	for _, spec := range []corev1.PodSpec{podSpec(exampleConfig()), probers, Guard{TokenSecret: "token", Claim: "runs"}.pod()} {

@@ -157,6 +157,7 @@ var lostSigns = []sign{
 	{"taint with NoExecute", "taint", "got the taint test.lapse/maintenance", kind("node-taint", "present", "test.lapse/maintenance"), func(l *lane) {
 		l.kubectl("taint", "node", l.node, "test.lapse/maintenance:NoExecute")
 		for l.pods() > 0 && l.t.Context().Err() == nil { // those that are not told to end
+			time.Sleep(200 * time.Millisecond) // others measure meanwhile
 		}
 		l.kubectl("taint", "node", l.node, "test.lapse/maintenance-")
 	}, false},

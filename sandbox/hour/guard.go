@@ -111,7 +111,7 @@ func (g *guard) sample(phase string) error {
 	return errors.Join(err, err2, err3)
 }
 
-// settles waits until the guard measures no disruption any more, and has measured one.
+// settles waits until the guard measures no disruption.
 func (g *guard) settles(ctx context.Context, c *drill.Cluster) error {
 	for {
 		recording := 0.
