@@ -106,6 +106,16 @@ func fleetMeasurement(t *testing.T, keys deploy.Keys, url string, nodes []string
 	return m
 }
 
+// fromTwoNodes returns a measurement of a server from node1 and node2, whose probers listen at two addresses.
+func fromTwoNodes(t *testing.T, at, other string) (*measurement, *faultserver.Server) {
+	t.Helper()
+	server := runtest.StartServer(t)
+	t.Cleanup(func() { server.Close() })
+	keys := newKeys(t)
+	one, two := startProber(t, keys, "node1", at), startProber(t, keys, "node2", other)
+	return fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod), server
+}
+
 func newKeys(t *testing.T) deploy.Keys {
 	t.Helper()
 	keys, err := deploy.NewKeys(time.Hour)
@@ -196,13 +206,9 @@ func TestProbersOfNodesMeasureOneRun(t *testing.T) {
 // before that on the probers' clocks, too.
 func TestAnArmedRunMeasuresFromEachNode(t *testing.T) {
 	layer.Real(t)
-	server := runtest.StartServer(t)
-	defer server.Close()
-	keys := newKeys(t)
-	one, two := startProber(t, keys, "node1", "127.0.0.25"), startProber(t, keys, "node2", "127.0.0.26")
-	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod)
+	m, server := fromTwoNodes(t, "127.0.0.25", "127.0.0.26")
 	m.opts.Armed, m.opts.IdleRate, m.opts.Settle = true, 20, 2*time.Second
-	m.opts.Timeout, m.opts.AgentListen = time.Second, ""
+	m.opts.Timeout = time.Second
 	m.arm(func() *live.Run { return live.New(nil) }, func(string) {})
 	reopen := func() {}
 	asked := map[timeline.SourceID]int{}
@@ -287,11 +293,7 @@ func targetNamed(t *testing.T, tl *model.Timeline, name string) model.Target {
 // Many nodes share a target's rate, so that each asks it seldom: the baseline lasts until all of them have asked.
 func TestBaselineLastsUntilEachNodeHasAsked(t *testing.T) {
 	layer.Real(t)
-	server := runtest.StartServer(t)
-	defer server.Close()
-	keys := newKeys(t)
-	one, two := startProber(t, keys, "node1", "127.0.0.21"), startProber(t, keys, "node2", "127.0.0.22")
-	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod)
+	m, _ := fromTwoNodes(t, "127.0.0.21", "127.0.0.22")
 	m.opts.Rate, m.opts.Kinds = 1, []string{"new", "reused"} // each node asks for the first time within 2 s, and four baselines are 400 ms
 	tl, err := m.run(t.Context(), nil)
 	m.Live.End(tl)
@@ -311,12 +313,8 @@ func TestBaselineLastsUntilEachNodeHasAsked(t *testing.T) {
 // It lasts no longer: a Service that answers nobody ends the run.
 func TestBaselineEndsWhereNoNodeGetsAnAnswer(t *testing.T) {
 	layer.Real(t)
-	server := runtest.StartServer(t)
-	defer server.Close()
+	m, server := fromTwoNodes(t, "127.0.0.23", "127.0.0.24")
 	defer server.Stall()()
-	keys := newKeys(t)
-	one, two := startProber(t, keys, "node1", "127.0.0.23"), startProber(t, keys, "node2", "127.0.0.24")
-	m := fleetMeasurement(t, keys, server.URL(), []string{"node1", "node2"}, one.pod, two.pod)
 	m.opts.Rate = 5
 	tl, err := m.run(t.Context(), nil)
 	m.Live.End(tl)
