@@ -21,7 +21,7 @@ import (
 	"lapse/internal/history"
 )
 
-// objects are a bucket in memory. The real ones are in tools/s3 and sandbox/e2e.
+// objects are a bucket in memory. A real one is in tools/s3.
 type objects struct {
 	sync.Mutex
 	away error

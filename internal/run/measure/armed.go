@@ -350,11 +350,10 @@ func (l *Loop) RateOf(kind timeline.TargetKind, full float64, places int) float6
 
 // rateOf returns the rate in force of a target whose full one is given, at one of several places that ask the same.
 func (a *armed) rateOf(kind timeline.TargetKind, full float64, places int) float64 {
-	rate := min(full, a.most/float64(places))
 	if kind == timeline.Control && !a.full {
 		return min(full, a.most, idleControl)
 	}
-	return rate
+	return min(full, a.most/float64(places))
 }
 
 // watchTime ends the run when nothing changes any more, or its time is over, and lowers the rate after a sign that no
