@@ -17,7 +17,9 @@ import (
 	"lapse/correlate/model"
 	"lapse/dashboard"
 	"lapse/dashboard/internal/past"
+	"lapse/internal/history"
 	"lapse/internal/layer"
+	"lapse/internal/run/saved"
 	"lapse/internal/run/screen"
 )
 
@@ -189,6 +191,34 @@ func TestADayThatWasNotObservedDoesNotLookHealthy(t *testing.T) {
 	}
 	if a, b := look(away), look(well); !strings.Contains(a, "gradient") || strings.Contains(b, "gradient") || a == b {
 		t.Errorf("a day that was not observed looks like %s, and another one like %s", a, b)
+	}
+}
+
+// On the day on which a guard was installed nothing was missed: it says since when it measures.
+func TestTheFirstDayOfAGuardIsMeasuredSinceItBegan(t *testing.T) {
+	layer.Real(t)
+	dir, now := t.TempDir(), time.Now().UTC()
+	today := now.Sub(now.Truncate(24 * time.Hour))
+	var o history.Observed
+	o.Add(now, map[string]time.Duration{"shop/web": today / 2})
+	if err := saved.WriteObserved(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	folder := screen.Folder(dir, noRun, nil)
+	folder.Now = func() dashboard.Now { return past.Past{Services: 1, Now: now}.Stands() }
+	server := httptest.NewServer(dashboard.FolderHandler(folder, http.NotFoundHandler(), dashboard.Options{}))
+	t.Cleanup(server.Close)
+	page := newTab(t, server.URL)
+	page.see(cell("shop/web", 0) + `[data-outcome="nothing"]`)
+	since := now.Add(-today / 2).Format("15:04")
+	if label := eval[string](page, `document.querySelector('`+cell("shop/web", 0)+`').title`); !strings.Contains(label, "nothing happened, measured since "+since) {
+		t.Errorf("the first day is labelled %q", label)
+	}
+	text := page.text(`[data-testid="answer"]`)
+	for _, want := range []string{"NOTHING HAPPENED", "measured since " + now.Format(time.DateOnly) + " " + since + " UTC: shop/web"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the answer:\n%s", want, text)
+		}
 	}
 }
 

@@ -45,7 +45,10 @@ type Day struct {
 	Failed     int `json:"failed,omitzero"` // requests
 	Sent       int `json:"sent,omitzero"`
 
-	Observed float64 `json:"observed"` // the share of the day, until now, that a guard observed
+	// the share of the day that a guard observed: from when it was first observed, until now
+	Observed float64 `json:"observed"`
+	// when the Service was first observed on this day; absent if it was guarded before, or not at all
+	Since time.Time `json:"since,omitzero"`
 }
 
 // ServiceDays are the days of a Service, or of the URLs of runs without one, the oldest first.
@@ -76,7 +79,10 @@ func Days(lines []history.Line, observed history.Observed, now time.Time, n int)
 	for date, services := range observed.Days {
 		for service, length := range services {
 			if shown(date) {
-				at(service, date).Observed = min(1, float64(length)/float64(lengthOf(date, observed.Until, now)))
+				day := at(service, date)
+				day.Since = observed.Since(service, date)
+				whole := lengthOf(date, day.Since, observed.Until, now)
+				day.Observed = min(1, float64(length)/float64(whole))
 			}
 		}
 	}
@@ -94,17 +100,24 @@ func Days(lines []history.Line, observed history.Observed, now time.Time, n int)
 // staleAfter is how old what a guard has written may be while it goes on: it writes once a minute.
 const staleAfter = 3 * time.Minute
 
-// lengthOf returns how long a day is, until now if it is today. Of the time since a guard wrote last nothing is known
-// yet.
-func lengthOf(date string, written, now time.Time) time.Duration {
+// lengthOf returns how long a day is, since an instant on it if that is not zero, and until now if it is today. Of the
+// time since a guard wrote last nothing is known yet.
+func lengthOf(date string, since, written, now time.Time) time.Duration {
 	if now.Sub(written) > staleAfter {
 		written = now
 	}
 	start, err := time.Parse(time.DateOnly, date)
-	if err != nil || date != history.DayOf(written) {
+	if err != nil {
 		return 24 * time.Hour
 	}
-	return max(time.Second, written.Sub(start))
+	end := start.AddDate(0, 0, 1)
+	if date == history.DayOf(written) {
+		end = written
+	}
+	if since.After(start) {
+		start = since
+	}
+	return max(time.Second, end.Sub(start))
 }
 
 func (d *Day) count(l *history.Line) {

@@ -1,6 +1,7 @@
 package trend
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ var noon = began.Add(2 * time.Hour)
 // throughout is that a guard has observed shop/web all the time until noon.
 func throughout() (o history.Observed) {
 	for at := noon.AddDate(0, 0, -3); at.Before(noon); at = at.Add(time.Minute) {
-		o.Add(at.Add(time.Minute), "shop/web", time.Minute)
+		o.Add(at.Add(time.Minute), map[string]time.Duration{"shop/web": time.Minute})
 	}
 	return o
 }
@@ -53,8 +54,8 @@ func TestADayIsTheWorstOfItsRuns(t *testing.T) {
 // A day on which nobody looked is none on which nothing happened.
 func TestADayThatWasNotObservedIsNotHealthy(t *testing.T) {
 	half := history.Observed{}
-	half.Add(noon.AddDate(0, 0, -1), "shop/web", 12*time.Hour)
-	half.Add(noon, "shop/web", 12*time.Hour)
+	half.Add(noon.AddDate(0, 0, -1), map[string]time.Duration{"shop/web": 12 * time.Hour})
+	half.Add(noon, map[string]time.Duration{"shop/web": 12 * time.Hour})
 	outcomes := func(o history.Observed, now time.Time, lines ...history.Line) (all []Outcome) {
 		for _, d := range Days(lines, o, now, 2)[0].Days {
 			all = append(all, d.Outcome)
@@ -80,5 +81,67 @@ func TestARunOfURLsHasADay(t *testing.T) {
 	l := run(0, 0, func(l *history.Line) { l.Service, l.URLs = "", []string{"http://a/", "http://b/"} })
 	if got := Days([]history.Line{l}, history.Observed{}, noon, 1); len(got) != 1 || got[0].Service != "http://a/ http://b/" || got[0].Days[0].Runs != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The day on which a Service was first observed is measured whole if it was from then on. What was missed after that is
+// missing, as on any day, and so is what a guard that was away missed before it began again.
+func TestTheFirstDayCountsFromItsFirstObservedSecond(t *testing.T) {
+	midnight := noon.Truncate(24 * time.Hour)
+	clock := func(hours float64) time.Time {
+		return midnight.Add(time.Duration(hours * float64(time.Hour))).Round(time.Second)
+	}
+	// observes is a guard that is there from one hour until another, and was told to guard shop/web or not.
+	observes := func(o *history.Observed, from, to float64, guarded bool) {
+		for at := clock(from); at.Before(clock(to)); at = at.Add(time.Minute) {
+			lengths := map[string]time.Duration{"shop/api": time.Minute}
+			if guarded {
+				lengths["shop/web"] = time.Minute
+			}
+			o.Add(at.Add(time.Minute), lengths)
+		}
+	}
+	for name, tt := range map[string]struct {
+		observed func(o *history.Observed)
+		outcome  Outcome
+		since    float64 // hours; 0: none
+		share    float64
+	}{
+		"installed at 9:12": {func(o *history.Observed) { observes(o, 9.2, 12, true) }, Nothing, 9.2, 1},
+		"and then away for an hour": {func(o *history.Observed) {
+			observes(o, 9.2, 10, true)
+			observes(o, 11, 12, true)
+		}, Unmeasured, 9.2, 1.8 / 2.8},
+		"not annotated for two days": {func(o *history.Observed) {
+			observes(o, -60, -50, true)
+			observes(o, -50, 9, false)
+			observes(o, 9, 12, true)
+		}, Nothing, 9, 1},
+		"away for two days": {func(o *history.Observed) {
+			observes(o, -60, -50, true)
+			observes(o, 9, 12, true)
+		}, Unmeasured, 0, 3. / 12},
+		"not annotated for an hour": {func(o *history.Observed) {
+			observes(o, -24, 9, true)
+			observes(o, 9, 10, false)
+			observes(o, 10, 12, true)
+		}, Unmeasured, 0, 11. / 12},
+		"before spans were kept": {func(o *history.Observed) {
+			observes(o, -24, -4, true)
+			o.Guarded = nil
+			observes(o, 9, 12, true)
+		}, Unmeasured, 0, 3. / 12},
+	} {
+		var o history.Observed
+		tt.observed(&o)
+		days := Days(nil, o, noon, 2)
+		day := days[len(days)-1].Days[1] // of shop/web, after shop/api
+		var since time.Time
+		if tt.since > 0 {
+			since = clock(tt.since)
+		}
+		if day.Outcome != tt.outcome || !day.Since.Equal(since) || math.Abs(day.Observed-tt.share) > 0.002 {
+			t.Errorf("%s: %+v, want %s since %v, %.3f of it", name, day, tt.outcome, since, tt.share)
+		}
 	}
 }

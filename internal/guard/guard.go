@@ -240,16 +240,25 @@ func (g *guard) guard(ctx context.Context) error {
 }
 
 // observe keeps how long each Service was observed, until ctx ends. That it fails is logged once, until it succeeds.
+// Before it is known which Services are guarded, none has ended to be.
 func (g *guard) observe(ctx context.Context) {
 	failed := false
 	for ctx.Err() == nil {
-		wait(ctx, time.Minute)
+		if wait(ctx, time.Minute); !g.isListed() {
+			continue
+		}
 		err := g.store.Observe(g.now(), g.told.Observed())
 		if err != nil && !failed {
 			g.Log.Warn("how long Services are observed is not on disk", "error", err)
 		}
 		failed = err != nil
 	}
+}
+
+func (g *guard) isListed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.listed
 }
 
 // reconcile begins to guard what is new, and ends what is not meant any more. The caller holds mu.

@@ -22,6 +22,7 @@ import (
 	"lapse/internal/guard/events"
 	"lapse/internal/guard/gate"
 	"lapse/internal/hint"
+	"lapse/internal/history"
 	"lapse/internal/run/coordinator"
 	"lapse/internal/run/live"
 	"lapse/internal/run/saved"
@@ -692,6 +693,42 @@ func TestWhatWasObservedIsKept(t *testing.T) {
 	guarded(0, func(*fake) { time.Sleep(10 * time.Minute) }) // of virtual time: nothing is sent
 	guarded(90*time.Second, func(f *fake) { f.disrupt("shop/web", 0)(); time.Sleep(10 * time.Minute) })
 	guarded(90*time.Second, func(*fake) {})
+}
+
+// A Service is guarded over the guard's end, until a guard sees that it is not annotated any more. One that has not seen
+// the Services yet has not seen that.
+func TestAServiceIsGuardedUntilItIsNotAnnotated(t *testing.T) {
+	dir := t.TempDir()
+	guards := func(during func(f *fake)) history.Span {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t, dir)
+			during(f)
+			f.stop()
+		})
+		o, err := saved.ReadObserved(dir)
+		if err != nil || len(o.Guarded["shop/web"]) != 1 {
+			t.Fatalf("%+v, %v", o, err)
+		}
+		return o.Guarded["shop/web"][0]
+	}
+	first := guards(func(f *fake) {
+		f.guards("shop/web")
+		f.disrupt("shop/web", 0)()
+		time.Sleep(2 * time.Minute) // of virtual time
+	})
+	if first.From.IsZero() || !first.To.IsZero() {
+		t.Errorf("while it is guarded: %+v", first)
+	}
+	if is := guards(func(*fake) { time.Sleep(10 * time.Minute) }); is != first {
+		t.Errorf("while the Services are not known: %+v, want %+v", is, first)
+	}
+	is := guards(func(f *fake) {
+		f.marks("shop/other")
+		time.Sleep(2 * time.Minute)
+	})
+	if is.From != first.From || is.To.IsZero() {
+		t.Errorf("when it is not annotated: %+v", is)
+	}
 }
 
 // A guard that may not list Services ends and says so: one that goes on would say that none is guarded.

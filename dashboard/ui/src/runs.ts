@@ -14,7 +14,9 @@ export interface Listed {
 
 export interface Day {
   date: string; outcome: Outcome; runs: number; dropped?: number; gateFailed?: number; unmeasured?: number;
-  failed?: number; sent?: number; observed: number;
+  failed?: number; sent?: number;
+  observed: number; // the share of the day, from since on
+  since?: string; // when the Service was first observed, if that was on this day
 }
 
 export interface ServiceDays { service: string; days: Day[] }
@@ -68,14 +70,21 @@ export function dayText(day: Day, guarded: boolean): string {
   if (unmeasured) parts.push(`${plural(unmeasured, "run")} not measured`);
   const passed = runs - dropped - gateFailed - unmeasured;
   if (passed > 0) parts.push(`${plural(passed, "run")} passed`);
+  const since = day.since && `since ${timeText(day.since).slice(11, 16)}`;
   if (!guarded) parts.push(...(runs ? [] : ["no run"]));
   else if (day.observed === 0) parts.push("no guard observed it");
-  else if (day.observed < enoughOfADay) parts.push(`a guard observed ${coverage(day.observed)} of it`);
-  else if (!runs) parts.push("nothing happened");
+  else if (day.observed < enoughOfADay) parts.push(`a guard observed ${coverage(day.observed)} of ${since ? `the time ${since}` : "it"}`);
+  else parts.push(...(runs ? [] : ["nothing happened"]), ...(since ? [`measured ${since}`] : []));
   return `${day.date}: ${parts.join(", ")}`;
 }
 
 const aDay = 24 * 3600_000;
+
+/** lately are the days of a Service since yesterday, but none before the one on which it was first observed. */
+export function lately(days: Day[]): Day[] {
+  const last = days.slice(-2);
+  return last.at(-1)?.since ? last.slice(-1) : last;
+}
 
 /** Answer is what whoever was woken up wants to know first. */
 export interface Answer {
@@ -92,7 +101,7 @@ export function answer(all: Listed[], days: ServiceDays[], guard: GuardNow | und
   const end = guard || !newest ? now : Date.parse(newest);
   const recent = all.filter((r) => r.began && Date.parse(r.began) > end - aDay && Date.parse(r.began) <= end + aDay);
   const of = (o: Outcome) => recent.filter((r) => whole(r) === o && !guard?.services?.some((w) => w.run === r.name));
-  const over = guard ? "in the last 24 hours" : newest ? `in the 24 hours until ${timeText(newest)} UTC` : "";
+  const over = guard ? `in the last 24 hours${begun(days, guard, end)}` : newest ? `in the 24 hours until ${timeText(newest)} UTC` : "";
   const [dropped, gates, unmeasured] = [of("dropped"), of("gateFailed"), of("unmeasured")];
   const failing = (guard?.services ?? []).filter((s) => s.failed);
   const many = (n: number) => `${n} of ${plural(recent.length, "run")}`;
@@ -118,14 +127,28 @@ export function answer(all: Listed[], days: ServiceDays[], guard: GuardNow | und
 function notObserved(days: ServiceDays[], guard: GuardNow): string[] {
   const names = (guard.services ?? []).map((s) => s.name);
   const now = (guard.services ?? []).filter((s) => s.state === "not measured").map((s) => s.name);
-  const whole = (n: string) => days.find((d) => d.service === n)?.days.slice(-2).every((d) => d.observed >= enoughOfADay);
-  const lately = names.filter((n) => !now.includes(n) && !whole(n));
-  const some = (list: string[]) => (list.length > 3 ? plural(list.length, "Service") : list.join(", "));
+  const of = (n: string) => days.find((d) => d.service === n)?.days ?? [];
+  const others = names.filter((n) => !now.includes(n));
+  const [never, once] = [(n: string) => of(n).every((d) => d.observed === 0), (n: string) => lately(of(n)).some((d) => d.observed < enoughOfADay)];
+  const [fresh, gaps] = [others.filter(never), others.filter((n) => !never(n) && once(n))];
   return [
     ...(now.length ? [`not measured now: ${some(now)}`] : []),
-    ...(lately.length ? [`not observed throughout since yesterday: ${some(lately)}`] : []),
+    ...(fresh.length ? [`not observed yet: ${some(fresh)}`] : []),
+    ...(gaps.length ? [`not observed throughout since yesterday: ${some(gaps)}`] : []),
   ];
 }
+
+/** begun says which Services were first observed in the day before an instant, and when. */
+function begun(days: ServiceDays[], guard: GuardNow, end: number): string {
+  const guarded = days.filter((d) => guard.services?.some((s) => s.name === d.service));
+  const since = (d: ServiceDays) => lately(d.days).find((x) => x.since && Date.parse(x.since) > end - aDay)?.since;
+  const all = guarded.filter(since);
+  const times = all.map((d) => timeText(since(d)!).slice(0, 16)).sort();
+  if (!times.length) return "";
+  return `; measured since ${times[0]} UTC${times[0] === times.at(-1) ? "" : " or later"}: ${some(all.map((d) => d.service))}`;
+}
+
+const some = (names: string[]): string => (names.length > 3 ? plural(names.length, "Service") : names.join(", "));
 
 /** worstOf has of each Service the run that dropped most, the worst first. */
 function worstOf(runs: Listed[]): Answer["worst"] {

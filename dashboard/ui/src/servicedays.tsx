@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import { Fold } from "./fold";
 import { plural } from "./format";
-import { ago, type Day, dayText, type Filter, type GuardNow, type Outcome, type ServiceDays, type Watched } from "./runs";
+import { ago, type Day, dayText, type Filter, type GuardNow, lately, type Outcome, type ServiceDays, type Watched } from "./runs";
 
 interface ServiceDaysProps { days: ServiceDays[]; guard: GuardNow | undefined; clock: number; filter: Filter; onFilter: (f: Filter) => void }
 
@@ -16,7 +16,7 @@ export function ServiceDaysTable({ days, guard, clock, filter, onFilter }: Servi
   const [said, setSaid] = useState("");
   const table = useRef<HTMLTableElement>(null);
   if (!rows.length) return null;
-  const bad = rows.filter((r) => (r.watched && r.watched.state !== "idle") || r.days.slice(-7).some((d) => d.dropped || d.gateFailed) || r.days.slice(-2).some((d) => d.outcome === "unmeasured"));
+  const bad = rows.filter((r) => (r.watched && r.watched.state !== "idle") || r.days.slice(-7).some((d) => d.dropped || d.gateFailed) || lately(r.days).some((d) => d.outcome === "unmeasured"));
   const move = (shown: Row[], row: number, date: number): void => {
     const to = shown[Math.max(0, Math.min(row, shown.length - 1))]!;
     const day = to.days[Math.max(0, Math.min(date, dates.length - 1))];

@@ -28,10 +28,24 @@ test("no answer is a pass that was not measured", () => {
   assert.equal(style([], observed, guard({ services: [{ name: "shop/web", state: "not measured", since: at(0) }] })), "? NOT ALL MEASURED");
   assert.equal(style([], observed, guard({ services: [{ name: "shop/web", state: "recording", since: at(0), run: "x", sent: 90, failed: 0 }] })), "● MEASURING");
   assert.equal(style([], [], guard({ services: [] })), "? NOTHING MEASURED");
+  assert.equal(answer([], [], guard(), now).headline, "No request is known to have been dropped, but not observed yet: shop/web");
   assert.equal(style([], []), "? NOT ALL MEASURED");
   assert.equal(style([run("a", 1, { outcome: "gateFailed" })]), "✗ FAILED");
   assert.equal(style([run("a", 1)], observed, guard({ services: [{ name: "shop/web", state: "recording", since: at(0), run: "x", sent: 90, failed: 2 }] })), "✗ DROPS NOW");
   assert.equal(answer([], [], undefined, now).word, "? NOTHING MEASURED");
+});
+
+test("what was before a Service was first observed is not missing; what was after is", () => {
+  const since = "2026-11-26T03:12:40Z";
+  const first = (more: Partial<Day>, service = "shop/web") => ({ service, days: [day({ observed: 0, outcome: "unmeasured" }), day({ date: "2026-11-26", since, ...more })] });
+  const said = answer([], [first({})], guard(), now);
+  assert.equal(said.word, "✓ NOTHING HAPPENED");
+  assert.equal(said.over, "in the last 24 hours; measured since 2026-11-26 03:12 UTC: shop/web");
+  assert.equal(answer([], [first({ observed: 0.8, outcome: "unmeasured" })], guard(), now).word, "? NOT ALL MEASURED");
+  const two = guard({ services: [{ name: "shop/web", state: "idle", since: at(9) }, { name: "shop/api", state: "idle", since: at(1) }] });
+  assert.equal(answer([], [first({ since: at(1) }, "shop/api"), first({})], two, now).over, "in the last 24 hours; measured since 2026-11-26 03:12 UTC or later: shop/api, shop/web");
+  const yesterday = [{ service: "shop/web", days: [day({ since: at(30) }), day({ date: "2026-11-26" })] }];
+  assert.equal(answer([], yesterday, guard(), now).over, "in the last 24 hours");
 });
 
 test("without a guard the answer is about the day before the newest run", () => {
@@ -46,6 +60,8 @@ test("a day says what its runs showed, and how much of it was observed", () => {
   assert.equal(text({ observed: 0 }), "2026-11-25: no guard observed it");
   assert.equal(text({ observed: 0 }, false), "2026-11-25: no run");
   assert.equal(text({ runs: 5, dropped: 2, unmeasured: 1, failed: 149, sent: 12000, observed: 0.52 }), "2026-11-25: 2 of 5 runs dropped requests (149 of 12000), 1 run not measured, 2 runs passed, a guard observed 52 % of it");
+  assert.equal(text({ since: "2026-11-25T09:12:40Z" }), "2026-11-25: nothing happened, measured since 09:12");
+  assert.equal(text({ since: "2026-11-25T09:12:40Z", observed: 0.6 }), "2026-11-25: a guard observed 60 % of the time since 09:12");
   assert.equal(text({ runs: 1, gateFailed: 1 }), "2026-11-25: a gate failed in 1 run");
 });
 

@@ -76,13 +76,11 @@ func (s *Store) Limit(to Limits) {
 	s.limits = to
 }
 
-// Observe adds and writes down how long Services were observed until an instant, since the call before.
+// Observe adds and writes down how long all guarded Services were observed until an instant, since the call before.
 func (s *Store) Observe(until time.Time, lengths map[string]time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for service, length := range lengths {
-		s.observed.Add(until, service, length)
-	}
+	s.observed.Add(until, lengths)
 	return saved.WriteObserved(s.dir, s.observed)
 }
 
