@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"lapse/internal/guard/gate"
+	"lapse/internal/guard/lead"
 )
 
 const armPath = "/v1/arm"
@@ -32,27 +35,68 @@ type Armed struct {
 
 var errNotGuarded = errors.New(`it is not guarded: annotate it with lapse/guard: "on"`)
 
-// arm measures a Service at the full rate, as after a sign. why names the sign.
+// mostWhy is how many bytes of a sign's name are kept: it may have names from a webhook.
+const mostWhy = 200
+
+// arm measures a Service at the full rate, as after a sign, and lets the other guards do so. why names the sign.
 func (g *guard) arm(ctx context.Context, name, why string, length time.Duration) (Armed, error) {
+	why = strings.ToValidUTF8(why[:min(len(why), mostWhy)], "")
+	until := g.now().UTC().Add(length).Truncate(time.Second)
+	if err := g.raise(ctx, name, why, length); err != nil {
+		return Armed{}, err
+	}
+	if g.Leader != nil {
+		g.Leader.Pass(lead.Request{Service: name, Until: until, Why: why})
+	}
+	return Armed{name, until}, nil
+}
+
+// raise is arm for this guard alone.
+func (g *guard) raise(ctx context.Context, name, why string, length time.Duration) error {
 	g.mu.Lock()
-	s, until := g.services[name], g.now().UTC().Add(length).Truncate(time.Second)
+	s := g.services[name]
 	g.mu.Unlock()
 	if s == nil {
-		return Armed{}, fmt.Errorf("%s: %w", name, errNotGuarded)
+		return fmt.Errorf("%s: %w", name, errNotGuarded)
 	}
 	s.mu.Lock()
 	arm, problem := s.arm, s.status.Problem
 	s.mu.Unlock()
 	if arm == nil {
-		return Armed{}, fmt.Errorf("%s is not measured: %s", name, cmp.Or(problem, "it is about to be"))
+		return fmt.Errorf("%s is not measured: %s", name, cmp.Or(problem, "it is about to be"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if err := arm(ctx, why, length); err != nil {
-		return Armed{}, fmt.Errorf("arm %s: %w", name, err)
+		return fmt.Errorf("arm %s: %w", name, err)
 	}
-	return Armed{name, until}, nil
+	return nil
 }
+
+// armToo does what other guards were asked to, each request once, until ctx ends. If it does not measure the Service
+// yet, it does so when it can, until the request is over.
+func (g *guard) armToo(ctx context.Context) {
+	done := map[lead.Request]bool{}
+	for wait(ctx, armTooEvery); ctx.Err() == nil; wait(ctx, armTooEvery) {
+		passed := g.Leader.Passed()
+		maps.DeleteFunc(done, func(r lead.Request, _ bool) bool { return !slices.Contains(passed, r) })
+		for _, r := range passed {
+			length := min(r.Until.Sub(g.now()), mostArmed)
+			if done[r] || length <= 0 || len(r.Why) > mostWhy {
+				continue
+			}
+			if err := g.raise(ctx, r.Service, r.Why, length); err != nil {
+				g.Log.Debug("not armed as another guard has", "error", err)
+				continue
+			}
+			done[r] = true
+			g.Log.Info("armed, as another guard was asked to", "service", r.Service, "until", r.Until, "why", r.Why)
+		}
+	}
+}
+
+// armTooEvery is how often a guard looks for what it has read in the Lease, where that is each second.
+const armTooEvery = 500 * time.Millisecond
 
 // armByHand answers POST /v1/arm?service=NAMESPACE/NAME&for=15m.
 func (g *guard) armByHand(w http.ResponseWriter, r *http.Request) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"lapse/internal/guard/flagger"
+	"lapse/internal/guard/lead"
 	"lapse/internal/run/coordinator"
 )
 
@@ -85,6 +86,53 @@ func TestAServiceIsArmedByHand(t *testing.T) {
 		}
 		if n := strings.Count(f.log.String(), "a request was refused"); n != 1 {
 			t.Errorf("refusals are logged %d times:\n%s", n, f.log)
+		}
+	})
+}
+
+// A guard arms what another one was asked to arm, once for each request and no longer than that, and tells the other of
+// what it was asked itself.
+func TestWhatAnotherGuardIsAskedIsArmedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader := &elected{}
+		f := newFakeOf(t, t.TempDir(), leader)
+		f.TokenFile = newTokenFile(t, token)
+		f.refuse("shop/late", errors.New("it has no ready endpoint"))
+		f.guards("shop/web", "shop/late", "shop/api")
+		ask := func(service, why string, length time.Duration) {
+			leader.mu.Lock()
+			defer leader.mu.Unlock()
+			leader.passed = append(leader.passed, lead.Request{Service: service, Why: why, Until: f.now().UTC().Add(length)})
+		}
+		is := func(service string, state coordinator.Standby, sign string) {
+			t.Helper()
+			time.Sleep(2 * armTooEvery) // of virtual time
+			synctest.Wait()
+			if s := f.status(service); s.State != state || s.Sign != sign {
+				t.Errorf("%s is %s, %q; want %s, %q", service, s.State, s.Sign, state, sign)
+			}
+		}
+		ask("shop/web", "by hand", 10*time.Minute)
+		ask("shop/late", "by hand", 5*time.Minute)
+		ask("shop/none", "by hand", 10*time.Minute)
+		ask("shop/api", "it is over", -time.Second)
+		ask("shop/api", strings.Repeat("x", mostWhy+1), time.Minute)
+		is("shop/web", coordinator.Raised, "by hand for 9m59.5s")
+		is("shop/api", coordinator.Idle, "")
+		f.disrupt("shop/web", 0)()
+		f.on["shop/web"].Stands(coordinator.Idle, "")
+		is("shop/web", coordinator.Idle, "") // not once more
+		ask("shop/web", "by hand", 10*time.Hour)
+		is("shop/web", coordinator.Raised, "by hand for 1h0m0s")
+		f.refuse("shop/late", nil)
+		time.Sleep(retryAfter + 2*time.Second)
+		if synctest.Wait(); f.status("shop/late").State != coordinator.Raised {
+			t.Errorf("of what is measured later: %+v", f.status("shop/late"))
+		}
+		f.post(armPath+"?service=shop/api&for=1m", "Bearer "+token, "")
+		until := f.now().UTC().Add(time.Minute).Truncate(time.Second)
+		if want := (lead.Request{Service: "shop/api", Until: until, Why: "armed by hand: shop/api"}); len(leader.passes) != 1 || leader.passes[0] != want {
+			t.Errorf("it tells of %+v, want %+v", leader.passes, want)
 		}
 	})
 }

@@ -217,6 +217,7 @@ func (g *guard) guard(ctx context.Context) error {
 	defer g.keepInBucket()()
 	if g.Leader != nil {
 		g.running.Go(func() { g.Leader.Run(ctx, func() bool { return g.waitsFor() == "" }) })
+		g.running.Go(func() { g.armToo(ctx) })
 	}
 	g.running.Go(func() {
 		for _, tl := range g.left {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lapse/internal/guard/lead"
 )
 
 // A Leader says which of several guards speaks. All of them measure, so that none has to take over what another has
@@ -21,6 +23,9 @@ type Leader interface {
 	Leads() bool     // whether this guard speaks
 	Other() string   // where the one answers that speaks, HOST:PORT; "" if this one does, or nobody is known to
 	Problem() string // why it cannot take part in the election; "" if it can
+
+	Pass(lead.Request)      // tells the others of a request to arm that this one was sent
+	Passed() []lead.Request // those that others were sent, and that are not over
 }
 
 // speaks reports whether this guard tells what it has measured. While none leads, it waits until an instant. One of

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"lapse/internal/guard/gate"
+	"lapse/internal/guard/lead"
 	"lapse/internal/layer"
 )
 
@@ -26,11 +27,27 @@ type elected struct {
 	leads   atomic.Bool
 	problem atomic.Value
 	other   string
+
+	mu     sync.Mutex
+	passes []lead.Request // by this guard
+	passed []lead.Request // by others
 }
 
 func (e *elected) Run(ctx context.Context, _ func() bool) { <-ctx.Done() }
 func (e *elected) Leads() bool                            { return e.leads.Load() }
 func (e *elected) Other() string                          { return e.other }
+
+func (e *elected) Pass(r lead.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.passes = append(e.passes, r)
+}
+
+func (e *elected) Passed() []lead.Request {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.passed
+}
 
 func (e *elected) Problem() string {
 	problem, _ := e.problem.Load().(string)

@@ -4,6 +4,9 @@
 // A guard that has not renewed the Lease for [renewFor] does not take itself for the leader any more, and another one
 // takes over when it has seen no renewal for [expiry], by its own clock. So clocks may differ, and there are not two
 // leaders unless the renewal of one was on its way for longer than expiry - renewFor.
+//
+// One guard is asked to arm a Service, and all of them measure it: the leader tells the others, in an annotation of the
+// Lease, which they look at anyway.
 package lead
 
 import (
@@ -51,6 +54,7 @@ type Election struct {
 	free    time.Time             // since when nobody holds the Lease; zero: somebody does
 	told    bool                  // that it leads
 	failed  string                // why the Lease could not be read or written last
+	armed   []armed               // requests to arm that are not over, the oldest first
 }
 
 // Leads reports whether this guard is the leader now.
@@ -140,6 +144,7 @@ func (e *Election) mayTake(lease *coordinationv1.Lease) bool {
 		e.changed = now
 	}
 	e.lease = lease
+	e.read(lease)
 	other := holder(lease) != "" && holder(lease) != e.Me // else this guard has held it, or the one before in its Pod
 	switch {
 	case other && now.Sub(e.changed) <= expiry:
@@ -164,7 +169,7 @@ func (e *Election) write(ctx context.Context, was *coordinationv1.Lease, who str
 	length := int32(expiry / time.Second)
 	is := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: e.Name, Annotations: map[string]string{addressAnnotation: e.Address},
+			Name: e.Name, Annotations: map[string]string{addressAnnotation: e.Address, armedAnnotation: e.text()},
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &who, LeaseDurationSeconds: &length, RenewTime: &now},
 	}

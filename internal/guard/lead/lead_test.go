@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -277,4 +279,76 @@ func TestTheGuardThatMeasuredBesideTheLeaderTakesOver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The guard that leads tells the other one within two seconds which Services it was asked to arm, once each, and until
+// when. So does the next one that leads; who was asked is not told.
+func TestTheOtherGuardHearsWhatToArm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		a := newVoter(t, api, "a")
+		synctest.Wait()
+		b := newVoter(t, api, "b")
+		time.Sleep(5*time.Second + 300*time.Millisecond) // of virtual time
+		r := Request{Service: "shop/web", Why: "armed by hand", Until: time.Now().UTC().Add(time.Minute).Truncate(time.Second)}
+		a.Pass(r)
+		hears := func(v *voter, want ...Request) {
+			t.Helper()
+			time.Sleep(2 * every)
+			synctest.Wait()
+			if got := v.Passed(); !slices.Equal(got, want) {
+				t.Errorf("%s hears %v, want %v", v.Me, got, want)
+			}
+		}
+		hears(b, r)
+		hears(a)
+		a.away.Store(true)
+		time.Sleep(expiry + 2*every)
+		if got := leaders(a, b); got != "b" {
+			t.Fatalf("%q lead", got)
+		}
+		a.away.Store(false)
+		hears(a)
+		hears(newVoter(t, api, "c"), r)
+		hears(b, r)
+		other := Request{Service: "shop/api", Why: "Flagger rolls out shop/api", Until: r.Until.Add(time.Minute)}
+		b.Pass(other)
+		hears(a, other)
+		time.Sleep(time.Until(r.Until))
+		hears(b)
+		time.Sleep(time.Minute)
+		hears(a)
+		if got := api.lease.Annotations[armedAnnotation]; got != "[]" {
+			t.Errorf("the Lease still has %s", got)
+		}
+	})
+}
+
+// The annotation is bounded, with the newest requests. What no guard has written there is not taken for one.
+func TestWhatTheLeaseTellsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		a := newVoter(t, api, "a")
+		until := time.Now().Add(time.Hour)
+		for i := range 1000 {
+			a.Pass(Request{Service: "shop/web-" + strconv.Itoa(i), Why: strings.Repeat("x", i%200), Until: until})
+		}
+		time.Sleep(every + time.Millisecond) // of virtual time
+		synctest.Wait()
+		text := api.lease.Annotations[armedAnnotation]
+		if len(text) > mostBytes || len(text) < mostBytes/2 || !strings.Contains(text, "shop/web-999") {
+			t.Errorf("%d bytes: %.500s", len(text), text)
+		}
+		if len(a.armed) > mostKept {
+			t.Errorf("%d requests are kept", len(a.armed))
+		}
+		for _, bad := range []string{"", "{", `{"service":"shop/web"}`, `[{"until":1}]`, strings.Repeat(" ", mostBytes) + text,
+			`[{"service":"shop/web","until":"2000-01-01T00:00:00Z","why":"it is over"}]`} {
+			var e Election
+			e.read(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{armedAnnotation: bad}}})
+			if got := e.Passed(); got != nil {
+				t.Errorf("%.50q: %v", bad, got)
+			}
+		}
+	})
 }
