@@ -3,6 +3,7 @@ package guard
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -165,6 +166,24 @@ func TestWithoutATokenNothingIsArmed(t *testing.T) {
 		time.Sleep(time.Hour) // of virtual time
 		if f.report().Refused != nil {
 			t.Error("it says so an hour later")
+		}
+	})
+}
+
+// What a stranger sends is cut in the answer, the log and the status: a method and a path may have kilobytes.
+func TestWhatAStrangerSendsIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.TokenFile = newTokenFile(t, token)
+		f.guards("shop/web")
+		long := strings.Repeat("X", 8<<10)
+		f.log.Reset()
+		w := httptest.NewRecorder()
+		f.public().ServeHTTP(w, httptest.NewRequest(long, flagger.Path+long, nil))
+		for name, text := range map[string]string{"answer": w.Body.String(), "log": f.log.String(), "status": fmt.Sprint(f.report().Refused)} {
+			if !strings.Contains(text, "it takes POST, not XXX") || len(text) > 1000 {
+				t.Errorf("the %s has %d bytes: %.200s", name, len(text), text)
+			}
 		}
 	})
 }

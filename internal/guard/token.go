@@ -37,10 +37,10 @@ func ReadToken(file string) (string, error) {
 // which an HTTP client makes of http://any:TOKEN@HOST/. The file is read each time, for a kubelet renews it.
 func (g *guard) withToken(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		w = noting{w, func(why string) { g.noteRefusal(r.URL.Path, why) }}
+		w = noting{w, func(why string) { g.noteRefusal(cut(r.URL.Path), why) }}
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
-			gate.Refuse(w, http.StatusMethodNotAllowed, "it takes POST, not "+r.Method)
+			gate.Refuse(w, http.StatusMethodNotAllowed, "it takes POST, not "+cut(r.Method))
 			return
 		}
 		if g.TokenFile == "" {
@@ -66,6 +66,9 @@ func (g *guard) withToken(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// cut returns the beginning of what a stranger sends: it may have kilobytes.
+func cut(text string) string { return text[:min(len(text), 100)] }
+
 // sends reports whether a request has the token. How long it takes does not depend on what was sent.
 func sends(r *http.Request, token string) bool {
 	scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -87,7 +90,7 @@ func (n noting) Refused(why string) { n.note(why) }
 // A Refusal is a request to arm a Service, or of a hook, that was not understood, or whose sender had no right to it.
 type Refusal struct {
 	At     time.Time `json:"at"`
-	Path   string    `json:"path"` // as it was sent: anything
+	Path   string    `json:"path"` // the beginning, as it was sent: anything
 	Reason string    `json:"reason"`
 }
 
@@ -95,7 +98,7 @@ type Refusal struct {
 func (g *guard) noteRefusal(path, why string) {
 	g.mu.Lock()
 	now := g.now()
-	g.refused = &Refusal{now, path[:min(len(path), 100)], why}
+	g.refused = &Refusal{now, path, why}
 	logs := now.Sub(g.logged) >= time.Minute
 	if logs {
 		g.logged = now
