@@ -64,7 +64,7 @@ var guardUsage = map[string]string{
 	"idle-rate": "requests per second until a sign, for each of new and reused (default 5)",
 	"baseline": "how long a Service is asked before signs count; 0 skips that and the health check (default 1s, " +
 		"at least as long as 2 requests take)",
-	"settle":  "how long nothing must have changed for a disruption to be over (default 1m)",
+	"settle":  "how long nothing must have changed for a disruption to be over (default 1m, at most 15m)",
 	"target":  "which kinds of connection to measure: new, reused",
 	"fail-if": "a gate `EXPR`, such as 'failed>0' or 'downtime.total>500ms' (repeatable; default 'failed>0')",
 	"expect-status": "status codes that count as success, such as 200,300-399, of Services without " +
@@ -204,6 +204,9 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 // guardSettings are the flags that can change while a guard runs.
 var guardSettings = append(slices.Clone(guardFlags), "max-rate", "keep-size", "keep-for")
 
+// mostSettle leaves a disruption half of the 30 minutes after which a run ends that has not settled.
+const mostSettle = 15 * time.Minute
+
 // settings returns what the flags say of them.
 func (c *guardCommand) settings(f *pflag.FlagSet) (*guard.Settings, error) {
 	bytes, err := resource.ParseQuantity(c.size)
@@ -217,6 +220,10 @@ func (c *guardCommand) settings(f *pflag.FlagSet) (*guard.Settings, error) {
 	o, err := s.Options(watcher.Marked{Namespace: "default", Name: "any"})
 	if err != nil { // of the flags
 		return nil, hint.Add(cmp.Or(hint.Of(err), "see `lapse guard --help`"), err)
+	}
+	if o.Settle > mostSettle {
+		return nil, exit.Usagef("as in --settle 1m", "settle %v: must be at most %v: a run that does not settle ends "+
+			"after 30m", o.Settle, mostSettle)
 	}
 	if s.MaxRate, err = maxRate(f.Changed("max-rate"), c.rate, o); err != nil {
 		return nil, err

@@ -151,6 +151,20 @@ func TestTheBudgetOfAGuardIsEnoughForOneService(t *testing.T) {
 	}
 }
 
+// A disruption cannot settle for longer than its run may last.
+func TestAGuardRefusesToSettleForLong(t *testing.T) {
+	for settle, want := range map[string]string{"15m": "", "16m": "settle 16m0s: must be at most 15m0s", "10h": "settle 10h0m0s: must be at most 15m0s"} {
+		var c guardCommand
+		f := c.flags()
+		if err := f.Parse([]string{"--settle=" + settle}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.settings(f); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", settle, err)
+		}
+	}
+}
+
 // What a guard would refuse is not printed.
 func TestGenGuardRefusesWhatAGuardDoes(t *testing.T) {
 	var said, trouble bytes.Buffer
