@@ -175,8 +175,8 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 	kubeFlags(&c.kube, f)
 	f.BoolVarP(&c.all, "all-namespaces", "A", false, "guard the annotated Services of all namespaces")
 	f.StringVar(&c.Out, "out", "runs", "directory for the runs and their history")
-	f.StringVar(&c.size, "keep-size", "1Gi", "how much the runs may take together; 0: no limit. A failed run outlives "+
-		"those that passed")
+	f.StringVar(&c.size, "keep-size", "1Gi", "how much the runs and their history may take; 0: no limit. A failed run "+
+		"outlives those that passed")
 	f.DurationVar(&c.limits.Age, "keep-for", 0, "how long a run is kept (default: without limit); the 10 newest "+
 		"failed ones stay longer")
 	f.Float64Var(&c.rate, "max-rate", 0, fmt.Sprintf("requests per second to all Services together; rates are "+

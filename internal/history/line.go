@@ -1,5 +1,5 @@
 // Package history keeps judged runs as lines of JSON, one for each run and Service: what a trend over months needs, in
-// 2 kB at most. A file of such lines is only ever appended to.
+// 2 kB at most. A file of such lines is appended to; a guard drops the oldest if it grows too long.
 //
 //	{"history":1,"run":"lapse-20261121-101500-ab3d","t0":"2026-11-21T10:15:00Z","duration":21000000000,
 //	 "service":"shop/web","triggers":[{"kind":"drain","object":"Node/node1"}],

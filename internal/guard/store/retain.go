@@ -11,7 +11,7 @@ import (
 
 // Limits say how many runs are kept.
 type Limits struct {
-	Bytes int64         // of all runs together; 0: no limit
+	Bytes int64         // of all runs together, with their history; 0: no limit, but of the history
 	Age   time.Duration // of a run; 0: no limit
 }
 

@@ -1,7 +1,7 @@
 // Package store keeps the runs of a guard in a directory: each as an ordinary run, a line of history for each, and of
 // the runs no more than its limits allow.
 //
-//	DIR/history.ndjson                                       only appended to
+//	DIR/history.ndjson                                       appended to; if it grows too long, the oldest are dropped
 //	DIR/observed.json                                        for how long each Service was observed, by day
 //	DIR/lapse-20261126-101500-ab3d/{facts.lapse,timeline.json}
 package store
@@ -188,38 +188,15 @@ func (s *Store) Has(l history.Line) bool {
 	return slices.ContainsFunc(s.kept, func(k Kept) bool { return k.Name == l.Run || k.line.Covers(&l) })
 }
 
-// History returns the lines of history, and an error if not all could be read.
-func (s *Store) History() (lines []history.Line, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f, err := os.Open(filepath.Join(s.dir, saved.HistoryFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	lines, unread, err := history.Read(f)
-	for _, u := range unread {
-		err = errors.Join(err, u)
-	}
-	return lines, err
-}
-
-// remember appends a run to the history.
-func (s *Store) remember(lines []history.Line) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return history.Append(filepath.Join(s.dir, saved.HistoryFile), lines...)
-}
-
 // prune deletes the runs that exceed the limits.
 func (s *Store) prune(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gone := map[string]bool{}
-	for _, name := range s.limits.Excess(s.kept, now) {
+	gone, limits := map[string]bool{}, s.limits
+	if info, err := os.Stat(s.historyFile()); err == nil && limits.Bytes > 0 {
+		limits.Bytes = max(1, limits.Bytes-info.Size())
+	}
+	for _, name := range limits.Excess(s.kept, now) {
 		if err := os.RemoveAll(filepath.Join(s.dir, name)); err != nil {
 			s.log.Warn("a run could not be deleted", "run", name, "error", err)
 			continue

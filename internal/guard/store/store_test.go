@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"lapse/correlate"
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
+	"lapse/internal/history"
 	"lapse/internal/run/saved"
 	"lapse/timeline"
 )
@@ -108,6 +110,75 @@ func TestWhatExceedsTheLimitsIsDeleted(t *testing.T) {
 	}
 }
 
+// The history is bounded, too, and counts as the runs do: the oldest lines are dropped, and what is left are whole lines
+// with the newest one.
+func TestTheOldestLinesOfALongHistoryAreDropped(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := open(t, dir, Limits{Bytes: leastHistory})
+	keep(t, s, "lapse-1")
+	file := filepath.Join(dir, saved.HistoryFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var long strings.Builder
+	for n := 0; long.Len() <= leastHistory-2*len(text); n++ {
+		long.WriteString(strings.Replace(string(text), "lapse-1", fmt.Sprint("lapse-", 1000+n), 1))
+	}
+	if err := os.WriteFile(file, []byte(long.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	keep(t, s, "lapse-2")
+	if h, err := s.History(); err != nil || h[0].Run != "lapse-1000" {
+		t.Fatalf("it was not too long, and %v, %v", h[0], err)
+	}
+	keep(t, s, "lapse-3")
+	h, err := s.History()
+	if err != nil || h[0].Run == "lapse-1000" || h[len(h)-1].Run != "lapse-3" || h[len(h)-3].Run < "lapse-2" {
+		t.Errorf("%d lines, from %s to %s, %v", len(h), h[0].Run, h[len(h)-1].Run, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Size() > leastHistory*3/4 || info.Size() < leastHistory*3/4-2000 {
+		t.Errorf("%d bytes are left, %v", info.Size(), err)
+	}
+	s.Limit(Limits{Bytes: leastHistory / 2}) // as much as many runs take, and less than the history
+	keep(t, s, "lapse-4")
+	if names := saved.Runs(dir); strings.Join(names, " ") != "lapse-4" {
+		t.Errorf("%q are left beside a history of the whole size", names)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}
+
+// The newest line stays, however little the history may take.
+func TestTheNewestLineIsNeverDropped(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := open(t, dir, Limits{})
+	keep(t, s, "lapse-1")
+	file := filepath.Join(dir, saved.HistoryFile)
+	for range 2 {
+		if err := shorten(file, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(file+".junk", []byte(strings.Repeat("x", 100_000)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	h, err := s.History()
+	if err != nil || len(h) != 1 {
+		t.Fatalf("%v, %v", h, err)
+	}
+	if err := history.Append(file+".junk", h...); err != nil {
+		t.Fatal(err)
+	}
+	if err := shorten(file+".junk", 1); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := saved.ReadHistory(file + ".junk"); err != nil || len(h.Lines) != 1 {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
 // A line that a killed guard cut off costs only itself.
 func TestALineThatWasCutOffCostsOnlyItself(t *testing.T) {
 	dir := t.TempDir()
@@ -178,7 +249,11 @@ func TestWhatIsElsewhereMakesRoom(t *testing.T) {
 	if err := s.Kept("lapse-2"); err != nil {
 		t.Fatal(err)
 	}
-	s.Limit(Limits{Bytes: 2*s.size("lapse-1") + 100})
+	lines, err := os.Stat(filepath.Join(dir, saved.HistoryFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Limit(Limits{Bytes: 2*s.size("lapse-1") + 2*lines.Size()}) // room for two runs and the history
 	keep(t, s, "lapse-3")
 	if names := saved.Runs(dir); strings.Join(names, " ") != "lapse-1 lapse-3" {
 		t.Errorf("%q are left", names)
