@@ -14,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,7 @@ import (
 )
 
 // An API is the [Client] of a real cluster.
-type API struct{ core, apps, discovery, batch, coordination, policy, rbac, authorization group }
+type API struct{ core, apps, discovery, batch, coordination, lifecycle, policy, rbac, authorization group }
 
 // A group is an API group.
 type group struct {
@@ -84,6 +85,7 @@ func (a *API) groups() []place {
 		{&a.discovery, "/apis", discoveryv1.SchemeGroupVersion, discoveryv1.AddToScheme},
 		{&a.batch, "/apis", batchv1.SchemeGroupVersion, batchv1.AddToScheme},
 		{&a.coordination, "/apis", coordinationv1.SchemeGroupVersion, coordinationv1.AddToScheme},
+		{&a.lifecycle, "/apis", lifecyclev1alpha1.SchemeGroupVersion, lifecyclev1alpha1.AddToScheme},
 		{&a.policy, "/apis", policyv1.SchemeGroupVersion, policyv1.AddToScheme},
 		{&a.rbac, "/apis", rbacv1.SchemeGroupVersion, rbacv1.AddToScheme},
 		{&a.authorization, "/apis", authv1.SchemeGroupVersion, authv1.AddToScheme},
@@ -100,6 +102,11 @@ func (a *API) Version(ctx context.Context) (*version.Info, error) {
 		return nil, fmt.Errorf("read the API server's version: %w", err)
 	}
 	return info, nil
+}
+
+func (a *API) Resources(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+	list := new(metav1.APIResourceList)
+	return list, a.core.Get().AbsPath("/apis", groupVersion).Do(ctx).Into(list)
 }
 
 // PortForward returns the URL at which the API server forwards a Pod's ports.
@@ -139,6 +146,10 @@ func (a *API) StatefulSets(ns string) StatefulSets {
 func (a *API) Jobs(ns string) Jobs { return of[Jobs](a.batch, "jobs", ns) }
 
 func (a *API) Leases(ns string) Leases { return of[Leases](a.coordination, "leases", ns) }
+
+func (a *API) EvictionRequests(ns string) EvictionRequests {
+	return of[EvictionRequests](a.lifecycle, "evictionrequests", ns)
+}
 
 func (a *API) PodDisruptionBudgets(ns string) PodDisruptionBudgets {
 	return of[PodDisruptionBudgets](a.policy, "poddisruptionbudgets", ns)

@@ -3,7 +3,7 @@
 // For these it sends the same requests as client-go's clientset (k8s.io/client-go/kubernetes), through the same
 // [rest.RESTClient], and returns the same errors. The clientset registers every kind of every API group when a program
 // starts, even if the program never asks a cluster, and the linker keeps all of it. Its typed clients do the same.
-// Here kinds are registered when a client is made, in a scheme of eight API groups. With client-go v0.37.2 and go1.26.8
+// Here kinds are registered when a client is made, in a scheme of nine API groups. With client-go v0.37.2 and go1.26.8
 // on linux/amd64:
 //
 //	                                              clientset          kube
@@ -28,6 +28,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,9 @@ import (
 type Client interface {
 	// Version asks for the API server's version. It needs no rights, and so says whether there is a cluster at all.
 	Version(context.Context) (*version.Info, error)
+	// Resources asks for the resources that the API server serves of a group's version, such as apps/v1. Every user may
+	// ask. If it serves none, the error is one of NotFound.
+	Resources(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 	// PodLog opens the log of a Pod's container.
 	PodLog(ctx context.Context, namespace, pod string, options corev1.PodLogOptions) (io.ReadCloser, error)
 
@@ -62,6 +66,8 @@ type Client interface {
 	Jobs(namespace string) Jobs
 
 	Leases(namespace string) Leases
+
+	EvictionRequests(namespace string) EvictionRequests // since Kubernetes 1.37, and only if the cluster enables them
 
 	PodDisruptionBudgets(namespace string) PodDisruptionBudgets
 
@@ -90,6 +96,7 @@ type (
 	StatefulSets         = Objects[*appsv1.StatefulSet, *appsv1.StatefulSetList]
 	Jobs                 = Objects[*batchv1.Job, *batchv1.JobList]
 	Leases               = Objects[*coordinationv1.Lease, *coordinationv1.LeaseList]
+	EvictionRequests     = Objects[*lifecyclev1alpha1.EvictionRequest, *lifecyclev1alpha1.EvictionRequestList]
 	PodDisruptionBudgets = Objects[*policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudgetList]
 	ClusterRoleBindings  = Objects[*rbacv1.ClusterRoleBinding, *rbacv1.ClusterRoleBindingList]
 	ClusterRoles         = Objects[*rbacv1.ClusterRole, *rbacv1.ClusterRoleList]

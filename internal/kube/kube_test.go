@@ -17,6 +17,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,6 +78,9 @@ var calls = map[string]func(*exchange, kube.Client){
 	"statefulsets": func(x *exchange, c kube.Client) {
 		exercise(x, c.StatefulSets("shop"), &appsv1.StatefulSet{ObjectMeta: named}, &appsv1.StatefulSetList{Items: []appsv1.StatefulSet{{ObjectMeta: named}}})
 	},
+	"evictionrequests": func(x *exchange, c kube.Client) {
+		exercise(x, c.EvictionRequests("shop"), &lifecyclev1alpha1.EvictionRequest{ObjectMeta: named, Spec: lifecyclev1alpha1.EvictionRequestSpec{Requester: "example.com/upgrade"}}, &lifecyclev1alpha1.EvictionRequestList{Items: []lifecyclev1alpha1.EvictionRequest{{ObjectMeta: named}}})
+	},
 	"poddisruptionbudgets": func(x *exchange, c kube.Client) {
 		exercise(x, c.PodDisruptionBudgets("shop"), &policyv1.PodDisruptionBudget{ObjectMeta: named}, &policyv1.PodDisruptionBudgetList{Items: []policyv1.PodDisruptionBudget{{ObjectMeta: named}}})
 	},
@@ -114,6 +118,11 @@ var calls = map[string]func(*exchange, kube.Client){
 		defer log.Close()
 		text, err := io.ReadAll(log)
 		x.note(string(text), err)
+	},
+	"resources": func(x *exchange, c kube.Client) {
+		x.answer = nil
+		list, err := c.Resources(x.t.Context(), "apps/v1")
+		x.note(list, err)
 	},
 	"version": func(x *exchange, c kube.Client) {
 		x.answer = nil
@@ -189,6 +198,8 @@ func (x *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"you may not","code":403}`)
 	case x.answer == nil && r.URL.Path == "/version":
 		json.NewEncoder(w).Encode(version.Info{GitVersion: "v1.36.3"})
+	case x.answer == nil && r.URL.Path == "/apis/apps/v1":
+		kubetest.Answer(w, http.StatusOK, metav1.APIResourceList{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Namespaced: true}}})
 	case x.answer == nil:
 		fmt.Fprint(w, "a line\n")
 	default:

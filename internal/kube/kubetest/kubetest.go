@@ -9,6 +9,7 @@ import (
 
 	authv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/watchlist"
@@ -28,6 +29,10 @@ func (c client) IsWatchListSemanticsUnSupported() bool {
 
 func (c client) Version(context.Context) (*version.Info, error) {
 	return c.set.Discovery().ServerVersion()
+}
+
+func (c client) Resources(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+	return c.set.Discovery().ServerResourcesForGroupVersion(groupVersion)
 }
 
 func (c client) PodLog(
@@ -59,6 +64,10 @@ func (c client) StatefulSets(ns string) kube.StatefulSets { return c.set.AppsV1(
 func (c client) Jobs(ns string) kube.Jobs { return c.set.BatchV1().Jobs(ns) }
 
 func (c client) Leases(ns string) kube.Leases { return c.set.CoordinationV1().Leases(ns) }
+
+func (c client) EvictionRequests(ns string) kube.EvictionRequests {
+	return c.set.LifecycleV1alpha1().EvictionRequests(ns)
+}
 
 func (c client) PodDisruptionBudgets(ns string) kube.PodDisruptionBudgets {
 	return c.set.PolicyV1().PodDisruptionBudgets(ns)

@@ -1,5 +1,5 @@
 // Package shared is a [kube.Client] for many watchers of a process: one watch of each kind brings all of them what they
-// ask for, and equal lists that are asked for at once are one request.
+// ask for, and equal questions that are asked at once are one request.
 //
 //	API server ── one watch ──> stream: its last events ──> each watcher: those of its namespace, after its version
 //
@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -30,7 +31,7 @@ type Client struct {
 	scope   string          // the namespace that is watched; empty: all
 	ctx     context.Context // of the watches
 	streams sync.Map        // *stream by kind
-	lists   sync.Map        // *list by what is asked
+	asked   sync.Map        // *question by what is asked
 }
 
 // New returns a client of many watchers, all of them of one namespace, or of any if it is empty: the user then needs
@@ -74,6 +75,11 @@ func (c *Client) ReplicaSets(ns string) kube.ReplicaSets {
 
 func (c *Client) StatefulSets(ns string) kube.StatefulSets {
 	return share[*appsv1.StatefulSet, *appsv1.StatefulSetList](c, "statefulsets", ns, c.Client.StatefulSets)
+}
+
+func (c *Client) EvictionRequests(ns string) kube.EvictionRequests {
+	return share[*lifecyclev1alpha1.EvictionRequest, *lifecyclev1alpha1.EvictionRequestList](
+		c, "evictionrequests", ns, c.Client.EvictionRequests)
 }
 
 func (c *Client) PodDisruptionBudgets(ns string) kube.PodDisruptionBudgets {
@@ -124,15 +130,8 @@ func (o objects[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (w
 	return f, nil
 }
 
-// atOnce is how long a list waits for others that ask for the same.
+// atOnce is how long a request waits for others that ask for the same.
 const atOnce = 50 * time.Millisecond
-
-// A list is one request whose answer several get, all of whom asked before it was sent.
-type list[L any] struct {
-	done   chan struct{}
-	answer L
-	err    error
-}
 
 // List returns the answer to a request that is sent after the call. Others may get the same objects: nobody may change
 // them.
@@ -141,18 +140,40 @@ func (o objects[T, L]) List(ctx context.Context, options metav1.ListOptions) (an
 	if err != nil {
 		return answer, err
 	}
-	key := o.kind + " " + o.namespace + " " + string(text)
-	mine := &list[L]{done: make(chan struct{})}
-	found, joined := o.client.lists.LoadOrStore(key, mine)
+	return together(ctx, o.client, o.kind+" "+o.namespace+" "+string(text), func(ctx context.Context) (L, error) {
+		return o.Objects.List(ctx, options)
+	})
+}
+
+// Resources returns the answer to a request that is sent after the call. Nobody may change it.
+func (c *Client) Resources(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+	return together(ctx, c, groupVersion, func(ctx context.Context) (*metav1.APIResourceList, error) {
+		return c.Client.Resources(ctx, groupVersion)
+	})
+}
+
+// A question is one request whose answer several get, all of whom asked before it was sent.
+type question[T any] struct {
+	done   chan struct{}
+	answer T
+	err    error
+}
+
+// together returns the answer to a request, which is the same for all who ask for the key at once.
+func together[T any](
+	ctx context.Context, c *Client, key string, ask func(context.Context) (T, error),
+) (answer T, err error) {
+	mine := &question[T]{done: make(chan struct{})}
+	found, joined := c.asked.LoadOrStore(key, mine)
 	if !joined {
 		go func() {
 			time.Sleep(atOnce) // others may join until then
-			o.client.lists.Delete(key)
-			mine.answer, mine.err = o.Objects.List(o.client.ctx, options)
+			c.asked.Delete(key)
+			mine.answer, mine.err = ask(c.ctx)
 			close(mine.done)
 		}()
 	}
-	asked := found.(*list[L])
+	asked := found.(*question[T])
 	select {
 	case <-asked.done:
 		return asked.answer, asked.err
