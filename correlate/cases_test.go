@@ -550,7 +550,7 @@ func (c *caseRun) node(pod string) string {
 // eventKinds are those that a case can have: a misspelt one would go unnoticed.
 var eventKinds = []timeline.EventKind{
 	timeline.PodSeen, timeline.PodScheduled, timeline.PodContainer, timeline.PodReady, timeline.PodDeleted,
-	timeline.PodDisrupted, timeline.PodPhase, timeline.DeletionAsked, timeline.PodGone, timeline.EndpointChanged,
+	timeline.PodDisrupted, timeline.EvictionRequested, timeline.PodPhase, timeline.DeletionAsked, timeline.PodGone, timeline.EndpointChanged,
 	timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeTaint, timeline.NodeGone, timeline.ServiceChanged,
 	timeline.KubeEvent, timeline.SnapshotTaken, timeline.Predicted, timeline.NameAnswered, timeline.NodeChecked,
 	timeline.RunPhase, timeline.Command, timeline.CommandOutput, timeline.ProberChanged, timeline.TargetChanged,

@@ -36,6 +36,10 @@ func TestEventHappenedNoLaterThanSeenAndNoEarlierThanItsLagAllows(t *testing.T) 
 			model.Instant{Earliest: -900 * ms, Latest: 100 * ms}},
 		{"an endpoint as first listed", timeline.Event{Kind: timeline.EndpointChanged, To: "ready", Object: pod,
 			Seen: 10 * time.Second}, model.Instant{Earliest: model.Unbounded, Latest: 10 * time.Second}},
+		{"an EvictionRequest as first listed", timeline.Event{Kind: timeline.EvictionRequested, To: "Eviction", Object: pod,
+			Seen: 10 * time.Second}, model.Instant{Earliest: model.Unbounded, Latest: 10 * time.Second}},
+		{"an EvictionRequest that came", timeline.Event{Kind: timeline.EvictionRequested, From: "absent", To: "Eviction",
+			Object: pod, Seen: 10 * time.Second}, model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}},
 		{"an endpoint that came", timeline.Event{Kind: timeline.EndpointChanged, From: "absent", To: "ready",
 			Object: pod, Seen: 10 * time.Second}, model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}},
 	} {
@@ -111,6 +115,8 @@ func TestWatchGapStretchesWhatComesInItsWake(t *testing.T) {
 			Seen: 8500 * ms}, -time.Second},
 		{"long after", timeline.Event{Kind: timeline.PodDeleted, Object: pod, Seen: 20 * time.Second},
 			19 * time.Second},
+		{"another watch, about the Pod", timeline.Event{Kind: timeline.EvictionRequested, From: "absent", Object: pod,
+			Seen: 8500 * ms}, 7500 * ms},
 		{"another watch", timeline.Event{Kind: timeline.EndpointChanged, From: "ready", Object: pod, Seen: 8500 * ms},
 			7500 * ms},
 	} {

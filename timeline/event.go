@@ -37,7 +37,7 @@ type Event struct {
 	Status   uint16         `json:"status,omitzero"`   // of a failed request: HTTP, or gRPC if below 100; 0 if unread
 	Owner    string         `json:"owner,omitzero"`    // KIND/NAME of a Pod's controller
 	Template string         `json:"template,omitzero"` // the ID of a Pod's [PodTemplate]
-	Actor    string         `json:"actor,omitzero"`    // field manager that changed an object's spec; empty if unknown
+	Actor    string         `json:"actor,omitzero"`    // who did it: a field manager, or a requester; may be empty
 	Snapshot *Snapshot      `json:"snapshot,omitzero"` // the object's state from then on
 
 	Preflight *Preflight `json:"preflight,omitzero"` // what was predicted of a Service
@@ -73,11 +73,21 @@ const (
 	// the condition DisruptionTarget, which announces that the Pod is about to be ended. To: its reason, such as
 	// EvictionByEvictionAPI; Detail: its message; Stamp: lastTransitionTime
 	PodDisrupted EventKind = "pod-disrupted"
-	PodPhase     EventKind = "pod-phase" // Pending, Running, Succeeded, Failed; Detail: reason
+	// an EvictionRequest asks for the Pod's eviction. From, To: a state below; Detail: its name; Actor: the requester;
+	// Stamp: creationTimestamp. There may be several for one Pod
+	EvictionRequested EventKind = "eviction-request"
+	PodPhase          EventKind = "pod-phase" // Pending, Running, Succeeded, Failed; Detail: reason
 	// Lapse itself asked the API server to delete the Pod, between Since and Seen
 	DeletionAsked EventKind = "deletion-asked"
 	// the object was deleted; Detail: "relist" if a new list did not have it, or "no longer selected"
 	PodGone EventKind = "pod-gone"
+)
+
+// States of an EvictionRequest: there is none, or its intent.
+const (
+	EvictionNotRequested = "absent"
+	EvictionWanted       = "Eviction"
+	EvictionWithdrawn    = "Withdrawn"
 )
 
 // NoLongerSelected is the Detail of PodGone if no Service of the run selects the Pod any more. The Pod may live on and

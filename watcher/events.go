@@ -14,7 +14,8 @@ import (
 	"lapse/timeline"
 )
 
-// maxHeld is the largest number of Events that wait for their Pod. If there are more, the older half is dropped.
+// maxHeld is the largest number of Events and EvictionRequests that wait for their Pod. If there are more, the older
+// half is dropped.
 const maxHeld = 4000
 
 // subjects separate a namespace's Events about our Services, their Pods and the Pods' owners from other Events. An

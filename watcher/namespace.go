@@ -87,6 +87,7 @@ func (n *namespace) run(ctx context.Context) error {
 	need(n.watchServicesAndPods)
 	need(n.endpoints().run)
 	reflectors.Go(func() { n.ifAllowed(ctx, n.kubeEvents()) })
+	reflectors.Go(func() { n.ifAllowed(ctx, n.evictionRequests()) })
 	reflectors.Wait()
 	err := denial(ctx)
 	if err == nil {

@@ -63,10 +63,11 @@ type reflector[T object] struct {
 	kind     string // as people name it: Pod
 	resource string // as rights name it: pods
 	source
-	options  metav1.ListOptions // select the objects to ask for
-	wanted   func(T) bool       // selects among these; nil: all
-	services []string           // NAMESPACE/NAME of the Services it concerns; empty: all
-	in       string             // its namespace; empty for a kind without one
+	served   func(context.Context) (bool, error) // reports whether the API server has the kind; nil: it has
+	options  metav1.ListOptions                  // select the objects to ask for
+	wanted   func(T) bool                        // selects among these; nil: all
+	services []string                            // NAMESPACE/NAME of the Services it concerns; empty: all
+	in       string                              // its namespace; empty for a kind without one
 
 	// change returns the events for a change from old to new; either may be nil.
 	change func(old, new T, how origin) []timeline.Event
@@ -80,6 +81,7 @@ type reflector[T object] struct {
 	proof    time.Duration  // when it was last certain that nothing is missing
 	broken   error          // why the watch broke; nil while it is open
 	received bool           // the watch brought something since it was opened
+	absent   bool           // the API server does not have the kind
 	retry    wait.DelayFunc // the pause after the next failure; nil: none
 }
 
@@ -103,7 +105,7 @@ func (r *reflector[T]) run(ctx context.Context) error {
 		if _, denied := errors.AsType[*forbiddenError](err); denied && !r.begun {
 			return false, err
 		}
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !r.absent {
 			r.log(err)
 		}
 		return false, nil
@@ -114,8 +116,14 @@ func (r *reflector[T]) run(ctx context.Context) error {
 	return err
 }
 
+// servedAgain is after how long the API server is asked again for a kind that it did not have.
+const servedAgain = 10 * time.Minute
+
 // pause returns how long to wait before the next attempt.
 func (r *reflector[T]) pause() time.Duration {
+	if r.absent {
+		return servedAgain
+	}
 	if r.received || r.retry == nil {
 		r.retry = backoff().DelayFunc()
 		return 0
@@ -137,11 +145,30 @@ func (r *reflector[T]) log(err error) {
 func (r *reflector[T]) once(ctx context.Context) error {
 	r.received = false
 	if r.version == "" {
+		if err := r.find(ctx); err != nil || r.absent {
+			return err
+		}
 		if err := r.relist(ctx); err != nil {
 			return err
 		}
 	}
 	return r.follow(ctx)
+}
+
+// find notes whether the API server has the kind. It records the lane as off if it had it before.
+func (r *reflector[T]) find(ctx context.Context) error {
+	if r.served == nil {
+		return nil
+	}
+	is, err := r.served(ctx)
+	if err != nil {
+		return r.failed("find", err)
+	}
+	if r.absent = !is; r.absent && r.begun {
+		r.w.emit(r.w.now(), 0, r.is("off", "the API server does not serve it any more"))
+		r.restart()
+	}
+	return nil
 }
 
 // Details of gaps.

@@ -77,9 +77,9 @@ func (w *watcher) emit(now, since time.Duration, events ...timeline.Event) {
 	}
 }
 
-// Run watches until ctx ends, and then returns nil. It can do without a namespace, and without nodes, Events, workloads
-// and PodDisruptionBudgets: if a right is missing, it records their lanes as off. If the user may watch no namespace,
-// it returns an error that names the missing rights.
+// Run watches until ctx ends, and then returns nil. It can do without a namespace, and without nodes, Events,
+// workloads, PodDisruptionBudgets and EvictionRequests: if a right is missing, it records their lanes as off. If the
+// user may watch no namespace, it returns an error that names the missing rights.
 func Run(ctx context.Context, c Config) error {
 	w := &watcher{Config: c, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
 	if w.Alive == nil {

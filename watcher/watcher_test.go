@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ type cluster struct {
 	byName   bool      // Services may only be listed by name
 	cluster  bool      // all namespaces are watched at once
 	reads    func() bool
+	logger   *slog.Logger
 	all      bool // what happened includes snapshots and their reflectors
 
 	mu      sync.Mutex
@@ -57,8 +59,9 @@ type cluster struct {
 func newCluster(t *testing.T, objects ...runtime.Object) *cluster {
 	c := &cluster{
 		t: t, client: fake.NewSimpleClientset(objects...), result: make(chan error, 1), services: []Service{{"shop", "web", []string{"http"}}},
-		watches: map[string][]*watch.RaceFreeFakeWatcher{}, refused: map[string]error{},
+		watches: map[string][]*watch.RaceFreeFakeWatcher{}, refused: map[string]error{asksForKinds: noEvictionAPI},
 	}
+	c.client.Resources = []*metav1.APIResourceList{evictionAPI}
 	c.client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		err := c.called("list", a)
 		return err != nil, nil, err
@@ -179,7 +182,7 @@ func (c *cluster) start() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	c.stop = cancel
 	config := Config{
-		Client: freezable{kubetest.Client(c.client), c}, Services: c.services, AllNamespaces: c.cluster, Clock: timeline.StartClock(), Reads: c.reads,
+		Client: freezable{kubetest.Client(c.client), c}, Services: c.services, AllNamespaces: c.cluster, Clock: timeline.StartClock(), Reads: c.reads, Logger: c.logger,
 		Sink: func(f timeline.Fact) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -262,6 +265,7 @@ func line(e timeline.Event) string {
 	add("count=%d", e.Count, e.Count != 0)
 	add("stamp=%s", e.Stamp.UTC().Format("05.999999999"), !e.Stamp.IsZero())
 	add("by=%s", e.Writer, e.Writer != apiserver && e.Writer != writer)
+	add("for=%s", e.Actor, e.Kind == timeline.EvictionRequested)
 	add("of=%s", strings.Join(e.Services, ","), len(e.Services) > 0 && !slices.Equal(e.Services, []string{"shop/web"}))
 	add("(%s)", e.Detail, e.Detail != "")
 	return strings.Join(words, " ")

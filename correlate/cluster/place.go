@@ -23,25 +23,26 @@ const (
 // lags is the longest time from when an event happened until it was seen, by kind. Lapse itself records the other kinds
 // as they happen: their brackets are points.
 var lags = map[timeline.EventKind]time.Duration{
-	timeline.PodSeen:         WatchLag,
-	timeline.PodScheduled:    WatchLag,
-	timeline.PodDeleted:      WatchLag,
-	timeline.PodDisrupted:    WatchLag,
-	timeline.PodGone:         WatchLag,
-	timeline.EndpointChanged: WatchLag,
-	timeline.ServiceChanged:  WatchLag,
-	timeline.NodeSchedulable: WatchLag,
-	timeline.NodeTaint:       WatchLag,
-	timeline.NodeMarked:      WatchLag,
-	timeline.NodeGone:        WatchLag,
-	timeline.SnapshotTaken:   WatchLag,
-	timeline.PodContainer:    KubeletLag,
-	timeline.PodReady:        KubeletLag,
-	timeline.PodPhase:        KubeletLag,
-	timeline.KubeEvent:       KubeletLag,
-	timeline.NodeReady:       KubeletLag,
-	timeline.Command:         childLag,
-	timeline.CommandOutput:   childLag,
+	timeline.PodSeen:           WatchLag,
+	timeline.PodScheduled:      WatchLag,
+	timeline.PodDeleted:        WatchLag,
+	timeline.PodDisrupted:      WatchLag,
+	timeline.EvictionRequested: WatchLag,
+	timeline.PodGone:           WatchLag,
+	timeline.EndpointChanged:   WatchLag,
+	timeline.ServiceChanged:    WatchLag,
+	timeline.NodeSchedulable:   WatchLag,
+	timeline.NodeTaint:         WatchLag,
+	timeline.NodeMarked:        WatchLag,
+	timeline.NodeGone:          WatchLag,
+	timeline.SnapshotTaken:     WatchLag,
+	timeline.PodContainer:      KubeletLag,
+	timeline.PodReady:          KubeletLag,
+	timeline.PodPhase:          KubeletLag,
+	timeline.KubeEvent:         KubeletLag,
+	timeline.NodeReady:         KubeletLag,
+	timeline.Command:           childLag,
+	timeline.CommandOutput:     childLag,
 }
 
 // A Placer gives events their brackets on the run's clock, in the order in which they were recorded. An event happened
@@ -148,7 +149,8 @@ func (p *Placer) stamped(e *timeline.Event, at time.Duration) time.Duration {
 // Pod and was seen with the list that found the Pod. Endpoints are listed separately, at about the same time.
 func (p *Placer) foundByList(e *timeline.Event) bool {
 	switch e.Kind {
-	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeTaint, timeline.NodeMarked, timeline.ServiceChanged:
+	case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeTaint, timeline.NodeMarked, timeline.ServiceChanged,
+		timeline.EvictionRequested:
 		return e.From == ""
 	case timeline.SnapshotTaken:
 		return e.To == timeline.SnapshotFound
@@ -185,6 +187,8 @@ func WatchedKind(e *timeline.Event) string {
 		return "service"
 	case timeline.KubeEvent:
 		return "event"
+	case timeline.EvictionRequested:
+		return "evictionrequest"
 	}
 	if aboutPod(e.Kind) {
 		return "pod"

@@ -25,8 +25,8 @@ func Lifecycles(run *model.Timeline, firstLast func(timeline.TargetID) windows.F
 		}
 		b := builders[e.Object.UID]
 		if b == nil {
-			if e.Kind == timeline.KubeEvent {
-				continue // an Event can outlive its Pod by an hour
+			if e.Kind == timeline.KubeEvent || e.Kind == timeline.EvictionRequested {
+				continue // they can outlive their Pod
 			}
 			b = &podBuilder{pod: model.Pod{Namespace: e.Object.Namespace, Name: e.Object.Name, UID: e.Object.UID,
 				States: []model.PodState{}}, moves: moves}

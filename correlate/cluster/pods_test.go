@@ -77,6 +77,17 @@ func TestPodThatComesBackIsNotGone(t *testing.T) {
 	}
 }
 
+// An EvictionRequest may be deleted long after its Pod: no Pod of the run comes of that.
+func TestAnEvictionRequestMakesNoPod(t *testing.T) {
+	gone := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-0", UID: "u0"}
+	pods := Lifecycles(&model.Timeline{Events: []model.Event{{Event: timeline.Event{
+		Kind: timeline.EvictionRequested, From: "Eviction", To: "absent", Object: gone,
+	}}}}, nil)
+	if len(pods) > 0 {
+		t.Errorf("%+v", pods)
+	}
+}
+
 // Of a dual stack each address family has slices of its own, of which one is changed after the other; and a port may
 // leave the Service.
 func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {

@@ -122,6 +122,9 @@ func Describe(e *model.Event) string {
 	if e.Kind == timeline.NodeTaint || e.Kind == timeline.NodeMarked {
 		text += " (" + e.Detail + ")"
 	}
+	if e.Kind == timeline.EvictionRequested {
+		text += " by " + e.Actor
+	}
 	return text
 }
 

@@ -33,6 +33,8 @@ func (k *keyframe) add(e timeline.Event) {
 	case timeline.PodScheduled, timeline.PodReady, timeline.PodDeleted, timeline.PodDisrupted:
 		k.seen(of, e, func(*timeline.Event) {})
 		k.set(key{of, string(e.Kind)}, e)
+	case timeline.EvictionRequested:
+		k.setUnless(e.To == timeline.EvictionNotRequested, key{of, "eviction request " + e.Detail}, e)
 	case timeline.PodContainer:
 		name, _, _ := strings.Cut(e.Detail, " ")
 		k.set(key{of, "container " + name}, e)
