@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +62,7 @@ func (g Guard) Objects() []runtime.Object {
 		all = append(all,
 			&rbacv1.ClusterRole{
 				TypeMeta: typeMeta(rbacV1, "ClusterRole"), ObjectMeta: g.clusterMeta(),
-				Rules: append(rules, reading("", nodes)),
+				Rules: append(rules, everywhereRules()...),
 			},
 			&rbacv1.ClusterRoleBinding{
 				TypeMeta: typeMeta(rbacV1, "ClusterRoleBinding"), ObjectMeta: g.clusterMeta(),
@@ -128,6 +129,13 @@ func ownRules() []rbacv1.PolicyRule {
 func guardRules() []rbacv1.PolicyRule {
 	return append(append(needed(), spared()...),
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}})
+}
+
+// everywhereRules returns what a guard of all namespaces may read besides. That it may read EvictionRequests is granted
+// only here: the role admin has the right only where the API server serves them, and a Role that grants more than its
+// creator has is refused.
+func everywhereRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{reading("", nodes), reading(lifecyclev1alpha1.GroupName, "evictionrequests")}
 }
 
 func guardLabels() map[string]string {

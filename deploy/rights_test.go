@@ -210,15 +210,15 @@ These make causes more precise: who scaled, rolled out, drained or tainted what,
 `)
 	writeRights(&page, neededRights(Needs{Nodes: true}), neededRights(Needs{}))
 	page.WriteString(`
-To measure Services of several namespaces (` + "`--on-node`, `-A`" + `) the rights to ClusterRoles and their bindings are needed in any case. In each other namespace with measured Services
-these are needed as well; for ` + "`-A`" + ` only those to read, in all namespaces at once (` + "`kubectl auth can-i list pods -A`" + `):
+Services of several namespaces (` + "`--on-node`, `-A`" + `) need the rights to ClusterRoles and their bindings in any case, and these in each other namespace with measured Services;
+for ` + "`-A`" + ` only those to read, in all namespaces at once (` + "`kubectl auth can-i list pods -A`" + `):
 
 | in each namespace | right | for |
 |---|---|---|
 `)
 	writeRights(&page, elsewhereRights(), nil)
 	page.WriteString(`
-` + "`lapse gen guard`" + ` grants a guard these, in one namespace, as the role ` + "`admin`" + ` may, or in all, then with the right to read nodes. Without the last it only writes no Events.
+` + "`lapse gen guard`" + ` grants a guard these: in one namespace, as the role ` + "`admin`" + ` may, or in all, with the rights to read nodes and ` + "`evictionrequests.lifecycle.k8s.io`" + `. In one namespace, add the latter where the API server serves them. Without the right to create Events it only writes none.
 
 | in each namespace | right | for |
 |---|---|---|
@@ -227,8 +227,8 @@ these are needed as well; for ` + "`-A`" + ` only those to read, in all namespac
 	page.WriteString(`
 In its own namespace, without ` + "`--claim`" + `, it may create Leases, and get and patch the Lease ` + "`lapse-guard`" + ` and the ConfigMap ` + "`lapse-guard-history`" + `.
 
-What else is tried may fail: to delete ServiceAccount, Role and RoleBinding at once, not when the Job takes them along; to list nodes, for the Job's
-place; to list ClusterRoles, and delete those that a crash has left behind. ` + "`lapse status` and `lapse delete`" + ` list all these kinds and say which they may not.
+These may fail: to delete ServiceAccount, Role and RoleBinding before the Job takes them along; to list nodes, for the Job's
+place; to list ClusterRoles, and delete those that a crash left. ` + "`lapse status` and `lapse delete`" + ` list all these kinds and say which they may not.
 
 As a Role:
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"lapse/timeline"
 )
 
@@ -28,6 +30,10 @@ func workload(to string, w timeline.Workload) timeline.Event {
 		Snapshot: &timeline.Snapshot{Workload: &w}}
 }
 
+func request(of timeline.Object, from, to string) timeline.Event {
+	return timeline.Event{Kind: timeline.EvictionRequested, Object: of, From: from, To: to, Actor: "example.com/upgrade"}
+}
+
 func TestSigns(t *testing.T) {
 	other := timeline.Object{Kind: "Node", Name: "node2", UID: "n2", Node: "node2"}
 	taint := func(of timeline.Object, text string) timeline.Event {
@@ -36,6 +42,7 @@ func TestSigns(t *testing.T) {
 	mark := func(of timeline.Object, text string) timeline.Event {
 		return timeline.Event{Kind: timeline.NodeMarked, From: "absent", To: "present", Object: of, Detail: text}
 	}
+	condition := func(c corev1.NodeConditionType) string { return "condition " + string(c) }
 	for _, test := range []struct {
 		what  string
 		event timeline.Event
@@ -50,6 +57,11 @@ func TestSigns(t *testing.T) {
 		{"an endpoint that comes and is not ready", endpoint(pod("b"), timeline.EndpointAbsent, timeline.EndpointNotReady), None, ""},
 		{"an endpoint that was not ready and goes", endpoint(pod("b"), timeline.EndpointNotReady, timeline.EndpointAbsent), None, ""},
 		{"an eviction", timeline.Event{Kind: timeline.PodDisrupted, Object: pod("a"), To: "EvictionByEvictionAPI"}, Now, "eviction"},
+		{"an EvictionRequest", request(pod("a"), "absent", "Eviction"), Soon, "eviction-request"},
+		{"one that is renewed", request(pod("a"), "Withdrawn", "Eviction"), Soon, "eviction-request"},
+		{"one that is withdrawn", request(pod("a"), "Eviction", "Withdrawn"), None, ""},
+		{"one that is deleted", request(pod("a"), "Eviction", "absent"), None, ""},
+		{"one that the first list has", request(pod("a"), "", "Eviction"), None, ""},
 		{"a deletion", timeline.Event{Kind: timeline.PodDeleted, Object: pod("a")}, Now, "deletion"},
 		{"a cordon", timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: node1}, Soon, "cordon"},
 		{"an uncordon", timeline.Event{Kind: timeline.NodeSchedulable, From: "false", To: "true", Object: node1}, None, ""},
@@ -65,10 +77,10 @@ func TestSigns(t *testing.T) {
 		{"a taint that evicts", taint(node1, "maintenance=now:NoExecute"), Soon, "taint"},
 		{"a taint that does not", taint(node1, "node.kubernetes.io/memory-pressure:NoSchedule"), None, ""},
 		{"a taint elsewhere", taint(other, "karpenter.sh/disrupted:NoSchedule"), None, ""},
-		{"a drain that Kubernetes 1.37 announces", mark(node1, "condition DrainInProgress"), Soon, "mark"},
-		{"a maintenance that it plans", mark(node1, "condition MaintenancePlanned"), Planned, "mark"},
+		{"a drain that Kubernetes 1.37 announces", mark(node1, condition(corev1.NodeDrainInProgress)), Soon, "mark"},
+		{"a maintenance that it plans", mark(node1, condition(corev1.NodeMaintenancePlanned)), Planned, "mark"},
 		{"a drain elsewhere", mark(other, "condition DrainInProgress"), None, ""},
-		{"a node that Kubernetes 1.37 shuts down", mark(node1, "condition GracefulNodeShutdownInProgress"), Soon, "mark"},
+		{"a node that Kubernetes 1.37 shuts down", mark(node1, condition(corev1.NodeGracefulNodeShutdownInProgress)), Soon, "mark"},
 		{"AKS", mark(node1, "condition VMEventScheduled"), Planned, "mark"},
 		{"GKE", mark(node1, "label cloud.google.com/active-node-maintenance"), Soon, "mark"},
 		{"a node that load balancers leave out", mark(node1, "label node.kubernetes.io/exclude-from-external-load-balancers"), Soon, "mark"},
@@ -113,6 +125,15 @@ func TestOwnSignsCountFirst(t *testing.T) {
 	what := Marks(w.Own)
 	if what[0] != "label example.com/retire" || len(what) != 1+len(Marks(nil)) || slices.ContainsFunc(what, func(s string) bool { return strings.HasPrefix(s, "taint") }) {
 		t.Errorf("recorded in addition to taints: %q", what)
+	}
+}
+
+// Who requested an eviction is named with it.
+func TestASignNamesWhoMadeIt(t *testing.T) {
+	var w Watch
+	sign := w.Event(request(pod("web-1"), "absent", "Eviction"))
+	if want := "the eviction of Pod web-1 was requested (example.com/upgrade)"; sign.Text != want {
+		t.Errorf("%q, want %q", sign.Text, want)
 	}
 }
 

@@ -39,6 +39,11 @@ var table = slices.Concat([]line{
 	{"eviction", Now, "", timeline.PodDisrupted, always, func(e timeline.Event) string { // the reason names the actor
 		return fmt.Sprintf("Pod %s is about to be ended: %s", e.Object.Name, e.To)
 	}},
+	{"eviction-request", Soon, "", timeline.EvictionRequested, func(w *Watch, e timeline.Event) bool {
+		return changed(w, e) && e.To == timeline.EvictionWanted
+	}, func(e timeline.Event) string {
+		return fmt.Sprintf("the eviction of Pod %s was requested", e.Object.Name)
+	}},
 	{"deletion", Now, "", timeline.PodDeleted, always, func(e timeline.Event) string {
 		return fmt.Sprintf("Pod %s is being deleted", e.Object.Name)
 	}},
