@@ -44,9 +44,41 @@ func (g *guard) serveFile(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	// A recording takes longer than the answers of the gate, for which the server has a limit.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-	http.ServeFile(w, r, filepath.Join(g.Out, run, file))
+	http.ServeFile(newFlow(w), r, filepath.Join(g.Out, run, file))
+}
+
+// How long an answer may take that is longer than those of the gate, for which the server has a limit.
+const (
+	mostStill = 30 * time.Second // for each flowChunk
+	mostFlow  = time.Hour        // in all
+	flowChunk = 8 << 10          // bytes
+)
+
+// A flow is an answer that goes on while it is read, as through a slow port-forward. It is cut when it is not read, or
+// after [mostFlow].
+type flow struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	end     time.Time
+}
+
+func newFlow(w http.ResponseWriter) *flow {
+	return &flow{w, http.NewResponseController(w), time.Now().Add(mostFlow)}
+}
+
+func (f *flow) Write(text []byte) (written int, err error) {
+	for chunk := range slices.Chunk(text, flowChunk) {
+		at := time.Now().Add(mostStill)
+		if at.After(f.end) {
+			at = f.end
+		}
+		_ = f.control.SetWriteDeadline(at) // not every ResponseWriter has one
+		n, err := f.ResponseWriter.Write(chunk)
+		if written += n; err != nil {
+			return written, err
+		}
+	}
+	return written, nil
 }
 
 // History returns the history of the guard at an address: nothing before its first run.

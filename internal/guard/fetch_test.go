@@ -1,43 +1,94 @@
 package guard
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lapse/correlate/model"
+	"lapse/internal/guard/gate"
 	"lapse/internal/guard/store"
 	"lapse/internal/history"
 	"lapse/internal/run/saved"
 )
 
-// An unhurried is an answer whose deadline is known.
-type unhurried struct {
-	*httptest.ResponseRecorder
-	at time.Time
-}
+// A pipes is a listener of connections in memory, whose deadlines are of virtual time.
+type pipes chan net.Conn
 
-func (u *unhurried) SetWriteDeadline(at time.Time) error {
-	u.at = at
-	return nil
-}
-
-// A recording is fetched however long that takes. What the gate answers has to be read soon.
-func TestARecordingMayTakeLong(t *testing.T) {
-	dir := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "r1"), 0o755), os.WriteFile(filepath.Join(dir, "r1", saved.FactsFile), []byte("facts"), 0o600)); err != nil {
-		t.Fatal(err)
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
 	}
-	g := &guard{Config: Config{Out: dir}, store: &store.Store{}}
-	w := &unhurried{httptest.NewRecorder(), time.Unix(25, 0)}
-	g.private().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+runsPath+"/r1/"+saved.FactsFile, nil))
-	if w.Code != http.StatusOK || !w.at.IsZero() {
-		t.Errorf("%d, until %v", w.Code, w.at)
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A history and a recording are read whole over a slow link. Who does not read, or takes for ever, is cut off.
+func TestALongAnswerMayTakeLong(t *testing.T) {
+	const (
+		long    = 600_000
+		endless = 10_000_000
+	)
+	for name, test := range map[string]struct {
+		bytes, chunk int           // in the file, and read each second
+		took         time.Duration // at most
+		whole        bool
+	}{
+		"fast":          {long, long, time.Second, true},
+		"slow":          {long, 4000, 152 * time.Second, true},
+		"not read":      {long, 0, mostStill, false},
+		"takes forever": {endless, 1000, mostFlow, false},
+	} {
+		for _, path := range []string{historyPath, runsPath + "/r1/" + saved.FactsFile} {
+			t.Run(name+path, func(t *testing.T) {
+				dir := t.TempDir()
+				text := bytes.Repeat([]byte("x"), test.bytes)
+				if err := errors.Join(os.Mkdir(filepath.Join(dir, "r1"), 0o755), os.WriteFile(filepath.Join(dir, saved.HistoryFile), text, 0o600),
+					os.WriteFile(filepath.Join(dir, "r1", saved.FactsFile), text, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Test(t, func(t *testing.T) {
+					g := &guard{Config: Config{Out: dir}, store: &store.Store{}}
+					ln := make(pipes, 1)
+					var cut time.Time
+					ended := make(chan struct{})
+					server := &http.Server{WriteTimeout: gate.MostWait + 10*time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						g.private().ServeHTTP(w, r)
+						cut = time.Now()
+						close(ended)
+					})}
+					go server.Serve(ln)
+					defer close(ln)
+					us, them := net.Pipe()
+					ln <- them
+					defer us.Close()
+					began := time.Now()
+					fmt.Fprintf(us, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", path)
+					read, err := 0, error(nil)
+					for buf := make([]byte, max(test.chunk, 1)); err == nil && test.chunk > 0; time.Sleep(time.Second) { // of virtual time
+						var n int
+						n, err = io.ReadFull(us, buf)
+						read += n
+					}
+					<-ended
+					if took := cut.Sub(began); took > test.took || read > test.bytes != test.whole {
+						t.Errorf("after %v %d bytes of %d were read", took, read, test.bytes)
+					}
+				})
+			})
+		}
 	}
 }
 

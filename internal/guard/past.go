@@ -81,6 +81,7 @@ func (g *guard) kept() {
 
 // serveHistory serves the lines of all runs, or of those that are not kept any more.
 func (g *guard) serveHistory(w http.ResponseWriter, r *http.Request) {
+	w = newFlow(w)
 	if g.Past == nil && r.FormValue("gone") == "" {
 		http.ServeFile(w, r, filepath.Join(g.Out, saved.HistoryFile))
 		return
