@@ -267,6 +267,19 @@ func exchangeWith(t *testing.T, refused bool, call func(*exchange, kube.Client),
 	return x.log
 }
 
+// For a group that it does not have, an API server answers in plain text.
+func TestAGroupThatIsNotServedIsNotFound(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	api, err := kube.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := api.Resources(t.Context(), "lifecycle.k8s.io/v1alpha1"); !apierrors.IsNotFound(err) {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
 func TestPortForwardsLeadWhereKubectlsDo(t *testing.T) {
 	api, err := kube.New(&rest.Config{Host: "https://192.0.2.1:6443"})
 	if err != nil {
