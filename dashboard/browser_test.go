@@ -579,6 +579,29 @@ func TestHostileNamesNeverBecomeMarkup(t *testing.T) {
 	}
 }
 
+// Who wanted a Pod evicted is beside the EvictionRequest, and the filter finds it.
+func TestAnEventNamesWhoMadeIt(t *testing.T) {
+	layer.Real(t)
+	run := sample.Run(sample.Length)
+	run.Events = append(run.Events, model.Event{Event: timeline.Event{
+		ID: 9999, Seen: 5 * s, Kind: timeline.EvictionRequested, From: timeline.EvictionNotRequested, To: timeline.EvictionWanted,
+		Object: timeline.Object{Kind: "Pod", Name: "web-1"}, Detail: "upgrade-web-1", Actor: "example.com/upgrade",
+	}, At: model.Instant{Earliest: 4 * s, Latest: 5 * s}})
+	store := dashboard.NewStore()
+	if err := publish.To(store).Show(run, sample.Length); err != nil {
+		t.Fatal(err)
+	}
+	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
+	page.run(chromedp.SendKeys(chromedp.CSS(`[data-testid="event-filter"]`), "example.com/upgrade"))
+	page.until("shows it only", `document.querySelectorAll('[data-testid="event-row"]').length === 1`)
+	text := page.text(`[data-testid="event-row"]`)
+	for _, want := range []string{"eviction-request", "Pod web-1", "absent → Eviction", "upgrade-web-1 (by example.com/upgrade)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %q", want, text)
+		}
+	}
+}
+
 func TestThousandsOfEventsAreNotThousandsOfElements(t *testing.T) {
 	layer.Real(t)
 	const events = 20_000

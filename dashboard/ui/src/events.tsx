@@ -81,7 +81,7 @@ function EventRow({ e, index, clock, selected, onSelect }: EventRowProps) {
       <span role="gridcell" class="event-kind">{e.kind}</span>
       <span role="gridcell" title={name}>{[e.object?.kind, middleCut(e.object?.name ?? "")].filter(Boolean).join(" ")}</span>
       <span role="gridcell" title={what}>{what}</span>
-      <span role="gridcell" title={e.detail}>{e.detail}{numbers(e) ? <span class="faint"> ({numbers(e)})</span> : null}</span>
+      <span role="gridcell" title={e.detail}>{e.detail}{more(e) ? <span class="faint"> ({more(e)})</span> : null}</span>
       <span role="gridcell" class="faint" title={e.writer}>{e.writer}</span>
     </div>
   );
@@ -90,9 +90,10 @@ function EventRow({ e, index, clock, selected, onSelect }: EventRowProps) {
 /** stretches are kinds of events that lasted from the earlier bound of their instant to the later one. */
 const stretches = new Set(["prober-stall", "watch-gap"]);
 
-/** numbers are those that an event carries, each with its name. */
-function numbers(e: Event): string {
+/** more is who made a change, and the numbers that an event carries, each with its name. */
+function more(e: Event): string {
   return [
+    e.actor && `by ${e.actor}`,
     e.port && `port ${e.port}`,
     e.exitCode !== undefined && `exit code ${e.exitCode}`,
     e.grace !== undefined && `grace period ${duration(e.grace)}`,

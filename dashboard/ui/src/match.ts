@@ -13,4 +13,4 @@ export function matching(events: Event[], filter: string): Event[] {
 }
 
 const textOf = (e: Event): string =>
-  [e.kind, e.from, e.to, e.object?.kind, e.object?.namespace, e.object?.name, e.object?.node, e.addr, e.detail, e.writer].join(" ").toLowerCase();
+  [e.kind, e.from, e.to, e.object?.kind, e.object?.namespace, e.object?.name, e.object?.node, e.addr, e.detail, e.actor, e.writer].join(" ").toLowerCase();
