@@ -83,24 +83,6 @@ func Open(location, endpoint string) (*Bucket, error) {
 	return b, err
 }
 
-func findKeys() (*credentials.Credentials, error) {
-	set := func(name string) bool { return os.Getenv(name) != "" }
-	switch {
-	case set("AWS_ACCESS_KEY_ID") && set("AWS_SECRET_ACCESS_KEY"):
-		return credentials.NewEnvAWS(), nil
-	case set("AWS_WEB_IDENTITY_TOKEN_FILE") && set("AWS_ROLE_ARN"), set("AWS_CONTAINER_CREDENTIALS_FULL_URI"):
-		return credentials.NewIAM(""), nil
-	}
-	return nil, hint.Add("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the ServiceAccount an IAM role",
-		ErrNoKey)
-}
-
-// askRole is the most that the answer to who the Pod is takes.
-const askRole = 5 * time.Second
-
-// ErrNoKey is the error of a bucket without a key.
-var ErrNoKey = errors.New("there is no key for the bucket")
-
 // String returns s3://BUCKET/PREFIX.
 func (b *Bucket) String() string { return Scheme + b.name + "/" + strings.TrimSuffix(b.prefix, "/") }
 
@@ -228,12 +210,11 @@ func (b *Bucket) do(ctx context.Context, method, key string, query url.Values, b
 		request.Body, request.ContentLength = io.NopCloser(moving{body, w}), size
 	}
 	request.Header.Set("X-Amz-Content-Sha256", sum)
-	asks := &http.Client{Transport: b.client.Transport, Timeout: askRole} // it takes no context
-	keys, err := b.keys.GetWithContext(&credentials.CredContext{Client: asks})
+	with, err := b.signingKey()
 	if err != nil {
-		return nil, w.end(fmt.Errorf("the IAM role gives no key: %w", err))
+		return nil, w.end(err)
 	}
-	request = signer.SignV4(*request, keys.AccessKeyID, keys.SecretAccessKey, keys.SessionToken, b.region)
+	request = signer.SignV4(*request, with.AccessKeyID, with.SecretAccessKey, with.SessionToken, b.region)
 	reply, err := b.client.Do(request)
 	if err != nil {
 		return nil, w.end(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -20,13 +21,16 @@ func (r *Refusal) Error() string { return r.text }
 
 // Lasting reports whether the answer stays the same until somebody changes the bucket, the key or the settings.
 func (r *Refusal) Lasting() bool {
-	switch {
-	case r.Status == http.StatusRequestTimeout, r.Status == http.StatusConflict, r.Status == http.StatusTooManyRequests,
-		r.Code == clockCode, r.Code == "RequestTimeout": // two guards that start write the same object
+	switch r.Status {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusConflict: // two guards begin with README.txt
 		return false
 	}
-	return r.Status/100 == 3 || r.Status/100 == 4
+	return (r.Status/100 == 3 || r.Status/100 == 4) && !slices.Contains(passing, r.Code)
 }
+
+// passing are the codes of answers with status 4xx that are worth another attempt. The last two are those of STS about
+// a token that it could not check yet, which Amazon's SDKs ask about again, too.
+var passing = []string{clockCode, "RequestTimeout", "Throttling", "IDPCommunicationError", "InvalidIdentityToken"}
 
 // TooLarge reports whether the answer is about one object, and not about the others.
 func (r *Refusal) TooLarge() bool {
