@@ -23,7 +23,8 @@ func findKeys() (*credentials.Credentials, error) {
 	set := func(name string) bool { return os.Getenv(name) != "" }
 	switch {
 	case set("AWS_ACCESS_KEY_ID") && set("AWS_SECRET_ACCESS_KEY"):
-		return credentials.NewEnvAWS(), nil
+		return credentials.NewStaticV4(os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"),
+			os.Getenv("AWS_SESSION_TOKEN")), nil
 	case set("AWS_WEB_IDENTITY_TOKEN_FILE") && set("AWS_ROLE_ARN"):
 		return credentials.NewIAM(os.Getenv("AWS_ENDPOINT_URL_STS")), nil
 	case set("AWS_CONTAINER_CREDENTIALS_FULL_URI"):

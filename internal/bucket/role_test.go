@@ -31,6 +31,7 @@ type amazon struct {
 
 const (
 	sts   = "sts.eu-central-1.amazonaws.com/"
+	other = "sts.example.com/" // as $AWS_ENDPOINT_URL_STS says
 	agent = "169.254.170.23/v1/credentials"
 	arn   = "arn:aws:iam::123456789012:role/lapse"
 )
@@ -119,6 +120,9 @@ func (a *amazon) opens(t *testing.T) (b *Bucket, tokenFile string) {
 	tokenFile = filepath.Join(t.TempDir(), "token")
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_REGION", "eu-central-1")
+	if a.roles == other {
+		t.Setenv("AWS_ENDPOINT_URL_STS", "https://"+other)
+	}
 	if a.roles == agent { // what EKS sets
 		t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://"+agent)
 		t.Setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", tokenFile)
@@ -171,7 +175,7 @@ func (l listener) Addr() net.Addr { return &net.TCPAddr{} }
 // A Pod's role signs with a session token. Its key is asked for once, and again before it ends, with the token that the
 // ServiceAccount has then: over a day no object is refused.
 func TestARolesKeyIsRenewedBeforeItEnds(t *testing.T) {
-	for _, roles := range []string{sts, agent} {
+	for _, roles := range []string{sts, other, agent} {
 		synctest.Test(t, func(t *testing.T) {
 			a := &amazon{t: t, roles: roles}
 			b, file := a.opens(t)

@@ -2,11 +2,9 @@
 package s3
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,14 +20,11 @@ const (
 	secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 )
 
-// serve starts versitygw with a bucket named runs, and returns its URL.
-func serve(t *testing.T) string {
+// serve starts versitygw with a bucket named runs, and returns its URL. flags say who has which rights; without any,
+// there is one key, which may do all.
+func serve(t *testing.T, flags ...string) string {
 	t.Helper()
-	program, root := filepath.Join(t.TempDir(), "versitygw"), t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/versity/versitygw/cmd/versitygw")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "runs"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -39,23 +34,31 @@ func serve(t *testing.T) string {
 	}
 	address := ln.Addr().String()
 	ln.Close()
-	server := exec.CommandContext(t.Context(), program, "--port", address, "posix", root)
+	start(t, "tcp", address, append(append([]string{"--port", address}, flags...), "posix", root)...)
+	return "http://" + address
+}
+
+// start runs versitygw until the test ends, and returns when it listens at an address.
+func start(t *testing.T, network, address string, args ...string) {
+	t.Helper()
+	program, err := exec.CommandContext(t.Context(), "go", "tool", "-n", "github.com/versity/versitygw/cmd/versitygw").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := exec.CommandContext(t.Context(), strings.TrimSpace(string(program)), args...)
 	server.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+key, "ROOT_SECRET_KEY="+secret)
 	server.Stdout, server.Stderr = t.Output(), t.Output()
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Wait() })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for {
-		request, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil)
-		reply, err := http.DefaultClient.Do(request)
+	for deadline := time.Now().Add(time.Minute); ; {
+		conn, err := net.Dial(network, address)
 		if err == nil {
-			reply.Body.Close()
-			return "http://" + address
+			conn.Close()
+			return
 		}
-		if ctx.Err() != nil {
+		if time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 	}
