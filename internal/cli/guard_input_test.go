@@ -3,11 +3,14 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,5 +108,53 @@ func TestThereIsNoTrendOfNothing(t *testing.T) {
 	code := Main(t.Context(), []string{"lapse", "trend", file}, &stdout, &stderr)
 	if code != 6 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "written by a newer Lapse") || !strings.Contains(stderr.String(), "none of the runs and lines could be read") {
 		t.Errorf("%d %s%s", code, &stdout, &stderr)
+	}
+}
+
+// A bucket that refuses a guard, or its role, ends the guard at its start. One that does not answer, or not yet, must not
+// keep it from measuring.
+func TestABucketThatRefusesAGuardEndsIt(t *testing.T) {
+	var status atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(int(status.Load()))
+		if r.Method == http.MethodPost { // it is STS
+			fmt.Fprint(w, "<ErrorResponse><Error><Code>AccessDenied</Code><Message>Not authorized</Message></Error></ErrorResponse>")
+		} else {
+			fmt.Fprint(w, "<Error><Code>AccessDenied</Code></Error>")
+		}
+	}))
+	defer server.Close()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_SESSION_TOKEN"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/lapse")
+	t.Setenv("AWS_WEB_IDENTITY_TOKEN_FILE", token)
+	t.Setenv("AWS_ENDPOINT_URL_STS", server.URL)
+	place := storeFlags{"s3://runs/prod", server.URL}
+	ends := func(answer int32, says string) {
+		t.Helper()
+		status.Store(answer)
+		b, err := place.opens(t.Context(), slog.New(slog.DiscardHandler))
+		if says == "" && (err != nil || b == nil) || says != "" && (err == nil || err.Error() != "--store s3://runs/prod: "+says) {
+			t.Errorf("answered %d: %v, %v", answer, b, err)
+		}
+	}
+	ends(403, "the IAM role gives no key: "+strings.TrimPrefix(server.URL, "http://")+" answers 403 AccessDenied: Not authorized")
+	ends(503, "")
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	ends(403, "the key has no right to do that")
+	ends(503, "")
+	ends(200, "")
+	var log strings.Builder
+	place.endpoint = gone.URL
+	if b, err := place.opens(t.Context(), slog.New(slog.NewTextHandler(&log, nil))); b == nil || err != nil || !strings.Contains(log.String(), "runs wait on disk") {
+		t.Errorf("a bucket that is away: %v, %v, and the log has %s", b, err, &log)
 	}
 }
