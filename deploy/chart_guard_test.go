@@ -20,6 +20,7 @@ var guardStandIns = []expression{
 	{standIn: "stand-in-store-secret", text: `$.Values.guard.store.secret`},
 	{standIn: "stand-in-store-endpoint", text: `$.Values.guard.store.endpoint`},
 	{standIn: "stand-in-store-url", text: `$.Values.guard.store.url`},
+	{standIn: "stand-in-annotations", text: `toYaml $.Values.guard.serviceAccount.annotations`, lines: true},
 	{standIn: "stand-in-placement", text: `toYaml $.Values.guard.placement`, lines: true},
 	{standIn: "stand-in-claim", text: `$.Values.guard.persistence.existingClaim | default "` + GuardName + `"`},
 	{standIn: "7919Gi", text: `$.Values.guard.persistence.size`},
@@ -55,6 +56,10 @@ var guardParts = []struct {
 	{`$.Values.guard.store.url`, func(g *Guard) { g.Store = "stand-in-store-url" }},
 	{`$.Values.guard.store.endpoint`, func(g *Guard) { g.StoreEndpoint = "stand-in-store-endpoint" }},
 	{`$.Values.guard.store.secret`, func(g *Guard) { g.StoreSecret = "stand-in-store-secret" }},
+	{
+		`$.Values.guard.serviceAccount.annotations`,
+		func(g *Guard) { g.Annotations = map[string]string{"annotations": "stand-in-annotations"} },
+	},
 	{`$.Values.guard.allNamespaces`, func(g *Guard) { g.AllNamespaces = true }},
 }
 

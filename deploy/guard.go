@@ -41,6 +41,8 @@ type Guard struct {
 	StoreSecret     string    // the Secret with the variables of its key; empty: the ServiceAccount has an IAM role
 	TokenSecret     string    // the Secret with the token of who may arm a Service or call a hook; empty: nobody may
 	Flags           []string  // of `lapse guard`, in the ConfigMap
+
+	Annotations map[string]string // of the ServiceAccount, such as the one that names its IAM role
 }
 
 // A Placement has the fields of a Pod's spec that say where it may run, and before whom.
@@ -56,7 +58,7 @@ func (g Guard) Objects() []runtime.Object {
 	rules := guardRules()
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: GuardName, Namespace: g.Namespace}
 	all := []runtime.Object{
-		&corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: g.meta()},
+		&corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: g.account()},
 	}
 	if g.AllNamespaces {
 		all = append(all,
@@ -144,6 +146,12 @@ func guardLabels() map[string]string {
 
 func (g Guard) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: GuardName, Namespace: g.Namespace, Labels: guardLabels()}
+}
+
+func (g Guard) account() metav1.ObjectMeta {
+	meta := g.meta()
+	meta.Annotations = g.Annotations
+	return meta
 }
 
 func (g Guard) clusterMeta() metav1.ObjectMeta {

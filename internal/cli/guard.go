@@ -25,6 +25,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"lapse/correlate/quantity"
@@ -745,6 +746,7 @@ Lease and the ConfigMap lapse-guard-history.`
 
 func newGenGuard() *cobra.Command {
 	g, placement := deploy.Guard{}, ""
+	var annotations []string
 	cmd := &cobra.Command{
 		Use:     "guard [flags] [-- GUARD-FLAGS...]",
 		Short:   "Print a guard and its rights as YAML, to apply by hand",
@@ -775,6 +777,9 @@ func newGenGuard() *cobra.Command {
 			if err := cmp.Or(deploy.CheckCPU(g.CPU), readPlacement(placement, &g.Placement)); err != nil {
 				return exit.Usagef("see `lapse gen guard --help`", "%w", err)
 			}
+			if g.Annotations, err = readAnnotations(annotations); err != nil {
+				return err
+			}
 			if _, err := check.settings(flags); err != nil {
 				return err
 			}
@@ -801,8 +806,27 @@ func newGenGuard() *cobra.Command {
 	f.StringVar(&g.StoreEndpoint, "store-endpoint", "", "`URL` of an S3 server other than Amazon's")
 	f.StringVar(&g.StoreSecret, "store-secret", "", "the Secret `NAME` with the variables AWS_ACCESS_KEY_ID and "+
 		"AWS_SECRET_ACCESS_KEY (default: the IAM role of the ServiceAccount)")
+	f.StringArrayVar(&annotations, "annotation", nil, "`KEY=VALUE` of the ServiceAccount, such as "+
+		"eks.amazonaws.com/role-arn=ARN (repeatable)")
 	f.StringVar(&g.Claim, "claim", "", "PersistentVolumeClaim for the runs (default: they go with the Pod)")
 	return cmd
+}
+
+// readAnnotations returns the annotations of KEY=VALUE.
+func readAnnotations(all []string) (map[string]string, error) {
+	var annotations map[string]string
+	for _, a := range all {
+		key, value, ok := strings.Cut(a, "=")
+		if !ok || len(validation.IsQualifiedName(strings.ToLower(key))) > 0 {
+			return nil, exit.Usagef("as in --annotation eks.amazonaws.com/role-arn=arn:aws:iam::1234:role/lapse",
+				"--annotation %q is no KEY=VALUE", a)
+		}
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = value
+	}
+	return annotations, nil
 }
 
 // readPlacement reads a file with fields of a Pod's spec, if one is named.
