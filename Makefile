@@ -166,6 +166,10 @@ $(RELEASE):
 bin/helm: tools/helm/go.mod
 	go -C tools/helm build -o ../../$@ helm.sh/helm/v4/cmd/helm
 
+# A real S3 server, of the end-to-end test of a bucket.
+bin/versitygw: tools/s3/go.mod
+	go -C tools/s3 build -o ../../$@ github.com/versity/versitygw/cmd/versitygw
+
 # The controller of Argo Rollouts in an image, of its end-to-end test. Four minutes the first time.
 ARGO := github.com/argoproj/argo-rollouts/cmd/rollouts-controller
 bin/argo-rollouts.tar: tools/argo/go.mod
@@ -207,12 +211,12 @@ E2E := ^(TestDrainWithoutFixLosesRequests|TestDrainWithFixLosesNothing|TestOnlyR
 # failed: a minute and a half.
 LAB_TEST := control-graceful-rollout pod-crashed grace-too-short dns-path
 
-E2E_TEST = LAPSE="$(CURDIR)/bin/lapse" HELM="$(CURDIR)/bin/helm" RELEASE="$(CURDIR)/$(RELEASE)" bin/gotest -C sandbox -count=1 -timeout 60m -tags e2e -v
+E2E_TEST = LAPSE="$(CURDIR)/bin/lapse" HELM="$(CURDIR)/bin/helm" S3="$(CURDIR)/bin/versitygw" RELEASE="$(CURDIR)/$(RELEASE)" bin/gotest -C sandbox -count=1 -timeout 60m -tags e2e -v
 
 test-e2e: needs sandbox bin/gotest
 	@status=0; $(E2E_TEST) -run '$(E2E)' -- ./e2e || status=$$?; bin/sandbox down; exit $$status
 
-test-e2e-all: needs sandbox bin/gotest bin/helm bin/argo-rollouts.tar $(RELEASE)
+test-e2e-all: needs sandbox bin/gotest bin/helm bin/versitygw bin/argo-rollouts.tar $(RELEASE)
 	@status=0; { bin/sandbox load bin/argo-rollouts.tar && \
 	$(E2E_TEST) -skip '$(E2E)' -- ./e2e && \
 	go -C sandbox run ./lab -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" -runs "$(RUNS)" $(LAB_TEST); } || status=$$?; \
