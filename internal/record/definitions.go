@@ -4,6 +4,7 @@ package record
 // repeats them now and then, and at the end. Otherwise the loss of one block would be the loss of all facts that
 // refer to it.
 type definitions struct {
+	once     bool // they are never repeated, and not kept for that
 	facts    []definition
 	size     int   // of their texts
 	flushed  int   // how many of them are in the file
@@ -18,6 +19,9 @@ type definition struct {
 
 // note keeps a fact that is a definition.
 func (d *definitions) note(kind byte, text []byte) {
+	if d.once {
+		return
+	}
 	switch kind {
 	case metaFact, sourceFact, targetFact, backendFact, peerFact:
 		d.facts = append(d.facts, definition{kind, text})

@@ -12,17 +12,24 @@ import (
 type Tail struct {
 	ctx    context.Context
 	log    *log
-	file   *os.File
+	file   readCloserAt
 	offset int64
 }
 
+// readCloserAt is what a Tail needs of an *os.File.
+type readCloserAt interface {
+	io.ReaderAt
+	io.Closer
+}
+
 // Tail returns a reader of the recording from a byte offset, until its end or until ctx ends. The caller closes it. An
-// offset beyond the recording is an error: the caller has another run's.
+// offset beyond the recording is an error: the caller has another run's. For one that a recording in memory has
+// forgotten, it is a [ForgottenError].
 func (w *Writer) Tail(ctx context.Context, offset int64) (*Tail, error) {
 	if size := w.Size(); offset < 0 || offset > size {
 		return nil, fmt.Errorf("read recording from byte %d: it has %d", offset, size)
 	}
-	f, err := os.Open(w.log.path)
+	f, err := w.log.open(offset)
 	if err != nil {
 		return nil, fmt.Errorf("read recording: %w", err)
 	}
@@ -49,6 +56,25 @@ func (t *Tail) Read(p []byte) (int, error) {
 			return 0, context.Cause(t.ctx)
 		}
 	}
+}
+
+// Has reports whether the byte at an offset is kept, if it was ever written.
+func (w *Writer) Has(offset int64) bool {
+	m, ok := w.log.file.(*memory)
+	if !ok {
+		return true
+	}
+	_, err := m.ReadAt(nil, offset)
+	return err == nil
+}
+
+// open opens the recording for one more reader, which begins at an offset.
+func (l *log) open(offset int64) (readCloserAt, error) {
+	if m, ok := l.file.(*memory); ok {
+		_, err := m.ReadAt(nil, offset)
+		return m, err
+	}
+	return os.Open(l.path)
 }
 
 func (t *Tail) read(p []byte) (int, error) {
