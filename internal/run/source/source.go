@@ -15,9 +15,6 @@ import (
 	"lapse/timeline"
 )
 
-// refresh is the time between two deliveries of what was measured.
-const refresh = 250 * time.Millisecond
-
 // MostControl is the highest rate of a control target, in requests per second.
 const MostControl = 100.0
 
@@ -73,14 +70,18 @@ func (s *Source) Start(p loadgen.Probe) (timeline.Event, error) {
 
 // StartAll begins to measure all targets, or none.
 func (s *Source) StartAll(probes []loadgen.Probe) error {
+	var began []timeline.Event
 	for _, p := range probes {
-		began, err := s.Start(p)
+		event, err := s.Start(p)
 		if err != nil {
 			s.Close()
 			return err
 		}
-		began.Source = s.ID
-		s.Sink(began)
+		event.Source = s.ID
+		began = append(began, event)
+	}
+	for _, event := range began {
+		s.Sink(event)
 	}
 	return nil
 }
@@ -119,9 +120,9 @@ func (s *Source) Run(ctx context.Context) error {
 // Close ends the control server.
 func (s *Source) Close() { s.closeControl() }
 
-// Measure sends requests until ctx ends, and hands over what was measured every [refresh]. The last time is after the
+// Measure sends requests until ctx ends, and hands over what was measured each 250 ms. The last time is after the
 // last response. An error of hand ends both, and is returned.
-func (s *Source) Measure(ctx context.Context, hand func(measured []timeline.Fact, last bool) error) error {
+func (s *Source) Measure(ctx context.Context, hand Hand) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	over := make(chan struct{})
@@ -131,21 +132,10 @@ func (s *Source) Measure(ctx context.Context, hand func(measured []timeline.Fact
 			s.Logger.Error("probing failed", "error", err)
 		}
 	}()
-	tick := time.NewTicker(refresh)
-	defer tick.Stop()
-	for last := false; !last; {
-		select {
-		case <-tick.C:
-		case <-over:
-			last = true
-		}
-		if err := hand(s.Facts.Take(), last); err != nil {
-			stop()
-			<-over
-			return err
-		}
-	}
-	return nil
+	err := HandOver(over, s.Facts, Always, hand)
+	stop()
+	<-over
+	return err
 }
 
 // TargetIs returns the event of a target that begins or ends.

@@ -1,0 +1,75 @@
+package source
+
+import (
+	"slices"
+	"time"
+
+	"lapse/internal/run/facts"
+	"lapse/timeline"
+)
+
+const (
+	// refresh is the time between two deliveries of what was measured.
+	refresh = 250 * time.Millisecond
+	// seldom is the time between two deliveries that [Seldom] allows.
+	seldom = time.Second
+	// often is the rate of a source, in requests per second, from which on its facts do not wait.
+	often = 20
+)
+
+// A Hand function takes what was measured since its last call.
+type Hand func(measured []timeline.Fact, last bool) error
+
+// A Wait function reports whether what was measured since the last delivery can wait for the next one.
+type Wait func(measured []timeline.Fact, since time.Duration) bool
+
+// Always hands over each 250 ms.
+func Always([]timeline.Fact, time.Duration) bool { return false }
+
+// Seldom lets successful requests wait for a second, unless one of the sources has sent 20 or more per second. For few
+// requests a delivery costs more than they do.
+func Seldom(measured []timeline.Fact, since time.Duration) bool {
+	if since >= seldom {
+		return false
+	}
+	enough := often * (since + refresh).Seconds() // requests come in batches: some of the next interval can be there
+	sent := map[timeline.SourceID]int{}
+	for _, fact := range measured {
+		batch, ok := fact.(timeline.Batch)
+		if !ok || slices.ContainsFunc(batch.Requests, notOK) {
+			return false
+		}
+		if sent[batch.Source] += len(batch.Requests); float64(sent[batch.Source]) >= enough {
+			return false
+		}
+	}
+	return true
+}
+
+func notOK(r timeline.Request) bool { return r.Class != timeline.OK }
+
+// HandOver hands over what is put into a queue, each 250 ms or later if it can wait, until over is closed and all was
+// handed over. An error of hand ends it, and is returned.
+func HandOver(over <-chan struct{}, from *facts.Queue, wait Wait, hand Hand) error {
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	var measured []timeline.Fact
+	var since time.Duration
+	for last := false; !last; {
+		select {
+		case <-tick.C:
+			since += refresh
+		case <-over:
+			last = true
+		}
+		measured = append(measured, from.Take()...)
+		if !last && wait(measured, since) {
+			continue
+		}
+		if err := hand(measured, last); err != nil {
+			return err
+		}
+		measured, since = nil, 0
+	}
+	return nil
+}
