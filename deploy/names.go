@@ -57,6 +57,9 @@ const (
 // EnvProbe is set only for a prober: the address of its API, [::]:8090.
 const EnvProbe = "LAPSE_PROBE"
 
+// EnvKeyDir is set only for a prober of guards: the directory with its keys, which may change while it runs.
+const EnvKeyDir = "LAPSE_KEY_DIR"
+
 // probersName is the name of a run's DaemonSet.
 func probersName(run string) string { return run + "-probers" }
 
