@@ -108,7 +108,7 @@ var mayImport = map[string][]string{
 	"internal/run/access":        {"deploy", "internal/kube", "internal/run/exit", "internal/run/version"},
 	"internal/run/spec":          {"internal/hint", "internal/hint/input", "timeline", "loadgen", "loadgen/hey", "loadgen/lookup", "internal/kubectl", "correlate/quantity", "correlate/verdict", "deploy", "deploy/agent", "internal/preflight", "internal/report", "watcher", "internal/run/access", "internal/run/exit", "internal/run/judging", "internal/run/mask", "internal/run/plane", "internal/run/saved", "internal/run/signs", "internal/run/source"},
 	"internal/run/resolve":       {"internal/hint", "timeline", "loadgen", "loadgen/lookup", "internal/kube", "watcher", "correlate/quantity", "deploy", "internal/preflight", "internal/preflight/cluster", "internal/preflight/rules", "internal/run/access", "internal/run/exit", "internal/run/mask", "internal/run/plane", "internal/run/measure", "internal/run/spec"},
-	"internal/run/prober":        {"timeline", "internal/record", "loadgen", "dashboard/places", "deploy", "deploy/agent", "internal/run/exit", "internal/run/mask", "internal/run/source", "internal/run/spec", "internal/run/terminal", "internal/run/version"},
+	"internal/run/prober":        {"timeline", "internal/record", "loadgen", "dashboard/places", "deploy", "deploy/agent", "internal/run/exit", "internal/run/facts", "internal/run/mask", "internal/run/source", "internal/run/spec", "internal/run/terminal", "internal/run/version"},
 	"internal/guard/gate":        {"internal/hint"},
 	"internal/guard/budget":      {"correlate/quantity", "internal/run/direct"},
 	"internal/guard/events":      {"timeline", "internal/kube"},

@@ -38,7 +38,8 @@ type Assigned struct {
 
 // A Rate is how often a target is to be asked from now on, in requests per second.
 type Rate struct {
-	Target timeline.TargetID `json:"target"`
+	Source timeline.SourceID `json:"source,omitzero"` // of the target; 0: the only one
+	Target timeline.TargetID `json:"target"`          // as numbered within its source
 	Rate   float64           `json:"rate"`
 }
 
@@ -52,8 +53,11 @@ const (
 // headerRunsCommand is on each request of the workstation that runs the wrapped command.
 const headerRunsCommand = "Lapse-Runs-Command"
 
-// headerProcess is on requests that only one process may answer.
+// headerProcess is on requests that only one process may answer. Each session of a prober has a name of its own there.
 const headerProcess = "Lapse-Process"
+
+// headerCoordinator is on each request to a prober with several sessions. It says whose session it is about.
+const headerCoordinator = "Lapse-Coordinator"
 
 const maxBody = 8 << 20
 
@@ -63,6 +67,10 @@ type (
 	}
 	reasonBody struct {
 		Reason string `json:"reason"`
+	}
+	endBody struct {
+		Reason string            `json:"reason"`
+		Source timeline.SourceID `json:"source,omitzero"`
 	}
 	errorReply struct {
 		Error string `json:"error"`

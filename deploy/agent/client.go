@@ -38,6 +38,7 @@ type Client struct {
 	Idle        time.Duration // timeout of a stream of facts that brings nothing; default 15 s
 	Logger      *slog.Logger  // where broken connections are logged; may be nil
 	RunsCommand bool          // this workstation runs the command: its calls are signs of life
+	Coordinator string        // whose session of a prober the calls are about; empty: the run's
 
 	http    *http.Client
 	base    string
@@ -347,6 +348,9 @@ func (c *Client) request(
 	maps.Copy(request.Header, header)
 	if c.RunsCommand {
 		request.Header.Set(headerRunsCommand, "1")
+	}
+	if c.Coordinator != "" {
+		request.Header.Set(headerCoordinator, c.Coordinator)
 	}
 	if c.process != "" {
 		request.Header.Set(headerProcess, c.process)

@@ -5,7 +5,8 @@
 // `kubectl port-forward` does, and continues after a broken connection.
 //
 // A prober, which only measures, serves its recording in the same way to the run's agent ([NewProberServer],
-// [NewProberClient]). Its Pod listens on the Pod's address, so it uses mutual TLS with keys made for the run.
+// [NewProberClient]), or serves each guard a recording of its own. Its Pod listens on the Pod's address, so it uses
+// mutual TLS with keys made for the run or the guards.
 //
 // api.go has the messages of both sides. handlers.go serves what agents and probers have in common. server.go,
 // outside.go and prober.go add the agent's own part, sources outside the cluster, and probers. None of these calls into

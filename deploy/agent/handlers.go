@@ -19,7 +19,8 @@ type Recorded interface {
 	Status() Status
 	Now() time.Duration
 	// Facts returns the recording's bytes from offset on. Its reader waits for more while the run goes on,
-	// and ends with io.EOF only after the run's end. A tail of the recording is one.
+	// and ends with io.EOF only after the run's end. A tail of the recording is one. If the bytes at offset are not
+	// kept any more, the error is a [record.ForgottenError].
 	Facts(ctx context.Context, offset int64) (io.ReadCloser, error)
 	Ack(record.Receipt) error // the recording is safe elsewhere; fails for the receipt of another recording
 }
@@ -61,6 +62,10 @@ func sendFacts(w http.ResponseWriter, r *http.Request, service Recorded) {
 		return
 	}
 	facts, err := service.Facts(r.Context(), offset)
+	if _, gone := errors.AsType[*record.ForgottenError](err); gone {
+		fail(w, http.StatusGone, err)
+		return
+	}
 	if err != nil {
 		fail(w, http.StatusRequestedRangeNotSatisfiable, err)
 		return

@@ -302,7 +302,7 @@ func (f *fleet) followProcess(
 	helpers.Go(func() {
 		select {
 		case <-running.Done():
-			if err := client.End(helping, "the run has ended"); err != nil && helping.Err() == nil {
+			if err := client.End(helping, "the run has ended", 0); err != nil && helping.Err() == nil {
 				f.log.Warn("a prober could not be asked to end", "node", node, "error", err)
 			}
 		case <-helping.Done():

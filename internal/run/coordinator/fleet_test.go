@@ -40,7 +40,7 @@ import (
 
 // A probersPod is a prober of a test, in this process, at an address of its own.
 type probersPod struct {
-	*prober.Prober
+	*prober.Session
 	pod    *corev1.Pod
 	server *http.Server
 	ended  sync.WaitGroup
@@ -49,7 +49,8 @@ type probersPod struct {
 // startProber starts a prober that listens on an address of the loopback network, as if its Pod ran on a node.
 func startProber(t *testing.T, keys deploy.Keys, node, addr string) *probersPod {
 	t.Helper()
-	p, err := prober.New("lapse-x", t.TempDir(), terminal.NewLogger(io.Discard))
+	p := prober.New(terminal.NewLogger(io.Discard))
+	session, err := p.BeginRun("lapse-x", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func startProber(t *testing.T, keys deploy.Keys, node, addr string) *probersPod 
 	if err != nil {
 		t.Fatal(err)
 	}
-	started := &probersPod{Prober: p, server: agent.NewProberServer(p, config), pod: &corev1.Pod{
+	started := &probersPod{Session: session, server: agent.NewProberServer(p.Find, config), pod: &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-probers-" + node, Namespace: "shop", UID: types.UID(node), Labels: map[string]string{deploy.RunLabel: "lapse-x", deploy.PartLabel: deploy.ProberPart}},
 		Spec:       corev1.PodSpec{NodeName: node},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: addr},
@@ -74,7 +75,7 @@ func startProber(t *testing.T, keys deploy.Keys, node, addr string) *probersPod 
 	t.Cleanup(func() {
 		started.server.Close()
 		started.ended.Wait()
-		if started.End("") == nil {
+		if started.End("", 0) == nil {
 			runtest.WaitFor(t, "the prober's end", func() bool { return started.Status().Phase == timeline.PhaseEnded })
 		}
 	})
@@ -571,7 +572,7 @@ func TestProberIsLostOnce(t *testing.T) {
 	}))
 	m.Entered = func(phase timeline.Phase, _ string) {
 		if phase == timeline.PhaseMeasuring {
-			if err := one.End(""); err != nil {
+			if err := one.End("", 0); err != nil {
 				t.Error(err)
 			}
 		}

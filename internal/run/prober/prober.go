@@ -1,11 +1,12 @@
-// Package prober measures what the coordinator of a run assigns: in a Pod on each node of --from, and on the
-// workstation for --from outside.
+// Package prober measures what a coordinator assigns: that of a run, in a Pod on each node of --from, and on the
+// workstation for --from outside; or guards, in a Pod on each node.
 package prober
 
 import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +15,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,38 +23,50 @@ import (
 	"lapse/deploy/agent"
 	"lapse/internal/record"
 	"lapse/internal/run/exit"
-	"lapse/internal/run/source"
 	"lapse/internal/run/spec"
 	"lapse/internal/run/terminal"
-	"lapse/internal/run/version"
 	"lapse/loadgen"
 	"lapse/timeline"
 )
 
-// A Prober is the process in a Pod on a node of --from. It measures what the run's coordinator assigns, and hands over
-// its recording. It watches nothing and judges nothing.
+// A Prober is the process in a Pod on a node. It has a session for the coordinator of a run, or for each guard. It
+// watches nothing and judges nothing.
 type Prober struct {
-	run     string // its name
-	process string
-	clock   timeline.Clock
-	rec     *record.Writer
 	log     *slog.Logger
-	*source.Delivery
+	forget  time.Duration   // how long a guard's session stays without a call
+	thread  *loadgen.Thread // paces the requests of all guards
+	pace    sync.Once       // starts it
+	over    chan struct{}   // ends it
+	running sync.WaitGroup  // the thread, and sessions that were dropped
 
 	mu       sync.Mutex
-	assigned *agent.Assignment             // nil: nothing yet
-	rates    map[timeline.TargetID]float64 // in force
-	source   *source.Source
-	stop     func() // ends the measuring
-	ended    bool   // all is recorded
+	sessions map[string]*served // by coordinator; "": that of a run
+	leaving  bool               // no session begins any more
 }
 
-// lastChance is how long a prober that got SIGTERM waits for its recording to be fetched: a drain may wait for its
-// Pod.
-const lastChance = 20 * time.Second
+// A served session is one behind an API.
+type served struct {
+	*Session
+	api   http.Handler
+	calls int           // that are not answered yet
+	last  time.Duration // when the last one was answered
+	idle  *time.Timer   // until it is forgotten, unless there is a call then; nil for a run
+}
 
-// maxConns is how many connections a prober's API holds open. The coordinator needs a few.
-const maxConns = 64
+const (
+	// lastChance is how long a prober that got SIGTERM waits for its recordings to be fetched: a drain may wait for its
+	// Pod.
+	lastChance = 20 * time.Second
+	// maxConns is how many connections a prober's API holds open. A coordinator needs a few.
+	maxConns = 64
+	// forgetAfter is how long the session of a guard stays without a call: the guard was killed.
+	forgetAfter = 2 * time.Minute
+	// maxSessions is how many sessions there can be. There are two guards; one that was killed leaves a session.
+	maxSessions = 8
+	// keepFor and keepBytes bound the recording of a guard's session, in memory.
+	keepFor   = 2 * time.Minute
+	keepBytes = 8 << 20
+)
 
 // Run measures for a coordinator, until a signal ends it.
 func Run(ctx context.Context, env spec.Env, signals <-chan os.Signal, stderr io.Writer) error {
@@ -64,20 +75,17 @@ func Run(ctx context.Context, env spec.Env, signals <-chan os.Signal, stderr io.
 		return exit.Usagef("`lapse run svc/NAME --from all` starts probers",
 			"%s is not set: this verb is for the Pods of a run's DaemonSet", deploy.EnvProbe)
 	}
-	keys, err := env.ProberKeys().Server()
+	p := New(terminal.NewLogger(stderr))
+	defer p.Close()
+	keys, err := p.prepare(env)
 	if err != nil {
 		return err
 	}
-	p, err := New(env[deploy.EnvRun], cmp.Or(env[deploy.EnvDir], deploy.DefaultDir), terminal.NewLogger(stderr))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = p.rec.Close() }() // a second Close, unless nothing was measured
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {
 		return fmt.Errorf("serve the prober's API: %w", err)
 	}
-	server := agent.NewProberServer(p, keys)
+	server := agent.NewProberServer(p.Find, keys)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := server.ServeTLS(places.Limit(server, ln, maxConns), "", ""); !errors.Is(err, http.ErrServerClosed) {
@@ -98,154 +106,167 @@ func Run(ctx context.Context, env spec.Env, signals <-chan os.Signal, stderr io.
 	return nil
 }
 
-// New returns a prober of a run, which records into a file in dir.
-func New(run, dir string, log *slog.Logger) (*Prober, error) {
-	p := &Prober{run: run, process: rand.Text(), clock: timeline.StartClock(), log: log}
+// New returns a prober for guards. With [Prober.BeginRun] it is that of a run.
+func New(log *slog.Logger) *Prober {
+	return &Prober{
+		log: log, thread: loadgen.NewThread(timeline.StartClock(), loadgen.Economical, log), forget: forgetAfter,
+		over: make(chan struct{}), sessions: map[string]*served{},
+	}
+}
+
+// Close ends all sessions, and does not wait for responses.
+func (p *Prober) Close() {
+	for _, s := range p.endAll() {
+		s.abandon()
+	}
+	close(p.over)
+	p.running.Wait()
+	for _, s := range p.sessions {
+		_ = s.rec.Close() // a second Close, unless nothing was measured
+	}
+}
+
+// prepare returns who may call. Guards' keys are in files; a run's are in the environment, and its session begins.
+func (p *Prober) prepare(env spec.Env) (*tls.Config, error) {
+	if dir := env[deploy.EnvKeyDir]; dir != "" {
+		return deploy.ProberKeysIn(dir, p.log)
+	}
+	keys, err := env.ProberKeys().Server()
+	if err == nil {
+		_, err = p.BeginRun(env[deploy.EnvRun], cmp.Or(env[deploy.EnvDir], deploy.DefaultDir))
+	}
+	return keys, err
+}
+
+// BeginRun begins the session of a run, which records into a file in dir.
+func (p *Prober) BeginRun(name, dir string) (*Session, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make a place for the recording: %w", err)
 	}
-	var err error
-	p.rec, err = record.Create(filepath.Join(dir, p.process+".lapse"))
-	p.Delivery = source.NewDelivery(p.rec)
-	return p, err
-}
-
-// Status returns how far the prober has come. It has ended only once its recording is complete.
-func (p *Prober) Status() agent.Status {
+	process := rand.Text()
+	rec, err := record.Create(filepath.Join(dir, process+".lapse"))
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(name, process, timeline.StartClock(), rec, p.log)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := agent.Status{
-		ID: p.run, Version: version.Version, Process: p.process, Phase: timeline.PhaseStarting,
-		T0: p.clock.T0(), Now: p.clock.Now(), Size: p.rec.Size(),
+	p.sessions[""] = &served{Session: s, api: agent.SessionAPI(s)}
+	return s, nil
+}
+
+// Find returns the API of a coordinator's session: it is an [agent.FindSession]. A guard that joins gets a new session
+// if it has none, or one that nobody calls and nobody can join: it was ended, or its beginning is not kept any more.
+func (p *Prober) Find(coordinator string, join bool) (api http.Handler, over func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.sessions[coordinator]
+	if join && coordinator != "" && (s == nil || s.calls == 0 && !s.joinable()) {
+		if s, err = p.beginGuard(coordinator, s); err != nil {
+			return nil, nil, err
+		}
 	}
 	switch {
-	case p.ended:
-		s.Phase, s.SHA256 = timeline.PhaseEnded, p.rec.Sum()
-	case p.assigned != nil:
-		s.Phase = timeline.PhaseMeasuring
+	case s != nil:
+	case coordinator == "":
+		return nil, nil, refuse(http.StatusBadRequest, "this prober measures for guards: for which one is the request?")
+	default:
+		return nil, nil, refuse(http.StatusConflict, "%s has no session (any more): join first", coordinator)
 	}
-	return s
+	s.calls++
+	return s.api, func() { p.answered(s) }, nil
 }
 
-// Now returns the instant on the prober's clock.
-func (p *Prober) Now() time.Duration { return p.clock.Now() }
-
-// Facts reads the recording from offset on.
-func (p *Prober) Facts(ctx context.Context, offset int64) (io.ReadCloser, error) {
-	return p.rec.Tail(ctx, offset)
+func refuse(status int, format string, args ...any) error {
+	return &agent.RefusedError{Status: status, Message: fmt.Sprintf(format, args...)}
 }
 
-// Assign begins to measure.
-func (p *Prober) Assign(a agent.Assignment) error {
-	options, err := spec.OptionsOf(a.Spec)
+// beginGuard begins the session of a guard, in place of the one before, if it had one. The caller holds the mutex.
+func (p *Prober) beginGuard(name string, before *served) (*served, error) {
+	if p.leaving {
+		return nil, refuse(http.StatusServiceUnavailable, "the prober is about to end")
+	}
+	if before == nil && len(p.sessions) >= maxSessions {
+		return nil, refuse(http.StatusServiceUnavailable,
+			"the prober has %d sessions, and no more: one ends %s after its last call", maxSessions, p.forget)
+	}
+	rec, err := record.NewInMemory(keepFor, keepBytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if options.ByClusterIP { // only `lapse routes` asks so
-		awaitRoutes(context.Background(), a.Targets, new(net.Dialer).DialContext)
+	if before != nil {
+		p.drop(name, before)
 	}
+	s := newSession(name, rand.Text(), p.thread.NewClock(), rec, p.log)
+	s.shared = p.pacing
+	began := &served{Session: s, api: agent.SessionAPI(s), last: s.Now()}
+	began.idle = time.AfterFunc(p.forget, func() { p.forgetIdle(name, began) })
+	p.sessions[name] = began
+	return began, nil
+}
+
+// pacing returns the thread that paces the requests of all guards. It runs from the first call on.
+func (p *Prober) pacing() *loadgen.Thread {
+	p.pace.Do(func() { p.running.Go(func() { p.thread.Run(p.over) }) })
+	return p.thread
+}
+
+// answered notes that a call was answered.
+func (p *Prober) answered(s *served) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.assigned != nil {
-		if !reflect.DeepEqual(*p.assigned, a) {
-			return errors.New("the prober measures something else already")
-		}
-		return nil
+	s.calls--
+	s.last = s.Now()
+	if s.calls == 0 && s.idle != nil {
+		s.idle.Reset(p.forget)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	if err := p.measure(ctx, options, a); err != nil {
-		stop()
-		return err
-	}
-	p.assigned, p.stop = &a, stop
-	return nil
 }
 
-// measure starts the assigned targets. Later errors are in the facts.
-func (p *Prober) measure(ctx context.Context, o *spec.Options, a agent.Assignment) error {
-	config := source.Config{ID: a.Source, Clock: p.clock, Pacing: loadgen.Pacing(o.Pacing), Logger: p.log}
-	measuring := source.New(config)
-	if err := measuring.StartAll(o.AssignedProbes(a.Targets)); err != nil {
-		return err
-	}
-	p.source, p.rates = measuring, map[timeline.TargetID]float64{}
-	for _, t := range a.Targets {
-		p.rates[t.ID] = t.Rate
-	}
-	go func() {
-		_ = measuring.Measure(ctx, p.record) // record returns no error
-		p.keep(p.rec.Close())
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.ended = true
-	}()
-	return nil
-}
-
-// SetRates changes how often targets are asked. The event of each change is on the prober's clock.
-func (p *Prober) SetRates(rates []agent.Rate) error {
+// forgetIdle ends a guard's session, unless a call has come meanwhile.
+func (p *Prober) forgetIdle(name string, s *served) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.assigned == nil {
-		return errors.New("nothing was assigned")
-	}
-	for _, r := range rates {
-		was, known := p.rates[r.Target]
-		switch {
-		case !known:
-			return fmt.Errorf("target %d is not assigned", r.Target)
-		case !(r.Rate > 0) || r.Rate > loadgen.MaxRate:
-			return fmt.Errorf("target %d: a rate of %v", r.Target, r.Rate)
-		case r.Rate == was:
-			continue
-		}
-		at := slices.IndexFunc(p.assigned.Targets, func(t agent.Assigned) bool { return t.ID == r.Target })
-		changed := source.RateIs(p.assigned.Targets[at].Name, was, r.Rate, p.clock.Now())
-		changed.Source = p.assigned.Source
-		p.source.Facts.Put(changed)
-		p.source.SetRate(r.Target, r.Rate)
-		p.rates[r.Target] = r.Rate
-	}
-	return nil
-}
-
-// record records what was measured.
-func (p *Prober) record(measured []timeline.Fact, _ bool) error {
-	for _, fact := range measured {
-		p.keep(p.rec.Append(fact))
-	}
-	p.keep(p.rec.Flush())
-	return nil
-}
-
-func (p *Prober) keep(err error) {
-	if err != nil {
-		p.log.Error("the recording is incomplete from here on", "error", err)
-	}
-}
-
-// End stops measuring.
-func (p *Prober) End(string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.assigned == nil {
-		return errors.New("nothing was assigned")
-	}
-	p.stop()
-	return nil
-}
-
-// leave stops measuring after SIGTERM, and waits until the coordinator has the whole recording, or for lastChance.
-func (p *Prober) leave(signals <-chan os.Signal) {
-	if p.End("") != nil {
+	if s.calls > 0 || s.Now()-s.last < p.forget || p.sessions[name] != s || p.leaving {
 		return
 	}
+	p.log.Warn("a guard does not call any more: its session ends", "guard", name, "after", p.forget)
+	p.drop(name, s)
+}
+
+// drop ends a guard's session that nobody reads any more, and forgets it. The caller holds the mutex.
+func (p *Prober) drop(name string, s *served) {
+	s.idle.Stop()
+	delete(p.sessions, name)
+	if s.End("", 0) == nil {
+		p.running.Go(s.abandon)
+	}
+}
+
+// endAll ends all sessions, and returns those that have measured. No session begins any more.
+func (p *Prober) endAll() (ended []*served) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leaving = true
+	for _, s := range p.sessions {
+		if s.End("", 0) == nil {
+			ended = append(ended, s)
+		}
+	}
+	return ended
+}
+
+// leave stops measuring after SIGTERM, and waits until the coordinators have the whole recordings, or for lastChance.
+func (p *Prober) leave(signals <-chan os.Signal) {
 	last := time.NewTimer(lastChance)
 	defer last.Stop()
-	select {
-	case <-p.Acked():
-	case <-last.C:
-		p.log.Warn("the coordinator has not fetched all of the recording")
-	case <-signals:
+	for _, s := range p.endAll() {
+		select {
+		case <-s.Acked():
+		case <-last.C:
+			p.log.Warn("a coordinator has not fetched all of its recording", "coordinator", s.name)
+			return
+		case <-signals:
+			return
+		}
 	}
 }

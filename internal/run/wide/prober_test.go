@@ -201,7 +201,7 @@ func (p *wideProber) measure() {
 }
 
 // End stops measuring.
-func (p *wideProber) End(string) error {
+func (p *wideProber) End(string, timeline.SourceID) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.assigned == nil {
@@ -303,7 +303,9 @@ func serveWideProbers(plan widePlan, dir string) (probers []*wideProber, err err
 		if err != nil {
 			return nil, err
 		}
-		go agent.NewProberServer(p, config).ServeTLS(ln, "", "")
+		api := agent.SessionAPI(p)
+		find := func(string, bool) (http.Handler, func(), error) { return api, func() {}, nil }
+		go agent.NewProberServer(find, config).ServeTLS(ln, "", "")
 		probers = append(probers, p)
 	}
 	return probers, nil

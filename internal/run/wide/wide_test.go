@@ -41,7 +41,7 @@ func TestWideProberRecordsWhatItSaysItMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10*time.Second + 30*time.Millisecond) // in virtual time
-		if err := p.End(""); err != nil {
+		if err := p.End("", 0); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
