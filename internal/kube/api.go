@@ -121,12 +121,12 @@ func (a *API) PodLog(
 	return log.VersionedParams(&options, a.core.parameters).Stream(ctx)
 }
 
-func (a *API) ConfigMaps(ns string) ConfigMaps          { return of[ConfigMaps](a.core, "configmaps", ns) }
-func (a *API) Events(ns string) Events                  { return of[Events](a.core, "events", ns) }
-func (a *API) Namespaces() Namespaces                   { return of[Namespaces](a.core, "namespaces", "") }
-func (a *API) Nodes() Nodes                             { return of[Nodes](a.core, "nodes", "") }
-func (a *API) Pods(ns string) Pods                      { return of[Pods](a.core, "pods", ns) }
-func (a *API) Secrets(ns string) Writer[*corev1.Secret] { return of[secrets](a.core, "secrets", ns) }
+func (a *API) ConfigMaps(ns string) ConfigMaps { return of[ConfigMaps](a.core, "configmaps", ns) }
+func (a *API) Events(ns string) Events         { return of[Events](a.core, "events", ns) }
+func (a *API) Namespaces() Namespaces          { return of[Namespaces](a.core, "namespaces", "") }
+func (a *API) Nodes() Nodes                    { return of[Nodes](a.core, "nodes", "") }
+func (a *API) Pods(ns string) Pods             { return of[Pods](a.core, "pods", ns) }
+func (a *API) Secrets(ns string) Secrets       { return of[secrets](a.core, "secrets", ns) }
 func (a *API) ServiceAccounts(ns string) ServiceAccounts {
 	return of[ServiceAccounts](a.core, "serviceaccounts", ns)
 }

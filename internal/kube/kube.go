@@ -52,7 +52,7 @@ type Client interface {
 	Namespaces() Namespaces
 	Nodes() Nodes
 	Pods(namespace string) Pods
-	Secrets(namespace string) Writer[*corev1.Secret] // none is read
+	Secrets(namespace string) Secrets
 	ServiceAccounts(namespace string) ServiceAccounts
 	Services(namespace string) Services
 
@@ -111,6 +111,12 @@ type Objects[T, L any] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// Secrets are read by name only.
+type Secrets interface {
+	Writer[*corev1.Secret]
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error)
 }
 
 // A Writer creates, changes and deletes objects of one kind.

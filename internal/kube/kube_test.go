@@ -59,6 +59,8 @@ var calls = map[string]func(*exchange, kube.Client){
 	},
 	"secrets": func(x *exchange, c kube.Client) {
 		write(x, c.Secrets("shop"), &corev1.Secret{ObjectMeta: named, StringData: map[string]string{"a": "b"}})
+		got, err := c.Secrets("shop").Get(x.t.Context(), "web", metav1.GetOptions{ResourceVersion: "42"})
+		x.note(got, err)
 	},
 	"serviceaccounts": func(x *exchange, c kube.Client) {
 		exercise(x, c.ServiceAccounts("shop"), &corev1.ServiceAccount{ObjectMeta: named}, &corev1.ServiceAccountList{Items: []corev1.ServiceAccount{{ObjectMeta: named}}})

@@ -41,12 +41,12 @@ func (c client) PodLog(
 	return c.set.CoreV1().Pods(namespace).GetLogs(pod, &options).Stream(ctx)
 }
 
-func (c client) ConfigMaps(ns string) kube.ConfigMaps          { return c.set.CoreV1().ConfigMaps(ns) }
-func (c client) Events(ns string) kube.Events                  { return c.set.CoreV1().Events(ns) }
-func (c client) Namespaces() kube.Namespaces                   { return c.set.CoreV1().Namespaces() }
-func (c client) Nodes() kube.Nodes                             { return c.set.CoreV1().Nodes() }
-func (c client) Pods(ns string) kube.Pods                      { return c.set.CoreV1().Pods(ns) }
-func (c client) Secrets(ns string) kube.Writer[*corev1.Secret] { return c.set.CoreV1().Secrets(ns) }
+func (c client) ConfigMaps(ns string) kube.ConfigMaps { return c.set.CoreV1().ConfigMaps(ns) }
+func (c client) Events(ns string) kube.Events         { return c.set.CoreV1().Events(ns) }
+func (c client) Namespaces() kube.Namespaces          { return c.set.CoreV1().Namespaces() }
+func (c client) Nodes() kube.Nodes                    { return c.set.CoreV1().Nodes() }
+func (c client) Pods(ns string) kube.Pods             { return c.set.CoreV1().Pods(ns) }
+func (c client) Secrets(ns string) kube.Secrets       { return c.set.CoreV1().Secrets(ns) }
 func (c client) ServiceAccounts(ns string) kube.ServiceAccounts {
 	return c.set.CoreV1().ServiceAccounts(ns)
 }
