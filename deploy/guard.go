@@ -11,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -25,6 +26,7 @@ const (
 	guardFlagsKey = "flags"
 	guardSecret   = "/etc/lapse-token"
 	guardTokenKey = "token"
+	guardKeys     = "/etc/lapse-keys" // of a prober
 )
 
 // A Guard says how `lapse guard` looks in the cluster.
@@ -33,8 +35,8 @@ type Guard struct {
 	AllNamespaces   bool
 	Image           string
 	ImagePullSecret string    // optional
-	CPU             string    // the request of each Pod, a Kubernetes quantity; default [DefaultCPU]
-	Placement       Placement // of the Pods
+	CPU             string    // the request of each of its Pods, a Kubernetes quantity; default [DefaultCPU]
+	Placement       Placement // of these Pods
 	Claim           string    // the PersistentVolumeClaim for its runs; empty: they go with the Pod
 	Store           string    // s3://BUCKET/PREFIX, which keeps all runs, too; empty: none
 	StoreEndpoint   string    // the URL of an S3 server other than Amazon's
@@ -43,6 +45,9 @@ type Guard struct {
 	Flags           []string  // of `lapse guard`, in the ConfigMap
 
 	Annotations map[string]string // of the ServiceAccount, such as the one that names its IAM role
+	// The nodes to measure from, too, by a prober each, as in [Config].
+	Probers      []string
+	ProberLabels labels.Selector
 }
 
 // A Placement has the fields of a Pod's spec that say where it may run, and before whom.
@@ -56,7 +61,6 @@ type Placement struct {
 // Objects returns the guard's objects in the order in which to apply them.
 func (g Guard) Objects() []runtime.Object {
 	rules := guardRules()
-	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: GuardName, Namespace: g.Namespace}
 	all := []runtime.Object{
 		&corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: g.account()},
 	}
@@ -69,7 +73,7 @@ func (g Guard) Objects() []runtime.Object {
 			&rbacv1.ClusterRoleBinding{
 				TypeMeta: typeMeta(rbacV1, "ClusterRoleBinding"), ObjectMeta: g.clusterMeta(),
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: GuardName},
-				Subjects: []rbacv1.Subject{subject},
+				Subjects: g.subjects(),
 			})
 	} else {
 		all = append(all,
@@ -77,11 +81,14 @@ func (g Guard) Objects() []runtime.Object {
 			&rbacv1.RoleBinding{
 				TypeMeta: typeMeta(rbacV1, "RoleBinding"), ObjectMeta: g.meta(),
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: GuardName},
-				Subjects: []rbacv1.Subject{subject},
+				Subjects: g.subjects(),
 			})
 	}
 	if g.Claim == "" {
 		all = append(all, g.own()...)
+	}
+	if g.hasProbers() {
+		all = append(all, g.fleet()...)
 	}
 	return append(all, g.configMap(), g.service(), g.deployment())
 }
@@ -99,10 +106,8 @@ func (g Guard) own() []runtime.Object {
 		&rbacv1.Role{TypeMeta: typeMeta(rbacV1, "Role"), ObjectMeta: meta, Rules: ownRules()},
 		&rbacv1.RoleBinding{
 			TypeMeta: typeMeta(rbacV1, "RoleBinding"), ObjectMeta: meta,
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-			Subjects: []rbacv1.Subject{
-				{Kind: rbacv1.ServiceAccountKind, Name: GuardName, Namespace: g.Namespace},
-			},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+			Subjects: g.subjects(),
 		},
 		&policyv1.PodDisruptionBudget{
 			TypeMeta: typeMeta("policy/v1", "PodDisruptionBudget"), ObjectMeta: g.meta(),
@@ -141,7 +146,14 @@ func everywhereRules() []rbacv1.PolicyRule {
 }
 
 func guardLabels() map[string]string {
-	return map[string]string{"app.kubernetes.io/name": GuardName, managedLabel: "lapse"}
+	return map[string]string{nameLabel: GuardName, managedLabel: "lapse"}
+}
+
+func (g Guard) hasProbers() bool { return len(g.Probers) > 0 || g.ProberLabels != nil }
+
+// subjects returns the guard's ServiceAccount.
+func (g Guard) subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: GuardName, Namespace: g.Namespace}}
 }
 
 func (g Guard) meta() metav1.ObjectMeta {
@@ -273,6 +285,9 @@ func (g Guard) args() []string {
 	}
 	if g.Claim == "" {
 		args = append(args, "--lease="+GuardName, "--history="+guardHistory)
+	}
+	if g.hasProbers() {
+		args = append(args, "--probers="+GuardProbers)
 	}
 	if g.AllNamespaces {
 		args = append(args, "--all-namespaces")

@@ -18,6 +18,7 @@ import (
 // says whose its role is, and comes before it.
 var guardKinds = []kind{
 	{name: "Deployment", requests: requestsTo(kube.Client.Deployments)},
+	{name: "DaemonSet", requests: requestsTo(kube.Client.DaemonSets)},
 	{name: "PodDisruptionBudget", requests: requestsTo(kube.Client.PodDisruptionBudgets)},
 	{name: "Service", requests: requestsTo(kube.Client.Services)},
 	{name: "ConfigMap", requests: requestsTo(kube.Client.ConfigMaps)},
@@ -27,6 +28,9 @@ var guardKinds = []kind{
 	{name: "ClusterRole", cluster: true, requests: requestsTo(anywhere(kube.Client.ClusterRoles))},
 	{name: "ServiceAccount", requests: requestsTo(kube.Client.ServiceAccounts)},
 }
+
+// guardPods selects all Pods of a guard.
+const guardPods = nameLabel + " in (" + GuardName + "," + GuardProbers + ")," + managedLabel + "=lapse"
 
 // ErrNoGuard is the error of [RemoveGuard] where there is none.
 var ErrNoGuard = errors.New("no guard")
@@ -40,6 +44,9 @@ func RemoveGuard(ctx context.Context, cluster Cluster, namespace string) error {
 		return err
 	}
 	var errs []error
+	if slices.ContainsFunc(objects, func(o owned) bool { return o.GetName() == GuardProbers }) {
+		errs = append(errs, removeGuardKeys(ctx, cluster.Client, namespace))
+	}
 	for _, o := range objects {
 		errs = append(errs, o.remove(ctx, cluster.Client))
 	}
@@ -51,7 +58,7 @@ func RemoveGuard(ctx context.Context, cluster Cluster, namespace string) error {
 		return hint.Errorf("let somebody who may do it: `lapse delete guard -n "+namespace+"`",
 			"no right to list %s in namespace %s: some of the guard may be left", unseen, namespace)
 	}
-	if err := awaitGone(ctx, cluster.Client, namespace, labels); err != nil {
+	if err := awaitGone(ctx, cluster.Client, namespace, guardPods); err != nil {
 		return err
 	}
 	err = cluster.Client.Leases(namespace).Delete(ctx, GuardName, metav1.DeleteOptions{}) // its Pods have made it
@@ -62,6 +69,17 @@ func RemoveGuard(ctx context.Context, cluster Cluster, namespace string) error {
 		return hint.Errorf("name another namespace with -n", "namespace %s has %w", namespace, ErrNoGuard)
 	}
 	return fmt.Errorf("delete Lease %s: %w", GuardName, err)
+}
+
+// removeGuardKeys deletes the Secret of the probers. It is not listed with the other objects: to list Secrets is to read
+// them.
+func removeGuardKeys(ctx context.Context, client kube.Client, namespace string) error {
+	err := client.Secrets(namespace).Delete(ctx, GuardProbers, metav1.DeleteOptions{})
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return hint.Errorf("`kubectl -n "+namespace+" delete secret "+GuardProbers+"`, by somebody who may do it",
+		"delete the keys of the probers, Secret %s: %w", GuardProbers, err)
 }
 
 // awaitGone waits until no Pod with these labels is left.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +35,7 @@ func TestNothingIsLeftOfADeletedGuard(t *testing.T) {
 		"of all namespaces": {Namespace: "lapse", AllNamespaces: true, TokenSecret: "token"},
 		"of one namespace":  {Namespace: "lapse"},
 		"with a claim":      {Namespace: "lapse", AllNamespaces: true, Claim: "runs"},
+		"with probers":      {Namespace: "lapse", Probers: []string{"node1"}},
 	} {
 		all := slices.Concat(g.Objects(), []runtime.Object{lease}, other, others)
 		client := fake.NewSimpleClientset(all...)
@@ -52,13 +55,46 @@ func TestNothingIsLeftOfADeletedGuard(t *testing.T) {
 				left = append(left, object.GetNamespace()+"/"+object.GetName())
 			}
 		}
-		if want := len(other) + len(others); len(left) != want || slices.Contains(left, "lapse/"+GuardName) || slices.Contains(left, "/"+GuardName) {
+		if want := len(other) + len(others); len(left) != want || slices.Contains(left, "lapse/"+GuardName) || slices.Contains(left, "/"+GuardName) || slices.Contains(left, "lapse/"+GuardProbers) {
 			t.Errorf("%s: left are %q", name, left)
 		}
 		if err := RemoveGuard(t.Context(), cluster, "lapse"); !errors.Is(err, ErrNoGuard) {
 			t.Errorf("%s, again: %v", name, err)
 		}
 	}
+}
+
+// Keys that stay are named, and the rest goes.
+func TestWithoutTheRightToDeleteKeysTheyAreNamed(t *testing.T) {
+	client := fake.NewSimpleClientset(Guard{Namespace: "lapse", Probers: []string{"node1"}}.Objects()...)
+	client.PrependReactor("delete", "secrets", func(a ktesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), GuardProbers, errors.New("you may not"))
+	})
+	err := RemoveGuard(t.Context(), Cluster{Client: kubetest.Client(client)}, "lapse")
+	if !strings.Contains(fmt.Sprint(err), "Secret lapse-guard-probers") {
+		t.Errorf("%v", err)
+	}
+	wantHint(t, err, "kubectl -n lapse delete secret lapse-guard-probers")
+	if sets, err := client.AppsV1().DaemonSets("lapse").List(t.Context(), metav1.ListOptions{}); err != nil || len(sets.Items) > 0 {
+		t.Errorf("left: %d DaemonSets, %v", len(sets.Items), err)
+	}
+}
+
+// It is not done before the probers' Pods are gone.
+func TestDeletingAGuardWaitsForItsProbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		objects := guardFleet().Objects()
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lapse", Name: "x", Labels: guardFleet().set.Spec.Template.Labels}}
+		client := fake.NewSimpleClientset(append(objects, pod)...)
+		ended := time.Now().Add(17 * time.Second)
+		go func() {
+			time.Sleep(time.Until(ended))
+			_ = client.CoreV1().Pods("lapse").Delete(t.Context(), "x", metav1.DeleteOptions{})
+		}()
+		if err := RemoveGuard(t.Context(), Cluster{Client: kubetest.Client(client)}, "lapse"); err != nil || time.Now().Before(ended) {
+			t.Errorf("after %v: %v", time.Until(ended), err)
+		}
+	})
 }
 
 // Who may not list the guard's objects is told that some may be left.

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
@@ -22,12 +23,11 @@ func renewedKeys(t *testing.T) (before, after Keys) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, keys := range []*Keys{&before, &after} {
-		serial := int64(10 * (i + 1))
-		if keys.Coordinator, err = a.pair(serial, agent.CoordinatorName, x509.ExtKeyUsageClientAuth); err != nil {
+	for _, keys := range []*Keys{&before, &after} {
+		if keys.Coordinator, err = a.pair(agent.CoordinatorName, a.cert.NotAfter, x509.ExtKeyUsageClientAuth); err != nil {
 			t.Fatal(err)
 		}
-		if keys.Prober, err = a.pair(serial+1, agent.ProberName, x509.ExtKeyUsageServerAuth); err != nil {
+		if keys.Prober, err = a.pair(agent.ProberName, a.cert.NotAfter, x509.ExtKeyUsageServerAuth); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,8 +43,8 @@ func writeKeys(t *testing.T, dir string, pair agent.KeyPair) {
 	}
 }
 
-// shake makes a handshake, and returns the serial number of the prober's certificate, or why it fails.
-func shake(t *testing.T, prober *tls.Config, coordinator agent.KeyPair) (serial int64, err error) {
+// connect makes a handshake, and returns the prober's certificate, or why it fails.
+func connect(t *testing.T, prober *tls.Config, coordinator agent.KeyPair) (cert []byte, err error) {
 	t.Helper()
 	config, err := coordinator.Client()
 	if err != nil {
@@ -70,10 +70,10 @@ func shake(t *testing.T, prober *tls.Config, coordinator agent.KeyPair) (serial 
 		err = refused // its verdict comes after the client's handshake
 	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer conn.Close()
-	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
+	return encodePEM("CERTIFICATE", conn.ConnectionState().PeerCertificates[0].Raw), nil
 }
 
 func TestNextHandshakeUsesTheKeysThatAreThere(t *testing.T) {
@@ -86,43 +86,43 @@ func TestNextHandshakeUsesTheKeysThatAreThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(what string, coordinator agent.KeyPair, want int64) {
+	check := func(what string, coordinator, want agent.KeyPair) {
 		t.Helper()
-		if serial, err := shake(t, prober, coordinator); err != nil || serial != want {
-			t.Errorf("%s: certificate %d, %v; want %d", what, serial, err, want)
+		if cert, err := connect(t, prober, coordinator); err != nil || !bytes.Equal(cert, want.Cert) {
+			t.Errorf("%s: %v, certificate\n%s\nwant\n%s", what, err, cert, want.Cert)
 		}
 	}
-	check("at first", before.Coordinator, 11)
+	check("at first", before.Coordinator, before.Prober)
 	writeKeys(t, dir, after.Prober)
-	check("renewed, the coordinator not yet", before.Coordinator, 21)
-	check("both renewed", after.Coordinator, 21)
+	check("renewed, the coordinator not yet", before.Coordinator, after.Prober)
+	check("both renewed", after.Coordinator, after.Prober)
 
 	writeKeys(t, dir, agent.KeyPair{CA: after.Prober.CA, Cert: before.Prober.Cert, Key: after.Prober.Key})
-	check("half renewed", after.Coordinator, 21)
-	check("half renewed", after.Coordinator, 21)
+	check("half renewed", after.Coordinator, after.Prober)
+	check("half renewed", after.Coordinator, after.Prober)
 	if n := strings.Count(log.String(), "private key does not match"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, log.String())
 	}
 	if err := os.Remove(filepath.Join(dir, "ca.crt")); err != nil {
 		t.Fatal(err)
 	}
-	check("the authority is gone", after.Coordinator, 21)
+	check("the authority is gone", after.Coordinator, after.Prober)
 	if !strings.Contains(log.String(), "ca.crt: no such file") {
 		t.Errorf("the log does not say so:\n%s", log.String())
 	}
 
 	others, _ := renewedKeys(t)
 	writeKeys(t, dir, others.Prober)
-	check("another authority", others.Coordinator, 11)
-	if _, err := shake(t, prober, after.Coordinator); err == nil {
+	check("another authority", others.Coordinator, others.Prober)
+	if _, err := connect(t, prober, after.Coordinator); err == nil {
 		t.Error("a coordinator of the former authority is accepted")
 	}
 	strange := agent.KeyPair{CA: others.Prober.CA, Cert: after.Coordinator.Cert, Key: after.Coordinator.Key}
-	if _, err := shake(t, prober, strange); err == nil {
+	if _, err := connect(t, prober, strange); err == nil {
 		t.Error("a certificate of the former authority is accepted")
 	}
 	strange = agent.KeyPair{CA: others.Prober.CA, Cert: others.Prober.Cert, Key: others.Prober.Key}
-	if _, err := shake(t, prober, strange); err == nil {
+	if _, err := connect(t, prober, strange); err == nil {
 		t.Error("another prober is accepted")
 	}
 }

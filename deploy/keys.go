@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,7 +9,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"time"
 
 	"lapse/deploy/agent"
@@ -27,62 +27,70 @@ func NewKeys(lasts time.Duration) (Keys, error) {
 	if err != nil {
 		return Keys{}, err
 	}
-	var keys Keys
-	if keys.Coordinator, err = a.pair(2, agent.CoordinatorName, x509.ExtKeyUsageClientAuth); err == nil {
-		keys.Prober, err = a.pair(3, agent.ProberName, x509.ExtKeyUsageServerAuth)
-	}
-	return keys, err
+	return a.keys(a.cert.NotAfter)
 }
 
-// An authority signs the certificates of a run.
+// An authority signs the certificates of a run, or of a guard.
 type authority struct {
-	key   *ecdsa.PrivateKey
-	cert  *x509.Certificate
-	pem   []byte
-	until time.Time
+	key  crypto.Signer
+	cert *x509.Certificate
+	pem  []byte // the certificate's
 }
 
 func newAuthority(lasts time.Duration) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make the run's authority: %w", err)
+		return nil, fmt.Errorf("make the authority of the keys: %w", err)
 	}
-	a := &authority{key: key, until: time.Now().Add(lasts + keySlack)}
-	a.cert = a.template(1, "lapse")
+	a := &authority{key: key, cert: certificate("lapse", time.Now().Add(lasts+keySlack))}
 	a.cert.IsCA, a.cert.BasicConstraintsValid, a.cert.KeyUsage = true, true, x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, &key.PublicKey, key)
 	if err != nil {
-		return nil, fmt.Errorf("make the run's authority: %w", err)
+		return nil, fmt.Errorf("make the authority of the keys: %w", err)
 	}
 	a.pem = encodePEM("CERTIFICATE", der)
 	return a, nil
 }
 
-func (a *authority) template(serial int64, name string) *x509.Certificate {
+// certificate returns a certificate, to be signed. Its serial number will be random.
+func certificate(name string, until time.Time) *x509.Certificate {
 	return &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-keySlack), NotAfter: a.until,
+		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-keySlack), NotAfter: until,
 	}
 }
 
+// keys makes keys that are valid until then.
+func (a *authority) keys(until time.Time) (keys Keys, err error) {
+	keys.Coordinator, err = a.pair(agent.CoordinatorName, until, x509.ExtKeyUsageClientAuth)
+	if err == nil {
+		keys.Prober, err = a.pair(agent.ProberName, until, x509.ExtKeyUsageServerAuth)
+	}
+	return keys, err
+}
+
 // pair makes a key and its certificate for a name.
-func (a *authority) pair(serial int64, name string, use x509.ExtKeyUsage) (agent.KeyPair, error) {
+func (a *authority) pair(name string, until time.Time, use x509.ExtKeyUsage) (agent.KeyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return agent.KeyPair{}, fmt.Errorf("make the key of %s: %w", name, err)
 	}
-	cert := a.template(serial, name)
+	cert := certificate(name, until)
 	cert.DNSNames = []string{name}
 	cert.KeyUsage, cert.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{use}
 	der, err := x509.CreateCertificate(rand.Reader, cert, a.cert, &key.PublicKey, a.key)
 	if err != nil {
 		return agent.KeyPair{}, fmt.Errorf("sign the key of %s: %w", name, err)
 	}
+	private, err := encodeKey(key)
+	return agent.KeyPair{CA: a.pem, Cert: encodePEM("CERTIFICATE", der), Key: private}, err
+}
+
+func encodeKey(key crypto.Signer) ([]byte, error) {
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return agent.KeyPair{}, fmt.Errorf("encode the key of %s: %w", name, err)
+		return nil, fmt.Errorf("encode a key: %w", err)
 	}
-	return agent.KeyPair{CA: a.pem, Cert: encodePEM("CERTIFICATE", der), Key: encodePEM("PRIVATE KEY", private)}, nil
+	return encodePEM("PRIVATE KEY", private), nil
 }
 
 func encodePEM(kind string, der []byte) []byte {

@@ -10,7 +10,7 @@ type identity struct{ name, namespace string }
 func (c Config) identity() identity { return identity{name: c.Name, namespace: c.Namespace} }
 
 func (id identity) labels() map[string]string {
-	return map[string]string{"app.kubernetes.io/name": "lapse", managedLabel: "lapse", RunLabel: id.name}
+	return map[string]string{nameLabel: "lapse", managedLabel: "lapse", RunLabel: id.name}
 }
 
 // podMeta returns the labels and annotations of a Pod. They keep service meshes from adding a proxy, which would retry

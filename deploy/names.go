@@ -14,6 +14,7 @@ const (
 	jobAnnotation = "lapse.dev/job-uid"
 	// managedLabel has the value "lapse" on everything that this package creates.
 	managedLabel = "app.kubernetes.io/managed-by"
+	nameLabel    = "app.kubernetes.io/name"
 
 	// ContainerName is the name of the agent's container.
 	ContainerName = "lapse"
@@ -47,6 +48,7 @@ const (
 	EnvTLSCA     = "LAPSE_TLS_CA"   // of a coordinator and its probers, in PEM form: the authority,
 	EnvTLSCert   = "LAPSE_TLS_CERT" // their own certificate
 	EnvTLSKey    = "LAPSE_TLS_KEY"  // and its key
+	EnvKeyDir    = "LAPSE_KEY_DIR"  // of a guard's prober: the directory with ca.crt, prober.crt and prober.key
 	EnvKeys      = "LAPSE_KEYS"     // of a coordinator that makes these itself: the Secret for its probers' keys
 	envNode      = "NODE_NAME"
 	EnvPod       = "POD_NAME"
@@ -56,9 +58,6 @@ const (
 
 // EnvProbe is set only for a prober: the address of its API, [::]:8090.
 const EnvProbe = "LAPSE_PROBE"
-
-// EnvKeyDir is set only for a prober of guards: the directory with its keys, which may change while it runs.
-const EnvKeyDir = "LAPSE_KEY_DIR"
 
 // probersName is the name of a run's DaemonSet.
 func probersName(run string) string { return run + "-probers" }
@@ -96,9 +95,10 @@ const (
 	echoKey    = "echo"
 )
 
-// The entries of a [Keys] in the run's own Secret. A certificate ends in .crt, a key in .key.
+// The entries of a [Keys] in a Secret of a run or a guard. A certificate ends in .crt, a key in .key.
 const (
-	authorityKey   = "ca.crt"
+	authorityName  = "ca"
+	authorityKey   = authorityName + ".crt"
 	coordinatorKey = "coordinator"
 	proberKey      = "prober"
 )

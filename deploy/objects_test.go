@@ -133,7 +133,8 @@ func TestTheAgentIsReachedByPortForwardOnly(t *testing.T) {
 // https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
 func TestPodKeepsToTheRestrictedStandard(t *testing.T) {
 	probers := fleetConfig().Objects().Probers.Spec.Template.Spec
-	for _, spec := range []corev1.PodSpec{podSpec(exampleConfig()), probers, Guard{TokenSecret: "token", Claim: "runs"}.pod()} {
+	ofGuard := guardFleet().set.Spec.Template.Spec
+	for _, spec := range []corev1.PodSpec{podSpec(exampleConfig()), probers, ofGuard, Guard{TokenSecret: "token", Claim: "runs"}.pod()} {
 		onHost := slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
 		if onHost || spec.HostNetwork || spec.HostPID || spec.HostIPC {
 			t.Error("the Pod has volumes or namespaces of the host")
@@ -356,7 +357,7 @@ func wantHint(t *testing.T, err error, contains string) {
 // A guard may read what it measures and write Events. In its own namespace it may make a Lease, and change its own
 // and the ConfigMap of its history.
 func TestAGuardMayReadAndWriteEvents(t *testing.T) {
-	for _, g := range []Guard{{Namespace: "lapse"}, {Namespace: "lapse", AllNamespaces: true}, {Namespace: "lapse", AllNamespaces: true, Claim: "runs"}} {
+	for _, g := range []Guard{{Namespace: "lapse"}, {Namespace: "lapse", AllNamespaces: true}, {Namespace: "lapse", AllNamespaces: true, Claim: "runs"}, {Namespace: "lapse", Claim: "runs", Probers: []string{"node1"}}} {
 		for _, o := range g.Objects() {
 			var rules []rbacv1.PolicyRule
 			switch o := o.(type) {
@@ -368,8 +369,8 @@ func TestAGuardMayReadAndWriteEvents(t *testing.T) {
 			for _, rule := range rules {
 				of := strings.Join(rule.Resources, ",") + " " + strings.Join(rule.ResourceNames, ",")
 				reads := !slices.ContainsFunc(rule.Verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
-				writes := slices.Contains([]string{"events  create", "leases  create", "leases lapse-guard get patch", "configmaps lapse-guard-history get patch"}, of+" "+strings.Join(rule.Verbs, " "))
-				if !reads && !writes || strings.Contains(of, "secrets") || strings.Contains(of, "*") {
+				writes := slices.Contains([]string{"events  create", "leases  create", "leases lapse-guard get patch", "configmaps lapse-guard-history get patch", "secrets lapse-guard-probers get patch"}, of+" "+strings.Join(rule.Verbs, " "))
+				if !reads && !writes || reads && strings.Contains(of, "secrets") || strings.Contains(of, "*") {
 					t.Errorf("%+v: rule %v", g, rule)
 				}
 			}

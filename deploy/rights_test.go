@@ -225,10 +225,10 @@ for ` + "`-A`" + ` only those to read, in all namespaces at once (` + "`kubectl 
 `)
 	writeRights(&page, guardRights(), nil)
 	page.WriteString(`
-In its own namespace, without ` + "`--claim`" + `, it may create Leases, and get and patch the Lease ` + "`lapse-guard`" + ` and the ConfigMap ` + "`lapse-guard-history`" + `.
+In its own namespace, without ` + "`--claim`" + `, it may create Leases, and get and patch the Lease ` + "`lapse-guard`" + ` and the ConfigMap ` + "`lapse-guard-history`" + `; with ` + "`--from`" + ` the Secret ` + "`lapse-guard-probers`" + `.
 
-These may fail: to delete ServiceAccount, Role and RoleBinding before the Job takes them along; to list nodes, for the Job's
-place; to list ClusterRoles, and delete those that a crash left. ` + "`lapse status` and `lapse delete`" + ` list all these kinds and say which they may not.
+What else is tried may fail: to delete ServiceAccount, Role and RoleBinding at once, not with the Job; to list nodes, for the Job's place; to list
+ClusterRoles, and delete those of a crash. ` + "`lapse status`" + ` and ` + "`lapse delete`" + ` say which kinds they may not list.
 
 As a Role:
 

@@ -42,10 +42,8 @@ func (c Config) Validate() error {
 	if err := CheckCPU(c.CPU); err != nil {
 		return err
 	}
-	for _, node := range c.Probers {
-		if len(validation.IsDNS1123Subdomain(node)) > 0 {
-			return hint.Errorf(badProberHint, "--from: %q is no name of a node", node)
-		}
+	if err := CheckNodes(c.Probers); err != nil {
+		return err
 	}
 	for _, node := range c.AvoidNodes {
 		if len(validation.IsDNS1123Subdomain(node)) > 0 {
@@ -65,6 +63,16 @@ func (c Config) Validate() error {
 
 func matches(selector, of map[string]string) bool {
 	return labels.SelectorFromSet(selector).Matches(labels.Set(of))
+}
+
+// CheckNodes returns an error if a node of --from cannot have its name.
+func CheckNodes(names []string) error {
+	for _, node := range names {
+		if len(validation.IsDNS1123Subdomain(node)) > 0 {
+			return hint.Errorf(badProberHint, "--from: %q is no name of a node", node)
+		}
+	}
+	return nil
 }
 
 // CheckCPU returns an error if a run cannot request this amount of CPU. Empty is the default.
