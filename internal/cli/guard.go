@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -742,10 +743,12 @@ the ConfigMap: changes of it take effect within two minutes.
 
 With -A it may read the Services, Pods, workloads and Events of all namespaces, and nodes; else those of
 the namespace of -n, where it runs. It may create Events there. Where it runs, it may also write its
-Lease and the ConfigMap lapse-guard-history.`
+Lease, the ConfigMap lapse-guard-history, and with --from, by which a DaemonSet has a prober on each of
+these nodes, the Secret lapse-guard-probers.`
 
 func newGenGuard() *cobra.Command {
-	g, placement := deploy.Guard{}, ""
+	var g deploy.Guard
+	var placement, from string
 	var annotations []string
 	cmd := &cobra.Command{
 		Use:     "guard [flags] [-- GUARD-FLAGS...]",
@@ -780,6 +783,11 @@ func newGenGuard() *cobra.Command {
 			if g.Annotations, err = readAnnotations(annotations); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("from") {
+				if err := readGuardFrom(from, &g); err != nil {
+					return err
+				}
+			}
 			if _, err := check.settings(flags); err != nil {
 				return err
 			}
@@ -795,11 +803,12 @@ func newGenGuard() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&g.Namespace, "namespace", "n", "", "where the guard runs (default "+deploy.GuardNamespace+")")
 	f.BoolVarP(&g.AllNamespaces, "all-namespaces", "A", false, "guard the annotated Services of all namespaces")
+	f.StringVar(&from, "from", "", "measure from these `NODES`, too: all, their names, or a label selector")
 	f.StringVar(&g.Image, "image", "", "image of the guard (default: "+defaultImage+")")
 	f.StringVar(&g.ImagePullSecret, "image-pull-secret", "", "Secret to pull the image with")
-	f.StringVar(&g.CPU, "cpu", deploy.DefaultCPU, "CPU request of each Pod")
+	f.StringVar(&g.CPU, "cpu", deploy.DefaultCPU, "CPU request of each Pod but probers")
 	f.StringVar(&placement, "placement", "", "a `FILE` with nodeSelector, affinity, tolerations and priorityClassName "+
-		"of the Pods, as YAML")
+		"of these Pods, as YAML")
 	f.StringVar(&g.TokenSecret, "token-secret", "", "the Secret `NAME`, whose key token has the token of who may arm "+
 		"a Service or call a hook (default: nobody may)")
 	f.StringVar(&g.Store, "store", "", "s3://BUCKET/PREFIX that keeps all runs and lines of history, too")
@@ -827,6 +836,25 @@ func readAnnotations(all []string) (map[string]string, error) {
 		annotations[key] = value
 	}
 	return annotations, nil
+}
+
+// readGuardFrom reads from which nodes a guard measures.
+func readGuardFrom(from string, into *deploy.Guard) (err error) {
+	const advice = "as in --from all, --from node1,node2 or --from topology.kubernetes.io/zone=a"
+	places := strings.Split(from, ",")
+	_, number := strconv.Atoi(from)
+	switch {
+	case slices.Contains(places, spec.FromOutside):
+		return exit.Usagef(advice, "--from outside: a guard measures from nodes only")
+	case number == nil:
+		return exit.Usagef(advice, "--from %s: nodes come and go, so a guard takes names or labels, and no number", from)
+	case slices.Contains(places, "all") && len(places) > 1:
+		return exit.Usagef("--from all", "--from %s: all has every node in it", from)
+	}
+	if into.Probers, into.ProberLabels, err = spec.Placed(from); err != nil {
+		return hint.Add(advice, err)
+	}
+	return exit.AsUsage(deploy.CheckNodes(into.Probers))
 }
 
 // readPlacement reads a file with fields of a Pod's spec, if one is named.

@@ -31,13 +31,11 @@ func newGen() *cobra.Command {
 		Short: "Print the Job and its rights as YAML, to apply by hand",
 		Long: `Print what "lapse run svc/…" creates in the cluster, as YAML for kubectl apply -f.
 
-The Job measures for --duration and then holds its result for --hold: fetch it with "lapse retrieve",
-and remove all of it with "lapse delete". An hour after its end the Job goes by itself; ServiceAccount,
-Role and RoleBinding, and with --read-nodes ClusterRole and ClusterRoleBinding, stay until "lapse
-delete". With --from it also prints the DaemonSet of the probers, which the Job deletes when it has
-measured, an empty Secret that it puts their keys into, and the ClusterRole of --read-nodes. The
-scheduler chooses the Job's node: name with --avoid-node the nodes that will be drained, or the drain
-ends the run.`,
+The Job measures for --duration and then holds its result for --hold: fetch it with "lapse retrieve".
+An hour after its end the Job goes by itself; its rights stay until "lapse delete". With --from it also
+prints the DaemonSet of the probers, which the Job deletes when it has measured, an empty Secret that it
+puts their keys into, and the right to read nodes. The scheduler chooses the Job's node: name with
+--avoid-node the nodes that will be drained, or the drain ends the run.`,
 		Example: `  lapse gen svc/web -n shop --duration 5m | kubectl apply -f -
   lapse gen svc/web -n shop --duration 5m --from all | kubectl apply -f -`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -6,11 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"lapse/deploy"
 	"lapse/internal/run/access"
-	"lapse/internal/run/exit"
 	"lapse/internal/run/spec"
 )
 
@@ -57,16 +54,10 @@ func PrintedJob(
 	config = JobConfig(o, namespace)
 	byNodePort := slices.ContainsFunc(o.Parsed, spec.Target.NeedsNodes)
 	config.NodesAccess, config.Unattended = readNodes || o.From != "" || byNodePort, o.From != ""
-	switch {
-	case o.ProberNodes == "":
-	case o.ProberNodes == "all":
-		config.ProberLabels = labels.Everything()
-	case spec.IsSelector(o.ProberNodes):
-		if config.ProberLabels, err = labels.Parse(o.ProberNodes); err != nil {
-			return config, exit.Usagef(spec.FromHint, "from %q: %w", o.From, err)
+	if o.ProberNodes != "" {
+		if config.Probers, config.ProberLabels, err = spec.Placed(o.ProberNodes); err != nil {
+			return config, err
 		}
-	default:
-		config.Probers = spec.NamedNodes(o.ProberNodes)
 	}
 	return config, config.Validate()
 }

@@ -33,16 +33,28 @@ func checkFrom(o *Options) error {
 	if n, err := strconv.Atoi(o.From); err == nil && n < 1 {
 		return exit.Usagef(FromHint, "from %s: at least one node", o.From)
 	}
-	if IsSelector(o.From) {
-		if _, err := labels.Parse(o.From); err != nil {
-			return exit.Usagef(FromHint, "from %q: %w", o.From, err)
-		}
+	if _, _, err := Placed(o.From); err != nil {
+		return err
 	}
 	return checkDaemonSets(o)
 }
 
 // IsSelector reports whether --from selects nodes by labels.
 func IsSelector(from string) bool { return strings.ContainsAny(from, "=!()") }
+
+// Placed returns what --from says to a DaemonSet: the names of nodes, or a selector of their labels.
+func Placed(from string) (names []string, selected labels.Selector, err error) {
+	switch {
+	case from == "all":
+		return nil, labels.Everything(), nil
+	case !IsSelector(from):
+		return NamedNodes(from), nil, nil
+	}
+	if selected, err = labels.Parse(from); err != nil {
+		err = exit.Usagef(FromHint, "from %q: %w", from, err)
+	}
+	return nil, selected, err
+}
 
 // checkDaemonSets refuses a wrapped `kubectl drain` that would fail because of the probers' Pods.
 func checkDaemonSets(o *Options) error {
