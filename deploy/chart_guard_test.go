@@ -8,8 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"lapse/deploy/agent"
 )
 
 // guardStandIns are the values of [chartGuard], and what the chart has instead.
@@ -30,6 +33,11 @@ var guardStandIns = []expression{
 	{standIn: "stand-in-rule-labels", text: `toYaml $.Values.guard.prometheusRule.labels`, lines: true},
 	{standIn: "stand-in-board-labels", text: `toYaml $.Values.guard.dashboard.labels`, lines: true},
 	{standIn: "stand-in-rules", text: `$.Files.Get "guard/rules.yaml"`, lines: true},
+	{standIn: "stand-in-guard-node", text: `.`, each: `$.Values.guard.from.nodes`, in: "nodeSelectorTerms"},
+	{
+		standIn: "stand-in-guard-label", text: `$label`,
+		each: `$label, $value := $.Values.guard.from.labels`, in: "matchExpressions",
+	},
 	{standIn: "stand-in-dashboard", text: `$.Files.Get "guard/dashboard.json"`},
 }
 
@@ -47,21 +55,33 @@ const guardClaimed = `or $.Values.guard.persistence.existingClaim $.Values.guard
 
 // guardParts are what values add to the objects of a guard.
 var guardParts = []struct {
-	when string
-	with func(*Guard)
+	when       string
+	over, with func(*Guard)
 }{
-	{`$.Values.imagePullSecrets`, func(g *Guard) { g.ImagePullSecret = "stand-in-pull" }},
-	{`$.Values.guard.placement`, func(g *Guard) { g.Placement.PriorityClassName = "stand-in-placement" }},
-	{`$.Values.guard.tokenSecret`, func(g *Guard) { g.TokenSecret = "stand-in-token" }},
-	{`$.Values.guard.store.url`, func(g *Guard) { g.Store = "stand-in-store-url" }},
-	{`$.Values.guard.store.endpoint`, func(g *Guard) { g.StoreEndpoint = "stand-in-store-endpoint" }},
-	{`$.Values.guard.store.secret`, func(g *Guard) { g.StoreSecret = "stand-in-store-secret" }},
+	{when: `$.Values.imagePullSecrets`, with: func(g *Guard) { g.ImagePullSecret = "stand-in-pull" }},
+	{when: `$.Values.guard.placement`, with: func(g *Guard) { g.Placement.PriorityClassName = "stand-in-placement" }},
+	{when: `$.Values.guard.tokenSecret`, with: func(g *Guard) { g.TokenSecret = "stand-in-token" }},
+	{when: `$.Values.guard.store.url`, with: func(g *Guard) { g.Store = "stand-in-store-url" }},
+	{when: `$.Values.guard.store.endpoint`, with: func(g *Guard) { g.StoreEndpoint = "stand-in-store-endpoint" }},
+	{when: `$.Values.guard.store.secret`, with: func(g *Guard) { g.StoreSecret = "stand-in-store-secret" }},
 	{
-		`$.Values.guard.serviceAccount.annotations`,
-		func(g *Guard) { g.Annotations = map[string]string{"annotations": "stand-in-annotations"} },
+		when: `$.Values.guard.serviceAccount.annotations`,
+		with: func(g *Guard) { g.Annotations = map[string]string{"annotations": "stand-in-annotations"} },
 	},
-	{`$.Values.guard.allNamespaces`, func(g *Guard) { g.AllNamespaces = true }},
+	{when: guardFrom, with: everywhere},
+	{when: guardFrom + `.nodes`, over: everywhere, with: func(g *Guard) {
+		g.ProberLabels, g.Probers = nil, []string{"stand-in-guard-node"}
+	}},
+	{when: guardFrom + `.labels`, over: everywhere, with: func(g *Guard) {
+		g.ProberLabels = labels.SelectorFromSet(labels.Set{"stand-in-guard-label": "stand-in-value"})
+	}},
+	{when: `$.Values.guard.allNamespaces`, with: func(g *Guard) { g.AllNamespaces = true }},
 }
+
+const guardFrom = `$.Values.guard.from`
+
+// everywhere adds probers to a guard.
+func everywhere(g *Guard) { g.ProberLabels = labels.Everything() }
 
 // guarded returns the template of an object that a guard has, by its kind and name.
 func guarded(file, when string, g Guard, kind, name string) template {
@@ -75,9 +95,13 @@ func guarded(file, when string, g Guard, kind, name string) template {
 	}
 	t := template{file: "guard/" + file, when: both(`$.Values.guard.enabled`, when), object: object(g)}
 	for _, p := range guardParts {
-		with := g
+		without := g
+		if p.over != nil {
+			p.over(&without)
+		}
+		with := without
 		p.with(&with)
-		if o := object(with); o != nil && !reflect.DeepEqual(o, t.object) {
+		if o := object(with); o != nil && !reflect.DeepEqual(o, object(without)) {
 			t.parts = append(t.parts, part{p.when, o})
 		}
 	}
@@ -101,14 +125,15 @@ func labelledFor(file, value string, object runtime.Object, labels string) templ
 }
 
 func guardTemplates() []template {
-	two, one, all := chartGuard(), chartGuard(), chartGuard()
+	two, one, all, fleet := chartGuard(), chartGuard(), chartGuard(), chartGuard()
 	one.Claim, all.AllNamespaces = "stand-in-claim", true
-	const everywhere, here = `$.Values.guard.allNamespaces`, `not $.Values.guard.allNamespaces`
+	everywhere(&fleet)
+	const anywhere, here = `$.Values.guard.allNamespaces`, `not $.Values.guard.allNamespaces`
 	const shared, unshared = guardClaimed, `not (` + guardClaimed + `)`
 	return []template{
 		guarded("serviceaccount", "", two, "ServiceAccount", GuardName),
-		guarded("clusterrole", everywhere, all, "ClusterRole", GuardName),
-		guarded("clusterrolebinding", everywhere, all, "ClusterRoleBinding", GuardName),
+		guarded("clusterrole", anywhere, all, "ClusterRole", GuardName),
+		guarded("clusterrolebinding", anywhere, all, "ClusterRoleBinding", GuardName),
 		guarded("role", here, two, "Role", GuardName),
 		guarded("rolebinding", here, two, "RoleBinding", GuardName),
 		guarded("lease-role", unshared, two, "Role", GuardName+"-lease"),
@@ -119,8 +144,13 @@ func guardTemplates() []template {
 		guarded("service", "", two, "Service", GuardName),
 		guarded("deployment", unshared, two, "Deployment", GuardName),
 		guarded("deployment-with-claim", shared, one, "Deployment", GuardName),
+		guarded("probers-secret", guardFrom, fleet, "Secret", GuardProbers),
+		guarded("probers-role", guardFrom, fleet, "Role", GuardProbers),
+		guarded("probers-rolebinding", guardFrom, fleet, "RoleBinding", GuardProbers),
+		guarded("probers-daemonset", guardFrom, fleet, "DaemonSet", GuardProbers),
 		guardClaim(),
 		besides("networkpolicy", `$.Values.guard.networkPolicy.enabled`, guardPolicy()),
+		besides("probers-networkpolicy", `and $.Values.guard.networkPolicy.enabled `+guardFrom, proberPolicy()),
 		labelledFor("servicemonitor", "serviceMonitor", monitoring("ServiceMonitor", map[string]any{
 			"selector": map[string]any{"matchLabels": anyMap(guardLabels())},
 			// The guard's series name the Service that they are of.
@@ -168,6 +198,25 @@ func guardPolicy() runtime.Object {
 				{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &own}}, Ports: gate},
 				{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &named}}, Ports: gate},
 			},
+			Egress: []networkingv1.NetworkPolicyEgressRule{{}},
+		},
+	}
+}
+
+// proberPolicy lets the guard reach its probers, and nobody else. They may send anything anywhere.
+func proberPolicy() runtime.Object {
+	meta := chartGuard().meta()
+	meta.Name = GuardProbers
+	guard := metav1.LabelSelector{MatchLabels: guardLabels()}
+	return &networkingv1.NetworkPolicy{
+		TypeMeta: typeMeta("networking.k8s.io/v1", "NetworkPolicy"), ObjectMeta: meta,
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: guardProberLabels()},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{
+				From:  []networkingv1.NetworkPolicyPeer{{PodSelector: &guard}},
+				Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromInt32(agent.ProberPort))}},
+			}},
 			Egress: []networkingv1.NetworkPolicyEgressRule{{}},
 		},
 	}

@@ -130,7 +130,7 @@ func TestChartGivesTheGuardThatGenPrints(t *testing.T) {
 		})
 	}
 	// tools/helm has the types of what is the Prometheus operator's, and what has the rules and the dashboard.
-	const more = "NetworkPolicy/lapse-guard PersistentVolumeClaim/lapse-guard ServiceMonitor/lapse-guard"
+	const more = "NetworkPolicy/lapse-guard NetworkPolicy/lapse-guard-probers PersistentVolumeClaim/lapse-guard ServiceMonitor/lapse-guard"
 	if got := strings.Join(slices.Sorted(maps.Keys(besides)), " "); got != more {
 		t.Errorf("the chart has %s besides", got)
 	}
