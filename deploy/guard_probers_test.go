@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -73,8 +74,8 @@ func TestAGuardsProberHasNoRightsAndItsOwnKeysAlone(t *testing.T) {
 	}
 }
 
-// The gate's Service, the Deployment and its budget select the guard's Pods and not the probers'; the NetworkPolicies,
-// the DaemonSet and the guard that looks for probers the other way round.
+// What is for the guard's Pods does not select those of its probers, and the other way round: else the gate's Service
+// would send requests to them.
 func TestAGuardsPodsAreNotItsProbers(t *testing.T) {
 	g := guardFleet()
 	guard, prober := labels.Set(g.deployment().Spec.Template.Labels), labels.Set(g.set.Spec.Template.Labels)
@@ -100,13 +101,17 @@ func TestAGuardsPodsAreNotItsProbers(t *testing.T) {
 			selectors["PodDisruptionBudget"] = selector(o.Spec.Selector)
 		}
 	}
+	policy := proberPolicy().(*networkingv1.NetworkPolicy).Spec
+	selectors["NetworkPolicy of probers"] = selector(&policy.PodSelector)
+	selectors["whom it lets in"] = selector(policy.Ingress[0].From[0].PodSelector)
+	selectors["NetworkPolicy"] = selector(&guardPolicy().(*networkingv1.NetworkPolicy).Spec.PodSelector)
 	for name, s := range selectors {
-		want := slices.Contains([]string{"probers", "DaemonSet"}, name)
+		want := slices.Contains([]string{"probers", "DaemonSet", "NetworkPolicy of probers"}, name)
 		if s.Matches(prober) != want || s.Matches(guard) == want {
 			t.Errorf("%s: the guard's Pods %v, the probers' %v", name, s.Matches(guard), s.Matches(prober))
 		}
 	}
-	if len(selectors) != 5 || prober[RunLabel] != "" || prober["sidecar.istio.io/inject"] != "false" {
+	if len(selectors) != 8 || prober[RunLabel] != "" || prober["sidecar.istio.io/inject"] != "false" {
 		t.Errorf("%d selectors, labels %v", len(selectors), prober)
 	}
 }

@@ -36,6 +36,7 @@ func kustomizeGuards() map[string]Guard {
 	return map[string]Guard{
 		"guard/guard.yaml":           {Namespace: GuardNamespace, AllNamespaces: true, Image: image},
 		"guard-namespace/guard.yaml": {Image: image},
+		"guard-from-all/guard.yaml":  {Namespace: GuardNamespace, AllNamespaces: true, Image: image, ProberLabels: labels.Everything()},
 	}
 }
 

@@ -139,7 +139,7 @@ func TestChartGivesTheGuardThatGenPrints(t *testing.T) {
 // What `kubectl apply -k` creates of a guard is what `lapse gen guard` prints. One of a namespace is in that of
 // `kubectl -n`.
 func TestKustomizedGuardIsWhatGenPrints(t *testing.T) {
-	for folder, args := range map[string][]string{"guard": {"-A"}, "guard-namespace": {"-n", "shop"}} {
+	for folder, args := range map[string][]string{"guard": {"-A"}, "guard-from-all": {"-A", "--from=all"}, "guard-namespace": {"-n", "shop"}} {
 		text, err := os.ReadFile("../../deploy/kustomize/" + folder + "/guard.yaml")
 		if err != nil {
 			t.Fatal(err)
