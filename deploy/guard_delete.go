@@ -71,8 +71,8 @@ func RemoveGuard(ctx context.Context, cluster Cluster, namespace string) error {
 	return fmt.Errorf("delete Lease %s: %w", GuardName, err)
 }
 
-// removeGuardKeys deletes the Secret of the probers. It is not listed with the other objects: to list Secrets is to read
-// them.
+// removeGuardKeys deletes the Secret of the probers. It is not listed with the other objects: to list Secrets is to
+// read them.
 func removeGuardKeys(ctx context.Context, client kube.Client, namespace string) error {
 	err := client.Secrets(namespace).Delete(ctx, GuardProbers, metav1.DeleteOptions{})
 	if err == nil || apierrors.IsNotFound(err) {

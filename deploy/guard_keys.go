@@ -20,8 +20,8 @@ import (
 	"lapse/internal/kube"
 )
 
-// How long a guard's keys are valid. Old and new ones, of one authority, accept each other for two days: a kubelet takes
-// up to two minutes to hand new ones to a prober, and a guard that does not lead reads them when it likes.
+// How long a guard's keys are valid. Old and new ones, of one authority, accept each other for two days: a kubelet
+// takes up to two minutes to hand new ones to a prober, and a guard that does not lead reads them when it likes.
 const (
 	guardAuthorityLasts = 10 * 365 * 24 * time.Hour
 	guardKeysLast       = 3 * 24 * time.Hour

@@ -17,8 +17,8 @@ const GuardProbers = GuardName + "-probers"
 // Service does not send requests to them, and no label of a run.
 const GuardProberSelector = nameLabel + "=" + GuardProbers
 
-// Requests of a guard's prober. Until a sign it takes 3 millicores and 20 MiB, and keeps the last two minutes of each of
-// two guards, at most 8 MiB each.
+// Requests of a guard's prober. Until a sign it is to take 3 millicores and 20 MiB, and keeps the last two minutes of
+// each of two guards, at most 8 MiB each.
 const (
 	guardProberCPU    = "10m"
 	guardProberMemory = "40Mi"
@@ -48,8 +48,8 @@ func (g Guard) fleet() []runtime.Object {
 	}
 }
 
-// daemonSet returns the DaemonSet of the probers. Their Pods get their own keys and the authority's certificate from the
-// Secret, never its key. They start when the Secret is filled.
+// daemonSet returns the DaemonSet of the probers. Of the Secret their Pods get their own keys and the authority's
+// certificate, never its key. They start when the Secret is filled.
 func (g Guard) daemonSet(meta metav1.ObjectMeta) *appsv1.DaemonSet {
 	config := Config{
 		Image: g.Image, ImagePullSecret: g.ImagePullSecret, CPU: guardProberCPU,

@@ -847,7 +847,7 @@ func readGuardFrom(from string, into *deploy.Guard) (err error) {
 	case slices.Contains(places, spec.FromOutside):
 		return exit.Usagef(advice, "--from outside: a guard measures from nodes only")
 	case number == nil:
-		return exit.Usagef(advice, "--from %s: nodes come and go, so a guard takes names or labels, and no number", from)
+		return exit.Usagef(advice, "--from %s: nodes come and go: a guard takes names or labels, no number", from)
 	case slices.Contains(places, "all") && len(places) > 1:
 		return exit.Usagef("--from all", "--from %s: all has every node in it", from)
 	}
