@@ -53,7 +53,7 @@ type run struct {
 
 // guard installs a guard, and returns its two Pods once they measure all Services.
 func (s settings) guard(ctx context.Context, c *drill.Cluster) ([]*guard, error) {
-	if err := c.Guard(ctx, "--rate="+strconv.Itoa(s.Rate)); err != nil {
+	if err := c.Guard(ctx, s.flags()...); err != nil {
 		return nil, err
 	}
 	out, err := c.Kubectl(ctx, "-n", drill.GuardNamespace, "get", "pods", "-l", "app.kubernetes.io/name=lapse-guard",

@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"lapse/sandbox/drill"
@@ -85,6 +86,9 @@ func (s settings) study() drill.Study[hour] {
 	}
 }
 
+// flags are those of the guards. No metric counts the requests to the Pods' own addresses: there are none.
+func (s settings) flags() []string { return []string{fmt.Sprintf("--rate=%d", s.Rate), "--direct-rate=0"} }
+
 // measure plays the disruptions, and takes what the guards and the servers say.
 func (s settings) measure(ctx context.Context, c *drill.Cluster, h *hour, dir string) error {
 	log := openLogs(c)
@@ -100,7 +104,7 @@ func (s settings) measure(ctx context.Context, c *drill.Cluster, h *hour, dir st
 	if h.Idle.Without, err = apiRequests(ctx, c, s.rest); err != nil {
 		return err
 	}
-	h.Begin(fmt.Sprintf("lapse gen guard -A -- --rate=%d", s.Rate))
+	h.Begin("lapse gen guard -A -- " + strings.Join(s.flags(), " "))
 	guards, err := s.guard(ctx, c)
 	if err != nil {
 		return err
