@@ -34,3 +34,48 @@ type Sync struct {
 	Min    time.Duration `json:"min"`
 	Max    time.Duration `json:"max"`
 }
+
+// SourceOf returns the source of a fact, or 0 if it has none: that of what the run is.
+func SourceOf(f Fact) SourceID {
+	switch f := f.(type) {
+	case Source:
+		return f.ID
+	case Sync:
+		return f.Source
+	case Target:
+		return f.Source
+	case Backend:
+		return f.Source
+	case Peer:
+		return f.Source
+	case Event:
+		return f.Source
+	case Batch:
+		return f.Source
+	case HeldBatch:
+		return f.Source
+	}
+	return 0
+}
+
+// From returns what a source measured or saw as a fact of the source with another number.
+func From(f Fact, id SourceID) Fact {
+	switch f := f.(type) {
+	case Backend:
+		f.Source = id
+		return f
+	case Peer:
+		f.Source = id
+		return f
+	case Event:
+		f.Source = id
+		return f
+	case Batch:
+		f.Source = id
+		return f
+	case HeldBatch:
+		f.Source = id
+		return f
+	}
+	return f
+}

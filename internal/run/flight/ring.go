@@ -6,6 +6,8 @@
 package flight
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,7 +30,7 @@ type Ring struct {
 	keyframe    keyframe
 	recent      []timeline.Fact              // events, comparisons of clocks and batches, as they came
 	counted     map[timeline.SourceID]uint64 // requests, as the batches count them
-	cut         time.Duration                // nothing before is wanted
+	cut         Instant                      // nothing before is wanted
 }
 
 // Clocks are how the clocks of other processes compare with that of the process that keeps a ring: of each source the
@@ -55,6 +57,24 @@ func (c Clocks) Here(b timeline.Batch) timeline.Batch {
 	return b
 }
 
+// An Instant is the same instant on the clock of each source, within the error of the comparisons that were known when
+// it was noted. A source that has joined since is not in it.
+type Instant map[timeline.SourceID]time.Duration
+
+// At notes an instant of the process's clock, as exactly as a recording has it.
+func (r *Ring) At(at time.Duration) Instant {
+	i := Instant{r.Here: at.Truncate(time.Microsecond)}
+	for _, o := range r.others {
+		i[o.ID] = r.on(o.ID, at)
+	}
+	return i
+}
+
+// on returns an instant of the process's clock on that of another source.
+func (r *Ring) on(other timeline.SourceID, at time.Duration) time.Duration {
+	return max(0, at-r.Clocks.ahead(other)).Truncate(time.Microsecond)
+}
+
 // An other is a process that measures for the one that keeps the ring.
 type other struct {
 	timeline.Source
@@ -64,7 +84,7 @@ type other struct {
 // A target is one that is measured, with its rate where the ring begins.
 type target struct {
 	timeline.Target
-	ended bool // where the ring begins
+	began, ended bool // before the ring
 }
 
 // Add takes in the next fact. The run's own description and phases are left out: they depend on where the run begins.
@@ -92,10 +112,10 @@ func (r *Ring) Add(f timeline.Fact) {
 }
 
 // Cut lets go of what is older than an instant, as a run that ended then has it.
-func (r *Ring) Cut(at time.Duration) { r.cut = at }
+func (r *Ring) Cut(at Instant) { r.cut = at }
 
 // begins returns where the ring begins at now.
-func (r *Ring) begins(now time.Duration) time.Duration { return max(0, now-Span, r.cut) }
+func (r *Ring) begins(now time.Duration) time.Duration { return max(0, now-Span, r.cut[r.Here]) }
 
 // define takes in a target, or the new description of a known one: it is measured again.
 func (r *Ring) define(t timeline.Target) {
@@ -108,7 +128,8 @@ func (r *Ring) define(t timeline.Target) {
 	r.targets = append(r.targets, &target{Target: t})
 }
 
-// Forget lets go of what is older than Span at now. Of events it keeps what is still so.
+// Forget lets go of what is older than Span at now. Of events it keeps what is still so, of a prober that was lost
+// nothing.
 func (r *Ring) Forget(now time.Duration) {
 	begin, n := r.begins(now), 0
 	for n < len(r.recent) && r.before(r.recent[n], begin) {
@@ -126,6 +147,24 @@ func (r *Ring) Forget(now time.Duration) {
 	rest := r.recent[:copy(r.recent, r.recent[n:])]
 	clear(r.recent[len(rest):]) // or its batches would stay in memory
 	r.recent = rest
+	r.dropEnded()
+}
+
+// dropEnded lets go of targets that ended before the ring, and of sources without any other.
+func (r *Ring) dropEnded() {
+	if !slices.ContainsFunc(r.targets, func(t *target) bool { return t.ended }) {
+		return
+	}
+	measured, sources := r.measured(), map[timeline.SourceID]bool{r.Here: true}
+	r.targets = slices.DeleteFunc(r.targets, func(t *target) bool { return t.ended && !measured[t.ID] })
+	for _, t := range r.targets {
+		sources[t.Source] = true
+	}
+	gone := func(id timeline.SourceID) bool { return !sources[id] }
+	r.others = slices.DeleteFunc(r.others, func(o other) bool { return gone(o.ID) })
+	r.definitions = slices.DeleteFunc(r.definitions, func(f timeline.Fact) bool { return gone(timeline.SourceOf(f)) })
+	maps.DeleteFunc(r.counted, func(id timeline.SourceID, _ uint64) bool { return gone(id) })
+	maps.DeleteFunc(r.Clocks, func(id timeline.SourceID, _ timeline.Sync) bool { return gone(id) })
 }
 
 // before reports whether all that a fact states lies before an instant.
@@ -170,7 +209,7 @@ func (r *Ring) keep(e timeline.Event) {
 		r.keyframe.add(e)
 	case timeline.TargetChanged:
 		for _, t := range r.named(e) {
-			t.ended = e.To == "ended"
+			t.began, t.ended = true, e.To == "ended"
 		}
 	case timeline.RateChanged:
 		if rate, err := strconv.ParseFloat(e.To, 64); err == nil {
@@ -223,7 +262,10 @@ func (r *Ring) Take(now time.Duration) ([]timeline.Fact, Shift) {
 	by := r.begins(now).Truncate(time.Microsecond) // as exact as a recording
 	s := Shift{By: by, of: map[timeline.SourceID]moved{r.Here: {by: by}}}
 	for _, o := range r.others {
-		begin := max(0, by-r.Clocks.ahead(o.ID)).Truncate(time.Microsecond)
+		begin, known := r.cut[o.ID]
+		if !known || by > r.cut[r.Here] {
+			begin = r.on(o.ID, by)
+		}
 		s.of[o.ID] = moved{by: begin, other: true}
 	}
 	facts, wanted := r.described(s)
@@ -232,7 +274,7 @@ func (r *Ring) Take(now time.Duration) ([]timeline.Fact, Shift) {
 			facts = append(facts, e)
 		}
 		for _, t := range r.targets {
-			if !t.ended {
+			if t.began && !t.ended {
 				facts = append(facts, timeline.Event{Kind: timeline.TargetChanged, To: "measuring",
 					Object: timeline.Object{Kind: "Target", Name: t.Name}, Source: t.Source})
 			}
@@ -294,7 +336,7 @@ func (r *Ring) described(s Shift) (facts []timeline.Fact, wanted func(timeline.S
 		}
 	}
 	for _, f := range r.definitions {
-		if sources[definer(f)] {
+		if sources[timeline.SourceOf(f)] {
 			facts = append(facts, f)
 		}
 	}
@@ -330,17 +372,6 @@ func since(all []timeline.Request, at time.Duration) []timeline.Request {
 		}
 	}
 	return kept
-}
-
-// definer returns the source that defines a backend or a peer.
-func definer(f timeline.Fact) timeline.SourceID {
-	switch f := f.(type) {
-	case timeline.Backend:
-		return f.Source
-	case timeline.Peer:
-		return f.Source
-	}
-	return 0
 }
 
 // Place returns a fact of the process, or of another that measures for it, as the run has it.

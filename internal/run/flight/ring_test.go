@@ -306,7 +306,7 @@ func TestARingThatIsCutBeginsThere(t *testing.T) {
 	r.Add(timeline.Batch{FirstSeq: 40, Requests: []timeline.Request{
 		{Target: 1, Seq: 40, Due: 999 * s, Done: 1001 * s}, {Target: 1, Seq: 41, Due: 1000 * s, Done: 1000 * s}, {Target: 1, Seq: 42, Due: 1001 * s, Done: 1001 * s},
 	}})
-	r.Cut(1000 * s)
+	r.Cut(r.At(1000 * s))
 	facts, shift := r.Take(1010 * s)
 	if shift.By != 1000*s {
 		t.Errorf("it begins at %v", shift.By)

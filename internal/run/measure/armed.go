@@ -33,6 +33,11 @@ type Armed struct {
 	// Ended gets each run, judged; the loop then waits for the next sign, and ends only with its context or a signal.
 	// What was measured meanwhile is the next run's. nil: the loop ends with its first run.
 	Ended func(*model.Timeline)
+	// Places returns how many places share the rate of what this process asks, itself included. It is asked again at
+	// each refresh; nil: it asks alone.
+	Places func() int
+	// Late is how much later than a request's timeout other places tell of it.
+	Late time.Duration
 	// Raise sets the rates of what the loop does not start itself, to [Loop.MostRate]; nil: nothing.
 	Raise func(full bool)
 	// Most returns how many requests per second a target may get, while the loop waits or at the full rate. It is asked
@@ -65,7 +70,8 @@ type armed struct {
 	meta   timeline.Meta
 	rates  map[timeline.TargetID]float64 // the full ones
 	full   bool                          // they are in force, as far as most allows
-	most   float64                       // requests per second to a target
+	most   float64                       // requests per second to a target, from all places
+	places int
 	watch  signs.Watch
 	early  signs.Sign    // the strongest one of the baseline
 	soon   string        // what announced the disruption; empty: nothing has
@@ -110,7 +116,7 @@ func (a *armed) await(l *Loop, meta timeline.Meta) {
 	a.ring = &flight.Ring{Here: l.source.ID, Clocks: a.clocks}
 	a.watch.Own = l.Armed.Own
 	a.meta, a.rates = meta, map[timeline.TargetID]float64{}
-	a.most = a.allowed(false)
+	a.most, a.places = a.allowed(false), a.shared()
 	l.Live = live.New(nil) // for the baseline
 }
 
@@ -144,11 +150,11 @@ func (a *armed) watchSigns(f timeline.Fact) {
 	case timeline.Event:
 		sign = a.watch.Event(f)
 	case timeline.Batch:
-		f = a.clocks.Here(f)
 		if l.closes > 0 { // a late failure is the run's that closes
-			before := func(q timeline.Request) bool { return q.Due < l.closes }
+			before := func(q timeline.Request) bool { return q.Due < l.edge[f.Source] }
 			f.Requests = slices.DeleteFunc(slices.Clone(f.Requests), before)
 		}
+		f = a.clocks.Here(f)
 		sign = a.watch.Batch(f, func(id timeline.TargetID) bool { return l.Targets[id].Kind.Judged() })
 	}
 	switch {
@@ -314,14 +320,14 @@ func (a *armed) allowed(full bool) float64 {
 // fact.
 func (a *armed) setRates(full bool) {
 	l := a.loop
-	most := a.allowed(full)
-	if a.full == full && a.most == most {
+	most, places := a.allowed(full), a.shared()
+	if a.full == full && a.most == most && a.places == places {
 		return
 	}
-	a.full, a.most = full, most
+	a.full, a.most, a.places = full, most, places
 	for _, id := range slices.Sorted(maps.Keys(a.rates)) {
 		t := l.Targets[id]
-		rate := a.rateOf(t.Kind, a.rates[id], 1)
+		rate := a.ownRate(t.Kind, a.rates[id])
 		if t.Rate == rate {
 			continue
 		}
@@ -356,6 +362,24 @@ func (a *armed) rateOf(kind timeline.TargetKind, full float64, places int) float
 	return min(full, a.most/float64(places))
 }
 
+// ownRate returns the rate in force of a target of this process. full is that of all places together, unless only this
+// process asks the target.
+func (a *armed) ownRate(kind timeline.TargetKind, full float64) float64 {
+	places := 1
+	if kind.Judged() {
+		places = a.places
+	}
+	return a.rateOf(kind, full/float64(places), places)
+}
+
+// shared returns how many places share a rate.
+func (a *armed) shared() int {
+	if a.loop.Armed.Places == nil {
+		return 1
+	}
+	return a.loop.Armed.Places()
+}
+
 // watchTime ends the run when nothing changes any more, or its time is over, and lowers the rate after a sign that no
 // disruption followed.
 func (a *armed) watchTime(now time.Duration) {
@@ -363,11 +387,11 @@ func (a *armed) watchTime(now time.Duration) {
 	a.setRates(a.full) // as far as they are allowed now
 	end := func(reason string) { l.Request(PhaseRequest{Phase: timeline.PhaseEnded, Reason: reason}) }
 	if l.again() {
-		end = func(reason string) { l.closes, a.ended = now, reason }
+		end = func(reason string) { l.closes, l.edge, a.ended = now, a.ring.At(now), reason }
 	}
 	switch over := l.Armed.Longest > 0 && now >= l.Armed.Longest; {
 	case l.closes > 0:
-		if now >= l.closes+l.Timeout+2*live.Refresh {
+		if now >= l.closes+l.Timeout+l.Armed.Late+2*live.Refresh {
 			a.rearm()
 			a.setRates(a.soon != "")
 		}
@@ -400,9 +424,9 @@ func (a *armed) watchTime(now time.Duration) {
 // rearm judges the run that has ended, and waits for the next sign. What was due since then is in the ring.
 func (a *armed) rearm() {
 	l := a.loop
-	end := l.closes
-	l.Armed.Ended(l.conclude(end, a.ended))
-	a.ring.Cut(end)
+	edge := l.edge
+	l.Armed.Ended(l.conclude(l.closes, a.ended))
+	a.ring.Cut(edge)
 	l.current, a.waits = current{}, true
 	a.zero.Store(0)
 	a.arm()

@@ -16,17 +16,18 @@ type current struct {
 
 	shift     flight.Shift // places facts of the loop on the run's clock
 	nextEvent uint32
-	counted   uint64 // requests
+	counted   map[timeline.SourceID]uint64 // requests of each source
 
 	// closes is when the run ends, while the last responses are awaited: what is due from then on is the next run's.
-	// It is an instant of the loop's clock; 0 if the run goes on.
+	// It is an instant of the loop's clock; 0 if the run goes on. edge is the same on the clock of each source.
 	closes time.Duration
+	edge   flight.Instant
 }
 
 // take records and judges one fact, whose instants are on the loop's clock.
 func (c *current) take(f timeline.Fact) {
 	if c.closes > 0 {
-		if f = before(f, c.closes); f == nil {
+		if f = before(f, c.edge); f == nil {
 			return
 		}
 	}
@@ -42,16 +43,23 @@ func (c *current) record(f timeline.Fact) {
 		f = is
 	case timeline.Batch:
 		if c.closes > 0 { // it may lack some
-			is.FirstSeq = c.counted
+			is.FirstSeq = c.counted[is.Source]
 			f = is
 		}
-		c.counted = is.FirstSeq + uint64(len(is.Requests))
+		if c.counted == nil {
+			c.counted = map[timeline.SourceID]uint64{}
+		}
+		c.counted[is.Source] = is.FirstSeq + uint64(len(is.Requests))
 	}
 	c.Live.Add(f)
 }
 
 // before returns what a fact says of the time before an instant, or nil.
-func before(f timeline.Fact, at time.Duration) timeline.Fact {
+func before(f timeline.Fact, edge flight.Instant) timeline.Fact {
+	at, known := edge[timeline.SourceOf(f)]
+	if !known { // its source has joined since
+		return nil
+	}
 	switch f := f.(type) {
 	case timeline.Target: // it is asked from now on
 		return nil

@@ -150,7 +150,7 @@ func (l *Loop) StartTarget(p loadgen.Probe) error {
 	begins := p.Kind == timeline.Direct || p.Kind == timeline.Plane // at any time, at the rate that it is to have then
 	changes := l.Armed != nil && (!begins || rate > l.Armed.IdleRate && !l.armed.full)
 	if changes {
-		p.Rate = l.RateOf(p.Kind, rate, 1)
+		p.Rate = l.armed.ownRate(p.Kind, rate)
 	}
 	began, err := l.Prober.Start(p)
 	if err != nil {
