@@ -68,7 +68,10 @@ func (r *againRun) closing() (end time.Duration) {
 func answersLate(r *againRun) { r.takes = 900 * time.Millisecond }
 
 // sent returns the numbers of the requests of a run, and how many of them failed.
-func (r *againRun) sent(i int) (seqs map[uint64]int, failed int) {
+func (r *againRun) sent(i int) (seqs map[uint64]int, failed int) { return r.sentBy(1, i) }
+
+// sentBy returns those of one source.
+func (r *againRun) sentBy(source timeline.SourceID, i int) (seqs map[uint64]int, failed int) {
 	r.t.Helper()
 	file, err := record.Open(r.files[i])
 	if err != nil {
@@ -84,6 +87,9 @@ func (r *againRun) sent(i int) (seqs map[uint64]int, failed int) {
 	for b, err := range run.Batches {
 		if err != nil {
 			r.t.Fatal(err)
+		}
+		if b.Source != source {
+			continue
 		}
 		if b.FirstSeq != next {
 			r.t.Errorf("run %d: a batch begins with request %d, not %d", i+1, b.FirstSeq, next)
@@ -156,6 +162,75 @@ func TestADisruptionAfterTheOtherIsARunEach(t *testing.T) {
 			t.Errorf("the second run begins %v after the first, which took %v", begins, r.runs[0].Run.Duration)
 		}
 	})
+}
+
+// Each request of a prober belongs to one run at most, and none between two runs is lost, though its clock is not the
+// loop's, is known only within an error, and comes to be known better. A prober that joins while a run closes is none of
+// that run's.
+func TestEachRequestOfAProberBelongsToOneRun(t *testing.T) {
+	const first, second = time.Hour, time.Hour + 40*time.Second
+	for name, ahead := range map[string]time.Duration{"ahead": 5 * time.Hour, "behind": -time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fails := func(due time.Duration) bool {
+					return due >= first && due < first+2*time.Second || due >= second && due < second+time.Second
+				}
+				r := newAgainRun(t, fails, answersLate, func(r *againRun) {
+					const here = 2 * time.Minute // when it joins
+					joins := func(id timeline.SourceID, now time.Duration) func(time.Duration) {
+						name := fmt.Sprintf("new from node%d", id)
+						r.Add(timeline.Source{ID: id, Name: name, Role: timeline.Prober, T0: r.Clock.T0().Add(-ahead)})
+						r.Add(timeline.Sync{Source: id, At: now + ahead, Min: -ahead - 300*time.Millisecond, Max: -ahead + 100*time.Millisecond})
+						r.Register(timeline.Target{ID: timeline.TargetID(id), Source: id, Name: name, Kind: timeline.New, Rate: 20})
+						r.Queue.Put(timeline.Event{Source: id, Kind: timeline.TargetChanged, Seen: now + ahead, To: "measuring",
+							Object: timeline.Object{Kind: "Target", Name: name}})
+						return r.sendAs(id, now, ahead)
+					}
+					var send, sendToo func(time.Duration)
+					r.Parts = append(r.Parts, Part{Refresh: func(now time.Duration) {
+						switch {
+						case now < here:
+							return
+						case send == nil:
+							send = joins(2, now)
+						case r.closes > 0: // the clock comes to be known better
+							r.Queue.Put(timeline.Sync{Source: 2, At: now + ahead, Min: -ahead - time.Millisecond, Max: -ahead})
+							if sendToo == nil {
+								sendToo = joins(3, now)
+							}
+						}
+						if send(now); sendToo != nil {
+							sendToo(now)
+						}
+					}})
+				})
+				time.Sleep(2*time.Hour - r.Clock.Now()) // of virtual time
+				synctest.Wait()
+				if len(r.runs) != 2 {
+					t.Fatalf("%d runs", len(r.runs))
+				}
+				one, failedOnce := r.sentBy(2, 0)
+				two, failedTwice := r.sentBy(2, 1)
+				last := uint64(0)
+				for seq := range one {
+					if last = max(last, seq); two[seq] > 0 {
+						t.Fatalf("request %d belongs to two runs", seq)
+					}
+				}
+				if len(one) < 20*100 || two[last+1] != 1 || failedOnce != 40 || failedTwice != 20 {
+					t.Errorf("%d requests and %d failures, then from number %d on (%d) %d and %d", len(one), failedOnce, last+1, two[last+1], len(two), failedTwice)
+				}
+				if three, _ := r.sentBy(3, 1); len(three) == 0 {
+					t.Error("the second run has nothing of the prober that joined before it")
+				}
+				for i, want := range []int{2, 3} {
+					if n := len(r.runs[i].Sources); n != want {
+						t.Errorf("run %d has %d sources, not %d", i+1, n, want)
+					}
+				}
+			})
+		})
+	}
 }
 
 // Who follows a loop gets each request once, whether it belongs to a run or to none, and each sign.

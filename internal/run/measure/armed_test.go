@@ -67,19 +67,24 @@ func (r *armedRun) start(signals <-chan os.Signal) {
 }
 
 // send hands over the requests that were due since the last call.
-func (r *armedRun) send() func(now time.Duration) {
-	next, seq, last := time.Duration(0), uint64(0), time.Duration(0)
+func (r *armedRun) send() func(now time.Duration) { return r.sendAs(1, 0, 0) }
+
+// sendAs does so from an instant on as a source with one target, both of the same number, whose clock is ahead of the
+// loop's.
+func (r *armedRun) sendAs(source timeline.SourceID, next, ahead time.Duration) func(now time.Duration) {
+	id := timeline.TargetID(source)
+	seq, last := uint64(0), time.Duration(0)
 	handed := uint64(0)
 	var inFlight []timeline.Request
 	return func(now time.Duration) {
-		b := timeline.Batch{Source: 1, FirstSeq: handed}
-		interval := r.Targets[1].Interval()
+		b := timeline.Batch{Source: source, FirstSeq: handed}
+		interval := r.Targets[id].Interval()
 		if interval < last { // the rate was raised at once, since the last call
 			next = min(next, now-live.Refresh)
 		}
 		last = interval
 		for ; next+time.Millisecond <= now; next += interval {
-			q := timeline.Request{Target: 1, Seq: seq, Due: next, Sent: next, Done: next + r.takes + time.Millisecond}
+			q := timeline.Request{Target: id, Seq: seq, Due: next, Sent: next, Done: next + r.takes + time.Millisecond}
 			if r.failed(next) {
 				q.Class = timeline.Refused
 			}
@@ -94,8 +99,8 @@ func (r *armedRun) send() func(now time.Duration) {
 			mark = inFlight[0].Due
 		}
 		handed += uint64(len(b.Requests))
-		b.Watermarks = []timeline.Watermark{{Target: 1, Due: mark}}
-		r.Queue.Put(b)
+		b.Watermarks = []timeline.Watermark{{Target: id, Due: mark}}
+		r.Queue.Put(b.Earlier(-ahead))
 	}
 }
 
