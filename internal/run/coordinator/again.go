@@ -92,12 +92,14 @@ func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, lo
 		Ended: ended, Fact: k.Fact, Signed: k.Signed,
 		Raise: func(full bool) {
 			was := raised.Swap(full)
+			m.setProbersRates()
 			if m.setBudgets(full); was != full && m.Phase == timeline.PhaseArmed {
 				k.Stands(standby(full), m.Announced())
 			}
 		},
 		Say: func(line string) { log.Info(line) },
 	}
+	all.joinProbers(m)
 	if k.Most != nil {
 		targets := 0
 		for _, s := range m.Resolved() {
@@ -108,6 +110,9 @@ func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, lo
 	m.Entered = func(phase timeline.Phase, detail string) {
 		switch phase {
 		case timeline.PhaseArmed:
+			if m.fleet != nil {
+				m.fleet.begin()
+			}
 			k.Stands(standby(raised.Load()), m.Announced())
 		case timeline.PhaseMeasuring:
 			k.Stands(Recording, detail)

@@ -44,6 +44,7 @@ type probersPod struct {
 	pod    *corev1.Pod
 	server *http.Server
 	ended  sync.WaitGroup
+	close  func() // all that it measures
 }
 
 // startProber starts a prober that listens on an address of the loopback network, as if its Pod ran on a node.
@@ -62,7 +63,7 @@ func startProber(t *testing.T, keys deploy.Keys, node, addr string) *probersPod 
 	if err != nil {
 		t.Fatal(err)
 	}
-	started := &probersPod{Session: session, server: agent.NewProberServer(p.Find, config), pod: &corev1.Pod{
+	started := &probersPod{Session: session, close: sync.OnceFunc(p.Close), server: agent.NewProberServer(p.Find, config), pod: &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-probers-" + node, Namespace: "shop", UID: types.UID(node), Labels: map[string]string{deploy.RunLabel: "lapse-x", deploy.PartLabel: deploy.ProberPart}},
 		Spec:       corev1.PodSpec{NodeName: node},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: addr},
@@ -78,6 +79,7 @@ func startProber(t *testing.T, keys deploy.Keys, node, addr string) *probersPod 
 		if started.End("", 0) == nil {
 			runtest.WaitFor(t, "the prober's end", func() bool { return started.Status().Phase == timeline.PhaseEnded })
 		}
+		started.close()
 	})
 	return started
 }

@@ -20,6 +20,10 @@ type Many struct {
 	client kube.Client
 	life   life
 	stop   func()
+
+	unshared kube.Client
+	crew     *crew // on other nodes; nil: nobody else measures
+	keys     *renewed
 }
 
 // NewMany returns a Many that measures nothing before [Many.Run]. The Services are those of a namespace, or of any if
@@ -29,7 +33,7 @@ func NewMany(client kube.Client, namespace string, log *slog.Logger) *Many {
 	clock := timeline.StartClock()
 	return &Many{
 		thread: loadgen.NewThread(clock, loadgen.Economical, log),
-		client: shared.New(ctx, client, namespace), stop: stop,
+		client: shared.New(ctx, client, namespace), stop: stop, unshared: client,
 		life: life{now: clock.Now, last: -askEvery, ask: func(namespace, service string) bool {
 			return watcher.Answers(ctx, client, namespace, service)
 		}},
@@ -39,6 +43,7 @@ func NewMany(client kube.Client, namespace string, log *slog.Logger) *Many {
 // Run paces requests until over is closed, which is when the last Service is not measured any more.
 func (all *Many) Run(over <-chan struct{}) {
 	defer all.stop()
+	defer all.runCrew(over)()
 	all.thread.Run(over)
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/deploy"
 	"lapse/internal/run/live"
 	"lapse/internal/run/measure"
 	"lapse/internal/run/resolve"
@@ -93,11 +92,9 @@ func (m *measurement) run(ctx context.Context, signals <-chan os.Signal) (*model
 		m.Add(e)
 	}
 	if len(m.opts.Probers) > 0 {
-		var err error
-		if m.fleet, err = m.newFleet(ctx, m.opts.Env[deploy.EnvNamespace]); err != nil {
+		if err := m.startFleet(ctx); err != nil {
 			return nil, err
 		}
-		m.Waits = &measure.Awaited{Longest: m.opts.ProberWait, Complete: m.fleet.complete, Missing: m.missingProbers}
 	}
 	if err := m.startTargets(); err != nil {
 		return nil, err
@@ -139,9 +136,6 @@ func (m *measurement) otherParts() (parts []measure.Part) {
 	if m.outside != nil {
 		finish := func(ctx context.Context) { m.outside.finish(ctx, m.Timeout+lastFacts) }
 		parts = append(parts, measure.Part{Probe: finish, Abandon: m.outside.abandon})
-	}
-	if m.fleet != nil {
-		parts = append(parts, measure.Part{Probe: m.fleet.run, Abandon: m.fleet.abandon})
 	}
 	if m.opts.DNS != nil && (m.opts.ByClusterIP || m.Headless() != nil) {
 		parts = append(parts, measure.Part{Probe: m.lookUp})

@@ -11,7 +11,7 @@ import (
 // startTargets starts the probes of every target, unless probers measure them, and plans the direct targets.
 func (m *measurement) startTargets() error {
 	for _, s := range m.Resolved() {
-		if m.fleet != nil {
+		if m.fleet != nil && !m.fleet.also {
 			break
 		}
 		for _, p := range m.opts.ProbesOf(s) {

@@ -1,0 +1,553 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"lapse/correlate/quantity"
+	"lapse/deploy"
+	"lapse/deploy/agent"
+	"lapse/internal/kube"
+	"lapse/internal/record"
+	"lapse/internal/run/flight"
+	"lapse/internal/run/source"
+	"lapse/timeline"
+)
+
+const (
+	// findProbers is the time between two searches for the probers' Pods of a run, and between two attempts to follow
+	// one.
+	findProbers = time.Second
+	// lastFacts is how long the end of the run waits for the probers' last facts, beyond the timeout of a request.
+	lastFacts = 10 * time.Second
+	// longSilent is how long a process may not answer until there are said to be no requests from its node, and
+	// mostSilent until it is lost: as long as a prober keeps what it has measured.
+	longSilent, mostSilent = 10 * time.Second, flight.Span
+	// rateAgain is the time until a prober is told its rates again that has refused them.
+	rateAgain = 100 * time.Millisecond
+)
+
+// A crew are the probers of a DaemonSet. They measure for one run, or for all Services of a guard: each of these is a
+// party. The crew finds their Pods, follows the one recording of each process, hands each party its facts, and compares
+// the clocks.
+type crew struct {
+	client    kube.Client
+	namespace string
+	pods      metav1.ListOptions // select their Pods
+	every     time.Duration      // between two searches for them
+	wants     func(node string) bool
+	looked    func(ctx context.Context, pods []corev1.Pod) // gets the Pods of each search; nil: nothing does
+	keys      func(context.Context) (*tls.Config, error)
+	name      string // of this process, one of several that they measure for; empty: they measure for it alone
+	clock     timeline.Clock
+	timeout   time.Duration // of a request
+	log       *slog.Logger
+
+	abandoned chan struct{}
+	abandonIt sync.Once
+
+	followed map[types.UID]context.CancelCauseFunc // by Pod, what ends following it; owned by run
+
+	mu        sync.Mutex
+	state     map[string]string // by node: why there are no requests from it; "": there are
+	zones     map[string]string // by node
+	parties   map[*party]struct{}
+	processes map[*process]struct{} // that are ready to measure
+}
+
+// newCrew returns a crew of which nobody is known yet.
+func newCrew(client kube.Client, namespace, selector string, log *slog.Logger) *crew {
+	return &crew{
+		client: client, namespace: namespace, pods: metav1.ListOptions{LabelSelector: selector}, every: findProbers,
+		wants: func(string) bool { return true }, log: log, abandoned: make(chan struct{}),
+		followed: map[types.UID]context.CancelCauseFunc{}, state: map[string]string{}, zones: map[string]string{},
+		parties: map[*party]struct{}{}, processes: map[*process]struct{}{},
+	}
+}
+
+// A party is a measurement that a crew measures for.
+type party struct {
+	clock timeline.Clock
+	put   func(timeline.Fact)
+	calls chan<- func()  // to the loop
+	join  func(*joining) // called by the loop for a process that is ready to measure, or was lost
+	over  chan struct{}  // closed when nothing more is measured for it
+	rates rates
+}
+
+// A joining is a prober's process that is ready to measure, or was lost.
+type joining struct {
+	node, zone, pod string
+	status          agent.Status
+	sync            timeline.Sync // the comparison of its clock, without a source
+
+	lost   error             // why the process measures nothing more; nil: it wants an assignment
+	source timeline.SourceID // of the process that is lost
+
+	assigned chan agent.Assignment // the loop's answer
+}
+
+// A process is one in a Pod of the crew. What it measures for each party is a source of its own, which has one number
+// in the recording and another one in the party's run.
+type process struct {
+	of        *crew
+	node, pod string
+	client    *agent.Client
+	status    agent.Status
+	ctx       context.Context // of the helpers
+	helpers   sync.WaitGroup
+
+	mu    sync.Mutex
+	sync  timeline.Sync // the last comparison with the crew's clock
+	heard time.Duration // when that was
+	last  timeline.SourceID
+	tasks map[timeline.SourceID]task // by their sources in the recording
+
+	measures chan struct{} // closed at the first task: before, nothing comes
+}
+
+// A task is what a process measures for a party.
+type task struct {
+	*party
+	source timeline.SourceID // as the party numbers it
+}
+
+// run finds and follows probers until ctx ends. Then it stops them and waits for their last facts.
+func (c *crew) run(ctx context.Context) {
+	following, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	var probers sync.WaitGroup
+	c.find(ctx, following, &probers)
+	source.Every(ctx, c.every, func() { c.find(ctx, following, &probers) })
+	late := func() { stop(errors.New("it did not hand over its last facts in time")) }
+	defer time.AfterFunc(c.timeout+lastFacts, late).Stop()
+	over := make(chan struct{})
+	go func() { probers.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-c.abandoned:
+		stop(errors.New("the run was ended"))
+		<-over
+	}
+}
+
+func (c *crew) abandon() { c.abandonIt.Do(func() { close(c.abandoned) }) }
+
+// serve lets the probers measure for a party until ctx ends.
+func (c *crew) serve(ctx context.Context, to *party) {
+	c.mu.Lock()
+	c.parties[to] = struct{}{}
+	for p := range c.processes {
+		p.serve(to)
+	}
+	c.mu.Unlock()
+	<-ctx.Done()
+	close(to.over)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.parties, to)
+}
+
+// find lists the probers' Pods. It begins to follow each new Pod that runs, and stops following each Pod that is gone.
+func (c *crew) find(ctx, following context.Context, probers *sync.WaitGroup) {
+	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	pods, err := c.client.Pods(c.namespace).List(asking, c.pods)
+	if err != nil {
+		c.log.Debug("cannot look for probers", "error", err)
+		return
+	}
+	if c.looked != nil {
+		c.looked(asking, pods.Items)
+	}
+	c.findZones(asking, pods.Items)
+	there := map[types.UID]bool{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		there[pod.UID] = true
+		at, ok := proberAddress(pod)
+		if c.followed[pod.UID] != nil || !c.wants(deploy.ProberNode(pod)) {
+			continue // the DaemonSet of all nodes has a Pod on nodes that have joined the cluster since, too
+		}
+		if !ok {
+			c.note(deploy.ProberNode(pod), deploy.Waiting(pod))
+			continue
+		}
+		each, leave := context.WithCancelCause(following)
+		c.followed[pod.UID] = leave
+		node, name := pod.Spec.NodeName, pod.Name
+		probers.Go(func() {
+			defer leave(nil)
+			c.follow(ctx, each, node, name, at)
+		})
+	}
+	for uid, leave := range c.followed {
+		if !there[uid] {
+			leave(errors.New("its Pod was deleted"))
+			delete(c.followed, uid)
+		}
+	}
+}
+
+func proberAddress(pod *corev1.Pod) (at netip.AddrPort, ok bool) {
+	addr, err := netip.ParseAddr(pod.Status.PodIP)
+	return netip.AddrPortFrom(addr, agent.ProberPort), err == nil && pod.Status.Phase == corev1.PodRunning
+}
+
+// errEnded says why a process measures nothing more whose recording is complete.
+var errEnded = errors.New("it was ended, and has handed over all that it had measured")
+
+// follow follows the processes of one Pod, one after the other, until ctx ends. The crew ends with running.
+func (c *crew) follow(running, ctx context.Context, node, pod string, at netip.AddrPort) {
+	again := wait.Backoff{Duration: findProbers}.DelayFunc()
+	_ = again.Until(ctx, true, true, func(ctx context.Context) (over bool, _ error) {
+		if ctx.Err() != nil || running.Err() != nil {
+			return true, nil
+		}
+		err := c.followProcess(running, ctx, node, pod, at)
+		if running.Err() != nil {
+			return true, nil
+		}
+		c.note(node, err.Error())
+		return false, nil
+	})
+}
+
+// noAnswer is the state of a prober whose Pod runs. It has the Pod and its address.
+const noAnswer = "Pod %s runs, and does not answer at %s: does a NetworkPolicy keep this Pod from it?"
+
+// followProcess lets one process measure, and takes in its facts until it has ended. The error is the reason for
+// missing facts, or [errEnded].
+func (c *crew) followProcess(running, ctx context.Context, node, pod string, at netip.AddrPort) error {
+	beginning, begun := context.WithCancelCause(running)
+	defer begun(nil)
+	defer context.AfterFunc(ctx, func() { begun(context.Cause(ctx)) })()
+	keys, err := c.keys(beginning)
+	if err != nil {
+		return err
+	}
+	client := agent.NewProberClient(at, keys)
+	defer client.Close()
+	client.Coordinator = c.name
+	c.note(node, fmt.Sprintf(noAnswer, pod, at))
+	status, err := client.Status(beginning)
+	if err != nil {
+		return err
+	}
+	client.Only(status.Process)
+	if c.name == "" {
+		client.Logger = c.log
+	}
+	first, err := source.SyncOther(c.clock, func() (timeline.ClockOffset, error) {
+		return client.SyncClock(beginning, c.clock)
+	})
+	if err != nil {
+		return err
+	}
+	following, stop := context.WithCancelCause(ctx)
+	p := &process{
+		of: c, node: node, pod: pod, client: client, status: status, ctx: following, sync: first, heard: c.clock.Now(),
+		tasks: map[timeline.SourceID]task{}, measures: make(chan struct{}),
+	}
+	p.helpers.Go(func() {
+		source.KeepComparing(following, 0, func() (timeline.Sync, error) {
+			return source.SyncOther(c.clock, func() (timeline.ClockOffset, error) {
+				return client.Exchange(following, c.clock)
+			})
+		}, func(f timeline.Fact) { p.compared(f.(timeline.Sync)) })
+	})
+	p.helpers.Go(func() {
+		select {
+		case <-p.silent(following):
+			stop(errors.New("it has not answered for " + quantity.Span(mostSilent)))
+		case <-running.Done():
+			if err := client.End(following, "the run has ended", 0); err != nil {
+				stop(fmt.Errorf("it could not be asked to end: %w", err))
+			}
+		case <-following.Done():
+		}
+	})
+	p.begin()
+	select {
+	case <-p.measures:
+	case <-following.Done():
+	}
+	err = client.FollowFacts(following, record.Decode, p.take)
+	if err == nil {
+		if status, err = client.Status(following); err == nil { // [agent.Client.Follow] has checked size and sum
+			err = client.Ack(following, record.Receipt{Length: status.Size, SHA256: status.SHA256})
+		}
+	}
+	if err == nil {
+		err = errEnded
+	}
+	stop(nil)
+	p.leave(err)
+	return err
+}
+
+// silent returns a channel that is closed once a process that measures for several has not answered for [mostSilent]:
+// what it has measured since is not kept any more. Until then it may be that only the way to it is broken.
+func (p *process) silent(ctx context.Context) <-chan struct{} {
+	if p.of.name == "" { // it keeps all that it has measured
+		return nil
+	}
+	gone := make(chan struct{})
+	said, over := false, false
+	p.helpers.Go(func() {
+		source.Every(ctx, findProbers, func() {
+			p.mu.Lock()
+			silence := p.of.clock.Now() - p.heard
+			p.mu.Unlock()
+			switch {
+			case silence >= mostSilent && !over:
+				over = true
+				close(gone)
+			case silence >= longSilent:
+				said = true
+				p.of.note(p.node, "Pod "+p.pod+" has not answered for "+quantity.Span(silence.Truncate(time.Second)))
+			case said:
+				said = false
+				p.of.note(p.node, "")
+			}
+		})
+	})
+	return gone
+}
+
+// begin lets a process measure for each party.
+func (p *process) begin() {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.of.processes[p] = struct{}{}
+	for to := range p.of.parties {
+		p.serve(to)
+	}
+}
+
+// leave tells each party that a process measures nothing more for it, and why.
+func (p *process) leave(why error) {
+	p.of.mu.Lock()
+	delete(p.of.processes, p)
+	p.of.mu.Unlock()
+	p.helpers.Wait()
+	if len(p.tasks) == 0 { // no facts were lost, or the loss is on record
+		return
+	}
+	p.of.log.Warn("nothing more comes from a prober", "node", p.node, "pod", p.pod, "error", why)
+	for _, t := range p.tasks {
+		t.tell(context.Background(), &joining{node: p.node, pod: p.pod, lost: why, source: t.source})
+	}
+}
+
+// tell gives the party's loop a joining. It reports whether the loop has taken it.
+func (to *party) tell(ctx context.Context, j *joining) bool {
+	select {
+	case to.calls <- func() { to.join(j) }:
+		return true
+	case <-to.over:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// serve begins to measure for a party, and keeps its rates until it is over. The caller holds the crew's mutex.
+func (p *process) serve(to *party) {
+	p.helpers.Go(func() {
+		j := &joining{
+			node: p.node, zone: p.of.zone(p.node), pod: p.pod, status: p.status, sync: p.compares(to),
+			assigned: make(chan agent.Assignment, 1),
+		}
+		if !to.tell(p.ctx, j) {
+			return
+		}
+		a := <-j.assigned
+		t := task{to, a.Source}
+		a.Source = p.admit(t)
+		if err := p.client.Assign(p.ctx, a); err != nil {
+			if p.ctx.Err() == nil {
+				p.drop(a.Source)
+				p.of.log.Warn("a prober does not measure", "node", p.node, "pod", p.pod, "error", err)
+				to.tell(p.ctx, &joining{node: p.node, pod: p.pod, lost: err, source: t.source})
+			}
+			return
+		}
+		to.rates.keep(p.ctx, to.over, t.source, func(rates []agent.Rate) error {
+			for i := range rates {
+				rates[i].Source = a.Source
+			}
+			return p.client.SetRates(p.ctx, rates)
+		}, p.of.log.With("node", p.node))
+		if p.of.name == "" || p.ctx.Err() != nil { // it ends with the crew, or has ended
+			return
+		}
+		p.drop(a.Source)
+		if err := p.client.End(p.ctx, "the Service is not measured any more", a.Source); err != nil {
+			p.of.log.Warn("a prober goes on with a Service", "node", p.node, "error", err)
+		}
+	})
+}
+
+// admit numbers what is measured for a party as a source of the recording.
+func (p *process) admit(t task) timeline.SourceID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == 0 {
+		close(p.measures)
+	}
+	for p.last++; p.last == 0 || p.tasks[p.last].party != nil; p.last++ { // numbers come again, after 65535
+	}
+	p.tasks[p.last] = t
+	return p.last
+}
+
+func (p *process) drop(of timeline.SourceID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.tasks, of)
+}
+
+// take hands a fact of the recording to the party that it is for.
+func (p *process) take(f timeline.Fact) {
+	p.mu.Lock()
+	t := p.tasks[timeline.SourceOf(f)]
+	p.mu.Unlock()
+	if t.party != nil {
+		t.put(timeline.From(f, t.source))
+	}
+}
+
+// compared takes in a comparison with the crew's clock.
+func (p *process) compared(s timeline.Sync) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sync, p.heard = s, p.of.clock.Now()
+	for _, t := range p.tasks {
+		is := p.of.on(t.clock, s)
+		is.Source = t.source
+		t.put(is)
+	}
+}
+
+// compares returns the last comparison of a process's clock, as one with a party's.
+func (p *process) compares(to *party) timeline.Sync {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.of.on(to.clock, p.sync)
+}
+
+// on returns a comparison with the crew's clock as one with another clock of this process.
+func (c *crew) on(clock timeline.Clock, s timeline.Sync) timeline.Sync {
+	later := clock.T0().Sub(c.clock.T0())
+	s.Min, s.Max = s.Min-later, s.Max-later
+	return s
+}
+
+// zone returns a node's zone, or "" if it is not known.
+func (c *crew) zone(node string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.zones[node]
+}
+
+// findZones finds out the zones of the nodes of Pods, once. A node that cannot be read has none.
+func (c *crew) findZones(ctx context.Context, pods []corev1.Pod) {
+	unknown := func(pod corev1.Pod) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		_, known := c.zones[deploy.ProberNode(&pod)]
+		return !known
+	}
+	if !slices.ContainsFunc(pods, unknown) {
+		return
+	}
+	zones := map[string]string{}
+	for _, pod := range pods {
+		zones[deploy.ProberNode(&pod)] = ""
+	}
+	if nodes, err := c.client.Nodes().List(ctx, metav1.ListOptions{}); err == nil {
+		for _, node := range nodes.Items {
+			zones[node.Name] = node.Labels[corev1.LabelTopologyZone]
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.zones = zones
+}
+
+// note records why there are no requests from a node; "": there are.
+func (c *crew) note(node, why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wants(node) {
+		c.state[node] = why
+	}
+}
+
+// missing returns the nodes without requests, and why there are none.
+func (c *crew) missing() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	missing := map[string]string{}
+	for node, why := range c.state {
+		if why != "" {
+			missing[node] = why
+		}
+	}
+	return missing
+}
+
+// rates are how often probers are to ask. Any goroutine may use them.
+type rates struct {
+	mu      sync.Mutex
+	wanted  map[timeline.SourceID][]agent.Rate // none: as assigned
+	changed chan struct{}                      // closed when they change
+}
+
+func (r *rates) want(wanted map[timeline.SourceID][]agent.Rate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.changed)
+	r.wanted, r.changed = wanted, make(chan struct{})
+}
+
+// keep sets the rates of a prober until ctx or over ends. It tries again until the prober has them.
+func (r *rates) keep(
+	ctx context.Context, over <-chan struct{}, of timeline.SourceID, set func([]agent.Rate) error, log *slog.Logger,
+) {
+	refused := "" // why, as it was logged
+	for ctx.Err() == nil {
+		r.mu.Lock()
+		wanted, changed := slices.Clone(r.wanted[of]), r.changed
+		r.mu.Unlock()
+		var again <-chan time.Time
+		if len(wanted) > 0 {
+			if err := set(wanted); err != nil {
+				again = time.After(rateAgain)
+				if ctx.Err() == nil && err.Error() != refused {
+					refused = err.Error()
+					log.Warn("a prober goes on at its rates", "error", err)
+				}
+			}
+		}
+		select {
+		case <-again:
+		case <-changed:
+		case <-over:
+			return
+		case <-ctx.Done():
+		}
+	}
+}
