@@ -287,7 +287,7 @@ func (g Guard) args() []string {
 		args = append(args, "--lease="+GuardName, "--history="+guardHistory)
 	}
 	if g.hasProbers() {
-		args = append(args, "--probers="+GuardProbers)
+		args = append(args, "--probers")
 	}
 	if g.AllNamespaces {
 		args = append(args, "--all-namespaces")

@@ -143,7 +143,7 @@ func TestAGuardMeasuresFromTheNodesOfItsFrom(t *testing.T) {
 				t.Errorf("%s: %s", name, diff)
 			}
 		}
-		flag := slices.Contains(c.guard.deployment().Spec.Template.Spec.Containers[0].Args, "--probers=lapse-guard-probers")
+		flag := slices.Contains(c.guard.deployment().Spec.Template.Spec.Containers[0].Args, "--probers")
 		if want := name != "none"; there != want || flag != want {
 			t.Errorf("%s: a DaemonSet %v, the flag %v", name, there, flag)
 		}

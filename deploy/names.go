@@ -48,7 +48,7 @@ const (
 	EnvTLSCA     = "LAPSE_TLS_CA"   // of a coordinator and its probers, in PEM form: the authority,
 	EnvTLSCert   = "LAPSE_TLS_CERT" // their own certificate
 	EnvTLSKey    = "LAPSE_TLS_KEY"  // and its key
-	EnvKeyDir    = "LAPSE_KEY_DIR"  // of a guard's prober: the directory with ca.crt, prober.crt and prober.key
+	EnvKeyDir    = "LAPSE_KEY_DIR"  // of a prober of guards: the directory with its keys, which may change
 	EnvKeys      = "LAPSE_KEYS"     // of a coordinator that makes these itself: the Secret for its probers' keys
 	envNode      = "NODE_NAME"
 	EnvPod       = "POD_NAME"

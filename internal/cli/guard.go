@@ -32,6 +32,7 @@ import (
 	"lapse/correlate/quantity"
 	"lapse/correlate/verdict"
 	"lapse/deploy"
+	"lapse/deploy/agent"
 	"lapse/internal/bucket"
 	"lapse/internal/guard"
 	"lapse/internal/guard/budget"
@@ -43,6 +44,7 @@ import (
 	"lapse/internal/hint/input"
 	"lapse/internal/report/document"
 	"lapse/internal/run/access"
+	"lapse/internal/run/coordinator"
 	"lapse/internal/run/direct"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/spec"
@@ -95,6 +97,7 @@ type guardCommand struct {
 	file    string
 	lease   string
 	history string
+	probers bool
 	place   storeFlags
 }
 
@@ -191,6 +194,8 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 		"guards elect the one that writes Events and answers; all of them measure")
 	f.StringVar(&c.history, "history", "", "the `NAME` of a ConfigMap, in this Pod's namespace, that keeps the lines "+
 		"of the last 200 runs and what the gate says of them")
+	f.BoolVar(&c.probers, "probers", false, "measure from each node with a Pod of the DaemonSet "+deploy.GuardProbers+
+		", too: \"lapse gen guard --from all\" prints it")
 	c.place.bind(f)
 	f.StringVar(&c.file, "config", "", "a `FILE` of more flags, one in a line: they count if the command line has "+
 		"none, and again when they change")
@@ -271,11 +276,31 @@ func (c *guardCommand) run(ctx context.Context, log *slog.Logger) error {
 			return err
 		}
 	}
+	if c.probers {
+		if c.Probers, err = c.ofNodes(); err != nil {
+			return err
+		}
+	}
 	if c.history != "" {
 		namespace := cmp.Or(os.Getenv(deploy.EnvNamespace), cluster.Namespace)
 		c.Past = &configmap.Map{ConfigMaps: c.Client.ConfigMaps(namespace), Name: c.history, Log: log}
 	}
 	return guard.Run(ctx, c.Config)
+}
+
+// ofNodes returns who measures from other nodes. The guard that leads makes and renews their keys.
+func (c *guardCommand) ofNodes() (*coordinator.Probers, error) {
+	me := os.Getenv(deploy.EnvPod)
+	if me == "" || c.Home == "" {
+		return nil, exit.Usagef("`lapse gen guard --from all` prints a Deployment that sets them",
+			"--probers needs $%s and $%s", deploy.EnvPod, deploy.EnvNamespace)
+	}
+	return &coordinator.Probers{
+		Namespace: c.Home, Selector: deploy.GuardProberSelector, Me: me,
+		Keys: func(ctx context.Context) (agent.KeyPair, error) {
+			return deploy.GuardKeys(ctx, c.Client, c.Home, c.Leader == nil || c.Leader.Leads())
+		},
+	}, nil
 }
 
 // election returns this Pod's part in the election by the Lease.

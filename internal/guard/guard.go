@@ -49,6 +49,8 @@ type Config struct {
 	Log       *slog.Logger
 
 	*Settings
+	// Probers measure from other nodes, too; nil: nobody does.
+	Probers *coordinator.Probers
 	// Leader says which guard speaks, if there are several; nil: this one.
 	Leader Leader
 	// Past keeps what is known of the last runs when their directory is gone; nil: nothing does.
@@ -155,6 +157,9 @@ func newGuard(c Config) (*guard, error) {
 	if g.measure == nil {
 		g.many = coordinator.NewMany(c.Client, c.Namespace, c.Log)
 		g.measure = g.many.MeasureAgain
+		if c.Probers != nil {
+			g.many.MeasureFrom(*c.Probers, c.Log)
+		}
 	}
 	if g.follow == nil {
 		g.follow = func(ctx context.Context, changed func([]watcher.Marked)) error {

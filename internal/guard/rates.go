@@ -92,10 +92,21 @@ func rateOf(tl *model.Timeline) string {
 	if json.Unmarshal(tl.Run.Spec, &asked) != nil { // older runs have none
 		return ""
 	}
-	if lowest := lowestRate(tl); lowest > 0 && lowest < asked.Rate {
+	if lowest := lowestRate(tl) * float64(placesOf(tl)); lowest > 0 && lowest < asked.Rate {
 		return atRate(lowest, asked.Rate)
 	}
 	return ""
+}
+
+// placesOf returns how many places shared the rates of a run: the guard, and each node with a prober.
+func placesOf(tl *model.Timeline) int {
+	nodes := map[string]bool{}
+	for _, s := range tl.Sources {
+		if s.Role == timeline.Prober {
+			nodes[s.Node] = true
+		}
+	}
+	return 1 + len(nodes)
 }
 
 // lowestRate returns the lowest rate of a judged target since the first sign; 0 if there is none.

@@ -196,6 +196,23 @@ func TestTheLowestRateOfARunCounts(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	shared := &model.Timeline{
+		Run:     model.RunInfo{Spec: []byte(`{"rate":100}`)},
+		Targets: []model.Target{{Target: timeline.Target{Name: "web", Kind: timeline.New, Rate: 25}}},
+	}
+	for id, node := range []string{"node1", "node1", "node2", "node3", "node3"} { // here, and a prober that was restarted
+		role := timeline.Prober
+		if id == 0 {
+			role = timeline.Workstation
+		}
+		shared.Sources = append(shared.Sources, model.Source{Node: node, Role: role})
+	}
+	if got := rateOf(shared); got != "" {
+		t.Errorf("shared by four places: %q", got)
+	}
+	if shared.Targets[0].Rate = 12.5; !strings.HasPrefix(rateOf(shared), "at 50/s instead of 100/s") {
+		t.Errorf("shared by four places, half of it: %q", rateOf(shared))
+	}
 	if rateOf(&model.Timeline{}) != "" {
 		t.Error("a run without a description has a lowered rate")
 	}

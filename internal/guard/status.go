@@ -44,8 +44,10 @@ type Report struct {
 	Shared map[string][]string `json:"shared,omitempty"`
 	// Unwatched says of which kinds no change is seen, and why.
 	Unwatched map[string]string `json:"unwatched,omitempty"`
-	Unlisted  bool              `json:"unlisted,omitzero"` // which Services are guarded is not known yet
-	Services  []Status          `json:"services"`          // in the order of their names
+	// Probers says of each node with a prober why nothing is measured from it; empty: it is.
+	Probers  map[string]string `json:"probers,omitempty"`
+	Unlisted bool              `json:"unlisted,omitzero"` // which Services are guarded is not known yet
+	Services []Status          `json:"services"`          // in the order of their names
 }
 
 const unlisted = "which Services are guarded is not known yet: it has just begun, or the API server does not answer it"
@@ -147,6 +149,9 @@ func (g *guard) report() Report {
 			report.Shared[s.Service] = others
 		}
 	}
+	if g.many != nil {
+		report.Probers = g.many.Probers()
+	}
 	report.Away = g.away()
 	if g.Leader != nil {
 		report.Election = g.Leader.Problem()
@@ -224,6 +229,9 @@ func (r *Report) problems() (all []string) {
 		all = append(all, fmt.Sprintf("%s has taken no run since %s, %s only on disk: %s", a.Bucket,
 			a.Since.Format(time.RFC3339), quantity.Count(a.Wait, "run"), a.Why))
 	}
+	if text := r.unmeasured(); text != "" {
+		all = append(all, text)
+	}
 	for _, service := range slices.Sorted(maps.Keys(r.Shared)) {
 		const text = "%s is measured by the guard in namespace %s, too: it gets twice the requests and Events, end one"
 		all = append(all, fmt.Sprintf(text, service, quantity.Names(r.Shared[service])))
@@ -233,6 +241,27 @@ func (r *Report) problems() (all []string) {
 		all = append(all, fmt.Sprintf("a request to %q was refused at %s: %s", r.Refused.Path, at, r.Refused.Reason))
 	}
 	return all
+}
+
+// mostNamed is how many nodes are named that nothing is measured from.
+const mostNamed = 3
+
+// unmeasured says from which nodes nothing is measured, and why, or "".
+func (r *Report) unmeasured() string {
+	var lines []string
+	for _, node := range slices.Sorted(maps.Keys(r.Probers)) {
+		if why := r.Probers[node]; why != "" {
+			lines = append(lines, node+": "+why)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("nothing is measured from %d of %s: ", len(lines), quantity.Count(len(r.Probers), "node"))
+	if more := len(lines) - mostNamed; more > 0 {
+		lines = append(lines[:mostNamed], fmt.Sprintf("and %d more", more))
+	}
+	return text + strings.Join(lines, "; ")
 }
 
 // headline says how all Services stand, in a line: "3 Services: 1 not measured, 2 idle; the last run of 1: fail".
@@ -254,6 +283,9 @@ func (r *Report) headline() string {
 	}
 	text := quantity.Count(len(r.Services), "Service") + ": " + strings.Join(count(states, "%d %s", string(notMeasured),
 		string(starting), string(coordinator.Recording), string(coordinator.Raised), string(coordinator.Idle)), ", ")
+	if n := len(r.Probers); n > 0 {
+		text += ", measured from " + quantity.Count(n, "node") + ", too"
+	}
 	lost := count(verdicts, "the last run of %d: %s", string(gate.Fail), string(gate.Inconclusive))
 	return strings.Join(append([]string{text}, lost...), "; ")
 }
