@@ -24,7 +24,7 @@ func (g *guarded) kill(pods ...string) {
 		}
 		restarts[pod] = strconv.Itoa(count + 1)
 		uid := g.kubectl("-n", g.namespace, "get", "pod", pod, "-o", "jsonpath={.metadata.uid}")
-		if err := syscall.Kill(g.pid(uid), syscall.SIGKILL); err != nil {
+		if err := syscall.Kill(g.pid(uid, "guard"), syscall.SIGKILL); err != nil {
 			g.t.Fatal(err)
 		}
 	}
@@ -33,8 +33,8 @@ func (g *guarded) kill(pods ...string) {
 	}
 }
 
-// pid returns the process of the guard in a Pod, found by its control group.
-func (g *guarded) pid(uid string) int {
+// pid returns the process of Lapse with a verb in a Pod, found by its control group.
+func (g *guarded) pid(uid, verb string) int {
 	g.t.Helper()
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
@@ -46,7 +46,7 @@ func (g *guarded) pid(uid string) int {
 			continue // it has ended, or is not of this Pod
 		}
 		command, err := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-		if err != nil || !strings.Contains(string(command), "\x00guard\x00") {
+		if err != nil || !strings.Contains(string(command), "\x00"+verb+"\x00") {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
@@ -55,7 +55,7 @@ func (g *guarded) pid(uid string) int {
 		}
 		return pid
 	}
-	g.t.Fatalf("no guard runs in the Pod %s", uid)
+	g.t.Fatalf("no lapse %s runs in the Pod %s", verb, uid)
 	return 0
 }
 

@@ -1,0 +1,76 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"lapse/sandbox/drill"
+)
+
+// A guard of one namespace measures a rollout from each node, from before it begins and at its share of the full rate:
+// two guards, each by the same three probers. One of these is killed while the next rollout is measured: the gate does
+// not let pass what was not measured from there, and the process that starts again measures the third. Then
+// `lapse delete guard` leaves nothing.
+func TestAGuardMeasuresFromEachNode(t *testing.T) {
+	t.Parallel()
+	g := unguarded(t, 3, "")
+	nodes := threeNodes(t, g.c)
+	ns := g.namespace
+	text := lapse(t, g.c, "gen", "guard", "-n", ns, "--from=all", "--", "--rate=100", "--settle=5s")
+	if err := g.c.Apply(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+	g.stands()
+	g.kubectl("-n", ns, "rollout", "status", "daemonset/lapse-guard-probers", "--timeout=2m")
+	fromAll := func() {
+		t.Helper()
+		g.awaits("measured from 3 nodes, too")
+		for said := "nothing is measured from"; strings.Contains(said, "nothing is measured from"); {
+			said = lapse(t, g.c, "guard", "status", "-n", ns)
+		}
+	}
+	fromAll()
+	g.passes(g.rollOut, "rollout of web: ")
+
+	dir := filepath.Join(t.TempDir(), "runs")
+	first := strings.Fields(lapse(t, g.c, "retrieve", "guard", "-n", ns, "--out", dir))
+	timeline, err := drill.ReadTimeline(first[len(first)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes {
+		measured, err := timeline.Target("web new from " + node)
+		if err != nil || measured.OK == 0 || measured.Failed > 0 || measured.Node != node {
+			t.Errorf("from %s: %+v, %v", node, measured, err)
+		}
+		raised := false
+		for _, e := range timeline.Events {
+			raised = raised || e.Kind == "rate" && e.Object.Name == "web new from "+node && e.To == "25"
+		}
+		if !raised {
+			t.Errorf("%s was not asked at a quarter of 100/s from %s", "web", node)
+		}
+	}
+
+	end := g.beginRollOut()
+	g.awaits("recording")
+	prober := g.kubectl("-n", ns, "get", "pods", "-l", "app.kubernetes.io/name=lapse-guard-probers", "-o", "jsonpath={.items[0].metadata.uid}")
+	if err := syscall.Kill(g.pid(prober, "probe"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	said := lapse(t, g.c, append([]string{"gate", "svc/web", "-n", ns, "--wait=3m"}, end()...)...)
+	if strings.HasPrefix(said, "PASS") || strings.HasPrefix(said, "FAIL") {
+		t.Errorf("a prober was killed, and of the rollout the gate says %s", said)
+	}
+	fromAll()
+	g.passes(g.rollOut, "rollout of web: ")
+
+	lapse(t, g.c, "delete", "guard", "-n", ns)
+	if left := g.kubectl("-n", ns, "get", "daemonsets,secrets,deployments,roles,configmaps", "-o", "name"); strings.Contains(left, "lapse") {
+		t.Errorf("`lapse delete guard` leaves %s", left)
+	}
+}
