@@ -87,7 +87,9 @@ func (s settings) study() drill.Study[hour] {
 }
 
 // flags are those of the guards. No metric counts the requests to the Pods' own addresses: there are none.
-func (s settings) flags() []string { return []string{fmt.Sprintf("--rate=%d", s.Rate), "--direct-rate=0"} }
+func (s settings) flags() []string {
+	return []string{fmt.Sprintf("--rate=%d", s.Rate), "--direct-rate=0"}
+}
 
 // measure plays the disruptions, and takes what the guards and the servers say.
 func (s settings) measure(ctx context.Context, c *drill.Cluster, h *hour, dir string) error {
