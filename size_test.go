@@ -12,8 +12,8 @@ import (
 // mostBytes is the most that the program may take, built as a release is: stripped, for linux/amd64. The goal is 30 MB:
 // lower it with each saving. rakyll/hey takes 4.5 MB: it brings text/template, which calls methods by name, so that the
 // linker keeps every exported method of every type. prometheus/client_golang takes 0.8 MB, the messages of
-// OpenTelemetry take 0.2 MB, the guard and what it shares 1.2 MB.
-const mostBytes = 39_250_000
+// OpenTelemetry take 0.2 MB, the guard and what it shares 1.4 MB, the client of EvictionRequests 0.3 MB.
+const mostBytes = 39_710_000
 
 func TestTheProgramIsSmall(t *testing.T) {
 	layer.Real(t)

@@ -44,7 +44,6 @@ import (
 	"lapse/internal/hint/input"
 	"lapse/internal/report/document"
 	"lapse/internal/run/access"
-	"lapse/internal/run/coordinator"
 	"lapse/internal/run/direct"
 	"lapse/internal/run/exit"
 	"lapse/internal/run/spec"
@@ -289,13 +288,13 @@ func (c *guardCommand) run(ctx context.Context, log *slog.Logger) error {
 }
 
 // ofNodes returns who measures from other nodes. The guard that leads makes and renews their keys.
-func (c *guardCommand) ofNodes() (*coordinator.Probers, error) {
+func (c *guardCommand) ofNodes() (*guard.Probers, error) {
 	me := os.Getenv(deploy.EnvPod)
 	if me == "" || c.Home == "" {
 		return nil, exit.Usagef("`lapse gen guard --from all` prints a Deployment that sets them",
 			"--probers needs $%s and $%s", deploy.EnvPod, deploy.EnvNamespace)
 	}
-	return &coordinator.Probers{
+	return &guard.Probers{
 		Namespace: c.Home, Selector: deploy.GuardProberSelector, Me: me,
 		Keys: func(ctx context.Context) (agent.KeyPair, error) {
 			return deploy.GuardKeys(ctx, c.Client, c.Home, c.Leader == nil || c.Leader.Leads())

@@ -50,7 +50,7 @@ type Config struct {
 
 	*Settings
 	// Probers measure from other nodes, too; nil: nobody does.
-	Probers *coordinator.Probers
+	Probers *Probers
 	// Leader says which guard speaks, if there are several; nil: this one.
 	Leader Leader
 	// Past keeps what is known of the last runs when their directory is gone; nil: nothing does.
@@ -71,6 +71,9 @@ type (
 	writeFunc   func(context.Context, time.Time, ...events.Event) (others []string, _ error)
 	dialFunc    func(ctx context.Context, network, address string) (net.Conn, error)
 )
+
+// Probers measure for a guard from other nodes.
+type Probers = coordinator.Probers
 
 // A guard is a running [Run].
 type guard struct {

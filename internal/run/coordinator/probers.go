@@ -44,7 +44,7 @@ func (all *Many) MeasureFrom(p Probers, log *slog.Logger) {
 	c.clock, c.every = all.thread.NewClock(), findGuardProbers
 	c.pods.ResourceVersion = "0" // what the API server has at hand is new enough
 	c.looked = func(_ context.Context, pods []corev1.Pod) { c.forgetNodes(pods) }
-	keys := &renewed{get: p.Keys, log: log}
+	keys := &renewed{get: p.Keys, now: c.clock.Now, log: log}
 	c.keys = keys.client
 	all.crew, all.keys = c, keys
 }
@@ -118,12 +118,13 @@ func (c *crew) forgetNodes(pods []corev1.Pod) {
 // renewed are keys that change. Any goroutine may use them.
 type renewed struct {
 	get func(context.Context) (agent.KeyPair, error)
+	now func() time.Duration
 	log *slog.Logger
 
 	mu     sync.Mutex
-	config *tls.Config // with the last keys; nil: there were none
-	failed time.Time   // since when there are none, or no newer ones; zero: there are
-	said   string      // why, as it was logged
+	config *tls.Config   // with the last keys; nil: there were none
+	got    time.Duration // when that was
+	said   string        // why there are none, or no newer ones, as it was logged
 }
 
 // client returns the configuration of connections to probers. Each handshake has the keys of its time.
@@ -169,13 +170,10 @@ func (r *renewed) renew(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
-		r.config, r.failed, r.said = config, time.Time{}, ""
+		r.config, r.got, r.said = config, r.now(), ""
 		return nil
 	}
-	if r.failed.IsZero() {
-		r.failed = time.Now()
-	}
-	if time.Since(r.failed) > keysWithin && r.said != err.Error() && !errors.Is(err, context.Canceled) {
+	if r.now()-r.got > keysWithin && r.said != err.Error() && !errors.Is(err, context.Canceled) {
 		r.said = err.Error()
 		r.log.Warn("no keys for the probers", "error", err)
 	}
