@@ -44,7 +44,11 @@ func NewProberServer(find FindSession, config *tls.Config) *http.Server {
 			fail(w, status, message)
 			return
 		}
-		defer over()
+		if r.URL.Path == "/v1/facts" { // goes on for long when who reads it is gone, and is no sign of life
+			over()
+		} else {
+			defer over()
+		}
 		api.ServeHTTP(w, r)
 	}))
 	server.TLSConfig = config

@@ -156,12 +156,12 @@ func (p *Prober) BeginRun(name, dir string) (*Session, error) {
 }
 
 // Find returns the API of a coordinator's session: it is an [agent.FindSession]. A guard that joins gets a new session
-// if it has none, or one that nobody calls and nobody can join: it was ended, or its beginning is not kept any more.
+// if it has none, or one that has measured: who joins has given that up.
 func (p *Prober) Find(coordinator string, join bool) (api http.Handler, over func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.sessions[coordinator]
-	if join && coordinator != "" && (s == nil || s.calls == 0 && !s.joinable()) {
+	if join && coordinator != "" && (s == nil || !s.joinable()) {
 		if s, err = p.beginGuard(coordinator, s); err != nil {
 			return nil, nil, err
 		}

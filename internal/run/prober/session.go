@@ -88,11 +88,11 @@ func (s *Session) Facts(ctx context.Context, offset int64) (io.ReadCloser, error
 	return s.rec.Tail(ctx, offset)
 }
 
-// joinable reports whether a coordinator that has read nothing yet can join.
+// joinable reports whether a coordinator that has read nothing yet can join: nothing was assigned.
 func (s *Session) joinable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.ending && s.rec.Has(0)
+	return !s.ending && len(s.used) == 0 && s.rec.Has(0)
 }
 
 // Assign begins to measure a source.
