@@ -35,6 +35,10 @@ const (
 	// longSilent is how long a process may not answer until there are said to be no requests from its node, and
 	// mostSilent until it is lost: as long as a prober keeps what it has measured.
 	longSilent, mostSilent = 10 * time.Second, flight.Span
+	// mostAsked is how long a process that measures for several is asked for its status.
+	mostAsked = 30 * time.Second
+	// assignAgain is the time until a process is asked again that has refused to measure.
+	assignAgain = 30 * time.Second
 	// rateAgain is the time until a prober is told its rates again that has refused them.
 	rateAgain = 100 * time.Millisecond
 )
@@ -79,12 +83,14 @@ func newCrew(client kube.Client, namespace, selector string, log *slog.Logger) *
 
 // A party is a measurement that a crew measures for.
 type party struct {
-	clock timeline.Clock
-	put   func(timeline.Fact)
-	calls chan<- func()  // to the loop
-	join  func(*joining) // called by the loop for a process that is ready to measure, or was lost
-	over  chan struct{}  // closed when nothing more is measured for it
-	rates rates
+	clock   timeline.Clock
+	put     func(timeline.Fact)
+	calls   chan<- func()  // to the loop
+	join    func(*joining) // called by the loop for a process that is ready to measure, or was lost
+	over    chan struct{}  // closed when nothing more is measured for it
+	done    chan struct{}  // closed when no more facts are awaited
+	answers time.Duration  // within which a request is answered, or not
+	rates   rates
 }
 
 // A joining is a prober's process that is ready to measure, or was lost.
@@ -156,8 +162,13 @@ func (c *crew) serve(ctx context.Context, to *party) {
 	<-ctx.Done()
 	close(to.over)
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	delete(c.parties, to)
+	awaited := c.name != "" && len(c.processes) > 0
+	c.mu.Unlock()
+	if awaited {
+		<-time.After(to.answers + tellsLate)
+	}
+	close(to.done)
 }
 
 // find lists the probers' Pods. It begins to follow each new Pod that runs, and stops following each Pod that is gone.
@@ -242,7 +253,16 @@ func (c *crew) followProcess(running, ctx context.Context, node, pod string, at 
 	defer client.Close()
 	client.Coordinator = c.name
 	c.note(node, fmt.Sprintf(noAnswer, pod, at))
-	status, err := client.Status(beginning)
+	asking := beginning
+	if c.name != "" { // keys change: they are asked for again
+		var cancel context.CancelFunc
+		asking, cancel = context.WithTimeout(beginning, mostAsked)
+		defer cancel()
+	}
+	status, err := client.Status(asking)
+	if err != nil && beginning.Err() == nil && asking.Err() != nil {
+		return fmt.Errorf(noAnswer+" %w", pod, at, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -251,10 +271,13 @@ func (c *crew) followProcess(running, ctx context.Context, node, pod string, at 
 		client.Logger = c.log
 	}
 	first, err := source.SyncOther(c.clock, func() (timeline.ClockOffset, error) {
-		return client.SyncClock(beginning, c.clock)
+		return client.SyncClock(asking, c.clock)
 	})
 	if err != nil {
 		return err
+	}
+	if c.name != "" { // whether there is something to measure or not
+		c.note(node, "")
 	}
 	following, stop := context.WithCancelCause(ctx)
 	p := &process{
@@ -366,38 +389,58 @@ func (to *party) tell(ctx context.Context, j *joining) bool {
 // serve begins to measure for a party, and keeps its rates until it is over. The caller holds the crew's mutex.
 func (p *process) serve(to *party) {
 	p.helpers.Go(func() {
-		j := &joining{
-			node: p.node, zone: p.of.zone(p.node), pod: p.pod, status: p.status, sync: p.compares(to),
-			assigned: make(chan agent.Assignment, 1),
-		}
-		if !to.tell(p.ctx, j) {
-			return
-		}
-		a := <-j.assigned
-		t := task{to, a.Source}
-		a.Source = p.admit(t)
-		if err := p.client.Assign(p.ctx, a); err != nil {
-			if p.ctx.Err() == nil {
-				p.drop(a.Source)
-				p.of.log.Warn("a prober does not measure", "node", p.node, "pod", p.pod, "error", err)
-				to.tell(p.ctx, &joining{node: p.node, pod: p.pod, lost: err, source: t.source})
+		for p.serveOnce(to) {
+			select {
+			case <-time.After(assignAgain):
+			case <-to.over:
+				return
+			case <-p.ctx.Done():
+				return
 			}
-			return
-		}
-		to.rates.keep(p.ctx, to.over, t.source, func(rates []agent.Rate) error {
-			for i := range rates {
-				rates[i].Source = a.Source
-			}
-			return p.client.SetRates(p.ctx, rates)
-		}, p.of.log.With("node", p.node))
-		if p.of.name == "" || p.ctx.Err() != nil { // it ends with the crew, or has ended
-			return
-		}
-		p.drop(a.Source)
-		if err := p.client.End(p.ctx, "the Service is not measured any more", a.Source); err != nil {
-			p.of.log.Warn("a prober goes on with a Service", "node", p.node, "error", err)
 		}
 	})
+}
+
+// serveOnce does so, and reports whether the process has refused to.
+func (p *process) serveOnce(to *party) (refused bool) {
+	j := &joining{
+		node: p.node, zone: p.of.zone(p.node), pod: p.pod, status: p.status, sync: p.compares(to),
+		assigned: make(chan agent.Assignment, 1),
+	}
+	if !to.tell(p.ctx, j) {
+		return false
+	}
+	a := <-j.assigned
+	t := task{to, a.Source}
+	a.Source = p.admit(t)
+	if err := p.client.Assign(p.ctx, a); err != nil {
+		if p.ctx.Err() != nil {
+			return false // all that it measures is lost
+		}
+		p.drop(a.Source)
+		p.of.log.Warn("a prober does not measure", "node", p.node, "pod", p.pod, "error", err)
+		to.tell(context.Background(), &joining{node: p.node, pod: p.pod, lost: err, source: t.source})
+		p.of.note(p.node, err.Error())
+		return true
+	}
+	to.rates.keep(p.ctx, to.over, t.source, func(rates []agent.Rate) error {
+		for i := range rates {
+			rates[i].Source = a.Source
+		}
+		return p.client.SetRates(p.ctx, rates)
+	}, p.of.log.With("node", p.node))
+	if p.of.name == "" || p.ctx.Err() != nil { // it ends with the crew, or has ended
+		return false
+	}
+	if err := p.client.End(p.ctx, "the Service is not measured any more", a.Source); err != nil {
+		p.of.log.Warn("a prober goes on with a Service", "node", p.node, "error", err)
+	}
+	select {
+	case <-to.done: // its last facts have come, or come too late
+	case <-p.ctx.Done():
+	}
+	p.drop(a.Source)
+	return false
 }
 
 // admit numbers what is measured for a party as a source of the recording.

@@ -38,8 +38,9 @@ func (m *measurement) newFleet(c *crew) *fleet {
 	return &fleet{
 		crew: c, processes: map[string]int{}, full: map[timeline.SourceID][]timeline.Target{},
 		party: party{
-			clock: m.Clock, put: m.Queue.Put, calls: m.Calls, join: m.join, over: make(chan struct{}),
-			rates: rates{wanted: map[timeline.SourceID][]agent.Rate{}, changed: make(chan struct{})},
+			clock: m.Clock, put: m.Queue.Put, calls: m.Calls, join: m.join, over: make(chan struct{}), done: make(chan struct{}),
+			answers: m.opts.Timeout,
+			rates:   rates{wanted: map[timeline.SourceID][]agent.Rate{}, changed: make(chan struct{})},
 		},
 	}
 }
@@ -101,6 +102,9 @@ func (m *measurement) noteUncreated(ctx context.Context, pods []corev1.Pod) {
 func (m *measurement) join(j *joining) {
 	if j.lost != nil {
 		m.proberIs("lost", j.node, "Pod "+j.pod+": "+j.lost.Error())
+		for _, t := range m.fleet.full[j.source] {
+			delete(m.Targets, t.ID)
+		}
 		delete(m.fleet.full, j.source)
 		m.setProbersRates() // the others have its share
 		return

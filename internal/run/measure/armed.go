@@ -73,11 +73,12 @@ type armed struct {
 	most   float64                       // requests per second to a target, from all places
 	places int
 	watch  signs.Watch
-	early  signs.Sign    // the strongest one of the baseline
-	soon   string        // what announced the disruption; empty: nothing has
-	until  time.Duration // when that is not waited for any more
-	limit  time.Duration // when the disruption is not waited for to settle any more
-	ended  string        // why the run that closes ends early, or ""
+	early  signs.Sign     // the strongest one of the baseline
+	soon   string         // what announced the disruption; empty: nothing has
+	until  time.Duration  // when that is not waited for any more
+	limit  time.Duration  // when the disruption is not waited for to settle any more
+	ended  string         // why the run that closes ends early, or ""
+	past   flight.Instant // when the last run ended; nil: there was none
 
 	fails   time.Duration // since when requests fail, with no pause of [armed.quiet]
 	failed  time.Duration // when one failed last
@@ -150,8 +151,12 @@ func (a *armed) watchSigns(f timeline.Fact) {
 	case timeline.Event:
 		sign = a.watch.Event(f)
 	case timeline.Batch:
-		if l.closes > 0 { // a late failure is the run's that closes
-			before := func(q timeline.Request) bool { return q.Due < l.edge[f.Source] }
+		edge := a.past
+		if l.closes > 0 {
+			edge = l.edge
+		}
+		if edge != nil { // a late failure is of the run before
+			before := func(q timeline.Request) bool { return q.Due < edge[f.Source] }
 			f.Requests = slices.DeleteFunc(slices.Clone(f.Requests), before)
 		}
 		f = a.clocks.Here(f)
@@ -233,9 +238,10 @@ func (a *armed) outage(now time.Duration) string {
 	return signs.Lasting + wall.Add(a.fails-now).UTC().Format(time.DateTime) + " UTC"
 }
 
-// quiet is how long nothing may change until a disruption is over: two requests must have been due, and answered.
+// quiet is how long nothing may change until a disruption is over: from each place two requests must have been due, and
+// answered.
 func (a *armed) quiet() time.Duration {
-	return max(a.loop.Settle, time.Duration(2/a.most*float64(time.Second))+a.loop.Timeout)
+	return max(a.loop.Settle, time.Duration(2*float64(a.places)/a.most*float64(time.Second))+a.loop.Timeout)
 }
 
 // expect waits for the disruption that a sign announces.
@@ -427,6 +433,7 @@ func (a *armed) rearm() {
 	edge := l.edge
 	l.Armed.Ended(l.conclude(l.closes, a.ended))
 	a.ring.Cut(edge)
+	a.past = edge
 	l.current, a.waits = current{}, true
 	a.zero.Store(0)
 	a.arm()
