@@ -261,7 +261,7 @@ func (c *crew) followProcess(running, ctx context.Context, node, pod string, at 
 	}
 	status, err := client.Status(asking)
 	if err != nil && beginning.Err() == nil && asking.Err() != nil {
-		return fmt.Errorf(noAnswer+" %w", pod, at, err)
+		return fmt.Errorf("no answer within %s: "+noAnswer, quantity.Span(mostAsked), pod, at)
 	}
 	if err != nil {
 		return err

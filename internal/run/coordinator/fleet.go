@@ -38,9 +38,9 @@ func (m *measurement) newFleet(c *crew) *fleet {
 	return &fleet{
 		crew: c, processes: map[string]int{}, full: map[timeline.SourceID][]timeline.Target{},
 		party: party{
-			clock: m.Clock, put: m.Queue.Put, calls: m.Calls, join: m.join, over: make(chan struct{}), done: make(chan struct{}),
-			answers: m.opts.Timeout,
-			rates:   rates{wanted: map[timeline.SourceID][]agent.Rate{}, changed: make(chan struct{})},
+			clock: m.Clock, put: m.Queue.Put, calls: m.Calls, join: m.join,
+			over: make(chan struct{}), done: make(chan struct{}), answers: m.opts.Timeout,
+			rates: rates{wanted: map[timeline.SourceID][]agent.Rate{}, changed: make(chan struct{})},
 		},
 	}
 }
