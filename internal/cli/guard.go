@@ -193,8 +193,7 @@ func (c *guardCommand) bind(f *pflag.FlagSet) {
 		"guards elect the one that writes Events and answers; all of them measure")
 	f.StringVar(&c.history, "history", "", "the `NAME` of a ConfigMap, in this Pod's namespace, that keeps the lines "+
 		"of the last 200 runs and what the gate says of them")
-	f.BoolVar(&c.probers, "probers", false, "measure from each node with a Pod of the DaemonSet "+deploy.GuardProbers+
-		", too: \"lapse gen guard --from all\" prints it")
+	f.BoolVar(&c.probers, "probers", false, `measure from nodes, too: "lapse gen guard --from" sets it`)
 	c.place.bind(f)
 	f.StringVar(&c.file, "config", "", "a `FILE` of more flags, one in a line: they count if the command line has "+
 		"none, and again when they change")
