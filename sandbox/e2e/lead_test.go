@@ -450,9 +450,6 @@ func (s sign) check(t *testing.T, c *drill.Cluster, run drill.Run) lead {
 		return e
 	}
 	begun := must(isBegun)
-	if !strings.Contains(begun.Detail, s.Says) {
-		t.Errorf("%s: the run begins with %q", s.Name, begun.Detail)
-	}
 	if tl.Run.Aborted != "" {
 		t.Errorf("%s: %s", s.Name, tl.Run.Aborted)
 	}
@@ -466,6 +463,13 @@ func (s sign) check(t *testing.T, c *drill.Cluster, run drill.Run) lead {
 				at = f.Done
 			}
 		}
+	}
+	says := s.Says
+	if at > lost { // the API told the loss first
+		says = "the endpoint of "
+	}
+	if !strings.Contains(begun.Detail, says) {
+		t.Errorf("%s, %v before the loss: the run begins with %q", s.Name, lost-at, begun.Detail)
 	}
 	if s.once {
 		s.Name = "taint, label or condition by hand"
