@@ -174,6 +174,7 @@ func (b *Bucket) List(ctx context.Context, begin string) (keys []string, err err
 			return nil, err
 		}
 		var page struct {
+			XMLName               xml.Name `xml:"ListBucketResult"`
 			Contents              []struct{ Key string }
 			IsTruncated           bool
 			NextContinuationToken string
@@ -181,15 +182,19 @@ func (b *Bucket) List(ctx context.Context, begin string) (keys []string, err err
 		err = xml.NewDecoder(reply).Decode(&page)
 		_ = reply.Close() // it was read
 		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", b, err)
+			return nil, fmt.Errorf("%s answers no list: %w", b.root.Host, err)
 		}
 		for _, o := range page.Contents {
 			keys = append(keys, strings.TrimPrefix(o.Key, b.prefix))
 		}
-		if !page.IsTruncated || page.NextContinuationToken == "" {
+		if !page.IsTruncated {
 			return keys, nil
 		}
-		query.Set("continuation-token", page.NextContinuationToken)
+		next := page.NextContinuationToken
+		if next == query.Get("continuation-token") { // none, or the same page again
+			return nil, fmt.Errorf("%s does not say how the list goes on", b.root.Host)
+		}
+		query.Set("continuation-token", next)
 	}
 }
 

@@ -137,6 +137,23 @@ func TestALongListIsReadToItsEnd(t *testing.T) {
 	}
 }
 
+// What is not the whole list is an error: a history without its later pages, or that of a web server, would look short.
+func TestWhatIsNoWholeListIsAnError(t *testing.T) {
+	for _, answer := range []string{
+		"<html><body>Sign in</body></html>",
+		"<ListBucketResult><Contents><Key>prod/history/a</Key></Contents><IsTruncated>true</IsTruncated></ListBucketResult>",
+		"<ListBucketResult><Contents><Key>prod/history/a</Key></Contents>",
+		"<ListBucketResult><Contents><Key>prod/history/a</Key></Contents><IsTruncated>true</IsTruncated>" +
+			"<NextContinuationToken>same</NextContinuationToken></ListBucketResult>",
+		"",
+	} {
+		b := opened(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) })
+		if keys, err := b.List(t.Context(), HistoryDir); err == nil || !strings.HasPrefix(err.Error(), "127.0.0.1:") {
+			t.Errorf("%s: %q, %v", answer, keys, err)
+		}
+	}
+}
+
 // piped returns a bucket whose server reads from and writes to the other end of a pipe.
 func piped(t *testing.T, serve func(net.Conn)) *Bucket {
 	t.Helper()
