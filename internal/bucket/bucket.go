@@ -228,6 +228,7 @@ func (b *Bucket) do(ctx context.Context, method, key string, query url.Values, b
 	if reply.StatusCode/100 == 2 {
 		return from, nil
 	}
-	defer reply.Body.Close()
-	return nil, b.refusal(reply, from)
+	err = b.refusal(reply, from)
+	_ = from.Close() // it was read
+	return nil, err
 }

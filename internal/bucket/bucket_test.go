@@ -120,6 +120,31 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// Nothing of a refused request stays: the watch over it would live on for a minute.
+func TestARefusedRequestIsWatchedNoLonger(t *testing.T) {
+	keyed(t)
+	synctest.Test(t, func(t *testing.T) {
+		b := piped(t, func(c net.Conn) {
+			_, _ = c.Read(make([]byte, 4<<10))
+			_, _ = io.WriteString(c, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			_ = c.Close()
+		})
+		began := make(chan context.Context, 1)
+		dial := b.client.Transport.(*http.Transport)
+		b.client.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+			began <- r.Context()
+			return dial.RoundTrip(r)
+		})
+		if _, err := b.Get(t.Context(), "a"); err == nil || (<-began).Err() == nil {
+			t.Errorf("%v, and the request goes on", err)
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // All pages of a list are read.
 func TestALongListIsReadToItsEnd(t *testing.T) {
 	pages := map[string]string{
