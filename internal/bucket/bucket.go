@@ -61,6 +61,9 @@ func Open(location, endpoint string) (*Bucket, error) {
 	}
 	if endpoint = cmp.Or(endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL")); endpoint == "" {
 		b.root = url.URL{Scheme: "https", Host: "s3." + b.region + ".amazonaws.com", Path: "/"}
+		if strings.HasPrefix(b.region, "cn-") {
+			b.root.Host += ".cn"
+		}
 		if strings.Contains(name, ".") { // the certificate is for one label
 			b.root.Path += name + "/"
 		} else {

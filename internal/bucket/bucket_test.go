@@ -73,6 +73,10 @@ func TestWhereABucketIsAsked(t *testing.T) {
 	if b, err := Open("s3://runs.example.com", ""); err != nil || b.root.String() != "https://s3.eu-central-1.amazonaws.com/runs.example.com/" {
 		t.Errorf("no certificate is for two labels: %s, %v", b.root.String(), err)
 	}
+	t.Setenv("AWS_REGION", "cn-north-1") // whose addresses end otherwise, as minio-go knows of STS
+	if b, err := Open("s3://runs", ""); err != nil || b.root.String() != "https://runs.s3.cn-north-1.amazonaws.com.cn/" {
+		t.Errorf("in China: %s, %v", b.root.String(), err)
+	}
 	t.Setenv("AWS_ENDPOINT_URL", "https://s3.example.com")
 	if b, err := Open("s3://runs", ""); err != nil || b.root.Host != "s3.example.com" || b.String() != "s3://runs/" {
 		t.Errorf("%+v, %v", b, err)
