@@ -6,9 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +42,36 @@ func TestReferenceIsUpToDate(t *testing.T) {
 		if diff := gocmp.Diff(string(got), want); diff != "" {
 			t.Errorf("docs/reference/%s is stale: go test ./internal/cli -run Reference -update (-old +new)\n%s", name, diff)
 		}
+	}
+}
+
+// Whoever copies a gate from the documentation gets one.
+func TestGatesInTheDocumentationAreGates(t *testing.T) {
+	gate := regexp.MustCompile(`--fail-if[ =]'([^']+)'`)
+	pages, gates := []string{"../../README.md"}, 0
+	err := filepath.WalkDir("../../docs", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			pages = append(pages, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range gate.FindAllStringSubmatch(string(text), -1) {
+			gates++
+			if _, err := verdict.ParseGate(found[1]); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+	if gates < 10 {
+		t.Errorf("%d gates", gates)
 	}
 }
 
