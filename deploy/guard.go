@@ -27,6 +27,8 @@ const (
 	guardSecret   = "/etc/lapse-token"
 	guardTokenKey = "token"
 	guardKeys     = "/etc/lapse-keys" // of a prober
+
+	allNamespaces = "--all-namespaces"
 )
 
 // A Guard says how `lapse guard` looks in the cluster.
@@ -290,7 +292,7 @@ func (g Guard) args() []string {
 		args = append(args, "--probers")
 	}
 	if g.AllNamespaces {
-		args = append(args, "--all-namespaces")
+		args = append(args, allNamespaces)
 	}
 	return args // else of its own namespace, which the Pod knows
 }

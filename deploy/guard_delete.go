@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -53,10 +55,12 @@ func RemoveGuard(ctx context.Context, cluster Cluster, namespace string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	// A user who may not even list ClusterRoles has created none.
-	if unseen = slices.DeleteFunc(unseen, func(k kind) bool { return k.cluster }); len(unseen) > 0 {
+	if !slices.ContainsFunc(objects, guardsAll) { // nothing of it is outside of its namespace
+		unseen = slices.DeleteFunc(unseen, func(k kind) bool { return k.cluster })
+	}
+	if len(unseen) > 0 {
 		return hint.Errorf("let somebody who may do it: `lapse delete guard -n "+namespace+"`",
-			"no right to list %s in namespace %s: some of the guard may be left", unseen, namespace)
+			"no right to list %s: some of the guard in namespace %s may be left", unseen, namespace)
 	}
 	if err := awaitGone(ctx, cluster.Client, namespace, guardPods); err != nil {
 		return err
@@ -69,6 +73,14 @@ func RemoveGuard(ctx context.Context, cluster Cluster, namespace string) error {
 		return hint.Errorf("name another namespace with -n", "namespace %s has %w", namespace, ErrNoGuard)
 	}
 	return fmt.Errorf("delete Lease %s: %w", GuardName, err)
+}
+
+// guardsAll reports whether an object is the Deployment of a guard of all namespaces.
+func guardsAll(o owned) bool {
+	deployment, ok := o.Object.(*appsv1.Deployment)
+	return ok && slices.ContainsFunc(deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return slices.Contains(c.Args, allNamespaces)
+	})
 }
 
 // removeGuardKeys deletes the Secret of the probers. It is not listed with the other objects: to list Secrets is to

@@ -97,16 +97,30 @@ func TestDeletingAGuardWaitsForItsProbers(t *testing.T) {
 	})
 }
 
-// Who may not list the guard's objects is told that some may be left.
+// Who may not list the guard's objects is told that some may be left. A guard of one namespace has none outside of it.
 func TestWithoutRightsAGuardIsNotSaidToBeGone(t *testing.T) {
-	client := fake.NewSimpleClientset(Guard{Namespace: "lapse"}.Objects()...)
-	client.PrependReactor("list", "*", func(a ktesting.Action) (bool, runtime.Object, error) {
-		resource := a.GetResource()
-		denied := resource.Resource == "poddisruptionbudgets" || strings.HasPrefix(resource.Resource, "cluster")
-		return denied, nil, apierrors.NewForbidden(resource.GroupResource(), "", errors.New("you may not"))
-	})
-	err := RemoveGuard(t.Context(), Cluster{Client: kubetest.Client(client)}, "lapse")
-	if want := "no right to list [PodDisruptionBudget] in namespace lapse"; err == nil || !strings.Contains(fmt.Sprint(err), want) {
-		t.Errorf("%v, want %s", err, want)
+	for _, test := range []struct {
+		all    bool
+		unseen string // a kind in the namespace
+		want   string
+	}{
+		{false, "poddisruptionbudgets", "no right to list [PodDisruptionBudget]: some of the guard in namespace lapse may be left"},
+		{true, "poddisruptionbudgets", "no right to list [PodDisruptionBudget ClusterRoleBinding ClusterRole]: some"},
+		{true, "", "no right to list [ClusterRoleBinding ClusterRole]: some of the guard in namespace lapse may be left"},
+		{false, "", "<nil>"},
+	} {
+		client := fake.NewSimpleClientset(Guard{Namespace: "lapse", AllNamespaces: test.all}.Objects()...)
+		client.PrependReactor("list", "*", func(a ktesting.Action) (bool, runtime.Object, error) {
+			resource := a.GetResource()
+			denied := resource.Resource == test.unseen || strings.HasPrefix(resource.Resource, "cluster")
+			return denied, nil, apierrors.NewForbidden(resource.GroupResource(), "", errors.New("you may not"))
+		})
+		err := RemoveGuard(t.Context(), Cluster{Client: kubetest.Client(client)}, "lapse")
+		if !strings.HasPrefix(fmt.Sprint(err), test.want) {
+			t.Errorf("of all namespaces %v: %v, want %s", test.all, err, test.want)
+		}
+		if err != nil {
+			wantHint(t, err, "let somebody who may do it: `lapse delete guard -n lapse`")
+		}
 	}
 }
