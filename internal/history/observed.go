@@ -39,9 +39,10 @@ func (o *Observed) Add(at time.Time, lengths map[string]time.Duration) {
 	}
 	oldest := DayOf(at.AddDate(0, 0, 1-KeptDays))
 	for service, spans := range o.Guarded {
-		last := &spans[len(spans)-1]
-		if _, guarded := lengths[service]; !guarded && last.To.IsZero() {
-			last.To = o.Until
+		if n := len(spans); n > 0 && spans[n-1].To.IsZero() {
+			if _, guarded := lengths[service]; !guarded {
+				spans[n-1].To = o.Until
+			}
 		}
 		spans = slices.DeleteFunc(spans, func(s Span) bool { return !s.To.IsZero() && DayOf(s.To) < oldest })
 		if o.Guarded[service] = spans; len(spans) == 0 {

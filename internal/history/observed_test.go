@@ -71,3 +71,17 @@ func TestSpansAreFromTheFirstSecondUntilItIsNotGuarded(t *testing.T) {
 		t.Errorf("too old spans are kept: %v", o.Guarded)
 	}
 }
+
+// A file that somebody has edited ends no guard.
+func TestAServiceWithoutSpansGetsOne(t *testing.T) {
+	at := time.Date(2026, 11, 26, 9, 12, 0, 0, time.UTC)
+	o := Observed{
+		Guarded: map[string][]Span{"shop/web": {}, "shop/api": nil},
+		Days:    map[string]map[string]time.Duration{"2026-11-26": nil},
+	}
+	o.Add(at, map[string]time.Duration{"shop/web": time.Minute})
+	want := map[string][]Span{"shop/web": {{From: at.Add(-time.Minute)}}}
+	if diff := cmp.Diff(want, o.Guarded); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
