@@ -158,6 +158,7 @@ func (f *folderServer) serveRun(w http.ResponseWriter, r *http.Request) {
 		}
 	})
 	if page.err != nil {
+		f.forget(name, page)
 		http.Error(w, page.err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -172,13 +173,27 @@ func (f *folderServer) page(name, word string, document bool) *opened {
 	if page := f.pages[name]; page != nil && !(document && (page.word != word || word == NotJudged)) {
 		return page
 	}
-	f.order = slices.DeleteFunc(f.order, func(n string) bool { return n == name })
+	f.remove(name)
 	if len(f.order) == mostOpened {
-		delete(f.pages, f.order[0])
-		f.order = f.order[1:]
+		f.remove(f.order[0])
 	}
 	f.pages[name], f.order = &opened{word: word}, append(f.order, name)
 	return f.pages[name]
+}
+
+// forget has a run opened again that could not be opened.
+func (f *folderServer) forget(name string, failed *opened) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pages[name] == failed {
+		f.remove(name)
+	}
+}
+
+// remove removes a page. The caller holds the mutex.
+func (f *folderServer) remove(name string) {
+	delete(f.pages, name)
+	f.order = slices.DeleteFunc(f.order, func(n string) bool { return n == name })
 }
 
 func (f *folderServer) awaitViewers() {

@@ -158,6 +158,23 @@ func TestARunThatGoesOnIsOpenedAgain(t *testing.T) {
 	}
 }
 
+// A run that could not be opened, as with too many open files, is opened at the next look.
+func TestARunThatCouldNotBeOpenedIsTriedAgain(t *testing.T) {
+	failures := 1
+	url := serveFolder(t, Folder{Runs: listing(Listed{Name: "a", Word: "PASS"}), Open: func(string) (*Store, Options, error) {
+		if failures > 0 {
+			failures--
+			return nil, Options{}, errors.New("too many open files")
+		}
+		return NewStore(), Options{}, nil
+	}})
+	for _, want := range []int{http.StatusInternalServerError, http.StatusOK} {
+		if status, text := fetch(t, url+"/run/a/", ""); status != want {
+			t.Errorf("the run's page is %d %s", status, text)
+		}
+	}
+}
+
 // Only so many runs stay in memory.
 func TestTheRunThatWasOpenedFirstIsLetGo(t *testing.T) {
 	opened := map[string]int{}
