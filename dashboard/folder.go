@@ -45,6 +45,7 @@ type Listed struct {
 	SetOff   string    `json:"setOff,omitzero"`  // what ended Pods, as in "drain of node1"
 	Release  []string  `json:"release,omitzero"` // the templates that served, the oldest first
 	Began    time.Time `json:"began,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
 	Word     string    `json:"word"`              // the verdict in a word
 	Result   string    `json:"result,omitzero"`   // the verdict as a style: pass, fail, inconclusive, ungated
 	Outcome  string    `json:"outcome,omitzero"`  // as a day has it; absent: it is not judged

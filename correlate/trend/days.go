@@ -33,7 +33,7 @@ func OutcomeOf(lines ...history.Line) Outcome {
 // wholeDay is the share of a day that must have been observed. The rest is the replacement of a guard by the next.
 const wholeDay = 0.99
 
-// A Day is what the runs of a Service that began on a day (UTC) showed.
+// A Day is what the runs of a Service showed that went on on a day (UTC).
 type Day struct {
 	Date    string  `json:"date"` // 2026-11-26
 	Outcome Outcome `json:"outcome"`
@@ -59,31 +59,33 @@ type ServiceDays struct {
 
 // Days returns the last n days, until now, of each Service that has a run or was observed in them, by its name.
 func Days(lines []history.Line, observed history.Observed, now time.Time, n int) []ServiceDays {
-	first := now.UTC().AddDate(0, 0, 1-n)
 	all, guarded := map[string][]Day{}, len(observed.Days) > 0
-	at := func(service, date string) *Day {
+	dates := make([]string, n)
+	for i := range dates {
+		dates[i] = history.DayOf(now.UTC().AddDate(0, 0, 1-n+i))
+	}
+	of := func(service string) []Day {
 		if all[service] == nil {
-			for i := range n {
-				all[service] = append(all[service], Day{Date: history.DayOf(first.AddDate(0, 0, i))})
+			for _, date := range dates {
+				all[service] = append(all[service], Day{Date: date})
 			}
 		}
-		i := slices.IndexFunc(all[service], func(d Day) bool { return d.Date == date })
-		return &all[service][max(i, 0)]
+		return all[service]
 	}
-	shown := func(date string) bool { return history.DayOf(first) <= date && date <= history.DayOf(now) }
 	for _, l := range disruptions(latest(lines)) {
-		if date := history.DayOf(l.T0); shown(date) {
-			at(cmp.Or(l.Service, strings.Join(l.URLs, " ")), date).count(l)
+		began, ended := history.DayOf(l.T0), history.DayOf(l.T0.Add(max(0, l.Duration-1))) // midnight ends a day
+		for i, date := range dates {
+			if began <= date && date <= ended {
+				of(cmp.Or(l.Service, strings.Join(l.URLs, " ")))[i].count(l)
+			}
 		}
 	}
-	for date, services := range observed.Days {
-		for service, length := range services {
-			if shown(date) {
-				day := at(service, date)
-				day.Since = observed.Since(service, date)
-				whole := lengthOf(date, day.Since, observed.Until, now)
-				day.Observed = min(1, float64(length)/float64(whole))
-			}
+	for i, date := range dates {
+		for service, length := range observed.Days[date] {
+			day := &of(service)[i]
+			day.Since = observed.Since(service, date)
+			whole := lengthOf(date, day.Since, observed.Until, now)
+			day.Observed = min(1, float64(length)/float64(whole))
 		}
 	}
 	list := make([]ServiceDays, 0, len(all))

@@ -51,6 +51,30 @@ func TestADayIsTheWorstOfItsRuns(t *testing.T) {
 	}
 }
 
+// An outage of hours is on each day on which it went on: nothing else happens while it lasts.
+func TestARunIsOnEachDayOnWhichItWentOn(t *testing.T) {
+	midnight := noon.Truncate(24 * time.Hour)
+	from := func(began, ended time.Time) history.Line {
+		return run(0, 7, func(l *history.Line) { l.T0, l.Duration = began, ended.Sub(began) })
+	}
+	dropped, quiet := Day{Outcome: Dropped, Runs: 1, Dropped: 1, Failed: 7, Sent: 1000, Observed: 1}, Day{Outcome: Nothing, Observed: 1}
+	for name, tt := range map[string]struct {
+		line history.Line
+		want []Day // the day before yesterday is not asked for
+	}{
+		"over midnight":         {from(midnight.Add(-2*time.Hour), midnight.Add(10*time.Hour)), []Day{dropped, dropped}},
+		"until midnight":        {from(midnight.Add(-2*time.Hour), midnight), []Day{dropped, quiet}},
+		"from before the first": {from(midnight.Add(-26*time.Hour), midnight.Add(-20*time.Hour)), []Day{dropped, quiet}},
+		"without a length":      {from(midnight, midnight), []Day{quiet, dropped}},
+	} {
+		tt.want[0].Date, tt.want[1].Date = "2026-10-31", "2026-11-01"
+		got := Days([]history.Line{tt.line}, throughout(), noon, 2)
+		if diff := cmp.Diff([]ServiceDays{{"shop/web", tt.want}}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // A day on which nobody looked is none on which nothing happened.
 func TestADayThatWasNotObservedIsNotHealthy(t *testing.T) {
 	half := history.Observed{}

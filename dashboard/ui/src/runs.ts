@@ -7,7 +7,7 @@ import { coverage, duration, plural } from "./format";
 export type Outcome = "dropped" | "gateFailed" | "unmeasured" | "passed" | "nothing";
 
 export interface Listed {
-  name: string; services?: string[]; setOff?: string; release?: string[]; began?: string; word: string; result?: string;
+  name: string; services?: string[]; setOff?: string; release?: string[]; began?: string; ended?: string; word: string; result?: string;
   outcome?: Outcome; headline?: string; down?: string; cause?: string; fix?: string; failed: number; sent: number;
   gone?: boolean; // only its line of history is left: it has no page
 }
@@ -46,14 +46,21 @@ export function filterOf(hash: string): Filter {
 
 export const hashOf = (f: Filter): string => `#${new URLSearchParams(f as Record<string, string>)}`;
 
-/** dayOf is the day (UTC) on which a run began. */
-export const dayOf = (run: Listed): string => run.began?.slice(0, 10) ?? "";
+/** end is when a run ended, or began if that is all that is known; NaN if nothing is. */
+const end = (run: Listed): number => Date.parse(run.ended ?? run.began ?? "");
+
+/** on tells whether a run went on on a day (UTC). One that ended at midnight did not on the next. */
+function on(run: Listed, day: string): boolean {
+  const last = Number.isNaN(end(run)) ? "" : new Date(end(run) - 1).toISOString().slice(0, 10);
+  const first = run.began?.slice(0, 10) ?? "";
+  return day === first || (first < day && day <= last);
+}
 
 /** whole is what a run counts as in a filter: what is not judged is not measured. */
 const whole = (run: Listed): Outcome => run.outcome ?? "unmeasured";
 
 export const chosen = (runs: Listed[], f: Filter): Listed[] =>
-  runs.filter((r) => (!f.service || r.services?.includes(f.service)) && (!f.outcome || whole(r) === f.outcome) && (!f.day || dayOf(r) === f.day));
+  runs.filter((r) => (!f.service || r.services?.includes(f.service)) && (!f.outcome || whole(r) === f.outcome) && (!f.day || on(r, f.day)));
 
 /** newestFirst sorts runs; those of which nothing is known come last. */
 export const newestFirst = (runs: Listed[]): Listed[] =>
@@ -98,10 +105,10 @@ export interface Answer {
 /** answer is about the 24 hours before now, or where no guard measures, before the newest run. */
 export function answer(all: Listed[], days: ServiceDays[], guard: GuardNow | undefined, now: number): Answer {
   const newest = newestFirst(all)[0]?.began;
-  const end = guard || !newest ? now : Date.parse(newest);
-  const recent = all.filter((r) => r.began && Date.parse(r.began) > end - aDay && Date.parse(r.began) <= end + aDay);
+  const until = guard || !newest ? now : Date.parse(newest);
+  const recent = all.filter((r) => r.began && end(r) > until - aDay && Date.parse(r.began) <= until + aDay);
   const of = (o: Outcome) => recent.filter((r) => whole(r) === o && !guard?.services?.some((w) => w.run === r.name));
-  const over = guard ? `in the last 24 hours${begun(days, guard, end)}` : newest ? `in the 24 hours until ${timeText(newest)} UTC` : "";
+  const over = guard ? `in the last 24 hours${begun(days, guard, until)}` : newest ? `in the 24 hours until ${timeText(newest)} UTC` : "";
   const [dropped, gates, unmeasured] = [of("dropped"), of("gateFailed"), of("unmeasured")];
   const failing = (guard?.services ?? []).filter((s) => s.failed);
   const many = (n: number) => `${n} of ${plural(recent.length, "run")}`;

@@ -17,6 +17,17 @@ test("the answer is about the last 24 hours, and names the worst run of each Ser
   assert.deepEqual(said.worst.map((w) => [w.run.name, w.others]), [["b", 1], ["c", 0]]);
 });
 
+test("an outage of hours counts until it ended", () => {
+  const outage = dropped("outage", 34, 9, { ended: at(22) });
+  assert.equal(answer([outage, run("a", 1)], observed, guard(), now).word, "✗ DROPPED");
+  assert.equal(answer([{ ...outage, ended: at(24) }, run("a", 1)], observed, guard(), now).word, "✓ NONE DROPPED");
+  const days = (r: Listed) => ["24", "25", "26"].filter((d) => chosen([r], { day: `2026-11-${d}` }).length).join(" ");
+  assert.equal(days(outage), "24 25");
+  assert.equal(days({ ...outage, ended: "2026-11-25T00:00:00Z" }), "24");
+  assert.equal(days({ ...outage, ended: outage.began! }), "24");
+  assert.equal(days(dropped("old", 9, 1)), "25");
+});
+
 test("no answer is a pass that was not measured", () => {
   const style = (runs: Listed[], days = observed, g: GuardNow | undefined = guard()) => answer(runs, days, g, now).word;
   assert.equal(style([run("a", 1)]), "✓ NONE DROPPED");

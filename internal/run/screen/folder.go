@@ -213,8 +213,8 @@ func listGone(lines []history.Line, here map[string]bool, gone []Gone) (list []d
 func listedAs(name string, lines []history.Line) dashboard.Listed {
 	first, most := &lines[0], -1
 	l := dashboard.Listed{
-		Name: name, Began: first.T0, Result: string(first.Verdict), Word: strings.ToUpper(string(first.Verdict)),
-		Outcome: string(trend.OutcomeOf(lines...)), SetOff: setOff(lines),
+		Name: name, Began: first.T0, Ended: first.T0.Add(first.Duration), Result: string(first.Verdict),
+		Word: strings.ToUpper(string(first.Verdict)), Outcome: string(trend.OutcomeOf(lines...)), SetOff: setOff(lines),
 	}
 	for i := range lines {
 		of := &lines[i]

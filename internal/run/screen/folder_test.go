@@ -84,7 +84,7 @@ func line(run, service string, at time.Time) history.Line {
 // Of a run that was deleted its line is left, in the history or outside of the directory. It is listed once, with all
 // that is known of it, and counts in days and trend; what the directory has measured itself is not listed again.
 func TestRunsOfWhichOnlyALineIsLeftAreListed(t *testing.T) {
-	dir, now := t.TempDir(), time.Now().UTC()
+	dir, now := t.TempDir(), time.Now().UTC().Truncate(24*time.Hour) // no run goes on over midnight
 	here := line("lapse-here", "shop/web", now.Add(-time.Hour))
 	save(t, filepath.Join(dir, "named"), fmt.Sprintf(`{"t0": %q, "run": {"id": "lapse-here", "duration": 20000000000,
 		"services": [{"namespace": "shop", "name": "web"}]}, "verdict": {"result": "pass", "sent": 9}}`, here.T0.Format(time.RFC3339Nano)))
@@ -116,7 +116,7 @@ func TestRunsOfWhichOnlyALineIsLeftAreListed(t *testing.T) {
 		t.Errorf("listed are %v, and %d older ones", got, runs.Older)
 	}
 	wantDeleted := dashboard.Listed{
-		Name: "lapse-deleted", Services: []string{"shop/web"}, SetOff: "drain of node1", Began: deleted.T0, Word: "FAIL", Result: "fail",
+		Name: "lapse-deleted", Services: []string{"shop/web"}, SetOff: "drain of node1", Began: deleted.T0, Ended: deleted.T0.Add(20 * time.Second), Word: "FAIL", Result: "fail",
 		Outcome: "dropped", Down: "1 s", Cause: "route-outlives-pod", Fix: "keep serving", Failed: 3, Sent: 900, Gone: true,
 	}
 	if diff := cmp.Diff(wantDeleted, runs.Listed[1]); diff != "" {
