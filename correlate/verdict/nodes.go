@@ -41,7 +41,7 @@ func nodeCoverage(tl *model.Timeline) []model.NodeCoverage {
 		}
 		whole := wholeOf(tl, byNode)
 		for node, n := range nodes {
-			n.atMost(observedBy(byNode[node], whole, holes, tl.Run.Live))
+			n.atMost(observedBy(byNode[node], within(whole, n.there), holes, tl.Run.Live))
 		}
 	}
 	for i := range tl.Targets {
@@ -83,7 +83,10 @@ func partsByNode(tl *model.Timeline) map[part]map[string][]*model.Target {
 }
 
 // A nodeView is what one node observed, as far as it is known.
-type nodeView struct{ model.NodeCoverage }
+type nodeView struct {
+	model.NodeCoverage
+	there windows.Period // when it was to measure
+}
 
 // atMost takes over what the node observed of one part, if that is less.
 func (n *nodeView) atMost(c model.NodeCoverage) {
@@ -98,7 +101,7 @@ func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) m
 	nodes := map[string]*nodeView{}
 	add := func(node string) *nodeView {
 		if nodes[node] == nil {
-			nodes[node] = &nodeView{model.NodeCoverage{Node: node, Coverage: 1}}
+			nodes[node] = &nodeView{model.NodeCoverage{Node: node, Coverage: 1}, thereOf(tl, node)}
 		}
 		return nodes[node]
 	}
@@ -121,6 +124,34 @@ func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) m
 		}
 	}
 	return nodes
+}
+
+// thereOf returns when a node was to measure: in the whole run; but from its prober's first request on if the run did
+// not wait for it, and until the node was gone.
+func thereOf(tl *model.Timeline, node string) windows.Period {
+	there, known := windows.Period{To: tl.Run.Duration}, false
+	for i := range tl.Events {
+		switch e := &tl.Events[i]; {
+		case e.Object.Name != node:
+		case e.Kind == timeline.ProberChanged && !known:
+			if known = true; e.To == "measuring" {
+				there.From = e.At.Latest
+			}
+		case e.Kind == timeline.NodeGone:
+			there.To = e.At.Earliest
+		}
+	}
+	return there
+}
+
+// within returns the parts of periods that lie within another one.
+func within(all []windows.Period, in windows.Period) (parts []windows.Period) {
+	for _, p := range all {
+		if p.From, p.To = max(p.From, in.From), min(p.To, in.To); p.From < p.To {
+			parts = append(parts, p)
+		}
+	}
+	return parts
 }
 
 // baselineBegan returns when the run stopped waiting for probers.

@@ -67,6 +67,25 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 			tl.Events = append(tl.Events, model.Event{Event: timeline.Event{Kind: timeline.ProberChanged, To: "missing",
 				Object: timeline.Object{Kind: "Node", Name: "node4"}}})
 		}, ExitInconclusive, "node4 observed nothing"},
+		{"a node joined the cluster, and another one left it", func(tl *model.Timeline) {
+			begins, ends := model.Instant{Earliest: 12 * second, Latest: 12 * second}, model.Instant{Earliest: 15 * second, Latest: 15 * second}
+			tl.Events[3].At = begins
+			tl.Events = append(tl.Events, model.Event{At: ends, Event: timeline.Event{Kind: timeline.NodeGone,
+				Object: timeline.Object{Kind: "Node", Name: "node1"}}})
+			for i := range tl.Targets {
+				switch t := &tl.Targets[i]; t.Node {
+				case "node1":
+					t.Measured.Latest = ends.Latest
+				case "node3":
+					t.Measured.Earliest = begins.Earliest
+				}
+			}
+		}, ExitPassed, ""},
+		{"a node left the cluster 8 s after its prober", func(tl *model.Timeline) {
+			tl.Events = append(tl.Events, model.Event{At: model.Instant{Earliest: 23 * second}, Event: timeline.Event{Kind: timeline.NodeGone,
+				Object: timeline.Object{Kind: "Node", Name: "node1"}}})
+			tl.Targets[0].Measured.Latest, tl.Targets[1].Measured.Latest = 15*second, 15*second
+		}, ExitInconclusive, "node1 observed 60.2"},
 		{"all but one never started", func(tl *model.Timeline) {
 			tl.Targets = tl.Targets[:2]
 			for i := range tl.Events[1:] {
