@@ -98,10 +98,14 @@ func (n *nodeView) atMost(c model.NodeCoverage) {
 // askedNodes returns the nodes that were to measure: those with a prober, or without one that was to be there, and
 // those that measure the same part as another.
 func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) map[string]*nodeView {
-	nodes := map[string]*nodeView{}
+	nodes, present := map[string]*nodeView{}, presence(tl)
 	add := func(node string) *nodeView {
 		if nodes[node] == nil {
-			nodes[node] = &nodeView{model.NodeCoverage{Node: node, Coverage: 1}, thereOf(tl, node)}
+			there, known := present[node]
+			if !known {
+				there.To = tl.Run.Duration
+			}
+			nodes[node] = &nodeView{model.NodeCoverage{Node: node, Coverage: 1}, there}
 		}
 		return nodes[node]
 	}
@@ -110,10 +114,13 @@ func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) m
 		measuring[placeOf(&tl.Targets[i])] = true
 	}
 	for i := range tl.Events {
-		if e := &tl.Events[i]; e.Kind == timeline.ProberChanged && !e.Object.IsZero() {
-			if n := add(e.Object.Name); !measuring[n.Node] {
-				n.atMost(model.NodeCoverage{Unobserved: tl.Run.Duration - baselineBegan(tl)})
-			}
+		e := &tl.Events[i]
+		there := present[e.Object.Name]
+		if e.Kind != timeline.ProberChanged || e.Object.IsZero() || there.From >= there.To {
+			continue
+		}
+		if n := add(e.Object.Name); !measuring[n.Node] {
+			n.atMost(model.NodeCoverage{Unobserved: there.To - max(there.From, baselineBegan(tl))})
 		}
 	}
 	for _, byNode := range parts {
@@ -126,20 +133,41 @@ func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) m
 	return nodes
 }
 
-// thereOf returns when a node was to measure: in the whole run; but from its prober's first request on if the run did
-// not wait for it, and until the node was gone.
-func thereOf(tl *model.Timeline, node string) windows.Period {
-	there, known := windows.Period{To: tl.Run.Duration}, false
+// presence returns when each node was to measure: in the whole run, but
+//   - from its prober's first request on, if the run did not wait for it, or the node was down when the run began and had
+//     no prober then;
+//   - until the node was gone.
+//
+// The period of a node that was down throughout is empty. Nodes with nothing of that are not in the map.
+func presence(tl *model.Timeline) map[string]windows.Period {
+	there, known, down := map[string]windows.Period{}, map[string]bool{}, map[string]bool{}
 	for i := range tl.Events {
-		switch e := &tl.Events[i]; {
-		case e.Object.Name != node:
-		case e.Kind == timeline.ProberChanged && !known:
-			if known = true; e.To == "measuring" {
-				there.From = e.At.Latest
-			}
-		case e.Kind == timeline.NodeGone:
-			there.To = e.At.Earliest
+		if e := &tl.Events[i]; e.Kind == timeline.NodeReady && e.From == "" && e.To != "true" {
+			down[e.Object.Name] = true
 		}
+	}
+	for i := range tl.Events {
+		e := &tl.Events[i]
+		node := e.Object.Name
+		p, ok := there[node]
+		if !ok {
+			p.To = tl.Run.Duration
+		}
+		switch {
+		case e.Kind == timeline.NodeGone:
+			p.To = e.At.Earliest
+		case e.Kind != timeline.ProberChanged:
+			continue
+		case known[node]:
+		case e.To == "lost" && down[node] && e.At.Latest <= 0:
+			p.From = tl.Run.Duration
+		case e.To == "measuring":
+			p.From = e.At.Latest
+			fallthrough
+		default:
+			known[node] = true
+		}
+		there[node] = p
 	}
 	return there
 }

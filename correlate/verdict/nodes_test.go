@@ -36,6 +36,14 @@ func fleetOf() *model.Timeline {
 	return tl
 }
 
+// downAtFirst adds a node that was not ready when the run began, and whose prober was lost before.
+func downAtFirst(tl *model.Timeline, node string) {
+	object := timeline.Object{Kind: "Node", Name: node}
+	tl.Events = append(tl.Events,
+		model.Event{Event: timeline.Event{Kind: timeline.NodeReady, To: "unknown", Object: object}},
+		model.Event{Event: timeline.Event{Kind: timeline.ProberChanged, To: "lost", Object: object}})
+}
+
 // unseen adds time in which a target was not observed.
 func unseen(tl *model.Timeline, target string, from, to time.Duration) {
 	tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: target, Start: from, End: to,
@@ -86,6 +94,19 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 				Object: timeline.Object{Kind: "Node", Name: "node1"}}})
 			tl.Targets[0].Measured.Latest, tl.Targets[1].Measured.Latest = 15*second, 15*second
 		}, ExitInconclusive, "node1 observed 60.2"},
+		{"a node was down when the run began", func(tl *model.Timeline) { downAtFirst(tl, "node4") }, ExitPassed, ""},
+		{"a node without a prober was up", func(tl *model.Timeline) {
+			downAtFirst(tl, "node4")
+			tl.Events[len(tl.Events)-2].To = "true"
+		}, ExitInconclusive, "node4 observed nothing"},
+		{"a node that was down is measured from again", func(tl *model.Timeline) {
+			downAtFirst(tl, "node3")
+			tl.Events = append(tl.Events[:3], tl.Events[4:]...)
+			back := tl.Events[2]
+			back.At, back.Object.Name = model.Instant{Earliest: 12 * second, Latest: 12 * second}, "node3"
+			tl.Events = append(tl.Events, back)
+			tl.Targets[4].Measured.Earliest, tl.Targets[5].Measured.Earliest = 12*second, 12*second
+		}, ExitPassed, ""},
 		{"all but one never started", func(tl *model.Timeline) {
 			tl.Targets = tl.Targets[:2]
 			for i := range tl.Events[1:] {
