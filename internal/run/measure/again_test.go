@@ -233,6 +233,58 @@ func TestEachRequestOfAProberBelongsToOneRun(t *testing.T) {
 	}
 }
 
+// A run waits for what a prober has measured that cannot be reached while it closes, but not for ever.
+func TestARunWaitsForAProberThatIsNotHeardOf(t *testing.T) {
+	const sign = time.Hour
+	for name, tt := range map[string]struct {
+		silent  time.Duration // from before the end of the run until after it
+		all     bool          // the run has all that was measured
+		closing time.Duration
+	}{
+		"for a while": {12 * time.Second, true, 12 * time.Second},
+		"for long":    {time.Minute, false, mostUntold},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var began, ended time.Duration // closing
+				var send func(time.Duration)
+				r := newAgainRun(t, func(time.Duration) bool { return false }, func(r *againRun) {
+					keep := r.Armed.Ended
+					r.Armed.Ended = func(tl *model.Timeline) { ended = r.Clock.Now(); keep(tl) }
+					r.Parts = append(r.Parts, Part{Refresh: func(now time.Duration) {
+						if r.closes > 0 && began == 0 {
+							began = now
+						}
+						switch {
+						case send == nil:
+							r.Add(timeline.Source{ID: 2, Name: "node2", Role: timeline.Prober, T0: r.Clock.T0()})
+							r.Add(timeline.Sync{Source: 2, At: now, Min: -time.Millisecond, Max: time.Millisecond})
+							r.Register(timeline.Target{ID: 2, Source: 2, Name: "new from node2", Kind: timeline.New, Rate: 20})
+							send = r.sendAs(2, now, 0)
+						case now < sign+5*time.Second || began > 0 && now >= began+tt.silent:
+							send(now)
+						}
+					}})
+				})
+				r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				if len(r.runs) != 1 {
+					t.Fatalf("%d runs", len(r.runs))
+				}
+				tl := r.runs[0]
+				if took := ended - began; took < tt.closing-live.Refresh || took > tt.closing+2*live.Refresh {
+					t.Errorf("the run was awaited for %v", took)
+				}
+				seqs, _ := r.sentBy(2, 0)
+				if want := int(20 * tl.Run.Duration.Seconds()); (len(seqs) >= want) != tt.all || (tl.Targets[1].Coverage == 1) != tt.all {
+					t.Errorf("%d of %d requests, coverage %v", len(seqs), want, tl.Targets[1].Coverage)
+				}
+			})
+		})
+	}
+}
+
 // Who follows a loop gets each request once, whether it belongs to a run or to none, and each sign.
 func TestEachRequestIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -57,6 +57,8 @@ const (
 	standsStill = 5 * time.Minute
 	// mostUnsettled is how long a disruption is measured that does not come to an end.
 	mostUnsettled = 30 * time.Minute
+	// mostUntold is how long a run's end waits for the last facts of a prober that nothing is heard of.
+	mostUntold = 30 * time.Second
 	// mostLasting is how long what fails after that is measured at the idle rate, while nothing changes.
 	mostLasting = 12 * time.Hour
 )
@@ -79,6 +81,7 @@ type armed struct {
 	limit  time.Duration  // when the disruption is not waited for to settle any more
 	ended  string         // why the run that closes ends early, or ""
 	past   flight.Instant // when the last run ended; nil: there was none
+	told   flight.Instant // up to when each source has told of all its requests, while a run closes
 
 	fails   time.Duration // since when requests fail, with no pause of [armed.quiet]
 	failed  time.Duration // when one failed last
@@ -154,6 +157,11 @@ func (a *armed) watchSigns(f timeline.Fact) {
 		edge := a.past
 		if l.closes > 0 {
 			edge = l.edge
+			for i, w := range f.Watermarks {
+				if i == 0 || w.Due < a.told[f.Source] {
+					a.told[f.Source] = w.Due
+				}
+			}
 		}
 		if edge != nil { // a late failure is of the run before
 			before := func(q timeline.Request) bool { return q.Due < edge[f.Source] }
@@ -393,11 +401,13 @@ func (a *armed) watchTime(now time.Duration) {
 	a.setRates(a.full) // as far as they are allowed now
 	end := func(reason string) { l.Request(PhaseRequest{Phase: timeline.PhaseEnded, Reason: reason}) }
 	if l.again() {
-		end = func(reason string) { l.closes, l.edge, a.ended = now, a.ring.At(now), reason }
+		end = func(reason string) {
+			l.closes, l.edge, a.ended, a.told = now, a.ring.At(now), reason, flight.Instant{}
+		}
 	}
 	switch over := l.Armed.Longest > 0 && now >= l.Armed.Longest; {
 	case l.closes > 0:
-		if now >= l.closes+l.Timeout+l.Armed.Late+2*live.Refresh {
+		if now >= l.closes+l.Timeout+l.Armed.Late+2*live.Refresh && (a.allTold() || now >= l.closes+mostUntold) {
 			a.rearm()
 			a.setRates(a.soon != "")
 		}
@@ -425,6 +435,17 @@ func (a *armed) watchTime(now time.Duration) {
 		}
 		end("the disruption had not settled after 30 minutes")
 	}
+}
+
+// allTold reports whether each prober that is not lost has told of all its requests of the run that closes.
+func (a *armed) allTold() bool {
+	for _, t := range a.loop.Targets {
+		edge, known := a.loop.edge[t.Source] // no source that has joined since
+		if known && t.Source != a.loop.source.ID && a.told[t.Source] < edge {
+			return false
+		}
+	}
+	return true
 }
 
 // rearm judges the run that has ended, and waits for the next sign. What was due since then is in the ring.
