@@ -41,7 +41,7 @@ func nodeCoverage(tl *model.Timeline) []model.NodeCoverage {
 		}
 		whole := wholeOf(tl, byNode)
 		for node, n := range nodes {
-			n.atMost(observedBy(byNode[node], within(whole, n.there), holes, tl.Run.Live))
+			n.atMost(n.observedBy(byNode[node], within(whole, n.there), holes, tl.Run.Live))
 		}
 	}
 	for i := range tl.Targets {
@@ -85,7 +85,8 @@ func partsByNode(tl *model.Timeline) map[part]map[string][]*model.Target {
 // A nodeView is what one node observed, as far as it is known.
 type nodeView struct {
 	model.NodeCoverage
-	there windows.Period // when it was to measure
+	there  windows.Period // when it was to measure
+	states []*model.Event // whether it was ready, schedulable, and there
 }
 
 // atMost takes over what the node observed of one part, if that is less.
@@ -98,14 +99,15 @@ func (n *nodeView) atMost(c model.NodeCoverage) {
 // askedNodes returns the nodes that were to measure: those with a prober, or without one that was to be there, and
 // those that measure the same part as another.
 func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) map[string]*nodeView {
-	nodes, present := map[string]*nodeView{}, presence(tl)
+	nodes, states := map[string]*nodeView{}, nodeStates(tl)
+	present := presence(tl, states)
 	add := func(node string) *nodeView {
 		if nodes[node] == nil {
 			there, known := present[node]
 			if !known {
 				there.To = tl.Run.Duration
 			}
-			nodes[node] = &nodeView{model.NodeCoverage{Node: node, Coverage: 1}, there}
+			nodes[node] = &nodeView{model.NodeCoverage{Node: node, Coverage: 1}, there, states[node]}
 		}
 		return nodes[node]
 	}
@@ -133,19 +135,26 @@ func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) m
 	return nodes
 }
 
+// nodeStates returns the events that say whether each node was ready, schedulable and there.
+func nodeStates(tl *model.Timeline) map[string][]*model.Event {
+	states := map[string][]*model.Event{}
+	for i := range tl.Events {
+		switch e := &tl.Events[i]; e.Kind {
+		case timeline.NodeReady, timeline.NodeSchedulable, timeline.NodeGone:
+			states[e.Object.Name] = append(states[e.Object.Name], e)
+		}
+	}
+	return states
+}
+
 // presence returns when each node was to measure: in the whole run, but
 //   - from its prober's first request on, if the run did not wait for it, or the node was down when the run began and had
 //     no prober then;
 //   - until the node was gone.
 //
 // The period of a node that was down throughout is empty. Nodes with nothing of that are not in the map.
-func presence(tl *model.Timeline) map[string]windows.Period {
-	there, known, down := map[string]windows.Period{}, map[string]bool{}, map[string]bool{}
-	for i := range tl.Events {
-		if e := &tl.Events[i]; e.Kind == timeline.NodeReady && e.From == "" && e.To != "true" {
-			down[e.Object.Name] = true
-		}
-	}
+func presence(tl *model.Timeline, states map[string][]*model.Event) map[string]windows.Period {
+	there, known := map[string]windows.Period{}, map[string]bool{}
 	for i := range tl.Events {
 		e := &tl.Events[i]
 		node := e.Object.Name
@@ -159,7 +168,7 @@ func presence(tl *model.Timeline) map[string]windows.Period {
 		case e.Kind != timeline.ProberChanged:
 			continue
 		case known[node]:
-		case e.To == "lost" && down[node] && e.At.Latest <= 0:
+		case e.To == "lost" && e.At.Latest <= 0 && wasDown(states[node]):
 			p.From = tl.Run.Duration
 		case e.To == "measuring":
 			p.From = e.At.Latest
@@ -170,6 +179,30 @@ func presence(tl *model.Timeline) map[string]windows.Period {
 		there[node] = p
 	}
 	return there
+}
+
+// wasDown reports whether a node was not ready when the run began.
+func wasDown(states []*model.Event) bool {
+	return slices.ContainsFunc(states, func(e *model.Event) bool {
+		return e.Kind == timeline.NodeReady && e.From == "" && e.To != "true"
+	})
+}
+
+// wentDown reports whether the node was cordoned when a period began, and was then no longer ready or there: it is
+// rebooted or removed after a drain, and nothing on it sends requests. Of a node that was not cordoned it may be that
+// only this process cannot reach it.
+func (n *nodeView) wentDown(in windows.Period) bool {
+	cordoned := false
+	for _, e := range n.states {
+		switch {
+		case e.Kind == timeline.NodeSchedulable && e.At.Earliest <= in.From:
+			cordoned = e.To == "false"
+		case e.Kind == timeline.NodeSchedulable || e.Kind == timeline.NodeReady && e.To == "true":
+		case cordoned && in.From <= e.At.Latest && e.At.Earliest <= in.To:
+			return true
+		}
+	}
+	return false
 }
 
 // within returns the parts of periods that lie within another one.
@@ -206,8 +239,8 @@ func wholeOf(tl *model.Timeline, byNode map[string][]*model.Target) []windows.Pe
 	return windows.Merge(all)
 }
 
-// observedBy returns what targets of one node observed of a part, as far as that is known while the run goes on.
-func observedBy(targets []*model.Target, whole []windows.Period, holes map[string][]windows.Period,
+// observedBy returns what the node's targets observed of a part, as far as that is known while the run goes on.
+func (n *nodeView) observedBy(targets []*model.Target, whole []windows.Period, holes map[string][]windows.Period,
 	live bool) model.NodeCoverage {
 	c := model.NodeCoverage{Coverage: 1}
 	var seen []windows.Period
@@ -236,8 +269,10 @@ func observedBy(targets []*model.Target, whole []windows.Period, holes map[strin
 			}).Measured.Latest)
 		}
 		if w.To > w.From {
-			total += w.To - w.From
-			c.Unobserved += windows.Total(windows.Without(w, seen))
+			missing := windows.Without(w, seen)
+			unseen := windows.Total(slices.DeleteFunc(slices.Clone(missing), n.wentDown))
+			c.Unobserved += unseen
+			total += w.To - w.From - windows.Total(missing) + unseen
 		}
 	}
 	if total > 0 {

@@ -44,6 +44,19 @@ func downAtFirst(tl *model.Timeline, node string) {
 		model.Event{Event: timeline.Event{Kind: timeline.ProberChanged, To: "lost", Object: object}})
 }
 
+// goesDown makes a node not ready 10 s after its prober fell silent.
+func goesDown(tl *model.Timeline, node, schedulable string) {
+	const second = time.Second
+	object := timeline.Object{Kind: "Node", Name: node}
+	unseen(tl, "web new from "+node, 8*second, 23*second)
+	unseen(tl, "web reused from "+node, 8*second, 23*second)
+	tl.Events = append(tl.Events,
+		model.Event{At: model.Instant{Earliest: 5 * second, Latest: 5 * second},
+			Event: timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: schedulable, Object: object}},
+		model.Event{At: model.Instant{Earliest: 17 * second, Latest: 18 * second},
+			Event: timeline.Event{Kind: timeline.NodeReady, From: "true", To: "unknown", Object: object}})
+}
+
 // unseen adds time in which a target was not observed.
 func unseen(tl *model.Timeline, target string, from, to time.Duration) {
 	tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: target, Start: from, End: to,
@@ -99,6 +112,17 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 			downAtFirst(tl, "node4")
 			tl.Events[len(tl.Events)-2].To = "true"
 		}, ExitInconclusive, "node4 observed nothing"},
+		{"a drained node was rebooted", func(tl *model.Timeline) { goesDown(tl, "node2", "false") }, ExitPassed, ""},
+		{"one that was rebooted had missed something before", func(tl *model.Timeline) {
+			goesDown(tl, "node2", "false")
+			unseen(tl, "web new from node2", 6*second, 7*second)
+		}, ExitInconclusive, "node2 observed 80 % and was silent for 1 s"},
+		{"a node went down that was not drained", func(tl *model.Timeline) { goesDown(tl, "node2", "true") },
+			ExitInconclusive, "node2 observed 25 % and was silent for 15 s"},
+		{"a drained node stayed up, and its prober fell silent", func(tl *model.Timeline) {
+			goesDown(tl, "node2", "false")
+			tl.Events = tl.Events[:len(tl.Events)-1]
+		}, ExitInconclusive, "node2 observed 25 % and was silent for 15 s"},
 		{"a node that was down is measured from again", func(tl *model.Timeline) {
 			downAtFirst(tl, "node3")
 			tl.Events = append(tl.Events[:3], tl.Events[4:]...)
