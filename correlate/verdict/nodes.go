@@ -148,8 +148,8 @@ func nodeStates(tl *model.Timeline) map[string][]*model.Event {
 }
 
 // presence returns when each node was to measure: in the whole run, but
-//   - from its prober's first request on, if the run did not wait for it, or the node was down when the run began and had
-//     no prober then;
+//   - from its prober's first request on, if the run did not wait for it, or the node was down when the run began and
+//     had no prober then;
 //   - until the node was gone.
 //
 // The period of a node that was down throughout is empty. Nodes with nothing of that are not in the map.

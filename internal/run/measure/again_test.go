@@ -285,6 +285,64 @@ func TestARunWaitsForAProberThatIsNotHeardOf(t *testing.T) {
 	}
 }
 
+// A drained node that is rebooted takes its prober with it. The run goes on until the API tells that the node is not
+// ready, so that it knows why nothing came from there; but not for ever.
+func TestARunWaitsForADrainedNodeToGoDown(t *testing.T) {
+	const sign = time.Hour
+	for name, tt := range map[string]struct {
+		schedulable string
+		downAfter   time.Duration // since its prober was heard of last; 0: never
+		least, most time.Duration // from there to the end of the run
+	}{
+		"cordoned":        {"false", 55 * time.Second, 55 * time.Second, 57 * time.Second},
+		"cordoned and up": {"false", 0, mostLeaving - time.Second, mostLeaving + 2*time.Second},
+		"not cordoned":    {"true", 55 * time.Second, 5 * time.Second, 8 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node2 := timeline.Object{Kind: "Node", Name: "node2", UID: "n2", Node: "node2"}
+				const silent = sign + 5*time.Second
+				var closes time.Duration
+				var send func(time.Duration)
+				r := newAgainRun(t, func(time.Duration) bool { return false }, func(r *againRun) {
+					r.Parts = append(r.Parts, Part{Refresh: func(now time.Duration) {
+						if r.closes > 0 {
+							closes = r.closes
+						}
+						if send == nil {
+							r.Add(timeline.Source{ID: 2, Name: "node2", Node: "node2", Role: timeline.Prober, T0: r.Clock.T0()})
+							r.Register(timeline.Target{ID: 2, Source: 2, Name: "new from node2", Kind: timeline.New, Rate: 20, URL: r.Targets[1].URL})
+							send = r.sendAs(2, now, 0)
+						}
+						if now < silent {
+							send(now)
+						}
+					}})
+				})
+				r.at(time.Minute, timeline.Event{Kind: timeline.NodeSchedulable, To: "true", Object: node2})
+				r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
+				r.at(sign+time.Second, timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: tt.schedulable, Object: node2})
+				if tt.downAfter > 0 {
+					r.at(silent+tt.downAfter, timeline.Event{Kind: timeline.NodeReady, From: "true", To: "unknown", Object: node2})
+				}
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				if len(r.runs) != 1 {
+					t.Fatalf("%d runs", len(r.runs))
+				}
+				if took := closes - silent; took < tt.least || took > tt.most {
+					t.Errorf("the run ended %v after the prober was heard of last", took)
+				}
+				nodes := r.runs[0].Verdict.Nodes
+				i := slices.IndexFunc(nodes, func(n model.NodeCoverage) bool { return n.Node == "node2" })
+				if i < 0 || (nodes[i].Coverage == 1) != (name == "cordoned") {
+					t.Errorf("%+v", nodes)
+				}
+			})
+		})
+	}
+}
+
 // Who follows a loop gets each request once, whether it belongs to a run or to none, and each sign.
 func TestEachRequestIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -67,6 +67,7 @@ const (
 type armed struct {
 	loop   *Loop
 	clocks flight.Clocks
+	leaving
 	ring   *flight.Ring // nil: nothing waits for a sign any more
 	waits  bool         // for a sign, or to begin to
 	meta   timeline.Meta
@@ -116,7 +117,7 @@ func (l *Loop) again() bool { return l.Armed != nil && l.Armed.Ended != nil }
 
 // await begins to keep facts in memory.
 func (a *armed) await(l *Loop, meta timeline.Meta) {
-	a.loop, a.clocks, a.waits = l, flight.Clocks{}, true
+	a.loop, a.clocks, a.leaving, a.waits = l, flight.Clocks{}, newLeaving(), true
 	a.ring = &flight.Ring{Here: l.source.ID, Clocks: a.clocks}
 	a.watch.Own = l.Armed.Own
 	a.meta, a.rates = meta, map[timeline.TargetID]float64{}
@@ -419,7 +420,8 @@ func (a *armed) watchTime(now time.Duration) {
 		l.Armed.Say("nothing has followed the sign: the low rate again")
 		a.soon = ""
 		a.setRates(false)
-	case l.Phase == timeline.PhaseMeasuring && a.watch.Settled(now, a.quiet()):
+	case l.Phase == timeline.PhaseMeasuring && a.watch.Settled(now, a.quiet()) &&
+		!a.leaves(now, l.Armed.Late+time.Second):
 		end("")
 	case l.Phase == timeline.PhaseMeasuring && now-a.watch.Last >= max(standsStill, l.Settle):
 		if a.watch.OnlyPending() {
@@ -437,15 +439,25 @@ func (a *armed) watchTime(now time.Duration) {
 	}
 }
 
-// allTold reports whether each prober that is not lost has told of all its requests of the run that closes.
+// allTold reports whether each prober has told of all its requests of the run that closes, as far as it can.
 func (a *armed) allTold() bool {
-	for _, t := range a.loop.Targets {
-		edge, known := a.loop.edge[t.Source] // no source that has joined since
-		if known && t.Source != a.loop.source.ID && a.told[t.Source] < edge {
+	for id := range a.nodes {
+		edge, known := a.loop.edge[id] // no source that has joined since
+		if known && a.told[id] < edge && a.measures(id) && !a.left(id) {
 			return false
 		}
 	}
 	return true
+}
+
+// measures reports whether something is measured by a source.
+func (a *armed) measures(id timeline.SourceID) bool {
+	for _, t := range a.loop.Targets {
+		if t.Source == id {
+			return true
+		}
+	}
+	return false
 }
 
 // rearm judges the run that has ended, and waits for the next sign. What was due since then is in the ring.
@@ -455,6 +467,7 @@ func (a *armed) rearm() {
 	l.Armed.Ended(l.conclude(l.closes, a.ended))
 	a.ring.Cut(edge)
 	a.past = edge
+	a.forget(a.measures)
 	l.current, a.waits = current{}, true
 	a.zero.Store(0)
 	a.arm()

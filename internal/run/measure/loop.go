@@ -500,8 +500,11 @@ func (l *Loop) Add(f timeline.Fact) {
 	if l.Armed != nil && l.Armed.Fact != nil {
 		l.Armed.Fact(f)
 	}
-	if s, ok := f.(timeline.Sync); ok && l.Armed != nil {
-		l.armed.clocks.Add(s)
+	if l.Armed != nil {
+		l.armed.leaving.add(f, l.Clock.Now())
+		if s, ok := f.(timeline.Sync); ok {
+			l.armed.clocks.Add(s)
+		}
 	}
 	if l.armed.ring != nil {
 		l.armed.ring.Add(f)

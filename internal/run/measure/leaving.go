@@ -1,0 +1,76 @@
+package measure
+
+import (
+	"maps"
+	"time"
+
+	"lapse/timeline"
+)
+
+// leaving follows the nodes that others measure from, and what is heard of these. A drained node that is rebooted or
+// removed takes its prober with it. The API tells that it is not ready up to 55 s after its last lease, which may be
+// 10 s old: --node-monitor-grace-period (50 s) and --node-monitor-period (5 s) of kube-controller-manager.
+type leaving struct {
+	nodes    map[timeline.SourceID]string        // of the probers
+	heard    map[timeline.SourceID]time.Duration // when a prober told of requests last
+	cordoned map[string]bool                     // by node
+	down     map[string]bool                     // that are not ready; those that are gone are forgotten
+}
+
+// mostLeaving is how long a run goes on for a drained node whose prober is not heard of any more.
+const mostLeaving = 75 * time.Second
+
+func newLeaving() leaving {
+	return leaving{
+		nodes: map[timeline.SourceID]string{}, heard: map[timeline.SourceID]time.Duration{},
+		cordoned: map[string]bool{}, down: map[string]bool{},
+	}
+}
+
+// add takes in a fact that has come at now.
+func (l *leaving) add(f timeline.Fact, now time.Duration) {
+	switch f := f.(type) {
+	case timeline.Source:
+		if f.Role == timeline.Prober {
+			l.nodes[f.ID], l.heard[f.ID] = f.Node, now
+		}
+	case timeline.Batch:
+		if _, other := l.nodes[f.Source]; other {
+			l.heard[f.Source] = now
+		}
+	case timeline.Event:
+		switch node := f.Object.Name; f.Kind {
+		case timeline.NodeSchedulable:
+			l.cordoned[node] = f.To == "false"
+		case timeline.NodeReady:
+			l.down[node] = f.To != "true"
+		case timeline.NodeGone:
+			delete(l.cordoned, node)
+			delete(l.down, node)
+		}
+	}
+}
+
+// forget lets go of probers that nothing is measured by any more.
+func (l *leaving) forget(measures func(timeline.SourceID) bool) {
+	maps.DeleteFunc(l.nodes, func(id timeline.SourceID, _ string) bool { return !measures(id) })
+	maps.DeleteFunc(l.heard, func(id timeline.SourceID, _ time.Duration) bool { return !measures(id) })
+}
+
+// left reports whether a prober's node is not ready, or gone.
+func (l *leaving) left(id timeline.SourceID) bool {
+	node := l.nodes[id]
+	_, there := l.cordoned[node]
+	return l.down[node] || !there && len(l.cordoned) > 0 // without any, nodes are not watched
+}
+
+// leaves reports whether a drained node goes down at now, and the API has not told of it: its prober was not heard of
+// for longer than late.
+func (l *leaving) leaves(now, late time.Duration) bool {
+	for id, heard := range l.heard {
+		if silent := now - heard; silent > late && silent < mostLeaving && l.cordoned[l.nodes[id]] && !l.left(id) {
+			return true
+		}
+	}
+	return false
+}
