@@ -3,14 +3,68 @@
 package e2e
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"lapse/sandbox/drill"
 )
+
+// fromAll waits until the guard measures from each of three nodes.
+func (g *guarded) fromAll() {
+	g.t.Helper()
+	g.kubectl("-n", g.namespace, "rollout", "status", "daemonset/lapse-guard-probers", "--timeout=2m")
+	g.awaits("measured from 3 nodes, too")
+	for said := "nothing is measured from"; strings.Contains(said, "nothing is measured from"); {
+		said = lapse(g.t, g.c, "guard", "status", "-n", g.namespace)
+	}
+}
+
+// A node is drained and then goes down, as for a reboot: its kubelet stops, and its prober with it. Nothing sends requests
+// from there any more, and the drain passes by what the other nodes measure.
+func TestADrainedNodeThatGoesDownMakesNoDoubt(t *testing.T) {
+	g := unguarded(t, 2, "lapse")
+	threeNodes(t, g.c)
+	t.Cleanup(func() {
+		if err := g.c.Uncordon(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := g.c.Apply(t.Context(), lapse(t, g.c, "gen", "guard", "-A", "--from=all", "--", "--rate=100", "--settle=5s")); err != nil {
+		t.Fatal(err)
+	}
+	g.stands()
+	signal := func(node string, s syscall.Signal) {
+		pids, err := g.c.PIDs("kubelet", node)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, s)
+		}
+	}
+	g.passes(func() []string {
+		g.fromAll()
+		node := g.kubectl("-n", g.w.Namespace, "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].spec.nodeName}")
+		prober := g.kubectl("-n", g.namespace, "get", "pods", "-l", "app.kubernetes.io/name=lapse-guard-probers",
+			"--field-selector=spec.nodeName="+node, "-o", "jsonpath={.items[0].metadata.uid}")
+		since := time.Now().UTC().Format(time.RFC3339Nano)
+		g.kubectl("drain", node, "--ignore-daemonsets")
+		defer g.kubectl("wait", "node/"+node, "--for=condition=Ready", "--timeout=2m")
+		defer signal(node, syscall.SIGCONT)
+		signal(node, syscall.SIGSTOP)
+		if err := syscall.Kill(g.pid(prober, "probe"), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		g.kubectl("wait", "node/"+node, "--for=condition=Ready=unknown", "--timeout=2m")
+		defer g.kubectl("uncordon", node)
+		return []string{"--node=" + node, "--since=" + since}
+	}, "drain of ")
+}
 
 // A guard of one namespace measures a rollout from each node, from before it begins and at its share of the full rate:
 // two guards, each by the same three probers. One of these, on a node without a guard, is killed while the next rollout
@@ -26,15 +80,7 @@ func TestAGuardMeasuresFromEachNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.stands()
-	g.kubectl("-n", ns, "rollout", "status", "daemonset/lapse-guard-probers", "--timeout=2m")
-	fromAll := func() {
-		t.Helper()
-		g.awaits("measured from 3 nodes, too")
-		for said := "nothing is measured from"; strings.Contains(said, "nothing is measured from"); {
-			said = lapse(t, g.c, "guard", "status", "-n", ns)
-		}
-	}
-	fromAll()
+	g.fromAll()
 	g.passes(g.rollOut, "rollout of web: ")
 
 	dir := filepath.Join(t.TempDir(), "runs")
@@ -76,7 +122,7 @@ func TestAGuardMeasuresFromEachNode(t *testing.T) {
 	if strings.HasPrefix(said, "PASS") || strings.HasPrefix(said, "FAIL") {
 		t.Errorf("a prober was killed, and of the rollout the gate says %s", said)
 	}
-	fromAll()
+	g.fromAll()
 	g.passes(g.rollOut, "rollout of web: ")
 
 	lapse(t, g.c, "delete", "guard", "-n", ns)
