@@ -92,16 +92,15 @@ func reasonOf(tl *model.Timeline) string {
 	return strings.Join(parts, "; ")
 }
 
-// lastingOf returns since when requests fail, of a run that shows an outage that began long before it ends, or in a run
-// before it; else "".
+// lastingOf returns what lasts, and since when, of a run that shows nothing else, or that began with what lasted
+// already; else "".
 func lastingOf(tl *model.Timeline) string {
-	if strings.HasPrefix(tl.Run.Aborted, signs.Lasting) {
+	if signs.Lasts(tl.Run.Aborted) {
 		return tl.Run.Aborted
 	}
 	for _, e := range tl.Events {
-		if _, sign, _ := strings.Cut(e.Detail, "first sign: "); e.Enters(timeline.PhaseMeasuring) &&
-			strings.HasPrefix(sign, signs.Lasting) {
-			return strings.Replace(sign, "fail", "failed", 1)
+		if _, sign, _ := strings.Cut(e.Detail, "first sign: "); e.Enters(timeline.PhaseMeasuring) && signs.Lasts(sign) {
+			return strings.Replace(sign, "requests fail ", "requests failed ", 1)
 		}
 	}
 	return ""

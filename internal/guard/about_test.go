@@ -55,6 +55,9 @@ func TestTheGateSaysPassOnlyOfAWholeRun(t *testing.T) {
 			began := timeline.PhaseChange(0, timeline.PhaseBaseline, timeline.PhaseMeasuring, "first sign: requests fail since 2026-11-26 02:14:05 UTC")
 			tl.Verdict.Result, tl.Events = model.Fail, []model.Event{{Event: began}}
 		}, gate.Fail, "0 of 900 failed; requests failed since 2026-11-26 02:14:05 UTC"},
+		{func(tl *model.Timeline) {
+			tl.Verdict.Result, tl.Run.Aborted = model.Fail, "the endpoint of web-1 is lost again and again since 2026-11-26 02:14:05 UTC"
+		}, gate.Fail, "0 of 900 failed; the endpoint of web-1 is lost again and again since 2026-11-26 02:14:05 UTC"},
 	} {
 		r := about(judged(test.change))
 		if r.Verdict != test.state || r.Reason != test.reason {

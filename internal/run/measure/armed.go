@@ -59,7 +59,8 @@ const (
 	mostUnsettled = 30 * time.Minute
 	// mostUntold is how long a run's end waits for the last facts of a prober that nothing is heard of.
 	mostUntold = 30 * time.Second
-	// mostLasting is how long what fails after that is measured at the idle rate, while nothing changes.
+	// mostLasting is how long what fails after that, or is lost again and again, is measured at the idle rate, while
+	// nothing else changes.
 	mostLasting = 12 * time.Hour
 )
 
@@ -86,8 +87,8 @@ type armed struct {
 
 	fails   time.Duration // since when requests fail, with no pause of [armed.quiet]
 	failed  time.Duration // when one failed last
-	changed time.Duration // when a sign came last that is no failed request
-	lasts   string        // since when requests fail, for people, if the run that ends or goes on showed nothing else
+	changed time.Duration // when a sign came last that is no failed request, nor a loss that comes again and again
+	lasts   string        // what the run shows that ends or goes on, and since when, for people, if it is nothing else
 
 	zero *atomic.Int64 // of the run's shift, for other goroutines
 }
@@ -206,6 +207,9 @@ func (a *armed) follow(sign signs.Sign) {
 		a.setRates(a.lasts == "")
 		return
 	}
+	if a.soon == "" && (sign.Again || sign.Name == signs.ARequest) {
+		a.lasts = cmp.Or(a.lasts, a.repeats(l.Clock.Now()))
+	}
 	a.setRates(a.lasts == "")
 	a.limit = l.Clock.Now() + mostUnsettled
 	if a.lasts != "" {
@@ -216,15 +220,21 @@ func (a *armed) follow(sign signs.Sign) {
 	a.soon = ""
 }
 
-// noteOutage notes since when requests fail while nothing else happens. What else happens to a Service whose requests
-// fail for long is measured at the full rate.
+// noteOutage notes since when requests fail or an endpoint is lost again and again, while nothing else happens. What
+// else happens to such a Service is measured at the full rate.
 func (a *armed) noteOutage(sign signs.Sign) {
 	l := a.loop
-	if sign.Name == signs.ARequest {
-		if a.failed == 0 || sign.At-a.failed > a.quiet() {
-			a.fails, a.lasts = sign.At, ""
+	if failed := sign.Name == signs.ARequest; failed || sign.Again {
+		recovered := a.failed == 0 || sign.At-a.failed > a.quiet()
+		if recovered && a.lasts != "" {
+			a.lasts = a.repeats(sign.At)
 		}
-		a.failed = sign.At
+		if failed && recovered {
+			a.fails = sign.At
+		}
+		if failed {
+			a.failed = sign.At
+		}
 		return
 	}
 	a.changed = sign.At
@@ -238,13 +248,30 @@ func (a *armed) noteOutage(sign signs.Sign) {
 	}
 }
 
-// outage returns since when requests fail at now, if nothing else has happened for a while; else "".
+// outage returns what has lasted at now, and since when, if nothing else has happened for a while; else "".
 func (a *armed) outage(now time.Duration) string {
-	if !a.loop.again() || now-a.failed > a.quiet() || now-max(a.fails, a.changed) < standsStill {
+	if !a.loop.again() || now-a.changed < standsStill {
 		return ""
 	}
-	wall := timeline.StartClock().T0() // the wall clock may have been set since this process began
-	return signs.Lasting + wall.Add(a.fails-now).UTC().Format(time.DateTime) + " UTC"
+	if now-a.failed <= a.quiet() && now-a.fails >= standsStill {
+		return signs.Lasting + stamp(a.fails-now)
+	}
+	return a.repeats(now)
+}
+
+// repeats returns which endpoint is lost again and again at now, and since when; else "".
+func (a *armed) repeats(now time.Duration) string {
+	text, since := a.watch.Repeats(now)
+	if text == "" || !a.loop.again() {
+		return ""
+	}
+	return text + stamp(since-now)
+}
+
+// stamp returns, for people, when it is in a time from now, or was. The wall clock may have been set since this process
+// began.
+func stamp(from time.Duration) string {
+	return timeline.StartClock().T0().Add(from).UTC().Format(time.DateTime) + " UTC"
 }
 
 // quiet is how long nothing may change until a disruption is over: from each place two requests must have been due, and
@@ -404,8 +431,10 @@ func (a *armed) watchTime(now time.Duration) {
 	if l.again() {
 		end = func(reason string) {
 			l.closes, l.edge, a.ended, a.told = now, a.ring.At(now), reason, flight.Instant{}
+			a.watch.Forget()
 		}
 	}
+	repeats := a.lasts != "" && a.repeats(now) != "" // then the next loss is of this run, too
 	switch over := l.Armed.Longest > 0 && now >= l.Armed.Longest; {
 	case l.closes > 0:
 		if now >= l.closes+l.Timeout+l.Armed.Late+2*live.Refresh && (a.allTold() || now >= l.closes+mostUntold) {
@@ -420,7 +449,7 @@ func (a *armed) watchTime(now time.Duration) {
 		l.Armed.Say("nothing has followed the sign: the low rate again")
 		a.soon = ""
 		a.setRates(false)
-	case l.Phase == timeline.PhaseMeasuring && a.watch.Settled(now, a.quiet()) &&
+	case l.Phase == timeline.PhaseMeasuring && !repeats && a.watch.Settled(now, a.quiet()) &&
 		!a.leaves(now, l.Armed.Late+time.Second):
 		end("")
 	case l.Phase == timeline.PhaseMeasuring && now-a.watch.Last >= max(standsStill, l.Settle):

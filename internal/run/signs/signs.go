@@ -5,6 +5,7 @@ package signs
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"lapse/timeline"
@@ -28,6 +29,7 @@ type Sign struct {
 	At    time.Duration // when it was seen
 
 	Holds time.Duration // how long the disruption is waited for that it announces; 0: 15 minutes
+	Again bool          // an endpoint is lost that is lost again and again: see [Watch.Repeats]
 }
 
 // ARequest is the name of the sign that is no event: a request failed.
@@ -36,11 +38,37 @@ const ARequest = "request"
 // Lasting begins the sign of a run of requests that fail since long before, and says since when.
 const Lasting = "requests fail since "
 
+// repeated is in the sign of a run of an endpoint that is lost again and again, before since when it is.
+const repeated = " is lost again and again since "
+
+// Lasts reports whether a sign is that of a run of what began long before, and says since when.
+func Lasts(text string) bool {
+	return strings.HasPrefix(text, Lasting) || strings.Contains(text, repeated)
+}
+
 // Announced is the name of the sign that is no fact: somebody said that a disruption comes.
 const Announced = "announced"
 
 // AnEndpoint is the name of the sign that an endpoint is lost (of class [Now]), or comes (of class [Soon]).
 const AnEndpoint = "endpoint"
+
+const (
+	// mostBetween is the longest time between two losses of an endpoint that is lost again and again. The kubelet waits
+	// 5 minutes at most before it starts a container that crashes, and forgets that after 10 minutes without a crash.
+	// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy
+	mostBetween = 15 * time.Minute
+	// manyTimes is from which loss on it is lost again and again.
+	manyTimes = 3
+)
+
+// losses are those of an endpoint, each less than [mostBetween] after the one before.
+type losses struct {
+	pod         string
+	n           int
+	first, last time.Duration
+}
+
+func (l losses) repeat(now time.Duration) bool { return l.n >= manyTimes && now-l.last < mostBetween }
 
 // A Watch follows the facts of the Services of a run. The zero value knows none.
 type Watch struct {
@@ -52,6 +80,8 @@ type Watch struct {
 	nowhere map[string]bool            // of them those that have no node
 	rolling map[string]bool            // workloads whose rollout is not over, by UID
 	lost    map[string]bool            // endpoints that were ready and are not any more, until they are gone
+	losses  map[string]losses          // of those that were lost and are not gone
+	left    map[string]bool            // Pods that are not awaited any more, by UID, until they are ready or gone
 	Last    time.Duration              // when something changed last
 }
 
@@ -61,6 +91,7 @@ func (w *Watch) Event(e timeline.Event) Sign {
 	if w.note(e) || sign.Class > Planned {
 		w.Last = max(w.Last, e.Seen)
 	}
+	sign.Again = e.To == timeline.EndpointNotReady && sign.Name == AnEndpoint && w.losses[endpointKey(e)].repeat(e.Seen)
 	return sign
 }
 
@@ -96,6 +127,7 @@ func (w *Watch) note(e timeline.Event) (change bool) {
 	case timeline.EndpointChanged:
 		at := endpointKey(e)
 		put(&w.on, e.Object.Node, at, e.To != timeline.EndpointAbsent)
+		w.noteLoss(e, at)
 		if e.From == timeline.EndpointReady || e.To == timeline.EndpointReady || e.To == timeline.EndpointAbsent {
 			mark(&w.lost, at, e.To == timeline.EndpointNotReady)
 		}
@@ -107,6 +139,7 @@ func (w *Watch) note(e timeline.Event) (change bool) {
 	case timeline.PodReady:
 		if e.To == "true" {
 			mark(&w.coming, uid, false)
+			mark(&w.left, uid, false)
 		}
 	case timeline.PodDeleted:
 		mark(&w.coming, uid, false)
@@ -115,6 +148,7 @@ func (w *Watch) note(e timeline.Event) (change bool) {
 		mark(&w.coming, uid, false)
 		mark(&w.nowhere, uid, false)
 		mark(&w.ending, uid, false)
+		mark(&w.left, uid, false)
 	case timeline.SnapshotTaken:
 		w.noteRollout(e)
 		return false
@@ -125,10 +159,29 @@ func (w *Watch) note(e timeline.Event) (change bool) {
 	case timeline.PodScheduled:
 		mark(&w.nowhere, uid, false)
 	case timeline.PodContainer:
+		return !w.left[uid] // else it crashes for long
 	default:
 		return false
 	}
 	return true
+}
+
+// noteLoss counts the losses of an endpoint. It has an event for each port.
+func (w *Watch) noteLoss(e timeline.Event, at string) {
+	switch {
+	case e.To == timeline.EndpointAbsent:
+		delete(w.losses, at)
+	case e.From == timeline.EndpointReady && e.To == timeline.EndpointNotReady && !w.lost[at]:
+		l := w.losses[at]
+		if l.n == 0 || e.Seen-l.last >= mostBetween {
+			l = losses{pod: e.Object.Name, first: e.Seen}
+		}
+		l.n, l.last = l.n+1, e.Seen
+		if w.losses == nil {
+			w.losses = map[string]losses{}
+		}
+		w.losses[at] = l
+	}
 }
 
 // noteRollout notes whether the rollout of a workload is over. Only one that began here is awaited: a workload may have
@@ -164,6 +217,32 @@ func (w *Watch) OnlyPending() bool {
 // Settled reports whether nothing has changed at now for the length quiet, and nothing is under way.
 func (w *Watch) Settled(now, quiet time.Duration) bool {
 	return now-w.Last >= quiet && w.UnderWay() == 0
+}
+
+// Forget ends the wait for what is under way: it has not come to an end for long.
+func (w *Watch) Forget() {
+	for _, pods := range []map[string]bool{w.ending, w.coming} {
+		for uid := range pods {
+			mark(&w.left, uid, true)
+		}
+		clear(pods)
+	}
+	clear(w.rolling)
+}
+
+// Repeats returns which endpoint is lost again and again at now, as a sign that ends before the time, and since when;
+// "" if none is.
+func (w *Watch) Repeats(now time.Duration) (text string, since time.Duration) {
+	var of losses
+	for _, l := range w.losses {
+		if l.repeat(now) && (of.n == 0 || cmp.Or(cmp.Compare(l.first, of.first), cmp.Compare(l.pod, of.pod)) < 0) {
+			of = l
+		}
+	}
+	if of.n == 0 {
+		return "", 0
+	}
+	return "the endpoint of " + of.pod + repeated, of.first
 }
 
 // endpointKey returns the Service and the address of an endpoint.

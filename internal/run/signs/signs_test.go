@@ -111,12 +111,12 @@ func TestOwnSignsCountFirst(t *testing.T) {
 		detail string
 		want   Sign
 	}{
-		{timeline.NodeTaint, "karpenter.sh/disrupted:NoSchedule", Sign{Planned, "taint", "node node1 got the taint karpenter.sh/disrupted:NoSchedule (ours)", 0, 0}},
+		{timeline.NodeTaint, "karpenter.sh/disrupted:NoSchedule", Sign{Planned, "taint", "node node1 got the taint karpenter.sh/disrupted:NoSchedule (ours)", 0, 0, false}},
 		{timeline.NodeTaint, "karpenter.sh/disrupted-too:NoSchedule", Sign{}},
-		{timeline.NodeTaint, "example.com/retire=now:NoSchedule", Sign{Now, "taint", "node node1 got the taint example.com/retire=now:NoSchedule", 0, 0}},
+		{timeline.NodeTaint, "example.com/retire=now:NoSchedule", Sign{Now, "taint", "node node1 got the taint example.com/retire=now:NoSchedule", 0, 0, false}},
 		{timeline.NodeTaint, "example.com/retire=later:NoSchedule", Sign{}},
-		{timeline.NodeMarked, "label example.com/retire", Sign{Soon, "mark", "node node1 got the label example.com/retire (our-operator)", 0, 0}},
-		{timeline.NodeMarked, "annotation weave.works/kured-reboot-in-progress", Sign{Planned, "mark", "node node1 got the annotation weave.works/kured-reboot-in-progress (kured)", 0, 0}},
+		{timeline.NodeMarked, "label example.com/retire", Sign{Soon, "mark", "node node1 got the label example.com/retire (our-operator)", 0, 0, false}},
+		{timeline.NodeMarked, "annotation weave.works/kured-reboot-in-progress", Sign{Planned, "mark", "node node1 got the annotation weave.works/kured-reboot-in-progress (kured)", 0, 0, false}},
 	} {
 		if got := w.Event(timeline.Event{Kind: test.kind, From: "absent", To: "present", Object: node1, Detail: test.detail}); got != test.want {
 			t.Errorf("%s: %+v, want %+v", test.detail, got, test.want)
@@ -220,5 +220,95 @@ func TestAnEndpointThatIsBackIsNoSign(t *testing.T) {
 		if sign := w.Event(endpoint(pod("a"), step.from, step.to)); sign.Class != step.class {
 			t.Errorf("step %d: from %q to %q is %+v", i, step.from, step.to, sign)
 		}
+	}
+}
+
+// An endpoint is lost again and again from the third time on, with less than 15 minutes between, until it is gone.
+func TestAnEndpointIsLostAgainAndAgain(t *testing.T) {
+	const minute = time.Minute
+	for _, test := range []struct {
+		what  string
+		lost  []time.Duration
+		gone  time.Duration // 0: never
+		again int           // how many of the signs say so
+		since time.Duration // at the last one; 0: it is not lost again and again
+	}{
+		{"twice", []time.Duration{1 * minute, 2 * minute}, 0, 0, 0},
+		{"four times", []time.Duration{1 * minute, 2 * minute, 16 * minute, 30 * minute}, 0, 2, 1 * minute},
+		{"after a pause", []time.Duration{1 * minute, 2 * minute, 17 * minute, 18 * minute}, 0, 0, 0},
+		{"a pause, and three times", []time.Duration{1 * minute, 17 * minute, 18 * minute, 19 * minute}, 0, 1, 17 * minute},
+		{"and is gone", []time.Duration{1 * minute, 2 * minute, 3 * minute, 5 * minute}, 4 * minute, 1, 0},
+	} {
+		var w Watch
+		again, since := 0, time.Duration(0)
+		for _, at := range test.lost {
+			if test.gone > 0 && at > test.gone {
+				w.Event(endpoint(pod("a"), timeline.EndpointNotReady, timeline.EndpointAbsent))
+			}
+			for _, e := range []timeline.Event{
+				endpoint(pod("a"), timeline.EndpointNotReady, timeline.EndpointReady),
+				endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointNotReady),
+				endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointNotReady), // of another port
+			} {
+				e.Seen = at
+				if w.Event(e).Again {
+					again++
+				}
+			}
+			_, since = w.Repeats(at)
+		}
+		if again/2 != test.again || since != test.since {
+			t.Errorf("lost %s: %d signs, since %v", test.what, again/2, since)
+		}
+		last := test.lost[len(test.lost)-1]
+		if text, _ := w.Repeats(last + 14*minute); (text != "") != (test.since > 0) {
+			t.Errorf("lost %s, later: %q", test.what, text)
+		}
+		if text, _ := w.Repeats(last + 15*minute); text != "" {
+			t.Errorf("lost %s, long after: %q", test.what, text)
+		}
+	}
+	var w Watch
+	for range 3 {
+		w.Event(endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointNotReady))
+		w.Event(endpoint(pod("a"), timeline.EndpointNotReady, timeline.EndpointReady))
+	}
+	if sign := w.Event(endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointTerminating)); sign.Class != Now || sign.Again {
+		t.Errorf("a Pod that is ended then: %+v", sign)
+	}
+	if text, _ := w.Repeats(0); text != "the endpoint of a is lost again and again since " || !Lasts(text+"then") || Lasts("a request failed") {
+		t.Errorf("for people: %q", text)
+	}
+}
+
+// What is forgotten is not awaited, and what its containers do is no change.
+func TestWhatIsForgottenIsNotAwaited(t *testing.T) {
+	var w Watch
+	container := timeline.Event{Kind: timeline.PodContainer, Object: pod("b"), From: "waiting", To: "running"}
+	for _, e := range []timeline.Event{
+		workload(timeline.SnapshotChanged, timeline.Workload{Replicas: 2}),
+		{Kind: timeline.PodSeen, Detail: "watched", Object: pod("b")},
+		{Kind: timeline.PodDeleted, Object: pod("a")},
+		container,
+	} {
+		w.Event(e)
+	}
+	if w.UnderWay() != 3 {
+		t.Errorf("%d under way", w.UnderWay())
+	}
+	w.Forget()
+	last := func(seen time.Duration, e timeline.Event) time.Duration {
+		e.Seen = seen
+		w.Event(e)
+		return w.Last
+	}
+	if at := last(20*s, container); at != 0 || !w.Settled(20*s, 10*s) {
+		t.Errorf("then the last change was at %v, %d under way", at, w.UnderWay())
+	}
+	if at := last(30*s, timeline.Event{Kind: timeline.PodReady, To: "true", Object: pod("b")}); at != 30*s {
+		t.Errorf("the last change was at %v", at)
+	}
+	if at := last(40*s, container); at != 40*s {
+		t.Errorf("after it was ready the last change was at %v", at)
 	}
 }
