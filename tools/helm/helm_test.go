@@ -124,6 +124,8 @@ func TestValuesThatMeanNothingAreRefused(t *testing.T) {
 		{"guard.placement.tolerations=all", "tolerations"},
 		{"guard.persistence.size=much", "size"},
 		{"guard.persistence.enabled=true", "enabled"},
+		{"guard.store.endpoint=http://minio:9000", "url"},
+		{"guard.store.secret=lapse-store", "url"},
 		{"guard.from.everywhere=true", "everywhere"},
 		{"guard.from=all", "from"},
 		{"guard.from.all=true,guard.from.nodes={node1}", "from"},
