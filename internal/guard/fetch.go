@@ -97,7 +97,8 @@ func historyAt(ctx context.Context, client *http.Client, url string) (h saved.Hi
 }
 
 // Fetch copies the judged runs of the guard at an address into dir, but those that are there, and the lines of history
-// of those that the guard does not have any more. fetched is called after each run.
+// of those that the guard does not have any more. fetched is called after each run. The error names lines that cannot
+// be read, too.
 func Fetch(ctx context.Context, client *http.Client, address, dir string, fetched func(run string)) error {
 	var runs []string
 	list := func(body io.Reader) error { return json.NewDecoder(body).Decode(&runs) }
@@ -105,7 +106,7 @@ func Fetch(ctx context.Context, client *http.Client, address, dir string, fetche
 		return err
 	}
 	for _, run := range runs {
-		if run != filepath.Base(run) || run == ".." {
+		if !filepath.IsLocal(run) || run != filepath.Base(run) || run == "." {
 			return fmt.Errorf("%s is no guard: it has a run named %q", address, run)
 		}
 		switch ok, err := fetchRun(ctx, client, address+runsPath+"/"+run, filepath.Join(dir, run)); {
@@ -116,7 +117,7 @@ func Fetch(ctx context.Context, client *http.Client, address, dir string, fetche
 		}
 	}
 	gone, err := historyAt(ctx, client, address+historyPath+"?gone=1")
-	return errors.Join(err, addLines(dir, gone.Lines))
+	return errors.Join(append(gone.Unread, err, addLines(dir, gone.Lines))...)
 }
 
 // addLines appends lines to the history in dir, but those of runs that are there.

@@ -144,11 +144,38 @@ func TestOnlyTheFilesOfRunsAreFetched(t *testing.T) {
 
 // A guard that names a run so that it would be written elsewhere is none.
 func TestAGuardDoesNotChooseWhereItsRunsGo(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`["../r1"]`)) }))
+	for _, name := range []string{"../r1", "..", ".", "/", ""} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "[%q]", name) }))
+		defer server.Close()
+		err := Fetch(t.Context(), server.Client(), strings.TrimPrefix(server.URL, "http://"), t.TempDir(), func(string) {})
+		if err == nil || !strings.Contains(err.Error(), "is no guard") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// Lines that this Lapse cannot read, as those of a newer guard, are told. The others are kept.
+func TestLinesThatCannotBeFetchedAreTold(t *testing.T) {
+	var file strings.Builder
+	line := history.Line{History: history.Version, Run: "gone", T0: time.Unix(1, 0), Service: "shop/web", Verdict: model.Inconclusive}
+	if err := history.Write(&file, line); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == runsPath {
+			fmt.Fprint(w, "[]")
+			return
+		}
+		fmt.Fprint(w, file.String()+`{"history":2}`+"\n")
+	}))
 	defer server.Close()
-	err := Fetch(t.Context(), server.Client(), strings.TrimPrefix(server.URL, "http://"), t.TempDir(), func(string) {})
-	if err == nil || !strings.Contains(err.Error(), "is no guard") {
+	dir := t.TempDir()
+	err := Fetch(t.Context(), server.Client(), strings.TrimPrefix(server.URL, "http://"), dir, func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "line 2: format 2 was written by a newer Lapse") {
 		t.Errorf("%v", err)
+	}
+	if h, err := saved.ReadHistory(dir); err != nil || len(h.Lines) != 1 {
+		t.Errorf("%+v, %v", h, err)
 	}
 }
 
