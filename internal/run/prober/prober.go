@@ -72,8 +72,8 @@ const (
 func Run(ctx context.Context, env spec.Env, signals <-chan os.Signal, stderr io.Writer) error {
 	listen := env[deploy.EnvProbe]
 	if listen == "" {
-		return exit.Usagef("`lapse run svc/NAME --from all` starts probers",
-			"%s is not set: this verb is for the Pods of a run's DaemonSet", deploy.EnvProbe)
+		return exit.Usagef("`lapse run svc/NAME --from all` and `lapse gen guard -A --from all` start probers",
+			"%s is not set: this verb is for the Pods of probers", deploy.EnvProbe)
 	}
 	p := New(terminal.NewLogger(stderr))
 	defer p.Close()
