@@ -24,12 +24,14 @@ const nothing = new Set(["gone", "absent", ""]); // states in which there is not
 /** present tells whether a state is drawn at all. */
 export const present = (state: string): boolean => !nothing.has(state);
 
+const states = new Set(["node-ready", "node-schedulable", "node-gone"]);
+
 /** nodeLanes reads each node's readiness and whether it was cordoned. */
 export function nodeLanes(events: Event[]): Lane[] {
   const nodes = new Map<string, { ready: string; schedulable: string; lane: Lane }>();
   for (const e of events) {
     const name = e.object?.name;
-    if (!name || !e.kind.startsWith("node-")) continue;
+    if (!name || !states.has(e.kind)) continue;
     let node = nodes.get(name);
     if (!node) nodes.set(name, (node = { ready: "true", schedulable: "true", lane: { id: name, kind: "node", label: name, title: `node ${name}`, states: [] } }));
     if (e.kind === "node-ready") node.ready = e.to ?? "";

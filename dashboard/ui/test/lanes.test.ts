@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changed, checkLanes, lanesByService, notChecked, planeLanes, planeNotes, podLanes, watchGaps } from "../src/lanes";
+import { changed, checkLanes, lanesByService, nodeLanes, notChecked, planeLanes, planeNotes, podLanes, watchGaps } from "../src/lanes";
 import type { APIServer, Event } from "../src/model";
 
 let id = 0;
@@ -42,6 +42,7 @@ test("each health check of a node has a lane, and says whose it is", () => {
     ["the health-check node port of shop/web on node2, 10.0.0.2:31000", [[2, "healthy"], [9, "unhealthy"]]],
   ]);
   assert.deepEqual(watchGaps([event(20, { kind: "watch-gap" })], lanes[0]!), [], "it is asked and not watched");
+  assert.deepEqual(nodeLanes(events), [], "how the node stands is not known");
   assert.equal(notChecked(events), "nodes/get is not allowed");
   assert.equal(notChecked(events.slice(0, 3)), "");
 });
