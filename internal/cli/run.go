@@ -45,7 +45,7 @@ svc/NAME?route=ROUTE,... sends requests over other routes than the default one: 
 	return cmd
 }
 
-// newProbe returns the verb that the Pods of a run's DaemonSet run. Users do not call it.
+// newProbe returns the verb that prober Pods run. Users do not call it.
 func newProbe() *cobra.Command {
 	return &cobra.Command{
 		Use:    "probe",
