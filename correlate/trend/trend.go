@@ -59,7 +59,7 @@ type Pool struct {
 	ProxyMode  string `json:"proxyMode,omitzero"`
 	Load       string `json:"load"` // "new 100/s, reused 100/s"
 
-	Releases    []Release    `json:"releases"`    // by when they were first measured
+	Releases    []Release    `json:"releases"`    // by when each began to serve last, as far as runs show
 	Comparisons []Comparison `json:"comparisons"` // of each release with the one before it
 }
 
@@ -80,6 +80,7 @@ type Release struct {
 	Causes   []Cause   `json:"causes,omitzero"`   // the one of most runs first
 
 	lines []*history.Line
+	began time.Time // the first of its newest runs, with none of another release between them
 }
 
 // Runs counts runs. Each is lossy, lossless or unknown, for one of three reasons.
@@ -135,6 +136,7 @@ type Cause struct {
 func Of(lines []history.Line) Trend {
 	t := Trend{Pools: []*Pool{}, Judges: []string{}}
 	pools, releases := map[string]int{}, map[[2]string]int{} // by key, and by key and name
+	measured := map[string]*history.Line{}                   // last, by key
 	all := latest(lines)
 	counted := disruptions(all)
 	t.Again = len(all) - len(counted)
@@ -154,13 +156,18 @@ func Of(lines []history.Line) Trend {
 			releases[[2]string{key, name}], *of = release, append(*of, Release{Name: name, First: l.T0})
 		}
 		r := &(*of)[release]
+		if before := measured[key]; before == nil || releaseName(before) != name {
+			r.began = l.T0
+		}
+		measured[key] = l
 		r.Last, r.lines = l.T0, append(r.lines, l)
 		if !slices.Contains(t.Judges, l.Lapse) {
 			t.Judges = append(t.Judges, l.Lapse)
 		}
 	}
-	for i := range t.Pools {
-		t.Pools[i].judge(&t)
+	for _, p := range t.Pools {
+		slices.SortStableFunc(p.Releases, func(a, b Release) int { return a.began.Compare(b.began) })
+		p.judge(&t)
 	}
 	slices.SortStableFunc(t.Pools, func(a, b *Pool) int { return b.Last().Compare(a.Last()) })
 	slices.Sort(t.Judges)

@@ -3,6 +3,7 @@ package trend
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -327,14 +328,30 @@ func TestOfTwoLinesOfARunTheLaterCounts(t *testing.T) {
 	}
 }
 
-func TestReleasesStandByWhenTheyWereFirstMeasured(t *testing.T) {
-	trend := Of([]history.Line{run(9, 0, release("c")), run(1, 0, release("a")), run(5, 0, release("b")), run(7, 0, release("a"))})
-	var names []string
-	for _, r := range trend.Pools[0].Releases {
-		names = append(names, r.Name)
-	}
-	if got := strings.Join(names, " "); got != "a b c" || trend.Pools[0].Comparisons[1].Before != "b" {
-		t.Errorf("%s, %+v", got, trend.Pools[0].Comparisons)
+// A release that serves again, after a rollback, is newer than the one that was rolled back.
+func TestReleasesStandByWhenEachBeganToServeLast(t *testing.T) {
+	for served, want := range map[string]string{
+		"a b c":     "a b c",
+		"a a b":     "a b",
+		"a b a":     "b a",
+		"a b a a":   "b a",
+		"a b a c":   "b a c",
+		"a b c b a": "c b a",
+	} {
+		var lines []history.Line
+		for i, name := range strings.Fields(served) {
+			lines = slices.Insert(lines, 0, run(i, 0, release(name)))
+		}
+		p := Of(lines).Pools[0]
+		var names []string
+		for i, r := range p.Releases {
+			if names = append(names, r.Name); i > 0 && p.Comparisons[i-1].Before != names[i-1] {
+				t.Errorf("%s: %s is compared with %s", served, r.Name, p.Comparisons[i-1].Before)
+			}
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s: %s, want %s", served, got, want)
+		}
 	}
 }
 
