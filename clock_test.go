@@ -26,8 +26,8 @@ var readClock = map[string]string{
 	"internal/run/screen/page.go time.Since":        "when somebody looked at the page, compared with nothing but itself",
 	"internal/run/precheck/preflight.go time.Now":   "when preflight reads manifests or a cluster, which is no run",
 	"internal/run/precheck/preflight.go time.Since": "how long that took",
-	"internal/cli/guard.go time.Now":                "how long the gate is awaited, compared with nothing but itself",
-	"internal/cli/guard.go time.Since":              "how long the gate is awaited, compared with nothing but itself",
+	"internal/cli/gate.go time.Now":                 "how long the gate is awaited, compared with nothing but itself",
+	"internal/cli/gate.go time.Since":               "how long the gate is awaited, compared with nothing but itself",
 	"internal/run/workstation/runclock.go time.Now": "whether the wall clock went on while the monotonic one stood still",
 
 	"loadgen/internal/polled/reader.go time.Now": "the wall clock beside the run's, which the kernel's stamps are placed by",
