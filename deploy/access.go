@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
@@ -12,7 +13,7 @@ import (
 func (c Config) reads() []rbacv1.PolicyRule {
 	rules := needed()
 	unread := func(resource string) bool { return slices.Contains(c.Unread, resource) }
-	for _, rule := range spared() {
+	for _, rule := range spared(c.EvictionRequests) {
 		rule.Resources = slices.DeleteFunc(rule.Resources, unread)
 		if len(rule.Resources) > 0 {
 			rules = append(rules, rule)
@@ -30,11 +31,15 @@ func needed() []rbacv1.PolicyRule {
 }
 
 // spared returns rights that make causes more precise. Without the right to a resource, its lane is off.
-func spared() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
+func spared(evictionRequests bool) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{
 		reading("apps", "deployments", "replicasets", "statefulsets", "daemonsets"),
 		reading("policy", "poddisruptionbudgets"),
 	}
+	if evictionRequests {
+		rules = append(rules, reading(lifecyclev1alpha1.GroupName, "evictionrequests"))
+	}
+	return rules
 }
 
 // readVerbs are the verbs of a right to read, separated by spaces.

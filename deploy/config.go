@@ -55,6 +55,10 @@ type Config struct {
 	Namespaces    []string
 	AllNamespaces bool
 
+	// EvictionRequests lets the agent read them, too. Only where the API server serves them may the role admin, and a
+	// Role that grants more than its creator has is refused.
+	EvictionRequests bool
+
 	NodesAccess bool     // the agent also reads nodes, by a ClusterRole
 	Unread      []string // resources that the agent may not read; it can do without them
 

@@ -136,7 +136,7 @@ func ownRules() []rbacv1.PolicyRule {
 // guardRules returns what a guard may do in each namespace whose Services it guards. It creates Events on what it
 // measured, which `kubectl describe` shows.
 func guardRules() []rbacv1.PolicyRule {
-	return append(append(needed(), spared()...),
+	return append(append(needed(), spared(false)...),
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}})
 }
 

@@ -41,6 +41,8 @@ type Needs struct {
 	Probers bool // probers run on nodes
 	Canary  bool // the run measures a Service of its own
 
+	EvictionRequests bool // the agent reads EvictionRequests: the API server serves them
+
 	Namespaces    []string // other namespaces that the agent reads
 	AllNamespaces bool     // the agent reads all namespaces
 }

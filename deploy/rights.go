@@ -79,14 +79,14 @@ func CheckRights(ctx context.Context, client kube.Client, namespace string, need
 		return nil, err
 	}
 	for _, other := range need.Namespaces {
-		more, err := lacking(ctx, client, other, elsewhereRights())
+		more, err := lacking(ctx, client, other, elsewhereRights(need))
 		if err != nil {
 			return nil, err
 		}
 		missing = append(missing, more...)
 	}
 	if need.AllNamespaces {
-		more, err := lacking(ctx, client, metav1.NamespaceAll, readRights())
+		more, err := lacking(ctx, client, metav1.NamespaceAll, readRights(need))
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func neededRights(of Needs) []Right {
 	}
 	need(Right{Resource: "pods", Subresource: "portforward"}, "create", "to reach the agent")
 	need(Right{Resource: "pods", Subresource: "log"}, "get", "to retrieve a result")
-	inside = append(inside, readRights()...)
+	inside = append(inside, readRights(of)...)
 	if of.Nodes {
 		outside = append(outside, granted(nodes).rights(Right{Resource: nodes, Cluster: true})...)
 	}
@@ -144,7 +144,7 @@ func neededRights(of Needs) []Right {
 const toGrant = "to grant it to the agent: only rights that one has can be granted"
 
 // readRights returns the rights that the agent needs in a namespace. The user needs them as well.
-func readRights() []Right {
+func readRights(of Needs) []Right {
 	var rights []Right
 	look := reason{verbs: readVerbs, purpose: "to look before the run, and " + toGrant}
 	for _, rule := range needed() {
@@ -152,7 +152,7 @@ func readRights() []Right {
 			rights = append(rights, look.rights(Right{Group: rule.APIGroups[0], Resource: resource})...)
 		}
 	}
-	for _, rule := range spared() {
+	for _, rule := range spared(of.EvictionRequests) {
 		for _, resource := range rule.Resources {
 			rights = append(rights, granted(resource).rights(Right{Group: rule.APIGroups[0], Resource: resource})...)
 		}
@@ -164,14 +164,14 @@ func readRights() []Right {
 func granted(lane string) reason { return reason{verbs: readVerbs, purpose: toGrant, lane: lane} }
 
 // elsewhereRights returns the rights that the user needs in each other namespace that the agent reads.
-func elsewhereRights() []Right {
+func elsewhereRights(of Needs) []Right {
 	var rights []Right
 	for _, k := range kinds {
 		if k.elsewhere {
 			rights = append(rights, k.rights(Needs{})...)
 		}
 	}
-	return append(rights, readRights()...)
+	return append(rights, readRights(of)...)
 }
 
 // knownRules returns the user's rules in the namespace, with one request instead of many. They may be incomplete, so

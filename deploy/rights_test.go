@@ -117,6 +117,33 @@ func TestARunDoesWithoutWhatOnlyMakesCausesBetter(t *testing.T) {
 	}
 }
 
+// Where the API server serves EvictionRequests, the agent may read them if the user may.
+func TestTheAgentReadsEvictionRequestsWhereTheyAreServed(t *testing.T) {
+	for _, tt := range []struct {
+		served    bool
+		refused   []string
+		unwatched []string
+		granted   bool
+	}{
+		{false, []string{"watch evictionrequests"}, nil, false},
+		{true, []string{"watch evictionrequests"}, []string{"evictionrequests"}, false},
+		{true, nil, nil, true},
+	} {
+		client, _ := authorizer(nil, tt.refused...)
+		missing, err := CheckRights(t.Context(), kubetest.Client(client), "shop", Needs{EvictionRequests: tt.served})
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := exampleConfig()
+		config.EvictionRequests = tt.served
+		unwatched, needed := config.Without(missing)
+		granted := strings.Contains(fmt.Sprint(config.Objects().Role.Rules), "[lifecycle.k8s.io] [evictionrequests]")
+		if !slices.Equal(unwatched, tt.unwatched) || len(needed) > 0 || granted != tt.granted {
+			t.Errorf("%+v: unwatched %q, needed %v, granted %v", tt, unwatched, needed, granted)
+		}
+	}
+}
+
 func TestOneQuestionIsEnoughForAnAdministrator(t *testing.T) {
 	all := []authv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
 	client, asked := authorizer(all)
@@ -216,9 +243,9 @@ for ` + "`-A`" + ` only those to read, in all namespaces at once (` + "`kubectl 
 | in each namespace | right | for |
 |---|---|---|
 `)
-	writeRights(&page, elsewhereRights(), nil)
+	writeRights(&page, elsewhereRights(Needs{}), nil)
 	page.WriteString(`
-` + "`lapse gen guard`" + ` grants a guard these: in one namespace, as the role ` + "`admin`" + ` may, or in all, with the rights to read nodes and ` + "`evictionrequests.lifecycle.k8s.io`" + `. In one namespace, add the latter where the API server serves them. Without the right to create Events it only writes none.
+` + "`lapse gen guard`" + ` grants a guard these: in one namespace, as the role ` + "`admin`" + ` may, or in all, with those to read nodes and ` + "`evictionrequests.lifecycle.k8s.io`" + `. In one namespace, add the latter where these are served: ` + "`lapse run`" + ` does if you may. Without that to create Events it writes none.
 
 | in each namespace | right | for |
 |---|---|---|

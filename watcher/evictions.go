@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"lapse/internal/kube"
 	"lapse/timeline"
 )
 
@@ -17,7 +18,7 @@ func (n *namespace) evictionRequests() *reflector[*lifecyclev1alpha1.EvictionReq
 		kind:     "EvictionRequest",
 		resource: "evictionrequests.lifecycle.k8s.io",
 		source:   from(n.Client.EvictionRequests(n.name)),
-		served:   n.servesEvictionRequests,
+		served:   func(ctx context.Context) (bool, error) { return ServesEvictionRequests(ctx, n.Client) },
 		services: n.keys(),
 		in:       n.name,
 		change: func(old, new *lifecyclev1alpha1.EvictionRequest, how origin) []timeline.Event {
@@ -27,9 +28,9 @@ func (n *namespace) evictionRequests() *reflector[*lifecyclev1alpha1.EvictionReq
 	}
 }
 
-// servesEvictionRequests reports whether the API server has EvictionRequests. Without the right to ask, it may have.
-func (w *watcher) servesEvictionRequests(ctx context.Context) (bool, error) {
-	list, err := w.Client.Resources(ctx, lifecyclev1alpha1.SchemeGroupVersion.String())
+// ServesEvictionRequests reports whether the API server has EvictionRequests. Without the right to ask, it may have.
+func ServesEvictionRequests(ctx context.Context, client kube.Client) (bool, error) {
+	list, err := client.Resources(ctx, lifecyclev1alpha1.SchemeGroupVersion.String())
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return true, nil

@@ -141,9 +141,11 @@ func (r *resolver) nodeExists(ctx context.Context) error {
 // checkRights checks all rights at once, and makes the keys of the probers. If only rights to watch are missing, the
 // Job watches less.
 func (r *resolver) checkRights(ctx context.Context, config *deploy.Config) error {
+	served, err := watcher.ServesEvictionRequests(ctx, r.c.Client)
+	config.EvictionRequests = served && err == nil // else the agent asks
 	missing, err := deploy.CheckRights(ctx, r.c.Client, r.c.Namespace, deploy.Needs{
 		Nodes: true, Secret: len(config.Private) > 0, Probers: len(config.Probers) > 0, Canary: config.CanaryPods > 0,
-		Namespaces: config.Namespaces, AllNamespaces: config.AllNamespaces,
+		Namespaces: config.Namespaces, AllNamespaces: config.AllNamespaces, EvictionRequests: config.EvictionRequests,
 	})
 	if err != nil {
 		return err
