@@ -70,10 +70,16 @@ func SessionAPI(service ProberService) http.Handler {
 	})
 }
 
+// proberConns is how many connections a client of a prober has: for the recording, the comparison of clocks, and calls.
+const proberConns = 4
+
 // NewProberClient returns a client of the prober at an address.
 func NewProberClient(at netip.AddrPort, config *tls.Config) *Client {
 	c := NewClient((&net.Dialer{Timeout: 5 * time.Second}).DialContext)
-	c.http.Transport.(*http.Transport).TLSClientConfig = config
+	connections := c.http.Transport.(*http.Transport)
+	connections.TLSClientConfig = config
+	// Calls about many Services at once wait for a connection: to open one costs more than a call.
+	connections.MaxConnsPerHost, connections.MaxIdleConnsPerHost = proberConns, proberConns
 	c.base = "https://" + at.String()
 	return c
 }

@@ -90,7 +90,9 @@ type party struct {
 	over    chan struct{}  // closed when nothing more is measured for it
 	done    chan struct{}  // closed when no more facts are awaited
 	answers time.Duration  // within which a request is answered, or not
-	rates   rates
+
+	mu     sync.Mutex
+	wanted map[timeline.SourceID][]agent.Rate // in force now; of no source: as assigned
 }
 
 // A joining is a prober's process that is ready to measure, or was lost.
@@ -122,12 +124,14 @@ type process struct {
 	tasks map[timeline.SourceID]task // by their sources in the recording
 
 	measures chan struct{} // closed at the first task: before, nothing comes
+	rated    chan struct{} // has one when rates have changed
 }
 
 // A task is what a process measures for a party.
 type task struct {
 	*party
-	source timeline.SourceID // as the party numbers it
+	source timeline.SourceID             // as the party numbers it
+	rates  map[timeline.TargetID]float64 // that the process has; nil: it does not measure yet, or any more
 }
 
 // run finds and follows probers until ctx ends. Then it stops them and waits for their last facts.
@@ -282,7 +286,7 @@ func (c *crew) followProcess(running, ctx context.Context, node, pod string, at 
 	following, stop := context.WithCancelCause(ctx)
 	p := &process{
 		of: c, node: node, pod: pod, client: client, status: status, ctx: following, sync: first, heard: c.clock.Now(),
-		tasks: map[timeline.SourceID]task{}, measures: make(chan struct{}),
+		tasks: map[timeline.SourceID]task{}, measures: make(chan struct{}), rated: make(chan struct{}, 1),
 	}
 	p.helpers.Go(func() {
 		source.KeepComparing(following, 0, func() (timeline.Sync, error) {
@@ -302,6 +306,7 @@ func (c *crew) followProcess(running, ctx context.Context, node, pod string, at 
 		case <-following.Done():
 		}
 	})
+	p.helpers.Go(p.keepRates)
 	p.begin()
 	select {
 	case <-p.measures:
@@ -410,8 +415,13 @@ func (p *process) serveOnce(to *party) (refused bool) {
 	if !to.tell(p.ctx, j) {
 		return false
 	}
-	a := <-j.assigned
-	t := task{to, a.Source}
+	var a agent.Assignment
+	select {
+	case a = <-j.assigned:
+	case <-to.over:
+		return false
+	}
+	t := task{party: to, source: a.Source}
 	a.Source = p.admit(t)
 	if err := p.client.Assign(p.ctx, a); err != nil {
 		if p.ctx.Err() != nil {
@@ -423,12 +433,18 @@ func (p *process) serveOnce(to *party) (refused bool) {
 		p.of.note(p.node, err.Error())
 		return true
 	}
-	to.rates.keep(p.ctx, to.over, t.source, func(rates []agent.Rate) error {
-		for i := range rates {
-			rates[i].Source = a.Source
-		}
-		return p.client.SetRates(p.ctx, rates)
-	}, p.of.log.With("node", p.node))
+	t.rates = map[timeline.TargetID]float64{}
+	for _, assigned := range a.Targets {
+		t.rates[assigned.ID] = assigned.Rate
+	}
+	p.set(a.Source, t)
+	p.changeRates()
+	select {
+	case <-to.over:
+	case <-p.ctx.Done():
+	}
+	t.rates = nil
+	p.set(a.Source, t)
 	if p.of.name == "" || p.ctx.Err() != nil { // it ends with the crew, or has ended
 		return false
 	}
@@ -454,6 +470,12 @@ func (p *process) admit(t task) timeline.SourceID {
 	}
 	p.tasks[p.last] = t
 	return p.last
+}
+
+func (p *process) set(of timeline.SourceID, t task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tasks[of] = t
 }
 
 func (p *process) drop(of timeline.SourceID) {
@@ -552,45 +574,79 @@ func (c *crew) missing() map[string]string {
 	return missing
 }
 
-// rates are how often probers are to ask. Any goroutine may use them.
-type rates struct {
-	mu      sync.Mutex
-	wanted  map[timeline.SourceID][]agent.Rate // none: as assigned
-	changed chan struct{}                      // closed when they change
+// want lets the probers ask at other rates from now on.
+func (c *crew) want(of *party, rates map[timeline.SourceID][]agent.Rate) {
+	of.mu.Lock()
+	of.wanted = rates
+	of.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := range c.processes {
+		p.changeRates()
+	}
 }
 
-func (r *rates) want(wanted map[timeline.SourceID][]agent.Rate) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	close(r.changed)
-	r.wanted, r.changed = wanted, make(chan struct{})
+// changeRates lets [process.keepRates] look for rates that have changed.
+func (p *process) changeRates() {
+	select {
+	case p.rated <- struct{}{}:
+	default: // it is going to
+	}
 }
 
-// keep sets the rates of a prober until ctx or over ends. It tries again until the prober has them.
-func (r *rates) keep(
-	ctx context.Context, over <-chan struct{}, of timeline.SourceID, set func([]agent.Rate) error, log *slog.Logger,
-) {
+// keepRates tells a process its rates when they change, until it ends: in one call those of all parties that have
+// changed since the last one. It tries again until the process has them.
+func (p *process) keepRates() {
 	refused := "" // why, as it was logged
-	for ctx.Err() == nil {
-		r.mu.Lock()
-		wanted, changed := slices.Clone(r.wanted[of]), r.changed
-		r.mu.Unlock()
-		var again <-chan time.Time
-		if len(wanted) > 0 {
-			if err := set(wanted); err != nil {
-				again = time.After(rateAgain)
-				if ctx.Err() == nil && err.Error() != refused {
-					refused = err.Error()
-					log.Warn("a prober goes on at its rates", "error", err)
-				}
+	for {
+		select {
+		case <-p.rated:
+		case <-p.ctx.Done():
+			return
+		}
+		rates := p.newRates()
+		if len(rates) == 0 {
+			continue
+		}
+		err := p.client.SetRates(p.ctx, rates)
+		if err == nil {
+			p.hasRates(rates)
+			continue
+		}
+		if p.ctx.Err() == nil && err.Error() != refused {
+			refused = err.Error()
+			p.of.log.Warn("a prober goes on at its rates", "node", p.node, "error", err)
+		}
+		time.AfterFunc(rateAgain, p.changeRates)
+	}
+}
+
+// newRates returns the rates that a process does not have yet.
+func (p *process) newRates() (rates []agent.Rate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, t := range p.tasks {
+		if t.rates == nil {
+			continue
+		}
+		t.party.mu.Lock()
+		for _, r := range t.wanted[t.source] {
+			if r.Source = id; t.rates[r.Target] != r.Rate {
+				rates = append(rates, r)
 			}
 		}
-		select {
-		case <-again:
-		case <-changed:
-		case <-over:
-			return
-		case <-ctx.Done():
+		t.party.mu.Unlock()
+	}
+	return rates
+}
+
+// hasRates notes that a process has rates.
+func (p *process) hasRates(rates []agent.Rate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range rates {
+		if has := p.tasks[r.Source].rates; has != nil {
+			has[r.Target] = r.Rate
 		}
 	}
 }

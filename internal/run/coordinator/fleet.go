@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -30,7 +31,8 @@ type fleet struct {
 	created   map[string]bool // nodes with a Pod at any time; owned by the crew
 	processes map[string]int  // that have joined, by node; owned by the loop
 
-	full map[timeline.SourceID][]timeline.Target // what a process asks, with the full rates; owned by the loop
+	full  map[timeline.SourceID][]timeline.Target // what a process asks, with the full rates; owned by the loop
+	ready []*joining                              // that wait for the next refresh; owned by the loop
 }
 
 // newFleet returns the probers of a measurement, who are of a crew.
@@ -40,7 +42,6 @@ func (m *measurement) newFleet(c *crew) *fleet {
 		party: party{
 			clock: m.Clock, put: m.Queue.Put, calls: m.Calls, join: m.join,
 			over: make(chan struct{}), done: make(chan struct{}), answers: m.opts.Timeout,
-			rates: rates{wanted: map[timeline.SourceID][]agent.Rate{}, changed: make(chan struct{})},
 		},
 	}
 }
@@ -98,22 +99,39 @@ func (m *measurement) noteUncreated(ctx context.Context, pods []corev1.Pod) {
 	}
 }
 
-// join gives a prober its assignment, or records the loss of one.
+// join gives a prober its assignment, or records the loss of one. Probers who share a rate get theirs at the next
+// refresh, which also changes the rates of all others: so many who join or are lost at once change them once.
 func (m *measurement) join(j *joining) {
-	if j.lost != nil {
+	switch {
+	case j.lost != nil:
 		m.proberIs("lost", j.node, "Pod "+j.pod+": "+j.lost.Error())
 		for _, t := range m.fleet.full[j.source] {
 			delete(m.Targets, t.ID)
 		}
 		delete(m.fleet.full, j.source)
-		m.setProbersRates() // the others have its share
-		return
+	case m.fleet.also:
+		m.fleet.ready = append(m.fleet.ready, j)
+	default:
+		m.assign(j, 0)
 	}
+}
+
+// assignReady gives the probers that have joined since the last refresh their assignments.
+func (m *measurement) assignReady(time.Duration) {
+	ready := m.fleet.ready
+	m.fleet.ready = nil
+	for i, j := range ready {
+		m.assign(j, len(ready)-i)
+	}
+}
+
+// assign gives a prober its assignment. joining is how many get theirs now who share the rate, itself included.
+func (m *measurement) assign(j *joining, joining int) {
 	var targets []agent.Assigned
 	var full []float64
 	for _, p := range m.probesFrom(j.node) {
 		full = append(full, p.Rate)
-		p.Rate = m.rateFrom(p.Target)
+		p.Rate = m.rateFrom(p.Target, m.places()+joining)
 		targets = append(targets, agent.Assigned{Target: p.Target, Host: p.Host})
 	}
 	a := m.admit(timeline.Source{
@@ -127,17 +145,15 @@ func (m *measurement) join(j *joining) {
 	a.Spec = spec.MustMarshal(m.opts.Assigned())
 	m.proberIs("measuring", j.node, "Pod "+j.pod)
 	m.fleet.note(j.node, "")
-	m.setProbersRates()
 	j.assigned <- a
 }
 
 // rateFrom returns the rate in force of a target of one node, which has its full rate: with [fleet.also], that of all
 // places together.
-func (m *measurement) rateFrom(t timeline.Target) float64 {
+func (m *measurement) rateFrom(t timeline.Target, places int) float64 {
 	if !m.fleet.also {
 		return m.RateOf(t.Kind, t.Rate, m.opts.Sharers(len(m.fleet.nodes)))
 	}
-	places := m.places()
 	return m.RateOf(t.Kind, t.Rate/float64(places), places)
 }
 
@@ -154,13 +170,13 @@ func (m *measurement) setProbersRates() {
 	if m.fleet == nil || m.Armed == nil {
 		return
 	}
-	wanted := map[timeline.SourceID][]agent.Rate{}
+	wanted, places := map[timeline.SourceID][]agent.Rate{}, m.places()
 	for of, targets := range m.fleet.full {
 		for _, t := range targets {
-			wanted[of] = append(wanted[of], agent.Rate{Target: t.ID, Rate: m.rateFrom(t)})
+			wanted[of] = append(wanted[of], agent.Rate{Target: t.ID, Rate: m.rateFrom(t, places)})
 		}
 	}
-	m.fleet.rates.want(wanted)
+	m.fleet.want(&m.fleet.party, wanted)
 }
 
 // proberIs records a change of a node's prober.

@@ -45,6 +45,31 @@ type probersPod struct {
 	server *http.Server
 	ended  sync.WaitGroup
 	close  func() // all that it measures
+
+	mu      sync.Mutex
+	calls   map[string]int // of its API, by path
+	holding chan struct{}  // calls that set rates are not taken before it is closed; nil: they are
+}
+
+// count counts a call of the prober's API.
+func (p *probersPod) count(api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		p.calls[r.URL.Path]++
+		holding := p.holding
+		p.mu.Unlock()
+		if holding != nil && r.URL.Path == "/v1/rates" {
+			<-holding
+		}
+		api.ServeHTTP(w, r)
+	})
+}
+
+// called returns how often a path of the prober's API was called.
+func (p *probersPod) called(path string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls[path]
 }
 
 // startProber starts a prober that listens on an address of the loopback network, as if its Pod ran on a node.
@@ -63,11 +88,12 @@ func startProber(t *testing.T, keys deploy.Keys, node, addr string) *probersPod 
 	if err != nil {
 		t.Fatal(err)
 	}
-	started := &probersPod{Session: session, close: sync.OnceFunc(p.Close), server: agent.NewProberServer(p.Find, config), pod: &corev1.Pod{
+	started := &probersPod{Session: session, close: sync.OnceFunc(p.Close), server: agent.NewProberServer(p.Find, config), calls: map[string]int{}, pod: &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "lapse-x-probers-" + node, Namespace: "shop", UID: types.UID(node), Labels: map[string]string{deploy.RunLabel: "lapse-x", deploy.PartLabel: deploy.ProberPart}},
 		Spec:       corev1.PodSpec{NodeName: node},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: addr},
 	}}
+	started.server.Handler = started.count(started.server.Handler)
 	started.ended.Go(func() {
 		if err := started.server.ServeTLS(ln, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)

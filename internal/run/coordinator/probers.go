@@ -66,7 +66,7 @@ func (all *Many) joinProbers(m *measurement) {
 	m.fleet.also = true
 	waits := make(chan struct{})
 	m.fleet.begin = sync.OnceFunc(func() { close(waits) })
-	m.Parts = append(m.Parts, measure.Part{Probe: func(ctx context.Context) {
+	m.Parts = append(m.Parts, measure.Part{Refresh: m.assignReady, Probe: func(ctx context.Context) {
 		select {
 		case <-waits: // for the baseline, which judges this process alone
 			all.crew.serve(ctx, &m.fleet.party)

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"lapse/correlate/model"
@@ -29,11 +31,14 @@ type guarded struct {
 	stop  func()
 	ended chan error
 	runs  chan *model.Timeline
+	arm   Arm // once it waits
 
 	mu     sync.Mutex
 	state  Standby
 	names  map[timeline.TargetID]string
-	asked  map[string]int // requests by target
+	rate   float64           // of all assigned targets together, when they were assigned
+	rates  map[string]string // as they were changed last, by target
+	asked  map[string]int    // requests by target
 	failed map[string]int
 }
 
@@ -42,7 +47,7 @@ func guardServer(t *testing.T, many *Many) *guarded {
 	t.Helper()
 	g := &guarded{
 		Server: runtest.StartServer(t), ended: make(chan error, 1), runs: make(chan *model.Timeline, 10),
-		names: map[timeline.TargetID]string{}, asked: map[string]int{}, failed: map[string]int{},
+		names: map[timeline.TargetID]string{}, rates: map[string]string{}, asked: map[string]int{}, failed: map[string]int{},
 	}
 	t.Cleanup(func() { g.Close() })
 	o := &spec.Options{Spec: spec.Spec{
@@ -58,7 +63,7 @@ func guardServer(t *testing.T, many *Many) *guarded {
 		Begin:  func(*timeline.Meta) *live.Recording { return nil },
 		Ended:  func(tl *model.Timeline) { g.runs <- tl },
 		Stands: func(state Standby, _ string) { g.mu.Lock(); defer g.mu.Unlock(); g.state = state },
-		Fact:   g.fact,
+		Fact:   g.fact, Armable: func(arm Arm) { g.arm = arm },
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	g.stop = stop
@@ -71,7 +76,13 @@ func (g *guarded) fact(f timeline.Fact) {
 	defer g.mu.Unlock()
 	switch f := f.(type) {
 	case timeline.Target:
-		g.names[f.ID] = f.Name
+		if g.names[f.ID] = f.Name; f.Kind.Judged() && f.Source != 1 {
+			g.rate += f.Rate
+		}
+	case timeline.Event:
+		if f.Kind == timeline.RateChanged {
+			g.rates[f.Object.Name] = f.To
+		}
 	case timeline.Batch:
 		for _, q := range f.Requests {
 			name := g.names[q.Target]
@@ -166,6 +177,82 @@ func TestAGuardMeasuresFromItsProbersToo(t *testing.T) {
 	web.stop()
 	if err := <-web.ended; err != nil {
 		t.Error(err)
+	}
+	close(over)
+	<-ended
+}
+
+// Probers that join a guard at once have the rates of all of them from the beginning: no call changes them again. What
+// raises the rates of many Services takes one call for each prober, besides one that is on its way.
+func TestProbersThatJoinAtOnceHaveTheirRates(t *testing.T) {
+	layer.Real(t)
+	keys := newKeys(t)
+	var all []*probersPod
+	var pods []runtime.Object
+	for n := range 12 {
+		p := startProber(t, keys, fmt.Sprint("node", n), fmt.Sprint("127.0.0.", 50+n))
+		all, pods = append(all, p), append(pods, p.pod)
+	}
+	calls := func(path string) (n int) {
+		for _, p := range all {
+			n += p.called(path)
+		}
+		return n
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	many := NewMany(kubetest.Client(fake.NewSimpleClientset(pods...)), "", log)
+	many.MeasureFrom(Probers{
+		Namespace: "shop", Selector: deploy.ProberSelector("lapse-x"), Me: "lapse-guard-1",
+		Keys: func(context.Context) (agent.KeyPair, error) { return keys.Coordinator, nil },
+	}, log)
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() { many.Run(over); close(ended) }()
+	runtest.WaitFor(t, "all probers to be ready", func() bool {
+		many.crew.mu.Lock()
+		defer many.crew.mu.Unlock()
+		return len(many.crew.processes) == len(all)
+	})
+	services := []*guarded{guardServer(t, many), guardServer(t, many), guardServer(t, many)}
+	for _, g := range services {
+		runtest.WaitFor(t, "requests from each node", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return len(g.asked) == 2+2*len(all) })
+		if g.rate > 30*2 { // twice that if the last ones have joined later than the others
+			t.Errorf("the probers were assigned %v requests per second in all, of 30", g.rate)
+		}
+	}
+	if n := calls("/v1/assignment"); n != len(services)*len(all) {
+		t.Errorf("%d assignments", n)
+	}
+	if n := calls("/v1/rates"); n > len(services)*len(all) { // none, unless the last ones have joined later
+		t.Errorf("%d calls have changed rates", n)
+	}
+
+	late := all[0]
+	before := late.called("/v1/rates")
+	late.mu.Lock()
+	late.holding = make(chan struct{})
+	late.mu.Unlock()
+	for _, g := range services {
+		if err := g.arm(t.Context(), "an exercise", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		runtest.WaitFor(t, "the full rate", g.is(Raised))
+		runtest.WaitFor(t, "a call that tells of it", func() bool { return late.called("/v1/rates") > before })
+	}
+	close(late.holding)
+	for _, g := range services {
+		target, rate := "new from node0", fmt.Sprint(90./float64(1+len(all)))
+		runtest.WaitFor(t, "a fact that the prober has the full rate", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return g.rates[target] == rate })
+	}
+	if n := late.called("/v1/rates") - before; n != 2 {
+		t.Errorf("a prober got %d calls that raise the rates of three Services", n)
+	}
+	for _, g := range services {
+		g.stop()
+	}
+	for _, g := range services {
+		if err := <-g.ended; err != nil {
+			t.Error(err)
+		}
 	}
 	close(over)
 	<-ended

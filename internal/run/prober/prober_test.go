@@ -271,9 +271,12 @@ func TestGuardsMeasureSeveralServicesEachByThemselves(t *testing.T) {
 	if err := one.Assign(ctx, first); refused(err) != http.StatusConflict || !strings.Contains(err.Error(), "numbered from 0 again") {
 		t.Errorf("source 1 is assigned again: %v", err)
 	}
-	if err := one.SetRates(ctx, []agent.Rate{{Source: 1, Target: 1, Rate: 1}}); refused(err) != http.StatusConflict {
+	if err := one.SetRates(ctx, []agent.Rate{{Source: 1, Target: 1, Rate: 1}, {Source: 2, Target: 1, Rate: 60}}); refused(err) != http.StatusConflict {
 		t.Errorf("the rate of a source that has ended: %v", err)
 	}
+	runtest.WaitFor(t, "the other rate", func() bool {
+		return strings.HasSuffix(fmt.Sprint(oneTold.changes()), "source 2 2/1: 100 → 60]")
+	})
 	if err := one.Assign(ctx, assignment(3, 50, shop.URL+"/third")); err != nil {
 		t.Error(err)
 	}

@@ -189,31 +189,39 @@ func (s *Session) keep(err error) {
 	}
 }
 
-// SetRates changes how often targets are asked. The event of each change is on the session's clock.
+// SetRates changes how often targets are asked. The event of each change is on the session's clock. A rate that cannot
+// be set keeps no other one from being set.
 func (s *Session) SetRates(rates []agent.Rate) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var errs []error
 	for _, r := range rates {
-		m, err := s.source(r.Source)
-		if err != nil {
-			return err
-		}
-		was, known := m.rates[r.Target]
-		switch {
-		case !known:
-			return fmt.Errorf("target %d is not assigned", r.Target)
-		case !(r.Rate > 0) || r.Rate > loadgen.MaxRate:
-			return fmt.Errorf("target %d: a rate of %v", r.Target, r.Rate)
-		case r.Rate == was:
-			continue
-		}
-		at := slices.IndexFunc(m.assigned.Targets, func(t agent.Assigned) bool { return t.ID == r.Target })
-		changed := source.RateIs(m.assigned.Targets[at].Name, was, r.Rate, s.clock.Now())
-		changed.Source = m.assigned.Source
-		s.queue.Put(changed)
-		m.source.SetRate(r.Target, r.Rate)
-		m.rates[r.Target] = r.Rate
+		errs = append(errs, s.setRate(r))
 	}
+	return errors.Join(errs...)
+}
+
+// setRate changes how often a target is asked. The caller holds the mutex.
+func (s *Session) setRate(r agent.Rate) error {
+	m, err := s.source(r.Source)
+	if err != nil {
+		return err
+	}
+	was, known := m.rates[r.Target]
+	switch {
+	case !known:
+		return fmt.Errorf("target %d is not assigned", r.Target)
+	case !(r.Rate > 0) || r.Rate > loadgen.MaxRate:
+		return fmt.Errorf("target %d: a rate of %v", r.Target, r.Rate)
+	case r.Rate == was:
+		return nil
+	}
+	at := slices.IndexFunc(m.assigned.Targets, func(t agent.Assigned) bool { return t.ID == r.Target })
+	changed := source.RateIs(m.assigned.Targets[at].Name, was, r.Rate, s.clock.Now())
+	changed.Source = m.assigned.Source
+	s.queue.Put(changed)
+	m.source.SetRate(r.Target, r.Rate)
+	m.rates[r.Target] = r.Rate
 	return nil
 }
 
