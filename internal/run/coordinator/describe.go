@@ -48,7 +48,9 @@ func (m *measurement) describeSource() timeline.Source {
 
 // admit makes another process a source of the run, and numbers its targets.
 func (m *measurement) admit(s timeline.Source, sync timeline.Sync, targets []agent.Assigned) agent.Assignment {
-	m.LastSource++
+	used := func(id timeline.SourceID) bool { return id <= 1 || m.fleet != nil && m.fleet.full[id] != nil }
+	for m.LastSource++; used(m.LastSource); m.LastSource++ { // numbers come again, after 65535
+	}
 	s.ID, sync.Source = m.LastSource, m.LastSource
 	m.Add(s)
 	m.Add(sync)

@@ -25,20 +25,41 @@ import (
 type fleet struct {
 	party
 	*crew
-	begin     func()          // of a guard: the baseline is over
-	also      bool            // this process asks the Services as well, and shares the rates with them
-	nodes     []string        // to measure from, of a run
-	created   map[string]bool // nodes with a Pod at any time; owned by the crew
-	processes map[string]int  // that have joined, by node; owned by the loop
+	begin     func()             // of a guard: the baseline is over
+	also      bool               // this process asks the Services as well, and shares the rates with them
+	nodes     []string           // to measure from, of a run
+	created   map[string]bool    // nodes with a Pod at any time; owned by the crew
+	processes map[string]*joined // by node; owned by the loop
 
 	full  map[timeline.SourceID][]timeline.Target // what a process asks, with the full rates; owned by the loop
 	ready []*joining                              // that wait for the next refresh; owned by the loop
 }
 
+// joined are the processes of a node that have joined.
+type joined struct {
+	all, measuring int
+	lost           time.Duration // when the last one was
+}
+
+// forgetNode is the time after which a node that no process measures from is forgotten. It is longer than a run: its
+// targets have names of their own.
+const forgetNode = 24 * time.Hour
+
+// leave notes that a process of a node was lost, and forgets nodes from which nothing was measured for long.
+func (f *fleet) leave(node string, now time.Duration) {
+	if of := f.processes[node]; of != nil {
+		of.measuring--
+		of.lost = now
+	}
+	maps.DeleteFunc(f.processes, func(_ string, of *joined) bool {
+		return of.measuring == 0 && now-of.lost > forgetNode
+	})
+}
+
 // newFleet returns the probers of a measurement, who are of a crew.
 func (m *measurement) newFleet(c *crew) *fleet {
 	return &fleet{
-		crew: c, processes: map[string]int{}, full: map[timeline.SourceID][]timeline.Target{},
+		crew: c, processes: map[string]*joined{}, full: map[timeline.SourceID][]timeline.Target{},
 		party: party{
 			clock: m.Clock, put: m.Queue.Put, calls: m.Calls, join: m.join,
 			over: make(chan struct{}), done: make(chan struct{}), answers: m.opts.Timeout,
@@ -109,6 +130,7 @@ func (m *measurement) join(j *joining) {
 			delete(m.Targets, t.ID)
 		}
 		delete(m.fleet.full, j.source)
+		m.fleet.leave(j.node, m.Clock.Now())
 	case m.fleet.also:
 		m.fleet.ready = append(m.fleet.ready, j)
 	default:
@@ -190,8 +212,14 @@ func (m *measurement) proberIs(to, node, detail string) {
 // probesFrom returns the probes of one process on a node.
 func (m *measurement) probesFrom(node string) (probes []loadgen.Probe) {
 	place := " from " + node
-	if m.fleet.processes[node]++; m.fleet.processes[node] > 1 {
-		place = fmt.Sprintf("%s (prober %d)", place, m.fleet.processes[node])
+	of := m.fleet.processes[node]
+	if of == nil {
+		of = &joined{}
+		m.fleet.processes[node] = of
+	}
+	of.measuring++
+	if of.all++; of.all > 1 {
+		place = fmt.Sprintf("%s (prober %d)", place, of.all)
 	}
 	for _, s := range m.Resolved() {
 		of := m.opts.ProbesOf(s)

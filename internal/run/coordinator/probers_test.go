@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ import (
 	"lapse/internal/kube/kubetest"
 	"lapse/internal/layer"
 	"lapse/internal/run/live"
+	"lapse/internal/run/measure"
 	"lapse/internal/run/runtest"
 	"lapse/internal/run/spec"
 	"lapse/loadgen/faultserver"
@@ -256,6 +258,51 @@ func TestProbersThatJoinAtOnceHaveTheirRates(t *testing.T) {
 	}
 	close(over)
 	<-ended
+}
+
+// An autoscaler makes nodes of new names for months. A measurement keeps what is of nodes that are there, or that a run
+// may have, and no process gets the number or the names of one that measures.
+func TestAMeasurementForgetsNodesThatAreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &spec.Options{Spec: spec.Spec{Rate: 90, IdleRate: 30, Armed: true}, ID: "lapse-guard"}
+		m := newMeasurement(o, slog.New(slog.DiscardHandler))
+		m.Clock, m.Live, m.Armed = timeline.StartClock(), live.New(nil), &measure.Armed{IdleRate: 30}
+		m.fleet = m.newFleet(newCrew(nil, "shop", "", m.log))
+		m.fleet.also = true
+		m.Describe(m.meta(), m.describeSource())
+		join := func(node string) timeline.SourceID {
+			j := &joining{node: node, pod: "prober-of-" + node, assigned: make(chan agent.Assignment, 1)}
+			m.join(j)
+			m.assignReady(0)
+			return (<-j.assigned).Source
+		}
+		stays, names := join("node0"), ""
+		m.LastSource = 65_400 // after as many
+		for n := range 300 {
+			node := fmt.Sprint("node", n+1)
+			of := join(node)
+			if of <= 1 || of == stays {
+				t.Fatalf("process %d is source %d", n, of)
+			}
+			for _, target := range m.fleet.full[of] {
+				names = target.Name
+			}
+			m.join(&joining{node: node, lost: errEnded, source: of})
+			time.Sleep(10 * time.Minute) // of virtual time
+		}
+		if names != "control from node300" {
+			t.Errorf("its target is %q", names)
+		}
+		if n := len(m.fleet.processes); n > 1+24*6+1 || m.fleet.processes["node0"] == nil {
+			t.Errorf("%d nodes are kept", n)
+		}
+		if len(m.Targets) != 1 || len(m.fleet.full) != 1 {
+			t.Errorf("%d targets, %d sources", len(m.Targets), len(m.fleet.full))
+		}
+		if of := join("node300"); m.fleet.full[of][0].Name != "control from node300 (prober 2)" {
+			t.Errorf("one that has come again so soon asks %q", m.fleet.full[of][0].Name)
+		}
+	})
 }
 
 func ratesOf(tl *model.Timeline, target string) (rates []string) {

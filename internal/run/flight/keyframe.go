@@ -38,7 +38,10 @@ func (k *keyframe) add(e timeline.Event) {
 	case timeline.PodContainer:
 		name, _, _ := strings.Cut(e.Detail, " ")
 		k.set(key{of, "container " + name}, e)
-	case timeline.PodGone, timeline.NodeGone:
+	case timeline.NodeGone:
+		delete(k.state, proberOf(e))
+		k.drop(of)
+	case timeline.PodGone:
 		k.drop(of)
 	case timeline.NodeReady, timeline.NodeSchedulable:
 		k.set(key{of, string(e.Kind)}, e)
@@ -54,7 +57,7 @@ func (k *keyframe) add(e timeline.Event) {
 	case timeline.WatchLane:
 		k.set(key{"lane " + e.Object.Kind, strings.Join(e.Services, " ")}, e)
 	case timeline.ProberChanged:
-		k.set(key{string(e.Kind), e.Object.Name}, e)
+		k.prober(e)
 	case timeline.PlaneNotAsked:
 		k.set(key{string(e.Kind), ""}, e)
 	case timeline.NodeChecked:
@@ -82,6 +85,39 @@ func (k *keyframe) snapshot(of string, e timeline.Event) {
 	deleted := e.To == timeline.SnapshotDeleted
 	e.To, e.Actor = timeline.SnapshotFound, ""
 	k.setUnless(deleted, key{of, "snapshot"}, e)
+}
+
+// mostLost is how many lost probers are kept where nodes are not watched: a node that is gone may be one of theirs.
+const mostLost = 100
+
+func proberOf(e timeline.Event) key { return key{string(timeline.ProberChanged), e.Object.Name} }
+
+// prober takes in the state of a node's prober, unless the node is gone. Of lost ones it keeps the last [mostLost] where
+// that is not known.
+func (k *keyframe) prober(e timeline.Event) {
+	if e.To != "lost" {
+		k.set(proberOf(e), e)
+		return
+	}
+	there := k.nodes()
+	k.setUnless(len(there) > 0 && !there[e.Object.Name], proberOf(e), e)
+	if len(there) > 0 {
+		return
+	}
+	var first key
+	lost := 0
+	for at, other := range k.state {
+		if other.Kind != timeline.ProberChanged || other.To != "lost" {
+			continue
+		}
+		if lost++; lost == 1 || other.Seen < k.state[first].Seen {
+			first = at
+		}
+	}
+	if lost > mostLost {
+		delete(k.state, first)
+		k.compact()
+	}
 }
 
 // seen changes what was first seen of a Pod, which has the Pod's node and address of now.

@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -209,6 +210,53 @@ func TestFactsOfOtherClocksBeginWhereTheRingDoes(t *testing.T) {
 	// one that joins now keeps its clock
 	if got, want := shift.Place(timeline.Sync{Source: 4, At: s, Min: time.Hour, Max: time.Hour}), (timeline.Sync{Source: 4, At: s, Min: Span, Max: Span}); got != want {
 		t.Errorf("the first comparison of a new prober is %+v", got)
+	}
+}
+
+// Nodes come and go by other names, each with a prober. What is kept does not grow, and has the probers of nodes that
+// are there. Where nodes are not watched, the last ones that were lost may be of nodes that are there.
+func TestProbersOfNodesThatAreGoneAreForgotten(t *testing.T) {
+	for name, watched := range map[string]bool{"watched": true, "not watched": false} {
+		r := Ring{Here: 1, Clocks: Clocks{}}
+		add := func(at time.Duration, kind timeline.EventKind, to, node string) {
+			r.Add(timeline.Event{Source: 1, Seen: at, Kind: kind, To: to, Object: timeline.Object{Kind: "Node", Name: node, UID: "uid-" + node}})
+		}
+		prober := func(at time.Duration, to, node string) {
+			r.Add(timeline.Event{Source: 1, Seen: at, Kind: timeline.ProberChanged, To: to, Object: timeline.Object{Kind: "Node", Name: node, Node: node}})
+		}
+		at := time.Duration(0)
+		for n := range 1000 {
+			node := fmt.Sprint("node", n)
+			if watched {
+				add(at, timeline.NodeSchedulable, "true", node)
+			}
+			prober(at+s, "measuring", node)
+			if n == 0 {
+				continue // it stays
+			}
+			if prober(at+2*s, "lost", node); watched {
+				add(at+3*s, timeline.NodeGone, "", node)
+			}
+			if n%2 == 0 { // its Pod is deleted with it, or after it
+				prober(at+4*s, "lost", node)
+			}
+			at += time.Minute
+			r.Forget(at)
+		}
+		r.Forget(at + time.Hour)
+		var probers []string
+		for _, e := range r.keyframe.events() {
+			if e.Kind == timeline.ProberChanged {
+				probers = append(probers, e.Object.Name+" "+e.To)
+			}
+		}
+		most := 1
+		if !watched {
+			most += mostLost
+		}
+		if len(probers) != most || probers[0] != "node0 measuring" || !watched && probers[most-1] != "node999 lost" || len(r.keyframe.state) > most+1 || len(r.keyframe.order) > 3*most+16 {
+			t.Errorf("%s: %d of %d states: %q", name, len(probers), len(r.keyframe.state), probers)
+		}
 	}
 }
 
