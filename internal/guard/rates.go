@@ -3,6 +3,7 @@ package guard
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -92,45 +93,54 @@ func rateOf(tl *model.Timeline) string {
 	if json.Unmarshal(tl.Run.Spec, &asked) != nil { // older runs have none
 		return ""
 	}
-	if lowest := lowestRate(tl) * float64(placesOf(tl)); lowest > 0 && lowest < asked.Rate {
+	if lowest := lowestRate(tl); lowest > 0 && lowest < asked.Rate {
 		return atRate(lowest, asked.Rate)
 	}
 	return ""
 }
 
-// placesOf returns how many places shared the rates of a run: the guard, and each node with a prober.
-func placesOf(tl *model.Timeline) int {
-	nodes := map[string]bool{}
-	for _, s := range tl.Sources {
-		if s.Role == timeline.Prober {
-			nodes[s.Node] = true
-		}
-	}
-	return 1 + len(nodes)
-}
-
-// lowestRate returns the lowest rate of a judged target since the first sign; 0 if there is none.
+// lowestRate returns the lowest rate since the first sign of a judged target, from all places together; 0 if there is
+// none. They share it, so that what this process asks says it.
 func lowestRate(tl *model.Timeline) (lowest float64) {
-	take := func(rate float64) {
-		if rate > 0 && (lowest == 0 || rate < lowest) {
-			lowest = rate
+	others := map[string]bool{}
+	for _, s := range tl.Sources {
+		others[s.Name] = s.Role == timeline.Prober
+	}
+	rates := map[string]float64{} // of own targets, as they were before the next change, or are in the end
+	for _, t := range tl.Judged() {
+		if !others[t.Source] {
+			rates[t.Name] = t.Rate
 		}
 	}
-	judged := map[string]bool{}
-	for _, t := range tl.Judged() {
-		judged[t.Name] = true
-		take(t.Rate)
+	for _, e := range slices.Backward(tl.Events) {
+		if rate, err := strconv.ParseFloat(e.From, 64); err == nil && e.Kind == timeline.RateChanged && rates[e.Object.Name] > 0 {
+			rates[e.Object.Name] = rate
+		}
 	}
-	begun := false
+	begun, probers := false, map[string]int{} // that measure, by node
+	take := func(rate float64) {
+		places := 1
+		for _, n := range probers {
+			places += n
+		}
+		if all := rate * float64(places); rate > 0 && begun && (lowest == 0 || all < lowest) {
+			lowest = all
+		}
+	}
 	for _, e := range tl.Events {
 		switch {
 		case e.Enters(timeline.PhaseMeasuring):
 			begun = true
-		case begun && e.Kind == timeline.RateChanged && judged[e.Object.Name]:
-			for _, text := range []string{e.From, e.To} {
-				rate, _ := strconv.ParseFloat(text, 64)
+			for _, rate := range rates {
 				take(rate)
 			}
+		case e.Kind == timeline.ProberChanged && e.To == "measuring":
+			probers[e.Object.Name]++
+		case e.Kind == timeline.ProberChanged && e.To == "lost":
+			probers[e.Object.Name] = max(0, probers[e.Object.Name]-1)
+		case e.Kind == timeline.RateChanged && rates[e.Object.Name] > 0:
+			rates[e.Object.Name], _ = strconv.ParseFloat(e.To, 64)
+			take(rates[e.Object.Name])
 		}
 	}
 	return lowest

@@ -196,22 +196,30 @@ func TestTheLowestRateOfARunCounts(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	shared := &model.Timeline{
-		Run:     model.RunInfo{Spec: []byte(`{"rate":100}`)},
-		Targets: []model.Target{{Target: timeline.Target{Name: "web", Kind: timeline.New, Rate: 25}}},
+	prober := func(to, node string) timeline.Event {
+		return timeline.Event{Kind: timeline.ProberChanged, To: to, Object: timeline.Object{Kind: "Node", Name: node}}
 	}
-	for id, node := range []string{"node1", "node1", "node2", "node3", "node3"} { // here, and a prober that was restarted
-		role := timeline.Prober
-		if id == 0 {
-			role = timeline.Workstation
+	for name, test := range map[string]struct {
+		events []timeline.Event
+		now    float64
+		want   string
+	}{
+		"shared by three places":            {[]timeline.Event{prober("measuring", "node1"), prober("measuring", "node2"), rate("web", "1", "25"), sign}, 25, "at 75/s"},
+		"by four":                           {[]timeline.Event{prober("measuring", "node1"), prober("measuring", "node2"), prober("measuring", "node3"), rate("web", "1", "25"), sign}, 25, ""},
+		"a node instead of another":         {[]timeline.Event{prober("measuring", "node1"), sign, prober("lost", "node1"), prober("measuring", "node2")}, 25, "at 50/s"},
+		"one more":                          {[]timeline.Event{prober("measuring", "node1"), sign, prober("measuring", "node2"), rate("web", "50", "33.4")}, 33.4, ""},
+		"a prober that was restarted":       {[]timeline.Event{prober("measuring", "node1"), prober("lost", "node1"), prober("measuring", "node1"), sign}, 25, "at 50/s"},
+		"one less, and its share is theirs": {[]timeline.Event{prober("measuring", "node1"), sign, prober("lost", "node1"), rate("web", "50", "100")}, 100, ""},
+	} {
+		tl := &model.Timeline{Run: model.RunInfo{Spec: []byte(`{"rate":100}`)}, Sources: []model.Source{{Name: "guard", Role: timeline.Workstation}, {Name: "prober", Role: timeline.Prober}}, Targets: []model.Target{
+			{Target: timeline.Target{Name: "web", Kind: timeline.New, Rate: test.now}, Source: "guard"}, {Target: timeline.Target{Name: "web from node1", Kind: timeline.New, Rate: 1}, Source: "prober"},
+		}}
+		for _, e := range test.events {
+			tl.Events = append(tl.Events, model.Event{Event: e})
 		}
-		shared.Sources = append(shared.Sources, model.Source{Node: node, Role: role})
-	}
-	if got := rateOf(shared); got != "" {
-		t.Errorf("shared by four places: %q", got)
-	}
-	if shared.Targets[0].Rate = 12.5; !strings.HasPrefix(rateOf(shared), "at 50/s instead of 100/s") {
-		t.Errorf("shared by four places, half of it: %q", rateOf(shared))
+		if got := rateOf(tl); !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 	if rateOf(&model.Timeline{}) != "" {
 		t.Error("a run without a description has a lowered rate")
