@@ -31,6 +31,7 @@ type Ring struct {
 	recent      []timeline.Fact              // events, comparisons of clocks and batches, as they came
 	counted     map[timeline.SourceID]uint64 // requests, as the batches count them
 	cut         Instant                      // nothing before is wanted
+	thinned     time.Duration                // when watermarks were last left out
 }
 
 // Clocks are how the clocks of other processes compare with that of the process that keeps a ring: of each source the
@@ -131,6 +132,10 @@ func (r *Ring) define(t timeline.Target) {
 // Forget lets go of what is older than Span at now. Of events it keeps what is still so, of a prober that was lost
 // nothing.
 func (r *Ring) Forget(now time.Duration) {
+	if now-r.thinned >= thinEvery {
+		r.thinned = now
+		r.thin()
+	}
 	begin, n := r.begins(now), 0
 	for n < len(r.recent) && r.before(r.recent[n], begin) {
 		switch f := r.recent[n].(type) {
@@ -148,6 +153,34 @@ func (r *Ring) Forget(now time.Duration) {
 	clear(r.recent[len(rest):]) // or its batches would stay in memory
 	r.recent = rest
 	r.dropEnded()
+}
+
+// thinEvery is the time after which batches without requests are left out that came since.
+const thinEvery = 10 * time.Second
+
+// thin leaves out the batches without requests whose watermarks later ones move on. At an idle rate that many nodes share
+// these are most of what comes.
+func (r *Ring) thin() {
+	later := map[timeline.TargetID]bool{}
+	last := func(f timeline.Fact) bool {
+		b, ok := f.(timeline.Batch)
+		keep := !ok || len(b.Requests) > 0
+		for _, w := range b.Watermarks {
+			keep = keep || !later[w.Target]
+			later[w.Target] = true
+		}
+		return keep
+	}
+	kept := len(r.recent)
+	for i := kept - 1; i >= 0; i-- {
+		if f := r.recent[i]; last(f) {
+			kept--
+			r.recent[kept] = f
+		}
+	}
+	rest := r.recent[:copy(r.recent, r.recent[kept:])]
+	clear(r.recent[len(rest):])
+	r.recent = rest
 }
 
 // dropEnded lets go of targets that ended before the ring, and of sources without any other.

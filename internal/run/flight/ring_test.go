@@ -213,6 +213,44 @@ func TestFactsOfOtherClocksBeginWhereTheRingDoes(t *testing.T) {
 	}
 }
 
+// Of watermarks without requests, the ring keeps the last one of each target, besides those that came since it has looked.
+func TestWatermarksWithoutRequestsAreThinned(t *testing.T) {
+	r := Ring{Here: 1, Clocks: Clocks{}}
+	r.Add(timeline.Target{ID: 1, Source: 1})
+	r.Add(timeline.Target{ID: 2, Source: 1})
+	requests := uint64(0)
+	for at := time.Duration(0); at < time.Hour; at += s {
+		b := timeline.Batch{Source: 1, FirstSeq: requests, Watermarks: []timeline.Watermark{{Target: 1, Due: at + s}}}
+		if at < time.Hour-Span/2 { // the other one has ended
+			b.Watermarks = append(b.Watermarks, timeline.Watermark{Target: 2, Due: at + s})
+		}
+		if at%(20*s) == 0 {
+			b.Requests = []timeline.Request{{Target: 1, Seq: requests, Due: at, Sent: at, Done: at}}
+			requests++
+		}
+		r.Add(b)
+		r.Forget(at)
+	}
+	if n := len(r.recent); n > int(Span/(20*s))+int(thinEvery/s)+2 {
+		t.Errorf("%d facts are kept", n)
+	}
+	facts, _ := r.Take(time.Hour)
+	last := map[timeline.TargetID]time.Duration{}
+	for _, f := range facts {
+		if b, ok := f.(timeline.Batch); ok {
+			for _, w := range b.Watermarks {
+				if w.Due < last[w.Target] {
+					t.Errorf("a watermark of target %d is %v, after %v", w.Target, w.Due, last[w.Target])
+				}
+				last[w.Target] = w.Due
+			}
+		}
+	}
+	if got := batches(t, facts); len(got) != int(Span/(20*s)) || last[1] != Span || last[2] != Span/2 {
+		t.Errorf("%d requests, up to %v", len(got), last)
+	}
+}
+
 // Nodes come and go by other names, each with a prober. What is kept does not grow, and has the probers of nodes that
 // are there. Where nodes are not watched, the last ones that were lost may be of nodes that are there.
 func TestProbersOfNodesThatAreGoneAreForgotten(t *testing.T) {
