@@ -171,12 +171,13 @@ func (m *measurement) assign(j *joining, joining int) {
 }
 
 // rateFrom returns the rate in force of a target of one node, which has its full rate: with [fleet.also], that of all
-// places together.
+// places together. Then each place asks its control target no more often than the Service: of 100 places, it would send
+// most of the requests.
 func (m *measurement) rateFrom(t timeline.Target, places int) float64 {
 	if !m.fleet.also {
 		return m.RateOf(t.Kind, t.Rate, m.opts.Sharers(len(m.fleet.nodes)))
 	}
-	return m.RateOf(t.Kind, t.Rate/float64(places), places)
+	return min(m.RateOf(t.Kind, t.Rate/float64(places), places), m.MostRate()/float64(places))
 }
 
 // places returns from how many places a Service is measured, this process included.

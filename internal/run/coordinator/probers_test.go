@@ -260,16 +260,34 @@ func TestProbersThatJoinAtOnceHaveTheirRates(t *testing.T) {
 	<-ended
 }
 
+// sharedMeasurement returns a measurement that waits for a sign, whose rates probers share.
+func sharedMeasurement(idle float64) *measurement {
+	m := newMeasurement(&spec.Options{Spec: spec.Spec{Rate: 90, IdleRate: idle, Armed: true}, ID: "lapse-guard"}, slog.New(slog.DiscardHandler))
+	m.Clock, m.Live, m.Armed = timeline.StartClock(), live.New(nil), &measure.Armed{IdleRate: idle}
+	m.fleet = m.newFleet(newCrew(nil, "shop", "", m.log))
+	m.fleet.also = true
+	m.Describe(m.meta(), m.describeSource())
+	return m
+}
+
+// A hundred control targets do not get more requests than the Service does.
+func TestProbersAskTheirControlTargetsAsSeldomAsTheService(t *testing.T) {
+	m := sharedMeasurement(5)
+	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Control} {
+		if got := m.rateFrom(timeline.Target{Kind: kind, Rate: 100}, 100); got != 0.05 {
+			t.Errorf("%s: %v requests per second of each of 100 places", kind, got)
+		}
+	}
+	if got := m.rateFrom(timeline.Target{Kind: timeline.Control, Rate: 100}, 2); got != 1 {
+		t.Errorf("of two places: %v", got)
+	}
+}
+
 // An autoscaler makes nodes of new names for months. A measurement keeps what is of nodes that are there, or that a run
 // may have, and no process gets the number or the names of one that measures.
 func TestAMeasurementForgetsNodesThatAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &spec.Options{Spec: spec.Spec{Rate: 90, IdleRate: 30, Armed: true}, ID: "lapse-guard"}
-		m := newMeasurement(o, slog.New(slog.DiscardHandler))
-		m.Clock, m.Live, m.Armed = timeline.StartClock(), live.New(nil), &measure.Armed{IdleRate: 30}
-		m.fleet = m.newFleet(newCrew(nil, "shop", "", m.log))
-		m.fleet.also = true
-		m.Describe(m.meta(), m.describeSource())
+		m := sharedMeasurement(30)
 		join := func(node string) timeline.SourceID {
 			j := &joining{node: node, pod: "prober-of-" + node, assigned: make(chan agent.Assignment, 1)}
 			m.join(j)
