@@ -156,6 +156,10 @@ func newCalm(services int, port int32) *calm {
 }
 
 func (c *calm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPatch && r.URL.Path == proberSecret {
+		c.fillSecret(w, r)
+		return
+	}
 	if r.FormValue("watch") == "true" {
 		c.opened.Add(1)
 		c.ServeWatch(w, r, path.Base(r.URL.Path))
@@ -202,18 +206,22 @@ func matching[T any](all []T, matches func(T) bool) (some []T) {
 }
 
 // BenchmarkIdleGuard measures what a guard takes while nothing happens: thousandths of a core, memory, and requests to
-// the API server.
+// the API server. With probers, which are real and in other processes, it measures what these take, too, and how long
+// after a cordon all have other rates.
 func BenchmarkIdleGuard(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "lapse")
 	if text, err := exec.Command("go", "build", "-o", program, "lapse/cmd/lapse").CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, text)
 	}
 	for _, services := range []int{1, 10, 50} {
-		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) { idleGuard(b, program, services) })
+		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) { idleGuard(b, program, services, 0) })
+	}
+	for _, wide := range [][2]int{{10, 20}, {10, 60}, {50, 100}} {
+		b.Run(fmt.Sprintf("services=%d/probers=%d", wide[0], wide[1]), func(b *testing.B) { idleGuard(b, program, wide[0], wide[1]) })
 	}
 }
 
-func idleGuard(b *testing.B, program string, services int) {
+func idleGuard(b *testing.B, program string, services, nodes int) {
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
 		b.Fatal(err)
@@ -234,6 +242,13 @@ func idleGuard(b *testing.B, program string, services int) {
 	}
 	status := freeAddress(b)
 	cmd := exec.Command(program, "guard", "-n=calm", "--kubeconfig="+kubeconfig, "--out="+filepath.Join(dir, "runs"), "--listen="+freeAddress(b), "--status-listen="+status)
+	settles := 3 * time.Second // the start is over
+	measured := nodes > 0
+	if measured {
+		cluster.addProbers(nodes)
+		cmd.Args, cmd.Env = append(cmd.Args, "--probers", "--connections=1"), append(os.Environ(), "POD_NAME=lapse-guard-1", "POD_NAMESPACE=calm")
+		settles = 150 * time.Second // what is kept of the last two minutes is whole
+	}
 	said, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		b.Fatal(err)
@@ -261,6 +276,14 @@ func idleGuard(b *testing.B, program string, services int) {
 		}
 		return err == nil && idle == services
 	})
+	var probers *manyProbers
+	if measured {
+		probers = startProbers(b, cluster, nodes)
+		runtest.WaitFor(b, "all nodes to measure all Services", func() bool {
+			return probers.report().Calls["/v1/assignment"] >= services*nodes
+		})
+		b.Logf("all nodes measure all Services after %d calls: %v", probers.report().all(), probers.report().Calls)
+	}
 	const length = 20 * time.Second
 	cpu := func() time.Duration {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
@@ -273,11 +296,18 @@ func idleGuard(b *testing.B, program string, services int) {
 		fmt.Sscan(fields[13], &system)
 		return time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100
 	}
-	time.Sleep(3 * time.Second) // the start is over
+	time.Sleep(settles)
 	b.ResetTimer()
 	for range b.N {
 		before, asked := cpu(), cluster.asked.Load()
+		was := probers.report()
 		time.Sleep(length) // what is measured
+		if measured {
+			is := probers.report()
+			b.ReportMetric(float64((is.Used-was.Used).Milliseconds())/length.Seconds()/float64(nodes), "millicores/prober")
+			b.ReportMetric(is.MiB/float64(nodes), "MiB/prober")
+			b.ReportMetric(float64(is.all()-was.all())/length.Seconds(), "calls/s")
+		}
 		b.ReportMetric(float64((cpu()-before).Milliseconds())/length.Seconds(), "millicores")
 		b.ReportMetric(float64(cluster.asked.Load()-asked)/length.Seconds(), "API-requests/s")
 	}
@@ -290,6 +320,10 @@ func idleGuard(b *testing.B, program string, services int) {
 		if _, err := fmt.Sscanf(line, "Threads: %f", &threads); err == nil {
 			b.ReportMetric(threads, "threads")
 		}
+	}
+	if measured {
+		b.ReportMetric(float64(probers.raised(cluster, 1).Microseconds())/1000, "ms-to-full-rates-of-few")
+		b.ReportMetric(float64(probers.raised(cluster, calmNodes).Microseconds())/1000, "ms-to-full-rates-of-all")
 	}
 	b.ReportMetric(float64(cluster.opened.Load()), "watches")
 	b.ReportMetric(0, "ns/op")

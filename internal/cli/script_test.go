@@ -36,6 +36,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"lapse": func() { os.Exit(Main(context.Background(), os.Args, os.Stdout, os.Stderr)) },
 		"ask":   ask,
+
+		"probers-of-many-nodes": probersOfManyNodes,
 	})
 }
 
