@@ -176,6 +176,9 @@ func (s *Session) handOver() {
 
 // record records what was measured.
 func (s *Session) record(measured []timeline.Fact, _ bool) error {
+	if s.shared != nil { // of many Services, a fact each costs the guard more than their few requests
+		measured = source.Merged(measured)
+	}
 	for _, fact := range measured {
 		s.keep(s.rec.Append(fact))
 	}

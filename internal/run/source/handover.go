@@ -73,3 +73,36 @@ func HandOver(over <-chan struct{}, from *facts.Queue, wait Wait, hand Hand) err
 	}
 	return nil
 }
+
+// Merged returns facts with the batches of each source as one, in place of the last of them: what refers to what came
+// before still does. Batches that others are missing between stay apart.
+func Merged(measured []timeline.Fact) []timeline.Fact {
+	next := map[timeline.SourceID]*timeline.Batch{} // the batch of a source that is merged with those before
+	merged := make([]timeline.Fact, 0, len(measured))
+	for _, fact := range slices.Backward(measured) {
+		b, ok := fact.(timeline.Batch)
+		into := next[b.Source]
+		if !ok || into == nil || b.FirstSeq+uint64(len(b.Requests)) != into.FirstSeq {
+			if ok {
+				next[b.Source] = &b
+				merged = append(merged, &b)
+			} else {
+				merged = append(merged, fact)
+			}
+			continue
+		}
+		into.FirstSeq, into.Requests = b.FirstSeq, slices.Concat(b.Requests, into.Requests)
+		for _, w := range b.Watermarks {
+			if !slices.ContainsFunc(into.Watermarks, func(later timeline.Watermark) bool { return later.Target == w.Target }) {
+				into.Watermarks = append(into.Watermarks, w)
+			}
+		}
+	}
+	slices.Reverse(merged)
+	for i, fact := range merged {
+		if b, ok := fact.(*timeline.Batch); ok {
+			merged[i] = *b
+		}
+	}
+	return merged
+}

@@ -2,6 +2,7 @@ package source
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,4 +102,33 @@ func TestErrorOfWhoTakesTheFactsEndsTheHandover(t *testing.T) {
 			t.Errorf("error is %v", err)
 		}
 	})
+}
+
+// What a source tells several times until a delivery is one batch of it, after what it refers to, with each request
+// once. A batch that is missing is not hidden.
+func TestBatchesOfADeliveryAreOneOfEachSource(t *testing.T) {
+	batch := func(of timeline.SourceID, first uint64, n int, marks ...timeline.Watermark) timeline.Batch {
+		b := timeline.Batch{Source: of, FirstSeq: first, Watermarks: marks}
+		for i := range n {
+			b.Requests = append(b.Requests, timeline.Request{Target: 1, Seq: first + uint64(i)})
+		}
+		return b
+	}
+	peer, sync := timeline.Peer{Source: 1, ID: 7}, timeline.Sync{Source: 2}
+	mark := func(target timeline.TargetID, due time.Duration) timeline.Watermark {
+		return timeline.Watermark{Target: target, Due: due}
+	}
+	got := Merged([]timeline.Fact{
+		batch(1, 0, 1, mark(1, 10), mark(2, 10)), batch(2, 5, 0, mark(3, 10)), peer, batch(1, 1, 2, mark(1, 20), mark(2, 20)),
+		sync, batch(2, 5, 1, mark(3, 20)), batch(1, 3, 0, mark(1, 30)), batch(2, 7, 1, mark(3, 30)),
+	})
+	want := []timeline.Fact{
+		peer, sync, batch(2, 5, 1, mark(3, 20)), batch(1, 0, 3, mark(1, 30), mark(2, 20)), batch(2, 7, 1, mark(3, 30)),
+	}
+	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+		t.Errorf("merged: %+v\nwant:   %+v", got, want)
+	}
+	if got := Merged(nil); len(got) != 0 {
+		t.Errorf("of nothing: %v", got)
+	}
 }
