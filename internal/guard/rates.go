@@ -113,8 +113,10 @@ func lowestRate(tl *model.Timeline) (lowest float64) {
 		}
 	}
 	for _, e := range slices.Backward(tl.Events) {
-		if rate, err := strconv.ParseFloat(e.From, 64); err == nil && e.Kind == timeline.RateChanged && rates[e.Object.Name] > 0 {
-			rates[e.Object.Name] = rate
+		if e.Kind == timeline.RateChanged && rates[e.Object.Name] > 0 {
+			if rate, err := strconv.ParseFloat(e.From, 64); err == nil {
+				rates[e.Object.Name] = rate
+			}
 		}
 	}
 	begun, probers := false, map[string]int{} // that measure, by node

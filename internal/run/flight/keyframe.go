@@ -92,8 +92,8 @@ const mostLost = 100
 
 func proberOf(e timeline.Event) key { return key{string(timeline.ProberChanged), e.Object.Name} }
 
-// prober takes in the state of a node's prober, unless the node is gone. Of lost ones it keeps the last [mostLost] where
-// that is not known.
+// prober takes in the state of a node's prober, unless the node is gone. Where that is not known, it keeps the last
+// [mostLost] of those that were lost.
 func (k *keyframe) prober(e timeline.Event) {
 	if e.To != "lost" {
 		k.set(proberOf(e), e)

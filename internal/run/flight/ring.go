@@ -158,8 +158,8 @@ func (r *Ring) Forget(now time.Duration) {
 // thinEvery is the time after which batches without requests are left out that came since.
 const thinEvery = 10 * time.Second
 
-// thin leaves out the batches without requests whose watermarks later ones move on. At an idle rate that many nodes share
-// these are most of what comes.
+// thin leaves out the batches without requests whose watermarks later ones move on. At an idle rate that many nodes
+// share these are most of what comes.
 func (r *Ring) thin() {
 	later := map[timeline.TargetID]bool{}
 	last := func(f timeline.Fact) bool {

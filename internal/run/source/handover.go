@@ -93,7 +93,8 @@ func Merged(measured []timeline.Fact) []timeline.Fact {
 		}
 		into.FirstSeq, into.Requests = b.FirstSeq, slices.Concat(b.Requests, into.Requests)
 		for _, w := range b.Watermarks {
-			if !slices.ContainsFunc(into.Watermarks, func(later timeline.Watermark) bool { return later.Target == w.Target }) {
+			same := func(later timeline.Watermark) bool { return later.Target == w.Target }
+			if !slices.ContainsFunc(into.Watermarks, same) {
 				into.Watermarks = append(into.Watermarks, w)
 			}
 		}
