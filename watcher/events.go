@@ -79,6 +79,10 @@ func (n *namespace) ours(events []timeline.Event) []timeline.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var ours []timeline.Event
+	if n.HoldFor > 0 {
+		old := func(h heldEvent) bool { return h.Seen < now-n.HoldFor }
+		n.subj.held = slices.DeleteFunc(n.subj.held, old)
+	}
 	for _, e := range events {
 		uid := types.UID(e.Object.UID)
 		if n.subj.uids[uid] || e.Object.Kind == "Service" && n.subj.services[e.Object.Namespace+"/"+e.Object.Name] {

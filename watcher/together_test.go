@@ -149,6 +149,27 @@ func TestRelistTellsWhatWentInTheOrderOfNames(t *testing.T) {
 	})
 }
 
+// A watch that never ends holds no Event for ever: its memory would grow, and the gap that dropped ones leave is none of
+// what it is asked about.
+func TestEventsOfOthersAreHeldForAWhile(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, service())
+		c.hold = time.Hour
+		c.start()
+		c.happened()
+		events := c.lastWatch("events")
+		for n := range 2 * maxHeld {
+			if n%50 == 0 { // the fake holds 100
+				synctest.Wait()
+			}
+			time.Sleep(time.Second)
+			events.Add(event(fmt.Sprintf("other.%d", n), types.UID(fmt.Sprintf("other-%d", n)), nothing))
+		}
+		c.expect()
+		c.end()
+	})
+}
+
 func TestEventsThatAreForgottenLeaveAGap(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, service())

@@ -33,6 +33,10 @@ type Config struct {
 	// an annotation not false.
 	NodeMarks []string
 
+	// HoldFor is how long an Event is held of an object that is none of the Services' so far; 0: as long as there is
+	// room.
+	HoldFor time.Duration
+
 	// Reads reports whether EndpointSlices are read now, which bounds when they changed. It is called from another
 	// goroutine; nil: always.
 	Reads func() bool

@@ -36,6 +36,7 @@ import (
 // A cluster is a fake API that is watched: a test changes it and looks at the events that came of it. It lives in a
 // synctest bubble, where nothing takes time but sleeping.
 type cluster struct {
+	hold   time.Duration
 	t      *testing.T
 	client *fake.Clientset
 	stop   context.CancelFunc
@@ -182,7 +183,7 @@ func (c *cluster) start() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	c.stop = cancel
 	config := Config{
-		Client: freezable{kubetest.Client(c.client), c}, Services: c.services, AllNamespaces: c.cluster, Clock: timeline.StartClock(), Reads: c.reads, Logger: c.logger,
+		Client: freezable{kubetest.Client(c.client), c}, Services: c.services, AllNamespaces: c.cluster, HoldFor: c.hold, Clock: timeline.StartClock(), Reads: c.reads, Logger: c.logger,
 		Sink: func(f timeline.Fact) {
 			c.mu.Lock()
 			defer c.mu.Unlock()

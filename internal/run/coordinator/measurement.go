@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -146,10 +147,17 @@ func (m *measurement) otherParts() (parts []measure.Part) {
 	return parts
 }
 
+// holdEvents is how long a guard holds Events of other objects. Those of a Pod or its ReplicaSet come before the Pod
+// does: by milliseconds, or by minutes while a quota refuses it.
+const holdEvents = 10 * time.Minute
+
 // watch puts the events of all Services into the queue until ctx ends. If it fails, the run goes on without events.
 func (m *measurement) watch(ctx context.Context) {
 	config := watcher.Config{Client: m.Client, Clock: m.Clock, Sink: m.Queue.Put, Logger: m.log}
 	config.AllNamespaces, config.Reads, config.NodeMarks = m.opts.AllNamespaces, m.reads, signs.Marks(m.opts.Own)
+	if m.Armed != nil && m.Armed.Ended != nil { // for ever
+		config.HoldFor = holdEvents
+	}
 	if of := m.Distinct()[0]; m.alive != nil {
 		config.Alive = func(ctx context.Context) bool { return m.alive(ctx, of.Namespace, of.Name) }
 	}
