@@ -125,7 +125,7 @@ func (s *settings) bench(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(b.scratch)
-	page := &page{Runs: s.runs, Length: s.length, SoakFor: s.soak, Machine: machineNow(),
+	page := &page{Runs: s.runs, Length: s.length, SoakFor: s.soak, Machine: machineNow(), LoadBefore: loadNow(),
 		Peers: peerVersions(), Command: s.arguments(), Note: s.note}
 	for _, p := range chosen {
 		fmt.Fprintf(b.talk, "%s %s\n", time.Now().Format(time.TimeOnly), p.name)

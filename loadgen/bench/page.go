@@ -24,6 +24,8 @@ type page struct {
 	Note    string // what a reader must know of this run
 	Claims  []claim
 
+	LoadBefore string // of the machine, before this began
+
 	Exact     string
 	Beside    string
 	Forgiven  string
