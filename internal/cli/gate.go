@@ -160,7 +160,7 @@ func sayGate(cmd *cobra.Command, a gate.Answer, format string) (err error) {
 		line += " (run " + a.Run + ")"
 	}
 	if format == "json" {
-		err = writeJSON(cmd.OutOrStdout(), a)
+		err = printJSON(cmd.OutOrStdout(), a)
 	} else {
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), document.Clean(line))
 	}

@@ -45,14 +45,14 @@ func TestBadArgumentsOfAGuardAreRefused(t *testing.T) {
 		{"guard --out=/dev/null", "the directory of the runs: ", "name another directory with --out"},
 		{"guard --out=OUT -n=forbidden --listen=" + listening + " --status-listen=" + freeAddress(t), "no right to list services", "kubectl auth can-i list services -n forbidden"},
 		{"gen guard -A --placement=/dev/zero", "/dev/zero has more than 1 MiB", "see `lapse gen guard --help`"},
-		{"guard status -o yaml", `unknown output format "yaml"`, "one of: table, json"},
+		{"guard status -o yaml", `unknown output format "yaml"`, "one of: json, table"},
 		{"guard status --at http://" + listening + "/", "the guard does not answer: dial tcp " + listening, "does a guard run there?"},
 		{"guard arm svc/web:80", `"svc/web:80" is not a Service`, "as in svc/web"},
 		{"gate svc/web", "ask about a hash, a node, a run, or since when", "see `lapse gate --help`"},
 		{"gate svc/web --since=5m", `--since "5m": must be a time such as 2026-11-26T10:15:00Z`, "date -u +%FT%TZ"},
 		{"gate svc/web --none-passes", "goes with since, and without hash, node and run", "see `lapse gate --help`"},
 		{"gate svc/web --hash=a --context=nope", "context was not found for specified context: nope", "the contexts are test"},
-		{"gate svc/web --hash=a -o yaml", `unknown output format "yaml"`, "one of: table, json"},
+		{"gate svc/web --hash=a -o yaml", `unknown output format "yaml"`, "one of: json, table"},
 	} {
 		var said bytes.Buffer
 		args := strings.Fields(strings.ReplaceAll(test.args, "OUT", t.TempDir()))

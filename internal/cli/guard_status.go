@@ -3,8 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -50,7 +48,7 @@ reached as "kubectl port-forward" reaches it, or of the one on this machine at -
 			case err != nil:
 				return exit.StoppedOr(ctx, exit.AsUsage(err))
 			case format == "json":
-				return writeJSON(cmd.OutOrStdout(), r)
+				return printJSON(cmd.OutOrStdout(), r)
 			}
 			return guard.Print(cmd.OutOrStdout(), r)
 		},
@@ -75,14 +73,7 @@ func checkFormat(format string) error {
 	if format == "table" || format == "json" {
 		return nil
 	}
-	return exit.Usagef("one of: table, json", "unknown output format %q", format)
-}
-
-func writeJSON(w io.Writer, value any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(value)
+	return noFormat(format)
 }
 
 // statusClient returns a client of what the guard in the namespace that is meant tells of all its Services.
