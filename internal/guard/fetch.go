@@ -90,6 +90,9 @@ func historyAt(ctx context.Context, client *http.Client, url string) (h saved.Hi
 	err = get(ctx, client, url, func(body io.Reader) error {
 		return h.Read(body, "the guard's history")
 	})
+	if part, ok := errors.AsType[notWhole](err); ok {
+		h.Unread, err = append(h.Unread, part), nil
+	}
 	if errors.Is(err, errNotThere) {
 		return h, nil
 	}
@@ -165,6 +168,11 @@ func fetchRun(ctx context.Context, client *http.Client, url, dir string) (ok boo
 // errNotThere is the error of what the guard does not have.
 var errNotThere = errors.New("the guard has no such file any more")
 
+// notWhole is the error of an answer that was read, and may lack lines, and says why.
+type notWhole string
+
+func (why notWhole) Error() string { return "the guard's history may lack lines: " + string(why) }
+
 // silent returns the error of a guard that does not answer, without the address of a tunnel.
 func silent(err error) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
@@ -186,7 +194,13 @@ func get(ctx context.Context, client *http.Client, address string, read func(io.
 	defer reply.Body.Close()
 	switch reply.StatusCode {
 	case http.StatusOK:
-		return read(reply.Body)
+		if err := read(reply.Body); err != nil {
+			return err
+		}
+		if why := reply.Header.Get(notWholeHeader); why != "" {
+			return notWhole(why)
+		}
+		return nil
 	case http.StatusNotFound:
 		return errNotThere
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -79,6 +80,9 @@ func (g *guard) kept() {
 	}
 }
 
+// notWholeHeader says why lines of the history may be missing.
+const notWholeHeader = "Lapse-Not-Whole"
+
 // serveHistory serves the lines of all runs, or of those that are not kept any more.
 func (g *guard) serveHistory(w http.ResponseWriter, r *http.Request) {
 	w = newFlow(w)
@@ -89,6 +93,7 @@ func (g *guard) serveHistory(w http.ResponseWriter, r *http.Request) {
 	lines, err := g.history(r.Context())
 	if err != nil {
 		g.Log.Warn("the history is not whole", "error", err)
+		w.Header().Set(notWholeHeader, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	if r.FormValue("gone") != "" {
 		lines = slices.DeleteFunc(lines, g.store.Has)

@@ -31,6 +31,7 @@ import (
 type past struct {
 	*clientset.Clientset
 	refused atomic.Bool // it cannot be written
+	unread  atomic.Bool // it cannot be read
 }
 
 func newPast() *past {
@@ -38,6 +39,9 @@ func newPast() *past {
 	p := &past{Clientset: clientset.NewClientset(&corev1.ConfigMap{ObjectMeta: name})}
 	p.PrependReactor("patch", "configmaps", func(k8stesting.Action) (bool, runtime.Object, error) {
 		return p.refused.Load(), nil, errors.New("you may not patch it")
+	})
+	p.PrependReactor("get", "configmaps", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return p.unread.Load(), nil, errors.New("connection refused")
 	})
 	return p
 }
@@ -163,6 +167,38 @@ func TestAConfigMapThatCannotBeWrittenCostsNoRun(t *testing.T) {
 			t.Errorf("at the end it has %d lines", p.lines(t))
 		}
 	})
+}
+
+// A guard that cannot read the ConfigMap tells what it knows, and that it may not be all.
+func TestAHistoryThatIsNotWholeSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPast()
+		f := p.guard(t, nil)
+		f.guards("shop/web")
+		f.disrupt("shop/web", 3)()
+		f.asked("service=shop/web&hash=5f9dd68475", 200, gate.Fail)
+		client := &http.Client{Transport: answers{f.private()}}
+		if h, err := History(t.Context(), client, "127.0.0.1"); err != nil || len(h.Lines) != 1 || len(h.Unread) != 0 {
+			t.Errorf("%+v, %v", h, err)
+		}
+		p.unread.Store(true)
+		h, err := History(t.Context(), client, "127.0.0.1")
+		if err != nil || len(h.Lines) != 1 || len(h.Unread) != 1 || !strings.Contains(h.Unread[0].Error(), "may lack lines: ") {
+			t.Errorf("%+v, %v", h, err)
+		}
+		if err := Fetch(t.Context(), client, "127.0.0.1", t.TempDir(), func(string) {}); err == nil || !strings.Contains(err.Error(), "may lack lines: ") {
+			t.Errorf("fetched: %v", err)
+		}
+	})
+}
+
+// answers hands requests to a handler, without a network.
+type answers struct{ http.Handler }
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+	return w.Result(), nil
 }
 
 // The lines of runs that a guard does not have any more are added to the history of the directory, once.
