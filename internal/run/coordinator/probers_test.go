@@ -119,20 +119,27 @@ func (g *guarded) is(state Standby) func() bool {
 	return func() bool { g.mu.Lock(); defer g.mu.Unlock(); return g.state == state }
 }
 
-// An outage of one of two Services is one run, from this process and from each node. The other has none. A prober that
-// comes again is measured from again, and one whose Service is not guarded any more asks it no more.
-func TestAGuardMeasuresFromItsProbersToo(t *testing.T) {
-	layer.Real(t)
-	keys := newKeys(t)
-	one, two := startProber(t, keys, "node1", "127.0.0.41"), startProber(t, keys, "node2", "127.0.0.42")
+// runMany runs what measures several Services from Pods with probers, until stop is called.
+func runMany(t *testing.T, keys deploy.Keys, pods ...runtime.Object) (many *Many, stop func()) {
+	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	many := NewMany(kubetest.Client(fake.NewSimpleClientset(one.pod, two.pod)), "", log)
+	many = NewMany(kubetest.Client(fake.NewSimpleClientset(pods...)), "", log)
 	many.MeasureFrom(Probers{
 		Namespace: "shop", Selector: deploy.ProberSelector("lapse-x"), Me: "lapse-guard-1",
 		Keys: func(context.Context) (agent.KeyPair, error) { return keys.Coordinator, nil },
 	}, log)
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() { many.Run(over); close(ended) }()
+	return many, func() { close(over); <-ended }
+}
+
+// An outage of one of two Services is one run, from this process and from each node. The other has none. A prober that
+// comes again is measured from again, and one whose Service is not guarded any more asks it no more.
+func TestAGuardMeasuresFromItsProbersToo(t *testing.T) {
+	layer.Real(t)
+	keys := newKeys(t)
+	one, two := startProber(t, keys, "node1", "127.0.0.41"), startProber(t, keys, "node2", "127.0.0.42")
+	many, stop := runMany(t, keys, one.pod, two.pod)
 	web, api := guardServer(t, many), guardServer(t, many)
 	all := []string{"new", "new from node1", "new from node2"}
 	runtest.WaitFor(t, "requests from each place", web.least(&web.asked, 10, all...))
@@ -180,8 +187,7 @@ func TestAGuardMeasuresFromItsProbersToo(t *testing.T) {
 	if err := <-web.ended; err != nil {
 		t.Error(err)
 	}
-	close(over)
-	<-ended
+	stop()
 }
 
 // Probers that join a guard at once have the rates of all of them from the beginning: no call changes them again. What
@@ -201,14 +207,7 @@ func TestProbersThatJoinAtOnceHaveTheirRates(t *testing.T) {
 		}
 		return n
 	}
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	many := NewMany(kubetest.Client(fake.NewSimpleClientset(pods...)), "", log)
-	many.MeasureFrom(Probers{
-		Namespace: "shop", Selector: deploy.ProberSelector("lapse-x"), Me: "lapse-guard-1",
-		Keys: func(context.Context) (agent.KeyPair, error) { return keys.Coordinator, nil },
-	}, log)
-	over, ended := make(chan struct{}), make(chan struct{})
-	go func() { many.Run(over); close(ended) }()
+	many, stop := runMany(t, keys, pods...)
 	runtest.WaitFor(t, "all probers to be ready", func() bool {
 		many.crew.mu.Lock()
 		defer many.crew.mu.Unlock()
@@ -256,8 +255,7 @@ func TestProbersThatJoinAtOnceHaveTheirRates(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	close(over)
-	<-ended
+	stop()
 }
 
 // sharedMeasurement returns a measurement that waits for a sign, whose rates probers share.
