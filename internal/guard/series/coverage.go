@@ -1,6 +1,7 @@
 package series
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -9,9 +10,11 @@ import (
 )
 
 // A coverage adds up how long the judged targets of a measurement were observed, from one run to the next: the time
-// between two sends, unless it is longer than the rate allows. It is a sum, and judges nothing.
+// between two sends, unless it is longer than the rate allows. It is a sum, and judges nothing. Targets of probers on
+// other nodes do not count: these come and go with their nodes.
 type coverage struct {
-	resolution time.Duration // --resolution; 0: it depends on the rate
+	resolution time.Duration     // --resolution; 0: it depends on the rate
+	here       timeline.SourceID // this process; 0: not described yet
 	targets    map[timeline.TargetID]*covered
 }
 
@@ -31,8 +34,10 @@ type covered struct {
 
 func (c *coverage) add(f timeline.Fact) {
 	switch f := f.(type) {
+	case timeline.Source:
+		c.here = cmp.Or(c.here, f.ID)
 	case timeline.Target:
-		if f.Kind.Judged() && c.targets[f.ID] == nil {
+		if f.Source == c.here && f.Kind.Judged() && c.targets[f.ID] == nil {
 			c.targets[f.ID] = &covered{name: f.Name, timeout: f.Timeout, interval: f.Interval(), last: -1}
 		}
 	case timeline.Event:
@@ -113,6 +118,14 @@ func (c *coverage) last() time.Duration {
 // timeout returns the per-request timeout.
 func (c *coverage) timeout() time.Duration {
 	return c.least(func(t *covered) time.Duration { return t.timeout })
+}
+
+// interval returns the longest time between two requests to a target.
+func (c *coverage) interval() (longest time.Duration) {
+	for _, t := range c.targets {
+		longest = max(longest, t.interval)
+	}
+	return longest
 }
 
 // least returns the least of all targets, 0 if there is none.

@@ -53,7 +53,7 @@ func TestWhatNoRequestShowsIsNotObserved(t *testing.T) {
 		{"at a rate that rises", 0, []timeline.Fact{raised, until(append(asked(0, 5*time.Second, 200*ms), asked(5100*ms, 10*time.Second, 10*ms)...), 10*time.Second)}, 9990 * ms},
 		{"at a rate that rose and was not kept", 0, []timeline.Fact{raised, until(asked(0, 10*time.Second, 200*ms), 10*time.Second)}, 5422 * ms},
 	} {
-		c := coverage{test.resolution, map[timeline.TargetID]*covered{}}
+		c := coverage{resolution: test.resolution, targets: map[timeline.TargetID]*covered{}}
 		c.add(timeline.Target{ID: 1, Name: "web new", Kind: timeline.New, Rate: 5})
 		c.add(timeline.Target{ID: 2, Name: "web direct web-1", Kind: timeline.Direct, Rate: 5})
 		for _, f := range test.facts {

@@ -41,8 +41,9 @@ func (g *guarded) begins() {
 	g.Stands("starting", false)
 	g.zero, g.next = time.Now(), 0
 	g.Fact(timeline.Meta{})
-	g.Fact(timeline.Target{ID: 1, Name: "web new", Kind: timeline.New, Service: "shop/web", Rate: 5, Timeout: time.Second})
-	g.Fact(timeline.Target{ID: 2, Name: "web reused", Kind: timeline.Reused, Service: "shop/web", Rate: 5, Timeout: time.Second})
+	g.Fact(timeline.Source{ID: 1})
+	g.Fact(timeline.Target{ID: 1, Source: 1, Name: "web new", Kind: timeline.New, Service: "shop/web", Rate: 5, Timeout: time.Second})
+	g.Fact(timeline.Target{ID: 2, Source: 1, Name: "web reused", Kind: timeline.Reused, Service: "shop/web", Rate: 5, Timeout: time.Second})
 	g.passes(time.Second)
 	g.Stands("idle", true)
 }
@@ -161,6 +162,29 @@ func TestAProberThatIsSilentObservesNothing(t *testing.T) {
 		g.next = 10 * time.Second
 		g.passes(time.Second)
 		g.expects(map[string]float64{"lapse_observed_seconds_total{unobserved}": 10})
+	})
+}
+
+// A node that joins and leaves takes nothing from what this process has observed. That shares its rate with probers, and
+// may ask so seldom that nothing comes in for long.
+func TestNodesThatComeAndGoLeaveNothingUnobserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		g.begins()
+		g.passes(time.Hour)
+		up := map[string]float64{"lapse_observed_seconds_total{up}": 3601, "lapse_observed_seconds_total{unobserved}": 0}
+		g.Fact(timeline.Source{ID: 2, Role: timeline.Prober})
+		g.Fact(timeline.Target{ID: 3, Source: 2, Name: "web new from node9", Kind: timeline.New, Service: "shop/web", Rate: 2.5, Timeout: time.Second})
+		g.expects(up)
+		g.Fact(timeline.Batch{Source: 2, Requests: []timeline.Request{{Target: 3, Sent: time.Second}, {Target: 3, Due: ms, Sent: 1100 * ms}}, Watermarks: []timeline.Watermark{{Target: 3, Due: time.Second}}})
+		g.passes(time.Hour)
+		up["lapse_observed_seconds_total{up}"] = 7201
+		g.expects(up)
+		for _, target := range []string{"web new", "web reused"} {
+			g.Fact(timeline.Event{Kind: timeline.RateChanged, To: "0.05", Seen: time.Since(g.zero), Object: timeline.Object{Name: target}})
+		}
+		time.Sleep(19 * time.Second) // of virtual time: a request is due each 20 s
+		g.expects(map[string]float64{"lapse_observed_seconds_total{unobserved}": 0})
 	})
 }
 

@@ -81,7 +81,7 @@ func (s *Service) Fact(f timeline.Fact) {
 		s.stop()
 		s.now = &measurement{
 			began:    s.in.now(),
-			coverage: coverage{f.Options.Resolution, map[timeline.TargetID]*covered{}},
+			coverage: coverage{resolution: f.Options.Resolution, targets: map[timeline.TargetID]*covered{}},
 			requests: s.in.requests.Counter(),
 		}
 	case timeline.Event:
@@ -167,7 +167,7 @@ func (s *Service) times(now time.Time) metrics.Times {
 		if last := m.last(); last >= 0 {
 			recent = now.Sub(m.began) - last
 		}
-		if recent > m.timeout()+lastBatch { // nothing comes in any more
+		if recent > m.interval()+m.timeout()+lastBatch { // nothing comes in any more
 			recent = 0
 		}
 	}
