@@ -17,10 +17,12 @@ import (
 )
 
 // What was measured is handed on so often, and more seldom only where requests are seldom: nothing is then older than
-// the interval of the target that is asked most often.
+// the interval of the target that is asked most often. From seldomDelivery on a failed request does not wait.
 const (
 	delivery       = 50 * time.Millisecond
 	seldomDelivery = 200 * time.Millisecond
+	// LongestDelivery is how long it takes at most until a Sink gets what was measured.
+	LongestDelivery = time.Second
 )
 
 // Config is what a Prober needs to know.
@@ -52,6 +54,7 @@ type Prober struct {
 	usual  int    // how many the last batch held
 	paced  bool   // no longer; belongs to the pacing thread
 
+	hurry      chan struct{} // has one if what was measured is not to wait
 	abandoning sync.Once
 	abandoned  chan struct{} // closed by Abandon
 
@@ -91,6 +94,7 @@ func New(c Config) *Prober {
 		sink:      c.Sink,
 		log:       log,
 		targets:   map[timeline.TargetID]*target{},
+		hurry:     make(chan struct{}, 1),
 		abandoned: make(chan struct{}),
 	}
 }
@@ -164,6 +168,7 @@ func (p *Prober) Start(probe Probe) error {
 	t := &target{prober: p, prepared: make(chan struct{})}
 	t.Requester, t.engine = engine.New(compiled, probe.Rate, engine.Shared{
 		Clock: p.thread.clock, Log: p.log, Stalls: &p.thread.detector, Polling: p.thread.polling, Notes: &p.notes,
+		Failed: p.hurryOn,
 	})
 	return p.register(t)
 }
@@ -244,7 +249,10 @@ func (p *Prober) SetRate(id timeline.TargetID, rate float64) {
 	if t == nil || protocol.CheckRate(rate) != nil {
 		return
 	}
-	p.thread.changes.add(func(pacer *pacer, now time.Duration) { pacer.setRate(t, rate, now) })
+	p.thread.changes.add(func(pacer *pacer, now time.Duration) {
+		pacer.setRate(t, rate, now)
+		p.hurryOn()
+	})
 }
 
 // endAll ends every target that has not ended, when nothing paces them any more.
@@ -304,22 +312,36 @@ func (p *Prober) noteStall(e timeline.Event) {
 func (p *Prober) deliverUntil(stop <-chan struct{}) {
 	timer := time.NewTimer(delivery)
 	defer timer.Stop()
+	var hurry <-chan struct{}
 	for {
 		select {
 		case <-stop:
 			p.deliver(true)
 			return
+		case <-hurry:
 		case <-timer.C:
-			p.deliver(false)
-			timer.Reset(p.nextDelivery())
 		}
+		p.deliver(false)
+		next := p.nextDelivery()
+		timer.Reset(next)
+		if hurry = nil; next > seldomDelivery {
+			hurry = p.hurry
+		}
+	}
+}
+
+// hurryOn has what was measured handed on now, if requests are seldom.
+func (p *Prober) hurryOn() {
+	select {
+	case p.hurry <- struct{}{}:
+	default: // it is going to be
 	}
 }
 
 func (p *Prober) nextDelivery() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next := seldomDelivery
+	next := LongestDelivery
 	for _, t := range p.draining {
 		next = min(next, time.Duration(float64(time.Second)/t.Rate()))
 	}

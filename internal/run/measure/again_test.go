@@ -490,7 +490,7 @@ func TestAnAnnouncedDisruptionRaisesTheRate(t *testing.T) {
 		announce(second, "by hand", time.Minute)
 		r.at(second+time.Second, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
 		announce(second+5*time.Second, "again", time.Minute)
-		time.Sleep(8 * time.Second)
+		time.Sleep(9 * time.Second)
 		runs := 0
 		if r.ask(func() { runs = len(r.runs) }); runs != 1 {
 			t.Fatalf("%d runs: an announcement lengthens one", runs)

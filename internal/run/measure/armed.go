@@ -15,6 +15,7 @@ import (
 	"lapse/internal/run/live"
 	"lapse/internal/run/signs"
 	"lapse/internal/run/source"
+	"lapse/loadgen"
 	"lapse/timeline"
 )
 
@@ -437,7 +438,8 @@ func (a *armed) watchTime(now time.Duration) {
 	repeats := a.lasts != "" && a.repeats(now) != "" // then the next loss is of this run, too
 	switch over := l.Armed.Longest > 0 && now >= l.Armed.Longest; {
 	case l.closes > 0:
-		if now >= l.closes+l.Timeout+l.Armed.Late+2*live.Refresh && (a.allTold() || now >= l.closes+mostUntold) {
+		mostLate := l.Timeout + l.Armed.Late + loadgen.LongestDelivery + live.Refresh
+		if since := now - l.closes; since >= mostLate && (a.allTold() || since >= mostUntold) {
 			a.rearm()
 			a.setRates(a.soon != "")
 		}

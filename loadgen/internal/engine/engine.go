@@ -19,6 +19,7 @@ type Engine interface {
 func New(probe *protocol.Compiled, rate float64, s Shared) (*Requester, Engine) {
 	s.Log = s.Log.With("target", probe.Name)
 	q := &Requester{connector: connector{probe, s}, Inflight: newInflight(s.Stalls)}
+	q.Inflight.onFailure = s.Failed
 	q.SetRate(rate)
 	return q, engineOf(q)
 }

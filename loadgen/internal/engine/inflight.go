@@ -12,7 +12,8 @@ import (
 // An Inflight keeps one target's requests: which are open, and which are done but not yet handed on. They
 // give the target's watermark, the instant before which nothing is missing.
 type Inflight struct {
-	stalls *stall.Detector
+	stalls    *stall.Detector
+	onFailure func() // called when a request was not answered well; it must not block. nil: nobody wants to know
 
 	mu    sync.Mutex
 	done  []timeline.Request
@@ -76,6 +77,9 @@ func (f *Inflight) finished(r timeline.Request) {
 	}
 	if f.head >= len(f.open)/2 {
 		f.compact()
+	}
+	if f.onFailure != nil && r.Class != timeline.OK {
+		f.onFailure()
 	}
 }
 

@@ -13,5 +13,6 @@ type Shared struct {
 	Log     *slog.Logger
 	Stalls  *stall.Detector
 	Polling *Polling // nil for none
+	Failed  func()   // called for each request that was not answered well; it must not block. nil: nobody wants to know
 	*Notes
 }
