@@ -18,6 +18,10 @@ import (
 // MostControl is the highest rate of a control target, in requests per second.
 const MostControl = 100.0
 
+// controlConnections is how many connections a control target keeps. While these wait it opens others, as any target
+// does: more would only take memory, of each of many Services.
+const controlConnections = 2
+
 // A Config says who measures, and how.
 type Config struct {
 	ID     timeline.SourceID
@@ -59,7 +63,7 @@ func (s *Source) Start(p loadgen.Probe) (timeline.Event, error) {
 		if err := s.serveControl(); err != nil {
 			return timeline.Event{}, err
 		}
-		p.URL = s.controlURL
+		p.URL, p.Connections = s.controlURL, controlConnections
 	}
 	began := TargetIs(p.Name, "", "measuring", s.Clock.Now())
 	if err := s.prober.Start(p); err != nil {
