@@ -41,6 +41,9 @@ const (
 	assignAgain = 30 * time.Second
 	// rateAgain is the time until a prober is told its rates again that has refused them.
 	rateAgain = 100 * time.Millisecond
+	// seldomCompared is how old a comparison of clocks gets until there is another one for who is idle: there is each
+	// fifth one. The clocks may drift 5 ms apart until then.
+	seldomCompared = 5*time.Second - source.CompareEvery/2
 )
 
 // A crew are the probers of a DaemonSet. They measure for one run, or for all Services of a guard: each of these is a
@@ -90,6 +93,7 @@ type party struct {
 	over    chan struct{}  // closed when nothing more is measured for it
 	done    chan struct{}  // closed when no more facts are awaited
 	answers time.Duration  // within which a request is answered, or not
+	full    func() bool    // it asks at the full rate; nil: always. Any goroutine may call it
 
 	mu     sync.Mutex
 	wanted map[timeline.SourceID][]agent.Rate // in force now; of no source: as assigned
@@ -131,6 +135,7 @@ type process struct {
 type task struct {
 	*party
 	source timeline.SourceID             // as the party numbers it
+	synced time.Duration                 // the instant of the last comparison of clocks that the party has
 	rates  map[timeline.TargetID]float64 // that the process has; nil: it does not measure yet, or any more
 }
 
@@ -289,11 +294,7 @@ func (c *crew) followProcess(running, ctx context.Context, node, pod string, at 
 		tasks: map[timeline.SourceID]task{}, measures: make(chan struct{}), rated: make(chan struct{}, 1),
 	}
 	p.helpers.Go(func() {
-		source.KeepComparing(following, 0, func() (timeline.Sync, error) {
-			return source.SyncOther(c.clock, func() (timeline.ClockOffset, error) {
-				return client.Exchange(following, c.clock)
-			})
-		}, func(f timeline.Fact) { p.compared(f.(timeline.Sync)) })
+		p.keepComparing(following, func() (timeline.ClockOffset, error) { return client.Exchange(following, c.clock) })
 	})
 	p.helpers.Go(func() {
 		select {
@@ -336,9 +337,7 @@ func (p *process) silent(ctx context.Context) <-chan struct{} {
 	said, over := false, false
 	p.helpers.Go(func() {
 		source.Every(ctx, findProbers, func() {
-			p.mu.Lock()
-			silence := p.of.clock.Now() - p.heard
-			p.mu.Unlock()
+			silence := p.of.clock.Now() - p.heardAt()
 			switch {
 			case silence >= mostSilent && !over:
 				over = true
@@ -494,16 +493,56 @@ func (p *process) take(f timeline.Fact) {
 	}
 }
 
+// keepComparing compares the process's clock with the crew's until ctx ends: each second, or seldom while all parties
+// are idle. It leaves out comparisons that fail.
+func (p *process) keepComparing(ctx context.Context, compare func() (timeline.ClockOffset, error)) {
+	source.Every(ctx, source.CompareEvery, func() {
+		if p.of.idle() && p.of.clock.Now()-p.heardAt() < seldomCompared {
+			return
+		}
+		if s, err := source.SyncOther(p.of.clock, compare); err == nil {
+			p.compared(s)
+		}
+	})
+}
+
 // compared takes in a comparison with the crew's clock.
 func (p *process) compared(s timeline.Sync) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sync, p.heard = s, p.of.clock.Now()
-	for _, t := range p.tasks {
+	for id, t := range p.tasks {
+		if t.idle() && p.heard-t.synced < seldomCompared {
+			continue
+		}
+		t.synced = p.heard
+		p.tasks[id] = t
 		is := p.of.on(t.clock, s)
 		is.Source = t.source
 		t.put(is)
 	}
+}
+
+// heardAt returns when the process answered last.
+func (p *process) heardAt() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.heard
+}
+
+// idle reports whether the party asks at its idle rate.
+func (to *party) idle() bool { return to.full != nil && !to.full() }
+
+// idle reports whether all parties do.
+func (c *crew) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for to := range c.parties {
+		if !to.idle() {
+			return false
+		}
+	}
+	return true
 }
 
 // compares returns the last comparison of a process's clock, as one with a party's.

@@ -62,7 +62,7 @@ func (m *measurement) newFleet(c *crew) *fleet {
 		crew: c, processes: map[string]*joined{}, full: map[timeline.SourceID][]timeline.Target{},
 		party: party{
 			clock: m.Clock, put: m.Queue.Put, calls: m.Calls, join: m.join,
-			over: make(chan struct{}), done: make(chan struct{}), answers: m.opts.Timeout,
+			over: make(chan struct{}), done: make(chan struct{}), answers: m.opts.Timeout, full: m.reads,
 		},
 	}
 }

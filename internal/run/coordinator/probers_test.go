@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -318,6 +320,42 @@ func TestAMeasurementForgetsNodesThatAreGone(t *testing.T) {
 		if of := join("node300"); m.fleet.full[of][0].Name != "control from node300 (prober 2)" {
 			t.Errorf("one that has come again so soon asks %q", m.fleet.full[of][0].Name)
 		}
+	})
+}
+
+// Who is idle gets each fifth comparison of clocks, and who is not each one. While all are idle there are no others.
+func TestClocksAreComparedSeldomWhileNothingHappens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(nil, "shop", "", slog.New(slog.DiscardHandler))
+		c.clock = timeline.StartClock()
+		p := &process{of: c, tasks: map[timeline.SourceID]task{}}
+		full := make([]atomic.Bool, 2)
+		got := make([]int, len(full)) // comparisons
+		for i := range full {
+			to := &party{clock: c.clock, full: full[i].Load, put: func(timeline.Fact) { got[i]++ }}
+			c.parties[to] = struct{}{}
+			p.tasks[timeline.SourceID(i)] = task{party: to}
+		}
+		calls := 0
+		ctx, stop := context.WithCancel(t.Context())
+		go p.keepComparing(ctx, func() (timeline.ClockOffset, error) {
+			time.Sleep(time.Millisecond) // of virtual time
+			calls++
+			return timeline.ClockOffset{}, nil
+		})
+		for _, step := range []struct {
+			full bool // the first one
+			want []int
+		}{{false, []int{4, 4, 4}}, {true, []int{20, 20, 4}}, {false, []int{4, 4, 4}}} {
+			full[0].Store(step.full)
+			time.Sleep(20*time.Second + 100*time.Millisecond)
+			synctest.Wait()
+			if is := append([]int{calls}, got...); !slices.Equal(is, step.want) {
+				t.Errorf("full %v: %v calls and comparisons, want %v", step.full, is, step.want)
+			}
+			calls, got[0], got[1] = 0, 0, 0
+		}
+		stop()
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// compareEvery is the time between two comparisons of a source's clock with the run's.
-	compareEvery = time.Second
+	// CompareEvery is the time between two comparisons of a source's clock with the run's.
+	CompareEvery = time.Second
 	// Drift is the most that two clocks drift apart, as a share of the time since they were compared. The kernel lets
 	// NTP make each clock faster or slower by 500 ppm (adjtimex(2)).
 	Drift = 1000e-6
@@ -48,9 +48,9 @@ func driftIn(length time.Duration) time.Duration { return time.Duration(Drift * 
 // A comparison function compares the clock of a source with the run's.
 type comparison func() (timeline.Sync, error)
 
-// KeepComparing puts a comparison of clocks every [compareEvery] until ctx ends. It leaves out those that fail.
+// KeepComparing puts a comparison of clocks every [CompareEvery] until ctx ends. It leaves out those that fail.
 func KeepComparing(ctx context.Context, of timeline.SourceID, compare comparison, put func(timeline.Fact)) {
-	Every(ctx, compareEvery, func() {
+	Every(ctx, CompareEvery, func() {
 		if s, err := compare(); err == nil {
 			s.Source = of
 			put(s)
