@@ -31,6 +31,7 @@ type Ring struct {
 	recent      []timeline.Fact              // events, comparisons of clocks and batches, as they came
 	counted     map[timeline.SourceID]uint64 // requests, as the batches count them
 	cut         Instant                      // nothing before is wanted
+	forgot      time.Duration                // when the ring last let go of facts
 	thinned     time.Duration                // when watermarks were last left out
 }
 
@@ -129,9 +130,16 @@ func (r *Ring) define(t timeline.Target) {
 	r.targets = append(r.targets, &target{Target: t})
 }
 
-// Forget lets go of what is older than Span at now. Of events it keeps what is still so, of a prober that was lost
-// nothing.
+// Forget lets go of what is older than Span at now, once a second. Of events it keeps what is still so, of a prober
+// that was lost nothing.
 func (r *Ring) Forget(now time.Duration) {
+	if now-r.forgot >= time.Second {
+		r.forget(now)
+	}
+}
+
+func (r *Ring) forget(now time.Duration) {
+	r.forgot = now
 	if now-r.thinned >= thinEvery {
 		r.thinned = now
 		r.thin()
@@ -156,7 +164,7 @@ func (r *Ring) Forget(now time.Duration) {
 }
 
 // thinEvery is the time after which batches without requests are left out that came since.
-const thinEvery = 10 * time.Second
+const thinEvery = 30 * time.Second
 
 // thin leaves out the batches without requests whose watermarks later ones move on. At an idle rate that many nodes
 // share these are most of what comes.
@@ -291,7 +299,7 @@ type moved struct {
 // Take returns the facts of a run that begins where the ring does at now, on the run's clock, and how facts that follow
 // are placed on it. The run's own description is to come before them.
 func (r *Ring) Take(now time.Duration) ([]timeline.Fact, Shift) {
-	r.Forget(now)
+	r.forget(now)
 	by := r.begins(now).Truncate(time.Microsecond) // as exact as a recording
 	s := Shift{By: by, of: map[timeline.SourceID]moved{r.Here: {by: by}}}
 	for _, o := range r.others {

@@ -59,6 +59,30 @@ func TestARunBeginsWhereTheRingDoes(t *testing.T) {
 	}
 }
 
+// The ring lets go of facts once a second. A run that begins between has none of before its own beginning.
+func TestARunThatBeginsBetweenTwoLooksHasNothingOfBefore(t *testing.T) {
+	r := Ring{Here: 1, Clocks: Clocks{}}
+	now := time.Hour + 500*time.Millisecond
+	begin := (now - Span).Truncate(s)
+	r.Add(timeline.Source{ID: 2})
+	r.Add(timeline.Target{ID: 1, Source: 2})
+	feed(&r, 0, begin)
+	r.Add(timeline.Sync{Source: 2, At: begin + 400*time.Millisecond})
+	feed(&r, begin+s, time.Hour+s)
+	facts, _ := r.Take(now)
+	syncs := 0
+	for _, f := range facts {
+		if c, ok := f.(timeline.Sync); ok {
+			if syncs++; c.At < 0 {
+				t.Errorf("a comparison of clocks at %v", c.At)
+			}
+		}
+	}
+	if syncs != 1 {
+		t.Errorf("%d comparisons", syncs)
+	}
+}
+
 // A run that begins soon after its process has all of it, as it is.
 func TestARunThatBeginsSoonHasEverything(t *testing.T) {
 	var r Ring

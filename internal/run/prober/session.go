@@ -31,6 +31,7 @@ type Session struct {
 	shared  func() *loadgen.Thread // paces a guard's requests, and those of others; nil for a run
 	rec     *record.Writer
 	queue   *facts.Queue // of all sources
+	thinner source.Thinner
 	log     *slog.Logger
 	*source.Delivery
 
@@ -175,15 +176,24 @@ func (s *Session) handOver() {
 }
 
 // record records what was measured.
-func (s *Session) record(measured []timeline.Fact, _ bool) error {
+func (s *Session) record(measured []timeline.Fact, last bool) error {
 	if s.shared != nil { // of many Services, a fact each costs the guard more than their few requests
-		measured = source.Merged(measured)
+		goesOn := func(id timeline.SourceID) bool { return !last && s.goesOn(id) }
+		measured = s.thinner.Thin(measured, s.clock.Now(), goesOn)
 	}
 	for _, fact := range measured {
 		s.keep(s.rec.Append(fact))
 	}
 	s.keep(s.rec.Flush())
 	return nil
+}
+
+// goesOn reports whether a source sends requests.
+func (s *Session) goesOn(id timeline.SourceID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.sources[id]
+	return m != nil && !m.ended
 }
 
 func (s *Session) keep(err error) {

@@ -107,3 +107,35 @@ func Merged(measured []timeline.Fact) []timeline.Fact {
 	}
 	return merged
 }
+
+// mostHeld is how long a [Thinner] holds back how far a source has got.
+const mostHeld = 4 * time.Second
+
+// A Thinner makes deliveries smaller that tell of many sources with few requests. Each source's batches are one, and
+// one without requests waits for the next delivery with some, at most [mostHeld].
+type Thinner struct {
+	held []timeline.Fact
+	told map[timeline.SourceID]time.Duration // when a batch of a source was delivered last
+}
+
+// Thin returns what is delivered now. Batches wait only of sources that go on.
+func (t *Thinner) Thin(
+	measured []timeline.Fact, now time.Duration, goesOn func(timeline.SourceID) bool,
+) (tell []timeline.Fact) {
+	if t.told == nil {
+		t.told = map[timeline.SourceID]time.Duration{}
+	}
+	merged := Merged(slices.Concat(t.held, measured))
+	t.held = nil
+	for _, fact := range merged {
+		if b, ok := fact.(timeline.Batch); ok {
+			if len(b.Requests) == 0 && now-t.told[b.Source] < mostHeld && goesOn(b.Source) {
+				t.held = append(t.held, fact)
+				continue
+			}
+			t.told[b.Source] = now
+		}
+		tell = append(tell, fact)
+	}
+	return tell
+}

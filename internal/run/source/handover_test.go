@@ -132,3 +132,36 @@ func TestBatchesOfADeliveryAreOneOfEachSource(t *testing.T) {
 		t.Errorf("of nothing: %v", got)
 	}
 }
+
+// How far a source has got that sends nothing waits for some seconds. Requests do not, nor does what is last.
+func TestBatchesWithoutRequestsWaitForSomeSeconds(t *testing.T) {
+	goesOn := true
+	var thinner Thinner
+	mark := func(due time.Duration) timeline.Batch {
+		return timeline.Batch{Source: 1, FirstSeq: 7, Watermarks: []timeline.Watermark{{Target: 1, Due: due}}}
+	}
+	with := mark(9 * time.Second)
+	with.Requests = []timeline.Request{{Target: 1, Seq: 7}}
+	changed := RateIs("web", 1, 2, 0)
+	for _, test := range []struct {
+		at            time.Duration
+		last          bool
+		measured, say []timeline.Fact
+	}{
+		{4, false, []timeline.Fact{mark(4)}, []timeline.Fact{mark(4)}},
+		{5, false, []timeline.Fact{mark(5)}, nil},
+		{6, false, []timeline.Fact{changed, mark(6)}, []timeline.Fact{changed}},
+		{7, false, nil, nil},
+		{8, false, nil, []timeline.Fact{mark(6)}},
+		{9, false, []timeline.Fact{mark(8)}, nil},
+		{10, false, []timeline.Fact{with}, []timeline.Fact{with}},
+		{11, false, []timeline.Fact{mark(10)}, nil},
+		{12, true, nil, []timeline.Fact{mark(10)}},
+	} {
+		goesOn = !test.last
+		got := thinner.Thin(test.measured, test.at*time.Second, func(timeline.SourceID) bool { return goesOn })
+		if fmt.Sprint(got) != fmt.Sprint(test.say) {
+			t.Errorf("after %d s: %v, want %v", test.at, got, test.say)
+		}
+	}
+}
