@@ -20,9 +20,10 @@ const DefaultCPU = "300m"
 
 // A recording of 6 h at 2000 requests per second has 65 MB.
 const (
-	memoryRequest  = "128Mi"
-	memoryLimit    = "512Mi"
-	softMemory     = "208MiB" // GOMEMLIMIT: above it Go collects garbage more often. A larger run raises it.
+	memoryRequest = "128Mi"
+	memoryLimit   = "512Mi"
+	// SoftMemory is GOMEMLIMIT: above it Go collects garbage more often. A larger run raises it.
+	SoftMemory     = "208MiB"
 	storageRequest = "256Mi"
 
 	ttlAfterFinished = time.Hour   // how long the log of a finished run can be read
@@ -145,7 +146,7 @@ func commonEnv() []corev1.EnvVar {
 		fieldEnv(envNode, "spec.nodeName"),
 		fieldEnv(EnvPod, "metadata.name"),
 		fieldEnv(EnvNamespace, "metadata.namespace"),
-		{Name: "GOMEMLIMIT", Value: softMemory},
+		{Name: "GOMEMLIMIT", Value: SoftMemory},
 	}
 }
 

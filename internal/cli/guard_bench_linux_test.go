@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
+	"lapse/deploy"
 	"lapse/internal/guard"
 	"lapse/internal/kube/kubetest"
 	"lapse/internal/run/coordinator"
@@ -242,11 +243,12 @@ func idleGuard(b *testing.B, program string, services, nodes int) {
 	}
 	status := freeAddress(b)
 	cmd := exec.Command(program, "guard", "-n=calm", "--kubeconfig="+kubeconfig, "--out="+filepath.Join(dir, "runs"), "--listen="+freeAddress(b), "--status-listen="+status)
+	cmd.Env = append(os.Environ(), "GOMEMLIMIT="+deploy.SoftMemory)
 	settles := 3 * time.Second // the start is over
 	measured := nodes > 0
 	if measured {
 		cluster.addProbers(nodes)
-		cmd.Args, cmd.Env = append(cmd.Args, "--probers", "--connections=1"), append(os.Environ(), "POD_NAME=lapse-guard-1", "POD_NAMESPACE=calm")
+		cmd.Args, cmd.Env = append(cmd.Args, "--probers", "--connections=1"), append(cmd.Env, "POD_NAME=lapse-guard-1", "POD_NAMESPACE=calm")
 		settles = 150 * time.Second // what is kept of the last two minutes is whole
 	}
 	said, err := os.Create(filepath.Join(dir, "log"))

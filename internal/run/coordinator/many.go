@@ -6,8 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"lapse/deploy"
 	"lapse/internal/kube"
 	"lapse/internal/kube/shared"
+	"lapse/internal/run/live"
+	"lapse/internal/run/source"
 	"lapse/loadgen"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -40,10 +43,14 @@ func NewMany(client kube.Client, namespace string, log *slog.Logger) *Many {
 	}
 }
 
-// Run paces requests until over is closed, which is when the last Service is not measured any more.
+// Run paces requests until over is closed, which is when the last Service is not measured any more. Many Services and
+// nodes may need more memory than the Pod begins with.
 func (all *Many) Run(over <-chan struct{}) {
 	defer all.stop()
 	defer all.runCrew(over)()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go source.Every(ctx, time.Second, func() { live.RaiseMemoryLimit(deploy.MostMemory) })
 	all.thread.Run(over)
 }
 

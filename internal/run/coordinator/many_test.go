@@ -2,10 +2,17 @@ package coordinator
 
 import (
 	"context"
+	"log/slog"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/client-go/kubernetes/fake"
+
+	"lapse/internal/kube/kubetest"
+	"lapse/internal/run/runtest"
 )
 
 // One question answers all who asked before it was asked, and nobody else.
@@ -49,4 +56,17 @@ func TestManyAskOnceForASignOfLife(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	})
+}
+
+// A collector that kept to the limit would take a core.
+func TestManyRaiseTheMemoryLimit(t *testing.T) {
+	const low = 1 << 20
+	before := debug.SetMemoryLimit(low)
+	defer debug.SetMemoryLimit(before)
+	all := NewMany(kubetest.Client(fake.NewSimpleClientset()), "", slog.New(slog.DiscardHandler))
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() { all.Run(over); close(ended) }()
+	runtest.WaitFor(t, "a higher limit", func() bool { return debug.SetMemoryLimit(-1) > low })
+	close(over)
+	<-ended
 }

@@ -20,18 +20,34 @@ func (MemoryLimit) Fact(timeline.Fact) {}
 
 func (MemoryLimit) Wants() Detail { return Seldom }
 
-func (m MemoryLimit) Judged(Judgement) {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}} // as of the last collection
-	metrics.Read(sample)
-	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
-		debug.SetMemoryLimit(softLimit(limit, int64(sample[0].Value.Uint64()), m.Most))
-	}
-}
+func (m MemoryLimit) Judged(Judgement) { RaiseMemoryLimit(m.Most) }
 
 func (MemoryLimit) Close(*model.Timeline) {}
 
-// softLimit returns the next limit for a live heap of alive bytes: half as much again once the heap takes seven
-// eighths of it, at most most.
+// RaiseMemoryLimit does so once, up to most bytes.
+func RaiseMemoryLimit(most int64) {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		return
+	}
+	sample := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, // as of the last collection
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"},
+	}
+	metrics.Read(sample)
+	of := func(i int) int64 { return int64(sample[i].Value.Uint64()) }
+	beside := of(1) - of(2) - of(3) - of(4) - of(5) // stacks and what the runtime needs, which count as well
+	if next := softLimit(limit, of(0)+beside, most); next != limit {
+		debug.SetMemoryLimit(next)
+	}
+}
+
+// softLimit returns the next limit while alive bytes are needed: half as much again once they take seven eighths of it,
+// at most most.
 func softLimit(limit, alive, most int64) int64 {
 	for limit < most && alive > limit/8*7 {
 		limit = min(limit/2*3, most)

@@ -1,9 +1,12 @@
 package live
 
 import (
+	"math"
+	"runtime/debug"
 	"testing"
 
 	"lapse/deploy"
+	"lapse/internal/run/runtest"
 )
 
 func TestTheMemoryLimitRisesBeforeItCostsCPU(t *testing.T) {
@@ -19,5 +22,36 @@ func TestTheMemoryLimitRisesBeforeItCostsCPU(t *testing.T) {
 		if got := softLimit(test.limit, test.alive, deploy.MostMemory); got != test.want {
 			t.Errorf("limit %d MiB, %d MiB alive: %d MiB, want %d", test.limit/mib, test.alive/mib, got/mib, test.want/mib)
 		}
+	}
+}
+
+// Stacks count as the heap does.
+func TestTheMemoryLimitIsRaisedForStacks(t *testing.T) {
+	const mib = 1 << 20
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	over := make(chan struct{})
+	defer close(over)
+	var deep func(n int) byte
+	deep = func(n int) byte {
+		var frame [1024]byte
+		if n == 0 {
+			<-over
+			return frame[0]
+		}
+		return deep(n-1) + frame[n]
+	}
+	for range 500 {
+		go deep(40)
+	}
+	runtest.WaitFor(t, "a higher limit", func() bool {
+		debug.SetMemoryLimit(16 * mib)
+		RaiseMemoryLimit(deploy.MostMemory)
+		return debug.SetMemoryLimit(-1) > 16*mib
+	})
+	debug.SetMemoryLimit(math.MaxInt64)
+	RaiseMemoryLimit(deploy.MostMemory)
+	if debug.SetMemoryLimit(-1) != math.MaxInt64 {
+		t.Error("there is a limit now")
 	}
 }
