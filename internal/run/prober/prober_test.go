@@ -450,7 +450,8 @@ func TestReaderOfWhatIsGoneJoinsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := 0; session.rec.Has(0); i++ {
-		_ = session.record([]timeline.Fact{timeline.Event{Source: 1, Kind: timeline.RequestError, Detail: noise(i)}}, false)
+		_ = session.rec.Append(timeline.Event{Source: 1, Kind: timeline.RequestError, Detail: noise(i)})
+		_ = session.rec.Flush()
 	}
 	if size := session.rec.Size(); size < keepBytes {
 		t.Errorf("of %d bytes, the first is gone", size)
