@@ -23,6 +23,7 @@ func TestFewRequestsAreHandedOnSeldomAndFailuresAtOnce(t *testing.T) {
 		{0.05, timeline.Refused, 11, 0},
 		{2, timeline.Refused, 21, 0},
 		{10, timeline.OK, 100, 40 * ms},
+		{10, timeline.Refused, 100, 0},
 		{100, timeline.Refused, 200, 40 * ms},
 	} {
 		synctest.Test(t, func(t *testing.T) {

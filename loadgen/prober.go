@@ -17,10 +17,9 @@ import (
 )
 
 // What was measured is handed on so often, and more seldom only where requests are seldom: nothing is then older than
-// the interval of the target that is asked most often. From seldomDelivery on a failed request does not wait.
+// the interval of the target that is asked most often, and a failed request does not wait.
 const (
-	delivery       = 50 * time.Millisecond
-	seldomDelivery = 200 * time.Millisecond
+	delivery = 50 * time.Millisecond
 	// LongestDelivery is how long it takes at most until a Sink gets what was measured.
 	LongestDelivery = time.Second
 )
@@ -324,7 +323,7 @@ func (p *Prober) deliverUntil(stop <-chan struct{}) {
 		p.deliver(false)
 		next := p.nextDelivery()
 		timer.Reset(next)
-		if hurry = nil; next > seldomDelivery {
+		if hurry = nil; next > delivery {
 			hurry = p.hurry
 		}
 	}
