@@ -75,6 +75,7 @@ type Watch struct {
 	Own []Mark // signs in addition to those of the table; they count first
 
 	on      map[string]map[string]bool // the addresses of our endpoints, by node
+	ready   map[string]bool            // Pods of ready endpoints, by UID
 	ending  map[string]bool            // Pods that are being deleted, by UID
 	coming  map[string]bool            // Pods that were created and were not ready yet, by UID
 	nowhere map[string]bool            // of them those that have no node
@@ -120,13 +121,14 @@ func (w *Watch) Batch(b timeline.Batch, counts func(timeline.TargetID) bool) Sig
 	return sign
 }
 
-// note keeps what is under way, and reports whether the event is a change of a Pod.
+// note keeps what is under way, and reports whether the event is a change of a Pod, or says that one comes.
 func (w *Watch) note(e timeline.Event) (change bool) {
 	uid := e.Object.UID
 	switch e.Kind {
 	case timeline.EndpointChanged:
 		at := endpointKey(e)
 		put(&w.on, e.Object.Node, at, e.To != timeline.EndpointAbsent)
+		mark(&w.ready, uid, e.To == timeline.EndpointReady)
 		w.noteLoss(e, at)
 		if e.From == timeline.EndpointReady || e.To == timeline.EndpointReady || e.To == timeline.EndpointAbsent {
 			mark(&w.lost, at, e.To == timeline.EndpointNotReady)
@@ -160,6 +162,11 @@ func (w *Watch) note(e timeline.Event) (change bool) {
 		mark(&w.nowhere, uid, false)
 	case timeline.PodContainer:
 		return !w.left[uid] // else it crashes for long
+	case timeline.KubeEvent:
+		// The loss of its endpoint follows, or the exit of its container. Of a Pod that fails a probe now and then, the
+		// kubelet writes 25 Events, and then one in 5 minutes.
+		// https://github.com/kubernetes/client-go/blob/master/tools/record/events_cache.go, defaultSpamBurst
+		return e.To == "Unhealthy" && w.ready[uid]
 	default:
 		return false
 	}

@@ -191,6 +191,21 @@ func TestADisruptionSettles(t *testing.T) {
 			at(1*s, timeline.Event{Kind: timeline.PodSeen, Detail: "listed", Object: pod("b")}),
 			at(5*s, endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointAbsent)),
 		}, 15 * s},
+		{"a ready Pod that fails its probe, until its endpoint is lost", []timeline.Event{
+			at(1*s, endpoint(pod("a"), "", timeline.EndpointReady)),
+			at(5*s, timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: node1}),
+			at(11*s, timeline.Event{Kind: timeline.KubeEvent, To: "Unhealthy", Object: pod("a")}),
+			at(12*s, timeline.Event{Kind: timeline.KubeEvent, To: "Pulled", Object: pod("a")}),
+			at(14*s, endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointNotReady)),
+			at(15*s, timeline.Event{Kind: timeline.KubeEvent, To: "Unhealthy", Object: pod("a")}),
+		}, 24 * s},
+		{"a ready Pod that fails its probe once", []timeline.Event{
+			at(1*s, endpoint(pod("a"), "", timeline.EndpointReady)),
+			at(5*s, timeline.Event{Kind: timeline.PodDeleted, Object: pod("b")}),
+			at(6*s, timeline.Event{Kind: timeline.PodGone, Object: pod("b")}),
+			at(11*s, timeline.Event{Kind: timeline.KubeEvent, To: "Unhealthy", Object: pod("a")}),
+			at(12*s, timeline.Event{Kind: timeline.KubeEvent, To: "Unhealthy", Object: pod("b")}),
+		}, 21 * s},
 	} {
 		var w Watch
 		for _, e := range test.events {
