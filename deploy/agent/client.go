@@ -204,7 +204,7 @@ func (c *Client) followOnce(ctx context.Context, copied *counted) error {
 		return caused(ctx, err)
 	}
 	defer response.Body.Close()
-	buffer := make([]byte, 64<<10)
+	buffer := make([]byte, 16<<10)
 	for {
 		n, err := response.Body.Read(buffer)
 		if n > 0 {

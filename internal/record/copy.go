@@ -2,7 +2,6 @@ package record
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -14,7 +13,7 @@ import (
 // whole, checked blocks: at any moment it is a valid recording, and the same bytes as the beginning of the original.
 type Copy struct {
 	log   log
-	u     *unpacker
+	u     unpacker
 	order order
 }
 
@@ -24,11 +23,7 @@ func CreateCopy(path string) (*Copy, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := newUnpacker(everything)
-	if err != nil {
-		return nil, errors.Join(err, abandon(f, path))
-	}
-	return &Copy{log: newLog(f, path), u: u}, nil
+	return &Copy{log: newLog(f, path)}, nil
 }
 
 // Size returns the number of bytes so far: the offset at which the next connection must continue.
@@ -52,7 +47,7 @@ func (c *Copy) Receive(r io.Reader) iter.Seq2[timeline.Fact, error] {
 				return
 			}
 		}
-		decodeBlocks(in, c.u, &c.order, c.log.append, yield)
+		decodeBlocks(in, &c.u, &c.order, c.log.append, yield)
 	}
 }
 
@@ -94,6 +89,5 @@ func (c *Copy) Close() error {
 	if c.log.isClosed() {
 		return nil
 	}
-	c.u.close()
 	return c.log.close()
 }

@@ -15,18 +15,12 @@ import (
 // A [File] reads on behind damage.
 func Decode(r io.Reader) iter.Seq2[timeline.Fact, error] {
 	return func(yield func(timeline.Fact, error) bool) {
-		in := bufio.NewReaderSize(r, 1<<16)
+		in := bufio.NewReaderSize(r, 1<<14)
 		if err := readHeader(in); err != nil {
 			yield(nil, err)
 			return
 		}
-		u, err := newUnpacker(everything)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer u.close()
-		decodeBlocks(in, u, &order{}, nil, yield)
+		decodeBlocks(in, &unpacker{}, &order{}, nil, yield)
 	}
 }
 

@@ -67,11 +67,7 @@ func (f *File) Close() error { return f.file.Close() }
 // says what is missing: [ErrTruncated] if the writer was killed or still writes, [ErrCorrupt] for damage. In both cases
 // the run can be judged: what is missing appears as gaps between sequence numbers. Any other error leaves no run.
 func (f *File) Run() (timeline.Run, error) {
-	u, err := newUnpacker(heads)
-	if err != nil {
-		return timeline.Run{}, err
-	}
-	defer u.close()
+	u := unpacker{reading: heads}
 	info, err := f.file.Stat()
 	if err != nil {
 		return timeline.Run{}, fmt.Errorf("read recording: %w", err)
@@ -83,7 +79,7 @@ func (f *File) Run() (timeline.Run, error) {
 		leftOut[l.at] = true
 		missing.note(l)
 	}
-	end, err := f.walk(u, info.Size(), lost, func(at int64, facts []timeline.Fact) bool {
+	end, err := f.walk(&u, info.Size(), lost, func(at int64, facts []timeline.Fact) bool {
 		if !missing.block(at, int64(len(u.frame)), facts) {
 			leftOut[at] = true
 			return true
@@ -165,12 +161,7 @@ func (g *gatherer) wants(key any, isRepeat bool) bool {
 // [File.Run] does not see, because that reads no requests.
 func (f *File) batches(end int64, leftOut map[int64]bool) iter.Seq2[timeline.Batch, error] {
 	return func(yield func(timeline.Batch, error) bool) {
-		u, err := newUnpacker(batches)
-		if err != nil {
-			yield(timeline.Batch{}, err)
-			return
-		}
-		defer u.close()
+		u := unpacker{reading: batches}
 		var missing account
 		lost := func(l loss) {
 			if !leftOut[l.at] {
@@ -178,7 +169,7 @@ func (f *File) batches(end int64, leftOut map[int64]bool) iter.Seq2[timeline.Bat
 			}
 		}
 		stopped := false
-		_, err = f.walk(u, end, lost, func(at int64, facts []timeline.Fact) bool {
+		_, err := f.walk(&u, end, lost, func(at int64, facts []timeline.Fact) bool {
 			if leftOut[at] {
 				return true
 			}

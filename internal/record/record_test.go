@@ -340,11 +340,7 @@ func payloads(t testing.TB, path string) (all [][]byte) {
 // open returns the facts of a block.
 func open(t testing.TB, payload []byte) (facts []timeline.Fact, err error) {
 	t.Helper()
-	u, err := newUnpacker(everything)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer u.close()
+	var u unpacker
 	return u.facts(payload)
 }
 
@@ -454,12 +450,8 @@ func FuzzBlock(f *testing.F) {
 			payload = b.appendPacked(payload, map[int][]byte{colSeq: seq, colClass: late, colLate: late, colTarget: rest, colRest: rest}[column])
 		}
 		for _, want := range []reading{everything, heads, batches} {
-			u, err := newUnpacker(want)
-			if err != nil {
-				t.Fatal(err)
-			}
+			u := unpacker{reading: want}
 			facts, err := u.facts(payload)
-			u.close()
 			if err != nil && !errors.Is(err, ErrCorrupt) {
 				t.Fatalf("%v is not ErrCorrupt", err)
 			}

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/klauspost/compress/zstd"
@@ -9,9 +8,17 @@ import (
 	"lapse/timeline"
 )
 
+// decoder reads frames for all goroutines: a guard follows the recording of each node.
+var decoder = func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxBlock))
+	if err != nil {
+		panic(err) // an option is wrong
+	}
+	return d
+}()
+
 // An unpacker reads blocks. It keeps nothing between them but its memory.
 type unpacker struct {
-	zstd    *zstd.Decoder
 	frame   []byte
 	head    []byte
 	columns columns
@@ -26,16 +33,6 @@ const (
 	heads                     // everything, what is repeated too; batches without their requests
 	batches                   // batches alone
 )
-
-func newUnpacker(r reading) (*unpacker, error) {
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBlock))
-	if err != nil {
-		return nil, fmt.Errorf("set up zstd: %w", err)
-	}
-	return &unpacker{zstd: dec, reading: r}, nil
-}
-
-func (u *unpacker) close() { u.zstd.Close() }
 
 // A repeat is a fact that was recorded before.
 type repeat struct{ timeline.Fact }
@@ -112,7 +109,7 @@ func (u *unpacker) unpack(in *cursor, dst []byte) ([]byte, error) {
 	if len(packed) == 0 {
 		return dst, nil
 	}
-	dst, err := u.zstd.DecodeAll(packed, dst)
+	dst, err := decoder.DecodeAll(packed, dst)
 	if err != nil {
 		return dst, corrupt("%v", err)
 	}
