@@ -172,6 +172,9 @@ func (c *crew) serve(ctx context.Context, to *party) {
 	close(to.over)
 	c.mu.Lock()
 	delete(c.parties, to)
+	for p := range c.processes {
+		p.helpers.Go(func() { p.end(to) })
+	}
 	awaited := c.name != "" && len(c.processes) > 0
 	c.mu.Unlock()
 	if awaited {
@@ -390,10 +393,10 @@ func (to *party) tell(ctx context.Context, j *joining) bool {
 	return false
 }
 
-// serve begins to measure for a party, and keeps its rates until it is over. The caller holds the crew's mutex.
+// serve begins to measure for a party. The caller holds the crew's mutex.
 func (p *process) serve(to *party) {
 	p.helpers.Go(func() {
-		for p.serveOnce(to) {
+		for p.assign(to) {
 			select {
 			case <-time.After(assignAgain):
 			case <-to.over:
@@ -405,8 +408,8 @@ func (p *process) serve(to *party) {
 	})
 }
 
-// serveOnce does so, and reports whether the process has refused to.
-func (p *process) serveOnce(to *party) (refused bool) {
+// assign begins to measure for a party, and reports whether the process has refused to.
+func (p *process) assign(to *party) (refused bool) {
 	j := &joining{
 		node: p.node, zone: p.of.zone(p.node), pod: p.pod, status: p.status, sync: p.compares(to),
 		assigned: make(chan agent.Assignment, 1),
@@ -432,30 +435,31 @@ func (p *process) serveOnce(to *party) (refused bool) {
 		p.of.note(p.node, err.Error())
 		return true
 	}
-	t.rates = map[timeline.TargetID]float64{}
-	for _, assigned := range a.Targets {
-		t.rates[assigned.ID] = assigned.Rate
-	}
-	p.set(a.Source, t)
+	p.begun(a)
 	p.changeRates()
 	select {
-	case <-to.over:
-	case <-p.ctx.Done():
+	case <-to.over: // and [crew.serve] may not have found it
+		p.end(to)
+	default:
 	}
-	t.rates = nil
-	p.set(a.Source, t)
-	if p.of.name == "" || p.ctx.Err() != nil { // it ends with the crew, or has ended
-		return false
+	return false
+}
+
+// end ends what is measured for a party that is over, if that has not been done, and forgets it once no more facts are
+// awaited.
+func (p *process) end(of *party) {
+	source, measured := p.unrate(of)
+	if !measured || p.of.name == "" || p.ctx.Err() != nil { // it ends with the crew, or has ended
+		return
 	}
-	if err := p.client.End(p.ctx, "the Service is not measured any more", a.Source); err != nil {
+	if err := p.client.End(p.ctx, "the Service is not measured any more", source); err != nil {
 		p.of.log.Warn("a prober goes on with a Service", "node", p.node, "error", err)
 	}
 	select {
-	case <-to.done: // its last facts have come, or come too late
+	case <-of.done: // its last facts have come, or come too late
 	case <-p.ctx.Done():
 	}
-	p.drop(a.Source)
-	return false
+	p.drop(source)
 }
 
 // admit numbers what is measured for a party as a source of the recording.
@@ -471,10 +475,30 @@ func (p *process) admit(t task) timeline.SourceID {
 	return p.last
 }
 
-func (p *process) set(of timeline.SourceID, t task) {
+// begun notes that a process measures as assigned, at these rates.
+func (p *process) begun(a agent.Assignment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tasks[of] = t
+	t := p.tasks[a.Source]
+	t.rates = map[timeline.TargetID]float64{}
+	for _, assigned := range a.Targets {
+		t.rates[assigned.ID] = assigned.Rate
+	}
+	p.tasks[a.Source] = t
+}
+
+// unrate lets the rates of what is measured for a party be, and returns its source, if it is measured.
+func (p *process) unrate(of *party) (source timeline.SourceID, measured bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, t := range p.tasks {
+		if t.party == of && t.rates != nil {
+			t.rates = nil
+			p.tasks[id] = t
+			return id, true
+		}
+	}
+	return 0, false
 }
 
 func (p *process) drop(of timeline.SourceID) {

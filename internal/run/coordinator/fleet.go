@@ -31,8 +31,15 @@ type fleet struct {
 	created   map[string]bool    // nodes with a Pod at any time; owned by the crew
 	processes map[string]*joined // by node; owned by the loop
 
-	full  map[timeline.SourceID][]timeline.Target // what a process asks, with the full rates; owned by the loop
-	ready []*joining                              // that wait for the next refresh; owned by the loop
+	full  map[timeline.SourceID][]asked // what a process asks; owned by the loop
+	ready []*joining                    // that wait for the next refresh; owned by the loop
+}
+
+// asked is a target of a process, with its full rate.
+type asked struct {
+	id   timeline.TargetID
+	kind timeline.TargetKind
+	rate float64
 }
 
 // joined are the processes of a node that have joined.
@@ -59,7 +66,7 @@ func (f *fleet) leave(node string, now time.Duration) {
 // newFleet returns the probers of a measurement, who are of a crew.
 func (m *measurement) newFleet(c *crew) *fleet {
 	return &fleet{
-		crew: c, processes: map[string]*joined{}, full: map[timeline.SourceID][]timeline.Target{},
+		crew: c, processes: map[string]*joined{}, full: map[timeline.SourceID][]asked{},
 		party: party{
 			clock: m.Clock, put: m.Queue.Put, calls: m.Calls, join: m.join,
 			over: make(chan struct{}), done: make(chan struct{}), answers: m.opts.Timeout, full: m.reads,
@@ -127,7 +134,7 @@ func (m *measurement) join(j *joining) {
 	case j.lost != nil:
 		m.proberIs("lost", j.node, "Pod "+j.pod+": "+j.lost.Error())
 		for _, t := range m.fleet.full[j.source] {
-			delete(m.Targets, t.ID)
+			delete(m.Targets, t.id)
 		}
 		delete(m.fleet.full, j.source)
 		m.fleet.leave(j.node, m.Clock.Now())
@@ -153,31 +160,32 @@ func (m *measurement) assign(j *joining, joining int) {
 	var full []float64
 	for _, p := range m.probesFrom(j.node) {
 		full = append(full, p.Rate)
-		p.Rate = m.rateFrom(p.Target, m.places()+joining)
+		p.Rate = m.rateFrom(p.Kind, p.Rate, m.places()+joining)
 		targets = append(targets, agent.Assigned{Target: p.Target, Host: p.Host})
 	}
 	a := m.admit(timeline.Source{
 		Name: j.pod, Role: timeline.Prober, Node: j.node, Zone: j.zone,
 		Pod: m.fleet.namespace + "/" + j.pod, Version: j.status.Version, T0: j.status.T0,
 	}, j.sync, targets)
+	of := make([]asked, len(full))
 	for i, t := range a.Targets {
-		t.Rate = full[i]
-		m.fleet.full[a.Source] = append(m.fleet.full[a.Source], t.Target)
+		of[i] = asked{t.ID, t.Kind, full[i]}
 	}
+	m.fleet.full[a.Source] = of
 	a.Spec = spec.MustMarshal(m.opts.Assigned())
 	m.proberIs("measuring", j.node, "Pod "+j.pod)
 	m.fleet.note(j.node, "")
 	j.assigned <- a
 }
 
-// rateFrom returns the rate in force of a target of one node, which has its full rate: with [fleet.also], that of all
-// places together. Then each place asks its control target no more often than the Service: of 100 places, it would send
-// most of the requests.
-func (m *measurement) rateFrom(t timeline.Target, places int) float64 {
+// rateFrom returns the rate in force of a target of one node. full is, with [fleet.also], that of all places together.
+// Then each place asks its control target no more often than the Service: of 100 places, it would send most of the
+// requests.
+func (m *measurement) rateFrom(kind timeline.TargetKind, full float64, places int) float64 {
 	if !m.fleet.also {
-		return m.RateOf(t.Kind, t.Rate, m.opts.Sharers(len(m.fleet.nodes)))
+		return m.RateOf(kind, full, m.opts.Sharers(len(m.fleet.nodes)))
 	}
-	return min(m.RateOf(t.Kind, t.Rate/float64(places), places), m.MostRate()/float64(places))
+	return min(m.RateOf(kind, full/float64(places), places), m.MostRate()/float64(places))
 }
 
 // places returns from how many places a Service is measured, this process included.
@@ -196,7 +204,7 @@ func (m *measurement) setProbersRates() {
 	wanted, places := map[timeline.SourceID][]agent.Rate{}, m.places()
 	for of, targets := range m.fleet.full {
 		for _, t := range targets {
-			wanted[of] = append(wanted[of], agent.Rate{Target: t.ID, Rate: m.rateFrom(t, places)})
+			wanted[of] = append(wanted[of], agent.Rate{Target: t.id, Rate: m.rateFrom(t.kind, t.rate, places)})
 		}
 	}
 	m.fleet.want(&m.fleet.party, wanted)

@@ -274,11 +274,11 @@ func sharedMeasurement(idle float64) *measurement {
 func TestProbersAskTheirControlTargetsAsSeldomAsTheService(t *testing.T) {
 	m := sharedMeasurement(5)
 	for _, kind := range []timeline.TargetKind{timeline.New, timeline.Control} {
-		if got := m.rateFrom(timeline.Target{Kind: kind, Rate: 100}, 100); got != 0.05 {
+		if got := m.rateFrom(kind, 100, 100); got != 0.05 {
 			t.Errorf("%s: %v requests per second of each of 100 places", kind, got)
 		}
 	}
-	if got := m.rateFrom(timeline.Target{Kind: timeline.Control, Rate: 100}, 2); got != 1 {
+	if got := m.rateFrom(timeline.Control, 100, 2); got != 1 {
 		t.Errorf("of two places: %v", got)
 	}
 }
@@ -303,7 +303,7 @@ func TestAMeasurementForgetsNodesThatAreGone(t *testing.T) {
 				t.Fatalf("process %d is source %d", n, of)
 			}
 			for _, target := range m.fleet.full[of] {
-				names = target.Name
+				names = m.Targets[target.id].Name
 			}
 			m.join(&joining{node: node, lost: errEnded, source: of})
 			time.Sleep(10 * time.Minute) // of virtual time
@@ -317,8 +317,9 @@ func TestAMeasurementForgetsNodesThatAreGone(t *testing.T) {
 		if len(m.Targets) != 1 || len(m.fleet.full) != 1 {
 			t.Errorf("%d targets, %d sources", len(m.Targets), len(m.fleet.full))
 		}
-		if of := join("node300"); m.fleet.full[of][0].Name != "control from node300 (prober 2)" {
-			t.Errorf("one that has come again so soon asks %q", m.fleet.full[of][0].Name)
+		again := m.fleet.full[join("node300")][0]
+		if name := m.Targets[again.id].Name; name != "control from node300 (prober 2)" {
+			t.Errorf("one that has come again so soon asks %q", name)
 		}
 	})
 }
