@@ -3,6 +3,7 @@ package watcher
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +22,9 @@ const maxHeld = 4000
 // subjects separate a namespace's Events about our Services, their Pods and the Pods' owners from other Events. An
 // Event may come before its Pod: then it is held.
 type subjects struct {
-	services map[string]bool // NAMESPACE/NAME
-	uids     map[types.UID]bool
+	services map[string]bool             // NAMESPACE/NAME
+	uids     map[types.UID]int           // because of how many objects that are there
+	gone     map[types.UID]time.Duration // when the last of these went
 	held     []heldEvent
 }
 
@@ -32,7 +34,7 @@ type heldEvent struct {
 }
 
 func newSubjects(services []Service) subjects {
-	s := subjects{services: map[string]bool{}, uids: map[types.UID]bool{}}
+	s := subjects{services: map[string]bool{}, uids: map[types.UID]int{}, gone: map[types.UID]time.Duration{}}
 	for _, service := range services {
 		s.services[service.key()] = true
 	}
@@ -85,7 +87,7 @@ func (n *namespace) ours(events []timeline.Event) []timeline.Event {
 	}
 	for _, e := range events {
 		uid := types.UID(e.Object.UID)
-		if n.subj.uids[uid] || e.Object.Kind == "Service" && n.subj.services[e.Object.Namespace+"/"+e.Object.Name] {
+		if n.subj.has(uid) || e.Object.Kind == "Service" && n.subj.services[e.Object.Namespace+"/"+e.Object.Name] {
 			ours = append(ours, e)
 			continue
 		}
@@ -118,35 +120,49 @@ func (s *subjects) forget() timeline.Event {
 	}
 }
 
-// aboutPod makes a Pod and its owners subjects, and returns the events held for them.
-func (n *namespace) aboutPod(pod *corev1.Pod) []timeline.Event {
-	uids := []types.UID{pod.UID}
-	for _, owner := range pod.OwnerReferences {
-		uids = append(uids, owner.UID)
-	}
-	return n.about(uids...)
-}
-
-// about makes objects subjects, and returns the events held for them.
+// about makes objects subjects because of one that is there, and returns the events held for them.
 func (n *namespace) about(uids ...types.UID) []timeline.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	known := true
 	for _, uid := range uids {
-		known = known && n.subj.uids[uid]
-		n.subj.uids[uid] = true
+		known = known && n.subj.has(uid)
+		n.subj.uids[uid]++
+		delete(n.subj.gone, uid)
 	}
 	if known {
 		return nil
 	}
 	var events []timeline.Event
 	n.subj.held = slices.DeleteFunc(n.subj.held, func(h heldEvent) bool {
-		if n.subj.uids[h.uid] {
+		ours := n.subj.has(h.uid)
+		if ours {
 			events = append(events, h.Event)
 		}
-		return n.subj.uids[h.uid]
+		return ours
 	})
 	return events
+}
+
+func (s *subjects) has(uid types.UID) bool {
+	_, gone := s.gone[uid]
+	return s.uids[uid] > 0 || gone
+}
+
+// lose notes that an object is gone because of which others are subjects. Events about them may come later.
+func (n *namespace) lose(uids ...types.UID) {
+	now := n.now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, uid := range uids {
+		if n.subj.uids[uid]--; n.subj.uids[uid] == 0 {
+			delete(n.subj.uids, uid)
+			n.subj.gone[uid] = now
+		}
+	}
+	if n.HoldFor > 0 {
+		maps.DeleteFunc(n.subj.gone, func(_ types.UID, at time.Duration) bool { return at < now-n.HoldFor })
+	}
 }
 
 // kubeEvent returns an Event as a fact.

@@ -32,9 +32,12 @@ func (n *namespace) podReflector(listed chan<- struct{}) *podReflector {
 		in:       n.name,
 		change: func(old, new *corev1.Pod, how origin) []timeline.Event {
 			events := diffPod(old, new, how, p.selected)
-			if old == nil {
-				n.sawLabels(new.Namespace, new.Labels)
-				events = slices.Concat(events[:1], n.newTemplate(new, how), events[1:], n.aboutPod(new))
+			switch {
+			case old == nil:
+				known, template := n.come(new, how)
+				events = slices.Concat(events[:1], template, events[1:], n.about(known.subjects...))
+			case new == nil:
+				n.goes(old)
 			}
 			return events
 		},

@@ -2,9 +2,11 @@ package watcher
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,19 +91,27 @@ func orNone(text string) string {
 
 // interest decides which objects of a namespace concern its Services, in addition to the Pods.
 type interest struct {
-	selectors map[string]selector  // all that the Services ever had, by their text
-	labels    map[string]podLabels // of the Pods seen, each set once
-	templates map[string]bool      // IDs of the recorded templates
+	selectors map[string]selector // all that the Services ever had, by their text
+	pods      map[types.UID]knownPod
+	labels    map[string]*podLabels // of the Pods that are there, or of those that were there last
+	templates map[string]int        // of how many Pods that are there, by ID
+}
+
+// A knownPod is what is known because a Pod is there.
+type knownPod struct {
+	labels, template string      // keys in [interest]
+	subjects         []types.UID // of Events: the Pod and its owners
 }
 
 // podLabels are the labels of Pods of a namespace.
 type podLabels struct {
 	namespace string
 	labels.Set
+	pods int // that are there
 }
 
 func newInterest() interest {
-	return interest{map[string]selector{}, map[string]podLabels{}, map[string]bool{}}
+	return interest{map[string]selector{}, map[types.UID]knownPod{}, map[string]*podLabels{}, map[string]int{}}
 }
 
 // selects notes the Services' new selectors.
@@ -128,18 +138,54 @@ func (n *namespace) makesOurs(namespace string, set map[string]string) bool {
 // ownLabels differ from Pod to Pod of a StatefulSet.
 var ownLabels = []string{"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"}
 
-// sawLabels notes the labels of a Pod.
-func (n *namespace) sawLabels(namespace string, set map[string]string) {
-	common := labels.Set{}
-	for key, value := range set {
-		common[key] = value
-	}
+// come notes a Pod. It returns a snapshot of its template, too, unless another Pod that is there has it.
+func (n *namespace) come(pod *corev1.Pod, how origin) (known knownPod, template []timeline.Event) {
+	t := snapshot.Template(pod)
+	common := labels.Set(maps.Clone(pod.Labels))
 	for _, key := range ownLabels {
 		delete(common, key)
 	}
+	known = knownPod{labels: pod.Namespace + "/" + common.String(), template: t.ID, subjects: []types.UID{pod.UID}}
+	for _, owner := range pod.OwnerReferences {
+		known.subjects = append(known.subjects, owner.UID)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.interest.labels[namespace+"/"+common.String()] = podLabels{namespace, set}
+	of := n.interest.labels[known.labels]
+	if of == nil {
+		of = &podLabels{namespace: pod.Namespace}
+		n.interest.labels[known.labels] = of
+	}
+	of.Set, of.pods = pod.Labels, of.pods+1
+	n.interest.dropLabels(pod.Namespace)
+	n.interest.pods[pod.UID] = known
+	if n.interest.templates[t.ID]++; n.interest.templates[t.ID] == 1 {
+		template = append(template, templateEvent(pod, t, how))
+	}
+	return known, template
+}
+
+// goes lets go of what was known because of a Pod that is gone.
+func (n *namespace) goes(pod *corev1.Pod) {
+	n.mu.Lock()
+	known := n.interest.pods[pod.UID]
+	delete(n.interest.pods, pod.UID)
+	n.interest.labels[known.labels].pods--
+	n.interest.dropLabels(pod.Namespace)
+	if n.interest.templates[known.template]--; n.interest.templates[known.template] == 0 {
+		delete(n.interest.templates, known.template)
+	}
+	n.mu.Unlock()
+	n.lose(known.subjects...)
+}
+
+// dropLabels lets go of labels in a namespace that no Pod has, unless no Pod is there.
+func (i *interest) dropLabels(namespace string) {
+	there := false
+	for _, l := range i.labels {
+		there = there || l.namespace == namespace && l.pods > 0
+	}
+	maps.DeleteFunc(i.labels, func(_ string, l *podLabels) bool { return there && l.namespace == namespace && l.pods == 0 })
 }
 
 // coversOurs reports whether the selector matches a Pod of ours in a namespace.

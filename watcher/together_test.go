@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -166,6 +167,55 @@ func TestEventsOfOthersAreHeldForAWhile(t *testing.T) {
 			events.Add(event(fmt.Sprintf("other.%d", n), types.UID(fmt.Sprintf("other-%d", n)), nothing))
 		}
 		c.expect()
+		c.end()
+	})
+}
+
+// Nor does it keep what is known of Pods that are gone: their number has no end. Events about them still come for a
+// while. A template that no Pod has any more is told again with its next Pod.
+func TestPodsThatAreGoneAreForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		owned := func(n int) *corev1.Pod {
+			return with(with(pod(n), ownedBy("ReplicaSet", "web-abc")), func(p *corev1.Pod) { p.Labels["version"] = "1" })
+		}
+		c := newCluster(t, service(), owned(1), owned(2))
+		c.hold, c.all = time.Hour, true
+		c.start()
+		told := func(name string, about types.UID) (lines int) {
+			c.happened()
+			c.lastWatch("events").Add(event(name, about, nothing))
+			return len(c.happened())
+		}
+		c.deletePod("web-1")
+		time.Sleep(c.hold)
+		if told("web-1.a", "web-1") != 1 {
+			t.Error("an Event about a Pod that was gone for an hour was not recorded")
+		}
+		time.Sleep(time.Second)
+		c.deletePod("web-2")
+		if told("web-1.b", "web-1") != 0 {
+			t.Error("a Pod that was gone for longer is known")
+		}
+		if told("web-abc.a", "web-abc") != 1 {
+			t.Error("an Event about the owner of a Pod that has just gone was not recorded")
+		}
+		c.snapshotted()
+		budget := func(name string, labels map[string]string) {
+			_, err := c.client.PolicyV1().PodDisruptionBudgets("shop").Create(t.Context(), &policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
+				Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}},
+			}, metav1.CreateOptions{})
+			c.check(err)
+		}
+		budget("while-none", map[string]string{"app": "web"})
+		c.wantSnapshots("while-none >created (0 of 0 Pods are healthy, 0 must be: 0 may be evicted)")
+		newer := func(p *corev1.Pod) { p.Labels["version"] = "2" }
+		c.putPod(with(owned(3), newer))
+		c.putPod(with(owned(4), newer))
+		c.wantSnapshots("web-abc >created (Pod template)")
+		budget("older", map[string]string{"version": "1"})
+		budget("newer", map[string]string{"version": "2"})
+		c.wantSnapshots("newer >created (0 of 0 Pods are healthy, 0 must be: 0 may be evicted)")
 		c.end()
 	})
 }

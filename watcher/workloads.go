@@ -62,13 +62,17 @@ func workloadReflector[T object](n *namespace, kind, resource string, client sou
 		change: func(old, new T, how origin) []timeline.Event {
 			var none T
 			if any(new) == any(none) {
+				if _, ours := s.recorded[old.GetUID()]; ours {
+					n.lose(old.GetUID())
+				}
 				return s.change(old, new, how)
 			}
+			_, known := s.recorded[new.GetUID()]
 			template, _ := read(new)
 			template.Spec = corev1.PodSpec{} // saves memory: there may be thousands, and their Pods have it too
 			events := s.change(old, new, how)
 			new.SetManagedFields(nil)
-			if _, ours := s.recorded[new.GetUID()]; ours {
+			if _, ours := s.recorded[new.GetUID()]; ours && !known {
 				events = append(events, n.about(new.GetUID())...)
 			}
 			return events
