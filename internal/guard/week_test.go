@@ -132,9 +132,16 @@ func (w *week) rollsOut(n int) {
 		}
 	}
 	begins := time.Duration(n) * rolloutEvery
+	owner := fmt.Sprint("ReplicaSet/web-", n+1)
 	w.at(begins, timeline.Event{
-		Kind: timeline.PodSeen, To: "Pending", Detail: "watched", Object: pod(n + 1),
-		Owner: fmt.Sprint("ReplicaSet/web-", n+1),
+		Kind: timeline.PodSeen, To: "Pending", Detail: "watched", Object: pod(n + 1), Owner: owner, Template: owner,
+	})
+	w.at(begins, timeline.Event{
+		Kind: timeline.SnapshotTaken, To: timeline.SnapshotCreated, Detail: "Pod template",
+		Object: timeline.Object{Kind: "ReplicaSet", Namespace: "shop", Name: owner, UID: owner},
+		Snapshot: &timeline.Snapshot{Template: &timeline.PodTemplate{ID: owner, Containers: []timeline.Container{{
+			Name: "web", PreStop: &timeline.Hook{Kind: "exec", Command: strings.Repeat(owner, 2000)},
+		}}}},
 	})
 	w.at(begins+2*time.Second, endpoint(n+1, timeline.EndpointAbsent, timeline.EndpointReady))
 	w.at(begins+2*time.Second, timeline.Event{Kind: timeline.PodReady, To: "true", Object: pod(n + 1)})

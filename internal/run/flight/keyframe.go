@@ -42,7 +42,7 @@ func (k *keyframe) add(e timeline.Event) {
 		delete(k.state, proberOf(e))
 		k.drop(of)
 	case timeline.PodGone:
-		k.drop(of)
+		k.gone(of)
 	case timeline.NodeReady, timeline.NodeSchedulable:
 		k.set(key{of, string(e.Kind)}, e)
 	case timeline.NodeTaint:
@@ -70,8 +70,19 @@ func (k *keyframe) add(e timeline.Event) {
 	}
 }
 
-// snapshot takes in the state of an object. A Pod template never changes, and Pods made from it later do not state it
-// again.
+// gone removes a Pod, and its template if no other Pod has it.
+func (k *keyframe) gone(of string) {
+	template := k.state[key{of, "seen"}].Template
+	k.drop(of)
+	for at, e := range k.state {
+		if at.what == "seen" && e.Template == template {
+			return
+		}
+	}
+	k.setUnless(true, key{"template", template}, timeline.Event{})
+}
+
+// snapshot takes in the state of an object. A Pod template never changes, and is stated with the first of its Pods.
 func (k *keyframe) snapshot(of string, e timeline.Event) {
 	switch {
 	case e.Snapshot == nil:

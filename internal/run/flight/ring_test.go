@@ -341,6 +341,9 @@ func TestTheKeyframeIsTheStateWhereTheRingBegins(t *testing.T) {
 	endpoint := func(at time.Duration, of timeline.Object, from, to string) timeline.Event {
 		return timeline.Event{Seen: at, Kind: timeline.EndpointChanged, Object: of, Service: "shop/web", Addr: addr, Port: 80, From: from, To: to}
 	}
+	template := func(id string) timeline.Event {
+		return timeline.Event{Kind: timeline.SnapshotTaken, To: timeline.SnapshotFound, Snapshot: &timeline.Snapshot{Template: &timeline.PodTemplate{ID: id}}}
+	}
 	deployment := timeline.Object{Kind: "Deployment", Name: "web", UID: "d"}
 	changed := &timeline.Snapshot{Workload: &timeline.Workload{Generation: 2, Replicas: 3}}
 	var r Ring
@@ -349,7 +352,8 @@ func TestTheKeyframeIsTheStateWhereTheRingBegins(t *testing.T) {
 		{Seen: s, Kind: timeline.NodeReady, To: "true", Object: node},
 		{Seen: s, Kind: timeline.NodeSchedulable, To: "true", Object: node},
 		{Seen: s, Kind: timeline.NodeTaint, To: "present", Detail: "a=b:NoSchedule", Object: node},
-		{Seen: s, Kind: timeline.PodSeen, To: "Running", Detail: "listed", Object: pod("a")},
+		{Seen: s, Kind: timeline.PodSeen, To: "Running", Detail: "listed", Object: pod("a"), Template: "older"},
+		template("older"),
 		{Seen: s, Kind: timeline.PodReady, To: "true", Object: pod("a")},
 		endpoint(s, pod("a"), "", timeline.EndpointReady),
 		{Seen: s, Kind: timeline.SnapshotTaken, To: timeline.SnapshotFound, Detail: "2 of 2 ready", Object: deployment, Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Generation: 1, Replicas: 2}}},
@@ -358,6 +362,7 @@ func TestTheKeyframeIsTheStateWhereTheRingBegins(t *testing.T) {
 		{Seen: 2 * s, Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: node},
 		{Seen: 2 * s, Kind: timeline.NodeTaint, From: "present", To: "absent", Detail: "a=b:NoSchedule", Object: node},
 		{Seen: 3 * s, Kind: timeline.PodSeen, To: "Pending", Detail: "watched", Object: pod("b"), Template: "t"},
+		template("t"),
 		{Seen: 3 * s, Kind: timeline.PodScheduled, To: "node1", Object: placed},
 		{Seen: 3 * s, Kind: timeline.EvictionRequested, From: "absent", To: "Eviction", Detail: "two", Object: placed},
 		{Seen: 3 * s, Kind: timeline.EvictionRequested, From: "absent", To: "Eviction", Detail: "three", Object: placed},
@@ -380,6 +385,7 @@ func TestTheKeyframeIsTheStateWhereTheRingBegins(t *testing.T) {
 		timeline.Event{Kind: timeline.NodeSchedulable, To: "false", Object: node},
 		timeline.Event{Kind: timeline.SnapshotTaken, To: timeline.SnapshotFound, Object: deployment, Snapshot: changed},
 		timeline.Event{Kind: timeline.PodSeen, To: "Running", Detail: "listed", Object: placed, Template: "t"},
+		template("t"),
 		timeline.Event{Kind: timeline.PodScheduled, To: "node1", Object: placed},
 		timeline.Event{Kind: timeline.EvictionRequested, To: "Withdrawn", Detail: "three", Object: placed},
 		endpoint(0, placed, "", timeline.EndpointReady),
@@ -395,9 +401,16 @@ func TestAWeekOfPodsTakesNoMemory(t *testing.T) {
 	var r Ring
 	for i := range 10_000 {
 		at := time.Duration(i) * time.Minute
-		pod := timeline.Object{Kind: "Pod", UID: time.Duration(i).String()}
-		for _, kind := range []timeline.EventKind{timeline.PodSeen, timeline.PodReady, timeline.PodGone} {
-			r.Add(timeline.Event{Seen: at, Kind: kind, Object: pod})
+		id := time.Duration(i).String()
+		pod := timeline.Object{Kind: "Pod", UID: id}
+		for _, e := range []timeline.Event{
+			{Kind: timeline.PodSeen, Template: id},
+			{Kind: timeline.SnapshotTaken, Snapshot: &timeline.Snapshot{Template: &timeline.PodTemplate{ID: id}}},
+			{Kind: timeline.PodReady},
+			{Kind: timeline.PodGone},
+		} {
+			e.Seen, e.Object = at, pod
+			r.Add(e)
 		}
 		r.Forget(at)
 	}
