@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
@@ -84,6 +85,14 @@ func newGenGuard() *cobra.Command {
 			return deploy.WriteYAML(cmd.OutOrStdout(), g.Objects()...)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var guard guardCommand
+		unknown, ok := errors.AsType[*pflag.NotExistError](err)
+		if ok && guard.flags().Lookup(unknown.GetSpecifiedName()) != nil {
+			return exit.Usagef("flags of `lapse guard` go after --: -- --"+unknown.GetSpecifiedName(), "%w", err)
+		}
+		return flagError(cmd, err)
+	})
 	f := cmd.Flags()
 	f.StringVarP(&g.Namespace, "namespace", "n", "", "where the guard runs (default "+deploy.GuardNamespace+")")
 	f.BoolVarP(&g.AllNamespaces, "all-namespaces", "A", false, "guard the annotated Services of all namespaces")
