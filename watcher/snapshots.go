@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,7 +92,7 @@ func orNone(text string) string {
 
 // interest decides which objects of a namespace concern its Services, in addition to the Pods.
 type interest struct {
-	selectors map[string]selector // all that the Services ever had, by their text
+	selectors []selector // that the Services have, and had before: at most [mostSelectors]
 	pods      map[types.UID]knownPod
 	labels    map[string]*podLabels // of the Pods that are there, or of those that were there last
 	templates map[string]int        // of how many Pods that are there, by ID
@@ -111,16 +112,22 @@ type podLabels struct {
 }
 
 func newInterest() interest {
-	return interest{map[string]selector{}, map[types.UID]knownPod{}, map[string]*podLabels{}, map[string]int{}}
+	return interest{nil, map[types.UID]knownPod{}, map[string]*podLabels{}, map[string]int{}}
 }
 
-// selects notes the Services' new selectors.
-func (n *namespace) selects(selectors []selector) {
+// mostSelectors is how many selectors are kept, if the Services do not have more. Argo Rollouts changes that of a Service
+// with each release.
+const mostSelectors = 100
+
+// selects notes the selectors that the Services have now.
+func (n *namespace) selects(now []selector) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, s := range selectors {
-		n.interest.selectors[s.String()] = s
-	}
+	had := slices.DeleteFunc(n.interest.selectors, func(s selector) bool {
+		return slices.ContainsFunc(now, func(is selector) bool { return is.String() == s.String() })
+	})
+	all := slices.Concat(had, now)
+	n.interest.selectors = all[max(0, len(all)-max(mostSelectors, len(now))):]
 }
 
 // makesOurs reports whether a Service selects, or has selected, Pods of a namespace with these labels.
