@@ -211,10 +211,9 @@ func (p *pacer) rate() {
 
 // add begins measuring t.
 func (p *pacer) add(t *target, now time.Duration) {
+	seq := t.schedule.seq // of the target that had its ID before
 	t.schedule = newSchedule(t.Rate(), t.share, now)
-	if t.before != nil {
-		t.schedule.seq = t.before.schedule.seq
-	}
+	t.schedule.seq = seq
 	t.announce()
 	p.targets, p.rated = append(p.targets, t), false
 }

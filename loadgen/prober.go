@@ -59,7 +59,7 @@ type Prober struct {
 
 	mu       sync.Mutex
 	state    runState
-	targets  map[timeline.TargetID]*target // every one ever started: an ID counts its requests once
+	targets  map[timeline.TargetID]*target // those that were stopped, too: an ID counts its requests once
 	places   places
 	draining []*target        // in the order started, those whose last requests were not handed on yet
 	stalls   []timeline.Event // not yet handed on
@@ -195,15 +195,18 @@ func (p *Prober) register(t *target) error {
 
 // prepare readies t in the background and then has it paced. The caller holds mu.
 func (p *Prober) prepare(t *target) {
-	if t.before == nil {
+	before := t.before
+	if before == nil {
 		p.active.Go(func() { p.ready(t) })
 		return
 	}
 	// it comes after the change by which Stop took the former from the pacer
 	p.thread.changes.add(func(*pacer, time.Duration) {
+		t.schedule.seq = before.schedule.seq
 		p.active.Go(func() {
-			t.before.end() // a watermark of t is not to pass what is still in flight of it
+			before.end() // a watermark of t is not to pass what is still in flight of it
 			p.mu.Lock()
+			t.before = nil
 			p.draining = append(p.draining, t)
 			p.mu.Unlock()
 			p.ready(t)
@@ -239,6 +242,18 @@ func (p *Prober) Stop(id timeline.TargetID) {
 	})
 }
 
+// Forget lets go of a target that was stopped and whose last requests were handed on. Its ID must not be used again.
+func (p *Prober) Forget(id timeline.TargetID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.targets[id]
+	if t == nil || !t.stopped.Load() || t.before != nil || slices.Contains(p.draining, t) {
+		return
+	}
+	delete(p.targets, id)
+	p.notes.Errors.Forget(t.Name)
+}
+
 // SetRate changes how often a target is asked, from its next request on. A rate out of range and an
 // unknown target change nothing.
 func (p *Prober) SetRate(id timeline.TargetID, rate float64) {
@@ -269,7 +284,7 @@ func (p *Prober) endAll() {
 	p.active.Wait()
 }
 
-// all returns the targets that were ever started, those too that were started again. The caller holds mu.
+// all returns the targets, and of those that were started again the former, until they have ended. The caller holds mu.
 func (p *Prober) all() iter.Seq[*target] {
 	return func(yield func(*target) bool) {
 		for _, t := range p.targets {

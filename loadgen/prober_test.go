@@ -646,6 +646,41 @@ func TestStoppedTargetGoesOnWhenStartedAgain(t *testing.T) {
 	}
 }
 
+// What measures for weeks keeps nothing of targets that are over: neither of those that started again, nor of others.
+func TestTargetsThatAreOverAreForgotten(t *testing.T) {
+	t.Parallel()
+	clock := timeline.StartClock()
+	s := loadtest.Serve(t, faultserver.Config{T0: clock.T0()})
+	run(t, clock, func(p *Prober, f *facts) {
+		kept := func() int {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return len(slices.Collect(p.all()))
+		}
+		if err := p.Start(probe(2, timeline.New, s.URL(), 200)); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			p.Stop(1)
+			if err := p.Start(probe(1, timeline.New, s.URL(), 200)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		loadtest.WaitFor(t, "the former targets to end", func() bool { return kept() == 2 })
+		if p.Forget(2); kept() != 2 {
+			t.Error("a target was forgotten that was not stopped")
+		}
+		p.Stop(2)
+		loadtest.WaitFor(t, "its last requests", func() bool { p.Forget(2); return kept() == 1 })
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if f.watermarks[2] == 0 || p.targets[1] == nil {
+			t.Errorf("watermarks %v, targets %v", f.watermarks, p.targets)
+		}
+	}, probe(1, timeline.New, s.URL(), 200))
+	loadtest.Close(t, s)
+}
+
 func TestTargetStoppedAndStartedBeforeRunIsMeasured(t *testing.T) {
 	t.Parallel()
 	clock := timeline.StartClock()

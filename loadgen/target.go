@@ -16,7 +16,7 @@ type target struct {
 	engine   engine.Engine
 	prepared chan struct{} // closed when the engine is
 	stopped  atomic.Bool   // Stop was called
-	before   *target       // which had the same ID until it was stopped; nil if there was none
+	before   *target       // which had the same ID until it was stopped, and has not ended yet; nil if there is none
 	ending   sync.Once
 
 	delivered bool // its last requests were handed on; belongs to deliver

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"errors"
+	"maps"
 	"net"
 	"regexp"
 	"slices"
@@ -63,6 +64,13 @@ func (e *errorTexts) record(target string, r timeline.Request, err error) {
 		Kind: timeline.RequestError, Since: r.Sent, Seen: r.Done, To: r.Class.String(), Detail: text,
 		Object: timeline.Object{Kind: "Target", Name: target}, Status: r.Code,
 	})
+}
+
+// Forget lets go of what was recorded of a target.
+func (e *errorTexts) Forget(target string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	maps.DeleteFunc(e.recorded, func(of errorKey, _ []string) bool { return of.target == target })
 }
 
 // Take returns what was recorded since the last call.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
 	"net"
 	"net/netip"
@@ -126,6 +127,17 @@ func (p *ports) release(port uint16) {
 	i := int(port - p.low)
 	p.free[i/64] |= 1 << (i % 64)
 	p.left++
+}
+
+// longUnused is how long no connection was made from ports that are forgotten. It is longer than connection tracking
+// keeps an entry of one that was closed (nf_conntrack_tcp_timeout_time_wait is 120 s).
+const longUnused = 10 * time.Minute
+
+// unused reports whether no port was taken for [longUnused].
+func (p *ports) unused(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return now.Sub(p.taken) > longUnused
 }
 
 // clean reports whether no port rests.
@@ -274,6 +286,8 @@ func (b *PortAllocator) of(d destination) *ports {
 	defer b.mu.Unlock()
 	p := b.all[d]
 	if p == nil {
+		now := time.Now()
+		maps.DeleteFunc(b.all, func(_ destination, other *ports) bool { return other.unused(now) })
 		p = newPorts(b.low, b.high, &b.Choosing)
 		b.all[d] = p
 	}
