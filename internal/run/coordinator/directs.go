@@ -74,10 +74,21 @@ func (d *directs) followEndpoints(e timeline.Event) {
 	}
 }
 
-// followPlans makes the changes of direct targets that are due by now.
+// forgetEnded is how long a target is kept at least that has ended. It is longer than what a run has of the time before
+// it, and than last requests take.
+const forgetEnded = 10 * time.Minute
+
+// followPlans makes the changes of direct targets that are due by now. While no run goes on, it forgets those that ended
+// before any run to come: this may have targets of the same names.
 func (d *directs) followPlans(now time.Duration) {
 	for _, plan := range d.plans {
 		d.follow(plan, now)
+		if d.loop.Phase != timeline.PhaseArmed {
+			continue
+		}
+		for _, id := range plan.Forget(now - forgetEnded) {
+			d.loop.Forget(id)
+		}
 	}
 }
 

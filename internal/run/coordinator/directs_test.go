@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -12,6 +13,43 @@ import (
 	"lapse/timeline"
 	"lapse/watcher"
 )
+
+// A guard forgets the targets of Pods that ended before any run to come. While one goes on, it forgets none.
+func TestTargetsOfPodsThatEndedAreForgotten(t *testing.T) {
+	o := &spec.Options{Spec: spec.Spec{Rate: 100, DirectRate: 10, Kinds: []string{"new"}, Scheme: "http", Method: "GET"}}
+	s := spec.Target{Service: "web", Path: "/a"}
+	o.Parsed = []spec.Target{s}
+	m, _ := idleMeasurement(t, o)
+	m.Services = []spec.Service{{Target: s, Measured: true, Info: watcher.Info{
+		Service: timeline.Service{Namespace: "shop", Name: "web", ClusterIP: "10.96.0.9"}, Port: 80, PortName: "http",
+	}}}
+	m.Describe(m.meta(), m.describeSource())
+	m.planDirects()
+	m.Phase = timeline.PhaseArmed
+	now := m.Clock.Now()
+	turn := func(pod int) {
+		of := timeline.Object{Kind: "Pod", Namespace: "shop", Name: fmt.Sprint("web-", pod), UID: fmt.Sprint(pod)}
+		m.followEndpoints(timeline.Event{Seen: now, Kind: timeline.EndpointChanged, To: timeline.EndpointReady,
+			Service: "shop/web", Object: of, Addr: netip.MustParseAddr("10.0.0.1"), Port: 8080, PortName: "http"})
+		now += time.Hour
+		m.followEndpoints(timeline.Event{Seen: now, Kind: timeline.PodGone, Object: of})
+	}
+	for pod := range 20 {
+		turn(pod)
+		m.followPlans(now + forgetEnded/2)
+	}
+	if len(m.Targets) != 1 || len(m.plans[0].Order) != 1 {
+		t.Errorf("%d targets are kept, %d endpoints", len(m.Targets), len(m.plans[0].Order))
+	}
+	m.Phase = timeline.PhaseMeasuring
+	for pod := range 20 {
+		turn(20 + pod)
+		m.followPlans(now + forgetEnded/2)
+	}
+	if len(m.Targets) != 21 {
+		t.Errorf("%d targets are kept during a run", len(m.Targets))
+	}
+}
 
 // Several routes of a Service are targets of their own, each told from the others by its name.
 func TestEachWayToAServiceIsATarget(t *testing.T) {

@@ -3,6 +3,7 @@ package direct
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -39,8 +40,9 @@ type Plan struct {
 	most      int             // how many are probed at a time
 	ports     map[string]bool // names of the ports that are measured
 	endpoints map[Key]*Endpoint
-	Order     []*Endpoint     // as they were first seen
-	gone      map[string]bool // Pods that have ended or no longer belong to the Service, by UID
+	Order     []*Endpoint // as they were first seen
+	// Pods that have ended or no longer belong to the Service, by UID, and when that was seen
+	gone map[string]time.Duration
 }
 
 // A Key names an endpoint. A Pod has one for each address family and port of the Service.
@@ -76,7 +78,7 @@ type Change struct {
 func NewPlan(budget float64, most int, ports ...string) *Plan {
 	p := &Plan{
 		budget: budget, most: most, ports: map[string]bool{},
-		endpoints: map[Key]*Endpoint{}, gone: map[string]bool{},
+		endpoints: map[Key]*Endpoint{}, gone: map[string]time.Duration{},
 	}
 	for _, port := range ports {
 		p.ports[port] = true
@@ -93,15 +95,15 @@ func (p *Plan) Learn(e timeline.Event) bool {
 	case timeline.EndpointChanged:
 		return p.endpointChanged(e)
 	case timeline.PodGone:
-		p.gone[e.Object.UID] = true
+		p.gone[e.Object.UID] = e.Seen
 		return true
 	case timeline.PodPhase:
 		if e.To == "Failed" || e.To == "Succeeded" { // the object stays, the address does not
-			p.gone[e.Object.UID] = true
+			p.gone[e.Object.UID] = e.Seen
 			return true
 		}
 	case timeline.PodSeen:
-		if p.gone[e.Object.UID] && e.To != "Failed" && e.To != "Succeeded" {
+		if p.isGone(e.Object.UID) && e.To != "Failed" && e.To != "Succeeded" {
 			delete(p.gone, e.Object.UID)
 			return true
 		}
@@ -202,12 +204,33 @@ func (ep *Endpoint) compare(other *Endpoint, now time.Duration) int {
 // no Pod, or if its Pod has got another address of that family, as after a new sandbox.
 func (p *Plan) wants(ep *Endpoint) bool {
 	switch {
-	case ep.Refused, p.gone[ep.uid]:
+	case ep.Refused, p.isGone(ep.uid):
 		return false
 	case ep.state == timeline.EndpointAbsent:
 		return ep.uid != "" && !p.moved(ep)
 	}
 	return true
+}
+
+func (p *Plan) isGone(uid string) bool {
+	_, gone := p.gone[uid]
+	return gone
+}
+
+// Forget lets go of the endpoints that ended before an instant, and returns their targets.
+func (p *Plan) Forget(before time.Duration) (targets []timeline.TargetID) {
+	p.Order = slices.DeleteFunc(p.Order, func(ep *Endpoint) bool {
+		over := !ep.Probed && max(ep.since, ep.Turned, p.gone[ep.uid]) < before && !p.wants(ep)
+		if over {
+			delete(p.endpoints, ep.Key)
+			targets = append(targets, ep.Target)
+		}
+		return over
+	})
+	maps.DeleteFunc(p.gone, func(uid string, at time.Duration) bool {
+		return at < before && !slices.ContainsFunc(p.Order, func(ep *Endpoint) bool { return ep.uid == uid })
+	})
+	return targets
 }
 
 // moved reports whether the endpoint's Pod has another address of its family.

@@ -102,6 +102,34 @@ func TestPodThatIsGoneIsNotProbedAnewWhenItsEndpointChanges(t *testing.T) {
 	}
 }
 
+// Who watches for weeks forgets Pods that ended long ago, and each of their targets once.
+func TestEndpointsThatEndedAreForgotten(t *testing.T) {
+	p := newPlanner("http")
+	p.endpoint(0, "http", timeline.EndpointReady) // stays
+	p.endpoint(1, "http", timeline.EndpointReady) // is not ready for hours, and its slice is gone
+	p.endpoint(1, "http", timeline.EndpointAbsent)
+	var forgotten []timeline.TargetID
+	for n := range 200 {
+		p.endpoint(n+2, "http", timeline.EndpointReady)
+		p.does()
+		last := p.Order[len(p.Order)-1]
+		last.Target = timeline.TargetID(n + 1)
+		p.now += time.Hour
+		p.pod(n+2, timeline.PodGone, "")
+		p.pod(1000+n, timeline.PodGone, "") // it had no endpoint
+		if forgotten = append(forgotten, p.Forget(p.now-time.Minute)...); slices.Contains(forgotten, last.Target) {
+			t.Fatalf("target %d was forgotten while it was asked", last.Target)
+		}
+		p.does()
+	}
+	if len(p.Order) != 3 || len(p.endpoints) != 3 || len(p.gone) > 3 {
+		t.Errorf("%d endpoints, %d, %d gone Pods", len(p.Order), len(p.endpoints), len(p.gone))
+	}
+	if len(forgotten) != 199 || forgotten[0] != 1 || forgotten[198] != 199 {
+		t.Errorf("%d targets: %v", len(forgotten), forgotten)
+	}
+}
+
 // The Service's selector changes and is changed back. The watches of Pods and of EndpointSlices bring that in any
 // order.
 func TestPodThatComesBackIsProbedAgain(t *testing.T) {

@@ -165,6 +165,13 @@ func (l *Loop) StartTarget(p loadgen.Probe) error {
 	return nil
 }
 
+// Forget lets go of a target of this process that ended before any run to come.
+func (l *Loop) Forget(id timeline.TargetID) {
+	delete(l.Targets, id)
+	delete(l.armed.rates, id)
+	l.Prober.Forget(id)
+}
+
 // Register records a target. The queue is read later, so that the target comes before its requests.
 func (l *Loop) Register(t timeline.Target) {
 	l.Targets[t.ID] = t

@@ -111,6 +111,9 @@ func (s *Source) Stop(id timeline.TargetID) { s.prober.Stop(id) }
 // SetRate changes the rate of a target, in requests per second.
 func (s *Source) SetRate(id timeline.TargetID, rate float64) { s.prober.SetRate(id, rate) }
 
+// Forget is that of [loadgen.Prober].
+func (s *Source) Forget(id timeline.TargetID) { s.prober.Forget(id) }
+
 // Abandon stops waiting for responses.
 func (s *Source) Abandon() { s.prober.Abandon() }
 
