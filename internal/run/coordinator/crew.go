@@ -158,6 +158,10 @@ func (c *crew) run(ctx context.Context) {
 	}
 }
 
+// ofGuards reports whether they measure for all Services of several guards, and stay. Others measure for one run, and end
+// with it.
+func (c *crew) ofGuards() bool { return c.name != "" }
+
 func (c *crew) abandon() { c.abandonIt.Do(func() { close(c.abandoned) }) }
 
 // serve lets the probers measure for a party until ctx ends.
@@ -175,7 +179,7 @@ func (c *crew) serve(ctx context.Context, to *party) {
 	for p := range c.processes {
 		p.helpers.Go(func() { p.end(to) })
 	}
-	awaited := c.name != "" && len(c.processes) > 0
+	awaited := c.ofGuards() && len(c.processes) > 0
 	c.mu.Unlock()
 	if awaited {
 		<-time.After(to.answers + tellsLate)
@@ -266,7 +270,7 @@ func (c *crew) followProcess(running, ctx context.Context, node, pod string, at 
 	client.Coordinator = c.name
 	c.note(node, fmt.Sprintf(noAnswer, pod, at))
 	asking := beginning
-	if c.name != "" { // keys change: they are asked for again
+	if c.ofGuards() { // keys change: they are asked for again
 		var cancel context.CancelFunc
 		asking, cancel = context.WithTimeout(beginning, mostAsked)
 		defer cancel()
@@ -279,7 +283,7 @@ func (c *crew) followProcess(running, ctx context.Context, node, pod string, at 
 		return err
 	}
 	client.Only(status.Process)
-	if c.name == "" {
+	if !c.ofGuards() {
 		client.Logger = c.log
 	}
 	first, err := source.SyncOther(c.clock, func() (timeline.ClockOffset, error) {
@@ -288,7 +292,7 @@ func (c *crew) followProcess(running, ctx context.Context, node, pod string, at 
 	if err != nil {
 		return err
 	}
-	if c.name != "" { // whether there is something to measure or not
+	if c.ofGuards() { // whether there is something to measure or not
 		c.note(node, "")
 	}
 	following, stop := context.WithCancelCause(ctx)
@@ -333,7 +337,7 @@ func (c *crew) followProcess(running, ctx context.Context, node, pod string, at 
 // silent returns a channel that is closed once a process that measures for several has not answered for [mostSilent]:
 // what it has measured since is not kept any more. Until then it may be that only the way to it is broken.
 func (p *process) silent(ctx context.Context) <-chan struct{} {
-	if p.of.name == "" { // it keeps all that it has measured
+	if !p.of.ofGuards() { // it keeps all that it has measured
 		return nil
 	}
 	gone := make(chan struct{})
@@ -449,7 +453,7 @@ func (p *process) assign(to *party) (refused bool) {
 // awaited.
 func (p *process) end(of *party) {
 	source, measured := p.unrate(of)
-	if !measured || p.of.name == "" || p.ctx.Err() != nil { // it ends with the crew, or has ended
+	if !measured || !p.of.ofGuards() || p.ctx.Err() != nil { // it ends with the crew, or has ended
 		return
 	}
 	if err := p.client.End(p.ctx, "the Service is not measured any more", source); err != nil {

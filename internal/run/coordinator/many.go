@@ -47,10 +47,15 @@ func NewMany(client kube.Client, namespace string, log *slog.Logger) *Many {
 // nodes may need more memory than the Pod begins with.
 func (all *Many) Run(over <-chan struct{}) {
 	defer all.stop()
-	defer all.runCrew(over)()
+	var beside sync.WaitGroup
+	defer beside.Wait()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	go source.Every(ctx, time.Second, func() { live.RaiseMemoryLimit(deploy.MostMemory) })
+	if all.crew != nil {
+		beside.Go(func() { all.crew.run(ctx) })
+		beside.Go(func() { all.keys.keep(ctx) })
+	}
+	beside.Go(func() { source.Every(ctx, time.Second, func() { live.RaiseMemoryLimit(deploy.MostMemory) }) })
 	all.thread.Run(over)
 }
 

@@ -76,19 +76,6 @@ func (all *Many) joinProbers(m *measurement) {
 	m.Armed.Places, m.Armed.Late = m.places, tellsLate
 }
 
-// runCrew follows the probers until over is closed, and has ended when the returned function does.
-func (all *Many) runCrew(over <-chan struct{}) (wait func()) {
-	if all.crew == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { all.crew.run(ctx) })
-	running.Go(func() { all.keys.keep(ctx) })
-	go func() { <-over; cancel() }()
-	return running.Wait
-}
-
 // nodes returns the state of each node.
 func (c *crew) nodes() map[string]string {
 	c.mu.Lock()
