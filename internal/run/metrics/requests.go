@@ -78,20 +78,26 @@ type Counter struct {
 	Run string // an exemplar of failed requests; empty: none
 
 	in      *Requests
-	targets map[timeline.TargetID]*target // judged ones
+	series  map[[2]string]*series        // by Service or URL and kind
+	targets map[timeline.TargetID]target // judged ones
 }
 
 // Counter returns a counter without targets.
 func (r *Requests) Counter() *Counter {
-	return &Counter{in: r, targets: map[timeline.TargetID]*target{}}
+	return &Counter{in: r, series: map[[2]string]*series{}, targets: map[timeline.TargetID]target{}}
 }
 
-// A target is one whose requests are counted, in series of its Service or URL and its kind.
-type target struct {
+// Series are those of one Service or URL and kind.
+type series struct {
 	ok, slow, failed prometheus.Counter
 	errors           [timeline.NumClasses]prometheus.Counter
 	duration         prometheus.Observer
-	slowFrom         time.Duration // an answer that took longer is slow; 0: not known yet
+}
+
+// A target is one whose requests are counted.
+type target struct {
+	*series
+	slowFrom time.Duration // an answer that took longer is slow; 0: not known yet
 }
 
 // label returns the Service of a target, or its URL if it has none.
@@ -117,35 +123,44 @@ func (c *Counter) Fact(f timeline.Fact) {
 // Judged takes from when on an answer is slow.
 func (c *Counter) Judged(tl *model.Timeline) {
 	for i := range tl.Targets {
-		if t := c.targets[tl.Targets[i].ID]; t != nil {
-			t.slowFrom = tl.Targets[i].SlowFrom
+		if t, ok := c.targets[tl.Targets[i].ID]; ok {
+			c.targets[tl.Targets[i].ID] = target{t.series, tl.Targets[i].SlowFrom}
 		}
 	}
 }
 
 // add begins to count a target: all its series are there from the beginning, as 0.
 func (c *Counter) add(t timeline.Target) {
-	if !t.Kind.Judged() || c.targets[t.ID] != nil {
+	if _, known := c.targets[t.ID]; known || !t.Kind.Judged() {
 		return
 	}
 	service, kind := label(t), string(t.Kind)
-	counted := &target{
-		ok:       c.in.requests.WithLabelValues(service, kind, "ok"),
-		slow:     c.in.requests.WithLabelValues(service, kind, "slow"),
-		failed:   c.in.requests.WithLabelValues(service, kind, "failed"),
-		duration: c.in.duration.WithLabelValues(service, kind),
+	of := [2]string{service, kind}
+	if c.series[of] == nil {
+		c.series[of] = c.in.of(service, kind)
+	}
+	c.targets[t.ID] = target{series: c.series[of]}
+}
+
+// of returns the series of a Service or URL and a kind.
+func (r *Requests) of(service, kind string) *series {
+	s := &series{
+		ok:       r.requests.WithLabelValues(service, kind, "ok"),
+		slow:     r.requests.WithLabelValues(service, kind, "slow"),
+		failed:   r.requests.WithLabelValues(service, kind, "failed"),
+		duration: r.duration.WithLabelValues(service, kind),
 	}
 	for class := range timeline.NumClasses {
 		if class != timeline.OK {
-			counted.errors[class] = c.in.errors.WithLabelValues(service, kind, class.String())
+			s.errors[class] = r.errors.WithLabelValues(service, kind, class.String())
 		}
 	}
-	c.targets[t.ID] = counted
+	return s
 }
 
 func (c *Counter) count(r *timeline.Request) {
-	t := c.targets[r.Target]
-	if t == nil {
+	t, ok := c.targets[r.Target]
+	if !ok {
 		return
 	}
 	if r.Class.Observed() && r.Class != timeline.NoSlot {
