@@ -35,7 +35,7 @@ type sample struct {
 	At     time.Time
 	Phase  string // what went on since the one before
 	CPU    time.Duration
-	Memory int // bytes of memory that are resident
+	Memory int // bytes of its own that are resident: those of the program's file are in the page cache
 }
 
 // A run is a line of a guard's history.
@@ -105,10 +105,13 @@ func (g *guard) sample(phase string) error {
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')'):]))
 	user, err := strconv.Atoi(fields[12])
 	system, err2 := strconv.Atoi(fields[13])
-	pages, err3 := strconv.Atoi(fields[22])
-	s.CPU, s.Memory = time.Duration(user+system)*10*time.Millisecond, pages*os.Getpagesize() // USER_HZ is 100
+	s.CPU = time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100
+	status, err3 := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.pid))
+	_, own, _ := strings.Cut(string(status), "\nRssAnon:")
+	_, err4 := fmt.Sscanf(own, "%d kB", &s.Memory)
+	s.Memory <<= 10
 	g.Samples = append(g.Samples, s)
-	return errors.Join(err, err2, err3)
+	return errors.Join(err, err2, err3, err4)
 }
 
 // settles waits until the guard measures no disruption.
