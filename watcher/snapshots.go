@@ -115,8 +115,8 @@ func newInterest() interest {
 	return interest{nil, map[types.UID]knownPod{}, map[string]*podLabels{}, map[string]int{}}
 }
 
-// mostSelectors is how many selectors are kept, if the Services do not have more. Argo Rollouts changes that of a Service
-// with each release.
+// mostSelectors is how many selectors are kept, if the Services do not have more. Argo Rollouts changes a Service's with
+// each release.
 const mostSelectors = 100
 
 // selects notes the selectors that the Services have now.
@@ -192,7 +192,9 @@ func (i *interest) dropLabels(namespace string) {
 	for _, l := range i.labels {
 		there = there || l.namespace == namespace && l.pods > 0
 	}
-	maps.DeleteFunc(i.labels, func(_ string, l *podLabels) bool { return there && l.namespace == namespace && l.pods == 0 })
+	if there {
+		maps.DeleteFunc(i.labels, func(_ string, l *podLabels) bool { return l.namespace == namespace && l.pods == 0 })
+	}
 }
 
 // coversOurs reports whether the selector matches a Pod of ours in a namespace.

@@ -33,8 +33,8 @@ type Config struct {
 	// an annotation not false.
 	NodeMarks []string
 
-	// HoldFor is how long an Event is held of an object that is none of the Services' so far, and how long Events of one
-	// are recorded that is gone; 0: as long as there is room, and to the end.
+	// HoldFor is how long an Event is held of an object that is none of the Services' so far, and how long Events of an
+	// object that is gone are recorded; 0: as long as there is room, and to the end.
 	HoldFor time.Duration
 
 	// Reads reports whether EndpointSlices are read now, which bounds when they changed. It is called from another

@@ -71,7 +71,7 @@ type Loop struct {
 	NextTarget timeline.TargetID
 	LastSource timeline.SourceID
 	Targets    map[timeline.TargetID]timeline.Target
-	errors     map[errorKey]string // until the baseline is over: the first error of each target and class that needs one
+	errors     map[errorKey]string // in the baseline: the first error of each target and class that needs one
 	stopped    bool                // no more requests are sent: the run waits for the last responses
 	Signalled  bool                // a signal ended the run
 	Ending     string              // why the last run ended early; empty: it did not
@@ -500,9 +500,9 @@ func (l *Loop) Add(f timeline.Fact) {
 	if e, ok := f.(timeline.Event); ok {
 		e.Source = cmp.Or(e.Source, l.source.ID)
 		f = e
-		which, judged := errorKey{e.Object.Name, e.To}, l.Phase == timeline.PhaseStarting || l.Phase == timeline.PhaseBaseline
-		if e.Kind == timeline.RequestError && judged && l.errors[which] == "" {
-			l.errors[which] = e.Detail
+		if e.Kind == timeline.RequestError && (l.Phase == timeline.PhaseStarting || l.Phase == timeline.PhaseBaseline) {
+			which := errorKey{e.Object.Name, e.To}
+			l.errors[which] = cmp.Or(l.errors[which], e.Detail)
 		}
 	}
 	if l.Armed != nil && l.Armed.Fact != nil {
