@@ -115,8 +115,8 @@ func newInterest() interest {
 	return interest{nil, map[types.UID]knownPod{}, map[string]*podLabels{}, map[string]int{}}
 }
 
-// mostSelectors is how many selectors are kept, if the Services do not have more. Argo Rollouts changes a Service's with
-// each release.
+// mostSelectors is how many selectors are kept, if the Services do not have more. Argo Rollouts changes a Service's
+// with each release.
 const mostSelectors = 100
 
 // selects notes the selectors that the Services have now.

@@ -158,8 +158,8 @@ func (c *crew) run(ctx context.Context) {
 	}
 }
 
-// ofGuards reports whether they measure for all Services of several guards, and stay. Others measure for one run, and end
-// with it.
+// ofGuards reports whether they measure for all Services of several guards, and stay. Others measure for one run, and
+// end with it.
 func (c *crew) ofGuards() bool { return c.name != "" }
 
 func (c *crew) abandon() { c.abandonIt.Do(func() { close(c.abandoned) }) }

@@ -78,8 +78,8 @@ func (d *directs) followEndpoints(e timeline.Event) {
 // it, and than last requests take.
 const forgetEnded = 10 * time.Minute
 
-// followPlans makes the changes of direct targets that are due by now. While no run goes on, it forgets those that ended
-// before any run to come: this may have targets of the same names.
+// followPlans makes the changes of direct targets that are due by now. While no run goes on, it forgets those that
+// ended before any run to come: this may have targets of the same names.
 func (d *directs) followPlans(now time.Duration) {
 	for _, plan := range d.plans {
 		d.follow(plan, now)
