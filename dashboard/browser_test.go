@@ -310,6 +310,15 @@ func TestAWindowAppearsAndStaysAfterReload(t *testing.T) {
 	}
 }
 
+// connectionIsInTheBar checks that what is said of the connection covers nothing else.
+func (p *tab) connectionIsInTheBar() {
+	p.t.Helper()
+	if !eval[bool](p, `((bar, said) => bar.top <= said.top && said.bottom <= bar.bottom)(
+		...['.topbar', '[data-testid="connection"]'].map((s) => document.querySelector(s).getBoundingClientRect()))`) {
+		p.t.Error("what is said of the connection is not in the bar at the top")
+	}
+}
+
 func TestThePageReconnectsToARestartedServer(t *testing.T) {
 	layer.Real(t)
 	store := dashboard.NewStore()
@@ -325,6 +334,7 @@ func TestThePageReconnectsToARestartedServer(t *testing.T) {
 	if text := page.text(`[data-testid="connection"]`); !strings.Contains(text, "disconnected since") {
 		t.Errorf("the page says %q without a server", text)
 	}
+	page.connectionIsInTheBar()
 	page.see(firstWindow) // what was known is still shown
 	page.until("hatches the time in which it was disconnected", `document.querySelector('[data-testid="disconnected"]')?.clientWidth > 2`)
 

@@ -124,6 +124,7 @@ func TestTheListSaysThatTheGuardIsAway(t *testing.T) {
 	if text := page.text(`[data-testid="connection"]`); !strings.Contains(text, "the guard has not answered since") || !strings.Contains(text, "as it was then") {
 		t.Errorf("the page says %q", text)
 	}
+	page.connectionIsInTheBar()
 	page.see(`[data-testid="run"]`)
 }
 

@@ -198,7 +198,7 @@ function Bands({ frame: { scale }, incidents, windows }: BandsProps) {
 function Disconnected({ frame: { scale }, stretch }: { frame: Frame; stretch: Range }) {
   const [a, b] = [Math.max(scale.x(stretch.from), 0), Math.min(scale.x(stretch.to), scale.width)];
   if (b <= a) return null;
-  return <div class="disconnected" data-testid="disconnected" style={{ left: `${a}px`, width: `${b - a}px` }}>disconnected</div>;
+  return <div class="unheard" data-testid="disconnected" style={{ left: `${a}px`, width: `${b - a}px` }}>disconnected</div>;
 }
 
 function Measured({ frame: { scale, clock }, stretch, onClear }: { frame: Frame; stretch: Range; onClear: () => void }) {
