@@ -132,7 +132,10 @@ func mostReady(tl *model.Timeline, service string) (most int) {
 // follow says when the routes of a target's node followed the change. It is not known where no request reached the Pod.
 func (s *snapshot) follow(c endpointChange, backends []string, clock aligned, k int) (model.Route, bool) {
 	pod := c.event.Object
-	backend := slices.Index(backends, pod.Name)
+	backend := len(backends) - 1 // a name that was not used for long has another number again
+	for backend > 0 && backends[backend] != pod.Name {
+		backend--
+	}
 	if backend < 1 || backend > math.MaxUint16 {
 		return model.Route{}, false
 	}

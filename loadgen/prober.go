@@ -22,6 +22,9 @@ const (
 	delivery = 50 * time.Millisecond
 	// LongestDelivery is how long it takes at most until a Sink gets what was measured.
 	LongestDelivery = time.Second
+	// ForgetBackends is after how long without a reply in its name a prober with a Thread may forget a backend: it may
+	// measure for months. At twice that it has. Another reply in its name makes it a [timeline.Backend] again.
+	ForgetBackends = 10 * time.Minute
 )
 
 // Config is what a Prober needs to know.
@@ -49,9 +52,10 @@ type Prober struct {
 	sink   func(timeline.Fact)
 	log    *slog.Logger
 	notes  engine.Notes
-	sent   uint64 // requests handed on; belongs to deliver, as does
-	usual  int    // how many the last batch held
-	paced  bool   // no longer; belongs to the pacing thread
+	sent   uint64        // requests handed on; belongs to deliver, as do
+	usual  int           // how many the last batch held
+	forgot time.Duration // when unused names of backends were forgotten
+	paced  bool          // no longer; belongs to the pacing thread
 
 	hurry      chan struct{} // has one if what was measured is not to wait
 	abandoning sync.Once
@@ -373,6 +377,10 @@ func (p *Prober) deliver(end bool) {
 	for _, event := range slices.Concat(stalls, n.Errors.Take(), n.Names.Take(), n.Failovers.Take(end)) {
 		event.Source = p.source
 		p.sink(event.Earlier(p.zero))
+	}
+	if now := p.thread.clock.Now(); p.shared && now-p.forgot >= ForgetBackends {
+		p.forgot = now
+		n.Backends.Forget()
 	}
 	batch, finished := p.batch(targets)
 	// after the batch, and handed on before it: its watermarks hold for them too

@@ -19,6 +19,10 @@ const (
 	SnapshotDeleted = "deleted" // the object was deleted: the snapshot is its last state
 )
 
+// SnapshotFollowed is the Detail of a workload that was there before a run: its last change was watched shortly before,
+// and what followed is known.
+const SnapshotFollowed = "its last change was watched"
+
 // A PodTemplate is what Pods of one controller have in common. It never changes: Pods with another spec have another
 // template.
 type PodTemplate struct {

@@ -3,6 +3,7 @@ package flight
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"lapse/timeline"
 )
@@ -12,7 +13,18 @@ import (
 type keyframe struct {
 	order []key // by when the thing was first seen; has keys that are no longer in state
 	state map[key]timeline.Event
+	// since is when the last run ended, and changes are when specs of workloads were changed since then, each for the
+	// last time.
+	since   time.Duration
+	changes map[string]time.Duration
 }
+
+// mostFollowed is how long after a change of a workload a run may begin that knows what followed: for as long the full
+// rate is kept.
+const mostFollowed = 15 * time.Minute
+
+// cut notes that a run has ended at an instant. The next one does not know what was before.
+func (k *keyframe) cut(at time.Duration) { k.since, k.changes = at, nil }
 
 // A key names what an event states the state of.
 type key struct {
@@ -94,6 +106,14 @@ func (k *keyframe) snapshot(of string, e timeline.Event) {
 		e.Detail = "" // it says what changed, not how it is
 	}
 	deleted := e.To == timeline.SnapshotDeleted
+	if changed := e.To == timeline.SnapshotChanged || e.To == timeline.SnapshotCreated; deleted {
+		delete(k.changes, of)
+	} else if changed && e.Snapshot.Workload != nil && e.Seen >= k.since {
+		if k.changes == nil {
+			k.changes = map[string]time.Duration{}
+		}
+		k.changes[of] = e.Seen
+	}
 	e.To, e.Actor = timeline.SnapshotFound, ""
 	k.setUnless(deleted, key{of, "snapshot"}, e)
 }
@@ -188,7 +208,7 @@ func (k *keyframe) compact() {
 }
 
 // events returns the state, as events that were seen when the run began: how it was before is not known.
-func (k *keyframe) events() (all []timeline.Event) {
+func (k *keyframe) events(begin time.Duration) (all []timeline.Event) {
 	written, there := map[key]bool{}, k.nodes()
 	for _, at := range k.order {
 		e, ok := k.state[at]
@@ -198,6 +218,9 @@ func (k *keyframe) events() (all []timeline.Event) {
 		}
 		written[at] = true
 		e.ID, e.Seen, e.Since, e.From = 0, 0, 0, ""
+		if changed, ok := k.changes[at.of]; ok && begin-changed <= mostFollowed && e.Kind == timeline.SnapshotTaken {
+			e.Detail = timeline.SnapshotFollowed
+		}
 		all = append(all, e)
 	}
 	return all

@@ -23,16 +23,20 @@ const Span = 2 * time.Minute
 type Ring struct {
 	Here   timeline.SourceID // the process whose clock instants are on
 	Clocks Clocks            // of the others
+	// ForgetBackends is after how long without a request that refers to it a backend is forgotten, because its source
+	// has forgotten it, too. 0: none is.
+	ForgetBackends time.Duration
 
-	others      []other         // that measure for it, in the order in which they joined
-	definitions []timeline.Fact // backends and peers: a reference to them may come at any time
-	targets     []*target       // those that are measured, and those with requests in the ring
+	others      []other      // that measure for it, in the order in which they joined
+	definitions []definition // backends and peers
+	targets     []*target    // those that are measured, and those with requests in the ring
 	keyframe    keyframe
 	recent      []timeline.Fact              // events, comparisons of clocks and batches, as they came
 	counted     map[timeline.SourceID]uint64 // requests, as the batches count them
 	cut         Instant                      // nothing before is wanted
 	forgot      time.Duration                // when the ring last let go of facts
 	thinned     time.Duration                // when watermarks were last left out
+	dropped     time.Duration                // when backends were last forgotten
 }
 
 // Clocks are how the clocks of other processes compare with that of the process that keeps a ring: of each source the
@@ -83,6 +87,12 @@ type other struct {
 	last timeline.Sync // the last comparison of clocks that the ring has let go of
 }
 
+// A definition is a backend or a peer, and when the ring last had a request that referred to it.
+type definition struct {
+	fact timeline.Fact
+	used time.Duration
+}
+
 // A target is one that is measured, with its rate where the ring begins.
 type target struct {
 	timeline.Target
@@ -91,30 +101,33 @@ type target struct {
 
 // Add takes in the next fact. The run's own description and phases are left out: they depend on where the run begins.
 func (r *Ring) Add(f timeline.Fact) {
-	switch f := f.(type) {
+	switch is := f.(type) {
 	case timeline.Meta:
 	case timeline.Source:
-		if f.ID != r.Here {
-			r.others = append(r.others, other{Source: f})
+		if is.ID != r.Here {
+			r.others = append(r.others, other{Source: is})
 		}
 	case timeline.Sync:
 		r.recent = append(r.recent, f)
 	case timeline.Target:
-		r.define(f)
+		r.define(is)
 	case timeline.Event:
-		if f.Kind != timeline.RunPhase {
+		if is.Kind != timeline.RunPhase {
 			r.recent = append(r.recent, f)
 		}
 	case timeline.Batch:
 		r.recent = append(r.recent, f)
-		put(&r.counted, f.Source, f.FirstSeq+uint64(len(f.Requests)))
+		put(&r.counted, is.Source, is.FirstSeq+uint64(len(is.Requests)))
 	default:
-		r.definitions = append(r.definitions, f)
+		r.definitions = append(r.definitions, definition{f, r.forgot})
 	}
 }
 
 // Cut lets go of what is older than an instant, as a run that ended then has it.
-func (r *Ring) Cut(at Instant) { r.cut = at }
+func (r *Ring) Cut(at Instant) {
+	r.cut = at
+	r.keyframe.cut(at[r.Here])
+}
 
 // begins returns where the ring begins at now.
 func (r *Ring) begins(now time.Duration) time.Duration { return max(0, now-Span, r.cut[r.Here]) }
@@ -143,6 +156,10 @@ func (r *Ring) forget(now time.Duration) {
 	if now-r.thinned >= thinEvery {
 		r.thinned = now
 		r.thin()
+	}
+	if r.ForgetBackends > 0 && now-r.dropped >= Span {
+		r.dropped = now
+		r.dropBackends(now)
 	}
 	begin, n := r.begins(now), 0
 	for n < len(r.recent) && r.before(r.recent[n], begin) {
@@ -203,9 +220,37 @@ func (r *Ring) dropEnded() {
 	}
 	gone := func(id timeline.SourceID) bool { return !sources[id] }
 	r.others = slices.DeleteFunc(r.others, func(o other) bool { return gone(o.ID) })
-	r.definitions = slices.DeleteFunc(r.definitions, func(f timeline.Fact) bool { return gone(timeline.SourceOf(f)) })
+	r.definitions = slices.DeleteFunc(r.definitions, func(d definition) bool { return gone(timeline.SourceOf(d.fact)) })
 	maps.DeleteFunc(r.counted, func(id timeline.SourceID, _ uint64) bool { return gone(id) })
 	maps.DeleteFunc(r.Clocks, func(id timeline.SourceID, _ timeline.Sync) bool { return gone(id) })
+}
+
+// dropBackends lets go of backends that no request has referred to for long. It sees each request once at least.
+func (r *Ring) dropBackends(now time.Duration) {
+	type number struct {
+		source timeline.SourceID
+		id     uint16
+	}
+	used := map[number]bool{}
+	for _, f := range r.recent {
+		if b, ok := f.(timeline.Batch); ok {
+			for i := range b.Requests {
+				used[number{b.Source, b.Requests[i].Backend}] = true
+			}
+		}
+	}
+	kept := r.definitions[:0]
+	for _, d := range r.definitions {
+		b, ok := d.fact.(timeline.Backend)
+		if ok && used[number{b.Source, b.ID}] {
+			d.used = now
+		}
+		if !ok || now-d.used <= r.ForgetBackends {
+			kept = append(kept, d)
+		}
+	}
+	clear(r.definitions[len(kept):])
+	r.definitions = kept
 }
 
 // before reports whether all that a fact states lies before an instant.
@@ -311,7 +356,7 @@ func (r *Ring) Take(now time.Duration) ([]timeline.Fact, Shift) {
 	}
 	facts, wanted := r.described(s)
 	if by > 0 {
-		for _, e := range r.keyframe.events() {
+		for _, e := range r.keyframe.events(by) {
 			facts = append(facts, e)
 		}
 		for _, t := range r.targets {
@@ -376,9 +421,9 @@ func (r *Ring) described(s Shift) (facts []timeline.Fact, wanted func(timeline.S
 			facts = append(facts, s.Place(o.last))
 		}
 	}
-	for _, f := range r.definitions {
-		if sources[timeline.SourceOf(f)] {
-			facts = append(facts, f)
+	for _, d := range r.definitions {
+		if sources[timeline.SourceOf(d.fact)] {
+			facts = append(facts, d.fact)
 		}
 	}
 	return append(facts, targets...), func(id timeline.SourceID) bool { return sources[id] }

@@ -3,6 +3,7 @@ package flight
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -275,6 +276,44 @@ func TestWatermarksWithoutRequestsAreThinned(t *testing.T) {
 	}
 }
 
+// Pods come and go by other names, which their replies have. What is kept does not grow, and defines each name that a
+// request of the ring has.
+func TestBackendsThatNothingRefersToAreForgotten(t *testing.T) {
+	r := Ring{Here: 1, Clocks: Clocks{}, ForgetBackends: 30 * time.Minute}
+	r.Add(timeline.Target{ID: 1, Source: 1})
+	r.Add(timeline.Peer{Source: 1, ID: 1}) // of a connection that is kept for ever
+	seldom := timeline.Backend{Source: 1, ID: 9999, Name: "seldom"}
+	r.Add(seldom)
+	var name timeline.Backend
+	const end = 48 * time.Hour
+	for at := time.Duration(0); at < end; at += s {
+		if at%(10*time.Minute) == 0 {
+			name = timeline.Backend{Source: 1, ID: uint16(at / (10 * time.Minute)), Name: fmt.Sprint("web-", at)}
+			r.Add(name)
+		}
+		q := timeline.Request{Target: 1, Seq: uint64(at / s), Due: at, Sent: at, Done: at, Outcome: timeline.Outcome{Backend: name.ID}}
+		if at%(15*time.Minute) == 0 {
+			q.Backend = seldom.ID
+		}
+		r.Add(timeline.Batch{Source: 1, FirstSeq: q.Seq, Requests: []timeline.Request{q}})
+		r.Forget(at)
+	}
+	facts, _ := r.Take(end)
+	var names []string
+	peers := 0
+	for _, f := range facts {
+		switch f := f.(type) {
+		case timeline.Backend:
+			names = append(names, f.Name)
+		case timeline.Peer:
+			peers++
+		}
+	}
+	if len(names) > 5 || !slices.Contains(names, "seldom") || !slices.Contains(names, name.Name) || peers != 1 {
+		t.Errorf("defined are %q, and %d peers", names, peers)
+	}
+}
+
 // Nodes come and go by other names, each with a prober. What is kept does not grow, and has the probers of nodes that
 // are there. Where nodes are not watched, the last ones that were lost may be of nodes that are there.
 func TestProbersOfNodesThatAreGoneAreForgotten(t *testing.T) {
@@ -307,7 +346,7 @@ func TestProbersOfNodesThatAreGoneAreForgotten(t *testing.T) {
 		}
 		r.Forget(at + time.Hour)
 		var probers []string
-		for _, e := range r.keyframe.events() {
+		for _, e := range r.keyframe.events(0) {
 			if e.Kind == timeline.ProberChanged {
 				probers = append(probers, e.Object.Name+" "+e.To)
 			}
@@ -393,6 +432,46 @@ func TestTheKeyframeIsTheStateWhereTheRingBegins(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, facts, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A run knows of a rollout that began before its ring does whether all of it was watched: not if it began long before, or
+// in the run before.
+func TestARunKnowsWhetherARolloutWasWatched(t *testing.T) {
+	deployment := timeline.Object{Kind: "Deployment", Name: "web", UID: "d"}
+	snapshot := &timeline.Snapshot{Workload: &timeline.Workload{Replicas: 3}}
+	const changed = time.Hour
+	for _, tt := range []struct {
+		cut, begin time.Duration
+		watched    bool
+	}{
+		{0, changed + 5*time.Minute, true},
+		{0, changed + 20*time.Minute, false},
+		{changed - time.Minute, changed + 5*time.Minute, true},
+		{changed + s, changed + 5*time.Minute, false},
+		{changed + time.Minute + Span, changed + 5*time.Minute, false},
+	} {
+		r := Ring{Here: 1, Clocks: Clocks{}}
+		cut := false
+		for at := time.Duration(0); at <= tt.begin; at += s {
+			switch at {
+			case s:
+				r.Add(timeline.Event{Source: 1, Seen: at, Kind: timeline.SnapshotTaken, To: timeline.SnapshotFound, Detail: "3 of 3 ready", Object: deployment, Snapshot: snapshot})
+			case changed:
+				r.Add(timeline.Event{Source: 1, Seen: at, Kind: timeline.SnapshotTaken, To: timeline.SnapshotChanged, Detail: "image", Object: deployment, Snapshot: snapshot})
+			case changed + 10*s:
+				r.Add(timeline.Event{Source: 1, Seen: at, Kind: timeline.SnapshotTaken, To: timeline.SnapshotStatus, Detail: "2 of 3 ready", Object: deployment, Snapshot: snapshot})
+			}
+			if r.Forget(at); !cut && tt.cut > 0 && at >= tt.cut {
+				cut = true
+				r.Cut(r.At(tt.cut))
+			}
+		}
+		facts, _ := r.Take(tt.begin)
+		detail := facts[0].(timeline.Event).Detail
+		if watched := detail == timeline.SnapshotFollowed; watched != tt.watched {
+			t.Errorf("cut at %v, a run from %v on: %q", tt.cut, tt.begin-Span, detail)
+		}
 	}
 }
 

@@ -10,11 +10,15 @@ import (
 	"lapse/timeline"
 )
 
-// numbers numbers what requests refer to, by a key. Number 0 stands for unknown, and for every key after the 65 535th.
+// numbers numbers what requests refer to, by a key. Number 0 stands for unknown, and for every key while the 65 535
+// others are taken.
 type numbers[K comparable, F any] struct {
-	mu  sync.RWMutex
-	ids map[K]uint16
-	new []F // not yet handed on
+	mu     sync.RWMutex
+	ids    map[K]uint16 // used since the last call of Forget
+	unused map[K]uint16 // used between the two last calls, and not since
+	last   uint16       // the one given last
+	again  bool         // all were given once
+	new    []F          // not yet handed on
 }
 
 // add returns key's number, and makes a fact of a new one.
@@ -24,16 +28,43 @@ func (n *numbers[K, F]) add(key K, fact func(id uint16, key K) F) uint16 {
 	if id, known := n.ids[key]; known {
 		return id
 	}
-	if len(n.ids) == math.MaxUint16 {
-		return 0
-	}
 	if n.ids == nil {
 		n.ids = map[K]uint16{}
 	}
-	id := uint16(len(n.ids) + 1)
+	if id, known := n.unused[key]; known {
+		delete(n.unused, key)
+		n.ids[key] = id
+		return id
+	}
+	if len(n.ids)+len(n.unused) == math.MaxUint16 {
+		return 0
+	}
+	id := n.free()
 	n.ids[key] = id
 	n.new = append(n.new, fact(id, key))
 	return id
+}
+
+// free returns a number that no key has.
+func (n *numbers[K, F]) free() uint16 {
+	taken := map[uint16]bool{0: true}
+	if n.again = n.again || n.last == math.MaxUint16; n.again {
+		for _, keys := range []map[K]uint16{n.ids, n.unused} {
+			for _, id := range keys {
+				taken[id] = true
+			}
+		}
+	}
+	for n.last++; taken[n.last]; n.last++ {
+	}
+	return n.last
+}
+
+// Forget forgets the keys that were not used since the call before. Their numbers are given again after all others.
+func (n *numbers[K, F]) Forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ids, n.unused = nil, n.ids
 }
 
 // Take returns what was numbered since the last call.
