@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -245,6 +246,9 @@ func maxRate(given bool, rate float64, o *spec.Options) (float64, error) {
 }
 
 func (c *guardCommand) run(ctx context.Context, log *slog.Logger) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50) // it mostly waits: the memory counts for more than the CPU
+	}
 	var err error
 	if c.Bucket, err = c.place.opens(ctx, log); err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"lapse/internal/run/live"
 	"lapse/internal/run/measure"
 	"lapse/internal/run/saved"
+	"lapse/internal/run/source"
 	"lapse/internal/run/spec"
 	"lapse/loadgen"
 	"lapse/timeline"
@@ -81,7 +82,13 @@ func (w *week) measure(ctx context.Context, _ *spec.Options, k coordinator.Keepe
 		return err
 	}
 	defer l.Prober.Close()
-	l.Parts = append(l.Parts, measure.Part{Refresh: w.send(&l)})
+	send := w.send(&l)
+	go source.Every(ctx, live.Refresh, func() { // the loop may rest for longer
+		select {
+		case l.Calls <- func() { send(l.Clock.Now()) }:
+		case <-ctx.Done():
+		}
+	})
 	l.Phase = timeline.PhaseStarting
 	l.Waits = &measure.Awaited{Longest: 1, Missing: func() string { return "" }} // for nobody
 	w.loop = &l

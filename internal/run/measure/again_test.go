@@ -42,7 +42,7 @@ func newAgainRun(t *testing.T, failed func(due time.Duration) bool, change ...fu
 		return live.New(nil, r.Rec)
 	}
 	r.Armed.Ended = func(tl *model.Timeline) { r.runs = append(r.runs, tl) }
-	r.Parts = append(r.Parts, Part{Refresh: r.send()})
+	r.each(r.send())
 	for _, do := range change {
 		do(r)
 	}
@@ -187,7 +187,7 @@ func TestEachRequestOfAProberBelongsToOneRun(t *testing.T) {
 						return r.sendAs(id, now, ahead)
 					}
 					var send, sendToo func(time.Duration)
-					r.Parts = append(r.Parts, Part{Refresh: func(now time.Duration) {
+					r.each(func(now time.Duration) {
 						switch {
 						case now < here:
 							return
@@ -202,7 +202,7 @@ func TestEachRequestOfAProberBelongsToOneRun(t *testing.T) {
 						if send(now); sendToo != nil {
 							sendToo(now)
 						}
-					}})
+					})
 				})
 				time.Sleep(2*time.Hour - r.Clock.Now()) // of virtual time
 				synctest.Wait()
@@ -251,7 +251,7 @@ func TestARunWaitsForAProberThatIsNotHeardOf(t *testing.T) {
 				r := newAgainRun(t, func(time.Duration) bool { return false }, func(r *againRun) {
 					keep := r.Armed.Ended
 					r.Armed.Ended = func(tl *model.Timeline) { ended = r.Clock.Now(); keep(tl) }
-					r.Parts = append(r.Parts, Part{Refresh: func(now time.Duration) {
+					r.each(func(now time.Duration) {
 						if r.closes > 0 && began == 0 {
 							began = now
 						}
@@ -264,7 +264,7 @@ func TestARunWaitsForAProberThatIsNotHeardOf(t *testing.T) {
 						case now < sign+5*time.Second || began > 0 && now >= began+tt.silent:
 							send(now)
 						}
-					}})
+					})
 				})
 				r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
 				time.Sleep(5 * time.Minute)
@@ -305,7 +305,7 @@ func TestARunWaitsForADrainedNodeToGoDown(t *testing.T) {
 				var closes time.Duration
 				var send func(time.Duration)
 				r := newAgainRun(t, func(time.Duration) bool { return false }, func(r *againRun) {
-					r.Parts = append(r.Parts, Part{Refresh: func(now time.Duration) {
+					r.each(func(now time.Duration) {
 						if r.closes > 0 {
 							closes = r.closes
 						}
@@ -317,7 +317,7 @@ func TestARunWaitsForADrainedNodeToGoDown(t *testing.T) {
 						if now < silent {
 							send(now)
 						}
-					}})
+					})
 				})
 				r.at(time.Minute, timeline.Event{Kind: timeline.NodeSchedulable, To: "true", Object: node2})
 				r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))

@@ -121,6 +121,9 @@ func (l *Loop) again() bool { return l.Armed != nil && l.Armed.Ended != nil }
 func (a *armed) await(l *Loop, meta timeline.Meta) {
 	a.loop, a.clocks, a.leaving, a.waits = l, flight.Clocks{}, newLeaving(), true
 	a.ring = &flight.Ring{Here: l.source.ID, Clocks: a.clocks}
+	if l.again() && l.Pacing == loadgen.Economical { // all sources share a thread, and so forget backends
+		a.ring.ForgetBackends = 3 * loadgen.ForgetBackends
+	}
 	a.watch.Own = l.Armed.Own
 	a.meta, a.rates = meta, map[timeline.TargetID]float64{}
 	a.most, a.places = a.allowed(false), a.shared()
@@ -165,6 +168,9 @@ func (a *armed) watchSigns(f timeline.Fact) {
 					a.told[f.Source] = w.Due
 				}
 			}
+		}
+		if !anyFailed(f.Requests) {
+			return
 		}
 		if edge != nil { // a late failure is of the run before
 			before := func(q timeline.Request) bool { return q.Due < edge[f.Source] }
@@ -412,7 +418,11 @@ func (a *armed) ownRate(kind timeline.TargetKind, full float64) float64 {
 	if kind.Judged() {
 		places = a.places
 	}
-	return a.rateOf(kind, full/float64(places), places)
+	rate := a.rateOf(kind, full/float64(places), places)
+	if kind == timeline.Control && !a.full { // no more often than the Service
+		rate = min(rate, a.most/float64(a.places))
+	}
+	return rate
 }
 
 // shared returns how many places share a rate.

@@ -16,6 +16,7 @@ import (
 	"lapse/internal/run/live"
 	"lapse/internal/run/saved"
 	"lapse/internal/run/signs"
+	"lapse/internal/run/source"
 	"lapse/loadgen"
 	"lapse/timeline"
 )
@@ -51,7 +52,8 @@ func newArmedRun(t *testing.T, own ...signs.Mark) *armedRun {
 // start runs the phases, and sends requests meanwhile.
 func (r *armedRun) start(signals <-chan os.Signal) {
 	l := r.Loop
-	l.Parts = append(l.Parts, Part{Refresh: r.send()})
+	send := r.send()
+	r.each(send)
 	go func() {
 		l.Phase = timeline.PhaseStarting
 		l.enter(timeline.PhaseBaseline, "")
@@ -59,11 +61,22 @@ func (r *armedRun) start(signals <-chan os.Signal) {
 		if l.armed.waits {
 			reason = l.armed.unsigned(reason)
 		}
+		send(l.Clock.Now())
 		l.Absorb()
 		l.Add(timeline.PhaseChange(l.Clock.Now(), l.Phase, timeline.PhaseEnded, reason))
 		l.Rec.End()
 		r.ended <- reason
 	}()
+}
+
+// each calls a function at each refresh in the goroutine of the loop, which may rest for longer.
+func (r *armedRun) each(do func(now time.Duration)) {
+	go source.Every(r.t.Context(), live.Refresh, func() {
+		select {
+		case r.Calls <- func() { do(r.Clock.Now()) }:
+		case <-r.t.Context().Done():
+		}
+	})
 }
 
 // send hands over the requests that were due since the last call.
@@ -155,6 +168,45 @@ var (
 func endpointOf(pod timeline.Object, from, to string) timeline.Event {
 	return timeline.Event{Kind: timeline.EndpointChanged, Object: pod, Service: "shop/web",
 		Addr: netip.MustParseAddr("10.0.0.1"), Port: 80, From: from, To: to}
+}
+
+// While a loop waits at the idle rate, what is no sign is taken in with the next upkeep. A failure does not wait.
+func TestAnIdleLoopRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newArmedRun(t)
+		const mark = 12345
+		var taken []time.Duration
+		r.Armed.Fact = func(f timeline.Fact) {
+			if b, ok := f.(timeline.Batch); ok && len(b.Watermarks) == 1 && b.Watermarks[0].Due == mark {
+				taken = append(taken, r.Clock.Now())
+			}
+		}
+		r.start(nil)
+		marked := timeline.Batch{Source: 2, Watermarks: []timeline.Watermark{{Target: 1, Due: mark}}}
+		for range 10 {
+			time.Sleep(time.Minute + 70*time.Millisecond)
+			put := r.Clock.Now()
+			r.Queue.Put(marked)
+			time.Sleep(seldom)
+			synctest.Wait()
+			if len(taken) != 1 || taken[0] <= put {
+				t.Fatalf("what was put at %v was taken at %v", put, taken)
+			}
+			taken = nil
+		}
+		marked.Requests = []timeline.Request{{Target: 1, Done: r.Clock.Now(), Outcome: timeline.Outcome{Class: timeline.Refused}}}
+		put := r.Clock.Now()
+		r.Queue.Put(marked)
+		synctest.Wait()
+		if !slices.Equal(taken, []time.Duration{put}) {
+			t.Errorf("the failure at %v was taken in at %v", put, taken)
+		}
+		if _, phase := r.now(); phase != timeline.PhaseMeasuring {
+			t.Errorf("after a failure it is in phase %s", phase)
+		}
+		<-r.ended
+		r.Prober.Close()
+	})
 }
 
 // A run that waited for an hour begins two minutes before the first sign, knows how the cluster was then, and ends when

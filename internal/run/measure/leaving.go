@@ -20,6 +20,10 @@ type leaving struct {
 // mostLeaving is how long a run goes on for a drained node whose prober is not heard of any more.
 const mostLeaving = 75 * time.Second
 
+// silentFor is how long nothing was heard of a prober that is forgotten when another one comes: of one that measures
+// something is heard each few seconds.
+const silentFor = 10 * time.Minute
+
 func newLeaving() leaving {
 	return leaving{
 		nodes: map[timeline.SourceID]string{}, heard: map[timeline.SourceID]time.Duration{},
@@ -32,6 +36,7 @@ func (l *leaving) add(f timeline.Fact, now time.Duration) {
 	switch f := f.(type) {
 	case timeline.Source:
 		if f.Role == timeline.Prober {
+			l.forget(func(id timeline.SourceID) bool { return now-l.heard[id] < silentFor })
 			l.nodes[f.ID], l.heard[f.ID] = f.Node, now
 		}
 	case timeline.Batch:

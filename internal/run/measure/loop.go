@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -279,13 +280,19 @@ func (l *Loop) Phases(ctx context.Context, signals <-chan os.Signal) (reason str
 	defer l.timer.Stop()
 	tick := time.NewTicker(live.Refresh)
 	defer tick.Stop()
-	for {
+	defer l.Queue.Let(nil)
+	for rests := false; ; {
+		if rests != l.rests() {
+			rests = !rests
+			l.rest(rests, tick)
+		}
 		select {
 		case <-l.Queue.Ready:
 			l.Absorb()
 		case <-l.Live.Begun:
 			l.Live.Show(l.Now())
 		case <-tick.C:
+			l.Absorb()
 			l.upkeep()
 			if why := l.commandOverdue(); why != "" {
 				l.settle(why)
@@ -320,6 +327,39 @@ func (l *Loop) Phases(ctx context.Context, signals <-chan os.Signal) (reason str
 			return context.Cause(ctx).Error()
 		}
 	}
+}
+
+// seldom is the time between two upkeeps of a loop that rests.
+const seldom = time.Second
+
+// rests reports whether the loop waits for a sign at the idle rate.
+func (l *Loop) rests() bool { return l.Phase == timeline.PhaseArmed && !l.armed.full }
+
+// rest lets what is no sign wait for the next upkeep, and makes upkeeps seldom: each fact from each of many nodes would
+// wake the loop up. Without rest, nothing waits.
+func (l *Loop) rest(rests bool, tick *time.Ticker) {
+	if !rests {
+		l.Queue.Let(nil)
+		tick.Reset(live.Refresh)
+		return
+	}
+	l.Queue.Let(noSign)
+	tick.Reset(seldom)
+}
+
+// noSign reports whether a fact is no sign of a disruption, whatever came before it.
+func noSign(f timeline.Fact) bool {
+	switch f := f.(type) {
+	case timeline.Sync:
+		return true
+	case timeline.Batch:
+		return !anyFailed(f.Requests)
+	}
+	return false
+}
+
+func anyFailed(requests []timeline.Request) bool {
+	return slices.ContainsFunc(requests, func(q timeline.Request) bool { return q.Class.Failed() })
 }
 
 // nextPhase enters the next phase after the timer of this one. It reports whether the run is over, and the reason of
@@ -498,8 +538,10 @@ func (l *Loop) Absorb() {
 // waits for a sign keeps the fact in memory.
 func (l *Loop) Add(f timeline.Fact) {
 	if e, ok := f.(timeline.Event); ok {
-		e.Source = cmp.Or(e.Source, l.source.ID)
-		f = e
+		if e.Source == 0 {
+			e.Source = l.source.ID
+			f = e
+		}
 		if e.Kind == timeline.RequestError && (l.Phase == timeline.PhaseStarting || l.Phase == timeline.PhaseBaseline) {
 			which := errorKey{e.Object.Name, e.To}
 			l.errors[which] = cmp.Or(l.errors[which], e.Detail)
