@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -19,6 +20,9 @@ type Marked struct {
 	Namespace, Name string
 	// Annotations are those of Lapse, without their prefix.
 	Annotations map[string]string
+	// Reached changes with all that says how the Service is reached: its type, addresses and ports, and that it is
+	// another one of the same name.
+	Reached string
 }
 
 // Key returns NAMESPACE/NAME.
@@ -65,11 +69,23 @@ func FollowMarked(
 }
 
 func marked(s *corev1.Service) Marked {
-	m := Marked{Namespace: s.Namespace, Name: s.Name, Annotations: map[string]string{}}
+	m := Marked{Namespace: s.Namespace, Name: s.Name, Annotations: map[string]string{}, Reached: reached(s)}
 	for name, value := range s.Annotations {
 		if ours, ok := strings.CutPrefix(name, annotationPrefix); ok {
 			m.Annotations[ours] = value
 		}
 	}
 	return m
+}
+
+func reached(s *corev1.Service) string {
+	var all strings.Builder
+	fmt.Fprintf(&all, "%s %s %q %q %q", s.UID, s.Spec.Type, s.Spec.ClusterIPs, s.Spec.IPFamilies, s.Spec.ExternalName)
+	for _, p := range s.Spec.Ports {
+		fmt.Fprintf(&all, " %q %s %d", p.Name, p.Protocol, p.Port)
+		if p.AppProtocol != nil {
+			fmt.Fprintf(&all, " %q", *p.AppProtocol)
+		}
+	}
+	return all.String()
 }

@@ -15,6 +15,30 @@ import (
 	"lapse/internal/kube/kubetest"
 )
 
+// How a Service is reached changes with its type, addresses and ports, and with another one of its name.
+func TestHowAServiceIsReached(t *testing.T) {
+	same := kubetest.Service("web", func(*corev1.ServiceSpec) {})
+	same.Spec.Selector, same.ResourceVersion = map[string]string{"app": "other"}, "7"
+	plain := kubetest.Service("web", func(*corev1.ServiceSpec) {})
+	if reached(&same) != reached(&plain) {
+		t.Errorf("with another selector: %s, %s", reached(&plain), reached(&same))
+	}
+	for name, change := range map[string]func(*corev1.Service){
+		"a port":         func(s *corev1.Service) { s.Spec.Ports[0].Port++ },
+		"a port's name":  func(s *corev1.Service) { s.Spec.Ports[0].Name = "other" },
+		"a protocol":     func(s *corev1.Service) { s.Spec.Ports[0].AppProtocol = new("kubernetes.io/h2c") },
+		"another port":   func(s *corev1.Service) { s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Port: 1}) },
+		"an address":     func(s *corev1.Service) { s.Spec.ClusterIPs = []string{"10.96.0.9"} },
+		"a type":         func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName },
+		"another object": func(s *corev1.Service) { s.UID = "other" },
+	} {
+		other := kubetest.Service("web", func(*corev1.ServiceSpec) {})
+		if change(&other); reached(&other) == reached(&plain) {
+			t.Errorf("%s does not count: %s", name, reached(&other))
+		}
+	}
+}
+
 // Who annotates a Service, or takes that back, is heard at once. Annotations of others are left out.
 func TestAnnotatedServicesAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -71,13 +71,17 @@ type reflector[T object] struct {
 
 	// change returns the events for a change from old to new; either may be nil.
 	change func(old, new T, how origin) []timeline.Event
+	// keep, if not nil, returns what is kept of an object after its change was handled. It may not change the object:
+	// others may have it, too.
+	keep func(T) T
 	// flush, if not nil, returns further events after each watched change, and once after a list.
 	flush func(how origin) []timeline.Event
 	w     *watcher
 
 	known    map[types.UID]T
 	version  string         // to watch from; empty: list first
-	begun    bool           // the watch was open once
+	begun    bool           // the watch was open once, since [reflector.restart]
+	allowed  bool           // it was open once: there was a right to it
 	proof    time.Duration  // when it was last certain that nothing is missing
 	broken   error          // why the watch broke; nil while it is open
 	received bool           // the watch brought something since it was opened
@@ -98,12 +102,17 @@ const (
 func (r *reflector[T]) restart() { r.version, r.begun, r.broken = "", false, nil }
 
 // run watches until ctx ends, and then returns nil. It returns an error only if a right is missing before the watch was
-// first open. A right that is lost later may come back; it leaves a gap.
+// ever open. A right that is lost later may come back; it leaves a gap.
 func (r *reflector[T]) run(ctx context.Context) error {
 	err := wait.DelayFunc(r.pause).Until(ctx, true, true, func(ctx context.Context) (done bool, err error) {
 		err = r.once(ctx)
 		if _, denied := errors.AsType[*forbiddenError](err); denied && !r.begun {
-			return false, err
+			if !r.allowed {
+				return false, err
+			}
+			if r.broken == nil {
+				r.w.emit(r.w.now(), 0, r.is("off", err.Error()))
+			}
 		}
 		if ctx.Err() == nil && !r.absent {
 			r.log(err)
@@ -227,6 +236,7 @@ func (r *reflector[T]) compare(items []runtime.Object, how origin, now time.Dura
 	for _, item := range items {
 		if o, ok := item.(T); ok && r.wants(o) {
 			r.w.emit(now, since, r.change(r.known[o.GetUID()], o, how)...)
+			present[o.GetUID()] = r.kept(o)
 		}
 	}
 	r.known = present
@@ -238,6 +248,14 @@ func (r *reflector[T]) compare(items []runtime.Object, how origin, now time.Dura
 // byName orders objects by name and UID, so that the same history always gives the same facts.
 func byName[T object](a, b T) int {
 	return cmp.Or(cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(a.GetUID(), b.GetUID()))
+}
+
+// kept returns what is kept of an object.
+func (r *reflector[T]) kept(o T) T {
+	if r.keep == nil {
+		return o
+	}
+	return r.keep(o)
 }
 
 func (r *reflector[T]) wants(o T) bool { return r.wanted == nil || r.wanted(o) }
@@ -256,7 +274,7 @@ func (r *reflector[T]) follow(ctx context.Context) error {
 	if r.broken != nil && r.begun {
 		r.gap(r.w.now(), resumed)
 	}
-	r.begun, r.broken = true, nil
+	r.begun, r.allowed, r.broken = true, true, nil
 	for {
 		select {
 		case <-ctx.Done():
@@ -294,7 +312,7 @@ func (r *reflector[T]) take(e watch.Event, now time.Duration) error {
 		return nil
 	}
 	events := r.change(old, o, watched)
-	r.known[o.GetUID()] = o
+	r.known[o.GetUID()] = r.kept(o)
 	if e.Type == watch.Deleted || !r.wants(o) { // o was its last state, or the last that is wanted
 		var none T
 		events = append(events, r.change(o, none, watched)...)

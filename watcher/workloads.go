@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +37,8 @@ func (n *namespace) daemonSets() restartable {
 // A readWorkload returns a workload's Pod template, and the rest of it.
 type readWorkload[T object] func(T) (*corev1.PodTemplateSpec, timeline.Workload)
 
-// workloadReflector returns a reflector of one kind of workload. Of the Pod templates it keeps only the labels.
+// workloadReflector returns a reflector of one kind of workload. There may be thousands of them: it keeps the names of
+// those that are ours, and of the others only that they are there.
 func workloadReflector[T object](n *namespace, kind, resource string, client source, read readWorkload[T]) restartable {
 	s := &snapshots[T]{
 		kind:     kind,
@@ -53,6 +55,8 @@ func workloadReflector[T object](n *namespace, kind, resource string, client sou
 		w.Generation, w.Owner, w.Autoscaled = o.GetGeneration(), snapshot.Owner(o), snapshot.Autoscaled(o)
 		return timeline.Snapshot{Workload: &w}
 	}
+	var of T
+	other := empty(of)
 	return &reflector[T]{
 		kind:     kind,
 		resource: resource,
@@ -68,18 +72,28 @@ func workloadReflector[T object](n *namespace, kind, resource string, client sou
 				return s.change(old, new, how)
 			}
 			_, known := s.recorded[new.GetUID()]
-			template, _ := read(new)
-			template.Spec = corev1.PodSpec{} // saves memory: there may be thousands, and their Pods have it too
 			events := s.change(old, new, how)
-			new.SetManagedFields(nil)
 			if _, ours := s.recorded[new.GetUID()]; ours && !known {
 				events = append(events, n.about(new.GetUID())...)
 			}
 			return events
 		},
+		keep: func(o T) T {
+			if _, ours := s.recorded[o.GetUID()]; !ours {
+				return other
+			}
+			names := empty(o)
+			names.SetNamespace(o.GetNamespace())
+			names.SetName(o.GetName())
+			names.SetUID(o.GetUID())
+			return names
+		},
 		w: n.watcher,
 	}
 }
+
+// empty returns an empty object of the same type.
+func empty[T object](o T) T { return reflect.New(reflect.TypeOf(o).Elem()).Interface().(T) }
 
 func workloadWords(s timeline.Snapshot) string {
 	w := s.Workload

@@ -167,7 +167,10 @@ func TestABrokenWatchIsResumedForAll(t *testing.T) {
 			}
 			ended(t, w)
 		}
-		if got := fmt.Sprint(s.opened); got != "[10 10 10]" {
+		shop = follow(t, c.podsOf(s, "shop"), "30") // after a list: that version is not asked for again
+		s.source.Stop()
+		ended(t, shop)
+		if got := fmt.Sprint(s.opened); got != "[10 10 10 30]" {
 			t.Errorf("watches were opened from %s", got)
 		}
 	})

@@ -78,12 +78,15 @@ func (s *stream) follow(after uint64, namespace string) (*follower, error) {
 
 // read keeps what the watch brings, until it breaks.
 func (s *stream) read(o *opened) {
+	refused := false // the version from which it was opened
 	for e := range o.source.ResultChan() {
 		if version, namespace, ok := place(e); ok {
 			o.add(event{e, version, namespace})
 			continue
 		}
 		o.add(event{Event: e}) // an error, which each follower is to know of
+		err := apierrors.FromObject(e.Object)
+		refused = apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		break
 	}
 	o.source.Stop()
@@ -92,7 +95,7 @@ func (s *stream) read(o *opened) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for f := range o.followers {
-		if s.resume == 0 || f.reached < s.resume {
+		if !refused && (s.resume == 0 || f.reached < s.resume) {
 			s.resume = f.reached
 		}
 	}
