@@ -269,6 +269,9 @@ func put(sets *map[string]map[string]bool, node, at string, in bool) {
 		*sets = map[string]map[string]bool{}
 	}
 	set := (*sets)[node]
-	mark(&set, at, in)
-	(*sets)[node] = set
+	if mark(&set, at, in); len(set) > 0 {
+		(*sets)[node] = set
+	} else { // nodes come by ever other names
+		delete(*sets, node)
+	}
 }

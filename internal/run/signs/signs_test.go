@@ -1,6 +1,7 @@
 package signs
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -63,6 +64,7 @@ func TestSigns(t *testing.T) {
 		{"one that is deleted", request(pod("a"), "Eviction", "absent"), None, ""},
 		{"one that the first list has", request(pod("a"), "", "Eviction"), None, ""},
 		{"a deletion", timeline.Event{Kind: timeline.PodDeleted, Object: pod("a")}, Now, "deletion"},
+		{"a deletion of a Pod that serves nobody", timeline.Event{Kind: timeline.PodDeleted, Object: pod("job")}, None, ""},
 		{"a cordon", timeline.Event{Kind: timeline.NodeSchedulable, From: "true", To: "false", Object: node1}, Soon, "cordon"},
 		{"an uncordon", timeline.Event{Kind: timeline.NodeSchedulable, From: "false", To: "true", Object: node1}, None, ""},
 		{"a node that was cordoned before", timeline.Event{Kind: timeline.NodeSchedulable, To: "false", Object: node1}, None, ""},
@@ -297,6 +299,19 @@ func TestAnEndpointIsLostAgainAndAgain(t *testing.T) {
 }
 
 // What is forgotten is not awaited, and what its containers do is no change.
+func TestNodesThatAreGoneAreForgotten(t *testing.T) {
+	var w Watch
+	for n := range 100 {
+		of := pod(fmt.Sprint("web-", n))
+		of.Node = fmt.Sprint("node", n)
+		w.Event(endpoint(of, timeline.EndpointAbsent, timeline.EndpointReady))
+		w.Event(endpoint(of, timeline.EndpointReady, timeline.EndpointAbsent))
+	}
+	if len(w.on) > 0 {
+		t.Errorf("%d nodes without an endpoint are kept", len(w.on))
+	}
+}
+
 func TestWhatIsForgottenIsNotAwaited(t *testing.T) {
 	var w Watch
 	container := timeline.Event{Kind: timeline.PodContainer, Object: pod("b"), From: "waiting", To: "running"}

@@ -44,7 +44,9 @@ var table = slices.Concat([]line{
 	}, func(e timeline.Event) string {
 		return fmt.Sprintf("the eviction of Pod %s was requested", e.Object.Name)
 	}},
-	{"deletion", Now, "", timeline.PodDeleted, always, func(e timeline.Event) string {
+	{"deletion", Now, "", timeline.PodDeleted, func(w *Watch, e timeline.Event) bool {
+		return w.ready[e.Object.UID] // that of a Pod of a Job, or of one that has failed, disturbs nobody
+	}, func(e timeline.Event) string {
 		return fmt.Sprintf("Pod %s is being deleted", e.Object.Name)
 	}},
 	{"node-lost", Now, "", timeline.NodeReady, func(w *Watch, e timeline.Event) bool {
