@@ -133,8 +133,13 @@ func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, lo
 	if ctx.Err() != nil {
 		return nil
 	}
-	return errors.New(m.Ending)
+	return &UnfitError{m.Ending}
 }
+
+// An UnfitError says why a Service is not measured that was found and asked: it does not answer as it should.
+type UnfitError struct{ Why string }
+
+func (e *UnfitError) Error() string { return e.Why }
 
 // armBy returns how to arm the measurement until over is closed.
 func (m *measurement) armBy(over <-chan struct{}) Arm {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"slices"
 	"sync"
@@ -37,13 +38,19 @@ const (
 	longSilent, mostSilent = 10 * time.Second, flight.Span
 	// mostAsked is how long a process that measures for several is asked for its status.
 	mostAsked = 30 * time.Second
-	// assignAgain is the time until a process is asked again that has refused to measure.
-	assignAgain = 30 * time.Second
+	// assignAgain is the time until a process is asked again that has refused to measure. It doubles up to
+	// mostAssignAgain: each time, all others get other rates for a moment.
+	assignAgain, mostAssignAgain = 30 * time.Second, 10 * time.Minute
 	// rateAgain is the time until a prober is told its rates again that has refused them.
 	rateAgain = 100 * time.Millisecond
-	// seldomCompared is how old a comparison of clocks gets until there is another one for who is idle: there is each
-	// fifth one. The clocks may drift 5 ms apart until then.
-	seldomCompared = 5*time.Second - source.CompareEvery/2
+	// seldomCompared is how old a comparison of clocks gets until there is another one for who is idle. The clocks may
+	// drift 15 ms apart until then, a tenth of the time between two requests.
+	seldomCompared = 15*time.Second - source.CompareEvery/2
+	// shortSilent is how long nothing may be heard from a process until its clock is compared again, idle or not.
+	shortSilent = 5*time.Second - source.CompareEvery/2
+	// mostUncalled is how old a comparison gets until the process is said to be silent, whatever it tells by itself: it
+	// takes calls to change its rates.
+	mostUncalled = 30 * time.Second
 )
 
 // A crew are the probers of a DaemonSet. They measure for one run, or for all Services of a guard: each of these is a
@@ -65,7 +72,7 @@ type crew struct {
 	abandoned chan struct{}
 	abandonIt sync.Once
 
-	followed map[types.UID]context.CancelCauseFunc // by Pod, what ends following it; owned by run
+	followed map[types.UID]followedPod // owned by run
 
 	mu        sync.Mutex
 	state     map[string]string // by node: why there are no requests from it; "": there are
@@ -79,9 +86,16 @@ func newCrew(client kube.Client, namespace, selector string, log *slog.Logger) *
 	return &crew{
 		client: client, namespace: namespace, pods: metav1.ListOptions{LabelSelector: selector}, every: findProbers,
 		wants: func(string) bool { return true }, log: log, abandoned: make(chan struct{}),
-		followed: map[types.UID]context.CancelCauseFunc{}, state: map[string]string{}, zones: map[string]string{},
+		followed: map[types.UID]followedPod{}, state: map[string]string{}, zones: map[string]string{},
 		parties: map[*party]struct{}{}, processes: map[*process]struct{}{},
 	}
+}
+
+// A followedPod is a prober's Pod whose processes are followed.
+type followedPod struct {
+	node  string
+	at    netip.AddrPort
+	leave context.CancelCauseFunc // ends it
 }
 
 // A party is a measurement that a crew measures for.
@@ -119,13 +133,15 @@ type process struct {
 	client    *agent.Client
 	status    agent.Status
 	ctx       context.Context // of the helpers
+	stop      context.CancelCauseFunc
 	helpers   sync.WaitGroup
 
-	mu    sync.Mutex
-	sync  timeline.Sync // the last comparison with the crew's clock
-	heard time.Duration // when that was
-	last  timeline.SourceID
-	tasks map[timeline.SourceID]task // by their sources in the recording
+	mu     sync.Mutex
+	sync   timeline.Sync // the last comparison with the crew's clock
+	synced time.Duration // when that was
+	heard  time.Duration // when the process said something last
+	last   timeline.SourceID
+	tasks  map[timeline.SourceID]task // by their sources in the recording
 
 	measures chan struct{} // closed at the first task: before, nothing comes
 	rated    chan struct{} // has one when rates have changed
@@ -187,7 +203,8 @@ func (c *crew) serve(ctx context.Context, to *party) {
 	close(to.done)
 }
 
-// find lists the probers' Pods. It begins to follow each new Pod that runs, and stops following each Pod that is gone.
+// find lists the probers' Pods. It stops following each Pod that is gone or has another address, and begins to follow
+// each new Pod that runs, on a node where none was followed until now: what was lost is told before what measures.
 func (c *crew) find(ctx, following context.Context, probers *sync.WaitGroup) {
 	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -200,32 +217,48 @@ func (c *crew) find(ctx, following context.Context, probers *sync.WaitGroup) {
 		c.looked(asking, pods.Items)
 	}
 	c.findZones(asking, pods.Items)
-	there := map[types.UID]bool{}
+	followed := c.leaveGone(pods.Items)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		there[pod.UID] = true
-		at, ok := proberAddress(pod)
-		if c.followed[pod.UID] != nil || !c.wants(deploy.ProberNode(pod)) {
+		node := deploy.ProberNode(pod)
+		if followed[node] || !c.wants(node) {
 			continue // the DaemonSet of all nodes has a Pod on nodes that have joined the cluster since, too
 		}
+		at, ok := proberAddress(pod)
 		if !ok {
-			c.note(deploy.ProberNode(pod), deploy.Waiting(pod))
+			c.note(node, deploy.Waiting(pod))
 			continue
 		}
 		each, leave := context.WithCancelCause(following)
-		c.followed[pod.UID] = leave
-		node, name := pod.Spec.NodeName, pod.Name
+		c.followed[pod.UID] = followedPod{node, at, leave}
+		followed[node] = true
+		name := pod.Name
 		probers.Go(func() {
 			defer leave(nil)
 			c.follow(ctx, each, node, name, at)
 		})
 	}
-	for uid, leave := range c.followed {
-		if !there[uid] {
-			leave(errors.New("its Pod was deleted"))
+}
+
+// leaveGone stops following the Pods that are gone or have another address, as after a reboot of their node. It returns
+// the nodes with a Pod that was followed until now.
+func (c *crew) leaveGone(pods []corev1.Pod) (followed map[string]bool) {
+	there := map[types.UID]*corev1.Pod{}
+	for i := range pods {
+		there[pods[i].UID] = &pods[i]
+	}
+	followed = map[string]bool{}
+	for uid, is := range c.followed {
+		followed[is.node] = true
+		if there[uid] == nil {
+			is.leave(errors.New("its Pod was deleted"))
+			delete(c.followed, uid)
+		} else if at, ok := proberAddress(there[uid]); ok && at != is.at {
+			is.leave(errors.New("its Pod has another address"))
 			delete(c.followed, uid)
 		}
 	}
+	return followed
 }
 
 func proberAddress(pod *corev1.Pod) (at netip.AddrPort, ok bool) {
@@ -244,7 +277,7 @@ func (c *crew) follow(running, ctx context.Context, node, pod string, at netip.A
 			return true, nil
 		}
 		err := c.followProcess(running, ctx, node, pod, at)
-		if running.Err() != nil {
+		if running.Err() != nil || ctx.Err() != nil && c.ofGuards() { // another Pod may measure there by now
 			return true, nil
 		}
 		c.note(node, err.Error())
@@ -296,8 +329,10 @@ func (c *crew) followProcess(running, ctx context.Context, node, pod string, at 
 		c.note(node, "")
 	}
 	following, stop := context.WithCancelCause(ctx)
+	now := c.clock.Now()
 	p := &process{
-		of: c, node: node, pod: pod, client: client, status: status, ctx: following, sync: first, heard: c.clock.Now(),
+		of: c, node: node, pod: pod, client: client, status: status, ctx: following,
+		sync: first, synced: now, heard: now, stop: stop,
 		tasks: map[timeline.SourceID]task{}, measures: make(chan struct{}), rated: make(chan struct{}, 1),
 	}
 	p.helpers.Go(func() {
@@ -334,8 +369,8 @@ func (c *crew) followProcess(running, ctx context.Context, node, pod string, at 
 	return err
 }
 
-// silent returns a channel that is closed once a process that measures for several has not answered for [mostSilent]:
-// what it has measured since is not kept any more. Until then it may be that only the way to it is broken.
+// silent returns a channel that is closed once nothing was heard for [mostSilent] from a process that measures for
+// several: what it has measured since is not kept any more. Until then it may be that only the way to it is broken.
 func (p *process) silent(ctx context.Context) <-chan struct{} {
 	if !p.of.ofGuards() { // it keeps all that it has measured
 		return nil
@@ -344,7 +379,11 @@ func (p *process) silent(ctx context.Context) <-chan struct{} {
 	said, over := false, false
 	p.helpers.Go(func() {
 		source.Every(ctx, findProbers, func() {
-			silence := p.of.clock.Now() - p.heardAt()
+			now := p.of.clock.Now()
+			silence := now - p.heardAt()
+			if uncalled := now - p.syncedAt(); uncalled >= mostUncalled {
+				silence = uncalled
+			}
 			switch {
 			case silence >= mostSilent && !over:
 				over = true
@@ -400,9 +439,9 @@ func (to *party) tell(ctx context.Context, j *joining) bool {
 // serve begins to measure for a party. The caller holds the crew's mutex.
 func (p *process) serve(to *party) {
 	p.helpers.Go(func() {
-		for p.assign(to) {
+		for pause := assignAgain; p.assign(to); pause = min(2*pause, mostAssignAgain) {
 			select {
-			case <-time.After(assignAgain):
+			case <-time.After(pause):
 			case <-to.over:
 				return
 			case <-p.ctx.Done():
@@ -473,7 +512,8 @@ func (p *process) admit(t task) timeline.SourceID {
 	if p.last == 0 {
 		close(p.measures)
 	}
-	for p.last++; p.last == 0 || p.tasks[p.last].party != nil; p.last++ { // numbers come again, after 65535
+	if p.last++; p.last == math.MaxUint16 { // a number is not used twice in a recording: the next one begins anew
+		p.stop(errors.New("its numbers are used up"))
 	}
 	p.tasks[p.last] = t
 	return p.last
@@ -515,6 +555,7 @@ func (p *process) drop(of timeline.SourceID) {
 func (p *process) take(f timeline.Fact) {
 	p.mu.Lock()
 	t := p.tasks[timeline.SourceOf(f)]
+	p.heard = p.of.clock.Now()
 	p.mu.Unlock()
 	if t.party != nil {
 		t.put(timeline.From(f, t.source))
@@ -522,10 +563,11 @@ func (p *process) take(f timeline.Fact) {
 }
 
 // keepComparing compares the process's clock with the crew's until ctx ends: each second, or seldom while all parties
-// are idle. It leaves out comparisons that fail.
+// are idle and it is heard from. It leaves out comparisons that fail.
 func (p *process) keepComparing(ctx context.Context, compare func() (timeline.ClockOffset, error)) {
 	source.Every(ctx, source.CompareEvery, func() {
-		if p.of.idle() && p.of.clock.Now()-p.heardAt() < seldomCompared {
+		now := p.of.clock.Now()
+		if p.of.idle() && now-p.syncedAt() < seldomCompared && now-p.heardAt() < shortSilent {
 			return
 		}
 		if s, err := source.SyncOther(p.of.clock, compare); err == nil {
@@ -538,12 +580,13 @@ func (p *process) keepComparing(ctx context.Context, compare func() (timeline.Cl
 func (p *process) compared(s timeline.Sync) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sync, p.heard = s, p.of.clock.Now()
+	p.sync, p.synced = s, p.of.clock.Now()
+	p.heard = p.synced
 	for id, t := range p.tasks {
-		if t.idle() && p.heard-t.synced < seldomCompared {
+		if t.idle() && p.synced-t.synced < seldomCompared/2 {
 			continue
 		}
-		t.synced = p.heard
+		t.synced = p.synced
 		p.tasks[id] = t
 		is := p.of.on(t.clock, s)
 		is.Source = t.source
@@ -551,7 +594,14 @@ func (p *process) compared(s timeline.Sync) {
 	}
 }
 
-// heardAt returns when the process answered last.
+// syncedAt returns when its clock was compared last.
+func (p *process) syncedAt() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.synced
+}
+
+// heardAt returns when the process said something last.
 func (p *process) heardAt() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -151,7 +151,11 @@ func (m *measurement) otherParts() (parts []measure.Part) {
 // does: by milliseconds, or by minutes while a quota refuses it.
 const holdEvents = 10 * time.Minute
 
-// watch puts the events of all Services into the queue until ctx ends. If it fails, the run goes on without events.
+// watchAgain is after how long a guard tries to watch the cluster again.
+const watchAgain = 30 * time.Second
+
+// watch puts the events of all Services into the queue until ctx ends. If it fails, the run goes on without events, and
+// a guard tries again.
 func (m *measurement) watch(ctx context.Context) {
 	config := watcher.Config{Client: m.Client, Clock: m.Clock, Sink: m.Queue.Put, Logger: m.log}
 	config.AllNamespaces, config.Reads, config.NodeMarks = m.opts.AllNamespaces, m.reads, signs.Marks(m.opts.Own)
@@ -165,7 +169,22 @@ func (m *measurement) watch(ctx context.Context) {
 		watched := watcher.Service{Namespace: s.Namespace, Name: s.Name, Ports: m.PortsOf(s, false)}
 		config.Services = append(config.Services, watched)
 	}
-	if err := watcher.Run(ctx, config); err != nil && ctx.Err() == nil {
-		m.log.Warn("the cluster is no longer watched", "error", err)
+	for said := ""; ; {
+		err := watcher.Run(ctx, config)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if err.Error() != said {
+			said = err.Error()
+			m.log.Warn("the cluster is not watched", "error", err)
+		}
+		if config.HoldFor == 0 { // a run has no time for that to be mended
+			return
+		}
+		select {
+		case <-time.After(watchAgain):
+		case <-ctx.Done():
+			return
+		}
 	}
 }

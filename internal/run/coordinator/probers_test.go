@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -122,10 +123,10 @@ func (g *guarded) is(state Standby) func() bool {
 }
 
 // runMany runs what measures several Services from Pods with probers, until stop is called.
-func runMany(t *testing.T, keys deploy.Keys, pods ...runtime.Object) (many *Many, stop func()) {
+func runMany(t *testing.T, keys deploy.Keys, client *fake.Clientset) (many *Many, stop func()) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	many = NewMany(kubetest.Client(fake.NewSimpleClientset(pods...)), "", log)
+	many = NewMany(kubetest.Client(client), "", log)
 	many.MeasureFrom(Probers{
 		Namespace: "shop", Selector: deploy.ProberSelector("lapse-x"), Me: "lapse-guard-1",
 		Keys: func(context.Context) (agent.KeyPair, error) { return keys.Coordinator, nil },
@@ -136,12 +137,14 @@ func runMany(t *testing.T, keys deploy.Keys, pods ...runtime.Object) (many *Many
 }
 
 // An outage of one of two Services is one run, from this process and from each node. The other has none. A prober that
-// comes again is measured from again, and one whose Service is not guarded any more asks it no more.
+// comes again is measured from again, also at another address, and one whose Service is not guarded any more asks it no
+// more.
 func TestAGuardMeasuresFromItsProbersToo(t *testing.T) {
 	layer.Real(t)
 	keys := newKeys(t)
 	one, two := startProber(t, keys, "node1", "127.0.0.41"), startProber(t, keys, "node2", "127.0.0.42")
-	many, stop := runMany(t, keys, one.pod, two.pod)
+	client := fake.NewSimpleClientset(one.pod, two.pod)
+	many, stop := runMany(t, keys, client)
 	web, api := guardServer(t, many), guardServer(t, many)
 	all := []string{"new", "new from node1", "new from node2"}
 	runtest.WaitFor(t, "requests from each place", web.least(&web.asked, 10, all...))
@@ -164,13 +167,19 @@ func TestAGuardMeasuresFromItsProbersToo(t *testing.T) {
 		}
 	}
 	runtest.WaitFor(t, "it to wait again", web.is(Idle))
-	one.server.Close()
-	one.ended.Wait()
-	one.close()
-	again := "new from node1 (prober 2)"
-	startProber(t, keys, "node1", "127.0.0.41")
-	runtest.WaitFor(t, "requests from the process that has come again", web.least(&web.asked, 10, again))
-	runtest.WaitFor(t, "such requests to the other Service", api.least(&api.asked, 10, again))
+	again := ""
+	for n, addr := range []string{"127.0.0.41", "127.0.0.43"} { // as after a crash, and after a reboot of the node
+		one.server.Close()
+		one.ended.Wait()
+		one.close()
+		one = startProber(t, keys, "node1", addr)
+		if _, err := client.CoreV1().Pods("shop").UpdateStatus(t.Context(), one.pod, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		again = fmt.Sprintf("new from node1 (prober %d)", n+2)
+		runtest.WaitFor(t, "requests from the process that has come again", web.least(&web.asked, 10, again))
+		runtest.WaitFor(t, "such requests to the other Service", api.least(&api.asked, 10, again))
+	}
 	api.stop()
 	if err := <-api.ended; err != nil {
 		t.Error(err)
@@ -209,7 +218,7 @@ func TestProbersThatJoinAtOnceHaveTheirRates(t *testing.T) {
 		}
 		return n
 	}
-	many, stop := runMany(t, keys, pods...)
+	many, stop := runMany(t, keys, fake.NewSimpleClientset(pods...))
 	runtest.WaitFor(t, "all probers to be ready", func() bool {
 		many.crew.mu.Lock()
 		defer many.crew.mu.Unlock()
@@ -324,7 +333,8 @@ func TestAMeasurementForgetsNodesThatAreGone(t *testing.T) {
 	})
 }
 
-// Who is idle gets each fifth comparison of clocks, and who is not each one. While all are idle there are no others.
+// Who is idle seldom gets a comparison of clocks, and who is not gets each one. While all are idle there are few, fewest
+// if the process is heard from.
 func TestClocksAreComparedSeldomWhileNothingHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(nil, "shop", "", slog.New(slog.DiscardHandler))
@@ -345,11 +355,16 @@ func TestClocksAreComparedSeldomWhileNothingHappens(t *testing.T) {
 			return timeline.ClockOffset{}, nil
 		})
 		for _, step := range []struct {
-			full bool // the first one
-			want []int
-		}{{false, []int{4, 4, 4}}, {true, []int{20, 20, 4}}, {false, []int{4, 4, 4}}} {
+			full, heard bool // the first one; the process
+			want        []int
+		}{{false, false, []int{4, 2, 2}}, {true, true, []int{20, 20, 2}}, {false, false, []int{4, 2, 2}}, {false, true, []int{1, 1, 1}}} {
 			full[0].Store(step.full)
-			time.Sleep(20*time.Second + 100*time.Millisecond)
+			for range 10 {
+				if time.Sleep(2 * time.Second); step.heard { // of virtual time
+					p.take(timeline.Batch{Source: 9})
+				}
+			}
+			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
 			if is := append([]int{calls}, got...); !slices.Equal(is, step.want) {
 				t.Errorf("full %v: %v calls and comparisons, want %v", step.full, is, step.want)
