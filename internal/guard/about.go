@@ -27,26 +27,34 @@ func serviceOf(tl *model.Timeline) string {
 // about returns what the gate knows of a judged run.
 func about(tl *model.Timeline) gate.Run {
 	instant := func(at time.Duration) time.Time { return tl.T0.Add(at).UTC() }
+	began, changed := min(tl.Run.Baseline, tl.Run.Duration), tl.Run.Duration-tl.Run.Settle
+	if tl.Run.Aborted != "" || tl.Run.Truncated { // it has not settled
+		changed = tl.Run.Duration
+	}
 	return gate.Run{
 		ID:      tl.Run.ID,
-		Began:   instant(min(tl.Run.Baseline, tl.Run.Duration)).Truncate(time.Millisecond),
-		Changed: instant(max(0, tl.Run.Duration-tl.Run.Settle)),
+		Began:   instant(began).Truncate(time.Millisecond),
+		Changed: instant(max(began, changed)),
 		Verdict: stateOf(tl),
 		Reason:  reasonOf(tl),
 		Fix:     fixOf(tl),
 		Hashes:  history.Made(tl),
 		Rolling: rolling(tl),
-		Nodes:   nodesOf(tl),
+		Rollout: slices.ContainsFunc(tl.Pods, func(p model.Pod) bool {
+			return p.Ending != nil && p.Ending.By == model.ByRollout
+		}),
+		Nodes: nodesOf(tl),
 	}
 }
 
-// rolling reports whether a workload was being rolled out when a run began. Then a guard was not there before, or the
-// run before was broken off.
+// rolling reports whether a workload was being rolled out when a run began, and the beginning of that is not known to
+// have done no harm: the guard was not there before, or the run before was broken off.
 func rolling(tl *model.Timeline) bool {
 	for _, snapshots := range cluster.ReadWorkloads(tl.Events) {
 		first := snapshots[0]
 		if is := first.Snapshot.Workload; first.To == timeline.SnapshotFound && first.Object.Kind != "ReplicaSet" &&
-			is.Strategy != "OnDelete" && is.Status.Existing > 0 && // else it is new
+			first.Detail != timeline.SnapshotFollowed && is.Strategy != "OnDelete" &&
+			is.Status.Existing > 0 && // else it is new
 			(is.Status.Updated < is.Replicas || is.Status.Existing > is.Replicas) {
 			return true
 		}

@@ -59,11 +59,15 @@ func TestTheGateSaysPassOnlyOfAWholeRun(t *testing.T) {
 			tl.Verdict.Result, tl.Run.Aborted = model.Fail, "the endpoint of web-1 is lost again and again since 2026-11-26 02:14:05 UTC"
 		}, gate.Fail, "0 of 900 failed; the endpoint of web-1 is lost again and again since 2026-11-26 02:14:05 UTC"},
 	} {
-		r := about(judged(test.change))
+		tl, last := judged(test.change), "10:00:30"
+		if tl.Run.Aborted != "" {
+			last = "10:01:30" // it has not settled
+		}
+		r := about(tl)
 		if r.Verdict != test.state || r.Reason != test.reason {
 			t.Errorf("%s %q, want %s %q", r.Verdict, r.Reason, test.state, test.reason)
 		}
-		if began, changed := r.Began.Format(time.TimeOnly), r.Changed.Format(time.TimeOnly); began != "10:00:10" || changed != "10:00:30" {
+		if began, changed := r.Began.Format(time.TimeOnly), r.Changed.Format(time.TimeOnly); began != "10:00:10" || changed != last {
 			t.Errorf("it began %s and changed last %s", began, changed)
 		}
 	}
@@ -109,6 +113,8 @@ func TestARunKnowsThatARolloutHadBegun(t *testing.T) {
 		return model.Event{Event: timeline.Event{Kind: timeline.SnapshotTaken, To: to, Object: timeline.Object{Kind: kind, Name: "web", UID: "web"}, Snapshot: &timeline.Snapshot{Workload: w}}}
 	}
 	const here, rollingUpdate = timeline.SnapshotFound, "RollingUpdate"
+	followed := found("Deployment", here, rollingUpdate, 1, 4)
+	followed.Detail = timeline.SnapshotFollowed
 	for _, test := range []struct {
 		name   string
 		events []model.Event
@@ -117,6 +123,7 @@ func TestARunKnowsThatARolloutHadBegun(t *testing.T) {
 		{"a rollout of the run", []model.Event{found("Deployment", here, rollingUpdate, 3, 3), found("Deployment", timeline.SnapshotChanged, rollingUpdate, 0, 3)}, false},
 		{"one Pod was replaced before", []model.Event{found("Deployment", here, rollingUpdate, 1, 3)}, true},
 		{"an old Pod is left", []model.Event{found("StatefulSet", here, rollingUpdate, 3, 4)}, true},
+		{"a rollout that was watched from its beginning", []model.Event{followed}, false},
 		{"an old ReplicaSet", []model.Event{found("ReplicaSet", here, "", 0, 4)}, false},
 		{"Pods that somebody else deletes", []model.Event{found("StatefulSet", here, "OnDelete", 1, 3)}, false},
 		{"a new Deployment", []model.Event{found("Deployment", here, rollingUpdate, 0, 0)}, false},

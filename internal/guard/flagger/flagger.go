@@ -75,7 +75,8 @@ func (h *Hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.reply(w, q, func(s gate.State) bool { return s == gate.Fail })
 	case "confirm-promotion", "confirm-traffic-increase":
 		if !h.since(&q, p) {
-			const why = "when this rollout began is not known: let Flagger send its events here"
+			const why = "when this rollout began is not known: its events were not sent here, or another of the " +
+				"guard's Pods has taken over since; a new revision begins another one"
 			gate.Reply(w, http.StatusConflict, gate.Answer{State: gate.Inconclusive, Reason: why})
 			return
 		}

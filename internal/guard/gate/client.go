@@ -22,6 +22,8 @@ type Client struct {
 
 	Do    func(*http.Request) (*http.Response, error) // default: that of http.DefaultClient
 	Pause time.Duration                               // before the gate is asked again; default: 1 s
+	// Refuses reports whether an error of Do will not be another one by waiting; nil: none is.
+	Refuses func(error) bool
 }
 
 // A RefusedError says that the gate does not answer such a question: it is a bad one, or the Service is not guarded.
@@ -80,6 +82,9 @@ func (c Client) ask(ctx context.Context, q Query, wait time.Duration) (a Answer,
 	reply, err := do(r)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err // without the address of a tunnel
+	}
+	if c.Refuses != nil && c.Refuses(err) {
+		return a, &RefusedError{err.Error()}
 	}
 	if err != nil {
 		return a, fmt.Errorf("the guard does not answer: %w", err)

@@ -30,6 +30,8 @@ const (
 	// is believed for as long.
 	MostAwaited = 15 * time.Minute
 
+	forgetAsking = 2 * MostAwaited // after which a question about the same thing is another one
+
 	mostRuns  = 200  // of a Service are known
 	mostAsked = 1000 // things of a Service are awaited
 )
@@ -44,6 +46,7 @@ type Run struct {
 	Fix     string    `json:"fix,omitzero"`     // what to do against its cause
 	Hashes  []string  `json:"hashes,omitzero"`  // of the templates that it made Pods from
 	Rolling bool      `json:"rolling,omitzero"` // a rollout was under way when it began: not all of that was measured
+	Rollout bool      `json:"rollout,omitzero"` // a rollout replaced Pods in it
 	Nodes   []string  `json:"nodes,omitzero"`   // that it was about
 }
 
@@ -92,8 +95,11 @@ type service struct {
 	current *Run      // the disruption that is measured; nil: none
 	ended   []Run     // oldest first
 
-	asked map[thing]time.Time // when something was first asked about that nothing is known of
+	asked map[thing]asking // about that nothing is known
 }
+
+// An asking is when a thing was asked about for the first time, and for the last.
+type asking struct{ first, last time.Time }
 
 // A thing is what a pipeline asks about.
 type thing struct{ hash, node string }
@@ -147,8 +153,9 @@ func (b *Book) End(name string, r Run) {
 		s.current = nil
 	}
 	s.ended = append(s.ended, r)
+	slices.SortStableFunc(s.ended, func(a, b Run) int { return a.Began.Compare(b.Began) }) // one may be stored late
 	s.ended = s.ended[max(0, len(s.ended)-mostRuns):]
-	maps.DeleteFunc(s.asked, func(t thing, _ time.Time) bool {
+	maps.DeleteFunc(s.asked, func(t thing, _ asking) bool {
 		return r.about(Query{Hash: t.hash, Node: t.node})
 	})
 }
@@ -164,7 +171,7 @@ func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 		return Answer{}, fmt.Sprintf(`%s is not guarded here: annotate it with lapse/guard: "on", or see `+
 			"`lapse guard status`", q.Service)
 	}
-	known := s.about(q)
+	known := s.about(q, now)
 	final := q.Run != "" || !q.Since.IsZero() // what failed stays so
 	if failed := worst(known); failed.Verdict == Fail && final {
 		return failed.answer(), ""
@@ -176,8 +183,8 @@ func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 		return Answer{Pending, "the disruption is still being measured", c.ID, c.Began}, ""
 	}
 	switch {
-	case len(known) > 0 && q.Run == "" && !q.Since.IsZero() && (s.from.IsZero() || q.Since.Before(s.from)):
-		return Answer{State: Inconclusive, Reason: s.gap(q)}, ""
+	case len(known) > 0 && q.Run == "" && !q.Since.IsZero() && !s.measured(q.Since, now):
+		return Answer{State: Inconclusive, Reason: s.gap(q, now)}, ""
 	case len(known) > 0:
 		return worst(known).answer(), ""
 	case q.Run != "":
@@ -190,13 +197,19 @@ func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 	return a, ""
 }
 
+// measured reports whether all since an instant was measured. It compares times until now: those of this process are of
+// a clock that nobody sets.
+func (s *service) measured(since, now time.Time) bool {
+	return !s.from.IsZero() && now.Sub(since) <= now.Sub(s.from)
+}
+
 // gap says that not all since an instant was measured.
-func (s *service) gap(q Query) string {
+func (s *service) gap(q Query, now time.Time) string {
 	if s.from.IsZero() {
 		return cmp.Or(s.problem, fmt.Sprintf("%s is not measured", q.Service))
 	}
 	const text = "%s is measured since %s: what happened before that is not known"
-	return fmt.Sprintf(text, q.Service, stamp(s.from))
+	return fmt.Sprintf(text, q.Service, stamp(now.Add(-now.Sub(s.from))))
 }
 
 // unseen answers about something that nothing is known of.
@@ -208,8 +221,8 @@ func (s *service) unseen(q Query, now time.Time) Answer {
 	switch {
 	case s.problem != "":
 		return Answer{State: Inconclusive, Reason: fmt.Sprintf("%s is not measured: %s", q.Service, s.problem)}
-	case q.NonePasses && (s.from.IsZero() || since.Before(s.from)):
-		return Answer{State: Inconclusive, Reason: s.gap(q)}
+	case q.NonePasses && !s.measured(since, now):
+		return Answer{State: Inconclusive, Reason: s.gap(q, now)}
 	case q.NonePasses:
 		const text = "no disruption of %s since %s"
 		return Answer{State: Pass, Reason: fmt.Sprintf(text, q.Service, stamp(since))}
@@ -242,29 +255,42 @@ func (q Query) doubt() string {
 	return ""
 }
 
-// firstAsked returns when a thing was asked about for the first time. Of too many things it forgets the oldest.
+// firstAsked returns when a thing was asked about for the first time, since nobody had for [forgetAsking]. Of too many
+// things it forgets the oldest.
 func (s *service) firstAsked(t thing, now time.Time) time.Time {
-	if at, ok := s.asked[t]; ok {
-		return at
+	is, known := s.asked[t]
+	if !known || now.Sub(is.last) >= forgetAsking {
+		is.first = now
 	}
 	if s.asked == nil {
-		s.asked = map[thing]time.Time{}
+		s.asked = map[thing]asking{}
 	}
-	if len(s.asked) >= mostAsked {
+	if !known && len(s.asked) >= mostAsked {
 		oldest := slices.MinFunc(slices.Collect(maps.Keys(s.asked)), func(a, b thing) int {
-			return s.asked[a].Compare(s.asked[b])
+			return s.asked[a].first.Compare(s.asked[b].first)
 		})
 		delete(s.asked, oldest)
 	}
-	s.asked[t] = now
-	return now
+	is.last = now
+	s.asked[t] = is
+	return is.first
 }
 
-// about returns the runs that decide a query: without a time only the newest.
-func (s *service) about(q Query) (runs []Run) {
+// mostAhead is how far in the future a run may have begun: the clock of another guard has stamped it.
+const mostAhead = time.Minute
+
+// about returns the runs that decide a query: without a time only the newest, of a template only since another one was
+// rolled out.
+func (s *service) about(q Query, now time.Time) (runs []Run) {
 	for _, r := range s.ended {
+		if r.Rollout && q.Hash != "" && q.Since.IsZero() && !slices.Contains(r.Hashes, q.Hash) {
+			runs = nil
+		}
 		if !r.about(q) {
 			continue
+		}
+		if !q.Since.IsZero() && r.Began.Sub(now) > mostAhead && r.Verdict == Pass {
+			r.Verdict, r.Reason = Inconclusive, r.Reason+"; the clock was set back since: when it began is not known"
 		}
 		if q.Hash != "" && r.Rolling && r.Verdict == Pass {
 			r.Verdict, r.Reason = Inconclusive, r.Reason+"; the rollout was under way before it was measured"

@@ -26,6 +26,12 @@ func begun(r Run) Run {
 	return r
 }
 
+// replacing returns a run in which a rollout replaced Pods.
+func replacing(r Run) Run {
+	r.Rollout = true
+	return r
+}
+
 // Every answer, by what has happened when the question comes.
 func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 	measured := func(b *Book) { b.Measured("shop/web", at(0), "") }
@@ -50,6 +56,7 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 		{"a template that was not seen is awaited", all(measured), Query{Hash: "new"}, 5, Pending, "", "no disruption of shop/web by template new was seen yet"},
 		{"it is awaited for 15 minutes from the first question", all(measured, ask(Query{Hash: "new"}, 5)), Query{Hash: "new"}, 19, Pending, "", "yet"},
 		{"and then nothing is known of it", all(measured, ask(Query{Hash: "new"}, 5)), Query{Hash: "new"}, 20, Inconclusive, "", "by template new was seen within 15 minutes: is that a hash in the labels of its Pods?"},
+		{"who asks half an hour later begins anew", all(measured, ask(Query{Hash: "new"}, 5)), Query{Hash: "new"}, 35, Pending, "", "yet"},
 		{"another's first question does not count", all(measured, ask(Query{Hash: "old"}, 5)), Query{Hash: "new"}, 20, Pending, "", ""},
 		{"while a disruption is measured nothing is decided", all(measured, begin("r1", 3)), Query{Hash: "new"}, 5, Pending, "r1", "still being measured"},
 		{"unless it fails whatever follows", all(measured, begin("r1", 3), fails(rolledOut("r1", 3, 5, Fail, "new"))), Query{Hash: "new"}, 5, Fail, "r1", "r1 fail"},
@@ -64,9 +71,14 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 		{"or stays undecided", all(measured, end(rolledOut("r1", 3, 4, Inconclusive, "new"))), Query{Hash: "new"}, 5, Inconclusive, "r1", "r1 inconclusive"},
 		{"another template's pass is none", all(measured, end(rolledOut("r1", 3, 4, Pass, "old"))), Query{Hash: "new"}, 5, Pending, "", "yet"},
 		{"the newest run of a template counts", all(measured, end(rolledOut("r1", 3, 4, Fail, "new")), end(rolledOut("r2", 8, 9, Pass, "new"))), Query{Hash: "new"}, 10, Pass, "r2", ""},
+		{"not if another template was rolled out since", all(measured, end(replacing(rolledOut("r1", 3, 4, Pass, "new"))), end(replacing(rolledOut("r2", 8, 9, Pass, "newer")))), Query{Hash: "new"}, 10, Pending, "", "yet"},
+		{"but if its own has replaced the other", all(measured, end(replacing(rolledOut("r1", 3, 4, Fail, "new"))), end(replacing(rolledOut("r2", 8, 9, Pass, "newer"))), end(replacing(rolledOut("r3", 10, 11, Pass, "new")))), Query{Hash: "new"}, 12, Pass, "r3", ""},
+		{"Pods of another template that are made again are no rollout", all(measured, end(replacing(rolledOut("r1", 3, 4, Pass, "new"))), end(rolledOut("r2", 8, 9, Pass, "old"))), Query{Hash: "new"}, 10, Pass, "r1", ""},
+		{"with a time, all since then counts", all(measured, end(replacing(rolledOut("r1", 3, 4, Pass, "new"))), end(replacing(rolledOut("r2", 8, 9, Pass, "newer")))), Query{Hash: "new", Since: at(2)}, 10, Pass, "r1", ""},
 		{"a template that is rolled out again is pending again", all(measured, end(rolledOut("r1", 3, 4, Fail, "new")), begin("r2", 8)), Query{Hash: "new"}, 9, Pending, "r2", ""},
 		{"with a time, what was over before does not count", all(measured, end(rolledOut("r1", 3, 4, Pass, "new"))), Query{Hash: "new", Since: at(5)}, 6, Pending, "", "yet"},
 		{"with a time, the worst since then counts", all(measured, end(rolledOut("r1", 3, 4, Fail, "new")), end(rolledOut("r2", 8, 9, Pass, "new"))), Query{Hash: "new", Since: at(2)}, 10, Fail, "r1", ""},
+		{"a run that was stored late is not the newest", all(measured, end(rolledOut("r2", 8, 9, Fail, "new")), end(rolledOut("r1", 3, 4, Pass, "new"))), Query{Hash: "new"}, 10, Fail, "r2", ""},
 		{"a node passes with its run", all(measured, end(drained("r1", 3, 4, Pass, "node1"))), Query{Node: "node1"}, 5, Pass, "r1", ""},
 		{"another node's pass is none", all(measured, end(drained("r1", 3, 4, Pass, "node1"))), Query{Node: "node2"}, 5, Pending, "", "on node node2 was seen yet"},
 		{"a run passes", all(measured, end(drained("r1", 3, 4, Pass, "node1"))), Query{Run: "r1"}, 5, Pass, "r1", ""},
@@ -93,6 +105,7 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 		{"nor after one that failed", all(measured, end(drained("r1", 3, 4, Fail))), Query{Since: at(3), NonePasses: true}, 5, Fail, "r1", ""},
 		{"nor of time that was not measured", all(measured), Query{Since: at(-2), NonePasses: true}, 5, Inconclusive, "", "is measured since 2026-11-26T10:00:00Z"},
 		{"nor before anything is", nil, Query{Since: at(3), NonePasses: true}, 5, Inconclusive, "", "shop/web is not measured"},
+		{"a run of a time that has not come does not pass", all(measured, end(drained("r1", 63, 64, Pass))), Query{Since: at(3)}, 8, Inconclusive, "r1", "the clock was set back"},
 		{"before it is measured a Service is awaited", nil, Query{Hash: "new"}, 5, Pending, "", "yet"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -199,6 +201,13 @@ func TestAClientTellsDoubtFromABadQuestion(t *testing.T) {
 		a, err := refusing.Await(t.Context(), Query{Service: "shop/web", Hash: "new"}, time.Minute)
 		if err != nil || a.State != Inconclusive || !strings.Contains(a.Reason, "connection refused") || time.Since(began) != time.Minute {
 			t.Errorf("%+v %v after %v", a, err, time.Since(began))
+		}
+		refusing.Do = func(*http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf("look for the guard: %w", os.ErrPermission)
+		}
+		refusing.Refuses = func(err error) bool { return errors.Is(err, os.ErrPermission) }
+		if _, err := refusing.Await(t.Context(), Query{Service: "shop/web", Hash: "new"}, time.Minute); !errors.As(err, new(*RefusedError)) {
+			t.Errorf("without a right: %v", err)
 		}
 		page := client(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>welcome")) }))
 		if a, err := page.Await(t.Context(), Query{Service: "shop/web", Hash: "new"}, 0); err != nil || a.State != Inconclusive {
