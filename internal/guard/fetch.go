@@ -40,12 +40,15 @@ func (g *guard) serveRuns(w http.ResponseWriter, _ *http.Request) {
 // serveFile serves a file of a run.
 func (g *guard) serveFile(w http.ResponseWriter, r *http.Request) {
 	run, file := r.PathValue("run"), r.PathValue("file")
-	if !slices.Contains(files, file) || !slices.Contains(saved.Runs(g.Out), run) {
+	if !slices.Contains(files, file) || !isName(run) {
 		http.NotFound(w, r)
 		return
 	}
 	http.ServeFile(newFlow(w), r, filepath.Join(g.Out, run, file))
 }
+
+// isName reports whether a run's name is that of a directory beside others.
+func isName(run string) bool { return filepath.IsLocal(run) && run == filepath.Base(run) && run != "." }
 
 // How long an answer may take that is longer than those of the gate, for which the server has a limit.
 const (
@@ -109,7 +112,7 @@ func Fetch(ctx context.Context, client *http.Client, address, dir string, fetche
 		return err
 	}
 	for _, run := range runs {
-		if !filepath.IsLocal(run) || run != filepath.Base(run) || run == "." {
+		if !isName(run) {
 			return fmt.Errorf("%s is no guard: it has a run named %q", address, run)
 		}
 		switch ok, err := fetchRun(ctx, client, address+runsPath+"/"+run, filepath.Join(dir, run)); {
@@ -139,7 +142,8 @@ func addLines(dir string, lines []history.Line) error {
 	return errors.Join(os.MkdirAll(dir, 0o755), history.Append(path, lines...))
 }
 
-// fetchRun fetches a run, unless dir has it. timeline.json comes last: without it the run is fetched again.
+// fetchRun fetches a run, unless dir has it, or the guard has let go of it meanwhile. timeline.json comes last: without
+// it the run is fetched again.
 func fetchRun(ctx context.Context, client *http.Client, url, dir string) (ok bool, err error) {
 	if _, err := os.Stat(filepath.Join(dir, saved.TimelineFile)); err == nil {
 		return false, nil
@@ -155,14 +159,18 @@ func fetchRun(ctx context.Context, client *http.Client, url, dir string) (ok boo
 			})
 		}
 		err := get(ctx, client, url+"/"+name, save)
-		if errors.Is(err, errNotThere) && name == saved.FactsFile { // there was no place for it
+		if errors.Is(err, errNotThere) { // there was no place for it, or it was deleted
 			continue
 		}
 		if err != nil {
 			return false, err
 		}
+		ok = true
 	}
-	return true, nil
+	if !ok {
+		_ = os.Remove(dir) // unless something is in it
+	}
+	return ok, nil
 }
 
 // errNotThere is the error of what the guard does not have.

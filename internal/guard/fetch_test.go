@@ -142,6 +142,30 @@ func TestOnlyTheFilesOfRunsAreFetched(t *testing.T) {
 	}
 }
 
+// A run that the guard lets go of while others are fetched keeps none of them from it.
+func TestARunThatIsGoneMeanwhileIsLeftOut(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == runsPath:
+			fmt.Fprint(w, `["gone","r1"]`)
+		case strings.HasPrefix(r.URL.Path, runsPath+"/r1/"):
+			fmt.Fprint(w, "{}")
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	to := t.TempDir()
+	var fetched []string
+	if err := Fetch(t.Context(), server.Client(), strings.TrimPrefix(server.URL, "http://"), to, func(run string) { fetched = append(fetched, run) }); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(to)
+	if err != nil || len(entries) != 1 || strings.Join(fetched, " ") != "r1" {
+		t.Errorf("there are %v (%v), and it says %q", entries, err, fetched)
+	}
+}
+
 // A guard that names a run so that it would be written elsewhere is none.
 func TestAGuardDoesNotChooseWhereItsRunsGo(t *testing.T) {
 	for _, name := range []string{"../r1", "..", ".", "/", ""} {

@@ -231,6 +231,7 @@ func (g *guard) guard(ctx context.Context) error {
 		for _, tl := range g.left {
 			g.conclude(tl, history.Of(tl, "")[0])
 		}
+		g.left = nil
 	})
 	g.running.Go(func() { g.observe(ctx) })
 	if g.Reread != nil {
@@ -314,6 +315,7 @@ func (g *guard) begin(ctx context.Context, s *service) {
 	g.running.Go(func() {
 		s.guard(ctx)
 		close(s.ended)
+		s.storing.Wait()
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if delete(g.guarding, s); g.services[m.Key()] == nil {

@@ -52,6 +52,7 @@ type fake struct {
 	silent   time.Duration    // for so long a disruption is not measured
 	on       map[string]coordinator.Keeper
 	began    map[string]int // measurements
+	tried    int            // how often one was to begin
 	rate     map[string]float64
 	baseline map[string]time.Duration
 	settings *Settings  // that are read
@@ -136,6 +137,7 @@ func (f *fake) measure(ctx context.Context, o *spec.Options, k coordinator.Keepe
 	name := o.Targets[0]
 	time.Sleep(time.Second) // of virtual time: the baseline
 	f.measured.Lock()
+	f.tried++
 	err := f.refused[name]
 	if err == nil {
 		f.began[name]++
@@ -325,6 +327,90 @@ func (f *fake) status(service string) Status {
 		}
 	}
 	return Status{}
+}
+
+// What does not answer as it should is seldom tried: each attempt lists what it watches. What may soon be there is tried
+// often.
+func TestWhatCannotBeMeasuredIsSeldomTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.refuse("shop/web", errors.New("it has no ready endpoint"))
+		f.guards("shop/web")
+		inAnHour := func() int {
+			f.measured.Lock()
+			before := f.tried
+			f.measured.Unlock()
+			time.Sleep(time.Hour) // of virtual time
+			synctest.Wait()
+			f.measured.Lock()
+			defer f.measured.Unlock()
+			return f.tried - before
+		}
+		if n := inAnHour(); n < 100 {
+			t.Errorf("it was tried %d times in an hour", n)
+		}
+		f.refuse("shop/web", &coordinator.UnfitError{Why: "it answers 503"})
+		if n := inAnHour(); n < 10 || n > 20 {
+			t.Errorf("it was tried %d times in the next hour", n)
+		}
+		f.refuse("shop/web", nil)
+		time.Sleep(mostRetryAfter + 2*time.Second)
+		if synctest.Wait(); f.began["shop/web"] != 1 {
+			t.Errorf("it is measured %d times", f.began["shop/web"])
+		}
+	})
+}
+
+// A Service that is reached otherwise, or another one of its name, is measured anew.
+func TestAServiceThatIsReachedOtherwiseIsMeasuredAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		for i, reached := range []string{"port 80", "port 80", "port 8080"} {
+			f.marked <- []watcher.Marked{{
+				Namespace: "shop", Name: "web", Reached: reached, Annotations: map[string]string{Annotation: "on"},
+			}}
+			f.settles()
+			if want := 1 + i/2; f.began["shop/web"] != want {
+				t.Errorf("with %s it was begun to be measured %d times, not %d", reached, f.began["shop/web"], want)
+			}
+		}
+	})
+}
+
+// Time in which nothing was observed does not pass for time without a disruption.
+func TestTimeThatNobodyObservedDoesNotPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		k := f.on["shop/web"]
+		none := func() string {
+			return "service=shop/web&none=pass&since=" + time.Now().UTC().Format(time.RFC3339Nano)
+		}
+		before := none()
+		for _, fact := range []timeline.Fact{
+			timeline.Meta{}, timeline.Source{ID: 1},
+			timeline.Target{ID: 1, Source: 1, Name: "web new", Kind: timeline.New, Service: "shop/web", Rate: 5, Timeout: time.Second},
+		} {
+			k.Fact(fact)
+		}
+		observed := func(from, to time.Duration) {
+			b := timeline.Batch{Source: 1, Watermarks: []timeline.Watermark{{Target: 1, Due: to}}}
+			for due := from; due < to; due += 200 * time.Millisecond {
+				b.Requests = append(b.Requests, timeline.Request{Target: 1, Due: due, Sent: due, Done: due + time.Millisecond})
+			}
+			time.Sleep(to - from) // of virtual time
+			k.Fact(b)
+		}
+		observed(0, 10*time.Second)
+		f.asked(before, 200, gate.Pass)
+		k.Fact(timeline.Batch{Source: 1, Watermarks: []timeline.Watermark{{Target: 1, Due: 30 * time.Second}}})
+		f.asked(before, 200, gate.Inconclusive)
+		observed(30*time.Second, 40*time.Second)
+		after := none()
+		observed(40*time.Second, 50*time.Second)
+		f.asked(before, 200, gate.Inconclusive)
+		f.asked(after, 200, gate.Pass)
+	})
 }
 
 // A version that fails each request does not settle. The gate says before the end that it failed, unless that may still

@@ -29,13 +29,13 @@ const (
 // conclude tells and keeps what a judged run has shown, if this guard speaks.
 func (g *guard) conclude(tl *model.Timeline, line history.Line) {
 	until := g.now().Add(mostUnsaid)
-	if !g.speaks(until) {
-		return
+	speaks, r := g.speaks(until), about(tl)
+	if g.past != nil && (speaks || g.ends() && r.Verdict == gate.Fail) { // the other guard may end before it knows
+		g.past.Add(configmap.Run{Line: line, Gate: r})
 	}
-	if g.past != nil {
-		g.past.Add(configmap.Run{Line: line, Gate: about(tl)})
+	if speaks {
+		g.say(tl, until)
 	}
-	g.say(tl, until)
 }
 
 // say writes Events about a judged run, while this guard speaks. That this fails is logged once, until it succeeds.

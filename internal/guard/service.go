@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"strings"
@@ -22,8 +23,9 @@ import (
 	"lapse/watcher"
 )
 
-// retryAfter is how long a Service that cannot be measured is left alone.
-const retryAfter = 30 * time.Second
+// retryAfter is how long a Service that cannot be measured is left alone. It doubles up to mostRetryAfter while it does
+// not answer as it should: each such attempt lists what is to be watched.
+const retryAfter, mostRetryAfter = 30 * time.Second, 5 * time.Minute
 
 // failsFor is how long a run must have failed for the gate to say so before its end: a request may turn out to be late
 // by this machine's fault.
@@ -70,7 +72,7 @@ func newService(g *guard, m watcher.Marked) *service {
 func (s *service) isAs(m watcher.Marked, by *Settings) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	same := maps.Equal(s.Annotations, m.Annotations) && s.by.alike(by, m)
+	same := maps.Equal(s.Annotations, m.Annotations) && s.Reached == m.Reached && s.by.alike(by, m)
 	if same {
 		s.by = by
 	}
@@ -90,7 +92,6 @@ func (s *service) leave() {
 func (s *service) guard(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer s.storing.Wait()
 	for _, ended := range s.after {
 		<-ended
 	}
@@ -99,11 +100,21 @@ func (s *service) guard(ctx context.Context) {
 		cancel()
 	}
 	s.mu.Unlock()
-	for ctx.Err() == nil {
+	for pause, again := retryAfter, false; ctx.Err() == nil; {
 		if err := s.measure(ctx); err != nil && ctx.Err() == nil {
-			s.fails(err)
-			wait(ctx, retryAfter)
+			_, unfit := errors.AsType[*coordinator.UnfitError](err)
+			if pause = min(2*pause, mostRetryAfter); !unfit || !again {
+				pause = retryAfter
+			}
+			again = unfit
+			s.fails(err, pause)
+			wait(ctx, pause)
 		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving {
+		s.g.gate.Change(func(b *gate.Book) { b.Measured(s.Key(), time.Time{}, "") })
 	}
 }
 
@@ -157,7 +168,9 @@ func (s *service) measure(ctx context.Context) error {
 
 // fact takes in what is measured and seen, and notes what is not watched for lack of a right.
 func (s *service) fact(f timeline.Fact) {
-	s.told.Fact(f)
+	if s.told.Fact(f) {
+		s.missed()
+	}
 	e, ok := f.(timeline.Event)
 	if !ok || e.Kind != timeline.WatchLane {
 		return
@@ -169,14 +182,24 @@ func (s *service) fact(f timeline.Fact) {
 	}
 }
 
+// missed notes that a while was not measured: a disruption in it may have been seen by nobody.
+func (s *service) missed() {
+	s.mu.Lock()
+	measured := s.status.State != starting && s.status.State != notMeasured
+	s.mu.Unlock()
+	if measured {
+		s.g.gate.Change(func(b *gate.Book) { b.Measured(s.Key(), s.g.now(), "") })
+	}
+}
+
 func (s *service) armBy(arm coordinator.Arm) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.arm = arm
 }
 
-// fails notes why the Service is not measured, and what to do about it.
-func (s *service) fails(err error) {
+// fails notes why the Service is not measured, and what to do about it. It is tried again after a while.
+func (s *service) fails(err error, again time.Duration) {
 	problem := err.Error()
 	if advice := hint.Of(err); advice != "" {
 		problem += " (" + advice + ")"
@@ -186,7 +209,7 @@ func (s *service) fails(err error) {
 	same := s.status.Problem == problem
 	s.mu.Unlock()
 	if s.stands(notMeasured, "", problem); !same {
-		s.log.Warn("not measured", "problem", problem, "again", retryAfter)
+		s.log.Warn("not measured", "problem", problem, "again", again)
 	}
 	s.g.gate.Change(func(b *gate.Book) { b.Measured(s.Key(), time.Time{}, problem) })
 }
@@ -279,5 +302,5 @@ func (s *service) keep(run *store.Run, tl *model.Timeline) {
 	s.status.Runs++
 	s.mu.Unlock()
 	s.log.Info("a disruption was measured", "run", r.ID, "verdict", r.Verdict, "reason", r.Reason)
-	s.g.conclude(tl, line)
+	s.g.running.Go(func() { s.g.conclude(tl, line) })
 }

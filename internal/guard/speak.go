@@ -28,6 +28,10 @@ type Leader interface {
 	Passed() []lead.Request // those that others were sent, and that are not over
 }
 
+// othersFor is how long a guard waits for the one that leads to tell of a run: longer than it takes until another one
+// leads, if that one has ended.
+const othersFor = 10 * time.Second
+
 // speaks reports whether this guard tells what it has measured. While none leads, it waits until an instant. One of
 // several that ends does not speak: what it breaks off, another one measures to its end.
 func (g *guard) speaks(until time.Time) bool {
@@ -36,13 +40,13 @@ func (g *guard) speaks(until time.Time) bool {
 	}
 	look := time.NewTicker(200 * time.Millisecond)
 	defer look.Stop()
-	for {
-		switch {
+	for patient := g.now().Add(othersFor); ; {
+		switch now := g.now(); {
 		case g.ends():
 			return false
 		case g.Leader.Leads():
 			return true
-		case g.Leader.Other() != "", !g.now().Before(until):
+		case g.Leader.Other() != "" && !now.Before(patient), !now.Before(until):
 			return false
 		}
 		select {

@@ -86,6 +86,27 @@ func TestTheGuardThatLeadsWritesEvents(t *testing.T) {
 	})
 }
 
+// What the guard that led has not told is told by the one that leads soon after a run, and by nobody who leads later.
+func TestWhatALeaderHasLeftUntoldIsTold(t *testing.T) {
+	for _, after := range []time.Duration{5 * time.Second, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			leader := &elected{other: "10.0.0.9:7117"}
+			f := newFakeOf(t, filepath.Join(t.TempDir(), "runs"), leader)
+			f.guards("shop/web")
+			f.disrupt("shop/web", 3)()
+			time.Sleep(after) // of virtual time
+			if synctest.Wait(); len(f.told) > 0 {
+				t.Errorf("another one leads, and it writes %+v", f.told)
+			}
+			leader.leads.Store(true)
+			time.Sleep(time.Second)
+			if synctest.Wait(); (len(f.told) > 0) != (after < othersFor) {
+				t.Errorf("after %v it leads, and has written %+v", after, f.told)
+			}
+		})
+	}
+}
+
 // While no guard leads, what is to be told waits.
 func TestWhatIsToldWaitsForALeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -65,13 +65,14 @@ func (m *Map) Known() []Run {
 	return slices.Clone(m.runs)
 }
 
-// Await reads the ConfigMap once the API server answers. An error is its refusal.
+// Await reads the ConfigMap once the API server can. An error is its refusal, or that what it has cannot be read.
 func (m *Map) Await(ctx context.Context) error {
 	for told := false; ; told = true {
 		call, cancel := context.WithTimeout(ctx, 10*time.Second)
 		err := m.Read(call)
 		cancel()
-		if status := apierrors.APIStatus(nil); err == nil || errors.As(err, &status) || ctx.Err() != nil {
+		_, newer := errors.AsType[*history.VersionError](err)
+		if err == nil || newer || refused(err) || ctx.Err() != nil {
 			return err
 		}
 		if !told {
@@ -82,6 +83,16 @@ func (m *Map) Await(ctx context.Context) error {
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// refused reports whether an error is that of an API server that will not answer otherwise when it is asked again.
+func refused(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || apierrors.IsTooManyRequests(err) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= 400 && code < 500
 }
 
 // Read reads the ConfigMap, and adds its runs to those that are known.

@@ -202,6 +202,9 @@ func TestANewerFormatIsNotOverwritten(t *testing.T) {
 	if err := m.Add(t.Context(), []Run{run(1)}); err == nil || !strings.Contains(err.Error(), "written by a newer Lapse") || api.writes > 0 {
 		t.Errorf("%v, %d writes", err, api.writes)
 	}
+	if err := m.Await(t.Context()); err == nil || !strings.Contains(err.Error(), "written by a newer Lapse") {
+		t.Errorf("a guard that starts is told %v", err)
+	}
 }
 
 // A ConfigMap that is away, or that may not be written, is an error that names it; the runs come with the next attempt.
@@ -230,12 +233,18 @@ func TestAwaitWaitsForTheAPIServer(t *testing.T) {
 		api := newAPI()
 		m, _ := opened(api)
 		m.add(t, 1)
-		api.away = errors.New("connection refused")
-		next, _ := opened(api)
-		api.back = time.Now().Add(time.Minute) // of virtual time
-		if err := next.Await(t.Context()); err != nil || len(next.Known()) != 1 {
-			t.Errorf("%v, it knows %d runs", err, len(next.Known()))
+		for _, away := range []error{
+			errors.New("connection refused"), apierrors.NewInternalError(errors.New("etcdserver: leader changed")),
+			apierrors.NewServiceUnavailable("starting"), apierrors.NewTooManyRequests("later", 1),
+		} {
+			api.away = away
+			next, _ := opened(api)
+			api.back = time.Now().Add(time.Minute) // of virtual time
+			if err := next.Await(t.Context()); err != nil || len(next.Known()) != 1 {
+				t.Errorf("%v: %v, it knows %d runs", away, err, len(next.Known()))
+			}
 		}
+		next, _ := opened(api)
 		api.away, api.back = apierrors.NewForbidden(resource, "history", errors.New("no")), time.Time{}
 		if err := next.Await(t.Context()); !apierrors.IsForbidden(err) {
 			t.Error(err)

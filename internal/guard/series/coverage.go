@@ -16,7 +16,12 @@ type coverage struct {
 	resolution time.Duration     // --resolution; 0: it depends on the rate
 	here       timeline.SourceID // this process; 0: not described yet
 	targets    map[timeline.TargetID]*covered
+	gap        bool // for longer than mostUnseen nothing was observed of a target; [coverage.missed] resets it
 }
+
+// mostUnseen is how long nothing may be observed until what was not measured may be a disruption that nobody saw.
+// Shorter gaps are those of a busy machine: a run counts them, and the alert LapseBlind does.
+const mostUnseen = 9 * time.Second
 
 // A covered is the observed time of a target.
 type covered struct {
@@ -58,28 +63,43 @@ func (c *coverage) add(f timeline.Fact) {
 		}
 		for _, w := range f.Watermarks {
 			if t := c.targets[w.Target]; t != nil {
-				t.settle(w.Due, c.resolution)
+				c.gap = t.settle(w.Due, c.resolution) || c.gap
 			}
 		}
 	}
+}
+
+// missed reports whether there was a gap since the call before.
+func (c *coverage) missed() bool {
+	gap := c.gap
+	c.gap = false
+	return gap
 }
 
 func (t *covered) changes(at, interval time.Duration) {
 	t.slower, t.changed, t.interval = max(t.interval, interval), at, interval
 }
 
-// settle takes in the requests that were due before an instant: there are no others.
-func (t *covered) settle(due, resolution time.Duration) {
+// settle takes in the requests that were due before an instant: there are no others. It reports whether there was a
+// gap.
+func (t *covered) settle(due, resolution time.Duration) (gap bool) {
 	slices.SortFunc(t.waiting, func(a, b timeline.Request) int { return int(a.Sent - b.Sent) })
 	rest := t.waiting[:0]
 	for _, q := range t.waiting {
 		if q.Due < due {
+			gap = t.unseen(q.Sent, resolution) || gap
 			t.take(q, resolution)
 		} else {
 			rest = append(rest, q)
 		}
 	}
 	t.waiting = rest
+	return gap || t.unseen(due, resolution)
+}
+
+// unseen reports whether nothing was observed for long until an instant.
+func (t *covered) unseen(until, resolution time.Duration) bool {
+	return t.last >= 0 && until-max(t.last, t.done) > max(mostUnseen, t.limit(resolution))
 }
 
 func (t *covered) take(q timeline.Request, resolution time.Duration) {

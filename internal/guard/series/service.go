@@ -72,8 +72,9 @@ func (s *Service) stop() {
 	s.ahead = map[string]time.Duration{}
 }
 
-// Fact counts what a measurement gets to know, in all its states.
-func (s *Service) Fact(f timeline.Fact) {
+// Fact counts what a measurement gets to know, in all its states. It reports whether it shows that nothing was observed
+// for longer than [mostUnseen].
+func (s *Service) Fact(f timeline.Fact) (missed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch f := f.(type) {
@@ -89,10 +90,12 @@ func (s *Service) Fact(f timeline.Fact) {
 			s.in.gap(f.Object.Kind)
 		}
 	}
-	if s.now != nil {
-		s.now.add(f)
-		s.now.requests.Fact(f)
+	if s.now == nil {
+		return false
 	}
+	s.now.add(f)
+	s.now.requests.Fact(f)
+	return s.now.missed()
 }
 
 // Signed counts a sign. An idle Service is raised to the full rate by it, unless it may come hours before.
@@ -154,8 +157,11 @@ func (s *Service) End(tl *model.Timeline, r gate.Run) {
 	s.in.count(s.name, tl, r.Verdict)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last = lastOf(tl, r); s.pending == r.ID {
+	if s.pending == r.ID {
 		s.pending = ""
+	}
+	if !r.Began.Before(s.last.began) { // one may be stored late
+		s.last = lastOf(tl, r)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"lapse/correlate"
@@ -159,9 +160,14 @@ func (r *Run) End(tl *model.Timeline) (line history.Line, err error) {
 	defer r.release()
 	s, sum := r.store, ""
 	err = r.err
+	if isFull(err) || r.Rec != nil && isFull(r.Rec.Err) { // for the next one
+		s.makeRoom()
+	}
 	if r.Rec != nil {
 		sum = r.Rec.Sum()
-		err = saved.WriteTimeline(filepath.Join(s.dir, r.name), tl)
+		if err = saved.WriteTimeline(filepath.Join(s.dir, r.name), tl); isFull(err) && s.makeRoom() {
+			err = saved.WriteTimeline(filepath.Join(s.dir, r.name), tl)
+		}
 	}
 	if err != nil {
 		verdict.Unsaved(tl, err)
@@ -188,14 +194,39 @@ func (s *Store) Has(l history.Line) bool {
 	return slices.ContainsFunc(s.kept, func(k Kept) bool { return k.Name == l.Run || k.line.Covers(&l) })
 }
 
+// isFull reports whether an error says that the disk has no room.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// makeRoom deletes a quarter of the runs of a disk that is smaller than the limits, or that others fill. It reports
+// whether there was one to delete.
+func (s *Store) makeRoom() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limits, before := s.limits, len(s.kept)
+	limits.Bytes = 0
+	for _, r := range s.kept {
+		limits.Bytes += r.Bytes
+	}
+	limits.Bytes = max(1, limits.Bytes*3/4)
+	s.log.Warn("the disk is full, and takes less than --keep-size: older runs are deleted")
+	s.remove(limits, time.Now())
+	return len(s.kept) < before
+}
+
 // prune deletes the runs that exceed the limits.
 func (s *Store) prune(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gone, limits := map[string]bool{}, s.limits
+	limits := s.limits
 	if info, err := os.Stat(s.historyFile()); err == nil && limits.Bytes > 0 {
 		limits.Bytes = max(1, limits.Bytes-info.Size())
 	}
+	s.remove(limits, now)
+}
+
+// remove deletes the runs that exceed limits. The caller holds mu.
+func (s *Store) remove(limits Limits, now time.Time) {
+	gone := map[string]bool{}
 	for _, name := range limits.Excess(s.kept, now) {
 		if err := os.RemoveAll(filepath.Join(s.dir, name)); err != nil {
 			s.log.Warn("a run could not be deleted", "run", name, "error", err)
