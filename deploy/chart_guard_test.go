@@ -152,7 +152,7 @@ func guardTemplates() []template {
 		besides("networkpolicy", `$.Values.guard.networkPolicy.enabled`, guardPolicy()),
 		besides("probers-networkpolicy", `and $.Values.guard.networkPolicy.enabled `+guardFrom, proberPolicy()),
 		labelledFor("servicemonitor", "serviceMonitor", monitoring("ServiceMonitor", map[string]any{
-			"selector": map[string]any{"matchLabels": anyMap(guardLabels())},
+			"selector": map[string]any{"matchLabels": map[string]any{nameLabel: GuardName}}, // Helm changes managedLabel
 			// The guard's series name the Service that they are of.
 			"endpoints": []any{map[string]any{"port": "http-gate", "honorLabels": true}},
 		}), "stand-in-monitor-labels"),
@@ -242,12 +242,4 @@ func guardDashboard() runtime.Object {
 		TypeMeta: typeMeta("v1", "ConfigMap"), ObjectMeta: meta,
 		Data: map[string]string{GuardName + ".json": "stand-in-dashboard"},
 	}
-}
-
-func anyMap(all map[string]string) map[string]any {
-	out := map[string]any{}
-	for key, value := range all {
-		out[key] = value
-	}
-	return out
 }

@@ -199,15 +199,20 @@ func (g Guard) deployment() *appsv1.Deployment {
 	labels := guardLabels()
 	podLabels := guardLabels()
 	podLabels["sidecar.istio.io/inject"] = "false"
-	replicas, strategy := int32(2), appsv1.RollingUpdateDeploymentStrategyType
+	// The defaults of Kubernetes. Who does not write them does not own them, and cannot take them away for a claim.
+	quarter := intstr.FromString("25%")
+	replicas, strategy := int32(2), appsv1.DeploymentStrategy{
+		Type:          appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &quarter, MaxUnavailable: &quarter},
+	}
 	if g.Claim != "" {
-		replicas, strategy = 1, appsv1.RecreateDeploymentStrategyType
+		replicas, strategy = 1, appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
 	return &appsv1.Deployment{
 		TypeMeta: typeMeta("apps/v1", "Deployment"), ObjectMeta: g.meta(),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas,
-			Strategy: appsv1.DeploymentStrategy{Type: strategy},
+			Strategy: strategy,
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: podLabels, Annotations: map[string]string{

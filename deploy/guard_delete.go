@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,11 @@ func RemoveGuard(ctx context.Context, cluster Cluster, namespace string) error {
 	if err != nil {
 		return err
 	}
+	if len(objects) == 0 {
+		if err := ofHelm(ctx, cluster.Client, namespace); err != nil {
+			return err
+		}
+	}
 	var errs []error
 	if slices.ContainsFunc(objects, func(o owned) bool { return o.GetName() == GuardProbers }) {
 		errs = append(errs, removeGuardKeys(ctx, cluster.Client, namespace))
@@ -73,6 +79,17 @@ func RemoveGuard(ctx context.Context, cluster Cluster, namespace string) error {
 		return hint.Errorf("name another namespace with -n", "namespace %s has %w", namespace, ErrNoGuard)
 	}
 	return fmt.Errorf("delete Lease %s: %w", GuardName, err)
+}
+
+// ofHelm returns an error that says so if Helm has installed the guard of a namespace: it changes a label of objects.
+func ofHelm(ctx context.Context, client kube.Client, namespace string) error {
+	deployment, err := client.Deployments(namespace).Get(ctx, GuardName, metav1.GetOptions{})
+	if err != nil || deployment.Labels[managedLabel] != "Helm" {
+		return nil // it is not there, or may not be read
+	}
+	release := cmp.Or(deployment.Annotations["meta.helm.sh/release-name"], "RELEASE")
+	return hint.Errorf("`helm -n "+namespace+" uninstall "+release+"`, or set guard.enabled=false",
+		"Helm has installed the guard in namespace %s", namespace)
 }
 
 // guardsAll reports whether an object is the Deployment of a guard of all namespaces.

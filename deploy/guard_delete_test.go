@@ -64,6 +64,31 @@ func TestNothingIsLeftOfADeletedGuard(t *testing.T) {
 	}
 }
 
+// Of a guard that Helm has installed nothing is deleted: its objects have other labels.
+func TestAGuardOfHelmIsLeftToIt(t *testing.T) {
+	var all []runtime.Object
+	for _, o := range (Guard{Namespace: "lapse", AllNamespaces: true}).Objects() {
+		object := o.(metav1.Object)
+		labels := object.GetLabels()
+		labels[managedLabel] = "Helm"
+		object.SetLabels(labels)
+		object.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "shop-guard"})
+		all = append(all, o)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lapse", Name: "x", Labels: guardLabels()}}
+	client := fake.NewSimpleClientset(append(all, pod)...)
+	err := RemoveGuard(t.Context(), Cluster{Client: kubetest.Client(client)}, "lapse")
+	if err == nil || !strings.Contains(err.Error(), "Helm") {
+		t.Errorf("%v", err)
+	}
+	wantHint(t, err, "helm -n lapse uninstall shop-guard")
+	for _, a := range client.Actions() {
+		if a.GetVerb() == "delete" {
+			t.Errorf("%s %s", a.GetVerb(), a.GetResource().Resource)
+		}
+	}
+}
+
 // Keys that stay are named, and the rest goes.
 func TestWithoutTheRightToDeleteKeysTheyAreNamed(t *testing.T) {
 	client := fake.NewSimpleClientset(Guard{Namespace: "lapse", Probers: []string{"node1"}}.Objects()...)

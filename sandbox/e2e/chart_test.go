@@ -87,6 +87,8 @@ func TestChartInstallsAGuard(t *testing.T) {
 	if there := objects(kinds); len(there) != 12 {
 		t.Errorf("the chart installs %q", there)
 	}
+	// one Pod with a claim, and another strategy, whose defaults the API server would own if the chart had none
+	helm(t, g.c, "upgrade", "guard", chart(t), "-n", g.namespace, "--reuse-values", "--set", "guard.persistence.existingClaim=runs")
 	helm(t, g.c, "uninstall", "guard", "-n", g.namespace)
 	g.kubectl("-n", g.namespace, "wait", "--for=delete", "pods", "-l", "app.kubernetes.io/name=lapse-guard", "--timeout=2m")
 	if left := objects(kinds + ",replicasets,pods,secrets"); len(left) > 0 {
