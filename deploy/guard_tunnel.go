@@ -76,7 +76,8 @@ func guardPod(ctx context.Context, cluster Cluster, namespaces []string) (*corev
 	if trouble = cmp.Or(trouble, unseen); trouble != nil {
 		return nil, trouble
 	}
-	return nil, hint.Errorf("name another namespace with -n, or install one: see `lapse gen guard --help`",
+	return nil, hint.Errorf("name its namespace with -n, for `lapse gate` and `lapse guard arm` with "+
+		"--guard-namespace, or install one: see `lapse gen guard --help`",
 		"no guard runs in namespace %s", strings.Join(namespaces, " or "))
 }
 

@@ -25,7 +25,8 @@ const (
 
 func newGuardArm() *cobra.Command {
 	var kube access.Kube
-	var address, file string
+	var place guardPlace
+	var file string
 	var length time.Duration
 	cmd := &cobra.Command{
 		Use:   "arm svc/NAME [flags]",
@@ -49,7 +50,7 @@ guard (--token-file, or $` + envToken + `).`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			at, client, err := findGuard(ctx, kube, address, service)
+			at, client, err := findGuard(ctx, kube, place, service)
 			if err != nil {
 				return err
 			}
@@ -67,6 +68,6 @@ guard (--token-file, or $` + envToken + `).`,
 	f := cmd.Flags()
 	f.DurationVar(&length, "for", guard.DefaultArmed, "how long to wait for the disruption, at most 1h")
 	f.StringVar(&file, "token-file", "", "a `FILE` with the guard's token (default: $"+envToken+")")
-	guardFlag(&address, f)
+	placeFlags(&place, f)
 	return cmd
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"lapse/correlate/verdict"
 	"lapse/deploy"
@@ -31,6 +32,9 @@ const (
 	defaultGuard = "http://" + deploy.GuardName + "." + deploy.GuardNamespace + ":7117"
 )
 
+// A guardPlace says where a guard is.
+type guardPlace struct{ url, namespace string }
+
 const gateHelp = `Ask a guard whether a Service got through a disruption: the rollout of a Pod template (--hash),
 the drain of a node (--node), a run (--run), or all that happened since a time (--since).
 
@@ -41,7 +45,8 @@ that is not guarded.`
 func newGate() *cobra.Command {
 	var kube access.Kube
 	var q gate.Query
-	var address, since, format string
+	var place guardPlace
+	var since, format string
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "gate svc/NAME [flags]",
@@ -70,7 +75,7 @@ func newGate() *cobra.Command {
 			if err := q.Check(); err != nil {
 				return exit.Usagef("see `lapse gate --help`", "%w", err)
 			}
-			a, err := askGate(ctx, kube, address, q, wait)
+			a, err := askGate(ctx, kube, place, q, wait)
 			if _, refused := errors.AsType[*gate.RefusedError](err); refused {
 				return exit.Usagef("see `lapse gate --help`, and `lapse guard status`", "%w", err)
 			}
@@ -90,16 +95,16 @@ func newGate() *cobra.Command {
 	f.BoolVar(&q.NonePasses, "none-passes", false, "that there was no disruption since --since passes, too")
 	f.DurationVar(&wait, "wait", 0, "how long to wait for a verdict")
 	formatFlag(&format, f)
-	guardFlag(&address, f)
+	placeFlags(&place, f)
 	return cmd
 }
 
 // askGate asks the gate of the guard that guards a Service, for at most wait until there is a verdict.
 func askGate(
-	ctx context.Context, kube access.Kube, address string, q gate.Query, wait time.Duration,
+	ctx context.Context, kube access.Kube, place guardPlace, q gate.Query, wait time.Duration,
 ) (a gate.Answer, err error) {
 	began := time.Now()
-	at, client, err := findGuard(ctx, kube, address, q.Service)
+	at, client, err := findGuard(ctx, kube, place, q.Service)
 	for errors.Is(err, access.ErrUnanswered) && ctx.Err() == nil {
 		if time.Since(began) >= wait {
 			return gate.Answer{State: gate.Inconclusive, Reason: err.Error()}, nil
@@ -108,32 +113,40 @@ func askGate(
 		case <-time.After(time.Second):
 		case <-ctx.Done():
 		}
-		at, client, err = findGuard(ctx, kube, address, q.Service)
+		at, client, err = findGuard(ctx, kube, place, q.Service)
 	}
 	if err != nil {
 		return a, err
 	}
-	return gate.Client{Address: at, Do: client.Do}.Await(ctx, q, wait-time.Since(began))
+	return gate.Client{Address: at, Do: client.Do, Refuses: apierrors.IsForbidden}.Await(ctx, q, wait-time.Since(began))
 }
 
-func guardFlag(address *string, f *pflag.FlagSet) {
-	f.StringVar(address, "guard", "", "the guard's `URL` (default: $"+envGuard+", else "+
-		"in the cluster "+defaultGuard+", elsewhere through the kubeconfig)")
+func placeFlags(place *guardPlace, f *pflag.FlagSet) {
+	f.StringVar(&place.url, "guard", "", "the guard's `URL` (default: $"+envGuard+", else through the kubeconfig; "+
+		"in a Pod without one "+defaultGuard+")")
+	f.StringVar(&place.namespace, "guard-namespace", "", "namespace of the guard "+
+		"(default: "+deploy.GuardNamespace+", else that of the Service)")
 }
 
 // findGuard returns the URL of the gate of the guard that guards a Service, and a client for it.
 func findGuard(
-	ctx context.Context, kube access.Kube, address, service string,
+	ctx context.Context, kube access.Kube, place guardPlace, service string,
 ) (at string, client *http.Client, err error) {
-	at, client = cmp.Or(address, os.Getenv(envGuard)), http.DefaultClient
-	if at == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" { // outside the cluster
+	at, client = cmp.Or(place.url, os.Getenv(envGuard)), http.DefaultClient
+	if at == "" && (os.Getenv("KUBERNETES_SERVICE_HOST") == "" || kube.Given()) {
 		namespace, _, _ := strings.Cut(service, "/")
-		client, err = guardClient(ctx, kube, deploy.GatePort, deploy.GuardNamespace, namespace)
-		if err != nil {
+		namespaces := []string{deploy.GuardNamespace, namespace}
+		if place.namespace != "" {
+			namespaces = []string{place.namespace}
+		}
+		if client, err = guardClient(ctx, kube, deploy.GatePort, namespaces...); err != nil {
 			return "", nil, err
 		}
 	}
-	at = cmp.Or(at, defaultGuard)
+	if at == "" {
+		namespace := cmp.Or(place.namespace, deploy.GuardNamespace)
+		at = fmt.Sprintf("http://%s.%s:%d", deploy.GuardName, namespace, deploy.GatePort)
+	}
 	if u, err := url.Parse(at); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
 		return "", nil, exit.Usagef("as in --guard "+defaultGuard, "%q is no address of a guard", at)
 	}

@@ -42,6 +42,12 @@ func (o *Kube) loader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, chosen)
 }
 
+// Given reports whether there is a kubeconfig, or one is named. In a Pod without one its ServiceAccount counts.
+func (o *Kube) Given() bool {
+	raw, err := o.loader().RawConfig()
+	return err != nil || o.Context != "" || len(raw.Contexts) > 0
+}
+
 // NamespaceOrDefault returns the flag's namespace, or the kubeconfig's.
 func (o *Kube) NamespaceOrDefault() (string, error) {
 	if o.Namespace != "" {
