@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+
+	"lapse/internal/layer"
 )
 
 // On a disk that is smaller than the limits, new runs take the place of older ones.
 func TestASmallDiskTakesTheNewestRuns(t *testing.T) {
+	layer.Real(t)
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
 		t.Fatalf("a small disk, which needs root: %v", err)

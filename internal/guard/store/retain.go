@@ -35,9 +35,9 @@ type Kept struct {
 func (l Limits) Excess(runs []Kept, now time.Time) (names []string) {
 	order := slices.Clone(runs)
 	slices.SortStableFunc(order, func(a, b Kept) int {
-		return cmp.Or(cmp.Compare(a.worth(), b.worth()), a.Ended.Compare(b.Ended))
+		return cmp.Or(cmp.Compare(a.worth(), b.worth()), a.age(b))
 	})
-	newest := slices.MaxFunc(append(order, Kept{}), func(a, b Kept) int { return a.Ended.Compare(b.Ended) })
+	newest := slices.MaxFunc(append(order, Kept{}), Kept.age)
 	total, waiting := int64(0), 0
 	for _, r := range runs {
 		if total += r.Bytes; r.Waits {
@@ -54,6 +54,12 @@ func (l Limits) Excess(runs []Kept, now time.Time) (names []string) {
 		}
 	}
 	return names
+}
+
+// age orders runs by when they ended. Runs of one instant, as the disk keeps it, are ordered by their names, which begin
+// with the time.
+func (k Kept) age(other Kept) int {
+	return cmp.Or(k.Ended.Compare(other.Ended), cmp.Compare(k.Name, other.Name))
 }
 
 // worth orders runs by how long they are kept.
