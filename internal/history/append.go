@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// Append appends lines to a file, which it makes if it is not there. A last line that was cut off is ended first.
+// Append appends lines to a file, all or none, and makes the file if it is not there. A last line that was cut off is
+// ended first.
 func Append(path string, lines ...Line) (err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -16,8 +17,12 @@ func Append(path string, lines ...Line) (err error) {
 	if err := endLine(f); err != nil {
 		return err
 	}
-	if err := Write(f, lines...); err != nil {
+	whole, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
 		return err
+	}
+	if err := Write(f, lines...); err != nil { // the disk is full, perhaps in the middle of a line
+		return errors.Join(err, f.Truncate(whole))
 	}
 	return f.Sync()
 }
