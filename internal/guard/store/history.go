@@ -45,6 +45,19 @@ func (s *Store) History() (lines []history.Line, err error) {
 	return lines, err
 }
 
+// inHistory returns a function that reports whether a run is in the history, or was, before its oldest lines were
+// dropped. Of a history that cannot be read it says so of each.
+func (s *Store) inHistory() func(name string) bool {
+	lines, err := s.History()
+	oldest, names := "", map[string]bool{}
+	for i, l := range lines {
+		if names[l.Run] = true; i == 0 || l.Run < oldest {
+			oldest = l.Run
+		}
+	}
+	return func(name string) bool { return err != nil || names[name] || name < oldest }
+}
+
 func (s *Store) historyFile() string { return filepath.Join(s.dir, saved.HistoryFile) }
 
 // remember appends a run to the history.

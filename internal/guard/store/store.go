@@ -52,6 +52,7 @@ func Open(dir string, limits Limits, log *slog.Logger, found func(tl *model.Time
 	if s.observed, err = saved.ReadObserved(dir); err != nil {
 		log.Warn("how long Services were observed before is lost", "error", err)
 	}
+	inHistory := s.inHistory()
 	for _, name := range saved.Runs(dir) {
 		run := Kept{Name: name, Ended: s.written(name), Bytes: s.size(name)}
 		tl, err := s.read(name)
@@ -61,6 +62,9 @@ func Open(dir string, limits Limits, log *slog.Logger, found func(tl *model.Time
 		}
 		if err == nil {
 			run.Verdict, run.line = tl.Verdict.Result, history.Of(tl, "")[0]
+			if !unjudged && !inHistory(name) { // the guard was killed before it had written that
+				log.Warn("a run was missing in the history", "run", name, "error", s.rememberRun(name, tl))
+			}
 			found(tl, unjudged)
 		} else {
 			log.Warn("a run cannot be read", "run", name, "error", err)
@@ -101,10 +105,15 @@ func (s *Store) judge(name string) (*model.Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum, err := saved.RecordingSum(dir)
-	err = errors.Join(err, saved.WriteTimeline(dir, tl), s.remember(history.Of(tl, sum)))
+	err = errors.Join(saved.WriteTimeline(dir, tl), s.rememberRun(name, tl))
 	s.log.Warn("a run was broken off", "run", name, "error", err)
 	return tl, nil
+}
+
+// rememberRun appends a run in the directory to the history.
+func (s *Store) rememberRun(name string, tl *model.Timeline) error {
+	sum, err := saved.RecordingSum(filepath.Join(s.dir, name))
+	return errors.Join(err, s.remember(history.Of(tl, sum)))
 }
 
 func (s *Store) written(name string) (at time.Time) {

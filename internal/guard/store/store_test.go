@@ -226,6 +226,28 @@ func TestWhatAKilledGuardLeftIsJudged(t *testing.T) {
 	}
 }
 
+// A guard that was killed between a run's judgement and its line of history is made up for by the next. Runs whose lines
+// were dropped, as the oldest, are not.
+func TestALineThatAKilledGuardDidNotWriteIsWritten(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := open(t, dir, Limits{})
+	for _, name := range []string{"lapse-1", "lapse-2", "lapse-3"} {
+		keep(t, s, name)
+	}
+	file := filepath.Join(dir, saved.HistoryFile)
+	text, _ := os.ReadFile(file)
+	lines := strings.SplitAfter(string(text), "\n")
+	if err := os.WriteFile(file, []byte(lines[1]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		open(t, dir, Limits{})
+		if text, _ := os.ReadFile(file); string(text) != lines[1]+lines[2] {
+			t.Errorf("the history is\n%s, want\n%s%s", text, lines[1], lines[2])
+		}
+	}
+}
+
 // What of a recording did not get on disk is told, though all else did.
 func TestARecordingThatIsNotWholeIsTold(t *testing.T) {
 	s, _ := open(t, t.TempDir(), Limits{})
