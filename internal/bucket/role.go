@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"strings"
@@ -46,6 +47,9 @@ func (b *Bucket) signingKey() (credentials.Value, error) {
 	key, err := b.keys.GetWithContext(&credentials.CredContext{Client: asks})
 	if refused, ok := errors.AsType[*Refusal](err); ok {
 		err = refused // without the URL
+	}
+	if file, ok := errors.AsType[*fs.PathError](err); ok { // of the token: a caller takes one for its own file's
+		err = errors.New(file.Error())
 	}
 	if err == nil && key.SecretAccessKey == "" { // the request would not be signed
 		err = errors.New("the answer has none")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -239,4 +240,18 @@ func TestARefusedRoleIsTold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// That the token of the ServiceAccount cannot be read is no error of the file that is put.
+func TestATokenThatIsNotThereIsNoErrorOfAFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, token := (&amazon{t: t, roles: sts}).opens(t)
+		if err := os.Remove(token); err != nil {
+			t.Fatal(err)
+		}
+		err := b.Put(t.Context(), "a", strings.NewReader("text"))
+		if _, file := errors.AsType[*fs.PathError](err); err == nil || file || !strings.Contains(err.Error(), token) {
+			t.Errorf("%v", err)
+		}
+	})
 }
