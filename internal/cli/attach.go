@@ -79,12 +79,23 @@ func attachGuard(ctx context.Context, cmd *cobra.Command, kube access.Kube, addr
 		return err
 	}
 	defer address.Close()
+	return address.ServeHandler(ctx, cmd.ErrOrStderr(), guardPages(client.Transport))
+}
+
+// guardPages passes requests on to a guard. One of its own pages may open a stream there, as at the guard itself; a
+// page of another origin may not.
+func guardPages(guards http.RoundTripper) http.Handler {
 	there := &url.URL{Scheme: "http", Host: guard.DefaultPrivate}
-	return address.ServeHandler(ctx, cmd.ErrOrStderr(), &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(there) },
-		Transport: client.Transport,
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(there)
+			if from, err := url.Parse(r.In.Header.Get("Origin")); err == nil && from.Host == r.In.Host {
+				r.Out.Header.Set("Origin", there.String())
+			}
+		},
+		Transport: guards,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "the guard does not answer: "+err.Error(), http.StatusBadGateway)
 		},
-	})
+	}
 }
