@@ -5,7 +5,8 @@
 // A test that was skipped fails: what did not run proves nothing. A test that fails while the machine stands still is
 // void: it is run again, alone, at most twice, and the stall is printed. The machine stands still where a thread that
 // waits for 10 ms on one of its processors runs 100 ms late or later: the hypervisor or other programs had that
-// processor. Without such a stall, a failure counts at once.
+// processor. So it does in a second of which the hypervisor took 300 ms of a processor, or all waited for the disk for
+// as long. Without such a stall, a failure counts at once.
 //
 // Gotest prints what go test prints, and repeats at the end what failed: of a long log often only the last lines are
 // kept.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,7 +79,7 @@ func TestX(t *testing.T) { t.Run("part", func(t *testing.T) {
 	if tries, _ := os.ReadFile("tries"); len(tries) < PASSES { FAILS }
 }) }
 func TestGood(t *testing.T) { f, _ := os.OpenFile("good", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); f.WriteString("x"); f.Close() }`
-	stood := func(from, to time.Time) stall { return stall{from, time.Second, 0} }
+	stood := func(from, to time.Time) stall { return stall{from, time.Second, "processor 0"} }
 	for _, test := range []struct {
 		name, fails, passes string
 		machine             machine
@@ -104,6 +105,22 @@ func TestGood(t *testing.T) { f, _ := os.OpenFile("good", os.O_APPEND|os.O_CREAT
 				t.Errorf("printed:\n%s", &out)
 			}
 		})
+	}
+}
+
+// What the hypervisor and the disk took is read from the kernel's files.
+func TestLossesAreReadFromTheKernel(t *testing.T) {
+	const stat = "cpu  136112 0 37692 31992 1243 0 296 233 0 0\ncpu0 67132 0 18279 18008 182 0 69 114 0 0\ncpu1 68979 0 19413 13983 1061 0 227 118 0 0\nintr 5 0\n"
+	const pressure = "some avg10=0.38 avg60=1.34 avg300=0.59 total=2754201\nfull avg10=0.14 avg60=1.21 avg300=0.53 total=2334187\n"
+	want := map[string]time.Duration{
+		"stolen from cpu0": 1140 * time.Millisecond, "stolen from cpu1": 1180 * time.Millisecond,
+		"waiting for the disk": 2334187 * time.Microsecond,
+	}
+	if got := parseLosses(stat, pressure); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := parseLosses("", ""); len(got) > 0 {
+		t.Errorf("of nothing %v", got)
 	}
 }
 
