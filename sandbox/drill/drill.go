@@ -149,7 +149,7 @@ func (c *Cluster) ApplyStatus(ctx context.Context, yaml string) error {
 
 // Remove deletes a namespace with all that is in it.
 func (c *Cluster) Remove(ctx context.Context, namespace string) error {
-	_, err := c.Kubectl(ctx, "delete", "namespace", namespace, "--ignore-not-found", "--wait", "--timeout=120s")
+	_, err := c.Kubectl(ctx, "delete", "namespace", namespace, "--ignore-not-found", "--wait", "--timeout=5m")
 	return err
 }
 
@@ -232,7 +232,7 @@ func (c *Cluster) Uncordon(ctx context.Context) error {
 // Ready waits until the workload has all its replicas, and none more.
 func (c *Cluster) Ready(ctx context.Context, w Workload) error {
 	for _, name := range w.deployments() {
-		_, err := c.Kubectl(ctx, "-n", w.Namespace, "rollout", "status", "deployment/"+name, "--timeout=120s")
+		_, err := c.Kubectl(ctx, "-n", w.Namespace, "rollout", "status", "deployment/"+name, "--timeout=5m")
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func deployAs(t *testing.T, c *drill.Cluster, w drill.Workload, name string) dri
 func deployBeside(t *testing.T, c *drill.Cluster, w drill.Workload) {
 	t.Helper()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
 		defer cancel()
 		if err := c.Remove(ctx, w.Namespace); err != nil {
 			t.Error(err)

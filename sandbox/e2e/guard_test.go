@@ -57,7 +57,7 @@ func unguarded(t *testing.T, replicas int, namespace string, args ...string) *gu
 		})
 	}
 	g.kubectl("-n", g.w.Namespace, "annotate", "service/web", "lapse/guard=on")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // an Event that never comes fails the test
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // an Event that never comes fails the test
 	t.Cleanup(cancel)
 	var err error
 	if g.events, err = c.Follow(ctx, t.Output(), "-n", g.w.Namespace, "get", "events", "--watch",
