@@ -3,6 +3,9 @@
 package e2e
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +32,7 @@ func (g *guarded) kill(pods ...string) {
 		}
 	}
 	for pod, count := range restarts {
-		g.kubectl("-n", g.namespace, "wait", "pod/"+pod, "--for=jsonpath={.status.containerStatuses[0].restartCount}="+count, "--timeout=1m")
+		g.kubectl("-n", g.namespace, "wait", "pod/"+pod, "--for=jsonpath={.status.containerStatuses[0].restartCount}="+count, "--timeout=3m")
 	}
 }
 
@@ -70,6 +73,23 @@ func (g *guarded) pods() []string {
 		}
 	}
 	return all
+}
+
+// inState waits until each of the guard's Pods has a Service in a state.
+func (g *guarded) inState(pods []string, service, state string) error {
+	ctx, cancel := context.WithTimeout(g.t.Context(), 5*time.Minute)
+	defer cancel()
+	series := fmt.Sprintf(`lapse_guard_state{service=%q,state=%q}`, service, state)
+	for _, pod := range pods {
+		path := "/api/v1/namespaces/" + g.namespace + "/pods/" + pod + ":7117/proxy/metrics"
+		for is := false; !is; time.Sleep(200 * time.Millisecond) { // the guard is asked again
+			err := g.c.Metrics(ctx, path, func(of string, value float64) { is = is || of == series && value == 1 })
+			if ctx.Err() != nil {
+				return fmt.Errorf("%s is not %s in %s: %w", service, state, pod, cmp.Or(err, ctx.Err()))
+			}
+		}
+	}
+	return nil
 }
 
 // awaits waits until the guard's status says something.
