@@ -92,7 +92,7 @@ func (b *Book) Listed() { b.listed = true }
 type service struct {
 	from    time.Time // since when it is measured without a gap; zero: it is not
 	problem string    // why it is not measured; empty: it is, or is about to be
-	current *Run      // the disruption that is measured; nil: none
+	open    []Run     // not judged and stored yet, oldest first; the verdict of one that will fail is Fail, or else ""
 	ended   []Run     // oldest first
 
 	asked map[thing]asking // about that nothing is known
@@ -123,37 +123,40 @@ func (b *Book) Measured(name string, from time.Time, problem string) {
 	if s := b.services[name]; s != nil {
 		s.problem = problem
 		if s.from = from; problem != "" {
-			s.from, s.current = time.Time{}, nil
+			s.from = time.Time{}
 		}
 	}
 }
 
-// Begin notes that a disruption is measured.
+// Begin notes that a disruption is measured. [Book.End] must follow, also if the run breaks off: until then the answer
+// is pending. The next disruption may begin before that.
 func (b *Book) Begin(name, run string, at time.Time) {
 	if s := b.services[name]; s != nil {
-		s.current = &Run{ID: run, Began: at}
+		s.open = append(s.open, Run{ID: run, Began: at})
 	}
 }
 
-// Fails notes that the disruption that is measured will fail, whatever follows. It may not be over for long: a version
+// Fails notes that a disruption that is measured will fail, whatever follows. It may not be over for long: a version
 // that fails each request does not settle.
 func (b *Book) Fails(name string, r Run) {
-	if s := b.services[name]; s != nil && s.current != nil && s.current.ID == r.ID {
-		s.current = &r
+	s := b.services[name]
+	if s == nil {
+		return
+	}
+	if i := slices.IndexFunc(s.open, func(o Run) bool { return o.ID == r.ID }); i >= 0 {
+		s.open[i] = r
 	}
 }
 
-// End notes that a disruption is over, and judged.
+// End notes that a disruption is over, judged and stored.
 func (b *Book) End(name string, r Run) {
 	s := b.services[name]
 	if s == nil {
 		return
 	}
-	if s.current != nil && s.current.ID == r.ID { // the next may have begun
-		s.current = nil
-	}
+	s.open = slices.DeleteFunc(s.open, func(o Run) bool { return o.ID == r.ID })
 	s.ended = append(s.ended, r)
-	slices.SortStableFunc(s.ended, func(a, b Run) int { return a.Began.Compare(b.Began) }) // one may be stored late
+	slices.SortStableFunc(s.ended, byBegin) // one may be stored late
 	s.ended = s.ended[max(0, len(s.ended)-mostRuns):]
 	maps.DeleteFunc(s.asked, func(t thing, _ asking) bool {
 		return r.about(Query{Hash: t.hash, Node: t.node})
@@ -171,22 +174,18 @@ func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 		return Answer{}, fmt.Sprintf(`%s is not guarded here: annotate it with lapse/guard: "on", or see `+
 			"`lapse guard status`", q.Service)
 	}
-	known := s.about(q, now)
+	known, awaited := s.about(q, now), s.newestOpen(q)
+	decides := worst(known)
 	final := q.Run != "" || !q.Since.IsZero() // what failed stays so
-	if failed := worst(known); failed.Verdict == Fail && final {
-		return failed.answer(), ""
-	}
-	if c := s.current; c != nil && (q.Run == "" || q.Run == c.ID) {
-		if c.Verdict == Fail && c.about(q) {
-			return c.answer(), ""
-		}
-		return Answer{Pending, "the disruption is still being measured", c.ID, c.Began}, ""
-	}
 	switch {
+	case decides.Verdict == Fail && (final || decides.ID == awaited.ID):
+		return decides.answer(), ""
+	case awaited.ID != "":
+		return Answer{Pending, "the disruption is still being measured", awaited.ID, awaited.Began}, ""
 	case len(known) > 0 && q.Run == "" && !q.Since.IsZero() && !s.measured(q.Since, now):
 		return Answer{State: Inconclusive, Reason: s.gap(q, now)}, ""
 	case len(known) > 0:
-		return worst(known).answer(), ""
+		return decides.answer(), ""
 	case q.Run != "":
 		return Answer{}, fmt.Sprintf("%s had no run %s, or it is forgotten", q.Service, q.Run)
 	}
@@ -195,6 +194,17 @@ func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 		a.Reason += "; " + b.Limit
 	}
 	return a, ""
+}
+
+// newestOpen returns the newest disruption that may change the answer to a query once it is judged; its zero value if
+// there is none.
+func (s *service) newestOpen(q Query) (newest Run) {
+	for _, r := range s.open {
+		if q.Run == "" || q.Run == r.ID {
+			newest = r
+		}
+	}
+	return newest
 }
 
 // measured reports whether all since an instant was measured. It compares times until now: those of this process are of
@@ -279,10 +289,13 @@ func (s *service) firstAsked(t thing, now time.Time) time.Time {
 // mostAhead is how far in the future a run may have begun: the clock of another guard has stamped it.
 const mostAhead = time.Minute
 
-// about returns the runs that decide a query: without a time only the newest, of a template only since another one was
+// about returns the runs that decide a query, of those that are judged or will fail: without a time only the newest, of a template only since another one was
 // rolled out.
 func (s *service) about(q Query, now time.Time) (runs []Run) {
-	for _, r := range s.ended {
+	all := append(slices.Clone(s.ended), s.open...)
+	all = slices.DeleteFunc(all, func(r Run) bool { return r.Verdict == "" })
+	slices.SortStableFunc(all, byBegin)
+	for _, r := range all {
 		if r.Rollout && q.Hash != "" && q.Since.IsZero() && !slices.Contains(r.Hashes, q.Hash) {
 			runs = nil
 		}
@@ -302,6 +315,8 @@ func (s *service) about(q Query, now time.Time) (runs []Run) {
 	}
 	return runs
 }
+
+func byBegin(a, b Run) int { return a.Began.Compare(b.Began) }
 
 func (r Run) about(q Query) bool {
 	switch {

@@ -84,6 +84,14 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 		{"a run passes", all(measured, end(drained("r1", 3, 4, Pass, "node1"))), Query{Run: "r1"}, 5, Pass, "r1", ""},
 		{"a run is not awaited while another is measured", all(measured, end(drained("r1", 3, 4, Pass, "node1")), begin("r2", 5)), Query{Run: "r1"}, 5, Pass, "r1", ""},
 		{"the next disruption may begin before a run is judged", all(measured, begin("r1", 3), begin("r2", 5), end(drained("r1", 3, 4, Pass, "node1"))), Query{Node: "node2"}, 6, Pending, "r2", ""},
+		{"a run is pending until it is stored, though the next has begun", all(measured, begin("r1", 3), begin("r2", 5)), Query{Run: "r1"}, 6, Pending, "r1", "still being measured"},
+		{"and though the next is stored before it", all(measured, begin("r1", 3), begin("r2", 5), end(drained("r2", 5, 6, Pass))), Query{Since: at(2)}, 7, Pending, "r1", ""},
+		{"of a node, too", all(measured, begin("r1", 3), begin("r2", 5), end(drained("r2", 5, 6, Pass, "node1"))), Query{Node: "node1"}, 7, Pending, "r1", ""},
+		{"what failed stays so while the next is measured", all(measured, begin("r1", 3), fails(drained("r1", 3, 4, Fail)), begin("r2", 5)), Query{Since: at(2)}, 6, Fail, "r1", ""},
+		{"and fails as a run", all(measured, begin("r1", 3), fails(drained("r1", 3, 4, Fail)), begin("r2", 5)), Query{Run: "r1"}, 6, Fail, "r1", ""},
+		{"the next may fail before the last is stored", all(measured, begin("r1", 3), begin("r2", 5), fails(drained("r2", 5, 6, Fail))), Query{Since: at(2)}, 6, Fail, "r2", ""},
+		{"a template that failed is pending again with the next run", all(measured, begin("r1", 3), fails(rolledOut("r1", 3, 4, Fail, "new")), begin("r2", 5)), Query{Hash: "new"}, 6, Pending, "r2", ""},
+		{"a run that is stored late is not the newest, though it failed first", all(measured, begin("r1", 3), fails(rolledOut("r1", 3, 4, Fail, "new")), begin("r2", 5), end(rolledOut("r2", 5, 6, Pass, "new"))), Query{Hash: "new"}, 7, Pending, "r1", ""},
 		{"a run is pending while it is measured", all(measured, begin("r2", 5)), Query{Run: "r2"}, 5, Pending, "r2", ""},
 		{"since a time, nothing happened yet", all(measured), Query{Since: at(3)}, 5, Pending, "", "no disruption of shop/web was seen yet"},
 		{"nor within 15 minutes", all(measured), Query{Since: at(3)}, 18, Inconclusive, "", "within 15 minutes"},
@@ -99,7 +107,8 @@ func TestAnAnswerIsAboutAThingAndNeverAboutNow(t *testing.T) {
 		{"a Service that is not measured is told at once", all(func(b *Book) { b.Measured("shop/web", at(0), "it has no ready endpoint") }), Query{Hash: "new"}, 5, Inconclusive, "", "shop/web is not measured: it has no ready endpoint"},
 		{"what was measured of it before stays", all(measured, end(drained("r1", 3, 4, Pass, "node1")), func(b *Book) { b.Measured("shop/web", at(5), "gone") }), Query{Node: "node1"}, 6, Pass, "r1", ""},
 		{"but since a time it may have missed something", all(measured, end(drained("r1", 3, 4, Pass, "node1")), func(b *Book) { b.Measured("shop/web", at(5), "gone") }), Query{Since: at(2)}, 6, Inconclusive, "", "gone"},
-		{"a run that broke off is none", all(measured, begin("r1", 3), func(b *Book) { b.Measured("shop/web", at(5), "gone") }), Query{Hash: "new"}, 6, Inconclusive, "", "gone"},
+		{"a run that broke off is awaited until it is judged", all(measured, begin("r1", 3), func(b *Book) { b.Measured("shop/web", at(5), "gone") }), Query{Hash: "new"}, 6, Pending, "r1", "still being measured"},
+		{"and does not pass then", all(measured, begin("r1", 3), func(b *Book) { b.Measured("shop/web", at(5), "gone") }, end(rolledOut("r1", 3, 5, Inconclusive))), Query{Hash: "new"}, 6, Inconclusive, "", "gone"},
 		{"who asks before a step may take no disruption for a pass", all(measured), Query{Since: at(3), NonePasses: true}, 5, Pass, "", "no disruption of shop/web since 2026-11-26T10:03:00Z"},
 		{"but not while one is measured", all(measured, begin("r1", 4)), Query{Since: at(3), NonePasses: true}, 5, Pending, "r1", ""},
 		{"nor after one that failed", all(measured, end(drained("r1", 3, 4, Fail))), Query{Since: at(3), NonePasses: true}, 5, Fail, "r1", ""},
@@ -144,6 +153,12 @@ func TestWhatIsUnknownHasNoAnswer(t *testing.T) {
 	}
 	if _, problem := b.Answer(Query{Service: "shop/web", Run: "r2"}, t0); problem != "shop/web had no run r2, or it is forgotten" {
 		t.Errorf("%q", problem)
+	}
+	b.Begin("shop/web", "r2", t0)
+	b.Drop("shop/web")
+	b.Guard("shop/web")
+	if _, problem := b.Answer(Query{Service: "shop/web", Run: "r2"}, t0); problem != "shop/web had no run r2, or it is forgotten" {
+		t.Errorf("a run whose end was not told when the Service was left: %q", problem)
 	}
 	b.Drop("shop/web")
 	b.Begin("shop/web", "r2", t0)
