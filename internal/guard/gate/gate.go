@@ -289,8 +289,8 @@ func (s *service) firstAsked(t thing, now time.Time) time.Time {
 // mostAhead is how far in the future a run may have begun: the clock of another guard has stamped it.
 const mostAhead = time.Minute
 
-// about returns the runs that decide a query, of those that are judged or will fail: without a time only the newest, of a template only since another one was
-// rolled out.
+// about returns the runs that decide a query, of those that are judged or will fail: without a time only the newest,
+// of a template its newest rollout, unless another one was rolled out since.
 func (s *service) about(q Query, now time.Time) (runs []Run) {
 	all := append(slices.Clone(s.ended), s.open...)
 	all = slices.DeleteFunc(all, func(r Run) bool { return r.Verdict == "" })
@@ -302,6 +302,12 @@ func (s *service) about(q Query, now time.Time) (runs []Run) {
 		if !r.about(q) {
 			continue
 		}
+		if q.Since.IsZero() && len(runs) > 0 {
+			if q.Hash != "" && runs[0].Rollout && !r.Rollout { // as by an eviction
+				continue
+			}
+			runs = nil
+		}
 		if !q.Since.IsZero() && r.Began.Sub(now) > mostAhead && r.Verdict == Pass {
 			r.Verdict, r.Reason = Inconclusive, r.Reason+"; the clock was set back since: when it began is not known"
 		}
@@ -309,9 +315,6 @@ func (s *service) about(q Query, now time.Time) (runs []Run) {
 			r.Verdict, r.Reason = Inconclusive, r.Reason+"; the rollout was under way before it was measured"
 		}
 		runs = append(runs, r)
-	}
-	if q.Since.IsZero() {
-		runs = runs[max(0, len(runs)-1):]
 	}
 	return runs
 }
