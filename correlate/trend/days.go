@@ -129,7 +129,7 @@ func (d *Day) count(l *history.Line) {
 	switch {
 	case l.Failed > 0:
 		d.Dropped++
-	case unknown(l):
+	case l.Unknown():
 		d.Unmeasured++
 	case l.Verdict == model.Fail:
 		d.GateFailed++

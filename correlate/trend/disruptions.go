@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"lapse/correlate/model"
 	"lapse/internal/history"
 )
 
@@ -38,41 +37,12 @@ func disruptions(lines []*history.Line) []*history.Line {
 // leaveOut marks those of some lines of a Service that measured the same as one that says worse.
 func leaveOut(lines []*history.Line, left map[*history.Line]bool) {
 	var worst []*history.Line
-	for _, l := range slices.SortedStableFunc(slices.Values(lines), worse) {
-		if slices.ContainsFunc(worst, func(o *history.Line) bool { return same(l, o) }) {
+	worstFirst := func(a, b *history.Line) int { return cmp.Or(history.Worse(a, b), cmp.Compare(b.Sent, a.Sent)) }
+	for _, l := range slices.SortedStableFunc(slices.Values(lines), worstFirst) {
+		if slices.ContainsFunc(worst, l.Same) {
 			left[l] = true
 		} else {
 			worst = append(worst, l)
 		}
 	}
-}
-
-func worse(a, b *history.Line) int {
-	known := func(l *history.Line) int {
-		if unknown(l) {
-			return 0
-		}
-		return 1
-	}
-	gated := func(l *history.Line) int { // by what no failed request shows, such as a latency
-		if l.Verdict == model.Fail {
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(cmp.Compare(b.Failed, a.Failed), cmp.Compare(known(b), known(a)), cmp.Compare(gated(b), gated(a)),
-		cmp.Compare(b.Sent, a.Sent))
-}
-
-// same reports whether one of two runs was measured mostly while the other was. The runs of one guard follow each
-// other; a clock that was set may make them overlap a little.
-func same(a, b *history.Line) bool {
-	from, to := a.T0, a.T0.Add(a.Duration)
-	if b.T0.After(from) {
-		from = b.T0
-	}
-	if end := b.T0.Add(b.Duration); end.Before(to) {
-		to = end
-	}
-	return 2*to.Sub(from) >= min(a.Duration, b.Duration)
 }

@@ -37,7 +37,7 @@ func failures(lines []*history.Line) (all []bracket) {
 			continue
 		}
 		b := bracket{float64(l.Failed), float64(l.Failed)}
-		if unknown(l) {
+		if l.Unknown() {
 			b.hi = unbounded
 		}
 		all = append(all, b)

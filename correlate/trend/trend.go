@@ -319,7 +319,7 @@ func (n *Runs) count(l *history.Line) {
 	case l.Failed > 0:
 		n.Lossy++
 		return
-	case !unknown(l):
+	case !l.Unknown():
 		n.Lossless++
 		return
 	}
@@ -332,12 +332,6 @@ func (n *Runs) count(l *history.Line) {
 	default:
 		n.Inconclusive++
 	}
-}
-
-// unknown reports whether more requests may have been lost than a run saw fail.
-func unknown(l *history.Line) bool {
-	return l.Sent == 0 || l.Aborted || l.Verdict == model.Inconclusive ||
-		l.Verdict != model.Pass && l.Coverage < model.MinCoverage // a gate that failed comes before that doubt
 }
 
 // lossy bounds the share of disruptions that lose requests. The runs are the draws. Of those that are unknown none may
@@ -373,7 +367,7 @@ type Run struct {
 func Known(lines []history.Line) iter.Seq[Run] {
 	return func(yield func(Run) bool) {
 		for _, l := range disruptions(latest(lines)) {
-			if !unknown(l) && !yield(Run{l, poolOf(l), releaseName(l)}) {
+			if !l.Unknown() && !yield(Run{l, poolOf(l), releaseName(l)}) {
 				return
 			}
 		}

@@ -90,14 +90,6 @@ type Cause struct {
 	Failed     int              `json:"failed"`
 }
 
-// Covers reports whether a line says as much as another one of the same Service and an overlapping time, as of two
-// guards that measured the same disruption.
-func (l *Line) Covers(o *Line) bool {
-	return l.Service != "" && l.Service == o.Service && l.Failed >= o.Failed &&
-		(l.Verdict == model.Fail || o.Verdict != model.Fail) &&
-		l.T0.Before(o.T0.Add(o.Duration)) && o.T0.Before(l.T0.Add(l.Duration))
-}
-
 // Write appends lines to w, each with one call.
 func Write(w io.Writer, lines ...Line) error {
 	for _, l := range lines {

@@ -140,6 +140,61 @@ func TestRunsOfWhichOnlyALineIsLeftAreListed(t *testing.T) {
 	}
 }
 
+// What another guard has measured is left out only if a run of the same time here says as much: one that is next to it
+// says nothing of it, and one that is inconclusive less than a pass.
+func TestARunOfAnotherGuardIsLeftOutOnlyIfOneHereSaysAsMuch(t *testing.T) {
+	now := time.Now().UTC().Truncate(24 * time.Hour).Add(-time.Hour) // no run goes on over midnight
+	during := func(run string, from, to time.Duration, failed int, verdict model.Result) history.Line {
+		l := line(run, "shop/web", now.Add(from*time.Second))
+		l.UID, l.Duration, l.Failed, l.Verdict, l.Causes = "uid", (to-from)*time.Second, failed, verdict, nil
+		return l
+	}
+	for name, test := range map[string]struct {
+		here, gone       history.Line
+		listed           []string
+		runs, unmeasured int
+		failed           int // requests
+	}{
+		"the next run of the other": {
+			during("here", 0, 100, 20, model.Fail), during("gone", 98, 300, 5, model.Fail), []string{"gone", "here"}, 2, 0, 25,
+		},
+		"a pass of what is inconclusive here": {
+			during("here", 0, 100, 0, model.Inconclusive), during("gone", 5, 101, 0, model.Pass), []string{"gone", "here"}, 1, 0, 0,
+		},
+		"what was inconclusive there": {
+			during("here", 0, 100, 0, model.Pass), during("gone", 5, 101, 0, model.Inconclusive), []string{"here"}, 1, 0, 0,
+		},
+		"what failed there by another gate": {
+			during("here", 0, 100, 0, model.Pass), during("gone", 5, 101, 0, model.Fail), []string{"gone", "here"}, 1, 0, 0,
+		},
+		"fewer failures of the same": {
+			during("here", 0, 100, 20, model.Fail), during("gone", 5, 101, 5, model.Fail), []string{"here"}, 1, 0, 20,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := history.Append(filepath.Join(dir, saved.HistoryFile), test.here); err != nil {
+				t.Fatal(err)
+			}
+			runs := Folder(dir, nil, func() []Gone { return []Gone{{Line: test.gone}} }).Runs()
+			var listed []string
+			for _, l := range runs.Listed {
+				listed = append(listed, l.Name)
+			}
+			var all trend.Day
+			for _, d := range runs.Days.([]trend.ServiceDays)[0].Days {
+				all.Runs, all.Unmeasured, all.Failed = all.Runs+d.Runs, all.Unmeasured+d.Unmeasured, all.Failed+d.Failed
+			}
+			if !slices.Equal(listed, test.listed) {
+				t.Errorf("listed are %q, want %q", listed, test.listed)
+			}
+			if all.Runs != test.runs || all.Unmeasured != test.unmeasured || all.Failed != test.failed {
+				t.Errorf("the days count %+v", all)
+			}
+		})
+	}
+}
+
 // A history of years is not listed to its beginning. How many runs are left out is known.
 func TestTheOldestRunsThatAreGoneAreOnlyCounted(t *testing.T) {
 	dir, now := t.TempDir(), time.Now().UTC()

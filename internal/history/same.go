@@ -1,0 +1,45 @@
+package history
+
+import (
+	"cmp"
+
+	"lapse/correlate/model"
+)
+
+// Unknown reports whether more requests may have been lost than a run saw fail.
+func (l *Line) Unknown() bool {
+	return l.Sent == 0 || l.Aborted || l.Verdict == model.Inconclusive ||
+		l.Verdict != model.Pass && l.Coverage < model.MinCoverage // a gate that failed comes before that doubt
+}
+
+// Same reports whether one of two runs of a Service was measured mostly while the other was. The runs of one guard
+// follow each other; a clock that was set may make them overlap a little.
+func (l *Line) Same(o *Line) bool {
+	from, to := l.T0, l.T0.Add(l.Duration)
+	if o.T0.After(from) {
+		from = o.T0
+	}
+	if end := o.T0.Add(o.Duration); end.Before(to) {
+		to = end
+	}
+	return 2*to.Sub(from) >= min(l.Duration, o.Duration)
+}
+
+// Worse compares what two runs say of the same disruption: it is negative if a says worse than b, and so counts.
+func Worse(a, b *Line) int {
+	rank := func(is bool) int {
+		if is {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(b.Failed, a.Failed),
+		rank(a.Unknown())-rank(b.Unknown()),
+		rank(b.Verdict == model.Fail)-rank(a.Verdict == model.Fail)) // by what no failed request shows, as a latency
+}
+
+// Covers reports whether a line says as much as another one of the same Service, as of two guards that measured the
+// same disruption.
+func (l *Line) Covers(o *Line) bool {
+	return l.Service != "" && l.Service == o.Service && l.Same(o) && Worse(l, o) <= 0
+}
