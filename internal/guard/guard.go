@@ -90,6 +90,9 @@ type guard struct {
 	past    *outbox.Box[configmap.Run] // nil without Past
 	bucket  *outbox.Box[history.Line]  // nil without Bucket
 
+	rereading sync.Mutex // one question about what Past has
+	rereadAt  time.Time  // when Past was read for the last one
+
 	mu      sync.Mutex
 	problem string              // of the settings; empty: they are those that were read last
 	left    []*model.Timeline   // what the guard before had not judged
@@ -149,6 +152,9 @@ func newGuard(c Config) (*guard, error) {
 		string(coordinator.Recording), string(starting), string(notMeasured))
 	g.budget = budget.New(c.mostRate())
 	g.budget.Changed, g.told.Budget = g.rated, g.budget.State
+	if c.Past != nil {
+		g.gate.Elsewhere = g.ofAnother
+	}
 	g.told.Leads = func() bool { return c.Leader == nil || c.Leader.Leads() }
 	g.flagger = flagger.Hooks{
 		Answer: g.gate.Answer, Now: g.now,

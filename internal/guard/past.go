@@ -47,6 +47,48 @@ func (g *guard) recall(ctx context.Context) {
 	}
 }
 
+// rereadPastEvery is how often the ConfigMap is read at most for who asks about a run that is not known.
+const rereadPastEvery = 2 * time.Second
+
+// ofAnother returns a run of a guarded Service that another guard has kept, such as one that an Event names: it led
+// then.
+func (g *guard) ofAnother(service, run string) (r gate.Run, ok bool) {
+	g.mu.Lock()
+	guarded := g.services[service] != nil
+	g.mu.Unlock()
+	if !guarded {
+		return gate.Run{}, false
+	}
+	if r, ok = g.inPast(service, run); ok {
+		return r, true
+	}
+	g.rereadPast()
+	return g.inPast(service, run)
+}
+
+func (g *guard) inPast(service, run string) (gate.Run, bool) {
+	for _, r := range g.Past.Known() {
+		if r.Line.Service == service && r.Gate.ID == run {
+			return r.Gate, true
+		}
+	}
+	return gate.Run{}, false
+}
+
+func (g *guard) rereadPast() {
+	g.rereading.Lock()
+	defer g.rereading.Unlock()
+	if !g.rereadAt.IsZero() && g.now().Sub(g.rereadAt) < rereadPastEvery {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // who waits for it, too, may stay longer
+	defer cancel()
+	if err := g.Past.Read(ctx); err != nil {
+		g.Log.Debug("runs of other guards are not read", "error", err)
+	}
+	g.rereadAt = g.now()
+}
+
 // keep keeps what is known of runs outside of their directory, until stop is called.
 func (g *guard) keep() (stop func()) {
 	if g.Past == nil {

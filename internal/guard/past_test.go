@@ -135,6 +135,43 @@ func TestTheGuardThatLeadsKeepsARun(t *testing.T) {
 	})
 }
 
+// An Event names the run of the guard that led then. The next one has measured the same as a run of its own, and answers
+// for both. Whoever asks for runs that never were does not make it read the ConfigMap each time.
+func TestTheNextLeaderKnowsTheRunsThatEventsName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPast()
+		one, two := &elected{}, &elected{other: "10.0.0.1:7117"}
+		one.leads.Store(true)
+		leader, next := p.guard(t, one), p.guard(t, two)
+		leader.guards("shop/web", "shop/api")
+		next.guards("shop/web", "shop/other")
+		end, endToo := leader.disrupt("shop/web", 3), next.disrupt("shop/web", 0)
+		end()
+		endToo()
+		leader.disrupt("shop/api", 0)()
+		led, unguarded := leader.status("shop/web").Last.Run, leader.status("shop/api").Last.Run
+		leader.stop()
+		time.Sleep(othersFor) // of virtual time
+		two.leads.Store(true)
+		two.other = ""
+
+		a := next.asked("service=shop/web&run="+led, 200, gate.Fail)
+		if a.Run != led || !strings.HasPrefix(a.Reason, "3 of ") {
+			t.Errorf("of the run that an Event names: %+v", a)
+		}
+		next.asked("service=shop/web&node=node1", 200, gate.Pass) // its own run
+		next.asked("service=shop/api&run="+unguarded, 404, "")
+		next.asked("service=shop/other&run="+led, 404, "")
+		p.ClearActions()
+		for range 10 {
+			next.asked("service=shop/web&run=never", 404, "")
+		}
+		if n := len(p.Actions()); n > 1 {
+			t.Errorf("read %d times", n)
+		}
+	})
+}
+
 // A ConfigMap that cannot be written costs no run. It is said once in the log, in the status and in the metric, and is
 // written once it can be.
 func TestAConfigMapThatCannotBeWrittenCostsNoRun(t *testing.T) {

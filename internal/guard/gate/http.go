@@ -39,6 +39,9 @@ const (
 // is 425 with Retry-After, which all take for an error, or 200 with pending=200. 404 is a Service that is not guarded,
 // or a run that never was. 400 is a bad question.
 type Gate struct {
+	// Elsewhere returns a run of a Service that the book does not know; nil: none is kept elsewhere.
+	Elsewhere func(service, run string) (r Run, ok bool)
+
 	now func() time.Time
 
 	waiting atomic.Int64 // questions
@@ -86,6 +89,11 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a, problem := g.await(r, asked)
+	if problem != "" && asked.Run != "" && g.Elsewhere != nil {
+		if r, ok := g.Elsewhere(asked.Service, asked.Run); ok {
+			a, problem = r.answer(), ""
+		}
+	}
 	switch {
 	case problem != "":
 		Refuse(w, http.StatusNotFound, problem)
