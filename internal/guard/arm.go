@@ -46,7 +46,9 @@ func (g *guard) arm(ctx context.Context, name, why string, length time.Duration)
 		return Armed{}, err
 	}
 	if g.Leader != nil {
-		g.Leader.Pass(lead.Request{Service: name, Until: until, Why: why})
+		if err := g.Leader.Pass(ctx, lead.Request{Service: name, Until: until, Why: why}); err != nil {
+			return Armed{}, fmt.Errorf("%s: only one guard knows that it is armed: try again: %w", name, err)
+		}
 	}
 	return Armed{name, until}, nil
 }

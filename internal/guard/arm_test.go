@@ -135,6 +135,11 @@ func TestWhatAnotherGuardIsAskedIsArmedToo(t *testing.T) {
 		if want := (lead.Request{Service: "shop/api", Until: until, Why: "armed by hand: shop/api"}); len(leader.passes) != 1 || leader.passes[0] != want {
 			t.Errorf("it tells of %+v, want %+v", leader.passes, want)
 		}
+		leader.unheard = errors.New("this guard does not lead")
+		w := f.post(armPath+"?service=shop/api&for=1m", "Bearer "+token, "")
+		if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "try again: this guard does not lead") {
+			t.Errorf("where no other guard knows of it: %d %s", w.Code, w.Body)
+		}
 	})
 }
 

@@ -24,7 +24,8 @@ type Leader interface {
 	Other() string   // where the one answers that speaks, HOST:PORT; "" if this one does, or nobody is known to
 	Problem() string // why it cannot take part in the election; "" if it can
 
-	Pass(lead.Request)      // tells the others of a request to arm that this one was sent
+	// Pass tells the others of a request to arm that this one was sent; an error if they may not know of it.
+	Pass(context.Context, lead.Request) error
 	Passed() []lead.Request // those that others were sent, and that are not over
 }
 

@@ -28,19 +28,21 @@ type elected struct {
 	problem atomic.Value
 	other   string
 
-	mu     sync.Mutex
-	passes []lead.Request // by this guard
-	passed []lead.Request // by others
+	mu      sync.Mutex
+	passes  []lead.Request // by this guard
+	unheard error          // of these
+	passed  []lead.Request // by others
 }
 
 func (e *elected) Run(ctx context.Context, _ func() bool) { <-ctx.Done() }
 func (e *elected) Leads() bool                            { return e.leads.Load() }
 func (e *elected) Other() string                          { return e.other }
 
-func (e *elected) Pass(r lead.Request) {
+func (e *elected) Pass(_ context.Context, r lead.Request) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.passes = append(e.passes, r)
+	return e.unheard
 }
 
 func (e *elected) Passed() []lead.Request {

@@ -1,7 +1,10 @@
 package lead
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -33,13 +36,31 @@ type armed struct {
 	mine bool
 }
 
-// Pass tells the other guards of a request that this one was sent, when it renews the Lease: within a second if it
-// leads.
-func (e *Election) Pass(r Request) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+// Pass tells the other guards of a request that this one was sent. It returns once the Lease has it, within a second.
+// It is an error if that takes longer than the leader may be silent: who leads next may not know of the request.
+func (e *Election) Pass(ctx context.Context, r Request) error {
+	ctx, cancel := context.WithTimeout(ctx, renewFor)
+	defer cancel()
 	r.Until = r.Until.UTC().Truncate(time.Second)
+	e.mu.Lock()
+	kept := time.Now()
 	e.keep(armed{r, true})
+	e.mu.Unlock()
+	tick := time.NewTicker(every / 20)
+	defer tick.Stop()
+	for {
+		e.mu.Lock()
+		written, why := e.renewed.After(kept), e.failed
+		e.mu.Unlock()
+		if written {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New(cmp.Or(why, "this guard does not lead"))
+		case <-tick.C:
+		}
+	}
 }
 
 // keep drops the oldest request if there are too many. The caller holds mu.

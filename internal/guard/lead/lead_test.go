@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -291,7 +292,13 @@ func TestTheOtherGuardHearsWhatToArm(t *testing.T) {
 		b := newVoter(t, api, "b")
 		time.Sleep(5*time.Second + 300*time.Millisecond) // of virtual time
 		r := Request{Service: "shop/web", Why: "armed by hand", Until: time.Now().UTC().Add(time.Minute).Truncate(time.Second)}
-		a.Pass(r)
+		pass := func(v *voter, r Request, want string) {
+			t.Helper()
+			if got := fmt.Sprint(v.Pass(t.Context(), r)); got != want {
+				t.Errorf("%s passes it on: %s, want %s", v.Me, got, want)
+			}
+		}
+		pass(a, r, "<nil>")
 		hears := func(v *voter, want ...Request) {
 			t.Helper()
 			time.Sleep(2 * every)
@@ -303,7 +310,8 @@ func TestTheOtherGuardHearsWhatToArm(t *testing.T) {
 		hears(b, r)
 		hears(a)
 		a.away.Store(true)
-		time.Sleep(expiry + 2*every)
+		pass(a, Request{Service: "shop/lost", Until: time.Now().Add(time.Second)}, "the API server is away")
+		time.Sleep(expiry)
 		if got := leaders(a, b); got != "b" {
 			t.Fatalf("%q lead", got)
 		}
@@ -311,8 +319,9 @@ func TestTheOtherGuardHearsWhatToArm(t *testing.T) {
 		hears(a)
 		hears(newVoter(t, api, "c"), r)
 		hears(b, r)
+		pass(a, Request{Service: "shop/lost", Until: time.Now().Add(time.Second)}, "this guard does not lead")
 		other := Request{Service: "shop/api", Why: "Flagger rolls out shop/api", Until: r.Until.Add(time.Minute)}
-		b.Pass(other)
+		pass(b, other, "<nil>")
 		hears(a, other)
 		time.Sleep(time.Until(r.Until))
 		hears(b)
@@ -331,7 +340,10 @@ func TestWhatTheLeaseTellsIsBounded(t *testing.T) {
 		a := newVoter(t, api, "a")
 		until := time.Now().Add(time.Hour)
 		for i := range 1000 {
-			a.Pass(Request{Service: "shop/web-" + strconv.Itoa(i), Why: strings.Repeat("x", i%200), Until: until})
+			r := Request{Service: "shop/web-" + strconv.Itoa(i), Why: strings.Repeat("x", i%200), Until: until}
+			a.mu.Lock()
+			a.keep(armed{r, true})
+			a.mu.Unlock()
 		}
 		time.Sleep(every + time.Millisecond) // of virtual time
 		synctest.Wait()
