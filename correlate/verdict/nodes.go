@@ -188,21 +188,31 @@ func wasDown(states []*model.Event) bool {
 	})
 }
 
-// wentDown reports whether the node was cordoned when a period began, and was then no longer ready or there: it is
-// rebooted or removed after a drain, and nothing on it sends requests. Of a node that was not cordoned it may be that
-// only this process cannot reach it.
-func (n *nodeView) wentDown(in windows.Period) bool {
-	cordoned := false
+// awaited returns the parts of a missing period in which the node was to send requests. It was not while it was down: if
+// it was cordoned when the period began, and was then no longer ready or there, it is rebooted or removed after a drain,
+// until it is ready again. Of a node that was not cordoned it may be that only this process cannot reach it.
+func (n *nodeView) awaited(missing windows.Period) []windows.Period {
+	cordoned, isDown := false, false
+	var down []windows.Period
 	for _, e := range n.states {
 		switch {
-		case e.Kind == timeline.NodeSchedulable && e.At.Earliest <= in.From:
+		case e.Kind == timeline.NodeSchedulable && e.At.Earliest <= missing.From:
 			cordoned = e.To == "false"
-		case e.Kind == timeline.NodeSchedulable || e.Kind == timeline.NodeReady && e.To == "true":
-		case cordoned && in.From <= e.At.Latest && e.At.Earliest <= in.To:
-			return true
+		case e.Kind == timeline.NodeSchedulable:
+		case e.Kind == timeline.NodeReady && e.To == "true":
+			if isDown {
+				down[len(down)-1].To = e.At.Latest + gettingReady
+			}
+			isDown = false
+		case cordoned && !isDown && missing.From <= e.At.Latest && e.At.Earliest <= missing.To:
+			p := missing
+			if down != nil {
+				p.From = e.At.Latest
+			}
+			down, isDown = append(down, p), true
 		}
 	}
-	return false
+	return windows.Without(missing, windows.Merge(down))
 }
 
 // within returns the parts of periods that lie within another one.
@@ -269,8 +279,10 @@ func (n *nodeView) observedBy(targets []*model.Target, whole []windows.Period, h
 			}).Measured.Latest)
 		}
 		if w.To > w.From {
-			missing := windows.Without(w, seen)
-			unseen := windows.Total(slices.DeleteFunc(slices.Clone(missing), n.wentDown))
+			missing, unseen := windows.Without(w, seen), time.Duration(0)
+			for _, p := range missing {
+				unseen += windows.Total(n.awaited(p))
+			}
 			c.Unobserved += unseen
 			total += w.To - w.From - windows.Total(missing) + unseen
 		}

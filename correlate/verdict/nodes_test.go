@@ -57,6 +57,12 @@ func goesDown(tl *model.Timeline, node, schedulable string) {
 			Event: timeline.Event{Kind: timeline.NodeReady, From: "true", To: "unknown", Object: object}})
 }
 
+// ready makes a node ready.
+func ready(tl *model.Timeline, node, from string, at time.Duration) {
+	tl.Events = append(tl.Events, model.Event{At: model.Instant{Earliest: at, Latest: at}, Event: timeline.Event{
+		Kind: timeline.NodeReady, From: from, To: "true", Object: timeline.Object{Kind: "Node", Name: node}}})
+}
+
 // unseen adds time in which a target was not observed.
 func unseen(tl *model.Timeline, target string, from, to time.Duration) {
 	tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: target, Start: from, End: to,
@@ -113,6 +119,24 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 			tl.Events[len(tl.Events)-2].To = "true"
 		}, ExitInconclusive, "node4 observed nothing"},
 		{"a drained node was rebooted", func(tl *model.Timeline) { goesDown(tl, "node2", "false") }, ExitPassed, ""},
+		{"it was ready again, and its prober did not come back", func(tl *model.Timeline) {
+			goesDown(tl, "node2", "false")
+			ready(tl, "node2", "unknown", 19*second)
+		}, ExitInconclusive, "node2 observed 56.49 % and was silent for 3.85 s"},
+		{"it was ready for a while, and went down again", func(tl *model.Timeline) {
+			goesDown(tl, "node2", "false")
+			down := tl.Events[len(tl.Events)-1]
+			ready(tl, "node2", "unknown", 19*second)
+			down.At = model.Instant{Earliest: 20 * second, Latest: 21 * second}
+			tl.Events = append(tl.Events, down)
+		}, ExitInconclusive, "was silent for 1.85 s"},
+		{"it was ready again, and its prober measured at once", func(tl *model.Timeline) {
+			goesDown(tl, "node2", "false")
+			ready(tl, "node2", "unknown", 19*second)
+			for i := range tl.Unobserved {
+				tl.Unobserved[i].End = 19100 * time.Millisecond
+			}
+		}, ExitPassed, ""},
 		{"one that was rebooted had missed something before", func(tl *model.Timeline) {
 			goesDown(tl, "node2", "false")
 			unseen(tl, "web new from node2", 6*second, 7*second)
