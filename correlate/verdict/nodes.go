@@ -41,7 +41,11 @@ func nodeCoverage(tl *model.Timeline) []model.NodeCoverage {
 		}
 		whole := wholeOf(tl, byNode)
 		for node, n := range nodes {
-			n.atMost(n.observedBy(byNode[node], within(whole, n.there), holes, tl.Run.Live))
+			var asked []windows.Period
+			for _, p := range n.there {
+				asked = append(asked, windows.Within(p, whole)...)
+			}
+			n.atMost(n.observedBy(byNode[node], asked, holes, tl.Run.Live))
 		}
 	}
 	for i := range tl.Targets {
@@ -85,8 +89,8 @@ func partsByNode(tl *model.Timeline) map[part]map[string][]*model.Target {
 // A nodeView is what one node observed, as far as it is known.
 type nodeView struct {
 	model.NodeCoverage
-	there  windows.Period // when it was to measure
-	states []*model.Event // whether it was ready, schedulable, and there
+	there  []windows.Period // when it was to measure
+	states []*model.Event   // whether it was ready, schedulable, and there
 }
 
 // atMost takes over what the node observed of one part, if that is less.
@@ -105,7 +109,7 @@ func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) m
 		if nodes[node] == nil {
 			there, known := present[node]
 			if !known {
-				there.To = tl.Run.Duration
+				there = []windows.Period{{To: tl.Run.Duration}}
 			}
 			nodes[node] = &nodeView{model.NodeCoverage{Node: node, Coverage: 1}, there, states[node]}
 		}
@@ -117,12 +121,13 @@ func askedNodes(tl *model.Timeline, parts map[part]map[string][]*model.Target) m
 	}
 	for i := range tl.Events {
 		e := &tl.Events[i]
-		there := present[e.Object.Name]
-		if e.Kind != timeline.ProberChanged || e.Object.IsZero() || there.From >= there.To {
+		wasThere := len(windows.Merge(present[e.Object.Name])) > 0
+		if e.Kind != timeline.ProberChanged || e.Object.IsZero() || !wasThere {
 			continue
 		}
 		if n := add(e.Object.Name); !measuring[n.Node] {
-			n.atMost(model.NodeCoverage{Unobserved: there.To - max(there.From, baselineBegan(tl))})
+			run := windows.Period{From: baselineBegan(tl), To: tl.Run.Duration}
+			n.atMost(model.NodeCoverage{Unobserved: windows.Total(windows.Within(run, n.there))})
 		}
 	}
 	for _, byNode := range parts {
@@ -150,33 +155,38 @@ func nodeStates(tl *model.Timeline) map[string][]*model.Event {
 // presence returns when each node was to measure: in the whole run, but
 //   - from its prober's first request on, if the run did not wait for it, or the node was down when the run began and
 //     had no prober then;
-//   - until the node was gone.
+//   - not from when the node was gone until it was ready again, or a prober measured on it.
 //
-// The period of a node that was down throughout is empty. Nodes with nothing of that are not in the map.
-func presence(tl *model.Timeline, states map[string][]*model.Event) map[string]windows.Period {
-	there, known := map[string]windows.Period{}, map[string]bool{}
+// A node that was down throughout has no periods. Nodes with nothing of that are not in the map.
+func presence(tl *model.Timeline, states map[string][]*model.Event) map[string][]windows.Period {
+	there, known := map[string][]windows.Period{}, map[string]bool{}
 	for i := range tl.Events {
 		e := &tl.Events[i]
-		node := e.Object.Name
-		p, ok := there[node]
+		node, measures := e.Object.Name, e.Kind == timeline.ProberChanged && e.To == "measuring"
+		all, ok := there[node]
 		if !ok {
-			p.To = tl.Run.Duration
+			all = []windows.Period{{To: tl.Run.Duration}}
 		}
+		last := len(all) - 1
+		isThere := last >= 0 && all[last].To == tl.Run.Duration
 		switch {
-		case e.Kind == timeline.NodeGone:
-			p.To = e.At.Earliest
-		case e.Kind != timeline.ProberChanged:
+		case !isThere && (measures || e.Kind == timeline.NodeReady && e.To == "true"):
+			all = append(all, windows.Period{From: e.At.Latest + gettingReady, To: tl.Run.Duration})
+			known[node] = known[node] || measures
+		case !isThere:
 			continue
-		case known[node]:
+		case e.Kind == timeline.NodeGone:
+			all[last].To = min(all[last].To, e.At.Earliest)
+		case e.Kind != timeline.ProberChanged || known[node]:
+			continue
 		case e.To == "lost" && e.At.Latest <= 0 && wasDown(states[node]):
-			p.From = tl.Run.Duration
-		case e.To == "measuring":
-			p.From = e.At.Latest
-			fallthrough
+			all = nil
 		default:
-			known[node] = true
+			if known[node] = true; measures {
+				all[last].From = e.At.Latest
+			}
 		}
-		there[node] = p
+		there[node] = all
 	}
 	return there
 }
@@ -213,16 +223,6 @@ func (n *nodeView) awaited(missing windows.Period) []windows.Period {
 		}
 	}
 	return windows.Without(missing, windows.Merge(down))
-}
-
-// within returns the parts of periods that lie within another one.
-func within(all []windows.Period, in windows.Period) (parts []windows.Period) {
-	for _, p := range all {
-		if p.From, p.To = max(p.From, in.From), min(p.To, in.To); p.From < p.To {
-			parts = append(parts, p)
-		}
-	}
-	return parts
 }
 
 // baselineBegan returns when the run stopped waiting for probers.

@@ -57,10 +57,31 @@ func goesDown(tl *model.Timeline, node, schedulable string) {
 			Event: timeline.Event{Kind: timeline.NodeReady, From: "true", To: "unknown", Object: object}})
 }
 
+// leaves removes a node from the cluster, and with it its prober.
+func leaves(tl *model.Timeline, node string, at time.Duration) {
+	tl.Events = append(tl.Events, model.Event{At: model.Instant{Earliest: at, Latest: at},
+		Event: timeline.Event{Kind: timeline.NodeGone, Object: timeline.Object{Kind: "Node", Name: node}}})
+	for i := range tl.Targets {
+		if t := &tl.Targets[i]; t.Node == node {
+			t.Measured.Latest = at
+		}
+	}
+}
+
 // ready makes a node ready.
 func ready(tl *model.Timeline, node, from string, at time.Duration) {
-	tl.Events = append(tl.Events, model.Event{At: model.Instant{Earliest: at, Latest: at}, Event: timeline.Event{
+	when := model.Instant{Earliest: at - 500*time.Millisecond, Latest: at}
+	if from == "" {
+		when.Earliest = model.Unbounded // as of all that a list finds
+	}
+	tl.Events = append(tl.Events, model.Event{At: when, Event: timeline.Event{
 		Kind: timeline.NodeReady, From: from, To: "true", Object: timeline.Object{Kind: "Node", Name: node}}})
+}
+
+// measures lets a prober begin on a node.
+func measures(tl *model.Timeline, node string, at time.Duration) {
+	tl.Events = append(tl.Events, model.Event{At: model.Instant{Earliest: at, Latest: at}, Event: timeline.Event{
+		Kind: timeline.ProberChanged, To: "measuring", Object: timeline.Object{Kind: "Node", Name: node}}})
 }
 
 // unseen adds time in which a target was not observed.
@@ -108,6 +129,24 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 				}
 			}
 		}, ExitPassed, ""},
+		{"a node left the cluster and came back without a prober", func(tl *model.Timeline) {
+			leaves(tl, "node1", 15*second)
+			ready(tl, "node1", "", 18*second)
+		}, ExitInconclusive, "node1 observed 71.21 % and was silent for 4.85 s"},
+		{"its prober came back, too, and was lost again", func(tl *model.Timeline) {
+			leaves(tl, "node1", 15*second)
+			measures(tl, "node1", 18*second)
+			tl.Targets[0].Measured.Latest, tl.Targets[1].Measured.Latest = 23*second, 23*second
+			unseen(tl, tl.Targets[0].Name, 15*second, 18*second)
+			unseen(tl, tl.Targets[0].Name, 20*second, 23*second)
+		}, ExitInconclusive, "was silent for 3 s"},
+		{"it measured to the end", func(tl *model.Timeline) {
+			leaves(tl, "node1", 15*second)
+			measures(tl, "node1", 18*second)
+			tl.Targets[0].Measured.Latest, tl.Targets[1].Measured.Latest = 23*second, 23*second
+			unseen(tl, tl.Targets[0].Name, 15*second, 18*second)
+			unseen(tl, tl.Targets[1].Name, 15*second, 18*second)
+		}, ExitPassed, ""},
 		{"a node left the cluster 8 s after its prober", func(tl *model.Timeline) {
 			tl.Events = append(tl.Events, model.Event{At: model.Instant{Earliest: 23 * second}, Event: timeline.Event{Kind: timeline.NodeGone,
 				Object: timeline.Object{Kind: "Node", Name: "node1"}}})
@@ -117,6 +156,10 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 		{"a node without a prober was up", func(tl *model.Timeline) {
 			downAtFirst(tl, "node4")
 			tl.Events[len(tl.Events)-2].To = "true"
+		}, ExitInconclusive, "node4 observed nothing"},
+		{"a node was down when the run began, and its prober did not start when it was up", func(tl *model.Timeline) {
+			downAtFirst(tl, "node4")
+			ready(tl, "node4", "unknown", 12*second)
 		}, ExitInconclusive, "node4 observed nothing"},
 		{"a drained node was rebooted", func(tl *model.Timeline) { goesDown(tl, "node2", "false") }, ExitPassed, ""},
 		{"it was ready again, and its prober did not come back", func(tl *model.Timeline) {
