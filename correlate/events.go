@@ -105,9 +105,13 @@ func (p *places) next(e *timeline.Event, f *sourceFacts) model.Event {
 // place returns the run's events on its clock.
 func (t *Tracker) place() []model.Event {
 	placed := t.places.place(&t.events, &t.sourceFacts, t.meta.T0)
-	if gap, unwatched := t.unwatched(); unwatched {
-		placed = append(placed, t.withSource(cluster.Place(t.meta.T0, []timeline.Event{gap})[0], gap.Source))
+	add := func(gap timeline.Event, found bool) {
+		if found {
+			placed = append(placed, t.withSource(cluster.Place(t.meta.T0, []timeline.Event{gap})[0], gap.Source))
+		}
 	}
+	add(t.losses.gap(t.end()))
+	add(t.unwatched())
 	return placed
 }
 

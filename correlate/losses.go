@@ -17,7 +17,10 @@ import (
 type losses struct {
 	sources map[timeline.SourceID]*sourceLosses
 	targets map[timeline.TargetID]*targetLosses
-	event   timeline.Event // the last one
+
+	number uint32         // of the last event
+	lost   uint32         // the number of an event that was lost after event; 0: none was
+	event  timeline.Event // the last one that has the run's clock, as all of the watches have
 }
 
 type sourceLosses struct {
@@ -77,16 +80,26 @@ func (l *losses) of(target timeline.Target, measured windows.Period) []windows.P
 	return append(slices.Clip(t.found), windows.Period{From: t.mark, To: measured.To, Reason: model.ReasonLost})
 }
 
-// before returns the watch gap in which events before e were lost, if any were. It has the number of one of them.
-func (l *losses) before(e timeline.Event) (gap timeline.Event, lost bool) {
-	last := l.event
-	l.event = e
-	if last.ID == 0 || e.ID <= last.ID+1 {
+// before returns the watch gap in which events before e were lost, if any were. It has the number of one of them. What
+// was lost before an event of another clock was seen until the next one of the run's: events come late from a prober.
+func (l *losses) before(e timeline.Event, onRunClock bool) (gap timeline.Event, lost bool) {
+	if l.number > 0 && e.ID > l.number+1 {
+		l.lost = e.ID - 1
+	}
+	l.number = e.ID
+	if !onRunClock {
 		return gap, false
 	}
+	gap, lost = l.gap(e.Seen)
+	l.lost, l.event = 0, e
+	return gap, lost
+}
+
+// gap returns the watch gap up to an instant of the run's clock, if events were lost.
+func (l *losses) gap(upTo time.Duration) (gap timeline.Event, lost bool) {
 	return timeline.Event{
-		ID: e.ID - 1, Source: e.Source, Since: last.Seen, Seen: max(last.Seen, e.Seen), Kind: timeline.WatchGap,
-		Writer: "lapse",
+		ID: l.lost, Source: l.event.Source, Since: max(1, l.event.Seen), Seen: max(l.event.Seen, upTo),
+		Kind: timeline.WatchGap, Writer: "lapse",
 		Detail: "the record is damaged: what was seen meanwhile is lost",
-	}, true
+	}, l.lost > 0
 }

@@ -96,3 +96,40 @@ func TestLostEventsAreAWatchGap(t *testing.T) {
 		t.Errorf("%+v, want a watch gap up to 5 s", tl.Events)
 	}
 }
+
+// The clock of the prober "west" is 5 s behind the run's. What it states says nothing of when the run's own events,
+// those of the watches, were lost.
+func TestLostEventsAreAWatchGapOnTheClockOfTheRun(t *testing.T) {
+	event := func(id uint32, source timeline.SourceID, seen time.Duration, kind timeline.EventKind,
+		to string) timeline.Event {
+		return timeline.Event{ID: id, Source: source, Seen: seen, Kind: kind, To: to,
+			Object: timeline.Object{Kind: "Pod", Name: "web-1", UID: "u1"}}
+	}
+	const second = time.Second
+	for _, tt := range []struct {
+		name   string
+		events []timeline.Event
+		want   model.Instant
+	}{
+		{"before and after events of the run", []timeline.Event{
+			event(1, 0, 6*second, timeline.PodReady, "false"), event(2, 2, 2*second, timeline.ProberStall, ""),
+			event(4, 0, 9*second, timeline.PodReady, "true"),
+		}, model.Instant{Earliest: 6 * second, Latest: 9 * second}},
+		{"before an event of the prober", []timeline.Event{
+			event(1, 0, 6*second, timeline.PodReady, "false"), event(3, 2, 2*second, timeline.ProberStall, ""),
+			event(4, 0, 9*second, timeline.PodReady, "true"),
+		}, model.Instant{Earliest: 6 * second, Latest: 9 * second}},
+		{"before an event of the prober, which is the last", []timeline.Event{
+			event(1, 0, 6*second, timeline.PodReady, "false"), event(3, 2, 6*second, timeline.ProberStall, ""),
+		}, model.Instant{Earliest: 6 * second, Latest: 10990 * time.Millisecond}},
+	} {
+		run := lossy(func(timeline.SourceID, int) bool { return false })
+		run.Syncs = []timeline.Sync{{Source: 2, Min: 5 * second, Max: 5 * second}}
+		run.Events = tt.events
+		tl := analyzed(t, run)
+		gaps := slices.DeleteFunc(tl.Events, func(e model.Event) bool { return e.Kind != timeline.WatchGap })
+		if len(gaps) != 1 || gaps[0].At.Earliest != tt.want.Earliest || gaps[0].At.Latest < tt.want.Latest {
+			t.Errorf("%s: %+v, want a watch gap of %v", tt.name, gaps, tt.want)
+		}
+	}
+}

@@ -150,7 +150,7 @@ func (t *Tracker) addBatch(b timeline.Batch) {
 }
 
 func (t *Tracker) addEvent(e timeline.Event) {
-	if gap, lost := t.losses.before(e); lost {
+	if gap, lost := t.losses.before(e, t.clocks.Shared(e.Source)); lost {
 		t.events.add(gap)
 	}
 	t.events.add(e)
