@@ -256,9 +256,12 @@ func compared(a, b string, load load) (dashboard.Folder, error) {
 	return folder, nil
 }
 
-// named returns the name of a run in a page's address.
+// named returns the name of a run in a page's address, from which a browser leaves out "." and "..".
 func named(path string) string {
-	return strings.NewReplacer(",", "_", "/", "_").Replace(filepath.Base(filepath.Clean(path)))
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return strings.NewReplacer(",", "_", "/", "_").Replace(filepath.Base(path))
 }
 
 // opened returns what the page of an ended run shows.

@@ -220,6 +220,8 @@ func TestComparedRunsHaveDifferentNames(t *testing.T) {
 		{"runs/before", "runs/after/", "before", "after"},
 		{"a/run", "b/run", "1-run", "2-run"},
 		{"x,y", "z", "x_y", "z"},
+		{".", "../b", "screen", "b"},
+		{"..", "b", "run", "b"},
 	} {
 		folder, ok, err := Several([]string{tt.a, tt.b}, load)
 		if !ok || err != nil || folder.Compared[0] != tt.first || folder.Compared[1] != tt.second {
