@@ -91,6 +91,23 @@ func TestAServiceIsArmedByHand(t *testing.T) {
 	})
 }
 
+// While the token cannot be read, strangers cannot fill the log: it says why once a minute.
+func TestAnUnreadableTokenIsLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.TokenFile = filepath.Join(t.TempDir(), "none")
+		for range 10 {
+			w := f.post(armPath, "", "")
+			if w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), f.TokenFile) {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		}
+		if n := strings.Count(f.log.String(), f.TokenFile+": no such file"); n != 1 {
+			t.Errorf("it is logged %d times:\n%s", n, f.log)
+		}
+	})
+}
+
 // A guard arms what another one was asked to arm, once for each request and no longer than that, and tells the other of
 // what it was asked itself.
 func TestWhatAnotherGuardIsAskedIsArmedToo(t *testing.T) {

@@ -37,7 +37,8 @@ func ReadToken(file string) (string, error) {
 // which an HTTP client makes of http://any:TOKEN@HOST/. The file is read each time, for a kubelet renews it.
 func (g *guard) withToken(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		w = noting{w, func(why string) { g.noteRefusal(cut(r.URL.Path), why) }}
+		because := "" // which a stranger is not told
+		w = noting{w, func(why string) { g.noteRefusal(cut(r.URL.Path), why+because) }}
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
 			gate.Refuse(w, http.StatusMethodNotAllowed, "it takes POST, not "+cut(r.Method))
@@ -50,7 +51,7 @@ func (g *guard) withToken(h http.HandlerFunc) http.HandlerFunc {
 		token, err := ReadToken(g.TokenFile)
 		switch {
 		case err != nil:
-			g.Log.Error("nobody may arm a Service or call a hook", "error", err)
+			because = ": " + err.Error()
 			gate.Refuse(w, http.StatusForbidden, "the guard cannot read its token")
 		case !sends(r, token):
 			w.Header().Add("WWW-Authenticate", `Bearer realm="lapse guard"`)
