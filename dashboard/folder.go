@@ -131,8 +131,11 @@ type folderServer struct {
 	order []string           // of pages: the one that was opened longest ago first
 }
 
-// mostOpened is how many runs are kept in memory.
-const mostOpened = 16
+// mostOpened is how many runs are kept in memory, and keptUnused how long one is that nobody asks for.
+const (
+	mostOpened = 16
+	keptUnused = 10 * time.Minute
+)
 
 // An opened run has a handler, or an error that says why not, once it has been opened.
 type opened struct {
@@ -140,6 +143,9 @@ type opened struct {
 	once    sync.Once
 	handler *server
 	err     error
+
+	using int         // requests in progress
+	idle  *time.Timer // lets it go, while there are none
 }
 
 func (f *folderServer) serveRun(w http.ResponseWriter, r *http.Request) {
@@ -151,6 +157,7 @@ func (f *folderServer) serveRun(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	page := f.page(name, listed[i].Word, r.URL.Path == "/run/"+name+"/")
+	defer f.release(name, page)
 	page.once.Do(func() {
 		store, opts, err := f.Open(name)
 		if page.err = err; err == nil {
@@ -159,34 +166,51 @@ func (f *folderServer) serveRun(w http.ResponseWriter, r *http.Request) {
 		}
 	})
 	if page.err != nil {
-		f.forget(name, page)
 		http.Error(w, page.err.Error(), http.StatusInternalServerError)
 		return
 	}
 	http.StripPrefix("/run/"+name, page.handler).ServeHTTP(w, r)
 }
 
-// page returns what was opened of a run. A run that was not judged then is opened again with its document: it may have
-// gone on.
+// page returns what was opened of a run, until release. A run that was not judged then is opened again with its
+// document: it may have gone on.
 func (f *folderServer) page(name, word string, document bool) *opened {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if page := f.pages[name]; page != nil && !(document && (page.word != word || word == NotJudged)) {
-		return page
+	page := f.pages[name]
+	if page == nil || document && (page.word != word || word == NotJudged) {
+		f.remove(name)
+		if len(f.order) == mostOpened {
+			f.remove(f.order[0])
+		}
+		page = &opened{word: word}
+		page.idle = time.AfterFunc(keptUnused, func() { f.letGo(name, page) })
+		f.pages[name], f.order = page, append(f.order, name)
 	}
-	f.remove(name)
-	if len(f.order) == mostOpened {
-		f.remove(f.order[0])
-	}
-	f.pages[name], f.order = &opened{word: word}, append(f.order, name)
-	return f.pages[name]
+	page.idle.Stop()
+	page.using++
+	return page
 }
 
-// forget has a run opened again that could not be opened.
-func (f *folderServer) forget(name string, failed *opened) {
+// release tells that a request for a page is done. A run that could not be opened is opened again at the next one.
+func (f *folderServer) release(name string, page *opened) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.pages[name] == failed {
+	page.using--
+	switch {
+	case f.pages[name] != page: // it was removed
+	case page.err != nil:
+		f.remove(name)
+	case page.using == 0:
+		page.idle.Reset(keptUnused)
+	}
+}
+
+// letGo removes a page if nobody uses it.
+func (f *folderServer) letGo(name string, page *opened) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if page.using == 0 && f.pages[name] == page {
 		f.remove(name)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -192,6 +193,49 @@ func TestTheRunThatWasOpenedFirstIsLetGo(t *testing.T) {
 	if opened["0"] != 2 || opened["2"] != 1 {
 		t.Errorf("opened %v", opened)
 	}
+}
+
+// A run that nobody looks at any more leaves memory, also if nothing else is asked for. It is opened again when needed.
+func TestAnUnusedRunIsLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened := 0
+		looking := make(chan struct{})
+		options := Options{Looked: func(context.Context) func() { <-looking; return func() {} }}
+		f := newFolderServer(Folder{
+			Runs: listing(Listed{Name: "a", Word: "PASS"}),
+			Open: func(string) (*Store, Options, error) { opened++; return NewStore(), options, nil },
+		}, Options{})
+		ask := func(path string) {
+			r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/run/a/"+path, nil)
+			f.handler().ServeHTTP(httptest.NewRecorder(), r)
+		}
+		kept := func(want int) {
+			t.Helper()
+			synctest.Wait()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if len(f.pages) != want || len(f.order) != want {
+				t.Errorf("%d pages in memory, want %d", len(f.pages), want)
+			}
+		}
+		for range 3 {
+			ask("")
+			time.Sleep(keptUnused - time.Second)
+			kept(1)
+		}
+		go ask("api/v1/snapshot")
+		time.Sleep(3 * keptUnused)
+		kept(1) // somebody looks at it
+		close(looking)
+		time.Sleep(keptUnused - time.Second)
+		kept(1)
+		time.Sleep(2 * time.Second)
+		kept(0)
+		ask("")
+		if kept(1); opened != 2 {
+			t.Errorf("opened %d times, want 2", opened)
+		}
+	})
 }
 
 // Two runs that are compared have one address, which says which they are.
