@@ -137,6 +137,13 @@ func (a aligned) streaks(s *windows.Streaks) *windows.Streaks {
 	return s.Placed(a.at)
 }
 
+func (a aligned) intervals(s *windows.Intervals) *windows.Intervals {
+	if a.shared {
+		return s
+	}
+	return s.Placed(a.at)
+}
+
 // failure places a failed request in the middle of what its clock allows.
 func (a aligned) failure(f model.Failure) model.Failure {
 	p := a.clocks.Place(a.source, f.Due, f.Sent, f.Done)

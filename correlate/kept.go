@@ -61,7 +61,7 @@ func (t *Tracker) publish(s *snapshot) *published {
 	p := &published{
 		unobserved: s.unobserved, unsure: s.unsure, target: s.publish(t.sources[source], clock),
 		Probed: evidence.Probed{Outages: clock.windows(own), FirstLast: clock.firstLast(firstLast),
-			Streaks: clock.streaks(&s.reading.Streaks)},
+			Streaks: clock.streaks(&s.reading.Streaks), Rates: clock.intervals(s.reading.Intervals)},
 	}
 	if s.kept == s {
 		s.published = p

@@ -1,11 +1,14 @@
 package correlate
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
@@ -287,5 +290,53 @@ func TestTruthOfWhatRaisesTheRateLiesInTheBrackets(t *testing.T) {
 	}
 	if partial < 100 || missed*50 > partial {
 		t.Errorf("the downtime of %d of %d shares is not within its bounds", missed, partial)
+	}
+}
+
+// Three resets, 5 s after web-1 had stopped, are not of its connections: each was used every 330 ms. A guard changes the
+// rate again later, as a prober of a drained node is lost, and what is known of the time before stays the same.
+func TestALaterChangeOfTheRateChangesNoCause(t *testing.T) {
+	archive := txtar.Parse([]byte(`
+-- requests --
+reused: every 30ms 0s..45s ok over 10
+reused: 15s..15.09s reset
+direct web-1: every 20ms 0s..10.5s ok
+direct web-1: 10s.. refused
+direct web-2: every 20ms 0s..45s ok
+-- events --
+0s     pod-seen web-1 Running : listed
+0s     pod-ready web-1 true
+0s     endpoint web-1 ready
+0s     pod-seen web-2 Running : listed
+0s     pod-ready web-2 true
+0s     endpoint web-2 ready
+9.9s   pod-deleted web-1 grace=30s
+9.91s  endpoint web-1 ready -> terminating+serving
+10.2s  pod-container web-1 running -> terminated exit=0 : main Completed
+10.22s endpoint web-1 terminating+serving -> absent
+10.5s  pod-gone web-1
+`))
+	judge := func(rates map[time.Duration]string) string {
+		run := readCase(t, archive).run()
+		run.Targets[0].Rate = 1.67
+		for at, rate := range rates {
+			run.Events = append(run.Events, timeline.Event{Kind: timeline.RateChanged, Seen: at, To: rate,
+				Object: timeline.Object{Kind: "Target", Name: "reused"}})
+		}
+		slices.SortStableFunc(run.Events, func(a, b timeline.Event) int { return cmp.Compare(a.Seen, b.Seen) })
+		for i := range run.Events {
+			run.Events[i].ID = uint32(i + 1)
+		}
+		tl := judgeRerated(t, run)
+		i := slices.IndexFunc(tl.Windows, func(w model.Window) bool { return w.Start.Latest > 10*time.Second })
+		if i < 0 || tl.Windows[i].Target != "reused" {
+			t.Fatalf("windows: %+v", tl.Windows)
+		}
+		return tl.Windows[i].Causes[0].Text
+	}
+	once := judge(map[time.Duration]string{5 * time.Second: "33.3"})
+	twice := judge(map[time.Duration]string{5 * time.Second: "33.3", 40 * time.Second: "50"})
+	if once != twice || strings.Contains(once, "web-1") {
+		t.Errorf("with one change of the rate it says %q, with another one later %q", once, twice)
 	}
 }

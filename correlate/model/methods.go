@@ -121,21 +121,13 @@ func (tl *Timeline) LimitSince() (limit, since time.Duration, ok bool) {
 	return limit, since, since > 0 && limit < always
 }
 
-// RateAt returns the requests per second that were asked for at an instant of the run.
+// RateAt returns the requests per second that were asked for at an instant of the run: before the last change of the
+// rate, the lowest of that time.
 func (t *Target) RateAt(at time.Duration) float64 {
 	if t.Rerated != nil && at < t.Rerated.At.Latest {
 		return t.Rerated.From
 	}
 	return t.Rate
-}
-
-// Uses returns how long n requests to a target took at the rate at an instant of the run; 0 if that is not known.
-func (t *Target) Uses(n int, at time.Duration) time.Duration {
-	rate := t.RateAt(at)
-	if rate <= 0 {
-		return 0
-	}
-	return time.Duration(float64(n) / rate * float64(time.Second))
 }
 
 // MinCoverage is the share of the measured time that must have been observed for a run to pass, if --min-coverage

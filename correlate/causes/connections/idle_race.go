@@ -33,7 +33,7 @@ func testIdleRace(c *rule.Case) rule.Finding {
 	v, w := c.Evidence, c.Window
 	t := v.Traffic.Target(w)
 	cut := evidence.Count(w.Classes, timeline.Reset, timeline.EOF)
-	idle := t.Uses(evidence.NextUse(t)-1, w.Start.Earliest)
+	idle := v.Traffic.Uses(t, evidence.NextUse(t)-1, w.Start.Earliest)
 	switch {
 	case t.Kind != timeline.Reused:
 		return rule.No("the connections were not reused")

@@ -24,4 +24,5 @@ type Probed struct {
 	Outages   []model.Window // without causes
 	FirstLast windows.FirstLast
 	Streaks   *windows.Streaks // of one of kind new
+	Rates     *windows.Intervals
 }

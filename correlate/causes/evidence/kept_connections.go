@@ -29,7 +29,7 @@ type Cutter struct {
 // One of them ended, or began to fail, at the window's onset.
 func FindCutters(v *Endings, w *model.Window) (cutters []*Cutter, cut int) {
 	t := v.traffic.Target(w)
-	reach := t.Uses(NextUse(t), w.Start.Earliest)
+	reach := v.traffic.Uses(t, NextUse(t), w.Start.Earliest)
 	opens := false
 	for _, p := range v.services.Pods(w) {
 		if !p.TerminatingBy(w.End.Latest) {

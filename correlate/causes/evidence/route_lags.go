@@ -139,7 +139,7 @@ func (e *Episode) reach(t *model.Target) time.Duration {
 	if t.Kind == timeline.Reused {
 		n = NextUse(t)
 	}
-	return t.Uses(n, e.w.Start.Earliest)
+	return e.view.traffic.Uses(t, n, e.w.Start.Earliest)
 }
 
 // findStops finds the ending Pods whose stop can explain failures, in the order in which they stopped.

@@ -71,6 +71,19 @@ func (v *Traffic) Measured(t *model.Target) *Probed {
 	return v.Probed[t.ID]
 }
 
+// Interval returns the time between two requests to t at the rate of an instant of the run; 0 if that is not known.
+func (v *Traffic) Interval(t *model.Target, at time.Duration) time.Duration {
+	if rates := v.Measured(t).Rates; rates != nil {
+		return rates.At(at)
+	}
+	return t.Interval()
+}
+
+// Uses returns how long n requests to t took at the rate of an instant of the run; 0 if that is not known.
+func (v *Traffic) Uses(t *model.Target, n int, at time.Duration) time.Duration {
+	return time.Duration(n) * v.Interval(t, at)
+}
+
 // ErrorsOf returns the different texts of the window's target and classes that had been seen by its end.
 func (v *Traffic) ErrorsOf(w *model.Window) (texts []model.ErrorText) {
 	for _, e := range v.Errors {

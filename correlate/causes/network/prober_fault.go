@@ -251,7 +251,11 @@ func localFaults(v *evidence.Evidence, w *model.Window) rule.Finding {
 		if gap.Reason != model.ReasonLocal || gap.Target != w.Target || !in.Overlaps(about) {
 			continue
 		}
-		n += max(1, int(float64(gap.End-gap.Start)/float64(time.Second)*t.RateAt(gap.Start)+0.5))
+		refused := 1
+		if interval := v.Traffic.Interval(t, gap.Start); interval > 0 {
+			refused = max(refused, int((gap.End-gap.Start+interval/2)/interval))
+		}
+		n += refused
 		if at == nil && in.Overlaps(v.Traffic.Onset(w)) {
 			at = &in
 		}

@@ -96,7 +96,7 @@ func cutBy(v *evidence.Evidence, w *model.Window, in model.Instant) (n int, last
 	t := v.Traffic.Target(w)
 	reach := evidence.Moment
 	if t.Kind == timeline.Reused {
-		reach += t.Uses(evidence.NextUse(t), w.Start.Earliest)
+		reach += v.Traffic.Uses(t, evidence.NextUse(t), w.Start.Earliest)
 	}
 	var first time.Duration
 	for _, f := range v.Traffic.Failures(w) {

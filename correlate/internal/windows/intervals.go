@@ -1,6 +1,11 @@
 package windows
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"lapse/correlate/model"
+)
 
 // Intervals are the times between two due instants of a target: one from the beginning on, and another from each
 // change of its rate on.
@@ -40,6 +45,15 @@ func (s *Intervals) at(instant time.Duration) *span {
 
 // At returns the interval at an instant.
 func (s *Intervals) At(instant time.Duration) time.Duration { return s.at(instant).interval }
+
+// Placed returns the intervals on another clock. Each begins at the latest instant at which it can have.
+func (s *Intervals) Placed(place func(time.Duration) model.Instant) *Intervals {
+	placed := &Intervals{spans: slices.Clone(s.spans)}
+	for i := 1; i < len(placed.spans); i++ {
+		placed.spans[i].from = place(placed.spans[i].from).Latest
+	}
+	return placed
+}
 
 // Count counts a request that was due at an instant.
 func (s *Intervals) Count(due time.Duration) { s.at(due).sent++ }
