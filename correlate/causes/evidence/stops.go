@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -96,22 +97,52 @@ func stopByWatch(p *model.Pod) (stop model.Instant, known bool) {
 // that it keeps to the Pod.
 const FollowSlack = time.Second
 
-// Stopped returns the ending Pods that stopped as the window's requests began to fail, the last to stop first.
-func (v *Endings) Stopped(w *model.Window) (stops []*PodStop) {
+// Stopped returns the ending Pods that stopped as the window's requests began to fail, the last to leave the endpoints
+// first.
+func (v *Endings) Stopped(w *model.Window) []*PodStop {
+	stops := slices.DeleteFunc(v.stops(w), func(s *PodStop) bool {
+		return w.Start.Latest < s.At.Earliest || w.Start.Earliest > s.At.Latest+FollowSlack
+	})
+	slices.SortStableFunc(stops, func(a, b *PodStop) int {
+		return cmp.Or(cmp.Compare(b.leftBy(), a.leftBy()), cmp.Compare(b.At.Latest, a.At.Latest))
+	})
+	return stops
+}
+
+// leftBy returns when the Pod was seen to have left the ready endpoints: at its stop, if that was not watched.
+func (s *PodStop) leftBy() time.Duration {
+	if s.Pod.EndpointNotReady == nil {
+		return s.At.Latest
+	}
+	return s.Pod.EndpointNotReady.Latest
+}
+
+// FollowedLate returns how long what leads the window's requests to Pods was late to follow a stop, if it was until the
+// window's end. Once another Pod may have stopped, the failures may be that one's.
+func (v *Endings) FollowedLate(w *model.Window, s *PodStop) model.Length {
+	until := model.Instant{Earliest: w.End.Earliest, Latest: w.End.Latest}
+	for _, other := range v.stops(w) {
+		if other.Pod != s.Pod && other.At.Latest > s.At.Latest {
+			until.Earliest = min(until.Earliest, other.At.Earliest)
+		}
+	}
+	return Length(s.At, until)
+}
+
+// stops returns the ending Pods that had been endpoints, with their stops.
+func (v *Endings) stops(w *model.Window) (stops []*PodStop) {
 	for _, p := range v.services.Pods(w) {
 		at, known := stopByWatch(p)
 		probe := v.addresses.Probe(w, p)
 		if probe.Stopped != nil {
 			at, known = *probe.Stopped, true
 		}
-		if !known || !v.services.WasEndpoint(w, p, at.Latest) || w.Start.Latest < at.Earliest ||
-			w.Start.Earliest > at.Latest+FollowSlack {
+		if !known || !v.services.WasEndpoint(w, p, at.Latest) {
 			continue
 		}
 		stops = append(stops, &PodStop{Pod: p, Target: probe.Target, At: at, Proved: probe.Stopped != nil,
 			exited: p.Exited != nil, Quiet: true})
 	}
-	slices.SortStableFunc(stops, func(a, b *PodStop) int { return int(b.At.Latest - a.At.Latest) })
 	return stops
 }
 

@@ -49,7 +49,7 @@ func testIngressLag(c *rule.Case) rule.Finding {
 		return rule.No("no Pod was stopping when requests began to fail")
 	}
 	s := stops[0]
-	lag := model.Length{Min: max(0, w.End.Earliest-s.At.Latest), Max: w.End.Latest - s.At.Earliest}
+	lag := v.Endings.FollowedLate(w, s)
 	f := rule.Finding{
 		Text: fmt.Sprintf("what leads requests from %s to the Pods still sent some to %s for %s after it had "+
 			"stopped, and answered itself: %s of class http_5xx named no Pod",
@@ -61,6 +61,10 @@ func testIngressLag(c *rule.Case) rule.Finding {
 		Measures: []model.Measure{{Name: "ingress-lag", Object: s.Pod.Name, Length: lag}},
 	}
 	f.For = append(f.For, signsOfStop(v, s)...)
+	for _, other := range stops[1:min(len(stops), rule.MostNamed)] {
+		f.For = append(f.For, evidence.Context.Target(other.Target, &other.At,
+			other.Pod.Name+" stopped as well: some of these may have been sent to it"))
+	}
 	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start,
 		fmt.Sprintf("%s of class http_5xx named no Pod; the good answers meanwhile named %s",
 			quantity.Count(unnamed, "error"), quantity.Count(len(w.Backends), "Pod"))))

@@ -56,12 +56,13 @@ func testLBDrainGap(c *rule.Case) rule.Finding {
 	if len(asked) == 0 {
 		return rule.No("no node's health check was asked")
 	}
-	gaps := gapsAt(v, w)
+	all := gapsBy(v, w)
+	gaps := gapsAt(v, w, all)
 	if len(gaps) == 0 {
 		return rule.No(fmt.Sprintf("the health checks of %s went on as before when requests began to fail",
 			quantity.Count(len(asked), "node")))
 	}
-	f := lbGap(v, w, gaps)
+	f := lbGap(v, w, gaps, all)
 	nodesShare(v, w, len(nodesOf(gaps)), len(asked), &f)
 	besideTheBalancer(v, w, &f)
 	f.ExplainsAtMost(w, n)
@@ -99,9 +100,8 @@ func checkConcerns(v *evidence.Evidence, w *model.Window, e *model.Event) bool {
 // checkEvery is how far apart Lapse's checks of one node are, and for how long it awaits an answer at most.
 const checkEvery = time.Second + 800*time.Millisecond
 
-// gapsAt returns the gaps that began as the window's requests began to fail, and that no single lost check can have
-// made: one for each node, its Service's own port first.
-func gapsAt(v *evidence.Evidence, w *model.Window) (gaps []nodeGap) {
+// gapsBy returns the gaps that went on beyond the window's start, and that no single lost check can have made.
+func gapsBy(v *evidence.Evidence, w *model.Window) (gaps []nodeGap) {
 	for i, e := range v.Changes.Checks {
 		if e.From != timeline.CheckHealthy || e.To == timeline.CheckRefused || !checkConcerns(v, w, e) {
 			continue
@@ -113,10 +113,17 @@ func gapsAt(v *evidence.Evidence, w *model.Window) (gaps []nodeGap) {
 				break
 			}
 		}
-		if beganWith(v, w, g) && g.until-g.from.Latest >= checkEvery/2 && g.until >= w.Start.Latest {
+		if g.until-g.from.Latest >= checkEvery/2 && g.until >= w.Start.Latest {
 			gaps = append(gaps, g)
 		}
 	}
+	return gaps
+}
+
+// gapsAt returns the gaps that began as the window's requests began to fail: one for each node, its Service's own port
+// first.
+func gapsAt(v *evidence.Evidence, w *model.Window, all []nodeGap) []nodeGap {
+	gaps := slices.DeleteFunc(slices.Clone(all), func(g nodeGap) bool { return !beganWith(v, w, g) })
 	slices.SortStableFunc(gaps, func(a, b nodeGap) int { return cmp.Compare(len(b.service), len(a.service)) })
 	seen := map[string]bool{}
 	return slices.DeleteFunc(gaps, func(g nodeGap) bool {
@@ -149,12 +156,26 @@ func nodesOf(gaps []nodeGap) (names []string) {
 	return names
 }
 
+// followedLate returns for how long connections were still sent to these nodes after the gap of the first. Once another
+// node's gap may have begun, failures may be of that one: unless it began before, and requests did not fail then.
+func followedLate(v *evidence.Evidence, w *model.Window, nodes []string, g nodeGap, all []nodeGap) model.Length {
+	until := model.Instant{Earliest: w.End.Earliest, Latest: w.End.Latest}
+	since := min(g.from.Latest, w.Start.Earliest)
+	for _, other := range all {
+		if !slices.Contains(nodes, other.node) && (other.from.Latest >= since || beganWith(v, w, other)) {
+			until.Earliest = min(until.Earliest, other.from.Earliest)
+		}
+	}
+	return evidence.Length(g.from, until)
+}
+
 // lbGap returns the finding without what other ways say.
-func lbGap(v *evidence.Evidence, w *model.Window, gaps []nodeGap) rule.Finding {
-	g, names := gaps[0], quantity.Names(nodesOf(gaps))
-	lag := model.Length{Min: max(0, w.End.Earliest-g.from.Latest), Max: max(0, w.End.Latest-g.from.Earliest)}
+func lbGap(v *evidence.Evidence, w *model.Window, gaps, all []nodeGap) rule.Finding {
+	g, nodes := gaps[0], nodesOf(gaps)
+	names, lag := quantity.Names(nodes), followedLate(v, w, nodes, g, all)
 	took := quantity.Length(lag, w.Open.End)
-	f := rule.Finding{Measures: []model.Measure{{Name: "lb-lag", Object: g.node, Node: g.node, Length: lag}}}
+	f := rule.Finding{Measures: []model.Measure{{Name: "lb-lag", Object: g.node, Node: g.node,
+		Length: followedLate(v, w, []string{g.node}, g, all)}}}
 	f.For = []evidence.Sign{
 		evidence.Measured.Seen(g.said, g.says()),
 		evidence.Watched.Target(w.Target, &w.Start, "requests began to fail: "+quantity.ClassCounts(w.Classes)),
@@ -163,7 +184,8 @@ func lbGap(v *evidence.Evidence, w *model.Window, gaps []nodeGap) rule.Finding {
 	fix := "have the load balancer ask more often, or give up after fewer checks"
 	if g.said.To == timeline.CheckUnhealthy {
 		what = "said at its health check that it takes no connections"
-		fix = fmt.Sprintf("take a node out of the load balancer %s before it goes", quantity.Lowest(lag.Min))
+		fix = fmt.Sprintf("take a node out of the load balancer ≥ %s before it goes",
+			quantity.Span(quantity.RoundUp(lag.Max)))
 	}
 	if left := leftNode(v, w, g); g.service != "" && left != nil {
 		what = fmt.Sprintf("had no ready endpoint of its own any more (externalTrafficPolicy: Local; %s left last), "+
