@@ -36,8 +36,13 @@ func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Rout
 			})
 		}
 		clock, k := t.aligned(s.target.Source), windows.InARow(mostReady(tl, s.target.Service))
+		prefers := prefersPods(tl.Events, s.target.Service)
 		for _, c := range changes[service] {
-			if route, ok := s.follow(c, t.backends[s.target.Source], clock, k); ok {
+			inARow := k
+			if prefers && c.change == model.Addition {
+				inARow = math.MaxInt // however many others answered, the Pod may have been one of the routes
+			}
+			if route, ok := s.follow(c, t.backends[s.target.Source], clock, inARow); ok {
 				stale(tl, s.target.Name, &route)
 				route.Service, route.Node, route.Target = s.target.Service, cmp.Or(s.target.RouteNode, source.Node),
 					s.target.Name
@@ -51,6 +56,14 @@ func (t *Tracker) routes(tl *model.Timeline, snapshots []*snapshot) []model.Rout
 			cmp.Compare(a.Node, b.Node), cmp.Compare(a.Target, b.Target))
 	})
 	return list
+}
+
+// prefersPods reports whether a Service was seen to prefer some of its Pods.
+func prefersPods(events []model.Event, service string) bool {
+	return slices.ContainsFunc(events, func(e model.Event) bool {
+		return e.Kind == timeline.SnapshotTaken && e.Snapshot != nil && e.Snapshot.Service != nil &&
+			e.Object.Namespace+"/"+e.Object.Name == service && e.Snapshot.Service.Prefers()
+	})
 }
 
 // podsNamed returns the UIDs of the Pods behind endpoints, by NAMESPACE/NAME.

@@ -1,7 +1,9 @@
 package correlate
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,6 +35,45 @@ func TestRoutesOfEachNodeHoldTheTruth(t *testing.T) {
 	}
 	if wrong > known/200 || known < 6*seeds(100)*9/10 || narrow < known*9/10 {
 		t.Errorf("of %d routes %d are wrong, and %d known well", known, wrong, narrow)
+	}
+}
+
+// A Service with session affinity, or that prefers Pods nearby, may send a node to one Pod for long after its routes
+// have taken in another one: answers of others in a row do not show that they have not.
+func TestANodeThatPrefersAPodIsNotBehind(t *testing.T) {
+	for _, spec := range []timeline.ServiceSpec{{Affinity: "ClientIP"}, {Distribution: "PreferSameNode"}} {
+		s := newSeveralNodes(1)
+		s.pinned = &spec
+		for i, node := range s.nodes {
+			s.came[node] = nodesLeave - 5*time.Second + time.Duration(i)*100*time.Millisecond
+			s.left[node] = nodesLeave + 9*time.Second
+		}
+		run := s.run()
+		for i := range run.Events {
+			switch e := &run.Events[i]; {
+			case e.Object.Name == "comes":
+				e.Seen = nodesLeave - 5*time.Second - 100*time.Millisecond
+			case e.Object.Name == "leaves" && e.From == timeline.EndpointReady:
+				e.Seen = nodesLeave + 9*time.Second - 100*time.Millisecond
+			}
+		}
+		slices.SortStableFunc(run.Events, func(a, b timeline.Event) int { return cmp.Compare(a.Seen, b.Seen) })
+		for i := range run.Events {
+			run.Events[i].ID = uint32(i + 1)
+		}
+		tl, additions := analyzed(t, run), 0
+		for _, r := range tl.Routes {
+			if r.Change != model.Addition {
+				continue
+			}
+			additions++
+			if truth := s.came[r.Node]; r.Changed.Earliest > truth || r.Changed.Latest < truth {
+				t.Errorf("%+v: %s at %s: %v, and it was %v", spec, r.Pod, r.Node, r.Changed, truth)
+			}
+		}
+		if additions != len(s.nodes) || len(tl.Late) > 0 {
+			t.Errorf("%+v: %d additions, late: %+v", spec, additions, tl.Late)
+		}
 	}
 }
 
@@ -99,6 +140,7 @@ type severalNodes struct {
 	ahead      map[string]time.Duration // the run's clock, of each node's
 	left, came map[string]time.Duration // when each node's routes followed, on the run's clock
 	flaps      bool
+	pinned     *timeline.ServiceSpec // sends node1 to the Pod that leaves for as long as that can be; nil: by chance
 }
 
 const (
@@ -148,6 +190,9 @@ func (s *severalNodes) run() timeline.Run {
 			if at >= s.came[node] {
 				routes = append(routes, 3)
 			}
+			if s.pinned != nil && node == "node1" && at < s.left[node] {
+				routes = []uint16{2}
+			}
 			requests = append(requests, timeline.Request{
 				Target: id, Seq: uint64(len(requests)), Due: due, Sent: due, Done: due + time.Millisecond,
 				Outcome: timeline.Outcome{Class: timeline.OK, Backend: routes[s.random.IntN(len(routes))]},
@@ -161,6 +206,11 @@ func (s *severalNodes) run() timeline.Run {
 			Source: 1, Seen: at, Kind: timeline.EndpointChanged, From: from, To: to, Service: "shop/web",
 			Object: timeline.Object{Kind: "Pod", Namespace: "shop", Name: pod, UID: pod},
 		})
+	}
+	if s.pinned != nil {
+		run.Events = append(run.Events, timeline.Event{Source: 1, Kind: timeline.SnapshotTaken,
+			Object:   timeline.Object{Kind: "Service", Namespace: "shop", Name: "web", UID: "web"},
+			Snapshot: &timeline.Snapshot{Service: s.pinned}})
 	}
 	change(time.Millisecond, "stays", "", timeline.EndpointReady)
 	change(time.Millisecond, "leaves", "", timeline.EndpointReady)

@@ -108,3 +108,7 @@ type ServiceSpec struct {
 	Distribution    string `json:"distribution,omitzero"`    // trafficDistribution: PreferClose, PreferSameZone, …
 	PublishNotReady bool   `json:"publishNotReady,omitzero"` // publishNotReadyAddresses
 }
+
+// Prefers reports whether requests from one place may go to some of the ready Pods only, by session affinity or traffic
+// distribution, and not to each with the same probability.
+func (s *ServiceSpec) Prefers() bool { return s.Affinity != "" || s.Distribution != "" }

@@ -29,8 +29,8 @@ func MoreThanTheirShare(v *evidence.Evidence, w *model.Window, n int, f *Finding
 // If it is twice as many, most had another cause, unless the Service prefers some endpoints.
 func ByHowMuch(v *evidence.Evidence, w *model.Window, share float64) evidence.Strength {
 	spec := v.Services.Spec(w)
-	prefers := spec != nil && (spec.Snapshot.Service.Affinity != "" ||
-		spec.Snapshot.Service.Internal == evidence.LocalPolicy || spec.Snapshot.Service.Distribution != "")
+	prefers := spec != nil && (spec.Snapshot.Service.Prefers() ||
+		spec.Snapshot.Service.Internal == evidence.LocalPolicy)
 	if !prefers && evidence.Exceeds(w.Failed/2, w.Sent, share) {
 		return evidence.Watched
 	}
