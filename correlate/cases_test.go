@@ -41,6 +41,7 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata/*.
 //	direct web-1: every 5ms 0s..12s ok       a Pod's own address
 //	direct web-1: 10s.. refused
 //	direct shop/api api-1: every 5ms …       a Pod of another Service than shop/web
+//	new shop/api: every 5ms …                that Service
 //	direct web-1 on 8081: every 5ms …        at another port than 8080, to which the Service was changed
 //	control: 12s..12.1s ok in 90ms           Done comes 90 ms after Sent
 //	-- events --
@@ -502,6 +503,9 @@ func (c *caseRun) stream(name string) *stream {
 		c.streams = append(c.streams, s)
 		return s
 	default:
+		if namespace, name, other := strings.Cut(pod, "/"); other {
+			s.target.Service, s.target.URL = pod, "http://"+name+"."+namespace+"/"
+		}
 		if c.url != "" && (len(c.onURL) == 0 || slices.Contains(c.onURL, name)) {
 			s.target.Service, s.target.URL = "", c.url
 		}

@@ -51,10 +51,12 @@ func (v *Watches) GapNear(kind string, w *model.Window) bool {
 	return false
 }
 
-// GapBeside returns a gap of a watch during the window, nil if there is none.
+// GapBeside returns a gap of a watch of the window's source during the window, nil if there is none.
 func (v *Watches) GapBeside(w *model.Window) *model.Event {
+	own := v.traffic.Target(w)
 	for _, e := range v.gaps {
-		if e.At.Overlaps(w.Span()) && model.Concerns(e.Services, v.traffic.Target(w).Service) {
+		if (e.Source == "" || e.Source == own.Source) && e.At.Overlaps(w.Span()) &&
+			model.Concerns(e.Services, own.Service) {
 			return e
 		}
 	}

@@ -2,6 +2,7 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -159,6 +160,9 @@ func allFailed(v *evidence.Evidence, w *model.Window) rule.Finding {
 	if seen == nil || !all {
 		return rule.Finding{}
 	}
+	if from := failedFrom(v, w); from != "" {
+		return rule.No("everything this prober sends failed at once, but so did the requests to the Service from " + from)
+	}
 	if lost == len(healthy) {
 		return rule.No("every Pod that failed was on a node that was found to be lost")
 	}
@@ -184,37 +188,76 @@ func allFailed(v *evidence.Evidence, w *model.Window) rule.Finding {
 		f.Oppose(evidence.Watched.Doubt("nothing but these Pods was asked: what they share, as a NetworkPolicy or " +
 			"their nodes' network, fits as well"))
 	}
+	if node := onlyNode(v, w); node != "" {
+		f.Oppose(evidence.Watched.Doubt("all Pods that were asked are on " + node + ": its network fits as well"))
+	}
 	return f
 }
 
-// healthyFailed returns the evidence that nothing got through to any of these Pods at their own addresses, nil if
-// something did; and how many of them were on a node that was found to be lost: then the fault is there.
+// onlyNode returns the node of all Pods that the window's source asked at their own addresses, "" if there are several
+// nodes or it is the source's own.
+func onlyNode(v *evidence.Evidence, w *model.Window) (node string) {
+	own := v.Traffic.Target(w)
+	for _, t := range v.Run.Targets {
+		if t.Kind != timeline.Direct || t.Source != own.Source || t.PodNode == "" {
+			continue
+		}
+		if t.PodNode == own.Node || node != "" && t.PodNode != node {
+			return ""
+		}
+		node = t.PodNode
+	}
+	return node
+}
+
+// healthyFailed returns the evidence that nothing got through from the window's source to any of these Pods at their own
+// addresses, nil if something did or it asked none; and how many of them were on a node that was found to be lost: then
+// the fault is there.
 func healthyFailed(v *evidence.Evidence, w *model.Window, healthy []*model.Pod) (seen []model.Evidence, lost int) {
 	for _, p := range healthy {
 		if v.Changes.NodeLost(p.Node, w.Span()) != nil {
 			lost++
 		}
-		trouble := v.Traffic.OutageNear(v.Addresses.DirectName(w, p), v.Traffic.Onset(w))
-		if trouble == nil || !p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) || p.Ending != nil ||
+		direct := v.Traffic.TargetNamed(v.Addresses.DirectName(w, p))
+		trouble := v.Traffic.OutageNear(direct.Name, v.Traffic.Onset(w))
+		if direct.Source != v.Traffic.Target(w).Source || trouble == nil || trouble.Share < evidence.NearlyAll ||
+			!p.ReadyWithin(trouble.Start.Latest, trouble.End.Earliest) || p.Ending != nil ||
 			2*lostOnTheWay(trouble) < trouble.Failed {
 			return nil, 0
 		}
 		seen = append(seen, model.Evidence{
-			Target: v.Addresses.DirectName(w, p), At: &trouble.Start,
+			Target: direct.Name, At: &trouble.Start,
 			Text: p.Name + ", ready and untouched, began to fail at its own address",
 		})
 	}
 	return seen, lost
 }
 
-// targetsFailed reports whether all judged targets of the window's source failed meanwhile, and names one of another
-// Service, if there is one.
+// failedFrom returns where another prober is that got nothing from the Service meanwhile either, "" if there is none.
+func failedFrom(v *evidence.Evidence, w *model.Window) string {
+	own := v.Traffic.Target(w)
+	for _, t := range v.Run.Targets {
+		if t.Kind.Judged() && t.Source != own.Source && t.Service == own.Service && failedWholly(v, &t, w) {
+			return cmp.Or(t.Node, t.Source)
+		}
+	}
+	return ""
+}
+
+// failedWholly reports whether nearly all requests to a target failed in an outage during the window.
+func failedWholly(v *evidence.Evidence, t *model.Target, w *model.Window) bool {
+	u := v.Traffic.OutageNear(t.Name, w.Span())
+	return u != nil && u.Share >= evidence.NearlyAll
+}
+
+// targetsFailed reports whether all judged targets of the window's source failed wholly meanwhile, and names one of
+// another Service, if there is one.
 func targetsFailed(v *evidence.Evidence, w *model.Window) (other string, all bool) {
 	for _, t := range v.Run.Targets {
 		if !t.Kind.Judged() || t.Source != v.Traffic.Target(w).Source {
 			continue
 		}
-		if v.Traffic.OutageNear(t.Name, w.Span()) == nil {
+		if !failedWholly(v, &t, w) {
 			return "", false
 		}
 		if t.Service != v.Traffic.Target(w).Service {
