@@ -61,7 +61,8 @@ func (t *Tracker) publish(s *snapshot) *published {
 	p := &published{
 		unobserved: s.unobserved, unsure: s.unsure, target: s.publish(t.sources[source], clock),
 		Probed: evidence.Probed{Outages: clock.windows(own), FirstLast: clock.firstLast(firstLast),
-			Streaks: clock.streaks(&s.reading.Streaks), Rates: clock.intervals(s.reading.Intervals)},
+			Streaks: clock.streaks(&s.reading.Streaks), Rates: clock.intervals(s.reading.Intervals),
+			Densest: s.reading.Densest()},
 	}
 	if s.kept == s {
 		s.published = p

@@ -25,4 +25,5 @@ type Probed struct {
 	FirstLast windows.FirstLast
 	Streaks   *windows.Streaks // of one of kind new
 	Rates     *windows.Intervals
+	Densest   time.Duration // of a direct one: the shortest time between due requests; 0 if it is not known
 }

@@ -255,13 +255,15 @@ func Arrived(f *model.Failure) time.Duration {
 	return windows.Arrival(f.Class, f.Sent, f.Done) + f.Error
 }
 
-// underWay returns how many requests to a target can have been under way at one time while it answered.
+// underWay returns how many requests to a direct target can have been under way at one time while it answered. What it
+// says of its rate is that of its start.
 func (v *Traffic) underWay(target string) int {
 	t := v.Targets[target]
-	if t == nil || t.Latency == nil {
+	densest := v.Measured(t).Densest
+	if t == nil || t.Latency == nil || densest <= 0 {
 		return math.MaxInt
 	}
-	return 2 + int(2*t.Rate*t.Latency.P99.Seconds())
+	return 2 + int(2*t.Latency.P99/densest)
 }
 
 // longWait is how long a request must wait to count as one that no process accepted, if no latency is known.

@@ -32,6 +32,12 @@ func testPodHung(c *rule.Case) rule.Finding {
 	if len(hung) == 0 {
 		return rule.No("no Pod that was ready accepted connections at its own address and did not answer")
 	}
+	hung = slices.DeleteFunc(hung, func(s evidence.Suspect) bool {
+		return v.Changes.NodeNotReady(s.Outage, s.Pod.Node) != nil
+	})
+	if len(hung) == 0 {
+		return rule.No("the nodes of the Pods that did not answer at their own addresses turned not ready meanwhile")
+	}
 	certain := slices.DeleteFunc(slices.Clone(hung), func(s evidence.Suspect) bool {
 		return s.Outage.Length.Min < v.Run.Run.Timeout/2
 	})

@@ -189,6 +189,10 @@ func (g *Reading) Windows(before *Reading, unobserved, unsure []Period, fastest 
 	return list
 }
 
+// Densest returns the shortest time between the due instants of a direct target's requests; 0 if that is not known. The
+// one between two requests at which its rate changed does not count.
+func (g *Reading) Densest() time.Duration { return g.Gaps.densest }
+
 // AlwaysSlow reports whether every answer took longer than --slow, or than leastSlow if that was not given.
 func (g *Reading) AlwaysSlow(fastest time.Duration) bool {
 	return fastest > cmp.Or(g.asked, leastSlow)

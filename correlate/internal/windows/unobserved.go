@@ -41,14 +41,21 @@ type gapFinder struct {
 	seq     uint64        // of the last request
 	due     time.Duration // of it
 	spacing time.Duration // the longest time from Due to Due since the last request that tells something
+	apart   time.Duration // the last time from Due to Due; 0 if a request between is not on record
+	densest time.Duration // see [Reading.Densest]
 }
 
 // space notes when r was due. Every due request is on record, so the time between two in a row shows the rate.
 func (w *gapFinder) space(r *Sample) {
+	apart := time.Duration(0)
 	if w.begun && w.varies && r.Seq == w.seq+1 {
-		w.spacing = max(w.spacing, r.Due-w.due)
+		apart = r.Due - w.due
+		w.spacing = max(w.spacing, apart)
 	}
-	w.seq, w.due = r.Seq, r.Due
+	if two := max(apart, w.apart); apart > 0 && w.apart > 0 && (w.densest == 0 || two < w.densest) {
+		w.densest = two
+	}
+	w.seq, w.due, w.apart = r.Seq, r.Due, apart
 }
 
 // tooLong returns the part of a gap that is longer than limit allows, at the rate of its time.
