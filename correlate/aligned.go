@@ -114,14 +114,19 @@ func (a aligned) periods(list []windows.Period) []windows.Period {
 	return windows.Merge(placed)
 }
 
-// firstLast places what bounds a Pod's answers: it had answered by Done, and still did at Sent.
+// firstLast places what bounds a Pod's answers: it had answered by Done, and still did at Sent; its first failure was
+// sent by Sent.
 func (a aligned) firstLast(f windows.FirstLast) windows.FirstLast {
 	if a.shared {
 		return f
 	}
 	for _, r := range []*timeline.Request{f.FirstOK, f.LastOK, f.FirstFailure, f.LastFailure} {
 		if r != nil {
-			r.Sent, r.Done = a.at(r.Sent).Earliest, a.at(r.Done).Latest
+			sent := a.at(r.Sent)
+			r.Sent, r.Done = sent.Earliest, a.at(r.Done).Latest
+			if r == f.FirstFailure {
+				r.Sent = sent.Latest
+			}
 		}
 	}
 	if f.Stopped != nil {

@@ -48,16 +48,18 @@ func (v *Endings) EndFailures(w *model.Window, p *model.Pod) (all []endFailure) 
 }
 
 // beganToFail returns when requests to an address began to fail. A request that times out or is cut while it waits is
-// known to fail only later; so those sent a usual answer's time after the last answered request count from then.
+// known to fail only later. But if no request failed before the last answer, the first failed one would have been
+// answered within the longest time that an answer took, if the address had not begun to fail by then.
 func (v *Endings) beganToFail(t *model.Target, u *model.Window) model.Instant {
-	from, last := u.Start, v.traffic.Measured(t).FirstLast.LastOK
+	edge, from := v.traffic.Measured(t).FirstLast, u.Start
+	last, first := edge.LastOK, edge.FirstFailure
 	if last == nil || last.Sent < from.Earliest || last.Sent > from.Latest {
 		return from
 	}
 	from.Earliest = last.Sent
-	if late := Count(u.Classes, timeline.TimeoutResponse) + Count(u.Classes, CutClasses...); late > 0 && t.Rate > 0 &&
-		t.Latency != nil && !sendsDatagrams(t) {
-		from.Latest = min(from.Latest, from.Earliest+2*t.Interval()+t.Latency.Max)
+	if late := Count(u.Classes, timeline.TimeoutResponse) + Count(u.Classes, CutClasses...); late > 0 &&
+		first != nil && first.Seq > last.Seq && t.Latency != nil && !sendsDatagrams(t) {
+		from.Latest = min(from.Latest, first.Sent+t.Latency.Max)
 	}
 	return from
 }
