@@ -135,6 +135,14 @@ func (a aligned) firstLast(f windows.FirstLast) windows.FirstLast {
 	return f
 }
 
+// unwell places the requests to a control target that failed or were late.
+func (a aligned) unwell(r *windows.Reading) (placed []model.Instant) {
+	for _, p := range slices.Concat(r.Faults, r.Stalls, r.Stopped) {
+		placed = append(placed, a.bracket(model.Instant{Earliest: p.From, Latest: p.To}))
+	}
+	return placed
+}
+
 func (a aligned) streaks(s *windows.Streaks) *windows.Streaks {
 	if a.shared {
 		return s

@@ -62,7 +62,7 @@ func (t *Tracker) publish(s *snapshot) *published {
 		unobserved: s.unobserved, unsure: s.unsure, target: s.publish(t.sources[source], clock),
 		Probed: evidence.Probed{Outages: clock.windows(own), FirstLast: clock.firstLast(firstLast),
 			Streaks: clock.streaks(&s.reading.Streaks), Rates: clock.intervals(s.reading.Intervals),
-			Densest: s.reading.Densest()},
+			Densest: s.reading.Densest(), Unwell: clock.unwell(&s.reading)},
 	}
 	if s.kept == s {
 		s.published = p

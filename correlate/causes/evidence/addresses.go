@@ -115,7 +115,7 @@ func (v *Addresses) proberMade(t *model.Target, u *model.Window) bool {
 		if control.Kind != timeline.Control || control.Source != t.Source {
 			continue
 		}
-		if trouble := v.traffic.OutageNear(control.Name, u.Span()); trouble != nil && made(trouble.Length.Max) {
+		if trouble := v.traffic.OutageNear(control.Name, u.Span()); trouble != nil && made(v.traffic.Unwell(control.Name, trouble)) {
 			return true
 		}
 	}

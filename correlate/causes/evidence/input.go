@@ -26,4 +26,7 @@ type Probed struct {
 	Streaks   *windows.Streaks // of one of kind new
 	Rates     *windows.Intervals
 	Densest   time.Duration // of a direct one: the shortest time between due requests; 0 if it is not known
+
+	// of a control target: from Sent to Done of each request that failed or was late
+	Unwell []model.Instant
 }

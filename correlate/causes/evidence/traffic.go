@@ -145,6 +145,19 @@ func (v *Traffic) TroubleNear(target string, at model.Instant, slow bool) *model
 	return nil
 }
 
+// Unwell returns how long the prober can be shown to have been unwell in an outage of its control target: at most from
+// when the first failed or late request was sent until the last had ended. Where the target is seldom asked, the outage
+// may have been much shorter than its Length.Max.
+func (v *Traffic) Unwell(control string, outage *model.Window) time.Duration {
+	first, last := model.Never, time.Duration(0)
+	for _, at := range v.Measured(v.Targets[control]).Unwell {
+		if at.Overlaps(outage.Span()) {
+			first, last = min(first, at.Earliest), max(last, at.Latest)
+		}
+	}
+	return max(0, min(last-first, outage.Length.Max))
+}
+
 // Only reports whether all the failures are of these classes.
 func Only(failures map[string]int, classes ...timeline.Class) bool {
 	for class, n := range failures {

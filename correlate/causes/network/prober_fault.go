@@ -56,13 +56,14 @@ func controlFailed(v *evidence.Evidence, w *model.Window) rule.Finding {
 		if trouble == nil {
 			continue
 		}
-		what := "the control target failed for up to " + quantity.Span(trouble.Length.Max)
+		unwell := v.Traffic.Unwell(t.Name, trouble)
+		what := "requests to the control target went wrong for " + quantity.Span(unwell)
 		if made := madeByProber(w); w.Kind != model.Slow && 2*made < w.Failed {
 			return rule.No(fmt.Sprintf("%s, but %d of %d requests were answered, if badly, or refused", what,
 				w.Failed-made,
 				w.Failed))
 		}
-		if why := outlasts(v, w, trouble.Length.Max); why != "" {
+		if why := outlasts(v, w, unwell); why != "" {
 			return rule.No(what + ", but " + why)
 		}
 		return rule.Finding{
@@ -210,9 +211,9 @@ func onlyNode(v *evidence.Evidence, w *model.Window) (node string) {
 	return node
 }
 
-// healthyFailed returns the evidence that nothing got through from the window's source to any of these Pods at their own
-// addresses, nil if something did or it asked none; and how many of them were on a node that was found to be lost: then
-// the fault is there.
+// healthyFailed returns the evidence that nothing got through from the window's source to any of these Pods at their
+// own addresses, nil if something did or it asked none; and how many of them were on a node that was found to be lost:
+// then the fault is there.
 func healthyFailed(v *evidence.Evidence, w *model.Window, healthy []*model.Pod) (seen []model.Evidence, lost int) {
 	for _, p := range healthy {
 		if v.Changes.NodeLost(p.Node, w.Span()) != nil {

@@ -22,6 +22,7 @@ type Reading struct {
 	Answers   *Answers // of a target of kind new whose answers by backend are wanted; else nil
 	Stalls    []Period // of a control target: when the prober itself was slow
 	Faults    []Period // of a control target: when the prober itself failed
+	Stopped   []Period // as both, while the prober did not run: that is known without them
 }
 
 // controlStall is the round trip to the prober's own echo server that only a stalled prober makes.
@@ -106,13 +107,15 @@ func (g *Reading) Take(r *Sample, begin time.Duration) {
 			g.Answers.take(r)
 		}
 	}
-	if g.kind != timeline.Control || r.Delayed { // the stop is known without it
+	if g.kind != timeline.Control || !r.Class.Failed() && r.Done-r.Sent <= controlStall {
 		return
 	}
 	switch took := (Period{From: r.Sent, To: r.Done, Reason: model.ReasonStalled}); {
+	case r.Delayed:
+		g.Stopped = append(g.Stopped, took)
 	case r.Class.Failed():
 		g.Faults = append(g.Faults, took)
-	case r.Done-r.Sent > controlStall:
+	default:
 		g.Stalls = append(g.Stalls, took)
 	}
 }
@@ -123,7 +126,7 @@ func (g *Reading) Clone() Reading {
 	c.Gaps.unobserved = slices.Clip(g.Gaps.unobserved)
 	c.Gaps.skipped = slices.Clip(g.Gaps.skipped)
 	c.Gaps.waiting = slices.Clip(g.Gaps.waiting)
-	c.Stalls, c.Faults = slices.Clip(g.Stalls), slices.Clip(g.Faults)
+	c.Stalls, c.Faults, c.Stopped = slices.Clip(g.Stalls), slices.Clip(g.Faults), slices.Clip(g.Stopped)
 	c.failures, c.Slow = g.failures.clone(), g.Slow.clone()
 	c.Streaks = g.Streaks.clone()
 	if g.Answers != nil {
