@@ -42,7 +42,7 @@ func TestBadArgumentsOfAGuardAreRefused(t *testing.T) {
 		{"guard --token-file=" + twoLines, "has a token with a blank or a letter that no HTTP header takes", "openssl rand -hex 32"},
 		{"guard --out=OUT --listen=99999", "--listen: listen tcp: address 99999: missing port", "as in --listen 127.0.0.1:7200"},
 		{"guard --out=OUT --listen=" + listening + " --status-listen=" + listening, "--status-listen: listen tcp " + listening + ": bind: address already in use", "as in --status-listen"},
-		{"guard --out=/dev/null", "the directory of the runs: ", "name another directory with --out"},
+		{"guard --out=/dev/null", "the run's directory: ", "name another directory with --out"},
 		{"guard --out=OUT -n=forbidden --listen=" + listening + " --status-listen=" + freeAddress(t), "no right to list services", "kubectl auth can-i list services -n forbidden"},
 		{"gen guard -A --placement=/dev/zero", "/dev/zero has more than 1 MiB", "see `lapse gen guard --help`"},
 		{"guard status -o yaml", `unknown output format "yaml"`, "one of: json, table"},

@@ -119,6 +119,7 @@ func (f *fake) stop() {
 		}
 	}
 	f.ended = nil
+	f.store.Close()
 }
 
 func (f *fake) follow(ctx context.Context, changed func([]watcher.Marked)) error {

@@ -38,6 +38,7 @@ func (p Past) Keep(dir string) error {
 	if err != nil {
 		return err
 	}
+	defer kept.Close()
 	for i := range p.Runs {
 		at := p.Now.Add(-time.Duration(p.Days*24*(p.Runs-i)) * time.Hour / time.Duration(p.Runs+1))
 		tl := p.disruption(i, at)

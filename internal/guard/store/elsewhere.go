@@ -8,7 +8,7 @@ import (
 	"lapse/internal/history"
 )
 
-// placeFile says, in the directory of a run, where else the run is kept.
+// placeFile says, in the directory of each run of a guard, where else the run is kept. It is empty if that is nowhere.
 const placeFile = "kept-in"
 
 // KeepIn says where else runs are kept from now on, and returns the lines of those that are not known to be there, the

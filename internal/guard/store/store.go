@@ -3,12 +3,11 @@
 //
 //	DIR/history.ndjson                                       appended to; if it grows too long, the oldest are dropped
 //	DIR/observed.json                                        for how long each Service was observed, by day
-//	DIR/lapse-20261126-101500-ab3d/{facts.lapse,timeline.json}
+//	DIR/lapse-20261126-101500-ab3d/{facts.lapse,timeline.json,kept-in}
 package store
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -30,8 +29,9 @@ import (
 
 // A Store is a directory of runs. Any goroutine may use it.
 type Store struct {
-	dir string
-	log *slog.Logger
+	dir     string
+	log     *slog.Logger
+	release func() // unlocks dir
 
 	mu     sync.Mutex
 	limits Limits
@@ -41,19 +41,23 @@ type Store struct {
 	observed history.Observed
 }
 
-// Open opens a directory, and makes it if it is not there. It judges what a guard that was killed has left unjudged.
-// found gets each run, and whether it was judged only now, in the order of their names, which is that of time.
+// Open opens a directory until [Store.Close], and makes it if it is not there. It refuses one that another guard has
+// open, and leaves runs alone that no guard has made. It judges what a guard that was killed has left unjudged. found
+// gets each run, and whether it was judged only now, in the order of their names, which is that of time.
 func Open(dir string, limits Limits, log *slog.Logger, found func(tl *model.Timeline, now bool)) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("the directory of the runs: %w", err)
+	release, err := saved.ClaimDir(dir)
+	if err != nil {
+		return nil, err
 	}
-	s := &Store{dir: dir, limits: limits, log: log}
-	var err error
+	s := &Store{dir: dir, limits: limits, log: log, release: release}
 	if s.observed, err = saved.ReadObserved(dir); err != nil {
 		log.Warn("how long Services were observed before is lost", "error", err)
 	}
 	inHistory := s.inHistory()
 	for _, name := range saved.Runs(dir) {
+		if _, err := os.Stat(filepath.Join(dir, name, placeFile)); err != nil { // as of `lapse run`
+			continue
+		}
 		run := Kept{Name: name, Ended: s.written(name), Bytes: s.size(name)}
 		tl, err := s.read(name)
 		unjudged := errors.Is(err, fs.ErrNotExist)
@@ -73,6 +77,9 @@ func Open(dir string, limits Limits, log *slog.Logger, found func(tl *model.Time
 	}
 	return s, nil
 }
+
+// Close lets another guard open the directory.
+func (s *Store) Close() { s.release() }
 
 // Limit changes the limits. They count from the end of the next run on.
 func (s *Store) Limit(to Limits) {
@@ -159,6 +166,9 @@ func (s *Store) Begin(id string) *Run {
 		return r
 	}
 	r.release = release
+	if err := os.WriteFile(filepath.Join(s.dir, id, placeFile), nil, 0o644); err != nil {
+		s.log.Warn("the next guard will not take a run for one of a guard", "run", id, "error", err)
+	}
 	r.Rec = &live.Recording{Writer: file, Every: time.Second, Log: s.log}
 	return r
 }

@@ -60,6 +60,7 @@ func run(r *Run, id string) *model.Timeline {
 	return tl
 }
 
+// open opens a directory, until the end of the test or until it is closed.
 func open(t *testing.T, dir string, limits Limits) (*Store, []string) {
 	t.Helper()
 	var found []string
@@ -71,6 +72,7 @@ func open(t *testing.T, dir string, limits Limits) (*Store, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.Close)
 	return s, found
 }
 
@@ -90,6 +92,7 @@ func TestARunIsKept(t *testing.T) {
 	if err != nil || strings.Count(string(text), "\n") != 2 || !strings.Contains(string(text), `"recording":"`) {
 		t.Errorf("%v\n%s", err, text)
 	}
+	s.Close()
 	if _, found := open(t, dir, Limits{}); strings.Join(found, " ") != "lapse-1 lapse-2" {
 		t.Errorf("found %q", found)
 	}
@@ -216,13 +219,59 @@ func TestWhatAKilledGuardLeftIsJudged(t *testing.T) {
 	s, _ := open(t, dir, Limits{})
 	run(s.Begin("lapse-1"), "lapse-1")
 	for _, want := range [][]string{{"lapse-1", "judged now"}, {"lapse-1"}} {
-		if _, found := open(t, dir, Limits{}); !slices.Equal(found, want) {
+		s.Close()
+		var found []string
+		if s, found = open(t, dir, Limits{}); !slices.Equal(found, want) {
 			t.Errorf("found %q, want %q", found, want)
 		}
 	}
 	text, _ := os.ReadFile(filepath.Join(dir, saved.HistoryFile))
 	if _, err := os.Stat(filepath.Join(dir, "lapse-1", saved.TimelineFile)); err != nil || strings.Count(string(text), "\n") != 1 {
 		t.Errorf("%v, and the history\n%s", err, text)
+	}
+}
+
+// A guard that is started in the directory of another one is refused, before it touches the run that goes on.
+func TestASecondGuardLeavesARunThatGoesOnAlone(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := open(t, dir, Limits{})
+	run(s.Begin("lapse-1"), "lapse-1")
+	_, err := Open(dir, Limits{}, slog.New(slog.DiscardHandler), func(tl *model.Timeline, _ bool) {
+		t.Errorf("it found %s", tl.Run.ID)
+	})
+	if err == nil || !strings.Contains(err.Error(), "another lapse writes into "+dir) {
+		t.Errorf("the error is %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*", saved.TimelineFile)); len(left) > 0 {
+		t.Errorf("it wrote %q", left)
+	}
+	s.Close()
+	open(t, dir, Limits{})
+}
+
+// Runs that no guard has made, judged or not, are neither judged nor found nor deleted.
+func TestRunsOfOthersStayAsTheyAre(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	s, _ := open(t, other, Limits{})
+	keep(t, s, "lapse-0")
+	run(s.Begin("lapse-1"), "lapse-1")
+	for _, name := range []string{"lapse-0/facts.lapse", "lapse-0/timeline.json", "lapse-1/facts.lapse"} { // as `lapse run` writes
+		text, err := os.ReadFile(filepath.Join(other, name))
+		if err := errors.Join(err, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(dir, name), text, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, found := open(t, dir, Limits{Bytes: 1})
+	if found != nil {
+		t.Errorf("found %q", found)
+	}
+	keep(t, s, "lapse-2")
+	left, _ := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if want := "lapse-0/facts.lapse lapse-0/timeline.json lapse-1/facts.lapse lapse-2/facts.lapse"; !strings.HasPrefix(strings.ReplaceAll(strings.Join(left, " "), dir+"/", ""), want) {
+		t.Errorf("%q are left", left)
+	}
+	if h, err := s.History(); err != nil || len(h) != 1 {
+		t.Errorf("the history is %v, %v", h, err)
 	}
 }
 
@@ -241,7 +290,8 @@ func TestALineThatAKilledGuardDidNotWriteIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		open(t, dir, Limits{})
+		s.Close()
+		s, _ = open(t, dir, Limits{})
 		if text, _ := os.ReadFile(file); string(text) != lines[1]+lines[2] {
 			t.Errorf("the history is\n%s, want\n%s%s", text, lines[1], lines[2])
 		}
@@ -281,6 +331,7 @@ func TestWhatIsElsewhereMakesRoom(t *testing.T) {
 		t.Errorf("%q are left", names)
 	}
 	for _, what := range []string{"the history", "no history: a guard that is killed may not have written it"} {
+		s.Close()
 		s, _ = open(t, dir, Limits{})
 		if waiting := s.KeepIn("s3://runs/"); len(waiting) != 2 || waiting[0].Run != "lapse-1" {
 			t.Errorf("with %s, %+v wait", what, waiting)

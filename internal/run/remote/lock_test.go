@@ -51,7 +51,7 @@ func TestADirectoryHasOneWriterUntilThatIsKilled(t *testing.T) {
 	}
 	refused := func(name string, err error) {
 		t.Helper()
-		if exit.CodeOf(err) != exit.Usage || !strings.Contains(err.Error(), "another lapse writes its run into "+dir) || !strings.Contains(hint.Of(err), "--out") {
+		if exit.CodeOf(err) != exit.Usage || !strings.Contains(err.Error(), "another lapse writes into "+dir) || !strings.Contains(hint.Of(err), "--out") {
 			t.Errorf("%s: %v, hint %q", name, err, hint.Of(err))
 		}
 	}

@@ -43,7 +43,7 @@ func ClaimDir(dir string) (release func(), err error) {
 	release, err = lockDir(dir)
 	if errors.Is(err, errLocked) {
 		return nil, exit.Usagef("wait until it has ended, or give another --out",
-			"another lapse writes its run into %s", dir)
+			"another lapse writes into %s", dir)
 	}
 	if err != nil {
 		return nil, exit.Usagef("give another --out", "the run's directory: %w", err)
