@@ -22,7 +22,7 @@ type Bucket interface {
 }
 
 const (
-	mostWaiting = 2000             // lines, of 2 kB at most; their runs are on disk
+	mostWaiting = 2000             // lines in memory, of 2 kB at most; more are on disk, as the runs are
 	putFor      = 15 * time.Minute // the most that one attempt takes; a bucket that stands still is left after a minute
 	putAtTheEnd = 20 * time.Second // of the minute in which a Pod has to end
 )

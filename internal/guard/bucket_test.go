@@ -144,10 +144,39 @@ func TestTheNextGuardHandsOverWhatIsLeft(t *testing.T) {
 		if !strings.Contains(next.log.String(), "before the bucket had it") {
 			t.Errorf("not in the log: %s", next.log)
 		}
+		next.stop()
 		o.goes(nil)
+		o.guard(t, dir, nil)
 		time.Sleep(3 * time.Minute) // of virtual time
 		if lines := o.lines(t); len(lines) != 3 || lines[1].Failed != 0 || lines[2].Failed != 5 || len(o.has) != 3+2+2 {
 			t.Errorf("%+v of %q", lines, slices.Sorted(maps.Keys(o.has)))
+		}
+	})
+}
+
+// A bucket that is away while more runs end than may wait in memory gets all of them when it is back, also the lines of
+// those that were deleted meanwhile.
+func TestABucketThatIsAwayForLongMissesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &objects{has: map[string]string{}, away: errors.New("connection refused")}
+		f := o.guard(t, filepath.Join(t.TempDir(), "runs"), nil)
+		f.guards("shop/web")
+		f.bucket.Most = 2
+		for n := range 5 {
+			f.disrupt("shop/web", n)()
+		}
+		f.store.Limit(store.Limits{Bytes: 1})
+		f.disrupt("shop/web", 5)()
+		if a := f.report().Away; a == nil || a.Wait != 6 {
+			t.Errorf("the status says %+v", a)
+		}
+		o.goes(nil)
+		time.Sleep(3 * time.Minute) // of virtual time
+		if lines := o.lines(t); len(lines) != 6 {
+			t.Errorf("the bucket has %+v", lines)
+		}
+		if waiting := f.store.Waiting(); waiting != nil {
+			t.Errorf("%+v wait", waiting)
 		}
 	})
 }

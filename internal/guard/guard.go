@@ -192,6 +192,7 @@ func newGuard(c Config) (*guard, error) {
 	}
 	if c.Bucket != nil { // the status asks it before it is used
 		g.bucket = outbox.New(mostWaiting, g.put, g.notPut)
+		g.bucket.Refill = g.store.Waiting
 		g.bucket.Attempt, g.bucket.AtTheEnd = putFor, putAtTheEnd
 	}
 	return g, nil

@@ -97,6 +97,29 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	})
 }
 
+// What was dropped, and can be had again, counts as waiting, and is sent once the rest is.
+func TestWhatWasDroppedIsFilledInAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &place{away: errors.New("away")}
+		b, failed, end := opened(t, p)
+		b.Refill = func() []int { return []int{1, 2, 3} }
+		b.Add(1, 2)
+		synctest.Wait()
+		before := *failed
+		b.Add(3, 4, 5, 6, 7, 8)
+		if n, _, _ := b.Waits(); n != 8 || *failed != before {
+			t.Errorf("%d wait, and %d attempts more failed", n, *failed-before)
+		}
+		p.back()
+		time.Sleep(time.Minute) // of virtual time
+		synctest.Wait()
+		if n, _, _ := b.Waits(); n != 0 || !reflect.DeepEqual(p.has, []int{4, 5, 6, 7, 8, 1, 2, 3}) {
+			t.Errorf("%d wait, and it has %v", n, p.has)
+		}
+		end()
+	})
+}
+
 // What was dropped while it was sent is not taken for what came since.
 func TestWhatIsDroppedWhileItIsSentCountsOnce(t *testing.T) {
 	var has []int

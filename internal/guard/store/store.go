@@ -2,6 +2,7 @@
 // the runs no more than its limits allow.
 //
 //	DIR/history.ndjson                                       appended to; if it grows too long, the oldest are dropped
+//	DIR/waiting-lines                                        the deleted runs whose lines are to be kept elsewhere, too
 //	DIR/observed.json                                        for how long each Service was observed, by day
 //	DIR/lapse-20261126-101500-ab3d/{facts.lapse,timeline.json,kept-in}
 package store
@@ -37,6 +38,8 @@ type Store struct {
 	limits Limits
 	kept   []Kept
 	place  string // where runs are kept, too; empty: nowhere
+	// the names of runs that were deleted before they were there
+	deleted []string
 
 	observed history.Observed
 }
@@ -245,13 +248,14 @@ func (s *Store) prune(now time.Time) {
 
 // remove deletes the runs that exceed limits. The caller holds mu.
 func (s *Store) remove(limits Limits, now time.Time) {
-	gone := map[string]bool{}
+	gone, waiting := map[string]bool{}, len(s.deleted)
 	for _, name := range limits.Excess(s.kept, now) {
 		if err := os.RemoveAll(filepath.Join(s.dir, name)); err != nil {
 			s.log.Warn("a run could not be deleted", "run", name, "error", err)
 			continue
 		}
 		if i := slices.IndexFunc(s.kept, func(k Kept) bool { return k.Name == name }); s.kept[i].Waits {
+			s.deleted = append(s.deleted, name)
 			s.log.Error("a run was deleted, for the limits of what is kept, before the bucket had it", "run", name)
 		} else {
 			s.log.Info("a run was deleted, for the limits of what is kept", "run", name)
@@ -265,4 +269,9 @@ func (s *Store) remove(limits Limits, now time.Time) {
 		}
 	}
 	s.kept = kept
+	if len(s.deleted) > waiting {
+		if err := s.writeDeleted(); err != nil {
+			s.log.Warn("the next guard will not know whose lines the bucket lacks", "error", err)
+		}
+	}
 }
