@@ -56,8 +56,7 @@ func (l Limits) Excess(runs []Kept, now time.Time) (names []string) {
 	return names
 }
 
-// age orders runs by when they ended. Runs of one instant, as the disk keeps it, are ordered by their names, which
-// begin with the time.
+// age orders runs by when they ended. Runs of one instant are ordered by their names, which begin with the time.
 func (k Kept) age(other Kept) int {
 	return cmp.Or(k.Ended.Compare(other.Ended), cmp.Compare(k.Name, other.Name))
 }

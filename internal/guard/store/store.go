@@ -69,6 +69,7 @@ func Open(dir string, limits Limits, log *slog.Logger, found func(tl *model.Time
 		}
 		if err == nil {
 			run.Verdict, run.line = tl.Verdict.Result, history.Of(tl, "")[0]
+			run.Ended = ended(run.line)
 			if !unjudged && !inHistory(name) { // the guard was killed before it had written that
 				log.Warn("a run was missing in the history", "run", name, "error", s.rememberRun(name, tl))
 			}
@@ -126,9 +127,13 @@ func (s *Store) rememberRun(name string, tl *model.Timeline) error {
 	return errors.Join(err, s.remember(history.Of(tl, sum)))
 }
 
+// ended returns when a run ended.
+func ended(l history.Line) time.Time { return l.T0.Add(l.Duration) }
+
+// written returns when a run was written, for one that cannot be read. That it is kept elsewhere is noted later.
 func (s *Store) written(name string) (at time.Time) {
 	s.files(name, func(info fs.FileInfo) {
-		if info.ModTime().After(at) {
+		if info.ModTime().After(at) && info.Name() != placeFile {
 			at = info.ModTime()
 		}
 	})
@@ -200,7 +205,7 @@ func (r *Run) End(tl *model.Timeline) (line history.Line, err error) {
 		err = errors.Join(r.Rec.Err, err) // whose first is in the verdict
 		s.mu.Lock()
 		s.kept = append(s.kept, Kept{
-			r.name, s.written(r.name), s.size(r.name), tl.Verdict.Result, s.place != "", lines[0],
+			r.name, ended(lines[0]), s.size(r.name), tl.Verdict.Result, s.place != "", lines[0],
 		})
 		s.mu.Unlock()
 	}

@@ -309,6 +309,43 @@ func TestARecordingThatIsNotWholeIsTold(t *testing.T) {
 	}
 }
 
+// A run is as old as its disruption, not as the note that it is kept elsewhere.
+func TestARunThatIsKeptElsewhereGetsNoYounger(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := open(t, dir, Limits{})
+	s.KeepIn("s3://runs/")
+	r := s.Begin("lapse-1")
+	tl := run(r, "lapse-1")
+	tl.T0 = time.Now().AddDate(0, 0, -40)
+	if _, err := r.End(tl); err != nil {
+		t.Fatal(err)
+	}
+	run(s.Begin("lapse-2"), "lapse-2")
+	broken := filepath.Join(dir, "lapse-2", saved.TimelineFile) // it cannot be read
+	if err := os.WriteFile(broken, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"facts.lapse", saved.TimelineFile} {
+		if err := os.Chtimes(filepath.Join(dir, "lapse-2", name), tl.T0, tl.T0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Kept("lapse-1"); err != nil { // writes it down now
+		t.Fatal(err)
+	}
+	s.Close()
+	s, _ = open(t, dir, Limits{Age: 30 * 24 * time.Hour})
+	r = s.Begin("lapse-3")
+	tl = run(r, "lapse-3")
+	tl.T0 = time.Now()
+	if _, err := r.End(tl); err != nil {
+		t.Fatal(err)
+	}
+	if names := saved.Runs(dir); strings.Join(names, " ") != "lapse-3" {
+		t.Errorf("%q are left", names)
+	}
+}
+
 // A run that is kept elsewhere makes room for an older one that is not.
 func TestWhatIsElsewhereMakesRoom(t *testing.T) {
 	dir := t.TempDir()
