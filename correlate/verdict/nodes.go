@@ -155,7 +155,7 @@ func nodeStates(tl *model.Timeline) map[string][]*model.Event {
 // presence returns when each node was to measure: in the whole run, but
 //   - from its prober's first request on, if the run did not wait for it, or the node was down when the run began and
 //     had no prober then;
-//   - not from when the node was gone until it was ready again, or a prober measured on it.
+//   - not from when the node was gone until a prober measured on it again, or for [starting] after it was ready.
 //
 // A node that was down throughout has no periods. Nodes with nothing of that are not in the map.
 func presence(tl *model.Timeline, states map[string][]*model.Event) map[string][]windows.Period {
@@ -171,8 +171,13 @@ func presence(tl *model.Timeline, states map[string][]*model.Event) map[string][
 		isThere := last >= 0 && all[last].To == tl.Run.Duration
 		switch {
 		case !isThere && (measures || e.Kind == timeline.NodeReady && e.To == "true"):
-			all = append(all, windows.Period{From: e.At.Latest + gettingReady, To: tl.Run.Duration})
-			known[node] = known[node] || measures
+			p := windows.Period{From: e.At.Latest + starting, To: tl.Run.Duration}
+			if measures {
+				p.From, known[node] = e.At.Latest+gettingReady, true
+			}
+			all = append(all, p)
+		case isThere && measures && last > 0:
+			all[last].From = min(all[last].From, e.At.Latest+gettingReady)
 		case !isThere:
 			continue
 		case e.Kind == timeline.NodeGone:
@@ -200,7 +205,7 @@ func wasDown(states []*model.Event) bool {
 
 // awaited returns the parts of a missing period in which the node was to send requests. It was not while it was down: if
 // it was cordoned when the period began, and was then no longer ready or there, it is rebooted or removed after a drain,
-// until it is ready again. Of a node that was not cordoned it may be that only this process cannot reach it.
+// until [starting] after it is ready again. Of a node that was not cordoned it may be that only this process cannot reach it.
 func (n *nodeView) awaited(missing windows.Period) []windows.Period {
 	cordoned, isDown := false, false
 	var down []windows.Period
@@ -211,7 +216,7 @@ func (n *nodeView) awaited(missing windows.Period) []windows.Period {
 		case e.Kind == timeline.NodeSchedulable:
 		case e.Kind == timeline.NodeReady && e.To == "true":
 			if isDown {
-				down[len(down)-1].To = e.At.Latest + gettingReady
+				down[len(down)-1].To = e.At.Latest + starting
 			}
 			isDown = false
 		case cordoned && !isDown && missing.From <= e.At.Latest && e.At.Earliest <= missing.To:
@@ -295,6 +300,10 @@ func (n *nodeView) observedBy(targets []*model.Target, whole []windows.Period, h
 	}
 	return c
 }
+
+// starting is how long the prober's Pod may take to start on a node that is ready again. It does so when the first Pods
+// of the node do: before, nothing but the node itself sends requests from it.
+const starting = time.Minute
 
 // gettingReady is how long a prober may take until a target's first request is due.
 const gettingReady = 150 * time.Millisecond

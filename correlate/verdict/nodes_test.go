@@ -84,6 +84,22 @@ func measures(tl *model.Timeline, node string, at time.Duration) {
 		Kind: timeline.ProberChanged, To: "measuring", Object: timeline.Object{Kind: "Node", Name: node}}})
 }
 
+// goesOn lets the run, and what lasts to its end, go on for longer.
+func goesOn(tl *model.Timeline, length time.Duration) {
+	end := 23 * time.Second
+	for i := range tl.Targets {
+		if t := &tl.Targets[i]; t.Measured.Latest == end {
+			t.Measured.Latest += length
+		}
+	}
+	for i := range tl.Unobserved {
+		if u := &tl.Unobserved[i]; u.End == end {
+			u.End += length
+		}
+	}
+	tl.Run.Duration += length
+}
+
 // unseen adds time in which a target was not observed.
 func unseen(tl *model.Timeline, target string, from, to time.Duration) {
 	tl.Unobserved = append(tl.Unobserved, model.Unobserved{Target: target, Start: from, End: to,
@@ -132,7 +148,20 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 		{"a node left the cluster and came back without a prober", func(tl *model.Timeline) {
 			leaves(tl, "node1", 15*second)
 			ready(tl, "node1", "", 18*second)
-		}, ExitInconclusive, "node1 observed 71.21 % and was silent for 4.85 s"},
+			goesOn(tl, time.Minute)
+		}, ExitInconclusive, "node1 observed 70.58 % and was silent for 5 s"},
+		{"a node left the cluster and came back, and its prober was about to", func(tl *model.Timeline) {
+			leaves(tl, "node1", 15*second)
+			ready(tl, "node1", "", 18*second)
+		}, ExitPassed, ""},
+		{"its prober came back after a while, and was lost again", func(tl *model.Timeline) {
+			leaves(tl, "node1", 15*second)
+			ready(tl, "node1", "", 17*second)
+			measures(tl, "node1", 18*second)
+			tl.Targets[0].Measured.Latest, tl.Targets[1].Measured.Latest = 23*second, 23*second
+			unseen(tl, tl.Targets[0].Name, 15*second, 18*second)
+			unseen(tl, tl.Targets[0].Name, 20*second, 23*second)
+		}, ExitInconclusive, "was silent for 3 s"},
 		{"its prober came back, too, and was lost again", func(tl *model.Timeline) {
 			leaves(tl, "node1", 15*second)
 			measures(tl, "node1", 18*second)
@@ -160,19 +189,26 @@ func TestEachNodeMustObserveEnough(t *testing.T) {
 		{"a node was down when the run began, and its prober did not start when it was up", func(tl *model.Timeline) {
 			downAtFirst(tl, "node4")
 			ready(tl, "node4", "unknown", 12*second)
+			goesOn(tl, time.Minute)
 		}, ExitInconclusive, "node4 observed nothing"},
 		{"a drained node was rebooted", func(tl *model.Timeline) { goesDown(tl, "node2", "false") }, ExitPassed, ""},
 		{"it was ready again, and its prober did not come back", func(tl *model.Timeline) {
 			goesDown(tl, "node2", "false")
 			ready(tl, "node2", "unknown", 19*second)
-		}, ExitInconclusive, "node2 observed 56.49 % and was silent for 3.85 s"},
+			goesOn(tl, time.Minute)
+		}, ExitInconclusive, "node2 observed 55.55 % and was silent for 4 s"},
+		{"it was ready again, and its prober was about to come back", func(tl *model.Timeline) {
+			goesDown(tl, "node2", "false")
+			ready(tl, "node2", "unknown", 19*second)
+		}, ExitPassed, ""},
 		{"it was ready for a while, and went down again", func(tl *model.Timeline) {
 			goesDown(tl, "node2", "false")
 			down := tl.Events[len(tl.Events)-1]
 			ready(tl, "node2", "unknown", 19*second)
-			down.At = model.Instant{Earliest: 20 * second, Latest: 21 * second}
+			goesOn(tl, 2*time.Minute)
+			down.At = model.Instant{Earliest: 80 * second, Latest: 81 * second}
 			tl.Events = append(tl.Events, down)
-		}, ExitInconclusive, "was silent for 1.85 s"},
+		}, ExitInconclusive, "was silent for 2 s"},
 		{"it was ready again, and its prober measured at once", func(tl *model.Timeline) {
 			goesDown(tl, "node2", "false")
 			ready(tl, "node2", "unknown", 19*second)
