@@ -115,7 +115,8 @@ func (v *Addresses) proberMade(t *model.Target, u *model.Window) bool {
 		if control.Kind != timeline.Control || control.Source != t.Source {
 			continue
 		}
-		if trouble := v.traffic.OutageNear(control.Name, u.Span()); trouble != nil && made(v.traffic.Unwell(control.Name, trouble)) {
+		trouble := v.traffic.OutageNear(control.Name, u.Span())
+		if trouble != nil && made(v.traffic.Unwell(control.Name, trouble)) {
 			return true
 		}
 	}

@@ -162,7 +162,8 @@ func allFailed(v *evidence.Evidence, w *model.Window) rule.Finding {
 		return rule.Finding{}
 	}
 	if from := failedFrom(v, w); from != "" {
-		return rule.No("everything this prober sends failed at once, but so did the requests to the Service from " + from)
+		return rule.No("everything this prober sends failed at once, but so did the requests to the Service from " +
+			from)
 	}
 	if lost == len(healthy) {
 		return rule.No("every Pod that failed was on a node that was found to be lost")

@@ -1,9 +1,9 @@
 // Package store keeps the runs of a guard in a directory: each as an ordinary run, a line of history for each, and of
 // the runs no more than its limits allow.
 //
-//	DIR/history.ndjson                                       appended to; if it grows too long, the oldest are dropped
-//	DIR/waiting-lines                                        the deleted runs whose lines are to be kept elsewhere, too
-//	DIR/observed.json                                        for how long each Service was observed, by day
+//	DIR/history.ndjson                                     appended to; if it grows too long, the oldest are dropped
+//	DIR/waiting-lines                                      the deleted runs whose lines are to be kept elsewhere, too
+//	DIR/observed.json                                      for how long each Service was observed, by day
 //	DIR/lapse-20261126-101500-ab3d/{facts.lapse,timeline.json,kept-in}
 package store
 
