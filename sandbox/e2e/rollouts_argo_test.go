@@ -42,13 +42,14 @@ func TestArgoRolloutsAsksTheGate(t *testing.T) {
 	})
 	names := strings.NewReplacer("lapse-guard.lapse:", "lapse-guard."+r.w.Namespace+":", "shop", r.w.Namespace)
 	r.strategy = "  " + strings.ReplaceAll(yamlOf(t, "strategy:"), "\n", "\n  ")
-	r.version("--body-size=2")
 	template := names.Replace(yamlOf(t, "kind: AnalysisTemplate"))
+	r.kubectl("create", "namespace", r.w.Namespace)
 	r.apply(template)
+	r.apply(strings.NewReplacer("name: lapse,", "name: blue,", "/web&", "/blue&").Replace(template))
+	r.version("--body-size=2")
 	blue := &argoRollout{t: t, c: c, w: r.w, strategy: blueGreen}
 	blue.w.Name = "blue"
 	blue.version("--body-size=2")
-	r.apply(strings.NewReplacer("name: lapse,", "name: blue,", "/web&", "/blue&").Replace(template))
 	r.apply(lapse(t, c, "gen", "guard", "-n", r.w.Namespace, "--", "--rate=100", "--settle=10s"))
 	g := &guarded{t: t, c: c, w: r.w, namespace: r.w.Namespace}
 	g.stands()
@@ -126,9 +127,7 @@ func (r *argoRollout) version(args ...string) {
 	yaml := strings.Replace(r.w.Manifest(), deployment, rollout, 1)
 	before := r.kubectl("get", "rollout/"+r.w.Name, "--ignore-not-found", "-o", "jsonpath={.status.currentPodHash}")
 	r.apply(strings.Replace(yaml, "  template:\n", r.strategy+"\n  template:\n", 1))
-	for now := before; now == before; now = r.status("currentPodHash") {
-		time.Sleep(200 * time.Millisecond) // it is asked again
-	}
+	r.until("sees its version "+strings.Join(args, " "), func() bool { return r.status("currentPodHash") != before })
 }
 
 // reaches waits for a phase of the Rollout, which must be the next in which it stays.
@@ -140,15 +139,21 @@ func (r *argoRollout) reaches(phase string) {
 }
 
 // ends waits until the Rollout is in a phase that it does not leave by itself, and returns that.
-func (r *argoRollout) ends() string {
+func (r *argoRollout) ends() (phase string) {
 	r.t.Helper()
-	for began := time.Now(); ; time.Sleep(200 * time.Millisecond) { // it is asked again
-		phase := r.status("phase")
-		if slices.Contains([]string{"Healthy", "Degraded", "Paused"}, phase) {
-			return phase
-		}
+	r.until("comes to an end", func() bool {
+		phase = r.status("phase")
+		return slices.Contains([]string{"Healthy", "Degraded", "Paused"}, phase)
+	})
+	return phase
+}
+
+// until waits for something of the Rollout.
+func (r *argoRollout) until(what string, is func() bool) {
+	r.t.Helper()
+	for began := time.Now(); !is(); time.Sleep(200 * time.Millisecond) { // it is asked again
 		if time.Since(began) > 5*time.Minute {
-			r.t.Fatalf("the Rollout %s is still %s\n%s", r.w.Name, phase, r.says())
+			r.t.Fatalf("no time in which the Rollout %s %s\n%s", r.w.Name, what, r.says())
 		}
 	}
 }
