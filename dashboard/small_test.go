@@ -120,7 +120,8 @@ func TestTheKeepServingChartIsLegible(t *testing.T) {
 		page.run(chromedp.EmulateViewport(width, 900))
 		page.until("has the width", fmt.Sprintf(`document.documentElement.clientWidth === %d`, width))
 		const chart = `document.querySelector('[data-testid="keep-serving"] svg')`
-		page.until("is drawn to scale", chart+`.getScreenCTM().a === 1`)
+		const fits = chart + `.getBoundingClientRect().right <= ` + chart + `.closest("section").getBoundingClientRect().right`
+		page.until("is drawn to scale, for this width", chart+`.getScreenCTM().a === 1 && `+fits)
 		const outside = `[...` + chart + `.querySelectorAll("text")].filter((e) => { const [a, b] = [e.getBoundingClientRect(), ` + chart + `.closest("section").getBoundingClientRect()]; return a.left < b.left || a.right > Math.min(b.right, ` + chart + `.getBoundingClientRect().right); }).map((e) => e.textContent).join()`
 		if got := eval[string](page, outside); got != "" {
 			t.Errorf("cut off at %d px: %s", width, got)
