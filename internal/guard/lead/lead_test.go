@@ -111,8 +111,12 @@ type voter struct {
 }
 
 func newVoter(t *testing.T, api *fakeAPI, name string) *voter {
+	return newVoterThatIs(t, api, name, true)
+}
+
+func newVoterThatIs(t *testing.T, api *fakeAPI, name string, ready bool) *voter {
 	v := &voter{}
-	v.ready.Store(true)
+	v.ready.Store(ready)
 	v.Election = &Election{
 		Leases: view{api: api, away: v.away.Load},
 		Name:   "lapse-guard", Me: name, Address: name + ":7117", Log: slog.New(slog.DiscardHandler),
@@ -267,8 +271,7 @@ func TestTheGuardThatMeasuredBesideTheLeaderTakesOver(t *testing.T) {
 			}
 			b.stop()
 			c.stop()
-			d := newVoter(t, api, "d")
-			d.ready.Store(false)
+			d := newVoterThatIs(t, api, "d", false)
 			time.Sleep(time.Minute)
 			if synctest.Wait(); d.Leads() {
 				t.Error("it does not measure, and leads")
