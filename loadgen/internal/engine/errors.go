@@ -10,17 +10,25 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
 
 // errorTexts are the errors behind failures whose class is ambiguous: a certificate of an unknown
-// authority and one for another name are both tls. Of each target and class the first few different texts are recorded.
+// authority and one for another name are both tls. Of each target and class the first few different texts are recorded,
+// and once more after a time without such a failure: a guard has a run of each disruption.
 type errorTexts struct {
 	mu       sync.Mutex
-	recorded map[errorKey][]string // without what varies
-	new      []timeline.Event      // not yet handed on
+	recorded map[errorKey]*recorded
+	new      []timeline.Event // not yet handed on
+}
+
+// recorded are texts without what varies, and when a request of their target and class failed last.
+type recorded struct {
+	forms []string
+	last  time.Duration
 }
 
 // errorKey is what texts are counted by.
@@ -30,8 +38,9 @@ type errorKey struct {
 }
 
 const (
-	maxTexts    = 3   // per target and class
-	longestText = 300 // bytes; longer ones are cut
+	maxTexts    = 3               // per target and class
+	longestText = 300             // bytes; longer ones are cut
+	textsFor    = 5 * time.Second // without such a failure; a run takes longer to settle
 )
 
 // ambiguousClasses do not say by themselves what went wrong.
@@ -47,19 +56,25 @@ func (e *errorTexts) record(target string, r timeline.Request, err error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.recorded == nil {
+		e.recorded = map[errorKey]*recorded{}
+	}
 	which := errorKey{target, r.Class}
-	if len(e.recorded[which]) >= maxTexts {
+	texts := e.recorded[which]
+	if texts == nil || r.Sent-texts.last > textsFor {
+		texts = &recorded{}
+		e.recorded[which] = texts
+	}
+	texts.last = max(texts.last, r.Done)
+	if len(texts.forms) >= maxTexts {
 		return
 	}
 	text := errorText(err)
 	form := varying.ReplaceAllString(text, "#")
-	if slices.Contains(e.recorded[which], form) {
+	if slices.Contains(texts.forms, form) {
 		return
 	}
-	if e.recorded == nil {
-		e.recorded = map[errorKey][]string{}
-	}
-	e.recorded[which] = append(e.recorded[which], form)
+	texts.forms = append(texts.forms, form)
 	e.new = append(e.new, timeline.Event{
 		Kind: timeline.RequestError, Since: r.Sent, Seen: r.Done, To: r.Class.String(), Detail: text,
 		Object: timeline.Object{Kind: "Target", Name: target}, Status: r.Code,
@@ -70,7 +85,7 @@ func (e *errorTexts) record(target string, r timeline.Request, err error) {
 func (e *errorTexts) Forget(target string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	maps.DeleteFunc(e.recorded, func(of errorKey, _ []string) bool { return of.target == target })
+	maps.DeleteFunc(e.recorded, func(of errorKey, _ *recorded) bool { return of.target == target })
 }
 
 // Take returns what was recorded since the last call.

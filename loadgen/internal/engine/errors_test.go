@@ -8,9 +8,11 @@ import (
 	"io"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"lapse/timeline"
 )
@@ -61,6 +63,22 @@ func TestFewErrorTextsAreToldPerTargetAndClass(t *testing.T) {
 	}
 	if more := e.Take(); more != nil {
 		t.Errorf("told twice: %v", more)
+	}
+}
+
+// The texts of a disruption are told, though an earlier one had them.
+func TestErrorTextsAreToldOfEachDisruption(t *testing.T) {
+	var e errorTexts
+	for _, at := range []time.Duration{time.Second, 3 * time.Second, 2 * time.Minute, 2*time.Minute + textsFor} {
+		r := timeline.Request{Sent: at, Done: at + ms, Outcome: timeline.Outcome{Class: timeline.DNS}}
+		e.record("new", r, io.ErrNoProgress)
+	}
+	var told []time.Duration
+	for _, event := range e.Take() {
+		told = append(told, event.Since)
+	}
+	if want := []time.Duration{time.Second, 2 * time.Minute}; !slices.Equal(told, want) {
+		t.Errorf("told at %v, want %v", told, want)
 	}
 }
 
