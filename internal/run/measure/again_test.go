@@ -390,6 +390,22 @@ func TestTwoDisruptionsWithinSettleAreOneRun(t *testing.T) {
 	})
 }
 
+// A Pod that has hung since long before a disruption, as on a dead node, does not keep its run from settling.
+func TestWhatHungBeforeADisruptionIsNotAwaitedInIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lost = 20 * time.Minute
+		fails := func(due time.Duration) bool { return due >= lost && due < lost+time.Second }
+		r := newAgainRun(t, fails)
+		hung := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-9", UID: "u9"}
+		r.at(time.Second, timeline.Event{Kind: timeline.PodDeleted, Object: hung})
+		time.Sleep(2*lost - r.Clock.Now()) // of virtual time
+		synctest.Wait()
+		if len(r.runs) != 1 || r.runs[0].Run.Aborted != "" || r.runs[0].Run.Duration > 3*time.Minute {
+			t.Errorf("%d runs, the first %+v", len(r.runs), r.runs[0].Run)
+		}
+	})
+}
+
 // A disruption that begins while the last responses of the run before are awaited is not lost.
 func TestASignWhileARunClosesBeginsTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

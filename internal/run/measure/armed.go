@@ -461,6 +461,8 @@ func (a *armed) watchTime(now time.Duration) {
 		l.Armed.Say("nothing has followed the sign: the low rate again")
 		a.soon = ""
 		a.setRates(false)
+	case l.Phase == timeline.PhaseArmed && a.soon == "" && now-a.watch.Last >= standsStill:
+		a.watch.Forget() // what hung before the next run is not awaited in it
 	case l.Phase == timeline.PhaseMeasuring && !repeats && a.watch.Settled(now, a.quiet()) &&
 		!a.leaves(now, l.Armed.Late+time.Second):
 		end("")
