@@ -28,7 +28,7 @@ func GitHub(w io.Writer, tl *model.Timeline, _ Options) error {
 	said := slices.Concat([]string{tl.Said.Headline, tl.Said.Extent}, texts(tl.Said.Caveats), []string{tl.Said.Exit})
 	lines := annotation(verdictLevel(tl), "Lapse: "+tl.Said.Word, said)
 	level := "warning"
-	if gateFailed(tl) {
+	if anyGate(tl, model.GateFail) {
 		level = "error"
 	}
 	all := model.MostHarmful(tl.Incidents)

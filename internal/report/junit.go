@@ -101,15 +101,18 @@ func validCase(tl *model.Timeline) junit.Case {
 	case tl.Run.Aborted != "":
 		c.Error = &junit.Note{Message: document.Clean("aborted: " + tl.Run.Aborted), Type: "aborted", Text: figures}
 	case sound != model.Valid:
-		c.Error = &junit.Note{
-			Message: "measurement: " + string(sound),
-			Type:    "inconclusive",
-			Text:    document.Clean(strings.Join(tl.Verdict.Reasons, "; ")) + "\n" + figures,
-		}
+		c.Error = doubtNote(tl, "measurement: "+string(sound), figures)
+	case tl.Verdict.Result == model.Inconclusive && !anyGate(tl, model.GateUndecided):
+		c.Error = doubtNote(tl, "what was measured does not answer whether requests are lost", figures)
 	default:
 		c.Output = figures
 	}
 	return c
+}
+
+func doubtNote(tl *model.Timeline, message, figures string) *junit.Note {
+	reasons := document.Clean(strings.Join(tl.Verdict.Reasons, "; "))
+	return &junit.Note{Message: message, Type: "inconclusive", Text: reasons + "\n" + figures}
 }
 
 // commandCase is there because a command that failed ends lapse with an exit code of its own.
@@ -138,7 +141,7 @@ func incidentCases(tl *model.Timeline) (cases []junit.Case) {
 			Name: document.Clean(fmt.Sprintf("incident %d, set off by: %s", in.ID, in.Said.SetOffBy)), Time: "0",
 		}
 		switch {
-		case gateFailed(tl):
+		case anyGate(tl, model.GateFail):
 			c.Failures = []junit.Note{*n}
 		case len(tl.Verdict.Gates) == 0:
 			c.Skipped = &junit.Note{Message: "no gate was set: " + message, Text: n.Text}
@@ -150,8 +153,8 @@ func incidentCases(tl *model.Timeline) (cases []junit.Case) {
 	return cases
 }
 
-func gateFailed(tl *model.Timeline) bool {
-	return slices.ContainsFunc(tl.Verdict.Gates, func(g model.GateResult) bool { return g.Outcome == model.GateFail })
+func anyGate(tl *model.Timeline, outcome model.GateOutcome) bool {
+	return slices.ContainsFunc(tl.Verdict.Gates, func(g model.GateResult) bool { return g.Outcome == outcome })
 }
 
 // answerLines returns an incident in lines: when, what, why, and what to do.

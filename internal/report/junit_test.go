@@ -59,6 +59,17 @@ func TestJUnitTellsAPipelineWhatTheVerdictIs(t *testing.T) {
 	}
 }
 
+// A run that is inconclusive for another reason than a gate or its measurement, as a drain that took no endpoint away, is
+// no pass in a pipeline either.
+func TestJUnitOfADoubtfulRunIsNotGreen(t *testing.T) {
+	tl := cleanRun()
+	tl.Verdict.Result, tl.Verdict.Reasons = model.Inconclusive, []string{"no endpoint of shop/web left"}
+	suite := ingest(t, tl)
+	if suite.Totals.Error != 1 || !strings.Contains(suite.Tests[len(suite.Tests)-1].Error.Error(), "no endpoint of shop/web left") {
+		t.Errorf("%+v", suite)
+	}
+}
+
 // XML 1.0 cannot hold most control characters, not even escaped: a collector would refuse the whole file.
 func TestJUnitIsXMLWhateverTheNames(t *testing.T) {
 	for _, evil := range append(evils, "\x00\x01\x0b\x1f\x7f", "\ufffe\uffff", "\xff\xfe", "]]>", `"><failure/>`, "&undefined;", "\u0085\u2028") {
