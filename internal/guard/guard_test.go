@@ -26,6 +26,7 @@ import (
 	"lapse/internal/run/coordinator"
 	"lapse/internal/run/live"
 	"lapse/internal/run/saved"
+	"lapse/internal/run/signs"
 	"lapse/internal/run/spec"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -555,6 +556,20 @@ func TestAServiceIsLeftAfterItsRun(t *testing.T) {
 			t.Errorf("%+v, %d measurements, %q", f.report().Services, len(f.on), saved.Runs(f.dir))
 		}
 		f.asked("service=shop/web&node=node1", 404, "")
+	})
+}
+
+// What fails for hours has runs of hours. Who takes the annotation away does not wait for the end of one.
+func TestAServiceThatFailsForHoursIsLeftAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, t.TempDir())
+		f.guards("shop/web")
+		f.disrupt("shop/web", 3)
+		f.on["shop/web"].Stands(coordinator.Recording, "first sign: "+signs.Lasting+"2026-11-28 09:00")
+		f.guards()
+		if len(f.on) > 0 || f.status("shop/web").Service != "" {
+			t.Errorf("%+v, %d measurements", f.report().Services, len(f.on))
+		}
 	})
 }
 

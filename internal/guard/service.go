@@ -18,6 +18,7 @@ import (
 	"lapse/internal/hint"
 	"lapse/internal/run/coordinator"
 	"lapse/internal/run/live"
+	"lapse/internal/run/signs"
 	"lapse/internal/run/spec"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -79,11 +80,12 @@ func (s *service) isAs(m watcher.Marked, by *Settings) bool {
 	return same
 }
 
-// leave ends the measurement, after the run that goes on.
+// leave ends the measurement, after the run that goes on, unless that is of what fails for hours.
 func (s *service) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leaving = true; s.run == nil {
+	_, sign, _ := strings.Cut(s.status.Sign, "first sign: ")
+	if s.leaving = true; s.run == nil || signs.Lasts(sign) {
 		s.cancel()
 	}
 }
