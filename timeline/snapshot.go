@@ -73,8 +73,25 @@ type Workload struct {
 	MaxSurge       string        `json:"maxSurge,omitzero"`
 	MaxUnavailable string        `json:"maxUnavailable,omitzero"`
 	MinReady       time.Duration `json:"minReady,omitzero"`   // minReadySeconds
+	Partition      int           `json:"partition,omitzero"`  // a StatefulSet's first Pods, which keep their template
+	Paused         bool          `json:"paused,omitzero"`     // a Deployment's new template is not rolled out
 	Autoscaled     bool          `json:"autoscaled,omitzero"` // an autoscaler has set Replicas; false is unknown
 	Status         Replicas      `json:"status"`
+}
+
+// ToUpdate returns how many of its Pods are to be of the newest template.
+func (w *Workload) ToUpdate() int { return max(0, w.Replicas-w.Partition) }
+
+// Observed reports whether its status is that of its spec, as far as is known.
+func (w *Workload) Observed() bool {
+	return w.Status.Generation == 0 || w.Status.Generation >= w.Generation
+}
+
+// RolledOut reports whether its Pods are as its spec asks for, much as `kubectl rollout status` does:
+// https://github.com/kubernetes/kubectl/blob/v0.36.3/pkg/polymorphichelpers/rollout_status.go
+func (w *Workload) RolledOut() bool {
+	return w.Observed() && w.Status.Updated >= w.ToUpdate() && w.Status.Available >= w.Replicas &&
+		w.Status.Existing <= w.Replicas
 }
 
 // Replicas are how many Pods of a workload there are.

@@ -115,6 +115,8 @@ func workloadChanges(old, new timeline.Snapshot) []string {
 	all.add("maxSurge", before.MaxSurge, after.MaxSurge)
 	all.add("maxUnavailable", before.MaxUnavailable, after.MaxUnavailable)
 	all.add("minReadySeconds", before.MinReady.String(), after.MinReady.String())
+	all.add("partition", strconv.Itoa(before.Partition), strconv.Itoa(after.Partition))
+	all.add("paused", strconv.FormatBool(before.Paused), strconv.FormatBool(after.Paused))
 	if len(all) == 0 {
 		all = append(all, "its Pod template, or another part of its spec")
 	}

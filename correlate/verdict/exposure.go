@@ -88,8 +88,12 @@ func unfinished(tl *model.Timeline) string {
 	}
 	for _, name := range rolled {
 		w, status := last[name].Snapshot.Workload, last[name].Snapshot.Workload.Status
-		if last[name].To != timeline.SnapshotDeleted &&
-			(status.Updated < w.Replicas || status.Available < w.Replicas || status.Existing > w.Replicas) {
+		switch {
+		case last[name].To == timeline.SnapshotDeleted, w.RolledOut():
+		case !w.Observed():
+			return fmt.Sprintf("the rollout of %s had not finished when the run ended: its status was that of the spec "+
+				"before", name)
+		default:
 			return fmt.Sprintf("the rollout of %s had not finished when the run ended: of %d Pods %d were of the "+
 				"newest template, %d available, %d there", name, w.Replicas, status.Updated, status.Available,
 				status.Existing)

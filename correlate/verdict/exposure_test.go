@@ -117,6 +117,10 @@ func TestRunThatEndsAmidARolloutDoesNotPass(t *testing.T) {
 			Object:   timeline.Object{Kind: "Deployment", Name: "web"},
 			Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Replicas: replicas, Status: status}}}}
 	}
+	with := func(e model.Event, change func(*timeline.Workload)) model.Event {
+		change(e.Snapshot.Workload)
+		return e
+	}
 	all := timeline.Replicas{Existing: 3, Updated: 3, Ready: 3, Available: 3}
 	for _, tt := range []struct {
 		name       string
@@ -138,6 +142,11 @@ func TestRunThatEndsAmidARolloutDoesNotPass(t *testing.T) {
 		{"a Pod evicted and not yet replaced", []model.Event{snapshot(1*s, timeline.SnapshotFound, 3, all),
 			snapshot(9*s, timeline.SnapshotStatus, 3, timeline.Replicas{Existing: 3, Updated: 3, Available: 2})},
 			false},
+		{"one Pod of a partition", []model.Event{with(snapshot(6*s, timeline.SnapshotChanged, 3,
+			timeline.Replicas{Existing: 3, Updated: 1, Ready: 3, Available: 3}),
+			func(w *timeline.Workload) { w.Partition = 2 })}, false},
+		{"its status is that of the spec before", []model.Event{with(snapshot(6*s, timeline.SnapshotChanged, 3, all),
+			func(w *timeline.Workload) { w.Generation, w.Status.Generation = 2, 1 })}, true},
 		{"scaled to 0", []model.Event{snapshot(6*s, timeline.SnapshotChanged, 0, all),
 			snapshot(9*s, timeline.SnapshotStatus, 0, timeline.Replicas{})}, false},
 	} {

@@ -55,7 +55,7 @@ func rolling(tl *model.Timeline) bool {
 		if is := first.Snapshot.Workload; first.To == timeline.SnapshotFound && first.Object.Kind != "ReplicaSet" &&
 			first.Detail != timeline.SnapshotFollowed && is.Strategy != "OnDelete" &&
 			is.Status.Existing > 0 && // else it is new
-			(is.Status.Updated < is.Replicas || is.Status.Existing > is.Replicas) {
+			(is.Status.Updated < is.ToUpdate() || is.Status.Existing > is.Replicas) {
 			return true
 		}
 	}

@@ -115,6 +115,8 @@ func TestARunKnowsThatARolloutHadBegun(t *testing.T) {
 	const here, rollingUpdate = timeline.SnapshotFound, "RollingUpdate"
 	followed := found("Deployment", here, rollingUpdate, 1, 4)
 	followed.Detail = timeline.SnapshotFollowed
+	partition := found("StatefulSet", here, rollingUpdate, 1, 3)
+	partition.Snapshot.Workload.Partition = 2
 	for _, test := range []struct {
 		name   string
 		events []model.Event
@@ -123,6 +125,7 @@ func TestARunKnowsThatARolloutHadBegun(t *testing.T) {
 		{"a rollout of the run", []model.Event{found("Deployment", here, rollingUpdate, 3, 3), found("Deployment", timeline.SnapshotChanged, rollingUpdate, 0, 3)}, false},
 		{"one Pod was replaced before", []model.Event{found("Deployment", here, rollingUpdate, 1, 3)}, true},
 		{"an old Pod is left", []model.Event{found("StatefulSet", here, rollingUpdate, 3, 4)}, true},
+		{"the last Pod, by a partition", []model.Event{partition}, false},
 		{"a rollout that was watched from its beginning", []model.Event{followed}, false},
 		{"an old ReplicaSet", []model.Event{found("ReplicaSet", here, "", 0, 4)}, false},
 		{"Pods that somebody else deletes", []model.Event{found("StatefulSet", here, "OnDelete", 1, 3)}, false},

@@ -192,19 +192,17 @@ func (w *Watch) noteLoss(e timeline.Event, at string) {
 }
 
 // noteRollout notes whether the rollout of a workload is over. Only one that began here is awaited: a workload may have
-// lacked Pods for days.
+// lacked Pods for days. A paused Deployment gets no Pods of its new template, and with OnDelete nobody knows when.
 func (w *Watch) noteRollout(e timeline.Event) {
 	if e.Snapshot == nil || e.Snapshot.Workload == nil || e.Object.Kind == "ReplicaSet" {
 		return
 	}
 	is := e.Snapshot.Workload
-	done := is.Status.Updated >= is.Replicas && is.Status.Available >= is.Replicas &&
-		is.Status.Existing <= is.Replicas || is.Strategy == "OnDelete" || e.To == timeline.SnapshotDeleted
 	switch {
-	case e.To == timeline.SnapshotChanged: // its status is still that of the spec before
-		mark(&w.rolling, e.Object.UID, is.Strategy != "OnDelete")
-	case done:
+	case is.RolledOut(), is.Paused && is.Observed(), is.Strategy == "OnDelete", e.To == timeline.SnapshotDeleted:
 		mark(&w.rolling, e.Object.UID, false)
+	case e.To == timeline.SnapshotChanged:
+		mark(&w.rolling, e.Object.UID, true)
 	}
 }
 

@@ -162,8 +162,9 @@ func TestADisruptionSettles(t *testing.T) {
 		e.Seen = seen
 		return e
 	}
-	rolled := func(updated, available, existing int) timeline.Workload {
-		return timeline.Workload{Replicas: 2, Status: timeline.Replicas{Updated: updated, Available: available, Existing: existing}}
+	rolled := func(observed int64, updated, available, existing int) timeline.Workload {
+		return timeline.Workload{Generation: 2, Replicas: 2,
+			Status: timeline.Replicas{Generation: observed, Updated: updated, Available: available, Existing: existing}}
 	}
 	for _, test := range []struct {
 		what    string
@@ -180,9 +181,9 @@ func TestADisruptionSettles(t *testing.T) {
 			at(65*s, timeline.Event{Kind: timeline.PodReady, To: "true", Object: pod("b")}),
 		}, 75 * s},
 		{"a rollout", []timeline.Event{
-			at(5*s, workload(timeline.SnapshotChanged, rolled(2, 2, 2))),
-			at(6*s, workload(timeline.SnapshotStatus, rolled(1, 2, 3))),
-			at(60*s, workload(timeline.SnapshotStatus, rolled(2, 2, 2))),
+			at(5*s, workload(timeline.SnapshotChanged, rolled(1, 2, 2, 2))),
+			at(6*s, workload(timeline.SnapshotStatus, rolled(2, 1, 2, 3))),
+			at(60*s, workload(timeline.SnapshotStatus, rolled(2, 2, 2, 2))),
 			at(60*s, endpoint(pod("a"), timeline.EndpointReady, timeline.EndpointAbsent)),
 		}, 70 * s},
 		{"a Pod that has failed", []timeline.Event{
@@ -215,6 +216,46 @@ func TestADisruptionSettles(t *testing.T) {
 		}
 		if w.Settled(test.settled-1, 10*s) || !w.Settled(test.settled, 10*s) {
 			t.Errorf("%s: last %v, %d under way", test.what, w.Last, w.UnderWay())
+		}
+	}
+}
+
+// A rollout is over when its controller has done what the spec asks for: its status is that of this spec, and has no more
+// to come. What is paused, or before the partition of a StatefulSet, is not awaited.
+func TestARolloutIsOver(t *testing.T) {
+	is := func(observed int64, updated, available, existing int) timeline.Workload {
+		return timeline.Workload{Generation: 2, Replicas: 3, Strategy: "RollingUpdate",
+			Status: timeline.Replicas{Generation: observed, Updated: updated, Available: available, Existing: existing}}
+	}
+	with := func(w timeline.Workload, change func(*timeline.Workload)) timeline.Workload {
+		change(&w)
+		return w
+	}
+	partition := func(w *timeline.Workload) { w.Partition = 2 }
+	paused := func(w *timeline.Workload) { w.Paused = true }
+	onDelete := func(w *timeline.Workload) { w.Strategy = "OnDelete" }
+	for _, test := range []struct {
+		what          string
+		changed, then timeline.Workload
+		awaited       [2]bool // when its spec was changed, and then
+	}{
+		{"a rollout", is(1, 3, 3, 3), is(2, 1, 3, 4), [2]bool{true, true}},
+		{"one that ends", is(1, 3, 3, 3), is(2, 3, 3, 3), [2]bool{true, false}},
+		{"one that is first seen at its end", is(2, 3, 3, 3), is(2, 3, 3, 3), [2]bool{false, false}},
+		{"a status of the spec before", is(1, 3, 2, 3), is(1, 3, 3, 3), [2]bool{true, true}},
+		{"a status of a later spec", is(1, 3, 3, 3), is(3, 3, 3, 3), [2]bool{true, false}},
+		{"a partition", with(is(1, 3, 3, 3), partition), with(is(2, 1, 3, 3), partition), [2]bool{true, false}},
+		{"a partition, its Pod being replaced", with(is(1, 3, 3, 3), partition), with(is(2, 0, 2, 2), partition), [2]bool{true, true}},
+		{"a partition, its Pod not yet ready", with(is(1, 3, 3, 3), partition), with(is(2, 1, 2, 3), partition), [2]bool{true, true}},
+		{"a Deployment that is paused", with(is(1, 3, 3, 3), paused), with(is(2, 1, 3, 4), paused), [2]bool{true, false}},
+		{"OnDelete", with(is(1, 3, 3, 3), onDelete), with(is(2, 0, 3, 3), onDelete), [2]bool{false, false}},
+	} {
+		var w Watch
+		for i, e := range []timeline.Event{workload(timeline.SnapshotChanged, test.changed), workload(timeline.SnapshotStatus, test.then)} {
+			w.Event(e)
+			if got := w.UnderWay() > 0; got != test.awaited[i] {
+				t.Errorf("%s: after event %d awaited is %v", test.what, i+1, got)
+			}
 		}
 	}
 }

@@ -93,3 +93,15 @@ func TestWhoChangedAWorkloadIsRecorded(t *testing.T) {
 		}
 	}
 }
+
+// What a controller leaves as it is belongs to its spec: a StatefulSet's first Pods, or all Pods of a paused Deployment.
+func TestWhatARolloutLeavesAsItIsIsRecorded(t *testing.T) {
+	update := &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(2))}
+	_, set := StatefulSet(&appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{
+		UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: update},
+	}})
+	_, deployment := Deployment(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Paused: true}})
+	if set.Partition != 2 || !deployment.Paused {
+		t.Errorf("partition %d, paused %v", set.Partition, deployment.Paused)
+	}
+}

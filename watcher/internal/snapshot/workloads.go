@@ -17,6 +17,7 @@ func Deployment(d *appsv1.Deployment) (*corev1.PodTemplateSpec, timeline.Workloa
 		Replicas: replicas(d.Spec.Replicas),
 		Strategy: string(d.Spec.Strategy.Type),
 		MinReady: podspec.Seconds(d.Spec.MinReadySeconds),
+		Paused:   d.Spec.Paused,
 		Status: timeline.Replicas{
 			Generation:  d.Status.ObservedGeneration,
 			Existing:    int(d.Status.Replicas),
@@ -63,6 +64,9 @@ func StatefulSet(s *appsv1.StatefulSet) (*corev1.PodTemplateSpec, timeline.Workl
 	}
 	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
 		w.MaxUnavailable = Either(r.MaxUnavailable)
+		if r.Partition != nil {
+			w.Partition = int(*r.Partition)
+		}
 	}
 	return &s.Spec.Template, w
 }
