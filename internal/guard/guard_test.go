@@ -290,10 +290,7 @@ func (f *fake) disrupt(service string, failed int) (end func()) {
 		over := timeline.PhaseChange(length, timeline.PhaseMeasuring, timeline.PhaseEnded, "")
 		over.ID, over.Source = 100, 1
 		run.Add(over)
-		rec.End()
-		tl := run.Last()
-		run.End(tl)
-		k.Ended(tl)
+		k.Ended(run.Last())
 		k.Most(2, false)
 		k.Stands(coordinator.Idle, "")
 		synctest.Wait()

@@ -181,28 +181,36 @@ func (s *Store) Begin(id string) *Run {
 	return r
 }
 
-// End keeps the judged run, appends its lines to the history, and deletes what exceeds the limits. It returns the first
-// of these lines. What could not be written is in the run's verdict, and in the error.
+// End ends the recording, keeps the judged run, appends its lines to the history, and deletes what exceeds the limits.
+// It waits for the disk. It returns the first of these lines. What could not be written is in the run's verdict, and in
+// the error.
 func (r *Run) End(tl *model.Timeline) (line history.Line, err error) {
 	defer r.release()
 	s, sum := r.store, ""
 	err = r.err
-	if isFull(err) || r.Rec != nil && isFull(r.Rec.Err) { // for the next one
-		s.makeRoom()
-	}
 	if r.Rec != nil {
-		sum = r.Rec.Sum()
-		if err = saved.WriteTimeline(filepath.Join(s.dir, r.name), tl); isFull(err) && s.makeRoom() {
-			err = saved.WriteTimeline(filepath.Join(s.dir, r.name), tl)
-		}
+		r.Rec.End()
+		err, sum = r.Rec.Err, r.Rec.Sum()
+	}
+	if isFull(err) { // for the next one
+		s.makeRoom()
 	}
 	if err != nil {
 		verdict.Unsaved(tl, err)
 	}
+	if r.Rec != nil {
+		unsaved := saved.WriteTimeline(filepath.Join(s.dir, r.name), tl)
+		if isFull(unsaved) && s.makeRoom() {
+			unsaved = saved.WriteTimeline(filepath.Join(s.dir, r.name), tl)
+		}
+		if unsaved != nil {
+			verdict.Unsaved(tl, unsaved)
+		}
+		err = errors.Join(err, unsaved)
+	}
 	lines := history.Of(tl, sum)
 	err = errors.Join(err, s.remember(lines))
 	if r.Rec != nil {
-		err = errors.Join(r.Rec.Err, err) // whose first is in the verdict
 		s.mu.Lock()
 		s.kept = append(s.kept, Kept{
 			r.name, ended(lines[0]), s.size(r.name), tl.Verdict.Result, s.place != "", lines[0],

@@ -53,7 +53,7 @@ func run(r *Run, id string) *model.Timeline {
 		}
 	}
 	if r.Rec != nil {
-		r.Rec.End()
+		r.Rec.FlushDue(time.Second)
 	}
 	tl := tracker.Last()
 	verdict.Judge(tl, nil)
@@ -304,8 +304,8 @@ func TestARecordingThatIsNotWholeIsTold(t *testing.T) {
 	r := s.Begin("lapse-1")
 	tl := run(r, "lapse-1")
 	r.Rec.Err = errors.New("no space left")
-	if _, err := r.End(tl); !errors.Is(err, r.Rec.Err) {
-		t.Errorf("the error is %v", err)
+	if _, err := r.End(tl); !errors.Is(err, r.Rec.Err) || tl.Run.Unsaved != "no space left" {
+		t.Errorf("the error is %v, unsaved %q", err, tl.Run.Unsaved)
 	}
 }
 

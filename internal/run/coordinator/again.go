@@ -29,7 +29,8 @@ const (
 type Keeper struct {
 	// Begin completes the description of a run that begins, and returns its recording; nil: it is not recorded.
 	Begin func(meta *timeline.Meta) *live.Recording
-	Ended func(*model.Timeline) // gets each run, judged
+	// Ended gets each run, judged. Its recording has not ended: [live.Recording.End] waits for the disk.
+	Ended func(*model.Timeline)
 	// Stands is called at each change of the state. detail names the sign.
 	Stands func(state Standby, detail string)
 	// Armable is called once, with what raises the full rate until MeasureAgain returns. It may be nil.
@@ -71,10 +72,6 @@ func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, lo
 		o.Scheme = cmp.Or(o.SchemeFor(s.Info), o.Scheme)
 	}
 	m.Clock, m.Thread, m.Live = all.thread.NewClock(), all.thread, live.New(nil)
-	ended := func(tl *model.Timeline) {
-		m.Live.End(tl)
-		k.Ended(tl)
-	}
 	var raised atomic.Bool // idle, the API server is only watched
 	m.reads = raised.Load
 	m.Armed = &measure.Armed{
@@ -89,7 +86,7 @@ func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, lo
 			}
 			return run
 		},
-		Ended: ended, Fact: k.Fact, Signed: k.Signed,
+		Ended: k.Ended, Fact: k.Fact, Signed: k.Signed,
 		Raise: func(full bool) {
 			was := raised.Swap(full)
 			m.setProbersRates()
@@ -128,7 +125,7 @@ func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, lo
 	case err != nil:
 		return err
 	case tl != nil:
-		ended(tl)
+		k.Ended(tl)
 	}
 	if ctx.Err() != nil {
 		return nil

@@ -41,7 +41,13 @@ func newAgainRun(t *testing.T, failed func(due time.Duration) bool, change ...fu
 		r.Rec = &live.Recording{Writer: rec, Every: time.Second, Log: r.Log}
 		return live.New(nil, r.Rec)
 	}
-	r.Armed.Ended = func(tl *model.Timeline) { r.runs = append(r.runs, tl) }
+	r.Armed.Ended = func(tl *model.Timeline) {
+		if err := r.Rec.Flush(); err != nil {
+			t.Errorf("the loop has waited until the recording of %s was on disk: %v", tl.Run.ID, err)
+		}
+		r.Rec.End()
+		r.runs = append(r.runs, tl)
+	}
 	r.each(r.send())
 	for _, do := range change {
 		do(r)

@@ -32,7 +32,8 @@ type Armed struct {
 	// Begin makes the live judgement of a run that begins. It may complete the run's description.
 	Begin func(meta *timeline.Meta) *live.Run
 	// Ended gets each run, judged; the loop then waits for the next sign, and ends only with its context or a signal.
-	// What was measured meanwhile is the next run's. nil: the loop ends with its first run.
+	// What was measured meanwhile is the next run's. The recording has not ended: [live.Recording.End] waits for the
+	// disk, and Ended must not. nil: the loop ends with its first run.
 	Ended func(*model.Timeline)
 	// Places returns how many places share the rate of what this process asks, itself included. It is asked again at
 	// each refresh; nil: it asks alone.

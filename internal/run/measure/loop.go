@@ -216,14 +216,15 @@ func (l *Loop) conclude(end time.Duration, reason string) *model.Timeline {
 	l.closes = 0
 	l.Add(timeline.PhaseChange(end, l.Phase, timeline.PhaseEnded, reason))
 	l.Live.Tracker.SetEnd(end - l.shift.By)
-	if l.Rec != nil {
+	ends := l.Rec != nil && !l.again() // else [Armed.Ended] sees to it: the loop goes on, and must not wait for the disk
+	if ends {
 		l.Rec.End()
 	}
 	if l.Entered != nil {
 		l.Entered(timeline.PhaseEnded, reason)
 	}
 	tl := l.Live.Last()
-	if l.Rec != nil && l.Rec.Err != nil {
+	if ends && l.Rec.Err != nil {
 		verdict.Unsaved(tl, l.Rec.Err)
 	}
 	return tl
