@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lapse/deploy"
@@ -11,6 +12,7 @@ import (
 	"lapse/internal/kube/shared"
 	"lapse/internal/run/live"
 	"lapse/internal/run/source"
+	"lapse/internal/run/spec"
 	"lapse/loadgen"
 	"lapse/timeline"
 	"lapse/watcher"
@@ -24,6 +26,7 @@ type Many struct {
 	life   life
 	stop   func()
 
+	cluster  atomic.Pointer[timeline.Cluster] // as it was described last; nil: it was not since the Services were found
 	unshared kube.Client
 	crew     *crew // on other nodes; nil: nobody else measures
 	keys     *renewed
@@ -56,7 +59,26 @@ func (all *Many) Run(over <-chan struct{}) {
 		beside.Go(func() { all.keys.keep(ctx) })
 	}
 	beside.Go(func() { source.Every(ctx, time.Second, func() { live.RaiseMemoryLimit(deploy.MostMemory) }) })
+	beside.Go(func() { source.Every(ctx, describeEvery, func() { all.describe(ctx) }) })
 	all.thread.Run(over)
+}
+
+// describeEvery is the time between two questions about the cluster: its control plane may be upgraded.
+const describeEvery = time.Minute
+
+// describe asks what is known of the cluster. Without an answer, what was known before stays.
+func (all *Many) describe(ctx context.Context) {
+	if c := watcher.DescribeCluster(ctx, all.unshared); c.Version != "" {
+		all.cluster.Store(&c)
+	}
+}
+
+// begins completes the description of a run of o that begins: o may be weeks old.
+func (all *Many) begins(o *spec.Options, meta *timeline.Meta) {
+	if c := all.cluster.Load(); c != nil {
+		o.Cluster = *c
+		meta.Cluster, meta.Spec = o.Cluster, spec.MustMarshal(o.Spec)
+	}
 }
 
 // askEvery is how much later than the last question to the API server the next one is asked.

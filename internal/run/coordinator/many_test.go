@@ -4,15 +4,20 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/version"
+	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"lapse/internal/kube/kubetest"
 	"lapse/internal/run/runtest"
+	"lapse/internal/run/spec"
+	"lapse/timeline"
 )
 
 // One question answers all who asked before it was asked, and nobody else.
@@ -56,6 +61,23 @@ func TestManyAskOnceForASignOfLife(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	})
+}
+
+// A run has the version of the cluster on record that it had a minute before at most, and the last one that is known.
+func TestARunHasTheVersionOfItsBeginning(t *testing.T) {
+	client := fake.NewSimpleClientset()
+	has := client.Discovery().(*fakediscovery.FakeDiscovery)
+	all := NewMany(kubetest.Client(client), "", slog.New(slog.DiscardHandler))
+	o := &spec.Options{Spec: spec.Spec{Cluster: timeline.Cluster{Version: "v1.36.3"}}}
+	for _, step := range []struct{ is, want string }{{"v1.37.0", "v1.37.0"}, {"", "v1.37.0"}, {"v1.37.1", "v1.37.1"}} {
+		has.FakedServerVersion = &version.Info{GitVersion: step.is}
+		all.describe(t.Context())
+		meta := timeline.Meta{Cluster: timeline.Cluster{Version: "v1.36.3"}}
+		all.begins(o, &meta)
+		if meta.Cluster.Version != step.want || !strings.Contains(string(meta.Spec), step.want) {
+			t.Errorf("the version is %q, on record are %q and %s", step.is, meta.Cluster.Version, meta.Spec)
+		}
+	}
 }
 
 // A collector that kept to the limit would take a core.
