@@ -80,7 +80,8 @@ type reflector[T object] struct {
 
 	known    map[types.UID]T
 	version  string         // to watch from; empty: list first
-	begun    bool           // the watch was open once, since [reflector.restart]
+	state    string         // of the lane, as it was recorded: on, off, or empty
+	begun    bool           // the objects were listed once, since [reflector.restart]
 	allowed  bool           // it was open once: there was a right to it
 	proof    time.Duration  // when it was last certain that nothing is missing
 	broken   error          // why the watch broke; nil while it is open
@@ -99,20 +100,20 @@ const (
 )
 
 // restart makes a reflector that is not running begin with a list again. It keeps the known objects.
-func (r *reflector[T]) restart() { r.version, r.begun, r.broken = "", false, nil }
+func (r *reflector[T]) restart() { r.version, r.state, r.begun, r.broken = "", "", false, nil }
 
 // run watches until ctx ends, and then returns nil. It returns an error only if a right is missing before the watch was
-// ever open. A right that is lost later may come back; it leaves a gap.
+// ever open; it can run again. A right that is lost later may come back; it leaves a gap.
 func (r *reflector[T]) run(ctx context.Context) error {
 	err := wait.DelayFunc(r.pause).Until(ctx, true, true, func(ctx context.Context) (done bool, err error) {
 		err = r.once(ctx)
-		if _, denied := errors.AsType[*forbiddenError](err); denied && !r.begun {
-			if !r.allowed {
-				return false, err
-			}
-			if r.broken == nil {
-				r.w.emit(r.w.now(), 0, r.is("off", err.Error()))
-			}
+		_, denied := errors.AsType[*forbiddenError](err)
+		switch {
+		case denied && !r.allowed:
+			r.broken, r.proof = err, cmp.Or(r.proof, r.w.now())
+			return false, err
+		case denied && (!r.begun || r.broken == nil): // nothing was watched since the list, if there was one
+			r.is(r.w.now(), "off", err.Error())
 		}
 		if ctx.Err() == nil && !r.absent {
 			r.log(err)
@@ -174,8 +175,8 @@ func (r *reflector[T]) find(ctx context.Context) error {
 		return r.failed("find", err)
 	}
 	if r.absent = !is; r.absent && r.begun {
-		r.w.emit(r.w.now(), 0, r.is("off", "the API server does not serve it any more"))
 		r.restart()
+		r.is(r.w.now(), "off", "the API server does not serve it any more")
 	}
 	return nil
 }
@@ -185,6 +186,7 @@ const (
 	resumed        = "the watch broke and was resumed: changes in between arrived late"
 	couldNotResume = "the watch could not be resumed: all objects were listed again, " +
 		"and changes in between may be missing"
+	wasOff = "it was not watched, and changes in between are missing"
 )
 
 // relist lists the objects, and sets the version to watch from.
@@ -204,14 +206,17 @@ func (r *reflector[T]) relist(ctx context.Context) error {
 	}
 	now := r.w.now()
 	r.w.alive(asked, now)
-	if r.begun {
+	how := listed
+	switch {
+	case r.begun:
+		how = relisted
 		r.gap(now, couldNotResume)
-		r.compare(items, relisted, now)
-	} else {
-		r.w.emit(now, 0, r.is("on", ""))
-		r.compare(items, listed, now)
+	case r.state == "off" && r.broken != nil:
+		r.gap(now, wasOff)
 	}
-	r.version, r.proof, r.broken = version, now, nil
+	r.is(now, "on", "")
+	r.compare(items, how, now)
+	r.version, r.begun, r.proof, r.broken = version, true, now, nil
 	return nil
 }
 
@@ -271,10 +276,11 @@ func (r *reflector[T]) follow(ctx context.Context) error {
 		return r.failed("watch", err)
 	}
 	defer changes.Stop()
-	if r.broken != nil && r.begun {
+	if r.broken != nil {
 		r.gap(r.w.now(), resumed)
 	}
-	r.begun, r.allowed, r.broken = true, true, nil
+	r.is(r.w.now(), "on", "")
+	r.allowed, r.broken = true, nil
 	for {
 		select {
 		case <-ctx.Done():
@@ -356,8 +362,15 @@ func (r *reflector[T]) gap(now time.Duration, detail string) {
 	})
 }
 
-func (r *reflector[T]) is(state, why string) timeline.Event {
-	return laneIs(r.kind, r.services, state, why)
+// is records that the lane is on or off, and why, unless it was so before.
+func (r *reflector[T]) is(now time.Duration, state, why string) {
+	if r.state == state {
+		return
+	}
+	if r.state = state; state == "off" {
+		r.w.log.Warn("not watched", "kind", r.kind, "why", why)
+	}
+	r.w.emit(now, 0, laneIs(r.kind, r.services, state, why))
 }
 
 func laneIs(kind string, services []string, state, why string) timeline.Event {

@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"lapse/internal/kube"
 	"lapse/timeline"
@@ -82,8 +85,8 @@ func (w *watcher) emit(now, since time.Duration, events ...timeline.Event) {
 }
 
 // Run watches until ctx ends, and then returns nil. It can do without a namespace, and without nodes, Events,
-// workloads, PodDisruptionBudgets and EvictionRequests: if a right is missing, it records their lanes as off. If the
-// user may watch no namespace, it returns an error that names the missing rights.
+// workloads, PodDisruptionBudgets and EvictionRequests: while a right is missing, their lanes are off. If the user
+// may watch no namespace, it returns an error that names the missing rights.
 func Run(ctx context.Context, c Config) error {
 	w := &watcher{Config: c, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
 	if w.Alive == nil {
@@ -116,7 +119,7 @@ func Run(ctx context.Context, c Config) error {
 // A runner is a reflector of some kind of object.
 type runner interface {
 	run(ctx context.Context) error
-	is(state, why string) timeline.Event
+	is(now time.Duration, state, why string)
 }
 
 // A restartable reflector can run again after it has ended.
@@ -136,11 +139,19 @@ func (w *watcher) startAllowed(ctx context.Context, reflectors []restartable) (s
 	return func() { cancel(); running.Wait() }
 }
 
-// ifAllowed runs a reflector that is not essential. If a right is missing, it records its lane as off.
+// refused returns the pauses between attempts to watch what the user may not. The right may be granted later, and an
+// API server that has just started may refuse what it soon allows.
+func refused() wait.Backoff {
+	return wait.Backoff{Duration: 10 * time.Second, Factor: 2, Cap: 10 * time.Minute, Steps: math.MaxInt}
+}
+
+// ifAllowed runs a reflector that is not essential. While a right is missing, its lane is off.
 func (w *watcher) ifAllowed(ctx context.Context, r runner) {
-	if err := r.run(ctx); err != nil {
-		off := r.is("off", err.Error())
-		w.log.Warn("not watched", "kind", off.Object.Kind, "error", err)
-		w.emit(w.now(), 0, off)
-	}
+	again := refused().DelayFunc()
+	_ = again.Until(ctx, true, true, func(ctx context.Context) (done bool, _ error) {
+		if err := r.run(ctx); err != nil {
+			r.is(w.now(), "off", err.Error())
+		}
+		return false, nil
+	})
 }

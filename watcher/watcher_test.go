@@ -556,6 +556,31 @@ func TestWithoutNodesOrEventsTheRestIsWatched(t *testing.T) {
 	})
 }
 
+// What was refused at first is asked for again, ever more seldom. What was missed until then is a gap.
+func TestARightThatIsGrantedLaterIsUsed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, service(), node("node1"))
+		c.refuse("list nodes", forbidden("nodes"))
+		c.refuse("watch events", forbidden("events"))
+		c.start()
+		c.happened()
+		time.Sleep(time.Hour)
+		c.expect()
+		if n := c.count("list nodes"); n != 11 {
+			t.Errorf("nodes were asked for %d times", n)
+		}
+		c.allow("list nodes")
+		c.allow("watch events")
+		time.Sleep(10 * time.Minute)
+		c.expect("1h0m30s watch-lane [Node] >on",
+			"1h0m30s watch-gap [Node] (it was not watched, and changes in between are missing: no right to list nodes: nodes is forbidden: no role)",
+			"1h0m30s node-ready node1 >true stamp=00", "1h0m30s node-schedulable node1 >true",
+			"1h0m30s watch-lane [Event] >on",
+			"1h0m30s watch-gap [Event] (the watch broke and was resumed: changes in between arrived late: no right to watch events: events is forbidden: no role)")
+		c.end()
+	})
+}
+
 func TestWithoutAnEssentialRightNothingIsWatched(t *testing.T) {
 	for call, advice := range map[string]string{
 		"list pods":            "kubectl auth can-i list pods -n shop",

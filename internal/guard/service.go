@@ -55,7 +55,7 @@ type service struct {
 	run       *store.Run // that goes on; nil: none
 	storing   sync.WaitGroup
 	share     *budget.Share     // of --max-rate; nil: none
-	unwatched map[string]string // why, by kind
+	unwatched map[string]string // since when and why, by kind
 	leaving   bool              // it ends with the run that goes on
 	cancel    func()            // ends the measurement
 	arm       coordinator.Arm   // nil: it is not measured
@@ -179,8 +179,10 @@ func (s *service) fact(f timeline.Fact) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if delete(s.unwatched, e.Object.Kind); e.To == "off" {
-		s.unwatched[e.Object.Kind] = e.Detail
+	if e.To != "off" {
+		delete(s.unwatched, e.Object.Kind)
+	} else if s.unwatched[e.Object.Kind] == "" {
+		s.unwatched[e.Object.Kind] = "since " + s.g.now().UTC().Format(time.RFC3339) + ": " + e.Detail
 	}
 }
 

@@ -42,7 +42,7 @@ type Report struct {
 	Rates    budget.State `json:"rates"`             // by --max-rate
 	// Shared are the namespaces of other guards that measure a Service, too, by Service.
 	Shared map[string][]string `json:"shared,omitempty"`
-	// Unwatched says of which kinds no change is seen, and why.
+	// Unwatched says of which kinds no change is seen, since when, and why.
 	Unwatched map[string]string `json:"unwatched,omitempty"`
 	// Probers says of each node with a prober why nothing is measured from it; empty: it is.
 	Probers  map[string]string `json:"probers,omitempty"`
@@ -135,7 +135,9 @@ func (g *guard) report() Report {
 	for _, s := range g.services {
 		all = append(all, s.now())
 		s.mu.Lock()
-		maps.Copy(unwatched, s.unwatched)
+		for kind, since := range s.unwatched {
+			unwatched[kind] = min(since, cmp.Or(unwatched[kind], since)) // the earliest
+		}
 		s.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Service, b.Service) })
@@ -296,7 +298,7 @@ func Print(w io.Writer, r Report) error {
 		fmt.Fprintln(w, problem)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.Unwatched)) {
-		fmt.Fprintf(w, "changes of kind %s are not seen, nor found as a cause: %s\n", kind, r.Unwatched[kind])
+		fmt.Fprintf(w, "changes of kind %s are not seen, nor found as a cause, %s\n", kind, r.Unwatched[kind])
 	}
 	switch {
 	case r.Unlisted:
