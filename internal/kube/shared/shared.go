@@ -120,7 +120,7 @@ func (o objects[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (w
 	if err != nil {
 		return o.Objects.Watch(ctx, options)
 	}
-	f, err := o.stream.follow(after, o.namespace)
+	f, err := o.stream.follow(ctx, after, o.namespace)
 	if f == nil && err == nil {
 		return o.Objects.Watch(ctx, options)
 	}

@@ -25,6 +25,7 @@ type server struct {
 	opened  []string // the versions from which watches were opened
 	listed  int
 	refuses error
+	dials   chan struct{}      // a watch is dialled until it is closed; nil: not at all
 	source  *watch.FakeWatcher // of the newest watch
 	sources []*watch.FakeWatcher
 }
@@ -38,10 +39,17 @@ func (s *server) List(context.Context, metav1.ListOptions) (*corev1.PodList, err
 	return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.listed)}}, nil
 }
 
-func (s *server) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (s *server) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened = append(s.opened, options.ResourceVersion)
+	if s.dials != nil {
+		select {
+		case <-s.dials:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	if s.refuses != nil {
 		return nil, s.refuses
 	}
@@ -173,6 +181,49 @@ func TestABrokenWatchIsResumedForAll(t *testing.T) {
 		if got := fmt.Sprint(s.opened); got != "[10 10 10 30]" {
 			t.Errorf("watches were opened from %s", got)
 		}
+	})
+}
+
+// While the API server does not answer, each watcher can give up by itself. The others wait for the same request.
+func TestAWatchThatIsDialledHoldsNobodyUp(t *testing.T) {
+	inBubble(t, "", func(t *testing.T, c *Client, s *server) {
+		s.dials, s.refuses = make(chan struct{}), errors.New("the API server is away")
+		asks := func(ctx context.Context, version string) <-chan error {
+			asked := make(chan error, 1)
+			go func() {
+				_, err := c.podsOf(s, "shop").Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+				asked <- err
+			}()
+			synctest.Wait()
+			return asked
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		first := asks(ctx, "10")
+		cancel()
+		synctest.Wait()
+		select {
+		case err := <-first:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("error is %v", err)
+			}
+		default:
+			t.Fatal("it waits on after its context has ended")
+		}
+		second, third := asks(t.Context(), "11"), asks(t.Context(), "9")
+		close(s.dials)
+		for _, asked := range []<-chan error{second, third} {
+			if err := <-asked; !errors.Is(err, s.refuses) {
+				t.Errorf("error is %v", err)
+			}
+		}
+		if got := fmt.Sprint(s.opened); got != "[10]" {
+			t.Errorf("watches were opened from %s", got)
+		}
+		s.refuses = nil
+		shop := follow(t, c.podsOf(s, "shop"), "10")
+		s.source.Modify(pod("shop", 12))
+		brings(t, shop, "12")
+		shop.Stop()
 	})
 }
 

@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"context"
 	"strconv"
 	"sync"
 
@@ -18,13 +19,14 @@ type stream struct {
 	open func(from string) (watch.Interface, error)
 
 	mu     sync.Mutex
-	live   *opened // nil: no watch is open
+	live   *opened // nil: no watch is open, nor being opened
 	resume uint64  // the lowest version that those had reached who followed the one that broke; 0: none did
 }
 
-// An opened is a watch that is open, or was.
+// An opened is a watch that is being opened, is open, or was.
 type opened struct {
-	source watch.Interface
+	dialled chan struct{} // closed when the API server has answered, or does not
+	err     error         // why the watch was not opened; nil: it was
 
 	mu    sync.Mutex
 	first int     // the number of kept[0]
@@ -45,25 +47,16 @@ type event struct {
 
 // follow begins to follow the watch after a version, in a namespace, or in all if it is empty. It returns nil if what
 // came after that version is not kept.
-func (s *stream) follow(after uint64, namespace string) (*follower, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.live == nil {
-		from := after
-		if s.resume > 0 { // for those who ask next
-			from = min(from, s.resume)
-		}
-		source, err := s.open(strconv.FormatUint(from, 10))
-		if err == nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-			s.resume = 0
-		}
-		if err != nil {
-			return nil, err
-		}
-		s.live = &opened{source: source, from: from, grown: make(chan struct{}), followers: map[*follower]bool{}}
-		go s.read(s.live)
+func (s *stream) follow(ctx context.Context, after uint64, namespace string) (*follower, error) {
+	o := s.newest(after)
+	select {
+	case <-o.dialled:
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	o := s.live
+	if o.err != nil {
+		return nil, o.err
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if after < o.from {
@@ -76,10 +69,43 @@ func (s *stream) follow(after uint64, namespace string) (*follower, error) {
 	return f, nil
 }
 
+// newest returns the watch that is open or being opened. If there is none, it begins to open one, for all who ask.
+func (s *stream) newest(after uint64) *opened {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == nil {
+		if s.resume > 0 { // for those who ask next
+			after = min(after, s.resume)
+		}
+		s.live = &opened{
+			dialled: make(chan struct{}), from: after, grown: make(chan struct{}), followers: map[*follower]bool{},
+		}
+		go s.run(s.live, strconv.FormatUint(after, 10))
+	}
+	return s.live
+}
+
+// run opens a watch, and keeps what it brings until it breaks.
+func (s *stream) run(o *opened, from string) {
+	source, err := s.open(from)
+	s.mu.Lock()
+	if err == nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		s.resume = 0
+	}
+	if o.err = err; err != nil {
+		s.live = nil
+	}
+	s.mu.Unlock()
+	close(o.dialled)
+	if err == nil {
+		s.read(o, source)
+	}
+}
+
 // read keeps what the watch brings, until it breaks.
-func (s *stream) read(o *opened) {
+func (s *stream) read(o *opened, source watch.Interface) {
 	refused := false // the version from which it was opened
-	for e := range o.source.ResultChan() {
+	for e := range source.ResultChan() {
 		if version, namespace, ok := place(e); ok {
 			o.add(event{e, version, namespace})
 			continue
@@ -89,7 +115,7 @@ func (s *stream) read(o *opened) {
 		refused = apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		break
 	}
-	o.source.Stop()
+	source.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.mu.Lock()
