@@ -110,7 +110,9 @@ func (r *reflector[T]) run(ctx context.Context) error {
 		_, denied := errors.AsType[*forbiddenError](err)
 		switch {
 		case denied && !r.allowed:
-			r.broken, r.proof = err, cmp.Or(r.proof, r.w.now())
+			if r.broken = err; r.state != "off" {
+				r.proof = cmp.Or(r.proof, r.w.now())
+			}
 			return false, err
 		case denied && (!r.begun || r.broken == nil): // nothing was watched since the list, if there was one
 			r.is(r.w.now(), "off", err.Error())
