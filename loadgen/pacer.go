@@ -218,11 +218,16 @@ func (p *pacer) add(t *target, now time.Duration) {
 	p.targets, p.rated = append(p.targets, t), false
 }
 
-// setRate changes t's rate, now or for when it begins.
+// setRate changes t's rate, now or for when it begins. What was due before now is sent first: the new schedule begins
+// with what is due at now.
 func (p *pacer) setRate(t *target, rate float64, now time.Duration) {
+	running := slices.Contains(p.targets, t)
+	if running {
+		t.send(now - 1)
+	}
 	t.SetRate(rate)
 	p.rated = false
-	if slices.Contains(p.targets, t) {
+	if running {
 		t.schedule.rerate(rate, now)
 		t.announce()
 	}

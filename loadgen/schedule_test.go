@@ -314,6 +314,41 @@ func TestAStopWhileTheLastAnswersAreAwaitedIsTold(t *testing.T) {
 	})
 }
 
+// Whenever the rate changes, also while the prober is stopped: what was due before is sent or not sent, and so is what
+// is due from then on at the new rate, each once.
+func TestARateChangeLosesNoDueInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := timeline.StartClock()
+		p, _ := testPacer(clock)
+		target, _ := newSink(p, 100)
+		p.add(target, 0)
+		was := target.schedule
+		var want []time.Duration
+		for i := range 2000 {
+			p.runFor(time.Duration(i%7) * 3 * ms)
+			time.Sleep(time.Duration(i%13) * 1234567) // up to 15 ms late: in time for some rates, too late for others
+			rate := []float64{100, 5, 1999, 333, 50}[i%5]
+			p.changes.add(func(p *pacer, now time.Duration) { p.setRate(target, rate, now) })
+			now := clock.Now()
+			p.step(now)
+			for ; was.next < now; was.advance() {
+				want = append(want, was.due())
+			}
+			was.rerate(rate, now)
+		}
+		requests, _, _ := target.Inflight.Take(nil, clock.Now())
+		var due []time.Duration
+		for _, r := range requests {
+			if r.Due < was.due() {
+				due = append(due, r.Due)
+			}
+		}
+		if n := classes(requests); n[timeline.OK] == 0 || n[timeline.NotSent] == 0 || !slices.Equal(due, want) {
+			t.Errorf("%d due instants of %d are told, classes %v", len(due), len(want), n)
+		}
+	})
+}
+
 func TestRateChangeBreaksNoWatermark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := timeline.StartClock()
