@@ -349,6 +349,58 @@ func TestHTTP2ServersSpeakUnasked(t *testing.T) {
 	}
 }
 
+// A server that keeps a smaller dynamic table than a connection begins with closes the connection unless the next header
+// block says that the table is smaller (RFC 9113, section 4.3.1).
+func TestHTTP2ServersWithASmallHeaderTableAreAsked(t *testing.T) {
+	layer.Real(t)
+	t.Parallel()
+	for _, size := range []uint32{0, 100, 4096} {
+		for _, kind := range []timeline.TargetKind{timeline.New, timeline.Reused} {
+			t.Run(fmt.Sprint(size, " ", kind), func(t *testing.T) {
+				t.Parallel()
+				addr := serveTCP(t, func(tcp *net.TCPConn) { serveHeaderTable(tcp, size) }).listener.Addr().String()
+				p := probe(1, kind, "h2c://"+addr, 50)
+				f := runUntil(t, "10 observed requests", func(f *facts) bool { return f.observed(1) >= 10 }, p)
+				if failed(f.of(1)) > 0 {
+					t.Errorf("%v: %q", classes(f.of(1)), f.blames(p.Name))
+				}
+			})
+		}
+	}
+}
+
+// serveHeaderTable serves HTTP/2 with a dynamic table of a size for the headers of requests. Its SETTINGS are
+// acknowledged before a request comes.
+func serveHeaderTable(tcp *net.TCPConn, size uint32) {
+	table := hpack.NewDecoder(4096, nil)
+	said := size == 4096
+	_, _ = io.ReadFull(tcp, make([]byte, len(http2.ClientPreface)))
+	c := loadtest.NewHTTP2Script(tcp, tcp)
+	_ = c.WriteSettings(http2.Setting{ID: http2.SettingHeaderTableSize, Val: size})
+	for {
+		f, err := c.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch f := f.(type) {
+		case *http2.SettingsFrame:
+			if f.IsAck() {
+				table.SetAllowedMaxDynamicTableSize(size)
+			} else {
+				_ = c.WriteSettingsAck()
+			}
+		case *http2.HeadersFrame:
+			block := f.HeaderBlockFragment()
+			said = said || block[0]>>5 == 1 // RFC 7541, section 6.3
+			if _, err := table.DecodeFull(block); err != nil || !said {
+				_ = c.WriteGoAway(0, http2.ErrCodeCompression, nil)
+				return
+			}
+			c.OK(f.StreamID)
+		}
+	}
+}
+
 // countPongs counts the frames that are PINGs with ACK, of those that come alone.
 type countPongs struct {
 	*net.TCPConn
