@@ -374,11 +374,12 @@ func (p *Prober) deliver(end bool) {
 	p.stalls = nil
 	p.mu.Unlock()
 	n := &p.notes
-	for _, event := range slices.Concat(stalls, n.Errors.Take(), n.Names.Take(), n.Failovers.Take(end)) {
+	now := p.thread.clock.Now()
+	for _, event := range slices.Concat(stalls, n.Errors.Take(), n.Names.Take(), n.Failovers.Take(now, end)) {
 		event.Source = p.source
 		p.sink(event.Earlier(p.zero))
 	}
-	if now := p.thread.clock.Now(); p.shared && now-p.forgot >= ForgetBackends {
+	if p.shared && now-p.forgot >= ForgetBackends {
 		p.forgot = now
 		n.Backends.Forget()
 	}

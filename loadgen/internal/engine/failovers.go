@@ -2,22 +2,29 @@ package engine
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
+	"time"
 
 	"lapse/loadgen/internal/wire"
 	"lapse/timeline"
 )
 
 // failovers counts, for each target, connections that went to one address of its name because another had failed.
-// Such a request succeeds, late, and its outcome does not say why. Of each target the first few different addresses
-// and classes are counted. They are emitted when the count begins, each time it has grown tenfold, and at the end.
+// Such a request succeeds, late, and its outcome does not say why. Of each target a few different addresses and classes
+// are counted at a time. They are emitted when the count begins, each time it has grown tenfold, and when it is over:
+// after a time without such a failure, or after longestCount. A guard has a run of each disruption.
 type failovers struct {
 	mu     sync.Mutex
 	counts []*failoverCount
 }
 
-// mostFailovers is how many are counted per target: a name's addresses may change all the time.
-const mostFailovers = 8
+const (
+	// mostFailovers is how many are counted per target: a name's addresses may change all the time.
+	mostFailovers = 8
+	// longestCount is how long a count takes at most: one address of a name may always fail.
+	longestCount = time.Minute
+)
 
 // A failoverCount is how often an address of a target failed so.
 type failoverCount struct {
@@ -63,15 +70,19 @@ func (p *failovers) of(target string, addr netip.Addr, class string) *failoverCo
 	return c
 }
 
-// Take returns the counts that are to be emitted: at the end, all that have changed.
-func (p *failovers) Take(end bool) (events []timeline.Event) {
+// Take returns the counts that are to be emitted at now: at the end, all that have changed.
+func (p *failovers) Take(now time.Duration, end bool) (events []timeline.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	over := func(c *failoverCount) bool {
+		return now-c.event.Seen > textsFor || now-c.event.Since > longestCount
+	}
 	for _, c := range p.counts {
-		if n := c.event.Count; n >= max(1, 10*c.emitted) || end && n > c.emitted {
+		if n := c.event.Count; n >= max(1, 10*c.emitted) || (end || over(c)) && n > c.emitted {
 			c.emitted = n
 			events = append(events, c.event)
 		}
 	}
+	p.counts = slices.DeleteFunc(p.counts, over)
 	return events
 }
