@@ -329,6 +329,7 @@ func (g *guard) begin(ctx context.Context, s *service) {
 		if delete(g.guarding, s); g.services[m.Key()] == nil {
 			g.gate.Change(func(b *gate.Book) { b.Drop(m.Key()) })
 			g.told.Drop(m.Key())
+			delete(g.shared, m.Key())
 			g.budget.Leave(m.Key(), g.now())
 		}
 	})

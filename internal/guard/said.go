@@ -77,8 +77,10 @@ func (g *guard) note(problem *string, err error) (before string) {
 func (g *guard) noteShared(service string, others []string, err error) {
 	g.mu.Lock()
 	before := g.shared[service]
-	if len(others) > 0 || err == nil {
+	if len(others) > 0 {
 		g.shared[service] = others
+	} else if err == nil {
+		delete(g.shared, service)
 	}
 	g.mu.Unlock()
 	if len(others) > 0 && !slices.Equal(before, others) {

@@ -201,5 +201,13 @@ func TestAnotherGuardOfAServiceIsSaid(t *testing.T) {
 		if r := f.report(); len(r.problems()) > 0 {
 			t.Errorf("%q", r.problems())
 		}
+		f.others = []string{"shop"}
+		f.disrupt("shop/web", 0)()
+		f.guards("shop/api")
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if len(f.shared) > 0 {
+			t.Errorf("kept of a Service that is no longer guarded: %v", f.shared)
+		}
 	})
 }

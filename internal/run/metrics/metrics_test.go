@@ -3,6 +3,7 @@ package metrics
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -210,6 +211,23 @@ func TestEachSourceIsMeasuringLostOrMissing(t *testing.T) {
 	expectValues(t, e, "lapse_sources", map[string]float64{"measuring": 2, "lost": 1, "missing": 2})
 	prober("measuring", "node5")
 	expectValues(t, e, "lapse_sources", map[string]float64{"measuring": 2, "lost": 1, "missing": 1})
+}
+
+// What is kept does not grow with the Pods and probers that come and go, and their requests stay counted.
+func TestTargetsThatAreGoneAreForgotten(t *testing.T) {
+	e := measured()
+	for i := range 1000 {
+		source, of, node := timeline.SourceID(10+i), timeline.TargetID(10+2*i), fmt.Sprint("node", i)
+		e.Fact(timeline.Source{ID: source, Role: timeline.Prober, Node: node})
+		e.Fact(timeline.Target{ID: of, Source: source, Kind: timeline.New, Service: "shop/web"})
+		e.Fact(timeline.Target{ID: of + 1, Source: 1, Kind: timeline.Direct, Service: "shop/web", Pod: fmt.Sprint("shop/web-", i)})
+		e.Fact(timeline.Batch{Source: source, Requests: []timeline.Request{request(of, timeline.OK, ms), request(of+1, timeline.OK, ms)}})
+		e.Fact(timeline.Event{Kind: timeline.ProberChanged, To: "lost", Object: timeline.Object{Kind: "Node", Name: node}})
+	}
+	c := e.requests
+	if len(c.targets) != 2 || len(c.nodes) > 0 || testutil.ToFloat64(c.targets[1].ok) != 1000 {
+		t.Errorf("%d targets and %d nodes are kept, %v requests counted", len(c.targets), len(c.nodes), testutil.ToFloat64(c.targets[1].ok))
+	}
 }
 
 // The run takes for slow what took long from when it was sent, and so do its metrics.

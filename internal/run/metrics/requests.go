@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -80,11 +81,15 @@ type Counter struct {
 	in      *Requests
 	series  map[[2]string]*series        // by Service or URL and kind
 	targets map[timeline.TargetID]target // judged ones
+	nodes   map[timeline.SourceID]string // of the probers
 }
 
 // Counter returns a counter without targets.
 func (r *Requests) Counter() *Counter {
-	return &Counter{in: r, series: map[[2]string]*series{}, targets: map[timeline.TargetID]target{}}
+	return &Counter{
+		in: r, series: map[[2]string]*series{}, targets: map[timeline.TargetID]target{},
+		nodes: map[timeline.SourceID]string{},
+	}
 }
 
 // Series are those of one Service or URL and kind.
@@ -97,6 +102,7 @@ type series struct {
 // A target is one whose requests are counted.
 type target struct {
 	*series
+	source   timeline.SourceID
 	slowFrom time.Duration // an answer that took longer is slow; 0: not known yet
 }
 
@@ -111,6 +117,14 @@ func label(t timeline.Target) string {
 // Fact counts requests.
 func (c *Counter) Fact(f timeline.Fact) {
 	switch f := f.(type) {
+	case timeline.Source:
+		if f.Role == timeline.Prober {
+			c.nodes[f.ID] = f.Node
+		}
+	case timeline.Event:
+		if f.Kind == timeline.ProberChanged && f.To == "lost" {
+			c.forget(f.Object.Name)
+		}
 	case timeline.Target:
 		c.add(f)
 	case timeline.Batch:
@@ -124,9 +138,20 @@ func (c *Counter) Fact(f timeline.Fact) {
 func (c *Counter) Judged(tl *model.Timeline) {
 	for i := range tl.Targets {
 		if t, ok := c.targets[tl.Targets[i].ID]; ok {
-			c.targets[tl.Targets[i].ID] = target{t.series, tl.Targets[i].SlowFrom}
+			t.slowFrom = tl.Targets[i].SlowFrom
+			c.targets[tl.Targets[i].ID] = t
 		}
 	}
+}
+
+// forget lets go of the targets of a node's prober, which was lost.
+func (c *Counter) forget(node string) {
+	lost := func(id timeline.SourceID) bool {
+		of, known := c.nodes[id]
+		return known && of == node
+	}
+	maps.DeleteFunc(c.targets, func(_ timeline.TargetID, t target) bool { return lost(t.source) })
+	maps.DeleteFunc(c.nodes, func(_ timeline.SourceID, of string) bool { return of == node })
 }
 
 // add begins to count a target: all its series are there from the beginning, as 0.
@@ -139,7 +164,7 @@ func (c *Counter) add(t timeline.Target) {
 	if c.series[of] == nil {
 		c.series[of] = c.in.of(service, kind)
 	}
-	c.targets[t.ID] = target{series: c.series[of]}
+	c.targets[t.ID] = target{series: c.series[of], source: t.Source}
 }
 
 // of returns the series of a Service or URL and a kind.
