@@ -366,7 +366,7 @@ func (r *Ring) Take(now time.Duration) ([]timeline.Fact, Shift) {
 			}
 		}
 	}
-	kept := map[timeline.SourceID]uint64{}
+	begun := map[timeline.SourceID]bool{}
 	for _, f := range r.recent {
 		switch is := f.(type) {
 		case timeline.Batch:
@@ -374,12 +374,15 @@ func (r *Ring) Take(now time.Duration) ([]timeline.Fact, Shift) {
 				continue
 			}
 			of := s.of[is.Source]
+			if !begun[is.Source] {
+				begun[is.Source], of.dropped = true, is.FirstSeq
+			}
 			end := is.FirstSeq + uint64(len(is.Requests))
 			is.Requests = since(is.Requests, of.by)
-			is.FirstSeq = end - uint64(len(is.Requests))
-			of.dropped = is.FirstSeq - kept[is.Source]
+			first := end - uint64(len(is.Requests))
+			of.dropped += first - is.FirstSeq // and not what was lost before it came
+			is.FirstSeq = first
 			s.of[is.Source] = of
-			kept[is.Source] += uint64(len(is.Requests))
 			f = is
 		case timeline.Sync:
 			if !wanted(is.Source) {
@@ -389,9 +392,10 @@ func (r *Ring) Take(now time.Duration) ([]timeline.Fact, Shift) {
 		facts = append(facts, s.Place(f))
 	}
 	for source, counted := range r.counted {
-		of := s.of[source]
-		of.dropped = counted - kept[source]
-		s.of[source] = of
+		if of := s.of[source]; !begun[source] {
+			of.dropped = counted
+			s.of[source] = of
+		}
 	}
 	return facts, s
 }

@@ -60,6 +60,29 @@ func TestARunBeginsWhereTheRingDoes(t *testing.T) {
 	}
 }
 
+// Requests that were lost before they came stay lost in a run that begins later.
+func TestARunKnowsWhichRequestsWereLost(t *testing.T) {
+	var r Ring
+	r.Add(timeline.Target{ID: 1, Name: "new", Rate: 1})
+	feed(&r, 0, 1000*s)
+	feed(&r, 1010*s, 1020*s)
+	facts, shift := r.Take(1020 * s)
+	facts = append(facts, shift.Place(timeline.Batch{FirstSeq: 1020, Requests: []timeline.Request{{Due: 1020 * s}}}))
+	var jumps []uint64
+	next := uint64(0)
+	for _, f := range facts {
+		if b, ok := f.(timeline.Batch); ok {
+			if b.FirstSeq != next {
+				jumps = append(jumps, b.FirstSeq-next)
+			}
+			next = b.FirstSeq + uint64(len(b.Requests))
+		}
+	}
+	if !slices.Equal(jumps, []uint64{10}) {
+		t.Errorf("jumps of %v", jumps)
+	}
+}
+
 // The ring lets go of facts once a second. A run that begins between has none of before its own beginning.
 func TestARunThatBeginsBetweenTwoLooksHasNothingOfBefore(t *testing.T) {
 	r := Ring{Here: 1, Clocks: Clocks{}}
