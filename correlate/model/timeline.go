@@ -517,8 +517,10 @@ type ServiceVerdict struct {
 	Failed    int           `json:"failed"`
 	Downtime  Downtime      `json:"downtime"`
 	Coverage  float64       `json:"coverage"`
-	Incidents int           `json:"incidents"`      // how many it had failures in
-	Cause     *ServiceCause `json:"cause,omitzero"` // absent if nothing failed
+	Held      int           `json:"held,omitzero"`  // connections that were to be kept open
+	Cut       int           `json:"cut,omitzero"`   // of these, those that were cut at least once
+	Incidents int           `json:"incidents"`      // how many it had failures or cuts in
+	Cause     *ServiceCause `json:"cause,omitzero"` // absent if no request failed
 }
 
 // A ServiceCause is the likeliest cause of most of a Service's failures, in the words that it has in the window with

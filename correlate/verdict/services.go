@@ -5,9 +5,10 @@ import (
 	"slices"
 
 	"lapse/correlate/model"
+	"lapse/timeline"
 )
 
-// services gives each Service with judged targets a verdict of its own, and sorts the worst first. Those that lost as
+// services gives each Service that was measured a verdict of its own, and sorts the worst first. Those that lost as
 // much keep their order.
 func services(tl *model.Timeline) []model.WatchedService {
 	all := slices.Clone(tl.Services)
@@ -27,7 +28,8 @@ func compareServices(a, b *model.ServiceVerdict) int {
 	case a == nil || b == nil:
 		return cmp.Compare(onlyWatched(a), onlyWatched(b))
 	default:
-		return cmp.Or(cmp.Compare(b.Downtime.Total.Min, a.Downtime.Total.Min), cmp.Compare(b.Failed, a.Failed))
+		return cmp.Or(cmp.Compare(b.Downtime.Total.Min, a.Downtime.Total.Min), cmp.Compare(b.Failed, a.Failed),
+			cmp.Compare(b.Cut, a.Cut))
 	}
 }
 
@@ -38,13 +40,13 @@ func onlyWatched(v *model.ServiceVerdict) int {
 	return 0
 }
 
-// partsOf returns the parts of a run that are about one Service each, by NAMESPACE/NAME: its judged targets, their
-// windows and unobserved time.
+// partsOf returns the parts of a run that are about one Service each, by NAMESPACE/NAME: its targets that are judged
+// or held, what became of them, and their unobserved time.
 func partsOf(tl *model.Timeline) map[string]*model.Timeline {
 	parts, of := map[string]*model.Timeline{}, map[string]*model.Timeline{}
 	for i := range tl.Targets {
 		t := &tl.Targets[i]
-		if !t.Kind.Judged() || t.Service == "" {
+		if !t.Kind.Judged() && t.Kind != timeline.Held || t.Service == "" {
 			continue
 		}
 		if parts[t.Service] == nil {
@@ -58,6 +60,11 @@ func partsOf(tl *model.Timeline) map[string]*model.Timeline {
 			part.Windows = append(part.Windows, w)
 		}
 	}
+	for _, h := range tl.Held {
+		if part := of[h.Target]; part != nil {
+			part.Held = append(part.Held, h)
+		}
+	}
 	for _, u := range tl.Unobserved {
 		if part := of[u.Target]; part != nil {
 			part.Unobserved = append(part.Unobserved, u)
@@ -68,14 +75,19 @@ func partsOf(tl *model.Timeline) map[string]*model.Timeline {
 
 // serviceVerdict judges the part of a run that is about one Service.
 func serviceVerdict(tl, part *model.Timeline) *model.ServiceVerdict {
-	whole := losses(part)
+	whole, held := losses(part), sumHeld(part)
 	bound(&whole, part)
 	v := &model.ServiceVerdict{Sent: whole.Sent, Failed: whole.Failed, Downtime: whole.Downtime,
-		Coverage: whole.Coverage, Cause: worstCause(part)}
+		Coverage: whole.Coverage, Held: held.connections, Cut: held.cut, Cause: worstCause(part)}
+	lost := map[int]bool{} // windows
+	for w := range downtimes(part) {
+		lost[w.ID] = true
+	}
+	for _, w := range part.HeldWindows() {
+		lost[w.ID] = true
+	}
 	for _, in := range tl.Incidents {
-		if slices.ContainsFunc(part.Windows, func(w model.Window) bool {
-			return w.Kind != model.Slow && slices.Contains(in.Windows, w.ID)
-		}) {
+		if slices.ContainsFunc(in.Windows, func(id int) bool { return lost[id] }) {
 			v.Incidents++
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Each Service is judged by its own targets alone, and the one that lost most comes first. One that is only watched
-// has no verdict.
+// has no verdict, one whose connections were only held has one.
 func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 	const ms = time.Millisecond
 	target := func(service, name string, failed int) model.Target {
@@ -27,18 +27,21 @@ func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 	}
 	tl := &model.Timeline{
 		Services: []model.WatchedService{{Name: "shop/well"}, {Name: "shop/watched"}, {Name: "shop/bad"},
-			{Name: "shop/worst"}},
+			{Name: "shop/streams"}, {Name: "shop/worst"}},
 		Targets: []model.Target{
 			target("shop/well", "well new", 0), target("shop/bad", "bad new", 2), target("shop/worst", "worst new", 9),
 			target("shop/worst", "worst reused", 30),
 			{Target: timeline.Target{Name: "watched direct", Kind: timeline.Direct, Service: "shop/watched"}, Sent: 5, Failed: 5},
+			{Target: timeline.Target{Name: "streams held", Kind: timeline.Held, Service: "shop/streams"}, Coverage: 1},
 		},
+		Held: []model.Held{{Target: "streams held", Connections: 4, Stood: 4, Cut: 3,
+			Windows: []model.CutWindow{{Window: model.Window{ID: 5, Target: "streams held", Kind: model.CutKind, Failed: 3}}}}},
 		Windows: []model.Window{
 			window(1, "bad new", 2, 20*ms, "idle-race"), window(2, "worst new", 9, 90*ms, "idle-race"),
 			window(3, "worst reused", 10, 10*ms, "route-outlives-pod"),
 			window(4, "worst reused", 20, 30*ms, "route-outlives-pod"),
 		},
-		Incidents: []model.Incident{{ID: 1, Windows: []int{1, 2}}, {ID: 2, Windows: []int{3, 4}}},
+		Incidents: []model.Incident{{ID: 1, Windows: []int{1, 2}}, {ID: 2, Windows: []int{3, 4}}, {ID: 3, Windows: []int{5}}},
 	}
 	Judge(tl, nil)
 	var order []string
@@ -47,7 +50,7 @@ func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 		order = append(order, s.Name)
 		verdicts[s.Name] = s.Verdict
 	}
-	if diff := cmp.Diff([]string{"shop/worst", "shop/bad", "shop/well", "shop/watched"}, order); diff != "" {
+	if diff := cmp.Diff([]string{"shop/worst", "shop/bad", "shop/streams", "shop/well", "shop/watched"}, order); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	want := map[string]*model.ServiceVerdict{
@@ -61,6 +64,7 @@ func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 				Fix: "mend it", Failed: 2}},
 		// as short as may have gone unseen
 		"shop/well":    {Sent: 100, Coverage: 1, Downtime: model.Downtime{Total: model.Length{Max: ms}}},
+		"shop/streams": {Coverage: 1, Held: 4, Cut: 3, Incidents: 1},
 		"shop/watched": nil,
 	}
 	if diff := cmp.Diff(want, verdicts); diff != "" {

@@ -23,7 +23,7 @@ func servicesSection(v *view) document.Section {
 	for _, s := range v.Services {
 		switch {
 		case s.Verdict == nil:
-		case s.Verdict.Failed > 0 || s.Verdict.Coverage < v.MinCoverage() || s.Verdict.Sent == 0:
+		case s.Verdict.Failed+s.Verdict.Cut > 0 || unmeasured(v, s.Verdict):
 			bad = append(bad, s)
 		default:
 			fine = append(fine, s.Name)
@@ -34,7 +34,7 @@ func servicesSection(v *view) document.Section {
 	}
 	s := document.Section{Title: "services"}
 	if len(bad) > 0 {
-		s.Blocks = append(s.Blocks, servicesTable(bad))
+		s.Blocks = append(s.Blocks, servicesTable(v, bad))
 		if len(bad) > 1 {
 			s.Remark = "the worst first"
 		}
@@ -53,13 +53,18 @@ func servicesSection(v *view) document.Section {
 	return s
 }
 
-func servicesTable(services []model.WatchedService) document.Table {
+// unmeasured reports whether more of a Service than the run asks for was not observed.
+func unmeasured(v *view, of *model.ServiceVerdict) bool {
+	return of.Coverage < v.MinCoverage() || of.Sent+of.Held == 0
+}
+
+func servicesTable(v *view, services []model.WatchedService) document.Table {
 	t := document.Table{Item: "Service", Columns: []document.Column{
 		{Title: "service"}, {Title: "requests"}, {Title: "downtime", Label: "downtime"},
 		{Title: "incidents", Right: true, Label: "incidents"}, {Title: "cause", Label: "cause"},
 	}}
 	for _, s := range services[:min(len(services), mostServices)] {
-		t.Rows = append(t.Rows, serviceRow(s))
+		t.Rows = append(t.Rows, serviceRow(v, s))
 	}
 	if more := len(services) - mostServices; more > 0 {
 		t.More = fmt.Sprintf("and %s: see timeline.json", quantity.Count(more, "more Service"))
@@ -67,21 +72,34 @@ func servicesTable(services []model.WatchedService) document.Table {
 	return t
 }
 
-func serviceRow(s model.WatchedService) document.Row {
-	v := s.Verdict
-	row := document.Row{Cells: []document.Cell{
-		{Text: s.Name, Verbatim: true}, {Text: fmt.Sprintf("%d/%d failed", v.Failed, v.Sent)}, {}, {}, {},
-	}}
-	if v.Failed > 0 {
-		row.Cells[2] = document.Cell{Text: quantity.Length(v.Downtime.Total, v.Downtime.Open), Tone: document.RedBold}
-		row.Cells[3].Text = strconv.Itoa(v.Incidents)
-	} else {
-		row.Cells[2] = document.Cell{Text: "only " + quantity.Coverage(v.Coverage) + " observed", Tone: document.Yellow}
+func serviceRow(v *view, s model.WatchedService) document.Row {
+	of := s.Verdict
+	row := document.Row{Cells: []document.Cell{{Text: s.Name, Verbatim: true}, {Text: lostText(of)}, {}, {}, {}}}
+	switch {
+	case of.Failed > 0:
+		row.Cells[2] = document.Cell{Text: quantity.Length(of.Downtime.Total, of.Downtime.Open), Tone: document.RedBold}
+	case unmeasured(v, of):
+		row.Cells[2] = document.Cell{Text: "only " + quantity.Coverage(of.Coverage) + " observed", Tone: document.Yellow}
 	}
-	if v.Cause != nil {
-		row.Cells[4].Text = fmt.Sprintf("%s (%s)", v.Cause.Rule, v.Cause.Confidence)
+	if of.Incidents > 0 {
+		row.Cells[3].Text = strconv.Itoa(of.Incidents)
+	}
+	if of.Cause != nil {
+		row.Cells[4].Text = fmt.Sprintf("%s (%s)", of.Cause.Rule, of.Cause.Confidence)
 	}
 	return row
+}
+
+// lostText says how many requests of a Service failed, and how many of its held connections were cut.
+func lostText(of *model.ServiceVerdict) string {
+	var parts []string
+	if of.Sent > 0 || of.Held == 0 {
+		parts = append(parts, fmt.Sprintf("%d/%d failed", of.Failed, of.Sent))
+	}
+	if of.Held > 0 {
+		parts = append(parts, fmt.Sprintf("%d/%d connections cut", of.Cut, of.Held))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // unwatchedServices are those of the run that nothing was seen of in the cluster.

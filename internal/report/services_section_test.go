@@ -67,3 +67,25 @@ func TestOneServiceHasNoTableOfServices(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A Service whose held connections were cut is not among those without a failure, though none of its requests failed.
+func TestAServiceWhoseConnectionsWereCutIsNotFine(t *testing.T) {
+	tl := hundredServices()
+	tl.Services[50].Verdict.Held, tl.Services[50].Verdict.Cut, tl.Services[50].Verdict.Incidents = 4, 3, 1
+	tl.Services[51].Verdict = &model.ServiceVerdict{Held: 4, Coverage: 1}
+	for name, write := range map[string]func(*strings.Builder, *model.Timeline) error{
+		"table":    func(b *strings.Builder, tl *model.Timeline) error { return Table(b, said(tl), Options{Width: 120}) },
+		"markdown": func(b *strings.Builder, tl *model.Timeline) error { return Markdown(b, said(tl), Options{}) },
+	} {
+		var out strings.Builder
+		if err := write(&out, tl); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(strings.NewReplacer("`", "", "|", "").Replace(out.String())), " ")
+		for _, want := range []string{"96 Services: no failure", "shop/svc-50 0/100 failed, 3/4 connections cut 1"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, out.String())
+			}
+		}
+	}
+}
