@@ -40,7 +40,8 @@ type Plan struct {
 	most      int             // how many are probed at a time
 	ports     map[string]bool // names of the ports that are measured
 	endpoints map[Key]*Endpoint
-	Order     []*Endpoint // as they were first seen
+	Order     []*Endpoint     // as they were first seen
+	alive     map[string]bool // Pods that were seen and have not ended, by UID
 	// Pods that have ended or no longer belong to the Service, by UID, and when that was seen
 	gone map[string]time.Duration
 }
@@ -78,7 +79,7 @@ type Change struct {
 func NewPlan(budget float64, most int, ports ...string) *Plan {
 	p := &Plan{
 		budget: budget, most: most, ports: map[string]bool{},
-		endpoints: map[Key]*Endpoint{}, gone: map[string]time.Duration{},
+		endpoints: map[Key]*Endpoint{}, alive: map[string]bool{}, gone: map[string]time.Duration{},
 	}
 	for _, port := range ports {
 		p.ports[port] = true
@@ -95,20 +96,26 @@ func (p *Plan) Learn(e timeline.Event) bool {
 	case timeline.EndpointChanged:
 		return p.endpointChanged(e)
 	case timeline.PodGone:
-		p.gone[e.Object.UID] = e.Seen
-		return true
+		return p.podEnded(e)
 	case timeline.PodPhase:
-		if e.To == "Failed" || e.To == "Succeeded" { // the object stays, the address does not
-			p.gone[e.Object.UID] = e.Seen
-			return true
-		}
+		return ended(e.To) && p.podEnded(e) // the object stays, the address does not
 	case timeline.PodSeen:
-		if p.isGone(e.Object.UID) && e.To != "Failed" && e.To != "Succeeded" {
-			delete(p.gone, e.Object.UID)
+		if uid := e.Object.UID; !ended(e.To) && !p.alive[uid] {
+			p.alive[uid] = true
+			delete(p.gone, uid)
 			return true
 		}
 	}
 	return false
+}
+
+// ended reports whether a Pod in this phase has ended.
+func ended(phase string) bool { return phase == "Failed" || phase == "Succeeded" }
+
+func (p *Plan) podEnded(e timeline.Event) bool {
+	delete(p.alive, e.Object.UID)
+	p.gone[e.Object.UID] = e.Seen
+	return true
 }
 
 func (p *Plan) endpointChanged(e timeline.Event) bool {
@@ -201,13 +208,14 @@ func (ep *Endpoint) compare(other *Endpoint, now time.Duration) int {
 }
 
 // wants reports whether an endpoint should be probed. The end of its Pod is its end. Its removal is the end if it has
-// no Pod, or if its Pod has got another address of that family, as after a new sandbox.
+// no Pod that is watched, as of a Service without a selector, or if its Pod has got another address of that family, as
+// after a new sandbox.
 func (p *Plan) wants(ep *Endpoint) bool {
 	switch {
 	case ep.Refused, p.isGone(ep.uid):
 		return false
 	case ep.state == timeline.EndpointAbsent:
-		return ep.uid != "" && !p.moved(ep)
+		return p.alive[ep.uid] && !p.moved(ep)
 	}
 	return true
 }

@@ -19,7 +19,8 @@ import (
 // A planner plays events to a plan of 100 requests per second, and does what that says.
 type planner struct {
 	*Plan
-	now time.Duration
+	now       time.Duration
+	unwatched bool // Pods are
 }
 
 func newPlanner(ports ...string) *planner {
@@ -46,6 +47,9 @@ func (p *planner) does() (done []string) {
 func (p *planner) endpoint(n int, port, to string) { p.at(fmt.Sprintf("10.0.0.%d", n), n, port, to) }
 
 func (p *planner) at(addr string, n int, port, to string) {
+	if !p.unwatched && !p.isGone(podObject(n).UID) {
+		p.pod(n, timeline.PodSeen, "Running")
+	}
 	p.Learn(timeline.Event{Seen: p.now, Kind: timeline.EndpointChanged, To: to, Object: podObject(n), Addr: netip.MustParseAddr(addr), Port: 8080, PortName: port})
 }
 
@@ -213,6 +217,18 @@ func TestEndpointWithoutPodEndsWithItsRemoval(t *testing.T) {
 	change.To = timeline.EndpointAbsent
 	p.Learn(change)
 	checkDoes(t, p, "by-hand http 192.0.2.7 stop")
+}
+
+// The EndpointSlices of a Service without a selector may name Pods, which are not watched.
+func TestEndpointOfAPodThatIsNotWatchedEndsWithItsRemoval(t *testing.T) {
+	p := newPlanner("http")
+	p.unwatched = true
+	p.endpoint(1, "http", timeline.EndpointReady)
+	checkDoes(t, p, "web-1 http 10.0.0.1 100/s")
+	p.endpoint(1, "http", timeline.EndpointAbsent)
+	checkDoes(t, p, "web-1 http 10.0.0.1 stop")
+	p.endpoint(1, "http", timeline.EndpointReady)
+	checkDoes(t, p, "web-1 http 10.0.0.1 100/s")
 }
 
 func TestARunOutOfTargetIDsStartsNoFurtherTarget(t *testing.T) {
