@@ -249,7 +249,7 @@ func TestPredictionsAreScored(t *testing.T) {
 			func(r scored) { r.says(refusedEviction("shop", "web-1")); r.says(refusedEviction("shop", "web-1")) },
 			model.Confirmed, "evictions of 1 Pod were refused for it (2 times)"},
 		{"two budgets", evictionAsked, func(r scored) {
-			r.says(`error when evicting pods/"web-2" -n "shop" (will retry after 5s): ` +
+			r.says(`error when evicting pods/"web-2" -n "shop": ` +
 				`This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.`)
 		}, model.Confirmed, "evictions of 1 Pod"},
 		{"it was refused, and evicted later", evictionAsked,

@@ -25,6 +25,7 @@ var budgetBlocks = Rule{
 			on := s.BudgetsOn(t.Meta.Labels)
 			if len(on) > 1 {
 				found = append(found, twoBudgets(&t, on))
+				continue // whatever each of them allows
 			}
 			for _, b := range on {
 				if f, blocks := allowsNone(s, b); blocks && !listed[b.Name] {
@@ -39,9 +40,12 @@ var budgetBlocks = Rule{
 	},
 }
 
+// twoBudgets returns a finding about Pods that several budgets cover. kubectl drain tries again after a 429 only.
+// https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/storage/eviction.go
+// https://github.com/kubernetes/kubectl/blob/master/pkg/drain/drain.go
 func twoBudgets(t *service.Template, on []*policyv1.PodDisruptionBudget) Finding {
-	const refused = "the API refuses every eviction of these Pods, because %d budgets cover them: " +
-		"a drain does not end"
+	const refused = "the API answers every eviction of these Pods with an error (500), " +
+		"because %d budgets cover them: kubectl drain ends with that error, and they stay"
 	var names []string
 	for _, b := range on {
 		names = append(names, b.Name)
@@ -50,8 +54,9 @@ func twoBudgets(t *service.Template, on []*policyv1.PodDisruptionBudget) Finding
 		Severity:   WillBlock,
 		Prediction: fmt.Sprintf(refused, len(on)),
 		Evidence:   []service.Evidence{fact(t.Object, "PodDisruptionBudgets", strings.Join(names, ", "))},
-		Fix:        "keep one of them",
-		When:       timeline.EvictionAsked,
+		Fix: "keep one budget that allows an eviction; until then only kubectl drain --disable-eviction takes them, " +
+			"which heeds no budget",
+		When: timeline.EvictionAsked,
 	}
 }
 
