@@ -459,6 +459,40 @@ func TestASignWhileARunClosesBeginsTheNext(t *testing.T) {
 	})
 }
 
+// A disruption that begins before the last responses of the run before is measured at once: these are in its run, and
+// the one before does not say that none failed.
+func TestASignBeforeTheLastResponsesLeavesARunInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sign = time.Hour
+		r := newAgainRun(t, func(due time.Duration) bool { return due >= sign+9500*time.Millisecond && due < sign+10*time.Second }, answersLate)
+		r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
+		end := r.closing()
+		for ; end == 0; end = r.closing() {
+			time.Sleep(10 * time.Millisecond) // of virtual time
+		}
+		r.at(end+100*time.Millisecond, timeline.Event{Kind: timeline.PodDisrupted, Object: web1})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(r.runs) != 2 {
+			t.Fatalf("%d runs", len(r.runs))
+		}
+		one, failedOnce := r.sent(0)
+		two, failedTwice := r.sent(1)
+		last := uint64(0)
+		for seq := range one {
+			if last = max(last, seq); two[seq] > 0 {
+				t.Fatalf("request %d belongs to two runs", seq)
+			}
+		}
+		if two[last+1] != 1 || failedOnce+failedTwice != 50 {
+			t.Errorf("request %d is %d times in the second run; %d and %d failures", last+1, two[last+1], failedOnce, failedTwice)
+		}
+		if why := r.runs[0].Run.Aborted; why != "the next disruption began"+notAwaited || r.runs[1].Run.Aborted != "" {
+			t.Errorf("the runs are aborted by %q and %q", why, r.runs[1].Run.Aborted)
+		}
+	})
+}
+
 // A request that was due before a run ended, and fails while its last responses are awaited, is that run's, and begins
 // no other.
 func TestALateFailureIsTheRunsThatCloses(t *testing.T) {

@@ -83,7 +83,7 @@ type armed struct {
 	soon   string         // what announced the disruption; empty: nothing has
 	until  time.Duration  // when that is not waited for any more
 	limit  time.Duration  // when the disruption is not waited for to settle any more
-	ended  string         // why the run that closes ends early, or ""
+	ended  string         // why the run that closes is not whole, or ""
 	past   flight.Instant // when the last run ended; nil: there was none
 	told   flight.Instant // up to when each source has told of all its requests, while a run closes
 
@@ -195,6 +195,9 @@ func (a *armed) follow(sign signs.Sign) {
 	if sign.Class >= signs.Soon {
 		a.noteOutage(sign)
 		if l.closes > 0 { // the next disruption begins while the last responses are awaited
+			if a.ended == "" && (a.awaits(l.source.ID) || !a.allTold()) { // those are the next run's
+				a.ended = "the next disruption began" + notAwaited
+			}
 			a.rearm()
 		}
 	}
@@ -486,12 +489,17 @@ func (a *armed) watchTime(now time.Duration) {
 // allTold reports whether each prober has told of all its requests of the run that closes, as far as it can.
 func (a *armed) allTold() bool {
 	for id := range a.nodes {
-		edge, known := a.loop.edge[id] // no source that has joined since
-		if known && a.told[id] < edge && a.measures(id) && !a.left(id) {
+		if a.awaits(id) && !a.left(id) {
 			return false
 		}
 	}
 	return true
+}
+
+// awaits reports whether a source has not told yet of all its requests of the run that closes.
+func (a *armed) awaits(id timeline.SourceID) bool {
+	edge, known := a.loop.edge[id] // no source that has joined since
+	return known && a.told[id] < edge && a.measures(id)
 }
 
 // measures reports whether something is measured by a source.
