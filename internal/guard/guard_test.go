@@ -260,6 +260,9 @@ func (f *fake) disrupt(service string, failed int) (end func()) {
 		}
 		run.Add(fact)
 	}
+	if rec != nil {
+		rec.FlushDue(before)
+	}
 	for _, target := range []timeline.Fact{meta, timeline.Target{ID: 1, Name: "web new", Kind: timeline.New, Service: service, Rate: 10}} {
 		k.Fact(target)
 	}

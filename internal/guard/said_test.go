@@ -126,25 +126,35 @@ func TestEachRunHasItsEvents(t *testing.T) {
 	})
 }
 
-// A run that a killed guard has not judged has its Events from the next guard, once.
+// A run that a killed guard has not judged has its Events from the next guard, once, also if its recording breaks off.
 func TestARunThatWasLeftHasItsEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		f := newFake(t, dir)
-		f.guards("shop/web")
-		f.disrupt("shop/web", 3)()
-		f.stop()
-		if err := os.Remove(filepath.Join(dir, saved.Runs(dir)[0], saved.TimelineFile)); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []int{len(f.told), 0} {
-			next := newFake(t, dir)
-			synctest.Wait()
-			if next.stop(); len(next.told) != want || want > 0 && !strings.HasPrefix(next.told[0].Text, "3 of 900 failed; ") {
-				t.Errorf("%+v, want %d Events", next.told, want)
+	for says, lost := range map[string]int64{"3 of 900 failed; ": 0, "0 of 0 failed; ": 8} { // bytes of the recording
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			f := newFake(t, dir)
+			f.guards("shop/web")
+			f.disrupt("shop/web", 3)()
+			f.stop()
+			run := filepath.Join(dir, saved.Runs(dir)[0])
+			facts := filepath.Join(run, saved.FactsFile)
+			info, err := os.Stat(facts)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-	})
+			err = errors.Join(os.Truncate(facts, info.Size()-lost), os.Remove(filepath.Join(run, saved.TimelineFile)),
+				os.Remove(filepath.Join(dir, saved.HistoryFile)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []int{len(f.told), 0} {
+				next := newFake(t, dir)
+				synctest.Wait()
+				if next.stop(); len(next.told) != want || want > 0 && !strings.HasPrefix(next.told[0].Text, says) {
+					t.Errorf("without %d bytes: %+v, want %d Events", lost, next.told, want)
+				}
+			}
+		})
+	}
 }
 
 // An API that does not answer, or a missing right, loses nothing but Events. It is said once in the log, and stands in
