@@ -77,7 +77,7 @@ func (all *Many) MeasureAgain(ctx context.Context, o *spec.Options, k Keeper, lo
 	m.Armed = &measure.Armed{
 		IdleRate: o.IdleRate, Own: o.Own,
 		Begin: func(meta *timeline.Meta) *live.Run {
-			all.begins(o, meta)
+			all.begins(o.Spec, meta)
 			run := live.New(o.Gates)
 			if m.Rec = k.Begin(meta); m.Rec != nil {
 				run.Observers = append(run.Observers, m.Rec)

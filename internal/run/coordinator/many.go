@@ -73,12 +73,18 @@ func (all *Many) describe(ctx context.Context) {
 	}
 }
 
-// begins completes the description of a run of o that begins: o may be weeks old.
-func (all *Many) begins(o *spec.Options, meta *timeline.Meta) {
-	if c := all.cluster.Load(); c != nil {
-		o.Cluster = *c
-		meta.Cluster, meta.Spec = o.Cluster, spec.MustMarshal(o.Spec)
+// begins completes the description of a run that begins: what it is measured by may be weeks old.
+func (all *Many) begins(by spec.Spec, meta *timeline.Meta) {
+	c := all.cluster.Load()
+	if c == nil {
+		return
 	}
+	meta.Cluster.Version = c.Version
+	if c.ProxyMode != "" {
+		meta.Cluster = *c
+	}
+	by.Cluster = meta.Cluster
+	meta.Spec = spec.MustMarshal(by)
 }
 
 // askEvery is how much later than the last question to the API server the next one is asked.

@@ -68,14 +68,14 @@ func TestARunHasTheVersionOfItsBeginning(t *testing.T) {
 	client := fake.NewSimpleClientset()
 	has := client.Discovery().(*fakediscovery.FakeDiscovery)
 	all := NewMany(kubetest.Client(client), "", slog.New(slog.DiscardHandler))
-	o := &spec.Options{Spec: spec.Spec{Cluster: timeline.Cluster{Version: "v1.36.3"}}}
 	for _, step := range []struct{ is, want string }{{"v1.37.0", "v1.37.0"}, {"", "v1.37.0"}, {"v1.37.1", "v1.37.1"}} {
 		has.FakedServerVersion = &version.Info{GitVersion: step.is}
 		all.describe(t.Context())
-		meta := timeline.Meta{Cluster: timeline.Cluster{Version: "v1.36.3"}}
-		all.begins(o, &meta)
-		if meta.Cluster.Version != step.want || !strings.Contains(string(meta.Spec), step.want) {
-			t.Errorf("the version is %q, on record are %q and %s", step.is, meta.Cluster.Version, meta.Spec)
+		meta := timeline.Meta{Cluster: timeline.Cluster{Version: "v1.36.3", ProxyMode: "nftables"}}
+		all.begins(spec.Spec{Cluster: meta.Cluster}, &meta)
+		want := timeline.Cluster{Version: step.want, ProxyMode: "nftables"}
+		if meta.Cluster != want || !strings.Contains(string(meta.Spec), step.want) {
+			t.Errorf("the version is %q, on record are %+v and %s", step.is, meta.Cluster, meta.Spec)
 		}
 	}
 }
