@@ -144,14 +144,16 @@ func (c *Counter) Judged(tl *model.Timeline) {
 	}
 }
 
-// forget lets go of the targets of a node's prober, which was lost.
+// forget lets go of the targets of a node's prober, which was lost: of its oldest, where the next has joined already.
 func (c *Counter) forget(node string) {
-	lost := func(id timeline.SourceID) bool {
-		of, known := c.nodes[id]
-		return known && of == node
+	var lost timeline.SourceID
+	for id, of := range c.nodes {
+		if of == node && (lost == 0 || id < lost) {
+			lost = id
+		}
 	}
-	maps.DeleteFunc(c.targets, func(_ timeline.TargetID, t target) bool { return lost(t.source) })
-	maps.DeleteFunc(c.nodes, func(_ timeline.SourceID, of string) bool { return of == node })
+	delete(c.nodes, lost)
+	maps.DeleteFunc(c.targets, func(_ timeline.TargetID, t target) bool { return lost != 0 && t.source == lost })
 }
 
 // add begins to count a target: all its series are there from the beginning, as 0.
