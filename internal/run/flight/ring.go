@@ -311,8 +311,14 @@ func (r *Ring) keep(e timeline.Event) {
 // lose ends the targets of the process on a node that is lost.
 func (r *Ring) lose(node string) {
 	for _, o := range r.others {
+		lost := false
 		for _, t := range r.targets {
-			t.ended = t.ended || t.Source == o.ID && o.Node == node
+			if t.Source == o.ID && o.Node == node && !t.ended {
+				t.ended, lost = true, true
+			}
+		}
+		if lost {
+			return
 		}
 	}
 }

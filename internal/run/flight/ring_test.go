@@ -187,8 +187,15 @@ func TestATargetThatBeginsAgainIsDescribed(t *testing.T) {
 }
 
 // What a prober on another node measured is placed on a clock of its own that begins where the run does, and its
-// comparison with the run's clock is the same as before. A prober that was lost before is none of the run's.
+// comparison with the run's clock is the same as before. A prober that was lost before is none of the run's. The next one
+// of its node may have joined before that was known.
 func TestFactsOfOtherClocksBeginWhereTheRingDoes(t *testing.T) {
+	for name, overlap := range map[string]bool{"one after the other": false, "both at once": true} {
+		t.Run(name, func(t *testing.T) { otherClocks(t, overlap) })
+	}
+}
+
+func otherClocks(t *testing.T, overlap bool) {
 	const ahead, began = -1000 * s, 300 * s // the prober's clock is 1000 s ahead, and its Pod was replaced at 300 s
 	clocks := Clocks{}
 	r := Ring{Here: 1, Clocks: clocks}
@@ -202,14 +209,22 @@ func TestFactsOfOtherClocksBeginWhereTheRingDoes(t *testing.T) {
 	r.Add(timeline.Source{ID: 1, Name: "here"})
 	join(2, "before", 0)
 	lost := timeline.Event{Source: 1, Seen: began, Kind: timeline.ProberChanged, To: "lost", Object: timeline.Object{Kind: "Node", Name: "node2"}}
-	r.Add(lost)
-	join(3, "prober", began)
+	if overlap {
+		join(3, "prober", began)
+		r.Add(lost)
+	} else {
+		r.Add(lost)
+		join(3, "prober", began)
+	}
 	seq := uint64(0)
 	for at := began; at < time.Hour; at += s {
 		due := at - ahead
 		r.Add(timeline.Batch{Source: 3, FirstSeq: seq, Requests: []timeline.Request{{Target: 3, Seq: seq, Due: due, Sent: due, Done: due}}})
 		seq++
 		r.Forget(at)
+	}
+	if len(r.targets) != 1 || r.targets[0].ended {
+		t.Errorf("%d targets are kept, the first %+v", len(r.targets), r.targets[0])
 	}
 	facts, shift := r.Take(time.Hour)
 	var sources []timeline.Source
