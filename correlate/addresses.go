@@ -11,8 +11,8 @@ import (
 // mostFailedAddresses is how many are noted per target: a name's addresses may change all the time.
 const mostFailedAddresses = 8
 
-// sameCount is how far apart the beginnings of one count's events are said to be at most: clocks are compared meanwhile.
-// Another count begins more than 5 s later.
+// sameCount is how far apart the events of one count may place its beginning, as clocks are compared meanwhile. Another
+// count begins more than 5 s later.
 const sameCount = time.Second
 
 // noteFailedAddresses tells each target which addresses of its name failed before another one answered. Each event has

@@ -42,7 +42,7 @@ func (q *Queue) Put(f timeline.Fact) {
 	}
 }
 
-// drop drops the oldest batches that may be dropped, until three quarters of the most size are left. The caller holds mu.
+// drop drops the oldest batches that may be dropped, until three quarters of the bound are left. The caller holds mu.
 func (q *Queue) drop(may func(timeline.Batch) bool) {
 	q.facts = slices.DeleteFunc(q.facts, func(f timeline.Fact) bool {
 		b, ok := f.(timeline.Batch)

@@ -72,9 +72,9 @@ func newHTTP2Request(p Probe, u *url.URL, path string, fields []hpack.HeaderFiel
 	return http2Request{block: headerBlock(all), body: body}, nil
 }
 
-// headerBlock compresses fields without the dynamic table, so that no block depends on those before it. Each begins with
-// the update of the table's size to 0: a server whose SETTINGS make the table smaller requires one (RFC 9113, section
-// 4.3.1), and others allow it (RFC 7541, section 4.2).
+// headerBlock compresses fields without the dynamic table, so that no block depends on those before it. Each begins
+// with the update of the table's size to 0: a server whose SETTINGS make the table smaller requires one (RFC 9113,
+// section 4.3.1), and others allow it (RFC 7541, section 4.2).
 func headerBlock(fields []hpack.HeaderField) []byte {
 	var block bytes.Buffer
 	compress := hpack.NewEncoder(&block)
