@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -20,8 +21,12 @@ var budgetBlocks = Rule{
 	Needs:     []service.Fact{service.BudgetsFact, service.TemplatesFact},
 	AboutPods: true,
 	Check: func(s *service.State) (found []Finding) {
-		listed := map[string]bool{}
+		listed, evicts := map[string]bool{}, false
 		for _, t := range s.Running() {
+			if t.Owner == "DaemonSet" { // kubectl drain leaves its Pods where they are
+				continue
+			}
+			evicts = true
 			on := s.BudgetsOn(t.Meta.Labels)
 			if len(on) > 1 {
 				found = append(found, twoBudgets(&t, on))
@@ -33,7 +38,7 @@ var budgetBlocks = Rule{
 				}
 			}
 		}
-		if !s.Covered() {
+		if evicts && !s.Covered() {
 			found = append(found, missed(s)...)
 		}
 		return found
@@ -67,6 +72,7 @@ func allowsNone(s *service.State, b *policyv1.PodDisruptionBudget) (Finding, boo
 	object := "PodDisruptionBudget/" + b.Name
 	expected, pods, live := expectedPods(s, b)
 	field, value, allowed, ok := allows(b, expected)
+	uncounted := uncounted(s, b)
 	switch {
 	case ok && allowed <= 0:
 		return Finding{
@@ -76,6 +82,8 @@ func allowsNone(s *service.State, b *policyv1.PodDisruptionBudget) (Finding, boo
 			Fix:        "maxUnavailable: 1 with 2 replicas or more",
 			When:       timeline.EvictionAsked,
 		}, true
+	case uncounted != nil:
+		return *uncounted, true
 	case live && b.Status.DisruptionsAllowed == 0:
 		return Finding{
 			Severity:   WillBlock,
@@ -99,7 +107,12 @@ func expectedPods(s *service.State, b *policyv1.PodDisruptionBudget) (n int, wor
 	if n > 0 && b.Status.ObservedGeneration >= b.Generation {
 		return n, quantity.Count(n, "Pod"), true
 	}
-	known, _ := coveredBy(s, b)
+	var known service.Amount
+	for _, t := range coveredBy(s, b) {
+		if !t.Ends() {
+			known = known.Plus(t.Count)
+		}
+	}
 	switch words = quantity.Count(known.Least, "Pod"); {
 	case !known.Known():
 		return 1_000_000, "any number of Pods", false // what blocks very many Pods blocks any number
@@ -109,22 +122,54 @@ func expectedPods(s *service.State, b *policyv1.PodDisruptionBudget) (n int, wor
 	return known.Least, words, false
 }
 
-// coveredBy returns how many of the known Pods a budget covers, and whether it covers anything. Pods of a Job do not
-// count: the budget's controller does not know how many there will be.
-func coveredBy(s *service.State, b *policyv1.PodDisruptionBudget) (n service.Amount, some bool) {
+// coveredBy returns the templates of the known Pods that a budget covers.
+func coveredBy(s *service.State, b *policyv1.PodDisruptionBudget) []service.Template {
 	templates := s.Selected()
 	for i := range s.Others {
 		templates = append(templates, s.TemplateOf(&s.Others[i]))
 	}
-	for _, t := range templates {
-		if service.Covers(b, t.Meta.Labels) {
-			some = true
-			if !t.Ends() {
-				n = n.Plus(t.Count)
-			}
+	missed := func(t service.Template) bool { return !service.Covers(b, t.Meta.Labels) }
+	return slices.DeleteFunc(templates, missed)
+}
+
+// uncounted returns a finding about a budget whose Pods the disruption controller cannot count, nil if it can: it looks
+// for the scale of all their controllers, and Jobs and DaemonSets have none. A minAvailable in numbers needs no count.
+// https://kubernetes.io/docs/tasks/run-application/configure-pdb/#arbitrary-controllers-and-selectors
+func uncounted(s *service.State, b *policyv1.PodDisruptionBudget) *Finding {
+	const (
+		refused = "the disruption controller cannot count this budget's Pods: every eviction is refused"
+		while   = "the disruption controller cannot count the Pods of %s, which this budget covers too: " +
+			"while there is one, even a completed one, every eviction is refused"
+	)
+	object := "PodDisruptionBudget/" + b.Name
+	f := Finding{
+		Severity: WillBlock,
+		Fix:      "a selector that leaves Pods of Jobs and DaemonSets out, or a minAvailable that is a number of Pods",
+		When:     timeline.EvictionAsked,
+	}
+	for _, c := range b.Status.Conditions {
+		if c.Type == policyv1.DisruptionAllowedCondition && c.Reason == policyv1.SyncFailedReason {
+			f.Prediction = refused
+			f.Evidence = []service.Evidence{fact(object, "status.conditions["+c.Type+"]", c.Message)}
+			return &f
 		}
 	}
-	return n, some
+	field, value, _, ok := allows(b, 0)
+	if least := b.Spec.MinAvailable; !ok || least != nil && least.Type == intstr.Int {
+		return nil
+	}
+	for _, t := range coveredBy(s, b) {
+		if t.Owner == "Job" || t.Owner == "DaemonSet" {
+			f.Prediction = fmt.Sprintf(while, maker(&t))
+			f.Evidence = []service.Evidence{
+				fact(object, field, value),
+				fact(object, "spec.selector", metav1.FormatLabelSelector(b.Spec.Selector)),
+				fact(maker(&t), "labels of its Pods", service.LabelText(t.Meta.Labels)),
+			}
+			return &f
+		}
+	}
+	return nil
 }
 
 // allows returns how many evictions a budget's spec allows if all of n Pods are healthy. Percentages are rounded up,
@@ -149,7 +194,7 @@ func missed(s *service.State) (found []Finding) {
 		if b.Status.ExpectedPods > 0 || b.Status.ObservedGeneration < b.Generation || b.Spec.Selector == nil {
 			continue
 		}
-		if _, some := coveredBy(s, b); some || len(s.Unread) > 0 {
+		if len(coveredBy(s, b)) > 0 || len(s.Unread) > 0 {
 			continue
 		}
 		found = append(found, Finding{
