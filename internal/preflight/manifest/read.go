@@ -204,6 +204,10 @@ func (m *Manifests) readAll(name string, in io.Reader, inTree bool) {
 		m.problem(name, "%v", err)
 		return
 	}
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		m.problem(name, "this is UTF-16, of which kubectl takes no more than the first document: save it as UTF-8")
+		return
+	}
 	documents := split(name, data)
 	found := 0
 	for i := range documents {

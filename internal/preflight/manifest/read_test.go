@@ -1,11 +1,14 @@
 package manifest
 
 import (
+	"bytes"
+	"encoding/binary"
 	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -87,4 +90,19 @@ func readingOf(m *Manifests) string {
 		b.WriteString("note " + note + "\n")
 	}
 	return b.String()
+}
+
+// The documents of a file in UTF-16, as Windows' shells write it, cannot be told apart by their bytes.
+func TestAFileInUTF16IsRefused(t *testing.T) {
+	text := utf16.Encode([]rune("\ufeffkind: Service\n---\nkind: Service\n"))
+	for name, order := range map[string]binary.AppendByteOrder{"little": binary.LittleEndian, "big": binary.BigEndian} {
+		var data []byte
+		for _, unit := range text {
+			data = order.AppendUint16(data, unit)
+		}
+		err := Read([]string{"-"}, bytes.NewReader(data), Strict, Annotation{}).Err()
+		if err == nil || !strings.Contains(err.Error(), "save it as UTF-8") {
+			t.Errorf("%s endian: %v", name, err)
+		}
+	}
 }

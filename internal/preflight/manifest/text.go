@@ -137,7 +137,7 @@ var (
 )
 
 // json returns the document as JSON, nil if it cannot be read. A key that is set twice is an error too, but then the
-// document is returned, with the last value.
+// document is returned, with the last value. A key beside a merge, "<<", may set anew what is merged.
 func (t *text) json() (raw json.RawMessage, errs []error) {
 	if t.isOne {
 		return t.data, nil
@@ -150,6 +150,9 @@ func (t *text) json() (raw json.RawMessage, errs []error) {
 		for line := range strings.Lines(err.Error()) {
 			if m := duplicateKey.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 				n, _ := strconv.Atoi(m[1])
+				if !isTwice(t.root(), m[2], n) {
+					continue
+				}
 				text := fmt.Sprintf("the key %q is set a second time", m[2])
 				errs = append(errs, &fieldError{line: n, invalid: true, text: text})
 			}
@@ -215,6 +218,13 @@ func (t *text) line(n int) Place {
 // its number. If the field is not there, it returns the place of the nearest field that would hold it. If the path
 // leaves out which item is meant, it is the first in which the field fits.
 func (t *text) find(path string, fits func(*goyaml.Node) bool) Place {
+	root := t.root()
+	line, _ := descend(root, strings.TrimPrefix(path, "."), root.Line, fits)
+	return t.line(max(line, 1))
+}
+
+// root returns the node of the document's object. It has no content if the document cannot be read.
+func (t *text) root() *goyaml.Node {
 	if t.tree == nil {
 		t.tree = &goyaml.Node{}
 		data := t.data
@@ -227,8 +237,21 @@ func (t *text) find(path string, fits func(*goyaml.Node) bool) Place {
 			t.tree = t.tree.Content[0]
 		}
 	}
-	line, _ := descend(t.tree, strings.TrimPrefix(path, "."), t.tree.Line, fits)
-	return t.line(max(line, 1))
+	return t.tree
+}
+
+// isTwice reports whether a mapping below a node has a key at a line, and once more.
+func isTwice(n *goyaml.Node, key string, line int) bool {
+	times, isThere := 0, false
+	for i, child := range n.Content {
+		if isTwice(child, key, line) {
+			return true
+		}
+		if n.Kind == goyaml.MappingNode && i%2 == 0 && child.Value == key {
+			times, isThere = times+1, isThere || child.Line == line
+		}
+	}
+	return times > 1 && isThere
 }
 
 // descend follows a path below a node that stands at a line. It returns the line of the last part that is there, and
