@@ -10,6 +10,11 @@ import (
 // staleRoutes are the causes that a run names if requests were sent to a Pod that had stopped.
 var staleRoutes = []string{"route-outlives-pod", "kube-proxy-late", "controller-lag"}
 
+// publishedToTheEnd is what to do where a hook that sleeps does not help: a Pod's endpoint is ready until it is gone.
+// https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/#conditions
+const publishedToTheEnd = "leave publishNotReadyAddresses out, with which a Pod is sent requests until it is gone, " +
+	"however long a hook sleeps"
+
 var noPreStop = Rule{
 	ID:          "LP05",
 	Name:        "no-prestop",
@@ -42,6 +47,9 @@ var noPreStop = Rule{
 			if d.Stops != "" {
 				f.Prediction = fmt.Sprintf(stops, requests, lag, service.Shown(d.Stops))
 				f.Fix = fmt.Sprintf("sleep for %d s in the hook before that command", s.RouteLag.Cover())
+			}
+			if s.Service.Spec.PublishNotReadyAddresses {
+				f.Fix = publishedToTheEnd
 			}
 			found = append(found, f)
 		}

@@ -31,11 +31,15 @@ var shortPreStop = Rule{
 			}
 			hook := "lifecycle.preStop." + podspec.HookKind(podspec.PreStop(c))
 			missing := quantity.Span(s.RouteLag.Most - d.Serves)
+			fix := fmt.Sprintf("sleep for %d s", s.RouteLag.Cover())
+			if s.Service.Spec.PublishNotReadyAddresses {
+				fix = publishedToTheEnd
+			}
 			found = append(found, Finding{
 				Severity:   MayLose,
 				Prediction: fmt.Sprintf(tooShort, oneOf(s.Sharing(t)), missing, until),
 				Evidence:   []service.Evidence{t.Of(c, hook, d.Serves), s.RouteLag.Evidence()},
-				Fix:        fmt.Sprintf("sleep for %d s", s.RouteLag.Cover()),
+				Fix:        fix,
 			})
 		}
 		return found

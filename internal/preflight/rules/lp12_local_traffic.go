@@ -27,7 +27,7 @@ var localTraffic = Rule{
 	},
 	Check: func(s *service.State) []Finding {
 		policy := s.Service.Spec.InternalTrafficPolicy
-		if policy == nil || *policy != corev1.ServiceInternalTrafficPolicyLocal {
+		if policy == nil || *policy != corev1.ServiceInternalTrafficPolicyLocal || isHeadless(s) {
 			return nil
 		}
 		f := Finding{
@@ -89,17 +89,20 @@ func eachNode(s *service.State, f *Finding) {
 			"requests from its node are dropped and time out until the next one there is ready: " +
 			"in each rollout on every node, one after the other"
 	)
-	f.Fix = "internalTrafficPolicy: Cluster with trafficDistribution: PreferSameNode; " +
-		"or maxSurge: 1 with maxUnavailable: 0, if two Pods can run on a node"
+	f.Fix = "internalTrafficPolicy: Cluster with trafficDistribution: PreferSameNode"
 	for _, t := range s.Makers() {
 		f.Prediction = fmt.Sprintf(ends, t.Object)
 		if !surges(t.Workload) {
 			f.Severity = WillLose
 			f.Prediction = fmt.Sprintf(endsInRollouts, t.Object)
+			f.Fix += "; or " + surge
 			f.Evidence = append(f.Evidence, fact(t.Object, "spec.updateStrategy.rollingUpdate.maxSurge", "0"))
 		}
 	}
 }
+
+// surge is what spares a DaemonSet's nodes the gap of a rollout.
+const surge = "maxSurge: 1 with maxUnavailable: 0, if two Pods can run on a node"
 
 // surges reports whether a DaemonSet's rollout starts a node's new Pod before it ends the old one.
 func surges(w *service.Workload) bool {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,14 +47,15 @@ func sticky(s *service.State) (Finding, bool) {
 			"else make Pods end later than their routes (LP05)",
 		ConfirmedBy: staleRoutes,
 		When:        timeline.PodEnds,
-	}, spec.SessionAffinity == corev1.ServiceAffinityClientIP
+	}, spec.SessionAffinity == corev1.ServiceAffinityClientIP && !isHeadless(s)
 }
 
 // unready returns a finding about a Service that also publishes Pods which are not ready.
 func unready(s *service.State) (Finding, bool) {
 	return Finding{
-		Severity:    MayLose,
-		Prediction:  "Pods that are not ready, or have not started to listen, are sent requests",
+		Severity: MayLose,
+		Prediction: "Pods that are not ready, or have not started to listen, are sent requests, " +
+			"and so are Pods that end, until they are gone",
 		Evidence:    []service.Evidence{s.At("spec.publishNotReadyAddresses", "true")},
 		Fix:         "leave it out; a headless Service of its own is enough for peers to find each other",
 		ConfirmedBy: []string{"startup-race"},
@@ -66,15 +68,25 @@ func isLocal(s *service.State) bool {
 	return s.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
+// onEachNode reports whether DaemonSets make all Pods that serve.
+func onEachNode(s *service.State) bool {
+	all := s.Templates()
+	other := func(t service.Template) bool { return t.Owner != "DaemonSet" }
+	return len(all) > 0 && !slices.ContainsFunc(all, other)
+}
+
 // localBalancer returns a finding about a load balancer that must find out which nodes have an endpoint.
 func localBalancer(s *service.State) (Finding, bool) {
+	spare := "more than one Pod on each node, and a load balancer that checks often"
+	if onEachNode(s) {
+		spare = surge
+	}
 	return Finding{
 		Severity: MayLose,
 		Prediction: "when the last Pod on a node ends, the load balancer sends connections there " +
 			"until its health checks have failed: for its interval times its threshold, which are not known here",
-		Evidence: []service.Evidence{s.At("spec.externalTrafficPolicy", "Local")},
-		Fix: "have Pods serve on after SIGTERM for longer than that; " +
-			"or more than one Pod on each node, and a load balancer that checks often",
+		Evidence:    []service.Evidence{s.At("spec.externalTrafficPolicy", "Local")},
+		Fix:         "have Pods serve on after SIGTERM for longer than that; or " + spare,
 		ConfirmedBy: append([]string{"lb-drain-gap"}, staleRoutes...),
 		When:        timeline.PodEnds,
 	}, isLocal(s) && s.Service.Spec.Type == corev1.ServiceTypeLoadBalancer
@@ -85,13 +97,16 @@ func localPort(s *service.State) (Finding, bool) {
 	spec := &s.Service.Spec
 	open := spec.Type == corev1.ServiceTypeNodePort ||
 		len(spec.ExternalIPs) > 0 && spec.Type != corev1.ServiceTypeLoadBalancer
+	which, policy := "which nodes these are changes with each Pod that moves", "Cluster, a DaemonSet,"
+	if onEachNode(s) {
+		which, policy = "that of each Pod that ends, until the next one there is ready", "Cluster,"
+	}
 	return Finding{
-		Severity: MayLose,
-		Prediction: "requests from outside to a node without a ready endpoint are dropped and time out: " +
-			"which nodes these are changes with each Pod that moves",
-		Evidence: []service.Evidence{s.At("spec.externalTrafficPolicy", "Local")},
-		Fix: "externalTrafficPolicy: Cluster, a DaemonSet, " +
-			"or a load balancer that asks each node whether it has an endpoint",
+		Severity:   MayLose,
+		Prediction: "requests from outside to a node without a ready endpoint are dropped and time out: " + which,
+		Evidence:   []service.Evidence{s.At("spec.externalTrafficPolicy", "Local")},
+		Fix: "externalTrafficPolicy: " + policy +
+			" or a load balancer that asks each node whether it has an endpoint",
 		ConfirmedBy: []string{"local-no-endpoint", "node-port-unreachable"},
 	}, isLocal(s) && open
 }
@@ -123,5 +138,9 @@ func headless(s *service.State) (Finding, bool) {
 			"and may go on to a Pod that is gone until they resolve again",
 		Evidence: []service.Evidence{s.At("spec.clusterIP", "None")},
 		Fix:      "a second Service, with a cluster IP; or clients that resolve again when they fail",
-	}, s.Service.Spec.ClusterIP == corev1.ClusterIPNone && !isUnknown
+	}, isHeadless(s) && !isUnknown
 }
+
+// isHeadless reports whether clients get the addresses of Pods: kube-proxy does nothing for the Service, and what is
+// set for it has no effect.
+func isHeadless(s *service.State) bool { return s.Service.Spec.ClusterIP == corev1.ClusterIPNone }
