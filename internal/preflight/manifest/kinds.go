@@ -130,10 +130,25 @@ type scaledObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		ScaleTargetRef  service.Reference `json:"scaleTargetRef"`
-		MinReplicaCount *int32            `json:"minReplicaCount"`
-		MaxReplicaCount *int32            `json:"maxReplicaCount"`
+		ScaleTargetRef   service.Reference `json:"scaleTargetRef"`
+		IdleReplicaCount *int32            `json:"idleReplicaCount"`
+		MinReplicaCount  *int32            `json:"minReplicaCount"`
+		MaxReplicaCount  *int32            `json:"maxReplicaCount"`
+		Triggers         []struct {
+			Type string `json:"type"`
+		} `json:"triggers"`
 	} `json:"spec"`
+}
+
+// alwaysActive reports whether all triggers are of CPU and memory, which a workload without Pods does not have: then
+// one Pod is kept.
+func (o *scaledObject) alwaysActive() bool {
+	for _, t := range o.Spec.Triggers {
+		if t.Type != "cpu" && t.Type != "memory" {
+			return false
+		}
+	}
+	return len(o.Spec.Triggers) > 0
 }
 
 // autoscalerOf returns an object as an autoscaler, nil if it is none.
@@ -160,6 +175,12 @@ func autoscalerOf(o metav1.Object) *service.Autoscaler {
 		if o.Spec.MaxReplicaCount != nil {
 			a.Max = int(*o.Spec.MaxReplicaCount)
 		}
+		switch {
+		case o.alwaysActive():
+			a.Default = 1
+		case o.Spec.IdleReplicaCount != nil:
+			a.Field, a.Min = "spec.idleReplicaCount", o.Spec.IdleReplicaCount
+		}
 		return a
 	}
 	return nil
@@ -167,11 +188,12 @@ func autoscalerOf(o metav1.Object) *service.Autoscaler {
 
 func horizontal(name string, target service.Reference, least *int32, most int32) *service.Autoscaler {
 	return &service.Autoscaler{
-		Kind:   "HorizontalPodAutoscaler",
-		Name:   name,
-		Target: target,
-		Field:  "spec.minReplicas",
-		Min:    least,
-		Max:    int(most),
+		Kind:    "HorizontalPodAutoscaler",
+		Name:    name,
+		Target:  target,
+		Field:   "spec.minReplicas",
+		Min:     least,
+		Default: 1,
+		Max:     int(most),
 	}
 }

@@ -206,16 +206,17 @@ func resets(s *service.State) (notes []string) {
 var noPods = []string{
 	"cert-manager.io", "istio.io", "traefik.io", "traefik.containo.us", "cilium.io", "external-secrets.io",
 	"bitnami.com", "kyverno.io", "gatekeeper.sh", "getambassador.io", "projectcontour.io", "linkerd.io",
-	"karpenter.sh", "keda.sh",
+	"karpenter.sh", "keda.sh", "csi.x-k8s.io",
 }
 
-// mayMakePods reports whether objects of a kind that is not read may make Pods. Kubernetes' own do not.
+// mayMakePods reports whether objects of a kind that is not read may make Pods. Kubernetes' own do not, but those of
+// its working groups (x-k8s.io) may, such as a LeaderWorkerSet.
 func mayMakePods(apiVersionKind string) bool {
 	apiVersion, kind, _ := strings.Cut(apiVersionKind, " ")
 	group, _, _ := strings.Cut(apiVersion, "/")
 	isGroup := func(known string) bool { return group == known || strings.HasSuffix(group, "."+known) }
 	switch {
-	case !strings.Contains(group, "."), strings.HasSuffix(group, "k8s.io"):
+	case !strings.Contains(group, "."), strings.HasSuffix(group, ".k8s.io"):
 		return false
 	case kind == "Application", kind == "ApplicationSet":
 		return false

@@ -13,10 +13,9 @@ import (
 )
 
 var tooFewEndpoints = Rule{
-	ID:    "LP01",
-	Name:  "too-few-endpoints",
-	Doc:   "Fewer than 2 endpoints are ready: when the last one goes, nobody takes over.",
-	Needs: []service.Fact{service.ReplicasFact},
+	ID:   "LP01",
+	Name: "too-few-endpoints",
+	Doc:  "Fewer than 2 endpoints are ready: when the last one goes, nobody takes over.",
 	ConfirmedBy: []string{
 		"no-ready-endpoint/one-replica", "no-ready-endpoint/ended-by-itself",
 		"no-ready-endpoint/readiness", "no-ready-endpoint/liveness",
@@ -24,9 +23,18 @@ var tooFewEndpoints = Rule{
 	},
 	When:     timeline.LastEndpointGoes,
 	Predicts: []string{"no-ready-endpoint/one-replica"},
+	Lacks: func(s *service.State) string {
+		if len(scaledToNone(s)) > 0 {
+			return ""
+		}
+		return s.Lacks(service.ReplicasFact)
+	},
 	Check: func(s *service.State) []Finding {
 		if len(s.Service.Spec.Selector) == 0 {
 			return nil
+		}
+		if found := scaledToNone(s); len(found) > 0 {
+			return found
 		}
 		switch n, evidence := s.Count(); {
 		case n.Least > 1:
@@ -58,6 +66,32 @@ func noEndpoint(s *service.State, evidence []service.Evidence) []Finding {
 		f.Fix = "2 replicas or more, or remove the Service"
 	}
 	return []Finding{f}
+}
+
+// scaledToNone returns a finding about autoscalers that leave no Pod while there is nothing to do.
+func scaledToNone(s *service.State) []Finding {
+	var evidence []service.Evidence
+	for _, t := range s.Templates() {
+		if t.Workload == nil {
+			return nil
+		}
+		a := s.Scaler(t.Workload)
+		if a == nil || a.Least() > 0 {
+			return nil
+		}
+		evidence = append(evidence, a.Evidence())
+	}
+	if evidence == nil {
+		return nil
+	}
+	return []Finding{{
+		Severity: MayLose,
+		Prediction: "the autoscaler leaves no Pod while none of its triggers is active: " +
+			"all requests fail from then on until a new Pod is ready",
+		Evidence:    evidence,
+		Fix:         "keep 2 Pods or more, unless what sends the requests holds them until a Pod is ready",
+		ConfirmedBy: []string{"no-ready-endpoint"},
+	}}
 }
 
 // scaledToOne returns a finding about an autoscaler that may leave one Pod.

@@ -28,8 +28,8 @@ func (w *Workload) asked(a *Autoscaler) (Amount, Evidence) {
 		return unknownAmount, Evidence{w.Object(), "kind", "DaemonSet: one Pod on each node that it selects"}
 	case w.Replicas != nil && *w.Replicas == 0 && (a == nil || a.Kind == "HorizontalPodAutoscaler"): // stops an HPA
 		return Exactly(0), Evidence{w.Object(), w.Asks, "0"}
-	case a != nil && a.Least() == 0:
-		return unknownAmount, Evidence{a.Object(), a.Field, "not set, or 0"}
+	case a != nil && a.Least() == 0: // some while there is work
+		return unknownAmount, a.Evidence()
 	case a != nil:
 		return Amount{a.Least(), max(a.Least(), a.Max)}, a.Evidence()
 	case w.Replicas != nil:

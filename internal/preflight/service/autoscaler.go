@@ -11,21 +11,19 @@ type Autoscaler struct {
 	Target     Reference
 	Field      string // of the least number
 	Min        *int32 // its value; nil if it is not set
+	Default    int    // the least number if it is not set
 	Max        int
 }
 
 // Object returns KIND/NAME.
 func (a *Autoscaler) Object() string { return a.Kind + "/" + a.Name }
 
-// Least returns the number of Pods that the autoscaler keeps when load is low; 0 if that is not known.
+// Least returns the number of Pods that the autoscaler keeps when load is low.
 func (a *Autoscaler) Least() int {
-	switch {
-	case a.Min != nil:
+	if a.Min != nil {
 		return int(*a.Min)
-	case a.Kind == "HorizontalPodAutoscaler":
-		return 1
 	}
-	return 0
+	return a.Default
 }
 
 // Evidence returns the field with the least number.
