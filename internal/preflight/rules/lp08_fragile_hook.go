@@ -108,7 +108,8 @@ func programs(c *corev1.Container) (names []string) {
 	if c.Lifecycle != nil && c.Lifecycle.PostStart != nil && c.Lifecycle.PostStart.Exec != nil {
 		commands = append(commands, c.Lifecycle.PostStart.Exec.Command)
 	}
-	image, _, _ := strings.Cut(path.Base(c.Image), ":")
+	image, _, _ := strings.Cut(path.Base(c.Image), "@")
+	image, _, _ = strings.Cut(image, ":")
 	names = append(names, image) // the image nginx has the program nginx
 	for _, command := range commands {
 		if len(command) > 0 {
