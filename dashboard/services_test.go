@@ -47,6 +47,7 @@ func TestManyServicesAreFolded(t *testing.T) {
 	store := dashboard.NewStore()
 	page := newTab(t, serve(t, store, "127.0.0.1:0").url())
 	run := withServices(sample.Run(sample.Length), n)
+	run.Services[1].Verdict.Held, run.Services[1].Verdict.Cut = 4, 3
 	if err := publish.To(store).Show(run, sample.Length); err != nil {
 		t.Fatal(err)
 	}
@@ -60,14 +61,20 @@ func TestManyServicesAreFolded(t *testing.T) {
 	if got := page.text(`[data-testid="verdict"]`); !strings.Contains(got, fmt.Sprint(n)) || strings.Contains(got, "web-1") {
 		t.Errorf("the header names every Service: %q", got)
 	}
-	for _, fold := range []struct{ button, rows string }{
-		{"all-services", `[data-testid="service-row"]`},
-		{"all-targets", `[data-testid="strip"][data-id$=" new"]`},
-		{"all-ready", `[data-testid="ready-endpoints"]`},
+	if got := page.text(`[data-testid="service-row"]:nth-child(2)`); !strings.Contains(got, "0 / 1000 failed, 3 / 4 connections cut") {
+		t.Errorf("the second Service is %q", got)
+	}
+	for _, fold := range []struct {
+		button, rows string
+		matter       int
+	}{
+		{"all-services", `[data-testid="service-row"]`, 2},
+		{"all-targets", `[data-testid="strip"][data-id$=" new"]`, 1},
+		{"all-ready", `[data-testid="ready-endpoints"]`, 1},
 	} {
 		button := fmt.Sprintf(`[data-testid=%q]`, fold.button)
-		if shown := page.count(fold.rows); shown != 1 {
-			t.Errorf("%s: %d rows are shown of the one that matters", fold.button, shown)
+		if shown := page.count(fold.rows); shown != fold.matter {
+			t.Errorf("%s: %d rows are shown of %d that matter", fold.button, shown, fold.matter)
 		}
 		page.see(button)
 		page.click(button)

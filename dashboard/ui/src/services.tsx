@@ -1,7 +1,7 @@
 import { coverage, length, plural } from "./format";
 import { Fold } from "./fold";
 import { minCoverage } from "./health";
-import type { SetAside, WatchedService } from "./model";
+import type { ServiceVerdict, SetAside, WatchedService } from "./model";
 import type { Run } from "./run";
 
 /** Services has a verdict for each Service where there are several, the worst first, and those that could not be measured with the reason. */
@@ -10,7 +10,7 @@ export function Services({ run: { services, info } }: { run: Run }) {
   const aside = byReason(info?.setAside ?? []);
   if (judged.length + aside.length < 2) return null;
   const least = minCoverage(info);
-  const bad = judged.filter(({ verdict: v }) => v!.failed > 0 || v!.sent === 0 || v!.coverage < least);
+  const bad = judged.filter(({ verdict: v }) => losses(v!) > 0 || v!.sent + (v!.held ?? 0) === 0 || v!.coverage < least);
   return (
     <section class="panel" aria-label="Services" data-testid="services">
       <header class="panel-head"><h2>Services</h2><span class="faint">{bad.length ? `${plural(bad.length, "Service")} of ${judged.length} with failures or gaps, the worst first` : `${plural(judged.length, "Service")}, none with a failure`}</span></header>
@@ -34,12 +34,22 @@ function ServiceRow({ service: { name, verdict }, least }: { service: WatchedSer
   return (
     <tr data-testid="service-row" data-service={name}>
       <th scope="row">{name}</th>
-      <td class={v.failed ? "num bad" : "num"}>{v.failed} / {v.sent} failed</td>
+      <td class={losses(v) ? "num bad" : "num"}>{lost(v)}</td>
       <td class="num">{v.failed ? length(v.downtime.total, !!v.downtime.open) : v.coverage < least ? `only ${coverage(v.coverage)} observed` : "none seen"}</td>
       <td class="num">{v.incidents || ""}</td>
       <td>{v.cause && <><span class="rule">{v.cause.rule}</span> <span class="faint">{v.cause.confidence}</span></>}</td>
     </tr>
   );
+}
+
+/** losses returns how many requests failed and connections were cut. */
+const losses = (v: ServiceVerdict) => v.failed + (v.cut ?? 0);
+
+/** lost says of how many requests and held connections the losses are. */
+function lost(v: ServiceVerdict): string {
+  const requests = v.sent || !v.held ? [`${v.failed} / ${v.sent} failed`] : [];
+  const held = v.held ? [`${v.cut ?? 0} / ${v.held} connections cut`] : [];
+  return [...requests, ...held].join(", ");
 }
 
 /** byReason puts Services together that were set aside for the same reason. */
