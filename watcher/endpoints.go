@@ -40,7 +40,7 @@ func (n *namespace) endpoints() *reflector[*discoveryv1.EndpointSlice] {
 		services: n.keys(),
 		in:       n.name,
 		change: func(old, new *discoveryv1.EndpointSlice, _ origin) []timeline.Event {
-			since = cmp.Or(since, n.reads.changed(old, new))
+			since = cmp.Or(since, n.reads.changed(old, new, n.now()))
 			if old != nil {
 				of(old).put(old.UID, nil)
 			}
@@ -54,7 +54,7 @@ func (n *namespace) endpoints() *reflector[*discoveryv1.EndpointSlice] {
 			for _, s := range n.services {
 				events = append(events, all[s.key()].diff(how)...)
 			}
-			if how == watched && n.now()-since < readFor { // a watch brings the change of one EndpointSlice
+			if how == watched { // a watch brings the change of one EndpointSlice
 				for i := range events {
 					events[i].Since = since
 				}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -18,8 +19,11 @@ import (
 const (
 	readEvery = 100 * time.Millisecond // from one read to the next, over all EndpointSlices
 
-	// readFor is the timeout of a read. An older read bounds a change no better than the watch does.
+	// readFor is the timeout of a read, and the longest time by which a watch is assumed to be late: a bound that is
+	// wider is only used if reads had the change before that.
 	readFor = time.Second
+
+	absent = "absent" // the version of an EndpointSlice that is not there
 )
 
 // reads holds the results of reading the EndpointSlices. It is safe for concurrent use.
@@ -36,10 +40,11 @@ type sliceReads struct {
 	since           time.Duration // earliest time of the change to the watch's version; 0: unknown
 }
 
-// A versionRead says when the last request was sent whose answer had a version.
+// A versionRead says when a version was read.
 type versionRead struct {
 	version string
-	asked   time.Duration
+	had     time.Duration // when the first answer came that had it
+	asked   time.Duration // when the last request was sent whose answer had it
 }
 
 // next returns the next EndpointSlice to read, and moves it to the end.
@@ -54,8 +59,8 @@ func (r *reads) next() (s sliceReads, ok bool) {
 	return *first, true
 }
 
-// read notes the version that a request sent at asked has returned.
-func (r *reads) read(uid types.UID, version string, asked time.Duration) {
+// read notes the version that a request sent at asked has returned at answered.
+func (r *reads) read(uid types.UID, version string, asked, answered time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.of(uid)
@@ -66,19 +71,24 @@ func (r *reads) read(uid types.UID, version string, asked time.Duration) {
 		s.versions[last].asked = asked
 		return
 	}
-	s.versions = append(s.versions, versionRead{version, asked})
+	s.versions = append(s.versions, versionRead{version, answered, asked})
 }
 
-// changed notes that the watch brought a change of an EndpointSlice; old or new may be nil. It returns the earliest
-// time of that change: when the last request was sent whose answer was old. If old was never read, it is the earliest
-// time of the change before. 0 is unknown.
-func (r *reads) changed(old, new *discoveryv1.EndpointSlice) (since time.Duration) {
+// changed notes that the watch brought a change of an EndpointSlice at now; old or new may be nil. It returns the
+// earliest time of that change: when the last request was sent whose answer was old. If old was never read, it is the
+// earliest time of the change before. 0 is unknown: assume that the watch is at most [readFor] late.
+func (r *reads) changed(old, new *discoveryv1.EndpointSlice, now time.Duration) (since time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	had := now // the change was there
 	if old != nil {
 		if s := r.of(old.UID); s != nil {
-			if since = s.since; s.index(old.ResourceVersion) >= 0 {
-				since = s.versions[s.index(old.ResourceVersion)].asked
+			i := s.index(old.ResourceVersion)
+			if since = s.since; i >= 0 {
+				since = s.versions[i].asked
+			}
+			if i+1 < len(s.versions) {
+				had = s.versions[i+1].had
 			}
 		}
 	}
@@ -95,6 +105,12 @@ func (r *reads) changed(old, new *discoveryv1.EndpointSlice) (since time.Duratio
 		} else {
 			s.versions = nil // it is not known which of them are later
 		}
+	}
+	switch {
+	case now-had > readFor: // the watch was later than that
+		return max(since, time.Microsecond) // at least, the first list did not have it
+	case had-since >= readFor:
+		return 0
 	}
 	return since
 }
@@ -123,12 +139,15 @@ func (w *watcher) readSlices(ctx context.Context) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, readFor)
 		defer cancel()
-		asked := w.now()
+		asked, version := w.now(), absent
 		slice, err := w.Client.EndpointSlices(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
-		if err != nil {
+		switch {
+		case err == nil && slice.UID == s.uid:
+			version = slice.ResourceVersion
+		case err != nil && !apierrors.IsNotFound(err):
 			w.log.Debug("an EndpointSlice could not be read", "name", s.name, "error", err)
 			return
 		}
-		w.reads.read(slice.UID, slice.ResourceVersion, asked)
+		w.reads.read(s.uid, version, asked, w.now())
 	}, readEvery)
 }
