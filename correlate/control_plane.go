@@ -87,7 +87,7 @@ func neverAnswered(classes map[string]int, why string) string {
 func (t *Tracker) watchLag() *model.WatchLag {
 	var lag model.WatchLag
 	for e := range t.events.all() {
-		if e.Kind == timeline.EndpointChanged && e.Since > 0 {
+		if e.Kind == timeline.EndpointChanged && e.Since != 0 {
 			lag.Changes++
 			lag.Longest = max(lag.Longest, e.Seen-e.Since)
 		}

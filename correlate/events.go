@@ -1,6 +1,7 @@
 package correlate
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -132,8 +133,8 @@ func (f *sourceFacts) onRunClock(e *timeline.Event) (on *timeline.Event, wide ti
 	moved := *e
 	seen := f.clocks.At(e.Source, e.Seen)
 	moved.Seen = seen.Latest
-	if e.Since > 0 {
-		moved.Since = max(1, f.clocks.At(e.Source, e.Since).Earliest)
+	if e.Since != 0 {
+		moved.Since = cmp.Or(f.clocks.At(e.Source, e.Since).Earliest, -1) // 0 is no lower bound
 	}
 	return &moved, seen.Latest - seen.Earliest
 }

@@ -26,6 +26,8 @@ func TestEventHappenedNoLaterThanSeenAndNoEarlierThanItsLagAllows(t *testing.T) 
 			model.Instant{Earliest: 7 * time.Second, Latest: 10 * time.Second}},
 		{"proved by Since", timeline.Event{Kind: timeline.PodGone, Object: pod, Since: 2 * time.Second,
 			Seen: 10 * time.Second}, model.Instant{Earliest: 2 * time.Second, Latest: 10 * time.Second}},
+		{"proved by a Since before the run's zero", timeline.Event{Kind: timeline.EndpointChanged, From: "ready", Object: pod,
+			Since: -2 * time.Second, Seen: 10 * time.Second}, model.Instant{Earliest: -2 * time.Second, Latest: 10 * time.Second}},
 		{"a stall", timeline.Event{Kind: timeline.ProberStall, Since: 9 * time.Second, Seen: 10 * time.Second},
 			model.Instant{Earliest: 9 * time.Second, Latest: 10 * time.Second}},
 		{"our own doing", timeline.Event{Kind: timeline.RunPhase, Seen: 10 * time.Second},

@@ -108,7 +108,7 @@ type sighting struct {
 func (p *Placer) earliest(e *timeline.Event) time.Duration {
 	lag, watched := lags[e.Kind]
 	switch {
-	case e.Since > 0:
+	case e.Since != 0: // negative in a guard's run: before its zero
 		return e.Since
 	case !watched:
 		return e.Seen
