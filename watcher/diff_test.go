@@ -103,6 +103,19 @@ func TestPodThatLostItsLabelIsNoLongerSelected(t *testing.T) {
 	checkLines(t, diffPod(unlabelled, nil, watched, ourSelector), "pod-gone web-1 on=node1 addr=10.0.0.1 (no longer selected)")
 }
 
+// A watch of one selector sends a Pod that lost its label as deleted, with the labels it had. A Pod is only removed once
+// its grace period is 0.
+func TestDeletedPodHasNoGracePeriodLeft(t *testing.T) {
+	forced := with(with(pod(1), deleted), func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = new(int64(0)) })
+	checkLines(t, diffPod(forced, nil, watched, ourSelector), "pod-gone web-1 on=node1 addr=10.0.0.1")
+	for name, relabelled := range map[string]*corev1.Pod{"running": pod(1), "terminating": with(pod(1), deleted)} {
+		t.Run(name, func(t *testing.T) {
+			checkLines(t, diffPod(relabelled, nil, watched, ourSelector), "pod-gone web-1 on=node1 addr=10.0.0.1 (no longer selected)")
+			checkLines(t, diffPod(relabelled, nil, relisted, ourSelector), "pod-gone web-1 on=node1 addr=10.0.0.1 (relist)")
+		})
+	}
+}
+
 func TestEvictedPodNamesItsReason(t *testing.T) {
 	failed := with(pod(1), func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
 	checkLines(t, diffPod(pod(1), failed, watched, ourSelector), "pod-phase web-1 on=node1 addr=10.0.0.1 Running>Failed (Evicted)")

@@ -85,7 +85,7 @@ func (p *podReflector) follows(selectors []selector) {
 }
 
 // diffPod returns an event for each change from a Pod's old state to its new one. old is nil for a new Pod. new is nil
-// if the Pod is gone or no longer selected.
+// if the Pod is gone or no longer selected; old is then its last state that is known.
 func diffPod(old, new *corev1.Pod, how origin, selected func(*corev1.Pod) bool) []timeline.Event {
 	if new == nil {
 		return []timeline.Event{podGone(old, how, selected)}
@@ -142,12 +142,22 @@ func podSeen(pod *corev1.Pod, how origin) timeline.Event {
 func podGone(pod *corev1.Pod, how origin, selected func(*corev1.Pod) bool) timeline.Event {
 	e := timeline.Event{Kind: timeline.PodGone}
 	switch {
-	case !selected(pod):
+	case !selected(pod), how == watched && !removable(pod):
 		e.Detail = timeline.NoLongerSelected
 	case how != watched:
 		e.Detail = "relist"
 	}
 	return podEvent(pod, e)
+}
+
+// removable reports whether the API server may remove a Pod in this state. First it sets deletionTimestamp, and a grace
+// period of 0, even if the deletion is forced. A watch with a label selector also says that a Pod was deleted if it has
+// lost the labels, and sends the state before.
+//   - https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go
+//   - https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
+func removable(pod *corev1.Pod) bool {
+	grace := pod.DeletionGracePeriodSeconds
+	return pod.DeletionTimestamp != nil && (grace == nil || *grace == 0)
 }
 
 func diffScheduled(old, new *corev1.Pod) []timeline.Event {

@@ -373,9 +373,18 @@ func (c *cluster) putPod(p *corev1.Pod) {
 	c.check(err)
 }
 
+// deletePod removes a Pod as the API server does, which first sets a grace period of 0.
 func (c *cluster) deletePod(name string) {
 	c.t.Helper()
-	c.check(c.client.CoreV1().Pods("shop").Delete(c.t.Context(), name, metav1.DeleteOptions{}))
+	pods := c.client.CoreV1().Pods("shop")
+	pod, err := pods.Get(c.t.Context(), name, metav1.GetOptions{})
+	c.check(err)
+	if pod.DeletionTimestamp == nil {
+		pod.DeletionTimestamp = new(at(10))
+	}
+	pod.DeletionGracePeriodSeconds = new(int64(0))
+	c.putPod(pod)
+	c.check(pods.Delete(c.t.Context(), name, metav1.DeleteOptions{}))
 }
 
 func (c *cluster) putSlice(s *discoveryv1.EndpointSlice) {

@@ -268,7 +268,7 @@ func leftAlive(e *emptiness) (rule.Finding, bool) {
 	var signs []evidence.Sign
 	for _, p := range e.leavers[:min(len(e.leavers), rule.MostNamed)] {
 		for _, ev := range e.view.Changes.About[p.UID] {
-			if ev.Kind == timeline.PodGone && ev.Detail == "no longer selected" &&
+			if ev.Kind == timeline.PodGone && ev.Detail == timeline.NoLongerSelected &&
 				ev.At.Overlaps(model.Instant{Earliest: p.left.Earliest - followed, Latest: p.left.Latest + followed}) {
 				signs = append(signs, evidence.Context.Seen(ev, p.Name+" was no longer selected by the Service"))
 			}

@@ -142,6 +142,9 @@ func Plainly(e *model.Event) string {
 	case timeline.PodDeleted:
 		return name + " was deleted"
 	case timeline.PodGone:
+		if e.Detail == timeline.NoLongerSelected {
+			return name + " was no longer selected by the Service"
+		}
 		return name + " was gone"
 	case timeline.PodContainer:
 		return fmt.Sprintf("a container of %s was %s", name, e.To)
