@@ -500,6 +500,26 @@ func TestClockOffsetBracketsTheTruth(t *testing.T) {
 	})
 }
 
+func TestComparisonOfClocksIsThatOfTheAttemptThatWasAnswered(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, run *fakeRun, agent *Client, network *memoryNet) {
+		network.wrap = func(n int, conn net.Conn) (net.Conn, error) {
+			if n <= 5 {
+				return nil, errors.New("no route to host")
+			}
+			return &slowConn{Conn: conn, delay: func() time.Duration { return 3 * time.Millisecond }}, nil
+		}
+		local := timeline.StartClock()
+		truth := run.Now() - local.Now()
+		offset, err := agent.Exchange(t.Context(), local)
+		if err != nil || local.Now() < time.Second {
+			t.Fatalf("after %v: %v", local.Now(), err)
+		}
+		if offset.Min > truth || truth > offset.Max || offset.Width() > 3*time.Millisecond {
+			t.Errorf("offset %v, want %v within 3 ms", offset, truth)
+		}
+	})
+}
+
 // slowConn answers after a delay.
 type slowConn struct {
 	net.Conn

@@ -131,15 +131,20 @@ func (c *Client) SyncClock(ctx context.Context, local timeline.Clock) (timeline.
 	return best, nil
 }
 
-// Exchange compares the clocks once.
-func (c *Client) Exchange(ctx context.Context, local timeline.Clock) (timeline.ClockOffset, error) {
-	var answer clockReply
-	asked := local.Now()
-	if err := c.call(ctx, http.MethodGet, "/v1/clock", nil, nil, &answer); err != nil {
+// Exchange compares the clocks once. The bounds are those of the attempt that was answered.
+func (c *Client) Exchange(ctx context.Context, local timeline.Clock) (offset timeline.ClockOffset, err error) {
+	const path = "/v1/clock"
+	err = c.repeat(ctx, http.MethodGet, path, func(ctx context.Context) error {
+		var answer clockReply
+		asked := local.Now()
+		err := c.callOnce(ctx, http.MethodGet, path, nil, nil, &answer)
+		offset = timeline.ClockOffset{Min: answer.Now - local.Now(), Max: answer.Now - asked}
+		return err
+	})
+	if err != nil {
 		return timeline.ClockOffset{}, err
 	}
-	answered := local.Now()
-	return timeline.ClockOffset{Min: answer.Now - answered, Max: answer.Now - asked}, nil
+	return offset, nil
 }
 
 // Follow copies the recording to w while it is written. It returns when the copy is complete and its length and
@@ -307,9 +312,16 @@ func (c *Client) call(ctx context.Context, method, path string, header http.Head
 			return fmt.Errorf("%s %s: %w", method, path, err)
 		}
 	}
+	return c.repeat(ctx, method, path, func(ctx context.Context) error {
+		return c.callOnce(ctx, method, path, header, body, out)
+	})
+}
+
+// repeat repeats the attempts of a call until one gets an answer.
+func (c *Client) repeat(ctx context.Context, method, path string, attempt func(context.Context) error) error {
 	var last error
 	err := pauses().DelayFunc().Until(ctx, true, true, func(ctx context.Context) (done bool, err error) {
-		last = c.callOnce(ctx, method, path, header, body, out)
+		last = attempt(ctx)
 		if last == nil || final(ctx, last) {
 			return true, last
 		}
