@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,16 +36,16 @@ type Check struct {
 	Service string // NAMESPACE/NAME of the Service whose health-check node port it is; empty: kube-proxy's own
 }
 
-// Config says what to ask.
+// Config says how to ask.
 type Config struct {
-	Checks []Check
+	Checks <-chan []Check // what to ask from now on, instead of what was asked before
 	Clock  timeline.Clock
 	Sink   func(timeline.Fact) // gets events of kind node-check; it must not block
 
 	interval, timeout time.Duration // for tests; 0: as above
 }
 
-// Run asks all nodes until ctx ends. They are asked one after the other in each interval, not all at once.
+// Run asks nodes until ctx ends. They are asked one after the other in each interval, not all at once.
 func Run(ctx context.Context, c Config) {
 	if c.interval == 0 {
 		c.interval, c.timeout = Interval, Timeout
@@ -55,10 +56,30 @@ func Run(ctx context.Context, c Config) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	var asking sync.WaitGroup
-	for i, check := range c.Checks {
-		asking.Go(func() { c.repeat(ctx, client, check, c.interval*time.Duration(i)/time.Duration(len(c.Checks))) })
+	defer asking.Wait()
+	asked := map[Check]context.CancelFunc{}
+	for {
+		select {
+		case checks := <-c.Checks:
+			for check, stop := range asked {
+				if !slices.Contains(checks, check) {
+					stop()
+					delete(asked, check)
+				}
+			}
+			for i, check := range checks {
+				if asked[check] != nil {
+					continue
+				}
+				checking, stop := context.WithCancel(ctx)
+				asked[check] = stop
+				delay := c.interval * time.Duration(i) / time.Duration(len(checks))
+				asking.Go(func() { c.repeat(checking, client, check, delay) })
+			}
+		case <-ctx.Done():
+			return
+		}
 	}
-	asking.Wait()
 }
 
 // repeat asks one port, at first after a delay, until ctx ends.

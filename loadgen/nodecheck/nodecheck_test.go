@@ -95,10 +95,14 @@ func TestRunAsksUntilItsEndAndSaysWhatChanged(t *testing.T) {
 	events := make(chan timeline.Event, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
+	checks := make(chan []Check, 1)
+	on := func(node string) []Check {
+		return []Check{{Node: node, Addr: netip.MustParseAddrPort(server.Listener.Addr().String()), Path: "/healthz"}}
+	}
+	checks <- on("node1")
 	running.Go(func() {
 		Run(ctx, Config{
-			Checks: []Check{{Node: "node1", Addr: netip.MustParseAddrPort(server.Listener.Addr().String()), Path: "/healthz"}},
-			Clock:  timeline.StartClock(), Sink: func(f timeline.Fact) { events <- f.(timeline.Event) },
+			Checks: checks, Clock: timeline.StartClock(), Sink: func(f timeline.Fact) { events <- f.(timeline.Event) },
 			interval: 5 * time.Millisecond, timeout: 5 * time.Second,
 		})
 	})
@@ -109,6 +113,15 @@ func TestRunAsksUntilItsEndAndSaysWhatChanged(t *testing.T) {
 	e := <-events
 	if e.From != timeline.CheckHealthy || e.To != timeline.CheckUnhealthy || e.Since <= 0 || e.Since >= e.Seen {
 		t.Errorf("then %+v", e)
+	}
+	checks <- on("node2")
+	for i := range 10 { // from here on, node1 is not asked any more
+		if e := <-events; e.Object.Name != "node2" {
+			t.Errorf("still asked: %+v", e)
+		}
+		if i < 9 {
+			healthy.Store(i%2 == 0)
+		}
 	}
 	cancel()
 	running.Wait()

@@ -40,6 +40,8 @@ type measurement struct {
 	fleet   *fleet        // the probers on other nodes; nil: there are none
 
 	planes map[string]timeline.TargetID // those of the API servers, by name
+
+	nodesChanged chan struct{} // has one value after nodes or Services changed, see [measurement.findChecks]
 }
 
 // alive asks the API server for a sign of life, by reading a Service.
@@ -48,7 +50,7 @@ type alive func(ctx context.Context, namespace, service string) bool
 // newMeasurement returns a measurement without recording, clock and live judgement.
 func newMeasurement(o *spec.Options, log *slog.Logger) *measurement {
 	m := &measurement{opts: o, log: log, Loop: measure.NewLoop(settingsOf(o), log), Found: resolve.NewFound(o, log)}
-	m.planes = map[string]timeline.TargetID{}
+	m.planes, m.nodesChanged = map[string]timeline.TargetID{}, make(chan struct{}, 1)
 	m.directs = directs{loop: &m.Loop, found: &m.Found, opts: o}
 	if o.Outside {
 		m.outside = newOutsidePlace()
@@ -157,7 +159,13 @@ const watchAgain = 30 * time.Second
 // watch puts the events of all Services into the queue until ctx ends. If it fails, the run goes on without events, and
 // a guard tries again.
 func (m *measurement) watch(ctx context.Context) {
-	config := watcher.Config{Client: m.Client, Clock: m.Clock, Sink: m.Queue.Put, Logger: m.log}
+	sink := func(f timeline.Fact) {
+		m.Queue.Put(f)
+		if e, ok := f.(timeline.Event); ok {
+			m.noteNodes(e.Kind)
+		}
+	}
+	config := watcher.Config{Client: m.Client, Clock: m.Clock, Sink: sink, Logger: m.log}
 	config.AllNamespaces, config.Reads, config.NodeMarks = m.opts.AllNamespaces, m.reads, signs.Marks(m.opts.Own)
 	if m.Armed != nil && m.Armed.Ended != nil { // for ever
 		config.HoldFor = holdEvents

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,19 +23,66 @@ const kubeProxyHealth = 10256
 // mostChecks is how many ports of nodes are asked at most, each once per second.
 const mostChecks = 100
 
+// nodesAgain is the least time between two lists of the nodes to ask.
+const nodesAgain = time.Minute
+
 // checkNodes asks the nodes what load balancers ask them, until ctx ends, if a Service of the run can have a load
 // balancer. Without it the rest is measured.
 func (m *measurement) checkNodes(ctx context.Context) {
-	checks, notAsked := m.nodeChecks(ctx)
-	if ctx.Err() != nil {
-		return
-	}
-	if notAsked != "" {
-		m.Queue.Put(timeline.Event{
-			Seen: m.Clock.Now(), Kind: timeline.NodeChecked, To: timeline.CheckNotAsked, Detail: notAsked,
-		})
-	}
+	checks := make(chan []nodecheck.Check)
+	var finding sync.WaitGroup
+	finding.Go(func() { m.findChecks(ctx, checks) })
 	nodecheck.Run(ctx, nodecheck.Config{Checks: checks, Clock: m.Clock, Sink: m.Queue.Put})
+	finding.Wait()
+}
+
+// findChecks sends the ports of nodes to ask, and again when nodes or Services have changed, until ctx ends. If they
+// cannot be found, the same ports as before are asked, and it tries again.
+func (m *measurement) findChecks(ctx context.Context, to chan<- []nodecheck.Check) {
+	for said := ""; ; {
+		checks, notAsked := m.nodeChecks(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if notAsked != "" && notAsked != said {
+			m.Queue.Put(timeline.Event{
+				Seen: m.Clock.Now(), Kind: timeline.NodeChecked, To: timeline.CheckNotAsked, Detail: notAsked,
+			})
+		}
+		said = notAsked
+		failed := checks == nil && notAsked != ""
+		if !failed {
+			select {
+			case to <- checks:
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-time.After(nodesAgain):
+		case <-ctx.Done():
+			return
+		}
+		if failed {
+			continue
+		}
+		select {
+		case <-m.nodesChanged:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// noteNodes makes [measurement.findChecks] look again if what is to be asked may change by an event.
+func (m *measurement) noteNodes(e timeline.EventKind) {
+	switch e {
+	case timeline.NodeReady, timeline.NodeGone, timeline.ServiceChanged:
+		select {
+		case m.nodesChanged <- struct{}{}:
+		default: // it will look
+		}
+	}
 }
 
 // nodeChecks returns the ports of nodes to ask. notAsked says why there are none, or which are left out. Where no

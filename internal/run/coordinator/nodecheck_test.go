@@ -1,8 +1,13 @@
 package coordinator
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +51,49 @@ func TestNodesAreAskedWhatLoadBalancersAsk(t *testing.T) {
 			t.Errorf("%s: %s %q, want %s %q", name, got, notAsked, tt.want, tt.notAsked)
 		}
 	}
+}
+
+// A guard goes on for weeks. Nodes come and go, and the API server cannot always be asked.
+func TestNodesThatComeAreAskedAndThoseThatGoAreNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(serviceOf(corev1.ServiceTypeNodePort, 0), nodeAt("node1", "10.0.0.1"))
+		m := &measurement{nodesChanged: make(chan struct{}, 1), Found: resolve.Found{Client: kubetest.Client(client), Services: []spec.Service{{Info: watcher.Info{Service: timeline.Service{Namespace: "shop", Name: "web"}}}}}}
+		ctx, stop := context.WithCancel(t.Context())
+		checks := make(chan []nodecheck.Check)
+		var finding sync.WaitGroup
+		finding.Go(func() { m.findChecks(ctx, checks) })
+		want := func(nodes ...string) {
+			t.Helper()
+			var asked []string
+			for _, c := range <-checks {
+				asked = append(asked, c.Node)
+			}
+			if !slices.Equal(asked, nodes) {
+				t.Errorf("asks %v, want %v", asked, nodes)
+			}
+		}
+		want("node1")
+		nodes := client.CoreV1().Nodes()
+		if _, err := nodes.Create(ctx, nodeAt("node2", "10.0.0.2"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		m.noteNodes(timeline.NodeReady)
+		want("node1", "node2")
+		if err := nodes.Delete(ctx, "node1", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		m.noteNodes(timeline.NodeGone)
+		want("node2")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		select {
+		case <-checks:
+			t.Error("looked again though nothing changed")
+		default:
+		}
+		stop()
+		finding.Wait()
+	})
 }
 
 func TestNotMoreNodesAreAskedThanSaid(t *testing.T) {
