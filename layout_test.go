@@ -131,7 +131,7 @@ var mayImport = map[string][]string{
 	"internal/trials":   {"timeline", "internal/record", "loadgen/faultserver", "correlate/model", "correlate/truth", "internal/run/coordinator", "internal/run/exit", "internal/run/saved", "internal/run/spec", "internal/selftest"},
 
 	"internal/preflight/service":  {"internal/hint", "internal/kube/podspec", "correlate/quantity"},
-	"internal/preflight/manifest": {"internal/hint", "internal/hint/input", "correlate/quantity", "internal/preflight/service"},
+	"internal/preflight/manifest": {"internal/hint", "internal/hint/input", "internal/kube/podspec", "correlate/quantity", "internal/preflight/service"},
 	"internal/preflight/cluster":  {"internal/hint", "internal/kube", "watcher", "correlate/quantity", "internal/preflight/service"},
 	"internal/preflight/rules":    {"timeline", "internal/kube/hook", "internal/kube/podspec", "correlate/quantity", "internal/preflight/service"},
 	"internal/preflight/output":   {"correlate/quantity", "internal/preflight", "internal/preflight/manifest", "internal/preflight/rules", "internal/preflight/service", "internal/report/document", "internal/report/junit"},

@@ -153,8 +153,8 @@ func podGone(pod *corev1.Pod, how origin, selected func(*corev1.Pod) bool) timel
 // removable reports whether the API server may remove a Pod in this state. First it sets deletionTimestamp, and a grace
 // period of 0, even if the deletion is forced. A watch with a label selector also says that a Pod was deleted if it has
 // lost the labels, and sends the state before.
-//   - https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go
-//   - https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
+//   - https://github.com/kubernetes/apiserver/blob/master/pkg/registry/rest/delete.go
+//   - https://github.com/kubernetes/apiserver/blob/master/pkg/storage/cacher/cache_watcher.go
 func removable(pod *corev1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds
 	return pod.DeletionTimestamp != nil && (grace == nil || *grace == 0)

@@ -91,8 +91,8 @@ func unfinished(tl *model.Timeline) string {
 		switch {
 		case last[name].To == timeline.SnapshotDeleted, w.RolledOut():
 		case !w.Observed():
-			return fmt.Sprintf("the rollout of %s had not finished when the run ended: its status was that of the spec "+
-				"before", name)
+			return fmt.Sprintf("the rollout of %s had not finished when the run ended: its status was that of the "+
+				"spec before", name)
 		default:
 			return fmt.Sprintf("the rollout of %s had not finished when the run ended: of %d Pods %d were of the "+
 				"newest template, %d available, %d there", name, w.Replicas, status.Updated, status.Available,

@@ -79,7 +79,8 @@ func serviceRow(v *view, s model.WatchedService) document.Row {
 	case of.Failed > 0:
 		row.Cells[2] = document.Cell{Text: quantity.Length(of.Downtime.Total, of.Downtime.Open), Tone: document.RedBold}
 	case unmeasured(v, of):
-		row.Cells[2] = document.Cell{Text: "only " + quantity.Coverage(of.Coverage) + " observed", Tone: document.Yellow}
+		only := "only " + quantity.Coverage(of.Coverage) + " observed"
+		row.Cells[2] = document.Cell{Text: only, Tone: document.Yellow}
 	}
 	if of.Incidents > 0 {
 		row.Cells[3].Text = strconv.Itoa(of.Incidents)

@@ -216,7 +216,7 @@ func (l *Loop) conclude(end time.Duration, reason string) *model.Timeline {
 	l.closes = 0
 	l.Add(timeline.PhaseChange(end, l.Phase, timeline.PhaseEnded, reason))
 	l.Live.Tracker.SetEnd(end - l.shift.By)
-	ends := l.Rec != nil && !l.again() // else [Armed.Ended] sees to it: the loop goes on, and must not wait for the disk
+	ends := l.Rec != nil && !l.again() // else [Armed.Ended] sees to it: a loop that goes on must not wait for the disk
 	if ends {
 		l.Rec.End()
 	}
