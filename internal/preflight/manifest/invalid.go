@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -52,6 +53,40 @@ func invalid(o object) (errs []error) {
 	}
 	if w := workloadOf(o.kind.name, o.Object); w != nil {
 		errs = append(errs, invalidPod(w.Field+".spec", &w.Template.Spec)...)
+	}
+	return append(errs, quotedNumbers(reflect.ValueOf(o.Object).Elem().FieldByName("Spec"), "spec")...)
+}
+
+// quotedNumbers returns an error for each number in quotes where a text is the name of a port, or a percentage.
+func quotedNumbers(v reflect.Value, field string) (errs []error) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return quotedNumbers(v.Elem(), field)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			errs = append(errs, quotedNumbers(v.Index(i), fmt.Sprintf("%s[%d]", field, i))...)
+		}
+	case reflect.Struct:
+		if n, ok := v.Interface().(intstr.IntOrString); ok {
+			if _, err := strconv.Atoi(n.StrVal); err == nil {
+				errs = append(errs, &fieldError{
+					field: field, text: fmt.Sprintf("%s is the text %q: a number takes no quotes", field, n.StrVal),
+				})
+			}
+			return errs
+		}
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch {
+			case f.Anonymous:
+				errs = append(errs, quotedNumbers(v.Field(i), field)...)
+			case f.IsExported():
+				errs = append(errs, quotedNumbers(v.Field(i), field+"."+name)...)
+			}
+		}
 	}
 	return errs
 }
