@@ -13,12 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Grace returns the termination grace period.
+// Grace returns the termination grace period. The API server takes one below 0 for 1 s.
 func Grace(spec *corev1.PodSpec) time.Duration {
-	if spec.TerminationGracePeriodSeconds == nil {
+	switch s := spec.TerminationGracePeriodSeconds; {
+	case s == nil:
 		return 30 * time.Second
+	case *s < 0:
+		return time.Second
+	default:
+		return Seconds(*s)
 	}
-	return Seconds(*spec.TerminationGracePeriodSeconds)
 }
 
 // TargetOf returns the port of Pods that a Service's port leads to.

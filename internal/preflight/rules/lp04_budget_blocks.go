@@ -74,6 +74,14 @@ func allowsNone(s *service.State, b *policyv1.PodDisruptionBudget) (Finding, boo
 	field, value, allowed, ok := allows(b, expected)
 	uncounted := uncounted(s, b)
 	switch {
+	case b.Spec.MinAvailable == nil && b.Spec.MaxUnavailable == nil:
+		return Finding{
+			Severity:   WillBlock,
+			Prediction: "the budget has neither minAvailable nor maxUnavailable: every eviction is refused",
+			Evidence:   []service.Evidence{fact(object, "spec", "without both")},
+			Fix:        "maxUnavailable: 1 with 2 replicas or more",
+			When:       timeline.EvictionAsked,
+		}, true
 	case ok && allowed <= 0:
 		return Finding{
 			Severity:   WillBlock,

@@ -116,6 +116,9 @@ func portsOf(spec *corev1.PodSpec) string {
 	for _, c := range podspec.Lasting(spec) {
 		for _, p := range c.Ports {
 			text := fmt.Sprint(p.ContainerPort)
+			if p.Protocol != "" && p.Protocol != corev1.ProtocolTCP {
+				text += "/" + string(p.Protocol)
+			}
 			if p.Name != "" {
 				text += " (" + p.Name + ")"
 			}
@@ -130,7 +133,7 @@ func portsOf(spec *corev1.PodSpec) string {
 // declares no port at all, that is no finding.
 func nobodyListens(s *service.State, p corev1.ServicePort, all []service.Template) []Finding {
 	const (
-		noName = "no container has a port named %s: " +
+		noName = "no container has a %s named %s: " +
 			"the Service has no endpoint for its port %d, and all requests to it fail"
 		noNumber = "no container declares port %s: unless a server listens there without declaring it, " +
 			"all requests to port %d of the Service are refused"
@@ -146,9 +149,13 @@ func nobodyListens(s *service.State, p corev1.ServicePort, all []service.Templat
 	if len(all) == 0 {
 		return nil
 	}
+	kind := "port"
+	if slices.ContainsFunc(all, func(t service.Template) bool { return declares(&t.Spec, target) }) {
+		kind = string(cmp.Or(p.Protocol, corev1.ProtocolTCP)) + " port"
+	}
 	f := Finding{
 		Severity:    WillLose,
-		Prediction:  fmt.Sprintf(noName, target.String(), p.Port),
+		Prediction:  fmt.Sprintf(noName, kind, target.String(), p.Port),
 		Evidence:    evidence,
 		Fix:         "the name or the number of a port that the server listens on",
 		ConfirmedBy: []string{"no-ready-endpoint"},
