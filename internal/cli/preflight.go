@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lapse/internal/run/exit"
 	"lapse/internal/run/precheck"
 )
 
@@ -42,6 +43,9 @@ Rules:
   lapse preflight -f . --fail-on will-lose -o sarif
   helm template shop | lapse preflight -f - -o junit`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := positive(cmd, "route-lag", "longest-request"); err != nil {
+				return err
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			return o.Run(ctx, args, cmd.InOrStdin(), cmd.OutOrStdout())
@@ -68,4 +72,14 @@ Rules:
 	f.DurationVar(&o.LongestRequest, "longest-request", 0, "how long a request takes at most (default: not known)")
 	f.DurationVar(&o.RequestTimeout, "request-timeout", 10*time.Second, "timeout of each request to the API server")
 	return cmd
+}
+
+// positive refuses durations of 0 and less that were given: without the flag, what they set is not known.
+func positive(cmd *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if d, _ := cmd.Flags().GetDuration(name); d <= 0 && cmd.Flags().Changed(name) {
+			return exit.Usagef("leave it out if it is not known", "--%s %v: must be greater than 0", name, d)
+		}
+	}
+	return nil
 }

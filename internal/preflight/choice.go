@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,10 +36,14 @@ func Choose(only, skip []string) (Choice, error) {
 	if err != nil {
 		return Choice{}, err
 	}
-	return Choice{slices.DeleteFunc(allRules(), func(r rules.Rule) bool {
+	c := Choice{slices.DeleteFunc(allRules(), func(r rules.Rule) bool {
 		left := len(wanted) > 0 && r.ID != NothingKnown.ID && !slices.Contains(wanted, r.ID)
 		return left || slices.Contains(unwanted, r.ID)
-	})}, nil
+	})}
+	if len(wanted) > 0 && !slices.ContainsFunc(wanted, c.has) {
+		return Choice{}, errors.New("no rule is left: --skip has all that --rules has")
+	}
+	return c, nil
 }
 
 // has reports whether a rule is chosen.

@@ -1,10 +1,14 @@
 // Package input reads the files that a user names. Each has a limit: a device or a wrong file must not fill the memory.
+// Of those to be written it says early what is wrong with their names.
 package input
 
 import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+
+	"lapse/internal/hint"
 )
 
 // Limits of what is read whole.
@@ -42,4 +46,17 @@ func All(r io.Reader, name string, most int64) ([]byte, error) {
 
 func tooLong(name string, most int64) error {
 	return fmt.Errorf("%s has more than %d MiB: is it the right file?", name, most>>20)
+}
+
+// CheckWritable returns an error if no file can be made or replaced at path, the value of a flag: it is something else,
+// or its directory is not there.
+func CheckWritable(flag, path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return hint.Errorf("name a file", "%s %s is not a file", flag, path)
+	}
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return hint.Errorf("make it first", "%s %s: there is no directory %s", flag, path, dir)
+	}
+	return nil
 }

@@ -4,7 +4,6 @@ package precheck
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	"lapse/correlate/quantity"
 	"lapse/internal/hint"
+	"lapse/internal/hint/input"
 	"lapse/internal/preflight"
 	"lapse/internal/preflight/cluster"
 	"lapse/internal/preflight/manifest"
@@ -211,14 +211,14 @@ func (o *Verb) checkFlags() error {
 		return hint.Errorf("one of: "+Thresholds(), "--fail-on: unknown severity %q", o.FailOn)
 	case !slices.Contains(manifest.Validations, manifest.Validation(o.Validation)):
 		return hint.Errorf("one of: "+Validations(), "--validate: unknown %q", o.Validation)
-	case o.RouteLag < 0 || o.LongestRequest < 0:
-		return errors.New("durations must not be negative")
 	case o.RequestTimeout <= 0:
 		return fmt.Errorf("request-timeout %v: must be greater than 0", o.RequestTimeout)
 	case len(o.Manifests) > 0 && (o.Kubeconfig != "" || o.Context != ""):
 		return hint.Errorf(askCluster, "with -f the cluster is not asked: --kubeconfig and --context have no effect")
 	case len(o.Manifests) > 0 && o.Node != "":
 		return hint.Errorf(askCluster, "manifests do not say where Pods run: with -f, --node has no effect")
+	case o.WriteBaseline != "":
+		return input.CheckWritable("--write-baseline", o.WriteBaseline)
 	}
 	return nil
 }

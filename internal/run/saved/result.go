@@ -17,6 +17,7 @@ import (
 	"lapse/correlate/verdict"
 	"lapse/dashboard"
 	"lapse/internal/hint"
+	"lapse/internal/hint/input"
 	"lapse/internal/record"
 	"lapse/internal/report"
 	"lapse/internal/report/document"
@@ -217,8 +218,8 @@ func ToFile(stdout io.Writer, out string, write func(io.Writer) error) error {
 	if out == "" {
 		return write(stdout)
 	}
-	if info, err := os.Stat(out); err == nil && !info.Mode().IsRegular() {
-		return exit.Usagef("name a file", "--out %s is not a file", out)
+	if err := input.CheckWritable("--out", out); err != nil {
+		return exit.AsUsage(err)
 	}
 	return writeFile(out, write)
 }
