@@ -53,6 +53,17 @@ func groupHelp(root *cobra.Command) {
 	for _, t := range topics() {
 		root.AddCommand(&cobra.Command{Use: t.name, Short: t.about, Long: t.text})
 	}
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Hidden = true // --help says the same
+		help.Args = func(_ *cobra.Command, args []string) error {
+			of, rest, err := root.Find(args)
+			if err != nil || of != root {
+				return err
+			}
+			return noSuchVerb(root, rest)
+		}
+	}
 	screen, usage := root.OutOrStdout(), root.UsageFunc()
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		// Not a template: text/template calls methods by name, so the linker would keep every method.

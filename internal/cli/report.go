@@ -45,12 +45,10 @@ func (f *reportFlags) add(cmd *cobra.Command) {
 
 func (f *reportFlags) load(path string) (*model.Timeline, error) {
 	switch {
-	case f.join < 0 || f.slow < 0:
-		return nil, exit.Usagef("", "durations must not be negative")
-	case f.join == 0 && f.changed("join"):
-		return nil, exit.Usagef(judging.JoinHint, "join 0s: must be greater than 0")
-	case f.slow == 0 && f.changed("slow"):
-		return nil, exit.Usagef("", "slow 0s: must be greater than 0")
+	case f.join <= 0 && f.changed("join"):
+		return nil, exit.Usagef(judging.JoinHint, "join %v: must be greater than 0", f.join)
+	case f.slow <= 0 && f.changed("slow"):
+		return nil, exit.Usagef("", "slow %v: must be greater than 0", f.slow)
 	}
 	if err := judging.CheckResolution(f.resolution, f.changed("resolution")); err != nil {
 		return nil, err
@@ -165,7 +163,7 @@ func newSchema() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of timeline.json",
-		Args:  cobra.NoArgs,
+		Args:  exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			schema, err := report.Schema()
 			if err != nil {

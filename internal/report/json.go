@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -165,7 +166,10 @@ func checkSchema(text []byte) error {
 		SchemaVersion int
 		Tool          struct{ Version string }
 	}
-	if err := json.Unmarshal(text, &head); err != nil {
+	err := json.Unmarshal(text, &head)
+	if _, isOther := errors.AsType[*json.UnmarshalTypeError](err); isOther { // a list, for example
+		head.SchemaVersion = 0
+	} else if err != nil {
 		return fmt.Errorf("read timeline: %w", err)
 	}
 	switch head.SchemaVersion {

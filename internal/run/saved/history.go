@@ -63,6 +63,9 @@ func ReadHistory(path string) (h History, err error) {
 	if err != nil {
 		return h, exit.Usagef(historyHint, "%w", err)
 	}
+	if info.Mode()&os.ModeDevice != 0 { // it may have no end
+		return h, exit.Usagef(historyHint, "%s is a device", path)
+	}
 	file, runs := path, []string{}
 	if info.IsDir() {
 		file = filepath.Join(path, HistoryFile)
