@@ -470,7 +470,8 @@ func (a *armed) watchTime(now time.Duration) {
 	case l.Phase == timeline.PhaseMeasuring && !repeats && a.watch.Settled(now, a.quiet()) &&
 		!a.leaves(now, l.Armed.Late+time.Second):
 		end("")
-	case l.Phase == timeline.PhaseMeasuring && now-a.watch.Last >= max(standsStill, l.Settle):
+	case l.Phase == timeline.PhaseMeasuring && (!repeats || a.watch.UnderWay() > 0) &&
+		now-a.watch.Last >= max(standsStill, l.Settle):
 		if a.watch.OnlyPending() {
 			end("")
 			break

@@ -12,7 +12,7 @@ import (
 )
 
 // A crashLoop is a Pod whose container crashes again and again, as the kubelet starts it: at once, then after 10 s, 20 s
-// and so on, up to 5 minutes. It is ready while it runs.
+// and so on, up to 5 minutes, and a little late. It is ready while it runs.
 type crashLoop struct {
 	runs    time.Duration // the container, each time
 	only    bool          // it is the Service's only Pod; else every second request of a second fails
@@ -24,7 +24,7 @@ func (c *crashLoop) crash(first, end time.Duration) {
 	pause := time.Second
 	for at := first; at < end; at += pause + c.runs {
 		if c.crashes = append(c.crashes, at); len(c.crashes) > 1 {
-			pause = min(max(10*time.Second, 2*pause), 5*time.Minute)
+			pause = min(max(10*time.Second, 2*pause), 5*time.Minute+10*time.Second)
 		}
 	}
 }
