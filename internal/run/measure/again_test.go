@@ -493,6 +493,36 @@ func TestASignBeforeTheLastResponsesLeavesARunInDoubt(t *testing.T) {
 	})
 }
 
+// What only announces a disruption waits for the last responses of the run before: that is whole.
+func TestAnAnnouncementWhileARunClosesLeavesItWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sign = time.Hour
+		r := newAgainRun(t, func(due time.Duration) bool { return due >= sign+9500*time.Millisecond && due < sign+10*time.Second }, answersLate)
+		node1 := timeline.Object{Kind: "Node", Name: web1.Node}
+		r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
+		end := r.closing()
+		for ; end == 0; end = r.closing() {
+			time.Sleep(10 * time.Millisecond) // of virtual time
+		}
+		r.at(end+100*time.Millisecond, timeline.Event{Kind: timeline.NodeSchedulable, Object: node1, From: "true", To: "false"})
+		r.at(end+20*time.Second, timeline.Event{Kind: timeline.PodDisrupted, Object: web1})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(r.runs) != 2 {
+			t.Fatalf("%d runs", len(r.runs))
+		}
+		_, failed := r.sent(0)
+		if why := r.runs[0].Run.Aborted; why != "" || failed != 50 {
+			t.Errorf("the first run has %d failures, and is aborted by %q", failed, why)
+		}
+		for _, e := range r.runs[1].Events {
+			if e.Enters(timeline.PhaseMeasuring) && !strings.Contains(e.Detail, "cordoned") {
+				t.Errorf("the second run: %q", e.Detail)
+			}
+		}
+	})
+}
+
 // A request that was due before a run ended, and fails while its last responses are awaited, is that run's, and begins
 // no other.
 func TestALateFailureIsTheRunsThatCloses(t *testing.T) {

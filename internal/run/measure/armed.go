@@ -194,7 +194,7 @@ func (a *armed) follow(sign signs.Sign) {
 	l := a.loop
 	if sign.Class >= signs.Soon {
 		a.noteOutage(sign)
-		if l.closes > 0 { // the next disruption begins while the last responses are awaited
+		if l.closes > 0 && sign.Class > signs.Soon { // the next disruption begins while the last responses are awaited
 			if a.ended == "" && (a.awaits(l.source.ID) || !a.allTold()) { // those are the next run's
 				a.ended = "the next disruption began" + notAwaited
 			}
@@ -207,7 +207,7 @@ func (a *armed) follow(sign signs.Sign) {
 	if sign.Class < signs.Soon {
 		return
 	}
-	if l.Phase != timeline.PhaseArmed {
+	if l.Phase != timeline.PhaseArmed && (sign.Class > signs.Soon || l.closes == 0) {
 		return
 	}
 	if sign.Class == signs.Soon {
