@@ -28,8 +28,19 @@ const (
 
 // reads holds the results of reading the EndpointSlices. It is safe for concurrent use.
 type reads struct {
-	mu   sync.Mutex
-	turn []*sliceReads // the next to be read first
+	mu    sync.Mutex
+	turn  []*sliceReads // the next to be read first
+	began time.Duration // after a time without reads
+}
+
+// begin forgets what was read before a time without reads.
+func (r *reads) begin(now time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.began = now
+	for _, s := range r.turn {
+		s.versions, s.since = nil, 0
+	}
 }
 
 // sliceReads are the reads of one EndpointSlice.
@@ -107,8 +118,8 @@ func (r *reads) changed(old, new *discoveryv1.EndpointSlice, now time.Duration) 
 		}
 	}
 	switch {
-	case now-had > readFor: // the watch was later than that
-		return max(since, time.Microsecond) // at least, the first list did not have it
+	case now-had > readFor: // the watch was later than that, though not before the reads began, as far as is known
+		return max(since, r.began-readFor, time.Microsecond)
 	case had-since >= readFor:
 		return 0
 	}
@@ -129,9 +140,15 @@ func (s *sliceReads) index(version string) int {
 // readSlices reads the EndpointSlices in turn until ctx ends. A read without a resource version returns the latest
 // state: https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
 func (w *watcher) readSlices(ctx context.Context) {
+	rests := true
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
-		if w.Reads != nil && !w.Reads() {
+		switch was := rests; {
+		case w.Reads != nil && !w.Reads():
+			rests = true
 			return
+		case was:
+			rests = false
+			w.reads.begin(w.now())
 		}
 		s, ok := w.reads.next()
 		if !ok {

@@ -73,15 +73,17 @@ func TestWideBoundIsUsedOnlyIfTheWatchWasLate(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		old, newer time.Duration // when the old version was read last, and the new one first; 0: never
+		began      time.Duration // when reads began again
 		want       time.Duration
 	}{
-		{"read just before", 99900 * ms, 0, 99900 * ms},
-		{"not read for long", 50 * s, 0, 0},
-		{"read again only as it changed", 50 * s, 99950 * ms, 0},
-		{"the watch was 1.2 s late", 98700 * ms, 98800 * ms, 98700 * ms},
-		{"it changed between two reads far apart, 1 s before or less", 98500 * ms, 99500 * ms, 0},
-		{"between two reads, a little more than 1 s before or a little less", 98950 * ms, 99050 * ms, 98950 * ms},
-		{"the watch was late, and nothing read it before", 0, 90 * s, time.Microsecond},
+		{"read just before", 99900 * ms, 0, 0, 99900 * ms},
+		{"not read for long", 50 * s, 0, 0, 0},
+		{"read again only as it changed", 50 * s, 99950 * ms, 0, 0},
+		{"the watch was 1.2 s late", 98700 * ms, 98800 * ms, 0, 98700 * ms},
+		{"it changed between two reads far apart, 1 s before or less", 98500 * ms, 99500 * ms, 0, 0},
+		{"between two reads, a little more than 1 s before or a little less", 98950 * ms, 99050 * ms, 0, 98950 * ms},
+		{"the watch was late, and nothing read it before", 0, 90 * s, 0, time.Microsecond},
+		{"the watch was late, and the old version was read weeks ago", 50 * s, 98500 * ms, 98400 * ms, 97400 * ms},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var r reads
@@ -89,6 +91,9 @@ func TestWideBoundIsUsedOnlyIfTheWatchWasLate(t *testing.T) {
 			r.changed(nil, of("1"), 0)
 			if tt.old > 0 {
 				r.read("web-a", "1", tt.old, tt.old)
+			}
+			if tt.began > 0 {
+				r.begin(tt.began)
 			}
 			if tt.newer > 0 {
 				r.read("web-a", "2", tt.newer, tt.newer)
