@@ -132,6 +132,7 @@ func (m *measurement) noteUncreated(ctx context.Context, pods []corev1.Pod) {
 func (m *measurement) join(j *joining) {
 	switch {
 	case j.lost != nil:
+		m.Absorb() // its last requests, before its targets are forgotten
 		m.proberIs("lost", j.node, "Pod "+j.pod+": "+j.lost.Error())
 		for _, t := range m.fleet.full[j.source] {
 			delete(m.Targets, t.id)
