@@ -287,11 +287,16 @@ func (g *guard) reconcile(ctx context.Context) {
 	}
 	for name, s := range g.services {
 		if m, ok := meant[name]; !ok || !s.isAs(m, g.Settings) {
-			s.leave()
+			s.leave(false)
 			delete(g.services, name)
 			if !ok {
 				g.Log.Info("no longer guarded", "service", name)
 			}
+		}
+	}
+	for s := range g.guarding {
+		if _, ok := meant[s.Key()]; !ok {
+			s.leave(true)
 		}
 	}
 	var fresh []*service

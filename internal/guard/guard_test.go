@@ -559,13 +559,18 @@ func TestAServiceIsLeftAfterItsRun(t *testing.T) {
 	})
 }
 
-// What fails for hours has runs of hours. Who takes the annotation away does not wait for the end of one.
+// What fails for hours has runs of hours. Who takes the annotation away does not wait for the end of one; other settings
+// do.
 func TestAServiceThatFailsForHoursIsLeftAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, t.TempDir())
 		f.guards("shop/web")
 		f.disrupt("shop/web", 3)
 		f.on["shop/web"].Stands(coordinator.Recording, "first sign: "+signs.Lasting+"2026-11-28 09:00")
+		f.rereads(settings(50), nil)
+		if n := f.began["shop/web"]; n != 1 {
+			t.Errorf("other settings have ended the run: it is measured for the %dth time", n)
+		}
 		f.guards()
 		if len(f.on) > 0 || f.status("shop/web").Service != "" {
 			t.Errorf("%+v, %d measurements", f.report().Services, len(f.on))

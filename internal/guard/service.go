@@ -80,12 +80,12 @@ func (s *service) isAs(m watcher.Marked, by *Settings) bool {
 	return same
 }
 
-// leave ends the measurement, after the run that goes on, unless that is of what fails for hours.
-func (s *service) leave() {
+// leave ends the measurement, after the run that goes on. One of what fails for hours is not awaited for good.
+func (s *service) leave(forGood bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, sign, _ := strings.Cut(s.status.Sign, "first sign: ")
-	if s.leaving = true; s.run == nil || signs.Lasts(sign) {
+	if s.leaving = true; s.run == nil || forGood && signs.Lasts(sign) {
 		s.cancel()
 	}
 }
