@@ -65,6 +65,9 @@ func (v *Services) Routes(w *model.Window) string {
 // NameOf returns the name of a Service, NAMESPACE/NAME, without its namespace.
 func NameOf(service string) string { return service[strings.IndexByte(service, '/')+1:] }
 
+// NamespaceOf returns the namespace of a Service, NAMESPACE/NAME; "" of none.
+func NamespaceOf(service string) string { return service[:max(0, strings.IndexByte(service, '/'))] }
+
 // RouterNode returns the node that leads the window's requests to Pods, "" if that is not known.
 func (v *Services) RouterNode(w *model.Window) string {
 	t := v.traffic.Target(w)

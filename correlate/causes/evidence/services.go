@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"lapse/correlate/cluster"
@@ -84,8 +83,7 @@ func (v *Services) behind(p *model.Pod, t *model.Target) bool {
 			known = true
 		}
 	}
-	namespace, _, _ := strings.Cut(t.Service, "/")
-	return !known && p.Namespace == namespace
+	return !known && p.Namespace == NamespaceOf(t.Service)
 }
 
 // WasEndpoint reports whether a Pod may have been a ready endpoint before an instant: only then can requests have been

@@ -51,24 +51,29 @@ func (v *Watches) GapNear(kind string, w *model.Window) bool {
 	return false
 }
 
-// GapBeside returns a gap of a watch of the window's source during the window, nil if there is none.
-func (v *Watches) GapBeside(w *model.Window) *model.Event {
-	own := v.traffic.Target(w)
-	for _, e := range v.gaps {
-		if (e.Source == "" || e.Source == own.Source) && e.At.Overlaps(w.Span()) &&
-			model.Concerns(e.Services, own.Service) {
-			return e
+// Silence returns the gap during the window in which the API server stood still, nil if it did not.
+func (v *Watches) Silence(w *model.Window) *model.Event {
+	for _, gap := range v.gaps {
+		if gap.At.Overlaps(w.Span()) && isSilence(gap) {
+			return gap
 		}
 	}
 	return nil
 }
 
-// Silence returns the gap during the window in which the API server stood still, nil if it did not.
-func (v *Watches) Silence(w *model.Window) *model.Event {
+// SilenceBeside returns the gap in which the API server gave the window's source no sign of life, if it is most of the
+// window; else nil. A watch that breaks and is resumed, or a short silence, does not show that the source was cut off.
+func (v *Watches) SilenceBeside(w *model.Window) *model.Event {
+	own, span := v.traffic.Target(w), w.Span()
 	for _, gap := range v.gaps {
-		if gap.At.Overlaps(w.Span()) && strings.HasPrefix(gap.Detail, "the API server gave no sign of life") {
+		if isSilence(gap) && (gap.Source == "" || gap.Source == own.Source) &&
+			2*common(gap.At, span) > span.Latest-span.Earliest {
 			return gap
 		}
 	}
 	return nil
+}
+
+func isSilence(gap *model.Event) bool {
+	return strings.HasPrefix(gap.Detail, "the API server gave no sign of life")
 }

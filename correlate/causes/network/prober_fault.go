@@ -141,7 +141,7 @@ func cannotStall(v *evidence.Evidence, w *model.Window, stall time.Duration) str
 
 // allFailed looks at everything else this source probes: if nothing got through to any target, the direct ones of
 // Pods that nothing had happened to included, then what they share is the prober and its network. But Pods of one
-// Service share more: a NetworkPolicy, a node's network, a version. So there must be something else that
+// namespace share more: a NetworkPolicy, a node's network, a version. So there must be something else that
 // failed too. A bad answer, or a connection that was made, got through.
 func allFailed(v *evidence.Evidence, w *model.Window) rule.Finding {
 	lostInAll := lostOnTheWay(w)
@@ -181,14 +181,15 @@ func allFailed(v *evidence.Evidence, w *model.Window) rule.Finding {
 			quantity.Count(len(healthy), "direct target")),
 		For: signs,
 	}
-	switch gap := v.Watches.GapBeside(w); {
+	switch gap := v.Watches.SilenceBeside(w); {
 	case gap != nil:
 		f.For = append(f.For, evidence.Watched.Seen(gap, "the watches brought nothing meanwhile either"))
 	case other != "":
-		f.For = append(f.For, evidence.Watched.Target(other, nil, "requests to another Service failed as well"))
+		f.For = append(f.For, evidence.Watched.Target(other, nil, "requests to a Service of another namespace failed "+
+			"as well"))
 	default:
-		f.Oppose(evidence.Watched.Doubt("nothing but these Pods was asked: what they share, as a NetworkPolicy or " +
-			"their nodes' network, fits as well"))
+		f.Oppose(evidence.Watched.Doubt("no Service of another namespace was asked: what these Pods share, as a " +
+			"NetworkPolicy or their nodes' network, fits as well"))
 	}
 	if node := onlyNode(v, w); node != "" {
 		f.Oppose(evidence.Watched.Doubt("all Pods that were asked are on " + node + ": its network fits as well"))
@@ -252,17 +253,23 @@ func failedWholly(v *evidence.Evidence, t *model.Target, w *model.Window) bool {
 	return u != nil && u.Share >= evidence.NearlyAll
 }
 
-// targetsFailed reports whether all judged targets of the window's source failed wholly meanwhile, and names one of
-// another Service, if there is one.
+// targetsFailed reports whether all judged targets of the window's source failed wholly meanwhile, and names one of a
+// Service of another namespace, if there is one. A bare URL may lead to the same Pods.
 func targetsFailed(v *evidence.Evidence, w *model.Window) (other string, all bool) {
+	own := v.Traffic.Target(w)
+	namespace := evidence.NamespaceOf(own.Service)
 	for _, t := range v.Run.Targets {
-		if !t.Kind.Judged() || t.Source != v.Traffic.Target(w).Source {
+		if !t.Kind.Judged() || t.Source != own.Source {
 			continue
 		}
 		if !failedWholly(v, &t, w) {
 			return "", false
 		}
-		if t.Service != v.Traffic.Target(w).Service {
+		if t.Service == "" {
+			continue
+		}
+		namespace = cmp.Or(namespace, evidence.NamespaceOf(t.Service))
+		if evidence.NamespaceOf(t.Service) != namespace {
 			other = t.Name
 		}
 	}

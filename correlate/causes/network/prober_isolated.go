@@ -46,7 +46,7 @@ func testProberIsolated(c *rule.Case) rule.Finding {
 	case len(unreachable) == 0:
 		return rule.No("no Pod on another node failed at its own address")
 	}
-	nodes, gap := slices.Sorted(maps.Keys(unreachable)), v.Watches.GapBeside(w)
+	nodes, gap := slices.Sorted(maps.Keys(unreachable)), v.Watches.SilenceBeside(w)
 	if len(nodes) == 1 && gap == nil {
 		return rule.No("only one other node has Pods, and the watches went on: " + nodes[0] + " may have been cut off")
 	}
