@@ -10,18 +10,25 @@ import (
 // This file is about the other targets of a run: how requests to them went during the window.
 
 // AnsweredFrom returns the other nodes from which nearly all requests to the same Service were answered during the
-// window.
+// window. It leaves out those from which as large a share may have failed.
 func (v *Traffic) AnsweredFrom(w *model.Window) (nodes []string) {
 	own := v.Target(w)
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
 		if t.Kind == timeline.New && t.Source != own.Source && t.Node != "" && t.Node != own.Node &&
-			t.URL == own.URL && v.frontend(t) == v.frontend(own) && v.AnsweredDuring(t, w) {
+			t.URL == own.URL && v.frontend(t) == v.frontend(own) && v.AnsweredDuring(t, w) && v.spared(t, w) {
 			nodes = append(nodes, t.Node)
 		}
 	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
+}
+
+// spared reports whether more requests to a target were answered during the window than chance allows at the window's
+// share of failures.
+func (v *Traffic) spared(t *model.Target, w *model.Window) bool {
+	answered, sent := v.Answered(t.ID, w.Start.Latest, w.End.Earliest)
+	return Exceeds(answered, sent, 1-w.Share)
 }
 
 // WentOnBeside returns the target with the other kind of connections from the same place, if nearly all its requests

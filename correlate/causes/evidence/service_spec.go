@@ -58,6 +58,12 @@ func (v *Services) Spec(w *model.Window) (spec *model.Event) {
 	return spec
 }
 
+// Narrows reports whether the Service is set to lead requests from one place to some of its endpoints only.
+func (v *Services) Narrows(w *model.Window) bool {
+	spec := v.Spec(w)
+	return spec != nil && (spec.Snapshot.Service.Prefers() || spec.Snapshot.Service.Internal == LocalPolicy)
+}
+
 // Publishes reports whether the window's Service keeps Pods that end, or are not ready, as ready endpoints
 // (publishNotReadyAddresses); known is false if its spec was not recorded.
 func (v *Services) Publishes(w *model.Window) (does, known bool) {

@@ -77,6 +77,10 @@ func testNodeUnreachable(c *rule.Case) rule.Finding {
 	if len(elsewhere) == 0 && noticed == nil {
 		f.Oppose(evidence.Close.Doubt("no Pod on a third node was asked: the prober's own node may have been cut off"))
 	}
+	if nodes := v.Traffic.AnsweredFrom(w); len(nodes) > 0 && !v.Services.Narrows(w) {
+		f.Oppose(evidence.Watched.Doubt(fmt.Sprintf("requests from %s were answered meanwhile: it may be that %s "+
+			"could not be reached from %s only", quantity.Names(nodes), node, v.Traffic.From(w))))
+	}
 	rule.MoreThanTheirShare(v, w, len(evidence.SuspectPods(cut)), &f)
 	f.ExplainsAtMost(w, v.Suspects.MadeBy(w, cut))
 	f.Text = nodeText(w, node, cut, noticed)

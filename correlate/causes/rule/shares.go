@@ -28,10 +28,7 @@ func MoreThanTheirShare(v *evidence.Evidence, w *model.Window, n int, f *Finding
 // ByHowMuch returns how strongly it speaks against a cause that more requests failed than its share of the endpoints.
 // If it is twice as many, most had another cause, unless the Service prefers some endpoints.
 func ByHowMuch(v *evidence.Evidence, w *model.Window, share float64) evidence.Strength {
-	spec := v.Services.Spec(w)
-	prefers := spec != nil && (spec.Snapshot.Service.Prefers() ||
-		spec.Snapshot.Service.Internal == evidence.LocalPolicy)
-	if !prefers && evidence.Exceeds(w.Failed/2, w.Sent, share) {
+	if !v.Services.Narrows(w) && evidence.Exceeds(w.Failed/2, w.Sent, share) {
 		return evidence.Watched
 	}
 	return evidence.Close
