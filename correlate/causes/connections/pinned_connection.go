@@ -67,6 +67,7 @@ func testPinnedConnection(c *rule.Case) rule.Finding {
 		}
 	}
 	newConnections(v, w, cutters, &f)
+	f.Lack(v.Services.Unwatched(w)...)
 	f.ExplainsAtMost(w, cut)
 	return f
 }

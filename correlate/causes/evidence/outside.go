@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -30,6 +31,16 @@ func (v *Services) Outside(w *model.Window) string {
 		return ""
 	}
 	return host
+}
+
+// Unwatched returns the doubt that something unseen, which routes the window's requests to Pods, made them fail.
+func (v *Services) Unwatched(w *model.Window) []Sign {
+	host := v.Outside(w)
+	if host == "" {
+		return nil
+	}
+	return []Sign{Measured.Doubt(fmt.Sprintf("what leads requests from %s to the Pods is not watched: a change there "+
+		"fits as well", host))}
 }
 
 // isNameOf reports whether a host is a name that a cluster's DNS has of a Service: web, web.shop,

@@ -79,10 +79,7 @@ func testRouteOutlivesPod(c *rule.Case) rule.Finding {
 		f.Lack(evidence.Measured.Doubt(fmt.Sprintf("whether the EndpointSlice or %s was late is not known",
 			v.Services.Router(w))))
 	}
-	if host := v.Services.Outside(w); host != "" {
-		f.Lack(evidence.Measured.Doubt(fmt.Sprintf("what leads requests from %s to the Pods is not watched: a "+
-			"change there fits as well", host)))
-	}
+	f.Lack(v.Services.Unwatched(w)...)
 	f.Lack(evidence.UnmeasuredStops(r.Stops)...)
 	f.Lack(unseenEnds(&r, v)...)
 	if v.Traffic.KeepsPorts(w) && v.Routes.Episode(w).Fresh == nil {
