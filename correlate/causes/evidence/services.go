@@ -48,7 +48,7 @@ func (v *Services) Service(w *model.Window) *Service {
 	strangers := map[string]bool{}
 	for i := range v.Run.Pods {
 		p := &v.Run.Pods[i]
-		if v.behind(p, t) {
+		if v.Behind(p, t) {
 			svc.pods = append(svc.pods, p)
 		} else {
 			strangers[p.UID] = true
@@ -68,9 +68,9 @@ func (v *Services) Service(w *model.Window) *Service {
 // Pods returns the Pods that may stand behind the window's Service.
 func (v *Services) Pods(w *model.Window) []*model.Pod { return v.Service(w).pods }
 
-// behind reports whether the Pod may serve the target: its direct target says for which Services it
+// Behind reports whether the Pod may serve the target: its direct target says for which Services it
 // does. Where none does, or the target is a bare URL, no Pod can be ruled out but by its namespace.
-func (v *Services) behind(p *model.Pod, t *model.Target) bool {
+func (v *Services) Behind(p *model.Pod, t *model.Target) bool {
 	if t.Service == "" {
 		return true
 	}
@@ -84,6 +84,18 @@ func (v *Services) behind(p *model.Pod, t *model.Target) bool {
 		}
 	}
 	return !known && p.Namespace == NamespaceOf(t.Service)
+}
+
+// Together reports whether two Pods may stand behind one Service.
+func (v *Services) Together(p, o *model.Pod) bool {
+	known := false
+	for _, direct := range v.traffic.direct[p.UID] {
+		if direct.Service != "" && v.Behind(o, direct) {
+			return true
+		}
+		known = known || direct.Service != ""
+	}
+	return !known && p.Namespace == o.Namespace
 }
 
 // WasEndpoint reports whether a Pod may have been a ready endpoint before an instant: only then can requests have been

@@ -2,6 +2,7 @@ package routes
 
 import (
 	"fmt"
+	"slices"
 
 	"lapse/correlate/causes/evidence"
 	"lapse/correlate/causes/rule"
@@ -44,9 +45,9 @@ func testIngressLag(c *rule.Case) rule.Finding {
 	if empty, _ := c.Addresses.EmptyIn(c.Window); empty != nil {
 		return rule.No("the Service had no endpoint to send requests to")
 	}
-	stops := v.Endings.Stopped(w)
+	stops := slices.DeleteFunc(v.Endings.Stopped(w), func(s *evidence.PodStop) bool { return !ledTo(v, w, s.Pod) })
 	if len(stops) == 0 {
-		return rule.No("no Pod was stopping when requests began to fail")
+		return rule.No("no Pod of the Service that good answers come from was stopping when requests began to fail")
 	}
 	s := stops[0]
 	lag := v.Endings.FollowedLate(w, s)
@@ -68,12 +69,20 @@ func testIngressLag(c *rule.Case) rule.Finding {
 	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.Start,
 		fmt.Sprintf("%s of class http_5xx named no Pod; the good answers meanwhile named %s",
 			quantity.Count(unnamed, "error"), quantity.Count(len(w.Backends), "Pod"))))
-	besideTheProxy(v, w, &f)
+	besideTheProxy(v, w, s.Pod, &f)
 	if p := turnedReady(v, w); p != nil {
 		f.Oppose(evidence.Close.Doubt(p.Name + " became ready as requests began to fail: it may not have served yet"))
 	}
 	f.ExplainsAtMost(w, unnamed+evidence.Count(w.Classes, byProxy...))
 	return f
+}
+
+// ledTo reports whether the window's requests may be led to a Pod: it may stand behind one Service with a Pod that good
+// answers name.
+func ledTo(v *evidence.Evidence, w *model.Window, p *model.Pod) bool {
+	return slices.ContainsFunc(v.Services.Pods(w), func(named *model.Pod) bool {
+		return w.Backends[named.Name] > 0 && v.Services.Together(named, p)
+	})
 }
 
 // signsOfStop returns what was seen of the Pod's end.
@@ -97,18 +106,18 @@ func signsOfStop(v *evidence.Evidence, s *evidence.PodStop) (signs []evidence.Si
 	return signs
 }
 
-// besideTheProxy looks at targets of the same run whose requests go to the Service itself.
-func besideTheProxy(v *evidence.Evidence, w *model.Window, f *rule.Finding) {
+// besideTheProxy looks at targets of the same run whose requests went to the Pod's Service itself meanwhile.
+func besideTheProxy(v *evidence.Evidence, w *model.Window, p *model.Pod, f *rule.Finding) {
 	var well, ill []string
 	for i := range v.Run.Targets {
 		t := &v.Run.Targets[i]
-		if t.Service == "" || t.Kind != timeline.New && t.Kind != timeline.Reused {
+		if t.Service == "" || t.Kind != timeline.New && t.Kind != timeline.Reused || !v.Services.Behind(p, t) {
 			continue
 		}
-		if v.Traffic.OutageNear(t.Name, w.Span()) == nil {
-			well = append(well, t.Name)
-		} else {
+		if v.Traffic.OutageNear(t.Name, w.Span()) != nil {
 			ill = append(ill, t.Name)
+		} else if _, sent := v.Answered(t.ID, w.Start.Earliest, w.End.Latest); sent > 0 {
+			well = append(well, t.Name)
 		}
 	}
 	f.Beside(well, ill, "requests to the Service itself did not fail meanwhile",
