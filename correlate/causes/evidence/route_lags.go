@@ -220,6 +220,9 @@ func (e *Episode) stopOf(p *model.Pod) *PodStop {
 	svc := e.view.services.Service(e.w)
 	if order, known := svc.order[p.UID]; known {
 		s.order, s.left = order, svc.leaves[order].Seen
+		if !s.unwatched {
+			s.Alone = aloneUntil(e.view.services.reachable(e.w), p.UID, s.left)
+		}
 	}
 	return s
 }

@@ -27,6 +27,7 @@ type PodStop struct {
 	routed    time.Duration // Sent of the last failed request that proves that it was routed to; -1 if none does
 	gone      time.Duration // by then it was not routed to any more
 	unwatched bool          // when its endpoint left is not known, for EndpointSlices were not watched
+	Alone     model.Instant // until then no other endpoint was ready: nodes had to route to it; zero if one was
 	Outside   bool          // no node leads requests to it, but what is behind a URL
 	Published bool          // its endpoint counts as ready until the Pod has gone: publishNotReadyAddresses
 	shared    bool          // failed requests after that may have been routed to it, or to another Pod

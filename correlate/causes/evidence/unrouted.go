@@ -26,16 +26,22 @@ func (v *Services) Unrouted(w *model.Window) []EmptySpan {
 	}
 	spans, known := svc.local[node]
 	if !known {
-		var local []*model.Event
-		for _, e := range svc.Endpoints {
-			if e.Object.Node == node {
-				local = append(local, e)
-			}
-		}
-		spans = emptySpans(local, v.traffic.End())
+		spans = emptySpans(v.reachable(w), v.traffic.End())
 		svc.local[node] = spans
 	}
 	return spans
+}
+
+// reachable returns the changes of the endpoints that the prober's requests can be routed to: those on the node that
+// routes them, if the Service routes only within a node.
+func (v *Services) reachable(w *model.Window) (changes []*model.Event) {
+	policy, node := v.Policy(w)
+	for _, e := range v.Service(w).Endpoints {
+		if policy != LocalPolicy || node == "" || e.Object.Node == node {
+			changes = append(changes, e)
+		}
+	}
+	return changes
 }
 
 // EmptyNear returns the first span without endpoints that overlaps the window, nil if there is none.

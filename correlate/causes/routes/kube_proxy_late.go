@@ -29,18 +29,21 @@ func testKubeProxyLate(c *rule.Case) rule.Finding {
 		return f
 	}
 	v, w := c.Evidence, c.Window
-	lag := s.ProxyLag()
-	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.End,
-		fmt.Sprintf("requests from %s still failed ≥ %s after that", v.Traffic.From(w), quantity.Lowest(lag.Min))))
+	lag, since, left := s.ProxyLag(), "that", "its endpoint had left the EndpointSlice"
+	if s.Alone != (model.Instant{}) {
+		since, left = "another was ready", left+" and another was ready"
+	}
+	f.For = append(f.For, evidence.Watched.Target(w.Target, &w.End, fmt.Sprintf("requests from %s still failed ≥ %s "+
+		"after %s", v.Traffic.From(w), quantity.Lowest(lag.Min), since)))
 	f.Measures = append(f.Measures, model.Measure{Name: "proxy-lag", Object: s.Pod.Name,
 		Node: v.Services.RouterNode(w), Length: lag})
 	if v.Watches.GapNear("endpointslice", w) {
 		f.Oppose(evidence.Close.Doubt("the watch of EndpointSlices had a gap: the change may not have reached the " +
 			"node either, if the API server stood still"))
 	}
-	f.Text = fmt.Sprintf("%s still led to %s for %s after its endpoint had left the EndpointSlice: that node's "+
-		"kube-proxy, or the agent of its network, did not follow",
-		v.Services.Routes(w), s.Pod.Name, quantity.Length(lag, w.Open.End))
+	f.Text = fmt.Sprintf("%s still led to %s for %s after %s: that node's kube-proxy, or the agent of its network, "+
+		"did not follow",
+		v.Services.Routes(w), s.Pod.Name, quantity.Length(lag, w.Open.End), left)
 	f.Fix = fmt.Sprintf("look at kube-proxy on %s (or the agent of its network): its health, its CPU, its log; "+
 		"routes usually follow within 1 s or 2, and here took ≥ %s. A longer shutdown of the application would "+
 		"only hide that",
