@@ -40,6 +40,10 @@ func (e *emptiness) text() string {
 	v, w, span := e.view, e.window, e.span
 	text := cmp.Or(v.Traffic.Target(w).Service, "the Service") + " had no serving endpoint"
 	after := fmt.Sprintf(" after %s left%s", span.Last.Object.Name, e.lastFor)
+	if span.Refused {
+		after = fmt.Sprintf(" after %s stopped%s, though its EndpointSlice still said that it served",
+			span.Last.Object.Name, e.lastFor)
+	}
 	switch gaps := e.gaps(); {
 	case len(gaps) > 1: // then who failed to route to the first that was ready is not known
 		return text + fmt.Sprintf(" %d times: %s", len(gaps), e.times(gaps)) +
@@ -115,8 +119,12 @@ func (e *emptiness) lasted() string { return quantity.Span(quantity.RoundUp(e.wi
 
 // emptySigns returns what happened, in order. The last endpoint's leaving decides.
 func emptySigns(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) []evidence.Sign {
+	did := evidence.Turned(empty.Last.To)
+	if empty.Refused {
+		did = "refused connections while it was terminating and serving"
+	}
 	signs := []evidence.Sign{evidence.Watched.Event(empty.Last.ID, &empty.Start,
-		fmt.Sprintf("%s, the last endpoint, %s", empty.Last.Object.Name, evidence.Turned(empty.Last.To)))}
+		fmt.Sprintf("%s, the last endpoint, %s", empty.Last.Object.Name, did))}
 	for _, p := range v.Services.Pods(w) {
 		if probe := v.Addresses.Probe(w, p); p.UID == empty.Last.Object.UID && probe.Stopped != nil {
 			signs = append(signs, evidence.Context.Target(probe.Target, probe.Stopped,

@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"lapse/correlate/cluster"
@@ -13,13 +15,44 @@ import (
 // An EmptySpan is a stretch in which a Service had no endpoint to route to.
 type EmptySpan struct {
 	Start, End model.Instant
-	Last       *model.Event // the endpoint that left last
+	Last       *model.Event // the endpoint that left last, or whose Pod was the last to refuse connections
+	Refused    bool         // it did, though its endpoint was terminating and serving
 	Next       *model.Event // the one that ended it, nil if it went on to the end of what is known
 }
 
 // Whole returns all the time the span can have taken.
 func (e EmptySpan) Whole() model.Instant {
 	return model.Instant{Earliest: e.Start.Earliest, Latest: e.End.Latest}
+}
+
+// emptyAmong returns when none of these endpoints served. Where their EndpointSlices do not say so, the Pods may have
+// refused all connections: a terminating endpoint counts as serving until its readiness probe fails.
+func (s *Service) emptyAmong(endpoints []*model.Event, end time.Duration) []EmptySpan {
+	spans := emptySpans(endpoints, end)
+	for _, e := range emptySpans(s.leftAsRefused(endpoints), end) {
+		if !slices.ContainsFunc(spans, func(o EmptySpan) bool { return o.Whole().Overlaps(e.Whole()) }) {
+			e.Refused = true
+			spans = append(spans, e)
+		}
+	}
+	slices.SortStableFunc(spans, func(a, b EmptySpan) int { return cmp.Compare(a.Start.Latest, b.Start.Latest) })
+	return spans
+}
+
+// leftAsRefused returns the changes as if endpoints had not turned terminating and serving, but had left when their
+// Pods began to refuse connections.
+func (s *Service) leftAsRefused(endpoints []*model.Event) []*model.Event {
+	changes := slices.Clone(endpoints)
+	for i, e := range changes {
+		if from, known := s.refused[e.Object.UID]; known && e.To == timeline.EndpointTerminatingServing {
+			left := *e
+			left.Seen, left.To = max(e.Seen, from.Latest), timeline.EndpointTerminating
+			left.At = model.Instant{Earliest: max(e.At.Earliest, from.Earliest), Latest: max(e.At.Latest, from.Latest)}
+			changes[i] = &left
+		}
+	}
+	slices.SortStableFunc(changes, func(a, b *model.Event) int { return cmp.Compare(a.Seen, b.Seen) })
+	return changes
 }
 
 // emptySpans finds when there was no usable endpoint, from how they changed until the end of the

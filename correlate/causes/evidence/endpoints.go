@@ -15,7 +15,8 @@ import (
 type Service struct {
 	frontend
 	pods      []*model.Pod
-	Endpoints []*model.Event // their changes, by Seen
+	refused   map[string]model.Instant // when those began to refuse connections for good, by UID
+	Endpoints []*model.Event           // their changes, by Seen
 	// by UID of its Pod: the place in the order in which endpoints left the ready ones; those that one update took away
 	// share it
 	order  map[string]int
@@ -31,7 +32,7 @@ type Service struct {
 func (s *Service) readEndpoints(end time.Duration, moves map[uint32]bool) {
 	// Several watches are not in order by the microsecond.
 	slices.SortStableFunc(s.Endpoints, func(a, b *model.Event) int { return cmp.Compare(a.Seen, b.Seen) })
-	s.empty = emptySpans(s.Endpoints, end)
+	s.empty = s.emptyAmong(s.Endpoints, end)
 	s.order, s.steps = map[string]int{}, cluster.EndpointSteps(s.Endpoints)
 	for _, e := range s.Endpoints {
 		if !cluster.IsReady(e.From) || cluster.IsReady(e.To) || moves[e.ID] {

@@ -43,15 +43,18 @@ func (v *Services) Service(w *model.Window) *Service {
 		v.served[t.Name] = known
 		return known
 	}
-	svc := &Service{frontend: f, local: map[string][]EmptySpan{}}
+	svc := &Service{frontend: f, refused: map[string]model.Instant{}, local: map[string][]EmptySpan{}}
 	v.services[f], v.served[t.Name] = svc, svc
 	strangers := map[string]bool{}
 	for i := range v.Run.Pods {
 		p := &v.Run.Pods[i]
-		if v.Behind(p, t) {
-			svc.pods = append(svc.pods, p)
-		} else {
+		if !v.Behind(p, t) {
 			strangers[p.UID] = true
+			continue
+		}
+		svc.pods = append(svc.pods, p)
+		if v.refusedAtLast(p) {
+			svc.refused[p.UID] = *p.Stopped
 		}
 	}
 	for i := range v.Run.Events {
@@ -96,6 +99,15 @@ func (v *Services) Together(p, o *model.Pod) bool {
 		known = known || direct.Service != ""
 	}
 	return !known && p.Namespace == o.Namespace
+}
+
+// refusedAtLast reports whether the Pod's own address refused connections when it stopped answering for good. One that
+// only timed out may have been cut off.
+func (v *Services) refusedAtLast(p *model.Pod) bool {
+	return p.Stopped != nil && slices.ContainsFunc(v.traffic.direct[p.UID], func(t *model.Target) bool {
+		u := v.traffic.OutageNear(t.Name, *p.Stopped)
+		return u != nil && Count(u.Classes, timeline.Refused) > 0
+	})
 }
 
 // WasEndpoint reports whether a Pod may have been a ready endpoint before an instant: only then can requests have been

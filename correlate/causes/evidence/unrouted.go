@@ -26,7 +26,7 @@ func (v *Services) Unrouted(w *model.Window) []EmptySpan {
 	}
 	spans, known := svc.local[node]
 	if !known {
-		spans = emptySpans(v.reachable(w), v.traffic.End())
+		spans = svc.emptyAmong(v.reachable(w), v.traffic.End())
 		svc.local[node] = spans
 	}
 	return spans
