@@ -233,15 +233,7 @@ func (e *Episode) bound() {
 		s.gone = min(e.GoneBy(s, e.Failures), s.until(), e.view.traffic.End())
 	}
 	e.inOrderOfLeaving()
-	for i := range e.Failures {
-		f := &e.Failures[i]
-		if e.doubtful(f) {
-			continue
-		}
-		for _, s := range lastToLeave(e.candidates(f)) {
-			s.routed = max(s.routed, f.Earliest())
-		}
-	}
+	e.findRouted()
 	for i := range e.Failures {
 		f := &e.Failures[i]
 		for _, s := range e.candidates(f) {
@@ -250,6 +242,36 @@ func (e *Episode) bound() {
 	}
 }
 
+// findRouted finds the last failure that proves that each Pod was routed to. One after k successes in a row does not:
+// the route had most likely gone, and a packet was lost. The next one does, if fewer successes lie between. After 2k
+// none does.
+func (e *Episode) findRouted() {
+	streaks := e.view.traffic.Measured(e.Fresh).Streaks
+	since, over := map[*PodStop]time.Duration{}, map[*PodStop]time.Duration{}
+	for _, s := range e.Stops {
+		since[s], over[s] = s.At.Latest, streaks.Proof(2*windows.InARow(e.routesOf(s)), s.At.Latest)
+	}
+	for i := range e.Failures {
+		f := &e.Failures[i]
+		all := e.candidates(f)
+		for _, s := range lastToLeave(all) {
+			switch gone := min(over[s], streaks.Proof(windows.InARow(e.routesOf(s)), since[s])); {
+			case e.doubtful(f):
+			case gone <= f.Earliest():
+				s.Stray = true
+			default:
+				s.routed = max(s.routed, f.Earliest())
+			}
+		}
+		for _, s := range all {
+			since[s] = max(since[s], f.Sent+f.Error)
+		}
+	}
+}
+
+// routesOf returns of how many routes the Pod's is one: a Pod that answers some requests makes successes of its own.
+func (e *Episode) routesOf(s *PodStop) int { return int(math.Ceil(float64(e.routes) / s.share())) }
+
 // GoneBy returns when k requests in a row had succeeded after the Pod's stop and after the last failure that was its
 // own: one before another Pod's stop, and not after enough successes to prove the route gone. Only requests that open a
 // connection count.
@@ -257,11 +279,7 @@ func (e *Episode) bound() {
 // Right after that failure, k successes in a row prove it. Each failure that follows starts another try to reach k by
 // chance: more successes are needed with each.
 func (e *Episode) GoneBy(s *PodStop, failures []model.Failure) time.Duration {
-	if e.Fresh == nil {
-		return model.Never
-	}
-	streaks := e.view.traffic.Measured(e.Fresh).Streaks
-	routes := int(math.Ceil(float64(e.routes) / s.share())) // a Pod that answers some makes successes of its own
+	streaks, routes := e.view.traffic.Measured(e.Fresh).Streaks, e.routesOf(s)
 	own := streaks.Proof(3*windows.InARow(routes), s.At.Latest)
 	for _, other := range e.Stops {
 		if other.At.Earliest > s.At.Latest {

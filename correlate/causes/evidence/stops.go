@@ -31,6 +31,7 @@ type PodStop struct {
 	Outside   bool          // no node leads requests to it, but what is behind a URL
 	Published bool          // its endpoint counts as ready until the Pod has gone: publishNotReadyAddresses
 	shared    bool          // failed requests after that may have been routed to it, or to another Pod
+	Stray     bool          // one of these came after so many successes that it was most likely not routed to it
 
 	fails    []endFailure  // how its own address failed from then on; empty if that was not measured
 	known    time.Duration // when that was known; 0 if it was not measured

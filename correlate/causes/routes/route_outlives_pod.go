@@ -242,6 +242,12 @@ func nothingAfter(r *evidence.Race, w *model.Window) []evidence.Sign {
 	}) || len(evidence.TroubledIn(r.Troubled, w)) > 0 {
 		return nil
 	}
+	if slices.ContainsFunc(r.Stops, func(s *evidence.PodStop) bool {
+		return s.Stray && r.Last > s.At.Latest
+	}) {
+		return []evidence.Sign{evidence.Watched.Doubt("so many requests in a row were answered before that the route " +
+			"had most likely gone: a lost packet fits as well")}
+	}
 	if len(r.Stops) > 1 {
 		return []evidence.Sign{evidence.Measured.Doubt("no failed request was certainly sent to a stopped Pod")}
 	}
