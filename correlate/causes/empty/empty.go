@@ -101,22 +101,15 @@ func (e *emptiness) lastOfAll() (leaver, bool) {
 }
 
 // lastLeaver returns the Pod whose endpoint left last, nil if it was not seen.
-func (e *emptiness) lastLeaver() *model.Pod {
-	for _, p := range e.view.Services.Pods(e.window) {
-		if p.UID == e.span.Last.Object.UID {
-			return p
-		}
-	}
-	return nil
-}
+func (e *emptiness) lastLeaver() *model.Pod { return e.podOf(e.span.Last) }
 
 // nextPod returns the Pod whose endpoint ended the emptiness, nil if none did.
-func (e *emptiness) nextPod() *model.Pod {
-	if e.span.Next == nil {
-		return nil
-	}
+func (e *emptiness) nextPod() *model.Pod { return e.podOf(e.span.Next) }
+
+// podOf returns the Pod of an endpoint that changed, nil if none did or the Pod was not seen.
+func (e *emptiness) podOf(endpoint *model.Event) *model.Pod {
 	for _, p := range e.view.Services.Pods(e.window) {
-		if p.UID == e.span.Next.Object.UID {
+		if endpoint != nil && p.UID == endpoint.Object.UID {
 			return p
 		}
 	}

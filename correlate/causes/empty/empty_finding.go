@@ -31,7 +31,42 @@ func (e *emptiness) finding(why, fix string, deciding ...evidence.Sign) rule.Fin
 	if v.Watches.GapNear("endpointslice", w) {
 		f.Oppose(evidence.Close.Doubt("the watch of EndpointSlices had a gap: an endpoint may have been ready unseen"))
 	}
+	f.ExplainsAtMost(w, e.explains())
 	return f
+}
+
+// explains returns how many of the window's failures the emptiness can have made: those that were sent before an
+// endpoint was ready again and its node had time to route to it. A load balancer or DNS may need more time, and so may
+// clients of a Service that was made anew.
+func (e *emptiness) explains() int {
+	v, w, last := e.view, e.window, e.span
+	for _, gap := range e.gaps() {
+		last = &gap
+	}
+	routed := last.End.Latest + evidence.TooLate
+	if v.Services.Deleted(w) != nil || v.Services.RouterNode(w) == "" && !e.silentUntil(last.Next, routed) {
+		return w.Failed
+	}
+	later := 0
+	for _, f := range v.Traffic.Failures(w) {
+		if f.Earliest() > routed {
+			later++
+		}
+	}
+	// what the cap of the list left out; answers with errors count as answers there
+	answered, sent := v.Answered(v.Traffic.Target(w).ID, routed, w.End.Latest)
+	return w.Failed - max(later, sent-answered)
+}
+
+// silentUntil reports whether the Pod of an endpoint was asked at its own address, and did not answer well before an
+// instant.
+func (e *emptiness) silentUntil(endpoint *model.Event, at time.Duration) bool {
+	p := e.podOf(endpoint)
+	if p == nil {
+		return false
+	}
+	probe := e.view.Addresses.Probe(e.window, p)
+	return probe.Target != "" && (probe.FirstOK == nil || *probe.FirstOK > at)
 }
 
 // text says that the Service had no endpoint, and how long nothing answered. The traffic measures that better than the
@@ -53,7 +88,7 @@ func (e *emptiness) text() string {
 	default:
 		text += after + fmt.Sprintf(", until %s became ready", span.Next.Object.Name)
 	}
-	return text + nothingAnswered(w, v.Traffic.Target(w).Kind) + routedLate(v, w, span)
+	return text + nothingAnswered(w, v.Traffic.Target(w).Kind) + e.routedLate()
 }
 
 // gaps returns when the Service had no endpoint during the window, from the span on that emptied it.
@@ -103,15 +138,24 @@ func nothingAnswered(w *model.Window, of timeline.TargetKind) string {
 	return what + quantity.Length(*length, false)
 }
 
-// routedLate says that requests failed for long after an endpoint was ready again.
-func routedLate(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) string {
-	late := w.End.Earliest - empty.End.Latest
+// routedLate says that requests failed for long though an endpoint was ready again and its Pod answered at its own
+// address.
+func (e *emptiness) routedLate() string {
+	v, w, next := e.view, e.window, e.nextPod()
 	// a recreated Service may have another address
-	if empty.Next == nil || w.Kind != model.Outage || late < evidence.Moment || v.Services.Deleted(w) != nil {
+	if next == nil || w.Kind != model.Outage || v.Services.Deleted(w) != nil {
 		return ""
 	}
-	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after that", v.Services.Router(w),
-		empty.Next.Object.Name, quantity.Lowest(late))
+	first := v.Addresses.Probe(w, next).FirstOK
+	if first == nil {
+		return ""
+	}
+	late := w.End.Earliest - max(e.span.End.Latest, *first)
+	if late < evidence.Moment {
+		return ""
+	}
+	return fmt.Sprintf(", and %s did not route to %s until ≥ %s after that", v.Services.Router(w), next.Name,
+		quantity.Lowest(late))
 }
 
 // lasted returns how long nothing served, in the words of a fix.
@@ -162,15 +206,20 @@ func firstRefused(v *evidence.Evidence, w *model.Window) (refused, timedOut int,
 		firstTimeout > w.Start.Earliest
 }
 
-// unansweredThroughout names a direct target that had answered before and, as every other, did not
-// while there was certainly no endpoint; "" if one did, or none was probed.
+// unansweredThroughout names a direct target that had answered before and, as every other, did not while there was no
+// endpoint: for as long as that is certain, or, if no time is, between the brackets of its start and its end. It returns
+// "" if one did, or none was probed.
 func unansweredThroughout(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) string {
-	certain := model.Instant{Earliest: empty.Start.Latest, Latest: empty.End.Earliest}
+	from, to := empty.Start.Latest, empty.End.Earliest
+	if empty.Next == nil {
+		to = empty.End.Latest
+	}
+	from, to = min(from, to), max(from, to)
 	name := ""
 	for _, p := range v.Services.Pods(w) {
 		switch probe := v.Addresses.Probe(w, p); {
-		case probe.FirstOK == nil || *probe.FirstOK >= certain.Latest:
-		case *probe.LastOK < certain.Earliest:
+		case probe.FirstOK == nil || *probe.FirstOK >= to:
+		case *probe.LastOK < from:
 			name = probe.Target
 		default:
 			return ""
