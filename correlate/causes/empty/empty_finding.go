@@ -238,18 +238,18 @@ func (e *emptiness) all() evidence.Sign {
 	return evidence.Watched.Target(e.window.Target, &e.window.Start, "from then on no request was answered")
 }
 
-// unhealthy returns the first Event of a failed readiness probe of a Pod that left.
-func (e *emptiness) unhealthy() []evidence.Sign {
-	for i := range e.view.Run.Events {
-		ev := &e.view.Run.Events[i]
-		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") &&
-			e.leaver(ev.Object.UID) != nil && ev.At.Earliest <= e.span.End.Latest &&
-			ev.At.Latest >= e.span.Start.Earliest-emptying {
-			return []evidence.Sign{evidence.Watched.Seen(ev, ev.Object.Name+": "+ev.Detail)}
+// unhealthy returns the Events of the failed readiness probes for which Pods can have left, one for each.
+func (e *emptiness) unhealthy() (signs []evidence.Sign) {
+	for _, p := range e.leavers {
+		if ev := e.probeFailure(p); ev != nil {
+			signs = append(signs, evidence.Watched.Seen(ev, p.Name+": "+ev.Detail))
 		}
 	}
-	return nil
+	return signs
 }
+
+// named returns as many signs of Pods as a finding has.
+func named(signs []evidence.Sign) []evidence.Sign { return signs[:min(len(signs), rule.MostNamed)] }
 
 // answeredBadly returns the doubt that the Pods with failed probes did not serve: then the probes were right.
 func (e *emptiness) answeredBadly() []evidence.Sign {

@@ -33,12 +33,17 @@ func leftFor(e *emptiness, p leaver) string {
 	return "its readiness probe failed"
 }
 
-// probeFailure returns the Event of a leaver's last readiness probe that failed before its endpoint left, nil if there
-// is none.
+// probeFailure returns the Event of a leaver's last readiness probe that surely failed since the Pod was ready and before
+// its endpoint left, nil if there is none.
 func (e *emptiness) probeFailure(p leaver) (last *model.Event) {
+	since := p.left.Earliest - emptying
 	for _, ev := range e.view.Changes.About[p.UID] {
-		if ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") &&
-			ev.At.Earliest <= p.left.Latest && ev.At.Latest >= p.left.Earliest-emptying {
+		switch {
+		case ev.At.Latest > p.left.Latest:
+		case ev.Kind == timeline.PodReady && ev.To == "true":
+			since, last = max(since, ev.At.Latest), nil
+		case ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") &&
+			ev.At.Earliest >= since:
 			last = ev
 		}
 	}
@@ -140,7 +145,7 @@ func overloaded(e *emptiness) (rule.Finding, bool) {
 		fmt.Sprintf("keep the capacity: maxUnavailable 0 and maxSurge 1 or more, or more replicas than the load "+
 			"needs (with %d of %d away it was too little); give the readiness probe a longer timeout, or a port and a "+
 			"thread of its own, so that it does not wait behind requests", len(away), n),
-		e.unhealthy()...)
+		named(e.unhealthy())...)
 	f.Text += eachLeft(e, away)
 	return f, true
 }

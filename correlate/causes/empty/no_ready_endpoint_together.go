@@ -96,5 +96,5 @@ func notReadyTogether(e *emptiness) (rule.Finding, bool) {
 	within := quantity.Span(max(time.Millisecond, e.apart().Max))
 	return e.finding(fmt.Sprintf("%s turned not ready within %s, and ", rule.Every(n), within),
 		fmt.Sprintf("look for what they share: none was taken away, and %s turned not ready within %s", rule.Every(n),
-			within), e.unhealthy()...), true
+			within), named(e.unhealthy())...), true
 }

@@ -66,14 +66,14 @@ func saySharedReadiness(e *emptiness) rule.Finding {
 	fix := fmt.Sprintf("let readiness ask only about the Pod itself, or allow more%s before it counts: %d Pods "+
 		"turned not ready together", limit, n)
 	unhealthy := e.unhealthy()
-	if len(unhealthy) == 0 {
+	if len(unhealthy) < n {
 		why = rule.Every(n) + " turned not ready though they went on answering, and "
 		fix = "find out what set them not ready, their probes, a readiness gate or their kubelet; " +
 			"if it was the probes, " + fix
 	}
-	f := e.finding(why, fix, append(signs, unhealthy...)...)
-	if len(unhealthy) == 0 {
-		f.Lack(noProbeFailed(e))
+	f := e.finding(why, fix, append(signs, named(unhealthy)...)...)
+	if len(unhealthy) < n {
+		f.Lack(noProbeFailed(e, len(unhealthy)))
 	}
 	f.Oppose(e.answeredBadly()...)
 	f.Oppose(timedOut(unhealthy)...)
@@ -92,13 +92,16 @@ func timedOut(unhealthy []evidence.Sign) []evidence.Sign {
 	return nil
 }
 
-// noProbeFailed returns the doubt that no Event reports a failed readiness probe. A kubelet that is restarted may set
-// all Pods of its node not ready.
-func noProbeFailed(e *emptiness) evidence.Sign {
+// noProbeFailed returns the doubt that Events report failed readiness probes of so many Pods only. A kubelet that is
+// restarted may set all Pods of its node not ready.
+func noProbeFailed(e *emptiness, failed int) evidence.Sign {
+	text := "no Event tells that a readiness probe failed"
+	if failed > 0 {
+		text = fmt.Sprintf("Events tell that readiness probes failed of %d of %d Pods only", failed, len(e.leavers))
+	}
 	node := e.leavers[0].Node
 	if node == "" || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Node != node }) {
-		return evidence.Measured.Doubt("no Event tells that a readiness probe failed: a readiness gate fits as well")
+		return evidence.Measured.Doubt(text + ": a readiness gate fits as well")
 	}
-	return evidence.Watched.Doubt(fmt.Sprintf("no Event tells that a readiness probe failed, and all were on %s: a "+
-		"restart of its kubelet fits as well", node))
+	return evidence.Watched.Doubt(fmt.Sprintf("%s, and all were on %s: a restart of its kubelet fits as well", text, node))
 }
