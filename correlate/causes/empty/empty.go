@@ -51,6 +51,19 @@ type leaver struct {
 // wasDeleted reports whether the Pod's deletion can have made its endpoint leave: a later one was a reaction.
 func (p *leaver) wasDeleted() bool { return p.Deleted != nil && p.Deleted.Earliest <= p.left.Latest }
 
+// wasTaken reports whether the Pod's deletion can have made its endpoint leave, or its kubelet ended it.
+func (e *emptiness) wasTaken(p leaver) bool { return p.wasDeleted() || e.endedByKubelet(p) }
+
+// endedByKubelet reports whether the Pod's kubelet ended it for reasons of its own before an endpoint was ready again.
+// That may be known only after its endpoint left.
+func (e *emptiness) endedByKubelet(p leaver) bool {
+	if p.Ending == nil || p.Ending.By != model.ByKubelet {
+		return false
+	}
+	ev := e.view.Changes.Event(p.Ending.Event)
+	return ev != nil && ev.At.Earliest <= e.span.End.Latest
+}
+
 // emptying is how long before a Service was empty the Pods that left count.
 const emptying = 30 * time.Second
 

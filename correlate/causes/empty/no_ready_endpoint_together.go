@@ -21,16 +21,19 @@ func onOneNode(e *emptiness) (rule.Finding, bool) {
 		return rule.Finding{}, false
 	}
 	node := e.leavers[0].Node
-	drained, reason := "", rolledOutReason(e)
+	taken, reason := "", rolledOutReason(e)
 	for _, p := range e.leavers {
-		if p.Node != node || node == "" || !p.wasDeleted() || !nodeBound(p) {
+		if p.Node != node || node == "" || !e.wasTaken(p) || !nodeBound(p) {
 			return rule.Finding{}, false
 		}
-		if p.Ending != nil && p.Ending.By == model.ByEviction {
-			drained, reason = ", and were evicted from it", nodeDrained
+		switch {
+		case e.endedByKubelet(p):
+			taken = ", and were ended by its kubelet"
+		case p.Ending != nil && p.Ending.By == model.ByEviction:
+			taken, reason = ", and were evicted from it", nodeDrained
 		}
 	}
-	f := e.finding(fmt.Sprintf("%s were on %s%s, and ", rule.Every(n), node, drained),
+	f := e.finding(fmt.Sprintf("%s were on %s%s, and ", rule.Every(n), node, taken),
 		fmt.Sprintf("spread the replicas over nodes (topologySpreadConstraints over kubernetes.io/hostname), with a "+
 			"PodDisruptionBudget that lets only 1 go at a time%s: %s were on %s%s",
 			budgets(e), rule.Every(n), node, strings.Replace(mustCarry(e), ": the", "; the", 1)),
@@ -52,7 +55,7 @@ func takenTogether(e *emptiness) (rule.Finding, bool) {
 	}
 	nodes, evicted := map[string]bool{}, 0
 	for _, p := range e.leavers {
-		if !p.wasDeleted() {
+		if !e.wasTaken(p) {
 			return rule.Finding{}, false
 		}
 		nodes[p.Node] = true

@@ -8,11 +8,11 @@ import (
 // This file is about nodes that stopped reporting.
 
 // nodesPresumedDead reports whether the nodes of all Pods that left had been found to report no more, none of the Pods
-// being deleted.
+// being deleted or ended by its kubelet: a node that shuts down is not ready, too.
 func nodesPresumedDead(e *emptiness) bool {
 	for _, p := range e.leavers {
 		ev := e.nodeLost(p)
-		if ev == nil || p.TerminatingBy(e.span.Start.Earliest) {
+		if ev == nil || p.TerminatingBy(e.span.Start.Earliest) || e.endedByKubelet(p) {
 			return false
 		}
 		e.event, e.object = ev, "Node/"+p.Node
