@@ -155,7 +155,7 @@ func (s *surroundings) disruption(p *model.Pod, e *model.Event) *model.Ending {
 		ending.Text += fmt.Sprintf(", %s being cordoned (a drain)", p.Node)
 		ending.Of, ending.Change = nodeObject(p.Node), cordonedInRun(cordon)
 	case known.by == model.ByKubelet && e.Detail != "":
-		ending.Text += ": " + e.Detail
+		ending.Text += ": " + strings.TrimSuffix(e.Detail, ".") // the sentence goes on
 	}
 	return ending
 }

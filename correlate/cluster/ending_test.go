@@ -54,7 +54,7 @@ func TestWhoEndedAPod(t *testing.T) {
 				Object: timeline.Object{Kind: "Node", Name: "node3"}}}), disrupted("EvictionByEvictionAPI", ""),
 				deleted},
 			model.ByEviction, "evicted through the API"},
-		{"node pressure", []model.Event{disrupted("TerminationByKubelet", "The node was low on resource: memory")},
+		{"node pressure", []model.Event{disrupted("TerminationByKubelet", "The node was low on resource: memory.")},
 			model.ByKubelet, "ended by its kubelet: The node was low on resource: memory"},
 		{"preemption", []model.Event{disrupted("PreemptionByScheduler", ""), deleted}, model.ByScheduler,
 			"preempted by the scheduler, for a Pod of higher priority"},
