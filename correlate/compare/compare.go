@@ -12,6 +12,7 @@ import (
 	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
+	"lapse/correlate/verdict"
 	"lapse/correlate/wording"
 )
 
@@ -230,9 +231,14 @@ func doubtful(name string, tl *model.Timeline) []string {
 		list = append(list, name+" was "+tl.Run.Recorded(quantity.Span)+": "+tl.Run.Aborted)
 	case tl.Run.Aborted != "":
 		list = append(list, name+" was aborted: "+tl.Run.Aborted)
+	case tl.Run.Command.Trouble() != "":
+		list = append(list, fmt.Sprintf("the command of %s did not succeed: %s", name, tl.Run.Command.Trouble()))
+	}
+	for _, why := range verdict.Unproven(tl) {
+		list = append(list, "in "+name+", "+why)
 	}
 	switch control := v.Validity.Control; {
-	case v.Sent == 0:
+	case !tl.Measured():
 		list = append(list, name+" measured nothing")
 	case len(tl.ShortNodes()) > 0:
 		list = append(list, "of "+name+", "+wording.Silence(tl.Verdict.Nodes[0]))

@@ -104,6 +104,11 @@ func withGap(tl *model.Timeline, d time.Duration) *model.Timeline {
 	return tl
 }
 
+// ran is a command that succeeded.
+func ran(args ...string) *model.Command {
+	return &model.Command{Args: args, Start: new(5 * time.Second), End: new(6 * time.Second), ExitCode: new(0)}
+}
+
 func TestRunsThatAreUnlikeAreSaidToBe(t *testing.T) {
 	for want, spoil := range map[string]func(*model.Timeline){
 		"what was measured":   func(tl *model.Timeline) { tl.Run.URLs = []string{"http://other/"} },
@@ -112,9 +117,7 @@ func TestRunsThatAreUnlikeAreSaidToBe(t *testing.T) {
 		"timeout":             func(tl *model.Timeline) { tl.Run.Timeout *= 2 },
 		"join":                func(tl *model.Timeline) { tl.Run.Join *= 2 },
 		"slow":                func(tl *model.Timeline) { tl.Run.Slow *= 2 },
-		"command": func(tl *model.Timeline) {
-			tl.Run.Command = &model.Command{Args: []string{"kubectl"}}
-		},
+		"command":             func(tl *model.Timeline) { tl.Run.Command = ran("kubectl") },
 		"cluster": func(tl *model.Timeline) {
 			tl.Run.Cluster = &timeline.Cluster{Version: "v1.37"}
 		},
@@ -134,6 +137,55 @@ func TestRunsThatAreUnlikeAreSaidToBe(t *testing.T) {
 	}
 	if got := Compare(runOf(6000, 0), runOf(6000, 3)).NotComparable; len(got) != 0 {
 		t.Errorf("two runs of the same kind: %q", got)
+	}
+}
+
+// A run that passed because nothing was tested shows no improvement.
+func TestARunThatWasNotPutToTheTestIsNotComparable(t *testing.T) {
+	const s = time.Second
+	run := func(change func(*model.Timeline)) *model.Timeline {
+		tl := runOf(6000, 0)
+		tl.Targets[0].Service = "shop/web"
+		tl.Run.Command = ran("kubectl", "drain", "node1")
+		endpoint := timeline.Event{Kind: timeline.EndpointChanged, To: timeline.EndpointReady}
+		tl.Events = []model.Event{{Event: endpoint, At: model.Instant{Earliest: model.Unbounded}}}
+		endpoint.Seen, endpoint.From, endpoint.To = 7*s, timeline.EndpointReady, timeline.EndpointTerminating
+		tl.Events = append(tl.Events, model.Event{Event: endpoint, At: model.Instant{Earliest: 6 * s, Latest: 7 * s}})
+		tl.Held = []model.Held{{Target: "web held", Connections: 3, Stood: 3}}
+		change(tl)
+		return tl
+	}
+	tested := func(*model.Timeline) {}
+	for about, test := range map[string]struct {
+		b    func(*model.Timeline)
+		want string
+	}{
+		"its Pods had moved to another node": {func(tl *model.Timeline) { tl.Events = tl.Events[:1] },
+			"in B, nothing was tested: no endpoint of shop/web left or came after `kubectl drain node1` began"},
+		"its rollout had not finished": {func(tl *model.Timeline) {
+			tl.Events = append(tl.Events, model.Event{Event: timeline.Event{Kind: timeline.SnapshotTaken, Seen: 6 * s,
+				To: timeline.SnapshotChanged, Object: timeline.Object{Kind: "Deployment", Name: "web"},
+				Snapshot: &timeline.Snapshot{Workload: &timeline.Workload{Generation: 2,
+					Status: timeline.Replicas{Generation: 1}}}}})
+		}, "in B, the rollout of Deployment web had not finished when the run ended: its status was that of the spec before"},
+		"its command failed": {func(tl *model.Timeline) { tl.Run.Command.ExitCode = new(1) },
+			"the command of B did not succeed: exit code 1"},
+		"its command never started": {func(tl *model.Timeline) {
+			tl.Run.Command.Start, tl.Run.Command.ExitCode = nil, new(127)
+		}, "the command of B did not succeed: never started"},
+		"it held a connection that never stood": {func(tl *model.Timeline) { tl.Held[0].Stood = 2 },
+			"in B, 1 of 3 held connections never stood: what would have become of them is not known"},
+		"it only held connections": {func(tl *model.Timeline) { tl.Verdict.Sent = 0 }, ""},
+		"it was tested":            {tested, ""},
+	} {
+		d := Compare(run(tested), run(test.b))
+		if got := strings.Join(d.NotComparable, "; "); got != test.want {
+			t.Errorf("%s: %q, want %q", about, got, test.want)
+		}
+		failures, _ := ParseGroups("failures")
+		if _, unknown := d.Worse(failures); (len(unknown) > 0) != (test.want != "") {
+			t.Errorf("%s: unknown %q", about, unknown)
+		}
 	}
 }
 
@@ -262,7 +314,7 @@ func TestWorseIsUnknownWhereRunsAreNotComparable(t *testing.T) {
 func TestAnotherNodeIsNotAnotherCommand(t *testing.T) {
 	drain := func(node string, words ...string) *model.Timeline {
 		tl := runOf(6000, 0)
-		tl.Run.Command = &model.Command{Args: words}
+		tl.Run.Command = ran(words...)
 		tl.Pods = []model.Pod{{Node: node}}
 		return tl
 	}

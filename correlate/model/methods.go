@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -100,6 +101,11 @@ func (t *Target) ServiceCoverage() float64 {
 		return *t.SharedCoverage
 	}
 	return t.Coverage
+}
+
+// Measured reports whether any request had a result that counts, or any held connection stood.
+func (tl *Timeline) Measured() bool {
+	return tl.Verdict.Sent > 0 || slices.ContainsFunc(tl.Held, func(h Held) bool { return h.Stood > 0 })
 }
 
 // LimitSince returns the detection limit of the time since the judged targets' rates were changed, and when the last of
@@ -224,4 +230,19 @@ func MostReady(steps []EndpointStep, from, to time.Duration) int {
 		}
 	}
 	return max(before, most)
+}
+
+// Trouble says how the command went wrong in a run that is over; "" if it did not, or if there was none.
+func (c *Command) Trouble() string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Start == nil:
+		return "never started"
+	case c.ExitCode != nil && *c.ExitCode != 0:
+		return fmt.Sprintf("exit code %d", *c.ExitCode)
+	case c.End == nil:
+		return "did not end"
+	}
+	return ""
 }

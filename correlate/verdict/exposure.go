@@ -18,6 +18,13 @@ import (
 // endpoint did.
 var disruptive = []string{"drain", "rollout", "delete", "scale", "set"}
 
+// Unproven returns why a run does not show what it was to show, however much of the time was observed: of its held
+// connections, and of what its command was to disturb.
+func Unproven(tl *model.Timeline) []string {
+	why := append(heldDoubts(tl), untested(tl), unfinished(tl))
+	return slices.DeleteFunc(why, func(text string) bool { return text == "" })
+}
+
 // untested says that the wrapped command was to disturb a measured Service and did not; "" if it did, if it was to do
 // something else, or if endpoints were not watched.
 func untested(tl *model.Timeline) string {

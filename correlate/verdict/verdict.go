@@ -115,13 +115,7 @@ func (j judgement) doubts() []string {
 	if j.v.Sent == 0 && sumHeld(j.tl).stood == 0 {
 		return []string{"nothing was measured: no request had a result that counts"}
 	}
-	doubts := heldDoubts(j.tl)
-	if why := untested(j.tl); why != "" {
-		doubts = append(doubts, why)
-	}
-	if why := unfinished(j.tl); why != "" {
-		doubts = append(doubts, why)
-	}
+	doubts := Unproven(j.tl)
 	if needed := j.tl.MinCoverage(); j.v.Coverage < needed {
 		doubts = append(doubts,
 			fmt.Sprintf("coverage %s is below the required %s: downtime in unobserved time cannot be excluded",

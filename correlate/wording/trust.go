@@ -2,7 +2,6 @@ package wording
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"lapse/correlate/model"
@@ -26,9 +25,8 @@ func trust(tl *model.Timeline, exit string) string {
 
 // soundness says in a word whether the prober did its work.
 func soundness(tl *model.Timeline) model.Soundness {
-	stood := slices.ContainsFunc(tl.Held, func(h model.Held) bool { return h.Stood > 0 })
 	switch control := tl.Verdict.Validity.Control; {
-	case tl.Verdict.Sent == 0 && !stood:
+	case !tl.Measured():
 		return model.NothingMeasured
 	case control != "" && control != "ok" && control != "absent":
 		return model.Doubtful

@@ -27,8 +27,8 @@ func newDiff() *cobra.Command {
 directory that "lapse run" wrote, or a timeline.json.
 
 A difference counts as a change only where the error bars of the two do not overlap. What makes the runs
-unlike (other targets, rates or timeouts, too little observed) is said first. That a second drain names
-another node is only noted.
+unlike (other targets, rates or timeouts), and what makes one of them prove little (too little observed,
+nothing tested, a command that failed), is said first. That a second drain names another node is only noted.
 
 Without --fail-if-worse the exit code is 0 whatever is found. With it, the exit code is 3 if one of these
 figures became worse, and 4 if that cannot be said: a figure was not measured in both, or the runs are not

@@ -41,6 +41,7 @@ var diffs = map[string]func() *Comparison{
 func fewer() *model.Timeline {
 	tl := aborted()
 	tl.Run.Aborted, tl.Verdict.Coverage = "", 1
+	tl.Run.Command.End, tl.Run.Command.ExitCode = new(20*s), new(0)
 	tl.Targets[0].Failed, tl.Unobserved = 3, nil
 	w := &tl.Windows[0]
 	w.Open, w.Length, w.Downtime = model.Open{}, model.Length{Min: 20 * ms, Max: 40 * ms}, model.Length{Min: 20 * ms, Max: 40 * ms}

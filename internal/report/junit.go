@@ -118,9 +118,9 @@ func doubtNote(tl *model.Timeline, message, figures string) *junit.Note {
 // commandCase is there because a command that failed ends lapse with an exit code of its own.
 func commandCase(command *model.Command, said []string) junit.Case {
 	c := junit.Case{Name: "the command succeeded", Time: "0", Output: document.Clean(strings.Join(command.Args, " "))}
-	switch end := commandEnd(command, false); {
-	case end != "":
-		c.Failures = []junit.Note{{Message: document.Clean(strings.TrimSpace(end)), Type: "command", Text: cleanLines(
+	switch trouble := command.Trouble(); {
+	case trouble != "":
+		c.Failures = []junit.Note{{Message: trouble, Type: "command", Text: cleanLines(
 			append([]string{c.Output}, said...),
 		)}}
 		c.Output = ""

@@ -26,7 +26,11 @@ func measured(tl *model.Timeline) string {
 	}
 	parts = append(parts, tl.T0.UTC().Format("2006-01-02 15:04:05")+" UTC", quantity.Span(tl.Run.Duration))
 	if c := tl.Run.Command; c != nil {
-		parts = append(parts, strings.Join(c.Args, " ")+commandEnd(c, tl.Run.Live))
+		text := strings.Join(c.Args, " ")
+		if trouble := c.Trouble(); trouble != "" && !tl.Run.Live {
+			text += " (" + trouble + ")"
+		}
+		parts = append(parts, text)
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }
@@ -70,20 +74,6 @@ func subject(run model.RunInfo) string {
 		}
 	}
 	return strings.Join(append(names, run.URLs...), ", ")
-}
-
-func commandEnd(c *model.Command, live bool) string {
-	switch {
-	case live:
-		return ""
-	case c.Start == nil:
-		return " (never started)"
-	case c.ExitCode != nil && *c.ExitCode != 0:
-		return fmt.Sprintf(" (exit code %d)", *c.ExitCode)
-	case c.End == nil:
-		return " (did not end)"
-	}
-	return ""
 }
 
 // toneOf returns the colour of a verdict.

@@ -347,6 +347,7 @@ func aborted() *model.Timeline {
 		endpoint(15*ms, "uid-0", "10.244.1.7", timeline.EndpointReady),
 		endpoint(11*s+390*ms, "uid-0", "10.244.1.7", timeline.EndpointTerminating),
 	)
+	tl.Events[2].From = timeline.EndpointReady
 	tl.Services = cluster.Services(tl.Events)
 	tl.Verdict = model.Verdict{
 		Result: model.Inconclusive, ExitCode: 6, Sent: 2100, Failed: 960, ErrorRate: 960.0 / 2100, Windows: 1,
