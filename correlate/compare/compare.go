@@ -28,7 +28,7 @@ type Diff struct {
 	Notes []string `json:"notes,omitzero"`
 	// failed requests of every target that both runs judge
 	Total Change `json:"total"`
-	// of every target that both runs judge, or whose connections both held
+	// of every target that both runs judge, or whose connections one of them held
 	Changes []Change      `json:"changes"`
 	Causes  []CauseChange `json:"causes"` // by rule
 }

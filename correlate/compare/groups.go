@@ -72,7 +72,11 @@ func (g Group) Of(changes []Change) []Change {
 // not comparable, or a figure was not measured in both.
 func (d Diff) Worse(groups []Group) (worse, unknown []string) {
 	for _, g := range groups {
-		for _, c := range g.Of(append([]Change{d.Total}, d.Changes...)) {
+		changes := g.Of(append([]Change{d.Total}, d.Changes...))
+		if len(changes) == 0 {
+			unknown = append(unknown, g.Name+": not measured in both")
+		}
+		for _, c := range changes {
 			switch {
 			case c.Direction == More:
 				worse = append(worse, fmt.Sprintf("%s of %s", figureName(c.Metric), c.Of()))

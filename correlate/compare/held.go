@@ -14,16 +14,18 @@ const (
 	DiffBack     = "held.back.max" // the longest that it took one to stand again
 )
 
-// heldChanges returns the changes of the targets whose connections both runs held.
+// heldChanges returns the changes of the targets whose connections one of the runs held.
 func heldChanges(a, b *model.Timeline) (list []Change) {
-	for _, h := range a.Held {
-		i := slices.IndexFunc(b.Held, func(other model.Held) bool { return other.Target == h.Target })
-		if i < 0 {
-			continue
+	var targets []string
+	for _, h := range slices.Concat(a.Held, b.Held) {
+		if !slices.Contains(targets, h.Target) {
+			targets = append(targets, h.Target)
 		}
+	}
+	for _, target := range targets {
 		for _, metric := range []string{DiffCut, DiffUnwarned, DiffBack} {
-			c := change(metric, heldFigure(a, h, metric), heldFigure(b, b.Held[i], metric))
-			c.Target = h.Target
+			c := change(metric, heldFigure(a, target, metric), heldFigure(b, target, metric))
+			c.Target = target
 			list = append(list, c)
 		}
 	}
@@ -32,8 +34,12 @@ func heldChanges(a, b *model.Timeline) (list []Change) {
 
 // heldFigure returns one figure of a target, by its gate. A number of connections is a share of those that stood, so
 // that runs which held more or fewer compare.
-func heldFigure(tl *model.Timeline, h model.Held, metric string) *Estimate {
-	only := *tl
+func heldFigure(tl *model.Timeline, target, metric string) *Estimate {
+	i := slices.IndexFunc(tl.Held, func(h model.Held) bool { return h.Target == target })
+	if i < 0 {
+		return nil
+	}
+	only, h := *tl, tl.Held[i]
 	only.Held = []model.Held{h}
 	gate, _ := verdict.MetricNamed(metric)
 	r, measured := gate.Value(&only, &only.Verdict)

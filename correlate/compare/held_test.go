@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,5 +57,30 @@ func TestSharesOfHeldConnectionsCountThoseThatStood(t *testing.T) {
 	c := heldChanges(a, b)[0]
 	if c.A.Min != 0.5 || c.A.Failed != 10 || c.A.Sent != 20 || c.B.Min != 0.1 || c.Direction != Less {
 		t.Errorf("%+v, %+v: %s", c.A, c.B, c.Direction)
+	}
+}
+
+// What one of the runs did not hold cannot be said to have become no worse.
+func TestHeldConnectionsOfOneRunAloneAreNotMeasuredInBoth(t *testing.T) {
+	cut, none := heldRun(model.Held{Cut: 40, Unwarned: 38, Cuts: 40}), runOf(6000, 0)
+	both := heldRun(model.Held{Cut: 40, Unwarned: 38, Cuts: 40})
+	both.Held = append(both.Held, model.Held{Target: "api held", Connections: 2, Stood: 2})
+	for _, test := range []struct {
+		about, groups string
+		a, b          *model.Timeline
+		want          []string
+	}{
+		{"B held none", "cuts", cut, none, []string{"held connections cut of web held: not measured in both"}},
+		{"A held none", "back", none, cut, []string{"longest until back of web held: not measured in both"}},
+		{"B held those of another Service, too", "unwarned", cut, both,
+			[]string{"cut without a warning of api held: not measured in both"}},
+		{"neither held any", "cuts", none, none, []string{"held connections cut: not measured in both"}},
+		{"it is not asked for", "failures,downtime", cut, none, nil},
+		{"both held the same", "cuts,unwarned,back", cut, cut, nil},
+	} {
+		groups, _ := ParseGroups(test.groups)
+		if worse, unknown := Compare(test.a, test.b).Worse(groups); len(worse) > 0 || !slices.Equal(unknown, test.want) {
+			t.Errorf("%s: worse %q, unknown %q, want %q", test.about, worse, unknown, test.want)
+		}
 	}
 }

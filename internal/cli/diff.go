@@ -32,10 +32,10 @@ nothing tested, a command that failed), is said first. That a second drain names
 
 Without --fail-if-worse the exit code is 0 whatever is found. With it, the exit code is 3 if one of these
 figures became worse, and 4 if that cannot be said: a figure was not measured in both, or the runs are not
-comparable. Gate on failures, downtime and cuts; latency differs from one drain to the next by where the
-Pods are.`,
+comparable. Gate on failures and downtime, and on cuts where both runs hold connections; latency differs
+from one drain to the next by where the Pods are.`,
 		Example: `  lapse diff runs/before runs/after
-  lapse diff runs/main runs/ci --fail-if-worse failures,downtime,cuts`,
+  lapse diff runs/main runs/ci --fail-if-worse failures,downtime`,
 		Args: exactly(2, "two runs, A and B: the DIR of each, such as runs/…, or its timeline.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := judging.CheckFormat(report.DiffFormats(), format); err != nil {
