@@ -57,10 +57,11 @@ func Keys() string {
 	return strings.Join(keys, ", ")
 }
 
-// Of returns the changes of the group's figures. Those of held connections are none if the runs held none.
-func (g Group) Of(changes []Change) []Change {
+// Of returns the changes of the group's figures, of failures the total first. Those of held connections are none if the
+// runs held none.
+func (g Group) Of(d Diff) []Change {
 	var list []Change
-	for _, c := range changes {
+	for _, c := range append([]Change{d.Total}, d.Changes...) {
 		if strings.HasPrefix(c.Metric, g.Metric) {
 			list = append(list, c)
 		}
@@ -72,7 +73,7 @@ func (g Group) Of(changes []Change) []Change {
 // not comparable, or a figure was not measured in both.
 func (d Diff) Worse(groups []Group) (worse, unknown []string) {
 	for _, g := range groups {
-		changes := g.Of(append([]Change{d.Total}, d.Changes...))
+		changes := g.Of(d)
 		if len(changes) == 0 {
 			unknown = append(unknown, g.Name+": not measured in both")
 		}

@@ -39,7 +39,7 @@ const (
 
 // groupWord says how the figures of a group changed; "" if it is about held connections, and the runs held none.
 func groupWord(g compare.Group, d compare.Diff) string {
-	changes := g.Of(d.Changes)
+	changes := g.Of(d)
 	is := func(direction compare.Direction) bool {
 		return slices.ContainsFunc(changes, func(c compare.Change) bool { return c.Direction == direction })
 	}

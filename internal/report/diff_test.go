@@ -10,6 +10,7 @@ import (
 	"lapse/correlate/compare"
 	"lapse/correlate/model"
 	"lapse/internal/report/document"
+	"lapse/timeline"
 )
 
 // diffs are comparisons people meet: before and after a fix, and of things that are not alike.
@@ -89,6 +90,23 @@ func TestComparisonSaysUpFrontWhatCannotBeCompared(t *testing.T) {
 		if !ok || strings.Contains(before, "changes") {
 			t.Errorf("%s does not begin with what is unlike:\n%s", format, out)
 		}
+	}
+}
+
+// Too few requests fail on each node to tell, and enough in all.
+func TestComparisonSaysUpFrontWhatAllTargetsTogetherShow(t *testing.T) {
+	fromThree := func(failed int) *model.Timeline {
+		tl := &model.Timeline{}
+		for _, node := range []string{"node-a", "node-b", "node-c"} {
+			of := timeline.Target{Name: "web new " + node, Kind: timeline.New}
+			tl.Targets = append(tl.Targets, model.Target{Target: of, Sent: 3000, Failed: failed})
+		}
+		return tl
+	}
+	d := compare.Compare(fromThree(0), fromThree(5))
+	want := "failures: more (0 of 9000 in A, 15 of 9000 in B)"
+	if got := diffHeadline(d); !strings.Contains(got, want) || d.Changes[0].Direction != compare.Unclear {
+		t.Errorf("%q, want %q; of one node: %s", got, want, d.Changes[0].Direction)
 	}
 }
 
