@@ -19,7 +19,7 @@ const exportHelp = `Export writes a saved run in any format, to standard output 
 
 The facts (csv, events, held, hlog) are written as they were recorded, unjudged, with little memory.
 Exit code 6: the recording is cut off, damaged or still in progress, and its readable part was exported;
-or only timeline.json is left, which holds all events, but only the failed requests.
+or only timeline.json is left, which holds all events, but only the first 10,000 failed requests.
 
 The other formats are judged as the run was; the exit code says nothing of the verdict.`
 

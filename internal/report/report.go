@@ -43,10 +43,10 @@ type Format struct {
 	Doc   string // what it is, in a line
 	Ext   string // of a file that holds it
 	Facts bool   // it is written from the facts, not from what was judged of them
-	Left  string // what of those facts a timeline.json still holds; empty if nothing
 	Write func(io.Writer, Saved, Options) error
 
-	Check func(otlp.Env) error // refuses an environment that it cannot be written in; nil: none
+	Left  func(*model.Timeline) string // says what of the facts a timeline.json still holds; nil: nothing
+	Check func(otlp.Env) error         // refuses an environment that it cannot be written in; nil: none
 	// writes what changed between two runs; nil: the format has no words for that
 	Diff func(io.Writer, *Comparison, Options) error
 }

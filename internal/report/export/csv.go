@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lapse/correlate/align"
+	"lapse/correlate/model"
 	"lapse/internal/report/document"
 	"lapse/timeline"
 )
@@ -18,7 +19,7 @@ var csvFormat = Format{
 	Name:  "csv",
 	Doc:   "a CSV row for every request",
 	Ext:   "csv",
-	Left:  "the failed requests",
+	Left:  failedLeft,
 	Write: requestsCSV,
 }
 
@@ -26,8 +27,17 @@ var eventsFormat = Format{
 	Name:  "events",
 	Doc:   "a CSV row for every event: Pods, endpoints, nodes, the command, the run itself",
 	Ext:   "csv",
-	Left:  "the events, without what bounds each from below",
+	Left:  func(*model.Timeline) string { return "the events, without what bounds each from below" },
 	Write: eventsCSV,
+}
+
+// failedLeft says how many of the failed requests a timeline lists.
+func failedLeft(tl *model.Timeline) string {
+	listed := len(tl.Failures)
+	if tl.FailuresTruncated == 0 {
+		return "the failed requests"
+	}
+	return fmt.Sprintf("the first %d of %d failed requests", listed, listed+tl.FailuresTruncated)
 }
 
 // A number is what a source calls a backend or a peer.

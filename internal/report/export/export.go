@@ -4,6 +4,7 @@ package export
 import (
 	"io"
 
+	"lapse/correlate/model"
 	"lapse/timeline"
 )
 
@@ -12,8 +13,9 @@ type Format struct {
 	Name  string // what -o takes
 	Doc   string // what it is, in a line
 	Ext   string // of a file that holds it
-	Left  string // what of the facts a timeline.json still holds; empty if nothing
 	Write func(io.Writer, timeline.Run) error
+
+	Left func(*model.Timeline) string // says what of the facts a timeline.json still holds; nil: nothing
 }
 
 // Formats lists all of them. Each is a file, and a word here.

@@ -238,11 +238,11 @@ func openFacts(path string, f report.Format) (Saved, error) {
 	if err != nil {
 		return Saved{}, err
 	}
-	if f.Left == "" {
+	if f.Left == nil {
 		return Saved{}, exit.Usagef("-o csv and -o events write what it holds",
 			"-o %s needs the run's recording, %s: %s does not hold it", f.Name, FactsFile, file)
 	}
-	less := fmt.Errorf("%s: %s holds no more, and its recording is not here", f.Left, file)
+	less := fmt.Errorf("%s: %s holds no more, and its recording is not here", f.Left(tl), file)
 	return Saved{Run: export.Facts(tl), Broken: less}, nil
 }
 
