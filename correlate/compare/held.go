@@ -3,6 +3,7 @@ package compare
 import (
 	"slices"
 
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
 	"lapse/correlate/verdict"
 )
@@ -39,23 +40,27 @@ func heldFigure(tl *model.Timeline, target, metric string) *Estimate {
 	if i < 0 {
 		return nil
 	}
-	only, h := *tl, tl.Held[i]
-	only.Held = []model.Held{h}
+	only := *tl
+	only.Held = tl.Held[i : i+1]
 	gate, _ := verdict.MetricNamed(metric)
 	r, measured := gate.Value(&only, &only.Verdict)
-	if !measured {
-		return nil
-	}
-	e := &Estimate{Min: r.Min, Max: &r.Max}
-	if gate.Unit == model.Count {
-		e.Min, e.Failed, e.Sent = r.Min/float64(h.Stood), int(r.Min), h.Stood
-		e.Max = new(min(1, r.Max/float64(h.Stood)))
-	}
 	switch {
-	case r.Open && gate.Unit == model.Count:
-		e.Max = new(1.0)
-	case r.Open:
-		e.Max = nil
+	case !measured:
+		return nil
+	case gate.Unit == model.Count:
+		return cutShare(r, tl.Held[i].Stood)
 	}
-	return e
+	return lengthEstimate(r.Length(), r.Open)
+}
+
+// cutShare returns the Clopper-Pearson interval of the share of connections that are cut. The upper bound also holds
+// those that may have been.
+func cutShare(cut model.Range, stood int) *Estimate {
+	most := min(stood, int(cut.Max))
+	if cut.Open {
+		most = stood
+	}
+	low, _ := windows.ShareInterval(int(cut.Min), stood)
+	_, high := windows.ShareInterval(most, stood)
+	return &Estimate{Min: low, Max: &high, Failed: int(cut.Min), Sent: stood}
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
 )
 
@@ -31,8 +34,11 @@ func TestHeldConnectionsAreCompared(t *testing.T) {
 		{"all cuts are announced now", cut, heldRun(model.Held{Cut: 40, Cuts: 40, Back: back(time.Second)}),
 			"held.cut unclear, held.unwarned less, held.back.max unclear"},
 		{"more are cut, and are back later", cut,
-			heldRun(model.Held{Cut: 60, Unwarned: 38, Cuts: 60, Back: back(3 * time.Second)}),
+			heldRun(model.Held{Cut: 70, Unwarned: 38, Cuts: 70, Back: back(3 * time.Second)}),
 			"held.cut more, held.unwarned unclear, held.back.max more"},
+		{"as many more are cut as by chance", cut,
+			heldRun(model.Held{Cut: 41, Unwarned: 39, Cuts: 41, Back: back(time.Second)}),
+			"held.cut unclear, held.unwarned unclear, held.back.max unclear"},
 		{"some may have been cut by a stop of the prober", cut,
 			heldRun(model.Held{Cut: 30, Unwarned: 30, Cuts: 45, Stopped: 15, Back: back(time.Second)}),
 			"held.cut unclear, held.unwarned unclear, held.back.max unclear"},
@@ -51,12 +57,23 @@ func TestHeldConnectionsAreCompared(t *testing.T) {
 	}
 }
 
+// The bounds are those of a share of failed requests, and the upper one also holds what may have been cut.
 func TestSharesOfHeldConnectionsCountThoseThatStood(t *testing.T) {
-	a, b := heldRun(model.Held{Cut: 10, Unwarned: 10, Cuts: 10}), heldRun(model.Held{Cut: 10, Unwarned: 10, Cuts: 10})
+	a := heldRun(model.Held{Cut: 10, Cuts: 10})
 	a.Held[0].Stood = 20
+	b := heldRun(model.Held{Cut: 6, Cuts: 8, Stopped: 2, Unproven: 2})
 	c := heldChanges(a, b)[0]
-	if c.A.Min != 0.5 || c.A.Failed != 10 || c.A.Sent != 20 || c.B.Min != 0.1 || c.Direction != Less {
-		t.Errorf("%+v, %+v: %s", c.A, c.B, c.Direction)
+	lowA, highA := windows.ShareInterval(10, 20)
+	lowB, _ := windows.ShareInterval(6, 100)
+	_, highB := windows.ShareInterval(10, 100)
+	want := Change{Target: "web held", Metric: DiffCut, A: &Estimate{lowA, &highA, 10, 20},
+		B: &Estimate{lowB, &highB, 6, 100}, Direction: Less}
+	if diff := gocmp.Diff(want, c); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	b.Held[0].Open = true // any of them may have been cut
+	if c := heldChanges(a, b)[0]; *c.B.Max != 1 || c.B.Min != lowB {
+		t.Errorf("%+v", c.B)
 	}
 }
 

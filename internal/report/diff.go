@@ -97,11 +97,7 @@ func estimate(metric string, e *compare.Estimate) string {
 	case e == nil:
 		return "not measured"
 	case metric == compare.DiffFailed, metric == compare.DiffCut, metric == compare.DiffUnwarned:
-		share := quantity.Percent(float64(e.Failed) / float64(e.Sent))
-		if e.Min != *e.Max {
-			share = quantity.Percents(e.Min, *e.Max)
-		}
-		return fmt.Sprintf("%d/%d (%s)", e.Failed, e.Sent, share)
+		return fmt.Sprintf("%d/%d (%s)", e.Failed, e.Sent, quantity.Percents(e.Min, *e.Max))
 	}
 	return quantity.Length(e.Length())
 }
