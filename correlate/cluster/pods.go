@@ -29,7 +29,7 @@ func Lifecycles(run *model.Timeline, firstLast func(timeline.TargetID) windows.F
 				continue // they can outlive their Pod
 			}
 			b = &podBuilder{pod: model.Pod{Namespace: e.Object.Namespace, Name: e.Object.Name, UID: e.Object.UID,
-				States: []model.PodState{}}, moves: moves}
+				States: []model.PodState{}}, endpoints: newPodEndpoints(moves)}
 			builders[e.Object.UID] = b
 			order = append(order, b)
 		}
@@ -53,22 +53,14 @@ func Lifecycles(run *model.Timeline, firstLast func(timeline.TargetID) windows.F
 // aboutPod reports whether events of this kind are about the Pod they name.
 func aboutPod(kind timeline.EventKind) bool { return strings.HasPrefix(string(kind), "pod-") }
 
-// An endpointKey names one address and port of a Pod.
-type endpointKey struct {
-	addr netip.Addr
-	port uint16
-}
-
 // A podBuilder makes one Pod's lifecycle, event by event.
 type podBuilder struct {
-	pod    model.Pod
-	events []*model.Event
-	moves  map[uint32]bool // changes by which its endpoints only moved to another port
+	pod       model.Pod
+	events    []*model.Event
+	endpoints podEndpoints
 
-	containers map[string]string      // by name: waiting, running, terminated
-	ended      map[string]bool        // by name: it has ended before
-	endpoints  map[endpointKey]string // the states of its endpoints, one for each address and port
-	endpoint   string                 // the best of them; empty if it had none
+	containers map[string]string // by name: waiting, running, terminated
+	ended      map[string]bool   // by name: it has ended before
 	scheduled  bool
 	ready      bool
 	stopped    bool
@@ -84,7 +76,7 @@ type podBuilder struct {
 // replay applies all events in the order they were seen, and between them the instant at which the Pod's own address
 // stopped answering.
 func (b *podBuilder) replay(direct []*model.Target, firstLast func(timeline.TargetID) windows.FirstLast) {
-	b.containers, b.ended, b.endpoints = map[string]string{}, map[string]bool{}, map[endpointKey]string{}
+	b.containers, b.ended = map[string]string{}, map[string]bool{}
 	b.answers(direct, firstLast)
 	for _, e := range b.events {
 		b.applyStopBefore(e.Seen)
@@ -100,11 +92,12 @@ func (b *podBuilder) replay(direct []*model.Target, firstLast func(timeline.Targ
 func (b *podBuilder) narrow() {
 	p := &b.pod
 	if p.Created != nil {
-		for _, at := range []*model.Instant{p.Scheduled, p.Started, p.Ready, p.NotReady, p.EndpointReady,
-			p.EndpointNotReady, p.Deleted, p.Killing, p.Exited} {
+		for _, at := range []*model.Instant{p.Scheduled, p.Started, p.Ready, p.NotReady, p.Deleted, p.Killing,
+			p.Exited} {
 			NotBefore(at, p.Created.Earliest)
 		}
 	}
+	narrowEndpoints(p)
 	if p.LastOK != nil {
 		NotBefore(p.Exited, *p.LastOK)
 	}
@@ -193,11 +186,12 @@ func (b *podBuilder) apply(e *model.Event) {
 		b.deleted = e
 		first(&b.pod.Deleted, at)
 	case timeline.PodGone:
-		clear(b.endpoints)
-		b.endpoint, b.ready = timeline.EndpointAbsent, false
+		clear(b.endpoints.states)
+		b.endpoints.best, b.ready = timeline.EndpointAbsent, false
 		b.pod.Gone = &at
 	case timeline.EndpointChanged:
-		b.endpointState(e)
+		b.endpoints.apply(e, &b.pod)
+		b.ending = b.ending || strings.HasPrefix(b.endpoints.best, timeline.EndpointTerminating)
 	case timeline.KubeEvent:
 		if e.To == "Killing" {
 			first(&b.pod.Killing, at)
@@ -257,43 +251,6 @@ func (b *podBuilder) readiness(e *model.Event) {
 	}
 }
 
-// endpointState takes in a change of one of the Pod's endpoints. The Pod turned ready with the first of them, and
-// left with the last. One that only moved to another port, as where the Service's targetPort was changed, neither
-// came nor left.
-func (b *podBuilder) endpointState(e *model.Event) {
-	was := b.endpoint
-	b.endpoints[endpointKey{e.Addr, e.Port}] = e.To
-	b.endpoint = timeline.EndpointAbsent
-	for _, state := range b.endpoints {
-		if slices.Index(endpointStates, state) < slices.Index(endpointStates, b.endpoint) {
-			b.endpoint = state
-		}
-	}
-	b.ending = b.ending || strings.HasPrefix(b.endpoint, timeline.EndpointTerminating)
-	switch {
-	case b.moves[e.ID]:
-		return
-	case b.endpoint == timeline.EndpointReady && was == timeline.EndpointReady:
-		return // another one changed
-	case b.endpoint == timeline.EndpointReady:
-		first(&b.pod.EndpointReady, e.At)
-		b.pod.EndpointRemoved = nil
-		return
-	}
-	if was == timeline.EndpointReady || e.From == timeline.EndpointReady {
-		b.pod.EndpointNotReady = new(e.At)
-	}
-	if b.endpoint == timeline.EndpointAbsent {
-		b.pod.EndpointRemoved = new(e.At)
-	}
-}
-
-// endpointStates are the states of an endpoint, the best first.
-var endpointStates = []string{
-	timeline.EndpointReady, timeline.EndpointTerminatingServing, timeline.EndpointNotReady,
-	timeline.EndpointTerminating, timeline.EndpointAbsent,
-}
-
 // appendState adds the state of now to the lane if it is a new one.
 func (b *podBuilder) appendState(now time.Duration) {
 	state := b.state()
@@ -320,7 +277,7 @@ func (b *podBuilder) state() string {
 		return "terminating"
 	case b.exited():
 		return "crashed"
-	case b.ready || !b.readyKnown && b.endpoint == timeline.EndpointReady:
+	case b.ready || !b.readyKnown && b.endpoints.best == timeline.EndpointReady:
 		return "ready"
 	case b.backsOff():
 		return "crashed"
@@ -345,8 +302,8 @@ func (b *podBuilder) backsOff() bool {
 // serving reports whether a terminating Pod counts as serving: until its address, its containers or its endpoint say
 // otherwise.
 func (b *podBuilder) serving() bool {
-	return !b.stopped && !b.exited() && b.endpoint != timeline.EndpointTerminating &&
-		(b.ready || b.endpoint == timeline.EndpointTerminatingServing)
+	return !b.stopped && !b.exited() && b.endpoints.best != timeline.EndpointTerminating &&
+		(b.ready || b.endpoints.best == timeline.EndpointTerminatingServing)
 }
 
 func values(m map[string]string) []string {

@@ -116,6 +116,42 @@ func TestPodLeavesWithTheLastOfItsEndpoints(t *testing.T) {
 	}
 }
 
+// One Service has the Pod from its start until it has gone, another one while it is ready.
+func TestPodOfTwoServicesHasTheInstantsOfEach(t *testing.T) {
+	web := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
+	event := func(second int, service, from, to string) model.Event {
+		at := time.Duration(second) * time.Second
+		return model.Event{At: model.Instant{Earliest: at, Latest: at}, Event: timeline.Event{
+			Seen: at, Kind: timeline.EndpointChanged, From: from, To: to, Service: service, Object: web,
+			Addr: netip.MustParseAddr("10.0.0.1"), Port: 8080}}
+	}
+	events := []model.Event{
+		{Event: timeline.Event{Kind: timeline.PodSeen, Object: web}},
+		event(1, "shop/peers", "absent", "ready"), event(2, "shop/web", "absent", "not-ready"),
+		event(5, "shop/web", "not-ready", "ready"),
+		event(10, "shop/web", "ready", "terminating"), event(11, "shop/web", "terminating", "absent"),
+		event(20, "shop/peers", "ready", "absent"),
+	}
+	pod := Lifecycles(&model.Timeline{Events: events}, nil)[0]
+	for service, want := range map[string]string{
+		"": "1s 20s 20s", "shop/peers": "1s 20s 20s", "shop/web": "5s 10s 11s",
+	} {
+		var changes []*model.Event
+		for i := range events {
+			if e := &events[i]; e.Kind == timeline.EndpointChanged && (service == "" || e.Service == service) {
+				changes = append(changes, e)
+			}
+		}
+		p := OfEndpoints(&pod, changes, nil)
+		if got := fmt.Sprint(p.EndpointReady.Latest, p.EndpointNotReady.Latest, p.EndpointRemoved.Latest); got != want {
+			t.Errorf("of Service %q: ready, not ready and removed at %s, want %s", service, got, want)
+		}
+		if same := p == &pod; same != (service != "shop/web") {
+			t.Errorf("of Service %q: the same Pod: %v", service, same)
+		}
+	}
+}
+
 // A Service whose targetPort is changed has each Pod at one port no more, and at another, in one update.
 func TestPodThatOnlyMovesToAnotherPortDoesNotLeave(t *testing.T) {
 	web := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}

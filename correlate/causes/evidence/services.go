@@ -65,10 +65,18 @@ func (v *Services) Service(w *model.Window) *Service {
 		}
 	}
 	svc.readEndpoints(v.traffic.End(), v.Moves)
+	of := map[string][]*model.Event{} // by UID of their Pod
+	for _, e := range svc.Endpoints {
+		of[e.Object.UID] = append(of[e.Object.UID], e)
+	}
+	for i, p := range svc.pods {
+		svc.pods[i] = cluster.OfEndpoints(p, of[p.UID], v.Moves)
+	}
 	return svc
 }
 
-// Pods returns the Pods that may stand behind the window's Service.
+// Pods returns the Pods that may stand behind the window's Service, with the instants of their endpoints of that
+// Service only: other Services may have the same Pods.
 func (v *Services) Pods(w *model.Window) []*model.Pod { return v.Service(w).pods }
 
 // Behind reports whether the Pod may serve the target: its direct target says for which Services it
