@@ -242,7 +242,8 @@ func workloadObject(namespace, workload string) *timeline.Object {
 }
 
 // scaled completes the ending of a Pod whose workload was scaled down shortly before, and reports whether that was so.
-// Where the workload itself is not watched, as one of a custom kind, its ReplicaSet is.
+// Where the workload itself is not watched, as one of a custom kind, its ReplicaSet is. Where the same change also
+// starts a rollout, controllers scale down first: any more Pods that they delete are replaced.
 func (s *surroundings) scaled(p *model.Pod, owner string, e *model.Event, ending *model.Ending) bool {
 	scaled := owner
 	change, from, to := s.states.Scaled(p.Namespace, owner, e)
@@ -250,13 +251,23 @@ func (s *surroundings) scaled(p *model.Pod, owner string, e *model.Event, ending
 		scaled = p.Owner
 		change, from, to = s.states.Scaled(p.Namespace, p.Owner, e)
 	}
-	if change == nil || to >= from {
+	if change == nil || to >= from || s.replaced(p, owner) && s.deletedSince(change, p, owner, e) >= from-to {
 		return false
 	}
 	ending.By, ending.Text = model.ByScaling, fmt.Sprintf("deleted because %s was scaled from %d to %d",
 		WorkloadWords(scaled), from, to)
 	ending.Of, ending.Change = workloadObject(p.Namespace, scaled), change.ID
 	return true
+}
+
+// deletedSince returns how many Pods of a Pod's workload were deleted since a change of it, and before the Pod was.
+func (s *surroundings) deletedSince(change *model.Event, p *model.Pod, owner string, deleted *model.Event) (n int) {
+	for _, o := range s.siblings[p.Namespace+"/"+owner] {
+		if o.Deleted != nil && o.Deleted.Latest >= change.At.Earliest && o.Deleted.Latest < deleted.At.Latest {
+			n++
+		}
+	}
+	return n
 }
 
 // replaced reports whether the Pod's workload has Pods of another template that may be newer than the Pod.

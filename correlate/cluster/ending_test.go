@@ -151,7 +151,10 @@ func TestEveryKindOfOwnerIsKnownToHaveRolledOutOrScaled(t *testing.T) {
 		return at(seconds, model.Event{Event: timeline.Event{Kind: timeline.NodeSchedulable, From: from, To: to,
 			Object: timeline.Object{Kind: "Node", Name: "node2"}}})
 	}
-	deleted := at(20, model.Event{Event: timeline.Event{Kind: timeline.PodDeleted, Object: object("Pod", "a")}})
+	removed := func(seconds int, name string) model.Event {
+		return at(seconds, model.Event{Event: timeline.Event{Kind: timeline.PodDeleted, Object: object("Pod", name)}})
+	}
+	deleted := removed(20, "a")
 	evicted := at(19, model.Event{Event: timeline.Event{Kind: timeline.PodDisrupted, To: "EvictionByEvictionAPI", Object: object("Pod", "a")}})
 	for name, tt := range map[string]struct {
 		events []model.Event
@@ -182,6 +185,18 @@ func TestEveryKindOfOwnerIsKnownToHaveRolledOutOrScaled(t *testing.T) {
 			workload(2, "ReplicaSet", "plain", "", 30), workload(19, "ReplicaSet", "plain", "", 1), deleted,
 			says("ReplicaSet", "plain", "(combined from similar events): Deleted pod: z")}, model.ByScaling,
 			"ReplicaSet/plain"},
+		"a rollout to fewer replicas": {[]model.Event{pod(1, "a", "ReplicaSet/web-1", "t1"),
+			pod(1, "b", "ReplicaSet/web-1", "t1"), workload(2, "Deployment", "web", "", 3),
+			workload(14, "Deployment", "web", "", 2), pod(15, "n", "ReplicaSet/web-2", "t2"), removed(16, "b"),
+			deleted, says("ReplicaSet", "web-1", "Deleted pod: a")}, model.ByRollout, "Deployment/web"},
+		"a rollout to fewer replicas, which go first": {[]model.Event{pod(1, "a", "ReplicaSet/web-1", "t1"),
+			pod(1, "b", "ReplicaSet/web-1", "t1"), workload(2, "Deployment", "web", "", 3),
+			workload(19, "Deployment", "web", "", 2), deleted, says("ReplicaSet", "web-1", "Deleted pod: a"),
+			pod(21, "n", "ReplicaSet/web-2", "t2"), removed(22, "b")}, model.ByScaling, "Deployment/web"},
+		"fewer replicas, and one is deleted by hand": {[]model.Event{pod(1, "a", "ReplicaSet/web-1", "t1"),
+			pod(1, "b", "ReplicaSet/web-1", "t1"), workload(2, "Deployment", "web", "", 3),
+			workload(14, "Deployment", "web", "", 2), removed(16, "b"), deleted,
+			says("ReplicaSet", "web-1", "Deleted pod: a")}, model.ByScaling, "Deployment/web"},
 		"a Job's Pod": {[]model.Event{pod(1, "a", "Job/migrate", "t1"), deleted,
 			says("Job", "migrate", "Deleted pod: a")}, model.ByRequest, ""},
 		"of a custom kind, rolled out by its operator": {[]model.Event{pod(1, "a", "CloneSet/shop", "t1"),
