@@ -29,6 +29,8 @@ type Event struct {
 	// of a watch: NAMESPACE/NAME of the Services it concerns; empty: all
 	Services []string `json:"services,omitzero"`
 
+	Container string `json:"container,omitzero"` // of a Kubernetes Event: the container that it is about, if any
+
 	// What some kinds have in addition. A pointer is nil if nothing is known: 0 is a value.
 
 	ExitCode *int           `json:"exitCode,omitzero"` // of a container or command that ended

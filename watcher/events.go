@@ -181,7 +181,14 @@ func kubeEvent(e *corev1.Event) timeline.Event {
 			UID:       string(about.UID),
 			Node:      e.Source.Host,
 		},
+		Container: containerOf(about.FieldPath),
 	}
+}
+
+// containerOf returns the container that a field of a Pod is about: of "spec.containers{main}" it is main.
+func containerOf(field string) string {
+	_, name, _ := strings.Cut(field, "{")
+	return strings.TrimSuffix(name, "}")
 }
 
 // reporter returns who reported an Event, by whose clock it is stamped: "kubelet/node1".

@@ -267,6 +267,7 @@ func line(e timeline.Event) string {
 	add("stamp=%s", e.Stamp.UTC().Format("05.999999999"), !e.Stamp.IsZero())
 	add("by=%s", e.Writer, e.Writer != apiserver && e.Writer != writer)
 	add("for=%s", e.Actor, e.Kind == timeline.EvictionRequested)
+	add("in=%s", e.Container, e.Container != "")
 	add("of=%s", strings.Join(e.Services, ","), len(e.Services) > 0 && !slices.Equal(e.Services, []string{"shop/web"}))
 	add("(%s)", e.Detail, e.Detail != "")
 	return strings.Join(words, " ")
@@ -726,12 +727,12 @@ func TestEventsOfOurPodsAreToldFromOthers(t *testing.T) {
 			c.check(err)
 		}
 		time.Sleep(time.Second)
-		put(event("web-1.a", "web-1", nothing))
+		put(event("web-1.a", "web-1", func(e *corev1.Event) { e.InvolvedObject.FieldPath = "spec.containers{app}" }))
 		put(event("other.a", "other", nothing))
 		put(event("rs.a", "rs", func(e *corev1.Event) { e.InvolvedObject.Kind = "ReplicaSet"; e.Reason = "SuccessfulCreate" }))
 		put(event("web-2.a", "web-2", func(e *corev1.Event) { e.Reason = "Scheduled" })) // before its Pod is seen
 		put(event("web.a", "web", func(e *corev1.Event) { e.InvolvedObject.Kind = "Service"; e.Reason = "Updated" }))
-		c.expect("1s kube-event web-1 on=node1 >Killing stamp=07 by=kubelet/node1 (Stopping container app)",
+		c.expect("1s kube-event web-1 on=node1 >Killing stamp=07 by=kubelet/node1 in=app (Stopping container app)",
 			"1s kube-event web on=node1 >Updated stamp=07 by=kubelet/node1 (Stopping container app)")
 		time.Sleep(time.Second)
 		c.putPod(with(pod(2), func(p *corev1.Pod) {
