@@ -616,6 +616,8 @@ func (c *caseRun) eventLine(line string) {
 			}
 		case key == "template":
 			e.Template = value
+		case key == "container":
+			e.Container = value
 		case key == "actor":
 			e.Actor = value
 		case e.Kind == timeline.SnapshotTaken && setSnapshot(e.Snapshot, key, value):
@@ -676,10 +678,12 @@ func setSnapshot(s *timeline.Snapshot, key, value string) bool {
 		s.Template.ID = value
 	case "grace":
 		s.Template.Grace = must(time.ParseDuration(value))
-	case "prestop":
-		s.Template.Containers[0].PreStop = &timeline.Hook{Kind: "sleep", Sleep: must(time.ParseDuration(value))}
-	case "hook": // a command, with _ for spaces
-		s.Template.Containers[0].PreStop = &timeline.Hook{Kind: "exec", Command: strings.ReplaceAll(value, "_", " ")}
+	case "prestop", "hook": // of the container before: a sleep, or a command, with _ for spaces
+		hook := &timeline.Hook{Kind: "exec", Command: strings.ReplaceAll(value, "_", " ")}
+		if key == "prestop" {
+			hook = &timeline.Hook{Kind: "sleep", Sleep: must(time.ParseDuration(value))}
+		}
+		s.Template.Containers[len(s.Template.Containers)-1].PreStop = hook
 	case "servers", "others": // containers in place of main, with a readiness probe and without
 		if s.Template.Containers[0].Name == "main" {
 			s.Template.Containers = nil

@@ -61,8 +61,7 @@ func (v *Endings) EndedInParts(s *PodStop) *partialEnd {
 	if t := v.templates[s.Pod.Template]; t != nil {
 		p.Known = true
 		for _, c := range t.Containers {
-			p.Serves = p.Serves || c.Name == p.Last && (AsksNetwork(c.Readiness) || AsksNetwork(c.Liveness) ||
-				AsksNetwork(c.Startup))
+			p.Serves = p.Serves || c.Name == p.Last && asked(&c)
 		}
 	}
 	return p
@@ -114,7 +113,7 @@ func (v *Endings) ServeOn(s *PodStop, c *FormCount, needs time.Duration) (how st
 		return fmt.Sprintf("let SIGTERM end the server and not restart it (STOPSIGNAL of the image, or a preStop "+
 			"hook with the right signal), and keep serving ≥ %s before that (a preStop sleep)", least), false
 	case stops && hook.delays() == 0:
-		return fmt.Sprintf("let the preStop hook of %s sleep ≥ %s before it runs %s", hook.container, least,
+		return fmt.Sprintf("let the preStop hook of %s sleep ≥ %s before it runs %s", hook.Name, least,
 			hook.runs()), false
 	case c.Most() == AnswersErrors && len(v.templates.ContainersOf(s.Pod)) > 1:
 		return fmt.Sprintf("keep serving ≥ %s after SIGTERM in every container that requests pass through: the same "+
@@ -122,34 +121,4 @@ func (v *Endings) ServeOn(s *PodStop, c *FormCount, needs time.Duration) (how st
 	}
 	how = fmt.Sprintf("keep serving ≥ %s after SIGTERM (a preStop sleep, or a delay before shutting down)", least)
 	return how, true
-}
-
-// A hookEffect says how a failed hook relates to its Pod's stop.
-type hookEffect int
-
-const (
-	NotKnown hookEffect = iota
-	isCause             // it was to delay the stop, and did not
-	isEffect            // it stopped the server, and was killed with its container
-)
-
-// EffectOf returns how a Pod's failed hook relates to its stop. The hook did not stop the server if it was to sleep for
-// longer, could not be run, or if the Pod answered after the hook had failed.
-func (v *Endings) EffectOf(s *PodStop, failed *model.Event) hookEffect {
-	if s.Proved && s.At.Earliest >= failed.At.Latest || strings.Contains(failed.Detail, "not found") ||
-		strings.Contains(failed.Detail, "no such file") {
-		return isCause
-	}
-	effect := NotKnown
-	for _, h := range v.templates.HooksOf(s.Pod) {
-		switch {
-		case s.Pod.Deleted != nil && s.At.Latest-s.Pod.Deleted.Earliest < h.delays():
-			effect = max(effect, isCause)
-		case h.stopsServer():
-			return isEffect
-		default:
-			return NotKnown
-		}
-	}
-	return effect
 }

@@ -14,16 +14,16 @@ import (
 
 // hooked is a container of a Pod that has a preStop hook.
 type hooked struct {
-	container string
+	*timeline.Container
 	*timeline.Hook
 }
 
 // HooksOf returns the preStop hooks of a Pod, as far as its template is known.
 func (v Templates) HooksOf(p *model.Pod) (all []hooked) {
 	if t := v[p.Template]; t != nil {
-		for _, c := range t.Containers {
-			if c.PreStop != nil {
-				all = append(all, hooked{c.Name, c.PreStop})
+		for i := range t.Containers {
+			if c := &t.Containers[i]; c.PreStop != nil {
+				all = append(all, hooked{c, c.PreStop})
 			}
 		}
 	}
@@ -57,18 +57,6 @@ func (h hooked) runs() string {
 	return h.Kind
 }
 
-// NamedHooks names what the hooks of a Pod run: " (`sleep 5`)"; "" if that is not known.
-func (v Templates) NamedHooks(p *model.Pod) string {
-	var all []string
-	for _, h := range v.HooksOf(p) {
-		all = append(all, h.runs())
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	return " (" + quantity.Names(all) + ")"
-}
-
 // stoppingHook returns the Pod's hook that ends the server itself; ok is false if none is known.
 func (v Templates) stoppingHook(p *model.Pod) (stopping hooked, ok bool) {
 	for _, h := range v.HooksOf(p) {
@@ -99,9 +87,9 @@ func (v Templates) Sleeps(p *model.Pod) string {
 	for i, name := range names {
 		has := "has no hook"
 		for _, h := range hooks {
-			if d := h.delays(); h.container == name && d > 0 {
+			if d := h.delays(); h.Name == name && d > 0 {
 				has = "sleeps " + quantity.Span(d)
-			} else if h.container == name {
+			} else if h.Name == name {
 				has = "has a hook that does not sleep first"
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"lapse/correlate/model"
@@ -118,19 +117,14 @@ func (e *Episode) attribute(w *model.Window) Race {
 	return r
 }
 
-// FailedHooks returns the Events of failed preStop hooks of a race's Pods, and the stops of these Pods. It leaves out
-// hooks that stopped the Pod themselves: they were killed with their container.
-func (r *Race) FailedHooks(v *Endings) (failed []*model.Event, stops []*PodStop) {
+// FailedHooks returns the preStop hooks that failed, one of each of the race's Pods.
+func (r *Race) FailedHooks(v *Endings) (failed []*FailedHook) {
 	for _, s := range r.Stops {
-		for _, e := range v.changes.About[s.Pod.UID] {
-			if e.Kind == timeline.KubeEvent && strings.EqualFold(e.To, "FailedPreStopHook") &&
-				v.EffectOf(s, e) != isEffect {
-				failed, stops = append(failed, e), append(stops, s)
-				break
-			}
+		if h := v.failedHook(s); h != nil {
+			failed = append(failed, h)
 		}
 	}
-	return failed, stops
+	return failed
 }
 
 // NotTheirs returns the doubt that most failures which stale routes can explain may as well come from Pods that

@@ -55,6 +55,11 @@ func (v Templates) AskedFor(p *model.Pod) string {
 // AsksNetwork reports whether a probe asks over the network: it is no command.
 func AsksNetwork(p *timeline.Probe) bool { return p != nil && p.Kind != "exec" }
 
+// asked reports whether a container has a probe that asks over the network: it is a server.
+func asked(c *timeline.Container) bool {
+	return AsksNetwork(c.Readiness) || AsksNetwork(c.Liveness) || AsksNetwork(c.Startup)
+}
+
 // GiveGrace says how a Pod that was deleted with grace period 0 gets one.
 func (v Templates) GiveGrace(p *model.Pod) string {
 	if t := v[p.Template]; t != nil && t.Grace == 0 {

@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -27,32 +28,43 @@ var PreStopFailed = rule.Rule{
 func testPreStopFailed(c *rule.Case) rule.Finding {
 	v, w := c.Evidence, c.Window
 	r := v.Routes.Race(w)
-	failed, stops := r.FailedHooks(v.Endings)
-	if len(stops) == 0 {
+	failed := r.FailedHooks(v.Endings)
+	if len(failed) == 0 {
 		return rule.No("no preStop hook of a Pod that stopped is known to have failed")
 	}
 	if r.LatestStop() != nil {
 		return rule.No("its route was changed too late for any hook")
 	}
-	s := slices.MaxFunc(stops, func(a, b *evidence.PodStop) int { return int(a.Lag().Min - b.Lag().Min) })
-	unclear := ""
-	for i, e := range failed {
-		if v.Endings.EffectOf(stops[i], e) == evidence.NotKnown {
-			unclear = stops[i].Pod.Name
-			break
+	longest := slices.MaxFunc(failed, func(a, b *evidence.FailedHook) int {
+		return cmp.Compare(a.Stop.Lag().Min, b.Stop.Lag().Min)
+	})
+	s := longest.Stop
+	var stops []*evidence.PodStop
+	var unclear, beside *evidence.FailedHook
+	for _, h := range failed {
+		stops = append(stops, h.Stop)
+		if unclear == nil && h.Unclear {
+			unclear = h
+		}
+		if beside == nil && h.Beside != "" {
+			beside = h
 		}
 	}
 	f := rule.Finding{
 		Text: fmt.Sprintf("the preStop hook of %s%s failed, %s, and %s still routed there for %s",
-			evidence.NamedStops(stops), v.Templates.NamedHooks(s.Pod), stoppedAtOnce(stops, s.ServedAfterKilling(),
-				unclear != ""), v.Services.Router(w), s.About()),
+			evidence.NamedStops(stops), longest.Runs, stoppedAtOnce(stops, s.ServedAfterKilling(),
+				unclear != nil || beside != nil), v.Services.Router(w), s.About()),
 		Fix: fmt.Sprintf("repair the hook, or use preStop.sleep, which needs no command: it must last ≥ %s, and "+
 			"failed (%s)%s",
-			quantity.Span(quantity.RoundUp(s.ServedAfterKilling()+s.Lag().Min+evidence.RouteMargin)), failed[0].Detail,
+			quantity.Span(quantity.RoundUp(s.ServedAfterKilling()+s.Lag().Min+evidence.RouteMargin)), longest.Detail,
 			servedUntilThen(s)),
 	}
-	for _, e := range failed[:min(len(failed), rule.MostNamed)] {
-		f.For = append(f.For, evidence.Watched.Seen(e, e.Object.Name+": FailedPreStopHook, "+e.Detail))
+	for _, h := range failed[:min(len(failed), rule.MostNamed)] {
+		what := h.Object.Name + ": FailedPreStopHook"
+		if h.Container != "" {
+			what += " of " + h.Container
+		}
+		f.For = append(f.For, evidence.Watched.Seen(h.Event, what+", "+h.Detail))
 	}
 	for _, s := range stops[:min(len(stops), rule.MostNamed)] {
 		if s.Proved {
@@ -69,10 +81,15 @@ func testPreStopFailed(c *rule.Case) rule.Finding {
 		f.Measures = append(f.Measures, model.Measure{Name: model.RouteLag, Object: s.Pod.Name,
 			Node: v.Services.RouterNode(w), Length: s.Lag()})
 	}
-	if unclear != "" {
+	if unclear != nil {
 		f.Lack(evidence.Measured.Doubt(fmt.Sprintf("whether the hook of %s ends the server itself is not known: "+
-			"then it failed because it was killed with its container", unclear)))
+			"then it failed because it was killed with its container", unclear.Stop.Pod.Name)))
 		f.Fix = "if the hook ends the server itself, let it sleep first; else " + f.Fix
+	}
+	if beside != nil {
+		f.Lack(evidence.Measured.Doubt(fmt.Sprintf("%s of %s may be the container that serves, and it did not wait "+
+			"for that hook", beside.Beside, beside.Stop.Pod.Name)))
+		f.Fix += fmt.Sprintf("; if %s serves, it needs such a sleep, too", beside.Beside)
 	}
 	rule.MoreThanTheirShare(v, w, len(r.Stops), &f)
 	f.Oppose(r.NotTheirs()...)

@@ -43,8 +43,10 @@ func testRouteOutlivesPod(c *rule.Case) rule.Finding {
 			fmt.Sprintf("the route to %s was changed so late that no Pod can be expected to serve for as long",
 				s.Pod.Name))
 	}
-	if _, stops := r.FailedHooks(v.Endings); len(stops) > 0 {
-		return rule.No(fmt.Sprintf("the preStop hook of %s failed, which was to keep it serving", stops[0].Pod.Name))
+	for _, h := range r.FailedHooks(v.Endings) {
+		if h.Beside == "" {
+			return rule.No(fmt.Sprintf("the preStop hook of %s failed, which was to keep it serving", h.Stop.Pod.Name))
+		}
 	}
 	f := rule.Finding{
 		For:      raceSigns(&r, v, w),
