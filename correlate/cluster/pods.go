@@ -66,6 +66,7 @@ type podBuilder struct {
 	stopped    bool
 	ending     bool // deletion was requested, or its endpoint is terminating
 	readyKnown bool // its Ready condition is known
+	gone       bool // from what is watched: it may live on where no Service selects it any more
 
 	deleted, disrupted *model.Event // deletion was requested, and announced
 	failed             *model.Event // its phase turned Failed, with the reason of its kubelet
@@ -164,7 +165,7 @@ func (b *podBuilder) apply(e *model.Event) {
 	at := e.At
 	switch e.Kind {
 	case timeline.PodSeen:
-		b.pod.Gone = nil // it may come back, as when a selector is restored
+		b.gone, b.pod.Gone = false, nil // it may come back, as when a selector is restored
 		b.pod.Owner, b.pod.Template = e.Owner, e.Template
 		first(&b.pod.Created, at)
 	case timeline.PodScheduled:
@@ -188,7 +189,9 @@ func (b *podBuilder) apply(e *model.Event) {
 	case timeline.PodGone:
 		clear(b.endpoints.states)
 		b.endpoints.best, b.ready = timeline.EndpointAbsent, false
-		b.pod.Gone = &at
+		if b.gone = true; e.Detail != timeline.NoLongerSelected {
+			b.pod.Gone = &at
+		}
 	case timeline.EndpointChanged:
 		b.endpoints.apply(e, &b.pod)
 		b.ending = b.ending || strings.HasPrefix(b.endpoints.best, timeline.EndpointTerminating)
@@ -269,7 +272,7 @@ func (b *podBuilder) appendState(now time.Duration) {
 // state says in one word what the Pod is now.
 func (b *podBuilder) state() string {
 	switch {
-	case b.pod.Gone != nil:
+	case b.gone:
 		return "gone"
 	case b.ending && b.serving():
 		return "terminating+serving"

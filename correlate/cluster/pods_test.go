@@ -77,6 +77,19 @@ func TestPodThatComesBackIsNotGone(t *testing.T) {
 	}
 }
 
+// A Pod that no Service selects any more is not watched: it lives on, or not.
+func TestPodThatIsNoLongerSelectedIsNotKnownToBeGone(t *testing.T) {
+	web := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "u1"}
+	pod := Lifecycles(&model.Timeline{Events: []model.Event{
+		{Event: timeline.Event{Kind: timeline.PodSeen, Object: web}},
+		{Event: timeline.Event{Kind: timeline.PodGone, Object: web, Seen: time.Second,
+			Detail: timeline.NoLongerSelected}},
+	}}, nil)[0]
+	if pod.Gone != nil || !pod.Left() {
+		t.Errorf("gone %v, left %v; want only that it has left", pod.Gone, pod.Left())
+	}
+}
+
 // An EvictionRequest may be deleted long after its Pod: no Pod of the run comes of that.
 func TestAnEvictionRequestMakesNoPod(t *testing.T) {
 	gone := timeline.Object{Kind: "Pod", Namespace: "shop", Name: "web-0", UID: "u0"}

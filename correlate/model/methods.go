@@ -180,6 +180,12 @@ func (p *Pod) TerminatingBy(t time.Duration) bool {
 	return false
 }
 
+// Left reports whether the Pod is watched no more: it is gone, or no Service selects it.
+func (p *Pod) Left() bool {
+	last := len(p.States) - 1
+	return p.Gone != nil || last >= 0 && p.States[last].State == "gone"
+}
+
 // LeftNode reports whether a Pod ended because it had to leave its node. A drain without evictions deletes Pods: then
 // Of is the node.
 func (e *Ending) LeftNode() bool {

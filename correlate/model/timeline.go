@@ -563,7 +563,7 @@ type Pod struct {
 	// its direct target: between the last answer and the first failure known
 	Stopped     *Instant       `json:"stopped,omitzero"`
 	Exited      *Instant       `json:"exited,omitzero"`
-	Gone        *Instant       `json:"gone,omitzero"`
+	Gone        *Instant       `json:"gone,omitzero"` // its object was deleted
 	ExitCode    *int           `json:"exitCode,omitzero"`
 	FirstOK     *time.Duration `json:"firstOk,omitzero"`
 	LastOK      *time.Duration `json:"lastOk,omitzero"`

@@ -11,7 +11,7 @@ func Pending(tl *model.Timeline) string {
 	var names []string
 	for i := range tl.Pods {
 		p := &tl.Pods[i]
-		if p.Created != nil && p.Node == "" && p.IP == "" && p.Started == nil && p.Deleted == nil && p.Gone == nil {
+		if p.Created != nil && p.Node == "" && p.IP == "" && p.Started == nil && p.Deleted == nil && !p.Left() {
 			names = append(names, p.Name)
 		}
 	}
