@@ -202,7 +202,7 @@ func (e *Episode) stopOf(p *model.Pod) *PodStop {
 	case probe.LastOK != nil && *probe.LastOK > e.span.Latest:
 		return nil
 	default:
-		at, known := stopByWatch(p)
+		at, known := e.view.endings.stopByWatch(p)
 		if !known {
 			return nil
 		}

@@ -78,19 +78,18 @@ func (s *PodStop) ServedAfterKilling() time.Duration {
 }
 
 // stopByWatch bounds a Pod's stop by what was watched: not before its deletion (it may stop listening long before it
-// exits), and not after its containers had ended or it was gone.
-func stopByWatch(p *model.Pod) (stop model.Instant, known bool) {
+// exits), and not after its containers had ended or it was gone. If its end was not seen, it may have stopped at any
+// time until the end of the run.
+func (v *Endings) stopByWatch(p *model.Pod) (stop model.Instant, known bool) {
 	if p.Deleted == nil {
 		return model.Instant{}, false
 	}
-	stop.Earliest = p.Deleted.Earliest
+	stop = model.Instant{Earliest: p.Deleted.Earliest, Latest: v.traffic.End()}
 	switch {
 	case p.Exited != nil:
 		stop.Latest = p.Exited.Latest
 	case p.Gone != nil:
 		stop.Latest = p.Gone.Latest
-	default:
-		stop.Latest = p.Deleted.Latest // still to be seen
 	}
 	return stop, stop.Earliest <= stop.Latest
 }
@@ -100,10 +99,11 @@ func stopByWatch(p *model.Pod) (stop model.Instant, known bool) {
 const FollowSlack = time.Second
 
 // Stopped returns the ending Pods that stopped as the window's requests began to fail, the last to leave the endpoints
-// first.
+// first. Those whose end was not seen are not among them.
 func (v *Endings) Stopped(w *model.Window) []*PodStop {
 	stops := slices.DeleteFunc(v.stops(w), func(s *PodStop) bool {
-		return w.Start.Latest < s.At.Earliest || w.Start.Earliest > s.At.Latest+FollowSlack
+		endSeen := s.Proved || s.exited || s.Pod.Gone != nil
+		return !endSeen || w.Start.Latest < s.At.Earliest || w.Start.Earliest > s.At.Latest+FollowSlack
 	})
 	slices.SortStableFunc(stops, func(a, b *PodStop) int {
 		return cmp.Or(cmp.Compare(b.leftBy(), a.leftBy()), cmp.Compare(b.At.Latest, a.At.Latest))
@@ -134,7 +134,7 @@ func (v *Endings) FollowedLate(w *model.Window, s *PodStop) model.Length {
 // stops returns the ending Pods that had been endpoints, with their stops.
 func (v *Endings) stops(w *model.Window) (stops []*PodStop) {
 	for _, p := range v.services.Pods(w) {
-		at, known := stopByWatch(p)
+		at, known := v.stopByWatch(p)
 		probe := v.addresses.Probe(w, p)
 		if probe.Stopped != nil {
 			at, known = *probe.Stopped, true
