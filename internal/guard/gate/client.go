@@ -120,6 +120,7 @@ func (c Client) url(q Query, wait time.Duration) string {
 	}
 	if !q.Since.IsZero() {
 		values.Set("since", q.Since.Format(time.RFC3339Nano))
+		values.Set("now", time.Now().Format(time.RFC3339Nano))
 	}
 	if q.NonePasses {
 		values.Set("none", "pass")

@@ -182,6 +182,8 @@ func (b *Book) Answer(q Query, now time.Time) (a Answer, problem string) {
 		return decides.answer(), ""
 	case awaited.ID != "":
 		return Answer{Pending, "the disruption is still being measured", awaited.ID, awaited.Began}, ""
+	case q.Since.After(now):
+		return Answer{State: Pending, Reason: q.future(now)}, ""
 	case len(known) > 0 && q.Run == "" && !q.Since.IsZero() && !s.measured(q.Since, now):
 		return Answer{State: Inconclusive, Reason: s.gap(q, now)}, ""
 	case len(known) > 0:
@@ -263,6 +265,11 @@ func (q Query) doubt() string {
 		return ": did it have a Pod there?"
 	}
 	return ""
+}
+
+// future says that the time asked about has not come.
+func (q Query) future(now time.Time) string {
+	return fmt.Sprintf("since=%s is in the future: here it is %s", stamp(q.Since), stamp(now))
 }
 
 // firstAsked returns when a thing was asked about for the first time, since nobody had for [forgetAsking]. Of too many

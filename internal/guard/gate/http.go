@@ -27,14 +27,15 @@ const (
 	mostName   = 253  // bytes of a name in Kubernetes
 	mostBytes  = 1000 // of an answer; Argo Rollouts and Flagger keep no more
 	retryAfter = "5"  // seconds
-	// skew is how far ahead a pipeline's clock may be.
+	// skew is how far ahead a pipeline's clock may be that does not say so by now=.
 	skew = time.Minute
 )
 
 // A Gate answers over HTTP from a [Book], which any goroutine may change.
 //
-//	GET /v1/gate?service=NAMESPACE/NAME&hash=…|node=…|run=…|since=…  [&none=pass] [&wait=15s] [&pending=200]
+//	GET /v1/gate?service=NAMESPACE/NAME&hash=…|node=…|run=…|since=…  [&now=…] [&none=pass] [&wait=15s] [&pending=200]
 //
+// now is the time by the clock that since is of: if it is ahead of the guard's, since is that much earlier.
 // A verdict is always 200: who asks must not take it for an error of the gate, which is tried again. A pending answer
 // is 425 with Retry-After, which all take for an error, or 200 with pending=200. 404 is a Service that is not guarded,
 // or a run that never was. 400 is a bad question.
@@ -143,6 +144,7 @@ func read(query string, now time.Time) (q question, err error) {
 	if err != nil {
 		return q, err
 	}
+	ahead := time.Duration(0) // the clock of who asks
 	for name, given := range values {
 		if len(given) != 1 || given[0] == "" {
 			return q, fmt.Errorf("%s= must have one value", clip(name))
@@ -160,6 +162,9 @@ func read(query string, now time.Time) (q question, err error) {
 			if q.Since, err = ParseTime(value); err != nil && strings.Contains(value, " ") {
 				err = fmt.Errorf("%w; in a URL + is %%2B", err)
 			}
+		case "now":
+			theirs, wrong := ParseTime(value)
+			ahead, err = max(0, theirs.Sub(now)), wrong
 		case "none":
 			if q.NonePasses = value == "pass"; !q.NonePasses {
 				err = errors.New("pass is all that it can be")
@@ -171,11 +176,14 @@ func read(query string, now time.Time) (q question, err error) {
 				err = errors.New("200 is all that it can be")
 			}
 		default:
-			err = errors.New("known are service, hash, node, run, since, none, wait and pending")
+			err = errors.New("known are service, hash, node, run, since, now, none, wait and pending")
 		}
 		if err != nil {
 			return q, fmt.Errorf("%s=%s: %w", clip(name), clip(given[0]), err)
 		}
+	}
+	if !q.Since.IsZero() {
+		q.Since = q.Since.Add(-ahead)
 	}
 	return q, q.check(now)
 }
@@ -188,7 +196,7 @@ func (q question) check(now time.Time) error {
 	case q.wait < 0 || q.wait > MostWait:
 		return fmt.Errorf("wait=%v: from 0s to %v", q.wait, MostWait)
 	case q.Since.After(now.Add(skew)):
-		return fmt.Errorf("since=%s is in the future: here it is %s", stamp(q.Since), stamp(now))
+		return errors.New(q.future(now))
 	}
 	return nil
 }

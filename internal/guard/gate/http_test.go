@@ -64,7 +64,7 @@ func TestTheStatusSaysWhetherThereIsAVerdict(t *testing.T) {
 		{"service=shop/web&run=a&since=2026-11-26T10:00:00Z", 400, `{"error":"ask about one of hash, node and run; since goes with hash and node"}`},
 		{"service=shop/web&hash=", 400, `{"error":"hash= must have one value"}`},
 		{"service=shop/web&hash=a&hash=b", 400, `{"error":"hash= must have one value"}`},
-		{"service=shop/web&hsah=a", 400, `{"error":"hsah=a: known are service, hash, node, run, since, none, wait and pending"}`},
+		{"service=shop/web&hsah=a", 400, `{"error":"hsah=a: known are service, hash, node, run, since, now, none, wait and pending"}`},
 		{"service=shop/web&since=2026-11-26T10:09:00Z&none=pass", 200, `{"state":"pass","reason":"no disruption of shop/web since 2026-11-26T10:09:00Z"}`},
 		{"service=shop/web&since=2026-11-26T10:09:00Z&none=fail", 400, `{"error":"none=fail: pass is all that it can be"}`},
 		{"service=shop/web&hash=a&none=pass", 400, `{"error":"that no disruption passes goes with since, and without hash, node and run"}`},
@@ -76,6 +76,12 @@ func TestTheStatusSaysWhetherThereIsAVerdict(t *testing.T) {
 		{"service=shop/web&since=2026-11-26T12:00:00+02:00", 400, `{"error":"since=2026-11-26T12:00:00 02:00: must be a time such as 2026-11-26T10:15:00Z; in a URL + is %2B"}`},
 		{"service=shop/web&since=2026-11-26T10:09:00Z&hash=%zz", 400, `{"error":"invalid URL escape \"%zz\""}`},
 		{"service=shop/web&since=2026-11-26T10:09:00Z&none=pass&hash=a;b", 400, `{"error":"invalid semicolon separator in query"}`},
+		{"service=shop/web&since=2026-11-26T10:10:30Z&none=pass", 425, `{"state":"pending","reason":"since=2026-11-26T10:10:30Z is in the future: here it is 2026-11-26T10:10:00Z"}`},
+		{"service=shop/web&since=2026-11-26T10:10:30Z&none=pass&now=2026-11-26T10:11:00Z", 200, `{"state":"pass","reason":"no disruption of shop/web since 2026-11-26T10:09:30Z"}`},
+		{"service=shop/web&since=2026-11-26T10:07:30Z&none=pass&now=2026-11-26T10:11:30Z", 200, `{"state":"inconclusive","reason":"r3 inconclusive","run":"r3","since":"2026-11-26T10:05:00Z"}`},
+		{"service=shop/web&since=2026-11-26T10:06:30Z&none=pass&now=2026-11-26T10:09:00Z", 200, `{"state":"pass","reason":"no disruption of shop/web since 2026-11-26T10:06:30Z"}`},
+		{"service=shop/web&hash=good&now=2026-11-26T11:00:00Z", 200, `{"state":"pass","reason":"r1 pass","run":"r1","since":"2026-11-26T10:01:00Z"}`},
+		{"service=shop/web&hash=good&now=noon", 400, `{"error":"now=noon: must be a time such as 2026-11-26T10:15:00Z"}`},
 		{"service=shop/web&since=2026-11-26T10:12:00Z", 400, `{"error":"since=2026-11-26T10:12:00Z is in the future: here it is 2026-11-26T10:10:00Z"}`},
 	} {
 		w := get(newGate(10), test.query)
@@ -188,6 +194,32 @@ func TestAClientAsksUntilThereIsAVerdict(t *testing.T) {
 		a, err = client(g).Await(t.Context(), Query{Service: "shop/busy", Hash: "other"}, time.Minute)
 		if err != nil || a.State != Pending || time.Since(began) != time.Minute {
 			t.Errorf("%+v %v after %v", a, err, time.Since(began))
+		}
+	})
+}
+
+// A pipeline notes when its rollout begins, by a clock that is ahead. The failure of that rollout is not over before
+// that.
+func TestAClientWhoseClockIsAheadMissesNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New()
+		g.now = func() time.Time { return time.Now().Add(-30 * time.Second) }
+		g.Change(func(b *Book) {
+			b.Guard("shop/web")
+			b.Measured("shop/web", g.now(), "")
+		})
+		time.Sleep(time.Second) // of virtual time
+		asked, began := Query{Service: "shop/web", Since: time.Now(), NonePasses: true}, g.now()
+		a, err := client(g).Await(t.Context(), asked, 0)
+		if err != nil || a.State != Pass {
+			t.Errorf("before it begins: %+v %v", a, err)
+		}
+		g.Change(func(b *Book) {
+			b.End("shop/web", Run{ID: "r1", Began: began, Changed: began.Add(25 * time.Second), Verdict: Fail})
+		})
+		time.Sleep(time.Minute)
+		if a, err := client(g).Await(t.Context(), asked, 0); err != nil || a.State != Fail {
+			t.Errorf("%+v %v", a, err)
 		}
 	})
 }
