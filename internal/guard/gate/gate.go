@@ -94,6 +94,7 @@ type service struct {
 	problem string    // why it is not measured; empty: it is, or is about to be
 	open    []Run     // not judged and stored yet, oldest first; the verdict of one that will fail is Fail, or else ""
 	ended   []Run     // oldest first
+	forgot  time.Time // the last change of what did not pass and is not in ended any more
 
 	asked map[thing]asking // about that nothing is known
 }
@@ -157,7 +158,11 @@ func (b *Book) End(name string, r Run) {
 	s.open = slices.DeleteFunc(s.open, func(o Run) bool { return o.ID == r.ID })
 	s.ended = append(s.ended, r)
 	slices.SortStableFunc(s.ended, byBegin) // one may be stored late
-	s.ended = s.ended[max(0, len(s.ended)-mostRuns):]
+	for ; len(s.ended) > mostRuns; s.ended = s.ended[1:] {
+		if old := s.ended[0]; old.Verdict != Pass && old.Changed.After(s.forgot) {
+			s.forgot = old.Changed
+		}
+	}
 	maps.DeleteFunc(s.asked, func(t thing, _ asking) bool {
 		return r.about(Query{Hash: t.hash, Node: t.node})
 	})
@@ -209,16 +214,19 @@ func (s *service) newestOpen(q Query) (newest Run) {
 	return newest
 }
 
-// measured reports whether all since an instant was measured. It compares times until now: those of this process are of
-// a clock that nobody sets.
+// measured reports whether all since an instant was measured, and what did not pass is known. It compares times until
+// now: those of this process are of a clock that nobody sets.
 func (s *service) measured(since, now time.Time) bool {
-	return !s.from.IsZero() && now.Sub(since) <= now.Sub(s.from)
+	return !s.from.IsZero() && now.Sub(since) <= now.Sub(s.from) && since.After(s.forgot)
 }
 
-// gap says that not all since an instant was measured.
+// gap says that not all since an instant was measured, or is known.
 func (s *service) gap(q Query, now time.Time) string {
-	if s.from.IsZero() {
+	switch {
+	case s.from.IsZero():
 		return cmp.Or(s.problem, fmt.Sprintf("%s is not measured", q.Service))
+	case !q.Since.After(s.forgot):
+		return fmt.Sprintf("not all that was over by %s passed, and it is forgotten", stamp(s.forgot))
 	}
 	const text = "%s is measured since %s: what happened before that is not known"
 	return fmt.Sprintf(text, q.Service, stamp(now.Add(-now.Sub(s.from))))

@@ -193,3 +193,40 @@ func TestTheBookDoesNotGrow(t *testing.T) {
 		t.Error("the newest question is forgotten")
 	}
 }
+
+// A Plan asks since the same time for weeks. A failure that is forgotten meanwhile does not turn into a pass. What has
+// passed may be forgotten.
+func TestAForgottenFailureDoesNotPass(t *testing.T) {
+	var b Book
+	b.Guard("shop/web", rolledOut("passed", 1, 2, Pass, "old"))
+	b.Measured("shop/web", at(0), "")
+	ends := func(from int, verdict State) {
+		b.End("shop/web", rolledOut(fmt.Sprint("r", from), from, from+1, verdict, "new"))
+	}
+	is := func(want State, says string, queries ...Query) {
+		t.Helper()
+		for _, q := range queries {
+			q.Service = "shop/web"
+			if got, problem := b.Answer(q, at(2000)); got.State != want || !strings.Contains(got.Reason, says) || problem != "" {
+				t.Errorf("%+v: %+v %q, want %s because of %q", q, got, problem, want, says)
+			}
+		}
+	}
+	ends(3, Fail)
+	ends(5, Inconclusive)
+	for i := range mostRuns - 2 {
+		ends(7+2*i, Pass)
+	}
+	is(Fail, "r3 fail", Query{Since: at(1)}, Query{Since: at(4), NonePasses: true}, Query{Since: at(1), Hash: "new"})
+	ends(1003, Pass)
+	const says = "not all that was over by 2026-11-26T10:04:00Z passed, and it is forgotten"
+	is(Inconclusive, says, Query{Since: at(1)}, Query{Since: at(4), NonePasses: true}, Query{Since: at(1), Hash: "new"})
+	is(Inconclusive, "r5 inconclusive", Query{Since: at(5)})
+	ends(1005, Pass)
+	is(Inconclusive, "10:06:00Z passed", Query{Since: at(5)})
+	is(Pass, "r1005 pass", Query{Since: at(7)}, Query{Since: at(7), NonePasses: true}, Query{Hash: "new"})
+	for i := range mostRuns {
+		ends(1007+2*i, Pass)
+	}
+	is(Pass, "pass", Query{Since: at(7)})
+}
