@@ -101,8 +101,9 @@ func eventsOf(tl *model.Timeline) []events.Event {
 		}
 	}
 	all := []events.Event{e}
+	e.Related, e.Text = service, "Service "+name+": "+e.Text
 	for _, workload := range workloadsOf(tl) {
-		e.On, e.Related = workload, service
+		e.On = workload
 		all = append(all, e)
 	}
 	return all

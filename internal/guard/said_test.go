@@ -88,8 +88,9 @@ func TestEventsSayWhatARunFound(t *testing.T) {
 		test.want.On, test.want.Run = web, "r1"
 		want := []events.Event{test.want}
 		for _, on := range test.on {
-			test.want.On, test.want.Related = on, web
-			want = append(want, test.want)
+			of := test.want
+			of.On, of.Related, of.Text = on, web, "Service web: "+of.Text
+			want = append(want, of)
 		}
 		if diff := cmp.Diff(want, eventsOf(judged(test.change))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
@@ -109,7 +110,7 @@ func TestEachRunHasItsEvents(t *testing.T) {
 		var got []string
 		for _, e := range f.told {
 			_, a := f.ask("service=shop/web&run=" + e.Run)
-			if got = append(got, e.On.Kind+" "+e.Reason+" "+string(a.State)); !strings.HasPrefix(e.Text, a.Reason) {
+			if got = append(got, e.On.Kind+" "+e.Reason+" "+string(a.State)); !strings.HasPrefix(strings.TrimPrefix(e.Text, "Service web: "), a.Reason) {
 				t.Errorf("the Event says %q, and the gate %q", e.Text, a.Reason)
 			}
 		}

@@ -119,7 +119,7 @@ func TestAGuardMeasuresRolloutsThatNobodyAnnounced(t *testing.T) {
 	runs := 0
 	for range 2 {
 		runs += g.passes(g.rollOut, "rollout of web: ")
-		if err := g.events.Await("Deployment rollout of web: "); err != nil {
+		if err := g.events.Await("Deployment Service web: rollout of web: "); err != nil {
 			t.Fatal(err)
 		}
 	}

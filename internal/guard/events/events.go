@@ -35,7 +35,7 @@ const mostBytes = 1024
 // An Event is what is said of a run, on one object.
 type Event struct {
 	On      timeline.Object // a Service, Deployment, StatefulSet or DaemonSet
-	Related timeline.Object // optional
+	Related timeline.Object // of a workload the Service; else optional
 	Warning bool
 	Reason  string // in CamelCase, such as RequestsDropped
 	Text    string // its end is cut if it is too long for the API
@@ -113,8 +113,8 @@ func (e Event) write(ctx context.Context, client kube.Client, at time.Time) (oth
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
-// look reports whether an Event says as much of the same disruption as e, and in which other namespaces guards have
-// written Events on the object. Who may not list Events sees none.
+// look reports whether an Event says as much of the same disruption of the Service as e, and in which other namespaces
+// guards have written Events of that Service on the object. Who may not list Events sees none.
 func (e Event) look(ctx context.Context, client kube.Client, on metav1.Object) (told bool, others []string, _ error) {
 	list, err := client.Events(e.On.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.uid=" + string(on.GetUID()),
@@ -128,7 +128,8 @@ func (e Event) look(ctx context.Context, client kube.Client, on metav1.Object) (
 	for _, is := range list.Items {
 		by, ok := is.Annotations[byAnnotation]
 		switch {
-		case !ok || is.InvolvedObject.UID != on.GetUID() || is.ReportingController != controller:
+		case !ok || is.InvolvedObject.UID != on.GetUID() || is.ReportingController != controller ||
+			!e.sameService(is):
 		case by != e.By:
 			others = append(others, by)
 		case e.Began.Before(stampOf(is, endedAnnotation)) && stampOf(is, beganAnnotation).Before(e.Ended):
@@ -137,6 +138,12 @@ func (e Event) look(ctx context.Context, client kube.Client, on metav1.Object) (
 		}
 	}
 	return told, others, nil
+}
+
+// sameService reports whether an Event on the same object is of the same Service: several may select the Pods of one
+// workload.
+func (e Event) sameService(is corev1.Event) bool {
+	return e.On.Kind == "Service" || is.Related != nil && *is.Related == reference(e.Related)
 }
 
 // stampOf returns an instant of an Event.

@@ -119,6 +119,31 @@ func TestADisruptionHasOneEvent(t *testing.T) {
 	}
 }
 
+// Two Services may select the Pods of one workload. That has an Event of each, and each may be measured by another guard.
+func TestAWorkloadHasAnEventOfEachService(t *testing.T) {
+	c := shop()
+	for i, test := range []struct {
+		service, by string
+		warning     bool
+		events      int
+		others      string
+	}{
+		{"web", "lapse", true, 1, ""},
+		{"web-admin", "lapse", true, 2, ""},
+		{"web-admin", "lapse", true, 2, ""},
+		{"web-metrics", "lapse", false, 3, ""},
+		{"web-api", "shop", true, 4, ""},
+		{"web", "shop", true, 5, "lapse"},
+	} {
+		e := Event{On: timeline.Object{Kind: "Deployment", Namespace: "shop", Name: "web"}, Related: timeline.Object{Kind: "Service", Namespace: "shop", Name: test.service},
+			Warning: test.warning, Run: fmt.Sprint("run-", i), By: test.by, Began: at, Ended: at.Add(time.Minute)}
+		others, err := Write(t.Context(), kubetest.Client(c), at, e)
+		if n := len(written(t, c)); err != nil || n != test.events || strings.Join(others, " ") != test.others {
+			t.Errorf("%d, of %s: %d Events, of others %q, %v", i, test.service, n, others, err)
+		}
+	}
+}
+
 // An object that is gone gets no Event, and what cannot be written keeps no other from being so.
 func TestWhatCannotBeWrittenKeepsNoOther(t *testing.T) {
 	c := shop()
