@@ -59,7 +59,7 @@ var mayImport = map[string][]string{
 	"correlate/wording":          {"timeline", "correlate/model", "correlate/quantity"},
 	"correlate/verdict":          {"internal/hint", "timeline", "correlate/cluster", "internal/kubectl", "correlate/model", "correlate/quantity", "correlate/internal/windows", "correlate/wording"},
 	"correlate/compare":          {"internal/hint", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/internal/windows", "correlate/wording"},
-	"internal/history":           {"timeline", "correlate/model"},
+	"internal/history":           {"timeline", "correlate/model", "correlate/verdict"},
 	"correlate/trend":            {"correlate/internal/windows", "correlate/model", "correlate/quantity", "internal/history"},
 	"internal/report/trend":      {"correlate/model", "correlate/quantity", "correlate/trend", "internal/history", "internal/report/document"},
 	"internal/report":            {"internal/hint", "internal/hint/input", "timeline", "correlate/model", "correlate/quantity", "correlate/verdict", "correlate/wording", "correlate/compare"},

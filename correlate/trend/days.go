@@ -51,7 +51,7 @@ type Day struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// ServiceDays are the days of a Service, or of the URLs of runs without one, the oldest first.
+// ServiceDays are the days of a Service, or of URLs, the oldest first.
 type ServiceDays struct {
 	Service string `json:"service"`
 	Days    []Day  `json:"days"`

@@ -14,8 +14,9 @@ func services(tl *model.Timeline) []model.WatchedService {
 	all := slices.Clone(tl.Services)
 	parts := partsOf(tl)
 	for i := range all {
-		if all[i].Verdict = nil; parts[all[i].Name] != nil {
-			all[i].Verdict = serviceVerdict(tl, parts[all[i].Name])
+		all[i].Verdict = nil
+		if name := all[i].Name; name != "" && parts[name] != nil {
+			all[i].Verdict = serviceVerdict(tl, parts[name])
 		}
 	}
 	slices.SortStableFunc(all, func(a, b model.WatchedService) int { return compareServices(a.Verdict, b.Verdict) })
@@ -40,13 +41,21 @@ func onlyWatched(v *model.ServiceVerdict) int {
 	return 0
 }
 
-// partsOf returns the parts of a run that are about one Service each, by NAMESPACE/NAME: its targets that are judged
-// or held, what became of them, and their unobserved time.
+// Of returns what was found of one Service, or of all URLs together if service is "". It is nil if nothing was sent.
+func Of(tl *model.Timeline, service string) *model.ServiceVerdict {
+	if part := partsOf(tl)[service]; part != nil {
+		return serviceVerdict(tl, part)
+	}
+	return nil
+}
+
+// partsOf returns the parts of a run that are about one Service each, by NAMESPACE/NAME, or about its URLs, by "": the
+// targets that are judged or held, what became of them, and their unobserved time.
 func partsOf(tl *model.Timeline) map[string]*model.Timeline {
 	parts, of := map[string]*model.Timeline{}, map[string]*model.Timeline{}
 	for i := range tl.Targets {
 		t := &tl.Targets[i]
-		if !t.Kind.Judged() && t.Kind != timeline.Held || t.Service == "" {
+		if !t.Kind.Judged() && t.Kind != timeline.Held {
 			continue
 		}
 		if parts[t.Service] == nil {

@@ -27,10 +27,10 @@ func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 	}
 	tl := &model.Timeline{
 		Services: []model.WatchedService{{Name: "shop/well"}, {Name: "shop/watched"}, {Name: "shop/bad"},
-			{Name: "shop/streams"}, {Name: "shop/worst"}},
+			{Name: "shop/streams"}, {Name: "shop/worst"}, {Name: ""}},
 		Targets: []model.Target{
 			target("shop/well", "well new", 0), target("shop/bad", "bad new", 2), target("shop/worst", "worst new", 9),
-			target("shop/worst", "worst reused", 30),
+			target("shop/worst", "worst reused", 30), target("", "https://shop.example/ new", 7),
 			{Target: timeline.Target{Name: "watched direct", Kind: timeline.Direct, Service: "shop/watched"}, Sent: 5, Failed: 5},
 			{Target: timeline.Target{Name: "streams held", Kind: timeline.Held, Service: "shop/streams"}, Coverage: 1},
 		},
@@ -40,6 +40,7 @@ func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 			window(1, "bad new", 2, 20*ms, "idle-race"), window(2, "worst new", 9, 90*ms, "idle-race"),
 			window(3, "worst reused", 10, 10*ms, "route-outlives-pod"),
 			window(4, "worst reused", 20, 30*ms, "route-outlives-pod"),
+			window(6, "https://shop.example/ new", 7, 50*ms, "idle-race"),
 		},
 		Incidents: []model.Incident{{ID: 1, Windows: []int{1, 2}}, {ID: 2, Windows: []int{3, 4}}, {ID: 3, Windows: []int{5}}},
 	}
@@ -50,7 +51,7 @@ func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 		order = append(order, s.Name)
 		verdicts[s.Name] = s.Verdict
 	}
-	if diff := cmp.Diff([]string{"shop/worst", "shop/bad", "shop/streams", "shop/well", "shop/watched"}, order); diff != "" {
+	if diff := cmp.Diff([]string{"shop/worst", "shop/bad", "shop/streams", "shop/well", "shop/watched", ""}, order); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	want := map[string]*model.ServiceVerdict{
@@ -66,8 +67,19 @@ func TestEachServiceHasAVerdictOfItsOwn(t *testing.T) {
 		"shop/well":    {Sent: 100, Coverage: 1, Downtime: model.Downtime{Total: model.Length{Max: ms}}},
 		"shop/streams": {Coverage: 1, Held: 4, Cut: 3, Incidents: 1},
 		"shop/watched": nil,
+		"":             nil, // the recording does not say what it is called: it is no URL
 	}
 	if diff := cmp.Diff(want, verdicts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	urls := &model.ServiceVerdict{Sent: 100, Failed: 7, Coverage: 1,
+		Downtime: model.Downtime{Total: model.Length{Min: 50 * ms, Max: 51 * ms}},
+		Cause: &model.ServiceCause{Rule: "idle-race", Confidence: model.High,
+			Text: "idle-race in window https://shop.example/ new", Fix: "mend it", Failed: 7}}
+	if diff := cmp.Diff(urls, Of(tl, "")); diff != "" {
+		t.Errorf("of the URLs (-want +got):\n%s", diff)
+	}
+	if got := Of(tl, "shop/bad"); !cmp.Equal(got, want["shop/bad"]) {
+		t.Errorf("of a Service: %+v", got)
 	}
 }

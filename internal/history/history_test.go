@@ -121,6 +121,41 @@ func TestARunOfURLsHasOneLine(t *testing.T) {
 	}
 }
 
+// A run of URLs may watch the Service behind them: what happened to its Pods sets the runs of a rollout and of a drain
+// apart, and so does the rate.
+func TestTheLineOfURLsHasWhatHappenedToTheServiceThatIsWatched(t *testing.T) {
+	tl := rollout()
+	want := Of(tl, "")[0]
+	tl.Run.URLs, tl.Services[0].Verdict = []string{"https://shop.example/"}, nil
+	for i := range tl.Targets {
+		if tl.Targets[i].Kind.Judged() {
+			tl.Targets[i].Service = ""
+		}
+	}
+	want.Service, want.URLs, want.Coverage, want.Downtime = "", tl.Run.URLs, 1, &model.Downtime{} // those of the run
+	if diff := cmp.Diff([]Line{want}, Of(tl, "")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What a URL lost beside a Service that lost nothing is kept.
+func TestURLsBesideAServiceHaveALineOfTheirOwn(t *testing.T) {
+	tl := rollout()
+	alone := Of(tl, "")[0]
+	tl.Run.URLs = []string{"https://shop.example/"}
+	tl.Targets = append(tl.Targets, model.Target{Target: timeline.Target{Name: "https://shop.example/ new", Kind: timeline.New, Rate: 50}, Source: "laptop", Sent: 1000, Failed: 500, Coverage: 0.9})
+	length := model.Length{Min: 9 * time.Second, Max: 10 * time.Second}
+	tl.Windows = append(tl.Windows, model.Window{Target: "https://shop.example/ new", Kind: model.Outage, Failed: 500, Length: length, Downtime: length, Causes: []model.Cause{{Rule: "proxy-lost-backends", Confidence: model.Low}}})
+	tl.Verdict.Sent, tl.Verdict.Failed = 3100, 520
+	urls := alone
+	urls.Service, urls.URLs, urls.Load, urls.Sources = "", tl.Run.URLs, []Load{{Kind: "new", Rate: 50}}, []string{"laptop"}
+	urls.Sent, urls.Failed, urls.Coverage, urls.Downtime = 1000, 500, 0.9, &model.Downtime{Total: length}
+	urls.Causes = []Cause{{"proxy-lost-backends", model.Low, 500}}
+	if diff := cmp.Diff([]Line{alone, urls}, Of(tl, "")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestTheRevisionNamesAReleaseOfAStatefulSet(t *testing.T) {
 	tl := rollout()
 	tl.Pods[0].Owner, tl.Pods[2].Owner, tl.Pods[3].Owner = "StatefulSet/web", "DaemonSet/web", "Job/web"

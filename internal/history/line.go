@@ -28,7 +28,7 @@ const Version = 1
 // MaxBytes is the most that a line takes, its line break included.
 const MaxBytes = 2048
 
-// A Line is what is kept of a run for one of its Services, or for the URLs of a run without one. Lengths are
+// A Line is what is kept of a run for one of its Services, or for all of its URLs. Lengths are
 // nanoseconds. What was not measured, or is not on record, is absent.
 type Line struct {
 	History  int           `json:"history"` // [Version]
@@ -38,7 +38,7 @@ type Line struct {
 
 	Service  string    `json:"service,omitzero"` // NAMESPACE/NAME
 	UID      string    `json:"uid,omitzero"`     // the Service's: no other one has it, of any cluster
-	URLs     []string  `json:"urls,omitzero"`    // of a run without a Service
+	URLs     []string  `json:"urls,omitzero"`    // instead of a Service
 	Triggers []Trigger `json:"triggers,omitzero"`
 	Release  Release   `json:"release,omitzero"`
 
@@ -61,7 +61,8 @@ type Line struct {
 	Truncated int    `json:"truncated,omitzero"` // how many entries of the lists above were left out to fit [MaxBytes]
 }
 
-// A Trigger is a change that ended Pods of the Service, or that changed the Service, whether or not a request failed.
+// A Trigger is a change that ended Pods of the Service, or that changed the Service, whether or not a request failed. A
+// line of URLs has those of each Service that was watched.
 type Trigger struct {
 	Kind   model.TriggerKind `json:"kind"`
 	Object string            `json:"object,omitzero"` // KIND/NAME of what was drained, rolled out, scaled or changed

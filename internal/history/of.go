@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"lapse/correlate/model"
+	"lapse/correlate/verdict"
 	"lapse/timeline"
 )
 
-// Of returns the lines of a judged run: one for each Service that requests were sent to, or one for all of its URLs.
+// Of returns the lines of a judged run: one for each Service that requests were sent to, and one for all of its URLs.
 // recording is the SHA-256 of the run's recording in hexadecimal, or "" if there is none.
 func Of(tl *model.Timeline, recording string) []Line {
 	line := Line{
@@ -26,37 +27,43 @@ func Of(tl *model.Timeline, recording string) []Line {
 		line.Kubernetes, line.ProxyMode = tl.Run.Cluster.Version, tl.Run.Cluster.ProxyMode
 	}
 	var lines []Line
-	for _, name := range services(tl) {
-		lines = append(lines, ofService(tl, line, name))
-	}
-	if lines == nil {
-		line.URLs = tl.Run.URLs
-		line.count(tl.Verdict.Sent, tl.Verdict.Failed, tl.Verdict.Downtime, tl.Verdict.Coverage)
-		line.measured(tl)
-		lines = []Line{line}
+	names := receivers(tl)
+	for _, name := range names {
+		lines = append(lines, of(tl, line, name, len(names) == 1))
 	}
 	return lines
 }
 
-// services returns the Services that requests were sent to, or else those that the run names.
-func services(tl *model.Timeline) (names []string) {
+// receivers returns the Services that requests were sent to, and "" for URLs; if there is none, the Services that the
+// run names.
+func receivers(tl *model.Timeline) (names []string) {
+	urls := false
 	for _, t := range tl.Targets {
-		if t.Kind.Judged() && t.Service != "" && !slices.Contains(names, t.Service) {
+		switch {
+		case !t.Kind.Judged():
+		case t.Service == "":
+			urls = len(tl.Run.URLs) > 0
+		case !slices.Contains(names, t.Service):
 			names = append(names, t.Service)
 		}
 	}
-	if names == nil {
+	if names == nil && !urls {
 		for _, s := range tl.Run.Services {
 			names = append(names, s.Namespace+"/"+s.Name)
 		}
 	}
 	slices.Sort(names)
+	if urls || names == nil {
+		names = append(names, "")
+	}
 	return names
 }
 
-// ofService completes a line with what a run says of one Service.
-func ofService(tl *model.Timeline, line Line, name string) Line {
-	line.Service = name
+// of completes a line with what a run says of one Service, or of its URLs, which may be all that it measured.
+func of(tl *model.Timeline, line Line, name string, alone bool) Line {
+	if line.Service = name; name == "" {
+		line.URLs = tl.Run.URLs
+	}
 	for _, s := range tl.Run.Services {
 		if s.Namespace+"/"+s.Name == name {
 			line.UID = s.UID
@@ -66,8 +73,10 @@ func ofService(tl *model.Timeline, line Line, name string) Line {
 	if i >= 0 {
 		v := tl.Services[i].Verdict
 		line.count(v.Sent, v.Failed, v.Downtime, v.Coverage)
-	} else if len(services(tl)) == 1 { // it was not watched: the run's figures are its own
+	} else if alone { // the run's figures are its own
 		line.count(tl.Verdict.Sent, tl.Verdict.Failed, tl.Verdict.Downtime, tl.Verdict.Coverage)
+	} else if v := verdict.Of(tl, name); v != nil {
+		line.count(v.Sent, v.Failed, v.Downtime, v.Coverage)
 	}
 	line.measured(tl)
 	pods := podsOf(tl, name)
@@ -129,15 +138,15 @@ func (l *Line) addCause(c model.Cause, failed int, most map[string]int) {
 	}
 }
 
-// podsOf returns the Pods that were endpoints of a Service, in the order in which they became ready; those that never
-// did are left out.
+// podsOf returns the Pods that were endpoints of a Service, or of any, in the order in which they became ready; those
+// that never did are left out.
 func podsOf(tl *model.Timeline, service string) (pods []*model.Pod) {
 	byUID := map[string]*model.Pod{}
 	for i := range tl.Pods {
 		byUID[tl.Pods[i].UID] = &tl.Pods[i]
 	}
 	for _, e := range tl.Events {
-		if e.Kind != timeline.EndpointChanged || e.Service != service || e.To != timeline.EndpointReady {
+		if e.Kind != timeline.EndpointChanged || !is(e.Service, service) || e.To != timeline.EndpointReady {
 			continue
 		}
 		if pod := byUID[e.Object.UID]; pod != nil {
@@ -147,6 +156,9 @@ func podsOf(tl *model.Timeline, service string) (pods []*model.Pod) {
 	}
 	return pods
 }
+
+// is reports whether a Service is the one that is meant, "" for any: each that is watched may be behind a URL.
+func is(service, meant string) bool { return meant == "" || service == meant }
 
 // triggersOf returns what ended Pods, and the changes of their Service. That some ended is known of a run without a
 // failure as well: runs that pass and runs that fail can be told by it to be of one sort.
@@ -162,7 +174,7 @@ func triggersOf(tl *model.Timeline, pods []*model.Pod, service string) (triggers
 		}
 	}
 	for _, e := range tl.Events {
-		if e.Kind == timeline.ServiceChanged && e.Object.Namespace+"/"+e.Object.Name == service {
+		if e.Kind == timeline.ServiceChanged && is(e.Object.Namespace+"/"+e.Object.Name, service) {
 			kind := model.ServiceChanged
 			if e.To == "absent" {
 				kind = model.ServiceDeleted

@@ -16,7 +16,7 @@ type Said struct {
 
 // A Group is a pool in words.
 type Group struct {
-	Service  string    `json:"service"` // or the URLs of runs without one
+	Service  string    `json:"service"` // or URLs
 	Remark   string    `json:"remark"`  // what its runs have in common
 	Releases []Release `json:"releases"`
 }

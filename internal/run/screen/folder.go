@@ -222,13 +222,14 @@ func listedAs(name string, lines []history.Line) dashboard.Listed {
 		if len(of.Causes) > 0 && of.Causes[0].Failed > most {
 			l.Cause, most = of.Causes[0].Rule, of.Causes[0].Failed
 		}
-		if of.Service != "" {
-			l.Services = append(l.Services, of.Service)
+		if name := cmp.Or(of.Service, strings.Join(of.URLs, " ")); name != "" {
+			l.Services = append(l.Services, name)
 		}
-		l.Release = append(l.Release, of.Release.Templates...)
-	}
-	if l.Services == nil && len(first.URLs) > 0 {
-		l.Services = []string{strings.Join(first.URLs, " ")}
+		for _, template := range of.Release.Templates {
+			if !slices.Contains(l.Release, template) {
+				l.Release = append(l.Release, template)
+			}
+		}
 	}
 	return l
 }

@@ -140,6 +140,20 @@ func TestRunsOfWhichOnlyALineIsLeftAreListed(t *testing.T) {
 	}
 }
 
+// Two Services of one workload, and a URL beside them, are one run, with one release.
+func TestARunOfServicesAndURLsIsListedOnce(t *testing.T) {
+	lines := []history.Line{line("lapse-1", "shop/web", time.Now()), line("lapse-1", "shop/web-admin", time.Now()), line("lapse-1", "", time.Now())}
+	lines[2].URLs = []string{"https://a.example/", "https://b.example/"}
+	for i := range lines {
+		lines[i].Release.Templates = []string{"54cf597767", "5f9dd68475"}
+	}
+	got := listedAs("lapse-1", lines)
+	want := []string{"shop/web", "shop/web-admin", "https://a.example/ https://b.example/"}
+	if !slices.Equal(got.Services, want) || !slices.Equal(got.Release, lines[0].Release.Templates) || got.Failed != 9 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // What another guard has measured is left out only if a run of the same time here says as much: one that is next to it
 // says nothing of it, and one that is inconclusive less than a pass.
 func TestARunOfAnotherGuardIsLeftOutOnlyIfOneHereSaysAsMuch(t *testing.T) {
