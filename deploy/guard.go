@@ -114,8 +114,9 @@ func (g Guard) own() []runtime.Object {
 		&policyv1.PodDisruptionBudget{
 			TypeMeta: typeMeta("policy/v1", "PodDisruptionBudget"), ObjectMeta: g.meta(),
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: new(intstr.FromInt32(1)),
-				Selector:       &metav1.LabelSelector{MatchLabels: guardLabels()},
+				MaxUnavailable:             new(intstr.FromInt32(1)),
+				UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow), // else no node is drained while both crash
+				Selector:                   &metav1.LabelSelector{MatchLabels: guardLabels()},
 			},
 		},
 	}

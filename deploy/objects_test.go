@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -352,6 +353,19 @@ func wantHint(t *testing.T, err error, contains string) {
 	if advice := hint.Of(err); advice == "" || !strings.Contains(advice+err.Error(), contains) {
 		t.Errorf("%q, hint %q: neither says %q", err, advice, contains)
 	}
+}
+
+// A guard whose Pods crash, as with a wrong key of its bucket, holds up no drain.
+func TestAGuardThatCrashesHoldsUpNoDrain(t *testing.T) {
+	for _, o := range (Guard{Namespace: "lapse"}).Objects() {
+		if budget, ok := o.(*policyv1.PodDisruptionBudget); ok {
+			if p := budget.Spec.UnhealthyPodEvictionPolicy; p == nil || *p != policyv1.AlwaysAllow {
+				t.Errorf("Pods that are not ready are not evicted: %+v", budget.Spec)
+			}
+			return
+		}
+	}
+	t.Error("no budget")
 }
 
 // A guard may read what it measures and write Events. In its own namespace it may make a Lease, and change its own
