@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -25,7 +26,14 @@ func (c Config) canary() (deployment *appsv1.Deployment, service, twin *corev1.S
 	podMeta.Labels[PartLabel] = canaryPart
 	container := c.measuring(nil, "canary", "--serve-on", CanaryServes.String())
 	container.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: canaryPort}}
-	container.Resources = corev1.ResourceRequirements{}
+	container.Resources = corev1.ResourceRequirements{ // a namespace with a quota refuses a Pod without them
+		Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("10m"),
+			corev1.ResourceMemory: resource.MustParse("16Mi"), // at rest it has 6 MiB of its own
+		},
+		// 100 nodes open 50000 connections per second, of which a stall keeps thousands.
+		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+	}
 	root := &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(canaryPort)}
 	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: root}, PeriodSeconds: 1}
 	deployment = &appsv1.Deployment{

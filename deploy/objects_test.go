@@ -18,6 +18,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -352,6 +353,32 @@ func wantHint(t *testing.T, err error, contains string) {
 	}
 	if advice := hint.Of(err); advice == "" || !strings.Contains(advice+err.Error(), contains) {
 		t.Errorf("%q, hint %q: neither says %q", err, advice, contains)
+	}
+}
+
+// lapsePods returns the templates of all Pods that runs and guards have.
+func lapsePods() map[string]corev1.PodTemplateSpec {
+	config := exampleConfig()
+	config.ProberLabels, config.CanaryPods = labels.Everything(), 2
+	objects := config.Objects()
+	return map[string]corev1.PodTemplateSpec{
+		"agent":          objects.Job.Spec.Template,
+		"prober":         objects.Probers.Spec.Template,
+		"canary":         objects.Canary.Spec.Template,
+		"guard":          guardFleet().deployment().Spec.Template,
+		"guard's prober": guardFleet().set.Spec.Template,
+	}
+}
+
+// A quota on what Pods ask for refuses one that does not say it.
+func TestEveryPodSaysWhatAQuotaCounts(t *testing.T) {
+	for name, pod := range lapsePods() {
+		for _, c := range pod.Spec.Containers {
+			requests, limits := c.Resources.Requests, c.Resources.Limits
+			if requests.Cpu().IsZero() || requests.Memory().IsZero() || limits.Memory().IsZero() || !limits.Cpu().IsZero() {
+				t.Errorf("%s: requests %v, limits %v", name, requests, limits)
+			}
+		}
 	}
 }
 
