@@ -197,9 +197,10 @@ func (g Guard) service() *corev1.Service {
 // drained; or one that ends before the next begins, where both would write to one claim. Like the Pod of a run it has
 // no emptyDir: a drain would refuse to evict it.
 func (g Guard) deployment() *appsv1.Deployment {
-	labels := guardLabels()
-	podLabels := guardLabels()
-	podLabels["sidecar.istio.io/inject"] = "false"
+	podMeta := unmeshed(guardLabels())
+	// what Prometheus' own example of a configuration, its chart and most agents go by
+	podMeta.Annotations["prometheus.io/scrape"] = "true"
+	podMeta.Annotations["prometheus.io/port"] = strconv.Itoa(GatePort)
 	// The defaults of Kubernetes. Who does not write them does not own them, and cannot take them away for a claim.
 	quarter := intstr.FromString("25%")
 	replicas, strategy := int32(2), appsv1.DeploymentStrategy{
@@ -214,15 +215,8 @@ func (g Guard) deployment() *appsv1.Deployment {
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas,
 			Strategy: strategy,
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: podLabels, Annotations: map[string]string{
-					"linkerd.io/inject": "disabled",
-					// what Prometheus' own example of a configuration, its chart and most agents go by
-					"prometheus.io/scrape": "true", "prometheus.io/port": strconv.Itoa(GatePort),
-				}},
-				Spec: g.pod(),
-			},
+			Selector: &metav1.LabelSelector{MatchLabels: guardLabels()},
+			Template: corev1.PodTemplateSpec{ObjectMeta: podMeta, Spec: g.pod()},
 		},
 	}
 }

@@ -59,11 +59,7 @@ func (g Guard) daemonSet(meta metav1.ObjectMeta) *appsv1.DaemonSet {
 	container := config.prober(corev1.EnvVar{Name: EnvKeyDir, Value: guardKeys})
 	container.Resources.Requests[corev1.ResourceMemory] = resource.MustParse(guardProberMemory)
 	container.VolumeMounts = []corev1.VolumeMount{{Name: "keys", MountPath: guardKeys, ReadOnly: true}}
-	labels := guardProberLabels()
-	labels["sidecar.istio.io/inject"] = "false"
-	template := config.proberPod(metav1.ObjectMeta{
-		Labels: labels, Annotations: map[string]string{"linkerd.io/inject": "disabled"},
-	}, container)
+	template := config.proberPod(unmeshed(guardProberLabels()), container)
 	keys := &corev1.SecretVolumeSource{SecretName: GuardProbers}
 	for _, key := range []string{authorityKey, proberKey + ".crt", proberKey + ".key"} {
 		keys.Items = append(keys.Items, corev1.KeyToPath{Key: key, Path: key})

@@ -111,7 +111,7 @@ func TestAGuardsPodsAreNotItsProbers(t *testing.T) {
 			t.Errorf("%s: the guard's Pods %v, the probers' %v", name, s.Matches(guard), s.Matches(prober))
 		}
 	}
-	if len(selectors) != 8 || prober[RunLabel] != "" || prober["sidecar.istio.io/inject"] != "false" {
+	if len(selectors) != 8 || prober[RunLabel] != "" {
 		t.Errorf("%d selectors, labels %v", len(selectors), prober)
 	}
 }

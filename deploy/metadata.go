@@ -13,25 +13,20 @@ func (id identity) labels() map[string]string {
 	return map[string]string{nameLabel: "lapse", managedLabel: "lapse", RunLabel: id.name}
 }
 
-// podMeta returns the labels and annotations of a Pod. They keep service meshes from adding a proxy, which would retry
-// failed requests, outlive the agent and bring an emptyDir.
-func (id identity) podMeta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Labels:      id.podLabels(),
-		Annotations: map[string]string{"linkerd.io/inject": "disabled"},
-	}
+func (id identity) podMeta() metav1.ObjectMeta { return unmeshed(id.labels()) }
+
+func (id identity) proberMeta() metav1.ObjectMeta {
+	meta := id.podMeta()
+	meta.Labels[PartLabel] = ProberPart
+	return meta
 }
 
-func (id identity) podLabels() map[string]string {
-	all := id.labels()
-	all["sidecar.istio.io/inject"] = "false"
-	return all
-}
-
-func (id identity) proberLabels() map[string]string {
-	all := id.podLabels()
-	all[PartLabel] = ProberPart
-	return all
+// unmeshed returns the metadata of a Pod with labels, to which it adds. Service meshes then add no proxy to the Pod,
+// which would retry failed requests, outlive the agent and bring an emptyDir, and send nothing through that of its node.
+// https://istio.io/latest/docs/reference/config/labels/
+func unmeshed(labels map[string]string) metav1.ObjectMeta {
+	labels["sidecar.istio.io/inject"], labels["istio.io/dataplane-mode"] = "false", "none"
+	return metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"linkerd.io/inject": "disabled"}}
 }
 
 func (id identity) meta() metav1.ObjectMeta {

@@ -370,6 +370,16 @@ func lapsePods() map[string]corev1.PodTemplateSpec {
 	}
 }
 
+// A proxy would retry failed requests. Istio's ambient mode has one on each node.
+func TestNoMeshIsBetweenLapseAndWhatItMeasures(t *testing.T) {
+	for name, pod := range lapsePods() {
+		labels, annotations := pod.Labels, pod.Annotations
+		if labels["sidecar.istio.io/inject"] != "false" || labels["istio.io/dataplane-mode"] != "none" || annotations["linkerd.io/inject"] != "disabled" {
+			t.Errorf("%s: labels %v, annotations %v", name, labels, annotations)
+		}
+	}
+}
+
 // A quota on what Pods ask for refuses one that does not say it.
 func TestEveryPodSaysWhatAQuotaCounts(t *testing.T) {
 	for name, pod := range lapsePods() {

@@ -15,13 +15,11 @@ import (
 func (c Config) daemonSet() *appsv1.DaemonSet {
 	meta := c.identity().meta()
 	meta.Name = probersName(c.Name)
-	podMeta := c.identity().podMeta()
-	podMeta.Labels = c.identity().proberLabels()
 	return &appsv1.DaemonSet{
 		TypeMeta: typeMeta("apps/v1", "DaemonSet"), ObjectMeta: meta,
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{RunLabel: c.Name, PartLabel: ProberPart}},
-			Template: c.proberPod(podMeta, c.prober(c.keyEnv(proberKey)...)),
+			Template: c.proberPod(c.identity().proberMeta(), c.prober(c.keyEnv(proberKey)...)),
 		},
 	}
 }

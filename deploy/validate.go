@@ -52,7 +52,7 @@ func (c Config) Validate() error {
 	}
 	id := c.identity()
 	for _, selector := range c.Selectors {
-		selectsUs := matches(selector, id.labels()) || c.hasProbers() && matches(selector, id.proberLabels())
+		selectsUs := matches(selector, id.labels()) || c.hasProbers() && matches(selector, id.proberMeta().Labels)
 		if len(selector) > 0 && selectsUs {
 			return hint.Errorf("give the Service a selector that names its workload",
 				"the Service's selector %s would also select Lapse's own Pod", labels.Set(selector))
