@@ -47,6 +47,7 @@ func (c Config) canary() (deployment *appsv1.Deployment, service, twin *corev1.S
 					AutomountServiceAccountToken:  new(false),
 					TerminationGracePeriodSeconds: new(int64(canarySeconds)),
 					EnableServiceLinks:            new(false),
+					NodeSelector:                  onLinux(nil),
 					ImagePullSecrets:              pullSecrets(c.ImagePullSecret),
 					SecurityContext:               restricted(),
 					Containers:                    []corev1.Container{container},

@@ -24,7 +24,8 @@ var guardStandIns = []expression{
 	{standIn: "stand-in-store-endpoint", text: `$.Values.guard.store.endpoint`},
 	{standIn: "stand-in-store-url", text: `$.Values.guard.store.url`},
 	{standIn: "stand-in-annotations", text: `toYaml $.Values.guard.serviceAccount.annotations`, lines: true},
-	{standIn: "stand-in-placement", text: `toYaml $.Values.guard.placement`, lines: true},
+	{standIn: "stand-in-placement", text: "toYaml (" + guardPlacement + ")", lines: true},
+	{standIn: "stand-in-selector", text: "toYaml (" + guardSelector + ")", lines: true},
 	{standIn: "stand-in-claim", text: `$.Values.guard.persistence.existingClaim | default "` + GuardName + `"`},
 	{standIn: "7919Gi", text: `$.Values.guard.persistence.size`},
 	{standIn: "stand-in-class", text: `$.Values.guard.persistence.storageClass`},
@@ -59,7 +60,10 @@ var guardParts = []struct {
 	over, with func(*Guard)
 }{
 	{when: `$.Values.imagePullSecrets`, with: func(g *Guard) { g.ImagePullSecret = "stand-in-pull" }},
-	{when: `$.Values.guard.placement`, with: func(g *Guard) { g.Placement.PriorityClassName = "stand-in-placement" }},
+	{when: guardPlacement, with: func(g *Guard) { g.Placement.PriorityClassName = "stand-in-placement" }},
+	{when: guardSelector, with: func(g *Guard) {
+		g.Placement.NodeSelector = map[string]string{"selector": "stand-in-selector"}
+	}},
 	{when: `$.Values.guard.tokenSecret`, with: func(g *Guard) { g.TokenSecret = "stand-in-token" }},
 	{when: `$.Values.guard.store.url`, with: func(g *Guard) { g.Store = "stand-in-store-url" }},
 	{when: `$.Values.guard.store.endpoint`, with: func(g *Guard) { g.StoreEndpoint = "stand-in-store-endpoint" }},
@@ -78,7 +82,11 @@ var guardParts = []struct {
 	{when: `$.Values.guard.allNamespaces`, with: func(g *Guard) { g.AllNamespaces = true }},
 }
 
-const guardFrom = `$.Values.guard.from`
+const (
+	guardFrom      = `$.Values.guard.from`
+	guardPlacement = `omit $.Values.guard.placement "nodeSelector"`
+	guardSelector  = `omit ($.Values.guard.placement.nodeSelector | default dict) "kubernetes.io/os"`
+)
 
 // everywhere adds probers to a guard.
 func everywhere(g *Guard) { g.ProberLabels = labels.Everything() }

@@ -241,7 +241,7 @@ func (g Guard) pod() corev1.PodSpec {
 		EnableServiceLinks:            new(false),
 		ImagePullSecrets:              pullSecrets(g.ImagePullSecret),
 		SecurityContext:               restricted(),
-		NodeSelector:                  g.Placement.NodeSelector,
+		NodeSelector:                  onLinux(g.Placement.NodeSelector),
 		Affinity:                      g.Placement.Affinity,
 		Tolerations:                   g.Placement.Tolerations,
 		PriorityClassName:             g.Placement.PriorityClassName,

@@ -18,6 +18,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -376,6 +377,41 @@ func TestNoMeshIsBetweenLapseAndWhatItMeasures(t *testing.T) {
 		labels, annotations := pod.Labels, pod.Annotations
 		if labels["sidecar.istio.io/inject"] != "false" || labels["istio.io/dataplane-mode"] != "none" || annotations["linkerd.io/inject"] != "disabled" {
 			t.Errorf("%s: labels %v, annotations %v", name, labels, annotations)
+		}
+	}
+}
+
+// Windows runs no Lapse, and neither Fargate nor a virtual kubelet a DaemonSet, whose Pods tolerate every taint. Nodes
+// that are named are named knowingly.
+func TestPodsRunOnLinuxNodesAndProbersOnRealOnes(t *testing.T) {
+	for name, pod := range lapsePods() {
+		if os := pod.Spec.NodeSelector["kubernetes.io/os"]; os != "linux" {
+			t.Errorf("%s: on nodes with %q", name, os)
+		}
+	}
+	placed := Guard{Placement: Placement{NodeSelector: map[string]string{"pool": "ops"}}}
+	if diff := cmp.Diff(map[string]string{"kubernetes.io/os": "linux", "pool": "ops"}, placed.pod().NodeSelector); diff != "" {
+		t.Error(diff)
+	}
+	if len(placed.Placement.NodeSelector) != 1 {
+		t.Errorf("what was chosen became %v", placed.Placement.NodeSelector)
+	}
+	node := func(label, value string) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pool": "web", label: value}}}
+	}
+	for _, test := range []struct {
+		node corev1.Node
+		want bool
+	}{
+		{node("kubernetes.io/os", "linux"), true},
+		{node("kubernetes.io/os", "windows"), false},
+		{node("eks.amazonaws.com/compute-type", "ec2"), true},
+		{node("eks.amazonaws.com/compute-type", "fargate"), false},
+		{node("type", "virtual-kubelet"), false},
+		{node("type", "large"), true},
+	} {
+		if got := CanProbe(&test.node); got != test.want {
+			t.Errorf("a node with %v: %v", test.node.Labels, got)
 		}
 	}
 }

@@ -1,12 +1,38 @@
 package deploy
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 )
+
+// onLinux returns the labels of the nodes that a Pod may run on: those with an operating system that Lapse's image has,
+// and with labels.
+func onLinux(labels map[string]string) map[string]string {
+	selector := map[string]string{}
+	maps.Copy(selector, labels)
+	selector[corev1.LabelOSStable] = "linux"
+	return selector
+}
+
+// virtual are labels of what is listed as a node and runs no Pod of a DaemonSet. Their taints do not keep off probers,
+// which tolerate every taint.
+var virtual = []corev1.NodeSelectorRequirement{
+	{Key: "eks.amazonaws.com/compute-type", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"fargate"}},
+	{Key: "type", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"virtual-kubelet"}},
+}
+
+// CanProbe reports whether a prober can run on a node.
+func CanProbe(node *corev1.Node) bool {
+	is := func(not corev1.NodeSelectorRequirement) bool {
+		return slices.Contains(not.Values, node.Labels[not.Key])
+	}
+	return cmp.Or(node.Labels[corev1.LabelOSStable], "linux") == "linux" && !slices.ContainsFunc(virtual, is)
+}
 
 // affinity keeps the agent off the nodes to be drained, avoid, and if possible off those of the Service, spare.
 //
@@ -43,15 +69,12 @@ func notNamed(nodes []string) corev1.NodeSelectorTerm {
 	return term
 }
 
-// proberAffinity restricts the probers to the nodes to measure from. It returns nil if these are all nodes.
+// proberAffinity restricts the probers to the nodes to measure from.
 func (c Config) proberAffinity() *corev1.Affinity {
 	var nodes *corev1.NodeSelector
-	switch {
-	case len(c.Probers) > 0:
+	if len(c.Probers) > 0 {
 		nodes = named(c.Probers)
-	case c.ProberLabels.Empty():
-		return nil
-	default:
+	} else {
 		nodes = labelled(c.ProberLabels)
 	}
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: nodes}}
@@ -70,7 +93,7 @@ var operators = map[selection.Operator]corev1.NodeSelectorOperator{
 	selection.LessThan:     corev1.NodeSelectorOpLt,
 }
 
-// labelled returns a selector of the nodes that a label selector selects.
+// labelled returns a selector of the nodes that a label selector selects, without virtual ones.
 func labelled(nodes labels.Selector) *corev1.NodeSelector {
 	var term corev1.NodeSelectorTerm
 	requirements, _ := nodes.Requirements()
@@ -79,6 +102,7 @@ func labelled(nodes labels.Selector) *corev1.NodeSelector {
 			Key: r.Key(), Operator: operators[r.Operator()], Values: slices.Sorted(slices.Values(r.ValuesUnsorted())),
 		})
 	}
+	term.MatchExpressions = append(term.MatchExpressions, virtual...)
 	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}
 }
 

@@ -68,6 +68,7 @@ func (c Config) podTemplate() corev1.PodTemplateSpec {
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: new(seconds(terminationGrace)),
 			EnableServiceLinks:            new(false),
+			NodeSelector:                  onLinux(nil),
 			Affinity:                      affinity(c.AvoidNodes, c.SpareNodes),
 			ImagePullSecrets:              pullSecrets(c.ImagePullSecret),
 			SecurityContext:               restricted(),

@@ -35,6 +35,7 @@ func (c Config) proberPod(meta metav1.ObjectMeta, container corev1.Container) co
 			AutomountServiceAccountToken:  new(false),
 			TerminationGracePeriodSeconds: new(seconds(terminationGrace)),
 			EnableServiceLinks:            new(false),
+			NodeSelector:                  onLinux(nil),
 			Affinity:                      c.proberAffinity(),
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			ImagePullSecrets:              pullSecrets(c.ImagePullSecret),

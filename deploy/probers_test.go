@@ -83,6 +83,7 @@ func TestProbersOfAnAppliedRunGoWhereTheirLabelsSay(t *testing.T) {
 		selector string
 		want     []corev1.NodeSelectorRequirement
 	}{
+		{"", nil},
 		{"zone=a", []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "In", Values: []string{"a"}}}},
 		{"zone in (b,a),!gpu", []corev1.NodeSelectorRequirement{{Key: "gpu", Operator: "DoesNotExist"}, {Key: "zone", Operator: "In", Values: []string{"a", "b"}}}},
 		{"zone!=c", []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "NotIn", Values: []string{"c"}}}},
@@ -93,11 +94,11 @@ func TestProbersOfAnAppliedRunGoWhereTheirLabelsSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		terms := config.Objects().Probers.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-		if diff := cmp.Diff([]corev1.NodeSelectorTerm{{MatchExpressions: test.want}}, terms); diff != "" {
-			t.Errorf("%s: %s", test.selector, diff)
+		want := append(test.want,
+			corev1.NodeSelectorRequirement{Key: "eks.amazonaws.com/compute-type", Operator: "NotIn", Values: []string{"fargate"}},
+			corev1.NodeSelectorRequirement{Key: "type", Operator: "NotIn", Values: []string{"virtual-kubelet"}})
+		if diff := cmp.Diff([]corev1.NodeSelectorTerm{{MatchExpressions: want}}, terms); diff != "" {
+			t.Errorf("%q: %s", test.selector, diff)
 		}
-	}
-	if affinity := fleetConfig().Objects().Probers.Spec.Template.Spec.Affinity; affinity != nil {
-		t.Errorf("of all nodes: %+v", affinity)
 	}
 }

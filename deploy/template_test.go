@@ -148,14 +148,18 @@ func (w *templater) field(indent int, key string, value any, parts []node) {
 	}
 }
 
-// list writes a list, and the elements that parts have besides or that differ in them.
+// list writes a list, and the elements that parts have besides or that differ in them. A loop replaces an element.
 func (w *templater) list(indent int, key string, all []any, parts []node) {
 	for i := range len(all) + 1 {
-		var more []node
+		var more, instead []node
 		for _, p := range parts {
 			theirs := p.value.([]any)
 			if len(theirs) == len(all) {
-				if i < len(all) && !reflect.DeepEqual(theirs[i], all[i]) {
+				switch {
+				case i == len(all) || reflect.DeepEqual(theirs[i], all[i]):
+				case w.loop(key, theirs[i]) != w.loop(key, all[i]):
+					instead = append(instead, node{p.when, theirs[i]})
+				default:
 					more = append(more, node{p.when, theirs[i]})
 				}
 				continue
@@ -168,8 +172,16 @@ func (w *templater) list(indent int, key string, all []any, parts []node) {
 				})
 			}
 		}
+		for _, n := range instead {
+			w.line(0, "{{- if %s }}", n.when)
+			w.element(indent, key, n.value, nil)
+			w.line(0, "{{- else }}")
+		}
 		if i < len(all) {
 			w.element(indent, key, all[i], more)
+		}
+		for range instead {
+			w.line(0, "{{- end }}")
 		}
 	}
 }
@@ -195,11 +207,9 @@ func (w *templater) element(indent int, list string, element any, parts []node) 
 	if w.lines(indent, list, element) {
 		return
 	}
-	for _, e := range w.expressions {
-		if e.in == list && strings.Contains(textOf(element), e.standIn) {
-			w.line(0, "{{- range %s }}", e.each)
-			defer w.line(0, "{{- end }}")
-		}
+	if each := w.loop(list, element); each != "" {
+		w.line(0, "{{- range %s }}", each)
+		defer w.line(0, "{{- end }}")
 	}
 	fields, ok := element.(map[string]any)
 	if !ok {
@@ -219,6 +229,16 @@ func (w *templater) element(indent int, list string, element any, parts []node) 
 	}
 	w.out.Reset()
 	w.out.WriteString(before + strings.Repeat(" ", indent) + "- " + first[indent+2:])
+}
+
+// loop returns the loop that writes an element of a list, or "".
+func (w *templater) loop(list string, element any) string {
+	for _, e := range w.expressions {
+		if e.in == list && strings.Contains(textOf(element), e.standIn) {
+			return e.each
+		}
+	}
+	return ""
 }
 
 func textOf(value any) string {

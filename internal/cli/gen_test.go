@@ -145,7 +145,7 @@ func checkedAgent(t *testing.T, job batchv1.Job) *spec.Options {
 func TestGenPutsProbersWhereFromSays(t *testing.T) {
 	for from, want := range map[string]string{
 		"node2,node/node1": "matchFields: metadata.name In node1 | matchFields: metadata.name In node2",
-		"zone=a":           "matchExpressions: zone In a",
+		"zone=a":           "matchExpressions: zone In a | matchExpressions: eks.amazonaws.com/compute-type NotIn fargate | matchExpressions: type NotIn virtual-kubelet",
 	} {
 		printed := genFleet(t, "--from="+from)
 		var terms []string

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"lapse/deploy"
 	"lapse/internal/kubectl"
 	"lapse/internal/run/exit"
 )
@@ -71,24 +72,28 @@ func checkDaemonSets(o *Options) error {
 		"`kubectl drain` refuses nodes with Pods of a DaemonSet, and --from %s puts such Pods there", o.From)
 }
 
-// ChosenNodes returns the names of the nodes that from chooses. If from is a number, it chooses the most informative
-// nodes.
+// ChosenNodes returns the names of the nodes that from chooses, of those that a prober can run on. If from is a number,
+// it chooses the most informative nodes.
 func ChosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, error) {
 	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	all := NodeNamesOf(nodes)
+	nodes = slices.DeleteFunc(nodes, func(node corev1.Node) bool { return !deploy.CanProbe(&node) })
+	able := NodeNamesOf(nodes)
 	n, err := strconv.Atoi(from)
 	switch {
 	case from == "all" && len(all) == 0:
 		return nil, exit.Usagef("does `kubectl get nodes` list any?", "--from all: the cluster has no nodes")
-	case from == "all":
-		return all, nil
 	case IsSelector(from) && len(all) == 0:
 		return nil, exit.Usagef("`kubectl get nodes --show-labels` lists them",
 			"--from %q: no node has these labels", from)
-	case IsSelector(from):
-		return all, nil
-	case err == nil && n > len(all):
-		return nil, exit.Usagef("--from all takes them all", "--from %d: the cluster has %d nodes", n, len(all))
+	case from == "all" || IsSelector(from):
+		if len(able) == 0 {
+			return nil, unable(from, all)
+		}
+		return able, nil
+	case err == nil && n > len(able):
+		return nil, exit.Usagef("--from all takes them all",
+			"--from %d: the cluster has %d nodes that a prober can run on", n, len(able))
 	case err == nil:
 		return mostInformative(nodes, drained)[:n], nil
 	}
@@ -98,8 +103,16 @@ func ChosenNodes(from string, nodes []corev1.Node, drained []string) ([]string, 
 			return nil, exit.Usagef("the cluster has "+strings.Join(all, ", "),
 				"--from %s: there is no node %q", from, name)
 		}
+		if !slices.Contains(able, name) {
+			return nil, unable(from, []string{name})
+		}
 	}
 	return named, nil
+}
+
+func unable(from string, nodes []string) error {
+	return exit.Usagef("it needs a node with Linux that is neither Fargate's nor a virtual kubelet",
+		"--from %s: no prober can run on %s", from, strings.Join(nodes, ", "))
 }
 
 // NamedNodes returns the names in a list of nodes.

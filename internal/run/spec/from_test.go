@@ -16,6 +16,9 @@ func TestNodesToMeasureFrom(t *testing.T) {
 		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
 	}
 	nodes := []corev1.Node{node("n4", "b"), node("n1", "a"), node("n2", "a"), node("n3", "b")}
+	windows := node("n0", "a")
+	windows.Labels[corev1.LabelOSStable] = "windows"
+	mixed := append(slices.Clone(nodes), windows)
 	for _, test := range []struct {
 		from    string
 		nodes   []corev1.Node
@@ -31,6 +34,10 @@ func TestNodesToMeasureFrom(t *testing.T) {
 		{"5", nodes, nil, "the cluster has 4 nodes"},
 		{"n9", nodes, nil, `there is no node "n9"`},
 		{"all", nil, nil, "the cluster has no nodes"},
+		{"all", mixed, nil, "n1 n2 n3 n4"},
+		{"2", mixed, []string{"n0"}, "n1 n3"},
+		{"zone=a", mixed[4:], nil, `from zone=a: no prober can run on n0`},
+		{"n0,n1", mixed, nil, "from n0,n1: no prober can run on n0"},
 	} {
 		got, err := ChosenNodes(test.from, slices.Clone(test.nodes), test.drained)
 		if err == nil && strings.Join(got, " ") != test.want || err != nil && !strings.Contains(err.Error(), test.want) {
