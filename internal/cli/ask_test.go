@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"lapse/internal/guard/flagger"
 	"lapse/internal/guard/gate"
 	"lapse/internal/layer"
+	"lapse/internal/run/access"
 )
 
 // asks is what the page of the gate has for other tools, each in a block of YAML.
@@ -198,4 +200,23 @@ func workdir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// In a Pod the environment's proxy gets neither the question nor the token, whatever $NO_PROXY has. It may be the way to
+// a guard that is named.
+func TestInAPodTheGuardIsAskedWithoutAProxy(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv(envGuard, "")
+	at, client, err := findGuard(t.Context(), access.Kube{}, guardPlace{namespace: "ops"}, "shop/web")
+	if err != nil || at != "http://lapse-guard.ops.svc:7117" {
+		t.Fatal(at, err)
+	}
+	if transport, ok := client.Transport.(*http.Transport); !ok || transport.Proxy != nil {
+		t.Errorf("%s is asked through a proxy", at)
+	}
+	_, client, err = findGuard(t.Context(), access.Kube{}, guardPlace{url: "http://guard.example.com"}, "shop/web")
+	if err != nil || client != http.DefaultClient {
+		t.Errorf("a guard elsewhere: %v", err)
+	}
 }

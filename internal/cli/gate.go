@@ -29,7 +29,7 @@ import (
 // Where a guard is that `lapse gen guard` printed, as its cluster names it, and what says so of another one.
 const (
 	envGuard     = "LAPSE_GUARD"
-	defaultGuard = "http://" + deploy.GuardName + "." + deploy.GuardNamespace + ":7117"
+	defaultGuard = "http://" + deploy.GuardName + "." + deploy.GuardNamespace + ".svc:7117"
 )
 
 // A guardPlace says where a guard is.
@@ -133,7 +133,11 @@ func findGuard(
 	ctx context.Context, kube access.Kube, place guardPlace, service string,
 ) (at string, client *http.Client, err error) {
 	at, client = cmp.Or(place.url, os.Getenv(envGuard)), http.DefaultClient
-	if at == "" && (os.Getenv("KUBERNETES_SERVICE_HOST") == "" || kube.Given()) {
+	switch inPod := os.Getenv("KUBERNETES_SERVICE_HOST") != "" && !kube.Given(); {
+	case at != "":
+	case inPod:
+		client = unproxied()
+	default:
 		namespace, _, _ := strings.Cut(service, "/")
 		namespaces := []string{deploy.GuardNamespace, namespace}
 		if place.namespace != "" {
@@ -145,12 +149,19 @@ func findGuard(
 	}
 	if at == "" {
 		namespace := cmp.Or(place.namespace, deploy.GuardNamespace)
-		at = fmt.Sprintf("http://%s.%s:%d", deploy.GuardName, namespace, deploy.GatePort)
+		at = fmt.Sprintf("http://%s.%s.svc:%d", deploy.GuardName, namespace, deploy.GatePort)
 	}
 	if u, err := url.Parse(at); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
 		return "", nil, exit.Usagef("as in --guard "+defaultGuard, "%q is no address of a guard", at)
 	}
 	return at, client, nil
+}
+
+// unproxied returns a client that ignores the environment's proxy. $NO_PROXY may not cover a Service's name.
+func unproxied() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = nil
+	return &http.Client{Transport: transport}
 }
 
 // gateService returns NAMESPACE/NAME of an argument svc/NAME.

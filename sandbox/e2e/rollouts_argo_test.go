@@ -40,7 +40,7 @@ func TestArgoRolloutsAsksTheGate(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	names := strings.NewReplacer("lapse-guard.lapse:", "lapse-guard."+r.w.Namespace+":", "shop", r.w.Namespace)
+	names := strings.NewReplacer("lapse-guard.lapse.", "lapse-guard."+r.w.Namespace+".", "shop", r.w.Namespace)
 	r.strategy = "  " + strings.ReplaceAll(yamlOf(t, "strategy:"), "\n", "\n  ")
 	template := names.Replace(yamlOf(t, "kind: AnalysisTemplate"))
 	r.kubectl("create", "namespace", r.w.Namespace)

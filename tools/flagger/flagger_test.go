@@ -70,7 +70,7 @@ func TestFlaggerUnderstandsEachAnswer(t *testing.T) {
 		canary.Status.LastAppliedSpec = "before"
 		called := 0
 		for _, hook := range canary.Spec.Analysis.Webhooks {
-			hook.URL = strings.Replace(hook.URL, "lapse-guard.lapse:7117", server.Listener.Addr().String(), 1)
+			hook.URL = strings.Replace(hook.URL, "lapse-guard.lapse.svc:7117", server.Listener.Addr().String(), 1)
 			if hook.Type == v1beta1.EventHook {
 				canary.Status.Phase = v1beta1.CanaryPhaseProgressing
 				err := controller.CallEventWebhook(&canary, hook, "New revision detected! Scaling up web.shop", "Normal")

@@ -18,7 +18,7 @@ import (
 
 // A Client asks a gate.
 type Client struct {
-	Address string // such as http://lapse-guard.lapse:7117
+	Address string // such as http://lapse-guard.lapse.svc:7117
 
 	Do    func(*http.Request) (*http.Response, error) // default: that of http.DefaultClient
 	Pause time.Duration                               // before the gate is asked again; default: 1 s
