@@ -143,9 +143,13 @@ func guardRules() []rbacv1.PolicyRule {
 
 // everywhereRules returns what a guard of all namespaces may read besides. That it may read EvictionRequests is granted
 // only here: the role admin has the right only where the API server serves them, and a Role that grants more than its
-// creator has is refused.
+// creator has is refused. kube-proxy's configuration is in kube-system, where GKE Autopilot refuses a Role.
 func everywhereRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{reading("", nodes), reading(lifecyclev1alpha1.GroupName, "evictionrequests")}
+	return []rbacv1.PolicyRule{
+		reading("", nodes), reading(lifecyclev1alpha1.GroupName, "evictionrequests"),
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"},
+			ResourceNames: []string{"kube-proxy"}},
+	}
 }
 
 func guardLabels() map[string]string {

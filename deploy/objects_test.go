@@ -428,6 +428,32 @@ func TestEveryPodSaysWhatAQuotaCounts(t *testing.T) {
 	}
 }
 
+// A guard of all namespaces may read the mode of kube-proxy, and no other ConfigMap outside of its own namespace. That is
+// granted in the ClusterRole: GKE Autopilot lets nobody create a Role in kube-system.
+func TestAGuardOfAllNamespacesMayReadTheProxysMode(t *testing.T) {
+	want := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}, ResourceNames: []string{"kube-proxy"}}
+	for _, all := range []bool{true, false} {
+		var got []rbacv1.PolicyRule
+		for _, o := range (Guard{Namespace: "lapse", AllNamespaces: all, Claim: "runs"}).Objects() {
+			var rules []rbacv1.PolicyRule
+			switch o := o.(type) {
+			case *rbacv1.ClusterRole:
+				rules = o.Rules
+			case *rbacv1.Role:
+				rules = o.Rules
+			}
+			for _, rule := range rules {
+				if slices.Contains(rule.Resources, "configmaps") {
+					got = append(got, rule)
+				}
+			}
+		}
+		if all != (len(got) == 1 && cmp.Equal(got[0], want)) || !all && len(got) > 0 {
+			t.Errorf("all namespaces %v: %v", all, got)
+		}
+	}
+}
+
 // A guard whose Pods crash, as with a wrong key of its bucket, holds up no drain.
 func TestAGuardThatCrashesHoldsUpNoDrain(t *testing.T) {
 	for _, o := range (Guard{Namespace: "lapse"}).Objects() {

@@ -245,7 +245,7 @@ for ` + "`-A`" + ` only those to read, in all namespaces at once (` + "`kubectl 
 `)
 	writeRights(&page, elsewhereRights(Needs{}), nil)
 	page.WriteString(`
-` + "`lapse gen guard`" + ` grants a guard these: in one namespace, as the role ` + "`admin`" + ` may, or in all, with those to read nodes and ` + "`evictionrequests.lifecycle.k8s.io`" + `. In one namespace, add the latter where these are served: ` + "`lapse run`" + ` does if you may. Without that to create Events it writes none.
+` + "`lapse gen guard`" + ` grants a guard these: in one namespace, as the role ` + "`admin`" + ` may, or in all, with those to read nodes, ` + "`evictionrequests.lifecycle.k8s.io`" + ` and the ConfigMap ` + "`kube-proxy`" + `, without which minSyncPeriod is taken to be 1 s. In one namespace, add that for ` + "`evictionrequests`" + ` where these are served: ` + "`lapse run`" + ` does if you may. Without that to create Events it writes none.
 
 | in each namespace | right | for |
 |---|---|---|

@@ -16,14 +16,28 @@ import (
 
 // DescribeCluster returns what the user may know of the cluster. Few users may read kube-proxy's configuration, and
 // not every cluster has it.
-func DescribeCluster(ctx context.Context, client kube.Client) (c timeline.Cluster) {
-	if config, err := ProxyConfig(ctx, client); err == nil {
-		c, _ = ReadProxy(config)
-	}
-	if v, err := client.Version(ctx); err == nil {
-		c.Version = v.GitVersion
-	}
+func DescribeCluster(ctx context.Context, client kube.Client) timeline.Cluster {
+	c, _ := DescribeProxy(ctx, client)
+	c.Version = Version(ctx, client)
 	return c
+}
+
+// DescribeProxy returns what kube-proxy's configuration says.
+func DescribeProxy(ctx context.Context, client kube.Client) (c timeline.Cluster, err error) {
+	config, err := ProxyConfig(ctx, client)
+	if err != nil {
+		return c, err
+	}
+	return ReadProxy(config)
+}
+
+// Version returns the version of the API server, or "" if it did not answer.
+func Version(ctx context.Context, client kube.Client) string {
+	v, err := client.Version(ctx)
+	if err != nil {
+		return ""
+	}
+	return v.GitVersion
 }
 
 // ProxyConfig returns the ConfigMap with kube-proxy's configuration, which kubeadm and kind write.

@@ -26,10 +26,10 @@ const genGuardHelp = `Print the guard's Deployment, its rights, its ConfigMap an
 kubectl apply -f. Flags of "lapse guard" go after --, as in "lapse gen guard -A -- --rate=50", and into
 the ConfigMap: changes of it take effect within two minutes.
 
-With -A it may read the Services, Pods, workloads and Events of all namespaces, and nodes; else those of
-the namespace of -n, where it runs. It may create Events there. Where it runs, it may also write its
-Lease, the ConfigMap lapse-guard-history, and with --from, by which a DaemonSet has a prober on each of
-these nodes, the Secret lapse-guard-probers.`
+It may read Services, Pods, workloads and Events, and create Events: with -A in all namespaces, else in
+that of -n, where it runs. With -A it may also read nodes and kube-proxy's configuration. Where it runs,
+it may also write its Lease, the ConfigMap lapse-guard-history, and with --from, by which a DaemonSet has
+a prober on each of these nodes, the Secret lapse-guard-probers.`
 
 func newGenGuard() *cobra.Command {
 	var g deploy.Guard

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"lapse/deploy"
 	"lapse/internal/kube"
 	"lapse/internal/kube/shared"
@@ -27,6 +29,7 @@ type Many struct {
 	stop   func()
 
 	cluster  atomic.Pointer[timeline.Cluster] // as it was described last; nil: it was not since the Services were found
+	denied   time.Time                        // when kube-proxy's configuration might not be read last
 	unshared kube.Client
 	crew     *crew // on other nodes; nil: nobody else measures
 	keys     *renewed
@@ -63,12 +66,23 @@ func (all *Many) Run(over <-chan struct{}) {
 	all.thread.Run(over)
 }
 
-// describeEvery is the time between two questions about the cluster: its control plane may be upgraded.
-const describeEvery = time.Minute
+// The time between two questions about the cluster, whose control plane may be upgraded, and after the right to read
+// kube-proxy's configuration was missing.
+const (
+	describeEvery = time.Minute
+	deniedFor     = time.Hour
+)
 
 // describe asks what is known of the cluster. Without an answer, what was known before stays.
 func (all *Many) describe(ctx context.Context) {
-	if c := watcher.DescribeCluster(ctx, all.unshared); c.Version != "" {
+	var c timeline.Cluster
+	if time.Since(all.denied) >= deniedFor {
+		var err error
+		if c, err = watcher.DescribeProxy(ctx, all.unshared); apierrors.IsForbidden(err) {
+			all.denied = time.Now()
+		}
+	}
+	if c.Version = watcher.Version(ctx, all.unshared); c.Version != "" {
 		all.cluster.Store(&c)
 	}
 }
