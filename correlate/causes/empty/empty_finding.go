@@ -248,6 +248,23 @@ func (e *emptiness) unhealthy() (signs []evidence.Sign) {
 	return signs
 }
 
+// probeFailure returns the Event of a leaver's last readiness probe that surely failed since the Pod was ready and before
+// its endpoint left, nil if there is none.
+func (e *emptiness) probeFailure(p leaver) (last *model.Event) {
+	since := p.left.Earliest - emptying
+	for _, ev := range e.view.Changes.About[p.UID] {
+		switch {
+		case ev.At.Latest > p.left.Latest:
+		case ev.Kind == timeline.PodReady && ev.To == "true":
+			since, last = max(since, ev.At.Latest), nil
+		case ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") &&
+			ev.At.Earliest >= since:
+			last = ev
+		}
+	}
+	return last
+}
+
 // named returns as many signs of Pods as a finding has.
 func named(signs []evidence.Sign) []evidence.Sign { return signs[:min(len(signs), rule.MostNamed)] }
 

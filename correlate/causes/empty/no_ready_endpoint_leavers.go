@@ -9,7 +9,6 @@ import (
 	"lapse/correlate/causes/rule"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
-	"lapse/timeline"
 )
 
 // no-ready-endpoint, of several Pods that left for different reasons: each has its own, and so has who did not come.
@@ -31,23 +30,6 @@ func leftFor(e *emptiness, p leaver) string {
 		return "its readiness probe timed out"
 	}
 	return "its readiness probe failed"
-}
-
-// probeFailure returns the Event of a leaver's last readiness probe that surely failed since the Pod was ready and before
-// its endpoint left, nil if there is none.
-func (e *emptiness) probeFailure(p leaver) (last *model.Event) {
-	since := p.left.Earliest - emptying
-	for _, ev := range e.view.Changes.About[p.UID] {
-		switch {
-		case ev.At.Latest > p.left.Latest:
-		case ev.Kind == timeline.PodReady && ev.To == "true":
-			since, last = max(since, ev.At.Latest), nil
-		case ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") &&
-			ev.At.Earliest >= since:
-			last = ev
-		}
-	}
-	return last
 }
 
 // probeTimedOut reports whether a probe was not answered in time, by its kubelet's words.
