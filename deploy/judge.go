@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -118,6 +119,8 @@ func judgeEvent(event *corev1.Event) error {
 		advice = limitHint(event.Namespace)
 	case says("violates PodSecurity"):
 		advice = podSecurityHint
+	case says("security context constraint"):
+		advice = constraintHint(event.Namespace)
 	case says("must specify limits.cpu"):
 		advice = cpuLimitHint
 	case says("exceeded quota"), says("failed quota"):
@@ -140,6 +143,14 @@ var limited = regexp.MustCompile(`must be less than or equal to cpu limit|(?:max
 func limitHint(namespace string) string {
 	return "a LimitRange bounds what the run's Pod may ask for: give --cpu a value that it allows, as in --cpu 100m; " +
 		"see `kubectl describe limitrange -n " + namespace + "`"
+}
+
+// constraintHint is for OpenShift, where the constraint restricted-v2 demands a user ID of the namespace's own range.
+// Probers and the Pods of lapse routes run as the namespace's default account, so the grant is to all accounts.
+// https://docs.openshift.com/container-platform/4.14/authentication/managing-security-context-constraints.html
+func constraintHint(namespace string) string {
+	return "Lapse's Pods run as user " + strconv.Itoa(user) + ", which OpenShift's constraint nonroot-v2 allows: " +
+		"`oc adm policy add-scc-to-group nonroot-v2 system:serviceaccounts:" + namespace + "`, by a cluster admin"
 }
 
 func jobFailure(job *batchv1.Job) error {

@@ -417,6 +417,8 @@ func TestWhatKeepsARunFromStartingIsReportedAtOnce(t *testing.T) {
 		{"Pod Security", failedCreate(`Error creating: pods "x" is forbidden: violates PodSecurity "restricted:latest"`), "FailedCreate", "restricted"},
 		{"quota", failedCreate(`Error creating: pods "x" is forbidden: exceeded quota: small, requested: requests.cpu=100m,pods=1, used: requests.cpu=950m,pods=3, limited: requests.cpu=1,pods=3`), "FailedCreate",
 			"the quota small leaves no room: the run asks for requests.cpu=100m,pods=1, in use is requests.cpu=950m,pods=3, allowed is requests.cpu=1,pods=3"},
+		{"OpenShift", failedCreate(`Error creating: pods "x" is forbidden: unable to validate against any security context constraint: [provider "anyuid": Forbidden: not usable by user or serviceaccount, provider restricted-v2: .containers[0].runAsUser: Invalid value: 65532: must be in the ranges: [1000680000, 1000689999]]`), "FailedCreate",
+			"`oc adm policy add-scc-to-group nonroot-v2 system:serviceaccounts:shop`"},
 		{"CPU limit demanded", failedCreate(`Error creating: pods "x" is forbidden: failed quota: small: must specify limits.cpu for: lapse`), "FailedCreate", "LimitRange"},
 		{"policy", failedCreate(`Error creating: admission webhook "x" denied the request: no`), "FailedCreate", "admission policy"},
 		{"LimitRange with a low default limit", failedCreate(`Error creating: Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value: "300m": must be less than or equal to cpu limit of 100m`), "FailedCreate", "--cpu 100m"},
