@@ -140,8 +140,8 @@ func guardTemplates() []template {
 	const shared, unshared = guardClaimed, `not (` + guardClaimed + `)`
 	return []template{
 		guarded("serviceaccount", "", two, "ServiceAccount", GuardName),
-		guarded("clusterrole", anywhere, all, "ClusterRole", GuardName),
-		guarded("clusterrolebinding", anywhere, all, "ClusterRoleBinding", GuardName),
+		guarded("clusterrole", anywhere, all, "ClusterRole", all.clusterMeta().Name),
+		guarded("clusterrolebinding", anywhere, all, "ClusterRoleBinding", all.clusterMeta().Name),
 		guarded("role", here, two, "Role", GuardName),
 		guarded("rolebinding", here, two, "RoleBinding", GuardName),
 		guarded("lease-role", unshared, two, "Role", GuardName+"-lease"),

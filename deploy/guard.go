@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	GuardName      = "lapse-guard" // of all objects of a guard
+	GuardName      = "lapse-guard" // of all objects of a guard, or how their names begin
 	guardHistory   = "lapse-guard-history"
 	GuardNamespace = "lapse" // where it runs if nothing else is said
 
@@ -74,7 +74,7 @@ func (g Guard) Objects() []runtime.Object {
 			},
 			&rbacv1.ClusterRoleBinding{
 				TypeMeta: typeMeta(rbacV1, "ClusterRoleBinding"), ObjectMeta: g.clusterMeta(),
-				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: GuardName},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: g.clusterMeta().Name},
 				Subjects: g.subjects(),
 			})
 	} else {
@@ -173,8 +173,9 @@ func (g Guard) account() metav1.ObjectMeta {
 	return meta
 }
 
+// clusterMeta has the guard's namespace in its name: another guard has rights of its own.
 func (g Guard) clusterMeta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: GuardName, Labels: guardLabels()}
+	return metav1.ObjectMeta{Name: GuardName + "-" + g.Namespace, Labels: guardLabels()}
 }
 
 func (g Guard) configMap() *corev1.ConfigMap {

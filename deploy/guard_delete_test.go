@@ -55,12 +55,37 @@ func TestNothingIsLeftOfADeletedGuard(t *testing.T) {
 				left = append(left, object.GetNamespace()+"/"+object.GetName())
 			}
 		}
-		if want := len(other) + len(others); len(left) != want || slices.Contains(left, "lapse/"+GuardName) || slices.Contains(left, "/"+GuardName) || slices.Contains(left, "lapse/"+GuardProbers) {
+		if want := len(other) + len(others); len(left) != want || slices.Contains(left, "lapse/"+GuardName) || slices.Contains(left, "/"+GuardName+"-lapse") || slices.Contains(left, "lapse/"+GuardProbers) {
 			t.Errorf("%s: left are %q", name, left)
 		}
 		if err := RemoveGuard(t.Context(), cluster, "lapse"); !errors.Is(err, ErrNoGuard) {
 			t.Errorf("%s, again: %v", name, err)
 		}
+	}
+}
+
+// Two guards of all namespaces have rights of their own, and that of the other stays when one is deleted.
+func TestTwoGuardsOfAllNamespacesShareNoRights(t *testing.T) {
+	one, other := Guard{Namespace: "lapse", AllNamespaces: true}.Objects(), Guard{Namespace: "lapse-canary", AllNamespaces: true}.Objects()
+	names := map[string]bool{}
+	for _, o := range slices.Concat(one, other) {
+		object := o.(metav1.Object)
+		name := fmt.Sprintf("%T %s/%s", o, object.GetNamespace(), object.GetName())
+		if names[name] {
+			t.Fatalf("both have %s", name)
+		}
+		names[name] = true
+	}
+	client := fake.NewSimpleClientset(slices.Concat(one, other)...)
+	if err := RemoveGuard(t.Context(), Cluster{Client: kubetest.Client(client)}, "lapse-canary"); err != nil {
+		t.Fatal(err)
+	}
+	bindings, err := client.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(bindings.Items) != 1 || bindings.Items[0].Subjects[0].Namespace != "lapse" {
+		t.Fatalf("left are %v, %v", bindings, err)
+	}
+	if _, err := client.RbacV1().ClusterRoles().Get(t.Context(), bindings.Items[0].RoleRef.Name, metav1.GetOptions{}); err != nil {
+		t.Errorf("its role: %v", err)
 	}
 }
 
