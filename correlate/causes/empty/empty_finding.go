@@ -8,6 +8,7 @@ import (
 
 	"lapse/correlate/causes/evidence"
 	"lapse/correlate/causes/rule"
+	"lapse/correlate/cluster"
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
 	"lapse/timeline"
@@ -248,17 +249,17 @@ func (e *emptiness) unhealthy() (signs []evidence.Sign) {
 	return signs
 }
 
-// probeFailure returns the Event of a leaver's last readiness probe that surely failed since the Pod was ready and before
-// its endpoint left, nil if there is none.
+// probeFailure returns the Event of a leaver's last readiness probe that surely failed since the Pod was ready, and no
+// later than its endpoint left, as far as two watches tell; nil if there is none.
 func (e *emptiness) probeFailure(p leaver) (last *model.Event) {
 	since := p.left.Earliest - emptying
 	for _, ev := range e.view.Changes.About[p.UID] {
 		switch {
-		case ev.At.Latest > p.left.Latest:
-		case ev.Kind == timeline.PodReady && ev.To == "true":
+		case ev.At.Latest > p.left.Latest+cluster.WatchLag:
+		case ev.Kind == timeline.PodReady && ev.To == "true" && ev.At.Latest <= p.left.Latest:
 			since, last = max(since, ev.At.Latest), nil
 		case ev.Kind == timeline.KubeEvent && ev.To == "Unhealthy" && strings.HasPrefix(ev.Detail, "Readiness probe") &&
-			ev.At.Earliest >= since:
+			ev.At.Earliest >= since && (last == nil || ev.At.Latest <= p.left.Latest):
 			last = ev
 		}
 	}
