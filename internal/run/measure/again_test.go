@@ -64,10 +64,14 @@ func newAgainRun(t *testing.T, failed func(due time.Duration) bool, change ...fu
 	return r
 }
 
-// closing returns when the run ends whose last responses are awaited; 0: none.
+// closing waits until a run awaits its last responses, and returns when it ends.
 func (r *againRun) closing() (end time.Duration) {
-	r.ask(func() { end = r.closes })
-	return end
+	for {
+		if r.ask(func() { end = r.closes }); end > 0 {
+			return end
+		}
+		time.Sleep(10 * time.Millisecond) // of virtual time
+	}
 }
 
 // answersLate makes the last responses of a run come after its end.
@@ -423,9 +427,6 @@ func TestASignWhileARunClosesBeginsTheNext(t *testing.T) {
 		})
 		r.at(time.Hour, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
 		end := r.closing()
-		for ; end == 0; end = r.closing() {
-			time.Sleep(10 * time.Millisecond) // of virtual time
-		}
 		r.at(end+500*time.Millisecond, timeline.Event{Kind: timeline.PodDisrupted, Object: web1})
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -467,9 +468,6 @@ func TestASignBeforeTheLastResponsesLeavesARunInDoubt(t *testing.T) {
 		r := newAgainRun(t, func(due time.Duration) bool { return due >= sign+9500*time.Millisecond && due < sign+10*time.Second }, answersLate)
 		r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
 		end := r.closing()
-		for ; end == 0; end = r.closing() {
-			time.Sleep(10 * time.Millisecond) // of virtual time
-		}
 		r.at(end+100*time.Millisecond, timeline.Event{Kind: timeline.PodDisrupted, Object: web1})
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -501,9 +499,6 @@ func TestAnAnnouncementWhileARunClosesLeavesItWhole(t *testing.T) {
 		node1 := timeline.Object{Kind: "Node", Name: web1.Node}
 		r.at(sign, endpointOf(web1, timeline.EndpointReady, timeline.EndpointNotReady))
 		end := r.closing()
-		for ; end == 0; end = r.closing() {
-			time.Sleep(10 * time.Millisecond) // of virtual time
-		}
 		r.at(end+100*time.Millisecond, timeline.Event{Kind: timeline.NodeSchedulable, Object: node1, From: "true", To: "false"})
 		r.at(end+20*time.Second, timeline.Event{Kind: timeline.PodDisrupted, Object: web1})
 		time.Sleep(time.Minute)
