@@ -2,6 +2,7 @@ package compare
 
 import (
 	"slices"
+	"time"
 
 	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
@@ -50,7 +51,8 @@ func heldFigure(tl *model.Timeline, target, metric string) *Estimate {
 	case gate.Unit == model.Count:
 		return cutShare(r, tl.Held[i].Stood)
 	}
-	return lengthEstimate(r.Length(), r.Open)
+	// a wait that is spread at random is no change
+	return lengthEstimate(model.Length{Min: verdict.LongestBack(&only).Min, Max: time.Duration(r.Max)}, r.Open)
 }
 
 // cutShare returns the Clopper-Pearson interval of the share of connections that are cut. The upper bound also holds

@@ -10,12 +10,16 @@ import (
 
 	"lapse/correlate/internal/windows"
 	"lapse/correlate/model"
+	"lapse/timeline"
 )
 
 // heldRun is a run that held 100 connections.
 func heldRun(h model.Held) *model.Timeline {
 	tl := runOf(6000, 0)
 	h.Target, h.Connections, h.Stood = "web held", 100, 100
+	if h.Back != nil && h.List == nil {
+		h.List = []model.HeldCut{{Back: &model.Instant{}, After: &h.Back.Max}}
+	}
 	tl.Held = []model.Held{h}
 	return tl
 }
@@ -98,6 +102,55 @@ func TestHeldConnectionsOfOneRunAloneAreNotMeasuredInBoth(t *testing.T) {
 		groups, _ := ParseGroups(test.groups)
 		if worse, unknown := Compare(test.a, test.b).Worse(groups); len(worse) > 0 || !slices.Equal(unknown, test.want) {
 			t.Errorf("%s: worse %q, unknown %q, want %q", test.about, worse, unknown, test.want)
+		}
+	}
+}
+
+// When the prober tries again is spread at random: a connection may have been possible for as long as it waited.
+func TestTheWaitBeforeAnAttemptIsNoLongerOutage(t *testing.T) {
+	const ms = time.Millisecond
+	run := func(list ...model.HeldCut) *model.Timeline {
+		h := model.Held{Cut: len(list), Cuts: len(list), List: list}
+		for _, c := range list {
+			switch {
+			case c.Stopped:
+			case c.After == nil:
+				h.Missing++
+			default:
+				h.Back = model.Longer(h.Back, model.Length{Min: *c.After, Max: *c.After})
+			}
+		}
+		return heldRun(h)
+	}
+	back := func(after, waited time.Duration) model.HeldCut {
+		return model.HeldCut{After: &after, Back: &model.Instant{}, Waited: waited}
+	}
+	missing := func(cut, waited time.Duration) model.HeldCut {
+		return model.HeldCut{Cut: model.Instant{Latest: cut}, Waited: waited}
+	}
+	stopped := back(9000*ms, 0)
+	stopped.Stopped = true
+	for _, test := range []struct {
+		about string
+		a, b  *model.Timeline
+		want  Direction
+	}{
+		{"another spread", run(back(1034*ms, 320*ms)), run(back(1234*ms, 520*ms)), Unclear},
+		{"longer by more than the wait", run(back(1034*ms, 320*ms)), run(back(2034*ms, 520*ms)), More},
+		{"the longest is of another connection", run(back(1034*ms, 0), back(2034*ms, 1020*ms)), run(back(1020*ms, 0)),
+			Less},
+		{"at once, and after long", run(back(3*ms, 0)), run(back(5000*ms, 0)), More},
+		{"not back for long", run(back(1034*ms, 320*ms)), run(missing(50*time.Second, 800*ms)), More},
+		{"not back, and cut shortly before the end", run(back(1034*ms, 0)), run(missing(58*time.Second, 1500*ms)),
+			Unclear},
+		{"after a stop of the prober", run(back(1034*ms, 0)), run(back(1034*ms, 0), stopped), Unclear},
+	} {
+		for _, r := range []*model.Timeline{test.a, test.b} {
+			r.Targets = append(r.Targets, model.Target{Target: timeline.Target{Name: "web held", Kind: timeline.Held},
+				Measured: model.Instant{Latest: time.Minute}})
+		}
+		if c := heldChanges(test.a, test.b)[2]; c.Direction != test.want {
+			t.Errorf("%s: %s, want %s: %+v, %+v", test.about, c.Direction, test.want, c.A, c.B)
 		}
 	}
 }

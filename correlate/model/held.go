@@ -66,6 +66,9 @@ type HeldCut struct {
 	// from when the cut was noticed until the connection stood again, as the client sees it
 	After  *time.Duration `json:"after,omitzero"`
 	Failed int            `json:"failed,omitzero"` // attempts to open it that failed meanwhile
+	// how long before the attempt that succeeded, or before measuring ended, the prober had not tried: it may have been
+	// possible to open it in that time
+	Waited time.Duration `json:"waited,omitzero"`
 
 	From     string `json:"from,omitzero"`     // who had answered on it, by the reply's own word: the Pod
 	To       string `json:"to,omitzero"`       // who answers now

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"lapse/correlate/model"
 	"lapse/correlate/quantity"
@@ -153,20 +152,30 @@ func heldCount(count func(heldSum) int) func(*model.Timeline, *model.Verdict) (m
 // until the end.
 func heldBack(tl *model.Timeline, _ *model.Verdict) (model.Range, bool) {
 	s := sumHeld(tl)
-	longest := time.Duration(0)
+	longest := LongestBack(tl).Max
 	if s.back != nil {
-		longest = s.back.Max
+		longest = max(longest, s.back.Max)
 	}
+	return model.Range{Min: float64(longest), Max: float64(longest), Open: s.missing > 0 || s.open}, s.stood > 0
+}
+
+// LongestBack returns the longest time until one of the listed connections stood again, as the client saw it (Max), and
+// without the prober's wait for another attempt (Min).
+func LongestBack(tl *model.Timeline) (longest model.Length) {
 	for _, h := range tl.Held {
+		end := tl.Run.Duration
+		if i := slices.IndexFunc(tl.Targets, func(t model.Target) bool { return t.Name == h.Target }); i >= 0 {
+			end = min(end, tl.Targets[i].Measured.Latest)
+		}
 		for _, c := range h.List {
-			if c.Back == nil && !c.Stopped {
-				end := tl.Run.Duration
-				if i := slices.IndexFunc(tl.Targets, func(t model.Target) bool { return t.Name == h.Target }); i >= 0 {
-					end = min(end, tl.Targets[i].Measured.Latest)
-				}
-				longest = max(longest, end-c.Cut.Latest)
+			after := end - c.Cut.Latest
+			if c.After != nil {
+				after = *c.After
+			}
+			if !c.Stopped {
+				longest.Min, longest.Max = max(longest.Min, after-c.Waited), max(longest.Max, after)
 			}
 		}
 	}
-	return model.Range{Min: float64(longest), Max: float64(longest), Open: s.missing > 0 || s.open}, s.stood > 0
+	return longest
 }

@@ -86,6 +86,15 @@ type cut struct {
 	attempts []timeline.HeldChange
 }
 
+// untried returns how long before an instant no attempt was made.
+func (c *cut) untried(until time.Duration) time.Duration {
+	last := c.Cut.Latest
+	if n := len(c.attempts); n > 0 {
+		last = c.attempts[n-1].At
+	}
+	return max(0, until-last)
+}
+
 // A conn is where one connection stands.
 type conn struct {
 	stood    bool // at least once
@@ -141,6 +150,7 @@ func (b *book) opened(at *conn, c timeline.HeldChange) {
 	}
 	at.stood = true
 	if cut := at.cut; cut != nil {
+		cut.Waited = cut.untried(c.From)
 		cut.attempts = append(cut.attempts, c)
 		cut.Back, cut.After = &model.Instant{Earliest: c.From, Latest: c.At}, new(c.At-cut.Cut.Latest)
 		cut.To, cut.ToAddr = b.o.Backend(c.Backend), b.o.Peer(c.Peer)
@@ -184,7 +194,11 @@ func (b *book) close() {
 		if at.unwarned {
 			b.h.Unwarned++
 		}
-		if at.cut != nil && !at.cut.Stopped {
+		if at.cut == nil {
+			continue
+		}
+		at.cut.Waited = at.cut.untried(b.o.End)
+		if !at.cut.Stopped {
 			b.h.Missing++
 		}
 	}

@@ -179,3 +179,17 @@ func someLives(seed uint64, n int) (changes []timeline.HeldChange, end time.Dura
 	}
 	return slices.Clip(changes), at + second
 }
+
+// The prober waits between attempts: it may be that one would have succeeded meanwhile.
+func TestItIsOnRecordForHowLongNothingWasTried(t *testing.T) {
+	_, cuts := judge(20*second, opened(0, ms, 1), opened(1, ms, 1), opened(2, ms, 1),
+		cutAt(0, 10*second, timeline.EOF), failedAt(0, 10*second), failedAt(0, 10*second+10*ms),
+		opened(0, 10*second+30*ms, 2), // an attempt takes 1 ms
+		cutAt(1, 11*second, timeline.EOF), opened(1, 11*second+3*ms, 2),
+		cutAt(2, 12*second, timeline.EOF), failedAt(2, 19*second))
+	for i, want := range []time.Duration{18 * ms, 2 * ms, second - ms} {
+		if got := cuts[i].Waited; got != want {
+			t.Errorf("cut %d: waited %v, want %v", i, got, want)
+		}
+	}
+}
