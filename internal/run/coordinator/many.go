@@ -29,7 +29,7 @@ type Many struct {
 	stop   func()
 
 	cluster  atomic.Pointer[timeline.Cluster] // as it was described last; nil: it was not since the Services were found
-	denied   time.Time                        // when kube-proxy's configuration might not be read last
+	skip     int                              // so many times kube-proxy's configuration is not asked for
 	unshared kube.Client
 	crew     *crew // on other nodes; nil: nobody else measures
 	keys     *renewed
@@ -66,21 +66,22 @@ func (all *Many) Run(over <-chan struct{}) {
 	all.thread.Run(over)
 }
 
-// The time between two questions about the cluster, whose control plane may be upgraded, and after the right to read
-// kube-proxy's configuration was missing.
+// describeEvery is the time between two questions about the cluster: its control plane may be upgraded. Each denied one
+// is in its audit log: kube-proxy's configuration is asked for again after an hour.
 const (
 	describeEvery = time.Minute
-	deniedFor     = time.Hour
+	skipDenied    = int(time.Hour/describeEvery) - 1
 )
 
 // describe asks what is known of the cluster. Without an answer, what was known before stays.
 func (all *Many) describe(ctx context.Context) {
 	var c timeline.Cluster
-	if time.Since(all.denied) >= deniedFor {
-		var err error
-		if c, err = watcher.DescribeProxy(ctx, all.unshared); apierrors.IsForbidden(err) {
-			all.denied = time.Now()
-		}
+	if all.skip > 0 {
+		all.skip--
+	} else if proxy, err := watcher.DescribeProxy(ctx, all.unshared); err == nil {
+		c = proxy
+	} else if apierrors.IsForbidden(err) {
+		all.skip = skipDenied
 	}
 	if c.Version = watcher.Version(ctx, all.unshared); c.Version != "" {
 		all.cluster.Store(&c)

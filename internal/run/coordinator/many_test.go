@@ -87,31 +87,28 @@ func TestARunHasTheVersionOfItsBeginning(t *testing.T) {
 
 // Who may not read kube-proxy's configuration asks again an hour later only: each refusal is a line in the audit log.
 func TestADeniedProxyIsNotAskedForEachMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		proxy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}, Data: map[string]string{"config.conf": "mode: nftables"}}
-		client := fake.NewSimpleClientset(proxy)
-		client.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: "v1.37.0"}
-		denied, asked := true, 0
-		client.PrependReactor("get", "configmaps", func(a ktesting.Action) (bool, runtime.Object, error) {
-			asked++
-			return denied, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "kube-proxy", nil)
-		})
-		all := NewMany(kubetest.Client(client), "", slog.New(slog.DiscardHandler))
-		for range 60 {
-			all.describe(t.Context())
-			time.Sleep(time.Minute)
-		}
-		if c := all.cluster.Load(); asked != 1 || c.ProxyMode != "" || c.Version != "v1.37.0" {
-			t.Errorf("denied: asked %d times in an hour, known is %+v", asked, c)
-		}
-		denied = false
-		for range 3 {
-			all.describe(t.Context())
-		}
-		if c := all.cluster.Load(); asked != 4 || c.ProxyMode != "nftables" {
-			t.Errorf("granted: asked %d times, known is %+v", asked, c)
-		}
+	proxy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}, Data: map[string]string{"config.conf": "mode: nftables"}}
+	client := fake.NewSimpleClientset(proxy)
+	client.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: "v1.37.0"}
+	denied, asked := true, 0
+	client.PrependReactor("get", "configmaps", func(a ktesting.Action) (bool, runtime.Object, error) {
+		asked++
+		return denied, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "kube-proxy", nil)
 	})
+	all := NewMany(kubetest.Client(client), "", slog.New(slog.DiscardHandler))
+	for range time.Hour / describeEvery {
+		all.describe(t.Context())
+	}
+	if c := all.cluster.Load(); asked != 1 || c.ProxyMode != "" || c.Version != "v1.37.0" {
+		t.Errorf("denied: asked %d times in an hour, known is %+v", asked, c)
+	}
+	denied = false
+	for range 3 {
+		all.describe(t.Context())
+	}
+	if c := all.cluster.Load(); asked != 4 || c.ProxyMode != "nftables" {
+		t.Errorf("granted: asked %d times, known is %+v", asked, c)
+	}
 }
 
 // A collector that kept to the limit would take a core.
