@@ -22,7 +22,7 @@ func (id identity) proberMeta() metav1.ObjectMeta {
 }
 
 // unmeshed returns the metadata of a Pod with labels, to which it adds. Service meshes then add no proxy to the Pod,
-// which would retry failed requests, outlive the agent and bring an emptyDir, and send nothing through that of its node.
+// which would retry failed requests, outlive the agent and bring an emptyDir, and send nothing through its node's.
 // https://istio.io/latest/docs/reference/config/labels/
 func unmeshed(labels map[string]string) metav1.ObjectMeta {
 	labels["sidecar.istio.io/inject"], labels["istio.io/dataplane-mode"] = "false", "none"

@@ -208,8 +208,8 @@ func firstRefused(v *evidence.Evidence, w *model.Window) (refused, timedOut int,
 }
 
 // unansweredThroughout names a direct target that had answered before and, as every other, did not while there was no
-// endpoint: for as long as that is certain, or, if no time is, between the brackets of its start and its end. It returns
-// "" if one did, or none was probed.
+// endpoint: for as long as that is certain, or, if no time is, between the brackets of its start and its end. It
+// returns "" if one did, or none was probed.
 func unansweredThroughout(v *evidence.Evidence, w *model.Window, empty *evidence.EmptySpan) string {
 	from, to := empty.Start.Latest, empty.End.Earliest
 	if empty.Next == nil {

@@ -103,5 +103,6 @@ func noProbeFailed(e *emptiness, failed int) evidence.Sign {
 	if node == "" || slices.ContainsFunc(e.leavers, func(p leaver) bool { return p.Node != node }) {
 		return evidence.Measured.Doubt(text + ": a readiness gate fits as well")
 	}
-	return evidence.Watched.Doubt(fmt.Sprintf("%s, and all were on %s: a restart of its kubelet fits as well", text, node))
+	return evidence.Watched.Doubt(fmt.Sprintf("%s, and all were on %s: a restart of its kubelet fits as well", text,
+		node))
 }

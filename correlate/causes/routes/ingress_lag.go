@@ -47,7 +47,8 @@ func testIngressLag(c *rule.Case) rule.Finding {
 	}
 	stops := slices.DeleteFunc(v.Endings.Stopped(w), func(s *evidence.PodStop) bool { return !ledTo(v, w, s.Pod) })
 	if len(stops) == 0 {
-		return rule.No("no Pod of the Service that good answers come from is known to have stopped as requests began to fail")
+		return rule.No("no Pod of the Service that good answers come from is known to have stopped as requests " +
+			"began to fail")
 	}
 	s := stops[0]
 	lag := v.Endings.FollowedLate(w, s)
