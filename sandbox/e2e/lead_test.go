@@ -264,6 +264,15 @@ func (l *lane) in(state string) {
 	}
 }
 
+// alone lets the guards forget the other Services of the node: each of its signs would raise the rates of all.
+func (l *lane) alone(all []*lane) {
+	for _, o := range all {
+		if o != l && o.node == l.node {
+			l.kubectl("-n", leadSpace, "annotate", "service", o.w.Name, "lapse/guard-")
+		}
+	}
+}
+
 // A lead is what the guard's run says of a disruption. All is on the clock of the guard's process: a sign and the loss
 // of an endpoint are at when it read that from its watches of the API.
 type lead struct {
@@ -306,6 +315,7 @@ func TestEachSignRaisesTheRate(t *testing.T) {
 		case l.late:
 			running.Go(func() {
 				before.Wait()
+				l.alone(lanes)
 				l.run()
 			})
 		case l.node == lanes[0].node:
