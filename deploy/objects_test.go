@@ -428,6 +428,17 @@ func TestEveryPodSaysWhatAQuotaCounts(t *testing.T) {
 	}
 }
 
+// rulesOf returns the rules of a Role or a ClusterRole; nil: o is neither.
+func rulesOf(o runtime.Object) []rbacv1.PolicyRule {
+	switch o := o.(type) {
+	case *rbacv1.ClusterRole:
+		return o.Rules
+	case *rbacv1.Role:
+		return o.Rules
+	}
+	return nil
+}
+
 // A guard of all namespaces may read the mode of kube-proxy, and no other ConfigMap outside of its own namespace. That is
 // granted in the ClusterRole: GKE Autopilot lets nobody create a Role in kube-system.
 func TestAGuardOfAllNamespacesMayReadTheProxysMode(t *testing.T) {
@@ -435,14 +446,7 @@ func TestAGuardOfAllNamespacesMayReadTheProxysMode(t *testing.T) {
 	for _, all := range []bool{true, false} {
 		var got []rbacv1.PolicyRule
 		for _, o := range (Guard{Namespace: "lapse", AllNamespaces: all, Claim: "runs"}).Objects() {
-			var rules []rbacv1.PolicyRule
-			switch o := o.(type) {
-			case *rbacv1.ClusterRole:
-				rules = o.Rules
-			case *rbacv1.Role:
-				rules = o.Rules
-			}
-			for _, rule := range rules {
+			for _, rule := range rulesOf(o) {
 				if slices.Contains(rule.Resources, "configmaps") {
 					got = append(got, rule)
 				}
@@ -472,14 +476,7 @@ func TestAGuardThatCrashesHoldsUpNoDrain(t *testing.T) {
 func TestAGuardMayReadAndWriteEvents(t *testing.T) {
 	for _, g := range []Guard{{Namespace: "lapse"}, {Namespace: "lapse", AllNamespaces: true}, {Namespace: "lapse", AllNamespaces: true, Claim: "runs"}, {Namespace: "lapse", Claim: "runs", Probers: []string{"node1"}}} {
 		for _, o := range g.Objects() {
-			var rules []rbacv1.PolicyRule
-			switch o := o.(type) {
-			case *rbacv1.Role:
-				rules = o.Rules
-			case *rbacv1.ClusterRole:
-				rules = o.Rules
-			}
-			for _, rule := range rules {
+			for _, rule := range rulesOf(o) {
 				of := strings.Join(rule.Resources, ",") + " " + strings.Join(rule.ResourceNames, ",")
 				reads := !slices.ContainsFunc(rule.Verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
 				writes := slices.Contains([]string{"events  create", "leases  create", "leases lapse-guard get patch", "configmaps lapse-guard-history get patch", "secrets lapse-guard-probers get patch"}, of+" "+strings.Join(rule.Verbs, " "))
