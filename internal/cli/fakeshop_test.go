@@ -117,6 +117,7 @@ func (s *livingShop) replace() {
 	step(func() {
 		s.slice.Endpoints = s.slice.Endpoints[1:]
 		s.changed("endpointslices", "MODIFIED", s.slice.DeepCopy())
+		s.pods[0].DeletionGracePeriodSeconds = new(int64(0)) // as an API server sends a Pod that it removes
 		s.changed("pods", "DELETED", s.pods[0].DeepCopy())
 		s.pods = s.pods[1:]
 	})
