@@ -218,6 +218,14 @@ func TestJudgeWantsAStoppedProberToSaySo(t *testing.T) {
 			tr.Stalled.Run.Windows[0].Classes = map[string]int{timeline.TimeoutResponse.String(): 20}
 			tr.Stalled.Standstills = []truth.Span{{From: 20 * time.Second, To: 21 * time.Second}}
 		}, "x stalled", 3},
+		{"it blames the server for late answers", func(tr *Trial) {
+			tr.Stalled = stalledRun(4)
+			tr.Stalled.Run.Windows = []model.Window{slowWindow(tr.Stalled.To - ms)}
+		}, "x stalled", 3},
+		{"answers are late after the stop", func(tr *Trial) {
+			tr.Stalled = stalledRun(4)
+			tr.Stalled.Run.Windows = []model.Window{slowWindow(tr.Stalled.To + ms)}
+		}, "kept", 0},
 		{"its coverage takes in half of the stop", func(tr *Trial) {
 			tr.Stalled = stalledRun(4)
 			tr.Stalled.Run.Targets[0].Coverage += 0.15
@@ -241,6 +249,13 @@ func TestJudgeWantsAStoppedProberToSaySo(t *testing.T) {
 			tr.Stalled.Run.Targets = nil
 		}, "? unobserved", 4},
 	})
+}
+
+// slowWindow returns a window of answers that were late, to requests of which the first was sent at an instant.
+func slowWindow(first time.Duration) model.Window {
+	known := first + SlowBar + ms
+	return model.Window{Target: "new", Kind: model.Slow, Start: model.Instant{Earliest: first - 5*ms, Latest: known},
+		End: model.Instant{Earliest: known + 50*ms, Latest: known + 55*ms}}
 }
 
 func shift(o *Outage, by time.Duration) {

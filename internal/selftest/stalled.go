@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,8 +52,8 @@ func (s *StalledProber) late() string {
 	return ""
 }
 
-// blamesNobody requires an inconclusive result, and no window in that time. Where the server stood still as well, it
-// did not answer, and a window says nothing of the prober.
+// blamesNobody requires an inconclusive result, and no window in that time, nor one in observed time at any other. Where
+// the server stood still as well, it did not answer, and a window says nothing of the prober.
 func (s *StalledProber) blamesNobody() Promise {
 	const text = "a stalled prober makes the run inconclusive, and shows no downtime"
 	p := Promise{Text: text, Outcome: Kept, unconditional: true}
@@ -63,8 +64,11 @@ func (s *StalledProber) blamesNobody() Promise {
 		switch {
 		case s.stoodStill(w):
 			still++
+		case w.Kind == model.Slow && (to < s.From || w.Start.Latest-SlowBar > s.To):
+			// a busy machine answered late what the prober had sent before or after it
 		case from <= s.To && s.From <= to, !unobserved(s.Run, w.Target, from, to):
-			failed, at := quantity.ClassCounts(w.Classes), quantity.Clock(s.Run, w.Start.Latest)
+			failed := cmp.Or(quantity.ClassCounts(w.Classes), "late answers")
+			at := quantity.Clock(s.Run, w.Start.Latest)
 			blamed = append(blamed, fmt.Sprintf("%s of %s at %s", failed, w.Target, at))
 		}
 	}
