@@ -246,6 +246,7 @@ func (c *wideCluster) replacement(service int) []func() {
 		func() {
 			slice.Endpoints = slice.Endpoints[1:]
 			c.put("endpointslices", "MODIFIED", slice)
+			leaving.DeletionGracePeriodSeconds = new(int64(0)) // as an API server sends a Pod that it removes
 			c.put("pods", "DELETED", leaving)
 			c.pods[service] = append(c.pods[service][1:], pod)
 		},
