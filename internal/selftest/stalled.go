@@ -52,8 +52,8 @@ func (s *StalledProber) late() string {
 	return ""
 }
 
-// blamesNobody requires an inconclusive result, and no window in that time, nor one in observed time at any other. Where
-// the server stood still as well, it did not answer, and a window says nothing of the prober.
+// blamesNobody requires an inconclusive result, and no window in that time, nor one in observed time at any other.
+// Where the server stood still as well, it did not answer, and a window says nothing of the prober.
 func (s *StalledProber) blamesNobody() Promise {
 	const text = "a stalled prober makes the run inconclusive, and shows no downtime"
 	p := Promise{Text: text, Outcome: Kept, unconditional: true}
