@@ -226,6 +226,10 @@ func TestJudgeWantsAStoppedProberToSaySo(t *testing.T) {
 			tr.Stalled = stalledRun(4)
 			tr.Stalled.Run.Windows = []model.Window{slowWindow(tr.Stalled.To + ms)}
 		}, "kept", 0},
+		{"answers were late before the stop", func(tr *Trial) {
+			tr.Stalled = stalledRun(4)
+			tr.Stalled.Run.Windows = []model.Window{slowWindow(tr.Stalled.From - SlowBar - 100*ms)}
+		}, "kept", 0},
 		{"its coverage takes in half of the stop", func(tr *Trial) {
 			tr.Stalled = stalledRun(4)
 			tr.Stalled.Run.Targets[0].Coverage += 0.15
