@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"lapse/sandbox/drill"
 )
@@ -26,9 +25,8 @@ func TestAttachWatchesAndLeavesTheResult(t *testing.T) {
 	name := apply(t, c, w, "--duration=20s", "--rate=100", "--fail-if=failed>0")
 	first, second := attach(t, c, name, w.Namespace), attach(t, c, name, w.Namespace)
 	for _, onlooker := range []*onlooker{first, second} {
-		if !onlooker.shows(t, "target/web new") {
-			t.Errorf("the page at %s does not show the target web new", onlooker.url)
-		}
+		until(t, "the page shows the target web new", func() bool { return onlooker.knows(t, "target/web new") },
+			func() string { return onlooker.url })
 	}
 	for _, onlooker := range []*onlooker{first, second} {
 		if err := onlooker.cmd.Wait(); err != nil || !strings.Contains(onlooker.stdout.String(), "\n measured  ") {
@@ -71,17 +69,6 @@ func attach(t *testing.T, c *drill.Cluster, run, namespace string) *onlooker {
 	}
 	t.Fatal("lapse attach serves no page")
 	return nil
-}
-
-// shows waits until the page knows a key, for a while.
-func (o *onlooker) shows(t *testing.T, key string) bool {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		if o.knows(t, key) {
-			return true
-		}
-	}
-	return false
 }
 
 func (o *onlooker) knows(t *testing.T, key string) bool {

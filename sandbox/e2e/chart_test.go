@@ -76,7 +76,7 @@ func TestChartInstallsAGuard(t *testing.T) {
 	t.Parallel()
 	g := unguarded(t, 2, "")
 	helm(t, g.c, "install", "guard", chart(t), "-n", g.namespace, "--set", "image.tag=dev",
-		"--set", "guard.enabled=true,guard.allNamespaces=false,guard.flags={--rate=100,--settle=5s}",
+		"--set", "guard.enabled=true,guard.allNamespaces=false,guard.flags={--rate=25,--settle=5s}",
 		"--set", "guard.networkPolicy.enabled=true,guard.dashboard.enabled=true")
 	g.stands()
 	g.passes(g.rollOut, "rollout of web: ")

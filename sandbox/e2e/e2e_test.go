@@ -71,6 +71,19 @@ func deployBeside(t *testing.T, c *drill.Cluster, w drill.Workload) {
 	}
 }
 
+// until waits until something is so, at most five minutes; otherwise says what is. It asks twice a second: most
+// questions start a program, and what is measured meanwhile needs the machine, too.
+func until(t *testing.T, what string, so func() bool, otherwise func() string) {
+	t.Helper()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); !so(); <-tick.C {
+		if time.Since(began) > 5*time.Minute {
+			t.Fatalf("no time in which %s: %s", what, otherwise())
+		}
+	}
+}
+
 // drain drains a node of the workload's once, under Lapse.
 func drain(t *testing.T, c *drill.Cluster, w drill.Workload, args ...string) drill.Run {
 	t.Helper()

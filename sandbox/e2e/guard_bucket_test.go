@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -62,11 +63,12 @@ func (s *s3Server) start() {
 		s.t.Fatal(err)
 	}
 	const connect = "exec 3<>/dev/tcp/10.200.0.3/9000"
-	for deadline := time.Now().Add(time.Minute); s.c.On(s.t.Context(), "outside", "bash", "-c", connect).Run() != nil; {
-		if time.Now().After(deadline) {
-			s.t.Fatal("the S3 server does not answer")
-		}
-	}
+	var out []byte
+	until(s.t, "the S3 server answers", func() bool {
+		var err error
+		out, err = s.c.On(s.t.Context(), "outside", "bash", "-c", connect).CombinedOutput()
+		return err == nil
+	}, func() string { return string(out) })
 }
 
 func (s *s3Server) kill() {
@@ -133,19 +135,13 @@ func (s *s3Server) recordings() map[string]string {
 // gets waits until the bucket has the lines of a guard's runs, and holds the runs against the guard's own.
 func (s *s3Server) gets(own map[string]string) {
 	s.t.Helper()
-	looks := time.NewTicker(100 * time.Millisecond)
-	defer looks.Stop()
-	lines := s.recordings()
-	for deadline := time.Now().Add(time.Minute); ; lines = s.recordings() {
-		missing := slices.DeleteFunc(runsOf(own), func(run string) bool { return lines[run] != "" })
-		if len(missing) == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("the bucket has no line of %q", missing)
-		}
-		<-looks.C
-	}
+	var lines map[string]string
+	var missing []string
+	until(s.t, "the bucket has a line of each run", func() bool {
+		lines = s.recordings()
+		missing = slices.DeleteFunc(runsOf(own), func(run string) bool { return lines[run] != "" })
+		return len(missing) == 0
+	}, func() string { return fmt.Sprintf("none of %q", missing) })
 	has := s.runs()
 	for name, sum := range own {
 		if has[name] != sum {
@@ -187,7 +183,7 @@ func TestABucketThatIsAwayGetsRunsLater(t *testing.T) {
 	g.kubectl("-n", g.namespace, "create", "secret", "generic", "lapse-store",
 		"--from-literal=AWS_ACCESS_KEY_ID="+s3Key, "--from-literal=AWS_SECRET_ACCESS_KEY="+s3Secret)
 	if err := g.c.Apply(t.Context(), lapse(t, g.c, "gen", "guard", "-n", g.namespace, "--store="+s3Store,
-		"--store-endpoint="+s3URL, "--store-secret=lapse-store", "--", "--rate=100", "--settle=5s")); err != nil {
+		"--store-endpoint="+s3URL, "--store-secret=lapse-store", "--", "--rate=25", "--settle=5s")); err != nil {
 		t.Fatal(err)
 	}
 	g.stands()

@@ -95,15 +95,13 @@ func (g *guarded) inState(pods []string, service, state string) error {
 // awaits waits until the guard's status says something.
 func (g *guarded) awaits(what string) {
 	g.t.Helper()
-	for said := ""; !strings.Contains(said, what); {
-		if g.t.Context().Err() != nil {
-			g.t.Fatalf("the status does not say %s:\n%s", what, said)
-		}
+	var said []byte
+	until(g.t, "the guard's status says "+what, func() bool {
 		cmd := exec.CommandContext(g.t.Context(), g.c.Lapse, "guard", "status", "-n", g.namespace)
 		cmd.Env = g.c.Env()
-		out, _ := cmd.CombinedOutput() // the one that leads may have been killed
-		said = string(out)
-	}
+		said, _ = cmd.CombinedOutput() // the one that leads may have been killed
+		return strings.Contains(string(said), what)
+	}, func() string { return string(said) })
 }
 
 // beginRollOut begins a rollout of the workload, and returns how to wait for its end. That returns what the gate is asked.
@@ -188,10 +186,11 @@ func TestAGuardOutlivesTheAPIServer(t *testing.T) {
 			close(back)
 		})
 		<-back
-		for answers := false; !answers; {
-			_, err := g.c.Kubectl(t.Context(), "get", "--raw", "/readyz")
-			answers = err == nil || t.Context().Err() != nil
-		}
+		var err error
+		until(t, "the API server answers", func() bool {
+			_, err = g.c.Kubectl(t.Context(), "get", "--raw", "/readyz")
+			return err == nil
+		}, func() string { return err.Error() })
 		return end()
 	}, "rollout of web: ")
 	if n := g.said(); n != rollouts {

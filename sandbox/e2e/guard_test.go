@@ -31,7 +31,7 @@ func guard(t *testing.T, replicas int, namespace string, args ...string) *guarde
 		scope = []string{"-n", g.namespace}
 	}
 	gen := append([]string{"gen", "guard"}, scope...)
-	if err := g.c.Apply(t.Context(), lapse(t, g.c, append(gen, "--", "--rate=100", "--settle=5s")...)); err != nil {
+	if err := g.c.Apply(t.Context(), lapse(t, g.c, append(gen, "--", "--rate=25", "--settle=5s")...)); err != nil {
 		t.Fatal(err)
 	}
 	g.stands()
@@ -135,11 +135,13 @@ func TestAGuardMeasuresRolloutsThatNobodyAnnounced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, change := range []struct{ flags, says string }{ // the kubelet brings each after up to two minutes
-		{`--rate=100\n--settle=5s\n--rat=5\n`, "the configuration is wrong: the last good one stays in force"},
-		{`--rate=100\n--settle=6s\n`, "the configuration has changed"},
+	for _, change := range []struct{ flags, says string }{
+		{`--rate=25\n--settle=5s\n--rat=5\n`, "the configuration is wrong: the last good one stays in force"},
+		{`--rate=25\n--settle=6s\n`, "the configuration has changed"},
 	} {
 		g.kubectl("-n", ns, "patch", "configmap/lapse-guard", "--type=merge", "-p", `{"data":{"flags":"`+change.flags+`"}}`)
+		// The kubelet brings it within two minutes, and at once to a Pod that is changed.
+		g.kubectl("-n", ns, "annotate", "pods", "-l", "app.kubernetes.io/name=lapse-guard", "--overwrite", "flags="+change.says)
 		if err := log.Await(change.says); err != nil {
 			t.Fatal(err)
 		}

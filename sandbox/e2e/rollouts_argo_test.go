@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"lapse/sandbox/drill"
 )
@@ -50,7 +49,7 @@ func TestArgoRolloutsAsksTheGate(t *testing.T) {
 	blue := &argoRollout{t: t, c: c, w: r.w, strategy: blueGreen}
 	blue.w.Name = "blue"
 	blue.version("--body-size=2")
-	r.apply(lapse(t, c, "gen", "guard", "-n", r.w.Namespace, "--", "--rate=100", "--settle=10s"))
+	r.apply(lapse(t, c, "gen", "guard", "-n", r.w.Namespace, "--", "--rate=25", "--settle=10s"))
 	g := &guarded{t: t, c: c, w: r.w, namespace: r.w.Namespace}
 	g.stands()
 	r.reaches("Healthy")
@@ -151,11 +150,7 @@ func (r *argoRollout) ends() (phase string) {
 // until waits for something of the Rollout.
 func (r *argoRollout) until(what string, is func() bool) {
 	r.t.Helper()
-	for began := time.Now(); !is(); time.Sleep(200 * time.Millisecond) { // it is asked again
-		if time.Since(began) > 5*time.Minute {
-			r.t.Fatalf("no time in which the Rollout %s %s\n%s", r.w.Name, what, r.says())
-		}
-	}
+	until(r.t, "the Rollout "+r.w.Name+" "+what, is, r.says)
 }
 
 // says returns what the Rollout and its analyses say.
