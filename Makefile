@@ -13,7 +13,7 @@ export CGO_ENABLED := 0
 GOFLAGS_BUILD := -ldflags "-s -w -X $(MODULE)/internal/run/version.Version=$(VERSION) \
   -X $(MODULE)/internal/run/version.Homepage=$(HOMEPAGE) -X $(MODULE)/internal/cli.builtInImage=$(IMAGE)"
 
-.PHONY: help build image sandbox demo quick test test-all test-real test-race test-modules lint-all test-release release truth test-ui test-sandbox test-e2e test-e2e-all bench bench-go golden ui rollouts routes sweep paired leads hour lab scale module clean FORCE
+.PHONY: help build image sandbox demo quick test test-all test-ci test-long test-real test-race test-modules test-path lint-all test-release release truth test-ui test-sandbox test-e2e test-e2e-ci test-e2e-long bench bench-go golden ui rollouts routes sweep paired leads hour lab scale module clean FORCE
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -21,7 +21,9 @@ help:
 ## make demo      a drain measured on a real cluster on this machine, before and after the fix
 ## make quick     formatting, vet, staticcheck, Go tests without root, browser, cluster and real time
 ## make test      quick, then real sockets, the page in a browser, and five end-to-end tests on that cluster
-## make test-all  everything else: more linters, a release made twice, the race detector over all, the sandbox, every end-to-end test, scenarios of the lab
+## make test-ci   what CI runs after make test: more linters, a release made twice, the race detector, the sandbox, most end-to-end tests, scenarios of the lab
+## make test-long the rest: start pages, Argo Rollouts, the guard's lead times, another module path. Run it before a release
+## make test-all  make test-ci and make test-long
 ## make truth     the simulations that judgements are held against, with all their seeds, and a week of a guard
 ## make build     bin/lapse
 ## make image     bin/lapse.tar, the image for the Job in a cluster
@@ -79,12 +81,14 @@ quick: bin/staticcheck
 # The second: real sockets and real time, the page in a browser, and what Lapse is for on a real cluster.
 test: quick test-real test-ui test-e2e
 
-# The third: everything else.
-test-all: lint-all test-release test-race test-modules test-sandbox test-e2e-all
+# The third: everything else. A machine with two slow processors plays the first two layers and test-ci in an hour.
+test-all: test-ci test-long
+test-ci: lint-all test-release test-race test-modules test-sandbox test-e2e-ci
+test-long: test-path test-e2e-long
 
 # What measures over real sockets, in real time, or looks at the page in a browser: see internal/layer. Vet compiles
 # what it needs; then these packages run one at a time: no test runs beside a compiler, and a prober never waits for
-# another package's tests. The race detector's layer repeats all, and has the longest, which are left out here.
+# another package's tests. The race detector's layer has the longest, which are left out here.
 REALTIME := $(shell grep -rl --include='*_test.go' 'layer\.Real' loadgen internal/run internal/cli dashboard lapsetest | \
   xargs -n 1 dirname | sort -u | sed 's,^,./,')
 
@@ -94,25 +98,29 @@ test-real: needs $(UI)/node_modules bin/gotest
 	go vet $(REALTIME)
 	bin/gotest -p 1 -timeout 20m -skip '$(LONGEST)' -- $(REALTIME)
 
-# The race detector over all packages, with a fifth of the simulations' seeds.
+# The race detector over all packages but correlate, which starts no goroutine, and the page in a browser.
 test-race: export CGO_ENABLED := 1
-test-race: needs $(UI)/node_modules bin/gotest
-	go test -race -run '^$$' ./... >/dev/null
-	bin/gotest -race -timeout 20m -- $$(go list ./... | grep -vxF "$$(go list $(REALTIME))")
-	bin/gotest -race -p 1 -timeout 20m -- $(REALTIME)
+test-race: needs bin/gotest
+	bin/gotest -race -timeout 20m -- $$(go list ./... | grep -vxF "$$(go list ./correlate $(REALTIME))")
+	go test -race -short ./dashboard
+	go vet -race $(REALTIME)
+	bin/gotest -race -p 1 -timeout 20m -- $(filter-out ./dashboard,$(REALTIME))
 
 # The other modules' own tests.
 # What tools/ tests lies outside its modules, where the go command does not see that it has changed.
 test-modules: needs bin/gotest
-	go -C sandbox test -run '^$$' ./... >/dev/null
 	bin/gotest -C sandbox -p 1 -- ./...
 	bin/gotest -C loadgen/bench -p 1 -- ./...
 	bin/gotest -C sandbox/coredns -p 1 -- ./...
-	bin/gotest -C tools -count=1 -timeout 20m -- ./...
+	bin/gotest -C tools -count=1 -timeout 20m -- ./gotest ./ci
 	bin/gotest -C tools/helm -count=1 -- .
 	bin/gotest -C tools/argo -count=1 -- .
 	bin/gotest -C tools/flagger -count=1 -- .
 	bin/gotest -C tools/s3 -count=1 -- .
+
+# The Go modules under another path, built there.
+test-path: bin/gotest
+	bin/gotest -C tools -count=1 -timeout 20m -- ./module
 
 # A release for two systems, made twice in two places; Krew's own checks and installation.
 test-release: bin/gotest
@@ -204,7 +212,7 @@ test-sandbox: bin/sandbox bin/gotest
 	bin/sandbox down
 	bin/gotest -C sandbox -count=1 -timeout 20m -tags cluster -- .
 
-# The end-to-end tests of what Lapse is for. make test-all runs the others.
+# The end-to-end tests of what Lapse is for. make test-ci runs most of the others.
 E2E := ^(TestDrainWithoutFixLosesRequests|TestDrainWithFixLosesNothing|TestOnlyReplicaDeletedIsNoReadyEndpoint|TestResultOfADeletedPodIsRetrieved|TestKustomizeAloneMeasures)$$
 
 # Scenarios of the lab, which play after the end-to-end tests and only if these pass, so that the log ends with what
@@ -216,10 +224,16 @@ E2E_TEST = LAPSE="$(CURDIR)/bin/lapse" HELM="$(CURDIR)/bin/helm" S3="$(CURDIR)/b
 test-e2e: needs sandbox bin/gotest
 	@status=0; $(E2E_TEST) -run '$(E2E)' -- ./e2e || status=$$?; bin/sandbox down; exit $$status
 
-test-e2e-all: needs sandbox bin/gotest bin/helm bin/versitygw bin/argo-rollouts.tar $(RELEASE)
-	@status=0; { bin/sandbox load bin/argo-rollouts.tar && \
-	$(E2E_TEST) -skip '$(E2E)' -- ./e2e && \
+# Those that take longest: the start pages, typed; Argo Rollouts, which is built first; each sign that a guard knows.
+E2E_LONG := ^(TestArgoRolloutsAsksTheGate|TestEachSignRaisesTheRate|TestAnImageThatIsNotPushedOrPulledIsAnswered|TestStart.*)$$
+
+test-e2e-ci: needs sandbox bin/gotest bin/helm bin/versitygw $(RELEASE)
+	@status=0; { $(E2E_TEST) -skip '$(E2E)|$(E2E_LONG)' -- ./e2e && \
 	go -C sandbox run ./lab -lapse "$(CURDIR)/bin/lapse" -sandbox "$(CURDIR)/bin/sandbox" -image "$(CURDIR)/bin/lapse.tar" -runs "$(RUNS)" $(LAB_TEST); } || status=$$?; \
+	bin/sandbox down; exit $$status
+
+test-e2e-long: needs sandbox bin/gotest bin/argo-rollouts.tar $(RELEASE)
+	@status=0; { bin/sandbox load bin/argo-rollouts.tar && $(E2E_TEST) -run '$(E2E_LONG)' -- ./e2e; } || status=$$?; \
 	bin/sandbox down; exit $$status
 
 golden:
