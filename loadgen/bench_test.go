@@ -4,12 +4,15 @@ package loadgen
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -135,6 +138,56 @@ func BenchmarkReused(b *testing.B) {
 			benchmark(b, Probe{Target: timeline.Target{Kind: timeline.Reused, Rate: rate}, Connections: 50}, Economical)
 		})
 	}
+}
+
+// BenchmarkBare sends the requests of [BenchmarkNew] and [BenchmarkReused] by blocking system calls of one thread, and
+// records nothing: no prober in Go can take less on the same machine.
+func BenchmarkBare(b *testing.B) {
+	b.Run("new/200-rps", func(b *testing.B) { bare(b, true, 200) })
+	b.Run("reused/200-rps", func(b *testing.B) { bare(b, false, 200) })
+}
+
+func bare(b *testing.B, anew bool, rate int) {
+	at := netip.MustParseAddrPort(strings.Trim(startServer(b, "http"), "htp:/"))
+	request := []byte("GET / HTTP/1.1\r\nHost: " + at.String() + "\r\nUser-Agent: lapse\r\n\r\n")
+	must := func(err error) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	var fd int
+	connect := func() {
+		var err error
+		fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+		must(err)
+		must(syscall.Connect(fd, &syscall.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}))
+	}
+	if !anew {
+		connect()
+		defer func() { _ = syscall.Close(fd) }()
+	}
+	answer := make([]byte, 4096)
+	between := syscall.NsecToTimespec(int64(time.Second) / int64(rate))
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	begun := cpuTime()
+	for range b.N {
+		_ = syscall.Nanosleep(&between, nil)
+		if anew {
+			connect()
+		}
+		_, err := syscall.Write(fd, request)
+		must(err)
+		n, err := syscall.Read(fd, answer)
+		must(err)
+		if !bytes.HasPrefix(answer[:n], []byte("HTTP/1.1 200")) {
+			b.Fatalf("the server answered %q", answer[:n])
+		}
+		if anew {
+			must(syscall.Close(fd))
+		}
+	}
+	b.ReportMetric(float64((cpuTime()-begun).Microseconds())/float64(b.N), "cpu-µs/req")
 }
 
 // BenchmarkPacing compares the ways to pace: lateness against CPU time.
