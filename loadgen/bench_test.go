@@ -140,8 +140,8 @@ func BenchmarkReused(b *testing.B) {
 	}
 }
 
-// BenchmarkBare sends the requests of [BenchmarkNew] and [BenchmarkReused] by blocking system calls of one thread, and
-// records nothing: no prober in Go can take less on the same machine.
+// BenchmarkBare sends requests as [BenchmarkNew] and [BenchmarkReused] do, one after the other by blocking system calls,
+// and records nothing: most of what a prober takes is what its requests take on the same machine.
 func BenchmarkBare(b *testing.B) {
 	b.Run("new/200-rps", func(b *testing.B) { bare(b, true, 200) })
 	b.Run("reused/200-rps", func(b *testing.B) { bare(b, false, 200) })
