@@ -56,6 +56,8 @@ type Listed struct {
 	Failed   int       `json:"failed"`
 	Sent     int       `json:"sent"`
 	Gone     bool      `json:"gone,omitzero"` // only its line of history is left: it has no page
+	// the run that counts instead: two guards measured one disruption, and this run says no worse
+	Again string `json:"again,omitzero"`
 }
 
 // NotJudged is the word of a run that has no verdict yet, or none that can be read.

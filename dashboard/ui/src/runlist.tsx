@@ -46,6 +46,7 @@ export function RunList({ runs, older, days, filter, going, onFilter }: RunListP
       {listed.length === 0 && <p class="note faint" data-testid="no-runs">No run is like that.</p>}
       {listed.length > most && <p class="note"><button type="button" data-testid="more-runs" onClick={() => setMost(most + page)}>Show {Math.min(page, listed.length - most)} more of {listed.length - most}</button></p>}
       {listed.some((r) => r.gone) && <p class="note faint" data-testid="gone">Gone: of such a run only this line is left. Its recording was deleted to make room, or went with its Pod.{older > 0 && ` ${plural(older, "older run")} of this kind ${older === 1 ? "is" : "are"} not listed, but in the trend.`}</p>}
+      {listed.some((r) => r.again) && <p class="note faint" data-testid="again">Again: two guards measured one disruption. The run that lost most counts, the other one does not.</p>}
       {names.length > 0 && (
         <p class="note compare-bar" role="status" data-testid="compare-bar">
           {compare ? <a class="button strong" data-testid="compare" href={compare}>Compare the two runs</a> : "One run is ticked: tick another one to compare them."}{" "}
@@ -68,7 +69,7 @@ function RunRow({ run, goes, ticked, before, onTick }: RunRowProps) {
         {run.gone ? <span class="faint">gone</span> : <input type="checkbox" aria-label={`Compare the run of ${began}`} checked={ticked} disabled={!comparable(run) || goes} onChange={onTick} />}
         {before && <a href={`?${new URLSearchParams({ compare: `${before.name},${run.name}` })}`} aria-label={`Compare the run of ${began} with the one before`} title="with the one before of this Service">before</a>}
       </td>
-      <td role="cell" class={run.result ?? ""}>{goes ? "● goes on" : run.word}</td>
+      <td role="cell" class={run.result ?? ""}>{goes ? "● goes on" : run.word}{run.again && <span class="faint" title={`The same disruption as ${run.again}, which counts`}> again</span>}</td>
       <th role="rowheader" scope="row">{run.gone ? <span title={about}>{began}</span> : <a href={`run/${encodeURIComponent(run.name)}/`} title={about}>{began}</a>}</th>
       <td role="cell">{run.services?.join(", ")}</td>
       <td role="cell">{run.setOff}</td>

@@ -10,6 +10,7 @@ export interface Listed {
   name: string; services?: string[]; setOff?: string; release?: string[]; began?: string; ended?: string; word: string; result?: string;
   outcome?: Outcome; headline?: string; down?: string; cause?: string; fix?: string; failed: number; sent: number;
   gone?: boolean; // only its line of history is left: it has no page
+  again?: string; // the run that counts instead: two guards measured one disruption, and this run says no worse
 }
 
 export interface Day {
@@ -93,20 +94,23 @@ export function lately(days: Day[]): Day[] {
   return last.at(-1)?.since ? last.slice(-1) : last;
 }
 
+/** Worst is the run of a Service that dropped most, the one whose page shows that, if there is one, and how many others dropped, too. */
+export interface Worst { run: Listed; page?: Listed | undefined; others: number }
+
 /** Answer is what whoever was woken up wants to know first. */
 export interface Answer {
   style: "pass" | "fail" | "inconclusive";
   word: string;
   headline: string;
   over: string; // the time that it is about
-  worst: { run: Listed; others: number }[]; // of each Service that the headline is about, the run that dropped most
+  worst: Worst[]; // of each Service that the headline is about
 }
 
 /** answer is about the 24 hours before now, or where no guard measures, before the newest run. */
 export function answer(all: Listed[], days: ServiceDays[], guard: GuardNow | undefined, now: number): Answer {
   const newest = newestFirst(all)[0]?.began;
   const until = guard || !newest ? now : Date.parse(newest);
-  const recent = all.filter((r) => r.began && end(r) > until - aDay && Date.parse(r.began) <= until + aDay);
+  const recent = all.filter((r) => !r.again && r.began && end(r) > until - aDay && Date.parse(r.began) <= until + aDay);
   const of = (o: Outcome) => recent.filter((r) => whole(r) === o && !guard?.services?.some((w) => w.run === r.name));
   const over = guard ? `in the last 24 hours${begun(days, guard, until)}` : newest ? `in the 24 hours until ${timeText(newest)} UTC` : "";
   const [dropped, gates, unmeasured] = [of("dropped"), of("gateFailed"), of("unmeasured")];
@@ -114,14 +118,14 @@ export function answer(all: Listed[], days: ServiceDays[], guard: GuardNow | und
   const many = (n: number) => `${n} of ${plural(recent.length, "run")}`;
   if (failing.length) {
     const headline = failing.map((s) => `${s.name}: ${s.failed} of ${s.sent} requests failed`).join("; ");
-    return { style: "fail", word: "✗ DROPS NOW", headline, over: "in the run that goes on", worst: worstOf(dropped) };
+    return { style: "fail", word: "✗ DROPS NOW", headline, over: "in the run that goes on", worst: worstOf(dropped, all) };
   }
-  if (dropped.length) return { style: "fail", word: "✗ DROPPED", headline: `Requests were dropped in ${many(dropped.length)}`, over, worst: worstOf(dropped) };
-  if (gates.length) return { style: "fail", word: "✗ FAILED", headline: `No request was dropped, but a gate failed in ${many(gates.length)}`, over, worst: worstOf(gates) };
+  if (dropped.length) return { style: "fail", word: "✗ DROPPED", headline: `Requests were dropped in ${many(dropped.length)}`, over, worst: worstOf(dropped, all) };
+  if (gates.length) return { style: "fail", word: "✗ FAILED", headline: `No request was dropped, but a gate failed in ${many(gates.length)}`, over, worst: worstOf(gates, all) };
   const blind = guard ? notObserved(days, guard) : [];
   if (unmeasured.length || blind.length) {
     const why = [...(unmeasured.length ? [`${many(unmeasured.length)} ${unmeasured.length === 1 ? "is" : "are"} inconclusive`] : []), ...blind];
-    return { style: "inconclusive", word: "? NOT ALL MEASURED", headline: `No request is known to have been dropped, but ${why.join("; ")}`, over, worst: worstOf(unmeasured) };
+    return { style: "inconclusive", word: "? NOT ALL MEASURED", headline: `No request is known to have been dropped, but ${why.join("; ")}`, over, worst: worstOf(unmeasured, all) };
   }
   if (recent.length) return { style: "pass", word: "✓ NONE DROPPED", headline: `No request was dropped in ${plural(recent.length, "run")}`, over, worst: [] };
   const going = (guard?.services ?? []).filter((s) => s.run).map((s) => s.name);
@@ -158,13 +162,14 @@ function begun(days: ServiceDays[], guard: GuardNow, end: number): string {
 const some = (names: string[]): string => (names.length > 3 ? plural(names.length, "Service") : names.join(", "));
 
 /** worstOf has of each Service the run that dropped most, the worst first. */
-function worstOf(runs: Listed[]): Answer["worst"] {
+function worstOf(runs: Listed[], all: Listed[]): Worst[] {
   const by = new Map<string, Listed[]>();
   for (const r of runs) {
     const name = r.services?.join(", ") ?? "";
     by.set(name, [...(by.get(name) ?? []), r]);
   }
-  return [...by.values()].map((all) => ({ run: all.reduce((a, b) => (b.failed > a.failed ? b : a)), others: all.length - 1 })).sort((a, b) => b.run.failed - a.run.failed);
+  const worst = [...by.values()].map((of) => ({ run: of.reduce((a, b) => (b.failed > a.failed ? b : a)), others: of.length - 1 })).sort((a, b) => b.run.failed - a.run.failed);
+  return worst.map((w) => ({ ...w, page: [w.run, ...all.filter((r) => r.again === w.run.name)].find((r) => !r.gone) }));
 }
 
 /** timeText writes an instant as the list does: "2026-11-26 12:04:49". */
@@ -193,7 +198,7 @@ export function earlier(newest: Listed[]): Map<Listed, Listed> {
   const [before, last] = [new Map<Listed, Listed>(), new Map<string, Listed>()];
   for (const r of newest.toReversed()) {
     const key = r.services?.join();
-    if (!key) continue;
+    if (!key || r.again) continue;
     const of = last.get(key);
     if (of && comparable(of) && comparable(r)) before.set(r, of);
     last.set(key, r);

@@ -120,11 +120,11 @@ function AnswerCard({ said, guard, clock }: { said: ReturnType<typeof answer>; g
       </div>
       <dl class="answer of-services">
         {now(drops)}
-        {shown.map(({ run, others }) => (
+        {shown.map(({ run, page, others }) => (
           <>
             <dt class="name">{run.services?.join(", ") || "Run"}</dt>
             <dd data-testid="answer-where">
-              <p>{run.gone ? <b>{timeText(run.began!)} UTC</b> : <a href={runAt(run.name)}>{timeText(run.began!)} UTC</a>} <span class="faint">({ago(run.began!, clock)} ago)</span> {glued([run.setOff, found(run)].filter(Boolean).join(" · "))}{others > 0 && <span class="faint">; {plural(others, "other run")}</span>}</p>
+              <p>{page ? <a href={runAt(page.name)}>{timeText(run.began!)} UTC</a> : <b>{timeText(run.began!)} UTC</b>} <span class="faint">({ago(run.began!, clock)} ago)</span> {glued([run.setOff, found(run)].filter(Boolean).join(" · "))}{others > 0 && <span class="faint">; {plural(others, "other run")}</span>}</p>
               {whatToDo(run) && <p><b>Do</b> {glued(whatToDo(run))}</p>}
             </dd>
           </>

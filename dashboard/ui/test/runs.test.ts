@@ -98,6 +98,18 @@ test("a run that is gone counts, says what to do, and is compared with none", ()
   assert.equal(earlier(runs).size, 0);
 });
 
+test("what two guards measured counts once, and the page of either shows it", () => {
+  const [gone, here] = [dropped("gone", 2, 23, { gone: true }), dropped("here", 2, 20, { again: "gone" })];
+  const runs = newestFirst([run("a", 3), here, gone, dropped("c", 4, 5)]);
+  const said = answer(runs, observed, guard(), now);
+  assert.equal(said.headline, "Requests were dropped in 2 of 3\u00a0runs");
+  assert.deepEqual(said.worst.map((w) => [w.run.name, w.page?.name, w.others]), [["gone", "here", 1]]);
+  assert.deepEqual(answer([gone], observed, guard(), now).worst.map((w) => w.page), [undefined]);
+  assert.equal(answer(newestFirst([run("a", 1), run("b", 1, { outcome: "unmeasured", again: "a" })]), observed, guard(), now).word, "✓ NONE DROPPED");
+  const [b, a, again] = [run("b", 1), run("a", 3), run("again", 2, { again: "a" })];
+  assert.deepEqual([...earlier([b, again, a])], [[b, a]]);
+});
+
 test("two ticked runs are compared, the older one first", () => {
   assert.deepEqual(ticked(ticked(ticked([], "a"), "b"), "c"), ["b", "c"]);
   assert.deepEqual(ticked(["a", "b"], "a"), ["b"]);

@@ -147,23 +147,40 @@ func (r *runsOf) together(names []string, gone []Gone, now time.Time) dashboard.
 		lines, _, _ = history.Read(f)
 		f.Close()
 	}
-	here := map[string]bool{} // by name and by ID
+	here := map[string]string{} // the names of runs, by name and by ID
 	for _, name := range names {
-		here[name] = true
+		here[name] = name
 		if run, ok := r.known[name]; ok {
 			runs.Listed, lines = append(runs.Listed, run.listed), append(lines, run.lines...)
 			for _, l := range run.lines {
-				here[l.Run] = true
+				here[l.Run] = name
 			}
 		}
 	}
 	lines = append(lines, others(gone, lines)...)
 	left, older := listGone(lines, here, gone)
 	runs.Listed, runs.Older = append(runs.Listed, left...), older
+	countOnce(runs.Listed, lines, here)
 	observed, _ := saved.ReadObserved(r.dir)
 	all := trend.Of(lines)
 	runs.Days, runs.Trend = trend.Days(lines, observed, now, shownDays), trends.Say(&all)
 	return runs
+}
+
+// countOnce notes which runs do not count. here has the names of those whose ID is another.
+func countOnce(list []dashboard.Listed, lines []history.Line, here map[string]string) {
+	instead, listed := map[string]string{}, map[string]bool{} // by name
+	for run, by := range trend.Again(lines) {
+		instead[cmp.Or(here[run], run)] = cmp.Or(here[by], by)
+	}
+	for i := range list {
+		listed[list[i].Name] = true
+	}
+	for i := range list {
+		if by := instead[list[i].Name]; listed[by] {
+			list[i].Again = by
+		}
+	}
 }
 
 // others returns the lines that say more than lines do: another guard may have measured the same.
@@ -179,10 +196,10 @@ func others(gone []Gone, lines []history.Line) (more []history.Line) {
 
 // listGone lists the runs that are not here, at most [mostGone], and returns how many older ones there are. Of two
 // lines of one run and Service the later one counts.
-func listGone(lines []history.Line, here map[string]bool, gone []Gone) (list []dashboard.Listed, older int) {
+func listGone(lines []history.Line, here map[string]string, gone []Gone) (list []dashboard.Listed, older int) {
 	of := map[string][]history.Line{} // by run
 	for _, l := range lines {
-		if here[l.Run] {
+		if here[l.Run] != "" {
 			continue
 		}
 		same := func(o history.Line) bool { return o.Service == l.Service }

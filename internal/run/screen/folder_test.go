@@ -87,7 +87,7 @@ func TestRunsOfWhichOnlyALineIsLeftAreListed(t *testing.T) {
 	dir, now := t.TempDir(), time.Now().UTC().Truncate(24*time.Hour) // no run goes on over midnight
 	here := line("lapse-here", "shop/web", now.Add(-time.Hour))
 	save(t, filepath.Join(dir, "named"), fmt.Sprintf(`{"t0": %q, "run": {"id": "lapse-here", "duration": 20000000000,
-		"services": [{"namespace": "shop", "name": "web"}]}, "verdict": {"result": "pass", "sent": 9}}`, here.T0.Format(time.RFC3339Nano)))
+		"services": [{"namespace": "shop", "name": "web", "uid": "uid"}]}, "verdict": {"result": "pass", "sent": 9}}`, here.T0.Format(time.RFC3339Nano)))
 	deleted, elsewhere := line("lapse-deleted", "shop/web", now.Add(-2*time.Hour)), line("lapse-elsewhere", "shop/web", now.Add(-3*time.Hour))
 	two := []history.Line{line("lapse-two", "shop/api", now.Add(-4*time.Hour)), line("lapse-two", "shop/web", now.Add(-4*time.Hour))}
 	if err := history.Append(filepath.Join(dir, saved.HistoryFile), append(two, here, deleted, deleted)...); err != nil {
@@ -134,6 +134,12 @@ func TestRunsOfWhichOnlyALineIsLeftAreListed(t *testing.T) {
 	if text := fmt.Sprint(runs.Trend); !strings.Contains(text, "3 of 3") {
 		t.Errorf("the trend is %s", text)
 	}
+	worse := line("lapse-worse", "shop/web", here.T0)
+	worse.UID, worse.Failed = "uid", 4
+	gone = append(gone, Gone{Line: worse})
+	if again := folder.Runs(); again.Listed[0].Again != "lapse-worse" {
+		t.Errorf("a run that another one counts for is listed as %+v", again.Listed[0])
+	}
 	gone = append(gone, Gone{Line: line("lapse-later", "shop/api", now.Add(-time.Minute))})
 	if again := folder.Runs(); again.Version == runs.Version || again.Listed[1].Name != "lapse-later" {
 		t.Errorf("a run that is known since is not listed: %+v", again.Listed)
@@ -155,7 +161,8 @@ func TestARunOfServicesAndURLsIsListedOnce(t *testing.T) {
 }
 
 // What another guard has measured is left out only if a run of the same time here says as much: one that is next to it
-// says nothing of it, and one that is inconclusive less than a pass.
+// says nothing of it, and one that is inconclusive less than a pass. Of two that are listed the one that says worse
+// counts.
 func TestARunOfAnotherGuardIsLeftOutOnlyIfOneHereSaysAsMuch(t *testing.T) {
 	now := time.Now().UTC().Truncate(24 * time.Hour).Add(-time.Hour) // no run goes on over midnight
 	during := func(run string, from, to time.Duration, failed int, verdict model.Result) history.Line {
@@ -165,7 +172,7 @@ func TestARunOfAnotherGuardIsLeftOutOnlyIfOneHereSaysAsMuch(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		here, gone       history.Line
-		listed           []string
+		listed           []string // with the run that counts instead
 		runs, unmeasured int
 		failed           int // requests
 	}{
@@ -173,13 +180,16 @@ func TestARunOfAnotherGuardIsLeftOutOnlyIfOneHereSaysAsMuch(t *testing.T) {
 			during("here", 0, 100, 20, model.Fail), during("gone", 98, 300, 5, model.Fail), []string{"gone", "here"}, 2, 0, 25,
 		},
 		"a pass of what is inconclusive here": {
-			during("here", 0, 100, 0, model.Inconclusive), during("gone", 5, 101, 0, model.Pass), []string{"gone", "here"}, 1, 0, 0,
+			during("here", 0, 100, 0, model.Inconclusive), during("gone", 5, 101, 0, model.Pass), []string{"gone", "here again: gone"}, 1, 0, 0,
 		},
 		"what was inconclusive there": {
 			during("here", 0, 100, 0, model.Pass), during("gone", 5, 101, 0, model.Inconclusive), []string{"here"}, 1, 0, 0,
 		},
 		"what failed there by another gate": {
-			during("here", 0, 100, 0, model.Pass), during("gone", 5, 101, 0, model.Fail), []string{"gone", "here"}, 1, 0, 0,
+			during("here", 0, 100, 0, model.Pass), during("gone", 5, 101, 0, model.Fail), []string{"gone", "here again: gone"}, 1, 0, 0,
+		},
+		"more failures of the same, before it was evicted": {
+			during("here", 0, 100, 20, model.Fail), during("gone", 2, 12, 23, model.Fail), []string{"gone", "here again: gone"}, 1, 0, 23,
 		},
 		"fewer failures of the same": {
 			during("here", 0, 100, 20, model.Fail), during("gone", 5, 101, 5, model.Fail), []string{"here"}, 1, 0, 20,
@@ -193,7 +203,11 @@ func TestARunOfAnotherGuardIsLeftOutOnlyIfOneHereSaysAsMuch(t *testing.T) {
 			runs := Folder(dir, nil, func() []Gone { return []Gone{{Line: test.gone}} }).Runs()
 			var listed []string
 			for _, l := range runs.Listed {
-				listed = append(listed, l.Name)
+				name := l.Name
+				if l.Again != "" {
+					name += " again: " + l.Again
+				}
+				listed = append(listed, name)
 			}
 			var all trend.Day
 			for _, d := range runs.Days.([]trend.ServiceDays)[0].Days {
