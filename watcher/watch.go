@@ -85,6 +85,7 @@ type reflector[T object] struct {
 	allowed  bool           // it was open once: there was a right to it
 	proof    time.Duration  // when it was last certain that nothing is missing
 	broken   error          // why the watch broke; nil while it is open
+	brokeAt  time.Duration  // when it did
 	received bool           // the watch brought something since it was opened
 	absent   bool           // the API server does not have the kind
 	retry    wait.DelayFunc // the pause after the next failure; nil: none
@@ -102,8 +103,13 @@ const (
 // restart makes a reflector that is not running begin with a list again. It keeps the known objects.
 func (r *reflector[T]) restart() { r.version, r.state, r.begun, r.broken = "", "", false, nil }
 
+// lostAfter is how long a right must be missing that was there before, until its lane is off. An API server that has
+// just started refuses for a moment what it soon allows.
+const lostAfter = 10 * time.Second
+
 // run watches until ctx ends, and then returns nil. It returns an error only if a right is missing before the watch was
-// ever open; it can run again. A right that is lost later may come back; it leaves a gap.
+// ever open; it can run again. A right that is lost later may come back; it leaves a gap. So does a watch that is still
+// broken at the end.
 func (r *reflector[T]) run(ctx context.Context) error {
 	err := wait.DelayFunc(r.pause).Until(ctx, true, true, func(ctx context.Context) (done bool, err error) {
 		err = r.once(ctx)
@@ -114,7 +120,8 @@ func (r *reflector[T]) run(ctx context.Context) error {
 				r.proof = cmp.Or(r.proof, r.w.now())
 			}
 			return false, err
-		case denied && (!r.begun || r.broken == nil): // nothing was watched since the list, if there was one
+		case denied && (!r.begun || r.broken == nil || r.w.now()-r.brokeAt >= lostAfter):
+			// nothing was watched since the list, if there was one, or for a while
 			r.is(r.w.now(), "off", err.Error())
 		}
 		if ctx.Err() == nil && !r.absent {
@@ -122,10 +129,13 @@ func (r *reflector[T]) run(ctx context.Context) error {
 		}
 		return false, nil
 	})
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	if r.broken != nil && r.state == "on" {
+		r.gap(r.w.now(), notResumed)
+	}
+	return nil
 }
 
 // servedAgain is after how long the API server is asked again for a kind that it did not have.
@@ -146,6 +156,7 @@ func (r *reflector[T]) pause() time.Duration {
 // log warns that the watch broke. It logs further failures, which have the same cause, at debug level.
 func (r *reflector[T]) log(err error) {
 	if r.broken == nil {
+		r.brokeAt = r.w.now()
 		r.w.log.Warn("a watch broke", "kind", r.kind, "error", err)
 	} else {
 		r.w.log.Debug("a watch is still broken", "kind", r.kind, "error", err)
@@ -188,6 +199,7 @@ const (
 	resumed        = "the watch broke and was resumed: changes in between arrived late"
 	couldNotResume = "the watch could not be resumed: all objects were listed again, " +
 		"and changes in between may be missing"
+	notResumed = "the watch broke and was not resumed before the end: changes in between are missing"
 	wasOff = "it was not watched, and changes in between are missing"
 )
 
