@@ -253,6 +253,8 @@ func (g Guard) pod() corev1.PodSpec {
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
 			LabelSelector: &metav1.LabelSelector{MatchLabels: guardLabels()},
+			// during a rollout the old Pods do not count: else both new ones may end up on one node
+			MatchLabelKeys: []string{appsv1.DefaultDeploymentUniqueLabelKey},
 		}},
 	}
 	mount := func(name, at string, source corev1.VolumeSource) {
