@@ -176,6 +176,7 @@ func (g *Guard) Drop(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.services, name)
+	delete(g.known, name) // if it is guarded again, that was too long ago
 	g.requests.Drop(name)
 	g.disruptions.DeletePartialMatch(prometheus.Labels{"service": name})
 }

@@ -326,6 +326,17 @@ func TestTheLastDisruptionOutlivesTheGuard(t *testing.T) {
 	next.expects(map[string]float64{"lapse_gate_state{fail}": 1, "lapse_disruption_failed_requests{}": 7, "lapse_disruption_last_timestamp_seconds{}": 1764151200, "lapse_disruptions_total{unknown,fail}": 0})
 }
 
+// A Service that is guarded again has no disruption until the next: its gate knows of none either.
+func TestAServiceThatIsGuardedAgainBeginsAnew(t *testing.T) {
+	g := New(time.Now, "idle")
+	g.Knew(history.Line{Service: "shop/web", Failed: 7}, gate.Run{Verdict: gate.Fail, Began: time.Unix(1764151200, 0)})
+	g.Service("shop/web")
+	g.Drop("shop/web")
+	next := &guarded{Guard: g, Service: g.Service("shop/web"), t: t}
+	next.Fact(timeline.Meta{})
+	next.expects(map[string]float64{"lapse_gate_state{fail}": 0, "lapse_disruption_failed_requests{}": 0})
+}
+
 // What alerts and the dashboard ask for is exported, with these values of its labels.
 func TestAlertsAskForWhatIsExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
